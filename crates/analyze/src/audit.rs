@@ -6,6 +6,7 @@ mod claim;
 mod context;
 mod finding;
 mod formula;
+mod functions;
 mod header;
 mod interval;
 mod judge;
@@ -13,19 +14,14 @@ mod law;
 mod laws;
 mod mapping;
 mod number;
-mod reason;
 mod sheet;
-mod subject;
 pub mod table;
-mod unit;
-mod words;
 
 pub use claim::{Claim, ClaimError};
-pub use finding::{Finding, Severity};
+pub use finding::{Finding, Reason, Severity, Shape};
 pub use law::{LAWS, Law};
 pub use mapping::{Mapping, MappingError};
-pub use reason::{Reason, Shape};
-pub use sheet::{Column, How, Series, Sheet};
+pub use sheet::Sheet;
 pub use table::{ReadError, Table};
 
 use context::Context;
@@ -68,7 +64,7 @@ impl Audit {
 #[must_use]
 pub fn columns_of_laws() -> Vec<&'static str> {
     let also = ["run", "valid", "thinking_pct", "connecting_pct"];
-    let all = sheet::TEXT_KEYS.into_iter().chain(sheet::SETTINGS).chain(also).chain(LAWS.iter().flat_map(Law::ids));
+    let all = context::TEXT_KEYS.into_iter().chain(context::SETTINGS).chain(also).chain(LAWS.iter().flat_map(Law::ids));
     let mut ids: Vec<&'static str> = Vec::new();
     for id in all.filter(|id| loadline_model::column::column(id).is_some()) {
         if !ids.contains(&id) {

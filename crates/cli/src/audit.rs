@@ -54,14 +54,13 @@ pub(crate) fn check(args: &AuditArgs) -> Result<u8, Failure> {
 pub(crate) fn findings(text: &str, name: &str) -> Result<Vec<String>, Failure> {
     let tables = table::read(text, name).map_err(|e| Failure::usage(format!("{name}: {e}")))?;
     let found = audit(&tables, &Options::default()).findings;
-    // Findings of one law and severity stand together.
-    let laws = found.chunk_by(|a, b| (a.law, a.severity) == (b.law, b.severity));
     let sentence = |all: &[Finding]| {
         let (f, count) = (&all[0], all.len());
         let more = if count > 1 { format!(" ({count} such findings; this is the first)") } else { String::new() };
         format!("{} ({}): {}{more}", f.severity.name(), f.law, message(f))
     };
-    Ok(laws.map(sentence).collect())
+    // Findings of one law and severity stand together.
+    Ok(found.chunk_by(|a, b| (a.law, a.severity) == (b.law, b.severity)).map(sentence).collect())
 }
 
 /// The table of a run with what laws ask for, which is more than its own tables show.
@@ -143,10 +142,9 @@ fn text_of(audit: &Audit) -> String {
 fn line(f: &Finding) -> String {
     let test = if f.test.is_empty() { String::new() } else { format!(" ({})", f.test) };
     let row = f.row.map_or_else(String::new, |row| format!("row {row}{test}: "));
-    let printed = Some(&f.printed).filter(|text| !text.is_empty()).map(|text| format!("{text} printed"));
-    let recomputed = Some(&f.recomputed).filter(|text| !text.is_empty()).map(|text| format!("{text} recomputed"));
-    let deviation = f.deviation_pct.map(|d| format!("{d:+.1} %"));
-    let figures = printed.into_iter().chain(recomputed).chain(deviation).collect::<Vec<_>>().join(", ");
+    let cells = [(&f.printed, "printed"), (&f.recomputed, "recomputed")];
+    let cells = cells.into_iter().filter(|(cell, _)| !cell.is_empty()).map(|(cell, what)| format!("{cell} {what}"));
+    let figures = cells.chain(f.deviation_pct.map(|d| format!("{d:+.1} %"))).collect::<Vec<_>>().join(", ");
     let figures = if figures.is_empty() { figures } else { format!(" [{figures}]") };
     format!("{}: {row}{}{figures}", f.law, f.reason)
 }

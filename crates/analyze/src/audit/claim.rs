@@ -1,9 +1,8 @@
 //! Claims about two rows of a table: `COLUMN: ROW / ROW = FACTOR`.
 
 use super::context::Context;
-use super::finding::Severity;
+use super::finding::{Figure, Reason, Severity};
 use super::number::{self, Cell, Style};
-use super::reason::{Figure, Reason};
 
 /// Why a claim cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -36,29 +35,27 @@ impl Claim {
     /// # Errors
     /// It has another form, or the factor is no number above 0.
     pub fn parse(text: &str) -> Result<Claim, ClaimError> {
-        let form = || ClaimError::Form(text.to_owned());
-        let (left, factor) = text.rsplit_once('=').ok_or_else(form)?;
-        let (column, rows) = left.rsplit_once(": ").ok_or_else(form)?;
-        let (above, below) = rows.split_once(" / ").ok_or_else(form)?;
-        let Cell::Number(n) = number::read(factor.trim().trim_end_matches(['x', '×']), Some(Style::Point)) else {
-            return Err(form());
+        let parsed = || {
+            let (left, factor) = text.rsplit_once('=')?;
+            let (column, rows) = left.rsplit_once(": ")?;
+            let (above, below) = rows.split_once(" / ")?;
+            let Cell::Number(n) = number::read(factor.trim().trim_end_matches(['x', '×']), Some(Style::Point)) else {
+                return None;
+            };
+            let [column, above, below] = [column, above, below].map(|part| part.trim().to_owned());
+            let is_whole = n.value > 0.0 && n.unit.is_empty() && ![&column, &above, &below].contains(&&String::new());
+            let tolerance = n.half.min(0.01 * n.value) * (1.0 + 1e-9);
+            is_whole.then(|| Claim { text: text.to_owned(), column, rows: [above, below], factor: n.value, tolerance })
         };
-        let [column, above, below] = [column, above, below].map(|part| part.trim().to_owned());
-        if n.value <= 0.0 || !n.unit.is_empty() || [&column, &above, &below].iter().any(|part| part.is_empty()) {
-            return Err(form());
-        }
-        let tolerance = n.half.min(0.01 * n.value) * (1.0 + 1e-9);
-        Ok(Claim { text: text.to_owned(), column, rows: [above, below], factor: n.value, tolerance })
+        parsed().ok_or_else(|| ClaimError::Form(text.to_owned()))
     }
 
     /// Holds the claim against a table, if that has its column and rows.
     pub(crate) fn check(&self, context: &Context<'_>) -> Option<()> {
-        let table = context.sheet.table;
+        let (table, columns) = (context.sheet.table, &context.sheet.columns);
         let same = |a: &str, b: &str| a.trim().eq_ignore_ascii_case(b.trim());
-        let columns = &context.sheet.columns;
-        let is_named =
-            |c: &super::sheet::Column| same(c.id, &self.column) || same(&table.headers[c.index], &self.column);
-        let place = columns.iter().position(is_named)?;
+        let mut names = columns.iter().map(|c| [c.id, &table.headers[c.index]]);
+        let place = names.position(|names| names.iter().any(|name| same(name, &self.column)))?;
         // A cell of the first column counts before the number of a row.
         let row = |name: &str| {
             let number = || name.parse::<usize>().ok()?.checked_sub(1).filter(|row| *row < table.rows());

@@ -1,26 +1,34 @@
-//! What laws look at: a sheet and its series; and what they find there.
+//! What laws look at: a sheet with its series of tests; and what they find there.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
 
-use super::finding::{Finding, Severity};
+use super::finding::{Finding, Reason, Severity, shown};
 use super::interval::Interval;
-use super::reason::{Reason, shown};
-use super::sheet::{How, Series, Sheet};
+use super::number::{self, Cell};
+use super::sheet::{How, SAMPLE, Sheet};
 
 /// Findings of one law about rows of one table that are listed one by one.
 const LISTED: usize = 1000;
+/// Text columns that say what was measured.
+pub(crate) const TEXT_KEYS: [&str; 8] =
+    ["platform", "workload", "target", "driver", "job_load", "arm", "level", "repetition"];
+/// Settings; the first that varies is what a series is over, the others tell series apart.
+pub(crate) const SETTINGS: [&str; 10] = [
+    "jobs", "rows_per_tx", "threads", "nodes", "rate_tps", "delay_ms", "block_bytes", "write_pct", "indexes", "groups",
+];
 
 /// A sheet with all that laws ask about it.
 pub(crate) struct Context<'a> {
     pub(crate) sheet: Sheet<'a>,
-    pub(crate) series: Vec<Series>,
-    /// The setting that changes within a series.
+    /// Rows that belong together: the tests of one workload on one platform, over rising jobs or another setting.
+    pub(crate) series: Vec<Vec<usize>>,
+    /// The setting that changes within a series: `jobs`, mostly.
     pub(crate) swept: Option<&'static str>,
     /// The columns whose product are the jobs.
     pub(crate) jobs: Vec<&'static str>,
-    /// Series of each row.
-    of_row: Vec<u32>,
+    /// Columns whose cells tell one series from another, as places in the table.
+    telling: Vec<usize>,
     found: RefCell<Vec<Finding>>,
     /// Findings about rows, by law and severity.
     counts: RefCell<HashMap<(&'static str, Severity), usize>>,
@@ -28,13 +36,25 @@ pub(crate) struct Context<'a> {
 
 impl<'a> Context<'a> {
     pub(crate) fn new(sheet: Sheet<'a>) -> Context<'a> {
-        let (series, swept) = (sheet.series(), sheet.swept());
-        let mut of_row = vec![0; sheet.table.rows()];
-        for (index, one) in series.iter().enumerate() {
-            one.rows.iter().for_each(|row| of_row[*row] = u32::try_from(index).unwrap_or(u32::MAX));
+        let table = sheet.table;
+        let varies = |id: &&str| {
+            let mut seen = (0..table.rows()).filter_map(|row| sheet.value(id, row));
+            seen.next().is_some_and(|first| seen.any(|v| v != first))
+        };
+        let swept = SETTINGS.into_iter().find(varies);
+        let mut telling: Vec<usize> = (0..table.headers.len()).filter(|i| is_key(&sheet, *i, swept)).collect();
+        let (mut found, mut series) = (HashMap::new(), Vec::new());
+        for row in 0..table.rows() {
+            let key: Vec<&str> = telling.iter().map(|i| table.cell(row, *i)).collect();
+            let at = *found.entry(key).or_insert(series.len());
+            if at == series.len() {
+                series.push(Vec::new());
+            }
+            series[at].push(row);
         }
+        telling.retain(|i| series.iter().any(|rows| table.cell(rows[0], *i) != table.cell(0, *i)));
         let (found, counts) = (RefCell::default(), RefCell::default());
-        Context { sheet, series, swept, jobs: vec!["jobs"], of_row, found, counts }
+        Context { sheet, series, swept, jobs: vec!["jobs"], telling, found, counts }
     }
 
     pub(crate) fn rows(&self) -> usize {
@@ -51,13 +71,6 @@ impl<'a> Context<'a> {
             "time_ms" => Some((vec![place("commit_latency_ms")?], 1.0)),
             id => Some((vec![place(id)?], 1.0)),
         }
-    }
-
-    /// What the figure of `name` in `row` can have been; `cut` if digits were cut off rather than rounded.
-    pub(crate) fn figure(&self, name: &str, row: usize, cut: bool) -> Option<Interval> {
-        let (columns, factor) = self.resolve(name)?;
-        let mut figures = columns.iter().map(|c| self.sheet.columns[*c].interval(row, cut));
-        figures.try_fold(Interval::exact(factor), |all, figure| Some(all.times(figure?)))
     }
 
     /// What the figure of column `id` in `row` can have been.
@@ -84,10 +97,15 @@ impl<'a> Context<'a> {
         ids.iter().filter_map(|id| self.resolve(id)).flat_map(|(places, _)| places).collect()
     }
 
-    /// Which test a row is: its series, the setting that is swept, and its number.
+    /// Which test a row is: what tells its series from others, the setting that is swept, and its number.
     fn test(&self, row: usize) -> String {
-        let label = self.of_row.get(row).and_then(|s| self.series.get(*s as usize)).map_or("", |s| &s.label);
-        let mut parts = if label.is_empty() { Vec::new() } else { vec![label.to_owned()] };
+        let (table, style) = (self.sheet.table, self.sheet.style);
+        let name = |i: &usize| match (number::read(table.cell(row, *i), style), table.cell(row, *i)) {
+            (Cell::Number(_), cell) => format!("{} {cell}", table.headers[*i]),
+            (_, cell) => cell.to_owned(),
+        };
+        let series: Vec<String> = self.telling.iter().map(name).filter(|name| !name.is_empty()).collect();
+        let mut parts = if series.is_empty() { Vec::new() } else { vec![series.join(" ")] };
         for id in self.swept.into_iter().chain(["test"]) {
             let text = self.sheet.text(id, row);
             parts.extend((!text.is_empty()).then(|| format!("{id} {text}")));
@@ -132,7 +150,7 @@ impl<'a> Context<'a> {
         (found.row, found.test) = (Some(row + 1), self.test(row));
         if let Some(target) = columns.last().map(|c| &self.sheet.columns[*c]) {
             self.sheet.table.cell(row, target.index).clone_into(&mut found.printed);
-            let factor = self.sheet.factor(target, row);
+            let factor = target.printed_factor(&found.printed, row, self.sheet.style);
             found.recomputed = recomputed.map_or_else(String::new, |r| shown(r / factor));
             let deviation = target.value(row).zip(recomputed).map(|(p, r)| (p / r - 1.0) * 100.0);
             found.deviation_pct = deviation.filter(|d| d.is_finite());
@@ -151,4 +169,17 @@ impl<'a> Context<'a> {
         all.sort_by(|a, b| (a.severity, a.law, a.row).cmp(&(b.severity, b.law, b.row)));
         all
     }
+}
+
+/// Whether the cells of a column tell series apart: settings, and text that repeats, such as an engine's name.
+fn is_key(sheet: &Sheet<'_>, index: usize, swept: Option<&str>) -> bool {
+    if let Some(column) = sheet.at(index) {
+        return TEXT_KEYS.contains(&column.id) || SETTINGS.contains(&column.id) && Some(column.id) != swept;
+    }
+    let mut cells: Vec<&str> = sheet.table.cells(index, SAMPLE).collect();
+    let (rows, is_text) = (cells.len(), |c: &&&str| matches!(number::read(c, sheet.style), Cell::Text));
+    let text = cells.iter().filter(is_text).count();
+    cells.sort_unstable();
+    cells.dedup();
+    text * 2 > rows && cells.len() * 2 <= rows.max(2)
 }

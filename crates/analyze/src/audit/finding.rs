@@ -1,6 +1,6 @@
-//! What an audit finds.
+//! What an audit finds: how bad it is, where, and why. Reasons are values; their texts are made where they are printed.
 
-use super::reason::Reason;
+use std::fmt;
 
 /// How bad a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -44,4 +44,97 @@ pub struct Finding {
     pub deviation_pct: Option<f64>,
     /// What it is and what it likely means.
     pub reason: Reason,
+}
+
+/// A shape of tables that is not read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the texts say it")]
+pub enum Shape {
+    #[error("HTML is not read")]
+    Html,
+    #[error("columns set apart by spaces are not read")]
+    Aligned,
+    #[error("a table with two header rows of different cells is not read")]
+    TwoHeaderRows,
+    #[error("a table with a row per metric is read only if its metrics are known")]
+    MetricsAsRows,
+    #[error("an extract of an AWR report, per second and per transaction, is not read")]
+    Awr,
+    #[error("platforms side by side are not read: '{}'", .0.join("', '"))]
+    SideBySide(Vec<String>),
+}
+
+/// A number that is shown with 5 significant digits.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Figure(pub f64);
+
+impl fmt::Display for Figure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&shown(self.0))
+    }
+}
+
+/// Reasons, their values, and their texts.
+macro_rules! reasons {
+    ($($reason:ident $(($($value:ty),*))? $text:literal;)*) => {
+        /// What a finding or a remark says.
+        #[derive(Debug, Clone, PartialEq, thiserror::Error)]
+        #[expect(missing_docs, reason = "the texts say it")]
+        pub enum Reason { $(#[error($text)] $reason $(($($value),*))?),* }
+    };
+}
+
+reasons! {
+    TooManyCells(usize, usize) "it has {0} cells for {1} columns: it was not used";
+    TooFewCells(usize, usize) "it has {0} cells for {1} columns: those at its end are taken as empty";
+    HeaderAgain "it repeats the column names: it was not used";
+    OpenQuote "a quote is opened in it and never closed: what follows is in that cell";
+    Turned(usize) "a row per metric: read as {0} tests, a row each";
+    Changes(String) "column '{0}' holds changes, which are no test and no figure";
+    Unclear(String, usize, String) "column '{0}': cells with several numbers, or one that can be read in two ways, are not used: {1}, such as '{2}'";
+    TakenFor(String, &'static str, String) "column '{0}' was taken for {1}{2}";
+    SecondColumn(String, &'static str, String) "column '{0}' would be {1} as well as '{2}': it was not used";
+    Unknown(String) "no law knows {0}: --columns says what columns are";
+    NoLaw(String) "no law covers its columns; known are: {0}. --columns says what columns are";
+    Refused(Shape) "{0}";
+    Broken(String, &'static str, &'static str, &'static str) "{0}: {1}{2}{3}";
+    Factor(String, usize, usize, Figure, &'static str) "{0}: in {1} of {2} rows the left side is {3} × the right: {4}";
+    Apart(String, usize, usize, Figure, Figure) "{0}: not in {1} of {2} rows, where the left side is {3} to {4} × the right: the columns are not what they were taken for, or of different tests";
+    Cut(String, usize, usize) "{0}: digits were cut off rather than rounded in {1} of {2} rows";
+    Kilobyte(usize, usize, u32, u32) "fits in {0} of {1} rows with kilobytes of {2} and megabytes of {3}² bytes";
+    Sessions(usize, usize, String) "throughput × time fits in {0} of {1} rows if the jobs are {2}";
+    InFlight(String, Figure) "{0}: it holds if each job has {1} requests under way, as in a pipeline, which no column says";
+    Think(Figure, usize, usize) "jobs / throughput − time is {0} ms in {1} of {2} rows: a think time, or time outside what was timed";
+    OpenLoop(usize, usize) "throughput × time is more than the jobs in {0} of {1} rows: times of an open loop count from when a transaction was due";
+    Elapsed(Figure, Figure, Figure) "it took {0} s of nominal {1} s, which dilutes its average; the rate was up to {2}";
+    AllElapsed(Figure, Figure) "all tests took {0} s of nominal {1} s, which dilutes their averages";
+    Usual(String, Figure) "{0} is {1} in the other rows: other work, or a wrong digit";
+    Fits(String, usize, usize) "{0} fits in {1} of {2} rows";
+    Peak(Figure, Figure) "throughput falls: {0} at {1} jobs was its peak";
+    Gap(f64, f64) "tests {0} to {1} are missing";
+    Copy(usize) "it is the same as row {0}";
+    Again(usize) "it is the same test with other figures as row {0}";
+    NotANumber "no number: a division by nothing, or one that is too long for its cell";
+    Unread "not read as a number: text, or another unit";
+    Negative "a negative figure: a counter that was reset, a wrong sign, or a change";
+    NoJobs "0, and still there is work in the other cells";
+    NoWork "no throughput, and still there were jobs: the test failed, or its figure is lost";
+    Nines "all nines: it may be the largest number that its cell holds";
+    Claim(Figure, Figure) "{0} is claimed, and the cells give {1}";
+    More(usize) "{0} more findings by this law are not listed";
+    Invalid(Box<Reason>) "{0}; the table itself calls this test invalid";
+}
+
+/// A number with 5 significant digits, without zeros at the end of its fraction.
+pub(crate) fn shown(value: f64) -> String {
+    if !value.is_finite() {
+        return "∞".to_owned();
+    }
+    let magnitude = if value == 0.0 { 0 } else { value.abs().log10().floor() as i32 };
+    if magnitude > 15 {
+        return format!("{value:.4e}");
+    }
+    let decimals = (4 - magnitude).clamp(0, 12);
+    let text = format!("{value:.*}", usize::try_from(decimals).unwrap_or(0));
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }

@@ -129,6 +129,15 @@ impl Pair {
         Some((side(&self.left)?, side(&self.right)?))
     }
 
+    /// The named figure of the left side in a row, and the rest of its product.
+    pub(crate) fn named_and_rest(&self, row: usize, context: &Context<'_>) -> Option<(Interval, Interval)> {
+        let named = *self.columns.last()?;
+        let (term, figure) = (self.left.first()?, |c: &usize| context.sheet.columns[*c].interval(row, false));
+        let mut others = term.top.iter().filter(|c| **c != named);
+        let rest = others.try_fold(Interval::exact(term.factor), |p, c| Some(p.times(figure(c)?)))?;
+        Some((figure(&named)?, rest))
+    }
+
     /// What `column` is in a row if the left side is `times` the right one, and `more`.
     pub(crate) fn solve(
         &self,

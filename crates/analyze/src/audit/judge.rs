@@ -1,95 +1,132 @@
 //! Holds a formula against all rows of a table together. What one row alone cannot show, the others can: where they agree, a row
 //! that does not is wrong, however small its deviation; where all are off by one factor, the columns mean something else.
 
+use loadline_model::load::OPEN_LOOP;
+
 use super::context::Context;
-use super::finding::Severity;
+use super::finding::{Figure, Reason, Severity};
 use super::formula::Pair;
 use super::interval::{Interval, common};
-use super::law::{Grade, Law};
-use super::reason::{Figure, Reason};
+use super::law::{Grade, Law, law};
 use super::sheet::{How, SAMPLE};
 
 /// Share of the rows that must agree with each other to speak against another.
 const MOST: f64 = 0.75;
 /// Relative deviation that figures with all their digits have from one reading of a clock to the next.
-pub(crate) const NOISE: f64 = 0.001;
+const NOISE: f64 = 0.001;
 /// How late counters are often read after the jobs' own count, and how late on a busy machine, s.
 const LATE: f64 = 0.05;
 const VERY_LATE: f64 = 0.5;
-
-/// Said of a row that deviates, where others do not.
-pub(crate) const AGREE: &str = "; the other rows agree";
-const CUT: &str = "; it holds if digits were cut off";
+/// Relative deviation up to which a product of columns are the jobs.
+pub(crate) const GROUPS: f64 = 0.03;
+/// Share of the jobs that are busy, at least, in rows that show that jobs, rate and time are of the same thing.
+const NEAR: f64 = 0.8;
+/// Shares of the jobs' time outside transactions, %, if the tool knows its own loop.
+const OUTSIDE: [&str; 3] = ["outside_tx_pct", "thinking_pct", "connecting_pct"];
 
 /// Whether `count` of `all` rows are most of them.
 pub(crate) fn is_most(count: usize, all: usize) -> bool {
     count as f64 >= MOST * all as f64
 }
 
-/// The range of ratios.
-fn range(all: impl Iterator<Item = f64>) -> (f64, f64) {
-    all.fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), at| (l.min(at), h.max(at)))
-}
-
-/// Says of the rows with these ratios that they are apart from the law.
-pub(crate) fn apart(text: String, ratios: &[f64], rows: usize) -> Reason {
-    let (low, high) = range(ratios.iter().copied());
-    Reason::Apart(text, ratios.len(), rows, Figure(low), Figure(high))
-}
-
-/// Rows in the order of their precision, with how many of them meet.
-pub(crate) struct Witnesses(Vec<(f64, usize)>);
-
-impl Witnesses {
-    /// From all rows, as their ratio and whether it meets.
-    pub(crate) fn new(all: impl Iterator<Item = (Interval, bool)>) -> Witnesses {
-        let mut rows: Vec<(f64, usize)> = all.map(|(i, meets)| ((i.high - i.low) / 2.0, usize::from(meets))).collect();
-        rows.sort_by(|a, b| a.0.total_cmp(&b.0));
-        for at in 1..rows.len() {
-            rows[at].1 += rows[at - 1].1;
-        }
-        Witnesses(rows)
-    }
-
-    /// Whether most of the rows whose digits would show a deviation as large as `deviation` have none.
-    pub(crate) fn speak_against(&self, deviation: f64) -> bool {
-        let precise = self.0.partition_point(|(half, _)| *half < deviation);
-        let met = precise.checked_sub(1).map_or(0, |last| self.0[last].1);
-        met >= 3 && is_most(met, precise) || met == 2 && self.0.len() == 3
-    }
-}
-
-/// Two sides that are held against a table.
-pub(crate) struct Held<'a> {
-    pub(crate) law: &'static Law,
-    pub(crate) pair: &'a Pair,
-    pub(crate) context: &'a Context<'a>,
-}
-
-/// The left side as a multiple of the right one in a row.
-struct Ratio {
+/// The left side in a row, as a multiple of the right one; for parts of a whole, 1 and their difference in percent.
+struct Row {
     row: usize,
-    rounded: Interval,
-    cut: Interval,
+    ratio: Interval,
+    /// Whether it obeys the law as far as this row alone shows it.
+    meets: bool,
+    /// Whether it does so only if digits were cut off rather than rounded.
+    cut: bool,
+    /// Mean time, and what is missing to jobs / throughput, ms.
+    time: f64,
+    pause: Interval,
+    /// Whether transactions are due at a rate.
+    open: bool,
 }
 
-impl Ratio {
-    /// Whether it is 1 only if digits were cut off.
-    fn is_cut(&self) -> bool {
-        !self.rounded.holds(1.0) && self.cut.holds(1.0)
+impl Row {
+    /// How far it is from a left side of `at` times the right one.
+    fn deviation(&self, at: f64) -> f64 {
+        (self.ratio.at / at - 1.0).abs()
+    }
+
+    /// The whole multiple of the right side that the left one is, within its digits, or hardly less.
+    fn multiple(&self) -> Option<f64> {
+        let near = |m: &f64| self.ratio.holds(*m) || (1.0 - GROUPS..1.0).contains(&(self.ratio.at / m));
+        [self.ratio.at.round(), self.ratio.at.ceil()].into_iter().find(|m| *m >= 2.0 && m.is_finite() && near(m))
     }
 }
 
-impl Held<'_> {
-    pub(crate) fn check(&self) {
-        if self.pair.equal { self.equal() } else { self.at_most() }
+/// What explains most rows: the left side is so many times the right one, or each job pauses for so many ms.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Model {
+    Factor(f64),
+    Pause(f64),
+}
+
+impl Model {
+    fn fits(self, row: &Row) -> bool {
+        match self {
+            Model::Pause(ms) => row.pause.holds(ms),
+            Model::Factor(at) => row.ratio.holds(at) || at > 1.0 && row.deviation(at) < GROUPS && row.time > 0.0,
+        }
     }
 
-    fn about_table(&self, severity: Severity, reason: Reason) {
-        self.context.about_table(self.law.id, severity, &self.pair.columns, reason);
+    /// How many times the right side the left one is.
+    fn factor(self, row: &Row) -> f64 {
+        match self {
+            Model::Factor(at) => at,
+            Model::Pause(ms) => row.time / (row.time + ms),
+        }
+    }
+}
+
+/// A law's formula with the rows of a table, and what they say together.
+pub(crate) struct Judge<'a> {
+    law: &'static Law,
+    pair: &'a Pair,
+    context: &'a Context<'a>,
+    rows: Vec<Row>,
+    model: Option<Model>,
+    /// Half widths of the rows, the most precise first, with how many up to each meet.
+    witnesses: Vec<(f64, usize)>,
+    /// Whether the columns are what they were taken for.
+    known: bool,
+    /// Whether a row shows that digits were rounded.
+    rounded: bool,
+}
+
+impl<'a> Judge<'a> {
+    /// Reports what breaks the law.
+    pub(crate) fn check(law: &'static Law, pair: &'a Pair, context: &'a Context<'a>) {
+        let mut judge = Judge::new(law, pair, context);
+        if (0..context.rows()).filter_map(|row| judge.read(row)).any(|r| !r.meets) {
+            judge.rows = (0..context.rows()).filter_map(|row| judge.read(row)).collect();
+            judge.judge();
+        }
     }
 
-    /// The left side as a multiple of the right one, or for parts of a whole, 1 and their difference in percent.
+    /// The left side as a multiple of the right one in each row of the sample.
+    pub(crate) fn ratios(law: &'static Law, pair: &'a Pair, context: &'a Context<'a>) -> Vec<Interval> {
+        let judge = Judge::new(law, pair, context);
+        (0..context.rows().min(SAMPLE)).filter_map(|row| judge.read(row)).map(|r| r.ratio).collect()
+    }
+
+    fn new(law: &'static Law, pair: &'a Pair, context: &'a Context<'a>) -> Judge<'a> {
+        let (rows, witnesses) = Default::default();
+        Judge { law, pair, context, rows, model: None, witnesses, known: false, rounded: false }
+    }
+
+    /// Whether the jobs are on the right: more is impossible, and less is time outside the transactions.
+    fn of_jobs(&self) -> bool {
+        self.law.grade == Grade::Jobs
+    }
+
+    /// Whether the left side may be neither larger nor smaller.
+    fn is_two_sided(&self) -> bool {
+        self.pair.equal || self.of_jobs()
+    }
+
     fn ratio(&self, row: usize, cut: bool) -> Option<Interval> {
         let (left, right) = self.pair.values(row, self.context, cut)?;
         // Of nothing at all, both sides are 0.
@@ -100,129 +137,219 @@ impl Held<'_> {
         Some(if self.law.grade == Grade::Parts { difference() } else { left.over(right) })
     }
 
-    /// The factor that most rows have in common, if few have none, and how many have it.
-    fn common_factor(&self, all: &[Ratio], off: usize) -> Option<(f64, usize)> {
-        let intervals: Vec<Interval> = all.iter().take(SAMPLE).map(|r| r.rounded).collect();
-        let (factor, count) = common(&intervals)?;
-        let is_other = (factor - 1.0).abs() > NOISE.max(self.context.late(0, LATE));
-        (is_most(count, intervals.len()) && off * 2 >= all.len() && all.len() >= 4 && is_other)
-            .then_some((factor, count))
+    fn read(&self, row: usize) -> Option<Row> {
+        let (context, ratio, slack) = (self.context, self.ratio(row, false)?, self.law.slack);
+        let most = 1.0 + if slack > 0.0 { slack + context.late(row, VERY_LATE) } else { 0.0 };
+        let meets = if self.pair.equal { ratio.holds(1.0) } else { ratio.low <= most };
+        let mut r = Row { row, ratio, meets, cut: false, time: 0.0, pause: ratio, open: false };
+        if self.of_jobs() {
+            let outside = OUTSIDE.iter().filter_map(|id| context.interval(id, row));
+            let share = outside.fold(Interval::exact(1.0), |left, part| left.plus(part.scaled(-0.01)));
+            let (rate, time) = self.pair.named_and_rest(row, context)?;
+            let jobs = self.pair.values(row, context, false)?.1.times(share);
+            if rate.at <= 0.0 || jobs.at <= 0.0 {
+                return None;
+            }
+            (r.ratio, r.time) = (ratio.over(share), time.at * 1e3);
+            r.pause = jobs.over(rate).plus(time.scaled(-1.0)).scaled(1e3);
+            r.open =
+                context.value("rate_tps", row).is_some() || context.sheet.text("job_load", row).contains(OPEN_LOOP);
+            // Each of all jobs has a transaction that began before the window, also where they pause most of the time.
+            let longest = context.value("transaction_time_ns_max", row).map_or(5.0 * time.at, |ns| ns / 1e9);
+            let edge = context.late(row, longest) / share.at.clamp(0.01, 1.0);
+            r.meets = r.ratio.holds(1.0) || r.deviation(1.0) <= edge || r.open && r.ratio.low <= 1.0;
+        } else if self.law.grade == Grade::Agreed {
+            r.meets |= r.deviation(1.0) <= slack;
+        }
+        if !r.meets {
+            let cut = self.ratio(row, true)?;
+            r.cut = if self.is_two_sided() { cut.holds(1.0) } else { cut.low <= most };
+        }
+        Some(r)
     }
 
-    fn equal(&self) {
-        if (0..self.context.rows()).all(|row| self.ratio(row, false).is_none_or(|r| r.holds(1.0))) {
-            return;
-        }
-        let of_row = |row| Some(Ratio { row, rounded: self.ratio(row, false)?, cut: self.ratio(row, true)? });
-        let all: Vec<Ratio> = (0..self.context.rows()).filter_map(of_row).collect();
-        let (rows, agreed) = (all.len(), self.law.grade == Grade::Agreed);
-        let missed = || all.iter().filter(|r| !r.rounded.holds(1.0));
-        let near = |r: &Ratio| agreed && (r.rounded.at - 1.0).abs() <= self.law.slack;
-        if agreed && (rows < 3 || missed().filter(|r| !near(r)).count() * 4 > rows) {
+    fn judge(&mut self) {
+        let (all, slack) = (std::mem::take(&mut self.rows), self.law.slack);
+        let missed = all.iter().filter(|r| !r.meets).count();
+        if self.law.grade == Grade::Agreed && (all.len() < 3 || missed * 4 > all.len()) {
             return;
         }
         // Rows that meet if digits were rounded, and not if they were cut off, show that they were rounded.
-        let rounded = all.iter().any(|r| r.rounded.holds(1.0) && !r.cut.holds(1.0));
-        let edges = all.iter().filter(|r| !rounded && r.is_cut()).count();
-        let (off, cut) = (missed().count(), rows >= 4 && edges * 2 > rows);
-        if cut {
-            self.about_table(Severity::Info, Reason::Cut(self.pair.text.clone(), edges, rows));
+        let is_rounded = |r: &Row| r.ratio.holds(1.0) && self.ratio(r.row, true).is_some_and(|cut| !cut.holds(1.0));
+        self.rounded = self.pair.equal && all.iter().any(is_rounded);
+        let edges = all.iter().filter(|r| r.cut && !self.rounded).count();
+        let most = edges * 2 > all.len();
+        let cut =
+            if self.of_jobs() { edges >= 2 && edges == missed } else { self.pair.equal && all.len() >= 4 && most };
+        self.model = self.model(&all, missed).filter(|_| self.of_jobs() || self.pair.equal && !cut);
+        match self.model {
+            Some(model) => self.announce(&all, model),
+            None if cut && most => {
+                self.about_table(self.law, Severity::Info, Reason::Cut(self.pair.text.clone(), edges, all.len()));
+            }
+            None => {}
         }
-        let factor = self.common_factor(&all, off).filter(|_| !cut);
-        if let Some((factor, count)) = factor {
-            let why = Reason::Factor(self.pair.text.clone(), count, rows, Figure(factor), self.law.meaning);
-            self.about_table(Severity::Warning, why);
+        self.known = self.model.is_some() || self.is_known(&all);
+        self.witnesses = self.witnesses(&all);
+        let fits = |r: &Row| match self.model {
+            Some(model) => model.fits(r) || r.meets && !r.ratio.holds(1.0),
+            None => r.meets,
+        };
+        let odd: Vec<&Row> = all.iter().filter(|r| !fits(r) && !(cut && r.cut && !self.rounded)).collect();
+        if !self.of_jobs() {
+            return self.report_side(self.law, &odd, all.len());
+        }
+        let (mut above, mut below): (Vec<&Row>, Vec<&Row>) = odd.into_iter().partition(|r| r.ratio.low > 1.0);
+        // A rate and a time of slightly different transactions scatter to both sides.
+        let is_small = |r: &&Row| r.deviation(1.0) <= slack;
+        if above.iter().any(is_small) && below.iter().any(is_small) {
+            [&mut above, &mut below].into_iter().for_each(|side| side.retain(|r| !is_small(r)));
+        }
+        if !above.is_empty() && above.iter().all(|r| r.open) {
+            self.about_table(self.law, Severity::Info, Reason::OpenLoop(above.len(), all.len()));
+        } else {
+            self.report_side(self.law, &above, all.len());
+        }
+        self.report_side(law("dilution"), &below, all.len());
+    }
+
+    /// Whether the columns are surely what they were taken for, or the rows show it.
+    fn is_known(&self, all: &[Row]) -> bool {
+        let is_sure = |how| self.context.is_sure(&self.pair.columns, how);
+        if self.of_jobs() {
+            let is_near = |r: &&Row| r.ratio.holds(1.0) || (NEAR..=1.0 + self.law.slack).contains(&r.ratio.at);
+            let near = all.iter().filter(|r| r.ratio.high - r.ratio.low < 0.5).filter(is_near).count();
+            return is_sure(How::Id) || near >= 2 && near * 2 >= all.len();
         }
         // Of what only a header says, most rows know better.
-        let by_header = rows > 2 && !self.context.is_sure(&self.pair.columns, How::Id);
-        if factor.is_none() && (by_header || !self.is_sure()) && !cut && rows > 1 && off * 2 > rows {
-            let ratios: Vec<f64> = missed().map(|r| r.rounded.at).collect();
-            if ratios.iter().any(|at| (at - 1.0).abs() > NOISE) {
-                self.about_table(Severity::Warning, apart(self.pair.text.clone(), &ratios, rows));
-            }
-            return;
-        }
-        let at = factor.map_or(1.0, |(factor, _)| factor);
-        let witnesses = Witnesses::new(all.iter().map(|r| (r.rounded, r.rounded.holds(at))));
-        for ratio in all.iter().filter(|r| !r.rounded.holds(at) && !near(r)) {
-            let edge = !rounded && ratio.is_cut();
-            let agree = witnesses.speak_against((ratio.rounded.at - at).abs());
-            // Less than the whole is a part that is not printed.
-            let is_part = self.law.grade == Grade::Parts && ratio.rounded.at <= at;
-            if !(cut && edge) && (agree || !is_part) {
-                self.report(ratio, at, agree, edge);
-            }
-        }
+        is_sure(self.law.sure()) && (!self.pair.equal || all.len() <= 2 || is_sure(How::Id))
     }
 
-    /// Whether rows are judged one by one, even if most of them break the law.
-    fn is_sure(&self) -> bool {
-        let how = match self.law.grade {
-            Grade::Error(how) => how,
-            Grade::Waits => How::Words,
-            Grade::Parts | Grade::Warning | Grade::Agreed | Grade::Info => How::Id,
+    fn witnesses(&self, all: &[Row]) -> Vec<(f64, usize)> {
+        let at = if let Some(Model::Factor(at)) = self.model { at } else { 1.0 };
+        let witness = |r: &Row| ((r.ratio.high - r.ratio.low) / 2.0, usize::from(r.ratio.holds(at)));
+        let mut found: Vec<(f64, usize)> = all.iter().map(witness).collect();
+        found.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let mut met = 0;
+        for witness in &mut found {
+            met += witness.1;
+            witness.1 = met;
+        }
+        found
+    }
+
+    /// Whether most of the rows whose digits would show a deviation as large as `deviation` have none.
+    fn others_speak_against(&self, deviation: f64) -> bool {
+        let precise = self.witnesses.partition_point(|(half, _)| *half < deviation);
+        let met = precise.checked_sub(1).map_or(0, |last| self.witnesses[last].1);
+        met >= 3 && is_most(met, precise) || met == 2 && self.witnesses.len() == 3
+    }
+
+    fn model(&self, all: &[Row], missed: usize) -> Option<Model> {
+        if all.len() < 4 || missed * 2 < all.len() {
+            return None;
+        }
+        let sample = &all[..all.len().min(SAMPLE)];
+        let most = |of: fn(&Row) -> Interval| {
+            let (value, count) = common(&sample.iter().map(of).collect::<Vec<_>>())?;
+            is_most(count, sample.len()).then_some(value)
         };
-        self.context.is_sure(&self.pair.columns, how)
+        let is_below = self.of_jobs() && is_most(all.iter().filter(|r| r.ratio.high < 1.0).count(), all.len());
+        let pause = most(|r| r.pause).filter(|ms| is_below && *ms > 0.0);
+        let late = NOISE.max(if self.of_jobs() { self.law.slack } else { self.context.late(0, LATE) });
+        let factor =
+            || most(|r| r.ratio).filter(|at| (at - 1.0).abs() > late && (self.pair.equal || is_below || *at > 1.0));
+        pause.map(Model::Pause).or_else(|| factor().map(Model::Factor))
     }
 
-    /// Adds a finding about a row, of the column that must be wrong: that which is printed as 0, or else the named one. In the other rows
-    /// the left side is `at` times the right one.
-    fn find(&self, severity: Severity, row: usize, at: f64, agree: bool, edge: bool) {
-        let zero = |c: &usize| self.context.sheet.columns[*c].value(row) == Some(0.0);
-        let (mut columns, zeros): (Vec<usize>, Vec<usize>) = self.pair.columns.iter().partition(|c| !zero(c));
-        columns.extend(&zeros);
-        // A part may be 0; a rate or a whole that is not may not.
-        let columns = if zeros.len() == 1 && self.law.grade != Grade::Parts { &columns } else { &self.pair.columns };
-        let usual = if self.law.grade == Grade::Parts { (1.0, (at - 1.0) * 100.0) } else { (at, 0.0) };
-        let recomputed = columns.last().and_then(|c| self.pair.solve(*c, row, self.context, usual));
-        let said = [if agree { AGREE } else { "" }, if edge { CUT } else { "" }];
-        let why = Reason::Broken(self.pair.text.clone(), self.law.meaning, said[0], said[1]);
-        self.context.find((self.law.id, severity), row, columns, recomputed, why);
+    fn about_table(&self, law: &Law, severity: Severity, reason: Reason) {
+        self.context.about_table(law.id, severity, &self.pair.columns, reason);
     }
 
-    fn report(&self, ratio: &Ratio, at: f64, agree: bool, edge: bool) {
-        let has = |id| self.context.sheet.has(id);
-        let names = |id: &str| self.pair.columns.iter().any(|c| self.context.sheet.columns[*c].id == id);
-        let deviation = (ratio.rounded.at / at - 1.0).abs();
-        // A counter that is read at another moment than the jobs' own deviates as much, in one row as well as in all.
-        let late = deviation < NOISE.max(self.context.late(ratio.row, LATE));
-        if late && !agree {
+    /// The formula of the law, or of what is beside it.
+    fn text(&self, law: &Law) -> String {
+        if law.id == self.law.id { self.pair.text.clone() } else { self.pair.text.replace("<=", "=") }
+    }
+
+    fn announce(&self, all: &[Row], model: Model) {
+        let fitting = all.iter().filter(|r| model.fits(r)).count();
+        match model {
+            Model::Pause(ms) => {
+                self.about_table(self.law, Severity::Info, Reason::Think(Figure(ms), fitting, all.len()));
+            }
+            Model::Factor(at) => {
+                let law = if self.of_jobs() && at < 1.0 { law("dilution") } else { self.law };
+                let why = Reason::Factor(self.text(law), fitting, all.len(), Figure(at), law.meaning);
+                self.about_table(law, Severity::Warning, why);
+            }
+        }
+    }
+
+    /// Reports rows that do not fit, each or together; `law` is that of the side on which they are.
+    fn report_side(&self, law: &Law, side: &[&Row], rows: usize) {
+        let under = law.id != self.law.id;
+        if !self.known && side.len() > 1 && (under || side.len() * 2 > rows) {
+            let ratios = || side.iter().map(|r| r.ratio.at);
+            let (low, high) = (ratios().fold(f64::INFINITY, f64::min), ratios().fold(f64::NEG_INFINITY, f64::max));
+            let worst = (high - 1.0).max(1.0 - low);
+            let severity = if under && worst <= self.law.slack { Severity::Info } else { Severity::Warning };
+            if worst > NOISE || !self.pair.equal {
+                let why = Reason::Apart(self.text(law), side.len(), rows, Figure(low), Figure(high));
+                self.about_table(law, severity, why);
+            }
             return;
         }
-        let enough = deviation > self.law.slack.max(self.context.late(ratio.row, VERY_LATE));
+        let kept = rows - side.len() >= 2 && rows >= 3 * side.len();
+        side.iter().for_each(|r| self.report(law, r, kept));
+    }
+
+    /// Reports a row; `kept` if enough others keep the law.
+    fn report(&self, law: &Law, r: &Row, kept: bool) {
+        let (context, columns, under) = (self.context, &self.pair.columns, law.id != self.law.id);
+        let (has, at) = (|id| context.sheet.has(id), self.model.map_or(1.0, |model| model.factor(r)));
+        let names = |id: &str| columns.iter().any(|c| context.sheet.columns[*c].id == id);
+        let deviation = r.deviation(at);
+        let agree = if self.is_two_sided() { self.others_speak_against((r.ratio.at - at).abs()) } else { kept };
+        // A counter that is read at another moment than the jobs' own deviates as much, in one row as well as in all.
+        let noise = NOISE.max(if self.of_jobs() { 0.0 } else { context.late(r.row, LATE) });
+        let late = self.is_two_sided() && deviation < noise && !matches!(self.model, Some(Model::Pause(_)));
+        // Less than the whole is a part that is not printed.
+        let is_part = self.law.grade == Grade::Parts && r.ratio.at <= at;
+        if late && self.of_jobs() || !agree && (late || is_part || under && !self.known) {
+            return;
+        }
+        let edge = r.cut && !self.rounded;
         // The database counts its redo over an interval of its own, with other commits in it.
         let own_interval = names("redo_mib_per_s") && has("commits_database");
         // Busy and idle leave room for waiting, unless that is a column.
-        let waiting = names("cpu_idle_pct") && !has("cpu_iowait_pct") && ratio.rounded.at < 1.0;
-        let excused = edge || late || own_interval || waiting || at != 1.0;
-        let can_be = matches!(self.law.grade, Grade::Error(_) | Grade::Parts) && !excused;
-        let severity = if can_be && (agree || self.is_sure() && enough) { Severity::Error } else { Severity::Warning };
-        self.find(severity, ratio.row, at, agree, edge);
-    }
-
-    fn at_most(&self) {
-        let (mut rows, mut broken, given) = (0, Vec::new(), self.law.slack);
-        for row in 0..self.context.rows() {
-            let sides = |cut| self.pair.values(row, self.context, cut);
-            let Some((left, right)) = sides(false) else { continue };
-            rows += 1;
-            let slack = 1.0 + if given > 0.0 { given + self.context.late(row, VERY_LATE) } else { 0.0 };
-            // 2.2 and 2.1 meet in nothing but 2.15.
-            let end = ((left.high - left.low) + (right.high - right.low)) * 1e-5;
-            if left.low + end > right.high * slack {
-                let edge = left.low <= right.high * slack || sides(true).is_none_or(|(l, r)| l.low <= r.high * slack);
-                broken.push((row, edge, left.at / right.at));
-            }
-        }
-        let (kept, sure) = (rows - broken.len(), self.is_sure());
-        if !sure && broken.len() > 1 && broken.len() > kept {
-            let ratios: Vec<f64> = broken.iter().map(|(.., ratio)| *ratio).collect();
-            return self.about_table(Severity::Warning, apart(self.pair.text.clone(), &ratios, rows));
-        }
-        let agree = kept >= 2 && kept >= 2 * broken.len();
-        for (row, edge, _) in broken {
-            let error = matches!(self.law.grade, Grade::Error(_)) && !edge && (sure || agree);
-            self.find(if error { Severity::Error } else { Severity::Warning }, row, 1.0, agree, edge);
-        }
+        let waiting = names("cpu_idle_pct") && !has("cpu_iowait_pct") && r.ratio.at < 1.0;
+        let other = self.model.is_some_and(|model| self.pair.equal || model.factor(r) >= 1.0);
+        let multiple = r.multiple().filter(|_| self.of_jobs());
+        let excused = edge || late || own_interval || waiting || other || multiple.is_some();
+        let certain = if self.of_jobs() {
+            self.known && !under && deviation > self.law.slack
+        } else {
+            let enough = !self.pair.equal || deviation > self.law.slack.max(context.late(r.row, VERY_LATE));
+            agree || enough && context.is_sure(columns, self.law.sure())
+        };
+        let severity = match self.law.grade {
+            Grade::Error(_) | Grade::Jobs | Grade::Parts if certain && !excused => Severity::Error,
+            Grade::Jobs if under && !agree && self.model.is_none() && deviation <= self.law.slack => Severity::Info,
+            _ => Severity::Warning,
+        };
+        // The column that must be wrong is that which is printed as 0, or else the named one. A part may be 0; a rate or a whole may not.
+        let zero = |c: &usize| context.sheet.columns[*c].value(r.row) == Some(0.0);
+        let (mut others, zeros): (Vec<usize>, Vec<usize>) = columns.iter().partition(|c| !zero(c));
+        others.extend(&zeros);
+        let columns = if zeros.len() == 1 && self.law.grade != Grade::Parts { &others } else { columns };
+        let usual = if self.law.grade == Grade::Parts { (1.0, (at - 1.0) * 100.0) } else { (at, 0.0) };
+        let recomputed = columns.last().and_then(|c| self.pair.solve(*c, r.row, context, usual));
+        let agree = if agree { "; the other rows agree" } else { "" };
+        let edge = if edge { "; it holds if digits were cut off" } else { "" };
+        let why = match multiple {
+            Some(multiple) => Reason::InFlight(self.pair.text.clone(), Figure(multiple)),
+            None => Reason::Broken(self.text(law), law.meaning, agree, edge),
+        };
+        context.find((law.id, severity), r.row, columns, recomputed, why);
     }
 }

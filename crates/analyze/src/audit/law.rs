@@ -10,6 +10,8 @@ use super::sheet::How;
 pub(crate) enum Grade {
     /// An error, if the other rows agree, or the columns are known so surely.
     Error(How),
+    /// An error if more than the jobs are under way, and a warning of another law if fewer are.
+    Jobs,
     /// An error if the parts exceed the whole, or if the other rows agree: otherwise a part is not printed.
     Parts,
     /// A warning: something need be assumed.
@@ -22,10 +24,11 @@ pub(crate) enum Grade {
 }
 
 /// Grades by their words in `laws.txt`.
-pub(crate) const GRADES: [(&str, Grade); 8] = [
+pub(crate) const GRADES: [(&str, Grade); 9] = [
     ("id", Grade::Error(How::Id)),
     ("unit", Grade::Error(How::Unit)),
     ("words", Grade::Error(How::Words)),
+    ("jobs", Grade::Jobs),
     ("parts", Grade::Parts),
     ("warning", Grade::Warning),
     ("waits", Grade::Waits),
@@ -104,11 +107,20 @@ impl Law {
         texts.flat_map(|text| text.split(' ')).map(|word| word.trim_matches(['?', '!', '~']))
     }
 
+    /// How surely columns must be known for a row to be wrong, whatever the others are.
+    pub(crate) fn sure(&self) -> How {
+        match self.grade {
+            Grade::Error(how) => how,
+            Grade::Waits => How::Words,
+            _ => How::Id,
+        }
+    }
+
     /// What a row that breaks it is, at worst.
     #[must_use]
     pub fn worst(&self) -> &'static str {
         match self.grade {
-            Grade::Error(_) | Grade::Parts => "error",
+            Grade::Error(_) | Grade::Jobs | Grade::Parts => "error",
             Grade::Info => "info",
             _ => "warning",
         }

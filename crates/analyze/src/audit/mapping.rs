@@ -2,8 +2,8 @@
 
 use loadline_model::format::did_you_mean;
 
+use super::header::{find_column, known};
 use super::table::Table;
-use super::words::{find_column, known};
 
 /// Why a mapping cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -29,25 +29,27 @@ impl Mapping {
     /// # Errors
     /// A part is no mapping, an id does not exist, or something is named twice.
     pub fn parse(text: &str) -> Result<Mapping, MappingError> {
-        let (mut all, mut open): (Vec<(String, &'static str)>, String) = (Vec::new(), String::new());
+        let (mut all, mut open) = (Mapping::default(), String::new());
         for part in text.split(',') {
-            let Some((header, id)) = part.rsplit_once('=') else {
-                open = format!("{open}{part},");
+            open += part;
+            let Some((header, id)) = open.rsplit_once('=') else {
+                open.push(',');
                 continue;
             };
-            let (header, id) = (format!("{open}{header}").trim().to_owned(), id.trim());
-            open.clear();
+            let (header, id) = (header.trim(), id.trim());
             let unknown = || MappingError::Unknown { id: id.to_owned(), near: did_you_mean(id, known()) };
             let found = find_column(id).ok_or_else(unknown)?;
+            let twice = if all.id(header).is_some() { Some(header) } else { None };
+            if let Some(what) = twice.or_else(|| all.0.iter().any(|(_, i)| *i == found).then_some(id)) {
+                return Err(MappingError::Twice(what.to_owned()));
+            }
             if header.is_empty() {
                 return Err(MappingError::Form(part.to_owned()));
             }
-            if let Some((h, _)) = all.iter().find(|(h, i)| *h == header || *i == found) {
-                return Err(MappingError::Twice(if *h == header { header } else { id.to_owned() }));
-            }
-            all.push((header, found));
+            all.0.push((header.to_owned(), found));
+            open.clear();
         }
-        if open.is_empty() { Ok(Mapping(all)) } else { Err(MappingError::Form(open.trim_end_matches(',').to_owned())) }
+        if open.is_empty() { Ok(all) } else { Err(MappingError::Form(open.trim_end_matches(',').to_owned())) }
     }
 
     /// Checks that each header is in one of `tables`.
@@ -56,21 +58,20 @@ impl Mapping {
     /// A header that none has.
     pub fn check(&self, tables: &[Table]) -> Result<(), MappingError> {
         let there = || tables.iter().flat_map(|t| t.headers.iter());
-        match self.0.iter().find(|(header, _)| !there().any(|h| same(h, header))) {
-            None => Ok(()),
-            Some((header, _)) => {
-                let there = there().map(|h| format!("'{h}'")).collect();
-                Err(MappingError::NoHeader { header: header.clone(), there })
-            }
-        }
+        let missing = self.0.iter().find(|(header, _)| !there().any(|h| is_same(h, header)));
+        let no_header = |(header, _): &(String, _)| MappingError::NoHeader {
+            header: header.clone(),
+            there: there().map(|h| format!("'{h}'")).collect(),
+        };
+        missing.map_or(Ok(()), |missing| Err(no_header(missing)))
     }
 
     /// The id that a header was said to be.
     pub(crate) fn id(&self, header: &str) -> Option<&'static str> {
-        self.0.iter().find(|(h, _)| same(h, header)).map(|(_, id)| *id)
+        self.0.iter().find(|(h, _)| is_same(h, header)).map(|(_, id)| *id)
     }
 }
 
-fn same(a: &str, b: &str) -> bool {
+fn is_same(a: &str, b: &str) -> bool {
     a.trim().to_lowercase() == b.trim().to_lowercase()
 }

@@ -33,14 +33,13 @@ pub(crate) enum Cell<'a> {
     Absent,
     /// No number where one was meant: `NaN`, or `####` for one that is too long for its cell.
     Broken,
-    /// Several numbers: `3–5`, `12 → 15`, `1 / 2`.
-    Several,
-    /// A number that reads as `44.1` and as `44100`.
-    Ambiguous,
+    /// Several numbers: `3–5`, `12 → 15`, `1 / 2`; or one that reads as `44.1` and as `44100`.
+    Unclear,
     Text,
 }
 
 const ABSENT: [&str; 11] = ["", "-", "–", "—", "n/a", "na", "null", "none", "?", ".", "tbd"];
+const BROKEN: [&str; 4] = ["nan", "inf", "infinity", "∞"];
 /// Marks of footnotes and of emphasis.
 const MARKS: &[char] = &['*', '†', '‡', '§', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹', '⁰', ')', '`', '_'];
 const ARROWS: [char; 8] = ['▲', '▼', '↑', '↓', '⬆', '⬇', '△', '▽'];
@@ -57,12 +56,15 @@ pub(crate) fn read(text: &str, style: Option<Style>) -> Cell<'_> {
         return Cell::Number(number);
     }
     let text = text.trim().trim_matches(['*', '`']).trim();
-    if !text.starts_with(|c: char| c.is_ascii_digit())
-        && let Some(cell) = no_figure(text)
-    {
-        return cell;
+    let lower = text.to_lowercase();
+    let is_fault = text.starts_with('#') && text.ends_with(['!', '?', '#']) && text.len() > 1;
+    if ABSENT.contains(&lower.as_str()) || text.starts_with(['<', '>', '≤', '≥']) {
+        Cell::Absent
+    } else if is_fault || BROKEN.contains(&lower.trim_start_matches(['-', '+', '−'])) {
+        Cell::Broken
+    } else {
+        figure(text, style).map_or_else(|cell| cell, Cell::Number)
     }
-    figure(text, style).map_or_else(|cell| cell, Cell::Number)
 }
 
 fn figure(text: &str, style: Option<Style>) -> Result<Number<'_>, Cell<'_>> {
@@ -109,17 +111,6 @@ fn plain(bytes: &[u8], style: Option<Style>) -> Option<Number<'static>> {
     Some(Number { value, half, digits: significant, zeros, unit: "", spaced: false, plus: false })
 }
 
-/// What a cell without a figure holds, if that is known.
-fn no_figure(text: &str) -> Option<Cell<'static>> {
-    let lower = text.to_lowercase();
-    let fault = text.starts_with('#') && text.ends_with(['!', '?', '#']) && text.len() > 1;
-    match lower.trim_start_matches(['-', '+', '−']) {
-        _ if ABSENT.contains(&lower.as_str()) || text.starts_with(['<', '>', '≤', '≥']) => Some(Cell::Absent),
-        "nan" | "inf" | "infinity" | "∞" => Some(Cell::Broken),
-        _ => fault.then_some(Cell::Broken),
-    }
-}
-
 /// Length of digits with their separators.
 fn body_length(text: &str) -> usize {
     let run = |from: usize| text.bytes().skip(from).take_while(u8::is_ascii_digit).count();
@@ -148,7 +139,7 @@ fn interpret(body: &str, style: Option<Style>) -> Result<(String, usize), Cell<'
         _ if digits.is_empty() => Err(Cell::Text),
         (0, _) => Ok((digits, 0)),
         (1, _) if groups && plain.len() == body.len() && !plain.starts_with('0') => match style {
-            None => Err(Cell::Ambiguous),
+            None => Err(Cell::Unclear),
             Some(style) => Ok((digits, if (style == Style::Point) == point_last { decimals } else { 0 })),
         },
         (1, _) => Ok((digits, decimals)),
@@ -181,7 +172,7 @@ fn unit_behind(text: &str, style: Option<Style>) -> Result<(&str, f64), Cell<'st
     let number = |rest: &str| rest.trim_start().starts_with(|c: char| c.is_ascii_digit());
     let remark = text.starts_with(is_space) && text.ends_with('%') && !text.trim_start().starts_with('%');
     if !remark && BETWEEN.iter().any(|sign| text.split_once(sign).is_some_and(|(_, rest)| number(rest))) {
-        return Err(Cell::Several);
+        return Err(Cell::Unclear);
     }
     // A remark, such as a change or a footnote: 31,050 (peak), 12 [1], 55 +5.19 %.
     let end = |c: char| matches!(c, '(' | '[' | '+' | '−' | '<') || remark && c == '-' || ARROWS.contains(&c);

@@ -1,19 +1,14 @@
 //! A table with its known columns.
 
 mod column;
-mod series;
 
-pub use column::{Column, How};
-pub use series::Series;
-pub(crate) use series::{SETTINGS, TEXT_KEYS};
+pub(crate) use column::{Column, How};
 
-use super::header::Header;
+use super::finding::{Reason, Shape};
+use super::header::{Header, Unit, find_column, is_text};
 use super::mapping::Mapping;
 use super::number::{self, Cell, Style};
-use super::reason::{Reason, Shape};
 use super::table::{Remark, Table};
-use super::unit::Unit;
-use super::words::{find_column, is_text};
 
 /// Rows by which is decided what a column is.
 pub(crate) const SAMPLE: usize = 20_000;
@@ -27,7 +22,7 @@ pub struct Sheet<'a> {
     pub columns: Vec<Column>,
     /// What was assumed, and what was odd.
     pub remarks: Vec<Remark>,
-    style: Option<Style>,
+    pub(crate) style: Option<Style>,
 }
 
 impl<'a> Sheet<'a> {
@@ -37,25 +32,38 @@ impl<'a> Sheet<'a> {
         let cells = (0..table.headers.len()).flat_map(|c| table.cells(c, SAMPLE));
         let mut sheet = Sheet { table, columns: Vec::new(), remarks: Vec::new(), style: number::style(cells) };
         let headers: Vec<Header> = (0..table.headers.len()).map(|c| sheet.header(c)).collect();
-        for how in [How::Mapped, How::Id, How::Unit, How::Words] {
-            for (index, header) in headers.iter().enumerate() {
-                let text = table.headers[index].as_str();
-                let meaning = header.meaning(true);
-                let id = match how {
-                    How::Mapped => mapping.id(text),
-                    How::Id if text == "target" && sheet.is_numeric(index) => Some("rate_tps"),
-                    How::Id => find_column(text),
-                    How::Unit => meaning.filter(|_| header.is_by_unit()),
-                    How::Words => meaning.filter(|id| !header.is_by_unit() && sheet.may_be(header, id)),
-                };
-                id.into_iter().for_each(|id| sheet.bind(index, header, id, how));
+        let mut found: Vec<_> = headers.iter().enumerate().filter_map(|(i, h)| sheet.meaning(i, h, mapping)).collect();
+        // What one word alone means is known by the other columns.
+        let is_alone = |index: usize| headers[index].unit.is_none() && headers[index].words.len() == 1;
+        found.sort_by_key(|(how, index, _)| (*how, is_alone(*index)));
+        let is_time = |id: &str| Unit::of_id(id).is_time();
+        let ranks = found.iter().filter(|(.., (id, _))| id.starts_with("transaction_time_ns_p")).count();
+        for (how, index, ids) in found {
+            // `p99` alone may be of anything, unless another column is a time, or several are ranks.
+            let alone = how == How::Words && is_alone(index);
+            if !alone || !is_time(ids.0) || ranks > 2 || sheet.columns.iter().any(|c| is_time(c.id)) {
+                sheet.bind(index, &headers[index], ids, how);
             }
         }
-        sheet.bind_shares(&headers);
-        sheet.threads_are_jobs();
+        // Shares of the CPU time may have headers of a word each: `user`, `sys`, `idle`.
+        let beside_cpu = sheet.columns.iter().any(|c| c.id.starts_with("cpu_"));
+        let is_share = |i: &usize| beside_cpu && is_alone(*i) && sheet.is_numeric(*i);
+        for index in (0..headers.len()).filter(is_share).collect::<Vec<_>>() {
+            let share = Header { unit: Some(Unit::of_id("pct")), ..headers[index].clone() };
+            if let Some(ids) = share.meaning(true).filter(|(id, _)| id.starts_with("cpu_")) {
+                sheet.bind(index, &share, ids, How::Words);
+            }
+        }
+        // Without a column of jobs, threads are the jobs.
+        let has_jobs = sheet.has("jobs");
+        if let Some(threads) = sheet.columns.iter_mut().find(|c| !has_jobs && c.id == "threads") {
+            threads.id = "jobs";
+            let text = &table.headers[threads.index];
+            sheet.remark(false, Reason::TakenFor(text.clone(), "jobs", String::new()));
+        }
         sheet.columns.sort_by_key(|c| c.index);
-        let unknown = |i: &usize| sheet.at(*i).is_none() && sheet.is_numeric(*i);
-        let unknown: Vec<_> = (0..headers.len()).filter(unknown).map(|i| format!("'{}'", table.headers[i])).collect();
+        let unknown = (0..headers.len()).filter(|i| sheet.at(*i).is_none() && sheet.is_numeric(*i));
+        let unknown: Vec<String> = unknown.map(|i| format!("'{}'", table.headers[i])).collect();
         if !unknown.is_empty() {
             sheet.remark(false, Reason::Unknown(unknown.join(", ")));
         }
@@ -77,81 +85,54 @@ impl<'a> Sheet<'a> {
         header
     }
 
-    /// Whether words alone can mean `id`: `p99` may be of anything, unless another column is a time.
-    fn may_be(&self, header: &Header, id: &str) -> bool {
-        let is_time = |id: &str| Unit::of_id(id).kind == "time";
-        header.unit.is_some() || header.words.len() > 1 || !is_time(id) || self.columns.iter().any(|c| is_time(c.id))
+    /// How it is known what a column is, its place, and its id with that of a second one.
+    fn meaning(
+        &self,
+        index: usize,
+        header: &Header,
+        mapping: &Mapping,
+    ) -> Option<(How, usize, (&'static str, Option<&'static str>))> {
+        let text = self.table.headers[index].as_str();
+        let rate = Some("rate_tps").filter(|_| text == "target" && self.is_numeric(index));
+        if let Some(id) = mapping.id(text) {
+            return Some((How::Mapped, index, (id, None)));
+        }
+        if let Some(id) = rate.or_else(|| find_column(text)) {
+            return Some((How::Id, index, (id, None)));
+        }
+        let how = if header.is_by_unit() { How::Unit } else { How::Words };
+        Some((how, index, header.meaning(true)?))
     }
 
-    fn bind(&mut self, index: usize, header: &Header, id: &'static str, how: How) {
+    fn bind(&mut self, index: usize, header: &Header, (id, second): (&'static str, Option<&'static str>), how: How) {
         let absent = |cell| matches!(number::read(cell, self.style), Cell::Absent);
         if self.at(index).is_some() || self.table.cells(index, SAMPLE).all(absent) {
             return;
         }
-        // NOPM and TPM count different things.
-        let per_second = header.unit.as_ref().is_none_or(|u| u.size >= 1.0);
-        let of_commit = header.words.iter().any(|w| w == "commit");
         // A second throughput is the same figure once more, and beside a time of transactions that of commits is a part.
-        let id = match id {
-            "commit_throughput_tps" if how > How::Id && self.has(id) && per_second => "tx_per_s",
-            "commit_latency_ms" if how > How::Id && self.has(id) && of_commit => "commit_time_ns_mean",
-            id => id,
-        };
-        let text = &self.table.headers[index];
+        let id = second.filter(|_| self.has(id)).unwrap_or(id);
+        let text = self.table.headers[index].clone();
         if let Some(first) = self.column(id) {
-            let other = &self.table.headers[first.index];
-            return self.remark(false, Reason::SecondColumn(text.clone(), id, other.clone()));
+            return self.remark(false, Reason::SecondColumn(text, id, self.table.headers[first.index].clone()));
         }
         let column = Column::read(self.table, self.style, index, (id, how), header.unit.as_ref());
         if !is_text(id) {
             if how > How::Id && column.is_change() {
-                return self.remark(false, Reason::Changes(text.clone()));
+                return self.remark(false, Reason::Changes(text));
             }
-            if let Some(row) = column.several.first() {
-                self.remark(
-                    true,
-                    Reason::Several(text.clone(), column.several.len(), self.table.cell(*row, index).to_owned()),
-                );
-            }
-            if let Some(row) = column.ambiguous.first() {
-                self.remark(
-                    true,
-                    Reason::Ambiguous(text.clone(), column.ambiguous.len(), self.table.cell(*row, index).to_owned()),
-                );
+            if let Some(row) = column.unclear.first() {
+                let cell = self.table.cell(*row, index).to_owned();
+                self.remark(true, Reason::Unclear(text.clone(), column.unclear.len(), cell));
             }
             if column.is_empty() {
                 return;
             }
             if how > How::Id {
                 let unit = header.unit.as_ref().map_or(String::new(), |u| format!(" in {}", u.text));
-                self.remark(false, Reason::TakenFor(text.clone(), id, unit));
+                self.remark(false, Reason::TakenFor(text, id, unit));
             }
         }
         self.columns.push(column);
-    }
-
-    /// Shares of the CPU time whose headers are a word each: `user`, `sys`, `idle`.
-    fn bind_shares(&mut self, headers: &[Header]) {
-        let beside_cpu = self.columns.iter().any(|c| c.id.starts_with("cpu_"));
-        for (index, header) in headers.iter().enumerate().filter(|(_, h)| beside_cpu && h.unit.is_none()) {
-            if !self.is_numeric(index) {
-                continue;
-            }
-            let share = Header { unit: Some(Unit::of_id("pct")), ..header.clone() };
-            if let Some(id) = share.meaning(true).filter(|id| id.starts_with("cpu_") && header.words.len() == 1) {
-                self.bind(index, &share, id, How::Words);
-            }
-        }
-    }
-
-    /// Without a column of jobs, threads are the jobs.
-    fn threads_are_jobs(&mut self) {
-        let jobs = self.has("jobs");
-        if let Some(threads) = self.columns.iter_mut().find(|c| !jobs && c.id == "threads") {
-            threads.id = "jobs";
-            let text = &self.table.headers[threads.index];
-            self.remark(false, Reason::TakenFor(text.clone(), "jobs", String::new()));
-        }
     }
 
     /// Platforms that stand side by side: columns of one meaning, apart by words that nobody knows.
@@ -161,10 +142,10 @@ impl<'a> Sheet<'a> {
         let mut found: Vec<(&'static str, &String, bool)> = Vec::new();
         for (index, text) in self.table.headers.iter().enumerate().filter(|(index, _)| self.is_numeric(*index)) {
             let header = Header::parse(text);
-            let unknown = header.unknown_words().next().is_some();
+            let unknown = header.has_unknown_words();
             let id = match self.at(index) {
                 Some(column) => Some(column.id).filter(|_| column.how > How::Id),
-                None => header.meaning(false).filter(|_| unknown),
+                None => header.meaning(false).map(|(id, _)| id).filter(|_| unknown),
             };
             found.extend(id.filter(|id| !is_text(id)).map(|id| (id, text, unknown)));
         }
@@ -188,26 +169,20 @@ impl<'a> Sheet<'a> {
     }
 
     /// The column of throughput in transactions per second that the table has.
-    #[must_use]
-    pub fn throughput(&self) -> Option<&'static str> {
+    pub(crate) fn throughput(&self) -> Option<&'static str> {
         ["commit_throughput_tps", "tx_per_s"].into_iter().find(|id| self.has(id))
     }
 
-    /// The known column `id`.
-    #[must_use]
-    pub fn column(&self, id: &str) -> Option<&Column> {
+    pub(crate) fn column(&self, id: &str) -> Option<&Column> {
         self.columns.iter().find(|c| c.id == id)
     }
 
     /// The known column at place `index` of the table.
-    #[must_use]
-    pub fn at(&self, index: usize) -> Option<&Column> {
+    pub(crate) fn at(&self, index: usize) -> Option<&Column> {
         self.columns.iter().find(|c| c.index == index)
     }
 
-    /// Whether there is a column `id`.
-    #[must_use]
-    pub fn has(&self, id: &str) -> bool {
+    pub(crate) fn has(&self, id: &str) -> bool {
         self.column(id).is_some()
     }
 
@@ -218,23 +193,7 @@ impl<'a> Sheet<'a> {
     }
 
     /// The text of column `id` in `row`; empty if there is none.
-    #[must_use]
-    pub fn text(&self, id: &str, row: usize) -> &'a str {
+    pub(crate) fn text(&self, id: &str, row: usize) -> &'a str {
         self.column(id).map_or("", |c| self.table.cell(row, c.index))
-    }
-
-    /// Times which the printed figure of `column` in `row` is one in the unit of the id: a cell may have a unit of its own.
-    pub(crate) fn factor(&self, column: &Column, row: usize) -> f64 {
-        match (number::read(self.table.cell(row, column.index), self.style), column.value(row)) {
-            (Cell::Number(n), Some(value)) if n.value != 0.0 && !matches!(n.unit, "k" | "K" | "M" | "G" | "B") => {
-                value / n.value
-            }
-            _ => column.factor,
-        }
-    }
-
-    /// Reads a column with its other kilobyte.
-    pub(crate) fn scale(&mut self, id: &str, times: f64) {
-        self.columns.iter_mut().filter(|c| c.id == id).for_each(|c| c.scale(times));
     }
 }

@@ -5,11 +5,9 @@ mod bars;
 mod delimited;
 mod turned;
 
-use std::mem::Discriminant;
-
+use super::finding::{Reason, Shape};
+use super::header::Unit;
 use super::number::{self, Cell, Style};
-use super::reason::{Reason, Shape};
-use super::unit::Unit;
 
 /// Why a text holds no table that is read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -26,8 +24,6 @@ pub enum ReadError {
     NoHeader(String),
     #[error("the column names '{0}' are {1}, and the rows have {2} cells: name each column")]
     Header(String, usize, usize),
-    #[error("it is larger than 4 GiB: split it")]
-    TooLarge,
     #[error("{0}; write it as CSV with a row per test")]
     Shape(#[from] Shape),
 }
@@ -43,7 +39,7 @@ pub struct Remark {
     pub reason: Reason,
 }
 
-/// Remarks of a kind kept of one table.
+/// Remarks kept of one table: a file of a million broken rows has one cause.
 const REMARKS: usize = 100;
 
 /// One table of text cells. Every row has as many cells as there are headers; missing ones are empty.
@@ -55,21 +51,21 @@ pub struct Table {
     pub headers: Vec<String>,
     /// What is odd about how it is written.
     pub remarks: Vec<Remark>,
-    /// Number of remarks that were left out, because a file of a million broken rows has one cause.
+    /// Number of remarks that were left out.
     pub more_remarks: usize,
     text: String,
-    ends: Vec<u32>,
+    /// Where the cells end in the text.
+    ends: Vec<usize>,
     rows: usize,
-    /// Number of remarks of each kind.
-    kinds: Vec<(Discriminant<Reason>, usize)>,
     /// Rows that continued the column names.
     continued: usize,
 }
 
 impl Table {
-    fn new(headers: &[String]) -> Table {
-        let named = |(i, h): (usize, &String)| {
-            if h.trim().is_empty() { format!("column {}", i + 1) } else { h.trim().to_owned() }
+    fn new<S: AsRef<str>>(headers: &[S]) -> Table {
+        let named = |(i, h): (usize, &S)| match h.as_ref().trim() {
+            "" => format!("column {}", i + 1),
+            name => name.to_owned(),
         };
         Table { headers: headers.iter().enumerate().map(named).collect(), ..Table::default() }
     }
@@ -84,7 +80,7 @@ impl Table {
     #[must_use]
     pub fn cell(&self, row: usize, column: usize) -> &str {
         let index = row * self.headers.len() + column;
-        let end = |i: usize| self.ends.get(i).map_or(0, |end| *end as usize);
+        let end = |i: usize| self.ends.get(i).copied().unwrap_or(0);
         let start = index.checked_sub(1).map_or(0, end);
         self.text.get(start..end(index)).filter(|_| column < self.headers.len()).unwrap_or("")
     }
@@ -94,62 +90,54 @@ impl Table {
         (0..self.rows.min(rows)).map(move |row| self.cell(row, column))
     }
 
-    fn remark(&mut self, row: usize, reason: Reason) {
-        // Kinds are few: each has as many of its own.
-        let kind = std::mem::discriminant(&reason);
-        let at = self.kinds.iter().position(|(known, _)| *known == kind).unwrap_or(self.kinds.len());
-        if at == self.kinds.len() {
-            self.kinds.push((kind, 0));
-        }
-        self.kinds[at].1 += 1;
-        if self.kinds[at].1 <= REMARKS {
-            self.remarks.push(Remark { row: Some(row), odd: true, reason });
+    fn remark(&mut self, row: Option<usize>, odd: bool, reason: Reason) {
+        if self.remarks.len() < REMARKS {
+            self.remarks.push(Remark { row, odd, reason });
         } else {
             self.more_remarks += 1;
         }
     }
 
     /// Adds a row, or a first one that continues the column names to them.
-    fn add(&mut self, cells: &[String]) -> Result<(), ReadError> {
-        if self.rows == 0 && self.continue_header(cells)? { Ok(()) } else { self.push(cells) }
+    fn add(&mut self, cells: &[String]) -> Result<(), Shape> {
+        if self.rows > 0 || !self.continue_header(cells)? {
+            self.push(cells);
+        }
+        Ok(())
     }
 
     /// Adds a row. One with too many cells is kept empty: nobody knows which cell is too many.
-    fn push<S: AsRef<str>>(&mut self, cells: &[S]) -> Result<(), ReadError> {
+    fn push<S: AsRef<str>>(&mut self, cells: &[S]) {
         let (columns, count) = (self.headers.len(), cells.len());
         let cell = |at: usize| cells.get(at).map_or("", |cell| cell.as_ref().trim());
         // A line may end with a separator.
         let extra = (columns..count).any(|at| !cell(at).is_empty());
         let repeated = (0..columns).all(|at| cell(at) == self.headers[at]);
-        if extra {
-            self.remark(self.rows, Reason::TooManyCells(count, columns));
-        } else if count < columns {
-            self.remark(self.rows, Reason::TooFewCells(count, columns));
-        } else if repeated {
-            self.remark(self.rows, Reason::HeaderAgain);
-        }
+        let reasons = [
+            extra.then_some(Reason::TooManyCells(count, columns)),
+            (count < columns).then_some(Reason::TooFewCells(count, columns)),
+            repeated.then_some(Reason::HeaderAgain),
+        ];
+        reasons.into_iter().flatten().take(1).for_each(|reason| self.remark(Some(self.rows), true, reason));
         for at in 0..columns {
             self.text.push_str(if extra || repeated { "" } else { cell(at) });
-            self.ends.push(u32::try_from(self.text.len()).map_err(|_| ReadError::TooLarge)?);
+            self.ends.push(self.text.len());
         }
         self.rows += 1;
-        Ok(())
     }
 
     /// Takes a first row that continues the column names into them: units, or names below a merged one.
-    fn continue_header(&mut self, cells: &[String]) -> Result<bool, ReadError> {
-        let bare = |cell: &String| cell.trim_matches(['[', ']', '(', ')', '*', ' ', '#', '-']).to_owned();
-        let below: Vec<String> = cells.iter().map(bare).collect();
+    fn continue_header(&mut self, cells: &[String]) -> Result<bool, Shape> {
+        let below: Vec<&str> = cells.iter().map(|c| c.trim_matches(['[', ']', '(', ')', '*', ' ', '#', '-'])).collect();
         let filled = || below.iter().filter(|c| !c.is_empty());
+        let (units, texts) = (filled().all(|c| Unit::parse(c).is_some()), filled().all(|c| !is_figure(c)));
+        if texts && filled().count() > 1 && cells.len() > self.headers.len() {
+            return Err(Shape::TwoHeaderRows);
+        }
         // An unnamed first column holds the names of rows.
         let unnamed = |(i, h): (usize, &String)| i > 0 && h.starts_with("column ") || self.headers[..i].contains(h);
-        let units = filled().all(|c| Unit::parse(c).is_some());
-        let texts = filled().all(|c| !is_figure(c));
-        let merged = self.headers.iter().enumerate().any(unnamed) && texts;
+        let merged = texts && self.headers.iter().enumerate().any(unnamed);
         let named = filled().any(|c| c.contains(|c: char| c.is_alphabetic() || c == '%'));
-        if texts && filled().count() > 1 && cells.len() > self.headers.len() {
-            return Err(Shape::TwoHeaderRows.into());
-        }
         if !named || self.continued > 1 || cells.len() != self.headers.len() || !units && !merged {
             return Ok(false);
         }
@@ -169,7 +157,7 @@ impl Table {
 
 /// Whether a cell holds a figure.
 fn is_figure(cell: &str) -> bool {
-    matches!(number::read(cell, Some(Style::Point)), Cell::Number(_) | Cell::Several)
+    matches!(number::read(cell, Some(Style::Point)), Cell::Number(_) | Cell::Unclear)
 }
 
 /// The tables in `text`; `name` is that of the file. The format is recognised by the text itself.
@@ -181,13 +169,13 @@ pub fn read(text: &str, name: &str) -> Result<Vec<Table>, ReadError> {
     if text.trim().is_empty() {
         return Err(ReadError::Empty);
     }
-    let mut tables = match bars::read(text)? {
-        Some(tables) => tables,
-        None if ["<table", "<html", "<TABLE", "<HTML"].iter().any(|tag| text.contains(tag)) => {
+    let mut tables = bars::read(text)?;
+    if tables.is_empty() {
+        if ["<table", "<html", "<TABLE", "<HTML"].iter().any(|tag| text.contains(tag)) {
             return Err(Shape::Html.into());
         }
-        None => delimited::read(text)?,
-    };
+        tables = delimited::read(text)?;
+    }
     tables.retain(|table| table.rows > 0);
     let count = tables.len();
     for (i, table) in tables.iter_mut().enumerate() {
@@ -196,7 +184,7 @@ pub fn read(text: &str, name: &str) -> Result<Vec<Table>, ReadError> {
         match turned::row_per_test(table) {
             Ok(Some(turned)) => *table = turned,
             // Of many tables, such as those of a report, some hold no tests.
-            Err(e) if count == 1 => return Err(e),
+            Err(e) if count == 1 => return Err(e.into()),
             _ => {}
         }
     }

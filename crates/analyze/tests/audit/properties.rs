@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use loadline_analyze::audit::{Audit, LAWS, Law, Options, Reason, Severity, audit, table};
+use loadline_analyze::audit::{Audit, LAWS, Law, Mapping, Options, Reason, Severity, audit, table};
 use loadline_model::random::Random;
 use proptest::prelude::*;
 
@@ -85,6 +85,13 @@ fn spoiled_cells_of_equations_are_found() {
 fn broken_rows_beyond_the_first_hundred_are_counted() {
     let found = check(&format!("jobs,tps\n{}{}", "1,2\n".repeat(200), "1,2,3\n".repeat(103)));
     assert!(found.findings.iter().any(|f| f.reason == Reason::More(3)));
+}
+
+#[test]
+fn laws_need_columns_that_exist() {
+    let ids = LAWS.iter().flat_map(Law::needed).flat_map(|(_, of)| of).filter(|id| !["tps", "time_ms"].contains(id));
+    let unknown = ids.filter(|id| Mapping::parse(&format!("x={id}")).is_err());
+    assert_eq!(unknown.collect::<Vec<_>>(), Vec::<&str>::new());
 }
 
 /// A million rows take seconds.

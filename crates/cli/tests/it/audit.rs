@@ -64,33 +64,17 @@ fn formats_columns_and_claims() {
     for format in ["text", "csv", "md", "markdown", "json"] {
         assert_eq!(claimed("rate: new / old = 2.78", format).code, 0, "{format}");
     }
-    let wrong = claimed("rate: 2 / 1 = 7", "csv");
-    assert!(
-        wrong.code == 1 && wrong.out.contains("error,feature.csv,2,commit_throughput_tps,claim,"),
-        "{}",
-        wrong.said()
-    );
-    assert!(claimed("rate: 2 / 1 = 7", "text").out.trim_end().ends_with("laws could be checked"));
+    let [wrong, text] = ["csv", "text"].map(|format| claimed("rate: 2 / 1 = 7", format));
+    assert!(wrong.out.contains("error,feature.csv,2,commit_throughput_tps,claim,"), "{}", wrong.said());
+    assert!(wrong.code == 1 && text.out.trim_end().ends_with("laws could be checked"), "{}", text.said());
     for command in ["audit", "forecast"] {
         assert!(ok(&[command, "reference:exadata-x5-2", "--format", "csv", "--output", "-"]).out.contains("LGWR-THR"));
         assert_eq!(run(&[command, "reference:exadata-x1"]).code, 2, "{command}");
     }
 }
 
-/// What a file calls its columns and platforms cannot control the terminal.
 #[test]
-fn tables_do_not_control_the_terminal() {
-    let dir = results();
-    let text = "platform,jobs,tps,latency_ms,\u{1b}[2Jx\n\u{1b}[31mred,8,9000,2.00,1\n\u{1b}[31mred,16,9500,1.70,2\n";
-    let path = file(dir.path(), "colours.csv", text);
-    for args in [&["audit", path.as_str()][..], &["audit", &path, "--columns", "y=jobs"]] {
-        let ran = run(args);
-        assert!(!ran.said().contains('\u{1b}') && ran.said().contains("[2Jx"), "{args:?}: {:?}", ran.said());
-    }
-}
-
-#[test]
-fn what_is_no_table_is_refused_with_its_name() {
+fn what_is_no_table_is_refused_with_its_name_and_controls_no_terminal() {
     let dir = results();
     let refused = |path: &str, more: &[&str], named: &str| {
         let ran = run(&[&["audit", path], more].concat());
@@ -113,6 +97,12 @@ fn what_is_no_table_is_refused_with_its_name() {
         refused(&good, &[flag, value], named);
     }
     assert_eq!(run(&["audit"]).code, 2);
+    let text = "platform,jobs,tps,latency_ms,\u{1b}[2Jx\n\u{1b}[31mred,8,9000,2.00,1\n\u{1b}[31mred,16,9500,1.70,2\n";
+    let path = file(dir.path(), "colours.csv", text);
+    for args in [&["audit", path.as_str()][..], &["audit", &path, "--columns", "y=jobs"]] {
+        let ran = run(args);
+        assert!(!ran.said().contains('\u{1b}') && ran.said().contains("[2Jx"), "{args:?}: {:?}", ran.said());
+    }
 }
 
 #[test]

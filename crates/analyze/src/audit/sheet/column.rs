@@ -1,14 +1,13 @@
 //! The figures of a column, in the unit of its id, with what their digits leave open.
 
+use crate::audit::header::{Unit, is_text};
 use crate::audit::interval::Interval;
 use crate::audit::number::{self, Cell, Number, Style};
 use crate::audit::table::Table;
-use crate::audit::unit::Unit;
-use crate::audit::words::is_text;
 
 /// How it is known what a column is, the surest first.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum How {
+pub(crate) enum How {
     /// The user says it.
     Mapped,
     /// Its header is an id of ours.
@@ -30,17 +29,15 @@ pub struct Column {
     pub index: usize,
     /// Its id.
     pub id: &'static str,
-    /// How that is known.
-    pub how: How,
+    pub(crate) how: How,
     /// Rows whose cell should be a number and is none: `NaN`, `####`.
-    pub broken: Vec<usize>,
+    pub(crate) broken: Vec<usize>,
     /// Rows whose cell is text.
-    pub unread: Vec<usize>,
-    /// Rows whose cell holds several numbers, and those that can be read as two.
-    pub(crate) several: Vec<usize>,
-    pub(crate) ambiguous: Vec<usize>,
+    pub(crate) unread: Vec<usize>,
+    /// Rows whose cell holds several numbers, or one that can be read as two.
+    pub(crate) unclear: Vec<usize>,
     /// Times which a printed number is one in the unit of the id.
-    pub(crate) factor: f64,
+    factor: f64,
     /// The factor with the other kilobyte, as a multiple of `factor`, if the header leaves it open.
     pub(crate) other: Option<f64>,
     /// Figures with a sign.
@@ -59,16 +56,11 @@ impl Column {
     ) -> Column {
         let own = Unit::of_id(id);
         // A time without a unit is in ms more often than in anything else.
-        let unnamed = if own.kind == "time" && how > How::Id && id != "elapsed_s" { 1e-3 } else { own.size };
+        let unnamed = if own.is_time() && how > How::Id && id != "elapsed_s" { 1e-3 } else { own.size };
         let unit = unit.filter(|_| how != How::Id);
-        let mut column = Column {
-            factor: unit.map_or(unnamed, |u| u.size) / own.size,
-            other: unit.and_then(|u| Some(u.other? / u.size)),
-            index,
-            id,
-            how,
-            ..Column::default()
-        };
+        let factor = unit.map_or(unnamed, |u| u.size) / own.size;
+        let other = unit.and_then(|u| Some(u.other? / u.size));
+        let mut column = Column { factor, other, index, id, how, ..Column::default() };
         if !is_text(id) {
             column.read_cells(table, style, &own);
         }
@@ -79,30 +71,28 @@ impl Column {
         let spaced = |cell| matches!(number::read(cell, style), Cell::Number(n) if n.spaced);
         // Where a space separates thousands, a point or a comma may be either.
         let style = style.filter(|_| !table.cells(self.index, super::SAMPLE).any(spaced));
-        let mut zeros: Vec<(u8, u8)> = Vec::with_capacity(table.rows());
-        let mut precision = 2;
+        let (mut digits, mut precision) = (Vec::with_capacity(table.rows()), 2);
         for (row, cell) in table.cells(self.index, usize::MAX).enumerate() {
             let read = number::read(cell, style);
             let factor = if let Cell::Number(n) = &read { self.factor_of(n, own) } else { None };
-            let (mut value, mut half, mut digits) = (f64::NAN, 0.0, (0, 0));
+            let (mut value, mut half, mut printed) = (f64::NAN, 0.0, (0, 0));
             match (read, factor) {
                 (Cell::Number(n), Some(factor)) => {
-                    (value, half, digits) = (n.value * factor, n.half * factor, (n.zeros, n.digits));
+                    (value, half, printed) = (n.value * factor, n.half * factor, (n.zeros, n.digits));
                     precision = precision.max(n.digits - n.zeros.min(n.digits));
                     self.signed += usize::from(n.plus || n.value < 0.0);
                 }
                 (Cell::Broken, _) => self.broken.push(row),
                 (Cell::Absent, _) => {}
-                (Cell::Several, _) => self.several.push(row),
-                (Cell::Ambiguous, _) => self.ambiguous.push(row),
+                (Cell::Unclear, _) => self.unclear.push(row),
                 (Cell::Number(_) | Cell::Text, _) => self.unread.push(row),
             }
+            digits.push(printed);
             self.values.push(value);
             self.halves.push(half as f32);
-            zeros.push(digits);
         }
         let exact = COUNTS.contains(&self.id);
-        for ((half, value), (zeros, digits)) in self.halves.iter_mut().zip(&self.values).zip(zeros) {
+        for ((half, value), (zeros, digits)) in self.halves.iter_mut().zip(&self.values).zip(digits) {
             // Zeros at the end are digits if another cell has as many of them.
             *half *= 10f32.powi(zeros.min(digits.saturating_sub(precision)).into());
             if exact && value.fract() == 0.0 {
@@ -115,7 +105,6 @@ impl Column {
     fn factor_of(&self, n: &Number<'_>, own: &Unit) -> Option<f64> {
         // The k of a block has 1,024 bytes.
         let of_blocks = self.id == "block_bytes";
-        let thousand: f64 = if of_blocks { 1024.0 } else { 1e3 };
         let power = match n.unit {
             "" => return Some(self.factor),
             "k" | "K" => 1,
@@ -123,13 +112,22 @@ impl Column {
             "G" | "B" => 3,
             _ => 0,
         };
-        if power > 0 && (of_blocks || own.kind.contains('.')) {
-            return Some(self.factor * thousand.powi(power));
+        if power > 0 && (of_blocks || own.kind.starts_with("count")) {
+            return Some(self.factor * if of_blocks { 1024f64 } else { 1e3 }.powi(power));
         }
         let unit = Unit::parse(n.unit)?;
-        let family = |kind: &str| kind.split('.').next().unwrap_or("").replace("size", "bytes");
         let size = if of_blocks { unit.other.unwrap_or(unit.size) } else { unit.size };
-        (family(&unit.kind) == family(&own.kind)).then(|| size / own.size)
+        (unit.family() == own.family()).then(|| size / own.size)
+    }
+
+    /// Times which the printed figure of `cell` is one in the unit of the id.
+    pub(crate) fn printed_factor(&self, cell: &str, row: usize, style: Option<Style>) -> f64 {
+        match (number::read(cell, style), self.value(row)) {
+            (Cell::Number(n), Some(value)) if n.value != 0.0 && !matches!(n.unit, "k" | "K" | "M" | "G" | "B") => {
+                value / n.value
+            }
+            _ => self.factor,
+        }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -142,8 +140,7 @@ impl Column {
     }
 
     /// The figure in `row`, in the unit of the id.
-    #[must_use]
-    pub fn value(&self, row: usize) -> Option<f64> {
+    pub(crate) fn value(&self, row: usize) -> Option<f64> {
         self.values.get(row).copied().filter(|v| !v.is_nan())
     }
 
@@ -152,6 +149,7 @@ impl Column {
         Some(Interval::around(self.value(row)?, self.halves[row].into(), cut))
     }
 
+    /// Reads the column with its other kilobyte.
     pub(crate) fn scale(&mut self, times: f64) {
         self.factor *= times;
         self.other = None;

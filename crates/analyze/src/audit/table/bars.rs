@@ -1,14 +1,9 @@
 //! Tables between bars: Markdown, and the boxes of SQL shells and other tools.
 
-use super::{ReadError, Shape, Table, is_figure};
+use super::{Shape, Table, is_figure};
 
 /// Characters that rules are drawn with; bars are replaced before.
 const RULE: &str = "-|+:= \t─━═┼╪╬┌┐└┘├┤┬┴╔╗╚╝╠╣╦╩╞╡╤╧╟╢╥╨╫╭╮╰╯┏┓┗┛┣┫┳┻╋┠┨┯┷";
-
-/// Whether a line rules off a header: `|---|:--:|`, `---+---`, `╠═══╬═══╣`.
-fn is_rule(line: &str) -> bool {
-    line.chars().all(|c| RULE.contains(c)) && line.contains(|c: char| !"| :+".contains(c))
-}
 
 /// The cells of a line, without what only formats them.
 fn cells(line: &str) -> Vec<String> {
@@ -20,18 +15,16 @@ fn cells(line: &str) -> Vec<String> {
 
 /// A cell without emphasis, code marks, links and tags; a raised mark is a footnote.
 fn plain(cell: &str) -> String {
-    let (mut text, mut rest, mut closed) = (String::new(), cell, true);
-    while let Some((before, inside)) = rest.split_once('<') {
-        let is_tag = inside.starts_with(|c: char| c.is_ascii_alphabetic() || c == '/');
-        let Some((tag, after)) = inside.split_once('>').filter(|_| is_tag) else { break };
-        text.push_str(before);
-        text.push_str(if tag.starts_with("br") { " " } else { "" });
-        let end = if tag == "sup" && closed { after.find("</sup>") } else { None };
-        // Once none follows, none is looked for.
-        closed &= tag != "sup" || end.is_some();
-        rest = end.map_or(after, |end| &after[end..]);
+    let mut pieces = cell.split('<');
+    let mut text = pieces.next().unwrap_or("").to_owned();
+    for piece in pieces {
+        let is_tag = piece.starts_with(|c: char| c.is_ascii_alphabetic() || c == '/');
+        match piece.split_once('>').filter(|_| is_tag) {
+            Some(("sup", _)) => {}
+            Some((tag, after)) => text += &format!("{}{after}", if tag.starts_with("br") { " " } else { "" }),
+            None => text += &format!("<{piece}"),
+        }
     }
-    text.push_str(rest);
     let text = text.replace("&nbsp;", " ");
     let text = text.trim().trim_matches(['*', '`']).trim();
     match text.split_once("](").filter(|_| text.starts_with('[')) {
@@ -40,8 +33,8 @@ fn plain(cell: &str) -> String {
     }
 }
 
-/// Reads all tables, each named by the heading above it; `None` if no line rules off a header.
-pub(super) fn read(text: &str) -> Result<Option<Vec<Table>>, ReadError> {
+/// Reads all tables, each named by the heading above it; none if no line rules off a header.
+pub(super) fn read(text: &str) -> Result<Vec<Table>, Shape> {
     let mut tables: Vec<Table> = Vec::new();
     let (mut heading, mut open, mut ruled, mut doubled) = (String::new(), false, false, false);
     let mut above: Vec<Vec<String>> = Vec::new();
@@ -49,7 +42,8 @@ pub(super) fn read(text: &str) -> Result<Option<Vec<Table>>, ReadError> {
         let bars: String = line.trim().chars().map(|c| if "│┃║┆┊╎".contains(c) { '|' } else { c }).collect();
         // Bars that stand twice are one border, if the rule says so.
         let line = if doubled { bars.replace("||", "|") } else { bars };
-        if is_rule(&line) {
+        // `|---|:--:|`, `---+---`, `╠═══╬═══╣`
+        if line.chars().all(|c| RULE.contains(c)) && line.contains(|c: char| !"| :+".contains(c)) {
             doubled |= line.contains("++") || line.contains("||");
             ruled = true;
             if !open && !above.is_empty() {
@@ -72,18 +66,18 @@ pub(super) fn read(text: &str) -> Result<Option<Vec<Table>>, ReadError> {
             above.push(cells(&line));
         }
     }
-    Ok((!tables.is_empty()).then_some(tables))
+    Ok(tables)
 }
 
 /// A table with the header in `rows`, which may be several lines in a box, and all of it if no rule stands below its header.
-fn header(rows: &[Vec<String>], heading: &str) -> Result<Table, ReadError> {
+fn header(rows: &[Vec<String>], heading: &str) -> Result<Table, Shape> {
     let mut table = Table::new(&rows[0]);
     heading.clone_into(&mut table.name);
     for row in &rows[1..] {
         if table.rows() > 0 || row.iter().any(|cell| is_figure(cell)) {
-            table.push(row)?;
+            table.push(row);
         } else if !table.continue_header(row)? {
-            return Err(Shape::TwoHeaderRows.into());
+            return Err(Shape::TwoHeaderRows);
         }
     }
     Ok(table)

@@ -1,7 +1,7 @@
 //! Separated values: commas, semicolons or tabs. Quotes as in RFC 4180.
 
 use super::{ReadError, Shape, Table, is_figure};
-use crate::audit::reason::Reason;
+use crate::audit::finding::Reason;
 
 /// Lines by which the separator is recognised.
 const SAMPLE: usize = 40;
@@ -32,19 +32,16 @@ fn is_blank(cells: &[String]) -> bool {
     cells.iter().all(|cell| cell.bytes().all(|b| matches!(b, b'-' | b'=' | b' ')))
 }
 
-/// The separator, and the number of cells that most lines have with it.
-fn recognise(text: &str) -> Option<(char, usize)> {
-    let score = |separator: char| {
-        let (mut rest, mut cells, mut counts) = (text, Vec::new(), Vec::new());
-        while !rest.is_empty() && counts.len() < SAMPLE {
-            (rest, _) = record(rest, separator, &mut cells);
-            counts.extend((!is_blank(&cells)).then_some(cells.len()));
-        }
-        let with = |n: usize| counts.iter().filter(|c| **c == n).count();
-        let most = counts.iter().copied().filter(|n| *n > 1).max_by_key(|n| (with(*n), *n))?;
-        Some((with(most), most, separator))
-    };
-    [',', ';', '\t'].into_iter().filter_map(score).max().map(|(_, cells, separator)| (separator, cells))
+/// How many of the first lines have the most frequent number of cells, that number, and the separator.
+fn score(text: &str, separator: char) -> Option<(usize, usize, char)> {
+    let (mut rest, mut cells, mut counts) = (text, Vec::new(), Vec::new());
+    while !rest.is_empty() && counts.len() < SAMPLE {
+        (rest, _) = record(rest, separator, &mut cells);
+        counts.extend((!is_blank(&cells)).then_some(cells.len()));
+    }
+    let with = |n: usize| counts.iter().filter(|c| **c == n).count();
+    let most = counts.iter().copied().filter(|n| *n > 1).max_by_key(|n| (with(*n), *n))?;
+    Some((with(most), most, separator))
 }
 
 /// Whether columns are set apart by spaces: a third of the lines, at least, has several figures.
@@ -52,17 +49,20 @@ fn is_aligned(text: &str) -> bool {
     let figures =
         |line: &&str| !line.contains([';', '\t']) && line.split(' ').filter(|word| is_figure(word)).count() >= 2;
     let rows = text.lines().take(SAMPLE).filter(figures).count();
-    rows > 0 && rows * 3 >= text.lines().take(SAMPLE).filter(|l| l.contains(' ')).count()
+    let first = text.lines().find(|line| !line.trim().is_empty()).unwrap_or("");
+    rows > 0
+        && rows * 3 >= text.lines().take(SAMPLE).filter(|l| l.contains(' ')).count()
+        && !first.contains([',', ';', '\t'])
 }
 
 /// Reads all tables. A blank line and a line of names begin another one.
 pub(super) fn read(text: &str) -> Result<Vec<Table>, ReadError> {
-    let first = text.lines().find(|line| !line.trim().is_empty()).unwrap_or("");
-    if is_aligned(text) && !first.contains([',', ';', '\t']) {
+    if is_aligned(text) {
         return Err(Shape::Aligned.into());
     }
     // One column has no separator.
-    let (separator, width) = recognise(text).unwrap_or((',', 1));
+    let best = [',', ';', '\t'].into_iter().filter_map(|separator| score(text, separator)).max();
+    let (_, width, separator) = best.unwrap_or((0, 1, ','));
     let mut tables: Vec<Table> = Vec::new();
     let (mut rest, mut cells, mut blank) = (text, Vec::new(), false);
     // A line of names that are not as many as the cells of most lines.
@@ -78,7 +78,7 @@ pub(super) fn read(text: &str) -> Result<Vec<Table>, ReadError> {
         match tables.last_mut() {
             Some(table) if !(was_blank && names()) => {
                 if open {
-                    table.remark(table.rows(), Reason::OpenQuote);
+                    table.remark(Some(table.rows()), true, Reason::OpenQuote);
                 }
                 table.add(&cells)?;
             }
