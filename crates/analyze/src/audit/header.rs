@@ -111,6 +111,13 @@ impl Unit {
     }
 }
 
+/// The id of a column, and that of a second one that means the same.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Meaning {
+    pub(crate) id: &'static str,
+    pub(crate) second: Option<&'static str>,
+}
+
 /// A header taken apart.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Header {
@@ -119,6 +126,8 @@ pub(crate) struct Header {
     /// Unit, in brackets or among the words.
     pub(crate) unit: Option<Unit>,
     pub(crate) bracketed: bool,
+    /// Whether three headers of its table, at least, are ranks without a unit.
+    pub(crate) among_ranks: bool,
     /// Whether there is a second unit of another kind, so that it is the header of two columns.
     pub(crate) second: bool,
 }
@@ -151,8 +160,8 @@ impl Header {
             .split(split)
             .for_each(|token| header.add(token.trim_matches(['*', '`', '.', '†', '‡', '¹', '²', '³', '"'])));
         // `95th pct`: a rank is no share.
-        let has_rank = header.words.iter().any(|w| w.ends_with("th") && w.starts_with(|c: char| c.is_ascii_digit()));
-        header.unit = header.unit.filter(|u| u.kind != "share" || !has_rank);
+        let is_rank = header.is_rank();
+        header.unit = header.unit.filter(|u| u.kind != "share" || !is_rank);
         header
     }
 
@@ -197,6 +206,13 @@ impl Header {
         }
     }
 
+    /// Whether it is a percentile.
+    pub(crate) fn is_rank(&self) -> bool {
+        let is_rank =
+            |w: &String| lines("statistic").any(|line| line[0].starts_with('p') && line[1..].contains(&w.as_str()));
+        self.words.iter().any(is_rank)
+    }
+
     /// Whether a unit says what it means, rather than words alone.
     pub(crate) fn is_by_unit(&self) -> bool {
         self.unit.is_some() && (self.bracketed || !self.words.is_empty())
@@ -208,8 +224,8 @@ impl Header {
         !self.words.iter().all(is_known)
     }
 
-    /// Ids of the column that it means, and of that which it means if there is the first already; `strict` if all words must be known.
-    pub(crate) fn meaning(&self, strict: bool) -> Option<(&'static str, Option<&'static str>)> {
+    /// The column that it means; `strict` if all words must be known.
+    pub(crate) fn meaning(&self, strict: bool) -> Option<Meaning> {
         if strict && self.has_unknown_words() || self.second {
             return None;
         }
@@ -222,6 +238,7 @@ impl Header {
         };
         let (mut concepts, statistics) = (found("word"), found("statistic"));
         concepts.extend(statistics.iter().map(|s| if s.starts_with('p') { "p" } else { "end" }));
+        concepts.extend(self.among_ranks.then_some("ranks"));
         let is_long = self.unit.as_ref().is_some_and(|u| u.is_time() && u.size >= 1.0);
         concepts.extend(self.words.is_empty().then_some(if is_long { "time" } else { "bare" }));
         if statistics.len() > 1 {
@@ -230,7 +247,7 @@ impl Header {
         let kind = self.unit.as_ref().map(|u| u.kind.as_str());
         let (ids, alternative) = lines("rule").find_map(|rule| fits(rule, kind, &concepts))?;
         let id = |id: &&str| find_column(&id.replace('*', statistics.first().unwrap_or(&alternative)));
-        Some((id(ids.first()?)?, ids.get(1).and_then(id)))
+        Some(Meaning { id: id(ids.first()?)?, second: ids.get(1).and_then(id) })
     }
 }
 
@@ -254,7 +271,7 @@ fn fits(
     };
     let held = |part: &'static str| part.trim_end_matches('?').split('|').find(|c| concepts.contains(c));
     let is_in = |c: &&str| {
-        matches!(*c, "rate" | "size" | "mean" | "time" | "bare")
+        matches!(*c, "rate" | "size" | "mean" | "time" | "bare" | "ranks")
             || parts.iter().any(|part| part.trim_end_matches('?').split('|').any(|p| p == *c))
     };
     let alternative = parts.iter().filter(|part| part.contains('|')).find_map(|part| held(part));
@@ -269,7 +286,7 @@ mod tests {
     /// Words of rules that mean nothing: no column, no concept and no kind of a unit.
     #[test]
     fn no_word_of_a_rule_is_misspelt() {
-        let free = ["-", "p", "end", "bare", "|", "="];
+        let free = ["-", "p", "end", "bare", "ranks", "|", "="];
         let is_kind = |word: &str| lines("unit").any(|line| line[0] == word.split(['/', '*']).next().unwrap_or(word));
         let is_concept = |word: &str| lines("word").any(|line| line[0] == word) || free.contains(&word);
         let is_id = |word: &str| word.contains('*') || find_column(word).is_some();

@@ -19,6 +19,8 @@ const LATE: f64 = 0.05;
 const VERY_LATE: f64 = 0.5;
 /// Relative deviation up to which a product of columns are the jobs.
 pub(crate) const GROUPS: f64 = 0.03;
+/// Requests of a job that may be in flight: a thousand of them are rather another unit.
+const DEEPEST: f64 = 500.0;
 /// Share of the jobs that are busy, at least, in rows that show that jobs, rate and time are of the same thing.
 const NEAR: f64 = 0.8;
 /// Shares of the jobs' time outside transactions, %, if the tool knows its own loop.
@@ -53,7 +55,7 @@ impl Row {
     /// The whole multiple of the right side that the left one is, within its digits, or hardly less.
     fn multiple(&self) -> Option<f64> {
         let near = |m: &f64| self.ratio.holds(*m) || (1.0 - GROUPS..1.0).contains(&(self.ratio.at / m));
-        [self.ratio.at.round(), self.ratio.at.ceil()].into_iter().find(|m| *m >= 2.0 && m.is_finite() && near(m))
+        [self.ratio.at.round(), self.ratio.at.ceil()].into_iter().find(|m| (2.0..DEEPEST).contains(m) && near(m))
     }
 }
 
@@ -195,7 +197,7 @@ impl<'a> Judge<'a> {
             Some(model) => model.fits(r) || r.meets && !r.ratio.holds(1.0),
             None => r.meets,
         };
-        let odd: Vec<&Row> = all.iter().filter(|r| !fits(r) && !(cut && r.cut && !self.rounded)).collect();
+        let odd: Vec<&Row> = all.iter().filter(|r| !(fits(r) || cut && r.cut && !self.rounded)).collect();
         if !self.of_jobs() {
             return self.report_side(self.law, &odd, all.len());
         }
@@ -323,9 +325,13 @@ impl<'a> Judge<'a> {
         let own_interval = names("redo_mib_per_s") && has("commits_database");
         // Busy and idle leave room for waiting, unless that is a column.
         let waiting = names("cpu_idle_pct") && !has("cpu_iowait_pct") && r.ratio.at < 1.0;
+        // CPU time may be in percent of one CPU.
+        let one_cpu =
+            |c: &usize| context.sheet.columns[*c].how > How::Id && context.sheet.columns[*c].id.starts_with("cpu_");
+        let one_cpu = !self.pair.equal && columns.iter().all(one_cpu);
         let other = self.model.is_some_and(|model| self.pair.equal || model.factor(r) >= 1.0);
         let multiple = r.multiple().filter(|_| self.of_jobs());
-        let excused = edge || late || own_interval || waiting || other || multiple.is_some();
+        let excused = edge || late || own_interval || waiting || one_cpu || other || multiple.is_some();
         let certain = if self.of_jobs() {
             self.known && !under && deviation > self.law.slack
         } else {

@@ -5,7 +5,7 @@ mod column;
 pub(crate) use column::{Column, How};
 
 use super::finding::{Reason, Shape};
-use super::header::{Header, Unit, find_column, is_text};
+use super::header::{Header, Meaning, Unit, find_column, is_text};
 use super::mapping::Mapping;
 use super::number::{self, Cell, Style};
 use super::table::{Remark, Table};
@@ -31,18 +31,19 @@ impl<'a> Sheet<'a> {
     pub fn new(table: &'a Table, mapping: &Mapping) -> Sheet<'a> {
         let cells = (0..table.headers.len()).flat_map(|c| table.cells(c, SAMPLE));
         let mut sheet = Sheet { table, columns: Vec::new(), remarks: Vec::new(), style: number::style(cells) };
-        let headers: Vec<Header> = (0..table.headers.len()).map(|c| sheet.header(c)).collect();
+        let mut headers: Vec<Header> = (0..table.headers.len()).map(|c| sheet.header(c)).collect();
+        let ranks = headers.iter().filter(|h| h.unit.is_none() && h.is_rank()).count();
+        headers.iter_mut().for_each(|h| h.among_ranks = ranks > 2);
         let mut found: Vec<_> = headers.iter().enumerate().filter_map(|(i, h)| sheet.meaning(i, h, mapping)).collect();
         // What one word alone means is known by the other columns.
         let is_alone = |index: usize| headers[index].unit.is_none() && headers[index].words.len() == 1;
         found.sort_by_key(|(how, index, _)| (*how, is_alone(*index)));
         let is_time = |id: &str| Unit::of_id(id).is_time();
-        let ranks = found.iter().filter(|(.., (id, _))| id.starts_with("transaction_time_ns_p")).count();
-        for (how, index, ids) in found {
-            // `p99` alone may be of anything, unless another column is a time, or several are ranks.
+        for (how, index, meaning) in found {
+            // `p99` alone may be of anything, unless another column is a time, or several are ranks without a unit.
             let alone = how == How::Words && is_alone(index);
-            if !alone || !is_time(ids.0) || ranks > 2 || sheet.columns.iter().any(|c| is_time(c.id)) {
-                sheet.bind(index, &headers[index], ids, how);
+            if !alone || !is_time(meaning.id) || ranks > 2 || sheet.columns.iter().any(|c| is_time(c.id)) {
+                sheet.bind(index, &headers[index], meaning, how);
             }
         }
         // Shares of the CPU time may have headers of a word each: `user`, `sys`, `idle`.
@@ -50,8 +51,8 @@ impl<'a> Sheet<'a> {
         let is_share = |i: &usize| beside_cpu && is_alone(*i) && sheet.is_numeric(*i);
         for index in (0..headers.len()).filter(is_share).collect::<Vec<_>>() {
             let share = Header { unit: Some(Unit::of_id("pct")), ..headers[index].clone() };
-            if let Some(ids) = share.meaning(true).filter(|(id, _)| id.starts_with("cpu_")) {
-                sheet.bind(index, &share, ids, How::Words);
+            if let Some(meaning) = share.meaning(true).filter(|found| found.id.starts_with("cpu_")) {
+                sheet.bind(index, &share, meaning, How::Words);
             }
         }
         // Without a column of jobs, threads are the jobs.
@@ -85,26 +86,21 @@ impl<'a> Sheet<'a> {
         header
     }
 
-    /// How it is known what a column is, its place, and its id with that of a second one.
-    fn meaning(
-        &self,
-        index: usize,
-        header: &Header,
-        mapping: &Mapping,
-    ) -> Option<(How, usize, (&'static str, Option<&'static str>))> {
+    /// How it is known what a column is, its place, and what it is.
+    fn meaning(&self, index: usize, header: &Header, mapping: &Mapping) -> Option<(How, usize, Meaning)> {
         let text = self.table.headers[index].as_str();
         let rate = Some("rate_tps").filter(|_| text == "target" && self.is_numeric(index));
         if let Some(id) = mapping.id(text) {
-            return Some((How::Mapped, index, (id, None)));
+            return Some((How::Mapped, index, Meaning { id, second: None }));
         }
         if let Some(id) = rate.or_else(|| find_column(text)) {
-            return Some((How::Id, index, (id, None)));
+            return Some((How::Id, index, Meaning { id, second: None }));
         }
         let how = if header.is_by_unit() { How::Unit } else { How::Words };
         Some((how, index, header.meaning(true)?))
     }
 
-    fn bind(&mut self, index: usize, header: &Header, (id, second): (&'static str, Option<&'static str>), how: How) {
+    fn bind(&mut self, index: usize, header: &Header, Meaning { id, second }: Meaning, how: How) {
         let absent = |cell| matches!(number::read(cell, self.style), Cell::Absent);
         if self.at(index).is_some() || self.table.cells(index, SAMPLE).all(absent) {
             return;
@@ -145,7 +141,7 @@ impl<'a> Sheet<'a> {
             let unknown = header.has_unknown_words();
             let id = match self.at(index) {
                 Some(column) => Some(column.id).filter(|_| column.how > How::Id),
-                None => header.meaning(false).map(|(id, _)| id).filter(|_| unknown),
+                None => header.meaning(false).map(|found| found.id).filter(|_| unknown),
             };
             found.extend(id.filter(|id| !is_text(id)).map(|id| (id, text, unknown)));
         }

@@ -18,20 +18,19 @@ fn around(random: &mut Random, low: f64, high: f64) -> f64 {
     (low.ln() + (high / low).ln() * unit(random)).exp()
 }
 
-/// A printed table.
+/// A table with the decimals with which its columns are printed.
 #[derive(Debug, Clone)]
 pub(crate) struct Made {
     pub(crate) columns: Vec<&'static str>,
-    pub(crate) rows: Vec<Vec<String>>,
-    /// Values before they were printed.
     pub(crate) values: Vec<Vec<f64>>,
-    /// Decimals of each column.
     pub(crate) decimals: Vec<usize>,
 }
 
 impl Made {
     pub(crate) fn csv(&self) -> String {
-        let rows = self.rows.iter().map(|row| row.join(",") + "\n");
+        let cells =
+            |row: &Vec<f64>| row.iter().zip(&self.decimals).map(|(v, d)| format!("{v:.d$}")).collect::<Vec<_>>();
+        let rows = self.values.iter().map(|row| cells(row).join(",") + "\n");
         self.columns.join(",") + "\n" + &rows.collect::<String>()
     }
 }
@@ -118,11 +117,6 @@ fn print(random: &mut Random, values: Vec<Vec<f64>>) -> Made {
         usize::try_from(digits - 1 - least.log10().floor() as i32).unwrap_or(0).min(9)
     };
     let decimals: Vec<usize> = kept.iter().map(|c| decimals(*c, random)).collect();
-    let cell = |row: &[f64], i: usize| format!("{:.*}", decimals[i], row[kept[i]]);
-    Made {
-        columns: kept.iter().map(|c| COLUMNS[*c]).collect(),
-        rows: values.iter().map(|row| (0..kept.len()).map(|i| cell(row, i)).collect()).collect(),
-        values: values.iter().map(|row| kept.iter().map(|c| row[*c]).collect()).collect(),
-        decimals: decimals.clone(),
-    }
+    let columns = kept.iter().map(|c| COLUMNS[*c]).collect();
+    Made { columns, values: values.iter().map(|row| kept.iter().map(|c| row[*c]).collect()).collect(), decimals }
 }

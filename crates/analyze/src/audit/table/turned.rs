@@ -18,7 +18,7 @@ pub(super) fn row_per_test(table: &Table) -> Result<Option<Table>, Shape> {
     if has("per second") && has("per trans") {
         return Err(Shape::Awr);
     }
-    let is_metric = |text: &str| Header::parse(text).meaning(true).is_some_and(|(id, _)| !is_text(id));
+    let is_metric = |text: &str| Header::parse(text).meaning(true).is_some_and(|found| !is_text(found.id));
     if table.headers.iter().skip(1).any(|h| is_metric(h)) || table.rows() > MOST {
         return Ok(None);
     }
