@@ -1,19 +1,23 @@
 //! What a column is by its header: the unit of its figures, the words of its subject, and their statistic. `headers.txt` has units,
 //! words and rules: to read one more header, add a word or a rule there.
 
+use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use loadline_model::column::{COLUMNS, column};
 use loadline_model::format::Format;
 
-/// Lines of `headers.txt` as words.
-static LINES: LazyLock<Vec<Vec<&'static str>>> = LazyLock::new(|| {
-    let text = include_str!("headers.txt");
-    text.lines().map(|line| line.split_whitespace().collect()).filter(|line: &Vec<_>| line.len() > 1).collect()
+/// Lines of `headers.txt` as words, by their first one.
+static LINES: LazyLock<HashMap<&str, Vec<Vec<&str>>>> = LazyLock::new(|| {
+    let mut all: HashMap<&str, Vec<Vec<&str>>> = HashMap::new();
+    for mut words in include_str!("headers.txt").lines().map(str::split_whitespace) {
+        words.next().into_iter().for_each(|first| all.entry(first).or_default().push(words.clone().collect()));
+    }
+    all
 });
 
-fn lines(what: &'static str) -> impl Iterator<Item = &'static [&'static str]> {
-    LINES.iter().filter(move |line| line[0] == what).map(|line| &line[1..])
+fn lines(what: &str) -> impl Iterator<Item = &'static [&'static str]> + use<> {
+    LINES.get(what).into_iter().flatten().map(Vec::as_slice)
 }
 
 /// All columns that audits know: ours, and those that others print.

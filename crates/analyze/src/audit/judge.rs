@@ -88,7 +88,6 @@ pub(crate) struct Judge<'a> {
     law: &'static Law,
     pair: &'a Pair,
     context: &'a Context<'a>,
-    rows: Vec<Row>,
     model: Option<Model>,
     /// Half widths of the rows, the most precise first, with how many up to each meet.
     witnesses: Vec<(f64, usize)>,
@@ -103,8 +102,8 @@ impl<'a> Judge<'a> {
     pub(crate) fn check(law: &'static Law, pair: &'a Pair, context: &'a Context<'a>) {
         let mut judge = Judge::new(law, pair, context);
         if (0..context.rows()).filter_map(|row| judge.read(row)).any(|r| !r.meets) {
-            judge.rows = (0..context.rows()).filter_map(|row| judge.read(row)).collect();
-            judge.judge();
+            let all: Vec<Row> = (0..context.rows()).filter_map(|row| judge.read(row)).collect();
+            judge.judge(&all);
         }
     }
 
@@ -115,8 +114,7 @@ impl<'a> Judge<'a> {
     }
 
     fn new(law: &'static Law, pair: &'a Pair, context: &'a Context<'a>) -> Judge<'a> {
-        let (rows, witnesses) = Default::default();
-        Judge { law, pair, context, rows, model: None, witnesses, known: false, rounded: false }
+        Judge { law, pair, context, model: None, witnesses: Vec::new(), known: false, rounded: false }
     }
 
     /// Whether the jobs are on the right: more is impossible, and less is time outside the transactions.
@@ -170,8 +168,7 @@ impl<'a> Judge<'a> {
         Some(r)
     }
 
-    fn judge(&mut self) {
-        let (all, slack) = (std::mem::take(&mut self.rows), self.law.slack);
+    fn judge(&mut self, all: &[Row]) {
         let missed = all.iter().filter(|r| !r.meets).count();
         if self.law.grade == Grade::Agreed && (all.len() < 3 || missed * 4 > all.len()) {
             return;
@@ -183,16 +180,16 @@ impl<'a> Judge<'a> {
         let most = edges * 2 > all.len();
         let cut =
             if self.of_jobs() { edges >= 2 && edges == missed } else { self.pair.equal && all.len() >= 4 && most };
-        self.model = self.model(&all, missed).filter(|_| self.of_jobs() || self.pair.equal && !cut);
+        self.model = self.model(all, missed).filter(|_| self.of_jobs() || self.pair.equal && !cut);
         match self.model {
-            Some(model) => self.announce(&all, model),
+            Some(model) => self.announce(all, model),
             None if cut && most => {
                 self.about_table(self.law, Severity::Info, Reason::Cut(self.pair.text.clone(), edges, all.len()));
             }
             None => {}
         }
-        self.known = self.model.is_some() || self.is_known(&all);
-        self.witnesses = self.witnesses(&all);
+        self.known = self.model.is_some() || self.is_known(all);
+        self.witnesses = self.witnesses(all);
         let fits = |r: &Row| match self.model {
             Some(model) => model.fits(r) || r.meets && !r.ratio.holds(1.0),
             None => r.meets,
@@ -203,7 +200,7 @@ impl<'a> Judge<'a> {
         }
         let (mut above, mut below): (Vec<&Row>, Vec<&Row>) = odd.into_iter().partition(|r| r.ratio.low > 1.0);
         // A rate and a time of slightly different transactions scatter to both sides.
-        let is_small = |r: &&Row| r.deviation(1.0) <= slack;
+        let is_small = |r: &&Row| r.deviation(1.0) <= self.law.slack;
         if above.iter().any(is_small) && below.iter().any(is_small) {
             [&mut above, &mut below].into_iter().for_each(|side| side.retain(|r| !is_small(r)));
         }
