@@ -1,12 +1,54 @@
-//! The language of `postgres.toml` and `mysql.toml`, which hold what loadline knows about these databases.
+//! The language of `postgres.toml`, `mysql.toml` and `oracle.toml`, which hold what loadline knows about these databases.
 //!
 //! A mistake in a file is an error with its line and what is allowed there. The files are part of the program, and
 //! tests read them, so a user never sees such an error.
 
 use std::collections::BTreeMap;
+use std::ops::{Bound, Deref};
+use std::sync::OnceLock;
 
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use toml::Spanned;
+
+/// A TOML file that is part of the program, read when it is first used.
+pub(crate) struct Embedded<T> {
+    path: &'static str,
+    text: &'static str,
+    read: OnceLock<T>,
+}
+
+impl<T: DeserializeOwned + Default> Embedded<T> {
+    /// The file at `path` with this text.
+    pub(crate) const fn new(path: &'static str, text: &'static str) -> Embedded<T> {
+        Embedded { path, text, read: OnceLock::new() }
+    }
+
+    /// The file's content.
+    ///
+    /// # Errors
+    /// The path, the line, and what is allowed there.
+    fn parsed(&self) -> Result<T, String> {
+        toml::from_str(self.text).map_err(|e| format!("{}: {e}", self.path))
+    }
+
+    /// The content; fails the test if the file cannot be read, or one of its counters is wrong.
+    #[cfg(test)]
+    pub(crate) fn checked(&self, counters: impl Fn(&T) -> &[Counter]) -> T {
+        let content = self.parsed().unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!(Counter::mistake(counters(&content), self.text), None, "{}", self.path);
+        content
+    }
+}
+
+impl<T: DeserializeOwned + Default> Deref for Embedded<T> {
+    type Target = T;
+
+    /// The content; empty if the file has a mistake, which a test finds.
+    fn deref(&self) -> &T {
+        self.read.get_or_init(|| self.parsed().unwrap_or_default())
+    }
+}
 
 /// What a server is: its product, and its version as up to three numbers.
 #[derive(Debug, Clone, Copy)]
@@ -21,6 +63,7 @@ pub(crate) enum Product {
     Postgres,
     Mariadb,
     Mysql,
+    Oracle,
 }
 
 /// A range of versions with both ends in it (`16-17`), from one on (`18-`), up to one (`-10.7`), or one (`17`); before it
@@ -104,6 +147,7 @@ pub(crate) enum Unit {
     Bytes,
     Blocks,
     Ns,
+    Us,
     Ms,
 }
 
@@ -119,6 +163,7 @@ impl Unit {
     fn factor(self, name: &str, block: BlockBytes) -> Option<f64> {
         match self {
             Unit::Ns if name.ends_with("_ns") => Some(1.0),
+            Unit::Us if name.ends_with("_ns") => Some(1e3),
             Unit::Ms if name.ends_with("_ns") => Some(1e6),
             Unit::Bytes if name.ends_with("_bytes") => Some(1.0),
             Unit::Bytes if name.starts_with("loadline.block_") => Some(1.0 / block.data),
@@ -135,20 +180,42 @@ impl Unit {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Counter {
     names: Spanned<Vec<String>>,
+    /// `*` stands for any text.
     from: Vec<String>,
     #[serde(default)]
     unit: Unit,
     #[serde(default)]
+    need: Need,
+    #[serde(default)]
     versions: Versions,
 }
 
+/// Which of its sources a counter needs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Need {
+    #[default]
+    All,
+    /// All, and a sum above 0: the server shows 0 for what this session does not see.
+    AboveZero,
+    /// Any counter of their views: the server has no row for what never happened.
+    View,
+}
+
+/// Sum of the counters that `source` names, if there is one.
+fn sum_of(source: &str, counters: &BTreeMap<String, f64>) -> Option<f64> {
+    let Some((begin, end)) = source.split_once('*') else { return counters.get(source).copied() };
+    let from_begin = counters.range::<str, _>((Bound::Included(begin), Bound::Unbounded));
+    let fit = from_begin.take_while(|(name, _)| name.starts_with(begin)).filter(|(name, _)| name.ends_with(end));
+    fit.map(|(_, value)| *value).reduce(|sum, value| sum + value)
+}
+
 impl Counter {
-    /// Adds each neutral counter of this release whose sources are all in `counters`. The first entry of a name that has
-    /// its sources counts.
+    /// Adds each neutral counter of this release that has the sources it needs in `counters`. The first entry of a name that
+    /// has them counts.
     pub(crate) fn fill(all: &[Counter], release: Release, block: BlockBytes, counters: &mut BTreeMap<String, f64>) {
         for counter in all.iter().filter(|counter| counter.versions.has(release)) {
-            let sources = counter.from.iter().map(|name| counters.get(name).copied());
-            let Some(sum) = sources.sum::<Option<f64>>() else { continue };
+            let Some(sum) = counter.sum(counters) else { continue };
             for name in counter.names.get_ref() {
                 if let Some(factor) = counter.unit.factor(name, block)
                     && !counters.contains_key(name)
@@ -156,6 +223,21 @@ impl Counter {
                     counters.insert(name.clone(), sum * factor);
                 }
             }
+        }
+    }
+
+    fn sum(&self, counters: &BTreeMap<String, f64>) -> Option<f64> {
+        let is_seen = |source: &String| {
+            let view = source.split_inclusive('.').next().unwrap_or(source);
+            sum_of(source, counters).or_else(|| sum_of(&format!("{view}*"), counters).map(|_| 0.0))
+        };
+        let sources = self.from.iter();
+        match self.need {
+            Need::All => sources.map(|source| sum_of(source, counters)).sum(),
+            Need::AboveZero => {
+                sources.map(|source| sum_of(source, counters)).sum::<Option<f64>>().filter(|sum| *sum > 0.0)
+            }
+            Need::View => sources.map(is_seen).sum(),
         }
     }
 
@@ -172,7 +254,7 @@ impl Counter {
                     return Some(format!("line {line}: {name} is none of the counters in model/src/snapshot.rs"));
                 }
                 let allowed =
-                    "a name that ends in _ns takes ns or ms, one in _bytes bytes or blocks, others count or blocks";
+                    "a name that ends in _ns takes ns, us or ms, one in _bytes bytes or blocks, others count or blocks";
                 unit.factor(name, block).is_none().then(|| format!("line {line}: {name} is not in {unit:?}: {allowed}"))
             })
         })
@@ -198,7 +280,7 @@ impl Counter {
 mod tests {
     use super::*;
 
-    #[derive(Debug, Deserialize)]
+    #[derive(Debug, Default, Deserialize)]
     #[serde(deny_unknown_fields)]
     struct File {
         counters: Vec<Counter>,
@@ -207,21 +289,55 @@ mod tests {
     #[test]
     fn a_mistake_is_named_with_its_line_and_what_is_allowed() {
         for (entry, said) in [
-            (r#"names = ["loadline.writes"], form = []"#, "expected one of `names`, `from`, `unit`, `versions`"),
+            (
+                r#"names = ["loadline.writes"], form = []"#,
+                "expected one of `names`, `from`, `unit`, `need`, `versions`",
+            ),
             (
                 r#"names = ["loadline.writes"], from = [], unit = "page""#,
-                "expected one of `count`, `bytes`, `blocks`, `ns`, `ms`",
+                "expected one of `count`, `bytes`, `blocks`, `ns`, `us`, `ms`",
             ),
-            (r#"names = ["loadline.read_ns"], from = [], unit = "bytes""#, "a name that ends in _ns takes ns or ms"),
+            (
+                r#"names = ["loadline.read_ns"], from = [], unit = "bytes""#,
+                "a name that ends in _ns takes ns, us or ms",
+            ),
             (r#"names = ["loadline.writes"], from = [], versions = "17-16""#, "write 16-17, 18-, -10.7 or 17"),
             (r#"names = ["loadline.writes"], from = [], versions = "new""#, "'new' is no range of versions"),
         ] {
-            let text = format!("counters = [\n{{ {entry} }},\n]");
-            let e = match toml::from_str::<File>(&text) {
-                Ok(file) => Counter::mistake(&file.counters, &text).unwrap(),
-                Err(e) => e.to_string(),
+            let text: &str = format!("counters = [\n{{ {entry} }},\n]").leak();
+            let file = Embedded::<File>::new("src/x.toml", text);
+            let e = match file.parsed() {
+                Ok(content) => format!("src/x.toml: {}", Counter::mistake(&content.counters, text).unwrap()),
+                Err(e) => e,
             };
-            assert!(e.contains("line 2") && e.contains(said), "{e}");
+            assert!(e.contains("src/x.toml: ") && e.contains("line 2") && e.contains(said), "{e}");
+        }
+    }
+
+    #[test]
+    fn a_counter_is_absent_without_the_sources_it_needs() {
+        let value = |entry: &str, counters: &[(&str, f64)]| {
+            let file: File = toml::from_str(&format!("counters = [{{ names = [\"a\"], {entry} }}]")).unwrap();
+            let mut counters = counters.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
+            let release = Release { product: Product::Oracle, number: [19, 0, 0] };
+            Counter::fill(&file.counters, release, BlockBytes { data: 1.0, log: 1.0 }, &mut counters);
+            counters.get("a").copied()
+        };
+        let (x, y, zero) = (("v.x to z", 5.0), ("v.y", 7.0), ("v.y", 0.0));
+        for (entry, counters, want) in [
+            (r#"from = ["v.x to z", "v.y"]"#, &[x, y][..], Some(12.0)),
+            (r#"from = ["v.x to z", "v.y"]"#, &[y], None),
+            (r#"from = ["v.y"]"#, &[zero], Some(0.0)),
+            (r#"from = ["v.y"], need = "above-zero""#, &[zero], None),
+            (r#"from = ["v.y"], need = "above-zero""#, &[y], Some(7.0)),
+            (r#"from = ["v.*"]"#, &[x, y, ("w.x", 1.0)], Some(12.0)),
+            (r#"from = ["v.x * z"]"#, &[x, y, ("v.x to w", 1.0)], Some(5.0)),
+            (r#"from = ["v.z*"]"#, &[x, y], None),
+            (r#"from = ["v.x * z", "v.z*"], need = "view""#, &[x, y], Some(5.0)),
+            (r#"from = ["v.z*"], need = "view""#, &[y], Some(0.0)),
+            (r#"from = ["v.z*"], need = "view""#, &[("w.x", 1.0)], None),
+        ] {
+            assert_eq!(value(entry, counters), want, "{entry} of {counters:?}");
         }
     }
 

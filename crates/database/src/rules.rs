@@ -1,4 +1,4 @@
-//! The doctor's rules in `postgres.toml` and `mysql.toml`: what a setting, or a fact that Rust computes, does to the figures.
+//! The doctor's rules in `postgres.toml`, `mysql.toml` and `oracle.toml`: what a setting, or a fact that Rust computes, does to the figures.
 //!
 //! A rule has cases; the first whose `when` holds counts, and one without `severity` says nothing. Texts take values as
 //! `{name}`; `{value}` is that of the rule.
@@ -14,6 +14,16 @@ pub(crate) trait SettingValues {
     fn text(&self, name: &str) -> Option<&str>;
     /// Value in the setting's own unit.
     fn number(&self, name: &str) -> Option<f64>;
+}
+
+impl SettingValues for BTreeMap<String, String> {
+    fn text(&self, name: &str) -> Option<&str> {
+        self.get(name).map(String::as_str)
+    }
+
+    fn number(&self, name: &str) -> Option<f64> {
+        self.get(name)?.parse().ok()
+    }
 }
 
 /// What rules are applied to.
@@ -91,7 +101,8 @@ struct Test {
 
 #[derive(Debug)]
 enum Condition {
-    /// One of these, in capitals or not; `*` ends a beginning, `unset` is no value and `''` an empty one.
+    /// One of these, in capitals or not; `*` ends a beginning, `unset` is no value. Quotes are around an empty value and one
+    /// with blanks.
     Is(Vec<String>),
     IsNot(Vec<String>),
     AtLeast(f64),
@@ -116,8 +127,11 @@ impl Test {
         let own = ["is", ">", ">=", "<"].contains(words.first()?);
         let (of, words) = if own { (None, &words[..]) } else { (words.first().copied(), words.get(1..)?) };
         let values = |words: &[&str]| {
-            let values: Vec<String> = words.join(" ").split(" or ").map(str::to_owned).collect();
-            values.iter().all(|value| !value.is_empty() && !value.contains(' ')).then_some(values)
+            let unquoted = |value: &str| {
+                let inner = value.strip_prefix('\'').and_then(|value| value.strip_suffix('\''));
+                inner.or(Some(value).filter(|v| !v.is_empty() && !v.contains(' '))).map(str::to_owned)
+            };
+            words.join(" ").split(" or ").map(unquoted).collect::<Option<Vec<String>>>()
         };
         let condition = match words {
             ["is", "not", rest @ ..] => Condition::IsNot(values(rest)?),
@@ -134,7 +148,6 @@ impl Test {
         let name = self.of.as_deref().unwrap_or(own);
         let is = |wanted: &String| match (known.text(name), wanted.as_str()) {
             (value, "unset") => value.is_none(),
-            (value, "''") => value == Some(""),
             (Some(value), wanted) => match wanted.strip_suffix('*') {
                 Some(begin) => value.get(..begin.len()).is_some_and(|v| v.eq_ignore_ascii_case(begin)),
                 None => value.eq_ignore_ascii_case(wanted),
@@ -189,7 +202,8 @@ mod tests {
 
     #[test]
     fn conditions_hold_or_not() {
-        let settings = Settings(&[("a", "OFF"), ("b", "O_DIRECT_NO_FSYNC"), ("n", "7"), ("empty", "")]);
+        let settings =
+            Settings(&[("a", "OFF"), ("b", "O_DIRECT_NO_FSYNC"), ("n", "7"), ("empty", ""), ("words", "READ ONLY")]);
         let facts = BTreeMap::from([("n2", "100".to_owned()), ("a2", "x".to_owned())]);
         let known = Known { settings: &settings, facts };
         for (when, want) in [
@@ -201,6 +215,8 @@ mod tests {
             ("c is not on", true),
             ("c is ''", false),
             ("empty is unset or ''", true),
+            ("words is 'READ only'", true),
+            ("words is 'read write' or unset", false),
             ("n >= 7 and n < 8", true),
             ("n > 7", false),
             ("c < 5", false),

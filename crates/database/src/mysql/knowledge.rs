@@ -1,18 +1,14 @@
 //! What loadline knows about MariaDB and MySQL: `mysql.toml`, in the language of [`crate::descriptor`].
 
 use std::collections::BTreeMap;
-use std::sync::LazyLock;
 
 use serde::Deserialize;
 
 use super::version::Version;
-use crate::descriptor::{Counter, Product, Release};
+use crate::descriptor::{Counter, Embedded, Product, Release};
 use crate::rules::Rule;
 
-const TEXT: &str = include_str!("../mysql.toml");
-
-/// All of the file. A test reads it, so that a build with an error in it fails there.
-pub(super) static KNOWLEDGE: LazyLock<Knowledge> = LazyLock::new(|| toml::from_str(TEXT).unwrap_or_default());
+pub(super) static KNOWLEDGE: Embedded<Knowledge> = Embedded::new("src/mysql.toml", include_str!("../mysql.toml"));
 
 /// The file, which describes its parts.
 #[derive(Default, Deserialize)]
@@ -47,8 +43,7 @@ mod tests {
 
     #[test]
     fn the_file_can_be_read() {
-        let file = toml::from_str::<Knowledge>(TEXT).unwrap_or_else(|e| panic!("src/mysql.toml: {e}"));
-        assert_eq!(Counter::mistake(&file.counters, TEXT), None, "src/mysql.toml");
+        let file = KNOWLEDGE.checked(|file| &file.counters);
         let block = BlockBytes { data: 16384.0, log: 512.0 };
         for (name, source, _) in Counter::sources(&file.counters, (&Version::parse("8.0.36")).into(), block) {
             assert!(file.status.iter().chain(&file.galera_status).any(|read| read == source), "{name} of {source}");

@@ -6,8 +6,8 @@ use loadline_model::activity::{Topic, View};
 
 use super::cluster::Oracle;
 use super::counters::{OraObserver, ViewAccess, whose};
-use super::descriptor::KNOWLEDGE;
-use super::session::{NO_VIEW, OraSession};
+use super::knowledge::KNOWLEDGE;
+use super::session::{NO_VIEW, OraSession, answered};
 use crate::error::TargetError;
 use crate::role::{Observer, StatisticsViews};
 use crate::scope::Scope;
@@ -17,15 +17,14 @@ use crate::view::ViewQuery;
 const SECRET: [&str; 4] = ["password", "secret", "token", "_key"];
 
 fn read(session: &mut dyn OraSession, query: &ViewQuery) -> Result<View, TargetError> {
-    match session.query(&query.sql, &[]) {
+    match answered(session.query(&query.sql, &[]))? {
         Ok(mut rows) => {
             if query.topic == Topic::Settings {
                 rows.iter_mut().for_each(|row| hide_secret(row));
             }
             query.view(Ok(rows))
         }
-        Err(e) if e.lost => Err(e.into()),
-        Err(e) if e.is(&[NO_VIEW]) => Ok(query.absent(format!("{}: GRANT SELECT_CATALOG_ROLE TO the user", e.text))),
+        Err(e) if e.is(NO_VIEW) => Ok(query.absent(format!("{}: GRANT SELECT_CATALOG_ROLE TO the user", e.text))),
         Err(e) => Ok(query.absent(e.text)),
     }
 }

@@ -4,9 +4,11 @@
 
 use loadline_model::{Finding, Severity};
 
-use super::session::{Bind, OraError, OraSession};
+use super::cluster::Oracle;
+use super::session::{Bind, OraError, OraSession, answered, number, text};
 use crate::error::TargetError;
 use crate::kind::NativeReport;
+use crate::role::NativeReports;
 
 /// The option and its notice.
 pub(super) static REPORT: NativeReport = NativeReport {
@@ -46,83 +48,76 @@ const GRANT: &str = "GRANT EXECUTE ON SYS.DBMS_WORKLOAD_REPOSITORY TO …; GRANT
 /// Why AWR does not work, with advice.
 fn failed(doing: &str, e: OraError) -> TargetError {
     if e.lost {
-        e.into()
-    } else {
-        TargetError::Refused(format!("{doing}: {}. {GRANT}, or leave out {}", e.text, REPORT.flag))
+        return e.into();
     }
+    TargetError::Refused(format!("{doing}: {}. {GRANT}, or leave out {}", e.text, REPORT.flag))
 }
 
-/// Takes a snapshot and returns its number.
-///
-/// # Errors
-/// [`TargetError::Refused`] with the grant to ask for.
-pub(super) fn snapshot(session: &mut dyn OraSession) -> Result<i64, TargetError> {
+fn snapshot(session: &mut dyn OraSession) -> Result<i64, TargetError> {
     let row = session.call(SNAPSHOT, &[Bind::Out(40)]).map_err(|e| failed("no AWR snapshot could be taken", e))?;
-    let number = row.into_iter().next().flatten().unwrap_or_default();
-    number.trim().parse().map_err(|_| {
-        TargetError::Statement(format!("taking an AWR snapshot returned '{number}', which is not a number"))
-    })
+    let what = || format!("taking an AWR snapshot returned {row:?}, which is not a number");
+    number(&row, 0).ok_or_else(|| TargetError::Statement(what()))
 }
 
-/// The report from snapshot `from` to one that is taken now.
-///
-/// # Errors
-/// [`TargetError::Refused`] with the grant to ask for, and [`TargetError::Statement`] if there is no report.
-pub(super) fn report(session: &mut dyn OraSession, from: i64) -> Result<String, TargetError> {
-    let to = snapshot(session)?;
-    let none = |why: &str| {
-        TargetError::Statement(format!("there is no AWR report from snapshot {from} to snapshot {to}: {why}"))
-    };
-    let filed = session
-        .query(FILED, &[Bind::Int(from), Bind::Int(to)])
-        .map_err(|e| failed("the AWR snapshots cannot be read", e))?;
-    let number = |i: usize| filed.first().and_then(|row| row.get(i)?.as_deref()?.trim().parse::<i64>().ok());
-    let (Some(database), Some(instance), Some(instances)) = (number(0), number(1), number(2)) else {
-        return Err(none("they are not in DBA_HIST_SNAPSHOT"));
-    };
-    let rows = if instances == 1 {
-        session.query(OF_INSTANCE, &[Bind::Int(database), Bind::Int(instance), Bind::Int(from), Bind::Int(to)])
-    } else {
-        session.query(OF_ALL, &[Bind::Int(database), Bind::Int(from), Bind::Int(to)])
-    };
-    let rows = rows.map_err(|e| failed("the AWR report cannot be made", e))?;
-    let mut text = String::new();
-    for line in rows.iter().map(|row| row.first().and_then(Option::as_deref).unwrap_or_default()) {
-        text.push_str(line);
-        text.push('\n');
+impl NativeReports for Oracle {
+    /// Takes a snapshot and returns its number.
+    fn native_mark(&self) -> Result<i64, TargetError> {
+        snapshot(self.admin()?.as_mut())
     }
-    if text.trim().is_empty() { Err(none("it is empty")) } else { Ok(text) }
+
+    /// The report from snapshot `from` to one that is taken now.
+    fn native_report(&self, from: i64) -> Result<String, TargetError> {
+        let mut session = self.admin()?;
+        let to = snapshot(session.as_mut())?;
+        let none = |why: &str| {
+            TargetError::Statement(format!("there is no AWR report from snapshot {from} to snapshot {to}: {why}"))
+        };
+        let filed = session.query(FILED, &[Bind::Int(from), Bind::Int(to)]);
+        let filed = filed.map_err(|e| failed("the AWR snapshots cannot be read", e))?;
+        let numbers = |row| Some((number(row, 0)?, number(row, 1)?, number::<i64>(row, 2)?));
+        let found = filed.first().and_then(numbers);
+        let (database, instance, instances) = found.ok_or_else(|| none("they are not in DBA_HIST_SNAPSHOT"))?;
+        let rows = if instances == 1 {
+            session.query(OF_INSTANCE, &[Bind::Int(database), Bind::Int(instance), Bind::Int(from), Bind::Int(to)])
+        } else {
+            session.query(OF_ALL, &[Bind::Int(database), Bind::Int(from), Bind::Int(to)])
+        };
+        let rows = rows.map_err(|e| failed("the AWR report cannot be made", e))?;
+        let report: String = rows.iter().flat_map(|row| [text(row, 0).unwrap_or_default(), "\n"]).collect();
+        if report.trim().is_empty() { Err(none("it is empty")) } else { Ok(report) }
+    }
 }
 
-/// Checks before a run whether AWR can be used. Touches nothing of the pack if the server disables it.
-///
-/// # Errors
-/// If the session is lost.
-pub(super) fn examine(session: &mut dyn OraSession) -> Result<Finding, TargetError> {
-    let finding = |severity, value: &str, advice: String| Ok(Finding::new("awr", severity, "AWR", value, advice));
-    let refused =
-        |value: &str, why: &str| finding(Severity::Refused, value, format!("{why}, or leave out {}", REPORT.flag));
-    match session.value(LICENSED) {
-        Ok(Some(value)) if value.eq_ignore_ascii_case("NONE") => {
+impl Oracle {
+    /// Checks before a run whether AWR can be used, if the user asked for it. Touches nothing of the pack if the server
+    /// disables it.
+    ///
+    /// # Errors
+    /// If the session is lost.
+    pub(super) fn examine_awr(&self) -> Result<Option<Finding>, TargetError> {
+        if !self.awr {
+            return Ok(None);
+        }
+        let finding = |severity, value: &str, advice| Ok(Some(Finding::new("awr", severity, "AWR", value, advice)));
+        let refused =
+            |value: &str, why: &str| finding(Severity::Refused, value, format!("{why}, or leave out {}", REPORT.flag));
+        let mut session = self.admin()?;
+        // If the parameter cannot be read, the queries below decide.
+        let licensed = answered(session.value(LICENSED))?.ok().flatten();
+        if licensed.is_some_and(|value| value.eq_ignore_ascii_case("NONE")) {
             return refused(
                 "control_management_pack_access = NONE",
                 "the server disables the Diagnostics Pack. If you have its licence: ALTER SYSTEM SET \
                  control_management_pack_access = 'DIAGNOSTIC'",
             );
         }
-        Err(e) if e.lost => return Err(e.into()),
-        // If the parameter cannot be read, the queries below decide.
-        _ => {}
-    }
-    for (sql, needs_one) in [(EXECUTABLE, true), (READABLE, false)] {
-        match session.value(sql) {
-            Ok(count) if needs_one && count.as_deref().is_none_or(|c| c.trim() == "0") => {
-                return refused("DBMS_WORKLOAD_REPOSITORY may not be executed", GRANT);
-            }
-            Err(e) if e.lost => return Err(e.into()),
-            Err(e) => return refused(&e.text, GRANT),
-            Ok(_) => {}
+        let executable = answered(session.value(EXECUTABLE))?;
+        if executable.as_ref().is_ok_and(|count| count.as_deref().is_none_or(|c| c.trim() == "0")) {
+            return refused("DBMS_WORKLOAD_REPOSITORY may not be executed", GRANT);
         }
+        if let Err(e) = executable.and(answered(session.value(READABLE))?) {
+            return refused(&e.text, GRANT);
+        }
+        finding(Severity::Ok, "can be used", "it needs a licence of Oracle's Diagnostics Pack".to_owned())
     }
-    finding(Severity::Ok, "can be used", "it needs a licence of Oracle's Diagnostics Pack".to_owned())
 }

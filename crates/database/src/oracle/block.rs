@@ -1,8 +1,7 @@
 //! The in-database driver: a transaction program as one anonymous PL/SQL block with the commit in its
 //! loop. It needs no privilege to create procedures and leaves nothing behind.
 //!
-//! It counts how often each time (exact, in µs) occurs and returns the counts as text. Before they outgrow a
-//! VARCHAR2 the block ends, and is run again.
+//! Its text is in `oracle.toml`, without what differs by workload.
 
 use std::borrow::Cow;
 
@@ -10,13 +9,13 @@ use loadline_model::Latencies;
 use loadline_workload::kernel::{PIECE, TEXT};
 use loadline_workload::{Effect, FACTORS, Kernel, MODULI, PAYLOAD_STRIDE, POOL_BYTES, Template, VarType};
 
-use super::session::{OraSession, Row};
+use super::knowledge::KNOWLEDGE;
+use super::session::{OraSession, Row, text};
 use super::sql::{MAX_RAW, commit, first_rows, insert_all, quoted, table_name};
 use crate::error::TargetError;
 use crate::kernels::{self, Words};
 use crate::procedure::{self, Body, Dialect, Line};
-use crate::role::SliceEnd;
-use crate::server_clock::ServerClock;
+use crate::server_clock::Moments;
 use crate::work::Work;
 
 /// A PL/SQL RAW holds 32,767 bytes, the pool has 65,536. It is bound in pieces that begin at multiples of
@@ -56,164 +55,44 @@ fn micros(interval: &str) -> String {
     )
 }
 
-/// Declarations of both blocks.
-fn common() -> String {
-    format!(
-        "  TYPE t_pool IS TABLE OF RAW({PIECE_BYTES}) INDEX BY PLS_INTEGER;
-  TYPE t_counts IS TABLE OF PLS_INTEGER INDEX BY PLS_INTEGER;
-  c_epoch CONSTANT TIMESTAMP(6) WITH TIME ZONE := {EPOCH};
-  l_transaction t_counts;
-  l_commit t_counts;
-  l_start TIMESTAMP(6) WITH TIME ZONE;
-  l_committing TIMESTAMP(6) WITH TIME ZONE;
-  l_end TIMESTAMP(6) WITH TIME ZONE;
-  l_start_us NUMBER;
-  l_committing_us NUMBER;
-  l_end_us NUMBER;
-"
-    )
-}
-
-/// Functions of both blocks; they must follow all declarations of variables.
-fn functions() -> String {
-    format!(
-        "
-  FUNCTION us(p_at IN TIMESTAMP WITH TIME ZONE) RETURN NUMBER IS
-    l_since CONSTANT INTERVAL DAY(9) TO SECOND(6) := p_at - c_epoch;
-  BEGIN
-    RETURN {};
-  END us;
-
-  PROCEDURE note(p_counts IN OUT NOCOPY t_counts, p_us IN NUMBER) IS
-    l_us CONSTANT PLS_INTEGER := LEAST(p_us, 2147483647);
-  BEGIN
-    IF p_counts.EXISTS(l_us) THEN
-      p_counts(l_us) := p_counts(l_us) + 1;
-    ELSE
-      p_counts(l_us) := 1;
-    END IF;
-  END note;
-",
-        micros("l_since")
-    )
-}
-
-/// The function that draws a number ([`loadline_workload::draw`]), for blocks that need it.
-fn drawing() -> String {
-    format!(
-        "
-  FUNCTION draw_31(p_seq IN NUMBER, p_salt IN NUMBER) RETURN NUMBER IS
-    l_place CONSTANT NUMBER := MOD(MOD(p_seq, {m0}) * {f0} + l_draw + p_salt, {m0});
-  BEGIN
-    RETURN MOD(MOD(l_place * l_place, {m1}) * {f1}, {m2});
-  END draw_31;
-",
-        m0 = MODULI[0],
-        m1 = MODULI[1],
-        m2 = MODULI[2],
-        f0 = FACTORS[0],
-        f1 = FACTORS[1]
-    )
-}
-
-/// The block that runs a slice. Placeholders in order: first key, first new key, first draw, end (µs), next sequence, the pool's
-/// pieces; out: next sequence, first start, last start, its commit, its end (µs) and whether that
-/// crossed the end of the slice, separated by spaces; transaction times and commit times as
-/// `µs count;`.
+/// The block that runs a slice.
 pub(super) fn run(work: &Work) -> String {
-    let Body { declarations: declare, text: body, .. } = procedure::body(work, &PlSql, 2);
-    let commit = commit(work.program.commit);
-    let pieces: String =
-        (0..POOL_BYTES.div_ceil(PIECE_STRIDE)).map(|i| format!("  l_pool({i}) := :pool_{i};\n")).collect();
-    let drawing = if body.contains("draw_31(") { drawing() } else { String::new() };
-    let (common, functions) = (common(), functions() + &drawing);
-    let reads = work.program.reads();
-    let rows = if reads { "  l_rows PLS_INTEGER;\n" } else { "" };
-    format!(
-        "DECLARE
-{common}  l_first_key CONSTANT NUMBER := :first_key;
-  l_new_key CONSTANT NUMBER := :new_key;
-  l_draw CONSTANT NUMBER := :draw;
-  l_until CONSTANT NUMBER := :until_us;
-  l_seq NUMBER := :next_seq - 1;
-  l_first_us NUMBER;
-{rows}  l_crossed PLS_INTEGER := 0;
-  l_pool t_pool;
-{declare}{functions}
-  FUNCTION written(p_counts IN t_counts) RETURN VARCHAR2 IS
-    l_us PLS_INTEGER := p_counts.FIRST;
-    l_text VARCHAR2({MAX_TEXT});
-  BEGIN
-    WHILE l_us IS NOT NULL LOOP
-      l_text := l_text || TO_CHAR(l_us) || ' ' || TO_CHAR(p_counts(l_us)) || ';';
-      l_us := p_counts.NEXT(l_us);
-    END LOOP;
-    RETURN l_text;
-  END written;
-BEGIN
-{pieces}  LOOP
-    l_start := SYSTIMESTAMP;
-{body}    l_committing := SYSTIMESTAMP;
-    {commit};
-    l_end := SYSTIMESTAMP;
-    l_start_us := us(l_start);
-    l_committing_us := us(l_committing);
-    l_end_us := us(l_end);
-    IF l_start_us > l_committing_us OR l_committing_us > l_end_us THEN
-      RAISE_APPLICATION_ERROR(-20002, 'the server''s clock went back: its times cannot be used');
-    END IF;
-    IF l_first_us IS NULL THEN
-      l_first_us := l_start_us;
-    END IF;
-    IF l_end_us >= l_until THEN
-      l_crossed := 1;
-      EXIT;
-    END IF;
-    note(l_transaction, l_end_us - l_start_us);
-    note(l_commit, l_end_us - l_committing_us);
-    EXIT WHEN l_transaction.COUNT >= {MAX_DISTINCT} OR l_commit.COUNT >= {MAX_DISTINCT};
-  END LOOP;
-  :moments := TO_CHAR(l_seq + 1) || ' ' || TO_CHAR(l_first_us) || ' ' || TO_CHAR(l_start_us) || ' '
-    || TO_CHAR(l_committing_us) || ' ' || TO_CHAR(l_end_us) || ' ' || TO_CHAR(l_crossed);
-  :transaction_times := written(l_transaction);
-  :commit_times := written(l_commit);
-END;"
+    let Body { declarations, text: body, .. } = procedure::body(work, &PlSql, 2);
+    let pieces = (0..POOL_BYTES.div_ceil(PIECE_STRIDE)).map(|i| format!("  l_pool({i}) := :pool_{i};\n"));
+    block(
+        "slice",
+        &[
+            ("rows", if work.program.reads() { "  l_rows PLS_INTEGER;\n" } else { "" }),
+            ("more_functions", &if body.contains("draw_31(") { drawing() } else { String::new() }),
+            ("max_text", &MAX_TEXT.to_string()),
+            ("max_distinct", &MAX_DISTINCT.to_string()),
+            ("pieces", &pieces.collect::<String>()),
+            ("commit", commit(work.program.commit)),
+            ("declarations", &declarations),
+            ("body", &body),
+        ],
     )
 }
 
 /// A block that runs the loop of [`run`] without statement and commit `iterations` times and returns
 /// the time of one iteration, ns.
 pub(super) fn overhead(iterations: u32) -> String {
-    let (common, functions) = (common(), functions());
-    format!(
-        "DECLARE
-{common}  l_first TIMESTAMP(6) WITH TIME ZONE;
-{functions}BEGIN
-  l_first := SYSTIMESTAMP;
-  FOR l_i IN 1 .. {iterations} LOOP
-    l_start := SYSTIMESTAMP;
-    l_committing := SYSTIMESTAMP;
-    l_end := SYSTIMESTAMP;
-    l_start_us := us(l_start);
-    l_committing_us := us(l_committing);
-    l_end_us := us(l_end);
-    note(l_transaction, l_end_us - l_start_us);
-    note(l_commit, l_end_us - l_committing_us);
-  END LOOP;
-  :overhead_ns := TO_CHAR(ROUND((us(SYSTIMESTAMP) - us(l_first)) * 1000 / {iterations}));
-END;"
-    )
+    block("overhead", &[("iterations", &iterations.to_string())])
 }
 
-/// A function that calls itself, local to its block: it needs no privilege and leaves nothing behind.
-const FIBONACCI: &str = "
-  FUNCTION fibonacci(p_n IN PLS_INTEGER) RETURN PLS_INTEGER IS
-  BEGIN
-    IF p_n < 2 THEN
-      RETURN p_n;
-    END IF;
-    RETURN fibonacci(p_n - 1) + fibonacci(p_n - 2);
-  END fibonacci;";
+fn block(name: &str, parts: &[(&str, &str)]) -> String {
+    let (piece_bytes, micros) = (PIECE_BYTES.to_string(), micros("l_since"));
+    let mut all = vec![("piece_bytes", piece_bytes.as_str()), ("epoch", EPOCH), ("micros", &micros)];
+    all.extend(parts);
+    KNOWLEDGE.plsql(name, &all)
+}
+
+/// The function that draws a number ([`loadline_workload::draw`]), for blocks that need it.
+fn drawing() -> String {
+    let [m0, m1, m2] = MODULI.map(|n| n.to_string());
+    let [f0, f1] = FACTORS.map(|n| n.to_string());
+    KNOWLEDGE.plsql("drawing", &[("m0", &m0), ("m1", &m1), ("m2", &m2), ("f0", &f0), ("f1", &f1)])
+}
 
 /// PL/SQL.
 struct PlSql;
@@ -288,7 +167,7 @@ impl Dialect for PlSql {
             position: "INSTR",
             to_integer: "",
             to: " .. ",
-            fibonacci: [FIBONACCI, "fibonacci"].map(str::to_owned),
+            fibonacci: [KNOWLEDGE.plsql("fibonacci", &[]), "fibonacci".to_owned()],
             fail: |expected| {
                 let text = format!("'the computation came to ' || (l_result - l_from) || ' instead of {expected}'");
                 format!("RAISE_APPLICATION_ERROR(-20003, {text});")
@@ -324,10 +203,9 @@ impl Dialect for PlSql {
 #[derive(Debug)]
 pub(super) struct BlockResult {
     pub(super) next: i64,
-    first_start_us: i64,
-    start_us: i64,
-    commit_us: i64,
-    end_us: i64,
+    pub(super) first_start_us: i64,
+    /// The last transaction.
+    pub(super) end: Moments,
     /// Whether the last transaction crossed the end of the slice; the times then exclude it.
     pub(super) crossed: bool,
     pub(super) transaction: Latencies,
@@ -337,37 +215,19 @@ pub(super) struct BlockResult {
 impl BlockResult {
     /// Parses the block's three texts.
     pub(super) fn parse(row: &Row) -> Result<BlockResult, TargetError> {
-        let wrong = || TargetError::Statement("the in-database block returned an unreadable result".into());
-        let text = |i: usize| row.get(i).cloned().flatten().unwrap_or_default();
-        let moments = text(0);
-        let numbers: Vec<i64> = moments.split(' ').map(str::parse).collect::<Result<_, _>>().map_err(|_| wrong())?;
-        let &[next, first_start_us, start_us, commit_us, end_us, crossed] = numbers.as_slice() else {
-            return Err(wrong());
-        };
-        let ordered = first_start_us <= start_us && start_us <= commit_us && commit_us <= end_us;
-        let (transaction, commit) = (times(&text(1)).ok_or_else(wrong)?, times(&text(2)).ok_or_else(wrong)?);
-        if !ordered || transaction.count() != commit.count() || !(0..=1).contains(&crossed) {
-            return Err(wrong());
-        }
-        Ok(BlockResult {
-            next,
-            first_start_us,
-            start_us,
-            commit_us,
-            end_us,
-            crossed: crossed == 1,
-            transaction,
-            commit,
-        })
+        BlockResult::checked(row)
+            .ok_or_else(|| TargetError::Statement("the in-database block returned an unreadable result".into()))
     }
 
-    pub(super) fn first_start_ns(&self, clock: &ServerClock) -> u64 {
-        clock.own_ns(self.first_start_us)
-    }
-
-    /// The last transaction.
-    pub(super) fn end(&self, clock: &ServerClock) -> SliceEnd {
-        clock.end([self.start_us, self.commit_us, self.end_us])
+    fn checked(row: &Row) -> Option<BlockResult> {
+        let numbers = text(row, 0)?.split(' ').map(|n| n.parse().ok()).collect::<Option<Vec<i64>>>()?;
+        let &[next, first_start_us, start, commit, end, crossed @ 0..=1] = numbers.as_slice() else { return None };
+        // An empty text is NULL.
+        let [transaction, commits] = [1, 2].map(|i| times(text(row, i).unwrap_or_default()));
+        let (transaction, commits) = (transaction?, commits?);
+        let is_ordered = [first_start_us, start, commit, end].is_sorted() && transaction.count() == commits.count();
+        let (end, crossed) = ([start, commit, end], crossed == 1);
+        is_ordered.then_some(BlockResult { next, first_start_us, end, crossed, transaction, commit: commits })
     }
 }
 
@@ -422,12 +282,10 @@ mod tests {
 
     #[test]
     fn what_the_block_writes_is_read() {
-        let clock = ServerClock::ahead_by(1_000_000_000);
         let b = BlockResult::parse(&row("8 1000100 1000330 1000340 1000400 1", "100 4;110 3;", "70 6;75 1;")).unwrap();
         assert_eq!((b.next, b.crossed, b.transaction.count(), b.transaction.sum_ns()), (8, true, 7, 730_000));
         assert_eq!((b.commit.count(), b.commit.max_ns()), (7, Some(75_000)));
-        assert_eq!(b.first_start_ns(&clock), 100_000);
-        assert_eq!(b.end(&clock), SliceEnd { start_ns: 330_000, commit_ns: 340_000, end_ns: 400_000 });
+        assert_eq!((b.first_start_us, b.end), (1_000_100, [1_000_330, 1_000_340, 1_000_400]));
         // A slice whose first transaction crosses the end: an empty text is NULL.
         assert_eq!(BlockResult::parse(&row("1 5 5 6 7 1", "", "")).unwrap().transaction.count(), 0);
     }

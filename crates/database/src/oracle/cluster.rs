@@ -3,17 +3,15 @@
 use std::collections::BTreeSet;
 
 use loadline_model::manifest::TargetInfo;
-use loadline_model::{Column, Driver, Finding};
+use loadline_model::{Column, Driver};
 use loadline_workload::Table;
 
 use super::counters::{self, OraObserver, ViewAccess};
-use super::descriptor::{KNOWLEDGE, View};
-use super::doctor;
-use super::jobs::{OraClientSession, OraDatabaseSession};
+use super::knowledge::{KNOWLEDGE, View};
 use super::nodes::{OraNodes, identity};
-use super::schema::OraLoader;
-use super::session::{Bind, Connector, MISSING_PRIVILEGE, NO_PRIVILEGE, OraSession};
-use super::{awr, block, disk_space, parallel, schema, sql};
+use super::schema::{self, OraLoader};
+use super::session::{Connector, OraSession, Row, answered, text};
+use super::sql;
 use crate::changed_rows;
 use crate::data_set::{self, FoundTable, LoadProgress, Loader, Ways};
 use crate::error::TargetError;
@@ -21,9 +19,7 @@ use crate::facts::{Facts, Runs};
 use crate::number::Number;
 use crate::request::OpenRequest;
 use crate::role::{
-    Administration, BlockCache, Checkpoints, ClientDriver, ClientSession, DataSet, DatabaseDriver, DatabaseSession,
-    DiskSpace, Doctor, FreeSpace, GrantSql, JobLimit, LogSpace, NativeReports, Observation, Observer, ParallelQueries,
-    ParallelWorkers, Privilege, Queries, RunLock, Use, WorkerLimit,
+    Administration, BlockCache, Checkpoints, DataSet, LogSpace, NativeReports, Observation, Observer, Queries, RunLock,
 };
 use crate::scope::Scope;
 use crate::target::{Abilities, Target};
@@ -41,10 +37,8 @@ pub(super) struct Oracle {
     pub(super) run: String,
     version: String,
     pub(super) views: Vec<(&'static View, ViewAccess)>,
-    /// Why the flash cache has no figure.
-    no_flash: Option<String>,
     /// Whether the user asked for AWR.
-    awr: bool,
+    pub(super) awr: bool,
     /// Workload tables known to be loaded.
     loaded: LoadedTables,
 }
@@ -57,9 +51,8 @@ impl Oracle {
         let known = identity(first.as_mut())?;
         let version = first.version();
         let views = counters::check_access(first.as_mut())?;
-        let no_flash = counters::no_flash(first.as_mut(), &views)?;
         let block_bytes = first.value(BLOCK_SIZE).ok().flatten().and_then(|bytes| bytes.trim().parse().ok());
-        nodes.record_instance(0, first.as_mut())?;
+        nodes.record_instance(first.as_mut())?;
         drop(first);
         for i in 1..nodes.len() {
             let mut session = nodes.session(i, "look")?;
@@ -70,7 +63,7 @@ impl Oracle {
                      All nodes must lead to the same database, container and user"
                 )));
             }
-            nodes.record_instance(i, session.as_mut())?;
+            nodes.record_instance(session.as_mut())?;
         }
         let facts = Facts {
             nodes: nodes.len() as u32,
@@ -81,7 +74,21 @@ impl Oracle {
             ..Facts::of(Runs::Apart)
         };
         let (run, awr) = (request.run.clone(), request.native_report);
-        Ok(Box::new(Oracle { nodes, facts, run, version, views, no_flash, awr, loaded: LoadedTables::default() }))
+        Ok(Box::new(Oracle { nodes, facts, run, version, views, awr, loaded: LoadedTables::default() }))
+    }
+
+    /// Drops all tables but those that `kept` names.
+    fn clean_except(
+        &self,
+        kept: impl Fn() -> Result<BTreeSet<String>, TargetError>,
+    ) -> Result<Vec<String>, TargetError> {
+        let mut lock = self.nodes.session(0, "lock")?;
+        // Without any table there is nothing to lock.
+        if lock.query(schema::PREFIXED_TABLES, &[])?.is_empty() {
+            return Ok(Vec::new());
+        }
+        schema::lock(lock.as_mut())?;
+        schema::clean(self.admin()?.as_mut(), lock.as_mut(), &kept()?)
     }
 
     fn loader(&self) -> Result<OraLoader, TargetError> {
@@ -100,43 +107,27 @@ impl Target for Oracle {
 
     fn info(&self) -> Result<TargetInfo, TargetError> {
         let mut session = self.admin()?;
-        let mut settings = std::collections::BTreeMap::new();
-        if let Some(q) = KNOWLEDGE.question("parameters") {
-            match session.query(&q.sql, &[]) {
-                Ok(rows) => {
-                    for row in rows {
-                        let mut row = row.into_iter();
-                        if let (Some(name), Some(Some(value))) = (row.next().flatten(), row.next()) {
-                            settings.insert(name, value);
-                        }
-                    }
-                }
-                Err(e) if e.lost => return Err(e.into()),
-                // The doctor says so, with the grant to ask for.
-                Err(_) => {}
-            }
-        }
+        // The doctor says if they cannot be read, with the grant to ask for.
+        let rows = answered(session.query(KNOWLEDGE.query("parameters"), &[]))?.unwrap_or_default();
+        let setting = |row: &Row| Some((text(row, 0)?.to_owned(), text(row, 1)?.to_owned()));
+        let memory = session.value("SELECT VALUE FROM V$OSSTAT WHERE STAT_NAME = 'PHYSICAL_MEMORY_BYTES'");
         let mut notes = vec![
             super::NEVER_RUN.to_owned(),
             "counters are those of the whole database, other sessions' work included".to_owned(),
             "CPU figures are from V$OSSTAT, which the server updates at its own pace: they are coarse in short windows"
                 .to_owned(),
-        ];
-        notes.push(
             "the jobs' sessions cache no results of queries (RESULT_CACHE_MODE = MANUAL) and run queries in parallel only \
              for workloads that ask for a degree of parallelism"
                 .to_owned(),
-        );
+        ];
         if self.nodes.len() > 1 {
             notes.push(format!(
                 "{} nodes; counters are added up over all instances of the database, those without jobs included",
                 self.nodes.len()
             ));
         }
-        let memory = "SELECT VALUE FROM V$OSSTAT WHERE STAT_NAME = 'PHYSICAL_MEMORY_BYTES'";
-        let memory = self.admin()?.value(memory).ok().flatten();
         Ok(TargetInfo {
-            memory_bytes: memory.and_then(|bytes| bytes.trim().parse().ok()),
+            memory_bytes: memory.ok().flatten().and_then(|bytes| bytes.trim().parse().ok()),
             in_process: false,
             kind: "oracle".into(),
             product: super::KIND.product.into(),
@@ -145,7 +136,7 @@ impl Target for Oracle {
             nodes: self.facts.nodes,
             // It is unknown whether the server is on this machine; its counters include CPU times.
             local: false,
-            settings,
+            settings: rows.iter().filter_map(setting).collect(),
             notes,
             ..TargetInfo::default()
         })
@@ -186,7 +177,7 @@ impl Administration for Oracle {
     }
 
     fn log_space(&self, _data: u64, _indexes: u64) -> Result<LogSpace, TargetError> {
-        disk_space::log(self.admin()?.as_mut())
+        self.archived_log_space()
     }
 
     fn reset(&self, work: &Work, _: Driver) -> Result<(), TargetError> {
@@ -196,7 +187,7 @@ impl Administration for Oracle {
     fn settle(&self) -> Result<Option<String>, TargetError> {
         match self.admin()?.execute("ALTER SYSTEM CHECKPOINT GLOBAL", &[]) {
             Ok(_) => Ok(None),
-            Err(e) if e.is(&[NO_PRIVILEGE, MISSING_PRIVILEGE]) => {
+            Err(e) if e.lacks_privilege() => {
                 Ok(Some("no checkpoint before each test: the user has no ALTER SYSTEM privilege".into()))
             }
             Err(e) => Err(e.into()),
@@ -209,66 +200,14 @@ impl Administration for Oracle {
     }
 
     fn clean(&self) -> Result<Vec<String>, TargetError> {
-        let mut lock = self.nodes.session(0, "lock")?;
-        // Without any table there is nothing to lock.
-        if lock.query(schema::PREFIXED_TABLES, &[])?.is_empty() {
-            return Ok(Vec::new());
-        }
-        schema::lock(lock.as_mut())?;
-        schema::clean(self.admin()?.as_mut(), lock.as_mut(), &BTreeSet::new())
+        self.clean_except(|| Ok(BTreeSet::new()))
     }
 
     fn clean_after_run(&self, keep_data: bool) -> Result<Vec<String>, TargetError> {
-        let mut lock = self.nodes.session(0, "lock")?;
-        if lock.query(schema::PREFIXED_TABLES, &[])?.is_empty() {
-            return Ok(Vec::new());
-        }
-        schema::lock(lock.as_mut())?;
-        let kept = data_set::kept(&mut self.loader()?, keep_data)?;
-        let kept = kept.iter().map(|stem| schema::name_of(stem)).collect();
-        schema::clean(self.admin()?.as_mut(), lock.as_mut(), &kept)
-    }
-}
-
-impl Doctor for Oracle {
-    fn doctor(&self) -> Result<Vec<Finding>, TargetError> {
-        let mut findings = Vec::new();
-        for i in 0..self.nodes.len() {
-            let mut session = self.nodes.session(i, "doctor")?;
-            let mut found = doctor::judge(&doctor::ask(session.as_mut())?);
-            if self.nodes.len() > 1 {
-                for finding in &mut found {
-                    finding.subject = format!("{} (node {})", finding.subject, i + 1);
-                }
-            }
-            findings.append(&mut found);
-        }
-        if self.awr {
-            findings.push(awr::examine(self.admin()?.as_mut())?);
-        }
-        Ok(findings)
-    }
-
-    fn privileges(&self) -> Result<Vec<Privilege>, TargetError> {
-        let asked = self.doctor()?.into_iter().find(|f| f.id == doctor::TO_ASK_FOR);
-        let privilege = |f: Finding| Privilege {
-            sql: vec![GrantSql { grant: f.value, revoke: None }],
-            gives: "what the findings of `loadline doctor` name",
-            granted: false,
-            used: Use::Needed,
-        };
-        Ok(asked.map(privilege).into_iter().collect())
-    }
-
-    fn job_limit(&self) -> Result<JobLimit, TargetError> {
-        doctor::job_limit(self.admin()?.as_mut())
-    }
-}
-
-impl ClientDriver for Oracle {
-    fn client_session(&self, work: &Work, job: u32) -> Result<Box<dyn ClientSession>, TargetError> {
-        let (session, canceller) = self.nodes.job_session(work, job)?;
-        Ok(Box::new(OraClientSession::new(session, canceller, work)))
+        self.clean_except(|| {
+            let kept = data_set::kept(&mut self.loader()?, keep_data)?;
+            Ok(kept.iter().map(|stem| schema::name_of(stem)).collect())
+        })
     }
 }
 
@@ -282,31 +221,7 @@ impl Observation for Oracle {
     }
 
     fn absent_columns(&self) -> Vec<(&'static Column, String)> {
-        counters::absent(&self.views, self.no_flash.as_deref())
-    }
-}
-
-impl DatabaseDriver for Oracle {
-    /// A block is sent with each call and leaves nothing behind.
-    fn install(&self, _: &Work) -> Result<(), TargetError> {
-        Ok(())
-    }
-
-    fn database_session(&self, work: &Work, job: u32) -> Result<Box<dyn DatabaseSession>, TargetError> {
-        let (session, canceller) = self.nodes.job_session(work, job)?;
-        Ok(Box::new(OraDatabaseSession::new(session, canceller, work, job)?))
-    }
-
-    fn overhead_ns(&self) -> Result<Option<f64>, TargetError> {
-        let mut session = self.admin()?;
-        let block = block::overhead(20_000);
-        let mut times = Vec::new();
-        for _ in 0..3 {
-            let row = session.call(&block, &[Bind::Out(40)])?;
-            times.extend(row.first().cloned().flatten().and_then(|t| t.parse::<f64>().ok()));
-        }
-        times.sort_by(f64::total_cmp);
-        Ok(times.get(times.len() / 2).copied())
+        counters::absent(&self.views)
     }
 }
 
@@ -334,18 +249,10 @@ impl DataSet for Oracle {
     fn drop_data_set(&self) -> Result<(), TargetError> {
         let mut session = self.admin()?;
         let prefix = schema::name_of("data_");
-        let ours =
-            schema::tables(session.as_mut())?.into_iter().filter(|(name, ours)| *ours && name.starts_with(&prefix));
-        for (name, _) in ours {
-            session.execute(&schema::drop_statement(&name), &[])?;
+        for name in schema::our_tables(session.as_mut())?.iter().filter(|name| name.starts_with(&prefix)) {
+            schema::drop_table(session.as_mut(), name)?;
         }
         Ok(())
-    }
-}
-
-impl DiskSpace for Oracle {
-    fn free_space(&self) -> Result<Option<FreeSpace>, TargetError> {
-        disk_space::free(self.admin()?.as_mut())
     }
 }
 
@@ -361,25 +268,5 @@ impl Checkpoints for Oracle {
     fn checkpoint(&self) -> Result<(), TargetError> {
         self.admin()?.execute("ALTER SYSTEM CHECKPOINT GLOBAL", &[])?;
         Ok(())
-    }
-}
-
-impl ParallelQueries for Oracle {
-    fn max_parallel_workers(&self) -> Result<Option<WorkerLimit>, TargetError> {
-        parallel::max_workers(self.admin()?.as_mut())
-    }
-
-    fn try_parallel(&self, work: &Work) -> Result<Option<ParallelWorkers>, TargetError> {
-        parallel::try_first_query(self.nodes.job_session(work, 0)?.0.as_mut(), work)
-    }
-}
-
-impl NativeReports for Oracle {
-    fn native_mark(&self) -> Result<i64, TargetError> {
-        awr::snapshot(self.admin()?.as_mut())
-    }
-
-    fn native_report(&self, from: i64) -> Result<String, TargetError> {
-        awr::report(self.admin()?.as_mut(), from)
     }
 }

@@ -9,7 +9,8 @@ use std::time::Duration;
 use oracledb::{BindParameters, Config, Connection, DB_TYPE_VARCHAR, Error, ErrorKind, ToDbValue};
 
 use super::address::OraAddress;
-use super::session::{Bind, MODULE, OraError, OraSession, Row, SETUP, SessionId};
+use super::knowledge::KNOWLEDGE;
+use super::session::{Bind, MODULE, OraError, OraSession, Row, SETUP};
 use crate::error::TargetError;
 use crate::secret::Secret;
 
@@ -28,6 +29,8 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
 const CALL_TIMEOUT: Duration = Duration::from_secs(60);
 /// Time limit of closing a session, after which its thread is abandoned.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
+/// ORA-12514, the listener does not know the service.
+const UNKNOWN_SERVICE: usize = 12514;
 /// Longest VARCHAR2 that the driver returns without a given length.
 const SHORT_TEXT: usize = 4000;
 
@@ -60,23 +63,19 @@ fn connect_within(
         let _ = done.send(outcome);
     });
     spawned.map_err(|e| TargetError::Local(format!("no thread could be started to connect: {e}")))?;
+    let unreachable = |what: String| {
+        TargetError::Unreachable(format!("{}{what}. Check that the port is the listener's", address.shown()))
+    };
     let connection = match connected.recv_timeout(at_most) {
-        Ok(Ok(Ok(connection))) => connection,
-        Ok(Ok(Err(e))) => return Err(refusal(&e, address, password)),
+        Ok(Ok(outcome)) => outcome.map_err(|e| refusal(&e, address, password))?,
         Ok(Err(panic)) => {
-            return Err(TargetError::Unreachable(format!(
-                "{}: the service there is not an Oracle listener that the driver understands (it says: {}). Check that the \
-                 port is the listener's",
-                address.shown(),
-                redact(&panic, password)
-            )));
+            let panic = redact(&panic, password);
+            let what = ": the service there is not an Oracle listener that the driver understands";
+            return Err(unreachable(format!("{what} (it says: {panic})")));
         }
         Err(_) => {
-            return Err(TargetError::Unreachable(format!(
-                "{} accepted the connection but opened no session within {:.0} s. Check that the port is the listener's",
-                address.shown(),
-                at_most.as_secs_f64()
-            )));
+            let limit = at_most.as_secs_f64();
+            return Err(unreachable(format!(" accepted the connection but opened no session within {limit:.0} s")));
         }
     };
     let mut session = Wire { connection: Some(connection), secret: password.clone() };
@@ -97,39 +96,29 @@ fn redact(text: &str, password: &Secret) -> String {
 
 /// Why the server refuses the connection, with advice.
 fn refusal(e: &Error, address: &OraAddress, password: &Secret) -> TargetError {
-    let shown = address.shown();
-    let said = redact(&e.to_string(), password);
+    let (shown, said) = (address.shown(), redact(&e.to_string(), password));
     let code = match e.kind() {
-        ErrorKind::DbError(db) => Some(db.code()),
-        ErrorKind::ListenerRefusedConnection(_, _, _, code) => Some(*code),
+        ErrorKind::DbError(db) => db.code(),
+        ErrorKind::ListenerRefusedConnection(_, _, _, code) => *code,
+        ErrorKind::InvalidServiceName(..) | ErrorKind::InvalidSid(..) => UNKNOWN_SERVICE,
+        _ => 0,
+    };
+    let of_code = u32::try_from(code).ok().and_then(|code| KNOWLEDGE.refusals.on(code));
+    let advice = of_code.or(match e.kind() {
+        ErrorKind::ListenerRefusedConnection(..) => Some("the listener's log says more"),
+        ErrorKind::ServerVersionNotSupported => Some("loadline is made for Oracle 19c and later"),
+        ErrorKind::UnexpectedRefuse(_) => Some("the listener gave no reason: its log says more"),
+        ErrorKind::WalletUnreadable(_) => Some("wallet must be a folder with ewallet.pem"),
+        ErrorKind::TlsOperation => Some("check the certificates, and whether the port speaks TLS"),
+        ErrorKind::DbError(_) => Some("the database's alert log may say more"),
         _ => None,
-    };
-    let advice = match (e.kind(), code) {
-        (_, Some(1017)) => "user or password is wrong",
-        (_, Some(28000)) => "the account is locked: ALTER USER … ACCOUNT UNLOCK",
-        (_, Some(28001)) => "the password has expired: set a new one",
-        (_, Some(1045)) => "the user may not log in: GRANT CREATE SESSION TO …",
-        (_, Some(1033 | 1034 | 1109 | 12528)) => "the database is not open yet: wait until it is up, and try again",
-        (_, Some(18 | 20 | 2391 | 12516 | 12519 | 12520)) => {
-            "no more sessions are allowed: raise processes (or the profile's SESSIONS_PER_USER), or use fewer jobs"
-        }
-        (ErrorKind::InvalidServiceName(..) | ErrorKind::InvalidSid(..), _) | (_, Some(12505 | 12514)) => {
-            "the listener knows no such service: `lsnrctl services` lists them"
-        }
-        (ErrorKind::ListenerRefusedConnection(..), _) => "the listener's log says more",
-        (ErrorKind::ServerVersionNotSupported, _) => "loadline is made for Oracle 19c and later",
-        (ErrorKind::UnexpectedRefuse(_), _) => "the listener gave no reason: its log says more",
-        (ErrorKind::WalletUnreadable(_), _) => "wallet must be a folder with ewallet.pem",
-        (ErrorKind::TlsOperation, _) => "check the certificates, and whether the port speaks TLS",
-        (ErrorKind::DbError(_), _) => "the database's alert log may say more",
-        _ => "",
-    };
-    if advice.is_empty() {
-        return TargetError::Unreachable(format!(
+    });
+    match advice {
+        Some(advice) => TargetError::Refused(format!("{shown} refuses the connection: {said}; {advice}")),
+        None => TargetError::Unreachable(format!(
             "no Oracle listener answers at {shown}: {said}. Check host and port, and whether the listener is up"
-        ));
+        )),
     }
-    TargetError::Refused(format!("{shown} refuses the connection: {said}; {advice}"))
 }
 
 /// A session of the driver.
@@ -188,16 +177,18 @@ impl Drop for Wire {
 
 /// The binds in the driver's types.
 fn values<'a>(binds: &[Bind<'a>]) -> Vec<Box<dyn ToDbValue + 'a>> {
-    binds
-        .iter()
-        .map(|bind| match *bind {
-            Bind::Int(i) => Box::new(i) as Box<dyn ToDbValue + 'a>,
-            Bind::Raw(bytes) => Box::new(bytes),
-            Bind::Out(most) if most <= SHORT_TEXT => Box::new(DB_TYPE_VARCHAR),
-            // The driver allocates as much for the result as it sends.
-            Bind::Out(most) => Box::new(" ".repeat(most)),
-        })
-        .collect()
+    let value = |bind: &Bind<'a>| match *bind {
+        Bind::Int(i) => Box::new(i) as Box<dyn ToDbValue + 'a>,
+        Bind::Raw(bytes) => Box::new(bytes),
+        Bind::Out(most) if most <= SHORT_TEXT => Box::new(DB_TYPE_VARCHAR),
+        // The driver allocates as much for the result as it sends.
+        Bind::Out(most) => Box::new(" ".repeat(most)),
+    };
+    binds.iter().map(value).collect()
+}
+
+fn refs<'v, 'a>(values: &'v [Box<dyn ToDbValue + 'a>]) -> Vec<&'v (dyn ToDbValue + 'a)> {
+    values.iter().map(AsRef::as_ref).collect()
 }
 
 fn texts(row: &oracledb::Row, count: usize) -> Result<Row, Error> {
@@ -207,9 +198,8 @@ fn texts(row: &oracledb::Row, count: usize) -> Result<Row, Error> {
 impl OraSession for Wire {
     fn query(&mut self, sql: &str, binds: &[Bind<'_>]) -> Result<Vec<Row>, OraError> {
         let values = values(binds);
-        let refs: Vec<&dyn ToDbValue> = values.iter().map(AsRef::as_ref).collect();
         self.guarded(|c| {
-            let cursor = c.query(sql, &refs)?;
+            let cursor = c.query(sql, &refs(&values))?;
             let columns = cursor.columns().len();
             cursor.map(|row| texts(&row?, columns)).collect()
         })
@@ -217,22 +207,20 @@ impl OraSession for Wire {
 
     fn execute(&mut self, sql: &str, binds: &[Bind<'_>]) -> Result<u64, OraError> {
         let values = values(binds);
-        let refs: Vec<&dyn ToDbValue> = values.iter().map(AsRef::as_ref).collect();
-        self.guarded(|c| Ok(c.execute(sql, &refs)?.rows_affected()))
+        self.guarded(|c| Ok(c.execute(sql, &refs(&values))?.rows_affected()))
     }
 
     fn batch(&mut self, sql: &str, rows: &[Vec<Bind<'_>>]) -> Result<u64, OraError> {
-        let values: Vec<Vec<Box<dyn ToDbValue + '_>>> = rows.iter().map(|r| values(r)).collect();
-        let refs: Vec<Vec<&dyn ToDbValue>> = values.iter().map(|r| r.iter().map(AsRef::as_ref).collect()).collect();
-        let slices: Vec<&[&dyn ToDbValue]> = refs.iter().map(Vec::as_slice).collect();
+        let values: Vec<_> = rows.iter().map(|row| values(row)).collect();
+        let refs: Vec<_> = values.iter().map(|row| refs(row)).collect();
+        let slices: Vec<_> = refs.iter().map(Vec::as_slice).collect();
         self.guarded(|c| Ok(c.execute_batch(sql, BindParameters::Slice(&slices))?.rows_affected()))
     }
 
     fn call(&mut self, block: &str, binds: &[Bind<'_>]) -> Result<Row, OraError> {
         let values = values(binds);
-        let refs: Vec<&dyn ToDbValue> = values.iter().map(AsRef::as_ref).collect();
         let outs = binds.iter().filter(|b| matches!(b, Bind::Out(_))).count();
-        self.guarded(|c| texts(&c.execute(block, &refs)?.out_bind_data(), outs))
+        self.guarded(|c| texts(&c.execute(block, &refs(&values))?.out_bind_data(), outs))
     }
 
     fn rollback(&mut self) -> Result<(), OraError> {
@@ -243,9 +231,8 @@ impl OraSession for Wire {
         self.guarded(|c| Ok(c.version()?.to_string())).unwrap_or_default()
     }
 
-    fn id(&self) -> Option<SessionId> {
-        let number = |n: usize| u32::try_from(n).unwrap_or_default();
-        self.guarded(|c| Ok(SessionId { sid: number(c.session_id()?), serial: number(c.serial_num()?) })).ok()
+    fn id(&self) -> Option<String> {
+        self.guarded(|c| Ok(format!("{}, {}", c.session_id()?, c.serial_num()?))).ok()
     }
 }
 

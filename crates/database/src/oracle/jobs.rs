@@ -5,18 +5,19 @@ use std::sync::Arc;
 use loadline_workload::{Arg, JobStart};
 
 use super::block::{self, BlockResult, MAX_TEXT, read_clock};
-use super::session::{Bind, OraSession};
+use super::cluster::Oracle;
+use super::session::{Bind, OraSession, number};
 use super::{schema, sql};
 use crate::error::TargetError;
 use crate::loading::Batch;
-use crate::role::{Canceller, ClientSession, DatabaseSession, Slice};
+use crate::role::{Canceller, ClientDriver, ClientSession, DatabaseDriver, DatabaseSession, Slice};
 use crate::server_clock::ServerClock;
 use crate::work::Work;
 
 /// A job of the client driver. A commit sent along with a statement waits as the session's parameters say. So
 /// that each commit states whether it waits, it is a statement of its own, and a transaction of one statement
 /// takes two round trips.
-pub(super) struct OraClientSession {
+struct OraClientSession {
     session: Box<dyn OraSession>,
     canceller: Canceller,
     statements: Vec<String>,
@@ -26,18 +27,14 @@ pub(super) struct OraClientSession {
     commit: &'static str,
 }
 
-impl OraClientSession {
-    pub(super) fn new(session: Box<dyn OraSession>, canceller: Canceller, work: &Work) -> OraClientSession {
-        let statements = work.program.statements.iter().map(|s| sql::statement(work, &s.template)).collect();
-        let reads = work.program.statements.iter().map(|s| s.effect.reads()).collect();
-        OraClientSession {
-            session,
-            canceller,
-            statements,
-            reads,
-            work: work.clone(),
-            commit: sql::commit(work.program.commit),
-        }
+impl ClientDriver for Oracle {
+    fn client_session(&self, work: &Work, job: u32) -> Result<Box<dyn ClientSession>, TargetError> {
+        let (session, canceller) = self.nodes.job_session(work, job)?;
+        let all = &work.program.statements;
+        let statements = all.iter().map(|s| sql::statement(work, &s.template)).collect();
+        let reads = all.iter().map(|s| s.effect.reads()).collect();
+        let commit = sql::commit(work.program.commit);
+        Ok(Box::new(OraClientSession { session, canceller, statements, reads, work: work.clone(), commit }))
     }
 }
 
@@ -81,7 +78,7 @@ impl ClientSession for OraClientSession {
 }
 
 /// A job of the in-database driver.
-pub(super) struct OraDatabaseSession {
+struct OraDatabaseSession {
     session: Box<dyn OraSession>,
     canceller: Canceller,
     block: String,
@@ -91,16 +88,29 @@ pub(super) struct OraDatabaseSession {
     clock: ServerClock,
 }
 
-impl OraDatabaseSession {
-    pub(super) fn new(
-        mut session: Box<dyn OraSession>,
-        canceller: Canceller,
-        work: &Work,
-        job: u32,
-    ) -> Result<OraDatabaseSession, TargetError> {
+impl DatabaseDriver for Oracle {
+    /// A block is sent with each call and leaves nothing behind.
+    fn install(&self, _: &Work) -> Result<(), TargetError> {
+        Ok(())
+    }
+
+    fn database_session(&self, work: &Work, job: u32) -> Result<Box<dyn DatabaseSession>, TargetError> {
+        let (mut session, canceller) = self.nodes.job_session(work, job)?;
         let clock = ServerClock::measure(&mut || read_clock(session.as_mut()), 8)?;
         let (pool, start) = (work.pool_of_job(job), work.start(job));
-        Ok(OraDatabaseSession { session, canceller, block: block::run(work), pool, start, next: 0, clock })
+        Ok(Box::new(OraDatabaseSession { session, canceller, block: block::run(work), pool, start, next: 0, clock }))
+    }
+
+    /// The median of three runs.
+    fn overhead_ns(&self) -> Result<Option<f64>, TargetError> {
+        let mut session = self.admin()?;
+        let block = block::overhead(20_000);
+        let mut times = Vec::new();
+        for _ in 0..3 {
+            times.extend(number::<f64>(&session.call(&block, &[Bind::Out(40)])?, 0));
+        }
+        times.sort_by(f64::total_cmp);
+        Ok(times.get(times.len() / 2).copied())
     }
 }
 
@@ -128,13 +138,13 @@ impl DatabaseSession for OraDatabaseSession {
             }
             self.next = result.next;
             let slice = slice.get_or_insert_with(|| Slice {
-                first_start_ns: result.first_start_ns(&self.clock),
+                first_start_ns: self.clock.own_ns(result.first_start_us),
                 ..Slice::default()
             });
             slice.transaction.merge(&result.transaction);
             slice.commit.merge(&result.commit);
             if result.crossed {
-                slice.end = Some(result.end(&self.clock));
+                slice.end = Some(self.clock.end(result.end));
                 return Ok(std::mem::take(slice));
             }
         }

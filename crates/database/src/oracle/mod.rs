@@ -8,15 +8,14 @@ mod activity;
 mod address;
 mod awr;
 mod block;
-mod cancel;
 mod cluster;
 mod counters;
-mod descriptor;
 mod disk_space;
 mod doctor;
 #[cfg_attr(not(feature = "oracle"), path = "no_driver.rs")]
 mod driver;
 mod jobs;
+mod knowledge;
 mod nodes;
 mod parallel;
 mod render;
@@ -72,8 +71,6 @@ fn open(request: &OpenRequest) -> Result<Box<dyn Target>, TargetError> {
     cluster::Oracle::open(request, &driver::connect)
 }
 
-#[cfg(test)]
-mod fake;
 // A build with the driver also tests its replacement.
 #[cfg(all(test, feature = "oracle"))]
 #[allow(dead_code)]

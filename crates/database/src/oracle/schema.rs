@@ -6,8 +6,8 @@ use std::ops::Range;
 
 use loadline_workload::{ColumnDef, LogicalType, RowCount, Table};
 
-use super::session::{BUSY, Bind, MISSING_PRIVILEGE, NAME_USED, NO_PRIVILEGE, OraError, OraSession};
-use super::sql::{MARK, MAX_RAW, PREFIX, create_table, longest_payload, mark, quoted, table_name};
+use super::session::{BUSY, Bind, NAME_USED, OraError, OraSession, number, text};
+use super::sql::{MARK, MAX_RAW, PREFIX, create_table, key_column, longest_payload, mark, quoted, table_name};
 use crate::data_set::{Loader, RECORD};
 use crate::error::TargetError;
 use crate::loading::{Batch, in_parts};
@@ -16,48 +16,18 @@ use crate::workload_tables::workload_tables;
 
 /// The table whose exclusive lock allows one run per user. Unlike DBMS_LOCK it needs no grant, and the lock
 /// ends with its session.
-pub(super) const LOCK_TABLE: &str = "LOADLINE_LOCK";
+const LOCK_TABLE: &str = "LOADLINE_LOCK";
 /// Rows per batch of an INSERT.
-const BATCH: usize = 1000;
+const BATCH: u64 = 1000;
 
 /// Name and comment of tables with loadline's prefix.
 pub(super) const PREFIXED_TABLES: &str = "SELECT t.TABLE_NAME, c.COMMENTS FROM USER_TABLES t \
      LEFT JOIN USER_TAB_COMMENTS c ON c.TABLE_NAME = t.TABLE_NAME \
      WHERE t.TABLE_NAME LIKE 'LOADLINE\\_%' ESCAPE '\\' ORDER BY t.TABLE_NAME";
 
-/// The statement that takes the lock for as long as the session lives.
-pub(super) fn lock_statement() -> String {
-    format!("LOCK TABLE {} IN EXCLUSIVE MODE NOWAIT", quoted(LOCK_TABLE))
-}
-
-/// The statements that create the lock table.
-pub(super) fn create_lock() -> [String; 2] {
-    let name = quoted(LOCK_TABLE);
-    [format!("CREATE TABLE {name} (\"ID\" NUMBER(1))"), format!("COMMENT ON TABLE {name} IS '{}'", mark())]
-}
-
-/// The statement that drops a table and all that belongs to it.
-pub(super) fn drop_statement(table: &str) -> String {
-    format!("DROP TABLE {} CASCADE CONSTRAINTS PURGE", quoted(table))
-}
-
-/// Statements that delete and insert rows. Placeholders: first and last key; the row's values.
-pub(super) struct Loading {
-    pub(super) delete: String,
-    pub(super) insert: String,
-}
-
-impl Loading {
-    pub(super) fn of(work: &Work, table: &Table) -> Loading {
-        let name = quoted(&table_name(work, table.name));
-        let key = quoted(&table.columns.first().map_or("ID", |c| c.name).to_uppercase());
-        let columns: Vec<String> = table.columns.iter().map(|c| quoted(&c.name.to_uppercase())).collect();
-        let marks: Vec<String> = table.columns.iter().zip(1..).map(|(column, i)| mark_of(column.logical, i)).collect();
-        Loading {
-            delete: format!("DELETE FROM {name} WHERE {key} BETWEEN :1 AND :2"),
-            insert: format!("INSERT INTO {name} ({}) VALUES ({})", columns.join(", "), marks.join(", ")),
-        }
-    }
+/// Drops a table and all that belongs to it.
+pub(super) fn drop_table(session: &mut dyn OraSession, table: &str) -> Result<(), OraError> {
+    session.execute(&format!("DROP TABLE {} CASCADE CONSTRAINTS PURGE", quoted(table)), &[]).map(drop)
 }
 
 /// How bind `i` becomes a value of `logical`: what is neither number nor bytes comes as the bytes of its text.
@@ -74,17 +44,16 @@ fn mark_of(logical: LogicalType, i: usize) -> String {
 }
 
 /// Tables with loadline's prefix, and whether loadline created them.
-pub(super) fn tables(session: &mut dyn OraSession) -> Result<Vec<(String, bool)>, TargetError> {
+pub(super) fn tables(session: &mut dyn OraSession) -> Result<BTreeMap<String, bool>, TargetError> {
     let rows = session.query(PREFIXED_TABLES, &[])?;
-    Ok(rows
-        .into_iter()
-        .filter_map(|row| {
-            let mut row = row.into_iter();
-            let name = row.next().flatten()?;
-            let comment = row.next().flatten().unwrap_or_default();
-            name.starts_with(PREFIX).then(|| (name, comment.starts_with(MARK)))
-        })
-        .collect())
+    let is_ours = |row| text(row, 1).is_some_and(|comment| comment.starts_with(MARK));
+    let table = |row| Some((text(row, 0)?.to_owned(), is_ours(row)));
+    Ok(rows.iter().filter_map(table).filter(|(name, _)| name.starts_with(PREFIX)).collect())
+}
+
+/// Names of the tables that loadline created.
+pub(super) fn our_tables(session: &mut dyn OraSession) -> Result<BTreeSet<String>, TargetError> {
+    Ok(tables(session)?.into_iter().filter_map(|(name, ours)| ours.then_some(name)).collect())
 }
 
 fn not_ours(table: &str) -> TargetError {
@@ -95,10 +64,10 @@ fn not_ours(table: &str) -> TargetError {
 }
 
 /// Executes a statement that creates something, with advice if the privilege is missing.
-pub(super) fn make(session: &mut dyn OraSession, sql: &str) -> Result<(), TargetError> {
+fn make(session: &mut dyn OraSession, sql: &str) -> Result<(), TargetError> {
     match session.execute(sql, &[]) {
         Ok(_) => Ok(()),
-        Err(e) if e.is(&[NO_PRIVILEGE, MISSING_PRIVILEGE]) => Err(TargetError::Refused(format!(
+        Err(e) if e.lacks_privilege() => Err(TargetError::Refused(format!(
             "the user may not create tables: {}. Grant it: GRANT CREATE TABLE TO …; ALTER USER … QUOTA UNLIMITED ON …",
             e.text
         ))),
@@ -106,15 +75,16 @@ pub(super) fn make(session: &mut dyn OraSession, sql: &str) -> Result<(), Target
     }
 }
 
+/// Marks a table as loadline's.
+fn make_mark(session: &mut dyn OraSession, table: &str) -> Result<(), TargetError> {
+    make(session, &format!("COMMENT ON TABLE {} IS '{}'", quoted(table), mark()))
+}
+
 /// Drops the workload tables.
 pub(super) fn drop_tables(session: &mut dyn OraSession, work: &Work) -> Result<(), TargetError> {
-    let existing = tables(session)?;
-    for name in workload_tables(work).map(|t| table_name(work, t.name)) {
-        if existing.iter().any(|(n, ours)| *ours && *n == name) {
-            session.execute(&drop_statement(&name), &[])?;
-        }
-    }
-    Ok(())
+    let ours = our_tables(session)?;
+    let mut names = workload_tables(work).map(|table| table_name(work, table.name)).filter(|name| ours.contains(name));
+    Ok(names.try_for_each(|name| drop_table(session, &name))?)
 }
 
 /// Drops and creates the workload tables. Tables of the data set are created when they are loaded.
@@ -130,16 +100,16 @@ pub(super) fn create(session: &mut dyn OraSession, work: &Work) -> Result<(), Ta
 }
 
 /// Drops `table`, if it is one of the `existing` ones that loadline created, and creates it.
-pub(super) fn create_anew(
+fn create_anew(
     session: &mut dyn OraSession,
-    existing: &[(String, bool)],
+    existing: &BTreeMap<String, bool>,
     work: &Work,
     table: &Table,
 ) -> Result<(), TargetError> {
     let name = table_name(work, table.name);
-    match existing.iter().find(|(n, _)| *n == name) {
-        Some((_, false)) => return Err(not_ours(&name)),
-        Some((_, true)) => drop(session.execute(&drop_statement(&name), &[])?),
+    match existing.get(&name) {
+        Some(false) => return Err(not_ours(&name)),
+        Some(true) => drop_table(session, &name)?,
         None => {}
     }
     create_table(work, table).iter().try_for_each(|sql| make(session, sql))
@@ -155,8 +125,11 @@ pub(super) fn reset(session: &mut dyn OraSession, work: &Work) -> Result<(), Tar
 
 /// Inserts the rows of `batch` with array binds.
 pub(super) fn insert(session: &mut dyn OraSession, work: &Work, table: &Table, batch: &Batch) -> Result<u64, OraError> {
-    let sql = Loading::of(work, table).insert;
-    in_parts(work, table, batch, BATCH as u64, |args| {
+    let columns: Vec<String> = table.columns.iter().map(|c| quoted(&c.name.to_uppercase())).collect();
+    let marks: Vec<String> = table.columns.iter().zip(1..).map(|(column, i)| mark_of(column.logical, i)).collect();
+    let name = quoted(&table_name(work, table.name));
+    let sql = format!("INSERT INTO {name} ({}) VALUES ({})", columns.join(", "), marks.join(", "));
+    in_parts(work, table, batch, BATCH, |args| {
         let binds: Vec<Bind<'_>> = args.iter().map(|arg| Bind::from(*arg)).collect();
         let rows: Vec<Vec<Bind<'_>>> = binds.chunks(table.columns.len().max(1)).map(<[_]>::to_vec).collect();
         session.batch(&sql, &rows)
@@ -168,23 +141,20 @@ pub(super) fn insert(session: &mut dyn OraSession, work: &Work, table: &Table, b
 /// # Errors
 /// [`TargetError::Refused`] if another run has it.
 pub(super) fn lock(session: &mut dyn OraSession) -> Result<(), TargetError> {
-    match tables(session)?.iter().find(|(name, _)| name == LOCK_TABLE) {
-        Some((_, false)) => return Err(not_ours(LOCK_TABLE)),
-        Some((_, true)) => {}
-        None => {
-            let [create, comment] = create_lock();
-            match session.execute(&create, &[]) {
-                // Another run has just created it.
-                Err(e) if e.is(&[NAME_USED]) => {}
-                Err(e) if e.is(&[NO_PRIVILEGE, MISSING_PRIVILEGE]) => make(session, &create)?,
-                Err(e) => return Err(e.into()),
-                Ok(_) => make(session, &comment)?,
-            }
-        }
+    let name = quoted(LOCK_TABLE);
+    match tables(session)?.get(LOCK_TABLE) {
+        Some(false) => return Err(not_ours(LOCK_TABLE)),
+        Some(true) => {}
+        None => match make(session, &format!("CREATE TABLE {name} (\"ID\" NUMBER(1))")) {
+            // Another run has just created it.
+            Err(TargetError::Server(refusal)) if refusal.code == NAME_USED => {}
+            Err(e) => return Err(e),
+            Ok(()) => make_mark(session, LOCK_TABLE)?,
+        },
     }
-    match session.execute(&lock_statement(), &[]) {
+    match session.execute(&format!("LOCK TABLE {name} IN EXCLUSIVE MODE NOWAIT"), &[]) {
         Ok(_) => Ok(()),
-        Err(e) if e.is(&[BUSY]) => Err(TargetError::Refused(
+        Err(e) if e.is(BUSY) => Err(TargetError::Refused(
             "another run uses loadline's tables of this user: wait until it has ended, or connect as another user"
                 .into(),
         )),
@@ -200,13 +170,12 @@ pub(super) fn clean(
     kept: &BTreeSet<String>,
 ) -> Result<Vec<String>, TargetError> {
     let mut removed = Vec::new();
-    let ours = tables(admin)?.into_iter().filter(|(name, ours)| *ours && name != LOCK_TABLE && !kept.contains(name));
-    for (name, _) in ours {
-        admin.execute(&drop_statement(&name), &[])?;
+    for name in our_tables(admin)?.into_iter().filter(|name| name != LOCK_TABLE && !kept.contains(name)) {
+        drop_table(admin, &name)?;
         removed.push(format!("table {name}"));
     }
     // DDL commits, which releases this session's own lock.
-    lock.execute(&drop_statement(LOCK_TABLE), &[])?;
+    drop_table(lock, LOCK_TABLE)?;
     Ok(removed)
 }
 
@@ -244,21 +213,16 @@ impl Loader for OraLoader {
     }
 
     fn exists(&mut self, stem: &str) -> Result<bool, TargetError> {
-        let name = name_of(stem);
-        Ok(tables(self.0.as_mut())?.into_iter().any(|(table, ours)| ours && table == name))
+        Ok(our_tables(self.0.as_mut())?.contains(&name_of(stem)))
     }
 
     fn make_record(&mut self) -> Result<(), TargetError> {
-        let record = self.record();
-        make(
-            self.0.as_mut(),
-            &format!(
-                "CREATE TABLE {record} (\"NAME\" VARCHAR2(64) NOT NULL, \"VERSION\" NUMBER(10) NOT NULL, \"SEED\" \
-                 VARCHAR2(40) NOT NULL, \"COMPRESSIBILITY\" VARCHAR2(40) NOT NULL, \"DATA_ROWS\" NUMBER(19) NOT NULL, \
-                 \"FINGERPRINT\" VARCHAR2(16) NOT NULL, \"COMPLETE\" NUMBER(1) NOT NULL, \"KEPT\" NUMBER(1) NOT NULL)"
-            ),
-        )?;
-        make(self.0.as_mut(), &format!("COMMENT ON TABLE {record} IS '{}'", mark()))
+        let columns = "\"NAME\" VARCHAR2(64) NOT NULL, \"VERSION\" NUMBER(10) NOT NULL, \"SEED\" VARCHAR2(40) NOT NULL, \
+                       \"COMPRESSIBILITY\" VARCHAR2(40) NOT NULL, \"DATA_ROWS\" NUMBER(19) NOT NULL, \"FINGERPRINT\" \
+                       VARCHAR2(16) NOT NULL, \"COMPLETE\" NUMBER(1) NOT NULL, \"KEPT\" NUMBER(1) NOT NULL";
+        let create = format!("CREATE TABLE {} ({columns})", self.record());
+        make(self.0.as_mut(), &create)?;
+        make_mark(self.0.as_mut(), &name_of(RECORD))
     }
 
     fn make(&mut self, work: &Work, table: &Table) -> Result<(), TargetError> {
@@ -267,12 +231,10 @@ impl Loader for OraLoader {
     }
 
     fn counted(&mut self, work: &Work, table: &Table) -> Result<BTreeMap<u64, u64>, TargetError> {
-        let (size, name) = (table.batch_rows(&work.params), quoted(&table_name(work, table.name)));
-        let key = quoted(&table.columns.first().map_or("ID", |c| c.name).to_uppercase());
-        let batch = format!("TRUNC({key} / {size})");
-        let rows = self.rows(&format!("SELECT {batch}, COUNT(*) FROM {name} GROUP BY {batch}"))?;
-        let number = |v: Option<&String>| v.and_then(|v| v.parse().ok());
-        Ok(rows.iter().filter_map(|row| Some((number(row.first())?, number(row.get(1))?))).collect())
+        let batch = format!("TRUNC({} / {})", key_column(table), table.batch_rows(&work.params));
+        let name = quoted(&table_name(work, table.name));
+        let rows = self.0.query(&format!("SELECT {batch}, COUNT(*) FROM {name} GROUP BY {batch}"), &[])?;
+        Ok(rows.iter().filter_map(|row| Some((number(row, 0)?, number(row, 1)?))).collect())
     }
 
     fn add(&mut self, work: &Work, table: &Table, batches: &[Batch]) -> Result<(), TargetError> {
@@ -287,7 +249,8 @@ impl Loader for OraLoader {
     }
 
     fn remove(&mut self, work: &Work, table: &Table, keys: &Range<i64>) -> Result<(), TargetError> {
-        let delete = Loading::of(work, table).delete;
+        let (name, key) = (quoted(&table_name(work, table.name)), key_column(table));
+        let delete = format!("DELETE FROM {name} WHERE {key} BETWEEN :1 AND :2");
         self.0.execute(&delete, &[Bind::Int(keys.start), Bind::Int(keys.end - 1)])?;
         self.0.execute("COMMIT", &[])?;
         Ok(())

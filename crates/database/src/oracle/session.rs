@@ -1,10 +1,12 @@
 //! The interface between loadline's SQL and the driver.
 
+use std::str::FromStr;
+
 use loadline_workload::Arg;
 
-use crate::error::{Cause, Refusal, TABLE_GONE, TargetError};
-
 use super::address::OraAddress;
+use super::knowledge::KNOWLEDGE;
+use crate::error::{Cause, Refusal, TABLE_GONE, TargetError};
 use crate::secret::Secret;
 
 /// A value bound to a placeholder.
@@ -29,11 +31,14 @@ impl<'a> From<Arg<'a>> for Bind<'a> {
 /// A row: values as text, NULL as `None`.
 pub(super) type Row = Vec<Option<String>>;
 
-/// Identifies a session in its instance (`V$SESSION`: SID, SERIAL#).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct SessionId {
-    pub(super) sid: u32,
-    pub(super) serial: u32,
+/// Text in column `i`.
+pub(super) fn text(row: &Row, i: usize) -> Option<&str> {
+    row.get(i)?.as_deref()
+}
+
+/// Number in column `i`.
+pub(super) fn number<N: FromStr>(row: &Row, i: usize) -> Option<N> {
+    text(row, i)?.trim().parse().ok()
 }
 
 /// `V$SESSION.MODULE` of loadline's sessions; their role is in ACTION.
@@ -53,46 +58,47 @@ pub(super) struct OraError {
 /// The first statement of a session: numbers as text have a decimal point.
 #[cfg_attr(not(feature = "oracle"), allow(dead_code))]
 pub(super) const SETUP: &str = "ALTER SESSION SET NLS_NUMERIC_CHARACTERS = '.,'";
-/// ORA-01031, insufficient privileges.
-pub(super) const NO_PRIVILEGE: u32 = 1031;
-/// ORA-41900, missing privilege (named), from 23ai on.
-pub(super) const MISSING_PRIVILEGE: u32 = 41900;
+/// ORA-01031, insufficient privileges, and ORA-41900, missing privilege (named), from 23ai on.
+const NO_PRIVILEGE: [u32; 2] = [1031, 41900];
 /// ORA-00942, table or view does not exist, or the user may not read it.
 pub(super) const NO_VIEW: u32 = 942;
 /// ORA-00054, resource busy and acquire with NOWAIT specified.
 pub(super) const BUSY: u32 = 54;
-/// ORA-00955, name is already used by an existing object.
-pub(super) const NAME_USED: u32 = 955;
-
-impl OraError {
-    pub(super) fn is(&self, codes: &[u32]) -> bool {
-        self.code.is_some_and(|c| codes.contains(&c))
-    }
-}
-
-/// ORA- errors after which a session is gone (Database Error Messages): killed, end of file on
-/// communication channel, not connected, instance terminated, connection lost, shutdown.
-#[cfg_attr(not(any(test, feature = "oracle")), allow(dead_code))]
-const LOST: &[u32] = &[28, 1012, 1033, 1034, 1089, 1092, 2396, 3113, 3114, 3135, 12537, 12547, 12570, 12571];
+/// Code of the refusal when a name is already used by an existing object.
+pub(super) const NAME_USED: &str = "ORA-00955";
 
 impl OraError {
     /// An error with a number, as the database sends it.
     #[cfg_attr(not(any(test, feature = "oracle")), allow(dead_code))]
     pub(super) fn numbered(code: u32, text: impl Into<String>) -> OraError {
-        OraError { code: Some(code), text: text.into(), lost: LOST.contains(&code) }
+        OraError { code: Some(code), text: text.into(), lost: KNOWLEDGE.lost.contains(&code) }
+    }
+
+    pub(super) fn is(&self, code: u32) -> bool {
+        self.code == Some(code)
+    }
+
+    pub(super) fn lacks_privilege(&self) -> bool {
+        self.code.is_some_and(|code| NO_PRIVILEGE.contains(&code))
+    }
+}
+
+/// What the server answered, a refusal included.
+///
+/// # Errors
+/// If the session is lost.
+pub(super) fn answered<T>(outcome: Result<T, OraError>) -> Result<Result<T, OraError>, TargetError> {
+    match outcome {
+        Err(e) if e.lost => Err(e.into()),
+        answer => Ok(answer),
     }
 }
 
 impl From<OraError> for TargetError {
     fn from(e: OraError) -> TargetError {
-        let advice = match e.code {
-            Some(1536) => ": give the user a quota: ALTER USER … QUOTA UNLIMITED ON …",
-            Some(1653 | 1654 | 1691 | 30036) => ": the tablespace is full: make it larger",
-            Some(257 | 19809) => ": the archiver has no free space for the log: free some",
-            Some(16000) => ": the database is open read only: name the primary in the URL",
-            _ => "",
-        };
-        let advice = if e.code == Some(NO_VIEW) { TABLE_GONE } else { advice };
+        let advice =
+            e.code.and_then(|code| KNOWLEDGE.errors.on(code)).map_or(String::new(), |advice| format!(": {advice}"));
+        let advice = if e.is(NO_VIEW) { TABLE_GONE } else { &advice };
         let text = format!("Oracle: {}{advice}", e.text);
         if e.lost {
             return TargetError::Lost(text);
@@ -116,12 +122,12 @@ pub(super) trait OraSession: Send {
     fn rollback(&mut self) -> Result<(), OraError>;
     /// Version that the server reported at login: `19.24.0.0.0`.
     fn version(&self) -> String;
-    /// The server's id of this session; `None` if the driver has none.
-    fn id(&self) -> Option<SessionId>;
+    /// SID and SERIAL# of this session in its instance: `12, 34567`; `None` if the driver has none.
+    fn id(&self) -> Option<String>;
 
     /// First value of the first row.
     fn value(&mut self, sql: &str) -> Result<Option<String>, OraError> {
-        Ok(self.query(sql, &[])?.into_iter().next().and_then(|row| row.into_iter().next().flatten()))
+        Ok(self.query(sql, &[])?.into_iter().flatten().next().flatten())
     }
 }
 

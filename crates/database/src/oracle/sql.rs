@@ -26,6 +26,11 @@ pub(super) fn table_name(work: &Work, table: &str) -> String {
     format!("{PREFIX}{}", table_stem(work, table)).to_uppercase()
 }
 
+/// Quoted name of the column with the key.
+pub(super) fn key_column(table: &Table) -> String {
+    quoted(&table.columns.first().map_or("ID", |c| c.name).to_uppercase())
+}
+
 /// The statements that create `table`: the second marks it as loadline's.
 pub(super) fn create_table(work: &Work, table: &Table) -> Vec<String> {
     let name = table_name(work, table.name);

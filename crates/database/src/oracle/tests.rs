@@ -1,22 +1,145 @@
-//! Everything above the driver, on fake servers.
+//! Everything above the driver, on the fake servers of `tests/servers.toml`.
 
-mod awr_tests;
-mod doctor_says;
-mod nodes;
 mod plsql;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::fmt::Write as _;
+use std::sync::{Arc, LazyLock, Mutex};
 
-use loadline_model::{Driver, column};
+use loadline_model::activity::{Topic, View, growth};
+use loadline_model::snapshot::WaitProfile;
 use loadline_workload::{Arg, CATALOGUE, Workload};
+use serde::Deserialize;
 
-use super::fake::{FakeServer, row};
-use super::session::{Bind, OraError, SETUP, SessionId};
+use super::session::{Bind, OraError, OraSession, Row};
 use super::*;
 use crate::secret::Secret;
 use crate::work::Work;
+
+static SERVERS: LazyLock<BTreeMap<String, Script>> =
+    LazyLock::new(|| toml::from_str(include_str!("tests/servers.toml")).unwrap());
+
+/// What a fake server answers; the file describes it.
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Script {
+    base: Option<String>,
+    version: Option<String>,
+    answers: Vec<Answer>,
+}
+
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Answer {
+    sql: String,
+    #[serde(default)]
+    rows: Vec<Vec<String>>,
+    error: Option<String>,
+    #[serde(default)]
+    once: bool,
+    #[serde(default)]
+    changes: bool,
+}
+
+/// A session of a fake server. All sessions of a server share what was sent.
+#[derive(Clone)]
+struct FakeServer {
+    script: Script,
+    sent: Arc<Mutex<Vec<String>>>,
+    host: String,
+}
+
+impl FakeServer {
+    fn named(name: &str) -> FakeServer {
+        let mut script = SERVERS[name].clone();
+        if let Some(base) = script.base.as_ref().map(|base| SERVERS[base].clone()) {
+            script.answers.extend(base.answers);
+        }
+        FakeServer { script, sent: Arc::default(), host: String::new() }
+    }
+
+    fn open(&self, native_report: bool) -> Result<Box<dyn Target>, TargetError> {
+        self.open_nodes(&["db"], native_report)
+    }
+
+    fn open_nodes(&self, hosts: &[&str], native_report: bool) -> Result<Box<dyn Target>, TargetError> {
+        let server = self.clone();
+        // It lives as long as the test's process.
+        let connector = Box::leak(Box::new(move |address: &address::OraAddress, _: &Secret, _: &str| {
+            Ok(Box::new(FakeServer { host: address.host.clone(), ..server.clone() }) as Box<dyn OraSession>)
+        }));
+        let mut urls = hosts.iter().map(|host| format!("oracle://ann:secret@{host}/x"));
+        let mut request = OpenRequest::new(&urls.next().unwrap(), std::path::PathBuf::new());
+        request.nodes = urls.collect();
+        cluster::Oracle::open(&OpenRequest { native_report, ..request }, connector)
+    }
+
+    fn texts(&self) -> Vec<String> {
+        self.sent.lock().unwrap().clone()
+    }
+
+    fn ask(&self, sql: &str, binds: &[Bind<'_>]) -> Result<Vec<Row>, OraError> {
+        let mut sent = self.sent.lock().unwrap();
+        let is_asked = |answer: &Answer, text: &str| match answer.sql.strip_prefix('^') {
+            Some(begin) => text.starts_with(begin),
+            None => text.contains(&answer.sql),
+        };
+        let is_over = |answer: &Answer| answer.once && sent.iter().any(|text| is_asked(answer, text));
+        let found = self.script.answers.iter().find(|answer| is_asked(answer, sql) && !is_over(answer));
+        sent.push(sql.to_owned());
+        let Some(answer) = found else { return Ok(Vec::new()) };
+        if let Some(text) = &answer.error {
+            return Err(OraError::numbered(text[4..9].parse().unwrap(), text));
+        }
+        if answer.changes {
+            return Ok(vec![Row::new(); changed(sql, binds)]);
+        }
+        let value = |v: &String| v.replace("{n}", &sent.len().to_string()).replace("{host}", &self.host);
+        let row = |row: &Vec<String>| row.iter().map(|v| (v != "∅").then(|| value(v))).collect();
+        Ok(answer.rows.iter().map(row).collect())
+    }
+}
+
+/// Rows that an INSERT or UPDATE changes: one, all keys of a range, or those of a list.
+fn changed(sql: &str, binds: &[Bind<'_>]) -> usize {
+    match (binds, sql.split_once(" IN (")) {
+        _ if sql.starts_with("INSERT") => sql.matches(" INTO ").count(),
+        ([Bind::Int(first), Bind::Int(last)], _) if sql.ends_with("BETWEEN :1 AND :2") => (last - first + 1) as usize,
+        (_, Some((_, list))) => list.split(',').count(),
+        _ => 1,
+    }
+}
+
+impl OraSession for FakeServer {
+    fn query(&mut self, sql: &str, binds: &[Bind<'_>]) -> Result<Vec<Row>, OraError> {
+        self.ask(sql, binds)
+    }
+
+    fn execute(&mut self, sql: &str, binds: &[Bind<'_>]) -> Result<u64, OraError> {
+        Ok(self.ask(sql, binds)?.len() as u64)
+    }
+
+    fn batch(&mut self, sql: &str, rows: &[Vec<Bind<'_>>]) -> Result<u64, OraError> {
+        self.ask(sql, &rows[0])?;
+        Ok(rows.len() as u64)
+    }
+
+    fn call(&mut self, block: &str, binds: &[Bind<'_>]) -> Result<Row, OraError> {
+        Ok(self.ask(block, binds)?.into_iter().next().unwrap_or_default())
+    }
+
+    fn rollback(&mut self) -> Result<(), OraError> {
+        Ok(())
+    }
+
+    fn version(&self) -> String {
+        self.script.version.clone().unwrap_or_else(|| "19.24.0.0.0".to_owned())
+    }
+
+    fn id(&self) -> Option<String> {
+        Some("12, 34567".to_owned())
+    }
+}
 
 fn work_of(w: &'static Workload) -> Work {
     // PMD is slow with many rows in one statement, because it looks far ahead at each assignment.
@@ -30,62 +153,9 @@ fn work() -> Work {
     work_of(loadline_workload::find("LGWR-LAT1").unwrap())
 }
 
-fn request() -> OpenRequest {
-    OpenRequest::new("oracle://ann:secret@db/x", PathBuf::new())
-}
-
-/// A server that allows everything and has no tables yet.
-fn willing() -> FakeServer {
-    let next = std::sync::atomic::AtomicI64::new(0);
-    FakeServer::new(move |sql, binds| {
-        Ok(if sql.starts_with("DECLARE") && sql.contains(":overhead_ns") {
-            vec![row(&["2100"])]
-        } else if sql.starts_with("DECLARE") {
-            let n = next.fetch_add(3, std::sync::atomic::Ordering::Relaxed) + 3;
-            vec![row(&[&format!("{n} 1000 3000 3100 3900 1"), "900 2;", "800 1;810 1;"])]
-        } else if sql.contains("SYSTIMESTAMP") {
-            vec![row(&["800000000000000"])]
-        } else if sql == awr::SNAPSHOT {
-            vec![row(&[&next.fetch_add(1, std::sync::atomic::Ordering::Relaxed).to_string()])]
-        } else if sql == awr::FILED {
-            vec![row(&["4711", "1", "1"])]
-        } else if sql.starts_with("SELECT OUTPUT") {
-            vec![row(&["<html>"]), row(&["∅"]), row(&["</html>"])]
-        } else if sql.contains("ALL_PROCEDURES") {
-            vec![row(&["31"])]
-        } else if sql.contains("'INSTANCE')") {
-            vec![row(&["1"])]
-        } else if sql.contains("ACTION LIKE") {
-            vec![row(&["Commit:log file sync", "3"]), row(&["CPU", "1"])]
-        } else if sql.starts_with("SELECT COUNT(*)") && sql.contains("BETWEEN :1 AND :2") {
-            vec![row(&["0"])]
-        } else if sql.starts_with("SELECT COUNT(*)") {
-            vec![row(&["17"])]
-        } else if sql.starts_with("SELECT NAME, SUM(VALUE)") {
-            vec![row(&["redo size", "1000"]), row(&["user commits", "5"]), row(&["redo writes", "4"])]
-        } else if sql.starts_with("SELECT SUM(") || sql.starts_with("SELECT a.n + ") {
-            vec![row(&["17"])]
-        } else if sql.starts_with("SELECT SYS_CONTEXT") {
-            vec![row(&["orcl/pdb as ANN", "pdb", "orcl1", "PRIMARY", "ANN", "ANN"])]
-        } else if sql.starts_with("INSERT") {
-            vec![row(&["1"]); sql.matches(" INTO ").count()]
-        } else if sql.starts_with("UPDATE") {
-            // One row, all keys of a range, or those of a list.
-            let rows = match (binds, sql.split_once(" IN (")) {
-                ([Bind::Int(first), Bind::Int(last)], _) if sql.ends_with("BETWEEN :1 AND :2") => last - first + 1,
-                (_, Some((_, list))) => list.split(',').count() as i64,
-                _ => 1,
-            };
-            vec![row(&["1"]); rows as usize]
-        } else {
-            vec![]
-        })
-    })
-}
-
 /// Does all that a run does, with every workload and both drivers.
 fn go_through(server: &FakeServer, native_report: bool) {
-    let target = cluster::Oracle::open(&OpenRequest { native_report, ..request() }, server.connector()).unwrap();
+    let target = server.open(native_report).unwrap();
     target.info().unwrap();
     target.doctor().unwrap();
     target.job_limit().unwrap();
@@ -97,14 +167,14 @@ fn go_through(server: &FakeServer, native_report: bool) {
         for table in workload.tables.iter().filter(|t| t.scope == loadline_workload::Scope::DataSet) {
             let mut loader = schema::OraLoader(Box::new(server.clone()));
             let sql = crate::changed_rows::query(&loader, &work, table);
-            assert!(crate::data_set::Loader::rows(&mut loader, &sql).unwrap().is_empty());
+            crate::data_set::Loader::rows(&mut loader, &sql).unwrap();
         }
         target.settle().unwrap();
-        target.abilities().block_cache.unwrap().set_cache(Some(1 << 30)).unwrap();
-        target.abilities().checkpoints.unwrap().checkpoint().unwrap();
-        target.abilities().driver().unwrap().overhead_ns().unwrap();
+        let abilities = target.abilities();
+        abilities.block_cache.unwrap().set_cache(Some(1 << 30)).unwrap();
+        abilities.checkpoints.unwrap().checkpoint().unwrap();
+        abilities.driver().unwrap().overhead_ns().unwrap();
         let mut client = target.client_session(&work, 1).unwrap();
-        let mut stream = work.stream(1).unwrap();
         let can = |driver| render::capabilities().refusal(driver, workload.needs).is_none();
         client.begin().unwrap();
         if work.program.statements.iter().any(|s| s.effect.reads()) {
@@ -112,28 +182,22 @@ fn go_through(server: &FakeServer, native_report: bool) {
             for (i, s) in work.program.statements.iter().enumerate() {
                 client.execute(i, &vec![Arg::Int(0); s.template.vars().count()]).unwrap();
             }
-        } else if can(Driver::Client) {
-            stream.transaction(client.as_mut()).unwrap();
+        } else if can(loadline_model::Driver::Client) {
+            work.stream(1).unwrap().transaction(client.as_mut()).unwrap();
         }
         client.commit().unwrap();
-        if can(Driver::Database) {
-            target
-                .abilities()
-                .driver()
-                .unwrap()
-                .database_session(&work, 1)
-                .unwrap()
-                .run_slice(loadline_storage::now_ns())
-                .unwrap();
+        if can(loadline_model::Driver::Database) {
+            let mut session = abilities.driver().unwrap().database_session(&work, 1).unwrap();
+            session.run_slice(loadline_storage::now_ns()).unwrap();
         }
         let mut observer = target.observer().unwrap();
         observer.snapshot().unwrap();
         observer.sample_waits().unwrap();
         client.canceller().cancel();
-        let views = target.abilities().statistics_views.unwrap();
+        let views = abilities.statistics_views.unwrap();
         assert!(views.views().unwrap().iter().all(|view| view.absent.is_none()));
         views.observer_of_all().unwrap().sample_waits().unwrap();
-        if let Some(reports) = target.abilities().native_reports {
+        if let Some(reports) = abilities.native_reports {
             let mark = reports.native_mark().unwrap();
             reports.native_report(mark).unwrap();
         }
@@ -142,107 +206,83 @@ fn go_through(server: &FakeServer, native_report: bool) {
     }
 }
 
-/// A server with tables of loadline, a table that only has its prefix, and no privileges.
-fn unwilling() -> FakeServer {
-    FakeServer::new(|sql, _| {
-        let mark = sql::mark();
-        if sql == schema::PREFIXED_TABLES {
-            return Ok(vec![
-                row(&["LOADLINE_LGWR_LAT1_REDO", &mark]),
-                row(&["LOADLINE_LOCK", &mark]),
-                row(&["LOADLINE_PLANS", "∅"]),
-            ]);
-        }
-        if sql.contains("V$") {
-            return Err(OraError::numbered(942, "ORA-00942: table or view does not exist"));
-        }
-        if sql.starts_with("ALTER SYSTEM") {
-            return Err(OraError::numbered(1031, "ORA-01031: insufficient privileges"));
-        }
-        if sql.contains("'SESSION_USER'), SYS_CONTEXT") {
-            return Ok(vec![row(&["orcl", "PDB1", "orcl1", "PRIMARY", "ANN", "ANN"])]);
-        }
-        if sql.contains("USER_TS_QUOTAS") {
-            return Ok(vec![row(&["USERS", "∅", "8192", "NO"])]);
-        }
-        Ok(vec![row(&["1"])])
-    })
+/// What loadline finds at a server: the doctor's findings as it prints them, and the answers of the other roles.
+fn found(name: &str) -> String {
+    let target = FakeServer::named(name).open(true).unwrap();
+    let mut findings = target.doctor().unwrap();
+    findings.sort_by_key(|f| std::cmp::Reverse(f.severity));
+    let mut out = String::new();
+    for f in &findings {
+        let advice = if f.advice.is_empty() { String::new() } else { format!(": {}", f.advice) };
+        assert!(f.severity == loadline_model::Severity::Ok || !f.advice.is_empty(), "{}: no advice", f.id);
+        writeln!(out, "{:?} {} = {}{advice}", f.severity, f.subject, f.value).unwrap();
+    }
+    let abilities = target.abilities();
+    let parallel = Work::of("DA-PARALLEL", &[("workers", 4)]).unwrap();
+    let absent = |view: View| view.absent.map(|why| (view.title, why));
+    let absent: Vec<_> = abilities.statistics_views.unwrap().views().unwrap().into_iter().filter_map(absent).collect();
+    let absent_columns = target.absent_columns().into_iter().map(|(column, why)| (column.id, why));
+    for (what, said) in [
+        ("settings", format!("{:?}", target.info().map(|info| (info.settings, info.memory_bytes)))),
+        ("job limit", format!("{:?}", target.job_limit())),
+        ("absent columns", format!("{:#?}", absent_columns.collect::<Vec<_>>())),
+        ("absent views", format!("{absent:#?}")),
+        ("counters", format!("{:#?}", target.observer().unwrap().snapshot().unwrap().counters)),
+        ("waits", format!("{:?}", target.observer().unwrap().sample_waits())),
+        ("free space", format!("{:?}", abilities.disk_space.unwrap().free_space())),
+        ("log space", format!("{:?}", target.log_space(0, 0))),
+        ("workers", format!("{:?}", abilities.parallel_queries.unwrap().max_parallel_workers())),
+        ("parallel", format!("{:?}", abilities.parallel_queries.unwrap().try_parallel(&parallel))),
+        ("settle", format!("{:?}", target.settle())),
+        ("lock", format!("{:?}", target.lock().map(drop))),
+        ("create", format!("{:?}", target.create(&work()))),
+        ("report", format!("{:?}", abilities.native_reports.unwrap().native_report(7))),
+        ("clean", format!("{:?}", target.clean())),
+    ] {
+        writeln!(out, "{what}: {said}").unwrap();
+    }
+    out
 }
 
 #[test]
-fn a_second_run_finds_the_lock_taken() {
-    let busy = FakeServer::new(|sql, _| {
-        if sql.starts_with("LOCK TABLE") {
-            return Err(OraError::numbered(54, "ORA-00054: resource busy"));
-        }
-        Ok(vec![])
-    });
-    let target = cluster::Oracle::open(&request(), busy.connector()).unwrap();
-    let Err(TargetError::Refused(text)) = target.lock().map(drop) else { panic!("the lock was taken") };
-    assert!(text.contains("another run"), "{text}");
+fn what_loadline_finds_is_as_before() {
+    for name in ["good", "no-grants", "spoiled", "standby"] {
+        insta::assert_snapshot!(name, found(name));
+    }
+}
+
+#[test]
+fn refused_questions_say_what_is_lost() {
+    let mut server = FakeServer::named("good");
+    let error = Some("ORA-00942: table or view does not exist".to_owned());
+    for question in &knowledge::KNOWLEDGE.questions {
+        let refused =
+            Answer { sql: question.sql.clone(), rows: vec![], error: error.clone(), once: false, changes: false };
+        server.script.answers.insert(0, refused);
+        let found = server.open(false).unwrap().doctor().unwrap().into_iter().find(|f| f.id == question.id).unwrap();
+        assert!(found.value.contains("ORA-00942") && found.advice.contains("unknown:"), "{found:?}");
+    }
 }
 
 #[test]
 fn only_tables_of_loadline_are_dropped() {
-    let server = unwilling();
-    let target = cluster::Oracle::open(&request(), server.connector()).unwrap();
-    assert_eq!(target.clean().unwrap(), ["table LOADLINE_LGWR_LAT1_REDO"]);
-    let dropped: Vec<String> = server.texts().into_iter().filter(|t| t.starts_with("DROP")).collect();
-    assert_eq!(
-        dropped,
-        [
-            "DROP TABLE \"LOADLINE_LGWR_LAT1_REDO\" CASCADE CONSTRAINTS PURGE",
-            "DROP TABLE \"LOADLINE_LOCK\" CASCADE CONSTRAINTS PURGE"
-        ]
-    );
-    // A table with the name of one of ours and without our comment stops a run.
-    let theirs = FakeServer::new(|sql, _| {
-        Ok(if sql == schema::PREFIXED_TABLES { vec![row(&["LOADLINE_LGWR_LAT1_REDO", "ours"])] } else { vec![] })
-    });
-    let target = cluster::Oracle::open(&request(), theirs.connector()).unwrap();
-    assert!(matches!(target.create(&work()), Err(TargetError::Refused(_))));
-    assert!(target.clean().unwrap().is_empty());
-    assert!(!theirs.texts().iter().any(|t| t.starts_with("DROP TABLE \"LOADLINE_LGWR")));
-}
-
-#[test]
-fn without_grants_figures_are_absent_and_nothing_else_fails() {
-    let target = cluster::Oracle::open(&request(), unwilling().connector()).unwrap();
-    let absent = target.absent_columns();
-    for id in [column::REDO_MIB_PER_S, column::LOG_FILE_SYNC_MS, column::CPU_BUSY_PCT, column::COMMITS_DATABASE] {
-        let why = absent.iter().find(|(c, _)| *c == id).map(|(_, why)| why.as_str());
-        assert!(why.is_some_and(|w| w.contains("ORA-00942") && w.contains("GRANT")), "{id}: {why:?}");
+    for (name, dropped) in [("no-grants", &["LOADLINE_LGWR_LAT1_REDO", "LOADLINE_LOCK"][..]), ("spoiled", &[])] {
+        let server = FakeServer::named(name);
+        let target = server.open(false).unwrap();
+        // "spoiled" has a table with the name of one of ours and without our comment; another run holds the lock.
+        assert_eq!(target.clean().is_ok(), !dropped.is_empty(), "{name}");
+        assert_eq!(matches!(target.create(&work()), Err(TargetError::Refused(_))), dropped.is_empty(), "{name}");
+        let statement = |table: &&str| format!("DROP TABLE \"{table}\" CASCADE CONSTRAINTS PURGE");
+        let sent: BTreeSet<String> = server.texts().into_iter().filter(|text| text.starts_with("DROP")).collect();
+        assert_eq!(sent, dropped.iter().map(statement).collect());
     }
-    assert!(target.observer().unwrap().snapshot().unwrap().counters.is_empty());
-    assert!(target.settle().unwrap().unwrap().contains("ALTER SYSTEM"));
-    assert_eq!(target.job_limit().unwrap().jobs, None);
 }
 
 #[test]
 fn a_slice_that_ends_early_is_continued() {
-    // The first run of the block is full after 2 transactions; the second crosses the end.
-    let calls = std::sync::atomic::AtomicU32::new(0);
-    let server = FakeServer::new(move |sql, binds| {
-        if !sql.starts_with("DECLARE") {
-            return Ok(vec![row(&["800000000000000"])]);
-        }
-        let first = calls.fetch_add(1, std::sync::atomic::Ordering::Relaxed) == 0;
-        assert_eq!(binds.len(), 5 + 3 + 3, "keys, draw, end, sequence; pieces; texts");
-        Ok(vec![if first {
-            row(&["2 800000000001000 800000000001500 800000000001600 800000000001900 0", "400 1;500 1;", "300 2;"])
-        } else {
-            row(&["4 800000000002000 800000000002500 800000000002600 800000000002900 1", "450 1;", "350 1;"])
-        }])
-    });
-    let target = cluster::Oracle::open(&request(), server.connector()).unwrap();
-    let slice = target
-        .abilities()
-        .driver()
-        .unwrap()
-        .database_session(&work(), 0)
-        .unwrap()
-        .run_slice(loadline_storage::now_ns())
-        .unwrap();
+    let target = FakeServer::named("full-block").open(false).unwrap();
+    let mut session = target.abilities().driver().unwrap().database_session(&work(), 0).unwrap();
+    let slice = session.run_slice(loadline_storage::now_ns()).unwrap();
     assert_eq!((slice.transaction.count(), slice.transaction.sum_ns()), (3, 1_350_000));
     assert_eq!(slice.commit.count(), 3);
     let end = slice.end.unwrap();
@@ -250,39 +290,26 @@ fn a_slice_that_ends_early_is_continued() {
 }
 
 #[test]
-fn what_the_jobs_wait_for_is_sampled() {
-    let server = willing();
-    let target = cluster::Oracle::open(&request(), server.connector()).unwrap();
-    let sample = target.observer().unwrap().sample_waits().unwrap().unwrap();
-    assert_eq!(sample.sessions, [("CPU".to_owned(), 1), ("Commit:log file sync".to_owned(), 3)].into());
-    let mut profile = loadline_model::snapshot::WaitProfile::default();
-    profile.add(&sample);
+fn sessions_of_loadline_and_of_others_are_told_apart() {
+    let server = FakeServer::named("good");
+    let target = server.open(false).unwrap();
+    let mut profile = WaitProfile::default();
+    profile.add(&target.observer().unwrap().sample_waits().unwrap().unwrap());
     assert_eq!(profile.mean_sessions(target.facts().log_sync_events), Some(3.0));
-    let asked = server.texts().into_iter().find(|t| t.contains("ACTION LIKE")).unwrap();
-    assert!(
-        asked.contains("FROM GV$SESSION") && asked.contains("MODULE = 'loadline' AND ACTION LIKE 'job %'"),
-        "{asked}"
-    );
-    // If sessions cannot be read there is no figure, and nothing fails.
-    let target = cluster::Oracle::open(&request(), unwilling().connector()).unwrap();
-    assert_eq!(target.observer().unwrap().sample_waits().unwrap(), None);
+    let views = target.abilities().statistics_views.unwrap();
+    views.observer_of_all().unwrap().sample_waits().unwrap();
+    for condition in [
+        "MODULE = 'loadline' AND ACTION LIKE 'job %'",
+        "NOT (NVL(MODULE, '-') = 'loadline' AND NVL(ACTION, '-') LIKE '%')",
+    ] {
+        let is_asked = |text: &String| text.contains("FROM GV$SESSION") && text.contains(condition);
+        assert!(server.texts().iter().any(is_asked), "{condition}");
+    }
 }
 
 #[test]
-fn statistics_views_are_of_all_instances_and_hide_secrets() {
-    use loadline_model::activity::{Topic, View, growth};
-    let executed = std::sync::atomic::AtomicU32::new(0);
-    let server = FakeServer::new(move |sql, _| {
-        Ok(if sql.contains("FROM GV$SQLSTATS") {
-            let n = executed.fetch_add(7, std::sync::atomic::Ordering::Relaxed);
-            vec![row(&["UPDATE T SET V = :1", "abc", &n.to_string(), "2.5", "1", "0", "0", "0", "7", "9", "0", "1"])]
-        } else if sql.contains("FROM V$SYSTEM_PARAMETER") {
-            vec![row(&["processes", "600"]), row(&["tde_key_location", "geheim"]), row(&["audit_trail", "∅"])]
-        } else {
-            vec![]
-        })
-    });
-    let target = cluster::Oracle::open(&request(), server.connector()).unwrap();
+fn statistics_views_have_all_topics_and_hide_secrets() {
+    let target = FakeServer::named("good").open(false).unwrap();
     let views = target.abilities().statistics_views.unwrap();
     let grown = growth(&views.views().unwrap(), views.views().unwrap());
     for topic in Topic::ALL {
@@ -291,70 +318,110 @@ fn statistics_views_are_of_all_instances_and_hide_secrets() {
     let of = |topic| grown.iter().find(|v| v.topic == topic).unwrap();
     let statements = of(Topic::Statements);
     let executions = statements.columns.iter().position(|c| c.title == "executions").unwrap();
-    assert_eq!(View::number(&statements.rows[0], executions), Some(7.0));
+    assert!(View::number(&statements.rows[0], executions).is_some_and(|n| n > 0.0));
     let shown = format!("{:?}", of(Topic::Settings).rows);
     assert!(shown.contains("600") && shown.contains("(set, not shown)") && !shown.contains("geheim"), "{shown}");
-    views.observer_of_all().unwrap().sample_waits().unwrap();
-    let asked = server.texts().into_iter().rfind(|t| t.starts_with("SELECT W, ")).unwrap();
-    assert!(asked.contains("NOT (NVL(MODULE, '-') = 'loadline' AND NVL(ACTION, '-') LIKE '%')"), "{asked}");
-    let target = cluster::Oracle::open(&request(), unwilling().connector()).unwrap();
-    for view in target.abilities().statistics_views.unwrap().views().unwrap() {
-        assert!(view.absent.unwrap().contains("GRANT SELECT_CATALOG_ROLE"), "{}", view.title);
-    }
-}
-
-#[test]
-fn the_flash_cache_has_a_figure_if_it_takes_writes() {
-    let why = |value: &'static str| {
-        let server = FakeServer::new(move |sql, _| {
-            Ok(if sql.contains("physical write requests optimized'") { vec![row(&[value])] } else { vec![] })
-        });
-        let target = cluster::Oracle::open(&request(), server.connector()).unwrap();
-        target.absent_columns().into_iter().find(|(c, _)| *c == column::FLASH_CACHE_WRITE_PCT).map(|(_, why)| why)
-    };
-    assert_eq!(why("12345"), None);
-    for none in ["0", "∅"] {
-        assert!(why(none).unwrap().contains("no Exadata"));
-    }
 }
 
 #[test]
 fn a_call_that_hangs_is_cancelled_by_another_session() {
-    let server = willing();
-    let target = cluster::Oracle::open(&request(), server.connector()).unwrap();
-    let cancel = |server: &FakeServer, times: usize| {
-        let said = |server: &FakeServer| server.texts().iter().filter(|t| t.starts_with("ALTER SYSTEM CANCEL")).count();
-        for _ in 0..500 {
-            if said(server) >= times {
-                break;
-            }
+    // Without the privilege each statement is sent once too, and cancelling returns at once.
+    for name in ["good", "no-grants"] {
+        let server = FakeServer::named(name);
+        let target = server.open(false).unwrap();
+        let client = target.client_session(&work(), 0).unwrap();
+        client.canceller().cancel();
+        client.canceller().cancel();
+        let cancel = "ALTER SYSTEM CANCEL SQL '12, 34567, @1'";
+        let said = || server.texts().iter().filter(|text| *text == cancel).count();
+        let waited = (0..500).find(|_| {
             std::thread::sleep(std::time::Duration::from_millis(10));
+            said() >= 2
+        });
+        assert!(waited.is_some() && said() == 2, "{name}: {:?}", server.texts());
+    }
+}
+
+#[test]
+fn jobs_run_on_the_nodes_in_turn_and_nowhere_else() {
+    let target = FakeServer::named("cluster").open_nodes(&["1", "2"], false).unwrap();
+    assert_eq!(target.facts().nodes, 2);
+    for job in 0..4 {
+        target.client_session(&work(), job).unwrap();
+    }
+    for node in ["(node 1)", "(node 2)"] {
+        assert!(target.doctor().unwrap().iter().any(|f| f.subject.ends_with(node)), "{node}");
+    }
+    // A service on several instances: the jobs find that out.
+    let target = FakeServer::named("any-instance").open_nodes(&["1", "2"], false).unwrap();
+    let moved = target.client_session(&work(), 0).err().unwrap();
+    let open = |name, hosts: [&str; 2]| FakeServer::named(name).open_nodes(&hosts, false).err().unwrap();
+    for (error, says) in [
+        (moved, "only one instance has"),
+        (open("cluster", ["1", "1"]), "same instance, number 1"),
+        (open("different-databases", ["1", "2"]), "db1 and db2"),
+    ] {
+        let error = error.to_string();
+        assert!(error.contains(says) && !error.contains("secret"), "{error}");
+    }
+}
+
+/// Names of what needs the Diagnostics Pack (Database Licensing Information), in capitals.
+const LICENSED: [&str; 12] = [
+    "DBA_HIST_", "ACTIVE_SESSION_HISTORY", "ACTIVE_SESS_HIST", "DBMS_WORKLOAD_REPOSITORY", "DBMS_ADDM", "DBA_ADDM_",
+    "DBA_ADVISOR_", "AWR_", "SQL_MONITOR", "METRIC_HISTORY", "V$METRIC", "MGMT$",
+];
+
+fn licensed(text: &str) -> bool {
+    LICENSED.iter().any(|name| text.to_uppercase().contains(name))
+}
+
+#[test]
+fn nothing_of_awr_is_touched_unless_asked_for() {
+    let (plain, asked, refusing) =
+        (FakeServer::named("good"), FakeServer::named("good"), FakeServer::named("no-grants"));
+    go_through(&plain, false);
+    let target = refusing.open(false).unwrap();
+    target.doctor().unwrap();
+    target.clean().unwrap();
+    target.abilities().statistics_views.unwrap().views().unwrap();
+    for server in [&plain, &refusing] {
+        assert!(server.texts().iter().any(|text| text.contains("V$SQLSTATS")), "the statistics views are asked for");
+        assert!(!server.texts().iter().any(|text| licensed(text)));
+    }
+    // The test can fail: with the option they are sent.
+    go_through(&asked, true);
+    assert!(asked.texts().iter().filter(|text| licensed(text)).count() >= 4);
+    // And no other source file names it.
+    for file in std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/src/oracle")).unwrap() {
+        let path = file.unwrap().path();
+        if !path.is_dir() && !path.ends_with("awr.rs") && !path.ends_with("tests.rs") {
+            assert!(!licensed(&std::fs::read_to_string(&path).unwrap()), "{path:?}");
         }
-        said(server)
-    };
-    let client = target.client_session(&work(), 0).unwrap();
-    let database = target.abilities().driver().unwrap().database_session(&work(), 1).unwrap();
-    client.canceller().cancel();
-    database.canceller().cancel();
-    assert_eq!(cancel(&server, 2), 2);
-    assert!(server.texts().contains(&"ALTER SYSTEM CANCEL SQL '12, 34567, @1'".to_owned()));
-    // Without the privilege the statement is sent once, and cancelling returns at once.
-    let refusing = unwilling();
-    let target = cluster::Oracle::open(&request(), refusing.connector()).unwrap();
-    target.client_session(&work(), 0).unwrap().canceller().cancel();
-    assert_eq!(cancel(&refusing, 1), 1);
+    }
+}
+
+#[test]
+fn an_awr_report_is_made_between_two_snapshots() {
+    for (name, want) in [
+        ("good", Ok("<html>\n\n</html>\n")),
+        // All instances.
+        ("cluster", Ok("all\n")),
+        ("no-snapshot", Err("not in DBA_HIST_SNAPSHOT")),
+        ("empty-report", Err("is empty")),
+        ("no-grants", Err("GRANT EXECUTE")),
+    ] {
+        let target = FakeServer::named(name).open(true).unwrap();
+        match (target.abilities().native_reports.unwrap().native_report(7), want) {
+            (Ok(report), want) => assert_eq!(Ok(report.as_str()), want, "{name}"),
+            (Err(e), want) => assert!(want.is_err_and(|says| e.to_string().contains(says)), "{name}: {e}"),
+        }
+    }
 }
 
 #[test]
 fn without_the_driver_it_says_how_to_build_it_in() {
-    let address = address::OraAddress::parse(&request().url).unwrap();
-    let mut errors = vec![no_driver::connect(&address, &Secret::new("secret".to_owned()), "").err().unwrap()];
-    if !driver::BUILT_IN {
-        errors.extend(crate::open(&request()).err());
-    }
-    for error in errors {
-        assert!(matches!(error, TargetError::Unsupported(_)));
-        let text = error.to_string();
-        assert!(text.contains("--features oracle") && !text.contains("secret"), "{text}");
-    }
+    let address = address::OraAddress::parse("oracle://ann:secret@db/x").unwrap();
+    let text = no_driver::connect(&address, &Secret::new("secret".to_owned()), "").err().unwrap().to_string();
+    assert!(text.contains("--features oracle") && !text.contains("secret"), "{text}");
 }

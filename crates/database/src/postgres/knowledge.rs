@@ -1,18 +1,14 @@
 //! What loadline knows about PostgreSQL: `postgres.toml`, in the language of [`crate::descriptor`].
 
 use std::collections::BTreeMap;
-use std::sync::LazyLock;
 
 use serde::Deserialize;
 
-use crate::descriptor::{Counter, Versioned, Versions};
+use crate::descriptor::{Counter, Embedded, Versioned, Versions};
 use crate::rules::Rule;
 use crate::scope::Scope;
 
-const TEXT: &str = include_str!("../postgres.toml");
-
-/// All of the file. A test reads it, so that a build with an error in it fails there.
-pub(super) static KNOWLEDGE: LazyLock<Knowledge> = LazyLock::new(|| toml::from_str(TEXT).unwrap_or_default());
+pub(super) static KNOWLEDGE: Embedded<Knowledge> = Embedded::new("src/postgres.toml", include_str!("../postgres.toml"));
 
 /// The file, which describes its parts.
 #[derive(Default, Deserialize)]
@@ -78,7 +74,6 @@ mod tests {
 
     #[test]
     fn the_file_can_be_read() {
-        let file = toml::from_str::<Knowledge>(TEXT).unwrap_or_else(|e| panic!("src/postgres.toml: {e}"));
-        assert_eq!(Counter::mistake(&file.counters, TEXT), None, "src/postgres.toml");
+        KNOWLEDGE.checked(|file| &file.counters);
     }
 }

@@ -3,19 +3,17 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
-use std::sync::LazyLock;
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
 use serde::Deserialize;
 
+use crate::descriptor::Embedded;
 use crate::error::TargetError;
 
-const TEXT: &str = include_str!("servers.toml");
 const MIB: u64 = 1 << 20;
 
-/// All of the file. A test reads it, so that a build with an error in it fails there.
-pub(crate) static SERVERS: LazyLock<Knowledge> = LazyLock::new(|| toml::from_str(TEXT).unwrap_or_default());
+pub(crate) static SERVERS: Embedded<Knowledge> = Embedded::new("src/temp/servers.toml", include_str!("servers.toml"));
 
 /// The file.
 #[derive(Default, Deserialize)]
@@ -218,7 +216,7 @@ mod tests {
 
     #[test]
     fn the_file_is_right() {
-        let all: Knowledge = toml::from_str(TEXT).unwrap_or_else(|e| panic!("servers.toml: {e}"));
+        let all = SERVERS.checked(|_| &[]);
         for product in [&all.postgres, &all.mariadb, &all.mysql, &all.galera] {
             let lists = product.reserved.iter().chain(&product.reserved_further).chain(&product.reserved_levels);
             for list in lists {

@@ -10,41 +10,26 @@ thread_local! {
     static RECORDED: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// Puts our hook in front of the previous one, once.
+/// Puts our hook in front of the previous one.
 fn install() {
-    static INSTALLED: Once = Once::new();
-    INSTALLED.call_once(put_in_front);
-}
-
-fn put_in_front() {
     let before = take_hook();
     set_hook(Box::new(move |panic| {
-        if !RECORDED.try_with(|recorded| record(recorded, panic)).unwrap_or(false) {
+        let record = |recorded: &RefCell<Option<String>>| {
+            Some(recorded.try_borrow_mut().ok()?.as_mut()?.replace_range(.., &text(panic)))
+        };
+        if RECORDED.try_with(record).ok().flatten().is_none() {
             before(panic);
         }
     }));
 }
 
-/// Records a panic of this thread; `false` outside of [`catch`].
-fn record(recorded: &RefCell<Option<String>>, panic: &PanicHookInfo<'_>) -> bool {
-    let Ok(mut recorded) = recorded.try_borrow_mut() else { return false };
-    let Some(recorded) = recorded.as_mut() else { return false };
-    let place = panic.location().map_or(String::new(), |at| {
-        let file = at.file().rsplit('/').next().unwrap_or_default();
-        format!(", {file}:{}", at.line())
-    });
-    let text = text(panic);
-    *recorded = format!("{}{place}", text.lines().next().unwrap_or_default());
-    true
-}
-
-fn text<'a>(panic: &'a PanicHookInfo<'_>) -> &'a str {
+/// The first line of a panic's text, and its place.
+fn text(panic: &PanicHookInfo<'_>) -> String {
     let payload = panic.payload();
-    payload
-        .downcast_ref::<&str>()
-        .copied()
-        .or_else(|| payload.downcast_ref::<String>().map(String::as_str))
-        .unwrap_or("no text")
+    let said = payload.downcast_ref::<&str>().copied().or_else(|| payload.downcast_ref().map(String::as_str));
+    let line = said.and_then(|text| text.lines().next()).unwrap_or("a panic without text");
+    let file = |at: &std::panic::Location<'_>| at.file().rsplit('/').next().unwrap_or_default().to_owned();
+    panic.location().map_or(line.to_owned(), |at| format!("{line}, {}:{}", file(at), at.line()))
 }
 
 /// Runs `call`.
@@ -52,13 +37,13 @@ fn text<'a>(panic: &'a PanicHookInfo<'_>) -> &'a str {
 /// # Errors
 /// The text and the place of its panic.
 pub(super) fn catch<T>(call: impl FnOnce() -> T) -> Result<T, String> {
-    install();
-    // Calls can be nested: the outer one resumes recording when the inner one ends.
-    let outer = RECORDED.replace(Some(String::new()));
+    static INSTALLED: Once = Once::new();
+    INSTALLED.call_once(install);
+    RECORDED.set(Some(String::new()));
     let outcome = catch_unwind(AssertUnwindSafe(call));
-    let recorded = RECORDED.replace(outer).unwrap_or_default();
     // Another hook, put in front of ours since then, may have kept the text.
-    outcome.map_err(|_| if recorded.is_empty() { "a panic without text".to_owned() } else { recorded })
+    let recorded = RECORDED.take().filter(|text| !text.is_empty());
+    outcome.map_err(|_| recorded.unwrap_or_else(|| "a panic without text".to_owned()))
 }
 
 #[cfg(test)]
@@ -73,25 +58,20 @@ mod tests {
         static REACHED: Mutex<Vec<String>> = Mutex::new(Vec::new());
         let tests = take_hook();
         set_hook(Box::new(move |panic| {
-            let text = text(panic).to_owned();
-            if text.starts_with("of the test:") {
-                REACHED.lock().unwrap().push(text);
-            } else {
-                tests(panic);
-            }
+            let text = text(panic);
+            if text.starts_with("of the test:") { REACHED.lock().unwrap().push(text) } else { tests(panic) }
         }));
         // Another test may have installed ours already: then there are two, and both must pass panics on.
-        put_in_front();
+        install();
         assert_eq!(catch(|| 7), Ok(7));
         let said = catch(|| panic!("of the test: inside\nand more")).unwrap_err();
         assert!(said.starts_with("of the test: inside, panics.rs:"), "{said}");
-        let nested = catch(|| catch(|| panic!("of the test: nested")).unwrap_err()).unwrap();
-        assert!(nested.contains("nested"));
         assert!(REACHED.lock().unwrap().is_empty());
         assert!(catch_unwind(|| panic!("of the test: outside")).is_err());
         let other = std::thread::spawn(|| panic!("of the test: elsewhere"));
-        let within = catch(|| other.join().is_err()).unwrap();
-        assert!(within);
-        assert_eq!(*REACHED.lock().unwrap(), ["of the test: outside", "of the test: elsewhere"]);
+        assert!(catch(|| other.join().is_err()).unwrap());
+        let reached = REACHED.lock().unwrap();
+        assert!(reached[0].starts_with("of the test: outside") && reached[1].starts_with("of the test: elsewhere"));
+        assert_eq!(reached.len(), 2);
     }
 }

@@ -1,5 +1,9 @@
 //! A parser of PL/SQL (PMD's, in Java) reads every script that loadline would send.
 
+use std::path::Path;
+use std::process::Command;
+
+use super::session::SETUP;
 use super::*;
 
 /// Parses `scripts` by name; the reasons of those that are refused.
@@ -55,18 +59,17 @@ fn without_offset(text: &str) -> String {
 
 /// All that runs with every workload send, to servers that allow everything or little.
 fn sent() -> BTreeSet<String> {
-    let (willing, unwilling) = (willing(), unwilling());
+    let (willing, unwilling) = (FakeServer::named("good"), FakeServer::named("no-grants"));
     go_through(&willing, true);
-    let target = cluster::Oracle::open(&request(), unwilling.connector()).unwrap();
+    let target = unwilling.open(false).unwrap();
     target.doctor().unwrap();
     target.create(&work()).unwrap();
     target.clean().unwrap();
     let mut all: BTreeSet<String> = willing.texts().into_iter().chain(unwilling.texts()).collect();
-    let job = cancel::Job { id: SessionId { sid: 12, serial: 34567 }, instance: 1 };
-    // What is sent on a cluster, by another thread, or where only one instance can be read.
-    all.extend([SETUP.to_owned(), awr::OF_ALL.to_owned(), cancel::statement(job)]);
+    // What is sent by another thread, on a cluster, or where only one instance can be read.
+    all.extend([SETUP.to_owned(), awr::OF_ALL.to_owned(), "ALTER SYSTEM CANCEL SQL '12, 34567, @1'".to_owned()]);
     let jobs = counters::whose(crate::scope::Scope::Jobs, "");
-    all.extend(descriptor::KNOWLEDGE.views.iter().map(|view| view.query(false).replace("{whose}", &jobs)));
+    all.extend(knowledge::KNOWLEDGE.views.iter().map(|view| view.query(false).replace("{whose}", &jobs)));
     all
 }
 

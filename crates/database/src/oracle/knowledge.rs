@@ -1,0 +1,230 @@
+//! What loadline knows about Oracle: `oracle.toml`, in the language of [`crate::descriptor`] and [`crate::rules`].
+
+use std::collections::BTreeMap;
+
+use loadline_model::activity::{Kind, Topic, Unit};
+use loadline_model::{Column, column};
+use serde::Deserialize;
+
+use crate::descriptor::{Counter, Embedded};
+use crate::rules::Rule;
+use crate::view::{self, ViewQuery};
+
+pub(super) static KNOWLEDGE: Embedded<Knowledge> = Embedded::new("src/oracle.toml", include_str!("../oracle.toml"));
+
+/// The file, which describes its parts.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Knowledge {
+    pub(super) counters: Vec<Counter>,
+    pub(super) errors: Advice,
+    pub(super) lost: Vec<u32>,
+    pub(super) refusals: Advice,
+    fragments: BTreeMap<String, String>,
+    #[serde(rename = "view")]
+    pub(super) views: Vec<View>,
+    #[serde(rename = "question")]
+    pub(super) questions: Vec<Question>,
+    #[serde(rename = "rule")]
+    pub(super) rules: Vec<Rule>,
+    statistics: Vec<StatisticsView>,
+    plsql: BTreeMap<String, String>,
+}
+
+/// Advice by the number of the ORA- message.
+#[derive(Default, Deserialize)]
+#[serde(transparent)]
+pub(super) struct Advice(Vec<AdviceOnCodes>);
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct AdviceOnCodes {
+    codes: Vec<u32>,
+    advice: String,
+}
+
+impl Advice {
+    pub(super) fn on(&self, code: u32) -> Option<&str> {
+        self.0.iter().find(|entry| entry.codes.contains(&code)).map(|entry| entry.advice.as_str())
+    }
+}
+
+/// A view of counters or sessions.
+#[derive(Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct View {
+    /// Name without `V$` and `GV$`.
+    pub(super) name: String,
+    /// What is missing without it, beside columns.
+    #[serde(default)]
+    also_missing: String,
+    /// The query of name, value and perhaps a second value; `{view}` stands for the view.
+    select: String,
+}
+
+impl View {
+    /// Its name for a query, over all instances or this one.
+    pub(super) fn named(&self, all_instances: bool) -> String {
+        format!("{}V${}", if all_instances { "G" } else { "" }, self.name)
+    }
+
+    /// What to ask the administrator for.
+    pub(super) fn grant(&self) -> String {
+        format!("GRANT SELECT ON SYS.GV_${0} TO …; GRANT SELECT ON SYS.V_${0} TO … (or SELECT_CATALOG_ROLE)", self.name)
+    }
+
+    /// The query of its counters.
+    pub(super) fn query(&self, all_instances: bool) -> String {
+        self.select.replace("{view}", &self.named(all_instances))
+    }
+
+    /// Columns without a figure if it cannot be read.
+    pub(super) fn columns(&self) -> &'static [&'static Column] {
+        match self.name.as_str() {
+            "SYSSTAT" => &column::REDO_AND_COMMITS,
+            "SYSTEM_EVENT" => &[column::LOG_FILE_SYNC_MS],
+            "OSSTAT" => &column::CPU_SHARES,
+            _ => &[],
+        }
+    }
+
+    /// What is missing if it cannot be read.
+    pub(super) fn missing(&self) -> String {
+        let also = (!self.also_missing.is_empty()).then(|| self.also_missing.clone());
+        self.columns().iter().map(|column| column.heading()).chain(also).collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// A question of the doctor to the server.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Question {
+    pub(super) id: String,
+    pub(super) sql: String,
+    /// What is unknown without it.
+    pub(super) without: String,
+    /// What to ask the administrator for.
+    #[serde(default = "public")]
+    pub(super) grant: String,
+    /// Names of the columns of its first row as facts. Without any, each row is a fact.
+    #[serde(default)]
+    pub(super) facts: Vec<String>,
+}
+
+/// Advice if a question is refused that every user may ask.
+pub(super) const PUBLIC: &str = "every user may query this: tell us what the server said";
+
+fn public() -> String {
+    PUBLIC.to_owned()
+}
+
+/// A statistics view of the test pages.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StatisticsView {
+    topic: Topic,
+    title: String,
+    order: Option<usize>,
+    columns: Columns,
+    sql: String,
+}
+
+/// Columns, each written as its kind and title: `count rows`, or `ms/2 time` for a time with its mean by column 2.
+#[derive(Clone, Copy, Deserialize)]
+#[serde(try_from = "Vec<String>")]
+struct Columns(&'static [view::Column]);
+
+impl TryFrom<Vec<String>> for Columns {
+    type Error = String;
+
+    fn try_from(texts: Vec<String>) -> Result<Columns, String> {
+        let columns: Result<Vec<view::Column>, String> = texts.into_iter().map(parse_column).collect();
+        Ok(Columns(columns?.leak()))
+    }
+}
+
+fn parse_column(text: String) -> Result<view::Column, String> {
+    let text: &'static str = text.leak();
+    let wrong =
+        || format!("'{text}' is no column: write its kind (key, count, bytes, ms, ms/N, text, number) and title");
+    let (kind, title) = text.split_once(' ').ok_or_else(wrong)?;
+    Ok(match kind {
+        "key" => view::key(title),
+        "count" => view::count(title),
+        "bytes" => view::bytes(title),
+        "ms" => (title, Kind::Counter, Unit::Ms, None),
+        "text" => view::state(title, Unit::Text),
+        "number" => view::state(title, Unit::Count),
+        _ => view::ms(title, kind.strip_prefix("ms/").and_then(|n| n.parse().ok()).ok_or_else(wrong)?),
+    })
+}
+
+/// `text` with `parts` in place of their names in braces.
+fn fill<'a>(text: &str, parts: impl IntoIterator<Item = (&'a String, &'a String)>) -> String {
+    parts.into_iter().fold(text.to_owned(), |text, (name, part)| text.replace(&format!("{{{name}}}"), part))
+}
+
+impl Knowledge {
+    /// The PL/SQL of this name, with the other parts of the file that it names, and then `parts` in their order.
+    pub(super) fn plsql(&self, name: &str, parts: &[(&str, &str)]) -> String {
+        let text = fill(self.plsql.get(name).map_or("", String::as_str), &self.plsql);
+        parts.iter().fold(text, |text, (name, part)| text.replace(&format!("{{{name}}}"), part))
+    }
+
+    /// The view of this name.
+    #[cfg(test)]
+    pub(super) fn view(&self, name: &str) -> &View {
+        self.views.iter().find(|view| view.name == name).unwrap()
+    }
+
+    /// The query of a question.
+    pub(super) fn query(&self, id: &str) -> &str {
+        self.questions.iter().find(|question| question.id == id).map_or("", |question| &question.sql)
+    }
+
+    /// The queries of the statistics views. `v` begins the names of views; `whose` is the condition of sessions.
+    pub(super) fn statistics_views(&'static self, v: &str, whose: &str) -> Vec<ViewQuery> {
+        let query = |view: &'static StatisticsView| {
+            let sql = fill(&view.sql, &self.fragments).replace("{v}", v).replace("{whose}", whose);
+            view::query(view.topic, &view.title, view.columns.0, view.order, sql)
+        };
+        self.statistics.iter().map(query).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_file_can_be_read_and_rules_know_their_questions() {
+        KNOWLEDGE.checked(|file| &file.counters);
+        for id in ["parameters", "gv$resource_limit", "profile"] {
+            assert!(!KNOWLEDGE.query(id).is_empty(), "{id}");
+        }
+    }
+
+    /// The number of expressions that a query selects.
+    fn selected(sql: &str) -> usize {
+        let list = &sql["SELECT ".len()..sql.find(" FROM ").unwrap()];
+        let mut depth = 0;
+        let between = |c: &char| {
+            depth += i32::from(*c == '(') - i32::from(*c == ')');
+            *c == ',' && depth == 0
+        };
+        1 + list.chars().filter(between).count()
+    }
+
+    #[test]
+    fn each_query_selects_the_columns_of_its_view() {
+        assert_eq!(selected("SELECT A, NVL(B, 'x'), C FROM D"), 3);
+        for query in KNOWLEDGE.statistics_views("GV$", "1 = 1") {
+            assert_eq!(selected(&query.sql), query.columns.len(), "{}", query.sql);
+            assert!(query.order.is_none_or(|i| query.columns[i].1 == Kind::Counter), "{}", query.title);
+            assert!(!query.sql.contains('{'), "{}", query.sql);
+        }
+        for question in &KNOWLEDGE.questions {
+            assert!(question.facts.len() <= selected(&question.sql), "{}", question.id);
+        }
+    }
+}
