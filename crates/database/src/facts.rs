@@ -4,8 +4,6 @@ use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use loadline_model::Snapshot;
-
 /// Constants of an opened target. There is no default: each database states every fact.
 #[derive(Debug, Clone)]
 pub struct Facts {
@@ -61,8 +59,6 @@ pub struct Facts {
     pub synced_writes: Option<&'static str>,
     /// A query that reads nothing and returns one row: the cost of a statement without its work.
     pub empty_query: &'static str,
-    /// Notes for the record on counters that no column shows, from two snapshots; whole sentences.
-    pub remarks: Option<fn(&Snapshot, &Snapshot) -> Vec<String>>,
 }
 
 impl Facts {
@@ -92,7 +88,6 @@ impl Facts {
             growth_is_written: None,
             synced_writes: None,
             empty_query: "",
-            remarks: None,
         }
     }
 }

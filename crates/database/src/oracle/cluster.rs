@@ -70,7 +70,6 @@ impl Oracle {
             block_bytes,
             log_sync_events: counters::LOG_SYNC_EVENTS,
             empty_query: "SELECT 1 FROM DUAL",
-            remarks: Some(counters::remarks),
             ..Facts::of(Runs::Apart)
         };
         let (run, awr) = (request.run.clone(), request.native_report);

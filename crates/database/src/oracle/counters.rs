@@ -1,6 +1,5 @@
-//! The database's counters, none of which needs the Diagnostics Pack: `V$SYSSTAT`, `V$SYSTEM_EVENT`,
-//! `V$EVENT_HISTOGRAM_MICRO` and `V$OSSTAT` (Database Reference). They count from the start of the instance.
-//! The `GV$` views cover all instances of a cluster.
+//! The database's counters, none of which needs the Diagnostics Pack: `V$SYSSTAT`, `V$SYSTEM_EVENT` and
+//! `V$OSSTAT` (Database Reference). They count from the start of the instance. The `GV$` views cover all instances of a cluster.
 
 use loadline_model::snapshot::WaitSample;
 use loadline_model::{Column, Snapshot, column};
@@ -37,13 +36,13 @@ pub(super) fn check_access(session: &mut dyn OraSession) -> Result<Vec<(&'static
     let mut probe = |view: &View, all| {
         answered(session.query(&format!("SELECT COUNT(*) FROM {} WHERE ROWNUM = 1", view.named(all)), &[]))
     };
-    let mut access = |view: &'static View| -> Result<(&'static View, ViewAccess), TargetError> {
+    let access = |view: &'static View| -> Result<(&'static View, ViewAccess), TargetError> {
         if probe(view, true)?.is_ok() {
             return Ok((view, ViewAccess::All));
         }
         Ok((view, probe(view, false)?.map_or_else(|e| ViewAccess::None(e.text), |_| ViewAccess::One)))
     };
-    KNOWLEDGE.views.iter().map(|view| access(view)).collect()
+    KNOWLEDGE.views.iter().map(access).collect()
 }
 
 /// Adds a view's rows to `snapshot`, under names like `v$sysstat.redo size`.
@@ -108,42 +107,6 @@ pub(super) fn absent(views: &[(&'static View, ViewAccess)]) -> Vec<(&'static Col
         }
     }
     out
-}
-
-/// Remarks on the waits in a window, from their histograms.
-pub(super) fn remarks(open: &Snapshot, close: &Snapshot) -> Vec<String> {
-    const TIMED: [&str; 4] =
-        ["log file sync", "log file parallel write", "db file sequential read", "cell single block physical read"];
-    TIMED.iter().filter_map(|event| spread(open, close, event)).collect()
-}
-
-/// The times within which half and 99 % of the waits for `event` ended, from V$EVENT_HISTOGRAM_MICRO. Its
-/// buckets are named by their upper bounds, each twice the one before.
-fn spread(open: &Snapshot, close: &Snapshot, event: &str) -> Option<String> {
-    let prefix = format!("v$event_histogram_micro.{event} < ");
-    let mut buckets = Vec::new();
-    for (name, end) in &close.counters {
-        let Some(bound) = name.strip_prefix(&prefix).and_then(|rest| rest.strip_suffix(" us")) else { continue };
-        // A bucket exists from its first wait on.
-        let grown = end - open.counters.get(name).copied().unwrap_or(0.0);
-        if grown < 0.0 {
-            return None;
-        }
-        buckets.push((bound.parse::<u64>().ok()?, grown));
-    }
-    buckets.sort_unstable_by_key(|(bound, _)| *bound);
-    let all: f64 = buckets.iter().map(|(_, n)| n).sum();
-    let within = |share: f64| {
-        let mut seen = 0.0;
-        buckets.iter().find(|(_, n)| {
-            seen += n;
-            seen >= all * share
-        })
-    };
-    let ((half, _), (most, _)) = (within(0.5)?, within(0.99)?);
-    (all > 0.0).then(|| {
-        format!("{event}, by V$EVENT_HISTOGRAM_MICRO: of {all:.0} waits half took less than {half} µs, 99 % less than {most} µs")
-    })
 }
 
 /// The condition of the sessions of `scope` in V$SESSION, for the loadline of `run`.
@@ -220,128 +183,5 @@ impl Observer for OraObserver {
     fn session_tasks(&mut self) -> SessionTasks {
         // Which processes run the sessions is not asked: names of foreground and background processes.
         SessionTasks { commands: &["oracle", "ora_"], ..SessionTasks::default() }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use loadline_model::snapshot::counter;
-
-    /// A snapshot of views with these rows of name, value and perhaps a second value.
-    fn snapshot(views: &[(&str, &[&[&str]])]) -> Snapshot {
-        let mut snapshot = Snapshot::default();
-        for (view, rows) in views {
-            let rows: Vec<Row> = rows.iter().map(|r| r.iter().map(|v| Some((*v).to_owned())).collect()).collect();
-            read(KNOWLEDGE.view(view), &rows, &mut snapshot);
-        }
-        derive(release("19.24.0.0.0"), &mut snapshot);
-        snapshot
-    }
-
-    #[test]
-    fn counters_get_their_neutral_names() {
-        let s = snapshot(&[
-            (
-                "SYSSTAT",
-                &[
-                    &["redo size", "123456"],
-                    &["redo writes", "0"],
-                    &["table scan rows gotten", "5"],
-                    &["table fetch by rowid", "7"],
-                    &["physical write requests optimized", "0"],
-                    &["Parallel operations not downgraded", "0"],
-                    &["Parallel operations downgraded to serial", "2"],
-                    &["Parallel operations downgraded 25 to 50 pct", "3"],
-                ],
-            ),
-            (
-                "SYSTEM_EVENT",
-                &[
-                    &["log file sync", "7", "4200"],
-                    &["db file sequential read", "9", "70"],
-                    &["cell single block physical read", "9", "5"],
-                    &["db file sync", "1", "900"],
-                ],
-            ),
-        ]);
-        for (name, want) in [
-            (counter::REDO_BYTES, Some(123_456.0)),
-            // 0 means that the container does not see it.
-            (counter::REDO_WRITES, None),
-            (counter::FLASH_WRITES, None),
-            (counter::COMMITS, None),
-            ("v$sysstat.redo writes", Some(0.0)),
-            (counter::ROWS_READ, Some(12.0)),
-            ("loadline.parallel_whole", Some(0.0)),
-            ("loadline.parallel_less", Some(5.0)),
-            (counter::LOG_WAIT_NS, Some(4_200_000.0)),
-            ("v$system_event.log file sync.total_waits", Some(7.0)),
-            // No such wait so far.
-            ("loadline.buffer_wait_ns", Some(0.0)),
-            ("loadline.redo_write_ns", None),
-            (counter::READ_NS, Some(75_000.0)),
-        ] {
-            assert_eq!(s.counters.get(name).copied(), want, "{name}");
-        }
-    }
-
-    #[test]
-    fn the_histograms_of_a_window_become_a_remark() {
-        let open = snapshot(&[(
-            "EVENT_HISTOGRAM_MICRO",
-            &[&["log file sync < 256 us", "1000"], &["log file sync < 512 us", "5"]],
-        )]);
-        let close = snapshot(&[(
-            "EVENT_HISTOGRAM_MICRO",
-            &[
-                &["log file sync < 256 us", "1060"],
-                &["log file sync < 512 us", "44"],
-                &["log file sync < 16384 us", "1"],
-            ],
-        )]);
-        let said = remarks(&open, &close);
-        assert!(said[0].contains("of 100 waits half took less than 256 µs, 99 % less than 512 µs"), "{said:?}");
-        assert_eq!(said.len(), 1);
-        assert!(remarks(&close, &close).is_empty(), "no wait, no remark");
-        assert!(remarks(&close, &open).is_empty(), "counters that went back say nothing");
-    }
-
-    #[test]
-    fn cpu_times_are_those_of_the_machine() {
-        let s = snapshot(&[(
-            "OSSTAT",
-            &[
-                &["NUM_CPUS", "80"],
-                &["BUSY_TIME", "1905713"],
-                &["IDLE_TIME", "12222778"],
-                &["USER_TIME", "1560943"],
-                &["SYS_TIME", "224397"],
-                &["IOWAIT_TIME", "569321"],
-            ],
-        )]);
-        // User, nice, system, idle without iowait, iowait, the rest of busy: together busy + idle.
-        assert_eq!(s.proc_stat.as_deref(), Some("cpu  1560943 0 224397 11653457 569321 120373 0 0 0 0"));
-        assert_eq!(1_560_943 + 224_397 + 11_653_457 + 569_321 + 120_373, 1_905_713 + 12_222_778);
-        assert_eq!(snapshot(&[("OSSTAT", &[&["NUM_CPUS", "2"]])]).proc_stat, None, "no time, no figure");
-    }
-
-    #[test]
-    fn what_cannot_be_read_is_absent_with_the_grant_to_ask_for() {
-        let absent = |sessions: ViewAccess| {
-            let access = |view: &View| match view.name.as_str() {
-                "SYSSTAT" | "SYSTEM_EVENT" => ViewAccess::None("ORA-00942".into()),
-                SESSIONS => sessions.clone(),
-                _ => ViewAccess::One,
-            };
-            absent(&KNOWLEDGE.views.iter().map(|view| (view, access(view))).collect::<Vec<_>>())
-        };
-        let ids = |all: &[(&Column, String)]| all.iter().map(|(column, _)| column.id).collect::<Vec<_>>();
-        let redo: Vec<&str> = column::REDO_AND_COMMITS.iter().map(|column| column.id).collect();
-        let sampled = absent(ViewAccess::All);
-        // Log waits are estimated from samples.
-        assert_eq!(ids(&sampled), redo);
-        assert_eq!(ids(&absent(ViewAccess::None(String::new()))), [redo, vec![column::LOG_FILE_SYNC_MS.id]].concat());
-        assert!(sampled[0].1.contains("ORA-00942") && sampled[0].1.contains("GRANT SELECT ON SYS.GV_$SYSSTAT"));
     }
 }

@@ -171,12 +171,6 @@ impl Knowledge {
         parts.iter().fold(text, |text, (name, part)| text.replace(&format!("{{{name}}}"), part))
     }
 
-    /// The view of this name.
-    #[cfg(test)]
-    pub(super) fn view(&self, name: &str) -> &View {
-        self.views.iter().find(|view| view.name == name).unwrap()
-    }
-
     /// The query of a question.
     pub(super) fn query(&self, id: &str) -> &str {
         self.questions.iter().find(|question| question.id == id).map_or("", |question| &question.sql)

@@ -221,13 +221,15 @@ fn found(name: &str) -> String {
     let parallel = Work::of("DA-PARALLEL", &[("workers", 4)]).unwrap();
     let absent = |view: View| view.absent.map(|why| (view.title, why));
     let absent: Vec<_> = abilities.statistics_views.unwrap().views().unwrap().into_iter().filter_map(absent).collect();
+    let snapshot = target.observer().unwrap().snapshot().unwrap();
     let absent_columns = target.absent_columns().into_iter().map(|(column, why)| (column.id, why));
     for (what, said) in [
         ("settings", format!("{:?}", target.info().map(|info| (info.settings, info.memory_bytes)))),
         ("job limit", format!("{:?}", target.job_limit())),
         ("absent columns", format!("{:#?}", absent_columns.collect::<Vec<_>>())),
         ("absent views", format!("{absent:#?}")),
-        ("counters", format!("{:#?}", target.observer().unwrap().snapshot().unwrap().counters)),
+        ("counters", format!("{:#?}", snapshot.counters)),
+        ("times of CPUs", format!("{:?}", snapshot.proc_stat)),
         ("waits", format!("{:?}", target.observer().unwrap().sample_waits())),
         ("free space", format!("{:?}", abilities.disk_space.unwrap().free_space())),
         ("log space", format!("{:?}", target.log_space(0, 0))),

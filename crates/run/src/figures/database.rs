@@ -65,8 +65,6 @@ pub(crate) fn figures(e: &Evidence<'_>, out: &mut Test) {
                 .to_owned(),
         );
     }
-    let [open, close] = c.on_time;
-    out.notes.extend(e.request.target.facts().remarks.map(|of| of(open, close)).unwrap_or_default());
 }
 
 /// Why the null engine does not count what agents do.

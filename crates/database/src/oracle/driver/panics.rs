@@ -15,7 +15,9 @@ fn install() {
     let before = take_hook();
     set_hook(Box::new(move |panic| {
         let record = |recorded: &RefCell<Option<String>>| {
-            Some(recorded.try_borrow_mut().ok()?.as_mut()?.replace_range(.., &text(panic)))
+            let mut recorded = recorded.try_borrow_mut().ok()?;
+            recorded.as_ref()?;
+            recorded.replace(text(panic))
         };
         if RECORDED.try_with(record).ok().flatten().is_none() {
             before(panic);
