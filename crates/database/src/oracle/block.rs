@@ -292,18 +292,17 @@ mod tests {
 
     #[test]
     fn what_does_not_add_up_is_an_error() {
-        for bad in [
-            row("", "", ""),
-            row("1 5 5 6 7", "", ""),
-            row("1 5 5 6 7 2", "", ""),
-            row("1 6 5 6 7 1", "", ""),
-            row("1 5 5 8 7 1", "", ""),
-            row("1 5 5 6 7 0", "3 2;", "3 1;"),
-            row("1 5 5 6 7 0", "3;", "3 1;"),
-            row("1 5 5 6 7 0", "3 99999999999;", "3 99999999999;"),
-            vec![],
+        for [moments, transactions, commits] in [
+            ["", "", ""],
+            ["1 5 5 6 7", "", ""],
+            ["1 5 5 6 7 2", "", ""],
+            ["1 6 5 6 7 1", "", ""],
+            ["1 5 5 8 7 1", "", ""],
+            ["1 5 5 6 7 0", "3 2;", "3 1;"],
+            ["1 5 5 6 7 0", "3;", "3 1;"],
+            ["1 5 5 6 7 0", "3 99999999999;", "3 99999999999;"],
         ] {
-            assert!(BlockResult::parse(&bad).is_err(), "{bad:?}");
+            assert!(BlockResult::parse(&row(moments, transactions, commits)).is_err(), "{moments}");
         }
     }
 

@@ -1,30 +1,23 @@
 //! The target: implements the roles for its nodes and the database behind them.
 
-use std::collections::BTreeSet;
-
+use loadline_model::Column;
 use loadline_model::manifest::TargetInfo;
-use loadline_model::{Column, Driver};
-use loadline_workload::Table;
 
 use super::counters::{self, OraObserver, ViewAccess};
 use super::knowledge::{KNOWLEDGE, View};
 use super::nodes::{OraNodes, identity};
-use super::schema::{self, OraLoader};
+use super::schema::OraLoader;
 use super::session::{Connector, OraSession, Row, answered, text};
 use super::sql;
-use crate::changed_rows;
-use crate::data_set::{self, FoundTable, LoadProgress, Loader, Ways};
 use crate::error::TargetError;
 use crate::facts::{Facts, Runs};
 use crate::number::Number;
 use crate::request::OpenRequest;
-use crate::role::{
-    Administration, BlockCache, Checkpoints, DataSet, LogSpace, NativeReports, Observation, Observer, Queries, RunLock,
-};
+use crate::role::{BlockCache, NativeReports, Observation, Observer, Queries};
 use crate::scope::Scope;
 use crate::target::{Abilities, Target};
 use crate::work::Work;
-use crate::workload_tables::{self, LoadedTables, WantedRows};
+use crate::workload_tables::LoadedTables;
 
 /// The size of a block of the user's tables, bytes.
 const BLOCK_SIZE: &str = "SELECT BLOCK_SIZE FROM USER_TABLESPACES WHERE TABLESPACE_NAME = \
@@ -40,7 +33,7 @@ pub(super) struct Oracle {
     /// Whether the user asked for AWR.
     pub(super) awr: bool,
     /// Workload tables known to be loaded.
-    loaded: LoadedTables,
+    pub(super) loaded: LoadedTables,
 }
 
 impl Oracle {
@@ -48,14 +41,12 @@ impl Oracle {
     pub(super) fn open(request: &OpenRequest, connector: &'static Connector) -> Result<Box<dyn Target>, TargetError> {
         let mut nodes = OraNodes::new(request, connector)?;
         let mut first = nodes.session(0, "look")?;
-        let known = identity(first.as_mut())?;
-        let version = first.version();
+        let (known, version) = (identity(first.as_mut())?, first.version());
         let views = counters::check_access(first.as_mut())?;
         let block_bytes = first.value(BLOCK_SIZE).ok().flatten().and_then(|bytes| bytes.trim().parse().ok());
         nodes.record_instance(first.as_mut())?;
-        drop(first);
-        for i in 1..nodes.len() {
-            let mut session = nodes.session(i, "look")?;
+        for node in 1..nodes.len() {
+            let mut session = nodes.session(node, "look")?;
             let identity = identity(session.as_mut())?;
             if known != identity {
                 return Err(TargetError::Usage(format!(
@@ -76,21 +67,7 @@ impl Oracle {
         Ok(Box::new(Oracle { nodes, facts, run, version, views, awr, loaded: LoadedTables::default() }))
     }
 
-    /// Drops all tables but those that `kept` names.
-    fn clean_except(
-        &self,
-        kept: impl Fn() -> Result<BTreeSet<String>, TargetError>,
-    ) -> Result<Vec<String>, TargetError> {
-        let mut lock = self.nodes.session(0, "lock")?;
-        // Without any table there is nothing to lock.
-        if lock.query(schema::PREFIXED_TABLES, &[])?.is_empty() {
-            return Ok(Vec::new());
-        }
-        schema::lock(lock.as_mut())?;
-        schema::clean(self.admin()?.as_mut(), lock.as_mut(), &kept()?)
-    }
-
-    fn loader(&self) -> Result<OraLoader, TargetError> {
+    pub(super) fn loader(&self) -> Result<OraLoader, TargetError> {
         Ok(OraLoader(self.nodes.session(0, "loader")?))
     }
 
@@ -157,59 +134,6 @@ impl Target for Oracle {
     }
 }
 
-impl Administration for Oracle {
-    fn lock(&self) -> Result<RunLock, TargetError> {
-        let mut session = self.nodes.session(0, "lock")?;
-        schema::lock(session.as_mut())?;
-        Ok(RunLock::new(session))
-    }
-
-    fn create(&self, work: &Work) -> Result<(), TargetError> {
-        self.loaded.forget(work);
-        schema::create(self.admin()?.as_mut(), work)
-    }
-
-    fn load_watched(&self, work: &Work, jobs: u32, progress: &LoadProgress) -> Result<(), TargetError> {
-        let open = || Ok(Box::new(self.loader()?) as Box<dyn Loader>);
-        let wanted = WantedRows { work, jobs, loaded: &self.loaded };
-        workload_tables::load_all(&wanted, Ways { open: &open, one_writer: false, progress })
-    }
-
-    fn log_space(&self, _data: u64, _indexes: u64) -> Result<LogSpace, TargetError> {
-        self.archived_log_space()
-    }
-
-    fn reset(&self, work: &Work, _: Driver) -> Result<(), TargetError> {
-        schema::reset(self.admin()?.as_mut(), work)
-    }
-
-    fn settle(&self) -> Result<Option<String>, TargetError> {
-        match self.admin()?.execute("ALTER SYSTEM CHECKPOINT GLOBAL", &[]) {
-            Ok(_) => Ok(None),
-            Err(e) if e.lacks_privilege() => {
-                Ok(Some("no checkpoint before each test: the user has no ALTER SYSTEM privilege".into()))
-            }
-            Err(e) => Err(e.into()),
-        }
-    }
-
-    fn drop_tables(&self, work: &Work) -> Result<(), TargetError> {
-        self.loaded.forget(work);
-        schema::drop_tables(self.admin()?.as_mut(), work)
-    }
-
-    fn clean(&self) -> Result<Vec<String>, TargetError> {
-        self.clean_except(|| Ok(BTreeSet::new()))
-    }
-
-    fn clean_after_run(&self, keep_data: bool) -> Result<Vec<String>, TargetError> {
-        self.clean_except(|| {
-            let kept = data_set::kept(&mut self.loader()?, keep_data)?;
-            Ok(kept.iter().map(|stem| schema::name_of(stem)).collect())
-        })
-    }
-}
-
 impl Observation for Oracle {
     fn observer(&self) -> Result<Box<dyn Observer>, TargetError> {
         Ok(Box::new(OraObserver::new(self.nodes.session(0, "observer")?, &self.views, &self.run, Scope::Jobs)))
@@ -236,36 +160,10 @@ impl Queries for Oracle {
     }
 }
 
-impl DataSet for Oracle {
-    fn data_set(&self) -> Result<Vec<FoundTable>, TargetError> {
-        data_set::found(&mut self.loader()?)
-    }
-
-    fn check_rows(&self, work: &Work, table: &Table) -> Result<(), TargetError> {
-        changed_rows::check(&mut self.loader()?, work, table)
-    }
-
-    fn drop_data_set(&self) -> Result<(), TargetError> {
-        let mut session = self.admin()?;
-        let prefix = schema::name_of("data_");
-        for name in schema::our_tables(session.as_mut())?.iter().filter(|name| name.starts_with(&prefix)) {
-            schema::drop_table(session.as_mut(), name)?;
-        }
-        Ok(())
-    }
-}
-
 impl BlockCache for Oracle {
     /// Leaves the cache of a user's server as it is. Reading its size needs a grant.
     fn set_cache(&self, _data_bytes: Option<u64>) -> Result<Option<u64>, TargetError> {
         let size = self.admin()?.value("SELECT BYTES FROM V$SGAINFO WHERE NAME = 'Buffer Cache Size'");
         Ok(size.ok().flatten().and_then(|bytes| bytes.trim().parse().ok()))
-    }
-}
-
-impl Checkpoints for Oracle {
-    fn checkpoint(&self) -> Result<(), TargetError> {
-        self.admin()?.execute("ALTER SYSTEM CHECKPOINT GLOBAL", &[])?;
-        Ok(())
     }
 }

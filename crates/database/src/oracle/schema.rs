@@ -4,16 +4,22 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
+use loadline_model::Driver;
 use loadline_workload::{ColumnDef, LogicalType, RowCount, Table};
 
+use super::cluster::Oracle;
 use super::session::{BUSY, Bind, NAME_USED, OraError, OraSession, number, text};
 use super::sql::{MARK, MAX_RAW, PREFIX, create_table, key_column, longest_payload, mark, quoted, table_name};
-use crate::data_set::{Loader, RECORD};
+use crate::changed_rows;
+use crate::data_set::{self, FoundTable, LoadProgress, Loader, RECORD, Ways};
 use crate::error::TargetError;
 use crate::loading::{Batch, in_parts};
+use crate::role::{Administration, Checkpoints, DataSet, LogSpace, RunLock};
 use crate::work::Work;
-use crate::workload_tables::workload_tables;
+use crate::workload_tables::{WantedRows, load_all, workload_tables};
 
+/// Writes all changed blocks of all instances to the data files.
+const CHECKPOINT: &str = "ALTER SYSTEM CHECKPOINT GLOBAL";
 /// The table whose exclusive lock allows one run per user. Unlike DBMS_LOCK it needs no grant, and the lock
 /// ends with its session.
 const LOCK_TABLE: &str = "LOADLINE_LOCK";
@@ -21,12 +27,12 @@ const LOCK_TABLE: &str = "LOADLINE_LOCK";
 const BATCH: u64 = 1000;
 
 /// Name and comment of tables with loadline's prefix.
-pub(super) const PREFIXED_TABLES: &str = "SELECT t.TABLE_NAME, c.COMMENTS FROM USER_TABLES t \
+const PREFIXED_TABLES: &str = "SELECT t.TABLE_NAME, c.COMMENTS FROM USER_TABLES t \
      LEFT JOIN USER_TAB_COMMENTS c ON c.TABLE_NAME = t.TABLE_NAME \
      WHERE t.TABLE_NAME LIKE 'LOADLINE\\_%' ESCAPE '\\' ORDER BY t.TABLE_NAME";
 
 /// Drops a table and all that belongs to it.
-pub(super) fn drop_table(session: &mut dyn OraSession, table: &str) -> Result<(), OraError> {
+fn drop_table(session: &mut dyn OraSession, table: &str) -> Result<(), OraError> {
     session.execute(&format!("DROP TABLE {} CASCADE CONSTRAINTS PURGE", quoted(table)), &[]).map(drop)
 }
 
@@ -44,7 +50,7 @@ fn mark_of(logical: LogicalType, i: usize) -> String {
 }
 
 /// Tables with loadline's prefix, and whether loadline created them.
-pub(super) fn tables(session: &mut dyn OraSession) -> Result<BTreeMap<String, bool>, TargetError> {
+fn tables(session: &mut dyn OraSession) -> Result<BTreeMap<String, bool>, TargetError> {
     let rows = session.query(PREFIXED_TABLES, &[])?;
     let is_ours = |row| text(row, 1).is_some_and(|comment| comment.starts_with(MARK));
     let table = |row| Some((text(row, 0)?.to_owned(), is_ours(row)));
@@ -52,7 +58,7 @@ pub(super) fn tables(session: &mut dyn OraSession) -> Result<BTreeMap<String, bo
 }
 
 /// Names of the tables that loadline created.
-pub(super) fn our_tables(session: &mut dyn OraSession) -> Result<BTreeSet<String>, TargetError> {
+fn our_tables(session: &mut dyn OraSession) -> Result<BTreeSet<String>, TargetError> {
     Ok(tables(session)?.into_iter().filter_map(|(name, ours)| ours.then_some(name)).collect())
 }
 
@@ -80,25 +86,6 @@ fn make_mark(session: &mut dyn OraSession, table: &str) -> Result<(), TargetErro
     make(session, &format!("COMMENT ON TABLE {} IS '{}'", quoted(table), mark()))
 }
 
-/// Drops the workload tables.
-pub(super) fn drop_tables(session: &mut dyn OraSession, work: &Work) -> Result<(), TargetError> {
-    let ours = our_tables(session)?;
-    let mut names = workload_tables(work).map(|table| table_name(work, table.name)).filter(|name| ours.contains(name));
-    Ok(names.try_for_each(|name| drop_table(session, &name))?)
-}
-
-/// Drops and creates the workload tables. Tables of the data set are created when they are loaded.
-pub(super) fn create(session: &mut dyn OraSession, work: &Work) -> Result<(), TargetError> {
-    let longest = longest_payload(&work.program.body);
-    if longest > MAX_RAW {
-        return Err(TargetError::Unsupported(format!(
-            "a payload of {longest} bytes does not fit: RAW columns hold {MAX_RAW} bytes"
-        )));
-    }
-    let existing = tables(session)?;
-    workload_tables(work).try_for_each(|table| create_anew(session, &existing, work, table))
-}
-
 /// Drops `table`, if it is one of the `existing` ones that loadline created, and creates it.
 fn create_anew(
     session: &mut dyn OraSession,
@@ -113,14 +100,6 @@ fn create_anew(
         None => {}
     }
     create_table(work, table).iter().try_for_each(|sql| make(session, sql))
-}
-
-/// Empties the tables that the workload fills itself.
-pub(super) fn reset(session: &mut dyn OraSession, work: &Work) -> Result<(), TargetError> {
-    for table in work.workload.tables.iter().filter(|t| t.rows == RowCount::Empty) {
-        session.execute(&format!("TRUNCATE TABLE {}", quoted(&table_name(work, table.name))), &[])?;
-    }
-    Ok(())
 }
 
 /// Inserts the rows of `batch` with array binds.
@@ -140,7 +119,7 @@ pub(super) fn insert(session: &mut dyn OraSession, work: &Work, table: &Table, b
 ///
 /// # Errors
 /// [`TargetError::Refused`] if another run has it.
-pub(super) fn lock(session: &mut dyn OraSession) -> Result<(), TargetError> {
+fn lock(session: &mut dyn OraSession) -> Result<(), TargetError> {
     let name = quoted(LOCK_TABLE);
     match tables(session)?.get(LOCK_TABLE) {
         Some(false) => return Err(not_ours(LOCK_TABLE)),
@@ -162,28 +141,133 @@ pub(super) fn lock(session: &mut dyn OraSession) -> Result<(), TargetError> {
     }
 }
 
-/// Drops what loadline created, except for tables in `kept`, and lists it. `lock` holds the lock; its table goes
-/// last.
-pub(super) fn clean(
-    admin: &mut dyn OraSession,
-    lock: &mut dyn OraSession,
-    kept: &BTreeSet<String>,
-) -> Result<Vec<String>, TargetError> {
-    let mut removed = Vec::new();
-    for name in our_tables(admin)?.into_iter().filter(|name| name != LOCK_TABLE && !kept.contains(name)) {
-        drop_table(admin, &name)?;
-        removed.push(format!("table {name}"));
+impl Oracle {
+    /// Drops what loadline created, except for tables in `kept`, and lists it.
+    fn clean_except(
+        &self,
+        kept: impl Fn() -> Result<BTreeSet<String>, TargetError>,
+    ) -> Result<Vec<String>, TargetError> {
+        let mut locked = self.nodes.session(0, "lock")?;
+        // Without any table there is nothing to lock.
+        if tables(locked.as_mut())?.is_empty() {
+            return Ok(Vec::new());
+        }
+        lock(locked.as_mut())?;
+        let (kept, mut admin) = (kept()?, self.admin()?);
+        let mut removed = Vec::new();
+        for name in our_tables(admin.as_mut())?.difference(&kept).filter(|name| *name != LOCK_TABLE) {
+            drop_table(admin.as_mut(), name)?;
+            removed.push(format!("table {name}"));
+        }
+        // DDL commits, which releases this session's own lock.
+        drop_table(locked.as_mut(), LOCK_TABLE)?;
+        Ok(removed)
     }
-    // DDL commits, which releases this session's own lock.
-    drop_table(lock, LOCK_TABLE)?;
-    Ok(removed)
+
+    fn drop_ours(&self, wanted: impl Fn(&str) -> bool) -> Result<(), TargetError> {
+        let mut session = self.admin()?;
+        for name in our_tables(session.as_mut())?.iter().filter(|name| wanted(name)) {
+            drop_table(session.as_mut(), name)?;
+        }
+        Ok(())
+    }
+}
+
+impl Administration for Oracle {
+    fn lock(&self) -> Result<RunLock, TargetError> {
+        let mut session = self.nodes.session(0, "lock")?;
+        lock(session.as_mut())?;
+        Ok(RunLock::new(session))
+    }
+
+    /// Drops and creates the workload tables. Tables of the data set are created when they are loaded.
+    fn create(&self, work: &Work) -> Result<(), TargetError> {
+        self.loaded.forget(work);
+        let longest = longest_payload(&work.program.body);
+        if longest > MAX_RAW {
+            return Err(TargetError::Unsupported(format!(
+                "a payload of {longest} bytes does not fit: RAW columns hold {MAX_RAW} bytes"
+            )));
+        }
+        let mut session = self.admin()?;
+        let existing = tables(session.as_mut())?;
+        workload_tables(work).try_for_each(|table| create_anew(session.as_mut(), &existing, work, table))
+    }
+
+    fn load_watched(&self, work: &Work, jobs: u32, progress: &LoadProgress) -> Result<(), TargetError> {
+        let open = || Ok(Box::new(self.loader()?) as Box<dyn Loader>);
+        let wanted = WantedRows { work, jobs, loaded: &self.loaded };
+        load_all(&wanted, Ways { open: &open, one_writer: false, progress })
+    }
+
+    fn log_space(&self, _data: u64, _indexes: u64) -> Result<LogSpace, TargetError> {
+        self.archived_log_space()
+    }
+
+    /// Empties the tables that the workload fills itself.
+    fn reset(&self, work: &Work, _: Driver) -> Result<(), TargetError> {
+        let mut session = self.admin()?;
+        for table in work.workload.tables.iter().filter(|t| t.rows == RowCount::Empty) {
+            session.execute(&format!("TRUNCATE TABLE {}", quoted(&table_name(work, table.name))), &[])?;
+        }
+        Ok(())
+    }
+
+    fn settle(&self) -> Result<Option<String>, TargetError> {
+        match self.admin()?.execute(CHECKPOINT, &[]) {
+            Ok(_) => Ok(None),
+            Err(e) if e.lacks_privilege() => {
+                Ok(Some("no checkpoint before each test: the user has no ALTER SYSTEM privilege".into()))
+            }
+            Err(e) => Err(e.into()),
+        }
+    }
+
+    fn drop_tables(&self, work: &Work) -> Result<(), TargetError> {
+        self.loaded.forget(work);
+        let own: BTreeSet<String> = workload_tables(work).map(|table| table_name(work, table.name)).collect();
+        self.drop_ours(|name| own.contains(name))
+    }
+
+    fn clean(&self) -> Result<Vec<String>, TargetError> {
+        self.clean_except(|| Ok(BTreeSet::new()))
+    }
+
+    fn clean_after_run(&self, keep_data: bool) -> Result<Vec<String>, TargetError> {
+        self.clean_except(|| {
+            let kept = data_set::kept(&mut self.loader()?, keep_data)?;
+            Ok(kept.iter().map(|stem| name_of(stem)).collect())
+        })
+    }
+}
+
+impl Checkpoints for Oracle {
+    fn checkpoint(&self) -> Result<(), TargetError> {
+        self.admin()?.execute(CHECKPOINT, &[])?;
+        Ok(())
+    }
+}
+
+impl DataSet for Oracle {
+    fn data_set(&self) -> Result<Vec<FoundTable>, TargetError> {
+        data_set::found(&mut self.loader()?)
+    }
+
+    fn check_rows(&self, work: &Work, table: &Table) -> Result<(), TargetError> {
+        changed_rows::check(&mut self.loader()?, work, table)
+    }
+
+    fn drop_data_set(&self) -> Result<(), TargetError> {
+        let prefix = name_of("data_");
+        self.drop_ours(|name| name.starts_with(&prefix))
+    }
 }
 
 /// A session that loads.
 pub(super) struct OraLoader(pub(super) Box<dyn OraSession>);
 
 /// Name of loadline's table with this stem.
-pub(super) fn name_of(stem: &str) -> String {
+fn name_of(stem: &str) -> String {
     format!("{}{}", PREFIX, stem.to_uppercase())
 }
 

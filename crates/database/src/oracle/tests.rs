@@ -254,19 +254,6 @@ fn what_loadline_finds_is_as_before() {
 }
 
 #[test]
-fn refused_questions_say_what_is_lost() {
-    let mut server = FakeServer::named("good");
-    let error = Some("ORA-00942: table or view does not exist".to_owned());
-    for question in &knowledge::KNOWLEDGE.questions {
-        let refused =
-            Answer { sql: question.sql.clone(), rows: vec![], error: error.clone(), once: false, changes: false };
-        server.script.answers.insert(0, refused);
-        let found = server.open(false).unwrap().doctor().unwrap().into_iter().find(|f| f.id == question.id).unwrap();
-        assert!(found.value.contains("ORA-00942") && found.advice.contains("unknown:"), "{found:?}");
-    }
-}
-
-#[test]
 fn only_tables_of_loadline_are_dropped() {
     for (name, dropped) in [("no-grants", &["LOADLINE_LGWR_LAT1_REDO", "LOADLINE_LOCK"][..]), ("spoiled", &[])] {
         let server = FakeServer::named(name);

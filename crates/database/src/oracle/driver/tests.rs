@@ -47,58 +47,39 @@ fn refuse(text: &str) -> Vec<u8> {
 }
 
 #[test]
-fn a_closed_port_is_unreachable() {
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let address = OraAddress::parse(&format!("oracle://ann@127.0.0.1:{port}/x")).unwrap();
-    assert!(matches!(outcome(&address, SOON), TargetError::Unreachable(_)));
-}
-
-#[test]
-fn a_listener_that_refuses_says_why() {
-    for (code, says) in [
-        (12514, "knows no such service"),
-        (12516, "no more sessions"),
-        (12528, "wait"),
-        (12505, "knows no such service"),
-        (12500, "listener's log"),
+fn a_peer_that_is_no_database_is_refused_or_unreachable() {
+    let refusal = |code: u32| {
+        refuse(&format!("(DESCRIPTION=(TMP=)(VSNNUM=0)(ERR={code})(ERROR_STACK=(ERROR=(CODE={code})(EMFI=4))))"))
+    };
+    for (answer, is_refused, says) in [
+        (refusal(12514), true, "knows no such service"),
+        (refusal(12505), true, "knows no such service"),
+        (refusal(12516), true, "no more sessions"),
+        (refusal(12528), true, "wait"),
+        (refusal(12500), true, "listener's log"),
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec(), false, ""),
+        (b"SSH-2.0-OpenSSH_9.2\r\n".to_vec(), false, ""),
+        (Vec::new(), false, ""),
+        // An unknown kind of packet, and a refusal without a number: the driver panics at both. The text of the panic is in
+        // the error instead of being printed.
+        (packet(99, b"????"), false, ".rs:"),
+        (refuse("(ERR=many)"), false, ".rs:"),
     ] {
-        let text = format!("(DESCRIPTION=(TMP=)(VSNNUM=0)(ERR={code})(ERROR_STACK=(ERROR=(CODE={code})(EMFI=4))))");
-        let address = peer(move |s| s.write_all(&refuse(&text)).unwrap());
-        let error = outcome(&address, SOON);
-        let refused = matches!(error, TargetError::Refused(_));
-        assert!(refused && error.to_string().contains(says), "{code}: {error:?}");
-    }
-}
-
-#[test]
-fn other_services_are_unreachable_without_a_panic() {
-    let answers: [Vec<u8>; 5] = [
-        b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec(),
-        b"SSH-2.0-OpenSSH_9.2\r\n".to_vec(),
-        // An unknown kind of packet, and a refusal without a number: the driver panics at both.
-        packet(99, b"????"),
-        refuse("(ERR=many)"),
-        Vec::new(),
-    ];
-    for answer in answers {
         let shown = String::from_utf8_lossy(&answer).into_owned();
-        let bytes = answer.clone();
-        let address = peer(move |s| {
-            let _ = s.write_all(&bytes);
-        });
-        let error = outcome(&address, SOON);
-        assert!(matches!(error, TargetError::Unreachable(_)), "{shown}: {error:?}");
-        // The text of the panic is in the error instead of being printed.
-        let panicked = answer == packet(99, b"????") || answer == refuse("(ERR=many)");
-        assert_eq!(error.to_string().contains(".rs:"), panicked, "{shown}: {error:?}");
+        let error = outcome(&peer(move |s| drop(s.write_all(&answer))), SOON);
+        assert_eq!(matches!(error, TargetError::Refused(_)), is_refused, "{shown}: {error:?}");
+        assert_eq!(matches!(error, TargetError::Unreachable(_)), !is_refused, "{shown}: {error:?}");
+        let panicked = error.to_string().contains(".rs:");
+        assert!(error.to_string().contains(says) && panicked == (says == ".rs:"), "{shown}: {error:?}");
     }
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let closed = OraAddress::parse(&format!("oracle://ann@127.0.0.1:{port}/x")).unwrap();
+    assert!(matches!(outcome(&closed, SOON), TargetError::Unreachable(_)));
 }
 
 #[test]
 fn a_silent_peer_times_out() {
-    let address = peer(|s| {
-        let _ = s.read(&mut [0; 16]);
-    });
+    let address = peer(|s| drop(s.read(&mut [0; 16])));
     let began = Instant::now();
     let error = outcome(&address, Duration::from_millis(500));
     assert!(matches!(error, TargetError::Unreachable(_)) && error.to_string().contains("within"), "{error:?}");
