@@ -188,22 +188,14 @@ mod tests {
         rule: Vec<Rule>,
     }
 
-    struct Settings(&'static [(&'static str, &'static str)]);
-
-    impl SettingValues for Settings {
-        fn text(&self, name: &str) -> Option<&str> {
-            self.0.iter().find(|(n, _)| *n == name).map(|(_, value)| *value)
-        }
-
-        fn number(&self, name: &str) -> Option<f64> {
-            self.text(name)?.parse().ok()
-        }
+    fn settings(all: &[(&str, &str)]) -> BTreeMap<String, String> {
+        all.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
     }
 
     #[test]
     fn conditions_hold_or_not() {
         let settings =
-            Settings(&[("a", "OFF"), ("b", "O_DIRECT_NO_FSYNC"), ("n", "7"), ("empty", ""), ("words", "READ ONLY")]);
+            settings(&[("a", "OFF"), ("b", "O_DIRECT_NO_FSYNC"), ("n", "7"), ("empty", ""), ("words", "READ ONLY")]);
         let facts = BTreeMap::from([("n2", "100".to_owned()), ("a2", "x".to_owned())]);
         let known = Known { settings: &settings, facts };
         for (when, want) in [
@@ -240,9 +232,7 @@ mod tests {
                 { severity = "ok", shows = "many" },
             ]"#;
         let rules = toml::from_str::<File>(text).unwrap().rule;
-        let said = |settings: &'static [(&'static str, &'static str)]| {
-            judge(&rules, &Known { settings: &Settings(settings), facts: BTreeMap::new() })
-        };
+        let said = |all: &[(&str, &str)]| judge(&rules, &Known { settings: &settings(all), facts: BTreeMap::new() });
         assert_eq!(said(&[("n", "4")]), []);
         let few = Finding::new("a-b", Severity::Warning, "a b", "9", "9 of 70, –");
         assert_eq!(said(&[("n", "9"), ("m", "70")])[0], few);

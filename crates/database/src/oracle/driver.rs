@@ -14,14 +14,6 @@ use super::session::{Bind, MODULE, OraError, OraSession, Row, SETUP};
 use crate::error::TargetError;
 use crate::secret::Secret;
 
-/// Whether the driver is built in.
-pub(super) const BUILT_IN: bool = true;
-
-/// Never called: the driver is built in.
-pub(super) fn missing(address: &str) -> TargetError {
-    TargetError::Unsupported(format!("{address}: the Oracle driver cannot be used"))
-}
-
 /// Time limit of opening a session.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
 /// Time limit of a call, after which its session is lost. It ends calls that the server does not cancel on

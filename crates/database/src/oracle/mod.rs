@@ -12,7 +12,7 @@ mod cluster;
 mod counters;
 mod disk_space;
 mod doctor;
-#[cfg_attr(not(feature = "oracle"), path = "no_driver.rs")]
+#[cfg(feature = "oracle")]
 mod driver;
 mod jobs;
 mod knowledge;
@@ -63,19 +63,25 @@ pub(crate) static KIND: TargetKind = TargetKind {
     level_settings: &[],
 };
 
+/// The driver, if it is built in.
+#[cfg(feature = "oracle")]
+const DRIVER: Option<&session::Connector> = Some(&driver::connect);
+#[cfg(not(feature = "oracle"))]
+const DRIVER: Option<&session::Connector> = None;
+
 fn open(request: &OpenRequest) -> Result<Box<dyn Target>, TargetError> {
     let address = address::OraAddress::parse(&request.url)?;
-    if !driver::BUILT_IN {
-        return Err(driver::missing(&address.shown()));
-    }
-    cluster::Oracle::open(request, &driver::connect)
+    cluster::Oracle::open(request, DRIVER.ok_or_else(|| no_driver(&address))?)
 }
 
-// A build with the driver also tests its replacement.
-#[cfg(all(test, feature = "oracle"))]
-#[allow(dead_code)]
-mod no_driver;
-#[cfg(all(test, not(feature = "oracle")))]
-use driver as no_driver;
+/// How to build the driver in.
+fn no_driver(address: &address::OraAddress) -> TargetError {
+    TargetError::Unsupported(format!(
+        "{}: this loadline was built without the Oracle driver. Build it in, in loadline's source folder: \
+         cargo install --path crates/cli --features oracle",
+        address.shown()
+    ))
+}
+
 #[cfg(test)]
 mod tests;
