@@ -13,9 +13,6 @@ use crate::role::{Observer, StatisticsViews};
 use crate::scope::Scope;
 use crate::view::ViewQuery;
 
-/// Parts of the names of parameters that may hold a secret.
-const SECRET: [&str; 4] = ["password", "secret", "token", "_key"];
-
 fn read(session: &mut dyn OraSession, query: &ViewQuery) -> Result<View, TargetError> {
     match answered(session.query(&query.sql, &[]))? {
         Ok(mut rows) => {
@@ -31,7 +28,7 @@ fn read(session: &mut dyn OraSession, query: &ViewQuery) -> Result<View, TargetE
 
 fn hide_secret(row: &mut [Option<String>]) {
     if let [Some(name), Some(value)] = row
-        && SECRET.iter().any(|part| name.contains(part))
+        && KNOWLEDGE.secret.iter().any(|part| name.contains(part))
     {
         "(set, not shown)".clone_into(value);
     }

@@ -22,8 +22,7 @@ const FAST_REDO: f64 = 100.0 * 1024.0 * 1024.0;
 const TO_ASK_FOR: &str = "to-ask-the-administrator-for";
 
 /// What the server answered to everything.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Answers {
+struct Answers {
     version: String,
     answers: BTreeMap<&'static str, Result<Vec<Row>, OraError>>,
     views: Vec<(&'static View, ViewAccess)>,
@@ -34,7 +33,7 @@ impl Answers {
     ///
     /// # Errors
     /// If the session is lost.
-    pub(super) fn read(session: &mut dyn OraSession) -> Result<Answers, TargetError> {
+    fn read(session: &mut dyn OraSession) -> Result<Answers, TargetError> {
         let mut answers = BTreeMap::new();
         for question in &KNOWLEDGE.questions {
             answers.insert(question.id.as_str(), answered(session.query(&question.sql, &[]))?);
@@ -142,7 +141,7 @@ impl Answers {
     }
 
     /// Judges the answers.
-    pub(super) fn judge(&self) -> Vec<Finding> {
+    fn judge(&self) -> Vec<Finding> {
         use Severity::Warning;
         let facts = self.facts();
         let user = facts.get("user").map(|user| as_identifier(user));

@@ -17,7 +17,7 @@ use crate::secret::Secret;
 /// Time limit of opening a session.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
 /// Time limit of a call, after which its session is lost. It ends calls that the server does not cancel on
-/// request (`cancel.rs`).
+/// request (`nodes.rs`).
 const CALL_TIMEOUT: Duration = Duration::from_secs(60);
 /// Time limit of closing a session, after which its thread is abandoned.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -95,7 +95,7 @@ fn refusal(e: &Error, address: &OraAddress, password: &Secret) -> TargetError {
         ErrorKind::InvalidServiceName(..) | ErrorKind::InvalidSid(..) => UNKNOWN_SERVICE,
         _ => 0,
     };
-    let of_code = u32::try_from(code).ok().and_then(|code| KNOWLEDGE.refusals.on(code));
+    let of_code = u32::try_from(code).ok().and_then(|code| KNOWLEDGE.advice(code));
     let advice = of_code.or(match e.kind() {
         ErrorKind::ListenerRefusedConnection(..) => Some("the listener's log says more"),
         ErrorKind::ServerVersionNotSupported => Some("loadline is made for Oracle 19c and later"),

@@ -17,9 +17,9 @@ pub(super) static KNOWLEDGE: Embedded<Knowledge> = Embedded::new("src/oracle.tom
 #[serde(deny_unknown_fields)]
 pub(super) struct Knowledge {
     pub(super) counters: Vec<Counter>,
-    pub(super) errors: Advice,
+    errors: Vec<Meaning>,
     pub(super) lost: Vec<u32>,
-    pub(super) refusals: Advice,
+    pub(super) secret: Vec<String>,
     fragments: BTreeMap<String, String>,
     #[serde(rename = "view")]
     pub(super) views: Vec<View>,
@@ -31,22 +31,12 @@ pub(super) struct Knowledge {
     plsql: BTreeMap<String, String>,
 }
 
-/// Advice by the number of the ORA- message.
-#[derive(Default, Deserialize)]
-#[serde(transparent)]
-pub(super) struct Advice(Vec<AdviceOnCodes>);
-
+/// What some ORA- messages mean.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct AdviceOnCodes {
+struct Meaning {
     codes: Vec<u32>,
     advice: String,
-}
-
-impl Advice {
-    pub(super) fn on(&self, code: u32) -> Option<&str> {
-        self.0.iter().find(|entry| entry.codes.contains(&code)).map(|entry| entry.advice.as_str())
-    }
 }
 
 /// A view of counters or sessions.
@@ -169,6 +159,11 @@ impl Knowledge {
     pub(super) fn plsql(&self, name: &str, parts: &[(&str, &str)]) -> String {
         let text = fill(self.plsql.get(name).map_or("", String::as_str), &self.plsql);
         parts.iter().fold(text, |text, (name, part)| text.replace(&format!("{{{name}}}"), part))
+    }
+
+    /// Advice on the ORA- message of this number.
+    pub(super) fn advice(&self, code: u32) -> Option<&str> {
+        self.errors.iter().find(|meaning| meaning.codes.contains(&code)).map(|meaning| meaning.advice.as_str())
     }
 
     /// The query of a question.

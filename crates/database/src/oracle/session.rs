@@ -97,7 +97,7 @@ pub(super) fn answered<T>(outcome: Result<T, OraError>) -> Result<Result<T, OraE
 impl From<OraError> for TargetError {
     fn from(e: OraError) -> TargetError {
         let advice =
-            e.code.and_then(|code| KNOWLEDGE.errors.on(code)).map_or(String::new(), |advice| format!(": {advice}"));
+            e.code.and_then(|code| KNOWLEDGE.advice(code)).map_or(String::new(), |advice| format!(": {advice}"));
         let advice = if e.is(NO_VIEW) { TABLE_GONE } else { &advice };
         let text = format!("Oracle: {}{advice}", e.text);
         if e.lost {

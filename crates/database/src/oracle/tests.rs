@@ -208,7 +208,8 @@ fn go_through(server: &FakeServer, native_report: bool) {
 
 /// What loadline finds at a server: the doctor's findings as it prints them, and the answers of the other roles.
 fn found(name: &str) -> String {
-    let target = FakeServer::named(name).open(true).unwrap();
+    let server = FakeServer::named(name);
+    let target = server.open(true).unwrap();
     let mut findings = target.doctor().unwrap();
     findings.sort_by_key(|f| std::cmp::Reverse(f.severity));
     let mut out = String::new();
@@ -222,6 +223,11 @@ fn found(name: &str) -> String {
     let absent = |view: View| view.absent.map(|why| (view.title, why));
     let absent: Vec<_> = abilities.statistics_views.unwrap().views().unwrap().into_iter().filter_map(absent).collect();
     let snapshot = target.observer().unwrap().snapshot().unwrap();
+    let waits = target.observer().unwrap().sample_waits().unwrap();
+    let mut profile = WaitProfile::default();
+    waits.iter().for_each(|waits| profile.add(waits));
+    abilities.statistics_views.unwrap().observer_of_all().unwrap().sample_waits().unwrap();
+    let waits_asked = server.texts().into_iter().filter(|text| text.starts_with("SELECT W, "));
     let absent_columns = target.absent_columns().into_iter().map(|(column, why)| (column.id, why));
     for (what, said) in [
         ("settings", format!("{:?}", target.info().map(|info| (info.settings, info.memory_bytes)))),
@@ -230,7 +236,8 @@ fn found(name: &str) -> String {
         ("absent views", format!("{absent:#?}")),
         ("counters", format!("{:#?}", snapshot.counters)),
         ("times of CPUs", format!("{:?}", snapshot.proc_stat)),
-        ("waits", format!("{:?}", target.observer().unwrap().sample_waits())),
+        ("waits", format!("{waits:?}, mean in log waits {:?}", profile.mean_sessions(target.facts().log_sync_events))),
+        ("queries of waits", format!("{:#?}", waits_asked.collect::<Vec<_>>())),
         ("free space", format!("{:?}", abilities.disk_space.unwrap().free_space())),
         ("log space", format!("{:?}", target.log_space(0, 0))),
         ("workers", format!("{:?}", abilities.parallel_queries.unwrap().max_parallel_workers())),
@@ -276,24 +283,6 @@ fn a_slice_that_ends_early_is_continued() {
     assert_eq!(slice.commit.count(), 3);
     let end = slice.end.unwrap();
     assert_eq!((end.commit_ns - end.start_ns, end.end_ns - end.commit_ns), (100_000, 300_000));
-}
-
-#[test]
-fn sessions_of_loadline_and_of_others_are_told_apart() {
-    let server = FakeServer::named("good");
-    let target = server.open(false).unwrap();
-    let mut profile = WaitProfile::default();
-    profile.add(&target.observer().unwrap().sample_waits().unwrap().unwrap());
-    assert_eq!(profile.mean_sessions(target.facts().log_sync_events), Some(3.0));
-    let views = target.abilities().statistics_views.unwrap();
-    views.observer_of_all().unwrap().sample_waits().unwrap();
-    for condition in [
-        "MODULE = 'loadline' AND ACTION LIKE 'job %'",
-        "NOT (NVL(MODULE, '-') = 'loadline' AND NVL(ACTION, '-') LIKE '%')",
-    ] {
-        let is_asked = |text: &String| text.contains("FROM GV$SESSION") && text.contains(condition);
-        assert!(server.texts().iter().any(is_asked), "{condition}");
-    }
 }
 
 #[test]
