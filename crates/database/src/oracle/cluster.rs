@@ -6,7 +6,6 @@ use loadline_model::manifest::TargetInfo;
 use super::counters::{self, OraObserver, ViewAccess};
 use super::knowledge::{KNOWLEDGE, View};
 use super::nodes::{OraNodes, identity};
-use super::schema::OraLoader;
 use super::session::{Connector, OraSession, Row, answered, text};
 use super::sql;
 use crate::error::TargetError;
@@ -65,10 +64,6 @@ impl Oracle {
         };
         let (run, awr) = (request.run.clone(), request.native_report);
         Ok(Box::new(Oracle { nodes, facts, run, version, views, awr, loaded: LoadedTables::default() }))
-    }
-
-    pub(super) fn loader(&self) -> Result<OraLoader, TargetError> {
-        Ok(OraLoader(self.nodes.session(0, "loader")?))
     }
 
     pub(super) fn admin(&self) -> Result<Box<dyn OraSession>, TargetError> {

@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::address::OraAddress;
-use super::parallel;
 use super::session::{Connector, OraSession};
+use super::sql::session_settings;
 use crate::error::TargetError;
 use crate::request::OpenRequest;
 use crate::role::Canceller;
@@ -130,7 +130,7 @@ impl OraNodes {
                 self.shown(number)
             )));
         }
-        for sql in parallel::settings(work) {
+        for sql in session_settings(work) {
             session.execute(&sql, &[])?;
         }
         let id = session.id().zip(instance).map(|(id, instance)| format!("{id}, @{instance}"));

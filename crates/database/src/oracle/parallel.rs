@@ -1,4 +1,4 @@
-//! Parallel queries: the settings of a job's session, and how many parallel servers a query had.
+//! Parallel queries: how many parallel servers a query had.
 //!
 //! loadline asks for a degree of parallelism. A scan has that many parallel servers; a query that also groups or
 //! sorts has two sets of them, one of which feeds the other. The session itself only coordinates.
@@ -15,16 +15,6 @@ use crate::work::Work;
 const LAST_QUERY: &str = "SELECT STATISTIC, LAST_QUERY FROM V$PQ_SESSTAT";
 /// Maximum number of parallel servers of an instance.
 const MAX_SERVERS: &str = "SELECT VALUE FROM V$PARAMETER WHERE NAME = 'parallel_max_servers'";
-
-/// The first statements of a job's session (SQL Language Reference, `ALTER SESSION`): no result cache, and the
-/// degree of parallelism, whatever the defaults of instance and tables.
-pub(super) fn settings(work: &Work) -> [String; 2] {
-    let degree = match work.parallel_workers() {
-        Some(n) if n > 1 => format!("ALTER SESSION FORCE PARALLEL QUERY PARALLEL {n}"),
-        _ => "ALTER SESSION DISABLE PARALLEL QUERY".to_owned(),
-    };
-    ["ALTER SESSION SET RESULT_CACHE_MODE = MANUAL".to_owned(), degree]
-}
 
 impl ParallelQueries for Oracle {
     /// The highest degree of a query with two sets of servers; `None` if the parameter cannot be read.

@@ -3,8 +3,8 @@
 use loadline_model::{Capabilities, Capability, Driver};
 use loadline_workload::Kernel;
 
-use super::sql::{commit, create_table, query, statement};
-use super::{block, parallel};
+use super::block;
+use super::sql::{commit, create_table, query, session_settings, statement};
 use crate::render::{NO_COUNTS, NO_SCRIPTS, Rendered};
 use crate::work::Work;
 
@@ -34,7 +34,7 @@ pub(super) fn capabilities() -> Capabilities {
 pub(super) fn all(work: &Work) -> Vec<Rendered> {
     let mut out = vec![Rendered::new("never run against a live server", format!("-- {}", super::NEVER_RUN)).in_words()];
     if work.parallel_workers().is_some() || work.program.reads() {
-        out.push(Rendered::new("session", format!("{};", parallel::settings(work).join(";\n"))));
+        out.push(Rendered::new("session", format!("{};", session_settings(work).join(";\n"))));
     }
     if Kernel::ALL.iter().any(|kernel| work.program.computes(*kernel)) {
         out.push(Rendered::new("interpreted, not compiled", format!("-- {INTERPRETED}")).in_words());

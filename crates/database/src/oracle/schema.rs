@@ -142,6 +142,10 @@ fn lock(session: &mut dyn OraSession) -> Result<(), TargetError> {
 }
 
 impl Oracle {
+    fn loader(&self) -> Result<OraLoader, TargetError> {
+        Ok(OraLoader(self.nodes.session(0, "loader")?))
+    }
+
     /// Drops what loadline created, except for tables in `kept`, and lists it.
     fn clean_except(
         &self,

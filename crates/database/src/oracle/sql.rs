@@ -134,6 +134,16 @@ pub(super) fn commit(commit: Commit) -> &'static str {
     }
 }
 
+/// The first statements of a job's session (SQL Language Reference, `ALTER SESSION`): no result cache, and the
+/// degree of parallelism, whatever the defaults of instance and tables.
+pub(super) fn session_settings(work: &Work) -> [String; 2] {
+    let degree = match work.parallel_workers() {
+        Some(n) if n > 1 => format!("ALTER SESSION FORCE PARALLEL QUERY PARALLEL {n}"),
+        _ => "ALTER SESSION DISABLE PARALLEL QUERY".to_owned(),
+    };
+    ["ALTER SESSION SET RESULT_CACHE_MODE = MANUAL".to_owned(), degree]
+}
+
 /// A query about the workload's tables.
 ///
 /// # Errors
