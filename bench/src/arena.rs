@@ -6,16 +6,15 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use loadline_analyze::stats::{geometric_mean, median};
 use loadline_database::{OpenRequest, Target, Work, open};
-use loadline_load::{Request, Warmup, run_test};
+use loadline_load::{Request, Warmup};
 use loadline_model::snapshot::counter;
 use loadline_model::{Column, Driver, column};
-use loadline_run::calibrate;
-use loadline_run::figures::Proof;
-use loadline_run::record::{Finished, Identity};
+use loadline_run::{alone, calibrate};
 use nix::sys::resource::{UsageWho, getrusage};
 
 pub(crate) type Outcome<T> = Result<T, Box<dyn Error>>;
@@ -89,7 +88,7 @@ impl Arena {
         let info = target.info()?;
         let work = Work::of(code, &[])?;
         let most = args.clients.iter().copied().max().unwrap_or(1);
-        let calibration = calibrate::calibrate(&work, |w| calibrate::measure(&target, w))?;
+        let calibration = calibrate::calibrate(&work, |w| calibrate::measure(&target, w, &AtomicBool::new(false)))?;
         let work = Arc::new(calibrate::with(&work, &calibration.parameters));
         target.create(&work)?;
         target.load(&work, most)?;
@@ -237,31 +236,7 @@ pub(crate) fn loadline(
     let draws = SystemTime::now().duration_since(UNIX_EPOCH)?.as_nanos() as u64;
     let drawn = Arc::new(Work { draws, ..Work::clone(work) });
     let request = request(target, &drawn, driver, jobs, (1.0, f64::from(seconds)));
-    let evidence_before = target.evidence(work)?;
-    let measured = run_test(&request, &mut (), |_| ())?;
-    let proof = Proof {
-        evidence_before,
-        evidence_after: target.evidence(work).map_err(|e| e.to_string()),
-        consistency: Vec::new(),
-        data_bytes: Ok(None),
-        cpus: std::thread::available_parallelism()?.get() as u32,
-    };
-    let identity = Identity {
-        level: None,
-        platform: String::new(),
-        run: String::new(),
-        test: 1,
-        repetition: 1,
-        arm: None,
-        target: String::new(),
-        work: Arc::clone(work),
-        driver,
-        nodes: target.facts().nodes,
-        jobs,
-        forced: Vec::new(),
-        swept: None,
-    };
-    let record = Finished::of_jobs(&request, &measured, &proof).output(identity).record;
+    let record = alone::measure(&request)?;
     if let Some(why) = &record.invalid_reason {
         eprintln!("INVALID ({driver} driver, {jobs} jobs): {why}");
     }

@@ -6,6 +6,7 @@
 //! checks (`checks.rs`), stored as a record (`record.rs`). This crate never prints: it sends [`Event`]s.
 
 mod activity;
+pub mod alone;
 pub mod calibrate;
 mod checks;
 pub mod event;

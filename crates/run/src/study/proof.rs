@@ -17,21 +17,21 @@ pub(crate) struct Proof {
 }
 
 /// Results of the queries before a test.
-pub(super) struct BeforeTest {
+pub(crate) struct BeforeTest {
     evidence: Option<i64>,
     unchanged: Vec<Result<Option<i64>, String>>,
 }
 
 impl BeforeTest {
     /// Runs the queries before a test.
-    pub(super) fn query(target: &dyn Target, work: &Work) -> Result<BeforeTest, TargetError> {
+    pub(crate) fn query(target: &dyn Target, work: &Work) -> Result<BeforeTest, TargetError> {
         let ask = |query| integer(target, work, query).map_err(|e| format!("before the test: {e}"));
         let unchanged = work.workload.unchanged.iter().map(|c| ask(c.query));
         Ok(BeforeTest { evidence: target.evidence(work)?, unchanged: unchanged.collect() })
     }
 
     /// Runs the queries after the test.
-    pub(super) fn proof(&self, target: &dyn Target, work: &Work) -> Proof {
+    pub(crate) fn proof(&self, target: &dyn Target, work: &Work) -> Proof {
         let after = target.evidence(work).map_err(|e| e.to_string());
         let grown = after.map(|after| self.evidence.zip(after).map(|(before, after)| after - before));
         Proof { grown, consistency: self.consistency(target, work), data_bytes: data_bytes(target, work) }
