@@ -238,7 +238,7 @@ pub(crate) fn loadline(
     let request = request(target, &drawn, driver, jobs, (1.0, f64::from(seconds)));
     let record = alone::measure(&request)?;
     if let Some(why) = &record.invalid_reason {
-        eprintln!("INVALID ({driver} driver, {jobs} jobs): {why}");
+        eprintln!("NOT VALID ({driver} driver, {jobs} jobs): {why}");
     }
     let figure = |column: &Column| {
         record.figure(column).ok_or_else(|| format!("no figure {column}: {:?}", record.why_absent(column)))

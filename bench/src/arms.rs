@@ -94,7 +94,6 @@ impl Case {
             duration: Some(TimeSpec::Seconds(self.seconds)),
             warmup: Some(TimeSpec::Seconds(0.2)),
             probe: Some(false),
-            allow_disturbed: Some(true),
             pairs: Some(self.pairs),
             arm_a: Some(a),
             arm_b: Some(b),

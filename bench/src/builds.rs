@@ -81,8 +81,8 @@ pub(crate) fn run(args: &Args) -> Outcome<ExitCode> {
                 for record in records(args, arm, target, workload)? {
                     let test = (target.clone(), record.workload.clone(), record.jobs);
                     let of_both = measured.entry(test).or_default();
-                    match &record.invalid_reason {
-                        Some(why) => eprintln!("    INVALID ({arm}, {workload} with {} jobs): {why}", record.jobs),
+                    match record.invalid_reason.as_ref().filter(|_| !record.is_usable()) {
+                        Some(why) => eprintln!("    REFUSED ({arm}, {workload} with {} jobs): {why}", record.jobs),
                         None => of_both[usize::from(arm != ArmName::A)] = Some(record),
                     }
                 }
@@ -167,7 +167,7 @@ fn records(args: &Args, arm: ArmName, target: &str, workload: &str) -> Outcome<V
     let build = if arm == ArmName::A { &args.old } else { &args.new };
     let seconds = format!("{}s", args.seconds);
     let mut run = Command::new(build);
-    run.args(["run", "--no-probe", "--allow-disturbed", "--plan", &args.plan, "--target", target]);
+    run.args(["run", "--no-probe", "--plan", &args.plan, "--target", target]);
     run.args(["--workload", workload, "--jobs", &args.jobs, "--duration", &seconds, "--results"]);
     let out = run.arg(&args.results).output()?;
     let said = String::from_utf8_lossy(&out.stdout);

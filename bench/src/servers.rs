@@ -203,8 +203,6 @@ fn measure(
         workload: only,
         driver: Some(driver),
         repeat: Some(1),
-        // Whether the server's counters prove a test, not whether its machine was quiet.
-        allow_disturbed: Some(true),
         setting: Some(settings.clone()),
         probe: Some(args.probe),
         ..args.windows.spec(&url)
@@ -215,6 +213,7 @@ fn measure(
         plan: name.to_owned(),
         driver: driver.to_string(),
         date: outcomes::today(),
+        // Whether the server's counters prove a test, not whether its machine was quiet.
         valid: 0,
         skipped: Vec::new(),
         invalid: Vec::new(),
@@ -240,8 +239,8 @@ fn measure(
             let stored = StoredRun::open(&outcome.folder)?.manifest;
             measured.version = Some(format!("{} {}", stored.target.product, stored.target.version));
             measured.skipped = stored.plan.skipped.into_iter().map(|s| (s.code, s.reason)).collect();
-            measured.valid = outcome.records.iter().filter(|r| r.invalid_reason.is_none()).count();
-            measured.invalid = outcome.records.iter().filter_map(invalid).collect();
+            measured.valid = outcome.records.iter().filter(|r| r.is_usable()).count();
+            measured.invalid = outcome.records.iter().filter(|r| !r.is_usable()).filter_map(invalid).collect();
             measured.failed = match outcome.ended {
                 Ended::Complete => None,
                 Ended::Interrupted => return Err("interrupted".into()),

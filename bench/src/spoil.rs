@@ -105,22 +105,16 @@ const QUIET_WAIT: Duration = Duration::from_secs(10);
 
 impl Bench<'_> {
     /// Does `make` in a scene of its own; also returns the server's version.
-    fn scene<T>(
-        &self,
-        run: Run,
-        allow_disturbed: bool,
-        make: impl FnOnce(&Scene<'_>) -> Outcome<T>,
-    ) -> Outcome<(T, String)> {
+    fn scene<T>(&self, run: Run, make: impl FnOnce(&Scene<'_>) -> Outcome<T>) -> Outcome<(T, String)> {
         let folder = outcomes::runs(self.runs)?;
-        let scene =
-            Scene { loadline: self.loadline, results: folder.path(), run, allow_disturbed, server: Default::default() };
+        let scene = Scene { loadline: self.loadline, results: folder.path(), run, server: Default::default() };
         let done = make(&scene)?;
         let version = scene.server.get().map_or_else(String::new, |server| server.version.clone());
         Ok((done, version))
     }
 
     fn try_way(&mut self, way: &'static Way) -> Outcome<Tried> {
-        let (spoiled, server) = match self.scene(way.run, !way.disturbs(), way.spoil) {
+        let (spoiled, server) = match self.scene(way.run, way.spoil) {
             Ok((seen, server)) => (judge(&way.must, &seen), server),
             Err(e) => (Verdict { holds: false, seen: format!("could not be tried: {e}") }, String::new()),
         };
@@ -140,7 +134,7 @@ impl Bench<'_> {
                 if way.disturbs() {
                     wait_for_quiet()?;
                 }
-                let (seen, _) = self.scene(key, true, |s| s.run(&[]))?;
+                let (seen, _) = self.scene(key, |s| s.run(&[]))?;
                 self.twins.entry(key).or_default().push(seen);
             }
             match why_unclean(&way.must, &self.twins[&key][run]) {
@@ -176,7 +170,7 @@ struct Verdict {
 fn judge(must: &Must, seen: &Seen) -> Verdict {
     let found = match must {
         Must::Fail(id) => seen.check(*id, Checked::Failed).map(|c| c.detail.clone()),
-        Must::Note(id) => seen.check(*id, Checked::Noted).filter(|_| seen.valid()).map(|c| c.detail.clone()),
+        Must::Note(id) => seen.check(*id, Checked::Noted).filter(|_| seen.holds()).map(|c| c.detail.clone()),
         Must::Say(text) => seen.mark(text).map(str::to_owned),
         Must::Refuse(code, text) => {
             seen.mark(text).filter(|_| seen.code == *code && seen.records.is_empty()).map(str::to_owned)
@@ -185,7 +179,7 @@ fn judge(must: &Must, seen: &Seen) -> Verdict {
             .figure(column)
             .filter(|value| value >= least)
             .map(|value| format!("{} {:.0} ms", column.title, value / 1e6)),
-        Must::Withstand(_) | Must::Escape(_) => seen.valid().then(|| "valid".to_owned()),
+        Must::Withstand(_) | Must::Escape(_) => seen.holds().then(|| "valid".to_owned()),
     };
     Verdict { holds: found.is_some(), seen: found.unwrap_or_else(|| came_out(seen)) }
 }
@@ -202,14 +196,15 @@ fn why_unclean(must: &Must, twin: &Seen) -> Option<String> {
         }
         Must::Refuse(..) | Must::Withstand(_) | Must::Escape(_) => None,
     };
-    marked.or_else(|| (!twin.valid()).then(|| came_out(twin)))
+    marked.or_else(|| (!twin.holds()).then(|| came_out(twin)))
 }
 
 /// How a run ended.
 fn came_out(seen: &Seen) -> String {
-    let invalid: Vec<&str> = seen.records.iter().filter_map(|r| r.invalid_reason.as_deref()).collect();
-    match (invalid.is_empty(), seen.records.is_empty()) {
-        (false, _) => format!("invalid: {}", invalid.join("; ")),
+    let refused = seen.records.iter().filter(|r| !r.is_usable());
+    let refused: Vec<&str> = refused.filter_map(|r| r.invalid_reason.as_deref()).collect();
+    match (refused.is_empty(), seen.records.is_empty()) {
+        (false, _) => format!("refused: {}", refused.join("; ")),
         (true, false) if seen.code == 0 => {
             let marks =
                 seen.records.iter().flat_map(|r| r.disturbed_by.iter().chain(&r.forced.refused).chain(&r.notes));

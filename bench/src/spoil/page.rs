@@ -67,7 +67,8 @@ fn begin(way: &Way) -> String {
 /// In words, how a way must come out.
 fn must(must: &Must) -> String {
     match must {
-        Must::Fail(id) => format!("invalid by {id}"),
+        Must::Fail(id) if id.is_of_disturbance() => format!("disturbed by {id}"),
+        Must::Fail(id) => format!("refused by {id}"),
         Must::Note(id) => format!("noted by {id}"),
         Must::Say(text) => format!("marked: '{text}'"),
         Must::Refuse(code, text) => format!("refused with exit code {code}: '{text}'"),

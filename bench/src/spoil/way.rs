@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 
 use loadline_database::Target;
 use loadline_model::check::Outcome as Checked;
-use loadline_model::disturbance::DISTURBANCES;
 use loadline_model::{Check, CheckId, Column, TestRecord};
 use loadline_store::StoredRun;
 use nix::sys::signal::{Signal, kill};
@@ -36,7 +35,7 @@ pub(super) type Run = (On, &'static str);
 /// How a spoiled run must come out.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Must {
-    /// Invalid by this check.
+    /// Refused or disturbed by this check.
     Fail(CheckId),
     /// Valid, and noted by this check.
     Note(CheckId),
@@ -75,13 +74,9 @@ pub(super) const fn way(
 }
 
 impl Way {
-    /// Whether it is about others who use the machine. All other runs are kept although others do.
+    /// Whether it is about others who use the machine.
     pub(super) fn disturbs(&self) -> bool {
-        DISTURBANCES.iter().any(|d| match self.must {
-            Must::Fail(id) => id == d.check,
-            Must::Say(words) => words == d.words,
-            _ => false,
-        })
+        matches!(self.must, Must::Fail(id) if id.is_of_disturbance())
     }
 }
 
@@ -94,7 +89,6 @@ pub(super) struct Scene<'a> {
     pub(super) loadline: &'a Path,
     pub(super) results: &'a Path,
     pub(super) run: Run,
-    pub(super) allow_disturbed: bool,
     pub(super) server: OnceCell<Server>,
 }
 
@@ -118,9 +112,9 @@ impl Seen {
         Ok(Seen { code: output.status.code().unwrap_or(-1), said: text(&output.stderr) + &out, folder, records })
     }
 
-    /// All tests are valid, and there are some.
-    pub(super) fn valid(&self) -> bool {
-        self.code == 0 && !self.records.is_empty() && self.records.iter().all(|r| r.valid)
+    /// No test is refused, and there are some. Others may have disturbed them.
+    pub(super) fn holds(&self) -> bool {
+        self.code == 0 && !self.records.is_empty() && self.records.iter().all(TestRecord::is_usable)
     }
 
     pub(super) fn check(&self, id: CheckId, outcome: Checked) -> Option<&Check> {
@@ -167,10 +161,7 @@ impl Scene<'_> {
         let mut words = through.iter().copied().map(Into::into).collect::<Vec<std::ffi::OsString>>();
         words.push(self.loadline.into());
         let mut command = Command::new(&words[0]);
-        command.args(&words[1..]).args(args).stdin(Stdio::null()).env_remove("LOADLINE_ALLOW_DISTURBED");
-        if self.allow_disturbed {
-            command.env("LOADLINE_ALLOW_DISTURBED", "1");
-        }
+        command.args(&words[1..]).args(args).stdin(Stdio::null());
         command
     }
 

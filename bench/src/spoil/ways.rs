@@ -96,7 +96,7 @@ fn late_reset(s: &Scene<'_>, sql: &str) -> Outcome<Seen> {
 /// The same run twice with the data kept, and statements in between.
 fn kept(s: &Scene<'_>, sql: &[&str]) -> Outcome<Seen> {
     let first = s.run(&["--keep-data"])?;
-    if !first.valid() {
+    if !first.holds() {
         return Ok(first);
     }
     s.run_after(sql)
@@ -199,10 +199,6 @@ pub(super) const WAYS: &[Way] = &[
             seen
         },
     ),
-    way("kept-loops", "the same loops, and --allow-disturbed", SQLITE, Say("other processes on the CPU"), |s| {
-        let _loops = loops()?;
-        s.run(&["--allow-disturbed"])
-    }),
     way(
         "stopped-client",
         "loadline itself is stopped for 0.7 s in the window",

@@ -67,10 +67,10 @@ impl<'a> Cell<'a> {
         }
     }
 
-    /// The figure of each planned pair; none of an invalid window.
+    /// The figure of each planned pair; none of a refused window.
     #[must_use]
     pub fn pairs_of(&self, column: &Column) -> Vec<Pair> {
-        let figure = |r: &TestRecord| r.figure(column).filter(|_| r.valid);
+        let figure = |r: &TestRecord| r.figure(column).filter(|_| r.is_usable());
         let pair = |windows: &Option<[&TestRecord; 2]>| match windows {
             Some([a, b]) => Pair { a: figure(a), b: figure(b) },
             None => Pair { a: None, b: None },
@@ -305,7 +305,7 @@ mod tests {
             .collect();
         assert_eq!(typical(&records), third);
         records.iter_mut().for_each(|r| r.valid = false);
-        assert_eq!(typical(&records).len(), 2, "invalid windows have pages as well");
+        assert_eq!(typical(&records).len(), 2, "refused windows have pages as well");
     }
 
     #[test]
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pair_that_was_broken_or_is_invalid_is_left_out() {
+    fn a_pair_that_was_broken_or_is_refused_is_left_out() {
         let mut records = windows(6, 1.1);
         records[0].valid = false;
         let row = &compare(&records, &arms(6)).rows[0];

@@ -27,7 +27,7 @@
 use loadline_model::disturbance::measured_by;
 use loadline_model::format::{counted, number};
 use loadline_model::limits::name;
-use loadline_model::{Column, TestRecord, Validity, column};
+use loadline_model::{Column, TestRecord, column};
 use serde::Serialize;
 
 use crate::kpi::{LATENCY, THROUGHPUT};
@@ -196,11 +196,11 @@ pub fn fill_bounded_by(records: &mut [TestRecord]) {
     }
 }
 
-/// What bounds the test of `record`; `None` for an invalid or imported test, one without throughput, or a scan of sizes.
+/// What bounds the test of `record`; `None` for a refused or imported test, one without throughput, or a scan of sizes.
 #[must_use]
 pub fn bound(record: &TestRecord) -> Option<Bound> {
     let tps = record.figure(THROUGHPUT).filter(|tps| tps.is_finite() && *tps > 0.0)?;
-    if record.validity() != Some(Validity::Valid) || !record.sizes.is_empty() || record.jobs == 0 {
+    if record.imported.is_some() || !record.is_usable() || !record.sizes.is_empty() || record.jobs == 0 {
         return None;
     }
     let rules = [

@@ -1,8 +1,10 @@
-//! Tests that are valid only by `--allow-cached`, `--allow-disturbed` or `--force`, imported ones, and the source of the blocks
-//! that tests read. Tests that differ in these are not pooled. Different sources are not compared; the rest is a caveat.
+//! Tests that are valid only by `--allow-cached` or `--force`, disturbed and imported ones, and the source of the blocks that tests
+//! read. Tests that differ in these are not pooled. Different sources are not compared; the rest is a caveat.
 
 use std::collections::BTreeMap;
 
+use loadline_model::disturbance::DISTURBANCES;
+use loadline_model::format::number;
 use loadline_model::{DataSource, Forced, TestRecord, disturbance};
 use serde::Serialize;
 
@@ -11,7 +13,7 @@ use serde::Serialize;
 pub(crate) struct PoolKey<'a> {
     pub(crate) forced: &'a Forced,
     pub(crate) data_source: Option<DataSource>,
-    /// Whether `--allow-disturbed` kept it.
+    /// Whether it is disturbed.
     pub(crate) disturbed: bool,
     /// Tool and version that measured it, if loadline did not.
     pub(crate) imported: Option<(&'a str, Option<&'a str>)>,
@@ -22,19 +24,48 @@ impl<'a> PoolKey<'a> {
         PoolKey {
             forced: &record.forced,
             data_source: record.data_source,
-            disturbed: !disturbance::allowed(record).is_empty(),
+            disturbed: record.is_disturbed(),
             imported: record.imported.as_ref().map(|i| (i.tool.as_str(), i.version.as_deref())),
         }
     }
 
-    /// Rank of tests, lowest preferred for the figures: tests that need the fewest options, then by source from device to
-    /// unknown.
-    pub(crate) fn rank(&self) -> (u8, bool, Option<DataSource>) {
-        (u8::from(!self.forced.is_empty()) + u8::from(self.disturbed), self.data_source.is_none(), self.data_source)
+    /// Rank of tests, lowest preferred for the figures: those that are not disturbed, then those that need no option, then by source
+    /// from device to unknown.
+    pub(crate) fn rank(&self) -> (bool, bool, bool, Option<DataSource>) {
+        (self.disturbed, !self.forced.is_empty(), self.data_source.is_none(), self.data_source)
     }
 }
 
-/// A valid test left out of the figures, as better tests of the same point exist.
+/// What disturbed tests whose figures are used although they are not valid.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Disturbed {
+    /// The kinds of disturbance, in words.
+    #[serde(rename = "disturbed")]
+    pub kinds: Vec<&'static str>,
+    /// Upper bound of what the throughput would have gained without them, %: see [`disturbance::at_most_higher_pct`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at_most_higher_pct: Option<f64>,
+}
+
+impl Disturbed {
+    /// Whether nothing disturbed them.
+    #[must_use]
+    pub fn is_none(&self) -> bool {
+        self.kinds.is_empty()
+    }
+
+    /// What disturbed `tests`, with the highest of their bounds.
+    pub(crate) fn of_tests(tests: &[&TestRecord]) -> Disturbed {
+        let found: Vec<&'static str> = tests.iter().flat_map(|r| disturbance::kinds(r)).collect();
+        let bounds: Option<Vec<f64>> = tests.iter().map(|r| disturbance::at_most_higher_pct(r)).collect();
+        Disturbed {
+            kinds: DISTURBANCES.iter().map(|d| d.words).filter(|words| found.contains(words)).collect(),
+            at_most_higher_pct: bounds.and_then(|all| all.into_iter().reduce(f64::max)),
+        }
+    }
+}
+
+/// A usable test left out of the figures, as better tests of the same point exist.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SetAside {
     /// Number of the test.
@@ -43,8 +74,9 @@ pub struct SetAside {
     pub data_source: Option<DataSource>,
     /// See [`TestRecord::forced`].
     pub forced: Forced,
-    /// What disturbed it, if `--allow-disturbed` kept it.
-    pub disturbed: Vec<&'static str>,
+    /// What disturbed it, if it is not valid for that.
+    #[serde(flatten)]
+    pub disturbed: Disturbed,
     /// See [`crate::SweepPoint::imported`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub imported: Option<String>,
@@ -58,7 +90,7 @@ impl SetAside {
             test: record.test,
             data_source: record.data_source,
             forced: record.forced.clone(),
-            disturbed: disturbance::allowed(record),
+            disturbed: Disturbed::of_tests(&[record]),
             imported: unchecked(record),
             figures: record.figures.clone(),
         }
@@ -79,7 +111,7 @@ pub(crate) fn unchecked(record: &TestRecord) -> Option<String> {
 /// The same of one test.
 #[must_use]
 pub fn kept_test(record: &TestRecord) -> Option<String> {
-    let disturbed = disturbance::allowed(record);
+    let disturbed = Disturbed::of_tests(&[record]);
     kept(record.data_source, &record.forced, &disturbed, unchecked(record).as_deref())
 }
 
@@ -88,7 +120,7 @@ pub fn kept_test(record: &TestRecord) -> Option<String> {
 pub(crate) fn kept(
     data_source: Option<DataSource>,
     forced: &Forced,
-    disturbed: &[&str],
+    disturbed: &Disturbed,
     imported: Option<&str>,
 ) -> Option<String> {
     let mut said: Vec<String> = imported.into_iter().map(str::to_owned).collect();
@@ -101,8 +133,12 @@ pub(crate) fn kept(
         (None, true) => said.push("kept by --allow-cached: not proved to be the device's figures".to_owned()),
         (None, false) => {}
     }
-    if !disturbed.is_empty() {
-        said.push(format!("kept by --allow-disturbed: {}", disturbed.join(", ")));
+    if !disturbed.kinds.is_empty() {
+        let higher = disturbed.at_most_higher_pct.map_or_else(
+            || "throughput without the disturbance is unknown".to_owned(),
+            |pct| format!("throughput without the disturbance was at most {} % higher", number(pct, 0)),
+        );
+        said.push(format!("disturbed: {}; {higher}", disturbed.kinds.join(", ")));
     }
     said.extend(forced.refused.as_ref().map(|why| format!("kept by --force: {}", why.trim_end_matches('.'))));
     (!said.is_empty()).then(|| said.join("; "))

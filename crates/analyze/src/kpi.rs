@@ -81,13 +81,13 @@ pub fn time_in_checkpoint(rate: &Column) -> Option<&'static Column> {
     parts.into_iter().find(|(part, _)| *part == rate).map(|(_, p99)| p99)
 }
 
-/// The rate of these tests of one workload: the first KPI if it is a rate that a test has (a valid one, if there is
+/// The rate of these tests of one workload: the first KPI if it is a rate that a test has (a usable one, if there is
 /// any), else the throughput.
 #[must_use]
 pub fn rate_of(tests: &[&TestRecord]) -> &'static Column {
     let first = tests.first().and_then(|r| column(r.kpis.first()?)).filter(|c| is_rate(c));
-    let any_valid = tests.iter().any(|r| r.valid);
-    let measured = |c: &&'static Column| tests.iter().any(|r| r.valid == any_valid && r.figure(c).is_some());
+    let any = tests.iter().any(|r| r.is_usable());
+    let measured = |c: &&'static Column| tests.iter().any(|r| r.is_usable() == any && r.figure(c).is_some());
     first.filter(measured).unwrap_or(THROUGHPUT)
 }
 

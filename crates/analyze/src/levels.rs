@@ -58,9 +58,9 @@ impl Cost<'_> {
         (self.cell.jobs == 1 && self.waits() && latency_ms > 0.0).then(|| (baseline_ms + rtt_ms) / latency_ms)
     }
 
-    /// Valid pairs as points of a line: round trip and added time, ms.
+    /// Usable pairs as points of a line: round trip and added time, ms.
     fn points(&self) -> Vec<(f64, f64)> {
-        let valid = self.cell.pairs.iter().flatten().filter(|[a, b]| a.valid && b.valid);
+        let valid = self.cell.pairs.iter().flatten().filter(|[a, b]| a.is_usable() && b.is_usable());
         let point = |[a, b]: &[&TestRecord; 2]| {
             let latency = column::COMMIT_LATENCY_MS;
             Some((b.figure(column::RTT_MS)?, b.figure(latency)? - a.figure(latency)?))
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_windows_and_broken_pairs_are_left_out() {
+    fn refused_windows_and_broken_pairs_are_left_out() {
         let mut records = records(8, &[1.0]);
         records[3].valid = false;
         records.pop();

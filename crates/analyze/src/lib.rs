@@ -21,7 +21,7 @@ pub mod within;
 
 pub use bound::{Bound, BoundBy, bound, bound_of_sweep, fill_bounded_by};
 pub use compare::{Comparison, Factor, Platform, compare};
-pub use kept::kept_test;
+pub use kept::{Disturbed, kept_test};
 pub use kpi::Metric;
 pub use sawtooth::{Shape, shape};
 pub use stats::{Estimate, Interval, Ratio};

@@ -28,7 +28,7 @@ pub use verdict::{NotShown, Verdict};
 /// planned, also those that failed, because the place of a pair says to which block it belongs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Pair {
-    /// The figure of A's window; `None` if the window is invalid or lacks the figure.
+    /// The figure of A's window; `None` if the window is refused or lacks the figure.
     pub a: Option<f64>,
     /// The same of B's window.
     pub b: Option<f64>,

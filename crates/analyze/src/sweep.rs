@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use loadline_model::disturbance::{DISTURBANCES, allowed, why_invalid_in_common};
+use loadline_model::disturbance::why_not_valid;
 use loadline_model::{Column, DataSource, Driver, Forced, JobLoad, TestRecord, column};
 use serde::Serialize;
 
-use crate::kept::{PoolKey, SetAside, kept, unchecked};
+use crate::kept::{Disturbed, PoolKey, SetAside, kept, unchecked};
 use crate::kpi::{LATENCY, RESPONSE, THROUGHPUT, in_checkpoint, of_throughput, rate_of};
 use crate::stats::Estimate;
 
@@ -50,39 +50,49 @@ pub struct SweepPoint {
     pub jobs: u32,
     /// Its jobs or swept value.
     pub at: u32,
-    /// Numbers of the valid tests: only these count for the figures.
+    /// Numbers of the tests that count for the figures: valid ones, or if there are none, disturbed ones.
     pub tests: Vec<u32>,
     /// Source of the blocks that these tests read, if recorded.
     pub data_source: Option<DataSource>,
     /// [`TestRecord::forced`] of these tests.
     pub forced: Forced,
-    /// What disturbed these tests, if `--allow-disturbed` kept them.
-    pub disturbed: Vec<&'static str>,
+    /// What disturbed these tests, if they are not valid for that.
+    #[serde(flatten)]
+    pub disturbed: Disturbed,
     /// Tool that measured these tests, in words, if loadline did not: nobody checked them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub imported: Option<String>,
-    /// Valid tests with another source, or that need other options. They are shown, but not pooled into the figures.
+    /// Tests that are not pooled into the figures, although none is refused: others of the point are not disturbed, need no option or
+    /// have a better source.
     pub set_aside: Vec<SetAside>,
     /// Figures by column id: means over `tests`; columns that end in `_max` hold the maximum. A percentile is the mean
     /// of the repetitions' percentiles, not a percentile of the pooled transactions.
     pub figures: BTreeMap<String, Estimate>,
-    /// Invalid tests. They are shown, but not part of the figures.
-    pub invalid: Vec<InvalidTest>,
+    /// Refused tests. They are shown, but not part of the figures.
+    pub refused: Vec<RefusedTest>,
 }
 
-/// An invalid test.
+/// A refused test.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct InvalidTest {
+pub struct RefusedTest {
     /// Number of the test.
     pub test: u32,
-    /// Failed checks, as [`why_invalid_in_common`] says them.
+    /// Failed checks.
     pub reason: String,
     /// Its figures as measured, by column id.
     pub figures: BTreeMap<String, f64>,
 }
 
 impl SweepPoint {
-    /// The figure of `column`; `None` if no valid test has it.
+    /// Number of its valid tests, and of all.
+    #[must_use]
+    pub fn counts(&self) -> [usize; 2] {
+        let pooled = if self.disturbed.is_none() { self.tests.len() } else { 0 };
+        let aside = self.set_aside.iter().filter(|test| test.disturbed.is_none()).count();
+        [pooled + aside, self.tests.len() + self.set_aside.len() + self.refused.len()]
+    }
+
+    /// The figure of `column`; `None` if no test that counts has it.
     #[must_use]
     pub fn figure(&self, column: &Column) -> Option<&Estimate> {
         self.figures.get(column.id)
@@ -108,8 +118,8 @@ impl SweepPoint {
         self.figure(RESPONSE).map(|e| e.mean / 1e6).or_else(|| self.figure(LATENCY).map(|e| e.mean))
     }
 
-    /// What qualifies its figures, in words: options that keep its tests valid (`kept by --allow-cached: cached, not the device's
-    /// figures`), or the tool that they are imported from.
+    /// What qualifies its figures, in words: what disturbed its tests, options that keep them valid (`kept by --allow-cached: cached,
+    /// not the device's figures`), or the tool that they are imported from.
     #[must_use]
     pub fn kept(&self) -> Option<String> {
         kept(self.data_source, &self.forced, &self.disturbed, self.imported.as_deref())
@@ -211,12 +221,19 @@ impl Sweep {
     #[must_use]
     pub fn peak(&self) -> Option<&SweepPoint> {
         let mut peak: Option<(&SweepPoint, f64)> = None;
-        for (point, rate) in self.points.iter().filter_map(|p| Some((p, self.rate_at(p)?.mean))) {
+        for (point, rate) in self.key_points().filter_map(|p| Some((p, self.rate_at(p)?.mean))) {
             if peak.is_none_or(|(_, best)| rate > best) {
                 peak = Some((point, rate));
             }
         }
         peak.map(|(point, _)| point)
+    }
+
+    /// The points that key figures are of: those of valid tests, or where no point has any, those of disturbed ones.
+    pub fn key_points(&self) -> impl DoubleEndedIterator<Item = &SweepPoint> {
+        let is_valid = |p: &SweepPoint| p.disturbed.is_none() && self.rate_at(p).is_some();
+        let any = self.points.iter().any(is_valid);
+        self.points.iter().filter(move |p| !any || p.disturbed.is_none())
     }
 
     /// The point with `at` jobs or the swept value `at`.
@@ -228,7 +245,7 @@ impl Sweep {
     /// Whether throughput stopped growing.
     #[must_use]
     pub fn saturation(&self) -> Saturation {
-        let valid: Vec<(u32, f64)> = self.points.iter().filter_map(|p| Some((p.at, self.rate_at(p)?.mean))).collect();
+        let valid: Vec<(u32, f64)> = self.key_points().filter_map(|p| Some((p.at, self.rate_at(p)?.mean))).collect();
         let (Some(peak), [.., (previous_jobs, before), (jobs, last)]) = (self.peak(), valid.as_slice()) else {
             return Saturation::Unknown;
         };
@@ -249,8 +266,7 @@ impl Sweep {
             return LoadLine::Unknown { why };
         }
         let valid: Vec<(u32, f64, f64)> = self
-            .points
-            .iter()
+            .key_points()
             .filter_map(|p| Some((p.jobs, self.rate_at(p)?.mean, p.latency_ms()?)))
             .filter(|(_, tps, ms)| *tps > 0.0 && *ms > 0.0)
             .collect();
@@ -372,11 +388,9 @@ fn sweep_of(group: &[&TestRecord]) -> Option<Sweep> {
 
 fn point_of(at: u32, tests: &[&TestRecord]) -> SweepPoint {
     let mut values: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
-    let valid = || tests.iter().copied().filter(|r| r.valid);
-    let key = valid().map(PoolKey::of).min_by_key(PoolKey::rank);
-    let (pooled, aside): (Vec<&TestRecord>, Vec<&TestRecord>) = valid().partition(|r| Some(PoolKey::of(r)) == key);
-    let kinds: Vec<&'static str> = pooled.iter().flat_map(|r| allowed(r)).collect();
-    let disturbed = DISTURBANCES.iter().map(|d| d.words).filter(|words| kinds.contains(words)).collect();
+    let usable = || tests.iter().copied().filter(|r| r.is_usable());
+    let key = usable().map(PoolKey::of).min_by_key(PoolKey::rank);
+    let (pooled, aside): (Vec<&TestRecord>, Vec<&TestRecord>) = usable().partition(|r| Some(PoolKey::of(r)) == key);
     for record in &pooled {
         for (id, value) in &record.figures {
             values.entry(id).or_default().push(*value);
@@ -395,14 +409,14 @@ fn point_of(at: u32, tests: &[&TestRecord]) -> SweepPoint {
         tests: pooled.iter().map(|r| r.test).collect(),
         data_source: key.and_then(|key| key.data_source),
         forced: key.map_or_else(Forced::default, |key| key.forced.clone()),
-        disturbed,
+        disturbed: Disturbed::of_tests(&pooled),
         imported: pooled.first().and_then(|r| unchecked(r)),
         set_aside: aside.into_iter().map(SetAside::of).collect(),
         figures: values.iter().filter_map(|(id, v)| Some(((*id).to_owned(), estimate(id, v)?))).collect(),
-        invalid: tests
+        refused: tests
             .iter()
-            .filter(|r| !r.valid)
-            .map(|r| InvalidTest { test: r.test, reason: why_invalid_in_common(r), figures: r.figures.clone() })
+            .filter(|r| !r.is_usable())
+            .map(|r| RefusedTest { test: r.test, reason: why_not_valid(r).to_owned(), figures: r.figures.clone() })
             .collect(),
     }
 }

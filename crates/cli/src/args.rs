@@ -7,7 +7,7 @@ mod report;
 use std::ffi::OsStr;
 use std::path::PathBuf;
 
-use clap::builder::{FalseyValueParser, PossibleValue, TypedValueParser};
+use clap::builder::{PossibleValue, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use loadline_model::Driver;
@@ -26,7 +26,7 @@ use crate::value_args::one_of;
 
 /// Finds the load line of a database platform: how fast it commits, loads, reads, writes and computes, how that grows
 /// with load, and where it goes under. Each test is checked against the database's own counters; a test that fails a
-/// check is marked as invalid.
+/// check is refused.
 #[derive(Debug, Parser)]
 #[command(name = "loadline", version, arg_required_else_help = true, max_term_width = 100)]
 pub(crate) struct Cli {
@@ -144,7 +144,7 @@ pub(crate) struct RunArgs {
     /// [default: all nodes]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) nodes: Option<Vec<u32>>,
-    /// When a node is lost in a test, which makes that test invalid: end the run, or continue over the nodes that are left
+    /// When a node is lost in a test, which makes that test refused: end the run, or continue over the nodes that are left
     /// [default: that of the plan, else end]
     #[arg(long, value_parser = on_node_loss())]
     pub(crate) on_node_loss: Option<OnNodeLoss>,
@@ -180,7 +180,7 @@ pub(crate) struct RunArgs {
     #[arg(long)]
     pub(crate) allow_writes: bool,
     /// Query on your tables whose result grows by 1 with each execution of a pgbench script, e.g. 'SELECT count(*) FROM orders'; a test
-    /// is invalid if it does not
+    /// is refused if it does not
     #[arg(long, value_name = "SQL")]
     pub(crate) evidence: Option<String>,
     /// Job counts, e.g. 1,2,4,8, or auto: rise from 1 until throughput no longer grows [default: that of the plan, else auto]
@@ -245,9 +245,9 @@ pub(crate) struct RunArgs {
     /// Keep storage figures although reads did not come from the device; such tests are marked
     #[arg(long)]
     pub(crate) allow_cached: bool,
-    /// Keep tests that others disturbed as valid; such tests are marked (see docs/truth.md)
-    #[arg(long, env = "LOADLINE_ALLOW_DISTURBED", value_parser = FalseyValueParser::new())]
-    pub(crate) allow_disturbed: bool,
+    /// Exit with 1 if others disturbed a test, too; without it, such tests are marked and the exit code is 0 (see docs/truth.md)
+    #[arg(long)]
+    pub(crate) strict: bool,
     /// Seed of all randomness: of rows [default: that of the plan, else 42], and of what jobs draw [default: that of the plan, else one
     /// drawn for each run]
     #[arg(long, value_name = "N")]

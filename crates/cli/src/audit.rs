@@ -6,7 +6,7 @@ use loadline_analyze::audit::{
     Audit, Claim, ClaimError, Finding, LAWS, Law, Mapping, Options, Severity, audit, columns_of_laws, table,
 };
 use loadline_model::format::counted;
-use loadline_report::{Format, RunData, clean, render};
+use loadline_report::{AuditFinding, Format, RunData, clean, render};
 
 use crate::args::{AuditArgs, ListArgs, ListFormat};
 use crate::exit::{self, Failure};
@@ -50,14 +50,15 @@ pub(crate) fn check(args: &AuditArgs) -> Result<u8, Failure> {
     }
 }
 
-/// What an audit of the table `text` finds, a sentence each; those of one law are counted after the first.
-pub(crate) fn findings(text: &str, name: &str) -> Result<Vec<String>, Failure> {
+/// What an audit of the table `text` finds; those of one law are counted after the first.
+pub(crate) fn findings(text: &str, name: &str) -> Result<Vec<AuditFinding>, Failure> {
     let tables = table::read(text, name).map_err(|e| Failure::usage(format!("{name}: {e}")))?;
     let found = audit(&tables, &Options::default()).findings;
     let sentence = |all: &[Finding]| {
         let (f, count) = (&all[0], all.len());
         let more = if count > 1 { format!(" ({count} such findings; this is the first)") } else { String::new() };
-        format!("{} ({}): {}{more}", f.severity.name(), f.law, message(f))
+        let said = format!("{} ({}): {}{more}", f.severity.name(), f.law, message(f));
+        AuditFinding { is_error: f.severity == Severity::Error, said }
     };
     // Findings of one law and severity stand together.
     Ok(found.chunk_by(|a, b| (a.law, a.severity) == (b.law, b.severity)).map(sentence).collect())

@@ -222,8 +222,8 @@ fn others(target: &dyn Target) -> Result<Option<Finding>, Failure> {
     let kind = measured_by(column::OTHER_CPU_PCT).filter(|d| d.is_noted(pct));
     Ok(kind.map(|kind| {
         let value = format!("{pct:.0} % of the CPUs ({})", used.names(seconds));
-        let invalid = kind.invalid_from.map_or(String::new(), |pct| format!(", invalid from {pct} %"));
-        let advice = format!("stop them before a run: a test is marked from {} % on{invalid}", kind.noted_from);
+        let disturbed = kind.disturbed_from.map_or(String::new(), |pct| format!(", disturbed from {pct} %"));
+        let advice = format!("stop them before a run: a test is marked from {} % on{disturbed}", kind.noted_from);
         Finding::new("place", Severity::Warning, "other processes", value, advice)
     }))
 }

@@ -11,7 +11,7 @@ use loadline_store::StoreError;
 
 use crate::secrets;
 
-/// A test failed or is invalid, or measuring failed.
+/// A test failed or is refused, or measuring failed.
 pub(crate) const FAILED: u8 = 1;
 /// The command line, a plan or a value is wrong; nothing was started.
 pub(crate) const USAGE: u8 = 2;

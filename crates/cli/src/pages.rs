@@ -223,7 +223,7 @@ fn proof(w: &Workload, work: &Work) -> String {
             if rows { format!(" (on a log of whole pages, `{}`: the number of rows)", r.rows) } else { String::new() };
         let _ = writeln!(
             out,
-            "Redo: {what} writes {:.1} to {:.1} KiB of redo; otherwise the test is invalid. Before the first test loadline \
+            "Redo: {what} writes {:.1} to {:.1} KiB of redo; otherwise the test is refused. Before the first test loadline \
              measures the redo on the target and changes `{}`{rows} until it is {:.1} KiB, if the target's log allows \
              that. Each test prints its own redo.\n",
             kib(r.min),
@@ -284,7 +284,7 @@ fn from_the_device(work: &Work) -> String {
              is too short, so that more stays in caches, proves nothing.\n"
         );
     }
-    out + "A test without this proof is invalid; `--allow-cached` keeps it, marked.\n\n"
+    out + "A test without this proof is refused; `--allow-cached` keeps it, marked.\n\n"
 }
 
 /// Targets that get the same SQL.

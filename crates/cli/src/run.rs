@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use loadline_database::{OpenRequest, kind_of};
+use loadline_model::JobLoad;
 use loadline_model::format::duration_s;
 use loadline_model::plan::{Jobs, JobsSpec, OnNodeLoss, Plan, PlanSpec, TimeSpec};
-use loadline_model::{JobLoad, TestRecord};
 use loadline_report::{Compared, Costs, end_page};
 use loadline_run::plan::duration::DurationEstimate;
 use loadline_run::plan::{DEFAULT_RESULTS, check_agents, register_files};
@@ -82,7 +82,7 @@ pub(crate) fn measure(
         let own = |code: &&str| CATALOGUE.iter().all(|w| w.code != *code);
         named.extend(outcome.refused.iter().map(|skipped| skipped.code.as_str()).filter(own).map(str::to_owned));
     }
-    finish(outcome, &named)
+    finish(outcome, &named, args.strict)
 }
 
 /// The plan file with the flags on top; without one, the flags on top of `default`.
@@ -127,7 +127,6 @@ fn spec(args: &RunArgs, default: PlanSpec) -> Result<PlanSpec, Failure> {
         size: args.size.clone(),
         server_memory: args.server_memory.clone(),
         allow_cached: args.allow_cached.then_some(true),
-        allow_disturbed: args.allow_disturbed.then_some(true),
         parameters: None,
         force: args.force.then_some(true),
         probe: args.no_probe.then_some(false),
@@ -296,8 +295,7 @@ fn resumed(
     request.native_report = plan.native_report;
     request.replicas = plan.levels.as_ref().map_or(0, |levels| levels.replicas);
     request.ask_password = arguments::ask();
-    let allow_disturbed = plan.allow_disturbed || args.allow_disturbed;
-    let mut plan = Plan { force: plan.force || args.force, allow_disturbed, ..plan };
+    let mut plan = Plan { force: plan.force || args.force, ..plan };
     match &mut plan.agents {
         Some(of) => {
             of.agents = args.agents.agents.unwrap_or(of.agents);
@@ -352,8 +350,8 @@ pub(crate) fn width() -> usize {
 }
 
 /// Prints key figures, the report's path and, as the last line of standard output, the run folder.
-/// `named`: workloads that the user named.
-fn finish(outcome: StudyOutcome, named: &[String]) -> Result<u8, Failure> {
+/// `named`: workloads that the user named; `strict`: whether a disturbed test makes the exit code 1.
+fn finish(outcome: StudyOutcome, named: &[String], strict: bool) -> Result<u8, Failure> {
     let folder = outcome.folder.display().to_string();
     let width = width();
     let data = stored::load(&outcome.folder);
@@ -376,16 +374,13 @@ fn finish(outcome: StudyOutcome, named: &[String]) -> Result<u8, Failure> {
         output::stdout(format!("\ntables of all tests: loadline report {folder} --format text\n").as_bytes())?;
     }
     let mut code = 0;
-    let invalid: Vec<&TestRecord> = outcome.records.iter().filter(|r| !r.valid).collect();
-    if !invalid.is_empty() {
-        // A pair of arms with an invalid window is left out and counted; that is an answer as long as there are others.
+    let tests = outcome.records.len();
+    let refused = outcome.records.iter().filter(|r| !r.is_usable()).count();
+    if refused > 0 {
+        // A pair of arms with a refused window is left out and counted; that is an answer as long as there are others.
         let answered = arms.is_some_and(|arms| arms.counts()[2] == 0);
         code = if answered { 0 } else { exit::FAILED };
-        output::say(&format!(
-            "{} of {} tests are invalid: do not use their figures",
-            invalid.len(),
-            outcome.records.len()
-        ));
+        output::say(&format!("{refused} of {tests} tests are refused: do not use their figures"));
     }
     if costs.is_some_and(|costs| !costs.holds) {
         code = exit::FAILED;
@@ -421,6 +416,14 @@ fn finish(outcome: StudyOutcome, named: &[String]) -> Result<u8, Failure> {
             output::say(&format!("loadline: {}\nfinished tests are kept: continue with  {resume}", failure.message));
             code = failure.code;
         }
+    }
+    let disturbed = outcome.records.iter().filter(|r| r.is_disturbed()).count();
+    if disturbed > 0 {
+        output::say(&format!(
+            "{disturbed} of {tests} tests were disturbed by others on the machine: their figures are marked, with how much they may be too \
+             low; stop what disturbs (the report names it) and run again for better ones"
+        ));
+        code = if strict && code == 0 { exit::FAILED } else { code };
     }
     output::stdout(format!("{folder}\n").as_bytes())?;
     Ok(code)

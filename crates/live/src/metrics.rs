@@ -82,9 +82,9 @@ impl Metrics {
         self.set("run_running", of_run.clone(), Some(f64::from(u8::from(running))));
         self.set("run_left_seconds", of_run.clone(), now.left_s(now_s).filter(|_| running));
         self.set("run_heard_timestamp_seconds", of_run.clone(), now.heard_s);
-        for valid in [true, false] {
-            let count = now.records.iter().filter(|r| r.validity().is_some() && r.valid == valid).count();
-            self.set("run_tests", with(&of_run, "valid", valid.to_string()), Some(count as f64));
+        for validity in Validity::ALL {
+            let count = now.records.iter().filter(|r| r.validity() == Some(validity)).count();
+            self.set("run_tests", with(&of_run, "validity", validity.name()), Some(count as f64));
         }
         if running {
             self.add_second(run, now, now_s);
@@ -128,9 +128,8 @@ impl Metrics {
             labels.clone(),
             record.validity().map(|of| f64::from(u8::from(of == Validity::Valid))),
         );
-        // Figures of an invalid test are not to be used: its label says so in each of them. Those of another tool are unchecked.
-        let valid = record.validity().map_or_else(|| "unchecked".to_owned(), |of| (of == Validity::Valid).to_string());
-        let labels = with(&labels, "valid", valid);
+        // Figures of a refused test are not to be used: its label says so in each of them. Those of another tool are unchecked.
+        let labels = with(&labels, "validity", record.validity().map_or("unchecked", Validity::name));
         let figure = |column| record.figure(column);
         let throughput = figure(column::COMMIT_THROUGHPUT_TPS).or(figure(column::TX_PER_S));
         for (name, value) in [

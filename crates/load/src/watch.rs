@@ -16,7 +16,7 @@ use crate::{Edges, Request};
 
 /// How long to wait for jobs to pass window start or window end before its snapshot is taken anyway.
 const PASS_TIMEOUT: Duration = Duration::from_millis(1000);
-/// How long to wait for the first transaction of every job. Then the window is set anyway; the test is invalid if a
+/// How long to wait for the first transaction of every job. Then the window is set anyway; the test is refused if a
 /// job is still missing.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
 

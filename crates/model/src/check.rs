@@ -50,7 +50,7 @@ checks! {
     CacheHit "cache-hit" "Server workloads: the database's cache served at least 99.9 % of the blocks."
     Checkpoint "checkpoint" "DBWR-CKPT: a checkpoint began in the window."
     ClientCpu "client-cpu" "loadline used less than 85 % of its machine's CPU; noted from 25 % on."
-    ClientThrottled "client-throttled" "No control group stopped loadline: noted from 1 %, invalid from 10 % of its periods."
+    ClientThrottled "client-throttled" "No control group stopped loadline: noted from 1 %, disturbed from 10 % of its periods."
     Cluster "cluster" "Each node was a member of its cluster throughout the test, and nobody left or joined it."
     CommitsDatabase "commits-database" "From the first job's start to the last one's end the database counted as many commits as the jobs."
     CommitsNode "commits-node" "Each node counted the commits of the jobs that were meant to be on it."
@@ -59,17 +59,17 @@ checks! {
     Consistency "consistency" "The workload's own conditions hold after the test, such as that no money was lost."
     Counters "counters" "No counter of the database went backwards: it was not reset."
     CpuAffinity "cpu-affinity" "loadline may use all CPUs; noted if not."
-    CpuSteal "cpu-steal" "The hypervisor took no CPU time: noted from 1 %, invalid from 10 %."
+    CpuSteal "cpu-steal" "The hypervisor took no CPU time: noted from 1 %, disturbed from 10 %."
     DataSource "data-source" "Storage workloads: blocks were read from the device, and no cache answered in its place."
     DataWritten "data-written" "Workloads that write data: the database and the device wrote the blocks that were changed."
     DatabaseThrottled "database-throttled" "No control group stopped the database; noted from 1 % of its periods, because its limit is part of the platform."
     Errors "errors" "At most 1 % of the transactions failed; any is noted."
     LittlesLaw "littles-law" "Closed loop: jobs = throughput × time per transaction, plus thinking and connecting, within 5 %."
-    MemoryPressure "memory-pressure" "Tasks did not wait for memory: noted from 5 %, invalid from 40 % of the time."
-    OtherCpu "other-cpu" "Other processes used little CPU: noted from 5 %, invalid from 20 %."
-    OtherIo "other-io" "The device was not busy for others: noted from 5 %, invalid from 40 %."
+    MemoryPressure "memory-pressure" "Tasks did not wait for memory: noted from 5 %, disturbed from 40 % of the time."
+    OtherCpu "other-cpu" "Other processes used little CPU: noted from 5 %, disturbed from 20 %."
+    OtherIo "other-io" "The device was not busy for others: noted from 5 %, disturbed from 40 %."
     OtherSessions "other-sessions" "No other session worked on the server; noted from 5 % of one session's time."
-    OtherSessionsCpu "other-sessions-cpu" "Other sessions used little CPU: noted from 5 %, invalid from 20 %."
+    OtherSessionsCpu "other-sessions-cpu" "Other sessions used little CPU: noted from 5 %, disturbed from 20 %."
     ParallelWorkers "parallel-workers" "As many processes worked on a query as were asked for."
     Rate "rate" "Open loop: the target kept up with the rate; noted if not."
     ReadOnly "read-only" "pgbench scripts that may only read changed no row; noted if rows were changed in the database meanwhile."
@@ -83,9 +83,9 @@ checks! {
     Settings "settings" "No setting of the database changed during the test."
     Sizes "sizes" "LGWR-SIZE: samples of more than one size, and few outliers."
     Steady "steady" "The window stayed on one level of throughput; noted if not, with when it left it."
-    ThermalThrottling "thermal-throttling" "Heat did not slow the CPU down: noted from 1 %, invalid from 20 % of the time."
+    ThermalThrottling "thermal-throttling" "Heat did not slow the CPU down: noted from 1 %, disturbed from 20 % of the time."
     ThinkTime "think-time" "Jobs thought as long as asked, on average; noted if longer."
-    UnknownCpu "unknown-cpu" "CPU time that no process explains is small: noted from 15 %, invalid from 40 %."
+    UnknownCpu "unknown-cpu" "CPU time that no process explains is small: noted from 15 %, disturbed from 40 %."
     WarmUp "warm-up" "--warmup auto: throughput was steady before the window opened; noted if not."
     Window "window" "All jobs ran from before the window's start until after its end, and completed transactions in it."
     WorkEvidence "work-evidence" "The rows in the database are those that the jobs' transactions must have left."
@@ -99,7 +99,8 @@ pub enum Outcome {
     Passed,
     /// The figures are valid, but the reader should know `detail`.
     Noted,
-    /// The figures are wrong: the test is invalid.
+    /// A proof failed, and the test is refused; or others took more of the machine than is allowed: see
+    /// [`CheckId::is_of_disturbance`].
     Failed,
     /// The check was not possible; `detail` says why.
     NotMade,

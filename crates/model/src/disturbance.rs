@@ -1,4 +1,4 @@
-//! What disturbs a test, from which value on it is noted, and from which value on the test is invalid. The only place of
+//! What disturbs a test, from which value on it is noted, and from which value on the test is disturbed. The only place of
 //! these thresholds; docs/truth.md lists them.
 //!
 //! Waiting for a CPU that the jobs or the database use is saturation: it is what a test is for, and no disturbance.
@@ -6,7 +6,7 @@
 use crate::check::{CheckId, Outcome};
 use crate::column::*;
 use crate::format::number;
-use crate::record::{TestRecord, Validity};
+use crate::record::TestRecord;
 
 /// A kind of disturbance.
 #[derive(Debug, Clone, Copy)]
@@ -19,8 +19,8 @@ pub struct Disturbance {
     pub words: &'static str,
     /// From this value on it is noted.
     pub noted_from: f64,
-    /// From this value on the test is invalid; `None` if never.
-    pub invalid_from: Option<f64>,
+    /// From this value on the test is disturbed; `None` if never.
+    pub disturbed_from: Option<f64>,
 }
 
 /// All kinds.
@@ -32,7 +32,7 @@ pub const DISTURBANCES: [Disturbance; 11] = [
         column: OTHER_CPU_PCT,
         words: "other processes on the CPU",
         noted_from: 5.0,
-        invalid_from: Some(20.0),
+        disturbed_from: Some(20.0),
     },
     // Includes threads of the kernel, which also work for the test: a test of storage costs them a tenth of two CPUs.
     Disturbance {
@@ -40,7 +40,7 @@ pub const DISTURBANCES: [Disturbance; 11] = [
         column: UNKNOWN_CPU_PCT,
         words: "CPU used by unknown processes or the kernel",
         noted_from: 15.0,
-        invalid_from: Some(40.0),
+        disturbed_from: Some(40.0),
     },
     // Next to nothing is stolen on a host with CPUs for all. A tenth is lost throughput and longer tails.
     Disturbance {
@@ -48,7 +48,7 @@ pub const DISTURBANCES: [Disturbance; 11] = [
         column: CPU_STEAL_PCT,
         words: "CPU steal",
         noted_from: 1.0,
-        invalid_from: Some(10.0),
+        disturbed_from: Some(10.0),
     },
     // Often on purpose, such as CPUs apart for client and server: any is noted. If others use the rest, `other-cpu` says so.
     Disturbance {
@@ -56,7 +56,7 @@ pub const DISTURBANCES: [Disturbance; 11] = [
         column: CPU_WITHHELD_PCT,
         words: "CPUs withheld from loadline",
         noted_from: 0.1,
-        invalid_from: None,
+        disturbed_from: None,
     },
     // A client that had to stop in a tenth of the periods measured its limit, not the database.
     Disturbance {
@@ -64,7 +64,7 @@ pub const DISTURBANCES: [Disturbance; 11] = [
         column: CLIENT_THROTTLED_PCT,
         words: "loadline stopped by its CPU limit",
         noted_from: 1.0,
-        invalid_from: Some(10.0),
+        disturbed_from: Some(10.0),
     },
     // The database's limit is part of the platform: it is noted only.
     Disturbance {
@@ -72,7 +72,7 @@ pub const DISTURBANCES: [Disturbance; 11] = [
         column: DATABASE_THROTTLED_PCT,
         words: "database stopped by its CPU limit",
         noted_from: 1.0,
-        invalid_from: None,
+        disturbed_from: None,
     },
     // A cool machine has none; the same test is not repeatable with a fifth.
     Disturbance {
@@ -80,7 +80,7 @@ pub const DISTURBANCES: [Disturbance; 11] = [
         column: THERMAL_THROTTLED_PCT,
         words: "CPU slowed down by heat",
         noted_from: 1.0,
-        invalid_from: Some(20.0),
+        disturbed_from: Some(20.0),
     },
     // Logs of daemons keep a device busy for less than 1 %. The time of others is estimated from bytes: hence twice the
     // threshold of CPU.
@@ -89,7 +89,7 @@ pub const DISTURBANCES: [Disturbance; 11] = [
         column: OTHER_IO_PCT,
         words: "device busy for other processes",
         noted_from: 5.0,
-        invalid_from: Some(40.0),
+        disturbed_from: Some(40.0),
     },
     // What a session costs depends on the server's size, and a monitor's are no harm: it is noted only.
     Disturbance {
@@ -97,7 +97,7 @@ pub const DISTURBANCES: [Disturbance; 11] = [
         column: OTHER_SESSIONS_PCT,
         words: "other sessions at work on the server",
         noted_from: 5.0,
-        invalid_from: None,
+        disturbed_from: None,
     },
     // Takes CPUs as another process does: the same thresholds as `other-cpu`.
     Disturbance {
@@ -105,7 +105,7 @@ pub const DISTURBANCES: [Disturbance; 11] = [
         column: OTHER_SESSIONS_CPU_PCT,
         words: "other sessions on the server's CPU",
         noted_from: 5.0,
-        invalid_from: Some(20.0),
+        disturbed_from: Some(20.0),
     },
     // Blocks of a table that is larger than the memory cause a little of it by themselves.
     Disturbance {
@@ -113,7 +113,7 @@ pub const DISTURBANCES: [Disturbance; 11] = [
         column: MEMORY_PRESSURE_PCT,
         words: "tasks waiting for memory",
         noted_from: 5.0,
-        invalid_from: Some(40.0),
+        disturbed_from: Some(40.0),
     },
 ];
 
@@ -130,10 +130,10 @@ impl Disturbance {
         pct >= self.noted_from
     }
 
-    /// Whether `pct` makes a test invalid.
+    /// Whether `pct` makes a test disturbed.
     #[must_use]
-    pub fn is_invalid(&self, pct: f64) -> bool {
-        self.invalid_from.is_some_and(|limit| pct >= limit)
+    pub fn is_disturbing(&self, pct: f64) -> bool {
+        self.disturbed_from.is_some_and(|limit| pct >= limit)
     }
 
     /// `other processes on the CPU 23 %`, if that is noted of the test of `record`.
@@ -150,38 +150,71 @@ pub fn disturbed_by(record: &TestRecord) -> Option<String> {
     (!all.is_empty()).then(|| all.join("; "))
 }
 
-/// The kinds in words that only `--allow-disturbed` kept from making the test of `record` invalid.
+/// The kinds, in words, that made the test of `record` disturbed; none of a valid or a refused one.
 #[must_use]
-pub fn allowed(record: &TestRecord) -> Vec<&'static str> {
-    let invalid = |d: &&Disturbance| record.figure(d.column).is_some_and(|pct| d.is_invalid(pct));
-    DISTURBANCES.iter().filter(|_| record.valid).filter(invalid).map(|d| d.words).collect()
-}
-
-/// Why an invalid test is so, in short: if it was only disturbed, by what and how much.
-#[must_use]
-pub fn why_invalid(record: &TestRecord) -> String {
-    match (&record.disturbed_by, &record.invalid_reason) {
-        (Some(disturbed), _) if record.validity() == Some(Validity::Disturbed) => format!("disturbed: {disturbed}"),
-        (_, Some(reason)) => reason.clone(),
-        (_, None) => "the record gives no reason".to_owned(),
-    }
-}
-
-/// As [`why_invalid`], for a list of many tests: without shares, which differ from test to test.
-#[must_use]
-pub fn why_invalid_in_common(record: &TestRecord) -> String {
-    if record.validity() != Some(Validity::Disturbed) {
-        return why_invalid(record);
+pub fn kinds(record: &TestRecord) -> Vec<&'static str> {
+    if !record.is_disturbed() {
+        return Vec::new();
     }
     let failed = |d: &&Disturbance| record.checks.iter().any(|c| c.id == d.check && c.outcome == Outcome::Failed);
-    let kinds: Vec<&str> = DISTURBANCES.iter().filter(failed).map(|d| d.words).collect();
-    format!("disturbed: {}", kinds.join(", "))
+    DISTURBANCES.iter().filter(failed).map(|d| d.words).collect()
+}
+
+/// Upper bound of what the throughput of a disturbed test would have gained without others, %: as if it could have used
+/// all that they took. `None` if they took nearly everything, or the test is not disturbed.
+#[must_use]
+pub fn at_most_higher_pct(record: &TestRecord) -> Option<f64> {
+    const MOST: f64 = 0.95;
+    let taken = |d: &Disturbance| record.figure(d.column).filter(|pct| d.disturbed_from.is_some() && d.is_noted(*pct));
+    let taken = DISTURBANCES.iter().filter_map(taken).sum::<f64>() / 100.0;
+    (record.is_disturbed() && taken < MOST).then(|| 100.0 * taken / (1.0 - taken))
+}
+
+/// Judges a test that an older version kept as valid although it was disturbed.
+pub fn judge_kept(record: &mut TestRecord) {
+    let is_beyond = |d: &&Disturbance| record.figure(d.column).is_some_and(|pct| d.is_disturbing(pct));
+    let beyond: Vec<CheckId> = DISTURBANCES.iter().filter(is_beyond).map(|d| d.check).collect();
+    if !record.valid || beyond.is_empty() {
+        return;
+    }
+    for mut check in std::mem::take(&mut record.checks) {
+        if check.outcome == Outcome::Noted && beyond.contains(&check.id) {
+            check.outcome = Outcome::Failed;
+        }
+        record.add_check(check);
+    }
+}
+
+/// Why a test is not valid, from its checks.
+#[must_use]
+pub fn why_not_valid(record: &TestRecord) -> &str {
+    record.invalid_reason.as_deref().unwrap_or("the record gives no reason")
+}
+
+/// What a test that is not valid is, with the reason: `disturbed: other processes on the CPU 23 %`, `refused: 3 of 9 commits are missing`.
+#[must_use]
+pub fn judged(record: &TestRecord) -> String {
+    match &record.disturbed_by {
+        Some(by) if record.is_disturbed() => format!("disturbed: {by}"),
+        _ if record.is_disturbed() => judged_in_common(record),
+        _ => format!("refused: {}", why_not_valid(record)),
+    }
+}
+
+/// As [`judged`], for a list of many tests: without shares, which differ from test to test.
+#[must_use]
+pub fn judged_in_common(record: &TestRecord) -> String {
+    match record.is_disturbed() {
+        true => format!("disturbed: {}", kinds(record).join(", ")),
+        false => format!("refused: {}", why_not_valid(record)),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::check::Check;
+    use crate::record::Validity;
 
     #[test]
     fn a_quiet_test_is_disturbed_by_nothing() {
@@ -195,24 +228,49 @@ mod tests {
     }
 
     #[test]
-    fn disturbed_tests_have_one_reason_each_kind() {
-        let why = |checks: &[(CheckId, &str)]| {
+    fn only_disturbances_make_a_test_disturbed_and_a_failed_proof_refuses_it() {
+        let of = |checks: &[(CheckId, &str)]| {
             let mut record = TestRecord::blank("X");
             checks.iter().for_each(|(id, why)| record.add_check(Check::new(*id, Outcome::Failed, *why)));
-            why_invalid_in_common(&record)
+            (record.validity().unwrap(), judged_in_common(&record))
         };
         let other = (CheckId::OtherCpu, "disturbed: other processes on the CPU 49 % (most: x 0.9 CPUs)");
-        assert_eq!(why(&[other]), "disturbed: other processes on the CPU");
+        let [cpu, io] = ["other processes on the CPU", "device busy for other processes"];
+        assert_eq!(of(&[other]), (Validity::Disturbed, format!("disturbed: {cpu}")));
+        assert_eq!(of(&[other, (CheckId::OtherIo, "")]), (Validity::Disturbed, format!("disturbed: {cpu}, {io}")));
         assert_eq!(
-            why(&[other, (CheckId::OtherIo, "disturbed")]),
-            "disturbed: other processes on the CPU, device busy for other processes"
+            of(&[(CheckId::Rate, "too slow"), other]),
+            (Validity::Refused, format!("refused: too slow; {}", other.1))
         );
-        assert_eq!(
-            why(&[(CheckId::Rate, "too slow"), other]),
-            format!("too slow; {}", other.1),
-            "something else is wrong, too"
-        );
-        assert_eq!(why(&[]), "the record gives no reason");
+        assert_eq!(of(&[]).0, Validity::Valid);
+    }
+
+    #[test]
+    fn what_others_took_bounds_what_a_test_lost() {
+        let mut record = TestRecord::blank("X");
+        record.set(OTHER_CPU_PCT, 50.0);
+        record.set(CPU_STEAL_PCT, 0.5);
+        record.set(OTHER_SESSIONS_PCT, 300.0);
+        assert_eq!(at_most_higher_pct(&record), None, "nothing says that it was disturbed");
+        record.add_check(Check::new(CheckId::OtherCpu, Outcome::Failed, ""));
+        assert_eq!(at_most_higher_pct(&record), Some(100.0), "only what can disturb and is noted counts");
+        record.set(OTHER_CPU_PCT, 97.0);
+        assert_eq!(at_most_higher_pct(&record), None);
+    }
+
+    #[test]
+    fn tests_that_older_versions_kept_as_valid_are_disturbed() {
+        let read = |pct, proof| {
+            let mut record = TestRecord::blank("X");
+            record.set(OTHER_CPU_PCT, pct);
+            record.add_check(Check::new(CheckId::OtherCpu, Outcome::Noted, "other processes on the CPU"));
+            record.add_check(Check::new(CheckId::Rate, proof, "rate"));
+            judge_kept(&mut record);
+            record.validity().unwrap()
+        };
+        assert_eq!(read(40.0, Outcome::Passed), Validity::Disturbed);
+        assert_eq!(read(10.0, Outcome::Passed), Validity::Valid);
+        assert_eq!(read(40.0, Outcome::Failed), Validity::Refused);
     }
 
     #[test]
@@ -226,14 +284,14 @@ mod tests {
     fn each_threshold_is_in_the_docs() {
         let page = include_str!("../../../docs/truth.md");
         for d in DISTURBANCES {
-            let invalid = d.invalid_from.map_or("never".to_owned(), |pct| format!("{pct} %"));
+            let disturbed = d.disturbed_from.map_or("never".to_owned(), |pct| format!("{pct} %"));
             let noted = if d.noted_from < 1.0 { "any".to_owned() } else { format!("{} %", d.noted_from) };
-            let end = format!("| {noted} | {invalid} |");
+            let end = format!("| {noted} | {disturbed} |");
             let row =
                 page.lines().find(|l| l.contains(&format!("`{}`", d.column.id)) && l.contains(&d.check.to_string()));
             let row = row.unwrap_or_else(|| panic!("{} is not in docs/truth.md", d.check));
             assert!(row.ends_with(&end), "{row} does not end with {end}");
-            assert!(d.invalid_from.is_none_or(|pct| pct > d.noted_from), "{}", d.check);
+            assert!(d.disturbed_from.is_none_or(|pct| pct > d.noted_from), "{}", d.check);
         }
     }
 }

@@ -1,6 +1,5 @@
 //! The options that a test needs to be valid.
 
-use crate::disturbance::allowed;
 use crate::record::TestRecord;
 
 impl TestRecord {
@@ -9,7 +8,6 @@ impl TestRecord {
     pub fn kept_by(&self) -> Option<String> {
         let options = [
             ("--allow-cached", self.forced.not_the_devices),
-            ("--allow-disturbed", !allowed(self).is_empty()),
             // An arm's settings are its purpose, without an option.
             (if self.arm.is_some() { "the arm's settings" } else { "--force" }, self.forced.refused.is_some()),
         ];

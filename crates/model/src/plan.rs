@@ -93,8 +93,6 @@ plan_spec! {
     seed: u64,
     /// Keep storage figures whose reads did not come from the device; such tests are marked.
     allow_cached: bool,
-    /// Keep tests that were disturbed as valid; they are marked.
-    allow_disturbed: bool,
     /// Size of the data set, e.g. `256MiB`.
     size: String,
     /// Memory of the server's machine, e.g. `64GiB`.
@@ -298,9 +296,6 @@ pub struct Plan {
     /// Whether storage figures whose reads did not come from the device are kept, and marked.
     #[serde(default)]
     pub allow_cached: bool,
-    /// Whether disturbed tests are kept as valid, and marked.
-    #[serde(default)]
-    pub allow_disturbed: bool,
     /// Latency objective for the load line, ns.
     pub latency_objective_ns: Option<u64>,
     /// Settings of a private server.

@@ -181,6 +181,21 @@ pub enum Validity {
     Refused,
 }
 
+impl Validity {
+    /// The three, best first.
+    pub const ALL: [Validity; 3] = [Validity::Valid, Validity::Disturbed, Validity::Refused];
+
+    /// Its word.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Validity::Valid => "valid",
+            Validity::Disturbed => "disturbed",
+            Validity::Refused => "refused",
+        }
+    }
+}
+
 /// One line of `tests.jsonl`. Figures are at the top level under their column ids (see [`crate::column`]), so that
 /// `jq .commit_throughput_tps` works.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -215,11 +230,11 @@ pub struct TestRecord {
     pub level: Option<LevelPoint>,
     /// Wall-clock start of the measured window, RFC 3339, UTC.
     pub started_at: String,
-    /// Whether no check failed. An imported test has none and its figures are used: ask [`TestRecord::validity`] where
+    /// Whether no check failed: all proofs hold, and nothing disturbed it. An imported test has no checks and its figures are used: ask [`TestRecord::validity`] where
     /// validity is shown. Stored as `null` then.
     #[serde(deserialize_with = "valid_or_unchecked")]
     pub valid: bool,
-    /// Failed checks, if not valid.
+    /// Failed checks and what disturbed it, if not valid.
     pub invalid_reason: Option<String>,
     /// Refusals that `--force` or `--allow-cached` overrode.
     #[serde(default, skip_serializing_if = "Forced::is_empty")]
@@ -363,6 +378,18 @@ impl TestRecord {
             false if failed.peek().is_some() && failed.all(|check| check.id.is_of_disturbance()) => Validity::Disturbed,
             false => Validity::Refused,
         })
+    }
+
+    /// Whether its figures may be used. Those of a disturbed test are, where there are none of a valid one.
+    #[must_use]
+    pub fn is_usable(&self) -> bool {
+        self.validity() != Some(Validity::Refused)
+    }
+
+    /// Whether its figures are proved, but others took more of the machine than is allowed.
+    #[must_use]
+    pub fn is_disturbed(&self) -> bool {
+        self.validity() == Some(Validity::Disturbed)
     }
 
     /// Adds a check, and derives from all whether the test is valid and why not: the only place that does.

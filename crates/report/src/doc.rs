@@ -14,7 +14,7 @@ pub(crate) struct Document {
     pub(crate) title: String,
     /// Database, time and version of loadline.
     pub(crate) subtitle: String,
-    /// `14 tests: 13 valid, 1 invalid.`
+    /// `14 tests: 13 valid, 1 refused.`
     pub(crate) verdict: String,
     /// Whether every test is valid without an option and all runs are complete.
     pub(crate) all_well: bool,
@@ -125,7 +125,7 @@ pub(crate) struct Head {
 pub(crate) struct Row {
     /// Cells, one per heading.
     pub(crate) cells: Vec<Cell>,
-    /// Whether its test is invalid.
+    /// Whether its test is refused, or it tells of something as bad.
     pub(crate) invalid: bool,
     /// Whether it is the first of a group of rows.
     pub(crate) first: bool,

@@ -12,7 +12,7 @@ use crate::platform_run::{PlatformRun, Scan, apart, comparisons, sides};
 use crate::{ReportError, RunData};
 
 /// Version of the layout below.
-const REPORT_SCHEMA: u32 = 2;
+const REPORT_SCHEMA: u32 = 3;
 
 #[derive(Serialize)]
 struct Report<'a> {
@@ -32,19 +32,23 @@ struct Run<'a> {
     notes: &'a BTreeMap<String, String>,
 }
 
-/// A test as it is stored.
+/// A test as it is stored, and what its checks say of it.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Test<'a> {
-    Measured(&'a TestRecord),
+    Measured {
+        validity: Validity,
+        #[serde(flatten)]
+        record: &'a TestRecord,
+    },
     /// Its `valid` is null.
     Imported(Value),
 }
 
 impl<'a> Test<'a> {
     fn of(record: &'a TestRecord) -> Result<Test<'a>, ReportError> {
-        if record.validity().is_some() {
-            return Ok(Test::Measured(record));
+        if let Some(validity) = record.validity() {
+            return Ok(Test::Measured { validity, record });
         }
         let mut value = serde_json::to_value(record)?;
         if let Some(fields) = value.as_object_mut() {
@@ -58,8 +62,9 @@ impl<'a> Test<'a> {
 struct Summary<'a> {
     tests: usize,
     valid: usize,
-    invalid: usize,
-    /// Tests of other tools, which are neither.
+    disturbed: usize,
+    refused: usize,
+    /// Tests of other tools, which are none of these.
     #[serde(skip_serializing_if = "is_zero")]
     imported: usize,
     /// Tests that are valid only by an option: see [`TestRecord::kept_by`].
@@ -92,7 +97,7 @@ struct ScanSummary<'a> {
     label: &'a str,
     workload: &'a str,
     test: u32,
-    valid: bool,
+    validity: Option<Validity>,
     result: Option<&'a Shape>,
     cause: Option<&'a str>,
 }
@@ -107,9 +112,7 @@ pub(crate) fn render(runs: &[RunData], across_drivers: bool) -> Result<String, R
     let runs = apart.as_deref().unwrap_or(runs);
     let sides = sides(runs);
     let records = || runs.iter().flat_map(|r| &r.records);
-    let valid = records().filter(|r| r.validity() == Some(Validity::Valid)).count();
-    let imported = records().filter(|r| r.validity().is_none()).count();
-    let tests = records().count();
+    let count = |of: Option<Validity>| records().filter(|r| r.validity() == of).count();
     let report = Report {
         schema: REPORT_SCHEMA,
         runs: sides
@@ -125,10 +128,11 @@ pub(crate) fn render(runs: &[RunData], across_drivers: bool) -> Result<String, R
             })
             .collect::<Result<_, ReportError>>()?,
         summary: Summary {
-            tests,
-            valid,
-            invalid: tests - valid - imported,
-            imported,
+            tests: records().count(),
+            valid: count(Some(Validity::Valid)),
+            disturbed: count(Some(Validity::Disturbed)),
+            refused: count(Some(Validity::Refused)),
+            imported: count(None),
             kept_by_option: kept_tests(records()).map_or(0, |(n, _)| n),
             sweeps: sides.iter().flat_map(|s| s.sweeps.iter().map(|sweep| sweep_summary(s, sweep))).collect(),
             scans: sides.iter().flat_map(|s| s.scans.iter().map(|scan| scan_summary(s, scan))).collect(),
@@ -161,7 +165,7 @@ fn scan_summary<'a>(side: &'a PlatformRun<'a>, scan: &'a Scan<'a>) -> ScanSummar
         label: &side.label,
         workload: &scan.record.workload,
         test: scan.record.test,
-        valid: scan.record.valid,
+        validity: scan.record.validity(),
         result: scan.shape.as_ref(),
         cause: scan.cause.as_deref(),
     }

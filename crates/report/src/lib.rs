@@ -78,8 +78,17 @@ pub struct Published {
     pub imported: bool,
     /// Where they come from.
     pub source: String,
-    /// What an audit of their table found, a sentence each.
-    pub findings: Vec<String>,
+    /// What an audit of their table found.
+    pub findings: Vec<AuditFinding>,
+}
+
+/// What an audit found of one law in a table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AuditFinding {
+    /// Whether it is an error.
+    pub is_error: bool,
+    /// A sentence.
+    pub said: String,
 }
 
 impl RunData {

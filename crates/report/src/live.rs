@@ -3,15 +3,17 @@
 use std::fmt::Write as _;
 
 use loadline_analyze::kpi::{LATENCY, THROUGHPUT};
+use loadline_model::TestRecord;
+use loadline_model::disturbance::judged;
 use loadline_model::format::{ABSENT, counted, duration_s, number};
 use loadline_model::live::{LiveSecond, LiveTest};
-use loadline_model::{TestRecord, Validity};
 
 use crate::columns::value;
 use crate::content::stop;
 use crate::doc::{Block, Chart, Head, Row, Table};
 use crate::spec::TableSpec;
 use crate::svg::{self, ChartLine, ChartPoint};
+use crate::words::validities;
 use crate::{html, text};
 
 /// Tests shown, the newest.
@@ -94,22 +96,12 @@ impl LiveRun<'_> {
     }
 }
 
-/// The tests of a run that are valid and those that are not, with the reason of the newest of these.
+/// How many tests of a run are valid, disturbed and refused, with the reason of the newest that is not valid.
 #[must_use]
 pub fn validity(records: &[TestRecord]) -> String {
-    let invalid: Vec<&TestRecord> = records.iter().filter(|r| !r.valid).collect();
-    let newest = invalid.last().map_or_else(String::new, |r| {
-        let why = r.invalid_reason.as_deref().unwrap_or("it does not say why");
-        format!("; test {}: {}", r.test, stop(why))
-    });
-    let imported = records.iter().filter(|r| r.validity().is_none()).count();
-    let unchecked = if imported == 0 { String::new() } else { format!(", {imported} imported and not checked") };
-    format!(
-        "{} done: {} valid, {} invalid{unchecked}{newest}",
-        counted(records.len(), "test"),
-        records.len() - invalid.len() - imported,
-        invalid.len()
-    )
+    let newest = records.iter().rfind(|r| !r.valid);
+    let newest = newest.map_or_else(String::new, |r| format!("; test {}: {}", r.test, stop(&judged(r))));
+    format!("{} done: {}{newest}", counted(records.len(), "test"), validities(records.iter()))
 }
 
 /// The run as HTML, without head and body.
@@ -233,11 +225,7 @@ fn waits(run: &LiveRun<'_>) -> Option<Table> {
 
 fn tests(records: &[TestRecord]) -> Table {
     let figure = |r: &TestRecord, column| r.figure(column).map(|v| value(column, v));
-    let valid = |r: &TestRecord| match r.validity() {
-        Some(Validity::Valid) => "valid",
-        Some(_) => "invalid",
-        None => "not checked",
-    };
+    let validity = |r: &TestRecord| r.validity().map_or("not checked", |of| of.name());
     let remark = |r: &TestRecord| r.invalid_reason.clone().unwrap_or_default();
     TableSpec::<&TestRecord>::of("figures", records.iter().rev().take(MOST_TESTS))
         .number("Test", "", |r| r.test)
@@ -245,8 +233,8 @@ fn tests(records: &[TestRecord]) -> Table {
         .number("Jobs", "", |r| r.jobs)
         .number("tps", "", |r| figure(r, THROUGHPUT))
         .number("Mean ms", "", |r| figure(r, LATENCY))
-        .text("Checks", valid)
-        .lines(|r| Row { invalid: !r.valid, remark: remark(r), ..Row::default() })
+        .text("Checks", validity)
+        .lines(|r| Row { invalid: !r.is_usable(), remark: remark(r), ..Row::default() })
         .caption("Tests done, the newest first")
         .build()
 }

@@ -31,7 +31,7 @@ pub(crate) struct PlatformRun<'a> {
 pub(crate) struct Scan<'a> {
     /// The test.
     pub(crate) record: &'a TestRecord,
-    /// Its shape; `None` for an invalid test.
+    /// Its shape; `None` for a refused test.
     pub(crate) shape: Option<Shape>,
     /// The setting of the target that causes the sawtooth, in a sentence; `None` without a sawtooth.
     pub(crate) cause: Option<String>,
@@ -39,7 +39,7 @@ pub(crate) struct Scan<'a> {
 
 fn scans(run: &RunData) -> Vec<Scan<'_>> {
     let of = |record| {
-        let shape = Some(record).filter(|r: &&TestRecord| r.valid).map(|r| shape(&r.sizes));
+        let shape = Some(record).filter(|r: &&TestRecord| r.is_usable()).map(|r| shape(&r.sizes));
         let cause = match &shape {
             Some(Shape::Sawtooth { period_bytes, .. }) => {
                 Some(cause::sentence(*period_bytes, &run.manifest.target.settings))

@@ -119,7 +119,7 @@ impl Hiding<'_> {
             let imported = run.records.iter().find_map(|r| r.imported.as_ref());
             published.source = imported.map_or(LEFT_OUT.to_owned(), Imported::unchecked);
             for finding in &mut published.findings {
-                *finding = format!("{}{LEFT_OUT}", if finding.starts_with("error") { "error: " } else { "" });
+                finding.said = format!("{}{LEFT_OUT}", if finding.is_error { "error: " } else { "" });
             }
         }
         Ok(())

@@ -29,7 +29,7 @@ pub(crate) struct ChartLine {
     pub(crate) colour: usize,
     /// Opacity, 0…1.
     pub(crate) opacity: f64,
-    /// Whether the line is dashed, for invalid tests.
+    /// Whether the line is dashed, for refused tests.
     pub(crate) dashed: bool,
     /// An area behind the line: x, lower and upper end.
     pub(crate) band: Vec<[f64; 3]>,

@@ -4,7 +4,7 @@ use loadline_analyze::Sweep;
 use loadline_analyze::kpi::{LATENCY, THROUGHPUT};
 use loadline_model::column::{self, column};
 use loadline_model::format::{counted, number};
-use loadline_model::{Column, JobLoad};
+use loadline_model::{Column, JobLoad, TestRecord, Validity};
 
 /// A column's title within a sentence: `commit latency`, but `SQL service time` and `I/O`.
 pub(crate) fn lower(title: &str) -> String {
@@ -57,6 +57,16 @@ pub(crate) fn swept_title(over: &str) -> String {
 /// Short title of the swept column within a sentence: `rows/tx`.
 pub(crate) fn swept(over: &str) -> String {
     lower(&swept_title(over)).replace(" per transaction", "/tx")
+}
+
+/// How many tests are what: `9 valid, 2 disturbed, 1 refused, 3 imported and not checked`; of valid ones in any case.
+pub(crate) fn validities<'a>(records: impl Iterator<Item = &'a TestRecord> + Clone) -> String {
+    let count = |of: Option<Validity>| records.clone().filter(|r| r.validity() == of).count();
+    let all = Validity::ALL.map(|of| (Some(of), of.name())).into_iter().chain([(None, "imported and not checked")]);
+    let counted = all.map(|(of, name)| (count(of), of, name));
+    let said =
+        counted.filter(|(n, of, _)| *n > 0 || *of == Some(Validity::Valid)).map(|(n, _, name)| format!("{n} {name}"));
+    said.collect::<Vec<_>>().join(", ")
 }
 
 /// A point of a sweep in words: `4 jobs`, `100 rows/tx`.

@@ -23,7 +23,7 @@ use crate::figures::database::{ENGINES_ELSEWHERE, commits_not_comparable, engine
 use crate::figures::nodes::{self, FailedCommits, NodeCommits};
 use crate::test::Test;
 
-/// Above this share of failed transactions a test is invalid.
+/// Above this share of failed transactions a test is refused.
 const MAX_ERROR_SHARE: f64 = 0.01;
 /// Above this share of its machine's CPU the client is the bottleneck, and the test invalid.
 const MAX_CLIENT_CPU: f64 = 0.85;

@@ -181,7 +181,6 @@ fn one_plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
         size_bytes: size(spec.size.as_deref())?,
         server_memory_bytes: spec.server_memory.as_deref().map(server_memory).transpose()?,
         allow_cached: spec.allow_cached.unwrap_or(false),
-        allow_disturbed: spec.allow_disturbed.unwrap_or(false),
         latency_objective_ns: objective.map(|s| (s * 1e9) as u64),
         settings,
         force,

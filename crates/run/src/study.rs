@@ -306,7 +306,7 @@ impl Study {
                 // What the server refused is tried again.
                 manifest.plan.skipped.retain(|skipped| !plan.has(&skipped.code));
                 // What may be given anew.
-                (manifest.plan.agents, manifest.plan.allow_disturbed) = (plan.agents, plan.allow_disturbed);
+                manifest.plan.agents = plan.agents;
                 manifest.plan.force = plan.force;
                 manifest.target.notes.extend(side.changes.said());
                 if let Some([a, b]) = manifest.arms.as_deref_mut() {

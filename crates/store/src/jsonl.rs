@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use loadline_model::column::NOT_FINITE;
+use loadline_model::disturbance::judge_kept;
 use loadline_model::record::RECORD_SCHEMA;
 use loadline_model::{Check, CheckId, Outcome, TestRecord};
 use serde::de::IgnoredAny;
@@ -71,6 +72,7 @@ fn record(path: &Path, line: usize, json: &[u8]) -> Result<TestRecord, StoreErro
     if record.schema == 0 {
         return Err(damaged(path, line, "its 'schema' is 0, which is invalid".to_owned()));
     }
+    judge_kept(&mut record);
     // A program that sorts the fields changes the line, too.
     if record.figures.remove(CHECKSUM).is_some() || sum.is_some_and(|sum| sum != checksum(&json)) {
         let why = format!("changed after it was measured: line {line} of {}", layout::TESTS);

@@ -6,7 +6,7 @@ use loadline_model::format::number;
 use super::{Bound, BoundBy, bound};
 use crate::kpi::THROUGHPUT;
 use crate::stats::mean;
-use crate::sweep::Sweep;
+use crate::sweep::{Sweep, SweepPoint};
 
 /// What bounds the workload of `sweep` at its peak; `records` may hold other tests as well. `None`
 /// without a valid test.
@@ -26,7 +26,8 @@ pub fn bound_of_sweep(sweep: &Sweep, records: &[TestRecord]) -> Option<Bound> {
             .collect();
         mean(&all)
     };
-    let beyond = sweep.points.iter().rev().find(|p| sweep.over_jobs() && p.jobs > peak.jobs && !p.tests.is_empty());
+    let is_beyond = |p: &&SweepPoint| sweep.over_jobs() && p.jobs > peak.jobs && !p.tests.is_empty();
+    let beyond = sweep.key_points().rev().find(is_beyond);
     if let Some(beyond) = beyond
         && let Some(there) = at(&sweep.run, &beyond.tests, records).filter(|b| b.by == BoundBy::SingleWriter)
         && let (Some(most), Some(then)) = (tps(&peak.tests), tps(&beyond.tests))
@@ -48,7 +49,7 @@ pub fn bound_of_sweep(sweep: &Sweep, records: &[TestRecord]) -> Option<Bound> {
     Some(here)
 }
 
-/// What bounds the valid tests numbered `tests`: the bound of the median test, if all have the same limit.
+/// What bounds the tests numbered `tests`: the bound of the median test, if all have the same limit.
 fn at(run: &str, tests: &[u32], records: &[TestRecord]) -> Option<Bound> {
     let mut all: Vec<(f64, Bound)> = records
         .iter()

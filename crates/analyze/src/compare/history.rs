@@ -108,7 +108,9 @@ fn at_place(group: &[Member<'_>], at: u32, figures: Option<&[&'static Column]>) 
     let mut all: Vec<History> = shown.iter().enumerate().map(history).collect();
     for (Member { platform, sweep: other, .. }, of_run) in members().collect::<Vec<_>>().into_iter().rev() {
         let work = WorkComparison::of(&Setup::of(newest.platform, sweep, platform, other), shown.clone());
-        let refused = work.row(ComparedAt::Jobs(at), point, of_run).refused;
+        // A change of level is said of the database: what others took of the machine would look like one.
+        let disturbed = (!of_run.disturbed.is_none()).then(|| of_run.kept()).flatten();
+        let refused = work.row(ComparedAt::Jobs(at), point, of_run).refused.or(disturbed);
         let run = || platform.label.to_owned();
         for history in &mut all {
             let column = history.metric.column;

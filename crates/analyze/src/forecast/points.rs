@@ -90,10 +90,10 @@ impl Series {
 #[must_use]
 pub fn series(state: RunState, records: &[TestRecord], beside: &[TestRecord]) -> (Vec<Series>, Vec<String>) {
     let (all, count) = (records.len(), |which: fn(&&TestRecord) -> bool| records.iter().filter(which).count());
-    let (invalid, disturbed) = (count(|r| !r.valid), count(|r| r.valid && r.disturbed_by.is_some()));
+    let (refused, disturbed) = (count(|r| !r.is_usable()), count(|r| r.is_usable() && r.disturbed_by.is_some()));
     let said = [
         (state != RunState::Complete, "the run is not complete: its tests count as they are".to_owned()),
-        (invalid > 0, format!("{invalid} of {all} tests are invalid and left out")),
+        (refused > 0, format!("{refused} of {all} tests are refused and left out")),
         (
             disturbed > 0,
             format!("{disturbed} of {all} tests were disturbed: what is forecast is the disturbed machine"),
@@ -110,7 +110,7 @@ pub fn series(state: RunState, records: &[TestRecord], beside: &[TestRecord]) ->
         } else if POINTS.contains(&series.points.len()) {
             found.push(series);
         } else {
-            let jobs = counted(series.points.len(), "valid job count");
+            let jobs = counted(series.points.len(), "job count");
             let needed = format!("{} to {} are needed", POINTS.start(), POINTS.end());
             remarks.push(format!("{} is left out: it has {jobs} with a throughput; {needed}", series.name()));
         }

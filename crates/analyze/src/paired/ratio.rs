@@ -33,7 +33,7 @@ pub struct PairedRatio {
     pub by_pairs: bool,
     /// Valid pairs.
     pub pairs: usize,
-    /// Pairs left out: a window was invalid, or a figure absent, not finite or not positive.
+    /// Pairs left out: a window was refused, or a figure absent, not finite or not positive.
     pub dropped: usize,
     /// Standard error of ln(ratio); `None` for fewer than three blocks.
     pub log_error: Option<f64>,

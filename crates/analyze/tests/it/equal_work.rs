@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use crate::common::measured;
 use loadline_analyze::compare::{Comparison, Platform, compare};
 use loadline_analyze::sweeps;
-use loadline_model::DataSource;
 use loadline_model::manifest::Calibration;
 use loadline_model::plan::WorkloadFile;
+use loadline_model::{Check, CheckId, DataSource, Outcome};
 use loadline_model::{Driver, TestRecord, column};
 
 fn versus(a: &[TestRecord], b: &[TestRecord]) -> Comparison {
@@ -231,20 +231,18 @@ fn forced_tests_are_a_caveat() {
 fn tests_that_were_disturbed_are_a_caveat_and_not_pooled_with_others() {
     let a = [measured("a", 1, 4, 100.0, 40.0)];
     let mut b = [measured("b", 1, 4, 50.0, 80.0), measured("b", 2, 4, 100.0, 40.0)];
-    b[0].set(column::OTHER_CPU_PCT, 76.0);
+    b[0].set(column::OTHER_CPU_PCT, 75.0);
+    b[0].add_check(Check::new(CheckId::OtherCpu, Outcome::Failed, ""));
     b[1].set(column::OTHER_CPU_PCT, 19.0);
-    let kept = "kept by --allow-disturbed: other processes on the CPU";
+    let kept = "disturbed: other processes on the CPU; throughput without the disturbance was at most 300 % higher";
     let row = versus(&a, &b[..1]).rows.remove(0);
     assert_eq!(row.caveat.unwrap(), format!("on 'b' {kept}"));
-    assert_eq!((b[0].kept_by().as_deref(), b[1].kept_by()), (Some("--allow-disturbed"), None));
     let all = sweeps(&b);
     let point = &all[0].points[0];
     assert_eq!((point.tests.as_slice(), point.kept()), (&[2][..], None));
     assert_eq!((point.set_aside[0].test, point.set_aside[0].kept().as_deref()), (1, Some(kept)));
-    b[0].forced.refused = Some("fsync is off".to_owned());
-    assert_eq!(b[0].kept_by().as_deref(), Some("--allow-disturbed and --force"));
-    b[0].valid = false;
-    assert_eq!(b[0].kept_by().as_deref(), Some("--force"), "an invalid test was not kept in spite of a disturbance");
+    b[0].add_check(Check::new(CheckId::Errors, Outcome::Failed, ""));
+    assert_eq!(sweeps(&b[..1])[0].points[0].tests, [0; 0], "a refused test counts for nothing");
 }
 
 #[test]

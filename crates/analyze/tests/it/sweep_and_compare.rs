@@ -20,8 +20,8 @@ fn invalid_tests_are_shown_but_not_pooled() {
     let all = sweeps(&[measured("a", 1, 4, 100.0, 40.0), bad.clone()]);
     let point = &all[0].points[0];
     assert_eq!((point.tests.as_slice(), point.throughput().unwrap().mean), (&[1][..], 100.0));
-    assert_eq!(point.invalid[0].reason, "Little's law fails");
-    assert_eq!(point.invalid[0].figures["commit_throughput_tps"], 9_999.0);
+    assert_eq!(point.refused[0].reason, "Little's law fails");
+    assert_eq!(point.refused[0].figures["commit_throughput_tps"], 9_999.0);
     let only_bad = sweeps(&[bad]);
     assert_eq!(only_bad[0].peak(), None);
     assert_eq!(only_bad[0].saturation(), Saturation::Unknown);
@@ -164,7 +164,7 @@ fn unequal_work_is_refused_with_the_reason() {
     };
     let mixed = refused(&|b| b.populations = vec![part(3, None), part(1, Some(5.0))]);
     assert!(mixed.contains("3 jobs: closed loop; 1 job: open loop at 5 tps"), "{mixed}");
-    assert!(refused(&|b| b.valid = false).contains("has no valid test"));
+    assert!(refused(&|b| b.valid = false).contains("are refused"));
     assert!(refused(&|b| b.workload = "LGWR-THR".to_owned()).contains("'b' has no test of LGWR-LAT1"));
     let side = |label, x, records| Platform { payload_compressibility: Some(x), ..Platform::of(label, records) };
     let c = compare(&[side("a", 0.0, &a), side("b", 0.5, &a)]).remove(0);

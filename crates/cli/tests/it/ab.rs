@@ -325,7 +325,7 @@ fn a_command_is_held_against_the_settings_that_it_changed() {
         let switch = ["--target", &url, "--switch-a", a, "--switch-b", b, "--pairs", pairs, "--label-b", "torn pages"];
         run(&args(&ab(&switch, results.path())))
     };
-    // A window may be invalid beside other tests; what the arms are is known all the same.
+    // A window may be refused beside other tests; what the arms are is known all the same.
     let ran = with(&set("on"), &set("off"), "1");
     assert!(ran.code < 2, "{}", ran.said());
     let found = manifest_of(&ran.folder());

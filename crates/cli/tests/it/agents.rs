@@ -190,7 +190,6 @@ fn open_files_bound_sessions_on_a_server_here_and_on_agents_and_no_jobs_on_null(
         let mut command = Command::new("sh");
         let program = loadline().get_program().to_owned();
         command.args(["-c", "ulimit -n 210; exec \"$0\" \"$@\""]).arg(program).args(words(line));
-        command.env("LOADLINE_ALLOW_DISTURBED", "1");
         command
     };
     let folder = fleet.results.path().display();

@@ -59,13 +59,13 @@ fn a_level_that_waits_takes_its_round_trip() {
             assert_eq!(check(test, id)["outcome"], "passed", "{test}");
         }
     }
-    // Complete: nothing is measured again. An invalid window is said by the exit code, also if its cell has another pair.
+    // Complete: nothing is measured again. A refused window is said by the exit code, also if its cell has another pair.
     let lines: Vec<String> = tests
         .into_iter()
         .enumerate()
         .map(|(n, mut test)| {
             test.as_object_mut().unwrap().remove("checksum");
-            test["valid"] = (n > 0).into();
+            (test["valid"], test["checks"]) = ((n > 0).into(), serde_json::json!([]));
             test.to_string()
         })
         .collect();

@@ -35,7 +35,7 @@ fn imported_runs_stand_beside_others_and_pass_no_checks() {
     let csv = ok(&["report", name, "--format", "csv", "--columns", "test,valid,nodes,driver,job_load,tx_per_s"]).out;
     assert_eq!(csv, "test,valid,nodes,driver,job_load,tx_per_s\n1,,,,,45.880253\n");
     let report: Value = serde_json::from_str(&ok(&["report", name, "--format", "json"]).out).unwrap();
-    let summary = ["valid", "invalid", "imported"].map(|key| report["summary"][key].as_u64());
+    let summary = ["valid", "refused", "imported"].map(|key| report["summary"][key].as_u64());
     assert_eq!((summary, &report["runs"][0]["tests"][0]["valid"]), ([Some(0), Some(0), Some(1)], &Value::Null));
 
     // Beside a run of our own.

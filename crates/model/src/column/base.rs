@@ -103,10 +103,15 @@ define! {
         "database: a procedure in the database runs and times the loop; client: loadline does.", NOT,
         |r| if r.imported.is_none() { text(r.driver.name()) } else { Cell::Absent };
     VALID: "valid", "Valid", "", Format::YesNo,
-        "Whether every check of the test passed; empty for an imported test, which loadline has not checked.", NOT,
+        "Whether every check of the test passed, and nothing disturbed it; empty for an imported test, which loadline has not \
+         checked.", NOT,
         |r| r.validity().map_or(Cell::Absent, |of| text(if of == Validity::Valid { "true" } else { "false" }));
-    INVALID_REASON: "invalid_reason", "Why invalid", "", Format::Text,
-        "Checks that failed.", NOT, |r| text_or_absent(r.invalid_reason.as_ref());
+    VALIDITY: "validity", "Validity", "", Format::Text,
+        "valid (all checks passed), disturbed (all proofs hold, but others took more of the machine than is allowed, \
+         docs/truth.md) or refused (a proof failed, and the figures are not used). Empty for an imported test.", NOT,
+        |r| r.validity().map_or(Cell::Absent, |of| text(of.name()));
+    INVALID_REASON: "invalid_reason", "Why not valid", "", Format::Text,
+        "Checks that failed, and what disturbed the test.", NOT, |r| text_or_absent(r.invalid_reason.as_ref());
     DISTURBED_BY: "disturbed_by", "Disturbed by", "", Format::Text,
         "What disturbed the test, with its value in the window; empty if nothing reached its threshold (docs/truth.md).",
         &[("*", "the columns named in docs/truth.md")], |r| text_or_absent(r.disturbed_by.as_ref());

@@ -34,8 +34,8 @@ const SHOWN_OF_LOG_WRITER: &[&Column] = &[
 
 /// In the files of every group, after that.
 const OF_ALL: &[&Column] = &[
-    LIMIT_TPS, LIMIT_OF, TARGET, DRIVER, VALID, INVALID_REASON, DISTURBED_BY, FORCED, REPETITION, STARTED_AT, WARMUP_S,
-    WITHIN_WINDOW_PCT, RATE_TPS, COMMITS, COMMITS_DATABASE, COMMITS_PER_REDO_SYNC, REDO_BYTES_PER_TX,
+    LIMIT_TPS, LIMIT_OF, TARGET, DRIVER, VALID, VALIDITY, INVALID_REASON, DISTURBED_BY, FORCED, REPETITION, STARTED_AT,
+    WARMUP_S, WITHIN_WINDOW_PCT, RATE_TPS, COMMITS, COMMITS_DATABASE, COMMITS_PER_REDO_SYNC, REDO_BYTES_PER_TX,
     STATEMENTS_PER_TX, ROWS_PER_TX, ROWS_CHANGED_DATABASE, COMMIT_TIME_NS_MEAN, TRANSACTION_TIME_NS_P50,
     TRANSACTION_TIME_NS_P99, TRANSACTION_TIME_NS_MAX, RESPONSE_TIME_NS_MEAN, RESPONSE_TIME_NS_P50,
     RESPONSE_TIME_NS_P99, RESPONSE_TIME_NS_MAX, OUTSIDE_TX_PCT, CLIENT_CPU_US_PER_TX, CLIENT_CPU_PCT,
@@ -194,7 +194,7 @@ impl Table {
     pub fn file_columns(&self) -> impl Iterator<Item = &'static Column> {
         const FIRST: [&Column; 2] = [PLATFORM, WORKLOAD];
         // The first columns after those of published tables.
-        const OWN_FIRST: [&Column; 5] = [TARGET, DRIVER, VALID, INVALID_REASON, ERRORS];
+        const OWN_FIRST: [&Column; 6] = [TARGET, DRIVER, VALID, VALIDITY, INVALID_REASON, ERRORS];
         let placed = |c: &&'static Column| FIRST.contains(c) || OWN_FIRST.contains(c);
         let shown = self.shown();
         let also = self.also_in_files.iter().copied().flatten().filter(|c| !shown.contains(c));

@@ -159,7 +159,7 @@ impl OfRun<'_> {
     /// Means of `column` over the valid windows of both arms at `row`.
     fn means_of(&self, row: &Figure<'_>, column: &Column) -> Option<[f64; 2]> {
         let [a, b] = ArmName::ALL.map(|arm| {
-            let windows = self.of_row(row).filter(|r| r.valid && r.arm == Some(arm));
+            let windows = self.of_row(row).filter(|r| r.is_usable() && r.arm == Some(arm));
             mean(&windows.filter_map(|r| r.figure(column)).collect::<Vec<_>>())
         });
         Some([a?, b?])

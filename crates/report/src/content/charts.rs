@@ -98,9 +98,9 @@ fn sweep_line(name: &str, sweep: &Sweep, column: &Column, colour: usize) -> svg:
         let tip = format!("{} ({why})", tip(at, &value(column, y)));
         Some(svg::ChartPoint { x: f64::from(at), y: y * scale, bar: None, tip })
     };
-    let invalid = sweep.points.iter().flat_map(|p| p.invalid.iter().map(move |i| (p.at, i)));
-    let invalid =
-        invalid.filter_map(|(at, i)| hollow(at, &i.figures, format!("test {} is invalid: {}", i.test, i.reason)));
+    let refused = sweep.points.iter().flat_map(|p| p.refused.iter().map(move |i| (p.at, i)));
+    let refused =
+        refused.filter_map(|(at, i)| hollow(at, &i.figures, format!("test {} is refused: {}", i.test, i.reason)));
     let aside = sweep.points.iter().flat_map(|p| p.set_aside.iter().map(move |s| (p.at, s)));
     let aside = aside.filter_map(|(at, s)| {
         let why = s.kept().unwrap_or_else(|| "its blocks have another source".to_owned());
@@ -109,7 +109,7 @@ fn sweep_line(name: &str, sweep: &Sweep, column: &Column, colour: usize) -> svg:
     svg::ChartLine {
         name: name.to_owned(),
         points: sweep.points.iter().filter_map(mean).collect(),
-        hollow: invalid.chain(aside).collect(),
+        hollow: refused.chain(aside).collect(),
         colour,
         ..svg::ChartLine::default()
     }
@@ -119,8 +119,8 @@ fn sweep_line(name: &str, sweep: &Sweep, column: &Column, colour: usize) -> svg:
 pub(crate) fn spread_and_waits(sides: &[PlatformRun<'_>], workload: &str) -> Option<Block> {
     let mut charts = Vec::new();
     for side in sides {
-        let valid = |r: &&TestRecord| r.valid && r.workload == workload && r.swept.is_none();
-        let tests: Vec<&TestRecord> = side.run.records.iter().filter(valid).collect();
+        let usable = |r: &&TestRecord| r.is_usable() && r.workload == workload && r.swept.is_none();
+        let tests: Vec<&TestRecord> = side.run.records.iter().filter(usable).collect();
         // Tests of other kinds are not one sweep: drivers, nodes, rates.
         let alike = tests.windows(2).all(|pair| (pair[0].driver, pair[0].nodes) == (pair[1].driver, pair[1].nodes));
         let open = tests.iter().any(|r| r.figure(RESPONSE).is_some());
@@ -241,7 +241,7 @@ fn time_lines(side: &PlatformRun<'_>, tests: &[&TestRecord], colour: usize) -> (
             points: over_time.points.iter().map(point).collect(),
             colour,
             opacity: 0.4 + 0.6 * share,
-            dashed: !test.valid,
+            dashed: !test.is_usable(),
             ..svg::ChartLine::default()
         }
     };

@@ -48,7 +48,7 @@ fn source(side: &PlatformRun<'_>, listed: bool) -> Vec<Block> {
     let found = match published.findings.len() {
         0 => String::new(),
         n => {
-            let errors = published.findings.iter().filter(|f| f.starts_with("error")).count();
+            let errors = published.findings.iter().filter(|f| f.is_error).count();
             let of_them =
                 if errors == 0 { String::new() } else { format!(" ({} among them)", counted(errors, "error")) };
             let kinds = count(n, "kind of finding", "kinds of findings");
@@ -57,7 +57,7 @@ fn source(side: &PlatformRun<'_>, listed: bool) -> Vec<Block> {
     };
     let mut blocks = vec![Block::para(format!("{label}: {tests}, {}.{found}", stop(&published.source)))];
     if listed && !published.findings.is_empty() {
-        let list = Block::List { items: published.findings.clone() };
+        let list = Block::List { items: published.findings.iter().map(|f| f.said.clone()).collect() };
         blocks.push(Block::details(format!("The audit of {label}"), vec![list]));
     }
     blocks

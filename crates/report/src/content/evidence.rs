@@ -1,8 +1,9 @@
-//! The evidence: invalid tests, missing figures, errors, notes, waits and every check.
+//! The evidence: tests that are not valid, missing figures, errors, notes, waits and every check.
 
 use std::collections::BTreeMap;
 
 use loadline_model::column::column;
+use loadline_model::disturbance::why_not_valid;
 use loadline_model::format::{counted, number};
 use loadline_model::{Check, Column, Outcome, TestRecord};
 
@@ -23,7 +24,7 @@ pub(crate) fn section(sides: &[PlatformRun<'_>], on_paper: bool) -> Section {
     let all: Vec<Of<'_, ()>> =
         sides.iter().flat_map(|s| s.run.records.iter().map(|r| (s.label.as_str(), r, ()))).collect();
     let several = sides.len() > 1;
-    let mut blocks = invalid(&all, several);
+    let mut blocks = not_valid(&all, several);
     blocks.extend(missing(sides));
     blocks.extend(errors(&all, several));
     blocks.extend(Block::under("Notes", Block::list(sides.iter().flat_map(|side| notes(side, several)))));
@@ -42,11 +43,12 @@ fn of_tests<'a, T: Copy + 'a>(rows: impl IntoIterator<Item = Of<'a, T>>, several
         .number("Jobs", "", |(_, r, _): Of<'_, T>| r.jobs)
 }
 
-fn invalid(all: &[Of<'_, ()>], several: bool) -> Vec<Block> {
+fn not_valid(all: &[Of<'_, ()>], several: bool) -> Vec<Block> {
     let table = of_tests(all.iter().copied().filter(|(_, r, _)| !r.valid), several)
-        .text("Why it is invalid", |(_, r, _)| r.invalid_reason.as_deref().unwrap_or("the record gives no reason"))
-        .lines(|_| Row { invalid: true, ..Row::default() });
-    Block::under("Invalid tests", Block::table(table.build()))
+        .text("Validity", |(_, r, _)| r.validity().map_or("", |of| of.name()))
+        .text("Why it is not valid", |(_, r, _)| why_not_valid(r))
+        .lines(|(_, r, _)| Row { invalid: !r.is_usable(), ..Row::default() });
+    Block::under("Tests that are not valid", Block::table(table.build()))
 }
 
 /// Every reason for a missing figure, with its columns and tests.
@@ -114,31 +116,35 @@ fn waits(all: &[Of<'_, ()>], several: bool) -> Vec<Block> {
     Block::under("Waits", Block::table(table.build()).map(folded))
 }
 
+/// How checks that make a test not valid ended.
+const DISTURBED: &str = "DISTURBED";
+const FAILED: &str = "FAILED";
+
+/// How a check ended, in a word.
+fn outcome(check: &Check) -> &'static str {
+    match check.outcome {
+        Outcome::Passed => "passed",
+        Outcome::Noted => "noted",
+        Outcome::Failed if check.id.is_of_disturbance() => DISTURBED,
+        Outcome::Failed => FAILED,
+        Outcome::NotMade => "not possible",
+    }
+}
+
 /// All checks; on paper those that were noted or failed, as the others fill a page for each test.
 fn checks(all: &[Of<'_, ()>], several: bool, on_paper: bool) -> Vec<Block> {
     let made: Vec<Of<'_, &Check>> =
         all.iter().flat_map(|(label, r, ())| r.checks.iter().map(move |c| (*label, *r, c))).collect();
-    let n = |o: Outcome| made.iter().filter(|(.., c)| c.outcome == o).count();
-    let summary = format!(
-        "{}: {} passed, {} noted, {} failed, {} not possible",
-        counted(made.len(), "check"),
-        n(Outcome::Passed),
-        n(Outcome::Noted),
-        n(Outcome::Failed),
-        n(Outcome::NotMade)
-    );
+    let ended = ["passed", "noted", DISTURBED, FAILED, "not possible"];
+    let n = |word: &str| made.iter().filter(|(.., c)| outcome(c) == word).count();
+    let counts = ended.map(|word| format!("{} {}", n(word), word.to_lowercase()));
+    let summary = format!("{}: {}", counted(made.len(), "check"), counts.join(", "));
     let told = |o: Outcome| !on_paper || matches!(o, Outcome::Noted | Outcome::Failed);
-    let outcome = |o: Outcome| match o {
-        Outcome::Passed => "passed",
-        Outcome::Noted => "noted",
-        Outcome::Failed => "FAILED",
-        Outcome::NotMade => "not possible",
-    };
     let table = of_tests(made.iter().copied().filter(|(.., c)| told(c.outcome)), several)
         .text("Check", |(.., c)| c.id.to_string())
-        .text("Outcome", |(.., c)| outcome(c.outcome))
+        .text("Outcome", |(.., c)| outcome(c))
         .text("Value seen and value allowed", |(.., c)| &c.detail)
-        .lines(|(.., c)| Row { invalid: c.outcome == Outcome::Failed, ..Row::default() });
+        .lines(|(.., c)| Row { invalid: outcome(c) == FAILED, ..Row::default() });
     let more = on_paper.then(|| Block::para("On paper only checks that were noted or failed; --format html has all."));
     let blocks = Block::table(table.build()).into_iter().chain(more).collect();
     Block::under("Checks", (!made.is_empty()).then(|| Block::details(summary, blocks)))

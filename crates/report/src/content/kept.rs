@@ -1,4 +1,4 @@
-//! Marks and remarks for tests that are valid only by `--allow-cached`, `--allow-disturbed` or `--force`.
+//! Marks and remarks for tests that are disturbed, or valid only by `--allow-cached` or `--force`.
 
 use loadline_analyze::{Sweep, SweepPoint};
 use loadline_model::TestRecord;
@@ -22,7 +22,7 @@ pub(crate) fn remark(sweep: &Sweep) -> String {
     let aside = sweep.points.iter().flat_map(|p| &p.set_aside).map(|test| {
         let why = test.kept().unwrap_or_else(|| "its blocks have another source".to_owned());
         let more =
-            "not part of the mean, as other tests of the same point need fewer options or are closer to device figures";
+            "not part of the mean, as other tests of the same point are undisturbed, need no option or are closer to device figures";
         (format!("{why}; {more}"), test.test)
     });
     let said = |(why, tests): (String, Vec<(String, u32)>)| {

@@ -90,7 +90,7 @@ fn table(sides: &[PlatformRun<'_>]) -> Table {
         .text("Platform", |(side, _)| &side.label)
         .when(several)
         .number("Peak", "", reached)
-        .tip("Highest mean throughput, by the workload's first KPI, valid tests only.")
+        .tip("Highest mean throughput, by the workload's first KPI. Refused tests do not count.")
         .text("", |(_, sweep)| sweep.peak().map_or_else(String::new, |_| unit(sweep.rate)))
         .text("at", |(_, sweep)| sweep.peak().map_or_else(String::new, |peak| place(&sweep.over, peak.at)))
         .tip("Jobs (or swept value) with the highest throughput.")
@@ -150,14 +150,14 @@ fn growth(sweep: &Sweep) -> String {
     }
 }
 
-/// Job counts above the highest valid one, which have only invalid tests.
+/// Job counts above the highest with figures, which have only refused tests.
 fn beyond(sweep: &Sweep) -> String {
     let highest = sweep.points.iter().filter(|p| !p.tests.is_empty()).map(|p| p.at).max().unwrap_or(0);
     let mut above: Vec<String> = sweep.points.iter().filter(|p| p.at > highest).map(|p| p.at.to_string()).collect();
     let Some(last) = above.pop() else { return String::new() };
     let last = place(&sweep.over, last.parse().unwrap_or(0));
     above.push(last);
-    format!("; invalid at {}", above.join(", "))
+    format!("; refused at {}", above.join(", "))
 }
 
 fn load_line(sweep: &Sweep, objective_ns: Option<u64>) -> String {

@@ -38,7 +38,7 @@ struct Line<'a> {
 pub(crate) fn table(run: &RunData) -> Option<Table> {
     let special = |r: &&TestRecord| {
         let load = r.load();
-        r.valid && (load.thinks() || load.is_mixed() || load.reconnect_every.is_some() || !r.kinds.is_empty())
+        r.is_usable() && (load.thinks() || load.is_mixed() || load.reconnect_every.is_some() || !r.kinds.is_empty())
     };
     let lines: Vec<Line<'_>> =
         run.records.iter().filter(special).flat_map(|r| std::iter::once(of_test(r)).chain(parts(r))).collect();

@@ -1,7 +1,7 @@
 //! What bounds each platform, and what to mind before a figure is used: the second half of the first page.
 
 use loadline_analyze::{BoundBy, Saturation, Sweep, bound_of_sweep};
-use loadline_model::disturbance::why_invalid;
+use loadline_model::disturbance::why_not_valid;
 use loadline_model::format::{bytes, counted, duration_s};
 use loadline_model::manifest::Manifest;
 use loadline_model::{Severity, TestRecord, column};
@@ -89,7 +89,7 @@ fn minded(side: &PlatformRun<'_>) -> Vec<String> {
     if records.is_empty() {
         return Vec::new();
     }
-    let mut out = invalid(records);
+    let mut out = refused(records);
     if let Some((n, by)) = kept::counted(records.iter()) {
         let valid = records.iter().filter(|r| r.valid).count();
         out.push(format!("{n} of {valid} valid tests {} kept only by {by}.", if n == 1 { "is" } else { "are" }));
@@ -108,17 +108,15 @@ fn minded(side: &PlatformRun<'_>) -> Vec<String> {
     out
 }
 
-/// Invalid tests by reason; reasons that differ only in numbers are one.
-fn invalid(records: &[TestRecord]) -> Vec<String> {
-    let reasons = records.iter().filter(|r| !r.valid).map(|r| (why_invalid(r), r.test));
-    // The sentences on disturbances say how many of their tests are invalid.
-    let mut reasons = alike(reasons.filter(|(reason, _)| !reason.starts_with("disturbed: ")));
+/// Refused tests by reason; reasons that differ only in numbers are one.
+fn refused(records: &[TestRecord]) -> Vec<String> {
+    let mut reasons = alike(records.iter().filter(|r| !r.is_usable()).map(|r| (why_not_valid(r), r.test)));
     reasons.sort_by_key(|(_, tests)| std::cmp::Reverse(tests.len()));
     let said = reasons.iter().map(|(reason, tests)| {
         let (word, are) = if tests.len() == 1 { ("Test", "is") } else { ("Tests", "are") };
-        format!("{word} {} {are} invalid and in no mean: {}.", spans(tests), stop(&cut(stop(reason), MAX_REASON)))
+        format!("{word} {} {are} refused and in no mean: {}.", spans(tests), stop(&cut(stop(reason), MAX_REASON)))
     });
-    shortened(said.collect(), "more reason why tests are invalid", "more reasons why tests are invalid")
+    shortened(said.collect(), "more reason why tests are refused", "more reasons why tests are refused")
 }
 
 /// Workloads whose highest load gave the most: their peak is that of the sweep, not of the platform.

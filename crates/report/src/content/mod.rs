@@ -40,6 +40,7 @@ use loadline_model::{Column, TestRecord};
 use crate::doc::{Block, Document, Section};
 use crate::platform_run::{PlatformRun, apart, comparisons, sides};
 use crate::words::grouped;
+use crate::words::validities;
 use crate::{Options, RunData};
 
 /// The report of `runs`; test tables have the columns `chosen`, or the default ones.
@@ -104,7 +105,9 @@ pub(crate) fn document(runs: &[RunData], chosen: Option<&[&'static Column]>, opt
     let whole = || groups::sections(&sides, chosen).into_iter().chain(last());
     let all_well = tests > 0 && valid == tests && complete && kept.is_none();
     let unchecked = elsewhere::verdict(&sides);
-    let verdict: Vec<String> = verdict(tests, valid, kept, unchecked.is_some()).into_iter().chain(unchecked).collect();
+    let classes = validities(records());
+    let verdict = verdict(tests, valid, &classes, kept, unchecked.is_some());
+    let verdict: Vec<String> = verdict.into_iter().chain(unchecked).collect();
     let sections =
         first.into_iter().chain(if options.summary { vec![curves::summary(&sides)] } else { whole().collect() });
     let sections: Vec<Section> = sections.filter(|s: &Section| !s.blocks.is_empty()).collect();
@@ -150,16 +153,16 @@ fn pages(runs: &[RunData]) -> Section {
     Section::evidence("pages", title, blocks)
 }
 
-/// The verdict on measured tests; `None` if there is nothing but imported ones.
-fn verdict(tests: usize, valid: usize, kept: Option<(usize, String)>, imported: bool) -> Option<String> {
+/// The verdict on measured tests, of which `classes` counts the valid, disturbed and refused ones; `None` if there is nothing but
+/// imported ones.
+fn verdict(tests: usize, valid: usize, classes: &str, kept: Option<(usize, String)>, imported: bool) -> Option<String> {
     let kept = kept::verdict(valid, kept);
     Some(match (tests, tests - valid) {
         (0, _) if imported => return None,
         (0, _) => "No test was completed: there are no figures to report.".to_owned(),
         (1, 0) => format!("1 test, and it is valid{kept}."),
-        (1, _) => "1 test, and it is invalid.".to_owned(),
         (n, 0) => format!("{n} tests, all valid{kept}."),
-        (n, bad) => format!("{n} tests: {valid} valid, {bad} invalid{kept}."),
+        (n, _) => format!("{}: {classes}{kept}.", counted(n, "test")),
     })
 }
 

@@ -58,9 +58,9 @@ pub(crate) fn table(run: &RunData) -> Option<Table> {
     records.iter().any(|r| r.nodes > 1).then(|| scaling(&records))
 }
 
-/// The valid tests of a sweep over nodes: those of a single job are none.
+/// The tests of a sweep over nodes that are not refused: those of a single job are none.
 fn over_jobs(run: &RunData) -> Vec<&TestRecord> {
-    let of_jobs = |r: &&TestRecord| r.valid && r.arm.is_none() && r.swept.is_none();
+    let of_jobs = |r: &&TestRecord| r.is_usable() && r.arm.is_none() && r.swept.is_none();
     run.records.iter().filter(of_jobs).collect()
 }
 

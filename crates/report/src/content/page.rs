@@ -4,7 +4,7 @@
 use loadline_analyze::kpi::{LATENCY, RESPONSE, time_in_checkpoint};
 use loadline_analyze::{BoundBy, Sweep, SweepPoint, bound_of_sweep, kept_test};
 use loadline_model::column;
-use loadline_model::disturbance::why_invalid;
+use loadline_model::disturbance::judged;
 use loadline_model::format::{ABSENT, Format, counted, number};
 use loadline_model::{Column, TestRecord};
 
@@ -33,7 +33,7 @@ pub(crate) fn section(sides: &[PlatformRun<'_>], on_paper: bool) -> Section {
     for side in sides {
         let mut table = table(side, if several { &side.label } else { "" });
         if on_paper {
-            // The first page has space for one list of invalid and kept tests: that of what to mind.
+            // The first page has space for one list of refused, disturbed and kept tests: that of what to mind.
             let of_tests = |r: &&mut Row| r.remark.split_once(": ").is_some_and(|(_, said)| said.starts_with("test"));
             table.rows.iter_mut().filter(of_tests).for_each(|r| r.remark.clear());
             table.merge_notes();
@@ -62,12 +62,14 @@ pub(crate) fn table(side: &PlatformRun<'_>, caption: &str) -> Table {
     }
     let head = [
         Head::text("Workload"),
-        Head::number("Peak", "").tip("Highest mean of the workload's first KPI, valid tests only."),
+        Head::number("Peak", "").tip("Highest mean of the workload's first KPI. Refused tests do not count."),
         Head::text(""),
         Head::text("at").tip("Jobs (or swept value) at the peak."),
         Head::number("Latency", "mean").tip("Mean latency at the peak."),
         Head::number("Latency", "p99").tip("99th percentile of the latency at the peak."),
-        Head::text("Valid tests").tip("Valid tests of all completed tests.").dispensable(),
+        Head::text("Valid tests")
+            .tip("Valid tests of all completed tests; the others are disturbed or refused.")
+            .dispensable(),
         Head::number("Of limit", "%")
             .dispensable()
             .tip("Peak throughput as a share of what the hardware allows for the same work."),
@@ -89,12 +91,11 @@ pub(crate) fn table(side: &PlatformRun<'_>, caption: &str) -> Table {
 
 fn line(side: &PlatformRun<'_>, sweep: &Sweep, notes: &Notes) -> Row {
     let records = &side.run.records;
-    let valid: usize = sweep.points.iter().map(|p| p.tests.len() + p.set_aside.len()).sum();
-    let invalid: usize = sweep.points.iter().map(|p| p.invalid.len()).sum();
-    let tests = match invalid {
+    let [valid, all] = sweep.points.iter().map(SweepPoint::counts).fold([0, 0], |[v, a], [x, y]| [v + x, a + y]);
+    let tests = match all - valid {
         _ if side.run.published.is_some() => "not checked".to_owned(),
         0 => valid.to_string(),
-        _ => format!("{valid} of {}", valid + invalid),
+        _ => format!("{valid} of {all}"),
     };
     let name = short_name(sweep, &side.sweeps);
     let cells: [Cell; 9] = match sweep.peak() {
@@ -120,13 +121,13 @@ fn line(side: &PlatformRun<'_>, sweep: &Sweep, notes: &Notes) -> Row {
             ]
         }
         None => {
-            let none = Cell::absent(notes.mark("no valid test has a throughput", ""));
+            let none = Cell::absent(notes.mark("every test is refused or has no throughput", ""));
             let [unit, at, mean, p99, share, bound] = ["", "", ABSENT, ABSENT, ABSENT, ABSENT].map(Cell::from);
             [name.into(), none, unit, at, mean, p99, tests.into(), share, bound]
         }
     };
     let remark = remark(&sweep.workload, &[why_not(sweep), kept::remark(sweep)]);
-    Row { invalid: valid == 0, remark, ..Row::of(cells) }
+    Row { invalid: sweep.points.iter().all(|p| p.tests.is_empty()), remark, ..Row::of(cells) }
 }
 
 /// Colour of a share of the limit, by what bounds the workload.
@@ -199,13 +200,13 @@ fn nanoseconds(column: &Column, value: f64) -> f64 {
     }
 }
 
-/// The invalid tests with their reasons, shortened. Reasons that differ only in numbers appear once.
+/// The refused tests with their reasons, shortened. Reasons that differ only in numbers appear once.
 fn why_not(sweep: &Sweep) -> String {
-    let mut invalid: Vec<_> = sweep.points.iter().flat_map(|p| &p.invalid).collect();
-    invalid.sort_by_key(|t| t.test);
-    let said = alike(invalid.into_iter().map(|t| (&t.reason, t.test))).into_iter().map(|(reason, tests)| {
+    let mut refused: Vec<_> = sweep.points.iter().flat_map(|p| &p.refused).collect();
+    refused.sort_by_key(|t| t.test);
+    let said = alike(refused.into_iter().map(|t| (&t.reason, t.test))).into_iter().map(|(reason, tests)| {
         let (word, is) = if tests.len() == 1 { ("test", "is") } else { ("tests", "are") };
-        format!("{word} {} {is} invalid: {}", spans(&tests), cut(stop(reason), MAX_REASON))
+        format!("{word} {} {is} refused: {}", spans(&tests), cut(stop(reason), MAX_REASON))
     });
     said.collect::<Vec<_>>().join("; ")
 }
@@ -230,9 +231,9 @@ fn scan_line(scan: &Scan<'_>) -> Row {
             let kept = kept_test(r).map_or(String::new(), |kept| format!("; test {} is {kept}", r.test));
             format!("{}: {}{kept}.", r.workload, sizes::sentence(shape))
         }
-        None => format!("{}: test {} is invalid: {}.", r.workload, r.test, stop(&why_invalid(r))),
+        None => format!("{}: test {} is {}.", r.workload, r.test, stop(&judged(r))),
     };
-    Row { invalid: !r.valid, remark, ..Row::of(cells) }
+    Row { invalid: !r.is_usable(), remark, ..Row::of(cells) }
 }
 
 /// Planned workloads without a test: skipped with the reason, or not reached. One sentence per reason.

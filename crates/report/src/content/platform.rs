@@ -70,8 +70,6 @@ fn plan(m: &Manifest) -> Vec<(String, String)> {
     out.extend(optional("Skipped", (!skipped.is_empty()).then(|| skipped.join("\n"))));
     let cached = "kept and marked (--allow-cached)";
     out.extend(optional("Storage figures not from the device", p.allow_cached.then(|| cached.to_owned())));
-    let disturbed = "kept and marked (--allow-disturbed)";
-    out.extend(optional("Disturbed tests", p.allow_disturbed.then(|| disturbed.to_owned())));
     out.extend(optional("Refusals overridden", p.force.then(|| "yes (--force)".to_owned())));
     out
 }

@@ -2,7 +2,7 @@
 
 use loadline_analyze::stats::quantile;
 use loadline_analyze::{Interval, Shape, kept_test};
-use loadline_model::disturbance::why_invalid;
+use loadline_model::disturbance::judged;
 use loadline_model::format::{counted, duration_ns, number};
 use loadline_model::limits::SizePoint;
 
@@ -76,7 +76,7 @@ fn table(workload: &str, scans: &[Of<'_>], several: bool) -> Table {
         .number("Longest", "ms", |(.., scan)| medians(scan, f64::max))
         .tip("Highest median of a size.")
         .lines(|(_, side, scan)| Row {
-            invalid: !scan.record.valid,
+            invalid: !scan.record.is_usable(),
             first: true,
             remark: remark(side, scan),
             ..Row::default()
@@ -90,8 +90,7 @@ fn result(scan: &Scan<'_>) -> String {
         (Some(shape), Some(cause)) => format!("{}. {cause}", sentence(shape)),
         (Some(shape), None) => format!("{}.", sentence(shape)),
         (None, _) => {
-            let reason = why_invalid(scan.record);
-            format!("Test {} is invalid: {}. No shape is given.", scan.record.test, stop(&reason))
+            format!("Test {} is {}. No shape is given.", scan.record.test, stop(&judged(scan.record)))
         }
     }
 }
@@ -150,7 +149,7 @@ fn drawn(sizes: &[SizePoint], quantiles: [f64; 3]) -> impl Iterator<Item = (&Siz
 
 /// Dots at the second of `quantiles`.
 fn points(name: &str, scan: &Scan<'_>, quantiles: [f64; 3]) -> Vec<svg::ChartPoint> {
-    let invalid = if scan.record.valid { "" } else { " (the test is invalid)" };
+    let refused = if scan.record.is_usable() { "" } else { " (the test is refused)" };
     let quarters = drawn(&scan.record.sizes, QUARTILES);
     let dots = drawn(&scan.record.sizes, quantiles);
     dots.zip(quarters)
@@ -159,7 +158,7 @@ fn points(name: &str, scan: &Scan<'_>, quantiles: [f64; 3]) -> Vec<svg::ChartPoi
             y: dot / 1e6,
             bar: None,
             tip: format!(
-                "{name}, {} MiB: median {}, half of {} between {} and {}{invalid}",
+                "{name}, {} MiB: median {}, half of {} between {} and {}{refused}",
                 number(p.redo_bytes / MIB, 3),
                 duration_ns(middle),
                 counted(p.commit_ns.len(), "commit"),
@@ -179,7 +178,7 @@ fn chart(colour: usize, side: &PlatformRun<'_>, scan: &Scan<'_>) -> Option<Chart
         }
         Some(Shape::Straight { quantile, .. }) => ("a straight line".to_owned(), *quantile),
         Some(Shape::Undecided { .. }) => ("nothing fitted".to_owned(), 0.5),
-        None => ("invalid".to_owned(), 0.5),
+        None => ("refused".to_owned(), 0.5),
     };
     let fit = scan.shape.as_ref().map(|s| fitted(s, &record.sizes)).unwrap_or_default();
     // Draws the fitted quantile; the medians lie far above a low one.
@@ -187,7 +186,7 @@ fn chart(colour: usize, side: &PlatformRun<'_>, scan: &Scan<'_>) -> Option<Chart
     let quantiles = if is_low { [fitted_to, fitted_to, 0.5] } else { QUARTILES };
     let y_end = fit.iter().map(|f| f.1 * CUT_OFF).reduce(f64::max).filter(|_| is_low);
     let dots = points(&side.label, scan, quantiles);
-    let (points, hollow) = if record.valid { (dots, Vec::new()) } else { (Vec::new(), dots) };
+    let (points, hollow) = if record.is_usable() { (dots, Vec::new()) } else { (Vec::new(), dots) };
     let line = svg::ChartLine {
         name: name + &through(", ", fitted_to),
         colour,

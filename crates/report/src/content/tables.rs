@@ -3,7 +3,7 @@
 use loadline_analyze::kpi::LATENCY;
 use loadline_analyze::{Sweep, SweepPoint};
 use loadline_model::column::{self, Cell as Value, column};
-use loadline_model::disturbance::{allowed, why_invalid};
+use loadline_model::disturbance::judged;
 use loadline_model::{Column, Table as Columns, TestRecord};
 
 use super::figure::figure;
@@ -102,7 +102,7 @@ fn tests(side: &PlatformRun<'_>, workload: &str, records: &[&TestRecord], column
         table = table.column(Head::of(column), |r| cell(r, column, &notes));
     }
     let mut table = table
-        .lines(|r| Row { invalid: !r.valid, remark: remark(r), ..Row::default() })
+        .lines(|r| Row { invalid: !r.is_usable(), remark: remark(r), ..Row::default() })
         .caption(format!("{} – {workload}", side.label))
         .sub(format!("run {}{driver}", side.run.manifest.run))
         .notes(&notes)
@@ -118,12 +118,11 @@ fn tests(side: &PlatformRun<'_>, workload: &str, records: &[&TestRecord], column
 fn remark(record: &TestRecord) -> String {
     let mut remarks = Vec::new();
     if !record.valid {
-        remarks.push(format!("Test {} is invalid: {}.", record.test, stop(&why_invalid(record))));
+        remarks.push(format!("Test {} is {}.", record.test, stop(&judged(record))));
     }
     // Otherwise the reason says so.
     if let Some(disturbed) = record.disturbed_by.as_ref().filter(|_| record.valid) {
-        let kept = if allowed(record).is_empty() { "" } else { " (kept by --allow-disturbed)" };
-        remarks.push(format!("Test {} was disturbed: {disturbed}{kept}.", record.test));
+        remarks.push(format!("Test {} was disturbed: {disturbed}.", record.test));
     }
     if !record.forced.is_empty() {
         remarks.push(format!("Test {} was forced: {}.", record.test, stop(&record.forced.to_string())));

@@ -33,7 +33,7 @@ type Wait<'a> = (&'a TestRecord, &'a str, f64, f64);
 
 /// The valid tests of each place.
 fn by_place<'a>(side: &[&'a TestRecord]) -> Vec<(Place<'a>, Vec<&'a TestRecord>)> {
-    grouped(side.iter().copied().filter(|r| r.valid), |r| (&r.workload, r.jobs, &r.parameters))
+    grouped(side.iter().copied().filter(|r| r.is_usable()), |r| (&r.workload, r.jobs, &r.parameters))
 }
 
 /// A row for each wait whose time per transaction differs, of all places at which both sides have valid tests.
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_tests_and_other_work_are_left_out() {
+    fn refused_tests_and_other_work_are_left_out() {
         let (a, mut b) = (test(1000.0, &[("CPU", 10)]), test(500.0, &[("CPU", 10)]));
         b.valid = false;
         assert!(table(&[&a], &[&b]).is_none());

@@ -1,6 +1,7 @@
 //! The sections of the page, in order.
 
 use loadline_model::activity::Topic;
+use loadline_model::disturbance::why_not_valid;
 
 use super::{Period, counters, load, over_time, time, views};
 use crate::content::{kept_tests, kept_verdict, stop};
@@ -47,9 +48,10 @@ fn verdict(periods: &[Period]) -> (bool, String) {
         .filter(|r| !r.valid)
         .map(|r| {
             format!(
-                "Test {} is invalid: {}.",
+                "Test {} is {}: {}.",
                 r.test,
-                stop(r.invalid_reason.as_deref().unwrap_or("it does not say why"))
+                r.validity().map_or("not valid", |of| of.name()),
+                stop(why_not_valid(r))
             )
         })
         .collect();

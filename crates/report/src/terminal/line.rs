@@ -2,6 +2,7 @@
 
 use loadline_analyze::kpi::{LATENCY, rate_of};
 use loadline_analyze::sweep::{JOBS, swept_value};
+use loadline_model::disturbance::judged;
 use loadline_model::format::{ABSENT, counted, number};
 use loadline_model::record::LevelPoint;
 use loadline_model::{ArmName, Column, TestRecord, column};
@@ -42,10 +43,11 @@ pub fn test_line(record: &TestRecord) -> String {
     format!("{lead}{swept}  {shown:>10} {:<14}  {:>9} ms", unit(rate), figure(LATENCY, 3))
 }
 
-/// Why a test is invalid, or the option that keeps it.
+/// Why a test is not valid, or the option that keeps it.
 fn verdict(r: &TestRecord) -> String {
     match (&r.invalid_reason, r.kept_by()) {
-        (Some(why), _) => format!("  INVALID: {why}"),
+        (Some(_), _) if r.is_disturbed() => format!("  ({})", judged(r)),
+        (Some(why), _) => format!("  REFUSED: {why}"),
         (None, Some(option)) => format!("  (kept by {option})"),
         (None, None) => r
             .figure(column::CACHED_PCT_MAX)

@@ -1,14 +1,14 @@
 //! The page of key figures that a run ends with.
 
 use loadline_analyze::{Sweep, bound_of_sweep};
-use loadline_model::Validity;
+use loadline_model::format::counted;
 
 use crate::RunData;
 use crate::content::{disturbed, kept_tests, kept_verdict, load, nodes, not_measured, noted, page, stop};
 use crate::doc::Block;
 use crate::platform_run::{PlatformRun, sides};
 use crate::text::for_terminal;
-use crate::words::name;
+use crate::words::{name, validities};
 
 /// Most sweeps with a sentence on what bounds them; with more, only the report has it.
 const FEW: usize = 8;
@@ -28,9 +28,9 @@ fn blocks(side: &PlatformRun<'_>) -> Vec<Block> {
         out = vec![Block::para(format!("Key figures of {}: no test was completed.", side.label))];
     }
     out.extend([nodes::table(side.run), load::table(side.run)].into_iter().flatten().map(Block::Table));
-    let valid = records.iter().filter(|r| r.validity() == Some(Validity::Valid)).count();
+    let valid = records.iter().filter(|r| r.valid).count();
     let kept = kept_verdict(valid, kept_tests(records.iter()));
-    let mut said = vec![format!("{valid} of {} tests are valid{kept}.", records.len())];
+    let mut said = vec![format!("{}: {}{kept}.", counted(records.len(), "test"), validities(records.iter()))];
     said.extend(not_measured(side));
     if side.sweeps.len() <= FEW {
         said.extend(side.sweeps.iter().filter_map(|sweep| bound(side, sweep)));

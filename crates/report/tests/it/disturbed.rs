@@ -1,18 +1,21 @@
 //! Disturbed tests: marked where their figures are read, with one sentence for each cause.
 
 use loadline_model::disturbance::disturbed_by;
-use loadline_model::{Check, CheckId, Outcome, TestRecord, column};
+use loadline_model::{Check, CheckId, Outcome, column};
 use loadline_report::{Format, RunData, end_page};
 
-use crate::common::{run, section, text, words};
+use crate::common::{run, text, words};
 
-/// A run whose first tests have these figures: other processes on the CPU and steal, %.
+/// A run whose first tests have these figures: other processes on the CPU, with their check, and steal, %.
 fn disturbed(figures: &[[f64; 2]]) -> RunData {
     let mut run = run("disk", "run-disk", 1.0);
     for (record, [others, steal]) in run.records.iter_mut().zip(figures) {
         record.set(column::OTHER_CPU_PCT, *others);
         record.set(column::CPU_STEAL_PCT, *steal);
         record.disturbed_by = disturbed_by(record);
+        if *others >= 20.0 {
+            record.add_check(Check::new(CheckId::OtherCpu, Outcome::Failed, format!("x {others}")));
+        }
     }
     run
 }
@@ -31,32 +34,48 @@ fn each_cause_is_said_once_and_marked_at_each_test() {
 }
 
 #[test]
-fn what_an_option_keeps_is_marked_at_each_figure_and_set_aside_beside_clean_tests() {
+fn figures_of_disturbed_tests_are_marked_and_set_aside_beside_clean_tests() {
+    let marked = "disturbed: other processes on the CPU; throughput without the disturbance was at most 317 % higher";
     let mut runs = [disturbed(&[[76.0, 0.0]; 6]), disturbed(&[])];
     "quiet".clone_into(&mut runs[1].manifest.plan.platform);
     runs[1].records.iter_mut().for_each(|r| "quiet".clone_into(&mut r.platform));
-    let markdown = text(&runs, Format::Markdown);
-    let titles = ["Key figures", "Load lines", "Factors between platforms"];
-    insta::assert_snapshot!("kept_disturbed", titles.map(|title| section(&markdown, title)).join("\n## "));
+    let all = text(&runs, Format::Text);
+    assert!(words(&all).contains("12 tests: 6 valid, 6 disturbed."), "{all}");
+    for title in ["Key figures\n", "Load lines\n", "Factors between platforms\n"] {
+        let section = all.split(title).nth(1).unwrap().split("\n==").next().unwrap();
+        assert!(words(section).contains(marked), "{title}: {section}");
+    }
     let page = text(&runs[..1], Format::Html);
-    assert!(page.contains("<p class=\"verdict unwell\">"), "kept tests do not count as well");
-    assert!(!text(&runs[1..], Format::Text).contains("kept by"));
+    assert!(page.contains("6 tests: 0 valid, 6 disturbed.") && !page.contains("class=\"cross\""), "{page}");
+    assert!(page.contains("<p class=\"verdict unwell\">"), "disturbed tests do not count as well");
+    assert!(!text(&runs[1..], Format::Text).contains("at most 317 %"));
+
     // A clean repetition is the figure; the disturbed one is shown beside it.
     let mut run = disturbed(&[[76.0, 0.0]]);
-    let mut clean = TestRecord { repetition: 2, disturbed_by: None, ..run.records[0].clone() };
+    let clean = disturbed(&[]).records.remove(0);
     run.records[0].test = 99;
-    clean.set(column::OTHER_CPU_PCT, 0.0);
-    run.records.push(clean);
-    let kept = "test 99 is kept by --allow-disturbed: other processes on the CPU; not part of the mean";
-    assert!(words(&end_page(&run, Some(120))).contains(kept));
+    run.records.push(loadline_model::TestRecord { repetition: 2, ..clean });
+    let page = words(&end_page(&run, Some(120)));
+    assert!(page.contains(&format!("test 99 is {marked}; not part of the mean")), "{page}");
 }
 
 #[test]
-fn what_is_invalid_has_its_reason_and_of_many_the_worst_stands_for_all() {
-    let failed = || Check::new(CheckId::OtherCpu, Outcome::Failed, "disturbed: other processes (most: x)");
+fn the_worst_of_disturbed_tests_stands_for_all_and_a_refused_one_is_in_no_figure() {
+    let run = disturbed(&[[50.0, 0.0]]);
+    let page = words(&end_page(&run, Some(100)));
+    let said = format!(
+        "Test {} was disturbed: other processes on the CPU 50 %. It is not valid for that: x 50.",
+        run.records[0].test
+    );
+    assert!(page.contains(&said), "{page}");
     let mut run = disturbed(&[[50.0, 0.0], [70.0, 0.0], [9.0, 0.0]]);
-    run.records[0].add_check(failed());
-    insta::assert_snapshot!("one_invalid", end_page(&run, Some(100)));
-    run.records[1].add_check(failed());
-    insta::assert_snapshot!("two_invalid", end_page(&run, Some(100)));
+    let page = words(&end_page(&run, Some(100)));
+    let worst = format!("2 of them are not valid for that, most of all test {}: x 70.", run.records[1].test);
+    assert!(page.contains(&worst), "{page}");
+    run.records[1].add_check(Check::new(CheckId::Errors, Outcome::Failed, "errors"));
+    let page = text(std::slice::from_ref(&run), Format::Html);
+    assert!(page.contains("1 disturbed, 1 refused.") && page.contains("is refused: x 70; errors"), "{page}");
+    let json: serde_json::Value = serde_json::from_str(&text(&[run], Format::Json)).unwrap();
+    let validity = [0, 1, 2].map(|n| json["runs"][0]["tests"][n]["validity"].as_str().unwrap().to_owned());
+    assert_eq!(validity, ["disturbed", "refused", "valid"]);
 }

@@ -146,7 +146,7 @@ fn json_holds_runs_and_summary() {
     let json: serde_json::Value = serde_json::from_str(&text(&two_platforms(), Format::Json)).unwrap();
     assert_eq!(json["runs"][1]["tests"][5]["valid"], false);
     assert_eq!(json["runs"][0]["manifest"]["plan"]["platform"], "sata ssd");
-    assert_eq!(json["summary"]["invalid"], 1);
+    assert_eq!(json["summary"]["refused"], 1);
     let factor = &json["summary"]["comparisons"][0]["rows"][0]["factors"][0];
     assert_eq!(factor["metric"], "commit_throughput_tps");
     assert!((factor["factor"]["value"].as_f64().unwrap() - 2.6).abs() < 1e-9);
@@ -177,10 +177,10 @@ fn scans_have_charts_and_causes_and_stay_out_of_sweeps() {
     runs[0].manifest.target.settings.insert("wal_writer_flush_after".to_owned(), "2MB".to_owned());
     let words = words(&text(&runs, Format::Text));
     assert!(words.contains("No setting explains it: wal_writer_flush_after = 2MB (2.0 MiB)"), "{words}");
-    // An invalid test has no shape.
+    // A refused test has no shape.
     runs[0].records[3].add_check(Check::require(CheckId::CommitsWindow, false, "the counts differ".to_owned()));
     let page = text(&runs, Format::Html);
-    assert!(!page.contains("Sawtooth:") && page.contains("Test 4 is invalid: the counts differ. No shape is given."));
+    assert!(!page.contains("Sawtooth:") && page.contains("Test 4 is refused: the counts differ. No shape is given."));
     assert!(page.contains("class=\"mk sm ho\""), "its medians are hollow");
 }
 

@@ -193,7 +193,10 @@ fn subject<'a>(request: &'a Request, run: &RunContext<'_>, figures: Option<&'a T
 fn earlier_redo_bytes(request: &Request, earlier: &[TestRecord]) -> Option<f64> {
     let parameters = request.work.params.to_map();
     let same = |r: &&TestRecord| {
-        r.valid && r.workload == request.work.workload.code && r.driver == request.driver && r.parameters == parameters
+        r.is_usable()
+            && r.workload == request.work.workload.code
+            && r.driver == request.driver
+            && r.parameters == parameters
     };
     earlier.iter().rev().find(same)?.figure(column::REDO_BYTES_PER_TX)
 }

@@ -96,7 +96,7 @@ impl PlannedTest<'_> {
         let test = self.position.test;
         if !lost.is_empty() {
             let why = AgentFigures::failures(&lost);
-            return Err(StudyError::AgentsLost(format!("lost in test {test}, which is invalid: {why}")));
+            return Err(StudyError::AgentsLost(format!("lost in test {test}, which is refused: {why}")));
         }
         remaining.map_or(Ok(()), |remaining| context.leave_nodes(remaining, &format!("in test {test}"), listener))
     }

@@ -10,7 +10,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 #[allow(unused_imports, reason = "`alone` uses fewer")]
-pub(crate) use sound::{as_on_a_quiet_machine, measured, sound, sound_tests};
+pub(crate) use sound::{as_on_a_quiet_machine, measured, refused, sound, sound_tests};
 
 /// What takes longer hangs, also on a busy machine.
 pub(crate) const HANGS: Duration = Duration::from_secs(120);
@@ -27,8 +27,6 @@ pub(crate) fn loadline() -> Command {
     for name in ["PGPASSWORD", "PGUSER", "PGHOST", "PGPORT", "PGDATABASE", "PGSSLMODE", "PGPASSFILE", "MYSQL_PWD"] {
         command.env_remove(name);
     }
-    // Tests run beside each other and disturb each other; tests/alone/disturbance.rs is about that.
-    command.env("LOADLINE_ALLOW_DISTURBED", "1");
     command.stdin(Stdio::null());
     command
 }
@@ -76,7 +74,7 @@ pub(crate) fn run(args: &[&str]) -> Ran {
 pub(crate) fn far(args: &[&str]) -> Ran {
     let mut command = Command::new("unshare");
     command.args(["--pid", "--fork", "--mount-proc", env!("CARGO_BIN_EXE_loadline")]).args(args);
-    Ran::of(command.env("LOADLINE_ALLOW_DISTURBED", "1").output().unwrap())
+    Ran::of(command.output().unwrap())
 }
 
 /// Runs and demands success.
