@@ -53,6 +53,6 @@ pub fn measure(request: &Request) -> Result<TestRecord, TestError> {
             full_disk: None,
         },
     };
-    let id = TestRecord::blank(work.workload.code.as_ref());
+    let id = TestRecord::blank(work.workload.code);
     Ok(record::of_jobs(&evidence, evidence.test(), id, None).record)
 }
