@@ -37,6 +37,12 @@ fn copy(of: &Path, to: &Path, night: usize, tps: f64, change: impl Fn(&mut Value
     id
 }
 
+/// Makes a proof of `test` fail.
+fn refuse(test: &mut Value) {
+    test["valid"] = json!(false);
+    test["checks"] = json!([{ "id": "errors", "outcome": "failed", "detail": "spoiled" }]);
+}
+
 /// `nights` copies, the throughput being `ratio` times as high from night `from` on.
 fn history(of: &Path, to: &Path, nights: usize, from: usize, ratio: f64) -> Vec<String> {
     let tps = |night: usize| 1000.0 * NOISE[night % 8] * if night >= from { ratio } else { 1.0 };
@@ -79,7 +85,7 @@ fn what_cannot_be_followed_is_left_out_with_a_reason() {
     let (dir, of, results) = measured();
     let ids = history(&of, &dir, 12, 6, 0.7);
     let odd = |night, change: &dyn Fn(&mut Value, &mut Value)| copy(&of, &dir, night, 700.0, change);
-    odd(50, &|_, test| test["valid"] = json!(false));
+    odd(50, &|_, test| refuse(test));
     odd(51, &|_, test| test["rows_per_tx"] = json!(7.0));
     odd(52, &|manifest, _| manifest["state"] = json!("interrupted"));
     odd(53, &|_, test| test["parameters"] = json!({ "payload": 9 }));
@@ -115,10 +121,10 @@ fn what_is_no_answer_is_said_and_bad_input_named() {
     history(&of, &dir, 14, 12, 0.7);
     // What began in the newest runs is no change yet.
     assert_eq!(rows(&dir, "commit_throughput_tps", &FAIL, 0, &[])[0]["verdict"], "no_change");
-    let invalid = |_: &mut Value, test: &mut Value| test["valid"] = json!(false);
-    let newest = dir.join(copy(&of, &dir, 20, 1000.0, invalid));
+    let refused = |_: &mut Value, test: &mut Value| refuse(test);
+    let newest = dir.join(copy(&of, &dir, 20, 1000.0, refused));
     let [none, short] = ["none", "short"].map(|name| results.path().join(name));
-    copy(&of, &none, 1, 1000.0, invalid);
+    copy(&of, &none, 1, 1000.0, refused);
     history(&of, &short, 3, 99, 1.0);
     let cases: [(&Path, &[&str], i32, &str); 11] = [
         (&dir, &FAIL, 0, "2 of 2 series have no figure in the newest run"),
