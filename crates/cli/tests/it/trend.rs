@@ -99,8 +99,14 @@ fn what_cannot_be_followed_is_left_out_with_a_reason() {
         json!({ "levels": ["on"], "delays_ms": [0.0], "jitter_ms": 0.0, "replicas": 1, "pairs": 6, "seed": 1 });
     let levels = odd(58, &|manifest, _| manifest["plan"]["levels"] = levels.clone());
     let twice = results.path().join("nightly/../nightly").display().to_string();
-    let why =
-        ["'tomorrow' is no time", "manifest.json", "once more", "is not complete", "night-57 is left out: it compares arms or levels", "night-58 is left out"];
+    let why = [
+        "'tomorrow' is no time",
+        "manifest.json",
+        "once more",
+        "is not complete",
+        "night-57 is left out: it compares arms or levels",
+        "night-58 is left out",
+    ];
     let found = rows(&dir, "commit_throughput_tps", &[&twice], 0, &why);
     let first = found.iter().find(|row| row["first_run_after"] == ids[6]).unwrap();
     assert_eq!([&first["runs"], &first["left_out"], &first["verdict"]], ["13", "2", "slower"]);
@@ -110,7 +116,14 @@ fn what_cannot_be_followed_is_left_out_with_a_reason() {
     let setup = "closed loop; 0 % compressible";
     assert_eq!(setups, [setup, setup, "closed loop; 50 % compressible"]);
     trend(&dir, &[], 0, &["are refused", "unequal work", "have fewer than 8 runs", "0 % compressible, 1 job"]);
-    let [night, levels] = [&ids[0], &levels].map(|id| dir.join(id).display().to_string());
+    let [night, levels] = [&ids[0], &levels].map(|id| {
+        for file in ["series/1.csv", "histograms/1.hlog"] {
+            let to = dir.join(id).join(file);
+            fs::create_dir(to.parent().unwrap()).unwrap();
+            fs::copy(of.join(file), to).unwrap();
+        }
+        dir.join(id).display().to_string()
+    });
     let compared = run(&["compare", &night, &levels]);
     assert!(compared.code == 2 && compared.err.contains("levels of replication"), "{}", compared.said());
 }
