@@ -5,11 +5,12 @@ use loadline_model::machine::Machine;
 use loadline_model::{Manifest, TestRecord};
 
 use crate::activity::ReadViews;
+use crate::evidence::RunContext;
 use crate::evidence::{Evidence, Excuses, Jobs};
 use crate::figures::counters::Counters;
-use crate::instrument::{Instruments, RunContext};
-use crate::record;
+use crate::instrument::Instruments;
 use crate::study::proof::BeforeTest;
+use crate::{record, steps};
 
 /// Runs the test of `request` on tables that are loaded, and returns its record.
 ///
@@ -54,5 +55,5 @@ pub fn measure(request: &Request) -> Result<TestRecord, TestError> {
         },
     };
     let id = TestRecord::blank(work.workload.code);
-    Ok(record::of_jobs(&evidence, evidence.test(), id, None).record)
+    Ok(record::of_jobs(&evidence, steps::test_of_jobs(&evidence), id, None).record)
 }

@@ -19,7 +19,7 @@ use loadline_model::{Check, CheckId, Driver, Outcome, column};
 
 use crate::evidence::Evidence;
 use crate::figures::counters::{Completed, Counters};
-use crate::figures::database::{ENGINES_ELSEWHERE, commits_not_comparable, engines_elsewhere};
+use crate::figures::database::{ENGINES_ELSEWHERE, commits_not_comparable, comparable_commits, engines_elsewhere};
 use crate::figures::nodes::{self, FailedCommits, NodeCommits};
 use crate::test::Test;
 
@@ -222,7 +222,7 @@ pub(crate) fn window_commits(e: &Evidence<'_>, test: &mut Test) {
         let why = "the server counts late: its commits are those of the whole test";
         return test.checks.push(not_made(why.to_owned()));
     }
-    let Some(counted) = e.window_commits() else {
+    let Some(counted) = comparable_commits(e) else {
         let why = commits_not_comparable(e).unwrap_or_else(|| COMMITS_NOT_COUNTED.to_owned());
         return test.checks.push(not_made(e.missing(&why)));
     };
@@ -302,7 +302,7 @@ fn check_syncs(e: &Evidence<'_>) -> Check {
         return check_syncs_of(e, &nodes);
     }
     // The database also counts commits of background workers, which need no sync.
-    let all = match (e.completed(), e.window_commits()) {
+    let all = match (e.completed(), comparable_commits(e)) {
         (Some(Completed { count, uncertain }), Some(counted)) => counted.min(count + uncertain),
         (Some(Completed { count, .. }), None) => count,
         // Others' reads are commits as well, and need no sync.

@@ -1,9 +1,5 @@
-//! Evidence of a test, and the lists of functions that make the test of it.
-//!
-//! The evidence is complete before a test is made of it: what the jobs counted, snapshots of the database's counters at fixed
-//! moments, samples between them, what instruments saw, and answers to queries before and after. Each function of a list reads
-//! the evidence and what the functions before it made, and adds figures (a value or a reason), checks and notes. Nothing is
-//! changed later: the order of a list is the order in the record.
+//! Evidence of a test, complete before a test is made of it: what the jobs counted, snapshots of the database's counters at fixed
+//! moments, samples between them, what instruments saw, and answers to queries before and after. `steps.rs` has what makes a test of it.
 
 #[cfg(test)]
 pub(crate) mod testing;
@@ -11,90 +7,49 @@ pub(crate) mod testing;
 use std::fmt;
 use std::ops::Deref;
 
+use loadline_collect::page_cache::DataFiles;
 use loadline_database::{TargetError, Work};
 use loadline_load::{Measured, Request, Tally};
+use loadline_model::machine::Storage;
 use loadline_model::manifest::TargetInfo;
-use loadline_model::snapshot::counter;
-use loadline_model::{Check, CheckId, Outcome};
+use loadline_model::{Check, CheckId, Manifest, Outcome, TestRecord};
 use loadline_workload::{Commit, Program};
 
 use crate::activity::GrownViews;
-use crate::checks::{self, agents, disturbance as others, load, redo_on_device, settings, steady};
 use crate::figures::counters::{Completed, Counters};
-use crate::figures::database::{self, commits_not_comparable};
-use crate::figures::{self, blocks, bulk, disturbance, machine, nodes, populations, shares, volume};
-use crate::instrument::size_scan::{Scanned, output as scan};
-use crate::instrument::{Instruments, RunContext};
+use crate::reference::References;
+use crate::server_memory::ServerMemory;
 use crate::study::proof::Proof;
-use crate::study::window_length;
 use crate::test::Test;
 
-/// Figures of a test of jobs.
-const FIGURES: &[fn(&Evidence<'_>, &mut Test)] = &[
-    figures::own,
-    populations::figures,
-    volume::figures,
-    database::figures,
-    bulk::figures,
-    database::log_file_sync,
-    machine::machine,
-    machine::client,
-    blocks::figures,
-    shares::figures,
-    nodes::replicas,
-    disturbance::figures,
-    figures::background,
-    steady::within_window,
-];
+/// What instruments add to a test.
+pub(crate) trait Instrumented {
+    /// Adds checks of what makes other checks fail as well.
+    fn reasons_first(&self, test: &mut Test);
 
-/// Checks of a test of jobs, and what instruments make of it. What a lost node, agent or replica spoils are other checks as well:
-/// the reason comes first.
-const CHECKS: &[fn(&Evidence<'_>, &mut Test)] = &[
-    nodes::lost,
-    agents::common_window,
-    nodes::membership,
-    Instruments::reasons_first,
-    checks::window,
-    checks::errors,
-    checks::reset,
-    checks::all_commits,
-    checks::window_commits,
-    checks::work_evidence,
-    load::littles_law,
-    checks::commits_per_sync,
-    checks::redo_size,
-    checks::client_cpu,
-    load::rate,
-    load::think_time,
-    checks::consistency,
-    checks::rows_read,
-    checks::read_only,
-    agents::network,
-    steady::warm_up,
-    steady::window,
-    nodes::commits_of_each,
-    window_length::notes,
-    Instruments::report,
-    |e, test| remarks(e, test),
-    |e, test| settings::unchanged(e, test),
-    |e, test| others::undisturbed(e, test),
-    |e, test| redo_on_device::check(e, test),
-];
+    /// Adds figures or the reasons for their absence, checks and notes.
+    fn report(&self, e: &Evidence<'_>, test: &mut Test);
+}
 
-/// A test of a scan of sizes.
-const SCAN: &[fn(&Evidence<'_, Scanned>, &mut Test)] = &[
-    scan::figures,
-    scan::disturbance,
-    scan::sizes_found,
-    scan::commits,
-    scan::work_evidence,
-    scan::commits_per_sync,
-    scan::no_load,
-    |e, test| remarks(e, test),
-    |e, test| settings::unchanged(e, test),
-    |e, test| others::undisturbed(e, test),
-    |e, test| redo_on_device::check(e, test),
-];
+/// The run that a test is part of.
+pub(crate) struct RunContext<'a> {
+    /// Plan, target and machine.
+    pub(crate) manifest: &'a Manifest,
+    /// Earlier tests of the run.
+    pub(crate) records: &'a [TestRecord],
+    /// Repetition of this test, from 1.
+    pub(crate) repetition: u32,
+    /// Storage of the database's log, if known.
+    pub(crate) log: Option<&'a Storage>,
+    /// What measures the limits of its tests, or why nothing does.
+    pub(crate) references: &'a Result<References, String>,
+    /// The data files, or why they cannot be kept out of the page cache.
+    pub(crate) data_files: &'a Result<DataFiles, String>,
+    /// Size of the database's own block cache, bytes, if known.
+    pub(crate) cache_bytes: Option<u64>,
+    /// Memory of the server's machine, if known.
+    pub(crate) server_memory: Option<ServerMemory>,
+}
 
 /// Evidence of one test; `seen` is that of jobs or of a scan.
 pub(crate) struct Evidence<'a, S = Jobs<'a>> {
@@ -121,7 +76,7 @@ pub(crate) struct Jobs<'a> {
     /// The database's counters in the window, or why they could not be read.
     pub(crate) counters: Result<Counters<'a>, String>,
     /// What instruments saw.
-    pub(crate) instruments: &'a Instruments,
+    pub(crate) instruments: &'a dyn Instrumented,
     /// Growth of the database's statistics views.
     pub(crate) views: &'a GrownViews,
     /// Names of the nodes that were lost.
@@ -161,23 +116,9 @@ impl<S> Evidence<'_, S> {
 
 impl<'a> Evidence<'a> {
     /// The evidence with what instruments saw.
-    pub(crate) fn with(mut self, instruments: &'a Instruments) -> Self {
+    pub(crate) fn with(mut self, instruments: &'a dyn Instrumented) -> Self {
         self.seen.instruments = instruments;
         self
-    }
-
-    /// Figures of the jobs, without those of instruments: with them limits are measured.
-    pub(crate) fn figures(&self) -> Test {
-        let mut test = Test::of_target(self.request.target.absent_columns());
-        FIGURES.iter().for_each(|make| make(self, &mut test));
-        test
-    }
-
-    /// The test.
-    pub(crate) fn test(&self) -> Test {
-        let mut test = self.figures();
-        CHECKS.iter().for_each(|make| make(self, &mut test));
-        test
     }
 
     /// What all jobs counted.
@@ -210,11 +151,6 @@ impl<'a> Evidence<'a> {
         self.measured.edges.unread().unwrap_or_else(|| why.to_owned())
     }
 
-    /// Commits that the database counted in the window, if they can be compared with the jobs'.
-    pub(crate) fn window_commits(&self) -> Option<f64> {
-        self.grown(counter::COMMITS).filter(|_| commits_not_comparable(self).is_none())
-    }
-
     /// Transactions that the jobs completed between the database's snapshots, if the snapshots have their count.
     pub(crate) fn completed(&self) -> Option<Completed> {
         self.counters.as_ref().ok().and_then(Counters::completed)
@@ -240,20 +176,6 @@ impl<'a> Evidence<'a> {
         let share = program.writing_share();
         if program.counts_changes() && most > 0.0 { share.min(merged.rows_changed as f64 / most) } else { share }
     }
-}
-
-impl Evidence<'_, Scanned> {
-    /// The test.
-    pub(crate) fn test(&self) -> Test {
-        let mut test = Test::default();
-        SCAN.iter().for_each(|make| make(self, &mut test));
-        test
-    }
-}
-
-/// Notes about what was before and after the jobs.
-fn remarks<S>(e: &Evidence<'_, S>, test: &mut Test) {
-    test.notes.extend(e.remarks.iter().cloned());
 }
 
 /// What a test has on purpose: a check that fails because of it is noted.

@@ -23,10 +23,10 @@ use loadline_model::{Driver, Latencies, column};
 use loadline_workload::Instrument;
 
 use crate::evidence::Evidence;
+pub(crate) use crate::storage_size::MIB;
 use crate::test::Test;
 
 pub(crate) const KIB: f64 = 1024.0;
-pub(crate) const MIB: f64 = 1024.0 * 1024.0;
 /// Why times are absent.
 const NONE_COMPLETED: &str = "no transaction completed in the window";
 /// Why figures of the machine are absent.

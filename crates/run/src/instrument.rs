@@ -14,16 +14,12 @@ mod workers;
 
 use std::sync::Arc;
 
-use loadline_collect::page_cache::DataFiles;
 use loadline_database::TargetError;
 use loadline_load::{JobResult, Request, Shared, TestHooks};
-use loadline_model::machine::Storage;
-use loadline_model::{Column, Manifest, TestRecord};
+use loadline_model::Column;
 use loadline_workload::Workload;
 
-use crate::evidence::Evidence;
-use crate::reference::References;
-use crate::server_memory::ServerMemory;
+use crate::evidence::{Evidence, Instrumented, RunContext};
 use crate::test::Test;
 
 pub(crate) use device::data_files;
@@ -67,26 +63,6 @@ struct Kind {
     absent: &'static str,
 }
 
-/// The run that a test is part of.
-pub(crate) struct RunContext<'a> {
-    /// Plan, target and machine.
-    pub(crate) manifest: &'a Manifest,
-    /// Earlier tests of the run.
-    pub(crate) records: &'a [TestRecord],
-    /// Repetition of this test, from 1.
-    pub(crate) repetition: u32,
-    /// Storage of the database's log, if known.
-    pub(crate) log: Option<&'a Storage>,
-    /// What measures the limits of its tests, or why nothing does.
-    pub(crate) references: &'a Result<References, String>,
-    /// The data files, or why they cannot be kept out of the page cache.
-    pub(crate) data_files: &'a Result<DataFiles, String>,
-    /// Size of the database's own block cache, bytes, if known.
-    pub(crate) cache_bytes: Option<u64>,
-    /// Memory of the server's machine, if known.
-    pub(crate) server_memory: Option<ServerMemory>,
-}
-
 /// The instruments of one test.
 #[derive(Default)]
 pub(crate) struct Instruments {
@@ -121,16 +97,16 @@ impl Instruments {
     pub(crate) fn complete(&mut self, request: &Request, run: &RunContext<'_>, figures: &Test) {
         self.all.iter_mut().for_each(|i| i.complete(request, run, figures));
     }
+}
 
-    /// See [`Instrument::reasons_first`].
-    pub(crate) fn reasons_first(e: &Evidence<'_>, test: &mut Test) {
-        e.instruments.all.iter().for_each(|i| i.reasons_first(test));
+impl Instrumented for Instruments {
+    fn reasons_first(&self, test: &mut Test) {
+        self.all.iter().for_each(|i| i.reasons_first(test));
     }
 
-    /// See [`Instrument::report`].
-    pub(crate) fn report(e: &Evidence<'_>, test: &mut Test) {
-        e.instruments.absent.iter().for_each(|(columns, why)| test.set_all_absent(columns, why));
-        e.instruments.all.iter().for_each(|i| i.report(e, test));
+    fn report(&self, e: &Evidence<'_>, test: &mut Test) {
+        self.absent.iter().for_each(|(columns, why)| test.set_all_absent(columns, why));
+        self.all.iter().for_each(|i| i.report(e, test));
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! A [`PlanSpec`](loadline_model::plan::PlanSpec) becomes a [`Plan`](loadline_model::Plan)
 //! ([`plan`]), a plan becomes tests ([`study`]). In a test, jobs run in a common [window](loadline_load) while instruments measure
-//! (`instrument.rs`). What they leave is `evidence.rs`, which lists the functions that make a test of it: figures (`figures.rs`) and
+//! (`instrument.rs`). What they leave is `evidence.rs`, and `steps.rs` lists the functions that make a test of it: figures (`figures.rs`) and
 //! checks (`checks.rs`), stored as a record (`record.rs`). This crate never prints: it sends [`Event`]s.
 
 mod activity;
@@ -20,6 +20,7 @@ mod record;
 pub mod reference;
 pub mod references;
 mod server_memory;
+mod steps;
 pub mod storage_size;
 pub mod study;
 mod test;

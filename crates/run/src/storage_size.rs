@@ -17,6 +17,9 @@ pub fn beyond_memory(memory_bytes: u64) -> String {
     size(memory_bytes, DATA_PER_MEMORY)
 }
 
+/// Bytes of a MiB.
+pub(crate) const MIB: f64 = 1024.0 * 1024.0;
+
 /// As the option takes it: `3GiB`.
 fn size(bytes: u64, times: u64) -> String {
     let mib = bytes.saturating_mul(times).div_ceil(1 << 20);

@@ -46,6 +46,7 @@ use self::refused::Refusals;
 use self::side::Side;
 use self::switch::Switch;
 use crate::event::{Event, Listener};
+use crate::figures::nodes::are;
 use crate::live::WatchedRun;
 use crate::plan::PlanError;
 use crate::reference::log::LogWriter;
@@ -165,11 +166,6 @@ pub enum StudyError {
     /// The user stopped the run before its first test.
     #[error("interrupted")]
     Interrupted,
-}
-
-/// `a was`, `a and b were`.
-pub(crate) fn are(names: &[String]) -> String {
-    format!("{} {}", names.join(" and "), if names.len() == 1 { "was" } else { "were" })
 }
 
 /// State of a run.

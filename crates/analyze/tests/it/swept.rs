@@ -95,7 +95,7 @@ fn sweeps_over_the_same_are_compared_value_by_value() {
 fn a_read_is_not_compared_by_the_redo_of_others() {
     let read = |platform: &str, redo: f64| {
         let mut r = measured(platform, 1, 1, 10.0, 100.0);
-        r.group = "data-analytics".to_owned();
+        (r.workload, r.group) = ("DA-AGG".to_owned(), "data-analytics".to_owned());
         r.kpis = vec!["rows_per_s".to_owned()];
         r.set(column::ROWS_PER_S, 1e6);
         r.set(column::TRANSACTION_TIME_NS_MEAN, 1e8);

@@ -14,8 +14,9 @@ use loadline_model::{Check, Manifest, Snapshot};
 
 use super::{Evidence, Excuses, Jobs};
 use crate::activity::ReadViews;
+use crate::evidence::RunContext;
 use crate::figures::counters::Counters;
-use crate::instrument::{Instruments, RunContext};
+use crate::instrument::Instruments;
 use crate::study::proof::Proof;
 use crate::test::Test;
 

@@ -76,6 +76,11 @@ pub(crate) fn engines_elsewhere(request: &Request) -> bool {
     matches!(request.place, Place::Remote(_)) && request.target.facts().runs == Runs::Nowhere
 }
 
+/// Commits that the database counted in the window, if they can be compared with the jobs'.
+pub(crate) fn comparable_commits(e: &Evidence<'_>) -> Option<f64> {
+    e.grown(counter::COMMITS).filter(|_| commits_not_comparable(e).is_none())
+}
+
 /// Why the database's count of commits cannot be compared with the jobs', if so.
 pub(crate) fn commits_not_comparable(e: &Evidence<'_>) -> Option<String> {
     let request = e.request;

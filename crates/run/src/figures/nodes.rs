@@ -11,7 +11,6 @@ use loadline_model::{Snapshot, column};
 
 use super::MIB;
 use crate::evidence::Evidence;
-use crate::study::are;
 use crate::test::Test;
 
 /// The figures of the nodes, if the snapshots have counters of several.
@@ -218,4 +217,9 @@ fn check_commits(request: &Request, measured: &Measured) -> Option<Check> {
     }
     let detail = format!("commits of the jobs on each node, and those that it counted: {}", said.join("; "));
     Some(Check::compare(ID, &counts, detail))
+}
+
+/// `a was`, `a and b were`.
+pub(crate) fn are(names: &[String]) -> String {
+    format!("{} {}", names.join(" and "), if names.len() == 1 { "was" } else { "were" })
 }

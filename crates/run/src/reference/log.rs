@@ -15,7 +15,7 @@ use loadline_workload::{CATALOGUE, Commit, LOG_APPENDS};
 use super::place::{check_free_space, not_here};
 use super::{LogSource, Part, References, Subject, throughput_in};
 use crate::calibrate::{measure_expected, with};
-use crate::figures::MIB;
+use crate::storage_size::MIB;
 
 /// Warm-up of one measurement, s.
 const WARMUP_S: f64 = 0.2;

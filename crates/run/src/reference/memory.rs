@@ -8,7 +8,7 @@ use loadline_workload::sum;
 
 use super::threads::{calls_per_s, in_huge_pages, threads};
 use super::{Part, References, Subject};
-use crate::figures::MIB;
+use crate::storage_size::MIB;
 
 /// Maximum size of the buffer, bytes.
 const MAX_BYTES: f64 = 256.0 * MIB;

@@ -14,7 +14,7 @@ use super::level::OfTest;
 use super::{Context, StudyError};
 use crate::event::{Event, Listener};
 use crate::instrument::Instruments;
-use crate::record;
+use crate::{record, steps};
 
 /// A test to run.
 pub(super) struct PlannedTest<'a> {
@@ -58,10 +58,11 @@ impl PlannedTest<'_> {
         let run = self.run_context(context, prepared.cache_bytes);
         let evidence = self.evidence(context, &run, &prepared, &ended, &none);
         // A limit is that of the work that the jobs did, which their figures say.
-        instruments.complete(&prepared.request, &run, &evidence.figures());
+        instruments.complete(&prepared.request, &run, &steps::figures_of(&evidence));
         let (native, missing) = self.report(context, ended.mark.clone(), listener);
         let evidence = evidence.with(&instruments).and_remark(missing);
-        let output = record::of_jobs(&evidence, evidence.test(), self.identity(context, evidence.work()), native);
+        let output =
+            record::of_jobs(&evidence, steps::test_of_jobs(&evidence), self.identity(context, evidence.work()), native);
         Ok((output, ended.remaining))
     }
 
@@ -78,7 +79,7 @@ impl PlannedTest<'_> {
         let (native, missing) = self.report(context, mark, listener);
         let (run, after) = (self.run_context(context, prepared.cache_bytes), context.side.target.info());
         let evidence = self.evidence_of(context, &run, &prepared, &proof, after, scanned).and_remark(missing);
-        let (test, id) = (evidence.test(), self.identity(context, evidence.work()));
+        let (test, id) = (steps::test_of_scan(&evidence), self.identity(context, evidence.work()));
         Ok(record::of_scan(evidence, test, id, native))
     }
 

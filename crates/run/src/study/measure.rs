@@ -19,12 +19,12 @@ use crate::activity::{GrownViews, ReadViews};
 use crate::checks::settings;
 use crate::checks::steady::until_warm;
 use crate::event::{Event, Listener};
-use crate::evidence::{Evidence, Excuse, Excuses, Jobs};
+use crate::evidence::{Evidence, Excuse, Excuses, Jobs, RunContext};
 use crate::figures::access::only_adds;
 use crate::figures::counters::Counters;
 use crate::figures::nodes::is_same_cluster;
 use crate::instrument::size_scan::{self, Scanned};
-use crate::instrument::{Instruments, Replicas, RunContext};
+use crate::instrument::{Instruments, Replicas};
 use crate::live::Pace;
 
 /// A test that may begin.
