@@ -6,7 +6,8 @@ use loadline_model::format::nearest;
 use thiserror::Error;
 
 use crate::catalogue::CATALOGUE;
-use crate::file::{UserError, read};
+use crate::file::read;
+use crate::source::UserError;
 use crate::workload::{GROUPS, Workload};
 
 /// An unknown name.

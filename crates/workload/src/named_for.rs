@@ -5,7 +5,7 @@
 
 use serde::Deserialize;
 
-use crate::file::list;
+use crate::form::list;
 
 loadline_model::named! {
     /// What can bound a workload.

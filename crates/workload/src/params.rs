@@ -6,7 +6,7 @@ use loadline_model::plan::DEFAULT_SIZE_BYTES;
 use serde::Deserialize;
 use thiserror::Error;
 
-use crate::file::{MAX_WORD, list, name};
+use crate::form::{MAX_WORD, list, name};
 
 /// A parameter of a workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]

@@ -6,7 +6,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use serde::Deserialize;
 
 use crate::draw::scatter;
-use crate::file::{MAX_NAME, MAX_PAYLOAD, MAX_ROWS, MAX_SALT, list, name, within};
+use crate::form::{MAX_NAME, MAX_PAYLOAD, MAX_ROWS, MAX_SALT, list, name, within};
 use crate::params::Params;
 use crate::payload_offset;
 

@@ -6,13 +6,14 @@ use loadline_model::{Capability, Column, column};
 use serde::Deserialize;
 use serde::de::{Deserializer, Error};
 
-use crate::file::{Source, column_of, form, list};
+use crate::form::{self, column_of, list};
 use crate::instrument::{Instrument, SizeScan, Visible};
 use crate::limit::Limit;
 use crate::named_for::NamedFor;
 use crate::params::{Param, ParamError, Params};
 use crate::program::{Commit, Program};
 use crate::scripts::Scripts;
+use crate::source::Source;
 use crate::table::Table;
 
 /// A component group.

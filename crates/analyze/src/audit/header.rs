@@ -291,7 +291,8 @@ mod tests {
     #[test]
     fn no_word_of_a_rule_is_misspelt() {
         let free = ["-", "p", "end", "bare", "ranks", "|", "="];
-        let is_kind = |word: &str| lines("unit").any(|line| line[0] == word.split(['/', '*']).next().unwrap_or(word));
+        let is_kind =
+            |word: &str| lines("unit").any(|line| line[0] == word || Some(line[0]) == word.split(['/', '*']).next());
         let is_concept = |word: &str| lines("word").any(|line| line[0] == word) || free.contains(&word);
         let is_id = |word: &str| word.contains('*') || find_column(word).is_some();
         let words = lines("rule").flatten().flat_map(|word| word.trim_matches(['?', '-']).split('|'));

@@ -11,7 +11,7 @@ fn quick<'a>(more: &[&'a str]) -> Vec<&'a str> {
 }
 
 #[test]
-fn a_run_ends_with_a_table_a_report_and_its_path() {
+fn a_run_ends_with_key_figures_a_report_and_its_path() {
     let dir = results();
     let path = dir.path().to_str().unwrap();
     let workloads = ["--workload", "LGWR-LAT1,LGWR-LAT25,LGWR-LAT125,LGWR-THR"];
@@ -19,7 +19,7 @@ fn a_run_ends_with_a_table_a_report_and_its_path() {
     let tests = sound_tests(&ran);
     let folder = ran.folder();
     assert_eq!(folder.parent().unwrap(), dir.path(), "the last line is the run folder");
-    assert!(ran.out.contains("LGWR-LAT1") && ran.out.contains("[tps]"), "{}", ran.said());
+    assert!(ran.out.contains("LGWR-LAT1") && ran.out.contains("Key figures"), "{}", ran.said());
     assert!(ran.err.contains("test  1"), "progress goes to standard error");
     let html = std::fs::read_to_string(folder.join("report/index.html")).unwrap();
     assert!(html.contains("LGWR-THR") && html.contains("<svg"));

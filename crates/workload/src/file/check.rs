@@ -5,17 +5,13 @@ use std::ops::RangeInclusive;
 use loadline_model::format::did_you_mean;
 
 use super::expression::Scope;
-use super::form::Amount;
-use super::{Source, UserError};
 use crate::data::TABLES;
+use crate::form::{Amount, MAX_PAYLOAD, MAX_ROWS};
 use crate::params::Param;
+use crate::source::{Source, UserError};
 use crate::table::{ColumnDef, Fill, LogicalType, MAX_SECONDS, RowCount, Table};
 use crate::workload::Workload;
 
-/// Most rows of a table.
-pub(crate) const MAX_ROWS: i64 = 1 << 40;
-/// Largest payload, bytes: it fits a column of every database.
-pub(crate) const MAX_PAYLOAD: i64 = 2000;
 /// Any number.
 pub(super) const ANY: RangeInclusive<i64> = i64::MIN..=i64::MAX;
 /// Largest sum of a row's payloads, bytes: it fits a page of every database.
@@ -127,18 +123,6 @@ fn out_of(what: &str, number: i128, of: &str, range: RangeInclusive<i64>) -> Res
     let fits = i64::try_from(number).ok().filter(|n| range.contains(n));
     let (least, most) = range.into_inner();
     fits.ok_or_else(|| format!("'{what}' is {number}{of}, but must be between {least} and {most}"))
-}
-
-/// Why a name would need quotes in a database, if it would. Allowed are letters a–z, digits and `also`, a letter first.
-pub(super) fn needs_quotes(name: &str, also: char, most: usize) -> Option<String> {
-    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == also;
-    if !name.starts_with(|c: char| c.is_ascii_lowercase()) || !name.chars().all(plain) {
-        return Some(format!(
-            "the name '{name}' is not allowed: use letters a to z, digits and '{also}', a letter first, so that no \
-             database needs quotes"
-        ));
-    }
-    (name.len() > most).then(|| format!("the name '{name}' has {} characters, but the limit is {most}", name.len()))
 }
 
 /// Checks the parameters.

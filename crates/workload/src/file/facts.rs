@@ -4,14 +4,14 @@ use loadline_model::Capability;
 
 use super::check::{self, ANY};
 use super::expression::Scope;
-use super::form::{Amount, Quotient};
 use super::program::{program, template};
-use super::{Source, UserError};
+use crate::form::{Amount, Quotient};
 use crate::instrument::Instrument;
 use crate::limit::Limit;
 use crate::named_for::{Component, Instead, ONE_WRITER};
 use crate::params::{Param, ParamError, Params};
 use crate::program::{Commit, Program};
+use crate::source::{Source, UserError};
 use crate::table::Table;
 use crate::template::Piece;
 use crate::workload::{GROUPS, Sweep, Volume, Workload};

@@ -5,12 +5,13 @@
 
 use std::ops::RangeInclusive;
 
-use super::check::{ANY, MAX_PAYLOAD, MAX_ROWS, needs_quotes};
+use super::check::ANY;
 use super::expression::{MAX_COPIES, Scope};
-use super::form::{self, Amount, By, MAX_WORD, Rows, Salt, Step as Written, Value};
-use super::{Source, UserError, intern};
+use crate::form::{self, Amount, By, MAX_WORD, Rows, Salt, Step as Written, Value};
+use crate::form::{MAX_PAYLOAD, MAX_ROWS, intern, needs_quotes};
 use crate::params::Params;
 use crate::program::{Arm, Commit, Effect, Generator, Program, Statement, Step, VarType, each, each_mut};
+use crate::source::{Source, UserError};
 use crate::table::{LogicalType, RowCount, Table};
 use crate::template::{IndexAtom, Piece, Template};
 use crate::workload::Workload;

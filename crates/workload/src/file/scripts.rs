@@ -6,10 +6,11 @@ use toml::Spanned;
 use toml::de::DeTable;
 
 use super::facts::query;
-use super::{Source, UserError, intern, within};
+use crate::form::{intern, within};
 use crate::params::{Param, Params};
 use crate::script::{MAX_WEIGHT, Mix, Script};
 use crate::scripts::{SCALE, Scripts};
+use crate::source::{Source, UserError};
 use crate::workload::{Evidence, Workload};
 
 /// As pgbench reads it, if one of its own scripts runs.

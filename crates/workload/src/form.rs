@@ -4,7 +4,9 @@
 //! it into the form of an enum before it is read.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
 
 use loadline_model::column::{self, COLUMNS, Column};
 use loadline_model::format::did_you_mean;
@@ -13,9 +15,35 @@ use serde::de::{Deserializer, Error};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::check::needs_quotes;
-use super::intern;
 use crate::program::Kernel;
+
+/// Most rows of a table.
+pub(crate) const MAX_ROWS: i64 = 1 << 40;
+/// Largest payload, bytes: it fits a column of every database.
+pub(crate) const MAX_PAYLOAD: i64 = 2000;
+/// `text` for as long as the process lives; equal texts are kept once.
+pub(crate) fn intern(text: &str) -> &'static str {
+    static TEXTS: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
+    let mut texts = TEXTS.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(text) = texts.get(text) {
+        return text;
+    }
+    let kept: &'static str = Box::leak(text.to_owned().into_boxed_str());
+    texts.insert(kept);
+    kept
+}
+
+/// Why a name would need quotes in a database, if it would. Allowed are letters a–z, digits and `also`, a letter first.
+pub(crate) fn needs_quotes(name: &str, also: char, most: usize) -> Option<String> {
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == also;
+    if !name.starts_with(|c: char| c.is_ascii_lowercase()) || !name.chars().all(plain) {
+        return Some(format!(
+            "the name '{name}' is not allowed: use letters a to z, digits and '{also}', a letter first, so that no \
+             database needs quotes"
+        ));
+    }
+    (name.len() > most).then(|| format!("the name '{name}' has {} characters, but the limit is {most}", name.len()))
+}
 
 /// A number, or an expression that gives one.
 #[derive(Debug, Clone, Copy, Deserialize)]
