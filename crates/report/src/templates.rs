@@ -14,9 +14,9 @@ const TEMPLATES: [(&str, &str); 6] = [
     ("page.html", include_str!("templates/page.html")),
     ("blocks.html", include_str!("templates/blocks.html")),
     ("table.html", include_str!("templates/table.html")),
-    ("report.md", include_str!("templates/report.md")),
-    ("blocks.md", include_str!("templates/blocks.md")),
-    ("table.md", include_str!("templates/table.md")),
+    ("report.markdown", include_str!("templates/report.markdown")),
+    ("blocks.markdown", include_str!("templates/blocks.markdown")),
+    ("table.markdown", include_str!("templates/table.markdown")),
 ];
 
 /// Explanations: names after `==`, and a template each.
@@ -29,7 +29,7 @@ pub(crate) fn prose(name: &str, context: impl Serialize) -> String {
 
 /// The whole document as GitHub's Markdown.
 pub(crate) fn markdown(document: &Document) -> String {
-    let mut page = render("report.md", document).trim().to_owned() + "\n";
+    let mut page = render("report.markdown", document).trim().to_owned() + "\n";
     while page.contains("\n\n\n") {
         page = page.replace("\n\n\n", "\n\n");
     }
