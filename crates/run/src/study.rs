@@ -212,9 +212,9 @@ impl Study {
             (Err(StudyError::Test { source: TestError::Interrupted, .. } | StudyError::Interrupted), _) => {
                 Ended::Interrupted
             }
-            // A session that waits gives up when the user wants to stop.
+            // A session that waits, or is being opened, gives up when the user wants to stop.
             (Err(StudyError::Test { source: TestError::Target(e), .. } | StudyError::Target(e)), _)
-                if e.is_lost() && context.stopped() =>
+                if context.stopped() && (e.is_lost() || matches!(e, TargetError::Unreachable(_))) =>
             {
                 Ended::Interrupted
             }
