@@ -325,7 +325,7 @@ mod tests {
         let published = "platform,workload,run,test,nodes,jobs,threads,rows_per_tx,cpu_busy_pct,rows_per_s,tx_per_s,\
             sql_service_time_s,physical_writes_per_s,physical_written_blocks_per_s,physical_written_mib_per_s,\
             redo_mib_per_s,redo_writes_per_s,redo_write_time_us,redo_syncs,redo_sync_time_us,elapsed_s,\
-            target,driver,valid,invalid_reason,errors,";
+            target,driver,valid,validity,invalid_reason,errors,";
         let ids: Vec<_> = DATA_LOAD.file_columns().map(|c| c.id).collect();
         assert!(ids.join(",").starts_with(published), "{}", ids.join(","));
     }
@@ -351,7 +351,7 @@ mod tests {
         let published = "platform,workload,run,test,nodes,jobs,cpu_busy_pct,cpu_user_pct,cpu_sys_pct,cpu_idle_pct,\
             cpu_iowait_pct,commit_throughput_tps,commit_latency_ms,redo_blocks_per_s,redo_writes_per_s,\
             redo_sync_writes_per_s,redo_mib_per_s,redo_kib_per_tx,log_file_sync_ms,flash_cache_write_pct,elapsed_s,\
-            target,driver,valid,invalid_reason,errors,commit_time_ns_p50";
+            target,driver,valid,validity,invalid_reason,errors,commit_time_ns_p50";
         let ids: Vec<_> = LOG_WRITER.file_columns().map(|c| c.id).collect();
         assert!(ids.join(",").starts_with(published), "{}", ids.join(","));
     }

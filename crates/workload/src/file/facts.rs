@@ -207,6 +207,6 @@ pub(super) fn query(source: &Source, at: &str, sql: &str, params: &Params, table
     }
     match template.pieces.first() {
         Some(Piece::Sql(sql)) if sql.trim_start().to_uppercase().starts_with("SELECT") => Ok(()),
-        _ => Err(source.error(at, "the query must be a SELECT that returns one integer")),
+        _ => Err(source.error(at, format!("the query {at} must be a SELECT that returns one integer"))),
     }
 }
