@@ -17,5 +17,5 @@ pub use network::Interfaces;
 pub use pressure::Pressure;
 pub use process::ProcessCpu;
 pub use processes::{Processes, Server, TICKS_PER_S, Used};
+pub(crate) use tasks::timed;
 pub use tasks::{TaskStates, TaskTimes, Tasks};
-pub(crate) use tasks::{hurry_this_thread, timed};

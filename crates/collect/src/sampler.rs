@@ -36,10 +36,6 @@ pub trait Source: Send {
     fn sample_waits(&mut self) -> Result<Option<WaitSample>, String>;
 }
 
-/// What a job adds to the time limits of an answer, and the most that all add.
-const TURN: Duration = Duration::from_millis(30);
-const MOST_TURNS: Duration = Duration::from_secs(60);
-
 /// Source of the CPU figures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CpuSource {
@@ -89,15 +85,6 @@ impl SamplerConfig {
             edge_timeout: Duration::from_secs(10),
             finish_timeout: Duration::from_secs(5),
         }
-    }
-
-    /// With the time that a query takes beside many `jobs`, each of which has its turns on the CPUs before it is answered.
-    #[must_use]
-    pub fn beside(mut self, jobs: u32) -> SamplerConfig {
-        let turns = (TURN * jobs).min(MOST_TURNS);
-        self.edge_timeout += turns;
-        self.finish_timeout += turns;
-        self
     }
 }
 

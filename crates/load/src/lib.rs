@@ -339,7 +339,7 @@ pub fn run_test(request: &Request, hooks: &mut dyn TestHooks, tick: impl FnMut(&
     let _ = shared.window.set(schedule);
     crew.set_window(schedule);
     let opened_at = SystemTime::now() + Duration::from_nanos(open_ns.saturating_sub(now_ns()));
-    let mut config = SamplerConfig::new(open_ns).beside(request.jobs);
+    let mut config = SamplerConfig::new(open_ns);
     config.cpu = request.cpu;
     config.disk.clone_from(&request.disk);
     config.data_disk.clone_from(&request.data_disk);
@@ -425,10 +425,7 @@ pub fn session_tasks(request: &Request, observer: &mut dyn Observer, threads: &[
         Runs::Nowhere => return (None, Server::Inside),
         Runs::Apart => {}
     }
-    let SessionTasks { ids, observers, commands } = observer.session_tasks();
-    if request.cpu == CpuSource::Local {
-        Tasks::of_command(observers, commands).iter().for_each(Tasks::hurry);
-    }
+    let SessionTasks { ids, commands } = observer.session_tasks();
     let all = request.cpu == CpuSource::Local && ids.len() == request.jobs as usize;
     let tasks = Some(ids).filter(|_| all).and_then(|ids| Tasks::of_command(ids, commands));
     let server = Server::of(tasks.as_ref(), commands);

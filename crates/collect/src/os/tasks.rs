@@ -1,7 +1,6 @@
 //! Tasks of the operating system (processes or threads) that run jobs: their CPU time, and what they wait for.
 
 use loadline_storage::now_ns;
-use rustix::process::{Pid, setpriority_process};
 
 use crate::clock::least_disturbed;
 use crate::error::{CollectError, read};
@@ -11,9 +10,6 @@ const DISTURBED_NS: u64 = 200_000;
 
 /// Most tasks whose state is read at a time, so that samples stay cheap with many jobs.
 const SAMPLED: usize = 16;
-
-/// The highest priority of those who share time.
-const HIGHEST: i32 = -20;
 
 /// Tasks of this machine, by their ids.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -29,15 +25,6 @@ impl Tasks {
             commands.iter().any(|command| line.contains(command))
         };
         (!ids.is_empty() && ids.iter().all(known)).then_some(Tasks(ids))
-    }
-
-    /// Gives them the highest priority of those who share time, where the system allows it: they read counters, for which it takes little
-    /// CPU and must not wait for it. Beside a thousand sessions on two CPUs an answer takes seconds otherwise.
-    pub fn hurry(&self) {
-        for task in self.ids().filter_map(|id| Pid::from_raw(id.cast_signed())) {
-            // Without the privilege they take their turn as others do.
-            let _ = setpriority_process(Some(task), HIGHEST);
-        }
     }
 
     pub(crate) fn ids(&self) -> impl Iterator<Item = u32> {
@@ -62,11 +49,6 @@ impl Tasks {
         }
         states
     }
-}
-
-/// [`Tasks::hurry`] for the calling thread.
-pub(crate) fn hurry_this_thread() {
-    let _ = setpriority_process(None, HIGHEST);
 }
 
 /// The state in `/proc/TID/stat`: the letter after the name in brackets, which may hold any character.

@@ -10,7 +10,7 @@ use super::schedule::{GUARD_NS, WaitSlots, next_second};
 use super::{CpuSource, Edge, Point, SamplerConfig, Source};
 use crate::clock;
 use crate::error::CollectError;
-use crate::os::{CpuTimes, DiskCounters, ProcessCpu, TaskStates, TaskTimes, hurry_this_thread, timed};
+use crate::os::{CpuTimes, DiskCounters, ProcessCpu, TaskStates, TaskTimes, timed};
 
 /// Most distinct problems kept, so that a source with ever new errors does not fill memory and report.
 const MAX_PROBLEMS: usize = 20;
@@ -116,7 +116,6 @@ impl Worker {
 
     /// Reads until it is stopped; returns the source.
     pub(super) fn run(mut self) -> Box<dyn Source> {
-        hurry_this_thread();
         loop {
             match self.inbox.recv_timeout(clock::until(self.due_ns())) {
                 Ok(Command::Edge { name, at_ns, reply }) => {

@@ -194,13 +194,12 @@ impl Observer for MysqlObserver {
     }
 
     fn session_tasks(&mut self) -> SessionTasks {
-        let (mut ids, mut observers) = (Vec::new(), Vec::new());
+        let mut ids = Vec::new();
         for ObserverSession { sessions, connection, .. } in &mut self.sessions {
             // Without an answer fewer than all are known: then none is used.
             ids.extend(sessions.job_threads(connection).unwrap_or_default());
-            observers.extend(sessions.other_threads(connection).ok().and_then(|threads| threads.own));
         }
-        SessionTasks { ids, observers, commands: COMMANDS }
+        SessionTasks { ids, commands: COMMANDS }
     }
 }
 

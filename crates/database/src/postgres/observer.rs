@@ -309,7 +309,6 @@ impl Observer for PgObserver {
             let rows = session.connection.query_with(PROCESSES, &[&self.job_prefix]).unwrap_or_default();
             ids.extend(rows.into_iter().filter_map(|row| row.into_iter().next()??.parse::<u32>().ok()));
         }
-        let observers = self.sessions.iter().map(|session| session.connection.key.pid).collect();
-        SessionTasks { ids, observers, commands: COMMANDS }
+        SessionTasks { ids, commands: COMMANDS }
     }
 }

@@ -80,8 +80,6 @@ pub trait Observer: Send {
 pub struct SessionTasks {
     /// Their ids, as the server sees them: in a container they may differ from those of the machine. Empty if unknown.
     pub ids: Vec<u32>,
-    /// Those of the sessions that read the counters; empty if unknown.
-    pub observers: Vec<u32>,
     /// Texts of which each one's command line holds one. The names of the server's processes begin so.
     pub commands: &'static [&'static str],
 }
