@@ -1,6 +1,6 @@
 //! `loadline clean`.
 
-use loadline_database::{OpenRequest, TARGETS, kind_of, open, redact};
+use loadline_database::{TARGETS, kind_of, open, redact};
 use loadline_run::reference::{Role, clean_leftovers, writable_dir};
 
 use crate::args::CleanArgs;
@@ -44,28 +44,4 @@ pub(crate) fn clean(args: &CleanArgs) -> Result<u8, Failure> {
     let text = if removed.is_empty() { nothing() } else { removed.join("\n") };
     output::stdout(format!("{text}\n").as_bytes())?;
     Ok(0)
-}
-
-/// The command that removes what a run with this request left.
-pub(crate) fn command(request: &OpenRequest) -> String {
-    let (url, results) = (redact(&request.url), request.scratch.to_string_lossy());
-    format!("loadline clean --target {} --results {}", for_shell(&url), for_shell(&results))
-}
-
-/// `word` as a word of a shell.
-fn for_shell(word: &str) -> String {
-    let plain = |c: char| c.is_alphanumeric() || "_-./:@%+=,".contains(c);
-    if word.chars().all(plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_command_can_be_pasted_and_shows_no_password() {
-        let request = OpenRequest::new("postgres://ann:s3cret@h/d?host=/x&port=1", "/it's here".into());
-        let shown = command(&request);
-        assert_eq!(shown, r"loadline clean --target 'postgres://ann@h/d?host=/x&port=1' --results '/it'\''s here'");
-    }
 }

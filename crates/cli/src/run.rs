@@ -22,7 +22,7 @@ use crate::args::RunArgs;
 use crate::exit::{self, Failure};
 use crate::progress::Progress;
 use crate::target::{absolute, run_folder};
-use crate::{arguments, clean, hub_run, live, output, probe, report, secrets, signals, stored};
+use crate::{arguments, hub_run, live, output, probe, report, secrets, signals, stored};
 
 /// Width of tables if standard output is not a terminal.
 const WIDTH: usize = 160;
@@ -69,7 +69,7 @@ pub(crate) fn measure(
     licence(&study.plan);
     let left = format!(
         "finished tests are on disk, if there are any (--resume goes on); what loadline made may be left: `{}` removes it",
-        clean::command(&study.request)
+        study.request.clean_command()
     );
     signals::interruptible(&study.request.interrupted, left)?;
     let study = hub_run::with(study, hub.as_deref())?;

@@ -53,4 +53,29 @@ impl OpenRequest {
             interrupted: Arc::default(),
         }
     }
+
+    /// The command that removes what a run with this request left, to be pasted into a shell; without the password.
+    #[must_use]
+    pub fn clean_command(&self) -> String {
+        let (url, results) = (crate::redact(&self.url), self.scratch.to_string_lossy());
+        format!("loadline clean --target {} --results {}", for_shell(&url), for_shell(&results))
+    }
+}
+
+/// `word` as a word of a shell.
+fn for_shell(word: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "_-./:@%+=,".contains(c);
+    if word.chars().all(plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_can_be_pasted_and_shows_no_password() {
+        let request = OpenRequest::new("postgres://ann:s3cret@h/d?host=/x&port=1", "/it's here".into());
+        let shown = request.clean_command();
+        assert_eq!(shown, r"loadline clean --target 'postgres://ann@h/d?host=/x&port=1' --results '/it'\''s here'");
+    }
 }

@@ -462,9 +462,9 @@ impl Context {
         }
         let keep = self.manifest.plan.keep_data;
         if let Err(e) = until_released(|| self.side.target.clean_after_run(keep)) {
-            let url = loadline_database::redact(&request.url);
             listener.on(Event::Warning(format!(
-                "loadline's tables could not be removed ({e}): run `loadline clean --target {url}`"
+                "loadline's tables could not be removed ({e}): run `{}`",
+                request.clean_command()
             )));
         }
     }
