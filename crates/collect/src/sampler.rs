@@ -127,6 +127,24 @@ pub struct Edge {
     pub sessions: Option<TaskTimes>,
 }
 
+impl Edge {
+    /// Counters of the database, or why they could not be read, and none of the operating system.
+    #[must_use]
+    pub fn of_database(name: &str, at_ns: u64, snapshot: Result<Snapshot, String>) -> Edge {
+        Edge {
+            name: name.to_owned(),
+            at_ns,
+            snapshot,
+            cpu: None,
+            disk: None,
+            data_disk: None,
+            process: None,
+            job_threads: None,
+            sessions: None,
+        }
+    }
+}
+
 /// All readings of a sampler.
 #[derive(Default)]
 pub struct Collected {

@@ -27,7 +27,7 @@ const TALLIES: u32 = 256;
 /// How often a crew looks whether a job has ended before it said anything.
 const LOOK: Duration = Duration::from_millis(100);
 /// Time for jobs to end before the database is asked why they do not, and their sessions are cancelled: at least the length of the
-/// window. Longer transactions make the test invalid anyway.
+/// window. Longer transactions make the test refused anyway.
 const END_TIMEOUT: Duration = Duration::from_secs(30);
 /// Time in which sessions are asked.
 const ASK_AT_MOST: Duration = Duration::from_secs(5);

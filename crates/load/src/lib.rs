@@ -234,17 +234,7 @@ pub struct Edges {
 impl Edges {
     /// None could be read.
     fn unread_because(text: &str) -> Edges {
-        let edge = |name: &str| Edge {
-            name: name.to_owned(),
-            at_ns: now_ns(),
-            snapshot: Err(text.to_owned()),
-            cpu: None,
-            disk: None,
-            data_disk: None,
-            process: None,
-            job_threads: None,
-            sessions: None,
-        };
+        let edge = |name| Edge::of_database(name, now_ns(), Err(text.to_owned()));
         Edges {
             at_open: edge("at open"),
             at_close: edge("at close"),

@@ -209,11 +209,15 @@ pub(crate) fn watch_window(
 /// database's own work.
 pub(crate) fn wait_started(shared: &Shared, crew: &dyn RunningJobs) -> Option<TargetError> {
     let begin = Instant::now();
-    // A job that has ended already makes the test invalid: do not wait.
+    // A job that has ended already makes the test refused: do not wait.
     while shared.started.load(Ordering::Relaxed) < shared.jobs() && !shared.any_ended() && !shared.stopped() {
         if begin.elapsed() >= START_TIMEOUT {
-            // Jobs wait for each other's locks too, but not all of them.
-            let found = crew.hindrance().filter(|_| shared.started.load(Ordering::Relaxed) == 0)?;
+            // Jobs wait for each other's locks too, but not all of them. The question takes seconds in which one may start.
+            let none_started = || shared.started.load(Ordering::Relaxed) == 0;
+            if !none_started() {
+                return None;
+            }
+            let found = crew.hindrance().filter(|_| none_started())?;
             let text = format!("no job completed a transaction in {} s: {}", START_TIMEOUT.as_secs(), found.why);
             return Some(TargetError::lost(text, found.full_disk));
         }

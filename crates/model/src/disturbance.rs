@@ -196,17 +196,8 @@ pub fn why_not_valid(record: &TestRecord) -> &str {
 pub fn judged(record: &TestRecord) -> String {
     match &record.disturbed_by {
         Some(by) if record.is_disturbed() => format!("disturbed: {by}"),
-        _ if record.is_disturbed() => judged_in_common(record),
+        _ if record.is_disturbed() => format!("disturbed: {}", kinds(record).join(", ")),
         _ => format!("refused: {}", why_not_valid(record)),
-    }
-}
-
-/// As [`judged`], for a list of many tests: without shares, which differ from test to test.
-#[must_use]
-pub fn judged_in_common(record: &TestRecord) -> String {
-    match record.is_disturbed() {
-        true => format!("disturbed: {}", kinds(record).join(", ")),
-        false => format!("refused: {}", why_not_valid(record)),
     }
 }
 
@@ -232,7 +223,7 @@ mod tests {
         let of = |checks: &[(CheckId, &str)]| {
             let mut record = TestRecord::blank("X");
             checks.iter().for_each(|(id, why)| record.add_check(Check::new(*id, Outcome::Failed, *why)));
-            (record.validity().unwrap(), judged_in_common(&record))
+            (record.validity().unwrap(), judged(&record))
         };
         let other = (CheckId::OtherCpu, "disturbed: other processes on the CPU 49 % (most: x 0.9 CPUs)");
         let [cpu, io] = ["other processes on the CPU", "device busy for other processes"];

@@ -302,7 +302,7 @@ pub struct TestRecord {
     pub figures: BTreeMap<String, f64>,
 }
 
-/// Skips checks that only another version makes. A test that failed such a check stays invalid, with its reason.
+/// Skips checks that only another version makes. A test that failed such a check stays refused, with its reason.
 fn known_checks<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Check>, D::Error> {
     #[derive(Deserialize)]
     struct Stored {

@@ -56,10 +56,10 @@ pub(crate) struct GrownViews(Result<(f64, Vec<View>), String>);
 
 impl GrownViews {
     /// Adds it to `activity`.
-    pub(crate) fn add_to(&self, activity: &mut Activity) {
-        match &self.0 {
-            Ok((seconds, views)) => (activity.seconds, activity.views) = (*seconds, views.clone()),
-            Err(why) => activity.unread = Some(why.clone()),
+    pub(crate) fn add_to(self, activity: &mut Activity) {
+        match self.0 {
+            Ok((seconds, views)) => (activity.seconds, activity.views) = (seconds, views),
+            Err(why) => activity.unread = Some(why),
         }
     }
 }

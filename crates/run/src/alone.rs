@@ -2,13 +2,9 @@
 
 use loadline_load::{Request, TestError, run_test};
 use loadline_model::machine::Machine;
-use loadline_model::{Manifest, TestRecord};
+use loadline_model::{Manifest, Plan, TestRecord};
 
-use crate::activity::ReadViews;
-use crate::evidence::RunContext;
-use crate::evidence::{Evidence, Excuses, Jobs};
-use crate::figures::counters::Counters;
-use crate::instrument::Instruments;
+use crate::evidence::{Evidence, Excuses, Jobs, RunContext};
 use crate::study::proof::BeforeTest;
 use crate::{record, steps};
 
@@ -22,38 +18,20 @@ pub fn measure(request: &Request) -> Result<TestRecord, TestError> {
     let info = target.info()?;
     let measured = run_test(request, &mut (), |_| ())?;
     let proof = before.proof(target, work);
-    let why = || "outside a run".to_owned();
-    let (references, data_files) = (Err(why()), Err(why()));
     let cpus = std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
-    let manifest = Manifest { machine: Machine { cpus, ..Machine::default() }, ..Manifest::default() };
-    let run = RunContext {
-        manifest: &manifest,
-        records: &[],
-        repetition: 1,
-        references: &references,
-        data_files: &data_files,
-        log: None,
-        cache_bytes: None,
-        server_memory: None,
-    };
-    let (instruments, views) = (Instruments::default(), ReadViews::unless_arms(target, true).grown(target));
+    // With a plan of another window the record would say that the window was longer than planned.
+    let plan = Plan { duration_s: request.duration_s, ..Plan::default() };
+    let manifest = Manifest { machine: Machine { cpus, ..Machine::default() }, plan, ..Manifest::default() };
     let evidence = Evidence {
         request,
-        run: &run,
+        run: &RunContext::outside(&manifest),
         proof: &proof,
-        target: (info, target.info()),
+        target: (&info, target.info()),
         excuses: Excuses::default(),
         remarks: Vec::new(),
-        seen: Jobs {
-            measured: &measured,
-            counters: Counters::of(request, &measured),
-            instruments: &instruments,
-            views: &views,
-            lost_nodes: &[],
-            ended_sessions: &[],
-            full_disk: None,
-        },
+        seen: Jobs::from(request, &measured),
     };
     let id = TestRecord::blank(work.workload.code);
-    Ok(record::of_jobs(&evidence, steps::test_of_jobs(&evidence), id, None).record)
+    let test = steps::with_checks(steps::figures_of(&evidence), &evidence);
+    Ok(record::of_jobs(&evidence, test, id, None).record)
 }

@@ -12,12 +12,12 @@ pub(crate) mod settings;
 pub(crate) mod steady;
 
 use loadline_database::Runs;
-use loadline_load::{JobResult, Schedule, Tally};
+use loadline_load::{JobResult, Measured, Schedule, Tally};
 use loadline_model::format::counted;
 use loadline_model::snapshot::counter;
 use loadline_model::{Check, CheckId, Driver, Outcome, column};
 
-use crate::evidence::Evidence;
+use crate::evidence::{Evidence, excused};
 use crate::figures::counters::{Completed, Counters};
 use crate::figures::database::{ENGINES_ELSEWHERE, commits_not_comparable, comparable_commits, engines_elsewhere};
 use crate::figures::nodes::{self, FailedCommits, NodeCommits};
@@ -25,7 +25,7 @@ use crate::test::Test;
 
 /// Above this share of failed transactions a test is refused.
 const MAX_ERROR_SHARE: f64 = 0.01;
-/// Above this share of its machine's CPU the client is the bottleneck, and the test invalid.
+/// Above this share of its machine's CPU the client is the bottleneck, and the test refused.
 const MAX_CLIENT_CPU: f64 = 0.85;
 /// From this share on, client CPU is noted.
 const NOTE_CLIENT_CPU: f64 = 0.25;
@@ -107,6 +107,12 @@ fn with_full_disk(e: &Evidence<'_>, mut check: Check) -> Check {
         check.detail += advice;
     }
     check
+}
+
+/// Whether the jobs failed: too many transactions ended with an error, or the window was not full.
+pub(crate) fn have_failed(measured: &Measured) -> bool {
+    let Measured { schedule, jobs, merged, .. } = measured;
+    [check_window(schedule, jobs, merged), check_errors(merged)].iter().any(|check| check.outcome == Outcome::Failed)
 }
 
 /// The check of [`window`].
@@ -230,11 +236,12 @@ pub(crate) fn window_commits(e: &Evidence<'_>, test: &mut Test) {
     let Completed { count, uncertain } = e.comparable();
     let per_tx = e.merged().commits_per_tx();
     let (ours, uncertain) = (count * per_tx, uncertain * per_tx);
-    let (counted, failed) = without_failed(counted, FailedCommits::of(e).window);
+    let of_failed = FailedCommits::of(e);
+    let (counted, failed) = without_failed(counted, of_failed.window);
     let allowed = 2.0 * e.jobs() * per_tx.max(1.0)
         + e.merged().errors as f64
         + (ours * 0.02).max(10.0)
-        + FailedCommits::of(e).uncertain
+        + of_failed.uncertain
         + uncertain;
     let whose = if e.completed().is_some() { "between the database's snapshots" } else { "in the window" };
     let detail = format!(
@@ -283,7 +290,7 @@ pub(crate) fn work_evidence(e: &Evidence<'_>, test: &mut Test) {
 
 /// Commits that wait need syncs.
 pub(crate) fn commits_per_sync(e: &Evidence<'_>, test: &mut Test) {
-    test.checks.push(e.excuses.apply_to(check_syncs(e)));
+    test.checks.push(excused(check_syncs(e), e.excuses.commits.as_ref()));
 }
 
 fn check_syncs(e: &Evidence<'_>) -> Check {
@@ -365,8 +372,8 @@ fn check_syncs_of(e: &Evidence<'_>, nodes: &[NodeCommits]) -> Check {
 
 /// Transactions must write the redo that the workload is defined with.
 pub(crate) fn redo_size(e: &Evidence<'_>, test: &mut Test) {
-    let check = e.excuses.apply_to(check_redo(e, test.figure(column::REDO_BYTES_PER_TX)));
-    test.checks.push(check);
+    let check = check_redo(e, test.figure(column::REDO_BYTES_PER_TX));
+    test.checks.push(excused(check, e.excuses.redo.as_ref()));
 }
 
 fn check_redo(e: &Evidence<'_>, seen: Option<f64>) -> Check {

@@ -6,30 +6,21 @@ pub(crate) mod testing;
 
 use std::fmt;
 use std::ops::Deref;
+use std::sync::Arc;
 
 use loadline_collect::page_cache::DataFiles;
 use loadline_database::{TargetError, Work};
-use loadline_load::{Measured, Request, Tally};
+use loadline_load::{JobResult, Measured, Request, Shared, Tally};
 use loadline_model::machine::Storage;
 use loadline_model::manifest::TargetInfo;
-use loadline_model::{Check, CheckId, Manifest, Outcome, TestRecord};
+use loadline_model::{Check, Column, Manifest, Outcome, TestRecord};
 use loadline_workload::{Commit, Program};
 
-use crate::activity::GrownViews;
 use crate::figures::counters::{Completed, Counters};
 use crate::reference::References;
 use crate::server_memory::ServerMemory;
 use crate::study::proof::Proof;
 use crate::test::Test;
-
-/// What instruments add to a test.
-pub(crate) trait Instrumented {
-    /// Adds checks of what makes other checks fail as well.
-    fn reasons_first(&self, test: &mut Test);
-
-    /// Adds figures or the reasons for their absence, checks and notes.
-    fn report(&self, e: &Evidence<'_>, test: &mut Test);
-}
 
 /// The run that a test is part of.
 pub(crate) struct RunContext<'a> {
@@ -60,7 +51,7 @@ pub(crate) struct Evidence<'a, S = Jobs<'a>> {
     /// Answers to queries before and after the test.
     pub(crate) proof: &'a Proof,
     /// The target before the test, and after it.
-    pub(crate) target: (TargetInfo, Result<TargetInfo, TargetError>),
+    pub(crate) target: (&'a TargetInfo, Result<TargetInfo, TargetError>),
     /// What the test has on purpose.
     pub(crate) excuses: Excuses,
     /// Notes about what was before and after the jobs.
@@ -76,15 +67,70 @@ pub(crate) struct Jobs<'a> {
     /// The database's counters in the window, or why they could not be read.
     pub(crate) counters: Result<Counters<'a>, String>,
     /// What instruments saw.
-    pub(crate) instruments: &'a dyn Instrumented,
-    /// Growth of the database's statistics views.
-    pub(crate) views: &'a GrownViews,
+    pub(crate) instruments: Instruments,
     /// Names of the nodes that were lost.
     pub(crate) lost_nodes: &'a [String],
-    /// What became of the sessions of lost agents.
-    pub(crate) ended_sessions: &'a [String],
     /// What a failure may have to do with a full disk.
     pub(crate) full_disk: Option<String>,
+}
+
+/// A measurement in addition to the jobs of one test.
+pub(crate) trait Instrument {
+    /// Called before the sessions of jobs are opened. May change the request.
+    fn prepare(&mut self, _request: &mut Request, _run: &RunContext<'_>) -> Result<(), TargetError> {
+        Ok(())
+    }
+
+    /// See [`loadline_load::TestHooks::start`]. `shared` has the window once it is set.
+    fn start(&mut self, _request: &Request, _shared: &Arc<Shared>) -> Result<(), TargetError> {
+        Ok(())
+    }
+
+    /// See [`loadline_load::TestHooks::stop`].
+    fn stop(&mut self, _jobs: &[JobResult]) {}
+
+    /// Called when the jobs have ended, for what can only be measured or asked then. `figures` are those of the jobs.
+    fn complete(&mut self, _request: &Request, _run: &RunContext<'_>, _figures: &Test) {}
+
+    /// Adds checks of what makes other checks fail as well.
+    fn reasons_first(&self, _test: &mut Test) {}
+
+    /// Adds its figures or the reasons for their absence, its checks and notes.
+    fn report(&self, e: &Evidence<'_>, test: &mut Test);
+}
+
+/// The instruments of one test; by default none, and no column is that of one.
+#[derive(Default)]
+pub(crate) struct Instruments {
+    pub(crate) all: Vec<Box<dyn Instrument>>,
+    /// Columns of other instruments, and why they are empty.
+    pub(crate) absent: Vec<(&'static [&'static Column], &'static str)>,
+}
+
+impl<'a> RunContext<'a> {
+    /// A single test outside a run: no limits, no earlier tests.
+    pub(crate) fn outside(manifest: &'a Manifest) -> RunContext<'a> {
+        const NO_REFERENCES: &Result<References, String> = &Err(String::new());
+        const NO_FILES: &Result<DataFiles, String> = &Err(String::new());
+        RunContext {
+            manifest,
+            records: &[],
+            repetition: 1,
+            log: None,
+            references: NO_REFERENCES,
+            data_files: NO_FILES,
+            cache_bytes: None,
+            server_memory: None,
+        }
+    }
+}
+
+impl<'a> Jobs<'a> {
+    /// Evidence of jobs that no instrument watched and that lost nothing.
+    pub(crate) fn from(request: &Request, measured: &'a Measured) -> Jobs<'a> {
+        let counters = Counters::of(request, measured);
+        Jobs { measured, counters, instruments: Instruments::default(), lost_nodes: &[], full_disk: None }
+    }
 }
 
 impl<S> Deref for Evidence<'_, S> {
@@ -96,9 +142,9 @@ impl<S> Deref for Evidence<'_, S> {
 }
 
 impl<S> Evidence<'_, S> {
-    /// The evidence with one remark before the others.
-    pub(crate) fn and_remark(mut self, remark: Option<String>) -> Self {
-        self.remarks.splice(0..0, remark);
+    /// The evidence with these remarks before the others.
+    pub(crate) fn and_remarks(mut self, remarks: impl IntoIterator<Item = String>) -> Self {
+        self.remarks.splice(0..0, remarks);
         self
     }
 
@@ -115,12 +161,6 @@ impl<S> Evidence<'_, S> {
 }
 
 impl<'a> Evidence<'a> {
-    /// The evidence with what instruments saw.
-    pub(crate) fn with(mut self, instruments: &'a dyn Instrumented) -> Self {
-        self.seen.instruments = instruments;
-        self
-    }
-
     /// What all jobs counted.
     pub(crate) fn merged(&self) -> &Tally {
         &self.measured.merged
@@ -190,7 +230,7 @@ pub(crate) struct Excuses {
 }
 
 /// Why a check may fail.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub(crate) enum Excuse {
     /// The doctor refused this in an arm, and the user forced it.
     ArmHas(Vec<String>),
@@ -200,18 +240,11 @@ pub(crate) enum Excuse {
     Level(String),
 }
 
-impl Excuses {
-    /// The check, noted instead of failed if it has an excuse.
-    pub(crate) fn apply_to(&self, check: Check) -> Check {
-        let excuse = match check.id {
-            CheckId::CommitsPerSync | CheckId::RedoOnDevice => &self.commits,
-            CheckId::RedoSize => &self.redo,
-            _ => &None,
-        };
-        match excuse.as_ref().filter(|_| check.outcome == Outcome::Failed) {
-            Some(excuse) => Check::new(check.id, Outcome::Noted, format!("{}; {excuse}", check.detail)),
-            None => check,
-        }
+/// The check, noted instead of failed if it has an excuse.
+pub(crate) fn excused(check: Check, excuse: Option<&Excuse>) -> Check {
+    match excuse.filter(|_| check.outcome == Outcome::Failed) {
+        Some(excuse) => Check::new(check.id, Outcome::Noted, format!("{}; {excuse}", check.detail)),
+        None => check,
     }
 }
 

@@ -1,6 +1,6 @@
 //! Computes figures from the evidence of a test. Each is computed once, from the counters that its column names.
 //!
-//! `evidence.rs` lists the functions.
+//! `steps.rs` lists the functions.
 
 pub(crate) mod access;
 pub(crate) mod blocks;

@@ -19,7 +19,8 @@ use loadline_load::{JobResult, Request, Shared, TestHooks};
 use loadline_model::Column;
 use loadline_workload::Workload;
 
-use crate::evidence::{Evidence, Instrumented, RunContext};
+use crate::evidence::{Evidence, RunContext};
+pub(crate) use crate::evidence::{Instrument, Instruments};
 use crate::test::Test;
 
 pub(crate) use device::data_files;
@@ -27,31 +28,6 @@ pub(crate) use replicas::Replicas;
 
 /// All instruments, in the order in which they are prepared and report.
 const KINDS: [Kind; 6] = [limit::KIND, workers::KIND, cache_hit::KIND, device::KIND, checkpoint::KIND, visible::KIND];
-
-/// A measurement in addition to the jobs of one test.
-pub(crate) trait Instrument {
-    /// Called before the sessions of jobs are opened. May change the request.
-    fn prepare(&mut self, _request: &mut Request, _run: &RunContext<'_>) -> Result<(), TargetError> {
-        Ok(())
-    }
-
-    /// See [`TestHooks::start`]. `shared` has the window once it is set.
-    fn start(&mut self, _request: &Request, _shared: &Arc<Shared>) -> Result<(), TargetError> {
-        Ok(())
-    }
-
-    /// See [`TestHooks::stop`].
-    fn stop(&mut self, _jobs: &[JobResult]) {}
-
-    /// Called when the jobs have ended, for what can only be measured or asked then. `figures` are those of the jobs.
-    fn complete(&mut self, _request: &Request, _run: &RunContext<'_>, _figures: &Test) {}
-
-    /// Adds checks of what makes other checks fail as well.
-    fn reasons_first(&self, _test: &mut Test) {}
-
-    /// Adds its figures or the reasons for their absence, its checks and notes.
-    fn report(&self, e: &Evidence<'_>, test: &mut Test);
-}
 
 /// An instrument as [`KINDS`] lists it.
 struct Kind {
@@ -63,17 +39,9 @@ struct Kind {
     absent: &'static str,
 }
 
-/// The instruments of one test.
-#[derive(Default)]
-pub(crate) struct Instruments {
-    all: Vec<Box<dyn Instrument>>,
-    /// Columns of other instruments, and why they are empty.
-    absent: Vec<(&'static [&'static Column], &'static str)>,
-}
-
 impl Instruments {
     /// The instruments that `workload` lists, and what looks at the replicas in a run of levels.
-    pub(crate) fn of(workload: &Workload, replicas: Option<Replicas>) -> Instruments {
+    pub(crate) fn listed_by(workload: &Workload, replicas: Option<Replicas>) -> Instruments {
         let (mut all, mut absent) = (Vec::new(), Vec::new());
         for kind in KINDS {
             match (kind.make)(workload) {
@@ -97,14 +65,14 @@ impl Instruments {
     pub(crate) fn complete(&mut self, request: &Request, run: &RunContext<'_>, figures: &Test) {
         self.all.iter_mut().for_each(|i| i.complete(request, run, figures));
     }
-}
 
-impl Instrumented for Instruments {
-    fn reasons_first(&self, test: &mut Test) {
+    /// See [`Instrument::reasons_first`].
+    pub(crate) fn reasons_first(&self, test: &mut Test) {
         self.all.iter().for_each(|i| i.reasons_first(test));
     }
 
-    fn report(&self, e: &Evidence<'_>, test: &mut Test) {
+    /// See [`Instrument::report`]; with the reasons why columns of other instruments are empty.
+    pub(crate) fn report(&self, e: &Evidence<'_>, test: &mut Test) {
         self.absent.iter().for_each(|(columns, why)| test.set_all_absent(columns, why));
         self.all.iter().for_each(|i| i.report(e, test));
     }

@@ -19,8 +19,7 @@ pub(crate) fn of_jobs(e: &Evidence<'_>, test: Test, id: TestRecord, native: Opti
         vec![("transaction".to_owned(), merged.transaction.clone()), ("commit".to_owned(), merged.commit.clone())];
     histograms.extend(merged.response.clone().map(|r| ("response".to_owned(), r)));
     histograms.extend(merged.connect.clone().map(|c| ("connect".to_owned(), c)));
-    let mut activity = activity::of_window(measured, e.counters.as_ref().ok());
-    e.views.add_to(&mut activity);
+    let activity = activity::of_window(measured, e.counters.as_ref().ok());
     let record = TestRecord {
         started_at: rfc3339(measured.opened_at),
         error_texts: merged.error_texts.clone(),
@@ -67,7 +66,7 @@ fn record<S>(test: Test, e: &Evidence<'_, S>, id: TestRecord) -> TestRecord {
         jobs: e.request.jobs,
         forced: Forced { not_the_devices: test.not_the_devices, ..id.forced },
         absent: test.absent(),
-        figures: test.values().clone(),
+        figures: test.values,
         notes: test.notes,
         data_source: test.data_source,
         kpis: work.workload.kpis.iter().map(|k| k.column.id.to_owned()).collect(),

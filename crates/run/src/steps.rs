@@ -28,7 +28,7 @@ const FIGURES: &[fn(&Evidence<'_>, &mut Test)] = &[
 
 /// Checks of a test of jobs, and what instruments make of it. What a lost node, agent or replica spoils are other checks as well:
 /// the reason comes first.
-const CHECKS: &[fn(&Evidence<'_>, &mut Test)] = &[
+pub(crate) const CHECKS: &[fn(&Evidence<'_>, &mut Test)] = &[
     nodes::lost,
     agents::common_window,
     nodes::membership,
@@ -54,10 +54,7 @@ const CHECKS: &[fn(&Evidence<'_>, &mut Test)] = &[
     nodes::commits_of_each,
     window_length::notes,
     |e, test| e.instruments.report(e, test),
-    |e, test| remarks(e, test),
-    |e, test| settings::unchanged(e, test),
-    |e, test| others::undisturbed(e, test),
-    |e, test| redo_on_device::check(e, test),
+    |e, test| around(e, test),
 ];
 
 /// A test of a scan of sizes.
@@ -69,10 +66,7 @@ const SCAN: &[fn(&Evidence<'_, Scanned>, &mut Test)] = &[
     scan::work_evidence,
     scan::commits_per_sync,
     scan::no_load,
-    |e, test| remarks(e, test),
-    |e, test| settings::unchanged(e, test),
-    |e, test| others::undisturbed(e, test),
-    |e, test| redo_on_device::check(e, test),
+    |e, test| around(e, test),
 ];
 
 /// Figures of jobs, without those of instruments: with them limits are measured.
@@ -82,11 +76,10 @@ pub(crate) fn figures_of(e: &Evidence<'_>) -> Test {
     test
 }
 
-/// The test of jobs.
-pub(crate) fn test_of_jobs(e: &Evidence<'_>) -> Test {
-    let mut test = figures_of(e);
-    CHECKS.iter().for_each(|make| make(e, &mut test));
-    test
+/// The test of jobs: its figures with checks, and with what instruments add.
+pub(crate) fn with_checks(mut figures: Test, e: &Evidence<'_>) -> Test {
+    CHECKS.iter().for_each(|make| make(e, &mut figures));
+    figures
 }
 
 /// The test of a scan of sizes.
@@ -96,7 +89,10 @@ pub(crate) fn test_of_scan(e: &Evidence<'_, Scanned>) -> Test {
     test
 }
 
-/// Notes about what was before and after the jobs.
-fn remarks<S>(e: &Evidence<'_, S>, test: &mut Test) {
+/// What was before and after the test, and around it: the last of every test.
+fn around<S>(e: &Evidence<'_, S>, test: &mut Test) {
     test.notes.extend(e.remarks.iter().cloned());
+    settings::unchanged(e, test);
+    others::undisturbed(e, test);
+    redo_on_device::check(e, test);
 }

@@ -147,13 +147,13 @@ pub enum StudyError {
     },
     /// Nodes were lost, and the plan says that the run ends then.
     #[error(
-        "{} lost: the run ends here, and a test in which that happened is stored as invalid. To measure on over the nodes that \
+        "{} lost: the run ends here, and a test in which that happened is stored as refused. To measure on over the nodes that \
          are left, begin a run with --on-node-loss continue; a resumed run needs all nodes",
         are(.0)
     )]
     NodesLost(Vec<String>),
     /// Nodes were lost, and nothing can be measured at the others.
-    #[error("{} lost, and {why}: the run ends here, and a test in which that happened is stored as invalid", are(.lost))]
+    #[error("{} lost, and {why}: the run ends here, and a test in which that happened is stored as refused", are(.lost))]
     NoNodeLeft {
         /// The lost nodes.
         lost: Vec<String>,

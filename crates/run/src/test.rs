@@ -9,7 +9,8 @@ use loadline_model::{Check, Column, DataSource, TestLimit};
 /// test, reason of the target, fallback reason.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Test {
-    values: BTreeMap<String, f64>,
+    /// Figures by column id.
+    pub(crate) values: BTreeMap<String, f64>,
     of_test: BTreeMap<String, String>,
     of_target: BTreeMap<String, String>,
     fallback: BTreeMap<String, String>,
@@ -89,11 +90,6 @@ impl Test {
     /// Whether the target lacks `column`.
     pub(crate) fn target_lacks(&self, column: &Column) -> bool {
         self.of_target.contains_key(column.id)
-    }
-
-    /// The figures.
-    pub(crate) fn values(&self) -> &BTreeMap<String, f64> {
-        &self.values
     }
 
     /// Reasons for absent figures.

@@ -170,7 +170,7 @@ fn figures(open: &Edge, close: &Edge) -> BTreeMap<String, f64> {
     if let Some(s) = machine::cpu_shares(open, close) {
         out.set(column::CPU_STEAL_PCT, s.steal_pct);
     }
-    out.values().clone()
+    out.values
 }
 
 #[cfg(test)]

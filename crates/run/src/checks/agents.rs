@@ -16,7 +16,7 @@ pub(crate) fn common_window(e: &Evidence<'_>, test: &mut Test) {
 }
 
 /// The check of [`common_window`]; `None` without agents.
-pub(super) fn check_windows(agents: &[AgentFigures]) -> Option<Check> {
+fn check_windows(agents: &[AgentFigures]) -> Option<Check> {
     const ID: CheckId = CheckId::Agents;
     let failed = agents.iter().filter(|agent| agent.failed.is_some()).count();
     if failed > 0 {

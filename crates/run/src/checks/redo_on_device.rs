@@ -5,9 +5,9 @@
 
 use loadline_model::machine::Storage;
 use loadline_model::{Check, CheckId, Outcome, column};
-use loadline_workload::{Commit, Program};
+use loadline_workload::Program;
 
-use crate::evidence::Evidence;
+use crate::evidence::{Evidence, excused};
 use crate::test::Test;
 
 /// Share of the redo, and of the syncs, that the device must have written. It writes whole blocks, so all of both is usual;
@@ -17,16 +17,16 @@ const REQUIRED: f64 = 0.5;
 
 /// Checks tests whose commits wait. What the doctor refused, and the run forced, may be the reason.
 pub(crate) fn check<S>(e: &Evidence<'_, S>, test: &mut Test) {
+    if !e.is_durable() {
+        return;
+    }
     let (log, forced) = (e.run.log, e.excuses.forced);
     let check = check_writes(&e.work().program, e.request.jobs, test, log, forced);
-    test.checks.extend(check.map(|check| e.excuses.apply_to(check)));
+    test.checks.extend(check.map(|check| excused(check, e.excuses.commits.as_ref())));
 }
 
 fn check_writes(program: &Program, jobs: u32, figures: &Test, log: Option<&Storage>, forced: bool) -> Option<Check> {
     let id = CheckId::RedoOnDevice;
-    if program.commit != Commit::Wait || !program.writes() {
-        return None;
-    }
     let not_made = |why: &str| Some(Check::new(id, Outcome::NotMade, why));
     let absent = |c| not_made(figures.absence_reason(c).unwrap_or("not measured"));
     let Some(mib_per_s) = figures.figure(column::DEVICE_WRITE_MIB_PER_S) else {
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn redo_that_does_not_reach_the_device_is_invalid() {
+    fn redo_that_does_not_reach_the_device_is_refused() {
         let of = |mib, writes| outcome(Some(mib), writes, Some(900.0), 1e4, "rw");
         assert_eq!(of(4.0, 950.0), Outcome::Passed);
         assert_eq!(of(1.1, 460.0), Outcome::Passed, "room for the edges of the window");

@@ -11,7 +11,7 @@ use crate::test::Test;
 
 /// No setting may change in a test.
 pub(crate) fn unchanged<S>(e: &Evidence<'_, S>, test: &mut Test) {
-    test.checks.push(check_settings(&e.target.0, &e.target.1));
+    test.checks.push(check_settings(e.target.0, &e.target.1));
 }
 
 fn check_settings(before: &TargetInfo, after: &Result<TargetInfo, TargetError>) -> Check {
@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_in_the_test_makes_it_invalid() {
+    fn a_change_in_the_test_refuses_it() {
         let before = target("16.1", &[("fsync", "on"), ("jit", "off"), ("work_mem", "4MB")]);
         assert_eq!(check_settings(&before, &Ok(before.clone())).outcome, Outcome::Passed);
         let check = check_settings(&before, &Ok(target("16.2", &[("fsync", "off"), ("jit", "off"), ("new", "1")])));

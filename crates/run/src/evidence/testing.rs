@@ -13,10 +13,7 @@ use loadline_model::snapshot::counter;
 use loadline_model::{Check, Manifest, Snapshot};
 
 use super::{Evidence, Excuses, Jobs};
-use crate::activity::ReadViews;
 use crate::evidence::RunContext;
-use crate::figures::counters::Counters;
-use crate::instrument::Instruments;
 use crate::study::proof::Proof;
 use crate::test::Test;
 
@@ -50,17 +47,7 @@ pub(crate) fn jobs(n: u32, one: impl Fn(&Schedule, &mut Books<'_>)) -> (Schedule
 /// A test of `work` with these jobs, on whose counts the database agrees.
 pub(crate) fn case(work: Work, (schedule, jobs, merged): (Schedule, Vec<JobResult>, Tally)) -> Case {
     let target: Arc<dyn Target> = Arc::from(open(&OpenRequest::new("null:", PathBuf::from("/tmp"))).unwrap());
-    let edge = |at_ns| Edge {
-        name: String::new(),
-        at_ns,
-        snapshot: Ok(Snapshot { at_ns, ..Snapshot::default() }),
-        cpu: None,
-        disk: None,
-        data_disk: None,
-        process: None,
-        job_threads: None,
-        sessions: None,
-    };
+    let edge = |at_ns| Edge::of_database("", at_ns, Ok(Snapshot { at_ns, ..Snapshot::default() }));
     let [open, close] = [schedule.open_ns, schedule.close_ns].map(edge);
     let rows = (merged.total * work.program.rows_changed_per_tx()) as i64;
     let work_has_evidence = work.workload.evidence.is_some();
@@ -111,37 +98,17 @@ impl Case {
 
     /// The checks that these functions make.
     pub(crate) fn checks(&self, make: &[fn(&Evidence<'_>, &mut Test)]) -> Vec<Check> {
-        let (references, data_files) = (Err(String::new()), Err(String::new()));
         let machine = Machine { cpus: 2, ..Machine::default() };
         let manifest = Manifest { machine, ..Manifest::default() };
-        let run = RunContext {
-            manifest: &manifest,
-            records: &[],
-            repetition: 1,
-            references: &references,
-            data_files: &data_files,
-            log: None,
-            cache_bytes: None,
-            server_memory: None,
-        };
-        let target = self.request.target.as_ref();
-        let (instruments, views) = (Instruments::default(), ReadViews::unless_arms(target, true).grown(target));
+        let info = TargetInfo::default();
         let evidence = Evidence {
             request: &self.request,
-            run: &run,
+            run: &RunContext::outside(&manifest),
             proof: &self.proof,
-            target: (TargetInfo::default(), Ok(TargetInfo::default())),
+            target: (&info, Ok(info.clone())),
             excuses: self.excuses.clone(),
             remarks: Vec::new(),
-            seen: Jobs {
-                measured: &self.measured,
-                counters: Counters::of(&self.request, &self.measured),
-                instruments: &instruments,
-                views: &views,
-                lost_nodes: &[],
-                ended_sessions: &[],
-                full_disk: self.full_disk.clone(),
-            },
+            seen: Jobs { full_disk: self.full_disk.clone(), ..Jobs::from(&self.request, &self.measured) },
         };
         let mut test = self.test.clone();
         make.iter().for_each(|make| make(&evidence, &mut test));

@@ -132,17 +132,7 @@ mod tests {
     }
 
     fn edge(sessions: Option<TaskTimes>) -> Edge {
-        Edge {
-            name: String::new(),
-            at_ns: 0,
-            snapshot: Ok(Snapshot::default()),
-            cpu: None,
-            disk: None,
-            data_disk: None,
-            process: None,
-            job_threads: None,
-            sessions,
-        }
+        Edge { sessions, ..Edge::of_database("", 0, Ok(Snapshot::default())) }
     }
 
     #[test]

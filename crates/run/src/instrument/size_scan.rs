@@ -28,19 +28,19 @@ pub(crate) struct Scanned {
     /// Sizes, ascending.
     pub(crate) sizes: Vec<SizePoint>,
     /// Number of outliers.
-    pub(crate) outliers: u64,
+    outliers: u64,
     /// Transactions of the scan, including outliers.
-    pub(crate) transactions: u64,
+    transactions: u64,
     /// Transactions of warm-up and scan.
-    pub(crate) committed: u64,
+    committed: u64,
     /// Rows changed by all of them.
-    pub(crate) rows: u64,
+    rows: u64,
     /// Wall-clock time at which the first sample began.
     pub(crate) opened_at: SystemTime,
     /// Wall time of the scan, ns.
-    pub(crate) elapsed_ns: u64,
+    elapsed_ns: u64,
     /// Wall time of the warm-up, ns.
-    pub(crate) warmup_ns: u64,
+    warmup_ns: u64,
     /// Transaction and commit times of all samples.
     pub(crate) transaction: Latencies,
     /// See `transaction`.
@@ -50,7 +50,7 @@ pub(crate) struct Scanned {
     /// Counters before the first and after the last sample.
     pub(crate) scan: Pair,
     /// What surrounded the scan.
-    pub(crate) around: Around,
+    around: Around,
 }
 
 /// Two snapshots of the counters.

@@ -56,7 +56,7 @@ impl Instrument for Workers {
         let (request, manifest) = (e.request, e.run.manifest);
         let processes = Processes {
             asked: request.work.parallel_workers().unwrap_or(1),
-            before_test: self.before_test.clone(),
+            before_test: &self.before_test,
             waits: &e.measured.waits(),
             counted: counted(e.measured),
             jobs: request.jobs,
@@ -66,13 +66,18 @@ impl Instrument for Workers {
         out.checks.push(check(&processes));
         let alone = |r: &&TestRecord| {
             let same = r.workload == request.work.workload.code && r.jobs == request.jobs;
-            same && r.valid && r.figure(column::THREADS) == Some(1.0) && r.repetition == e.run.repetition
+            same && r.is_usable() && r.figure(column::THREADS) == Some(1.0) && r.repetition == e.run.repetition
         };
-        let base = e.run.records.iter().find(alone).and_then(|r| r.figure(column::COMMIT_THROUGHPUT_TPS));
+        let of_one = || e.run.records.iter().filter(alone);
+        // A disturbed test stands in if there is no valid one.
+        let base = of_one()
+            .find(|r| r.valid)
+            .or_else(|| of_one().next())
+            .and_then(|r| r.figure(column::COMMIT_THROUGHPUT_TPS));
         let rate = out.figure(column::COMMIT_THROUGHPUT_TPS);
-        let of_one = (processes.asked == 1).then_some(1.0);
-        let speed_up = of_one.or_else(|| base.filter(|base| *base > 0.0).zip(rate).map(|(base, rate)| rate / base));
-        out.set_or_absent(SPEED_UP, speed_up, "there is no valid test with one worker in this run to compare with");
+        let itself = (processes.asked == 1).then_some(1.0);
+        let speed_up = itself.or_else(|| base.filter(|base| *base > 0.0).zip(rate).map(|(base, rate)| rate / base));
+        out.set_or_absent(SPEED_UP, speed_up, "there is no usable test with one worker in this run to compare with");
         if let Some(limit) = &self.most {
             out.notes.push(format!(
                 "the maximum is {} parallel processes per query on this server ({}): a sweep over workers ends there",
@@ -87,7 +92,7 @@ struct Processes<'a> {
     /// Number of processes asked for, including the session's own.
     asked: u32,
     /// Workers launched when the query was run once before the test, or why that failed.
-    before_test: Result<Option<ParallelWorkers>, String>,
+    before_test: &'a Result<Option<ParallelWorkers>, String>,
     /// Samples of the processes in the window.
     waits: &'a WaitProfile,
     /// The database's count of workers in the window, if any.
@@ -132,7 +137,7 @@ fn check(p: &Processes<'_>) -> Check {
     if asked == 1 {
         return Check::require(id, true, "one process ran each query: its session".into());
     }
-    let parallel = match &p.before_test {
+    let parallel = match p.before_test {
         Ok(Some(parallel)) => parallel,
         Ok(None) => {
             let why = format!(
@@ -234,6 +239,7 @@ mod tests {
     fn of(asked: u32, before_test: Result<Option<(u32, u32)>, String>, waits: &WaitProfile) -> Processes<'_> {
         let before_test = before_test
             .map(|t| t.map(|(planned, launched)| ParallelWorkers { planned, launched, how: "DOP 4".into() }));
+        let before_test = Box::leak(Box::new(before_test));
         Processes { asked, before_test, waits, counted: None, jobs: 1, queries: 100.0, cpus: Some(4) }
     }
 

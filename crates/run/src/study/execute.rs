@@ -13,7 +13,6 @@ use loadline_workload::SizeScan;
 use super::level::OfTest;
 use super::{Context, StudyError};
 use crate::event::{Event, Listener};
-use crate::instrument::Instruments;
 use crate::{record, steps};
 
 /// A test to run.
@@ -54,15 +53,19 @@ impl PlannedTest<'_> {
             prepared = self.prepare(context, Some(longer_s), listener)?;
             ended = self.run_jobs(context, &mut prepared, listener)?;
         }
-        let (none, mut instruments) = (Instruments::default(), std::mem::take(&mut ended.instruments));
         let run = self.run_context(context, prepared.cache_bytes);
-        let evidence = self.evidence(context, &run, &prepared, &ended, &none);
+        let instruments = std::mem::take(&mut ended.instruments);
+        let mut evidence = self.evidence(context, &run, &prepared, &ended, instruments);
         // A limit is that of the work that the jobs did, which their figures say.
-        instruments.complete(&prepared.request, &run, &steps::figures_of(&evidence));
+        let figures = steps::figures_of(&evidence);
+        evidence.seen.instruments.complete(&prepared.request, &run, &figures);
         let (native, missing) = self.report(context, ended.mark.clone(), listener);
-        let evidence = evidence.with(&instruments).and_remark(missing);
-        let output =
-            record::of_jobs(&evidence, steps::test_of_jobs(&evidence), self.identity(context, evidence.work()), native);
+        let evidence = evidence.and_remarks(missing);
+        let test = steps::with_checks(figures, &evidence);
+        let mut output = record::of_jobs(&evidence, test, self.identity(context), native);
+        if let Some(activity) = &mut output.activity {
+            ended.views.add_to(activity);
+        }
         Ok((output, ended.remaining))
     }
 
@@ -78,8 +81,8 @@ impl PlannedTest<'_> {
         let (scanned, proof) = self.run_scan(context, scan, &prepared, listener)?;
         let (native, missing) = self.report(context, mark, listener);
         let (run, after) = (self.run_context(context, prepared.cache_bytes), context.side.target.info());
-        let evidence = self.evidence_of(context, &run, &prepared, &proof, after, scanned).and_remark(missing);
-        let (test, id) = (steps::test_of_scan(&evidence), self.identity(context, evidence.work()));
+        let evidence = self.evidence_of(context, &run, &prepared, &proof, after, scanned).and_remarks(missing);
+        let (test, id) = (steps::test_of_scan(&evidence), self.identity(context));
         Ok(record::of_scan(evidence, test, id, native))
     }
 

@@ -22,7 +22,7 @@ impl OfTest<'_> {
         Replicas::new(self.level.map(|level| (level.name.clone(), level.waits_for)), self.replicas)
     }
 
-    /// Commits that do not wait for their disk are what such a level is, and do not make its windows invalid.
+    /// Commits that do not wait for their disk are what such a level is, and do not make its windows refused.
     pub(super) fn excuse(&self) -> Option<Excuse> {
         self.level.filter(|level| !level.durable).map(|level| Excuse::Level(level.name.clone()))
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use loadline_database::{RemainingNodes, Target, TargetError, Work, is_temporary, kind_of};
+use loadline_database::{RemainingNodes, Target, TargetError, is_temporary, kind_of};
 use loadline_load::{Measured, Place, Request, TestError, Warmup, end_lost, run_test};
 use loadline_model::live::LiveTest;
 use loadline_model::manifest::TargetInfo;
@@ -16,12 +16,11 @@ use super::native_report::Mark;
 use super::proof::{BeforeTest, Proof};
 use super::{Context, StudyError, full_disk, nodes, window_length};
 use crate::activity::{GrownViews, ReadViews};
-use crate::checks::settings;
 use crate::checks::steady::until_warm;
+use crate::checks::{self, settings};
 use crate::event::{Event, Listener};
 use crate::evidence::{Evidence, Excuse, Excuses, Jobs, RunContext};
 use crate::figures::access::only_adds;
-use crate::figures::counters::Counters;
 use crate::figures::nodes::is_same_cluster;
 use crate::instrument::size_scan::{self, Scanned};
 use crate::instrument::{Instruments, Replicas};
@@ -35,15 +34,13 @@ pub(super) struct Prepared {
     pub(super) cache_bytes: Option<u64>,
     /// Why the target did not come to rest, if so.
     unsettled: Option<String>,
-    /// Whether its window is longer than planned because an earlier one was too short.
-    is_repeated: bool,
 }
 
 /// A test whose jobs have ended.
 pub(super) struct Ended {
     measured: Measured,
     pub(super) instruments: Instruments,
-    views: GrownViews,
+    pub(super) views: GrownViews,
     proof: Proof,
     pub(super) mark: Mark,
     /// What is left of a target that lost nodes.
@@ -57,8 +54,7 @@ impl Ended {
     pub(super) fn needs_longer_s(&self, prepared: &Prepared) -> Option<f64> {
         // With agents that failed, few transactions say nothing of their length.
         let is_whole = self.remaining.is_none() && self.measured.agents.iter().all(|agent| agent.failed.is_none());
-        let longer_s = window_length::longer_s(&prepared.request, &self.measured);
-        longer_s.filter(|_| is_whole && !prepared.is_repeated)
+        window_length::longer_s(&prepared.request, &self.measured).filter(|_| is_whole)
     }
 }
 
@@ -101,7 +97,7 @@ impl PlannedTest<'_> {
             data_disk: context.side.data_disk.clone(),
             interrupted: Arc::clone(&context.interrupted),
         };
-        Ok(Prepared { request, before, info, cache_bytes, unsettled, is_repeated: longer_s.is_some() })
+        Ok(Prepared { request, before, info, cache_bytes, unsettled })
     }
 
     /// Runs jobs in a common window, with instruments, and asks what proves their work.
@@ -113,7 +109,7 @@ impl PlannedTest<'_> {
     ) -> Result<Ended, StudyError> {
         let replicas = self.level.map(|level| level.instrument());
         let alarm = replicas.as_ref().map(Replicas::alarm).unwrap_or_default();
-        let mut instruments = Instruments::of(self.work.workload, replicas);
+        let mut instruments = Instruments::listed_by(self.work.workload, replicas);
         let run = self.run_context(context, prepared.cache_bytes);
         instruments.prepare(&mut prepared.request, &run).map_err(|e| self.target_failed(e))?;
         let request = &prepared.request;
@@ -144,30 +140,29 @@ impl PlannedTest<'_> {
         Ok(Ended { measured, instruments, views, proof, mark, remaining, sessions })
     }
 
-    /// The evidence of jobs, without what instruments saw.
+    /// The evidence of jobs. What instruments can only measure now is added to it by [`Instruments::complete`].
     pub(super) fn evidence<'a>(
         &self,
         context: &Context,
         run: &'a RunContext<'a>,
         prepared: &'a Prepared,
         ended: &'a Ended,
-        instruments: &'a Instruments,
+        instruments: Instruments,
     ) -> Evidence<'a> {
         let measured = &ended.measured;
         let (side, full) = (&context.side, measured.merged.full_disk);
-        let has_failed = measured.merged.errors_total > 0 || !window_length::is_full(measured);
-        let full_disk = if has_failed { full_disk::advice(full, side.target.as_ref(), &side.info) } else { None };
+        let full_disk = match checks::have_failed(measured) {
+            true => full_disk::advice(full, side.target.as_ref(), &side.info),
+            false => None,
+        };
         let jobs = Jobs {
-            measured,
-            counters: Counters::of(&prepared.request, measured),
             instruments,
-            views: &ended.views,
             lost_nodes: ended.remaining.as_ref().map_or(&[], |remaining| &remaining.lost),
-            ended_sessions: &ended.sessions,
             full_disk,
+            ..Jobs::from(&prepared.request, measured)
         };
         let after = of_the_rest(context, &ended.remaining).info();
-        self.evidence_of(context, run, prepared, &ended.proof, after, jobs)
+        self.evidence_of(context, run, prepared, &ended.proof, after, jobs).and_remarks(ended.sessions.iter().cloned())
     }
 
     /// Evidence of what was `seen`.
@@ -184,7 +179,7 @@ impl PlannedTest<'_> {
             request: &prepared.request,
             run,
             proof,
-            target: (prepared.info.clone(), after),
+            target: (&prepared.info, after),
             excuses: self.excuses(context),
             remarks: self.remarks(context, prepared),
             seen,
@@ -284,8 +279,8 @@ impl PlannedTest<'_> {
     }
 
     /// What tells the test from others of its run, and its run from others.
-    pub(super) fn identity(&self, context: &Context, work: &Work) -> TestRecord {
-        let manifest = &context.manifest;
+    pub(super) fn identity(&self, context: &Context) -> TestRecord {
+        let (manifest, work) = (&context.manifest, &self.work);
         let label = manifest.plan.arms.as_ref().zip(self.position.arm).map(|(arms, arm)| &arms.get(arm).label);
         let forced = self.forced(context);
         let refused = (!forced.is_empty()).then(|| forced.join("; "));

@@ -56,7 +56,7 @@ struct Seen {
 }
 
 /// Whether all jobs ran through the window and completed transactions in it.
-pub(super) fn is_full(measured: &Measured) -> bool {
+fn is_full(measured: &Measured) -> bool {
     check_window(&measured.schedule, &measured.jobs, &measured.merged).outcome != Outcome::Failed
 }
 
@@ -82,11 +82,11 @@ fn long_enough_for(seen: Seen, jobs: u32, window_s: f64) -> Option<f64> {
     ((!seen.is_full || few && !seen.waits) && !seen.has_errors && wanted > window_s).then_some(wanted)
 }
 
-/// Notes about a window that is longer than planned, or shorter than its transactions need; and of sessions of lost agents.
+/// Notes about a window that is longer than planned, or shorter than its transactions need.
 pub(crate) fn notes(e: &Evidence<'_>, test: &mut Test) {
     let longer = longer_note(e.request.duration_s, e.run.manifest.plan.duration_s);
     let coarse = coarse_note(test, e.request.jobs);
-    test.notes.extend(longer.into_iter().chain(coarse).chain(e.ended_sessions.iter().cloned()));
+    test.notes.extend(longer.into_iter().chain(coarse));
 }
 
 /// Note about rates with a large error.

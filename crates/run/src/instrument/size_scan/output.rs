@@ -6,11 +6,11 @@ use loadline_model::snapshot::counter;
 use loadline_model::{Check, CheckId, Column, Latencies, Outcome, Table, TestRecord};
 
 use super::Scanned;
-use crate::evidence::Evidence;
+use crate::evidence::{Evidence, excused};
 use crate::figures::{KIB, disturbance as others};
 use crate::test::Test;
 
-/// A larger share of outliers makes the scan invalid.
+/// A larger share of outliers refuses the scan.
 const MAX_OUTLIERS: f64 = 0.2;
 /// Commits of the database's own background work that are allowed.
 const OTHER_COMMITS: f64 = 20.0;
@@ -64,7 +64,7 @@ pub(crate) fn disturbance(e: &Evidence<'_, Scanned>, out: &mut Test) {
 /// Figures that a scan has not.
 pub(crate) fn no_load(e: &Evidence<'_, Scanned>, out: &mut Test) {
     let workload = e.work().workload;
-    let so_far = TestRecord { figures: out.values().clone(), ..TestRecord::blank(workload.code) };
+    let so_far = TestRecord { figures: out.values.clone(), ..TestRecord::blank(workload.code) };
     for column in Table::of(workload.group).file_columns() {
         let words = matches!(column.format, Format::Text | Format::YesNo);
         if !words && column.cell(&so_far) == Cell::Absent {
@@ -132,5 +132,5 @@ pub(crate) fn commits_per_sync(e: &Evidence<'_, Scanned>, test: &mut Test) {
             format!("{commits} commits of one session and {syncs} syncs of the log: each commit needs a sync"),
         ),
     };
-    test.checks.push(e.excuses.apply_to(check));
+    test.checks.push(excused(check, e.excuses.commits.as_ref()));
 }
