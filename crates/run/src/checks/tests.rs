@@ -1,31 +1,16 @@
+use std::sync::Arc;
+
 use loadline_database::Work;
 use loadline_load::{Books, Schedule};
 use loadline_model::record::AgentFigures;
 use loadline_model::{JobLoad, Population};
-use loadline_workload::register;
+use loadline_workload::{Commit, register};
 
 use super::*;
-use crate::evidence::Excuse;
 use crate::evidence::testing::{self, Case, SECOND, jobs};
+use crate::evidence::{Excuse, Excuses};
 use crate::figures::populations::TimeShares;
-
-const ALL: &[fn(&Evidence<'_>, &mut Test)] = &[
-    agents::common_window,
-    window,
-    errors,
-    reset,
-    all_commits,
-    window_commits,
-    work_evidence,
-    load::littles_law,
-    commits_per_sync,
-    redo_size,
-    load::rate,
-    load::think_time,
-    consistency,
-    rows_read,
-    read_only,
-];
+use crate::steps::CHECKS;
 
 /// Records transactions of `tx_ns`, back to back.
 fn back_to_back(tx_ns: u64) -> impl Fn(&Schedule, &mut Books<'_>) {
@@ -61,11 +46,11 @@ fn changed(change: impl FnOnce(&mut Case)) -> Case {
 }
 
 fn failed(case: &Case) -> Vec<CheckId> {
-    case.checks(ALL).into_iter().filter(|c| c.outcome == Outcome::Failed).map(|c| c.id).collect()
+    case.checks(CHECKS).into_iter().filter(|c| c.outcome == Outcome::Failed).map(|c| c.id).collect()
 }
 
 fn check(case: &Case, id: CheckId) -> Check {
-    case.checks(ALL).into_iter().find(|c| c.id == id).unwrap()
+    case.checks(CHECKS).into_iter().find(|c| c.id == id).unwrap()
 }
 
 fn outcome(case: &Case, id: CheckId) -> Outcome {
@@ -158,15 +143,23 @@ fn redo_is_as_defined_but_for_what_was_read_late() {
 
 #[test]
 fn queries_read_their_rows_and_read_only_scripts_change_none() {
-    let read = |per_tx: f64| {
+    let read = |per_tx: f64, ours: Option<f64>| {
         let work = Work::of("DA-SCAN", &[]).unwrap();
         let rows = work.workload.volume(&work.params).unwrap().rows;
         let mut case = testing::case(work, jobs(4, back_to_back(3_000_000)));
-        case.count(counter::ROWS_READ, rows * per_tx * case.measured.merged.transaction.count() as f64);
+        let n = case.measured.merged.transaction.count() as f64;
+        case.count(counter::ROWS_READ, rows * per_tx * n);
+        if let Some(ours) = ours {
+            case.count(counter::COMMITS, n * ours);
+            count_jobs(&mut case, n * ours, 3.0);
+        }
         failed(&case)
     };
-    assert_eq!(read(0.5), [CheckId::RowsRead]);
-    assert_eq!(read(1.2), [], "more may be read");
+    assert_eq!(read(0.5, None), [CheckId::RowsRead]);
+    assert_eq!(read(1.2, None), [], "more may be read");
+    // Read late: the jobs had run half as many queries more by then, by their own count.
+    assert_eq!(read(1.2, Some(1.5)), [CheckId::RowsRead]);
+    assert_eq!(read(1.5, Some(1.5)), []);
     let text = "code = \"READ-ONLY\"\nsummary = \"reads\"\n[[script]]\nname = \"s\"\ntext = \"SELECT 1;\"\n";
     let scripts = register("read-only.toml", text).unwrap();
     let noted = |rows| {
@@ -229,9 +222,9 @@ fn more_commits_per_sync_than_jobs_are_not_durable() {
     assert_eq!(failed(&syncs(n / 15.0)), [CheckId::CommitsPerSync]);
     assert_eq!(failed(&syncs(0.0)), [CheckId::CommitsPerSync]);
     assert_eq!(failed(&syncs(n / 4.0)), [], "a full group is allowed");
-    let mut level = syncs(0.0);
-    level.excuses.commits = Some(Excuse::Level("local".to_owned()));
-    assert_eq!(outcome(&level, CheckId::CommitsPerSync), Outcome::Noted);
+    let mut not_waiting = syncs(0.0);
+    Arc::get_mut(&mut not_waiting.request.work).unwrap().program.commit = Commit::Nowait;
+    assert_eq!(outcome(&not_waiting, CheckId::CommitsPerSync), Outcome::NotMade);
     // Of two nodes with two jobs each, one does not sync: the mean hides it.
     let nodes = |commits_per_sync: [f64; 2], syncs: f64| {
         changed(|case| {
@@ -250,6 +243,41 @@ fn more_commits_per_sync_than_jobs_are_not_durable() {
     assert_eq!(failed(&one), [CheckId::CommitsPerSync]);
     let detail = check(&one, CheckId::CommitsPerSync).detail;
     assert!(detail.contains("commits at node 2 did not wait"), "{detail}");
+}
+
+#[test]
+fn a_failed_check_is_noted_if_and_only_if_its_excuse_says_why() {
+    let n = sound().measured.merged.transaction.count() as f64;
+    let spoilt = |excuses: Excuses| {
+        changed(|case| {
+            case.count(counter::REDO_SYNCS, 0.0);
+            case.count(counter::COMMITS, n * 0.9);
+            case.test.set(column::REDO_BYTES_PER_TX, 4120.0);
+            let of_device = [(column::DEVICE_WRITE_MIB_PER_S, 0.0), (column::DEVICE_WRITES_PER_S, 0.0)];
+            let of_jobs = [(column::REDO_MIB_PER_S, 2.0), (column::COMMITS, 1e4), (column::COMMIT_THROUGHPUT_TPS, 1e3)];
+            of_device.iter().chain(&of_jobs).for_each(|(column, value)| case.test.set(column, *value));
+            case.excuses = excuses;
+        })
+    };
+    let (commits, redo) = ([CheckId::CommitsPerSync, CheckId::RedoOnDevice], CheckId::RedoSize);
+    let others = CheckId::CommitsWindow;
+    let excuses = [
+        (Excuses::default(), vec![]),
+        (Excuses { commits: Some(Excuse::Level("local".to_owned())), ..Excuses::default() }, commits.to_vec()),
+        (
+            Excuses { commits: Some(Excuse::ArmHas(vec!["fsync off".to_owned()])), ..Excuses::default() },
+            commits.to_vec(),
+        ),
+        (Excuses { redo: Some(Excuse::CalibratedInArmA), ..Excuses::default() }, vec![redo]),
+    ];
+    for (excuses, excused) in excuses {
+        let said = format!("{excuses:?}");
+        let case = spoilt(excuses);
+        for id in commits.into_iter().chain([redo, others]) {
+            let expected = if excused.contains(&id) { Outcome::Noted } else { Outcome::Failed };
+            assert_eq!(outcome(&case, id), expected, "{id} with {said}");
+        }
+    }
 }
 
 #[test]
@@ -408,11 +436,10 @@ fn unread_counters_are_reported_as_unread() {
         case.measured.after = Err("gone as well".into());
         case.test = Test::default();
     });
-    let not_made: Vec<Check> = unread.checks(ALL).into_iter().filter(|c| c.outcome == Outcome::NotMade).collect();
-    let of_counters: Vec<&Check> = not_made.iter().filter(|c| c.id != CheckId::Rate).collect();
-    assert_eq!(of_counters.len(), 5, "{not_made:?}");
-    for check in of_counters {
-        assert!(check.detail.contains("could not be read"), "{check:?}");
+    use CheckId::{CommitsDatabase, CommitsPerSync, CommitsWindow, Counters, RedoSize};
+    for id in [Counters, CommitsDatabase, CommitsWindow, CommitsPerSync, RedoSize] {
+        let check = check(&unread, id);
+        assert!(check.outcome == Outcome::NotMade && check.detail.contains("could not be read"), "{check:?}");
     }
     let uncounted = changed(|case| {
         for edge in [&mut case.measured.edges.at_open, &mut case.measured.edges.at_close] {
