@@ -239,18 +239,18 @@ fn qualified(sides: &[PlatformRun<'_>]) -> Vec<String> {
     let incomplete =
         ["A", "B"].into_iter().zip(sides).filter(|(_, side)| side.run.manifest.state != RunState::Complete);
     let incomplete = incomplete.map(|(name, side)| format!("{name} ({}) is not complete.", side.run.manifest.run));
-    let disturbed = ["A", "B"].into_iter().zip(sides).filter_map(|(name, side)| disturbed(name, side));
+    let noticed = ["A", "B"].into_iter().zip(sides).filter_map(|(name, side)| noticed(name, side));
     if is_imported(sides) {
         let said = ["A", "B"].into_iter().zip(sides).filter_map(|(name, side)| {
             let published = side.run.published.as_ref()?;
             Some(format!("{name} ({}) is {}.", side.run.manifest.run, published.source))
         });
         let unknown = prose("compared-imported", ());
-        return said.chain([unknown]).chain(incomplete).chain(disturbed).collect();
+        return said.chain([unknown]).chain(incomplete).chain(noticed).collect();
     }
     let machine = machine::sentences(first, second);
     let curves = scanned(sides).into_iter().map(|code| format!("{code} is a curve: `loadline report A B` shows both."));
-    std::iter::once(prose("compared", ())).chain(machine).chain(curves).chain(incomplete).chain(disturbed).collect()
+    std::iter::once(prose("compared", ())).chain(machine).chain(curves).chain(incomplete).chain(noticed).collect()
 }
 
 /// Whether another tool measured one of the runs.
@@ -284,11 +284,11 @@ fn differences(sides: &[PlatformRun<'_>]) -> Vec<Block> {
     blocks
 }
 
-/// That tests of a run were disturbed.
-fn disturbed(name: &str, side: &PlatformRun<'_>) -> Option<String> {
+/// That others were noticed at tests of a run.
+fn noticed(name: &str, side: &PlatformRun<'_>) -> Option<String> {
     let all = side.run.records.len();
     let n = side.run.records.iter().filter(|r| r.disturbed_by.is_some()).count();
-    (n > 0).then(|| format!("{n} of {all} tests of {name} were disturbed by others."))
+    (n > 0).then(|| format!("Others were noticed at {n} of {all} tests of {name}."))
 }
 
 /// What differs between the manifests, besides settings.

@@ -46,7 +46,7 @@ fn assert_disturbed(ran: &Ran) -> serde_json::Value {
     assert_eq!(check(&test, "other-cpu")["outcome"], "failed", "{test:#}");
     assert!(test["disturbed_by"].as_str().unwrap().contains("other processes on the CPU"), "{test:#}");
     assert!(test["other_cpu_pct"].as_f64().unwrap() >= 20.0, "{test:#}");
-    assert!(ran.out.contains("! Test 1 was disturbed: other processes on the CPU"), "{}", ran.said());
+    assert!(ran.out.contains("! Noticed at test 1: other processes on the CPU"), "{}", ran.said());
     test
 }
 
@@ -88,5 +88,5 @@ fn loops_on_all_cpus_are_marked_and_fail_a_strict_run() {
     assert_eq!(ok(&columns).out, "valid,validity\nfalse,disturbed\n");
     assert!(plain.out.contains("throughput without the disturbance"), "{}", plain.said());
     let markdown = ok(&["report", &folder, "--format", "md", "--output", "-"]).out;
-    assert!(markdown.contains("1 was disturbed: other processes on the CPU"), "{markdown}");
+    assert!(markdown.contains("Noticed at test 1: other processes on the CPU"), "{markdown}");
 }

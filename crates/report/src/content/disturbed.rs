@@ -1,4 +1,4 @@
-//! What disturbed tests, in sentences: one for each cause.
+//! What was noticed of others at tests, in sentences: one for each cause.
 
 use loadline_model::disturbance::DISTURBANCES;
 use loadline_model::format::number;
@@ -6,7 +6,7 @@ use loadline_model::{Outcome, TestRecord};
 
 use crate::words::spans;
 
-/// `Tests 1–3, 7 were disturbed: other processes on the CPU 23 to 45 %.`, for each cause; then how many are not valid for that,
+/// `Noticed at tests 1–3, 7: other processes on the CPU 23 to 45 %.`, for each cause; then how many are not valid for that,
 /// with what the check says of the worst.
 pub(crate) fn sentences(records: &[TestRecord]) -> Vec<String> {
     let mut out = Vec::new();
@@ -21,8 +21,8 @@ pub(crate) fn sentences(records: &[TestRecord]) -> Vec<String> {
         let [low, high] = [low, high].map(|pct| number(pct, 0));
         let range = if low == high { high } else { format!("{low} to {high}") };
         let tests: Vec<u32> = noted.iter().map(|(test, _)| *test).collect();
-        let (word, were) = if tests.len() == 1 { ("Test", "was") } else { ("Tests", "were") };
-        let mut said = format!("{word} {} {were} disturbed: {} {range} %.", spans(&tests), kind.words);
+        let word = if tests.len() == 1 { "test" } else { "tests" };
+        let mut said = format!("Noticed at {word} {}: {} {range} %.", spans(&tests), kind.words);
         let checks = records.iter().flat_map(|r| r.checks.iter().map(move |check| (r, check)));
         let failed: Vec<_> = checks.filter(|(_, c)| c.id == kind.check && c.outcome == Outcome::Failed).collect();
         let pct = |r: &TestRecord| r.figure(kind.column).unwrap_or(0.0);

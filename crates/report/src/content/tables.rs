@@ -121,8 +121,8 @@ fn remark(record: &TestRecord) -> String {
         remarks.push(format!("Test {} is {}.", record.test, stop(&judged(record))));
     }
     // Otherwise the reason says so.
-    if let Some(disturbed) = record.disturbed_by.as_ref().filter(|_| record.valid) {
-        remarks.push(format!("Test {} was disturbed: {disturbed}.", record.test));
+    if let Some(noticed) = record.disturbed_by.as_ref().filter(|_| record.valid) {
+        remarks.push(format!("Noticed at test {}: {noticed}.", record.test));
     }
     if !record.forced.is_empty() {
         remarks.push(format!("Test {} was forced: {}.", record.test, stop(&record.forced.to_string())));

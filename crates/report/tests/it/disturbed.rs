@@ -23,13 +23,13 @@ fn disturbed(figures: &[[f64; 2]]) -> RunData {
 #[test]
 fn each_cause_is_said_once_and_marked_at_each_test() {
     let quiet = disturbed(&[[4.9, 0.9], [0.0, 0.0]]);
-    assert!(!end_page(&quiet, Some(100)).contains("disturbed"));
+    assert!(!end_page(&quiet, Some(100)).contains("Noticed at"));
     let run = disturbed(&[[12.0, 0.0], [1.0, 0.0], [9.0, 8.0]]);
     insta::assert_snapshot!("disturbed", end_page(&run, Some(100)));
     let csv = text(std::slice::from_ref(&run), Format::Csv);
     assert!(csv.contains(",other processes on the CPU 9 %; CPU steal 8 %,"), "{csv}");
     let markdown = text(&[run], Format::Markdown);
-    let said: Vec<&str> = markdown.lines().filter(|line| line.contains("disturbed:")).collect();
+    let said: Vec<&str> = markdown.lines().filter(|line| line.contains("Noticed at")).collect();
     insta::assert_snapshot!("disturbed_in_the_report", said.join("\n"));
 }
 
@@ -64,7 +64,7 @@ fn the_worst_of_disturbed_tests_stands_for_all_and_a_refused_one_is_in_no_figure
     let run = disturbed(&[[50.0, 0.0]]);
     let page = words(&end_page(&run, Some(100)));
     let said = format!(
-        "Test {} was disturbed: other processes on the CPU 50 %. It is not valid for that: x 50.",
+        "Noticed at test {}: other processes on the CPU 50 %. It is not valid for that: x 50.",
         run.records[0].test
     );
     assert!(page.contains(&said), "{page}");
