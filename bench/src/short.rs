@@ -2,6 +2,7 @@
 
 use loadline_database::OpenRequest;
 use loadline_model::Plan;
+use loadline_model::disturbance::judged;
 use loadline_model::plan::{JobsSpec, PlanSpec, TimeSpec};
 use loadline_run::{Event, Listener, Study, StudyError, StudyOutcome};
 
@@ -49,8 +50,8 @@ struct Told;
 impl Listener for Told {
     fn on(&mut self, event: Event<'_>) {
         if let Event::TestDone(r) = event {
-            let invalid = r.invalid_reason.as_ref().map_or(String::new(), |why| format!("  INVALID: {why}"));
-            eprintln!("    {} with {} jobs{invalid}", r.workload, r.jobs);
+            let judged = if r.valid { String::new() } else { format!("  {}", judged(r)) };
+            eprintln!("    {} with {} jobs{judged}", r.workload, r.jobs);
         }
     }
 }

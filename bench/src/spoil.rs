@@ -50,7 +50,7 @@ struct Tried {
     holds: bool,
     /// What was seen of it.
     seen: String,
-    /// Runs of the clean twin until one was valid and unmarked; `None` if none was.
+    /// Runs of the clean twin until one was proved and unmarked; `None` if none was.
     clean: Option<usize>,
     /// What was wrong with the last one that was not.
     #[serde(default)]
@@ -179,7 +179,7 @@ fn judge(must: &Must, seen: &Seen) -> Verdict {
             .figure(column)
             .filter(|value| value >= least)
             .map(|value| format!("{} {:.0} ms", column.title, value / 1e6)),
-        Must::Withstand(_) | Must::Escape(_) => seen.holds().then(|| "valid".to_owned()),
+        Must::Withstand(_) | Must::Escape(_) => seen.holds().then(|| "proved".to_owned()),
     };
     Verdict { holds: found.is_some(), seen: found.unwrap_or_else(|| came_out(seen)) }
 }
@@ -208,7 +208,7 @@ fn came_out(seen: &Seen) -> String {
         (true, false) if seen.code == 0 => {
             let marks =
                 seen.records.iter().flat_map(|r| r.disturbed_by.iter().chain(&r.forced.refused).chain(&r.notes));
-            format!("valid: {}", marks.map(String::as_str).collect::<Vec<_>>().join("; "))
+            format!("proved: {}", marks.map(String::as_str).collect::<Vec<_>>().join("; "))
         }
         _ => format!("exit code {}: {}", seen.code, seen.said.trim()),
     }

@@ -45,7 +45,7 @@ pub(super) fn page(all: &[Measured]) -> String {
     }
     for (title, reasons) in [
         ("Skipped", reasons(all, |m| m.skipped.clone())),
-        ("Invalid", reasons(all, |m| m.invalid.clone())),
+        ("Refused", reasons(all, |m| m.refused.clone())),
         ("Not run", reasons(all, |m| m.failed.iter().map(|why| (m.plan.clone(), why.clone())).collect())),
     ] {
         if !reasons.is_empty() {
@@ -63,13 +63,13 @@ fn cell(of: &[&Measured], plan: &str) -> String {
     if of.is_empty() {
         return "–".to_owned();
     }
-    let valid: usize = of.iter().map(|m| m.valid).sum();
-    let ran = valid + of.iter().map(|m| m.invalid.len()).sum::<usize>();
+    let proved: usize = of.iter().map(|m| m.proved).sum();
+    let ran = proved + of.iter().map(|m| m.refused.len()).sum::<usize>();
     let skipped: Vec<String> =
         of.iter().filter(|m| !m.skipped.is_empty()).map(|m| format!("{} {}", m.driver, m.skipped.len())).collect();
     let skipped = if skipped.is_empty() { String::new() } else { format!("; skipped: {}", skipped.join(", ")) };
     let failed = if of.iter().any(|m| m.failed.is_some()) { "; see below" } else { "" };
-    format!("{valid} of {ran}{skipped}{failed}")
+    format!("{proved} of {ran}{skipped}{failed}")
 }
 
 /// `reason`: what, on which servers.

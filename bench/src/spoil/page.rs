@@ -30,7 +30,7 @@ fn part(all: &[Tried], former: &str) -> String {
     let servers: BTreeSet<&str> = servers.chain(all.iter().map(|t| t.server.as_str())).collect();
     let servers: Vec<&str> = servers.into_iter().filter(|server| !server.is_empty()).collect();
     let mut out = format!(
-        "{RUN_ON}{}{AND_SQLITE}. {} ways: {good} were caught or changed nothing, with a clean twin that is valid and \
+        "{RUN_ON}{}{AND_SQLITE}. {} ways: {good} were caught or changed nothing, with a clean twin that is proved and \
          unmarked; not caught: {}.\n\n\
          | way | what is done | how it must come out | seen | clean twin | date |\n| --- | --- | --- | --- | --- | --- |\n",
         servers.join(", "),

@@ -37,7 +37,7 @@ pub(super) type Run = (On, &'static str);
 pub(super) enum Must {
     /// Refused or disturbed by this check.
     Fail(CheckId),
-    /// Valid, and noted by this check.
+    /// Proved, and noted by this check.
     Note(CheckId),
     /// Marked: its record, its report or a warning holds this text.
     Say(&'static str),
@@ -45,9 +45,9 @@ pub(super) enum Must {
     Refuse(i32, &'static str),
     /// The figure itself shows it, with this value at least.
     Show(&'static Column, f64),
-    /// Valid, because it changes nothing; why.
+    /// Proved, because it changes nothing; why.
     Withstand(&'static str),
-    /// Valid and unmarked: not caught; why.
+    /// Proved and unmarked: not caught; why.
     Escape(&'static str),
 }
 
