@@ -248,6 +248,10 @@ pub(crate) struct RunArgs {
     /// Exit with 1 if others disturbed a test, too; without it, such tests are marked and the exit code is 0 (see docs/truth.md)
     #[arg(long)]
     pub(crate) strict: bool,
+    /// Most time for second tries of tests that others disturbed, as a share of the planned time; 0: none (see docs/truth.md)
+    /// [default: that of the plan, else 30%]
+    #[arg(long, value_name = "SHARE", allow_hyphen_values = true)]
+    pub(crate) patience: Option<String>,
     /// Seed of all randomness: of rows [default: that of the plan, else 42], and of what jobs draw [default: that of the plan, else one
     /// drawn for each run]
     #[arg(long, value_name = "N")]
@@ -259,7 +263,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "RUN", value_hint = ValueHint::DirPath, conflicts_with_all = [
         "plan_file", "plan", "node", "nodes", "on_node_loss", "agent_credentials", "setting", "platform", "workload", "group", "parameter", "workload_file", "pgbench_script", "define", "allow_writes", "evidence", "jobs", "duration", "warmup", "max_warmup",
         "repeat", "driver", "rate", "think", "reconnect_every", "payload_compressibility", "latency_objective", "seed", "size", "server_memory", "keep_data", "reload",
-        "allow_cached", "oracle_awr", "dry_run", "no_probe"])]
+        "allow_cached", "patience", "oracle_awr", "dry_run", "no_probe"])]
     pub(crate) resume: Option<PathBuf>,
     /// Measure although a capability is missing or the doctor refuses; such tests are marked
     #[arg(long)]

@@ -36,13 +36,8 @@ impl Progress {
     }
 
     fn title(p: &LiveTest) -> String {
-        let repetition = match p.arm {
-            Some(arm) => format!(", pair {} of {}, arm {arm}", p.repetition, p.repeat),
-            None if p.repeat > 1 => format!(", repetition {} of {}", p.repetition, p.repeat),
-            None => String::new(),
-        };
         let s = if p.jobs == 1 { "" } else { "s" };
-        format!("test {:>2}  {:<14}  {:>4} job{s}{repetition}", p.test, p.workload, p.jobs)
+        format!("test {:>2}  {:<14}  {:>4} job{s}{}", p.test, p.workload, p.jobs, p.part())
     }
 
     fn left(p: &LiveTest, elapsed_s: f64) -> String {

@@ -129,6 +129,7 @@ fn spec(args: &RunArgs, default: PlanSpec) -> Result<PlanSpec, Failure> {
         allow_cached: args.allow_cached.then_some(true),
         parameters: None,
         force: args.force.then_some(true),
+        patience: args.patience.clone(),
         probe: args.no_probe.then_some(false),
         oracle_awr: args.oracle_awr.then_some(true),
         keep_data: args.keep_data.then_some(true),
@@ -597,6 +598,12 @@ fn describe(plan: &Plan, results: &Path) -> String {
     let assumed =
         if length.exact { String::new() } else { format!(", if every sweep takes {:.0} steps", length.steps) };
     let about = if plan.auto_warmup { "at most about" } else { "about" };
-    out += &format!("time        {about} {}{assumed}\n", duration_s(length.total_s()));
+    let again = match plan.patience {
+        share if share > 0.0 => {
+            format!("; at most {} more to measure disturbed tests again", duration_s(share * length.total_s()))
+        }
+        _ => String::new(),
+    };
+    out += &format!("time        {about} {}{assumed}{again}\n", duration_s(length.total_s()));
     out
 }

@@ -6,6 +6,7 @@ use std::time::SystemTime;
 
 use loadline_model::live::{LiveEvent, LiveLine, LiveSecond, LiveTest};
 use loadline_model::manifest::RunState;
+use loadline_model::tries::split;
 use loadline_model::{Manifest, TestRecord};
 use loadline_report::LiveRun;
 use loadline_store::{StoreError, Tail, is_written, parse_rfc3339, read_manifest};
@@ -24,8 +25,10 @@ const SILENT_S: f64 = 15.0;
 pub struct Now {
     /// Its manifest; `None` until there is one.
     pub manifest: Option<Manifest>,
-    /// The tests that are done, in order.
+    /// The tests that are done, in order, each by the try that counts so far.
     pub records: Vec<TestRecord>,
+    /// Their other tries.
+    pub other_tries: Vec<TestRecord>,
     /// The newest test that began, and when, s since 1970.
     pub begun: Option<(f64, LiveTest)>,
     /// What is done between two tests.
@@ -64,6 +67,16 @@ impl Now {
         }
     }
 
+    /// Adds windows that are done.
+    fn add(&mut self, windows: Vec<TestRecord>) {
+        let again = windows.iter().any(|r| r.try_of.is_some());
+        self.records.extend(windows);
+        if again {
+            self.records.append(&mut self.other_tries);
+            (self.records, self.other_tries) = split(std::mem::take(&mut self.records));
+        }
+    }
+
     /// Whether the run may still go on.
     #[must_use]
     pub fn is_open(&self) -> bool {
@@ -80,7 +93,7 @@ impl Now {
     #[must_use]
     pub fn test(&self) -> Option<&LiveTest> {
         let (_, test) = self.begun.as_ref().filter(|_| self.is_open())?;
-        self.records.iter().all(|r| r.test != test.test).then_some(test)
+        self.records.iter().chain(&self.other_tries).all(|r| r.test != test.test).then_some(test)
     }
 
     /// Estimated time left at `now_s` (s since 1970), s.
@@ -215,15 +228,16 @@ impl Follower {
         let (lines, again) = self.live.lines().map_err(|e| e.to_string())?;
         if again {
             // The start is not known of a run that said nothing.
-            let kept = (std::mem::take(&mut self.now.records), self.now.manifest.take());
-            self.now = Now { records: kept.0, manifest: kept.1, ..Now::default() };
+            let Now { records, other_tries, manifest, .. } = std::mem::take(&mut self.now);
+            self.now = Now { records, other_tries, manifest, ..Now::default() };
         }
         lines.into_iter().for_each(|line| self.now.apply(line));
         let (records, again) = self.tests.records()?;
         if again {
             self.now.records.clear();
+            self.now.other_tries.clear();
         }
-        self.now.records.extend(records);
+        self.now.add(records);
         Ok(())
     }
 

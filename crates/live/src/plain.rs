@@ -9,7 +9,8 @@ use crate::now::Now;
 /// What was said already.
 #[derive(Debug, Default)]
 pub(crate) struct Said {
-    records: usize,
+    /// Number of the newest window that was said.
+    newest: u32,
     state: String,
     test: Option<u32>,
     step: String,
@@ -28,8 +29,10 @@ impl Said {
         if kind != self.state && !ended {
             out.push(state.clone());
         }
-        if now.records.len() < self.records {
-            self.records = 0;
+        let windows = || now.records.iter().chain(&now.other_tries);
+        let newest = windows().map(|r| r.test).max().unwrap_or(0);
+        if newest < self.newest {
+            self.newest = 0;
         }
         // The last second of a test comes before its line and before the next test.
         let second = now.seconds.back().filter(|s| (s.test, s.elapsed_s) != self.second);
@@ -38,8 +41,10 @@ impl Said {
             other => (None, other),
         };
         out.extend(of_this.map(second_line));
-        out.extend(now.records.iter().skip(self.records).map(done_line));
-        self.records = now.records.len();
+        let mut done: Vec<_> = windows().filter(|r| r.test > self.newest).collect();
+        done.sort_by_key(|r| r.test);
+        out.extend(done.into_iter().map(done_line));
+        self.newest = newest;
         if let Some(test) = now.test().filter(|test| self.test != Some(test.test)) {
             self.test = Some(test.test);
             out.push(test_name(test));

@@ -150,6 +150,14 @@ pub fn disturbed_by(record: &TestRecord) -> Option<String> {
     (!all.is_empty()).then(|| all.join("; "))
 }
 
+/// How far the test of `record` was disturbed: the largest figure as a multiple of the threshold from which it makes a test
+/// disturbed.
+#[must_use]
+pub fn severity(record: &TestRecord) -> f64 {
+    let of = |d: &Disturbance| Some(record.figure(d.column)? / d.disturbed_from?);
+    DISTURBANCES.iter().filter_map(of).fold(0.0, f64::max)
+}
+
 /// The kinds, in words, that made the test of `record` disturbed; none of a valid or a refused one.
 #[must_use]
 pub fn kinds(record: &TestRecord) -> Vec<&'static str> {

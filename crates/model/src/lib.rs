@@ -25,6 +25,7 @@ pub mod random;
 pub mod record;
 pub mod series;
 pub mod snapshot;
+pub mod tries;
 pub mod watched;
 
 pub use activity::Activity;

@@ -52,10 +52,27 @@ pub struct LiveTest {
     /// The arm, in a run of two.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arm: Option<ArmName>,
+    /// The test that is measured again: see [`crate::record::TestRecord::try_of`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub try_of: Option<u32>,
     /// Estimated time until the end of the run, s.
     pub left_s: f64,
     /// Whether that is exact; an automatic sweep ends when it knows enough.
     pub left_exact: bool,
+}
+
+impl LiveTest {
+    /// Its part of the run in words, after what it measures: `, pair 3 of 16, arm A, test 5 again`.
+    #[must_use]
+    pub fn part(&self) -> String {
+        let LiveTest { repetition, repeat, arm, try_of, .. } = self;
+        let part = match arm {
+            Some(arm) => format!(", pair {repetition} of {repeat}, arm {arm}"),
+            None if *repeat > 1 => format!(", repetition {repetition} of {repeat}"),
+            None => String::new(),
+        };
+        part + &try_of.map_or_else(String::new, |first| format!(", test {first} again"))
+    }
 }
 
 /// What is known of one second of a test. What was not measured is absent.

@@ -103,6 +103,8 @@ plan_spec! {
     latency_objective: TimeSpec,
     /// Settings of a private server.
     setting: BTreeMap<String, String>,
+    /// Most time for second tries of disturbed tests, as a share of the planned time, e.g. `30%`; `0`: none.
+    patience: String,
     /// Workload parameters by workload code.
     parameters: BTreeMap<String, BTreeMap<String, i64>>,
     /// Run although a capability is missing or the doctor refuses; such tests are marked.
@@ -302,6 +304,9 @@ pub struct Plan {
     pub settings: BTreeMap<String, String>,
     /// Whether refusals were overridden.
     pub force: bool,
+    /// Most time for second tries of disturbed tests, as a share of the planned time; 0: none.
+    #[serde(default)]
+    pub patience: f64,
     /// Whether the storage is probed and the limit of each test is measured.
     #[serde(default)]
     pub probe: bool,

@@ -228,6 +228,13 @@ pub struct TestRecord {
     /// Level and distance that it is a window of, in a run of levels: of arm A, it is the baseline that the others are held against.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub level: Option<LevelPoint>,
+    /// Number of the test whose first try was disturbed and of which this is a further try; of a pair, that of its first window. See
+    /// [`crate::tries`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub try_of: Option<u32>,
+    /// Tries of the test. Never stored: counted when a run is read.
+    #[serde(default = "once", skip)]
+    pub tries: u32,
     /// Wall-clock start of the measured window, RFC 3339, UTC.
     pub started_at: String,
     /// Whether no check failed: all proofs hold, and nothing disturbed it. An imported test has no checks and its figures are used: ask [`TestRecord::validity`] where
@@ -302,6 +309,11 @@ pub struct TestRecord {
     pub figures: BTreeMap<String, f64>,
 }
 
+/// Tries of a test that was not measured again.
+fn once() -> u32 {
+    1
+}
+
 /// Skips checks that only another version makes. A test that failed such a check stays refused, with its reason.
 fn known_checks<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Check>, D::Error> {
     #[derive(Deserialize)]
@@ -335,6 +347,8 @@ impl TestRecord {
             repetition: 1,
             arm: None,
             level: None,
+            try_of: None,
+            tries: once(),
             started_at: String::new(),
             valid: true,
             invalid_reason: None,

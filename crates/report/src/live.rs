@@ -203,14 +203,8 @@ fn beside(left: &str, right: &str) -> String {
 /// `Test 3: LGWR-LAT1, 8 jobs, repetition 1 of 2`.
 #[must_use]
 pub fn test_name(test: &LiveTest) -> String {
-    let LiveTest { test, workload, jobs, repetition, repeat, arm, .. } = test;
-    let s = if *jobs == 1 { "" } else { "s" };
-    let part = match arm {
-        Some(arm) => format!(", pair {repetition} of {repeat}, arm {arm}"),
-        None if *repeat > 1 => format!(", repetition {repetition} of {repeat}"),
-        None => String::new(),
-    };
-    format!("Test {test}: {workload}, {jobs} job{s}{part}")
+    let s = if test.jobs == 1 { "" } else { "s" };
+    format!("Test {}: {}, {} job{s}{}", test.test, test.workload, test.jobs, test.part())
 }
 
 fn waits(run: &LiveRun<'_>) -> Option<Table> {

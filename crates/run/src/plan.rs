@@ -14,7 +14,7 @@ pub mod sweep;
 use std::collections::BTreeMap;
 
 use loadline_database::{TargetError, TargetKind, kind_of, redact, table_names};
-use loadline_model::format::{parse_bytes, parse_duration_s};
+use loadline_model::format::{parse_bytes, parse_duration_s, parse_patience};
 use loadline_model::plan::{
     DEFAULT_SIZE_BYTES, Jobs, JobsSpec, Plan, PlanSpec, PlannedWorkload, SkippedWorkload, TimeSpec, WorkloadFile,
 };
@@ -31,6 +31,8 @@ pub const DEFAULT_TARGET: &str = "sqlite:";
 pub const DEFAULT_RESULTS: &str = "loadline-results";
 /// Default window: short enough for a first study of one workload in a minute.
 pub const DEFAULT_DURATION_S: f64 = 4.0;
+/// Default time for second tries, as a share of the planned time.
+const DEFAULT_PATIENCE: f64 = 0.3;
 /// Default warm-up.
 pub const DEFAULT_WARMUP_S: f64 = 1.0;
 /// Shortest warm-up: jobs must be running before the window opens.
@@ -184,6 +186,7 @@ fn one_plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
         latency_objective_ns: objective.map(|s| (s * 1e9) as u64),
         settings,
         force,
+        patience: spec.patience.as_deref().map_or(Ok(DEFAULT_PATIENCE), patience)?,
         probe: spec.probe.unwrap_or(true),
         native_report,
         keep_data: spec.keep_data.unwrap_or(false),
@@ -191,6 +194,11 @@ fn one_plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
         arms: None,
         levels: None,
     })
+}
+
+/// The share of the planned time that `text` gives for second tries.
+fn patience(text: &str) -> Result<f64, PlanError> {
+    parse_patience(text).map_err(|e| PlanError::Value(format!("patience: {e}")))
 }
 
 /// Numbers of nodes, rising. Whether the target has as many is checked when the run begins: plans are listed without one.

@@ -22,6 +22,7 @@ mod sequence;
 pub(crate) mod side;
 mod storage_probe;
 mod switch;
+mod tries;
 pub(crate) mod window_length;
 
 use std::path::{Path, PathBuf};
@@ -45,6 +46,7 @@ use self::arms::two_sides;
 use self::refused::Refusals;
 use self::side::Side;
 use self::switch::Switch;
+use self::tries::Tries;
 use crate::event::{Event, Listener};
 use crate::figures::nodes::are;
 use crate::live::WatchedRun;
@@ -178,7 +180,9 @@ struct Context {
     arms: Option<ArmsState>,
     manifest: Manifest,
     folder: RunFolder,
+    /// The tests, each by the try that counts.
     records: Vec<TestRecord>,
+    tries: Tries,
     /// Number of the last test that was stored before this run was resumed; 0 in a new one.
     stored: u32,
     /// Agents that run the jobs.
@@ -295,7 +299,7 @@ impl Study {
         if plan.platform.is_empty() {
             plan.platform = format!("{} {}", info.product, info.version);
         }
-        let (manifest, folder, records) = match resumed {
+        let (manifest, folder, records, others) = match resumed {
             Some(r) => {
                 r.warnings.iter().for_each(|w| listener.on(Event::Warning(w.clone())));
                 let mut manifest = Manifest { state: RunState::Started, ..r.manifest };
@@ -311,7 +315,7 @@ impl Study {
                 }
                 let settings = std::iter::once(&side).chain(&other).filter_map(|side| side.changes.settings.as_ref());
                 settings.for_each(|w| listener.on(Event::Warning(w.clone())));
-                (manifest, r.folder, r.records)
+                (manifest, r.folder, r.records, r.other_tries)
             }
             None => {
                 let now = SystemTime::now();
@@ -334,16 +338,29 @@ impl Study {
                     windows: 0,
                     state: RunState::Started,
                 };
-                (manifest, folder, Vec::new())
+                (manifest, folder, Vec::new(), Vec::new())
             }
         };
         let interrupted = Arc::clone(&self.request.interrupted);
         let arms = self.other.as_ref().map(|b| ArmsState::new(&self.request, b));
         let agents = self.agents.clone();
-        let stored = records.iter().map(|r| r.test).max().unwrap_or(0);
+        let stored = records.iter().chain(&others).map(|r| r.test).max().unwrap_or(0);
+        let tries = Tries::new(&manifest.plan, &records, others);
         let (left_out, refused) = (Vec::new(), Refusals::default());
-        let mut context =
-            Context { side, other, arms, manifest, folder, records, stored, agents, interrupted, left_out, refused };
+        let mut context = Context {
+            side,
+            other,
+            arms,
+            manifest,
+            folder,
+            records,
+            tries,
+            stored,
+            agents,
+            interrupted,
+            left_out,
+            refused,
+        };
         let written = context
             .measure_overhead()
             .and_then(|()| context.try_arms(listener))

@@ -6,6 +6,7 @@ use std::io::{self, Read as _, Write as _};
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
+use loadline_model::tries::split;
 use loadline_model::{Activity, Latencies, Manifest, Series, Snapshot, TestRecord, column};
 
 use crate::error::{StoreError, io_error};
@@ -69,8 +70,10 @@ pub struct Resumed {
     pub folder: RunFolder,
     /// Its manifest.
     pub manifest: Manifest,
-    /// The finished tests.
+    /// The finished tests, each by the try that counts.
     pub records: Vec<TestRecord>,
+    /// Their other tries.
+    pub other_tries: Vec<TestRecord>,
     /// What was repaired.
     pub warnings: Vec<String>,
 }
@@ -132,7 +135,9 @@ impl RunFolder {
         let mut folder =
             RunFolder { path, _lock: lock, tests: None, whole_bytes: 0, stored: BTreeSet::new(), last: None };
         let mut warnings = Vec::new();
-        let Some(tests) = tests else { return Ok(Resumed { folder, manifest, records: Vec::new(), warnings }) };
+        let Some(tests) = tests else {
+            return Ok(Resumed { folder, manifest, records: Vec::new(), other_tries: Vec::new(), warnings });
+        };
         folder.whole_bytes = tests.whole_bytes;
         folder.stored = tests.records.iter().map(|r| r.test).collect();
         folder.last = tests.records.last().map(|r| r.test);
@@ -146,7 +151,8 @@ impl RunFolder {
             cut.map_err(|e| io_error("repair", &file, e, PERMISSIONS))?;
             warnings.extend(torn_warning(&file, &tests, "was cut off"));
         }
-        Ok(Resumed { folder, manifest, records: tests.records, warnings })
+        let (records, other_tries) = split(tests.records);
+        Ok(Resumed { folder, manifest, records, other_tries, warnings })
     }
 
     /// The run folder.

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use loadline_model::activity::ACTIVITY_SCHEMA;
 use loadline_model::column::column;
 use loadline_model::manifest::MANIFEST_SCHEMA;
+use loadline_model::tries::split;
 use loadline_model::{Activity, Latencies, Manifest, Series, Snapshot, TestRecord};
 use serde::de::DeserializeOwned;
 
@@ -20,8 +21,10 @@ pub struct StoredRun {
     path: PathBuf,
     /// Its manifest.
     pub manifest: Manifest,
-    /// All complete tests, in the order of measurement.
+    /// All complete tests, each by the try that counts, in the order of measurement of their first tries.
     pub records: Vec<TestRecord>,
+    /// Their other tries.
+    pub other_tries: Vec<TestRecord>,
     /// What was skipped, e.g. a torn last line of `tests.jsonl`.
     pub warnings: Vec<String>,
 }
@@ -36,7 +39,7 @@ impl StoredRun {
         let manifest = read_manifest(&path)?;
         let file = path.join(layout::TESTS);
         let mut warnings = Vec::new();
-        let records = match read_tests(&path)? {
+        let all = match read_tests(&path)? {
             Some(mut tests) => {
                 warnings.extend(torn_warning(&file, &tests, "was left out"));
                 warnings.extend(changed_warnings(&tests.records));
@@ -45,7 +48,8 @@ impl StoredRun {
             }
             None => Vec::new(),
         };
-        Ok(StoredRun { path, manifest, records, warnings })
+        let (records, other_tries) = split(all);
+        Ok(StoredRun { path, manifest, records, other_tries, warnings })
     }
 
     /// The run folder.
@@ -109,7 +113,7 @@ impl StoredRun {
     }
 
     fn known(&self, test: u32) -> Result<(), StoreError> {
-        if self.records.iter().any(|r| r.test == test) {
+        if self.records.iter().chain(&self.other_tries).any(|r| r.test == test) {
             return Ok(());
         }
         Err(StoreError::NoSuchTest { run: self.path.clone(), test, tests: self.records.len() })

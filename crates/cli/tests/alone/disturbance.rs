@@ -5,8 +5,8 @@ use std::process::{Child, Command, Stdio};
 
 use crate::alone;
 use crate::common::figures::check;
-use crate::common::{Ran, loadline, ok, results, run, signal, tests_of};
-use nix::sys::signal::SIGTERM;
+use crate::common::{Ran, folder_with_tests, loadline, ok, results, run, signal, start, tests_of, words};
+use nix::sys::signal::{SIGKILL, SIGTERM};
 
 /// Processes that use a CPU each. They end with the test.
 struct Loops(Vec<Child>);
@@ -89,4 +89,90 @@ fn loops_on_all_cpus_are_marked_and_fail_a_strict_run() {
     assert!(plain.out.contains("throughput without the disturbance"), "{}", plain.said());
     let markdown = ok(&["report", &folder, "--format", "md", "--output", "-"]).out;
     assert!(markdown.contains("Noticed at test 1: other processes on the CPU"), "{markdown}");
+}
+
+/// A window of a test of one job, with time for second tries.
+const PATIENT: &str = "--jobs 1 --duration 2s --warmup 200ms --no-probe --patience 300%";
+
+/// The arguments of a run, or of two arms, of LGWR-LAT1.
+fn patient<'a>(command: &[&'a str], results: &'a str) -> Vec<&'a str> {
+    [command, &["--workload", "LGWR-LAT1", "--results", results], &words(PATIENT)].concat()
+}
+
+/// A loop for each CPU.
+fn all_busy() -> Loops {
+    Loops::start(std::thread::available_parallelism().unwrap().get(), &["nice", "-n", "-5"])
+}
+
+/// The tries of a run's only test: the first is disturbed, the others are tries of it, and the report has one row that counts them.
+fn assert_tried_again(ran: &Ran) -> Vec<serde_json::Value> {
+    let folder = ran.folder();
+    let tries = tests_of(&folder);
+    let firsts: Vec<_> = tries.iter().map(|test| test["try_of"].as_u64()).collect();
+    assert!((2..=3).contains(&tries.len()), "{}", ran.said());
+    assert_eq!(firsts, [&[None][..], &vec![Some(1); tries.len() - 1]].concat());
+    assert_eq!(check(&tries[0], "other-cpu")["outcome"], "failed", "{}", ran.said());
+    assert_eq!(ran.code, 0, "{}", ran.said());
+    assert!(ran.out.contains("1 of 1 tests needed a second try"), "{}", ran.said());
+    let folder = folder.display().to_string();
+    let columns = ["report", &folder, "--format", "csv", "--columns", "tries,valid", "--output", "-"];
+    // Where nothing is quiet, none of them may be valid.
+    let valid = tries.iter().any(|test| test["valid"] == true);
+    assert_eq!(ok(&columns).out, format!("tries,valid\n{},{valid}\n", tries.len()));
+    tries
+}
+
+#[test]
+fn a_test_that_was_disturbed_is_measured_again_when_the_machine_is_quiet() {
+    let _alone = alone();
+    let dir = results();
+    let busy = all_busy();
+    let child = start(&patient(&["run", "--target", "null:"], dir.path().to_str().unwrap()));
+    folder_with_tests(dir.path(), 1);
+    drop(busy);
+    let ran = Ran::of(child.wait_with_output().unwrap());
+    assert_tried_again(&ran);
+    assert!(ran.err.contains("(test 1 again)"), "{}", ran.said());
+}
+
+#[test]
+fn a_machine_that_is_never_quiet_ends_with_disturbed_tests() {
+    let _alone = alone();
+    let dir = results();
+    let busy = all_busy();
+    let ran = run(&patient(&["run", "--target", "null:"], dir.path().to_str().unwrap()));
+    drop(busy);
+    assert!(assert_tried_again(&ran).iter().all(|test| test["valid"] == false), "{}", ran.said());
+    assert!(ran.err.lines().last().unwrap().starts_with("1 of 1 tests were disturbed"), "{}", ran.said());
+}
+
+#[test]
+fn a_pair_is_measured_again_as_a_whole_in_its_order() {
+    let _alone = alone();
+    let dir = results();
+    let busy = all_busy();
+    let pair = ["ab", "--target-a", "null:?pause=1ms", "--target-b", "null:?pause=2ms", "--pairs", "1"];
+    let pair = run(&patient(&pair, dir.path().to_str().unwrap()));
+    drop(busy);
+    let windows = tests_of(&pair.folder());
+    let arms: Vec<_> = windows.iter().map(|test| test["arm"].as_str().unwrap()).collect();
+    assert!(arms.len() > 2 && arms.chunks(2).all(|of_try| of_try == &arms[..2]), "{arms:?} {}", pair.said());
+    let firsts: Vec<_> = windows.iter().map(|test| test["try_of"].as_u64()).collect();
+    assert_eq!(firsts, [&[None; 2][..], &vec![Some(1); arms.len() - 2]].concat());
+}
+
+#[test]
+fn a_resumed_run_keeps_its_tries() {
+    let _alone = alone();
+    let dir = results();
+    let path = dir.path().to_str().unwrap();
+    let busy = all_busy();
+    let mut child = start(&patient(&["run", "--target", "null:"], path));
+    let folder = folder_with_tests(dir.path(), 1);
+    signal(&child, SIGKILL);
+    child.wait().unwrap();
+    let before = tests_of(&folder);
+    let ran = run(&["run", "--resume", folder.to_str().unwrap()]);
+    drop(busy);
+    assert_eq!(assert_tried_again(&ran)[..before.len()], before);
 }

@@ -48,6 +48,8 @@ fn usage_errors_name_the_value_and_the_allowed_ones() {
         (&["run", "--duration", "soon"], 2, &["soon", "30s"]),
         (&["run", "--duration", "-5s"], 2, &["-5s"]),
         (&["run", "--duration", "0"], 2, &["duration", "0.2 s"]),
+        (&["run", "--patience", "-5%"], 2, &["-5%", "300%"]),
+        (&["run", "--patience", "301%"], 2, &["301%", "300%"]),
         (&["run", "--latency-objective", "5"], 2, &["objective 5 has no unit", "5ms or 5s"]),
         (&["run", "--latency-objective", "5mm"], 2, &["'5mm'", "500ms"]),
         (&["run", "--warmup", "1ms"], 2, &["warm-up", "1ms", "'auto'"]),

@@ -84,7 +84,7 @@ define! {
     CPU_IOWAIT_PCT: "cpu_iowait_pct", "CPU iowait", "%", Format::Integer,
         "Share of CPU time idle while I/O was outstanding.", CPU;
     COMMIT_THROUGHPUT_TPS: "commit_throughput_tps", "Commit throughput", "tps", Format::Integer,
-        "Transactions completed in the measured window, per second, all jobs.", OWN;
+        "Transactions in the measured window, per second, all jobs; of those that cross its start or its end, the part in it by time.", OWN;
     COMMIT_LATENCY_MS: "commit_latency_ms", "Commit latency", "ms", Format::Fixed(3),
         "Mean transaction time: from a transaction's first statement to the return of its commit.", OWN;
     ELAPSED_S: "elapsed_s", "Elapsed", "s", Format::Integer, "Length of the measured window.", OWN;
@@ -117,6 +117,9 @@ define! {
         &[("*", "the columns named in docs/truth.md")], |r| text_or_absent(r.disturbed_by.as_ref());
     REPETITION: "repetition", "Repetition", "", Format::Integer,
         "Which repetition of the same test.", NOT, |r| Cell::Number(r.repetition.into());
+    TRIES: "tries", "Tries", "", Format::Integer,
+        "How often the test was measured, because others disturbed it: the first undisturbed try counts, else the least disturbed one \
+         (docs/truth.md).", NOT, |r| number_or_absent(r.imported.is_none().then(|| r.tries.into()));
     TRANSACTION_TIME_NS_P50: "transaction_time_ns_p50", "Transaction time p50", "ms", Format::NsAsMs,
         "Median transaction time.", OWN;
     TRANSACTION_TIME_NS_P99: "transaction_time_ns_p99", "Transaction time p99", "ms", Format::NsAsMs,

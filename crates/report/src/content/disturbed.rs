@@ -39,3 +39,9 @@ pub(crate) fn sentences(records: &[TestRecord]) -> Vec<String> {
     }
     out
 }
+
+/// `3 of 61 tests needed a second try.`, if any did.
+pub(crate) fn tried_again<'a>(records: impl Iterator<Item = &'a TestRecord> + Clone) -> Option<String> {
+    let again = records.clone().filter(|r| r.tries > 1).count();
+    (again > 0).then(|| format!("{again} of {} tests needed a second try.", records.count()))
+}

@@ -80,5 +80,6 @@ pub fn done_line(r: &TestRecord) -> String {
             verdict(r)
         );
     }
-    test_line(r) + &skew(r) + &verdict(r)
+    let again = r.try_of.map_or_else(String::new, |first| format!("  (test {first} again)"));
+    test_line(r) + &skew(r) + &again + &verdict(r)
 }

@@ -63,7 +63,7 @@ pub(crate) fn machine(
 }
 
 /// Figures that need no more than the two readings.
-fn shares(out: &mut Test, around: &Around, steal_pct: Option<f64>, device_util_pct: Option<f64>) {
+pub(crate) fn shares(out: &mut Test, around: &Around, steal_pct: Option<f64>, device_util_pct: Option<f64>) {
     let [a, b] = &around.readings;
     let seconds = b.at_ns.saturating_sub(a.at_ns) as f64 / 1e9;
     let is_long = seconds >= SHORTEST_S;

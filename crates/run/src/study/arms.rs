@@ -236,7 +236,7 @@ impl Context {
         let pairs = arms.pairs as usize;
         let windows = 2 * pairs * comparisons;
         let least = least_pairs(ERROR / comparisons as f64, pairs.div_ceil(BLOCK) < FEW_BLOCKS);
-        if pairs < least {
+        if pairs < least && !self.tries.is_end {
             let of = if comparisons == 1 { String::new() } else { format!(" among {comparisons} comparisons") };
             listener.on(Event::Warning(format!(
                 "{pairs} pairs are too few to show a difference{of}, however large: that takes {least} (--pairs)"
@@ -248,35 +248,37 @@ impl Context {
             'jobs: for jobs in job_counts(&plan).iter().copied() {
                 for (index, pair) in order(seed_of(arms.seed, &a.code, jobs), pairs).into_iter().enumerate() {
                     let number = index as u32 + 1;
-                    if self.precise(arms, &a.code, jobs, index) {
+                    if !self.tries.is_end && self.precise(arms, &a.code, jobs, index) {
                         break;
                     }
-                    if self.has_pair(&a.code, jobs, None, number) {
-                        continue;
-                    }
-                    for (place, arm) in pair.into_iter().enumerate() {
-                        if self.stopped() {
-                            return Err(StudyError::Interrupted);
+                    while let Some(try_of) = self.next_pair(&a.code, jobs, None, number, listener) {
+                        let first = self.next_test();
+                        for (place, arm) in pair.into_iter().enumerate() {
+                            if self.stopped() {
+                                return Err(StudyError::Interrupted);
+                            }
+                            let workload = if arm == ArmName::A { a } else { b };
+                            let work = self.arm_work(arms, arm, workload, &mut works, listener)?;
+                            let Some(work) = work else { break 'jobs };
+                            let left = windows.saturating_sub(before + 2 * index + place);
+                            let position = LiveTest {
+                                test: self.next_test(),
+                                workload: a.code.clone(),
+                                jobs,
+                                repetition: number,
+                                repeat: arms.pairs,
+                                arm: Some(arm),
+                                try_of,
+                                left_s: self.left_s(left as f64 * length.window_s()),
+                                left_exact: arms.precision.is_none(),
+                            };
+                            let test = PlannedTest { workload, work, position, swept: None, level: None };
+                            if let Err(e) = test.measure(self, listener) {
+                                self.leave_out_refused(a, Refused::Jobs(jobs), e, listener)?;
+                                break 'jobs;
+                            }
                         }
-                        let workload = if arm == ArmName::A { a } else { b };
-                        let work = self.arm_work(arms, arm, workload, &mut works, listener)?;
-                        let Some(work) = work else { break 'jobs };
-                        let left = windows.saturating_sub(before + 2 * index + place);
-                        let position = LiveTest {
-                            test: self.records.iter().map(|r| r.test).max().unwrap_or(0) + 1,
-                            workload: a.code.clone(),
-                            jobs,
-                            repetition: number,
-                            repeat: arms.pairs,
-                            arm: Some(arm),
-                            left_s: left as f64 * length.window_s(),
-                            left_exact: arms.precision.is_none(),
-                        };
-                        let test = PlannedTest { workload, work, position, swept: None, level: None };
-                        if let Err(e) = test.measure(self, listener) {
-                            self.leave_out_refused(a, Refused::Jobs(jobs), e, listener)?;
-                            break 'jobs;
-                        }
+                        self.judge_try(first, try_of);
                     }
                 }
                 before += 2 * pairs;
@@ -302,8 +304,26 @@ impl Context {
         ratio.is_some_and(|ratio| looks::precise_enough(&ratio, precision))
     }
 
+    /// Whether a pair is measured now: `Some(None)` if it is missing, and with the number of its first window if it is due again.
+    pub(super) fn next_pair(
+        &mut self,
+        code: &str,
+        jobs: u32,
+        level: Option<&LevelPoint>,
+        number: u32,
+        listener: &mut dyn Listener,
+    ) -> Option<Option<u32>> {
+        let is_meant = |r: &TestRecord| {
+            (r.workload.as_str(), r.jobs, r.level.as_ref(), r.repetition) == (code, jobs, level, number)
+        };
+        match self.due_again(is_meant, listener) {
+            Some((first, _)) => Some(Some(first)),
+            None => (!self.tries.is_end && !self.has_pair(code, jobs, level, number)).then_some(None),
+        }
+    }
+
     /// Whether both windows of a pair are there, measured one after the other.
-    pub(super) fn has_pair(&self, code: &str, jobs: u32, level: Option<&LevelPoint>, number: u32) -> bool {
+    fn has_pair(&self, code: &str, jobs: u32, level: Option<&LevelPoint>, number: u32) -> bool {
         let of = |r: &&TestRecord| {
             (r.workload.as_str(), r.jobs, r.level.as_ref(), r.repetition) == (code, jobs, level, number)
         };

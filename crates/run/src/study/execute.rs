@@ -96,7 +96,7 @@ impl PlannedTest<'_> {
         context.folder.append(&output)?;
         listener.on(Event::TestDone(&output.record));
         let lost: Vec<AgentFigures> = output.record.by_agent.iter().filter(|agent| agent.lost).cloned().collect();
-        context.records.push(output.record);
+        context.add_record(output.record);
         let test = self.position.test;
         if !lost.is_empty() {
             let why = AgentFigures::failures(&lost);

@@ -39,7 +39,7 @@ impl Context {
         let known = (kind_of(&plan.target)?.levels)();
         let pairs = levels.pairs as usize;
         let least = least_pairs(ERROR, true);
-        if pairs < least {
+        if pairs < least && !self.tries.is_end {
             listener
                 .on(Event::Warning(format!("{pairs} pairs have no interval of 95 %: that takes {least} (--pairs)")));
         }
@@ -58,50 +58,52 @@ impl Context {
             let places = order(seed_of(levels.seed, &format!("{} {point:?}", planned.code), *jobs), pairs);
             'cell: for (index, pair) in places.into_iter().enumerate() {
                 let number = index as u32 + 1;
-                if self.has_pair(&planned.code, *jobs, Some(point), number) {
-                    continue;
-                }
-                let Some(work) = self.prepared(planned, &mut works, listener)? else { break 'cell };
-                for (place, arm) in pair.into_iter().enumerate() {
-                    if self.stopped() {
-                        return Err(StudyError::Interrupted);
-                    }
-                    let level = (arm == ArmName::B).then_some(level);
-                    if let Err(e) = self.bring_level_about(level, link(levels, point.delay_ms), listener) {
+                while let Some(try_of) = self.next_pair(&planned.code, *jobs, Some(point), number, listener) {
+                    let Some(work) = self.prepared(planned, &mut works, listener)? else { break 'cell };
+                    let first = self.next_test();
+                    for (place, arm) in pair.into_iter().enumerate() {
                         if self.stopped() {
                             return Err(StudyError::Interrupted);
                         }
-                        self.leave_out(point, e.into(), &mut failed, listener);
-                        break 'cell;
-                    }
-                    let left = 2 * (points.len() - at) * pairs - 2 * index - place;
-                    let position = LiveTest {
-                        test: self.records.iter().map(|r| r.test).max().unwrap_or(0) + 1,
-                        workload: planned.code.clone(),
-                        jobs: *jobs,
-                        repetition: number,
-                        repeat: levels.pairs,
-                        arm: Some(arm),
-                        left_s: left as f64 * window_s,
-                        left_exact: true,
-                    };
-                    let level = Some(OfTest { point, level, replicas: levels.replicas });
-                    let work = Arc::clone(&work);
-                    let test = PlannedTest { workload: planned, work, position, swept: None, level };
-                    match test.measure(self, listener) {
-                        // The next level starts a replica again that hangs.
-                        Err(e @ StudyError::Test { source: TestError::Target(_) | TestError::Counters(_), .. })
-                            if !self.stopped() =>
-                        {
-                            self.leave_out(point, e, &mut failed, listener);
+                        let level = (arm == ArmName::B).then_some(level);
+                        if let Err(e) = self.bring_level_about(level, link(levels, point.delay_ms), listener) {
+                            if self.stopped() {
+                                return Err(StudyError::Interrupted);
+                            }
+                            self.leave_out(point, e.into(), &mut failed, listener);
                             break 'cell;
                         }
-                        done => done?,
+                        let left = 2 * (points.len() - at) * pairs - 2 * index - place;
+                        let position = LiveTest {
+                            test: self.next_test(),
+                            workload: planned.code.clone(),
+                            jobs: *jobs,
+                            repetition: number,
+                            repeat: levels.pairs,
+                            arm: Some(arm),
+                            try_of,
+                            left_s: self.left_s(left as f64 * window_s),
+                            left_exact: true,
+                        };
+                        let level = Some(OfTest { point, level, replicas: levels.replicas });
+                        let work = Arc::clone(&work);
+                        let test = PlannedTest { workload: planned, work, position, swept: None, level };
+                        match test.measure(self, listener) {
+                            // The next level starts a replica again that hangs.
+                            Err(e @ StudyError::Test { source: TestError::Target(_) | TestError::Counters(_), .. })
+                                if !self.stopped() =>
+                            {
+                                self.leave_out(point, e, &mut failed, listener);
+                                break 'cell;
+                            }
+                            done => done?,
+                        }
+                        if let Some(text) = narrow.and_then(|most| self.falls_behind(most)) {
+                            narrow = None;
+                            listener.on(Event::Warning(text));
+                        }
                     }
-                    if let Some(text) = narrow.and_then(|most| self.falls_behind(most)) {
-                        narrow = None;
-                        listener.on(Event::Warning(text));
-                    }
+                    self.judge_try(first, try_of);
                 }
             }
         }

@@ -292,6 +292,7 @@ impl PlannedTest<'_> {
             target: context.side.info.url.clone(),
             arm: self.position.arm,
             level: self.level.map(|level| level.point.clone()),
+            try_of: self.position.try_of,
             nodes: work.nodes.unwrap_or(context.side.target.facts().nodes),
             forced: Forced { refused, ..Forced::default() },
             swept: self.swept.map(|column| column.id.to_owned()),

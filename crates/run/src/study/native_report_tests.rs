@@ -121,6 +121,7 @@ fn two_tests(
         space: Vec::new(),
     };
     let interrupted = Arc::new(AtomicBool::new(false));
+    let tries = Tries::new(&manifest.plan, &[], Vec::new());
     let mut context = Context {
         side,
         other: None,
@@ -128,6 +129,7 @@ fn two_tests(
         manifest,
         folder,
         records: Vec::new(),
+        tries,
         stored: 0,
         agents: None,
         interrupted,

@@ -24,6 +24,8 @@ struct SweepPoint {
     jobs: u32,
     /// ParameterValue of the swept parameter, if any.
     value: Option<ParameterValue>,
+    /// The test that is measured again.
+    try_of: Option<u32>,
 }
 
 /// A value of the swept parameter.
@@ -36,9 +38,15 @@ struct ParameterValue {
 }
 
 impl Context {
-    /// Runs all tests that have no record yet. Repetitions are the outermost loop, so that they are far apart in
-    /// time.
+    /// Runs all tests that have no record yet; then those once more that are still disturbed, as far as time allows.
     pub(super) fn measure(&mut self, listener: &mut dyn Listener) -> Result<(), StudyError> {
+        self.measure_missing(listener)?;
+        if self.has_due_at_end() { self.measure_missing(listener) } else { Ok(()) }
+    }
+
+    /// Runs all tests that have no record yet, or are due again. Repetitions are the outermost loop, so that they are far apart in
+    /// time.
+    fn measure_missing(&mut self, listener: &mut dyn Listener) -> Result<(), StudyError> {
         let plan = self.manifest.plan.clone();
         if let Some(arms) = &plan.arms {
             return self.measure_pairs(arms, listener);
@@ -51,7 +59,10 @@ impl Context {
         let mut prepared: BTreeMap<String, Arc<Work>> = BTreeMap::new();
         for repetition in 1..=plan.repeat {
             for (index, workload) in plan.workloads.iter().enumerate() {
-                while let Some(SweepPoint { nodes, jobs, value }) = self.next_point(workload, repetition) {
+                while let Some(point) =
+                    self.point_again(workload, repetition, listener).or_else(|| self.next_point(workload, repetition))
+                {
+                    let SweepPoint { nodes, jobs, value, try_of } = point;
                     if self.stopped() {
                         return Err(StudyError::Interrupted);
                     }
@@ -66,13 +77,14 @@ impl Context {
                     let of = |r: &&TestRecord| r.workload == workload.code && r.repetition == repetition;
                     let made = self.records.iter().filter(of).count();
                     let position = LiveTest {
-                        test: self.records.iter().map(|r| r.test).max().unwrap_or(0) + 1,
+                        test: self.next_test(),
                         workload: workload.code.clone(),
                         jobs,
                         repetition,
                         repeat: plan.repeat,
                         arm: None,
-                        left_s: length.left_s(repetition, index, made),
+                        try_of,
+                        left_s: self.left_s(length.left_s(repetition, index, made)),
                         left_exact: length.exact,
                     };
                     let beyond = value.map_or(Refused::Jobs(jobs), |v| Refused::Value(v.name, v.value));
@@ -85,6 +97,7 @@ impl Context {
                     };
                     let work = Arc::new(Work { nodes: Some(nodes), ..(*work).clone() });
                     let swept = value.map(|v| v.column);
+                    let number = position.test;
                     let test = PlannedTest { workload, work, position, swept, level: None };
                     if let Err(e) = test.measure(self, listener) {
                         // A test whose jobs could not even connect has no record: it is made over the nodes that are left.
@@ -94,6 +107,7 @@ impl Context {
                             continue;
                         }
                     }
+                    self.judge_try(number, try_of);
                     self.say_what_is_left_out(workload, (nodes, jobs, repetition), listener);
                 }
                 if let Some(work) = prepared.get(&workload.code).filter(|_| repetition == plan.repeat) {
@@ -173,6 +187,9 @@ impl Context {
     /// Next test of a workload in this repetition: those of a single job first, on one node, then the sweep over jobs on the fewest
     /// nodes.
     fn next_point(&self, workload: &PlannedWorkload, repetition: u32) -> Option<SweepPoint> {
+        if self.tries.is_end {
+            return None;
+        }
         let points = SweepPoints::of(workload);
         let single = match &points.parameter {
             Some(parameter) => self.next_value(workload, parameter, repetition),
@@ -180,16 +197,41 @@ impl Context {
             None => {
                 let missing = self.done(&workload.code, repetition, 1).next().is_none();
                 let missing = missing && !self.refused.leaves_out(&workload.code, 1, None);
-                missing.then_some(SweepPoint { nodes: 1, jobs: 1, value: None })
+                missing.then_some(SweepPoint { nodes: 1, jobs: 1, value: None, try_of: None })
             }
         };
         let over_jobs = || {
             let counts = nodes::counts(&self.manifest.plan, workload, self.side.target.facts());
-            let next =
-                |nodes| Some(SweepPoint { nodes, jobs: self.next_jobs(workload, repetition, nodes)?, value: None });
+            let next = |nodes| {
+                Some(SweepPoint {
+                    nodes,
+                    jobs: self.next_jobs(workload, repetition, nodes)?,
+                    value: None,
+                    try_of: None,
+                })
+            };
             counts.into_iter().filter(|_| points.over_jobs).find_map(next)
         };
         single.or_else(over_jobs)
+    }
+
+    /// The point of a test of a workload in this repetition that is due again.
+    fn point_again(
+        &mut self,
+        workload: &PlannedWorkload,
+        repetition: u32,
+        listener: &mut dyn Listener,
+    ) -> Option<SweepPoint> {
+        let is_meant = |r: &TestRecord| r.workload == workload.code && r.repetition == repetition;
+        let (first, record) = self.due_again(is_meant, listener)?;
+        let swept = SweepPoints::of(workload).parameter.filter(|_| record.swept.is_some());
+        let value = match swept {
+            Some(SweptParameter { name, column, .. }) => {
+                Some(ParameterValue { name, value: *record.parameters.get(name)?, column })
+            }
+            None => None,
+        };
+        Some(SweepPoint { nodes: record.nodes, jobs: record.jobs, value, try_of: Some(first) })
     }
 
     /// The work with a value of the swept parameter.
@@ -229,7 +271,8 @@ impl Context {
         let most = if found.workers == Some(*name) { self.max_parallel_workers(given) } else { i64::MAX };
         let left_in = |v: &&i64| **v <= most && !self.refused.leaves_out(&workload.code, 1, Some(**v));
         let value = values.iter().filter(left_in).find(done)?;
-        Some(SweepPoint { nodes: 1, jobs: 1, value: Some(ParameterValue { name, value: *value, column }) })
+        let value = Some(ParameterValue { name, value: *value, column });
+        Some(SweepPoint { nodes: 1, jobs: 1, value, try_of: None })
     }
 
     /// Next job count of a sweep over jobs on so many nodes. Later repetitions use the job counts of the first. Fewer jobs than

@@ -61,19 +61,27 @@ impl Ran {
     }
 }
 
+/// `args`, of a run without second tries unless it is about them: tests disturb each other, and count the tests of a run.
+fn without_tries<'a>(args: &[&'a str]) -> Vec<&'a str> {
+    let measures = args.first().is_some_and(|command| ["run", "ab", "replica-cost"].contains(command));
+    let told = args.iter().any(|arg| arg.starts_with("--patience") || arg.starts_with("--resume"));
+    let patience: &[&str] = if measures && !told { &["--patience", "0"] } else { &[] };
+    [args, patience].concat()
+}
+
 /// Starts it; [`Ran::of`] takes what it says.
 pub(crate) fn start(args: &[&str]) -> Child {
-    loadline().args(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    loadline().args(without_tries(args)).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
 pub(crate) fn run(args: &[&str]) -> Ran {
-    Ran::of(loadline().args(args).output().unwrap())
+    Ran::of(loadline().args(without_tries(args)).output().unwrap())
 }
 
 /// Runs loadline in a process namespace of its own: it cannot see the server's processes, as on another machine. Needs root.
 pub(crate) fn far(args: &[&str]) -> Ran {
     let mut command = Command::new("unshare");
-    command.args(["--pid", "--fork", "--mount-proc", env!("CARGO_BIN_EXE_loadline")]).args(args);
+    command.args(["--pid", "--fork", "--mount-proc", env!("CARGO_BIN_EXE_loadline")]).args(without_tries(args));
     Ran::of(command.output().unwrap())
 }
 

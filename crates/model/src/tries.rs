@@ -1,0 +1,208 @@
+//! Tries of a test: a window that others disturbed is measured again. Which try counts follows from the checks of disturbance
+//! and of proofs, never from a figure: so no try is chosen for its result. The two windows of a pair are one try.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::disturbance::severity;
+use crate::record::{TestRecord, Validity};
+
+/// Most tries of a test.
+pub const MOST_TRIES: usize = 3;
+
+/// The outcome of a try.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum TryOutcome {
+    /// All proofs hold, and nothing disturbed it.
+    Undisturbed,
+    /// All proofs hold, and others disturbed it: so many times as much as makes a test disturbed.
+    Disturbed(f64),
+    /// A proof failed.
+    Refused,
+}
+
+impl TryOutcome {
+    /// The outcome of a try of these windows: that of the worst one.
+    #[must_use]
+    pub fn of_windows(windows: &[&TestRecord]) -> TryOutcome {
+        let of = |record: &&TestRecord| match record.validity() {
+            Some(Validity::Disturbed) => TryOutcome::Disturbed(severity(record)),
+            Some(Validity::Refused) => TryOutcome::Refused,
+            Some(Validity::Valid) | None => TryOutcome::Undisturbed,
+        };
+        windows.iter().map(of).fold(TryOutcome::Undisturbed, |worst, next| match (worst, next) {
+            (TryOutcome::Refused, _) | (_, TryOutcome::Refused) => TryOutcome::Refused,
+            (TryOutcome::Disturbed(a), TryOutcome::Disturbed(b)) => TryOutcome::Disturbed(a.max(b)),
+            (TryOutcome::Undisturbed, other) | (other, TryOutcome::Undisturbed) => other,
+        })
+    }
+
+    /// How far it was disturbed; `None` if it ends the tries of its test, and counts: nothing disturbed it, or a proof failed, which no
+    /// other try may hide.
+    #[must_use]
+    pub fn severity(self) -> Option<f64> {
+        if let TryOutcome::Disturbed(severity) = self { Some(severity) } else { None }
+    }
+}
+
+/// The place of the try that counts: the first without a [severity](TryOutcome::severity), else the least disturbed one.
+#[must_use]
+pub fn counting(tries: &[TryOutcome]) -> Option<usize> {
+    let severity = |place: &usize| tries[*place].severity().unwrap_or(-1.0);
+    (0..tries.len()).min_by(|a, b| severity(a).total_cmp(&severity(b)))
+}
+
+/// The windows of each complete try of the test whose first window is number `first`, in their order.
+#[must_use]
+pub fn tries<'a>(all: impl Iterator<Item = &'a TestRecord> + Clone, first: u32) -> Vec<Vec<&'a TestRecord>> {
+    let in_pair = all.clone().any(|r| r.test == first && r.arm.is_some());
+    let is_first = |r: &TestRecord| r.try_of.is_none() && (r.test == first || in_pair && r.test == first + 1);
+    let mut windows: Vec<&TestRecord> = all.filter(|r| is_first(r) || r.try_of == Some(first)).collect();
+    windows.sort_by_key(|r| r.test);
+    let mut tries: Vec<Vec<&TestRecord>> = Vec::new();
+    for record in windows {
+        match tries.last_mut() {
+            Some(pair) if pair.len() == 1 && are_pair(pair[0], record) => pair.push(record),
+            _ => tries.push(vec![record]),
+        }
+    }
+    // A killed run may leave a window without its neighbour.
+    tries.retain(|windows| windows.iter().all(|r| r.arm.is_none()) || windows.len() == 2);
+    tries
+}
+
+/// Whether two windows are those of a pair, measured one after the other.
+fn are_pair(a: &TestRecord, b: &TestRecord) -> bool {
+    let place = |r: &TestRecord| (r.workload.clone(), r.jobs, r.repetition, r.level.clone());
+    a.arm.is_some() && b.arm.is_some() && a.arm != b.arm && a.test + 1 == b.test && place(a) == place(b)
+}
+
+/// Splits the windows of a run into those that count, each at the place of the first try of its test and with the number of tries, and
+/// all others.
+#[must_use]
+pub fn split(mut all: Vec<TestRecord>) -> (Vec<TestRecord>, Vec<TestRecord>) {
+    let firsts: BTreeSet<u32> = all.iter().filter_map(|r| r.try_of).collect();
+    if firsts.is_empty() {
+        return (all, Vec::new());
+    }
+    let mut counted: BTreeMap<u32, u32> = BTreeMap::new();
+    let mut others: BTreeSet<u32> = all.iter().filter(|r| r.try_of.is_some()).map(|r| r.test).collect();
+    for first in firsts {
+        let tries = tries(all.iter(), first);
+        let outcomes: Vec<TryOutcome> = tries.iter().map(|windows| TryOutcome::of_windows(windows)).collect();
+        let counting = counting(&outcomes);
+        for (place, window) in tries.iter().enumerate().flat_map(|(place, of)| of.iter().map(move |r| (place, r.test)))
+        {
+            if Some(place) == counting {
+                others.remove(&window);
+                counted.insert(window, tries.len() as u32);
+            } else {
+                others.insert(window);
+            }
+        }
+    }
+    all.iter_mut().for_each(|r| r.tries = counted.get(&r.test).copied().unwrap_or(1));
+    let (others, mut counting): (Vec<TestRecord>, Vec<TestRecord>) =
+        all.into_iter().partition(|r| others.contains(&r.test));
+    counting.sort_by_key(|r| (r.try_of.unwrap_or(r.test), r.test));
+    (counting, others)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arms::ArmName;
+    use crate::check::{Check, CheckId, Outcome};
+    use crate::column::{COMMIT_THROUGHPUT_TPS, OTHER_CPU_PCT};
+
+    /// A window with its number, the test that it is a try of, what others used of the CPU, and its throughput.
+    fn window(test: u32, try_of: Option<u32>, other_pct: f64, tps: f64) -> TestRecord {
+        let mut record = TestRecord { test, try_of, ..TestRecord::blank("X") };
+        record.set(OTHER_CPU_PCT, other_pct);
+        record.set(COMMIT_THROUGHPUT_TPS, tps);
+        let outcome = if other_pct >= 20.0 { Outcome::Failed } else { Outcome::Passed };
+        record.add_check(Check::new(CheckId::OtherCpu, outcome, ""));
+        record
+    }
+
+    fn numbers(records: &[TestRecord]) -> Vec<(u32, u32)> {
+        records.iter().map(|r| (r.test, r.tries)).collect()
+    }
+
+    #[test]
+    fn the_first_undisturbed_try_counts_else_the_least_disturbed_one() {
+        use TryOutcome::{Disturbed, Refused, Undisturbed};
+        for (tries, counts) in [
+            (vec![], None),
+            (vec![Undisturbed], Some(0)),
+            (vec![Disturbed(2.0), Undisturbed], Some(1)),
+            (vec![Disturbed(2.0), Disturbed(1.5), Undisturbed], Some(2)),
+            (vec![Disturbed(2.0), Disturbed(1.5), Disturbed(3.0)], Some(1)),
+            (vec![Disturbed(2.0), Disturbed(2.0)], Some(0)),
+            (vec![Disturbed(2.0), Refused], Some(1)),
+            // A run that was killed may have one more.
+            (vec![Disturbed(2.0), Undisturbed, Undisturbed], Some(1)),
+        ] {
+            assert_eq!(counting(&tries), counts, "{tries:?}");
+        }
+    }
+
+    #[test]
+    fn no_figure_but_disturbance_decides() {
+        // Whatever the throughput of the tries, the same ones count.
+        let tps = [1.0, 1e3, 1e6];
+        for a in tps {
+            for b in tps {
+                for c in tps {
+                    let all = vec![
+                        window(1, None, 30.0, a),
+                        window(2, None, 0.0, b),
+                        window(3, Some(1), 25.0, b),
+                        window(4, Some(1), 40.0, c),
+                    ];
+                    let (counting, others) = split(all);
+                    assert_eq!(numbers(&counting), [(3, 3), (2, 1)], "at the place of the first try");
+                    assert_eq!(numbers(&others), [(1, 1), (4, 1)]);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_failed_proof_is_not_hidden_by_another_try() {
+        let mut refused = window(2, Some(1), 90.0, 1.0);
+        refused.add_check(Check::new(CheckId::Rate, Outcome::Failed, "too slow"));
+        let (counting, others) = split(vec![window(1, None, 30.0, 1.0), refused]);
+        assert_eq!((numbers(&counting), numbers(&others)), (vec![(2, 2)], vec![(1, 1)]));
+    }
+
+    #[test]
+    fn a_pair_is_tried_and_counts_as_a_whole() {
+        let arm = |record: TestRecord, arm| TestRecord { arm: Some(arm), ..record };
+        let pair = |first: u32, try_of, [a, b]: [f64; 2]| {
+            [arm(window(first, try_of, a, 1.0), ArmName::A), arm(window(first + 1, try_of, b, 1.0), ArmName::B)]
+        };
+        let all = [pair(1, None, [0.0, 50.0]), pair(3, Some(1), [30.0, 0.0]), pair(5, None, [0.0, 0.0])].concat();
+        let (counting, others) = split(all.clone());
+        assert_eq!(
+            numbers(&counting),
+            [(3, 2), (4, 2), (5, 1), (6, 1)],
+            "the worst window says how far a pair was disturbed"
+        );
+        assert_eq!(numbers(&others), [(1, 1), (2, 1)]);
+        // Killed within the second try.
+        let broken: Vec<TestRecord> = all.iter().filter(|r| r.test != 4).cloned().collect();
+        let (counting, others) = split(broken);
+        assert_eq!((numbers(&counting).len(), numbers(&others)), (4, vec![(3, 1)]));
+        assert_eq!(tries(counting.iter(), 1).len(), 1, "what counts can be split again");
+    }
+
+    #[test]
+    fn what_is_split_can_be_split_again() {
+        let all = vec![window(1, None, 30.0, 1.0), window(2, Some(1), 25.0, 1.0), window(3, None, 0.0, 1.0)];
+        let (counting, others) = split(all);
+        let mut again = [counting.clone(), others].concat();
+        again.sort_by_key(|r| r.test);
+        assert_eq!(split(again).0, counting);
+        assert_eq!(numbers(&split(vec![window(2, Some(1), 25.0, 1.0)]).0), [(2, 1)], "without its first try");
+    }
+}
