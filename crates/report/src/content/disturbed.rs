@@ -1,7 +1,8 @@
 //! What was noticed of others at tests, in sentences: one for each cause.
 
+use loadline_analyze::repeatable::{Repeatable, repeatable};
 use loadline_model::disturbance::DISTURBANCES;
-use loadline_model::format::number;
+use loadline_model::format::{number, whole};
 use loadline_model::{Outcome, TestRecord};
 
 use crate::words::spans;
@@ -44,4 +45,14 @@ pub(crate) fn sentences(records: &[TestRecord]) -> Vec<String> {
 pub(crate) fn tried_again<'a>(records: impl Iterator<Item = &'a TestRecord> + Clone) -> Option<String> {
     let again = records.clone().filter(|r| r.tries > 1).count();
     (again > 0).then(|| format!("{again} of {} tests needed a second try.", records.count()))
+}
+
+/// What the machine of a run can tell apart, if its limits were measured often enough.
+pub(crate) fn tells_apart(records: &[TestRecord]) -> Option<String> {
+    let Repeatable { quiet, within } = repeatable(records)?;
+    Some(format!(
+        "{} % of the windows were quiet, and two runs on this machine agree within ± {} % (90 %); smaller differences: `loadline ab`.",
+        number(100.0 * quiet, 0),
+        whole(100.0 * within)
+    ))
 }

@@ -107,7 +107,8 @@ pub(crate) fn document(runs: &[RunData], chosen: Option<&[&'static Column]>, opt
     let unchecked = elsewhere::verdict(&sides);
     let classes = validities(records());
     let verdict = verdict(tests, valid, &classes, kept, unchecked.is_some());
-    let tried = disturbed::tried_again(records());
+    let told = if let [side] = measured { disturbed::tells_apart(&side.run.records) } else { None };
+    let tried = disturbed::tried_again(records()).into_iter().chain(told);
     let verdict: Vec<String> = verdict.into_iter().chain(unchecked).chain(tried).collect();
     let sections =
         first.into_iter().chain(if options.summary { vec![curves::summary(&sides)] } else { whole().collect() });

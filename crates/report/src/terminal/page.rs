@@ -31,7 +31,7 @@ fn blocks(side: &PlatformRun<'_>) -> Vec<Block> {
     let valid = records.iter().filter(|r| r.valid).count();
     let kept = kept_verdict(valid, kept_tests(records.iter()));
     let mut said = vec![format!("{}: {}{kept}.", counted(records.len(), "test"), validities(records.iter()))];
-    said.extend(disturbed::tried_again(records.iter()));
+    said.extend(disturbed::tried_again(records.iter()).into_iter().chain(disturbed::tells_apart(records)));
     said.extend(not_measured(side));
     if side.sweeps.len() <= FEW {
         said.extend(side.sweeps.iter().filter_map(|sweep| bound(side, sweep)));

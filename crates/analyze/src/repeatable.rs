@@ -1,0 +1,119 @@
+//! How well two runs on a machine agree, from one of them: by the limits that are measured before and after each test. They are the same
+//! work each time, so what they differ by is the machine.
+
+use std::collections::BTreeMap;
+
+use loadline_model::limits::LimitSource;
+use loadline_model::{TestRecord, Validity};
+
+/// Share of measurements that agree.
+const AGREEING: f64 = 0.9;
+
+/// What a machine can tell apart.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Repeatable {
+    /// Share of the windows that nothing disturbed, of all tries.
+    pub quiet: f64,
+    /// Ratio by which two measurements of the same differ at most in 90 % of cases, less 1: 0.09 is ± 9 %.
+    pub within: f64,
+}
+
+/// What the machine of a run with these `records` can tell apart; `None` if its limits were not measured often enough to say so, or
+/// the windows were pairs of arms, which are compared with each other.
+#[must_use]
+pub fn repeatable(records: &[TestRecord]) -> Option<Repeatable> {
+    if records.iter().any(|r| r.arm.is_some()) {
+        return None;
+    }
+    let windows: u32 = records.iter().map(|r| r.tries).sum();
+    let quiet = records.iter().filter(|r| r.validity() != Some(Validity::Disturbed)).count();
+    let mut differences = differences(records);
+    differences.sort_by(f64::total_cmp);
+    // The next one is not above the k-th of n with a probability of k/(n + 1).
+    let place = (AGREEING * (differences.len() + 1) as f64).ceil() as usize;
+    let within = differences.get(place.checked_sub(1)?)?.exp() - 1.0;
+    Some(Repeatable { quiet: quiet as f64 / f64::from(windows.max(1)), within })
+}
+
+/// Logarithms of the ratios of measurements of the same limit that followed each other, without their signs.
+fn differences(records: &[TestRecord]) -> Vec<f64> {
+    let mut measured: BTreeMap<(&str, u32, Option<u64>), Vec<f64>> = BTreeMap::new();
+    let mut in_order: Vec<&TestRecord> = records.iter().collect();
+    in_order.sort_by_key(|r| r.test);
+    for limit in in_order.into_iter().filter_map(|r| r.limit.as_ref()).filter(|l| l.source == LimitSource::Run) {
+        let work = (limit.name.as_str(), limit.jobs, limit.redo_bytes_per_tx.map(|bytes| bytes.round() as u64));
+        measured.entry(work).or_default().extend(limit.samples.iter().filter(|tps| **tps > 0.0 && tps.is_finite()));
+    }
+    measured.values().flat_map(|of| of.windows(2)).map(|pair| (pair[1] / pair[0]).ln().abs()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use loadline_model::check::{Check, CheckId, Outcome};
+    use loadline_model::{Random, TestLimit};
+
+    use super::*;
+
+    /// A run of 61 tests on a machine on which measurements of 1000 tps differ by `measure`.
+    fn run(mut measure: impl FnMut() -> f64) -> Vec<TestRecord> {
+        let mut test = |test: u32| {
+            let limit = TestLimit {
+                name: "log writer".to_owned(),
+                of: String::new(),
+                jobs: test % 7,
+                redo_bytes_per_tx: None,
+                tps: 1000.0,
+                samples: vec![1000.0 * measure(), 1000.0 * measure()],
+                source: LimitSource::Run,
+            };
+            TestRecord { test, limit: Some(limit), ..TestRecord::blank("X") }
+        };
+        (1..=61).map(&mut test).collect()
+    }
+
+    /// Measurements with a relative standard deviation, of which some share is slowed down by up to a third.
+    fn machine(seed: u64, sd: f64, slowed: f64) -> impl FnMut() -> f64 {
+        let mut random = Random::new(seed);
+        let mut uniform = move || (random.next() >> 11) as f64 / (1u64 << 53) as f64;
+        move || {
+            // Of twelve uniform numbers, the sum is nearly normal.
+            let noise = (sd * ((0..12).map(|_| uniform()).sum::<f64>() - 6.0)).exp();
+            let by = if uniform() < slowed { 1.0 - uniform() / 3.0 } else { 1.0 };
+            noise * by
+        }
+    }
+
+    #[test]
+    fn pairs_of_runs_agree_as_often_as_is_said() {
+        for (sd, slowed) in [(0.01, 0.0), (0.05, 0.0), (0.03, 0.1), (0.02, 0.3)] {
+            let (mut agree, mut all) = (0, 0);
+            for seed in 0..50 {
+                let mut measure = machine(seed, sd, slowed);
+                let within = repeatable(&run(&mut measure)).unwrap().within;
+                for _ in 0..100 {
+                    let (a, b) = (measure(), measure());
+                    agree += u32::from((a / b).max(b / a) <= 1.0 + within);
+                    all += 1;
+                }
+            }
+            let share = f64::from(agree) / f64::from(all);
+            assert!((0.8..=0.97).contains(&share), "sd {sd}, {slowed} slowed: {share}");
+        }
+    }
+
+    #[test]
+    fn few_measurements_say_nothing() {
+        let all = run(machine(1, 0.02, 0.0));
+        assert_eq!(repeatable(&all[..7]), None);
+        assert_eq!(repeatable(&[]), None);
+        assert!(repeatable(&all[..14]).is_some());
+    }
+
+    #[test]
+    fn tries_that_do_not_count_were_not_quiet() {
+        let mut all = run(machine(1, 0.02, 0.0));
+        all[0].tries = 3;
+        all[1].add_check(Check::new(CheckId::OtherCpu, Outcome::Failed, ""));
+        assert_eq!(repeatable(&all).unwrap().quiet, 60.0 / 63.0);
+    }
+}
