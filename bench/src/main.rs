@@ -9,6 +9,7 @@ mod arena;
 mod arms;
 mod builds;
 mod fio;
+mod noisy;
 mod outcomes;
 mod pgbench;
 mod procedures;
@@ -52,6 +53,8 @@ enum Command {
     Statistics(statistics::Args),
     /// Kills a primary while jobs commit, and asks its standby for what was acknowledged, at each level
     ReplicaKills(replica_kills::Args),
+    /// First runs beside a scripted neighbour: tests that end valid, the time that takes, and whether second tries are biased
+    Noisy(noisy::Args),
     /// Many sessions: client CPU and tps against pgbench and sysbench
     Sessions(sessions::Args),
 }
@@ -73,6 +76,7 @@ fn main() -> ExitCode {
             statistics::run(&args);
             Ok(ExitCode::SUCCESS)
         }
+        Command::Noisy(args) => done(noisy::run(&args)),
         Command::ReplicaKills(args) => done(replica_kills::run(&args)),
         Command::Sessions(args) => done(sessions::run(&args)),
     };

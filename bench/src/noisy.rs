@@ -1,0 +1,258 @@
+//! First runs on a machine that others use a third of the time: how many tests are valid in the end, what that takes, and whether tests
+//! that were measured again are biased against quiet ones. Quiet runs alternate with noisy ones. The neighbour is scripted: its bursts
+//! follow from the seed.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use loadline_analyze::arms::{ERROR, cells};
+use loadline_analyze::paired::verdict::verdict;
+use loadline_analyze::paired::{Verdict, paired_ratio};
+use loadline_analyze::repeatable::repeatable;
+use loadline_analyze::stats::median;
+use loadline_analyze::sweep::swept_value;
+use loadline_analyze::{BoundBy, bound};
+use loadline_model::{Random, TestRecord, column};
+use loadline_store::StoredRun;
+
+use crate::arena::Outcome;
+
+/// Bursts are this long, ms.
+const BURST_MS: std::ops::Range<u64> = 1_000..8_000;
+/// Difference up to which arms are equal.
+const MARGIN: f64 = 0.02;
+/// Pauses are on average so many times as long: the neighbour works a third of the time.
+const PAUSE: u64 = 2;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Program of loadline
+    #[arg(long, default_value = "target/release/loadline")]
+    loadline: PathBuf,
+    /// Targets, each with the number of its runs
+    #[arg(long, value_delimiter = ',', default_values = ["sqlite:=8", "postgres-temp:=4"])]
+    runs: Vec<String>,
+    /// Plan of the runs
+    #[arg(long, default_value = "quick")]
+    plan: String,
+    /// Comparisons of equal arms beside the neighbour
+    #[arg(long, default_value_t = 40)]
+    comparisons: u32,
+    /// Seed of the bursts
+    #[arg(long, default_value_t = 43)]
+    seed: u64,
+    /// Folder for the runs
+    #[arg(long, default_value = "loadline-results")]
+    results: PathBuf,
+}
+
+/// What the neighbour does in a burst.
+#[derive(Debug, Clone, Copy)]
+enum Burst {
+    OneCpu,
+    AllCpus,
+    Device,
+}
+
+/// A process of its own that uses CPUs and the device now and then, until it is dropped.
+struct Neighbour {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Neighbour {
+    fn start(seed: u64, folder: &Path) -> Neighbour {
+        let stop = Arc::new(AtomicBool::new(false));
+        let (stopped, file) = (Arc::clone(&stop), folder.join("neighbour"));
+        let thread = std::thread::spawn(move || {
+            let mut random = Random::new(seed);
+            let length = |random: &mut Random| BURST_MS.start + random.below(BURST_MS.end - BURST_MS.start);
+            while !stopped.load(Ordering::Relaxed) {
+                let what = [Burst::OneCpu, Burst::AllCpus, Burst::Device][random.below(3) as usize];
+                let mut children = burst(what, &file);
+                sleep(length(&mut random), &stopped);
+                for child in &mut children {
+                    let _ = child.kill();
+                    let _ = child.wait();
+                }
+                sleep(PAUSE * length(&mut random), &stopped);
+            }
+            let _ = std::fs::remove_file(file);
+        });
+        Neighbour { stop, thread: Some(thread) }
+    }
+}
+
+impl Drop for Neighbour {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn sleep(ms: u64, stopped: &AtomicBool) {
+    let until = Instant::now() + Duration::from_millis(ms);
+    while Instant::now() < until && !stopped.load(Ordering::Relaxed) {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Processes that end with the burst, and at the latest after ten seconds.
+fn burst(what: Burst, file: &Path) -> Vec<Child> {
+    let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let busy = [
+        "-c",
+        "end=$(($(date +%s) + 10)); while [ $(date +%s) -lt $end ]; do i=0; while [ $i -lt 50000 ]; do i=$((i+1)); done; done",
+    ];
+    let (program, args, n) = match what {
+        Burst::OneCpu => ("sh", busy.map(str::to_owned).to_vec(), 1),
+        Burst::AllCpus => ("sh", busy.map(str::to_owned).to_vec(), cpus),
+        Burst::Device => {
+            let of = format!("of={}", file.display());
+            ("dd", ["if=/dev/zero", &of, "bs=1M", "count=4096", "oflag=dsync"].map(str::to_owned).to_vec(), 1)
+        }
+    };
+    let start = |_| Command::new(program).args(&args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().ok();
+    (0..n).filter_map(start).collect()
+}
+
+/// A run, and what it took.
+struct Ran {
+    records: Vec<TestRecord>,
+    code: i32,
+    took_s: f64,
+    /// Workloads of the plan without a usable test.
+    without: usize,
+}
+
+fn loadline(args: &Args, more: &[&str]) -> Outcome<Ran> {
+    let began = Instant::now();
+    let out = Command::new(&args.loadline).args(more).arg("--results").arg(&args.results).output()?;
+    let took_s = began.elapsed().as_secs_f64();
+    let said = String::from_utf8_lossy(&out.stdout);
+    let code = out.status.code().unwrap_or(-1);
+    let folder = said.lines().last().filter(|_| (0..=1).contains(&code));
+    let folder = folder.ok_or_else(|| format!("{more:?}: {}", String::from_utf8_lossy(&out.stderr)))?;
+    let StoredRun { records, manifest, .. } = StoredRun::open(Path::new(folder))?;
+    let has_figure = |code: &str| records.iter().any(|r| r.workload == code && r.is_usable());
+    let without = manifest.plan.workloads.iter().filter(|w| !has_figure(&w.code)).count();
+    Ok(Ran { records, code, took_s, without })
+}
+
+pub(crate) fn run(args: &Args) -> Outcome<()> {
+    std::fs::create_dir_all(&args.results)?;
+    println!("neighbour: bursts of 1 to 8 s, a third of the time, seed {}", args.seed);
+    for (number, target) in args.runs.iter().enumerate() {
+        let (target, runs) = target.rsplit_once('=').ok_or("--runs takes TARGET=N")?;
+        runs_on(args, target, runs.parse()?, args.seed + 1_000 * number as u64)?;
+    }
+    comparisons(args)
+}
+
+/// Noisy and quiet runs on `target` in turn.
+fn runs_on(args: &Args, target: &str, runs: u64, seed: u64) -> Outcome<()> {
+    let of = ["run", "--plan", &args.plan, "--target", target];
+    let (mut noisy, mut quiet) = (Vec::new(), Vec::new());
+    for number in 0..runs {
+        let neighbour = Neighbour::start(seed + number, &args.results);
+        noisy.push(loadline(args, &of)?);
+        drop(neighbour);
+        quiet.push(loadline(args, &of)?);
+        let (last, beside) = (&noisy[noisy.len() - 1], &quiet[quiet.len() - 1]);
+        println!(
+            "{target} {}: {} of {} tests valid, {} of them by the first try; {} workloads without a figure; exit code {}; {:.2} × the time",
+            number + 1,
+            last.records.iter().filter(|r| r.valid).count(),
+            last.records.len(),
+            last.records.iter().filter(|r| r.valid && r.tries == 1).count(),
+            last.without,
+            last.code,
+            last.took_s / beside.took_s,
+        );
+    }
+    bias(target, &noisy, &quiet);
+    agreement(target, &quiet);
+    Ok(())
+}
+
+/// What tells tests of a run from each other.
+fn point(r: &TestRecord) -> (String, u32, u32, u32) {
+    (r.workload.clone(), r.jobs, swept_value(r), r.repetition)
+}
+
+/// Throughputs by point.
+fn throughputs<'a>(records: impl Iterator<Item = &'a TestRecord>) -> BTreeMap<(String, u32, u32, u32), Vec<f64>> {
+    let mut found: BTreeMap<_, Vec<f64>> = BTreeMap::new();
+    for r in records {
+        found.entry(point(r)).or_default().extend(r.figure(column::COMMIT_THROUGHPUT_TPS).filter(|tps| *tps > 0.0));
+    }
+    found
+}
+
+/// Tests that took several tries against quiet windows of the same point.
+fn bias(target: &str, noisy: &[Ran], quiet: &[Ran]) {
+    let again = throughputs(noisy.iter().flat_map(|ran| &ran.records).filter(|r| r.valid && r.tries > 1));
+    let once = throughputs(quiet.iter().flat_map(|ran| &ran.records).filter(|r| r.valid && r.tries == 1));
+    let by_cpu: BTreeSet<_> = quiet
+        .iter()
+        .flat_map(|ran| &ran.records)
+        .filter(|r| bound(r).is_some_and(|bound| bound.by == BoundBy::Cpu))
+        .map(point)
+        .collect();
+    for (name, is_cpu) in [("bound by CPU", true), ("others", false)] {
+        let of_kind = again.iter().filter(|(point, _)| by_cpu.contains(*point) == is_cpu);
+        let ratios: Vec<f64> =
+            of_kind.filter_map(|(point, tps)| Some(median(tps)? / median(once.get(point)?)?)).collect();
+        let shown = median(&ratios).map_or("none".to_owned(), |ratio| format!("{ratio:.3}"));
+        println!(
+            "{target}: tests of several tries / quiet ones, {name}: {shown} at the median of {} points",
+            ratios.len()
+        );
+    }
+}
+
+/// How often two quiet runs agree within what both said.
+fn agreement(target: &str, quiet: &[Ran]) {
+    let (mut agree, mut all) = (0_u32, 0_u32);
+    for (number, a) in quiet.iter().enumerate() {
+        for b in &quiet[number + 1..] {
+            let Some((of_a, of_b)) = repeatable(&a.records).zip(repeatable(&b.records)) else { continue };
+            let within = 1.0 + of_a.within.max(of_b.within);
+            let theirs = throughputs(b.records.iter().filter(|r| r.valid));
+            for (point, tps) in throughputs(a.records.iter().filter(|r| r.valid)) {
+                let Some((a, b)) = median(&tps).zip(theirs.get(&point).and_then(|tps| median(tps))) else { continue };
+                agree += u32::from((a / b).max(b / a) <= within);
+                all += 1;
+            }
+        }
+    }
+    let share = 100.0 * f64::from(agree) / f64::from(all.max(1));
+    println!(
+        "{target}: {share:.0} % of {all} pairs of figures of two quiet runs agree within what was said (80 to 97 %)"
+    );
+}
+
+/// Equal arms beside the neighbour.
+fn comparisons(args: &Args) -> Outcome<()> {
+    let arms = "ab --target-a null:?pause=1ms --target-b null:?pause=1ms --workload LGWR-LAT1 --jobs 1 --duration 1s --warmup 200ms";
+    let arms: Vec<&str> = arms.split(' ').collect();
+    let (mut verdicts, mut wrong) = (0_u32, 0_u32);
+    for number in 0..args.comparisons {
+        let _neighbour = Neighbour::start(args.seed + 100_000 + u64::from(number), &args.results);
+        let ran = loadline(args, &arms)?;
+        for cell in cells(&ran.records, u32::MAX) {
+            let Some(ratio) = paired_ratio(&cell.main_pairs(), ERROR) else { continue };
+            verdicts += 1;
+            wrong += u32::from(matches!(verdict(&ratio, true, MARGIN), Verdict::Faster | Verdict::Slower));
+        }
+    }
+    println!("equal arms beside the neighbour: {wrong} of {verdicts} verdicts are false (at most 5 %)");
+    Ok(())
+}
