@@ -10,7 +10,7 @@ use loadline_analyze::paired::simulated::{Machine, normal};
 use loadline_analyze::paired::verdict::{Verdict, detectable, verdict};
 use loadline_analyze::paired::{Looks, Pair, PairedRatio, Question, judge, paired_ratio};
 use loadline_analyze::stats::{mean, median, sample_sd};
-use loadline_analyze::steady::simulated::Plant;
+use loadline_analyze::steady::simulated::series;
 use loadline_analyze::within::half_width;
 use loadline_model::Random;
 
@@ -256,9 +256,8 @@ fn windows(runs: usize) {
     println!("| --- |{}", " --- |".repeat(VALUES.len()));
     for correlation in [0.0, 0.5, 0.8, 0.9, 0.95] {
         let cell = |n: usize| {
-            let plant = Plant { noise: 0.1, correlation, ..Plant::FLAT };
             let of = |seed: usize| {
-                let values = plant.series(seed as u64, n);
+                let values = series(|_| 1.0, 0.1, correlation, seed as u64, n);
                 Some((mean(&values)?, half_width(&values)?))
             };
             let found: Vec<(f64, f64)> = (0..runs).filter_map(of).collect();

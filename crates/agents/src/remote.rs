@@ -272,7 +272,7 @@ impl Conductor {
                 Some(of) => {
                     Tally::merge_parts(&mut all.tallies, &of.tallies);
                     all.own.merge(&of.own);
-                    counts.push(Counts::new(of.counts));
+                    counts.push(Counts(of.counts));
                     places.zip(of.jobs).for_each(|(place, job)| *place = job);
                 }
                 None => {

@@ -7,6 +7,8 @@
 
 pub mod simulated;
 
+use std::ops::Range;
+
 use crate::stats::{averaged, long_run, mean, median};
 
 /// Time of a value, s.
@@ -37,12 +39,12 @@ pub enum Look {
     Trend(f64, bool),
 }
 
-/// Number of values of [`STEP_S`] to average if `jobs` busy jobs complete `rate` transactions per second: at least as long as a
+/// Number of values of `step_s` to average if `jobs` busy jobs complete `rate` transactions per second: at least as long as a
 /// transaction takes, and as four take together. Shorter ones would only show when transactions end.
 #[must_use]
-pub fn steps(rate: f64, jobs: u32) -> usize {
+pub fn steps(rate: f64, jobs: u32, step_s: f64) -> usize {
     // The cast saturates.
-    (f64::from(jobs.max(LEAST_TRANSACTIONS)) / rate / STEP_S).ceil().max(1.0) as usize
+    (f64::from(jobs.max(LEAST_TRANSACTIONS)) / rate / step_s).ceil().max(1.0) as usize
 }
 
 /// Looks at `values`, all since the load began, in means of `least` or more.
@@ -123,12 +125,10 @@ const LIMIT_POWER: f64 = 0.25;
 const OUTAGE: f64 = 0.02;
 
 /// A stretch of a window in which throughput was unlike the rest.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Departure {
-    /// Its first value.
-    pub from: usize,
-    /// The first value after it.
-    pub to: usize,
+    /// Places of its values.
+    pub values: Range<usize>,
     /// Its mean over that of the rest; infinite if that was nothing.
     pub level: f64,
 }
@@ -148,30 +148,29 @@ pub fn departure(values: &[f64], outage: usize) -> Option<Departure> {
     if values.len() < LEAST_VALUES || values.iter().any(|v| !v.is_finite()) {
         return None;
     }
-    let (from, to) = stopped(values, outage.max(1)).or_else(|| stretch(values))?;
+    let found = stopped(values, outage.max(1)).or_else(|| stretch(values))?;
     let sum = |of: &[f64]| of.iter().sum::<f64>();
-    let inside = sum(values.get(from..to)?);
-    let (long, rest) = ((to - from) as f64, (values.len() + from - to) as f64);
-    Some(Departure { from, to, level: inside / long / ((sum(values) - inside) / rest) })
+    let inside = sum(values.get(found.clone())?);
+    let (long, rest) = (found.len() as f64, (values.len() - found.len()) as f64);
+    Some(Departure { values: found, level: inside / long / ((sum(values) - inside) / rest) })
 }
 
 /// The longest time without work, the first of equally long ones.
-fn stopped(values: &[f64], least: usize) -> Option<(usize, usize)> {
+fn stopped(values: &[f64], least: usize) -> Option<Range<usize>> {
     let usual = median(values).filter(|usual| *usual > 0.0).or_else(|| mean(values))?;
-    let (mut longest, mut from) = ((0, 0), 0);
+    let (mut longest, mut from) = (0..0, 0);
     for (at, value) in values.iter().enumerate() {
         if *value > OUTAGE * usual {
             from = at + 1;
-        } else if at + 1 - from > longest.1 - longest.0 {
-            longest = (from, at + 1);
+        } else if at + 1 - from > longest.len() {
+            longest = from..at + 1;
         }
     }
-    let (from, to) = longest;
-    (to - from >= least && to - from < values.len()).then_some(longest)
+    (least..values.len()).contains(&longest.len()).then_some(longest)
 }
 
 /// The stretch of at most half of the values with which two levels leave the smallest squares, if it is beyond noise.
-fn stretch(values: &[f64]) -> Option<(usize, usize)> {
+fn stretch(values: &[f64]) -> Option<Range<usize>> {
     let each = values.len().div_ceil(MOST_VALUES);
     let skipped = values.len() % each;
     let v = averaged(values, each);
@@ -188,8 +187,7 @@ fn stretch(values: &[f64]) -> Option<(usize, usize)> {
         sum * sum * n as f64 / (long * (n as f64 - long))
     };
     let best = places.max_by(|a, b| gain(*a).total_cmp(&gain(*b)))?;
-    let is_inside = |i: usize| if (best.0..best.1).contains(&i) { 1.0 } else { 0.0 };
-    let shape: Vec<f64> = (0..n).map(is_inside).collect();
+    let shape: Vec<f64> = (0..n).map(|i| if (best.0..best.1).contains(&i) { 1.0 } else { 0.0 }).collect();
     let size = beside(&v, &shape).0;
     // Noise is what stretch and line leave together: a straight rise is no noise around two levels.
     let without_line = |values: &[f64]| beside(values, &line(n)).1;
@@ -197,7 +195,7 @@ fn stretch(values: &[f64]) -> Option<(usize, usize)> {
     let limit = LIMIT * (MOST_VALUES as f64 / values.len() as f64).max(1.0).powf(LIMIT_POWER);
     let seen = errors(size, &shape, &left).abs() > limit && size.abs() >= LEAST_CHANGE * middle;
     let start = if best.0 == 0 { 0 } else { skipped + best.0 * each };
-    seen.then_some((start, skipped + best.1 * each))
+    seen.then_some(start..skipped + best.1 * each)
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! The warm-up: a fixed time, or until throughput is steady; and the counts by which that is judged.
 
+use std::collections::BTreeSet;
+
 use loadline_storage::now_ns;
 
 use crate::schedule::{SHORT_SLICE_NS, Shared};
@@ -54,9 +56,9 @@ pub fn next_count_ns(start_ns: u64, now_ns: u64) -> u64 {
     first_ns + (now_ns.saturating_sub(first_ns) / STEP_NS + 1) * STEP_NS
 }
 
-/// How many transactions all jobs had completed at times about [`STEP_NS`] apart.
+/// How many transactions all jobs had completed at times, ns, about [`STEP_NS`] apart and rising.
 #[derive(Debug, Clone, Default)]
-pub struct Counts(Vec<(u64, u64)>);
+pub struct Counts(pub Vec<(u64, u64)>);
 
 impl Counts {
     /// Adds the count of now.
@@ -64,23 +66,15 @@ impl Counts {
         self.0.push((now_ns(), shared.completed()));
     }
 
-    /// Counts as they were sent: pairs of a time, ns, rising, and a number of transactions.
-    #[must_use]
-    pub fn new(counts: Vec<(u64, u64)>) -> Counts {
-        Counts(counts)
-    }
-
     /// The sum of counts of several processes, at the times at which the first was counted, from when all are known until one no
     /// longer is.
     #[must_use]
     pub fn sum(all: &[Counts]) -> Counts {
-        let began = all.iter().map(|c| c.0.first().map(|(at, _)| *at)).max().flatten();
-        let ended = all.iter().map(|c| c.0.last().map(|(at, _)| *at)).min().flatten();
-        let (Some(began), Some(ended)) = (began, ended) else { return Counts::default() };
-        let times = all.first().into_iter().flat_map(|counts| counts.0.iter().map(|(at, _)| *at));
-        let between = times.filter(|at| (began..ended).contains(at) && *at != began);
-        let at = |ns: u64| Some((ns, all.iter().map(|c| c.at(ns)).sum::<Option<f64>>()? as u64));
-        Counts(std::iter::once(began).chain(between).chain([ended]).filter_map(at).collect())
+        let ends = all.iter().flat_map(|counts| [counts.0.first(), counts.0.last()]).flatten();
+        let times: BTreeSet<u64> =
+            all.iter().take(1).flat_map(|counts| &counts.0).chain(ends).map(|(at, _)| *at).collect();
+        let at = |ns: u64| Some((ns, all.iter().map(|counts| counts.at(ns)).sum::<Option<f64>>()? as u64));
+        Counts(times.into_iter().filter_map(at).collect())
     }
 
     /// Transactions completed by `ns`, between two counts in proportion to time; `None` before the first and after the last.
@@ -117,7 +111,7 @@ mod tests {
     #[test]
     fn counts_of_several_processes_add_up_while_all_are_known() {
         let of = |from: u64, to: u64, step: usize, per: u64| {
-            Counts::new((from..=to).step_by(step).map(|at| (at, (at - from) * per)).collect())
+            Counts((from..=to).step_by(step).map(|at| (at, (at - from) * per)).collect())
         };
         let sum = Counts::sum(&[of(100, 1100, 100, 2), of(150, 1050, 90, 3), of(50, 1150, 50, 5)]);
         let rates = sum.0.windows(2).map(|w| (w[1].1 - w[0].1) as f64 / (w[1].0 - w[0].0) as f64);
