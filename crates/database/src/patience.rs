@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::error::TargetError;
-use crate::role::Hindrance;
+use crate::role::{Canceller, Hindrance};
 use crate::stream::Stream;
 
 /// After this time in which a read or write did not get on, the user's wish to stop is looked at.
@@ -25,12 +25,9 @@ pub(crate) const ENDING: Duration = Duration::from_secs(1);
 /// Time that a statement has to end once the user wants to stop; one that cleans up begins later.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Finds out, through another session, why a session gets no answer; `None`: the server works for it.
-pub(crate) type Ask = Arc<dyn Fn() -> Option<Hindrance> + Send + Sync>;
-
-/// Gives a session up that nobody can ask about.
-pub(crate) fn unanswered() -> Ask {
-    Arc::new(|| Some(Hindrance::new("no answer in time")))
+/// Of a session that nobody can ask about: it is given up.
+pub(crate) fn unanswered() -> Canceller {
+    Canceller::new(|| ()).asking(|| Some(Hindrance::new("no answer in time")))
 }
 
 impl Hindrance {
@@ -60,29 +57,23 @@ impl Hindrance {
     }
 }
 
-/// Patience of a session: a deadline, the question at it, and the end of a statement that is given up.
+/// Patience of a session: a deadline, and the question at it.
+#[derive(Clone)]
 pub(crate) struct Patience {
     interrupted: Arc<AtomicBool>,
     /// How long it waits for a server that does not work for it.
     at_most: Duration,
-    ask: Ask,
-    /// Ends the statement at the server, which would go on with it.
-    end: Box<dyn Fn() + Send>,
+    /// Asks about the session, and ends a statement that is given up: the server would go on with it.
+    call: Canceller,
     /// When waiting began, and its deadline; `None`: it has got on.
     wait: Option<(Instant, Instant)>,
     interrupted_at: Option<Instant>,
 }
 
 impl Patience {
-    /// Ends when `interrupted` is set, or after `at_most` in which the server did not answer.
-    pub(crate) fn new(interrupted: &Arc<AtomicBool>, at_most: Duration) -> Patience {
-        let (interrupted, ask) = (Arc::clone(interrupted), unanswered());
-        Patience { interrupted, at_most, ask, end: Box::new(|| ()), wait: None, interrupted_at: None }
-    }
-
-    /// Goes on while `ask` finds the server at work; calls `end` when it gives up.
-    pub(crate) fn asking(self, ask: Ask, end: impl Fn() + Send + 'static) -> Patience {
-        Patience { ask, end: Box::new(end), ..self }
+    /// Ends when `interrupted` is set, or after `at_most` without an answer, unless `call` finds the server at work.
+    pub(crate) fn new(interrupted: &Arc<AtomicBool>, at_most: Duration, call: Canceller) -> Patience {
+        Patience { interrupted: Arc::clone(interrupted), at_most, call, wait: None, interrupted_at: None }
     }
 
     /// Called after each [`PIECE`] without progress.
@@ -100,14 +91,14 @@ impl Patience {
         } else if now < deadline {
             return Ok(());
         } else {
-            (self.ask)()
+            self.call.hindrance()
         };
         let Some(mut hindrance) = hindrance else {
             self.wait = Some((since, Instant::now() + self.at_most));
             return Ok(());
         };
         hindrance.why = format!("after {:.0} s: {}", (now - since + PIECE).as_secs_f64(), hindrance.why);
-        (self.end)();
+        self.call.cancel();
         Err(io::Error::new(io::ErrorKind::TimedOut, hindrance))
     }
 }
@@ -194,8 +185,9 @@ mod tests {
     fn gives_up(interrupted: bool, asked: Option<Hindrance>, answer_s: u64) -> (Option<String>, Duration) {
         let (ours, mut theirs) = UnixStream::pair().unwrap();
         let mut waiting = Waiting::new(Stream::unix(ours));
-        let patience = Patience::new(&Arc::new(AtomicBool::new(interrupted)), Duration::from_millis(2_500));
-        waiting.wait_with(Some(patience.asking(Arc::new(move || asked.clone()), || ()))).unwrap();
+        let call = Canceller::new(|| ()).asking(move || asked.clone());
+        let patience = Patience::new(&Arc::new(AtomicBool::new(interrupted)), Duration::from_millis(2_500), call);
+        waiting.wait_with(Some(patience)).unwrap();
         let begin = Instant::now();
         std::thread::scope(|scope| {
             scope.spawn(move || {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use loadline_model::Capability;
 use loadline_workload::{Arg, Statement};
 
-use super::connect::{self, Endpoint};
+use super::connect::Endpoint;
 use super::protocol;
 use super::wire::{Connection, Prepared};
 use super::{loading, sql};
@@ -138,6 +138,6 @@ impl ClientSession for MysqlClientSession {
     }
 
     fn canceller(&self) -> Canceller {
-        connect::canceller(&self.endpoint, &self.connection)
+        self.endpoint.canceller(&self.connection)
     }
 }

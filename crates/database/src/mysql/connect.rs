@@ -22,7 +22,7 @@ use super::{auth, flavours};
 use crate::env::Env;
 use crate::error::TargetError;
 use crate::flavour::Recognised;
-use crate::patience::{ENDING, HASTY, PATIENCE, Patience};
+use crate::patience::{ENDING, HASTY, PATIENCE, Patience, unanswered};
 use crate::request::{AskPassword, OpenRequest};
 use crate::role::{Canceller, Hindrance};
 use crate::secret::Secret;
@@ -108,21 +108,18 @@ impl Endpoint {
         endpoint.attempt(false).map_err(|(e, _)| e)
     }
 
-    /// Patience of `session`: other sessions ask what it does, and end it.
-    fn patience(&self, session: u32) -> Patience {
-        let (ask, end) = (self.clone(), self.clone());
-        Patience::new(&self.interrupted, self.config.connect_timeout * PATIENCE)
-            .asking(Arc::new(move || ask.hindrance(session)), move || end.kill(session))
-    }
-
-    /// Asks, through another session, why `session` gets no answer.
-    fn hindrance(&self, session: u32) -> Option<Hindrance> {
-        Hindrance::told(self.connect_within(HASTY).and_then(|mut c| hindrance(&mut c, session)))
-    }
-
-    /// Ends `session` through another one. It may have ended already.
-    fn kill(&self, session: u32) {
-        let _ = self.connect_within(ENDING).and_then(|mut c| c.query(&format!("KILL {session}")));
+    /// Ends a call of `c`: another session kills its session, then its socket is shut down. Asks through another session what the
+    /// server does.
+    pub(super) fn canceller(&self, c: &Connection) -> Canceller {
+        let (asked, session, shut) = (Arc::new(self.clone()), c.session, c.shutter());
+        let endpoint = Arc::clone(&asked);
+        let cancel = move || {
+            // It may have ended already.
+            let _ = endpoint.connect_within(ENDING).and_then(|mut c| c.query(&format!("KILL {session}")));
+            shut.iter().for_each(|shut| shut());
+        };
+        let ask = move || asked.connect_within(HASTY).and_then(|mut c| hindrance(&mut c, session));
+        Canceller::new(cancel).asking(move || Hindrance::told(ask()))
     }
 
     /// Opens a session that can send rows with LOAD DATA LOCAL INFILE ([`Connection::load_local`]). In all
@@ -140,7 +137,8 @@ impl Endpoint {
             _ => Err(e),
         };
         let mut c = self.attempt(loads).or_else(retry)?;
-        c.wait_with(Some(self.patience(c.session)))?;
+        let (at_most, call) = (self.config.connect_timeout * PATIENCE, self.canceller(&c));
+        c.wait_with(Some(Patience::new(&self.interrupted, at_most, call)))?;
         self.recognised.or_ask(|| flavours::recognise(&mut c, &self.config.place()))?;
         c.query(SETTINGS)?;
         if c.version.mariadb {
@@ -164,8 +162,8 @@ impl Endpoint {
     /// Connects once with the known password. An error comes with the server's error number, or 0.
     fn attempt(&self, loads: bool) -> Result<Connection, (TargetError, u16)> {
         let mut c = Connection::new(self.stream().map_err(|e| (e, 0))?, self.config.place());
-        let connecting = || Patience::new(&self.interrupted, self.config.connect_timeout);
-        let started = c.wait_with(Some(connecting())).and_then(|()| self.start_session(&mut c, loads, connecting));
+        let connecting = Some(Patience::new(&self.interrupted, self.config.connect_timeout, unanswered()));
+        let started = c.wait_with(connecting.clone()).and_then(|()| self.start_session(&mut c, loads, connecting));
         match started {
             Ok(()) => {
                 self.sessions.add(c.session, self.of_jobs);
@@ -201,12 +199,7 @@ impl Endpoint {
         Peer { place: self.config.place(), names: &NAMES }
     }
 
-    fn start_session(
-        &self,
-        c: &mut Connection,
-        loads: bool,
-        connecting: impl Fn() -> Patience,
-    ) -> Result<(), TargetError> {
+    fn start_session(&self, c: &mut Connection, loads: bool, connecting: Option<Patience>) -> Result<(), TargetError> {
         let place = self.config.place();
         let first = c.packet()?;
         if first.first() == Some(&0xff) {
@@ -236,7 +229,7 @@ impl Endpoint {
                 let number = c.number.wrapping_add(1);
                 c.send()?;
                 c.replace_stream(|stream| self.encrypt(stream, tls))?;
-                c.wait_with(Some(connecting()))?;
+                c.wait_with(connecting)?;
                 c.number = number;
                 safe = true;
             } else if self.config.ssl_mode != SslMode::Prefer {
@@ -381,16 +374,4 @@ impl Endpoint {
         };
         TargetError::connection(error.refusal(), format!("{place} refuses the connection: {error}; {advice}"))
     }
-}
-
-/// Ends the session of `c`: another session kills it, then its socket is shut down.
-pub(super) fn canceller(endpoint: &Arc<Endpoint>, c: &Connection) -> Canceller {
-    let (endpoint, asked, session, shut) = (Arc::clone(endpoint), Arc::clone(endpoint), c.session, c.shutter());
-    let cancel = move || {
-        endpoint.kill(session);
-        if let Some(shut) = &shut {
-            shut();
-        }
-    };
-    Canceller::new(cancel).asking(move || asked.hindrance(session))
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use loadline_workload::{Arg, JobStart};
 
-use super::connect::{self, Endpoint};
+use super::connect::Endpoint;
 use super::procedure::{self, CLOCK, LOST, NEXT};
 use super::wire::{Connection, Prepared};
 use crate::error::TargetError;
@@ -73,7 +73,7 @@ impl DatabaseSession for MysqlDatabaseSession {
     }
 
     fn canceller(&self) -> Canceller {
-        connect::canceller(&self.endpoint, &self.connection)
+        self.endpoint.canceller(&self.connection)
     }
 }
 

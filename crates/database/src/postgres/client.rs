@@ -217,6 +217,6 @@ impl ClientSession for PgClientSession {
     }
 
     fn canceller(&self) -> Canceller {
-        self.connection.canceller()
+        self.connection.canceller.clone()
     }
 }

@@ -27,9 +27,9 @@ use super::{flavours, parallel, refusal, tls};
 use crate::env::{Env, of_target};
 use crate::error::TargetError;
 use crate::flavour::Recognised;
-use crate::patience::{Ask, HASTY, PATIENCE, Patience};
+use crate::patience::{HASTY, PATIENCE, Patience, unanswered};
 use crate::request::{AskPassword, OpenRequest};
-use crate::role::Hindrance;
+use crate::role::{Canceller, Hindrance};
 use crate::secret::Secret;
 use crate::stream::{Socket, Stream};
 use crate::tcp::{Names, Peer};
@@ -181,7 +181,7 @@ impl Endpoint {
     fn attempt(&self, role: SessionRole, mode: SslMode) -> Result<Connection, (TargetError, bool)> {
         let stream = self.stream(mode)?;
         let mut connection = Connection::new(stream, self.config.place(), self.ledger.clone());
-        let connecting = Patience::new(&self.interrupted, self.config.connect_timeout);
+        let connecting = Patience::new(&self.interrupted, self.config.connect_timeout, unanswered());
         connection.wait_with(Some(connecting)).map_err(|e| (e, false))?;
         self.start_session(&mut connection, role).map_err(|e| (e, false))?;
         Ok(connection)
@@ -303,9 +303,10 @@ impl Endpoint {
         }
         c.version.check(&c.version_text)?;
         if !matches!(role, SessionRole::Inspect) {
-            c.ask = self.ask_about(c.key.pid);
+            c.canceller = self.canceller(c);
         }
-        self.wait(c, self.config.connect_timeout * PATIENCE, Arc::clone(&c.ask))?;
+        let at_most = self.config.connect_timeout * PATIENCE;
+        c.wait_with(Some(Patience::new(&self.interrupted, at_most, c.canceller.clone())))?;
         if !matches!(role, SessionRole::Inspect) {
             for sql in KNOWLEDGE.texts.session_settings.all(c.version) {
                 c.query(sql)?;
@@ -319,21 +320,17 @@ impl Endpoint {
         Ok(())
     }
 
-    /// From now on `c` waits `at_most` for a server that does not work for it, as `ask` finds out.
-    fn wait(&self, c: &mut Connection, at_most: Duration, ask: Ask) -> Result<(), TargetError> {
-        let key = c.key.clone();
-        c.wait_with(Some(Patience::new(&self.interrupted, at_most).asking(ask, move || key.cancel())))
-    }
-
     /// From now on `c` waits as long as for a connection at most, whatever the server does.
     pub(super) fn wait_briefly(&self, c: &mut Connection) -> Result<(), TargetError> {
-        let (ask, own) = (Arc::clone(&c.ask), "the server's own work: does the device of its log answer?");
-        self.wait(c, self.config.connect_timeout, Arc::new(move || ask().or_else(|| Some(Hindrance::waits_for(own)))))
+        let (asked, own) = (c.canceller.clone(), "the server's own work: does the device of its log answer?");
+        let call = asked.clone().asking(move || asked.hindrance().or_else(|| Some(Hindrance::waits_for(own))));
+        c.wait_with(Some(Patience::new(&self.interrupted, self.config.connect_timeout, call)))
     }
 
-    /// Asks, through another session, why the server process `pid` does not answer.
-    fn ask_about(&self, pid: u32) -> Ask {
-        let mut endpoint = self.clone();
+    /// Ends a call of `c`: shuts its socket down, and asks the server to cancel, because a busy one does not notice that. Asks
+    /// through another session what the server does.
+    fn canceller(&self, c: &Connection) -> Canceller {
+        let (mut endpoint, key, pid, shut) = (self.clone(), c.key.clone(), c.key.pid, c.shutter());
         endpoint.config.connect_timeout = endpoint.config.connect_timeout.min(HASTY);
         let asked = move || {
             let mut c = endpoint.connect(SessionRole::Inspect)?;
@@ -341,7 +338,11 @@ impl Endpoint {
             // Its commits are none of the jobs', also if it asks within a window.
             c.publish().and(found)
         };
-        Arc::new(move || Hindrance::told(asked()))
+        let cancel = move || {
+            shut();
+            key.cancel();
+        };
+        Canceller::new(cancel).asking(move || Hindrance::told(asked()))
     }
 
     fn authenticate(&self, c: &mut Connection) -> Result<(), TargetError> {

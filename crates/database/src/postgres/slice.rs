@@ -67,7 +67,7 @@ impl DatabaseSession for PgDatabaseSession {
     }
 
     fn canceller(&self) -> Canceller {
-        self.connection.canceller()
+        self.connection.canceller.clone()
     }
 }
 

@@ -14,7 +14,7 @@ use super::protocol::{self, ServerError};
 use super::sql::SCHEMA;
 use super::versions::Version;
 use crate::error::{Cause, TABLE_GONE, TargetError};
-use crate::patience::{self, Ask, Patience, Waiting};
+use crate::patience::{self, Patience, Waiting};
 use crate::role::Canceller;
 use crate::stream::{Input, Stream};
 
@@ -34,8 +34,8 @@ pub(super) struct Connection {
     pub(super) version_text: String,
     /// Key to cancel the session's query.
     pub(super) key: CancelKey,
-    /// Asks what the server does for this session, if it changes settings.
-    pub(super) ask: Ask,
+    /// Ends a call, and asks what the server does for this session, once it is open.
+    pub(super) canceller: Canceller,
     place: String,
     /// Commits of this session that are loadline's own work and not yet in the ledger.
     own_commits: u64,
@@ -62,7 +62,7 @@ impl Connection {
             version: Version::default(),
             version_text: String::new(),
             key: CancelKey::default(),
-            ask: patience::unanswered(),
+            canceller: patience::unanswered(),
             place,
             // The server counts the login as a transaction.
             own_commits: 1,
@@ -308,16 +308,9 @@ impl Connection {
         self.stream.wait_with(patience).map_err(|e| self.lost(&e))
     }
 
-    /// A handle with which another thread can end a call: it shuts the socket down and asks the server to cancel, because
-    /// a busy server does not notice the closed socket.
-    pub(super) fn canceller(&self) -> Canceller {
-        let shut = self.stream.stream.shutter();
-        let (key, ask) = (self.key.clone(), Arc::clone(&self.ask));
-        let cancel = move || {
-            shut();
-            key.cancel();
-        };
-        Canceller::new(cancel).asking(move || ask())
+    /// A function that ends this session's read, for another thread.
+    pub(super) fn shutter(&self) -> Arc<dyn Fn() + Send + Sync> {
+        self.stream.stream.shutter()
     }
 }
 

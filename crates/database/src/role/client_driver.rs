@@ -161,7 +161,7 @@ pub struct Hindrance {
     pub full_disk: bool,
 }
 
-/// Ends a call of a session from another thread, and finds out what it waits for.
+/// A call of a session, for other threads: ends it, and finds out what it waits for.
 #[derive(Clone)]
 pub struct Canceller {
     cancel: Arc<dyn Fn() + Send + Sync>,
@@ -174,7 +174,7 @@ impl Canceller {
         Canceller { cancel: Arc::new(cancel), ask: Arc::new(|| None) }
     }
 
-    /// The same, if `ask` can find out why the call does not end.
+    /// Finds out by `ask` why the call does not end.
     #[must_use]
     pub fn asking(self, ask: impl Fn() -> Option<Hindrance> + Send + Sync + 'static) -> Canceller {
         Canceller { ask: Arc::new(ask), ..self }
