@@ -12,15 +12,12 @@ mod figures;
 mod fitted;
 mod laws;
 mod points;
-mod questions;
-mod solve;
 
 pub use evaluate::{Evaluated, HeldOut, Overall, evaluate, overall};
 pub use figures::Figure;
-pub use fitted::{Estimate, Fitted, fit};
+pub use fitted::{Estimate, Fitted, Jobs, Question, fit};
 pub use laws::Kind;
 pub use points::{Point, Series, series};
-pub use questions::{FARTHEST, Jobs, Question};
 
 #[cfg(test)]
 mod tests;

@@ -44,12 +44,12 @@ pub(crate) fn forecast(args: &ForecastArgs) -> Result<u8, Failure> {
         }
         (evaluation_page(&title, &found, remarks, args.format), 0, found.len())
     } else {
-        let limits = [(Figure::P99Ms, args.p99), (Figure::LatencyMs, args.latency), (Figure::CpuPct, args.cpu)];
-        let limits = limits.into_iter().filter_map(|(figure, limit)| Some(Question::Exceeds(figure, limit?)));
+        let figures = [Figure::Tps, Figure::P99Ms, Figure::LatencyMs, Figure::CpuPct];
+        let limits = figures.into_iter().zip([args.tps, args.p99, args.latency, args.cpu]);
+        let questions = limits.filter_map(|(figure, limit)| Some(Question { figure, limit: limit? })).collect();
         let fitted: Vec<Fitted> = fit(&all).into_iter().filter(|f| wanted(&f.series)).collect();
         let (refused, shown) = (fitted.iter().filter(|f| f.refused.is_some()).count(), fitted.len());
         let jobs = args.jobs.iter().flatten().copied().map(f64::from).collect();
-        let questions = args.tps.map(Question::Reaches).into_iter().chain(limits).collect();
         (Forecasts { title, remarks, fitted, jobs, questions }.render(args.format), refused, shown)
     };
     output::write(&args.output, page.map_err(|e| Failure::failed(e.to_string()))?.as_bytes())?;

@@ -38,7 +38,7 @@ impl Forecasts {
         let columns = ["series", "jobs", "figure", "value", "low", "high", "model"];
         let mut rows = Vec::new();
         for fitted in &self.fitted {
-            let series = fitted.series.name();
+            let series = &fitted.series.name;
             for (jobs, figure) in self.jobs(fitted).into_iter().flat_map(|jobs| Figure::ALL.map(|of| (jobs, of))) {
                 let ([value, low, high], model) = match fitted.figure(figure, jobs) {
                     Some((e, kind)) => ([e.value, e.low, e.high].map(|v| json!(v)), kind.id()),
@@ -49,9 +49,10 @@ impl Forecasts {
             }
             for question in &self.questions {
                 let found = fitted.ask(*question);
-                let id = match question {
-                    Question::Reaches(tps) => format!("jobs_for_{tps}_tps"),
-                    Question::Exceeds(figure, limit) => format!("jobs_above_{limit}_{}", figure.id()),
+                let Question { figure, limit } = question;
+                let id = match figure {
+                    Figure::Tps => format!("jobs_for_{limit}_tps"),
+                    figure => format!("jobs_above_{limit}_{}", figure.id()),
                 };
                 let [value, low, high] =
                     found.map_or([None; 3], |of| [of.at, of.earliest, of.latest]).map(|v| json!(v));
@@ -127,7 +128,7 @@ impl Forecasts {
             ..ChartLine::default()
         };
         let chart = svg::Chart {
-            title: format!("Throughput of {}, forecast with 90 % band", fitted.series.name()),
+            title: format!("Throughput of {}, forecast with 90 % band", fitted.series.name),
             x_label: "jobs".to_owned(),
             y_label: "tps (dots: measured, rings: forecast)".to_owned(),
             lines: vec![line],
@@ -152,7 +153,7 @@ fn basis(fitted: &Fitted) -> String {
         (None, false) => format!("beyond: {law}; too few points to check it, a wide guess: measure 4 job counts"),
     };
     let [measured, looked] = [fitted.measured_to(), fitted.looked_to()].map(shown);
-    format!("{}: {points} up to {measured} jobs; {beyond}; answers up to {looked} jobs.", fitted.series.name())
+    format!("{}: {points} up to {measured} jobs; {beyond}; answers up to {looked} jobs.", fitted.series.name)
 }
 
 /// Why nothing is forecast beyond the measured jobs.

@@ -8,10 +8,8 @@ use crate::stats::mean;
 /// A held-out point and its forecast.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct HeldOut {
-    /// Jobs.
-    pub jobs: f64,
-    /// Measured throughput, tps.
-    pub measured: f64,
+    /// As measured.
+    pub point: Point,
     /// Forecast throughput, tps.
     pub forecast: Estimate,
 }
@@ -20,13 +18,13 @@ impl HeldOut {
     /// Error with its sign, percent of the measured.
     #[must_use]
     pub fn error_pct(&self) -> f64 {
-        (self.forecast.value / self.measured - 1.0) * 100.0
+        (self.forecast.value / self.point.tps - 1.0) * 100.0
     }
 
     /// Half the width of the interval, percent of the measured.
     #[must_use]
     pub fn half_width_pct(&self) -> f64 {
-        (self.forecast.high - self.forecast.low) / 2.0 / self.measured * 100.0
+        (self.forecast.high - self.forecast.low) / 2.0 / self.point.tps * 100.0
     }
 }
 
@@ -62,7 +60,7 @@ pub fn evaluate(table: &[Series]) -> Vec<Evaluated> {
     };
     let (lower, upper): (Vec<Series>, Vec<Vec<Point>>) = table.iter().filter_map(half).unzip();
     let evaluated = |(fitted, upper): (Fitted, Vec<Point>)| {
-        let held_out = |p: &Point| Some(HeldOut { jobs: p.jobs, measured: p.tps, forecast: fitted.modelled(p.jobs)? });
+        let held_out = |p: &Point| Some(HeldOut { point: *p, forecast: fitted.modelled(p.jobs)? });
         Evaluated { held_out: upper.iter().filter_map(held_out).collect(), fitted }
     };
     fit(&lower).into_iter().zip(upper).map(evaluated).collect()
@@ -73,7 +71,7 @@ pub fn evaluate(table: &[Series]) -> Vec<Evaluated> {
 pub fn overall<'e>(series: impl IntoIterator<Item = &'e Evaluated>) -> Option<Overall> {
     let all: Vec<HeldOut> = series.into_iter().flat_map(|s| s.held_out.iter().copied()).collect();
     let over = |figure: fn(&HeldOut) -> f64| mean(&all.iter().map(figure).collect::<Vec<_>>());
-    let held = |h: &HeldOut| f64::from((h.forecast.low..=h.forecast.high).contains(&h.measured)) * 100.0;
+    let held = |h: &HeldOut| f64::from((h.forecast.low..=h.forecast.high).contains(&h.point.tps)) * 100.0;
     let (mean_abs_error_pct, coverage_pct) = (over(|h| h.error_pct().abs())?, over(held)?);
     let half_width_pct = over(HeldOut::half_width_pct)?;
     Some(Overall { held_out: all.len(), mean_abs_error_pct, coverage_pct, half_width_pct })

@@ -26,6 +26,9 @@ const BETWEEN: f64 = 0.03;
 /// Number of such errors that are added to those seen.
 const PRIOR: usize = 2;
 
+/// How far beyond the measured jobs an answer is looked for, as a multiple of them.
+const FARTHEST_ANSWER: f64 = 8.0;
+
 /// A value with its 90 % interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Estimate {
@@ -48,6 +51,28 @@ impl Estimate {
         let (a, b) = (f(self.low), f(self.high));
         Estimate { value: f(self.value), low: a.min(b), high: a.max(b) }
     }
+}
+
+/// What is asked of a forecast: the first number of jobs at which a figure gets past a limit, in the unit of the figure. Throughput
+/// reaches it. A time or a share exceeds it: an objective breaks there. That is looked for from where the figure is lowest in the
+/// measured range, because few jobs may be slow while the machine wakes up.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Question {
+    /// The figure.
+    pub figure: Figure,
+    /// Its limit.
+    pub limit: f64,
+}
+
+/// A number of jobs and its 90 % interval, up to eight times the measured jobs, or these if forecasts beyond are refused.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Jobs {
+    /// Jobs, by the forecast itself; `None` if it does not get there in the range looked at.
+    pub at: Option<f64>,
+    /// Jobs by the end of the interval that gets there first.
+    pub earliest: Option<f64>,
+    /// Jobs by the end that gets there last.
+    pub latest: Option<f64>,
 }
 
 /// A series with the law it is forecast with.
@@ -110,6 +135,33 @@ impl Fitted {
     #[must_use]
     pub fn measured_to(&self) -> f64 {
         self.series.points.last().map_or(0.0, |p| p.jobs)
+    }
+
+    /// Jobs up to which answers are looked for.
+    #[must_use]
+    pub fn looked_to(&self) -> f64 {
+        self.measured_to() * if self.refused.is_some() { 1.0 } else { FARTHEST_ANSWER }
+    }
+
+    /// The answer to `question`; `None` if the series lacks the figure.
+    #[must_use]
+    pub fn ask(&self, question: Question) -> Option<Jobs> {
+        let Question { figure, limit } = question;
+        let looked_to = self.looked_to();
+        // Every number of jobs up to 1,000, then a thousandth at a time.
+        let jobs = std::iter::successors(Some(1.0), |jobs: &f64| Some((jobs + 1.0).max((jobs * 1.001).floor())));
+        let jobs = jobs.take_while(|jobs| *jobs <= looked_to);
+        let mut all: Vec<(f64, Estimate)> = jobs.map_while(|n| Some((n, self.figure(figure, n)?.0))).collect();
+        if figure != Figure::Tps {
+            let measured = all.iter().take_while(|(jobs, _)| *jobs <= self.measured_to()).enumerate();
+            all.drain(..measured.min_by(|(_, a), (_, b)| a.1.value.total_cmp(&b.1.value))?.0);
+        }
+        all.first()?;
+        // Throughput to the precision of the solution.
+        let is_met = |value: f64| if figure == Figure::Tps { value >= limit * (1.0 - 1e-9) } else { value > limit };
+        let first = |end: fn(&Estimate) -> f64| all.iter().find(|(_, e)| is_met(end(e))).map(|(jobs, _)| *jobs);
+        // Higher values get there first.
+        Some(Jobs { at: first(|e| e.value), earliest: first(|e| e.high), latest: first(|e| e.low) })
     }
 }
 
@@ -185,23 +237,21 @@ fn half_width(errors: &[f64], usual: f64) -> f64 {
 /// in the whole table.
 #[must_use]
 pub fn fit(table: &[Series]) -> Vec<Fitted> {
-    let mut platforms: BTreeMap<&str, Vec<(usize, &Series)>> = BTreeMap::new();
-    for (at, series) in table.iter().enumerate() {
-        platforms.entry(&series.platform).or_default().push((at, series));
-    }
-    let (mut errors, mut fitted) = (Vec::new(), BTreeMap::new());
-    for own in platforms.values() {
-        let laws = laws(&own.iter().map(|(_, series)| series.points.as_slice()).collect::<Vec<_>>());
-        errors.extend(laws[0].scaled());
-        fitted.extend(own.iter().enumerate().map(|(place, (at, series))| (*at, one(series, place, &laws))));
-    }
+    let mut platforms: BTreeMap<&str, Vec<&[Point]>> = BTreeMap::new();
+    table.iter().for_each(|series| platforms.entry(&series.platform).or_default().push(&series.points));
+    let laws: BTreeMap<&str, [Judged; 2]> = platforms.iter().map(|(name, all)| (*name, laws(all))).collect();
+    let errors: Vec<f64> = laws.values().flat_map(|[used, _]| used.scaled()).collect();
     // Inner points, each interpolated from its neighbours: at twice the gaps there are.
     let inner = table.iter().flat_map(|s| s.points.windows(3)).filter_map(|w| match w {
         [a, b, c] => Some((between(&cycles(&[*a, *c]), b.jobs)? / b.cycle_s()).ln()),
         _ => None,
     });
     let (beyond, between) = (half_width(&errors, BEYOND), half_width(&inner.collect::<Vec<f64>>(), BETWEEN));
-    fitted.into_values().map(|fitted| Fitted { beyond, between, ..fitted }).collect()
+    let one = |(at, series): (usize, &Series)| {
+        let place = table.iter().take(at).filter(|before| before.platform == series.platform).count();
+        Some(one(series, place, laws.get(series.platform.as_str())?, [beyond, between]))
+    };
+    table.iter().enumerate().filter_map(one).collect()
 }
 
 /// Both laws of a platform, the one to use first.
@@ -218,7 +268,7 @@ fn laws(platform: &[&[Point]]) -> [Judged; 2] {
 }
 
 /// The series at `place` of its platform with the first of `laws` that follows it; without one with the first, refused.
-fn one(series: &Series, place: usize, laws: &[Judged; 2]) -> Fitted {
+fn one(series: &Series, place: usize, laws: &[Judged; 2], [beyond, between]: [f64; 2]) -> Fitted {
     let fits = || laws.iter().filter_map(|law| Some((law, (*law.curves.get(place)?)?)));
     let used = fits().find(|(law, curve)| law.refusal(place, curve).is_none()).or_else(|| fits().next());
     let points = &series.points;
@@ -230,7 +280,7 @@ fn one(series: &Series, place: usize, laws: &[Judged; 2]) -> Fitted {
         refused: used.map_or(Some(f64::INFINITY), |(law, curve)| law.refusal(place, &curve)),
         curve: used.map(|(_, curve)| curve),
         figures: Figure::ALL.into_iter().filter_map(|figure| Some((figure, FigureLaw::of(figure, points)?))).collect(),
-        beyond: 0.0,
-        between: 0.0,
+        beyond,
+        between,
     }
 }

@@ -8,7 +8,6 @@
 //! The Universal Scalability Law: `N / X = a + b(N − 1) + c·N(N − 1)`. docs/forecast.md has the sources of both.
 
 use super::points::Point;
-use super::solve::{Row, inverse, non_negative};
 
 loadline_model::named! {
     /// What a figure comes from.
@@ -128,9 +127,15 @@ fn log_time(series: &[(&[Point], f64)]) -> Option<f64> {
     /// Use of the log at the highest throughput, at least.
     const IDLE: f64 = 0.007;
     let most_tps = |points: &[Point]| points.iter().map(|p| p.tps).fold(0.0, f64::max);
-    let cost = |per_kib: f64| -> f64 {
-        series.iter().map(|(points, kib)| misfit(points, most_tps(points), per_kib * kib)).sum()
+    // Squared relative differences of the best fit, and a weak prior, with which the log odds of the use of the log at the highest
+    // throughput are within 3 of even at a noise of 0.3 %: without it, a last point that is a thousandth too low is explained by a log
+    // that is full right there.
+    let misfit = |points: &[Point], tau: f64| {
+        let used = most_tps(points) * tau;
+        let fit = if used < 1.0 { closed_at(points, tau) } else { None };
+        fit.map_or(f64::INFINITY, |(_, off)| off + 1e-5 * ((used / (1.0 - used)).ln() / 3.0).powi(2))
     };
+    let cost = |per_kib: f64| -> f64 { series.iter().map(|(points, kib)| misfit(points, per_kib * kib)).sum() };
     let full = 1.0 / series.iter().map(|(points, kib)| most_tps(points) * kib).fold(0.0, f64::max);
     // The best of a grid by its logarithm, and of ever finer ones around it.
     let (mut best, mut step) = ((full * IDLE.sqrt(), f64::INFINITY), -IDLE.ln() / 32.0);
@@ -140,18 +145,6 @@ fn log_time(series: &[(&[Point], f64)]) -> Option<f64> {
         step /= 2.0;
     }
     best.1.is_finite().then_some(best.0)
-}
-
-/// Squared relative differences of the best fit with `tau`, and a weak prior, with which the log odds of the use of the log at the
-/// highest throughput are within 3 of even at a noise of 0.3 %: without it, a last point that is a thousandth too low is explained by
-/// a log that is full right there.
-fn misfit(points: &[Point], most_tps: f64, tau: f64) -> f64 {
-    let used = most_tps * tau;
-    if used >= 1.0 {
-        return f64::INFINITY;
-    }
-    let off = closed_at(points, tau).map_or(f64::INFINITY, |(_, off)| off);
-    off + 1e-5 * ((used / (1.0 - used)).ln() / 3.0).powi(2)
 }
 
 /// The best closed model with `tau`, and the sum of its squared relative differences.
@@ -188,4 +181,57 @@ fn full_cpu_tps(points: &[Point]) -> Option<f64> {
     let full = (100.0 - idle) / each;
     let holds = off.len() >= FEWEST && crate::stats::mean(&off)? <= 5.0 && each * most >= idle;
     (holds && full.is_finite() && full >= 0.9 * most).then(|| full.max(most))
+}
+
+/// One equation: the coefficients' factors, and the value.
+type Row<const P: usize> = ([f64; P], f64);
+
+/// The coefficients ≥ 0 with the least sum of squared differences over `rows`, and that sum. Exact: tries each set of them with the
+/// others 0 (Lawson and Hanson, Solving Least Squares Problems, chapter 23, by enumeration, as P ≤ 4).
+fn non_negative<const P: usize>(rows: &[Row<P>]) -> Option<([f64; P], f64)> {
+    (1..1_usize << P).rev().filter_map(|set| solution(rows, set)).min_by(|a, b| a.1.total_cmp(&b.1))
+}
+
+/// The least squares over the coefficients in the bits of `set`; `None` if one is negative or they are not determined.
+fn solution<const P: usize>(rows: &[Row<P>], set: usize) -> Option<([f64; P], f64)> {
+    const SINGULAR: f64 = 1e-10;
+    let used: Vec<usize> = (0..P).filter(|i| set >> i & 1 == 1).collect();
+    let n = used.len();
+    // Columns are scaled to 1: their units differ by 10⁶. The right side is the last one.
+    let column = |i: &usize| rows.iter().map(|(a, _)| a[*i]).collect::<Vec<f64>>();
+    let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
+    let mut columns: Vec<Vec<f64>> = used.iter().map(column).collect();
+    let scale: Vec<f64> = columns.iter().map(|c| dot(c, c).sqrt()).collect();
+    columns.iter_mut().zip(&scale).for_each(|(column, scale)| column.iter_mut().for_each(|v| *v /= scale));
+    columns.push(rows.iter().map(|(_, y)| *y).collect());
+    // Normal equations, eliminated.
+    let mut m: Vec<Vec<f64>> = columns.iter().take(n).map(|a| columns.iter().map(|b| dot(a, b)).collect()).collect();
+    for pivot in 0..n {
+        let largest = (pivot..n).max_by(|a, b| m[*a][pivot].abs().total_cmp(&m[*b][pivot].abs()))?;
+        m.swap(pivot, largest);
+        let leading = m[pivot].clone();
+        if leading[pivot].is_nan() || leading[pivot].abs() < SINGULAR {
+            return None;
+        }
+        for (_, line) in m.iter_mut().enumerate().filter(|(at, _)| *at != pivot) {
+            let factor = line[pivot] / leading[pivot];
+            line.iter_mut().zip(&leading).for_each(|(cell, lead)| *cell -= factor * lead);
+        }
+    }
+    let mut found = [0.0; P];
+    for (at, (i, scale)) in used.iter().zip(&scale).enumerate() {
+        found[*i] = m[at][n] / m[at][at] / scale;
+    }
+    let squares: f64 = rows.iter().map(|(a, y)| (y - dot(a, &found)).powi(2)).sum();
+    (squares.is_finite() && found.iter().all(|c| *c >= 0.0)).then_some((found, squares))
+}
+
+/// The `x` in 0…`end` at which the rising function `f` is `value`.
+pub(crate) fn inverse(end: f64, value: f64, f: impl Fn(f64) -> f64) -> f64 {
+    let (mut low, mut high) = (0.0, end);
+    for _ in 0..80 {
+        let middle = (low + high) / 2.0;
+        if f(middle) < value { low = middle } else { high = middle }
+    }
+    (low + high) / 2.0
 }

@@ -71,18 +71,10 @@ pub struct Series {
     pub platform: String,
     /// Code of the workload.
     pub workload: String,
-    /// `, 2 nodes`: what distinguishes the series from others of the workload.
-    pub distinction: String,
+    /// `PLATFORM WORKLOAD, 2 nodes`, with what distinguishes it from others of the workload.
+    pub name: String,
     /// Points by rising jobs, at least one.
     pub points: Vec<Point>,
-}
-
-impl Series {
-    /// `PLATFORM WORKLOAD, DISTINCTION`.
-    #[must_use]
-    pub fn name(&self) -> String {
-        format!("{} {}{}", self.platform, self.workload, self.distinction).trim().to_owned()
-    }
 }
 
 /// The series of the tests of a run in `state`: valid sweeps of closed loops over jobs; and what was left out or is to be known, in
@@ -104,15 +96,16 @@ pub fn series(state: RunState, records: &[TestRecord], beside: &[TestRecord]) ->
     for sweep in sweeps(records) {
         let points: Vec<Point> = sweep.points.iter().filter_map(Point::of_sweep).collect();
         let (platform, workload) = (sweep.platform.clone(), sweep.workload.clone());
-        let series = Series { platform, workload, distinction: distinction(&sweep, beside), points };
+        let name = format!("{platform} {workload}{}", distinction(&sweep, beside)).trim().to_owned();
+        let series = Series { platform, workload, name, points };
         if !sweep.over_jobs() || sweep.load.is_mixed() || sweep.load.has_rate() {
-            remarks.push(format!("{} is left out: it is no sweep of a closed loop over jobs", series.name()));
+            remarks.push(format!("{} is left out: it is no sweep of a closed loop over jobs", series.name));
         } else if POINTS.contains(&series.points.len()) {
             found.push(series);
         } else {
             let jobs = counted(series.points.len(), "job count");
             let needed = format!("{} to {} are needed", POINTS.start(), POINTS.end());
-            remarks.push(format!("{} is left out: it has {jobs} with a throughput; {needed}", series.name()));
+            remarks.push(format!("{} is left out: it has {jobs} with a throughput; {needed}", series.name));
         }
     }
     (found, remarks)

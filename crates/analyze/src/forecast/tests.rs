@@ -1,8 +1,8 @@
 use loadline_model::Random;
 
-use super::laws::{FEWEST, Law, closed, usl};
-use super::solve::inverse;
+use super::laws::{FEWEST, Law, closed, inverse, usl};
 use super::*;
+use crate::paired::simulated::unit;
 
 const JOBS: [u32; 7] = [1, 2, 4, 8, 16, 24, 32];
 
@@ -11,7 +11,7 @@ fn points(tps: impl Fn(f64) -> f64, jobs: &[u32]) -> Vec<Point> {
 }
 
 fn sweep(workload: &str, points: Vec<Point>) -> Series {
-    Series { platform: "P".to_owned(), workload: workload.to_owned(), distinction: String::new(), points }
+    Series { platform: "P".to_owned(), workload: workload.to_owned(), name: format!("P {workload}"), points }
 }
 
 fn one(points: &[Point]) -> Fitted {
@@ -29,10 +29,6 @@ fn filling(jobs: f64) -> f64 {
 
 fn near(a: f64, b: f64, share: f64) -> bool {
     (a / b - 1.0).abs() < share
-}
-
-fn uniform(random: &mut Random) -> f64 {
-    random.next() as f64 / u64::MAX as f64
 }
 
 /// Throughput and log file sync (s) of `jobs` jobs that go round between `cpus` CPUs and a log that serves one at a time: a closed
@@ -57,8 +53,8 @@ fn made_up(random: &mut Random) -> Vec<Series> {
     let cpus = [4, 8, 24, 64][random.below(4) as usize];
     let mut out = Vec::new();
     for redo in [2.0, 25.0, 125.0] {
-        let (cpu_s, log_s) = (1e-3 + 4e-3 * uniform(random), (5e-6 + redo * 2e-6) * (1.0 + uniform(random)));
-        let mut vary = |value: f64| value * (1.0 + 0.01 * ((0..12).map(|_| uniform(random)).sum::<f64>() - 6.0));
+        let (cpu_s, log_s) = (1e-3 + 4e-3 * unit(random), (5e-6 + redo * 2e-6) * (1.0 + unit(random)));
+        let mut vary = |value: f64| value * (1.0 + 0.01 * ((0..12).map(|_| unit(random)).sum::<f64>() - 6.0));
         let points = [1, 2, 4, 8, 16, 24, 32, 48].map(|jobs| {
             let (tps, sync) = queues(jobs, cpus, cpu_s, log_s);
             let cpu_pct = Some(vary(tps * cpu_s / cpus as f64 * 100.0).min(100.0));
@@ -138,7 +134,7 @@ fn what_no_law_follows_is_refused() {
         let mut refused = 0;
         for _ in 0..60 {
             let mut points = points(filling, jobs);
-            points.iter_mut().for_each(|p| p.tps *= 3f64.powf(uniform(&mut random) * 2.0 - 1.0));
+            points.iter_mut().for_each(|p| p.tps *= 3f64.powf(unit(&mut random) * 2.0 - 1.0));
             refused += evaluate(&[sweep("W", points)]).iter().filter(|s| s.fitted.refused.is_some()).count();
         }
         assert!(refused > 30, "{refused} of 60, {jobs:?}");
@@ -192,19 +188,20 @@ fn no_forecast_needs_more_cpu_than_there_is() {
 
 #[test]
 fn objectives_and_needs_are_forecasts_read_backwards() {
+    let ask = |fitted: &Fitted, figure, limit| fitted.ask(Question { figure, limit });
     let fitted = one(&points(filling, &JOBS));
-    let found = fitted.ask(Question::Exceeds(Figure::LatencyMs, 6.0)).unwrap();
+    let found = ask(&fitted, Figure::LatencyMs, 6.0).unwrap();
     let at = found.at.unwrap();
     assert!(value(&fitted, Figure::LatencyMs, at) > 6.0 && value(&fitted, Figure::LatencyMs, at - 1.0) <= 6.0);
     assert!(found.earliest.unwrap() <= at && found.latest.is_none_or(|l| l >= at));
-    let needs = fitted.ask(Question::Reaches(4000.0)).unwrap().at.unwrap();
+    let needs = ask(&fitted, Figure::Tps, 4000.0).unwrap().at.unwrap();
     assert!(near(filling(needs), 4000.0, 0.25) && value(&fitted, Figure::Tps, needs) >= 4000.0, "{needs}");
-    assert_eq!(fitted.ask(Question::Reaches(1e9)).unwrap().at, None);
-    assert_eq!(fitted.ask(Question::Exceeds(Figure::P99Ms, 1.0)), None);
+    assert_eq!(ask(&fitted, Figure::Tps, 1e9).unwrap().at, None);
+    assert_eq!(ask(&fitted, Figure::P99Ms, 1.0), None);
     // A machine that wakes up: slow with one job, then as before.
     let waking = one(&points(|n| if n < 2.0 { 100.0 } else { filling(n) }, &JOBS));
-    assert!(waking.ask(Question::Exceeds(Figure::LatencyMs, 3.0)).unwrap().at.unwrap() > 16.0);
-    let never = waking.ask(Question::Exceeds(Figure::LatencyMs, 0.1)).unwrap().at.unwrap();
+    assert!(ask(&waking, Figure::LatencyMs, 3.0).unwrap().at.unwrap() > 16.0);
+    let never = ask(&waking, Figure::LatencyMs, 0.1).unwrap().at.unwrap();
     assert!(value(&waking, Figure::LatencyMs, never - 1.0) > 0.1, "{never}");
 }
 
@@ -236,7 +233,7 @@ fn laws_are_found_from_their_own_points() {
     let mut random = Random::new(7);
     let (mut alone, mut shared) = (0.0, 0.0);
     for _ in 0..20 {
-        let mut noisy = |ms: f64| ms * (0.985 + 0.03 * uniform(&mut random));
+        let mut noisy = |ms: f64| ms * (0.985 + 0.03 * unit(&mut random));
         let few = all[1].1.iter().take(FEWEST).map(|p| Point { sync_ms: p.sync_ms.map(&mut noisy), ..*p });
         let few: Vec<Point> = few.collect();
         alone += off(closed(&[&few])[0], 1) / 20.0;

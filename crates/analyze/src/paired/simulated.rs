@@ -73,7 +73,8 @@ impl Machine {
 }
 
 /// A number above 0, up to 1.
-fn unit(random: &mut Random) -> f64 {
+#[must_use]
+pub fn unit(random: &mut Random) -> f64 {
     ((random.next() >> 11) + 1) as f64 / (1u64 << 53) as f64
 }
 

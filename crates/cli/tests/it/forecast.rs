@@ -1,6 +1,6 @@
 //! `loadline forecast` of the published study: the forms of its output, and what it says of bad questions.
 
-use crate::common::{Ran, run};
+use crate::common::{Ran, run, words};
 
 /// The study: two platforms with four workloads each.
 const STUDY: [&str; 3] = ["forecast", "reference:exadata-x5-2", "reference:exadata-x9m"];
@@ -49,17 +49,9 @@ fn an_evaluation_ends_with_all_series() {
 fn bad_questions_are_refused_with_what_is_wrong() {
     let unknown = run(&["forecast", "/nonexistent"]);
     assert!(unknown.code == 2 && unknown.err.contains("/nonexistent"), "{}", unknown.said());
-    for (option, value) in [
-        ("--tps", "15,000"),
-        ("--p99", "5"),
-        ("--cpu", "180%"),
-        ("--latency", "0ms"),
-        ("--jobs", "0"),
-        ("--tps", "-5"),
-        ("--latency", "-1ms"),
-        ("--workload", "X"),
-    ] {
-        let ran = forecast(&[option, value]);
-        assert!(ran.code == 2 && ran.err.contains(value), "{option} {value}: {}", ran.said());
+    let wrong = "--tps 15,000 --p99 5 --cpu 180% --latency 0ms --jobs 0 --tps -5 --latency -1ms --workload X";
+    for question in words(wrong).chunks(2) {
+        let ran = forecast(question);
+        assert!(ran.code == 2 && ran.err.contains(question[1]), "{question:?}: {}", ran.said());
     }
 }

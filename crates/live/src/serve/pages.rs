@@ -202,9 +202,10 @@ fn questions(id: &str, query: &str) -> Result<(Vec<Question>, String), PageError
             None => Err(PageError::Asked(format!("{name}: '{text}' is no number above 0"))),
         },
     };
-    let mut questions: Vec<Question> = number("tps")?.map(Question::Reaches).into_iter().collect();
-    for (name, figure) in [("p99_ms", Figure::P99Ms), ("latency_ms", Figure::LatencyMs), ("cpu_pct", Figure::CpuPct)] {
-        questions.extend(number(name)?.map(|limit| Question::Exceeds(figure, limit)));
+    let mut questions = Vec::new();
+    let fields = ["tps", "p99_ms", "latency_ms", "cpu_pct"];
+    for (name, figure) in fields.into_iter().zip([Figure::Tps, Figure::P99Ms, Figure::LatencyMs, Figure::CpuPct]) {
+        questions.extend(number(name)?.map(|limit| Question { figure, limit }));
     }
     let field = |name: &str, what: &str| {
         format!(

@@ -27,7 +27,7 @@ pub fn evaluation_page(
         [json!(name), json!(model), held_out, error, covered, json!(refused)]
     };
     let one = |s: &Evaluated| {
-        cells(&s.fitted.series.name(), s.fitted.kind.id(), overall([s]), usize::from(s.fitted.refused.is_some()))
+        cells(&s.fitted.series.name, s.fitted.kind.id(), overall([s]), usize::from(s.fitted.refused.is_some()))
     };
     let (refused, used): (Vec<&Evaluated>, Vec<&Evaluated>) = series.iter().partition(|s| s.fitted.refused.is_some());
     let all = cells("all", "", overall(used.iter().copied()), refused.len());
@@ -36,7 +36,7 @@ pub fn evaluation_page(
         remarks.push(format!("With the {} series that are refused: {}", refused.len(), said(overall(series))));
     }
     csv::written(format, columns, &rows, || {
-        let error = |h: &HeldOut| format!("{:.0}: {:+.1} ±{:.1}", h.jobs, h.error_pct(), h.half_width_pct());
+        let error = |h: &HeldOut| format!("{:.0}: {:+.1} ±{:.1}", h.point.jobs, h.error_pct(), h.half_width_pct());
         let remarked = rows.iter().zip(series).map(|(row, s)| Row {
             remark: s.fitted.refused.map_or_else(String::new, refusal),
             first: true,
