@@ -40,8 +40,7 @@ fn candidates(settings: &Settings) -> Vec<(String, f64)> {
     let size = |name: &str| parse_bytes(get(name)).ok().map(|n| n as f64);
     let number = |name: &str| get(name).parse::<f64>().ok();
     let mut all: Vec<(String, Option<f64>)> = SIZES.iter().map(|name| (own(name), size(name))).collect();
-    let share = fraction(get("flush_fraction"));
-    let filled = size("buffer_bytes").zip(share).map(|(buffer, share)| buffer * share);
+    let filled = size("buffer_bytes").zip(number("flush_fraction")).map(|(buffer, share)| buffer * share);
     all.push((format!("{} of {}", own("flush_fraction"), own("buffer_bytes")), filled));
     // InnoDB writes its buffer when it is half full.
     let half = size("innodb_log_buffer_size").map(|b| b / 2.0);
@@ -55,17 +54,6 @@ fn candidates(settings: &Settings) -> Vec<(String, f64)> {
     all.into_iter().filter_map(|(words, bytes)| Some((words, bytes.filter(|b| *b > 0.0)?))).collect()
 }
 
-/// `1/3`, `0.333` or `33 %`, if it is a share.
-fn fraction(text: &str) -> Option<f64> {
-    let number = |t: &str| t.trim().parse::<f64>().ok();
-    let share = match (text.split_once('/'), text.strip_suffix('%')) {
-        (Some((a, b)), _) => number(a)? / number(b)?,
-        (None, Some(percent)) => number(percent)? / 100.0,
-        (None, None) => number(text)?,
-    };
-    (share > 0.0 && share <= 1.0).then_some(share)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -74,18 +62,18 @@ mod tests {
     fn a_setting_near_the_period_is_likely() {
         for (period, settings, says) in [
             ("1028 k", "flush_at_bytes=1048576;buffer_bytes=9MiB", "Likely cause: flush_at_bytes = 1048576 (1.0 MiB)."),
-            ("520 k", "flush_fraction=1/3;buffer_bytes=1.5 MiB", "flush_fraction = 1/3 of buffer_bytes = 1.5 MiB"),
+            ("520 k", "flush_fraction=0.33;buffer_bytes=1.5 MiB", "flush_fraction = 0.33 of buffer_bytes = 1.5 MiB"),
             ("1 m", "wal_writer_flush_after=1MB;wal_buffers=16MB;fsync=on", "wal_writer_flush_after = 1MB (1.0 MiB)."),
             ("8.1 m", "innodb_log_buffer_size=16777216", "half of innodb_log_buffer_size = 16777216 (8.0 MiB)."),
             ("1048000", "page_size=1024;wal_autocheckpoint=1000", "wal_autocheckpoint = 1000 pages (1023.4 KiB)."),
             ("16 m", "page_size=1024;cache_size=-16384", "cache_size = -16384 (16.0 MiB)."),
-            ("1 m", "flush_at_bytes=1MiB;flush_fraction=33 %;buffer_bytes=3145728", "1MiB (1.0 MiB) or flush_fraction"),
+            ("1 m", "flush_at_bytes=1MiB;flush_fraction=0.33;buffer_bytes=3145728", "1MiB (1.0 MiB) or flush_fraction"),
             (
                 "1085 k",
                 "wal_writer_flush_after=1MB;wal_buffers=4MB",
                 "explains it: wal_writer_flush_after = 1MB (1.0 MiB),",
             ),
-            ("1 m", "flush_at_bytes=0;flush_fraction=1/0;buffer_bytes=none", "no settings of log buffer"),
+            ("1 m", "flush_at_bytes=0;flush_fraction=off;buffer_bytes=none", "no settings of log buffer"),
         ] {
             let pairs = settings.split(';').filter_map(|pair| pair.split_once('='));
             let settings = pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();

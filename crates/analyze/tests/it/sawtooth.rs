@@ -1,6 +1,6 @@
 //! Sawtooth or line: for generated commit times of known shape.
 
-use loadline_analyze::paired::simulated::normal;
+use loadline_analyze::paired::simulated::{normal, unit};
 use loadline_analyze::{Shape, shape};
 use loadline_model::Random;
 use loadline_model::limits::SizePoint;
@@ -9,11 +9,6 @@ use std::ops::Range;
 
 const MIB: f64 = 1024.0 * 1024.0;
 const STEP: f64 = 65_536.0;
-
-/// Any value of 0…1.
-fn uniform(random: &mut Random) -> f64 {
-    random.below(1 << 32) as f64 / f64::from(1 << 16).powi(2)
-}
 
 /// Sizes 0…6 MiB in steps of 64 KiB with the commit times that `commit_ns` makes of each.
 fn sizes(mut commit_ns: impl FnMut(f64) -> Vec<u64>) -> Vec<SizePoint> {
@@ -27,8 +22,8 @@ fn scan(seed: u64, n: usize, spread: f64, stalls: f64, ideal: impl Fn(f64) -> f6
     let mut random = Random::new(seed);
     sizes(|redo| {
         let mut commit = |_| {
-            let usual = (1.0 + 0.1 * uniform(&mut random)) * (normal(&mut random) * spread).exp();
-            let stall = if uniform(&mut random) < stalls { 2.0 + 18.0 * uniform(&mut random) } else { 1.0 };
+            let usual = (1.0 + 0.1 * unit(&mut random)) * (normal(&mut random) * spread).exp();
+            let stall = if unit(&mut random) < stalls { 2.0 + 18.0 * unit(&mut random) } else { 1.0 };
             (ideal(redo) * usual * stall) as u64
         };
         (0..n).map(&mut commit).collect()
@@ -62,7 +57,7 @@ fn periods(seeds: Range<u64>, make: impl Fn(u64) -> Vec<SizePoint> + Sync) -> Ve
 fn stalled(seed: u64, mut points: Vec<SizePoint>) -> Vec<SizePoint> {
     let mut random = Random::new(!seed);
     for ns in points.iter_mut().flat_map(|p| &mut p.commit_ns) {
-        *ns += if uniform(&mut random) < 0.65 { (8e6 * uniform(&mut random)) as u64 } else { 0 };
+        *ns += if unit(&mut random) < 0.65 { (8e6 * unit(&mut random)) as u64 } else { 0 };
     }
     points
 }

@@ -23,7 +23,7 @@ pub(crate) fn section(sides: &[PlatformRun<'_>]) -> Section {
     let title = "Commit time over redo since the last commit".to_owned();
     let mut blocks = Vec::new();
     for workload in scanned(sides) {
-        let scans: Vec<Of<'_>> = sides
+        let scans: Vec<SideScan<'_>> = sides
             .iter()
             .enumerate()
             .flat_map(|(i, side)| side.scans.iter().map(move |scan| (i, side, scan)))
@@ -38,9 +38,9 @@ pub(crate) fn section(sides: &[PlatformRun<'_>]) -> Section {
 }
 
 /// A scan on its platform, with the platform's colour.
-type Of<'a> = (usize, &'a PlatformRun<'a>, &'a Scan<'a>);
+type SideScan<'a> = (usize, &'a PlatformRun<'a>, &'a Scan<'a>);
 
-fn table(workload: &str, scans: &[Of<'_>], several: bool) -> Table {
+fn table(workload: &str, scans: &[SideScan<'_>], several: bool) -> Table {
     let ms = |ns: Option<f64>| ns.map(|ns| number(ns / 1e6, 3));
     let medians = |scan: &Scan<'_>, of: fn(f64, f64) -> f64| {
         ms(drawn(&scan.record.sizes, QUARTILES).map(|(_, q)| q[1]).reduce(of))
@@ -60,7 +60,7 @@ fn table(workload: &str, scans: &[Of<'_>], several: bool) -> Table {
         let kept = kept.map_or(String::new(), |kept| format!(" Test {} is {}.", scan.record.test, stop(&kept)));
         format!("{of}{}{kept}", result(scan))
     };
-    TableSpec::<&Of<'_>>::of("key", scans)
+    TableSpec::<&SideScan<'_>>::of("key", scans)
         .text("Workload", |_| workload)
         .text("Platform", |(_, side, _)| &side.label)
         .when(several)
