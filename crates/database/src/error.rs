@@ -45,13 +45,18 @@ impl TargetError {
         self
     }
 
+    /// The same failure with `what` before its text.
+    #[must_use]
+    pub fn after(mut self, what: &str) -> TargetError {
+        self.text().insert_str(0, what);
+        self
+    }
+
     /// The same failure of a statement with its place in a user's file, if it has one, before its text.
     #[must_use]
-    pub fn at(mut self, place: &str) -> TargetError {
-        if !place.is_empty() && matches!(self, Self::Conflict(_) | Self::Statement(_) | Self::Server(_)) {
-            self.text().insert_str(0, &format!("{place}: "));
-        }
-        self
+    pub fn at(self, place: &str) -> TargetError {
+        let has_place = matches!(self, Self::Conflict(_) | Self::Statement(_) | Self::Server(_)) && !place.is_empty();
+        if has_place { self.after(&format!("{place}: ")) } else { self }
     }
 
     fn text(&mut self) -> &mut String {

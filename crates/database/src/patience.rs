@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::error::TargetError;
-use crate::role::{Canceller, Hindrance};
+use crate::role::Canceller;
 use crate::stream::Stream;
 
 /// After this time in which a read or write did not get on, the user's wish to stop is looked at.
@@ -27,34 +27,22 @@ const GRACE: Duration = Duration::from_secs(2);
 
 /// Of a session that nobody can ask about: it is given up.
 pub(crate) fn unanswered() -> Canceller {
-    Canceller::new(|| ()).asking(|| Some(Hindrance::new("no answer in time")))
+    Canceller::new(|| ()).asking(|| Some(TargetError::Lost("no answer in time".to_owned())))
 }
 
-impl Hindrance {
-    fn new(why: impl Into<String>) -> Hindrance {
-        Hindrance { why: why.into(), full_disk: false }
-    }
+/// Of a session whose statement waited for `what`.
+pub(crate) fn waited_for(what: impl Display) -> TargetError {
+    TargetError::Lost(format!("its statement waited for {what}"))
+}
 
-    /// The statement waited for `what`.
-    pub(crate) fn waits_for(what: impl Display) -> Hindrance {
-        Hindrance::new(format!("its statement waited for {what}"))
-    }
-
-    /// The statement waited for space on a full disk.
-    pub(crate) fn full_disk() -> Hindrance {
-        Hindrance { full_disk: true, ..Hindrance::waits_for("free space: a disk that it writes to is full") }
-    }
-
-    /// What a session was told that asked. A server that answers with an error, such as too many connections, is not silent.
-    pub(crate) fn told(asked: Result<Option<Hindrance>, TargetError>) -> Option<Hindrance> {
-        match asked {
-            Ok(found) => found,
-            Err(TargetError::Unreachable(why) | TargetError::Lost(why) | TargetError::NoSpace(why)) => {
-                Some(Hindrance::new(format!("the server did not answer ({why}): is it stopped, or out of disk?")))
-            }
-            Err(_) => None,
+/// What a session was told that asked about another. A server that answers with an error, such as too many connections, is not silent.
+pub(crate) fn told(asked: Result<Option<TargetError>, TargetError>) -> Option<TargetError> {
+    asked.unwrap_or_else(|e| match e {
+        TargetError::Unreachable(why) | TargetError::Lost(why) | TargetError::NoSpace(why) => {
+            Some(TargetError::Lost(format!("the server did not answer ({why}): is it stopped, or out of disk?")))
         }
-    }
+        _ => None,
+    })
 }
 
 /// Patience of a session: a deadline, and the question at it.
@@ -79,7 +67,7 @@ impl Patience {
     /// Called after each [`PIECE`] without progress.
     ///
     /// # Errors
-    /// [`Hindrance`]: why it no longer waits.
+    /// [`TargetError`] in it: why it no longer waits.
     fn still(&mut self) -> io::Result<()> {
         let now = Instant::now();
         let (since, deadline) = *self.wait.get_or_insert((now, now + self.at_most.saturating_sub(PIECE)));
@@ -87,26 +75,26 @@ impl Patience {
             self.interrupted_at.get_or_insert(now);
         }
         let hindrance = if self.interrupted_at.is_some_and(|at| now - at.max(since) >= GRACE) {
-            Some(Hindrance::new("interrupted"))
+            Some(TargetError::Lost("interrupted".to_owned()))
         } else if now < deadline {
             return Ok(());
         } else {
             self.call.hindrance()
         };
-        let Some(mut hindrance) = hindrance else {
+        let Some(hindrance) = hindrance else {
             self.wait = Some((since, Instant::now() + self.at_most));
             return Ok(());
         };
-        hindrance.why = format!("after {:.0} s: {}", (now - since + PIECE).as_secs_f64(), hindrance.why);
         self.call.cancel();
-        Err(io::Error::new(io::ErrorKind::TimedOut, hindrance))
+        let waited = format!("after {:.0} s: ", (now - since + PIECE).as_secs_f64());
+        Err(io::Error::new(io::ErrorKind::TimedOut, hindrance.after(&waited)))
     }
 }
 
 /// The error of a session with the server at `place`, if it was given up.
 pub(crate) fn given_up(error: &io::Error, place: &str) -> Option<TargetError> {
-    let hindrance: &Hindrance = error.get_ref()?.downcast_ref()?;
-    Some(TargetError::lost(format!("the session with {place} was given up {}", hindrance.why), hindrance.full_disk))
+    let why: &TargetError = error.get_ref()?.downcast_ref()?;
+    Some(why.clone().after(&format!("the session with {place} was given up ")))
 }
 
 /// A stream that waits for its server with [`Patience`], or blocks.
@@ -182,7 +170,7 @@ mod tests {
     use super::*;
 
     /// Why a read of a session is given up whose server answers after `answer_s`, if it is, and after how long.
-    fn gives_up(interrupted: bool, asked: Option<Hindrance>, answer_s: u64) -> (Option<String>, Duration) {
+    fn gives_up(interrupted: bool, asked: Option<TargetError>, answer_s: u64) -> (Option<String>, Duration) {
         let (ours, mut theirs) = UnixStream::pair().unwrap();
         let mut waiting = Waiting::new(Stream::unix(ours));
         let call = Canceller::new(|| ()).asking(move || asked.clone());
@@ -201,7 +189,7 @@ mod tests {
 
     #[test]
     fn a_server_that_works_is_waited_for_and_one_that_waits_is_not() {
-        let lock = Some(Hindrance::waits_for("a lock of session 7"));
+        let lock = Some(waited_for("a lock of session 7"));
         // Whether it was interrupted, what the server says, when it answers, and why the read ends.
         let cases = [
             (false, None, 4, None),
@@ -221,8 +209,8 @@ mod tests {
     #[test]
     fn a_server_that_refuses_to_tell_is_not_silent() {
         let no = || "too many connections".to_owned();
-        assert_eq!(Hindrance::told(Err(TargetError::Refused(no()))), None);
-        assert!(Hindrance::told(Err(TargetError::Unreachable(no()))).unwrap().why.contains(&no()));
-        assert_eq!(Hindrance::told(Ok(Some(Hindrance::full_disk()))), Some(Hindrance::full_disk()));
+        assert_eq!(told(Err(TargetError::Refused(no()))), None);
+        assert!(told(Err(TargetError::Unreachable(no()))).unwrap().to_string().contains(&no()));
+        assert_eq!(told(Ok(Some(TargetError::NoSpace(no())))), Some(TargetError::NoSpace(no())));
     }
 }

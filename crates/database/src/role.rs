@@ -37,7 +37,7 @@ mod statistics_views;
 pub use administration::{Administration, LogSpace, NoTables, RunLock};
 pub use block_cache::BlockCache;
 pub use checkpoints::Checkpoints;
-pub use client_driver::{Canceller, ClientDriver, ClientSession, Hindrance, Results, TextDone, TextResult};
+pub use client_driver::{Canceller, ClientDriver, ClientSession, Results, TextDone, TextResult};
 pub use data_set::DataSet;
 pub use database_driver::{Attempts, DatabaseDriver, DatabaseSession, Slice, SliceEnd};
 pub use disk_space::{DiskSpace, FreeSpace};

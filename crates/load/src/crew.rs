@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use loadline_database::{Canceller, Hindrance, TargetError};
+use loadline_database::{Canceller, TargetError};
 
 use crate::client_job::Timing;
 use crate::job::{JobResult, Tally};
@@ -108,15 +108,11 @@ impl Crew {
 }
 
 impl RunningJobs for Crew {
-    fn are_remote(&self) -> bool {
-        false
-    }
-
     fn tasks(&self) -> &[u32] {
         &self.tasks
     }
 
-    fn hindrance(&self) -> Option<Hindrance> {
+    fn hindrance(&self) -> Option<TargetError> {
         hindrance(&self.cancellers)
     }
 
@@ -146,7 +142,7 @@ impl RunningJobs for Crew {
             let urgent = shared.interrupted.load(Ordering::Relaxed) && waited >= Duration::from_secs(2);
             if !cut && !urgent && waited >= at_most {
                 let why = hindrance(&self.cancellers);
-                let why = why.map_or_else(|| "its transaction had not ended".to_owned(), |found| found.why);
+                let why = why.map_or_else(|| "its transaction had not ended".to_owned(), |found| found.to_string());
                 let s = waited.as_secs();
                 let _ = shared.cut.set(format!("loadline ended its session, {s} s after the end of the test: {why}"));
             }
@@ -173,21 +169,19 @@ impl RunningJobs for Crew {
 }
 
 /// What keeps a session from ending its call, of the first for which the database says so.
-fn hindrance(cancellers: &[Canceller]) -> Option<Hindrance> {
+fn hindrance(cancellers: &[Canceller]) -> Option<TargetError> {
     let begin = Instant::now();
     cancellers.iter().take_while(|_| begin.elapsed() < ASK_AT_MOST).find_map(Canceller::hindrance)
 }
 
 /// Cancels sessions.
 fn cancel(cancellers: &[Canceller]) {
-    for some in cancellers.chunks(CANCEL_AT_A_TIME) {
-        std::thread::scope(|scope| {
-            for canceller in some {
-                let cancel = || canceller.cancel();
-                if std::thread::Builder::new().spawn_scoped(scope, cancel).is_err() {
-                    cancel();
-                }
+    std::thread::scope(|scope| {
+        for some in cancellers.chunks(cancellers.len().div_ceil(CANCEL_AT_A_TIME).max(1)) {
+            let cancel = || some.iter().for_each(Canceller::cancel);
+            if std::thread::Builder::new().spawn_scoped(scope, cancel).is_err() {
+                cancel();
             }
-        });
-    }
+        }
+    });
 }

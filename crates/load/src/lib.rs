@@ -338,7 +338,7 @@ pub fn run_test(request: &Request, hooks: &mut dyn TestHooks, tick: impl FnMut(&
     let stay = request.load.reconnect_every.is_none() || request.target.facts().runs == Runs::InProcess;
     config.sessions = sessions.filter(|_| stay);
     // Neither in-database jobs nor those of agents tell in the window what they have done.
-    let counting = (request.driver == Driver::Client && !crew.are_remote()).then(|| Arc::clone(&shared));
+    let counting = (request.driver == Driver::Client && !crew.tasks().is_empty()).then(|| Arc::clone(&shared));
     let sampler = match Sampler::start(config, Box::new(Observed::new(observer, counting, took_ns))) {
         Ok(s) => s,
         Err(e) => {

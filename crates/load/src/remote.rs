@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use loadline_database::{Hindrance, Target};
+use loadline_database::{Target, TargetError};
 use loadline_model::Snapshot;
 use loadline_model::format::counted;
 use loadline_model::record::AgentFigures;
@@ -28,18 +28,13 @@ pub trait RemoteJobs: Send + Sync {
 
 /// The jobs of a test with open sessions. In other processes, they end if this is dropped.
 pub trait RunningJobs {
-    /// Whether they are in other processes.
-    fn are_remote(&self) -> bool {
-        true
-    }
-
-    /// Threads of this machine that run them.
+    /// Threads of this process that run them; none if they are in other processes.
     fn tasks(&self) -> &[u32] {
         &[]
     }
 
     /// What keeps those of this process from ending their transactions, if the database says so.
-    fn hindrance(&self) -> Option<Hindrance> {
+    fn hindrance(&self) -> Option<TargetError> {
         None
     }
 

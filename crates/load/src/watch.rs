@@ -218,8 +218,7 @@ pub(crate) fn wait_started(shared: &Shared, crew: &dyn RunningJobs) -> Option<Ta
                 return None;
             }
             let found = crew.hindrance().filter(|_| none_started())?;
-            let text = format!("no job completed a transaction in {} s: {}", START_TIMEOUT.as_secs(), found.why);
-            return Some(TargetError::lost(text, found.full_disk));
+            return Some(found.after(&format!("no job completed a transaction in {} s: ", START_TIMEOUT.as_secs())));
         }
         std::thread::sleep(Duration::from_millis(1));
     }

@@ -22,9 +22,9 @@ use super::{auth, flavours};
 use crate::env::Env;
 use crate::error::TargetError;
 use crate::flavour::Recognised;
-use crate::patience::{ENDING, HASTY, PATIENCE, Patience, unanswered};
+use crate::patience::{ENDING, HASTY, PATIENCE, Patience, told, unanswered};
 use crate::request::{AskPassword, OpenRequest};
-use crate::role::{Canceller, Hindrance};
+use crate::role::Canceller;
 use crate::secret::Secret;
 use crate::stream::Stream;
 use crate::tcp::{Names, Peer};
@@ -119,7 +119,7 @@ impl Endpoint {
             shut.iter().for_each(|shut| shut());
         };
         let ask = move || asked.connect_within(HASTY).and_then(|mut c| hindrance(&mut c, session));
-        Canceller::new(cancel).asking(move || Hindrance::told(ask()))
+        Canceller::new(cancel).asking(move || told(ask()))
     }
 
     /// Opens a session that can send rows with LOAD DATA LOCAL INFILE ([`Connection::load_local`]). In all

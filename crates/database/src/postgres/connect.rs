@@ -5,7 +5,6 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use bytes::BytesMut;
 use loadline_workload::{Commit, Instrument};
@@ -27,9 +26,9 @@ use super::{flavours, parallel, refusal, tls};
 use crate::env::{Env, of_target};
 use crate::error::TargetError;
 use crate::flavour::Recognised;
-use crate::patience::{HASTY, PATIENCE, Patience, unanswered};
+use crate::patience::{HASTY, PATIENCE, Patience, told, unanswered, waited_for};
 use crate::request::{AskPassword, OpenRequest};
-use crate::role::{Canceller, Hindrance};
+use crate::role::Canceller;
 use crate::secret::Secret;
 use crate::stream::{Socket, Stream};
 use crate::tcp::{Names, Peer};
@@ -323,7 +322,7 @@ impl Endpoint {
     /// From now on `c` waits as long as for a connection at most, whatever the server does.
     pub(super) fn wait_briefly(&self, c: &mut Connection) -> Result<(), TargetError> {
         let (asked, own) = (c.canceller.clone(), "the server's own work: does the device of its log answer?");
-        let call = asked.clone().asking(move || asked.hindrance().or_else(|| Some(Hindrance::waits_for(own))));
+        let call = asked.clone().asking(move || asked.hindrance().or_else(|| Some(waited_for(own))));
         c.wait_with(Some(Patience::new(&self.interrupted, self.config.connect_timeout, call)))
     }
 
@@ -342,7 +341,7 @@ impl Endpoint {
             shut();
             key.cancel();
         };
-        Canceller::new(cancel).asking(move || Hindrance::told(asked()))
+        Canceller::new(cancel).asking(move || told(asked()))
     }
 
     fn authenticate(&self, c: &mut Connection) -> Result<(), TargetError> {

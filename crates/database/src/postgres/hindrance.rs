@@ -2,7 +2,7 @@
 
 use super::wire::Connection;
 use crate::error::TargetError;
-use crate::role::Hindrance;
+use crate::patience::waited_for;
 
 /// What a server process waits for, the sessions that hold its lock, and the standbys. A role without pg_monitor sees no names.
 /// <https://www.postgresql.org/docs/current/monitoring-stats.html#WAIT-EVENT-TABLE>
@@ -13,18 +13,18 @@ const QUESTION: &str = "SELECT wait_event_type || ':' || wait_event, current_set
      WHERE pid = ANY (pg_blocking_pids(asked.pid))) FROM pg_stat_activity asked WHERE pid = ";
 
 /// Asks in session `c` what the server process `pid` waits for, if that is not the server's own work.
-pub(super) fn hindrance(c: &mut Connection, pid: u32) -> Result<Option<Hindrance>, TargetError> {
+pub(super) fn hindrance(c: &mut Connection, pid: u32) -> Result<Option<TargetError>, TargetError> {
     let row = c.query(&format!("{QUESTION}{pid}"))?.pop().unwrap_or_default();
     let cell = |at: usize| row.get(at).cloned().flatten();
     let event = cell(0).unwrap_or_default();
     Ok(match event.split_once(':') {
-        Some(("IPC", "SyncRep")) => Some(Hindrance::waits_for(format!(
+        Some(("IPC", "SyncRep")) => Some(waited_for(format!(
             "a synchronous standby (synchronous_standby_names = '{}'; connected: {}): start it, or ALTER SYSTEM RESET \
              synchronous_standby_names and pg_reload_conf()",
             cell(1).unwrap_or_default(),
             cell(2).unwrap_or_else(|| "none".to_owned())
         ))),
-        Some(("Lock", _)) => Some(Hindrance::waits_for(format!(
+        Some(("Lock", _)) => Some(waited_for(format!(
             "a lock ({event}) that is held by session {}: end that transaction, or that session with pg_terminate_backend",
             cell(3).unwrap_or_else(|| "unknown".to_owned())
         ))),

@@ -151,21 +151,11 @@ impl Execute for dyn ClientSession + '_ {
     }
 }
 
-/// What keeps a call from ending, if that is not the database's own work.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{why}")]
-pub struct Hindrance {
-    /// In words.
-    pub why: String,
-    /// Whether it is a full disk.
-    pub full_disk: bool,
-}
-
 /// A call of a session, for other threads: ends it, and finds out what it waits for.
 #[derive(Clone)]
 pub struct Canceller {
     cancel: Arc<dyn Fn() + Send + Sync>,
-    ask: Arc<dyn Fn() -> Option<Hindrance> + Send + Sync>,
+    ask: Arc<dyn Fn() -> Option<TargetError> + Send + Sync>,
 }
 
 impl Canceller {
@@ -176,7 +166,7 @@ impl Canceller {
 
     /// Finds out by `ask` why the call does not end.
     #[must_use]
-    pub fn asking(self, ask: impl Fn() -> Option<Hindrance> + Send + Sync + 'static) -> Canceller {
+    pub fn asking(self, ask: impl Fn() -> Option<TargetError> + Send + Sync + 'static) -> Canceller {
         Canceller { ask: Arc::new(ask), ..self }
     }
 
@@ -188,7 +178,7 @@ impl Canceller {
     /// What keeps the call from ending, if that is not the database's own work: a lock, a replica, a server that is
     /// stopped. Asks the server, which may take some seconds.
     #[must_use]
-    pub fn hindrance(&self) -> Option<Hindrance> {
+    pub fn hindrance(&self) -> Option<TargetError> {
         (self.ask)()
     }
 }
