@@ -18,9 +18,9 @@ const _: () = assert!(LEASE_NS + CANCEL_AFTER_NS < 5_000_000_000 && LEASE_NS > 2
 
 /// What happens to an agent.
 #[derive(Debug)]
-pub(crate) enum Event<'a> {
+pub(crate) enum Event {
     /// A piece of a message came.
-    Message(&'a [u8]),
+    Message(Vec<u8>),
     /// What its jobs say: [`Answer::Opened`] or [`Answer::Refused`], then [`Answer::Progress`], [`Answer::Closed`] and
     /// [`Answer::Counts`].
     Jobs(Answer),
@@ -102,10 +102,10 @@ impl Agent {
     }
 
     /// Handles an event of the time `now_ns` on the agent's clock.
-    pub(crate) fn on(&mut self, now_ns: u64, event: Event<'_>) -> Vec<Action> {
+    pub(crate) fn on(&mut self, now_ns: u64, event: Event) -> Vec<Action> {
         let mut actions = self.end_of_lease(now_ns);
         actions.extend(match event {
-            Event::Message(piece) => match self.reader.read(piece) {
+            Event::Message(piece) => match self.reader.read(&piece) {
                 Some(order) => self.order(now_ns, order),
                 None => Vec::new(),
             },

@@ -49,14 +49,9 @@ pub enum AgentsError {
         /// Where they are.
         who: Vec<String>,
     },
-    /// More jobs than the agents run.
-    #[error("{jobs} jobs are asked for, and the agents run {most} at most")]
-    TooManyJobs {
-        /// Jobs of the test.
-        jobs: u32,
-        /// Jobs that all agents run.
-        most: u32,
-    },
+    /// So many jobs are asked for, and the agents run so many at most.
+    #[error("{0} jobs are asked for, and the agents run {1} at most")]
+    TooManyJobs(u32, u32),
     /// Agents refused, or did not answer: which, and why.
     #[error("{}", .0.join("; "))]
     Agents(Vec<String>),

@@ -36,14 +36,9 @@ pub enum HubError {
     /// The URL is wrong.
     #[error("{0}")]
     Usage(String),
-    /// It does not answer, or refuses.
-    #[error("the hub {url} {why}")]
-    Unreachable {
-        /// Its URL without secrets.
-        url: String,
-        /// Why.
-        why: String,
-    },
+    /// It does not answer, or refuses: its URL without secrets, and why.
+    #[error("the hub {0} {1}")]
+    Unreachable(String, String),
 }
 
 /// A connection to the hub.
@@ -52,11 +47,6 @@ pub(crate) struct Hub {
     out: Option<UnboundedSender<(String, Vec<u8>)>>,
     thread: Option<JoinHandle<()>>,
     state: Arc<Mutex<State>>,
-    pub(crate) about: About,
-}
-
-/// What is known once the connection stands.
-pub(crate) struct About {
     /// Whether nobody between here and the hub can read what is said: TLS, or the same machine.
     pub(crate) private: bool,
     /// Longest message that it takes, bytes.
@@ -112,7 +102,7 @@ impl Hub {
         let state = Arc::new(Mutex::new(State::default()));
         let usage = |e: std::io::Error| HubError::Usage(format!("no thread can be started for the hub: {e}"));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(usage)?;
-        let (client, heard, about) = match runtime.block_on(connect(options, subjects, Arc::clone(&state))) {
+        let (client, heard, private) = match runtime.block_on(connect(options, subjects, Arc::clone(&state))) {
             Ok(connected) => connected,
             Err(e) => {
                 // A name that does not resolve is looked for in a thread that nothing ends.
@@ -120,19 +110,20 @@ impl Hub {
                 return Err(e);
             }
         };
+        let most_bytes = client.server_info().max_payload;
         let (out, orders) = unbounded_channel();
         let of_thread = Arc::clone(&state);
         let thread = std::thread::Builder::new()
             .name("hub".to_owned())
             .spawn(move || runtime.block_on(talk(&client, heard, orders, &of_thread, on)))
             .map_err(usage)?;
-        Ok(Hub { out: Some(out), thread: Some(thread), state, about })
+        Ok(Hub { out: Some(out), thread: Some(thread), state, private, most_bytes })
     }
 
     /// Sends. What cannot be sent because the hub is away is lost: it would come too late.
     pub(crate) fn publish<B: Serialize>(&self, subject: &str, message: &Message<B>) {
         if let Some(out) = self.out.as_ref().filter(|_| !locked(&self.state).away()) {
-            for piece in message.pieces(self.about.most_bytes) {
+            for piece in message.pieces(self.most_bytes) {
                 let _ = out.send((subject.to_owned(), piece));
             }
         }
@@ -193,10 +184,10 @@ async fn connect(
     options: &HubOptions,
     subjects: &[String],
     state: Arc<Mutex<State>>,
-) -> Result<(Client, Heard, About), HubError> {
+) -> Result<(Client, Heard, bool), HubError> {
     let server = address(&options.url)?;
     let url = loadline_database::redact(&options.url);
-    let unreachable = |why: String| HubError::Unreachable { url: url.clone(), why };
+    let unreachable = |why: String| HubError::Unreachable(url.clone(), why);
     let (host, tls) = (server.host().to_owned(), options.url.starts_with("tls://"));
     let mut with = ConnectOptions::new()
         .name(&options.name)
@@ -236,7 +227,6 @@ async fn connect(
     let client = connecting
         .map_err(|_| unreachable(format!("did not answer within {} s", CONNECT.as_secs())))?
         .map_err(|e| unreachable(refusal(&e)))?;
-    let about = client.server_info();
     let mut heard = Vec::new();
     for subject in subjects {
         let subscribed = client.subscribe(subject.clone()).await;
@@ -244,8 +234,8 @@ async fn connect(
     }
     // So that nothing that is said from now on is missed.
     client.flush().await.map_err(|e| unreachable(format!("took no message: {e}")))?;
-    let private = tls || about.tls_required || is_loopback(&host);
-    Ok((client, select_all(heard), About { private, most_bytes: about.max_payload }))
+    let private = tls || client.server_info().tls_required || is_loopback(&host);
+    Ok((client, select_all(heard), private))
 }
 
 /// `%40` as `@`.

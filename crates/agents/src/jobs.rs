@@ -29,40 +29,22 @@ const LOOK_NS: u64 = 2_000_000;
 /// for the database that would be taken for that of the jobs.
 pub(crate) type OpenTarget = Arc<Mutex<Option<(JobsOrder, Arc<dyn Target>)>>>;
 
-/// Jobs in their thread.
-pub(crate) struct Jobs {
-    commands: Sender<Command>,
-    interrupted: Arc<AtomicBool>,
-}
-
-impl Jobs {
-    /// Begins to open the sessions of `order`. What happens is told to `tell`. `interrupted` is of the whole run: once it is set,
-    /// nothing waits for the target.
-    ///
-    /// # Errors
-    /// If no thread can be started.
-    pub(crate) fn open(
-        order: JobsOrder,
-        opened: &OpenTarget,
-        interrupted: &Arc<AtomicBool>,
-        tell: impl Fn(Answer) + Send + 'static,
-    ) -> std::io::Result<Jobs> {
-        let (commands, inbox) = channel();
-        let interrupted = Arc::clone(interrupted);
-        let (flag, opened) = (Arc::clone(&interrupted), Arc::clone(opened));
-        std::thread::Builder::new()
-            .name("jobs".to_owned())
-            .spawn(move || run(&order, &opened, &inbox, &flag, &tell))?;
-        Ok(Jobs { commands, interrupted })
-    }
-
-    /// Tells them what they do next.
-    pub(crate) fn tell(&self, command: Command) {
-        if command == (Command::End { urgent: true }) {
-            self.interrupted.store(true, Ordering::Relaxed);
-        }
-        let _ = self.commands.send(command);
-    }
+/// Begins to open the sessions of `order`, in a thread that is then told what its jobs do next. What happens is told to `tell`.
+/// `interrupted` is of the whole run: once it is set, nothing waits for the target.
+///
+/// # Errors
+/// If no thread can be started.
+pub(crate) fn open(
+    order: JobsOrder,
+    opened: &OpenTarget,
+    interrupted: &Arc<AtomicBool>,
+    tell: impl Fn(Answer) + Send + 'static,
+) -> std::io::Result<Sender<Command>> {
+    let (commands, inbox) = channel();
+    let (opened, interrupted) = (Arc::clone(opened), Arc::clone(interrupted));
+    let thread = std::thread::Builder::new().name("jobs".to_owned());
+    thread.spawn(move || run(&order, &opened, &inbox, &interrupted, &tell))?;
+    Ok(commands)
 }
 
 /// What makes the work of jobs from this number on what it is: program, parameters, seeds and rows.

@@ -14,7 +14,6 @@ mod message;
 mod offset;
 mod remote;
 mod service;
-mod share;
 #[cfg(test)]
 mod simulation;
 mod test;

@@ -119,7 +119,7 @@ fn can_be_sent_secrets(c: &Coordinator<HubLink>) -> Result<(), AgentsError> {
     let open = c.members.iter().map(|member| &member.presence).filter(|presence| !presence.private);
     let open: Vec<String> = open.map(|presence| format!("agent {}", described(presence))).collect();
     let who = match open.is_empty() {
-        true if c.link.hub.about.private => return Ok(()),
+        true if c.link.hub.private => return Ok(()),
         true => "this loadline".to_owned(),
         false => open.join(", "),
     };
@@ -295,7 +295,26 @@ fn figures(
     window: Option<Schedule>,
 ) -> AgentFigures {
     let Presence { name, host, machine, process, cpus, .. } = presence.clone();
-    let figures = AgentFigures {
+    let window_ns = window.map(|w| w.window_ns() as f64).filter(|ns| *ns > 0.0);
+    let open_ns = window.map_or(0, |w| w.open_ns);
+    let late = |job: &&JobResult| job.first_start_ns.is_none_or(|at| at > open_ns);
+    let figures = |counted: &Counted| {
+        let tally = counted.tally();
+        let cpus = counted.process_cpu_ns.zip(window_ns).map(|(ns, window_ns)| ns as f64 / window_ns);
+        AgentFigures {
+            tps: window_ns.map(|window_ns| tally.transaction.count() as f64 / window_ns * 1e9),
+            transaction_time_ns_p50: tally.transaction.quantile_ns(0.5),
+            transaction_time_ns_p99: tally.transaction.quantile_ns(0.99),
+            errors: tally.errors,
+            late_starts: counted.jobs.iter().filter(late).count() as u32,
+            client_cpu_pct: cpus.map(|used| used / f64::from(presence.cpus.max(1)) * 100.0),
+            machine_cpu_pct: counted.machine_cpu_pct,
+            network: counted.network.clone(),
+            start_skew_ms: part.skew_ns.map(|ns| ns as f64 / 1e6),
+            ..AgentFigures::default()
+        }
+    };
+    AgentFigures {
         name,
         host,
         machine,
@@ -306,27 +325,7 @@ fn figures(
         jobs: part.jobs.len() as u32,
         failed: part.failed.clone(),
         lost: *lost,
-        ..AgentFigures::default()
-    };
-    let Some(counted) = counted else { return figures };
-    let tally = counted.tally();
-    let window_ns = window.map(|w| w.window_ns() as f64).filter(|ns| *ns > 0.0);
-    let open_ns = window.map_or(0, |w| w.open_ns);
-    let late = |job: &&JobResult| job.first_start_ns.is_none_or(|at| at > open_ns);
-    AgentFigures {
-        tps: window_ns.map(|window_ns| tally.transaction.count() as f64 / window_ns * 1e9),
-        transaction_time_ns_p50: tally.transaction.quantile_ns(0.5),
-        transaction_time_ns_p99: tally.transaction.quantile_ns(0.99),
-        errors: tally.errors,
-        late_starts: counted.jobs.iter().filter(late).count() as u32,
-        client_cpu_pct: counted
-            .process_cpu_ns
-            .zip(window_ns)
-            .map(|(ns, window_ns)| ns as f64 / window_ns / f64::from(cpus.max(1)) * 100.0),
-        machine_cpu_pct: counted.machine_cpu_pct,
-        network: counted.network.clone(),
-        start_skew_ms: part.skew_ns.map(|ns| ns as f64 / 1e6),
-        ..figures
+        ..counted.map(figures).unwrap_or_default()
     }
 }
 

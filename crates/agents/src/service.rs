@@ -11,17 +11,11 @@ use loadline_storage::now_ns;
 use crate::agent::{Action, Agent, CANCEL_AFTER_NS, Event, is_last};
 use crate::coordinator::AgentsError;
 use crate::hub::{Hub, HubOptions};
-use crate::jobs::{Jobs, OpenTarget};
+use crate::jobs::{OpenTarget, open};
 use crate::link::LOOK_NS;
 use crate::message::{
     Answer, Command, JobsOrder, Message, PROTOCOL, Presence, Received, Refusal, TO_ALL, to_agent, to_run,
 };
-
-/// What comes to the agent's thread.
-enum In {
-    Heard(Received),
-    Jobs(Answer),
-}
 
 /// An id that nobody else has.
 #[must_use]
@@ -67,8 +61,9 @@ pub fn serve(
     let (inbox, events) = channel();
     let heard = inbox.clone();
     let subjects = [TO_ALL.to_owned(), to_agent(&presence.id)];
-    let hub = Hub::connect(options, &subjects, move |received| drop(heard.send(In::Heard(received))))?;
-    presence.private = hub.about.private;
+    let hear = move |Received { at_ns, bytes }| drop(heard.send((at_ns, Event::Message(bytes))));
+    let hub = Hub::connect(options, &subjects, hear)?;
+    presence.private = hub.private;
     let url = loadline_database::redact(&options.url);
     say(&format!("agent {} waits for work at {url}", presence.name));
     let agent = Agent::new(presence);
@@ -88,36 +83,31 @@ pub fn serve(
             return Ok(());
         }
         let due_ns = service.agent.due_ns().map_or(LOOK_NS, |due| due.saturating_sub(now).min(LOOK_NS));
-        service.handle(events.recv_timeout(Duration::from_nanos(due_ns)).ok(), say);
+        let event = events.recv_timeout(Duration::from_nanos(due_ns));
+        let (at_ns, event) = event.unwrap_or_else(|_| (now_ns(), Event::Time));
+        service.handle(at_ns, event, say);
     }
 }
 
 /// An agent, its hub and its jobs.
 struct Service {
     hub: Hub,
-    /// For what happens to the jobs.
-    inbox: Sender<In>,
+    /// For what happens to the jobs, and when.
+    inbox: Sender<(u64, Event)>,
     agent: Agent,
-    jobs: Option<Jobs>,
+    jobs: Option<Sender<Command>>,
     opened: OpenTarget,
     /// Set once nothing of the run may wait any longer.
     run_over: Arc<AtomicBool>,
 }
 
 impl Service {
-    fn handle(&mut self, event: Option<In>, say: &mut dyn FnMut(&str)) {
-        let now = now_ns();
-        let actions = match event {
-            // The time at which it came, not that at which this thread got to it.
-            Some(In::Heard(Received { at_ns, bytes })) => self.agent.on(at_ns, Event::Message(&bytes)),
-            Some(In::Jobs(said)) => {
-                if is_last(&said) {
-                    self.jobs = None;
-                }
-                self.agent.on(now, Event::Jobs(said))
-            }
-            None => self.agent.on(now, Event::Time),
-        };
+    /// Handles what came at `at_ns`, which may be before this thread got to it.
+    fn handle(&mut self, at_ns: u64, event: Event, say: &mut dyn FnMut(&str)) {
+        if matches!(&event, Event::Jobs(said) if is_last(said)) {
+            self.jobs = None;
+        }
+        let actions = self.agent.on(at_ns, event);
         if self.agent.run().is_none() && self.jobs.is_none() {
             // The connections of a run end with it.
             self.opened.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -135,18 +125,20 @@ impl Service {
 
     fn open(&mut self, order: JobsOrder) {
         let inbox = self.inbox.clone();
-        let tell = move |said| drop(inbox.send(In::Jobs(said)));
-        match Jobs::open(order, &self.opened, &self.run_over, tell) {
+        let tell = move |said| drop(inbox.send((now_ns(), Event::Jobs(said))));
+        let refuse = tell.clone();
+        match open(order, &self.opened, &self.run_over, tell) {
             Ok(jobs) => self.jobs = Some(jobs),
-            Err(e) => {
-                let why = Refusal::Work(format!("no thread can be started: {e}"));
-                let _ = self.inbox.send(In::Jobs(Answer::Refused(why)));
-            }
+            Err(e) => refuse(Answer::Refused(Refusal::Work(format!("no thread can be started: {e}")))),
         }
     }
 
     fn command(&self, command: Command) {
-        self.jobs.iter().for_each(|jobs| jobs.tell(command));
+        let Some(jobs) = &self.jobs else { return };
+        if command == (Command::End { urgent: true }) {
+            self.run_over.store(true, Ordering::Relaxed);
+        }
+        let _ = jobs.send(command);
     }
 }
 

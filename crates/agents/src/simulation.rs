@@ -128,7 +128,7 @@ impl World {
                     return world.inbox.push_back(Received { at_ns, bytes });
                 }
                 world.hosts[i].heard_ns = at_ns;
-                world.tell(i, Event::Message(&bytes));
+                world.tell(i, Event::Message(bytes));
             });
         }
     }
@@ -157,7 +157,7 @@ impl World {
     }
 
     /// An event happens to an agent, which acts. What it misses while it hangs is lost here; a real one would get it late.
-    fn tell(&mut self, i: usize, event: Event<'_>) {
+    fn tell(&mut self, i: usize, event: Event) {
         let (now, host) = (self.now_ns, &mut self.hosts[i]);
         let clock = host.clock;
         if host.dead.contains(&now) {
@@ -425,6 +425,6 @@ fn an_agent_of_one_run_takes_no_orders_of_another() {
     let mut agent = Agent::new(presence(0));
     let open = Message::new("r9", 1, "", Order::Open(Box::new(jobs_of(1))));
     let refused = Message::new("r9", 1, "0", Answer::Refused(Refusal::NotEnlisted));
-    let actions = agent.on(5, Event::Message(&open.pieces(MOST_BYTES)[0]));
+    let actions = agent.on(5, Event::Message(open.pieces(MOST_BYTES).remove(0)));
     assert_eq!(actions, [Action::Send(Box::new(refused))]);
 }

@@ -1,10 +1,11 @@
 //! A test over agents: sessions are opened, clocks are measured, all start at one moment, and what they counted is fetched.
 
+use std::ops::Range;
+
 use crate::coordinator::{AgentsError, Coordinator, Failure, MOST_SKEW_NS, Member, SILENT_NS};
 use crate::link::Link;
 use crate::message::{Answer, Command, JobsOrder, Order};
 use crate::offset::Offset;
-use crate::share::spread;
 
 /// All agents must have the order to start, or that of the window, by then, ns after it is given.
 pub(crate) const LEAD_NS: u64 = 400_000_000;
@@ -44,8 +45,7 @@ impl<L: Link> Coordinator<L> {
         self.test += 1;
         let most: Vec<u32> = self.members.iter().map(|member| member.presence.most_jobs).collect();
         let Some(jobs) = spread(order.all_jobs, &most) else {
-            let most = most.iter().copied().fold(0, u32::saturating_add);
-            return Err(AgentsError::TooManyJobs { jobs: order.all_jobs, most });
+            return Err(AgentsError::TooManyJobs(order.all_jobs, most.into_iter().fold(0, u32::saturating_add)));
         };
         for (member, jobs) in self.members.iter_mut().zip(jobs) {
             member.part.jobs = jobs;
@@ -118,6 +118,50 @@ impl<L: Link> Coordinator<L> {
                     Ok(())
                 },
             );
+        }
+    }
+}
+
+/// Spreads jobs over agents in their order, as evenly as the most jobs that each runs allow. Each gets a range, so that rows and random
+/// streams are those of one process. `None`: they are too many.
+fn spread(jobs: u32, most: &[u32]) -> Option<Vec<Range<u32>>> {
+    // The smallest limits first: what an agent cannot run is spread over those that can.
+    let mut by_limit: Vec<usize> = (0..most.len()).collect();
+    by_limit.sort_by_key(|agent| most.get(*agent));
+    let (mut left, mut ranges) = (jobs, vec![0..0; most.len()]);
+    for (done, agent) in by_limit.iter().enumerate() {
+        let (Some(range), Some(limit)) = (ranges.get_mut(*agent), most.get(*agent)) else { continue };
+        range.end = left.div_ceil((most.len() - done) as u32).min(*limit);
+        left -= range.end;
+    }
+    let mut next = 0;
+    for range in &mut ranges {
+        *range = next..next + range.end;
+        next = range.end;
+    }
+    (left == 0).then_some(ranges)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn each_job_runs_once_and_as_evenly_as_limits_allow(
+            jobs in 1u32..5000, most in prop::collection::vec(0u32..600, 1..40),
+        ) {
+            let Some(ranges) = spread(jobs, &most) else {
+                prop_assert!(jobs > most.iter().sum(), "{jobs} are refused");
+                return Ok(());
+            };
+            prop_assert!(ranges.iter().cloned().flatten().eq(0..jobs), "{ranges:?}");
+            let highest = ranges.iter().map(|range| range.len() as u32).max().unwrap();
+            for (range, limit) in ranges.iter().zip(&most) {
+                let has = range.len() as u32;
+                prop_assert!(has == *limit || (has < *limit && has + 1 >= highest), "{ranges:?}");
+            }
         }
     }
 }

@@ -24,12 +24,6 @@ const WAIT_NS: u64 = 5_000_000_000;
 /// How long agents have to say that they are there, for a listing, ns.
 const LIST_NS: u64 = 1_000_000_000;
 
-impl From<HubError> for Failure {
-    fn from(e: HubError) -> Failure {
-        AgentsError::Connect(e).into()
-    }
-}
-
 impl From<AgentsError> for Failure {
     fn from(e: AgentsError) -> Failure {
         let code = match e {
@@ -74,7 +68,8 @@ pub(crate) fn agents_list(args: &AgentsListArgs) -> Result<u8, Failure> {
     let asker = new_id();
     let interrupted = Arc::new(AtomicBool::new(false));
     signals::interruptible(&interrupted, "nothing was started".to_owned())?;
-    let mut link = HubLink::connect(&options(hub.url().as_deref(), "list")?, &asker, interrupted)?;
+    let options = options(hub.url().as_deref(), "list")?;
+    let mut link = HubLink::connect(&options, &asker, interrupted).map_err(AgentsError::from)?;
     let row = |p: Presence| {
         let state = p.busy.map_or_else(|| "free".to_owned(), |run| format!("busy with run {run}"));
         let most = p.most_jobs.min(p.most_sessions);
@@ -102,7 +97,7 @@ pub(crate) fn with(mut study: Study, hub: Option<&str>) -> Result<Study, Failure
     // Short enough to be read; subjects of the hub hold it.
     let run = new_id().chars().filter(char::is_ascii_alphanumeric).take(10).collect::<String>();
     let options = options(Some(hub), &format!("run {run}"))?;
-    let link = HubLink::connect(&options, &run, Arc::clone(&study.request.interrupted))?;
+    let link = HubLink::connect(&options, &run, Arc::clone(&study.request.interrupted)).map_err(AgentsError::from)?;
     let local = planned.credentials == AgentCredentials::Local;
     let url = |url: &String| if local { loadline_database::redact(url) } else { url.clone() };
     let target = AgentTarget {

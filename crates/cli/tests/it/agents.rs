@@ -40,10 +40,6 @@ impl Hub {
         self.child = Some(quiet(command.stdin(Stdio::null()), INSTALL));
         wait_for("the hub to answer", || std::net::TcpStream::connect(("127.0.0.1", self.port)).is_ok());
     }
-
-    fn url(&self) -> String {
-        format!("nats://127.0.0.1:{}", self.port)
-    }
 }
 
 fn quiet(command: &mut Command, why: &str) -> Killed {
@@ -62,12 +58,13 @@ struct Fleet {
 impl Fleet {
     /// Agents with these names.
     fn new(names: &str) -> Fleet {
-        let hub = Hub::start("");
-        let reach = format!("--hub {}", hub.url());
-        Fleet::at(hub, reach, names, "")
+        Fleet::at("", "", names, "")
     }
 
-    fn at(hub: Hub, reach: String, names: &str, more: &str) -> Fleet {
+    /// A hub with options that is reached with `login`, and agents with more options.
+    fn at(options: &str, login: &str, names: &str, more: &str) -> Fleet {
+        let hub = Hub::start(options);
+        let reach = format!("--hub nats://{login}127.0.0.1:{}", hub.port);
         let mut fleet = Fleet { hub, reach, agents: Vec::new(), results: results() };
         fleet.add(names, more);
         fleet
@@ -121,9 +118,7 @@ fn names(test: &Value) -> Vec<String> {
 
 #[test]
 fn jobs_are_spread_over_agents_and_add_up() {
-    let hub = Hub::start("");
-    let reach = format!("--hub {}", hub.url());
-    let fleet = Fleet::at(hub, reach, "a1 a2 a10", "--max-jobs 4");
+    let fleet = Fleet::at("", "", "a1 a2 a10", "--max-jobs 4");
     let there = fleet.listed();
     assert_eq!(there.len(), 3);
     assert!(there["a2"]["state"] == "free" && there["a2"]["max_jobs"] == 4, "{there:?}");
@@ -160,9 +155,7 @@ fn a_server_is_loaded_by_agents_that_it_is_sent_to() {
     std::fs::write(&config, "max_payload: 10000").unwrap();
     let digits: String = (0..4000u64).map(|n| format!("{:016x}", n.wrapping_mul(0x9e37_79b9_7f4a_7c15))).collect();
     std::fs::write(&file, format!("# {digits}\n{}", std::fs::read_to_string(example()).unwrap())).unwrap();
-    let hub = Hub::start(&format!("-c {}", config.display()));
-    let reach = format!("--hub {}", hub.url());
-    let fleet = Fleet::at(hub, reach, "a1 a2", "");
+    let fleet = Fleet::at(&format!("-c {}", config.display()), "", "a1 a2", "");
     let target = server.tcp("boss", Some("tops3cret"));
     let more = format!("--workload-file {} --workload LGWR-LAT1 --jobs 5 --duration 2s --size 8MiB", file.display());
     let ran = fleet.run(2, &target, &more);
@@ -267,9 +260,8 @@ fn a_hub_with_tls_is_used_by_those_who_trust_its_certificate() {
 
 #[test]
 fn what_cannot_be_is_said_before_anything_starts() {
-    let hub = Hub::start("--auth s3cretT0ken");
-    let [with_token, without] = ["s3cretT0ken@", ""].map(|token| format!("nats://{token}127.0.0.1:{}", hub.port));
-    let fleet = Fleet::at(hub, format!("--hub {with_token}"), "a1", "");
+    let fleet = Fleet::at("--auth s3cretT0ken", "s3cretT0ken@", "a1", "");
+    let [with_token, without] = ["s3cretT0ken@", ""].map(|token| format!("nats://{token}127.0.0.1:{}", fleet.hub.port));
     let nowhere = format!("nats://127.0.0.1:{}", free_port());
     for (hub, agents, target, more, code, said) in [
         (nowhere.as_str(), 1, "null:", "", 3, "cannot be reached"),

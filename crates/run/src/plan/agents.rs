@@ -81,23 +81,17 @@ pub(super) fn planned(spec: &PlanSpec, url: &str) -> Result<Option<PlannedAgents
 
 /// Moves workloads that agents cannot run to the skipped ones.
 pub(super) fn skip(workloads: &mut Vec<PlannedWorkload>, skipped: &mut Vec<SkippedWorkload>) -> Result<(), PlanError> {
-    let mut kept = Vec::new();
-    for planned in workloads.drain(..) {
+    for planned in std::mem::take(workloads) {
         let workload = find(&planned.code)?;
         let why = if workload.scan.is_some() {
-            Some("it is a scan by one session of loadline itself, not a load of jobs")
+            "it is a scan by one session of loadline itself, not a load of jobs"
         } else if workload.has(Instrument::Checkpoint) {
-            Some("its jobs split their times by a phase that agents are not told of")
+            "its jobs split their times by a phase that agents are not told of"
         } else {
-            None
+            workloads.push(planned);
+            continue;
         };
-        match why {
-            Some(why) => {
-                skipped.push(SkippedWorkload { code: planned.code, reason: format!("not with agents: {why}") })
-            }
-            None => kept.push(planned),
-        }
+        skipped.push(SkippedWorkload { code: planned.code, reason: format!("not with agents: {why}") });
     }
-    *workloads = kept;
     Ok(())
 }
