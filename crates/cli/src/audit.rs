@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use loadline_analyze::audit::{
-    Audit, Claim, ClaimError, Finding, LAWS, Law, Mapping, Options, Severity, audit, columns_of_laws, table,
+    Audit, Claim, Finding, LAWS, Law, Mapping, Options, Severity, audit, columns_of_laws, table,
 };
 use loadline_model::format::counted;
 use loadline_report::{AuditFinding, Format, RunData, clean, render};
@@ -32,8 +32,8 @@ pub(crate) fn check(args: &AuditArgs) -> Result<u8, Failure> {
     let mapping = args.columns.as_deref().map_or(Ok(Mapping::default()), Mapping::parse);
     let mapping = mapping.and_then(|mapping| mapping.check(&tables).map(|()| mapping));
     let mapping = mapping.map_err(|e| Failure::usage(format!("--columns: {e}")))?;
-    let unclaimed = |e: &ClaimError| Failure::usage(format!("--claim {e}"));
-    let claims = args.claim.iter().map(|c| Claim::parse(c)).collect::<Result<_, _>>().map_err(|e| unclaimed(&e))?;
+    let claims = args.claim.iter().map(|claim| Claim::parse(claim)).collect::<Result<_, _>>();
+    let claims = claims.map_err(|e| Failure::usage(format!("--claim {e}")))?;
     let found = audit(&tables, &Options { mapping, claims });
     match args.list.format {
         ListFormat::Text => output::write(&args.list.output, text_of(&found).as_bytes()),
@@ -42,7 +42,7 @@ pub(crate) fn check(args: &AuditArgs) -> Result<u8, Failure> {
     // Exit code 1 says that errors were found.
     .map_err(|e| Failure { code: exit::USAGE, ..e })?;
     match (found.unchecked.first(), found.refused.first()) {
-        (Some(claim), _) => Err(unclaimed(claim)),
+        (Some(claim), _) => Err(Failure::usage(format!("--claim {claim}"))),
         _ if found.count(Severity::Error) > 0 => Ok(exit::FAILED),
         (_, Some(shape)) => Err(of_file(format!("{shape}; write it as CSV with a row per test"))),
         _ if found.checked.is_empty() => Err(of_file("nothing was checked: no law covers its columns".to_owned())),
@@ -118,7 +118,7 @@ const HEADINGS: [(Severity, &str); 3] = [
     (Severity::Info, "Infos: what was inferred"),
 ];
 
-/// Findings for people: by severity, those of one law together.
+/// Findings for people: by severity, those of one law together, and of them what is said of a table as a whole first, and in full.
 fn text_of(audit: &Audit) -> String {
     let mut out = String::new();
     for (severity, heading) in HEADINGS.into_iter().filter(|(severity, _)| audit.count(*severity) > 0) {
@@ -126,7 +126,6 @@ fn text_of(audit: &Audit) -> String {
         out += &format!("{heading} ({})\n", all.len());
         for group in all.chunk_by(|a, b| a.law == b.law && a.table == b.table) {
             let table = if audit.tables > 1 { format!("{}: ", group[0].table) } else { String::new() };
-            // What is said of a table as a whole comes first, and in full.
             let shown = SHOWN + group.iter().take_while(|f| f.row.is_none()).count();
             out.extend(group.iter().take(shown).map(|f| format!("  {}\n", clean(&format!("{table}{}", line(f))))));
             if let Some(more @ 1..) = group.len().checked_sub(shown) {

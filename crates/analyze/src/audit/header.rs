@@ -115,13 +115,6 @@ impl Unit {
     }
 }
 
-/// The id of a column, and that of a second one that means the same.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Meaning {
-    pub(crate) id: &'static str,
-    pub(crate) second: Option<&'static str>,
-}
-
 /// A header taken apart.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Header {
@@ -183,9 +176,11 @@ impl Header {
                 (None, Some("logblock")) => "redo",
                 _ => "",
             };
-            let tpmc = if token.eq_ignore_ascii_case("tpmc") { token } else { "" };
-            self.words.extend([counted, tpmc].iter().filter(|w| !w.is_empty()).map(|w| w.to_lowercase()));
-            self.unit.get_or_insert(unit);
+            let own = if ["tpmc", "nopm"].contains(&token.to_lowercase().as_str()) { token } else { "" };
+            self.words.extend([counted, own].iter().filter(|w| !w.is_empty()).map(|w| w.to_lowercase()));
+            // `IOPS (k)` are thousands.
+            let thousands = self.unit.take_if(|u| u.kind == "count" && u.size >= 1e3).map_or(1.0, |u| u.size);
+            self.unit.get_or_insert(Unit { size: unit.size * thousands, ..unit });
         } else if token.starts_with('#') && token.len() == 2 {
             self.words.push(token.to_lowercase());
         } else if let Some(Ok(rank)) = token.strip_suffix("th").or(token.strip_suffix('%')).map(str::parse::<f64>) {
@@ -228,10 +223,10 @@ impl Header {
         !self.words.iter().all(is_known)
     }
 
-    /// The column that it means; `strict` if all words must be known.
-    pub(crate) fn meaning(&self, strict: bool) -> Option<Meaning> {
+    /// The column that it means, and a second one that means the same; `strict` if all words must be known.
+    pub(crate) fn meaning(&self, strict: bool) -> Vec<&'static str> {
         if strict && self.has_unknown_words() || self.second {
-            return None;
+            return Vec::new();
         }
         let found = |what| {
             let concept =
@@ -246,12 +241,12 @@ impl Header {
         let is_long = self.unit.as_ref().is_some_and(|u| u.is_time() && u.size >= 1.0);
         concepts.extend(self.words.is_empty().then_some(if is_long { "time" } else { "bare" }));
         if statistics.len() > 1 {
-            return None;
+            return Vec::new();
         }
         let kind = self.unit.as_ref().map(|u| u.kind.as_str());
-        let (ids, alternative) = lines("rule").find_map(|rule| fits(rule, kind, &concepts))?;
-        let id = |id: &&str| find_column(&id.replace('*', statistics.first().unwrap_or(&alternative)));
-        Some(Meaning { id: id(ids.first()?)?, second: ids.get(1).and_then(id) })
+        let rule = lines("rule").find_map(|rule| fits(rule, kind, &concepts));
+        let id = |id: &&str, other| find_column(&id.replace('*', statistics.first().unwrap_or(&other)));
+        rule.map_or_else(Vec::new, |(ids, alternative)| ids.iter().filter_map(|text| id(text, alternative)).collect())
     }
 }
 
