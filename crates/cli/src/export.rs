@@ -28,21 +28,21 @@ pub(crate) fn export(args: &ExportArgs) -> Result<u8, Failure> {
         ExportAs::Parquet => (Some(Form::Parquet), "parquet"),
         ExportAs::Hlog => (None, "hlog"),
     };
+    let stdout = Path::new("-");
     let default = || PathBuf::from(format!("{}.{end}", stored.id()));
-    let to_stdout = args.output.as_deref() == Some(Path::new("-"));
     match (form, &args.table) {
         (None, Some(_)) => {
             Err(Failure::usage("--table is for tables (--format csv, json, parquet), a log has latencies"))
         }
         (None, None) => written(&args.output.clone().unwrap_or_else(default), &hlog(&stored, &tests)?),
         (Some(form), Some(table)) => {
-            let path = args.output.clone().unwrap_or_else(|| PathBuf::from("-"));
-            if form == Form::Parquet && path == Path::new("-") && std::io::stdout().is_terminal() {
+            let path = args.output.as_deref().unwrap_or(stdout);
+            if form == Form::Parquet && path == stdout && std::io::stdout().is_terminal() {
                 return Err(Failure::usage("Parquet is not for a terminal: name a file with --output"));
             }
-            written(&path, &table_as(form, table, &tests)?)
+            written(path, &table_as(form, table, &tests)?)
         }
-        (Some(_), None) if to_stdout => {
+        (Some(_), None) if args.output.as_deref() == Some(stdout) => {
             let tables = TABLES.join(", ");
             Err(Failure::usage(format!("--output - is for one table: name it with --table ({tables})")))
         }

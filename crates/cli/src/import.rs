@@ -22,8 +22,8 @@ use crate::output;
 pub(crate) fn import(args: &ImportArgs, command: Vec<String>) -> Result<u8, Failure> {
     let mut runs = runs(args.tool, &args.files)?;
     if args.one_run {
-        let all = runs.drain(..).reduce(|all, next| Run { tests: [all.tests, next.tests].concat(), ..all });
-        runs.extend(all);
+        runs =
+            runs.into_iter().reduce(|(product, all), (_, next)| (product, [all, next].concat())).into_iter().collect();
     }
     let mut written: Vec<PathBuf> = Vec::new();
     for run in runs {
@@ -38,13 +38,8 @@ pub(crate) fn import(args: &ImportArgs, command: Vec<String>) -> Result<u8, Fail
     Ok(0)
 }
 
-/// Tests of one run, each with its source.
-struct Run {
-    /// Name of its first file.
-    name: String,
-    product: String,
-    tests: Vec<(Imported, ImportedTest)>,
-}
+/// What was measured in a run, and its tests, each with its source.
+type Run = (String, Vec<(Imported, ImportedTest)>);
 
 /// Reads all files, to their ends, so that their checksums are those of the files.
 fn runs(tool: Tool, files: &[PathBuf]) -> Result<Vec<Run>, Failure> {
@@ -80,11 +75,9 @@ fn runs(tool: Tool, files: &[PathBuf]) -> Result<Vec<Run>, Failure> {
         Some(ImportedFile { name, bytes: sum.1, sha256 })
     };
     let run = |group: loadline_exchange::Group| {
-        let files: Vec<ImportedFile> = group.files.iter().filter_map(file).collect();
-        let name = files.first().map_or_else(String::new, |file| file.name.clone());
+        let files = group.files.iter().filter_map(file).collect();
         let imported = Imported { tool: tool.name().to_owned(), version: group.version, files };
-        let tests = group.tests.into_iter().map(|test| (imported.clone(), test)).collect();
-        Run { name, product: group.product, tests }
+        (group.product, group.tests.into_iter().map(|test| (imported.clone(), test)).collect())
     };
     Ok(groups.into_iter().map(run).collect())
 }
@@ -108,15 +101,19 @@ impl Read for Summed {
 }
 
 /// Writes a run folder, whose path is then in `written`, and tells of its warnings.
-fn write(run: Run, args: &ImportArgs, command: &[String], written: &mut Vec<PathBuf>) -> Result<(), Failure> {
-    let now = SystemTime::now();
-    let kind = args.tool.name().to_lowercase();
-    let title = args.title.clone().unwrap_or_else(|| format!("{} {}", args.tool, run.name));
-    let platform = format!("{title} (imported)");
+fn write(
+    (product, tests): Run,
+    args: &ImportArgs,
+    command: &[String],
+    written: &mut Vec<PathBuf>,
+) -> Result<(), Failure> {
+    let (now, kind) = (SystemTime::now(), args.tool.name().to_owned());
+    let file = tests.first().and_then(|(imported, _)| imported.files.first()).map_or("", |file| file.name.as_str());
+    let platform = format!("{} (imported)", args.title.clone().unwrap_or_else(|| format!("{kind} {file}")));
     let mut folder = RunFolder::create(&args.results, &run_name(now, &kind))?;
     written.push(folder.path().to_owned());
     let (mut outputs, mut warnings): (Vec<TestOutput>, Vec<String>) = Default::default();
-    for (number, (imported, test)) in (1..).zip(run.tests) {
+    for (number, (imported, test)) in (1..).zip(tests) {
         warnings.extend(test.warnings.iter().map(|warning| format!("warning: test {number}: {warning}")));
         let ImportedTest { mut record, series, histograms, started_s, .. } = test;
         record.platform.clone_from(&platform);
@@ -135,7 +132,7 @@ fn write(run: Run, args: &ImportArgs, command: &[String], written: &mut Vec<Path
         outputs.push(TestOutput { record, series, histograms, snapshots, activity, native });
     }
     let records: Vec<_> = outputs.iter().map(|output| output.record.clone()).collect();
-    let target = TargetInfo { kind, product: run.product, ..TargetInfo::default() };
+    let target = TargetInfo { kind, product, ..TargetInfo::default() };
     let manifest = unmeasured(&platform, target, &records).map_err(|e| Failure::failed(e.to_string()))?;
     let first = records.iter().map(|r| &r.started_at).filter(|at| !at.is_empty()).min();
     outputs.iter().try_for_each(|output| folder.append(output))?;

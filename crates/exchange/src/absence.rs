@@ -4,7 +4,7 @@ use std::io::Error as Os;
 
 use thiserror::Error;
 
-use crate::tool::Tool;
+use crate::source::Tool;
 
 /// Why a figure of an imported test is missing.
 #[derive(Debug, Clone, PartialEq, Error)]

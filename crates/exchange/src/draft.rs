@@ -9,16 +9,37 @@ use loadline_model::column::{
 use loadline_model::{Column, Latencies, Series, TestRecord};
 
 use crate::absence::{Absence, Warning};
-use crate::tool::Tool;
+use crate::source::Tool;
 
 /// Two statements of one figure may be apart by this share; a percentile may be above the maximum by it, as the end of a bucket.
 pub(crate) const APART: f64 = 0.02;
 
-/// Kinds of calls of storage, with the columns of their number and of MiB, per second.
-pub(crate) const CALLS: [(&str, &Column, &Column); 2] = [
-    ("read", column::BLOCK_READS_PER_S, column::READ_MIB_PER_S),
-    ("write", column::PHYSICAL_WRITES_PER_S, column::PHYSICAL_WRITTEN_MIB_PER_S),
-];
+/// Tests whose files belong together.
+#[derive(Debug, Clone, Default)]
+pub struct Group {
+    /// Numbers of the files, from 0.
+    pub files: Vec<usize>,
+    /// Version of the tool, if a file states it.
+    pub version: Option<String>,
+    /// What was measured: `PostgreSQL`; empty if no file says it.
+    pub product: String,
+    /// The tests in the order of the file.
+    pub tests: Vec<ImportedTest>,
+}
+
+/// Times since 1970 are above this, s; times since the start and numbers of clients are below.
+pub(crate) const EPOCH_S: f64 = 1e8;
+
+/// An interval as a tool printed it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Interval {
+    /// Line of the file.
+    pub(crate) line: u64,
+    /// The interval's end, s since the start, or since 1970.
+    pub(crate) end_s: f64,
+    pub(crate) per_s: f64,
+    pub(crate) mean_ms: Option<f64>,
+}
 
 /// A test of another tool.
 #[derive(Debug, Clone)]
@@ -77,17 +98,9 @@ impl ImportedTest {
         let times = if open { RESPONSE_TIMES } else { TRANSACTION_TIMES };
         let kpis = [throughput(group), times.p99, times.mean].map(|c| c.id.to_owned()).to_vec();
         let record = TestRecord { group: group.to_owned(), jobs, kpis, ..TestRecord::blank(&code) };
-        ImportedTest {
-            record,
-            series: Default::default(),
-            histograms: Vec::new(),
-            started_s: None,
-            absent: Default::default(),
-            warnings: Vec::new(),
-            times,
-            least_ns: None,
-            timed: true,
-        }
+        let (series, histograms, absent, warnings) = Default::default();
+        let (started_s, least_ns, timed) = (None, None, true);
+        ImportedTest { record, series, histograms, started_s, absent, warnings, times, least_ns, timed }
     }
 
     /// Whether times are from the scheduled start.
@@ -144,6 +157,44 @@ impl ImportedTest {
         }
     }
 
+    /// Adds `intervals` as a series, without those that cannot be. An interval cannot hold more than `count` transactions, nor more
+    /// than `jobs` make in it if none takes less than `least_s`, and no transaction took longer than the test went on.
+    pub(crate) fn set_intervals(&mut self, mut intervals: Vec<Interval>, count: f64, least_s: Option<f64>) {
+        // Times since 1970: the test began an interval before the first.
+        if let Some(first) = intervals.first().map(|i| i.end_s).filter(|s| *s > EPOCH_S) {
+            let step = intervals.get(1).map_or(first, |second| second.end_s - first);
+            intervals.iter_mut().for_each(|i| i.end_s -= first - step);
+        }
+        let jobs = f64::from(self.record.jobs);
+        let (mut from_s, mut rows) = (0.0, Vec::new());
+        for Interval { line, end_s, per_s, mean_ms } in intervals {
+            let length = end_s - from_s;
+            let by_count = count * (1.0 + APART) / length;
+            let by_time = least_s.map_or(f64::INFINITY, |least| jobs / least + jobs / length);
+            let most = by_count.min(by_time);
+            if length <= 0.0 || mean_ms.is_some_and(|ms| ms > end_s * 1e3 * (1.0 + APART)) {
+                self.warnings.push(Warning::IntervalTime { line, end_s });
+            } else if !(0.0..=most).contains(&per_s) {
+                self.warnings.push(Warning::Interval { line, end_s, per_s, most });
+            } else {
+                rows.push(vec![Some(from_s), Some(per_s), mean_ms]);
+            }
+            from_s = from_s.max(end_s);
+        }
+        self.set_series(rows);
+    }
+
+    /// Adds rows of time, throughput and mean latency, ms. A latency from the scheduled start is none of a transaction.
+    pub(crate) fn set_series(&mut self, mut rows: Vec<Vec<Option<f64>>>) {
+        let timed = !self.is_open() && rows.iter().any(|row| row.get(2).is_some_and(Option::is_some));
+        let columns = ["t_s", COMMIT_THROUGHPUT_TPS.id, COMMIT_LATENCY_MS.id].map(str::to_owned);
+        let width = if timed { 3 } else { 2 };
+        rows.iter_mut().for_each(|row| row.truncate(width));
+        if !rows.is_empty() {
+            self.series = Series { columns: columns.into_iter().take(width).collect(), rows };
+        }
+    }
+
     /// Warns if two statements of one figure are apart by more than `share`.
     pub(crate) fn compare(&mut self, stated: (&'static str, f64), computed: (&'static str, f64), share: f64) {
         let ((what, stated), (how, computed)) = (stated, computed);
@@ -167,27 +218,23 @@ impl ImportedTest {
     pub(crate) fn complete(&mut self, tool: Tool) {
         let Times { mean, p50, p99, max } = self.times;
         let stated = self.record.figures.clone();
-        for (low, high) in [(p50, p99), (p50, max), (p99, max), (mean, max)] {
-            let Some((value, limit)) = stated.get(low.id).copied().zip(stated.get(high.id).copied()) else { continue };
-            // A percentile may be a bucket's end. Further above than its width, neither of the two can be believed.
+        let bounds = [(Some(p50), p99), (Some(p50), max), (Some(p99), max), (Some(mean), max)];
+        for (low, high) in bounds.into_iter().chain([p50, p99, mean].map(|column| (None, column))) {
+            let value = low.map_or(self.least_ns, |low| stated.get(low.id).copied());
+            let Some((value, limit)) = value.zip(stated.get(high.id).copied()) else { continue };
+            // A percentile may be a bucket's end. Further off than its width, neither of the two can be believed.
             if value > limit * (1.0 + APART) {
-                let why = Absence::Above { what: low.title, value, bound: high.title, limit };
-                self.record.figures.remove(high.id);
-                self.absent.insert(high.id, why.clone());
-                self.set(low, Err(why));
-            } else if value > limit && low != mean && self.record.figure(low).is_some() {
-                self.record.set(low, limit);
+                let what = low.map_or("the minimum", |low| low.title);
+                let why = Absence::Above { what, value, bound: high.title, limit };
+                if low.is_some() {
+                    self.record.figures.remove(high.id);
+                    self.absent.insert(high.id, why.clone());
+                }
+                self.set(low.unwrap_or(high), Err(why));
             }
-        }
-        for low in [p50, p99, mean] {
-            let Some((value, limit)) = stated.get(low.id).copied().zip(self.least_ns) else { continue };
-            if value < limit * (1.0 - APART) {
-                self.set(
-                    low,
-                    Err(Absence::Above { what: "the minimum", value: limit, bound: low.title, limit: value }),
-                );
-            } else if value < limit && low != mean && self.record.figure(low).is_some() {
-                self.record.set(low, limit);
+            let (column, bound) = low.map_or((high, value), |low| (low, limit));
+            if value > limit && column != mean && self.record.figure(column).is_some() {
+                self.record.set(column, bound);
             }
         }
         // Little's law: in a closed loop no more transactions are under way than there are jobs.

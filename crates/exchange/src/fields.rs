@@ -1,15 +1,52 @@
-//! `key: value` and `key = value` lines of a printed report.
+//! Printed reports, one after another, and their `key: value` and `key = value` lines.
 
 use std::collections::BTreeMap;
 
 use crate::absence::Absence;
-use crate::error::ImportError;
-use crate::lines::{Lines, cut};
+use crate::draft::{Group, ImportedTest};
+use crate::lines::{Lines, cut, plain};
+use crate::source::ImportError;
 
 /// No counter or clock reaches this: it is a difference below 0 without a sign.
 pub(crate) const MOST: f64 = 1e15;
 /// Most fields that are kept: no report has more, whatever stands between its lines.
 const MOST_FIELDS: usize = 1000;
+
+/// A report in the making.
+pub(crate) trait Report: Default {
+    /// What a file without a report is.
+    const NONE: &'static str;
+
+    /// Whether `line` is of the next report.
+    fn is_ended_by(&self, line: &str) -> bool;
+
+    /// Takes in one line, and returns the version that it states. Unknown lines are of no interest.
+    fn add(&mut self, line: &str, lines: &Lines<'_>) -> Result<Option<String>, ImportError>;
+
+    /// The report's test; `None` if nothing was read.
+    fn test(self, lines: &Lines<'_>) -> Result<Option<ImportedTest>, ImportError>;
+}
+
+/// Reads reports from the line `first` on.
+pub(crate) fn reports<R: Report>(first: Option<String>, lines: &mut Lines<'_>) -> Result<Group, ImportError> {
+    let (mut group, mut report, mut next) = (Group::default(), R::default(), first);
+    while let Some(line) = next {
+        let line = line.trim();
+        if report.is_ended_by(line) {
+            group.tests.extend(std::mem::take(&mut report).test(lines)?);
+        }
+        if let Some(version) = report.add(line, lines)?.map(|version| plain(&version)) {
+            if group.version.as_ref().is_some_and(|known| *known != version) {
+                let what = format!("version {version} after a report of another version: import them apart");
+                return Err(lines.wrong(what));
+            }
+            group.version = Some(version);
+        }
+        next = lines.next()?;
+    }
+    group.tests.extend(report.test(lines)?);
+    if group.tests.is_empty() { Err(lines.nothing(R::NONE)) } else { Ok(group) }
+}
 
 /// The fields of a report. Of lines with one key the last counts.
 #[derive(Debug, Default)]
@@ -43,34 +80,17 @@ pub(crate) fn keep_error(said: &mut Vec<String>, line: &str) {
 }
 
 impl Fields {
-    /// No fields of `place` yet.
-    pub(crate) fn new(place: &'static str) -> Fields {
-        Fields { place, ..Fields::default() }
+    /// No fields of `place` yet, where errors were `said` before.
+    pub(crate) fn new(place: &'static str, said: Vec<String>) -> Fields {
+        Fields { place, said, all: BTreeMap::new() }
     }
 
     /// Keeps the value of the line read last. A number at which the file ends may be cut off: it is none.
     pub(crate) fn add(&mut self, key: &str, value: &str, lines: &Lines<'_>) {
-        if lines.ended() || !value.ends_with(|c: char| c.is_ascii_digit() || c == '.') {
-            self.put(key, value, lines);
-        }
-    }
-
-    /// Keeps a value that is whole, wherever the file ends.
-    pub(crate) fn put(&mut self, key: &str, value: &str, lines: &Lines<'_>) {
-        if self.all.len() < MOST_FIELDS {
+        let is_whole = lines.ended() || !value.ends_with(|c: char| c.is_ascii_digit() || c == '.');
+        if is_whole && self.all.len() < MOST_FIELDS {
             self.all.insert(key.to_owned(), (value.trim().to_owned(), lines.number()));
         }
-    }
-
-    /// Forgets the fields: what stood before a report is none of it. `place` has those that follow.
-    pub(crate) fn clear(&mut self, place: &'static str) {
-        self.place = place;
-        self.all.clear();
-    }
-
-    /// Keeps what the tool said of an error: the first ones, and the last, which may be about the whole run.
-    pub(crate) fn add_error(&mut self, line: &str) {
-        keep_error(&mut self.said, line);
     }
 
     /// The value of `key`.
@@ -112,25 +132,7 @@ impl Fields {
     pub(crate) fn jobs(&self, key: &str, lines: &Lines<'_>) -> Result<u32, ImportError> {
         let n = self.required(key, lines)?;
         let line = self.all.get(key).map_or(1, |(_, line)| *line);
-        jobs(n).ok_or_else(|| lines.at(line, format!("{n} is no number of jobs in '{key}'")))
+        let jobs = if n.fract() == 0.0 && (1.0..=1e6).contains(&n) { Some(n as u32) } else { None };
+        jobs.ok_or_else(|| lines.at(line, format!("{n} is no number of jobs in '{key}'")))
     }
-}
-
-/// `n` as a number of jobs.
-pub(crate) fn jobs(n: f64) -> Option<u32> {
-    (n.fract() == 0.0 && (1.0..=1e6).contains(&n)).then_some(n as u32)
-}
-
-/// Units of sizes, as with `kb_base=1024`, and of times.
-pub(crate) const BYTES: &[(&str, f64)] = &[("", 1.0), ("k", 1024.0), ("m", 1_048_576.0)];
-pub(crate) const SECONDS: &[(&str, f64)] =
-    &[("", 1.0), ("s", 1.0), ("ms", 1e-3), ("us", 1e-6), ("m", 60.0), ("h", 3600.0)];
-
-/// A number with its unit: `4k`, `128KiB`, `30s`; `None` of a range or a list.
-pub(crate) fn scaled(text: &str, units: &[(&str, f64)]) -> Option<f64> {
-    let text = text.trim().to_lowercase();
-    let (number, unit) = text.split_at(text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len()));
-    let unit = unit.trim_end_matches(['i', 'b']);
-    let (_, factor) = units.iter().find(|(known, _)| *known == unit)?;
-    Some(number.parse::<f64>().ok()? * factor)
 }

@@ -4,17 +4,17 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use loadline_model::Column;
 use loadline_model::column::{self, BLOCK_BYTES, ELAPSED_S, ERRORS, IO_PER_S};
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::Value;
 
 use crate::absence::{Absence, Warning};
-use crate::draft::{APART, Buckets, CALLS, ImportedTest};
-use crate::error::ImportError;
-use crate::fields::{BYTES, MOST, SECONDS, scaled};
-use crate::group::Group;
+use crate::draft::{APART, Buckets, Group, ImportedTest};
+use crate::fields::{MOST, keep_error};
 use crate::lines::{Lines, cut, plain};
+use crate::source::ImportError;
 
 /// The middle of the last bucket of fio's histogram (`plat_idx_to_val` in `stat.c`), ns: longer times are in it as well.
 const END_NS: f64 = 17_112_760_320.0;
@@ -22,6 +22,24 @@ const JOB: &str = "fio's job";
 const PERCENTILES: &str = "percentiles of its completion times (clat_percentiles=0, or not in percentile_list)";
 /// Engines that have one call under way, whatever the iodepth.
 const ONE_AT_A_TIME: [&str; 7] = ["sync", "psync", "vsync", "pvsync", "pvsync2", "mmap", "splice"];
+
+/// Kinds of calls of storage, with the columns of their number and of MiB, per second.
+const CALLS: [(&str, &Column, &Column); 2] = [
+    ("read", column::BLOCK_READS_PER_S, column::READ_MIB_PER_S),
+    ("write", column::PHYSICAL_WRITES_PER_S, column::PHYSICAL_WRITTEN_MIB_PER_S),
+];
+/// Units of sizes, as with `kb_base=1024`, and of times.
+const BYTES: &[(&str, f64)] = &[("", 1.0), ("k", 1024.0), ("m", 1_048_576.0)];
+const SECONDS: &[(&str, f64)] = &[("", 1.0), ("s", 1.0), ("ms", 1e-3), ("us", 1e-6), ("m", 60.0), ("h", 3600.0)];
+
+/// A number with its unit: `4k`, `128KiB`, `30s`; `None` of a range or a list.
+fn scaled(text: &str, units: &[(&str, f64)]) -> Option<f64> {
+    let text = text.trim().to_lowercase();
+    let (number, unit) = text.split_at(text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len()));
+    let unit = unit.trim_end_matches(['i', 'b']);
+    let (_, factor) = units.iter().find(|(known, _)| *known == unit)?;
+    Some(number.parse::<f64>().ok()? * factor)
+}
 
 #[derive(Deserialize)]
 struct Output {
@@ -111,12 +129,12 @@ pub(crate) fn read(lines: &mut Lines<'_>) -> Result<Group, ImportError> {
     let (mut none, mut said) = ("it is no result of fio as JSON: run fio with --output-format=json", Vec::new());
     while let Some(line) = lines.next()? {
         if line.trim_start().starts_with('{') {
-            let (first, json) = (lines.number(), lines.json(line)?);
             if !group.tests.is_empty() {
                 let what = "a second result begins here: of another run, or of the same (--status-interval). Import the last of each run";
-                return Err(lines.at(first, what));
+                return Err(lines.wrong(what));
             }
-            let output: Output = serde_json::from_str(&json).map_err(|e| lines.no_json(first, &e))?;
+            let first = lines.number();
+            let output: Output = lines.json(line)?;
             let version = output.version.trim_start_matches("fio-");
             if version.starts_with("1.") || version.starts_with("2.") {
                 return Err(lines.at(first, format!("it is of fio {version}: versions before 3.0 are not read")));
@@ -124,8 +142,7 @@ pub(crate) fn read(lines: &mut Lines<'_>) -> Result<Group, ImportError> {
             group.version = Some(plain(version));
             group.tests = output.tests(lines)?;
         } else if line.starts_with("fio: ") {
-            said.push(cut(&line));
-            said.truncate(5);
+            keep_error(&mut said, &line);
         // fio's other formats may stand before the object (--output-format=normal,json).
         } else if line.contains(": (groupid=") {
             none = "this is fio's text, which rounds its figures: run fio with --output-format=json";
@@ -136,7 +153,7 @@ pub(crate) fn read(lines: &mut Lines<'_>) -> Result<Group, ImportError> {
     if let Some(test) = group.tests.last_mut() {
         test.warnings.extend(said.into_iter().map(Warning::Said));
     }
-    group.complete(lines, none)
+    if group.tests.is_empty() { Err(lines.nothing(none)) } else { Ok(group) }
 }
 
 impl Output {
@@ -150,8 +167,8 @@ impl Output {
             let alike = |jobs: &[Job]| jobs.iter().filter(|other| other.jobname == job.jobname).count();
             // Without group_reporting each of numjobs has an entry. They ran together: they are no repetitions.
             let (number, all) = (alike(self.jobs.get(..=n).unwrap_or_default()), alike(&self.jobs));
-            let options = self.global.0.iter().chain(&job.options.0).collect();
-            let mut test = job.test(&AllOptions(options), all > 1, lines)?;
+            let options = JobOptions([self.global.0.as_slice(), &job.options.0].concat());
+            let mut test = job.test(&options, all > 1, lines)?;
             test.record.notes.extend(self.time.as_ref().map(|at| format!("fio wrote its result on {}", plain(at))));
             if all > 1 {
                 test.record.workload = format!("{}-{number}-OF-{all}", test.record.workload);
@@ -165,10 +182,7 @@ impl Output {
     }
 }
 
-/// The options of all jobs, then those of one.
-struct AllOptions<'a>(Vec<&'a (String, String)>);
-
-impl AllOptions<'_> {
+impl JobOptions {
     /// The value of an option, of several the last, as fio takes it.
     fn text(&self, names: [&str; 2]) -> Option<&str> {
         self.0.iter().rfind(|(known, _)| names.contains(&known.as_str())).map(|(_, value)| value.as_str())
@@ -181,7 +195,7 @@ impl AllOptions<'_> {
 
 impl Job {
     /// `alone`: one of several entries for jobs that are alike.
-    fn test(&self, options: &AllOptions<'_>, alone: bool, lines: &Lines<'_>) -> Result<ImportedTest, ImportError> {
+    fn test(&self, options: &JobOptions, alone: bool, lines: &Lines<'_>) -> Result<ImportedTest, ImportError> {
         let sides = [("read", &self.read), ("write", &self.write)];
         let sides: Vec<Side<'_>> = sides.into_iter().filter(|(_, d)| d.total_ios > 0.0).collect();
         let wrong = |what: &str| {
@@ -223,7 +237,7 @@ impl Job {
     }
 
     /// What it was asked, how long it ran, and how it ended.
-    fn set_end(&self, test: &mut ImportedTest, options: &AllOptions<'_>, sides: &[Side<'_>]) {
+    fn set_end(&self, test: &mut ImportedTest, options: &JobOptions, sides: &[Side<'_>]) {
         let shown = options.0.iter().filter(|(name, _)| *name != "name");
         let shown = shown.map(|(name, value)| if value.is_empty() { name.clone() } else { format!("{name}={value}") });
         test.note(format!("fio's options: {}", plain(&shown.collect::<Vec<_>>().join(" "))));

@@ -6,26 +6,43 @@
 
 mod absence;
 mod draft;
-mod error;
 mod fields;
 mod fio;
-mod group;
-mod import;
 mod lines;
 #[cfg(feature = "parquet")]
 mod parquet;
 mod pgbench;
 mod pgbench_log;
-mod series;
+mod source;
 mod sysbench;
 pub mod table;
-mod tool;
-mod write;
 
 pub use absence::{Absence, Warning};
-pub use draft::ImportedTest;
-pub use error::ImportError;
-pub use group::{Group, Source};
-pub use import::import;
-pub use tool::Tool;
-pub use write::{Form, TableError};
+pub use draft::{Group, ImportedTest};
+pub use source::{ImportError, Source, Tool};
+pub use table::{Form, TableError};
+
+use lines::Lines;
+
+/// Reads the results of `tool`. Each file is a group of its own; a part of a test, such as a log of transactions, belongs to the
+/// result before it.
+///
+/// # Errors
+/// A file that is of another tool, of a format that is not read, cut off, empty or no text, that contradicts the others, or that
+/// cannot be read.
+pub fn import(tool: Tool, sources: &mut [Source<'_>]) -> Result<Vec<Group>, ImportError> {
+    let mut each = |read: fn(&mut Lines<'_>) -> Result<Group, ImportError>| {
+        let one = |(n, source): (usize, &mut Source<'_>)| {
+            let group = read(&mut Lines::new(tool, &source.name, &mut *source.input))?;
+            Ok(Group { files: vec![n], ..group })
+        };
+        sources.iter_mut().enumerate().map(one).collect()
+    };
+    let mut groups = match tool {
+        Tool::Sysbench => each(sysbench::read),
+        Tool::Fio => each(fio::read),
+        Tool::Pgbench => pgbench::import(sources),
+    }?;
+    groups.iter_mut().flat_map(|g| &mut g.tests).for_each(|test| test.complete(tool));
+    Ok(groups)
+}

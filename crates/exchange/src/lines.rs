@@ -2,8 +2,9 @@
 
 use std::io::{BufRead, Read as _};
 
-use crate::error::ImportError;
-use crate::tool::Tool;
+use serde::de::DeserializeOwned;
+
+use crate::source::{ImportError, Tool};
 
 /// Longest line, bytes.
 const LONGEST: usize = 1 << 20;
@@ -56,36 +57,35 @@ impl<'a> Lines<'a> {
         }
     }
 
-    /// The JSON value that begins with `first`, the line read last: all lines until its brackets are closed.
+    /// The JSON object that begins with `text`, the line read last. It ends with a line that begins with its bracket, or is one line.
     ///
     /// # Errors
-    /// The file ends before, or the value is too long.
-    pub(crate) fn json(&mut self, first: String) -> Result<String, ImportError> {
-        let begin = self.number;
-        let (mut depth, mut in_text, mut escaped) = (0_u64, false, false);
-        let (mut text, mut seen) = (first, 0);
+    /// The file ends before, the object is too long, or no result.
+    pub(crate) fn json<T: DeserializeOwned>(&mut self, mut text: String) -> Result<T, ImportError> {
+        let (begin, mut ends) = (self.number, true);
         loop {
-            for byte in text.bytes().skip(seen) {
-                match (in_text, byte) {
-                    _ if escaped => escaped = false,
-                    (true, b'\\') => escaped = true,
-                    (_, b'"') => in_text = !in_text,
-                    (false, b'{' | b'[') => depth += 1,
-                    (false, b'}' | b']') => depth = depth.saturating_sub(1),
-                    _ => {}
+            match ends.then(|| serde_json::from_str(&text)) {
+                Some(Ok(value)) => return Ok(value),
+                Some(Err(e)) if !e.is_eof() => {
+                    let what = format!("it is no result of {}: {}", self.tool, cut(&e.to_string()));
+                    return Err(self.at(begin + (e.line() as u64).saturating_sub(1), what));
                 }
+                _ if text.len() > LONGEST_JSON => {
+                    let what = format!("the JSON from line {begin} on is longer than {LONGEST_JSON} bytes");
+                    return Err(self.wrong(what));
+                }
+                tried => match self.next()? {
+                    Some(line) => {
+                        ends = line.starts_with('}');
+                        text = text + "\n" + &line;
+                    }
+                    None if tried.is_none() => ends = true,
+                    None => {
+                        let what = format!("the file ends within the JSON from line {begin} on: it is cut off");
+                        return Err(self.wrong(what));
+                    }
+                },
             }
-            if depth == 0 {
-                return Ok(text);
-            }
-            if text.len() > LONGEST_JSON {
-                return Err(self.wrong(format!("the JSON from line {begin} on is longer than {LONGEST_JSON} bytes")));
-            }
-            seen = text.len();
-            let cut_off = || format!("the file ends within the JSON from line {begin} on: it is cut off");
-            let line = self.next()?.ok_or_else(|| self.wrong(cut_off()))?;
-            text.push('\n');
-            text.push_str(&line);
         }
     }
 
@@ -107,12 +107,6 @@ impl<'a> Lines<'a> {
     /// An error at line `line`.
     pub(crate) fn at(&self, line: u64, what: impl Into<String>) -> ImportError {
         ImportError::Wrong { file: self.file.to_owned(), line: Some(line), what: what.into() }
-    }
-
-    /// An error in JSON that begins in line `first`.
-    pub(crate) fn no_json(&self, first: u64, e: &serde_json::Error) -> ImportError {
-        let line = first + (e.line() as u64).saturating_sub(1);
-        self.at(line, format!("it is no result of {}: {}", self.tool, cut(&e.to_string())))
     }
 
     /// An error of the whole file.

@@ -43,29 +43,18 @@ fn field(name: &str, kind: Kind) -> Result<Type, ParquetError> {
 }
 
 fn write(column: &mut ColumnWriter<'_>, cells: &[&Value]) -> Result<(), ParquetError> {
-    fn present<'v, T>(cells: &[&'v Value], read: fn(&'v Value) -> Option<T>) -> (Vec<T>, Vec<i16>) {
-        let cells: Vec<Option<T>> = cells.iter().map(|cell| read(cell)).collect();
-        let levels = cells.iter().map(|cell| i16::from(cell.is_some())).collect();
-        (cells.into_iter().flatten().collect(), levels)
+    macro_rules! write {
+        ($to:expr, $read:expr) => {{
+            let cells: Vec<Option<_>> = cells.iter().copied().map($read).collect();
+            let levels: Vec<i16> = cells.iter().map(|cell| i16::from(cell.is_some())).collect();
+            $to.write_batch(&cells.into_iter().flatten().collect::<Vec<_>>(), Some(&levels), None).map(drop)
+        }};
     }
-    let written = match column {
-        ColumnWriter::ByteArrayColumnWriter(to) => {
-            let (values, levels) = present(cells, |cell| cell.as_str().map(ByteArray::from));
-            to.write_batch(&values, Some(&levels), None)
-        }
-        ColumnWriter::DoubleColumnWriter(to) => {
-            let (values, levels) = present(cells, Value::as_f64);
-            to.write_batch(&values, Some(&levels), None)
-        }
-        ColumnWriter::Int64ColumnWriter(to) => {
-            let (values, levels) = present(cells, Value::as_i64);
-            to.write_batch(&values, Some(&levels), None)
-        }
-        ColumnWriter::BoolColumnWriter(to) => {
-            let (values, levels) = present(cells, Value::as_bool);
-            to.write_batch(&values, Some(&levels), None)
-        }
+    match column {
+        ColumnWriter::ByteArrayColumnWriter(to) => write!(to, |cell: &Value| cell.as_str().map(ByteArray::from)),
+        ColumnWriter::DoubleColumnWriter(to) => write!(to, Value::as_f64),
+        ColumnWriter::Int64ColumnWriter(to) => write!(to, Value::as_i64),
+        ColumnWriter::BoolColumnWriter(to) => write!(to, Value::as_bool),
         _ => Err(ParquetError::General("no field has this type".to_owned())),
-    };
-    written.map(drop)
+    }
 }

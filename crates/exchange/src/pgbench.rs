@@ -4,14 +4,11 @@
 use loadline_model::column::{self, CONFLICTS, ELAPSED_S, ERRORS, TX_PER_S};
 
 use crate::absence::{Absence, Warning};
-use crate::draft::ImportedTest;
-use crate::error::ImportError;
-use crate::fields::{Fields, number};
-use crate::group::{Group, Source};
+use crate::draft::{Group, ImportedTest, Interval};
+use crate::fields::{Fields, Report, keep_error, number, reports};
 use crate::lines::{Lines, cut, plain};
 use crate::pgbench_log::{Log, is_log};
-use crate::series::Interval;
-use crate::tool::Tool;
+use crate::source::{ImportError, Source, Tool};
 
 const REPORT: &str = "pgbench's report";
 /// Time that the last transactions may take beyond the time asked for, s.
@@ -38,8 +35,8 @@ pub(crate) fn import(sources: &mut [Source<'_>]) -> Result<Vec<Group>, ImportErr
     let mut groups: Vec<(Group, Log)> = Vec::new();
     for (is_log, n, first, mut lines) in files {
         if !is_log {
-            let group = read(first, &mut lines)?;
-            groups.push((Group { files: vec![n], ..group }, Log::default()));
+            let group = reports::<Printed>(Some(first), &mut lines)?;
+            groups.push((Group { files: vec![n], product: "PostgreSQL".to_owned(), ..group }, Log::default()));
             continue;
         }
         let Some((group, log)) = groups.last_mut().filter(|(group, _)| group.tests.len() == 1) else {
@@ -57,32 +54,6 @@ pub(crate) fn import(sources: &mut [Source<'_>]) -> Result<Vec<Group>, ImportErr
     Ok(groups.into_iter().map(complete).collect())
 }
 
-/// A report, or several one after another.
-fn read(first: String, lines: &mut Lines<'_>) -> Result<Group, ImportError> {
-    let mut group = Group { product: "PostgreSQL".to_owned(), ..Group::default() };
-    let (mut report, mut next) = (Report::default(), Some(first));
-    while let Some(line) = next {
-        let line = line.trim();
-        let version = line.strip_prefix("pgbench (");
-        if version.is_some() || report.is_ended_by(line) {
-            group.tests.extend(std::mem::take(&mut report).ended(lines)?);
-        }
-        match version {
-            Some(version) => {
-                let version = version.strip_prefix("PostgreSQL) ").unwrap_or(version);
-                group.set_version(version.split([' ', ',', ')']).next().unwrap_or_default(), lines)?;
-                // Stated if it is another one.
-                let server = version.split_once("server ").and_then(|(_, server)| server.split([' ', ')']).next());
-                report.notes.extend(server.map(|server| format!("the server was PostgreSQL {}", plain(server))));
-            }
-            None => report.add(line, lines),
-        }
-        next = lines.next()?;
-    }
-    group.tests.extend(report.ended(lines)?);
-    group.complete(lines, "it is neither a report of pgbench (no line 'transaction type:') nor a log of transactions")
-}
-
 /// `1.0 s, 5466.0 tps, lat 0.715 ms stddev 1.087, 0 failed`
 fn progress(rest: &str, line: u64) -> Option<Interval> {
     let words: Vec<&str> = rest.split([' ', ',']).filter(|w| !w.is_empty()).collect();
@@ -95,7 +66,7 @@ fn progress(rest: &str, line: u64) -> Option<Interval> {
 
 /// What a report says.
 #[derive(Debug, Default)]
-struct Report {
+struct Printed {
     fields: Fields,
     scripts: Vec<String>,
     weights: Vec<i64>,
@@ -104,28 +75,31 @@ struct Report {
     notes: Vec<String>,
 }
 
-impl Report {
-    /// Whether `line` is of the next report.
+impl Report for Printed {
+    const NONE: &'static str =
+        "it is neither a report of pgbench (no line 'transaction type:') nor a log of transactions";
+
     fn is_ended_by(&self, line: &str) -> bool {
-        (line.starts_with("transaction type:") && self.fields.text(TYPE).is_some())
+        line.starts_with("pgbench (")
+            || (line.starts_with("transaction type:") && self.fields.text(TYPE).is_some())
             || (line.starts_with("progress: ") && self.fields.text("tps").is_some())
     }
 
-    /// The report's test; `None` if nothing was read.
-    fn ended(self, lines: &Lines<'_>) -> Result<Option<ImportedTest>, ImportError> {
-        let any = self.fields.text(TYPE).is_some() || !self.progress.is_empty() || !self.fields.said.is_empty();
-        if any { self.test(lines).map(Some) } else { Ok(None) }
-    }
-
-    /// Takes in one line. Unknown ones are of no interest: progress of vacuum, times of statements.
-    fn add(&mut self, line: &str, lines: &Lines<'_>) {
+    fn add(&mut self, line: &str, lines: &Lines<'_>) -> Result<Option<String>, ImportError> {
+        if let Some(version) = line.strip_prefix("pgbench (") {
+            let version = version.strip_prefix("PostgreSQL) ").unwrap_or(version);
+            // Stated if it is another one.
+            let server = version.split_once("server ").and_then(|(_, server)| server.split([' ', ')']).next());
+            self.notes.extend(server.map(|server| format!("the server was PostgreSQL {}", plain(server))));
+            return Ok(version.split([' ', ',', ')']).next().map(str::to_owned));
+        }
         if let Some(rest) = line.strip_prefix("progress: ") {
             match progress(rest, lines.number()) {
                 Some(interval) => self.progress.push(interval),
                 None => self.warnings.push(Warning::NoProgress { line: lines.number(), text: cut(line) }),
             }
         } else if SAID.iter().any(|begin| line.starts_with(begin)) {
-            self.fields.add_error(line);
+            keep_error(&mut self.fields.said, line);
         } else if let Some((key, value)) = line.split_once(" = ").or_else(|| line.split_once(':')) {
             let (key, value) = (key.trim(), value.trim());
             if key.starts_with("SQL script ") && self.fields.text(TYPE) == Some("multiple scripts") {
@@ -136,15 +110,20 @@ impl Report {
                 self.notes.extend(number(value).filter(|n| *n > 0.0).map(|n| format!("{n} of the {}", plain(key))));
             } else {
                 if key == TYPE {
-                    self.fields.clear(REPORT);
+                    // What stood before a report is none of it.
+                    self.fields = Fields::new(REPORT, std::mem::take(&mut self.fields.said));
                 }
                 self.fields.add(key, value, lines);
             }
         }
+        Ok(None)
     }
 
-    fn test(self, lines: &Lines<'_>) -> Result<ImportedTest, ImportError> {
+    fn test(self, lines: &Lines<'_>) -> Result<Option<ImportedTest>, ImportError> {
         let fields = &self.fields;
+        if fields.text(TYPE).is_none() && self.progress.is_empty() && fields.said.is_empty() {
+            return Ok(None);
+        }
         let work = fields.text(TYPE).ok_or_else(|| fields.missing(TYPE, lines))?;
         let processed = fields.required(PROCESSED, lines)?;
         let tps = fields.required("tps", lines)?;
@@ -168,9 +147,11 @@ impl Report {
         test.set_intervals(self.progress, processed, None);
         test.warnings.extend(self.warnings.into_iter().chain(self.fields.said.into_iter().map(Warning::Said)));
         test.record.notes.extend(self.notes);
-        Ok(test)
+        Ok(Some(test))
     }
+}
 
+impl Printed {
     fn set_parameters(&self, test: &mut ImportedTest) {
         let fields = &self.fields;
         let keys =

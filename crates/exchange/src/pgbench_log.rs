@@ -7,11 +7,10 @@ use loadline_model::Latencies;
 use loadline_model::column::{COMMITS, CONFLICTS, ERRORS};
 
 use crate::absence::Absence;
-use crate::draft::{APART, ImportedTest};
-use crate::error::ImportError;
+use crate::draft::{APART, EPOCH_S, ImportedTest};
 use crate::fields::MOST;
 use crate::lines::{Lines, cut};
-use crate::series::EPOCH_S;
+use crate::source::ImportError;
 
 /// Longest test, s: longer spans are files of different tests.
 const LONGEST_S: f64 = 30.0 * 86_400.0;

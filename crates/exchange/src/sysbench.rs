@@ -1,15 +1,13 @@
-//! sysbench's printed report of its oltp scripts and of fileio, with lines of intervals (`--report-interval`) and `--histogram`.
-//! Formats: sysbench 1.0 and 1.1, `src/sb_logger.c`, `src/sysbench.c`, `src/tests/fileio/sb_fileio.c`.
+//! sysbench's printed report of its oltp scripts, with lines of intervals (`--report-interval`) and `--histogram`.
+//! Formats: sysbench 1.0 and 1.1, `src/sb_logger.c`, `src/sysbench.c`.
 
-use loadline_model::column::{self, BLOCK_BYTES, CONFLICTS, ELAPSED_S, ERRORS, IO_PER_S, TX_PER_S};
+use loadline_model::column::{self, CONFLICTS, ELAPSED_S, ERRORS, TX_PER_S};
 
 use crate::absence::{Absence, Warning};
-use crate::draft::{APART, Buckets, CALLS, ImportedTest};
-use crate::error::ImportError;
-use crate::fields::{BYTES, Fields, number, scaled, time_ns};
-use crate::group::Group;
+use crate::draft::{APART, Buckets, Group, ImportedTest, Interval};
+use crate::fields::{Fields, Report, keep_error, number, reports, time_ns};
 use crate::lines::{Lines, cut};
-use crate::series::Interval;
+use crate::source::ImportError;
 
 /// The ends of sysbench's histogram, ns: 1 µs and 100 s (`sb_histogram_init` in `src/sysbench.c`).
 const BEGIN_NS: f64 = 1e3;
@@ -25,37 +23,18 @@ const RATE: &str = "Target transaction rate";
 const TRANSACTIONS: &str = "SQL statistics/transactions";
 const UNFINISHED: &str = "Number of unfinished transactions on forced shutdown";
 
-/// A report, or several one after another.
 pub(crate) fn read(lines: &mut Lines<'_>) -> Result<Group, ImportError> {
-    let mut group = Group::default();
-    let mut report: Option<Report> = None;
-    while let Some(line) = lines.next()? {
-        let line = line.trim();
-        let Some(version) = line.strip_prefix("sysbench ").filter(|v| v.starts_with(|c: char| c.is_ascii_digit()))
-        else {
-            report.iter_mut().try_for_each(|report| report.add(line, lines))?;
-            continue;
-        };
-        let fields = Fields::new("sysbench's report");
-        if let Some(report) = report.replace(Report { fields, ..Report::default() }) {
-            group.tests.push(report.test(lines)?);
-        }
-        let version = version.split([' ', ':']).next().unwrap_or_default();
-        if version.starts_with("0.") {
-            return Err(lines.wrong(format!("it is of sysbench {version}: versions before 1.0 are not read")));
-        }
-        group.set_version(version, lines)?;
-    }
-    if let Some(report) = report {
-        group.tests.push(report.test(lines)?);
-    }
-    let none = "it is no report of sysbench: there is no line 'sysbench 1.0.20 …'";
-    group.complete(lines, none)
+    reports::<Printed>(lines.next()?, lines)
+}
+
+/// The version of the line with which a report begins.
+fn version(line: &str) -> Option<&str> {
+    line.strip_prefix("sysbench ").filter(|v| v.starts_with(|c: char| c.is_ascii_digit()))?.split([' ', ':']).next()
 }
 
 /// What a report says.
 #[derive(Default)]
-struct Report {
+struct Printed {
     part: &'static str,
     fields: Fields,
     /// Name of the printed percentile, and its value, ms.
@@ -65,14 +44,29 @@ struct Report {
     intervals: Vec<Interval>,
 }
 
-impl Report {
-    fn add(&mut self, line: &str, lines: &Lines<'_>) -> Result<(), ImportError> {
+impl Report for Printed {
+    const NONE: &'static str = "it is no report of sysbench: there is no line 'sysbench 1.0.20 …'";
+
+    fn is_ended_by(&self, line: &str) -> bool {
+        version(line).is_some()
+    }
+
+    fn add(&mut self, line: &str, lines: &Lines<'_>) -> Result<Option<String>, ImportError> {
+        if let Some(version) = version(line) {
+            if version.starts_with("0.") {
+                return Err(lines.wrong(format!("it is of sysbench {version}: versions before 1.0 are not read")));
+            }
+            self.fields = Fields::new("sysbench's report", Vec::new());
+            return Ok(Some(version.to_owned()));
+        } else if self.fields.place.is_empty() {
+            return Ok(None);
+        }
         if let Some(part) = PARTS.iter().find(|part| line.strip_suffix(':') == Some(part)) {
             self.part = part;
         } else if line.starts_with(HISTOGRAM) {
             (self.part, self.histogram) = (HISTOGRAM, Some(Vec::new()));
         } else if line.starts_with("FATAL") || line.starts_with(UNFINISHED) {
-            self.fields.add_error(line);
+            keep_error(&mut self.fields.said, line);
         } else if let Some((at, interval)) = line.strip_prefix("[ ").and_then(|l| l.split_once("s ]")) {
             if interval.trim() == "Checkpoint report:" {
                 return Err(lines.wrong(
@@ -95,16 +89,15 @@ impl Report {
             }
             let key = [self.part, key.trim()].join("/");
             self.fields.add(key.trim_start_matches('/'), value, lines);
-        } else if let Some(mode) = line.strip_prefix("Doing ").and_then(|l| l.strip_suffix(" test")) {
-            self.fields.add("Doing", mode, lines);
-        } else if let Some(size) = line.strip_prefix("Block size ") {
-            self.fields.add("Block size", size, lines);
         }
-        Ok(())
+        Ok(None)
     }
 
-    fn test(self, lines: &Lines<'_>) -> Result<ImportedTest, ImportError> {
+    fn test(self, lines: &Lines<'_>) -> Result<Option<ImportedTest>, ImportError> {
         let fields = &self.fields;
+        if fields.place.is_empty() {
+            return Ok(None);
+        }
         // 1.1 states them in another part.
         let new = fields.text("Throughput/time elapsed").is_some();
         let total_s = if new { "Throughput/time elapsed" } else { "General statistics/total time" };
@@ -114,16 +107,16 @@ impl Report {
         let jobs = fields.jobs("Number of threads", lines)?;
         fields.required("Latency (ms)/sum", lines)?;
         let rate = fields.number(RATE);
-        let mut test = if fields.text(TRANSACTIONS).is_some() {
-            self.transactions(jobs, rate.is_some(), lines)?
-        } else if ["File operations/reads/s", "Throughput/read"].iter().any(|key| fields.text(key).is_some()) {
-            self.files(jobs, rate.is_some())
-        } else {
-            let cpu = fields.text("CPU speed/events per second").is_some();
-            let work = if cpu { "its cpu test" } else { "a script without SQL" };
-            let what = format!("this is a report of sysbench on {work}: those of oltp scripts and fileio are read");
-            return Err(lines.whole(what));
-        };
+        if fields.text(TRANSACTIONS).is_none() {
+            let has = |key: &str| fields.text(key).is_some();
+            let work = match has("CPU speed/events per second") {
+                true => "its cpu test",
+                false if has("File operations/reads/s") || has("Throughput/read") => "its fileio test",
+                false => "a script without SQL",
+            };
+            return Err(lines.whole(format!("this is a report of sysbench on {work}: those of oltp scripts are read")));
+        }
+        let mut test = self.transactions(jobs, rate.is_some(), lines)?;
         test.record.set(ELAPSED_S, total_s);
         if let Some(n) = fields.number(TRANSACTIONS) {
             test.set_count(n, 0.0);
@@ -143,9 +136,11 @@ impl Report {
         let least_s = self.fields.number("Latency (ms)/min").map(|ms| (ms - 0.005) / 1e3).filter(|s| *s > 0.0);
         test.least_ns = least_s.map(|s| s * 1e9);
         test.set_intervals(self.intervals, events, least_s.filter(|_| rate.is_none()));
-        Ok(test)
+        Ok(Some(test))
     }
+}
 
+impl Printed {
     fn transactions(&self, jobs: u32, open: bool, lines: &Lines<'_>) -> Result<ImportedTest, ImportError> {
         let fields = &self.fields;
         let n = fields.required(TRANSACTIONS, lines)?;
@@ -173,40 +168,6 @@ impl Report {
             test.record.notes.extend(n.map(|n| format!("{n} {what}")));
         }
         Ok(test)
-    }
-
-    fn files(&self, jobs: u32, open: bool) -> ImportedTest {
-        let fields = &self.fields;
-        let work = format!("sysbench fileio {}", fields.text("Doing").unwrap_or("unknown mode"));
-        let mut test = ImportedTest::new("storage", &work, jobs, open);
-        let block = fields.text("Block size").and_then(|size| scaled(size, BYTES));
-        test.set(BLOCK_BYTES, block.ok_or(Absence::NotIn { place: fields.place, what: "Block size" }));
-        test.record.parameters.extend(block.map(|bytes| ("block-bytes".to_owned(), bytes as i64)));
-        // 1.1 states both under one heading: `read:  IOPS=123.45 1.93 MiB/s (2.02 MB/s)`.
-        let new = |key: &str| fields.text(key).map(|value| value.trim_start_matches("IOPS="));
-        let mut sum = 0.0;
-        let names = [("read, MiB/s", "data read [MiB/s]"), ("written, MiB/s", "data written [MiB/s]")];
-        for ((kind, per_s, mib), (old_mib, what)) in CALLS.into_iter().zip(names) {
-            let figures = match new(&format!("Throughput/{kind}")) {
-                Some(value) => [number(value), value.split_once(' ').and_then(|(_, mib)| number(mib))],
-                None => [format!("File operations/{kind}s/s"), format!("Throughput/{old_mib}")]
-                    .map(|key| fields.number(&key)),
-            };
-            for (column, figure) in [per_s, mib].into_iter().zip(figures) {
-                test.set(column, figure.ok_or(Absence::NotIn { place: fields.place, what }));
-            }
-            sum += figures[0].unwrap_or_default();
-            if let ([Some(calls), Some(mib)], Some(block)) = (figures, block.filter(|_| figures[1] > Some(1.0))) {
-                test.compare((what, mib), ("calls × block size", calls * block / 1_048_576.0), APART);
-            }
-        }
-        test.record.set(IO_PER_S, sum);
-        let fsyncs = new("Throughput/fsync").or(fields.text("File operations/fsyncs/s")).and_then(number);
-        if let Some(n) = fsyncs.filter(|n| *n > 0.0) {
-            test.note(format!("{n} calls of fsync per second, which are events as well, and in no column"));
-        }
-        test.note("times are those of reads, writes and syncs together; the page cache serves them without O_DIRECT");
-        test
     }
 
     fn set_times(&self, test: &mut ImportedTest, events: f64) {

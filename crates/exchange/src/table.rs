@@ -2,9 +2,10 @@
 //! second, `histograms` one for each bucket, `kinds` one for each script of a mix.
 
 use loadline_model::column::{COLUMNS, Cell, VALID};
-use loadline_model::format::Format;
+use loadline_model::format::{Format, csv_line};
 use loadline_model::{Column, Latencies, Series, TestRecord};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
+use thiserror::Error;
 
 /// A table.
 #[derive(Debug, Clone, PartialEq)]
@@ -25,6 +26,28 @@ pub enum Kind {
     Number,
     Whole,
     Truth,
+}
+
+/// A form of a table as a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// RFC 4180 with LF: a header, then a line for each row.
+    Csv,
+    /// An array with an object for each row.
+    Json,
+    /// One group of rows, not compressed.
+    Parquet,
+}
+
+/// A table could not be written.
+#[derive(Debug, Error)]
+pub enum TableError {
+    /// This loadline lacks the form.
+    #[error("this loadline was built without Parquet: build it with --features parquet, or export --format csv")]
+    WithoutParquet,
+    /// A bug in loadline.
+    #[error("the table could not be encoded; this is a bug in loadline, please report it: {0}")]
+    Encoding(Box<dyn std::error::Error + Send + Sync>),
 }
 
 /// All of one test.
@@ -53,10 +76,50 @@ impl Table {
             _ => None,
         }
     }
+
+    /// A table of parts of tests: columns that say the test stand before its `own`.
+    fn of_parts(name: &'static str, own: &[(&str, Kind)]) -> Table {
+        let columns = [("run", Kind::Text), ("test", Kind::Whole)];
+        let columns = columns.iter().chain(own).map(|(name, kind)| ((*name).to_owned(), *kind));
+        Table { name, columns: columns.collect(), rows: Vec::new() }
+    }
+
+    fn push(&mut self, record: &TestRecord, cells: impl IntoIterator<Item = Value>) {
+        self.rows.push([json!(record.run), json!(record.test)].into_iter().chain(cells).collect());
+    }
+
+    /// The table as a file.
+    ///
+    /// # Errors
+    /// [`TableError`].
+    pub fn write(&self, form: Form) -> Result<Vec<u8>, TableError> {
+        let names = || self.columns.iter().map(|(name, _)| name.clone());
+        match form {
+            Form::Csv => {
+                let rows = self.rows.iter().map(|row| csv_line(row.iter().map(plain)));
+                Ok((csv_line(names()) + &rows.collect::<String>()).into_bytes())
+            }
+            Form::Json => {
+                let row = |row: &Vec<Value>| names().zip(row.iter().cloned()).collect::<Map<_, _>>();
+                let text = serde_json::to_vec_pretty(&self.rows.iter().map(row).collect::<Vec<_>>());
+                text.map_err(|e| TableError::Encoding(e.into()))
+            }
+            #[cfg(feature = "parquet")]
+            Form::Parquet => crate::parquet::encoded(self).map_err(|e| TableError::Encoding(e.into())),
+            #[cfg(not(feature = "parquet"))]
+            Form::Parquet => Err(TableError::WithoutParquet),
+        }
+    }
 }
 
-fn keys() -> Vec<(String, Kind)> {
-    vec![("run".to_owned(), Kind::Text), ("test".to_owned(), Kind::Whole)]
+/// A cell as text that reads back as the same value; empty if it is missing.
+fn plain(cell: &Value) -> String {
+    match cell {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        Value::Number(n) if n.is_f64() => n.as_f64().unwrap_or_default().to_string(),
+        other => other.to_string(),
+    }
 }
 
 /// Validity, and every column that a test has a value in, in the order of `loadline columns`; then why figures are missing, as JSON.
@@ -64,9 +127,8 @@ fn tests_table(tests: &[TestData]) -> Table {
     let has = |column: &&&Column| **column == VALID || tests.iter().any(|t| column.cell(&t.record) != Cell::Absent);
     let columns: Vec<(&Column, Kind)> = COLUMNS.iter().filter(has).map(|column| (*column, kind(column))).collect();
     let row = |t: &TestData| {
-        let mut row: Vec<Value> = columns.iter().map(|(column, kind)| cell(column.cell(&t.record), *kind)).collect();
-        row.push(serde_json::to_string(&t.record.absent).map_or(Value::Null, Value::from));
-        row
+        let absent = serde_json::to_string(&t.record.absent).map_or(Value::Null, Value::from);
+        columns.iter().map(|(column, kind)| cell(column.cell(&t.record), *kind)).chain([absent]).collect()
     };
     let rows = tests.iter().map(row).collect();
     let named = columns.iter().map(|(column, kind)| (column.id.to_owned(), *kind));
@@ -95,54 +157,50 @@ fn cell(cell: Cell, kind: Kind) -> Value {
 }
 
 fn series_table(tests: &[TestData]) -> Table {
-    let mut columns = keys();
+    let mut own: Vec<(&str, Kind)> = Vec::new();
     for id in tests.iter().flat_map(|t| &t.series.columns) {
-        if !columns.iter().any(|(known, _)| known == id) {
-            columns.push((id.clone(), Kind::Number));
+        if !own.iter().any(|(known, _)| known == id) {
+            own.push((id.as_str(), Kind::Number));
         }
     }
-    let mut rows = Vec::new();
+    let mut table = Table::of_parts("series", &own);
     for TestData { record, series, .. } in tests {
-        let at = |id: &String| series.columns.iter().position(|known| known == id);
-        let at: Vec<Option<usize>> = columns.iter().skip(2).map(|(id, _)| at(id)).collect();
+        let at = |(id, _): &(&str, Kind)| series.columns.iter().position(|known| known == id);
+        let at: Vec<Option<usize>> = own.iter().map(at).collect();
         for row in &series.rows {
-            let cells = at.iter().map(|at| json!(at.and_then(|at| row.get(at).copied().flatten())));
-            rows.push([json!(record.run), json!(record.test)].into_iter().chain(cells).collect());
+            table.push(record, at.iter().map(|at| json!(at.and_then(|at| row.get(at).copied().flatten()))));
         }
     }
-    Table { name: "series", columns, rows }
+    table
 }
 
 /// Buckets with the highest value in each, ns.
 fn histograms_table(tests: &[TestData]) -> Table {
-    let mut rows = Vec::new();
+    let own = [("kind", Kind::Text), ("up_to_ns", Kind::Whole), ("count", Kind::Whole)];
+    let mut table = Table::of_parts("histograms", &own);
     for TestData { record, histograms, .. } in tests {
         for (kind, latencies) in histograms {
             for bucket in latencies.histogram().iter_recorded() {
-                let [up_to, count] =
-                    [bucket.value_iterated_to(), bucket.count_at_value()].map(|n| i64::try_from(n).unwrap_or(i64::MAX));
-                rows.push(vec![json!(record.run), json!(record.test), json!(kind), json!(up_to), json!(count)]);
+                let numbers = [bucket.value_iterated_to(), bucket.count_at_value()];
+                let [up_to, count] = numbers.map(|n| json!(i64::try_from(n).unwrap_or(i64::MAX)));
+                table.push(record, [json!(kind), up_to, count]);
             }
         }
     }
-    let own = [("kind", Kind::Text), ("up_to_ns", Kind::Whole), ("count", Kind::Whole)];
-    let own = own.map(|(name, kind)| (name.to_owned(), kind));
-    Table { name: "histograms", columns: keys().into_iter().chain(own).collect(), rows }
+    table
 }
 
 /// What each script of a mix did: weight, throughput, and times of its transactions, ms.
 fn kinds_table(tests: &[TestData]) -> Table {
-    let mut rows = Vec::new();
+    let [mean, p50, p99] = ["mean_ms", "p50_ms", "p99_ms"].map(|name| (name, Kind::Number));
+    let own = [("kind", Kind::Text), ("weight", Kind::Whole), ("tps", Kind::Number), mean, p50, p99];
+    let mut table = Table::of_parts("kinds", &own);
     for TestData { record, .. } in tests {
         for kind in &record.kinds {
             // Null for a script of which none completed.
             let times = kind.transaction_ns.map(|times| times.map(|ns| json!(ns / 1e6))).unwrap_or_default();
-            let did = [json!(record.run), json!(record.test), json!(kind.name), json!(kind.weight), json!(kind.tps)];
-            rows.push(did.into_iter().chain(times).collect());
+            table.push(record, [json!(kind.name), json!(kind.weight), json!(kind.tps)].into_iter().chain(times));
         }
     }
-    let own = [("kind", Kind::Text), ("weight", Kind::Whole), ("tps", Kind::Number)];
-    let times = ["mean_ms", "p50_ms", "p99_ms"].map(|name| (name, Kind::Number));
-    let own = own.into_iter().chain(times).map(|(name, kind)| (name.to_owned(), kind));
-    Table { name: "kinds", columns: keys().into_iter().chain(own).collect(), rows }
+    table
 }

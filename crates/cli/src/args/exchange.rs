@@ -34,7 +34,7 @@ pub(crate) struct ImportArgs {
 fn tool() -> impl TypedValueParser<Value = Tool> {
     one_of([
         ("pgbench", "Printed report, with or without logs (-l)", Tool::Pgbench),
-        ("sysbench", "Printed report of the oltp scripts or fileio", Tool::Sysbench),
+        ("sysbench", "Printed report of the oltp scripts", Tool::Sysbench),
         ("fio", "JSON (--output-format=json or json+)", Tool::Fio),
     ])
 }

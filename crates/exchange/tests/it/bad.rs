@@ -56,7 +56,7 @@ const DAMAGED: [(Tool, &str); 6] = [
     FIRST[1],
     FIRST[2],
     (Tool::Pgbench, "pgbench-partitions.txt"),
-    (Tool::Sysbench, "sysbench-fileio.txt"),
+    (Tool::Sysbench, "sysbench-rate.txt"),
     (Tool::Fio, "fio-mixed-bins.json"),
 ];
 

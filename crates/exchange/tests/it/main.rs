@@ -5,7 +5,6 @@
 mod bad;
 mod expected;
 mod exported;
-mod files;
 
 use std::io::BufReader;
 use std::path::Path;

@@ -1,15 +1,16 @@
-//! The tools whose results can be imported, and how their lines and those of others are known.
+//! Files that come in, and the tools that write them.
 
 use std::fmt;
+use std::io::{BufRead, Error as Os};
+
+use thiserror::Error;
 
 /// A tool whose results can be imported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)] // Its names say what each is.
 pub enum Tool {
-    /// PostgreSQL's pgbench.
     Pgbench,
-    /// sysbench.
     Sysbench,
-    /// fio.
     Fio,
 }
 
@@ -43,8 +44,8 @@ impl Tool {
     /// The name of the tool that writes such a line; `None` if any may.
     pub(crate) fn of_line(line: &str) -> Option<&'static str> {
         let line = line.trim();
-        let numbered =
-            |name: &str| line.strip_prefix(name).is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+        let is_digit = |c: char| c.is_ascii_digit();
+        let numbered = |name: &str| line.strip_prefix(name).is_some_and(|rest| rest.starts_with(is_digit));
         match MARKS.iter().find(|(mark, _)| line.starts_with(mark)) {
             Some((_, tool)) => Some(tool),
             None if numbered("sysbench ") => Some("sysbench"),
@@ -59,4 +60,23 @@ impl fmt::Display for Tool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
     }
+}
+
+/// A file to import.
+pub struct Source<'a> {
+    /// Its name, for messages.
+    pub name: String,
+    /// Its contents.
+    pub input: Box<dyn BufRead + 'a>,
+}
+
+/// Why a file cannot be imported.
+#[derive(Debug, Error)]
+#[allow(missing_docs)] // Its text says what each is.
+pub enum ImportError {
+    /// What is wrong in a line of a file, from 1, or in the file as a whole.
+    #[error("{file}{}: {what}", line.map_or_else(String::new, |line| format!(", line {line}")))]
+    Wrong { file: String, line: Option<u64>, what: String },
+    #[error("{file} cannot be read: {error}")]
+    Read { file: String, error: Os },
 }
