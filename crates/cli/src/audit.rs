@@ -6,6 +6,7 @@ use loadline_analyze::audit::{
     Audit, Claim, Finding, LAWS, Law, Mapping, Options, Severity, audit, columns_of_laws, table,
 };
 use loadline_model::format::counted;
+use loadline_model::{Check, CheckId, Outcome};
 use loadline_report::{AuditFinding, Format, RunData, clean, render};
 
 use crate::args::{AuditArgs, ListArgs, ListFormat};
@@ -64,11 +65,23 @@ pub(crate) fn findings(text: &str, name: &str) -> Result<Vec<AuditFinding>, Fail
     Ok(found.chunk_by(|a, b| (a.law, a.severity) == (b.law, b.severity)).map(sentence).collect())
 }
 
+/// What laws hold against commits that wait.
+const OF_WAITING_COMMITS: [&str; 4] =
+    ["commits_per_redo_sync", "redo_sync_writes_per_s", "redo_syncs", "redo_writes_per_s"];
+/// Of a run that loadline measured: calls that read and wrote data files. A law takes it for the I/O of the data that a test processed.
+const OTHER_IN_RUNS: &str = "io_per_s";
+
 /// The table of a run with what laws ask for, which is more than its own tables show.
 pub(crate) fn table_of(data: &RunData) -> Result<String, Failure> {
-    let columns = Some(columns_of_laws().into_iter().map(str::to_owned).collect());
-    let options = loadline_report::Options { columns, ..Default::default() };
-    let csv = render(std::slice::from_ref(data), Format::Csv, &options).map_err(|e| Failure::usage(e.to_string()))?;
+    let is_asked = |column: &&str| *column != OTHER_IN_RUNS || data.published.is_some();
+    let columns = columns_of_laws().into_iter().filter(is_asked).map(str::to_owned).collect();
+    let options = loadline_report::Options { columns: Some(columns), ..Default::default() };
+    let mut data = data.clone();
+    let does_not_wait = |c: &Check| c.id == CheckId::CommitsPerSync && c.outcome == Outcome::NotMade;
+    for test in data.records.iter_mut().filter(|test| test.checks.iter().any(does_not_wait)) {
+        test.figures.retain(|column, _| !OF_WAITING_COMMITS.contains(&column.as_str()));
+    }
+    let csv = render(&[data], Format::Csv, &options).map_err(|e| Failure::usage(e.to_string()))?;
     Ok(String::from_utf8_lossy(&csv).into_owned())
 }
 
@@ -166,4 +179,36 @@ fn laws(list: &ListArgs) -> Result<(), Failure> {
         rows: LAWS.iter().map(row).collect(),
     }
     .write(list)
+}
+
+#[cfg(test)]
+mod tests {
+    use loadline_model::{Manifest, TestRecord};
+
+    use super::*;
+
+    #[test]
+    fn laws_of_commits_that_wait_are_not_asked_of_others() {
+        let test = |outcome| {
+            let mut test = TestRecord::blank("LGWR-THR");
+            test.checks = vec![Check::new(CheckId::CommitsPerSync, outcome, "")];
+            test.figures
+                .extend([("commits_per_redo_sync".to_owned(), 9.5), ("commit_throughput_tps".to_owned(), 100.0)]);
+            test
+        };
+        let data = RunData {
+            manifest: Manifest::default(),
+            records: vec![test(Outcome::NotMade), test(Outcome::Passed)],
+            over_time: Default::default(),
+            histograms: Default::default(),
+            pages: Vec::new(),
+            warnings: Vec::new(),
+            notes: Default::default(),
+            published: None,
+        };
+        let tables = table::read(&table_of(&data).unwrap(), "run").unwrap();
+        let found = audit(&tables, &Options::default()).findings;
+        let rows = found.iter().filter(|f| f.law == "group-commit").map(|f| f.row.map(|row| row.to_string()));
+        assert_eq!(rows.collect::<Vec<_>>(), [Some("2".to_owned())]);
+    }
 }

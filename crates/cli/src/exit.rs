@@ -116,8 +116,6 @@ impl From<StoreError> for Failure {
 /// Prints the failure and returns its exit code.
 #[allow(clippy::print_stderr)]
 pub(crate) fn show(failure: &Failure) -> ExitCode {
-    if failure.code != INTERRUPTED {
-        eprintln!("loadline: {}", secrets::harmless(&failure.message));
-    }
+    eprintln!("loadline: {}", secrets::harmless(&failure.message));
     ExitCode::from(failure.code)
 }

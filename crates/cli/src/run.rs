@@ -586,14 +586,11 @@ fn describe(plan: &Plan, results: &Path) -> String {
         let forced = w.forced.as_ref().map_or(String::new(), |f| format!("  FORCED: {f}"));
         out += &format!("  {:<12} {} driver{}{forced}\n", w.code, w.driver, swept(points));
     }
-    let mut reasons: Vec<&str> =
-        plan.workloads.iter().map(|w| w.driver_reason.as_str()).filter(|r| !r.is_empty()).collect();
-    reasons.dedup();
-    for reason in reasons {
-        out += &format!("  ({reason})\n");
+    for (reason, codes) in by_reason(plan.workloads.iter().map(|w| (&*w.code, &*w.driver_reason))) {
+        out += &format!("  ({codes}: {reason})\n");
     }
-    for s in &plan.skipped {
-        out += &format!("  skipped: {}: {}\n", s.code, s.reason);
+    for (reason, codes) in by_reason(plan.skipped.iter().map(|s| (&*s.code, &*s.reason))) {
+        out += &format!("  skipped: {codes}: {reason}\n");
     }
     let assumed =
         if length.exact { String::new() } else { format!(", if every sweep takes {:.0} steps", length.steps) };
@@ -606,4 +603,25 @@ fn describe(plan: &Plan, results: &Path) -> String {
     };
     out += &format!("time        {about} {}{assumed}{again}\n", duration_s(length.total_s()));
     out
+}
+
+/// Each reason with the workloads that have it.
+fn by_reason<'a>(workloads: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<(&'a str, String)> {
+    let mut reasons: Vec<(&str, String)> = Vec::new();
+    for (code, reason) in workloads.filter(|(_, reason)| !reason.is_empty()) {
+        match reasons.iter_mut().find(|(same, _)| *same == reason) {
+            Some((_, codes)) => *codes += &format!(", {code}"),
+            None => reasons.push((reason, code.to_owned())),
+        }
+    }
+    reasons
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_reason_stands_once() {
+        let reasons = super::by_reason([("A", "x"), ("B", ""), ("C", "y"), ("D", "x")].into_iter());
+        assert_eq!(reasons, [("x", "A, D".to_owned()), ("y", "C".to_owned())]);
+    }
 }

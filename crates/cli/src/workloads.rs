@@ -56,11 +56,11 @@ fn from_file(path: &Path) -> Result<&'static Workload, Failure> {
     register(&name, &text).map_err(|e| Failure::usage(e.to_string()))
 }
 
-/// One row per workload. Files get two more columns, too wide for a terminal: drivers, and why not on a target.
+/// One row per workload. Files get more columns, too wide for a terminal.
 fn list(workloads: &[&'static Workload], for_people: bool) -> Listing {
-    let mut columns = vec!["code", "group", "summary", "named_for", "kpis", "needs", "targets"];
+    let mut columns = vec!["code", "group", "summary"];
     if !for_people {
-        columns.extend(["drivers", "not_on"]);
+        columns.extend(["named_for", "kpis", "needs", "targets", "drivers", "not_on"]);
     }
     let row = |w: &&'static Workload| {
         let kpis = w.kpis.iter().map(|k| format!("{} [{}]", k.title, k.column.unit));
@@ -71,18 +71,16 @@ fn list(workloads: &[&'static Workload], for_people: bool) -> Listing {
             let names: Vec<&str> = runs_with(w, k).iter().map(|d| d.name()).collect();
             format!("{}={}", k.scheme, names.join("+"))
         };
-        let mut row = vec![
-            w.code.to_owned(),
-            w.group.to_owned(),
-            w.summary.to_owned(),
-            w.named_for.phrase(),
-            kpis.collect::<Vec<_>>().join("; "),
-            needs.collect::<Vec<_>>().join("; "),
-            on.iter().map(|k| k.scheme).collect::<Vec<_>>().join(" "),
-        ];
+        let mut row = vec![w.code.to_owned(), w.group.to_owned(), w.summary.to_owned()];
         if !for_people {
-            row.push(on.iter().map(with).collect::<Vec<_>>().join(" "));
-            row.push(not_on.iter().map(|k| format!("{}: {}", k.scheme, why_not(w, k))).collect::<Vec<_>>().join("; "));
+            row.extend([
+                w.named_for.phrase(),
+                kpis.collect::<Vec<_>>().join("; "),
+                needs.collect::<Vec<_>>().join("; "),
+                on.iter().map(|k| k.scheme).collect::<Vec<_>>().join(" "),
+                on.iter().map(with).collect::<Vec<_>>().join(" "),
+                not_on.iter().map(|k| format!("{}: {}", k.scheme, why_not(w, k))).collect::<Vec<_>>().join("; "),
+            ]);
         }
         row
     };

@@ -141,7 +141,8 @@ pub(crate) fn check_window(schedule: &Schedule, jobs: &[JobResult], merged: &Tal
     match idle {
         0 => Check::require(id, true, detail),
         n if n == of => {
-            Check::require(id, false, "no transaction completed in the window: use a longer window (--duration)".into())
+            let advice = if merged.errors > 0 { "" } else { ": use a longer window (--duration)" };
+            Check::require(id, false, format!("no transaction completed in the window{advice}"))
         }
         n => Check::new(id, Outcome::Noted, format!("{detail}, but {n} of them completed no transaction in it")),
     }

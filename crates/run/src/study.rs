@@ -117,10 +117,7 @@ pub enum StudyError {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The doctor refused the target.
-    #[error(
-        "the target would give false figures:\n{0}\nChange these settings, or measure anyway with --force (tests are \
-        then marked)"
-    )]
+    #[error("the doctor refuses the target:\n{0}\nChange that, or measure anyway with --force (tests are then marked)")]
     Doctor(String),
     /// Nothing can be measured on the target, even with `--force`.
     #[error("nothing can be measured on the target:\n{0}")]
@@ -166,7 +163,7 @@ pub enum StudyError {
     #[error("{0}. The run ends here: start others in their place and resume it, or resume it with fewer (--agents)")]
     AgentsLost(String),
     /// The user stopped the run before its first test.
-    #[error("interrupted")]
+    #[error("interrupted before the first test was complete: nothing is kept")]
     Interrupted,
 }
 

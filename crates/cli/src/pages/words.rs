@@ -205,7 +205,8 @@ pub(super) fn tables(work: &Work) -> String {
             Scope::DataSet => " It belongs to the data set, which many workloads read and none changes.",
             Scope::Workload => "",
         };
-        let _ = writeln!(out, "`{}`: {rows}.{shared}{in_place}\n", table.name);
+        let gap = if out.is_empty() { "" } else { "\n" };
+        let _ = writeln!(out, "{gap}`{}`: {rows}.{shared}{in_place}\n", table.name);
         out.push_str(&columns(table));
     }
     out
@@ -228,10 +229,17 @@ fn columns(table: &Table) -> String {
             Fill::Zero => "0".to_owned(),
             Fill::Constant(value) => value.to_string(),
             Fill::Scattered { range, .. } => format!("a scattered number from 0 to {}", range.saturating_sub(1)),
+            Fill::Words { length, range, .. } if range == i64::MAX as u64 => format!("{length} characters"),
             Fill::Words { length, range, .. } => format!("{length} characters, {range} different values"),
             Fill::PayloadOf(bytes) => format!("{bytes} random bytes"),
             Fill::Payload(size) => format!("random bytes; their number is the parameter `{size}`"),
             Fill::FirstHalf(size) | Fill::SecondHalf(size) => format!("random bytes; half of the parameter `{size}`"),
+        };
+        let holds = match c.logical {
+            LogicalType::Timestamp => format!("2000-01-01 00:00:00 and {holds} s"),
+            LogicalType::Numeric => format!("{holds} hundredths"),
+            LogicalType::Boolean => format!("whether this is odd: {holds}"),
+            _ => holds,
         };
         let key = if i == 0 && c.fill != Fill::PlainKey { ", primary key" } else { "" };
         let _ = writeln!(out, "| `{}` | {kind}{key} | {holds} |", c.name);

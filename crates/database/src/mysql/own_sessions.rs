@@ -60,8 +60,8 @@ const NO_CLIENT: [&str; 7] =
 /// Users of the server's own sessions.
 const NO_USER: [&str; 2] = ["system user", "event_scheduler"];
 
-/// Sessions of MySQL itself that it counts as running, such as those that apply what other members of a group commit; 0 for a user
-/// who does not see them.
+/// Sessions of MySQL itself that it counts as running: the event scheduler, though it rests, and those that apply what other members of
+/// a group commit; 0 for a user who does not see them.
 ///
 /// # Errors
 /// If the query fails.
@@ -71,8 +71,11 @@ pub(super) fn at_work_for_the_server(c: &mut Connection) -> Result<usize, Target
     }
     let (sql, [command, _, user]) = MYSQL_SESSIONS;
     let rows = c.query(sql)?;
-    let at_work =
-        |row: &&Row| NO_USER.contains(&&*text(row, user)) && !["Daemon", "Sleep"].contains(&&*text(row, command));
+    let [system, scheduler] = NO_USER;
+    let at_work = |row: &&Row| match &*text(row, user) {
+        name if name == scheduler => true,
+        name => name == system && !["Daemon", "Sleep"].contains(&&*text(row, command)),
+    };
     Ok(rows.iter().filter(at_work).count())
 }
 

@@ -186,9 +186,10 @@ impl Dialect for SqlPsm {
         format!("({a} MOD {b})")
     }
 
-    /// Unused: this driver lacks the capability to read rows, as a procedure would send them to the client.
+    /// Only the empty query of a limit: this driver lacks the capability to read rows, as a procedure sends those of a SELECT to the
+    /// client.
     fn query(&self, _: usize, _: &str, sql: &str, _: Effect) -> Vec<Line> {
-        vec![Line(0, format!("{sql};"))]
+        vec![Line(0, format!("DO ({sql});"))]
     }
 
     fn compute(&self, kernel: Kernel, times: u32, sequence: &str) -> Vec<Line> {

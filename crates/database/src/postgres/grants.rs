@@ -19,7 +19,8 @@ pub(super) fn privileges(c: &mut Connection) -> Result<Vec<Privilege>, TargetErr
          has_function_privilege('pg_catalog.pg_read_file(text)', 'EXECUTE') AND pg_has_role('pg_read_server_files', 'USAGE'), \
          current_setting('track_wal_io_timing') = 'on', \
          EXISTS (SELECT FROM pg_extension WHERE extname = 'pg_stat_statements'), \
-         EXISTS (SELECT FROM pg_database WHERE datname = current_database() AND pg_has_role(datdba, 'USAGE'))",
+         EXISTS (SELECT FROM pg_database WHERE datname = current_database() AND pg_has_role(datdba, 'USAGE')), \
+         (SELECT rolsuper FROM pg_roles WHERE rolname = current_user)",
         KNOWLEDGE.texts.may_checkpoint.at(c.version).unwrap_or_default().trim_start_matches("SELECT "),
         KNOWLEDGE.texts.reads_are_timed.at(c.version).unwrap_or_default()
     ))?;
@@ -89,5 +90,9 @@ pub(super) fn privileges(c: &mut Connection) -> Result<Vec<Privilege>, TargetErr
             used: Use::Machine,
         },
     ]);
+    // A superuser has them all without a grant.
+    for privilege in all.iter_mut().filter(|p| p.used != Use::Setting && granted(10)) {
+        privilege.sql.iter_mut().for_each(|sql| sql.revoke = None);
+    }
     Ok(all)
 }
