@@ -2,8 +2,9 @@
 //! the rule follows.
 
 use loadline_model::column::{self, column};
+use loadline_model::record::WorkloadFacts;
 use loadline_model::{Column, TestRecord};
-use loadline_workload::{CATALOGUE, RowCount, Workload};
+use loadline_workload::CATALOGUE;
 use serde::Serialize;
 
 /// Throughput.
@@ -43,21 +44,22 @@ pub fn higher_is_better(column: &Column) -> bool {
     is_rate(column) || MORE_IS_BETTER.contains(&column)
 }
 
-/// The workload of the catalogue; a user's own is not known here.
-fn known(code: &str) -> Option<&'static Workload> {
-    CATALOGUE.iter().copied().find(|w| w.code == code)
+/// What the tests of `workload` say of it. Those of older versions say nothing: then what the catalogue says.
+fn facts_of(workload: &str, said: Option<WorkloadFacts>) -> WorkloadFacts {
+    let catalogued = || CATALOGUE.iter().find(|w| w.code == workload).map(|w| w.facts());
+    said.or_else(catalogued).unwrap_or_default()
 }
 
-/// Whether the work of `workload` depends on the size of the data set (`--size`).
+/// Whether the work of `workload`, of which its tests `said` what it is, depends on the size of the data set (`--size`).
 #[must_use]
-pub fn uses_data(workload: &str) -> bool {
-    known(workload).is_some_and(|w| w.tables.iter().any(|table| matches!(table.rows, RowCount::Share { .. })))
+pub fn uses_data(workload: &str, said: Option<WorkloadFacts>) -> bool {
+    facts_of(workload, said).sized
 }
 
-/// Whether redo is part of the work of `workload` in `group`.
+/// Whether redo is part of the work of `workload` in `group`, of which its tests `said` what it is.
 #[must_use]
-pub fn writes_redo(group: &str, workload: &str) -> bool {
-    !READING.contains(&group) || known(workload).is_some_and(Workload::writes)
+pub fn writes_redo(group: &str, workload: &str, said: Option<WorkloadFacts>) -> bool {
+    !READING.contains(&group) || facts_of(workload, said).writes
 }
 
 /// Whether the workloads of `group` are defined by their redo, as all with a range of it are. In other groups the redo per transaction depends on the

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use loadline_model::disturbance::why_not_valid;
+use loadline_model::record::WorkloadFacts;
 use loadline_model::{Column, DataSource, Driver, Forced, JobLoad, TestRecord, column};
 use serde::Serialize;
 
@@ -37,6 +38,9 @@ pub struct Sweep {
     pub over: String,
     /// Ids of the workload's KPIs, the most important first; empty in records of older versions.
     pub kpis: Vec<String>,
+    /// What the workload is, if its tests say it.
+    #[serde(skip)]
+    pub facts: Option<WorkloadFacts>,
     /// Column that defines peak and load line: the first KPI if it is a rate, else the throughput.
     pub rate: &'static Column,
     /// One point per job count (or swept value), rising.
@@ -381,6 +385,7 @@ fn sweep_of(group: &[&TestRecord]) -> Option<Sweep> {
         parameters: common.map(|(k, v)| (k.clone(), *v)).collect(),
         over: first.swept.clone().unwrap_or_else(|| JOBS.to_owned()),
         kpis: first.kpis.clone(),
+        facts: first.facts,
         rate: rate_of(group),
         points: by_value.into_iter().map(|(at, tests)| point_of(at, &tests)).collect(),
     })

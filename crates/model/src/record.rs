@@ -196,6 +196,15 @@ impl Validity {
     }
 }
 
+/// What comparisons ask of a workload. A user's own is in no catalogue, so its tests say it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkloadFacts {
+    /// Whether its work depends on the size of the data set (`--size`).
+    pub sized: bool,
+    /// Whether its transactions change rows with the default parameters.
+    pub writes: bool,
+}
+
 /// One line of `tests.jsonl`. Figures are at the top level under their column ids (see [`crate::column`]), so that
 /// `jq .commit_throughput_tps` works.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -277,6 +286,9 @@ pub struct TestRecord {
     /// records of older versions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kpis: Vec<String>,
+    /// What its workload is; absent in records of older versions and of other tools.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub facts: Option<WorkloadFacts>,
     /// Id of the column that was swept, if not `jobs`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub swept: Option<String>,
@@ -361,6 +373,7 @@ impl TestRecord {
             seed: None,
             data_source: None,
             kpis: Vec::new(),
+            facts: None,
             swept: None,
             bounded_by: None,
             limit: None,

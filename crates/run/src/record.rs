@@ -70,6 +70,7 @@ fn record<S>(test: Test, e: &Evidence<'_, S>, id: TestRecord) -> TestRecord {
         notes: test.notes,
         data_source: test.data_source,
         kpis: work.workload.kpis.iter().map(|k| k.column.id.to_owned()).collect(),
+        facts: Some(work.workload.facts()),
         limit: test.limit,
         parameters: work.params.to_map(),
         seed: Some(work.draws),

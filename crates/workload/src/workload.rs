@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use loadline_model::record::WorkloadFacts;
 use loadline_model::{Capability, Column, column};
 use serde::Deserialize;
 use serde::de::{Deserializer, Error};
@@ -14,7 +15,7 @@ use crate::params::{Param, ParamError, Params};
 use crate::program::{Commit, Program};
 use crate::scripts::Scripts;
 use crate::source::Source;
-use crate::table::Table;
+use crate::table::{RowCount, Table};
 
 /// A component group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -299,6 +300,13 @@ impl Workload {
     #[must_use]
     pub fn writes(&self) -> bool {
         self.params(&BTreeMap::new()).is_ok_and(|params| self.make(&params).writes())
+    }
+
+    /// What its tests say of it to comparisons.
+    #[must_use]
+    pub fn facts(&self) -> WorkloadFacts {
+        let sized = self.tables.iter().any(|table| matches!(table.rows, RowCount::Share { .. }));
+        WorkloadFacts { sized, writes: self.writes() }
     }
 
     /// Whether it lists `instrument`.

@@ -98,7 +98,8 @@ impl<'a> Setup<'a> {
                 other.label
             )
         });
-        let data = base.data_bytes.zip(other.data_bytes).filter(|(x, y)| uses_data(&a.workload) && x != y);
+        let facts = a.facts.or(b.facts);
+        let data = base.data_bytes.zip(other.data_bytes).filter(|(x, y)| uses_data(&a.workload, facts) && x != y);
         let data = data.map(|(x, y)| {
             let size = |bytes: u64| format::bytes(bytes as f64);
             format!(

@@ -51,7 +51,7 @@ impl<'a> WorkComparison<'a> {
         let a = setup.a;
         let redo = match setup.defined_redo() {
             Some(defined) => Redo::Defines(defined),
-            None if writes_redo(&a.group, &a.workload) => Redo::Written,
+            None if writes_redo(&a.group, &a.workload, a.facts.or(setup.b.facts)) => Redo::Written,
             None => Redo::None,
         };
         WorkComparison {

@@ -3,7 +3,7 @@
 use crate::common::{measured, record};
 use loadline_analyze::compare::{ComparedAt, Platform, compare};
 use loadline_analyze::sweep::{LoadLine, Saturation, sweeps};
-use loadline_model::record::PopulationFigures;
+use loadline_model::record::{PopulationFigures, WorkloadFacts};
 use loadline_model::{Driver, Population, TestRecord, column};
 use proptest::prelude::*;
 
@@ -210,19 +210,28 @@ proptest! {
 
 #[test]
 fn data_sets_of_another_size_are_refused_if_tables_grow_with_it() {
-    let test = |platform: &str, workload: &str| {
-        let mut r = measured(platform, 1, 1, 100.0, 10.0);
-        r.workload = workload.to_owned();
-        vec![r]
-    };
-    let refused = |workload: &str, sizes: [Option<u64>; 2]| {
-        let (a, b) = (test("a", workload), test("b", workload));
+    let said = |workload: &str, facts: Option<WorkloadFacts>, sizes: [Option<u64>; 2]| {
+        let test = |platform: &str| {
+            [TestRecord { workload: workload.to_owned(), facts, ..measured(platform, 1, 1, 100.0, 10.0) }]
+        };
+        let (a, b) = (test("a"), test("b"));
         let side = |label, records, data_bytes| Platform { data_bytes, ..Platform::of(label, records) };
         compare(&[side("a", &a, sizes[0]), side("b", &b, sizes[1])]).remove(0).refused
     };
+    // Records of older versions: what the catalogue says.
+    let refused = |workload: &str, sizes| said(workload, None, sizes);
     let other = [Some(128 << 20), Some(1 << 30)];
-    let said = refused("DA-SCAN", other).unwrap();
-    assert_eq!(said, "different data: a data set of 128.0 MiB on 'a', of 1.0 GiB on 'b' (--size)");
+    assert_eq!(
+        refused("DA-SCAN", other).unwrap(),
+        "different data: a data set of 128.0 MiB on 'a', of 1.0 GiB on 'b' (--size)"
+    );
+    for sized in [true, false] {
+        let facts = Some(WorkloadFacts { sized, writes: false });
+        for workload in ["MINE", "DA-SCAN", "LGWR-LAT1"] {
+            assert_eq!(said(workload, facts, other).is_some(), sized, "{workload}: as its tests say");
+        }
+    }
+    assert_eq!(refused("MINE", other), None, "nobody knows");
     assert!(refused("DBWR-THR", other).is_some());
     for own_tables in ["LGWR-LAT1", "TP-LIGHT", "SRV-QUERY1", "STO-WRITE", "DBL-11"] {
         assert_eq!(refused(own_tables, other), None, "{own_tables}: its tables are its own");

@@ -28,6 +28,7 @@ fn the_example_runs_and_is_proved_on_every_database_with_tables() {
             assert_eq!(t["workload"], "QUEUE", "{target}: {t}");
             ["work-evidence", "consistency"].iter().for_each(|id| passed(t, id));
             assert_eq!(t["kpis"][2], "transaction_time_ns_p99");
+            assert_eq!((&t["facts"]["sized"], &t["facts"]["writes"]), (&false.into(), &true.into()), "{target}");
         }
     }
     assert_eq!(leftovers(dir.path()), Vec::<String>::new());
