@@ -172,7 +172,7 @@ impl Arena {
         }
         // The rows themselves are asked: a transaction that changed nothing would be no peer. Where none is
         // changed, the server's count of commits tells (with those of the peer's own start).
-        let (done, what, other) = match self.work.workload.evidence {
+        let (done, what, other) = match &self.work.workload.evidence {
             Some(_) => ((self.target.evidence(&self.work)?.unwrap_or(0) - evidence) as f64, "rows were changed", 0.0),
             None => (commits(&after) - commits(&before), "commits were counted", 10.0),
         };

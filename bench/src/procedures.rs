@@ -96,13 +96,13 @@ const WHOLE: &str = "hand.redo";
 
 /// Log-writer workloads have one table.
 fn loadlines_table(work: &Work) -> String {
-    table_names(work.workload).iter().map(|(_, name)| format!("loadline.{name}")).collect()
+    table_names(&work.workload).iter().map(|(_, name)| format!("loadline.{name}")).collect()
 }
 
 /// The columns of loadline's table that make up a row's payload.
-fn payload_columns(work: &Work) -> Vec<&'static str> {
-    let columns = work.workload.tables.iter().flat_map(|t| t.columns).filter(|c| c.logical == LogicalType::Bytes);
-    columns.map(|c| c.name).collect()
+fn payload_columns(work: &Work) -> Vec<&str> {
+    let columns = work.workload.tables.iter().flat_map(|t| &t.columns).filter(|c| c.logical == LogicalType::Bytes);
+    columns.map(|c| c.name.as_str()).collect()
 }
 
 /// The statements that create the procedures and what they need.

@@ -12,6 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use loadline_database::OpenRequest;
 use loadline_model::plan::PlanSpec;
@@ -127,13 +128,13 @@ fn spec(name: &str) -> Outcome<PlanSpec> {
         return Ok(plans::find(name)?.spec()?);
     }
     let usual = usual_plans()?.into_iter().map(|plan| workloads(&spec(plan)?)).collect::<Outcome<Vec<_>>>()?;
-    let named: BTreeSet<&str> = usual.iter().flatten().map(|w| w.code).collect();
-    let rest = CATALOGUE.iter().filter(|w| !named.contains(w.code)).map(|w| w.code.to_owned()).collect();
+    let named: BTreeSet<&str> = usual.iter().flatten().map(|w| w.code.as_str()).collect();
+    let rest = CATALOGUE.iter().filter(|w| !named.contains(w.code.as_str())).map(|w| w.code.clone()).collect();
     Ok(PlanSpec { workload: Some(rest), ..PlanSpec::default() })
 }
 
 /// The workloads that a plan asks for.
-fn workloads(spec: &PlanSpec) -> Outcome<Vec<&'static Workload>> {
+fn workloads(spec: &PlanSpec) -> Outcome<Vec<Arc<Workload>>> {
     let mut all = Vec::new();
     for group in spec.group.iter().flatten() {
         all.extend(find_group(group)?);
@@ -148,7 +149,7 @@ fn workloads(spec: &PlanSpec) -> Outcome<Vec<&'static Workload>> {
 fn usual_plans() -> Outcome<Vec<&'static str>> {
     let mut usual = Vec::new();
     for plan in plans::PLANS {
-        let groups: BTreeSet<&str> = workloads(&plan.spec()?)?.into_iter().map(|w| w.group).collect();
+        let groups: BTreeSet<String> = workloads(&plan.spec()?)?.into_iter().map(|w| w.group.clone()).collect();
         // That of storage has the database writer as well.
         if plan.name == plans::DEFAULT_PLAN || groups.len() <= 2 {
             usual.push(plan.name);
@@ -279,7 +280,7 @@ mod tests {
     fn each_workload_is_in_a_plan_that_is_run_and_none_asks_for_a_target() {
         let plans: Vec<PlanSpec> = usual_plans().unwrap().into_iter().chain([REST]).map(|n| spec(n).unwrap()).collect();
         assert!(plans.iter().all(|plan| plan.target.is_none() && plan.nodes.is_none()));
-        let all: Vec<&str> = plans.iter().flat_map(|plan| workloads(plan).unwrap()).map(|w| w.code).collect();
+        let all: Vec<String> = plans.iter().flat_map(|plan| workloads(plan).unwrap()).map(|w| w.code.clone()).collect();
         assert!(CATALOGUE.iter().all(|w| all.contains(&w.code)), "{all:?}");
         assert_eq!(spec(REST).unwrap().workload.unwrap(), ["SRV-QUERY25", "SRV-MIXED", "LGWR-MIXED", "LGWR-SIZE"]);
     }

@@ -52,7 +52,7 @@ pub(crate) fn fingerprint(work: &Work, first_job: u32) -> String {
     let start = work.start(first_job);
     let mut text = String::new();
     let (params, pool) = (work.params.to_map(), work.pool_of_job(first_job));
-    let of = (work.workload.code, &params, (work.seed, work.draws), work.compressibility, work.nodes);
+    let of = (&work.workload.code, &params, (work.seed, work.draws), work.compressibility, work.nodes);
     // Writing into a string cannot fail.
     let _ = write!(text, "{of:?} {:?} {:?} {:?} ", work.params.size_bytes(), start, work.program);
     // FNV-1a, 64 bits: it finds differences, it does not resist an adversary.
@@ -66,7 +66,7 @@ pub(crate) fn fingerprint(work: &Work, first_job: u32) -> String {
 /// The work of an order.
 fn work(order: &JobsOrder) -> Result<Work, String> {
     let workload = match &order.file {
-        Some(file) => loadline_workload::register_anew(&file.name, &file.text).map_err(|e| e.to_string())?,
+        Some(file) => loadline_workload::read_file(&file.name, &file.text).map_err(|e| e.to_string())?,
         None => loadline_workload::find(&order.workload).map_err(|e| e.to_string())?,
     };
     let params = workload.params(&order.parameters).map_err(|e| e.to_string())?.with_size(order.size_bytes);

@@ -87,13 +87,11 @@ impl Agents {
 
     fn order(&self, request: &Request) -> JobsOrder {
         let work = &request.work;
-        let own = |file: &&WorkloadFile| {
-            loadline_workload::register(&file.name, &file.text).is_ok_and(|of| of.code == work.workload.code)
-        };
+        let own = |file: &&WorkloadFile| file.text == work.workload.text();
         JobsOrder {
             all_jobs: request.jobs,
             driver: Some(request.driver),
-            workload: work.workload.code.to_owned(),
+            workload: work.workload.code.clone(),
             file: self.target.files.iter().find(own).cloned(),
             parameters: work.params.to_map(),
             size_bytes: work.params.size_bytes(),

@@ -67,7 +67,7 @@ pub(crate) fn doctor(args: &DoctorArgs) -> Result<u8, Failure> {
     let of_server = target.capabilities()?;
     for workload in CATALOGUE.iter() {
         let of_kind = |d| refusal(workload, kind, d).map(|refused| refused.reason);
-        let refusal = |d| of_kind(d).or_else(|| of_server.refusal(d, workload.needs));
+        let refusal = |d| of_kind(d).or_else(|| of_server.refusal(d, &workload.needs));
         let refusals: Vec<_> = Driver::ALL.iter().map(|d| (d, refusal(*d))).collect();
         let drivers: Vec<_> = refusals.iter().filter(|(_, r)| r.is_none()).map(|(d, _)| d.name()).collect();
         let reasons: Vec<_> = match &refusals[..] {
@@ -78,7 +78,7 @@ pub(crate) fn doctor(args: &DoctorArgs) -> Result<u8, Failure> {
         };
         let severity = if drivers.is_empty() { Severity::Warning } else { Severity::Ok };
         let value = if drivers.is_empty() { "cannot run".to_owned() } else { format!("{} driver", drivers.join(", ")) };
-        findings.push(Finding::new("workload", severity, workload.code, value, reasons.join("; ")));
+        findings.push(Finding::new("workload", severity, workload.code.as_str(), value, reasons.join("; ")));
     }
     findings.sort_by_key(|f| std::cmp::Reverse(f.severity));
     let refused = findings.iter().filter(|f| f.severity >= Severity::Refused).count();

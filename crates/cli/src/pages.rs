@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
+use std::sync::Arc;
 
 use loadline_database::{Rendered, TARGETS, TargetKind, Work};
 use loadline_model::Column;
@@ -57,7 +58,7 @@ fn index() -> String {
                    mean, what spoils them, and the SQL that each database gets.\n"
         .to_owned();
     for group in GROUPS {
-        let own: Vec<&&Workload> = CATALOGUE.iter().filter(|w| w.group == group.code).collect();
+        let own: Vec<&Arc<Workload>> = CATALOGUE.iter().filter(|w| w.group == group.code).collect();
         if own.is_empty() {
             continue;
         }
@@ -99,9 +100,9 @@ fn letter(driver: Driver) -> &'static str {
 }
 
 /// All about one workload, as Markdown that reads well as plain text.
-pub(crate) fn page(w: &'static Workload) -> Result<String, Failure> {
+pub(crate) fn page(w: &Arc<Workload>) -> Result<String, Failure> {
     let params = w.params(&BTreeMap::new()).map_err(|e| Failure::failed(e.to_string()))?;
-    let work = Work::new(w, params, SEED, 0.0);
+    let work = Work::new(Arc::clone(w), params, SEED, 0.0);
     let mut out = format!("# {}: {}\n\n{}\n\n", w.code, w.summary, w.description);
     let _ = writeln!(out, "Group: {} (`--group {}`)\n\nSpoiled by: {}", w.group().title, w.group, w.spoiled_by);
     out.push_str(&named_for(w));
@@ -112,7 +113,7 @@ pub(crate) fn page(w: &'static Workload) -> Result<String, Failure> {
     out.push_str(&parameters(w));
     out.push_str(&proof(w, &work));
     let _ = writeln!(out, "## Where it runs\n\nIt needs:\n");
-    for need in w.needs {
+    for need in &w.needs {
         let _ = writeln!(out, "- {}", need.phrase());
     }
     let families = families(w, &work);
@@ -142,7 +143,7 @@ pub(crate) fn page(w: &'static Workload) -> Result<String, Failure> {
 
 /// What it is named for, and what bounds it where that does not.
 fn named_for(w: &Workload) -> String {
-    let NamedFor { doing, instead, .. } = w.named_for;
+    let NamedFor { doing, instead, .. } = &w.named_for;
     if w.named_for.components.is_empty() {
         return String::new();
     }
@@ -159,16 +160,16 @@ fn named_for(w: &Workload) -> String {
 
 fn figures(w: &Workload) -> String {
     let mut out = "## Figures\n\n| KPI | unit | column in files | meaning |\n| --- | --- | --- | --- |\n".to_owned();
-    for kpi in w.kpis {
+    for kpi in &w.kpis {
         let c = kpi.column;
-        let _ = writeln!(out, "| {} | {} | {} | {} |", cell(kpi.title), c.unit, in_files(c), cell(c.meaning));
+        let _ = writeln!(out, "| {} | {} | {} | {} |", cell(&kpi.title), c.unit, in_files(c), cell(c.meaning));
     }
     out + "\n"
 }
 
 /// What bounds a test on the machine, whatever the database.
 fn limits(w: &Workload) -> String {
-    let all = w.limits;
+    let all = &w.limits;
     let mut out = "## Limit\n\n".to_owned();
     let of = match all.len() {
         0 => return out + "None: the figures are the shape of the curve over sizes.\n\n",
@@ -202,12 +203,12 @@ fn parameters(w: &Workload) -> String {
          --- | --- |\n",
         w.code
     );
-    for p in w.params {
-        let range = match p.choices {
+    for p in &w.params {
+        let range = match p.choices.as_slice() {
             [] => format!("{} to {}", p.min, p.max),
             values => values.iter().map(i64::to_string).collect::<Vec<_>>().join(", "),
         };
-        let _ = writeln!(out, "| `{}` | {} | {range} | {} |", p.name, p.default, cell(p.meaning));
+        let _ = writeln!(out, "| `{}` | {} | {range} | {} |", p.name, p.default, cell(&p.meaning));
     }
     out + "\n"
 }
@@ -232,21 +233,21 @@ fn proof(w: &Workload, work: &Work) -> String {
             kib(r.nominal)
         );
     }
-    if let Some(e) = w.evidence {
+    if let Some(e) = &w.evidence {
         // Tests of the catalogue ensure that every query parses.
-        let sql = Template::parse(e.query).map_or(e.query.to_owned(), |t| t.render(str::to_owned, |v| format!(":{v}")));
+        let sql = Template::parse(&e.query).map_or(e.query.clone(), |t| t.render(str::to_owned, |v| format!(":{v}")));
         let _ = writeln!(
             out,
             "Evidence: `{sql}` before and after each test gives the number of {}; it must agree with what the jobs counted.\n",
             e.counts
         );
     }
-    for c in w.consistency {
-        let sql = Template::parse(c.query).map_or(c.query.to_owned(), |t| t.render(str::to_owned, |v| format!(":{v}")));
+    for c in &w.consistency {
+        let sql = Template::parse(&c.query).map_or(c.query.clone(), |t| t.render(str::to_owned, |v| format!(":{v}")));
         let _ = writeln!(out, "Consistency: {}. `{sql}` must be 0 after each test.\n", c.what);
     }
-    for c in w.unchanged {
-        let sql = Template::parse(c.query).map_or(c.query.to_owned(), |t| t.render(str::to_owned, |v| format!(":{v}")));
+    for c in &w.unchanged {
+        let sql = Template::parse(&c.query).map_or(c.query.clone(), |t| t.render(str::to_owned, |v| format!(":{v}")));
         let _ = writeln!(out, "Consistency: {}. `{sql}` must be the same before and after each test.\n", c.what);
     }
     if w.has(Instrument::CacheHit) {

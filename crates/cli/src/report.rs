@@ -1,6 +1,7 @@
 //! `loadline report`, and the report that a run writes at its end.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use loadline_report::{Format, Options, Period, RunData, render, render_page};
 use loadline_store::{StoredRun, write_report};
@@ -175,7 +176,7 @@ fn hide(args: &ReportArgs, runs: &mut [RunData]) -> Result<(), Failure> {
 
 /// Whether `word` is a code, parameter or table of the catalogue, or a workload of pgbench's own scripts.
 fn is_catalogued(word: &str) -> bool {
-    let in_workload = |w: &&Workload| {
+    let in_workload = |w: &Arc<Workload>| {
         w.code == word || w.params.iter().any(|p| p.name == word) || w.tables.iter().any(|t| t.name == word)
     };
     let of_pgbench = |(name, _): &(&str, &str)| word.strip_prefix("PGBENCH-") == Some(&name.to_ascii_uppercase());

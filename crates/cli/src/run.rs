@@ -9,14 +9,14 @@ use loadline_model::format::duration_s;
 use loadline_model::plan::{Jobs, JobsSpec, OnNodeLoss, Plan, PlanSpec, TimeSpec};
 use loadline_report::{Compared, Costs, end_page};
 use loadline_run::plan::duration::DurationEstimate;
-use loadline_run::plan::{DEFAULT_RESULTS, check_agents, register_files};
+use loadline_run::plan::{DEFAULT_RESULTS, check_agents, workloads_of as known_workloads};
 use loadline_run::planfile::PlanFileError;
 use loadline_run::storage_size::{DATA_PER_CACHE, DATA_PER_MEMORY, beyond_memory};
 use loadline_run::study::Ended;
 use loadline_run::sweep::{SweepPoints, SweptParameter};
 use loadline_run::{Study, StudyOutcome, make_plan, planfile, plans};
 use loadline_store::StoredRun;
-use loadline_workload::{CATALOGUE, RowCount, Scope, Table};
+use loadline_workload::{CATALOGUE, RowCount, Scope, Table, Workload, Workloads};
 
 use crate::args::RunArgs;
 use crate::exit::{self, Failure};
@@ -284,7 +284,7 @@ fn resumed(
     let plan = stored.manifest.plan.clone();
     let named = workloads_of(&stored.manifest.command);
     // The manifest holds the texts of the workload files.
-    register_files(&plan.workload_files).map_err(|e| Failure::usage(e.to_string()))?;
+    Workloads::read(&plan.workload_files).map_err(|e| Failure::usage(e.to_string()))?;
     let given = args.target.target.as_deref();
     let url = own_url(arms[0].or(given), &plan.target)?;
     let folder = absolute(stored.path());
@@ -443,18 +443,23 @@ fn swept(points: &SweepPoints) -> String {
     }
 }
 
+/// Codes of the plan's workloads of which `is` holds.
+fn codes_of(plan: &Plan, is: impl Fn(&Workload) -> bool) -> Vec<&str> {
+    let known = known_workloads(plan);
+    let codes = plan.workloads.iter().map(|w| w.code.as_str());
+    codes.filter(|code| known.find(code).is_ok_and(|w| is(&w))).collect()
+}
+
 /// Whether the size of some table of the workload depends neither on the data set nor on the jobs.
-fn has_own_size(code: &str) -> bool {
+fn has_own_size(workload: &Workload) -> bool {
     let own = |t: &Table| t.scope == Scope::Workload && matches!(t.rows, RowCount::Total(_) | RowCount::Fixed(_));
-    loadline_workload::find(code).is_ok_and(|w| w.tables.iter().any(own))
+    workload.tables.iter().any(own)
 }
 
 /// What a given `size` of the data set does not change.
 fn unsized_ones(plan: &Plan, size: &str) -> Option<String> {
     let shares = |t: &Table| matches!(t.rows, RowCount::Share { .. });
-    let ignores =
-        |code: &&str| loadline_workload::find(code).is_ok_and(|w| !w.tables.is_empty() && !w.tables.iter().any(shares));
-    let codes: Vec<&str> = plan.workloads.iter().map(|w| w.code.as_str()).filter(ignores).collect();
+    let codes = codes_of(plan, |w| !w.tables.is_empty() && !w.tables.iter().any(shares));
     // A study of all workloads has a size for those that take it.
     (!codes.is_empty() && codes.len() == plan.workloads.len()).then(|| {
         format!(
@@ -466,9 +471,8 @@ fn unsized_ones(plan: &Plan, size: &str) -> Option<String> {
 
 /// Whether storage workloads are measured on a server with a cache of its own size.
 fn reads_storage(plan: &Plan) -> bool {
-    let storage = |code: &str| loadline_workload::find(code).is_ok_and(|w| w.group == "storage");
     let private = kind_of(&plan.target).is_ok_and(|kind| (kind.is_temporary)(&plan.target));
-    !private && plan.workloads.iter().any(|w| storage(&w.code))
+    !private && !codes_of(plan, |w| w.group == "storage").is_empty()
 }
 
 /// The plan in words.
@@ -554,7 +558,7 @@ fn describe(plan: &Plan, results: &Path) -> String {
              {DATA_PER_MEMORY} times the memory of another one: `loadline doctor` says it\n"
         );
     }
-    let own: Vec<&str> = plan.workloads.iter().filter(|w| has_own_size(&w.code)).map(|w| w.code.as_str()).collect();
+    let own = codes_of(plan, has_own_size);
     if !own.is_empty() {
         out += &format!("own tables  {}: sized by their parameters, not by --size\n", own.join(", "));
     }
@@ -576,7 +580,8 @@ fn describe(plan: &Plan, results: &Path) -> String {
         let n = n * plan.node_counts.len().max(1) as f64;
         if length.exact { format!("{:.0} tests each", n * f64::from(times)) } else { "a sweep each".to_owned() }
     };
-    let points: Vec<SweepPoints> = plan.workloads.iter().map(SweepPoints::of).collect();
+    let known = known_workloads(plan);
+    let points: Vec<SweepPoints> = plan.workloads.iter().map(|w| SweepPoints::of(&known, w)).collect();
     let apart = if points.iter().all(|p| p.parameter.is_none() && p.over_jobs) { "" } else { ", except where noted" };
     out += &format!("workloads   {}{apart}\n", tests(length.steps));
     for file in &plan.workload_files {

@@ -1,9 +1,10 @@
 //! `loadline workloads`, from the catalogue.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use loadline_database::{TARGETS, TargetKind};
-use loadline_workload::{CATALOGUE, Workload, find, register};
+use loadline_workload::{CATALOGUE, Workload, find, read_file};
 
 use crate::args::{ListArgs, ListFormat, WorkloadsArgs};
 use crate::drivers::{drivers, runs_with};
@@ -19,18 +20,21 @@ pub(crate) fn workloads(args: &WorkloadsArgs) -> Result<u8, Failure> {
     let own = args.workload_file.as_deref().map(from_file).transpose()?;
     let workload = match &args.code {
         None => own,
-        Some(code) => Some(find(code).map_err(|e| Failure::usage(e.to_string()))?),
+        Some(code) => match own.filter(|w| w.code.eq_ignore_ascii_case(code)) {
+            None => Some(find(code).map_err(|e| Failure::usage(e.to_string()))?),
+            own => own,
+        },
     };
     let Some(format) = args.format.of_list() else {
         let workload = workload.ok_or_else(|| Failure::usage("--format toml shows one workload: name its code"))?;
-        output::write(&args.output, toml(workload)?.as_bytes())?;
+        output::write(&args.output, toml(&workload)?.as_bytes())?;
         return Ok(0);
     };
     let for_people = matches!(format, ListFormat::Text | ListFormat::Md);
     let list_args = ListArgs { format, output: args.output.clone() };
     match workload {
         None => list(&CATALOGUE, for_people).write(&list_args)?,
-        Some(workload) if for_people => output::write(&args.output, pages::page(workload)?.as_bytes())?,
+        Some(workload) if for_people => output::write(&args.output, pages::page(&workload)?.as_bytes())?,
         Some(workload) => list(&[workload], false).write(&list_args)?,
     }
     Ok(0)
@@ -40,7 +44,7 @@ pub(crate) fn workloads(args: &WorkloadsArgs) -> Result<u8, Failure> {
 /// is left out: its successor then has those that follow from its statements.
 fn toml(workload: &Workload) -> Result<String, Failure> {
     if workload.scripts.is_some() {
-        let code = workload.code;
+        let code = &workload.code;
         return Err(Failure::usage(format!("{code} is made of pgbench scripts and has no workload file to show")));
     }
     let is_own = workload.limits.iter().any(|limit| limit.is_of_one_workload());
@@ -49,20 +53,20 @@ fn toml(workload: &Workload) -> Result<String, Failure> {
 }
 
 /// The workload in a user's file.
-fn from_file(path: &Path) -> Result<&'static Workload, Failure> {
+fn from_file(path: &Path) -> Result<Arc<Workload>, Failure> {
     let name = path.display().to_string();
     let text = std::fs::read_to_string(path)
         .map_err(|e| Failure::usage(format!("the workload file {name} cannot be read: {e}")))?;
-    register(&name, &text).map_err(|e| Failure::usage(e.to_string()))
+    read_file(&name, &text).map_err(|e| Failure::usage(e.to_string()))
 }
 
 /// One row per workload. Files get more columns, too wide for a terminal.
-fn list(workloads: &[&'static Workload], for_people: bool) -> Listing {
+fn list(workloads: &[Arc<Workload>], for_people: bool) -> Listing {
     let mut columns = vec!["code", "group", "summary"];
     if !for_people {
         columns.extend(["named_for", "kpis", "needs", "targets", "drivers", "not_on"]);
     }
-    let row = |w: &&'static Workload| {
+    let row = |w: &Arc<Workload>| {
         let kpis = w.kpis.iter().map(|k| format!("{} [{}]", k.title, k.column.unit));
         let needs = w.needs.iter().map(|n| n.phrase());
         let (on, not_on): (Vec<&TargetKind>, Vec<&TargetKind>) =
@@ -71,7 +75,7 @@ fn list(workloads: &[&'static Workload], for_people: bool) -> Listing {
             let names: Vec<&str> = runs_with(w, k).iter().map(|d| d.name()).collect();
             format!("{}={}", k.scheme, names.join("+"))
         };
-        let mut row = vec![w.code.to_owned(), w.group.to_owned(), w.summary.to_owned()];
+        let mut row = vec![w.code.clone(), w.group.clone(), w.summary.clone()];
         if !for_people {
             row.extend([
                 w.named_for.phrase(),
@@ -95,18 +99,16 @@ fn why_not(workload: &Workload, kind: &TargetKind) -> String {
 #[cfg(test)]
 mod tests {
     use loadline_model::Capability;
-    use loadline_workload::register_anew;
+    use loadline_workload::Program;
 
     use super::*;
 
     #[test]
     fn what_a_target_cannot_run_is_listed_with_the_reason() {
         // The reference log writer has no rows to read: a workload that needs them is not for it.
-        let needs: &[Capability] = &[Capability::Rows];
-        let mut of = find("LGWR-LAT1").unwrap().clone();
-        of.needs = needs;
-        let workload: &'static Workload = Box::leak(Box::new(of));
-        let list = list(&[workload], false);
+        let mut of = Workload::clone(&find("LGWR-LAT1").unwrap());
+        of.needs = vec![Capability::Rows];
+        let list = list(&[Arc::new(of)], false);
         let cell = |id: &str| &list.rows[0][list.columns.iter().position(|c| *c == id).unwrap()];
         assert!(!cell("targets").split(' ').any(|t| t == "wal"), "{}", cell("targets"));
         assert!(cell("targets").split(' ').any(|t| t == "postgres") && !cell("drivers").contains("wal="));
@@ -121,8 +123,14 @@ mod tests {
     #[test]
     fn every_file_is_the_way_to_ones_own() {
         for workload in CATALOGUE.iter() {
-            let own = register_anew("mine.toml", &toml(workload).unwrap().replacen(workload.code, "MINE", 1)).unwrap();
-            assert_eq!((own.code, own.redo, own.tables), ("MINE", workload.redo, workload.tables));
+            let own = read_file("mine.toml", &toml(workload).unwrap().replacen(&workload.code, "MINE", 1)).unwrap();
+            assert_eq!((own.redo, &own.tables, &own.params), (workload.redo, &workload.tables, &workload.params));
+            let [own, shown] = [&own, workload].map(|w| w.make(&w.params(&Default::default()).unwrap()));
+            // SQL, rows and draws follow from these. Only places in the file are in one of the two.
+            let statements = |program: &Program| {
+                program.statements.iter().map(|s| (s.template.clone(), s.effect)).collect::<Vec<_>>()
+            };
+            assert_eq!((statements(&own), own.body, own.commit), (statements(&shown), shown.body, shown.commit));
         }
     }
 }

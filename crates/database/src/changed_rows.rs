@@ -23,7 +23,7 @@ const SALT: u32 = 91;
 /// # Errors
 /// [`TargetError::Refused`] names the first row that differs; or the query fails.
 pub(crate) fn check(loader: &mut dyn Loader, work: &Work, table: &Table) -> Result<(), TargetError> {
-    if !loader.exists(&table_stem(work, table.name))? {
+    if !loader.exists(&table_stem(work, &table.name))? {
         // Somebody dropped it: it is loaded again.
         return Ok(());
     }
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn what_differs_is_named() {
-        let table = &loadline_workload::data::PRODUCT;
+        let table = loadline_workload::data::table("product").unwrap();
         let wanted = [Datum::Int(7), Datum::Int(3), Datum::Int(42), Datum::Bytes(&[0xab, 1])];
         let said = |found: [&str; 4]| difference(table, &wanted, Some(&found.map(str::to_owned).to_vec()));
         assert_eq!(said(["7", "3", "42", "AB01"]), None);

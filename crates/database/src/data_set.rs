@@ -47,7 +47,7 @@ impl DataTable {
     #[must_use]
     pub fn wanted(table: &Table, params: &Params, seed: u64, compressibility: f64) -> DataTable {
         DataTable {
-            table: table.name.to_owned(),
+            table: table.name.clone(),
             version: data::VERSION,
             seed,
             compressibility: compressibility.to_string(),
@@ -442,7 +442,7 @@ fn load_table<'a>(
         ))?;
     }
     let complete = format!("UPDATE {record} SET complete = 1 WHERE name = '{}'", table.name);
-    ways.load(work, table, (table.name, &missing), loader, Some(&complete))
+    ways.load(work, table, (&table.name, &missing), loader, Some(&complete))
 }
 
 fn wanted(work: &Work, table: &Table) -> DataTable {

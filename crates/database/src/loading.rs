@@ -103,7 +103,7 @@ pub(crate) fn table_stem(work: &Work, table: &str) -> String {
     if is_shared(work, table) {
         return format!("data_{table}");
     }
-    crate::names::own(work.workload, table)
+    crate::names::own(&work.workload, table)
 }
 
 /// Whether `table` belongs to the data set.

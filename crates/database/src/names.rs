@@ -9,9 +9,9 @@ pub(crate) fn own(workload: &Workload, object: &str) -> String {
 
 /// The workload tables of `workload`, each with its name in a database: unique within a plan.
 #[must_use]
-pub fn table_names(workload: &Workload) -> Vec<(&'static str, String)> {
+pub fn table_names(workload: &Workload) -> Vec<(&str, String)> {
     let tables = workload.tables.iter().filter(|t| t.scope == Scope::Workload);
-    tables.map(|t| (t.name, own(workload, t.name))).collect()
+    tables.map(|t| (t.name.as_str(), own(workload, &t.name))).collect()
 }
 
 #[cfg(test)]
@@ -27,7 +27,7 @@ mod tests {
         let mut seen = BTreeMap::new();
         for w in CATALOGUE.iter() {
             for (table, name) in table_names(w) {
-                let before = seen.insert(name.clone(), w.code);
+                let before = seen.insert(name.clone(), &w.code);
                 assert!(before.is_none(), "{name}: {table} of {} and of {before:?}", w.code);
             }
         }

@@ -148,7 +148,7 @@ impl Observation for Null {
     }
 
     fn evidence(&self, work: &Work) -> Result<Option<i64>, TargetError> {
-        Ok(work.workload.evidence.map(|_| self.sum(|j| &j.rows) as i64))
+        Ok(work.workload.evidence.as_ref().map(|_| self.sum(|j| &j.rows) as i64))
     }
 
     fn absent_columns(&self) -> Vec<(&'static Column, String)> {

@@ -217,7 +217,7 @@ impl Writer<'_> {
     fn steps(&mut self, steps: &[Step], level: usize) {
         for step in steps {
             match step {
-                Step::Bind { var, generator } => self.bind(var, *generator, level),
+                Step::Bind { var, generator } => self.bind(var, generator, level),
                 Step::Repeat { times, body } => {
                     self.depth += 1;
                     self.loops = self.loops.max(self.depth);
@@ -261,8 +261,8 @@ impl Writer<'_> {
         self.line(level, "END IF;");
     }
 
-    fn bind(&mut self, var: &str, generator: Generator, level: usize) {
-        if generator == Generator::Sequence {
+    fn bind(&mut self, var: &str, generator: &Generator, level: usize) {
+        if *generator == Generator::Sequence {
             if self.counter.is_none() {
                 let next = self.dialect.assignment("l_seq", "l_seq + 1");
                 self.line(level, &next);
@@ -273,7 +273,7 @@ impl Writer<'_> {
             return;
         }
         let sequence = self.sequence();
-        let value = match generator {
+        let value = match *generator {
             Generator::Sequence => sequence.to_owned(),
             Generator::OwnRow { rows } => {
                 format!("{} + {}", self.dialect.first_key(), self.turn(sequence, rows))
@@ -289,7 +289,7 @@ impl Writer<'_> {
             Generator::Turn { of } => self.turn(sequence, of),
             Generator::NewKey => self.dialect.new_key(sequence),
             Generator::Constant(value) => value.to_string(),
-            Generator::Plus { var, by } => format!("{} + {by}", self.term(var)),
+            Generator::Plus { ref var, by } => format!("{} + {by}", self.term(var)),
         };
         let assignment = self.dialect.assignment(&self.dialect.variable(var), &value);
         self.line(level, &assignment);
@@ -395,7 +395,7 @@ mod tests {
 
     #[test]
     fn loops_nest_and_unused_variables_are_not_bound() {
-        let bind = |var, generator| Step::Bind { var, generator };
+        let bind = Step::bind;
         let program = Program {
             statements: vec![
                 Statement::new("UPDATE {redo} SET p = :p WHERE k = :k", Effect::Change(1)).unwrap(),
@@ -414,7 +414,7 @@ mod tests {
                     ],
                 },
                 Step::Repeat { times: 4, body: vec![] },
-                bind("k4", Generator::Plus { var: "k", by: 4 }),
+                bind("k4", Generator::Plus { var: "k".to_owned(), by: 4 }),
                 Step::Execute { statement: 1 },
             ],
             commit: Commit::Wait,
@@ -450,7 +450,7 @@ mod tests {
                 Step::bind("s", Generator::Sequence),
                 Step::bind("c", Generator::Turn { of: 10 }),
                 Step::Choose {
-                    var: "c",
+                    var: "c".to_owned(),
                     arms: vec![
                         arm(7, vec![Step::bind("k", Generator::NewKey), Step::Execute { statement: 0 }]),
                         arm(2, vec![]),

@@ -15,7 +15,7 @@ use crate::render::Rendered;
 #[derive(Debug, Clone)]
 pub struct Work {
     /// The workload.
-    pub workload: &'static Workload,
+    pub workload: Arc<Workload>,
     /// Its parameters.
     pub params: Params,
     /// Its transaction program with these parameters.
@@ -43,7 +43,7 @@ static SHARED: Mutex<BTreeMap<PoolKey, Weak<[u8]>>> = Mutex::new(BTreeMap::new()
 impl Work {
     /// Builds the program for these parameters. Jobs draw with the seed of the rows.
     #[must_use]
-    pub fn new(workload: &'static Workload, params: Params, seed: u64, compressibility: f64) -> Work {
+    pub fn new(workload: Arc<Workload>, params: Params, seed: u64, compressibility: f64) -> Work {
         let program = workload.make(&params);
         Work { workload, params, program, seed, draws: seed, compressibility, nodes: None }
     }
@@ -53,7 +53,14 @@ impl Work {
     /// # Errors
     /// There is no such workload or parameter, or a value is out of range.
     pub fn of(code: &str, given: &[(&str, i64)]) -> Result<Work, TargetError> {
-        let workload = find(code).map_err(|e| TargetError::Usage(e.to_string()))?;
+        Work::with(find(code).map_err(|e| TargetError::Usage(e.to_string()))?, given)
+    }
+
+    /// As [`Work::of`], of a workload that need not be of the catalogue.
+    ///
+    /// # Errors
+    /// There is no such parameter, or a value is out of range.
+    pub fn with(workload: Arc<Workload>, given: &[(&str, i64)]) -> Result<Work, TargetError> {
         let given = given.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
         let params = workload.params(&given).map_err(|e| TargetError::Usage(e.to_string()))?;
         Ok(Work::new(workload, params, 42, 0.0))
@@ -77,7 +84,7 @@ impl Work {
     /// parallel queries.
     #[must_use]
     pub fn parallel_workers(&self) -> Option<u32> {
-        let workers = self.workload.workers?;
+        let workers = self.workload.workers.as_ref()?;
         Some(u32::try_from(self.params.get(workers)).unwrap_or(1).max(1))
     }
 
@@ -120,7 +127,7 @@ impl Work {
     /// # Errors
     /// When it cannot be parsed or has an unknown variable (a mistake in the workload).
     pub(crate) fn query(&self, query: &str, table: impl FnMut(&str) -> String) -> Result<String, TargetError> {
-        let code = self.workload.code;
+        let code = &self.workload.code;
         let template =
             Template::parse(query).map_err(|e| TargetError::Usage(format!("the query '{query}' of {code}: {e}")))?;
         let is_param = |name: &str| self.workload.params.iter().any(|p| p.name == name);
@@ -131,10 +138,12 @@ impl Work {
     }
 
     /// Queries that run before or after a test, each with its purpose.
-    fn queries(&self) -> Vec<(String, &'static str)> {
-        let evidence = self.workload.evidence.iter().map(|e| ("evidence".to_owned(), e.query));
-        let consistency = self.workload.consistency.iter().map(|c| (format!("must be 0: {}", c.what), c.query));
-        let unchanged = self.workload.unchanged.iter().map(|c| (format!("must not change: {}", c.what), c.query));
+    fn queries(&self) -> Vec<(String, &str)> {
+        let evidence = self.workload.evidence.iter().map(|e| ("evidence".to_owned(), e.query.as_str()));
+        let consistency =
+            self.workload.consistency.iter().map(|c| (format!("must be 0: {}", c.what), c.query.as_str()));
+        let unchanged =
+            self.workload.unchanged.iter().map(|c| (format!("must not change: {}", c.what), c.query.as_str()));
         evidence.chain(consistency).chain(unchanged).collect()
     }
 
@@ -152,7 +161,7 @@ impl Work {
     ///
     /// # Errors
     /// When there is none (a mistake in the workload).
-    pub(crate) fn table(&self, number: usize) -> Result<&'static Table, TargetError> {
+    pub(crate) fn table(&self, number: usize) -> Result<&Table, TargetError> {
         let table = self.workload.tables.get(number);
         table.ok_or_else(|| TargetError::Usage(format!("the workload has no table number {number}")))
     }
@@ -160,7 +169,7 @@ impl Work {
     /// Bytes of new content that a statement makes for each row it changes ([`Piece::Renew`]).
     pub(crate) fn renewed_bytes(&self, template: &Template) -> u32 {
         let names = template.pieces.iter().filter_map(|p| if let Piece::Renew(names) = p { Some(names) } else { None });
-        let column = |name: &String| self.workload.tables.iter().flat_map(|t| t.columns).find(|c| c.name == name);
+        let column = |name: &String| self.workload.tables.iter().flat_map(|t| &t.columns).find(|c| c.name == *name);
         let bytes: u64 = names.flatten().filter_map(column).map(|c| c.value_bytes(&self.params)).sum();
         bytes.min(u32::MAX.into()) as u32
     }

@@ -18,7 +18,7 @@ pub(crate) struct LoadedTables(Mutex<BTreeSet<(String, u64)>>);
 impl LoadedTables {
     /// Forgets the tables of `work`, because they are created again.
     pub(crate) fn forget(&self, work: &Work) {
-        let stems: Vec<String> = work.workload.tables.iter().map(|t| table_stem(work, t.name)).collect();
+        let stems: Vec<String> = work.workload.tables.iter().map(|t| table_stem(work, &t.name)).collect();
         self.lock().retain(|(stem, _)| !stems.contains(stem));
     }
 
@@ -36,7 +36,7 @@ pub(crate) struct WantedRows<'a> {
 }
 
 /// The workload's tables outside the data set.
-pub(crate) fn workload_tables(work: &Work) -> impl Iterator<Item = &'static Table> + use<> {
+pub(crate) fn workload_tables(work: &Work) -> impl Iterator<Item = &Table> {
     work.workload.tables.iter().filter(|t| t.scope == Scope::Workload)
 }
 
@@ -59,7 +59,7 @@ fn load(wanted: &WantedRows<'_>, ways: Ways<'_, '_>) -> Result<(), TargetError> 
 }
 
 fn key(wanted: &WantedRows<'_>, table: &Table) -> (String, u64) {
-    (table_stem(wanted.work, table.name), table.total_rows(&wanted.work.params, 0))
+    (table_stem(wanted.work, &table.name), table.total_rows(&wanted.work.params, 0))
 }
 
 fn load_table<'a>(
@@ -93,7 +93,7 @@ fn load_table<'a>(
 /// Whether the workload's program may add or delete rows of the table: it does more than read, update, and create or
 /// drop indexes.
 fn may_lose_rows(work: &Work, table: &Table) -> bool {
-    let names = |s: &&Statement| s.template.pieces.iter().any(|p| matches!(p, Piece::Table(t) if t == table.name));
+    let names = |s: &&Statement| s.template.pieces.iter().any(|p| matches!(p, Piece::Table(t) if *t == table.name));
     let keeps = |s: &Statement| {
         let text = s.template.pieces.iter().find_map(|p| match p {
             Piece::Sql(sql) => Some(sql.trim_start().to_uppercase()),
@@ -119,7 +119,7 @@ mod tests {
         let losing: Vec<String> = CATALOGUE
             .iter()
             .flat_map(|w| {
-                let work = Work::of(w.code, &[]).unwrap();
+                let work = Work::of(&w.code, &[]).unwrap();
                 let tables: Vec<_> =
                     workload_tables(&work).filter(|t| t.is_whole() && may_lose_rows(&work, t)).collect();
                 tables.into_iter().map(|t| format!("{}.{}", w.code, t.name)).collect::<Vec<_>>()

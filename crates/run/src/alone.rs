@@ -31,7 +31,7 @@ pub fn measure(request: &Request) -> Result<TestRecord, TestError> {
         remarks: Vec::new(),
         seen: Jobs::from(request, &measured),
     };
-    let id = TestRecord::blank(work.workload.code);
+    let id = TestRecord::blank(&work.workload.code);
     let test = steps::with_checks(steps::figures_of(&evidence), &evidence);
     Ok(record::of_jobs(&evidence, test, id, None).record)
 }

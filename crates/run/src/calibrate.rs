@@ -91,7 +91,7 @@ pub fn with(work: &Work, given: &BTreeMap<String, i64>) -> Work {
     match work.workload.params(&all) {
         Ok(params) => {
             let params = params.with_size(work.params.size_bytes());
-            Work { draws: work.draws, ..Work::new(work.workload, params, work.seed, work.compressibility) }
+            Work { draws: work.draws, ..Work::new(Arc::clone(&work.workload), params, work.seed, work.compressibility) }
         }
         Err(_) => work.clone(),
     }
@@ -199,11 +199,11 @@ mod tests {
     #[test]
     fn a_log_of_bytes_meets_nominal() {
         for w in CATALOGUE.iter().filter(|w| w.redo.is_some()) {
-            let c = calibrate(&work(w.code), |w| Ok(by_bytes(w))).unwrap();
+            let c = calibrate(&work(&w.code), |w| Ok(by_bytes(w))).unwrap();
             let (seen, size) = (c.redo_bytes_per_tx.unwrap(), w.redo.unwrap());
             assert!((seen / size.nominal - 1.0).abs() <= 0.02, "{}: {seen}", w.code);
             assert_eq!(
-                by_bytes(&with(&work(w.code), &c.parameters)),
+                by_bytes(&with(&work(&w.code), &c.parameters)),
                 seen,
                 "the parameters are those that were measured"
             );
@@ -217,7 +217,7 @@ mod tests {
             w.program.mean_rows_changed_per_tx() * if w.params.get("payload") > 970 { 2096.0 } else { 1048.0 }
         };
         for w in CATALOGUE.iter().filter(|w| w.redo.is_some()) {
-            let c = calibrate(&work(w.code), |w| Ok(pages(w))).unwrap();
+            let c = calibrate(&work(&w.code), |w| Ok(pages(w))).unwrap();
             let (seen, size) = (c.redo_bytes_per_tx.unwrap(), w.redo.unwrap());
             assert!((size.min..=size.max).contains(&seen), "{}: {seen}", w.code);
         }

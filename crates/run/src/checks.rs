@@ -54,7 +54,7 @@ pub(crate) fn rows_read(e: &Evidence<'_>, test: &mut Test) {
 /// Whether scripts that may only read did so: one may have set `default_transaction_read_only` off.
 pub(crate) fn read_only(e: &Evidence<'_>, test: &mut Test) {
     let id = CheckId::ReadOnly;
-    if e.work().workload.scripts.is_none_or(|scripts| scripts.allow_writes) {
+    if e.work().workload.scripts.as_ref().is_none_or(|scripts| scripts.allow_writes) {
         return;
     }
     test.checks.push(match e.grown(counter::ROWS_CHANGED) {
@@ -75,16 +75,16 @@ pub(crate) fn consistency(e: &Evidence<'_>, test: &mut Test) {
     test.checks.extend(check_conditions(&e.proof.consistency));
 }
 
-fn check_conditions(conditions: &[(&'static str, Result<Option<i64>, String>)]) -> Option<Check> {
+fn check_conditions(conditions: &[(String, Result<Option<i64>, String>)]) -> Option<Check> {
     let id = CheckId::Consistency;
     let (mut held, mut unknown) = (Vec::new(), Vec::new());
     for (what, found) in conditions {
         match found {
-            Ok(Some(0)) => held.push(*what),
+            Ok(Some(0)) => held.push(what.as_str()),
             Ok(Some(off)) => {
                 return Some(Check::require(id, false, format!("violated: {what} (off by {off})")));
             }
-            Ok(None) => unknown.push(*what),
+            Ok(None) => unknown.push(what),
             Err(e) => return Some(Check::require(id, false, format!("the query that proves '{what}' failed: {e}"))),
         }
     }
@@ -275,7 +275,7 @@ pub(crate) fn work_evidence(e: &Evidence<'_>, test: &mut Test) {
             return test.checks.push(Check::require(id, false, why));
         }
     };
-    let per_tx = e.work().workload.scripts.map_or(program.rows_changed_per_tx(), |_| 1);
+    let per_tx = e.work().workload.scripts.as_ref().map_or(program.rows_changed_per_tx(), |_| 1);
     let expected = if program.varies() { merged.rows_changed } else { merged.total.saturating_mul(per_tx) };
     // A transaction that failed at its commit may have been committed.
     let unknown = (merged.errors_total + e.measured.jobs.iter().filter(|j| j.lost.is_some()).count() as u64) * per_tx;
@@ -284,7 +284,7 @@ pub(crate) fn work_evidence(e: &Evidence<'_>, test: &mut Test) {
     let detail = format!(
         "the jobs committed {} transactions of {up_to}{per_tx} rows: {expected} {}; the database has {grown}",
         merged.total,
-        e.work().workload.evidence.map_or("", |of| of.counts)
+        e.work().workload.evidence.as_ref().map_or("", |of| &of.counts)
     );
     test.checks.push(Check::require(id, ok, detail));
 }

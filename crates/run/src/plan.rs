@@ -12,13 +12,14 @@ pub mod scripts;
 pub mod sweep;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use loadline_database::{TargetError, TargetKind, kind_of, redact, table_names};
 use loadline_model::format::{parse_bytes, parse_duration_s, parse_patience};
 use loadline_model::plan::{
     DEFAULT_SIZE_BYTES, Jobs, JobsSpec, Plan, PlanSpec, PlannedWorkload, SkippedWorkload, TimeSpec, WorkloadFile,
 };
-use loadline_workload::{CATALOGUE, ParamError, Unknown, UserError, Workload, find, find_group, register};
+use loadline_workload::{CATALOGUE, ParamError, Params, Unknown, UserError, Workload, Workloads, find_group};
 use thiserror::Error;
 
 pub use agents::check_number as check_agents;
@@ -119,31 +120,23 @@ fn one_plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
     let force = spec.force.unwrap_or(false);
     let mut files = workload_files(&spec.workload_file)?;
     files.extend(scripts::file(spec)?);
-    let own = register_files(&files)?;
-    let known = workload_files(&spec.known_workload_file)?;
-    let known_of = register_files(&known)?;
-    files.extend(known);
-    let all = CATALOGUE.iter().chain(&own).chain(&known_of).copied().collect::<Vec<_>>();
-    let (mut workloads, mut skipped) = choose(spec, &own, &all, kind, force)?;
+    let own = Workloads::read(&files)?.own;
+    files.extend(workload_files(&spec.known_workload_file)?);
+    let known = Workloads::read(&files)?;
+    let (mut workloads, mut skipped) = choose(spec, &own, &known, kind, force)?;
     let agents = agents::planned(spec, &url)?;
     if agents.is_some() {
-        agents::skip(&mut workloads, &mut skipped)?;
+        agents::skip(&known, &mut workloads, &mut skipped)?;
     }
-    check_table_names(&workloads)?;
+    check_table_names(&known, &workloads)?;
     // A run stores the files of the workloads that it runs.
     let runs = |code: &str| workloads.iter().any(|w| w.code == code) || skipped.iter().any(|s| s.code == code);
-    let mut kept = Vec::new();
-    for file in files {
-        if runs(register(&file.name, &file.text)?.code) {
-            kept.push(file);
-        }
-    }
-    let workload_files = kept;
+    files.retain(|file| known.own.iter().any(|w| w.text() == file.text && runs(&w.code)));
     if workloads.is_empty() {
         let reasons = reasons(&skipped);
         return Err(PlanError::Nothing { target: redact(&url), reasons });
     }
-    let load = load::load(spec, &workloads, kind, &url)?;
+    let load = load::load(spec, (&known, &workloads), kind, &url)?;
     let processes = agents.as_ref().map_or(1, |a| a.agents);
     let jobs = load::jobs_of(&load.populations).map_or_else(|| jobs(spec.jobs.as_ref(), processes), Ok)?;
     let compressibility = spec.payload_compressibility.unwrap_or(0.0);
@@ -167,7 +160,7 @@ fn one_plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
         platform: spec.platform.clone().unwrap_or_default(),
         workloads,
         skipped,
-        workload_files,
+        workload_files: files,
         jobs,
         jobs_per_node: spec.jobs_per_node.unwrap_or(false),
         duration_s: spec.duration.as_ref().map_or(Ok(DEFAULT_DURATION_S), |t| time("duration", t, 0.2, 86_400.0))?,
@@ -240,10 +233,10 @@ const MAX_FILE_BYTES: u64 = 1 << 20;
 
 /// Refuses two workloads with a table of the same name. Names are made from code and table, so different codes can
 /// collide.
-fn check_table_names(workloads: &[PlannedWorkload]) -> Result<(), PlanError> {
-    let mut seen: BTreeMap<String, (&str, &str)> = BTreeMap::new();
+fn check_table_names(known: &Workloads, workloads: &[PlannedWorkload]) -> Result<(), PlanError> {
+    let mut seen: BTreeMap<String, (&str, String)> = BTreeMap::new();
     for planned in workloads {
-        for (table, name) in table_names(find(&planned.code)?) {
+        for (table, name) in table_names(&known.find(&planned.code)?) {
             if let Some((other, of)) = seen.get(&name) {
                 return value(format!(
                     "the table '{of}' of {other} and the table '{table}' of {} would both be named {name} in the \
@@ -251,7 +244,7 @@ fn check_table_names(workloads: &[PlannedWorkload]) -> Result<(), PlanError> {
                     planned.code
                 ));
             }
-            seen.insert(name, (&planned.code, table));
+            seen.insert(name, (&planned.code, table.to_owned()));
         }
     }
     Ok(())
@@ -273,19 +266,10 @@ fn read_file(what: &str, name: &str) -> Result<String, PlanError> {
     std::fs::read_to_string(name).map_err(failed)
 }
 
-/// Registers the workloads of files, in their order, for a new plan or a resumed run.
-///
-/// # Errors
-/// [`PlanError::User`] with the position of the mistake.
-pub fn register_files(files: &[WorkloadFile]) -> Result<Vec<&'static Workload>, PlanError> {
-    let mut out: Vec<&'static Workload> = Vec::new();
-    for file in files {
-        let workload = register(&file.name, &file.text)?;
-        if !out.iter().any(|w| w.code == workload.code) {
-            out.push(workload);
-        }
-    }
-    Ok(out)
+/// The workloads that `plan` may name. Its files were read when it was made.
+#[must_use]
+pub fn workloads_of(plan: &Plan) -> Workloads {
+    Workloads::read(&plan.workload_files).unwrap_or_default()
 }
 
 /// Why workloads are skipped, grouped by reason.
@@ -300,26 +284,26 @@ pub(crate) fn reasons(skipped: &[SkippedWorkload]) -> String {
     groups.iter().map(|(reason, codes)| format!("{}: {reason}", codes.join(", "))).collect::<Vec<_>>().join("; ")
 }
 
-/// The chosen workloads with their drivers, and the skipped ones, in the order of `all`. If only files are given,
+/// The chosen workloads with their drivers, and the skipped ones, in the order of the catalogue and of the files. If only files are given,
 /// only their workloads run.
 fn choose(
     spec: &PlanSpec,
-    own: &[&'static Workload],
-    all: &[&'static Workload],
+    own: &[Arc<Workload>],
+    known: &Workloads,
     kind: &TargetKind,
     force: bool,
 ) -> Result<(Vec<PlannedWorkload>, Vec<SkippedWorkload>), PlanError> {
-    let mut wanted: Vec<&'static Workload> = Vec::new();
+    let mut wanted: Vec<Arc<Workload>> = Vec::new();
     for code in spec.workload.iter().flatten() {
-        wanted.push(find(code)?);
+        wanted.push(known.find(code)?);
     }
     for group in spec.group.iter().flatten() {
         wanted.extend(find_group(group)?);
     }
-    wanted.extend(own);
+    wanted.extend(own.iter().cloned());
     if spec.workload.is_none() && spec.group.is_none() && own.is_empty() {
         // A scan takes as long as all sweeps: it runs only if it is named.
-        wanted.extend(CATALOGUE.iter().copied().filter(|w| w.scan.is_none()));
+        wanted.extend(CATALOGUE.iter().filter(|w| w.scan.is_none()).cloned());
     }
     if wanted.is_empty() {
         let key = if spec.workload.is_some() { "workload" } else { "group" };
@@ -329,24 +313,24 @@ fn choose(
         ));
     }
     // Parameters of all workloads are checked, also of those that do not run.
-    let mut parameters: BTreeMap<&str, &BTreeMap<String, i64>> = BTreeMap::new();
+    let mut parameters: BTreeMap<String, &BTreeMap<String, i64>> = BTreeMap::new();
     for (code, given) in spec.parameters.iter().flatten() {
-        let workload = find(code)?;
+        let workload = known.find(code)?;
         workload.params(given)?;
-        if parameters.insert(workload.code, given).is_some() {
+        if parameters.insert(workload.code.clone(), given).is_some() {
             return value(format!("the parameters of {} are given twice: keep one [parameters.{0}]", workload.code));
         }
     }
     let (mut planned, mut skipped) = (Vec::new(), Vec::new());
-    for workload in all.iter().copied().filter(|w| wanted.iter().any(|v| v.code == w.code)) {
-        let parameters = parameters.get(workload.code).copied().cloned().unwrap_or_default();
+    for workload in CATALOGUE.iter().chain(&known.own).filter(|w| wanted.iter().any(|v| v.code == w.code)) {
+        let parameters = parameters.get(&workload.code).copied().cloned().unwrap_or_default();
         let asked = agents::driver(spec)?;
         match choose_driver(workload, kind, asked, force) {
             Ok(DriverChoice { driver, reason: driver_reason, forced }) => {
-                let (code, driver_given) = (workload.code.into(), asked.is_some());
+                let (code, driver_given) = (workload.code.clone(), asked.is_some());
                 planned.push(PlannedWorkload { code, driver, driver_given, driver_reason, parameters, forced });
             }
-            Err(reason) => skipped.push(SkippedWorkload { code: workload.code.into(), reason }),
+            Err(reason) => skipped.push(SkippedWorkload { code: workload.code.clone(), reason }),
         }
     }
     Ok((planned, skipped))
@@ -431,22 +415,24 @@ fn time_with_unit(what: &str, spec: &TimeSpec, min: f64, max: f64) -> Result<f64
     }
 }
 
-/// Workload parameters of a plan entry, for a data set of `size_bytes`.
+/// Workload and parameters of an entry of `plan`, for a data set of `size_bytes`.
 ///
 /// # Errors
 /// If the workload does not exist (any more) or a parameter is invalid.
 pub fn planned(
+    plan: &Plan,
     workload: &PlannedWorkload,
     calibrated: &BTreeMap<String, i64>,
     size_bytes: u64,
-) -> Result<(&'static Workload, loadline_workload::Params), PlanError> {
-    let found = find(&workload.code)?;
+) -> Result<(Arc<Workload>, Params), PlanError> {
+    let found = workloads_of(plan).find(&workload.code)?;
     let mut given = workload.parameters.clone();
     // An arm may give what was calibrated in the other.
     for (name, value) in calibrated {
         given.entry(name.clone()).or_insert(*value);
     }
-    Ok((found, found.params(&given)?.with_size(size_bytes)))
+    let params = found.params(&given)?.with_size(size_bytes);
+    Ok((found, params))
 }
 
 #[cfg(test)]

@@ -147,7 +147,7 @@ impl Reference {
             jobs: number("jobs")?,
             started_at: self.year.to_owned(),
             kpis: workload.kpis.iter().map(|k| k.column.id.to_owned()).collect(),
-            ..TestRecord::blank(workload.code)
+            ..TestRecord::blank(&workload.code)
         };
         for (name, text) in cells {
             let Some(column) = column(name).filter(|c| !KEYS.contains(&c.id)) else { continue };
@@ -208,11 +208,11 @@ fn derive(record: &mut TestRecord, workload: &Workload) {
     if let (None, Some(tps)) = (record.figure(id::COMMIT_THROUGHPUT_TPS), record.figure(id::TX_PER_S)) {
         record.set(id::COMMIT_THROUGHPUT_TPS, tps);
     }
-    if let Sweep::Parameter { name, column, .. } = workload.sweep
+    if let Sweep::Parameter { name, column, .. } = &workload.sweep
         && let Some(value) = record.figure(column)
     {
         record.swept = Some(column.id.to_owned());
-        record.parameters.insert(name.to_owned(), value as i64);
+        record.parameters.insert(name.clone(), value as i64);
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! To add a workload, write its file and list it here.
 
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use crate::file::read_built_in;
 use crate::workload::Workload;
@@ -19,19 +19,17 @@ const FILES: &[(&str, &str)] = files![
     "DA-WINDOW", "DA-PARALLEL", "TP-LOOKUP", "TP-REPORT", "TP-LIGHT", "TP-MEDIUM", "TP-HEAVY", "TP-MIXED", "PLS-ADD",
     "PLS-FIBO", "PLS-PRIME", "PLS-STRING", "PLS-BUILTIN", "PLS-MIXED",
 ];
-static NOTHING: Workload = Workload::empty("");
 /// File of [`LOG_APPENDS`].
 const APPENDS: &[(&str, &str)] = files!["LOG-APPENDS"];
 
 /// The catalogue. A file that cannot be read is not in it, which its tests detect.
-pub static CATALOGUE: LazyLock<Vec<&'static Workload>> = LazyLock::new(|| read(FILES));
+pub static CATALOGUE: LazyLock<Vec<Arc<Workload>>> = LazyLock::new(|| read(FILES));
 
 /// Transactions of any redo, with which the reference log writer measures the limit of other workloads' commits.
-pub static LOG_APPENDS: LazyLock<&'static Workload> =
-    LazyLock::new(|| read(APPENDS).first().copied().unwrap_or(&NOTHING));
+pub static LOG_APPENDS: LazyLock<Arc<Workload>> = LazyLock::new(|| read(APPENDS).pop().unwrap_or_default());
 
-fn read(files: &[(&'static str, &'static str)]) -> Vec<&'static Workload> {
-    files.iter().filter_map(|(code, text)| read_built_in(code, text).ok()).collect()
+fn read(files: &[(&str, &str)]) -> Vec<Arc<Workload>> {
+    files.iter().filter_map(|(code, text)| read_built_in(code, text).ok()).map(Arc::new).collect()
 }
 
 #[cfg(test)]

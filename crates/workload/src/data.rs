@@ -1,12 +1,18 @@
-//! The data set: a few tables that many workloads read and none changes.
+//! The data set: the tables of `catalogue/data-set.toml`, which many workloads read and none changes.
 //!
-//! `fact` grows with `--size`; the others do not. Every value is a function of the row's key and the seed, so a batch
-//! can be made from its index alone, in any order and by any number of loaders.
+//! Every value is a function of the row's key and the seed, so a batch can be made from its index alone, in any order and
+//! by any number of loaders.
+
+use std::sync::LazyLock;
+
+use serde::Deserialize;
 
 use crate::draw::scatter;
+use crate::form::unify;
 use crate::params::Params;
 use crate::pool::pool;
-use crate::table::{ColumnDef, Datum, Fill, RowCount, Scope, Table};
+use crate::source::Source;
+use crate::table::{Datum, Fill, Scope, Table};
 
 /// Version of the data. Raise it with every change of a table or a value, so that old data are not taken for new data;
 /// the golden fingerprints in the tests check this.
@@ -14,84 +20,41 @@ pub const VERSION: u32 = 1;
 
 /// Rows of `customer`.
 pub const CUSTOMERS: u64 = 10_000;
-/// Rows of `product`.
-pub const PRODUCTS: u64 = 1_000;
-/// Rows of `lookup`: about 20 MiB, which fits every database's cache.
+/// Rows of `lookup`.
 pub const LOOKUPS: u64 = 100_000;
-/// Approximate size of a stored row of `fact`, bytes.
-const FACT_ROW: u64 = 256;
 
-const fn scattered(name: &'static str, salt: u32, range: u64) -> ColumnDef {
-    ColumnDef::int(name, Fill::Scattered { salt, range })
+#[derive(Default, Deserialize)]
+struct DataSet {
+    table: Vec<Table>,
 }
 
-const BASE: Table = Table { scope: Scope::DataSet, ..Table::BASE };
+/// All tables of the data set. None if the file cannot be read, which the tests detect.
+pub static TABLES: LazyLock<Vec<Table>> = LazyLock::new(|| {
+    let source =
+        Source { file: "data-set.toml".to_owned(), text: include_str!("../catalogue/data-set.toml").to_owned() };
+    let mut tables = source.document().map_or_else(
+        |_| Vec::new(),
+        |mut document| {
+            let unified = unify(document.get_mut());
+            let read = unified.ok().and_then(|()| source.form::<DataSet>(document).ok());
+            read.unwrap_or_default().table
+        },
+    );
+    tables.iter_mut().for_each(|table| table.scope = Scope::DataSet);
+    tables
+});
 
-/// Sales: the large table, with keys of two dimensions, grouping columns of 10, 10⁴ and 10⁶ values, an amount and a day.
-pub const FACT: Table = Table {
-    name: "fact",
-    columns: &[
-        ColumnDef::int("id", Fill::Key),
-        scattered("customer", 1, CUSTOMERS),
-        scattered("product", 2, PRODUCTS),
-        scattered("g10", 3, 10),
-        scattered("g10k", 4, 10_000),
-        scattered("g1m", 5, 1_000_000),
-        scattered("amount", 6, 100_000),
-        scattered("day", 7, 3_650),
-        ColumnDef::bytes("payload", Fill::PayloadOf(120)),
-    ],
-    rows: RowCount::Share { percent: 100, row_bytes: FACT_ROW },
-    ..BASE
-};
-
-/// Customers: a dimension.
-pub const CUSTOMER: Table = Table {
-    name: "customer",
-    columns: &[
-        ColumnDef::int("id", Fill::Key),
-        scattered("region", 11, 25),
-        scattered("segment", 12, 5),
-        ColumnDef::bytes("payload", Fill::PayloadOf(60)),
-    ],
-    rows: RowCount::Fixed(CUSTOMERS),
-    ..BASE
-};
-
-/// Products: a dimension.
-pub const PRODUCT: Table = Table {
-    name: "product",
-    columns: &[
-        ColumnDef::int("id", Fill::Key),
-        scattered("category", 21, 50),
-        scattered("price", 22, 10_000),
-        ColumnDef::bytes("payload", Fill::PayloadOf(40)),
-    ],
-    rows: RowCount::Fixed(PRODUCTS),
-    ..BASE
-};
-
-/// A table for look-ups by key, small enough for every cache.
-pub const LOOKUP: Table = Table {
-    name: "lookup",
-    columns: &[
-        ColumnDef::int("id", Fill::Key),
-        scattered("k", 31, 1_000),
-        scattered("n", 32, 1_000_000),
-        ColumnDef::bytes("payload", Fill::PayloadOf(100)),
-    ],
-    rows: RowCount::Fixed(LOOKUPS),
-    ..BASE
-};
-
-/// All tables of the data set.
-pub const TABLES: [Table; 4] = [FACT, CUSTOMER, PRODUCT, LOOKUP];
+/// The table `name` of the data set.
+#[must_use]
+pub fn table(name: &str) -> Option<&'static Table> {
+    TABLES.iter().find(|table| table.name == name)
+}
 
 /// Number of distinct values of `column`, a scattered column of `fact`.
 #[must_use]
 pub fn fact_groups(column: &str, params: &Params) -> u64 {
-    let fill = FACT.columns.iter().find(|c| c.name == column).map(|c| c.fill);
-    let Some(Fill::Scattered { salt, range }) = fill else { return 0 };
+    let fill = table("fact").and_then(|fact| fact.columns.iter().find(|c| c.name == column)).map(|c| &c.fill);
+    let Some(&Fill::Scattered { salt, range }) = fill else { return 0 };
     let rows = fact_rows(params);
     // With this many rows per group, the probability of an empty one is below 10⁻¹⁵.
     if rows / 50 >= range {
@@ -109,7 +72,7 @@ pub fn fact_groups(column: &str, params: &Params) -> u64 {
 /// Rows of `fact` for the data set size of `params`.
 #[must_use]
 pub fn fact_rows(params: &Params) -> u64 {
-    FACT.total_rows(params, 0)
+    table("fact").map_or(0, |fact| fact.total_rows(params, 0))
 }
 
 /// Rows of each sampled batch in a fingerprint.
@@ -169,11 +132,13 @@ mod tests {
     #[test]
     fn the_golden_fingerprints_hold() {
         let params = params();
+        assert_eq!(table("customer").unwrap().total_rows(&params, 0), CUSTOMERS);
+        assert_eq!(table("lookup").unwrap().total_rows(&params, 0), LOOKUPS);
         let of = |t: &Table| {
             format!("{VERSION} {} {} {:016x}", t.name, t.total_rows(&params, 0), fingerprint(t, &params, 42, 0.0))
         };
         assert_eq!(
-            TABLES.each_ref().map(of),
+            TABLES.iter().map(of).collect::<Vec<_>>(),
             [
                 "1 fact 524287 d60bf8d0e08cfc51",
                 "1 customer 10000 25489db6b38b3105",
@@ -185,26 +150,26 @@ mod tests {
 
     #[test]
     fn a_fingerprint_depends_on_all_that_the_rows_depend_on() {
-        let params = params();
-        let one = fingerprint(&FACT, &params, 42, 0.0);
-        assert_eq!(one, fingerprint(&FACT, &params, 42, 0.0));
-        assert_ne!(one, fingerprint(&FACT, &params, 43, 0.0));
-        assert_ne!(one, fingerprint(&FACT, &params, 42, 0.5));
-        assert_ne!(one, fingerprint(&FACT, &params.clone().with_size(params.size_bytes() * 2), 42, 0.0));
+        let (params, fact) = (params(), table("fact").unwrap());
+        let one = fingerprint(fact, &params, 42, 0.0);
+        assert_eq!(one, fingerprint(fact, &params, 42, 0.0));
+        assert_ne!(one, fingerprint(fact, &params, 43, 0.0));
+        assert_ne!(one, fingerprint(fact, &params, 42, 0.5));
+        assert_ne!(one, fingerprint(fact, &params.clone().with_size(params.size_bytes() * 2), 42, 0.0));
     }
 
     #[test]
     fn a_batch_is_the_same_whatever_was_computed_before() {
-        let params = params();
+        let (params, fact) = (params(), table("fact").unwrap());
         let rows = |batch: u64| {
             let (pool, mut row, mut out) = (pool(42, batch as u32, 0.0), Vec::new(), String::new());
-            for (i, key) in FACT.batch(&params, 0, batch).enumerate() {
-                FACT.row(key, i as u64, &params, &pool, &mut row);
+            for (i, key) in fact.batch(&params, 0, batch).enumerate() {
+                fact.row(key, i as u64, &params, &pool, &mut row);
                 out.push_str(&format!("{row:?}"));
             }
             out
         };
-        let last = FACT.batches(&params, 0) - 1;
+        let last = fact.batches(&params, 0) - 1;
         let forward: Vec<String> = [0, 1, last].map(rows).into();
         let backward: Vec<String> = [last, 1, 0].map(rows).into_iter().rev().collect();
         assert_eq!(forward, backward);

@@ -1,8 +1,9 @@
-//! Finds workloads and groups by name: those of the catalogue, and those of files that are registered.
+//! Finds workloads and groups by name: those of the catalogue, and those of users' files.
 
-use std::sync::{PoisonError, RwLock};
+use std::sync::Arc;
 
 use loadline_model::format::nearest;
+use loadline_model::plan::WorkloadFile;
 use thiserror::Error;
 
 use crate::catalogue::CATALOGUE;
@@ -20,7 +21,7 @@ pub struct Unknown {
 }
 
 impl Unknown {
-    fn new(what: &'static str, given: &str, known: impl Iterator<Item = &'static str> + Clone) -> Unknown {
+    fn new<'k>(what: &'static str, given: &str, known: impl Iterator<Item = &'k str> + Clone) -> Unknown {
         let hint = match nearest(given, known.clone()) {
             Some(near) => format!(": did you mean '{near}'?"),
             None => format!(": it must be one of {}", known.collect::<Vec<_>>().join(", ")),
@@ -29,63 +30,68 @@ impl Unknown {
     }
 }
 
-/// The workload with `code` (in any case), from the catalogue or from a registered file.
+/// The workload with `code` (in any case), from the catalogue.
 ///
 /// # Errors
 /// [`Unknown`], with the nearest code.
-pub fn find(code: &str) -> Result<&'static Workload, Unknown> {
-    let found = CATALOGUE.iter().find(|w| w.code.eq_ignore_ascii_case(code.trim()));
-    found
-        .copied()
-        .or_else(|| registered(code))
-        .ok_or_else(|| Unknown::new("workload", code, CATALOGUE.iter().map(|w| w.code)))
+pub fn find(code: &str) -> Result<Arc<Workload>, Unknown> {
+    Workloads::default().find(code)
 }
 
 /// The workloads of group `code`.
 ///
 /// # Errors
 /// [`Unknown`], with the nearest group. A group without workloads is unknown, too, so that nothing is skipped silently.
-pub fn find_group(code: &str) -> Result<Vec<&'static Workload>, Unknown> {
+pub fn find_group(code: &str) -> Result<Vec<Arc<Workload>>, Unknown> {
     let given = code.trim();
-    let found: Vec<_> = CATALOGUE.iter().copied().filter(|w| w.group.eq_ignore_ascii_case(given)).collect();
+    let found: Vec<_> = CATALOGUE.iter().filter(|w| w.group.eq_ignore_ascii_case(given)).cloned().collect();
     let known = GROUPS.iter().map(|g| g.code).filter(|g| CATALOGUE.iter().any(|w| w.group == *g));
     if found.is_empty() { Err(Unknown::new("group with workloads", code, known)) } else { Ok(found) }
 }
 
-/// Workloads of files with their texts. Never removed.
-static REGISTERED: RwLock<Vec<(&'static Workload, String)>> = RwLock::new(Vec::new());
-
-fn registered(code: &str) -> Option<&'static Workload> {
-    let all = REGISTERED.read().unwrap_or_else(PoisonError::into_inner);
-    all.iter().map(|(w, _)| *w).find(|w| w.code.eq_ignore_ascii_case(code.trim()))
-}
-
-/// Reads the workload in `text` and registers it for [`find`]; `file` is its name in messages. The same text again gives the
-/// same workload.
+/// The workload in `text`, that of a user's file; `file` is its name in messages.
 ///
 /// # Errors
-/// [`UserError`] with the position of the error; also if another workload has the same code.
-pub fn register(file: &str, text: &str) -> Result<&'static Workload, UserError> {
-    add(file, text, false)
+/// [`UserError`] with the position of the error; also if a workload of the catalogue has its code.
+pub fn read_file(file: &str, text: &str) -> Result<Arc<Workload>, UserError> {
+    Workloads::default().read_one(file, text)
 }
 
-/// As [`register`], for a process that works for one run after the other: a workload of the same code is replaced.
-///
-/// # Errors
-/// [`UserError`] with the position of the error.
-pub fn register_anew(file: &str, text: &str) -> Result<&'static Workload, UserError> {
-    add(file, text, true)
+/// Workloads of users' files, beside those of the catalogue.
+#[derive(Debug, Clone, Default)]
+pub struct Workloads {
+    /// Those of files, in their order.
+    pub own: Vec<Arc<Workload>>,
 }
 
-fn add(file: &str, text: &str, replaces: bool) -> Result<&'static Workload, UserError> {
-    let mut registered = REGISTERED.write().unwrap_or_else(PoisonError::into_inner);
-    if let Some((workload, _)) = registered.iter().find(|(_, t)| t == text) {
-        return Ok(workload);
+impl Workloads {
+    /// Reads `files`. Files with the same text are one workload.
+    ///
+    /// # Errors
+    /// [`UserError`] with the position of the error; also if another workload has the same code.
+    pub fn read(files: &[WorkloadFile]) -> Result<Workloads, UserError> {
+        let mut all = Workloads::default();
+        for file in files {
+            if !all.own.iter().any(|known| known.text() == file.text) {
+                let workload = all.read_one(&file.name, &file.text)?;
+                all.own.push(workload);
+            }
+        }
+        Ok(all)
     }
-    let others = registered.iter().filter(|_| !replaces).map(|(w, _)| (w.code, "another workload file of this run"));
-    let taken: Vec<_> = CATALOGUE.iter().map(|w| (w.code, "the catalogue")).chain(others).collect();
-    let workload = read(file, text, &taken)?;
-    registered.retain(|(of, _)| of.code != workload.code);
-    registered.push((workload, text.to_owned()));
-    Ok(workload)
+
+    fn read_one(&self, file: &str, text: &str) -> Result<Arc<Workload>, UserError> {
+        let own = self.own.iter().map(|w| (w.code.as_str(), "another workload file of this run"));
+        let taken = CATALOGUE.iter().map(|w| (w.code.as_str(), "the catalogue")).chain(own);
+        read(file, text, &taken.collect::<Vec<_>>()).map(Arc::new)
+    }
+
+    /// The workload with `code` (in any case).
+    ///
+    /// # Errors
+    /// [`Unknown`], with the nearest code of the catalogue.
+    pub fn find(&self, code: &str) -> Result<Arc<Workload>, Unknown> {
+        let found = CATALOGUE.iter().chain(&self.own).find(|w| w.code.eq_ignore_ascii_case(code.trim()));
+        found.cloned().ok_or_else(|| Unknown::new("workload", code, CATALOGUE.iter().map(|w| w.code.as_str())))
+    }
 }

@@ -4,9 +4,7 @@
 //! it into the form of an enum before it is read.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
 use std::ops::Range;
-use std::sync::{Mutex, PoisonError};
 
 use loadline_model::column::{self, COLUMNS, Column};
 use loadline_model::format::did_you_mean;
@@ -21,17 +19,6 @@ use crate::program::Kernel;
 pub(crate) const MAX_ROWS: i64 = 1 << 40;
 /// Largest payload, bytes: it fits a column of every database.
 pub(crate) const MAX_PAYLOAD: i64 = 2000;
-/// `text` for as long as the process lives; equal texts are kept once.
-pub(crate) fn intern(text: &str) -> &'static str {
-    static TEXTS: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
-    let mut texts = TEXTS.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(text) = texts.get(text) {
-        return text;
-    }
-    let kept: &'static str = Box::leak(text.to_owned().into_boxed_str());
-    texts.insert(kept);
-    kept
-}
 
 /// Why a name would need quotes in a database, if it would. Allowed are letters a–z, digits and `also`, a letter first.
 pub(crate) fn needs_quotes(name: &str, also: char, most: usize) -> Option<String> {
@@ -46,38 +33,34 @@ pub(crate) fn needs_quotes(name: &str, also: char, most: usize) -> Option<String
 }
 
 /// A number, or an expression that gives one.
-#[derive(Debug, Clone, Copy, Deserialize)]
+#[derive(Debug, Clone, Deserialize)]
 #[serde(untagged, expecting = "a number is needed here, or an expression in quotes")]
 pub(crate) enum Amount {
     Number(i64),
-    Expression(&'static str),
+    Expression(String),
 }
 
 /// A number, or a quotient of two.
-#[derive(Debug, Clone, Copy, Deserialize)]
-#[serde(
-    untagged,
-    expecting = "an AMOUNT is needed here, or a quotient [AMOUNT, AMOUNT]",
-    bound(deserialize = "'de: 'static")
-)]
+#[derive(Debug, Clone, Deserialize)]
+#[serde(untagged, expecting = "an AMOUNT is needed here, or a quotient [AMOUNT, AMOUNT]")]
 pub(crate) enum Quotient {
     Of([Amount; 2]),
     Whole(Amount),
 }
 
 /// What a transaction processes.
-#[derive(Debug, Clone, Copy, Deserialize)]
-#[serde(deny_unknown_fields, bound(deserialize = "'de: 'static"))]
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Volume {
     pub(crate) rows: Option<Quotient>,
-    #[serde(default, deserialize_with = "list")]
-    pub(crate) tables: &'static [&'static str],
+    #[serde(default)]
+    pub(crate) tables: Vec<String>,
     pub(crate) share: Option<Quotient>,
     pub(crate) groups: Option<Quotient>,
 }
 
-#[derive(Debug, Clone, Copy, Default, Deserialize)]
-#[serde(rename_all = "kebab-case", bound(deserialize = "'de: 'static"))]
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub(crate) enum Commit {
     #[default]
     Wait,
@@ -85,17 +68,17 @@ pub(crate) enum Commit {
     WaitIf(Amount),
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Statement {
     #[serde(deserialize_with = "name::<'-', MAX_WORD, _>")]
-    pub(crate) name: &'static str,
-    pub(crate) sql: &'static str,
+    pub(crate) name: String,
+    pub(crate) sql: String,
     pub(crate) effect: Effect,
 }
 
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "kebab-case", bound(deserialize = "'de: 'static"))]
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub(crate) enum Effect {
     Change(Rows),
     Read(Amount),
@@ -103,29 +86,29 @@ pub(crate) enum Effect {
     Command,
 }
 
-#[derive(Debug, Deserialize)]
-#[serde(untagged, expecting = "rows are an AMOUNT, or [FEWEST, MOST]", bound(deserialize = "'de: 'static"))]
+#[derive(Debug, Clone, Deserialize)]
+#[serde(untagged, expecting = "rows are an AMOUNT, or [FEWEST, MOST]")]
 pub(crate) enum Rows {
     Between([Amount; 2]),
     Exactly(Amount),
 }
 
 /// A step of a program.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(crate) enum Step {
-    Bind { bind: &'static str, to: Value },
-    Execute { execute: &'static str },
+    Bind { bind: String, to: Value },
+    Execute { execute: String },
     Repeat { repeat: Amount, steps: Vec<Step> },
-    Choose { choose: Vec<Arm>, by: Option<By>, r#as: Option<&'static str>, salt: Option<Salt> },
-    Bulk { bulk: &'static str, rows: Amount },
+    Choose { choose: Vec<Arm>, by: Option<By>, r#as: Option<String>, salt: Option<Salt> },
+    Bulk { bulk: String, rows: Amount },
     Compute { compute: Kernel, times: Amount },
-    Unroll { unroll: &'static str, from: Option<Amount>, to: Amount, steps: Vec<Step> },
+    Unroll { unroll: String, from: Option<Amount>, to: Amount, steps: Vec<Step> },
     When { when: Amount, steps: Vec<Step>, otherwise: Option<Vec<Step>> },
 }
 
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields, bound(deserialize = "'de: 'static"))]
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Arm {
     pub(crate) share: Amount,
     pub(crate) steps: Vec<Step>,
@@ -139,18 +122,18 @@ pub(crate) enum By {
 }
 
 /// A value of a variable.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "kebab-case", rename_all_fields = "kebab-case", deny_unknown_fields)]
 pub(crate) enum Value {
     Sequence,
     NewKey,
-    OwnRow { own_row: &'static str },
-    OwnRange { own_range: &'static str, rows: Amount },
-    Row { row: &'static str, salt: Option<Salt> },
+    OwnRow { own_row: String },
+    OwnRange { own_range: String, rows: Amount },
+    Row { row: String, salt: Option<Salt> },
     Payload { payload: Amount },
     Uniform { uniform: [Amount; 2], salt: Option<Salt> },
     Constant { constant: Amount },
-    Plus { plus: (&'static str, Amount) },
+    Plus { plus: (String, Amount) },
 }
 
 /// What makes a random number differ from others.
@@ -174,25 +157,18 @@ pub(crate) fn within<'de, const LEAST: i64, const MOST: i64, T: TryFrom<i64>, D:
 }
 
 /// A name that needs no quotes in any database.
-pub(crate) fn name<'de: 'static, const ALSO: char, const MOST: usize, D: Deserializer<'de>>(
+pub(crate) fn name<'de, const ALSO: char, const MOST: usize, D: Deserializer<'de>>(
     from: D,
-) -> Result<&'static str, D::Error> {
-    let name = <&'static str>::deserialize(from)?;
-    needs_quotes(name, ALSO, MOST).map_or(Ok(name), |why| Err(D::Error::custom(why)))
-}
-
-/// A list that is kept.
-pub(crate) fn list<'de, D: Deserializer<'de>, T: Deserialize<'de> + 'static>(
-    from: D,
-) -> Result<&'static [T], D::Error> {
-    Ok(Vec::deserialize(from)?.leak())
+) -> Result<String, D::Error> {
+    let name = String::deserialize(from)?;
+    needs_quotes(&name, ALSO, MOST).map_or(Ok(name), |why| Err(D::Error::custom(why)))
 }
 
 /// The column with this id.
 pub(crate) fn column_of<'de, D: Deserializer<'de>>(from: D) -> Result<&'static Column, D::Error> {
-    let id = <&str>::deserialize(from)?;
-    column::column(id).ok_or_else(|| {
-        let near = did_you_mean(id, COLUMNS.iter().map(|c| c.id));
+    let id = String::deserialize(from)?;
+    column::column(&id).ok_or_else(|| {
+        let near = did_you_mean(&id, COLUMNS.iter().map(|c| c.id));
         D::Error::custom(format!("there is no column '{id}'{near} (`loadline columns` lists all)"))
     })
 }
@@ -210,7 +186,7 @@ const KINDS: [(&str, &[&str]); 5] = [
 type Misfit = (Range<usize>, String);
 
 /// Keys of one form, texts without blanks around them, and tables of kinds as `{ KIND = { … } }`.
-pub(crate) fn unify(table: &mut DeTable<'static>) -> Result<(), Misfit> {
+pub(crate) fn unify(table: &mut DeTable<'_>) -> Result<(), Misfit> {
     let is_table = table.contains_key("column");
     for (key, value) in table.iter_mut() {
         let key = match key.get_ref().as_ref() {
@@ -234,16 +210,16 @@ pub(crate) fn unify(table: &mut DeTable<'static>) -> Result<(), Misfit> {
     Ok(())
 }
 
-fn unify_value(value: &mut Spanned<DeValue<'static>>) -> Result<(), Misfit> {
+fn unify_value(value: &mut Spanned<DeValue<'_>>) -> Result<(), Misfit> {
     let at = value.span();
     match value.get_mut() {
         DeValue::Table(table) => unify(table),
         DeValue::Array(array) => array.iter_mut().try_for_each(unify_value),
         DeValue::String(text) => {
-            *text = Cow::Borrowed(match text {
-                Cow::Borrowed(text) => text.trim(),
-                Cow::Owned(text) => intern(text.trim()),
-            });
+            *text = match text {
+                Cow::Borrowed(text) => Cow::Borrowed(text.trim()),
+                Cow::Owned(text) => Cow::Owned(text.trim().to_owned()),
+            };
             if text.is_empty() { Err((at, "this text is empty".to_owned())) } else { Ok(()) }
         }
         _ => Ok(()),
@@ -251,14 +227,14 @@ fn unify_value(value: &mut Spanned<DeValue<'static>>) -> Result<(), Misfit> {
 }
 
 /// Wraps a table by its kind; a step of no kind by its first key, which the error then names.
-fn kind_first(key: &str, value: &mut Spanned<DeValue<'static>>) -> Result<(), Misfit> {
+fn kind_first(key: &str, value: &mut Spanned<DeValue<'_>>) -> Result<(), Misfit> {
     let DeValue::Table(table) = value.get_ref() else { return Ok(()) };
     let Some((_, kinds)) = KINDS.iter().find(|(of, _)| *of == key) else { return Ok(()) };
     let mut keys: Vec<_> = table.keys().collect();
     keys.sort_by_key(|key| key.span().start);
     let kind = match (kinds.iter().find(|kind| table.contains_key(**kind)), keys.as_slice()) {
-        (Some(kind), _) => kind,
-        (None, [first, _, ..]) if key == "program" || key == "to" => intern(first.get_ref()),
+        (Some(kind), _) => (*kind).to_owned(),
+        (None, [first, _, ..]) if key == "program" || key == "to" => first.get_ref().to_string(),
         (None, [first, second, ..]) => {
             return Err((second.span(), format!("'{}' does not go with '{}'", second.get_ref(), first.get_ref())));
         }
@@ -268,8 +244,8 @@ fn kind_first(key: &str, value: &mut Spanned<DeValue<'static>>) -> Result<(), Mi
     Ok(())
 }
 
-fn wrapped(kind: &'static str, value: Spanned<DeValue<'static>>) -> Spanned<DeValue<'static>> {
+fn wrapped<'t>(kind: impl Into<Cow<'t, str>>, value: Spanned<DeValue<'t>>) -> Spanned<DeValue<'t>> {
     let at = value.span();
-    let table = [(Spanned::new(at.clone(), Cow::Borrowed(kind)), value)];
+    let table = [(Spanned::new(at.clone(), kind.into()), value)];
     Spanned::new(at, DeValue::Table(table.into_iter().collect()))
 }

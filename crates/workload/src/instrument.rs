@@ -16,30 +16,30 @@ pub enum Instrument {
 }
 
 /// Transactions start at a rate, and another session polls for their rows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Visible {
     /// Parameter: transactions started per second.
-    pub rate: &'static str,
+    pub rate: String,
     /// Parameter: rows with new keys ([`crate::Generator::NewKey`]) per transaction.
-    pub rows: &'static str,
+    pub rows: String,
     /// Portable SQL with the variable `:id`; returns one row if the row with this key is visible, else none.
-    pub query: &'static str,
+    pub query: String,
 }
 
 /// One session commits transactions of many sizes in random order. The fields name the parameters. Such a workload
 /// runs only if named by code or group.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct SizeScan {
     /// Redo of the largest transaction, KiB. The smallest changes one row.
-    pub most_kib: &'static str,
+    pub most_kib: String,
     /// Step between sizes, KiB.
-    pub step_kib: &'static str,
+    pub step_kib: String,
     /// Maximum redo rate within a transaction, MiB/s; 0 for no limit.
-    pub pace_mib: &'static str,
+    pub pace_mib: String,
     /// Transactions of each size.
-    pub samples: &'static str,
+    pub samples: String,
     /// Parameter of [`crate::Workload::redo`] that sets the size: number of rows changed.
-    pub rows: &'static str,
+    pub rows: String,
 }

@@ -28,7 +28,7 @@ mod workload;
 
 pub use catalogue::{CATALOGUE, LOG_APPENDS};
 pub use draw::{FACTORS, MODULI, SECOND, draw, draw_offset, salt_offset, scatter};
-pub use find::{Unknown, find, find_group, register, register_anew};
+pub use find::{Unknown, Workloads, find, find_group, read_file};
 pub use instrument::{Instrument, SizeScan, Visible};
 pub use limit::{Limit, Loop};
 pub use loops::{LoopRows, Looping};

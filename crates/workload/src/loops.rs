@@ -8,10 +8,10 @@ use std::collections::{BinaryHeap, HashMap};
 use std::convert::Infallible;
 use std::hash::{BuildHasherDefault, Hasher};
 
-use crate::data::{CUSTOMER, CUSTOMERS, FACT, LOOKUP, PRODUCT};
+use crate::data::CUSTOMERS;
 use crate::limit::Loop;
 use crate::params::Params;
-use crate::records::{Records, width};
+use crate::records::Records;
 use crate::stream::{Arg, Execute};
 use crate::table::Table;
 
@@ -27,10 +27,11 @@ mod fact {
     pub(super) const DAY: usize = 7;
 }
 
-const FACT_WORDS: usize = width(&FACT);
-const CUSTOMER_WORDS: usize = width(&CUSTOMER);
-const PRODUCT_WORDS: usize = width(&PRODUCT);
-const LOOKUP_WORDS: usize = width(&LOOKUP);
+// Words of the records of the data set's tables: a word for each number, and the payload.
+const FACT_WORDS: usize = 8 + 120 / 8;
+const CUSTOMER_WORDS: usize = 3 + 60_usize.div_ceil(8);
+const PRODUCT_WORDS: usize = 3 + 40 / 8;
+const LOOKUP_WORDS: usize = 3 + 100_usize.div_ceil(8);
 /// Of the table of DBL-INDEX: a key, a number and 120 bytes.
 const BUILT_WORDS: usize = 2 + 120 / 8;
 
@@ -314,11 +315,24 @@ impl Execute for Looping<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::data::table;
+    use crate::records::width;
+
+    fn tables(names: &[&str]) -> Vec<Table> {
+        names.iter().map(|name| table(name).unwrap().clone()).collect()
+    }
+
+    #[test]
+    fn loops_read_records_as_wide_as_the_tables() {
+        let words = ["fact", "customer", "product", "lookup"].map(|name| width(table(name).unwrap()));
+        assert_eq!(words, [FACT_WORDS, CUSTOMER_WORDS, PRODUCT_WORDS, LOOKUP_WORDS]);
+        assert_eq!(width(&crate::find("DBL-INDEX").unwrap().tables[0]), BUILT_WORDS);
+    }
 
     #[test]
     fn a_part_of_the_rows_is_their_start() {
         let params = crate::find("DA-JOIN").unwrap().params(&Default::default()).unwrap().with_size(4 << 20);
-        let of = |max_bytes| LoopRows::new(&[FACT, CUSTOMER], &params, 7, 0.5, max_bytes);
+        let of = |max_bytes| LoopRows::new(&tables(&["fact", "customer"]), &params, 7, 0.5, max_bytes);
         let (all, part) = (of(u64::MAX), of(1 << 20));
         assert_eq!((all.rows(), part.of_all()), (all.of_all(), all.of_all()));
         assert_eq!(part.rows(), (1 << 20) / (FACT_WORDS * 8) as u64);
@@ -330,9 +344,9 @@ mod tests {
     #[test]
     fn records_have_all_columns() {
         let params = crate::find("DA-SCAN").unwrap().params(&Default::default()).unwrap().with_size(1 << 20);
-        let rows = LoopRows::new(&[FACT], &params, 7, 0.0, u64::MAX);
+        let rows = LoopRows::new(&tables(&["fact"]), &params, 7, 0.0, u64::MAX);
         let row = rows.table::<FACT_WORDS>(0)[3];
-        assert_eq!(size_of_val(&row) as u64, FACT.value_bytes(&params));
+        assert_eq!(size_of_val(&row) as u64, table("fact").unwrap().value_bytes(&params));
         assert_eq!(row[fact::ID], 3);
         assert!(row[8..].iter().all(|word| *word != 0), "the payload is there: {row:?}");
     }

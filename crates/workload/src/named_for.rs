@@ -5,8 +5,6 @@
 
 use serde::Deserialize;
 
-use crate::form::list;
-
 loadline_model::named! {
     /// What can bound a workload.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -30,29 +28,28 @@ loadline_model::named! {
 }
 
 /// What a workload is named for; nothing, if its file does not say.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NamedFor {
     /// The components, one of which bounds it at its peak. Several only if the workload is named for a path through
     /// them; none if its file does not say.
-    #[serde(deserialize_with = "list")]
-    pub components: &'static [Component],
+    pub components: Vec<Component>,
     /// What it uses them for, after their names: `executing queries by key`.
-    pub doing: &'static str,
+    pub doing: String,
     /// Components that bound it on some databases or machines instead.
-    #[serde(default, deserialize_with = "list")]
-    pub instead: &'static [Instead],
+    #[serde(default)]
+    pub instead: Vec<Instead>,
 }
 
 /// Another component that can bound a workload.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Instead {
     /// The component.
     pub component: Component,
     /// Why, and what would be needed; sentences. They name abilities, not databases.
     #[serde(default)]
-    pub why: &'static str,
+    pub why: String,
 }
 
 /// Why a single writer bounds work that changes rows.

@@ -6,15 +6,15 @@ use loadline_model::plan::DEFAULT_SIZE_BYTES;
 use serde::Deserialize;
 use thiserror::Error;
 
-use crate::form::{MAX_WORD, list, name};
+use crate::form::{MAX_WORD, name};
 
 /// A parameter of a workload.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Param {
     /// Name.
     #[serde(deserialize_with = "name::<'-', MAX_WORD, _>")]
-    pub name: &'static str,
+    pub name: String,
     /// Default.
     pub default: i64,
     /// Lowest allowed value.
@@ -22,18 +22,18 @@ pub struct Param {
     /// Highest allowed value.
     pub max: i64,
     /// The allowed values; empty if all between are.
-    #[serde(default, deserialize_with = "list")]
-    pub choices: &'static [i64],
+    #[serde(default)]
+    pub choices: Vec<i64>,
     /// Another parameter that it must not exceed.
-    pub at_most: Option<&'static str>,
+    pub at_most: Option<String>,
     /// Meaning, with unit.
-    pub meaning: &'static str,
+    pub meaning: String,
 }
 
 /// Values of all parameters of a workload.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Params {
-    values: BTreeMap<&'static str, i64>,
+    values: BTreeMap<String, i64>,
     size_bytes: u64,
 }
 
@@ -44,7 +44,7 @@ pub enum ParamError {
     #[error("workload {workload} has no parameter '{name}': it has {known}")]
     Unknown {
         /// Code of the workload.
-        workload: &'static str,
+        workload: String,
         /// The unknown name.
         name: String,
         /// The names it has.
@@ -54,9 +54,9 @@ pub enum ParamError {
     #[error("parameter '{}' of {workload} is {value}, but must be {allowed}: {}", param.name, param.meaning)]
     Value {
         /// Code of the workload.
-        workload: &'static str,
+        workload: String,
         /// The parameter.
-        param: &'static Param,
+        param: Box<Param>,
         /// The given value.
         value: i64,
         /// The allowed values.
@@ -71,14 +71,14 @@ pub enum ParamError {
 }
 
 /// Allowed values of a parameter.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Allowed {
     /// The lowest, the highest and all between.
     Between(i64, i64),
     /// Those of a list.
-    OneOf(&'static [i64]),
+    OneOf(Vec<i64>),
     /// Up to the value of another parameter.
-    UpTo(&'static str, i64),
+    UpTo(String, i64),
 }
 
 impl std::fmt::Display for Allowed {
@@ -95,31 +95,30 @@ impl std::fmt::Display for Allowed {
 
 impl Params {
     /// The defaults of `params`, replaced by those in `given`.
-    pub(crate) fn new(
-        workload: &'static str,
-        params: &'static [Param],
-        given: &BTreeMap<String, i64>,
-    ) -> Result<Params, ParamError> {
-        let mut values: BTreeMap<&'static str, i64> = params.iter().map(|p| (p.name, p.default)).collect();
-        let refused = |param, value, allowed| Err(ParamError::Value { workload, param, value, allowed });
+    pub(crate) fn new(workload: &str, params: &[Param], given: &BTreeMap<String, i64>) -> Result<Params, ParamError> {
+        let mut values: BTreeMap<String, i64> = params.iter().map(|p| (p.name.clone(), p.default)).collect();
+        let workload = workload.to_owned();
+        let refused = |param: &Param, value, allowed| {
+            Err(ParamError::Value { workload: workload.clone(), param: Box::new(param.clone()), value, allowed })
+        };
         for (name, value) in given {
-            let Some(p) = params.iter().find(|p| p.name == name) else {
-                let known = params.iter().map(|p| p.name).collect::<Vec<_>>().join(", ");
-                return Err(ParamError::Unknown { workload, name: name.clone(), known });
+            let Some(p) = params.iter().find(|p| p.name == *name) else {
+                let known = params.iter().map(|p| p.name.as_str()).collect::<Vec<_>>().join(", ");
+                return Err(ParamError::Unknown { workload: workload.clone(), name: name.clone(), known });
             };
             if !(p.min..=p.max).contains(value) {
                 return refused(p, *value, Allowed::Between(p.min, p.max));
             }
             if !p.choices.is_empty() && !p.choices.contains(value) {
-                return refused(p, *value, Allowed::OneOf(p.choices));
+                return refused(p, *value, Allowed::OneOf(p.choices.clone()));
             }
-            values.insert(p.name, *value);
+            values.insert(name.clone(), *value);
         }
         for p in params {
-            let value = values.get(p.name).copied().unwrap_or(0);
-            let limit = p.at_most.and_then(|limit| Some((limit, *values.get(limit)?)));
+            let value = values.get(&p.name).copied().unwrap_or(0);
+            let limit = p.at_most.as_ref().and_then(|limit| Some((limit, *values.get(limit)?)));
             if let Some((limit, most)) = limit.filter(|(_, most)| value > *most) {
-                return refused(p, value, Allowed::UpTo(limit, most));
+                return refused(p, value, Allowed::UpTo(limit.clone(), most));
             }
         }
         Ok(Params { values, size_bytes: DEFAULT_SIZE_BYTES })
@@ -137,8 +136,8 @@ impl Params {
     }
 
     /// Names of all parameters.
-    pub(crate) fn names(&self) -> impl Iterator<Item = &'static str> {
-        self.values.keys().copied()
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.values.keys().map(String::as_str)
     }
 
     /// The same parameters for a data set of `bytes` bytes.
@@ -156,6 +155,6 @@ impl Params {
     /// All values by name.
     #[must_use]
     pub fn to_map(&self) -> BTreeMap<String, i64> {
-        self.values.iter().map(|(k, v)| ((*k).to_owned(), *v)).collect()
+        self.values.clone()
     }
 }

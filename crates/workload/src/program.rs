@@ -106,7 +106,7 @@ pub enum Step {
     /// Gives a variable its next value.
     Bind {
         /// Name of the variable.
-        var: &'static str,
+        var: String,
         /// Source of its values.
         generator: Generator,
     },
@@ -140,7 +140,7 @@ pub enum Step {
     /// Does one of its arms, chosen by the value of a variable. The sum of the shares is the number of values.
     Choose {
         /// Name of the variable, bound by [`Generator::Turn`] or [`Generator::Uniform`] from 0.
-        var: &'static str,
+        var: String,
         /// The arms; each owns the next `share` values.
         arms: Vec<Arm>,
     },
@@ -173,7 +173,7 @@ pub enum Kernel {
 
 /// Source of a variable's values. All are functions of the job's number and of its sequence. There is no other state, so
 /// a program can stop anywhere and continue later.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Generator {
     /// The job's sequence: 0, 1, 2, …
     Sequence,
@@ -218,7 +218,7 @@ pub enum Generator {
     /// Another variable plus `by`.
     Plus {
         /// The other variable, bound before.
-        var: &'static str,
+        var: String,
         /// The difference.
         by: i64,
     },
@@ -227,8 +227,8 @@ pub enum Generator {
 impl Step {
     /// Gives `var` its next value from `generator`.
     #[must_use]
-    pub const fn bind(var: &'static str, generator: Generator) -> Step {
-        Step::Bind { var, generator }
+    pub fn bind(var: &str, generator: Generator) -> Step {
+        Step::Bind { var: var.to_owned(), generator }
     }
 }
 
@@ -244,7 +244,7 @@ pub enum VarType {
 impl Generator {
     /// Type of the values.
     #[must_use]
-    pub fn var_type(self) -> VarType {
+    pub fn var_type(&self) -> VarType {
         if matches!(self, Generator::Payload { .. }) { VarType::Bytes } else { VarType::Int }
     }
 }
@@ -252,10 +252,10 @@ impl Generator {
 impl Program {
     /// Variables in the order in which they are first bound, with their generators.
     #[must_use]
-    pub fn vars(&self) -> Vec<(&'static str, Generator)> {
-        let mut out: Vec<(&'static str, Generator)> = Vec::new();
+    pub fn vars(&self) -> Vec<(&str, &Generator)> {
+        let mut out: Vec<(&str, &Generator)> = Vec::new();
         each(&self.body, &mut |step| match step {
-            Step::Bind { var, generator } if !out.iter().any(|(v, _)| v == var) => out.push((var, *generator)),
+            Step::Bind { var, generator } if !out.iter().any(|(v, _)| v == var) => out.push((var, generator)),
             _ => {}
         });
         out
@@ -263,17 +263,17 @@ impl Program {
 
     /// The variable and the number whose sum `var` always is; `None` if it is bound otherwise, or one of them twice.
     #[must_use]
-    pub fn sum(&self, var: &str) -> Option<(&'static str, i64)> {
+    pub fn sum(&self, var: &str) -> Option<(&str, i64)> {
         let once = |var: &str| {
             let mut bound = Vec::new();
             each(&self.body, &mut |step| match step {
-                Step::Bind { var: v, generator } if *v == var => bound.push(*generator),
+                Step::Bind { var: v, generator } if v == var => bound.push(generator),
                 _ => {}
             });
-            <[Generator; 1]>::try_from(bound).ok()
+            <[&Generator; 1]>::try_from(bound).ok()
         };
         match once(var)? {
-            [Generator::Plus { var: of, by }] => once(of).map(|_| (of, by)),
+            [Generator::Plus { var: of, by }] => once(of).map(|_| (of.as_str(), *by)),
             _ => None,
         }
     }

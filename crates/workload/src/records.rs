@@ -13,16 +13,9 @@ pub(crate) struct Records {
 }
 
 /// Words of a record of `table`, whose columns must have fixed sizes.
-pub(crate) const fn width(table: &Table) -> usize {
-    let (mut words, mut i) = (0, 0);
-    while i < table.columns.len() {
-        words += match table.columns[i].fill {
-            Fill::PayloadOf(bytes) => bytes.div_ceil(8) as usize,
-            _ => 1,
-        };
-        i += 1;
-    }
-    words
+pub(crate) fn width(table: &Table) -> usize {
+    let words = |fill: &Fill| if let Fill::PayloadOf(bytes) = fill { bytes.div_ceil(8) as usize } else { 1 };
+    table.columns.iter().map(|column| words(&column.fill)).sum()
 }
 
 impl Records {

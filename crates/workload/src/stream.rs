@@ -176,7 +176,7 @@ impl Stream {
                         Step::Bind { var, generator: Generator::Plus { var: of, by } } => {
                             Op::Plus { slot: slot(var)?, of: slot(of)?, by: *by }
                         }
-                        Step::Bind { var, generator } => Op::Bind { slot: slot(var)?, generator: *generator },
+                        Step::Bind { var, generator } => Op::Bind { slot: slot(var)?, generator: generator.clone() },
                         Step::Repeat { times, body } => {
                             Op::Repeat { times: *times, body: compile(program, body, slot)? }
                         }
@@ -251,7 +251,7 @@ impl Stream {
     fn run<E: Execute + ?Sized>(&mut self, steps: &[Op], executor: &mut E) -> Result<(), StreamError<E::Error>> {
         for step in steps {
             match step {
-                Op::Bind { slot, generator } => self.slots[*slot] = self.value(*generator),
+                Op::Bind { slot, generator } => self.slots[*slot] = self.value(generator),
                 Op::Plus { slot, of, by } => {
                     if let Slot::Int(value) = self.slots[*of] {
                         self.slots[*slot] = Slot::Int(value + by);
@@ -324,11 +324,11 @@ impl Stream {
         executor.execute(statement, buffer.get(..args.len()).unwrap_or_default())
     }
 
-    fn value(&mut self, generator: Generator) -> Slot {
+    fn value(&mut self, generator: &Generator) -> Slot {
         // The sequence was bound before; other generators use that value.
         let seq = self.sequence.saturating_sub(1);
         let turn = |of: u64| (seq + self.start.draw) % of.max(1);
-        match generator {
+        match *generator {
             Generator::Sequence => {
                 self.sequence += 1;
                 Slot::Int(self.sequence as i64 - 1)

@@ -6,7 +6,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use serde::Deserialize;
 
 use crate::draw::scatter;
-use crate::form::{MAX_NAME, MAX_PAYLOAD, MAX_ROWS, MAX_SALT, list, name, within};
+use crate::form::{MAX_NAME, MAX_PAYLOAD, MAX_ROWS, MAX_SALT, name, within};
 use crate::params::Params;
 use crate::payload_offset;
 
@@ -31,7 +31,7 @@ pub enum LogicalType {
 }
 
 /// Initial contents of a column.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Fill {
     /// The row's key.
@@ -52,7 +52,7 @@ pub enum Fill {
         range: u64,
     },
     /// A payload with the size in this parameter.
-    Payload(&'static str),
+    Payload(String),
     /// A payload of this number of bytes.
     PayloadOf(#[serde(deserialize_with = "within::<1, MAX_PAYLOAD, _, _>")] u32),
     /// Text or a document of this number of characters that begins with a scattered number.
@@ -68,9 +68,9 @@ pub enum Fill {
         range: u64,
     },
     /// The first half of a payload with the size in this parameter; of an odd size, the larger one.
-    FirstHalf(&'static str),
+    FirstHalf(String),
     /// The other half.
-    SecondHalf(&'static str),
+    SecondHalf(String),
 }
 
 /// Fewest characters of a document: its number fits.
@@ -81,12 +81,12 @@ const fn any_number() -> u64 {
 }
 
 /// A column of a table. No column may be NULL.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ColumnDef {
     /// Name.
     #[serde(deserialize_with = "name::<'_', MAX_NAME, _>")]
-    pub name: &'static str,
+    pub name: String,
     /// Type.
     #[serde(rename = "type")]
     pub logical: LogicalType,
@@ -95,40 +95,28 @@ pub struct ColumnDef {
 }
 
 impl ColumnDef {
-    /// A column of whole numbers.
-    #[must_use]
-    pub const fn int(name: &'static str, fill: Fill) -> ColumnDef {
-        ColumnDef { name, logical: LogicalType::Int, fill }
-    }
-
     /// Bytes of a value as it is loaded.
     #[must_use]
     pub fn value_bytes(&self, params: &Params) -> u64 {
-        match (self.logical, self.fill) {
+        match (self.logical, &self.fill) {
             (LogicalType::Bytes, Fill::Payload(size)) => params.get(size).max(0) as u64,
-            (LogicalType::Bytes, Fill::PayloadOf(bytes)) => u64::from(bytes),
-            (_, Fill::Words { length, .. }) => u64::from(length),
+            (LogicalType::Bytes, Fill::PayloadOf(bytes)) => u64::from(*bytes),
+            (_, Fill::Words { length, .. }) => u64::from(*length),
             (LogicalType::Bytes, Fill::FirstHalf(size)) => params.get(size).max(0).cast_unsigned().div_ceil(2),
             (LogicalType::Bytes, Fill::SecondHalf(size)) => params.get(size).max(0).cast_unsigned() / 2,
             _ => 8,
         }
     }
-
-    /// A column of payloads.
-    #[must_use]
-    pub const fn bytes(name: &'static str, fill: Fill) -> ColumnDef {
-        ColumnDef { name, logical: LogicalType::Bytes, fill }
-    }
 }
 
 /// Number of rows of a table before a test.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case", rename_all_fields = "kebab-case", deny_unknown_fields)]
 pub enum RowCount {
     /// Each job owns the number of rows in this parameter: job `j` has the keys `j·rows … (j+1)·rows − 1`.
-    PerJob(&'static str),
+    PerJob(String),
     /// The value of this parameter.
-    Total(&'static str),
+    Total(String),
     /// A fixed number.
     Fixed(#[serde(deserialize_with = "within::<1, MAX_ROWS, _, _>")] u64),
     /// A share of the data set's size (`--size`).
@@ -155,15 +143,15 @@ pub enum Scope {
 }
 
 /// A table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Table {
     /// Name in templates, and (with a prefix or schema) in the database.
     #[serde(deserialize_with = "name::<'_', MAX_NAME, _>")]
-    pub name: &'static str,
+    pub name: String,
     /// Columns; the first is the primary key (see [`Fill::PlainKey`]).
-    #[serde(rename = "column", deserialize_with = "list")]
-    pub columns: &'static [ColumnDef],
+    #[serde(rename = "column")]
+    pub columns: Vec<ColumnDef>,
     /// Number of rows before a test.
     pub rows: RowCount,
     /// Its owner.
@@ -173,8 +161,8 @@ pub struct Table {
     #[serde(default)]
     pub updated_in_place: bool,
     /// Columns with a secondary index.
-    #[serde(default, deserialize_with = "list")]
-    pub indexes: &'static [&'static str],
+    #[serde(default)]
+    pub indexes: Vec<String>,
 }
 
 /// A value of a row.
@@ -248,16 +236,6 @@ fn timestamp(seconds: i64) -> String {
 pub const BATCH_ROWS: u64 = 4096;
 
 impl Table {
-    /// Defaults for all fields: a workload table that is empty before a test.
-    pub const BASE: Table = Table {
-        name: "",
-        columns: &[],
-        rows: RowCount::Empty,
-        scope: Scope::Workload,
-        updated_in_place: false,
-        indexes: &[],
-    };
-
     /// Whether its rows exist before a test and do not depend on the number of jobs.
     #[must_use]
     pub fn is_whole(&self) -> bool {
@@ -266,8 +244,8 @@ impl Table {
 
     /// The primary key column, if there is one.
     #[must_use]
-    pub fn primary_key(&self) -> Option<&'static str> {
-        self.columns.first().filter(|c| c.fill != Fill::PlainKey).map(|c| c.name)
+    pub fn primary_key(&self) -> Option<&str> {
+        self.columns.first().filter(|c| c.fill != Fill::PlainKey).map(|c| c.name.as_str())
     }
 
     /// Bytes of a row's values, without the database's overhead.
@@ -279,7 +257,7 @@ impl Table {
     /// Number of rows in a batch; if jobs own rows, those of one job.
     #[must_use]
     pub fn batch_rows(&self, params: &Params) -> u64 {
-        match self.rows {
+        match &self.rows {
             RowCount::PerJob(rows) => params.get(rows).max(1) as u64,
             _ => BATCH_ROWS,
         }
@@ -288,12 +266,12 @@ impl Table {
     /// Number of rows before a test of `jobs` jobs.
     #[must_use]
     pub fn total_rows(&self, params: &Params, jobs: u32) -> u64 {
-        match self.rows {
+        match &self.rows {
             RowCount::PerJob(_) => self.batch_rows(params) * u64::from(jobs),
             RowCount::Total(rows) => params.get(rows).max(0) as u64,
-            RowCount::Fixed(rows) => rows,
+            RowCount::Fixed(rows) => *rows,
             RowCount::Share { percent, row_bytes } => {
-                (params.size_bytes() / 100).saturating_mul(percent) / row_bytes.max(1)
+                (params.size_bytes() / 100).saturating_mul(*percent) / (*row_bytes).max(1)
             }
             RowCount::Empty => 0,
         }
@@ -334,14 +312,14 @@ impl Table {
             _ => Datum::Typed(Typed { logical, number, length }),
         };
         row.clear();
-        row.extend(self.columns.iter().map(|column| match column.fill {
+        row.extend(self.columns.iter().map(|column| match &column.fill {
             Fill::Key | Fill::PlainKey => Datum::Int(key),
             Fill::Zero => number(column.logical, 0, 0),
-            Fill::Constant(value) => number(column.logical, value, 0),
-            Fill::Scattered { salt, range } => number(column.logical, scatter(key, salt, range), 0),
-            Fill::Words { length, salt, range } => number(column.logical, scatter(key, salt, range), length),
+            Fill::Constant(value) => number(column.logical, *value, 0),
+            Fill::Scattered { salt, range } => number(column.logical, scatter(key, *salt, *range), 0),
+            Fill::Words { length, salt, range } => number(column.logical, scatter(key, *salt, *range), *length),
             Fill::Payload(size) => Datum::Bytes(sized(size)),
-            Fill::PayloadOf(bytes) => Datum::Bytes(payload(bytes)),
+            Fill::PayloadOf(bytes) => Datum::Bytes(payload(*bytes)),
             Fill::FirstHalf(size) => Datum::Bytes(&sized(size)[..sized(size).len().div_ceil(2)]),
             Fill::SecondHalf(size) => Datum::Bytes(&sized(size)[sized(size).len().div_ceil(2)..]),
         }));
@@ -387,13 +365,13 @@ mod tests {
         let w = crate::find("LGWR-LAT1").unwrap();
         let params = w.params(&BTreeMap::new()).unwrap();
         for (rows, total) in [
-            (RowCount::PerJob("own-rows"), 3 * 128),
+            (RowCount::PerJob("own-rows".to_owned()), 3 * 128),
             (RowCount::Fixed(10_000), 10_000),
             (RowCount::Fixed(2 * BATCH_ROWS), 2 * BATCH_ROWS),
             (RowCount::Share { percent: 50, row_bytes: 1 << 16 }, (params.size_bytes() / 100 * 50) >> 16),
             (RowCount::Empty, 0),
         ] {
-            let table = Table { rows, ..w.tables[0] };
+            let table = Table { rows: rows.clone(), ..w.tables[0].clone() };
             let mut next = 0;
             for b in 0..table.batches(&params, 3) {
                 let keys = table.batch(&params, 3, b);

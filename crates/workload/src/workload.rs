@@ -7,7 +7,7 @@ use loadline_model::{Capability, Column, column};
 use serde::Deserialize;
 use serde::de::{Deserializer, Error};
 
-use crate::form::{self, column_of, list};
+use crate::form::{self, column_of};
 use crate::instrument::{Instrument, SizeScan, Visible};
 use crate::limit::Limit;
 use crate::named_for::NamedFor;
@@ -39,14 +39,14 @@ pub static GROUPS: [Group; 8] = [
 ];
 
 /// A key performance metric: a column and its title in this workload.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Kpi {
     /// Column id.
     #[serde(deserialize_with = "column_of")]
     pub column: &'static Column,
     /// Its title in this workload.
-    pub title: &'static str,
+    pub title: String,
 }
 
 /// Redo that a transaction of the workload must generate, bytes.
@@ -66,17 +66,17 @@ pub struct RedoSize {
 }
 
 /// A query whose result grows with every change, as proof of the work.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Evidence {
     /// Portable SQL that returns one integer.
-    pub query: &'static str,
+    pub query: String,
     /// What it counts, for messages, e.g. `changed rows`.
-    pub counts: &'static str,
+    pub counts: String,
 }
 
 /// What a workload is swept over.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case", rename_all_fields = "kebab-case", deny_unknown_fields)]
 pub enum Sweep {
     /// Numbers of jobs.
@@ -86,10 +86,9 @@ pub enum Sweep {
     Parameter {
         /// Its name.
         #[serde(rename = "parameter")]
-        name: &'static str,
+        name: String,
         /// Its values, in rising order.
-        #[serde(deserialize_with = "list")]
-        values: &'static [i64],
+        values: Vec<i64>,
         /// Column that shows the value.
         #[serde(deserialize_with = "column_of")]
         column: &'static Column,
@@ -109,7 +108,7 @@ pub struct Volume {
     /// Operations of computations.
     pub operations: f64,
     /// Tables that are read or written completely: a transaction processes their size.
-    pub tables: Vec<&'static str>,
+    pub tables: Vec<String>,
     /// Share of these tables that a transaction processes, 0…1; above 1 for several passes.
     pub share: f64,
     /// Groups of a grouping.
@@ -117,72 +116,60 @@ pub struct Volume {
 }
 
 /// A query that must return 0 after a test.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Consistency {
     /// Portable SQL that returns one integer.
-    pub query: &'static str,
+    pub query: String,
     /// What a result of 0 shows, e.g. `there are as many accounts as at first`.
-    pub what: &'static str,
+    pub what: String,
 }
 
 /// A named definition of work, as its file states it. Numbers that depend on parameters are made from the file each time.
 #[derive(Debug, Clone, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Workload {
     /// Code, e.g. `LGWR-LAT1`.
-    pub code: &'static str,
+    pub code: String,
     /// Code of its group.
-    #[serde(default = "default_group")]
-    pub group: &'static str,
+    pub group: String,
     /// One line.
-    pub summary: &'static str,
+    pub summary: String,
     /// What it does and what its figures mean; by default the summary.
-    #[serde(default)]
-    pub description: &'static str,
+    pub description: String,
     /// The component that bounds it at its peak.
-    #[serde(default)]
     pub named_for: NamedFor,
     /// What can spoil its figures.
-    #[serde(default = "nothing_spoils")]
-    pub spoiled_by: &'static str,
+    pub spoiled_by: String,
     /// Key performance metrics, the most important first.
-    #[serde(default = "default_kpis", deserialize_with = "list")]
-    pub kpis: &'static [Kpi],
+    pub kpis: Vec<Kpi>,
     /// Tables of the data set that it reads.
-    #[serde(default, deserialize_with = "list")]
-    pub(crate) data_set: &'static [&'static str],
+    pub(crate) data_set: Vec<String>,
     /// Tables, those of the data set first.
-    #[serde(rename = "table", default, deserialize_with = "list")]
-    pub tables: &'static [Table],
+    #[serde(rename = "table")]
+    pub tables: Vec<Table>,
     /// Parameters.
-    #[serde(rename = "parameter", default, deserialize_with = "list")]
-    pub params: &'static [Param],
+    #[serde(rename = "parameter")]
+    pub params: Vec<Param>,
     /// What a target must be able to do; by default what its program needs.
-    #[serde(default, deserialize_with = "list")]
-    pub needs: &'static [Capability],
+    pub needs: Vec<Capability>,
     /// What it is swept over.
-    #[serde(default)]
     pub sweep: Sweep,
     /// Redo per transaction, for the log-writer group.
-    #[serde(rename = "redo-kib", default, deserialize_with = "redo")]
+    #[serde(rename = "redo-kib", deserialize_with = "redo")]
     pub redo: Option<RedoSize>,
     /// Proof of the changes.
     pub evidence: Option<Evidence>,
     /// Queries that must return 0 after a test.
-    #[serde(default, deserialize_with = "list")]
-    pub consistency: &'static [Consistency],
+    pub consistency: Vec<Consistency>,
     /// Queries that must return the same value before and after a test.
-    #[serde(default, deserialize_with = "list")]
-    pub unchanged: &'static [Consistency],
+    pub unchanged: Vec<Consistency>,
     /// What is measured beside the jobs, or proved of its tests.
-    #[serde(default, deserialize_with = "list")]
-    pub instruments: &'static [Instrument],
+    pub instruments: Vec<Instrument>,
     /// What bounds its work without the database; the lowest counts. By default what bounds its statements; none of a scan.
-    #[serde(default, deserialize_with = "list")]
-    pub limits: &'static [Limit],
+    pub limits: Vec<Limit>,
     /// The parameter that says with how many workers a query is run in parallel. Otherwise queries are serial.
-    pub workers: Option<&'static str>,
+    pub workers: Option<String>,
     /// The rate of its transactions and the query for their rows, if another session looks for these.
     pub visible: Option<Visible>,
     /// The scan of sizes that takes the place of its jobs.
@@ -190,35 +177,58 @@ pub struct Workload {
     pub scan: Option<SizeScan>,
     /// pgbench scripts in place of a program, which is then empty.
     #[serde(skip)]
-    pub scripts: Option<&'static Scripts>,
+    pub scripts: Option<Scripts>,
     pub(crate) volume: Option<form::Volume>,
-    #[serde(default)]
     pub(crate) commit: form::Commit,
-    #[serde(rename = "statement", default, deserialize_with = "list")]
-    pub(crate) statements: &'static [form::Statement],
-    #[serde(deserialize_with = "list")]
-    pub(crate) program: &'static [form::Step],
+    #[serde(rename = "statement")]
+    pub(crate) statements: Vec<form::Statement>,
+    pub(crate) program: Vec<form::Step>,
     #[serde(skip)]
     pub(crate) source: Source,
     /// Where each statement of a user's file is: `'take' (mine.toml:114)`.
     #[serde(skip)]
-    pub(crate) places: &'static [String],
+    pub(crate) places: Vec<String>,
 }
 
-const fn default_group() -> &'static str {
-    "transaction-processing"
-}
-
-const fn nothing_spoils() -> &'static str {
-    "Its author has not said."
-}
-
-const fn default_kpis() -> &'static [Kpi] {
-    &[
-        Kpi { column: column::COMMIT_THROUGHPUT_TPS, title: "transactions" },
-        Kpi { column: column::TRANSACTION_TIME_NS_P50, title: "median transaction time" },
-        Kpi { column: column::TRANSACTION_TIME_NS_P99, title: "99th percentile of transaction time" },
-    ]
+impl Default for Workload {
+    /// What a file that says nothing means: a workload that does nothing.
+    fn default() -> Workload {
+        let kpi = |column, title: &str| Kpi { column, title: title.to_owned() };
+        Workload {
+            code: String::new(),
+            group: "transaction-processing".to_owned(),
+            summary: String::new(),
+            description: String::new(),
+            named_for: NamedFor::default(),
+            spoiled_by: "Its author has not said.".to_owned(),
+            kpis: vec![
+                kpi(column::COMMIT_THROUGHPUT_TPS, "transactions"),
+                kpi(column::TRANSACTION_TIME_NS_P50, "median transaction time"),
+                kpi(column::TRANSACTION_TIME_NS_P99, "99th percentile of transaction time"),
+            ],
+            data_set: Vec::new(),
+            tables: Vec::new(),
+            params: Vec::new(),
+            needs: Vec::new(),
+            sweep: Sweep::Jobs,
+            redo: None,
+            evidence: None,
+            consistency: Vec::new(),
+            unchanged: Vec::new(),
+            instruments: Vec::new(),
+            limits: Vec::new(),
+            workers: None,
+            visible: None,
+            scan: None,
+            scripts: None,
+            volume: None,
+            commit: form::Commit::Wait,
+            statements: Vec::new(),
+            program: Vec::new(),
+            source: Source::default(),
+            places: Vec::new(),
+        }
+    }
 }
 
 fn redo<'de, D: Deserializer<'de>>(from: D) -> Result<Option<RedoSize>, D::Error> {
@@ -230,45 +240,10 @@ fn redo<'de, D: Deserializer<'de>>(from: D) -> Result<Option<RedoSize>, D::Error
 }
 
 impl Workload {
-    /// A workload that does nothing.
-    #[must_use]
-    pub const fn empty(code: &'static str) -> Workload {
-        Workload {
-            code,
-            group: default_group(),
-            summary: "",
-            description: "",
-            named_for: NamedFor { components: &[], doing: "", instead: &[] },
-            spoiled_by: nothing_spoils(),
-            kpis: default_kpis(),
-            data_set: &[],
-            tables: &[],
-            params: &[],
-            needs: &[],
-            sweep: Sweep::Jobs,
-            redo: None,
-            evidence: None,
-            consistency: &[],
-            unchanged: &[],
-            instruments: &[],
-            limits: &[],
-            workers: None,
-            visible: None,
-            scan: None,
-            scripts: None,
-            volume: None,
-            commit: form::Commit::Wait,
-            statements: &[],
-            program: &[],
-            source: Source { file: "", text: "" },
-            places: &[],
-        }
-    }
-
     /// The text of its file.
     #[must_use]
-    pub fn text(&self) -> &'static str {
-        self.source.text
+    pub fn text(&self) -> &str {
+        &self.source.text
     }
 
     /// All parameters: the defaults, replaced by those in `given`.
@@ -276,7 +251,7 @@ impl Workload {
     /// # Errors
     /// [`ParamError`]: an unknown name, or values that are not allowed.
     pub fn params(&self, given: &BTreeMap<String, i64>) -> Result<Params, ParamError> {
-        let params = Params::new(self.code, self.params, given)?;
+        let params = Params::new(&self.code, &self.params, given)?;
         self.program(&params)?;
         Ok(params)
     }
@@ -324,7 +299,7 @@ impl Workload {
         if self.has(Instrument::Checkpoint) {
             return Some("transaction times are split by the checkpoint at the client");
         }
-        self.visible.map(|_| "the client starts its batches at a rate")
+        self.visible.as_ref().map(|_| "the client starts its batches at a rate")
     }
 
     /// The group.

@@ -67,7 +67,7 @@ fn steps(work: &Work, body: &[Step], indent: &str, out: &mut String) -> usize {
         let n = i + 1;
         match step {
             Step::Bind { var, generator } => {
-                let _ = writeln!(out, "{indent}{n}. `:{var}` is {}.", value(*generator));
+                let _ = writeln!(out, "{indent}{n}. `:{var}` is {}.", value(generator));
             }
             Step::Execute { statement } => {
                 let Some(s) = work.program.statements.get(*statement) else { continue };
@@ -91,7 +91,7 @@ fn steps(work: &Work, body: &[Step], indent: &str, out: &mut String) -> usize {
                 let _ = writeln!(out, "{indent}{n}. Statement {statement}: `{sql}`. {effect}");
             }
             Step::Bulk { table, rows } => {
-                let name = work.workload.tables.get(*table).map_or("", |t| t.name);
+                let name = work.workload.tables.get(*table).map_or("", |t| &t.name);
                 let _ = writeln!(
                     out,
                     "{indent}{n}. Add {} with new keys to `{name}`, by the database's fastest way to load many rows.",
@@ -124,8 +124,8 @@ fn steps(work: &Work, body: &[Step], indent: &str, out: &mut String) -> usize {
     body.len()
 }
 
-fn value(generator: Generator) -> String {
-    match generator {
+fn value(generator: &Generator) -> String {
+    match *generator {
         Generator::Sequence => {
             "the next number of the job's own sequence (0, 1, 2, … over all its transactions); the values below follow \
              from it"
@@ -157,7 +157,7 @@ fn value(generator: Generator) -> String {
         ),
         Generator::NewKey => "a key that no other job and no earlier transaction used".to_owned(),
         Generator::Constant(value) => value.to_string(),
-        Generator::Plus { var, by } => format!("`:{var}` + {by}"),
+        Generator::Plus { ref var, by } => format!("`:{var}` + {by}"),
     }
 }
 
@@ -177,10 +177,10 @@ fn computation(kernel: Kernel, times: u32) -> String {
 /// The tables that a workload works on.
 pub(super) fn tables(work: &Work) -> String {
     let mut out = String::new();
-    for table in work.workload.tables {
+    for table in &work.workload.tables {
         let in_place = if table.updated_in_place { " Rows are changed in place, over and over." } else { "" };
         let total = table.total_rows(&work.params, 1);
-        let rows = match table.rows {
+        let rows = match &table.rows {
             RowCount::PerJob(param) => {
                 format!(
                     "every job owns {} of it (parameter `{param}`), loaded before the first test",
@@ -193,7 +193,7 @@ pub(super) fn tables(work: &Work) -> String {
                     count(total, "row")
                 )
             }
-            RowCount::Fixed(rows) => format!("{}, loaded before the first test", count(rows, "row")),
+            RowCount::Fixed(rows) => format!("{}, loaded before the first test", count(*rows, "row")),
             RowCount::Share { .. } => format!(
                 "as many rows as `--size` asks for ({} at {})",
                 count(total, "row"),
@@ -224,7 +224,7 @@ fn columns(table: &Table) -> String {
             LogicalType::Boolean => "boolean",
             LogicalType::Json => "JSON",
         };
-        let holds = match c.fill {
+        let holds = match &c.fill {
             Fill::Key | Fill::PlainKey => "the row's key".to_owned(),
             Fill::Zero => "0".to_owned(),
             Fill::Constant(value) => value.to_string(),
@@ -249,24 +249,28 @@ fn columns(table: &Table) -> String {
 
 /// How the load grows.
 pub(super) fn load(w: &Workload, work: &Work) -> String {
-    if let Sweep::Parameter { name, values, then_jobs, .. } = w.sweep {
+    if let Sweep::Parameter { name, values, then_jobs, .. } = &w.sweep {
         let values = values.iter().map(i64::to_string).collect::<Vec<_>>().join(", ");
-        let then = if then_jobs { " A sweep over jobs follows, with the parameter's default." } else { "" };
+        let then = if *then_jobs { " A sweep over jobs follows, with the parameter's default." } else { "" };
         return format!(
             "One session repeats this transaction, with the parameter `{name}` at {values} in turn.{}{then}",
-            if w.workers == Some(name) { " The sweep ends at the most workers that the server allows." } else { "" }
+            if w.workers.as_ref() == Some(name) {
+                " The sweep ends at the most workers that the server allows."
+            } else {
+                ""
+            }
         );
     }
     if w.sweep == Sweep::Once {
         return "One session repeats this transaction: there is a single test.".to_owned();
     }
-    let Some(scan) = w.scan else {
+    let Some(scan) = &w.scan else {
         return "A job is one session that repeats this transaction. A sweep doubles the number of jobs from 1 until \
                 throughput no longer grows, or takes those of `--jobs`."
             .to_owned();
     };
     let value = |name: &str| work.params.get(name);
-    let pace = match value(scan.pace_mib) {
+    let pace = match value(&scan.pace_mib) {
         0 => "as fast as the target can".to_owned(),
         mib => format!("no faster than {mib} MiB/s (`{}`)", scan.pace_mib),
     };
@@ -274,11 +278,11 @@ pub(super) fn load(w: &Workload, work: &Work) -> String {
         "One session runs this transaction with a varying number of repetitions, so that it writes 0 to {} KiB of redo \
          (`{}`) in steps of {} KiB (`{}`): {} of each size (`{}`), all in random order. Redo is generated {pace}. Each commit \
          is timed. The transaction above is one step: the repetitions (`{}`) that write 64 KiB of redo.",
-        value(scan.most_kib),
+        value(&scan.most_kib),
         scan.most_kib,
-        value(scan.step_kib),
+        value(&scan.step_kib),
         scan.step_kib,
-        count(value(scan.samples).max(0) as u64, "transaction"),
+        count(value(&scan.samples).max(0) as u64, "transaction"),
         scan.samples,
         scan.rows
     )

@@ -200,7 +200,8 @@ fn what_bounds_a_test_is_what_its_workload_lists() {
         let tests = tests_of(&run(&args).folder());
         assert!(tests.len() >= workloads.len());
         for code in workloads {
-            let listed = loadline_workload::find(code).unwrap().limits;
+            let workload = loadline_workload::find(code).unwrap();
+            let listed = &workload.limits;
             let of_code: Vec<_> = tests.iter().filter(|t| t["workload"] == *code).collect();
             assert!(!of_code.is_empty(), "{code} on {target}");
             for t in of_code {

@@ -1,6 +1,7 @@
 //! What the workloads are, byte by byte: the SQL of each on each target, its rows, and what its jobs draw.
 
 use std::convert::Infallible;
+use std::sync::Arc;
 
 use loadline_database::{TARGETS, Work};
 use loadline_workload::script::{Event, Mix, Script};
@@ -80,7 +81,7 @@ fn sql(work: &Work, all: &mut Items) {
 /// The first rows of each table of a workload.
 fn rows(work: &Work, all: &mut Items) {
     let pool = work.pool(0);
-    for table in work.workload.tables {
+    for table in &work.workload.tables {
         let mut hash = Hash::new();
         let mut row = Vec::new();
         for key in 0..COUNT {
@@ -125,7 +126,7 @@ fn scripts(all: &mut Items) {
         ("hash_fnv1a", "hash_fnv1a(random(0, 999))"),
     ] {
         let script = Script::read("net.sql", &format!("\\set x {draw}\nSELECT :x;\n")).unwrap();
-        let mix: &'static Mix = Box::leak(Box::new(Mix::new(vec![(script, 1)], Vec::new()).unwrap()));
+        let mix = Arc::new(Mix::new(vec![(script, 1)], Vec::new()).unwrap());
         let mut hash = Hash::new();
         for job in JOBS {
             let mut client = mix.client(job, 8, 42, 1);
@@ -145,14 +146,14 @@ fn scripts(all: &mut Items) {
 fn hashes() -> Items {
     let mut all = Items::new();
     for workload in CATALOGUE.iter() {
-        let work = Work::of(workload.code, &[]).unwrap();
+        let work = Work::of(&workload.code, &[]).unwrap();
         sql(&work, &mut all);
         rows(&work, &mut all);
         draws(&work, &mut all);
     }
     let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/examples/queue.toml");
-    let own = loadline_workload::register("queue.toml", &std::fs::read_to_string(example).unwrap()).unwrap();
-    let own = Work::of(own.code, &[]).unwrap();
+    let own = loadline_workload::read_file("queue.toml", &std::fs::read_to_string(example).unwrap()).unwrap();
+    let own = Work::with(own, &[]).unwrap();
     sql(&own, &mut all);
     rows(&own, &mut all);
     draws(&own, &mut all);

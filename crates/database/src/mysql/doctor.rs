@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
 use loadline_model::format::bytes;
 use loadline_model::{Finding, Severity};
@@ -188,8 +189,8 @@ fn facts(s: &MysqlSettings, f: &MysqlState) -> BTreeMap<&'static str, String> {
     say("wsrep_trouble", f.not_ready.clone());
     let most = s.number("max_connections").unwrap_or(151.0);
     say("few_statements", yes(s.number("max_prepared_stmt_count").is_some_and(|statements| statements < most)));
-    let needs = |w: &&&Workload| w.tables.iter().any(|table| table.primary_key().is_none());
-    let codes: Vec<&str> = CATALOGUE.iter().filter(needs).map(|w| w.code).collect();
+    let needs = |w: &&Arc<Workload>| w.tables.iter().any(|table| table.primary_key().is_none());
+    let codes: Vec<&str> = CATALOGUE.iter().filter(needs).map(|w| w.code.as_str()).collect();
     say("without_primary_key", Some(codes.join(", ")));
     say("log_in_memory", f.log_in_memory.then(|| log_dir(s).display().to_string()));
     let times = match &f.times {

@@ -38,7 +38,7 @@ fn statement(work: &Work, table: &Table) -> String {
     format!(
         "LOAD DATA LOCAL INFILE '{FILE}' INTO TABLE {} CHARACTER SET binary FIELDS TERMINATED BY '\\t' ESCAPED BY '\\\\' \
          LINES TERMINATED BY '\\n'{}",
-        table_name(work, table.name),
+        table_name(work, &table.name),
         documents(table)
     )
 }
@@ -49,9 +49,9 @@ fn documents(table: &Table) -> String {
     if !table.columns.iter().any(is_document) {
         return String::new();
     }
-    let name = |c: &ColumnDef| if is_document(c) { format!("@{}", c.name) } else { quoted(c.name) };
+    let name = |c: &ColumnDef| if is_document(c) { format!("@{}", c.name) } else { quoted(&c.name) };
     let names: Vec<String> = table.columns.iter().map(name).collect();
-    let set = |c: &ColumnDef| format!("{} = CONVERT(@{} USING utf8mb4)", quoted(c.name), c.name);
+    let set = |c: &ColumnDef| format!("{} = CONVERT(@{} USING utf8mb4)", quoted(&c.name), c.name);
     let set: Vec<String> = table.columns.iter().filter(|c| is_document(c)).map(set).collect();
     format!(" ({}) SET {}", names.join(", "), set.join(", "))
 }
@@ -122,11 +122,11 @@ impl Loader for MysqlLoader {
     }
 
     fn table_name(&self, work: &Work, table: &Table) -> String {
-        table_name(work, table.name)
+        table_name(work, &table.name)
     }
 
     fn as_text(&self, column: &ColumnDef) -> String {
-        let name = quoted(column.name);
+        let name = quoted(&column.name);
         if column.logical == LogicalType::Bytes { format!("HEX({name})") } else { name }
     }
 
@@ -158,7 +158,7 @@ impl Loader for MysqlLoader {
     }
 
     fn make(&mut self, work: &Work, table: &Table) -> Result<(), TargetError> {
-        self.run(&format!("DROP TABLE IF EXISTS {}", table_name(work, table.name)))?;
+        self.run(&format!("DROP TABLE IF EXISTS {}", table_name(work, &table.name)))?;
         self.run(&create_table(work, table))
     }
 
@@ -180,7 +180,7 @@ impl Loader for MysqlLoader {
     }
 
     fn remove(&mut self, work: &Work, table: &Table, keys: &Range<i64>) -> Result<(), TargetError> {
-        let (name, key) = (table_name(work, table.name), quoted(table.columns.first().map_or("id", |c| c.name)));
+        let (name, key) = (table_name(work, &table.name), quoted(table.columns.first().map_or("id", |c| &c.name)));
         self.run(&format!("DELETE FROM {name} WHERE {key} BETWEEN {} AND {}", keys.start, keys.end - 1))
     }
 
@@ -188,7 +188,7 @@ impl Loader for MysqlLoader {
         let indexes = self.connection.value(&format!(
             "SELECT COUNT(DISTINCT INDEX_NAME) FROM information_schema.STATISTICS WHERE TABLE_SCHEMA = '{DATABASE}' AND \
              TABLE_NAME = '{}' AND INDEX_NAME LIKE 'by\\_%'",
-            table_stem(work, table.name)
+            table_stem(work, &table.name)
         ))?;
         Ok(indexes.and_then(|n| n.parse::<usize>().ok()).is_some_and(|n| n >= table.indexes.len()))
     }

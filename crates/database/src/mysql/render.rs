@@ -57,7 +57,7 @@ pub(super) fn all(work: &Work, capabilities: &Capabilities) -> Vec<Rendered> {
     for (i, s) in work.program.statements.iter().enumerate() {
         out.push(Rendered::new(format!("statement {i}"), statement(work, &s.template)).by(Driver::Client));
     }
-    let refused = capabilities.refusal_for_good(Driver::Database, work.workload.needs);
+    let refused = capabilities.refusal_for_good(Driver::Database, &work.workload.needs);
     if refused.is_none() {
         let routines = kernels::routines(work).into_iter();
         out.extend(routines.map(|(_, create)| Rendered::new("routine", create).by(Driver::Database)));

@@ -98,14 +98,14 @@ pub(super) fn ensure(c: &mut Connection) -> Result<(), TargetError> {
 /// Drops the workload tables.
 pub(super) fn drop_tables(c: &mut Connection, work: &Work) -> Result<(), TargetError> {
     workload_tables(work)
-        .try_for_each(|table| c.query(&format!("DROP TABLE IF EXISTS {}", table_name(work, table.name))).map(drop))
+        .try_for_each(|table| c.query(&format!("DROP TABLE IF EXISTS {}", table_name(work, &table.name))).map(drop))
 }
 
 /// Drops and creates the workload tables. Tables of the data set are created when they are loaded.
 pub(super) fn create(c: &mut Connection, work: &Work) -> Result<(), TargetError> {
     ensure(c)?;
     for table in workload_tables(work) {
-        c.query(&format!("DROP TABLE IF EXISTS {}", table_name(work, table.name)))?;
+        c.query(&format!("DROP TABLE IF EXISTS {}", table_name(work, &table.name)))?;
         c.query(&create_table(work, table))?;
     }
     Ok(())
@@ -125,22 +125,22 @@ pub(super) fn install(c: &mut Connection, work: &Work, in_cluster: bool) -> Resu
 /// Empties the tables that the workload fills itself.
 pub(super) fn reset(c: &mut Connection, work: &Work) -> Result<(), TargetError> {
     for table in work.workload.tables.iter().filter(|t| t.rows == RowCount::Empty) {
-        c.query(&format!("TRUNCATE TABLE {}", table_name(work, table.name)))?;
+        c.query(&format!("TRUNCATE TABLE {}", table_name(work, &table.name)))?;
     }
     Ok(())
 }
 
 /// Number of rows in each batch of a table.
 pub(super) fn counted(c: &mut Connection, work: &Work, table: &Table) -> Result<BTreeMap<u64, u64>, TargetError> {
-    let (size, name) = (table.batch_rows(&work.params), table_name(work, table.name));
-    let key = quoted(table.columns.first().map_or("id", |c| c.name));
+    let (size, name) = (table.batch_rows(&work.params), table_name(work, &table.name));
+    let key = quoted(table.columns.first().map_or("id", |c| &c.name));
     let counted = c.pairs(&format!("SELECT {key} DIV {size}, COUNT(*) FROM {name} GROUP BY 1"))?;
     Ok(counted.iter().filter_map(|(batch, n)| Some((batch.parse().ok()?, n.parse().ok()?))).collect())
 }
 
 /// Inserts the rows of `batch`.
 pub(super) fn insert(c: &mut Connection, work: &Work, table: &Table, batch: &Batch) -> Result<u64, TargetError> {
-    let name = table_name(work, table.name);
+    let name = table_name(work, &table.name);
     let mark = |c: &ColumnDef| if c.logical == LogicalType::Json { "CONVERT(? USING utf8mb4)" } else { "?" };
     let one = format!("({})", table.columns.iter().map(mark).collect::<Vec<_>>().join(", "));
     let insert = |n: usize| format!("INSERT INTO {name} VALUES {}", vec![one.as_str(); n].join(", "));

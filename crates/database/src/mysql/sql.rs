@@ -43,14 +43,14 @@ pub(super) fn create_table(work: &Work, table: &Table) -> String {
         .columns
         .iter()
         .map(|column| {
-            let kind = match (column.logical, column.fill) {
+            let kind = match (column.logical, &column.fill) {
                 (LogicalType::Int, _) => "BIGINT".to_owned(),
                 // Inline, and large enough for every value of the workload's parameter.
                 (LogicalType::Bytes, Fill::Payload(size) | Fill::FirstHalf(size) | Fill::SecondHalf(size)) => {
-                    let most = work.workload.params.iter().find(|p| p.name == size).map_or(8000, |p| p.max);
+                    let most = work.workload.params.iter().find(|p| p.name == *size).map_or(8000, |p| p.max);
                     if most <= 8000 { format!("VARBINARY({most})") } else { "LONGBLOB".to_owned() }
                 }
-                (LogicalType::Bytes, Fill::PayloadOf(bytes)) if bytes <= 8000 => format!("VARBINARY({bytes})"),
+                (LogicalType::Bytes, Fill::PayloadOf(bytes)) if *bytes <= 8000 => format!("VARBINARY({bytes})"),
                 (LogicalType::Bytes, _) => "LONGBLOB".to_owned(),
                 (LogicalType::Text, _) => {
                     let longest = column.value_bytes(&work.params).max(255);
@@ -61,7 +61,7 @@ pub(super) fn create_table(work: &Work, table: &Table) -> String {
                 (LogicalType::Boolean, _) => "BOOLEAN".to_owned(),
                 (LogicalType::Json, _) => "JSON".to_owned(),
             };
-            format!("  {} {kind} NOT NULL", quoted(column.name))
+            format!("  {} {kind} NOT NULL", quoted(&column.name))
         })
         .collect();
     lines.extend(table.primary_key().map(|key| format!("  PRIMARY KEY ({})", quoted(key))));
@@ -70,7 +70,7 @@ pub(super) fn create_table(work: &Work, table: &Table) -> String {
     }
     format!(
         "CREATE TABLE {} (\n{}\n) ENGINE = InnoDB ROW_FORMAT = DYNAMIC CHARACTER SET = binary COMMENT = '{MARK}'",
-        table_name(work, table.name),
+        table_name(work, &table.name),
         lines.join(",\n")
     )
 }
@@ -84,7 +84,7 @@ fn index(column: &str) -> String {
 pub(super) fn after_loading(work: &Work, table: &Table) -> Option<String> {
     let adds: Vec<String> = table.indexes.iter().map(|column| format!("ADD {}", index(column))).collect();
     let any = table.is_whole() && !adds.is_empty();
-    any.then(|| format!("ALTER TABLE {} {}", table_name(work, table.name), adds.join(", ")))
+    any.then(|| format!("ALTER TABLE {} {}", table_name(work, &table.name), adds.join(", ")))
 }
 
 /// Refreshes a table's statistics, on this server only.

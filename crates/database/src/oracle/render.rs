@@ -39,7 +39,7 @@ pub(super) fn all(work: &Work) -> Vec<Rendered> {
     if Kernel::ALL.iter().any(|kernel| work.program.computes(*kernel)) {
         out.push(Rendered::new("interpreted, not compiled", format!("-- {INTERPRETED}")).in_words());
     }
-    for table in work.workload.tables {
+    for table in &work.workload.tables {
         let sql = create_table(work, table).join(";\n");
         out.push(Rendered::new(format!("table {}", table.name), format!("{sql};")));
     }
@@ -49,7 +49,7 @@ pub(super) fn all(work: &Work) -> Vec<Rendered> {
         );
     }
     out.push(Rendered::new("commit", format!("{};", commit(work.program.commit))).by(Driver::Client));
-    if capabilities().refusal_for_good(Driver::Database, work.workload.needs).is_none() {
+    if capabilities().refusal_for_good(Driver::Database, &work.workload.needs).is_none() {
         out.push(Rendered::new("in-database driver", block::run(work)).by(Driver::Database));
     }
     out.extend(work.rendered_queries(query, ";"));

@@ -93,7 +93,7 @@ fn create_anew(
     work: &Work,
     table: &Table,
 ) -> Result<(), TargetError> {
-    let name = table_name(work, table.name);
+    let name = table_name(work, &table.name);
     match existing.get(&name) {
         Some(false) => return Err(not_ours(&name)),
         Some(true) => drop_table(session, &name)?,
@@ -106,7 +106,7 @@ fn create_anew(
 pub(super) fn insert(session: &mut dyn OraSession, work: &Work, table: &Table, batch: &Batch) -> Result<u64, OraError> {
     let columns: Vec<String> = table.columns.iter().map(|c| quoted(&c.name.to_uppercase())).collect();
     let marks: Vec<String> = table.columns.iter().zip(1..).map(|(column, i)| mark_of(column.logical, i)).collect();
-    let name = quoted(&table_name(work, table.name));
+    let name = quoted(&table_name(work, &table.name));
     let sql = format!("INSERT INTO {name} ({}) VALUES ({})", columns.join(", "), marks.join(", "));
     in_parts(work, table, batch, BATCH, |args| {
         let binds: Vec<Bind<'_>> = args.iter().map(|arg| Bind::from(*arg)).collect();
@@ -212,7 +212,7 @@ impl Administration for Oracle {
     fn reset(&self, work: &Work, _: Driver) -> Result<(), TargetError> {
         let mut session = self.admin()?;
         for table in work.workload.tables.iter().filter(|t| t.rows == RowCount::Empty) {
-            session.execute(&format!("TRUNCATE TABLE {}", quoted(&table_name(work, table.name))), &[])?;
+            session.execute(&format!("TRUNCATE TABLE {}", quoted(&table_name(work, &table.name))), &[])?;
         }
         Ok(())
     }
@@ -229,7 +229,7 @@ impl Administration for Oracle {
 
     fn drop_tables(&self, work: &Work) -> Result<(), TargetError> {
         self.loaded.forget(work);
-        let own: BTreeSet<String> = workload_tables(work).map(|table| table_name(work, table.name)).collect();
+        let own: BTreeSet<String> = workload_tables(work).map(|table| table_name(work, &table.name)).collect();
         self.drop_ours(|name| own.contains(name))
     }
 
@@ -281,7 +281,7 @@ impl Loader for OraLoader {
     }
 
     fn table_name(&self, work: &Work, table: &Table) -> String {
-        quoted(&table_name(work, table.name))
+        quoted(&table_name(work, &table.name))
     }
 
     fn as_text(&self, column: &ColumnDef) -> String {
@@ -320,7 +320,7 @@ impl Loader for OraLoader {
 
     fn counted(&mut self, work: &Work, table: &Table) -> Result<BTreeMap<u64, u64>, TargetError> {
         let batch = format!("TRUNC({} / {})", key_column(table), table.batch_rows(&work.params));
-        let name = quoted(&table_name(work, table.name));
+        let name = quoted(&table_name(work, &table.name));
         let rows = self.0.query(&format!("SELECT {batch}, COUNT(*) FROM {name} GROUP BY {batch}"), &[])?;
         Ok(rows.iter().filter_map(|row| Some((number(row, 0)?, number(row, 1)?))).collect())
     }
@@ -337,7 +337,7 @@ impl Loader for OraLoader {
     }
 
     fn remove(&mut self, work: &Work, table: &Table, keys: &Range<i64>) -> Result<(), TargetError> {
-        let (name, key) = (quoted(&table_name(work, table.name)), key_column(table));
+        let (name, key) = (quoted(&table_name(work, &table.name)), key_column(table));
         let delete = format!("DELETE FROM {name} WHERE {key} BETWEEN :1 AND :2");
         self.0.execute(&delete, &[Bind::Int(keys.start), Bind::Int(keys.end - 1)])?;
         self.0.execute("COMMIT", &[])?;
@@ -346,7 +346,7 @@ impl Loader for OraLoader {
 
     fn finish(&mut self, work: &Work, table: &Table, complete: Option<&str>) -> Result<(), TargetError> {
         if table.is_whole() {
-            let name = table_name(work, table.name);
+            let name = table_name(work, &table.name);
             self.0.call(&format!("BEGIN DBMS_STATS.GATHER_TABLE_STATS(USER, '{name}'); END;"), &[])?;
         }
         complete.map_or(Ok(()), |sql| self.run(sql))

@@ -28,12 +28,12 @@ pub(super) fn table_name(work: &Work, table: &str) -> String {
 
 /// Quoted name of the column with the key.
 pub(super) fn key_column(table: &Table) -> String {
-    quoted(&table.columns.first().map_or("ID", |c| c.name).to_uppercase())
+    quoted(&table.columns.first().map_or("ID", |c| &c.name).to_uppercase())
 }
 
 /// The statements that create `table`: the second marks it as loadline's.
 pub(super) fn create_table(work: &Work, table: &Table) -> Vec<String> {
-    let name = table_name(work, table.name);
+    let name = table_name(work, &table.name);
     let mut lines: Vec<String> = table
         .columns
         .iter()
@@ -169,6 +169,7 @@ pub(super) fn longest_payload(steps: &[Step]) -> u32 {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
+    use std::sync::Arc;
 
     use loadline_workload::CATALOGUE;
 
@@ -178,11 +179,11 @@ mod tests {
     fn every_payload_fits_a_column_and_every_name_fits() {
         for workload in CATALOGUE.iter() {
             let most: BTreeMap<_, _> = workload.params.iter().map(|p| (p.name.to_owned(), p.max)).collect();
-            let work = Work::new(workload, workload.params(&most).unwrap(), 1, 0.0);
+            let work = Work::new(Arc::clone(workload), workload.params(&most).unwrap(), 1, 0.0);
             assert!(longest_payload(&work.program.body) <= MAX_RAW, "{}", workload.code);
-            for table in workload.tables {
+            for table in &workload.tables {
                 // 128 bytes from 12.2 on.
-                assert!(table_name(&work, table.name).len() + "_PK".len() <= 128);
+                assert!(table_name(&work, &table.name).len() + "_PK".len() <= 128);
             }
         }
     }

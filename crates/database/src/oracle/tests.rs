@@ -141,16 +141,16 @@ impl OraSession for FakeServer {
     }
 }
 
-fn work_of(w: &'static Workload) -> Work {
+fn work_of(w: &Arc<Workload>) -> Work {
     // PMD is slow with many rows in one statement, because it looks far ahead at each assignment.
-    let several = matches!(w.code, "DBL-12" | "DBL-STREAM");
+    let several = matches!(w.code.as_str(), "DBL-12" | "DBL-STREAM");
     let given = if several { [("rows".to_owned(), 3)].into() } else { BTreeMap::new() };
-    Work::new(w, w.params(&given).unwrap().with_size(1 << 20), 1, 0.0)
+    Work::new(Arc::clone(w), w.params(&given).unwrap().with_size(1 << 20), 1, 0.0)
 }
 
 /// The first of the log writer's workloads.
 fn work() -> Work {
-    work_of(loadline_workload::find("LGWR-LAT1").unwrap())
+    work_of(&loadline_workload::find("LGWR-LAT1").unwrap())
 }
 
 /// Does all that a run does, with every workload and both drivers.
@@ -175,7 +175,7 @@ fn go_through(server: &FakeServer, native_report: bool) {
         abilities.checkpoints.unwrap().checkpoint().unwrap();
         abilities.driver().unwrap().overhead_ns().unwrap();
         let mut client = target.client_session(&work, 1).unwrap();
-        let can = |driver| render::capabilities().refusal(driver, workload.needs).is_none();
+        let can = |driver| render::capabilities().refusal(driver, &workload.needs).is_none();
         client.begin().unwrap();
         if work.program.statements.iter().any(|s| s.effect.reads()) {
             // The fake server returns no rows, which the program does not accept.

@@ -193,7 +193,7 @@ impl ClientSession for PgClientSession {
     }
 
     fn send_text(&mut self, text: &str, keep: Results, done: &mut TextDone) -> Result<(), TargetError> {
-        let reads_only = self.work.workload.scripts.is_some_and(|of| !of.allow_writes);
+        let reads_only = self.work.workload.scripts.as_ref().is_some_and(|of| !of.allow_writes);
         text::send(&mut self.connection, text, keep, reads_only, done)
     }
 

@@ -36,11 +36,11 @@ impl Loader for PgLoader {
     }
 
     fn table_name(&self, work: &Work, table: &Table) -> String {
-        table_name(work, table.name)
+        table_name(work, &table.name)
     }
 
     fn as_text(&self, column: &ColumnDef) -> String {
-        let name = quoted(column.name);
+        let name = quoted(&column.name);
         if column.logical == LogicalType::Bytes { format!("encode({name}, 'hex')") } else { name }
     }
 
@@ -69,7 +69,7 @@ impl Loader for PgLoader {
     }
 
     fn make(&mut self, work: &Work, table: &Table) -> Result<(), TargetError> {
-        let name = table_name(work, table.name);
+        let name = table_name(work, &table.name);
         self.run(&format!("DROP TABLE IF EXISTS {name}; {}", create_table(work, table)))
     }
 
@@ -88,12 +88,12 @@ impl Loader for PgLoader {
     }
 
     fn remove(&mut self, work: &Work, table: &Table, keys: &Range<i64>) -> Result<(), TargetError> {
-        let (name, key) = (table_name(work, table.name), quoted(table.columns.first().map_or("id", |c| c.name)));
+        let (name, key) = (table_name(work, &table.name), quoted(table.columns.first().map_or("id", |c| &c.name)));
         self.run(&format!("DELETE FROM {name} WHERE {key} BETWEEN {} AND {}", keys.start, keys.end - 1))
     }
 
     fn is_finished(&mut self, work: &Work, table: &Table) -> Result<bool, TargetError> {
-        let name = literal(&table_name(work, table.name));
+        let name = literal(&table_name(work, &table.name));
         let existing =
             self.connection.value(&format!("SELECT count(*) FROM pg_index WHERE indrelid = {name}::regclass"))?;
         let wanted = usize::from(table.primary_key().is_some()) + table.indexes.len();
@@ -101,7 +101,7 @@ impl Loader for PgLoader {
     }
 
     fn finish(&mut self, work: &Work, table: &Table, complete: Option<&str>) -> Result<(), TargetError> {
-        let name = table_name(work, table.name);
+        let name = table_name(work, &table.name);
         let complete = complete.map_or(String::new(), |sql| format!("{sql}; "));
         if !table.is_whole() {
             // In an explicit transaction, so that it counts as one commit.
@@ -112,7 +112,7 @@ impl Loader for PgLoader {
         // filters by payload, and statistics on payloads take as long as on all other columns together.
         let payloads = table.columns.iter().filter(|c| c.logical == LogicalType::Bytes);
         let leave_out =
-            |c: &ColumnDef| format!("ALTER TABLE {name} ALTER COLUMN {} SET STATISTICS 0; ", quoted(c.name));
+            |c: &ColumnDef| format!("ALTER TABLE {name} ALTER COLUMN {} SET STATISTICS 0; ", quoted(&c.name));
         let leave_out: String = payloads.map(leave_out).collect();
         self.run(&format!("BEGIN; {keys}{leave_out}ANALYZE {name}; {complete}COMMIT"))
     }

@@ -32,7 +32,7 @@ pub(super) fn settings(workers: u32) -> Vec<(&'static str, String)> {
 pub(super) fn table_settings(work: &Work) -> Vec<String> {
     let Some(workers) = work.parallel_workers().map(|n| n.saturating_sub(1)) else { return Vec::new() };
     let set =
-        |table: &Table| format!("ALTER TABLE {} SET (parallel_workers = {workers});", table_name(work, table.name));
+        |table: &Table| format!("ALTER TABLE {} SET (parallel_workers = {workers});", table_name(work, &table.name));
     work.workload.tables.iter().map(set).collect()
 }
 

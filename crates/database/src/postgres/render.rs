@@ -27,7 +27,7 @@ pub(super) fn capabilities() -> Capabilities {
 /// Renders all SQL of a workload.
 pub(super) fn all(work: &Work) -> Vec<Rendered> {
     let mut out = Vec::new();
-    for table in work.workload.tables {
+    for table in &work.workload.tables {
         out.push(Rendered::new(format!("table {}", table.name), create_table(work, table)));
         if table.is_whole() {
             out.push(Rendered::new(format!("table {}, when it is loaded", table.name), after_loading(work, table)));
@@ -42,7 +42,7 @@ pub(super) fn all(work: &Work) -> Vec<Rendered> {
     for (i, s) in work.program.statements.iter().enumerate() {
         out.push(Rendered::new(format!("statement {i}"), statement(work, &s.template)).by(Driver::Client));
     }
-    if capabilities().refusal_for_good(Driver::Database, work.workload.needs).is_none() {
+    if capabilities().refusal_for_good(Driver::Database, &work.workload.needs).is_none() {
         let procedure = procedure::create(work, Version { major: NEWEST });
         out.push(Rendered::new("procedure", procedure).by(Driver::Database));
     }

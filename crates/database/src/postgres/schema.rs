@@ -78,7 +78,7 @@ pub(super) fn create(c: &mut Connection, work: &Work) -> Result<(), TargetError>
         ensure(c)?;
     }
     for table in tables {
-        c.query(&format!("DROP TABLE IF EXISTS {}; {}", table_name(work, table.name), create_table(work, table)))?;
+        c.query(&format!("DROP TABLE IF EXISTS {}; {}", table_name(work, &table.name), create_table(work, table)))?;
     }
     Ok(())
 }
@@ -86,7 +86,7 @@ pub(super) fn create(c: &mut Connection, work: &Work) -> Result<(), TargetError>
 /// Drops the workload tables.
 pub(super) fn drop_tables(c: &mut Connection, work: &Work) -> Result<(), TargetError> {
     workload_tables(work)
-        .try_for_each(|table| c.query(&format!("DROP TABLE IF EXISTS {}", table_name(work, table.name))).map(drop))
+        .try_for_each(|table| c.query(&format!("DROP TABLE IF EXISTS {}", table_name(work, &table.name))).map(drop))
 }
 
 /// Creates the workload's procedure.
@@ -100,12 +100,12 @@ pub(super) fn install(c: &mut Connection, work: &Work) -> Result<(), TargetError
 /// workers of its queries.
 pub(super) fn reset(c: &mut Connection, work: &Work) -> Result<(), TargetError> {
     for table in work.workload.tables.iter().filter(|t| t.rows == RowCount::Empty) {
-        c.query(&format!("TRUNCATE TABLE {}", table_name(work, table.name)))?;
+        c.query(&format!("TRUNCATE TABLE {}", table_name(work, &table.name)))?;
     }
     // While a job stands still in a transaction, new versions of other jobs' rows find no room in their pages and leave them
     // (1 to 2 % at 8 jobs that do not wait for their commits). Autovacuum is off, so this takes their place in the index away.
     for table in work.workload.tables.iter().filter(|t| is_changed_in_place(t)) {
-        c.query(&format!("VACUUM {}", table_name(work, table.name)))?;
+        c.query(&format!("VACUUM {}", table_name(work, &table.name)))?;
     }
     for sql in parallel::table_settings(work) {
         c.query(&sql)?;
@@ -118,8 +118,8 @@ pub(super) fn reset(c: &mut Connection, work: &Work) -> Result<(), TargetError> 
 pub(super) fn renew(c: &mut Connection, work: &Work) -> Result<(), TargetError> {
     checkpoint_if_allowed(c)?;
     for table in work.workload.tables.iter().filter(|t| is_changed_in_place(t)) {
-        let name = table_name(work, table.name);
-        let bytes = table.columns.iter().filter(|c| c.logical == LogicalType::Bytes).map(|c| quoted(c.name));
+        let name = table_name(work, &table.name);
+        let bytes = table.columns.iter().filter(|c| c.logical == LogicalType::Bytes).map(|c| quoted(&c.name));
         // The last byte of the payload, and neither its size nor the count of changes.
         let last = |b: &str| format!("octet_length({b}) - 1");
         let renewed = bytes.map(|b| format!("{b} = set_byte({b}, {0}, 255 - get_byte({b}, {0}))", last(&b)));
@@ -146,8 +146,8 @@ fn is_changed_in_place(table: &Table) -> bool {
 
 /// Counts the rows of a table by batch number.
 pub(super) fn counted(c: &mut Connection, work: &Work, table: &Table) -> Result<BTreeMap<u64, u64>, TargetError> {
-    let (size, name) = (table.batch_rows(&work.params), table_name(work, table.name));
-    let key = quoted(table.columns.first().map_or("id", |c| c.name));
+    let (size, name) = (table.batch_rows(&work.params), table_name(work, &table.name));
+    let key = quoted(table.columns.first().map_or("id", |c| &c.name));
     let counted = c.query(&format!("SELECT {key} / {size}, count(*) FROM {name} GROUP BY 1"))?;
     let number = |v: &Option<String>| v.as_deref().and_then(|v| v.parse::<u64>().ok());
     Ok(counted.iter().filter_map(|row| Some((number(row.first()?)?, number(row.get(1)?)?))).collect())
@@ -155,7 +155,7 @@ pub(super) fn counted(c: &mut Connection, work: &Work, table: &Table) -> Result<
 
 /// Copies `batches` into `table`.
 pub(super) fn copy(c: &mut Connection, work: &Work, table: &Table, batches: &[Batch]) -> Result<(), TargetError> {
-    let name = table_name(work, table.name);
+    let name = table_name(work, &table.name);
     c.put(|out| frontend::query(&format!("COPY {name} FROM STDIN (FORMAT binary)"), out))?;
     c.send()?;
     let incoming = c.next()?;

@@ -38,7 +38,7 @@ pub(super) fn table_name(work: &Work, table: &str) -> String {
 pub(super) fn create_table(work: &Work, table: &Table) -> String {
     let later = table.is_whole();
     let mut lines = Vec::new();
-    for column in table.columns {
+    for column in &table.columns {
         let kind = match column.logical {
             LogicalType::Int => "bigint",
             LogicalType::Bytes => "bytea",
@@ -48,8 +48,8 @@ pub(super) fn create_table(work: &Work, table: &Table) -> String {
             LogicalType::Boolean => "boolean",
             LogicalType::Json => "jsonb",
         };
-        let key = if table.primary_key() == Some(column.name) && !later { " PRIMARY KEY" } else { "" };
-        lines.push(format!("  {} {kind} NOT NULL{key}", quoted(column.name)));
+        let key = if table.primary_key() == Some(column.name.as_str()) && !later { " PRIMARY KEY" } else { "" };
+        lines.push(format!("  {} {kind} NOT NULL{key}", quoted(&column.name)));
     }
     // Free space in each page for new row versions: updates stay on their page (HOT) and do not change the index, so a
     // change is one log record. Autovacuum would log pages that no transaction changed, and HOT pruning makes it
@@ -59,11 +59,11 @@ pub(super) fn create_table(work: &Work, table: &Table) -> String {
         (_, true) => " WITH (autovacuum_enabled = false)",
         _ => "",
     };
-    let name = table_name(work, table.name);
+    let name = table_name(work, &table.name);
     let mut sql = format!("CREATE TABLE {name} (\n{}\n){options};", lines.join(",\n"));
     for column in table.columns.iter().filter(|c| c.logical == LogicalType::Bytes) {
         // Neither compressed nor stored out of line, so the redo has the size that the workload specifies.
-        sql.push_str(&format!("\nALTER TABLE {name} ALTER COLUMN {} SET STORAGE PLAIN;", quoted(column.name)));
+        sql.push_str(&format!("\nALTER TABLE {name} ALTER COLUMN {} SET STORAGE PLAIN;", quoted(&column.name)));
     }
     if !later {
         sql.push_str(&create_indexes(work, table));
@@ -72,17 +72,17 @@ pub(super) fn create_table(work: &Work, table: &Table) -> String {
 }
 
 fn create_indexes(work: &Work, table: &Table) -> String {
-    let stem = table_stem(work, table.name);
-    let index = |column: &&str| {
+    let stem = table_stem(work, &table.name);
+    let index = |column: &String| {
         let name = quoted(&format!("{stem}_{column}"));
-        format!("\nCREATE INDEX {name} ON {} ({});", table_name(work, table.name), quoted(column))
+        format!("\nCREATE INDEX {name} ON {} ({});", table_name(work, &table.name), quoted(column))
     };
     table.indexes.iter().map(index).collect()
 }
 
 /// Creates keys and indexes of a table that is loaded as a whole, after loading.
 pub(super) fn after_loading(work: &Work, table: &Table) -> String {
-    let name = table_name(work, table.name);
+    let name = table_name(work, &table.name);
     let key = table.primary_key().map(|key| format!("ALTER TABLE {name} ADD PRIMARY KEY ({});", quoted(key)));
     key.unwrap_or_default() + &create_indexes(work, table)
 }

@@ -25,8 +25,8 @@ pub trait Queries {
     /// # Errors
     /// When the query fails.
     fn evidence_query(&self, work: &Work) -> Result<Option<i64>, TargetError> {
-        let evidence = work.workload.evidence;
-        evidence.map(|e| self.number(work, e.query).map(Number::or_zero)).transpose()
+        let evidence = work.workload.evidence.as_ref();
+        evidence.map(|e| self.number(work, &e.query).map(Number::or_zero)).transpose()
     }
 
     /// Stored size of a table of the workload, bytes, without its indexes (if the database stores them separately);

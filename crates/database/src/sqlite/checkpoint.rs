@@ -46,7 +46,7 @@ pub(super) const NOTE: &str = "wal_autocheckpoint is what 32 transactions change
 
 /// Pages in the log at which a checkpoint is made; `None` for the default.
 pub(super) fn log_pages(work: &Work, page_size: u64) -> Option<u64> {
-    let workload = work.workload;
+    let workload = &work.workload;
     let page_size = page_size.max(512);
     if workload.has(Instrument::Checkpoint) {
         return Some(LONG_LOG_BYTES / page_size);

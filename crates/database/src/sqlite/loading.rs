@@ -33,11 +33,11 @@ pub(super) fn create_table(work: &Work, table: &Table) -> String {
             LogicalType::Numeric => "NUMERIC",
             LogicalType::Bytes => "BLOB",
         };
-        let key = if table.primary_key() == Some(c.name) { " PRIMARY KEY" } else { "" };
+        let key = if table.primary_key() == Some(c.name.as_str()) { " PRIMARY KEY" } else { "" };
         format!("\"{}\" {logical} NOT NULL{key}", c.name)
     };
     let columns: Vec<String> = table.columns.iter().map(column).collect();
-    let mut sql = format!("CREATE TABLE {} ({})", table_name(work, table.name), columns.join(", "));
+    let mut sql = format!("CREATE TABLE {} ({})", table_name(work, &table.name), columns.join(", "));
     if !table.is_whole() {
         sql.push_str(&create_indexes(work, table));
     }
@@ -45,15 +45,15 @@ pub(super) fn create_table(work: &Work, table: &Table) -> String {
 }
 
 fn create_indexes(work: &Work, table: &Table) -> String {
-    let (stem, name) = (table_stem(work, table.name), table_name(work, table.name));
-    let index = |column: &&str| format!("; CREATE INDEX \"{PREFIX}{stem}_{column}\" ON {name} (\"{column}\")");
+    let (stem, name) = (table_stem(work, &table.name), table_name(work, &table.name));
+    let index = |column: &String| format!("; CREATE INDEX \"{PREFIX}{stem}_{column}\" ON {name} (\"{column}\")");
     table.indexes.iter().map(index).collect()
 }
 
 /// Inserts the rows of `batch`.
 pub(super) fn insert(db: &Connection, work: &Work, table: &Table, batch: &Batch) -> rusqlite::Result<()> {
     let marks = (1..=table.columns.len()).map(|i| format!("?{i}")).collect::<Vec<_>>().join(", ");
-    let sql = format!("INSERT INTO {} VALUES ({marks})", table_name(work, table.name));
+    let sql = format!("INSERT INTO {} VALUES ({marks})", table_name(work, &table.name));
     let mut statement = db.prepare_cached(&sql)?;
     rows(work, table, batch, |row| {
         let values = row.iter().map(|d| match d {
@@ -74,7 +74,7 @@ impl Loader for SqliteLoader {
     }
 
     fn table_name(&self, work: &Work, table: &Table) -> String {
-        table_name(work, table.name)
+        table_name(work, &table.name)
     }
 
     fn as_text(&self, column: &ColumnDef) -> String {
@@ -115,12 +115,12 @@ impl Loader for SqliteLoader {
     }
 
     fn make(&mut self, work: &Work, table: &Table) -> Result<(), TargetError> {
-        self.run(&format!("DROP TABLE IF EXISTS {}; {}", table_name(work, table.name), create_table(work, table)))
+        self.run(&format!("DROP TABLE IF EXISTS {}; {}", table_name(work, &table.name), create_table(work, table)))
     }
 
     fn counted(&mut self, work: &Work, table: &Table) -> Result<BTreeMap<u64, u64>, TargetError> {
-        let (size, name) = (table.batch_rows(&work.params), table_name(work, table.name));
-        let key = table.columns.first().map_or("id", |c| c.name);
+        let (size, name) = (table.batch_rows(&work.params), table_name(work, &table.name));
+        let key = table.columns.first().map_or("id", |c| &c.name);
         let rows = self.rows(&format!("SELECT \"{key}\" / {size}, count(*) FROM {name} GROUP BY 1"))?;
         let number = |v: Option<&String>| v.and_then(|v| v.parse().ok());
         Ok(rows.iter().filter_map(|row| Some((number(row.first())?, number(row.get(1))?))).collect())
@@ -136,14 +136,14 @@ impl Loader for SqliteLoader {
     }
 
     fn remove(&mut self, work: &Work, table: &Table, keys: &Range<i64>) -> Result<(), TargetError> {
-        let (name, key) = (table_name(work, table.name), table.columns.first().map_or("id", |c| c.name));
+        let (name, key) = (table_name(work, &table.name), table.columns.first().map_or("id", |c| &c.name));
         self.run(&format!("DELETE FROM {name} WHERE \"{key}\" BETWEEN {} AND {}", keys.start, keys.end - 1))
     }
 
     fn is_finished(&mut self, work: &Work, table: &Table) -> Result<bool, TargetError> {
         let sql = format!(
             "SELECT count(*) FROM sqlite_schema WHERE type = 'index' AND sql IS NOT NULL AND tbl_name = '{PREFIX}{}'",
-            table_stem(work, table.name)
+            table_stem(work, &table.name)
         );
         let existing = self.rows(&sql)?.into_iter().flatten().next();
         Ok(existing.and_then(|n| n.parse::<usize>().ok()).is_some_and(|n| n >= table.indexes.len()))
@@ -153,7 +153,7 @@ impl Loader for SqliteLoader {
         if !table.is_whole() {
             return Ok(());
         }
-        let name = table_name(work, table.name);
+        let name = table_name(work, &table.name);
         let indexes = if self.is_finished(work, table)? { String::new() } else { create_indexes(work, table) };
         let complete = complete.map_or(String::new(), |sql| format!("; {sql}"));
         // A sample is enough for the planner; without the limit, ANALYZE reads the whole table.

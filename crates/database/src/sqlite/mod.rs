@@ -158,10 +158,10 @@ impl Sqlite {
         }
         if work.workload.has(Instrument::CacheHit) {
             set_pragma(db, "cache_size", &format!("-{LARGE_CACHE_KIB}"))?;
-            for table in work.workload.tables {
+            for table in &work.workload.tables {
                 // An aggregate over the last column reads every page.
-                let last = table.columns.last().map_or("id", |c| c.name);
-                let sql = format!("SELECT sum(length(\"{last}\")) FROM {}", table_name(work, table.name));
+                let last = table.columns.last().map_or("id", |c| &c.name);
+                let sql = format!("SELECT sum(length(\"{last}\")) FROM {}", table_name(work, &table.name));
                 db.query_row(&sql, [], |_| Ok(())).map_err(failed(db, "filling the cache"))?;
             }
         }

@@ -89,7 +89,7 @@ impl Administration for Sqlite {
         let db = self.connector.connect(Commit::Nowait)?;
         self.loaded.forget(work);
         for table in workload_tables(work) {
-            let drop = format!("DROP TABLE IF EXISTS {}; ", table_name(work, table.name));
+            let drop = format!("DROP TABLE IF EXISTS {}; ", table_name(work, &table.name));
             db.execute_batch(&format!("{drop}{}", create_table(work, table)))
                 .map_err(failed(&db, "creating the tables"))?;
         }
@@ -114,7 +114,7 @@ impl Administration for Sqlite {
     fn reset(&self, work: &Work, _: Driver) -> Result<(), TargetError> {
         let db = self.connector.connect(Commit::Nowait)?;
         for table in work.workload.tables.iter().filter(|t| t.rows == RowCount::Empty) {
-            db.execute_batch(&format!("DELETE FROM {}", table_name(work, table.name)))
+            db.execute_batch(&format!("DELETE FROM {}", table_name(work, &table.name)))
                 .map_err(failed(&db, "emptying a table"))?;
         }
         Ok(())
@@ -131,7 +131,7 @@ impl Administration for Sqlite {
 
     fn drop_tables(&self, work: &Work) -> Result<(), TargetError> {
         self.loaded.forget(work);
-        let stems: Vec<String> = workload_tables(work).map(|t| table_stem(work, t.name)).collect();
+        let stems: Vec<String> = workload_tables(work).map(|t| table_stem(work, &t.name)).collect();
         loading::drop_tables(&mut self.loader()?, |name| stems.iter().any(|s| s == name)).map(drop)
     }
 

@@ -29,11 +29,11 @@ fn every_workload_changes_what_it_says_and_logs_whole_pages() {
     let scratch = tempfile::tempdir().unwrap();
     let target = registry::open(&request("sqlite:", scratch.path())).unwrap();
     for workload in CATALOGUE.iter() {
-        if (KIND.capabilities)().refusal(Driver::Client, workload.needs).is_some() {
+        if (KIND.capabilities)().refusal(Driver::Client, &workload.needs).is_some() {
             continue;
         }
         let params = workload.params(&BTreeMap::new()).unwrap().with_size(1 << 20);
-        let work = Work::new(workload, params, 1, 0.0);
+        let work = Work::new(Arc::clone(workload), params, 1, 0.0);
         target.create(&work).unwrap();
         target.load(&work, 2).unwrap();
         target.load(&work, 2).unwrap();
@@ -216,7 +216,7 @@ fn lost_rows_and_null_are_no_proof() {
     target.load(&work, 1).unwrap();
     let found = || {
         let queries = target.abilities().queries.unwrap();
-        work.workload.consistency.iter().map(|c| queries.integer(&work, c.query)).collect::<Vec<_>>()
+        work.workload.consistency.iter().map(|c| queries.integer(&work, &c.query)).collect::<Vec<_>>()
     };
     assert!(found().iter().all(|f| matches!(f, Ok(0))), "{:?}", found());
     let without = |which: &str| {
@@ -382,17 +382,17 @@ fn loops_over_the_rows_answer_as_the_database() {
         let given = given.map(|one| BTreeMap::from([one])).chain([BTreeMap::new()]);
         for given in given {
             let params = workload.params(&given).unwrap().with_size(4 << 20);
-            let work = Work::new(workload, params, 7, 0.3);
+            let work = Work::new(Arc::clone(workload), params, 7, 0.3);
             target.create(&work).unwrap();
             target.load(&work, 1).unwrap();
-            let rows = LoopRows::new(workload.tables, &work.params, work.seed, work.compressibility, 128 << 20);
+            let rows = LoopRows::new(&workload.tables, &work.params, work.seed, work.compressibility, 128 << 20);
             assert_eq!(rows.rows(), rows.of_all());
             let db = target.connector.connect(Commit::Wait).unwrap();
             let mut both = Both { db, work: &work, looping: Looping::new(*of, &rows), compared: 0 };
             let mut stream = work.stream(1).unwrap();
             (0..3).for_each(|_| stream.transaction(&mut both).unwrap());
             assert!(both.compared >= 3, "{}", workload.code);
-            compared.push(workload.code);
+            compared.push(workload.code.as_str());
         }
     }
     compared.dedup();

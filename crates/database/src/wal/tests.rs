@@ -13,7 +13,7 @@ fn counters_say_what_was_done() {
     let scratch = tempfile::tempdir().unwrap();
     let wal = Wal::open(&OpenRequest::new("wal:?file-size=4MiB", scratch.path().to_owned())).unwrap();
     for workload in CATALOGUE.iter().filter(|w| w.redo.is_some()) {
-        let work = Work::of(workload.code, &[]).unwrap();
+        let work = Work::of(&workload.code, &[]).unwrap();
         let mut observer = wal.observer().unwrap();
         let mut session = wal.client_session(&work, 0).unwrap();
         let mut stream = work.stream(0).unwrap();

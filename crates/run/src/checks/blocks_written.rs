@@ -210,7 +210,7 @@ fn verdict(w: &Writes, expected: &ExpectedWrites, facts: &CacheFacts) -> Result<
 
 /// Checks the jobs' changed rows against the database's own count.
 pub(crate) fn rows_changed(request: &Request, w: &Counters<'_>, transactions: &Latencies) -> Option<Check> {
-    let workload = request.work.workload;
+    let workload = &request.work.workload;
     // Others have an evidence query.
     if workload.evidence.is_some() {
         return None;

@@ -186,7 +186,7 @@ mod tests {
             })
         }
         let all = CATALOGUE.iter().filter(|w| w.has(Instrument::Device));
-        let reading: Vec<Work> = all.map(|w| work(w.code, GIB, 0.0)).filter(|w| w.program.reads()).collect();
+        let reading: Vec<Work> = all.map(|w| work(&w.code, GIB, 0.0)).filter(|w| w.program.reads()).collect();
         assert!(reading.len() >= 4);
         for work in reading {
             let tables = work.workload.tables.iter().filter(|t| t.rows != RowCount::Empty).count();

@@ -4,7 +4,7 @@ use loadline_database::Work;
 use loadline_load::{Books, Schedule};
 use loadline_model::record::AgentFigures;
 use loadline_model::{JobLoad, Population};
-use loadline_workload::{Commit, register};
+use loadline_workload::{Commit, read_file};
 
 use super::*;
 use crate::evidence::testing::{self, Case, SECOND, jobs};
@@ -161,9 +161,9 @@ fn queries_read_their_rows_and_read_only_scripts_change_none() {
     assert_eq!(read(1.2, Some(1.5)), [CheckId::RowsRead]);
     assert_eq!(read(1.5, Some(1.5)), []);
     let text = "code = \"READ-ONLY\"\nsummary = \"reads\"\n[[script]]\nname = \"s\"\ntext = \"SELECT 1;\"\n";
-    let scripts = register("read-only.toml", text).unwrap();
+    let scripts = read_file("read-only.toml", text).unwrap();
     let noted = |rows| {
-        let mut case = testing::case(Work::of(scripts.code, &[]).unwrap(), jobs(4, back_to_back(3_000_000)));
+        let mut case = testing::case(Work::with(Arc::clone(&scripts), &[]).unwrap(), jobs(4, back_to_back(3_000_000)));
         case.count(counter::ROWS_CHANGED, rows);
         outcome(&case, CheckId::ReadOnly)
     };
@@ -402,9 +402,9 @@ fn a_mix_is_checked_by_the_rows_and_syncs_of_its_parts() {
                 [[table]]\nname = \"t\"\nrows = 10\ncolumn = [{ name = \"id\", type = \"int\", fill = \"key\" }]\n\
                 [[statement]]\nname = \"look\"\nsql = \"SELECT id FROM {t} WHERE id = :n\"\neffect = { read = 1 }\n\
                 [[statement]]\nname = \"change\"\nsql = \"UPDATE {t} SET id = :n\"\neffect = { change = 16 }\n";
-    let code = register("mix.toml", text).unwrap().code;
+    let workload = read_file("mix.toml", text).unwrap();
     let mix = |off: i64, syncs_share: f64| {
-        let mut case = testing::case(Work::of(code, &[]).unwrap(), jobs(4, back_to_back(3_000_000)));
+        let mut case = testing::case(Work::with(Arc::clone(&workload), &[]).unwrap(), jobs(4, back_to_back(3_000_000)));
         let (n, rows) = (case.measured.merged.transaction.count() as f64, case.measured.merged.total as i64 / 2 * 16);
         case.measured.merged.rows_changed = rows as u64;
         case.proof.grown = Ok(Some(rows + off));
@@ -418,7 +418,9 @@ fn a_mix_is_checked_by_the_rows_and_syncs_of_its_parts() {
 
 #[test]
 fn a_violated_consistency_condition_is_named() {
-    let says = |found: &[(&'static str, Result<Option<i64>, String>)]| check_conditions(found);
+    let says = |found: &[(&str, Result<Option<i64>, String>)]| {
+        check_conditions(&found.iter().map(|(what, found)| ((*what).to_owned(), found.clone())).collect::<Vec<_>>())
+    };
     assert!(says(&[]).is_none(), "a workload without such queries has no such check");
     let passed = says(&[("a holds", Ok(Some(0))), ("b holds", Ok(Some(0)))]).unwrap();
     assert!(passed.outcome == Outcome::Passed && passed.detail.contains("a holds; b holds"));

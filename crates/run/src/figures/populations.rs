@@ -114,7 +114,7 @@ fn times(all: &Latencies) -> Option<[f64; 3]> {
 
 /// What each script of a mix did; empty for one script, or none.
 pub(crate) fn of_each_script(request: &Request, measured: &Measured) -> Vec<KindFigures> {
-    let Some(scripts) = request.work.workload.scripts.filter(|of| of.mix.scripts().count() > 1) else {
+    let Some(scripts) = request.work.workload.scripts.as_ref().filter(|of| of.mix.scripts().count() > 1) else {
         return Vec::new();
     };
     let all = measured.merged.scripted.iter().flat_map(|did| &did.times).map(Some).chain(std::iter::repeat(None));

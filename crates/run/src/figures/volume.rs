@@ -65,7 +65,7 @@ fn statements(out: &mut Test, work: &Work, merged: &Tally, tps: f64) {
 #[cfg(test)]
 mod tests {
 
-    use loadline_workload::register;
+    use loadline_workload::read_file;
 
     use super::*;
 
@@ -77,7 +77,7 @@ mod tests {
              [[statement]]\nname = \"look\"\nsql = \"SELECT id FROM {{t}} WHERE id < :n\"\neffect = {effect}\n\
              [[statement]]\nname = \"one\"\nsql = \"SELECT id FROM {{t}} WHERE id = 1\"\neffect = {{ read = 1 }}\n"
         );
-        let work = Work::of(register("x.toml", &text).unwrap().code, &[]).unwrap();
+        let work = Work::with(read_file("x.toml", &text).unwrap(), &[]).unwrap();
         let mut out = Test::default();
         statements(&mut out, &work, &Tally::default(), 100.0);
         out

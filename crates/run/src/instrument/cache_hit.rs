@@ -22,8 +22,8 @@ struct CacheHit;
 
 impl Instrument for CacheHit {
     fn prepare(&mut self, request: &mut Request, run: &RunContext<'_>) -> Result<(), TargetError> {
-        for table in request.work.workload.tables {
-            rows(request.target.as_ref(), &request.work, table.name)?;
+        for table in &request.work.workload.tables {
+            rows(request.target.as_ref(), &request.work, &table.name)?;
         }
         // That does not read the indexes. The warm-up does, but it may be short for that, and a server that counts late counts
         // it as well.

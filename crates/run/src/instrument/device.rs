@@ -69,7 +69,7 @@ impl Instrument for Device {
         let (target, work) = (request.target.as_ref(), &request.work);
         let mut bytes = Some(0);
         for table in work.workload.tables.iter().filter(|t| t.rows != RowCount::Empty) {
-            bytes = bytes.zip(table_bytes(target, work, table.name)?).map(|(a, b)| a + b);
+            bytes = bytes.zip(table_bytes(target, work, &table.name)?).map(|(a, b)| a + b);
         }
         self.facts.cache_bytes = run.cache_bytes;
         self.facts.table_bytes = bytes;

@@ -11,7 +11,7 @@ use crate::reference::{Part, References, Subject, part};
 use crate::test::Test;
 
 pub(super) const KIND: Kind = Kind {
-    make: |workload| match workload.limits {
+    make: |workload| match workload.limits.as_slice() {
         [] => None,
         of => {
             let parts = of.iter().copied().map(Measured::new).collect();
@@ -184,7 +184,7 @@ impl Measured {
 }
 
 fn subject<'a>(request: &'a Request, run: &RunContext<'_>, figures: Option<&'a Test>) -> Subject<'a> {
-    let calibration = run.manifest.calibration.get(request.work.workload.code);
+    let calibration = run.manifest.calibration.get(&request.work.workload.code);
     let redo_bytes = calibration.and_then(|c| c.redo_bytes_per_tx);
     Subject { request, redo_bytes, earlier_redo_bytes: earlier_redo_bytes(request, run.records), figures }
 }

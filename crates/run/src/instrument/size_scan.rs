@@ -162,7 +162,7 @@ impl ScanSession {
 ///
 /// # Errors
 /// [`TestError`]; there are no results then.
-pub(crate) fn scan(request: &Request, spec: SizeScan, mut tick: impl FnMut(u64, u64)) -> Result<Scanned, TestError> {
+pub(crate) fn scan(request: &Request, spec: &SizeScan, mut tick: impl FnMut(u64, u64)) -> Result<Scanned, TestError> {
     let (target, work, interrupted) = (&request.target, request.work.as_ref(), &request.interrupted);
     let thread = nix::unistd::gettid().as_raw().unsigned_abs();
     let mut session = ScanSession {
@@ -194,15 +194,15 @@ pub(crate) fn scan(request: &Request, spec: SizeScan, mut tick: impl FnMut(u64, 
         }
     }
     let bytes_per_row = warm_redo / (own.div_ceil(per_tx) * per_tx) as f64;
-    let pace = work.params.get(spec.pace_mib) as f64 * 1024.0 * 1024.0;
+    let pace = work.params.get(&spec.pace_mib) as f64 * 1024.0 * 1024.0;
     if pace > 0.0 {
         session.row_ns = bytes_per_row / pace * 1e9;
     }
     let points = sizes(work, spec, bytes_per_row, own);
-    let samples = work.params.get(spec.samples).max(1) as u64;
+    let samples = work.params.get(&spec.samples).max(1) as u64;
     let mut streams: Vec<(u64, Stream)> = Vec::new();
     for rows in points {
-        let of_size = with(work, &[(spec.rows.to_owned(), rows as i64)].into());
+        let of_size = with(work, &[(spec.rows.clone(), rows as i64)].into());
         // Each size continues where the last one ended, so that every update changes its row.
         streams.push((rows, of_size.stream(0)?));
     }
@@ -259,8 +259,8 @@ pub(crate) fn scan(request: &Request, spec: SizeScan, mut tick: impl FnMut(u64, 
 }
 
 /// Rows changed per transaction, for each size.
-fn sizes(work: &Work, spec: SizeScan, bytes_per_row: f64, own: u64) -> Vec<u64> {
-    let (most, step) = (work.params.get(spec.most_kib).max(1), work.params.get(spec.step_kib).max(1));
+fn sizes(work: &Work, spec: &SizeScan, bytes_per_row: f64, own: u64) -> Vec<u64> {
+    let (most, step) = (work.params.get(&spec.most_kib).max(1), work.params.get(&spec.step_kib).max(1));
     let row = bytes_per_row.max(1.0);
     let mut rows: Vec<u64> = (0..=most / step)
         .map(|i| ((i * step * 1024) as f64 / row).round().max(1.0) as u64)

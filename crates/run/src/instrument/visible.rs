@@ -17,7 +17,7 @@ use crate::test::Test;
 
 pub(super) const KIND: Kind = Kind {
     make: |workload| {
-        let visible = workload.visible?;
+        let visible = workload.visible.clone()?;
         Some(Box::new(Visibility { visible, note: None, reader: None, seen: ReaderResult::default() }))
     },
     columns: &[column::VISIBLE_DELAY_NS_P50, column::VISIBLE_DELAY_NS_P99],
@@ -61,15 +61,15 @@ struct Visibility {
 
 impl Instrument for Visibility {
     fn prepare(&mut self, request: &mut Request, _: &RunContext<'_>) -> Result<(), TargetError> {
-        let own = request.work.params.get(self.visible.rate);
+        let own = request.work.params.get(&self.visible.rate);
         let given = request.load.rate_tps.replace(own as f64);
-        self.note = given.map(|given| other_rate(given, self.visible.rate, own));
+        self.note = given.map(|given| other_rate(given, &self.visible.rate, own));
         Ok(())
     }
 
     fn start(&mut self, request: &Request, shared: &Arc<Shared>) -> Result<(), TargetError> {
-        let work = reader_work(&request.work, self.visible)?;
-        let rows = request.work.params.get(self.visible.rows).max(1);
+        let work = reader_work(&request.work, &self.visible)?;
+        let rows = request.work.params.get(&self.visible.rows).max(1);
         let mut session = reader_session(&work, |work, job| request.target.client_session(work, job))?;
         let (shared, made) = (Arc::clone(shared), Arc::new(AtomicU64::new(u64::MAX)));
         let of_thread = Arc::clone(&made);
@@ -108,8 +108,8 @@ fn reader_session<S>(work: &Work, open: impl FnOnce(&Work, u32) -> Result<S, Tar
 }
 
 /// The work of the reader's session.
-fn reader_work(work: &Work, visible: Visible) -> Result<Work, TargetError> {
-    let statement = Statement::new(visible.query, Effect::ReadAny).map_err(|e| TargetError::Usage(e.to_string()))?;
+fn reader_work(work: &Work, visible: &Visible) -> Result<Work, TargetError> {
+    let statement = Statement::new(&visible.query, Effect::ReadAny).map_err(|e| TargetError::Usage(e.to_string()))?;
     let body = vec![Step::bind("id", Generator::Constant(0)), Step::Execute { statement: 0 }];
     Ok(Work { program: Program { statements: vec![statement], body, commit: Commit::Wait }, ..work.clone() })
 }
@@ -250,8 +250,8 @@ mod tests {
 
     #[test]
     fn the_workloads_own_rate_applies_and_is_noted() {
-        let visible = loadline_workload::find("DBL-STREAM").unwrap().visible.unwrap();
-        let said = other_rate(100.0, visible.rate, 20);
+        let visible = loadline_workload::find("DBL-STREAM").unwrap().visible.clone().unwrap();
+        let said = other_rate(100.0, &visible.rate, 20);
         assert!(said.contains("100 per second") && said.contains("batches = 20"), "{said}");
     }
 }

@@ -13,7 +13,7 @@ const SPEED_UP: &Column = column::SPEED_UP;
 
 pub(super) const KIND: Kind = Kind {
     make: |workload| {
-        workload.workers?;
+        workload.workers.as_ref()?;
         Some(Box::new(Workers { before_test: Ok(None), most: None }))
     },
     columns: &[SPEED_UP],

@@ -3,7 +3,7 @@
 use loadline_database::{kind_of, redact};
 use loadline_model::Driver;
 use loadline_model::plan::{PlanSpec, PlannedAgents, PlannedWorkload, SkippedWorkload};
-use loadline_workload::{Instrument, find};
+use loadline_workload::{Instrument, Workloads};
 
 use super::{PlanError, value};
 
@@ -80,9 +80,13 @@ pub(super) fn planned(spec: &PlanSpec, url: &str) -> Result<Option<PlannedAgents
 }
 
 /// Moves workloads that agents cannot run to the skipped ones.
-pub(super) fn skip(workloads: &mut Vec<PlannedWorkload>, skipped: &mut Vec<SkippedWorkload>) -> Result<(), PlanError> {
+pub(super) fn skip(
+    known: &Workloads,
+    workloads: &mut Vec<PlannedWorkload>,
+    skipped: &mut Vec<SkippedWorkload>,
+) -> Result<(), PlanError> {
     for planned in std::mem::take(workloads) {
-        let workload = find(&planned.code)?;
+        let workload = known.find(&planned.code)?;
         let why = if workload.scan.is_some() {
             "it is a scan by one session of loadline itself, not a load of jobs"
         } else if workload.has(Instrument::Checkpoint) {

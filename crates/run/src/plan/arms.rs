@@ -10,10 +10,10 @@ use loadline_model::Driver;
 use loadline_model::arms::{ArmName, ArmSpec};
 use loadline_model::format::{parse_bytes, parse_duration_s, parse_share};
 use loadline_model::plan::{Arm, Arms, Jobs, JobsSpec, Plan, PlanSpec, PlannedWorkload, SkippedWorkload};
-use loadline_workload::find;
+use loadline_workload::Workloads;
 
 use super::sweep::SweepPoints;
-use super::{DEFAULT_TARGET, PlanError, one_plan, value};
+use super::{DEFAULT_TARGET, PlanError, one_plan, value, workloads_of};
 
 /// Default number of pairs: one stalled window does not spoil their interval.
 pub const DEFAULT_PAIRS: u32 = 16;
@@ -78,7 +78,8 @@ pub(super) fn plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
     // Jobs of a workload that only one arm can run show nothing.
     let skipped: Vec<_> = other.skipped.iter().filter(|s| plan.has(&s.code)).cloned().collect();
     plan.skipped.extend(skipped);
-    let apart = in_one_place([&plan.target, &other.target], [&mut plan.workloads, &mut other.workloads])?;
+    let known = workloads_of(&plan);
+    let apart = in_one_place(&known, [&plan.target, &other.target], [&mut plan.workloads, &mut other.workloads])?;
     plan.skipped.extend(apart);
     let gone = |code: &str| plan.skipped.iter().any(|s| s.code == code);
     plan.workloads.retain(|w| !gone(&w.code));
@@ -119,6 +120,7 @@ pub(super) fn plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
 /// Puts workloads at the client in both arms if one arm alone runs them inside its database and nobody gave the drivers: their
 /// ratio would be that of round trips. Returns those that the arms cannot run in one place.
 pub(crate) fn in_one_place(
+    known: &Workloads,
     targets: [&str; 2],
     [of_a, of_b]: [&mut [PlannedWorkload]; 2],
 ) -> Result<Vec<SkippedWorkload>, PlanError> {
@@ -133,7 +135,7 @@ pub(crate) fn in_one_place(
         }
         let ((inside, kind), client) =
             if a.driver == Driver::Database { ((a, kinds[0]), b) } else { ((b, kinds[1]), a) };
-        match find(&inside.code).ok().and_then(|workload| super::refusal(workload, kind, Driver::Client)) {
+        match known.find(&inside.code).ok().and_then(|workload| super::refusal(&workload, kind, Driver::Client)) {
             None => {
                 inside.driver = Driver::Client;
                 inside.driver_reason = format!("as in the other arm: {}", client.driver_reason);
@@ -153,8 +155,9 @@ pub(crate) fn in_one_place(
 
 /// Refuses workloads of which no window is like another at the same number of jobs.
 pub(super) fn windows_at_jobs(plan: &Plan) -> Result<(), PlanError> {
+    let known = workloads_of(plan);
     for w in &plan.workloads {
-        let points = SweepPoints::of(w);
+        let points = SweepPoints::of(&known, w);
         if let Some(swept) = points.parameter {
             return value(format!(
                 "{0} is swept over '{1}', and windows are compared at one value: set it in a plan file (under [parameters.{0}]), \

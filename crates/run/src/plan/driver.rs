@@ -32,8 +32,8 @@ pub fn refusal(workload: &Workload, kind: &TargetKind, driver: Driver) -> Option
         return at_client;
     }
     let capabilities = (kind.capabilities)();
-    let forceable = capabilities.refusal_for_good(driver, workload.needs).is_none();
-    let refused = capabilities.refusal(driver, workload.needs).map(|reason| Refusal { reason, forceable });
+    let forceable = capabilities.refusal_for_good(driver, &workload.needs).is_none();
+    let refused = capabilities.refusal(driver, &workload.needs).map(|reason| Refusal { reason, forceable });
     refused.or(at_client)
 }
 

@@ -4,8 +4,8 @@ use loadline_database::kind_of;
 use loadline_model::plan::{Jobs, Plan, PlannedWorkload};
 use loadline_workload::Workload;
 
-use super::planned;
 use super::sweep::SweepPoints;
+use super::{planned, workloads_of};
 use crate::reference::around_test_s;
 
 /// Time per test outside warm-up and window, s: loading, sessions, counters.
@@ -46,12 +46,13 @@ impl DurationEstimate {
             Jobs::Auto { .. } => (TYPICAL_STEPS, false),
         };
         let limited = plan.probe && kind_of(&plan.target).is_ok_and(|kind| kind.no_limit.is_none());
+        let known = workloads_of(plan);
         let tests = |w: &PlannedWorkload| {
-            let found = loadline_workload::find(&w.code).ok().filter(|_| limited);
-            let limits_s = found.map_or(0.0, limits_s);
-            let window_s = scan_s(w).unwrap_or(plan.duration_s);
+            let found = known.find(&w.code).ok().filter(|_| limited);
+            let limits_s = found.map_or(0.0, |workload| limits_s(&workload));
+            let window_s = scan_s(plan, w).unwrap_or(plan.duration_s);
             let each_s = plan.warmup_s + window_s + OVERHEAD_S + limits_s;
-            Tests { number: SweepPoints::of(w).count(steps) * plan.node_counts.len().max(1) as f64, each_s }
+            Tests { number: SweepPoints::of(&known, w).count(steps) * plan.node_counts.len().max(1) as f64, each_s }
         };
         let tests = plan.workloads.iter().map(tests).collect();
         let repeat = match (&plan.arms, &plan.levels) {
@@ -90,13 +91,13 @@ impl DurationEstimate {
 const ROW_S: f64 = 80e-6;
 
 /// About how long the scan of `workload` takes, s: by its highest rate of redo, and row by row. `None` if it has a window.
-fn scan_s(workload: &PlannedWorkload) -> Option<f64> {
-    let (found, params) = planned(workload, &Default::default(), 0).ok()?;
-    let (scan, redo) = (found.scan?, found.redo?);
+fn scan_s(plan: &Plan, workload: &PlannedWorkload) -> Option<f64> {
+    let (found, params) = planned(plan, workload, &Default::default(), 0).ok()?;
+    let (scan, redo) = (found.scan.as_ref()?, found.redo?);
     let of = |name: &str| params.get(name) as f64;
-    let sizes = (of(scan.most_kib) / of(scan.step_kib)).floor() + 1.0;
-    let kib = of(scan.samples) * sizes * of(scan.most_kib) / 2.0;
-    let paced_s = kib / 1024.0 / of(scan.pace_mib);
+    let sizes = (of(&scan.most_kib) / of(&scan.step_kib)).floor() + 1.0;
+    let kib = of(&scan.samples) * sizes * of(&scan.most_kib) / 2.0;
+    let paced_s = kib / 1024.0 / of(&scan.pace_mib);
     let rows_s = kib * 1024.0 / of(redo.payload) * ROW_S;
     Some(if paced_s.is_finite() { rows_s.max(paced_s) } else { rows_s })
 }

@@ -5,7 +5,7 @@ use loadline_model::format::parse_bytes;
 use loadline_model::plan::{JobsSpec, Levels, Plan, PlanSpec, TimeSpec};
 
 use super::arms::{drawn_seed, windows_at_jobs};
-use super::{DEFAULT_TARGET, PlanError, is_auto, one_plan, time_with_unit, value};
+use super::{DEFAULT_TARGET, PlanError, is_auto, one_plan, time_with_unit, value, workloads_of};
 
 /// Default number of pairs: two more than the least with an interval.
 const DEFAULT_PAIRS: u32 = 8;
@@ -89,8 +89,9 @@ pub(super) fn plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
         ..spec.clone()
     })?;
     windows_at_jobs(&plan)?;
+    let known = workloads_of(&plan);
     for w in &plan.workloads {
-        let found = loadline_workload::find(&w.code)?;
+        let found = known.find(&w.code)?;
         if !found.make(&found.params(&w.parameters)?).writes() {
             return value(format!(
                 "{} writes nothing, so no commit of it waits for a replica: name one that writes",

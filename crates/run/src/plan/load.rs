@@ -4,7 +4,7 @@ use loadline_database::{TargetKind, redact};
 use loadline_model::capability::Driver;
 use loadline_model::plan::{Jobs, PlanSpec, PlannedWorkload, PopulationSpec, TimeSpec};
 use loadline_model::{JobLoad, Population};
-use loadline_workload::{Sweep, find};
+use loadline_workload::{Sweep, Workloads};
 
 use super::{MAX_JOBS, PlanError, time_with_unit, value};
 
@@ -16,15 +16,15 @@ const MOST_TRANSACTIONS: u64 = 1_000_000_000;
 /// The load of `spec` for `workloads` on the target at `url`.
 pub(super) fn load(
     spec: &PlanSpec,
-    workloads: &[PlannedWorkload],
+    (known, workloads): (&Workloads, &[PlannedWorkload]),
     kind: &TargetKind,
     url: &str,
 ) -> Result<JobLoad, PlanError> {
     let load = JobLoad {
-        rate_tps: rate(spec, workloads)?,
+        rate_tps: rate(spec, known, workloads)?,
         think_s: spec.think.as_ref().map(|t| think("think", t)).transpose()?,
         reconnect_every: spec.reconnect_every.map(|n| reconnect(n, kind, url)).transpose()?,
-        populations: populations(spec, workloads)?,
+        populations: populations(spec, known, workloads)?,
     };
     if let (Some(rate), true) = (load.rate_tps, load.think_s.is_some()) {
         return value(format!(
@@ -38,7 +38,7 @@ pub(super) fn load(
         ("[[populations]]", load.is_mixed()),
     ] {
         if given {
-            jobs_of_loadline(flag, workloads)?;
+            jobs_of_loadline(flag, known, workloads)?;
         }
     }
     Ok(load)
@@ -50,9 +50,9 @@ pub(super) fn jobs_of(populations: &[Population]) -> Option<Jobs> {
 }
 
 /// Refuses `flag` for workloads whose jobs are not those of the client driver's loop.
-fn jobs_of_loadline(flag: &str, workloads: &[PlannedWorkload]) -> Result<(), PlanError> {
+fn jobs_of_loadline(flag: &str, known: &Workloads, workloads: &[PlannedWorkload]) -> Result<(), PlanError> {
     for w in workloads {
-        let found = find(&w.code)?;
+        let found = known.find(&w.code)?;
         if w.driver == Driver::Database {
             return value(format!(
                 "{flag} needs the client driver, but {} would run with the database driver, whose loop is inside the database: \
@@ -70,7 +70,7 @@ fn jobs_of_loadline(flag: &str, workloads: &[PlannedWorkload]) -> Result<(), Pla
     Ok(())
 }
 
-fn rate(spec: &PlanSpec, workloads: &[PlannedWorkload]) -> Result<Option<f64>, PlanError> {
+fn rate(spec: &PlanSpec, known: &Workloads, workloads: &[PlannedWorkload]) -> Result<Option<f64>, PlanError> {
     let Some(rate) = spec.rate else { return Ok(None) };
     check_rate("rate", rate)?;
     if let Some(w) = workloads.iter().find(|w| w.driver == Driver::Database) {
@@ -79,7 +79,7 @@ fn rate(spec: &PlanSpec, workloads: &[PlannedWorkload]) -> Result<Option<f64>, P
             w.code
         ));
     }
-    let own = |w: &PlannedWorkload| Some(find(&w.code).ok()?.visible?.rate);
+    let own = |w: &PlannedWorkload| Some(known.find(&w.code).ok()?.visible.as_ref()?.rate.clone());
     if let (Some(name), true) = (workloads.first().and_then(own), workloads.iter().all(|w| own(w).is_some())) {
         let code = workloads.first().map_or("", |w| w.code.as_str());
         return value(format!(
@@ -111,7 +111,11 @@ fn reconnect(every: u64, kind: &TargetKind, url: &str) -> Result<u64, PlanError>
     value(format!("reconnect-every {every} must be a number of transactions between 1 and {MOST_TRANSACTIONS}"))
 }
 
-fn populations(spec: &PlanSpec, workloads: &[PlannedWorkload]) -> Result<Vec<Population>, PlanError> {
+fn populations(
+    spec: &PlanSpec,
+    known: &Workloads,
+    workloads: &[PlannedWorkload],
+) -> Result<Vec<Population>, PlanError> {
     let Some(given) = &spec.populations else { return Ok(Vec::new()) };
     if given.len() < 2 {
         return value(format!(
@@ -127,7 +131,7 @@ fn populations(spec: &PlanSpec, workloads: &[PlannedWorkload]) -> Result<Vec<Pop
         }
     }
     for w in workloads {
-        if find(&w.code)?.sweep != Sweep::Jobs {
+        if known.find(&w.code)?.sweep != Sweep::Jobs {
             return value(format!("populations do not apply to {}, which is not a sweep over jobs", w.code));
         }
     }

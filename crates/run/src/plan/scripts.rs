@@ -144,7 +144,7 @@ fn quoted(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use loadline_model::plan::PlanSpec;
-    use loadline_workload::register_anew;
+    use loadline_workload::read_file;
 
     use super::super::make_plan;
     use super::*;
@@ -163,7 +163,8 @@ mod tests {
         let [workload] = plan.workloads.as_slice() else { panic!("{:?}", plan.workloads) };
         assert_eq!((workload.code.as_str(), workload.driver), ("PGBENCH", loadline_model::Driver::Client));
         assert!(workload.driver_reason.contains("database driver"), "{}", workload.driver_reason);
-        let summary = loadline_workload::find("PGBENCH").unwrap().summary;
+        let known = super::super::workloads_of(&plan);
+        let summary = &known.own[0].summary;
         assert!(summary.contains("builtin:tpcb-like (weight 0)") && summary.contains("only reads"), "{summary}");
         assert_eq!(plan.workload_files.len(), 1, "the run keeps the texts");
     }
@@ -177,9 +178,9 @@ mod tests {
         assert_eq!(parsed["script"][0]["text"].as_str(), Some(text.as_str()));
         assert_eq!(parsed["evidence"]["query"].as_str(), Some("SELECT count(*) FROM \"t\""));
         assert_eq!(parsed["define"][0]["value"].as_str(), Some("x'\"\n"));
-        let workload = register_anew("pgbench scripts", &file).unwrap();
+        let workload = read_file("pgbench scripts", &file).unwrap();
         assert_eq!(workload.code, "PGBENCH-N--COD-E");
-        assert!(workload.scripts.unwrap().allow_writes);
+        assert!(workload.scripts.as_ref().unwrap().allow_writes);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use loadline_model::Column;
 use loadline_model::plan::PlannedWorkload;
-use loadline_workload::Sweep;
+use loadline_workload::{Sweep, Workloads};
 
 /// Throughput grows if it exceeds the best so far by this share.
 pub const GROWTH: f64 = 0.05;
@@ -34,7 +34,7 @@ pub fn next_jobs(done: &[(u32, f64)], max: u32) -> Option<u32> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SweptParameter {
     /// Its name.
-    pub name: &'static str,
+    pub name: String,
     /// Its values, ascending.
     pub values: Vec<i64>,
     /// Column of the value.
@@ -51,22 +51,25 @@ pub struct SweepPoints {
 }
 
 impl SweepPoints {
-    /// Points of a planned workload.
+    /// Points of a planned workload, one of those `known`.
     #[must_use]
-    pub fn of(workload: &PlannedWorkload) -> SweepPoints {
+    pub fn of(known: &Workloads, workload: &PlannedWorkload) -> SweepPoints {
         let none = SweepPoints { parameter: None, over_jobs: true };
-        let Ok(found) = loadline_workload::find(&workload.code) else { return none };
-        match found.sweep {
+        let Ok(found) = known.find(&workload.code) else { return none };
+        match &found.sweep {
             Sweep::Jobs => SweepPoints { over_jobs: found.scan.is_none(), ..none },
             Sweep::Once => SweepPoints { over_jobs: false, ..none },
             Sweep::Parameter { name, values, column, then_jobs } => {
                 let (values, over_jobs) = match workload.parameters.get(name) {
                     // The sweep over jobs uses that value.
-                    Some(_) if then_jobs => return none,
+                    Some(_) if *then_jobs => return none,
                     Some(value) => (vec![*value], false),
-                    None => (values.to_vec(), then_jobs),
+                    None => (values.clone(), *then_jobs),
                 };
-                SweepPoints { parameter: Some(SweptParameter { name, values, column }), over_jobs }
+                SweepPoints {
+                    parameter: Some(SweptParameter { name: name.clone(), values, column: *column }),
+                    over_jobs,
+                }
             }
         }
     }
@@ -90,7 +93,9 @@ mod tests {
             parameters: parameters.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect(),
             ..PlannedWorkload::of(code, loadline_model::Driver::Client)
         };
-        let count = |code: &str, parameters: &[(&str, i64)]| SweepPoints::of(&planned(code, parameters)).count(4.0);
+        let count = |code: &str, parameters: &[(&str, i64)]| {
+            SweepPoints::of(&Workloads::default(), &planned(code, parameters)).count(4.0)
+        };
         assert_eq!(count("LGWR-LAT1", &[]), 4.0);
         assert_eq!(count("DA-AGG", &[]), 3.0, "10, 10⁴ and 10⁶ groups");
         assert_eq!(count("DA-AGG", &[("groups", 10)]), 1.0);

@@ -35,7 +35,7 @@ impl SmallestCommits {
         }
         let usage = |e: loadline_workload::ParamError| loadline_database::TargetError::Usage(e.to_string());
         let params = LOG_APPENDS.params(&[("payload".to_owned(), 16)].into()).map_err(usage)?;
-        let work = Arc::new(Work::new(*LOG_APPENDS, params, like.work.seed, like.work.compressibility));
+        let work = Arc::new(Work::new(Arc::clone(&LOG_APPENDS), params, like.work.seed, like.work.compressibility));
         like.target.create(&work)?;
         if let Some(driver) = like.target.abilities().database_driver.filter(|_| like.driver == Driver::Database) {
             driver.install(&work)?;

@@ -132,7 +132,7 @@ fn appends(work: &Work, redo_bytes: f64) -> Result<Work, String> {
     let rows = (redo_bytes / 1024.0).round().max(1.0) as i64;
     let given = BTreeMap::from([("wait".to_owned(), wait), ("rows".to_owned(), rows)]);
     let params = LOG_APPENDS.params(&given).map_err(|e| e.to_string())?;
-    Ok(Work::new(*LOG_APPENDS, params, work.seed, work.compressibility))
+    Ok(Work::new(Arc::clone(&LOG_APPENDS), params, work.seed, work.compressibility))
 }
 
 /// Describes a log device without its temporary folder in `dir`: the same in each run. Input: `file log in '…',
@@ -239,7 +239,7 @@ impl Part for Commits {
     fn known(&self, subject: Subject<'_>, references: &References) -> Option<Result<TestLimit, String>> {
         let LogSource::Points(points) = &references.log else { return None };
         let work = &subject.request.work;
-        let mix = work.program.varies().then_some(work.workload.code);
+        let mix = work.program.varies().then_some(work.workload.code.as_str());
         let limit =
             |redo| LogWriterPoint::limit(points, mix, work.program.commit == Commit::Wait, redo, subject.request.jobs);
         Some(redo(subject).map_err(|_| "the redo of its transactions is unknown".to_owned()).and_then(limit))
@@ -261,22 +261,23 @@ pub fn grid(
     mut tick: impl FnMut(&str, u32),
 ) -> Result<Vec<LogWriterPoint>, String> {
     let reference = LogWriter::open(dir, interrupted)?;
-    let swept: Vec<_> = CATALOGUE.iter().filter(|w| w.scan.is_none()).filter_map(|w| Some((*w, w.redo?))).collect();
+    let swept: Vec<_> = CATALOGUE.iter().filter(|w| w.scan.is_none()).filter_map(|w| Some((w, w.redo?))).collect();
     let each_s = seconds / (swept.len() * GRID_JOBS.len()) as f64 - OVERHEAD_S;
     let warmup_s = (each_s / 3.0).clamp(0.03, WARMUP_S);
     let window_s = (each_s - warmup_s).max(0.1);
     let mut points = Vec::new();
     for (workload, redo) in swept {
         let params = workload.params(&BTreeMap::new()).map_err(|e| e.to_string())?;
-        let work = Arc::new(reference.equivalent_work(&Work::new(workload, params, seed, 0.0), redo.nominal)?);
+        let work =
+            Arc::new(reference.equivalent_work(&Work::new(Arc::clone(workload), params, seed, 0.0), redo.nominal)?);
         for jobs in GRID_JOBS {
-            tick(workload.code, jobs);
+            tick(&workload.code, jobs);
             let windows_s = [window_s, WINDOWS_S[1].max(window_s)];
             let tps = throughput_in(windows_s, &reference.request(&work, jobs, warmup_s))
                 .map_err(|e| format!("{} with {jobs} jobs: {e}", workload.code))?;
             points.push(LogWriterPoint {
                 of: reference.of.clone(),
-                workload: workload.code.to_owned(),
+                workload: workload.code.clone(),
                 mix: work.program.varies(),
                 wait: work.program.commit == Commit::Wait,
                 redo_bytes_per_tx: redo.nominal,

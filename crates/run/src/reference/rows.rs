@@ -27,7 +27,7 @@ struct Rows {
 /// What rows follow from.
 #[derive(PartialEq)]
 struct Key {
-    tables: Vec<&'static str>,
+    tables: Vec<String>,
     params: Params,
     seed: u64,
     compressibility: f64,
@@ -35,9 +35,9 @@ struct Key {
 
 impl LastRows {
     fn of(&self, work: &Work) -> Rows {
-        let tables = work.workload.tables;
+        let tables = &work.workload.tables;
         let key = Key {
-            tables: tables.iter().map(|t| t.name).collect(),
+            tables: tables.iter().map(|t| t.name.clone()).collect(),
             params: work.params.clone(),
             seed: work.seed,
             compressibility: work.compressibility,

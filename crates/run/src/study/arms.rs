@@ -21,9 +21,9 @@ use super::refused::Refused;
 use super::side::{fit_jobs, fit_workloads, forced};
 use super::{Context, Side, StudyError, Switch, until_released};
 use crate::event::{Event, Listener};
-use crate::plan::PlanError;
 use crate::plan::arms::{differing, in_one_place, job_counts, same_kind, same_target};
 use crate::plan::duration::DurationEstimate;
+use crate::plan::{PlanError, workloads_of};
 use loadline_model::live::LiveTest;
 
 /// Whether the arms need a target each: they name two, or their settings differ and the target cannot change its own.
@@ -48,7 +48,8 @@ pub(super) fn plan_of_b(plan: &Plan) -> Plan {
 /// Keeps the workloads that arm B can run as well, in the same place.
 pub(super) fn keep(plan: &mut Plan, mut of_b: Plan) -> Result<(), StudyError> {
     // What the servers that are there cannot do may have changed a driver.
-    let apart = in_one_place([&plan.target, &of_b.target], [&mut plan.workloads, &mut of_b.workloads])?;
+    let apart =
+        in_one_place(&workloads_of(plan), [&plan.target, &of_b.target], [&mut plan.workloads, &mut of_b.workloads])?;
     of_b.workloads.retain(|b| apart.iter().all(|skipped| skipped.code != b.code));
     plan.workloads.retain(|a| of_b.workloads.iter().any(|b| b.code == a.code));
     plan.skipped = of_b.skipped.into_iter().chain(apart).collect();

@@ -71,7 +71,7 @@ impl Context {
             return;
         }
         if let Err(e) = self.side.target.drop_tables(work) {
-            let code = work.workload.code;
+            let code = &work.workload.code;
             listener.on(Event::Warning(format!("the tables of {code} could not be dropped after its last test: {e}")));
         }
     }

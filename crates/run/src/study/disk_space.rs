@@ -1,6 +1,7 @@
 //! Checks free disk space for the tables of a run, before anything is created or dropped.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use loadline_database::{DataTable, FoundTable, Target, TargetError, Work, other_data};
 use loadline_model::Plan;
@@ -73,13 +74,13 @@ pub(super) fn check(
 }
 
 fn work(plan: &Plan, workload: &PlannedWorkload) -> Result<Work, StudyError> {
-    let (found, params) = planned(workload, &Default::default(), plan.size_bytes)?;
+    let (found, params) = planned(plan, workload, &Default::default(), plan.size_bytes)?;
     Ok(Work::new(found, params, plan.seed, plan.payload_compressibility))
 }
 
 /// Tables of the data set that the plan's workloads read, without duplicates.
-fn data_set(works: &[Work]) -> Vec<(&Work, &'static Table)> {
-    let mut tables: Vec<(&Work, &'static Table)> = Vec::new();
+fn data_set(works: &[Work]) -> Vec<(&Work, &Table)> {
+    let mut tables: Vec<(&Work, &Table)> = Vec::new();
     for work in works {
         for table in work.workload.tables.iter().filter(|t| t.scope == Scope::DataSet) {
             if !tables.iter().any(|(_, t)| t.name == table.name) {
@@ -95,7 +96,7 @@ fn reading_work(plan: &Plan, table: &str) -> Option<Work> {
     let reads = |t: &Table| t.scope == Scope::DataSet && t.name == table;
     let found = CATALOGUE.iter().find(|w| w.tables.iter().any(reads))?;
     let params = found.params(&Default::default()).ok()?.with_size(plan.size_bytes);
-    Some(Work::new(found, params, plan.seed, plan.payload_compressibility))
+    Some(Work::new(Arc::clone(found), params, plan.seed, plan.payload_compressibility))
 }
 
 /// Stored bytes of a table; 0 if unknown, so that free space is never overestimated.
@@ -142,11 +143,11 @@ impl std::iter::Sum for Size {
 }
 
 /// Size of the data set still to load. Resumes tables that are partly loaded.
-fn missing(target: &dyn Target, tables: &[(&Work, &'static Table)], existing: &[FoundTable]) -> Size {
+fn missing(target: &dyn Target, tables: &[(&Work, &Table)], existing: &[FoundTable]) -> Size {
     let found = |table: &Table| existing.iter().find(|t| t.holds.table == table.name);
-    let left = |(work, table): &(&Work, &'static Table)| match found(table) {
+    let left = |(work, table): &(&Work, &Table)| match found(table) {
         Some(t) if t.complete => Size::default(),
-        Some(_) => Size::of(target, work, table).minus_stored(stored(target, work, table.name)),
+        Some(_) => Size::of(target, work, table).minus_stored(stored(target, work, &table.name)),
         None => Size::of(target, work, table),
     };
     tables.iter().map(left).sum()
@@ -156,7 +157,7 @@ fn missing(target: &dyn Target, tables: &[(&Work, &'static Table)], existing: &[
 #[derive(Debug, Default)]
 struct WorkloadTables {
     size: Size,
-    workloads: Vec<&'static str>,
+    workloads: Vec<String>,
 }
 
 /// Workload tables are dropped after the workload's last test: only the largest counts, or, with several repetitions
@@ -164,11 +165,11 @@ struct WorkloadTables {
 fn workload_tables(target: &dyn Target, works: &[Work], all: bool) -> WorkloadTables {
     let of = |work: &Work| {
         let own = work.workload.tables.iter().filter(|t| t.scope == Scope::Workload && t.is_whole());
-        own.map(|t| Size::of(target, work, t).minus_stored(stored(target, work, t.name))).sum::<Size>()
+        own.map(|t| Size::of(target, work, t).minus_stored(stored(target, work, &t.name))).sum::<Size>()
     };
     let sizes = works
         .iter()
-        .map(|w| WorkloadTables { size: of(w), workloads: vec![w.workload.code] })
+        .map(|w| WorkloadTables { size: of(w), workloads: vec![w.workload.code.clone()] })
         .filter(|o| o.size.all() > 0);
     let together = |a: WorkloadTables, b: WorkloadTables| WorkloadTables {
         size: [a.size, b.size].into_iter().sum(),

@@ -29,7 +29,7 @@ pub(super) struct PlannedTest<'a> {
 impl PlannedTest<'_> {
     /// Runs and stores the test.
     pub(super) fn measure(&self, context: &mut Context, listener: &mut dyn Listener) -> Result<(), StudyError> {
-        let (output, remaining) = match self.work.workload.scan {
+        let (output, remaining) = match &self.work.workload.scan {
             Some(scan) => (self.scan(context, scan, listener)?, None),
             None => self.jobs(context, listener)?,
         };
@@ -73,7 +73,7 @@ impl PlannedTest<'_> {
     fn scan(
         &self,
         context: &mut Context,
-        scan: SizeScan,
+        scan: &SizeScan,
         listener: &mut dyn Listener,
     ) -> Result<TestOutput, StudyError> {
         let prepared = self.prepare(context, None, listener)?;

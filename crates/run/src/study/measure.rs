@@ -82,7 +82,7 @@ impl PlannedTest<'_> {
         let before = BeforeTest::query(target, work).map_err(failed)?;
         let info = target.info().map_err(failed)?;
         let plan = &context.manifest.plan;
-        let planned_s = window_length::window_s(plan.duration_s, &context.records, work.workload.code, jobs);
+        let planned_s = window_length::window_s(plan.duration_s, &context.records, &work.workload.code, jobs);
         let request = Request {
             target: Arc::clone(&context.side.target),
             work: drawn,
@@ -109,7 +109,7 @@ impl PlannedTest<'_> {
     ) -> Result<Ended, StudyError> {
         let replicas = self.level.map(|level| level.instrument());
         let alarm = replicas.as_ref().map(Replicas::alarm).unwrap_or_default();
-        let mut instruments = Instruments::listed_by(self.work.workload, replicas);
+        let mut instruments = Instruments::listed_by(&self.work.workload, replicas);
         let run = self.run_context(context, prepared.cache_bytes);
         instruments.prepare(&mut prepared.request, &run).map_err(|e| self.target_failed(e))?;
         let request = &prepared.request;
@@ -190,7 +190,7 @@ impl PlannedTest<'_> {
     pub(super) fn run_scan(
         &self,
         context: &Context,
-        scan: SizeScan,
+        scan: &SizeScan,
         prepared: &Prepared,
         listener: &mut dyn Listener,
     ) -> Result<(Scanned, Proof), StudyError> {
@@ -296,7 +296,7 @@ impl PlannedTest<'_> {
             nodes: work.nodes.unwrap_or(context.side.target.facts().nodes),
             forced: Forced { refused, ..Forced::default() },
             swept: self.swept.map(|column| column.id.to_owned()),
-            ..TestRecord::blank(work.workload.code)
+            ..TestRecord::blank(&work.workload.code)
         }
     }
 

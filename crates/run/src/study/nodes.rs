@@ -13,8 +13,8 @@ use crate::instrument::data_files;
 use crate::plan::{PlanError, planned};
 
 /// Nodes on which a workload can run: all, but those that take writes only if it writes.
-pub(super) fn most(workload: &PlannedWorkload, facts: &Facts) -> u32 {
-    let writes = planned(workload, &Default::default(), 1 << 20)
+pub(super) fn most(plan: &Plan, workload: &PlannedWorkload, facts: &Facts) -> u32 {
+    let writes = planned(plan, workload, &Default::default(), 1 << 20)
         .is_ok_and(|(found, params)| Work::new(found, params, 0, 0.0).program.writes());
     let read_only = if writes { facts.read_only_nodes } else { 0 };
     facts.nodes.saturating_sub(read_only).max(1)
@@ -22,7 +22,7 @@ pub(super) fn most(workload: &PlannedWorkload, facts: &Facts) -> u32 {
 
 /// Numbers of nodes over which `workload` is measured, rising: those of the plan that it can run on, by default all at once.
 pub(super) fn counts(plan: &Plan, workload: &PlannedWorkload, facts: &Facts) -> Vec<u32> {
-    let most = most(workload, facts);
+    let most = most(plan, workload, facts);
     if plan.node_counts.is_empty() {
         return vec![most];
     }

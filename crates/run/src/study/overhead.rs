@@ -62,7 +62,7 @@ mod tests {
     use std::sync::atomic::Ordering;
     use std::time::{Duration, Instant};
 
-    use loadline_workload::register;
+    use loadline_workload::read_file;
 
     use super::*;
 
@@ -73,8 +73,8 @@ mod tests {
                     [[parameter]]\nname = \"times\"\ndefault = 4000\nmin = 1\nmax = 4000\nmeaning = \"changes\"\n\
                     [[table]]\nname = \"t\"\nrows = 10\ncolumn = [{ name = \"id\", type = \"int\", fill = \"key\" }]\n\
                     [[statement]]\nname = \"change\"\nsql = \"UPDATE {t} SET id = :n\"\neffect = { change = 10 }\n";
-        let workload = register("long.toml", long).unwrap();
-        let work = |times: i64| Work::of(workload.code, &[("times", times)]).unwrap();
+        let workload = read_file("long.toml", long).unwrap();
+        let work = |times: i64| Work::with(Arc::clone(&workload), &[("times", times)]).unwrap();
         let interrupted = Arc::new(AtomicBool::new(false));
         let short = client_ns_per_tx(&work(1), &interrupted).unwrap();
         assert!(short > 0.0);

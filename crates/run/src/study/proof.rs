@@ -11,7 +11,7 @@ pub(crate) struct Proof {
     /// Growth of the evidence query's result, or why the query failed; `None` without a query.
     pub(crate) grown: Result<Option<i64>, String>,
     /// Consistency queries with their results, which must be 0.
-    pub(crate) consistency: Vec<(&'static str, Result<Option<i64>, String>)>,
+    pub(crate) consistency: Vec<(String, Result<Option<i64>, String>)>,
     /// Bytes of the whole tables that a transaction reads or loads, if it does.
     pub(crate) data_bytes: Result<Option<f64>, String>,
 }
@@ -26,7 +26,7 @@ impl BeforeTest {
     /// Runs the queries before a test.
     pub(crate) fn query(target: &dyn Target, work: &Work) -> Result<BeforeTest, TargetError> {
         let ask = |query| integer(target, work, query).map_err(|e| format!("before the test: {e}"));
-        let unchanged = work.workload.unchanged.iter().map(|c| ask(c.query));
+        let unchanged = work.workload.unchanged.iter().map(|c| ask(&c.query));
         Ok(BeforeTest { evidence: target.evidence(work)?, unchanged: unchanged.collect() })
     }
 
@@ -38,14 +38,14 @@ impl BeforeTest {
     }
 
     /// Results of the consistency queries; 0 means consistent.
-    fn consistency(&self, target: &dyn Target, work: &Work) -> Vec<(&'static str, Result<Option<i64>, String>)> {
+    fn consistency(&self, target: &dyn Target, work: &Work) -> Vec<(String, Result<Option<i64>, String>)> {
         let ask = |query: &str| integer(target, work, query).map_err(|e| e.to_string());
-        let absolute = work.workload.consistency.iter().map(|c| (c.what, ask(c.query)));
+        let absolute = work.workload.consistency.iter().map(|c| (c.what.clone(), ask(&c.query)));
         let off = |(query, before): (&str, &Result<Option<i64>, String>)| {
             Ok(ask(query)?.zip(before.clone()?).map(|(now, was)| now - was))
         };
         let unchanged = work.workload.unchanged.iter().zip(&self.unchanged);
-        absolute.chain(unchanged.map(|(c, was)| (c.what, off((c.query, was))))).collect()
+        absolute.chain(unchanged.map(|(c, was)| (c.what.clone(), off((c.query.as_str(), was))))).collect()
     }
 }
 
@@ -68,13 +68,13 @@ fn bulk_bytes(target: &dyn Target, work: &Work) -> Result<Option<f64>, String> {
         Step::Bulk { table, rows } => Some((work.workload.tables.get(*table)?, u64::from(*rows))),
         _ => None,
     });
-    let only = match work.workload.tables {
+    let only = match work.workload.tables.as_slice() {
         [table] if table.rows == RowCount::Empty => Some((table, work.program.rows_changed_per_tx())),
         _ => None,
     };
     let Some((table, rows)) = bulk.or(only) else { return Ok(None) };
-    let there = queries::rows(target, work, table.name).map_err(|e| e.to_string())?;
-    let bytes = table_bytes(target, work, table.name).map_err(|e| e.to_string())?;
+    let there = queries::rows(target, work, &table.name).map_err(|e| e.to_string())?;
+    let bytes = table_bytes(target, work, &table.name).map_err(|e| e.to_string())?;
     match bytes.zip(there.filter(|n| *n > 0)) {
         Some((bytes, there)) => Ok(Some(bytes as f64 / there as f64 * rows as f64)),
         None => Err("the size of the target's tables is unknown".to_owned()),

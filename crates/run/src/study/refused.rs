@@ -11,14 +11,14 @@ use super::{Context, StudyError, full_disk};
 use crate::event::{Event, Listener};
 
 /// What of a workload the server refused.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Refused {
     /// All of it.
     Whole,
     /// Tests with so many jobs, and so those with more.
     Jobs(u32),
     /// A value of the swept parameter.
-    Value(&'static str, i64),
+    Value(String, i64),
 }
 
 /// What the server refused while the run went on.
@@ -32,12 +32,12 @@ pub(super) struct Refusals {
 impl Refusals {
     /// Whether a test of `code` with so many jobs, or with this value of the swept parameter, is left out.
     pub(super) fn leaves_out(&self, code: &str, jobs: u32, value: Option<i64>) -> bool {
-        let of_test = |refused: Refused| match refused {
+        let of_test = |refused: &Refused| match refused {
             Refused::Whole => true,
-            Refused::Jobs(from) => value.is_none() && jobs >= from,
-            Refused::Value(_, refused) => value == Some(refused),
+            Refused::Jobs(from) => value.is_none() && jobs >= *from,
+            Refused::Value(_, refused) => value == Some(*refused),
         };
-        self.all.iter().any(|(skipped, refused)| skipped.code == code && of_test(*refused))
+        self.all.iter().any(|(skipped, refused)| skipped.code == code && of_test(refused))
     }
 
     /// What was left out, and the error of a run that measured nothing.
@@ -92,8 +92,8 @@ impl Context {
             failure => failure.to_string(),
         };
         let measured = self.records.iter().any(|r| r.workload == workload.code);
-        let reason = match refused {
-            Refused::Jobs(jobs) if measured => format!("with {} and more: {why}", counted(jobs as usize, "job")),
+        let reason = match &refused {
+            Refused::Jobs(jobs) if measured => format!("with {} and more: {why}", counted(*jobs as usize, "job")),
             Refused::Value(name, value) => format!("with {name} = {value}: {why}"),
             Refused::Jobs(_) | Refused::Whole => why,
         };

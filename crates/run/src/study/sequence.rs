@@ -15,6 +15,7 @@ use crate::calibrate::with;
 use crate::event::{Event, Listener};
 use crate::plan::duration::DurationEstimate;
 use crate::plan::sweep::{SweepPoints, SweptParameter, next_jobs};
+use crate::plan::workloads_of;
 use loadline_model::live::LiveTest;
 
 /// A test of a sweep.
@@ -29,9 +30,8 @@ struct SweepPoint {
 }
 
 /// A value of the swept parameter.
-#[derive(Clone, Copy)]
 struct ParameterValue {
-    name: &'static str,
+    name: String,
     value: i64,
     /// Column of the parameter.
     column: &'static Column,
@@ -87,8 +87,9 @@ impl Context {
                         left_s: self.left_s(length.left_s(repetition, index, made)),
                         left_exact: length.exact,
                     };
-                    let beyond = value.map_or(Refused::Jobs(jobs), |v| Refused::Value(v.name, v.value));
-                    let work = match self.at_point(workload, &Arc::clone(work), value) {
+                    let beyond =
+                        value.as_ref().map_or(Refused::Jobs(jobs), |v| Refused::Value(v.name.clone(), v.value));
+                    let work = match self.at_point(workload, &Arc::clone(work), value.as_ref()) {
                         Ok(work) => work,
                         Err(e) => {
                             self.leave_out_refused(workload, beyond, e, listener)?;
@@ -122,8 +123,9 @@ impl Context {
     /// What was planned over numbers of nodes that were there when the run began, and was not measured.
     fn not_measured(&self, all_nodes: &Facts) -> Vec<String> {
         let plan = &self.manifest.plan;
-        let mut out = Vec::new();
-        for workload in plan.workloads.iter().filter(|w| !plan.node_counts.is_empty() && SweepPoints::of(w).over_jobs) {
+        let (known, mut out) = (workloads_of(plan), Vec::new());
+        let over_jobs = |w: &&PlannedWorkload| !plan.node_counts.is_empty() && SweepPoints::of(&known, w).over_jobs;
+        for workload in plan.workloads.iter().filter(over_jobs) {
             for nodes in nodes::counts(plan, workload, all_nodes) {
                 if (1..=plan.repeat).any(|repetition| self.next_jobs(workload, repetition, nodes).is_some()) {
                     out.push(format!("{} over {nodes} nodes", workload.code));
@@ -190,7 +192,7 @@ impl Context {
         if self.tries.is_end {
             return None;
         }
-        let points = SweepPoints::of(workload);
+        let points = SweepPoints::of(&workloads_of(&self.manifest.plan), workload);
         let single = match &points.parameter {
             Some(parameter) => self.next_value(workload, parameter, repetition),
             None if points.over_jobs => None,
@@ -239,13 +241,13 @@ impl Context {
         &self,
         workload: &PlannedWorkload,
         work: &Arc<Work>,
-        value: Option<ParameterValue>,
+        value: Option<&ParameterValue>,
     ) -> Result<Arc<Work>, StudyError> {
         if !matches!(work.workload.sweep, Sweep::Parameter { .. }) {
             return Ok(Arc::clone(work));
         }
         let work = match value {
-            Some(value) => Arc::new(with(work, &[(value.name.to_owned(), value.value)].into())),
+            Some(value) => Arc::new(with(work, &[(value.name.clone(), value.value)].into())),
             None => Arc::clone(work),
         };
         // The installed procedure still has the previous value.
@@ -262,16 +264,16 @@ impl Context {
         SweptParameter { name, values, column }: &SweptParameter,
         repetition: u32,
     ) -> Option<SweepPoint> {
-        let found = loadline_workload::find(&workload.code).ok()?;
+        let found = workloads_of(&self.manifest.plan).find(&workload.code).ok()?;
         let done = |v: &&i64| {
-            let of_value = |r: &TestRecord| r.swept.is_some() && r.parameters.get(*name) == Some(*v);
+            let of_value = |r: &TestRecord| r.swept.is_some() && r.parameters.get(name) == Some(*v);
             !self.done(&workload.code, repetition, 1).any(of_value)
         };
-        let given = workload.parameters.contains_key(*name);
-        let most = if found.workers == Some(*name) { self.max_parallel_workers(given) } else { i64::MAX };
+        let given = workload.parameters.contains_key(name);
+        let most = if found.workers.as_ref() == Some(name) { self.max_parallel_workers(given) } else { i64::MAX };
         let left_in = |v: &&i64| **v <= most && !self.refused.leaves_out(&workload.code, 1, Some(**v));
         let value = values.iter().filter(left_in).find(done)?;
-        let value = Some(ParameterValue { name, value: *value, column });
+        let value = Some(ParameterValue { name: name.clone(), value: *value, column });
         Some(SweepPoint { nodes: 1, jobs: 1, value, try_of: None })
     }
 

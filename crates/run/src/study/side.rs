@@ -18,7 +18,7 @@ use super::same::Changes;
 use super::{Study, StudyError, disk_space};
 use crate::event::{Event, Listener};
 use crate::instrument::data_files;
-use crate::plan::{PlanError, reasons};
+use crate::plan::{PlanError, reasons, workloads_of};
 use crate::reference::References;
 use crate::server_memory::{self, ServerMemory};
 
@@ -137,7 +137,8 @@ impl Side {
 
 /// Whether the plan only runs scripts, for which loadline makes nothing on the target.
 fn makes_nothing(plan: &Plan) -> bool {
-    plan.workloads.iter().all(|w| loadline_workload::find(&w.code).is_ok_and(|w| w.scripts.is_some()))
+    let known = workloads_of(plan);
+    plan.workloads.iter().all(|w| known.find(&w.code).is_ok_and(|w| w.scripts.is_some()))
 }
 
 /// A privilege without which loadline cannot make its tables is none that such a plan needs.
@@ -193,12 +194,14 @@ fn refused(findings: &[Finding], force: bool, own: &[&str]) -> Result<Option<Str
 /// settings `own`, which an arm has on purpose, is the reason. If the plan left the driver open, another one may do.
 pub(super) fn fit_workloads(plan: &mut Plan, target: &dyn Target, own: &[&str]) -> Result<(), StudyError> {
     let (capabilities, kind) = (target.capabilities()?, kind_of(&plan.target)?);
+    let known = workloads_of(plan);
     for mut workload in std::mem::take(&mut plan.workloads) {
-        let found = loadline_workload::find(&workload.code).ok();
-        let needs = found.map_or(&[][..], |w| w.needs);
+        let found = known.find(&workload.code).ok();
+        let needs = found.as_ref().map_or(&[][..], |w| w.needs.as_slice());
         let refusal = |driver| capabilities.refusal(driver, needs);
         let does = |driver: &Driver| {
-            refusal(*driver).is_none() && found.is_some_and(|w| crate::plan::refusal(w, kind, *driver).is_none())
+            refusal(*driver).is_none()
+                && found.as_ref().is_some_and(|w| crate::plan::refusal(w, kind, *driver).is_none())
         };
         let on_purpose = |reason: &str| {
             let mut words = reason.split(|c: char| !c.is_ascii_alphanumeric() && !"_.".contains(c));

@@ -57,7 +57,7 @@ fn files_state_their_facts() {
         let w = super::read_built_in(code, text).unwrap_or_else(|e| panic!("{e}"));
         assert_eq!(w.code, *code);
         assert!(!CATALOGUE.iter().take(i).any(|other| other.code == w.code), "{code} twice");
-        let named = w.named_for;
+        let named = &w.named_for;
         assert!(!named.components.is_empty() && !named.doing.is_empty(), "{code}");
         for (i, instead) in named.instead.iter().enumerate() {
             let what = (code, instead.component);
@@ -72,16 +72,16 @@ fn files_state_their_facts() {
         }
         let unknown = w.params(&BTreeMap::from([("nonsense".to_owned(), 1)]));
         assert!(matches!(unknown, Err(ParamError::Unknown { workload, .. }) if workload == *code));
-        for param in w.params {
-            let above = w.params(&BTreeMap::from([(param.name.to_owned(), i64::MAX)]));
-            assert!(matches!(above, Err(ParamError::Value { param: p, .. }) if p == param), "{code}");
+        for param in &w.params {
+            let above = w.params(&BTreeMap::from([(param.name.clone(), i64::MAX)]));
+            assert!(matches!(above, Err(ParamError::Value { param: p, .. }) if *p == *param), "{code}");
         }
     }
     let groups = GROUPS.map(|group| CATALOGUE.iter().filter(|w| w.group == group.code && w.scan.is_none()).count());
     assert_eq!(groups, [4, 5, 5, 2, 5, 6, 6, 6]);
     assert_eq!(CATALOGUE.iter().filter(|w| w.scan.is_some()).count(), 1);
     let order = |group: &str| GROUPS.iter().position(|g| g.code == group);
-    assert!(CATALOGUE.windows(2).all(|w| order(w[0].group) <= order(w[1].group)), "in the order of the groups");
+    assert!(CATALOGUE.windows(2).all(|w| order(&w[0].group) <= order(&w[1].group)), "in the order of the groups");
 }
 
 #[test]
@@ -194,7 +194,7 @@ fn every_key_of_dbwr_thr_exists_and_is_in_another_block() {
         let params = params("DBWR-THR", "blocks", blocks, bytes);
         let program = w.make(&params);
         assert_eq!(program.rows_changed_per_tx(), blocks as u64);
-        let Some((_, Generator::Uniform { range: distance, .. })) = program.vars().pop() else { panic!("no key") };
+        let Some((_, &Generator::Uniform { range: distance, .. })) = program.vars().pop() else { panic!("no key") };
         assert!(distance * blocks as u64 <= w.tables[0].total_rows(&params, 0), "{blocks} of {bytes}");
         // 16 KiB hold at most 64 rows of 256 bytes.
         assert!(blocks == 1 || distance >= 64, "{distance}");
@@ -215,14 +215,14 @@ fn a_batch_of_sto_read_async_has_as_many_rows_as_it_says() {
     let expected = |params: &Params| w.volume(params).unwrap().rows;
     for bytes in [32 << 20, 128 << 20, 512 << 30, 8 << 40] {
         for batch in [1, 64, 1000] {
-            let share = expected(&params(w.code, "batch", batch, bytes)) / batch as f64;
+            let share = expected(&params(&w.code, "batch", batch, bytes)) / batch as f64;
             assert!((share - 1.0).abs() < 0.03, "{batch} at {bytes} bytes: {share}");
         }
     }
-    let all = params(w.code, "batch", 100_000, 1 << 20);
+    let all = params(&w.code, "batch", 100_000, 1 << 20);
     assert_eq!(expected(&all), w.tables[0].total_rows(&all, 0) as f64, "the whole table");
     // What is expected is there.
-    let params = params(w.code, "batch", 64, 16 << 20);
+    let params = params(&w.code, "batch", 64, 16 << 20);
     let Fill::Scattered { salt, range } = w.tables[0].columns[1].fill else { panic!("the column is spread") };
     let (_, width) = w.make(&params).sum("high").unwrap();
     let low = range as i64 / 3;
@@ -237,8 +237,8 @@ fn no_analytic_query_is_asked_twice() {
     for w in CATALOGUE.iter().filter(|w| w.group == "data-analytics") {
         let program = w.make(&w.params(&BTreeMap::new()).unwrap());
         assert!(program.statements.iter().all(|s| s.template.vars().any(|v| v == "from")), "{}", w.code);
-        let drawn = |(_, g): (_, Generator)| {
-            if let Generator::Uniform { range, salt, .. } = g { Some((salt, range)) } else { None }
+        let drawn = |(_, g): (&str, &Generator)| {
+            if let Generator::Uniform { range, salt, .. } = g { Some((*salt, *range)) } else { None }
         };
         let drawn: BTreeMap<u32, u64> = program.vars().into_iter().filter_map(drawn).collect();
         let binds = program.vars().len();
@@ -251,7 +251,7 @@ fn no_analytic_query_is_asked_twice() {
 fn groups_of_da_agg_are_those_that_there_are() {
     let w = crate::find("DA-AGG").unwrap();
     for (groups, column) in [(10, "g10"), (10_000, "g10k"), (1_000_000, "g1m")] {
-        let params = params(w.code, "groups", groups, 128 << 20);
+        let params = params(&w.code, "groups", groups, 128 << 20);
         let sql = w.make(&params).statements[0].template.render(str::to_owned, str::to_owned);
         assert!(sql.ends_with(&format!("GROUP BY {column} ORDER BY total DESC, {column} LIMIT 10")), "{sql}");
         // n rows thrown into k groups leave k·e^(−n/k) of them empty.
@@ -275,7 +275,7 @@ fn rows_are_locked_in_one_order() {
         let w = crate::find(code).unwrap();
         // The fewest rows that are allowed: segments of one item.
         let few = BTreeMap::from([("accounts".to_owned(), 2), ("items".to_owned(), 7)]);
-        let few = few.into_iter().filter(|(n, _)| w.params.iter().any(|p| p.name == n)).collect();
+        let few = few.into_iter().filter(|(n, _)| w.params.iter().any(|p| p.name == *n)).collect();
         for given in [BTreeMap::new(), few] {
             let program = w.make(&w.params(&given).unwrap());
             assert_eq!(program.statements_per_tx(), statements, "{code}");

@@ -70,7 +70,7 @@ impl Source {
     pub(super) fn amount(
         &self,
         at: &str,
-        amount: Amount,
+        amount: &Amount,
         scope: &Scope<'_>,
         range: RangeInclusive<i64>,
     ) -> Result<i64, UserError> {
@@ -82,9 +82,9 @@ impl Source {
     }
 
     /// The number, or what the expression gives.
-    pub(super) fn number(&self, at: &str, amount: Amount, scope: &Scope<'_>) -> Result<i128, UserError> {
+    pub(super) fn number(&self, at: &str, amount: &Amount, scope: &Scope<'_>) -> Result<i128, UserError> {
         match amount {
-            Amount::Number(number) => Ok(number.into()),
+            Amount::Number(number) => Ok((*number).into()),
             Amount::Expression(text) => {
                 scope.number(text).map_err(|e| self.error(at, format!("'{}': {e}", last_key(at))))
             }
@@ -100,7 +100,7 @@ impl Source {
         range: RangeInclusive<i64>,
     ) -> Result<&'p Param, UserError> {
         let key = last_key(at);
-        let (_, param) = self.find(at, &format!("'{key}': the parameter"), name, params, |p| p.name)?;
+        let (_, param) = self.find(at, &format!("'{key}': the parameter"), name, params, |p| &p.name)?;
         if range.contains(&param.min) && range.contains(&param.max) {
             return Ok(param);
         }
@@ -127,7 +127,7 @@ fn out_of(what: &str, number: i128, of: &str, range: RangeInclusive<i64>) -> Res
 
 /// Checks the parameters.
 pub(super) fn params(source: &Source, params: &[Param]) -> Result<(), UserError> {
-    source.unique("parameter", ".name", params, |p| p.name)?;
+    source.unique("parameter", ".name", params, |p| &p.name)?;
     for (i, param) in params.iter().enumerate() {
         let at = |key: &str| format!("parameter.{i}.{key}");
         source.within(&at("max"), param.max, param.min..=i64::MAX)?;
@@ -135,7 +135,7 @@ pub(super) fn params(source: &Source, params: &[Param]) -> Result<(), UserError>
         for (n, choice) in param.choices.iter().enumerate() {
             source.within(&at(&format!("choices.{n}")), *choice, param.min..=param.max)?;
         }
-        if let Some(limit) = param.at_most {
+        if let Some(limit) = &param.at_most {
             source.param(&at("at-most"), limit, params, ANY)?;
         }
     }
@@ -146,9 +146,11 @@ pub(super) fn params(source: &Source, params: &[Param]) -> Result<(), UserError>
 pub(super) fn tables(form: &Workload) -> Result<Vec<Table>, UserError> {
     let (source, mut all) = (&form.source, Vec::new());
     for (i, name) in form.data_set.iter().enumerate() {
-        all.push(*source.find(&format!("data-set.{i}"), "the table of the data set", name, &TABLES, |t| t.name)?.1);
+        let (_, table) =
+            source.find(&format!("data-set.{i}"), "the table of the data set", name, &TABLES, |t| &t.name)?;
+        all.push(table.clone());
     }
-    source.unique("table", ".name", form.tables, |t| t.name)?;
+    source.unique("table", ".name", &form.tables, |t| &t.name)?;
     for (i, table) in form.tables.iter().enumerate() {
         let at = |key: &str| format!("table.{i}.{key}");
         if all.iter().any(|other: &Table| other.name == table.name) {
@@ -156,16 +158,16 @@ pub(super) fn tables(form: &Workload) -> Result<Vec<Table>, UserError> {
                 source.error(&at("name"), format!("the data set has a table '{}': rename this one", table.name))
             );
         }
-        match table.rows {
-            RowCount::Total(param) => drop(source.param(&at("rows.total"), param, form.params, 1..=MAX_ROWS)?),
-            RowCount::PerJob(param) => drop(source.param(&at("rows.per-job"), param, form.params, 1..=1 << 20)?),
+        match &table.rows {
+            RowCount::Total(param) => drop(source.param(&at("rows.total"), param, &form.params, 1..=MAX_ROWS)?),
+            RowCount::PerJob(param) => drop(source.param(&at("rows.per-job"), param, &form.params, 1..=1 << 20)?),
             RowCount::Fixed(_) | RowCount::Share { .. } | RowCount::Empty => {}
         }
-        columns(source, &at("column"), table, form.params)?;
-        source.unique(&at("indexes"), "", table.indexes, |name| name)?;
+        columns(source, &at("column"), table, &form.params)?;
+        source.unique(&at("indexes"), "", &table.indexes, |name| name)?;
         for (i, name) in table.indexes.iter().enumerate() {
             let at = at(&format!("indexes.{i}"));
-            let (_, column) = source.find(&at, "the column of an index", name, table.columns, |c| c.name)?;
+            let (_, column) = source.find(&at, "the column of an index", name, &table.columns, |c| &c.name)?;
             let is_long = matches!(column.fill, Fill::Words { length, .. } if length > MAX_INDEXED);
             if column.logical == LogicalType::Json || is_long {
                 let text = format!(
@@ -176,12 +178,12 @@ pub(super) fn tables(form: &Workload) -> Result<Vec<Table>, UserError> {
             }
         }
     }
-    all.extend(form.tables);
+    all.extend(form.tables.iter().cloned());
     Ok(all)
 }
 
 fn columns(source: &Source, at: &str, table: &Table, params: &[Param]) -> Result<(), UserError> {
-    source.unique(at, ".name", table.columns, |c| c.name)?;
+    source.unique(at, ".name", &table.columns, |c| &c.name)?;
     let is_key = |column: &ColumnDef| matches!(column.fill, Fill::Key | Fill::PlainKey);
     let wrong = table.columns.iter().enumerate().find(|(i, column)| is_key(column) != (*i == 0));
     if let Some(wrong) = wrong.map(|(i, _)| i).or(table.columns.is_empty().then_some(0)) {
@@ -197,8 +199,8 @@ fn columns(source: &Source, at: &str, table: &Table, params: &[Param]) -> Result
         let at = format!("{at}.{i}.fill");
         let size =
             |key: &str, param: &str| Ok(source.param(&format!("{at}.{key}"), param, params, 1..=MAX_PAYLOAD)?.max);
-        row_bytes += match column.fill {
-            Fill::PayloadOf(bytes) | Fill::Words { length: bytes, .. } => bytes.into(),
+        row_bytes += match &column.fill {
+            Fill::PayloadOf(bytes) | Fill::Words { length: bytes, .. } => (*bytes).into(),
             Fill::Payload(param) => size("payload", param)?,
             Fill::FirstHalf(param) => size("first-half", param)?,
             Fill::SecondHalf(param) => size("second-half", param)?,

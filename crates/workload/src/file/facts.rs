@@ -24,22 +24,25 @@ const EXTREMES: [fn(&Param) -> i64; 3] = [|p| p.default, |p| p.min, |p| p.max];
 impl Workload {
     /// Checks what its file states, and adds what it leaves out.
     pub(super) fn complete(&mut self, is_own: bool) -> Result<(), UserError> {
-        let source = self.source;
-        check::params(&source, self.params)?;
-        self.tables = check::tables(self)?.leak();
+        let source = self.source.clone();
+        for (key, text) in [("code", &self.code), ("summary", &self.summary)] {
+            if text.is_empty() {
+                return Err(source.error("", format!("the key '{key}' is missing")));
+            }
+        }
+        check::params(&source, &self.params)?;
+        self.tables = check::tables(self)?;
         if is_own {
             let line = |i: usize| source.error(&format!("statement.{i}.name"), "").line;
             let names = self.statements.iter().enumerate();
-            let places: Vec<String> =
-                names.map(|(i, s)| format!("'{}' ({}:{})", s.name, source.file, line(i))).collect();
-            self.places = places.leak();
+            self.places = names.map(|(i, s)| format!("'{}' ({}:{})", s.name, source.file, line(i))).collect();
         }
         if self.description.is_empty() {
-            self.description = self.summary;
+            self.description.clone_from(&self.summary);
         }
-        source.find("group", "the group", self.group, &GROUPS, |g| g.code)?;
+        source.find("group", "the group", &self.group, &GROUPS, |g| g.code)?;
         let programs = self.programs()?;
-        let params = Params::new(self.code, self.params, &Default::default());
+        let params = Params::new(&self.code, &self.params, &Default::default());
         let params = params.map_err(|e| source.error("parameter", e.to_string()))?;
         self.check_queries(&params)?;
         self.check_names_of_params()?;
@@ -56,13 +59,13 @@ impl Workload {
         if self.limits.is_empty() && self.scan.is_none() {
             self.limits = match programs.iter().any(Program::writes) {
                 // Without statements, it adds rows in bulk.
-                _ if !statements => &[Limit::Log, Limit::Copy],
-                true => &[Limit::Statements, Limit::Log],
-                false => &[Limit::Statements],
+                _ if !statements => vec![Limit::Log, Limit::Copy],
+                true => vec![Limit::Statements, Limit::Log],
+                false => vec![Limit::Statements],
             };
         }
         if self.needs.is_empty() {
-            self.needs = self.needed(&programs).leak();
+            self.needs = self.needed(&programs);
         }
         Ok(())
     }
@@ -72,8 +75,8 @@ impl Workload {
         let refuse = |why: String| self.source.error("program", why);
         let mut out = Vec::new();
         for value in EXTREMES {
-            let given = self.params.iter().map(|p| (p.name.to_owned(), value(p))).collect();
-            let params = Params::new(self.code, self.params, &given).map_err(|e| refuse(e.to_string()))?;
+            let given = self.params.iter().map(|p| (p.name.clone(), value(p))).collect();
+            let params = Params::new(&self.code, &self.params, &given).map_err(|e| refuse(e.to_string()))?;
             let program = program(self, &params)?;
             program.check().map_err(|e| refuse(e.to_string()))?;
             let steps = program.longest();
@@ -101,11 +104,11 @@ impl Workload {
     }
 
     fn check_queries(&self, params: &Params) -> Result<(), UserError> {
-        let check = |at: &str, sql: &str| query(&self.source, at, sql, params, self.tables);
-        self.evidence.map_or(Ok(()), |evidence| check("evidence.query", evidence.query))?;
-        for (key, queries) in [("consistency", self.consistency), ("unchanged", self.unchanged)] {
+        let check = |at: &str, sql: &str| query(&self.source, at, sql, params, &self.tables);
+        self.evidence.as_ref().map_or(Ok(()), |evidence| check("evidence.query", &evidence.query))?;
+        for (key, queries) in [("consistency", &self.consistency), ("unchanged", &self.unchanged)] {
             for (i, one) in queries.iter().enumerate() {
-                check(&format!("{key}.{i}.query"), one.query)?;
+                check(&format!("{key}.{i}.query"), &one.query)?;
             }
         }
         Ok(())
@@ -113,23 +116,23 @@ impl Workload {
 
     /// Checks that every parameter that the file names is there.
     fn check_names_of_params(&self) -> Result<(), UserError> {
-        let mut named: Vec<(&str, &str)> = self.workers.map(|name| ("workers", name)).into_iter().collect();
-        if let Some(visible) = self.visible {
-            named.extend([("visible.rate", visible.rate), ("visible.rows", visible.rows)]);
+        let mut named: Vec<(&str, &str)> = self.workers.iter().map(|name| ("workers", name.as_str())).collect();
+        if let Some(visible) = &self.visible {
+            named.extend([("visible.rate", visible.rate.as_str()), ("visible.rows", &visible.rows)]);
         }
-        if let Some(scan) = self.scan {
-            let [most, step] = [("size-scan.most-kib", scan.most_kib), ("size-scan.step-kib", scan.step_kib)];
-            let [pace, samples] = [("size-scan.pace-mib", scan.pace_mib), ("size-scan.samples", scan.samples)];
-            named.extend([most, step, pace, samples, ("size-scan.rows", scan.rows)]);
+        if let Some(scan) = &self.scan {
+            named.extend([("size-scan.most-kib", scan.most_kib.as_str()), ("size-scan.step-kib", &scan.step_kib)]);
+            named.extend([("size-scan.pace-mib", scan.pace_mib.as_str()), ("size-scan.samples", &scan.samples)]);
+            named.push(("size-scan.rows", &scan.rows));
         }
         if let Some(redo) = self.redo {
             named.extend([("redo-kib", redo.payload), ("redo-kib", redo.rows)]);
         }
         for (at, name) in named {
-            self.source.param(at, name, self.params, ANY)?;
+            self.source.param(at, name, &self.params, ANY)?;
         }
-        if let Sweep::Parameter { name, values, .. } = self.sweep {
-            let param = self.source.param("sweep.parameter", name, self.params, ANY)?;
+        if let Sweep::Parameter { name, values, .. } = &self.sweep {
+            let param = self.source.param("sweep.parameter", name, &self.params, ANY)?;
             for (i, value) in values.iter().enumerate() {
                 self.source.within(&format!("sweep.values.{i}"), *value, param.min..=param.max)?;
             }
@@ -139,18 +142,16 @@ impl Workload {
 
     /// Adds why a single writer bounds it: there is no more to say than what it is.
     fn complete_named_for(&mut self) -> Result<(), UserError> {
-        let mut instead = self.named_for.instead.to_vec();
-        for (i, Instead { component, why }) in instead.iter_mut().enumerate() {
+        for (i, Instead { component, why }) in self.named_for.instead.iter_mut().enumerate() {
             if why.is_empty() && *component != Component::SingleWriter {
                 return Err(self
                     .source
                     .error(&format!("named-for.instead.{i}"), "another component needs the key 'why'"));
             }
             if why.is_empty() {
-                *why = ONE_WRITER;
+                *why = ONE_WRITER.to_owned();
             }
         }
-        self.named_for.instead = instead.leak();
         Ok(())
     }
 
@@ -173,10 +174,10 @@ impl Workload {
 
     /// What a transaction processes, if the file says so.
     pub(crate) fn stated_volume(&self, params: &Params) -> Result<Option<Volume>, UserError> {
-        let Some(volume) = self.volume else { return Ok(None) };
-        let scope = Scope { params, tables: self.tables, numbers: Vec::new() };
-        let number = |key: &str, of: Option<Quotient>| {
-            let amount = |of: Amount| self.source.number(&format!("volume.{key}"), of, &scope).map(|n| n as f64);
+        let Some(volume) = &self.volume else { return Ok(None) };
+        let scope = Scope { params, tables: &self.tables, numbers: Vec::new() };
+        let number = |key: &str, of: &Option<Quotient>| {
+            let amount = |of: &Amount| self.source.number(&format!("volume.{key}"), of, &scope).map(|n| n as f64);
             match of {
                 None => Ok(0.0),
                 Some(Quotient::Whole(of)) => amount(of),
@@ -184,15 +185,15 @@ impl Workload {
             }
         };
         for (i, name) in volume.tables.iter().enumerate() {
-            self.source.find(&format!("volume.tables.{i}"), "the table", name, self.tables, |t| t.name)?;
+            self.source.find(&format!("volume.tables.{i}"), "the table", name, &self.tables, |t| &t.name)?;
         }
         let whole = volume.share.is_none() && !volume.tables.is_empty();
         Ok(Some(Volume {
-            rows: number("rows", volume.rows)?,
+            rows: number("rows", &volume.rows)?,
             operations: 0.0,
-            share: if whole { 1.0 } else { number("share", volume.share)? },
-            groups: number("groups", volume.groups)?,
-            tables: volume.tables.to_vec(),
+            share: if whole { 1.0 } else { number("share", &volume.share)? },
+            groups: number("groups", &volume.groups)?,
+            tables: volume.tables.clone(),
         }))
     }
 }

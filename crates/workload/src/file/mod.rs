@@ -3,10 +3,8 @@
 //! Start at [`read`]. [`crate::Workload`] is a file as it is written, with [`crate::form`] for its program, [`check`] what its tables and parameters must be, [`facts`] completes
 //! the workload, [`program`] its transaction program, [`expression`] computes numbers. Reading makes the program with the
 //! default, lowest and highest parameters, so whatever is wrong with it is found before anything starts.
-//!
-//! Workloads live as long as the process.
 
-use crate::form::{self, intern};
+use crate::form;
 use crate::params::ParamError;
 use crate::source::{Source, UserError};
 use crate::workload::Workload;
@@ -27,28 +25,29 @@ impl From<UserError> for ParamError {
 }
 
 /// Reads a user's file; `taken` are codes of other workloads, with who has them.
-pub(crate) fn read(file: &str, text: &str, taken: &[(&str, &str)]) -> Result<&'static Workload, UserError> {
-    let source = Source { file: intern(file), text: intern(text) };
-    let workload = workload(source, true)?;
-    check_code(workload.code, taken).map_err(|why| source.error("code", why))?;
+pub(crate) fn read(file: &str, text: &str, taken: &[(&str, &str)]) -> Result<Workload, UserError> {
+    let workload = workload(file, text, true)?;
+    check_code(&workload.code, taken).map_err(|why| workload.source.error("code", why))?;
     Ok(workload)
 }
 
 /// Reads a file of the catalogue.
-pub(crate) fn read_built_in(code: &'static str, text: &'static str) -> Result<&'static Workload, UserError> {
-    workload(Source { file: code, text }, false)
+pub(crate) fn read_built_in(code: &str, text: &str) -> Result<Workload, UserError> {
+    workload(code, text, false)
 }
 
-fn workload(source: Source, is_own: bool) -> Result<&'static Workload, UserError> {
+fn workload(file: &str, text: &str, is_own: bool) -> Result<Workload, UserError> {
+    let source = Source { file: file.to_owned(), text: text.to_owned() };
     let mut document = source.document()?;
     if document.get_ref().contains_key("script") {
-        return Ok(Box::leak(Box::new(scripts::read(&source, document)?)));
+        let scripts = scripts::read(&source, document)?;
+        return Ok(Workload { source, ..scripts });
     }
     form::unify(document.get_mut()).map_err(|(at, why)| source.error_at(at, why))?;
     let mut workload: Workload = source.form(document)?;
     workload.source = source;
     workload.complete(is_own)?;
-    Ok(Box::leak(Box::new(workload)))
+    Ok(workload)
 }
 
 /// Checks the code of a user's workload.

@@ -8,7 +8,7 @@ use std::ops::RangeInclusive;
 use super::check::ANY;
 use super::expression::{MAX_COPIES, Scope};
 use crate::form::{self, Amount, By, MAX_WORD, Rows, Salt, Step as Written, Value};
-use crate::form::{MAX_PAYLOAD, MAX_ROWS, intern, needs_quotes};
+use crate::form::{MAX_PAYLOAD, MAX_ROWS, needs_quotes};
 use crate::params::Params;
 use crate::program::{Arm, Commit, Effect, Generator, Program, Statement, Step, VarType, each, each_mut};
 use crate::source::{Source, UserError};
@@ -28,8 +28,8 @@ const DRAWN: RangeInclusive<i64> = -(1 << 60)..=1 << 60;
 
 /// Makes the program of a file.
 pub(super) fn program(file: &Workload, params: &Params) -> Result<Program, UserError> {
-    let scope = Scope { params, tables: file.tables, numbers: Vec::new() };
-    let source = file.source;
+    let scope = Scope { params, tables: &file.tables, numbers: Vec::new() };
+    let source = &file.source;
     let mut walk = Walk {
         file,
         source,
@@ -42,14 +42,14 @@ pub(super) fn program(file: &Workload, params: &Params) -> Result<Program, UserE
         written: 0,
     };
     let commit = walk.commit()?;
-    source.unique("statement", ".name", file.statements, |s| s.name)?;
+    source.unique("statement", ".name", &file.statements, |s| &s.name)?;
     for (i, statement) in file.statements.iter().enumerate() {
         walk.statement(i, statement)?;
     }
     let mut body = Vec::new();
-    walk.steps("program", file.program, &mut Bound::default(), &mut body)?;
+    walk.steps("program", &file.program, &mut Bound::default(), &mut body)?;
     if let Some(unused) = walk.statements.iter().find(|s| !s.executed) {
-        let name = unused.name;
+        let name = &unused.name;
         let text = format!("the statement '{name}' is never executed: add {{ execute = \"{name}\" }} to the program");
         return Err(source.error(&format!("{}.name", unused.at), text));
     }
@@ -89,20 +89,20 @@ pub(super) fn template(
     let (tables, of_table, of_column) = (scope.tables, format!("{what}: the table"), format!("{what}: the column"));
     for piece in &template.pieces {
         match piece {
-            Piece::Table(name) => drop(source.find(at, &of_table, name, tables, |t| t.name)?),
+            Piece::Table(name) => drop(source.find(at, &of_table, name, tables, |t| &t.name)?),
             Piece::Index(atom) => {
                 if let Some(index) = IndexAtom::parse(atom) {
-                    let (_, table) = source.find(at, &of_table, index.table, tables, |t| t.name)?;
-                    source.find(at, &of_column, index.column, table.columns, |c| c.name)?;
+                    let (_, table) = source.find(at, &of_table, index.table, tables, |t| &t.name)?;
+                    source.find(at, &of_column, index.column, &table.columns, |c| &c.name)?;
                 }
             }
             Piece::Renew(_) if verb(&template) != "UPDATE" => {
                 return Err(refuse("only an UPDATE can renew columns".to_owned()));
             }
             Piece::Renew(columns) => {
-                let known = tables.iter().flat_map(|t| t.columns).filter(|c| c.logical == LogicalType::Bytes);
+                let known = tables.iter().flat_map(|t| &t.columns).filter(|c| c.logical == LogicalType::Bytes);
                 if let Some(name) = columns.iter().find(|name| !known.clone().any(|c| c.name == **name)) {
-                    return Err(source.unknown(at, &of_column, name, known.map(|c| c.name)));
+                    return Err(source.unknown(at, &of_column, name, known.map(|c| c.name.as_str())));
                 }
             }
             Piece::Sql(sql) if sql.contains(';') => {
@@ -121,7 +121,7 @@ fn verb(template: &Template) -> String {
 
 /// A statement with its name and place.
 struct Named {
-    name: &'static str,
+    name: String,
     at: String,
     statement: Statement,
     executed: bool,
@@ -130,16 +130,16 @@ struct Named {
 /// Variables bound before a step.
 #[derive(Clone, Default)]
 struct Bound {
-    vars: Vec<&'static str>,
+    vars: Vec<String>,
     sequence: bool,
 }
 
 struct Walk<'f> {
     file: &'f Workload,
-    source: Source,
+    source: &'f Source,
     scope: Scope<'f>,
     statements: Vec<Named>,
-    types: Vec<(&'static str, VarType)>,
+    types: Vec<(String, VarType)>,
     /// Last salt given out: each random number has its own, so they are independent.
     salt: u32,
     choices: u32,
@@ -149,7 +149,7 @@ struct Walk<'f> {
 }
 
 impl Walk<'_> {
-    fn amount(&self, at: &str, amount: Amount, range: RangeInclusive<i64>) -> Result<i64, UserError> {
+    fn amount(&self, at: &str, amount: &Amount, range: RangeInclusive<i64>) -> Result<i64, UserError> {
         self.source.amount(at, amount, &self.scope, range)
     }
 
@@ -158,18 +158,18 @@ impl Walk<'_> {
     }
 
     /// A name in which numbers are written out.
-    fn written_out(&mut self, at: &str, name: &str) -> Result<&'static str, UserError> {
-        self.scope.text(name).map(|name| intern(&name)).map_err(|e| self.source.error(at, e.to_string()))
+    fn written_out(&mut self, at: &str, name: &str) -> Result<String, UserError> {
+        self.scope.text(name).map_err(|e| self.source.error(at, e.to_string()))
     }
 
     /// The name of a new variable.
-    fn new_name(&mut self, at: &str, name: &str, also: char) -> Result<&'static str, UserError> {
+    fn new_name(&mut self, at: &str, name: &str, also: char) -> Result<String, UserError> {
         let name = self.written_out(at, name)?;
-        needs_quotes(name, also, MAX_WORD).map_or(Ok(name), |why| self.refuse(at, why))
+        needs_quotes(&name, also, MAX_WORD).map_or(Ok(name), |why| self.refuse(at, why))
     }
 
     fn commit(&self) -> Result<Commit, UserError> {
-        Ok(match self.file.commit {
+        Ok(match &self.file.commit {
             form::Commit::Wait => Commit::Wait,
             form::Commit::Nowait => Commit::Nowait,
             form::Commit::WaitIf(waits) if self.amount("commit.wait-if", waits, 0..=1)? == 1 => Commit::Wait,
@@ -178,10 +178,10 @@ impl Walk<'_> {
     }
 
     fn statement(&mut self, i: usize, written: &form::Statement) -> Result<(), UserError> {
-        let (name, at) = (written.name, format!("statement.{i}"));
+        let (name, at) = (&written.name, format!("statement.{i}"));
         let sql_at = format!("{at}.sql");
         let what = format!("the SQL of '{name}'");
-        let template = template(&self.source, &sql_at, written.sql, &what, &mut self.scope)?;
+        let template = template(self.source, &sql_at, &written.sql, &what, &mut self.scope)?;
         let effect = self.effect(&format!("{at}.effect"), &written.effect)?;
         let verb = verb(&template);
         let of_index = template.pieces.iter().any(|p| matches!(p, Piece::Index(_)));
@@ -206,14 +206,14 @@ impl Walk<'_> {
         }
         let place = self.file.places.get(i).cloned().unwrap_or_default();
         let statement = Statement { template, effect, place };
-        self.statements.push(Named { name, at, statement, executed: false });
+        self.statements.push(Named { name: name.clone(), at, statement, executed: false });
         Ok(())
     }
 
     fn effect(&self, at: &str, effect: &form::Effect) -> Result<Effect, UserError> {
         let change = format!("{at}.change");
-        let rows = |at: &str, of, least| self.amount(at, of, least..=MAX_ROWS).map(i64::cast_unsigned);
-        Ok(match *effect {
+        let rows = |at: &str, of: &Amount, least| self.amount(at, of, least..=MAX_ROWS).map(i64::cast_unsigned);
+        Ok(match effect {
             form::Effect::Command => Effect::Command,
             form::Effect::ReadAny => Effect::ReadAny,
             form::Effect::Read(of) => Effect::Read(rows(&format!("{at}.read"), of, 0)?),
@@ -253,32 +253,32 @@ impl Walk<'_> {
             Written::Bind { bind, to } => self.bind(at, bind, to, bound)?,
             Written::Execute { execute } => self.execute(&of("execute"), execute, bound)?,
             Written::Repeat { repeat, steps } => {
-                let times = self.amount(&of("repeat"), *repeat, TIMES)? as u32;
+                let times = self.amount(&of("repeat"), repeat, TIMES)? as u32;
                 Step::Repeat { times, body: self.block(&of("steps"), steps, bound)? }
             }
             Written::Bulk { bulk, rows } => {
                 let table = self.emptied(&of("bulk"), bulk, bound)?;
-                Step::Bulk { table, rows: self.amount(&of("rows"), *rows, SOME)? as u32 }
+                Step::Bulk { table, rows: self.amount(&of("rows"), rows, SOME)? as u32 }
             }
             Written::Compute { compute, times } => {
-                Step::Compute { kernel: *compute, times: self.amount(&of("times"), *times, SOME)? as u32 }
+                Step::Compute { kernel: *compute, times: self.amount(&of("times"), times, SOME)? as u32 }
             }
             Written::Unroll { unroll, from, to, steps } => {
                 let name = self.new_name(&of("unroll"), unroll, '-')?;
                 let copies = -MAX_COPIES..=MAX_COPIES;
                 let (from, to) = (
-                    self.amount(&of("from"), from.unwrap_or(Amount::Number(1)), copies.clone())?,
-                    self.amount(&of("to"), *to, copies)?,
+                    self.amount(&of("from"), from.as_ref().unwrap_or(&Amount::Number(1)), copies.clone())?,
+                    self.amount(&of("to"), to, copies)?,
                 );
                 for number in from..=to {
-                    self.scope.numbers.push((name.to_owned(), number));
+                    self.scope.numbers.push((name.clone(), number));
                     self.steps(&of("steps"), steps, bound, out)?;
                     self.scope.numbers.pop();
                 }
                 return Ok(());
             }
             Written::When { when, steps, otherwise } => {
-                let holds = self.amount(&of("when"), *when, ANY)? != 0;
+                let holds = self.amount(&of("when"), when, ANY)? != 0;
                 // Both are read, so that both are checked and random numbers do not depend on the branch.
                 let mut branches = [bound.clone(), bound.clone()];
                 let steps = self.block(&of("steps"), steps, &mut branches[0])?;
@@ -297,7 +297,7 @@ impl Walk<'_> {
                 self.choices += 1;
                 let var = match r#as {
                     Some(name) => self.new_name(&of("as"), name, '_')?,
-                    None => intern(&format!("{CHOICE}{}", self.choices)),
+                    None => format!("{CHOICE}{}", self.choices),
                 };
                 let arms = self.arms(&of("choose"), choose, bound)?;
                 let salt = self.salt(*salt);
@@ -307,7 +307,7 @@ impl Walk<'_> {
                     return Ok(());
                 }
                 let random = Generator::Uniform { from: 0, range, salt };
-                out.push(Step::bind(var, if *by == Some(By::Turn) { Generator::Turn { of: range } } else { random }));
+                out.push(Step::bind(&var, if *by == Some(By::Turn) { Generator::Turn { of: range } } else { random }));
                 Step::Choose { var, arms }
             }
         };
@@ -339,7 +339,7 @@ impl Walk<'_> {
         }
         let mut arms = Vec::new();
         for (i, arm) in written.iter().enumerate() {
-            let share = self.amount(&format!("{at}.{i}.share"), arm.share, TIMES)? as u64;
+            let share = self.amount(&format!("{at}.{i}.share"), &arm.share, TIMES)? as u64;
             // A variable bound in one arm is not bound after the choice.
             arms.push(Arm { share, body: self.block(&format!("{at}.{i}.steps"), &arm.steps, &mut bound.clone())? });
         }
@@ -365,10 +365,10 @@ impl Walk<'_> {
             return self
                 .refuse(&at, format!("the variable '{var}' is bound to numbers and to bytes: use two variables"));
         }
-        self.types.push((var, kind));
-        bound.vars.push(var);
+        self.types.push((var.clone(), kind));
+        bound.vars.push(var.clone());
         bound.sequence |= generator == Generator::Sequence;
-        Ok(Step::bind(var, generator))
+        Ok(Step::Bind { var, generator })
     }
 
     /// The salt that the file gives, or the next one.
@@ -385,7 +385,7 @@ impl Walk<'_> {
             Value::OwnRow { own_row } => Generator::OwnRow { rows: self.own_rows(&of("own-row"), own_row)? },
             Value::OwnRange { own_range, rows } => {
                 let own = self.own_rows(&of("own-range"), own_range)?;
-                let rows = self.amount(&of("rows"), *rows, 1..=MAX_ROWS)? as u64;
+                let rows = self.amount(&of("rows"), rows, 1..=MAX_ROWS)? as u64;
                 Generator::OwnRange { rows, ranges: (own / rows).max(1) }
             }
             Value::Row { row, salt } => {
@@ -398,7 +398,7 @@ impl Walk<'_> {
                 Generator::Uniform { from: 0, range, salt: self.salt(*salt) }
             }
             Value::Payload { payload } => {
-                Generator::Payload { bytes: self.amount(&of("payload"), *payload, 1..=MAX_PAYLOAD)? as u32 }
+                Generator::Payload { bytes: self.amount(&of("payload"), payload, 1..=MAX_PAYLOAD)? as u32 }
             }
             Value::Uniform { uniform: [low, high], salt } => {
                 let at_ends = of("uniform");
@@ -407,13 +407,13 @@ impl Walk<'_> {
                     let text = "'uniform' must be [LOWEST, HIGHEST], but the first is above the second";
                     return self.refuse(&at_ends, text);
                 }
-                let from = self.amount(&format!("{at_ends}.0"), *low, DRAWN)?;
-                let high = self.amount(&format!("{at_ends}.1"), *high, DRAWN)?;
+                let from = self.amount(&format!("{at_ends}.0"), low, DRAWN)?;
+                let high = self.amount(&format!("{at_ends}.1"), high, DRAWN)?;
                 let range = high.saturating_sub(from).max(0) as u64 + 1;
                 Generator::Uniform { from, range, salt: self.salt(*salt) }
             }
             Value::Constant { constant } => {
-                Generator::Constant(self.amount(&of("constant"), *constant, i64::MIN / 2..=i64::MAX / 2)?)
+                Generator::Constant(self.amount(&of("constant"), constant, i64::MIN / 2..=i64::MAX / 2)?)
             }
             Value::Plus { plus: (name, by) } => {
                 let at = of("plus.0");
@@ -421,17 +421,17 @@ impl Walk<'_> {
                 if !bound.vars.contains(&name) {
                     return self.refuse(&at, format!("the variable '{name}' is used before it is bound"));
                 }
-                if self.types.contains(&(name, VarType::Bytes)) {
+                if self.types.iter().any(|(v, kind)| *v == name && *kind == VarType::Bytes) {
                     return self.refuse(&at, format!("'{name}' holds bytes: nothing can be added to it"));
                 }
-                Generator::Plus { var: name, by: self.amount(&of("plus.1"), *by, DRAWN)? }
+                Generator::Plus { by: self.amount(&of("plus.1"), by, DRAWN)?, var: name }
             }
         })
     }
 
     /// The table of this name with its number.
     fn table(&self, at: &str, name: &str) -> Result<(usize, &Table), UserError> {
-        self.source.find(at, "the table", name, self.scope.tables, |t| t.name)
+        self.source.find(at, "the table", name, self.scope.tables, |t| &t.name)
     }
 
     /// Rows that each job owns of a table.
@@ -443,7 +443,7 @@ impl Walk<'_> {
         }
         match self.scope.tables.iter().find(|t| matches!(t.rows, RowCount::PerJob(_))) {
             Some(first) if first.name != name => {
-                let first = first.name;
+                let first = &first.name;
                 self.refuse(at, format!("jobs draw only rows of the first table with per-job rows: use '{first}'"))
             }
             _ => Ok(table.batch_rows(self.scope.params)),
@@ -466,10 +466,10 @@ impl Walk<'_> {
 
     fn execute(&mut self, at: &str, name: &str, bound: &Bound) -> Result<Step, UserError> {
         let name = self.written_out(at, name)?;
-        let (statement, _) = self.source.find(at, "the statement", name, &self.statements, |s| s.name)?;
+        let (statement, _) = self.source.find(at, "the statement", &name, &self.statements, |s| &s.name)?;
         let named = &mut self.statements[statement];
         named.executed = true;
-        if let Some(var) = named.statement.template.vars().find(|v| !bound.vars.contains(v)) {
+        if let Some(var) = named.statement.template.vars().find(|v| !bound.vars.iter().any(|bound| bound == v)) {
             let text =
                 format!("the variable '{var}' of the statement '{name}' is not bound before the statement is executed");
             return Err(self.source.error(&format!("{}.sql", named.at), text));
@@ -482,8 +482,10 @@ impl Walk<'_> {
     fn check_new_keys(&self, body: &[Step]) -> Result<(), UserError> {
         let (mut new, mut bulks) = (Vec::new(), Vec::new());
         each(body, &mut |step| match step {
-            Step::Bind { var, generator: Generator::NewKey } => new.push(*var),
-            Step::Bind { var, generator: Generator::Plus { var: of, .. } } if new.contains(of) => new.push(*var),
+            Step::Bind { var, generator: Generator::NewKey } => new.push(var.as_str()),
+            Step::Bind { var, generator: Generator::Plus { var: of, .. } } if new.contains(&of.as_str()) => {
+                new.push(var)
+            }
             Step::Bulk { table, .. } => bulks.push(*table),
             _ => {}
         });
@@ -492,7 +494,7 @@ impl Walk<'_> {
             let Some(var) = template.vars().find(|v| new.contains(v)) else { continue };
             let into = template.pieces.iter().find_map(|p| if let Piece::Table(name) = p { Some(name) } else { None });
             let tables = self.scope.tables.iter().enumerate();
-            let Some((n, table)) = tables.into_iter().find(|(_, t)| into.is_some_and(|name| t.name == name)) else {
+            let Some((n, table)) = tables.into_iter().find(|(_, t)| into.is_some_and(|name| t.name == *name)) else {
                 continue;
             };
             let why = if table.rows != RowCount::Empty {

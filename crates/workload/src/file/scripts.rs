@@ -1,12 +1,14 @@
 //! A workload of pgbench scripts: what a file with the key `script` defines.
 
+use std::sync::Arc;
+
 use loadline_model::Capability;
 use serde::Deserialize;
 use toml::Spanned;
 use toml::de::DeTable;
 
 use super::facts::query;
-use crate::form::{intern, within};
+use crate::form::within;
 use crate::params::{Param, Params};
 use crate::script::{MAX_WEIGHT, Mix, Script};
 use crate::scripts::{SCALE, Scripts};
@@ -16,16 +18,6 @@ use crate::workload::{Evidence, Workload};
 /// As pgbench reads it, if one of its own scripts runs.
 const SCALE_QUERY: &str = "SELECT count(*) FROM pgbench_branches";
 
-const PARAMS: &[Param] = &[Param {
-    name: SCALE,
-    default: 1,
-    min: 0,
-    max: i64::MAX,
-    choices: &[],
-    at_most: None,
-    meaning: "value of :scale, counted from pgbench_branches for pgbench's own scripts",
-}];
-
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct Form {
@@ -33,17 +25,10 @@ struct Form {
     summary: String,
     #[serde(default)]
     allow_writes: bool,
-    evidence: Option<Proof>,
+    evidence: Option<Evidence>,
     #[serde(default)]
     define: Vec<Variable>,
     script: Vec<OneScript>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Proof {
-    query: String,
-    counts: String,
 }
 
 #[derive(Deserialize)]
@@ -69,7 +54,7 @@ fn one() -> i64 {
 }
 
 /// Reads the file.
-pub(super) fn read(source: &Source, document: Spanned<DeTable<'static>>) -> Result<Workload, UserError> {
+pub(super) fn read(source: &Source, document: Spanned<DeTable<'_>>) -> Result<Workload, UserError> {
     let form: Form = source.form(document)?;
     let mut scripts = Vec::new();
     for script in &form.script {
@@ -86,21 +71,33 @@ pub(super) fn read(source: &Source, document: Spanned<DeTable<'static>>) -> Resu
     let scaled = mix.lacks(SCALE);
     let builtin = form.script.iter().any(|script| script.builtin);
     let scale = (builtin && scaled).then_some(SCALE_QUERY);
-    let code = intern(form.code.trim());
-    let params = Params::new(code, &[], &Default::default()).map_err(|e| source.error("", e.to_string()))?;
-    let evidence = form.evidence.map(|e| Evidence { query: intern(e.query.trim()), counts: intern(e.counts.trim()) });
-    if let Some(evidence) = evidence {
-        query(source, "evidence.query", evidence.query, &params, &[])?;
+    let code = form.code.trim().to_owned();
+    let params = Params::new(&code, &[], &Default::default()).map_err(|e| source.error("", e.to_string()))?;
+    let trimmed = |e: Evidence| Evidence { query: e.query.trim().to_owned(), counts: e.counts.trim().to_owned() };
+    let evidence = form.evidence.map(trimmed);
+    if let Some(evidence) = &evidence {
+        query(source, "evidence.query", &evidence.query, &params, &[])?;
     }
+    let scale_param = Param {
+        name: SCALE.to_owned(),
+        default: 1,
+        min: 0,
+        max: i64::MAX,
+        choices: Vec::new(),
+        at_most: None,
+        meaning: "value of :scale, counted from pgbench_branches for pgbench's own scripts".to_owned(),
+    };
     Ok(Workload {
-        summary: intern(form.summary.trim()),
+        code,
+        summary: form.summary.trim().to_owned(),
         description: "pgbench scripts on tables that are there. A transaction is one execution of a script, whatever \
-                      number of the database's transactions it does.",
+                      number of the database's transactions it does."
+            .to_owned(),
         // One that the user gave is not shown as another.
-        params: if scaled { PARAMS } else { &[] },
-        needs: &[Capability::Scripts],
+        params: scaled.then_some(scale_param).into_iter().collect(),
+        needs: vec![Capability::Scripts],
         evidence,
-        scripts: Some(Box::leak(Box::new(Scripts { mix, allow_writes: form.allow_writes, scale }))),
-        ..Workload::empty(code)
+        scripts: Some(Scripts { mix: Arc::new(mix), allow_writes: form.allow_writes, scale }),
+        ..Workload::default()
     })
 }

@@ -11,7 +11,8 @@ use crate::limit::Limit;
 use crate::params::ParamError;
 use crate::program::{Effect, Generator, Step};
 use crate::table::{Fill, RowCount};
-use crate::{find, register};
+use crate::{Workloads, find};
+use loadline_model::plan::WorkloadFile;
 
 const EXAMPLE: &str = include_str!("../../../../docs/examples/queue.toml");
 
@@ -74,7 +75,7 @@ fn a_column_takes_what_fits_its_type() {
         ("numeric", "{ constant = -999999999999999999 }", Fill::Constant(-999_999_999_999_999_999)),
         ("boolean", "{ scattered = 2, salt = 999 }", Fill::Scattered { salt: 999, range: 2 }),
         ("bytes", "{ payload = 2000 }", Fill::PayloadOf(2000)),
-        ("bytes", "{ first-half = \"bytes\" }", Fill::FirstHalf("bytes")),
+        ("bytes", "{ first-half = \"bytes\" }", Fill::FirstHalf("bytes".to_owned())),
     ] {
         let text = with("type = \"int\", fill = { constant = 5 }", &format!("type = \"{kind}\", fill = {fill}"));
         assert_eq!(read("x.toml", &text, &[]).unwrap().tables[1].columns[2].fill, expected, "{kind} {fill}");
@@ -84,9 +85,10 @@ fn a_column_takes_what_fits_its_type() {
 #[test]
 fn the_example_is_a_workload() {
     let w = read("queue.toml", EXAMPLE, &[]).unwrap();
-    assert_eq!((w.code, w.group, w.tables.len(), w.params.len()), ("QUEUE", "transaction-processing", 2, 4));
+    assert_eq!((w.code.as_str(), w.tables.len(), w.params.len()), ("QUEUE", 2, 4));
+    assert_eq!(w.group, "transaction-processing");
     assert_eq!(w.needs, [Capability::Rows, Capability::ReadRows, Capability::CommitWait]);
-    assert_eq!((w.tables[0].rows, w.tables[1].rows), (RowCount::Fixed(100), RowCount::Empty));
+    assert_eq!((&w.tables[0].rows, &w.tables[1].rows), (&RowCount::Fixed(100), &RowCount::Empty));
     let program = w.make(&w.params(&BTreeMap::new()).unwrap());
     program.check().unwrap();
     assert_eq!((program.statements_per_tx(), program.rows_changed_per_tx()), (4, 4));
@@ -101,7 +103,7 @@ fn the_example_is_a_workload() {
     let only_puts = of([("batch", 1), ("looks", 0)]);
     assert!((only_puts.writing_share() - 1.0).abs() < 1e-9, "what has no share is left out");
     let bytes = only_puts.vars().into_iter().find(|(v, _)| *v == "body").unwrap().1;
-    assert_eq!(bytes, Generator::Payload { bytes: 200 });
+    assert_eq!(*bytes, Generator::Payload { bytes: 200 });
     assert!(matches!(only_puts.body.last(), Some(Step::Choose { arms, .. }) if arms.len() == 1));
 }
 
@@ -181,16 +183,22 @@ fn transactions_that_never_end_are_refused() {
 }
 
 #[test]
-fn a_file_is_registered_once_and_its_code_is_its_own() {
+fn a_text_is_one_workload_and_its_code_is_its_own() {
     let text = EXAMPLE.replacen("\"QUEUE\"", "\"QUEUE-ONCE\"", 1);
-    let w = register("a.toml", &text).unwrap();
-    assert!(std::ptr::eq(w, register("b.toml", &text).unwrap()), "the same text is the same workload");
-    assert!(std::ptr::eq(w, find("queue-once").unwrap()));
-    let other = text.replacen("looks", "glances", 1);
-    let e = register("c.toml", &other).unwrap_err();
-    assert!(e.file == "c.toml" && e.line > 1, "{e}");
-    let other = text.replacen("puts batches", "puts many", 1);
-    assert!(register("c.toml", &other).unwrap_err().message.contains("another workload file"));
+    let of = |texts: [&str; 2]| {
+        let files = ["a.toml", "b.toml"].into_iter().zip(texts);
+        Workloads::read(
+            &files.map(|(name, text)| WorkloadFile { name: name.into(), text: text.into() }).collect::<Vec<_>>(),
+        )
+    };
+    let one = of([&text, &text]).unwrap();
+    assert_eq!(one.own.len(), 1, "the same text is the same workload");
+    assert_eq!(one.find("queue-once").unwrap().code, "QUEUE-ONCE");
+    assert!(one.find("lgwr-lat1").is_ok() && find("QUEUE-ONCE").is_err(), "the catalogue does not know it");
+    let e = of([&text, &text.replacen("looks", "glances", 1)]).unwrap_err();
+    assert!(e.file == "b.toml" && e.line > 1, "{e}");
+    let e = of([&text, &text.replacen("puts batches", "puts many", 1)]).unwrap_err();
+    assert!(e.message.contains("another workload file"), "{e}");
 }
 
 proptest! {

@@ -39,7 +39,7 @@ impl Program {
             if let Step::Bind { var, generator: Generator::Turn { of } } = step
                 && advances(&self.body, (*of).max(1)) != BTreeSet::from([1 % (*of).max(1)])
             {
-                result = Err(ProgramError::Turn { var: (*var).to_owned(), of: *of });
+                result = Err(ProgramError::Turn { var: var.clone(), of: *of });
             }
         });
         result

@@ -25,7 +25,7 @@ fn arms() -> Vec<Arm> {
 
 #[test]
 fn a_mix_has_means_and_a_largest_transaction() {
-    let program = mix(Step::Choose { var: "turn", arms: arms() });
+    let program = mix(Step::Choose { var: "turn".to_owned(), arms: arms() });
     program.check().unwrap();
     assert_eq!((program.statements_per_tx(), program.rows_per_tx(), program.rows_changed_per_tx()), (2, 2, 2));
     let near = |a: f64, b: f64| assert!((a - b).abs() < 1e-9, "{a} {b}");
@@ -39,7 +39,7 @@ fn a_mix_has_means_and_a_largest_transaction() {
 #[test]
 fn repeated_choices_write_more_often_and_none_does_not_write() {
     let share = |times| {
-        let mut program = mix(Step::Choose { var: "turn", arms: arms() });
+        let mut program = mix(Step::Choose { var: "turn".to_owned(), arms: arms() });
         program.body = vec![Step::Repeat { times, body: program.body }];
         program.writing_share()
     };
@@ -52,7 +52,7 @@ fn a_mix_of_single_statements_needs_no_begin() {
     let execute = |statement| vec![Step::Execute { statement }];
     let with = |bodies: [Vec<Step>; 2]| {
         let arms = bodies.into_iter().zip([9, 1]).map(|(body, share)| Arm { share, body }).collect();
-        mix(Step::Choose { var: "turn", arms }).is_single_statement()
+        mix(Step::Choose { var: "turn".to_owned(), arms }).is_single_statement()
     };
     assert!(with([execute(0), execute(1)]));
     assert!(!with([execute(0), vec![]]) && !with([execute(0), [execute(0), execute(1)].concat()]));
@@ -65,7 +65,7 @@ fn a_turn_must_reach_all_its_places() {
     let with = |more: u32| {
         let mut arms = arms();
         arms[1].body.push(Step::Repeat { times: more, body: vec![next()] });
-        mix(Step::Choose { var: "turn", arms }).check()
+        mix(Step::Choose { var: "turn".to_owned(), arms }).check()
     };
     assert_eq!((with(0), with(10), with(30)), (Ok(()), Ok(()), Ok(())));
     for more in [1, 5, 9] {
@@ -89,7 +89,7 @@ fn what_is_too_many_to_count_is_the_largest_number() {
 
 #[test]
 fn rows_of_a_read_of_any_number_are_not_known() {
-    let mut program = mix(Step::Choose { var: "turn", arms: arms() });
+    let mut program = mix(Step::Choose { var: "turn".to_owned(), arms: arms() });
     assert!(program.rows_are_known());
     program.statements[0].effect = Effect::ReadAny;
     assert!(!program.rows_are_known(), "one arm is enough");

@@ -1,6 +1,7 @@
 //! One client that runs the scripts of a mix. Source: PostgreSQL 15, `chooseScript`, `readCommandResponse` and `assignVariables` of
 //! `src/bin/pgbench/pgbench.c`.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::script::error::EvaluationError;
@@ -23,7 +24,7 @@ pub enum Event {
 /// A client: it chooses a script, runs it, and chooses again. Made by [`Mix::client`].
 #[derive(Debug)]
 pub struct Client {
-    mix: &'static Mix,
+    mix: Arc<Mix>,
     /// Draws scripts.
     choices: Random,
     /// Draws in expressions.
@@ -40,7 +41,7 @@ impl Mix {
     /// The client of this number, of so many. `scale`: the value of `:scale`, unless the user gave one. Each has its own
     /// choices, as in pgbench with a thread per client (`-j` as large as `-c`).
     #[must_use]
-    pub fn client(&'static self, number: u32, clients: u32, seed: u64, scale: i64) -> Client {
+    pub fn client(self: &Arc<Self>, number: u32, clients: u32, seed: u64, scale: i64) -> Client {
         let numbers = self.numbers(seed, clients);
         let of = |index: usize| numbers.get(index).copied().unwrap_or_default();
         let (clients, number) = (clients as usize, number as usize);
@@ -62,7 +63,7 @@ impl Mix {
         }
         // A thread's generators choose scripts, delays and samples.
         let choices = Random::new(of(first_thread + 3 * number));
-        Client { mix: self, choices, random: Random::new(of(number)), variables, script: 0, at: 0, last: 0 }
+        Client { mix: Arc::clone(self), choices, random: Random::new(of(number)), variables, script: 0, at: 0, last: 0 }
     }
 }
 

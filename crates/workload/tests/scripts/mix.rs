@@ -1,12 +1,14 @@
 //! Scripts mixed by weight, and where a command of theirs is.
 
+use std::sync::Arc;
+
 use loadline_workload::script::{Event, Mix, Script};
 
-fn mix(scripts: &[(&str, i64)], given: &[(&str, &str)]) -> Option<&'static Mix> {
+fn mix(scripts: &[(&str, i64)], given: &[(&str, &str)]) -> Option<Arc<Mix>> {
     let scripts =
         scripts.iter().enumerate().map(|(i, (text, weight))| (Script::read(&format!("s{i}"), text).unwrap(), *weight));
     let given = given.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect();
-    Mix::new(scripts.collect(), given).map(|mix| &*Box::leak(Box::new(mix)))
+    Mix::new(scripts.collect(), given).map(Arc::new)
 }
 
 #[test]

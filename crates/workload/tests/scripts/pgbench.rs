@@ -1,5 +1,7 @@
 //! Expressions and random numbers held against what pgbench 15 sent to a server with the same seed.
 
+use std::sync::Arc;
+
 use loadline_workload::script::{Event, Mix, Script};
 
 const SEED: u64 = 4711;
@@ -9,7 +11,7 @@ fn sent(expression: &str) -> Option<Vec<String>> {
     let script = Script::read("test", &format!("\\set v {expression}\nSELECT ':v';\n")).ok()?;
     let given = [("text", "41"), ("yes", "y"), ("half", "0.5"), ("bad", "abc")];
     let given = given.map(|(name, text)| (name.to_owned(), text.to_owned())).to_vec();
-    let mix: &Mix = Box::leak(Box::new(Mix::new(vec![(script, 1)], given)?));
+    let mix = Arc::new(Mix::new(vec![(script, 1)], given)?);
     let mut statements = Vec::new();
     for id in 0..2 {
         let mut client = mix.client(id, 2, SEED, 1);

@@ -1,11 +1,13 @@
 //! What scripts send, held against the server's log of pgbench 15.18 with the same seed
 //! (`pgbench -n -t 4 -c 1 --random-seed=4711`, `log_statement=all`; builtin scripts at scale 2).
 
+use std::sync::Arc;
+
 use loadline_workload::script::{Client, Event, Mix, Script, builtin};
 
 /// The only client of a script.
 fn client(script: Script, scale: i64) -> Client {
-    let mix: &Mix = Box::leak(Box::new(Mix::new(vec![(script, 1)], Vec::new()).unwrap()));
+    let mix = Arc::new(Mix::new(vec![(script, 1)], Vec::new()).unwrap());
     mix.client(0, 1, 4711, scale)
 }
 

@@ -63,9 +63,9 @@ pub(crate) fn disturbance(e: &Evidence<'_, Scanned>, out: &mut Test) {
 
 /// Figures that a scan has not.
 pub(crate) fn no_load(e: &Evidence<'_, Scanned>, out: &mut Test) {
-    let workload = e.work().workload;
-    let so_far = TestRecord { figures: out.values.clone(), ..TestRecord::blank(workload.code) };
-    for column in Table::of(workload.group).file_columns() {
+    let workload = &e.work().workload;
+    let so_far = TestRecord { figures: out.values.clone(), ..TestRecord::blank(&workload.code) };
+    for column in Table::of(&workload.group).file_columns() {
         let words = matches!(column.format, Format::Text | Format::YesNo);
         if !words && column.cell(&so_far) == Cell::Absent {
             out.set_absent(column, NO_LOAD);
@@ -109,7 +109,7 @@ pub(crate) fn commits(e: &Evidence<'_, Scanned>, test: &mut Test) {
 /// The rows in the database must be those that the session left.
 pub(crate) fn work_evidence(e: &Evidence<'_, Scanned>, test: &mut Test) {
     let (check, rows) = (CheckId::WorkEvidence, e.rows);
-    let counts = e.work().workload.evidence.map_or("", |of| of.counts);
+    let counts = e.work().workload.evidence.as_ref().map_or("", |of| &of.counts);
     test.checks.push(match &e.proof.grown {
         Ok(Some(grown)) => Check::require(
             check,
