@@ -236,7 +236,7 @@ const MAX_FILE_BYTES: u64 = 1 << 20;
 fn check_table_names(known: &Workloads, workloads: &[PlannedWorkload]) -> Result<(), PlanError> {
     let mut seen: BTreeMap<String, (&str, String)> = BTreeMap::new();
     for planned in workloads {
-        for (table, name) in table_names(&known.find(&planned.code)?) {
+        for (table, name) in table_names(&*known.find(&planned.code)?) {
             if let Some((other, of)) = seen.get(&name) {
                 return value(format!(
                     "the table '{of}' of {other} and the table '{table}' of {} would both be named {name} in the \

@@ -153,7 +153,7 @@ impl Reference {
             let Some(column) = column(name).filter(|c| !KEYS.contains(&c.id)) else { continue };
             record.set(column, text.parse().map_err(|e| broken(format!("{name} '{text}': {e}")))?);
         }
-        derive(&mut record, workload);
+        derive(&mut record, &workload);
         for column in COLUMNS.iter().filter(|c| !KEYS.contains(&c.id)) {
             if record.figure(column).is_none() {
                 record.leave_out(column, "the publication does not print it");

@@ -200,7 +200,7 @@ impl Loader for MysqlLoader {
             self.run(&indexes)?;
         }
         // The optimizer needs the statistics, and a table's size is read from them.
-        self.run(&sql::analyze(work, table.name))?;
+        self.run(&sql::analyze(work, &table.name))?;
         complete.map_or(Ok(()), |sql| self.run(sql))
     }
 

@@ -42,7 +42,7 @@ pub(super) fn create_moments() -> String {
 
 /// Full name of the procedure.
 pub(super) fn name(work: &Work) -> String {
-    full_name(&own(work.workload, "run"))
+    full_name(&own(&work.workload, "run"))
 }
 
 /// The statement that runs a slice. Arguments: first key, first new key, first draw, pool, end of the slice,

@@ -87,6 +87,7 @@ impl SessionRole {
             scripts: work
                 .workload
                 .scripts
+                .as_ref()
                 .map(|of| if of.allow_writes { ScriptAccess::Write } else { ScriptAccess::Read }),
         }
     }

@@ -27,7 +27,7 @@ const RESULTS: [&str; 3] = ["r_start timestamptz", "r_commit timestamptz[]", "r_
 
 /// Full name of the procedure.
 pub(super) fn name(work: &Work) -> String {
-    format!("{}.{}", quoted(SCHEMA), quoted(&own(work.workload, "run")))
+    format!("{}.{}", quoted(SCHEMA), quoted(&own(&work.workload, "run")))
 }
 
 /// The statement that runs a slice. Parameters: the job's start values (first key, first new key, first draw), pool, end

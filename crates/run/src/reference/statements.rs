@@ -17,9 +17,6 @@ const WINDOWS_S: [f64; 2] = [0.3, 1.5];
 /// Approximate length of one measurement with its sessions, s.
 pub(super) const SAMPLE_S: f64 = WARMUP_S + WINDOWS_S[0] + 0.1;
 
-/// Transactions whose statements the program of another workload gives.
-static EMPTY: Workload = Workload::empty("EMPTY-STATEMENTS");
-
 /// Transactions of empty statements.
 #[derive(Default)]
 pub(super) struct Statements {
@@ -49,13 +46,15 @@ impl Part for Statements {
 
 /// The transactions of `work` without their work.
 fn emptied(target: &dyn Target, work: &Work) -> Result<Work, String> {
+    // Its statements are the program's, which another workload gives.
+    let workload = Workload { code: "EMPTY-STATEMENTS".to_owned(), ..Workload::default() };
     let nothing = target.facts().empty_query;
     let statement = Statement::new(nothing, Effect::Read(1)).map_err(|e| e.to_string())?;
     let statements = work.program.statements.iter().map(|_| statement.clone()).collect();
     let program = Program { statements, body: steps(&work.program.body), commit: work.program.commit };
     Ok(Work {
-        workload: &EMPTY,
-        params: EMPTY.params(&Default::default()).map_err(|e| e.to_string())?,
+        params: workload.params(&Default::default()).map_err(|e| e.to_string())?,
+        workload: Arc::new(workload),
         program,
         ..work.clone()
     })
@@ -68,7 +67,7 @@ fn steps(body: &[Step]) -> Vec<Step> {
         Step::Repeat { times, body } => Some(Step::Repeat { times: *times, body: steps(body) }),
         Step::Choose { var, arms } => {
             let arms = arms.iter().map(|arm| Arm { share: arm.share, body: steps(&arm.body) }).collect();
-            Some(Step::Choose { var, arms })
+            Some(Step::Choose { var: var.clone(), arms })
         }
         Step::Bind { .. } | Step::Execute { .. } => Some(step.clone()),
     };

@@ -83,7 +83,7 @@ fn only_missing_data_need_free_space() {
     let plan = plan(&["SRV-QUERY1"], "1MiB", |_| ());
     let works = [work(&plan, &plan.workloads[0]).unwrap()];
     let tables = data_set(&works);
-    assert_eq!(tables.iter().map(|(_, t)| t.name).collect::<Vec<_>>(), ["lookup"]);
+    assert_eq!(tables.iter().map(|(_, t)| t.name.as_str()).collect::<Vec<_>>(), ["lookup"]);
     let all = missing(target.as_ref(), &tables, &[]);
     assert!(all.data >= 100_000 * 124 && all.indexes == 0, "the key is the table: {all:?}");
     target.create(&works[0]).unwrap();
