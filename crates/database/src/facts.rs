@@ -4,6 +4,8 @@ use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use serde::Deserialize;
+
 /// Constants of an opened target. There is no default: each database states every fact.
 #[derive(Debug, Clone)]
 pub struct Facts {
@@ -34,21 +36,8 @@ pub struct Facts {
     pub publishes_counters: bool,
     /// Maximum delay until published counts show in the counters that an observer reads, s.
     pub counter_lag_s: f64,
-    /// Wait events of a session that waits for the log writer.
-    pub log_sync_events: &'static [&'static str],
-    /// Wait events of a session that waits for a buffer of the block cache, if the database does not count that time.
-    pub buffer_wait_events: &'static [&'static str],
-    /// Wait events of a session that waits for a place in the log's buffers, or makes a new log file.
-    pub log_write_events: &'static [&'static str],
-    /// Those of them in which it makes a new log file.
-    pub log_file_events: &'static [&'static str],
-    /// Beginnings of the wait events of a session that waits for a lock or latch, if the database does not count that
-    /// time. Events of the log and of buffers are none of them.
-    pub lock_wait_events: &'static [&'static str],
-    /// Wait events of a session whose commit waits for a replica.
-    pub replica_wait_events: &'static [&'static str],
-    /// Wait events of a session that waits for its client.
-    pub idle_events: &'static [&'static str],
+    /// Wait events of sessions, by what they wait for.
+    pub waits: &'static WaitEvents,
     /// The database's files, if the data directory also holds other files, or files that must not be opened by name.
     pub own_files: Option<OwnFiles>,
     /// Note for the record if the database counts a new block of a growing table as written, in addition to the
@@ -77,18 +66,76 @@ impl Facts {
             retries_inside: false,
             publishes_counters: false,
             counter_lag_s: 0.0,
-            log_sync_events: &[],
-            buffer_wait_events: &[],
-            log_write_events: &[],
-            log_file_events: &[],
-            lock_wait_events: &[],
-            replica_wait_events: &[],
-            idle_events: &[],
+            waits: &NO_EVENTS,
             own_files: None,
             growth_is_written: None,
             synced_writes: None,
             empty_query: "",
         }
+    }
+}
+
+/// Wait events of sessions, by what they wait for, as the database's descriptor names them.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct WaitEvents {
+    /// A session waits for the log writer.
+    pub log_sync: Events,
+    /// It waits for a place in the log's buffers, or makes a new log file.
+    pub log_write: Events,
+    /// Those of `log_write` in which it makes a new log file.
+    pub log_file: Events,
+    /// It waits for a buffer of the block cache, if the database does not count that time.
+    pub buffer: Events,
+    /// It waits for a lock or latch, if the database does not count that time. Events of the log and of buffers are none of them.
+    pub lock: Events,
+    /// Its commit waits for a replica.
+    pub replica: Events,
+    /// It waits for its client.
+    pub idle: Events,
+    /// A process of a query does not work on it: it waits for a client or another process of the query, or is idle.
+    pub resting: Events,
+    /// Those of `resting` in which it has worked, and waits to send its rows.
+    pub sending: Events,
+}
+
+static NO_EVENTS: WaitEvents = WaitEvents {
+    log_sync: Events(Vec::new()),
+    log_write: Events(Vec::new()),
+    log_file: Events(Vec::new()),
+    buffer: Events(Vec::new()),
+    lock: Events(Vec::new()),
+    replica: Events(Vec::new()),
+    idle: Events(Vec::new()),
+    resting: Events(Vec::new()),
+    sending: Events(Vec::new()),
+};
+
+/// Names of wait events; `Lock:*` stands for all that begin so.
+#[derive(Debug, Default, Deserialize)]
+#[serde(transparent)]
+pub struct Events(Vec<String>);
+
+impl Events {
+    /// Whether `event` is one of them.
+    #[must_use]
+    pub fn has(&self, event: &str) -> bool {
+        self.0.iter().any(|known| match known.strip_suffix('*') {
+            Some(begin) => event.starts_with(begin),
+            None => known == event,
+        })
+    }
+
+    /// Whether the database has none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl<const N: usize> From<[&str; N]> for Events {
+    fn from(names: [&str; N]) -> Events {
+        Events(names.map(str::to_owned).into())
     }
 }
 

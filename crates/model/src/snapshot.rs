@@ -80,13 +80,11 @@ impl WaitProfile {
         }
     }
 
-    /// Mean number of sessions in any of `events`, `None` without samples.
+    /// Mean number of sessions in the events for which `is_one` is true, `None` without samples.
     #[must_use]
-    pub fn mean_sessions(&self, events: &[&str]) -> Option<f64> {
-        (self.samples > 0).then(|| {
-            let n: u64 = events.iter().filter_map(|e| self.sessions.get(*e)).sum();
-            n as f64 / f64::from(self.samples)
-        })
+    pub fn mean_sessions(&self, is_one: impl Fn(&str) -> bool) -> Option<f64> {
+        let n: u64 = self.sessions.iter().filter(|(event, _)| is_one(event)).map(|(_, n)| *n).sum();
+        (self.samples > 0).then(|| n as f64 / f64::from(self.samples))
     }
 }
 

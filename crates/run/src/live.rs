@@ -83,7 +83,7 @@ impl Pace {
             .waits
             .sessions
             .keys()
-            .filter_map(|event| Some((event, tick.second.waits.mean_sessions(&[event])?)))
+            .filter_map(|event| Some((event, tick.second.waits.mean_sessions(|one| one == event)?)))
             .collect();
         waits.sort_by(|a, b| b.1.total_cmp(&a.1));
         LiveSecond {

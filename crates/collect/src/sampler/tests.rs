@@ -89,7 +89,7 @@ fn readings(late: u64) -> (Collected, [u64; 2]) {
     assert!(close.process.unwrap().total_ns() >= open.process.unwrap().total_ns());
 
     let profile = collected.waits_between(open.at_ns, close.at_ns);
-    assert_eq!(profile.mean_sessions(&["IO:WALSync"]), Some(2.0));
+    assert_eq!(profile.mean_sessions(|event| event == "IO:WALSync"), Some(2.0));
     assert_eq!(profile.others, Some(u64::from(profile.samples)));
     let all = collected.waits_between(0, u64::MAX);
     assert!(all.samples > profile.samples && all.samples as usize == collected.wait_samples.len());

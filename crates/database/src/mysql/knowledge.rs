@@ -6,6 +6,7 @@ use serde::Deserialize;
 
 use super::version::Version;
 use crate::descriptor::{Counter, Embedded, Product, Release};
+use crate::facts::WaitEvents;
 use crate::rules::Rule;
 
 pub(super) static KNOWLEDGE: Embedded<Knowledge> = Embedded::new("src/mysql.toml", include_str!("../mysql.toml"));
@@ -15,6 +16,8 @@ pub(super) static KNOWLEDGE: Embedded<Knowledge> = Embedded::new("src/mysql.toml
 #[serde(deny_unknown_fields)]
 pub(super) struct Knowledge {
     pub(super) counters: Vec<Counter>,
+    pub(super) waits: WaitEvents,
+    pub(super) waits_with_pool: WaitEvents,
     pub(super) of_mean_node: Vec<String>,
     pub(super) status: Vec<String>,
     pub(super) galera_status: Vec<String>,

@@ -17,30 +17,6 @@ const SESSIONS: (&str, [usize; 3]) = ("SELECT ID, COMMAND, STATE, USER FROM info
 /// table of InnoDB and counts them as changed (8.0.33: 40 a second).
 const MYSQL_SESSIONS: (&str, [usize; 3]) = ("SHOW PROCESSLIST", [4, 6, 1]);
 
-/// Samples in which a session waits for the log: the stages of [`super::performance`], as the process list
-/// shows them, and the state in which MariaDB holds an answer back until the log is on disk (0 of 320 samples
-/// with `innodb_flush_log_at_trx_commit = 0`).
-const LOG_SYNC_EVENTS: &[&str] = &[
-    "Stage:Commit",
-    "Stage:Waiting for prior transaction to commit",
-    "Stage:waiting for handler commit",
-    "Stage:Updating status",
-];
-/// The same with MariaDB's thread pool, which suspends the session a stage earlier (8 jobs: 132 of 240
-/// samples). Without the pool that stage takes 1 µs per statement.
-const WITH_POOL: &[&str] = &[
-    "Stage:Commit",
-    "Stage:Waiting for prior transaction to commit",
-    "Stage:waiting for handler commit",
-    "Stage:Updating status",
-    "Stage:Starting cleanup",
-];
-
-/// Samples that count as waiting for the log. `pool`: whether the server has a thread pool.
-pub(super) fn log_sync_events(pool: bool) -> &'static [&'static str] {
-    if pool { WITH_POOL } else { LOG_SYNC_EVENTS }
-}
-
 /// The threads that run the sessions: MariaDB names them here, MySQL in performance_schema only.
 const THREADS: &str =
     "SELECT ID, TID FROM information_schema.PROCESSLIST WHERE COMMAND <> 'Daemon' AND USER <> 'system user'";

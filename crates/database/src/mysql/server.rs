@@ -6,13 +6,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use loadline_model::Driver;
 use loadline_workload::Commit;
 
+use super::apply;
 use super::connect::Endpoint;
 use super::doctor::MysqlSettings;
 use super::instance::{self, MysqlInstance, MysqlNodes};
+use super::knowledge::KNOWLEDGE;
 use super::loading::MysqlLoader;
 use super::temp::TempServer;
 use super::wire::Connection;
-use super::{apply, own_sessions};
 use crate::data_set::Loader as _;
 use crate::env::of_target;
 use crate::error::TargetError;
@@ -55,8 +56,10 @@ impl Mysql {
                 "MariaDB and MySQL answer a transaction of one statement once, after its commit: the time of the commit alone \
                  is unknown",
             ),
-            log_sync_events: own_sessions::log_sync_events(nodes.instances.iter().any(|i| i.pool)),
-            idle_events: &["Client:idle"],
+            waits: match nodes.instances.iter().any(|i| i.pool) {
+                true => &KNOWLEDGE.waits_with_pool,
+                false => &KNOWLEDGE.waits,
+            },
             synced_writes: nodes
                 .instances
                 .iter()

@@ -58,7 +58,7 @@ impl Oracle {
         let facts = Facts {
             nodes: nodes.len() as u32,
             block_bytes,
-            log_sync_events: counters::LOG_SYNC_EVENTS,
+            waits: &KNOWLEDGE.waits,
             empty_query: "SELECT 1 FROM DUAL",
             ..Facts::of(Runs::Apart)
         };

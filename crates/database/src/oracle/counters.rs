@@ -14,9 +14,6 @@ use crate::scope::Scope;
 /// The view of what sessions wait for now. It needs no Diagnostics Pack either: only its history does.
 const SESSIONS: &str = "SESSION";
 
-/// Wait events of [`SESSIONS`] during which a session waits for the log writer.
-pub(super) const LOG_SYNC_EVENTS: &[&str] = &["Commit:log file sync"];
-
 /// How a view can be read, found once when the target is opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum ViewAccess {

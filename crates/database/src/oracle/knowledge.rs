@@ -7,6 +7,7 @@ use loadline_model::{Column, column};
 use serde::Deserialize;
 
 use crate::descriptor::{Counter, Embedded};
+use crate::facts::WaitEvents;
 use crate::rules::Rule;
 use crate::view::{self, ViewQuery};
 
@@ -17,6 +18,7 @@ pub(super) static KNOWLEDGE: Embedded<Knowledge> = Embedded::new("src/oracle.tom
 #[serde(deny_unknown_fields)]
 pub(super) struct Knowledge {
     pub(super) counters: Vec<Counter>,
+    pub(super) waits: WaitEvents,
     errors: Vec<Meaning>,
     pub(super) lost: Vec<u32>,
     pub(super) secret: Vec<String>,

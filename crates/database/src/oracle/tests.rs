@@ -236,7 +236,13 @@ fn found(name: &str) -> String {
         ("absent views", format!("{absent:#?}")),
         ("counters", format!("{:#?}", snapshot.counters)),
         ("times of CPUs", format!("{:?}", snapshot.proc_stat)),
-        ("waits", format!("{waits:?}, mean in log waits {:?}", profile.mean_sessions(target.facts().log_sync_events))),
+        (
+            "waits",
+            format!(
+                "{waits:?}, mean in log waits {:?}",
+                profile.mean_sessions(|event| target.facts().waits.log_sync.has(event))
+            ),
+        ),
         ("queries of waits", format!("{:#?}", waits_asked.collect::<Vec<_>>())),
         ("free space", format!("{:?}", abilities.disk_space.unwrap().free_space())),
         ("log space", format!("{:?}", target.log_space(0, 0))),

@@ -7,9 +7,7 @@ use super::connect::{Endpoint, SessionRole};
 use super::identity::Identity;
 use super::knowledge::KNOWLEDGE;
 use super::loading::PgLoader;
-use super::observer::{
-    BUFFER_WAIT_EVENTS, CounterGaps, LOG_FILE_EVENTS, LOG_SYNC_EVENTS, LOG_WRITE_EVENTS, PgObserver, uncounted_syncs,
-};
+use super::observer::{CounterGaps, PgObserver, uncounted_syncs};
 use super::pair::Pair;
 use super::settings::{PgSettings, refuse_placeholders};
 use super::temp::{TempServer, url_of};
@@ -190,13 +188,7 @@ impl Postgres {
             publishes_counters: true,
             // Without a forced flush, sessions report at most once a second (PGSTAT_STAT_INTERVAL).
             counter_lag_s: if KNOWLEDGE.texts.flush.at(version).is_some() { 0.0 } else { 1.0 },
-            log_sync_events: LOG_SYNC_EVENTS,
-            buffer_wait_events: BUFFER_WAIT_EVENTS,
-            log_write_events: LOG_WRITE_EVENTS,
-            log_file_events: LOG_FILE_EVENTS,
-            lock_wait_events: &["Lock:", "LWLock:", "IPC:XactGroupUpdate", "IPC:ProcarrayGroupUpdate"],
-            replica_wait_events: &["IPC:SyncRep"],
-            idle_events: &["Client:idle", "Client:ClientRead"],
+            waits: &KNOWLEDGE.waits,
             growth_is_written: KNOWLEDGE.texts.growth_is_written.at(version),
             empty_query: "SELECT 1",
             ..Facts::of(Runs::Apart)

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use crate::descriptor::{Counter, Embedded, Versioned, Versions};
+use crate::facts::WaitEvents;
 use crate::rules::Rule;
 use crate::scope::Scope;
 
@@ -15,6 +16,7 @@ pub(super) static KNOWLEDGE: Embedded<Knowledge> = Embedded::new("src/postgres.t
 #[serde(deny_unknown_fields)]
 pub(super) struct Knowledge {
     pub(super) counters: Vec<Counter>,
+    pub(super) waits: WaitEvents,
     pub(super) recorded: Vec<String>,
     pub(super) secret: Vec<String>,
     pub(super) timed_by: BTreeMap<String, String>,

@@ -18,27 +18,6 @@ use crate::other_sessions::{OtherSessions, SessionTask, Sessions};
 use crate::role::{Observer, SessionTasks};
 use crate::scope::Scope;
 
-/// Wait events of a session that waits for the log writer. Version 17 changed the spelling of the I/O events.
-pub(super) const LOG_SYNC_EVENTS: &[&str] =
-    &["IO:WALSync", "IO:WalSync", "IO:WALWrite", "IO:WalWrite", "LWLock:WALWrite"];
-
-/// Wait events of a session that waits for a place in the log's buffers, or makes a new log file.
-pub(super) const LOG_WRITE_EVENTS: &[&str] = &[
-    "LWLock:WALInsert", "LWLock:WALBufMapping", "IO:WALInitWrite", "IO:WalInitWrite", "IO:WALInitSync",
-    "IO:WalInitSync",
-];
-
-/// Those of a session that makes a new log file: the server fills it with zeros and syncs it. After a checkpoint old files
-/// are used again.
-pub(super) const LOG_FILE_EVENTS: &[&str] = &["IO:WALInitWrite", "IO:WalInitWrite", "IO:WALInitSync", "IO:WalInitSync"];
-
-/// Wait events of a session that frees a buffer of the block cache, extends a table, or waits for a block that another
-/// session reads, writes or holds. `BufferIO` is an IPC event from version 14 on.
-pub(super) const BUFFER_WAIT_EVENTS: &[&str] = &[
-    "IO:DataFileWrite", "IO:DataFileFlush", "IO:DataFileExtend", "IPC:BufferIO", "LWLock:BufferIO",
-    "LWLock:BufferContent", "LWLock:BufferMapping", "BufferPin:BufferPin",
-];
-
 /// Whose session it is, and what it does. A parallel worker that has just started has no state yet; a session without the
 /// privilege to see it has none either, but its query says so. The server's own processes have a name for their work. `idle`
 /// is what a session does that runs nothing.

@@ -167,7 +167,7 @@ fn with_a_binary_log_the_time_of_commits_agrees_with_samples_of_them() {
     for jobs in [1, 4] {
         let (before, after, profile) = under_load(target.as_ref(), observer.as_mut(), jobs);
         let timed = before.delta(&after, counter::LOG_WAIT_NS).unwrap() / (after.at_ns - before.at_ns) as f64;
-        let sampled = profile.mean_sessions(target.facts().log_sync_events).unwrap();
+        let sampled = profile.mean_sessions(|event| target.facts().waits.log_sync.has(event)).unwrap();
         assert!(timed > 0.05 && timed <= f64::from(jobs), "{timed} of {jobs} sessions' time");
         assert!((0.5..=2.0).contains(&(sampled / timed)), "{sampled} sampled, {timed} timed: {profile:?}");
     }
@@ -239,14 +239,11 @@ fn without_a_binary_log_the_wait_for_the_log_is_seen_in_samples() {
             server.sql(&format!("SET GLOBAL innodb_flush_log_at_trx_commit = {flush}"));
             let (_, after, profile) = under_load(target.as_ref(), observer.as_mut(), 8);
             assert!(!after.counters.contains_key(counter::LOG_WAIT_NS), "a part of the wait is not the wait");
-            (profile.mean_sessions(target.facts().log_sync_events).unwrap(), profile)
+            (profile.mean_sessions(|event| target.facts().waits.log_sync.has(event)).unwrap(), profile)
         };
         let (without, with) = (waiting(0), waiting(1));
         assert!(with.0 > without.0 && with.0 <= 8.0, "waiting: {with:?}; not waiting: {without:?}");
-        assert!(
-            target.facts().log_sync_events.contains(&held_back) && with.1.sessions.contains_key(held_back),
-            "{with:?}"
-        );
+        assert!(target.facts().waits.log_sync.has(held_back) && with.1.sessions.contains_key(held_back), "{with:?}");
     }
 }
 

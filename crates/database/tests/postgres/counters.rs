@@ -99,7 +99,7 @@ fn waits_of_the_job_sessions_are_sampled() {
     for worker in workers {
         worker.join().unwrap().unwrap();
     }
-    let waiting = profile.mean_sessions(target.facts().log_sync_events).unwrap();
+    let waiting = profile.mean_sessions(|event| target.facts().waits.log_sync.has(event)).unwrap();
     assert!(waiting > 0.0 && waiting <= 3.0, "{profile:?}");
     let all: u64 = profile.sessions.values().sum();
     assert!(all <= 30 * 4, "{profile:?}");

@@ -168,7 +168,7 @@ fn spread(side: &PlatformRun<'_>, at: &ByJobs<'_>, title: &str) -> Option<Chart>
 /// Stacked bars of the mean number of sessions in each wait; the smallest are one.
 fn wait_stack(at: &ByJobs<'_>, title: &str) -> Option<Chart> {
     let mean = |tests: &[&TestRecord], event: &str| {
-        let known: Vec<f64> = tests.iter().filter_map(|r| r.waits.mean_sessions(&[event])).collect();
+        let known: Vec<f64> = tests.iter().filter_map(|r| r.waits.mean_sessions(|one| one == event)).collect();
         loadline_analyze::stats::mean(&known).unwrap_or(0.0)
     };
     let known = at.iter().flat_map(|(_, tests)| tests).flat_map(|r| r.waits.sessions.keys());

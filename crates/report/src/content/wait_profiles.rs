@@ -19,7 +19,7 @@ const LEAST: f64 = 0.02;
 fn per_transaction(tests: &[&TestRecord], event: &str) -> Option<f64> {
     let of = |r: &&TestRecord| {
         let tps = r.figure(THROUGHPUT).filter(|tps| *tps > 0.0)?;
-        Some(r.waits.mean_sessions(&[event])? / tps * 1e9)
+        Some(r.waits.mean_sessions(|one| one == event)? / tps * 1e9)
     };
     let times: Vec<f64> = tests.iter().filter_map(of).collect();
     loadline_analyze::stats::mean(&times)

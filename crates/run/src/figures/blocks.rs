@@ -2,6 +2,7 @@
 
 use loadline_collect::Edge;
 use loadline_collect::os::DiskCounters;
+use loadline_database::Events;
 use loadline_model::snapshot::{LEAST_IO_NS, WaitProfile, counter};
 use loadline_model::{Column, column};
 use loadline_workload::{Commit, Instrument};
@@ -161,32 +162,32 @@ fn buffer_waits(out: &mut Test, e: &Evidence<'_>, w: &Counters<'_>) {
         return;
     }
     let profile = measured.waits();
-    let log = if request.work.program.commit == Commit::Nowait { request.target.facts().log_sync_events } else { &[] };
-    let events = [request.target.facts().buffer_wait_events, log];
-    match sampled_buffer_wait(&profile, events) {
+    let waits = request.target.facts().waits;
+    let log = (request.work.program.commit == Commit::Nowait).then_some(&waits.log_sync).filter(|log| !log.is_empty());
+    match sampled_buffer_wait(&profile, &waits.buffer, log) {
         Some(waiting) => {
             out.set(ID, (waiting / jobs * 100.0).min(100.0));
             if request.work.workload.has(Instrument::Device) {
                 let log =
-                    if log.is_empty() { "" } else { ", including waits for the log, because no commit waits for it" };
+                    if log.is_some() { ", including waits for the log, because no commit waits for it" } else { "" };
                 out.notes.push(format!(
                     "buffer waits are estimated from {} samples of the sessions' wait events{log}",
                     profile.samples
                 ));
             }
         }
-        None if events[0].is_empty() => out.set_fallback_reason(ID, "the target does not time waits for buffers"),
+        None if waits.buffer.is_empty() => out.set_fallback_reason(ID, "the target does not time waits for buffers"),
         None => out.set_fallback_reason(ID, "too few samples of wait events"),
     }
 }
 
 /// Mean number of sessions that waited for buffers. Includes log events if commits do not wait for the log: the redo
 /// of a changed block is written before its buffer is reused.
-fn sampled_buffer_wait(profile: &WaitProfile, [buffers, log]: [&[&str]; 2]) -> Option<f64> {
+fn sampled_buffer_wait(profile: &WaitProfile, buffers: &Events, log: Option<&Events>) -> Option<f64> {
     if buffers.is_empty() || profile.samples < 5 {
         return None;
     }
-    profile.mean_sessions(&[buffers, log].concat())
+    profile.mean_sessions(|event| buffers.has(event) || log.is_some_and(|log| log.has(event)))
 }
 
 #[cfg(test)]
@@ -202,12 +203,13 @@ mod tests {
         for (event, n) in [("IO:DataFileWrite", 5), ("IO:WALSync", 10), ("CPU", 20)] {
             profile.sessions.insert(event.to_owned(), n);
         }
-        let (buffers, log): (&[&str], &[&str]) = (&["IO:DataFileWrite"], &["IO:WALSync"]);
-        assert_eq!(sampled_buffer_wait(&profile, [buffers, &[]]), Some(0.5));
-        assert_eq!(sampled_buffer_wait(&profile, [buffers, log]), Some(1.5));
-        assert_eq!(sampled_buffer_wait(&profile, [&[], log]), None, "log events alone prove nothing about buffers");
+        let (buffers, log) = (Events::from(["IO:DataFileWrite"]), Events::from(["IO:WALSync"]));
+        assert_eq!(sampled_buffer_wait(&profile, &buffers, None), Some(0.5));
+        assert_eq!(sampled_buffer_wait(&profile, &buffers, Some(&log)), Some(1.5));
+        let none = sampled_buffer_wait(&profile, &Events::default(), Some(&log));
+        assert_eq!(none, None, "log events alone prove nothing about buffers");
         profile.samples = 4;
-        assert_eq!(sampled_buffer_wait(&profile, [buffers, log]), None);
+        assert_eq!(sampled_buffer_wait(&profile, &buffers, Some(&log)), None);
     }
 
     #[test]

@@ -123,14 +123,14 @@ pub(crate) fn log_file_sync(e: &Evidence<'_>, out: &mut Test) {
     let [open, close] = [&measured.edges.at_open, &measured.edges.at_close].map(|e| e.snapshot.as_ref().ok());
     let ns_per_s =
         open.zip(close).and_then(|(a, b)| a.delta(b, counter::LOG_WAIT_NS).map(|ns| ns / a.seconds_until(b)));
-    let events = e.request.target.facts().log_sync_events;
+    let events = &e.request.target.facts().waits.log_sync;
     if let Some(ns_per_s) = ns_per_s.filter(|_| tps > 0.0) {
         out.set(ID, ns_per_s / tps / 1e6);
     } else if events.is_empty() {
         out.set_fallback_reason(ID, "the target does not report wait events");
     } else if !out.target_lacks(ID) {
         let profile = measured.waits();
-        match profile.mean_sessions(events) {
+        match profile.mean_sessions(|event| events.has(event)) {
             Some(waiting) if tps > 0.0 && profile.samples >= 5 => {
                 out.set(ID, waiting / tps * 1e3);
                 out.notes.push(format!(

@@ -2,7 +2,7 @@
 
 use loadline_collect::Edge;
 use loadline_collect::os::{DiskRates, TaskTimes};
-use loadline_database::Runs;
+use loadline_database::{Events, Runs};
 use loadline_model::snapshot::{WaitProfile, counter};
 use loadline_model::{Column, column};
 
@@ -47,29 +47,24 @@ pub(crate) fn figures(e: &Evidence<'_>, out: &mut Test) {
     out.set_or_absent(column::SESSION_IO_PCT, in_io, why);
     let waits = measured.waits();
     let counted = |name| e.counters.as_ref().ok().and_then(|c| c.rate(name)).map(|ns_per_s| ns_per_s / 1e7 / jobs);
-    let [log, log_write, buffers] = [facts.log_sync_events, facts.log_write_events, facts.buffer_wait_events];
-    let lock = |event: &str| {
-        ![log, log_write, buffers].iter().any(|events| events.contains(&event))
-            && facts.lock_wait_events.iter().any(|e| event.starts_with(e))
+    let events = facts.waits;
+    let no_lock = [&events.log_sync, &events.log_write, &events.buffer];
+    let sampled = |known: &Events, except: &[&Events]| {
+        let of = sessions(&waits, |event| known.has(event) && !except.iter().any(|events| events.has(event)));
+        of.filter(|_| !known.is_empty()).map(|n| (n / jobs * 100.0).min(100.0))
     };
-    let sampled = |known: bool, of: &dyn Fn(&str) -> bool| {
-        sessions(&waits, of).filter(|_| known).map(|n| (n / jobs * 100.0).min(100.0))
-    };
-    let lock_pct = counted(counter::LOCK_WAIT_NS).or_else(|| sampled(!facts.lock_wait_events.is_empty(), &lock));
-    let write_pct =
-        counted(counter::BUFFER_WAIT_NS).or_else(|| sampled(!buffers.is_empty(), &|e| buffers.contains(&e)));
-    let log_pct = counted(counter::LOG_FULL_NS).or_else(|| sampled(!log_write.is_empty(), &|e| log_write.contains(&e)));
-    out.notes.extend(new_log_files(&waits, facts.log_file_events, jobs));
-    let idle = |e: &str| facts.idle_events.contains(&e);
-    let replica = |e: &str| facts.replica_wait_events.contains(&e);
+    let lock_pct = counted(counter::LOCK_WAIT_NS).or_else(|| sampled(&events.lock, &no_lock));
+    let write_pct = counted(counter::BUFFER_WAIT_NS).or_else(|| sampled(&events.buffer, &[]));
+    let log_pct = counted(counter::LOG_FULL_NS).or_else(|| sampled(&events.log_write, &[]));
+    out.notes.extend(new_log_files(&waits, &events.log_file, jobs));
     let none = "the target does not time these waits, or too few samples of wait events were taken";
     for (id, pct) in [
         (column::LOCK_WAIT_PCT, lock_pct),
         (column::LOG_WRITE_WAIT_PCT, log_pct),
         (column::WRITE_WAIT_PCT, write_pct),
         (column::WRITER_WAIT_PCT, counted(counter::WRITER_WAIT_NS)),
-        (column::REPLICA_WAIT_PCT, sampled(!facts.replica_wait_events.is_empty(), &replica)),
-        (column::SESSION_IDLE_PCT, sampled(!facts.idle_events.is_empty(), &idle)),
+        (column::REPLICA_WAIT_PCT, sampled(&events.replica, &[])),
+        (column::SESSION_IDLE_PCT, sampled(&events.idle, &[])),
     ] {
         out.set_or_absent(id, pct, none);
     }
@@ -103,8 +98,8 @@ fn parts(open: TaskTimes, close: TaskTimes, jobs: f64) -> Option<[f64; 2]> {
 }
 
 /// A note if sessions made new files of the log, which a server that has run for a while does not.
-fn new_log_files(waits: &WaitProfile, events: &[&str], jobs: f64) -> Option<String> {
-    let pct = sessions(waits, &|event| events.contains(&event))? / jobs * 100.0;
+fn new_log_files(waits: &WaitProfile, events: &Events, jobs: f64) -> Option<String> {
+    let pct = sessions(waits, |event| events.has(event))? / jobs * 100.0;
     (pct >= NOTE_LOG_FILES_PCT).then(|| {
         format!(
             "sessions made new files of the log in {pct:.0} % of the jobs' time: a server that has run for a while uses old \
@@ -113,10 +108,9 @@ fn new_log_files(waits: &WaitProfile, events: &[&str], jobs: f64) -> Option<Stri
     })
 }
 
-/// Mean number of sessions in the events for which `of` is true.
-fn sessions(waits: &WaitProfile, of: &dyn Fn(&str) -> bool) -> Option<f64> {
-    let seen: u64 = waits.sessions.iter().filter(|(event, _)| of(event)).map(|(_, n)| *n).sum();
-    (waits.samples >= MIN_SAMPLES).then(|| seen as f64 / f64::from(waits.samples))
+/// Mean number of sessions in the events for which `is_one` is true; `None` with too few samples.
+fn sessions(waits: &WaitProfile, is_one: impl Fn(&str) -> bool) -> Option<f64> {
+    waits.mean_sessions(is_one).filter(|_| waits.samples >= MIN_SAMPLES)
 }
 
 #[cfg(test)]
@@ -179,16 +173,16 @@ mod tests {
         let mut waits = WaitProfile { samples: 4, ..WaitProfile::default() };
         waits.sessions.insert("Lock:tuple".to_owned(), 6);
         waits.sessions.insert("CPU".to_owned(), 2);
-        let locks = |event: &str| event.starts_with("Lock:");
-        assert_eq!(sessions(&waits, &locks), None);
+        let locks = Events::from(["Lock:*"]);
+        assert_eq!(sessions(&waits, |event| locks.has(event)), None);
         waits.samples = 5;
-        assert_eq!(sessions(&waits, &locks), Some(1.2));
+        assert_eq!(sessions(&waits, |event| locks.has(event)), Some(1.2));
     }
 
     #[test]
     fn new_files_of_the_log_are_noted() {
         let mut waits = WaitProfile { samples: 100, ..WaitProfile::default() };
-        let events = ["IO:WALInitSync", "IO:WALInitWrite"];
+        let events = Events::from(["IO:WALInitSync", "IO:WALInitWrite"]);
         let mut of = |event: &str, n: u64| {
             waits.sessions.insert(event.to_owned(), n);
             new_log_files(&waits, &events, 4.0)

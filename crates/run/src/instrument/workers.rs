@@ -1,6 +1,6 @@
 //! Parallel queries: whether all workers were launched, and the speed-up.
 
-use loadline_database::{ParallelWorkers, TargetError, WorkerLimit};
+use loadline_database::{ParallelWorkers, TargetError, WaitEvents, WorkerLimit};
 use loadline_load::{Measured, Request};
 use loadline_model::snapshot::{WaitProfile, counter};
 use loadline_model::{Check, CheckId, Column, Outcome, Snapshot, TestRecord, column};
@@ -27,12 +27,6 @@ const MIN_SAMPLES: u32 = 5;
 const MIN_SEEN_SHARE: f64 = 0.5;
 /// Maximum share of workers that may be missing, if the database counts them.
 const MAX_MISSING_SHARE: f64 = 0.01;
-/// Prefixes of wait events in which a process does not work on a query: it waits for a client, for another process of
-/// the query, or is idle.
-const NOT_AT_WORK: [&str; 4] = ["Client:", "IPC:", "Activity:", "Idle:"];
-/// Exception: it has worked, and waits to send its rows.
-const WAITS_TO_SEND_ROWS: &str = "IPC:MessageQueueSend";
-
 struct Workers {
     /// Workers launched when the query was run once before the test, or why that failed.
     before_test: Result<Option<ParallelWorkers>, String>,
@@ -58,6 +52,7 @@ impl Instrument for Workers {
             asked: request.work.parallel_workers().unwrap_or(1),
             before_test: &self.before_test,
             waits: &e.measured.waits(),
+            events: request.target.facts().waits,
             counted: counted(e.measured),
             jobs: request.jobs,
             queries: out.figure(column::COMMITS).unwrap_or(0.0),
@@ -95,6 +90,8 @@ struct Processes<'a> {
     before_test: &'a Result<Option<ParallelWorkers>, String>,
     /// Samples of the processes in the window.
     waits: &'a WaitProfile,
+    /// What they wait for.
+    events: &'a WaitEvents,
     /// The database's count of workers in the window, if any.
     counted: Option<Counted>,
     /// Number of jobs.
@@ -193,7 +190,7 @@ fn judge_counters(p: &Processes<'_>, counted: Counted) -> (Option<bool>, String)
 /// Whether enough processes worked in the window, by samples of wait events; `None` with too few samples.
 fn judge_samples(p: &Processes<'_>) -> (Option<bool>, String) {
     let samples = p.waits.samples;
-    let Some(at_work) = at_work(p.waits).map(|n| n / f64::from(p.jobs.max(1))) else {
+    let Some(at_work) = at_work(p.waits, p.events).map(|n| n / f64::from(p.jobs.max(1))) else {
         let why = format!(
             "the number of working processes is unknown with {samples} samples of the window: at least {MIN_SAMPLES} are needed"
         );
@@ -218,17 +215,23 @@ fn judge_samples(p: &Processes<'_>) -> (Option<bool>, String) {
 }
 
 /// Mean number of working processes; `None` with too few samples. Workers count as sessions of their job.
-fn at_work(waits: &WaitProfile) -> Option<f64> {
-    let idle =
-        |event: &str| event != WAITS_TO_SEND_ROWS && NOT_AT_WORK.iter().any(|beginning| event.starts_with(beginning));
-    let working = waits.sessions.iter().filter(|(event, _)| !idle(event));
-    let n: u64 = working.map(|(_, n)| *n).sum();
-    (waits.samples >= MIN_SAMPLES).then(|| n as f64 / f64::from(waits.samples))
+fn at_work(waits: &WaitProfile, events: &WaitEvents) -> Option<f64> {
+    let working = |event: &str| !events.resting.has(event) || events.sending.has(event);
+    waits.mean_sessions(working).filter(|_| waits.samples >= MIN_SAMPLES)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::LazyLock;
+
     use super::*;
+
+    /// Of several databases.
+    static EVENTS: LazyLock<WaitEvents> = LazyLock::new(|| WaitEvents {
+        resting: ["Client:*", "IPC:*", "Activity:*", "Idle:*"].into(),
+        sending: ["IPC:MessageQueueSend"].into(),
+        ..WaitEvents::default()
+    });
 
     fn waits(samples: u32, at_work: u64, other: &str) -> WaitProfile {
         let n = u64::from(samples);
@@ -239,8 +242,8 @@ mod tests {
     fn of(asked: u32, before_test: Result<Option<(u32, u32)>, String>, waits: &WaitProfile) -> Processes<'_> {
         let before_test = before_test
             .map(|t| t.map(|(planned, launched)| ParallelWorkers { planned, launched, how: "DOP 4".into() }));
-        let before_test = Box::leak(Box::new(before_test));
-        Processes { asked, before_test, waits, counted: None, jobs: 1, queries: 100.0, cpus: Some(4) }
+        let (before_test, events) = (Box::leak(Box::new(before_test)), &*EVENTS);
+        Processes { asked, before_test, waits, events, counted: None, jobs: 1, queries: 100.0, cpus: Some(4) }
     }
 
     fn outcome(
@@ -279,7 +282,7 @@ mod tests {
         for other in ["IPC:ExecuteGather", "Activity:WalSenderMain", "Idle:PX Deq: Execution Msg"] {
             assert_eq!(check(&of(4, Ok(Some((4, 4))), &waits(100, 1, other))).outcome, Outcome::Failed, "{other}");
         }
-        for other in ["IO:DataFileRead", WAITS_TO_SEND_ROWS] {
+        for other in ["IO:DataFileRead", "IPC:MessageQueueSend"] {
             assert_eq!(check(&of(4, Ok(Some((4, 4))), &waits(100, 1, other))).outcome, Outcome::Passed, "{other}");
         }
     }
