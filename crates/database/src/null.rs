@@ -36,6 +36,7 @@ pub(crate) static KIND: TargetKind = TargetKind {
         ("null:?pause=100us", "each commit takes this long: a difference of known size, to try `loadline ab` with"),
     ],
     capabilities: || Capabilities {
+        by_setting: Vec::new(),
         missing_drivers: vec![(Driver::Database, NO_PROCEDURES.to_owned())],
         missing: [
             (Capability::RedoKnown, "the null engine writes no redo"),

@@ -71,6 +71,8 @@ pub struct Capabilities {
     pub missing_drivers: Vec<(Driver, String)>,
     /// Capabilities missing from one driver, with the reason.
     pub missing: Vec<(Driver, Capability, String)>,
+    /// Capabilities that a setting of the server takes away, with its name.
+    pub by_setting: Vec<(Capability, &'static str)>,
 }
 
 impl Capabilities {
@@ -88,9 +90,19 @@ impl Capabilities {
         if let Some((_, reason)) = self.missing_drivers.iter().find(|(d, _)| *d == driver) {
             return Some(reason.clone());
         }
-        self.missing
-            .iter()
-            .find(|(d, c, _)| *d == driver && needs.contains(c))
-            .map(|(_, c, reason)| format!("it needs {}, but {reason}", c.phrase()))
+        self.first_missing(driver, needs).map(|(c, reason)| format!("it needs {}, but {reason}", c.phrase()))
+    }
+
+    /// Whether one of `settings` is why `driver` cannot do `needs`, and `--force` may override it.
+    #[must_use]
+    pub fn is_refused_by(&self, settings: &[&str], driver: Driver, needs: &[Capability]) -> bool {
+        let Some((missing, _)) = self.first_missing(driver, needs) else { return false };
+        let is_cause = |(of, name): &(Capability, &str)| *of == missing && settings.contains(name);
+        self.by_setting.iter().any(is_cause) && self.refusal_for_good(driver, needs).is_none()
+    }
+
+    fn first_missing(&self, driver: Driver, needs: &[Capability]) -> Option<(Capability, &str)> {
+        let first = self.missing.iter().find(|(d, c, _)| *d == driver && needs.contains(c));
+        first.map(|(_, c, reason)| (*c, reason.as_str()))
     }
 }

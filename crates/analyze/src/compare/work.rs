@@ -71,7 +71,7 @@ impl<'a> WorkComparison<'a> {
         let work = if alike { work_apart(self.names, self.redo, a, b) } else { Ok(None) };
         let (unequal, noted) = work.map_or_else(|why| (Some(why), None), |noted| (None, noted));
         let told = self.told.as_ref().map(|told| told.iter().chain(&unequal).cloned().collect::<Vec<_>>().join("; "));
-        let refused = all_refused(self.names, a, b)
+        let refused = all_refused(self.names, at, a, b)
             .or_else(|| other_source(self.names, a, b))
             .or_else(|| unequal.filter(|_| self.told.is_none()));
         if refused.is_some() {
@@ -176,9 +176,14 @@ fn factor(metric: Metric, a: &SweepPoint, b: &SweepPoint) -> Option<Factor> {
     Some(Factor { metric, base: x.mean, other: y.mean, n_base: x.n, n_other: y.n, factor, within })
 }
 
-fn all_refused(names: (&str, &str), a: &SweepPoint, b: &SweepPoint) -> Option<String> {
+/// Reasons of several job counts are said once, so none names its own.
+fn all_refused(names: (&str, &str), at: ComparedAt, a: &SweepPoint, b: &SweepPoint) -> Option<String> {
+    let place = |p: &SweepPoint| match at {
+        ComparedAt::Jobs(_) => String::new(),
+        ComparedAt::Peak { .. } => format!(" at {}", counted(p.jobs as usize, "job")),
+    };
     let side = |name: &str, p: &SweepPoint| {
-        p.tests.is_empty().then(|| format!("all tests of '{name}' at {} are refused", counted(p.jobs as usize, "job")))
+        p.tests.is_empty().then(|| format!("all tests of '{name}'{} are refused", place(p)))
     };
     side(names.0, a).or_else(|| side(names.1, b))
 }

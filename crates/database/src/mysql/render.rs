@@ -25,7 +25,7 @@ pub(super) fn of_mysql() -> Capabilities {
         (Driver::Client, Capability::Scripts, NO_SCRIPTS),
     ];
     let missing = missing.into_iter().map(|(driver, capability, why)| (driver, capability, why.to_owned())).collect();
-    Capabilities { missing_drivers: Vec::new(), missing }
+    Capabilities { missing, ..Capabilities::default() }
 }
 
 /// The same on MariaDB.

@@ -220,7 +220,9 @@ impl Doctor for Mysql {
                 missing.extend(Driver::ALL.map(|d| (d, Capability::Checkpoint, why.clone())));
             }
         }
-        Ok(Capabilities { missing, ..Capabilities::default() })
+        let by_setting =
+            [Capability::CommitWait, Capability::CommitNowait].map(|c| (c, "innodb_flush_log_at_trx_commit")).into();
+        Ok(Capabilities { missing, by_setting, ..Capabilities::default() })
     }
 
     fn job_limit(&self) -> Result<JobLimit, TargetError> {

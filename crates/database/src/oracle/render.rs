@@ -19,6 +19,7 @@ pub(super) fn capabilities() -> Capabilities {
     let no_binds = "a block cannot receive rows: array binds need a client";
     let no_language = "a client computes nothing: procedural code runs inside the database";
     Capabilities {
+        by_setting: Vec::new(),
         missing_drivers: Vec::new(),
         missing: vec![
             (Driver::Database, Capability::BulkLoad, no_binds.to_owned()),

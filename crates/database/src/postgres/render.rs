@@ -14,6 +14,7 @@ pub(super) fn capabilities() -> Capabilities {
     let no_language = "a client computes nothing: procedural code runs inside the database";
     let no_scripts = "pgbench scripts are run by a client, as pgbench does";
     Capabilities {
+        by_setting: Vec::new(),
         missing_drivers: Vec::new(),
         missing: vec![
             (Driver::Database, Capability::BulkLoad, no_copy.to_owned()),

@@ -66,6 +66,7 @@ pub(crate) static KIND: TargetKind = TargetKind {
         ),
     ],
     capabilities: || Capabilities {
+        by_setting: Vec::new(),
         missing_drivers: vec![(Driver::Database, NO_PROCEDURES.to_owned())],
         missing: vec![
             (Driver::Client, Capability::ParallelQuery, "the calling thread runs the query".to_owned()),

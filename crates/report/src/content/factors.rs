@@ -102,9 +102,6 @@ fn summary_rows(c: &Comparison, notes: &Notes) -> Vec<Row> {
     let mut remarks: Vec<String> = Vec::new();
     remarks.extend(why.map(|why| format!("Peaks are not compared: {why}.")));
     for (reason, places) in refused_points(c) {
-        // Its number is that of the first of them.
-        let at = reason.rsplit_once(" at ").map_or(reason, |(what, _)| what);
-        let reason = if places.contains(", ") && reason.contains("no valid test at ") { at } else { reason };
         remarks.push(format!("Not compared at {places}: {reason}."));
     }
     if !c.rows.iter().any(|r| matches!(r.at, ComparedAt::Jobs(_))) {

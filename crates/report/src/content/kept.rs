@@ -1,5 +1,7 @@
 //! Marks and remarks for tests that are disturbed, or valid only by `--allow-cached` or `--force`.
 
+use std::collections::BTreeSet;
+
 use loadline_analyze::{Sweep, SweepPoint};
 use loadline_model::TestRecord;
 
@@ -38,16 +40,14 @@ pub(crate) fn remark(sweep: &Sweep) -> String {
 
 /// Number of `records` that are valid by an option only, and the option; `None` if there are none.
 pub(crate) fn counted<'a>(records: impl Iterator<Item = &'a TestRecord>) -> Option<(usize, String)> {
-    let options: Vec<String> = records.filter(|r| r.valid).filter_map(TestRecord::kept_by).collect();
-    let mut different: Vec<&str> = options.iter().map(String::as_str).collect();
-    if different.iter().any(|o| Some(o) != different.first()) {
-        different = different.iter().flat_map(|o| o.split(" and ")).collect();
-        different.sort_unstable();
-        different.dedup();
-    } else {
-        different.truncate(1);
+    let kept: Vec<Vec<&str>> =
+        records.filter(|r| r.valid).map(TestRecord::kept_by).filter(|by| !by.is_empty()).collect();
+    let first = kept.first()?;
+    if kept.iter().all(|by| by == first) {
+        return Some((kept.len(), first.join(" and ")));
     }
-    (!options.is_empty()).then(|| (options.len(), different.join(" or ")))
+    let different: BTreeSet<&str> = kept.iter().flatten().copied().collect();
+    Some((kept.len(), different.into_iter().collect::<Vec<_>>().join(" or ")))
 }
 
 /// The same as the end of a verdict on `valid` valid tests; empty if there are none.

@@ -31,11 +31,8 @@ pub(crate) fn section(sides: &[PlatformRun<'_>], on_paper: bool) -> Section {
     let several = sides.len() > 1;
     let mut blocks = Vec::new();
     for side in sides {
-        let mut table = table(side, if several { &side.label } else { "" });
+        let mut table = table(side, if several { &side.label } else { "" }, on_paper);
         if on_paper {
-            // The first page has space for one list of refused, disturbed and kept tests: that of what to mind.
-            let of_tests = |r: &&mut Row| r.remark.split_once(": ").is_some_and(|(_, said)| said.starts_with("test"));
-            table.rows.iter_mut().filter(of_tests).for_each(|r| r.remark.clear());
             table.merge_notes();
         }
         blocks.extend(Block::table(table));
@@ -48,8 +45,9 @@ pub(crate) fn section(sides: &[PlatformRun<'_>], on_paper: bool) -> Section {
     Section::of("key-figures", "Key figures", blocks)
 }
 
-/// The page of one platform.
-pub(crate) fn table(side: &PlatformRun<'_>, caption: &str) -> Table {
+/// The page of one platform. The first page on paper has space for one list of refused, disturbed and kept tests: that of what to
+/// mind. So this one has none there.
+pub(crate) fn table(side: &PlatformRun<'_>, caption: &str, on_paper: bool) -> Table {
     let notes = Notes::default();
     let mut rows = Vec::new();
     let all = groups(std::iter::once(side));
@@ -57,8 +55,9 @@ pub(crate) fn table(side: &PlatformRun<'_>, caption: &str) -> Table {
         if all.len() > 1 {
             rows.push(Row::title(group_title(group)));
         }
-        rows.extend(side.sweeps.iter().filter(|s| s.group == *group).map(|s| line(side, s, &notes)));
-        rows.extend(side.scans.iter().filter(|s| s.record.group == *group).map(scan_line));
+        rows.extend(side.sweeps.iter().filter(|s| s.group == *group).map(|s| line(side, s, &notes, on_paper)));
+        let scans = side.scans.iter().filter(|s| s.record.group == *group);
+        rows.extend(scans.map(|scan| scan_line(scan, on_paper)));
     }
     let head = [
         Head::text("Workload"),
@@ -89,7 +88,7 @@ pub(crate) fn table(side: &PlatformRun<'_>, caption: &str) -> Table {
     table
 }
 
-fn line(side: &PlatformRun<'_>, sweep: &Sweep, notes: &Notes) -> Row {
+fn line(side: &PlatformRun<'_>, sweep: &Sweep, notes: &Notes, on_paper: bool) -> Row {
     let records = &side.run.records;
     let [valid, all] = sweep.points.iter().map(SweepPoint::counts).fold([0, 0], |[v, a], [x, y]| [v + x, a + y]);
     let tests = match all - valid {
@@ -126,7 +125,8 @@ fn line(side: &PlatformRun<'_>, sweep: &Sweep, notes: &Notes) -> Row {
             [name.into(), none, unit, at, mean, p99, tests.into(), share, bound]
         }
     };
-    let remark = remark(&sweep.workload, &[why_not(sweep), kept::remark(sweep)]);
+    let of_tests = if on_paper { Default::default() } else { [why_not(sweep), kept::remark(sweep)] };
+    let remark = remark(&sweep.workload, &of_tests);
     Row { invalid: sweep.points.iter().all(|p| p.tests.is_empty()), remark, ..Row::of(cells) }
 }
 
@@ -212,7 +212,7 @@ fn why_not(sweep: &Sweep) -> String {
 }
 
 /// A scan of sizes has a shape instead of a peak.
-fn scan_line(scan: &Scan<'_>) -> Row {
+fn scan_line(scan: &Scan<'_>, on_paper: bool) -> Row {
     let r = scan.record;
     let median = |column: &Column| Cell::from(r.figure(column).map(short_ns));
     let cells: [Cell; 9] = [
@@ -231,6 +231,7 @@ fn scan_line(scan: &Scan<'_>) -> Row {
             let kept = kept_test(r).map_or(String::new(), |kept| format!("; test {} is {kept}", r.test));
             format!("{}: {}{kept}.", r.workload, sizes::sentence(shape))
         }
+        None if on_paper => String::new(),
         None => format!("{}: test {} is {}.", r.workload, r.test, stop(&judged(r))),
     };
     Row { invalid: !r.is_usable(), remark, ..Row::of(cells) }

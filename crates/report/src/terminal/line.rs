@@ -45,11 +45,11 @@ pub fn test_line(record: &TestRecord) -> String {
 
 /// Why a test is not valid, or the option that keeps it.
 fn verdict(r: &TestRecord) -> String {
-    match (&r.invalid_reason, r.kept_by()) {
+    match (&r.invalid_reason, &r.kept_by()[..]) {
         (Some(_), _) if r.is_disturbed() => format!("  ({})", judged(r)),
         (Some(why), _) => format!("  REFUSED: {why}"),
-        (None, Some(option)) => format!("  (kept by {option})"),
-        (None, None) => r
+        (None, [_, ..]) => format!("  (kept by {})", r.kept_by().join(" and ")),
+        (None, []) => r
             .figure(column::CACHED_PCT_MAX)
             .map_or(String::new(), |pct| format!("  (valid: at most {} % of it from caches)", number(pct, 1))),
     }

@@ -1,6 +1,6 @@
 //! The page of key figures that a run ends with.
 
-use loadline_analyze::{Sweep, bound_of_sweep};
+use loadline_analyze::{BoundBy, Sweep, bound_of_sweep};
 use loadline_model::format::counted;
 
 use crate::RunData;
@@ -23,7 +23,7 @@ pub fn end_page(run: &RunData, width: Option<usize>) -> String {
 
 fn blocks(side: &PlatformRun<'_>) -> Vec<Block> {
     let records = &side.run.records;
-    let mut out = vec![Block::Table(page(side, &format!("Key figures of {}", side.label)))];
+    let mut out = vec![Block::Table(page(side, &format!("Key figures of {}", side.label), false))];
     if records.is_empty() {
         out = vec![Block::para(format!("Key figures of {}: no test was completed.", side.label))];
     }
@@ -46,9 +46,9 @@ fn blocks(side: &PlatformRun<'_>) -> Vec<Block> {
 fn bound(side: &PlatformRun<'_>, sweep: &Sweep) -> Option<String> {
     let bound = bound_of_sweep(sweep, &side.run.records)?;
     let name = name(sweep, &side.sweeps);
-    let sentence = stop(&bound.sentence()).to_owned();
-    Some(match sentence.strip_prefix("limit unknown: ") {
-        Some(because) => format!("The limit of {name} is unknown: {because}."),
-        None => format!("{name} is bounded by {sentence}."),
+    let because = stop(&bound.because);
+    Some(match bound.by {
+        BoundBy::Unknown => format!("The limit of {name} is unknown: {because}."),
+        by => format!("{name} is bounded by {}: {because}.", by.name()),
     })
 }

@@ -203,12 +203,8 @@ pub(super) fn fit_workloads(plan: &mut Plan, target: &dyn Target, own: &[&str]) 
             refusal(*driver).is_none()
                 && found.as_ref().is_some_and(|w| crate::plan::refusal(w, kind, *driver).is_none())
         };
-        let on_purpose = |reason: &str| {
-            let mut words = reason.split(|c: char| !c.is_ascii_alphanumeric() && !"_.".contains(c));
-            words.any(|word| own.contains(&word)) && capabilities.refusal_for_good(workload.driver, needs).is_none()
-        };
         if let Some(reason) = refusal(workload.driver) {
-            let purpose = on_purpose(&reason);
+            let purpose = capabilities.is_refused_by(own, workload.driver, needs);
             let open = !purpose && !workload.driver_given;
             if let Some(other) = Driver::ALL.into_iter().find(|d| open && does(d)) {
                 workload.driver_reason = format!("not with the {} driver: {reason}", workload.driver);
