@@ -171,10 +171,8 @@ fn judge(must: &Must, seen: &Seen) -> Verdict {
     let found = match must {
         Must::Fail(id) => seen.check(*id, Checked::Failed).map(|c| c.detail.clone()),
         Must::Note(id) => seen.check(*id, Checked::Noted).filter(|_| seen.holds()).map(|c| c.detail.clone()),
-        Must::Say(text) => seen.mark(text).map(str::to_owned),
-        Must::Refuse(code, text) => {
-            seen.mark(text).filter(|_| seen.code == *code && seen.records.is_empty()).map(str::to_owned)
-        }
+        Must::Say(text) => seen.mark(text),
+        Must::Refuse(code, text) => seen.mark(text).filter(|_| seen.code == *code && seen.records.is_empty()),
         Must::Show(column, least) => seen
             .figure(column)
             .filter(|value| value >= least)
@@ -190,7 +188,7 @@ fn why_unclean(must: &Must, twin: &Seen) -> Option<String> {
         Must::Fail(id) | Must::Note(id) => {
             twin.check(*id, Checked::Failed).or(twin.check(*id, Checked::Noted)).map(|c| c.detail.clone())
         }
-        Must::Say(text) => twin.mark(text).map(str::to_owned),
+        Must::Say(text) => twin.mark(text),
         Must::Show(column, least) => {
             twin.figure(column).filter(|ns| ns >= least).map(|ns| format!("{} {:.0} ms", column.title, ns / 1e6))
         }
@@ -206,9 +204,7 @@ fn came_out(seen: &Seen) -> String {
     match (refused.is_empty(), seen.records.is_empty()) {
         (false, _) => format!("refused: {}", refused.join("; ")),
         (true, false) if seen.code == 0 => {
-            let marks =
-                seen.records.iter().flat_map(|r| r.disturbed_by.iter().chain(&r.forced.refused).chain(&r.notes));
-            format!("proved: {}", marks.map(String::as_str).collect::<Vec<_>>().join("; "))
+            format!("proved: {}", seen.marks().collect::<Vec<_>>().join("; "))
         }
         _ => format!("exit code {}: {}", seen.code, seen.said.trim()),
     }

@@ -121,12 +121,18 @@ impl Seen {
         self.records.iter().flat_map(|r| &r.checks).find(|c| c.id == id && c.outcome == outcome)
     }
 
+    /// What marks its records.
+    pub(super) fn marks(&self) -> impl Iterator<Item = String> {
+        let of_record = |r: &TestRecord| {
+            let said = [r.disturbed_by.clone(), r.forced.refused.clone()];
+            said.into_iter().flatten().chain(r.notes.iter().map(ToString::to_string)).collect::<Vec<_>>()
+        };
+        self.records.iter().flat_map(of_record)
+    }
+
     /// The line that marks it with `text`.
-    pub(super) fn mark(&self, text: &str) -> Option<&str> {
-        let of_record =
-            self.records.iter().flat_map(|r| r.disturbed_by.iter().chain(&r.forced.refused).chain(&r.notes));
-        let marks = of_record.map(String::as_str).chain(self.said.lines());
-        marks.into_iter().find(|line| line.contains(text))
+    pub(super) fn mark(&self, text: &str) -> Option<String> {
+        self.marks().chain(self.said.lines().map(str::to_owned)).find(|line| line.contains(text))
     }
 
     pub(super) fn figure(&self, column: &Column) -> Option<f64> {

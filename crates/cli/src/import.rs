@@ -126,7 +126,7 @@ fn write(
         record.repetition = u32::try_from(alike.count() + 1).unwrap_or(u32::MAX);
         match started_s.and_then(|s| Duration::try_from_secs_f64(s).ok()) {
             Some(since) => record.started_at = rfc3339(UNIX_EPOCH + since),
-            None => record.notes.push("no file states when the test began".to_owned()),
+            None => record.notes.push("no file states when the test began".into()),
         }
         let (snapshots, activity, native) = (Vec::new(), None, None);
         outputs.push(TestOutput { record, series, histograms, snapshots, activity, native });

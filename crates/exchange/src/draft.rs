@@ -6,7 +6,7 @@ use loadline_model::column::{
     self, COLUMNS, COMMIT_LATENCY_MS, COMMIT_THROUGHPUT_TPS, COMMITS, ELAPSED_S, RESPONSE_TIMES, TRANSACTION_TIMES,
     TX_PER_S, Times,
 };
-use loadline_model::{Column, Latencies, Series, TestRecord};
+use loadline_model::{Column, Latencies, Note, Series, TestRecord};
 
 use crate::absence::{Absence, Warning};
 use crate::source::Tool;
@@ -110,7 +110,7 @@ impl ImportedTest {
 
     /// Adds a note for the reader.
     pub(crate) fn note(&mut self, text: impl Into<String>) {
-        self.record.notes.push(text.into());
+        self.record.notes.push(Note::Text(text.into()));
     }
 
     /// Sets a figure, or keeps why there is none.
@@ -272,6 +272,6 @@ impl ImportedTest {
             self.record.leave_out(column, why.to_string());
         }
         self.absent.retain(|id, _| !self.record.figures.contains_key(*id));
-        self.record.notes.extend(self.warnings.iter().map(ToString::to_string));
+        self.record.notes.extend(self.warnings.iter().map(|warning| Note::Text(warning.to_string())));
     }
 }

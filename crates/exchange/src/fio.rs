@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use loadline_model::Column;
+use loadline_model::{Column, Note};
 use loadline_model::column::{self, BLOCK_BYTES, ELAPSED_S, ERRORS, IO_PER_S};
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
@@ -169,7 +169,8 @@ impl Output {
             let (number, all) = (alike(self.jobs.get(..=n).unwrap_or_default()), alike(&self.jobs));
             let options = JobOptions([self.global.0.as_slice(), &job.options.0].concat());
             let mut test = job.test(&options, all > 1, lines)?;
-            test.record.notes.extend(self.time.as_ref().map(|at| format!("fio wrote its result on {}", plain(at))));
+            let written = self.time.as_ref().map(|at| format!("fio wrote its result on {}", plain(at)));
+            test.record.notes.extend(written.map(Note::Text));
             if all > 1 {
                 test.record.workload = format!("{}-{number}-OF-{all}", test.record.workload);
                 test.note(format!("{all} such jobs ran together: figures of all of them need group_reporting"));
@@ -245,7 +246,7 @@ impl Job {
             test.note("direct=1 is not among the options: the page cache may have served it");
         }
         let trims = Some(self.trim.iops).filter(|iops| *iops > 0.0);
-        test.record.notes.extend(trims.map(|iops| format!("{iops} trims per second are in no column")));
+        test.record.notes.extend(trims.map(|iops| Note::Text(format!("{iops} trims per second are in no column"))));
         let ran_s = sides.iter().map(|(_, d)| d.runtime / 1e3).fold(0.0, f64::max);
         test.set(ELAPSED_S, positive(ran_s));
         let errors = Absence::NotIn { place: JOB, what: "count of errors, as without continue_on_error" };

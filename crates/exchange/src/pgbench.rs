@@ -1,6 +1,7 @@
 //! pgbench's printed report, alone or with the logs of its transactions. Formats: PostgreSQL's documentation of pgbench, versions 9.6
 //! to 18.
 
+use loadline_model::Note;
 use loadline_model::column::{self, CONFLICTS, ELAPSED_S, ERRORS, TX_PER_S};
 
 use crate::absence::{Absence, Warning};
@@ -146,7 +147,7 @@ impl Report for Printed {
         self.set_times(&mut test);
         test.set_intervals(self.progress, processed, None);
         test.warnings.extend(self.warnings.into_iter().chain(self.fields.said.into_iter().map(Warning::Said)));
-        test.record.notes.extend(self.notes);
+        test.record.notes.extend(self.notes.into_iter().map(Note::Text));
         Ok(Some(test))
     }
 }

@@ -1,6 +1,7 @@
 //! sysbench's printed report of its oltp scripts, with lines of intervals (`--report-interval`) and `--histogram`.
 //! Formats: sysbench 1.0 and 1.1, `src/sb_logger.c`, `src/sysbench.c`.
 
+use loadline_model::Note;
 use loadline_model::column::{self, CONFLICTS, ELAPSED_S, ERRORS, TX_PER_S};
 
 use crate::absence::{Absence, Warning};
@@ -165,7 +166,7 @@ impl Printed {
         let ignored = "transactions ended with an error that sysbench ignores, and were tried again";
         for (key, what) in [("ignored errors", ignored), ("reconnects", "sessions were opened anew")] {
             let n = fields.number(&format!("SQL statistics/{key}")).filter(|n| *n > 0.0);
-            test.record.notes.extend(n.map(|n| format!("{n} {what}")));
+            test.record.notes.extend(n.map(|n| Note::Text(format!("{n} {what}"))));
         }
         Ok(test)
     }

@@ -4,10 +4,9 @@
 use std::sync::Arc;
 
 use loadline_database::{Target, TargetError};
-use loadline_model::Snapshot;
-use loadline_model::format::counted;
 use loadline_model::record::AgentFigures;
 use loadline_model::snapshot::counter;
+use loadline_model::{Note, Snapshot};
 use serde::{Deserialize, Serialize};
 
 use crate::client_job::Timing;
@@ -104,18 +103,15 @@ pub struct Ended {
     pub agents: Vec<AgentFigures>,
 }
 
-/// Ends the sessions that lost agents left on the database: they may hold locks. Returns what was done, in words.
+/// Ends the sessions that lost agents left on the database: they may hold locks. Returns what was done.
 #[must_use]
-pub fn end_lost(target: &dyn Target, agents: &[AgentFigures]) -> Vec<String> {
+pub fn end_lost(target: &dyn Target, agents: &[AgentFigures]) -> Vec<Note> {
     let lost = agents.iter().filter(|agent| agent.lost && agent.jobs > 0);
     lost.map(|agent| {
-        let who = format!("agent {} on {}", agent.name, agent.host);
-        match target.end_jobs(agent.first_job..agent.first_job.saturating_add(agent.jobs), &agent.sessions) {
-            Ok(Some(0)) => format!("{who} left no sessions on the database"),
-            Ok(Some(n)) => format!("ended {} that {who} left on the database", counted(n as usize, "session")),
-            Ok(None) => format!("the sessions that {who} left are unknown: they end with its process or its lease"),
-            Err(e) => format!("the sessions that {who} left on the database could not be ended: {e}"),
-        }
+        let ended = target.end_jobs(agent.first_job..agent.first_job.saturating_add(agent.jobs), &agent.sessions);
+        let (ended, failed) = ended.map_or_else(|e| (None, Some(e.to_string())), |ended| (ended, None));
+        let ended = ended.map(u64::from);
+        Note::LostAgent { agent: agent.name.clone(), host: agent.host.clone(), ended, failed }
     })
     .collect()
 }

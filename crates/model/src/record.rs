@@ -13,6 +13,7 @@ use crate::forced::{DataSource, Forced};
 use crate::imported::{Imported, valid_or_unchecked};
 use crate::limits::{SizePoint, TestLimit};
 use crate::load::Population;
+use crate::note::{Note, known_notes};
 use crate::snapshot::WaitProfile;
 
 /// Version of the record's layout; raised if an old reader would misread a new record.
@@ -265,8 +266,8 @@ pub struct TestRecord {
     #[serde(default)]
     pub absent: BTreeMap<String, String>,
     /// Notes for the reader.
-    #[serde(default)]
-    pub notes: Vec<String>,
+    #[serde(default, deserialize_with = "known_notes")]
+    pub notes: Vec<Note>,
     /// Error texts of failed transactions, with their counts.
     #[serde(default)]
     pub error_texts: BTreeMap<String, u64>,

@@ -73,7 +73,8 @@ impl Period {
             m.loadline_version
         );
         let counted = activity.as_ref().and_then(|a| a.counted.as_ref());
-        let mut remarks: Vec<String> = record.notes.iter().chain(&record.disturbed_by).cloned().collect();
+        let mut remarks: Vec<String> =
+            record.notes.iter().map(ToString::to_string).chain(record.disturbed_by.clone()).collect();
         let counters = without_reset(counters(snapshots, counted), &mut remarks);
         Some(Period {
             label: format!("{title}, test {test} of {}", record.run),

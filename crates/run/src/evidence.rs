@@ -13,7 +13,7 @@ use loadline_database::{TargetError, Work};
 use loadline_load::{JobResult, Measured, Request, Shared, Tally};
 use loadline_model::machine::Storage;
 use loadline_model::manifest::TargetInfo;
-use loadline_model::{Check, Column, Manifest, Outcome, TestRecord};
+use loadline_model::{Check, Column, Manifest, Note, Outcome, TestRecord};
 use loadline_workload::{Commit, Program};
 
 use crate::figures::counters::{Completed, Counters};
@@ -55,7 +55,7 @@ pub(crate) struct Evidence<'a, S = Jobs<'a>> {
     /// What the test has on purpose.
     pub(crate) excuses: Excuses,
     /// Notes about what was before and after the jobs.
-    pub(crate) remarks: Vec<String>,
+    pub(crate) remarks: Vec<Note>,
     /// What was counted and sampled.
     pub(crate) seen: S,
 }
@@ -143,7 +143,7 @@ impl<S> Deref for Evidence<'_, S> {
 
 impl<S> Evidence<'_, S> {
     /// The evidence with these remarks before the others.
-    pub(crate) fn and_remarks(mut self, remarks: impl IntoIterator<Item = String>) -> Self {
+    pub(crate) fn and_remarks(mut self, remarks: impl IntoIterator<Item = Note>) -> Self {
         self.remarks.splice(0..0, remarks);
         self
     }

@@ -17,9 +17,8 @@ pub(crate) mod volume;
 
 use loadline_database::Runs;
 use loadline_load::{Measured, Request};
-use loadline_model::format::number;
 use loadline_model::snapshot::{AUTOVACUUM, counter};
-use loadline_model::{Driver, Latencies, column};
+use loadline_model::{Driver, Latencies, Note, column};
 use loadline_workload::Instrument;
 
 use crate::evidence::Evidence;
@@ -44,12 +43,10 @@ pub(crate) fn background(e: &Evidence<'_>, test: &mut Test) {
         test.set(column::ROWS_CHANGED_DATABASE, grown as f64);
     }
     if e.merged().scripted.is_some() {
-        test.notes.push(format!(
-            "a transaction is one execution of a pgbench script, from its first command to its end; the mean one committed {} times",
-            number(e.merged().commits_per_tx(), 2)
-        ));
+        test.notes.push(Note::ScriptCommits { commits: e.merged().commits_per_tx() });
     }
-    test.notes.extend(e.measured.collected.problems.iter().cloned());
+    let problems = e.measured.collected.problems.iter().cloned();
+    test.notes.extend(problems.map(|problem| Note::NotRead { problem }));
     if let Ok(counters) = &e.counters {
         test.notes.extend(read_late(counters.off_s, e.measured.schedule.window_s()));
         let made = counters.grown(counter::CHECKPOINTS);
@@ -85,10 +82,7 @@ pub(crate) fn own(e: &Evidence<'_>, out: &mut Test) {
     let (seen, all) = (merged.commit.count(), merged.transaction.count());
     latencies(out, column::COMMIT_TIMES, &merged.commit, no_commit);
     if no_commit == NONE_COMPLETED && seen < all {
-        out.notes.push(format!(
-            "commit times (including the longest) are from {seen} of the {all} transactions: timing the commit of a \
-            single-statement transaction costs the client an extra wake-up"
-        ));
+        out.notes.push(Note::FewCommitsTimed { timed: seen, transactions: all });
     }
 }
 
@@ -112,19 +106,12 @@ fn latencies(out: &mut Test, columns: column::Times, latencies: &Latencies, none
 }
 
 /// Note about checkpoints in the window, if no instrument says so. A database in loadline's process makes its own all the time.
-fn checkpoints(request: &Request, counted: Option<f64>) -> Option<String> {
+fn checkpoints(request: &Request, counted: Option<f64>) -> Option<Note> {
     let measured = request.work.workload.has(Instrument::Checkpoint) || request.target.facts().runs != Runs::Apart;
-    let n = counted.filter(|n| *n >= 2.0 && !measured)?;
-    Some(format!("the database made {n:.0} checkpoints in the window: their writes are part of the figures"))
+    counted.filter(|n| *n >= 2.0 && !measured).map(|made| Note::Checkpoints { made })
 }
 
 /// Note about counters that were read too far from window start or window end.
-fn read_late(off_s: f64, window_s: f64) -> Option<String> {
-    (off_s > 0.1 * window_s).then(|| {
-        format!(
-            "the database's counters were read {off_s:.2} s after window start and window end (sum), when the last \
-            job had passed them: figures from them may be off by up to {:.0} %; use a longer window",
-            off_s / window_s * 100.0
-        )
-    })
+fn read_late(off_s: f64, window_s: f64) -> Option<Note> {
+    (off_s > 0.1 * window_s).then_some(Note::ReadLate { off_s, window_s })
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use loadline_model::column::NOT_FINITE;
-use loadline_model::{Check, Column, DataSource, TestLimit};
+use loadline_model::{Check, Column, DataSource, Note, TestLimit};
 
 /// Figures, reasons for absent ones, checks and notes. Precedence, in whatever order they are set: value, first reason of this
 /// test, reason of the target, fallback reason.
@@ -15,7 +15,7 @@ pub(crate) struct Test {
     of_target: BTreeMap<String, String>,
     fallback: BTreeMap<String, String>,
     /// Notes for the reader.
-    pub(crate) notes: Vec<String>,
+    pub(crate) notes: Vec<Note>,
     /// Checks.
     pub(crate) checks: Vec<Check>,
     /// Source of the blocks that the database read.

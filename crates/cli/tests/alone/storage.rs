@@ -80,12 +80,12 @@ fn a_private_postgres_has_the_cache_that_each_workload_needs() {
         let (io, writes) = (figure(mix, "io_per_s"), figure(mix, "physical_writes_per_s"));
         assert!(writes > 0.0 && io > writes, "{io} {writes}");
         assert!((0.0..=100.0).contains(&figure(mix, "buffer_wait_pct")));
-        assert!(mix["notes"].to_string().contains("buffer waits are estimated from"), "a superuser's are the same");
+        assert!(mix["notes"].to_string().contains("\"buffer-waits-sampled\""), "a superuser's are the same");
     }
     let made = of("STO-WRITE")[0];
     passed(made, "data-written");
     let (rows, written) = (figure(made, "data_mib_per_s"), figure(made, "physical_written_mib_per_s"));
-    let noted = made["notes"].to_string().contains("a new block of a growing table");
+    let noted = made["notes"].to_string().contains("\"growth-is-written\"");
     assert!(noted || written < 1.7 * rows, "{written} MiB/s written for {rows} MiB/s of rows: {}", made["notes"]);
     let writer = of("DBWR-THR")[0];
     passed(writer, "data-written");

@@ -74,6 +74,6 @@ fn notes(side: &PlatformRun<'_>) -> impl Iterator<Item = String> {
     let said = side.run.records.iter().flat_map(|r| r.notes.iter().map(move |note| (note, r.test)));
     grouped(said, |(note, _)| *note).into_iter().map(|(note, of)| {
         let tests: Vec<u32> = of.into_iter().map(|(_, test)| test).collect();
-        format!("test{} {}: {}", if tests.len() == 1 { "" } else { "s" }, spans(&tests), stop(note))
+        format!("test{} {}: {}", if tests.len() == 1 { "" } else { "s" }, spans(&tests), stop(&note.to_string()))
     })
 }

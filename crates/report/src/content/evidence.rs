@@ -85,7 +85,7 @@ fn errors(all: &[Of<'_, ()>], several: bool) -> Vec<Block> {
 fn notes(side: &PlatformRun<'_>, several: bool) -> Vec<String> {
     let mut texts: BTreeMap<String, Vec<u32>> = BTreeMap::new();
     for r in &side.run.records {
-        for text in r.notes.iter().cloned().chain(Option::from(r.forced.clone())) {
+        for text in r.notes.iter().map(ToString::to_string).chain(Option::from(r.forced.clone())) {
             texts.entry(text).or_default().push(r.test);
         }
     }

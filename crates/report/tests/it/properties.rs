@@ -56,7 +56,7 @@ fn hostile_text_is_escaped() {
             t.add_check(Check { id: loadline_model::CheckId::Errors, outcome, detail: evil.to_owned() });
             t.error_texts.insert(evil.to_owned(), 1);
             t.leave_out(column::REDO_WRITES_PER_S, evil);
-            t.notes.push(evil.to_owned());
+            t.notes.push(evil.into());
         }
     }
     let page = text(&runs, Format::Html);

@@ -199,7 +199,7 @@ fn no_format_tells_the_product() {
         record.error_texts.insert("ORA-00060: deadlock".to_owned(), 1);
         record.waits.sessions.insert("wait/io/file/innodb/innodb_log_file".to_owned(), 5);
         record.waits.sessions.insert("LWLock:WALWrite".to_owned(), 5);
-        record.notes.push("InnoDB flushed".to_owned());
+        record.notes.push("InnoDB flushed".into());
         let name = "builtin:tpcb-like".to_owned();
         record.kinds.push(KindFigures { name, weight: 1, tps: 1.0, transaction_ns: None });
         record.add_check(Check::new(CheckId::ClientCpu, Outcome::Failed, "pg_stat_io has no counter"));

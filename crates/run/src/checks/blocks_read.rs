@@ -3,7 +3,7 @@
 use loadline_load::Request;
 use loadline_model::check::{Check, CheckId, Outcome};
 use loadline_model::snapshot::counter;
-use loadline_model::{DataSource, column, format};
+use loadline_model::{DataSource, Note, column, format};
 
 use super::cached_share;
 use super::data_source::{MIN_DEVICE_SHARE, beyond_own_cache, device_share, source_by_share};
@@ -155,7 +155,7 @@ fn bounded(out: &mut Test, request: &Request, w: &Counters<'_>, facts: &CacheFac
     let bound = cached_share::bound(&reads)?;
     out.set(column::CACHED_PCT_MAX, bound.share * 100.0);
     out.data_source = Some(bound.source);
-    out.notes.push(bound.detail.clone());
+    out.notes.push(Note::CachedAtMost { bound: bound.detail.clone() });
     Ok(bound.detail)
 }
 

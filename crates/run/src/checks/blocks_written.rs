@@ -4,7 +4,7 @@ use loadline_collect::Edge;
 use loadline_load::Request;
 use loadline_model::check::{Check, CheckId, Outcome};
 use loadline_model::snapshot::counter;
-use loadline_model::{Latencies, column, format};
+use loadline_model::{Latencies, Note, column, format};
 
 use super::blocks_read::{CacheFacts, add_check, certain_share};
 use super::cached_share::{MAX_CACHED_SHARE, percent};
@@ -84,7 +84,7 @@ pub(crate) fn data_written(
         // The larger one, if blocks were also read.
         let share = out.figure(column::CACHED_PCT_MAX).map_or(bound.0, |pct| bound.0.max(pct / 100.0));
         out.set(column::CACHED_PCT_MAX, share * 100.0);
-        out.notes.push(bound.1.clone());
+        out.notes.push(Note::CachedAtMost { bound: bound.1.clone() });
         Ok(format!("{detail}; {}", bound.1))
     });
     add_check(out, facts, CheckId::DataWritten, verdict);

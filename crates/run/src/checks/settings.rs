@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use loadline_database::TargetError;
 use loadline_model::manifest::TargetInfo;
-use loadline_model::{Check, CheckId, Outcome};
+use loadline_model::{Check, CheckId, Note, Outcome};
 
 use crate::evidence::Evidence;
 use crate::test::Test;
@@ -24,9 +24,9 @@ fn check_settings(before: &TargetInfo, after: &Result<TargetInfo, TargetError>) 
 }
 
 /// Note about settings that are others than when the run began.
-pub(crate) fn changed_since(start: &TargetInfo, now: &TargetInfo) -> Option<String> {
+pub(crate) fn changed_since(start: &TargetInfo, now: &TargetInfo) -> Option<Note> {
     let changes = changes(start, now);
-    (!changes.is_empty()).then(|| format!("settings have changed since the run began: {changes}"))
+    (!changes.is_empty()).then_some(Note::SettingsChanged { changes })
 }
 
 /// `fsync = on, now off; …`; empty if nothing changed.
@@ -75,6 +75,8 @@ mod tests {
     fn a_change_since_the_start_is_noted() {
         let start = target("16.1", &[("fsync", "on")]);
         assert_eq!(changed_since(&start, &start), None);
-        assert!(changed_since(&start, &target("16.1", &[("fsync", "off")])).unwrap().contains("now off"));
+        let changes = "fsync = on, now off".to_owned();
+        let changed = changed_since(&start, &target("16.1", &[("fsync", "off")]));
+        assert_eq!(changed, Some(Note::SettingsChanged { changes }));
     }
 }

@@ -4,7 +4,7 @@ use loadline_collect::Edge;
 use loadline_collect::os::DiskCounters;
 use loadline_database::Events;
 use loadline_model::snapshot::{LEAST_IO_NS, WaitProfile, counter};
-use loadline_model::{Column, column};
+use loadline_model::{Column, Note, column};
 use loadline_workload::{Commit, Instrument};
 
 use super::MIB;
@@ -60,7 +60,7 @@ pub(crate) fn figures(e: &Evidence<'_>, out: &mut Test) {
             out.set_or_fallback(column::READ_WAIT_PCT, pct, "the database does not time its reads");
             buffer_waits(out, e, counters);
             let growth = request.target.facts().growth_is_written.filter(|_| only_adds(&request.work));
-            out.notes.extend(growth.map(str::to_owned));
+            out.notes.extend(growth.map(|how| Note::GrowthIsWritten { how: how.to_owned() }));
         }
         Err(why) => COLUMNS.iter().for_each(|id| out.set_fallback_reason(id, why)),
     }
@@ -125,14 +125,10 @@ fn read_times(out: &mut Test, e: &Evidence<'_>, w: &Counters<'_>) {
             let short = transactions.histogram().count_between(0, SHORT_READ_NS) as f64;
             let all = transactions.count() as f64;
             out.set_or_fallback(column::READS_WITHIN_512US_PCT, (all > 0.0).then(|| short / all * 100.0), NOT_PROVIDED);
-            let timed = if mean.is_some() { "the mean is the database's own" } else { "so is the mean" };
             if let Some(ns) = transactions.mean_ns().filter(|_| mean.is_none()) {
                 out.set(column::READ_TIME_US_MEAN, ns / 1e3);
             }
-            out.notes.push(format!(
-                "median, p99 and share of reads are computed from transaction times, with {n:.2} blocks read per \
-                transaction; {timed}"
-            ));
+            out.notes.push(Note::ReadsTimedByTransactions { blocks_per_tx: n, mean_is_counted: mean.is_some() });
         }
         _ => {
             let why = match per_tx {
@@ -168,12 +164,7 @@ fn buffer_waits(out: &mut Test, e: &Evidence<'_>, w: &Counters<'_>) {
         Some(waiting) => {
             out.set(ID, (waiting / jobs * 100.0).min(100.0));
             if request.work.workload.has(Instrument::Device) {
-                let log =
-                    if log.is_some() { ", including waits for the log, because no commit waits for it" } else { "" };
-                out.notes.push(format!(
-                    "buffer waits are estimated from {} samples of the sessions' wait events{log}",
-                    profile.samples
-                ));
+                out.notes.push(Note::BufferWaitsSampled { samples: profile.samples, with_log: log.is_some() });
             }
         }
         None if waits.buffer.is_empty() => out.set_fallback_reason(ID, "the target does not time waits for buffers"),

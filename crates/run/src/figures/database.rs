@@ -3,7 +3,7 @@
 use loadline_database::Runs;
 use loadline_load::{Place, Request};
 use loadline_model::snapshot::counter;
-use loadline_model::{Column, column};
+use loadline_model::{Column, Note, column};
 
 use super::counters::Counters;
 use super::{KIB, MIB};
@@ -60,10 +60,7 @@ pub(crate) fn figures(e: &Evidence<'_>, out: &mut Test) {
     }
     log_parts(out, c);
     if c.whole.is_some() {
-        out.notes.push(
-            "the server counts late: its counters are those of the whole test, with warm-up, at the rate of the window"
-                .to_owned(),
-        );
+        out.notes.push(Note::CountsLate {});
     }
 }
 
@@ -133,10 +130,7 @@ pub(crate) fn log_file_sync(e: &Evidence<'_>, out: &mut Test) {
         match profile.mean_sessions(|event| events.has(event)) {
             Some(waiting) if tps > 0.0 && profile.samples >= 5 => {
                 out.set(ID, waiting / tps * 1e3);
-                out.notes.push(format!(
-                    "log file sync is estimated from {} samples of the sessions' wait events",
-                    profile.samples
-                ));
+                out.notes.push(Note::LogSyncSampled { samples: profile.samples });
             }
             _ => out.set_absent(ID, format!("only {} samples of wait events in the window", profile.samples)),
         }

@@ -8,7 +8,7 @@ use loadline_database::Runs;
 use loadline_load::{Around, Request};
 use loadline_model::disturbance::DISTURBANCES;
 use loadline_model::snapshot::{WaitProfile, counter};
-use loadline_model::{Column, column};
+use loadline_model::{Column, Note, column};
 
 use super::counters::Counters;
 use super::machine::steal_pct;
@@ -188,13 +188,9 @@ fn other_io(out: &mut Test, used: &Used, seconds: f64, device_util_pct: Option<f
 }
 
 /// What the I/O of others leaves out because not even root may read it, as that of process 1 in some containers.
-fn left_out(used: &Used, seconds: f64) -> Option<String> {
+fn left_out(used: &Used, seconds: f64) -> Option<Note> {
     let (name, _) = used.io_unread.as_ref().filter(|_| used.io_unread_s > IO_UNREAD * seconds)?;
-    let pct = 100.0 * used.io_unread_s / seconds;
-    let title = column::OTHER_IO_PCT.title;
-    Some(format!(
-        "{title}: leaves out the I/O of '{name}', which this machine shows to nobody; it and what it waited for had {pct:.0} % of a CPU"
-    ))
+    Some(Note::OtherIoUnread { process: name.clone(), cpu_pct: 100.0 * used.io_unread_s / seconds })
 }
 
 /// What kept loadline and the database from CPUs.
@@ -381,6 +377,9 @@ mod tests {
         // What even root may not read is left out, and said.
         let as_root = Used { as_root: true, ..unread };
         assert_eq!(of(as_root.clone(), Some(80.0)), (Some(20.0), false));
-        assert!(left_out(&as_root, 2.0).unwrap().contains("'init'") && left_out(&used(1, 1), 2.0).is_none());
+        assert!(
+            matches!(left_out(&as_root, 2.0), Some(Note::OtherIoUnread { process, .. }) if process == "init")
+                && left_out(&used(1, 1), 2.0).is_none()
+        );
     }
 }

@@ -4,7 +4,7 @@ use loadline_collect::Edge;
 use loadline_collect::os::{DiskRates, TaskTimes};
 use loadline_database::{Events, Runs};
 use loadline_model::snapshot::{WaitProfile, counter};
-use loadline_model::{Column, column};
+use loadline_model::{Column, Note, column};
 
 use super::machine::seconds_between;
 use crate::evidence::Evidence;
@@ -98,14 +98,9 @@ fn parts(open: TaskTimes, close: TaskTimes, jobs: f64) -> Option<[f64; 2]> {
 }
 
 /// A note if sessions made new files of the log, which a server that has run for a while does not.
-fn new_log_files(waits: &WaitProfile, events: &Events, jobs: f64) -> Option<String> {
+fn new_log_files(waits: &WaitProfile, events: &Events, jobs: f64) -> Option<Note> {
     let pct = sessions(waits, |event| events.has(event))? / jobs * 100.0;
-    (pct >= NOTE_LOG_FILES_PCT).then(|| {
-        format!(
-            "sessions made new files of the log in {pct:.0} % of the jobs' time: a server that has run for a while uses old \
-             ones again, as the next tests of this run do"
-        )
-    })
+    (pct >= NOTE_LOG_FILES_PCT).then_some(Note::NewLogFiles { pct })
 }
 
 /// Mean number of sessions in the events for which `is_one` is true; `None` with too few samples.
@@ -189,6 +184,7 @@ mod tests {
         };
         assert_eq!(of("IO:WALSync", 200), None);
         assert_eq!(of("IO:WALInitSync", 4), None, "1 %");
-        assert!(of("IO:WALInitWrite", 16).unwrap().contains("in 5 % of the jobs' time"));
+        let Some(Note::NewLogFiles { pct }) = of("IO:WALInitWrite", 16) else { panic!("5 %") };
+        assert!((pct - 5.0).abs() < 1e-9, "{pct}");
     }
 }

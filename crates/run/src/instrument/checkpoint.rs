@@ -1,6 +1,6 @@
 //! Requests a checkpoint in the window, times it, and splits transaction times by it.
 
-use loadline_model::column;
+use loadline_model::{Note, column};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -130,10 +130,7 @@ fn figures(out: &mut Test, e: &Evidence<'_>, times: Times, split: &Split) {
     }
     let more = e.grown(counter::CHECKPOINTS).map_or(0.0, |n| n - 1.0);
     if more >= 1.0 {
-        out.notes.push(format!(
-            "the database made {more:.0} more checkpoints in the window: they count as outside the checkpoint that \
-            loadline requested"
-        ));
+        out.notes.push(Note::MoreCheckpoints { more });
     }
     let late = if times.end_ns > schedule.close_ns { "; it ended after the window" } else { "" };
     out.checks.push(Check::require(

@@ -7,12 +7,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use loadline_collect::page_cache::{DataFiles, Keep, Keeper, Missed};
+use loadline_collect::page_cache::{DataFiles, Keep, Keeper};
 use loadline_database::{Target, TargetError, Work};
 use loadline_load::{JobResult, Request};
 use loadline_model::manifest::TargetInfo;
 use loadline_model::snapshot::counter;
-use loadline_model::{CheckId, Column, column, format};
+use loadline_model::{CheckId, Column, Note, column};
 use loadline_storage::now_ns;
 use loadline_workload::{Instrument as InstrumentSpec, RowCount};
 
@@ -57,7 +57,7 @@ const MAX_READ_RATIO: f64 = 1.3;
 struct Device {
     keeper: Option<(Keep, Keeper)>,
     facts: CacheFacts,
-    notes: Vec<String>,
+    notes: Vec<Note>,
     /// The target, if a checkpoint must show that the changes reached the device: its counters are unknown.
     unseen: Option<Arc<dyn Target>>,
     /// When that checkpoint had ended, ns, or why there was none.
@@ -78,8 +78,8 @@ impl Instrument for Device {
         let unseen = request.data_disk.is_none() && proved(work)[1] && target.abilities().checkpoints.is_some();
         self.unseen = unseen.then(|| Arc::clone(&request.target));
         if let Err(why) = self.keep(run.data_files, work, request.jobs) {
-            self.notes.push(format!("the data files were not kept out of the page cache: {why}"));
-            self.facts.not_kept_out = Some(why);
+            self.facts.not_kept_out = Some(why.clone());
+            self.notes.push(Note::NotKeptOut { why });
         }
         Ok(())
     }
@@ -92,22 +92,15 @@ impl Instrument for Device {
         }
         let Some((keep, keeper)) = self.keeper.take() else { return };
         let kept = keeper.stop();
-        let what = match keep {
-            Keep::Written => "changed blocks were written to the device at once",
-            _ => {
-                "what was read was dropped from the operating system's page cache, and changed blocks were written to \
-                the device at once"
-            }
-        };
-        let cpu = kept.cpu_ns as f64 / (kept.ran_ns as f64).max(1.0) * 100.0;
-        self.notes.push(format!(
-            "{what}, by at least {} passes over {} data files during the test (the longest took {:.0} ms), at a cost of \
-            {cpu:.1} % of a CPU{}",
-            kept.passes,
-            kept.files,
-            kept.slowest_pass_ns as f64 / 1e6,
-            missed(kept.missed)
-        ));
+        self.notes.push(Note::KeptOut {
+            only_written: keep == Keep::Written,
+            passes: kept.passes,
+            files: kept.files.into(),
+            longest_ms: kept.slowest_pass_ns as f64 / 1e6,
+            cpu_pct: kept.cpu_ns as f64 / (kept.ran_ns as f64).max(1.0) * 100.0,
+            unreadable: kept.missed.unreadable.into(),
+            beyond_limit: kept.missed.beyond_limit.into(),
+        });
     }
 
     fn report(&self, e: &Evidence<'_>, test: &mut Test) {
@@ -141,12 +134,8 @@ impl Device {
         if keep != Keep::Written {
             let dropped = files.drop_all().map_err(|e| e.to_string())?;
             if let Some(left) = dropped.left.filter(|left| *left as f64 > dropped.bytes as f64 * MAX_LEFT_SHARE) {
-                self.notes.push(format!(
-                    "{2} of {0} in {1} data files stayed in the page cache when it was emptied",
-                    format::bytes(dropped.bytes as f64),
-                    dropped.files,
-                    format::bytes(left as f64)
-                ));
+                let (bytes, files) = (dropped.bytes, dropped.files.into());
+                self.notes.push(Note::StayedCached { left_bytes: left, bytes, files });
             }
         }
         self.keeper = Some((keep, Keeper::start(files, keep, pause).map_err(|e| e.to_string())?));
@@ -198,34 +187,12 @@ fn read_share(out: &mut Test, work: &Work, w: &Counters<'_>, device: Option<Read
     let ratio = device.bytes / (bytes / w.seconds);
     out.set(READ_SHARE, ratio * 100.0);
     if ratio > MAX_READ_RATIO && Access::of(work) == Access::Sequential {
-        out.notes.push(format!(
-            "the data device read {ratio:.1} bytes for each byte that the database read: others use the device, or \
-            what the operating system reads ahead is dropped from its cache before it is used, which costs throughput; \
-            with a --size of 512MiB or more it stays until then"
-        ));
+        out.notes.push(Note::DeviceReadMore { ratio });
     }
     let more = device.count / (calls / w.seconds);
     if more > MAX_READ_RATIO && Access::of(work) == Access::Random {
-        out.notes.push(format!(
-            "the data device made {more:.1} reads for each read of the database: others use the device, which weakens \
-            the proof that reads came from it, or the operating system reads ahead"
-        ));
+        out.notes.push(Note::DeviceReadOften { ratio: more });
     }
-}
-
-/// Describes files that were not kept out of the page cache.
-fn missed(missed: Missed) -> String {
-    let mut out = String::new();
-    if missed.unreadable > 0 {
-        out += &format!("; {} more could not be opened by this user", missed.unreadable);
-    }
-    if missed.beyond_limit > 0 {
-        out += &format!(
-            "; {} more, the smallest, exceed the number of files that loadline may open (half of ulimit -n)",
-            missed.beyond_limit
-        );
-    }
-    out
 }
 
 /// The data files of a target, or why they cannot be kept out of the page cache.
@@ -278,14 +245,6 @@ mod tests {
         let middle = 1 << 30;
         assert!(scan(Some(middle), 8) * 3 < middle / 7, "nearly all must come from the device");
         assert_eq!(of("STO-SCAN", Some(96 << 20), 4), Keep::Out, "all of it would be read ahead");
-    }
-
-    #[test]
-    fn missed_files_are_named_with_the_reason() {
-        assert_eq!(missed(Missed::default()), "");
-        let text = missed(Missed { unreadable: 0, beyond_limit: 3 });
-        assert!(text.contains("ulimit -n") && !text.contains("user"), "{text}");
-        assert!(missed(Missed { unreadable: 2, beyond_limit: 0 }).contains("2 more could not be opened by this user"));
     }
 
     #[test]

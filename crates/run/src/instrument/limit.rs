@@ -2,7 +2,7 @@
 
 use loadline_database::TargetError;
 use loadline_load::Request;
-use loadline_model::{LimitSource, TestLimit, TestRecord, column};
+use loadline_model::{LimitSource, Note, TestLimit, TestRecord, column};
 use loadline_workload::Limit;
 
 use super::{Instrument, Kind, RunContext};
@@ -69,8 +69,7 @@ impl Instrument for Limits {
             Err(why) => return test.set_all_absent(KIND.columns, why),
         };
         if !left_out.is_empty() {
-            let left_out = left_out.join("; ");
-            test.notes.push(format!("the limit leaves out what cannot be measured from here: {left_out}"));
+            test.notes.push(Note::LimitLeavesOut { parts: left_out.clone() });
         }
         test.set(column::LIMIT_TPS, limit.tps);
         let share = test.figure(column::COMMIT_THROUGHPUT_TPS).map(|tps| tps / limit.tps * 100.0);

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use loadline_database::{ClientSession, TargetError, Work};
 use loadline_load::{JobResult, Request, Schedule, Shared};
-use loadline_model::{Check, CheckId, Latencies, Outcome, column};
+use loadline_model::{Check, CheckId, Latencies, Note, Outcome, column};
 use loadline_storage::now_ns;
 use loadline_workload::{Arg, Commit, Effect, Generator, Program, Statement, Step, Visible};
 
@@ -54,7 +54,7 @@ struct Reader {
 struct Visibility {
     visible: Visible,
     /// Note that the plan's rate does not apply.
-    note: Option<String>,
+    note: Option<Note>,
     reader: Option<Reader>,
     seen: ReaderResult,
 }
@@ -63,7 +63,8 @@ impl Instrument for Visibility {
     fn prepare(&mut self, request: &mut Request, _: &RunContext<'_>) -> Result<(), TargetError> {
         let own = request.work.params.get(&self.visible.rate);
         let given = request.load.rate_tps.replace(own as f64);
-        self.note = given.map(|given| other_rate(given, &self.visible.rate, own));
+        let parameter = self.visible.rate.clone();
+        self.note = given.map(|given_tps| Note::OwnRate { given_tps, parameter, value: own });
         Ok(())
     }
 
@@ -95,11 +96,6 @@ impl Instrument for Visibility {
         figures(test, &e.measured.schedule, &e.measured.jobs, &self.seen);
         test.notes.extend(self.note.clone());
     }
-}
-
-/// Note that the `given` rate does not apply, because the workload has its `own`.
-fn other_rate(given: f64, name: &str, own: i64) -> String {
-    format!("the rate of {given} per second does not apply to this workload, which has its own: {name} = {own}")
 }
 
 /// The reader's session, opened by `open` for a job.
@@ -246,12 +242,5 @@ mod tests {
         let work = Work::of("DBL-STREAM", &[]).unwrap();
         // Jobs are assigned to nodes in turn: the only job is on the first node.
         assert_eq!(reader_session(&work, |_, job| Ok(job)).unwrap(), 0);
-    }
-
-    #[test]
-    fn the_workloads_own_rate_applies_and_is_noted() {
-        let visible = loadline_workload::find("DBL-STREAM").unwrap().visible.clone().unwrap();
-        let said = other_rate(100.0, &visible.rate, 20);
-        assert!(said.contains("100 per second") && said.contains("batches = 20"), "{said}");
     }
 }

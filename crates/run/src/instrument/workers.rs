@@ -3,7 +3,7 @@
 use loadline_database::{ParallelWorkers, TargetError, WaitEvents, WorkerLimit};
 use loadline_load::{Measured, Request};
 use loadline_model::snapshot::{WaitProfile, counter};
-use loadline_model::{Check, CheckId, Column, Outcome, Snapshot, TestRecord, column};
+use loadline_model::{Check, CheckId, Column, Note, Outcome, Snapshot, TestRecord, column};
 
 use super::{Instrument, Kind, RunContext};
 use crate::evidence::Evidence;
@@ -74,10 +74,7 @@ impl Instrument for Workers {
         let speed_up = itself.or_else(|| base.filter(|base| *base > 0.0).zip(rate).map(|(base, rate)| rate / base));
         out.set_or_absent(SPEED_UP, speed_up, "there is no usable test with one worker in this run to compare with");
         if let Some(limit) = &self.most {
-            out.notes.push(format!(
-                "the maximum is {} parallel processes per query on this server ({}): a sweep over workers ends there",
-                limit.workers, limit.because
-            ));
+            out.notes.push(Note::MostWorkers { workers: limit.workers, because: limit.because.clone() });
         }
     }
 }

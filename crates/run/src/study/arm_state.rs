@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use loadline_database::{OpenRequest, is_temporary};
+use loadline_model::Note;
 use loadline_model::arms::ArmName;
 use loadline_model::manifest::{ArmFound, TargetInfo};
 use loadline_model::plan::{Arm, Arms, PlannedWorkload};
@@ -39,7 +40,7 @@ impl ArmsState {
     }
 
     /// What has changed in the target of the arm in force, which is `info` now, since it was found; for a note.
-    pub(super) fn changed(&self, arms: &Arms, info: &TargetInfo) -> Option<String> {
+    pub(super) fn changed(&self, arms: &Arms, info: &TargetInfo) -> Option<Note> {
         // loadline itself changes settings of a private server from test to test; nobody else does.
         let found = self.found.as_ref().filter(|_| !is_temporary(&arms.get(self.now).target))?;
         settings::changed_since(&found[self.now as usize].0.target, info)

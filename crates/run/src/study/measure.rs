@@ -6,7 +6,7 @@ use loadline_database::{RemainingNodes, Target, TargetError, is_temporary, kind_
 use loadline_load::{Measured, Place, Request, TestError, Warmup, end_lost, run_test};
 use loadline_model::live::LiveTest;
 use loadline_model::manifest::TargetInfo;
-use loadline_model::{Forced, TestRecord};
+use loadline_model::{Forced, Note, TestRecord};
 use loadline_store::NativeFile;
 use loadline_workload::{Instrument, SizeScan};
 
@@ -46,7 +46,7 @@ pub(super) struct Ended {
     /// What is left of a target that lost nodes.
     pub(super) remaining: Option<RemainingNodes>,
     /// What became of the sessions of lost agents.
-    sessions: Vec<String>,
+    sessions: Vec<Note>,
 }
 
 impl Ended {
@@ -230,19 +230,19 @@ impl PlannedTest<'_> {
         context: &Context,
         mark: Mark,
         listener: &mut dyn Listener,
-    ) -> (Option<NativeFile>, Option<String>) {
+    ) -> (Option<NativeFile>, Option<Note>) {
         match context.native_report(mark) {
             Ok(report) => (report, None),
             Err(why) => {
-                let text = format!("the database's own report of test {} is missing: {why}", self.position.test);
-                listener.on(Event::Warning(text.clone()));
-                (None, Some(text))
+                let note = Note::NoNativeReport { test: self.position.test, why };
+                listener.on(Event::Warning(format!("{note}")));
+                (None, Some(note))
             }
         }
     }
 
     /// Notes about the target before and after the test.
-    fn remarks(&self, context: &Context, prepared: &Prepared) -> Vec<String> {
+    fn remarks(&self, context: &Context, prepared: &Prepared) -> Vec<Note> {
         let (plan, info) = (&context.manifest.plan, &prepared.info);
         // loadline itself changes settings of a private server from test to test; nobody else does. Levels of a user's server
         // are changed as well.
@@ -256,8 +256,9 @@ impl PlannedTest<'_> {
             now.settings.extend(at_start.map(|(name, value)| (name.clone(), value.clone())));
         }
         let since_start = start.and_then(|start| settings::changed_since(start, &now));
-        let before = prepared.unsettled.clone().into_iter().chain(context.side.without.clone());
-        before.chain(of_arm).chain(since_start).collect()
+        let unsettled = prepared.unsettled.clone().map(|why| Note::Unsettled { why });
+        let lost = context.side.without.clone().map(|lost| Note::NodesLost { lost });
+        [unsettled, lost, of_arm, since_start].into_iter().flatten().collect()
     }
 
     /// What the test has on purpose. Both arms are excused: if windows of one arm alone counted as failed, that would be a choice

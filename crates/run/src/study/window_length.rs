@@ -1,7 +1,7 @@
 //! Length of a test's window: as planned, or longer if transactions are long.
 
 use loadline_load::{Measured, Request};
-use loadline_model::{Outcome, TestRecord, column};
+use loadline_model::{Note, Outcome, TestRecord, column};
 
 use crate::checks::check_window;
 use crate::evidence::Evidence;
@@ -90,24 +90,17 @@ pub(crate) fn notes(e: &Evidence<'_>, test: &mut Test) {
 }
 
 /// Note about rates with a large error.
-fn coarse_note(figures: &Test, jobs: u32) -> Option<String> {
+fn coarse_note(figures: &Test, jobs: u32) -> Option<Note> {
     let n = figures.figure(column::COMMITS).filter(|n| *n > 0.0 && figures.figure(column::RATE_TPS).is_none())?;
     // Where most of the time is thinking, transactions come at random, as in a Poisson process.
     let thinking = figures.figure(column::THINKING_PCT).map_or(0.0, |pct| pct / 100.0);
     let share = resolution(n, jobs).max(thinking / n.sqrt());
-    (share > 0.5 / MIN_COUNT_TO_ERROR).then(|| {
-        format!(
-            "only {n:.0} transactions completed in the window: rates are accurate to about {:.0} %; use a longer \
-            window (--duration)",
-            share * 100.0
-        )
-    })
+    (share > 0.5 / MIN_COUNT_TO_ERROR).then_some(Note::FewTransactions { transactions: n, error_pct: share * 100.0 })
 }
 
 /// Note about a window that is longer than planned.
-fn longer_note(window_s: f64, plan_s: f64) -> Option<String> {
-    (window_s > plan_s)
-        .then(|| format!("the window is {window_s:.1} s instead of {plan_s} s, because transactions are long"))
+fn longer_note(window_s: f64, planned_s: f64) -> Option<Note> {
+    (window_s > planned_s).then_some(Note::LongerWindow { window_s, planned_s })
 }
 
 #[cfg(test)]
@@ -135,9 +128,8 @@ mod tests {
     fn an_inaccurate_rate_is_noted() {
         let mut few = Test::default();
         few.set(column::COMMITS, 14.0);
-        assert!(
-            coarse_note(&few, 2).unwrap().contains("14 transactions") && coarse_note(&few, 2).unwrap().contains("10 %")
-        );
+        let Some(Note::FewTransactions { transactions, error_pct }) = coarse_note(&few, 2) else { panic!("14 ± 1.4") };
+        assert_eq!([transactions, error_pct.round()], [14.0, 10.0]);
         few.set(column::COMMITS, 100.0);
         assert_eq!(coarse_note(&few, 2), None);
     }

@@ -239,7 +239,7 @@ fn a_disk_that_fills_up_loses_only_the_test_that_did_not_fit() {
 
     // The line does not fit: written in part, taken back.
     let mut large = output(2);
-    large.record.notes.push("x".repeat(300 << 10));
+    large.record.notes.push("x".repeat(300 << 10).into());
     let error = folder.append(&large).unwrap_err();
     assert!(error.is_full() && error.to_string().contains("Everything up to test 1 is safe"), "{error}");
     assert_eq!(std::fs::read(folder.path().join("tests.jsonl")).unwrap(), before);

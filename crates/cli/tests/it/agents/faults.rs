@@ -46,7 +46,15 @@ fn lose_a2(fleet: &Fleet, target: &str) {
     assert!(!sound(&tests[0]), "{}", tests[0]);
     let agents = check(&tests[0], "agents");
     assert!(agents["outcome"] == "failed" && agents["detail"].to_string().contains("agent a2 on"), "{agents}");
-    assert!(tests[0]["notes"].to_string().contains("ended 2 sessions that agent a2"), "{}", tests[0]["notes"]);
+    assert!(
+        tests[0]["notes"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|n| n["note"] == "lost-agent" && n["agent"] == "a2" && n["ended"] == 2),
+        "{}",
+        tests[0]["notes"]
+    );
 }
 
 #[test]

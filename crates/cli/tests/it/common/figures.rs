@@ -24,5 +24,5 @@ pub(crate) fn from_the_device(test: &Value) {
     assert!(reads > 0.0 && device > 0.0, "{reads} reads, {device} of the device");
     assert!(figure(test, "device_read_share_pct") >= 90.0);
     let notes = test["notes"].to_string();
-    assert!(notes.contains("dropped from the operating system's page cache"), "{notes}");
+    assert!(notes.contains("\"kept-out\"") && notes.contains("\"only_written\":false"), "{notes}");
 }

@@ -122,7 +122,7 @@ pub(crate) fn two_platforms() -> Vec<RunData> {
     ));
     bad.set(column::ERRORS, 3.0);
     bad.error_texts.insert("40001: could not serialize access".to_owned(), 3);
-    bad.notes.push("a checkpoint began in the window".to_owned());
+    bad.notes.push("a checkpoint began in the window".into());
     vec![run("sata ssd", "20250304-040506-sata", 1.0), b]
 }
 

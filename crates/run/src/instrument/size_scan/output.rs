@@ -3,7 +3,7 @@
 use loadline_model::column::{self, Cell};
 use loadline_model::format::Format;
 use loadline_model::snapshot::counter;
-use loadline_model::{Check, CheckId, Column, Latencies, Outcome, Table, TestRecord};
+use loadline_model::{Check, CheckId, Column, Latencies, Note, Outcome, Table, TestRecord};
 
 use super::Scanned;
 use crate::evidence::{Evidence, excused};
@@ -41,17 +41,10 @@ pub(crate) fn figures(e: &Evidence<'_, Scanned>, out: &mut Test) {
     let syncs = scanned.scan.grown(counter::REDO_SYNCS).filter(|syncs| *syncs > 0.0);
     set(column::COMMITS_PER_REDO_SYNC, syncs.map(|syncs| commits.unwrap_or(scanned.transactions as f64) / syncs));
     if scanned.outliers > 0 {
-        out.notes.push(format!(
-            "{} of {} samples are outliers and excluded: their redo differs from that of their size (a checkpoint or \
-            another session)",
-            scanned.outliers, scanned.transactions
-        ));
+        out.notes.push(Note::Outliers { outliers: scanned.outliers, samples: scanned.transactions });
     }
-    let per_row = work.program.statements_per_tx() as f64 / work.program.rows_per_tx().max(1) as f64;
-    out.notes.push(format!(
-        "sizes are measured by the target's redo counter; a transaction changes as many rows as its size needs, with \
-        {per_row:.0} statement per row"
-    ));
+    let statements_per_row = work.program.statements_per_tx() as f64 / work.program.rows_per_tx().max(1) as f64;
+    out.notes.push(Note::SizesByRedo { statements_per_row });
 }
 
 /// Figures of others in the scan. The devices' counters are not read.
