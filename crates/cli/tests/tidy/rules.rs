@@ -117,6 +117,39 @@ pub(crate) const RULES: &[Rule] = &[
         },
     },
     Rule {
+        says: "A reason is a value: its text is not compared, split or searched. Words of a server or another tool are not of ours.",
+        breaches: |tree| {
+            let ours = tree.rust().filter(|(path, _)| !is_test(path));
+            let searching = |(path, text)| code(text).find(|l| searches_a_reason(l)).map(|line| breach(path, line));
+            ours.filter_map(searching).collect()
+        },
+        applies: EVERYWHERE,
+        planted: |_| {
+            let text = |line: &str| format!("//! A file.\nfn f(note: &Note) -> bool {{ {line} }}\n");
+            vec![
+                ("src/planted{n}a.rs", text("note.to_string().contains(\"late\")")),
+                ("src/planted{n}b.rs", text("check.detail.starts_with(\"3 of\")")),
+                ("src/planted{n}c.rs", text("record.invalid_reason.as_deref() == Some(\"late\")")),
+                ("src/planted{n}d.rs", text("why.split_once(\": \").is_some()")),
+            ]
+        },
+    },
+    Rule {
+        says: "The text of a note, check or validity is made where it is printed: in report, live, cli and bench.",
+        breaches: |tree| {
+            let elsewhere = tree.rust().filter(|(path, _)| {
+                !is_test(path) && path.split_once("/src/").is_some_and(|(folder, _)| prints_nothing(folder))
+            });
+            let making = |(path, text)| code(text).find(|l| makes_a_text(l)).map(|line| breach(path, line));
+            elsewhere.filter_map(making).collect()
+        },
+        applies: prints_nothing,
+        planted: |_| {
+            let text = |line: &str| format!("//! A file.\nfn f() -> String {{ {line} }}\n");
+            vec![("src/planted{n}a.rs", text("note.to_string()")), ("src/planted{n}b.rs", text("check.id.to_string()"))]
+        },
+    },
+    Rule {
         says: "A crate uses only what lies below it (docs/ARCHITECTURE.md).",
         breaches: |tree| {
             let uses = uses(&tree.files["docs/ARCHITECTURE.md"]);
@@ -190,6 +223,40 @@ pub(crate) const RULES: &[Rule] = &[
         },
     },
 ];
+
+/// Names of what holds the text of a reason.
+const REASONS: [&str; 11] = [
+    "detail", "reason", "invalid_reason", "why", "note", "notes", "remark", "remarks", "because", "disturbed_by",
+    "sentence",
+];
+
+/// Whether a line of code compares, splits or searches the text of a reason.
+fn searches_a_reason(line: &str) -> bool {
+    const BY: [&str; 8] =
+        [".contains(", ".starts_with(", ".ends_with(", ".split", ".strip_", ".find(", " == \"", " == Some(\""];
+    let bare =
+        [".as_str()", ".as_deref()", ".to_string()", ".sentence()"].iter().fold(line.to_owned(), |line, as_text| {
+            line.replace(as_text, if *as_text == ".sentence()" { ".sentence" } else { "" })
+        });
+    REASONS.iter().any(|name| BY.iter().any(|by| has_name(&bare, &format!("{name}{by}"))))
+}
+
+/// Whether `line` has `begin`, not as the end of a longer name.
+fn has_name(line: &str, begin: &str) -> bool {
+    line.match_indices(begin).any(|(at, _)| !line[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_'))
+}
+
+/// Whether a line of code makes a text of a note, a check or a validity.
+fn makes_a_text(line: &str) -> bool {
+    ["note", "notes", "remark", "check.id", "c.id", "validity", "validity()", "data_source"]
+        .iter()
+        .any(|name| has_name(line, &format!("{name}.to_string()")))
+}
+
+/// Whether the crate in this folder makes no texts for readers.
+fn prints_nothing(folder: &str) -> bool {
+    folder.starts_with("crates/") && !["crates/report", "crates/live", "crates/cli"].contains(&folder)
+}
 
 /// All but the program and what is about it may use only some crates.
 fn is_library(folder: &str) -> bool {
