@@ -1,6 +1,7 @@
 //! A run as it stands.
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -43,6 +44,75 @@ pub struct Now {
     pub written: Option<bool>,
     /// Why the folder cannot be read at this moment.
     pub problem: Option<String>,
+}
+
+/// How a run stands.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Standing {
+    /// It cannot be read; why.
+    Unreadable(String),
+    /// There is no run yet.
+    NoRun,
+    /// It has not ended, and nobody on this machine writes it.
+    Dead,
+    /// It goes on.
+    Running(Heard),
+    /// It has ended.
+    Ended(RunState),
+}
+
+/// What was heard of a run that goes on.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Heard {
+    /// Something a moment ago.
+    Lately,
+    /// Nothing for a while.
+    Nothing {
+        /// For so long, s.
+        for_s: f64,
+        /// Whether a process of this machine writes it.
+        is_written: bool,
+    },
+    /// It writes nothing to follow.
+    Never,
+}
+
+impl Standing {
+    /// The state without the time of a silence, which grows.
+    pub(crate) fn without_time(self) -> Standing {
+        match self {
+            Standing::Running(Heard::Nothing { .. }) => {
+                Standing::Running(Heard::Nothing { for_s: 0.0, is_written: false })
+            }
+            other => other,
+        }
+    }
+}
+
+impl fmt::Display for Standing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Standing::Unreadable(why) => why.as_str(),
+            Standing::NoRun => "There is no run yet",
+            Standing::Dead => "Not running on this machine: it was killed and can be resumed, or runs on another one",
+            Standing::Running(Heard::Nothing { for_s, is_written }) => {
+                let since = loadline_model::format::duration_s(*for_s);
+                let or = if *is_written {
+                    "prepares, or measures limits"
+                } else {
+                    "prepares, measures limits, or was killed"
+                };
+                return write!(f, "Running, nothing heard for {since}: it {or}");
+            }
+            Standing::Running(Heard::Lately) => "Running",
+            Standing::Running(Heard::Never) => {
+                "Running, but it writes nothing to follow: a loadline before `watch` made it"
+            }
+            Standing::Ended(RunState::Interrupted) => "Interrupted: it can be resumed",
+            Standing::Ended(RunState::Failed) => "Ended by an error: it can be resumed",
+            Standing::Ended(RunState::Complete | RunState::Started) => "Complete",
+        })
+    }
 }
 
 impl Now {
@@ -103,32 +173,24 @@ impl Now {
         Some((test.left_s - (now_s - at_s).max(0.0)).max(0.0))
     }
 
-    /// Its state in words, at `now_s` (s since 1970).
+    /// How it stands at `now_s` (s since 1970).
     #[must_use]
-    pub fn state(&self, now_s: f64) -> String {
+    pub fn state(&self, now_s: f64) -> Standing {
         if let Some(problem) = &self.problem {
-            return problem.clone();
+            return Standing::Unreadable(problem.clone());
         }
-        let silent = match self.heard_s {
+        let heard = match self.heard_s {
             Some(heard_s) if now_s - heard_s > SILENT_S => {
-                let since = loadline_model::format::duration_s(now_s - heard_s);
-                match self.written {
-                    Some(true) => format!(", nothing heard for {since}: it prepares, or measures limits"),
-                    _ => format!(", nothing heard for {since}: it prepares, measures limits, or was killed"),
-                }
+                Heard::Nothing { for_s: now_s - heard_s, is_written: self.written == Some(true) }
             }
-            Some(_) => String::new(),
-            None => ", but it writes nothing to follow: a loadline before `watch` made it".to_owned(),
+            Some(_) => Heard::Lately,
+            None => Heard::Never,
         };
         match self.manifest.as_ref().map(|m| m.state) {
-            None => "There is no run yet".to_owned(),
-            Some(RunState::Started) if self.is_dead(now_s) => {
-                "Not running on this machine: it was killed and can be resumed, or runs on another one".to_owned()
-            }
-            Some(RunState::Started) => format!("Running{silent}"),
-            Some(RunState::Interrupted) => "Interrupted: it can be resumed".to_owned(),
-            Some(RunState::Failed) => "Ended by an error: it can be resumed".to_owned(),
-            Some(RunState::Complete) => "Complete".to_owned(),
+            None => Standing::NoRun,
+            Some(RunState::Started) if self.is_dead(now_s) => Standing::Dead,
+            Some(RunState::Started) => Standing::Running(heard),
+            Some(ended) => Standing::Ended(ended),
         }
     }
 
@@ -164,7 +226,7 @@ impl Now {
         let mut newest: Vec<&LiveSecond> = of_workload.collect();
         newest.reverse();
         LiveRun {
-            state: self.state(now_s),
+            state: self.state(now_s).to_string(),
             test,
             step: self.step.as_deref().filter(|_| self.is_open()),
             left_s: self.left_s(now_s),

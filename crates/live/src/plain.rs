@@ -4,14 +4,14 @@ use loadline_model::format::{ABSENT, number, whole};
 use loadline_model::live::LiveSecond;
 use loadline_report::{clean, done_line, test_name};
 
-use crate::now::Now;
+use crate::now::{Now, Standing};
 
 /// What was said already.
 #[derive(Debug, Default)]
 pub(crate) struct Said {
     /// Number of the newest window that was said.
     newest: u32,
-    state: String,
+    state: Option<Standing>,
     test: Option<u32>,
     step: String,
     /// Test and second of the newest line.
@@ -24,10 +24,10 @@ impl Said {
         let mut out = Vec::new();
         // The time of a silence grows: said once.
         let state = now.state(clock_s);
-        let kind = state.split(" for ").next().unwrap_or_default().to_owned();
+        let kind = Some(state.clone().without_time());
         let ended = kind != self.state && !now.is_open();
         if kind != self.state && !ended {
-            out.push(state.clone());
+            out.push(state.to_string());
         }
         let windows = || now.records.iter().chain(&now.other_tries);
         let newest = windows().map(|r| r.test).max().unwrap_or(0);
@@ -56,7 +56,7 @@ impl Said {
         out.extend(of_next.filter(|s| now.is_open() && self.test == Some(s.test)).map(second_line));
         self.second = second.map_or(self.second, |s| (s.test, s.elapsed_s));
         if ended {
-            out.push(state);
+            out.push(state.to_string());
         }
         self.state = kind;
         out.iter().map(|line| clean(line)).collect()

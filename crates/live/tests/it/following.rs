@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use loadline_live::now::Follower;
+use loadline_live::now::{Follower, Heard, Standing};
 use loadline_live::{Ended, WatchOptions, watch};
 use loadline_model::manifest::RunState;
 
@@ -38,7 +38,7 @@ fn a_run_is_followed_from_before_its_beginning_to_its_end() {
     write_manifest(&run, RunState::Complete);
     let now = follower.look();
     assert!(!now.is_open() && now.left_s(0.0).is_none() && now.to_come().is_empty(), "{now:?}");
-    assert_eq!(now.state(1e9), "Complete");
+    assert_eq!(now.state(1e9), Standing::Ended(RunState::Complete));
 }
 
 #[test]
@@ -83,8 +83,8 @@ fn damage_is_said_and_what_is_known_stays() {
 #[test]
 fn silence_is_said() {
     let now = crate::common::now();
-    assert_eq!(now.state(21.0), "Running");
-    assert!(now.state(80.0).contains("nothing heard for 1 min 00 s"), "{}", now.state(80.0));
+    assert_eq!(now.state(21.0), Standing::Running(Heard::Lately));
+    assert!(now.state(80.0).to_string().contains("nothing heard for 1 min 00 s"), "{}", now.state(80.0));
 }
 
 #[test]
