@@ -66,7 +66,7 @@ impl Facts {
             retries_inside: false,
             publishes_counters: false,
             counter_lag_s: 0.0,
-            waits: &NO_EVENTS,
+            waits: NO_EVENTS,
             own_files: None,
             growth_is_written: None,
             synced_writes: None,
@@ -99,7 +99,7 @@ pub struct WaitEvents {
     pub sending: Events,
 }
 
-static NO_EVENTS: WaitEvents = WaitEvents {
+const NO_EVENTS: &WaitEvents = &WaitEvents {
     log_sync: Events(Vec::new()),
     log_write: Events(Vec::new()),
     log_file: Events(Vec::new()),

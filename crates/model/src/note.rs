@@ -5,7 +5,6 @@ use std::fmt;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::column;
 use crate::format::{bytes, counted, number};
 
 /// Declares each note once: when it is made, its data, and its text.
@@ -25,7 +24,7 @@ macro_rules! notes {
         impl fmt::Display for Note {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 match self {
-                    $(Note::$note { $($field),* } => f.write_str(&$text),)+
+                    $(Note::$note { $($field),* } => f.write_str(AsRef::<str>::as_ref(&$text)),)+
                     Note::Text(text) => f.write_str(text),
                 }
             }
@@ -45,7 +44,7 @@ notes! {
          single-statement transaction costs the client an extra wake-up"
     );
     /// Something could not be read during the test.
-    NotRead { problem: String } problem.clone();
+    NotRead { problem: String } problem;
     /// Counters were read late, in sum by so long.
     ReadLate { off_s: f64, window_s: f64 } format!(
         "the database's counters were read {off_s:.2} s after window start and window end (sum), when the last job had passed them: \
@@ -53,7 +52,8 @@ notes! {
         off_s / window_s * 100.0
     );
     /// Counters are those of the whole test.
-    CountsLate {} "the server counts late: its counters are those of the whole test, with warm-up, at the rate of the window".to_owned();
+    CountsLate {}
+        "the server counts late: its counters are those of the whole test, with warm-up, at the rate of the window";
     /// The database made checkpoints, which nothing else of the test tells.
     Checkpoints { made: f64 }
         format!("the database made {made:.0} checkpoints in the window: their writes are part of the figures");
@@ -80,9 +80,9 @@ notes! {
         if *mean_is_counted { "the mean is the database's own" } else { "so is the mean" }
     );
     /// The database counts a new block of a growing table twice.
-    GrowthIsWritten { how: String } how.clone();
+    GrowthIsWritten { how: String } how;
     /// What caches may have answered, by an upper bound.
-    CachedAtMost { bound: String } bound.clone();
+    CachedAtMost { bound: String } bound;
     /// The data files were not kept out of the page cache.
     NotKeptOut { why: String } format!("the data files were not kept out of the page cache: {why}");
     /// What stayed in the page cache when it was emptied.
@@ -119,8 +119,8 @@ notes! {
     );
     /// The I/O of a process may be read by nobody.
     OtherIoUnread { process: String, cpu_pct: f64 } format!(
-        "{}: leaves out the I/O of '{process}', which this machine shows to nobody; it and what it waited for had {cpu_pct:.0} % of a CPU",
-        column::OTHER_IO_PCT.title
+        "Other I/O: leaves out the I/O of '{process}', which this machine shows to nobody; it and what it waited for had {cpu_pct:.0} % \
+         of a CPU"
     );
     /// Parts of the limit cannot be measured.
     LimitLeavesOut { parts: Vec<String> }
@@ -154,9 +154,9 @@ notes! {
     /// The database's own report could not be made.
     NoNativeReport { test: u32, why: String } format!("the database's own report of test {test} is missing: {why}");
     /// The target did not come to rest before the test.
-    Unsettled { why: String } why.clone();
+    Unsettled { why: String } why;
     /// Nodes were lost before the test.
-    NodesLost { lost: String } lost.clone();
+    NodesLost { lost: String } lost;
     /// Settings are not those of the run's start.
     SettingsChanged { changes: String } format!("settings have changed since the run began: {changes}");
     /// What became of the sessions of a lost agent: so many were ended; `None` if they are unknown, or could not be ended for what
