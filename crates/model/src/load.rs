@@ -113,6 +113,12 @@ impl JobLoad {
         out + &self.new_sessions()
     }
 
+    /// What a closed loop of equal jobs has beside the default: `, think time 10 ms, a new session after 100 transactions`.
+    #[must_use]
+    pub fn beside_closed_loop(&self) -> String {
+        thinking(self.think_s) + &self.new_sessions()
+    }
+
     /// `, a new session after 100 transactions`; empty if jobs keep theirs.
     #[must_use]
     pub fn new_sessions(&self) -> String {
@@ -124,9 +130,13 @@ impl JobLoad {
 fn manner(rate_tps: Option<f64>, think_s: Option<f64>) -> String {
     match (rate_tps, think_s) {
         (Some(rate), _) => format!("{OPEN_LOOP} at {rate} tps"),
-        (None, Some(think)) => format!("closed loop, think time {} ms", trimmed(think * 1e3)),
-        (None, None) => "closed loop".to_owned(),
+        (None, think_s) => format!("closed loop{}", thinking(think_s)),
     }
+}
+
+/// `, think time 10 ms`; empty without one.
+fn thinking(think_s: Option<f64>) -> String {
+    think_s.map_or(String::new(), |think| format!(", think time {} ms", trimmed(think * 1e3)))
 }
 
 /// `ms` without zeros at its end.

@@ -4,7 +4,7 @@ use loadline_analyze::Sweep;
 use loadline_analyze::kpi::{LATENCY, THROUGHPUT};
 use loadline_model::column::{self, column};
 use loadline_model::format::{counted, number};
-use loadline_model::{Column, JobLoad, TestRecord, Validity};
+use loadline_model::{Column, TestRecord, Validity};
 
 /// A column's title within a sentence: `commit latency`, but `SQL service time` and `I/O`.
 pub(crate) fn lower(title: &str) -> String {
@@ -136,12 +136,11 @@ pub(crate) fn name(sweep: &Sweep, all: &[Sweep]) -> String {
     }
     match sweep.load.rate_tps {
         Some(rate) => out.push_str(&open_loop(rate)),
-        None if sweep.load != JobLoad::default() => {
-            let mix = || format!("mix of {} populations{}", sweep.load.populations.len(), sweep.load.new_sessions());
-            let load = if sweep.load.is_mixed() { mix() } else { sweep.load.words() };
-            out += &format!(", {}", load.strip_prefix("closed loop, ").unwrap_or(&load));
+        None if sweep.load.is_mixed() => {
+            let (n, sessions) = (sweep.load.populations.len(), sweep.load.new_sessions());
+            out += &format!(", mix of {n} populations{sessions}");
         }
-        None => {}
+        None => out += &sweep.load.beside_closed_loop(),
     }
     out
 }
