@@ -71,8 +71,8 @@ pub struct Capabilities {
     pub missing_drivers: Vec<(Driver, String)>,
     /// Capabilities missing from one driver, with the reason.
     pub missing: Vec<(Driver, Capability, String)>,
-    /// Capabilities that a setting of the server takes away, with its name.
-    pub by_setting: Vec<(Capability, &'static str)>,
+    /// Those that are missing because of a setting of the server, with its name.
+    pub by_setting: Vec<(Driver, Capability, &'static str)>,
 }
 
 impl Capabilities {
@@ -97,7 +97,8 @@ impl Capabilities {
     #[must_use]
     pub fn is_refused_by(&self, settings: &[&str], driver: Driver, needs: &[Capability]) -> bool {
         let Some((missing, _)) = self.first_missing(driver, needs) else { return false };
-        let is_cause = |(of, name): &(Capability, &str)| *of == missing && settings.contains(name);
+        let is_cause =
+            |(d, c, name): &(Driver, Capability, &str)| (*d, *c) == (driver, missing) && settings.contains(name);
         self.by_setting.iter().any(is_cause) && self.refusal_for_good(driver, needs).is_none()
     }
 

@@ -177,7 +177,7 @@ impl Doctor for Mysql {
     }
 
     fn capabilities(&self) -> Result<Capabilities, TargetError> {
-        let mut missing = Vec::new();
+        let (mut missing, mut by_setting) = (Vec::<(Driver, Capability, String)>::new(), Vec::new());
         // Of a private server the plan knew it.
         if self.server.is_none() && self.instances().iter().any(|instance| instance.version.mariadb) {
             missing.push(render::no_wait_in_procedures());
@@ -212,6 +212,14 @@ impl Doctor for Mysql {
                 ),
             };
             let why = self.labelled(instance, why);
+            // What a procedure cannot do whatever the setting is comes first.
+            let other = |d: &Driver| missing.iter().any(|(of, c, _)| (*of, *c) == (*d, capability));
+            by_setting.extend(
+                Driver::ALL
+                    .into_iter()
+                    .filter(|d| !other(d))
+                    .map(|d| (d, capability, "innodb_flush_log_at_trx_commit")),
+            );
             missing.extend(Driver::ALL.map(|d| (d, capability, why.clone())));
         }
         for (instance, refused) in self.instances().iter().zip(self.each(|_, c| cache::flush_refusal(c))?) {
@@ -220,8 +228,6 @@ impl Doctor for Mysql {
                 missing.extend(Driver::ALL.map(|d| (d, Capability::Checkpoint, why.clone())));
             }
         }
-        let by_setting =
-            [Capability::CommitWait, Capability::CommitNowait].map(|c| (c, "innodb_flush_log_at_trx_commit")).into();
         Ok(Capabilities { missing, by_setting, ..Capabilities::default() })
     }
 
