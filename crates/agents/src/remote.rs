@@ -134,9 +134,11 @@ impl RemoteJobs for Agents {
         if let Err(e) = c.open(&self.order(request), &move |first_job| fingerprint(&work, first_job)) {
             let lost = c.members.iter().filter(|member| member.lost).map(|member| figures(member, None, None));
             let ended = end_lost(request.target.as_ref(), &lost.collect::<Vec<_>>());
+            let said: Vec<String> =
+                std::iter::once(e.to_string()).chain(ended.iter().map(ToString::to_string)).collect();
             return Err(match e {
                 AgentsError::Interrupted => TestError::Interrupted,
-                e => TestError::Remote([vec![e.to_string()], ended].concat().join("; ")),
+                _ => TestError::Remote(said.join("; ")),
             });
         }
         c.parts().for_each(|member| request.target.adopt_jobs(&member.part.sessions));
