@@ -92,10 +92,13 @@ fn summary_rows(c: &Comparison, notes: &Notes) -> Vec<Row> {
     let why = peak.and_then(|p| p.refused.clone());
     let several = rows.len() > 1;
     let Some(first) = rows.first_mut() else {
-        let per_jobs = c.rows.iter().find_map(|r| r.refused.clone());
-        let reason = why.or(per_jobs).unwrap_or_else(|| "no figure was measured on both platforms".to_owned());
+        let remark = match (why, refused_points(c).first()) {
+            (Some(why), _) => format!("Not compared: {why}."),
+            (None, Some((why, places))) => format!("Not compared at {places}: {why}."),
+            (None, None) => "Not compared: no figure was measured on both platforms.".to_owned(),
+        };
         let cells = std::iter::once(title(c)).chain((1..7).map(|_| ABSENT.to_owned()));
-        return vec![Row { first: true, remark: format!("Not compared: {reason}."), ..Row::of(cells) }];
+        return vec![Row { first: true, remark, ..Row::of(cells) }];
     };
     first.first = true;
     first.cells[0] = Cell::from(title(c)).marked(caveats(c).iter().map(|text| notes.mark(text, "")));
