@@ -32,7 +32,8 @@ fn mean_of_window(truth: fn(f64) -> f64, n: usize) -> f64 {
 
 fn openings(runs: usize) {
     /// Name, and throughput at a time, s.
-    const COURSES: [(&str, fn(f64) -> f64); 8] = [
+    type Course = (&'static str, fn(f64) -> f64);
+    const COURSES: [Course; 8] = [
         ("flat", |_| 1.0),
         ("approach from 30 %, time constant 0.5 s", |t| 1.0 - 0.7 * (-t / 0.5).exp()),
         ("the same, 2 s", |t| 1.0 - 0.7 * (-t / 2.0).exp()),
