@@ -181,7 +181,7 @@ pub fn run(client: Client<'_>, timing: Timing, shared: &Shared, tally: Held<'_>)
         }
         match outcome {
             None => {
-                books.job.note_times(&schedule, start_ns, end_ns, 0.0);
+                books.job.note_times(&schedule, start_ns, end_ns);
                 books.responded(&schedule, intended_ns, end_ns);
             }
             Some(Ok(commit_ns)) => {
@@ -241,7 +241,7 @@ pub fn run(client: Client<'_>, timing: Timing, shared: &Shared, tally: Held<'_>)
         // What it did after the window: on a busy machine the server counts a session that ends too late.
         publish(session, &mut books.job);
     }
-    books.close()
+    books.job
 }
 
 /// Whether a job has passed window start and window end.

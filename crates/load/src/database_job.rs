@@ -64,7 +64,7 @@ pub(crate) fn run(
             shared.passed_close.fetch_add(1, Ordering::Relaxed);
         }
     }
-    books.close()
+    books.job
 }
 
 /// Adds a slice from `begin_ns` to `until_ns`. All but its last transaction ended before `until_ns`, and no slice

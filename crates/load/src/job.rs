@@ -28,10 +28,6 @@ pub struct Tally {
     pub connect: Option<Latencies>,
     /// Number of think times that ended in the window.
     pub thoughts: u64,
-    /// Transactions that cross window start or window end: what their parts in the window, by time, are more than the whole
-    /// transactions that completed there.
-    #[serde(default)]
-    pub crossing: f64,
     /// Completed transactions by second of the window.
     pub per_second: Vec<u64>,
     /// All committed transactions, including warm-up and tail.
@@ -74,14 +70,6 @@ impl Tally {
         self.scripted.as_ref().filter(|_| done > 0).map_or(1.0, |did| did.commits as f64 / done as f64)
     }
 
-    /// Transactions in the window; of those that cross its start or its end, the part in it. Checks against the database's own count
-    /// take whole ones.
-    #[must_use]
-    pub fn in_window(&self) -> f64 {
-        // A job whose only transaction began before the window has a part of one.
-        (self.transaction.count() as f64 + self.crossing).max(0.0)
-    }
-
     /// Adds tallies of parts of jobs to those of all.
     pub fn merge_parts(all: &mut Vec<Tally>, theirs: &[Tally]) {
         all.resize_with(all.len().max(theirs.len()), Tally::default);
@@ -99,7 +87,6 @@ impl Tally {
             self.connect.get_or_insert_with(Latencies::new).merge(theirs);
         }
         self.thoughts += other.thoughts;
-        self.crossing += other.crossing;
         self.per_second.resize(self.per_second.len().max(other.per_second.len()), 0);
         for (mine, theirs) in self.per_second.iter_mut().zip(&other.per_second) {
             *mine += theirs;
@@ -146,9 +133,6 @@ pub struct JobResult {
     pub age_at_open_ns: u64,
     /// The same at the window end.
     pub age_at_close_ns: u64,
-    /// What [`Tally::crossing`] has of this job.
-    #[serde(default)]
-    pub crossing: f64,
     /// Time in the window in which it thought, ns.
     pub thinking_ns: u64,
     /// Time in the window in which it closed sessions and opened new ones, ns.
@@ -192,20 +176,16 @@ impl JobResult {
             - self.connecting_ns as f64
     }
 
-    /// Records when the job was inside a transaction, of which so many were `completed`: 1 or 0.
+    /// Records when the job was inside transactions.
     #[inline]
-    pub fn note_times(&mut self, schedule: &Schedule, start_ns: u64, end_ns: u64, completed: f64) {
+    pub fn note_times(&mut self, schedule: &Schedule, start_ns: u64, end_ns: u64) {
         self.first_start_ns.get_or_insert(start_ns);
         self.ran_until_ns = end_ns;
-        // Each is true once in a test: a division here costs the loop nothing.
-        let share = |age_ns: u64| completed * age_ns as f64 / (end_ns - start_ns) as f64;
         if start_ns < schedule.open_ns && end_ns >= schedule.open_ns {
             self.age_at_open_ns = schedule.open_ns - start_ns;
-            self.crossing -= share(self.age_at_open_ns);
         }
         if start_ns < schedule.close_ns && end_ns >= schedule.close_ns {
             self.age_at_close_ns = schedule.close_ns - start_ns;
-            self.crossing += share(self.age_at_close_ns);
         }
     }
 }
@@ -249,19 +229,11 @@ impl<'a> Books<'a> {
         Books { job: JobResult::default(), tally }
     }
 
-    /// Closes the books.
-    #[must_use]
-    pub fn close(mut self) -> JobResult {
-        let crossing = self.job.crossing;
-        self.tally.with(|tally| tally.crossing += crossing);
-        self.job
-    }
-
     /// Counts a transaction from `start_ns` to `end_ns`, with its commit from `commit_ns` on, if known.
     #[inline]
     pub fn completed(&mut self, schedule: &Schedule, start_ns: u64, commit_ns: Option<u64>, end_ns: u64) {
         self.job.total += 1;
-        self.job.note_times(schedule, start_ns, end_ns, 1.0);
+        self.job.note_times(schedule, start_ns, end_ns);
         let (counts, ns) = (schedule.counts(end_ns), end_ns.saturating_sub(start_ns));
         if counts {
             self.job.completed += 1;
@@ -334,7 +306,7 @@ impl<'a> Books<'a> {
     /// Counts a transaction that ended with an error.
     pub(crate) fn failed(&mut self, schedule: &Schedule, start_ns: u64, end_ns: u64, error: &TargetError) {
         let text = error.to_string();
-        self.job.note_times(schedule, start_ns, end_ns, 0.0);
+        self.job.note_times(schedule, start_ns, end_ns);
         self.job.errors_total += 1;
         self.tally.with(|tally| {
             tally.errors_total += 1;
@@ -358,48 +330,5 @@ impl<'a> Books<'a> {
                 tally.failed_commits += u64::from(inside) * lost.failed_commits;
             });
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use loadline_database::TargetError;
-
-    use super::*;
-
-    /// Transactions in a window from 100 to 200 ns of a job that did these, from start to end; the last one may have failed.
-    fn in_window(transactions: &[(u64, u64)], last_failed: bool) -> f64 {
-        let schedule = Schedule { start_ns: 0, open_ns: 100, close_ns: 200 };
-        let tally = Mutex::new(Tally::new(100, false));
-        let mut books = Books::new(Held::new(&tally, true));
-        for (number, (start_ns, end_ns)) in transactions.iter().enumerate() {
-            if last_failed && number + 1 == transactions.len() {
-                books.failed(&schedule, *start_ns, *end_ns, &TargetError::Refused("no".into()));
-            } else {
-                books.completed(&schedule, *start_ns, None, *end_ns);
-            }
-        }
-        let job = books.close();
-        let tally = tally.into_inner().unwrap_or_default();
-        assert_eq!(job.completed, tally.transaction.count(), "checks take whole ones");
-        tally.in_window()
-    }
-
-    #[test]
-    fn of_transactions_that_cross_the_window_the_part_in_it_counts() {
-        for (transactions, counts) in [
-            (&[(100, 150), (150, 199)][..], 2.0),
-            (&[(90, 110)][..], 0.5),
-            (&[(150, 250)][..], 0.5),
-            (&[(50, 250)][..], 0.5),
-            (&[(200, 250)][..], 0.0),
-            (&[(50, 100)][..], 0.0),
-            // Of 30 ns each, 100 ns hold ten thirds.
-            (&[(55, 85), (85, 115), (115, 145), (145, 175), (175, 205)][..], 10.0 / 3.0),
-        ] {
-            let found = in_window(transactions, false);
-            assert!((found - counts).abs() < 1e-9, "{transactions:?}: {found}");
-        }
-        assert_eq!(in_window(&[(110, 150), (150, 250)][..], true), 1.0, "a failed one is none");
     }
 }

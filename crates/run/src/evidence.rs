@@ -171,9 +171,9 @@ impl<'a> Evidence<'a> {
         self.merged().transaction.count() as f64
     }
 
-    /// Transactions per second, with the parts in the window of those that cross its start or its end.
+    /// Transactions per second.
     pub(crate) fn tps(&self) -> f64 {
-        self.merged().in_window() / self.measured.schedule.window_s()
+        self.transactions() / self.measured.schedule.window_s()
     }
 
     /// Number of jobs that ran.

@@ -84,7 +84,7 @@ define! {
     CPU_IOWAIT_PCT: "cpu_iowait_pct", "CPU iowait", "%", Format::Integer,
         "Share of CPU time idle while I/O was outstanding.", CPU;
     COMMIT_THROUGHPUT_TPS: "commit_throughput_tps", "Commit throughput", "tps", Format::Integer,
-        "Transactions in the measured window, per second, all jobs; of those that cross its start or its end, the part in it by time.", OWN;
+        "Transactions completed in the measured window, per second, all jobs.", OWN;
     COMMIT_LATENCY_MS: "commit_latency_ms", "Commit latency", "ms", Format::Fixed(3),
         "Mean transaction time: from a transaction's first statement to the return of its commit.", OWN;
     ELAPSED_S: "elapsed_s", "Elapsed", "s", Format::Integer, "Length of the measured window.", OWN;

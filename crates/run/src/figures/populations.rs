@@ -133,7 +133,7 @@ pub(crate) fn of_each(request: &Request, measured: &Measured) -> Vec<PopulationF
     let each = request.load.populations.iter().zip(&measured.populations);
     each.map(|(population, tally)| PopulationFigures {
         population: population.clone(),
-        tps: tally.in_window() / measured.schedule.window_s(),
+        tps: tally.transaction.count() as f64 / measured.schedule.window_s(),
         transaction_ns: times(&tally.transaction),
         response_ns: tally.response.as_ref().and_then(times),
     })

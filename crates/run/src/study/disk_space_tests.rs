@@ -12,7 +12,8 @@ const GIB: u64 = 1 << 30;
 
 fn plan(codes: &[&str], size: &str, change: impl FnOnce(&mut PlanSpec)) -> Plan {
     let workload = Some(codes.iter().map(|c| (*c).to_owned()).collect());
-    let mut spec = PlanSpec { workload, size: Some(size.into()), ..PlanSpec::default() };
+    let patience = Some("0".into());
+    let mut spec = PlanSpec { workload, size: Some(size.into()), patience, ..PlanSpec::default() };
     change(&mut spec);
     make_plan(&spec).unwrap()
 }
