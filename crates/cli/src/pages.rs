@@ -66,7 +66,7 @@ fn index() -> String {
         out += "| workload | what it does | named for | KPIs |\n| --- | --- | --- | --- |\n";
         for w in &own {
             let kpis: Vec<String> = w.kpis.iter().map(|k| format!("{} [{}]", k.title, k.column.unit)).collect();
-            let (what, kpis) = (cell(w.summary), cell(&kpis.join(", ")));
+            let (what, kpis) = (cell(&w.summary), cell(&kpis.join(", ")));
             let _ = writeln!(out, "| [{0}]({0}.md) | {what} | {1} | {kpis} |", w.code, w.named_for.phrase());
         }
     }

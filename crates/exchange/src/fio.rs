@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use loadline_model::{Column, Note};
 use loadline_model::column::{self, BLOCK_BYTES, ELAPSED_S, ERRORS, IO_PER_S};
+use loadline_model::{Column, Note};
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::Value;

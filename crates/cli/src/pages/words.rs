@@ -229,7 +229,7 @@ fn columns(table: &Table) -> String {
             Fill::Zero => "0".to_owned(),
             Fill::Constant(value) => value.to_string(),
             Fill::Scattered { range, .. } => format!("a scattered number from 0 to {}", range.saturating_sub(1)),
-            Fill::Words { length, range, .. } if range == i64::MAX as u64 => format!("{length} characters"),
+            Fill::Words { length, range, .. } if *range == i64::MAX as u64 => format!("{length} characters"),
             Fill::Words { length, range, .. } => format!("{length} characters, {range} different values"),
             Fill::PayloadOf(bytes) => format!("{bytes} random bytes"),
             Fill::Payload(size) => format!("random bytes; their number is the parameter `{size}`"),

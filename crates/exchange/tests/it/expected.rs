@@ -126,7 +126,8 @@ fn an_option_that_stands_twice_is_noted_twice() {
     let text =
         contents("fio-depth.json").replace("\"filename\":", "\"iodepth\": \"2\", \"iodepth\": \"4\", \"filename\":");
     let notes = test_of(Tool::Fio, &text).record.notes;
-    assert!(notes.iter().any(|note| note.contains("iodepth=64") && note.contains("iodepth=2 iodepth=4")), "{notes:?}");
+    let mut said = notes.iter().map(ToString::to_string);
+    assert!(said.any(|n| n.contains("iodepth=64") && n.contains("iodepth=2 iodepth=4")), "{notes:?}");
 }
 
 #[test]

@@ -47,7 +47,8 @@ impl Part for Statements {
 /// The transactions of `work` without their work.
 fn emptied(target: &dyn Target, work: &Work) -> Result<Work, String> {
     // Its statements are the program's, which another workload gives.
-    let workload = Workload { code: "EMPTY-STATEMENTS".to_owned(), ..Workload::default() };
+    let mut workload = Workload::default();
+    "EMPTY-STATEMENTS".clone_into(&mut workload.code);
     let nothing = target.facts().empty_query;
     let statement = Statement::new(nothing, Effect::Read(1)).map_err(|e| e.to_string())?;
     let statements = work.program.statements.iter().map(|_| statement.clone()).collect();

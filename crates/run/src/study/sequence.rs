@@ -226,10 +226,12 @@ impl Context {
     ) -> Option<SweepPoint> {
         let is_meant = |r: &TestRecord| r.workload == workload.code && r.repetition == repetition;
         let (first, record) = self.due_again(is_meant, listener)?;
-        let swept = SweepPoints::of(&workloads_of(&self.manifest.plan), workload).parameter.filter(|_| record.swept.is_some());
+        let swept =
+            SweepPoints::of(&workloads_of(&self.manifest.plan), workload).parameter.filter(|_| record.swept.is_some());
         let value = match swept {
             Some(SweptParameter { name, column, .. }) => {
-                Some(ParameterValue { name, value: *record.parameters.get(&name)?, column })
+                let value = *record.parameters.get(&name)?;
+                Some(ParameterValue { name, value, column })
             }
             None => None,
         };
