@@ -8,8 +8,11 @@ use super::law::{Grade, Law, is_unknown, law};
 use super::sheet::{Column, How, Sheet};
 use super::told::{Claim, is_same};
 
+/// What checks a law that no formula says.
+type Function = fn(&'static Law, &Sheet<'_>);
+
 /// Laws with functions of their own. Dilution is found with Little's law.
-const FUNCTIONS: [(&str, fn(&'static Law, &Sheet<'_>)); 4] =
+const FUNCTIONS: [(&str, Function); 4] =
     [("dilution", |_, _| {}), ("elapsed", elapsed), ("test-numbers", test_numbers), ("cells", cells)];
 
 /// Checks a law, and says whether it could be.

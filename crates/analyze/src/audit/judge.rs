@@ -196,7 +196,7 @@ impl<'a> Judge<'a> {
             Some(model) => model.fits(r) || r.meets && !r.ratio.holds(1.0),
             None => r.meets,
         };
-        let odd = all.iter().filter(|r| !fits(r) && !(cut && r.cut && self.cut));
+        let odd = all.iter().filter(|r| !(fits(r) || cut && r.cut && self.cut));
         let (mut above, mut below): (Vec<&Row>, Vec<&Row>) = odd.partition(|r| !self.of_jobs() || r.ratio.low > 1.0);
         // A rate and a time of slightly different transactions scatter to both sides.
         let is_small = |r: &&Row| r.deviation(1.0) <= law.slack;

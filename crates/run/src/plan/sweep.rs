@@ -66,10 +66,7 @@ impl SweepPoints {
                     Some(value) => (vec![*value], false),
                     None => (values.clone(), *then_jobs),
                 };
-                SweepPoints {
-                    parameter: Some(SweptParameter { name: name.clone(), values, column: *column }),
-                    over_jobs,
-                }
+                SweepPoints { parameter: Some(SweptParameter { name: name.clone(), values, column }), over_jobs }
             }
         }
     }
