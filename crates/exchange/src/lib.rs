@@ -9,8 +9,6 @@ mod draft;
 mod fields;
 mod fio;
 mod lines;
-#[cfg(feature = "parquet")]
-mod parquet;
 mod pgbench;
 mod pgbench_log;
 mod source;

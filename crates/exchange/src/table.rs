@@ -1,6 +1,9 @@
 //! What is exported of a run: tables whose columns have a type. `tests` has a row for each test, `series` one for each
 //! second, `histograms` one for each bucket, `kinds` one for each script of a mix.
 
+#[cfg(feature = "parquet")]
+mod parquet;
+
 use loadline_model::column::{COLUMNS, Cell, VALID};
 use loadline_model::format::{Format, csv_line};
 use loadline_model::{Column, Latencies, Series, TestRecord};
@@ -105,7 +108,7 @@ impl Table {
                 text.map_err(|e| TableError::Encoding(e.into()))
             }
             #[cfg(feature = "parquet")]
-            Form::Parquet => crate::parquet::encoded(self).map_err(|e| TableError::Encoding(e.into())),
+            Form::Parquet => parquet::encoded(self).map_err(|e| TableError::Encoding(e.into())),
             #[cfg(not(feature = "parquet"))]
             Form::Parquet => Err(TableError::WithoutParquet),
         }
