@@ -6,6 +6,8 @@ use std::collections::BTreeMap;
 use loadline_model::limits::LimitSource;
 use loadline_model::{TestRecord, Validity};
 
+use crate::sweep::swept_value;
+
 /// Share of measurements that agree.
 const AGREEING: f64 = 0.9;
 
@@ -25,8 +27,10 @@ pub fn repeatable(records: &[TestRecord]) -> Option<Repeatable> {
     if records.iter().any(|r| r.arm.is_some()) {
         return None;
     }
-    let windows: u32 = records.iter().map(|r| r.tries).sum();
-    let quiet = records.iter().filter(|r| r.validity() != Some(Validity::Disturbed)).count();
+    let is_refused = |r: &TestRecord| r.validity() == Some(Validity::Refused);
+    // Whether a refused window was quiet, its class does not say.
+    let windows: u32 = records.iter().map(|r| r.tries - u32::from(is_refused(r))).sum();
+    let quiet = records.iter().filter(|r| !is_refused(r) && r.validity() != Some(Validity::Disturbed)).count();
     let mut differences = differences(records);
     differences.sort_by(f64::total_cmp);
     // The next one is not above the k-th of n with a probability of k/(n + 1).
@@ -35,13 +39,16 @@ pub fn repeatable(records: &[TestRecord]) -> Option<Repeatable> {
     Some(Repeatable { quiet: quiet as f64 / f64::from(windows.max(1)), within })
 }
 
-/// Logarithms of the ratios of measurements of the same limit that followed each other, without their signs.
+/// Logarithms of the ratios of measurements of the same work that followed each other, without their signs.
 fn differences(records: &[TestRecord]) -> Vec<f64> {
-    let mut measured: BTreeMap<(&str, u32, Option<u64>), Vec<f64>> = BTreeMap::new();
+    let mut measured: BTreeMap<_, Vec<f64>> = BTreeMap::new();
     let mut in_order: Vec<&TestRecord> = records.iter().collect();
     in_order.sort_by_key(|r| r.test);
-    for limit in in_order.into_iter().filter_map(|r| r.limit.as_ref()).filter(|l| l.source == LimitSource::Run) {
-        let work = (limit.name.as_str(), limit.jobs, limit.redo_bytes_per_tx.map(|bytes| bytes.round() as u64));
+    let limits = in_order.into_iter().filter_map(|r| Some((r, r.limit.as_ref()?)));
+    for (record, limit) in limits.filter(|(_, limit)| limit.source == LimitSource::Run) {
+        // Limits of one name are of other work in another workload, and with another value of what is swept.
+        let redo = limit.redo_bytes_per_tx.map(|bytes| bytes.round() as u64);
+        let work = (&record.workload, swept_value(record), &limit.name, limit.jobs, redo);
         measured.entry(work).or_default().extend(limit.samples.iter().filter(|tps| **tps > 0.0 && tps.is_finite()));
     }
     measured.values().flat_map(|of| of.windows(2)).map(|pair| (pair[1] / pair[0]).ln().abs()).collect()
@@ -99,6 +106,17 @@ mod tests {
             let share = f64::from(agree) / f64::from(all);
             assert!((0.8..=0.97).contains(&share), "sd {sd}, {slowed} slowed: {share}");
         }
+    }
+
+    #[test]
+    fn limits_of_one_name_in_two_workloads_are_not_compared() {
+        let mut all = run(machine(1, 0.02, 0.0));
+        for (place, record) in all.iter_mut().enumerate().filter(|(place, _)| place % 2 == 1) {
+            "Y".clone_into(&mut record.workload);
+            record.test = place as u32 + 1;
+            record.limit.as_mut().unwrap().samples.iter_mut().for_each(|tps| *tps *= 10.0);
+        }
+        assert!(repeatable(&all).unwrap().within < 0.2);
     }
 
     #[test]

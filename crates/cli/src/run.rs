@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use loadline_database::{OpenRequest, kind_of};
 use loadline_model::JobLoad;
 use loadline_model::format::duration_s;
-use loadline_model::plan::{Jobs, JobsSpec, OnNodeLoss, Plan, PlanSpec, TimeSpec};
+use loadline_model::plan::{Jobs, JobsSpec, OnNodeLoss, Plan, PlanSpec, ShareSpec, TimeSpec};
 use loadline_report::{Compared, Costs, end_page};
 use loadline_run::plan::duration::DurationEstimate;
 use loadline_run::plan::{DEFAULT_RESULTS, check_agents, workloads_of as known_workloads};
@@ -129,7 +129,7 @@ fn spec(args: &RunArgs, default: PlanSpec) -> Result<PlanSpec, Failure> {
         allow_cached: args.allow_cached.then_some(true),
         parameters: None,
         force: args.force.then_some(true),
-        patience: args.patience.clone(),
+        patience: args.patience.clone().map(ShareSpec::Text),
         probe: args.no_probe.then_some(false),
         oracle_awr: args.oracle_awr.then_some(true),
         keep_data: args.keep_data.then_some(true),

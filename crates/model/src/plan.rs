@@ -104,7 +104,7 @@ plan_spec! {
     /// Settings of a private server.
     setting: BTreeMap<String, String>,
     /// Most time for second tries of disturbed tests, as a share of the planned time, e.g. `30%`; `0`: none.
-    patience: String,
+    patience: ShareSpec,
     /// Workload parameters by workload code.
     parameters: BTreeMap<String, BTreeMap<String, i64>>,
     /// Run although a capability is missing or the doctor refuses; such tests are marked.
@@ -178,6 +178,16 @@ pub enum TimeSpec {
     /// Seconds.
     Seconds(f64),
     /// Text with a unit.
+    Text(String),
+}
+
+/// A share as a number or as text: `0.3`, `30%`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(untagged, expecting = "a share is a number or a text: 0.3, \"30%\"")]
+pub enum ShareSpec {
+    /// The share itself.
+    Share(f64),
+    /// The same, or percent.
     Text(String),
 }
 

@@ -17,7 +17,7 @@ use crate::note::{Note, known_notes};
 use crate::snapshot::WaitProfile;
 
 /// Version of the record's layout; raised if an old reader would misread a new record.
-pub const RECORD_SCHEMA: u32 = 1;
+pub const RECORD_SCHEMA: u32 = 2;
 
 /// A level of replication at a distance.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -38,6 +38,7 @@ struct Run<'a> {
 enum Test<'a> {
     Measured {
         validity: Validity,
+        tries: u32,
         #[serde(flatten)]
         record: &'a TestRecord,
     },
@@ -48,7 +49,7 @@ enum Test<'a> {
 impl<'a> Test<'a> {
     fn of(record: &'a TestRecord) -> Result<Test<'a>, ReportError> {
         if let Some(validity) = record.validity() {
-            return Ok(Test::Measured { validity, record });
+            return Ok(Test::Measured { validity, tries: record.tries, record });
         }
         let mut value = serde_json::to_value(record)?;
         if let Some(fields) = value.as_object_mut() {

@@ -10,7 +10,7 @@ use loadline_model::Forced;
 use loadline_model::disturbance::{DISTURBANCES, disturbed_by};
 use loadline_model::format::number;
 use loadline_model::manifest::Calibration;
-use loadline_model::{Imported, Outcome, TestRecord, column};
+use loadline_model::{Imported, Note, Outcome, TestRecord, column};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -107,7 +107,11 @@ impl Hiding<'_> {
         findings.for_each(|finding| finding.subject.clone_from(&finding.id));
         for record in &mut run.records {
             record.figures.retain(|id, _| column::column(id).is_some());
-            *record = self.hidden("test", record)?;
+            *record = TestRecord { tries: record.tries, ..self.hidden("test", record)? };
+            if self.anonymous {
+                // Only one product has them.
+                record.notes.retain(|n| !matches!(n, Note::ScriptCommits { .. } | Note::NewLogFiles { .. }));
+            }
             say_by_figures(record);
         }
         // Pages beside the report show everything.

@@ -17,7 +17,8 @@ use std::sync::Arc;
 use loadline_database::{TargetError, TargetKind, kind_of, redact, table_names};
 use loadline_model::format::{parse_bytes, parse_duration_s, parse_patience};
 use loadline_model::plan::{
-    DEFAULT_SIZE_BYTES, Jobs, JobsSpec, Plan, PlanSpec, PlannedWorkload, SkippedWorkload, TimeSpec, WorkloadFile,
+    DEFAULT_SIZE_BYTES, Jobs, JobsSpec, Plan, PlanSpec, PlannedWorkload, ShareSpec, SkippedWorkload, TimeSpec,
+    WorkloadFile,
 };
 use loadline_workload::{CATALOGUE, ParamError, Params, Unknown, UserError, Workload, Workloads, find_group};
 use thiserror::Error;
@@ -179,7 +180,7 @@ fn one_plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
         latency_objective_ns: objective.map(|s| (s * 1e9) as u64),
         settings,
         force,
-        patience: spec.patience.as_deref().map_or(Ok(DEFAULT_PATIENCE), patience)?,
+        patience: spec.patience.as_ref().map_or(Ok(DEFAULT_PATIENCE), patience)?,
         probe: spec.probe.unwrap_or(true),
         native_report,
         keep_data: spec.keep_data.unwrap_or(false),
@@ -189,9 +190,13 @@ fn one_plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
     })
 }
 
-/// The share of the planned time that `text` gives for second tries.
-fn patience(text: &str) -> Result<f64, PlanError> {
-    parse_patience(text).map_err(|e| PlanError::Value(format!("patience: {e}")))
+/// The share of the planned time for second tries.
+fn patience(given: &ShareSpec) -> Result<f64, PlanError> {
+    let text = match given {
+        ShareSpec::Share(share) => share.to_string(),
+        ShareSpec::Text(text) => text.clone(),
+    };
+    parse_patience(&text).map_err(|e| PlanError::Value(format!("patience: {e}")))
 }
 
 /// Numbers of nodes, rising. Whether the target has as many is checked when the run begins: plans are listed without one.

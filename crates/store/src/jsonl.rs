@@ -261,7 +261,7 @@ mod tests {
             (format!("{}\n{}\n{}\n", lines[0], lines[1], lines[0]), "line 3", "test 1 is already on line 1"),
             // Valid JSON was written on purpose: it is no torn line.
             (format!("{}\n{{\"schema\":1}}\n", lines[0]), "line 2", "missing field"),
-            (whole.replacen("\"schema\":1", "\"schema\":0", 1), "line 1", "schema"),
+            (whole.replacen("\"schema\":2", "\"schema\":0", 1), "line 1", "schema"),
         ];
         for (text, line, what) in cases {
             let error = parse(text.as_bytes()).unwrap_err().to_string();

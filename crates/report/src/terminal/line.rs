@@ -68,10 +68,11 @@ fn skew(r: &TestRecord) -> String {
 /// The line of a test that is done: [`test_line`], or the sizes of a scan, with the verdict.
 #[must_use]
 pub fn done_line(r: &TestRecord) -> String {
+    let again = r.try_of.map_or_else(String::new, |first| format!("  (test {first} again)"));
     if !r.sizes.is_empty() {
         let ms = |column: &Column| r.figure(column).map_or(ABSENT.to_owned(), |ns| number(ns / 1e6, 3));
         return format!(
-            "test {:>2}  {:<14}  {} sizes, commit time {} ms at the median, {} ms at the longest{}",
+            "test {:>2}  {:<14}  {} sizes, commit time {} ms at the median, {} ms at the longest{again}{}",
             r.test,
             r.workload,
             r.sizes.len(),
@@ -80,6 +81,5 @@ pub fn done_line(r: &TestRecord) -> String {
             verdict(r)
         );
     }
-    let again = r.try_of.map_or_else(String::new, |first| format!("  (test {first} again)"));
     test_line(r) + &skew(r) + &again + &verdict(r)
 }

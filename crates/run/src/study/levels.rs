@@ -59,6 +59,9 @@ impl Context {
             'cell: for (index, pair) in places.into_iter().enumerate() {
                 let number = index as u32 + 1;
                 while let Some(try_of) = self.next_pair(&planned.code, *jobs, Some(point), number, listener) {
+                    if self.stopped() {
+                        return Err(StudyError::Interrupted);
+                    }
                     let Some(work) = self.prepared(planned, &mut works, listener)? else { break 'cell };
                     let first = self.next_test();
                     for (place, arm) in pair.into_iter().enumerate() {
@@ -125,7 +128,7 @@ impl Context {
     /// That the last test wrote more redo than the links carry in the same time, `bytes_per_s`: then the replicas are waited for
     /// before the next one.
     fn falls_behind(&self, bytes_per_s: u64) -> Option<String> {
-        let last = self.records.last()?;
+        let last = self.newest()?;
         let redo = last.figure(column::REDO_MIB_PER_S)? * 1_048_576.0;
         let elapsed_s = last.figure(column::ELAPSED_S)?;
         (redo > bytes_per_s as f64).then(|| {

@@ -82,7 +82,7 @@ impl Context {
     /// As [`Context::leave_nodes`].
     pub(super) fn left_lost_nodes(&mut self, listener: &mut dyn Listener) -> Result<bool, StudyError> {
         let Some(remaining) = without_lost(self.side.target.as_ref()) else { return Ok(false) };
-        let when = format!("before test {}", self.records.len() + 1);
+        let when = format!("before test {}", self.next_test());
         self.leave_nodes(remaining, &when, listener)?;
         Ok(true)
     }

@@ -87,6 +87,11 @@ impl Context {
             return Err(failure);
         };
         let failure = full_disk::explained(failure, self.side.target.as_ref(), &self.side.info);
+        if self.tries.end_try() {
+            let code = &workload.code;
+            listener.on(Event::Warning(format!("{code}: a disturbed test could not be measured again: {failure}")));
+            return Ok(());
+        }
         let why = match &failure {
             StudyError::Test { source, .. } => source.to_string(),
             failure => failure.to_string(),

@@ -111,12 +111,17 @@ impl Context {
                     self.judge_try(number, try_of);
                     self.say_what_is_left_out(workload, (nodes, jobs, repetition), listener);
                 }
-                if let Some(work) = prepared.get(&workload.code).filter(|_| repetition == plan.repeat) {
+                let is_over =
+                    repetition == plan.repeat && (self.tries.is_end || !self.may_be_tried_again(&workload.code));
+                if let Some(work) = prepared.get(&workload.code).filter(|_| is_over) {
                     self.drop_unneeded_tables(work, listener);
                 }
             }
         }
-        self.left_out = self.not_measured(&all_nodes);
+        // Of the plan: tests that are measured once more were all measured.
+        if !self.tries.is_end {
+            self.left_out = self.not_measured(&all_nodes);
+        }
         Ok(())
     }
 
@@ -226,6 +231,10 @@ impl Context {
     ) -> Option<SweepPoint> {
         let is_meant = |r: &TestRecord| r.workload == workload.code && r.repetition == repetition;
         let (first, record) = self.due_again(is_meant, listener)?;
+        // Over fewer nodes it would be another test.
+        if record.nodes > self.side.target.facts().nodes {
+            return None;
+        }
         let swept =
             SweepPoints::of(&workloads_of(&self.manifest.plan), workload).parameter.filter(|_| record.swept.is_some());
         let value = match swept {

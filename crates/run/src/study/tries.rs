@@ -93,6 +93,13 @@ impl Tries {
         windows.iter().map(|r| r.figure(column::ELAPSED_S).unwrap_or(0.0).max(self.window_s)).sum()
     }
 
+    /// Books the time of the try under way, which has ended or failed. Returns whether there was one.
+    pub(super) fn end_try(&mut self) -> bool {
+        let took_s = self.began.take().map(|began| began.elapsed().as_secs_f64());
+        self.budget.spent_s += took_s.unwrap_or(0.0);
+        took_s.is_some()
+    }
+
     /// What follows after the tries of the test whose first window is number `first`, among `all` windows.
     fn next<'a>(&self, all: impl Iterator<Item = &'a TestRecord> + Clone, first: u32) -> Next {
         let tries = tries(all, first);
@@ -104,7 +111,12 @@ impl Tries {
 impl Context {
     /// Number of the next window.
     pub(super) fn next_test(&self) -> u32 {
-        self.windows().map(|r| r.test).max().unwrap_or(0) + 1
+        self.newest().map_or(0, |r| r.test) + 1
+    }
+
+    /// The window that was measured last.
+    pub(super) fn newest(&self) -> Option<&TestRecord> {
+        self.windows().max_by_key(|r| r.test)
     }
 
     /// All windows.
@@ -140,10 +152,12 @@ impl Context {
                 break (first, record);
             }
         };
+        self.tries.end_try();
         self.tries.began = Some(Instant::now());
         listener.on(Event::Step(format!("test {first} was disturbed: waiting for the machine to be quiet")));
         let Budget { most_s, spent_s } = self.tries.budget;
-        let most_s = (most_s - spent_s - self.tries.try_s(&[&record])).clamp(0.0, MOST_WAIT_S);
+        let windows = if record.arm.is_some() { 2.0 } else { 1.0 };
+        let most_s = (most_s - spent_s - windows * self.tries.try_s(&[&record])).clamp(0.0, MOST_WAIT_S);
         let devices = [&self.side.disk, &self.side.data_disk].map(Option::as_deref);
         wait_for_quiet(Duration::from_secs_f64(most_s), devices, &self.interrupted);
         Some((first, record))
@@ -152,8 +166,9 @@ impl Context {
     /// Judges the try that just ended: the first, whose first window has this `number`, or another one `try_of` a test.
     pub(super) fn judge_try(&mut self, number: u32, try_of: Option<u32>) {
         let first = try_of.unwrap_or(number);
-        let began = self.tries.began.take().filter(|_| try_of.is_some());
-        self.tries.budget.spent_s += began.map_or(0.0, |began| began.elapsed().as_secs_f64());
+        if try_of.is_some() {
+            self.tries.end_try();
+        }
         if !self.tries.is_end && self.tries.next(self.windows(), first) == Next::AtOnce {
             self.tries.due.push(first);
         }
@@ -164,11 +179,21 @@ impl Context {
         if self.tries.is_end { (self.tries.due.len() + 1) as f64 * self.tries.window_s } else { planned_s }
     }
 
+    /// The first windows of the tests of which `is_meant` that are not done.
+    fn not_done<'a>(&'a self, is_meant: impl Fn(&TestRecord) -> bool + 'a) -> impl Iterator<Item = u32> + 'a {
+        let firsts = self.records.iter().filter(move |r| is_meant(r)).map(|r| r.try_of.unwrap_or(r.test));
+        firsts.filter(|first| self.tries.next(self.windows(), *first) != Next::Done)
+    }
+
+    /// Whether tests of the workload `code` may be measured once more at the end.
+    pub(super) fn may_be_tried_again(&self, code: &str) -> bool {
+        self.not_done(|r| r.workload == code).next().is_some()
+    }
+
     /// Whether tests of the plan, which is done, are to be measured once more.
     pub(super) fn has_due_at_end(&mut self) -> bool {
-        let firsts = self.records.iter().map(|r| r.try_of.unwrap_or(r.test));
-        let due = firsts.filter(|first| self.tries.next(self.windows(), *first) != Next::Done);
-        self.tries.due = due.collect();
+        self.tries.end_try();
+        self.tries.due = self.not_done(|_| true).collect();
         self.tries.is_end = true;
         !self.tries.due.is_empty()
     }
