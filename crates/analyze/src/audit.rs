@@ -2,6 +2,8 @@
 //!
 //! [`table::read`] makes tables of text, [`Sheet`] finds out what their columns are, and [`audit`] checks the [`LAWS`].
 
+mod claim;
+mod context;
 mod finding;
 mod formula;
 mod functions;
@@ -9,16 +11,20 @@ mod header;
 mod interval;
 mod judge;
 mod law;
+mod laws;
+mod mapping;
 mod number;
 mod sheet;
 pub mod table;
-mod told;
 
+pub use claim::{Claim, ClaimError};
 pub use finding::{Finding, Reason, Severity, Shape};
 pub use law::{LAWS, Law};
+pub use mapping::{Mapping, MappingError};
 pub use sheet::Sheet;
 pub use table::{ReadError, Table};
-pub use told::{Claim, Mapping, ToldError};
+
+use context::Context;
 
 /// What an audit is told besides the tables.
 #[derive(Debug, Clone, Default)]
@@ -43,7 +49,7 @@ pub struct Audit {
     /// Shapes of tables that are not read.
     pub refused: Vec<Shape>,
     /// Claims that could not be held against the tables.
-    pub unchecked: Vec<ToldError>,
+    pub unchecked: Vec<ClaimError>,
 }
 
 impl Audit {
@@ -58,7 +64,7 @@ impl Audit {
 #[must_use]
 pub fn columns_of_laws() -> Vec<&'static str> {
     let also = ["run", "valid", "thinking_pct", "connecting_pct"];
-    let all = sheet::TEXT_KEYS.into_iter().chain(sheet::SETTINGS).chain(also).chain(LAWS.iter().flat_map(Law::ids));
+    let all = context::TEXT_KEYS.into_iter().chain(context::SETTINGS).chain(also).chain(LAWS.iter().flat_map(Law::ids));
     let mut ids: Vec<&'static str> = Vec::new();
     for id in all.filter(|id| loadline_model::column::column(id).is_some()) {
         if !ids.contains(&id) {
@@ -68,8 +74,10 @@ pub fn columns_of_laws() -> Vec<&'static str> {
     ids
 }
 
+/// Law of findings about how a table is written, and what was assumed of it.
+const TABLE: &str = "table";
 /// Laws that any list obeys: they alone cover no table.
-const OF_ROWS: [&str; 2] = ["cells", "test-numbers"];
+const OF_ROWS: [&str; 3] = ["cells", "duplicates", "test-numbers"];
 
 /// Checks all laws in all tables.
 #[must_use]
@@ -78,27 +86,44 @@ pub fn audit(tables: &[Table], options: &Options) -> Audit {
     let mut claims: Vec<&Claim> = options.claims.iter().collect();
     for table in tables {
         audit.rows += table.rows();
-        let mut sheet = Sheet::new(table, &options.mapping);
-        if let Some(shape) = sheet.side_by_side() {
-            sheet.remark(Severity::Warning, Reason::Refused(shape.clone()));
+        let mut context = Context::new(Sheet::new(table, &options.mapping));
+        remarks(&context);
+        if let Some(shape) = context.sheet.side_by_side() {
+            context.about_table(TABLE, Severity::Warning, &[], Reason::Refused(shape.clone()));
             audit.refused.push(shape);
         } else {
-            functions::settle_jobs(&mut sheet);
-            let checked = LAWS.iter().filter(|law| functions::check(law, &sheet)).map(|law| law.id);
+            laws::settle_kilobyte(&mut context);
+            laws::settle_jobs(&mut context);
+            let checked = LAWS.iter().filter(|law| laws::check(law, &context)).map(|law| law.id);
             let checked: Vec<&str> = checked.collect();
             if checked.iter().any(|id| !OF_ROWS.contains(id)) {
                 audit.checked.extend(checked);
             } else {
-                let known: Vec<&str> = sheet.columns.iter().map(|c| c.id).collect();
+                let known: Vec<&str> = context.sheet.columns.iter().map(|c| c.id).collect();
                 let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-                sheet.remark(Severity::Info, Reason::NoLaw(known));
+                context.about_table(TABLE, Severity::Info, &[], Reason::NoLaw(known));
             }
-            claims.retain(|claim| functions::check_claim(claim, &sheet).is_none());
+            claims.retain(|claim| claim.check(&context).is_none());
         }
-        audit.findings.extend(sheet.findings());
+        audit.findings.extend(context.findings());
     }
     audit.checked.sort_unstable();
     audit.checked.dedup();
-    audit.unchecked = claims.into_iter().map(|claim| ToldError::NoRows(claim.text.clone())).collect();
+    audit.unchecked = claims.into_iter().map(|claim| ClaimError::NoRows(claim.text.clone())).collect();
     audit
+}
+
+/// Adds what is odd about how the table is written, and what was assumed of it.
+fn remarks(context: &Context<'_>) {
+    let table = context.sheet.table;
+    for remark in table.remarks.iter().chain(&context.sheet.remarks) {
+        let severity = if remark.odd { Severity::Warning } else { Severity::Info };
+        match remark.row {
+            Some(row) => context.find((TABLE, severity), row, &[], None, remark.reason.clone()),
+            None => context.about_table(TABLE, severity, &[], remark.reason.clone()),
+        }
+    }
+    if table.more_remarks > 0 {
+        context.about_table(TABLE, Severity::Warning, &[], Reason::More(table.more_remarks));
+    }
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use loadline_analyze::audit::{
-    Audit, Claim, Finding, LAWS, Law, Mapping, Options, Severity, audit, columns_of_laws, table,
+    Audit, Claim, ClaimError, Finding, LAWS, Law, Mapping, Options, Severity, audit, columns_of_laws, table,
 };
 use loadline_model::format::counted;
 use loadline_model::{Check, CheckId, Outcome};
@@ -33,8 +33,8 @@ pub(crate) fn check(args: &AuditArgs) -> Result<u8, Failure> {
     let mapping = args.columns.as_deref().map_or(Ok(Mapping::default()), Mapping::parse);
     let mapping = mapping.and_then(|mapping| mapping.check(&tables).map(|()| mapping));
     let mapping = mapping.map_err(|e| Failure::usage(format!("--columns: {e}")))?;
-    let claims = args.claim.iter().map(|claim| Claim::parse(claim)).collect::<Result<_, _>>();
-    let claims = claims.map_err(|e| Failure::usage(format!("--claim {e}")))?;
+    let unclaimed = |e: &ClaimError| Failure::usage(format!("--claim {e}"));
+    let claims = args.claim.iter().map(|c| Claim::parse(c)).collect::<Result<_, _>>().map_err(|e| unclaimed(&e))?;
     let found = audit(&tables, &Options { mapping, claims });
     match args.list.format {
         ListFormat::Text => output::write(&args.list.output, text_of(&found).as_bytes()),
@@ -43,7 +43,7 @@ pub(crate) fn check(args: &AuditArgs) -> Result<u8, Failure> {
     // Exit code 1 says that errors were found.
     .map_err(|e| Failure { code: exit::USAGE, ..e })?;
     match (found.unchecked.first(), found.refused.first()) {
-        (Some(claim), _) => Err(Failure::usage(format!("--claim {claim}"))),
+        (Some(claim), _) => Err(unclaimed(claim)),
         _ if found.count(Severity::Error) > 0 => Ok(exit::FAILED),
         (_, Some(shape)) => Err(of_file(format!("{shape}; write it as CSV with a row per test"))),
         _ if found.checked.is_empty() => Err(of_file("nothing was checked: no law covers its columns".to_owned())),
@@ -73,7 +73,7 @@ const OTHER_IN_RUNS: &str = "io_per_s";
 
 /// The table of a run with what laws ask for, which is more than its own tables show.
 pub(crate) fn table_of(data: &RunData) -> Result<String, Failure> {
-    let is_asked = |column: &&str| *column != OTHER_IN_RUNS || data.published.is_some();
+    let is_asked = |column: &&str| *column != OTHER_IN_RUNS || data.records.iter().any(|r| r.imported.is_some());
     let columns = columns_of_laws().into_iter().filter(is_asked).map(str::to_owned).collect();
     let options = loadline_report::Options { columns: Some(columns), ..Default::default() };
     let mut data = data.clone();
@@ -131,7 +131,7 @@ const HEADINGS: [(Severity, &str); 3] = [
     (Severity::Info, "Infos: what was inferred"),
 ];
 
-/// Findings for people: by severity, those of one law together, and of them what is said of a table as a whole first, and in full.
+/// Findings for people: by severity, those of one law together.
 fn text_of(audit: &Audit) -> String {
     let mut out = String::new();
     for (severity, heading) in HEADINGS.into_iter().filter(|(severity, _)| audit.count(*severity) > 0) {
@@ -139,6 +139,7 @@ fn text_of(audit: &Audit) -> String {
         out += &format!("{heading} ({})\n", all.len());
         for group in all.chunk_by(|a, b| a.law == b.law && a.table == b.table) {
             let table = if audit.tables > 1 { format!("{}: ", group[0].table) } else { String::new() };
+            // What is said of a table as a whole comes first, and in full.
             let shown = SHOWN + group.iter().take_while(|f| f.row.is_none()).count();
             out.extend(group.iter().take(shown).map(|f| format!("  {}\n", clean(&format!("{table}{}", line(f))))));
             if let Some(more @ 1..) = group.len().checked_sub(shown) {

@@ -40,7 +40,9 @@ fn candidates(settings: &Settings) -> Vec<(String, f64)> {
     let size = |name: &str| parse_bytes(get(name)).ok().map(|n| n as f64);
     let number = |name: &str| get(name).parse::<f64>().ok();
     let mut all: Vec<(String, Option<f64>)> = SIZES.iter().map(|name| (own(name), size(name))).collect();
-    let filled = size("buffer_bytes").zip(number("flush_fraction")).map(|(buffer, share)| buffer * share);
+    let filled = size("buffer_bytes")
+        .zip(number("flush_fraction").filter(|share| *share <= 1.0))
+        .map(|(buffer, share)| buffer * share);
     all.push((format!("{} of {}", own("flush_fraction"), own("buffer_bytes")), filled));
     // InnoDB writes its buffer when it is half full.
     let half = size("innodb_log_buffer_size").map(|b| b / 2.0);

@@ -5,9 +5,9 @@
 //! names; without it, that is the last one. A formula is not checked where the column behind `unless` is known. `tps` is either
 //! throughput, `time_ms` either mean time, `jobs` what the jobs were found to be.
 
+use super::context::Context;
 use super::interval::Interval;
-use super::law::is_unknown;
-use super::sheet::{Column, Sheet};
+use super::sheet::Column;
 
 /// A product of columns, as places in the sheet, and a number.
 #[derive(Debug, Clone)]
@@ -32,11 +32,16 @@ pub(crate) struct Pair {
     pub(crate) text: String,
 }
 
+/// Whether a word of a formula stands for a number that its law finds out.
+pub(super) fn is_unknown(word: &str) -> bool {
+    word.chars().all(|c| c.is_ascii_uppercase())
+}
+
 /// The formula with the columns that the table has, as pairs of sides; none if some are missing.
-pub(crate) fn compile(text: &str, sheet: &Sheet<'_>) -> Option<Vec<Pair>> {
+pub(crate) fn compile(text: &str, context: &Context<'_>) -> Option<Vec<Pair>> {
     let (text, unless) = text.split_once(" unless ").unwrap_or((text, ""));
-    let all = |c: &Column| (0..sheet.rows()).all(|row| c.value(row).is_some());
-    if sheet.column(unless).is_some_and(all) {
+    let all = |c: &Column| (0..context.rows()).all(|row| c.value(row).is_some());
+    if context.sheet.column(unless).is_some_and(all) {
         return None;
     }
     let sign = if text.contains(" <= ") { " <= " } else { " = " };
@@ -44,7 +49,7 @@ pub(crate) fn compile(text: &str, sheet: &Sheet<'_>) -> Option<Vec<Pair>> {
     for side in text.split(sign) {
         let mut terms = Vec::new();
         for term in side.split(" + ") {
-            match Term::compile(term, sheet) {
+            match Term::compile(term, context) {
                 None if !term.ends_with('?') => return None,
                 made => terms.extend(made),
             }
@@ -55,12 +60,12 @@ pub(crate) fn compile(text: &str, sheet: &Sheet<'_>) -> Option<Vec<Pair>> {
 }
 
 impl Term {
-    fn compile(text: &str, sheet: &Sheet<'_>) -> Option<Term> {
+    fn compile(text: &str, context: &Context<'_>) -> Option<Term> {
         let mut term = Term { text: text.to_owned(), factor: 1.0, top: Vec::new(), bottom: Vec::new(), named: None };
         let mut above = true;
         for word in text.split(' ') {
             let name = word.trim_matches(['!', '~', '?']);
-            match (word, name.parse::<f64>(), sheet.resolve(name)) {
+            match (word, name.parse::<f64>(), context.resolve(name)) {
                 ("*" | "/", ..) => above = word == "*",
                 (_, Ok(number), _) => term.factor *= if above { number } else { 1.0 / number },
                 (_, _, Some((columns, factor))) => {
@@ -77,17 +82,21 @@ impl Term {
         Some(term)
     }
 
+    /// Whether it may be in another term already.
+    fn is_contained(&self) -> bool {
+        self.text.ends_with("??")
+    }
+
     /// A sum as people write it.
     fn sum(terms: &[Term]) -> String {
         terms.iter().map(|t| t.text.as_str()).collect::<Vec<_>>().join(" + ").replace(['?', '!', '~'], "")
     }
 
-    /// The term, with `figure` of its columns.
-    fn value(&self, figure: impl Fn(usize) -> Option<Interval>) -> Option<Interval> {
-        let product = |all: &[usize]| all.iter().try_fold(Interval::exact(1.0), |p, c| Some(p.times(figure(*c)?)));
+    fn value(&self, row: usize, context: &Context<'_>, cut: bool) -> Option<Interval> {
+        let figure = |index: &usize| context.sheet.columns.get(*index)?.interval(row, cut);
+        let product = |all: &[usize]| all.iter().try_fold(Interval::exact(1.0), |p, c| Some(p.times(figure(c)?)));
         let top = product(&self.top)?.scaled(self.factor);
-        // It may be in another term already.
-        let top = if self.text.ends_with("??") { Interval { low: 0.0, at: 0.0, ..top } } else { top };
+        let top = if self.is_contained() { Interval { low: 0.0, at: 0.0, ..top } } else { top };
         if self.bottom.is_empty() { Some(top) } else { Some(top.over(product(&self.bottom)?)) }
     }
 }
@@ -97,40 +106,53 @@ impl Pair {
         let terms = || left.iter().chain(right);
         let named = terms().filter_map(|t| t.named).next_back();
         let mut columns: Vec<usize> = Vec::new();
-        for column in terms().flat_map(|t| t.top.iter().chain(&t.bottom)).filter(|c| Some(**c) != named).chain(&named) {
-            if !columns.contains(column) {
-                columns.push(*column);
+        for column in
+            terms().flat_map(|t| t.top.iter().chain(&t.bottom)).copied().filter(|c| Some(*c) != named).chain(named)
+        {
+            if !columns.contains(&column) {
+                columns.push(column);
             }
         }
         let text = Term::sum(left) + sign + &Term::sum(right);
         Pair { left: left.to_vec(), right: right.to_vec(), equal: sign == " = ", columns, text }
     }
 
+    /// The left side as people write it.
+    pub(crate) fn left_text(&self) -> String {
+        Term::sum(&self.left)
+    }
+
     /// Both sides in a row; `cut` if digits were cut off rather than rounded.
-    pub(crate) fn values(&self, row: usize, sheet: &Sheet<'_>, cut: bool) -> Option<(Interval, Interval)> {
-        self.sides(|c| sheet.columns[c].interval(row, cut))
-    }
-
-    /// Both sides in a row if the figure of `column` is `x`.
-    pub(crate) fn values_with(
-        &self,
-        (column, x): (usize, f64),
-        row: usize,
-        sheet: &Sheet<'_>,
-    ) -> Option<(Interval, Interval)> {
-        self.sides(|c| if c == column { Some(Interval::exact(x)) } else { sheet.columns[c].interval(row, false) })
-    }
-
-    fn sides(&self, figure: impl Fn(usize) -> Option<Interval>) -> Option<(Interval, Interval)> {
-        let add = |sum: Interval, term: &Term| Some(sum.plus(term.value(&figure)?));
+    pub(crate) fn values(&self, row: usize, context: &Context<'_>, cut: bool) -> Option<(Interval, Interval)> {
+        let add = |sum: Interval, term: &Term| Some(sum.plus(term.value(row, context, cut)?));
         let side = |terms: &[Term]| terms.iter().try_fold(Interval::exact(0.0), add);
         Some((side(&self.left)?, side(&self.right)?))
     }
 
+    /// The named figure of the left side in a row, and the rest of its product.
+    pub(crate) fn named_and_rest(&self, row: usize, context: &Context<'_>) -> Option<(Interval, Interval)> {
+        let named = *self.columns.last()?;
+        let (term, figure) = (self.left.first()?, |c: &usize| context.sheet.columns[*c].interval(row, false));
+        let mut others = term.top.iter().filter(|c| **c != named);
+        let rest = others.try_fold(Interval::exact(term.factor), |p, c| Some(p.times(figure(c)?)))?;
+        Some((figure(&named)?, rest))
+    }
+
     /// What `column` is in a row if the left side is `times` the right one, and `more`.
-    pub(crate) fn solve(&self, column: usize, row: usize, sheet: &Sheet<'_>, (times, more): (f64, f64)) -> Option<f64> {
-        let off =
-            |x: f64| self.values_with((column, x), row, sheet).map(|(left, right)| left.at - right.at * times - more);
+    pub(crate) fn solve(
+        &self,
+        column: usize,
+        row: usize,
+        context: &Context<'_>,
+        (times, more): (f64, f64),
+    ) -> Option<f64> {
+        let with = |x: f64, terms: &[Term]| {
+            let value = |c: &usize| if *c == column { Some(x) } else { context.sheet.columns.get(*c)?.value(row) };
+            let product = |all: &[usize]| all.iter().try_fold(1.0, |p, c| Some(p * value(c)?));
+            let mut terms = terms.iter().filter(|t| !t.is_contained());
+            terms.try_fold(0.0, |sum, t| Some(sum + t.factor * product(&t.top)? / product(&t.bottom)?))
+        };
+        let off = |x: f64| Some(with(x, &self.left)? - with(x, &self.right)? * times - more);
         let (at_0, at_1) = (off(0.0)?, off(1.0)?);
         Some(at_0 / (at_0 - at_1)).filter(|x| x.is_finite() && *x >= 0.0)
     }

@@ -1,83 +1,31 @@
-//! Checks laws: by their formulas, or by functions of their own, which look at all tests of a table or at one cell alone.
+//! Laws that are no formula of a row: they look at all tests of a table, or at one cell alone.
 
+use std::collections::HashMap;
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
+
+use super::context::{Context, SETTINGS};
 use super::finding::{Figure, Reason, Severity};
-use super::formula::{Pair, compile};
-use super::interval::Interval;
-use super::judge::{GROUPS, Judge, is_most};
-use super::law::{Grade, Law, is_unknown, law};
-use super::sheet::{Column, How, Sheet};
-use super::told::{Claim, is_same};
+use super::formula::compile;
+use super::header::is_text;
+use super::interval::{Interval, middle};
+use super::judge::is_most;
+use super::law::Law;
+use super::sheet::{Column, How};
 
-/// What checks a law that no formula says.
-type Function = fn(&'static Law, &Sheet<'_>);
+/// Checks a law in a table as a whole.
+pub(crate) type Function = fn(&'static Law, &Context<'_>);
 
-/// Laws with functions of their own. Dilution is found with Little's law.
-const FUNCTIONS: [(&str, Function); 4] =
-    [("dilution", |_, _| {}), ("elapsed", elapsed), ("test-numbers", test_numbers), ("cells", cells)];
-
-/// Checks a law, and says whether it could be.
-pub(crate) fn check(law: &'static Law, sheet: &Sheet<'_>) -> bool {
-    if let Some((_, function)) = FUNCTIONS.iter().find(|(id, _)| *id == law.id) {
-        let has = |id: &&&str| sheet.resolve(id).is_some();
-        let applies = law.needed().any(|(least, of)| of.iter().filter(has).count() >= least);
-        if applies {
-            function(law, sheet);
-        }
-        return applies;
-    }
-    let most = if matches!(law.grade, Grade::Waits | Grade::Jobs) { 1 } else { usize::MAX };
-    let pairs = |text: &&'static str| match law.values.split_first() {
-        Some((word, values)) if is_unknown(word) => with_values(law, text, (word, values), sheet),
-        _ => compile(text, sheet),
-    };
-    let check = |pairs: Vec<Pair>| pairs.iter().for_each(|pair| Judge::check(law, pair, sheet));
-    law.formulas.iter().filter_map(pairs).take(most).map(check).count() > 0
-}
-
-/// The reading of a formula and the value of `word` that most rows have; of those that as many have, the last, and for an upper bound the
-/// first.
-fn with_values(law: &Law, text: &str, (word, values): (&str, &[&str]), sheet: &Sheet<'_>) -> Option<Vec<Pair>> {
-    let readings = text.split(" or ").flat_map(|reading| values.iter().map(move |value| reading.replace(word, value)));
-    let mut found: Vec<(usize, usize, Pair)> = Vec::new();
-    for pair in readings.filter_map(|reading| compile(&reading, sheet)).flatten() {
-        let both = |row| pair.values(row, sheet, false);
-        let meets =
-            |(left, right): (Interval, Interval)| left.low <= right.high && (!pair.equal || right.low <= left.high);
-        let rows: Vec<bool> = (0..sheet.rows()).filter_map(both).map(meets).collect();
-        found.push((rows.iter().filter(|meets| **meets).count(), rows.len(), pair));
-    }
-    let (plainest, equal) = found.last().map(|(.., pair)| (pair.columns.len(), pair.equal))?;
-    let is_found = |(fits, rows, _): &(usize, usize, Pair)| *fits > 0 && is_most(*fits, *rows);
-    let best = if equal { found.into_iter().max_by_key(|(fits, ..)| *fits) } else { found.into_iter().find(is_found) };
-    let Some((fits, rows, pair)) = best.filter(is_found) else { return Some(Vec::new()) };
-    let severity = if pair.columns.len() > plainest { Severity::Warning } else { Severity::Info };
-    sheet.about_table(law.id, severity, &pair.columns, Reason::Fits(pair.text.clone(), fits, rows));
-    Some(vec![pair])
-}
-
-/// Finds out what the jobs are a product of, if those of the column called so are too few.
-pub(crate) fn settle_jobs(sheet: &mut Sheet<'_>) {
-    let law = law("little");
-    let busy = |sheet: &Sheet<'_>| -> Vec<Interval> {
-        let pair = law.formulas.iter().find_map(|text| compile(text, sheet)?.pop());
-        pair.map_or_else(Vec::new, |pair| Judge::ratios(law, &pair, sheet))
-    };
-    let fits = |all: &[Interval]| all.iter().filter(|b| b.holds(1.0) || (b.at - 1.0).abs() < GROUPS).count();
-    let alone = busy(sheet);
-    if sheet.has("jobs") && alone.iter().all(|b| b.low <= 1.0 + law.slack) {
-        return;
-    }
-    for product in &law.values[1..] {
-        sheet.jobs = product.split('*').collect();
-        let all = busy(sheet);
-        let count = fits(&all);
-        if count >= 2 && is_most(count, all.len()) && count > fits(&alone) {
-            let why = Reason::Sessions(count, all.len(), sheet.jobs.join(" × "));
-            return sheet.about_table(law.id, Severity::Info, &sheet.places(&["jobs"]), why);
-        }
-    }
-    sheet.jobs = vec!["jobs"];
-}
+/// Laws with functions of their own. Dilution is found with Little's law, and the kilobyte before all laws.
+pub(crate) const FUNCTIONS: [(&str, Function); 8] = [
+    ("dilution", |_, _| {}),
+    ("kilobyte", |_, _| {}),
+    ("elapsed", elapsed),
+    ("same-work", same_work),
+    ("falling-throughput", falling_throughput),
+    ("test-numbers", test_numbers),
+    ("duplicates", duplicates),
+    ("cells", cells),
+];
 
 /// Times that tests are set to, s.
 const NOMINAL: [f64; 22] = [
@@ -85,58 +33,147 @@ const NOMINAL: [f64; 22] = [
     1800.0, 2700.0, 3600.0, 7200.0,
 ];
 
-fn elapsed(law: &'static Law, sheet: &Sheet<'_>) {
-    let figure = |row| Some((row, sheet.interval("elapsed_s", row)?));
-    let all: Vec<(usize, Interval)> = (0..sheet.rows()).filter_map(figure).collect();
+fn elapsed(law: &'static Law, context: &Context<'_>) {
+    let figure = |row| Some((row, context.interval("elapsed_s", row)?));
+    let all: Vec<(usize, Interval)> = (0..context.rows()).filter_map(figure).collect();
     let least = all.iter().map(|(_, e)| e.high).filter(|s| *s > 0.0).fold(f64::INFINITY, f64::min);
     let Some(nominal) = NOMINAL.into_iter().rev().find(|n| *n <= least && least <= n * 1.1) else { return };
     // Where most took quite another time, it is not one that was set.
     if !is_most(all.iter().filter(|(_, e)| e.low <= nominal * 1.1).count(), all.len()) {
         return;
     }
-    let rate = if sheet.throughput().is_some() { "tps" } else { "rows_per_s" };
-    for (row, time) in all.into_iter().filter(|(_, e)| e.low > nominal * 1.002) {
+    let rate = if context.resolve("tps").is_some() { "tps" } else { "rows_per_s" };
+    let columns = context.places(&[rate, "elapsed_s"]);
+    let same = all.len() > 1 && all.iter().all(|(_, e)| e.at == all[0].1.at);
+    for (row, time) in all.iter().filter(|(_, e)| e.low > nominal * 1.002) {
         let share = time.at / nominal - 1.0;
         // Little's law may show that the average is not diluted.
-        let value = |id| sheet.value(id, row).unwrap_or(f64::NAN);
+        let value = |id| context.value(id, *row).unwrap_or(f64::NAN);
         if value("tps") * value("commit_latency_ms") / 1e3 > value("jobs") * (1.0 - share / 2.0) {
             continue;
         }
         let severity = if share > 0.0101 { Severity::Warning } else { Severity::Info };
-        let why = Reason::Elapsed(Figure(time.at), Figure(nominal), Figure(value(rate) * (1.0 + share)));
-        sheet.find((law.id, severity), row, &sheet.places(&[rate, "elapsed_s"]), Some(nominal), why);
+        if same {
+            let why = Reason::AllElapsed(Figure(time.at), Figure(nominal));
+            return context.about_table(law.id, severity, &columns, why);
+        }
+        let rate = context.value(rate, *row).map_or(f64::INFINITY, |r| r * (1.0 + share));
+        let why = Reason::Elapsed(Figure(time.at), Figure(nominal), Figure(rate));
+        context.find((law.id, severity), *row, &columns, Some(nominal), why);
     }
 }
 
-/// Finds gaps between tests that are numbered one after another.
-fn test_numbers(law: &'static Law, sheet: &Sheet<'_>) {
-    let number = |row| Some((row, sheet.value("test", row)?));
-    let tests: Vec<(usize, f64)> = (0..sheet.rows()).filter_map(number).collect();
-    let steps =
-        || tests.windows(2).filter(|w| sheet.is_series([w[0].0, w[1].0])).map(|w| (w[1].0, w[0].1 + 1.0, w[1].1));
-    let ones = steps().filter(|(_, next, test)| next == test).count();
-    let is_numbered = ones >= 2 && ones * 2 >= steps().count();
-    for (row, next, test) in steps().filter(|(_, next, test)| is_numbered && test > next) {
-        let why = Reason::Gap(next, test - 1.0);
-        sheet.find((law.id, Severity::Info), row, &sheet.places(&["test"]), Some(next), why);
+/// Finds rows whose left side is far from the median of their series.
+fn same_work(law: &'static Law, context: &Context<'_>) {
+    if context.swept.is_some_and(|id| id != "jobs") {
+        return;
+    }
+    for pair in law.formulas.iter().filter_map(|text| compile(text, context)).flatten() {
+        let named = &context.sheet.columns[pair.columns[pair.columns.len() - 1]];
+        for series in &context.series {
+            let left = |row: &usize| Some((*row, pair.values(*row, context, false)?.0));
+            let all: Vec<(usize, Interval)> =
+                series.iter().filter_map(left).filter(|(_, left)| left.high.is_finite()).collect();
+            let usual = middle(all.iter().map(|(_, left)| left.at).collect());
+            let spread = middle(all.iter().map(|(_, left)| (left.at - usual).abs()).collect());
+            let far = (6.0 * spread).max(law.slack * usual.abs());
+            let is_far = |left: Interval| left.low > usual + far || left.high < usual - far;
+            for (row, left) in all.iter().filter(|(_, left)| all.len() >= 4 && usual > 0.0 && is_far(*left)) {
+                let recomputed = named.value(*row).map(|printed| printed * usual / left.at).filter(|r| r.is_finite());
+                let why = Reason::Usual(pair.left_text(), Figure(usual));
+                context.find((law.id, Severity::Warning), *row, &pair.columns, recomputed, why);
+            }
+        }
+    }
+}
+
+fn falling_throughput(law: &'static Law, context: &Context<'_>) {
+    let columns = context.places(&["jobs", "tps"]);
+    for series in context.series.iter().filter(|_| context.swept == Some("jobs")) {
+        let figure = |row: &usize| Some((*row, context.value("jobs", *row)?, context.value("tps", *row)?));
+        let mut rows: Vec<(usize, f64, f64)> = series.iter().filter_map(figure).collect();
+        rows.sort_by(|a, b| a.1.total_cmp(&b.1));
+        let (mut most, mut at) = (0.0, 0.0);
+        for (row, jobs, tps) in rows {
+            if tps >= most {
+                (most, at) = (tps, jobs);
+            } else if jobs > at && tps < most * (1.0 - law.slack) {
+                let why = Reason::Peak(Figure(most), Figure(at));
+                context.find((law.id, Severity::Info), row, &columns, Some(most), why);
+            }
+        }
+    }
+}
+
+fn test_numbers(law: &'static Law, context: &Context<'_>) {
+    let columns = context.places(&["test"]);
+    let number = |row: &usize| Some((*row, context.value("test", *row)?));
+    let all: Vec<Vec<(usize, f64)>> =
+        context.series.iter().map(|rows| rows.iter().filter_map(number).collect()).collect();
+    let ones = |tests: &[(usize, f64)]| tests.windows(2).filter(|w| w[1].1 - w[0].1 == 1.0).count();
+    let (found, steps) = all.iter().fold((0, 0), |(f, s), tests| (f + ones(tests), s + tests.len().saturating_sub(1)));
+    if found < 2 || found * 2 < steps {
+        return;
+    }
+    for tests in &all {
+        for (at, w) in tests.windows(2).enumerate().filter(|(_, w)| w[1].1 - w[0].1 != 1.0) {
+            // Between two that have room for one, or at an end where all others follow each other, a digit may be wrong.
+            let room = tests.get(at + 2).is_some_and(|next| next.1 - w[0].1 == 2.0);
+            if !room && w[1].1 < w[0].1 + 2.0 {
+                continue;
+            }
+            let end = tests.len() > 3 && (at == 0 || at + 2 == tests.len()) && ones(tests) + 2 == tests.len();
+            let severity = if room || end { Severity::Warning } else { Severity::Info };
+            let row = if end && at == 0 { w[0].0 } else { w[1].0 };
+            let (first, last) = (w[0].1 + 1.0, if room { w[0].1 + 1.0 } else { w[1].1 - 1.0 });
+            context.find((law.id, severity), row, &columns, Some(first), Reason::Gap(first, last));
+        }
+    }
+}
+
+fn duplicates(law: &'static Law, context: &Context<'_>) {
+    let (table, has) = (context.sheet.table, |id| context.sheet.has(id));
+    // All but the figures says which test it is.
+    let is_key = |index: &usize| {
+        let is_key = |id| is_text(id) || SETTINGS.contains(&id) || id == "test" || id == "run";
+        context.sheet.at(*index).is_none_or(|column| is_key(column.id))
+    };
+    let whole: Vec<usize> = (0..table.headers.len()).collect();
+    let keys: Vec<usize> = whole.iter().copied().filter(is_key).collect();
+    let repeats = |w: &&[usize]| context.value("test", w[0]) == context.value("test", w[1]);
+    let repeated: usize = context.series.iter().map(|rows| rows.windows(2).filter(repeats).count()).sum();
+    let numbered = has("test") && has("jobs") && keys.len() < whole.len() && repeated * 4 <= table.rows();
+    let hasher = BuildHasherDefault::<DefaultHasher>::default();
+    let hash =
+        |row: usize, of: &[usize]| hasher.hash_one(of.iter().map(|c| table.cell(row, *c)).collect::<Vec<&str>>());
+    let (mut seen, mut tests): (HashMap<u64, usize>, HashMap<u64, usize>) = Default::default();
+    let columns = context.places(&["platform", "workload", "run", "jobs", "test"]);
+    for row in (0..table.rows()).filter(|row| whole.iter().any(|c| !table.cell(*row, *c).is_empty())) {
+        let first = *seen.entry(hash(row, &whole)).or_insert(row);
+        let test = if numbered && first == row { *tests.entry(hash(row, &keys)).or_insert(row) } else { row };
+        if first < row {
+            context.find((law.id, Severity::Warning), row, &columns, None, Reason::Copy(first + 1));
+        } else if test < row {
+            context.find((law.id, Severity::Error), row, &columns, None, Reason::Again(test + 1));
+        }
     }
 }
 
 /// Finds cells that hold no figure, or one that cannot be.
-fn cells(law: &'static Law, sheet: &Sheet<'_>) {
-    let table = sheet.table;
-    for (place, column) in sheet.columns.iter().enumerate() {
-        let say = |severity, row, why| sheet.find((law.id, severity), row, &[place], None, why);
+fn cells(law: &'static Law, context: &Context<'_>) {
+    let table = context.sheet.table;
+    for (place, column) in context.sheet.columns.iter().enumerate() {
+        let say = |severity, row, why| context.find((law.id, severity), row, &[place], None, why);
         column.broken.iter().for_each(|row| say(Severity::Warning, *row, Reason::NotANumber));
         // A column of names is none of ours, and a row of nothing but a name is a heading.
         let heading = |row: usize| (0..table.headers.len()).filter(|c| !table.cell(row, *c).is_empty()).count() == 1;
-        let few = column.unread.len() * 2 <= sheet.rows();
+        let few = column.unread.len() * 2 <= context.rows();
         for row in column.unread.iter().filter(|row| few && !heading(**row)) {
             let figure = table.cell(*row, column.index).contains(|c: char| c.is_ascii_digit());
             say(if figure { Severity::Warning } else { Severity::Info }, *row, Reason::Unread);
         }
-        for row in 0..sheet.rows() {
-            if let Some((severity, why)) = impossible(sheet, column, row) {
+        for row in 0..context.rows() {
+            if let Some((severity, why)) = impossible(context, column, row) {
                 say(severity, row, why);
             }
         }
@@ -144,37 +181,23 @@ fn cells(law: &'static Law, sheet: &Sheet<'_>) {
 }
 
 /// What is wrong with a figure alone.
-fn impossible(sheet: &Sheet<'_>, column: &Column, row: usize) -> Option<(Severity, Reason)> {
-    let value = column.value(row).filter(|v| *v <= 0.0)?;
+fn impossible(context: &Context<'_>, column: &Column, row: usize) -> Option<(Severity, Reason)> {
+    let value = column.value(row).filter(|v| *v <= 0.0 || *v >= 9999.0)?;
     let graver = |sure: bool| if sure { Severity::Error } else { Severity::Warning };
     if value < 0.0 {
         return Some((graver(column.how <= How::Id), Reason::Negative));
     }
-    let has = |id| sheet.value(id, row).is_some_and(|v| v > 0.0);
-    if ["jobs", "nodes", "elapsed_s", "threads"].contains(&column.id) {
+    if value == 0.0 && ["jobs", "nodes", "elapsed_s", "threads"].contains(&column.id) {
         let exact = column.interval(row, false).is_some_and(|i| i.high < 0.5);
-        return Some((graver(has("tps") && exact && (column.how <= How::Id || column.id == "jobs")), Reason::NoJobs));
+        let works = context.value("tps", row).is_some_and(|tps| tps > 0.0);
+        return Some((graver(works && exact && (column.how <= How::Id || column.id == "jobs")), Reason::NoJobs));
     }
-    let is_rate = sheet.throughput() == Some(column.id);
-    (is_rate && has("jobs")).then_some((Severity::Warning, Reason::NoWork))
-}
-
-/// Holds a claim against a table, if that has its column and rows.
-pub(crate) fn check_claim(claim: &Claim, sheet: &Sheet<'_>) -> Option<()> {
-    let (table, columns) = (sheet.table, &sheet.columns);
-    let is_named = |name: &str| is_same(name, &claim.column);
-    let place = columns.iter().position(|c| is_named(c.id) || is_named(&table.headers[c.index]))?;
-    // A cell of the first column counts before the number of a row.
-    let row = |name: &str| {
-        let number = || name.parse::<usize>().ok()?.checked_sub(1).filter(|row| *row < table.rows());
-        table.cells(0, usize::MAX).position(|cell| is_same(cell, name)).or_else(number)
-    };
-    let [above, below] = [row(&claim.rows[0])?, row(&claim.rows[1])?];
-    let base = columns[place].value(below).filter(|b| *b != 0.0)?;
-    let ratio = columns[place].value(above)? / base;
-    let holds = (ratio - claim.factor).abs() <= claim.tolerance;
-    let severity = if holds { Severity::Info } else { Severity::Error };
-    let why = Reason::Claim(Figure(claim.factor), Figure(ratio));
-    sheet.find(("claim", severity), above, &[place], Some(base * claim.factor), why);
-    Some(())
+    if value == 0.0 {
+        let is_rate = context.sheet.throughput() == Some(column.id);
+        let jobs = context.value("jobs", row).is_some_and(|jobs| jobs > 0.0);
+        return (is_rate && jobs).then_some((Severity::Warning, Reason::NoWork));
+    }
+    let digits = || context.sheet.table.cell(row, column.index).bytes().filter(|b| *b != b'.');
+    let nines = value <= 1e15 && digits().count() >= 4 && digits().all(|b| b == b'9');
+    nines.then_some((Severity::Warning, Reason::Nines))
 }

@@ -115,6 +115,13 @@ impl Unit {
     }
 }
 
+/// The id of a column, and that of a second one that means the same.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Meaning {
+    pub(crate) id: &'static str,
+    pub(crate) second: Option<&'static str>,
+}
+
 /// A header taken apart.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Header {
@@ -223,10 +230,10 @@ impl Header {
         !self.words.iter().all(is_known)
     }
 
-    /// The column that it means, and a second one that means the same; `strict` if all words must be known.
-    pub(crate) fn meaning(&self, strict: bool) -> Vec<&'static str> {
+    /// The column that it means; `strict` if all words must be known.
+    pub(crate) fn meaning(&self, strict: bool) -> Option<Meaning> {
         if strict && self.has_unknown_words() || self.second {
-            return Vec::new();
+            return None;
         }
         let found = |what| {
             let concept =
@@ -241,12 +248,12 @@ impl Header {
         let is_long = self.unit.as_ref().is_some_and(|u| u.is_time() && u.size >= 1.0);
         concepts.extend(self.words.is_empty().then_some(if is_long { "time" } else { "bare" }));
         if statistics.len() > 1 {
-            return Vec::new();
+            return None;
         }
         let kind = self.unit.as_ref().map(|u| u.kind.as_str());
-        let rule = lines("rule").find_map(|rule| fits(rule, kind, &concepts));
-        let id = |id: &&str, other| find_column(&id.replace('*', statistics.first().unwrap_or(&other)));
-        rule.map_or_else(Vec::new, |(ids, alternative)| ids.iter().filter_map(|text| id(text, alternative)).collect())
+        let (ids, alternative) = lines("rule").find_map(|rule| fits(rule, kind, &concepts))?;
+        let id = |id: &&str| find_column(&id.replace('*', statistics.first().unwrap_or(&alternative)));
+        Some(Meaning { id: id(ids.first()?)?, second: ids.get(1).and_then(id) })
     }
 }
 

@@ -3,16 +3,15 @@
 
 use loadline_model::load::OPEN_LOOP;
 
+use super::context::Context;
 use super::finding::{Figure, Reason, Severity};
 use super::formula::Pair;
 use super::interval::{Interval, common};
 use super::law::{Grade, Law, law};
-use super::sheet::{How, SAMPLE, Sheet};
+use super::sheet::{How, SAMPLE};
 
 /// Share of the rows that must agree with each other to speak against another.
 const MOST: f64 = 0.75;
-/// Rows that are asked whether they agree.
-const WITNESSES: usize = 1000;
 /// Relative deviation that figures with all their digits have from one reading of a clock to the next.
 const NOISE: f64 = 0.001;
 /// How late counters are often read after the jobs' own count, and how late on a busy machine, s.
@@ -88,28 +87,34 @@ impl Model {
 pub(crate) struct Judge<'a> {
     law: &'static Law,
     pair: &'a Pair,
-    sheet: &'a Sheet<'a>,
+    context: &'a Context<'a>,
     model: Option<Model>,
+    /// Half widths of the rows, the most precise first, with how many up to each meet.
+    witnesses: Vec<(f64, usize)>,
     /// Whether the columns are what they were taken for.
     known: bool,
-    /// Whether digits may have been cut off rather than rounded.
-    cut: bool,
+    /// Whether a row shows that digits were rounded.
+    rounded: bool,
 }
 
 impl<'a> Judge<'a> {
     /// Reports what breaks the law.
-    pub(crate) fn check(law: &'static Law, pair: &'a Pair, sheet: &'a Sheet<'a>) {
-        let mut judge = Judge { law, pair, sheet, model: None, known: false, cut: true };
-        if (0..sheet.rows()).filter_map(|row| judge.read(row)).any(|r| !r.meets) {
-            let all: Vec<Row> = (0..sheet.rows()).filter_map(|row| judge.read(row)).collect();
+    pub(crate) fn check(law: &'static Law, pair: &'a Pair, context: &'a Context<'a>) {
+        let mut judge = Judge::new(law, pair, context);
+        if (0..context.rows()).filter_map(|row| judge.read(row)).any(|r| !r.meets) {
+            let all: Vec<Row> = (0..context.rows()).filter_map(|row| judge.read(row)).collect();
             judge.judge(&all);
         }
     }
 
     /// The left side as a multiple of the right one in each row of the sample.
-    pub(crate) fn ratios(law: &'static Law, pair: &'a Pair, sheet: &'a Sheet<'a>) -> Vec<Interval> {
-        let judge = Judge { law, pair, sheet, model: None, known: false, cut: true };
-        (0..sheet.rows().min(SAMPLE)).filter_map(|row| judge.read(row)).map(|r| r.ratio).collect()
+    pub(crate) fn ratios(law: &'static Law, pair: &'a Pair, context: &'a Context<'a>) -> Vec<Interval> {
+        let judge = Judge::new(law, pair, context);
+        (0..context.rows().min(SAMPLE)).filter_map(|row| judge.read(row)).map(|r| r.ratio).collect()
+    }
+
+    fn new(law: &'static Law, pair: &'a Pair, context: &'a Context<'a>) -> Judge<'a> {
+        Judge { law, pair, context, model: None, witnesses: Vec::new(), known: false, rounded: false }
     }
 
     /// Whether the jobs are on the right: more is impossible, and less is time outside the transactions.
@@ -123,7 +128,7 @@ impl<'a> Judge<'a> {
     }
 
     fn ratio(&self, row: usize, cut: bool) -> Option<Interval> {
-        let (left, right) = self.pair.values(row, self.sheet, cut)?;
+        let (left, right) = self.pair.values(row, self.context, cut)?;
         // Of nothing at all, both sides are 0.
         if left.at == 0.0 && right.at == 0.0 {
             return None;
@@ -133,25 +138,25 @@ impl<'a> Judge<'a> {
     }
 
     fn read(&self, row: usize) -> Option<Row> {
-        let (sheet, ratio, slack) = (self.sheet, self.ratio(row, false)?, self.law.slack);
-        let most = 1.0 + if slack > 0.0 { slack + sheet.late(row, VERY_LATE) } else { 0.0 };
+        let (context, ratio, slack) = (self.context, self.ratio(row, false)?, self.law.slack);
+        let most = 1.0 + if slack > 0.0 { slack + context.late(row, VERY_LATE) } else { 0.0 };
         let meets = if self.pair.equal { ratio.holds(1.0) } else { ratio.low <= most };
         let mut r = Row { row, ratio, meets, cut: false, time: 0.0, pause: ratio, open: false };
         if self.of_jobs() {
-            let outside = OUTSIDE.iter().filter_map(|id| sheet.interval(id, row));
+            let outside = OUTSIDE.iter().filter_map(|id| context.interval(id, row));
             let share = outside.fold(Interval::exact(1.0), |left, part| left.plus(part.scaled(-0.01)));
-            let named = *self.pair.columns.last()?;
-            let (time, jobs) = self.pair.values_with((named, 1.0), row, sheet)?;
-            let (rate, jobs) = (sheet.columns[named].interval(row, false)?, jobs.times(share));
+            let (rate, time) = self.pair.named_and_rest(row, context)?;
+            let jobs = self.pair.values(row, context, false)?.1.times(share);
             if rate.at <= 0.0 || jobs.at <= 0.0 {
                 return None;
             }
             (r.ratio, r.time) = (ratio.over(share), time.at * 1e3);
             r.pause = jobs.over(rate).plus(time.scaled(-1.0)).scaled(1e3);
-            r.open = sheet.value("rate_tps", row).is_some() || sheet.text("job_load", row).contains(OPEN_LOOP);
+            r.open =
+                context.value("rate_tps", row).is_some() || context.sheet.text("job_load", row).contains(OPEN_LOOP);
             // Each of all jobs has a transaction that began before the window, also where they pause most of the time.
-            let longest = sheet.value("transaction_time_ns_max", row).map_or(5.0 * time.at, |ns| ns / 1e9);
-            let edge = sheet.late(row, longest) / share.at.clamp(0.01, 1.0);
+            let longest = context.value("transaction_time_ns_max", row).map_or(5.0 * time.at, |ns| ns / 1e9);
+            let edge = context.late(row, longest) / share.at.clamp(0.01, 1.0);
             r.meets = r.ratio.holds(1.0) || r.deviation(1.0) <= edge || r.open && r.ratio.low <= 1.0;
         } else if self.law.grade == Grade::Agreed {
             r.meets |= r.deviation(1.0) <= slack;
@@ -164,56 +169,52 @@ impl<'a> Judge<'a> {
     }
 
     fn judge(&mut self, all: &[Row]) {
-        let (law, rows, missed) = (self.law, all.len(), all.iter().filter(|r| !r.meets).count());
-        // Rows that meet if digits were rounded, and not if they were cut off, show that they were rounded.
-        let is_rounded = |r: &Row| r.ratio.holds(1.0) && self.ratio(r.row, true).is_some_and(|cut| !cut.holds(1.0));
-        self.cut = !self.pair.equal || !all.iter().any(is_rounded);
-        let edges = all.iter().filter(|r| r.cut && self.cut).count();
-        let most = edges * 2 > rows;
-        let cut = if self.of_jobs() { edges >= 2 && edges == missed } else { self.pair.equal && rows >= 4 && most };
-        self.model = self.model(all, missed).filter(|_| self.of_jobs() || self.pair.equal && !cut);
-        if law.grade == Grade::Agreed && self.model.is_none() && (rows < 3 || missed * 4 > rows) {
+        let missed = all.iter().filter(|r| !r.meets).count();
+        if self.law.grade == Grade::Agreed && (all.len() < 3 || missed * 4 > all.len()) {
             return;
         }
-        let fitting = |model: Model| all.iter().filter(|r| model.fits(r)).count();
+        // Rows that meet if digits were rounded, and not if they were cut off, show that they were rounded.
+        let is_rounded = |r: &Row| r.ratio.holds(1.0) && self.ratio(r.row, true).is_some_and(|cut| !cut.holds(1.0));
+        self.rounded = self.pair.equal && all.iter().any(is_rounded);
+        let edges = all.iter().filter(|r| r.cut && !self.rounded).count();
+        let most = edges * 2 > all.len();
+        let cut =
+            if self.of_jobs() { edges >= 2 && edges == missed } else { self.pair.equal && all.len() >= 4 && most };
+        self.model = self.model(all, missed).filter(|_| self.of_jobs() || self.pair.equal && !cut);
         match self.model {
-            Some(model @ Model::Pause(ms)) => {
-                self.about_table(false, Severity::Info, Reason::Think(Figure(ms), fitting(model), rows));
-            }
-            Some(model @ Model::Factor(at)) if law.grade != Grade::Agreed => {
-                let under = self.of_jobs() && at < 1.0;
-                let why = Reason::Factor(self.text(under), fitting(model), rows, Figure(at), self.law(under).meaning);
-                self.about_table(under, Severity::Warning, why);
-            }
+            Some(model) => self.announce(all, model),
             None if cut && most => {
-                self.about_table(false, Severity::Info, Reason::Cut(self.pair.text.clone(), edges, rows));
+                self.about_table(self.law, Severity::Info, Reason::Cut(self.pair.text.clone(), edges, all.len()));
             }
-            _ => {}
+            None => {}
         }
         self.known = self.model.is_some() || self.is_known(all);
-        let fits = |r: &&Row| match self.model {
-            Some(Model::Factor(at)) if law.grade == Grade::Agreed => r.deviation(at) <= law.slack,
+        self.witnesses = self.witnesses(all);
+        let fits = |r: &Row| match self.model {
             Some(model) => model.fits(r) || r.meets && !r.ratio.holds(1.0),
             None => r.meets,
         };
-        let odd = all.iter().filter(|r| !(fits(r) || cut && r.cut && self.cut));
-        let (mut above, mut below): (Vec<&Row>, Vec<&Row>) = odd.partition(|r| !self.of_jobs() || r.ratio.low > 1.0);
+        let odd: Vec<&Row> = all.iter().filter(|r| !(fits(r) || cut && r.cut && !self.rounded)).collect();
+        if !self.of_jobs() {
+            return self.report_side(self.law, &odd, all.len());
+        }
+        let (mut above, mut below): (Vec<&Row>, Vec<&Row>) = odd.into_iter().partition(|r| r.ratio.low > 1.0);
         // A rate and a time of slightly different transactions scatter to both sides.
-        let is_small = |r: &&Row| r.deviation(1.0) <= law.slack;
+        let is_small = |r: &&Row| r.deviation(1.0) <= self.law.slack;
         if above.iter().any(is_small) && below.iter().any(is_small) {
             [&mut above, &mut below].into_iter().for_each(|side| side.retain(|r| !is_small(r)));
         }
         if !above.is_empty() && above.iter().all(|r| r.open) {
-            self.about_table(false, Severity::Info, Reason::OpenLoop(above.len(), rows));
+            self.about_table(self.law, Severity::Info, Reason::OpenLoop(above.len(), all.len()));
         } else {
-            self.report_side(false, &above, all);
+            self.report_side(self.law, &above, all.len());
         }
-        self.report_side(true, &below, all);
+        self.report_side(law("dilution"), &below, all.len());
     }
 
     /// Whether the columns are surely what they were taken for, or the rows show it.
     fn is_known(&self, all: &[Row]) -> bool {
-        let is_sure = |how| self.sheet.is_sure(&self.pair.columns, how);
+        let is_sure = |how| self.context.is_sure(&self.pair.columns, how);
         if self.of_jobs() {
             let is_near = |r: &&Row| r.ratio.holds(1.0) || (NEAR..=1.0 + self.law.slack).contains(&r.ratio.at);
             let near = all.iter().filter(|r| r.ratio.high - r.ratio.low < 0.5).filter(is_near).count();
@@ -223,16 +224,24 @@ impl<'a> Judge<'a> {
         is_sure(self.law.sure()) && (!self.pair.equal || all.len() <= 2 || is_sure(How::Id))
     }
 
-    /// Whether most of the rows whose digits would show a deviation as large as that of `r` have none.
-    fn others_speak_against(&self, r: &Row, at: f64, all: &[Row]) -> bool {
-        let usual = if let Some(Model::Factor(at)) = self.model { at } else { 1.0 };
-        let is_precise = |w: &&Row| (w.ratio.high - w.ratio.low) / 2.0 < (r.ratio.at - at).abs();
-        let (precise, met) = all
-            .iter()
-            .take(WITNESSES)
-            .filter(is_precise)
-            .fold((0, 0), |(precise, met), w| (precise + 1, met + usize::from(w.ratio.holds(usual))));
-        met >= 3 && is_most(met, precise) || met == 2 && all.len() == 3
+    fn witnesses(&self, all: &[Row]) -> Vec<(f64, usize)> {
+        let at = if let Some(Model::Factor(at)) = self.model { at } else { 1.0 };
+        let witness = |r: &Row| ((r.ratio.high - r.ratio.low) / 2.0, usize::from(r.ratio.holds(at)));
+        let mut found: Vec<(f64, usize)> = all.iter().map(witness).collect();
+        found.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let mut met = 0;
+        for witness in &mut found {
+            met += witness.1;
+            witness.1 = met;
+        }
+        found
+    }
+
+    /// Whether most of the rows whose digits would show a deviation as large as `deviation` have none.
+    fn others_speak_against(&self, deviation: f64) -> bool {
+        let precise = self.witnesses.partition_point(|(half, _)| *half < deviation);
+        let met = precise.checked_sub(1).map_or(0, |last| self.witnesses[last].1);
+        met >= 3 && is_most(met, precise) || met == 2 && self.witnesses.len() == 3
     }
 
     fn model(&self, all: &[Row], missed: usize) -> Option<Model> {
@@ -245,97 +254,105 @@ impl<'a> Judge<'a> {
             is_most(count, sample.len()).then_some(value)
         };
         let is_below = self.of_jobs() && is_most(all.iter().filter(|r| r.ratio.high < 1.0).count(), all.len());
-        let late = NOISE.max(if self.of_jobs() { self.law.slack } else { self.sheet.late(0, LATE) });
-        let is_factor = |at: &f64| (at - 1.0).abs() > late && (self.pair.equal || is_below || *at > 1.0);
-        let pause = most(|r| r.pause).filter(|ms| is_below && *ms > 0.0).map(Model::Pause);
-        pause.or_else(|| most(|r| r.ratio).filter(is_factor).map(Model::Factor))
+        let pause = most(|r| r.pause).filter(|ms| is_below && *ms > 0.0);
+        let late = NOISE.max(if self.of_jobs() { self.law.slack } else { self.context.late(0, LATE) });
+        let factor =
+            || most(|r| r.ratio).filter(|at| (at - 1.0).abs() > late && (self.pair.equal || is_below || *at > 1.0));
+        pause.map(Model::Pause).or_else(|| factor().map(Model::Factor))
     }
 
-    /// The law, or that of the side `under` it.
-    fn law(&self, under: bool) -> &'static Law {
-        if under { law("dilution") } else { self.law }
+    fn about_table(&self, law: &Law, severity: Severity, reason: Reason) {
+        self.context.about_table(law.id, severity, &self.pair.columns, reason);
     }
 
-    fn text(&self, under: bool) -> String {
-        if under { self.pair.text.replace("<=", "=") } else { self.pair.text.clone() }
+    /// The formula of the law, or of what is beside it.
+    fn text(&self, law: &Law) -> String {
+        if law.id == self.law.id { self.pair.text.clone() } else { self.pair.text.replace("<=", "=") }
     }
 
-    fn about_table(&self, under: bool, severity: Severity, reason: Reason) {
-        self.sheet.about_table(self.law(under).id, severity, &self.pair.columns, reason);
+    fn announce(&self, all: &[Row], model: Model) {
+        let fitting = all.iter().filter(|r| model.fits(r)).count();
+        match model {
+            Model::Pause(ms) => {
+                self.about_table(self.law, Severity::Info, Reason::Think(Figure(ms), fitting, all.len()));
+            }
+            Model::Factor(at) => {
+                let law = if self.of_jobs() && at < 1.0 { law("dilution") } else { self.law };
+                let why = Reason::Factor(self.text(law), fitting, all.len(), Figure(at), law.meaning);
+                self.about_table(law, Severity::Warning, why);
+            }
+        }
     }
 
-    /// Reports rows that do not fit, each or together.
-    fn report_side(&self, under: bool, side: &[&Row], all: &[Row]) {
-        let rows = all.len();
+    /// Reports rows that do not fit, each or together; `law` is that of the side on which they are.
+    fn report_side(&self, law: &Law, side: &[&Row], rows: usize) {
+        let under = law.id != self.law.id;
         if !self.known && side.len() > 1 && (under || side.len() * 2 > rows) {
             let ratios = || side.iter().map(|r| r.ratio.at);
             let (low, high) = (ratios().fold(f64::INFINITY, f64::min), ratios().fold(f64::NEG_INFINITY, f64::max));
             let worst = (high - 1.0).max(1.0 - low);
             let severity = if under && worst <= self.law.slack { Severity::Info } else { Severity::Warning };
             if worst > NOISE || !self.pair.equal {
-                let why = Reason::Apart(self.text(under), side.len(), rows, Figure(low), Figure(high));
-                self.about_table(under, severity, why);
+                let why = Reason::Apart(self.text(law), side.len(), rows, Figure(low), Figure(high));
+                self.about_table(law, severity, why);
             }
             return;
         }
         let kept = rows - side.len() >= 2 && rows >= 3 * side.len();
-        for r in side {
-            let at = self.model.map_or(1.0, |model| model.factor(r));
-            let agree = if self.is_two_sided() { self.others_speak_against(r, at, all) } else { kept };
-            self.report(under, r, at, agree);
-        }
+        side.iter().for_each(|r| self.report(law, r, kept));
     }
 
-    /// Reports a row that is not `at` times the right side; `agree` if the other rows speak against it.
-    fn report(&self, under: bool, r: &Row, at: f64, agree: bool) {
-        let (sheet, columns, slack, of_jobs) = (self.sheet, &self.pair.columns, self.law.slack, self.of_jobs());
-        let names = |id: &str| columns.iter().any(|c| sheet.columns[*c].id == id);
+    /// Reports a row; `kept` if enough others keep the law.
+    fn report(&self, law: &Law, r: &Row, kept: bool) {
+        let (context, columns, under) = (self.context, &self.pair.columns, law.id != self.law.id);
+        let (has, at) = (|id| context.sheet.has(id), self.model.map_or(1.0, |model| model.factor(r)));
+        let names = |id: &str| columns.iter().any(|c| context.sheet.columns[*c].id == id);
         let deviation = r.deviation(at);
+        let agree = if self.is_two_sided() { self.others_speak_against((r.ratio.at - at).abs()) } else { kept };
         // A counter that is read at another moment than the jobs' own deviates as much, in one row as well as in all.
-        let noise = NOISE.max(if of_jobs { 0.0 } else { sheet.late(r.row, LATE) });
+        let noise = NOISE.max(if self.of_jobs() { 0.0 } else { context.late(r.row, LATE) });
         let late = self.is_two_sided() && deviation < noise && !matches!(self.model, Some(Model::Pause(_)));
         // Less than the whole is a part that is not printed.
         let is_part = self.law.grade == Grade::Parts && r.ratio.at <= at;
-        if late && of_jobs || !agree && (late || is_part || under && !self.known) {
+        if late && self.of_jobs() || !agree && (late || is_part || under && !self.known) {
             return;
         }
-        let edge = r.cut && self.cut;
+        let edge = r.cut && !self.rounded;
         // The database counts its redo over an interval of its own, with other commits in it.
-        let own_interval = names("redo_mib_per_s") && sheet.has("commits_database");
+        let own_interval = names("redo_mib_per_s") && has("commits_database");
         // Busy and idle leave room for waiting, unless that is a column.
-        let waiting = names("cpu_idle_pct") && !sheet.has("cpu_iowait_pct") && r.ratio.at < 1.0;
+        let waiting = names("cpu_idle_pct") && !has("cpu_iowait_pct") && r.ratio.at < 1.0;
         // CPU time may be in percent of one CPU.
-        let one_cpu = |c: &usize| sheet.columns[*c].how > How::Id && sheet.columns[*c].id.starts_with("cpu_");
+        let one_cpu =
+            |c: &usize| context.sheet.columns[*c].how > How::Id && context.sheet.columns[*c].id.starts_with("cpu_");
         let one_cpu = !self.pair.equal && columns.iter().all(one_cpu);
         let other = self.model.is_some_and(|model| self.pair.equal || model.factor(r) >= 1.0);
-        let multiple = r.multiple().filter(|_| of_jobs);
+        let multiple = r.multiple().filter(|_| self.of_jobs());
         let excused = edge || late || own_interval || waiting || one_cpu || other || multiple.is_some();
-        let certain = if of_jobs {
-            self.known && !under && deviation > slack
+        let certain = if self.of_jobs() {
+            self.known && !under && deviation > self.law.slack
         } else {
-            let enough = !self.pair.equal || deviation > slack.max(sheet.late(r.row, VERY_LATE));
-            agree || enough && sheet.is_sure(columns, self.law.sure())
+            let enough = !self.pair.equal || deviation > self.law.slack.max(context.late(r.row, VERY_LATE));
+            agree || enough && context.is_sure(columns, self.law.sure())
         };
         let severity = match self.law.grade {
             Grade::Error(_) | Grade::Jobs | Grade::Parts if certain && !excused => Severity::Error,
-            Grade::Jobs if under && !agree && self.model.is_none() && deviation <= slack => Severity::Info,
+            Grade::Jobs if under && !agree && self.model.is_none() && deviation <= self.law.slack => Severity::Info,
             _ => Severity::Warning,
         };
         // The column that must be wrong is that which is printed as 0, or else the named one. A part may be 0; a rate or a whole may not.
-        let zero = |c: &usize| sheet.columns[*c].value(r.row) == Some(0.0);
+        let zero = |c: &usize| context.sheet.columns[*c].value(r.row) == Some(0.0);
         let (mut others, zeros): (Vec<usize>, Vec<usize>) = columns.iter().partition(|c| !zero(c));
         others.extend(&zeros);
         let columns = if zeros.len() == 1 && self.law.grade != Grade::Parts { &others } else { columns };
         let usual = if self.law.grade == Grade::Parts { (1.0, (at - 1.0) * 100.0) } else { (at, 0.0) };
-        let recomputed = columns.last().and_then(|c| self.pair.solve(*c, r.row, sheet, usual));
+        let recomputed = columns.last().and_then(|c| self.pair.solve(*c, r.row, context, usual));
+        let agree = if agree { "; the other rows agree" } else { "" };
+        let edge = if edge { "; it holds if digits were cut off" } else { "" };
         let why = match multiple {
             Some(multiple) => Reason::InFlight(self.pair.text.clone(), Figure(multiple)),
-            None => {
-                let [agree, edge] = [(agree, "; the other rows agree"), (edge, "; it holds if digits were cut off")]
-                    .map(|(holds, text)| if holds { text } else { "" });
-                Reason::Broken(self.text(under), self.law(under).meaning, agree, edge)
-            }
+            None => Reason::Broken(self.text(law), law.meaning, agree, edge),
         };
-        sheet.find((self.law(under).id, severity), r.row, columns, recomputed, why);
+        context.find((law.id, severity), r.row, columns, recomputed, why);
     }
 }

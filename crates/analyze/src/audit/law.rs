@@ -2,6 +2,7 @@
 
 use std::sync::LazyLock;
 
+use super::formula::is_unknown;
 use super::sheet::How;
 
 /// What a row that breaks a law is.
@@ -17,13 +18,13 @@ pub(crate) enum Grade {
     Warning,
     /// A warning; one of its formulas is enough.
     Waits,
-    /// A warning where most rows agree, on one factor as well, and nothing otherwise.
+    /// A warning where most rows agree, and nothing otherwise.
     Agreed,
     Info,
 }
 
 /// Grades by their words in `laws.txt`.
-const GRADES: [(&str, Grade); 9] = [
+pub(crate) const GRADES: [(&str, Grade); 9] = [
     ("id", Grade::Error(How::Id)),
     ("unit", Grade::Error(How::Unit)),
     ("words", Grade::Error(How::Words)),
@@ -52,7 +53,7 @@ pub struct Law {
     pub(crate) slack: f64,
     /// Columns that it needs, where its formulas do not say it.
     needs: Vec<&'static str>,
-    /// A word in its formulas, and what it may be.
+    /// What a word in its formulas may be.
     pub(crate) values: Vec<&'static str>,
 }
 
@@ -64,8 +65,8 @@ pub static LAWS: LazyLock<Vec<Law>> = LazyLock::new(|| {
         match (parts.as_slice(), all.last_mut()) {
             (&[id, name, grade, slack, meaning], _) => {
                 let grade = GRADES.iter().find(|(word, _)| *word == grade).map_or(Grade::Warning, |(_, grade)| *grade);
-                let (formulas, needs, values) = Default::default();
                 let slack = slack.parse().unwrap_or(0.0);
+                let (formulas, needs, values) = Default::default();
                 all.push(Law { id, name, formulas, meaning, grade, slack, needs, values });
             }
             (_, Some(law)) => match line.trim().split_once(' ').unwrap_or((line.trim(), "")) {
@@ -83,11 +84,6 @@ pub static LAWS: LazyLock<Vec<Law>> = LazyLock::new(|| {
 /// The law with this id.
 pub(crate) fn law(id: &str) -> &'static Law {
     LAWS.iter().find(|law| law.id == id).unwrap_or(&LAWS[0])
-}
-
-/// Whether a word of a formula stands for a number that its law finds out.
-pub(crate) fn is_unknown(word: &str) -> bool {
-    word.chars().all(|c| c.is_ascii_uppercase())
 }
 
 impl Law {

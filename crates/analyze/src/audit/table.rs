@@ -5,7 +5,7 @@ mod bars;
 mod delimited;
 mod turned;
 
-use super::finding::{Reason, Severity, Shape};
+use super::finding::{Reason, Shape};
 use super::header::Unit;
 use super::number::{self, Cell, Style};
 
@@ -28,6 +28,20 @@ pub enum ReadError {
     Shape(#[from] Shape),
 }
 
+/// Something odd about how a table is written, or what was assumed of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Remark {
+    /// Row, counted from 0.
+    pub row: Option<usize>,
+    /// Whether something of the table was not used as it is written.
+    pub odd: bool,
+    /// What it is.
+    pub reason: Reason,
+}
+
+/// Remarks kept of one table: a file of a million broken rows has one cause.
+const REMARKS: usize = 100;
+
 /// One table of text cells. Every row has as many cells as there are headers; missing ones are empty.
 #[derive(Debug, Clone, Default)]
 pub struct Table {
@@ -35,8 +49,10 @@ pub struct Table {
     pub name: String,
     /// Names of the columns as printed; `column 3` if nothing is printed.
     pub headers: Vec<String>,
-    /// What is odd about how it is written, in a row, counted from 0, and what was assumed.
-    pub remarks: Vec<(Option<usize>, Severity, Reason)>,
+    /// What is odd about how it is written.
+    pub remarks: Vec<Remark>,
+    /// Number of remarks that were left out.
+    pub more_remarks: usize,
     text: String,
     /// Where the cells end in the text.
     ends: Vec<usize>,
@@ -74,6 +90,14 @@ impl Table {
         (0..self.rows.min(rows)).map(move |row| self.cell(row, column))
     }
 
+    fn remark(&mut self, row: Option<usize>, odd: bool, reason: Reason) {
+        if self.remarks.len() < REMARKS {
+            self.remarks.push(Remark { row, odd, reason });
+        } else {
+            self.more_remarks += 1;
+        }
+    }
+
     /// Adds a row, or a first one that continues the column names to them.
     fn add(&mut self, cells: &[String]) -> Result<(), Shape> {
         if self.rows > 0 || !self.continue_header(cells)? {
@@ -94,11 +118,7 @@ impl Table {
             (count < columns).then_some(Reason::TooFewCells(count, columns)),
             repeated.then_some(Reason::HeaderAgain),
         ];
-        reasons
-            .into_iter()
-            .flatten()
-            .take(1)
-            .for_each(|reason| self.remarks.push((Some(self.rows), Severity::Warning, reason)));
+        reasons.into_iter().flatten().take(1).for_each(|reason| self.remark(Some(self.rows), true, reason));
         for at in 0..columns {
             self.text.push_str(if extra || repeated { "" } else { cell(at) });
             self.ends.push(self.text.len());

@@ -86,7 +86,7 @@ fn hold(case: &Case) -> Option<Audit> {
                 rows.eq(numbers)
             }
         };
-        assert!(is_right, "{name}: {what} {rest}: {:#?}", found);
+        assert!(is_right, "{name}: {what} {rest}: {:#?} {:#?}", found, sheet.remarks);
     }
     Some(found)
 }

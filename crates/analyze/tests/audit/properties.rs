@@ -82,8 +82,8 @@ fn spoiled_cells_of_equations_are_found() {
 }
 
 #[test]
-fn broken_rows_beyond_the_first_thousand_are_counted() {
-    let found = check(&format!("jobs,tps\n{}{}", "1,2\n".repeat(200), "1,2,3\n".repeat(1003)));
+fn broken_rows_beyond_the_first_hundred_are_counted() {
+    let found = check(&format!("jobs,tps\n{}{}", "1,2\n".repeat(200), "1,2,3\n".repeat(103)));
     assert!(found.findings.iter().any(|f| f.reason == Reason::More(3)));
 }
 

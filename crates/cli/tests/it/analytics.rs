@@ -185,9 +185,9 @@ fn workers_come_or_the_test_is_invalid() {
         let two = &tests[2];
         let detail = check(two, "parallel-workers")["detail"].as_str().unwrap();
         assert!(detail.contains("2 processes were asked for, 2 planned and 2 launched"), "{detail}");
-        // A busy machine may spoil the test with one worker: then there is nothing to compare with, and why.
+        // A busy machine may spoil the proofs of the test with one worker: then there is nothing to compare with, and why.
         assert!(sound(&tests[1]), "{:#}", tests[1]);
-        let compared = if tests[1]["valid"] == true { &two["speed_up"] } else { &two["absent"]["speed_up"] };
+        let compared = if tests[1]["validity"] != "refused" { &two["speed_up"] } else { &two["absent"]["speed_up"] };
         assert!(!compared.is_null() && tests[1]["speed_up"] == 1.0 && two["swept"] == "threads", "{two:#}");
         assert_eq!(check(two, "commits-database")["outcome"], "not-made");
         assert!(two["absent"]["commits_database"].as_str().unwrap().contains("worker"), "{two:#}");

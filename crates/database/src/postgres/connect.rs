@@ -302,9 +302,7 @@ impl Endpoint {
             self.recognised.or_ask(|| flavours::recognise(c, &self.config.place()))?;
         }
         c.version.check(&c.version_text)?;
-        if !matches!(role, SessionRole::Inspect) {
-            c.canceller = self.canceller(c);
-        }
+        c.canceller = self.canceller(c, role);
         let at_most = self.config.connect_timeout * PATIENCE;
         c.wait_with(Some(Patience::new(&self.interrupted, at_most, c.canceller.clone())))?;
         if !matches!(role, SessionRole::Inspect) {
@@ -328,8 +326,8 @@ impl Endpoint {
     }
 
     /// Ends a call of `c`: shuts its socket down, and asks the server to cancel, because a busy one does not notice that. Asks
-    /// through another session what the server does.
-    fn canceller(&self, c: &Connection) -> Canceller {
+    /// through another session what the server does; nobody asks about the one that asks.
+    fn canceller(&self, c: &Connection, role: SessionRole) -> Canceller {
         let (mut endpoint, key, pid, shut) = (self.clone(), c.key.clone(), c.key.pid, c.shutter());
         endpoint.config.connect_timeout = endpoint.config.connect_timeout.min(HASTY);
         let asked = move || {
@@ -342,7 +340,11 @@ impl Endpoint {
             shut();
             key.cancel();
         };
-        Canceller::new(cancel).asking(move || told(asked()))
+        let ends = Canceller::new(cancel);
+        match role {
+            SessionRole::Inspect => ends.asking(|| unanswered().hindrance()),
+            _ => ends.asking(move || told(asked())),
+        }
     }
 
     fn authenticate(&self, c: &mut Connection) -> Result<(), TargetError> {

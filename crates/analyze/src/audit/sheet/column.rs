@@ -38,6 +38,8 @@ pub struct Column {
     pub(crate) unclear: Vec<usize>,
     /// Times which a printed number is one in the unit of the id.
     factor: f64,
+    /// The factor with the other kilobyte, as a multiple of `factor`, if the header leaves it open.
+    pub(crate) other: Option<f64>,
     /// Figures with a sign.
     signed: usize,
     values: Vec<f64>,
@@ -56,10 +58,9 @@ impl Column {
         // A time without a unit is in ms more often than in anything else.
         let unnamed = if own.is_time() && how > How::Id && id != "elapsed_s" { 1e-3 } else { own.size };
         let unit = unit.filter(|_| how != How::Id);
-        // The kilobytes of a log are those of the database, of 1,024 bytes.
-        let size = |u: &Unit| u.other.filter(|_| id.starts_with("redo_")).unwrap_or(u.size);
-        let factor = unit.map_or(unnamed, size) / own.size;
-        let mut column = Column { factor, index, id, how, ..Column::default() };
+        let factor = unit.map_or(unnamed, |u| u.size) / own.size;
+        let other = unit.and_then(|u| Some(u.other? / u.size));
+        let mut column = Column { factor, other, index, id, how, ..Column::default() };
         if !is_text(id) {
             column.read_cells(table, style, &own);
         }
@@ -102,9 +103,8 @@ impl Column {
 
     /// The factor of a cell, which may have a unit of its own.
     fn factor_of(&self, n: &Number<'_>, own: &Unit) -> Option<f64> {
-        // The k of a block has 1,024 bytes, and so has that of a log.
+        // The k of a block has 1,024 bytes.
         let of_blocks = self.id == "block_bytes";
-        let is_binary = of_blocks || self.id.starts_with("redo_");
         let power = match n.unit {
             "" => return Some(self.factor),
             "k" | "K" => 1,
@@ -116,7 +116,7 @@ impl Column {
             return Some(self.factor * if of_blocks { 1024f64 } else { 1e3 }.powi(power));
         }
         let unit = Unit::parse(n.unit)?;
-        let size = if is_binary { unit.other.unwrap_or(unit.size) } else { unit.size };
+        let size = if of_blocks { unit.other.unwrap_or(unit.size) } else { unit.size };
         (unit.family() == own.family()).then(|| size / own.size)
     }
 
@@ -147,5 +147,13 @@ impl Column {
     /// What the figure in `row` can have been; `cut` if digits were cut off rather than rounded.
     pub(crate) fn interval(&self, row: usize, cut: bool) -> Option<Interval> {
         Some(Interval::around(self.value(row)?, self.halves[row].into(), cut))
+    }
+
+    /// Reads the column with its other kilobyte.
+    pub(crate) fn scale(&mut self, times: f64) {
+        self.factor *= times;
+        self.other = None;
+        self.values.iter_mut().for_each(|v| *v *= times);
+        self.halves.iter_mut().for_each(|h| *h *= times as f32);
     }
 }

@@ -1,7 +1,7 @@
 //! Separated values: commas, semicolons or tabs. Quotes as in RFC 4180.
 
 use super::{ReadError, Shape, Table, is_figure};
-use crate::audit::finding::{Reason, Severity};
+use crate::audit::finding::Reason;
 
 /// Lines by which the separator is recognised.
 const SAMPLE: usize = 40;
@@ -78,7 +78,7 @@ pub(super) fn read(text: &str) -> Result<Vec<Table>, ReadError> {
         match tables.last_mut() {
             Some(table) if !(was_blank && names()) => {
                 if open {
-                    table.remarks.push((Some(table.rows()), Severity::Warning, Reason::OpenQuote));
+                    table.remark(Some(table.rows()), true, Reason::OpenQuote);
                 }
                 table.add(&cells)?;
             }

@@ -1,7 +1,7 @@
 //! Tables with a row per metric are turned into ones with a row per test; other shapes are refused by name.
 
 use super::{Shape, Table};
-use crate::audit::finding::{Reason, Severity};
+use crate::audit::finding::Reason;
 use crate::audit::header::{Header, is_text};
 use crate::audit::number::{self, Cell, Number, Style};
 
@@ -18,7 +18,7 @@ pub(super) fn row_per_test(table: &Table) -> Result<Option<Table>, Shape> {
     if has("per second") && has("per trans") {
         return Err(Shape::Awr);
     }
-    let is_metric = |text: &str| Header::parse(text).meaning(true).first().is_some_and(|id| !is_text(id));
+    let is_metric = |text: &str| Header::parse(text).meaning(true).is_some_and(|found| !is_text(found.id));
     if table.headers.iter().skip(1).any(|h| is_metric(h)) || table.rows() > MOST {
         return Ok(None);
     }
@@ -56,11 +56,11 @@ fn turned(table: &Table) -> Result<Table, Shape> {
     };
     let label = std::iter::once(counted.unwrap_or("configuration").to_owned());
     let mut made = Table::new(&label.chain((0..table.rows()).map(metric)).collect::<Vec<_>>());
-    made.name.clone_from(&table.name);
+    (made.name, made.more_remarks) = (table.name.clone(), table.more_remarks);
     // What could not be used of its lines is no metric now.
-    made.remarks.extend(table.remarks.iter().map(|(_, severity, reason)| (None, *severity, reason.clone())));
-    let changes = changes.iter().map(|column| Reason::Changes(table.headers[*column].clone()));
-    made.remarks.extend(std::iter::once(Reason::Turned(tests.len())).chain(changes).map(|r| (None, Severity::Info, r)));
+    table.remarks.iter().for_each(|remark| made.remark(None, remark.odd, remark.reason.clone()));
+    made.remark(None, false, Reason::Turned(tests.len()));
+    changes.iter().for_each(|column| made.remark(None, false, Reason::Changes(table.headers[*column].clone())));
     for column in &tests {
         let name = table.headers[*column].as_str();
         let name = if counted.is_some() { name.trim_end_matches(|c: char| !c.is_ascii_digit()) } else { name };
