@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use loadline_database::{OpenRequest, open};
-use loadline_model::plan::{JobsSpec, PlanSpec, TimeSpec};
+use loadline_model::plan::{JobsSpec, PlanSpec, ShareSpec, TimeSpec};
 
 use super::*;
 use crate::make_plan;
@@ -12,7 +12,7 @@ const GIB: u64 = 1 << 30;
 
 fn plan(codes: &[&str], size: &str, change: impl FnOnce(&mut PlanSpec)) -> Plan {
     let workload = Some(codes.iter().map(|c| (*c).to_owned()).collect());
-    let patience = Some("0".into());
+    let patience = Some(ShareSpec::Share(0.0));
     let mut spec = PlanSpec { workload, size: Some(size.into()), patience, ..PlanSpec::default() };
     change(&mut spec);
     make_plan(&spec).unwrap()
