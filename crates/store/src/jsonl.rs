@@ -267,9 +267,9 @@ mod tests {
             let error = parse(text.as_bytes()).unwrap_err().to_string();
             assert!(error.contains("'/r/tests.jsonl'") && error.contains(line) && error.contains(what), "{error}");
         }
-        let newer = whole.replacen("\"schema\":1", "\"schema\":7", 1);
+        let newer = whole.replacen("\"schema\":2", "\"schema\":7", 1);
         let error = parse(newer.as_bytes()).unwrap_err().to_string();
-        assert!(error.contains("line 1, has layout 7") && error.contains("up to 1"), "{error}");
+        assert!(error.contains("line 1, has layout 7") && error.contains("up to 2"), "{error}");
     }
 
     #[test]

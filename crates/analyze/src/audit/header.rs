@@ -183,8 +183,8 @@ impl Header {
                 (None, Some("logblock")) => "redo",
                 _ => "",
             };
-            let own = if ["tpmc", "nopm"].contains(&token.to_lowercase().as_str()) { token } else { "" };
-            self.words.extend([counted, own].iter().filter(|w| !w.is_empty()).map(|w| w.to_lowercase()));
+            let tpmc = if token.eq_ignore_ascii_case("tpmc") { token } else { "" };
+            self.words.extend([counted, tpmc].iter().filter(|w| !w.is_empty()).map(|w| w.to_lowercase()));
             // `IOPS (k)` are thousands.
             let thousands = self.unit.take_if(|u| u.kind == "count" && u.size >= 1e3).map_or(1.0, |u| u.size);
             self.unit.get_or_insert(Unit { size: unit.size * thousands, ..unit });

@@ -157,7 +157,7 @@ fn damage_is_refused_by_file_and_line() {
     };
     for (name, from, to, said) in [
         ("tests.jsonl", "\"test\":1", "\"test\"~1", "line 1, is damaged: expected `:`"),
-        ("tests.jsonl", "\"schema\":1", "\"schema\":2", "line 1, has layout 2"),
+        ("tests.jsonl", "\"schema\":2", "\"schema\":3", "line 1, has layout 3"),
         ("manifest.json", "\"schema\": 1", "\"schema\": 9", "has layout 9"),
         ("manifest.json", "\"schema\": 1", "\"schema\" 1", "line 2, is damaged"),
         ("series/1.csv", "0,0.1", "0,zero", "line 2, is damaged: 'zero'"),
