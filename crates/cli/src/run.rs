@@ -445,7 +445,7 @@ fn swept(points: &SweepPoints) -> String {
 
 /// Codes of the plan's workloads of which `is` holds.
 fn codes_of(plan: &Plan, is: impl Fn(&Workload) -> bool) -> Vec<&str> {
-    let known = known_workloads(plan);
+    let known = known_workloads(plan).unwrap_or_default();
     let codes = plan.workloads.iter().map(|w| w.code.as_str());
     codes.filter(|code| known.find(code).is_ok_and(|w| is(&w))).collect()
 }
@@ -580,7 +580,7 @@ fn describe(plan: &Plan, results: &Path) -> String {
         let n = n * plan.node_counts.len().max(1) as f64;
         if length.exact { format!("{:.0} tests each", n * f64::from(times)) } else { "a sweep each".to_owned() }
     };
-    let known = known_workloads(plan);
+    let known = known_workloads(plan).unwrap_or_default();
     let points: Vec<SweepPoints> = plan.workloads.iter().map(|w| SweepPoints::of(&known, w)).collect();
     let apart = if points.iter().all(|p| p.parameter.is_none() && p.over_jobs) { "" } else { ", except where noted" };
     out += &format!("workloads   {}{apart}\n", tests(length.steps));

@@ -72,8 +72,8 @@ pub fn tries<'a>(all: impl Iterator<Item = &'a TestRecord> + Clone, first: u32) 
 
 /// Whether two windows are those of a pair, measured one after the other.
 fn are_pair(a: &TestRecord, b: &TestRecord) -> bool {
-    let place = |r: &TestRecord| (r.workload.clone(), r.jobs, r.repetition, r.level.clone());
-    a.arm.is_some() && b.arm.is_some() && a.arm != b.arm && a.test + 1 == b.test && place(a) == place(b)
+    let same_place = (&a.workload, a.jobs, a.repetition, &a.level) == (&b.workload, b.jobs, b.repetition, &b.level);
+    a.arm.is_some() && b.arm.is_some() && a.arm != b.arm && a.test + 1 == b.test && same_place
 }
 
 /// Splits the windows of a run into those that count, each at the place of the first try of its test and with the number of tries, and

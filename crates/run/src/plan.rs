@@ -271,10 +271,12 @@ fn read_file(what: &str, name: &str) -> Result<String, PlanError> {
     std::fs::read_to_string(name).map_err(failed)
 }
 
-/// The workloads that `plan` may name. Its files were read when it was made.
-#[must_use]
-pub fn workloads_of(plan: &Plan) -> Workloads {
-    Workloads::read(&plan.workload_files).unwrap_or_default()
+/// The workloads that `plan` may name.
+///
+/// # Errors
+/// A file of an older plan that this version does not read.
+pub fn workloads_of(plan: &Plan) -> Result<Workloads, PlanError> {
+    Ok(Workloads::read(&plan.workload_files)?)
 }
 
 /// Why workloads are skipped, grouped by reason.
@@ -420,17 +422,17 @@ fn time_with_unit(what: &str, spec: &TimeSpec, min: f64, max: f64) -> Result<f64
     }
 }
 
-/// Workload and parameters of an entry of `plan`, for a data set of `size_bytes`.
+/// Workload and parameters of an entry of a plan, for a data set of `size_bytes`.
 ///
 /// # Errors
 /// If the workload does not exist (any more) or a parameter is invalid.
 pub fn planned(
-    plan: &Plan,
+    known: &Workloads,
     workload: &PlannedWorkload,
     calibrated: &BTreeMap<String, i64>,
     size_bytes: u64,
 ) -> Result<(Arc<Workload>, Params), PlanError> {
-    let found = workloads_of(plan).find(&workload.code)?;
+    let found = known.find(&workload.code)?;
     let mut given = workload.parameters.clone();
     // An arm may give what was calibrated in the other.
     for (name, value) in calibrated {

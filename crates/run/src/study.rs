@@ -37,6 +37,7 @@ use loadline_model::manifest::{MANIFEST_SCHEMA, Overhead, RunState, TableLoad, T
 use loadline_model::plan::{Plan, SkippedWorkload};
 use loadline_model::{LogWriterPoint, Manifest, TestRecord, seed_of_window};
 use loadline_store::{RunFolder, StoreError, rfc3339, run_name};
+use loadline_workload::Workloads;
 use thiserror::Error;
 
 pub use same::KnownLimits;
@@ -50,7 +51,7 @@ use self::tries::Tries;
 use crate::event::{Event, Listener};
 use crate::figures::nodes::are;
 use crate::live::WatchedRun;
-use crate::plan::PlanError;
+use crate::plan::{PlanError, workloads_of};
 use crate::reference::log::LogWriter;
 use crate::reference::{self, LogSource, References, Role};
 
@@ -176,6 +177,8 @@ struct Context {
     /// In a run of two arms.
     arms: Option<ArmsState>,
     manifest: Manifest,
+    /// The workloads that the plan may name.
+    known: Workloads,
     folder: RunFolder,
     /// The tests, each by the try that counts.
     records: Vec<TestRecord>,
@@ -260,6 +263,7 @@ impl Study {
         if resumed.is_none() {
             writable(&self.results)?;
         }
+        let known = workloads_of(&self.plan)?;
         for request in std::iter::once(&self.request).chain(&self.other) {
             nodes::check(&self.plan, request)?;
         }
@@ -268,7 +272,7 @@ impl Study {
         let machine = loadline_collect::inventory::machine();
         let earlier = resumed.as_ref().map(|r| &r.manifest.target);
         let side = Side::open(self, &self.request, &mut plan, &machine, earlier, listener)?;
-        nodes::say_left_out(&plan, side.target.facts(), listener);
+        nodes::say_left_out(&known, &plan, side.target.facts(), listener);
         if plan.agents.is_some() && side.target.facts().runs == Runs::InProcess {
             let url = loadline_database::redact(&self.request.url);
             let text = format!("{url} runs inside loadline's own process: agents on other machines cannot load it");
@@ -349,6 +353,7 @@ impl Study {
             other,
             arms,
             manifest,
+            known,
             folder,
             records,
             tries,

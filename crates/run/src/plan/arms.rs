@@ -78,7 +78,7 @@ pub(super) fn plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
     // Jobs of a workload that only one arm can run show nothing.
     let skipped: Vec<_> = other.skipped.iter().filter(|s| plan.has(&s.code)).cloned().collect();
     plan.skipped.extend(skipped);
-    let known = workloads_of(&plan);
+    let known = workloads_of(&plan)?;
     let apart = in_one_place(&known, [&plan.target, &other.target], [&mut plan.workloads, &mut other.workloads])?;
     plan.skipped.extend(apart);
     let gone = |code: &str| plan.skipped.iter().any(|s| s.code == code);
@@ -155,7 +155,7 @@ pub(crate) fn in_one_place(
 
 /// Refuses workloads of which no window is like another at the same number of jobs.
 pub(super) fn windows_at_jobs(plan: &Plan) -> Result<(), PlanError> {
-    let known = workloads_of(plan);
+    let known = workloads_of(plan)?;
     for w in &plan.workloads {
         let points = SweepPoints::of(&known, w);
         if let Some(swept) = points.parameter {

@@ -2,7 +2,7 @@
 
 use loadline_database::kind_of;
 use loadline_model::plan::{Jobs, Plan, PlannedWorkload};
-use loadline_workload::Workload;
+use loadline_workload::{Workload, Workloads};
 
 use super::sweep::SweepPoints;
 use super::{planned, workloads_of};
@@ -46,11 +46,12 @@ impl DurationEstimate {
             Jobs::Auto { .. } => (TYPICAL_STEPS, false),
         };
         let limited = plan.probe && kind_of(&plan.target).is_ok_and(|kind| kind.no_limit.is_none());
-        let known = workloads_of(plan);
+        // Without those of files that are not read, whose plan is refused, the estimate is of the others.
+        let known = workloads_of(plan).unwrap_or_default();
         let tests = |w: &PlannedWorkload| {
             let found = known.find(&w.code).ok().filter(|_| limited);
             let limits_s = found.map_or(0.0, |workload| limits_s(&workload));
-            let window_s = scan_s(plan, w).unwrap_or(plan.duration_s);
+            let window_s = scan_s(&known, w).unwrap_or(plan.duration_s);
             let each_s = plan.warmup_s + window_s + OVERHEAD_S + limits_s;
             Tests { number: SweepPoints::of(&known, w).count(steps) * plan.node_counts.len().max(1) as f64, each_s }
         };
@@ -91,8 +92,8 @@ impl DurationEstimate {
 const ROW_S: f64 = 80e-6;
 
 /// About how long the scan of `workload` takes, s: by its highest rate of redo, and row by row. `None` if it has a window.
-fn scan_s(plan: &Plan, workload: &PlannedWorkload) -> Option<f64> {
-    let (found, params) = planned(plan, workload, &Default::default(), 0).ok()?;
+fn scan_s(known: &Workloads, workload: &PlannedWorkload) -> Option<f64> {
+    let (found, params) = planned(known, workload, &Default::default(), 0).ok()?;
     let (scan, redo) = (found.scan.as_ref()?, found.redo?);
     let of = |name: &str| params.get(name) as f64;
     let sizes = (of(&scan.most_kib) / of(&scan.step_kib)).floor() + 1.0;

@@ -89,7 +89,7 @@ pub(super) fn plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
         ..spec.clone()
     })?;
     windows_at_jobs(&plan)?;
-    let known = workloads_of(&plan);
+    let known = workloads_of(&plan)?;
     for w in &plan.workloads {
         let found = known.find(&w.code)?;
         if !found.make(&found.params(&w.parameters)?).writes() {

@@ -163,7 +163,7 @@ mod tests {
         let [workload] = plan.workloads.as_slice() else { panic!("{:?}", plan.workloads) };
         assert_eq!((workload.code.as_str(), workload.driver), ("PGBENCH", loadline_model::Driver::Client));
         assert!(workload.driver_reason.contains("database driver"), "{}", workload.driver_reason);
-        let known = super::super::workloads_of(&plan);
+        let known = super::super::workloads_of(&plan).unwrap();
         let summary = &known.own[0].summary;
         assert!(summary.contains("builtin:tpcb-like (weight 0)") && summary.contains("only reads"), "{summary}");
         assert_eq!(plan.workload_files.len(), 1, "the run keeps the texts");

@@ -49,7 +49,7 @@ pub(super) fn plan_of_b(plan: &Plan) -> Plan {
 pub(super) fn keep(plan: &mut Plan, mut of_b: Plan) -> Result<(), StudyError> {
     // What the servers that are there cannot do may have changed a driver.
     let apart =
-        in_one_place(&workloads_of(plan), [&plan.target, &of_b.target], [&mut plan.workloads, &mut of_b.workloads])?;
+        in_one_place(&workloads_of(plan)?, [&plan.target, &of_b.target], [&mut plan.workloads, &mut of_b.workloads])?;
     of_b.workloads.retain(|b| apart.iter().all(|skipped| skipped.code != b.code));
     plan.workloads.retain(|a| of_b.workloads.iter().any(|b| b.code == a.code));
     plan.skipped = of_b.skipped.into_iter().chain(apart).collect();

@@ -9,10 +9,10 @@ use loadline_model::format::bytes;
 use loadline_model::machine::Storage;
 use loadline_model::manifest::TargetInfo;
 use loadline_model::plan::PlannedWorkload;
-use loadline_workload::{CATALOGUE, Scope, Table};
+use loadline_workload::{CATALOGUE, Scope, Table, Workloads};
 
 use super::StudyError;
-use crate::plan::planned;
+use crate::plan::{planned, workloads_of};
 
 /// Bytes per row that databases add: row header, line pointer, share of the page header.
 const ROW_OVERHEAD: u64 = 40;
@@ -38,7 +38,8 @@ pub(super) fn check(
     info: &TargetInfo,
     begins: bool,
 ) -> Result<SpaceCheck, StudyError> {
-    let works = plan.workloads.iter().map(|w| work(plan, w)).collect::<Result<Vec<_>, _>>()?;
+    let known = workloads_of(plan)?;
+    let works = plan.workloads.iter().map(|w| work(&known, plan, w)).collect::<Result<Vec<_>, _>>()?;
     let shared = data_set(&works);
     let data_set_role = target.abilities().data_set;
     let existing =
@@ -73,8 +74,8 @@ pub(super) fn check(
     Ok(SpaceCheck { notes: check_space(target, info, &need, plan.force)?, drop_data_set })
 }
 
-fn work(plan: &Plan, workload: &PlannedWorkload) -> Result<Work, StudyError> {
-    let (found, params) = planned(plan, workload, &Default::default(), plan.size_bytes)?;
+fn work(known: &Workloads, plan: &Plan, workload: &PlannedWorkload) -> Result<Work, StudyError> {
+    let (found, params) = planned(known, workload, &Default::default(), plan.size_bytes)?;
     Ok(Work::new(found, params, plan.seed, plan.payload_compressibility))
 }
 

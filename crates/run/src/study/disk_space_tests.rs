@@ -82,7 +82,7 @@ fn the_log_is_compared_with_its_own_filesystem() {
 fn only_missing_data_need_free_space() {
     let (_dir, target) = database();
     let plan = plan(&["SRV-QUERY1"], "1MiB", |_| ());
-    let works = [work(&plan, &plan.workloads[0]).unwrap()];
+    let works = [work(&Workloads::default(), &plan, &plan.workloads[0]).unwrap()];
     let tables = data_set(&works);
     assert_eq!(tables.iter().map(|(_, t)| t.name.as_str()).collect::<Vec<_>>(), ["lookup"]);
     let all = missing(target.as_ref(), &tables, &[]);
@@ -106,7 +106,7 @@ fn data_that_were_changed_are_refused() {
         check(target.as_ref(), &plan, &info(GIB, None), true)
     };
     let plan = plan(&["SRV-QUERY1"], "1MiB", |_| ());
-    let work = work(&plan, &plan.workloads[0]).unwrap();
+    let work = work(&Workloads::default(), &plan, &plan.workloads[0]).unwrap();
     target.create(&work).unwrap();
     target.load(&work, 1).unwrap();
     assert!(again(false).is_ok());
@@ -133,7 +133,7 @@ fn data_that_were_changed_are_refused() {
 fn a_reload_uses_the_space_of_the_dropped_data() {
     let (_dir, target) = database();
     let plan = plan(&["SRV-QUERY1"], "1MiB", |s| s.reload = Some(true));
-    let works = [work(&plan, &plan.workloads[0]).unwrap()];
+    let works = [work(&Workloads::default(), &plan, &plan.workloads[0]).unwrap()];
     target.create(&works[0]).unwrap();
     target.load(&works[0], 1).unwrap();
     let stored = target.abilities().queries.unwrap().table_bytes(&works[0], "lookup").unwrap().unwrap();
@@ -193,7 +193,8 @@ fn workload_tables_are_dropped_after_the_last_test() {
             s.warmup = Some(TimeSpec::Text("0.2s".into()));
             s.probe = Some(false);
         });
-        let work = work(&plan, plan.workloads.iter().find(|w| w.code == codes[0]).unwrap()).unwrap();
+        let work =
+            work(&Workloads::default(), &plan, plan.workloads.iter().find(|w| w.code == codes[0]).unwrap()).unwrap();
         let study = super::super::Study {
             plan,
             request: request.clone(),

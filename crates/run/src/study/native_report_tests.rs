@@ -127,6 +127,7 @@ fn two_tests(
         other: None,
         arms: None,
         manifest,
+        known: Default::default(),
         folder,
         records: Vec::new(),
         tries,

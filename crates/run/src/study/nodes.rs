@@ -5,6 +5,7 @@ use std::sync::Arc;
 use loadline_database::{Facts, Nodes, OpenRequest, RemainingNodes, Target, Work, kind_of};
 use loadline_model::format::counted;
 use loadline_model::plan::{OnNodeLoss, Plan, PlannedWorkload};
+use loadline_workload::Workloads;
 
 use super::side::add_storage;
 use super::{Context, StudyError, are};
@@ -13,16 +14,16 @@ use crate::instrument::data_files;
 use crate::plan::{PlanError, planned};
 
 /// Nodes on which a workload can run: all, but those that take writes only if it writes.
-pub(super) fn most(plan: &Plan, workload: &PlannedWorkload, facts: &Facts) -> u32 {
-    let writes = planned(plan, workload, &Default::default(), 1 << 20)
+pub(super) fn most(known: &Workloads, workload: &PlannedWorkload, facts: &Facts) -> u32 {
+    let writes = planned(known, workload, &Default::default(), 1 << 20)
         .is_ok_and(|(found, params)| Work::new(found, params, 0, 0.0).program.writes());
     let read_only = if writes { facts.read_only_nodes } else { 0 };
     facts.nodes.saturating_sub(read_only).max(1)
 }
 
 /// Numbers of nodes over which `workload` is measured, rising: those of the plan that it can run on, by default all at once.
-pub(super) fn counts(plan: &Plan, workload: &PlannedWorkload, facts: &Facts) -> Vec<u32> {
-    let most = most(plan, workload, facts);
+pub(super) fn counts(known: &Workloads, plan: &Plan, workload: &PlannedWorkload, facts: &Facts) -> Vec<u32> {
+    let most = most(known, workload, facts);
     if plan.node_counts.is_empty() {
         return vec![most];
     }
@@ -47,9 +48,9 @@ pub(super) fn check(plan: &Plan, request: &OpenRequest) -> Result<(), StudyError
 }
 
 /// Says which of the plan's numbers of nodes are left out.
-pub(super) fn say_left_out(plan: &Plan, facts: &Facts, listener: &mut dyn Listener) {
+pub(super) fn say_left_out(known: &Workloads, plan: &Plan, facts: &Facts, listener: &mut dyn Listener) {
     for workload in &plan.workloads {
-        let fitting = counts(plan, workload, facts);
+        let fitting = counts(known, plan, workload, facts);
         let left_out: Vec<String> =
             plan.node_counts.iter().filter(|n| !fitting.contains(n)).map(u32::to_string).collect();
         if !left_out.is_empty() {
@@ -151,7 +152,7 @@ mod tests {
         let facts = Facts { nodes: 3, read_only_nodes: 2, ..target.unwrap().facts().clone() };
         let of = |code: &str, nodes| {
             let plan = plan(code, nodes);
-            counts(&plan, &plan.workloads[0], &facts)
+            counts(&Workloads::default(), &plan, &plan.workloads[0], &facts)
         };
         assert_eq!(of("LGWR-LAT1", None), [1]);
         assert_eq!(of("TP-LOOKUP", None), [3]);
@@ -160,7 +161,8 @@ mod tests {
         let each = Plan { jobs_per_node: true, ..plan("TP-LOOKUP", None) };
         assert_eq!((each.jobs_over(1), each.jobs_over(3)), (Some(vec![1, 4]), Some(vec![3, 12])));
         let all = Facts { read_only_nodes: 0, ..facts.clone() };
-        assert_eq!(counts(&plan("LGWR-LAT1", None), &plan("LGWR-LAT1", None).workloads[0], &all), [3]);
+        let log = plan("LGWR-LAT1", None);
+        assert_eq!(counts(&Workloads::default(), &log, &log.workloads[0], &all), [3]);
     }
 
     #[test]

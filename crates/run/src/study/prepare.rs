@@ -23,8 +23,8 @@ impl Context {
         calibrated: &BTreeMap<String, i64>,
     ) -> Result<Work, StudyError> {
         let plan = &self.manifest.plan;
-        let (found, params) = planned(plan, workload, calibrated, plan.size_bytes)?;
-        let most = nodes::most(plan, workload, self.side.target.facts());
+        let (found, params) = planned(&self.known, workload, calibrated, plan.size_bytes)?;
+        let most = nodes::most(&self.known, workload, self.side.target.facts());
         // In a sweep over nodes each test then has its own number.
         let nodes = Some(plan.node_counts.last().map_or(most, |n| most.min(*n)));
         Ok(Work { nodes, ..Work::new(found, params, plan.seed, plan.payload_compressibility) })

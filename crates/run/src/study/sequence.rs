@@ -15,7 +15,6 @@ use crate::calibrate::with;
 use crate::event::{Event, Listener};
 use crate::plan::duration::DurationEstimate;
 use crate::plan::sweep::{SweepPoints, SweptParameter, next_jobs};
-use crate::plan::workloads_of;
 use loadline_model::live::LiveTest;
 
 /// A test of a sweep.
@@ -128,10 +127,11 @@ impl Context {
     /// What was planned over numbers of nodes that were there when the run began, and was not measured.
     fn not_measured(&self, all_nodes: &Facts) -> Vec<String> {
         let plan = &self.manifest.plan;
-        let (known, mut out) = (workloads_of(plan), Vec::new());
-        let over_jobs = |w: &&PlannedWorkload| !plan.node_counts.is_empty() && SweepPoints::of(&known, w).over_jobs;
+        let mut out = Vec::new();
+        let over_jobs =
+            |w: &&PlannedWorkload| !plan.node_counts.is_empty() && SweepPoints::of(&self.known, w).over_jobs;
         for workload in plan.workloads.iter().filter(over_jobs) {
-            for nodes in nodes::counts(plan, workload, all_nodes) {
+            for nodes in nodes::counts(&self.known, plan, workload, all_nodes) {
                 if (1..=plan.repeat).any(|repetition| self.next_jobs(workload, repetition, nodes).is_some()) {
                     out.push(format!("{} over {nodes} nodes", workload.code));
                 }
@@ -197,7 +197,7 @@ impl Context {
         if self.tries.is_end {
             return None;
         }
-        let points = SweepPoints::of(&workloads_of(&self.manifest.plan), workload);
+        let points = SweepPoints::of(&self.known, workload);
         let single = match &points.parameter {
             Some(parameter) => self.next_value(workload, parameter, repetition),
             None if points.over_jobs => None,
@@ -208,7 +208,7 @@ impl Context {
             }
         };
         let over_jobs = || {
-            let counts = nodes::counts(&self.manifest.plan, workload, self.side.target.facts());
+            let counts = nodes::counts(&self.known, &self.manifest.plan, workload, self.side.target.facts());
             let next = |nodes| {
                 Some(SweepPoint {
                     nodes,
@@ -235,8 +235,7 @@ impl Context {
         if record.nodes > self.side.target.facts().nodes {
             return None;
         }
-        let swept =
-            SweepPoints::of(&workloads_of(&self.manifest.plan), workload).parameter.filter(|_| record.swept.is_some());
+        let swept = SweepPoints::of(&self.known, workload).parameter.filter(|_| record.swept.is_some());
         let value = match swept {
             Some(SweptParameter { name, column, .. }) => {
                 let value = *record.parameters.get(&name)?;
@@ -275,7 +274,7 @@ impl Context {
         SweptParameter { name, values, column }: &SweptParameter,
         repetition: u32,
     ) -> Option<SweepPoint> {
-        let found = workloads_of(&self.manifest.plan).find(&workload.code).ok()?;
+        let found = self.known.find(&workload.code).ok()?;
         let done = |v: &&i64| {
             let of_value = |r: &TestRecord| r.swept.is_some() && r.parameters.get(name) == Some(*v);
             !self.done(&workload.code, repetition, 1).any(of_value)

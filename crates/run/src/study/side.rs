@@ -137,7 +137,7 @@ impl Side {
 
 /// Whether the plan only runs scripts, for which loadline makes nothing on the target.
 fn makes_nothing(plan: &Plan) -> bool {
-    let known = workloads_of(plan);
+    let Ok(known) = workloads_of(plan) else { return false };
     plan.workloads.iter().all(|w| known.find(&w.code).is_ok_and(|w| w.scripts.is_some()))
 }
 
@@ -194,7 +194,7 @@ fn refused(findings: &[Finding], force: bool, own: &[&str]) -> Result<Option<Str
 /// settings `own`, which an arm has on purpose, is the reason. If the plan left the driver open, another one may do.
 pub(super) fn fit_workloads(plan: &mut Plan, target: &dyn Target, own: &[&str]) -> Result<(), StudyError> {
     let (capabilities, kind) = (target.capabilities()?, kind_of(&plan.target)?);
-    let known = workloads_of(plan);
+    let known = workloads_of(plan)?;
     for mut workload in std::mem::take(&mut plan.workloads) {
         let found = known.find(&workload.code).ok();
         let needs = found.as_ref().map_or(&[][..], |w| w.needs.as_slice());
