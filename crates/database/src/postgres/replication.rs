@@ -160,9 +160,11 @@ impl Replication for Postgres {
                 if set && hang.is_empty() && is_in_force(&found, standbys.len(), wanted) {
                     return Ok(());
                 }
-                if !hang.is_empty() && !started_again && self.pair.is_none() && begin.elapsed() >= HANGS + way {
-                    started_again = true;
-                    self.with_server(|s| s.servers.revive(&hang))?;
+                let again = !hang.is_empty() && !started_again && begin.elapsed() >= HANGS + way;
+                // One that is being killed loses its link before it is seen to have ended.
+                if self.pair.is_none() && (again || found.len() < standbys.len()) {
+                    started_again |= again;
+                    self.with_server(|s| s.servers.revive(if again { &hang } else { &[] }))?;
                 }
                 if begin.elapsed() >= patience {
                     let silent = |r: &Replica| if hang.contains(&r.name) { ", acknowledges nothing" } else { "" };

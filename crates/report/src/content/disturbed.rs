@@ -51,7 +51,7 @@ pub(crate) fn tried_again<'a>(records: impl Iterator<Item = &'a TestRecord> + Cl
 pub(crate) fn tells_apart(records: &[TestRecord]) -> Option<String> {
     let Repeatable { quiet, within } = repeatable(records)?;
     Some(format!(
-        "{} % of the windows were quiet, and two runs on this machine agree within ± {} % (90 %); smaller differences: `loadline ab`.",
+        "{} % of the windows were quiet, and two runs on this machine agree within ± {} % (90 %); smaller differences: loadline ab.",
         number(100.0 * quiet, 0),
         whole(100.0 * within)
     ))
