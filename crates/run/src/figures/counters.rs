@@ -106,9 +106,9 @@ impl<'a> Counters<'a> {
 
     /// For how long the counters in `open` and `close` may have grown outside the window, s. What sessions of the client driver
     /// published at the window start stays as it is for [`PUBLISHED_STAYS_S`], however late it is read. Jobs that think have published
-    /// before, and slices of the in-database driver publish each time.
+    /// before; new sessions publish as they come and go, and slices of the in-database driver each time.
     pub(crate) fn grew_outside_s(&self, driver: Driver, load: &JobLoad) -> f64 {
-        let stays = !self.are_on_time() && driver == Driver::Client && !load.thinks();
+        let stays = !self.are_on_time() && driver == Driver::Client && !load.thinks() && load.reconnect_every.is_none();
         if stays && self.off_s < PUBLISHED_STAYS_S { 0.0 } else { self.off_s }
     }
 
@@ -182,6 +182,8 @@ mod tests {
             assert_eq!([grew(on_time, 0.3, client), grew(published, 0.3, client)], [0.3, 0.0]);
             assert_eq!([grew(published, 0.3, inside), grew(published, 1.3, client)], [0.3, 1.3]);
             assert_eq!(grew_with(&load(Some(2.0)), published, 0.3, client), 0.3);
+            let renewed = JobLoad { reconnect_every: Some(5), ..JobLoad::default() };
+            assert_eq!(grew_with(&renewed, published, 0.3, client), 0.3);
             let all = Counters { whole: Some(1000.0), ..published };
             assert_eq!(all.completed(), Some(Completed { count: 1000.0, uncertain: 0.0 }));
             assert_eq!((published.completed(), published.completed_on_time()), (None, on_time.completed_on_time()));
