@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use loadline_model::Snapshot;
 use loadline_model::snapshot::{WaitProfile, WaitSample};
+use loadline_storage::before_others;
 
 use crate::clock;
 use crate::error::CollectError;
@@ -60,6 +61,8 @@ pub struct SamplerConfig {
     pub disk: Option<String>,
     /// The same under the data.
     pub data_disk: Option<String>,
+    /// Time between readings of the operating system's counters alone, ns, which are cheap; none between whole seconds without it.
+    pub between_ns: Option<u64>,
     /// The threads of loadline's jobs.
     pub job_threads: Tasks,
     /// The tasks that run the jobs' database sessions, if they are on this machine and known.
@@ -80,6 +83,7 @@ impl SamplerConfig {
             cpu: CpuSource::Local,
             disk: None,
             data_disk: None,
+            between_ns: None,
             job_threads: Tasks::default(),
             sessions: None,
             edge_timeout: Duration::from_secs(10),
@@ -238,7 +242,7 @@ impl Sampler {
             .name("loadline-sampler".to_owned())
             .spawn(move || {
                 // Without a receiver nobody needs the source.
-                let _ = done_sender.send(worker.run());
+                let _ = done_sender.send(before_others(|| worker.run()));
             })
             .map_err(CollectError::Spawn)?;
         Ok(Sampler { commands, shared, done, config })

@@ -24,7 +24,7 @@ pub use limits::{Limit, OWN_FILES, Which, allow_jobs, allow_threads};
 pub use remote::{Ended, OwnCommits, RemoteJobs, RunningJobs, end_lost};
 pub use schedule::{Reported, Schedule, Shared};
 pub use scripts::{ScriptJob, Scripted};
-pub use warmup::{Counts, Load, STEP_NS, WarmedUp, Warmup, next_count_ns};
+pub use warmup::{Counts, Load, SHORT_WINDOW_NS, STEP_NS, WarmedUp, Warmup, next_count_ns};
 pub use watch::{Tick, TickAt};
 
 use std::sync::Arc;
@@ -38,7 +38,7 @@ use loadline_database::{Observer, Runs, SessionTasks, Target, TargetError, Work}
 use loadline_model::record::AgentFigures;
 use loadline_model::snapshot::WaitProfile;
 use loadline_model::{Driver, JobLoad, Snapshot};
-use loadline_storage::now_ns;
+use loadline_storage::{before_others, now_ns};
 
 use observed::Observed;
 use watch::{Watch, wait_started, watch_window};
@@ -333,6 +333,7 @@ pub fn run_test(request: &Request, hooks: &mut dyn TestHooks, tick: impl FnMut(&
     config.cpu = request.cpu;
     config.disk.clone_from(&request.disk);
     config.data_disk.clone_from(&request.data_disk);
+    config.between_ns = (timing.window_ns < SHORT_WINDOW_NS).then_some(STEP_NS);
     config.job_threads = Tasks::own(crew.tasks().to_vec());
     // Those of the first sessions end when the jobs open others.
     let stay = request.load.reconnect_every.is_none() || request.target.facts().runs == Runs::InProcess;
@@ -347,7 +348,7 @@ pub fn run_test(request: &Request, hooks: &mut dyn TestHooks, tick: impl FnMut(&
         }
     };
     watch.recent = Some(sampler.recent());
-    let edges = watch_window(&schedule, &mut watch, &sampler, around);
+    let edges = before_others(|| watch_window(&schedule, &mut watch, &sampler, around));
     let counts = std::mem::take(&mut watch.counts);
     watch.tick_from_now();
     let ended = crew.end(counts, &mut || watch.tick_if_due(TickAt::Ending));

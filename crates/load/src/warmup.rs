@@ -8,6 +8,8 @@ use crate::schedule::{SHORT_SLICE_NS, Shared};
 
 /// Time between two counts, ns. In-database jobs publish as often while the window is pending.
 pub const STEP_NS: u64 = SHORT_SLICE_NS;
+/// A window shorter than this has a course of [`STEP_NS`], ns.
+pub const SHORT_WINDOW_NS: u64 = 20_000_000_000;
 /// Time from the decision that a warm-up is over until the window starts, ns: in-database slices that began before end
 /// before it.
 pub(crate) const LEAD_NS: u64 = 2 * STEP_NS;

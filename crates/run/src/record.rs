@@ -32,7 +32,7 @@ pub(crate) fn of_jobs(e: &Evidence<'_>, test: Test, id: TestRecord, native: Opti
     };
     TestOutput {
         record,
-        series: series(measured),
+        series: series(measured, e.request.driver),
         histograms,
         snapshots: measured.snapshots().map(|(name, snapshot)| (name.to_owned(), snapshot.clone())).collect(),
         activity: Some(activity),

@@ -142,7 +142,7 @@ pub fn watch(
         seconds: seconds_watched,
         target: info,
         waits: collected.waits_between(open.at_ns, close_ns),
-        series: series_of(&collected.points, open.at_ns, series_ns, None),
+        series: series_of(&collected.points, open.at_ns, series_ns, 1_000_000_000, None),
         figures: figures(&open, &close),
         open: open.snapshot.map_err(WatchError::Counters)?,
         close: end,

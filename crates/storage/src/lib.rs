@@ -29,6 +29,6 @@ pub use flush::Flush;
 pub use huge::use_huge_pages;
 pub use memory::{control_groups, memory_limit};
 pub use pmem::{Backing, PmemMap};
-pub use priority::run_only_when_idle;
+pub use priority::{before_others, run_only_when_idle};
 pub use ring::{Completion, Direction, Ring, io_uring_available};
 pub use sync_ring::SyncRing;

@@ -8,10 +8,10 @@ use super::Point;
 use super::worker::Shared;
 use crate::os::{CpuShares, DiskRates};
 
-/// Readings closer than this give no rate: an edge is read beside those of each second. ns.
-const APART_NS: u64 = 400_000_000;
+/// Readings closer than this give no rate of a second: an edge is read beside those of each second, and others between. ns.
+const APART_NS: u64 = 800_000_000;
 /// Readings looked at for one that is far enough from the newest.
-const BACK: usize = 8;
+const BACK: usize = 16;
 
 /// The newest readings of a running sampler.
 #[derive(Debug)]

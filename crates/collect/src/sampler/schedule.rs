@@ -3,12 +3,18 @@
 /// In this time before an announced edge nothing else is read: a query on a loaded database may take that long and would
 /// delay the edge.
 pub(super) const GUARD_NS: u64 = 50_000_000;
-const SECOND_NS: i128 = 1_000_000_000;
+const SECOND_NS: u64 = 1_000_000_000;
 
 /// First time after `now_ns` that is a whole number of seconds from `origin_ns` (past or future).
 pub(super) fn next_second(origin_ns: u64, now_ns: u64) -> u64 {
+    next_step(origin_ns, now_ns, SECOND_NS)
+}
+
+/// The same for steps of `step_ns`.
+pub(super) fn next_step(origin_ns: u64, now_ns: u64, step_ns: u64) -> u64 {
     let since = i128::from(now_ns) - i128::from(origin_ns);
-    let next = i128::from(origin_ns) + (since.div_euclid(SECOND_NS) + 1) * SECOND_NS;
+    let step = i128::from(step_ns.max(1));
+    let next = i128::from(origin_ns) + (since.div_euclid(step) + 1) * step;
     u64::try_from(next).unwrap_or(u64::MAX)
 }
 
@@ -59,6 +65,8 @@ mod tests {
         assert_eq!(next_second(5 * S + 7, 1), 7);
         assert_eq!(next_second(5 * S + 7, 7), S + 7);
         assert_eq!(next_second(u64::MAX, u64::MAX), u64::MAX);
+        assert_eq!(next_step(5 * S + 7, 9 * S, S / 10), 9 * S + 7);
+        assert_eq!(next_step(5 * S + 7, 9 * S + 7, S / 10), 9 * S + S / 10 + 7);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use loadline_model::Snapshot;
 use loadline_model::snapshot::WaitSample;
 
-use super::schedule::{GUARD_NS, WaitSlots, next_second};
+use super::schedule::{GUARD_NS, WaitSlots, next_second, next_step};
 use super::{CpuSource, Edge, Point, SamplerConfig, Source};
 use crate::clock;
 use crate::error::CollectError;
@@ -79,6 +79,8 @@ pub(super) struct Worker {
     shared: Arc<Mutex<Shared>>,
     origin_ns: u64,
     next_tick_ns: u64,
+    /// When the operating system's counters are read next, between those of whole seconds; never if windows are long.
+    next_between_ns: u64,
     waits: Option<WaitSlots>,
     states: Option<WaitSlots>,
     /// Announced edges, the earliest first.
@@ -104,8 +106,10 @@ impl Worker {
             waits,
             states,
             next_tick_ns: next_second(origin_ns, now),
+            next_between_ns: u64::MAX,
             edges: Vec::new(),
         };
+        worker.advance_between();
         if worker.waits.is_none() && worker.config.wait_hz != 0.0 {
             let text =
                 format!("'{}' wait samples a second is not a valid rate: no waits were sampled", worker.config.wait_hz);
@@ -125,6 +129,7 @@ impl Worker {
                 Ok(Command::Align(origin_ns)) => {
                     self.origin_ns = origin_ns;
                     self.next_tick_ns = next_second(origin_ns, loadline_storage::now_ns());
+                    self.advance_between();
                 }
                 Ok(Command::Stop) | Err(RecvTimeoutError::Disconnected) => return self.source,
                 Err(RecvTimeoutError::Timeout) => self.read_what_is_due(),
@@ -135,7 +140,7 @@ impl Worker {
     fn due_ns(&self) -> u64 {
         let edge = self.edges.first().map_or(u64::MAX, |e| e.at_ns);
         let slots = [&self.waits, &self.states].into_iter().flatten().map(WaitSlots::due_ns).min();
-        edge.min(slots.unwrap_or(u64::MAX)).min(self.next_tick_ns)
+        edge.min(slots.unwrap_or(u64::MAX)).min(self.next_tick_ns).min(self.next_between_ns)
     }
 
     /// Edges first; other readings in the guard time before an edge are skipped.
@@ -154,6 +159,15 @@ impl Worker {
             }
             // Read, or covered by the edge.
             self.advance_tick();
+            self.advance_between();
+            return;
+        }
+        if self.next_between_ns <= now {
+            if !guarded && self.next_tick_ns > now.saturating_add(GUARD_NS) {
+                let (point, _) = self.read_system();
+                self.with_shared(|s| s.points.push(point));
+            }
+            self.advance_between();
             return;
         }
         if let Some(due) = self.waits.as_ref().map(WaitSlots::due_ns)
@@ -174,6 +188,11 @@ impl Worker {
             slots.advance(loadline_storage::now_ns());
             self.with_shared(|s| s.states.push((now, states)));
         }
+    }
+
+    fn advance_between(&mut self) {
+        let now = loadline_storage::now_ns();
+        self.next_between_ns = self.config.between_ns.map_or(u64::MAX, |step| next_step(self.origin_ns, now, step));
     }
 
     /// Advances to the next future second; those that passed meanwhile are counted as missed.
@@ -220,8 +239,8 @@ impl Worker {
         self.with_shared(|s| s.points.push(point));
     }
 
-    /// Counters of the operating system, then the database's; and the CPU time of this process.
-    fn read_counters(&mut self) -> (Point, Result<Snapshot, String>, Result<ProcessCpu, CollectError>) {
+    /// Counters of the operating system, and the CPU time of this process.
+    fn read_system(&mut self) -> (Point, Result<ProcessCpu, CollectError>) {
         // Usually the same device: then use the same reading.
         let same = self.config.data_disk == self.config.disk;
         // Rates are computed from these, so they need the time at which they were read.
@@ -230,7 +249,17 @@ impl Worker {
             let data_disk = self.config.data_disk.as_deref().filter(|_| !same).map(DiskCounters::local);
             (ProcessCpu::own(), disk, data_disk)
         });
-        let local = (self.config.cpu == CpuSource::Local).then(CpuTimes::local);
+        let cpu = (self.config.cpu == CpuSource::Local).then(CpuTimes::local);
+        let disk = disk.and_then(|d| self.kept(d.map_err(|e| e.to_string())));
+        let data_disk = data_disk.and_then(|d| self.kept(d.map_err(|e| e.to_string())));
+        let data_disk = if same { disk } else { data_disk };
+        let cpu = cpu.and_then(|c| self.kept(c.map_err(|e| e.to_string())));
+        (Point { at_ns, snapshot: None, cpu, disk, data_disk }, process)
+    }
+
+    /// Those, then the database's.
+    fn read_counters(&mut self) -> (Point, Result<Snapshot, String>, Result<ProcessCpu, CollectError>) {
+        let (mut point, process) = self.read_system();
         let asked_ns = loadline_storage::now_ns();
         let snapshot = self.source.snapshot();
         self.answered(asked_ns);
@@ -238,15 +267,10 @@ impl Worker {
             let text = format!("the database's counters could not be read: {e}");
             self.with_shared(|s| s.problem(text));
         }
-        let cpu = match (self.config.cpu, &snapshot) {
-            (CpuSource::Snapshot, Ok(Snapshot { proc_stat: Some(text), .. })) => Some(CpuTimes::parse(text)),
-            _ => local,
-        };
-        let disk = disk.and_then(|d| self.kept(d.map_err(|e| e.to_string())));
-        let data_disk = data_disk.and_then(|d| self.kept(d.map_err(|e| e.to_string())));
-        let data_disk = if same { disk } else { data_disk };
-        let cpu = cpu.and_then(|c| self.kept(c.map_err(|e| e.to_string())));
-        (Point { at_ns, snapshot: None, cpu, disk, data_disk }, snapshot, process)
+        if let (CpuSource::Snapshot, Ok(Snapshot { proc_stat: Some(text), .. })) = (self.config.cpu, &snapshot) {
+            point.cpu = self.kept(CpuTimes::parse(text).map_err(|e| e.to_string()));
+        }
+        (point, snapshot, process)
     }
 
     fn read_waits(&mut self) {

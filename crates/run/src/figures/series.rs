@@ -1,22 +1,41 @@
-//! Time series of a test, one row per second.
+//! Time series of a test: a row per second, or ten in a short window.
 
 use loadline_collect::Point;
 use loadline_collect::os::{CpuShares, DiskRates};
-use loadline_load::Measured;
+use loadline_load::{Measured, SHORT_WINDOW_NS, STEP_NS};
 use loadline_model::snapshot::counter;
-use loadline_model::{Series, column};
+use loadline_model::{Driver, Series, column};
 
 use super::MIB;
 
-/// One row per second of a test.
-pub(crate) fn series(measured: &Measured) -> Series {
-    let schedule = &measured.schedule;
-    series_of(&measured.collected.points, schedule.open_ns, schedule.window_ns(), Some(&measured.merged.per_second))
+const SECOND_NS: u64 = 1_000_000_000;
+
+/// The rows of a test. Counters of the database are read once a second, so a row that ends between has none of them.
+pub(crate) fn series(measured: &Measured, driver: Driver) -> Series {
+    let (open_ns, window_ns) = (measured.schedule.open_ns, measured.schedule.window_ns());
+    // In-database jobs say once a second what they have done.
+    let short = driver == Driver::Client && window_ns < SHORT_WINDOW_NS;
+    let steps = short.then(|| measured.load().rates).filter(|rates| rates.len() as u64 == window_ns / STEP_NS);
+    let (step_ns, rates) = match steps {
+        Some(rates) => (STEP_NS, rates),
+        None => {
+            let seconds = |i: usize| window_ns.saturating_sub(i as u64 * SECOND_NS).min(SECOND_NS) as f64 / 1e9;
+            let counts = measured.merged.per_second.iter().enumerate();
+            (SECOND_NS, counts.map(|(i, n)| *n as f64 / seconds(i)).collect())
+        }
+    };
+    series_of(&measured.collected.points, open_ns, window_ns, step_ns, Some(&rates))
 }
 
-/// One row per second: rates of counters between `points`, and of the jobs' own count per second, or else of the commits that
-/// the database counted.
-pub(crate) fn series_of(points: &[Point], open_ns: u64, window_ns: u64, per_second: Option<&[u64]>) -> Series {
+/// One row per `step_ns`: rates of counters between `points`, and transactions per second as the jobs counted them, or else commits as
+/// the database did.
+pub(crate) fn series_of(
+    points: &[Point],
+    open_ns: u64,
+    window_ns: u64,
+    step_ns: u64,
+    counted: Option<&[f64]>,
+) -> Series {
     let columns = [
         column::COMMIT_THROUGHPUT_TPS,
         column::REDO_MIB_PER_S,
@@ -28,25 +47,31 @@ pub(crate) fn series_of(points: &[Point], open_ns: u64, window_ns: u64, per_seco
         column::DEVICE_UTIL_PCT,
         column::BLOCK_READS_PER_S,
     ];
-    // The reading nearest to a time, if at most 0.2 s away.
-    let near =
-        |ns: u64| points.iter().min_by_key(|p| p.at_ns.abs_diff(ns)).filter(|p| p.at_ns.abs_diff(ns) < 200_000_000);
-    let rows = (0..window_ns.div_ceil(1_000_000_000)).map(|i| {
-        let begin = i * 1_000_000_000;
-        let end = (begin + 1_000_000_000).min(window_ns);
-        let seconds = (end - begin) as f64 / 1e9;
-        let pair = near(open_ns + begin).zip(near(open_ns + end)).filter(|(a, b)| b.at_ns > a.at_ns);
-        let rate = |name: &str| pair.and_then(|(a, b)| counter_rate(a, b, name));
-        let cpu =
-            pair.and_then(|(a, b)| a.cpu.as_ref().zip(b.cpu.as_ref())).and_then(|(a, b)| CpuShares::between(a, b));
-        let disk = pair.and_then(|(a, b)| {
-            let (x, y) = a.disk.as_ref().zip(b.disk.as_ref())?;
-            DiskRates::between(x, y, (b.at_ns - a.at_ns) as f64 / 1e9)
+    // The reading nearest to a time, if it is at most a fifth of a step away.
+    let near = |ns: u64, has: fn(&Point) -> bool| {
+        let away = |p: &&Point| p.at_ns.abs_diff(open_ns + ns);
+        points.iter().filter(|p| has(p)).min_by_key(away).filter(|p| away(p) < step_ns / 5)
+    };
+    let rows = (0..window_ns.div_ceil(step_ns)).map(|i| {
+        let begin = i * step_ns;
+        let end = (begin + step_ns).min(window_ns);
+        // Over the step; over the second that ends with it if there are no readings for that.
+        let pair = |has: fn(&Point) -> bool| {
+            let ends_second = end % SECOND_NS == 0 || end == window_ns;
+            let second = ends_second.then_some(end.saturating_sub(1) / SECOND_NS * SECOND_NS);
+            let from = |begin| near(begin, has).zip(near(end, has)).filter(|(a, b)| b.at_ns > a.at_ns);
+            from(begin).or_else(|| from(second?))
+        };
+        let counters = pair(|p| p.snapshot.is_some());
+        let rate = |name: &str| counters.and_then(|(a, b)| counter_rate(a, b, name));
+        let cpu = pair(|p| p.cpu.is_some()).and_then(|(a, b)| CpuShares::between(a.cpu.as_ref()?, b.cpu.as_ref()?));
+        let disk = pair(|p| p.disk.is_some()).and_then(|(a, b)| {
+            DiskRates::between(a.disk.as_ref()?, b.disk.as_ref()?, (b.at_ns - a.at_ns) as f64 / 1e9)
         });
         vec![
             Some(end as f64 / 1e9),
-            match per_second {
-                Some(counts) => counts.get(i as usize).map(|n| *n as f64 / seconds),
+            match counted {
+                Some(rates) => rates.get(i as usize).copied(),
                 None => rate(counter::COMMITS),
             },
             rate(counter::REDO_BYTES).map(|r| r / MIB),
@@ -69,4 +94,50 @@ fn counter_rate(a: &Point, b: &Point, name: &str) -> Option<f64> {
     let (a, b) = a.snapshot.as_ref().zip(b.snapshot.as_ref())?;
     let seconds = a.seconds_until(b);
     (seconds > 0.0).then(|| a.delta(b, name).map(|d| d / seconds)).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use loadline_collect::os::CpuTimes;
+    use loadline_model::Snapshot;
+
+    use super::*;
+
+    const TENTH_NS: u64 = SECOND_NS / 10;
+
+    /// A reading after so many tenths of a second, in which half of a CPU was busy; with the database's counters if it is a whole second.
+    fn point(tenths: u64) -> Point {
+        let cpu = CpuTimes::parse(&format!("cpu {} 0 0 {} 0 0 0 0 0 0\n", 5 * tenths, 5 * tenths)).unwrap();
+        let at_ns = 7 * SECOND_NS + tenths * TENTH_NS;
+        let counters = [(counter::REDO_SYNCS.to_owned(), 3.0 * tenths as f64)].into();
+        let snapshot = tenths.is_multiple_of(10).then(|| Snapshot { at_ns, counters, ..Snapshot::default() });
+        Point { at_ns, snapshot, cpu: Some(cpu), disk: None, data_disk: None }
+    }
+
+    #[test]
+    fn a_short_window_has_ten_rows_per_second_and_counters_at_whole_ones() {
+        let points: Vec<Point> = (0..=20).filter(|i| *i != 3).map(point).collect();
+        let rates: Vec<f64> = (0..20).map(f64::from).collect();
+        let series = series_of(&points, 7 * SECOND_NS, 2 * SECOND_NS, TENTH_NS, Some(&rates));
+        let column = |column: &loadline_model::Column| series.column(column.id).unwrap();
+        assert_eq!(column(column::COMMIT_THROUGHPUT_TPS), rates.iter().copied().map(Some).collect::<Vec<_>>());
+        let syncs = column(column::REDO_SYNC_WRITES_PER_S);
+        assert_eq!(
+            syncs.iter().enumerate().filter_map(|(i, v)| Some((i, (*v)?))).collect::<Vec<_>>(),
+            [(9, 30.0), (19, 30.0)]
+        );
+        let missed: Vec<usize> =
+            column(column::CPU_BUSY_PCT).iter().enumerate().filter_map(|(i, v)| v.is_none().then_some(i)).collect();
+        assert_eq!(missed, [2, 3], "without a reading at 0.3 s");
+        assert!(column(column::CPU_BUSY_PCT).into_iter().flatten().all(|pct| pct == 50.0));
+    }
+
+    #[test]
+    fn a_long_window_has_a_row_per_second_and_what_is_left() {
+        let points: Vec<Point> = [0, 10, 20, 25].map(point).into();
+        let series = series_of(&points, 7 * SECOND_NS, 25 * TENTH_NS, SECOND_NS, None);
+        assert_eq!(series.column("t_s").unwrap(), [1.0, 2.0, 2.5].map(Some));
+        assert_eq!(series.column(column::CPU_BUSY_PCT.id).unwrap(), [50.0; 3].map(Some));
+        assert_eq!(series.column(column::REDO_SYNC_WRITES_PER_S.id).unwrap(), [Some(30.0), Some(30.0), None]);
+    }
 }
