@@ -74,7 +74,7 @@ pub struct SetAside {
     pub data_source: Option<DataSource>,
     /// See [`TestRecord::forced`].
     pub forced: Forced,
-    /// What disturbed it, if it is not valid for that.
+    /// What disturbed it, if it was too much.
     #[serde(flatten)]
     pub disturbed: Disturbed,
     /// See [`crate::SweepPoint::imported`].

@@ -60,7 +60,7 @@ pub struct SweepPoint {
     pub data_source: Option<DataSource>,
     /// [`TestRecord::forced`] of these tests.
     pub forced: Forced,
-    /// What disturbed these tests, if they are not valid for that.
+    /// What disturbed these tests, if it was too much.
     #[serde(flatten)]
     pub disturbed: Disturbed,
     /// Tool that measured these tests, in words, if loadline did not: nobody checked them.

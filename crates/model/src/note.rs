@@ -200,7 +200,7 @@ impl From<&str> for Note {
     }
 }
 
-/// Reads notes; one that only another version makes is skipped.
+/// Reads notes; of one that only another version makes it is said that there was one.
 pub(crate) fn known_notes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Note>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
@@ -208,8 +208,11 @@ pub(crate) fn known_notes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<
         Known(Note),
         Other(IgnoredAny),
     }
-    let known = |stored| if let Stored::Known(note) = stored { Some(note) } else { None };
-    Ok(Vec::deserialize(deserializer)?.into_iter().filter_map(known).collect())
+    let read = |stored| match stored {
+        Stored::Known(note) => note,
+        Stored::Other(_) => Note::from("a note that only another version of loadline can read"),
+    };
+    Ok(Vec::deserialize(deserializer)?.into_iter().map(read).collect())
 }
 
 #[cfg(test)]
@@ -227,7 +230,8 @@ mod tests {
         let longer = Note::LongerWindow { window_s: 12.5, planned_s: 5.0 };
         let stored = r#"["a text", {"note":"counts-late"}, {"note":"longer-window","window_s":12.5,"planned_s":5.0}, {"note":"of-the-future","x":1}]"#;
         let notes = read(stored);
-        assert_eq!(notes, ["a text".into(), Note::CountsLate {}, longer.clone()]);
+        let future = "a note that only another version of loadline can read";
+        assert_eq!(notes, ["a text".into(), Note::CountsLate {}, longer.clone(), future.into()]);
         assert_eq!(read(&serde_json::to_string(&notes).unwrap()), notes);
         assert_eq!(longer.to_string(), "the window is 12.5 s instead of 5 s, because transactions are long");
     }
