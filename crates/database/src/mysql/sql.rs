@@ -11,7 +11,7 @@ pub(super) const DATABASE: &str = "loadline";
 /// Beginning of the comment that marks tables and procedures as loadline's.
 pub(super) const MARK: &str = "made by loadline";
 
-/// Why a commit in a procedure does not wait: see docs/ARCHITECTURE.md for the measurement.
+/// Why a commit in a procedure does not wait: see docs/inside.md for the measurement.
 pub(super) const NO_WAIT_IN_PROCEDURES: &str = "in MariaDB (10.6 and newer) a COMMIT inside a stored procedure returns \
      before its log is on disk if another session is writing the log and there is no binary log: the wait comes at the end \
      of CALL (that of MySQL waits)";
