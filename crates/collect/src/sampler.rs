@@ -1,4 +1,5 @@
-//! A thread that reads counters once a second and at window start and end, and wait events several times a second.
+//! A thread that reads counters once a second and at window start and end, those of the operating system also between, and wait events
+//! several times a second.
 //!
 //! A database under full load may answer late or never. The sampler must not block the test or invent values: a failed or
 //! missed reading is a gap in the series and a line in [`Collected::problems`].
@@ -63,6 +64,8 @@ pub struct SamplerConfig {
     pub data_disk: Option<String>,
     /// Time between readings of the operating system's counters alone, ns, which are cheap; none between whole seconds without it.
     pub between_ns: Option<u64>,
+    /// Whether the thread runs before others, if the kernel allows it: beside many jobs.
+    pub before_others: bool,
     /// The threads of loadline's jobs.
     pub job_threads: Tasks,
     /// The tasks that run the jobs' database sessions, if they are on this machine and known.
@@ -84,6 +87,7 @@ impl SamplerConfig {
             disk: None,
             data_disk: None,
             between_ns: None,
+            before_others: false,
             job_threads: Tasks::default(),
             sessions: None,
             edge_timeout: Duration::from_secs(10),
@@ -237,12 +241,13 @@ impl Sampler {
         let (commands, inbox) = channel();
         let (done_sender, done) = channel();
         let shared = Arc::new(Mutex::new(Shared::default()));
-        let worker = Worker::new(config.clone(), source, inbox, Arc::clone(&shared));
+        let (worker, first) = (Worker::new(config.clone(), source, inbox, Arc::clone(&shared)), config.before_others);
         std::thread::Builder::new()
             .name("loadline-sampler".to_owned())
             .spawn(move || {
                 // Without a receiver nobody needs the source.
-                let _ = done_sender.send(before_others(|| worker.run()));
+                let run = || worker.run();
+                let _ = done_sender.send(if first { before_others(run) } else { run() });
             })
             .map_err(CollectError::Spawn)?;
         Ok(Sampler { commands, shared, done, config })

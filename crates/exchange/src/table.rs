@@ -1,5 +1,5 @@
 //! What is exported of a run: tables whose columns have a type. `tests` has a row for each test, `series` one for each
-//! second, `histograms` one for each bucket, `kinds` one for each script of a mix.
+//! second or tenth of one, `histograms` one for each bucket, `kinds` one for each script of a mix.
 
 #[cfg(feature = "parquet")]
 mod parquet;
@@ -58,7 +58,7 @@ pub enum TableError {
 pub struct TestData {
     /// Its record.
     pub record: TestRecord,
-    /// A row for each second.
+    /// A row for each second, or tenth of one.
     pub series: Series,
     /// Latencies in ns by kind.
     pub histograms: Vec<(String, Latencies)>,

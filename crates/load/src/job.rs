@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::phase::Split;
 use crate::schedule::Schedule;
 use crate::scripts::{ScriptJob, Scripted};
+use crate::warmup::{SHORT_WINDOW_NS, STEP_NS};
 
 /// What jobs counted together: some of a part, or all of a test.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -30,6 +31,9 @@ pub struct Tally {
     pub thoughts: u64,
     /// Completed transactions by second of the window.
     pub per_second: Vec<u64>,
+    /// The same by [`STEP_NS`] of a window shorter than [`SHORT_WINDOW_NS`]; in-database jobs do not know them.
+    #[serde(default)]
+    pub per_step: Vec<u64>,
     /// All committed transactions, including warm-up and tail.
     pub total: u64,
     /// Rows that these changed according to the program.
@@ -59,8 +63,10 @@ impl Tally {
     /// For a window of `window_ns`.
     #[must_use]
     pub fn new(window_ns: u64, open_loop: bool) -> Tally {
-        let seconds = window_ns.div_ceil(1_000_000_000) as usize;
-        Tally { per_second: vec![0; seconds], response: open_loop.then(Latencies::new), ..Tally::default() }
+        let zeros = |each_ns: u64| vec![0; window_ns.div_ceil(each_ns) as usize];
+        let per_step = if window_ns < SHORT_WINDOW_NS { zeros(STEP_NS) } else { Vec::new() };
+        let response = open_loop.then(Latencies::new);
+        Tally { per_second: zeros(1_000_000_000), per_step, response, ..Tally::default() }
     }
 
     /// Commits of the database per transaction in the window, mean: 1, except of scripts.
@@ -87,9 +93,9 @@ impl Tally {
             self.connect.get_or_insert_with(Latencies::new).merge(theirs);
         }
         self.thoughts += other.thoughts;
-        self.per_second.resize(self.per_second.len().max(other.per_second.len()), 0);
-        for (mine, theirs) in self.per_second.iter_mut().zip(&other.per_second) {
-            *mine += theirs;
+        for (mine, theirs) in [(&mut self.per_second, &other.per_second), (&mut self.per_step, &other.per_step)] {
+            mine.resize(mine.len().max(theirs.len()), 0);
+            mine.iter_mut().zip(theirs).for_each(|(mine, theirs)| *mine += theirs);
         }
         if let Some(theirs) = &other.split {
             self.split.get_or_insert_default().merge(theirs);
@@ -246,8 +252,10 @@ impl<'a> Books<'a> {
                 if let Some(commit_ns) = commit_ns {
                     tally.commit.record(end_ns.saturating_sub(commit_ns));
                 }
-                if let Some(n) = tally.per_second.get_mut(schedule.second(end_ns)) {
-                    *n += 1;
+                for n in
+                    [tally.per_second.get_mut(schedule.second(end_ns)), tally.per_step.get_mut(schedule.step(end_ns))]
+                {
+                    n.into_iter().for_each(|n| *n += 1);
                 }
             }
         });

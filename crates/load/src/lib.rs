@@ -38,10 +38,10 @@ use loadline_database::{Observer, Runs, SessionTasks, Target, TargetError, Work}
 use loadline_model::record::AgentFigures;
 use loadline_model::snapshot::WaitProfile;
 use loadline_model::{Driver, JobLoad, Snapshot};
-use loadline_storage::{before_others, now_ns};
+use loadline_storage::now_ns;
 
 use observed::Observed;
-use watch::{Watch, wait_started, watch_window};
+use watch::{MANY_JOBS, Watch, wait_started, watch_window};
 
 /// What a test does.
 #[derive(Clone)]
@@ -333,7 +333,9 @@ pub fn run_test(request: &Request, hooks: &mut dyn TestHooks, tick: impl FnMut(&
     config.cpu = request.cpu;
     config.disk.clone_from(&request.disk);
     config.data_disk.clone_from(&request.data_disk);
-    config.between_ns = (timing.window_ns < SHORT_WINDOW_NS).then_some(STEP_NS);
+    let short = timing.window_ns < SHORT_WINDOW_NS && request.driver == Driver::Client;
+    config.between_ns = (short && request.cpu == CpuSource::Local).then_some(STEP_NS);
+    config.before_others = request.jobs >= MANY_JOBS;
     config.job_threads = Tasks::own(crew.tasks().to_vec());
     // Those of the first sessions end when the jobs open others.
     let stay = request.load.reconnect_every.is_none() || request.target.facts().runs == Runs::InProcess;
@@ -348,7 +350,7 @@ pub fn run_test(request: &Request, hooks: &mut dyn TestHooks, tick: impl FnMut(&
         }
     };
     watch.recent = Some(sampler.recent());
-    let edges = before_others(|| watch_window(&schedule, &mut watch, &sampler, around));
+    let edges = watch_window(&schedule, &mut watch, &sampler, around);
     let counts = std::mem::take(&mut watch.counts);
     watch.tick_from_now();
     let ended = crew.end(counts, &mut || watch.tick_if_due(TickAt::Ending));

@@ -66,6 +66,13 @@ impl Schedule {
         (ns.saturating_sub(self.open_ns) / 1_000_000_000) as usize
     }
 
+    /// The same for steps of [`STEP_NS`](crate::STEP_NS).
+    #[inline]
+    #[must_use]
+    pub fn step(&self, ns: u64) -> usize {
+        (ns.saturating_sub(self.open_ns) / SHORT_SLICE_NS) as usize
+    }
+
     /// End of an in-database slice that begins at `now_ns`: the next whole second counted from the window start, or
     /// window start or window end, whichever is first.
     #[must_use]

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use loadline_collect::os::Server;
 use loadline_collect::{CollectError, Edge, PendingEdge, Recent, Sampler, Second, Surroundings};
 use loadline_database::TargetError;
-use loadline_storage::now_ns;
+use loadline_storage::{before_others, now_ns};
 
 use crate::remote::RunningJobs;
 use crate::schedule::{Reported, Schedule, Shared};
@@ -19,6 +19,9 @@ const PASS_TIMEOUT: Duration = Duration::from_millis(1000);
 /// How long to wait for the first transaction of every job. Then the window is set anyway; the test is refused if a
 /// job is still missing.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// From so many jobs on, what reads counters runs before them: else it has a few thousandths of a CPU, and reads for a minute.
+pub(crate) const MANY_JOBS: u32 = 64;
 
 /// What a test is at: about once a second, and when all jobs have passed window start and window end.
 #[derive(Debug)]
@@ -177,7 +180,14 @@ pub(crate) fn watch_window(
     watch.wait_passed(&shared.passed_open);
     let passed_open = sampler.edge("passed open").map_err(text);
     let at_close = sampler.edge_at("at close", schedule.close_ns).map_err(text);
-    let around_open = server.map(Surroundings::read);
+    let look = |server| {
+        if shared.jobs() >= MANY_JOBS {
+            before_others(|| Surroundings::read(server))
+        } else {
+            Surroundings::read(server)
+        }
+    };
+    let around_open = server.map(look);
     watch.tick(TickAt::WindowStart);
     watch.in_window(schedule);
     watch.wait_passed(&shared.passed_close);
@@ -188,7 +198,7 @@ pub(crate) fn watch_window(
     }
     // Before the jobs end: a session that ends publishes what it did after the window.
     let passed_close = sampler.edge("passed close").map_err(text);
-    let around = around_open.zip(server.map(Surroundings::read)).map(|(open, close)| [open, close]);
+    let around = around_open.zip(server.map(look)).map(|(open, close)| [open, close]);
     watch.tick(TickAt::WindowEnd);
     shared.stop.store(true, Ordering::Relaxed);
     let (passed_open, passed_close) = (passed_open?, passed_close?);

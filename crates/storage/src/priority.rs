@@ -29,7 +29,7 @@ pub fn before_others<T>(f: impl FnOnce() -> T) -> T {
     let own = unsafe { libc::getpriority(libc::PRIO_PROCESS, 0) };
     // SAFETY: the call changes the scheduling of the calling thread (0) only.
     let set = |nice| unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, nice) };
-    let allowed = set(FIRST) == 0;
+    let allowed = own > FIRST && set(FIRST) == 0;
     let done = f();
     if allowed {
         set(own);

@@ -219,6 +219,7 @@ impl Worker {
         if self.next_tick_ns.abs_diff(at_ns) <= GUARD_NS {
             self.next_tick_ns = next_second(self.origin_ns, self.next_tick_ns);
         }
+        self.advance_between();
         // The requester may have given up.
         let _ = wanted.reply.send(Edge {
             name: wanted.name,

@@ -7,7 +7,7 @@ use loadline_model::{Outcome, TestRecord};
 
 use crate::words::spans;
 
-/// `Noticed at tests 1–3, 7: other processes on the CPU 23 to 45 %.`, for each cause; then how many count as disturbed,
+/// `Noticed at tests 1–3, 7: other processes on the CPU 23 to 45 %.`, for each cause; then how many had too much for a valid test,
 /// with what the check says of the worst.
 pub(crate) fn sentences(records: &[TestRecord]) -> Vec<String> {
     let mut out = Vec::new();
@@ -29,10 +29,13 @@ pub(crate) fn sentences(records: &[TestRecord]) -> Vec<String> {
         let pct = |r: &TestRecord| r.figure(kind.column).unwrap_or(0.0);
         if let Some((worst, check)) = failed.iter().max_by(|a, b| pct(a.0).total_cmp(&pct(b.0))) {
             said += &match (tests.len(), failed.len()) {
-                (1, _) => format!(" It counts as disturbed: {}.", check.detail),
-                (_, 1) => format!(" Test {} counts as disturbed: {}.", worst.test, check.detail),
+                (1, _) => format!(" That is too much for a valid test: {}.", check.detail),
+                (_, 1) => format!(" Test {} had too much for a valid test: {}.", worst.test, check.detail),
                 (_, n) => {
-                    format!(" {n} of them count as disturbed, most of all test {}: {}.", worst.test, check.detail)
+                    format!(
+                        " {n} of them had too much for a valid test, most of all test {}: {}.",
+                        worst.test, check.detail
+                    )
                 }
             };
         }

@@ -64,13 +64,13 @@ fn the_worst_of_disturbed_tests_stands_for_all_and_a_refused_one_is_in_no_figure
     let run = disturbed(&[[50.0, 0.0]]);
     let page = words(&end_page(&run, Some(100)));
     let said = format!(
-        "Noticed at test {}: other processes on the CPU 50 %. It counts as disturbed: x 50.",
+        "Noticed at test {}: other processes on the CPU 50 %. That is too much for a valid test: x 50.",
         run.records[0].test
     );
     assert!(page.contains(&said), "{page}");
     let mut run = disturbed(&[[50.0, 0.0], [70.0, 0.0], [9.0, 0.0]]);
     let page = words(&end_page(&run, Some(100)));
-    let worst = format!("2 of them count as disturbed, most of all test {}: x 70.", run.records[1].test);
+    let worst = format!("2 of them had too much for a valid test, most of all test {}: x 70.", run.records[1].test);
     assert!(page.contains(&worst), "{page}");
     run.records[1].add_check(Check::new(CheckId::Errors, Outcome::Failed, "errors"));
     let page = text(std::slice::from_ref(&run), Format::Html);

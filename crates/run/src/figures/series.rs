@@ -1,8 +1,9 @@
 //! Time series of a test: a row per second, or ten in a short window.
 
+use loadline_analyze::steady;
 use loadline_collect::Point;
 use loadline_collect::os::{CpuShares, DiskRates};
-use loadline_load::{Measured, SHORT_WINDOW_NS, STEP_NS};
+use loadline_load::{Measured, STEP_NS};
 use loadline_model::snapshot::counter;
 use loadline_model::{Driver, Series, column};
 
@@ -10,25 +11,21 @@ use super::MIB;
 
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// The rows of a test. Counters of the database are read once a second, so a row that ends between has none of them.
+/// The rows of a test: ten per second of a short window, unless transactions are so long that most rows had none.
 pub(crate) fn series(measured: &Measured, driver: Driver) -> Series {
-    let (open_ns, window_ns) = (measured.schedule.open_ns, measured.schedule.window_ns());
+    let (open_ns, window_ns, merged) = (measured.schedule.open_ns, measured.schedule.window_ns(), &measured.merged);
+    let jobs = measured.jobs.len() as u32;
+    let rate = merged.per_step.iter().sum::<u64>() as f64 * 1e9 / window_ns as f64;
     // In-database jobs say once a second what they have done.
-    let short = driver == Driver::Client && window_ns < SHORT_WINDOW_NS;
-    let steps = short.then(|| measured.load().rates).filter(|rates| rates.len() as u64 == window_ns / STEP_NS);
-    let (step_ns, rates) = match steps {
-        Some(rates) => (STEP_NS, rates),
-        None => {
-            let seconds = |i: usize| window_ns.saturating_sub(i as u64 * SECOND_NS).min(SECOND_NS) as f64 / 1e9;
-            let counts = measured.merged.per_second.iter().enumerate();
-            (SECOND_NS, counts.map(|(i, n)| *n as f64 / seconds(i)).collect())
-        }
-    };
+    let fine = driver == Driver::Client && rate > 0.0 && steady::steps(rate, jobs, STEP_NS as f64 / 1e9) == 1;
+    let (step_ns, counts) = if fine { (STEP_NS, &merged.per_step) } else { (SECOND_NS, &merged.per_second) };
+    let length_ns = |i: usize| window_ns.saturating_sub(i as u64 * step_ns).clamp(1, step_ns);
+    let rates: Vec<f64> = counts.iter().enumerate().map(|(i, n)| *n as f64 * 1e9 / length_ns(i) as f64).collect();
     series_of(&measured.collected.points, open_ns, window_ns, step_ns, Some(&rates))
 }
 
 /// One row per `step_ns`: rates of counters between `points`, and transactions per second as the jobs counted them, or else commits as
-/// the database did.
+/// the database did. What is read once a second is in the row that ends with a second.
 pub(crate) fn series_of(
     points: &[Point],
     open_ns: u64,
@@ -47,25 +44,30 @@ pub(crate) fn series_of(
         column::DEVICE_UTIL_PCT,
         column::BLOCK_READS_PER_S,
     ];
-    // The reading nearest to a time, if it is at most a fifth of a step away.
-    let near = |ns: u64, has: fn(&Point) -> bool| {
+    // The reading nearest to a time, if it is at most a fifth of the row's length away.
+    let near = |ns: u64, each_ns: u64, has: fn(&Point) -> bool| {
         let away = |p: &&Point| p.at_ns.abs_diff(open_ns + ns);
-        points.iter().filter(|p| has(p)).min_by_key(away).filter(|p| away(p) < step_ns / 5)
+        points.iter().filter(|p| has(p)).min_by_key(away).filter(|p| away(p) < each_ns / 5)
     };
+    let between = |[begin, end]: [u64; 2], each_ns: u64, has: fn(&Point) -> bool| {
+        near(begin, each_ns, has).zip(near(end, each_ns, has)).filter(|(a, b)| b.at_ns > a.at_ns)
+    };
+    let [has_cpu, has_disk]: [fn(&Point) -> bool; 2] = [|p| p.cpu.is_some(), |p| p.disk.is_some()];
+    // Of the operating system where it is read between seconds; never of a machine that only the database's own session sees.
+    let is_fine = |has: fn(&Point) -> bool| points.iter().any(|p| p.snapshot.is_none() && has(p));
+    let (fine_cpu, fine_disk) = (is_fine(has_cpu), is_fine(has_disk));
     let rows = (0..window_ns.div_ceil(step_ns)).map(|i| {
         let begin = i * step_ns;
         let end = (begin + step_ns).min(window_ns);
-        // Over the step; over the second that ends with it if there are no readings for that.
-        let pair = |has: fn(&Point) -> bool| {
-            let ends_second = end % SECOND_NS == 0 || end == window_ns;
-            let second = ends_second.then_some(end.saturating_sub(1) / SECOND_NS * SECOND_NS);
-            let from = |begin| near(begin, has).zip(near(end, has)).filter(|(a, b)| b.at_ns > a.at_ns);
-            from(begin).or_else(|| from(second?))
+        let ends_second = end.is_multiple_of(SECOND_NS) || end == window_ns;
+        let second = ends_second.then_some([end.saturating_sub(1) / SECOND_NS * SECOND_NS, end]);
+        let pair = |is_fine: bool, has: fn(&Point) -> bool| {
+            if is_fine { between([begin, end], step_ns, has) } else { between(second?, SECOND_NS, has) }
         };
-        let counters = pair(|p| p.snapshot.is_some());
+        let counters = pair(false, |p| p.snapshot.is_some());
         let rate = |name: &str| counters.and_then(|(a, b)| counter_rate(a, b, name));
-        let cpu = pair(|p| p.cpu.is_some()).and_then(|(a, b)| CpuShares::between(a.cpu.as_ref()?, b.cpu.as_ref()?));
-        let disk = pair(|p| p.disk.is_some()).and_then(|(a, b)| {
+        let cpu = pair(fine_cpu, has_cpu).and_then(|(a, b)| CpuShares::between(a.cpu.as_ref()?, b.cpu.as_ref()?));
+        let disk = pair(fine_disk, has_disk).and_then(|(a, b)| {
             DiskRates::between(a.disk.as_ref()?, b.disk.as_ref()?, (b.at_ns - a.at_ns) as f64 / 1e9)
         });
         vec![
