@@ -6,7 +6,6 @@ mod claim;
 mod context;
 mod finding;
 mod formula;
-mod functions;
 mod header;
 mod interval;
 mod judge;
@@ -23,6 +22,9 @@ pub use law::{LAWS, Law};
 pub use mapping::{Mapping, MappingError};
 pub use sheet::Sheet;
 pub use table::{ReadError, Table};
+
+use loadline_model::Column;
+use loadline_model::column::column;
 
 use context::Context;
 
@@ -60,18 +62,18 @@ impl Audit {
     }
 }
 
-/// Ids of all columns that an audit of our own results looks at: what laws need, and what tells tests apart.
+/// All columns of ours that an audit looks at: what laws need, and what tells tests apart.
 #[must_use]
-pub fn columns_of_laws() -> Vec<&'static str> {
+pub fn columns_of_laws() -> Vec<&'static Column> {
     let also = ["run", "valid", "thinking_pct", "connecting_pct"];
     let all = context::TEXT_KEYS.into_iter().chain(context::SETTINGS).chain(also).chain(LAWS.iter().flat_map(Law::ids));
-    let mut ids: Vec<&'static str> = Vec::new();
-    for id in all.filter(|id| loadline_model::column::column(id).is_some()) {
-        if !ids.contains(&id) {
-            ids.push(id);
+    let mut columns: Vec<&Column> = Vec::new();
+    for column in all.filter_map(column) {
+        if !columns.contains(&column) {
+            columns.push(column);
         }
     }
-    ids
+    columns
 }
 
 /// Law of findings about how a table is written, and what was assumed of it.
@@ -118,10 +120,7 @@ fn remarks(context: &Context<'_>) {
     let table = context.sheet.table;
     for remark in table.remarks.iter().chain(&context.sheet.remarks) {
         let severity = if remark.odd { Severity::Warning } else { Severity::Info };
-        match remark.row {
-            Some(row) => context.find((TABLE, severity), row, &[], None, remark.reason.clone()),
-            None => context.about_table(TABLE, severity, &[], remark.reason.clone()),
-        }
+        context.find((TABLE, severity), remark.row, &[], None, remark.reason.clone());
     }
     if table.more_remarks > 0 {
         context.about_table(TABLE, Severity::Warning, &[], Reason::More(table.more_remarks));

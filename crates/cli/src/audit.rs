@@ -5,9 +5,9 @@ use std::path::Path;
 use loadline_analyze::audit::{
     Audit, Claim, ClaimError, Finding, LAWS, Law, Mapping, Options, Severity, audit, columns_of_laws, table,
 };
-use loadline_model::format::counted;
-use loadline_model::{Check, CheckId, Outcome};
-use loadline_report::{AuditFinding, Format, RunData, clean, render};
+use loadline_model::format::{counted, csv_line};
+use loadline_model::{Check, CheckId, Column, Outcome, TestRecord};
+use loadline_report::{AuditFinding, clean};
 
 use crate::args::{AuditArgs, ListArgs, ListFormat};
 use crate::exit::{self, Failure};
@@ -72,17 +72,16 @@ const OF_WAITING_COMMITS: [&str; 4] =
 const OTHER_IN_RUNS: &str = "io_per_s";
 
 /// The table of a run with what laws ask for, which is more than its own tables show.
-pub(crate) fn table_of(data: &RunData) -> Result<String, Failure> {
-    let is_asked = |column: &&str| *column != OTHER_IN_RUNS || data.records.iter().any(|r| r.imported.is_some());
-    let columns = columns_of_laws().into_iter().filter(is_asked).map(str::to_owned).collect();
-    let options = loadline_report::Options { columns: Some(columns), ..Default::default() };
-    let mut data = data.clone();
+pub(crate) fn table_of(tests: &[TestRecord]) -> String {
+    let is_asked = |column: &&Column| column.id != OTHER_IN_RUNS || tests.iter().any(|t| t.imported.is_some());
+    let columns: Vec<&Column> = columns_of_laws().into_iter().filter(is_asked).collect();
     let does_not_wait = |c: &Check| c.id == CheckId::CommitsPerSync && c.outcome == Outcome::NotMade;
-    for test in data.records.iter_mut().filter(|test| test.checks.iter().any(does_not_wait)) {
-        test.figures.retain(|column, _| !OF_WAITING_COMMITS.contains(&column.as_str()));
-    }
-    let csv = render(&[data], Format::Csv, &options).map_err(|e| Failure::usage(e.to_string()))?;
-    Ok(String::from_utf8_lossy(&csv).into_owned())
+    let row = |test: &TestRecord| {
+        let left_out = if test.checks.iter().any(does_not_wait) { &OF_WAITING_COMMITS[..] } else { &[] };
+        let cell = |c: &&Column| if left_out.contains(&c.id) { String::new() } else { c.plain(test) };
+        csv_line(columns.iter().map(cell))
+    };
+    csv_line(columns.iter().map(|c| c.id)) + &tests.iter().map(row).collect::<String>()
 }
 
 /// The text of a file, or the table of a run, with its name.
@@ -92,7 +91,7 @@ fn read(file: &Path, results: &Path) -> Result<(String, String), Failure> {
     if path.is_dir() {
         let (_, data) = stored::load(&path)?;
         data.warnings.iter().for_each(|w| output::say(&format!("warning: {w}")));
-        return Ok((table_of(&data)?, name));
+        return Ok((table_of(&data.records), name));
     }
     Ok((source::text_of_file(&path)?, name))
 }
@@ -184,8 +183,6 @@ fn laws(list: &ListArgs) -> Result<(), Failure> {
 
 #[cfg(test)]
 mod tests {
-    use loadline_model::{Manifest, TestRecord};
-
     use super::*;
 
     #[test]
@@ -197,17 +194,8 @@ mod tests {
                 .extend([("commits_per_redo_sync".to_owned(), 9.5), ("commit_throughput_tps".to_owned(), 100.0)]);
             test
         };
-        let data = RunData {
-            manifest: Manifest::default(),
-            records: vec![test(Outcome::NotMade), test(Outcome::Passed)],
-            over_time: Default::default(),
-            histograms: Default::default(),
-            pages: Vec::new(),
-            warnings: Vec::new(),
-            notes: Default::default(),
-            published: None,
-        };
-        let tables = table::read(&table_of(&data).unwrap(), "run").unwrap();
+        let tests = [test(Outcome::NotMade), test(Outcome::Passed)];
+        let tables = table::read(&table_of(&tests), "run").unwrap();
         let found = audit(&tables, &Options::default()).findings;
         let rows = found.iter().filter(|f| f.law == "group-commit").map(|f| f.row.map(|row| row.to_string()));
         assert_eq!(rows.collect::<Vec<_>>(), [Some("2".to_owned())]);

@@ -152,12 +152,11 @@ pub(crate) fn report(args: &ReportArgs) -> Result<u8, Failure> {
 
 /// `data` with what an audit finds in it, if it is imported: nothing else was checked.
 pub(crate) fn audited(mut data: RunData) -> RunData {
-    if let Some(mut published) = data.published.take() {
-        match audit::table_of(&data).and_then(|table| audit::findings(&table, &data.manifest.run)) {
+    if let Some(published) = &mut data.published {
+        match audit::findings(&audit::table_of(&data.records), &data.manifest.run) {
             Ok(findings) => published.findings = findings,
             Err(e) => data.warnings.push(format!("its figures were not audited: {}", e.message)),
         }
-        data.published = Some(published);
     }
     data
 }

@@ -68,9 +68,9 @@ pub(crate) fn number(text: &str) -> Option<f64> {
     digits.parse().ok().filter(|n| !other && *n < MOST)
 }
 
-/// A time, ns, of `ms`. Printed as 0, it is none.
-pub(crate) fn time_ns(ms: f64) -> Result<f64, Absence> {
-    if ms > 0.0 { Ok(ms * 1e6) } else { Err(Absence::PrintedZero) }
+/// A figure of what was done or timed. Printed as 0, it is none.
+pub(crate) fn positive(figure: f64) -> Result<f64, Absence> {
+    if figure > 0.0 { Ok(figure) } else { Err(Absence::PrintedZero) }
 }
 
 /// Adds what a tool said of an error to what it `said` before: of many, the first ones and the last.
@@ -111,7 +111,7 @@ impl Fields {
 
     /// The time of `key`, ns of ms.
     pub(crate) fn time_ns(&self, key: &'static str) -> Result<f64, Absence> {
-        self.figure(key).and_then(time_ns)
+        self.figure(key).and_then(|ms| positive(ms * 1e6))
     }
 
     /// The error of a report that ends without `key`.

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::absence::{Absence, Warning};
 use crate::draft::{APART, Buckets, Group, ImportedTest};
-use crate::fields::{MOST, keep_error};
+use crate::fields::{MOST, keep_error, positive};
 use crate::lines::{Lines, cut, plain};
 use crate::source::ImportError;
 
@@ -386,9 +386,4 @@ impl DirectionTimes {
         let counts = self.bins.iter().filter_map(|(ns, n)| Some((ns.parse().ok()?, *n))).filter(|(_, n)| *n > 0);
         Buckets { counts: counts.collect(), begin_ns: 0.0, end_ns: END_NS }
     }
-}
-
-/// A figure of calls that were made, so that it is not 0.
-fn positive(figure: f64) -> Result<f64, Absence> {
-    if figure > 0.0 { Ok(figure) } else { Err(Absence::PrintedZero) }
 }

@@ -50,43 +50,33 @@ impl<'a> Lines<'a> {
         let text = text.ok_or_else(|| self.wrong("it is no text in UTF-8"))?;
         let text = text.trim_start_matches('\u{feff}').trim_end_matches(['\n', '\r']);
         match Tool::of_line(text) {
-            Some(other) if other != self.tool.name() => {
+            Some(other) if other != self.tool.to_string() => {
                 Err(self.wrong(format!("it is of {other}, not of {}: '{}'", self.tool, cut(text))))
             }
             _ => Ok(Some(text.to_owned())),
         }
     }
 
-    /// The JSON object that begins with `text`, the line read last. It ends with a line that begins with its bracket, or is one line.
+    /// The JSON object that begins with `text`, the line read last, and ends in the line that closes its brackets.
     ///
     /// # Errors
     /// The file ends before, the object is too long, or no result.
     pub(crate) fn json<T: DeserializeOwned>(&mut self, mut text: String) -> Result<T, ImportError> {
-        let (begin, mut ends) = (self.number, true);
-        loop {
-            match ends.then(|| serde_json::from_str(&text)) {
-                Some(Ok(value)) => return Ok(value),
-                Some(Err(e)) if !e.is_eof() => {
-                    let what = format!("it is no result of {}: {}", self.tool, cut(&e.to_string()));
-                    return Err(self.at(begin + (e.line() as u64).saturating_sub(1), what));
-                }
-                _ if text.len() > LONGEST_JSON => {
-                    let what = format!("the JSON from line {begin} on is longer than {LONGEST_JSON} bytes");
-                    return Err(self.wrong(what));
-                }
-                tried => match self.next()? {
-                    Some(line) => {
-                        ends = line.starts_with('}');
-                        text = text + "\n" + &line;
-                    }
-                    None if tried.is_none() => ends = true,
-                    None => {
-                        let what = format!("the file ends within the JSON from line {begin} on: it is cut off");
-                        return Err(self.wrong(what));
-                    }
-                },
+        let (begin, mut open) = (self.number, open_brackets(&text));
+        while open > 0 {
+            if text.len() > LONGEST_JSON {
+                return Err(self.wrong(format!("the JSON from line {begin} on is longer than {LONGEST_JSON} bytes")));
             }
+            let Some(line) = self.next()? else {
+                return Err(self.wrong(format!("the file ends within the JSON from line {begin} on: it is cut off")));
+            };
+            open += open_brackets(&line);
+            text = text + "\n" + &line;
         }
+        serde_json::from_str(&text).map_err(|e| {
+            let what = format!("it is no result of {}: {}", self.tool, cut(&e.to_string()));
+            self.at(begin + (e.line() as u64).saturating_sub(1), what)
+        })
     }
 
     /// The number of the line read last, from 1.
@@ -118,6 +108,13 @@ impl<'a> Lines<'a> {
     pub(crate) fn nothing(&self, what: &str) -> ImportError {
         self.whole(if self.number == 0 { "it is empty" } else { what })
     }
+}
+
+/// Brackets of objects that a line of JSON opens and does not close. A text of JSON ends in its line.
+fn open_brackets(line: &str) -> i64 {
+    let bare = line.replace("\\\\", "").replace("\\\"", "");
+    let outside = bare.split('"').step_by(2).flat_map(str::bytes);
+    outside.map(|b| i64::from(b == b'{') - i64::from(b == b'}')).sum()
 }
 
 /// `text` without what a terminal would obey.

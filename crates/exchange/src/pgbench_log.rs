@@ -62,12 +62,10 @@ impl Log {
     /// Takes in `client number time script seconds µs [lag] [retries]`; `time` may be a word.
     fn add(&mut self, file: usize, line: &str, lines: &Lines<'_>) -> Result<(), ImportError> {
         let fields: Vec<&str> = line.split_whitespace().collect();
-        if fields.len() != self.width {
-            return Err(lines.wrong(format!(
-                "it has {} columns, the lines before have {}: the log is cut off or of two tests",
-                fields.len(),
-                self.width
-            )));
+        let (has, had) = (fields.len(), self.width);
+        if has != had {
+            let what = format!("it has {has} columns, the lines before have {had}: the log is cut off or of two tests");
+            return Err(lines.wrong(what));
         }
         let value = |at: usize| {
             let field = fields.get(at).copied().unwrap_or_default();

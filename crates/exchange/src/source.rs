@@ -31,16 +31,6 @@ const MARKS: &[(&str, &str)] = &[
 ];
 
 impl Tool {
-    /// The tool's name as it writes it.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Tool::Pgbench => "pgbench",
-            Tool::Sysbench => "sysbench",
-            Tool::Fio => "fio",
-        }
-    }
-
     /// The name of the tool that writes such a line; `None` if any may.
     pub(crate) fn of_line(line: &str) -> Option<&'static str> {
         let line = line.trim();
@@ -56,9 +46,14 @@ impl Tool {
     }
 }
 
+/// The name as the tool writes it.
 impl fmt::Display for Tool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
+        f.pad(match self {
+            Tool::Pgbench => "pgbench",
+            Tool::Sysbench => "sysbench",
+            Tool::Fio => "fio",
+        })
     }
 }
 

@@ -6,7 +6,7 @@ use loadline_model::column::{self, CONFLICTS, ELAPSED_S, ERRORS, TX_PER_S};
 
 use crate::absence::{Absence, Warning};
 use crate::draft::{APART, Buckets, Group, ImportedTest, Interval};
-use crate::fields::{Fields, Report, keep_error, number, reports, time_ns};
+use crate::fields::{Fields, Report, keep_error, number, positive, reports};
 use crate::lines::{Lines, cut};
 use crate::source::ImportError;
 
@@ -191,7 +191,7 @@ impl Printed {
             test.set_buckets(&buckets, mean.clone().ok(), max.clone().ok());
         }
         if let Some((which, ms)) = &self.percentile {
-            let figure = match time_ns(*ms).map_err(none) {
+            let figure = match positive(*ms * 1e6).map_err(none) {
                 Ok(ns) if ns >= END_NS => Err(Absence::AtLeast { ns: END_NS }),
                 figure => figure,
             };

@@ -66,18 +66,13 @@ pub struct TestData {
 
 /// Names of the tables.
 pub const TABLES: [&str; 4] = ["tests", "series", "histograms", "kinds"];
+const MAKE: [fn(&[TestData]) -> Table; 4] = [tests_table, series_table, histograms_table, kinds_table];
 
 impl Table {
     /// The table called `name`; `None` if there is none.
     #[must_use]
     pub fn new(name: &str, tests: &[TestData]) -> Option<Table> {
-        match name {
-            "tests" => Some(tests_table(tests)),
-            "series" => Some(series_table(tests)),
-            "histograms" => Some(histograms_table(tests)),
-            "kinds" => Some(kinds_table(tests)),
-            _ => None,
-        }
+        TABLES.iter().zip(MAKE).find(|(known, _)| **known == name).map(|(_, make)| make(tests))
     }
 
     /// A table of parts of tests: columns that say the test stand before its `own`.

@@ -3,8 +3,7 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 
-use super::finding::{Finding, Reason, Severity, shown};
-use super::interval::Interval;
+use super::finding::{Figure, Finding, Reason, Severity};
 use super::number::{self, Cell};
 use super::sheet::{How, SAMPLE, Sheet};
 
@@ -73,11 +72,6 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// What the figure of column `id` in `row` can have been.
-    pub(crate) fn interval(&self, id: &str, row: usize) -> Option<Interval> {
-        self.sheet.column(id)?.interval(row, false)
-    }
-
     pub(crate) fn value(&self, id: &str, row: usize) -> Option<f64> {
         self.sheet.value(if id == "tps" { self.sheet.throughput()? } else { id }, row)
     }
@@ -115,46 +109,46 @@ impl<'a> Context<'a> {
 
     /// Adds a finding about the table. `columns` are places in the sheet.
     pub(crate) fn about_table(&self, law: &'static str, severity: Severity, columns: &[usize], reason: Reason) {
-        let found = self.finding(law, severity, columns, reason);
-        self.found.borrow_mut().push(found);
+        self.find((law, severity), None::<usize>, columns, None, reason);
     }
 
-    fn finding(&self, law: &'static str, severity: Severity, columns: &[usize], reason: Reason) -> Finding {
-        let columns = columns.iter().map(|c| self.sheet.columns[*c].id).collect();
-        let (table, [test, printed, recomputed]) = (self.sheet.table.name.clone(), [const { String::new() }; 3]);
-        Finding { severity, table, row: None, test, columns, law, printed, recomputed, deviation_pct: None, reason }
-    }
-
-    /// Adds a finding about `row`, unless a thousand rows have the same one. `recomputed` is of the last column, in the unit
-    /// of its id; a finding has it in the unit that is printed.
+    /// Adds a finding about `row`, unless a thousand rows have the same one, or about the table. `recomputed` is of the last column, in
+    /// the unit of its id; a finding has it in the unit that is printed.
     pub(crate) fn find(
         &self,
         (law, mut severity): (&'static str, Severity),
-        row: usize,
+        row: impl Into<Option<usize>>,
         columns: &[usize],
         recomputed: Option<f64>,
         mut reason: Reason,
     ) {
-        if severity == Severity::Error && matches!(self.sheet.text("valid", row), "false" | "no") {
-            (severity, reason) = (Severity::Warning, Reason::Invalid(Box::new(reason)));
+        let (row, mut columns) = (row.into(), columns.to_vec());
+        let (mut test, mut printed, mut was, mut deviation_pct): (_, String, _, _) = Default::default();
+        if let Some(row) = row {
+            if severity == Severity::Error && matches!(self.sheet.text("valid", row), "false" | "no") {
+                (severity, reason) = (Severity::Warning, Reason::Invalid(Box::new(reason)));
+            }
+            let mut counts = self.counts.borrow_mut();
+            let count = counts.entry((law, severity)).or_insert(0);
+            *count += 1;
+            if *count > LISTED {
+                return;
+            }
+            test = self.test(row);
+            if let Some(target) = columns.last().map(|c| &self.sheet.columns[*c]) {
+                self.sheet.table.cell(row, target.index).clone_into(&mut printed);
+                let factor = target.printed_factor(&printed, row, self.sheet.style);
+                was = recomputed.map_or_else(String::new, |r| Figure(r / factor).to_string());
+                let deviation = target.value(row).zip(recomputed).map(|(p, r)| (p / r - 1.0) * 100.0);
+                deviation_pct = deviation.filter(|d| d.is_finite());
+            }
+            columns.sort_unstable();
         }
-        let mut counts = self.counts.borrow_mut();
-        let count = counts.entry((law, severity)).or_insert(0);
-        *count += 1;
-        if *count > LISTED {
-            return;
-        }
-        let mut places = columns.to_vec();
-        places.sort_unstable();
-        let mut found = self.finding(law, severity, &places, reason);
-        (found.row, found.test) = (Some(row + 1), self.test(row));
-        if let Some(target) = columns.last().map(|c| &self.sheet.columns[*c]) {
-            self.sheet.table.cell(row, target.index).clone_into(&mut found.printed);
-            let factor = target.printed_factor(&found.printed, row, self.sheet.style);
-            found.recomputed = recomputed.map_or_else(String::new, |r| shown(r / factor));
-            let deviation = target.value(row).zip(recomputed).map(|(p, r)| (p / r - 1.0) * 100.0);
-            found.deviation_pct = deviation.filter(|d| d.is_finite());
-        }
+        let (table, columns) =
+            (self.sheet.table.name.clone(), columns.iter().map(|c| self.sheet.columns[*c].id).collect());
+        let row = row.map(|row| row + 1);
+        let found =
+            Finding { severity, table, row, test, columns, law, printed, recomputed: was, deviation_pct, reason };
         self.found.borrow_mut().push(found);
     }
 

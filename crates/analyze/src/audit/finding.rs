@@ -64,13 +64,21 @@ pub enum Shape {
     SideBySide(Vec<String>),
 }
 
-/// A number that is shown with 5 significant digits.
+/// A number that is shown with 5 significant digits, without zeros at the end of its fraction.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Figure(pub f64);
 
 impl fmt::Display for Figure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&shown(self.0))
+        let value = self.0;
+        let magnitude = if value == 0.0 { 0 } else { value.abs().log10().floor() as i32 };
+        if !value.is_finite() {
+            return f.write_str("∞");
+        } else if magnitude > 15 {
+            return write!(f, "{value:.4e}");
+        }
+        let text = format!("{value:.*}", (4 - magnitude).clamp(0, 12) as usize);
+        f.write_str(if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text })
     }
 }
 
@@ -123,18 +131,4 @@ reasons! {
     Claim(Figure, Figure) "{0} is claimed, and the cells give {1}";
     More(usize) "{0} more findings by this law are not listed";
     Invalid(Box<Reason>) "{0}; the table itself calls this test invalid";
-}
-
-/// A number with 5 significant digits, without zeros at the end of its fraction.
-pub(crate) fn shown(value: f64) -> String {
-    if !value.is_finite() {
-        return "∞".to_owned();
-    }
-    let magnitude = if value == 0.0 { 0 } else { value.abs().log10().floor() as i32 };
-    if magnitude > 15 {
-        return format!("{value:.4e}");
-    }
-    let decimals = (4 - magnitude).clamp(0, 12);
-    let text = format!("{value:.*}", usize::try_from(decimals).unwrap_or(0));
-    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }

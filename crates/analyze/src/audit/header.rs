@@ -20,6 +20,11 @@ fn lines(what: &str) -> impl Iterator<Item = &'static [&'static str]> + use<> {
     LINES.get(what).into_iter().flatten().map(Vec::as_slice)
 }
 
+/// The concept or statistic that `word` stands for; `what` says which of the two.
+fn named(what: &str, word: &str) -> Option<&'static str> {
+    lines(what).find(|line| line[1..].contains(&word)).map(|line| line[0])
+}
+
 /// All columns that audits know: ours, and those that others print.
 pub(crate) fn known() -> impl Iterator<Item = &'static str> {
     COLUMNS.iter().map(|c| c.id).chain(lines("column").flatten().copied())
@@ -178,7 +183,7 @@ impl Header {
             let piece = unit.kind.split(['.', '/']).nth(1);
             let counted = match (token.split_once('/'), piece) {
                 (Some((what, _)), Some(_)) if unit.kind.starts_with("count") => what,
-                (None, Some(piece @ ("tx" | "row" | "query" | "io"))) if unit.kind.contains('.') => piece,
+                (None, Some(piece @ ("tx" | "row" | "query" | "io" | "neworder"))) if unit.kind.contains('.') => piece,
                 (None, Some("min")) => "tx",
                 (None, Some("logblock")) => "redo",
                 _ => "",
@@ -214,9 +219,7 @@ impl Header {
 
     /// Whether it is a percentile.
     pub(crate) fn is_rank(&self) -> bool {
-        let is_rank =
-            |w: &String| lines("statistic").any(|line| line[0].starts_with('p') && line[1..].contains(&w.as_str()));
-        self.words.iter().any(is_rank)
+        self.words.iter().filter_map(|w| named("statistic", w)).any(|id| id.starts_with('p'))
     }
 
     /// Whether a unit says what it means, rather than words alone.
@@ -226,8 +229,7 @@ impl Header {
 
     /// Whether a word means nothing to us.
     pub(crate) fn has_unknown_words(&self) -> bool {
-        let is_known = |w: &String| lines("word").chain(lines("statistic")).any(|line| line[1..].contains(&w.as_str()));
-        !self.words.iter().all(is_known)
+        self.words.iter().any(|w| named("word", w).or_else(|| named("statistic", w)).is_none())
     }
 
     /// The column that it means; `strict` if all words must be known.
@@ -236,9 +238,8 @@ impl Header {
             return None;
         }
         let found = |what| {
-            let concept =
-                move |w: &String| lines(what).find(|line| line[1..].contains(&w.as_str())).map(|line| line[0]);
-            let mut all: Vec<&'static str> = self.words.iter().filter_map(concept).filter(|c| *c != "-").collect();
+            let all = self.words.iter().filter_map(|w| named(what, w));
+            let mut all: Vec<&'static str> = all.filter(|c| *c != "-").collect();
             all.dedup();
             all
         };

@@ -143,7 +143,7 @@ impl<'a> Judge<'a> {
         let meets = if self.pair.equal { ratio.holds(1.0) } else { ratio.low <= most };
         let mut r = Row { row, ratio, meets, cut: false, time: 0.0, pause: ratio, open: false };
         if self.of_jobs() {
-            let outside = OUTSIDE.iter().filter_map(|id| context.interval(id, row));
+            let outside = OUTSIDE.iter().filter_map(|id| context.sheet.column(id)?.interval(row, false));
             let share = outside.fold(Interval::exact(1.0), |left, part| left.plus(part.scaled(-0.01)));
             let (rate, time) = self.pair.named_and_rest(row, context)?;
             let jobs = self.pair.values(row, context, false)?.1.times(share);

@@ -23,18 +23,22 @@ pub(crate) enum Grade {
     Info,
 }
 
-/// Grades by their words in `laws.txt`.
-pub(crate) const GRADES: [(&str, Grade); 9] = [
-    ("id", Grade::Error(How::Id)),
-    ("unit", Grade::Error(How::Unit)),
-    ("words", Grade::Error(How::Words)),
-    ("jobs", Grade::Jobs),
-    ("parts", Grade::Parts),
-    ("warning", Grade::Warning),
-    ("waits", Grade::Waits),
-    ("agreed", Grade::Agreed),
-    ("info", Grade::Info),
-];
+impl Grade {
+    /// The grade of a word in `laws.txt`.
+    fn named(word: &str) -> Grade {
+        match word {
+            "id" => Grade::Error(How::Id),
+            "unit" => Grade::Error(How::Unit),
+            "words" => Grade::Error(How::Words),
+            "jobs" => Grade::Jobs,
+            "parts" => Grade::Parts,
+            "waits" => Grade::Waits,
+            "agreed" => Grade::Agreed,
+            "info" => Grade::Info,
+            _ => Grade::Warning,
+        }
+    }
+}
 
 /// A law that the figures of a test obey.
 #[derive(Debug)]
@@ -64,8 +68,7 @@ pub static LAWS: LazyLock<Vec<Law>> = LazyLock::new(|| {
         let parts: Vec<&str> = line.split(" | ").collect();
         match (parts.as_slice(), all.last_mut()) {
             (&[id, name, grade, slack, meaning], _) => {
-                let grade = GRADES.iter().find(|(word, _)| *word == grade).map_or(Grade::Warning, |(_, grade)| *grade);
-                let slack = slack.parse().unwrap_or(0.0);
+                let (grade, slack) = (Grade::named(grade), slack.parse().unwrap_or(0.0));
                 let (formulas, needs, values) = Default::default();
                 all.push(Law { id, name, formulas, meaning, grade, slack, needs, values });
             }

@@ -1,13 +1,31 @@
-//! Checks laws: by their formulas, or as a table as a whole by functions of their own.
+//! Checks laws: by their formulas, or by functions of their own, which look at all tests of a table, or at one cell alone.
 
-use super::context::Context;
-use super::finding::{Reason, Severity};
+use std::collections::HashMap;
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
+
+use super::context::{Context, SETTINGS};
+use super::finding::{Figure, Reason, Severity};
 use super::formula::{Pair, compile, is_unknown};
-use super::functions::FUNCTIONS;
-use super::interval::Interval;
+use super::header::is_text;
+use super::interval::{Interval, middle};
 use super::judge::{GROUPS, Judge, is_most};
 use super::law::{Grade, Law, law};
-use super::sheet::SAMPLE;
+use super::sheet::{Column, How, SAMPLE};
+
+/// Checks a law in a table as a whole.
+type Function = fn(&'static Law, &Context<'_>);
+
+/// Laws with functions of their own. Dilution is found with Little's law, and the kilobyte before all laws.
+const FUNCTIONS: [(&str, Function); 8] = [
+    ("dilution", |_, _| {}),
+    ("kilobyte", |_, _| {}),
+    ("elapsed", elapsed),
+    ("same-work", same_work),
+    ("falling-throughput", falling_throughput),
+    ("test-numbers", test_numbers),
+    ("duplicates", duplicates),
+    ("cells", cells),
+];
 
 /// Checks a law, and says whether it could be.
 pub(crate) fn check(law: &'static Law, context: &Context<'_>) -> bool {
@@ -88,13 +106,14 @@ pub(crate) fn settle_kilobyte(context: &mut Context<'_>) {
     let rows = (0..context.rows().min(SAMPLE)).filter_map(ratio);
     let all: Vec<Interval> = rows.filter(|i| i.high.is_finite()).collect();
     let open = SIZES.map(|id| context.sheet.column(id).and_then(|c| c.other));
-    let readings = |i: usize| std::iter::once(1.0).chain(open[i]);
-    let fits = |[small, large]: [f64; 2]| all.iter().filter(|i| i.holds(large / small)).count();
-    let both = readings(0).flat_map(|small| readings(1).map(move |large| [small, large]));
-    let mut found: Vec<(usize, [f64; 2])> = both.map(|factors| (fits(factors), factors)).collect();
-    found.sort_by_key(|(fits, _)| std::cmp::Reverse(*fits));
-    let (fits, factors) = found[0];
-    if fits == 0 || !is_most(fits, all.len()) || found.get(1).is_some_and(|next| next.0 == fits) {
+    let others = open.map(|other| other.unwrap_or(1.0));
+    let readings = [[1.0, 1.0], others, [1.0, others[1]], [others[0], 1.0]];
+    let count = |[small, large]: [f64; 2]| all.iter().filter(|i| i.holds(large / small)).count();
+    let fits = readings.into_iter().map(count).max().unwrap_or(0);
+    // Where several fit alike, it is as printed; if it cannot be, both are the others.
+    let mut alike = readings.into_iter().filter(|factors| count(*factors) == fits);
+    let Some(factors) = alike.next().filter(|_| fits > 0 && is_most(fits, all.len())) else { return };
+    if factors == readings[0] && alike.any(|other| other != factors) {
         return;
     }
     let size = |i: usize| if open[i].is_none() == (factors[i] == 1.0) { 1024 } else { 1000 };
@@ -103,4 +122,177 @@ pub(crate) fn settle_kilobyte(context: &mut Context<'_>) {
     for (id, factor) in SIZES.into_iter().zip(factors) {
         context.sheet.columns.iter_mut().filter(|c| c.id == id).for_each(|c| c.scale(factor));
     }
+}
+
+/// Times that tests are set to, s.
+const NOMINAL: [f64; 22] = [
+    1.0, 2.0, 5.0, 10.0, 15.0, 20.0, 30.0, 45.0, 60.0, 90.0, 120.0, 150.0, 180.0, 240.0, 300.0, 600.0, 900.0, 1200.0,
+    1800.0, 2700.0, 3600.0, 7200.0,
+];
+
+fn elapsed(law: &'static Law, context: &Context<'_>) {
+    let figure = |row| Some((row, context.sheet.column("elapsed_s")?.interval(row, false)?));
+    let all: Vec<(usize, Interval)> = (0..context.rows()).filter_map(figure).collect();
+    let least = all.iter().map(|(_, e)| e.high).filter(|s| *s > 0.0).fold(f64::INFINITY, f64::min);
+    let Some(nominal) = NOMINAL.into_iter().rev().find(|n| *n <= least && least <= n * 1.1) else { return };
+    // Where most took quite another time, it is not one that was set.
+    if !is_most(all.iter().filter(|(_, e)| e.low <= nominal * 1.1).count(), all.len()) {
+        return;
+    }
+    let rate = if context.resolve("tps").is_some() { "tps" } else { "rows_per_s" };
+    let columns = context.places(&[rate, "elapsed_s"]);
+    let same = all.len() > 1 && all.iter().all(|(_, e)| e.at == all[0].1.at);
+    for (row, time) in all.iter().filter(|(_, e)| e.low > nominal * 1.002) {
+        let share = time.at / nominal - 1.0;
+        // Little's law may show that the average is not diluted.
+        let value = |id| context.value(id, *row).unwrap_or(f64::NAN);
+        if value("tps") * value("commit_latency_ms") / 1e3 > value("jobs") * (1.0 - share / 2.0) {
+            continue;
+        }
+        let severity = if share > 0.0101 { Severity::Warning } else { Severity::Info };
+        if same {
+            let why = Reason::AllElapsed(Figure(time.at), Figure(nominal));
+            return context.about_table(law.id, severity, &columns, why);
+        }
+        let rate = context.value(rate, *row).map_or(f64::INFINITY, |r| r * (1.0 + share));
+        let why = Reason::Elapsed(Figure(time.at), Figure(nominal), Figure(rate));
+        context.find((law.id, severity), *row, &columns, Some(nominal), why);
+    }
+}
+
+/// Finds rows whose left side is far from the median of their series.
+fn same_work(law: &'static Law, context: &Context<'_>) {
+    if context.swept.is_some_and(|id| id != "jobs") {
+        return;
+    }
+    for pair in law.formulas.iter().filter_map(|text| compile(text, context)).flatten() {
+        let named = &context.sheet.columns[pair.columns[pair.columns.len() - 1]];
+        for series in &context.series {
+            let left = |row: &usize| Some((*row, pair.values(*row, context, false)?.0));
+            let all: Vec<(usize, Interval)> =
+                series.iter().filter_map(left).filter(|(_, left)| left.high.is_finite()).collect();
+            let usual = middle(all.iter().map(|(_, left)| left.at).collect());
+            let spread = middle(all.iter().map(|(_, left)| (left.at - usual).abs()).collect());
+            let far = (6.0 * spread).max(law.slack * usual.abs());
+            let is_far = |left: Interval| left.low > usual + far || left.high < usual - far;
+            for (row, left) in all.iter().filter(|(_, left)| all.len() >= 4 && usual > 0.0 && is_far(*left)) {
+                let recomputed = named.value(*row).map(|printed| printed * usual / left.at).filter(|r| r.is_finite());
+                let why = Reason::Usual(pair.left_text(), Figure(usual));
+                context.find((law.id, Severity::Warning), *row, &pair.columns, recomputed, why);
+            }
+        }
+    }
+}
+
+fn falling_throughput(law: &'static Law, context: &Context<'_>) {
+    let columns = context.places(&["jobs", "tps"]);
+    for series in context.series.iter().filter(|_| context.swept == Some("jobs")) {
+        let figure = |row: &usize| Some((*row, context.value("jobs", *row)?, context.value("tps", *row)?));
+        let mut rows: Vec<(usize, f64, f64)> = series.iter().filter_map(figure).collect();
+        rows.sort_by(|a, b| a.1.total_cmp(&b.1));
+        let (mut most, mut at) = (0.0, 0.0);
+        for (row, jobs, tps) in rows {
+            if tps >= most {
+                (most, at) = (tps, jobs);
+            } else if jobs > at && tps < most * (1.0 - law.slack) {
+                let why = Reason::Peak(Figure(most), Figure(at));
+                context.find((law.id, Severity::Info), row, &columns, Some(most), why);
+            }
+        }
+    }
+}
+
+fn test_numbers(law: &'static Law, context: &Context<'_>) {
+    let columns = context.places(&["test"]);
+    let number = |row: &usize| Some((*row, context.value("test", *row)?));
+    let all: Vec<Vec<(usize, f64)>> =
+        context.series.iter().map(|rows| rows.iter().filter_map(number).collect()).collect();
+    let ones = |tests: &[(usize, f64)]| tests.windows(2).filter(|w| w[1].1 - w[0].1 == 1.0).count();
+    let (found, steps) = all.iter().fold((0, 0), |(f, s), tests| (f + ones(tests), s + tests.len().saturating_sub(1)));
+    if found < 2 || found * 2 < steps {
+        return;
+    }
+    for tests in &all {
+        for (at, w) in tests.windows(2).enumerate().filter(|(_, w)| w[1].1 - w[0].1 != 1.0) {
+            // Between two that have room for one, or at an end where all others follow each other, a digit may be wrong.
+            let room = tests.get(at + 2).is_some_and(|next| next.1 - w[0].1 == 2.0);
+            if !room && w[1].1 < w[0].1 + 2.0 {
+                continue;
+            }
+            let end = tests.len() > 3 && (at == 0 || at + 2 == tests.len()) && ones(tests) + 2 == tests.len();
+            let severity = if room || end { Severity::Warning } else { Severity::Info };
+            let row = if end && at == 0 { w[0].0 } else { w[1].0 };
+            let (first, last) = (w[0].1 + 1.0, if room { w[0].1 + 1.0 } else { w[1].1 - 1.0 });
+            context.find((law.id, severity), row, &columns, Some(first), Reason::Gap(first, last));
+        }
+    }
+}
+
+fn duplicates(law: &'static Law, context: &Context<'_>) {
+    let (table, has) = (context.sheet.table, |id| context.sheet.has(id));
+    // All but the figures says which test it is.
+    let is_key_id = |id| is_text(id) || SETTINGS.contains(&id) || id == "test" || id == "run";
+    let is_key = |index: &usize| context.sheet.at(*index).is_none_or(|column| is_key_id(column.id));
+    let whole: Vec<usize> = (0..table.headers.len()).collect();
+    let keys: Vec<usize> = whole.iter().copied().filter(is_key).collect();
+    let repeats = |w: &&[usize]| context.value("test", w[0]) == context.value("test", w[1]);
+    let repeated: usize = context.series.iter().map(|rows| rows.windows(2).filter(repeats).count()).sum();
+    let numbered = has("test") && has("jobs") && keys.len() < whole.len() && repeated * 4 <= table.rows();
+    let hasher = BuildHasherDefault::<DefaultHasher>::default();
+    let hash =
+        |row: usize, of: &[usize]| hasher.hash_one(of.iter().map(|c| table.cell(row, *c)).collect::<Vec<&str>>());
+    let (mut seen, mut tests): (HashMap<u64, usize>, HashMap<u64, usize>) = Default::default();
+    let columns = context.places(&["platform", "workload", "run", "jobs", "test"]);
+    for row in (0..table.rows()).filter(|row| whole.iter().any(|c| !table.cell(*row, *c).is_empty())) {
+        let first = *seen.entry(hash(row, &whole)).or_insert(row);
+        let test = if numbered && first == row { *tests.entry(hash(row, &keys)).or_insert(row) } else { row };
+        if first < row {
+            context.find((law.id, Severity::Warning), row, &columns, None, Reason::Copy(first + 1));
+        } else if test < row {
+            context.find((law.id, Severity::Error), row, &columns, None, Reason::Again(test + 1));
+        }
+    }
+}
+
+/// Finds cells that hold no figure, or one that cannot be.
+fn cells(law: &'static Law, context: &Context<'_>) {
+    let table = context.sheet.table;
+    for (place, column) in context.sheet.columns.iter().enumerate() {
+        let say = |severity, row, why| context.find((law.id, severity), row, &[place], None, why);
+        column.broken.iter().for_each(|row| say(Severity::Warning, *row, Reason::NotANumber));
+        // A column of names is none of ours, and a row of nothing but a name is a heading.
+        let heading = |row: usize| (0..table.headers.len()).filter(|c| !table.cell(row, *c).is_empty()).count() == 1;
+        let few = column.unread.len() * 2 <= context.rows();
+        for row in column.unread.iter().filter(|row| few && !heading(**row)) {
+            let figure = table.cell(*row, column.index).contains(|c: char| c.is_ascii_digit());
+            say(if figure { Severity::Warning } else { Severity::Info }, *row, Reason::Unread);
+        }
+        for row in 0..context.rows() {
+            if let Some((severity, why)) = impossible(context, column, row) {
+                say(severity, row, why);
+            }
+        }
+    }
+}
+
+/// What is wrong with a figure alone.
+fn impossible(context: &Context<'_>, column: &Column, row: usize) -> Option<(Severity, Reason)> {
+    let value = column.value(row).filter(|v| *v <= 0.0 || *v / column.factor > 9998.5)?;
+    let graver = |sure: bool| if sure { Severity::Error } else { Severity::Warning };
+    if value < 0.0 {
+        return Some((graver(column.how <= How::Id), Reason::Negative));
+    }
+    if value == 0.0 && ["jobs", "nodes", "elapsed_s", "threads"].contains(&column.id) {
+        let exact = column.interval(row, false).is_some_and(|i| i.high < 0.5);
+        let works = context.value("tps", row).is_some_and(|tps| tps > 0.0);
+        return Some((graver(works && exact && (column.how <= How::Id || column.id == "jobs")), Reason::NoJobs));
+    }
+    if value == 0.0 {
+        let is_rate = context.sheet.throughput() == Some(column.id);
+        let jobs = context.value("jobs", row).is_some_and(|jobs| jobs > 0.0);
+        return (is_rate && jobs).then_some((Severity::Warning, Reason::NoWork));
+    }
+    let digits = || context.sheet.table.cell(row, column.index).bytes().filter(|b| *b != b'.');
+    let nines = value <= 1e15 && digits().count() >= 4 && digits().all(|b| b == b'9');
+    nines.then_some((Severity::Warning, Reason::Nines))
 }

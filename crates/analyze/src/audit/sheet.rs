@@ -1,17 +1,154 @@
-//! A table with its known columns.
-
-mod column;
-
-pub(crate) use column::{Column, How};
+//! A table with its known columns, and their figures in the units of their ids, with what their digits leave open.
 
 use super::finding::{Reason, Shape};
 use super::header::{Header, Meaning, Unit, find_column, is_text};
+use super::interval::Interval;
 use super::mapping::Mapping;
-use super::number::{self, Cell, Style};
+use super::number::{self, Cell, Number, Style};
 use super::table::{Remark, Table};
 
 /// Rows by which is decided what a column is.
 pub(crate) const SAMPLE: usize = 20_000;
+
+/// How it is known what a column is, the surest first.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum How {
+    /// The user says it.
+    Mapped,
+    /// Its header is an id of ours.
+    Id,
+    /// Its header names its subject and its unit.
+    Unit,
+    /// By words only.
+    #[default]
+    Words,
+}
+
+/// Columns of the throughput in transactions.
+const THROUGHPUTS: [&str; 2] = ["commit_throughput_tps", "tx_per_s"];
+/// Columns that hold counts, so that whole numbers were not rounded.
+const COUNTS: [&str; 8] = ["jobs", "nodes", "threads", "test", "run", "repetition", "warehouses", "rows_per_tx"];
+
+/// A column of a table that is known.
+#[derive(Debug, Clone, Default)]
+pub struct Column {
+    /// Its place in the table, from 0.
+    pub index: usize,
+    /// Its id.
+    pub id: &'static str,
+    pub(crate) how: How,
+    /// Rows whose cell should be a number and is none: `NaN`, `####`.
+    pub(crate) broken: Vec<usize>,
+    /// Rows whose cell is text.
+    pub(crate) unread: Vec<usize>,
+    /// Rows whose cell holds several numbers, or one that can be read as two.
+    pub(crate) unclear: Vec<usize>,
+    /// Times which a printed number is one in the unit of the id.
+    pub(crate) factor: f64,
+    /// The factor with the other kilobyte, as a multiple of `factor`, if the header leaves it open.
+    pub(crate) other: Option<f64>,
+    /// Figures with a sign.
+    signed: usize,
+    values: Vec<f64>,
+    halves: Vec<f32>,
+}
+
+impl Column {
+    fn read(sheet: &Sheet<'_>, index: usize, (id, how): (&'static str, How), unit: Option<&Unit>) -> Column {
+        let own = Unit::of_id(id);
+        // A time without a unit is in ms more often than in anything else.
+        let unnamed = if own.is_time() && how > How::Id && id != "elapsed_s" { 1e-3 } else { own.size };
+        let unit = unit.filter(|_| how != How::Id);
+        let factor = unit.map_or(unnamed, |u| u.size) / own.size;
+        let other = unit.and_then(|u| Some(u.other? / u.size));
+        let mut column = Column { factor, other, index, id, how, ..Column::default() };
+        if !is_text(id) {
+            column.read_cells(sheet.table, sheet.style, &own);
+        }
+        column
+    }
+
+    fn read_cells(&mut self, table: &Table, style: Option<Style>, own: &Unit) {
+        let spaced = |cell| matches!(number::read(cell, style), Cell::Number(n) if n.spaced);
+        // Where a space separates thousands, a point or a comma may be either.
+        let style = style.filter(|_| !table.cells(self.index, SAMPLE).any(spaced));
+        let (mut digits, mut precision) = (Vec::with_capacity(table.rows()), 2);
+        for (row, cell) in table.cells(self.index, usize::MAX).enumerate() {
+            let read = number::read(cell, style);
+            let factor = if let Cell::Number(n) = &read { self.factor_of(n, own) } else { None };
+            let (mut value, mut half, mut printed) = (f64::NAN, 0.0, (0, 0));
+            match (read, factor) {
+                (Cell::Number(n), Some(factor)) => {
+                    (value, half, printed) = (n.value * factor, n.half * factor, (n.zeros, n.digits));
+                    precision = precision.max(n.digits - n.zeros.min(n.digits));
+                    self.signed += usize::from(n.plus || n.value < 0.0);
+                }
+                (Cell::Broken, _) => self.broken.push(row),
+                (Cell::Absent, _) => {}
+                (Cell::Unclear, _) => self.unclear.push(row),
+                (Cell::Number(_) | Cell::Text, _) => self.unread.push(row),
+            }
+            digits.push(printed);
+            self.values.push(value);
+            self.halves.push(half as f32);
+        }
+        let exact = COUNTS.contains(&self.id);
+        for ((half, value), (zeros, digits)) in self.halves.iter_mut().zip(&self.values).zip(digits) {
+            // Zeros at the end are digits if another cell has as many of them.
+            *half *= 10f32.powi(zeros.min(digits.saturating_sub(precision)).into());
+            if exact && value.fract() == 0.0 {
+                *half = 0.0;
+            }
+        }
+    }
+
+    /// The factor of a cell, which may have a unit of its own.
+    fn factor_of(&self, n: &Number<'_>, own: &Unit) -> Option<f64> {
+        // The k of a block has 1,024 bytes.
+        let of_blocks = self.id == "block_bytes";
+        let power = match n.unit {
+            "" => return Some(self.factor),
+            "k" | "K" => 1,
+            "M" => 2,
+            "G" | "B" => 3,
+            _ => 0,
+        };
+        if power > 0 && (of_blocks || own.kind.starts_with("count")) {
+            return Some(self.factor * if of_blocks { 1024f64 } else { 1e3 }.powi(power));
+        }
+        let unit = Unit::parse(n.unit)?;
+        let size = if of_blocks { unit.other.unwrap_or(unit.size) } else { unit.size };
+        (unit.family() == own.family()).then(|| size / own.size)
+    }
+
+    /// Times which the printed figure of `cell` is one in the unit of the id.
+    pub(crate) fn printed_factor(&self, cell: &str, row: usize, style: Option<Style>) -> f64 {
+        match (number::read(cell, style), self.value(row)) {
+            (Cell::Number(n), Some(value)) if n.value != 0.0 && !matches!(n.unit, "k" | "K" | "M" | "G" | "B") => {
+                value / n.value
+            }
+            _ => self.factor,
+        }
+    }
+
+    /// The figure in `row`, in the unit of the id.
+    pub(crate) fn value(&self, row: usize) -> Option<f64> {
+        self.values.get(row).copied().filter(|v| !v.is_nan())
+    }
+
+    /// What the figure in `row` can have been; `cut` if digits were cut off rather than rounded.
+    pub(crate) fn interval(&self, row: usize, cut: bool) -> Option<Interval> {
+        Some(Interval::around(self.value(row)?, self.halves[row].into(), cut))
+    }
+
+    /// Reads the column with its other kilobyte.
+    pub(crate) fn scale(&mut self, times: f64) {
+        self.factor *= times;
+        self.other = None;
+        self.values.iter_mut().for_each(|v| *v *= times);
+        self.halves.iter_mut().for_each(|h| *h *= times as f32);
+    }
+}
 
 /// A table with its known columns.
 #[derive(Debug, Clone)]
@@ -55,12 +192,14 @@ impl<'a> Sheet<'a> {
                 sheet.bind(index, &share, meaning, How::Words);
             }
         }
-        // Without a column of jobs, threads are the jobs.
-        let has_jobs = sheet.has("jobs");
-        if let Some(threads) = sheet.columns.iter_mut().find(|c| !has_jobs && c.id == "threads") {
-            threads.id = "jobs";
-            let text = &table.headers[threads.index];
-            sheet.remark(false, Reason::TakenFor(text.clone(), "jobs", String::new()));
+        // Without a column of jobs, threads are the jobs; without one of transactions, new orders are all that is known of them.
+        for (id, wanted) in [("threads", &["jobs"][..]), ("new_orders_per_s", &THROUGHPUTS[..])] {
+            let is_there = wanted.iter().any(|id| sheet.has(id));
+            if let Some(column) = sheet.columns.iter_mut().find(|c| !is_there && c.id == id) {
+                column.id = wanted[0];
+                let text = table.headers[column.index].clone();
+                sheet.remark(false, Reason::TakenFor(text, wanted[0], String::new()));
+            }
         }
         sheet.columns.sort_by_key(|c| c.index);
         let unknown = (0..headers.len()).filter(|i| sheet.at(*i).is_none() && sheet.is_numeric(*i));
@@ -111,16 +250,17 @@ impl<'a> Sheet<'a> {
         if let Some(first) = self.column(id) {
             return self.remark(false, Reason::SecondColumn(text, id, self.table.headers[first.index].clone()));
         }
-        let column = Column::read(self.table, self.style, index, (id, how), header.unit.as_ref());
+        let column = Column::read(self, index, (id, how), header.unit.as_ref());
         if !is_text(id) {
-            if how > How::Id && column.is_change() {
+            let figures = column.values.iter().filter(|v| !v.is_nan()).count();
+            if how > How::Id && column.signed * 2 > figures {
                 return self.remark(false, Reason::Changes(text));
             }
             if let Some(row) = column.unclear.first() {
                 let cell = self.table.cell(*row, index).to_owned();
                 self.remark(true, Reason::Unclear(text.clone(), column.unclear.len(), cell));
             }
-            if column.is_empty() {
+            if figures == 0 {
                 return;
             }
             if how > How::Id {
@@ -166,7 +306,7 @@ impl<'a> Sheet<'a> {
 
     /// The column of throughput in transactions per second that the table has.
     pub(crate) fn throughput(&self) -> Option<&'static str> {
-        ["commit_throughput_tps", "tx_per_s"].into_iter().find(|id| self.has(id))
+        THROUGHPUTS.into_iter().find(|id| self.has(id))
     }
 
     pub(crate) fn column(&self, id: &str) -> Option<&Column> {

@@ -45,21 +45,21 @@ fn spoil(made: &Made, random: &mut Random, factor: f64) -> Option<(usize, &'stat
         id => id,
     };
     let needed = LAWS.iter().filter(|l| EQUATIONS.contains(&l.id)).flat_map(Law::needed).map(|(_, of)| of);
-    let complete: Vec<Vec<&str>> = needed.filter(|of| of.iter().all(|id| made.columns.contains(&real(id)))).collect();
+    let complete: Vec<Vec<&str>> = needed.filter(|of| of.iter().all(|id| made.at(real(id)).is_some())).collect();
     let covered = |id: &str| complete.iter().flatten().any(|of| real(of) == id);
-    let candidates: Vec<usize> = (0..made.columns.len()).filter(|c| covered(made.columns[*c])).collect();
+    let candidates: Vec<usize> = (0..made.columns.len()).filter(|c| covered(made.columns[*c].0)).collect();
     let column = *candidates.get(below(random, candidates.len().max(1)))?;
     let row = below(random, made.values.len());
     let (value, decimals) = (made.values[row][column], made.decimals[column]);
     let spoiled = format!("{:.*}", decimals, value * factor);
     let moved = (spoiled.parse::<f64>().unwrap() - value).abs() * 10f64.powi(decimals as i32);
     // More than its rounding, and that of the two cells beside it.
-    if moved <= if made.columns[column].starts_with("cpu_") { 3.0 } else { 2.0 } {
+    if moved <= if made.columns[column].0.starts_with("cpu_") { 3.0 } else { 2.0 } {
         return None;
     }
     let mut copy = made.clone();
     copy.values[row][column] *= factor;
-    Some((row, made.columns[column], copy.csv()))
+    Some((row, made.columns[column].0, copy.csv()))
 }
 
 #[test]
@@ -79,6 +79,94 @@ fn spoiled_cells_of_equations_are_found() {
     let (found, all) = by_column.values().fold((0, 0), |(f, a), (g, b)| (f + g, a + b));
     println!("{:.4} of {all} spoiled cells found: {by_column:?}", f64::from(found) / f64::from(all));
     assert!(all > 5_000 && f64::from(found) >= 0.95 * f64::from(all), "{found} of {all}: {by_column:?}");
+}
+
+/// Makes rows wrong that no equation shows; `None` if the table cannot have this fault. Returns the rows that are found then.
+type Fault = fn(&mut Made, &mut Random) -> Option<Vec<usize>>;
+
+/// Faults by the law that finds them.
+const FAULTS: [(&str, Fault); 6] = [
+    ("duplicates", copied_row),
+    ("duplicates", other_figures_of_a_test),
+    ("test-numbers", number_twice),
+    ("falling-throughput", falling),
+    ("cells", nines),
+    ("same-work", other_work),
+];
+
+fn copied_row(made: &mut Made, random: &mut Random) -> Option<Vec<usize>> {
+    ["jobs", "test", "commit_throughput_tps"].iter().find_map(|id| made.at(id))?;
+    let of = below(random, made.values.len());
+    let to = of + 1 + below(random, made.values.len() - of);
+    made.works.insert(to, made.works[of]);
+    made.values.insert(to, made.values[of].clone());
+    Some(vec![to])
+}
+
+fn other_figures_of_a_test(made: &mut Made, random: &mut Random) -> Option<Vec<usize>> {
+    let (rate, _, _) = (made.at("commit_throughput_tps")?, made.at("test")?, made.at("jobs")?);
+    let row = copied_row(made, random)?[0];
+    made.values[row][rate] *= 1.5;
+    Some(vec![row])
+}
+
+/// The number of a test between two of its series is that of the one before.
+fn number_twice(made: &mut Made, random: &mut Random) -> Option<Vec<usize>> {
+    let (test, row) = (made.at("test")?, 1 + below(random, made.values.len() - 2));
+    let is_series = made.works[row - 1..=row + 1].iter().all(|work| *work == made.works[row]);
+    let is_told = made.works.windows(2).filter(|w| w[0] == w[1]).count() * 2 > made.works.len() + 6;
+    made.values[row][test] -= 1.0;
+    (is_series && is_told).then(|| vec![row])
+}
+
+/// Rows below a peak of their workload, which many tables have.
+fn falling(made: &mut Made, _: &mut Random) -> Option<Vec<usize>> {
+    let (jobs, rate) = (made.at("jobs")?, made.at("commit_throughput_tps")?);
+    let printed = |row: usize| format!("{:.*}", made.decimals[rate], made.values[row][rate]).parse::<f64>().unwrap();
+    let is_below = |row: &usize| {
+        let before = (0..made.works.len()).filter(|r| made.works[*r] == made.works[*row]);
+        let before = before.filter(|r| made.values[*r][jobs] < made.values[*row][jobs]);
+        printed(*row) < 0.995 * before.map(printed).fold(0.0, f64::max)
+    };
+    Some((0..made.values.len()).filter(is_below).collect())
+}
+
+fn nines(made: &mut Made, random: &mut Random) -> Option<Vec<usize>> {
+    let (row, columns) = (below(random, made.values.len()), made.columns.len());
+    let column = (0..columns).find(|c| made.decimals[*c] == 0 && made.values[row][*c] > 1e4)?;
+    made.values[row][column] = 99999.0;
+    Some(vec![row])
+}
+
+/// A test with more redo per transaction, and all that follows from it.
+fn other_work(made: &mut Made, random: &mut Random) -> Option<Vec<usize>> {
+    made.at("jobs")?;
+    made.at("redo_kib_per_tx").or(made.at("redo_mib_per_s").and(made.at("commit_throughput_tps")))?;
+    let row = below(random, made.values.len());
+    for id in ["redo_kib_per_tx", "redo_mib_per_s", "redo_blocks_per_s"] {
+        made.at(id).into_iter().for_each(|c| made.values[row][c] *= 1.5);
+    }
+    Some(vec![row])
+}
+
+#[test]
+fn faults_that_no_equation_shows_are_found() {
+    let (mut random, mut counts) = (Random::new(11), [(0, 0); FAULTS.len()]);
+    for seed in 0..TABLES / 5 {
+        for ((law, fault), (found, all)) in FAULTS.iter().zip(&mut counts) {
+            let mut made = made(&mut Random::new(seed));
+            let Some(rows) = fault(&mut made, &mut random) else { continue };
+            let of_law = check(&made.csv()).findings.into_iter().filter(|f| f.law == *law && f.row.is_some());
+            let (severity, seen): (Vec<_>, Vec<_>) = of_law.map(|f| (f.severity, f.row.unwrap() - 1)).unzip();
+            // A peak is no fault, but each row below it is named, and no other is.
+            let is_peak = *law == "falling-throughput";
+            let is_right = rows.iter().all(|row| seen.contains(row)) && (!is_peak || seen == rows);
+            *found += u32::from(is_right && severity.iter().any(|s| *s != Severity::Info) != is_peak);
+            *all += 1;
+        }
+    }
+    println!("found: {counts:?}");
+    assert!(counts.iter().all(|(found, all)| *all > 300 && found == all), "{counts:?}");
 }
 
 #[test]
