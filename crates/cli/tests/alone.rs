@@ -19,7 +19,6 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 static ALONE: Mutex<()> = Mutex::new(());
 
-/// Held by each test.
 fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }

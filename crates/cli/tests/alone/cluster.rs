@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::alone;
 use crate::common::figures::check;
-use crate::common::{Ran, folder_with_tests, results, sound, start_on, tests_of, wait_for};
+use crate::common::{ended, folder_with_tests, made, results, sound, start_on, tests_of, wait_for};
 
 /// Kills the server of a private cluster in `folder` that is called `name` there.
 fn kill_node(folder: &str, name: &str) {
@@ -39,12 +39,10 @@ fn a_galera_cluster_is_measured_over_its_nodes_and_goes_on_without_a_lost_one() 
     // In its window.
     std::thread::sleep(std::time::Duration::from_millis(1500));
     kill_node(results.path().to_str().unwrap(), "node1");
-    let ran = Ran::of(child.wait_with_output().unwrap());
+    let ran = ended(child);
     let tests = tests_of(&ran.folder());
-    let of: Vec<(&str, u64)> =
-        tests.iter().map(|t| (t["workload"].as_str().unwrap(), t["nodes"].as_u64().unwrap())).collect();
     let expected = [("LGWR-LAT1", 2), ("LGWR-LAT1", 3), ("LGWR-LAT25", 2), ("TP-LOOKUP", 2)];
-    assert_eq!(of, expected, "{}", ran.said());
+    assert_eq!(made(&tests, "nodes"), expected, "{}", ran.said());
     for test in [&tests[0], &tests[1], &tests[3]] {
         assert!(sound(test) && check(test, "commits-node")["outcome"] == "passed", "{test}");
     }

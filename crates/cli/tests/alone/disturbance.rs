@@ -1,11 +1,14 @@
 //! Tests that others disturb, end to end: each makes one disturbance on purpose. That a quiet test is not marked is tested
 //! with made-up figures (`run/src/checks/disturbance.rs`): on the machine of the tests nothing is quiet.
 
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use crate::alone;
-use crate::common::figures::check;
-use crate::common::{Ran, folder_with_tests, loadline, ok, results, run, signal, start, tests_of, words};
+use crate::common::figures::{check, figure};
+use crate::common::{
+    Ran, command, ended, folder_with_tests, loadline, report, results, run, signal, start, tests_of, words,
+};
 use nix::sys::signal::{SIGKILL, SIGTERM};
 
 /// Processes that use a CPU each. They end with the test.
@@ -36,7 +39,7 @@ impl Drop for Loops {
     }
 }
 
-const SHORT: [&str; 7] = ["--jobs", "1", "--duration", "1s", "--warmup", "200ms", "--no-probe"];
+const SHORT: &str = "--workload LGWR-LAT1 --jobs 1 --duration 1s --warmup 200ms --no-probe";
 
 /// The run's only test, which must be disturbed by other processes on the CPU, wherever it is shown.
 fn assert_disturbed(ran: &Ran) -> serde_json::Value {
@@ -45,7 +48,7 @@ fn assert_disturbed(ran: &Ran) -> serde_json::Value {
     let test = tests_of(&ran.folder()).remove(0);
     assert_eq!(check(&test, "other-cpu")["outcome"], "failed", "{test:#}");
     assert!(test["disturbed_by"].as_str().unwrap().contains("other processes on the CPU"), "{test:#}");
-    assert!(test["other_cpu_pct"].as_f64().unwrap() >= 20.0, "{test:#}");
+    assert!(figure(&test, "other_cpu_pct") >= 20.0, "{test:#}");
     assert!(ran.out.contains("! Noticed at test 1: other processes on the CPU"), "{}", ran.said());
     test
 }
@@ -60,12 +63,12 @@ fn a_client_that_shares_its_only_cpu_is_not_valid_unseen() {
     let cpu = allowed.split([',', '-']).next().unwrap();
     let mut pinned = Command::new("taskset");
     pinned.args(["-c", cpu]).arg(loadline().get_program());
-    pinned.args(["run", "--target", "null:", "--workload", "LGWR-LAT1", "--results", dir.path().to_str().unwrap()]);
+    pinned.args(words(&format!("run --target null: --results {} {SHORT}", dir.path().display())));
     let busy = Loops::start(1, &["taskset", "-c", cpu]);
-    let test = assert_disturbed(&Ran::of(pinned.args(SHORT).output().unwrap()));
+    let test = assert_disturbed(&Ran::of(pinned.output().unwrap()));
     drop(busy);
     let online = std::fs::read_to_string("/proc/stat").unwrap().lines().filter(|l| l.starts_with("cpu")).count() - 1;
-    let withheld = test["cpu_withheld_pct"].as_f64().unwrap();
+    let withheld = figure(&test, "cpu_withheld_pct");
     assert!((withheld - 100.0 * (1.0 - 1.0 / online as f64)).abs() < 0.01, "{test:#}");
     assert_eq!(test["disturbed_by"].as_str().unwrap().contains("CPUs withheld"), online > 1, "{test:#}");
 }
@@ -74,42 +77,36 @@ fn a_client_that_shares_its_only_cpu_is_not_valid_unseen() {
 fn loops_on_all_cpus_are_marked_and_fail_a_strict_run() {
     let _alone = alone();
     let dir = results();
-    let path = dir.path().to_str().unwrap();
-    let cpus = std::thread::available_parallelism().unwrap().get();
-    let args = [&["run", "--target", "sqlite:", "--workload", "LGWR-LAT1", "--results", path], &SHORT[..]].concat();
-    // With -20, loadline itself would take a minute to start.
-    let busy = Loops::start(cpus, &["nice", "-n", "-5"]);
-    let [plain, strict] = [&args[..], &[&args[..], &["--strict"]].concat()].map(run);
+    let line = format!("run --target sqlite: --results {} {SHORT}", dir.path().display());
+    let busy = all_busy();
+    let [plain, strict] = ["", "--strict"].map(|more| command(&format!("{line} {more}")));
     drop(busy);
     assert_disturbed(&plain);
     assert_eq!(strict.code, 1, "{}", strict.said());
-    let folder = plain.folder().display().to_string();
-    let columns = ["report", &folder, "--format", "csv", "--columns", "valid,validity", "--output", "-"];
-    assert_eq!(ok(&columns).out, "valid,validity\nfalse,disturbed\n");
+    let folder = plain.folder();
+    assert_eq!(report(&folder, "--format csv --columns valid,validity"), "valid,validity\nfalse,disturbed\n");
     assert!(plain.out.contains("throughput without the disturbance"), "{}", plain.said());
-    let markdown = ok(&["report", &folder, "--format", "md", "--output", "-"]).out;
+    let markdown = report(&folder, "--format md");
     assert!(markdown.contains("Noticed at test 1: other processes on the CPU"), "{markdown}");
 }
 
-/// A window of a test of one job, with time for second tries.
-const PATIENT: &str = "--jobs 1 --duration 2s --warmup 200ms --no-probe --patience 300%";
-
-/// The arguments of a run, or of two arms, of LGWR-LAT1.
-fn patient<'a>(command: &[&'a str], results: &'a str) -> Vec<&'a str> {
-    [command, &["--workload", "LGWR-LAT1", "--results", results], &words(PATIENT)].concat()
+/// The command line of a run, or of two arms, of LGWR-LAT1, with time for second tries.
+fn patient(command: &str, results: &Path) -> String {
+    let short = "--workload LGWR-LAT1 --jobs 1 --duration 2s --warmup 200ms --no-probe --patience 300%";
+    format!("{command} {short} --results {}", results.display())
 }
 
-/// A loop for each CPU.
+/// A loop for each CPU. With -20, loadline itself would take a minute to start.
 fn all_busy() -> Loops {
     Loops::start(std::thread::available_parallelism().unwrap().get(), &["nice", "-n", "-5"])
 }
 
 /// What a command says beside loops that never end, and its results.
-fn never_quiet(command: &[&str]) -> (tempfile::TempDir, Ran) {
+fn never_quiet(line: &str) -> (tempfile::TempDir, Ran) {
     let _alone = alone();
     let dir = results();
     let _busy = all_busy();
-    let ran = run(&patient(command, dir.path().to_str().unwrap()));
+    let ran = command(&patient(line, dir.path()));
     (dir, ran)
 }
 
@@ -123,11 +120,10 @@ fn assert_tried_again(ran: &Ran) -> Vec<serde_json::Value> {
     assert_eq!(check(&tries[0], "other-cpu")["outcome"], "failed", "{}", ran.said());
     assert_eq!(ran.code, 0, "{}", ran.said());
     assert!(ran.out.contains("1 of 1 tests needed a second try"), "{}", ran.said());
-    let folder = folder.display().to_string();
-    let columns = ["report", &folder, "--format", "csv", "--columns", "tries,valid", "--output", "-"];
     // Where nothing is quiet, none of them may be valid.
     let valid = tries.iter().any(|test| test["valid"] == true);
-    assert_eq!(ok(&columns).out, format!("tries,valid\n{},{valid}\n", tries.len()));
+    let row = format!("tries,valid\n{},{valid}\n", tries.len());
+    assert_eq!(report(&folder, "--format csv --columns tries,valid"), row);
     tries
 }
 
@@ -136,25 +132,24 @@ fn a_test_that_was_disturbed_is_measured_again_when_the_machine_is_quiet() {
     let _alone = alone();
     let dir = results();
     let busy = all_busy();
-    let child = start(&patient(&["run", "--target", "null:"], dir.path().to_str().unwrap()));
+    let child = start(&words(&patient("run --target null:", dir.path())));
     folder_with_tests(dir.path(), 1);
     drop(busy);
-    let ran = Ran::of(child.wait_with_output().unwrap());
+    let ran = ended(child);
     assert_tried_again(&ran);
     assert!(ran.err.contains("(test 1 again)"), "{}", ran.said());
 }
 
 #[test]
 fn a_machine_that_is_never_quiet_ends_with_disturbed_tests() {
-    let (_results, ran) = never_quiet(&["run", "--target", "null:"]);
+    let (_results, ran) = never_quiet("run --target null:");
     assert!(assert_tried_again(&ran).iter().all(|test| test["valid"] == false), "{}", ran.said());
     assert!(ran.err.lines().last().unwrap().starts_with("1 of 1 tests were disturbed"), "{}", ran.said());
 }
 
 #[test]
 fn a_pair_is_measured_again_as_a_whole_in_its_order() {
-    let (_results, pair) =
-        never_quiet(&["ab", "--target-a", "null:?pause=1ms", "--target-b", "null:?pause=2ms", "--pairs", "1"]);
+    let (_results, pair) = never_quiet("ab --target-a null:?pause=1ms --target-b null:?pause=2ms --pairs 1");
     let windows = tests_of(&pair.folder());
     let arms: Vec<_> = windows.iter().map(|test| test["arm"].as_str().unwrap()).collect();
     assert!(arms.len() > 2 && arms.chunks(2).all(|of_try| of_try == &arms[..2]), "{arms:?} {}", pair.said());
@@ -166,9 +161,8 @@ fn a_pair_is_measured_again_as_a_whole_in_its_order() {
 fn a_resumed_run_keeps_its_tries() {
     let _alone = alone();
     let dir = results();
-    let path = dir.path().to_str().unwrap();
     let busy = all_busy();
-    let mut child = start(&patient(&["run", "--target", "null:"], path));
+    let mut child = start(&words(&patient("run --target null:", dir.path())));
     let folder = folder_with_tests(dir.path(), 1);
     signal(&child, SIGKILL);
     child.wait().unwrap();

@@ -2,16 +2,14 @@
 
 use crate::alone;
 use crate::common::figures::{figure, from_the_device};
-use crate::common::{results, run, tests_of};
+use crate::common::{on, results, tests_of};
 
 #[test]
 fn a_scan_of_sqlite_reads_many_blocks_at_once_from_the_device() {
     let _alone = alone();
     let dir = results();
-    let small =
-        ["--workload", "STO-SCAN", "--jobs", "2", "--size", "32MiB", "--duration", "800ms", "--warmup", "300ms"];
-    let to = ["--no-probe", "--results", dir.path().to_str().unwrap()];
-    let ran = run(&[&["run", "--target", "sqlite:"], &small[..], &to].concat());
+    let short = "--workload STO-SCAN --jobs 2 --size 32MiB --duration 800ms --warmup 300ms --no-probe";
+    let ran = on("sqlite:", &dir, short);
     let test = &tests_of(&ran.folder())[0];
     assert_eq!(figure(test, "block_bytes"), 1024.0);
     from_the_device(test);

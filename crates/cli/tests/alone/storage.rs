@@ -16,6 +16,12 @@ fn measure(target: &str, workloads: &[&str], more: &str) -> Vec<Value> {
     tests
 }
 
+/// A row takes 420 bytes or more, and less than `most`.
+fn row_bytes(test: &Value, most: f64) {
+    let per_row = figure(test, "data_mib_per_s") * 1024.0 * 1024.0 / figure(test, "rows_per_s");
+    assert!((420.0..most).contains(&per_row), "a row takes {per_row} bytes");
+}
+
 #[test]
 fn sqlite_reads_from_the_device_and_from_its_cache() {
     let _alone = alone();
@@ -34,13 +40,9 @@ fn sqlite_reads_from_the_device_and_from_its_cache() {
             }
             "STO-WRITE" => {
                 passed(test, "data-written");
-                let per_row = figure(test, "data_mib_per_s") * 1024.0 * 1024.0 / figure(test, "rows_per_s");
-                assert!((420.0..600.0).contains(&per_row), "a row takes {per_row} bytes");
+                row_bytes(test, 600.0);
             }
-            "DBWR-THR" => {
-                passed(test, "data-written");
-                passed(test, "rows-changed");
-            }
+            "DBWR-THR" => ["data-written", "rows-changed"].iter().for_each(|id| passed(test, id)),
             "DBWR-CKPT" => {
                 through_a_checkpoint(test);
                 assert!(figure(test, "physical_written_blocks_per_s") > 0.0, "it had something to write");
@@ -49,8 +51,7 @@ fn sqlite_reads_from_the_device_and_from_its_cache() {
         }
     }
     let read = &tests[1];
-    let (mean, p50, p99) =
-        (figure(read, "read_time_us_mean"), figure(read, "read_time_us_p50"), figure(read, "read_time_us_p99"));
+    let [mean, p50, p99] = ["mean", "p50", "p99"].map(|part| figure(read, &format!("read_time_us_{part}")));
     assert!(mean > 0.0 && p50 > 0.0 && p99 >= p50, "{mean} {p50} {p99}");
     assert!((0.0..=100.0).contains(&figure(read, "reads_within_512us_pct")));
     assert!(tests[2]["absent"]["read_time_us_p50"].is_string(), "a batch is no single read");
@@ -117,8 +118,7 @@ fn a_private_mariadb_reads_past_the_page_cache() {
     assert_eq!(figure(of("STO-READ"), "block_bytes"), 16384.0);
     let why = &of("STO-READ")["absent"]["read_wait_pct"];
     assert_eq!(why, "the database does not time its reads", "nothing stands for its own clock");
-    let per_row = figure(of("STO-WRITE"), "data_mib_per_s") * 1024.0 * 1024.0 / figure(of("STO-WRITE"), "rows_per_s");
-    assert!((420.0..900.0).contains(&per_row), "a row takes {per_row} bytes");
+    row_bytes(of("STO-WRITE"), 900.0);
     for code in ["STO-WRITE", "DBWR-THR"] {
         passed(of(code), "data-written");
     }

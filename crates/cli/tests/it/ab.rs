@@ -8,40 +8,24 @@ use serde_json::Value;
 
 use crate::common::mariadb::Maria;
 use crate::common::{
-    Ran, Server, folder_with_tests, loadline, manifest_of, measured, ok, results, run, signal, start, tests_of,
+    Ran, Row, Server, command, ended, folder_with_tests, manifest_of, measured, number, ok, printed, report, results,
+    rows_of, run, signal, start, tests_of,
 };
 
-/// Short windows of one job.
 const SHORT: [&str; 8] = ["--workload", "LGWR-LAT1", "--jobs", "1", "--duration", "200ms", "--warmup", "200ms"];
 
 fn ab(more: &[&str], results: &Path) -> Vec<String> {
-    let results = results.display().to_string();
-    let args = ["ab"].iter().chain(more).chain(&SHORT).map(|s| (*s).to_owned());
-    args.chain(["--results".to_owned(), results]).collect()
-}
-
-fn args(of: &[String]) -> Vec<&str> {
-    of.iter().map(String::as_str).collect()
+    let results = ["--results", results.to_str().unwrap()];
+    [&["ab"], more, &SHORT, &results].concat().into_iter().map(str::to_owned).collect()
 }
 
 /// The rows of `loadline compare`, by figure.
-fn compared(folders: &[&Path]) -> BTreeMap<String, BTreeMap<String, String>> {
-    let folders: Vec<String> = folders.iter().map(|f| f.display().to_string()).collect();
-    let all: Vec<&str> = ["compare"]
-        .into_iter()
-        .chain(folders.iter().map(String::as_str))
-        .chain(["--format", "csv", "--output", "-"])
-        .collect();
-    let out = ok(&all).out;
-    let mut lines = out.lines();
-    let head = lines.next().unwrap();
-    assert_eq!(head, "workload,jobs,figure,a,b,ratio,low,high,verdict,smallest_detectable_pct,pairs");
-    let row = |line: &str| head.split(',').zip(line.split(',')).map(|(k, v)| (k.to_owned(), v.to_owned())).collect();
-    lines.map(row).map(|row: BTreeMap<String, String>| (row["figure"].clone(), row)).collect()
-}
-
-fn number(row: &BTreeMap<String, String>, column: &str) -> f64 {
-    row[column].parse().unwrap_or_else(|_| panic!("{column} of {row:?}"))
+fn compared(folders: &[&Path]) -> BTreeMap<String, Row> {
+    let folders: String = folders.iter().map(|folder| format!(" {}", folder.display())).collect();
+    let out = printed(&format!("compare{folders} --format csv --output -"));
+    let head = "workload,jobs,figure,a,b,ratio,low,high,verdict,smallest_detectable_pct,pairs";
+    assert_eq!(out.lines().next(), Some(head));
+    rows_of(&out).into_iter().map(|row| (row["figure"].clone(), row)).collect()
 }
 
 /// The arms in the order in which they were measured, with the number of their pair.
@@ -55,7 +39,13 @@ const SLOWER: &str = "null:?pause=1250us";
 
 #[test]
 fn rows_of_a_comparison_agree_with_each_other() {
-    verdict_between(&["--target-a", A, "--target-b", SLOWER], results().path());
+    let results = results();
+    // A parameter is that of both arms, and a size that nothing takes is told.
+    let common = ["--parameter", "LGWR-LAT1.rows=3", "--size", "2MiB"];
+    let (_, ran) = verdict_between(&[&["--target-a", A, "--target-b", SLOWER], &common[..]].concat(), results.path());
+    assert!(ran.err.contains("--size 2MiB does not apply to LGWR-LAT1"), "{}", ran.said());
+    let rows: Vec<_> = tests_of(&ran.folder()).iter().map(|test| test["parameters"]["rows"].as_i64()).collect();
+    assert_eq!(rows, [Some(3); 12]);
 }
 
 #[test]
@@ -71,14 +61,13 @@ fn a_planted_difference_is_found_and_equal_arms_are_not_told_apart() {
     for (arms, expected) in arms {
         // An interval of 95 % is wrong once in twenty times: three times in a row is a fault.
         let mut verdicts = (0..3).map(|_| verdict_between(arms, results.path()));
-        assert!(verdicts.any(|v| v == expected), "{arms:?} is not {expected}, thrice");
+        assert!(verdicts.any(|(verdict, _)| verdict == expected), "{arms:?} is not {expected}, thrice");
     }
 }
 
 /// The verdict on the throughput of two arms in six pairs; what must hold of it whatever it is, is asserted.
-fn verdict_between(arms: &[&str], results: &Path) -> String {
-    let given = ab(&[arms, &["--pairs", "6", "--equivalence", "8%"]].concat(), results);
-    let ran = measured(&args(&given));
+fn verdict_between(arms: &[&str], results: &Path) -> (String, Ran) {
+    let ran = measured(&ab(&[arms, &["--pairs", "6", "--equivalence", "8%"]].concat(), results));
     let rows = compared(&[&ran.folder()]);
     let row = &rows["commit_throughput_tps"];
     for row in rows.values() {
@@ -96,34 +85,32 @@ fn verdict_between(arms: &[&str], results: &Path) -> String {
         let arms: String = block.iter().map(|(arm, _)| arm.as_str()).collect();
         assert!(["ABBA", "BAAB"].contains(&arms.as_str()), "{order:?}");
     }
-    row["verdict"].clone()
+    (row["verdict"].clone(), ran)
+}
+
+/// Measures a private server with two values of a setting in so many pairs, of which B's is not durable.
+fn two_settings(target: &str, name: &str, [a, b]: [&str; 2], pairs: &str, results: &Path) -> Ran {
+    let [a, b] = [a, b].map(|value| format!("{name}={value}"));
+    let given = ["--target", target, "--setting-a", &a, "--setting-b", &b, "--pairs", pairs, "--no-probe"];
+    measured(&ab(&given, results))
 }
 
 #[test]
 fn settings_of_a_private_server_change_from_window_to_window() {
-    let results = results();
-    let settings =
-        ["--target", "postgres-temp:", "--setting-a", "synchronous_commit=on", "--setting-b", "synchronous_commit=off"];
-    let ran = measured(&args(&ab(&[&settings[..], &["--pairs", "6"]].concat(), results.path())));
-    assert_eq!(compared(&[&ran.folder()])["commit_throughput_tps"]["pairs"], "6", "{}", ran.said());
-    for test in tests_of(&ran.folder()) {
-        let off = test["forced"].as_str().is_some_and(|why| why.contains("synchronous_commit = off"));
-        assert_eq!(off, test["arm"] == "B", "{test}");
+    for (target, name, values) in [
+        ("postgres-temp:", "synchronous_commit", ["on", "off"]),
+        ("mariadb-temp:", "innodb_flush_log_at_trx_commit", ["1", "2"]),
+    ] {
+        let results = results();
+        let ran = two_settings(target, name, values, "2", results.path());
+        for test in tests_of(&ran.folder()) {
+            let marked = test["forced"].as_str().is_some_and(|why| why.contains(&format!("{name} = {}", values[1])));
+            assert_eq!(marked, test["arm"] == "B", "{test}");
+        }
+        assert_eq!(compared(&[&ran.folder()])["commit_throughput_tps"]["pairs"], "2", "{}", ran.said());
+        assert!(ran.out.contains("Arm B was measured although"), "{}", ran.said());
+        assert_eq!(manifest_of(&ran.folder())["plan"]["arms"]["a"]["label"], format!("A: {name}={}", values[0]));
     }
-    assert!(ran.out.contains("Arm B was measured although"), "{}", ran.said());
-    let html = std::fs::read_to_string(ran.folder().join("report/index.html")).unwrap();
-    assert!(html.contains("Which is faster") && html.contains("A: synchronous_commit=on"));
-}
-
-#[test]
-fn a_parameter_is_that_of_both_arms_and_a_size_that_nothing_takes_is_told() {
-    let results = results();
-    let given =
-        ["--target-a", A, "--target-b", SLOWER, "--pairs", "2", "--parameter", "LGWR-LAT1.rows=3", "--size", "2MiB"];
-    let ran = measured(&args(&ab(&given, results.path())));
-    assert!(ran.err.contains("--size 2MiB does not apply to LGWR-LAT1"), "{}", ran.said());
-    let rows: Vec<_> = tests_of(&ran.folder()).iter().map(|test| test["parameters"]["rows"].as_i64()).collect();
-    assert_eq!(rows, [Some(3); 4]);
 }
 
 /// The commands of README and guide that compare two settings of a private server.
@@ -171,9 +158,7 @@ fn recipes_of_readme_and_guide_show_what_they_promise() {
 #[ignore = "nightly: a verdict needs windows that others do not stall"]
 fn commits_that_do_not_wait_are_shown_to_be_faster() {
     let results = results();
-    let settings =
-        ["--target", "postgres-temp:", "--setting-a", "synchronous_commit=on", "--setting-b", "synchronous_commit=off"];
-    let ran = ok(&args(&ab(&[&settings[..], &["--pairs", "6"]].concat(), results.path())));
+    let ran = two_settings("postgres-temp:", "synchronous_commit", ["on", "off"], "6", results.path());
     let row = &compared(&[&ran.folder()])["commit_throughput_tps"];
     assert_eq!(row["verdict"], "faster", "{row:?}\n{}", ran.said());
     assert!(number(row, "low") > 1.0 && number(row, "b") > number(row, "a"), "{row:?}");
@@ -182,19 +167,13 @@ fn commits_that_do_not_wait_are_shown_to_be_faster() {
 #[test]
 fn arms_that_are_no_arms_are_refused() {
     let results = results();
-    let refused: [(&[&str], i32, &[&str]); 14] = [
+    let refused: [(&[&str], i32, &[&str]); 11] = [
         (&["--target", "null:"], 2, &["arms A and B are the same"]),
-        (&["--target-a", "null:?pause=1ms", "--target-b", "null:?pause=1000us"], 2, &["arms A and B are the same"]),
-        (&["--target", "null:", "--switch-a", "true", "--switch-b", "true"], 2, &["are the same", "LOADLINE_ARM"]),
         (&["--target", "postgres-temp:", "--setting-b", "nosuch.param=1"], 2, &["nosuch.param", "no extension"]),
         (&["--target", "null:", "--setting-a", "x=1"], 2, &["--setting x", "null: has no settings"]),
         (&["--target", "sqlite:", "--setting-b", "no_such=1"], 2, &["no_such"]),
         (&["--target", "postgres-temp:", "--setting-b", "wrk_mem=1MB"], 2, &["wrk_mem", "work_mem"]),
-        (
-            &["--target", "postgres-temp:", "--setting-b", "work_mem=4096kB"],
-            2,
-            &["work_mem", "same in both arms", "4MB"],
-        ),
+        (&["--target", "postgres-temp:", "--setting-b", "work_mem=4096kB"], 2, &["work_mem", "same in both", "4MB"]),
         (
             &["--target", "postgres-temp:", "--setting-b", "shared_buffers=8000GB"],
             2,
@@ -202,21 +181,14 @@ fn arms_that_are_no_arms_are_refused() {
         ),
         (&["--target-b", "sqlite:", "--setting-a", "x=1", "--setting-a", "x=2"], 2, &["--setting-a x is given twice"]),
         (&["--target-b", "null:?pause=2h"], 2, &["null:?pause=2h", "at most 1s"]),
-        (
-            &["--target", "null:", "--switch-a", "true", "--switch-b", "echo broken; false"],
-            1,
-            &["--switch-b", "broken"],
-        ),
-        (&["--target-b", "null:", "--pairs", "0"], 2, &["0 pairs"]),
+        (&["--target", "null:", "--switch-a", "true", "--switch-b", "echo bad; false"], 1, &["--switch-b", "bad"]),
         (&["--target-b", "null:", "--precision", "90%"], 2, &["precision", "90%", "50%"]),
     ];
     for (given, code, says) in refused {
-        let ran = run(&args(&ab(given, results.path())));
-        assert_eq!(ran.code, code, "{given:?}: {}", ran.said());
-        assert!(says.iter().all(|part| ran.err.contains(part)), "{given:?}: {}", ran.said());
+        run(&ab(given, results.path())).fails(code, says);
     }
-    let ran = run(&["ab", "--target-b", "null:"]);
-    assert!(ran.code == 2 && ran.err.contains("--workload"), "{}", ran.said());
+    command("ab --target-b null:").fails(2, &["--workload"]);
+    command("ab --workload LGWR-LAT1 --warmup auto --pairs 2").fails(2, &["two arms", "--warmup with a time"]);
     assert_eq!(std::fs::read_dir(results.path()).unwrap().count(), 0, "nothing is left");
 }
 
@@ -227,7 +199,7 @@ fn a_command_brings_an_arm_about_and_a_resumed_run_keeps_its_pairs() {
     let (a, b) = (format!("echo A >> {}", log.display()), format!("echo $LOADLINE_ARM >> {}", log.display()));
     let given =
         ab(&["--target", "null:?pause=1ms", "--switch-a", &a, "--switch-b", &b, "--pairs", "4"], results.path());
-    let mut child = start(&args(&given));
+    let mut child = start(&given);
     let folder = folder_with_tests(results.path(), 3);
     signal(&child, Signal::SIGKILL);
     child.wait().unwrap();
@@ -252,48 +224,41 @@ fn a_command_brings_an_arm_about_and_a_resumed_run_keeps_its_pairs() {
 #[test]
 fn two_runs_are_compared_and_a_slower_one_fails_a_script() {
     let results = results();
-    let repeated = |repeat: &str, url: &str, load: &[&str]| {
-        let dir = results.path().display().to_string();
-        let more = ["run", "--target", url, "--repeat", repeat, "--no-probe", "--results", &dir];
-        measured(&[&more[..], &SHORT, load].concat()).folder()
+    let run_on = |url: &str, more: &str| {
+        let dir = results.path().display();
+        let line = format!("run --target {url} --no-probe --results {dir} {} {more}", SHORT.join(" "));
+        measured(&line.split_whitespace().collect::<Vec<_>>()).folder()
     };
-    let run_on = |url: &str, load: &[&str]| repeated("3", url, load);
-    let (a, b) = (run_on("null:?pause=1ms", &[]), run_on("null:?pause=10ms", &[]));
+    let (a, b) = (run_on("null:?pause=1ms", "--repeat 3"), run_on("null:?pause=10ms", "--repeat 3"));
     let row = &compared(&[&a, &b])["commit_throughput_tps"];
     // One that others disturb is no pair.
     assert!(number(row, "ratio") < 1.0 && (1.0..=3.0).contains(&number(row, "pairs")), "{row:?}");
-    let failing = |a: &Path, b: &Path| {
-        let output = loadline().arg("compare").args([a, b]).args(["--fail-if-slower", "3%"]).output().unwrap();
-        (output.status.code(), String::from_utf8(output.stdout).unwrap())
-    };
-    let (code, said) = failing(&a, &b);
-    assert_eq!(code, Some(if row["verdict"] == "slower" && number(row, "high") < 0.97 { 1 } else { 0 }), "{row:?}");
-    assert!(said.contains("measured at different times") && said.contains("--no-probe"), "{said}");
-    assert_eq!(failing(&b, &a).0, Some(0), "the faster one does not fail");
+    let compare = |a: &Path, b: &Path, more: &str| command(&format!("compare {} {} {more}", a.display(), b.display()));
+    let judged = "--fail-if-slower 3%";
+    let slower = compare(&a, &b, judged);
+    assert_eq!(slower.code, i32::from(row["verdict"] == "slower" && number(row, "high") < 0.97), "{row:?}");
+    assert!(slower.out.contains("measured at different times") && slower.out.contains("--no-probe"));
+    assert_eq!(compare(&b, &a, judged).code, 0, "the faster one does not fail");
     // Other load is other work: that is an answer for people, and none for a script.
-    let thinks = run_on("null:?pause=1ms", &["--think", "1ms"]);
-    let [a, thinks] = [a, thinks].map(|folder| folder.display().to_string());
-    let code = |more: &[&str]| run(&[&["compare", &a, &thinks], more].concat()).code;
-    assert_eq!((code(&[]), code(&["--fail-if-slower", "3%"])), (0, 2));
-    let told = ok(&["compare", &a, &thinks, "--unequal"]).out;
-    assert!(told.contains("not the same work (--unequal): different load"), "{told}");
+    let thinks = run_on("null:?pause=1ms", "--think 1ms");
+    assert_eq!([compare(&a, &thinks, "").code, compare(&a, &thinks, judged).code], [0, 2]);
+    let told = compare(&a, &thinks, "--unequal");
+    assert!(told.code == 0 && told.out.contains("not the same work (--unequal): different load"), "{}", told.said());
     // A ratio of single tests has no interval.
-    let once = repeated("1", "null:?pause=10ms", &[]).display().to_string();
-    let ran = run(&["compare", &a, &once, "--fail-if-slower", "3%"]);
-    assert!(ran.code == 2 && ran.err.contains("not judged: LGWR-"), "{}", ran.said());
-    let ran = run(&["compare", &a]);
-    assert!(ran.code == 2 && ran.err.contains("second run"), "{}", ran.said());
+    let once = run_on("null:?pause=10ms", "--repeat 1");
+    compare(&a, &once, judged).fails(2, &["not judged: LGWR-"]);
+    command(&format!("compare {}", a.display())).fails(2, &["second run"]);
 }
 
 #[test]
 fn each_arm_is_stored_and_reported_as_it_was_found() {
     let results = results();
     let given = ab(&["--target-a", "sqlite:", "--target-b", "wal:", "--pairs", "2"], results.path());
-    let folder = measured(&args(&given)).folder();
+    let folder = measured(&given).folder();
     let found = &manifest_of(&folder)["arms"];
     let product = |n: usize| found[n]["target"]["product"].as_str().unwrap().to_owned();
     assert_ne!(product(0), product(1), "{found}");
-    let text = ok(&["report", &folder.display().to_string(), "--format", "md"]).out;
+    let text = report(&folder, "--format md");
     assert!(text.contains(&format!("| Product | {} | {} |", product(0), product(1))), "{text}");
     // A page of a window of each arm, with the product that it is of.
     let pages: Vec<String> = std::fs::read_dir(folder.join("report"))
@@ -322,8 +287,9 @@ fn a_command_is_held_against_the_settings_that_it_changed() {
     };
     let url = server.url();
     let with = |a: &str, b: &str, pairs: &str| {
-        let switch = ["--target", &url, "--switch-a", a, "--switch-b", b, "--pairs", pairs, "--label-b", "torn pages"];
-        run(&args(&ab(&switch, results.path())))
+        let switch =
+            ["--target", &url, "--switch-a", a, "--switch-b", b, "--pairs", pairs, "--no-probe", "--label-b", "fpw"];
+        run(&ab(&switch, results.path()))
     };
     // A window may be refused beside other tests; what the arms are is known all the same.
     let ran = with(&set("on"), &set("off"), "1");
@@ -331,32 +297,17 @@ fn a_command_is_held_against_the_settings_that_it_changed() {
     let found = manifest_of(&ran.folder());
     let state = |n: usize| found["arms"][n]["target"]["settings"]["full_page_writes"].as_str().unwrap().to_owned();
     assert_eq!([state(0), state(1)], ["on", "off"]);
-    assert!(found["target"]["settings"]["full_page_writes"] == "on" && ran.out.contains("B: torn pages"), "{found}");
-    let text = ok(&["report", &ran.folder().display().to_string(), "--format", "md"]).out;
+    assert!(found["target"]["settings"]["full_page_writes"] == "on" && ran.out.contains("B: fpw"), "{found}");
+    let text = report(&ran.folder(), "--format md");
     assert!(text.contains("| full\\_page\\_writes | on | off |"), "{text}");
     // A command that does nothing from its third call on.
     let count = results.path().join("count");
     let count = count.display();
     let twice = |value: &str| format!("echo x >> {count}; [ $(wc -l < {count}) -gt 2 ] || {{ {}; }}", set(value));
     let ran = with(&twice("on"), &twice("off"), "2");
-    assert_eq!(ran.code, 3, "{}", ran.said());
-    assert!(ran.err.contains("was not brought about: full_page_writes is"), "{}", ran.said());
+    ran.fails(3, &["was not brought about: full_page_writes is"]);
     let ran = with("true", ":", "1");
     assert!(ran.code < 2 && ran.err.contains("whether the commands changed anything else"), "{}", ran.said());
-}
-
-#[test]
-fn commits_that_do_not_wait_are_marked_in_mariadb_as_well() {
-    let results = results();
-    let name = "innodb_flush_log_at_trx_commit";
-    let (a, b) = (format!("{name}=1"), format!("{name}=2"));
-    let given = ["--target", "mariadb-temp:", "--setting-a", &a, "--setting-b", &b, "--pairs", "1"];
-    let ran = measured(&args(&ab(&given, results.path())));
-    for test in tests_of(&ran.folder()) {
-        let marked = test["forced"].as_str().is_some_and(|why| why.contains(&format!("{name} = 2")));
-        assert_eq!(marked, test["arm"] == "B", "{test}");
-    }
-    assert!(ran.out.contains("Arm B was measured although"), "{}", ran.said());
 }
 
 #[test]
@@ -366,8 +317,7 @@ fn an_arm_that_a_command_spoils_is_named_with_the_way_to_measure_it() {
     let set = |value: u8| format!("{client} -e 'SET GLOBAL innodb_flush_log_at_trx_commit = {value}'");
     let (a, b, url) = (set(1), set(2), server.url("root"));
     let given = ["--target", &url, "--switch-a", &a, "--switch-b", &b, "--pairs", "1"];
-    let ran = run(&args(&ab(&given, results.path())));
-    assert!(ran.code == 2 && ran.err.contains("in arm B, LGWR-LAT1") && ran.err.contains("--force"), "{}", ran.said());
+    run(&ab(&given, results.path())).fails(2, &["in arm B, LGWR-LAT1", "--force"]);
     assert_eq!(server.sql("SELECT @@GLOBAL.innodb_flush_log_at_trx_commit").unwrap(), "1", "put back");
 }
 
@@ -378,11 +328,8 @@ fn a_server_that_no_longer_starts_ends_the_run_as_a_target_that_failed() {
     std::fs::copy(Server::bin().join("../lib/auto_explain.so"), &library).unwrap();
     let b = format!("shared_preload_libraries={}", library.display());
     let given = ["--target", "postgres-temp:", "--setting-a", "shared_preload_libraries=", "--setting-b", &b];
-    let child = start(&args(&ab(&[&given[..], &["--pairs", "40"]].concat(), results.path())));
+    let child = start(&ab(&[&given[..], &["--pairs", "40", "--no-probe"]].concat(), results.path()));
     folder_with_tests(results.path(), 2);
     std::fs::remove_file(library).unwrap();
-    let ran = Ran::of(child.wait_with_output().unwrap());
-    assert_eq!(ran.code, 3, "{}", ran.said());
-    assert!(ran.err.contains("says: 'could not access file"), "the cause is first: {}", ran.said());
-    assert!(ran.err.contains("loadline ab --resume"), "{}", ran.said());
+    ended(child).fails(3, &["says: 'could not access file", "loadline ab --resume"]);
 }

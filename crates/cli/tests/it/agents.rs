@@ -8,18 +8,17 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 
-use crate::common::figures::check;
+use crate::common::figures::{all_passed, check, figure, passed};
 use crate::common::mariadb::Maria;
 use crate::common::{
-    Killed, Ran, Server, free_port, loadline, ok, on, results, run, sound, sound_tests, start_on, tests_of, wait_for,
-    words,
+    Killed, Ran, Server, command, free_port, loadline, on, report, results, sound, sound_tests, start_on, tests_of,
+    wait_for, words,
 };
 
 /// How to get the hub: said by every test that needs it, which then fails.
 const INSTALL: &str = "nats-server is missing: apt-get install nats-server (./test does it as root)";
 const SHORT: &str = "--workload LGWR-LAT1 --duration 1s --warmup 300ms";
 
-/// A hub of the test's own.
 struct Hub {
     child: Option<Killed>,
     port: u16,
@@ -56,7 +55,6 @@ struct Fleet {
 }
 
 impl Fleet {
-    /// Agents with these names.
     fn new(names: &str) -> Fleet {
         Fleet::at("", "", names, "")
     }
@@ -80,7 +78,7 @@ impl Fleet {
 
     /// `loadline agents list`, by name.
     fn listed(&self) -> BTreeMap<String, Value> {
-        let ran = run(&words(&format!("agents list {} --format json", self.reach)));
+        let ran = command(&format!("agents list {} --format json", self.reach));
         let rows: Vec<Value> = serde_json::from_str(&ran.out).unwrap_or_default();
         rows.into_iter().map(|row| (row["name"].as_str().unwrap().to_owned(), row)).collect()
     }
@@ -93,7 +91,6 @@ impl Fleet {
         format!("{} --agents {agents} --no-probe {more}", self.reach)
     }
 
-    /// A run over so many agents.
     fn run(&self, agents: u32, target: &str, more: &str) -> Ran {
         on(target, &self.results, &self.line(agents, more))
     }
@@ -107,7 +104,6 @@ impl Fleet {
     }
 }
 
-/// A figure of each agent of a test.
 fn each<T>(test: &Value, figure: &str, of: impl Fn(&Value) -> Option<T>) -> Vec<T> {
     test["by_agent"].as_array().unwrap().iter().map(|agent| of(&agent[figure]).unwrap()).collect()
 }
@@ -132,18 +128,33 @@ fn jobs_are_spread_over_agents_and_add_up() {
     assert_eq!(names(&tests[1]), ["a1", "a2", "a10"]);
     for test in &tests {
         let sum: f64 = each(test, "tps", Value::as_f64).iter().sum();
-        let all = test["commit_throughput_tps"].as_f64().unwrap();
+        let all = figure(test, "commit_throughput_tps");
         assert!((sum / all - 1.0).abs() < 1e-9, "{sum} {all}");
         let skew = each(test, "start_skew_ms", Value::as_f64).into_iter().fold(0.0, f64::max);
         assert_eq!(check(test, "agents")["outcome"] == "passed", skew > 0.0 && skew <= 2.0, "{skew}");
     }
-    let csv = ok(&["report", ran.folder().to_str().unwrap(), "--format", "csv", "--output", "-"]).out;
+    let csv = report(&ran.folder(), "--format csv");
     assert!(csv.lines().next().unwrap().contains("agents,start_skew_ms"), "{csv}");
     let html = std::fs::read_to_string(ran.folder().join("report/index.html")).unwrap();
     assert!(html.contains("id=\"agents\"") && html.contains("a10"), "the table of agents");
-    let ran = fleet.run(3, "null:", &format!("{SHORT} --jobs 13"));
-    assert!(ran.code == 2 && ran.err.contains("13 jobs are more than the agents run, which is 12"), "{}", ran.said());
+    fleet
+        .run(3, "null:", &format!("{SHORT} --jobs 13"))
+        .fails(2, &["13 jobs are more than the agents run, which is 12"]);
     fleet.wait_until_free();
+
+    // Populations are those of one process.
+    let folder = results();
+    let plan = folder.path().join("mixed.toml");
+    let text = "workload = [\"LGWR-LAT1\"]\nduration = \"1s\"\nwarmup = \"300ms\"\n\
+                [[populations]]\njobs = 5\n[[populations]]\njobs = 3\nthink = \"20ms\"\n\
+                [[populations]]\njobs = 1\nrate = 50\n";
+    std::fs::write(&plan, text).unwrap();
+    let test = &sound_tests(&fleet.run(3, "null:?pause=2ms", plan.to_str().unwrap()))[0];
+    // Five jobs of 2 ms, three of 22, one of 20: on a busy machine they do less, and no more but by chance.
+    let tps = [0, 1, 2].map(|part| test["populations"][part]["tps"].as_f64().unwrap());
+    assert!(tps[0] <= 2600.0 && (1.0..=200.0).contains(&tps[1]) && (1.0..=60.0).contains(&tps[2]), "{tps:?}");
+    let all = figure(test, "commit_throughput_tps");
+    assert!((tps.iter().sum::<f64>() / all - 1.0).abs() < 1e-6, "{tps:?} {all}");
 }
 
 #[test]
@@ -162,17 +173,14 @@ fn a_server_is_loaded_by_agents_that_it_is_sent_to() {
     assert!(!ran.said().contains("tops3cret"));
     let tests = tests_of(&ran.folder());
     assert!(!tests.is_empty(), "{}", ran.said());
+    // The database counted what the agents say, and has the rows that they say.
+    all_passed(&tests, &["errors", "commits-database"]);
     for test in &tests {
-        assert!(sound(test), "{test}");
-        assert_eq!(check(test, "errors")["outcome"], "passed", "{test}");
-        // The database counted what the agents say, and has the rows that they say.
-        assert_eq!(check(test, "commits-database")["outcome"], "passed", "{test}");
-        assert!(check(test, "work-evidence")["outcome"] != "failed", "{test}");
+        assert!(sound(test) && check(test, "work-evidence")["outcome"] != "failed", "{test}");
     }
     // Whoever lacks the password says so, and which agent it is.
     let ran = fleet.run(2, &target, &format!("{SHORT} --jobs 2 --agent-credentials local"));
-    assert!(ran.code == 3 && ran.err.contains("agent a1 on") && ran.err.contains("agent a2 on"), "{}", ran.said());
-    assert!(ran.err.contains("password"), "{}", ran.said());
+    ran.fails(3, &["agent a1 on", "agent a2 on", "password"]);
 }
 
 #[test]
@@ -187,37 +195,17 @@ fn open_files_bound_sessions_on_a_server_here_and_on_agents_and_no_jobs_on_null(
     };
     let folder = fleet.results.path().display();
     let line = format!("run --target {target} --driver client --results {folder} --jobs 11 --no-probe {SHORT}");
-    let ran = Ran::of(with_files(&line).output().unwrap());
-    assert!(ran.code == 2 && ran.err.contains("11 jobs need 211 open files"), "{}", ran.said());
+    Ran::of(with_files(&line).output().unwrap()).fails(2, &["11 jobs need 211 open files"]);
     assert!(fleet.runs().is_empty(), "no run was begun");
     let agent = with_files(&format!("agent {} --name a0 --max-jobs 40", fleet.reach));
     fleet.agents.push(quiet(&mut { agent }, "an agent"));
     wait_for("the agent", || fleet.listed().get("a0").is_some_and(|agent| agent["max_jobs"] == 10));
     let more = format!("{SHORT} --jobs 11");
     let ran = fleet.run(1, &target, &more);
-    assert!(ran.code == 2 && ran.err.contains("11 jobs are more than the agents run, which is 10 (a0 10)"));
-    assert!(ran.err.contains("ulimit -Hn"), "{}", ran.said());
+    ran.fails(2, &["11 jobs are more than the agents run, which is 10 (a0 10)", "ulimit -Hn"]);
     sound_tests(&fleet.run(1, "null:?pause=1ms", &more));
 }
 
-#[test]
-fn populations_are_those_of_one_process() {
-    let fleet = Fleet::new("a1 a2");
-    let folder = results();
-    let plan = folder.path().join("mixed.toml");
-    let text = "workload = [\"LGWR-LAT1\"]\nduration = \"1s\"\nwarmup = \"300ms\"\n\
-                [[populations]]\njobs = 5\n[[populations]]\njobs = 3\nthink = \"20ms\"\n\
-                [[populations]]\njobs = 1\nrate = 50\n";
-    std::fs::write(&plan, text).unwrap();
-    let tests = sound_tests(&fleet.run(2, "null:?pause=2ms", plan.to_str().unwrap()));
-    // Five jobs of 2 ms, three of 22, one of 20: on a busy machine they do less, and no more but by chance.
-    let tps = [0, 1, 2].map(|part| tests[0]["populations"][part]["tps"].as_f64().unwrap());
-    assert!(tps[0] <= 2600.0 && (1.0..=200.0).contains(&tps[1]) && (1.0..=60.0).contains(&tps[2]), "{tps:?}");
-    let all = tests[0]["commit_throughput_tps"].as_f64().unwrap();
-    assert!((tps.iter().sum::<f64>() / all - 1.0).abs() < 1e-6, "{tps:?} {all}");
-}
-
-/// A workload file of the documentation.
 fn example() -> PathBuf {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/examples");
     let files = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path());
@@ -239,7 +227,7 @@ fn a_hub_with_tls_is_used_by_those_who_trust_its_certificate() {
     };
     for (ca, code, said) in [("other.crt", 3, "SSL_CERT_FILE"), ("ca.crt", 0, "no agent is at the hub")] {
         let ran = Ran::of(trusting(ca, &format!("agents list {reach}")).output().unwrap());
-        assert!(ran.code == code && ran.err.contains(said), "{ca}: {}", ran.said());
+        ran.fails(code, &[said]);
         assert!(!ran.said().contains("s3cretT0ken"), "{}", ran.said());
     }
     let agent = |name: &str| quiet(&mut trusting("ca.crt", &format!("agent {reach} --name {name}")), "an agent");
@@ -253,9 +241,7 @@ fn a_hub_with_tls_is_used_by_those_who_trust_its_certificate() {
     let ran = Ran::of(trusting("ca.crt", &line).output().unwrap());
     let tests = tests_of(&ran.folder());
     assert!(sound(&tests[0]), "{}", ran.said());
-    for id in ["errors", "commits-database", "work-evidence"] {
-        assert_eq!(check(&tests[0], id)["outcome"], "passed", "{}", ran.said());
-    }
+    ["errors", "commits-database", "work-evidence"].iter().for_each(|id| passed(&tests[0], id));
 }
 
 #[test]
@@ -275,18 +261,16 @@ fn what_cannot_be_is_said_before_anything_starts() {
     ] {
         let line = format!("{SHORT} --jobs 1 --no-probe --hub {hub} --agents {agents} {more}");
         let ran = on(target, &fleet.results, &line);
-        assert!(ran.code == code && ran.err.contains(said), "{hub} {target}: {said}\n{}", ran.said());
+        ran.fails(code, &[said]);
         assert!(!ran.said().contains("s3cretT0ken"), "{}", ran.said());
     }
     assert!(fleet.runs().is_empty(), "no run was begun");
     let known = Hub::start("--user ann --pass s3cretT0ken");
     for (url, code) in [("ann:s3cretT0ken@", 0), ("ann:wrong@", 3), ("", 3)] {
-        let ran = run(&["agents", "list", "--hub", &format!("nats://{url}127.0.0.1:{}", known.port)]);
+        let ran = command(&format!("agents list --hub nats://{url}127.0.0.1:{}", known.port));
         assert!(ran.code == code && !ran.said().contains("s3cretT0ken"), "{url} {}", ran.said());
     }
     let arms = "ab --agents 1 --target null: --workload LGWR-LAT1 --target-b null:?pause=1us --hub";
-    let pair = run(&words(&format!("{arms} {with_token}")));
-    assert!(pair.code == 2 && pair.err.contains("two arms cannot be measured with agents"), "{}", pair.said());
-    let alone = run(&words("run --agents 2 --target null:"));
-    assert!(alone.code == 2 && alone.err.contains("--hub nats://HOST:PORT"), "{}", alone.said());
+    command(&format!("{arms} {with_token}")).fails(2, &["two arms cannot be measured with agents"]);
+    command("run --agents 2 --target null:").fails(2, &["--hub nats://HOST:PORT"]);
 }

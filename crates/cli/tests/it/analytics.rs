@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::common::figures::{check, passed};
-use crate::common::{Server, ok, on, refused, results, sound, tests_of};
+use crate::common::figures::{check, figure, passed};
+use crate::common::{Server, on, refused, results, sound, tests_of};
 use loadline_database::{OpenRequest, Target, Work, kind_of, open};
 use loadline_workload::data::{fact_rows, table};
 use loadline_workload::{Datum, Params};
@@ -143,17 +143,15 @@ fn measure(target: &str, results: &Path, more: &str) -> Vec<serde_json::Value> {
 #[test]
 fn queries_have_their_figures_and_groups_are_counted() {
     let dir = results();
-    let plan = dir.path().join("plan.toml");
-    std::fs::write(&plan, "workload = [\"DA-AGG\", \"DA-SCAN\"]\njobs = 1\n").unwrap();
-    for target in ["sqlite:", "postgres-temp:", "mariadb-temp:"] {
-        let tests = measure(target, dir.path(), &format!("{} --duration 600ms", plan.display()));
+    for (target, driver) in [("sqlite:", "client"), ("postgres-temp:", "database")] {
+        let tests = measure(target, dir.path(), "--workload DA-AGG,DA-SCAN --jobs 1 --duration 600ms");
         assert_eq!(tests.len(), 4, "{tests:#?}");
         let rows = (SIZE / 100 * 100 / 256) as f64;
         for t in &tests {
-            let f = |id: &str| t[id].as_f64().unwrap_or_else(|| panic!("{id}: {:#}", t["absent"]));
+            let f = |id: &str| figure(t, id);
             assert!((f("rows_per_s") / (rows * f("tx_per_s")) - 1.0).abs() < 0.01, "{t:#}");
             assert!(f("data_mib_per_s") / f("tx_per_s") > 2.0, "MiB of the table: {t:#}");
-            assert_eq!((f("threads"), t["driver"].as_str().unwrap() == "client"), (1.0, target != "postgres-temp:"));
+            assert_eq!((f("threads"), t["driver"].as_str()), (1.0, Some(driver)));
         }
         let groups: Vec<_> = tests.iter().filter(|t| t["swept"] == "groups").map(|t| t["groups"].as_f64()).collect();
         assert!(groups.len() == 3 && groups[0] == Some(10.0) && groups[2].unwrap() < rows, "{groups:?}");
@@ -194,17 +192,15 @@ fn workers_come_or_the_test_is_invalid() {
         assert!(tests[0]["absent"]["speed_up"].is_string() && tests[0]["commits_database"].is_number());
     }
     // More than there are: asked for by hand, and found out.
-    let plan = dir.path().join("plan.toml");
-    std::fs::write(&plan, "workload = [\"DA-PARALLEL\"]\n[parameters.DA-PARALLEL]\nworkers = 6\n").unwrap();
-    let tests = measure(&server.url(), dir.path(), &format!("{} --duration 600ms", plan.display()));
+    let more = "--workload DA-PARALLEL --parameter DA-PARALLEL.workers=6 --jobs 1 --duration 600ms";
+    let tests = measure(&server.url(), dir.path(), more);
     assert_eq!((tests.len(), &tests[0]["valid"]), (1, &false.into()), "{tests:#?}");
     let why = tests[0]["invalid_reason"].as_str().unwrap();
     assert!(why.contains("6 processes were asked for, 6 planned and 3 launched"), "{why}");
     assert!(tests[0]["absent"]["speed_up"].as_str().unwrap().contains("one worker"), "{:#}", tests[0]);
 
     for target in ["sqlite:", "mariadb-temp:"] {
-        let refused = on(target, dir.path(), "--workload DA-PARALLEL");
-        assert!(refused.code == 2 && refused.err.contains("parallel queries"), "{}", refused.said());
+        on(target, dir.path(), "--workload DA-PARALLEL").fails(2, &["parallel queries"]);
     }
 }
 
@@ -215,7 +211,7 @@ fn procedures_compute_and_their_commits_are_counted() {
         let tests = measure(target, dir.path(), "--group procedural-code --jobs 2 --duration 2s");
         assert_eq!(tests.len(), 6);
         for t in &tests {
-            let f = |id: &str| t[id].as_f64().unwrap_or_else(|| panic!("{id}: {:#}", t["absent"]));
+            let f = |id: &str| figure(t, id);
             assert_eq!((f("errors"), t["driver"].as_str()), (0.0, Some("database")));
             assert!(f("mops_per_s") > 0.0 && (f("mops_per_s_per_job") * 2.0 / f("mops_per_s") - 1.0).abs() < 1e-9);
             assert!(sound(t), "{t:#}");
@@ -223,17 +219,10 @@ fn procedures_compute_and_their_commits_are_counted() {
             assert_eq!(check(t, "commits-per-sync")["outcome"], "not-made", "nothing is made durable");
             assert!(t.get("queries_per_s").is_none() && t["absent"]["queries_per_s"].is_string());
         }
-        let operations = |i: usize| tests[i]["mops_per_s"].as_f64().unwrap() / tests[i]["tx_per_s"].as_f64().unwrap();
-        assert!((operations(0) - 5000e-6).abs() < 1e-9, "{}", operations(0));
+        let operations = figure(&tests[0], "mops_per_s") / figure(&tests[0], "tx_per_s");
+        assert!((operations - 5000e-6).abs() < 1e-9, "{operations}");
     }
-    let none = on("sqlite:", dir.path(), "--group procedural-code");
-    assert!(
-        none.code == 2 && none.err.contains("PLS-FIBO") && none.err.contains("no stored procedures"),
-        "{}",
-        none.said()
-    );
-    let listed = ok(&["workloads", "PLS-ADD"]).out;
-    assert!(listed.contains("One operation is one addition"), "{listed}");
+    on("sqlite:", dir.path(), "--group procedural-code").fails(2, &["PLS-FIBO", "no stored procedures"]);
 }
 
 #[test]

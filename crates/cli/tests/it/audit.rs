@@ -2,9 +2,8 @@
 
 use std::path::Path;
 
-use crate::common::{Ran, loadline, ok, results, run, sound_tests, words};
+use crate::common::{Ran, loadline, ok, on, results, run, sound_tests};
 
-/// A file with `text`.
 fn file(dir: &Path, name: &str, text: &str) -> String {
     let path = dir.join(name);
     std::fs::write(&path, text).unwrap();
@@ -40,10 +39,9 @@ fn the_exit_code_says_whether_there_are_errors() {
 #[test]
 fn own_runs_have_no_errors() {
     let dir = results();
-    let path = dir.path().display().to_string();
     for target in ["null:?pause=1ms", "wal:", "sqlite:"] {
-        let short = "--workload LGWR-LAT1,LGWR-LAT25 --jobs 1,2 --duration 1s --warmup 200ms --no-probe";
-        let ran = run(&[vec!["run", "--target", target, "--results", &path], words(short)].concat());
+        let short = "--jobs 1,2 --duration 500ms --warmup 200ms --no-probe";
+        let ran = on(target, &dir, &format!("--workload LGWR-LAT1,LGWR-LAT25 {short}"));
         let tests = sound_tests(&ran);
         let found = audit(ran.folder().to_str().unwrap());
         // The law that a test broke because others had the CPU is an error of its table, and no other is.
@@ -77,8 +75,7 @@ fn formats_columns_and_claims() {
 fn what_is_no_table_is_refused_with_its_name_and_controls_no_terminal() {
     let dir = results();
     let refused = |path: &str, more: &[&str], named: &str| {
-        let ran = run(&[&["audit", path], more].concat());
-        assert!(ran.code == 2 && ran.err.contains(named), "{path} {more:?}: {}", ran.said());
+        run(&[&["audit", path], more].concat()).fails(2, &[named]);
     };
     for (name, text) in [
         ("empty.csv", ""),

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use crate::common::{Server, json_of, lat1, measured, ok, results};
+use crate::common::figures::figure;
+use crate::common::{Server, json_of, lat1, measured, report, results, words};
 
 /// One row that all jobs change, held for a while: `pg_sleep` keeps its lock without a CPU.
 const ONE_ROW: &str = r#"
@@ -24,22 +25,20 @@ effect = { read = 1 }
 "#;
 
 /// Runs it for a moment and returns its tests as the JSON report has them.
-fn tests_of(target: &str, options: &[&str]) -> Vec<serde_json::Value> {
+fn tests_of(target: &str, options: &str) -> Vec<serde_json::Value> {
     let dir = results();
-    let folder = dir.path().to_str().unwrap();
-    let short = ["--duration", "2s", "--warmup", "300ms", "--no-probe", "--results", folder];
-    let ran = measured(&[&["run", "--target", target], &short[..], options].concat());
-    report_of(&ran.folder())
+    let short = "--duration 2s --warmup 300ms --no-probe";
+    let line = format!("run --target {target} {short} --results {} {options}", dir.path().display());
+    report_of(&measured(&words(&line)).folder())
 }
 
 fn report_of(folder: &Path) -> Vec<serde_json::Value> {
-    let json = ok(&["report", folder.to_str().unwrap(), "--format", "json", "--output", "-"]).out;
-    let report: serde_json::Value = serde_json::from_str(&json).unwrap();
-    let tests = report["runs"][0]["tests"].as_array().unwrap().clone();
+    let json = report(folder, "--format json");
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let tests = json["runs"][0]["tests"].as_array().unwrap().clone();
     assert!(!tests.is_empty());
     // The CSV says the same; an unknown cause is an empty cell.
-    let columns = ["report", folder.to_str().unwrap(), "--format", "csv", "--columns", "bounded_by", "--output", "-"];
-    let csv = ok(&columns).out;
+    let csv = report(folder, "--format csv --columns bounded_by");
     let cells = tests.iter().map(|t| t["bounded_by"].as_str().unwrap_or(""));
     assert!(csv.lines().skip(1).eq(cells), "{csv}");
     tests
@@ -50,10 +49,6 @@ fn assert_bounded(test: &serde_json::Value, by: &str) {
     assert_eq!(test["bounded_by"], by, "{test:#}");
 }
 
-fn share(test: &serde_json::Value, id: &str) -> f64 {
-    test[id].as_f64().unwrap_or_else(|| panic!("{id}: {test:#}"))
-}
-
 #[test]
 #[ignore = "nightly: what bounds a test is another thing while others use the CPUs"]
 fn locks_log_and_cpu_of_postgres_are_told_apart() {
@@ -62,76 +57,68 @@ fn locks_log_and_cpu_of_postgres_are_told_apart() {
     let dir = results();
     let one_row = dir.path().join("one-row.toml");
     std::fs::write(&one_row, ONE_ROW).unwrap();
-    let (url, client) = (server.url(), ["--driver", "client"]);
-    let log = tests_of(&url, &[&["--workload", "LGWR-LAT1", "--jobs", "8"], &client[..]].concat());
+    let url = server.url();
+    let log = tests_of(&url, "--workload LGWR-LAT1 --jobs 8 --driver client");
     assert_bounded(&log[0], "log sync");
-    let of_file = ["--workload-file", one_row.to_str().unwrap(), "--jobs", "8"];
-    let locks = tests_of(&url, &[&of_file[..], &client[..]].concat());
+    let locks = tests_of(&url, &format!("--workload-file {} --jobs 8 --driver client", one_row.display()));
     assert_bounded(&locks[0], "locks");
-    assert!(share(&locks[0], "lock_wait_pct") > 50.0, "{:#}", locks[0]);
-    let cpu = tests_of(&url, &["--workload", "PLS-ADD", "--jobs", "1"]);
+    assert!(figure(&locks[0], "lock_wait_pct") > 50.0, "{:#}", locks[0]);
+    let cpu = tests_of(&url, "--workload PLS-ADD --jobs 1");
     assert_bounded(&cpu[0], "CPU");
-    let busy = share(&cpu[0], "session_cpu_pct") + share(&cpu[0], "session_cpu_wait_pct");
-    assert!(busy > 80.0 && share(&cpu[0], "client_job_cpu_pct") < 20.0, "{:#}", cpu[0]);
+    let busy = figure(&cpu[0], "session_cpu_pct") + figure(&cpu[0], "session_cpu_wait_pct");
+    assert!(busy > 80.0 && figure(&cpu[0], "client_job_cpu_pct") < 20.0, "{:#}", cpu[0]);
 }
 
 #[test]
 #[ignore = "nightly: what bounds a test is another thing while others use the CPUs"]
 fn a_single_writer_the_client_and_a_rate_are_told_apart() {
-    let sqlite = tests_of("sqlite:", &["--workload", "LGWR-LAT1", "--jobs", "1,8"]);
+    let sqlite = tests_of("sqlite:", "--workload LGWR-LAT1 --jobs 1,8");
     assert_bounded(&sqlite[1], "single writer");
-    assert!(share(&sqlite[1], "writer_wait_pct") > 50.0, "{:#}", sqlite[1]);
-    assert_eq!(share(&sqlite[0], "writer_wait_pct"), 0.0, "one job has nobody to wait for");
-    let rate = tests_of("sqlite:", &["--workload", "LGWR-LAT1", "--jobs", "2", "--rate", "100"]);
+    assert!(figure(&sqlite[1], "writer_wait_pct") > 50.0, "{:#}", sqlite[1]);
+    assert_eq!(figure(&sqlite[0], "writer_wait_pct"), 0.0, "one job has nobody to wait for");
+    let rate = tests_of("sqlite:", "--workload LGWR-LAT1 --jobs 2 --rate 100");
     assert_bounded(&rate[0], "requested rate");
-    let null = tests_of("null:", &["--workload", "LGWR-LAT1", "--jobs", "1"]);
+    let null = tests_of("null:", "--workload LGWR-LAT1 --jobs 1");
     assert_bounded(&null[0], "client");
 }
-
-/// Changes a row in each of so many blocks that writing them takes longer than the log.
-const SCATTERED: &str = "workload = [\"DBWR-THR\"]\n[parameters.DBWR-THR]\nblocks = 500\n";
 
 #[test]
 #[ignore = "nightly: what bounds a test is another thing while others use the CPUs"]
 fn waits_for_a_place_in_the_log_are_told_from_its_sync() {
     // Eight jobs share a buffer for two transactions, and no commit waits.
-    let test = &tests_of("wal:?buffer=1MiB", &["--workload", "LGWR-THR", "--jobs", "8"])[0];
+    let test = &tests_of("wal:?buffer=1MiB", "--workload LGWR-THR --jobs 8")[0];
     assert_bounded(test, "log write");
-    assert!(share(test, "log_write_wait_pct") > 50.0, "{test:#}");
-    assert_eq!(share(test, "log_file_sync_ms"), 0.0, "{test:#}");
+    assert!(figure(test, "log_write_wait_pct") > 50.0, "{test:#}");
+    assert_eq!(figure(test, "log_file_sync_ms"), 0.0, "{test:#}");
 }
 
 /// Many jobs with large payloads in a small log buffer: the lock under which they copy into it, not the sync, has their time.
 #[test]
 #[ignore = "nightly: what bounds a test is another thing while others use the CPUs"]
 fn the_insert_lock_of_the_log_of_postgres_is_named() {
-    let small = ["--setting", "wal_buffers=64kB", "--workload", "LGWR-LAT125", "--jobs", "32"];
-    let test = &tests_of("postgres-temp:", &small)[0];
+    let test = &tests_of("postgres-temp:", "--setting wal_buffers=64kB --workload LGWR-LAT125 --jobs 32")[0];
     assert_bounded(test, "log write");
     let seen = test["waits"]["sessions"].as_object().unwrap();
     let most = seen.iter().max_by_key(|(_, n)| n.as_u64()).unwrap().0;
     assert_eq!(most, "LWLock:WALInsert", "{test:#}");
-    assert!(share(test, "log_write_wait_pct") > 50.0, "{test:#}");
+    assert!(figure(test, "log_write_wait_pct") > 50.0, "{test:#}");
 }
 
 /// How fast the device is, and who else uses the CPUs, depends on the machine: the cause must be the largest part.
 #[test]
 #[ignore = "nightly: what bounds a test is another thing while others use the CPUs"]
 fn storage_is_the_cause_if_most_of_the_time_is_spent_on_it() {
-    let dir = results();
-    let plan = dir.path().join("scattered.toml");
-    std::fs::write(&plan, SCATTERED).unwrap();
-    // Each commit is followed by a checkpoint.
-    let checkpoints = ["--setting", "wal_autocheckpoint=1", "--size", "32MiB", "--jobs", "1", "--force"];
-    let writes = &tests_of("sqlite:", &[&[plan.to_str().unwrap()], &checkpoints[..]].concat())[0];
-    let cached = ["--size", "32MiB", "--jobs", "2", "--allow-cached"];
-    let reads = &tests_of("postgres-temp:", &[&["--workload", "STO-READ"], &cached[..]].concat())[0];
+    // Changes a row in each of so many blocks that writing them takes longer than the log; each commit is followed by a checkpoint.
+    let scattered = "--workload DBWR-THR --parameter DBWR-THR.blocks=500";
+    let checkpoints = "--setting wal_autocheckpoint=1 --size 32MiB --jobs 1 --force";
+    let writes = &tests_of("sqlite:", &format!("{scattered} {checkpoints}"))[0];
+    let reads = &tests_of("postgres-temp:", "--workload STO-READ --size 32MiB --jobs 2 --allow-cached")[0];
     for (test, wait, by) in [(writes, "write_wait_pct", "storage writes"), (reads, "read_wait_pct", "storage reads")] {
         let waits_for_cpu = ["session_cpu_wait_pct", "client_job_cpu_wait_pct"];
         let waits_for_cpu: f64 = waits_for_cpu.iter().filter_map(|id| test[id].as_f64()).sum();
         // A wait that the database times contains that for a CPU, and CPU time of the system calls.
-        let slept = 100.0 - share(test, "session_cpu_pct");
-        let wait = share(test, wait).min(slept) - waits_for_cpu;
+        let slept = 100.0 - figure(test, "session_cpu_pct");
+        let wait = figure(test, wait).min(slept) - waits_for_cpu;
         assert!(slept < 100.0, "{test:#}");
         if wait > 55.0 {
             assert_bounded(test, by);
@@ -172,9 +159,7 @@ fn figures_of_storage_name_it_in_every_report() {
         test["checks"] = serde_json::json!([]);
         std::fs::write(&tests, format!("{test}\n")).unwrap();
         assert_eq!(report_of(&folder)[0]["bounded_by"], by);
-        let html = dir.path().join("report.html");
-        ok(&["report", folder.to_str().unwrap(), "--output", html.to_str().unwrap()]);
-        assert!(std::fs::read_to_string(html).unwrap().contains(by));
+        assert!(report(&folder, "--format html").contains(by));
     }
 }
 
@@ -182,15 +167,14 @@ fn figures_of_storage_name_it_in_every_report() {
 #[ignore = "nightly: what bounds a test is another thing while others use the CPUs"]
 fn client_session_and_the_way_between_them_share_the_time_of_one_job() {
     let server = Server::start(&[]);
-    let url = server.url();
-    let test = &tests_of(&url, &["--workload", "SRV-QUERY1", "--jobs", "1", "--driver", "client"])[0];
+    let test = &tests_of(&server.url(), "--workload SRV-QUERY1 --jobs 1 --driver client")[0];
     // Idle time is sampled, so it can only be cut to the time asleep; CPU times are exact.
     for [run, wait] in [["session_cpu_pct", "session_cpu_wait_pct"], ["client_job_cpu_pct", "client_job_cpu_wait_pct"]]
     {
-        let both = share(test, run) + share(test, wait);
-        assert!(share(test, run) > 3.0 && both <= 105.0, "{run}: {test:#}");
+        let both = figure(test, run) + figure(test, wait);
+        assert!(figure(test, run) > 3.0 && both <= 105.0, "{run}: {test:#}");
     }
-    assert!(share(test, "session_idle_pct") > 0.0, "{test:#}");
+    assert!(figure(test, "session_idle_pct") > 0.0, "{test:#}");
     // Which of the three is the largest depends on the machine.
     assert!(["CPU", "client", "round trip"].contains(&test["bounded_by"].as_str().unwrap_or("")), "{test:#}");
 }

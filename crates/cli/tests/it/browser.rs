@@ -11,7 +11,6 @@ use crate::common::Killed;
 /// How to get it: said by every test that needs it, which then fails.
 const INSTALL: &str = "Chromium is missing: apt-get install chromium (./test --nightly does it as root)";
 
-/// A browser with one page.
 pub(crate) struct Browser {
     _process: Killed,
     to: ChildStdin,
@@ -76,7 +75,6 @@ impl Browser {
         message
     }
 
-    /// Calls a method of the protocol and returns its result.
     pub(crate) fn call(&mut self, method: &str, params: Value) -> Value {
         self.last += 1;
         let mut message = json!({"id": self.last, "method": method, "params": params});
@@ -101,14 +99,12 @@ impl Browser {
         self.until("document.readyState === 'complete' && location.href !== 'about:blank'");
     }
 
-    /// The value of a script's expression.
     pub(crate) fn eval(&mut self, script: &str) -> Value {
         let answer = self.call("Runtime.evaluate", json!({"expression": script, "returnByValue": true}));
         assert!(answer["exceptionDetails"].is_null(), "{script}: {answer}");
         answer["result"]["value"].clone()
     }
 
-    /// Waits until an expression is true.
     pub(crate) fn until(&mut self, script: &str) {
         let deadline = Instant::now() + Duration::from_secs(30);
         while self.eval(script) != true {
@@ -126,22 +122,14 @@ impl Browser {
         self.call("Emulation.setEmulatedMedia", features);
     }
 
-    /// Presses a key.
     pub(crate) fn key(&mut self, key: &str) {
-        let code = match key {
-            "Tab" => 9,
-            "Enter" => 13,
-            _ => 32,
-        };
-        let text = if key == "Enter" {
-            "\r"
-        } else if key == " " {
-            " "
-        } else {
-            ""
+        let (code, text, name) = match key {
+            "Tab" => (9, "", "Tab"),
+            "Enter" => (13, "\r", "Enter"),
+            _ => (32, " ", "Space"),
         };
         for kind in ["keyDown", "keyUp"] {
-            let mut event = json!({"type": kind, "key": key, "code": if key == " " { "Space" } else { key }, "windowsVirtualKeyCode": code});
+            let mut event = json!({"type": kind, "key": key, "code": name, "windowsVirtualKeyCode": code});
             if kind == "keyDown" && !text.is_empty() {
                 event["text"] = json!(text);
             }

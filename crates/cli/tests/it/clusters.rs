@@ -1,37 +1,32 @@
 //! Runs over nodes, and levels of replication.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
-use crate::common::figures::check;
+use crate::common::figures::{all_passed, passed};
 use crate::common::{
-    Ran, Server, folder_with_tests, leftovers, measured, ok, on, results, run, signal, sound_tests, start, tests_of,
-    wait_for, words,
+    Ran, Row, Server, ended, folder_with_tests, leftovers, made, measured, number, on, printed, report, results,
+    rows_of, run, signal, sound_tests, start, tests_of, wait_for, words,
 };
 
-/// The rows of a run's CSV.
-fn csv(folder: &Path) -> Vec<BTreeMap<String, String>> {
-    let out = ok(&["report", folder.to_str().unwrap(), "--format", "csv", "--output", "-"]).out;
-    let mut lines = out.lines();
-    let head: Vec<String> = lines.next().unwrap().split(',').map(str::to_owned).collect();
-    lines.map(|l| head.iter().cloned().zip(l.split(',').map(str::to_owned)).collect()).collect()
-}
-
-fn number(row: &BTreeMap<String, String>, column: &str) -> f64 {
-    row[column].parse().unwrap_or_else(|_| panic!("{column} of {row:?}"))
+fn csv(folder: &Path) -> Vec<Row> {
+    rows_of(&report(folder, "--format csv"))
 }
 
 /// Levels of a private server whose standby is four ms away; the run, and its rows of the two levels.
-fn far_standby(results: &Path) -> (Ran, [BTreeMap<String, String>; 2]) {
-    let cost = "replica-cost --target postgres-temp: --levels local,on --delay 4ms --jobs 2 --pairs 2 --duration 1s";
+fn far_standby(results: &Path) -> (Ran, [Row; 2]) {
+    let cost = "replica-cost --target postgres-temp: --levels local,on --delay 4ms --jobs 2 --pairs 2 --duration 1s --no-probe";
     let ran = measured(&words(&format!("{cost} --warmup 200ms --results {}", results.display())));
     let rows = csv(&ran.folder());
     assert_eq!(rows.len(), 2, "{rows:?}");
     let levels = ["local", "on"].map(|level| rows.iter().find(|r| r["level"] == level).unwrap().clone());
     (ran, levels)
+}
+
+fn under_on(tests: &[Value]) -> Vec<Value> {
+    tests.iter().filter(|t| t["level"]["level"] == "on" && t["arm"] == "B").cloned().collect()
 }
 
 #[test]
@@ -48,17 +43,12 @@ fn a_level_that_waits_adds_its_round_trip() {
 fn a_level_that_waits_takes_its_round_trip() {
     let results = results();
     let (ran, [_, on]) = far_standby(results.path());
-    assert!(ran.out.contains("What a level adds to a commit"), "{}", ran.said());
     let folder = ran.folder();
     let tests = tests_of(&folder);
     assert_eq!(tests.len(), 8, "{}", ran.said());
     // Four ms each way; the machine may add to them, never take away.
     assert!(number(&on, "rtt_ms") >= 8.0 && number(&on, "commit_latency_ms") >= 8.0, "{on:?}");
-    for test in tests.iter().filter(|t| t["level"]["level"] == "on" && t["arm"] == "B") {
-        for id in ["replicas", "round-trip"] {
-            assert_eq!(check(test, id)["outcome"], "passed", "{test}");
-        }
-    }
+    all_passed(&under_on(&tests), &["replicas", "round-trip"]);
     // Complete: nothing is measured again. A refused window is said by the exit code, also if its cell has another pair.
     let lines: Vec<String> = tests
         .into_iter()
@@ -77,17 +67,16 @@ fn a_level_that_waits_takes_its_round_trip() {
 #[test]
 fn a_run_is_interrupted_while_its_replicas_catch_up() {
     let results = results();
-    let path = results.path().to_str().unwrap();
-    let narrow = ["replica-cost", "--target", "postgres-temp:", "--levels", "local", "--bandwidth", "64KiB"];
-    let load = ["--workload", "LGWR-LAT125", "--jobs", "1", "--pairs", "3", "--duration", "1s", "--warmup", "200ms"];
-    let child = start(&[&narrow[..], &load, &["--results", path]].concat());
+    let narrow =
+        "replica-cost --target postgres-temp: --levels local --bandwidth 64KiB --workload LGWR-LAT125 --jobs 1";
+    let short = format!("--pairs 3 --duration 1s --warmup 200ms --results {}", results.path().display());
+    let child = start(&words(&format!("{narrow} {short}")));
     folder_with_tests(results.path(), 1);
     // The window's redo takes the link a minute; the next test waits for it.
     std::thread::sleep(std::time::Duration::from_secs(2));
     signal(&child, Signal::SIGINT);
-    let ran = Ran::of(child.wait_with_output().unwrap());
-    assert_eq!(ran.code, 130, "{}", ran.said());
-    assert!(ran.err.contains("have to catch up"), "{}", ran.said());
+    let ran = ended(child);
+    ran.fails(130, &["have to catch up"]);
     assert_eq!(tests_of(&ran.folder()).len(), 1, "{}", ran.said());
     assert_eq!(leftovers(results.path()), Vec::<String>::new());
 }
@@ -107,13 +96,11 @@ fn levels_of_a_users_own_pair_are_put_back() {
     wait_for("the setting", || settings().contains("remote_write"));
     let before = settings();
     let (url, second) = (primary.url(), standby.url());
-    let args = |target: &str, standbys: &[&str], pairs: &str| {
-        let mut args = vec!["replica-cost", "--target", target, "--levels", "local,on", "--pairs", pairs];
-        args.extend(["--duration", "300ms", "--warmup", "200ms", "--results", results.path().to_str().unwrap()]);
-        standbys.iter().for_each(|standby| args.extend(["--standby", standby]));
-        args.into_iter().map(str::to_owned).collect::<Vec<_>>()
+    let args = |target: &str, standbys: &[&str], pairs: u32| {
+        let short = format!("--pairs {pairs} --duration 300ms --warmup 200ms --results {}", results.path().display());
+        let standbys: String = standbys.iter().map(|standby| format!(" --standby {standby}")).collect();
+        format!("replica-cost --target {target} --levels local,on {short}{standbys}")
     };
-    let words = |args: &[String]| run(&args.iter().map(String::as_str).collect::<Vec<_>>());
 
     let plain = url.replace("boss@", "plain@");
     let (tcp, same) = (primary.tcp("boss", Some("tops3cret")), standby.tcp("boss", Some("tops3cret")));
@@ -123,38 +110,34 @@ fn levels_of_a_users_own_pair_are_put_back() {
         (&second, vec![&url], "is a read-only standby"),
         (&plain, vec![&second], "GRANT ALTER SYSTEM ON PARAMETER synchronous_commit"),
     ] {
-        let ran = words(&args(target, &standbys, "1"));
+        let ran = run(&words(&args(target, &standbys, 1)));
         assert!(ran.code > 1 && ran.err.contains(says) && !ran.err.contains("tops3cret"), "{says}: {}", ran.said());
     }
     assert_eq!(settings(), before);
 
-    let ran = words(&args(&url, &[&same], "1"));
+    let ran = run(&words(&args(&url, &[&same], 1)));
     assert!(ran.err.contains("synchronous_commit = remote_write (ALTER SYSTEM): levels change it"), "{}", ran.said());
     let tests = tests_of(&ran.folder());
     let has_latency = |t: &Value| t["commit_latency_ms"].as_f64() > Some(0.0);
     assert!(tests.len() == 4 && tests.iter().all(has_latency), "{}", ran.said());
-    for test in tests.iter().filter(|t| t["level"]["level"] == "on" && t["arm"] == "B") {
-        assert_eq!(check(test, "replicas")["outcome"], "passed", "{test}");
-    }
+    all_passed(&under_on(&tests), &["replicas"]);
     let rows = csv(&ran.folder());
     assert_eq!(rows.iter().map(|r| r["level"].as_str()).collect::<Vec<_>>(), ["local", "on"], "{rows:?}");
     assert!(rows.iter().all(|r| r["rtt_ms"].is_empty()), "{rows:?}");
-    assert!(!ran.out.contains("one way"), "{}", ran.said());
     let manifest = std::fs::read_to_string(ran.folder().join("manifest.json")).unwrap();
     assert!(manifest.contains("postgres://boss@127.0.0.1") && !manifest.contains("tops3cret"), "{manifest}");
     assert_eq!(settings(), before, "{}", ran.said());
     assert_eq!(sql("SELECT count(*) FROM pg_namespace WHERE nspname = 'loadline'"), "0");
 
     for by in [Signal::SIGINT, Signal::SIGKILL] {
-        let args = args(&url, &[&second], "50");
-        let child = start(&args.iter().map(String::as_str).collect::<Vec<_>>());
+        let child = start(&words(&args(&url, &[&second], 50)));
         wait_for("a level", || settings().contains("walreceiver"));
         signal(&child, by);
-        let ran = Ran::of(child.wait_with_output().unwrap());
+        let ran = ended(child);
         if by == Signal::SIGKILL {
             assert_ne!(settings(), before, "{}", ran.said());
-            let cleaned = ok(&["clean", "--target", &url, "--results", results.path().to_str().unwrap()]);
-            assert!(cleaned.out.contains("synchronous_commit: put back to 'remote_write'"), "{}", cleaned.said());
+            let cleaned = printed(&format!("clean --target {url} --results {}", results.path().display()));
+            assert!(cleaned.contains("synchronous_commit: put back to 'remote_write'"), "{cleaned}");
         }
         wait_for("what it was", || settings() == before);
     }
@@ -168,12 +151,9 @@ fn jobs_that_read_are_spread_over_standbys_and_counted_there() {
     let ran = on("postgres-temp:?standbys=1", results.path(), more);
     let tests = sound_tests(&ran);
     assert!(ran.err.contains("LGWR-LAT1 is not measured over 2 nodes"), "{}", ran.said());
-    let of: Vec<(&str, u64)> =
-        tests.iter().map(|t| (t["workload"].as_str().unwrap(), t["nodes"].as_u64().unwrap())).collect();
-    assert_eq!(of, [("LGWR-LAT1", 1), ("TP-LOOKUP", 1), ("TP-LOOKUP", 2)], "{}", ran.said());
-    for test in &tests {
-        assert_eq!(check(test, "commits-node")["outcome"], "passed", "{test}");
-    }
+    let once = [("LGWR-LAT1", 1), ("TP-LOOKUP", 1), ("TP-LOOKUP", 2)];
+    assert_eq!(made(&tests, "nodes"), once, "{}", ran.said());
+    tests.iter().for_each(|test| passed(test, "commits-node"));
     let both = tests[2]["by_node"].as_array().unwrap();
     assert!(both.iter().all(|n| n["jobs"] == 1 && n["tps"].as_f64().unwrap() > 0.0), "{both:?}");
     assert_eq!(csv(&ran.folder()).iter().map(|r| r["nodes"].as_str()).collect::<Vec<_>>(), ["1", "1", "2"]);
@@ -184,27 +164,16 @@ fn what_cannot_be_measured_is_refused_before_anything_starts() {
     let results = results();
     let folder = results.path().to_str().unwrap();
     for (args, says) in [
-        (&["replica-cost", "--levels", "sync"][..], "no level 'sync'"),
-        (&["replica-cost", "--delay", "-1ms"], "-1ms"),
-        (&["replica-cost", "--delay", "1h"], "must be between"),
-        (&["replica-cost", "--target", "sqlite:"], "postgres-temp:"),
+        (&["replica-cost", "--delay", "-1ms"][..], "-1ms"),
         (&["replica-cost", "--target", "mysql-temp:"], "semi-synchronous replication of MySQL is not supported"),
         (&["replica-cost", "--target", "galera-temp:"], "connect past any relay"),
         (&["replica-cost", "--workload", "TP-LOOKUP"], "writes nothing"),
-        (&["replica-cost", "--bandwidth", "1KiB"], "64KiB"),
-        (&["replica-cost", "--standby", "postgres://h/d"], "servers of yours"),
-        (&["replica-cost", "--target", "postgres://h/d"], "--standby URL"),
-        (&["replica-cost", "--target", "postgres://h/d", "--standby", "postgres://i/d", "--delay", "1ms"], "only 0"),
-        (&["run", "--target", "postgres-temp:?standbys=0"], "standbys"),
         (&["run", "--target", "galera-temp:?nodes=99"], "nodes"),
-        (&["run", "--nodes", "2,2"], "given twice"),
-        (&["run", "--nodes", "0"], "a test needs a node"),
         (&["run", "--nodes", "4", "--target", "galera-temp:?nodes=3"], "the target has 3 nodes"),
         (&["run", "--nodes", "2", "--target", "null:"], "the target has 1 node"),
     ] {
         let args: Vec<&str> = args.iter().copied().chain(["--results", folder]).collect();
-        let ran = run(&args);
-        assert!(ran.code == 2 && ran.err.contains(says), "{args:?}: {}", ran.said());
+        run(&args).fails(2, &[says]);
     }
     assert_eq!(std::fs::read_dir(results.path()).unwrap().count(), 0);
 }

@@ -1,21 +1,18 @@
 //! What a new user does first, on what needs no server.
 
+use crate::common::figures::figure;
 use crate::common::{
-    ONE_JOB, Ran, figures, lat1, leftovers, loadline, manifest_of, measured, ok, results, run, sound_tests, tests_of,
+    Ran, command, figures, lat1, leftovers, loadline, manifest_of, measured, ok, on, printed, report, results, rows_of,
+    run, sound_tests, tests_of, words,
 };
-
-const QUICK: [&str; 7] = ["--jobs", "1,2", "--duration", "1s", "--warmup", "200ms", "--no-probe"];
-
-fn quick<'a>(more: &[&'a str]) -> Vec<&'a str> {
-    ["run"].iter().chain(&QUICK).chain(more).copied().collect()
-}
 
 #[test]
 fn a_run_ends_with_key_figures_a_report_and_its_path() {
     let dir = results();
-    let path = dir.path().to_str().unwrap();
-    let workloads = ["--workload", "LGWR-LAT1,LGWR-LAT25,LGWR-LAT125,LGWR-THR"];
-    let ran = run(&quick(&[&["--results", path], &workloads[..]].concat()));
+    let workloads = "--workload LGWR-LAT1,LGWR-LAT25,LGWR-LAT125,LGWR-THR";
+    // SQLite is what a run takes that names no target.
+    let short = "--jobs 1,2 --duration 1s --warmup 200ms --no-probe";
+    let ran = command(&format!("run --results {} {workloads} {short}", dir.path().display()));
     let tests = sound_tests(&ran);
     let folder = ran.folder();
     assert_eq!(folder.parent().unwrap(), dir.path(), "the last line is the run folder");
@@ -25,52 +22,39 @@ fn a_run_ends_with_key_figures_a_report_and_its_path() {
     assert!(html.contains("LGWR-THR") && html.contains("<svg"));
     assert_eq!(tests.len(), 8, "four workloads at two job counts");
     for t in &tests {
-        let (tps, latency, jobs) = (
-            t["commit_throughput_tps"].as_f64().unwrap(),
-            t["commit_latency_ms"].as_f64().unwrap(),
-            t["jobs"].as_f64().unwrap(),
-        );
-        assert!(tps > 0.0);
+        let [tps, latency, jobs] = ["commit_throughput_tps", "commit_latency_ms", "jobs"].map(|id| figure(t, id));
         // Little's law, roughly: windows are short here.
-        assert!((tps * latency / 1e3 / jobs - 1.0).abs() < 0.5, "{t:#}");
-        for kind in ["histograms", "series", "snapshots"] {
-            let n = t["test"].to_string();
-            let there = std::fs::read_dir(folder.join(kind))
-                .unwrap()
-                .flatten()
-                .any(|e| e.path().file_stem().unwrap().to_str() == Some(&n));
-            assert!(there, "{kind} of test {n}");
+        assert!(tps > 0.0 && (tps * latency / 1e3 / jobs - 1.0).abs() < 0.5, "{t:#}");
+        for (kind, extension) in [("histograms", "hlog"), ("series", "csv"), ("snapshots", "json")] {
+            assert!(folder.join(format!("{kind}/{}.{extension}", t["test"])).exists(), "{kind} of test {}", t["test"]);
         }
     }
     assert_eq!(leftovers(dir.path()), Vec::<String>::new(), "nothing else is left");
 
     // The report is rebuilt offline, in every format, from the folder or from its id.
-    let id = folder.file_name().unwrap().to_str().unwrap();
-    let csv = ok(&["report", id, "--results", path, "--format", "csv", "--output", "-"]).out;
-    let mut lines = csv.lines();
-    assert!(lines.next().unwrap().starts_with("platform,workload,run,test,nodes,jobs,cpu_busy_pct"));
-    assert_eq!(lines.count(), 8);
+    let id = format!("report {} --results {}", folder.file_name().unwrap().display(), dir.path().display());
+    let csv = printed(&format!("{id} --format csv --output -"));
+    assert!(csv.starts_with("platform,workload,run,test,nodes,jobs,cpu_busy_pct"), "{csv}");
+    assert_eq!(csv.lines().count(), 9);
     std::fs::remove_dir_all(folder.join("report")).unwrap();
     ok(&["report", folder.to_str().unwrap()]);
     let again = std::fs::read_to_string(folder.join("report/index.html")).unwrap();
     assert_eq!(again, html, "the same run gives the same report");
     for format in ["md", "json", "text"] {
-        assert!(ok(&["report", folder.to_str().unwrap(), "--format", format]).out.contains("LGWR-LAT25"), "{format}");
+        assert!(report(&folder, &format!("--format {format}")).contains("LGWR-LAT25"), "{format}");
     }
-    let chosen =
-        ok(&["report", id, "--results", path, "--format", "csv", "--columns", "jobs,commit_throughput_tps"]).out;
+    let chosen = printed(&format!("{id} --format csv --columns jobs,commit_throughput_tps"));
     assert!(chosen.starts_with("jobs,commit_throughput_tps\n"), "{chosen}");
-    let wrong = run(&["report", id, "--results", path, "--columns", "commit_troughput_tps"]);
-    assert!(wrong.code == 2 && wrong.err.contains("commit_throughput_tps"), "{}", wrong.said());
+    command(&format!("{id} --columns commit_troughput_tps")).fails(2, &["commit_throughput_tps"]);
 }
 
 #[test]
 fn the_same_seed_does_the_same_work() {
     let dir = results();
-    let path = dir.path().to_str().unwrap();
     let calibration = |seed: &str| {
-        let args = ["run", "--workload", "LGWR-LAT25", "--seed", seed, "--results", path];
-        let ran = measured(&[&args[..], &ONE_JOB].concat());
+        let short = "--jobs 1 --duration 300ms --warmup 200ms --no-probe";
+        let ran = on("sqlite:", &dir, &format!("--workload LGWR-LAT25 --seed {seed} {short}"));
+        sound_tests(&ran);
         let manifest = manifest_of(&ran.folder());
         (manifest["calibration"].clone(), manifest["plan"]["seed"].clone())
     };
@@ -88,13 +72,12 @@ fn each_window_draws_with_a_seed_of_its_own_that_follows_from_the_runs() {
     let (seven, swept) = (["--seed", "7"], ["run", "--target", "null:", "--jobs", "1,2", "--repeat", "2"]);
     let first = seeds(&swept, &seven);
     assert_eq!((first.len(), first[0]), (4, 7));
-    assert_eq!(first, seeds(&swept, &seven), "the same run draws the same");
     // Nor do the arms of a pair share one: the second would find what the first has read and changed.
     let pairs = ["ab", "--target", "null:", "--jobs", "1", "--pairs", "2", "--parameter-b", "LGWR-LAT1.own-rows=64"];
     assert_eq!(seeds(&pairs, &seven), first, "by the number of the window");
     // Without a seed, nor do two runs, which may find the same data set on a server.
-    let all: Vec<u64> = [first, seeds(&swept, &[]), seeds(&pairs, &[])].concat();
-    assert_eq!(all.iter().collect::<std::collections::BTreeSet<_>>().len(), 12, "{all:?}");
+    let all: Vec<u64> = [first, seeds(&swept, &[])].concat();
+    assert_eq!(all.iter().collect::<std::collections::BTreeSet<_>>().len(), 8, "{all:?}");
 }
 
 #[test]
@@ -104,11 +87,11 @@ fn open_loop_keeps_response_and_service_time_apart() {
     let tests = sound_tests(&ran);
     let t = &tests[0];
     let kept = figures::check(t, "rate")["outcome"] == "passed";
-    let tps = t["commit_throughput_tps"].as_f64().unwrap();
+    let tps = figure(t, "commit_throughput_tps");
     assert_eq!(kept, tps >= 500.0 * 0.98, "{t:#}");
     // What is late is made up for, but no more is asked for.
     assert!(tps < 500.0 * 1.5, "{t:#}");
-    assert!(t["response_time_ns_p50"].as_f64().unwrap() >= t["transaction_time_ns_p50"].as_f64().unwrap());
+    assert!(figure(t, "response_time_ns_p50") >= figure(t, "transaction_time_ns_p50"));
 }
 
 #[test]
@@ -131,34 +114,29 @@ fn a_plan_file_does_what_the_flags_do_and_a_dry_run_starts_nothing() {
 #[test]
 fn runs_stand_side_by_side() {
     let dir = results();
-    let path = dir.path().to_str().unwrap();
-    let one = |name: &str, target: &str| {
-        measured(&quick(&["--workload", "LGWR-LAT1", "--target", target, "--platform", name, "--results", path]))
-            .folder()
-            .display()
-            .to_string()
+    let one = |name: &str| {
+        let short = "--workload LGWR-LAT1 --jobs 1,2 --duration 300ms --warmup 200ms --no-probe";
+        let line = format!("run --target sqlite: --results {} --platform {name} {short}", dir.path().display());
+        measured(&words(&line)).folder().display().to_string()
     };
-    let (a, b) = (one("Array A", "sqlite:"), one("Array B", "sqlite:"));
-    let md = ok(&["report", &a, &b, "--format", "md"]).out;
-    assert!(md.contains("Array A") && md.contains("Array B"), "{md}");
-    let html = dir.path().join("both.html");
-    ok(&["report", &a, &b, "--output", html.to_str().unwrap()]);
-    assert!(std::fs::read_to_string(&html).unwrap().contains("Array B"));
-    let csv = ok(&["report", &a, &b, "--format", "csv"]).out;
-    assert_eq!(csv.lines().count(), 5, "one table with all tests of all runs");
-    let twice = run(&["report", &a, &a]);
-    assert_eq!(twice.code, 2, "{}", twice.said());
+    let (a, b) = (one("Array-A"), one("Array-B"));
+    for format in ["md", "html"] {
+        let both = printed(&format!("report {a} {b} --format {format} --output -"));
+        assert!(both.contains("Array-A") && both.contains("Array-B"), "{both}");
+    }
+    let csv = printed(&format!("report {a} {b} --format csv"));
+    assert_eq!(rows_of(&csv).len(), 4, "one table with all tests of all runs");
+    assert_eq!(run(&["report", &a, &a]).code, 2);
 }
 
 #[test]
 fn listings_come_in_every_format() {
     for command in ["workloads", "columns", "targets", "plans"] {
         for format in ["text", "md", "csv", "json"] {
-            let out = ok(&[command, "--format", format, "--output", "-"]).out;
+            let out = printed(&format!("{command} --format {format} --output -"));
             assert!(out.lines().count() > 3, "{command} --format {format}");
-            if format == "json" {
-                assert!(serde_json::from_str::<serde_json::Value>(&out).unwrap().is_array());
-            }
+            let json = || serde_json::from_str::<serde_json::Value>(&out).unwrap();
+            assert!(format != "json" || json().is_array());
         }
     }
     let about = ok(&["workloads", "lgwr-lat1"]).out;
@@ -166,13 +144,12 @@ fn listings_come_in_every_format() {
         assert!(about.contains(part), "{part}");
     }
     for shell in ["bash", "zsh", "fish"] {
-        assert!(ok(&["completions", shell]).out.contains("loadline"));
+        let script = ok(&["completions", shell]).out;
+        assert!(script.contains("loadline") && script.contains("log-writer"), "{shell} completes the names of plans");
     }
     let dir = results();
-    let doctor = |format| {
-        let to = ["--results", dir.path().to_str().unwrap(), "--format", format];
-        ok(&[&["doctor", "--target", "sqlite:"], &to[..]].concat()).out
-    };
+    let doctor =
+        |format| printed(&format!("doctor --target sqlite: --results {} --format {format}", dir.path().display()));
     let (text, csv) = (doctor("text"), doctor("csv"));
     assert!(text.contains("page_size"), "{text}");
     // Workloads with the same verdict have one line, warnings before what is right; in a file each has a row.
@@ -181,10 +158,8 @@ fn listings_come_in_every_format() {
         |code: &str| lines.iter().position(|l| l.contains(&format!(" {code} =")) || l.contains(&format!(" {code}, ")));
     let (commits, reads, procedures) = (of("LGWR-LAT1"), of("SRV-SCAN"), of("PLS-ADD"));
     assert!(commits.is_some() && commits == reads && procedures.is_some() && procedures != reads, "{text}");
-    assert!(
-        lines.is_sorted_by_key(|l| ["SQLite", "", "warning", "ok", "note"].iter().rposition(|w| l.starts_with(w))),
-        "{text}"
-    );
+    let verdicts = ["SQLite", "", "warning", "ok", "note"];
+    assert!(lines.is_sorted_by_key(|l| verdicts.iter().rposition(|w| l.starts_with(w))), "{text}");
     for code in ["LGWR-LAT1", "SRV-SCAN", "PLS-ADD"] {
         assert_eq!(csv.lines().filter(|l| l.contains(&format!(",{code},"))).count(), 1, "{csv}");
     }
@@ -218,14 +193,11 @@ fn what_help_and_listings_promise_is_so() {
     let targets = ok(&["targets"]).out;
     assert!(targets.contains("creates, and removes after the run (--keep-data"), "{targets}");
     let dir = results();
-    let (path, file) = (dir.path().to_str().unwrap(), dir.path().join("x.db"));
-    let url = format!("sqlite:{}", file.display());
-    let args =
-        ["run", "--target", &url, "--results", path, "--workload", "SRV-QUERY1", "--size", "1MiB", "--jobs", "1"];
-    let args = [&args[..], &["--duration", "300ms", "--warmup", "200ms", "--no-probe"]].concat();
+    let file = dir.path().join("x.db");
+    let short = "--workload SRV-QUERY1 --size 1MiB --jobs 1 --duration 300ms --warmup 200ms --no-probe";
     // A machine that is busy may make the test invalid: the file is removed all the same.
-    run(&args);
-    assert!(!file.exists(), "it is removed");
-    run(&[&args[..], &["--keep-data"]].concat());
-    assert!(file.exists(), "it is kept");
+    for (more, kept) in [("", false), ("--keep-data", true)] {
+        on(&format!("sqlite:{}", file.display()), &dir, &format!("{short} {more}"));
+        assert_eq!(file.exists(), kept, "{more}");
+    }
 }

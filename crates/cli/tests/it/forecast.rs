@@ -47,11 +47,9 @@ fn an_evaluation_ends_with_all_series() {
 
 #[test]
 fn bad_questions_are_refused_with_what_is_wrong() {
-    let unknown = run(&["forecast", "/nonexistent"]);
-    assert!(unknown.code == 2 && unknown.err.contains("/nonexistent"), "{}", unknown.said());
+    run(&["forecast", "/nonexistent"]).fails(2, &["/nonexistent"]);
     let wrong = "--tps 15,000 --p99 5 --cpu 180% --latency 0ms --jobs 0 --tps -5 --latency -1ms --workload X";
     for question in words(wrong).chunks(2) {
-        let ran = forecast(question);
-        assert!(ran.code == 2 && ran.err.contains(question[1]), "{question:?}: {}", ran.said());
+        forecast(question).fails(2, &[question[1]]);
     }
 }

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use crate::common::figures::passed;
+use crate::common::figures::{figure, passed};
 use crate::common::{
-    Ran, Server, leftovers, manifest_of, ok, on, results, signal, sound_tests, start_on, tests_of, wait_for,
+    Ran, Server, ended, leftovers, manifest_of, ok, on, results, signal, sound_tests, start_on, tests_of, wait_for,
 };
 use nix::sys::signal::Signal;
 use serde_json::Value;
@@ -19,7 +19,6 @@ fn plan(dir: &Path) -> String {
     file.display().to_string()
 }
 
-/// The outcome of a check.
 fn near(a: f64, b: f64) -> bool {
     (a / b - 1.0).abs() < 1e-6
 }
@@ -33,7 +32,7 @@ fn group_on(target: &str) {
     // A parameter that is given is not swept over: one test then, for the one number of jobs.
     assert_eq!(counts, [1, 1, 3, 1, 1], "{}", ran.said());
     for t in &tests {
-        let figure = |id: &str| t[id].as_f64().unwrap_or_else(|| panic!("no {id}: {t:#}"));
+        let figure = |id: &str| figure(t, id);
         assert_eq!(figure("errors"), 0.0, "{t:#}");
         assert!(near(figure("rows_per_s"), figure("rows_per_tx") * figure("tx_per_s")), "{t:#}");
         assert!(figure("data_mib_per_s") > 0.0, "{t:#}");
@@ -57,26 +56,15 @@ fn group_on(target: &str) {
     let swept = Some("indexes".to_owned());
     assert_eq!(indexes, [(swept.clone(), Some(0.0)), (swept, Some(3.0)), (None, Some(0.0))]);
     let stream = of("DBL-STREAM")[0];
-    let (p50, p99) =
-        (stream["visible_delay_ns_p50"].as_f64().unwrap(), stream["visible_delay_ns_p99"].as_f64().unwrap());
+    let [p50, p99] = ["p50", "p99"].map(|q| figure(stream, &format!("visible_delay_ns_{q}")));
     assert!(0.0 < p50 && p50 <= p99 && p99 < 5e9, "{stream:#}");
     // The last batches of the window are looked for after its end.
     passed(stream, "batches-seen");
 }
 
 #[test]
-fn the_group_on_sqlite() {
-    group_on("sqlite:");
-}
-
-#[test]
-fn the_group_on_postgres() {
-    group_on("postgres-temp:");
-}
-
-#[test]
-fn the_group_on_mariadb() {
-    group_on("mariadb-temp:");
+fn the_group_on_every_database() {
+    ["sqlite:", "postgres-temp:", "mariadb-temp:"].into_iter().for_each(group_on);
 }
 
 fn queries(target: &str, results: &Path, more: &str) -> Ran {
@@ -103,9 +91,7 @@ fn data_are_kept_used_again_refused_and_loaded_anew() {
     assert!(again.code <= 1 && !again.said().contains("loaded lookup") && file.exists(), "{}", again.said());
     let before = std::fs::read_dir(&runs).unwrap().count();
     let other = queries(&url, &runs, "--seed 7");
-    for part in ["other data are in place", "seed 42", "seed 7", "--reload", "loadline clean"] {
-        assert!(other.code == 3 && other.err.contains(part), "{part}: {}", other.said());
-    }
+    other.fails(3, &["other data are in place", "seed 42", "seed 7", "--reload", "loadline clean"]);
     assert_eq!(std::fs::read_dir(&runs).unwrap().count(), before, "nothing was begun");
     let reloaded = queries(&url, &runs, "--seed 7 --reload");
     assert!(reloaded.code <= 1 && reloaded.err.contains("loaded lookup"), "{}", reloaded.said());
@@ -114,16 +100,6 @@ fn data_are_kept_used_again_refused_and_loaded_anew() {
     assert!(file.exists());
     ok(&["clean", "--target", &url]);
     assert!(!file.exists());
-}
-
-#[test]
-fn a_size_that_does_not_fit_is_refused_before_anything_is_made() {
-    let dir = results();
-    let ran = on("sqlite:", dir.path(), "--workload DA-SCAN --size 8TiB");
-    for part in ["needs about", "data 7", "indexes", "log", "is free in", "--size"] {
-        assert!(ran.code == 3 && ran.err.contains(part), "{part}: {}", ran.said());
-    }
-    assert_eq!(leftovers(dir.path()), Vec::<String>::new());
 }
 
 #[test]
@@ -137,16 +113,12 @@ fn a_table_dropped_in_mid_run_fails_its_test_and_names_it() {
         wait_for("the second test", || server.sql(jobs).is_ok_and(|n| n == "1"));
         std::thread::sleep(std::time::Duration::from_millis(700));
         server.sql("DROP TABLE loadline.data_lookup").unwrap();
-        let ran = Ran::of(child.wait_with_output().unwrap());
+        let ran = ended(child);
         assert_ne!(ran.code, 0, "{}", ran.said());
         assert!(ran.said().contains("data_lookup") && ran.said().contains("--resume"), "{}", ran.said());
         let tests = tests_of(&ran.folder());
         let says = |t: &Value| t.to_string().contains("data_lookup");
-        assert!(
-            tests[0]["commits"].as_f64().unwrap() > 0.0 && !says(&tests[0]),
-            "what was measured stays: {:#}",
-            tests[0]
-        );
+        assert!(figure(&tests[0], "commits") > 0.0 && !says(&tests[0]), "what was measured stays: {:#}", tests[0]);
         assert!(tests.get(1).is_none_or(|t| t["valid"] == false && says(t)), "{}", ran.said());
     }
 }
@@ -155,10 +127,10 @@ fn a_table_dropped_in_mid_run_fails_its_test_and_names_it() {
 fn the_workloads_own_tables_are_refused_loaded_and_told_as_the_data_set_is() {
     let dir = results();
     let with = |more: &str| on("sqlite:", dir.path().join("runs"), &format!("--no-probe --jobs 1 {more}"));
-    let refused = with("--workload DBWR-THR --size 8TiB");
-    for part in ["the tables of DBWR-THR need about", "is free in", "--force"] {
-        assert!(refused.code == 3 && refused.err.contains(part), "{part}: {}", refused.said());
-    }
+    let needs = ["needs about", "data 7", "indexes", "log", "is free in", "--size"];
+    with("--workload DA-SCAN --size 8TiB").fails(3, &needs);
+    with("--workload DBWR-THR --size 8TiB").fails(3, &["the tables of DBWR-THR need about", "is free in", "--force"]);
+    assert_eq!(leftovers(&dir.path().join("runs")), Vec::<String>::new());
     let ran = with("--workload DBWR-THR,STO-READ-ASYNC --duration 0.3s --warmup 0.2s --size 4MiB");
     assert!(ran.code <= 1, "{}", ran.said());
     for table in ["loaded blocks of DBWR-THR: 16,", "loaded spread of STO-READ-ASYNC: 13,"] {
@@ -180,7 +152,6 @@ fn ctrl_c_ends_the_load_of_a_workloads_own_table() {
     let file = dir.path().join("x.db");
     wait_for("the load", || std::fs::metadata(&file).is_ok_and(|m| m.len() > 8 << 20));
     signal(&child, Signal::SIGINT);
-    let ran = Ran::of(child.wait_with_output().unwrap());
-    assert_eq!(ran.code, 130, "{}", ran.said());
+    ended(child).fails(130, &[]);
     assert!(!file.exists(), "what was loaded is removed");
 }

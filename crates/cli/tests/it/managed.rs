@@ -1,8 +1,10 @@
 //! Servers whose machine loadline cannot enter, and roles without privileges: what bounds their figures, and what is missing.
 
+use std::path::Path;
+
 use crate::common::figures::{check, figure};
 use crate::common::mariadb::Maria;
-use crate::common::{Server, far, json_of, lat1, results, run, sound, sound_tests, tests_of};
+use crate::common::{Ran, Server, command, far, lat1, manifest_of, results, run, sound, sound_tests, tests_of, words};
 
 /// The statements of a script that are not comments.
 fn statements(script: &str) -> impl Iterator<Item = &str> {
@@ -36,6 +38,12 @@ fn only_the_machine_is_missing(target: &str) {
     }
 }
 
+/// Runs workloads on three times the memory that the server is said to have.
+fn bounded(target: &str, results: &Path, workloads: &str) -> Ran {
+    let line = format!("run --target {target} --results {} --workload {workloads}", results.display());
+    far(&words(&format!("{line} --server-memory 16MiB --jobs 2 --duration 600ms --warmup 200ms --size 48MiB")))
+}
+
 #[test]
 fn a_plain_role_on_a_postgres_elsewhere() {
     let server = Server::start(&["shared_buffers=8MB"]);
@@ -46,28 +54,35 @@ fn a_plain_role_on_a_postgres_elsewhere() {
     let script = ok_far(&["doctor", "--target", &target, "--grants"]);
     let changes = |sql: &str| sql.contains("ALTER SYSTEM") || sql.contains("EXTENSION");
     assert!(script.lines().any(changes) && !statements(&script).any(changes), "{script}");
-    statements(&script).for_each(|sql| drop(server.sql(sql).unwrap_or_else(|e| panic!("{sql}: {e}"))));
+    statements(&script).for_each(|sql| drop(server.sql(sql).unwrap()));
     only_the_machine_is_missing(&target);
     assert_eq!(statements(&ok_far(&["doctor", "--target", &target, "--grants"])).count(), 0);
 
     // The memory is not that of this machine: what counts here is what follows from it.
     let dir = results();
-    let args = ["run", "--target", &target, "--results", dir.path().to_str().unwrap(), "--server-memory", "16MiB"];
-    let more = ["--workload", "STO-READ", "--jobs", "2", "--duration", "600ms", "--warmup", "200ms"];
-    let read = &sound_tests(&far(&[&args[..], &more, &["--size", "48MiB"]].concat()))[0];
+    let read = &sound_tests(&bounded(&target, dir.path(), "STO-READ"))[0];
     let bound = figure(read, "cached_pct_max");
     assert!(bound > 16.0 / 48.0 * 100.0 && bound < 100.0 && read["data_source"] == "bounded", "{read:#}");
     assert!(check(read, "data-source")["detail"].as_str().unwrap().contains("16.0 MiB (--server-memory)"));
 
+    // Who may not read the server's files has no CPU figures, and why.
+    assert!(read.get("cpu_busy_pct").is_none() && read["absent"]["cpu_busy_pct"].is_string(), "{read:#}");
+
     let back = ok_far(&["doctor", "--target", &target, "--revoke"]);
     ok_far(&["clean", "--target", &target]);
-    statements(&back).for_each(|sql| drop(server.sql(sql).unwrap_or_else(|e| panic!("{sql}: {e}"))));
+    statements(&back).for_each(|sql| drop(server.sql(sql).unwrap()));
     assert_eq!(missing(), 4, "{back}");
     assert!(figure(read, "read_time_us_mean") > 0.0, "timed by the server");
     assert_eq!(read["limit"]["name"], "empty statements", "{}", read["absent"]["limit_tps"]);
 
-    let local = run(&["run", "--target", &server.url(), "--server-memory", "16MiB"]);
-    assert!(local.code == 2 && local.err.contains("16.0 MiB is too small: the machine"), "{}", local.said());
+    // Who may read them has those of the server, through the database, and none of its devices.
+    let ran = bounded(&server.tcp("boss", Some("tops3cret")), dir.path(), "LGWR-LAT1");
+    let log = &sound_tests(&ran)[0];
+    assert!(figure(log, "cpu_busy_pct") > 0.0 && log["absent"]["device_util_pct"].is_string(), "{log:#}");
+    assert_eq!(manifest_of(&ran.folder())["target"]["local"], false);
+
+    run(&["run", "--target", &server.url(), "--server-memory", "16MiB"])
+        .fails(2, &["16.0 MiB is too small: the machine"]);
 }
 
 #[test]
@@ -75,9 +90,7 @@ fn a_plain_role_on_a_postgres_elsewhere() {
 fn writes_to_a_postgres_elsewhere_are_bounded() {
     let server = Server::start(&["shared_buffers=8MB"]);
     let (dir, target) = (results(), server.tcp("boss", Some("tops3cret")));
-    let args = ["run", "--target", &target, "--results", dir.path().to_str().unwrap(), "--server-memory", "16MiB"];
-    let more = ["--workload", "DBWR-THR,LGWR-LAT1", "--jobs", "2", "--duration", "600ms", "--warmup", "200ms"];
-    let tests = sound_tests(&far(&[&args[..], &more, &["--size", "48MiB"]].concat()));
+    let tests = sound_tests(&bounded(&target, dir.path(), "DBWR-THR,LGWR-LAT1"));
     let [log, write] = &tests[..] else { panic!("{} tests", tests.len()) };
     let synced = check(write, "data-written")["detail"].as_str().unwrap();
     assert!(synced.contains("a page cache lent at most") && figure(write, "cached_pct_max") <= 50.0, "{synced}");
@@ -99,17 +112,17 @@ fn a_plain_user_on_a_mariadb_elsewhere() {
         findings(&target).iter().any(|[subject, _, advice]| subject == "privilege" && advice.contains("loadline.*"))
     );
     let script = ok_far(&["doctor", "--target", &target, "--grants"]);
-    statements(&script).for_each(|sql| drop(server.sql(sql).unwrap_or_else(|e| panic!("{sql}: {e}"))));
+    statements(&script).for_each(|sql| drop(server.sql(sql).unwrap()));
     only_the_machine_is_missing(&target);
 
     let dir = results();
-    let args =
-        ["run", "--target", &target, "--workload", "STO-READ", "--results", dir.path().to_str().unwrap(), "--no-probe"];
-    let small = far(&[&args[..], &["--server-memory", "16MiB"]].concat());
-    assert!(small.code == 2 && small.err.contains("the database's own cache has 32.0 MiB"), "{}", small.said());
-    let window =
-        ["--jobs", "1", "--duration", "500ms", "--warmup", "300ms", "--size", "96MiB", "--server-memory", "33MiB"];
-    let test = &tests_of(&far(&[&args[..], &window].concat()).folder())[0];
+    let on_maria = |more: &str| {
+        let results = dir.path().display();
+        far(&words(&format!("run --target {target} --workload STO-READ --results {results} --no-probe {more}")))
+    };
+    on_maria("--server-memory 16MiB").fails(2, &["the database's own cache has 32.0 MiB"]);
+    let window = "--jobs 1 --duration 500ms --warmup 300ms --size 96MiB --server-memory 33MiB";
+    let test = &tests_of(&on_maria(window).folder())[0];
     assert!(sound(test), "{}", test["invalid_reason"]);
     assert!(figure(test, "cached_pct_max") > 33.0 / 96.0 * 100.0 && test["data_source"] == "bounded", "{test:#}");
 }
@@ -121,19 +134,14 @@ fn a_run_is_of_one_version_of_the_server() {
     assert!(ran.code <= 1, "{}", ran.said());
     let folder = ran.folder();
     let manifest = folder.join("manifest.json");
-    let mut stored = json_of(&manifest);
+    let mut stored = manifest_of(&folder);
     stored["target"]["version"] = "0.0.1-old".into();
     std::fs::write(&manifest, stored.to_string()).unwrap();
-    let resume = ["run", "--resume", folder.to_str().unwrap()];
-    let refused = run(&resume);
-    assert!(
-        refused.code == 3 && refused.err.contains("0.0.1-old") && refused.err.contains("is now"),
-        "{}",
-        refused.said()
-    );
-    let forced = run(&[&resume[..], &["--force"]].concat());
+    let resume = format!("run --resume {}", folder.display());
+    command(&resume).fails(3, &["0.0.1-old", "is now"]);
+    let forced = command(&format!("{resume} --force"));
     // Neighbours may make a short test invalid.
     assert!(forced.code <= 1, "{}", forced.said());
-    let notes = std::fs::read_to_string(&manifest).unwrap();
-    assert!(notes.contains("0.0.1-old, and the server is now"), "{notes}");
+    let stored = manifest_of(&folder).to_string();
+    assert!(stored.contains("0.0.1-old, and the server is now"), "{stored}");
 }

@@ -1,9 +1,9 @@
 //! The pages of the workloads in `docs/workloads`, and the listing: nothing stale, missing or superfluous.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use crate::common::{Ran, as_on_a_quiet_machine, leftovers, ok, results, run};
+use crate::common::{Ran, as_on_a_quiet_machine, command, leftovers, ok, printed, results};
 
 /// What to do when the pages are not those of the catalogue.
 const RENEW: &str = "renew them: cargo run -p loadline-cli -- workloads --pages docs/workloads";
@@ -16,31 +16,63 @@ fn files(folder: &Path) -> BTreeMap<String, String> {
     std::fs::read_dir(folder).map(|d| d.map(|e| read(e.unwrap())).collect()).unwrap_or_default()
 }
 
-/// Every workload of the listing, as JSON.
-fn workloads() -> Vec<serde_json::Value> {
+pub(super) fn workloads() -> Vec<serde_json::Value> {
     serde_json::from_str(&ok(&["workloads", "--format", "json"]).out).unwrap()
 }
 
 #[test]
 fn the_pages_in_docs_are_those_of_the_catalogue() {
     let dir = results();
-    ok(&["workloads", "--pages", dir.path().to_str().unwrap()]);
+    let renew = format!("workloads --pages {}", dir.path().display());
+    printed(&renew);
     let made = files(dir.path());
     let there = files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/workloads"));
-    let mut wrong = Vec::new();
-    for (name, text) in &made {
-        match there.get(name) {
-            None => wrong.push(format!("{name} is missing")),
-            Some(found) if found != text => {
-                let differs = text.lines().zip(found.lines()).position(|(a, b)| a != b);
-                let line = differs.unwrap_or(text.lines().count().min(found.lines().count()));
-                wrong.push(format!("{name} is stale from line {}", line + 1));
-            }
-            Some(_) => {}
-        }
+    let names: BTreeSet<&String> = made.keys().chain(there.keys()).collect();
+    let stale: Vec<_> = names.into_iter().filter(|name| made.get(*name) != there.get(*name)).collect();
+    assert!(stale.is_empty(), "docs/workloads: {stale:?} are missing, stale or superfluous; {RENEW}");
+    let workloads = workloads();
+    assert_eq!(made.len(), workloads.len() + 1, "one page each and the index");
+    workloads.iter().for_each(|w| has_all_that_is_promised(w, &made));
+    assert!(made["LGWR-LAT1.md"].ends_with(&printed("workloads LGWR-LAT1")), "it is printed as well");
+
+    // Renewing removes pages of workloads that are no more, and nothing else.
+    let (old, notes) = (dir.path().join("LGWR-GONE.md"), dir.path().join("notes.md"));
+    std::fs::copy(dir.path().join("LGWR-LAT1.md"), &old).unwrap();
+    std::fs::write(&notes, "my own\n").unwrap();
+    std::fs::write(dir.path().join("LGWR-LAT25.md"), "broken").unwrap();
+    let ran = command(&renew);
+    assert!(!old.exists() && ran.err.contains("LGWR-GONE.md"), "{}", ran.said());
+    assert_eq!(std::fs::read_to_string(&notes).unwrap(), "my own\n");
+    std::fs::remove_file(&notes).unwrap();
+    assert_eq!(files(dir.path()), made);
+    assert_eq!(command(&format!("{renew} LGWR-LAT1")).code, 2);
+    std::fs::write(&notes, "").unwrap();
+    command(&format!("workloads --pages {}", notes.display())).fails(1, &["notes.md"]);
+}
+
+fn has_all_that_is_promised(workload: &serde_json::Value, made: &BTreeMap<String, String>) {
+    let code = workload["code"].as_str().unwrap();
+    let page = &made[&format!("{code}.md")];
+    assert!(made["README.md"].contains(&format!("[{code}]({code}.md)")), "{code} is in the index");
+    for part in [
+        workload["summary"].as_str().unwrap(),
+        "Spoiled by: ",
+        "## A transaction",
+        "## Figures",
+        "## Parameters",
+        "## How the work is proved",
+        "## Where it runs",
+        "never run against a live server",
+    ] {
+        assert!(page.contains(part), "{code}: '{part}'");
     }
-    wrong.extend(there.keys().filter(|name| !made.contains_key(*name)).map(|name| format!("{name} is superfluous")));
-    assert!(wrong.is_empty(), "docs/workloads: {}; {RENEW}", wrong.join(", "));
+    for scheme in ["sqlite", "postgres", "postgres-temp", "mysql", "mariadb-temp", "mysql-temp", "oracle", "wal"] {
+        assert!(page.contains(&format!("`{scheme}:`")), "{code} on {scheme}");
+    }
+    for line in page.lines().filter(|l| l.starts_with('|')) {
+        assert!(line.ends_with('|') && !line.contains("|  |"), "{code}: a cell is empty: {line}");
+    }
+    assert_eq!(page.matches("```").count() % 2, 0, "{code}: a block of SQL is not closed");
 }
 
 /// The reference pages, by name: what the program itself says.
@@ -87,7 +119,6 @@ fn the_reference_is_what_the_program_says() {
     assert!(made["commands.md"].contains("## loadline run") && made["checks.md"].contains("| littles-law |"));
 }
 
-/// All Markdown files below a folder.
 fn documents(folder: &Path) -> Vec<std::path::PathBuf> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap().flatten() {
@@ -203,74 +234,15 @@ fn the_first_hour_works_as_written() {
 }
 
 #[test]
-fn every_workload_has_a_page_with_all_that_is_promised() {
-    let dir = results();
-    ok(&["workloads", "--pages", dir.path().to_str().unwrap()]);
-    let made = files(dir.path());
-    let workloads = workloads();
-    assert_eq!(made.len(), workloads.len() + 1, "one page each and the index");
-    for w in &workloads {
-        let code = w["code"].as_str().unwrap();
-        let page = &made[&format!("{code}.md")];
-        assert!(made["README.md"].contains(&format!("[{code}]({code}.md)")), "{code} is in the index");
-        for part in [
-            w["summary"].as_str().unwrap(),
-            "Spoiled by: ",
-            "## A transaction",
-            "## Figures",
-            "## Parameters",
-            "## How the work is proved",
-            "## Where it runs",
-            "never run against a live server",
-        ] {
-            assert!(page.contains(part), "{code}: '{part}'");
-        }
-        for target in
-            ["sqlite:", "postgres:", "postgres-temp:", "mysql:", "mariadb-temp:", "mysql-temp:", "oracle:", "wal:"]
-        {
-            assert!(page.contains(&format!("`{target}`")), "{code} on {target}");
-        }
-        for line in page.lines().filter(|l| l.starts_with('|')) {
-            assert!(line.ends_with('|') && !line.contains("|  |"), "{code}: a cell is empty: {line}");
-        }
-        assert_eq!(page.matches("```").count() % 2, 0, "{code}: a block of SQL is not closed");
-        let printed = ok(&["workloads", code]).out;
-        assert!(page.ends_with(&printed), "`loadline workloads {code}` prints the page");
-    }
-}
-
-#[test]
-fn renewing_removes_pages_of_workloads_that_are_no_more_and_nothing_else() {
-    let dir = results();
-    let path = dir.path().to_str().unwrap();
-    ok(&["workloads", "--pages", path]);
-    let (old, notes) = (dir.path().join("LGWR-GONE.md"), dir.path().join("notes.md"));
-    std::fs::copy(dir.path().join("LGWR-LAT1.md"), &old).unwrap();
-    std::fs::write(&notes, "my own\n").unwrap();
-    std::fs::write(dir.path().join("LGWR-LAT25.md"), "broken").unwrap();
-    let ran = ok(&["workloads", "--pages", path]);
-    assert!(!old.exists() && ran.err.contains("LGWR-GONE.md"), "{}", ran.said());
-    assert_eq!(std::fs::read_to_string(&notes).unwrap(), "my own\n");
-    assert!(std::fs::read_to_string(dir.path().join("LGWR-LAT25.md")).unwrap().contains("## Figures"));
-    let refused = run(&["workloads", "LGWR-LAT1", "--pages", path]);
-    assert_eq!(refused.code, 2, "{}", refused.said());
-    let nowhere = run(&["workloads", "--pages", notes.to_str().unwrap()]);
-    assert!(nowhere.code == 1 && nowhere.err.contains("notes.md"), "{}", nowhere.said());
-}
-
-#[test]
 fn the_listing_says_on_which_targets_and_with_which_driver() {
-    let csv = ok(&["workloads", "--format", "csv", "--output", "-"]).out;
+    let csv = printed("workloads --format csv --output -");
     let mut lines = csv.lines();
     assert_eq!(lines.next().unwrap(), "code,group,summary,named_for,kpis,needs,targets,drivers,not_on");
     let workloads = workloads();
     assert_eq!(lines.clone().count(), workloads.len(), "a line each");
-    let schemes: Vec<String> =
-        serde_json::from_str::<Vec<serde_json::Value>>(&ok(&["targets", "--format", "json"]).out)
-            .unwrap()
-            .iter()
-            .map(|t| t["url"].as_str().unwrap().split(':').next().unwrap().to_owned())
-            .collect();
+    let targets: Vec<serde_json::Value> = serde_json::from_str(&printed("targets --format json")).unwrap();
+    let schemes = targets.iter().map(|t| t["url"].as_str().unwrap().split(':').next().unwrap());
+    let schemes: Vec<&str> = schemes.collect();
     for (w, line) in workloads.iter().zip(lines) {
         let cell = |id: &str| w[id].as_str().unwrap_or_else(|| panic!("{w} has no {id}"));
         assert!(line.starts_with(&format!("{},{},", cell("code"), cell("group"))), "{line}");
@@ -280,16 +252,13 @@ fn the_listing_says_on_which_targets_and_with_which_driver() {
         assert_eq!(with.iter().map(|d| d.split('=').next().unwrap()).collect::<Vec<_>>(), on);
         for scheme in &schemes {
             let refused = cell("not_on").contains(&format!("{scheme}: not with the"));
-            assert!(on.contains(&scheme.as_str()) != refused, "{}: {scheme} runs it or says why not", cell("code"));
+            assert!(on.contains(scheme) != refused, "{}: {scheme} runs it or says why not", cell("code"));
         }
     }
     // What the listing says is what a plan does.
     let scan = workloads.iter().find(|w| w["code"] == "LGWR-SIZE").unwrap();
     assert!(scan["drivers"].as_str().unwrap().contains("postgres=client"), "{scan}");
-    let dry =
-        run(&["run", "--workload", "LGWR-SIZE", "--target", "postgres-temp:", "--dry-run", "--driver", "database"]);
-    assert_eq!(dry.code, 2, "{}", dry.said());
+    assert_eq!(command("run --workload LGWR-SIZE --target postgres-temp: --dry-run --driver database").code, 2);
     assert!(scan["not_on"].as_str().unwrap().contains("null: "), "{scan}");
-    let null = run(&["run", "--workload", "LGWR-SIZE", "--target", "null:", "--dry-run"]);
-    assert!(null.code == 2 && null.err.contains("how many bytes are written"), "{}", null.said());
+    command("run --workload LGWR-SIZE --target null: --dry-run").fails(2, &["how many bytes are written"]);
 }

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
-use crate::common::figures::{check, figure, passed};
-use crate::common::{Ran, Server, refused, results, run, sound, tests_of};
+use crate::common::figures::{all_passed, check, figure, passed};
+use crate::common::{Ran, Server, printed, refused, report, results, run, sound, tests_of, words};
 
 const SEED: &str = "4711";
 /// Scripts of all features, each after a line `#### name`; one before `####-` ends without the end of its line.
@@ -13,14 +13,9 @@ const FEATURES: &str = include_str!("../../../workload/tests/scripts/features.tx
 
 /// pgbench with a thread per client, as each job has its own choices.
 fn pgbench(server: &Server, args: &[&str]) -> String {
-    let out = Command::new(Server::bin().join("pgbench"))
-        .args(["-h"])
-        .arg(server.folder_path())
-        .args(["-p", &server.port.to_string(), "-U", "boss"])
-        .args(args)
-        .arg("postgres")
-        .output()
-        .unwrap();
+    let mut command = Command::new(Server::bin().join("pgbench"));
+    command.arg("-h").arg(server.folder_path()).args(["-p", &server.port.to_string(), "-U", "boss"]);
+    let out = command.args(args).arg("postgres").output().unwrap();
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
     String::from_utf8(out.stdout).unwrap()
 }
@@ -30,9 +25,10 @@ fn measure(server: &Server, dir: &Path, jobs: &str, more: &[&str]) -> Ran {
 }
 
 fn measure_for(duration: &str, server: &Server, dir: &Path, jobs: &str, more: &[&str]) -> Ran {
-    let (url, results) = (server.url(), dir.display().to_string());
-    let args = ["run", "--target", &url, "--results", &results, "--warmup", "300ms", "--no-probe"];
-    run(&[&args[..], &["--duration", duration, "--jobs", jobs, "--seed", SEED], more].concat())
+    let (target, dir) = (server.url(), dir.display());
+    let line =
+        format!("run --target {target} --results {dir} --warmup 300ms --no-probe --duration {duration} --jobs {jobs}");
+    run(&[&words(&line)[..], &["--seed", SEED], more].concat())
 }
 
 /// Statements of each session of an application, letter by letter, without loadline's own.
@@ -77,13 +73,8 @@ fn scripts_of_all_features_send_what_pgbench_sends() {
         let alike = |ours: &Vec<String>| ours.iter().zip(theirs).take_while(|(a, b)| a == b).count();
         let most = ours.iter().map(alike).max().unwrap();
         let differ = |session: &Vec<String>| session.get(most).cloned();
-        assert_eq!(
-            most,
-            theirs.len(),
-            "pgbench {:?}, loadline {:?}",
-            theirs.get(most),
-            ours.iter().map(differ).collect::<Vec<_>>()
-        );
+        let differ: Vec<_> = ours.iter().map(differ).collect();
+        assert_eq!(most, theirs.len(), "pgbench {:?}, loadline {differ:?}", theirs.get(most));
         compared += most;
     }
     assert!(compared > 1400, "{compared} statements");
@@ -125,13 +116,7 @@ fn scripts_do_what_pgbench_does_and_are_counted() {
 
     // Scripts only read, unless told otherwise.
     let tpcb = ["--pgbench-script", "builtin:tpcb-like"];
-    let ran = measure(&server, dir.path(), "1", &tpcb);
-    assert_eq!(ran.code, 1, "{}", ran.said());
-    assert!(
-        ran.err.contains("builtin:tpcb-like:6:1: ERROR 25006") && ran.err.contains("--allow-writes"),
-        "{}",
-        ran.err
-    );
+    measure(&server, dir.path(), "1", &tpcb).fails(1, &["builtin:tpcb-like:6:1: ERROR 25006", "--allow-writes"]);
     assert_eq!(server.sql("SELECT count(*) FROM pgbench_history").unwrap(), "0");
     let before = server.log().len();
     let ran = measure(&server, dir.path(), "1,2", &[&tpcb[..], &["--allow-writes"]].concat());
@@ -142,15 +127,17 @@ fn scripts_do_what_pgbench_does_and_are_counted() {
     let first = |session: &Vec<String>| session.iter().find(|sql| sql.contains("UPDATE pgbench_accounts")).cloned();
     let firsts: std::collections::BTreeSet<_> = sessions.iter().filter_map(first).collect();
     assert!(firsts.len() >= 3 && firsts.len() == sessions.len(), "{} sessions begin with {firsts:#?}", sessions.len());
+    all_passed(&tests, &["commits-database", "commits-window"]);
     for test in &tests {
         assert!(sound(test), "{}", ran.said());
-        ["commits-database", "commits-window"].iter().for_each(|id| passed(test, id));
         assert!((figure(test, "statements_per_tx") - 7.0).abs() < 0.01);
     }
     let sums = "SELECT (SELECT sum(bbalance) FROM pgbench_branches) = (SELECT sum(delta) FROM pgbench_history)";
     assert_eq!(server.sql(sums).unwrap(), "t");
 
     scripts_that_fail(&server, dir.path());
+    what_scripts_did_is_proven(&server);
+    reports_for_outside_tell_nothing_of_a_script(&server);
 }
 
 fn scripts_that_fail(server: &Server, dir: &Path) {
@@ -193,16 +180,12 @@ fn scripts_that_fail(server: &Server, dir: &Path) {
         ("SELECT * FROM nosuch;\n", "fails.sql:1:1: ERROR 42P01: relation \"nosuch\" does not exist"),
     ] {
         let fails = write("fails.sql", text);
-        let ran = measure(server, dir, "1", &["--pgbench-script", &fails]);
-        assert!(ran.code == 1 && ran.err.contains(says), "{says}: {}", ran.said());
+        measure(server, dir, "1", &["--pgbench-script", &fails]).fails(1, &[says]);
     }
 }
 
-#[test]
-fn reports_for_outside_tell_nothing_of_a_script() {
-    let server = Server::start(&[]);
+fn reports_for_outside_tell_nothing_of_a_script(server: &Server) {
     let dir = results();
-    pgbench(&server, &["-i", "-q", "-s", "1"]);
     server.sql("CREATE TABLE secret_orders (id int, note text)").unwrap();
     let folder = dir.path().join("topsecretdir");
     std::fs::create_dir(&folder).unwrap();
@@ -211,9 +194,9 @@ fn reports_for_outside_tell_nothing_of_a_script() {
     let both = format!("{good}@3");
     let other = write(&folder, "audit_trail.sql", "\\set n random(1, 9)\nSELECT :n;\n");
     let runs = [
-        measure(&server, dir.path(), "1", &["--pgbench-script", &both, "--pgbench-script", &other]),
-        measure(&server, dir.path(), "1", &["--pgbench-script", &bad]),
-        measure(&server, dir.path(), "1", &["--pgbench-script", "builtin:select-only"]),
+        measure(server, dir.path(), "1", &["--pgbench-script", &both, "--pgbench-script", &other]),
+        measure(server, dir.path(), "1", &["--pgbench-script", &bad]),
+        measure(server, dir.path(), "1", &["--pgbench-script", "builtin:select-only"]),
     ]
     .map(|ran| ran.folder().display().to_string());
     assert_eq!(tests_of(Path::new(&runs[1]))[0]["workload"], "PGBENCH-LEDGER-VIP");
@@ -225,28 +208,23 @@ fn reports_for_outside_tell_nothing_of_a_script() {
     for (flag, forbidden) in [("--redact", names.to_vec()), ("--anonymous", [&names[..], &products].concat())] {
         for format in ["json", "csv", "md", "html", "text"] {
             for runs in [&runs[..1], &runs[1..2], &runs[2..], &runs[..]] {
-                let names = runs.iter().map(String::as_str);
-                let args: Vec<&str> =
-                    std::iter::once("report").chain(names).chain([flag, "--format", format, "--output", "-"]).collect();
-                let ran = run(&args);
-                assert_eq!(ran.code, 0, "{args:?}: {}", ran.err);
-                let told = forbidden.iter().find(|word| ran.out.contains(**word));
-                assert!(told.is_none(), "{args:?} tells {told:?}: {}", ran.out);
+                let line = format!("report {} {flag} --format {format} --output -", runs.join(" "));
+                let out = printed(&line);
+                let told = forbidden.iter().find(|word| out.contains(**word));
+                assert!(told.is_none(), "{line} tells {told:?}: {out}");
             }
         }
     }
-    let builtin = run(&["report", &runs[2], "--redact", "--format", "text"]);
-    assert!(builtin.out.contains("PGBENCH-SELECT-ONLY"), "everybody has it: {}", builtin.out);
+    let builtin = report(Path::new(&runs[2]), "--redact --format text");
+    assert!(builtin.contains("PGBENCH-SELECT-ONLY"), "everybody has it: {builtin}");
 }
 
-#[test]
-fn what_scripts_did_is_proven() {
-    let server = Server::start(&[]);
+fn what_scripts_did_is_proven(server: &Server) {
     let dir = results();
     server.sql("CREATE TABLE history (note text)").unwrap();
     let measured = |text: &str, more: &[&str]| {
         let path = write(dir.path(), "script.sql", text);
-        let ran = measure(&server, dir.path(), "2", &[&["--pgbench-script", &path], more].concat());
+        let ran = measure(server, dir.path(), "2", &[&["--pgbench-script", &path], more].concat());
         tests_of(&ran.folder()).remove(0)
     };
     let insert = "INSERT INTO history VALUES ('x');\n";

@@ -105,32 +105,8 @@ fn new_sessions(target: &str, every: u64) {
 }
 
 #[test]
-fn new_sessions_of_an_embedded_database() {
-    new_sessions("sqlite:", 50);
-}
-
-#[test]
-fn new_sessions_of_postgres_are_in_the_books() {
-    new_sessions("postgres-temp:", 5);
-}
-
-#[test]
-fn new_sessions_of_mariadb_are_in_the_books() {
-    new_sessions("mariadb-temp:", 5);
-}
-
-#[test]
-fn loads_that_do_not_fit_are_refused() {
-    for (args, says) in [
-        (&["--think", "10ms", "--rate", "5"][..], "leave out --think or --rate"),
-        (&["--think", "10"], "write 10ms or 10s"),
-        (&["--think", "-1ms"], "-1ms"),
-        (&["--reconnect-every", "0"], "reconnect-every 0"),
-        (&["--target", "wal:", "--reconnect-every", "5"], "its jobs share one log"),
-        (&["--target", "postgres-temp:", "--think", "10ms"], "--driver client"),
-        (&["--target", "postgres-temp:", "--reconnect-every", "5"], "--driver client"),
-    ] {
-        let ran = run(&[&["run", "--dry-run", "--workload", "LGWR-LAT1"], args].concat());
-        assert!(ran.code == 2 && ran.err.contains(says), "{args:?}: {}", ran.said());
+fn new_sessions_are_in_the_books() {
+    for (target, every) in [("sqlite:", 50), ("postgres-temp:", 5), ("mariadb-temp:", 5)] {
+        new_sessions(target, every);
     }
 }

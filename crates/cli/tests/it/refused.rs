@@ -2,15 +2,18 @@
 
 use std::path::Path;
 
-use crate::common::{Ran, Server, leftovers, manifest_of, ok, on, refused, results, run, tests_of};
+use crate::common::mariadb::Maria;
+use crate::common::{Killed, Ran, Server, command, made, manifest_of, on, refused, report, results, run, tests_of};
 
 /// Codes of the tests of a run, and of what it left out.
 fn tested_and_skipped(folder: &Path) -> [Vec<String>; 2] {
-    let mut tested: Vec<String> = tests_of(folder).iter().map(|t| t["workload"].as_str().unwrap().to_owned()).collect();
+    let codes = |of: &[serde_json::Value], key: &str| -> Vec<String> {
+        of.iter().map(|found| found[key].as_str().unwrap().to_owned()).collect()
+    };
+    let mut tested = codes(&tests_of(folder), "workload");
     tested.dedup();
-    let manifest = manifest_of(folder);
-    let skipped = manifest["plan"]["skipped"].as_array().cloned().unwrap_or_default();
-    [tested, skipped.iter().map(|s| s["code"].as_str().unwrap().to_owned()).collect()]
+    let skipped = manifest_of(folder)["plan"]["skipped"].as_array().cloned().unwrap_or_default();
+    [tested, codes(&skipped, "code")]
 }
 
 /// Checks the exit code of a run that left workloads out: 1 if one was `named`, or a busy neighbour failed a proof of a test.
@@ -22,46 +25,31 @@ fn ends(ran: &Ran, named: bool) {
 const SHORT: &str = "--duration 300ms --warmup 200ms --size 16MiB --no-probe";
 
 #[test]
-fn a_server_that_requires_primary_keys_refuses_what_needs_a_table_without_one() {
-    let dir = results();
-    let forced = "--setting innodb_force_primary_key=1";
-    let named = on("mariadb-temp:", dir.path(), &format!("--workload DBL-22,TP-LIGHT --jobs 1 {SHORT} {forced}"));
+fn a_server_that_requires_primary_keys_and_allows_few_statements_refuses_what_it_cannot_do() {
+    let (server, dir) = (Maria::start(&["--innodb-force-primary-key=1"]), results());
+    let url = server.url("root");
+    let with = |more: &str| on(&url, dir.path(), &format!("{SHORT} {more}"));
+    let named = with("--workload DBL-22,TP-LIGHT --jobs 1");
     ends(&named, true);
     assert_eq!(tested_and_skipped(&named.folder()), [["TP-LIGHT"], ["DBL-22"]]);
-    let plans = tempfile::tempdir().unwrap();
-    let plan = plans.path().join("plan.toml");
+    let plan = dir.path().join("plan.toml");
     std::fs::write(&plan, "workload = [\"DBL-22\", \"TP-LIGHT\"]\njobs = [1]\n").unwrap();
-    let planned = on("mariadb-temp:", dir.path(), &format!("{} {SHORT} {forced}", plan.display()));
+    let planned = with(plan.to_str().unwrap());
     ends(&planned, false);
     assert!(planned.err.contains("DBL-22: ") && planned.err.contains("error 1173"), "{}", planned.said());
-    let doctor = run(&["doctor", "--target", "mariadb-temp:", "--setting", "innodb_force_primary_key=1"]);
-    let warns = |line: &str| {
-        line.starts_with("warning") && line.contains("innodb_force_primary_key") && line.contains("DBL-22")
-    };
-    assert!(doctor.out.lines().any(warns), "{}", doctor.said());
-    let all = on("mariadb-temp:", dir.path(), &format!("--workload DBL-22 --jobs 1 {SHORT} {forced}"));
-    assert!(all.code == 1 && all.err.contains("error 1173"), "nothing could be measured: {}", all.said());
-    assert_eq!(leftovers(dir.path()), Vec::<String>::new());
-}
+    let doctor = || command(&format!("doctor --target {url}")).out;
+    let warns = |line: &str| ["warning", "innodb_force_primary_key", "DBL-22"].iter().all(|part| line.contains(part));
+    assert!(doctor().lines().any(warns), "{}", doctor());
+    // Nothing could be measured.
+    with("--workload DBL-22 --jobs 1").fails(1, &["error 1173"]);
 
-#[test]
-fn tests_with_more_prepared_statements_than_the_server_allows_are_left_out() {
-    let dir = results();
-    let few = "--setting max_prepared_stmt_count=6 --driver client";
-    let ran = on(
-        "mariadb-temp:",
-        dir.path(),
-        &format!("--workload TP-MEDIUM,LGWR-LAT1 --jobs 1,4,8 --repeat 2 {SHORT} {few}"),
-    );
+    server.sql("SET GLOBAL max_prepared_stmt_count = 6").unwrap();
+    let ran = with("--workload TP-MEDIUM,LGWR-LAT1 --jobs 1,4,8 --repeat 2 --driver client");
     ends(&ran, true);
-    let tests = tests_of(&ran.folder());
-    let made: Vec<(&str, u64)> =
-        tests.iter().map(|t| (t["workload"].as_str().unwrap(), t["jobs"].as_u64().unwrap())).collect();
     let once = [("LGWR-LAT1", 1), ("LGWR-LAT1", 4), ("TP-MEDIUM", 1)];
-    assert_eq!(made, [once, once].concat(), "{}", ran.said());
+    assert_eq!(made(&tests_of(&ran.folder()), "jobs"), [once, once].concat(), "{}", ran.said());
     assert!(ran.err.contains("TP-MEDIUM: with 4 jobs and more"), "{}", ran.said());
-    let doctor = run(&["doctor", "--target", "mariadb-temp:", "--setting", "max_prepared_stmt_count=6"]);
-    assert!(doctor.out.contains("max_prepared_stmt_count = 6: one of the limits of jobs"), "{}", doctor.said());
+    assert!(doctor().contains("max_prepared_stmt_count = 6: one of the limits of jobs"), "{}", doctor());
 }
 
 #[test]
@@ -78,7 +66,7 @@ fn what_was_refused_for_want_of_a_privilege_is_measured_by_a_resumed_run() {
     ends(&ran, true);
     let folder = ran.folder();
     assert_eq!(tested_and_skipped(&folder), [["TP-LOOKUP"], ["DBL-22"]], "{}", ran.said());
-    let page = ok(&["report", folder.to_str().unwrap(), "--format", "text", "--output", "-"]).out;
+    let page = report(&folder, "--format text");
     assert!(page.contains("Skipped: DBL-22: ERROR 42501") && !page.contains("as the run ended before"), "{page}");
     server.sql("DROP EVENT TRIGGER forbid").unwrap();
     let resumed = run(&["run", "--resume", folder.to_str().unwrap()]);
@@ -92,25 +80,25 @@ fn tests_with_more_sessions_than_are_free_are_left_out() {
     let idle = || {
         let mut psql = std::process::Command::new(Server::bin().join("psql"));
         psql.arg("-h").arg(server.folder_path()).args(["-p", &server.port.to_string(), "-U", "boss"]);
-        psql.args(["-c", "SELECT pg_sleep(600)", "postgres"]).stdout(std::process::Stdio::null()).spawn().unwrap()
+        psql.args(["-c", "SELECT pg_sleep(600)", "postgres"])
+            .stdout(std::process::Stdio::null())
+            .spawn()
+            .map(Killed)
+            .unwrap()
     };
     let dir = results();
     let args = format!("--workload LGWR-LAT1,TP-LOOKUP --jobs 1,12 {SHORT}");
     let (url, prepares) = (server.url(), "SELECT count(*) FROM pg_namespace WHERE nspname = 'loadline'");
     // They come once the run has begun: it knows of those before.
-    let (ran, mut others) = std::thread::scope(|scope| {
+    let ran = std::thread::scope(|scope| {
         let ran = scope.spawn(|| on(&url, dir.path(), &args));
         while server.sql(prepares).unwrap() != "1" && !ran.is_finished() {
             std::thread::sleep(std::time::Duration::from_millis(20));
         }
-        let others: Vec<_> = (0..10).map(|_| idle()).collect();
-        (ran.join().unwrap(), others)
+        let _others: Vec<_> = (0..10).map(|_| idle()).collect();
+        ran.join().unwrap()
     });
-    others.iter_mut().for_each(|other| drop(other.kill().and_then(|()| other.wait())));
     ends(&ran, true);
-    let tests = tests_of(&ran.folder());
-    let made: Vec<(&str, u64)> =
-        tests.iter().map(|t| (t["workload"].as_str().unwrap(), t["jobs"].as_u64().unwrap())).collect();
-    assert_eq!(made, [("LGWR-LAT1", 1), ("TP-LOOKUP", 1)], "{}", ran.said());
+    assert_eq!(made(&tests_of(&ran.folder()), "jobs"), [("LGWR-LAT1", 1), ("TP-LOOKUP", 1)], "{}", ran.said());
     assert!(ran.err.contains("LGWR-LAT1: with 12 jobs and more"), "{}", ran.said());
 }

@@ -1,22 +1,17 @@
 //! Every workload on every target with every driver for a moment: new ones get this for free.
 
-use crate::common::{leftovers, ok, results, run, sound_tests};
+use crate::common::{command, leftovers, manifest_of, on, results, sound_tests};
+use crate::pages::workloads;
 
 /// What runs on `target` with `driver` is valid and has its figures; what does not run has its reason.
 fn every_workload_on(target: &str, driver: &str) {
     let dir = results();
-    let path = dir.path().to_str().unwrap();
-    // The catalogue comes from the program itself.
-    let listed = ok(&["workloads", "--format", "json"]).out;
-    let workloads: Vec<serde_json::Value> = serde_json::from_str(&listed).unwrap();
-    // Redo per transaction needs a window of a second, after PostgreSQL has logged whole pages in the warm-up; storage and analytics need little data here, and their
-    // sweeps over a parameter are those of other tests.
-    let log = dir.path().join("log.toml");
-    let rest = dir.path().join("rest.toml");
-    // The scan takes its time: it has a test of its own, below.
+    let workloads = workloads();
+    // Redo per transaction needs a window of a second, after PostgreSQL has logged whole pages in the warm-up; storage and analytics
+    // need little data here, and their sweeps over a parameter are those of other tests. The scan has a test of its own, below.
     let of_log = workloads.iter().filter(|w| w["group"] == "log-writer" && w["code"] != SCAN);
     let of_log: Vec<&str> = of_log.map(|w| w["code"].as_str().unwrap()).collect();
-    std::fs::write(&log, format!("workload = {of_log:?}\nduration = \"1s\"\nwarmup = \"500ms\"\n")).unwrap();
+    let log = format!("workload = {of_log:?}\nduration = \"1s\"\nwarmup = \"500ms\"\n");
     let few = |table: &str, rows: u32, codes: &[&str]| -> String {
         codes.iter().map(|code| format!("[parameters.TP-{code}]\n{table} = {rows}\n")).collect()
     };
@@ -24,22 +19,19 @@ fn every_workload_on(target: &str, driver: &str) {
     let few = few("entries", 2000, &["REPORT", "MIXED"])
         + "accounts = 1000\n"
         + &few("accounts", 1000, &["LOOKUP", "LIGHT", "MEDIUM", "HEAVY"]);
-    std::fs::write(&rest, format!("{REST}{few}")).unwrap();
     let (mut tests, mut skipped) = (Vec::new(), Vec::new());
     // The null engine counts a million transactions a second: in a short window no two clocks agree on them.
-    let plans = if target == "null:" { &[&log][..] } else { &[&log, &rest] };
-    for plan in plans {
-        let plan = plan.to_str().unwrap();
-        let more = ["--target", target, "--driver", driver, "--jobs", "2", "--no-probe", "--results", path];
-        let ran = run(&[&["run", plan], &more[..]].concat());
+    let plans = [("log.toml", log), ("rest.toml", format!("{REST}{few}"))];
+    for (name, text) in plans.into_iter().take(if target == "null:" { 1 } else { 2 }) {
+        let plan = dir.path().join(name);
+        std::fs::write(&plan, text).unwrap();
+        let ran = on(target, &dir, &format!("{} --driver {driver} --jobs 2 --no-probe", plan.display()));
         if ran.code == 2 && ran.err.contains("nothing to run") {
             assert_eq!(target, "wal:", "{}", ran.said());
             continue;
         }
         tests.extend(sound_tests(&ran));
-        let manifest = std::fs::read_to_string(ran.folder().join("manifest.json")).unwrap();
-        let manifest: serde_json::Value = serde_json::from_str(&manifest).unwrap();
-        skipped.extend(manifest["plan"]["skipped"].as_array().unwrap().clone());
+        skipped.extend(manifest_of(&ran.folder())["plan"]["skipped"].as_array().unwrap().clone());
     }
     let scheme = target.trim_end_matches(':');
     for w in workloads.iter().filter(|w| w["targets"].as_str().unwrap().split(' ').any(|t| t == scheme)) {
@@ -72,9 +64,7 @@ fn every_workload_on(target: &str, driver: &str) {
             t["absent"][kpi]
         );
     }
-    let mut left = leftovers(dir.path());
-    left.retain(|name| !name.ends_with(".toml"));
-    assert_eq!(left, Vec::<String>::new());
+    assert!(leftovers(dir.path()).iter().all(|name| name.ends_with(".toml")), "{:?}", leftovers(dir.path()));
 }
 
 #[test]
@@ -119,7 +109,7 @@ fn every_workload_runs_on_mariadb_in_the_database() {
 const REST: &str = r#"
 group = ["server", "storage", "database-writer", "data-load", "data-analytics", "transaction-processing", "procedural-code"]
 size = "1MiB"
-duration = "1s"
+duration = "400ms"
 warmup = "200ms"
 allow-cached = true
 
@@ -143,8 +133,8 @@ const SCAN: &str = "LGWR-SIZE";
 #[test]
 fn commit_time_by_redo_is_scanned() {
     scanned_on(&["wal:", "sqlite:"]);
-    let refused = run(&["run", "--workload", SCAN, "--driver", "database", "--target", "postgres-temp:"]);
-    assert!(refused.code == 2 && refused.err.contains("at the client"), "{}", refused.said());
+    let refused = command(&format!("run --workload {SCAN} --driver database --target postgres-temp:"));
+    refused.fails(2, &["at the client"]);
 }
 
 #[test]
@@ -155,12 +145,10 @@ fn commit_time_by_redo_is_scanned_on_servers() {
 
 fn scanned_on(targets: &[&str]) {
     let dir = results();
-    let path = dir.path().to_str().unwrap();
     let plan = dir.path().join("scan.toml");
     std::fs::write(&plan, "workload = [\"LGWR-SIZE\"]\n[parameters.LGWR-SIZE]\nmost-kib = 640\nsamples = 3\n").unwrap();
     for target in targets.iter().copied() {
-        let ran = run(&["run", plan.to_str().unwrap(), "--target", target, "--no-probe", "--results", path]);
-        let tests = sound_tests(&ran);
+        let tests = sound_tests(&on(target, &dir, &format!("{} --no-probe", plan.display())));
         assert_eq!(tests.len(), 1, "{target}");
         let t = &tests[0];
         let sizes = t["sizes"].as_array().unwrap();

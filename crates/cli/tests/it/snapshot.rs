@@ -1,9 +1,13 @@
 //! Pages: of every test of a run, and of a running database that is watched without any load.
 
+use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 
-use crate::common::{ONE_JOB, Server, ok, results, run, signal, sound_tests, start, wait_for};
+use crate::common::figures::figure;
+use crate::common::{
+    Server, command, ended, on, printed, report, results, signal, sound_tests, start, wait_for, words,
+};
 
 /// The first number after `name` in its line.
 fn value(page: &str, name: &str) -> f64 {
@@ -37,23 +41,29 @@ fn a_running_server_is_watched_and_left_as_it_was() {
     // The server reports a session's counters when it is idle: many short statements. Ended before anything can panic.
     let work = "DO $$ BEGIN FOR i IN 1..100 LOOP UPDATE \"<b>t\" SET v = v + 1; COMMIT; END LOOP; END $$";
     let over = AtomicBool::new(false);
-    let (watched, ended) = std::thread::scope(|scope| {
+    let snapshot = format!("snapshot --target {url} --results {folder}");
+    // One that goes on until it is ended.
+    let begun = || {
+        let child = start(&words(&format!("{snapshot} --for 5m")));
+        wait_for("its session", watches);
+        std::thread::sleep(std::time::Duration::from_millis(2500));
+        child
+    };
+    let (watched, second) = std::thread::scope(|scope| {
         scope.spawn(|| {
             while !over.load(Relaxed) {
                 server.sql(work).unwrap();
             }
         });
-        let watched = run(&["snapshot", "--target", &url, "--for", "2s", "--results", folder, "--format", "text"]);
+        let watched = command(&format!("{snapshot} --for 2s --format text"));
         // A second one, ended by the user, keeps what it saw.
-        let second = start(&["snapshot", "--target", &url, "--for", "5m", "--results", folder]);
-        wait_for("its session", watches);
-        std::thread::sleep(std::time::Duration::from_millis(2500));
+        let second = begun();
         signal(&second, nix::sys::signal::Signal::SIGINT);
-        let ended = second.wait_with_output().unwrap();
+        let second = ended(second);
         over.store(true, Relaxed);
-        (watched, ended)
+        (watched, second)
     });
-    assert_eq!(ended.status.code(), Some(130), "{}", String::from_utf8_lossy(&ended.stderr));
+    second.fails(130, &[]);
     assert_eq!(watched.code, 0, "{}", watched.said());
     let page = watched.out;
     assert_eq!(objects(), before, "nothing is made");
@@ -61,68 +71,53 @@ fn a_running_server_is_watched_and_left_as_it_was() {
     assert!(page.contains("Top waits") && page.contains("Top statements"), "{page}");
     assert!(page.contains("public.<b>t") && page.contains("What the sampling cost"), "{page}");
     assert!(!page.contains("/* loadline */") && !page.contains("geheim"), "{page}");
-    let files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|f| f.unwrap().path()).collect();
-    let of =
-        |extension: &str| files.iter().filter(|f| f.extension().is_some_and(|e| e == extension)).collect::<Vec<_>>();
-    let [first, second] = of("json")[..] else { panic!("{files:?}") };
-    let both =
-        ok(&["snapshot", first.to_str().unwrap(), second.to_str().unwrap(), "--format", "md", "--output", "-"]).out;
+    let of = |extension: &str| -> Vec<PathBuf> {
+        let all = std::fs::read_dir(folder).unwrap().map(|f| f.unwrap().path());
+        all.filter(|f| f.extension().is_some_and(|e| e == extension)).collect()
+    };
+    let [first, second] = &of("json")[..] else { panic!("{:?}", of("json")) };
+    let both = printed(&format!("snapshot {} {} --format md --output -", first.display(), second.display()));
     assert!(both.contains("B / A") && both.contains("ended by the user after"), "{both}");
-    let html = std::fs::read_to_string(of("html")[0]).unwrap();
+    let html = std::fs::read_to_string(&of("html")[0]).unwrap();
     assert!(html.contains("&lt;b&gt;t") && !html.contains("<b>t"), "names are escaped");
 
     // A server that goes away: what was seen until then is kept, and it does not watch on.
-    let third = start(&["snapshot", "--target", &url, "--for", "5m", "--results", folder]);
-    wait_for("its session", watches);
-    std::thread::sleep(std::time::Duration::from_millis(2500));
+    let third = begun();
     server.kill();
-    let ended = third.wait_with_output().unwrap();
-    let said = String::from_utf8_lossy(&ended.stderr);
-    assert!(ended.status.code() == Some(1) && said.contains("the database went away after"), "{said}");
-    let kept = |extension: &str| {
-        let all = std::fs::read_dir(folder).unwrap().map(|f| f.unwrap().path());
-        all.filter(|f| f.extension().is_some_and(|e| e == extension)).count()
-    };
-    assert_eq!((kept("json"), kept("html")), (3, 2), "{said}");
+    ended(third).fails(1, &["the database went away after"]);
+    assert_eq!([of("json").len(), of("html").len()], [3, 2]);
 }
 
 #[test]
 fn every_test_has_a_page_with_its_figures() {
     let dir = results();
-    let folder = dir.path().to_str().unwrap();
-    let args = ["run", "--workload", "LGWR-LAT1,TP-LOOKUP", "--results", folder, "--size", "1MiB"];
-    let ran = run(&[&args[..], &ONE_JOB].concat());
+    let short = "--jobs 1 --duration 400ms --warmup 200ms --no-probe --size 1MiB";
+    let ran = on("sqlite:", &dir, &format!("--workload LGWR-LAT1,TP-LOOKUP {short}"));
     let (tests, run) = (sound_tests(&ran), ran.folder());
     let index = std::fs::read_to_string(run.join("report/index.html")).unwrap();
     for (test, number) in tests.iter().zip(1..) {
         let link = format!("<a href=\"test-{number}.html\">");
         assert!(index.contains(&link) && run.join(format!("report/test-{number}.html")).exists(), "{link}");
-        let page = ok(&["report", run.to_str().unwrap(), "--test", &number.to_string(), "--format", "text"]).out;
-        let tps = test["commit_throughput_tps"].as_f64().unwrap();
+        let page = report(&run, &format!("--test {number} --format text"));
+        let tps = figure(test, "commit_throughput_tps");
         assert!((value(&page, "Transactions  ") / tps - 1.0).abs() < 0.01, "{tps}: {page}");
         assert!(page.contains("SQLite") && page.contains("Latencies"), "{page}");
     }
-    let two = ok(&["report", run.to_str().unwrap(), "--test", "1,2", "--format", "text"]).out;
+    let two = report(&run, "--test 1,2 --format text");
     assert!(two.contains("· B: TP-LOOKUP, 1 job"), "{two}");
 }
 
 #[test]
 fn what_cannot_be_watched_is_refused() {
-    let run_of = |args: &[&str]| {
-        let ran = run(args);
-        (ran.code, ran.err)
-    };
-    for (args, says) in [
-        (&["snapshot"][..], "--target is missing"),
-        (&["snapshot", "--target", "postgres-temp:"], "loadline makes this server"),
-        (&["snapshot", "--target", "sqlite:"], "loadline makes this server"),
-        (&["snapshot", "--target", "postgres://x@127.0.0.1:1/x", "--for", "0.1s"], "1s to 24h"),
-        (&["snapshot", "--target", "postgres://x@127.0.0.1:1/x", "--for", "soon"], "'soon'"),
-        (&["snapshot", "nothing.json"], "nothing.json does not exist"),
-        (&["report", "nothing", "--test", "1"], "'nothing' does not exist"),
+    for (line, says) in [
+        ("snapshot", "--target is missing"),
+        ("snapshot --target sqlite:", "loadline makes this server"),
+        ("snapshot --target postgres://x@127.0.0.1:1/x --for 0.1s", "1s to 24h"),
+        ("snapshot --target postgres://x@127.0.0.1:1/x --for soon", "'soon'"),
+        ("snapshot nothing.json", "nothing.json does not exist"),
+        ("report nothing --test 1", "'nothing' does not exist"),
     ] {
-        let (code, err) = run_of(args);
-        assert!(code == 2 && err.contains(says), "{args:?}: {code}, {err}");
+        command(line).fails(2, &[says]);
     }
-    assert_eq!(run_of(&["snapshot", "--target", "postgres://x@127.0.0.1:1/x"]).0, 3);
+    command("snapshot --target postgres://x@127.0.0.1:1/x").fails(3, &[]);
 }

@@ -1,13 +1,12 @@
 //! Histories of stored runs: `loadline trend`. One run is measured; its copies have known figures.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::common::{Ran, lat1, manifest_of, results, run, tests_of};
+use crate::common::{Ran, Row, lat1, manifest_of, results, rows_of, run, tests_of};
 
 /// Throughputs that differ by a few percent, without an order.
 const NOISE: [f64; 8] = [1.01, 0.985, 1.02, 0.995, 0.98, 1.005, 1.015, 0.99];
@@ -37,7 +36,6 @@ fn copy(of: &Path, to: &Path, night: usize, tps: f64, change: impl Fn(&mut Value
     id
 }
 
-/// Makes a proof of `test` fail.
 fn refuse(test: &mut Value) {
     test["valid"] = json!(false);
     test["checks"] = json!([{ "id": "errors", "outcome": "failed", "detail": "spoiled" }]);
@@ -59,12 +57,8 @@ fn trend(dir: &Path, more: &[&str], code: i32, says: &[&str]) -> Ran {
     ran
 }
 
-/// The rows of the CSV of `figure`.
-fn rows(dir: &Path, figure: &str, more: &[&str], code: i32, says: &[&str]) -> Vec<BTreeMap<String, String>> {
-    let ran = trend(dir, &[&["--figure", figure, "--format", "csv"], more].concat(), code, says);
-    let mut lines = ran.out.lines().map(|line| line.split(',').map(str::to_owned).collect::<Vec<_>>());
-    let head = lines.next().unwrap();
-    lines.map(|cells| head.iter().cloned().zip(cells).collect()).collect()
+fn rows(dir: &Path, figure: &str, more: &[&str], code: i32, says: &[&str]) -> Vec<Row> {
+    rows_of(&trend(dir, &[&["--figure", figure, "--format", "csv"], more].concat(), code, says).out)
 }
 
 #[test]
@@ -124,8 +118,7 @@ fn what_cannot_be_followed_is_left_out_with_a_reason() {
         }
         dir.join(id).display().to_string()
     });
-    let compared = run(&["compare", &night, &levels]);
-    assert!(compared.code == 2 && compared.err.contains("levels of replication"), "{}", compared.said());
+    run(&["compare", &night, &levels]).fails(2, &["levels of replication"]);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::Signal;
 
 use crate::common::mariadb::Maria;
-use crate::common::{Killed, Ran, Server, folder_with_tests, results, run, signal, start_on, wait_for};
+use crate::common::{Killed, Ran, Server, ended, folder_with_tests, results, run, signal, start_on, wait_for};
 
 fn short(url: &str, results: &Path) -> Child {
     start_on(url, results, "--workload LGWR-LAT1 --jobs 1,2 --duration 1s --warmup 200ms --no-probe")
@@ -16,7 +16,7 @@ fn short(url: &str, results: &Path) -> Child {
 /// The end of a run, which must come.
 fn ends(mut child: Child) -> Ran {
     wait_for("the run to end", || child.try_wait().unwrap().is_some());
-    Ran::of(child.wait_with_output().unwrap())
+    ended(child)
 }
 
 #[test]
@@ -29,12 +29,8 @@ fn a_lock_that_is_held_is_named_and_not_waited_for() {
                 holding.spawn(|| server.sql("BEGIN; CREATE SCHEMA loadline; SELECT pg_sleep(300)"));
                 let held = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'";
                 wait_for("the lock", || server.sql(held).unwrap() == "1");
-                let ran = ends(short(&format!("{}&connect_timeout=1", server.url()), dir.path()));
-                assert!(
-                    ran.code == 3 && ran.err.contains("a lock (Lock:") && ran.err.contains("psql"),
-                    "{}",
-                    ran.said()
-                );
+                let url = format!("{}&connect_timeout=1", server.url());
+                ends(short(&url, dir.path())).fails(3, &["a lock (Lock:", "psql"]);
                 let waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'";
                 wait_for("the end of what was given up", || server.sql(waiting).unwrap() == "0");
                 let end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event = 'PgSleep'";
@@ -47,8 +43,8 @@ fn a_lock_that_is_held_is_named_and_not_waited_for() {
                 holding.spawn(|| server.sql("FLUSH TABLES WITH READ LOCK; SELECT SLEEP(300)"));
                 let held = "SELECT ID FROM information_schema.PROCESSLIST WHERE STATE = 'User sleep'";
                 wait_for("the lock", || !server.sql(held).unwrap().is_empty());
-                let ran = ends(short(&format!("{}&connect-timeout=1", server.url("root")), dir.path()));
-                assert!(ran.code == 3 && ran.err.contains("another session"), "{}", ran.said());
+                ends(short(&format!("{}&connect-timeout=1", server.url("root")), dir.path()))
+                    .fails(3, &["another session"]);
                 let waiting = "SELECT INFO FROM information_schema.PROCESSLIST WHERE STATE LIKE 'Waiting for%'";
                 wait_for("the end of what was given up", || server.sql(waiting).unwrap().is_empty());
                 server.sql(&format!("KILL {}", server.sql(held).unwrap())).unwrap();
@@ -81,12 +77,10 @@ fn interrupted_at_a_stopped_server() -> Duration {
     let ran = ends(child);
     let took = interrupted.elapsed();
     server.signal_all("-CONT");
-    assert!(ran.code == 130, "{}", ran.said());
-    assert!(ran.err.contains("`loadline clean --target 'postgres://"), "{}", ran.said());
+    ran.fails(130, &["`loadline clean --target 'postgres://"]);
     took
 }
 
-/// It no longer confirms commits while loadline prepares.
 #[test]
 fn a_standby_that_is_stopped_is_named() {
     let (server, dir) = (Server::start(&["synchronous_standby_names=sb"]), results());
@@ -107,12 +101,11 @@ fn a_standby_that_is_stopped_is_named() {
     let child = short(&url, dir.path());
     wait_for("a job's session", || count("pg_stat_activity WHERE application_name LIKE 'loadline% job 0'") == "1");
     signal(&receiver.0, Signal::SIGSTOP);
-    let ran = ends(child);
-    assert!(ran.code == 3 && ran.err.contains("was given up after") && ran.err.contains(named), "{}", ran.said());
+    ends(child).fails(3, &["was given up after", named]);
 
     let doctor = run(&["doctor", "--target", &url]);
-    assert!(doctor.code == 3 && doctor.out.contains("durable commit = does not return"), "{}", doctor.said());
-    assert!(doctor.out.contains(named), "{}", doctor.said());
+    let told = ["durable commit = does not return", named].iter().all(|part| doctor.out.contains(part));
+    assert!(doctor.code == 3 && told, "{}", doctor.said());
     signal(&receiver.0, Signal::SIGCONT);
 }
 

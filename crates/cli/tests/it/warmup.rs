@@ -2,23 +2,22 @@
 
 use serde_json::Value;
 
-use crate::common::{figures, manifest_of, ok, results, run, sound_tests, tests_of};
+use crate::common::{command, figures, manifest_of, on, printed, results, sound_tests, tests_of};
 
 fn check<'a>(test: &'a Value, id: &str) -> (&'a str, &'a str) {
     let check = figures::check(test, id);
     (check["outcome"].as_str().unwrap(), check["detail"].as_str().unwrap())
 }
 
-const AUTO: [&str; 8] = ["--workload", "LGWR-LAT1", "--jobs", "2", "--no-probe", "--warmup", "auto", "--max-warmup"];
+const AUTO: &str = "--workload LGWR-LAT1 --jobs 2 --no-probe --warmup auto --max-warmup";
 
 #[test]
 fn a_warm_up_that_is_too_short_to_tell_is_noted() {
     let dir = results();
-    let to = ["--results", dir.path().to_str().unwrap()];
-    let args = [&["run", "--target", "null:?pause=1ms"], &AUTO[..], &["3s", "--duration", "4s"], &to].concat();
-    let dry = ok(&[&args[..], &["--dry-run"]].concat()).out;
+    let args = format!("run --target null:?pause=1ms {AUTO} 3s --duration 4s --results {}", dir.path().display());
+    let dry = printed(&format!("{args} --dry-run"));
     assert!(dry.contains("4 s after at most 3 s of warm-up") && dry.contains("time        at most about"), "{dry}");
-    let ran = run(&args);
+    let ran = command(&args);
     let tests = sound_tests(&ran);
     assert!(tests[0]["warmup_s"].as_f64().unwrap() >= 2.9, "{}", tests[0]["warmup_s"]);
     let (outcome, detail) = check(&tests[0], "warm-up");
@@ -34,8 +33,8 @@ fn a_warm_up_that_is_too_short_to_tell_is_noted() {
 #[ignore = "nightly: whether throughput is steady is up to others on the machine"]
 fn an_in_database_warm_up_lasts_until_it_is_steady() {
     let dir = results();
-    let to = ["--results", dir.path().to_str().unwrap(), "--driver", "database", "--duration", "1s"];
-    let ran = ok(&[&["run", "--target", "postgres-temp:"], &AUTO[..], &["9s"], &to].concat());
+    let ran = on("postgres-temp:", &dir, &format!("{AUTO} 9s --driver database --duration 1s"));
+    assert_eq!(ran.code, 0, "{}", ran.said());
     let tests = tests_of(&ran.folder());
     let taken_s = tests[0]["warmup_s"].as_f64().unwrap();
     let (outcome, detail) = check(&tests[0], "warm-up");

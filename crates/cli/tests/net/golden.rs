@@ -40,7 +40,6 @@ fn said(dir: &Path, command: &str) -> String {
     String::from_utf8(out.stdout).unwrap()
 }
 
-/// The archives, unpacked.
 fn archive() -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     for name in ["golden-1.tar.xz", "golden-2.tar.xz"] {

@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use crate::tree::Tree;
 
-/// The page.
 pub(crate) const PAGE: &str = "docs/testing.md";
 
 /// Its first column's heading, which no other table has.

@@ -22,7 +22,6 @@ pub(crate) struct Rule {
 
 const EVERYWHERE: fn(&str) -> bool = |_| true;
 
-/// All rules.
 pub(crate) const RULES: &[Rule] = &[
     Rule {
         says: "A file begins with a line of //! that says what it is.",

@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::Command;
 
-/// A checkout.
 pub(crate) struct Tree {
     /// Path from its root -> text.
     pub(crate) files: BTreeMap<String, String>,
@@ -31,7 +30,6 @@ impl Tree {
         self.files.iter().filter(|(path, _)| path.ends_with(".rs")).map(|(path, text)| (path.as_str(), text.as_str()))
     }
 
-    /// Paths of all documents.
     pub(crate) fn documents(&self) -> impl Iterator<Item = &str> {
         self.files.keys().map(String::as_str).filter(|path| path.ends_with(".md"))
     }

@@ -1,6 +1,5 @@
 //! What fails while agents run a test: agents, the coordinator, the hub.
 
-use std::process::Child;
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
@@ -8,7 +7,7 @@ use nix::sys::signal::Signal;
 use super::{Fleet, SHORT, names};
 use crate::common::figures::check;
 use crate::common::mariadb::Maria;
-use crate::common::{Ran, Server, manifest_of, run, signal, sound, tests_of, wait_for, words};
+use crate::common::{Server, command, ended, manifest_of, signal, sound, tests_of, wait_for};
 
 impl Fleet {
     /// Waits until the jobs of the newest run have run for a second, a second before the window or in it.
@@ -22,11 +21,6 @@ impl Fleet {
     }
 }
 
-fn ended(child: Child) -> Ran {
-    Ran::of(child.wait_with_output().unwrap())
-}
-
-/// Sessions of jobs on the server.
 fn sessions(server: &Server) -> u32 {
     let of_jobs = "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'loadline job %'";
     server.sql(of_jobs).unwrap().parse().unwrap()
@@ -46,15 +40,8 @@ fn lose_a2(fleet: &Fleet, target: &str) {
     assert!(!sound(&tests[0]), "{}", tests[0]);
     let agents = check(&tests[0], "agents");
     assert!(agents["outcome"] == "failed" && agents["detail"].to_string().contains("agent a2 on"), "{agents}");
-    assert!(
-        tests[0]["notes"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .any(|n| n["note"] == "lost-agent" && n["agent"] == "a2" && n["ended"] == 2),
-        "{}",
-        tests[0]["notes"]
-    );
+    let lost = |n: &serde_json::Value| n["note"] == "lost-agent" && n["agent"] == "a2" && n["ended"] == 2;
+    assert!(tests[0]["notes"].as_array().unwrap().iter().any(lost), "{}", tests[0]["notes"]);
 }
 
 #[test]
@@ -83,8 +70,7 @@ fn an_agent_that_is_lost_before_a_test_is_named() {
     // Its tables are not made yet.
     wait_for("the run", || !fleet.runs().is_empty());
     fleet.agents[0].0.kill().unwrap();
-    let ran = ended(child);
-    assert!(ran.code == 3 && ran.err.contains("agent a1 on"), "{}", ran.said());
+    ended(child).fails(3, &["agent a1 on"]);
 }
 
 #[test]
@@ -110,16 +96,15 @@ fn an_interrupted_run_goes_on_with_other_agents() {
     let ran = ended(child);
     let folder = ran.folder();
     let goes_on = format!("--resume {} {}", folder.display(), fleet.reach);
-    assert!(ran.code == 130 && ran.err.contains(&goes_on), "{}", ran.said());
+    ran.fails(130, &[&goes_on]);
     wait_for("the sessions to end", || sessions(&server) == 0);
     let first = tests_of(&folder);
     assert_eq!(first.len(), 1, "{}", ran.said());
     fleet.wait_until_free();
     fleet.agents.clear();
     fleet.add("b1", "");
-    let few = run(&words(&format!("run {goes_on}")));
-    assert!(few.code == 3 && few.err.contains("2 agents were asked for, 1 is free"), "{}", few.said());
-    let ran = run(&words(&format!("run {goes_on} --agents 1")));
+    command(&format!("run {goes_on}")).fails(3, &["2 agents were asked for, 1 is free"]);
+    let ran = command(&format!("run {goes_on} --agents 1"));
     assert_eq!(manifest_of(&folder)["plan"]["agents"]["agents"], 1);
     let tests = tests_of(&folder);
     assert_eq!(tests.len(), 2, "{}", ran.said());
@@ -145,9 +130,12 @@ fn a_hub_that_is_away_for_too_long_costs_a_test_and_not_the_agents() {
     assert!(ran.code == 1 && tests.len() == 2, "{}", ran.said());
     let failed = check(&tests[0], "agents");
     let why = failed["detail"].as_str().unwrap();
-    assert!(failed["outcome"] == "failed" && why.contains("2 of 2 agents failed: agents a1 on"), "{why}");
-    assert!(why.contains("nothing was heard of run"), "{why}");
-    assert!(why.contains("the connection to the hub was broken for"), "{why}");
+    assert_eq!(failed["outcome"], "failed");
+    for said in
+        ["2 of 2 agents failed: agents a1 on", "nothing was heard of run", "the connection to the hub was broken for"]
+    {
+        assert!(why.contains(said), "{said}: {why}");
+    }
     assert_eq!(tests[0]["elapsed_s"], 6.0, "the window is not taken for too short");
     assert!(sound(&tests[1]), "{}", ran.said());
     // For good: what was measured is there, and the hub is named.
@@ -155,9 +143,8 @@ fn a_hub_that_is_away_for_too_long_costs_a_test_and_not_the_agents() {
     fleet.hub.child = None;
     let ran = ended(child);
     let tests = tests_of(&ran.folder());
-    assert!(ran.code == 3 && tests.len() == 1 && !sound(&tests[0]), "{}", ran.said());
-    assert!(ran.err.contains("lost in test 1"), "{}", ran.said());
-    assert!(ran.err.contains("the connection to the hub broke"), "{}", ran.said());
+    assert!(tests.len() == 1 && !sound(&tests[0]), "{}", ran.said());
+    ran.fails(3, &["lost in test 1", "the connection to the hub broke"]);
     // They come back by themselves.
     fleet.hub.launch();
     wait_for("the agents to be back", || fleet.listed().len() == 2);

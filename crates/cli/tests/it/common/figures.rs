@@ -16,6 +16,10 @@ pub(crate) fn passed(test: &Value, id: &str) {
     assert_eq!(found["outcome"], "passed", "{} with {} jobs: {found}", test["workload"], test["jobs"]);
 }
 
+pub(crate) fn all_passed(tests: &[Value], ids: &[&str]) {
+    tests.iter().for_each(|test| ids.iter().for_each(|id| passed(test, id)));
+}
+
 /// What must hold wherever blocks come from the device.
 pub(crate) fn from_the_device(test: &Value) {
     passed(test, "data-source");

@@ -5,32 +5,13 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use super::{Killed, free_port, wait_for, words};
-
-/// How to get MariaDB's binaries: said by every test that needs them, which then fails.
-const INSTALL: &str = "MariaDB's server is missing: apt-get install mariadb-server (./test does it as root)";
+use super::{Killed, answer, as_user, done, free_port, give_to, wait_for, words};
 
 pub(crate) struct Maria {
     /// Ends before its folder goes.
     child: Option<Killed>,
     dir: tempfile::TempDir,
     pub(crate) port: u16,
-}
-
-fn as_server_user(program: &str) -> Command {
-    if nix::unistd::geteuid().is_root() {
-        let mut command = Command::new("setpriv");
-        command.args(["--reuid=mysql", "--regid=mysql", "--clear-groups"]).arg(program);
-        command
-    } else {
-        Command::new(program)
-    }
-}
-
-fn done(command: &mut Command) {
-    let out = command.output().unwrap_or_else(|e| panic!("{command:?}: {e}; {INSTALL}"));
-    let said = String::from_utf8_lossy(&out.stderr).into_owned() + &String::from_utf8_lossy(&out.stdout);
-    assert!(out.status.success(), "{command:?}: {said}; {INSTALL}");
 }
 
 impl Maria {
@@ -42,17 +23,15 @@ impl Maria {
         certificates(dir.path());
         // A server that starts removes other servers' temporary tables from a folder that they share.
         let temporary = format!("--tmpdir={}", dir.path().display());
-        if nix::unistd::geteuid().is_root() {
-            done(Command::new("chown").args(["-R", "mysql"]).arg(dir.path()));
-        }
+        give_to("mysql", dir.path());
         done(
-            as_server_user("mariadb-install-db")
+            as_user("mysql", "mariadb-install-db")
                 .args(["--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db"])
                 .args([format!("--datadir={}", at("data")), temporary.clone()]),
         );
         let port = free_port();
         let log = std::fs::File::create(dir.path().join("server.log")).unwrap();
-        let mut command = as_server_user("mariadbd");
+        let mut command = as_user("mysql", "mariadbd");
         command.args(["--no-defaults", "--bind-address=127.0.0.1", "--skip-name-resolve=0"]);
         command.arg(format!("--port={port}")).arg(format!("--datadir={}", at("data")));
         command.arg(format!("--socket={}", at("s"))).arg(format!("--pid-file={}", at("pid")));
@@ -69,29 +48,20 @@ impl Maria {
         self.dir.path().join(name).display().to_string()
     }
 
-    /// URL over the socket.
     pub(crate) fn url(&self, user: &str) -> String {
         format!("mysql://{user}@/?socket={}", self.file("s"))
     }
 
-    /// URL over TCP.
     pub(crate) fn tcp(&self, credentials: &str, query: &str) -> String {
         format!("mariadb://{credentials}@localhost:{}/{query}", self.port)
     }
 
     /// Runs statements with MariaDB's own client.
     pub(crate) fn sql(&self, sql: &str) -> Result<String, String> {
-        let out = Command::new("mariadb")
-            .args(["--no-defaults", "-N", "-B", "-uroot", "-S", &self.file("s"), "-e", sql])
-            .output()
-            .expect(INSTALL);
-        match out.status.success() {
-            true => Ok(String::from_utf8_lossy(&out.stdout).trim().to_owned()),
-            false => Err(String::from_utf8_lossy(&out.stderr).into_owned()),
-        }
+        let socket = self.file("s");
+        answer(Command::new("mariadb").args(["--no-defaults", "-N", "-B", "-uroot", "-S", &socket, "-e", sql]))
     }
 
-    /// SIGKILLs the server.
     pub(crate) fn kill(&mut self) {
         drop(self.child.take());
     }

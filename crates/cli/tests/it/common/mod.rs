@@ -5,6 +5,8 @@ pub(crate) mod figures;
 pub(crate) mod mariadb;
 mod sound;
 
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -15,11 +17,8 @@ pub(crate) use sound::{as_on_a_quiet_machine, measured, refused, sound, sound_te
 /// What takes longer hangs, also on a busy machine.
 pub(crate) const HANGS: Duration = Duration::from_secs(120);
 
-/// A short test of one job.
-pub(crate) const ONE_JOB: [&str; 7] = ["--jobs", "1", "--duration", "1s", "--warmup", "200ms", "--no-probe"];
-
-/// How to get PostgreSQL's binaries: said by every test that needs them, which then fails.
-const INSTALL: &str = "PostgreSQL's server is missing: apt-get install postgresql (./test does it as root)";
+/// How to get the servers: said by every test that needs one, which then fails.
+const INSTALL: &str = "is the server missing? apt-get install postgresql mariadb-server (./test does it as root)";
 
 pub(crate) fn loadline() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_loadline"));
@@ -50,9 +49,15 @@ impl Ran {
         Ran { code: output.status.code().unwrap_or(-1), out: String::from_utf8(output.stdout).unwrap(), err }
     }
 
-    /// Everything it said.
     pub(crate) fn said(&self) -> String {
         format!("exit {}\n--- out\n{}\n--- err\n{}", self.code, self.out, self.err)
+    }
+
+    /// Demands this exit code, and each of `parts` on standard error.
+    #[track_caller]
+    pub(crate) fn fails(&self, code: i32, parts: &[&str]) {
+        let unsaid: Vec<_> = parts.iter().filter(|part| !self.err.contains(**part)).collect();
+        assert!(self.code == code && unsaid.is_empty(), "not {code} or without {unsaid:?}: {}", self.said());
     }
 
     /// The run folder: the last line of standard output.
@@ -62,39 +67,74 @@ impl Ran {
 }
 
 /// `args`, of a run without second tries unless it is about them: tests disturb each other, and count the tests of a run.
-fn without_tries<'a>(args: &[&'a str]) -> Vec<&'a str> {
+fn without_tries<S: AsRef<str>>(args: &[S]) -> Vec<&str> {
+    let args: Vec<&str> = args.iter().map(AsRef::as_ref).collect();
     let measures = args.first().is_some_and(|command| ["run", "ab", "replica-cost"].contains(command));
     let told = args.iter().any(|arg| arg.starts_with("--patience") || arg.starts_with("--resume"));
     let patience: &[&str] = if measures && !told { &["--patience", "0"] } else { &[] };
-    [args, patience].concat()
+    [&args, patience].concat()
 }
 
 /// Starts it; [`Ran::of`] takes what it says.
-pub(crate) fn start(args: &[&str]) -> Child {
+pub(crate) fn start<S: AsRef<str>>(args: &[S]) -> Child {
     loadline().args(without_tries(args)).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
-pub(crate) fn run(args: &[&str]) -> Ran {
+pub(crate) fn ended(child: Child) -> Ran {
+    Ran::of(child.wait_with_output().unwrap())
+}
+
+pub(crate) fn run<S: AsRef<str>>(args: &[S]) -> Ran {
     Ran::of(loadline().args(without_tries(args)).output().unwrap())
 }
 
 /// Runs loadline in a process namespace of its own: it cannot see the server's processes, as on another machine. Needs root.
-pub(crate) fn far(args: &[&str]) -> Ran {
+pub(crate) fn far<S: AsRef<str>>(args: &[S]) -> Ran {
     let mut command = Command::new("unshare");
     command.args(["--pid", "--fork", "--mount-proc", env!("CARGO_BIN_EXE_loadline")]).args(without_tries(args));
     Ran::of(command.output().unwrap())
 }
 
-/// Runs and demands success.
-pub(crate) fn ok(args: &[&str]) -> Ran {
+#[track_caller]
+pub(crate) fn ok<S: AsRef<str>>(args: &[S]) -> Ran {
     let ran = run(args);
-    assert_eq!(ran.code, 0, "{args:?}: {}", ran.said());
+    assert_eq!(ran.code, 0, "{:?}: {}", without_tries(args), ran.said());
     ran
 }
 
 /// The words of a command line of which none holds a blank.
 pub(crate) fn words(line: &str) -> Vec<&str> {
     line.split_whitespace().collect()
+}
+
+/// Runs a command line of [`words`].
+pub(crate) fn command(line: &str) -> Ran {
+    run(&words(line))
+}
+
+/// What a command line of [`words`] prints, which must succeed.
+#[track_caller]
+pub(crate) fn printed(line: &str) -> String {
+    ok(&words(line)).out
+}
+
+/// What `loadline report` prints of `folder`; `more` are further words.
+#[track_caller]
+pub(crate) fn report(folder: &Path, more: &str) -> String {
+    printed(&format!("report {} --output - {more}", folder.display()))
+}
+
+pub(crate) type Row = BTreeMap<String, String>;
+
+/// The rows of a CSV text none of whose cells is quoted.
+pub(crate) fn rows_of(csv: &str) -> Vec<Row> {
+    let mut lines = csv.lines().map(|line| line.split(',').map(str::to_owned).collect::<Vec<_>>());
+    let head = lines.next().unwrap_or_default();
+    lines.map(|cells| head.iter().cloned().zip(cells).collect()).collect()
+}
+
+pub(crate) fn number(row: &Row, column: &str) -> f64 {
+    row[column].parse().unwrap_or_else(|_| panic!("{column} of {row:?}"))
 }
 
 /// The command line of `loadline run` on `target`, with its results in `results`; `more` are further words.
@@ -104,7 +144,7 @@ fn line(target: &str, results: impl AsRef<Path>, more: &str) -> String {
 
 /// `loadline run` on `target`; `more` are further words.
 pub(crate) fn on(target: &str, results: impl AsRef<Path>, more: &str) -> Ran {
-    run(&words(&line(target, results, more)))
+    command(&line(target, results, more))
 }
 
 /// The same, just started.
@@ -112,25 +152,26 @@ pub(crate) fn start_on(target: &str, results: impl AsRef<Path>, more: &str) -> C
     start(&words(&line(target, results, more)))
 }
 
-/// Runs LGWR-LAT1; `more` are further words.
 pub(crate) fn lat1(target: &str, results: impl AsRef<Path>, more: &str) -> Ran {
     on(target, results, &format!("--workload LGWR-LAT1 {more}"))
 }
 
-/// A file of JSON.
 pub(crate) fn json_of(path: &Path) -> serde_json::Value {
     serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
 }
 
-/// The manifest of a run.
 pub(crate) fn manifest_of(folder: &Path) -> serde_json::Value {
     json_of(&folder.join("manifest.json"))
 }
 
-/// All tests of a run, as JSON objects.
 pub(crate) fn tests_of(folder: &Path) -> Vec<serde_json::Value> {
     let text = std::fs::read_to_string(folder.join("tests.jsonl")).unwrap_or_default();
     text.lines().map(|l| serde_json::from_str(l).unwrap()).collect()
+}
+
+/// Workloads of tests, each with the number `key`.
+pub(crate) fn made<'a>(tests: &'a [serde_json::Value], key: &str) -> Vec<(&'a str, u64)> {
+    tests.iter().map(|t| (t["workload"].as_str().unwrap(), t[key].as_u64().unwrap())).collect()
 }
 
 /// Waits until `condition` holds. How long that may take is no claim: on a busy machine all takes longer.
@@ -157,7 +198,6 @@ pub(crate) fn folder_with_tests(results: &Path, tests: usize) -> PathBuf {
     found.unwrap()
 }
 
-/// A process that is killed when it is dropped.
 pub(crate) struct Killed(pub(crate) Child);
 
 impl Drop for Killed {
@@ -190,13 +230,36 @@ pub(crate) struct Server {
     pub(crate) port: u16,
 }
 
-fn as_server_user(program: &Path) -> Command {
+/// A program of a server, which root runs as `user`.
+fn as_user(user: &str, program: impl AsRef<OsStr>) -> Command {
+    if !nix::unistd::geteuid().is_root() {
+        return Command::new(program);
+    }
+    let mut command = Command::new("setpriv");
+    command.args([format!("--reuid={user}"), format!("--regid={user}"), "--clear-groups".to_owned()]).arg(program);
+    command
+}
+
+/// Gives a folder of a server to `user`, if root runs it as that.
+fn give_to(user: &str, folder: &Path) {
     if nix::unistd::geteuid().is_root() {
-        let mut command = Command::new("setpriv");
-        command.args(["--reuid=postgres", "--regid=postgres", "--clear-groups"]).arg(program);
-        command
-    } else {
-        Command::new(program)
+        done(Command::new("chown").args(["-R", user]).arg(folder));
+    }
+}
+
+/// Runs a program of a server, which must succeed.
+fn done(command: &mut Command) {
+    let out = command.output().unwrap_or_else(|e| panic!("{command:?}: {e}; {INSTALL}"));
+    let said = String::from_utf8_lossy(&out.stderr).into_owned() + &String::from_utf8_lossy(&out.stdout);
+    assert!(out.status.success(), "{command:?}: {said}; {INSTALL}");
+}
+
+/// What a client of a server prints of a statement, or why not.
+fn answer(client: &mut Command) -> Result<String, String> {
+    let out = client.output().expect(INSTALL);
+    match out.status.success() {
+        true => Ok(String::from_utf8_lossy(&out.stdout).trim().to_owned()),
+        false => Err(String::from_utf8_lossy(&out.stderr).into_owned()),
     }
 }
 
@@ -221,19 +284,18 @@ impl Server {
     /// Starts one that accepts passwords on 127.0.0.1 and everybody on its socket.
     pub(crate) fn start(settings: &[&str]) -> Server {
         let bin = Self::bin();
-        let dir = Self::folder();
+        let dir = tempfile::Builder::new().prefix("loadline-server-").tempdir_in("/var/tmp").unwrap();
         let data = dir.path().join("data");
         let secret = dir.path().join("pw");
         std::fs::write(&secret, "tops3cret\n").unwrap();
-        let _ = Command::new("chmod").arg("644").arg(&secret).status();
-        let initdb = as_server_user(&bin.join("initdb"))
-            .args(["--no-sync", "-U", "boss", "-A", "scram-sha-256", "--auth-local=trust", "--pwfile"])
-            .arg(&secret)
-            .arg("-D")
-            .arg(&data)
-            .output()
-            .unwrap();
-        assert!(initdb.status.success(), "{}", String::from_utf8_lossy(&initdb.stderr));
+        give_to("postgres", dir.path());
+        done(
+            as_user("postgres", bin.join("initdb"))
+                .args(["--no-sync", "-U", "boss", "-A", "scram-sha-256", "--auth-local=trust", "--pwfile"])
+                .arg(&secret)
+                .arg("-D")
+                .arg(&data),
+        );
         let mut server = Server { dir, bin, child: None, port: free_port() };
         server.launch(settings);
         server
@@ -241,35 +303,25 @@ impl Server {
 
     /// A standby that streams from this server.
     pub(crate) fn standby(&self) -> Server {
-        let dir = Self::folder();
+        let dir = tempfile::Builder::new().prefix("loadline-server-").tempdir_in("/var/tmp").unwrap();
         let data = dir.path().join("data");
-        let copied = as_server_user(&self.bin.join("pg_basebackup"))
-            .args(["-R", "-X", "stream", "-c", "fast", "--no-sync", "-U", "boss", "-p", &self.port.to_string(), "-h"])
-            .arg(self.dir.path())
-            .arg("-D")
-            .arg(&data)
-            .output()
-            .unwrap();
-        assert!(copied.status.success(), "{}", String::from_utf8_lossy(&copied.stderr));
+        give_to("postgres", dir.path());
+        done(
+            as_user("postgres", self.bin.join("pg_basebackup"))
+                .args(["-R", "-X", "stream", "-c", "fast", "--no-sync", "-U", "boss", "-D"])
+                .arg(&data)
+                .args(["-p", &self.port.to_string(), "-h"])
+                .arg(self.dir.path()),
+        );
         let mut server = Server { dir, bin: self.bin.clone(), child: None, port: free_port() };
         server.launch(&[]);
         server
     }
 
-    /// A folder that the server's user owns.
-    fn folder() -> tempfile::TempDir {
-        let dir = tempfile::Builder::new().prefix("loadline-server-").tempdir_in("/var/tmp").unwrap();
-        if nix::unistd::geteuid().is_root() {
-            let chown = Command::new("chown").arg("postgres").arg(dir.path()).status().unwrap();
-            assert!(chown.success(), "{INSTALL}");
-        }
-        dir
-    }
-
     /// Starts the postmaster (again).
     pub(crate) fn launch(&mut self, settings: &[&str]) {
         let log = std::fs::File::create(self.dir.path().join("server.log")).unwrap();
-        let mut command = as_server_user(&self.bin.join("postgres"));
+        let mut command = as_user("postgres", self.bin.join("postgres"));
         command.arg("-D").arg(self.dir.path().join("data")).arg("-p").arg(self.port.to_string());
         for setting in ["listen_addresses=127.0.0.1", "jit=on"].iter().chain(settings) {
             command.arg("-c").arg(setting);
@@ -279,17 +331,14 @@ impl Server {
         wait_for("the server to answer", || self.sql("SELECT 1").is_ok());
     }
 
-    /// The folder of its socket.
     pub(crate) fn folder_path(&self) -> &Path {
         self.dir.path()
     }
 
-    /// What it has logged since it was started.
     pub(crate) fn log(&self) -> String {
         String::from_utf8_lossy(&std::fs::read(self.dir.path().join("server.log")).unwrap()).into_owned()
     }
 
-    /// URL over the socket.
     pub(crate) fn url(&self) -> String {
         format!("postgres://boss@/postgres?host={}&port={}", self.dir.path().display(), self.port)
     }
@@ -302,17 +351,12 @@ impl Server {
 
     /// Runs a statement with psql; unaligned output.
     pub(crate) fn sql(&self, sql: &str) -> Result<String, String> {
-        let out = Command::new(self.bin.join("psql"))
-            .args(["-X", "-A", "-t", "-q", "-v", "ON_ERROR_STOP=1", "-h"])
-            .arg(self.dir.path())
-            .args(["-p", &self.port.to_string(), "-U", "boss", "-d", "postgres", "-c", sql])
-            .output()
-            .unwrap();
-        if out.status.success() {
-            Ok(String::from_utf8_lossy(&out.stdout).trim().to_owned())
-        } else {
-            Err(String::from_utf8_lossy(&out.stderr).into_owned())
-        }
+        answer(
+            Command::new(self.bin.join("psql"))
+                .args(["-X", "-A", "-t", "-q", "-v", "ON_ERROR_STOP=1", "-h"])
+                .arg(self.dir.path())
+                .args(["-p", &self.port.to_string(), "-U", "boss", "-d", "postgres", "-c", sql]),
+        )
     }
 
     /// Sends a signal (`-STOP`) to the postmaster and its children.
@@ -341,10 +385,7 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         if let Some(mut child) = self.child.take() {
-            let _ = nix::sys::signal::kill(
-                nix::unistd::Pid::from_raw(child.id() as i32),
-                nix::sys::signal::Signal::SIGQUIT,
-            );
+            signal(&child, nix::sys::signal::Signal::SIGQUIT);
             let _ = child.wait();
         }
     }

@@ -49,7 +49,6 @@ const OF_TIME: [OfTime; 5] = [
     },
 ];
 
-/// The checks of a test that failed.
 fn failed(test: &Value) -> impl Iterator<Item = &str> {
     let checks = test["checks"].as_array().unwrap().iter();
     checks.filter(|check| check["outcome"] == "failed").map(|check| check["id"].as_str().unwrap())
@@ -61,7 +60,6 @@ fn is_of_disturbance(id: &str) -> bool {
     serde_json::from_value::<CheckId>(id.into()).is_ok_and(CheckId::is_of_disturbance)
 }
 
-/// Whether a proof of a test failed.
 pub(crate) fn refused(test: &Value) -> bool {
     failed(test).any(|id| !is_of_disturbance(id))
 }
@@ -90,7 +88,7 @@ pub(crate) fn sound_tests(ran: &Ran) -> Vec<Value> {
 
 /// Runs, and demands [`sound_tests`]. What reads the run afterwards finds it [`as_on_a_quiet_machine`].
 #[track_caller]
-pub(crate) fn measured(args: &[&str]) -> Ran {
+pub(crate) fn measured<S: AsRef<str>>(args: &[S]) -> Ran {
     let ran = run(args);
     sound_tests(&ran);
     as_on_a_quiet_machine(&ran.folder());
