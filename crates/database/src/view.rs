@@ -79,6 +79,12 @@ impl ViewQuery {
         self.absent_view(Some(why.into()))
     }
 
+    /// All of it as a text.
+    #[cfg(test)]
+    pub(crate) fn described(&self) -> String {
+        format!("{:?} {} {:?} {:?}\n{}", self.topic, self.title, self.order, self.absent_view(None).columns, self.sql)
+    }
+
     fn absent_view(&self, absent: Option<String>) -> View {
         let column = |(title, kind, unit, per): &Column| ViewColumn {
             title: (*title).to_owned(),

@@ -237,3 +237,19 @@ impl StatisticsViews for Postgres {
         self.observer_of(Scope::All)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn views_per_version() {
+        let mut text = String::new();
+        for major in [15, 16, 18] {
+            for query in queries(Version { major }) {
+                text.push_str(&format!("{major} {}\n", query.described()));
+            }
+        }
+        insta::assert_snapshot!("views", text);
+    }
+}

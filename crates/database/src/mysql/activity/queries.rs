@@ -73,6 +73,7 @@ const CLUSTER: &[Column] = &[key("name"), state("value", Unit::Text)];
 const CLUSTER_COUNTERS: &[Column] = &[key("name"), count("growth")];
 
 /// What of performance_schema fills a view: without it the view is empty and says nothing.
+#[derive(Debug)]
 pub(super) enum Source {
     /// Nothing of it.
     Elsewhere,
@@ -259,4 +260,22 @@ pub(super) fn all(server: &Server) -> Vec<Sourced> {
     all.extend([transactions(), lock_waits(server.mariadb)]);
     all.extend(cluster(server.wsrep));
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn views_per_product() {
+        let mut text = String::new();
+        for (mariadb, performance_schema, userstat, wsrep) in
+            [(true, true, false, false), (true, false, true, true), (false, true, false, false)]
+        {
+            for (query, source) in all(&Server { mariadb, performance_schema, userstat, wsrep }) {
+                text.push_str(&format!("{mariadb} {userstat} {} {source:?}\n", query.described()));
+            }
+        }
+        insta::assert_snapshot!("views", text);
+    }
 }
