@@ -13,7 +13,7 @@ use super::settings::{PgSettings, refuse_placeholders};
 use super::temp::{TempServer, url_of};
 use super::versions::Version;
 use super::wire::Connection;
-use super::{replay, sql, statements};
+use super::{replay, sql};
 use crate::cloud::{Cloud, Part, why_absent};
 use crate::data_set::Loader;
 use crate::env::of_target;
@@ -128,7 +128,7 @@ impl Postgres {
                     if found.is_none() {
                         let settings = PgSettings::read(&mut c)?;
                         if server.is_some() {
-                            statements::create_on_private(&mut c, &settings)?;
+                            create_extension(&mut c, &settings)?;
                         }
                         gaps.log_times = (!settings.is_on("track_wal_io_timing"))
                             .then_some("track_wal_io_timing is off: set it on for the whole server");
@@ -299,6 +299,22 @@ impl Postgres {
             }
         }
         Ok(c)
+    }
+}
+
+/// Creates the extension on a private server that loads its library.
+///
+/// # Errors
+/// If the session is lost.
+fn create_extension(c: &mut Connection, settings: &PgSettings) -> Result<(), TargetError> {
+    let libraries = settings.get("shared_preload_libraries").unwrap_or_default();
+    if !libraries.split(',').any(|library| library.trim_matches([' ', '"']) == "pg_stat_statements") {
+        return Ok(());
+    }
+    match c.query("CREATE EXTENSION IF NOT EXISTS pg_stat_statements") {
+        // The page says that it is not there.
+        Err(TargetError::Server(_)) => Ok(()),
+        created => created.map(|_| ()),
     }
 }
 
