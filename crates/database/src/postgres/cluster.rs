@@ -6,7 +6,6 @@ use super::config::Address;
 use super::connect::{Endpoint, SessionRole};
 use super::identity::Identity;
 use super::knowledge::KNOWLEDGE;
-use super::loading::PgLoader;
 use super::observer::{CounterGaps, PgObserver, uncounted_syncs};
 use super::pair::Pair;
 use super::settings::{PgSettings, refuse_placeholders};
@@ -15,7 +14,6 @@ use super::versions::Version;
 use super::wire::Connection;
 use super::{replay, sql};
 use crate::cloud::{Cloud, Part, why_absent};
-use crate::data_set::Loader;
 use crate::env::of_target;
 use crate::error::{Cause, TargetError};
 use crate::facts::{Facts, Runs};
@@ -256,14 +254,6 @@ impl Postgres {
         f: impl FnOnce(&mut Connection) -> Result<T, TargetError>,
     ) -> Result<T, TargetError> {
         self.admin(self.primary(), f)
-    }
-
-    /// Runs `f` with a loader on the primary.
-    pub(super) fn loader<T>(&self, f: impl FnOnce(&mut PgLoader) -> Result<T, TargetError>) -> Result<T, TargetError> {
-        let mut loader = PgLoader::open(&self.primary().endpoint)?;
-        let done = f(&mut loader)?;
-        loader.close()?;
-        Ok(done)
     }
 
     /// Its standbys: those that are nodes, or replicas that run.
