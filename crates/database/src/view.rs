@@ -143,12 +143,37 @@ impl ViewQuery {
         View { absent: Some(why.into()), ..self.empty.clone() }
     }
 
+    /// Asserts that the query selects a value for each column, and that rows are sorted by what grows.
+    #[cfg(test)]
+    pub(crate) fn assert_whole(&self) {
+        let View { title, order, columns, .. } = &self.empty;
+        assert!(!self.sql.starts_with("SELECT ") || selected(&self.sql) == columns.len(), "{title}: {}", self.sql);
+        assert!(order.is_none_or(|i| columns[i].kind == Kind::Counter), "{title}");
+    }
+
     /// All of it as a text.
     #[cfg(test)]
     pub(crate) fn described(&self) -> String {
+        self.assert_whole();
         let View { topic, title, order, columns, .. } = &self.empty;
         format!("{topic:?} {title} {order:?} {columns:?}\n{}", self.sql)
     }
+}
+
+/// The number of expressions that a query selects.
+#[cfg(test)]
+pub(crate) fn selected(sql: &str) -> usize {
+    let (mut depth, mut expressions) = (0, 1);
+    for (at, c) in sql.char_indices() {
+        match c {
+            '(' => depth += 1,
+            ')' => depth -= 1,
+            ',' if depth == 0 => expressions += 1,
+            ' ' if depth == 0 && sql[at..].starts_with(" FROM ") => break,
+            _ => {}
+        }
+    }
+    expressions
 }
 
 /// The views of all servers; those of several are named by `kind` and number.
@@ -202,6 +227,7 @@ mod tests {
     fn a_view_is_filled_and_a_mistake_is_named() {
         let query = timed("['key statement', 'count calls', 'ms/1 time']");
         assert_eq!((query.sql.as_str(), query.empty.title.as_str()), ("SELECT  new, x", "t new"));
+        assert_eq!(selected("SELECT A, NVL(B, (SELECT C, D FROM E)), F FROM G, H"), 3);
         for wrong in ["'rows'", "'counts rows'", "'ms/x time'"] {
             let text = format!("topic = 'io'\ntitle = 't'\ncolumns = [{wrong}]");
             let e = toml::from_str::<StatisticsView<()>>(&text).err().unwrap().to_string();

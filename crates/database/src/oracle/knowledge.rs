@@ -138,9 +138,8 @@ impl Knowledge {
 
 #[cfg(test)]
 mod tests {
-    use loadline_model::activity::{Kind, View};
-
     use super::*;
+    use crate::view::selected;
 
     #[test]
     fn the_file_can_be_read_and_rules_know_their_questions() {
@@ -150,24 +149,10 @@ mod tests {
         }
     }
 
-    /// The number of expressions that a query selects.
-    fn selected(sql: &str) -> usize {
-        let list = &sql["SELECT ".len()..sql.find(" FROM ").unwrap()];
-        let mut depth = 0;
-        let between = |c: &char| {
-            depth += i32::from(*c == '(') - i32::from(*c == ')');
-            *c == ',' && depth == 0
-        };
-        1 + list.chars().filter(between).count()
-    }
-
     #[test]
     fn each_query_selects_the_columns_of_its_view() {
-        assert_eq!(selected("SELECT A, NVL(B, 'x'), C FROM D"), 3);
         for query in KNOWLEDGE.statistics_views("GV$", "1 = 1") {
-            let View { title, columns, order, .. } = &query.empty;
-            assert_eq!(selected(&query.sql), columns.len(), "{}", query.sql);
-            assert!(order.is_none_or(|i| columns[i].kind == Kind::Counter), "{title}");
+            query.assert_whole();
             assert!(!query.sql.contains('{'), "{}", query.sql);
         }
         for question in &KNOWLEDGE.questions {
