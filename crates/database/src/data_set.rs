@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Instant;
 
 use loadline_model::manifest::TableLoad;
-use loadline_workload::{ColumnDef, Params, Scope, Table, data};
+use loadline_workload::{ColumnDef, LogicalType, Params, Scope, Table, data};
 
 use crate::error::TargetError;
 use crate::loading::{Batch, batches};
@@ -297,8 +297,22 @@ pub(crate) trait Loader: Send {
     /// Full name of `table`.
     fn table_name(&self, work: &Work, table: &Table) -> String;
 
+    /// A name of a column as a statement takes it.
+    fn quoted(&self, name: &str) -> String;
+
+    /// Expression of bytes in hexadecimal.
+    fn hex(&self, bytes: &str) -> String;
+
     /// Expression of a column's value as [`Loader::rows`] reads it: numbers, and bytes in hexadecimal.
-    fn as_text(&self, column: &ColumnDef) -> String;
+    fn as_text(&self, column: &ColumnDef) -> String {
+        let name = self.quoted(&column.name);
+        if column.logical == LogicalType::Bytes { self.hex(&name) } else { name }
+    }
+
+    /// The column with the key of `table`.
+    fn key(&self, table: &Table) -> String {
+        self.quoted(table.columns.first().map_or("id", |c| &c.name))
+    }
 
     /// Rows of a query as text; NULL becomes an empty text.
     fn rows(&mut self, sql: &str) -> Result<Vec<Vec<String>>, TargetError>;
@@ -316,14 +330,28 @@ pub(crate) trait Loader: Send {
     /// loading.
     fn make(&mut self, work: &Work, table: &Table) -> Result<(), TargetError>;
 
+    /// The query of the numbers of batches (`key` divided by `size`) and of their rows in the table `name`.
+    fn count_batches(&self, name: &str, key: &str, size: u64) -> String;
+
     /// Counts the existing rows of each batch, by batch number.
-    fn counted(&mut self, work: &Work, table: &Table) -> Result<BTreeMap<u64, u64>, TargetError>;
+    fn counted(&mut self, work: &Work, table: &Table) -> Result<BTreeMap<u64, u64>, TargetError> {
+        let (name, key) = (self.table_name(work, table), self.key(table));
+        let rows = self.rows(&self.count_batches(&name, &key, table.batch_rows(&work.params)))?;
+        let number = |value: &String| value.parse().ok();
+        Ok(rows.iter().filter_map(|row| Some((number(row.first()?)?, number(row.get(1)?)?))).collect())
+    }
 
     /// Adds the rows of whole batches, in one transaction.
     fn add(&mut self, work: &Work, table: &Table, batches: &[Batch]) -> Result<(), TargetError>;
 
     /// Deletes the rows with these keys, in its own transaction.
-    fn remove(&mut self, work: &Work, table: &Table, keys: &Range<i64>) -> Result<(), TargetError>;
+    fn remove(&mut self, work: &Work, table: &Table, keys: &Range<i64>) -> Result<(), TargetError> {
+        let (name, key) = (self.table_name(work, table), self.key(table));
+        self.run(&format!("DELETE FROM {name} WHERE {key} BETWEEN {} AND {}", keys.start, keys.end - 1))
+    }
+
+    /// Drops all tables of the data set.
+    fn drop_data_set(&mut self) -> Result<(), TargetError>;
 
     /// Whether the keys and indexes that [`Loader::finish`] creates exist.
     fn is_finished(&mut self, _work: &Work, _table: &Table) -> Result<bool, TargetError> {
@@ -473,7 +501,10 @@ mod tests {
         fn table_name(&self, _: &Work, _: &Table) -> String {
             String::new()
         }
-        fn as_text(&self, _: &ColumnDef) -> String {
+        fn quoted(&self, _: &str) -> String {
+            String::new()
+        }
+        fn hex(&self, _: &str) -> String {
             String::new()
         }
         fn rows(&mut self, _: &str) -> Result<Vec<Vec<String>>, TargetError> {
@@ -491,15 +522,15 @@ mod tests {
         fn make(&mut self, _: &Work, _: &Table) -> Result<(), TargetError> {
             Ok(())
         }
-        fn counted(&mut self, _: &Work, _: &Table) -> Result<BTreeMap<u64, u64>, TargetError> {
-            Ok(BTreeMap::new())
+        fn count_batches(&self, _: &str, _: &str, _: u64) -> String {
+            String::new()
         }
         fn add(&mut self, _: &Work, _: &Table, _: &[Batch]) -> Result<(), TargetError> {
             // Gives the other loaders time to start.
             std::thread::sleep(std::time::Duration::from_millis(10));
             Ok(())
         }
-        fn remove(&mut self, _: &Work, _: &Table, _: &Range<i64>) -> Result<(), TargetError> {
+        fn drop_data_set(&mut self) -> Result<(), TargetError> {
             Ok(())
         }
         fn finish(&mut self, _: &Work, _: &Table, _: Option<&str>) -> Result<(), TargetError> {

@@ -1,35 +1,51 @@
-//! Servers that speak the protocol of PostgreSQL or MySQL and are something else.
+//! Servers that speak the protocol of PostgreSQL or MySQL and are something else: `flavours.toml`.
 //!
 //! loadline's figures are held against counters of the server's own log and cache, so a protocol is not enough.
 
 use std::sync::{Arc, OnceLock};
 
+use serde::Deserialize;
+
+use crate::descriptor::Embedded;
 use crate::error::TargetError;
 
+pub(crate) static FLAVOURS: Embedded<Flavours> = Embedded::new("src/flavours.toml", include_str!("flavours.toml"));
+
+/// The file, which describes its parts.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Flavours {
+    flavours: Vec<Flavour>,
+    pub(crate) aurora: Flavour,
+}
+
 /// A product that is recognised by what it says of itself.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Flavour {
-    /// Part of its `version()`, `version_comment` or greeting.
-    mark: &'static str,
-    pub(crate) name: &'static str,
+    #[serde(default)]
+    mark: String,
+    pub(crate) name: String,
     pub(crate) basis: Basis,
 }
 
 /// What loadline does with it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Default, Clone, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub(crate) enum Basis {
-    /// It has the same engine and counters, and is measured like the original.
+    /// It is measured like the original.
+    #[default]
     Same,
     /// It is measured, but this part of it is its own.
-    Partly(&'static str),
+    Partly(String),
     /// It is refused.
     Other,
 }
 
 impl Flavour {
     /// What the user should know of its figures.
-    pub(crate) fn advice(&self) -> Option<&'static str> {
-        if let Basis::Partly(what) = self.basis { Some(what) } else { None }
+    pub(crate) fn advice(&self) -> Option<&str> {
+        if let Basis::Partly(what) = &self.basis { Some(what) } else { None }
     }
 }
 
@@ -59,46 +75,10 @@ impl Recognised {
     }
 }
 
-const fn flavour(mark: &'static str, name: &'static str, basis: Basis) -> Flavour {
-    Flavour { mark, name, basis }
-}
-
-/// The flavours; the first whose mark is found counts.
-static FLAVOURS: &[Flavour] = &[
-    flavour("seekdb", "OceanBase seekdb", Basis::Other),
-    flavour("OceanBase", "OceanBase", Basis::Other),
-    flavour("TiDB", "TiDB", Basis::Other),
-    flavour("Dolt", "Dolt", Basis::Other),
-    flavour("Vitess", "Vitess", Basis::Other),
-    flavour("SingleStore", "SingleStore", Basis::Other),
-    flavour("ProxySQL", "ProxySQL", Basis::Other),
-    flavour("StarRocks", "StarRocks", Basis::Other),
-    flavour("Doris", "Apache Doris", Basis::Other),
-    flavour("Percona XtraDB Cluster", "Percona XtraDB Cluster", Basis::Same),
-    flavour("Percona", "Percona Server", Basis::Same),
-    flavour("CockroachDB", "CockroachDB", Basis::Other),
-    flavour("-YB-", "YugabyteDB", Basis::Other),
-    flavour("Redshift", "Amazon Redshift", Basis::Other),
-    flavour("Greenplum", "Greenplum", Basis::Other),
-    flavour("openGauss", "openGauss", Basis::Other),
-    flavour("Materialize", "Materialize", Basis::Other),
-    flavour("CrateDB", "CrateDB", Basis::Other),
-    flavour("EnterpriseDB", "EDB Postgres Advanced Server", Basis::Same),
-];
-
-/// Amazon Aurora says the version of its original; a variable or function of its own shows it.
-pub(crate) static AURORA: Flavour = flavour(
-    "aurora",
-    "Amazon Aurora",
-    Basis::Partly(
-        "its log goes to a storage service: counters of the server's own log files and data files do not describe it",
-    ),
-);
-
 /// The flavour that these texts are of; `None` for the original.
 pub(crate) fn of(texts: &[&str]) -> Option<&'static Flavour> {
     let has = |mark: &str| texts.iter().any(|text| text.to_lowercase().contains(&mark.to_lowercase()));
-    FLAVOURS.iter().find(|flavour| has(flavour.mark))
+    FLAVOURS.flavours.iter().find(|flavour| has(&flavour.mark))
 }
 
 /// What an engine of its own lacks.
@@ -125,6 +105,7 @@ mod tests {
 
     #[test]
     fn what_servers_say_of_themselves() {
+        assert!(FLAVOURS.checked(|_| &[]).flavours.iter().all(|flavour| !flavour.mark.is_empty()));
         for (texts, name, basis) in [
             (
                 &["5.7.25-OceanBase seekdb-v1.4.0.0", "OceanBase 4.3.5.3 seekdb (r1.4.0.0)"][..],
@@ -147,7 +128,7 @@ mod tests {
             (&["PostgreSQL 12.12 (Greenplum Database 7.0.0)"], "Greenplum", Basis::Other),
         ] {
             let found = of(texts).unwrap();
-            assert_eq!((found.name, found.basis), (name, basis), "{texts:?}");
+            assert_eq!((found.name.as_str(), &found.basis), (name, &basis), "{texts:?}");
         }
         for original in [
             &["8.0.33", "MySQL Community Server - GPL"][..],

@@ -1,6 +1,6 @@
 //! A workload rendered as SQL text: for `loadline workloads CODE`, docs and tests.
 
-use loadline_model::Driver;
+use loadline_model::{Capabilities, Capability, Driver};
 
 /// Why a database cannot run pgbench scripts.
 pub(crate) const NO_SCRIPTS: &str = "they are written for PostgreSQL: use a target such as postgres://user@host/db";
@@ -8,6 +8,12 @@ pub(crate) const NO_SCRIPTS: &str = "they are written for PostgreSQL: use a targ
 /// Why a procedure cannot run statements that change a number of rows that is not known beforehand.
 pub(crate) const NO_COUNTS: &str =
     "a procedure tells how many transactions it did, not how many rows each of them changed";
+
+/// What a database cannot do, whatever its settings are: of a driver a capability, and why.
+pub(crate) fn lacking<const N: usize>(missing: [(Driver, Capability, &str); N]) -> Capabilities {
+    let missing = missing.map(|(driver, capability, why)| (driver, capability, why.to_owned())).into();
+    Capabilities { missing, ..Capabilities::default() }
+}
 
 /// A piece of SQL as it is sent to the database.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -6,9 +6,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use loadline_workload::{Piece, Scope, Statement, Table};
 
-use crate::data_set::{self, Loader, Ways};
+use crate::changed_rows;
+use crate::data_set::{self, FoundTable, LoadProgress, Loader, Ways};
 use crate::error::TargetError;
 use crate::loading::{batches, table_stem};
+use crate::role::DataSet;
 use crate::work::Work;
 
 /// Tables known to hold all their rows, so they are not counted again before each test: name, rows.
@@ -27,23 +29,68 @@ impl LoadedTables {
     }
 }
 
+/// A target whose tables are loaded in sessions.
+pub(crate) trait LoadsTables: Sync {
+    /// Whether only one session can write at a time.
+    const ONE_WRITER: bool = false;
+
+    /// Opens a session that loads.
+    fn open_loader(&self) -> Result<Box<dyn Loader + '_>, TargetError>;
+
+    /// Tables known to be loaded.
+    fn loaded(&self) -> &LoadedTables;
+
+    /// Calls `f`, and does before and after it what copies of the data need.
+    fn in_step<T>(&self, f: impl FnOnce() -> Result<T, TargetError>) -> Result<T, TargetError> {
+        f()
+    }
+
+    /// Calls `f` with a session that loads, and closes that.
+    fn with_loader<T>(&self, f: impl FnOnce(&mut dyn Loader) -> Result<T, TargetError>) -> Result<T, TargetError> {
+        self.in_step(|| {
+            let mut loader = self.open_loader()?;
+            let done = f(loader.as_mut())?;
+            loader.close()?;
+            Ok(done)
+        })
+    }
+
+    /// Loads the missing rows of the workload tables and of the data set.
+    fn load_missing(&self, work: &Work, jobs: u32, progress: &LoadProgress) -> Result<(), TargetError> {
+        let open = || self.open_loader();
+        let ways = Ways { open: &open, one_writer: Self::ONE_WRITER, progress };
+        self.in_step(|| {
+            load(&WantedRows { work, jobs, loaded: self.loaded() }, ways)?;
+            data_set::load(work, ways)
+        })
+    }
+}
+
+impl<T: LoadsTables> DataSet for T {
+    fn data_set(&self) -> Result<Vec<FoundTable>, TargetError> {
+        self.with_loader(|loader| data_set::found(loader))
+    }
+
+    fn check_rows(&self, work: &Work, table: &Table) -> Result<(), TargetError> {
+        self.with_loader(|loader| changed_rows::check(loader, work, table))
+    }
+
+    fn drop_data_set(&self) -> Result<(), TargetError> {
+        self.with_loader(|loader| loader.drop_data_set())
+    }
+}
+
 /// Rows that must be loaded before a test.
-pub(crate) struct WantedRows<'a> {
-    pub(crate) work: &'a Work,
+struct WantedRows<'a> {
+    work: &'a Work,
     /// Number of jobs that run.
-    pub(crate) jobs: u32,
-    pub(crate) loaded: &'a LoadedTables,
+    jobs: u32,
+    loaded: &'a LoadedTables,
 }
 
 /// The workload's tables outside the data set.
 pub(crate) fn workload_tables(work: &Work) -> impl Iterator<Item = &Table> {
     work.workload.tables.iter().filter(|t| t.scope == Scope::Workload)
-}
-
-/// Loads the missing rows of the workload tables and of the data set.
-pub(crate) fn load_all(wanted: &WantedRows<'_>, ways: Ways<'_, '_>) -> Result<(), TargetError> {
-    load(wanted, ways)?;
-    data_set::load(wanted.work, ways)
 }
 
 /// Loads the missing rows of the workload tables. A transaction holds whole batches, so an interrupted load is resumed.

@@ -1,46 +1,24 @@
-//! Statistics views of MariaDB and MySQL. Most are in performance_schema, which is off by default on MariaDB.
-
-mod queries;
+//! Statistics views of MariaDB and MySQL: `[[statistics]]` of `mysql.toml`, and the rows that no single query has. Most are in
+//! performance_schema, which is off by default on MariaDB.
 
 use std::collections::BTreeMap;
 
-use loadline_model::activity::{Topic, Unit, View};
+use loadline_model::activity::{Topic, View};
 
-use self::queries::Source;
 use super::doctor::{MysqlSettings, is_secret};
 use super::instance::MysqlInstance;
-use super::knowledge::KNOWLEDGE;
+use super::knowledge::{KNOWLEDGE, ViewNeeds, ViewRows};
 use super::observer::{self, MysqlObserver};
 use super::server::Mysql;
+use super::version::Version;
 use super::wire::{Connection, Rows};
 use crate::error::TargetError;
 use crate::role::{Observer, StatisticsViews};
 use crate::scope::Scope;
 use crate::statement::{DoubleQuotes, without_secrets};
-use crate::view::{Column, STATEMENT, key, of_servers, query, state};
+use crate::view::{StatisticsView, ViewQuery, of_servers};
 
-const SESSIONS: &[Column] = &[key("command"), key("state"), state("number", Unit::Count)];
-const RUNNING: &[Column] = &[
-    key(STATEMENT),
-    key("id"),
-    state("command", Unit::Text),
-    state("state", Unit::Text),
-    state("statement since, s", Unit::Count),
-    state("transaction since, s", Unit::Count),
-    state("blocked by", Unit::Text),
-];
-const SETTINGS: &[Column] = &[key("name"), state("value", Unit::Text), state("set by", Unit::Text)];
-const REPLICA: &[Column] = &[
-    key("channel"),
-    key("source"),
-    state("receives", Unit::Text),
-    state("applies", Unit::Text),
-    state("behind, s", Unit::Count),
-    state("relay log", Unit::Bytes),
-    state("last error of receiving", Unit::Count),
-    state("last error of applying", Unit::Count),
-];
-/// The names of these columns in the answer: MySQL's, MariaDB's and old MySQL's.
+/// The names of a replica's columns in the answer: MySQL's, MariaDB's and old MySQL's.
 const REPLICA_NAMES: [&[&str]; 8] = [
     &["Channel_Name", "Connection_name"],
     &["Source_Host", "Master_Host"],
@@ -58,7 +36,7 @@ const READ_GRANT: &str = "GRANT SELECT ON performance_schema.* TO the user";
 
 /// What of the server decides which views it has.
 struct Server {
-    mariadb: bool,
+    version: Version,
     performance_schema: bool,
     userstat: bool,
     /// Whether it is a member of a Galera cluster.
@@ -69,28 +47,40 @@ impl Server {
     fn ask(c: &mut Connection) -> Result<Server, TargetError> {
         let settings = MysqlSettings::read(c)?;
         Ok(Server {
-            mariadb: c.version.mariadb,
+            version: c.version.clone(),
             performance_schema: settings.is_on("performance_schema"),
             userstat: settings.is_on("userstat"),
             wsrep: settings.is_on("wsrep_on"),
         })
     }
 
-    /// Whether only `userstat` counts what happens to each table.
-    fn counts_rows_only(&self) -> bool {
-        self.mariadb && self.userstat && !self.performance_schema
+    /// Its views, without rows. `others`: the condition of sessions that are not loadline's.
+    fn views(&self, others: &str) -> Vec<(ViewQuery, &'static ViewNeeds)> {
+        // Only `userstat` counts what happens to each table.
+        let only_userstat = self.version.mariadb && self.userstat && !self.performance_schema;
+        let views = KNOWLEDGE.statistics.iter();
+        let views = views.filter(|v| v.needs.only_userstat.is_none_or(|only| only == only_userstat));
+        let query = |v: &'static StatisticsView<ViewNeeds>| {
+            let galera = if self.wsrep { v.needs.galera.as_str() } else { "" };
+            let parts = [("galera", galera), ("others", others)];
+            Some((v.at(&self.version, &KNOWLEDGE.fragments, &parts)?, &v.needs))
+        };
+        views.filter_map(query).collect()
     }
 
     /// Why performance_schema does not fill a view, if so.
-    fn missing(&self, c: &mut Connection, topic: Topic, source: &Source) -> Result<Option<String>, TargetError> {
-        if matches!(source, Source::Elsewhere) {
+    fn missing(&self, c: &mut Connection, topic: Topic, needs: &ViewNeeds) -> Result<Option<String>, TargetError> {
+        if !needs.performance_schema.iter().any(|versions| versions.has((&self.version).into())) {
             return Ok(None);
         }
         if !self.performance_schema {
-            let or = if self.mariadb && topic == Topic::Objects { ", or SET GLOBAL userstat = ON" } else { "" };
+            let or = if self.version.mariadb && topic == Topic::Objects { ", or SET GLOBAL userstat = ON" } else { "" };
             return Ok(Some(format!("performance_schema is off: start the server with performance_schema = ON{or}")));
         }
-        let Source::Instruments(like, consumers) = source else { return Ok(None) };
+        let ViewNeeds { instruments: like, consumers, .. } = needs;
+        if like.is_empty() {
+            return Ok(None);
+        }
         let off = c.number(&format!(
             "SELECT COUNT(*) = 0 FROM performance_schema.setup_instruments WHERE NAME LIKE '{like}' AND ENABLED = 'YES' \
              AND TIMED = 'YES'"
@@ -118,38 +108,15 @@ impl Server {
     }
 }
 
-fn texts(rows: Rows) -> Vec<Vec<Option<String>>> {
+type TextRow = Vec<Option<String>>;
+
+fn texts(rows: Rows) -> Vec<TextRow> {
     let text = |value: Option<Vec<u8>>| value.map(|v| String::from_utf8_lossy(&v).into_owned());
     rows.into_iter().map(|row| row.into_iter().map(text).collect()).collect()
 }
 
-/// The settings that differ from their defaults, without secrets.
-fn settings(c: &mut Connection, server: &Server) -> Result<View, TargetError> {
-    let (title, sql) = if server.mariadb {
-        (
-            "SYSTEM_VARIABLES, global values",
-            "SELECT LOWER(VARIABLE_NAME), GLOBAL_VALUE, GLOBAL_VALUE_ORIGIN FROM information_schema.SYSTEM_VARIABLES WHERE \
-             GLOBAL_VALUE_ORIGIN NOT IN ('COMPILE-TIME', 'AUTO') AND NOT GLOBAL_VALUE <=> DEFAULT_VALUE ORDER BY 1",
-        )
-    } else {
-        (
-            "Global values of settings that were set (variables_info); DYNAMIC: by SET, perhaps only in a session",
-            "SELECT i.VARIABLE_NAME, g.VARIABLE_VALUE, i.VARIABLE_SOURCE FROM performance_schema.variables_info i JOIN \
-             performance_schema.global_variables g ON g.VARIABLE_NAME = i.VARIABLE_NAME WHERE i.VARIABLE_SOURCE <> 'COMPILED' \
-             ORDER BY 1",
-        )
-    };
-    let query = query(Topic::Settings, title, SETTINGS, None, sql);
-    let source = if server.mariadb { Source::Elsewhere } else { Source::On };
-    if let Some(why) = server.missing(c, query.topic, &source)? {
-        return Ok(query.absent(why));
-    }
-    let rows = c.query(&query.sql).map(|rows| texts(rows).into_iter().filter_map(setting).collect());
-    query.view(rows)
-}
-
 /// A row of settings without a secret; `None` if only loadline set it.
-fn setting(mut row: Vec<Option<String>>) -> Option<Vec<Option<String>>> {
+fn setting(mut row: TextRow) -> Option<TextRow> {
     let [Some(name), Some(value), Some(source)] = &mut row[..] else { return Some(row) };
     if source == "DYNAMIC" && KNOWLEDGE.set_by_loadline.get(name) == Some(value) {
         return None;
@@ -160,98 +127,63 @@ fn setting(mut row: Vec<Option<String>>) -> Option<Vec<Option<String>>> {
     Some(row)
 }
 
-fn replica(c: &mut Connection) -> Result<View, TargetError> {
-    let sql = if c.version.mariadb {
-        "SHOW ALL REPLICAS STATUS"
-    } else if c.version.is_mysql_from((8, 0, 22)) {
-        "SHOW REPLICA STATUS"
-    } else {
-        "SHOW SLAVE STATUS"
-    };
-    let title = "As a replica at the end (SHOW REPLICA STATUS)";
-    let query = query(Topic::Replication, title, REPLICA, None, sql);
-    let rows = c.query(&query.sql).map(|rows| {
-        let at = |names: &[&str]| c.names.iter().position(|name| names.contains(&name.as_str()));
-        let columns = REPLICA_NAMES.map(at);
-        let row = |row: Vec<Option<String>>| columns.map(|at| row.get(at?).cloned().flatten()).to_vec();
-        texts(rows).into_iter().map(row).collect()
-    });
-    query.view(rows)
+/// A row of running statements without what is in its statement.
+fn running(mut row: TextRow) -> TextRow {
+    if let Some(Some(statement)) = row.first_mut() {
+        *statement = without_secrets(statement, DoubleQuotes::Literal);
+    }
+    row
 }
 
-fn sessions(instance: &MysqlInstance, c: &mut Connection) -> Result<View, TargetError> {
-    let title = "Without loadline's own, by command and state at the end (process list)";
-    let query = query(Topic::Sessions, title, SESSIONS, None, "");
-    let sees_all = observer::metrics(c)?.is_some();
-    let Some(listed) = instance.endpoint.sessions.others(c, sees_all)? else {
-        return Ok(query.absent("only sessions of this user can be seen: GRANT PROCESS ON *.* TO the user"));
-    };
+/// Sessions of others by command and state, the most frequent first.
+fn counted(listed: Vec<(String, String)>) -> Vec<TextRow> {
     let mut counts: BTreeMap<(String, String), u32> = BTreeMap::new();
     listed.into_iter().for_each(|doing| *counts.entry(doing).or_default() += 1);
     let mut counts: Vec<_> = counts.into_iter().collect();
     counts.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
     let row = |((command, state), n): ((String, String), u32)| vec![Some(command), Some(state), Some(n.to_string())];
-    query.view(Ok(counts.into_iter().map(row).collect()))
-}
-
-/// Statements and open transactions, the oldest first. `unseen`: why not all sessions can be seen.
-fn running(
-    instance: &MysqlInstance,
-    c: &mut Connection,
-    server: &Server,
-    unseen: Option<String>,
-) -> Result<View, TargetError> {
-    let (waits, source) = if server.mariadb {
-        (
-            "information_schema.INNODB_LOCK_WAITS w ON b.trx_id = w.blocking_trx_id WHERE w.requesting_trx_id",
-            Source::Elsewhere,
-        )
-    } else {
-        (
-            "performance_schema.data_lock_waits w ON b.trx_id = w.BLOCKING_ENGINE_TRANSACTION_ID WHERE \
-             w.REQUESTING_ENGINE_TRANSACTION_ID",
-            Source::On,
-        )
-    };
-    let sql = format!(
-        "SELECT INFO, ID, COMMAND, STATE, IF(COMMAND = 'Sleep', NULL, TIME), TIMESTAMPDIFF(SECOND, \
-             CONVERT_TZ(t.trx_started, 'SYSTEM', '+00:00'), UTC_TIMESTAMP()) AS age, (SELECT GROUP_CONCAT(DISTINCT \
-             b.trx_mysql_thread_id SEPARATOR ', ') FROM information_schema.INNODB_TRX b JOIN {waits} = t.trx_id) FROM \
-             information_schema.PROCESSLIST LEFT JOIN information_schema.INNODB_TRX t ON t.trx_mysql_thread_id = ID WHERE {} \
-             AND (COMMAND <> 'Sleep' OR t.trx_id IS NOT NULL) ORDER BY COALESCE(age, TIME) DESC, ID LIMIT 20",
-        instance.endpoint.sessions.are_others()
-    );
-    let title = "Statements and open transactions at the end (process list, INNODB_TRX)";
-    let query = query(Topic::Sessions, title, RUNNING, None, sql);
-    if let Some(why) = unseen.map_or_else(|| server.missing(c, query.topic, &source), |why| Ok(Some(why)))? {
-        return Ok(query.absent(why));
-    }
-    let hide = |mut row: Vec<Option<String>>| {
-        if let Some(Some(statement)) = row.first_mut() {
-            *statement = without_secrets(statement, DoubleQuotes::Literal);
-        }
-        row
-    };
-    query.view(c.query(&query.sql).map(|rows| texts(rows).into_iter().map(hide).collect()))
+    counts.into_iter().map(row).collect()
 }
 
 fn read(instance: &MysqlInstance, c: &mut Connection) -> Result<Vec<View>, TargetError> {
-    let server = Server::ask(c)?;
+    let (server, sessions) = (Server::ask(c)?, &instance.endpoint.sessions);
     let mut views = Vec::new();
-    for (query, source) in queries::all(&server) {
-        views.push(match server.missing(c, query.topic, &source)? {
-            Some(why) => query.absent(why),
-            None => match c.query(&query.sql) {
+    // Whether not all sessions can be seen.
+    let mut unseen = false;
+    for (query, needs) in server.views(&sessions.are_others()) {
+        if needs.rows == ViewRows::Sessions {
+            let sees_all = observer::metrics(c)?.is_some();
+            let listed = sessions.others(c, sees_all)?;
+            unseen = listed.is_none();
+            if let Some(listed) = listed {
+                views.push(query.with(counted(listed)));
+                continue;
+            }
+        }
+        if unseen && matches!(needs.rows, ViewRows::Sessions | ViewRows::Running) {
+            views.push(query.absent("only sessions of this user can be seen: GRANT PROCESS ON *.* TO the user"));
+            continue;
+        }
+        if let Some(why) = server.missing(c, query.empty.topic, needs)? {
+            views.push(query.absent(why));
+            continue;
+        }
+        let rows = c.query(&query.sql).map(texts);
+        views.push(match needs.rows {
+            ViewRows::Settings => query.view(rows.map(|rows| rows.into_iter().filter_map(setting).collect()))?,
+            ViewRows::Running => query.view(rows.map(|rows| rows.into_iter().map(running).collect()))?,
+            ViewRows::Replica => {
+                let at = |names: &[&str]| c.names.iter().position(|name| names.contains(&name.as_str()));
+                let columns = REPLICA_NAMES.map(at);
+                let row = |row: TextRow| columns.map(|at| row.get(at?).cloned().flatten()).to_vec();
+                query.view(rows.map(|rows| rows.into_iter().map(row).collect()))?
+            }
+            ViewRows::Sessions | ViewRows::Query => match rows {
                 Err(TargetError::Server(_)) if c.last_code == NO_TABLE => query.absent("this server has no such view"),
-                rows => query.view(rows.map(texts))?,
+                rows => query.view(rows)?,
             },
         });
     }
-    views.push(replica(c)?);
-    let sessions = sessions(instance, c)?;
-    let running = running(instance, c, &server, sessions.absent.clone())?;
-    views.extend([sessions, running]);
-    views.push(settings(c, &server)?);
     Ok(views)
 }
 
@@ -277,6 +209,23 @@ impl Mysql {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn views_per_product() {
+        let mut text = String::new();
+        for (version, performance_schema, userstat, wsrep) in [
+            ("10.11.6-MariaDB", true, false, false),
+            ("10.11.6-MariaDB", false, true, true),
+            ("8.0.36", true, false, false),
+        ] {
+            let version = Version::parse(version);
+            let mariadb = version.mariadb;
+            for (query, needs) in (Server { version, performance_schema, userstat, wsrep }).views("{others}") {
+                text.push_str(&format!("{mariadb} {userstat} {} {needs:?}\n", query.described()));
+            }
+        }
+        insta::assert_snapshot!("views", text);
+    }
 
     #[test]
     fn settings_hide_secrets_and_what_only_loadline_set() {

@@ -174,7 +174,7 @@ fn facts(s: &MysqlSettings, f: &MysqlState) -> BTreeMap<&'static str, String> {
     ]);
     let mut say = |name, value: Option<String>| facts.extend(value.map(|value| (name, value)));
     let yes = |is: bool| is.then(|| "yes".to_owned());
-    say("flavour", f.flavour.map(|flavour| flavour.name.to_owned()));
+    say("flavour", f.flavour.map(|flavour| flavour.name.clone()));
     say("flavour_advice", f.flavour.and_then(Flavour::advice).map(str::to_owned));
     let pool = s.number("innodb_buffer_pool_size").unwrap_or(0.0);
     say("pool", Some(bytes(pool)));
@@ -232,7 +232,7 @@ pub(super) fn job_limit(c: &mut Connection, settings: &MysqlSettings) -> Result<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::flavour::AURORA;
+    use crate::flavour::FLAVOURS;
     use crate::role::{GrantSql, Use};
 
     fn good() -> Vec<(&'static str, &'static str)> {
@@ -316,7 +316,7 @@ mod tests {
             assert_eq!(severity(&[], &state(), name), Some(Severity::Ok), "{name}");
         }
         assert_eq!(severity(&[("wsrep_on", "ON")], &state(), "wsrep_on"), Some(Severity::Warning));
-        let aurora = MysqlState { flavour: Some(&AURORA), ..state() };
+        let aurora = MysqlState { flavour: Some(&FLAVOURS.aurora), ..state() };
         assert_eq!(severity(&[], &aurora, "flavour"), Some(Severity::Warning));
         let percona = MysqlState { flavour: crate::flavour::of(&["Percona Server (GPL)"]), ..state() };
         assert_eq!(severity(&[], &percona, "flavour"), Some(Severity::Ok));

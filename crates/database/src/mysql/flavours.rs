@@ -3,7 +3,7 @@
 use super::version::SUPPORTED;
 use super::wire::Connection;
 use crate::error::{Cause, TargetError};
-use crate::flavour::{self, AURORA, Basis, Flavour};
+use crate::flavour::{self, Basis, FLAVOURS, Flavour};
 
 /// Counters that every MySQL and MariaDB has, and that loadline's figures are held against.
 const COUNTERS: [&str; 3] = ["Handler_commit", "Innodb_data_fsyncs", "Innodb_page_size"];
@@ -20,7 +20,7 @@ pub(super) fn recognise(c: &mut Connection, place: &str) -> Result<Option<&'stat
     };
     let (version, comment) = (said("SELECT VERSION()")?, said("SELECT @@GLOBAL.version_comment")?);
     let aurora = !said("SELECT @@GLOBAL.aurora_version")?.is_empty();
-    let known = if aurora { Some(&AURORA) } else { flavour::of(&[&c.version.text, &version, &comment]) };
+    let known = if aurora { Some(&FLAVOURS.aurora) } else { flavour::of(&[&c.version.text, &version, &comment]) };
     let names = COUNTERS.map(|name| format!("'{name}'")).join(", ");
     let counted = match c.pairs(&format!("SHOW GLOBAL STATUS WHERE Variable_name IN ({names})")) {
         // A server of another kind does not know the statement.
@@ -46,7 +46,7 @@ pub(super) fn recognise(c: &mut Connection, place: &str) -> Result<Option<&'stat
         flavour::refused(name, &format!("{version}, {comment}"), place, "MySQL", &lacks, SUPPORTED)
     };
     if let Some(flavour) = known.filter(|flavour| flavour.basis == Basis::Other) {
-        return Err(refused(flavour.name));
+        return Err(refused(&flavour.name));
     }
     c.version.check(place)?;
     if lacks.is_empty() { Ok(known) } else { Err(refused("a product that loadline does not know")) }

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::version::Version;
-use crate::descriptor::{Counter, Embedded, Product, Release};
+use crate::descriptor::{Counter, Embedded, Product, Release, Versions};
 use crate::facts::WaitEvents;
 use crate::rules::Rule;
+use crate::view::{Fragments, StatisticsView};
 
 pub(super) static KNOWLEDGE: Embedded<Knowledge> = Embedded::new("src/mysql.toml", include_str!("../mysql.toml"));
 
@@ -29,6 +30,33 @@ pub(super) struct Knowledge {
     pub(super) set_by_loadline: BTreeMap<String, String>,
     #[serde(rename = "rule")]
     pub(super) rules: Vec<Rule>,
+    pub(super) fragments: Fragments,
+    pub(super) statistics: Vec<StatisticsView<ViewNeeds>>,
+}
+
+/// What a statistics view needs beside its query.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct ViewNeeds {
+    pub(super) rows: ViewRows,
+    pub(super) performance_schema: Vec<Versions>,
+    pub(super) instruments: String,
+    pub(super) consumers: Vec<String>,
+    pub(super) only_userstat: Option<bool>,
+    pub(super) galera: String,
+}
+
+/// Where the rows of a statistics view come from.
+#[derive(Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum ViewRows {
+    /// Its query.
+    #[default]
+    Query,
+    Replica,
+    Sessions,
+    Running,
+    Settings,
 }
 
 impl From<&Version> for Release {

@@ -1,8 +1,5 @@
 //! Bulk load: LOAD DATA LOCAL INFILE with rows generated on the fly; the loader of the data set.
 
-use std::collections::BTreeMap;
-use std::ops::Range;
-
 use loadline_workload::{ColumnDef, Datum, LogicalType, Table};
 
 use super::connect::Endpoint;
@@ -10,11 +7,10 @@ use super::ledger::Ledger;
 use super::schema;
 use super::sql::{self, DATABASE, MARK, create_table, full_name, quoted, table_name};
 use super::wire::Connection;
-use crate::data_set::{LoadProgress, Loader, RECORD, Ways};
+use crate::data_set::{Loader, RECORD};
 use crate::error::TargetError;
 use crate::loading::{Batch, rows, table_stem};
 use crate::work::Work;
-use crate::workload_tables::{self, WantedRows};
 
 /// Name of the file that the server requests. There is no such file: its rows are generated.
 const FILE: &str = "rows-of-loadline";
@@ -125,9 +121,12 @@ impl Loader for MysqlLoader {
         table_name(work, &table.name)
     }
 
-    fn as_text(&self, column: &ColumnDef) -> String {
-        let name = quoted(&column.name);
-        if column.logical == LogicalType::Bytes { format!("HEX({name})") } else { name }
+    fn quoted(&self, name: &str) -> String {
+        quoted(name)
+    }
+
+    fn hex(&self, bytes: &str) -> String {
+        format!("HEX({bytes})")
     }
 
     fn rows(&mut self, sql: &str) -> Result<Vec<Vec<String>>, TargetError> {
@@ -162,8 +161,8 @@ impl Loader for MysqlLoader {
         self.run(&create_table(work, table))
     }
 
-    fn counted(&mut self, work: &Work, table: &Table) -> Result<BTreeMap<u64, u64>, TargetError> {
-        schema::counted(&mut self.connection, work, table)
+    fn count_batches(&self, name: &str, key: &str, size: u64) -> String {
+        format!("SELECT {key} DIV {size}, COUNT(*) FROM {name} GROUP BY 1")
     }
 
     fn add(&mut self, work: &Work, table: &Table, batches: &[Batch]) -> Result<(), TargetError> {
@@ -179,9 +178,12 @@ impl Loader for MysqlLoader {
         self.run("COMMIT")
     }
 
-    fn remove(&mut self, work: &Work, table: &Table, keys: &Range<i64>) -> Result<(), TargetError> {
-        let (name, key) = (table_name(work, &table.name), quoted(table.columns.first().map_or("id", |c| &c.name)));
-        self.run(&format!("DELETE FROM {name} WHERE {key} BETWEEN {} AND {}", keys.start, keys.end - 1))
+    fn drop_data_set(&mut self) -> Result<(), TargetError> {
+        let tables = self.rows(&format!(
+            "SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = '{DATABASE}' AND TABLE_NAME LIKE \
+             'data\\_%' AND TABLE_COMMENT LIKE '{MARK}%'"
+        ))?;
+        tables.iter().flatten().try_for_each(|table| self.run(&format!("DROP TABLE {}", full_name(table))))
     }
 
     fn is_finished(&mut self, work: &Work, table: &Table) -> Result<bool, TargetError> {
@@ -211,26 +213,6 @@ impl Loader for MysqlLoader {
     fn close(&mut self) -> Result<(), TargetError> {
         self.ledger.book(&mut self.connection)
     }
-}
-
-/// Loads the missing rows of the workload tables and of the data set.
-pub(super) fn load(
-    endpoint: &Endpoint,
-    ledger: &Ledger,
-    wanted: &WantedRows<'_>,
-    progress: &LoadProgress,
-) -> Result<(), TargetError> {
-    let open = || Ok(Box::new(MysqlLoader::open(endpoint, ledger)?) as Box<dyn Loader>);
-    workload_tables::load_all(wanted, Ways { open: &open, one_writer: false, progress })
-}
-
-/// Drops the data set's tables.
-pub(super) fn drop_all(loader: &mut MysqlLoader) -> Result<(), TargetError> {
-    let tables = loader.rows(&format!(
-        "SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = '{DATABASE}' AND TABLE_NAME LIKE 'data\\_%' AND \
-         TABLE_COMMENT LIKE '{MARK}%'"
-    ))?;
-    tables.into_iter().flatten().try_for_each(|table| loader.run(&format!("DROP TABLE {}", full_name(&table))))
 }
 
 #[cfg(test)]

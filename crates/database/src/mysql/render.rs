@@ -5,7 +5,7 @@ use loadline_model::capability::{Capabilities, Capability};
 
 use super::sql::{NO_WAIT_IN_PROCEDURES, after_loading, create_table, isolation, query, statement};
 use super::{kernels, procedure};
-use crate::render::{NO_COUNTS, NO_SCRIPTS, Rendered};
+use crate::render::{NO_COUNTS, NO_SCRIPTS, Rendered, lacking};
 use crate::work::Work;
 
 /// Capabilities that are missing on MySQL, whatever the server's settings are.
@@ -14,7 +14,7 @@ pub(super) fn of_mysql() -> Capabilities {
     let no_load = "a procedure cannot receive rows: LOAD DATA needs a client";
     let one_thread = "a query is run by one thread";
     let no_language = "a client computes nothing: procedural code runs inside the database";
-    let missing = [
+    lacking([
         (Driver::Database, Capability::ReadRows, no_cursor),
         (Driver::Database, Capability::BulkLoad, no_load),
         (Driver::Database, Capability::ParallelQuery, one_thread),
@@ -23,9 +23,7 @@ pub(super) fn of_mysql() -> Capabilities {
         (Driver::Database, Capability::Scripts, NO_SCRIPTS),
         (Driver::Database, Capability::CountChanges, NO_COUNTS),
         (Driver::Client, Capability::Scripts, NO_SCRIPTS),
-    ];
-    let missing = missing.into_iter().map(|(driver, capability, why)| (driver, capability, why.to_owned())).collect();
-    Capabilities { missing, ..Capabilities::default() }
+    ])
 }
 
 /// The same on MariaDB.

@@ -4,29 +4,27 @@ use std::collections::BTreeSet;
 
 use loadline_model::manifest::TargetInfo;
 use loadline_model::{Capabilities, Capability, Column, Driver, Finding, column};
-use loadline_workload::Table;
 
 use super::client::MysqlClientSession;
 use super::doctor::{self, MysqlSettings, MysqlState};
-use super::loading;
+use super::loading::MysqlLoader;
 use super::observer::{UNCOUNTED_SYNCS, sync_counter};
 use super::server::{Mysql, NOWAIT};
 use super::slice::MysqlDatabaseSession;
 use super::{cache, grants, own_sessions, procedure, render, schema, sql};
-use crate::changed_rows;
 use crate::cloud::{Part, absent_devices, why_absent};
-use crate::data_set::{self, FoundTable, LoadProgress};
+use crate::data_set::{self, LoadProgress, Loader};
 use crate::error::TargetError;
 use crate::facts::Facts;
 use crate::number::Number;
 use crate::role::{
-    Administration, BlockCache, Checkpoints, ClientDriver, ClientSession, DataSet, DatabaseDriver, DatabaseSession,
-    Doctor, JobLimit, LogSpace, Observation, Observer, Privilege, Queries, RunLock,
+    Administration, BlockCache, Checkpoints, ClientDriver, ClientSession, DatabaseDriver, DatabaseSession, Doctor,
+    JobLimit, LogSpace, Observation, Observer, Privilege, Queries, RunLock,
 };
 use crate::scope::Scope;
 use crate::target::{Abilities, Target};
 use crate::work::Work;
-use crate::workload_tables::WantedRows;
+use crate::workload_tables::{LoadedTables, LoadsTables};
 
 impl Target for Mysql {
     fn facts(&self) -> &Facts {
@@ -103,8 +101,7 @@ impl Administration for Mysql {
     }
 
     fn load_watched(&self, work: &Work, jobs: u32, progress: &LoadProgress) -> Result<(), TargetError> {
-        let wanted = WantedRows { work, jobs, loaded: &self.loaded };
-        self.caught_up(|| loading::load(&self.first().endpoint, &self.first().ledger, &wanted, progress))
+        self.load_missing(work, jobs, progress)
     }
 
     /// The redo log has its full size from the start; only a binary log grows.
@@ -139,7 +136,7 @@ impl Administration for Mysql {
 
     fn clean_after_run(&self, keep_data: bool) -> Result<Vec<String>, TargetError> {
         let _lock = self.lock()?;
-        let kept = self.loader(|loader| data_set::kept(loader, keep_data))?;
+        let kept = self.with_loader(|loader| data_set::kept(loader, keep_data))?;
         self.at_first(|c| schema::clean(c, &kept))
     }
 }
@@ -348,17 +345,17 @@ impl Queries for Mysql {
     }
 }
 
-impl DataSet for Mysql {
-    fn data_set(&self) -> Result<Vec<FoundTable>, TargetError> {
-        self.loader(|loader| data_set::found(loader))
+impl LoadsTables for Mysql {
+    fn open_loader(&self) -> Result<Box<dyn Loader + '_>, TargetError> {
+        Ok(Box::new(MysqlLoader::open(&self.first().endpoint, &self.first().ledger)?))
     }
 
-    fn check_rows(&self, work: &Work, table: &Table) -> Result<(), TargetError> {
-        self.loader(|loader| changed_rows::check(loader, work, table))
+    fn loaded(&self) -> &LoadedTables {
+        &self.loaded
     }
 
-    fn drop_data_set(&self) -> Result<(), TargetError> {
-        self.loader(loading::drop_all)
+    fn in_step<T>(&self, f: impl FnOnce() -> Result<T, TargetError>) -> Result<T, TargetError> {
+        self.caught_up(f)
     }
 }
 

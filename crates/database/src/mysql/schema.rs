@@ -1,6 +1,6 @@
 //! Creates, fills, locks and removes the database `loadline`.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use loadline_workload::{ColumnDef, LogicalType, RowCount, Table};
 
@@ -128,14 +128,6 @@ pub(super) fn reset(c: &mut Connection, work: &Work) -> Result<(), TargetError> 
         c.query(&format!("TRUNCATE TABLE {}", table_name(work, &table.name)))?;
     }
     Ok(())
-}
-
-/// Number of rows in each batch of a table.
-pub(super) fn counted(c: &mut Connection, work: &Work, table: &Table) -> Result<BTreeMap<u64, u64>, TargetError> {
-    let (size, name) = (table.batch_rows(&work.params), table_name(work, &table.name));
-    let key = quoted(table.columns.first().map_or("id", |c| &c.name));
-    let counted = c.pairs(&format!("SELECT {key} DIV {size}, COUNT(*) FROM {name} GROUP BY 1"))?;
-    Ok(counted.iter().filter_map(|(batch, n)| Some((batch.parse().ok()?, n.parse().ok()?))).collect())
 }
 
 /// Inserts the rows of `batch`.

@@ -11,10 +11,8 @@ use super::connect::Endpoint;
 use super::doctor::MysqlSettings;
 use super::instance::{self, MysqlInstance, MysqlNodes};
 use super::knowledge::KNOWLEDGE;
-use super::loading::MysqlLoader;
 use super::temp::TempServer;
 use super::wire::Connection;
-use crate::data_set::Loader as _;
 use crate::env::of_target;
 use crate::error::TargetError;
 use crate::facts::{Facts, Runs};
@@ -104,19 +102,6 @@ impl Mysql {
         f: impl FnOnce(&mut Connection) -> Result<T, TargetError>,
     ) -> Result<T, TargetError> {
         self.caught_up(|| self.first().admin(f))
-    }
-
-    /// As [`Self::at_first`], with a session that loads.
-    pub(super) fn loader<T>(
-        &self,
-        f: impl FnOnce(&mut MysqlLoader) -> Result<T, TargetError>,
-    ) -> Result<T, TargetError> {
-        self.caught_up(|| {
-            let mut loader = MysqlLoader::open(&self.first().endpoint, &self.first().ledger)?;
-            let done = f(&mut loader)?;
-            loader.close()?;
-            Ok(done)
-        })
     }
 
     /// Calls `f` after the nodes of a cluster have applied each other's changes, and has them apply those of `f`.

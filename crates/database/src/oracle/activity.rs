@@ -16,10 +16,10 @@ use crate::view::ViewQuery;
 fn read(session: &mut dyn OraSession, query: &ViewQuery) -> Result<View, TargetError> {
     match answered(session.query(&query.sql, &[]))? {
         Ok(mut rows) => {
-            if query.topic == Topic::Settings {
+            if query.empty.topic == Topic::Settings {
                 rows.iter_mut().for_each(|row| hide_secret(row));
             }
-            query.view(Ok(rows))
+            Ok(query.with(rows))
         }
         Err(e) if e.is(NO_VIEW) => Ok(query.absent(format!("{}: GRANT SELECT_CATALOG_ROLE TO the user", e.text))),
         Err(e) => Ok(query.absent(e.text)),
@@ -40,7 +40,7 @@ impl StatisticsViews for Oracle {
         let mut session = self.admin()?;
         let whose = whose(Scope::All, &self.run);
         let queries = KNOWLEDGE.statistics_views(if all_instances { "GV$" } else { "V$" }, &whose);
-        queries.iter().map(|query| read(session.as_mut(), query)).collect()
+        queries.map(|query| read(session.as_mut(), &query)).collect()
     }
 
     fn observer_of_all(&self) -> Result<Box<dyn Observer>, TargetError> {

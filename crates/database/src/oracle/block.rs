@@ -146,12 +146,9 @@ impl Dialect for PlSql {
             Line(1, "l_rows := l_rows + 1;".into()),
             Line(0, "END LOOP;".into()),
         ];
-        if let Some(rows) = effect.rows() {
-            let text = format!("'{place} returned ' || l_rows || ' rows instead of {rows}'");
-            lines.push(Line(0, format!("IF l_rows <> {rows} THEN")));
-            lines.push(Line(1, format!("RAISE_APPLICATION_ERROR(-20001, {text});")));
-            lines.push(Line(0, "END IF;".into()));
-        }
+        lines.extend(
+            effect.rows().into_iter().flat_map(|rows| count_check("l_rows", &format!("{place} returned"), rows)),
+        );
         lines
     }
 
@@ -190,13 +187,18 @@ impl Dialect for PlSql {
     }
 
     fn check(&self, place: &str, rows: u64) -> Vec<Line> {
-        let text = format!("'{place} touched ' || SQL%ROWCOUNT || ' rows instead of {rows}'");
-        vec![
-            Line(0, format!("IF SQL%ROWCOUNT <> {rows} THEN")),
-            Line(1, format!("RAISE_APPLICATION_ERROR(-20001, {text});")),
-            Line(0, "END IF;".into()),
-        ]
+        count_check("SQL%ROWCOUNT", &format!("{place} touched"), rows).into()
     }
+}
+
+/// Lines that fail the transaction if `count` is not `rows`.
+fn count_check(count: &str, what: &str, rows: u64) -> [Line; 3] {
+    let text = format!("'{what} ' || {count} || ' rows instead of {rows}'");
+    [
+        Line(0, format!("IF {count} <> {rows} THEN")),
+        Line(1, format!("RAISE_APPLICATION_ERROR(-20001, {text});")),
+        Line(0, "END IF;".into()),
+    ]
 }
 
 /// What one run of the block returned.

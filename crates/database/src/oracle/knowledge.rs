@@ -2,14 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use loadline_model::activity::{Kind, Topic, Unit};
 use loadline_model::{Column, column};
 use serde::Deserialize;
 
-use crate::descriptor::{Counter, Embedded};
+use crate::descriptor::{Counter, Embedded, Product, Release};
 use crate::facts::WaitEvents;
 use crate::rules::Rule;
-use crate::view::{self, ViewQuery};
+use crate::view::{Fragments, StatisticsView, ViewQuery};
 
 pub(super) static KNOWLEDGE: Embedded<Knowledge> = Embedded::new("src/oracle.toml", include_str!("../oracle.toml"));
 
@@ -22,14 +21,14 @@ pub(super) struct Knowledge {
     errors: Vec<Meaning>,
     pub(super) lost: Vec<u32>,
     pub(super) secret: Vec<String>,
-    fragments: BTreeMap<String, String>,
+    fragments: Fragments,
     #[serde(rename = "view")]
     pub(super) views: Vec<View>,
     #[serde(rename = "question")]
     pub(super) questions: Vec<Question>,
     #[serde(rename = "rule")]
     pub(super) rules: Vec<Rule>,
-    statistics: Vec<StatisticsView>,
+    statistics: Vec<StatisticsView<()>>,
     plsql: BTreeMap<String, String>,
 }
 
@@ -110,57 +109,13 @@ fn public() -> String {
     PUBLIC.to_owned()
 }
 
-/// A statistics view of the test pages.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct StatisticsView {
-    topic: Topic,
-    title: String,
-    order: Option<usize>,
-    columns: Columns,
-    sql: String,
-}
-
-/// Columns, each written as its kind and title: `count rows`, or `ms/2 time` for a time with its mean by column 2.
-#[derive(Clone, Copy, Deserialize)]
-#[serde(try_from = "Vec<String>")]
-struct Columns(&'static [view::Column]);
-
-impl TryFrom<Vec<String>> for Columns {
-    type Error = String;
-
-    fn try_from(texts: Vec<String>) -> Result<Columns, String> {
-        let columns: Result<Vec<view::Column>, String> = texts.into_iter().map(parse_column).collect();
-        Ok(Columns(columns?.leak()))
-    }
-}
-
-fn parse_column(text: String) -> Result<view::Column, String> {
-    let text: &'static str = text.leak();
-    let wrong =
-        || format!("'{text}' is no column: write its kind (key, count, bytes, ms, ms/N, text, number) and title");
-    let (kind, title) = text.split_once(' ').ok_or_else(wrong)?;
-    Ok(match kind {
-        "key" => view::key(title),
-        "count" => view::count(title),
-        "bytes" => view::bytes(title),
-        "ms" => (title, Kind::Counter, Unit::Ms, None),
-        "text" => view::state(title, Unit::Text),
-        "number" => view::state(title, Unit::Count),
-        _ => view::ms(title, kind.strip_prefix("ms/").and_then(|n| n.parse().ok()).ok_or_else(wrong)?),
-    })
-}
-
-/// `text` with `parts` in place of their names in braces.
-fn fill<'a>(text: &str, parts: impl IntoIterator<Item = (&'a String, &'a String)>) -> String {
-    parts.into_iter().fold(text.to_owned(), |text, (name, part)| text.replace(&format!("{{{name}}}"), part))
-}
-
 impl Knowledge {
     /// The PL/SQL of this name, with the other parts of the file that it names, and then `parts` in their order.
     pub(super) fn plsql(&self, name: &str, parts: &[(&str, &str)]) -> String {
-        let text = fill(self.plsql.get(name).map_or("", String::as_str), &self.plsql);
-        parts.iter().fold(text, |text, (name, part)| text.replace(&format!("{{{name}}}"), part))
+        let others = self.plsql.iter().map(|(name, part)| (name.as_str(), part.as_str()));
+        let text = self.plsql.get(name).cloned().unwrap_or_default();
+        let all = others.chain(parts.iter().copied());
+        all.fold(text, |text, (name, part)| text.replace(&format!("{{{name}}}"), part))
     }
 
     /// Advice on the ORA- message of this number.
@@ -174,18 +129,17 @@ impl Knowledge {
     }
 
     /// The queries of the statistics views. `v` begins the names of views; `whose` is the condition of sessions.
-    pub(super) fn statistics_views(&'static self, v: &str, whose: &str) -> Vec<ViewQuery> {
-        let query = |view: &'static StatisticsView| {
-            let sql = fill(&view.sql, &self.fragments).replace("{v}", v).replace("{whose}", whose);
-            view::query(view.topic, &view.title, view.columns.0, view.order, sql)
-        };
-        self.statistics.iter().map(query).collect()
+    pub(super) fn statistics_views(&self, v: &str, whose: &str) -> impl Iterator<Item = ViewQuery> {
+        // None differs by version.
+        let release = Release { product: Product::Oracle, number: [19, 0, 0] };
+        self.statistics.iter().filter_map(move |view| view.at(release, &self.fragments, &[("v", v), ("whose", whose)]))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::view::selected;
 
     #[test]
     fn the_file_can_be_read_and_rules_know_their_questions() {
@@ -195,23 +149,10 @@ mod tests {
         }
     }
 
-    /// The number of expressions that a query selects.
-    fn selected(sql: &str) -> usize {
-        let list = &sql["SELECT ".len()..sql.find(" FROM ").unwrap()];
-        let mut depth = 0;
-        let between = |c: &char| {
-            depth += i32::from(*c == '(') - i32::from(*c == ')');
-            *c == ',' && depth == 0
-        };
-        1 + list.chars().filter(between).count()
-    }
-
     #[test]
     fn each_query_selects_the_columns_of_its_view() {
-        assert_eq!(selected("SELECT A, NVL(B, 'x'), C FROM D"), 3);
         for query in KNOWLEDGE.statistics_views("GV$", "1 = 1") {
-            assert_eq!(selected(&query.sql), query.columns.len(), "{}", query.sql);
-            assert!(query.order.is_none_or(|i| query.columns[i].1 == Kind::Counter), "{}", query.title);
+            query.assert_whole();
             assert!(!query.sql.contains('{'), "{}", query.sql);
         }
         for question in &KNOWLEDGE.questions {

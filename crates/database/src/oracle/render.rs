@@ -5,7 +5,7 @@ use loadline_workload::Kernel;
 
 use super::block;
 use super::sql::{commit, create_table, query, session_settings, statement};
-use crate::render::{NO_COUNTS, NO_SCRIPTS, Rendered};
+use crate::render::{NO_COUNTS, NO_SCRIPTS, Rendered, lacking};
 use crate::work::Work;
 
 /// How procedural code runs here.
@@ -18,17 +18,13 @@ const INTERPRETED: &str = "the code runs as an anonymous block, which leaves not
 pub(super) fn capabilities() -> Capabilities {
     let no_binds = "a block cannot receive rows: array binds need a client";
     let no_language = "a client computes nothing: procedural code runs inside the database";
-    Capabilities {
-        by_setting: Vec::new(),
-        missing_drivers: Vec::new(),
-        missing: vec![
-            (Driver::Database, Capability::BulkLoad, no_binds.to_owned()),
-            (Driver::Client, Capability::Procedures, no_language.to_owned()),
-            (Driver::Database, Capability::Scripts, NO_SCRIPTS.to_owned()),
-            (Driver::Database, Capability::CountChanges, NO_COUNTS.to_owned()),
-            (Driver::Client, Capability::Scripts, NO_SCRIPTS.to_owned()),
-        ],
-    }
+    lacking([
+        (Driver::Database, Capability::BulkLoad, no_binds),
+        (Driver::Client, Capability::Procedures, no_language),
+        (Driver::Database, Capability::Scripts, NO_SCRIPTS),
+        (Driver::Database, Capability::CountChanges, NO_COUNTS),
+        (Driver::Client, Capability::Scripts, NO_SCRIPTS),
+    ])
 }
 
 /// The SQL of a workload for people to read.

@@ -5,18 +5,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use loadline_model::Driver;
-use loadline_workload::{ColumnDef, LogicalType, RowCount, Table};
+use loadline_workload::{LogicalType, RowCount, Table};
 
 use super::cluster::Oracle;
-use super::session::{BUSY, Bind, NAME_USED, OraError, OraSession, number, text};
-use super::sql::{MARK, MAX_RAW, PREFIX, create_table, key_column, longest_payload, mark, quoted, table_name};
-use crate::changed_rows;
-use crate::data_set::{self, FoundTable, LoadProgress, Loader, RECORD, Ways};
+use super::session::{BUSY, Bind, NAME_USED, OraError, OraSession, text};
+use super::sql::{MARK, MAX_RAW, PREFIX, create_table, longest_payload, mark, quoted, table_name};
+use crate::data_set::{self, LoadProgress, Loader, RECORD};
 use crate::error::TargetError;
 use crate::loading::{Batch, in_parts};
-use crate::role::{Administration, Checkpoints, DataSet, LogSpace, RunLock};
+use crate::role::{Administration, Checkpoints, LogSpace, RunLock};
 use crate::work::Work;
-use crate::workload_tables::{WantedRows, load_all, workload_tables};
+use crate::workload_tables::{LoadedTables, LoadsTables, workload_tables};
 
 /// Writes all changed blocks of all instances to the data files.
 const CHECKPOINT: &str = "ALTER SYSTEM CHECKPOINT GLOBAL";
@@ -67,6 +66,14 @@ fn not_ours(table: &str) -> TargetError {
         "there is a table '{table}' that loadline did not create (its comment does not say so), and it is left \
          untouched: rename it, or connect as another user"
     ))
+}
+
+/// Drops those of loadline's tables that are `wanted`.
+fn drop_ours(session: &mut dyn OraSession, wanted: impl Fn(&str) -> bool) -> Result<(), TargetError> {
+    for name in our_tables(session)?.iter().filter(|name| wanted(name)) {
+        drop_table(session, name)?;
+    }
+    Ok(())
 }
 
 /// Executes a statement that creates something, with advice if the privilege is missing.
@@ -142,10 +149,6 @@ fn lock(session: &mut dyn OraSession) -> Result<(), TargetError> {
 }
 
 impl Oracle {
-    fn loader(&self) -> Result<OraLoader, TargetError> {
-        Ok(OraLoader(self.nodes.session(0, "loader")?))
-    }
-
     /// Drops what loadline created, except for tables in `kept`, and lists it.
     fn clean_except(
         &self,
@@ -166,14 +169,6 @@ impl Oracle {
         // DDL commits, which releases this session's own lock.
         drop_table(locked.as_mut(), LOCK_TABLE)?;
         Ok(removed)
-    }
-
-    fn drop_ours(&self, wanted: impl Fn(&str) -> bool) -> Result<(), TargetError> {
-        let mut session = self.admin()?;
-        for name in our_tables(session.as_mut())?.iter().filter(|name| wanted(name)) {
-            drop_table(session.as_mut(), name)?;
-        }
-        Ok(())
     }
 }
 
@@ -199,9 +194,7 @@ impl Administration for Oracle {
     }
 
     fn load_watched(&self, work: &Work, jobs: u32, progress: &LoadProgress) -> Result<(), TargetError> {
-        let open = || Ok(Box::new(self.loader()?) as Box<dyn Loader>);
-        let wanted = WantedRows { work, jobs, loaded: &self.loaded };
-        load_all(&wanted, Ways { open: &open, one_writer: false, progress })
+        self.load_missing(work, jobs, progress)
     }
 
     fn log_space(&self, _data: u64, _indexes: u64) -> Result<LogSpace, TargetError> {
@@ -230,7 +223,7 @@ impl Administration for Oracle {
     fn drop_tables(&self, work: &Work) -> Result<(), TargetError> {
         self.loaded.forget(work);
         let own: BTreeSet<String> = workload_tables(work).map(|table| table_name(work, &table.name)).collect();
-        self.drop_ours(|name| own.contains(name))
+        drop_ours(self.admin()?.as_mut(), |name| own.contains(name))
     }
 
     fn clean(&self) -> Result<Vec<String>, TargetError> {
@@ -239,7 +232,7 @@ impl Administration for Oracle {
 
     fn clean_after_run(&self, keep_data: bool) -> Result<Vec<String>, TargetError> {
         self.clean_except(|| {
-            let kept = data_set::kept(&mut self.loader()?, keep_data)?;
+            let kept = self.with_loader(|loader| data_set::kept(loader, keep_data))?;
             Ok(kept.iter().map(|stem| name_of(stem)).collect())
         })
     }
@@ -252,18 +245,13 @@ impl Checkpoints for Oracle {
     }
 }
 
-impl DataSet for Oracle {
-    fn data_set(&self) -> Result<Vec<FoundTable>, TargetError> {
-        data_set::found(&mut self.loader()?)
+impl LoadsTables for Oracle {
+    fn open_loader(&self) -> Result<Box<dyn Loader + '_>, TargetError> {
+        Ok(Box::new(OraLoader(self.nodes.session(0, "loader")?)))
     }
 
-    fn check_rows(&self, work: &Work, table: &Table) -> Result<(), TargetError> {
-        changed_rows::check(&mut self.loader()?, work, table)
-    }
-
-    fn drop_data_set(&self) -> Result<(), TargetError> {
-        let prefix = name_of("data_");
-        self.drop_ours(|name| name.starts_with(&prefix))
+    fn loaded(&self) -> &LoadedTables {
+        &self.loaded
     }
 }
 
@@ -284,9 +272,12 @@ impl Loader for OraLoader {
         quoted(&table_name(work, &table.name))
     }
 
-    fn as_text(&self, column: &ColumnDef) -> String {
-        let name = quoted(&column.name.to_uppercase());
-        if column.logical == LogicalType::Bytes { format!("RAWTOHEX({name})") } else { name }
+    fn quoted(&self, name: &str) -> String {
+        quoted(&name.to_uppercase())
+    }
+
+    fn hex(&self, bytes: &str) -> String {
+        format!("RAWTOHEX({bytes})")
     }
 
     fn rows(&mut self, sql: &str) -> Result<Vec<Vec<String>>, TargetError> {
@@ -318,11 +309,8 @@ impl Loader for OraLoader {
         create_anew(self.0.as_mut(), &existing, work, table)
     }
 
-    fn counted(&mut self, work: &Work, table: &Table) -> Result<BTreeMap<u64, u64>, TargetError> {
-        let batch = format!("TRUNC({} / {})", key_column(table), table.batch_rows(&work.params));
-        let name = quoted(&table_name(work, &table.name));
-        let rows = self.0.query(&format!("SELECT {batch}, COUNT(*) FROM {name} GROUP BY {batch}"), &[])?;
-        Ok(rows.iter().filter_map(|row| Some((number(row, 0)?, number(row, 1)?))).collect())
+    fn count_batches(&self, name: &str, key: &str, size: u64) -> String {
+        format!("SELECT TRUNC({key} / {size}), COUNT(*) FROM {name} GROUP BY TRUNC({key} / {size})")
     }
 
     fn add(&mut self, work: &Work, table: &Table, batches: &[Batch]) -> Result<(), TargetError> {
@@ -337,11 +325,15 @@ impl Loader for OraLoader {
     }
 
     fn remove(&mut self, work: &Work, table: &Table, keys: &Range<i64>) -> Result<(), TargetError> {
-        let (name, key) = (quoted(&table_name(work, &table.name)), key_column(table));
+        let (name, key) = (quoted(&table_name(work, &table.name)), self.key(table));
         let delete = format!("DELETE FROM {name} WHERE {key} BETWEEN :1 AND :2");
         self.0.execute(&delete, &[Bind::Int(keys.start), Bind::Int(keys.end - 1)])?;
         self.0.execute("COMMIT", &[])?;
         Ok(())
+    }
+
+    fn drop_data_set(&mut self) -> Result<(), TargetError> {
+        drop_ours(self.0.as_mut(), |name| name.starts_with(&name_of("data_")))
     }
 
     fn finish(&mut self, work: &Work, table: &Table, complete: Option<&str>) -> Result<(), TargetError> {

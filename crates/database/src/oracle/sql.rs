@@ -26,11 +26,6 @@ pub(super) fn table_name(work: &Work, table: &str) -> String {
     format!("{PREFIX}{}", table_stem(work, table)).to_uppercase()
 }
 
-/// Quoted name of the column with the key.
-pub(super) fn key_column(table: &Table) -> String {
-    quoted(&table.columns.first().map_or("ID", |c| &c.name).to_uppercase())
-}
-
 /// The statements that create `table`: the second marks it as loadline's.
 pub(super) fn create_table(work: &Work, table: &Table) -> Vec<String> {
     let name = table_name(work, &table.name);
@@ -186,20 +181,5 @@ mod tests {
                 assert!(table_name(&work, &table.name).len() + "_PK".len() <= 128);
             }
         }
-    }
-
-    #[test]
-    fn the_first_rows_are_as_the_reference_has_them() {
-        // SQL Language Reference, `SELECT`, "Row Limiting: Examples".
-        assert_eq!(first_rows(5, 0), "FETCH FIRST 5 ROWS ONLY");
-        assert_eq!(first_rows(5, 10), "OFFSET 10 ROWS FETCH NEXT 5 ROWS ONLY");
-    }
-
-    #[test]
-    fn the_commit_says_whether_it_waits() {
-        // PMD's grammar does not check the options of COMMIT, so they are compared with the reference here.
-        let words = |c: Commit| commit(c).split(' ').collect::<Vec<_>>();
-        assert_eq!(words(Commit::Wait), ["COMMIT", "WRITE", "WAIT", "IMMEDIATE"]);
-        assert_eq!(words(Commit::Nowait), ["COMMIT", "WRITE", "NOWAIT", "BATCH"]);
     }
 }

@@ -6,16 +6,14 @@ use super::config::Address;
 use super::connect::{Endpoint, SessionRole};
 use super::identity::Identity;
 use super::knowledge::KNOWLEDGE;
-use super::loading::PgLoader;
 use super::observer::{CounterGaps, PgObserver, uncounted_syncs};
 use super::pair::Pair;
 use super::settings::{PgSettings, refuse_placeholders};
 use super::temp::{TempServer, url_of};
 use super::versions::Version;
 use super::wire::Connection;
-use super::{replay, sql, statements};
+use super::{replay, sql};
 use crate::cloud::{Cloud, Part, why_absent};
-use crate::data_set::Loader;
 use crate::env::of_target;
 use crate::error::{Cause, TargetError};
 use crate::facts::{Facts, Runs};
@@ -128,7 +126,7 @@ impl Postgres {
                     if found.is_none() {
                         let settings = PgSettings::read(&mut c)?;
                         if server.is_some() {
-                            statements::create_on_private(&mut c, &settings)?;
+                            create_extension(&mut c, &settings)?;
                         }
                         gaps.log_times = (!settings.is_on("track_wal_io_timing"))
                             .then_some("track_wal_io_timing is off: set it on for the whole server");
@@ -258,14 +256,6 @@ impl Postgres {
         self.admin(self.primary(), f)
     }
 
-    /// Runs `f` with a loader on the primary.
-    pub(super) fn loader<T>(&self, f: impl FnOnce(&mut PgLoader) -> Result<T, TargetError>) -> Result<T, TargetError> {
-        let mut loader = PgLoader::open(&self.primary().endpoint)?;
-        let done = f(&mut loader)?;
-        loader.close()?;
-        Ok(done)
-    }
-
     /// Its standbys: those that are nodes, or replicas that run.
     pub(super) fn standbys(&self) -> Result<Vec<Endpoint>, TargetError> {
         if let Some(pair) = &self.pair {
@@ -299,6 +289,22 @@ impl Postgres {
             }
         }
         Ok(c)
+    }
+}
+
+/// Creates the extension on a private server that loads its library.
+///
+/// # Errors
+/// If the session is lost.
+fn create_extension(c: &mut Connection, settings: &PgSettings) -> Result<(), TargetError> {
+    let libraries = settings.get("shared_preload_libraries").unwrap_or_default();
+    if !libraries.split(',').any(|library| library.trim_matches([' ', '"']) == "pg_stat_statements") {
+        return Ok(());
+    }
+    match c.query("CREATE EXTENSION IF NOT EXISTS pg_stat_statements") {
+        // The page says that it is not there.
+        Err(TargetError::Server(_)) => Ok(()),
+        created => created.map(|_| ()),
     }
 }
 

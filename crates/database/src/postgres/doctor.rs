@@ -131,7 +131,7 @@ fn facts(version: Version, s: &PgSettings, state: &PgState) -> BTreeMap<&'static
     let mut say = |name, value: Option<String>| facts.extend(value.map(|value| (name, value)));
     let yes = |is: bool| is.then(|| "yes".to_owned());
     say("newer", yes(version.major > NEWEST));
-    say("flavour", state.flavour.map(|flavour| flavour.name.to_owned()));
+    say("flavour", state.flavour.map(|flavour| flavour.name.clone()));
     say("flavour_advice", state.flavour.and_then(Flavour::advice).map(str::to_owned));
     say("standby", yes(state.in_recovery));
     say("pooler", state.behind.as_ref().map(|pid| format!("process {pid}")));

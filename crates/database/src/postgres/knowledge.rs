@@ -8,6 +8,7 @@ use crate::descriptor::{Counter, Embedded, Versioned, Versions};
 use crate::facts::WaitEvents;
 use crate::rules::Rule;
 use crate::scope::Scope;
+use crate::view::{Fragments, StatisticsView};
 
 pub(super) static KNOWLEDGE: Embedded<Knowledge> = Embedded::new("src/postgres.toml", include_str!("../postgres.toml"));
 
@@ -25,6 +26,30 @@ pub(super) struct Knowledge {
     pub(super) views: Vec<View>,
     #[serde(rename = "rule")]
     pub(super) rules: Vec<Rule>,
+    pub(super) fragments: Fragments,
+    pub(super) statistics: Vec<StatisticsView<ViewNeeds>>,
+}
+
+/// What a statistics view needs beside its query.
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct ViewNeeds {
+    pub(super) rows: ViewRows,
+    pub(super) reset: String,
+    pub(super) absent: Versioned,
+}
+
+/// Where the rows of a statistics view come from.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum ViewRows {
+    /// Its query.
+    #[default]
+    Query,
+    Extension,
+    OtherSessions,
+    AllSessions,
+    Settings,
 }
 
 /// What differs by version.

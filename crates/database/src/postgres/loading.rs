@@ -1,19 +1,15 @@
 //! Loads tables: COPY in several sessions, then keys and indexes.
 
-use std::collections::BTreeMap;
-use std::ops::Range;
-
 use loadline_workload::{ColumnDef, LogicalType, Table};
 
 use super::connect::{Endpoint, SessionRole};
 use super::schema;
 use super::sql::{SCHEMA, after_loading, create_table, literal, quoted, table_name};
 use super::wire::Connection;
-use crate::data_set::{LoadProgress, Loader, RECORD, Ways};
+use crate::data_set::{Loader, RECORD};
 use crate::error::TargetError;
 use crate::loading::Batch;
 use crate::work::Work;
-use crate::workload_tables::{self, WantedRows};
 
 /// A session that loads.
 pub(super) struct PgLoader {
@@ -39,9 +35,12 @@ impl Loader for PgLoader {
         table_name(work, &table.name)
     }
 
-    fn as_text(&self, column: &ColumnDef) -> String {
-        let name = quoted(&column.name);
-        if column.logical == LogicalType::Bytes { format!("encode({name}, 'hex')") } else { name }
+    fn quoted(&self, name: &str) -> String {
+        quoted(name)
+    }
+
+    fn hex(&self, bytes: &str) -> String {
+        format!("encode({bytes}, 'hex')")
     }
 
     fn rows(&mut self, sql: &str) -> Result<Vec<Vec<String>>, TargetError> {
@@ -73,8 +72,8 @@ impl Loader for PgLoader {
         self.run(&format!("DROP TABLE IF EXISTS {name}; {}", create_table(work, table)))
     }
 
-    fn counted(&mut self, work: &Work, table: &Table) -> Result<BTreeMap<u64, u64>, TargetError> {
-        schema::counted(&mut self.connection, work, table)
+    fn count_batches(&self, name: &str, key: &str, size: u64) -> String {
+        format!("SELECT {key} / {size}, count(*) FROM {name} GROUP BY 1")
     }
 
     fn add(&mut self, work: &Work, table: &Table, batches: &[Batch]) -> Result<(), TargetError> {
@@ -87,9 +86,12 @@ impl Loader for PgLoader {
         self.run("COMMIT")
     }
 
-    fn remove(&mut self, work: &Work, table: &Table, keys: &Range<i64>) -> Result<(), TargetError> {
-        let (name, key) = (table_name(work, &table.name), quoted(table.columns.first().map_or("id", |c| &c.name)));
-        self.run(&format!("DELETE FROM {name} WHERE {key} BETWEEN {} AND {}", keys.start, keys.end - 1))
+    fn drop_data_set(&mut self) -> Result<(), TargetError> {
+        let tables = self.rows(&format!(
+            "SELECT relname FROM pg_class WHERE relnamespace = to_regnamespace('{SCHEMA}') AND relkind = 'r' AND relname ~ \
+             '^data_'"
+        ))?;
+        tables.iter().flatten().try_for_each(|table| self.run(&format!("DROP TABLE {}", name_of(table))))
     }
 
     fn is_finished(&mut self, work: &Work, table: &Table) -> Result<bool, TargetError> {
@@ -124,23 +126,4 @@ impl Loader for PgLoader {
     fn close(&mut self) -> Result<(), TargetError> {
         self.connection.publish()
     }
-}
-
-/// Loads the missing rows of the workload tables and of the data set.
-pub(super) fn load(endpoint: &Endpoint, wanted: &WantedRows<'_>, progress: &LoadProgress) -> Result<(), TargetError> {
-    let open = || Ok(Box::new(PgLoader::open(endpoint)?) as Box<dyn Loader>);
-    workload_tables::load_all(wanted, Ways { open: &open, one_writer: false, progress })
-}
-
-/// Drops the data set's tables.
-pub(super) fn drop_all(loader: &mut PgLoader) -> Result<(), TargetError> {
-    let tables = loader.rows(&format!(
-        "SELECT relname FROM pg_class WHERE relnamespace = to_regnamespace('{SCHEMA}') AND relkind = 'r' AND relname ~ \
-         '^data_'"
-    ))?;
-    let tables = tables.into_iter().filter_map(|row| row.into_iter().next());
-    for table in tables {
-        loader.run(&format!("DROP TABLE {}", name_of(&table)))?;
-    }
-    Ok(())
 }

@@ -37,7 +37,6 @@ mod scram;
 mod settings;
 mod slice;
 mod sql;
-mod statements;
 mod switch;
 mod temp;
 mod text;

@@ -5,7 +5,7 @@ use loadline_model::capability::{Capabilities, Capability, Driver};
 use super::sql::{after_loading, create_table, query, statement};
 use super::versions::{NEWEST, Version};
 use super::{parallel, procedure};
-use crate::render::{NO_COUNTS, Rendered};
+use crate::render::{NO_COUNTS, Rendered, lacking};
 use crate::work::Work;
 
 /// What the drivers cannot do.
@@ -13,16 +13,12 @@ pub(super) fn capabilities() -> Capabilities {
     let no_copy = "a procedure cannot receive rows: COPY needs a client";
     let no_language = "a client computes nothing: procedural code runs inside the database";
     let no_scripts = "pgbench scripts are run by a client, as pgbench does";
-    Capabilities {
-        by_setting: Vec::new(),
-        missing_drivers: Vec::new(),
-        missing: vec![
-            (Driver::Database, Capability::BulkLoad, no_copy.to_owned()),
-            (Driver::Client, Capability::Procedures, no_language.to_owned()),
-            (Driver::Database, Capability::Scripts, no_scripts.to_owned()),
-            (Driver::Database, Capability::CountChanges, NO_COUNTS.to_owned()),
-        ],
-    }
+    lacking([
+        (Driver::Database, Capability::BulkLoad, no_copy),
+        (Driver::Client, Capability::Procedures, no_language),
+        (Driver::Database, Capability::Scripts, no_scripts),
+        (Driver::Database, Capability::CountChanges, NO_COUNTS),
+    ])
 }
 
 /// Renders all SQL of a workload.

@@ -6,31 +6,29 @@ use std::sync::PoisonError;
 
 use loadline_model::manifest::TargetInfo;
 use loadline_model::{Capabilities, Capability, Column, Driver, Finding, Severity, column};
-use loadline_workload::Table;
 
 use super::client::PgClientSession;
 use super::cluster::Postgres;
 use super::connect::SessionRole;
 use super::knowledge::KNOWLEDGE;
-use super::loading;
+use super::loading::PgLoader;
 use super::settings::PgSettings;
 use super::slice::PgDatabaseSession;
 use super::{changed_settings, cluster, doctor, grants, log_space, pair, parallel, procedure, schema, sql};
-use crate::changed_rows;
 use crate::cloud::absent_devices;
-use crate::data_set::{self, FoundTable, LoadProgress};
+use crate::data_set::{self, LoadProgress, Loader};
 use crate::error::TargetError;
 use crate::facts::Facts;
 use crate::number::Number;
 use crate::role::{
-    Administration, BlockCache, Checkpoints, ClientDriver, ClientSession, DataSet, DatabaseDriver, DatabaseSession,
-    Doctor, JobLimit, LogSpace, Observation, Observer, ParallelQueries, ParallelWorkers, Privilege, Queries, RunLock,
+    Administration, BlockCache, Checkpoints, ClientDriver, ClientSession, DatabaseDriver, DatabaseSession, Doctor,
+    JobLimit, LogSpace, Observation, Observer, ParallelQueries, ParallelWorkers, Privilege, Queries, RunLock,
     WorkerLimit,
 };
 use crate::scope::Scope;
 use crate::target::{Abilities, Target};
 use crate::work::Work;
-use crate::workload_tables::WantedRows;
+use crate::workload_tables::{LoadedTables, LoadsTables};
 
 impl Target for Postgres {
     fn facts(&self) -> &Facts {
@@ -123,8 +121,7 @@ impl Administration for Postgres {
     }
 
     fn load_watched(&self, work: &Work, jobs: u32, progress: &LoadProgress) -> Result<(), TargetError> {
-        let wanted = WantedRows { work, jobs, loaded: &self.loaded };
-        loading::load(&self.primary().endpoint, &wanted, progress)?;
+        self.load_missing(work, jobs, progress)?;
         self.wait_replayed()
     }
 
@@ -180,7 +177,7 @@ impl Administration for Postgres {
 
     fn clean_after_run(&self, keep_data: bool) -> Result<Vec<String>, TargetError> {
         let (_lock, mut removed) = self.locked()?;
-        let kept = self.loader(|l| data_set::kept(l, keep_data))?;
+        let kept = self.with_loader(|l| data_set::kept(l, keep_data))?;
         removed.extend(self.at_primary(|c| schema::clean(c, &kept))?);
         Ok(removed)
     }
@@ -363,17 +360,13 @@ impl Queries for Postgres {
     }
 }
 
-impl DataSet for Postgres {
-    fn data_set(&self) -> Result<Vec<FoundTable>, TargetError> {
-        self.loader(|l| data_set::found(l))
+impl LoadsTables for Postgres {
+    fn open_loader(&self) -> Result<Box<dyn Loader + '_>, TargetError> {
+        Ok(Box::new(PgLoader::open(&self.primary().endpoint)?))
     }
 
-    fn check_rows(&self, work: &Work, table: &Table) -> Result<(), TargetError> {
-        self.loader(|l| changed_rows::check(l, work, table))
-    }
-
-    fn drop_data_set(&self) -> Result<(), TargetError> {
-        self.loader(loading::drop_all)
+    fn loaded(&self) -> &LoadedTables {
+        &self.loaded
     }
 }
 

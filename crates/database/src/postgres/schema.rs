@@ -1,6 +1,6 @@
 //! The schema `loadline`: creates, fills, locks and removes it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use loadline_workload::{Datum, LogicalType, RowCount, Table};
 use postgres_protocol::message::frontend;
@@ -142,15 +142,6 @@ pub(super) fn checkpoint_if_allowed(c: &mut Connection) -> Result<bool, TargetEr
 
 fn is_changed_in_place(table: &Table) -> bool {
     table.updated_in_place && matches!(table.rows, RowCount::PerJob(_))
-}
-
-/// Counts the rows of a table by batch number.
-pub(super) fn counted(c: &mut Connection, work: &Work, table: &Table) -> Result<BTreeMap<u64, u64>, TargetError> {
-    let (size, name) = (table.batch_rows(&work.params), table_name(work, &table.name));
-    let key = quoted(table.columns.first().map_or("id", |c| &c.name));
-    let counted = c.query(&format!("SELECT {key} / {size}, count(*) FROM {name} GROUP BY 1"))?;
-    let number = |v: &Option<String>| v.as_deref().and_then(|v| v.parse::<u64>().ok());
-    Ok(counted.iter().filter_map(|row| Some((number(row.first()?)?, number(row.get(1)?)?))).collect())
 }
 
 /// Copies `batches` into `table`.

@@ -1,15 +1,13 @@
 //! What SQLite shows of itself: its settings. It keeps no statistics.
 
-use loadline_model::activity::{Topic, Unit, View};
+use loadline_model::activity::{Topic, View};
 use loadline_workload::Commit;
 
 use super::Sqlite;
 use super::connect::pragma;
 use crate::error::TargetError;
 use crate::role::{Observer, StatisticsViews};
-use crate::view::{Column, key, query, state};
-
-const SETTINGS: &[Column] = &[key("name"), state("value", Unit::Text), state("default", Unit::Text)];
+use crate::view::{ViewQuery, column};
 
 /// Pragmas with their defaults (<https://www.sqlite.org/pragma.html>). That of `cache_size` is in KiB.
 const DEFAULTS: [(&str, &str); 10] = [
@@ -42,9 +40,8 @@ const ABSENT: [(Topic, &str); 8] = [
 
 impl StatisticsViews for Sqlite {
     fn views(&self) -> Result<Vec<View>, TargetError> {
-        let of = |topic, title, columns| query(topic, title, columns, None, "");
-        let mut views: Vec<View> =
-            ABSENT.iter().map(|(topic, why)| of(*topic, topic.title(), &[]).absent(*why)).collect();
+        let absent = |(topic, why): (Topic, &str)| ViewQuery::new(topic, topic.title(), Vec::new()).absent(why);
+        let mut views: Vec<View> = ABSENT.map(absent).into();
         let db = self.connector.connect(Commit::Wait)?;
         let mut rows = Vec::new();
         for (name, default) in DEFAULTS {
@@ -53,7 +50,8 @@ impl StatisticsViews for Sqlite {
                 rows.push(vec![Some(name.to_owned()), Some(value), Some(default.to_owned())]);
             }
         }
-        views.push(of(Topic::Settings, "Pragmas of a session whose commits wait", SETTINGS).view(Ok(rows))?);
+        let columns = ["key name", "text value", "text default"].into_iter().filter_map(column).collect();
+        views.push(ViewQuery::new(Topic::Settings, "Pragmas of a session whose commits wait", columns).with(rows));
         Ok(views)
     }
 

@@ -1,9 +1,6 @@
 //! Creates tables in SQLite and loads them with prepared inserts in large transactions.
 
-use std::collections::BTreeMap;
-use std::ops::Range;
-
-use loadline_workload::{ColumnDef, Datum, IndexAtom, LogicalType, Table};
+use loadline_workload::{Datum, IndexAtom, LogicalType, Table};
 use rusqlite::{Connection, params_from_iter};
 
 use super::failed;
@@ -77,9 +74,12 @@ impl Loader for SqliteLoader {
         table_name(work, &table.name)
     }
 
-    fn as_text(&self, column: &ColumnDef) -> String {
-        let name = format!("\"{}\"", column.name);
-        if column.logical == LogicalType::Bytes { format!("hex({name})") } else { name }
+    fn quoted(&self, name: &str) -> String {
+        format!("\"{name}\"")
+    }
+
+    fn hex(&self, bytes: &str) -> String {
+        format!("hex({bytes})")
     }
 
     fn rows(&mut self, sql: &str) -> Result<Vec<Vec<String>>, TargetError> {
@@ -118,12 +118,8 @@ impl Loader for SqliteLoader {
         self.run(&format!("DROP TABLE IF EXISTS {}; {}", table_name(work, &table.name), create_table(work, table)))
     }
 
-    fn counted(&mut self, work: &Work, table: &Table) -> Result<BTreeMap<u64, u64>, TargetError> {
-        let (size, name) = (table.batch_rows(&work.params), table_name(work, &table.name));
-        let key = table.columns.first().map_or("id", |c| &c.name);
-        let rows = self.rows(&format!("SELECT \"{key}\" / {size}, count(*) FROM {name} GROUP BY 1"))?;
-        let number = |v: Option<&String>| v.and_then(|v| v.parse().ok());
-        Ok(rows.iter().filter_map(|row| Some((number(row.first())?, number(row.get(1))?))).collect())
+    fn count_batches(&self, name: &str, key: &str, size: u64) -> String {
+        format!("SELECT {key} / {size}, count(*) FROM {name} GROUP BY 1")
     }
 
     fn add(&mut self, work: &Work, table: &Table, batches: &[Batch]) -> Result<(), TargetError> {
@@ -135,9 +131,8 @@ impl Loader for SqliteLoader {
         add().map_err(failed(&self.0, "loading"))
     }
 
-    fn remove(&mut self, work: &Work, table: &Table, keys: &Range<i64>) -> Result<(), TargetError> {
-        let (name, key) = (table_name(work, &table.name), table.columns.first().map_or("id", |c| &c.name));
-        self.run(&format!("DELETE FROM {name} WHERE \"{key}\" BETWEEN {} AND {}", keys.start, keys.end - 1))
+    fn drop_data_set(&mut self) -> Result<(), TargetError> {
+        drop_tables(self, |name| name.starts_with("data_")).map(drop)
     }
 
     fn is_finished(&mut self, work: &Work, table: &Table) -> Result<bool, TargetError> {

@@ -28,7 +28,7 @@ use crate::error::TargetError;
 use crate::facts::{Facts, OwnFiles, Runs};
 use crate::folder;
 use crate::kind::TargetKind;
-use crate::render::{NO_SCRIPTS, Rendered};
+use crate::render::{NO_SCRIPTS, Rendered, lacking};
 use crate::request::OpenRequest;
 use crate::role::Observer;
 use crate::work::Work;
@@ -66,13 +66,12 @@ pub(crate) static KIND: TargetKind = TargetKind {
         ),
     ],
     capabilities: || Capabilities {
-        by_setting: Vec::new(),
         missing_drivers: vec![(Driver::Database, NO_PROCEDURES.to_owned())],
-        missing: vec![
-            (Driver::Client, Capability::ParallelQuery, "the calling thread runs the query".to_owned()),
-            (Driver::Client, Capability::Procedures, "SQLite has no stored procedures".to_owned()),
-            (Driver::Client, Capability::Scripts, NO_SCRIPTS.to_owned()),
-        ],
+        ..lacking([
+            (Driver::Client, Capability::ParallelQuery, "the calling thread runs the query"),
+            (Driver::Client, Capability::Procedures, "SQLite has no stored procedures"),
+            (Driver::Client, Capability::Scripts, NO_SCRIPTS),
+        ])
     },
     check_url: |url| files::path_of(url).map(|_| 1),
     open: |request| Ok(Box::new(Sqlite::open(request)?)),

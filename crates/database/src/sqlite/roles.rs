@@ -5,26 +5,25 @@ use std::sync::atomic::Ordering;
 
 use loadline_model::manifest::TargetInfo;
 use loadline_model::{Column, Driver, Finding, Severity, column};
-use loadline_workload::{Commit, RowCount, Table};
+use loadline_workload::{Commit, RowCount};
 use rusqlite::ErrorCode;
 
 use super::connect::{pragma, set_pragma};
 use super::loading::{self, create_table, table_name};
 use super::session::{self, SqliteSession};
 use super::{KIND, LogObserver, PAGE_SIZE, Sqlite, TRANSACTION_BYTES, checkpoint, failed, files, small_cache_kib};
-use crate::changed_rows;
-use crate::data_set::{self, FoundTable, LoadProgress, Loader, Ways};
+use crate::data_set::{self, LoadProgress, Loader};
 use crate::error::TargetError;
 use crate::facts::Facts;
 use crate::loading::table_stem;
 use crate::number::Number;
 use crate::role::{
-    Administration, BlockCache, Checkpoints, ClientDriver, ClientSession, DataSet, Doctor, LogSpace, Observation,
-    Observer, Queries, RunLock,
+    Administration, BlockCache, Checkpoints, ClientDriver, ClientSession, Doctor, LogSpace, Observation, Observer,
+    Queries, RunLock,
 };
 use crate::target::{Abilities, Target};
 use crate::work::Work;
-use crate::workload_tables::{self, WantedRows, workload_tables};
+use crate::workload_tables::{LoadedTables, LoadsTables, workload_tables};
 
 impl Target for Sqlite {
     fn facts(&self) -> &Facts {
@@ -97,9 +96,7 @@ impl Administration for Sqlite {
     }
 
     fn load_watched(&self, work: &Work, jobs: u32, progress: &LoadProgress) -> Result<(), TargetError> {
-        let open = || Ok(Box::new(self.loader()?) as Box<dyn Loader>);
-        let wanted = WantedRows { work, jobs, loaded: &self.loaded };
-        workload_tables::load_all(&wanted, Ways { open: &open, one_writer: true, progress })
+        self.load_missing(work, jobs, progress)
     }
 
     /// The log's space is reused after a checkpoint, and each loading transaction is followed by one. A transaction
@@ -227,17 +224,15 @@ impl Queries for Sqlite {
     }
 }
 
-impl DataSet for Sqlite {
-    fn data_set(&self) -> Result<Vec<FoundTable>, TargetError> {
-        data_set::found(&mut self.loader()?)
+impl LoadsTables for Sqlite {
+    const ONE_WRITER: bool = true;
+
+    fn open_loader(&self) -> Result<Box<dyn Loader + '_>, TargetError> {
+        Ok(Box::new(self.loader()?))
     }
 
-    fn check_rows(&self, work: &Work, table: &Table) -> Result<(), TargetError> {
-        changed_rows::check(&mut self.loader()?, work, table)
-    }
-
-    fn drop_data_set(&self) -> Result<(), TargetError> {
-        loading::drop_tables(&mut self.loader()?, |name| name.starts_with("data_")).map(drop)
+    fn loaded(&self) -> &LoadedTables {
+        &self.loaded
     }
 }
 

@@ -117,7 +117,7 @@ impl Said {
         };
         // Not of its path, which comes first.
         let own = text.split_once(" Ver ").map_or(text, |(_, own)| own);
-        let name = flavour::of(&[own]).map_or(product.name.as_str(), |flavour| flavour.name);
+        let name = flavour::of(&[own]).map_or(&product.name, |flavour| &flavour.name);
         Some(Said { product, name, version: version.to_owned() })
     }
 

@@ -1,39 +1,10 @@
 //! Both drivers: the same work, the same bytes, honest times.
 
-use loadline_database::{ClientSession, TargetError, Work};
-use loadline_workload::{Arg, Execute, LogicalType};
+use loadline_database::{TargetError, Work};
+use loadline_workload::{Arg, LogicalType};
 
 use crate::server::{Server, alone, server, work};
-
-struct Executor<'a>(&'a mut dyn ClientSession, bool);
-
-impl Execute for Executor<'_> {
-    type Error = TargetError;
-
-    fn execute(&mut self, statement: usize, args: &[Arg<'_>]) -> Result<u64, TargetError> {
-        if self.1 {
-            let (rows, seen) = self.0.execute_and_commit(statement, args)?;
-            assert_eq!(seen, None, "one answer: the moment of the commit cannot be seen");
-            return Ok(rows);
-        }
-        self.0.execute(statement, args)
-    }
-
-    fn bulk(&mut self, table: usize, first: i64, rows: u32) -> Result<u64, TargetError> {
-        self.0.bulk(table, first, rows)
-    }
-}
-
-/// One transaction at the client, as the runner does it.
-fn transact(stream: &mut loadline_workload::Stream, work: &Work, session: &mut dyn ClientSession) {
-    if work.program.is_single_statement() {
-        stream.transaction(&mut Executor(session, true)).unwrap();
-    } else {
-        session.begin().unwrap();
-        stream.transaction(&mut Executor(session, false)).unwrap();
-        session.commit().unwrap();
-    }
-}
+use crate::shared::{both_drivers_write_the_same_bytes, prepare, transact};
 
 fn contents(server: &Server, work: &Work) -> String {
     let table = format!("loadline.{}_redo", work.workload.code.to_lowercase().replace('-', "_"));
@@ -50,40 +21,8 @@ fn contents(server: &Server, work: &Work) -> String {
 fn both_drivers_write_the_same_bytes_and_the_evidence_equals_the_work() {
     let server = server();
     let _alone = alone();
-    let target = &server.target;
-    for code in ["LGWR-LAT1", "LGWR-LAT25", "LGWR-THR", "LGWR-MIXED"] {
-        // Jobs draw with another seed than the rows, as in every window of a run but the first.
-        let work = Work { draws: 77, ..work(code, &[]) };
-        let prepare = || {
-            target.create(&work).unwrap();
-            target.load(&work, 3).unwrap();
-            target.abilities().driver().unwrap().install(&work).unwrap();
-        };
-        prepare();
-        let loaded = contents(&server, &work);
-        let job = 1;
-        let mut session = target.abilities().driver().unwrap().database_session(&work, job).unwrap();
-        for _ in 0..20 {
-            // A slice whose end is past does one transaction.
-            let slice = session.run_slice(0).unwrap();
-            assert_eq!((slice.transaction.count(), slice.commit.count()), (0, 0));
-            assert!(slice.end.is_some());
-        }
-        let in_database = contents(&server, &work);
-        assert_ne!(loaded, in_database);
-        let rows = work.stream(job).unwrap().rows_changed_by(&work.program, 20) as i64;
-        assert_eq!(target.evidence(&work).unwrap(), Some(rows), "{code}");
-
-        prepare();
-        assert_eq!(contents(&server, &work), loaded, "{code}: loading is deterministic");
-        let mut client = target.client_session(&work, job).unwrap();
-        let mut stream = work.stream(job).unwrap();
-        for _ in 0..20 {
-            transact(&mut stream, &work, client.as_mut());
-        }
-        assert_eq!(contents(&server, &work), in_database, "{code}");
-        assert_eq!(target.evidence(&work).unwrap(), Some(rows), "{code}");
-    }
+    let seen = both_drivers_write_the_same_bytes(server.target.as_ref(), |work| contents(&server, work));
+    assert_eq!(seen, 0, "one answer: the moment of the commit cannot be seen");
 }
 
 #[test]
@@ -91,9 +30,7 @@ fn a_slice_ends_in_time_and_its_times_are_on_our_clock() {
     let server = server();
     let _alone = alone();
     let work = work("LGWR-LAT1", &[]);
-    server.target.create(&work).unwrap();
-    server.target.load(&work, 1).unwrap();
-    server.target.abilities().driver().unwrap().install(&work).unwrap();
+    prepare(server.target.as_ref(), &work, 1);
     let mut session = server.target.abilities().driver().unwrap().database_session(&work, 0).unwrap();
     for _ in 0..3 {
         let begin = loadline_storage::now_ns();
@@ -162,7 +99,7 @@ fn no_sql_mode_and_no_character_set_of_the_server_changes_the_work() {
             let mut client = target.client_session(&work, 0)?;
             let mut stream = work.stream(0).map_err(|e| TargetError::Usage(e.to_string()))?;
             for _ in 0..5 {
-                transact(&mut stream, &work, client.as_mut());
+                assert_eq!(transact(&mut stream, &work, client.as_mut()), None);
             }
             assert_eq!(target.evidence(&work)?, Some(10));
             Ok::<_, TargetError>((contents(&server, &work), target.clean()?))

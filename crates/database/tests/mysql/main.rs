@@ -10,3 +10,5 @@ mod nodes;
 mod replication;
 mod schema;
 mod server;
+#[path = "../shared/mod.rs"]
+mod shared;

@@ -7,6 +7,7 @@ use loadline_model::snapshot::counter;
 use loadline_model::{Capability, Severity};
 
 use crate::server::{Server, alone, server, work};
+use crate::shared;
 
 #[test]
 fn what_loadline_made_goes_and_what_others_made_stays() {
@@ -171,40 +172,21 @@ fn rows_come_in_the_same_by_either_path() {
     let target = &server.target;
     let work = work("SRV-QUERY1", &[]);
     let sum = "SELECT COUNT(*), SUM(CRC32(CONCAT_WS(',', id, k, n, HEX(payload)))) FROM loadline.data_lookup";
-    let load = || {
-        let progress = LoadProgress::default();
-        target.create(&work).unwrap();
-        target.load_watched(&work, 1, &progress).unwrap();
-        let done = progress.done();
-        assert_eq!(done[0].rows_loaded, 100_000);
-        (done[0].path.clone(), server.sql(sum))
-    };
-    let (path, whole) = load();
-    assert_eq!(path, "LOAD DATA LOCAL INFILE");
-    // Gone on with: only what is missing.
-    server.sql("DELETE FROM loadline.data_lookup WHERE id DIV 4096 = 5; UPDATE loadline.data_set SET complete = 0");
-    let rest = LoadProgress::default();
-    target.load_watched(&work, 1, &rest).unwrap();
-    assert_eq!((rest.done()[0].rows_loaded, server.sql(sum)), (4096, whole.clone()));
-    // Complete, and changed since.
-    let shared = work.workload.tables.iter().find(|t| t.name == "lookup").unwrap();
-    let check = || target.abilities().data_set.unwrap().check_rows(&work, shared);
-    check().unwrap();
-    server.sql("UPDATE loadline.data_lookup SET payload = '' WHERE id % 10 = 3");
-    match check() {
-        Err(TargetError::Refused(e)) => assert!(e.contains("0 bytes instead of 100 in column 'payload'"), "{e}"),
-        other => panic!("{other:?}"),
-    }
-    target.clean_after_run(true).unwrap();
-    assert!(target.abilities().data_set.unwrap().data_set().unwrap()[0].kept);
+    let cut = "DELETE FROM loadline.data_lookup WHERE id DIV 4096 = 5";
+    let sql = |sql: &str| server.sql(sql);
+    let whole = shared::the_data_set_is_loaded_once_and_resumed(target.as_ref(), &sql, sum, cut);
     target.abilities().data_set.unwrap().drop_data_set().unwrap();
     // A server that takes no rows from files gets inserts, and workloads that need more are skipped.
     // They are given back as the load goes on: the server has few of them.
     server.sql("SET GLOBAL local_infile = 0; SET GLOBAL max_prepared_stmt_count = 12");
-    let (path, inserted) = load();
+    let progress = LoadProgress::default();
+    target.create(&work).unwrap();
+    target.load_watched(&work, 1, &progress).unwrap();
+    let (done, inserted) = (progress.done(), server.sql(sum));
     let missing = target.capabilities().unwrap().missing;
     server.sql("SET GLOBAL local_infile = 1; SET GLOBAL max_prepared_stmt_count = 16382");
-    assert!(path.contains("prepared inserts") && inserted == whole, "{path}");
+    assert!(done[0].path.contains("prepared inserts") && done[0].rows_loaded == 100_000, "{done:?}");
+    assert_eq!(inserted, whole);
     assert!(
         missing.iter().any(|(_, c, why)| *c == Capability::BulkLoad && why.contains("local_infile")),
         "{missing:?}"
@@ -216,31 +198,13 @@ fn rows_come_in_the_same_by_either_path() {
 fn whole_tables_of_a_workload_are_loaded_once_and_indexed_then() {
     let server = server();
     let _alone = alone();
-    let target = &server.target;
-    let work = work("STO-READ-ASYNC", &[]);
-    let work = work.with_size(4 << 20);
-    let rows = work.workload.tables[0].total_rows(&work.params, 0);
-    let load = || {
-        let progress = LoadProgress::default();
-        target.load_watched(&work, 1, &progress).unwrap();
-        progress.done()
-    };
-    let keys = "SELECT COUNT(*) FROM information_schema.STATISTICS WHERE TABLE_NAME = 'sto_read_async_spread'";
-    target.create(&work).unwrap();
-    assert_eq!(server.sql(keys), "1", "the index comes when the rows are there");
-    let done = load();
-    assert!(done[0].table == "spread of STO-READ-ASYNC" && done[0].rows_loaded == rows, "{done:?}");
-    assert!(done[0].path == "LOAD DATA LOCAL INFILE" && done[0].loaders > 1, "{done:?}");
-    let count = || server.sql("SELECT COUNT(*) FROM loadline.sto_read_async_spread");
-    assert_eq!((server.sql(keys), count()), ("2".to_owned(), rows.to_string()));
-    // Nothing that the workload does takes rows away: they are not counted again.
-    server.sql("DELETE FROM loadline.sto_read_async_spread WHERE id < 10");
-    assert!(load().is_empty() && count() == (rows - 10).to_string());
-    // Who does not know that they are there looks, and loads what is missing.
-    let other = server.as_users("root").unwrap();
-    other.load(&work, 1).unwrap();
-    assert_eq!((server.sql(keys), count()), ("2".to_owned(), rows.to_string()));
-    target.drop_tables(&work).unwrap();
-    assert_eq!(server.sql("SHOW TABLES FROM loadline LIKE 'sto%'"), "");
-    target.clean().unwrap();
+    let keys = [
+        "SELECT COUNT(*) FROM information_schema.STATISTICS WHERE TABLE_NAME = 'sto_read_async_spread'",
+        "1",
+        "ALTER TABLE loadline.sto_read_async_spread DROP INDEX by_k",
+    ];
+    let (open, sql) = (|| server.as_users("root").unwrap(), |sql: &str| server.sql(sql));
+    let path = "LOAD DATA LOCAL INFILE";
+    shared::whole_tables_are_loaded_once_and_then_indexed(server.target.as_ref(), &open, &sql, keys, path);
+    assert_eq!(server.sql("SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_NAME LIKE 'sto%'"), "0");
 }

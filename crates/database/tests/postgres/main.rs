@@ -8,4 +8,6 @@ mod counters;
 mod drivers;
 mod schema;
 mod server;
+#[path = "../shared/mod.rs"]
+mod shared;
 mod standbys;

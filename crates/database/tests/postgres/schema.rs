@@ -2,11 +2,12 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use loadline_database::{LoadProgress, TargetError, Work};
+use loadline_database::{TargetError, Work};
 use loadline_model::{Driver, Severity};
 use loadline_workload::Arg;
 
 use crate::server::{open, request, server, work};
+use crate::shared;
 
 #[test]
 fn a_second_run_is_refused_until_the_first_ends() {
@@ -183,53 +184,20 @@ fn nodes_of_one_instance_are_counted_once() {
 fn the_data_set_is_loaded_once_and_resumed() {
     let db = server().database("data_set");
     let target = db.target();
-    let work = work("SRV-QUERY1", &[]);
-    let progress = LoadProgress::default();
-    target.create(&work).unwrap();
-    target.load_watched(&work, 1, &progress).unwrap();
-    let done = progress.done();
-    assert!(done[0].rows_loaded == 100_000 && done[0].path.starts_with("COPY"), "{done:?}");
-    let sum = "SELECT count(*), md5(string_agg(id || ' ' || k || ' ' || n || encode(payload, 'hex'), ',' ORDER BY id)) \
-               FROM loadline.data_lookup";
-    let whole = db.psql(sum);
-    let keys = "SELECT count(*) FROM pg_indexes WHERE schemaname = 'loadline' AND tablename = 'data_lookup'";
-    assert_eq!(db.psql(keys), "1", "the key is created after loading");
-    let found = target.abilities().data_set.unwrap().data_set().unwrap();
-    assert!(found[0].complete && !found[0].kept && found[0].holds.rows == 100_000, "{found:?}");
-    // A complete table is neither counted nor loaded again.
-    let again = LoadProgress::default();
-    target.load_watched(&work, 1, &again).unwrap();
-    assert!(again.done().is_empty());
-    // Interrupted: a portion, the key and the mark `complete` are missing.
-    db.psql("ALTER TABLE loadline.data_lookup DROP CONSTRAINT data_lookup_pkey; DELETE FROM loadline.data_lookup WHERE id / 4096 = 3; UPDATE loadline.data_set SET complete = 0");
-    let rest = LoadProgress::default();
-    target.load_watched(&work, 1, &rest).unwrap();
-    assert_eq!(rest.done()[0].rows_loaded, 4096, "only what was missing");
-    assert_eq!((db.psql(sum), db.psql(keys)), (whole, "1".to_owned()));
-    // Complete, and changed since.
-    let shared = work.workload.tables.iter().find(|t| t.name == "lookup").unwrap();
-    let check = || target.abilities().data_set.unwrap().check_rows(&work, shared);
-    check().unwrap();
-    db.psql("UPDATE loadline.data_lookup SET payload = '' WHERE id % 10 = 3");
-    match check() {
-        Err(TargetError::Refused(e)) => assert!(e.contains("0 bytes instead of 100 in column 'payload'"), "{e}"),
-        other => panic!("{other:?}"),
-    }
-    // Other data are not touched.
-    let other = Work { seed: work.seed + 1, ..work.clone() };
-    match target.load(&other, 1) {
-        Err(TargetError::Refused(e)) => assert!(e.contains("other data") && e.contains("--reload"), "{e}"),
-        other => panic!("{other:?}"),
-    }
+    let sum = "SELECT md5(string_agg(id || ' ' || k || ' ' || n || encode(payload, 'hex'), ',' ORDER BY id)), count(*), (SELECT \
+               count(*) FROM pg_indexes WHERE schemaname = 'loadline' AND tablename = 'data_lookup') FROM loadline.data_lookup";
+    let cut = "ALTER TABLE loadline.data_lookup DROP CONSTRAINT data_lookup_pkey; DELETE FROM loadline.data_lookup WHERE \
+               id / 4096 = 3";
+    let whole = shared::the_data_set_is_loaded_once_and_resumed(target.as_ref(), &|sql| db.psql(sql), sum, cut);
+    assert!(whole.ends_with("|100000|1"), "the key is created after loading: {whole}");
     // A run without --keep-data removes the data set, unless an earlier run kept it.
-    target.clean_after_run(true).unwrap();
     assert_eq!(db.psql("SELECT count(*) FROM pg_tables WHERE schemaname = 'loadline'"), "2");
-    assert!(target.abilities().data_set.unwrap().data_set().unwrap()[0].kept);
+    let work = work("SRV-QUERY1", &[]);
     target.clean_after_run(false).unwrap();
     target.load(&work, 1).unwrap();
     assert_eq!(db.psql("SELECT count(*) FROM loadline.data_lookup"), "100000");
     target.abilities().data_set.unwrap().drop_data_set().unwrap();
-    target.load(&other, 1).unwrap();
+    target.load(&Work { seed: work.seed + 1, ..work }, 1).unwrap();
     target.clean_after_run(false).unwrap();
     assert_eq!(db.psql("SELECT count(*) FROM pg_namespace WHERE nspname = 'loadline'"), "0");
 }
@@ -237,39 +205,15 @@ fn the_data_set_is_loaded_once_and_resumed() {
 #[test]
 fn whole_workload_tables_are_loaded_once_and_then_indexed() {
     let db = server().database("whole");
-    let target = db.target();
-    let work = work("STO-READ-ASYNC", &[]);
-    let work = Work { params: work.params.clone().with_size(4 << 20), ..work };
-    let rows = work.workload.tables[0].total_rows(&work.params, 0);
-    let load = |target: &dyn loadline_database::Target| {
-        let progress = LoadProgress::default();
-        target.load_watched(&work, 1, &progress).unwrap();
-        progress.done()
-    };
-    let keys = "SELECT count(*) FROM pg_indexes WHERE tablename = 'sto_read_async_spread'";
-    let count = || db.psql("SELECT count(*) FROM loadline.sto_read_async_spread");
-    target.create(&work).unwrap();
-    assert_eq!(db.psql(keys), "0", "keys are created after loading");
-    let stopped = LoadProgress::default();
-    stopped.stop();
-    assert!(target.load_watched(&work, 1, &stopped).is_err(), "a stopped load ends with an error");
-    let done = load(target.as_ref());
-    assert!(done[0].table == "spread of STO-READ-ASYNC" && done[0].rows_loaded == rows, "{done:?}");
-    assert!(done[0].path.starts_with("COPY") && done[0].loaders > 1, "{done:?}");
-    assert_eq!((db.psql(keys), count()), ("2".to_owned(), rows.to_string()));
-    // The workload deletes no rows, so they are not counted again.
-    db.psql("DELETE FROM loadline.sto_read_async_spread WHERE id < 10");
-    assert!(load(target.as_ref()).is_empty() && count() == (rows - 10).to_string());
-    // A new target counts the rows and loads the missing ones.
-    assert_eq!(load(db.target().as_ref())[0].rows_loaded, 4096);
-    assert_eq!((db.psql(keys), count()), ("2".to_owned(), rows.to_string()));
-    // A load that was interrupted before it created the keys.
-    db.psql("DROP INDEX loadline.sto_read_async_spread_k; ALTER TABLE loadline.sto_read_async_spread DROP CONSTRAINT sto_read_async_spread_pkey");
-    let rest = load(db.target().as_ref());
-    assert!(rest[0].rows_loaded == 0 && db.psql(keys) == "2", "{rest:?}");
-    target.drop_tables(&work).unwrap();
+    let keys = [
+        "SELECT count(*) FROM pg_indexes WHERE tablename = 'sto_read_async_spread'",
+        "0",
+        "DROP INDEX loadline.sto_read_async_spread_k; ALTER TABLE loadline.sto_read_async_spread DROP CONSTRAINT \
+         sto_read_async_spread_pkey",
+    ];
+    let (target, open) = (db.target(), || db.target());
+    shared::whole_tables_are_loaded_once_and_then_indexed(target.as_ref(), &open, &|sql| db.psql(sql), keys, "COPY");
     assert_eq!(db.psql("SELECT count(*) FROM pg_tables WHERE tablename LIKE 'sto%'"), "0");
-    target.clean().unwrap();
 }
 
 #[test]

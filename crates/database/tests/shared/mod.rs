@@ -1,0 +1,164 @@
+//! What each server must do alike: tests that every binary runs on its own.
+
+use loadline_database::{ClientSession, LoadProgress, Target, TargetError, Work};
+use loadline_workload::{Arg, Execute};
+
+/// Runs statements without loadline.
+pub(crate) type Sql<'a> = &'a dyn Fn(&str) -> String;
+
+/// Statements that commit at once, and when the last commit was seen to begin.
+pub(crate) struct Autocommit<'a>(pub(crate) &'a mut dyn ClientSession, pub(crate) Option<u64>);
+
+impl Execute for Autocommit<'_> {
+    type Error = TargetError;
+
+    fn execute(&mut self, statement: usize, args: &[Arg<'_>]) -> Result<u64, TargetError> {
+        let (rows, done) = self.0.execute_and_commit(statement, args)?;
+        self.1 = done;
+        Ok(rows)
+    }
+
+    fn bulk(&mut self, table: usize, first: i64, rows: u32) -> Result<u64, TargetError> {
+        self.0.bulk(table, first, rows)
+    }
+}
+
+pub(crate) fn prepare(target: &dyn Target, work: &Work, jobs: u32) {
+    target.create(work).unwrap();
+    target.load(work, jobs).unwrap();
+    target.abilities().driver().unwrap().install(work).unwrap();
+}
+
+/// One transaction at the client, as the runner does it. Returns when a statement's own commit was seen to begin.
+pub(crate) fn transact(
+    stream: &mut loadline_workload::Stream,
+    work: &Work,
+    session: &mut dyn ClientSession,
+) -> Option<u64> {
+    if !work.program.is_single_statement() {
+        session.begin().unwrap();
+        stream.transaction(session).unwrap();
+        session.commit().unwrap();
+        return None;
+    }
+    let before = loadline_storage::now_ns();
+    let mut autocommit = Autocommit(session, None);
+    stream.transaction(&mut autocommit).unwrap();
+    let seen = autocommit.1;
+    assert!(seen.is_none_or(|at| before < at && at <= loadline_storage::now_ns()), "the commit began in between");
+    seen
+}
+
+/// `contents`: a checksum of the workload's rows. Returns how many commits were seen to begin.
+pub(crate) fn both_drivers_write_the_same_bytes(target: &dyn Target, contents: impl Fn(&Work) -> String) -> usize {
+    let mut seen = 0;
+    for code in ["LGWR-LAT1", "LGWR-LAT25", "LGWR-THR", "LGWR-MIXED"] {
+        // Jobs draw with another seed than the rows, as in every window of a run but the first.
+        let work = Work { draws: 77, ..Work::of(code, &[]).unwrap() };
+        prepare(target, &work, 3);
+        let loaded = contents(&work);
+        let job = 1;
+        let mut session = target.abilities().driver().unwrap().database_session(&work, job).unwrap();
+        for _ in 0..20 {
+            // A slice whose end is in the past runs one transaction.
+            let slice = session.run_slice(0).unwrap();
+            assert_eq!((slice.transaction.count(), slice.commit.count()), (0, 0));
+            assert!(slice.end.is_some());
+        }
+        let in_database = contents(&work);
+        assert_ne!(loaded, in_database);
+        let rows = work.stream(job).unwrap().rows_changed_by(&work.program, 20) as i64;
+        assert_eq!(target.evidence(&work).unwrap(), Some(rows), "{code}");
+
+        prepare(target, &work, 3);
+        assert_eq!(contents(&work), loaded, "{code}: loading is deterministic");
+        let mut client = target.client_session(&work, job).unwrap();
+        let mut stream = work.stream(job).unwrap();
+        seen += (0..20).filter_map(|_| transact(&mut stream, &work, client.as_mut())).count();
+        assert_eq!(contents(&work), in_database, "{code}");
+        assert_eq!(target.evidence(&work).unwrap(), Some(rows), "{code}");
+    }
+    seen
+}
+
+fn loaded(target: &dyn Target, work: &Work) -> Vec<loadline_model::manifest::TableLoad> {
+    let progress = LoadProgress::default();
+    target.load_watched(work, 1, &progress).unwrap();
+    progress.done()
+}
+
+/// `sum`: a checksum of SRV-QUERY1's table `lookup`; `cut` takes a batch of it away, as if a load had been interrupted. The data set is
+/// kept then, and changed. Returns the checksum of all rows.
+pub(crate) fn the_data_set_is_loaded_once_and_resumed(
+    target: &dyn Target,
+    sql: Sql<'_>,
+    sum: &str,
+    cut: &str,
+) -> String {
+    let work = Work::of("SRV-QUERY1", &[]).unwrap();
+    let data_set = || target.abilities().data_set.unwrap();
+    target.create(&work).unwrap();
+    assert_eq!(loaded(target, &work)[0].rows_loaded, 100_000);
+    let whole = sql(sum);
+    let found = data_set().data_set().unwrap();
+    assert!(found[0].complete && !found[0].kept && found[0].holds.rows == 100_000, "{found:?}");
+    // A complete table is neither counted nor loaded again.
+    assert!(loaded(target, &work).is_empty());
+    sql(cut);
+    sql("UPDATE loadline.data_set SET complete = 0");
+    assert_eq!(loaded(target, &work)[0].rows_loaded, 4096, "only what was missing");
+    assert_eq!(sql(sum), whole);
+    // Complete, and changed since.
+    let shared = work.workload.tables.iter().find(|t| t.name == "lookup").unwrap();
+    let check = || data_set().check_rows(&work, shared);
+    check().unwrap();
+    sql("UPDATE loadline.data_lookup SET payload = '' WHERE id % 10 = 3");
+    match check() {
+        Err(TargetError::Refused(e)) => assert!(e.contains("0 bytes instead of 100 in column 'payload'"), "{e}"),
+        other => panic!("{other:?}"),
+    }
+    // Other data are not touched.
+    let other = Work { seed: work.seed + 1, ..work.clone() };
+    match target.load(&other, 1) {
+        Err(TargetError::Refused(e)) => assert!(e.contains("other data") && e.contains("--reload"), "{e}"),
+        other => panic!("{other:?}"),
+    }
+    target.clean_after_run(true).unwrap();
+    assert!(data_set().data_set().unwrap()[0].kept);
+    whole
+}
+
+/// `keys`: the query of the number of keys and indexes of STO-READ-ASYNC's table, of which there are `at_first` before it is loaded, and
+/// the statement that takes those away that come after.
+pub(crate) fn whole_tables_are_loaded_once_and_then_indexed(
+    target: &dyn Target,
+    open: &dyn Fn() -> Box<dyn Target>,
+    sql: Sql<'_>,
+    [keys, at_first, drop_keys]: [&str; 3],
+    path: &str,
+) {
+    let work = Work::of("STO-READ-ASYNC", &[]).unwrap().with_size(4 << 20);
+    let rows = work.workload.tables[0].total_rows(&work.params, 0);
+    let count = || sql("SELECT COUNT(*) FROM loadline.sto_read_async_spread");
+    target.create(&work).unwrap();
+    assert_eq!(sql(keys), at_first, "keys are created after loading");
+    let stopped = LoadProgress::default();
+    stopped.stop();
+    assert!(target.load_watched(&work, 1, &stopped).is_err(), "a stopped load ends with an error");
+    let done = loaded(target, &work);
+    assert!(done[0].table == "spread of STO-READ-ASYNC" && done[0].rows_loaded == rows, "{done:?}");
+    assert!(done[0].path.starts_with(path) && done[0].loaders > 1, "{done:?}");
+    assert_eq!((sql(keys), count()), ("2".to_owned(), rows.to_string()));
+    // The workload deletes no rows, so they are not counted again.
+    sql("DELETE FROM loadline.sto_read_async_spread WHERE id < 10");
+    assert!(loaded(target, &work).is_empty() && count() == (rows - 10).to_string());
+    // A new target counts the rows and loads the missing ones.
+    assert_eq!(loaded(open().as_ref(), &work)[0].rows_loaded, 4096);
+    assert_eq!((sql(keys), count()), ("2".to_owned(), rows.to_string()));
+    // A load that was interrupted before it created the keys.
+    sql(drop_keys);
+    let rest = loaded(open().as_ref(), &work);
+    assert!(rest[0].rows_loaded == 0 && sql(keys) == "2", "{rest:?}");
+    target.drop_tables(&work).unwrap();
+    target.clean().unwrap();
+}
