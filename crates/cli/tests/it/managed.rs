@@ -76,7 +76,8 @@ fn a_plain_role_on_a_postgres_elsewhere() {
     assert_eq!(read["limit"]["name"], "empty statements", "{}", read["absent"]["limit_tps"]);
 
     // Who may read them has those of the server, through the database, and none of its devices.
-    let ran = bounded(&server.tcp("boss", Some("tops3cret")), dir.path(), "LGWR-LAT1");
+    let line = format!("run --target {} --results {}", server.tcp("boss", Some("tops3cret")), dir.path().display());
+    let ran = far(&words(&format!("{line} --workload LGWR-LAT1 --jobs 2 --duration 600ms --warmup 200ms")));
     let log = &sound_tests(&ran)[0];
     assert!(figure(log, "cpu_busy_pct") > 0.0 && log["absent"]["device_util_pct"].is_string(), "{log:#}");
     assert_eq!(manifest_of(&ran.folder())["target"]["local"], false);
