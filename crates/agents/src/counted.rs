@@ -91,7 +91,7 @@ mod tests {
             // A sum of more than 64 bits.
             tally.transaction.add_sum(1 << 70, 0);
             let n = times.len() as u64;
-            (tally.total, tally.per_second) = (n, vec![n / 2, n - n / 2]);
+            (tally.total, tally.per_step) = (n, vec![n / 2, n - n / 2]);
             tally.error_texts.insert("é 'x'".into(), 3);
             let job = JobResult { completed: n, total: n, intended_ns: intended, ..JobResult::default() };
             let counted = Counted { tallies: vec![Tally::default(), tally], jobs: vec![job], ..Counted::default() };

@@ -246,8 +246,7 @@ impl Sampler {
             .name("loadline-sampler".to_owned())
             .spawn(move || {
                 // Without a receiver nobody needs the source.
-                let run = || worker.run();
-                let _ = done_sender.send(if first { before_others(run) } else { run() });
+                let _ = done_sender.send(before_others(first, || worker.run()));
             })
             .map_err(CollectError::Spawn)?;
         Ok(Sampler { commands, shared, done, config })

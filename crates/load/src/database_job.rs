@@ -84,7 +84,7 @@ fn add_slice(books: &mut Books<'_>, schedule: &Schedule, begin_ns: u64, until_ns
         books.tally.with(|tally| {
             tally.transaction.merge(&slice.transaction);
             tally.commit.merge(&slice.commit);
-            if let Some(count) = tally.per_second.get_mut(schedule.second(begin_ns)) {
+            if let Some(count) = tally.per_step.get_mut(schedule.step(begin_ns)) {
                 *count += n;
             }
         });
@@ -157,7 +157,7 @@ mod tests {
     fn what_completes_in_the_window_is_counted_once() {
         let (result, tally, schedule, _) = through(&mut Steady, 1_300_000_000);
         assert!(result.ran_through(&schedule) && result.lost.is_none());
-        assert_eq!(tally.per_second.iter().sum::<u64>(), tally.transaction.count());
+        assert_eq!(tally.per_step.iter().sum::<u64>(), tally.transaction.count());
         assert_eq!(tally.transaction.count(), tally.commit.count());
         assert!(result.total > tally.transaction.count(), "warm-up and tail are in the total only");
         let share = result.time_in_transactions_ns() / schedule.window_ns() as f64;

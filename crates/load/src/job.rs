@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::phase::Split;
 use crate::schedule::Schedule;
 use crate::scripts::{ScriptJob, Scripted};
-use crate::warmup::{SHORT_WINDOW_NS, STEP_NS};
+use crate::warmup::course_step_ns;
 
 /// What jobs counted together: some of a part, or all of a test.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -29,10 +29,7 @@ pub struct Tally {
     pub connect: Option<Latencies>,
     /// Number of think times that ended in the window.
     pub thoughts: u64,
-    /// Completed transactions by second of the window.
-    pub per_second: Vec<u64>,
-    /// The same by [`STEP_NS`] of a window shorter than [`SHORT_WINDOW_NS`]; in-database jobs do not know them.
-    #[serde(default)]
+    /// Completed transactions by step of the window ([`course_step_ns`]); those of in-database jobs stand in the first step of a second.
     pub per_step: Vec<u64>,
     /// All committed transactions, including warm-up and tail.
     pub total: u64,
@@ -63,10 +60,8 @@ impl Tally {
     /// For a window of `window_ns`.
     #[must_use]
     pub fn new(window_ns: u64, open_loop: bool) -> Tally {
-        let zeros = |each_ns: u64| vec![0; window_ns.div_ceil(each_ns) as usize];
-        let per_step = if window_ns < SHORT_WINDOW_NS { zeros(STEP_NS) } else { Vec::new() };
-        let response = open_loop.then(Latencies::new);
-        Tally { per_second: zeros(1_000_000_000), per_step, response, ..Tally::default() }
+        let steps = window_ns.div_ceil(course_step_ns(window_ns)) as usize;
+        Tally { per_step: vec![0; steps], response: open_loop.then(Latencies::new), ..Tally::default() }
     }
 
     /// Commits of the database per transaction in the window, mean: 1, except of scripts.
@@ -93,9 +88,9 @@ impl Tally {
             self.connect.get_or_insert_with(Latencies::new).merge(theirs);
         }
         self.thoughts += other.thoughts;
-        for (mine, theirs) in [(&mut self.per_second, &other.per_second), (&mut self.per_step, &other.per_step)] {
-            mine.resize(mine.len().max(theirs.len()), 0);
-            mine.iter_mut().zip(theirs).for_each(|(mine, theirs)| *mine += theirs);
+        self.per_step.resize(self.per_step.len().max(other.per_step.len()), 0);
+        for (mine, theirs) in self.per_step.iter_mut().zip(&other.per_step) {
+            *mine += theirs;
         }
         if let Some(theirs) = &other.split {
             self.split.get_or_insert_default().merge(theirs);
@@ -252,10 +247,8 @@ impl<'a> Books<'a> {
                 if let Some(commit_ns) = commit_ns {
                     tally.commit.record(end_ns.saturating_sub(commit_ns));
                 }
-                for n in
-                    [tally.per_second.get_mut(schedule.second(end_ns)), tally.per_step.get_mut(schedule.step(end_ns))]
-                {
-                    n.into_iter().for_each(|n| *n += 1);
+                if let Some(n) = tally.per_step.get_mut(schedule.step(end_ns)) {
+                    *n += 1;
                 }
             }
         });

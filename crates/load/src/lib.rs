@@ -24,7 +24,7 @@ pub use limits::{Limit, OWN_FILES, Which, allow_jobs, allow_threads};
 pub use remote::{Ended, OwnCommits, RemoteJobs, RunningJobs, end_lost};
 pub use schedule::{Reported, Schedule, Shared};
 pub use scripts::{ScriptJob, Scripted};
-pub use warmup::{Counts, Load, SHORT_WINDOW_NS, STEP_NS, WarmedUp, Warmup, next_count_ns};
+pub use warmup::{Counts, Load, SECOND_NS, STEP_NS, WarmedUp, Warmup, course_step_ns, next_count_ns};
 pub use watch::{Tick, TickAt};
 
 use std::sync::Arc;
@@ -184,7 +184,14 @@ impl Measured {
         named.into_iter().filter_map(|(name, snapshot)| Some((name, snapshot.as_ref().ok()?)))
     }
 
-    /// Load of the window in values of 0.1 s. In-database jobs publish once a second only: see [`JobResult::per_second`].
+    /// Completed transactions by second of the window.
+    #[must_use]
+    pub fn per_second(&self) -> Vec<u64> {
+        let steps = SECOND_NS / course_step_ns(self.schedule.window_ns());
+        self.merged.per_step.chunks(steps as usize).map(|steps| steps.iter().sum()).collect()
+    }
+
+    /// Load of the window in values of 0.1 s. In-database jobs publish once a second only: see [`Measured::per_second`].
     #[must_use]
     pub fn load(&self) -> Load {
         self.counts.load(self.schedule.open_ns, self.schedule.close_ns, self.jobs.len() as u32, None)
@@ -333,8 +340,9 @@ pub fn run_test(request: &Request, hooks: &mut dyn TestHooks, tick: impl FnMut(&
     config.cpu = request.cpu;
     config.disk.clone_from(&request.disk);
     config.data_disk.clone_from(&request.data_disk);
-    let short = timing.window_ns < SHORT_WINDOW_NS && request.driver == Driver::Client;
-    config.between_ns = (short && request.cpu == CpuSource::Local).then_some(STEP_NS);
+    let step_ns = course_step_ns(timing.window_ns);
+    let is_fine = step_ns < SECOND_NS && request.driver == Driver::Client && request.cpu == CpuSource::Local;
+    config.between_ns = is_fine.then_some(step_ns);
     config.before_others = request.jobs >= MANY_JOBS;
     config.job_threads = Tasks::own(crew.tasks().to_vec());
     // Those of the first sessions end when the jobs open others.

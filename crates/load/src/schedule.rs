@@ -9,6 +9,7 @@ use std::time::Duration;
 use loadline_storage::now_ns;
 
 use crate::phase::Phase;
+use crate::warmup::course_step_ns;
 
 /// Times of one test, in ns on [`loadline_storage::now_ns`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,18 +60,11 @@ impl Schedule {
         to_ns.min(self.close_ns).saturating_sub(from_ns.max(self.open_ns))
     }
 
-    /// Second of the window that contains `ns`. `ns` must be in the window.
-    #[inline]
-    #[must_use]
-    pub fn second(&self, ns: u64) -> usize {
-        (ns.saturating_sub(self.open_ns) / 1_000_000_000) as usize
-    }
-
-    /// The same for steps of [`STEP_NS`](crate::STEP_NS).
+    /// Step of the window's course ([`course_step_ns`]) that contains `ns`. `ns` must be in the window.
     #[inline]
     #[must_use]
     pub fn step(&self, ns: u64) -> usize {
-        (ns.saturating_sub(self.open_ns) / SHORT_SLICE_NS) as usize
+        (ns.saturating_sub(self.open_ns) / course_step_ns(self.window_ns())) as usize
     }
 
     /// End of an in-database slice that begins at `now_ns`: the next whole second counted from the window start, or

@@ -11,7 +11,7 @@ use loadline_storage::{before_others, now_ns};
 
 use crate::remote::RunningJobs;
 use crate::schedule::{Reported, Schedule, Shared};
-use crate::warmup::{Counts, LEAD_NS, Load, STEP_NS, WarmedUp, Warmup, next_count_ns};
+use crate::warmup::{Counts, LEAD_NS, Load, SECOND_NS, STEP_NS, WarmedUp, Warmup, next_count_ns};
 use crate::{Edges, Request};
 
 /// How long to wait for jobs to pass window start or window end before its snapshot is taken anyway.
@@ -51,7 +51,6 @@ pub enum TickAt {
     Ending,
 }
 
-const SECOND_NS: u64 = 1_000_000_000;
 /// How long after a whole second of the window jobs are asked what they did in it: in-database slices that ended with it have
 /// reported by then.
 const SETTLE_NS: u64 = STEP_NS / 2;
@@ -180,13 +179,7 @@ pub(crate) fn watch_window(
     watch.wait_passed(&shared.passed_open);
     let passed_open = sampler.edge("passed open").map_err(text);
     let at_close = sampler.edge_at("at close", schedule.close_ns).map_err(text);
-    let look = |server| {
-        if shared.jobs() >= MANY_JOBS {
-            before_others(|| Surroundings::read(server))
-        } else {
-            Surroundings::read(server)
-        }
-    };
+    let look = |server| before_others(shared.jobs() >= MANY_JOBS, || Surroundings::read(server));
     let around_open = server.map(look);
     watch.tick(TickAt::WindowStart);
     watch.in_window(schedule);

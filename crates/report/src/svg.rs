@@ -220,22 +220,24 @@ impl Chart {
             let edges = line.band.iter().map(|b| (b[0], b[2])).chain(line.band.iter().rev().map(|b| (b[0], b[1])));
             canvas.put(format_args!("<polygon class=\"bd\" points=\"{}\"/>", joined(&mut { edges })));
         }
-        let finite = line.points.iter().filter(ok).count();
-        if finite > 1 && !self.dots {
-            let class = if line.dashed { "ln da" } else { "ln" };
-            let path = joined(&mut line.points.iter().map(|p| (p.x, p.y)));
-            canvas.put(format_args!("<polyline class=\"{class}\" points=\"{path}\"/>"));
-        }
+        let class = if line.dashed { "ln da" } else { "ln" };
         let small = if self.dots { "mk sm" } else { "mk" };
-        for p in line.points.iter().filter(ok) {
-            let (x, y) = (frame.x(p.x), frame.y(p.y));
-            if let Some((low, high)) = p.bar.filter(|b| b.0.is_finite() && b.1.is_finite()) {
-                let (a, b, from) = (frame.y(low), frame.y(high), x - 3.0);
-                canvas.path("er", format_args!("M{x:.1} {a:.1}V{b:.1}M{from:.1} {a:.1}h6M{from:.1} {b:.1}h6"));
+        // A line breaks where there is no value.
+        for part in line.points.split(|p| !ok(&p)) {
+            if part.len() > 1 && !self.dots {
+                let path = joined(&mut part.iter().map(|p| (p.x, p.y)));
+                canvas.put(format_args!("<polyline class=\"{class}\" points=\"{path}\"/>"));
             }
-            // A point without a neighbour has no line.
-            if self.markers || finite == 1 {
-                tipped(canvas, format_args!("{}", self.mark(line.colour, x, y, small)), &p.tip);
+            for p in part {
+                let (x, y) = (frame.x(p.x), frame.y(p.y));
+                if let Some((low, high)) = p.bar.filter(|b| b.0.is_finite() && b.1.is_finite()) {
+                    let (a, b, from) = (frame.y(low), frame.y(high), x - 3.0);
+                    canvas.path("er", format_args!("M{x:.1} {a:.1}V{b:.1}M{from:.1} {a:.1}h6M{from:.1} {b:.1}h6"));
+                }
+                // A point without a neighbour has no line.
+                if self.markers || part.len() == 1 {
+                    tipped(canvas, format_args!("{}", self.mark(line.colour, x, y, small)), &p.tip);
+                }
             }
         }
         for p in line.hollow.iter().filter(ok).filter(|_| self.markers) {
@@ -352,5 +354,14 @@ mod tests {
         let below = |svg: &str| svg.contains(">-2<") || svg.contains(">−2<");
         assert!(below(&svg(-1.0, true)) && !below(&svg(-1.0, false)), "{}", svg(-1.0, true));
         assert_eq!(svg(1.0, true), svg(1.0, false));
+    }
+    #[test]
+    fn a_line_breaks_where_there_is_no_value() {
+        let points = [1.0, 2.0, f64::NAN, 4.0, 5.0, f64::NAN, 7.0].into_iter().zip(0..);
+        let points = points.map(|(y, x)| ChartPoint { x: f64::from(x), y, ..ChartPoint::default() }).collect();
+        let lines = vec![ChartLine { points, ..ChartLine::default() }];
+        let svg = Chart { lines, width: 400.0, height: 270.0, ..Chart::default() }.svg().unwrap();
+        assert_eq!(svg.matches("<polyline").count(), 2, "{svg}");
+        assert_eq!(svg.matches("<circle").count(), 1, "the last has no neighbour: {svg}");
     }
 }

@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use loadline_collect::{CollectError, CpuSource, Edge, Point, Sampler, SamplerConfig, Source};
 use loadline_database::{Observer, Target, TargetError, kind_of};
+use loadline_load::SECOND_NS;
 use loadline_model::snapshot::WaitSample;
 use loadline_model::watched::{WATCHED_SCHEMA, Watched};
 use loadline_model::{Snapshot, column};
@@ -124,7 +125,7 @@ pub fn watch(
     views.grown(target).add_to(&mut activity);
     let seconds_watched = close_ns.saturating_sub(open.at_ns) as f64 / 1e9;
     // Whole seconds: a rate over the few milliseconds that the last reading was late says nothing.
-    let series_ns = seconds_watched as u64 * 1_000_000_000;
+    let series_ns = seconds_watched as u64 * SECOND_NS;
     let mut notes = collected.problems.clone();
     if collected.wait_samples.is_empty() {
         notes.push(
@@ -142,7 +143,7 @@ pub fn watch(
         seconds: seconds_watched,
         target: info,
         waits: collected.waits_between(open.at_ns, close_ns),
-        series: series_of(&collected.points, open.at_ns, series_ns, 1_000_000_000, None),
+        series: series_of(&collected.points, open.at_ns, series_ns, SECOND_NS, None),
         figures: figures(&open, &close),
         open: open.snapshot.map_err(WatchError::Counters)?,
         close: end,

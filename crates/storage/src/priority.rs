@@ -22,14 +22,14 @@ pub fn run_only_when_idle() -> io::Result<()> {
 /// Nice value of a thread that reads counters beside a thousand jobs. Else it has 1/500 of a CPU, and reads for a minute.
 const FIRST: libc::c_int = -15;
 
-/// Runs `f` before other threads if the kernel allows it (`CAP_SYS_NICE`, setpriority(2)), else as they run. What `f` starts would be
+/// Runs `f`, if `first` before other threads where the kernel allows it (`CAP_SYS_NICE`, setpriority(2)), else as they run. What `f` starts would be
 /// before others as well: it starts no thread and no process.
-pub fn before_others<T>(f: impl FnOnce() -> T) -> T {
+pub fn before_others<T>(first: bool, f: impl FnOnce() -> T) -> T {
     // SAFETY: the call reads the scheduling of the calling thread (0).
     let own = unsafe { libc::getpriority(libc::PRIO_PROCESS, 0) };
     // SAFETY: the call changes the scheduling of the calling thread (0) only.
     let set = |nice| unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, nice) };
-    let allowed = own > FIRST && set(FIRST) == 0;
+    let allowed = first && own > FIRST && set(FIRST) == 0;
     let done = f();
     if allowed {
         set(own);
@@ -59,7 +59,8 @@ mod tests {
         // SAFETY: the call reads the scheduling of the calling thread.
         let nice = || unsafe { libc::getpriority(libc::PRIO_PROCESS, 0) };
         let before = nice();
-        assert!([before, FIRST].contains(&before_others(nice)));
+        assert!([before, FIRST].contains(&before_others(true, nice)));
+        assert_eq!(before_others(false, nice), before);
         assert_eq!(nice(), before);
     }
 }

@@ -135,7 +135,7 @@ fn run_with<'s>(
 fn time_in_transactions_fills_the_window() {
     let (result, tally, schedule) = run_for(&mut engine(), 50, 300, None);
     assert!(result.ran_through(&schedule) && tally.errors_total == 0);
-    assert_eq!(tally.per_second.iter().sum::<u64>(), tally.transaction.count());
+    assert_eq!(tally.per_step.iter().sum::<u64>(), tally.transaction.count());
     let share = result.time_in_transactions_ns() / schedule.window_ns() as f64;
     // Each of them took 2 ms or more, the first perhaps before the window.
     let least_ns = (tally.transaction.count() - 1) as f64 * 2e6;

@@ -67,7 +67,9 @@ fn latency(period: &Period) -> Option<Vec<Option<f64>>> {
     }
     let jobs = f64::from(record.jobs);
     let tps = period.series.column(THROUGHPUT.id)?;
-    Some(tps.into_iter().map(|tps| tps.filter(|tps| *tps > 0.0).map(|tps| jobs / tps * 1e3)).collect())
+    // Where no transaction ended, the line breaks.
+    let ms = |tps: f64| if tps > 0.0 { jobs / tps * 1e3 } else { f64::NAN };
+    Some(tps.into_iter().map(|tps| tps.map(ms)).collect())
 }
 
 fn chart(

@@ -112,7 +112,7 @@ fn values(request: &Request, measured: &Measured) -> (Vec<f64>, f64, bool) {
         // These publish once a second.
         Driver::Database => {
             let whole = measured.schedule.window_s() as usize;
-            (measured.merged.per_second.iter().take(whole).map(|n| *n as f64).collect(), 1.0)
+            (measured.per_second().iter().take(whole).map(|n| *n as f64).collect(), 1.0)
         }
     };
     let Some(rate) = mean(&rates).filter(|rate| *rate > 0.0) else { return (rates, step_s, false) };

@@ -3,22 +3,21 @@
 use loadline_analyze::steady;
 use loadline_collect::Point;
 use loadline_collect::os::{CpuShares, DiskRates};
-use loadline_load::{Measured, STEP_NS};
+use loadline_load::{Measured, SECOND_NS, course_step_ns};
 use loadline_model::snapshot::counter;
 use loadline_model::{Driver, Series, column};
 
 use super::MIB;
 
-const SECOND_NS: u64 = 1_000_000_000;
-
 /// The rows of a test: ten per second of a short window, unless transactions are so long that most rows had none.
 pub(crate) fn series(measured: &Measured, driver: Driver) -> Series {
-    let (open_ns, window_ns, merged) = (measured.schedule.open_ns, measured.schedule.window_ns(), &measured.merged);
-    let jobs = measured.jobs.len() as u32;
-    let rate = merged.per_step.iter().sum::<u64>() as f64 * 1e9 / window_ns as f64;
+    let (open_ns, window_ns) = (measured.schedule.open_ns, measured.schedule.window_ns());
+    let rate = measured.merged.transaction.count() as f64 * 1e9 / window_ns as f64;
+    let (jobs, fine_ns) = (measured.jobs.len() as u32, course_step_ns(window_ns));
     // In-database jobs say once a second what they have done.
-    let fine = driver == Driver::Client && rate > 0.0 && steady::steps(rate, jobs, STEP_NS as f64 / 1e9) == 1;
-    let (step_ns, counts) = if fine { (STEP_NS, &merged.per_step) } else { (SECOND_NS, &merged.per_second) };
+    let fine = driver == Driver::Client && rate > 0.0 && steady::steps(rate, jobs, fine_ns as f64 / 1e9) == 1;
+    let (step_ns, counts) =
+        if fine { (fine_ns, measured.merged.per_step.clone()) } else { (SECOND_NS, measured.per_second()) };
     let length_ns = |i: usize| window_ns.saturating_sub(i as u64 * step_ns).clamp(1, step_ns);
     let rates: Vec<f64> = counts.iter().enumerate().map(|(i, n)| *n as f64 * 1e9 / length_ns(i) as f64).collect();
     series_of(&measured.collected.points, open_ns, window_ns, step_ns, Some(&rates))
