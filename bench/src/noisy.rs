@@ -46,8 +46,8 @@ pub(crate) struct Args {
     /// Seed of the bursts
     #[arg(long, default_value_t = 43)]
     seed: u64,
-    /// Folder for the runs
-    #[arg(long, default_value = "loadline-results")]
+    /// Folder for the runs: those that are there already are not made again, so that the bench can be interrupted
+    #[arg(long, default_value = "loadline-results/noisy")]
     results: PathBuf,
 }
 
@@ -132,15 +132,22 @@ struct Ran {
     without: usize,
 }
 
-fn loadline(args: &Args, more: &[&str]) -> Outcome<Ran> {
-    let began = Instant::now();
-    let out = Command::new(&args.loadline).args(more).arg("--results").arg(&args.results).output()?;
-    let took_s = began.elapsed().as_secs_f64();
-    let said = String::from_utf8_lossy(&out.stdout);
-    let code = out.status.code().unwrap_or(-1);
-    let folder = said.lines().last().filter(|_| (0..=1).contains(&code));
-    let folder = folder.ok_or_else(|| format!("{more:?}: {}", String::from_utf8_lossy(&out.stderr)))?;
-    let StoredRun { records, manifest, .. } = StoredRun::open(Path::new(folder))?;
+/// The run called `name` with the options `more`: that of an earlier call of this bench, or a new one.
+fn loadline(args: &Args, name: &str, more: &[&str]) -> Outcome<Ran> {
+    let results = args.results.join(name);
+    let note = results.join("outcome.json");
+    if !note.exists() {
+        let began = Instant::now();
+        let out = Command::new(&args.loadline).args(more).arg("--results").arg(&results).output()?;
+        let took_s = began.elapsed().as_secs_f64();
+        let said = String::from_utf8_lossy(&out.stdout);
+        let code = out.status.code().unwrap_or(-1);
+        let folder = said.lines().last().filter(|_| (0..=1).contains(&code));
+        let folder = folder.ok_or_else(|| format!("{more:?}: {}", String::from_utf8_lossy(&out.stderr)))?;
+        std::fs::write(&note, serde_json::to_string(&(code, took_s, folder))?)?;
+    }
+    let (code, took_s, folder): (i32, f64, PathBuf) = serde_json::from_str(&std::fs::read_to_string(&note)?)?;
+    let StoredRun { records, manifest, .. } = StoredRun::open(&folder)?;
     let has_figure = |code: &str| records.iter().any(|r| r.workload == code && r.is_usable());
     let without = manifest.plan.workloads.iter().filter(|w| !has_figure(&w.code)).count();
     Ok(Ran { records, code, took_s, without })
@@ -161,10 +168,11 @@ fn runs_on(args: &Args, target: &str, runs: u64, seed: u64) -> Outcome<()> {
     let of = ["run", "--plan", &args.plan, "--target", target];
     let (mut noisy, mut quiet) = (Vec::new(), Vec::new());
     for number in 0..runs {
+        let name = |kind: &str| format!("{}-{number}-{kind}", target.replace(|c: char| !c.is_alphanumeric(), ""));
         let neighbour = Neighbour::start(seed + number, &args.results);
-        noisy.push(loadline(args, &of)?);
+        noisy.push(loadline(args, &name("noisy"), &of)?);
         drop(neighbour);
-        quiet.push(loadline(args, &of)?);
+        quiet.push(loadline(args, &name("quiet"), &of)?);
         let (last, beside) = (&noisy[noisy.len() - 1], &quiet[quiet.len() - 1]);
         println!(
             "{target} {}: {} of {} tests valid, {} of them by the first try; {} workloads without a figure; exit code {}; {:.2} × the time",
@@ -246,7 +254,7 @@ fn comparisons(args: &Args) -> Outcome<()> {
     let (mut verdicts, mut wrong) = (0_u32, 0_u32);
     for number in 0..args.comparisons {
         let _neighbour = Neighbour::start(args.seed + 100_000 + u64::from(number), &args.results);
-        let ran = loadline(args, &arms)?;
+        let ran = loadline(args, &format!("equal-{number}"), &arms)?;
         for cell in cells(&ran.records, u32::MAX) {
             let Some(ratio) = paired_ratio(&cell.main_pairs(), ERROR) else { continue };
             verdicts += 1;

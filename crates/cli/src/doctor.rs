@@ -8,10 +8,10 @@ use loadline_database::{Privilege, Runs, Target, TargetKind, Use, kind_of, open}
 use loadline_model::disturbance::measured_by;
 use loadline_model::format;
 use loadline_model::manifest::TargetInfo;
-use loadline_model::{Column, Driver, Finding, Severity, column};
+use loadline_model::{Capabilities, Column, Driver, Finding, Severity, column};
 use loadline_run::plan::{AWR_FLAG, refusal};
 use loadline_run::storage_size::{DATA_PER_CACHE, DATA_PER_MEMORY, beyond_cache, beyond_memory};
-use loadline_workload::CATALOGUE;
+use loadline_workload::{CATALOGUE, Workload};
 
 use crate::args::{DoctorArgs, ListFormat};
 use crate::exit::{self, Failure};
@@ -50,36 +50,9 @@ pub(crate) fn doctor(args: &DoctorArgs) -> Result<u8, Failure> {
         if limit.because.is_empty() { "jobs at most".to_owned() } else { format!("jobs at most ({})", limit.because) };
     findings.push(Finding::new("jobs", severity, subject, jobs, advice));
     findings.extend(storage_size(target.as_ref(), &info, kind, &url)?);
-    // One finding for all figures that are missing for the same reason.
-    let mut missing: Vec<(String, Vec<String>)> = Vec::new();
-    // What the database never has is no surprise of this server.
-    let of_database = |column: &Column| column.source(kind.source_key).is_some();
-    for (column, reason) in target.absent_columns().into_iter().filter(|(column, _)| of_database(column)) {
-        match missing.iter_mut().find(|(r, _)| *r == reason) {
-            Some((_, titles)) => titles.push(column.heading()),
-            None => missing.push((reason, vec![column.heading()])),
-        }
-    }
-    for (reason, titles) in missing {
-        let subject = format!("figure{} {}", if titles.len() > 1 { "s" } else { "" }, titles.join(", "));
-        findings.push(Finding::new("figure", Severity::Warning, subject, "–", reason));
-    }
+    findings.extend(missing_figures(target.as_ref(), kind));
     let of_server = target.capabilities()?;
-    for workload in CATALOGUE.iter() {
-        let of_kind = |d| refusal(workload, kind, d).map(|refused| refused.reason);
-        let refusal = |d| of_kind(d).or_else(|| of_server.refusal(d, &workload.needs));
-        let refusals: Vec<_> = Driver::ALL.iter().map(|d| (d, refusal(*d))).collect();
-        let drivers: Vec<_> = refusals.iter().filter(|(_, r)| r.is_none()).map(|(d, _)| d.name()).collect();
-        let reasons: Vec<_> = match &refusals[..] {
-            [(_, Some(a)), (_, Some(b))] if a == b => vec![a.clone()],
-            _ => {
-                refusals.iter().filter_map(|(d, r)| Some(format!("not with the {d} driver: {}", r.as_ref()?))).collect()
-            }
-        };
-        let severity = if drivers.is_empty() { Severity::Warning } else { Severity::Ok };
-        let value = if drivers.is_empty() { "cannot run".to_owned() } else { format!("{} driver", drivers.join(", ")) };
-        findings.push(Finding::new("workload", severity, workload.code.as_str(), value, reasons.join("; ")));
-    }
+    findings.extend(CATALOGUE.iter().map(|workload| can_run(workload, kind, &of_server)));
     findings.sort_by_key(|f| std::cmp::Reverse(f.severity));
     let refused = findings.iter().filter(|f| f.severity >= Severity::Refused).count();
     if args.list.format == ListFormat::Text {
@@ -93,6 +66,38 @@ pub(crate) fn doctor(args: &DoctorArgs) -> Result<u8, Failure> {
         output::say(&format!("a run refuses {refused} of these: REFUSED can be forced, IMPOSSIBLE cannot be measured"));
     }
     Ok(if refused > 0 { exit::TARGET } else { 0 })
+}
+
+/// One finding for all figures that are missing for the same reason.
+fn missing_figures(target: &dyn Target, kind: &TargetKind) -> impl Iterator<Item = Finding> {
+    let mut missing: Vec<(String, Vec<String>)> = Vec::new();
+    // What the database never has is no surprise of this server.
+    let of_database = |column: &Column| column.source(kind.source_key).is_some();
+    for (column, reason) in target.absent_columns().into_iter().filter(|(column, _)| of_database(column)) {
+        match missing.iter_mut().find(|(r, _)| *r == reason) {
+            Some((_, titles)) => titles.push(column.heading()),
+            None => missing.push((reason, vec![column.heading()])),
+        }
+    }
+    missing.into_iter().map(|(reason, titles)| {
+        let subject = format!("figure{} {}", if titles.len() > 1 { "s" } else { "" }, titles.join(", "));
+        Finding::new("figure", Severity::Warning, subject, "–", reason)
+    })
+}
+
+/// By which drivers a workload can run.
+fn can_run(workload: &Workload, kind: &TargetKind, of_server: &Capabilities) -> Finding {
+    let of_kind = |d| refusal(workload, kind, d).map(|refused| refused.reason);
+    let refusal = |d| of_kind(d).or_else(|| of_server.refusal(d, &workload.needs));
+    let refusals: Vec<_> = Driver::ALL.iter().map(|d| (d, refusal(*d))).collect();
+    let drivers: Vec<_> = refusals.iter().filter(|(_, r)| r.is_none()).map(|(d, _)| d.name()).collect();
+    let reasons: Vec<_> = match &refusals[..] {
+        [(_, Some(a)), (_, Some(b))] if a == b => vec![a.clone()],
+        _ => refusals.iter().filter_map(|(d, r)| Some(format!("not with the {d} driver: {}", r.as_ref()?))).collect(),
+    };
+    let severity = if drivers.is_empty() { Severity::Warning } else { Severity::Ok };
+    let value = if drivers.is_empty() { "cannot run".to_owned() } else { format!("{} driver", drivers.join(", ")) };
+    Finding::new("workload", severity, workload.code.as_str(), value, reasons.join("; "))
 }
 
 /// The missing privileges as a script for an administrator, or the way back from all that the role has; what changes the server

@@ -92,19 +92,7 @@ pub(crate) fn report(args: &ReportArgs) -> Result<u8, Failure> {
         all_stored.push(stored);
         runs.push(audited(data));
     }
-    for name in &args.with {
-        let named = references::named(name)?;
-        if runs
-            .iter()
-            .any(|run| run.published.as_ref().is_some_and(|p| !p.imported) && run.manifest.run == named.manifest.run)
-        {
-            return Err(Failure::usage(format!("{name} is named twice")));
-        }
-        runs.push(named);
-    }
-    for warning in runs.iter().flat_map(|r| &r.warnings) {
-        output::say(&format!("warning: {warning}"));
-    }
+    add_references(args, &mut runs)?;
     if args.summary && matches!(args.format, ReportAs::Csv | ReportAs::Json) {
         return Err(Failure::usage("--summary is for reports to read: give --format pdf, html, md or text"));
     }
@@ -128,26 +116,50 @@ pub(crate) fn report(args: &ReportArgs) -> Result<u8, Failure> {
     };
     let made = render(&runs, args.format.into(), &options).map_err(|e| Failure::usage(e.to_string()))?;
     let bytes = if args.format == ReportAs::Pdf { pdf::print(&made)? } else { made };
-    match (&args.output, args.format, all_stored.as_slice()) {
+    write_out(args, &bytes, all_stored.as_slice(), in_folder)?;
+    Ok(0)
+}
+
+/// Adds the published runs of `--with`, and says what is not as it should be in any.
+fn add_references(args: &ReportArgs, runs: &mut Vec<RunData>) -> Result<(), Failure> {
+    for name in &args.with {
+        let named = references::named(name)?;
+        if runs
+            .iter()
+            .any(|run| run.published.as_ref().is_some_and(|p| !p.imported) && run.manifest.run == named.manifest.run)
+        {
+            return Err(Failure::usage(format!("{name} is named twice")));
+        }
+        runs.push(named);
+    }
+    for warning in runs.iter().flat_map(|r| &r.warnings) {
+        output::say(&format!("warning: {warning}"));
+    }
+    Ok(())
+}
+
+/// Writes the report where the user wants it, or where it belongs: that of one stored run into its folder.
+fn write_out(args: &ReportArgs, bytes: &[u8], stored: &[StoredRun], in_folder: bool) -> Result<(), Failure> {
+    match (&args.output, args.format, stored) {
         (Some(path), _, _) => {
-            output::write(path, &bytes)?;
+            output::write(path, bytes)?;
             if path != Path::new("-") {
                 output::say(&format!("report: {}", path.display()));
             }
         }
         (None, ReportAs::Html, [stored]) if in_folder => {
-            let path = write_report(stored.path(), "report/index.html", &bytes)?;
+            let path = write_report(stored.path(), "report/index.html", bytes)?;
             output::stdout(format!("{}\n", path.display()).as_bytes())?;
         }
         (None, ReportAs::Html | ReportAs::Pdf, _) => {
             let path =
                 Path::new(if args.format == ReportAs::Pdf { "loadline-report.pdf" } else { "loadline-report.html" });
-            output::write(path, &bytes)?;
+            output::write(path, bytes)?;
             output::stdout(format!("{}\n", path.display()).as_bytes())?;
         }
-        (None, _, _) => output::stdout(&bytes)?,
+        (None, _, _) => output::stdout(bytes)?,
     }
-    Ok(0)
+    Ok(())
 }
 
 /// `data` with what an audit finds in it, if it is imported: nothing else was checked.

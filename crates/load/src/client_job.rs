@@ -203,15 +203,8 @@ pub fn run(client: Client<'_>, timing: Timing, shared: &Shared, tally: Held<'_>)
             Some(Err(e)) => {
                 failed_in_a_row += 1;
                 books.failed(&schedule, start_ns, end_ns, &e);
-                // As pgbench's, a client of scripts only goes on if it lost against another one.
-                let ends = script.is_some() && !matches!(e, TargetError::Conflict(_));
-                let gone = e.is_lost() || session.rollback().is_err() || ends;
-                if gone || failed_in_a_row >= MAX_FAILURES_IN_A_ROW && script.is_none() {
-                    books.job.lost = Some(if gone {
-                        e.to_string()
-                    } else {
-                        format!("{MAX_FAILURES_IN_A_ROW} transactions in a row failed, the last with: {e}")
-                    });
+                books.job.lost = why_job_ends(&e, session, script.is_some(), failed_in_a_row);
+                if books.job.lost.is_some() {
                     break None;
                 }
                 if script.is_none() {
@@ -229,19 +222,41 @@ pub fn run(client: Client<'_>, timing: Timing, shared: &Shared, tally: Held<'_>)
         }
     };
     if let Some(pace) = pace.as_mut().filter(|_| !schedule.is_pending()) {
-        // Transactions due before the window end that never began count as due too, and have waited until now at least.
-        let due = never_began.into_iter().chain(std::iter::repeat_with(|| pace.next_start_ns()));
-        let now = now_ns();
-        for at in due.take_while(|at| *at < schedule.close_ns) {
-            books.job.intended_ns.extend(Some(at).filter(|_| job == 0));
-            books.responded(&schedule, Some(at), now);
-        }
+        never_began_until_the_end(pace, never_began, &schedule, job == 0, &mut books);
     }
     if let Some(session) = held.get().filter(|_| books.job.lost.is_none()) {
         // What it did after the window: on a busy machine the server counts a session that ends too late.
         publish(session, &mut books.job);
     }
     books.job
+}
+
+/// Why a job whose transaction failed with `e`, the last of `in_a_row`, does not go on; `None` if it does.
+fn why_job_ends(e: &TargetError, session: &mut dyn ClientSession, scripted: bool, in_a_row: u32) -> Option<String> {
+    // As pgbench's, a client of scripts only goes on if it lost against another one.
+    let ends = scripted && !matches!(e, TargetError::Conflict(_));
+    if e.is_lost() || session.rollback().is_err() || ends {
+        return Some(e.to_string());
+    }
+    (in_a_row >= MAX_FAILURES_IN_A_ROW && !scripted)
+        .then(|| format!("{MAX_FAILURES_IN_A_ROW} transactions in a row failed, the last with: {e}"))
+}
+
+/// Transactions due before the window end that never began count as due too, and have waited until now at least. `first`: the first of
+/// them, if the job waited for it.
+fn never_began_until_the_end(
+    pace: &mut Pace,
+    first: Option<u64>,
+    schedule: &Schedule,
+    is_first_job: bool,
+    books: &mut Books<'_>,
+) {
+    let due = first.into_iter().chain(std::iter::repeat_with(|| pace.next_start_ns()));
+    let now = now_ns();
+    for at in due.take_while(|at| *at < schedule.close_ns) {
+        books.job.intended_ns.extend(Some(at).filter(|_| is_first_job));
+        books.responded(schedule, Some(at), now);
+    }
 }
 
 /// Whether a job has passed window start and window end.

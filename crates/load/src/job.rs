@@ -117,6 +117,9 @@ impl Tally {
 pub struct JobResult {
     /// Transactions that completed in the window.
     pub completed: u64,
+    /// The parts in the window, by time, of transactions that cross its start or end, without those that count as completed.
+    #[serde(default)]
+    pub crossing: f64,
     /// Sum of their times, ns.
     pub sum_ns: u64,
     /// All committed transactions, including warm-up and tail.
@@ -236,6 +239,10 @@ impl<'a> Books<'a> {
         self.job.total += 1;
         self.job.note_times(schedule, start_ns, end_ns);
         let (counts, ns) = (schedule.counts(end_ns), end_ns.saturating_sub(start_ns));
+        if start_ns < schedule.open_ns || !counts {
+            let part = schedule.part_inside(start_ns, end_ns) as f64 / ns.max(1) as f64;
+            self.job.crossing += part - f64::from(u8::from(counts));
+        }
         if counts {
             self.job.completed += 1;
             self.job.sum_ns += ns;
@@ -330,6 +337,28 @@ impl<'a> Books<'a> {
                 tally.conflicts += u64::from(inside) * lost.conflicts;
                 tally.failed_commits += u64::from(inside) * lost.failed_commits;
             });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn throughput_is_not_in_steps_of_one(first_ns in 1u64..3_000_000_000, each_ns in 1_000_000u64..3_000_000_000) {
+            let schedule = Schedule { start_ns: 0, open_ns: 4_000_000_000, close_ns: 5_000_000_000 };
+            let tally = Mutex::new(Tally::new(schedule.window_ns(), false));
+            let mut books = Books::new(Held::new(&tally, true));
+            let mut start_ns = first_ns;
+            while start_ns < schedule.close_ns {
+                books.completed(&schedule, start_ns, None, start_ns + each_ns);
+                start_ns += each_ns;
+            }
+            let tps = schedule.tps([&books.job]);
+            prop_assert!((tps * each_ns as f64 / 1e9 - 1.0).abs() < 1e-6, "{tps} of transactions of {each_ns} ns");
         }
     }
 }

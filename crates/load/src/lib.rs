@@ -336,18 +336,7 @@ pub fn run_test(request: &Request, hooks: &mut dyn TestHooks, tick: impl FnMut(&
     let _ = shared.window.set(schedule);
     crew.set_window(schedule);
     let opened_at = SystemTime::now() + Duration::from_nanos(open_ns.saturating_sub(now_ns()));
-    let mut config = SamplerConfig::new(open_ns);
-    config.cpu = request.cpu;
-    config.disk.clone_from(&request.disk);
-    config.data_disk.clone_from(&request.data_disk);
-    let step_ns = course_step_ns(timing.window_ns);
-    let is_fine = step_ns < SECOND_NS && request.driver == Driver::Client && request.cpu == CpuSource::Local;
-    config.between_ns = is_fine.then_some(step_ns);
-    config.before_others = request.jobs >= MANY_JOBS;
-    config.job_threads = Tasks::own(crew.tasks().to_vec());
-    // Those of the first sessions end when the jobs open others.
-    let stay = request.load.reconnect_every.is_none() || request.target.facts().runs == Runs::InProcess;
-    config.sessions = sessions.filter(|_| stay);
+    let config = sampler_config(request, &schedule, Tasks::own(crew.tasks().to_vec()), sessions);
     // Neither in-database jobs nor those of agents tell in the window what they have done.
     let counting = (request.driver == Driver::Client && !crew.tasks().is_empty()).then(|| Arc::clone(&shared));
     let sampler = match Sampler::start(config, Box::new(Observed::new(observer, counting, took_ns))) {
@@ -379,8 +368,7 @@ pub fn run_test(request: &Request, hooks: &mut dyn TestHooks, tick: impl FnMut(&
         |text: String| if lost { Ok((Edges::unread_because(&text), None)) } else { Err(TestError::Counters(text)) };
     let (mut edges, readings) = edges.or_else(unread)?;
     own_commits.subtract_from(&mut edges, &mut after);
-    let own = own_processes(&agents);
-    let around = readings.map(|readings| Around { readings, server, own });
+    let around = readings.map(|readings| Around { readings, server, own: own_processes(&agents) });
     let mut merged = Tally::new(schedule.window_ns(), request.load.has_rate());
     tallies.iter().for_each(|tally| merged.merge(tally));
     tallies.resize_with(request.load.populations.len(), Tally::default);
@@ -399,6 +387,28 @@ pub fn run_test(request: &Request, hooks: &mut dyn TestHooks, tick: impl FnMut(&
         around,
         agents,
     })
+}
+
+/// What is sampled in the window of `schedule`. `sessions`: the server's tasks for the jobs' sessions.
+fn sampler_config(
+    request: &Request,
+    schedule: &Schedule,
+    job_threads: Tasks,
+    sessions: Option<Tasks>,
+) -> SamplerConfig {
+    let mut config = SamplerConfig::new(schedule.open_ns);
+    config.cpu = request.cpu;
+    config.disk.clone_from(&request.disk);
+    config.data_disk.clone_from(&request.data_disk);
+    let step_ns = course_step_ns(schedule.window_ns());
+    let is_fine = step_ns < SECOND_NS && request.driver == Driver::Client && request.cpu == CpuSource::Local;
+    config.between_ns = is_fine.then_some(step_ns);
+    config.before_others = request.jobs >= MANY_JOBS;
+    config.job_threads = job_threads;
+    // Those of the first sessions end when the jobs open others.
+    let stay = request.load.reconnect_every.is_none() || request.target.facts().runs == Runs::InProcess;
+    config.sessions = sessions.filter(|_| stay);
+    config
 }
 
 /// This process, and those of agents on this machine.

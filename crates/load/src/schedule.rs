@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use loadline_storage::now_ns;
 
+use crate::job::JobResult;
 use crate::phase::Phase;
 use crate::warmup::course_step_ns;
 
@@ -58,6 +59,13 @@ impl Schedule {
     #[must_use]
     pub fn part_inside(&self, from_ns: u64, to_ns: u64) -> u64 {
         to_ns.min(self.close_ns).saturating_sub(from_ns.max(self.open_ns))
+    }
+
+    /// Transactions per second of `jobs`. Of those that cross window start or window end their parts in the window count, by time:
+    /// counted whole, throughput would be in steps of one.
+    #[must_use]
+    pub fn tps<'a>(&self, jobs: impl IntoIterator<Item = &'a JobResult>) -> f64 {
+        jobs.into_iter().map(|job| job.completed as f64 + job.crossing).sum::<f64>() / self.window_s().max(1e-9)
     }
 
     /// Step of the window's course ([`course_step_ns`]) that contains `ns`. `ns` must be in the window.

@@ -122,6 +122,13 @@ impl Latencies {
         (self.count() > 0).then(|| self.histogram.value_at_quantile(q).min(self.max_ns))
     }
 
+    /// Their standard deviation as a share of their mean, from the histogram's buckets; 0 when empty.
+    #[must_use]
+    pub fn spread(&self) -> f64 {
+        let mean = self.histogram.mean();
+        if mean > 0.0 { self.histogram.stdev() / mean } else { 0.0 }
+    }
+
     /// The HDR histogram, to be written in HdrHistogram's log format.
     #[must_use]
     pub fn histogram(&self) -> &Histogram<u64> {

@@ -148,7 +148,7 @@ notes! {
         format!("the window is {window_s:.1} s instead of {planned_s} s, because transactions are long");
     /// Few transactions make rates coarse.
     FewTransactions { transactions: f64, error_pct: f64 } format!(
-        "only {transactions:.0} transactions completed in the window: rates are accurate to about {error_pct:.0} %; use a longer \
+        "{transactions:.0} transactions completed in the window: rates are accurate to about {error_pct:.0} %; use a longer \
          window (--duration)"
     );
     /// The database's own report could not be made.

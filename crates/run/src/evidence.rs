@@ -173,7 +173,7 @@ impl<'a> Evidence<'a> {
 
     /// Transactions per second.
     pub(crate) fn tps(&self) -> f64 {
-        self.transactions() / self.measured.schedule.window_s()
+        self.measured.schedule.tps(&self.measured.jobs)
     }
 
     /// Number of jobs that ran.

@@ -211,6 +211,6 @@ pub(crate) fn throughput(request: &Request) -> Result<f64, TestError> {
     }
     match transaction.count() {
         0 => Err(TestError::Counters("no transaction of the reference completed in its window".into())),
-        n => Ok(n as f64 / measured.schedule.window_s()),
+        _ => Ok(measured.schedule.tps(&measured.jobs)),
     }
 }

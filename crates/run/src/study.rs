@@ -25,6 +25,7 @@ mod switch;
 mod tries;
 pub(crate) mod window_length;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -33,8 +34,10 @@ use std::time::{Duration, SystemTime};
 use loadline_database::{OpenRequest, Runs, TargetError, Work, is_temporary, kind_of};
 use loadline_load::{RemoteJobs, TestError};
 use loadline_model::format::counted;
+use loadline_model::machine::Machine;
 use loadline_model::manifest::{MANIFEST_SCHEMA, Overhead, RunState, TableLoad, TargetInfo};
 use loadline_model::plan::{Plan, SkippedWorkload};
+use loadline_model::probe::ProbedDir;
 use loadline_model::{LogWriterPoint, Manifest, TestRecord, seed_of_window};
 use loadline_store::{RunFolder, StoreError, rfc3339, run_name};
 use loadline_workload::Workloads;
@@ -257,111 +260,42 @@ impl Study {
 
     /// Everything before the first test.
     fn begin(&self, listener: &mut dyn Listener) -> Result<Context, StudyError> {
-        let mut step = |text: &str| listener.on(Event::Step(text.to_owned()));
         // Open an existing run folder first: a damaged or running run is refused before the target is touched.
         let resumed = self.resume.as_deref().map(RunFolder::resume).transpose()?;
         if resumed.is_none() {
             writable(&self.results)?;
         }
         let known = workloads_of(&self.plan)?;
-        for request in std::iter::once(&self.request).chain(&self.other) {
-            nodes::check(&self.plan, request)?;
-        }
-        step("opening the target");
-        let mut plan = self.plan.clone();
         let machine = loadline_collect::inventory::machine();
-        let earlier = resumed.as_ref().map(|r| &r.manifest.target);
-        let side = Side::open(self, &self.request, &mut plan, &machine, earlier, listener)?;
-        nodes::say_left_out(&known, &plan, side.target.facts(), listener);
-        if plan.agents.is_some() && side.target.facts().runs == Runs::InProcess {
-            let url = loadline_database::redact(&self.request.url);
-            let text = format!("{url} runs inside loadline's own process: agents on other machines cannot load it");
-            return Err(PlanError::Value(text).into());
-        }
-        let mut other = None;
-        if let Some(request) = self.other.as_ref().filter(|_| two_sides(&plan, &side)) {
-            let mut of_b = arms::plan_of_b(&plan);
-            let earlier = resumed.as_ref().and_then(|r| Some(&r.manifest.arms.as_ref()?[1].target));
-            other = Some(Side::open(self, request, &mut of_b, &machine, earlier, listener)?);
-            arms::keep(&mut plan, of_b)?;
-        }
-        let info = side.info.clone();
-        let no_limit = kind_of(&self.request.url)?.no_limit;
-        let probes = if self.plan.probe && resumed.is_none() && no_limit.is_none() {
-            listener.on(Event::Step("probing the storage".to_owned()));
-            let (scratch, interrupted) = (&self.request.scratch, &self.request.interrupted);
-            let probed = storage_probe::by_role(&info, scratch, plan.warmup_s + plan.duration_s, interrupted);
-            let (probes, notes) = probed.map_err(|_| StudyError::Interrupted)?;
-            notes.into_iter().for_each(|n| listener.on(Event::Warning(n)));
-            probes
-        } else {
-            Default::default()
-        };
-        if plan.platform.is_empty() {
-            plan.platform = format!("{} {}", info.product, info.version);
-        }
+        let earlier = resumed.as_ref().map(|r| &r.manifest);
+        let Sides { side, other, plan } = self.open_sides(&known, &machine, earlier, listener)?;
         let (manifest, folder, records, others) = match resumed {
             Some(r) => {
                 r.warnings.iter().for_each(|w| listener.on(Event::Warning(w.clone())));
-                let mut manifest = Manifest { state: RunState::Started, ..r.manifest };
-                // What the server refused is tried again.
-                manifest.plan.skipped.retain(|skipped| !plan.has(&skipped.code));
-                // What may be given anew.
-                manifest.plan.agents = plan.agents;
-                manifest.plan.force = plan.force;
-                manifest.target.notes.extend(side.changes.said());
-                if let Some([a, b]) = manifest.arms.as_deref_mut() {
-                    a.target.notes.extend(side.changes.said());
-                    b.target.notes.extend(other.as_ref().unwrap_or(&side).changes.said());
-                }
-                let settings = std::iter::once(&side).chain(&other).filter_map(|side| side.changes.settings.as_ref());
-                settings.for_each(|w| listener.on(Event::Warning(w.clone())));
+                let manifest = gone_on(r.manifest, plan, &side, other.as_ref(), listener);
                 (manifest, r.folder, r.records, r.other_tries)
             }
             None => {
-                let now = SystemTime::now();
-                let folder = RunFolder::create(&self.results, &run_name(now, &info.kind))?;
-                let manifest = Manifest {
-                    schema: MANIFEST_SCHEMA,
-                    run: folder.id(),
-                    loadline_version: self.version.clone(),
-                    started_at: rfc3339(now),
-                    command: self.command.clone(),
-                    plan,
-                    target: info,
-                    doctor: side.findings.clone(),
-                    arms: None,
-                    machine,
-                    overhead: Overhead::default(),
-                    calibration: Default::default(),
-                    probes,
-                    data_set: Vec::new(),
-                    windows: 0,
-                    state: RunState::Started,
-                };
+                let probes = self.probe_storage(&plan, &side.info, listener)?;
+                let (manifest, folder) = self.new_run(plan, &side, machine, probes)?;
                 (manifest, folder, Vec::new(), Vec::new())
             }
         };
-        let interrupted = Arc::clone(&self.request.interrupted);
-        let arms = self.other.as_ref().map(|b| ArmsState::new(&self.request, b));
-        let agents = self.agents.clone();
         let stored = records.iter().chain(&others).map(|r| r.test).max().unwrap_or(0);
-        let tries = Tries::new(&manifest.plan, &records, others);
-        let (left_out, refused) = (Vec::new(), Refusals::default());
         let mut context = Context {
             side,
             other,
-            arms,
+            arms: self.other.as_ref().map(|b| ArmsState::new(&self.request, b)),
+            tries: Tries::new(&manifest.plan, &records, others),
             manifest,
             known,
             folder,
             records,
-            tries,
             stored,
-            agents,
-            interrupted,
-            left_out,
-            refused,
+            agents: self.agents.clone(),
+            interrupted: Arc::clone(&self.request.interrupted),
+            left_out: Vec::new(),
+            refused: Refusals::default(),
         };
         let written = context
             .measure_overhead()
@@ -379,6 +313,114 @@ impl Study {
         }
         Ok(context)
     }
+
+    /// Opens the target, and that of arm B if it has one of its own. `earlier`: the run that is resumed.
+    fn open_sides(
+        &self,
+        known: &Workloads,
+        machine: &Machine,
+        earlier: Option<&Manifest>,
+        listener: &mut dyn Listener,
+    ) -> Result<Sides, StudyError> {
+        for request in std::iter::once(&self.request).chain(&self.other) {
+            nodes::check(&self.plan, request)?;
+        }
+        listener.on(Event::Step("opening the target".to_owned()));
+        let mut plan = self.plan.clone();
+        let side = Side::open(self, &self.request, &mut plan, machine, earlier.map(|m| &m.target), listener)?;
+        nodes::say_left_out(known, &plan, side.target.facts(), listener);
+        if plan.agents.is_some() && side.target.facts().runs == Runs::InProcess {
+            let url = loadline_database::redact(&self.request.url);
+            let text = format!("{url} runs inside loadline's own process: agents on other machines cannot load it");
+            return Err(PlanError::Value(text).into());
+        }
+        let mut other = None;
+        if let Some(request) = self.other.as_ref().filter(|_| two_sides(&plan, &side)) {
+            let mut of_b = arms::plan_of_b(&plan);
+            let earlier = earlier.and_then(|m| Some(&m.arms.as_ref()?[1].target));
+            other = Some(Side::open(self, request, &mut of_b, machine, earlier, listener)?);
+            arms::keep(&mut plan, of_b)?;
+        }
+        if plan.platform.is_empty() {
+            plan.platform = format!("{} {}", side.info.product, side.info.version);
+        }
+        Ok(Sides { side, other, plan })
+    }
+
+    /// What the devices of the target do, by role, if the plan wants to know and the target has any.
+    fn probe_storage(
+        &self,
+        plan: &Plan,
+        info: &TargetInfo,
+        listener: &mut dyn Listener,
+    ) -> Result<BTreeMap<String, ProbedDir>, StudyError> {
+        if !self.plan.probe || kind_of(&self.request.url)?.no_limit.is_some() {
+            return Ok(BTreeMap::new());
+        }
+        listener.on(Event::Step("probing the storage".to_owned()));
+        let (scratch, interrupted) = (&self.request.scratch, &self.request.interrupted);
+        let probed = storage_probe::by_role(info, scratch, plan.warmup_s + plan.duration_s, interrupted);
+        let (probes, notes) = probed.map_err(|_| StudyError::Interrupted)?;
+        notes.into_iter().for_each(|n| listener.on(Event::Warning(n)));
+        Ok(probes)
+    }
+
+    /// A run of `plan` in a new folder.
+    fn new_run(
+        &self,
+        plan: Plan,
+        side: &Side,
+        machine: Machine,
+        probes: BTreeMap<String, ProbedDir>,
+    ) -> Result<(Manifest, RunFolder), StudyError> {
+        let now = SystemTime::now();
+        let folder = RunFolder::create(&self.results, &run_name(now, &side.info.kind))?;
+        let manifest = Manifest {
+            schema: MANIFEST_SCHEMA,
+            run: folder.id(),
+            loadline_version: self.version.clone(),
+            started_at: rfc3339(now),
+            command: self.command.clone(),
+            plan,
+            target: side.info.clone(),
+            doctor: side.findings.clone(),
+            arms: None,
+            machine,
+            overhead: Overhead::default(),
+            calibration: Default::default(),
+            probes,
+            data_set: Vec::new(),
+            windows: 0,
+            state: RunState::Started,
+        };
+        Ok((manifest, folder))
+    }
+}
+
+/// What a run measures, opened, and the plan without what that cannot run.
+struct Sides {
+    side: Side,
+    /// That of arm B, if it has one of its own.
+    other: Option<Side>,
+    plan: Plan,
+}
+
+/// `manifest` of a run that goes on with `plan`, and what changed meanwhile.
+fn gone_on(manifest: Manifest, plan: Plan, side: &Side, other: Option<&Side>, listener: &mut dyn Listener) -> Manifest {
+    let mut manifest = Manifest { state: RunState::Started, ..manifest };
+    // What the server refused is tried again.
+    manifest.plan.skipped.retain(|skipped| !plan.has(&skipped.code));
+    // What may be given anew.
+    manifest.plan.agents = plan.agents;
+    manifest.plan.force = plan.force;
+    manifest.target.notes.extend(side.changes.said());
+    if let Some([a, b]) = manifest.arms.as_deref_mut() {
+        a.target.notes.extend(side.changes.said());
+        b.target.notes.extend(other.unwrap_or(side).changes.said());
+    }
+    let settings = std::iter::once(side).chain(other).filter_map(|side| side.changes.settings.as_ref());
+    settings.for_each(|w| listener.on(Event::Warning(w.clone())));
+    manifest
 }
 
 impl Study {

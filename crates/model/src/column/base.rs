@@ -84,7 +84,8 @@ define! {
     CPU_IOWAIT_PCT: "cpu_iowait_pct", "CPU iowait", "%", Format::Integer,
         "Share of CPU time idle while I/O was outstanding.", CPU;
     COMMIT_THROUGHPUT_TPS: "commit_throughput_tps", "Commit throughput", "tps", Format::Integer,
-        "Transactions completed in the measured window, per second, all jobs.", OWN;
+        "Transactions per second in the measured window, all jobs; of those that cross its start or end, the part of their time in it.",
+        OWN;
     COMMIT_LATENCY_MS: "commit_latency_ms", "Commit latency", "ms", Format::Fixed(3),
         "Mean transaction time: from a transaction's first statement to the return of its commit.", OWN;
     ELAPSED_S: "elapsed_s", "Elapsed", "s", Format::Integer, "Length of the measured window.", OWN;
@@ -191,7 +192,7 @@ define! {
     TRANSACTION_TIME_NS_MEAN: "transaction_time_ns_mean", "Transaction time mean", "ms", Format::NsAsMs,
         "Mean transaction time: from a transaction's first statement to the return of its commit.", OWN;
     TX_PER_S: "tx_per_s", "Transactions", "1/s", Format::Integer,
-        "Transactions completed in the measured window, per second, all jobs; the same value as commit_throughput_tps.",
+        "Transactions per second in the measured window, all jobs; the same value as commit_throughput_tps.",
         OWN;
     THREADS: "threads", "Threads", "", Format::Integer,
         "Processes that run one statement of a job in parallel, its own session included; 1 without parallel workers.",

@@ -83,8 +83,9 @@ pub(crate) fn client(e: &Evidence<'_>, out: &mut Test) {
 /// Figures of the agents: all of their CPU time, and the share of the machine on which it is largest.
 fn of_agents(measured: &Measured, out: &mut Test) {
     let why = "the CPU time of an agent is unknown";
-    let done = measured.merged.transaction.count() as f64;
-    let ns = agents::cpu_ns(&measured.agents, measured.schedule.window_s()).filter(|_| done > 0.0);
+    let schedule = &measured.schedule;
+    let done = schedule.tps(&measured.jobs) * schedule.window_s();
+    let ns = agents::cpu_ns(&measured.agents, schedule.window_s()).filter(|_| done > 0.0);
     out.set_or_absent(column::CLIENT_CPU_US_PER_TX, ns.map(|ns| ns / 1e3 / done), why);
     let share = agents::busiest(&measured.agents).map(|(_, share)| share * 100.0);
     out.set_or_absent(column::CLIENT_CPU_PCT, share, why);

@@ -17,12 +17,10 @@ use crate::test::Test;
 pub(crate) fn of_each(e: &Evidence<'_>) -> Vec<NodeFigures> {
     let (request, measured) = (e.request, e.measured);
     let Some(counters) = e.counters.as_ref().ok().filter(|c| c.open.nodes.len() > 1) else { return Vec::new() };
-    let window_s = measured.schedule.window_s().max(1e-9);
     let nodes = counters.open.nodes.iter().zip(&counters.close.nodes).enumerate();
     nodes
         .map(|(node, (open, close))| {
             let jobs = jobs_of(request, &measured.jobs, node, counters.open.nodes.len());
-            let done: u64 = jobs.iter().map(|job| job.completed).sum();
             let gauge = |name: &str| counter::GAUGES.contains(&name);
             let neutral = open.iter().filter(|(name, _)| name.starts_with("loadline.") && !gauge(name));
             let per_s = neutral.filter_map(|(name, was)| {
@@ -31,7 +29,7 @@ pub(crate) fn of_each(e: &Evidence<'_>) -> Vec<NodeFigures> {
             });
             NodeFigures {
                 jobs: jobs.len() as u32,
-                tps: done as f64 / window_s,
+                tps: measured.schedule.tps(jobs),
                 per_s: per_s.collect(),
                 gauges: gauges(measured, node),
             }

@@ -130,10 +130,12 @@ pub(crate) fn of_each_script(request: &Request, measured: &Measured) -> Vec<Kind
 
 /// What each population did; empty if all jobs are alike.
 pub(crate) fn of_each(request: &Request, measured: &Measured) -> Vec<PopulationFigures> {
-    let each = request.load.populations.iter().zip(&measured.populations);
-    each.map(|(population, tally)| PopulationFigures {
-        population: population.clone(),
-        tps: tally.transaction.count() as f64 / measured.schedule.window_s(),
+    // Jobs that are all alike have no populations.
+    let parts = parts(&request.load, &measured.jobs).into_iter().filter(|_| request.load.is_mixed());
+    let each = parts.zip(&measured.populations);
+    each.map(|((population, jobs), tally)| PopulationFigures {
+        population,
+        tps: measured.schedule.tps(jobs),
         transaction_ns: times(&tally.transaction),
         response_ns: tally.response.as_ref().and_then(times),
     })

@@ -68,14 +68,6 @@ impl Context {
                         if self.stopped() {
                             return Err(StudyError::Interrupted);
                         }
-                        let level = (arm == ArmName::B).then_some(level);
-                        if let Err(e) = self.bring_level_about(level, link(levels, point.delay_ms), listener) {
-                            if self.stopped() {
-                                return Err(StudyError::Interrupted);
-                            }
-                            self.leave_out(point, e.into(), &mut failed, listener);
-                            break 'cell;
-                        }
                         let left = 2 * (points.len() - at) * pairs - 2 * index - place;
                         let position = LiveTest {
                             test: self.next_test(),
@@ -88,18 +80,15 @@ impl Context {
                             left_s: self.left_s(left as f64 * window_s),
                             left_exact: true,
                         };
+                        let level = (arm == ArmName::B).then_some(level);
                         let level = Some(OfTest { point, level, replicas: levels.replicas });
                         let work = Arc::clone(&work);
                         let test = PlannedTest { workload: planned, work, position, swept: None, level };
-                        match test.measure(self, listener) {
-                            // The next level starts a replica again that hangs.
-                            Err(e @ StudyError::Test { source: TestError::Target(_) | TestError::Counters(_), .. })
-                                if !self.stopped() =>
-                            {
-                                self.leave_out(point, e, &mut failed, listener);
-                                break 'cell;
-                            }
-                            done => done?,
+                        if let Some(e) = self.level_window(&test, link(levels, point.delay_ms), listener)? {
+                            listener.on(Event::Warning(format!("level {} is left out: {e}", point.level)));
+                            // The first reason is the run's error.
+                            failed.get_or_insert(e);
+                            break 'cell;
                         }
                         if let Some(text) = narrow.and_then(|most| self.falls_behind(most)) {
                             narrow = None;
@@ -113,16 +102,26 @@ impl Context {
         failed.map_or(Ok(()), Err)
     }
 
-    /// Says that the rest of a cell is not measured. The first reason is the run's error.
-    fn leave_out(
-        &self,
-        point: &LevelPoint,
-        e: StudyError,
-        failed: &mut Option<StudyError>,
+    /// Brings the level of `test` about and measures it. Returns why it cannot be, if the other levels can.
+    fn level_window(
+        &mut self,
+        test: &PlannedTest<'_>,
+        link: Link,
         listener: &mut dyn Listener,
-    ) {
-        listener.on(Event::Warning(format!("level {} is left out: {e}", point.level)));
-        failed.get_or_insert(e);
+    ) -> Result<Option<StudyError>, StudyError> {
+        let level = test.level.and_then(|of_test| of_test.level);
+        if let Err(e) = self.bring_level_about(level, link, listener) {
+            return if self.stopped() { Err(StudyError::Interrupted) } else { Ok(Some(e.into())) };
+        }
+        match test.measure(self, listener) {
+            // The next level starts a replica again that hangs.
+            Err(e @ StudyError::Test { source: TestError::Target(_) | TestError::Counters(_), .. })
+                if !self.stopped() =>
+            {
+                Ok(Some(e))
+            }
+            done => done.map(|()| None),
+        }
     }
 
     /// That the last test wrote more redo than the links carry in the same time, `bytes_per_s`: then the replicas are waited for

@@ -61,7 +61,6 @@ impl Context {
                 while let Some(point) =
                     self.point_again(workload, repetition, listener).or_else(|| self.next_point(workload, repetition))
                 {
-                    let SweepPoint { nodes, jobs, value, try_of } = point;
                     if self.stopped() {
                         return Err(StudyError::Interrupted);
                     }
@@ -78,37 +77,16 @@ impl Context {
                     let position = LiveTest {
                         test: self.next_test(),
                         workload: workload.code.clone(),
-                        jobs,
+                        jobs: point.jobs,
                         repetition,
                         repeat: plan.repeat,
                         arm: None,
-                        try_of,
+                        try_of: point.try_of,
                         left_s: self.left_s(length.left_s(repetition, index, made)),
                         left_exact: length.exact,
                     };
-                    let beyond =
-                        value.as_ref().map_or(Refused::Jobs(jobs), |v| Refused::Value(v.name.clone(), v.value));
-                    let work = match self.at_point(workload, &Arc::clone(work), value.as_ref()) {
-                        Ok(work) => work,
-                        Err(e) => {
-                            self.leave_out_refused(workload, beyond, e, listener)?;
-                            continue;
-                        }
-                    };
-                    let work = Arc::new(Work { nodes: Some(nodes), ..(*work).clone() });
-                    let swept = value.map(|v| v.column);
-                    let number = position.test;
-                    let test = PlannedTest { workload, work, position, swept, level: None };
-                    if let Err(e) = test.measure(self, listener) {
-                        // A test whose jobs could not even connect has no record: it is made over the nodes that are left.
-                        let of_test = matches!(e, StudyError::Test { .. }) && !self.stopped();
-                        if !of_test || !self.left_lost_nodes(listener)? {
-                            self.leave_out_refused(workload, beyond, e, listener)?;
-                            continue;
-                        }
-                    }
-                    self.judge_try(number, try_of);
-                    self.say_what_is_left_out(workload, (nodes, jobs, repetition), listener);
+                    let work = Arc::clone(work);
+                    self.measure_point(workload, &work, point, position, listener)?;
                 }
                 let is_over =
                     repetition == plan.repeat && (self.tries.is_end || !self.may_be_tried_again(&workload.code));
@@ -121,6 +99,34 @@ impl Context {
         if !self.tries.is_end {
             self.left_out = self.not_measured(&all_nodes);
         }
+        Ok(())
+    }
+
+    /// Measures a point of a sweep. If the server refuses it, it and those beyond it are left out.
+    fn measure_point(
+        &mut self,
+        workload: &PlannedWorkload,
+        work: &Arc<Work>,
+        SweepPoint { nodes, jobs, value, try_of }: SweepPoint,
+        position: LiveTest,
+        listener: &mut dyn Listener,
+    ) -> Result<(), StudyError> {
+        let beyond = value.as_ref().map_or(Refused::Jobs(jobs), |v| Refused::Value(v.name.clone(), v.value));
+        let work = match self.at_point(workload, work, value.as_ref()) {
+            Ok(work) => Arc::new(Work { nodes: Some(nodes), ..(*work).clone() }),
+            Err(e) => return self.leave_out_refused(workload, beyond, e, listener),
+        };
+        let (number, repetition) = (position.test, position.repetition);
+        let test = PlannedTest { workload, work, position, swept: value.map(|v| v.column), level: None };
+        if let Err(e) = test.measure(self, listener) {
+            // A test whose jobs could not even connect has no record: it is made over the nodes that are left.
+            let of_test = matches!(e, StudyError::Test { .. }) && !self.stopped();
+            if !of_test || !self.left_lost_nodes(listener)? {
+                return self.leave_out_refused(workload, beyond, e, listener);
+            }
+        }
+        self.judge_try(number, try_of);
+        self.say_what_is_left_out(workload, (nodes, jobs, repetition), listener);
         Ok(())
     }
 

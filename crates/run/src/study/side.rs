@@ -210,12 +210,7 @@ pub(super) fn fit_workloads(plan: &mut Plan, target: &dyn Target, own: &[&str]) 
                 workload.driver_reason = format!("not with the {} driver: {reason}", workload.driver);
                 workload.driver = other;
             } else if plan.force || purpose {
-                match &mut workload.forced {
-                    // A resumed run knows.
-                    Some(known) if known.contains(&reason) => {}
-                    Some(known) => *known += &format!("; {reason}"),
-                    None => workload.forced = Some(reason),
-                }
+                workload.forced = Some(reason);
             } else {
                 plan.skipped.push(SkippedWorkload { code: workload.code, reason });
                 continue;

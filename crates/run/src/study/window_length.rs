@@ -9,9 +9,10 @@ use crate::test::Test;
 
 /// Minimum number of transactions per job in a window. With fewer, the count is chance.
 const MIN_TRANSACTIONS: f64 = 3.0;
-/// Minimum ratio of the transaction count to its error. Jobs count whole transactions, so each job may be off by one,
-/// and their sum by about √jobs.
+/// Minimum ratio of the count of whole transactions to its error: each job may be off by one, and their sum by about √jobs.
 const MIN_COUNT_TO_ERROR: f64 = 8.0;
+/// A rate that is known less exactly than this share has a note that says how exactly.
+const EXACT: f64 = 0.01;
 /// A test is repeated if the error is this many times too large; less is not worth the time.
 const REPEAT_FACTOR: f64 = 1.5;
 /// Maximum length of a window that loadline extends, s.
@@ -85,17 +86,18 @@ fn long_enough_for(seen: Seen, jobs: u32, window_s: f64) -> Option<f64> {
 /// Notes about a window that is longer than planned, or shorter than its transactions need.
 pub(crate) fn notes(e: &Evidence<'_>, test: &mut Test) {
     let longer = longer_note(e.request.duration_s, e.run.manifest.plan.duration_s);
-    let coarse = coarse_note(test, e.request.jobs);
+    let coarse = coarse_note(test, e.request.jobs, e.merged().transaction.spread());
     test.notes.extend(longer.into_iter().chain(coarse));
 }
 
-/// Note about rates with a large error.
-fn coarse_note(figures: &Test, jobs: u32) -> Option<Note> {
+/// Note about rates with a large error. Throughput counts parts of transactions by time ([`loadline_load::Schedule::tps`]): these are
+/// known as well as transactions are alike, which their `spread` says.
+fn coarse_note(figures: &Test, jobs: u32, spread: f64) -> Option<Note> {
     let n = figures.figure(column::COMMITS).filter(|n| *n > 0.0 && figures.figure(column::RATE_TPS).is_none())?;
     // Where most of the time is thinking, transactions come at random, as in a Poisson process.
     let thinking = figures.figure(column::THINKING_PCT).map_or(0.0, |pct| pct / 100.0);
-    let share = resolution(n, jobs).max(thinking / n.sqrt());
-    (share > 0.5 / MIN_COUNT_TO_ERROR).then_some(Note::FewTransactions { transactions: n, error_pct: share * 100.0 })
+    let share = (spread.min(1.0) * resolution(n, jobs)).max(thinking / n.sqrt());
+    (share > EXACT).then_some(Note::FewTransactions { transactions: n, error_pct: share * 100.0 })
 }
 
 /// Note about a window that is longer than planned.
@@ -128,10 +130,15 @@ mod tests {
     fn an_inaccurate_rate_is_noted() {
         let mut few = Test::default();
         few.set(column::COMMITS, 14.0);
-        let Some(Note::FewTransactions { transactions, error_pct }) = coarse_note(&few, 2) else { panic!("14 ± 1.4") };
-        assert_eq!([transactions, error_pct.round()], [14.0, 10.0]);
+        let Some(Note::FewTransactions { transactions, error_pct }) = coarse_note(&few, 2, 0.5) else {
+            panic!("14 ± 0.7")
+        };
+        assert_eq!([transactions, error_pct.round()], [14.0, 5.0]);
+        assert_eq!(coarse_note(&few, 2, 0.01), None, "transactions that are alike are counted in parts");
         few.set(column::COMMITS, 100.0);
-        assert_eq!(coarse_note(&few, 2), None);
+        assert_eq!(coarse_note(&few, 2, 0.5), None);
+        few.set(column::THINKING_PCT, 90.0);
+        assert!(coarse_note(&few, 2, 0.0).is_some(), "they come at random: 100 ± 9");
     }
 
     #[test]
