@@ -234,20 +234,6 @@ mod tests {
     }
 
     #[test]
-    fn without_its_blocks_the_plain_signed_rank_test_is_too_sure() {
-        // What the blocks are for: a wave of four windows moves both pairs of a block the same way.
-        let wave = Machine { wave: 0.1, ..Machine::QUIET };
-        let mut random = Random::new(9);
-        let plain = |_: &usize| {
-            let pairs: Vec<Pair> = wave.run(&mut random, 20, 1.0).into_iter().flat_map(|p| [p, ABSENT]).collect();
-            let interval = paired_ratio(&pairs, 0.05).unwrap().interval.unwrap();
-            interval.low > 1.0 || interval.high < 1.0
-        };
-        let missed = (0..500).filter(plain).count();
-        assert!(missed > 40, "{missed}");
-    }
-
-    #[test]
     fn the_interval_found_by_halving_is_the_first_one_from_outside() {
         let mut random = Random::new(4);
         let steep = Machine { noise: 0.005, drift: 0.8, wave: 0.02, ..Machine::QUIET };
