@@ -203,7 +203,7 @@ pub fn bound(record: &TestRecord) -> Option<Bound> {
     if record.imported.is_some() || !record.is_usable() || !record.sizes.is_empty() || record.jobs == 0 {
         return None;
     }
-    let rules = [
+    const RULES: [fn(&TestRecord, f64) -> Option<Bound>; 9] = [
         rate,
         client,
         data_device,
@@ -214,7 +214,7 @@ pub fn bound(record: &TestRecord) -> Option<Bound> {
         time::busy_device,
         single_writer,
     ];
-    Some(rules.iter().find_map(|rule| rule(record, tps)).unwrap_or_else(|| unknown(record)))
+    Some(RULES.iter().find_map(|rule| rule(record, tps)).unwrap_or_else(|| unknown(record)))
 }
 
 fn rate(record: &TestRecord, tps: f64) -> Option<Bound> {
@@ -231,18 +231,15 @@ fn rate(record: &TestRecord, tps: f64) -> Option<Bound> {
 
 fn client(record: &TestRecord, tps: f64) -> Option<Bound> {
     let e = Evidence::new(record);
-    if let Some(share) = e.figure(column::CLIENT_CPU_PCT).filter(|p| *p >= CLIENT_FULL) {
+    let own = e.figure(column::CLIENT_CPU_PCT);
+    if let Some(share) = own.filter(|p| *p >= CLIENT_FULL) {
         let text = format!("loadline used {} of its machine's CPU", pct(share));
         return Some(e.add(&[column::CLIENT_CPU_PCT], text).bound(BoundBy::Client));
     }
     // Device figures are read on loadline's own machine only. If there is one, the database shares the CPUs with
     // loadline; without one it may run elsewhere, and the two shares cannot be compared.
-    let shared = e.figure(column::DEVICE_UTIL_PCT).is_some();
-    if let (Some(busy), Some(own)) = (e.figure(column::CPU_BUSY_PCT), e.figure(column::CLIENT_CPU_PCT))
-        && shared
-        && busy >= CPU_FULL
-        && own >= busy / 2.0
-    {
+    let shared = e.figure(column::CPU_BUSY_PCT).filter(|_| e.figure(column::DEVICE_UTIL_PCT).is_some()).zip(own);
+    if let Some((busy, own)) = shared.filter(|(busy, own)| *busy >= CPU_FULL && *own >= busy / 2.0) {
         let text = format!("CPU busy {}, of which loadline itself used {}, on the same machine", pct(busy), pct(own));
         return Some(e.add(&[column::CPU_BUSY_PCT, column::CLIENT_CPU_PCT], text).bound(BoundBy::Client));
     }
@@ -277,11 +274,8 @@ fn cpu(record: &TestRecord, _: f64) -> Option<Bound> {
 
 /// Mean number of sessions in a commit or in its sync (Little's law), and its column.
 fn at_commit(e: &Evidence<'_>, tps: f64) -> Option<(f64, &'static Column, &'static str)> {
-    let commit =
-        e.figure(column::COMMIT_TIME_NS_MEAN).map(|ns| (ns / 1e9 * tps, column::COMMIT_TIME_NS_MEAN, "in a commit"));
-    let sync =
-        || e.figure(column::LOG_FILE_SYNC_MS).map(|ms| (ms / 1e3 * tps, column::LOG_FILE_SYNC_MS, "syncing the log"));
-    commit.or_else(sync)
+    let times = [(column::COMMIT_TIME_NS_MEAN, 1e9, "in a commit"), (column::LOG_FILE_SYNC_MS, 1e3, "syncing the log")];
+    times.into_iter().find_map(|(column, unit, doing)| Some((e.figure(column)? / unit * tps, column, doing)))
 }
 
 fn single_writer(record: &TestRecord, tps: f64) -> Option<Bound> {
@@ -366,17 +360,14 @@ fn unknown(record: &TestRecord) -> Bound {
         (column::DEVICE_UTIL_PCT, "device busy"),
     ]
     .into_iter()
-    .filter(|(column, _)| e.figure(column).is_none())
-    .map(|(_, name)| name)
+    .filter_map(|(column, name)| e.figure(column).is_none().then_some(name))
     .collect();
     if !record.populations.is_empty() {
         e.texts.push("the jobs are a mix of populations".to_owned());
     }
-    if e.texts.is_empty() {
-        e.texts.push("no figure that could show it was measured".to_owned());
-    } else {
-        e.texts.push("no figure points to one limit".to_owned());
-    }
+    let none =
+        if e.texts.is_empty() { "no figure that could show it was measured" } else { "no figure points to one limit" };
+    e.texts.push(none.to_owned());
     if !missing.is_empty() {
         e.texts.push(format!("not measured: {}", missing.join(", ")));
     }

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use loadline_model::disturbance::why_not_valid;
 use loadline_model::record::WorkloadFacts;
-use loadline_model::{Column, DataSource, Driver, Forced, JobLoad, TestRecord, column};
+use loadline_model::{Column, Driver, JobLoad, TestRecord, column};
 use serde::Serialize;
 
-use crate::kept::{Disturbed, PoolKey, SetAside, kept, unchecked};
+use crate::kept::{Caveats, PoolKey, SetAside};
 use crate::kpi::{LATENCY, RESPONSE, THROUGHPUT, in_checkpoint, of_throughput, rate_of};
 use crate::stats::Estimate;
 
@@ -56,16 +56,9 @@ pub struct SweepPoint {
     pub at: u32,
     /// Numbers of the tests that count for the figures: valid ones, or if there are none, disturbed ones.
     pub tests: Vec<u32>,
-    /// Source of the blocks that these tests read, if recorded.
-    pub data_source: Option<DataSource>,
-    /// [`TestRecord::forced`] of these tests.
-    pub forced: Forced,
-    /// What disturbed these tests, if it was too much.
+    /// What qualifies these tests.
     #[serde(flatten)]
-    pub disturbed: Disturbed,
-    /// Tool that measured these tests, in words, if loadline did not: nobody checked them.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub imported: Option<String>,
+    pub kept: Caveats,
     /// Tests that are not pooled into the figures, although none is refused: others of the point are not disturbed, need no option or
     /// have a better source.
     pub set_aside: Vec<SetAside>,
@@ -91,8 +84,8 @@ impl SweepPoint {
     /// Number of its valid tests, and of all.
     #[must_use]
     pub fn counts(&self) -> [usize; 2] {
-        let pooled = if self.disturbed.is_none() { self.tests.len() } else { 0 };
-        let aside = self.set_aside.iter().filter(|test| test.disturbed.is_none()).count();
+        let pooled = if self.kept.disturbed.is_none() { self.tests.len() } else { 0 };
+        let aside = self.set_aside.iter().filter(|test| test.kept.disturbed.is_none()).count();
         [pooled + aside, self.tests.len() + self.set_aside.len() + self.refused.len()]
     }
 
@@ -126,7 +119,7 @@ impl SweepPoint {
     /// not the device's figures`), or the tool that they are imported from.
     #[must_use]
     pub fn kept(&self) -> Option<String> {
-        kept(self.data_source, &self.forced, &self.disturbed, self.imported.as_deref())
+        self.kept.says()
     }
 }
 
@@ -235,9 +228,9 @@ impl Sweep {
 
     /// The points that key figures are of: those of valid tests, or where no point has any, those of disturbed ones.
     pub fn key_points(&self) -> impl DoubleEndedIterator<Item = &SweepPoint> {
-        let is_valid = |p: &SweepPoint| p.disturbed.is_none() && self.rate_at(p).is_some();
+        let is_valid = |p: &SweepPoint| p.kept.disturbed.is_none() && self.rate_at(p).is_some();
         let any = self.points.iter().any(is_valid);
-        self.points.iter().filter(move |p| !any || p.disturbed.is_none())
+        self.points.iter().filter(move |p| !any || p.kept.disturbed.is_none())
     }
 
     /// The point with `at` jobs or the swept value `at`.
@@ -412,10 +405,7 @@ fn point_of(at: u32, tests: &[&TestRecord]) -> SweepPoint {
         jobs: tests.first().map_or(0, |r| r.jobs),
         at,
         tests: pooled.iter().map(|r| r.test).collect(),
-        data_source: key.and_then(|key| key.data_source),
-        forced: key.map_or_else(Forced::default, |key| key.forced.clone()),
-        disturbed: Disturbed::of_tests(&pooled),
-        imported: pooled.first().and_then(|r| unchecked(r)),
+        kept: Caveats::of_tests(&pooled),
         set_aside: aside.into_iter().map(SetAside::of).collect(),
         figures: values.iter().filter_map(|(id, v)| Some(((*id).to_owned(), estimate(id, v)?))).collect(),
         refused: tests
