@@ -50,8 +50,8 @@ impl<'a> Lines<'a> {
         let text = text.ok_or_else(|| self.wrong("it is no text in UTF-8"))?;
         let text = text.trim_start_matches('\u{feff}').trim_end_matches(['\n', '\r']);
         match Tool::of_line(text) {
-            Some(other) if other != self.tool.to_string() => {
-                Err(self.wrong(format!("it is of {other}, not of {}: '{}'", self.tool, cut(text))))
+            Some(other) if other != self.tool.name() => {
+                Err(self.wrong(format!("it is of {other}, not of {}: '{}'", self.tool.name(), cut(text))))
             }
             _ => Ok(Some(text.to_owned())),
         }
@@ -74,7 +74,7 @@ impl<'a> Lines<'a> {
             text = text + "\n" + &line;
         }
         serde_json::from_str(&text).map_err(|e| {
-            let what = format!("it is no result of {}: {}", self.tool, cut(&e.to_string()));
+            let what = format!("it is no result of {}: {}", self.tool.name(), cut(&e.to_string()));
             self.at(begin + (e.line() as u64).saturating_sub(1), what)
         })
     }
