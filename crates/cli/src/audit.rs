@@ -172,7 +172,7 @@ fn laws(list: &ListArgs) -> Result<(), Failure> {
         };
         let columns = law.needed().map(columns).collect::<Vec<_>>().join("; or ");
         let formulas = law.formulas.join("; ").replace(['?', '!', '~'], "");
-        vec![law.id.to_owned(), law.name.to_owned(), formulas, columns, law.worst().to_owned(), law.meaning.to_owned()]
+        vec![law.id.to_owned(), law.name.to_owned(), formulas, columns, law.severity.name().to_owned(), law.meaning.to_owned()]
     };
     Listing {
         columns: vec!["law", "name", "formula", "columns", "at worst", "meaning"],

@@ -7,7 +7,7 @@ use super::context::Context;
 use super::finding::{Figure, Reason, Severity};
 use super::formula::Pair;
 use super::interval::{Interval, common};
-use super::law::{Grade, Law, law};
+use super::law::{Kind, Law, law};
 use super::sheet::{How, SAMPLE};
 
 /// Share of the rows that must agree with each other to speak against another.
@@ -26,7 +26,6 @@ const NEAR: f64 = 0.8;
 /// Shares of the jobs' time outside transactions, %, if the tool knows its own loop.
 const OUTSIDE: [&str; 3] = ["outside_tx_pct", "thinking_pct", "connecting_pct"];
 
-/// Whether `count` of `all` rows are most of them.
 pub(crate) fn is_most(count: usize, all: usize) -> bool {
     count as f64 >= MOST * all as f64
 }
@@ -74,7 +73,6 @@ impl Model {
         }
     }
 
-    /// How many times the right side the left one is.
     fn factor(self, row: &Row) -> f64 {
         match self {
             Model::Factor(at) => at,
@@ -98,7 +96,6 @@ pub(crate) struct Judge<'a> {
 }
 
 impl<'a> Judge<'a> {
-    /// Reports what breaks the law.
     pub(crate) fn check(law: &'static Law, pair: &'a Pair, context: &'a Context<'a>) {
         let mut judge = Judge::new(law, pair, context);
         if (0..context.rows()).filter_map(|row| judge.read(row)).any(|r| !r.meets) {
@@ -119,10 +116,9 @@ impl<'a> Judge<'a> {
 
     /// Whether the jobs are on the right: more is impossible, and less is time outside the transactions.
     fn of_jobs(&self) -> bool {
-        self.law.grade == Grade::Jobs
+        self.law.kind == Kind::Jobs
     }
 
-    /// Whether the left side may be neither larger nor smaller.
     fn is_two_sided(&self) -> bool {
         self.pair.equal || self.of_jobs()
     }
@@ -134,7 +130,7 @@ impl<'a> Judge<'a> {
             return None;
         }
         let difference = || left.plus(right.scaled(-1.0)).scaled(0.01).plus(Interval::exact(1.0));
-        Some(if self.law.grade == Grade::Parts { difference() } else { left.over(right) })
+        Some(if self.law.kind == Kind::Parts { difference() } else { left.over(right) })
     }
 
     fn read(&self, row: usize) -> Option<Row> {
@@ -158,7 +154,7 @@ impl<'a> Judge<'a> {
             let longest = context.value("transaction_time_ns_max", row).map_or(5.0 * time.at, |ns| ns / 1e9);
             let edge = context.late(row, longest) / share.at.clamp(0.01, 1.0);
             r.meets = r.ratio.holds(1.0) || r.deviation(1.0) <= edge || r.open && r.ratio.low <= 1.0;
-        } else if self.law.grade == Grade::Agreed {
+        } else if self.law.kind == Kind::Agreed {
             r.meets |= r.deviation(1.0) <= slack;
         }
         if !r.meets {
@@ -170,7 +166,7 @@ impl<'a> Judge<'a> {
 
     fn judge(&mut self, all: &[Row]) {
         let missed = all.iter().filter(|r| !r.meets).count();
-        if self.law.grade == Grade::Agreed && (all.len() < 3 || missed * 4 > all.len()) {
+        if self.law.kind == Kind::Agreed && (all.len() < 3 || missed * 4 > all.len()) {
             return;
         }
         // Rows that meet if digits were rounded, and not if they were cut off, show that they were rounded.
@@ -221,7 +217,7 @@ impl<'a> Judge<'a> {
             return is_sure(How::Id) || near >= 2 && near * 2 >= all.len();
         }
         // Of what only a header says, most rows know better.
-        is_sure(self.law.sure()) && (!self.pair.equal || all.len() <= 2 || is_sure(How::Id))
+        is_sure(self.law.sure) && (!self.pair.equal || all.len() <= 2 || is_sure(How::Id))
     }
 
     fn witnesses(&self, all: &[Row]) -> Vec<(f64, usize)> {
@@ -313,7 +309,7 @@ impl<'a> Judge<'a> {
         let noise = NOISE.max(if self.of_jobs() { 0.0 } else { context.late(r.row, LATE) });
         let late = self.is_two_sided() && deviation < noise && !matches!(self.model, Some(Model::Pause(_)));
         // Less than the whole is a part that is not printed.
-        let is_part = self.law.grade == Grade::Parts && r.ratio.at <= at;
+        let is_part = self.law.kind == Kind::Parts && r.ratio.at <= at;
         if late && self.of_jobs() || !agree && (late || is_part || under && !self.known) {
             return;
         }
@@ -333,19 +329,19 @@ impl<'a> Judge<'a> {
             self.known && !under && deviation > self.law.slack
         } else {
             let enough = !self.pair.equal || deviation > self.law.slack.max(context.late(r.row, VERY_LATE));
-            agree || enough && context.is_sure(columns, self.law.sure())
+            agree || enough && context.is_sure(columns, self.law.sure)
         };
-        let severity = match self.law.grade {
-            Grade::Error(_) | Grade::Jobs | Grade::Parts if certain && !excused => Severity::Error,
-            Grade::Jobs if under && !agree && self.model.is_none() && deviation <= self.law.slack => Severity::Info,
+        let severity = match self.law.severity {
+            Severity::Error if certain && !excused => Severity::Error,
+            _ if under && !agree && self.model.is_none() && deviation <= self.law.slack => Severity::Info,
             _ => Severity::Warning,
         };
         // The column that must be wrong is that which is printed as 0, or else the named one. A part may be 0; a rate or a whole may not.
         let zero = |c: &usize| context.sheet.columns[*c].value(r.row) == Some(0.0);
         let (mut others, zeros): (Vec<usize>, Vec<usize>) = columns.iter().partition(|c| !zero(c));
         others.extend(&zeros);
-        let columns = if zeros.len() == 1 && self.law.grade != Grade::Parts { &others } else { columns };
-        let usual = if self.law.grade == Grade::Parts { (1.0, (at - 1.0) * 100.0) } else { (at, 0.0) };
+        let columns = if zeros.len() == 1 && self.law.kind != Kind::Parts { &others } else { columns };
+        let usual = if self.law.kind == Kind::Parts { (1.0, (at - 1.0) * 100.0) } else { (at, 0.0) };
         let recomputed = columns.last().and_then(|c| self.pair.solve(*c, r.row, context, usual));
         let agree = if agree { "; the other rows agree" } else { "" };
         let edge = if edge { "; it holds if digits were cut off" } else { "" };

@@ -57,7 +57,6 @@ pub struct Table {
     /// Where the cells end in the text.
     ends: Vec<usize>,
     rows: usize,
-    /// Rows that continued the column names.
     continued: usize,
 }
 
@@ -85,7 +84,6 @@ impl Table {
         self.text.get(start..end(index)).filter(|_| column < self.headers.len()).unwrap_or("")
     }
 
-    /// Cells of the first rows of a column.
     pub(crate) fn cells(&self, column: usize, rows: usize) -> impl Iterator<Item = &str> {
         (0..self.rows.min(rows)).map(move |row| self.cell(row, column))
     }
@@ -155,7 +153,6 @@ impl Table {
     }
 }
 
-/// Whether a cell holds a figure.
 fn is_figure(cell: &str) -> bool {
     matches!(number::read(cell, Some(Style::Point)), Cell::Number(_) | Cell::Unclear)
 }
