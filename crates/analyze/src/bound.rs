@@ -43,17 +43,14 @@ const CPU_FULL: f64 = 90.0;
 const CLIENT_FULL: f64 = 85.0;
 /// Share of a job's time in loadline's own code, or outside transactions, that makes the client the limit.
 const CLIENT_SHARE: f64 = 0.5;
-/// Share of the requested rate that counts as met.
 const RATE_MET: f64 = 0.99;
 /// Share of the window in which the single writer is busy that makes it the limit.
 const WRITER_BUSY: f64 = 0.7;
 /// Highest commits per sync, and sessions in a commit, that count as commits one at a time.
 const ONE_BY_ONE: f64 = 1.05;
-/// Fewest jobs that show a queue for a single writer.
 const SEVERAL: u32 = 4;
 /// Device busy, and share of the limit, that count as a full device, %.
 const DEVICE_FULL: f64 = 80.0;
-/// Share of the limit at which the data device is full, %.
 const DATA_DEVICE_FULL: f64 = 90.0;
 /// Sampled in place of a wait event for a session that does not wait.
 const ON_CPU: &str = "CPU";
@@ -66,18 +63,16 @@ loadline_model::named! {
     /// What bounds a test.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
     #[serde(rename_all = "kebab-case")]
+    #[expect(missing_docs, reason = "the names say it")]
     pub enum BoundBy {
-        /// The requested rate.
         Rate: "requested rate";
         /// loadline itself.
         Client: "client";
-        /// The CPUs.
         Cpu: "CPU";
         /// A single writer: commits run one at a time.
         SingleWriter: "single writer";
         /// Bytes per second of the log's device.
         DeviceBandwidth: "device bandwidth";
-        /// Waits for block reads.
         StorageReads: "storage reads";
         /// Writes of blocks, and waits for free buffers.
         StorageWrites: "storage writes";
@@ -91,13 +86,9 @@ loadline_model::named! {
         Replica: "replica";
         /// Waits for a place in the log's buffers, and writes of the log before a commit.
         LogWrite: "log write";
-        /// The jobs' think times.
         ThinkTime: "think time";
-        /// Sleeps that scripts ask for.
         ScriptSleep: "the script's own sleep";
-        /// Sessions that are opened anew.
         Connecting: "connecting";
-        /// The figures do not show it.
         #[serde(rename = "not-told")]
         Unknown: "limit unknown";
     }

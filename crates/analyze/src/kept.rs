@@ -13,7 +13,6 @@ use serde::Serialize;
 pub(crate) struct PoolKey<'a> {
     pub(crate) forced: &'a Forced,
     pub(crate) data_source: Option<DataSource>,
-    /// Whether it is disturbed.
     pub(crate) disturbed: bool,
     /// Tool and version that measured it, if loadline did not.
     pub(crate) imported: Option<(&'a str, Option<&'a str>)>,

@@ -154,23 +154,12 @@ mod tests {
 
     #[test]
     fn rates_are_distinguished_from_times_and_shares() {
-        for id in [
-            column::COMMIT_THROUGHPUT_TPS,
-            column::ROWS_PER_S,
-            column::DATA_MIB_PER_S,
-            column::MOPS_PER_S_PER_JOB,
-            column::CHECKPOINT_TPS,
+        use column::{CHECKPOINT_TPS, COMMIT_LATENCY_MS, DATA_MIB_PER_S, MOPS_PER_S_PER_JOB, ROWS_PER_S, ROWS_PER_TX};
+        for (rates, columns) in [
+            (true, [THROUGHPUT, ROWS_PER_S, DATA_MIB_PER_S, MOPS_PER_S_PER_JOB, CHECKPOINT_TPS]),
+            (false, [COMMIT_LATENCY_MS, column::READ_TIME_US_P99, column::BUFFER_WAIT_PCT, MEAN_TIME, ROWS_PER_TX]),
         ] {
-            assert!(is_rate(id) && higher_is_better(id), "{id}");
-        }
-        for id in [
-            column::COMMIT_LATENCY_MS,
-            column::READ_TIME_US_P99,
-            column::BUFFER_WAIT_PCT,
-            column::SQL_SERVICE_TIME_S,
-            column::ROWS_PER_TX,
-        ] {
-            assert!(!is_rate(id) && !higher_is_better(id), "{id}");
+            assert!(columns.iter().all(|c| is_rate(c) == rates && higher_is_better(c) == rates), "{columns:?}");
         }
         assert!(higher_is_better(column::SPEED_UP) && !is_rate(column::SPEED_UP));
     }

@@ -8,7 +8,6 @@ use loadline_model::{TestRecord, Validity};
 
 use crate::sweep::swept_value;
 
-/// Share of measurements that agree.
 const AGREEING: f64 = 0.9;
 
 /// What a machine can tell apart.

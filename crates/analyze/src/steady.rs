@@ -83,12 +83,10 @@ fn trend(values: &[f64]) -> Option<(f64, f64)> {
     Some(if is_rounding { (0.0, 0.0) } else { (slope, errors(slope, &line, &left)) })
 }
 
-/// The shape of a straight line.
 fn line(n: usize) -> Vec<f64> {
     (0..n).map(|i| i as f64).collect()
 }
 
-/// `values` around their mean.
 fn centred(values: &[f64]) -> Vec<f64> {
     let mean = values.iter().sum::<f64>() / values.len() as f64;
     values.iter().map(|v| v - mean).collect()

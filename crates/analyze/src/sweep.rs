@@ -131,17 +131,13 @@ pub const FLAT: f64 = 0.05;
 /// for jobs hold its values.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
+#[expect(missing_docs, reason = "the names say it")]
 pub enum Saturation {
     /// The highest job count gave no more throughput, or hardly more (see [`FLAT`]).
-    Saturated {
-        /// Jobs at the peak.
-        peak_jobs: u32,
-    },
+    Saturated { peak_jobs: u32 },
     /// The peak is the last point measured: more jobs may give more.
     Rising {
-        /// Highest job count measured.
         jobs: u32,
-        /// Job count measured before it.
         previous_jobs: u32,
         /// Growth of throughput between the two, %.
         growth_pct: f64,
@@ -153,16 +149,14 @@ pub enum Saturation {
 /// Where the load line lies.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "basis")]
+#[expect(missing_docs, reason = "the names say it")]
 pub enum LoadLine {
     /// The highest job count whose mean latency meets the objective.
     Objective {
-        /// Jobs there.
         jobs: u32,
         /// Throughput there, in the unit of [`Sweep::rate`].
         throughput: f64,
-        /// Mean latency there, ms.
         latency_ms: f64,
-        /// The objective, ms.
         objective_ms: f64,
         /// It is the highest job count measured: the load line may lie higher.
         at_least: bool,
@@ -171,27 +165,21 @@ pub enum LoadLine {
     },
     /// No job count meets the objective.
     NoneMeets {
-        /// The objective, ms.
         objective_ms: f64,
         /// Lowest mean latency seen, ms.
         lowest_latency_ms: f64,
-        /// Jobs there.
         jobs: u32,
     },
     /// No objective was given: the point of highest power (throughput / latency).
     Power {
-        /// Jobs there.
         jobs: u32,
         /// Throughput there, in the unit of [`Sweep::rate`].
         throughput: f64,
-        /// Mean latency there, ms.
         latency_ms: f64,
         /// It is the highest job count measured: power may rise further.
         at_least: bool,
     },
-    /// There is none.
     Unknown {
-        /// Why.
         why: &'static str,
     },
 }
@@ -282,7 +270,6 @@ impl Sweep {
         }
     }
 
-    /// Why there is no load line, if so.
     fn no_load_line(&self) -> Option<&'static str> {
         if !self.over_jobs() {
             return Some("the sweep was over work, not over load");
@@ -302,7 +289,6 @@ impl Sweep {
     }
 }
 
-/// Reason for no load line with one point.
 const ONE_COUNT: &str = "fewer than two valid job counts";
 
 fn objective_line(valid: &[(u32, f64, f64)], objective_ms: f64, highest: u32) -> LoadLine {
@@ -345,7 +331,6 @@ fn same_work(a: &TestRecord, b: &TestRecord) -> bool {
         }
 }
 
-/// Number of parameters that differ.
 fn differing(a: &BTreeMap<String, i64>, b: &BTreeMap<String, i64>) -> usize {
     let changed = a.iter().filter(|(name, value)| b.get(*name) != Some(value)).count();
     changed + b.keys().filter(|name| !a.contains_key(*name)).count()

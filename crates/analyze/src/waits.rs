@@ -48,7 +48,6 @@ pub fn label(power: u32) -> String {
 /// Latencies counted by bucket: a few hundred bytes, instead of 270 KiB for the full histogram.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Number of latencies by power.
     counts: Vec<u64>,
 }
 

@@ -263,7 +263,6 @@ impl Job {
     }
 }
 
-/// Throughput of reads and writes.
 fn set_calls(test: &mut ImportedTest, sides: &[Side<'_>]) {
     for ((kind, calls, mib), what) in CALLS.into_iter().zip(["reads per second", "writes per second"]) {
         let Some((_, d)) = sides.iter().find(|(known, _)| *known == kind) else {

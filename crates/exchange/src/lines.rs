@@ -6,17 +6,13 @@ use serde::de::DeserializeOwned;
 
 use crate::source::{ImportError, Tool};
 
-/// Longest line, bytes.
 const LONGEST: usize = 1 << 20;
-/// Longest JSON value, bytes.
 const LONGEST_JSON: usize = 64 << 20;
 
-/// The lines of one file.
 pub(crate) struct Lines<'a> {
     tool: Tool,
     file: &'a str,
     input: &'a mut dyn BufRead,
-    /// Number of the line read last, from 1.
     number: u64,
     /// Whether the line read last has its end: only the last line of a file may lack it.
     ended: bool,
@@ -79,27 +75,22 @@ impl<'a> Lines<'a> {
         })
     }
 
-    /// The number of the line read last, from 1.
     pub(crate) fn number(&self) -> u64 {
         self.number
     }
 
-    /// Whether the line read last has its end.
     pub(crate) fn ended(&self) -> bool {
         self.ended
     }
 
-    /// An error at the line read last.
     pub(crate) fn wrong(&self, what: impl Into<String>) -> ImportError {
         self.at(self.number.max(1), what)
     }
 
-    /// An error at line `line`.
     pub(crate) fn at(&self, line: u64, what: impl Into<String>) -> ImportError {
         ImportError::Wrong { file: self.file.to_owned(), line: Some(line), what: what.into() }
     }
 
-    /// An error of the whole file.
     pub(crate) fn whole(&self, what: impl Into<String>) -> ImportError {
         ImportError::Wrong { file: self.file.to_owned(), line: None, what: what.into() }
     }
@@ -122,7 +113,6 @@ pub(crate) fn plain(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).collect()
 }
 
-/// The first characters of `text`, for messages.
 pub(crate) fn cut(text: &str) -> String {
     const MOST: usize = 160;
     let text = plain(text.trim());

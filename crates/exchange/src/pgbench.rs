@@ -65,7 +65,6 @@ fn progress(rest: &str, line: u64) -> Option<Interval> {
     Some(Interval { line, end_s: number(end)?, per_s, mean_ms })
 }
 
-/// What a report says.
 #[derive(Debug, Default)]
 struct Printed {
     fields: Fields,

@@ -28,12 +28,10 @@ pub(crate) fn read(lines: &mut Lines<'_>) -> Result<Group, ImportError> {
     reports::<Printed>(lines.next()?, lines)
 }
 
-/// The version of the line with which a report begins.
 fn version(line: &str) -> Option<&str> {
     line.strip_prefix("sysbench ").filter(|v| v.starts_with(|c: char| c.is_ascii_digit()))?.split([' ', ':']).next()
 }
 
-/// What a report says.
 #[derive(Default)]
 struct Printed {
     part: &'static str,

@@ -37,10 +37,8 @@ const BETWEEN: [(&Column, BoundBy, &str); 3] = [
     (column::SCRIPT_SLEEP_PCT, BoundBy::ScriptSleep, "slept in their scripts"),
 ];
 
-/// A part of the jobs' time.
 struct Part<'a> {
     by: BoundBy,
-    /// Its share, %.
     share: f64,
     evidence: Evidence<'a>,
 }

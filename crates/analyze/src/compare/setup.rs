@@ -10,11 +10,9 @@ use super::Platform;
 use crate::kpi::{defined_by_redo, uses_data};
 use crate::sweep::Sweep;
 
-/// Different drivers of two sweeps.
 pub(super) struct Drivers {
     /// Whether neither has round trips, so that their figures mean the same.
     alike: bool,
-    /// Where each ran.
     pub(super) said: String,
 }
 
@@ -50,7 +48,6 @@ impl<'a> Setup<'a> {
         format!("{x} on '{a}', {y} on '{b}'")
     }
 
-    /// The drivers, if they differ.
     pub(super) fn drivers(&self) -> Option<Drivers> {
         let Setup { base, a, other, b } = self;
         if a.driver == b.driver {
@@ -120,7 +117,6 @@ impl<'a> Setup<'a> {
         all.into_iter().flatten().collect()
     }
 
-    /// Texts of the user's workload file on both platforms.
     fn programs(&self) -> [Option<&'a str>; 2] {
         [self.base, self.other].map(|platform| program(platform, &self.a.workload))
     }
@@ -193,7 +189,6 @@ impl<'a> Setup<'a> {
     }
 }
 
-/// The tests of `sweep`.
 fn tests<'a>(platform: &Platform<'a>, sweep: &Sweep) -> impl Iterator<Item = &'a TestRecord> {
     platform.records.iter().filter(|r| {
         let swept = r.swept.as_deref().unwrap_or(crate::sweep::JOBS) == sweep.over;

@@ -35,10 +35,8 @@ const COUNTS: &[(&Column, &str)] = &[
     (column::THREADS, "parallel workers"),
 ];
 
-/// Role of redo in a workload.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Redo {
-    /// The redo size defines the workload.
     Defines(DefinedRedo),
     /// The database writes as much redo as it needs for the work.
     Written,
@@ -171,7 +169,6 @@ impl Setup<'_> {
         side(of_a, a).or_else(|| side(of_b, b))
     }
 
-    /// Refuses to compare cached figures with device figures.
     fn other_source(&self, a: &SweepPoint, b: &SweepPoint) -> Option<String> {
         let from = |p: &SweepPoint| match p.kept.data_source {
             Some(DataSource::Device) => "from the device",
@@ -214,7 +211,6 @@ impl Setup<'_> {
         })
     }
 
-    /// The first of `counts` that differs.
     fn counts_apart(&self, counts: &[(&Column, &str)], a: &SweepPoint, b: &SweepPoint) -> Option<String> {
         counts.iter().find_map(|(column, what)| {
             let (x, y) = (a.figure(column)?.mean, b.figure(column)?.mean);

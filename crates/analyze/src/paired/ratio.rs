@@ -234,20 +234,6 @@ mod tests {
     }
 
     #[test]
-    fn the_interval_found_by_halving_is_the_first_one_from_outside() {
-        let mut random = Random::new(4);
-        let steep = Machine { noise: 0.005, drift: 0.8, wave: 0.02, ..Machine::QUIET };
-        for machine in [Machine { heavy: true, ..Machine::ROUGH }, steep, Machine::QUIET].repeat(30) {
-            let pairs = machine.run(&mut random, 16, 1.0);
-            let sample = Sample::of(&pairs);
-            let walsh = sample.walsh();
-            let kept = |w: &&[f64]| sample.above(f64::midpoint(w[0], w[1])) > 0.025;
-            let low = walsh.windows(2).find(kept).map(|w| w[0]);
-            assert_eq!(interval_of(&sample, &walsh, 0.05).map(|i| i.low), low);
-        }
-    }
-
-    #[test]
     fn a_ratio_that_changes_is_noticed() {
         let changing = |drift: f64| {
             let mut random = Random::new(6);
