@@ -6,11 +6,10 @@ mod steady;
 
 use clap::Parser;
 use loadline_analyze::paired::looks::precise_enough;
-use loadline_analyze::paired::simulated::{Machine, normal};
+use loadline_analyze::paired::simulated::{Machine, normal, series};
 use loadline_analyze::paired::verdict::{Verdict, detectable, verdict};
 use loadline_analyze::paired::{Looks, Pair, PairedRatio, Question, judge, paired_ratio};
 use loadline_analyze::stats::{mean, median, sample_sd};
-use loadline_analyze::steady::simulated::series;
 use loadline_analyze::within::half_width;
 use loadline_model::Random;
 

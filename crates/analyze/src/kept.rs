@@ -8,33 +8,6 @@ use loadline_model::format::number;
 use loadline_model::{DataSource, Forced, TestRecord, disturbance};
 use serde::Serialize;
 
-/// What tests must have in common to be pooled.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct PoolKey<'a> {
-    pub(crate) forced: &'a Forced,
-    pub(crate) data_source: Option<DataSource>,
-    pub(crate) disturbed: bool,
-    /// Tool and version that measured it, if loadline did not.
-    pub(crate) imported: Option<(&'a str, Option<&'a str>)>,
-}
-
-impl<'a> PoolKey<'a> {
-    pub(crate) fn of(record: &'a TestRecord) -> PoolKey<'a> {
-        PoolKey {
-            forced: &record.forced,
-            data_source: record.data_source,
-            disturbed: record.is_disturbed(),
-            imported: record.imported.as_ref().map(|i| (i.tool.as_str(), i.version.as_deref())),
-        }
-    }
-
-    /// Rank of tests, lowest preferred for the figures: those that are not disturbed, then those that need no option, then by source
-    /// from device to unknown.
-    pub(crate) fn rank(&self) -> (bool, bool, bool, Option<DataSource>) {
-        (self.disturbed, !self.forced.is_empty(), self.data_source.is_none(), self.data_source)
-    }
-}
-
 /// What disturbed tests whose figures are used although they are not valid.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Disturbed {
@@ -119,6 +92,19 @@ impl Caveats {
             disturbed: Disturbed::of_tests(tests),
             imported: first.imported.as_ref().map(loadline_model::Imported::unchecked),
         }
+    }
+
+    /// Whether tests with these and with `other` ones may be pooled.
+    pub(crate) fn pools_with(&self, other: &Caveats) -> bool {
+        let is_disturbed = |of: &Caveats| !of.disturbed.is_none();
+        (self.data_source, &self.forced, &self.imported) == (other.data_source, &other.forced, &other.imported)
+            && is_disturbed(self) == is_disturbed(other)
+    }
+
+    /// Rank of tests, lowest preferred for the figures: those that are not disturbed, then those that need no option, then by source
+    /// from device to unknown.
+    pub(crate) fn rank(&self) -> (bool, bool, bool, Option<DataSource>) {
+        (!self.disturbed.is_none(), !self.forced.is_empty(), self.data_source.is_none(), self.data_source)
     }
 
     /// In words: the options that keep the tests valid, their block source, what disturbed them, the tool they are imported from.

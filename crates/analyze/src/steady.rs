@@ -5,8 +5,6 @@
 //! its standard error ([`errors`]). That holds for autocorrelated values: an autoregressive model of order 1 of what the shape leaves,
 //! with Kendall's (1954) correction of bias. The limits are simulated: docs/steady.md.
 
-pub mod simulated;
-
 use std::ops::Range;
 
 use crate::stats::{averaged, long_run, mean, median};

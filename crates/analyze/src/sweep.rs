@@ -7,7 +7,7 @@ use loadline_model::record::WorkloadFacts;
 use loadline_model::{Column, Driver, JobLoad, TestRecord, column};
 use serde::Serialize;
 
-use crate::kept::{Caveats, PoolKey, SetAside};
+use crate::kept::{Caveats, SetAside};
 use crate::kpi::{LATENCY, RESPONSE, THROUGHPUT, in_checkpoint, of_throughput, rate_of};
 use crate::stats::Estimate;
 
@@ -372,8 +372,9 @@ fn sweep_of(group: &[&TestRecord]) -> Option<Sweep> {
 fn point_of(at: u32, tests: &[&TestRecord]) -> SweepPoint {
     let mut values: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
     let usable = || tests.iter().copied().filter(|r| r.is_usable());
-    let key = usable().map(PoolKey::of).min_by_key(PoolKey::rank);
-    let (pooled, aside): (Vec<&TestRecord>, Vec<&TestRecord>) = usable().partition(|r| Some(PoolKey::of(r)) == key);
+    let caveats = |r: &TestRecord| Caveats::of_tests(&[r]);
+    let best = usable().map(caveats).min_by_key(Caveats::rank).unwrap_or_default();
+    let (pooled, aside): (Vec<&TestRecord>, Vec<&TestRecord>) = usable().partition(|r| best.pools_with(&caveats(r)));
     for record in &pooled {
         for (id, value) in &record.figures {
             values.entry(id).or_default().push(*value);
