@@ -69,13 +69,8 @@ pub fn defined_by_redo(group: &str) -> bool {
     group == "log-writer"
 }
 
-/// Whether `rate` is the throughput inside or outside checkpoints, and so of a part of the window only.
-#[must_use]
-pub fn in_checkpoint(rate: &Column) -> bool {
-    time_in_checkpoint(rate).is_some()
-}
-
-/// The 99th percentile of the transactions that `rate` counts, if it is the throughput inside or outside checkpoints.
+/// The 99th percentile of the transactions that `rate` counts, if it is the throughput inside or outside checkpoints, and so of a part of
+/// the window only.
 #[must_use]
 pub fn time_in_checkpoint(rate: &Column) -> Option<&'static Column> {
     let parts =

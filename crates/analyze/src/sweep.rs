@@ -8,7 +8,7 @@ use loadline_model::{Column, Driver, JobLoad, TestRecord, column};
 use serde::Serialize;
 
 use crate::kept::{Caveats, SetAside};
-use crate::kpi::{LATENCY, RESPONSE, THROUGHPUT, in_checkpoint, of_throughput, rate_of};
+use crate::kpi::{LATENCY, RESPONSE, THROUGHPUT, of_throughput, rate_of, time_in_checkpoint};
 use crate::stats::Estimate;
 
 /// The column that sweeps go over by default.
@@ -280,7 +280,7 @@ impl Sweep {
         if self.load.is_mixed() {
             return Some("the jobs are a mix of populations, so the sweep was not over load");
         }
-        if in_checkpoint(self.rate) {
+        if time_in_checkpoint(self.rate).is_some() {
             return Some("the rate covers only part of the window, for which there is no mean latency");
         }
         let both =

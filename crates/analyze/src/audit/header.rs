@@ -218,11 +218,6 @@ impl Header {
         self.words.iter().filter_map(|w| named("statistic", w)).any(|id| id.starts_with('p'))
     }
 
-    /// Whether a unit says what it means, rather than words alone.
-    pub(crate) fn is_by_unit(&self) -> bool {
-        self.unit.is_some() && (self.bracketed || !self.words.is_empty())
-    }
-
     pub(crate) fn has_unknown_words(&self) -> bool {
         self.words.iter().any(|w| named("word", w).or_else(|| named("statistic", w)).is_none())
     }

@@ -86,6 +86,9 @@ pub(crate) struct Judge<'a> {
     law: &'static Law,
     pair: &'a Pair,
     context: &'a Context<'a>,
+    /// Whether the jobs are on the right: more is impossible, and less is time outside the transactions.
+    of_jobs: bool,
+    is_two_sided: bool,
     model: Option<Model>,
     /// Half widths of the rows, the most precise first, with how many up to each meet.
     witnesses: Vec<(f64, usize)>,
@@ -111,16 +114,9 @@ impl<'a> Judge<'a> {
     }
 
     fn new(law: &'static Law, pair: &'a Pair, context: &'a Context<'a>) -> Judge<'a> {
-        Judge { law, pair, context, model: None, witnesses: Vec::new(), known: false, rounded: false }
-    }
-
-    /// Whether the jobs are on the right: more is impossible, and less is time outside the transactions.
-    fn of_jobs(&self) -> bool {
-        self.law.kind == Kind::Jobs
-    }
-
-    fn is_two_sided(&self) -> bool {
-        self.pair.equal || self.of_jobs()
+        let of_jobs = law.kind == Kind::Jobs;
+        let (model, witnesses, known, rounded) = (None, Vec::new(), false, false);
+        Judge { law, pair, context, of_jobs, is_two_sided: pair.equal || of_jobs, model, witnesses, known, rounded }
     }
 
     fn ratio(&self, row: usize, cut: bool) -> Option<Interval> {
@@ -138,7 +134,7 @@ impl<'a> Judge<'a> {
         let most = 1.0 + if slack > 0.0 { slack + context.late(row, VERY_LATE) } else { 0.0 };
         let meets = if self.pair.equal { ratio.holds(1.0) } else { ratio.low <= most };
         let mut r = Row { row, ratio, meets, cut: false, time: 0.0, pause: ratio, open: false };
-        if self.of_jobs() {
+        if self.of_jobs {
             let outside = OUTSIDE.iter().filter_map(|id| context.sheet.column(id)?.interval(row, false));
             let share = outside.fold(Interval::exact(1.0), |left, part| left.plus(part.scaled(-0.01)));
             let (rate, time) = self.pair.named_and_rest(row, context)?;
@@ -159,7 +155,7 @@ impl<'a> Judge<'a> {
         }
         if !r.meets {
             let cut = self.ratio(row, true)?;
-            r.cut = if self.is_two_sided() { cut.holds(1.0) } else { cut.low <= most };
+            r.cut = if self.is_two_sided { cut.holds(1.0) } else { cut.low <= most };
         }
         Some(r)
     }
@@ -174,9 +170,8 @@ impl<'a> Judge<'a> {
         self.rounded = self.pair.equal && all.iter().any(is_rounded);
         let edges = all.iter().filter(|r| r.cut && !self.rounded).count();
         let most = edges * 2 > all.len();
-        let cut =
-            if self.of_jobs() { edges >= 2 && edges == missed } else { self.pair.equal && all.len() >= 4 && most };
-        self.model = self.model(all, missed).filter(|_| self.of_jobs() || self.pair.equal && !cut);
+        let cut = if self.of_jobs { edges >= 2 && edges == missed } else { self.pair.equal && all.len() >= 4 && most };
+        self.model = self.model(all, missed).filter(|_| self.of_jobs || self.pair.equal && !cut);
         match self.model {
             Some(model) => self.announce(all, model),
             None if cut && most => {
@@ -191,7 +186,7 @@ impl<'a> Judge<'a> {
             None => r.meets,
         };
         let odd: Vec<&Row> = all.iter().filter(|r| !(fits(r) || cut && r.cut && !self.rounded)).collect();
-        if !self.of_jobs() {
+        if !self.of_jobs {
             return self.report_side(self.law, &odd, all.len());
         }
         let (mut above, mut below): (Vec<&Row>, Vec<&Row>) = odd.into_iter().partition(|r| r.ratio.low > 1.0);
@@ -211,7 +206,7 @@ impl<'a> Judge<'a> {
     /// Whether the columns are surely what they were taken for, or the rows show it.
     fn is_known(&self, all: &[Row]) -> bool {
         let is_sure = |how| self.context.is_sure(&self.pair.columns, how);
-        if self.of_jobs() {
+        if self.of_jobs {
             let is_near = |r: &&Row| r.ratio.holds(1.0) || (NEAR..=1.0 + self.law.slack).contains(&r.ratio.at);
             let near = all.iter().filter(|r| r.ratio.high - r.ratio.low < 0.5).filter(is_near).count();
             return is_sure(How::Id) || near >= 2 && near * 2 >= all.len();
@@ -249,9 +244,9 @@ impl<'a> Judge<'a> {
             let (value, count) = common(&sample.iter().map(of).collect::<Vec<_>>())?;
             is_most(count, sample.len()).then_some(value)
         };
-        let is_below = self.of_jobs() && is_most(all.iter().filter(|r| r.ratio.high < 1.0).count(), all.len());
+        let is_below = self.of_jobs && is_most(all.iter().filter(|r| r.ratio.high < 1.0).count(), all.len());
         let pause = most(|r| r.pause).filter(|ms| is_below && *ms > 0.0);
-        let late = NOISE.max(if self.of_jobs() { self.law.slack } else { self.context.late(0, LATE) });
+        let late = NOISE.max(if self.of_jobs { self.law.slack } else { self.context.late(0, LATE) });
         let factor =
             || most(|r| r.ratio).filter(|at| (at - 1.0).abs() > late && (self.pair.equal || is_below || *at > 1.0));
         pause.map(Model::Pause).or_else(|| factor().map(Model::Factor))
@@ -273,7 +268,7 @@ impl<'a> Judge<'a> {
                 self.about_table(self.law, Severity::Info, Reason::Think(Figure(ms), fitting, all.len()));
             }
             Model::Factor(at) => {
-                let law = if self.of_jobs() && at < 1.0 { law("dilution") } else { self.law };
+                let law = if self.of_jobs && at < 1.0 { law("dilution") } else { self.law };
                 let why = Reason::Factor(self.text(law), fitting, all.len(), Figure(at), law.meaning);
                 self.about_table(law, Severity::Warning, why);
             }
@@ -304,13 +299,13 @@ impl<'a> Judge<'a> {
         let (has, at) = (|id| context.sheet.has(id), self.model.map_or(1.0, |model| model.factor(r)));
         let names = |id: &str| columns.iter().any(|c| context.sheet.columns[*c].id == id);
         let deviation = r.deviation(at);
-        let agree = if self.is_two_sided() { self.others_speak_against((r.ratio.at - at).abs()) } else { kept };
+        let agree = if self.is_two_sided { self.others_speak_against((r.ratio.at - at).abs()) } else { kept };
         // A counter that is read at another moment than the jobs' own deviates as much, in one row as well as in all.
-        let noise = NOISE.max(if self.of_jobs() { 0.0 } else { context.late(r.row, LATE) });
-        let late = self.is_two_sided() && deviation < noise && !matches!(self.model, Some(Model::Pause(_)));
+        let noise = NOISE.max(if self.of_jobs { 0.0 } else { context.late(r.row, LATE) });
+        let late = self.is_two_sided && deviation < noise && !matches!(self.model, Some(Model::Pause(_)));
         // Less than the whole is a part that is not printed.
         let is_part = self.law.kind == Kind::Parts && r.ratio.at <= at;
-        if late && self.of_jobs() || !agree && (late || is_part || under && !self.known) {
+        if late && self.of_jobs || !agree && (late || is_part || under && !self.known) {
             return;
         }
         let edge = r.cut && !self.rounded;
@@ -323,9 +318,9 @@ impl<'a> Judge<'a> {
             |c: &usize| context.sheet.columns[*c].how > How::Id && context.sheet.columns[*c].id.starts_with("cpu_");
         let one_cpu = !self.pair.equal && columns.iter().all(one_cpu);
         let other = self.model.is_some_and(|model| self.pair.equal || model.factor(r) >= 1.0);
-        let multiple = r.multiple().filter(|_| self.of_jobs());
+        let multiple = r.multiple().filter(|_| self.of_jobs);
         let excused = edge || late || own_interval || waiting || one_cpu || other || multiple.is_some();
-        let certain = if self.of_jobs() {
+        let certain = if self.of_jobs {
             self.known && !under && deviation > self.law.slack
         } else {
             let enough = !self.pair.equal || deviation > self.law.slack.max(context.late(r.row, VERY_LATE));

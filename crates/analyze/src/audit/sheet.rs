@@ -232,7 +232,9 @@ impl<'a> Sheet<'a> {
         if let Some(id) = rate.or_else(|| find_column(text)) {
             return Some((How::Id, index, Meaning { id, second: None }));
         }
-        let how = if header.is_by_unit() { How::Unit } else { How::Words };
+        // A unit says what it means, unless it is all of the header.
+        let is_by_unit = header.unit.is_some() && (header.bracketed || !header.words.is_empty());
+        let how = if is_by_unit { How::Unit } else { How::Words };
         Some((how, index, header.meaning(true)?))
     }
 

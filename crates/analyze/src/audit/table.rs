@@ -111,12 +111,12 @@ impl Table {
         // A line may end with a separator.
         let extra = (columns..count).any(|at| !cell(at).is_empty());
         let repeated = (0..columns).all(|at| cell(at) == self.headers[at]);
-        let reasons = [
-            extra.then_some(Reason::TooManyCells(count, columns)),
-            (count < columns).then_some(Reason::TooFewCells(count, columns)),
-            repeated.then_some(Reason::HeaderAgain),
-        ];
-        reasons.into_iter().flatten().take(1).for_each(|reason| self.remark(Some(self.rows), true, reason));
+        match (extra, count < columns) {
+            (true, _) => self.remark(Some(self.rows), true, Reason::TooManyCells(count, columns)),
+            (_, true) => self.remark(Some(self.rows), true, Reason::TooFewCells(count, columns)),
+            _ if repeated => self.remark(Some(self.rows), true, Reason::HeaderAgain),
+            _ => {}
+        }
         for at in 0..columns {
             self.text.push_str(if extra || repeated { "" } else { cell(at) });
             self.ends.push(self.text.len());

@@ -44,16 +44,11 @@ fn repetitions_give_means_and_maxima() {
 
 #[test]
 fn different_work_is_never_pooled() {
-    let (a, mut b, mut c, mut d) = (
-        measured("a", 1, 1, 1.0, 1.0),
-        measured("a", 2, 1, 1.0, 1.0),
-        measured("a", 3, 1, 1.0, 1.0),
-        measured("a", 4, 1, 1.0, 1.0),
-    );
-    b.driver = Driver::Client;
-    c.parameters.insert("payload".to_owned(), 7);
-    d.set(column::RATE_TPS, 50.0);
-    assert_eq!(sweeps(&[a, b, c, d]).len(), 4);
+    let mut all = [1, 2, 3, 4].map(|test| measured("a", test, 1, 1.0, 1.0));
+    all[1].driver = Driver::Client;
+    all[2].parameters.insert("payload".to_owned(), 7);
+    all[3].set(column::RATE_TPS, 50.0);
+    assert_eq!(sweeps(&all).len(), 4);
 }
 
 #[test]
@@ -137,13 +132,6 @@ fn repetitions_on_both_sides_give_an_interval() {
     let f = c.at_jobs(4).unwrap().factor(column::COMMIT_THROUGHPUT_TPS).unwrap().factor;
     let i = f.interval.unwrap();
     assert!(i.low < 2.0 && 2.0 < i.high && i.high < 2.1, "{i:?}");
-}
-
-#[test]
-fn no_records_give_no_results() {
-    assert!(sweeps(&[]).is_empty());
-    assert!(compare(&[]).is_empty());
-    assert!(compare(&[Platform::of("a", &[record("a", 1, 1)])]).is_empty());
 }
 
 proptest! {
