@@ -85,9 +85,9 @@ impl Fields {
 
     /// Keeps the value of the line read last. A number at which the file ends may be cut off: it is none.
     pub(crate) fn add(&mut self, key: &str, value: &str, lines: &Lines<'_>) {
-        let is_whole = lines.ended() || !value.ends_with(|c: char| c.is_ascii_digit() || c == '.');
+        let is_whole = lines.ended || !value.ends_with(|c: char| c.is_ascii_digit() || c == '.');
         if is_whole && self.all.len() < MOST_FIELDS {
-            self.all.insert(key.to_owned(), (value.trim().to_owned(), lines.number()));
+            self.all.insert(key.to_owned(), (value.trim().to_owned(), lines.number));
         }
     }
 

@@ -133,7 +133,7 @@ pub(crate) fn read(lines: &mut Lines<'_>) -> Result<Group, ImportError> {
                 let what = "a second result begins here: of another run, or of the same (--status-interval). Import the last of each run";
                 return Err(lines.wrong(what));
             }
-            let first = lines.number();
+            let first = lines.number;
             let output: Output = lines.json(line)?;
             let version = output.version.trim_start_matches("fio-");
             if version.starts_with("1.") || version.starts_with("2.") {

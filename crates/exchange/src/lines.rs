@@ -13,9 +13,10 @@ pub(crate) struct Lines<'a> {
     tool: Tool,
     file: &'a str,
     input: &'a mut dyn BufRead,
-    number: u64,
+    /// Of the line read last, from 1.
+    pub(crate) number: u64,
     /// Whether the line read last has its end: only the last line of a file may lack it.
-    ended: bool,
+    pub(crate) ended: bool,
 }
 
 impl<'a> Lines<'a> {
@@ -73,14 +74,6 @@ impl<'a> Lines<'a> {
             let what = format!("it is no result of {}: {}", self.tool.name(), cut(&e.to_string()));
             self.at(begin + (e.line() as u64).saturating_sub(1), what)
         })
-    }
-
-    pub(crate) fn number(&self) -> u64 {
-        self.number
-    }
-
-    pub(crate) fn ended(&self) -> bool {
-        self.ended
     }
 
     pub(crate) fn wrong(&self, what: impl Into<String>) -> ImportError {

@@ -54,7 +54,7 @@ impl Log {
             self.add(file, &text, lines)?;
             line = lines.next()?;
         }
-        if lines.ended() { Ok(()) } else { Err(lines.wrong("the file ends within this line: the log is cut off")) }
+        if lines.ended { Ok(()) } else { Err(lines.wrong("the file ends within this line: the log is cut off")) }
     }
 
     /// Takes in `client number time script seconds µs [lag] [retries]`; `time` may be a word.

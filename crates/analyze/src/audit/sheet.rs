@@ -120,12 +120,9 @@ impl Column {
 
     /// Times which the printed figure of `cell` is one in the unit of the id.
     pub(crate) fn printed_factor(&self, cell: &str, row: usize, style: Option<Style>) -> f64 {
-        match (number::read(cell, style), self.value(row)) {
-            (Cell::Number(n), Some(value)) if n.value != 0.0 && !matches!(n.unit, "k" | "K" | "M" | "G" | "B") => {
-                value / n.value
-            }
-            _ => self.factor,
-        }
+        let Cell::Number(n) = number::read(cell, style) else { return self.factor };
+        let is_scaled = n.value == 0.0 || matches!(n.unit, "k" | "K" | "M" | "G" | "B");
+        self.value(row).filter(|_| !is_scaled).map_or(self.factor, |value| value / n.value)
     }
 
     /// The figure in `row`, in the unit of the id.
