@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use loadline_analyze::arms::{Cell, cells};
-use loadline_analyze::paired::verdict::{detectable, verdict};
+use loadline_analyze::paired::verdict::{detectable, verdict_of};
 use loadline_analyze::paired::{PairedRatio, Verdict, paired_ratio};
 use loadline_analyze::stats::median;
 use loadline_database::OpenRequest;
@@ -132,7 +132,7 @@ fn count(what: &str, case: &Case, records: &[TestRecord], pairs: u32, figure: Op
         let part: Vec<TestRecord> =
             records.iter().filter(of).map(|r| TestRecord { repetition: r.repetition - from, ..r.clone() }).collect();
         let found = cells(&part, pairs).first().and_then(|cell| ratio_of(cell, figure));
-        let verdict = found.map_or(Verdict::NotShown, |(ratio, more)| verdict(&ratio, more, MARGIN));
+        let verdict = found.map_or(Verdict::NotShown, |(ratio, more)| verdict_of(ratio.interval, more, MARGIN));
         counts[match verdict {
             Verdict::Faster => 0,
             Verdict::Slower => 1,

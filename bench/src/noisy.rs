@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use loadline_analyze::arms::{ERROR, cells};
-use loadline_analyze::paired::verdict::verdict;
+use loadline_analyze::paired::verdict::verdict_of;
 use loadline_analyze::paired::{Verdict, paired_ratio};
 use loadline_analyze::repeatable::repeatable;
 use loadline_analyze::stats::median;
@@ -258,7 +258,7 @@ fn comparisons(args: &Args) -> Outcome<()> {
         for cell in cells(&ran.records, u32::MAX) {
             let Some(ratio) = paired_ratio(&cell.main_pairs(), ERROR) else { continue };
             verdicts += 1;
-            wrong += u32::from(matches!(verdict(&ratio, true, MARGIN), Verdict::Faster | Verdict::Slower));
+            wrong += u32::from(matches!(verdict_of(ratio.interval, true, MARGIN), Verdict::Faster | Verdict::Slower));
         }
     }
     println!("equal arms beside the neighbour: {wrong} of {verdicts} verdicts are false (at most 5 %)");

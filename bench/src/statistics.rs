@@ -6,11 +6,10 @@ mod steady;
 
 use clap::Parser;
 use loadline_analyze::paired::looks::precise_enough;
-use loadline_analyze::paired::simulated::{Machine, normal};
-use loadline_analyze::paired::verdict::{Verdict, detectable, verdict};
+use loadline_analyze::paired::simulated::{Machine, normal, series};
+use loadline_analyze::paired::verdict::{Verdict, detectable, verdict_of};
 use loadline_analyze::paired::{Looks, Pair, PairedRatio, Question, judge, paired_ratio};
 use loadline_analyze::stats::{mean, median, sample_sd};
-use loadline_analyze::steady::simulated::series;
 use loadline_analyze::within::half_width;
 use loadline_model::Random;
 
@@ -124,7 +123,8 @@ fn power(runs: usize) {
     ]) {
         for pairs in [12, 16, 24, 48] {
             let judged = |ratio: f64| {
-                let one = |p: &[Pair]| paired_ratio(p, ERROR).map(|r| (verdict(&r, true, MARGIN), detectable(&r)));
+                let one =
+                    |p: &[Pair]| paired_ratio(p, ERROR).map(|r| (verdict_of(r.interval, true, MARGIN), detectable(&r)));
                 simulate(runs, machine, pairs, ratio, one).into_iter().flatten().collect::<Vec<_>>()
             };
             let share =

@@ -1,7 +1,7 @@
 //! When a window may open, and whether throughput stayed as it was in it: against planted series.
 
+use loadline_analyze::paired::simulated::{level, series};
 use loadline_analyze::stats::{mean, median};
-use loadline_analyze::steady::simulated::{level, series};
 use loadline_analyze::steady::{self, LOOK_EVERY, STEP_S, departure, is_warm};
 
 /// The longest warm-up, values.

@@ -43,17 +43,14 @@ const CPU_FULL: f64 = 90.0;
 const CLIENT_FULL: f64 = 85.0;
 /// Share of a job's time in loadline's own code, or outside transactions, that makes the client the limit.
 const CLIENT_SHARE: f64 = 0.5;
-/// Share of the requested rate that counts as met.
 const RATE_MET: f64 = 0.99;
 /// Share of the window in which the single writer is busy that makes it the limit.
 const WRITER_BUSY: f64 = 0.7;
 /// Highest commits per sync, and sessions in a commit, that count as commits one at a time.
 const ONE_BY_ONE: f64 = 1.05;
-/// Fewest jobs that show a queue for a single writer.
 const SEVERAL: u32 = 4;
 /// Device busy, and share of the limit, that count as a full device, %.
 const DEVICE_FULL: f64 = 80.0;
-/// Share of the limit at which the data device is full, %.
 const DATA_DEVICE_FULL: f64 = 90.0;
 /// Sampled in place of a wait event for a session that does not wait.
 const ON_CPU: &str = "CPU";
@@ -66,18 +63,16 @@ loadline_model::named! {
     /// What bounds a test.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
     #[serde(rename_all = "kebab-case")]
+    #[expect(missing_docs, reason = "the names say it")]
     pub enum BoundBy {
-        /// The requested rate.
         Rate: "requested rate";
         /// loadline itself.
         Client: "client";
-        /// The CPUs.
         Cpu: "CPU";
         /// A single writer: commits run one at a time.
         SingleWriter: "single writer";
         /// Bytes per second of the log's device.
         DeviceBandwidth: "device bandwidth";
-        /// Waits for block reads.
         StorageReads: "storage reads";
         /// Writes of blocks, and waits for free buffers.
         StorageWrites: "storage writes";
@@ -91,13 +86,9 @@ loadline_model::named! {
         Replica: "replica";
         /// Waits for a place in the log's buffers, and writes of the log before a commit.
         LogWrite: "log write";
-        /// The jobs' think times.
         ThinkTime: "think time";
-        /// Sleeps that scripts ask for.
         ScriptSleep: "the script's own sleep";
-        /// Sessions that are opened anew.
         Connecting: "connecting";
-        /// The figures do not show it.
         #[serde(rename = "not-told")]
         Unknown: "limit unknown";
     }
@@ -203,7 +194,7 @@ pub fn bound(record: &TestRecord) -> Option<Bound> {
     if record.imported.is_some() || !record.is_usable() || !record.sizes.is_empty() || record.jobs == 0 {
         return None;
     }
-    let rules = [
+    const RULES: [fn(&TestRecord, f64) -> Option<Bound>; 9] = [
         rate,
         client,
         data_device,
@@ -214,7 +205,7 @@ pub fn bound(record: &TestRecord) -> Option<Bound> {
         time::busy_device,
         single_writer,
     ];
-    Some(rules.iter().find_map(|rule| rule(record, tps)).unwrap_or_else(|| unknown(record)))
+    Some(RULES.iter().find_map(|rule| rule(record, tps)).unwrap_or_else(|| unknown(record)))
 }
 
 fn rate(record: &TestRecord, tps: f64) -> Option<Bound> {
@@ -231,18 +222,15 @@ fn rate(record: &TestRecord, tps: f64) -> Option<Bound> {
 
 fn client(record: &TestRecord, tps: f64) -> Option<Bound> {
     let e = Evidence::new(record);
-    if let Some(share) = e.figure(column::CLIENT_CPU_PCT).filter(|p| *p >= CLIENT_FULL) {
+    let own = e.figure(column::CLIENT_CPU_PCT);
+    if let Some(share) = own.filter(|p| *p >= CLIENT_FULL) {
         let text = format!("loadline used {} of its machine's CPU", pct(share));
         return Some(e.add(&[column::CLIENT_CPU_PCT], text).bound(BoundBy::Client));
     }
     // Device figures are read on loadline's own machine only. If there is one, the database shares the CPUs with
     // loadline; without one it may run elsewhere, and the two shares cannot be compared.
-    let shared = e.figure(column::DEVICE_UTIL_PCT).is_some();
-    if let (Some(busy), Some(own)) = (e.figure(column::CPU_BUSY_PCT), e.figure(column::CLIENT_CPU_PCT))
-        && shared
-        && busy >= CPU_FULL
-        && own >= busy / 2.0
-    {
+    let shared = e.figure(column::CPU_BUSY_PCT).filter(|_| e.figure(column::DEVICE_UTIL_PCT).is_some()).zip(own);
+    if let Some((busy, own)) = shared.filter(|(busy, own)| *busy >= CPU_FULL && *own >= busy / 2.0) {
         let text = format!("CPU busy {}, of which loadline itself used {}, on the same machine", pct(busy), pct(own));
         return Some(e.add(&[column::CPU_BUSY_PCT, column::CLIENT_CPU_PCT], text).bound(BoundBy::Client));
     }
@@ -277,11 +265,8 @@ fn cpu(record: &TestRecord, _: f64) -> Option<Bound> {
 
 /// Mean number of sessions in a commit or in its sync (Little's law), and its column.
 fn at_commit(e: &Evidence<'_>, tps: f64) -> Option<(f64, &'static Column, &'static str)> {
-    let commit =
-        e.figure(column::COMMIT_TIME_NS_MEAN).map(|ns| (ns / 1e9 * tps, column::COMMIT_TIME_NS_MEAN, "in a commit"));
-    let sync =
-        || e.figure(column::LOG_FILE_SYNC_MS).map(|ms| (ms / 1e3 * tps, column::LOG_FILE_SYNC_MS, "syncing the log"));
-    commit.or_else(sync)
+    let times = [(column::COMMIT_TIME_NS_MEAN, 1e9, "in a commit"), (column::LOG_FILE_SYNC_MS, 1e3, "syncing the log")];
+    times.into_iter().find_map(|(column, unit, doing)| Some((e.figure(column)? / unit * tps, column, doing)))
 }
 
 fn single_writer(record: &TestRecord, tps: f64) -> Option<Bound> {
@@ -366,17 +351,14 @@ fn unknown(record: &TestRecord) -> Bound {
         (column::DEVICE_UTIL_PCT, "device busy"),
     ]
     .into_iter()
-    .filter(|(column, _)| e.figure(column).is_none())
-    .map(|(_, name)| name)
+    .filter_map(|(column, name)| e.figure(column).is_none().then_some(name))
     .collect();
     if !record.populations.is_empty() {
         e.texts.push("the jobs are a mix of populations".to_owned());
     }
-    if e.texts.is_empty() {
-        e.texts.push("no figure that could show it was measured".to_owned());
-    } else {
-        e.texts.push("no figure points to one limit".to_owned());
-    }
+    let none =
+        if e.texts.is_empty() { "no figure that could show it was measured" } else { "no figure points to one limit" };
+    e.texts.push(none.to_owned());
     if !missing.is_empty() {
         e.texts.push(format!("not measured: {}", missing.join(", ")));
     }

@@ -11,17 +11,15 @@ use crate::kpi::{Metric, metrics};
 use crate::stats::{Interval, Ratio};
 use crate::sweep::{JOBS, Sweep, sweeps};
 
-mod blocks;
 pub mod history;
 mod setup;
 mod work;
 
 use setup::Setup;
 pub use setup::codes_in;
-use work::WorkComparison;
 
 /// One side of a comparison.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct Platform<'a> {
     /// Label, unique among the platforms compared.
     pub label: &'a str,
@@ -47,17 +45,7 @@ impl<'a> Platform<'a> {
     /// A platform of which only the tests are known.
     #[must_use]
     pub fn of(label: &'a str, records: &'a [TestRecord]) -> Platform<'a> {
-        Platform {
-            label,
-            payload_compressibility: None,
-            data_bytes: None,
-            calibration: None,
-            workload_files: &[],
-            in_process: false,
-            across_drivers: false,
-            unequal: false,
-            records,
-        }
+        Platform { label, records, ..Platform::default() }
     }
 }
 
@@ -235,13 +223,13 @@ fn partner<'a>(
 ) -> Option<(usize, &'a Sweep)> {
     let alike =
         |b: &Sweep| b.workload == sweep.workload && b.over == sweep.over && nodes.is_none_or(|nodes| b.nodes == nodes);
-    let same: Vec<(usize, &Sweep)> = sweeps.iter().enumerate().filter(|(_, b)| alike(b)).collect();
-    let pick = |wanted: &dyn Fn(&Sweep) -> bool| same.iter().copied().find(|(_, b)| wanted(b));
-    let parameters = |b: &Sweep| Setup::of(base, b, other, sweep).different_parameters().is_none();
-    pick(&|b| b.driver == sweep.driver && b.load == sweep.load && parameters(b))
-        .or_else(|| pick(&|b| b.driver == sweep.driver && b.load == sweep.load))
-        .or_else(|| pick(&|b| b.driver == sweep.driver))
-        .or_else(|| same.first().copied())
+    let same = sweeps.iter().enumerate().filter(|(_, b)| alike(b));
+    let rank = |b: &Sweep| {
+        let (driver, load) = (b.driver == sweep.driver, b.driver == sweep.driver && b.load == sweep.load);
+        (driver, load, load && Setup::of(base, b, other, sweep).different_parameters().is_none())
+    };
+    // The first of those that are as good.
+    same.rev().max_by_key(|(_, b)| rank(b))
 }
 
 fn swept_alike(record: &TestRecord, sweep: &Sweep) -> bool {
@@ -262,14 +250,23 @@ fn one_sided(base: &Platform<'_>, other: &Platform<'_>, sweep: &Sweep, lacks: &s
     let over = if sweep.over_jobs() { String::new() } else { format!(" over {}", sweep.over) };
     let over = if sweep.nodes > 1 { format!("{over} over {} nodes", sweep.nodes) } else { over };
     Comparison {
+        refused: Some(format!("'{lacks}' has no test of {}{over}{why}", sweep.workload)),
+        lacks: Some(lacks.to_owned()),
+        ..blank(base, other, sweep, metrics(&sweep.group, &sweep.kpis, sweep.is_open_loop()))
+    }
+}
+
+/// A comparison by `metrics` without any rows.
+fn blank(base: &Platform<'_>, other: &Platform<'_>, sweep: &Sweep, metrics: Vec<Metric>) -> Comparison {
+    Comparison {
         workload: sweep.workload.clone(),
         group: sweep.group.clone(),
         over: sweep.over.clone(),
-        metrics: metrics(&sweep.group, &sweep.kpis, sweep.is_open_loop()),
+        metrics,
         base: base.label.to_owned(),
         other: other.label.to_owned(),
-        refused: Some(format!("'{lacks}' has no test of {}{over}{why}", sweep.workload)),
-        lacks: Some(lacks.to_owned()),
+        refused: None,
+        lacks: None,
         rows: Vec::new(),
         nodes: None,
         one_sided: Vec::new(),
@@ -280,7 +277,7 @@ fn compare_sweeps(base: &Platform<'_>, a: &Sweep, other: &Platform<'_>, b: &Swee
     let setup = Setup::of(base, a, other, b);
     let refused = setup.refused();
     let open_loop = a.is_open_loop() && b.is_open_loop();
-    let work = WorkComparison::of(&setup, metrics(&a.group, &a.kpis, open_loop));
+    let metrics = metrics(&a.group, &a.kpis, open_loop);
     let (mut rows, mut one_sided) = (Vec::new(), Vec::new());
     if refused.is_none() {
         for (has, lacks, label) in [(a, b, other.label), (b, a, base.label)] {
@@ -294,23 +291,11 @@ fn compare_sweeps(base: &Platform<'_>, a: &Sweep, other: &Platform<'_>, b: &Swee
             });
             rows.push(match refused {
                 Some(_) => ComparisonRow { at, factors: Vec::new(), refused, caveat: None },
-                None => work.row(at, pa, pb),
+                None => setup.row(&metrics, at, pa, pb),
             });
         }
         let equal = a.points.iter().filter_map(|pa| Some((pa, b.at(pa.at)?)));
-        rows.extend(equal.map(|(pa, pb)| work.row(ComparedAt::Jobs(pa.at), pa, pb)));
+        rows.extend(equal.map(|(pa, pb)| setup.row(&metrics, ComparedAt::Jobs(pa.at), pa, pb)));
     }
-    Comparison {
-        workload: a.workload.clone(),
-        group: a.group.clone(),
-        over: a.over.clone(),
-        metrics: work.metrics,
-        base: base.label.to_owned(),
-        other: other.label.to_owned(),
-        refused,
-        lacks: None,
-        rows,
-        nodes: None,
-        one_sided,
-    }
+    Comparison { refused, rows, one_sided, ..blank(base, other, a, metrics) }
 }

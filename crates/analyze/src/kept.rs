@@ -8,34 +8,6 @@ use loadline_model::format::number;
 use loadline_model::{DataSource, Forced, TestRecord, disturbance};
 use serde::Serialize;
 
-/// What tests must have in common to be pooled.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct PoolKey<'a> {
-    pub(crate) forced: &'a Forced,
-    pub(crate) data_source: Option<DataSource>,
-    /// Whether it is disturbed.
-    pub(crate) disturbed: bool,
-    /// Tool and version that measured it, if loadline did not.
-    pub(crate) imported: Option<(&'a str, Option<&'a str>)>,
-}
-
-impl<'a> PoolKey<'a> {
-    pub(crate) fn of(record: &'a TestRecord) -> PoolKey<'a> {
-        PoolKey {
-            forced: &record.forced,
-            data_source: record.data_source,
-            disturbed: record.is_disturbed(),
-            imported: record.imported.as_ref().map(|i| (i.tool.as_str(), i.version.as_deref())),
-        }
-    }
-
-    /// Rank of tests, lowest preferred for the figures: those that are not disturbed, then those that need no option, then by source
-    /// from device to unknown.
-    pub(crate) fn rank(&self) -> (bool, bool, bool, Option<DataSource>) {
-        (self.disturbed, !self.forced.is_empty(), self.data_source.is_none(), self.data_source)
-    }
-}
-
 /// What disturbed tests whose figures are used although they are not valid.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Disturbed {
@@ -65,81 +37,97 @@ impl Disturbed {
     }
 }
 
+/// What qualifies tests whose figures are used.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Caveats {
+    /// Source of the blocks that they read, if recorded.
+    pub data_source: Option<DataSource>,
+    /// [`TestRecord::forced`] of them.
+    pub forced: Forced,
+    /// What disturbed them, if it was too much.
+    #[serde(flatten)]
+    pub disturbed: Disturbed,
+    /// Tool that measured them, in words, if loadline did not: nobody checked them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub imported: Option<String>,
+}
+
 /// A usable test left out of the figures, as better tests of the same point exist.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SetAside {
     /// Number of the test.
     pub test: u32,
-    /// Source of the blocks that it read, if recorded.
-    pub data_source: Option<DataSource>,
-    /// See [`TestRecord::forced`].
-    pub forced: Forced,
-    /// What disturbed it, if it was too much.
+    /// What qualifies it.
     #[serde(flatten)]
-    pub disturbed: Disturbed,
-    /// See [`crate::SweepPoint::imported`].
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub imported: Option<String>,
+    pub kept: Caveats,
     /// Its figures as measured, by column id.
     pub figures: BTreeMap<String, f64>,
 }
 
 impl SetAside {
     pub(crate) fn of(record: &TestRecord) -> SetAside {
-        SetAside {
-            test: record.test,
-            data_source: record.data_source,
-            forced: record.forced.clone(),
-            disturbed: Disturbed::of_tests(&[record]),
-            imported: unchecked(record),
-            figures: record.figures.clone(),
-        }
+        SetAside { test: record.test, kept: Caveats::of_tests(&[record]), figures: record.figures.clone() }
     }
 
     /// As [`crate::SweepPoint::kept`].
     #[must_use]
     pub fn kept(&self) -> Option<String> {
-        kept(self.data_source, &self.forced, &self.disturbed, self.imported.as_deref())
+        self.kept.says()
     }
 }
 
-/// What is said of an imported test: see [`loadline_model::Imported::unchecked`].
-pub(crate) fn unchecked(record: &TestRecord) -> Option<String> {
-    record.imported.as_ref().map(loadline_model::Imported::unchecked)
-}
-
-/// The same of one test.
+/// What qualifies a test, in words.
 #[must_use]
 pub fn kept_test(record: &TestRecord) -> Option<String> {
-    let disturbed = Disturbed::of_tests(&[record]);
-    kept(record.data_source, &record.forced, &disturbed, unchecked(record).as_deref())
+    Caveats::of_tests(&[record]).says()
 }
 
-/// What qualifies tests, in words: the options that keep them valid, their block source, the tool they are imported from. `None`
-/// for plain device figures.
-pub(crate) fn kept(
-    data_source: Option<DataSource>,
-    forced: &Forced,
-    disturbed: &Disturbed,
-    imported: Option<&str>,
-) -> Option<String> {
-    let mut said: Vec<String> = imported.into_iter().map(str::to_owned).collect();
-    match (data_source.filter(|source| *source != DataSource::Device), forced.not_the_devices) {
-        (Some(DataSource::Bounded), false) => {
-            said.push("bounded: caches may have served up to the share in 'Cached at most'".to_owned())
+impl Caveats {
+    /// Of tests that may be pooled.
+    pub(crate) fn of_tests(tests: &[&TestRecord]) -> Caveats {
+        let Some(first) = tests.first() else { return Caveats::default() };
+        Caveats {
+            data_source: first.data_source,
+            forced: first.forced.clone(),
+            disturbed: Disturbed::of_tests(tests),
+            imported: first.imported.as_ref().map(loadline_model::Imported::unchecked),
         }
-        (Some(source), true) => said.push(format!("kept by --allow-cached: {source}, not the device's figures")),
-        (Some(source), false) => said.push(format!("{source}, not the device's figures")),
-        (None, true) => said.push("kept by --allow-cached: not proved to be the device's figures".to_owned()),
-        (None, false) => {}
     }
-    if !disturbed.kinds.is_empty() {
-        let higher = disturbed.at_most_higher_pct.map_or_else(
-            || "throughput without the disturbance is unknown".to_owned(),
-            |pct| format!("throughput without the disturbance was at most {} % higher", number(pct, 0)),
-        );
-        said.push(format!("disturbed: {}; {higher}", disturbed.kinds.join(", ")));
+
+    /// Whether tests with these and with `other` ones may be pooled.
+    pub(crate) fn pools_with(&self, other: &Caveats) -> bool {
+        let is_disturbed = |of: &Caveats| !of.disturbed.is_none();
+        (self.data_source, &self.forced, &self.imported) == (other.data_source, &other.forced, &other.imported)
+            && is_disturbed(self) == is_disturbed(other)
     }
-    said.extend(forced.refused.as_ref().map(|why| format!("kept by --force: {}", why.trim_end_matches('.'))));
-    (!said.is_empty()).then(|| said.join("; "))
+
+    /// Rank of tests, lowest preferred for the figures: those that are not disturbed, then those that need no option, then by source
+    /// from device to unknown.
+    pub(crate) fn rank(&self) -> (bool, bool, bool, Option<DataSource>) {
+        (!self.disturbed.is_none(), !self.forced.is_empty(), self.data_source.is_none(), self.data_source)
+    }
+
+    /// In words: the options that keep the tests valid, their block source, what disturbed them, the tool they are imported from.
+    /// `None` for plain device figures.
+    pub(crate) fn says(&self) -> Option<String> {
+        let mut said: Vec<String> = self.imported.iter().cloned().collect();
+        match (self.data_source.filter(|source| *source != DataSource::Device), self.forced.not_the_devices) {
+            (Some(DataSource::Bounded), false) => {
+                said.push("bounded: caches may have served up to the share in 'Cached at most'".to_owned())
+            }
+            (Some(source), true) => said.push(format!("kept by --allow-cached: {source}, not the device's figures")),
+            (Some(source), false) => said.push(format!("{source}, not the device's figures")),
+            (None, true) => said.push("kept by --allow-cached: not proved to be the device's figures".to_owned()),
+            (None, false) => {}
+        }
+        if !self.disturbed.is_none() {
+            let higher = self.disturbed.at_most_higher_pct.map_or_else(
+                || "throughput without the disturbance is unknown".to_owned(),
+                |pct| format!("throughput without the disturbance was at most {} % higher", number(pct, 0)),
+            );
+            said.push(format!("disturbed: {}; {higher}", self.disturbed.kinds.join(", ")));
+        }
+        said.extend(self.forced.refused.as_ref().map(|why| format!("kept by --force: {}", why.trim_end_matches('.'))));
+        (!said.is_empty()).then(|| said.join("; "))
+    }
 }

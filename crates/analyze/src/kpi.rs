@@ -69,13 +69,8 @@ pub fn defined_by_redo(group: &str) -> bool {
     group == "log-writer"
 }
 
-/// Whether `rate` is the throughput inside or outside checkpoints, and so of a part of the window only.
-#[must_use]
-pub fn in_checkpoint(rate: &Column) -> bool {
-    time_in_checkpoint(rate).is_some()
-}
-
-/// The 99th percentile of the transactions that `rate` counts, if it is the throughput inside or outside checkpoints.
+/// The 99th percentile of the transactions that `rate` counts, if it is the throughput inside or outside checkpoints, and so of a part of
+/// the window only.
 #[must_use]
 pub fn time_in_checkpoint(rate: &Column) -> Option<&'static Column> {
     let parts =
@@ -103,58 +98,49 @@ pub struct Metric {
     pub higher_is_better: bool,
 }
 
+impl Metric {
+    /// The figure of `column`.
+    #[must_use]
+    pub fn new(column: &'static Column) -> Metric {
+        Metric { column, higher_is_better: higher_is_better(column) }
+    }
+}
+
 impl From<Metric> for &'static Column {
     fn from(metric: Metric) -> &'static Column {
         metric.column
     }
 }
 
-const fn more(column: &'static Column) -> Metric {
-    Metric { column, higher_is_better: true }
-}
-
-const fn less(column: &'static Column) -> Metric {
-    Metric { column, higher_is_better: false }
-}
-
-/// Figures that log writers are compared by, in the order of their table; see [`metrics`] for others.
-pub const METRICS: [Metric; 6] = [
-    more(column::COMMIT_THROUGHPUT_TPS),
-    less(column::COMMIT_LATENCY_MS),
-    more(column::REDO_MIB_PER_S),
-    less(column::LOG_FILE_SYNC_MS),
-    less(column::COMMIT_TIME_NS_P50),
-    less(column::COMMIT_TIME_NS_P99),
+/// Figures that log writers are compared by, in the order of their table.
+const OF_LOG: [&Column; 6] = [
+    column::COMMIT_THROUGHPUT_TPS,
+    column::COMMIT_LATENCY_MS,
+    column::REDO_MIB_PER_S,
+    column::LOG_FILE_SYNC_MS,
+    column::COMMIT_TIME_NS_P50,
+    column::COMMIT_TIME_NS_P99,
 ];
 
-/// Figures that tests of `group` with the KPIs `kpis` are compared by: the KPIs first, then the times, or
-/// [`METRICS`] for log writers. Of an open loop, in which throughput is given, the response time comes before all.
+/// Figures that tests of `group` with the KPIs `kpis` are compared by: the KPIs first, then the times, or the figures of the log
+/// for log writers. Of an open loop, in which throughput is given, the response time comes before all.
 #[must_use]
 pub fn metrics(group: &str, kpis: &[String], open_loop: bool) -> Vec<Metric> {
     let log = kpis.is_empty() || group == "log-writer";
     let time = |c: &'static Column| if c == LATENCY && !log { MEAN_TIME } else { c };
     let own = kpis.iter().filter_map(|id| column(id)).map(time).filter(|c| !PROOFS.contains(c));
-    let mut out: Vec<Metric> = Vec::new();
-    for column in own {
-        if !out.iter().any(|m| m.column == column) {
-            out.push(Metric { column, higher_is_better: higher_is_better(column) });
-        }
-    }
-    let times = TIMES.map(|column| Metric { column, higher_is_better: false });
-    let more = if log { METRICS.to_vec() } else { times.to_vec() };
-    for metric in more {
-        if !out.iter().any(|m| m.column == metric.column) {
-            out.push(metric);
+    let more = if log { &OF_LOG[..] } else { &TIMES[..] };
+    let mut out: Vec<&'static Column> = Vec::new();
+    for column in own.chain(more.iter().copied()) {
+        if !out.contains(&column) {
+            out.push(column);
         }
     }
     if log {
         // In the order of the log-writer table, not of the KPIs.
-        out.sort_by_key(|m| METRICS.iter().position(|k| k.column == m.column).unwrap_or(METRICS.len()));
+        out.sort_by_key(|c| OF_LOG.iter().position(|k| k == c).unwrap_or(OF_LOG.len()));
     }
-    if open_loop {
-        out.insert(0, less(RESPONSE));
-    }
-    out
+    open_loop.then_some(RESPONSE).into_iter().chain(out).map(Metric::new).collect()
 }
 
 #[cfg(test)]
@@ -163,23 +149,12 @@ mod tests {
 
     #[test]
     fn rates_are_distinguished_from_times_and_shares() {
-        for id in [
-            column::COMMIT_THROUGHPUT_TPS,
-            column::ROWS_PER_S,
-            column::DATA_MIB_PER_S,
-            column::MOPS_PER_S_PER_JOB,
-            column::CHECKPOINT_TPS,
+        use column::{CHECKPOINT_TPS, COMMIT_LATENCY_MS, DATA_MIB_PER_S, MOPS_PER_S_PER_JOB, ROWS_PER_S, ROWS_PER_TX};
+        for (rates, columns) in [
+            (true, [THROUGHPUT, ROWS_PER_S, DATA_MIB_PER_S, MOPS_PER_S_PER_JOB, CHECKPOINT_TPS]),
+            (false, [COMMIT_LATENCY_MS, column::READ_TIME_US_P99, column::BUFFER_WAIT_PCT, MEAN_TIME, ROWS_PER_TX]),
         ] {
-            assert!(is_rate(id) && higher_is_better(id), "{id}");
-        }
-        for id in [
-            column::COMMIT_LATENCY_MS,
-            column::READ_TIME_US_P99,
-            column::BUFFER_WAIT_PCT,
-            column::SQL_SERVICE_TIME_S,
-            column::ROWS_PER_TX,
-        ] {
-            assert!(!is_rate(id) && !higher_is_better(id), "{id}");
+            assert!(columns.iter().all(|c| is_rate(c) == rates && higher_is_better(c) == rates), "{columns:?}");
         }
         assert!(higher_is_better(column::SPEED_UP) && !is_rate(column::SPEED_UP));
     }
@@ -196,8 +171,7 @@ mod tests {
         );
         assert_eq!(reads[..3], [column::BLOCK_READS_PER_S, column::READ_TIME_US_P99, column::TRANSACTION_TIME_NS_MEAN]);
         assert!(!reads.contains(&column::LOG_FILE_SYNC_MS) && reads.len() == 5);
-        let log: Vec<&Column> = METRICS.iter().map(|m| m.column).collect();
-        assert_eq!(columns("log-writer", &[column::REDO_MIB_PER_S]), log);
-        assert_eq!(columns("storage", &[]), log, "records of older versions name no KPIs");
+        assert_eq!(columns("log-writer", &[column::REDO_MIB_PER_S]), OF_LOG);
+        assert_eq!(columns("storage", &[]), OF_LOG, "records of older versions name no KPIs");
     }
 }

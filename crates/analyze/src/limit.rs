@@ -10,6 +10,8 @@ pub const TOO_MUCH: f64 = 105.0;
 
 /// Share from which on syncs that do nothing are a likelier reason, %.
 const FAR_TOO_MUCH: f64 = 120.0;
+const NO_SYNCS: &str = "that limit is too low, or the database's syncs do nothing (see the check redo-on-device)";
+const NOT_STEADY: &str = "the machine or device was not steady";
 
 /// Why the share of the limit of `record` is doubtful, in a sentence without a full stop. With the limit's figures if a unit is given,
 /// and what its transactions per second are multiplied by to be of that unit.
@@ -24,23 +26,15 @@ pub fn doubt(record: &TestRecord, unit: Option<(f64, &str)>) -> Option<String> {
         let values: Vec<String> = samples.iter().map(|s| number(s * of_rate, decimals)).collect();
         format!(" ({} {unit})", values.join(" and "))
     });
-    const NOT_STEADY: &str = "the machine or device was not steady";
-    match (share > TOO_MUCH, unsteady) {
-        (false, false) => None,
-        (false, true) => {
-            Some(format!("the limit itself differed when measured twice around the test{values}: {NOT_STEADY}"))
+    let durable = record.limit.as_ref().is_some_and(|limit| limit.redo_bytes_per_tx.is_some());
+    let (what, why) = match (share > TOO_MUCH, unsteady) {
+        (false, false) => return None,
+        (false, true) => ("the limit itself differed when measured twice around the test", NOT_STEADY),
+        (true, true) => {
+            ("the test got more than its limit, which differed when measured twice around the test", NOT_STEADY)
         }
-        (true, true) => Some(format!(
-            "the test got more than its limit, which differed when measured twice around the test{values}: {NOT_STEADY}"
-        )),
-        (true, false) => {
-            let durable = record.limit.as_ref().is_some_and(|limit| limit.redo_bytes_per_tx.is_some());
-            let why = if share > FAR_TOO_MUCH && durable {
-                "that limit is too low, or the database's syncs do nothing (see the check redo-on-device)"
-            } else {
-                "that limit is too low"
-            };
-            Some(format!("the test got more than its limit{values}: {why}"))
-        }
-    }
+        (true, false) if share > FAR_TOO_MUCH && durable => ("the test got more than its limit", NO_SYNCS),
+        (true, false) => ("the test got more than its limit", "that limit is too low"),
+    };
+    Some(format!("{what}{values}: {why}"))
 }

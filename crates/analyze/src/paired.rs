@@ -1,14 +1,13 @@
 //! Two arms measured in turns: how much faster or slower is B than A? Start with [`judge`].
 //!
 //! - [`mod@order`]: which arm is measured when: blocks ABBA or BAAB by coin;
-//! - [`ratio`]: the ratio B/A with its interval, [`difference`]: the difference B − A; what makes them valid is in [`flips`];
+//! - [`ratio`]: the ratio B/A with its interval, and the difference B − A; what makes them valid is in [`flips`];
 //! - [`verdict`]: what the interval shows, what could have been seen, and how many pairs that takes;
 //! - [`looks`]: at which numbers of pairs a run with a wanted precision may stop;
 //! - [`discovery`]: several comparisons at once.
 //!
 //! docs/statistics.md says it in plain words, with simulated coverage, power and price.
 
-pub mod difference;
 pub mod discovery;
 pub mod flips;
 pub mod looks;
@@ -17,11 +16,10 @@ pub mod ratio;
 pub mod simulated;
 pub mod verdict;
 
-pub use difference::{PairedDifference, paired_difference};
 pub use discovery::{Answer, Family, Question, judge};
 pub use looks::Looks;
 pub use order::order;
-pub use ratio::{PairedRatio, paired_ratio};
+pub use ratio::{PairedDifference, PairedRatio, paired_difference, paired_ratio};
 pub use verdict::{NotShown, Verdict};
 
 /// One figure of a pair: a window of A and one of B, neighbours in time. Pairs are passed in the order in which they were

@@ -8,7 +8,6 @@ use loadline_model::{TestRecord, Validity};
 
 use crate::sweep::swept_value;
 
-/// Share of measurements that agree.
 const AGREEING: f64 = 0.9;
 
 /// What a machine can tell apart.
@@ -60,6 +59,7 @@ mod tests {
     use loadline_model::{Random, TestLimit};
 
     use super::*;
+    use crate::paired::simulated::{normal, unit};
 
     /// A run of 61 tests on a machine on which measurements of 1000 tps differ by `measure`.
     fn run(mut measure: impl FnMut() -> f64) -> Vec<TestRecord> {
@@ -81,12 +81,9 @@ mod tests {
     /// Measurements with a relative standard deviation, of which some share is slowed down by up to a third.
     fn machine(seed: u64, sd: f64, slowed: f64) -> impl FnMut() -> f64 {
         let mut random = Random::new(seed);
-        let mut uniform = move || (random.next() >> 11) as f64 / (1u64 << 53) as f64;
         move || {
-            // Of twelve uniform numbers, the sum is nearly normal.
-            let noise = (sd * ((0..12).map(|_| uniform()).sum::<f64>() - 6.0)).exp();
-            let by = if uniform() < slowed { 1.0 - uniform() / 3.0 } else { 1.0 };
-            noise * by
+            let by = if unit(&mut random) < slowed { 1.0 - unit(&mut random) / 3.0 } else { 1.0 };
+            (sd * normal(&mut random)).exp() * by
         }
     }
 

@@ -55,6 +55,7 @@ const SEED: u64 = 0x6c6f_6164_6c69_6e65;
 /// Shape of commit time over redo since the last commit.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "shape")]
+#[expect(missing_docs, reason = "the names say it")]
 pub enum Shape {
     /// It rises and falls sharply, periodically.
     Sawtooth {
@@ -92,9 +93,7 @@ pub enum Shape {
         /// The quantile of each size's commit times that was fitted.
         quantile: f64,
     },
-    /// The shape is unknown.
     Undecided {
-        /// Why.
         reason: String,
     },
 }

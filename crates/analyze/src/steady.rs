@@ -5,8 +5,6 @@
 //! its standard error ([`errors`]). That holds for autocorrelated values: an autoregressive model of order 1 of what the shape leaves,
 //! with Kendall's (1954) correction of bias. The limits are simulated: docs/steady.md.
 
-pub mod simulated;
-
 use std::ops::Range;
 
 use crate::stats::{averaged, long_run, mean, median};
@@ -83,12 +81,10 @@ fn trend(values: &[f64]) -> Option<(f64, f64)> {
     Some(if is_rounding { (0.0, 0.0) } else { (slope, errors(slope, &line, &left)) })
 }
 
-/// The shape of a straight line.
 fn line(n: usize) -> Vec<f64> {
     (0..n).map(|i| i as f64).collect()
 }
 
-/// `values` around their mean.
 fn centred(values: &[f64]) -> Vec<f64> {
     let mean = values.iter().sum::<f64>() / values.len() as f64;
     values.iter().map(|v| v - mean).collect()

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use loadline_model::disturbance::why_not_valid;
 use loadline_model::record::WorkloadFacts;
-use loadline_model::{Column, DataSource, Driver, Forced, JobLoad, TestRecord, column};
+use loadline_model::{Column, Driver, JobLoad, TestRecord, column};
 use serde::Serialize;
 
-use crate::kept::{Disturbed, PoolKey, SetAside, kept, unchecked};
-use crate::kpi::{LATENCY, RESPONSE, THROUGHPUT, in_checkpoint, of_throughput, rate_of};
+use crate::kept::{Caveats, SetAside};
+use crate::kpi::{LATENCY, RESPONSE, THROUGHPUT, of_throughput, rate_of, time_in_checkpoint};
 use crate::stats::Estimate;
 
 /// The column that sweeps go over by default.
@@ -56,16 +56,9 @@ pub struct SweepPoint {
     pub at: u32,
     /// Numbers of the tests that count for the figures: valid ones, or if there are none, disturbed ones.
     pub tests: Vec<u32>,
-    /// Source of the blocks that these tests read, if recorded.
-    pub data_source: Option<DataSource>,
-    /// [`TestRecord::forced`] of these tests.
-    pub forced: Forced,
-    /// What disturbed these tests, if it was too much.
+    /// What qualifies these tests.
     #[serde(flatten)]
-    pub disturbed: Disturbed,
-    /// Tool that measured these tests, in words, if loadline did not: nobody checked them.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub imported: Option<String>,
+    pub kept: Caveats,
     /// Tests that are not pooled into the figures, although none is refused: others of the point are not disturbed, need no option or
     /// have a better source.
     pub set_aside: Vec<SetAside>,
@@ -91,8 +84,8 @@ impl SweepPoint {
     /// Number of its valid tests, and of all.
     #[must_use]
     pub fn counts(&self) -> [usize; 2] {
-        let pooled = if self.disturbed.is_none() { self.tests.len() } else { 0 };
-        let aside = self.set_aside.iter().filter(|test| test.disturbed.is_none()).count();
+        let pooled = if self.kept.disturbed.is_none() { self.tests.len() } else { 0 };
+        let aside = self.set_aside.iter().filter(|test| test.kept.disturbed.is_none()).count();
         [pooled + aside, self.tests.len() + self.set_aside.len() + self.refused.len()]
     }
 
@@ -126,7 +119,7 @@ impl SweepPoint {
     /// not the device's figures`), or the tool that they are imported from.
     #[must_use]
     pub fn kept(&self) -> Option<String> {
-        kept(self.data_source, &self.forced, &self.disturbed, self.imported.as_deref())
+        self.kept.says()
     }
 }
 
@@ -138,17 +131,13 @@ pub const FLAT: f64 = 0.05;
 /// for jobs hold its values.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
+#[expect(missing_docs, reason = "the names say it")]
 pub enum Saturation {
     /// The highest job count gave no more throughput, or hardly more (see [`FLAT`]).
-    Saturated {
-        /// Jobs at the peak.
-        peak_jobs: u32,
-    },
+    Saturated { peak_jobs: u32 },
     /// The peak is the last point measured: more jobs may give more.
     Rising {
-        /// Highest job count measured.
         jobs: u32,
-        /// Job count measured before it.
         previous_jobs: u32,
         /// Growth of throughput between the two, %.
         growth_pct: f64,
@@ -160,16 +149,14 @@ pub enum Saturation {
 /// Where the load line lies.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "basis")]
+#[expect(missing_docs, reason = "the names say it")]
 pub enum LoadLine {
     /// The highest job count whose mean latency meets the objective.
     Objective {
-        /// Jobs there.
         jobs: u32,
         /// Throughput there, in the unit of [`Sweep::rate`].
         throughput: f64,
-        /// Mean latency there, ms.
         latency_ms: f64,
-        /// The objective, ms.
         objective_ms: f64,
         /// It is the highest job count measured: the load line may lie higher.
         at_least: bool,
@@ -178,27 +165,21 @@ pub enum LoadLine {
     },
     /// No job count meets the objective.
     NoneMeets {
-        /// The objective, ms.
         objective_ms: f64,
         /// Lowest mean latency seen, ms.
         lowest_latency_ms: f64,
-        /// Jobs there.
         jobs: u32,
     },
     /// No objective was given: the point of highest power (throughput / latency).
     Power {
-        /// Jobs there.
         jobs: u32,
         /// Throughput there, in the unit of [`Sweep::rate`].
         throughput: f64,
-        /// Mean latency there, ms.
         latency_ms: f64,
         /// It is the highest job count measured: power may rise further.
         at_least: bool,
     },
-    /// There is none.
     Unknown {
-        /// Why.
         why: &'static str,
     },
 }
@@ -235,9 +216,9 @@ impl Sweep {
 
     /// The points that key figures are of: those of valid tests, or where no point has any, those of disturbed ones.
     pub fn key_points(&self) -> impl DoubleEndedIterator<Item = &SweepPoint> {
-        let is_valid = |p: &SweepPoint| p.disturbed.is_none() && self.rate_at(p).is_some();
+        let is_valid = |p: &SweepPoint| p.kept.disturbed.is_none() && self.rate_at(p).is_some();
         let any = self.points.iter().any(is_valid);
-        self.points.iter().filter(move |p| !any || p.disturbed.is_none())
+        self.points.iter().filter(move |p| !any || p.kept.disturbed.is_none())
     }
 
     /// The point with `at` jobs or the swept value `at`.
@@ -289,7 +270,6 @@ impl Sweep {
         }
     }
 
-    /// Why there is no load line, if so.
     fn no_load_line(&self) -> Option<&'static str> {
         if !self.over_jobs() {
             return Some("the sweep was over work, not over load");
@@ -300,7 +280,7 @@ impl Sweep {
         if self.load.is_mixed() {
             return Some("the jobs are a mix of populations, so the sweep was not over load");
         }
-        if in_checkpoint(self.rate) {
+        if time_in_checkpoint(self.rate).is_some() {
             return Some("the rate covers only part of the window, for which there is no mean latency");
         }
         let both =
@@ -309,7 +289,6 @@ impl Sweep {
     }
 }
 
-/// Reason for no load line with one point.
 const ONE_COUNT: &str = "fewer than two valid job counts";
 
 fn objective_line(valid: &[(u32, f64, f64)], objective_ms: f64, highest: u32) -> LoadLine {
@@ -352,7 +331,6 @@ fn same_work(a: &TestRecord, b: &TestRecord) -> bool {
         }
 }
 
-/// Number of parameters that differ.
 fn differing(a: &BTreeMap<String, i64>, b: &BTreeMap<String, i64>) -> usize {
     let changed = a.iter().filter(|(name, value)| b.get(*name) != Some(value)).count();
     changed + b.keys().filter(|name| !a.contains_key(*name)).count()
@@ -394,8 +372,9 @@ fn sweep_of(group: &[&TestRecord]) -> Option<Sweep> {
 fn point_of(at: u32, tests: &[&TestRecord]) -> SweepPoint {
     let mut values: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
     let usable = || tests.iter().copied().filter(|r| r.is_usable());
-    let key = usable().map(PoolKey::of).min_by_key(PoolKey::rank);
-    let (pooled, aside): (Vec<&TestRecord>, Vec<&TestRecord>) = usable().partition(|r| Some(PoolKey::of(r)) == key);
+    let caveats = |r: &TestRecord| Caveats::of_tests(&[r]);
+    let best = usable().map(caveats).min_by_key(Caveats::rank).unwrap_or_default();
+    let (pooled, aside): (Vec<&TestRecord>, Vec<&TestRecord>) = usable().partition(|r| best.pools_with(&caveats(r)));
     for record in &pooled {
         for (id, value) in &record.figures {
             values.entry(id).or_default().push(*value);
@@ -412,10 +391,7 @@ fn point_of(at: u32, tests: &[&TestRecord]) -> SweepPoint {
         jobs: tests.first().map_or(0, |r| r.jobs),
         at,
         tests: pooled.iter().map(|r| r.test).collect(),
-        data_source: key.and_then(|key| key.data_source),
-        forced: key.map_or_else(Forced::default, |key| key.forced.clone()),
-        disturbed: Disturbed::of_tests(&pooled),
-        imported: pooled.first().and_then(|r| unchecked(r)),
+        kept: Caveats::of_tests(&pooled),
         set_aside: aside.into_iter().map(SetAside::of).collect(),
         figures: values.iter().filter_map(|(id, v)| Some(((*id).to_owned(), estimate(id, v)?))).collect(),
         refused: tests

@@ -36,7 +36,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::steady::simulated::series;
+    use crate::paired::simulated::series;
 
     #[test]
     fn intervals_hold_the_true_mean_however_alike_neighbours_are() {

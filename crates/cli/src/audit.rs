@@ -172,7 +172,7 @@ fn laws(list: &ListArgs) -> Result<(), Failure> {
         };
         let columns = law.needed().map(columns).collect::<Vec<_>>().join("; or ");
         let formulas = law.formulas.join("; ").replace(['?', '!', '~'], "");
-        vec![law.id.to_owned(), law.name.to_owned(), formulas, columns, law.worst().to_owned(), law.meaning.to_owned()]
+        [law.id, law.name, &formulas, &columns, law.severity.name(), law.meaning].map(str::to_owned).to_vec()
     };
     Listing {
         columns: vec!["law", "name", "formula", "columns", "at worst", "meaning"],

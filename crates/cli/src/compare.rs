@@ -27,18 +27,6 @@ fn refused(runs: &[&RunData]) -> Vec<String> {
         .collect()
 }
 
-/// Levels are compared with the baseline of their own run.
-fn refuse_levels(runs: &[&RunData]) -> Result<(), Failure> {
-    match runs.iter().find(|data| data.manifest.plan.levels.is_some()) {
-        Some(run) => Err(Failure::usage(format!(
-            "{} is a run of levels of replication, each of which was measured in turns with a baseline: `loadline report` shows what they \
-             cost",
-            run.manifest.run
-        ))),
-        None => Ok(()),
-    }
-}
-
 pub(crate) fn compare(args: &CompareArgs) -> Result<u8, Failure> {
     let load = |run| stored::load(&run_folder(run, &args.results));
     let mut not_judged = Vec::new();
@@ -68,7 +56,14 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<u8, Failure> {
             if let Some(run) = [&a, &b].into_iter().find(|data| data.manifest.plan.arms.is_some()) {
                 return Err(Failure::usage(format!("{} is a run of two arms: compare it by itself", run.manifest.run)));
             }
-            refuse_levels(&[&a, &b])?;
+            // Levels are compared with the baseline of their own run.
+            if let Some(run) = [&a, &b].into_iter().find(|data| data.manifest.plan.levels.is_some()) {
+                return Err(Failure::usage(format!(
+                    "{} is a run of levels of replication, each of which was measured in turns with a baseline: `loadline report` shows \
+                     what they cost",
+                    run.manifest.run
+                )));
+            }
             warn(&[&a, &b]);
             not_judged.extend(refused(&[&a, &b]));
             let terms = Terms {

@@ -76,7 +76,7 @@ fn runs(tool: Tool, files: &[PathBuf]) -> Result<Vec<Run>, Failure> {
     };
     let run = |group: loadline_exchange::Group| {
         let files = group.files.iter().filter_map(file).collect();
-        let imported = Imported { tool: tool.to_string(), version: group.version, files };
+        let imported = Imported { tool: tool.name().to_owned(), version: group.version, files };
         (group.product, group.tests.into_iter().map(|test| (imported.clone(), test)).collect())
     };
     Ok(groups.into_iter().map(run).collect())
@@ -107,7 +107,7 @@ fn write(
     command: &[String],
     written: &mut Vec<PathBuf>,
 ) -> Result<(), Failure> {
-    let (now, kind) = (SystemTime::now(), args.tool.to_string());
+    let (now, kind) = (SystemTime::now(), args.tool.name().to_owned());
     let file = tests.first().and_then(|(imported, _)| imported.files.first()).map_or("", |file| file.name.as_str());
     let platform = format!("{} (imported)", args.title.clone().unwrap_or_else(|| format!("{kind} {file}")));
     let mut folder = RunFolder::create(&args.results, &run_name(now, &kind))?;

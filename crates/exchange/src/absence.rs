@@ -10,7 +10,7 @@ use crate::source::Tool;
 #[derive(Debug, Clone, PartialEq, Error)]
 #[allow(missing_docs)] // Its text says what each is.
 pub enum Absence {
-    #[error("import looks for no such figure in files of {0}")]
+    #[error("import looks for no such figure in files of {}", .0.name())]
     NotLookedFor(Tool),
     #[error("{place} has no {what}")]
     NotIn { place: &'static str, what: &'static str },

@@ -30,10 +30,8 @@ pub struct Group {
 /// Times since 1970 are above this, s; times since the start and numbers of clients are below.
 pub(crate) const EPOCH_S: f64 = 1e8;
 
-/// An interval as a tool printed it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Interval {
-    /// Line of the file.
     pub(crate) line: u64,
     /// The interval's end, s since the start, or since 1970.
     pub(crate) end_s: f64,
@@ -56,7 +54,6 @@ pub struct ImportedTest {
     pub absent: BTreeMap<&'static str, Absence>,
     /// What the reader is warned of. The record's notes have the same as text.
     pub warnings: Vec<Warning>,
-    /// The columns of its times.
     pub(crate) times: Times,
     /// The shortest of its times, ns, if it is stated.
     pub(crate) least_ns: Option<f64>,
@@ -83,7 +80,6 @@ impl Buckets {
     }
 }
 
-/// The column of throughput of tests of `group`.
 fn throughput(group: &str) -> &'static Column {
     if group == "storage" { column::IO_PER_S } else { TX_PER_S }
 }
@@ -108,7 +104,6 @@ impl ImportedTest {
         self.times.mean != TRANSACTION_TIMES.mean
     }
 
-    /// Adds a note for the reader.
     pub(crate) fn note(&mut self, text: impl Into<String>) {
         self.record.notes.push(Note::Text(text.into()));
     }

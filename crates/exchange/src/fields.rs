@@ -12,7 +12,6 @@ pub(crate) const MOST: f64 = 1e15;
 /// Most fields that are kept: no report has more, whatever stands between its lines.
 const MOST_FIELDS: usize = 1000;
 
-/// A report in the making.
 pub(crate) trait Report: Default {
     /// What a file without a report is.
     const NONE: &'static str;
@@ -55,7 +54,6 @@ pub(crate) struct Fields {
     pub(crate) place: &'static str,
     /// Value and line by key.
     all: BTreeMap<String, (String, u64)>,
-    /// What the tool said of errors.
     pub(crate) said: Vec<String>,
 }
 
@@ -87,18 +85,16 @@ impl Fields {
 
     /// Keeps the value of the line read last. A number at which the file ends may be cut off: it is none.
     pub(crate) fn add(&mut self, key: &str, value: &str, lines: &Lines<'_>) {
-        let is_whole = lines.ended() || !value.ends_with(|c: char| c.is_ascii_digit() || c == '.');
+        let is_whole = lines.ended || !value.ends_with(|c: char| c.is_ascii_digit() || c == '.');
         if is_whole && self.all.len() < MOST_FIELDS {
-            self.all.insert(key.to_owned(), (value.trim().to_owned(), lines.number()));
+            self.all.insert(key.to_owned(), (value.trim().to_owned(), lines.number));
         }
     }
 
-    /// The value of `key`.
     pub(crate) fn text(&self, key: &str) -> Option<&str> {
         self.all.get(key).map(|(value, _)| value.as_str())
     }
 
-    /// The number of `key`, if there is one.
     pub(crate) fn number(&self, key: &str) -> Option<f64> {
         self.text(key).and_then(number)
     }
@@ -128,7 +124,6 @@ impl Fields {
         number(text).ok_or_else(|| lines.at(*line, format!("'{}' is no number that can be in '{key}'", cut(text))))
     }
 
-    /// The number of jobs, `key`.
     pub(crate) fn jobs(&self, key: &str, lines: &Lines<'_>) -> Result<u32, ImportError> {
         let n = self.required(key, lines)?;
         let line = self.all.get(key).map_or(1, |(_, line)| *line);

@@ -133,7 +133,7 @@ pub(crate) fn read(lines: &mut Lines<'_>) -> Result<Group, ImportError> {
                 let what = "a second result begins here: of another run, or of the same (--status-interval). Import the last of each run";
                 return Err(lines.wrong(what));
             }
-            let first = lines.number();
+            let first = lines.number;
             let output: Output = lines.json(line)?;
             let version = output.version.trim_start_matches("fio-");
             if version.starts_with("1.") || version.starts_with("2.") {
@@ -263,7 +263,6 @@ impl Job {
     }
 }
 
-/// Throughput of reads and writes.
 fn set_calls(test: &mut ImportedTest, sides: &[Side<'_>]) {
     for ((kind, calls, mib), what) in CALLS.into_iter().zip(["reads per second", "writes per second"]) {
         let Some((_, d)) = sides.iter().find(|(known, _)| *known == kind) else {

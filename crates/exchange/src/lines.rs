@@ -6,20 +6,17 @@ use serde::de::DeserializeOwned;
 
 use crate::source::{ImportError, Tool};
 
-/// Longest line, bytes.
 const LONGEST: usize = 1 << 20;
-/// Longest JSON value, bytes.
 const LONGEST_JSON: usize = 64 << 20;
 
-/// The lines of one file.
 pub(crate) struct Lines<'a> {
     tool: Tool,
     file: &'a str,
     input: &'a mut dyn BufRead,
-    /// Number of the line read last, from 1.
-    number: u64,
+    /// Of the line read last, from 1.
+    pub(crate) number: u64,
     /// Whether the line read last has its end: only the last line of a file may lack it.
-    ended: bool,
+    pub(crate) ended: bool,
 }
 
 impl<'a> Lines<'a> {
@@ -50,8 +47,8 @@ impl<'a> Lines<'a> {
         let text = text.ok_or_else(|| self.wrong("it is no text in UTF-8"))?;
         let text = text.trim_start_matches('\u{feff}').trim_end_matches(['\n', '\r']);
         match Tool::of_line(text) {
-            Some(other) if other != self.tool.to_string() => {
-                Err(self.wrong(format!("it is of {other}, not of {}: '{}'", self.tool, cut(text))))
+            Some(other) if other != self.tool.name() => {
+                Err(self.wrong(format!("it is of {other}, not of {}: '{}'", self.tool.name(), cut(text))))
             }
             _ => Ok(Some(text.to_owned())),
         }
@@ -74,32 +71,19 @@ impl<'a> Lines<'a> {
             text = text + "\n" + &line;
         }
         serde_json::from_str(&text).map_err(|e| {
-            let what = format!("it is no result of {}: {}", self.tool, cut(&e.to_string()));
+            let what = format!("it is no result of {}: {}", self.tool.name(), cut(&e.to_string()));
             self.at(begin + (e.line() as u64).saturating_sub(1), what)
         })
     }
 
-    /// The number of the line read last, from 1.
-    pub(crate) fn number(&self) -> u64 {
-        self.number
-    }
-
-    /// Whether the line read last has its end.
-    pub(crate) fn ended(&self) -> bool {
-        self.ended
-    }
-
-    /// An error at the line read last.
     pub(crate) fn wrong(&self, what: impl Into<String>) -> ImportError {
         self.at(self.number.max(1), what)
     }
 
-    /// An error at line `line`.
     pub(crate) fn at(&self, line: u64, what: impl Into<String>) -> ImportError {
         ImportError::Wrong { file: self.file.to_owned(), line: Some(line), what: what.into() }
     }
 
-    /// An error of the whole file.
     pub(crate) fn whole(&self, what: impl Into<String>) -> ImportError {
         ImportError::Wrong { file: self.file.to_owned(), line: None, what: what.into() }
     }
@@ -122,7 +106,6 @@ pub(crate) fn plain(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).collect()
 }
 
-/// The first characters of `text`, for messages.
 pub(crate) fn cut(text: &str) -> String {
     const MOST: usize = 160;
     let text = plain(text.trim());

@@ -65,7 +65,6 @@ fn progress(rest: &str, line: u64) -> Option<Interval> {
     Some(Interval { line, end_s: number(end)?, per_s, mean_ms })
 }
 
-/// What a report says.
 #[derive(Debug, Default)]
 struct Printed {
     fields: Fields,
@@ -95,9 +94,9 @@ impl Report for Printed {
             return Ok(version.split([' ', ',', ')']).next().map(str::to_owned));
         }
         if let Some(rest) = line.strip_prefix("progress: ") {
-            match progress(rest, lines.number()) {
+            match progress(rest, lines.number) {
                 Some(interval) => self.progress.push(interval),
-                None => self.warnings.push(Warning::NoProgress { line: lines.number(), text: cut(line) }),
+                None => self.warnings.push(Warning::NoProgress { line: lines.number, text: cut(line) }),
             }
         } else if SAID.iter().any(|begin| line.starts_with(begin)) {
             keep_error(&mut self.fields.said, line);

@@ -15,7 +15,6 @@ use crate::source::ImportError;
 /// Longest test, s: longer spans are files of different tests.
 const LONGEST_S: f64 = 30.0 * 86_400.0;
 
-/// What the logs of a test say.
 #[derive(Debug, Default)]
 pub(crate) struct Log {
     times: Latencies,
@@ -28,7 +27,6 @@ pub(crate) struct Log {
     /// Begin of the first and end of the last transaction, s since 1970; 0 before any.
     from_s: f64,
     to_s: f64,
-    /// Columns of a line.
     width: usize,
 }
 
@@ -56,7 +54,7 @@ impl Log {
             self.add(file, &text, lines)?;
             line = lines.next()?;
         }
-        if lines.ended() { Ok(()) } else { Err(lines.wrong("the file ends within this line: the log is cut off")) }
+        if lines.ended { Ok(()) } else { Err(lines.wrong("the file ends within this line: the log is cut off")) }
     }
 
     /// Takes in `client number time script seconds µs [lag] [retries]`; `time` may be a word.

@@ -1,17 +1,20 @@
 //! Files that come in, and the tools that write them.
 
-use std::fmt;
 use std::io::{BufRead, Error as Os};
 
 use thiserror::Error;
 
-/// A tool whose results can be imported.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs)] // Its names say what each is.
-pub enum Tool {
-    Pgbench,
-    Sysbench,
-    Fio,
+loadline_model::named! {
+    /// A tool whose results can be imported.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    #[allow(missing_docs)] // Its names say what each is.
+    pub enum Tool {
+        Pgbench: "pgbench";
+        Sysbench: "sysbench";
+        Fio: "fio";
+    }
+    /// The name as the tool writes it.
+    pub fn name;
 }
 
 /// How lines of tools begin; those of other tools than these are known so that they are refused by name.
@@ -43,17 +46,6 @@ impl Tool {
             None if line.contains("TEST RESULT : System achieved") => Some("HammerDB"),
             None => None,
         }
-    }
-}
-
-/// The name as the tool writes it.
-impl fmt::Display for Tool {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Tool::Pgbench => "pgbench",
-            Tool::Sysbench => "sysbench",
-            Tool::Fio => "fio",
-        })
     }
 }
 

@@ -28,12 +28,10 @@ pub(crate) fn read(lines: &mut Lines<'_>) -> Result<Group, ImportError> {
     reports::<Printed>(lines.next()?, lines)
 }
 
-/// The version of the line with which a report begins.
 fn version(line: &str) -> Option<&str> {
     line.strip_prefix("sysbench ").filter(|v| v.starts_with(|c: char| c.is_ascii_digit()))?.split([' ', ':']).next()
 }
 
-/// What a report says.
 #[derive(Default)]
 struct Printed {
     part: &'static str,
@@ -76,7 +74,7 @@ impl Report for Printed {
             }
             if let (Some(end_s), Some((_, tps))) = (number(at), interval.split_once(" tps: ")) {
                 let per_s = tps.split(' ').next().and_then(|text| text.parse().ok()).unwrap_or(f64::NAN);
-                self.intervals.push(Interval { line: lines.number(), end_s, per_s, mean_ms: None });
+                self.intervals.push(Interval { line: lines.number, end_s, per_s, mean_ms: None });
             }
         } else if let Some((value, rest)) = line.split_once('|').filter(|_| self.part == HISTOGRAM) {
             // `0.312 |****   1`
@@ -85,7 +83,7 @@ impl Report for Printed {
             let wrong = || lines.wrong(format!("it is no bucket of a histogram: '{}'", cut(line)));
             self.histogram.get_or_insert_default().push(bucket.ok_or_else(wrong)?);
         } else if let Some((key, value)) = line.split_once(':') {
-            if self.part == "Latency (ms)" && key.ends_with("percentile") && lines.ended() {
+            if self.part == "Latency (ms)" && key.ends_with("percentile") && lines.ended {
                 self.percentile = number(value).map(|ms| (key.to_owned(), ms));
             }
             let key = [self.part, key.trim()].join("/");

@@ -2,7 +2,8 @@
 
 use super::context::Context;
 use super::finding::{Figure, Reason, Severity};
-use super::number::{self, Cell, Style};
+use super::mapping::is_same;
+use super::number;
 
 /// Why a claim cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -39,9 +40,7 @@ impl Claim {
             let (left, factor) = text.rsplit_once('=')?;
             let (column, rows) = left.rsplit_once(": ")?;
             let (above, below) = rows.split_once(" / ")?;
-            let Cell::Number(n) = number::read(factor.trim().trim_end_matches(['x', '×']), Some(Style::Point)) else {
-                return None;
-            };
+            let n = number::with_point(factor.trim().trim_end_matches(['x', '×']))?;
             let [column, above, below] = [column, above, below].map(|part| part.trim().to_owned());
             let is_whole = n.value > 0.0 && n.unit.is_empty() && ![&column, &above, &below].contains(&&String::new());
             let tolerance = n.half.min(0.01 * n.value) * (1.0 + 1e-9);
@@ -53,13 +52,12 @@ impl Claim {
     /// Holds the claim against a table, if that has its column and rows.
     pub(crate) fn check(&self, context: &Context<'_>) -> Option<()> {
         let (table, columns) = (context.sheet.table, &context.sheet.columns);
-        let same = |a: &str, b: &str| a.trim().eq_ignore_ascii_case(b.trim());
-        let mut names = columns.iter().map(|c| [c.id, &table.headers[c.index]]);
-        let place = names.position(|names| names.iter().any(|name| same(name, &self.column)))?;
+        let is_it = |name: &str| is_same(name, &self.column);
+        let place = columns.iter().position(|c| is_it(c.id) || is_it(&table.headers[c.index]))?;
         // A cell of the first column counts before the number of a row.
         let row = |name: &str| {
             let number = || name.parse::<usize>().ok()?.checked_sub(1).filter(|row| *row < table.rows());
-            table.cells(0, usize::MAX).position(|cell| same(cell, name)).or_else(number)
+            table.cells(0, usize::MAX).position(|cell| is_same(cell, name)).or_else(number)
         };
         let [above, below] = [row(&self.rows[0])?, row(&self.rows[1])?];
         let base = columns[place].value(below).filter(|b| *b != 0.0)?;

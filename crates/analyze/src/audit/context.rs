@@ -1,7 +1,7 @@
 //! What laws look at: a sheet with its series of tests; and what they find there.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::finding::{Figure, Finding, Reason, Severity};
 use super::number::{self, Cell};
@@ -29,7 +29,6 @@ pub(crate) struct Context<'a> {
     /// Columns whose cells tell one series from another, as places in the table.
     telling: Vec<usize>,
     found: RefCell<Vec<Finding>>,
-    /// Findings about rows, by law and severity.
     counts: RefCell<HashMap<(&'static str, Severity), usize>>,
 }
 
@@ -42,15 +41,11 @@ impl<'a> Context<'a> {
         };
         let swept = SETTINGS.into_iter().find(varies);
         let mut telling: Vec<usize> = (0..table.headers.len()).filter(|i| is_key(&sheet, *i, swept)).collect();
-        let (mut found, mut series) = (HashMap::new(), Vec::new());
+        let mut series: BTreeMap<Vec<&str>, Vec<usize>> = BTreeMap::new();
         for row in 0..table.rows() {
-            let key: Vec<&str> = telling.iter().map(|i| table.cell(row, *i)).collect();
-            let at = *found.entry(key).or_insert(series.len());
-            if at == series.len() {
-                series.push(Vec::new());
-            }
-            series[at].push(row);
+            series.entry(telling.iter().map(|i| table.cell(row, *i)).collect()).or_default().push(row);
         }
+        let series: Vec<Vec<usize>> = series.into_values().collect();
         telling.retain(|i| series.iter().any(|rows| table.cell(rows[0], *i) != table.cell(0, *i)));
         let (found, counts) = (RefCell::default(), RefCell::default());
         Context { sheet, series, swept, jobs: vec!["jobs"], telling, found, counts }
@@ -62,14 +57,15 @@ impl<'a> Context<'a> {
 
     /// The columns that a name in a formula stands for, as a product, and a factor.
     pub(crate) fn resolve(&self, name: &str) -> Option<(Vec<usize>, f64)> {
+        let (ids, factor) = match name {
+            "tps" => (vec![self.sheet.throughput()?], 1.0),
+            "jobs" => (self.jobs.clone(), 1.0),
+            "time_ms" if self.sheet.has("commit_latency_ms") => (vec!["commit_latency_ms"], 1.0),
+            "time_ms" => (vec!["transaction_time_ns_mean"], 1e-6),
+            id => (vec![id], 1.0),
+        };
         let place = |id: &str| self.sheet.columns.iter().position(|c| c.id == id);
-        match name {
-            "tps" => Some((vec![place(self.sheet.throughput()?)?], 1.0)),
-            "jobs" => Some((self.jobs.iter().map(|id| place(id)).collect::<Option<Vec<_>>>()?, 1.0)),
-            "time_ms" if place("commit_latency_ms").is_none() => Some((vec![place("transaction_time_ns_mean")?], 1e-6)),
-            "time_ms" => Some((vec![place("commit_latency_ms")?], 1.0)),
-            id => Some((vec![place(id)?], 1.0)),
-        }
+        Some((ids.into_iter().map(place).collect::<Option<_>>()?, factor))
     }
 
     pub(crate) fn value(&self, id: &str, row: usize) -> Option<f64> {
@@ -99,12 +95,10 @@ impl<'a> Context<'a> {
             (_, cell) => cell.to_owned(),
         };
         let series: Vec<String> = self.telling.iter().map(name).filter(|name| !name.is_empty()).collect();
-        let mut parts = if series.is_empty() { Vec::new() } else { vec![series.join(" ")] };
-        for id in self.swept.into_iter().chain(["test"]) {
-            let text = self.sheet.text(id, row);
-            parts.extend((!text.is_empty()).then(|| format!("{id} {text}")));
-        }
-        parts.join(", ").chars().take(100).collect()
+        let settings = self.swept.into_iter().chain(["test"]).map(|id| (id, self.sheet.text(id, row)));
+        let settings = settings.filter(|(_, text)| !text.is_empty()).map(|(id, text)| format!("{id} {text}"));
+        let parts = [series.join(" ")].into_iter().chain(settings).filter(|part| !part.is_empty());
+        parts.collect::<Vec<_>>().join(", ").chars().take(100).collect()
     }
 
     /// Adds a finding about the table. `columns` are places in the sheet.
@@ -123,7 +117,8 @@ impl<'a> Context<'a> {
         mut reason: Reason,
     ) {
         let (row, mut columns) = (row.into(), columns.to_vec());
-        let (mut test, mut printed, mut was, mut deviation_pct): (_, String, _, _) = Default::default();
+        let (exact, mut test, mut printed, mut recomputed) = (recomputed, String::new(), String::new(), String::new());
+        let mut deviation_pct = None;
         if let Some(row) = row {
             if severity == Severity::Error && matches!(self.sheet.text("valid", row), "false" | "no") {
                 (severity, reason) = (Severity::Warning, Reason::Invalid(Box::new(reason)));
@@ -138,21 +133,18 @@ impl<'a> Context<'a> {
             if let Some(target) = columns.last().map(|c| &self.sheet.columns[*c]) {
                 self.sheet.table.cell(row, target.index).clone_into(&mut printed);
                 let factor = target.printed_factor(&printed, row, self.sheet.style);
-                was = recomputed.map_or_else(String::new, |r| Figure(r / factor).to_string());
-                let deviation = target.value(row).zip(recomputed).map(|(p, r)| (p / r - 1.0) * 100.0);
+                recomputed = exact.map_or_else(String::new, |r| Figure(r / factor).to_string());
+                let deviation = target.value(row).zip(exact).map(|(p, r)| (p / r - 1.0) * 100.0);
                 deviation_pct = deviation.filter(|d| d.is_finite());
             }
             columns.sort_unstable();
         }
-        let (table, columns) =
-            (self.sheet.table.name.clone(), columns.iter().map(|c| self.sheet.columns[*c].id).collect());
-        let row = row.map(|row| row + 1);
-        let found =
-            Finding { severity, table, row, test, columns, law, printed, recomputed: was, deviation_pct, reason };
+        let (table, row) = (self.sheet.table.name.clone(), row.map(|row| row + 1));
+        let columns = columns.iter().map(|c| self.sheet.columns[*c].id).collect();
+        let found = Finding { severity, table, row, test, columns, law, printed, recomputed, deviation_pct, reason };
         self.found.borrow_mut().push(found);
     }
 
-    /// All findings, the worst first.
     pub(crate) fn findings(self) -> Vec<Finding> {
         for ((law, severity), count) in self.counts.take() {
             if count > LISTED {

@@ -82,7 +82,6 @@ impl fmt::Display for Figure {
     }
 }
 
-/// Reasons, their values, and their texts.
 macro_rules! reasons {
     ($($reason:ident $(($($value:ty),*))? $text:literal;)*) => {
         /// What a finding or a remark says.

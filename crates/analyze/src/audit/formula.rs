@@ -16,7 +16,6 @@ struct Term {
     factor: f64,
     top: Vec<usize>,
     bottom: Vec<usize>,
-    /// The column that a finding names.
     named: Option<usize>,
 }
 
@@ -82,22 +81,9 @@ impl Term {
         Some(term)
     }
 
-    /// Whether it may be in another term already.
-    fn is_contained(&self) -> bool {
-        self.text.ends_with("??")
-    }
-
     /// A sum as people write it.
     fn sum(terms: &[Term]) -> String {
         terms.iter().map(|t| t.text.as_str()).collect::<Vec<_>>().join(" + ").replace(['?', '!', '~'], "")
-    }
-
-    fn value(&self, row: usize, context: &Context<'_>, cut: bool) -> Option<Interval> {
-        let figure = |index: &usize| context.sheet.columns.get(*index)?.interval(row, cut);
-        let product = |all: &[usize]| all.iter().try_fold(Interval::exact(1.0), |p, c| Some(p.times(figure(c)?)));
-        let top = product(&self.top)?.scaled(self.factor);
-        let top = if self.is_contained() { Interval { low: 0.0, at: 0.0, ..top } } else { top };
-        if self.bottom.is_empty() { Some(top) } else { Some(top.over(product(&self.bottom)?)) }
     }
 }
 
@@ -106,13 +92,12 @@ impl Pair {
         let terms = || left.iter().chain(right);
         let named = terms().filter_map(|t| t.named).next_back();
         let mut columns: Vec<usize> = Vec::new();
-        for column in
-            terms().flat_map(|t| t.top.iter().chain(&t.bottom)).copied().filter(|c| Some(*c) != named).chain(named)
-        {
-            if !columns.contains(&column) {
-                columns.push(column);
+        for column in terms().flat_map(|t| t.top.iter().chain(&t.bottom)) {
+            if Some(*column) != named && !columns.contains(column) {
+                columns.push(*column);
             }
         }
+        columns.extend(named);
         let text = Term::sum(left) + sign + &Term::sum(right);
         Pair { left: left.to_vec(), right: right.to_vec(), equal: sign == " = ", columns, text }
     }
@@ -122,20 +107,28 @@ impl Pair {
         Term::sum(&self.left)
     }
 
+    fn sides(&self, figure: impl Fn(usize) -> Option<Interval>) -> Option<(Interval, Interval)> {
+        let product = |all: &[usize]| all.iter().try_fold(Interval::exact(1.0), |p, c| Some(p.times(figure(*c)?)));
+        let value = |term: &Term| {
+            let top = product(&term.top)?.scaled(term.factor);
+            // What another term may hold already may be nothing.
+            let top = if term.text.ends_with("??") { Interval { low: 0.0, at: 0.0, ..top } } else { top };
+            Some(if term.bottom.is_empty() { top } else { top.over(product(&term.bottom)?) })
+        };
+        let sum = |all: &[Term]| all.iter().try_fold(Interval::exact(0.0), |sum, term| Some(sum.plus(value(term)?)));
+        Some((sum(&self.left)?, sum(&self.right)?))
+    }
+
     /// Both sides in a row; `cut` if digits were cut off rather than rounded.
     pub(crate) fn values(&self, row: usize, context: &Context<'_>, cut: bool) -> Option<(Interval, Interval)> {
-        let add = |sum: Interval, term: &Term| Some(sum.plus(term.value(row, context, cut)?));
-        let side = |terms: &[Term]| terms.iter().try_fold(Interval::exact(0.0), add);
-        Some((side(&self.left)?, side(&self.right)?))
+        self.sides(|c| context.sheet.columns[c].interval(row, cut))
     }
 
     /// The named figure of the left side in a row, and the rest of its product.
     pub(crate) fn named_and_rest(&self, row: usize, context: &Context<'_>) -> Option<(Interval, Interval)> {
-        let named = *self.columns.last()?;
-        let (term, figure) = (self.left.first()?, |c: &usize| context.sheet.columns[*c].interval(row, false));
-        let mut others = term.top.iter().filter(|c| **c != named);
-        let rest = others.try_fold(Interval::exact(term.factor), |p, c| Some(p.times(figure(c)?)))?;
-        Some((figure(&named)?, rest))
+        let (named, figure) = (*self.columns.last()?, |c: usize| context.sheet.columns[c].interval(row, false));
+        let (rest, _) = self.sides(|c| if c == named { Some(Interval::exact(1.0)) } else { figure(c) })?;
+        Some((figure(named)?, rest))
     }
 
     /// What `column` is in a row if the left side is `times` the right one, and `more`.
@@ -146,13 +139,11 @@ impl Pair {
         context: &Context<'_>,
         (times, more): (f64, f64),
     ) -> Option<f64> {
-        let with = |x: f64, terms: &[Term]| {
-            let value = |c: &usize| if *c == column { Some(x) } else { context.sheet.columns.get(*c)?.value(row) };
-            let product = |all: &[usize]| all.iter().try_fold(1.0, |p, c| Some(p * value(c)?));
-            let mut terms = terms.iter().filter(|t| !t.is_contained());
-            terms.try_fold(0.0, |sum, t| Some(sum + t.factor * product(&t.top)? / product(&t.bottom)?))
+        let off = |x: f64| {
+            let figure = |c: usize| if c == column { Some(x) } else { context.sheet.columns[c].value(row) };
+            let (left, right) = self.sides(|c| figure(c).map(Interval::exact))?;
+            Some(left.at - right.at * times - more)
         };
-        let off = |x: f64| Some(with(x, &self.left)? - with(x, &self.right)? * times - more);
         let (at_0, at_1) = (off(0.0)?, off(1.0)?);
         Some(at_0 / (at_0 - at_1)).filter(|x| x.is_finite() && *x >= 0.0)
     }

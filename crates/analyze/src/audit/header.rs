@@ -30,12 +30,10 @@ pub(crate) fn known() -> impl Iterator<Item = &'static str> {
     COLUMNS.iter().map(|c| c.id).chain(lines("column").flatten().copied())
 }
 
-/// The column with this id.
 pub(crate) fn find_column(id: &str) -> Option<&'static str> {
     known().find(|k| *k == id)
 }
 
-/// Whether the cells of a column are text.
 pub(crate) fn is_text(id: &str) -> bool {
     column(id).is_some_and(|c| matches!(c.format, Format::Text | Format::YesNo))
 }
@@ -127,7 +125,6 @@ pub(crate) struct Meaning {
     pub(crate) second: Option<&'static str>,
 }
 
-/// A header taken apart.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Header {
     /// Words in lower case, without the unit.
@@ -217,17 +214,10 @@ impl Header {
         }
     }
 
-    /// Whether it is a percentile.
     pub(crate) fn is_rank(&self) -> bool {
         self.words.iter().filter_map(|w| named("statistic", w)).any(|id| id.starts_with('p'))
     }
 
-    /// Whether a unit says what it means, rather than words alone.
-    pub(crate) fn is_by_unit(&self) -> bool {
-        self.unit.is_some() && (self.bracketed || !self.words.is_empty())
-    }
-
-    /// Whether a word means nothing to us.
     pub(crate) fn has_unknown_words(&self) -> bool {
         self.words.iter().any(|w| named("word", w).or_else(|| named("statistic", w)).is_none())
     }

@@ -7,7 +7,7 @@ use super::context::Context;
 use super::finding::{Figure, Reason, Severity};
 use super::formula::Pair;
 use super::interval::{Interval, common};
-use super::law::{Grade, Law, law};
+use super::law::{Kind, Law, law};
 use super::sheet::{How, SAMPLE};
 
 /// Share of the rows that must agree with each other to speak against another.
@@ -26,7 +26,6 @@ const NEAR: f64 = 0.8;
 /// Shares of the jobs' time outside transactions, %, if the tool knows its own loop.
 const OUTSIDE: [&str; 3] = ["outside_tx_pct", "thinking_pct", "connecting_pct"];
 
-/// Whether `count` of `all` rows are most of them.
 pub(crate) fn is_most(count: usize, all: usize) -> bool {
     count as f64 >= MOST * all as f64
 }
@@ -74,7 +73,6 @@ impl Model {
         }
     }
 
-    /// How many times the right side the left one is.
     fn factor(self, row: &Row) -> f64 {
         match self {
             Model::Factor(at) => at,
@@ -88,6 +86,9 @@ pub(crate) struct Judge<'a> {
     law: &'static Law,
     pair: &'a Pair,
     context: &'a Context<'a>,
+    /// Whether the jobs are on the right: more is impossible, and less is time outside the transactions.
+    of_jobs: bool,
+    is_two_sided: bool,
     model: Option<Model>,
     /// Half widths of the rows, the most precise first, with how many up to each meet.
     witnesses: Vec<(f64, usize)>,
@@ -98,7 +99,6 @@ pub(crate) struct Judge<'a> {
 }
 
 impl<'a> Judge<'a> {
-    /// Reports what breaks the law.
     pub(crate) fn check(law: &'static Law, pair: &'a Pair, context: &'a Context<'a>) {
         let mut judge = Judge::new(law, pair, context);
         if (0..context.rows()).filter_map(|row| judge.read(row)).any(|r| !r.meets) {
@@ -114,17 +114,9 @@ impl<'a> Judge<'a> {
     }
 
     fn new(law: &'static Law, pair: &'a Pair, context: &'a Context<'a>) -> Judge<'a> {
-        Judge { law, pair, context, model: None, witnesses: Vec::new(), known: false, rounded: false }
-    }
-
-    /// Whether the jobs are on the right: more is impossible, and less is time outside the transactions.
-    fn of_jobs(&self) -> bool {
-        self.law.grade == Grade::Jobs
-    }
-
-    /// Whether the left side may be neither larger nor smaller.
-    fn is_two_sided(&self) -> bool {
-        self.pair.equal || self.of_jobs()
+        let of_jobs = law.kind == Kind::Jobs;
+        let (model, witnesses, known, rounded) = (None, Vec::new(), false, false);
+        Judge { law, pair, context, of_jobs, is_two_sided: pair.equal || of_jobs, model, witnesses, known, rounded }
     }
 
     fn ratio(&self, row: usize, cut: bool) -> Option<Interval> {
@@ -134,7 +126,7 @@ impl<'a> Judge<'a> {
             return None;
         }
         let difference = || left.plus(right.scaled(-1.0)).scaled(0.01).plus(Interval::exact(1.0));
-        Some(if self.law.grade == Grade::Parts { difference() } else { left.over(right) })
+        Some(if self.law.kind == Kind::Parts { difference() } else { left.over(right) })
     }
 
     fn read(&self, row: usize) -> Option<Row> {
@@ -142,7 +134,7 @@ impl<'a> Judge<'a> {
         let most = 1.0 + if slack > 0.0 { slack + context.late(row, VERY_LATE) } else { 0.0 };
         let meets = if self.pair.equal { ratio.holds(1.0) } else { ratio.low <= most };
         let mut r = Row { row, ratio, meets, cut: false, time: 0.0, pause: ratio, open: false };
-        if self.of_jobs() {
+        if self.of_jobs {
             let outside = OUTSIDE.iter().filter_map(|id| context.sheet.column(id)?.interval(row, false));
             let share = outside.fold(Interval::exact(1.0), |left, part| left.plus(part.scaled(-0.01)));
             let (rate, time) = self.pair.named_and_rest(row, context)?;
@@ -158,19 +150,19 @@ impl<'a> Judge<'a> {
             let longest = context.value("transaction_time_ns_max", row).map_or(5.0 * time.at, |ns| ns / 1e9);
             let edge = context.late(row, longest) / share.at.clamp(0.01, 1.0);
             r.meets = r.ratio.holds(1.0) || r.deviation(1.0) <= edge || r.open && r.ratio.low <= 1.0;
-        } else if self.law.grade == Grade::Agreed {
+        } else if self.law.kind == Kind::Agreed {
             r.meets |= r.deviation(1.0) <= slack;
         }
         if !r.meets {
             let cut = self.ratio(row, true)?;
-            r.cut = if self.is_two_sided() { cut.holds(1.0) } else { cut.low <= most };
+            r.cut = if self.is_two_sided { cut.holds(1.0) } else { cut.low <= most };
         }
         Some(r)
     }
 
     fn judge(&mut self, all: &[Row]) {
         let missed = all.iter().filter(|r| !r.meets).count();
-        if self.law.grade == Grade::Agreed && (all.len() < 3 || missed * 4 > all.len()) {
+        if self.law.kind == Kind::Agreed && (all.len() < 3 || missed * 4 > all.len()) {
             return;
         }
         // Rows that meet if digits were rounded, and not if they were cut off, show that they were rounded.
@@ -178,9 +170,8 @@ impl<'a> Judge<'a> {
         self.rounded = self.pair.equal && all.iter().any(is_rounded);
         let edges = all.iter().filter(|r| r.cut && !self.rounded).count();
         let most = edges * 2 > all.len();
-        let cut =
-            if self.of_jobs() { edges >= 2 && edges == missed } else { self.pair.equal && all.len() >= 4 && most };
-        self.model = self.model(all, missed).filter(|_| self.of_jobs() || self.pair.equal && !cut);
+        let cut = if self.of_jobs { edges >= 2 && edges == missed } else { self.pair.equal && all.len() >= 4 && most };
+        self.model = self.model(all, missed).filter(|_| self.of_jobs || self.pair.equal && !cut);
         match self.model {
             Some(model) => self.announce(all, model),
             None if cut && most => {
@@ -195,7 +186,7 @@ impl<'a> Judge<'a> {
             None => r.meets,
         };
         let odd: Vec<&Row> = all.iter().filter(|r| !(fits(r) || cut && r.cut && !self.rounded)).collect();
-        if !self.of_jobs() {
+        if !self.of_jobs {
             return self.report_side(self.law, &odd, all.len());
         }
         let (mut above, mut below): (Vec<&Row>, Vec<&Row>) = odd.into_iter().partition(|r| r.ratio.low > 1.0);
@@ -215,13 +206,13 @@ impl<'a> Judge<'a> {
     /// Whether the columns are surely what they were taken for, or the rows show it.
     fn is_known(&self, all: &[Row]) -> bool {
         let is_sure = |how| self.context.is_sure(&self.pair.columns, how);
-        if self.of_jobs() {
+        if self.of_jobs {
             let is_near = |r: &&Row| r.ratio.holds(1.0) || (NEAR..=1.0 + self.law.slack).contains(&r.ratio.at);
             let near = all.iter().filter(|r| r.ratio.high - r.ratio.low < 0.5).filter(is_near).count();
             return is_sure(How::Id) || near >= 2 && near * 2 >= all.len();
         }
         // Of what only a header says, most rows know better.
-        is_sure(self.law.sure()) && (!self.pair.equal || all.len() <= 2 || is_sure(How::Id))
+        is_sure(self.law.sure) && (!self.pair.equal || all.len() <= 2 || is_sure(How::Id))
     }
 
     fn witnesses(&self, all: &[Row]) -> Vec<(f64, usize)> {
@@ -253,9 +244,9 @@ impl<'a> Judge<'a> {
             let (value, count) = common(&sample.iter().map(of).collect::<Vec<_>>())?;
             is_most(count, sample.len()).then_some(value)
         };
-        let is_below = self.of_jobs() && is_most(all.iter().filter(|r| r.ratio.high < 1.0).count(), all.len());
+        let is_below = self.of_jobs && is_most(all.iter().filter(|r| r.ratio.high < 1.0).count(), all.len());
         let pause = most(|r| r.pause).filter(|ms| is_below && *ms > 0.0);
-        let late = NOISE.max(if self.of_jobs() { self.law.slack } else { self.context.late(0, LATE) });
+        let late = NOISE.max(if self.of_jobs { self.law.slack } else { self.context.late(0, LATE) });
         let factor =
             || most(|r| r.ratio).filter(|at| (at - 1.0).abs() > late && (self.pair.equal || is_below || *at > 1.0));
         pause.map(Model::Pause).or_else(|| factor().map(Model::Factor))
@@ -277,7 +268,7 @@ impl<'a> Judge<'a> {
                 self.about_table(self.law, Severity::Info, Reason::Think(Figure(ms), fitting, all.len()));
             }
             Model::Factor(at) => {
-                let law = if self.of_jobs() && at < 1.0 { law("dilution") } else { self.law };
+                let law = if self.of_jobs && at < 1.0 { law("dilution") } else { self.law };
                 let why = Reason::Factor(self.text(law), fitting, all.len(), Figure(at), law.meaning);
                 self.about_table(law, Severity::Warning, why);
             }
@@ -308,13 +299,13 @@ impl<'a> Judge<'a> {
         let (has, at) = (|id| context.sheet.has(id), self.model.map_or(1.0, |model| model.factor(r)));
         let names = |id: &str| columns.iter().any(|c| context.sheet.columns[*c].id == id);
         let deviation = r.deviation(at);
-        let agree = if self.is_two_sided() { self.others_speak_against((r.ratio.at - at).abs()) } else { kept };
+        let agree = if self.is_two_sided { self.others_speak_against((r.ratio.at - at).abs()) } else { kept };
         // A counter that is read at another moment than the jobs' own deviates as much, in one row as well as in all.
-        let noise = NOISE.max(if self.of_jobs() { 0.0 } else { context.late(r.row, LATE) });
-        let late = self.is_two_sided() && deviation < noise && !matches!(self.model, Some(Model::Pause(_)));
+        let noise = NOISE.max(if self.of_jobs { 0.0 } else { context.late(r.row, LATE) });
+        let late = self.is_two_sided && deviation < noise && !matches!(self.model, Some(Model::Pause(_)));
         // Less than the whole is a part that is not printed.
-        let is_part = self.law.grade == Grade::Parts && r.ratio.at <= at;
-        if late && self.of_jobs() || !agree && (late || is_part || under && !self.known) {
+        let is_part = self.law.kind == Kind::Parts && r.ratio.at <= at;
+        if late && self.of_jobs || !agree && (late || is_part || under && !self.known) {
             return;
         }
         let edge = r.cut && !self.rounded;
@@ -327,25 +318,25 @@ impl<'a> Judge<'a> {
             |c: &usize| context.sheet.columns[*c].how > How::Id && context.sheet.columns[*c].id.starts_with("cpu_");
         let one_cpu = !self.pair.equal && columns.iter().all(one_cpu);
         let other = self.model.is_some_and(|model| self.pair.equal || model.factor(r) >= 1.0);
-        let multiple = r.multiple().filter(|_| self.of_jobs());
+        let multiple = r.multiple().filter(|_| self.of_jobs);
         let excused = edge || late || own_interval || waiting || one_cpu || other || multiple.is_some();
-        let certain = if self.of_jobs() {
+        let certain = if self.of_jobs {
             self.known && !under && deviation > self.law.slack
         } else {
             let enough = !self.pair.equal || deviation > self.law.slack.max(context.late(r.row, VERY_LATE));
-            agree || enough && context.is_sure(columns, self.law.sure())
+            agree || enough && context.is_sure(columns, self.law.sure)
         };
-        let severity = match self.law.grade {
-            Grade::Error(_) | Grade::Jobs | Grade::Parts if certain && !excused => Severity::Error,
-            Grade::Jobs if under && !agree && self.model.is_none() && deviation <= self.law.slack => Severity::Info,
+        let severity = match self.law.severity {
+            Severity::Error if certain && !excused => Severity::Error,
+            _ if under && !agree && self.model.is_none() && deviation <= self.law.slack => Severity::Info,
             _ => Severity::Warning,
         };
         // The column that must be wrong is that which is printed as 0, or else the named one. A part may be 0; a rate or a whole may not.
         let zero = |c: &usize| context.sheet.columns[*c].value(r.row) == Some(0.0);
         let (mut others, zeros): (Vec<usize>, Vec<usize>) = columns.iter().partition(|c| !zero(c));
         others.extend(&zeros);
-        let columns = if zeros.len() == 1 && self.law.grade != Grade::Parts { &others } else { columns };
-        let usual = if self.law.grade == Grade::Parts { (1.0, (at - 1.0) * 100.0) } else { (at, 0.0) };
+        let columns = if zeros.len() == 1 && self.law.kind != Kind::Parts { &others } else { columns };
+        let usual = if self.law.kind == Kind::Parts { (1.0, (at - 1.0) * 100.0) } else { (at, 0.0) };
         let recomputed = columns.last().and_then(|c| self.pair.solve(*c, r.row, context, usual));
         let agree = if agree { "; the other rows agree" } else { "" };
         let edge = if edge { "; it holds if digits were cut off" } else { "" };

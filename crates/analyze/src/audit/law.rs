@@ -2,42 +2,22 @@
 
 use std::sync::LazyLock;
 
+use super::finding::Severity;
 use super::formula::is_unknown;
 use super::sheet::How;
 
-/// What a row that breaks a law is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Grade {
-    /// An error, if the other rows agree, or the columns are known so surely.
-    Error(How),
-    /// An error if more than the jobs are under way, and a warning of another law if fewer are.
+pub(crate) enum Kind {
+    /// Nothing: a row that breaks it is wrong, if the other rows agree, or the columns are known surely enough.
+    Plain,
+    /// More than the jobs are impossible; fewer break another law.
     Jobs,
-    /// An error if the parts exceed the whole, or if the other rows agree: otherwise a part is not printed.
+    /// More than the whole is impossible; with less, a part may be not printed.
     Parts,
-    /// A warning: something need be assumed.
-    Warning,
-    /// A warning; one of its formulas is enough.
+    /// One of its formulas is enough.
     Waits,
-    /// A warning where most rows agree, and nothing otherwise.
+    /// It holds where most rows agree.
     Agreed,
-    Info,
-}
-
-impl Grade {
-    /// The grade of a word in `laws.txt`.
-    fn named(word: &str) -> Grade {
-        match word {
-            "id" => Grade::Error(How::Id),
-            "unit" => Grade::Error(How::Unit),
-            "words" => Grade::Error(How::Words),
-            "jobs" => Grade::Jobs,
-            "parts" => Grade::Parts,
-            "waits" => Grade::Waits,
-            "agreed" => Grade::Agreed,
-            "info" => Grade::Info,
-            _ => Grade::Warning,
-        }
-    }
 }
 
 /// A law that the figures of a test obey.
@@ -52,7 +32,11 @@ pub struct Law {
     pub formulas: Vec<&'static str>,
     /// What it likely means if it is broken.
     pub meaning: &'static str,
-    pub(crate) grade: Grade,
+    /// What a row that breaks it is, at worst.
+    pub severity: Severity,
+    /// How surely columns must be known for a row to be wrong, whatever the others are.
+    pub(crate) sure: How,
+    pub(crate) kind: Kind,
     /// Relative deviation that has known causes.
     pub(crate) slack: f64,
     /// Columns that it needs, where its formulas do not say it.
@@ -68,9 +52,16 @@ pub static LAWS: LazyLock<Vec<Law>> = LazyLock::new(|| {
         let parts: Vec<&str> = line.split(" | ").collect();
         match (parts.as_slice(), all.last_mut()) {
             (&[id, name, grade, slack, meaning], _) => {
-                let (grade, slack) = (Grade::named(grade), slack.parse().unwrap_or(0.0));
+                let has = |word: &str| grade.split(' ').any(|w| w == word);
+                let is = |severity: &Severity| has(severity.name());
+                let severity = [Severity::Error, Severity::Info].into_iter().find(is).unwrap_or(Severity::Warning);
                 let (formulas, needs, values) = Default::default();
-                all.push(Law { id, name, formulas, meaning, grade, slack, needs, values });
+                let sure = [(How::Unit, "unit"), (How::Words, "words")].into_iter().find(|(_, word)| has(word));
+                let kinds =
+                    [(Kind::Jobs, "jobs"), (Kind::Parts, "parts"), (Kind::Waits, "waits"), (Kind::Agreed, "agreed")];
+                let kind = kinds.into_iter().find(|(_, word)| has(word)).map_or(Kind::Plain, |(kind, _)| kind);
+                let (sure, slack) = (sure.map_or(How::Id, |(how, _)| how), slack.parse().unwrap_or(0.0));
+                all.push(Law { id, name, formulas, meaning, severity, sure, kind, slack, needs, values });
             }
             (_, Some(law)) => match line.trim().split_once(' ').unwrap_or((line.trim(), "")) {
                 ("needs", columns) => law.needs.push(columns),
@@ -84,7 +75,6 @@ pub static LAWS: LazyLock<Vec<Law>> = LazyLock::new(|| {
     all
 });
 
-/// The law with this id.
 pub(crate) fn law(id: &str) -> &'static Law {
     LAWS.iter().find(|law| law.id == id).unwrap_or(&LAWS[0])
 }
@@ -104,28 +94,8 @@ impl Law {
         })
     }
 
-    /// All ids of columns in it.
     pub(crate) fn ids(&self) -> impl Iterator<Item = &'static str> {
         let texts = self.formulas.iter().chain(&self.needs);
         texts.flat_map(|text| text.split(' ')).map(|word| word.trim_matches(['?', '!', '~']))
-    }
-
-    /// How surely columns must be known for a row to be wrong, whatever the others are.
-    pub(crate) fn sure(&self) -> How {
-        match self.grade {
-            Grade::Error(how) => how,
-            Grade::Waits => How::Words,
-            _ => How::Id,
-        }
-    }
-
-    /// What a row that breaks it is, at worst.
-    #[must_use]
-    pub fn worst(&self) -> &'static str {
-        match self.grade {
-            Grade::Error(_) | Grade::Jobs | Grade::Parts => "error",
-            Grade::Info => "info",
-            _ => "warning",
-        }
     }
 }

@@ -9,10 +9,9 @@ use super::formula::{Pair, compile, is_unknown};
 use super::header::is_text;
 use super::interval::{Interval, middle};
 use super::judge::{GROUPS, Judge, is_most};
-use super::law::{Grade, Law, law};
+use super::law::{Kind, Law, law};
 use super::sheet::{Column, How, SAMPLE};
 
-/// Checks a law in a table as a whole.
 type Function = fn(&'static Law, &Context<'_>);
 
 /// Laws with functions of their own. Dilution is found with Little's law, and the kilobyte before all laws.
@@ -37,7 +36,7 @@ pub(crate) fn check(law: &'static Law, context: &Context<'_>) -> bool {
         }
         return applies;
     }
-    let most = if matches!(law.grade, Grade::Waits | Grade::Jobs) { 1 } else { usize::MAX };
+    let most = if matches!(law.kind, Kind::Waits | Kind::Jobs) { 1 } else { usize::MAX };
     let pairs = |text: &&'static str| match law.values.split_first() {
         Some((word, values)) if is_unknown(word) => with_values(law, text, (word, values), context),
         _ => compile(text, context),
@@ -254,7 +253,6 @@ fn duplicates(law: &'static Law, context: &Context<'_>) {
     }
 }
 
-/// Finds cells that hold no figure, or one that cannot be.
 fn cells(law: &'static Law, context: &Context<'_>) {
     let table = context.sheet.table;
     for (place, column) in context.sheet.columns.iter().enumerate() {
@@ -275,7 +273,6 @@ fn cells(law: &'static Law, context: &Context<'_>) {
     }
 }
 
-/// What is wrong with a figure alone.
 fn impossible(context: &Context<'_>, column: &Column, row: usize) -> Option<(Severity, Reason)> {
     let value = column.value(row).filter(|v| *v <= 0.0 || *v / column.factor > 9998.5)?;
     let graver = |sure: bool| if sure { Severity::Error } else { Severity::Warning };

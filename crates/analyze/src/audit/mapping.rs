@@ -39,11 +39,10 @@ impl Mapping {
             let (header, id) = (header.trim(), id.trim());
             let unknown = || MappingError::Unknown { id: id.to_owned(), near: did_you_mean(id, known()) };
             let found = find_column(id).ok_or_else(unknown)?;
-            let twice = if all.id(header).is_some() { Some(header) } else { None };
-            if let Some(what) = twice.or_else(|| all.0.iter().any(|(_, i)| *i == found).then_some(id)) {
+            let twice = [(all.id(header).is_some(), header), (all.0.iter().any(|(_, i)| *i == found), id)];
+            if let Some((_, what)) = twice.into_iter().find(|(is_known, _)| *is_known) {
                 return Err(MappingError::Twice(what.to_owned()));
-            }
-            if header.is_empty() {
+            } else if header.is_empty() {
                 return Err(MappingError::Form(part.to_owned()));
             }
             all.0.push((header.to_owned(), found));
@@ -58,20 +57,19 @@ impl Mapping {
     /// A header that none has.
     pub fn check(&self, tables: &[Table]) -> Result<(), MappingError> {
         let there = || tables.iter().flat_map(|t| t.headers.iter());
-        let missing = self.0.iter().find(|(header, _)| !there().any(|h| is_same(h, header)));
-        let no_header = |(header, _): &(String, _)| MappingError::NoHeader {
-            header: header.clone(),
-            there: there().map(|h| format!("'{h}'")).collect(),
+        let Some((header, _)) = self.0.iter().find(|(header, _)| !there().any(|h| is_same(h, header))) else {
+            return Ok(());
         };
-        missing.map_or(Ok(()), |missing| Err(no_header(missing)))
+        let there = there().map(|h| format!("'{h}'")).collect();
+        Err(MappingError::NoHeader { header: header.clone(), there })
     }
 
-    /// The id that a header was said to be.
     pub(crate) fn id(&self, header: &str) -> Option<&'static str> {
         self.0.iter().find(|(h, _)| is_same(h, header)).map(|(_, id)| *id)
     }
 }
 
-fn is_same(a: &str, b: &str) -> bool {
+/// Whether two names are the same but for case and spaces around them.
+pub(crate) fn is_same(a: &str, b: &str) -> bool {
     a.trim().to_lowercase() == b.trim().to_lowercase()
 }

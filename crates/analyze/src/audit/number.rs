@@ -25,7 +25,6 @@ pub(crate) struct Number<'a> {
     pub(crate) plus: bool,
 }
 
-/// What a cell holds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Cell<'a> {
     Number(Number<'a>),
@@ -40,7 +39,6 @@ pub(crate) enum Cell<'a> {
 
 const ABSENT: [&str; 11] = ["", "-", "–", "—", "n/a", "na", "null", "none", "?", ".", "tbd"];
 const BROKEN: [&str; 4] = ["nan", "inf", "infinity", "∞"];
-/// Marks of footnotes and of emphasis.
 const MARKS: &[char] = &['*', '†', '‡', '§', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹', '⁰', ')', '`', '_'];
 const ARROWS: [char; 8] = ['▲', '▼', '↑', '↓', '⬆', '⬇', '△', '▽'];
 /// What stands between two numbers of one cell.
@@ -65,6 +63,11 @@ pub(crate) fn read(text: &str, style: Option<Style>) -> Cell<'_> {
     } else {
         figure(text, style).map_or_else(|cell| cell, Cell::Number)
     }
+}
+
+/// The number that a text is, in which a point can only be a decimal one.
+pub(crate) fn with_point(text: &str) -> Option<Number<'_>> {
+    if let Cell::Number(n) = read(text, Some(Style::Point)) { Some(n) } else { None }
 }
 
 fn figure(text: &str, style: Option<Style>) -> Result<Number<'_>, Cell<'_>> {
@@ -111,7 +114,6 @@ fn plain(bytes: &[u8], style: Option<Style>) -> Option<Number<'static>> {
     Some(Number { value, half, digits: significant, zeros, unit: "", spaced: false, plus: false })
 }
 
-/// Length of digits with their separators.
 fn body_length(text: &str) -> usize {
     let run = |from: usize| text.bytes().skip(from).take_while(u8::is_ascii_digit).count();
     let mut at = run(0);

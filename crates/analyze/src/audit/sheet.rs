@@ -24,7 +24,6 @@ pub(crate) enum How {
     Words,
 }
 
-/// Columns of the throughput in transactions.
 const THROUGHPUTS: [&str; 2] = ["commit_throughput_tps", "tx_per_s"];
 /// Columns that hold counts, so that whole numbers were not rounded.
 const COUNTS: [&str; 8] = ["jobs", "nodes", "threads", "test", "run", "repetition", "warehouses", "rows_per_tx"];
@@ -47,7 +46,6 @@ pub struct Column {
     pub(crate) factor: f64,
     /// The factor with the other kilobyte, as a multiple of `factor`, if the header leaves it open.
     pub(crate) other: Option<f64>,
-    /// Figures with a sign.
     signed: usize,
     values: Vec<f64>,
     halves: Vec<f32>,
@@ -102,7 +100,6 @@ impl Column {
         }
     }
 
-    /// The factor of a cell, which may have a unit of its own.
     fn factor_of(&self, n: &Number<'_>, own: &Unit) -> Option<f64> {
         // The k of a block has 1,024 bytes.
         let of_blocks = self.id == "block_bytes";
@@ -123,12 +120,9 @@ impl Column {
 
     /// Times which the printed figure of `cell` is one in the unit of the id.
     pub(crate) fn printed_factor(&self, cell: &str, row: usize, style: Option<Style>) -> f64 {
-        match (number::read(cell, style), self.value(row)) {
-            (Cell::Number(n), Some(value)) if n.value != 0.0 && !matches!(n.unit, "k" | "K" | "M" | "G" | "B") => {
-                value / n.value
-            }
-            _ => self.factor,
-        }
+        let Cell::Number(n) = number::read(cell, style) else { return self.factor };
+        let is_scaled = n.value == 0.0 || matches!(n.unit, "k" | "K" | "M" | "G" | "B");
+        self.value(row).filter(|_| !is_scaled).map_or(self.factor, |value| value / n.value)
     }
 
     /// The figure in `row`, in the unit of the id.
@@ -235,7 +229,9 @@ impl<'a> Sheet<'a> {
         if let Some(id) = rate.or_else(|| find_column(text)) {
             return Some((How::Id, index, Meaning { id, second: None }));
         }
-        let how = if header.is_by_unit() { How::Unit } else { How::Words };
+        // A unit says what it means, unless it is all of the header.
+        let is_by_unit = header.unit.is_some() && (header.bracketed || !header.words.is_empty());
+        let how = if is_by_unit { How::Unit } else { How::Words };
         Some((how, index, header.meaning(true)?))
     }
 
@@ -294,7 +290,6 @@ impl<'a> Sheet<'a> {
         Some(Shape::SideBySide(of(first).map(|(_, text, _)| (*text).clone()).collect()))
     }
 
-    /// Whether most cells of a column are figures.
     fn is_numeric(&self, index: usize) -> bool {
         let none = |cell: &&str| matches!(number::read(cell, self.style), Cell::Text | Cell::Absent | Cell::Broken);
         self.table.cells(index, SAMPLE).filter(none).count() * 4 <= self.table.rows().min(SAMPLE)
@@ -313,7 +308,6 @@ impl<'a> Sheet<'a> {
         self.columns.iter().find(|c| c.id == id)
     }
 
-    /// The known column at place `index` of the table.
     pub(crate) fn at(&self, index: usize) -> Option<&Column> {
         self.columns.iter().find(|c| c.index == index)
     }

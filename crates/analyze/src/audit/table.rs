@@ -57,7 +57,6 @@ pub struct Table {
     /// Where the cells end in the text.
     ends: Vec<usize>,
     rows: usize,
-    /// Rows that continued the column names.
     continued: usize,
 }
 
@@ -85,7 +84,6 @@ impl Table {
         self.text.get(start..end(index)).filter(|_| column < self.headers.len()).unwrap_or("")
     }
 
-    /// Cells of the first rows of a column.
     pub(crate) fn cells(&self, column: usize, rows: usize) -> impl Iterator<Item = &str> {
         (0..self.rows.min(rows)).map(move |row| self.cell(row, column))
     }
@@ -113,12 +111,12 @@ impl Table {
         // A line may end with a separator.
         let extra = (columns..count).any(|at| !cell(at).is_empty());
         let repeated = (0..columns).all(|at| cell(at) == self.headers[at]);
-        let reasons = [
-            extra.then_some(Reason::TooManyCells(count, columns)),
-            (count < columns).then_some(Reason::TooFewCells(count, columns)),
-            repeated.then_some(Reason::HeaderAgain),
-        ];
-        reasons.into_iter().flatten().take(1).for_each(|reason| self.remark(Some(self.rows), true, reason));
+        match (extra, count < columns) {
+            (true, _) => self.remark(Some(self.rows), true, Reason::TooManyCells(count, columns)),
+            (_, true) => self.remark(Some(self.rows), true, Reason::TooFewCells(count, columns)),
+            _ if repeated => self.remark(Some(self.rows), true, Reason::HeaderAgain),
+            _ => {}
+        }
         for at in 0..columns {
             self.text.push_str(if extra || repeated { "" } else { cell(at) });
             self.ends.push(self.text.len());
@@ -155,7 +153,6 @@ impl Table {
     }
 }
 
-/// Whether a cell holds a figure.
 fn is_figure(cell: &str) -> bool {
     matches!(number::read(cell, Some(Style::Point)), Cell::Number(_) | Cell::Unclear)
 }

@@ -19,12 +19,7 @@ pub fn bound_of_sweep(sweep: &Sweep, records: &[TestRecord]) -> Option<Bound> {
     let peak = sweep.peak()?;
     let here = at(&sweep.run, &peak.tests, records)?;
     let tps = |tests: &[u32]| {
-        let all: Vec<f64> = records
-            .iter()
-            .filter(|r| r.run == sweep.run && tests.contains(&r.test))
-            .filter_map(|r| r.figure(THROUGHPUT))
-            .collect();
-        mean(&all)
+        mean(&numbered(&sweep.run, tests, records).filter_map(|r| r.figure(THROUGHPUT)).collect::<Vec<_>>())
     };
     let is_beyond = |p: &&SweepPoint| sweep.over_jobs() && p.jobs > peak.jobs && !p.tests.is_empty();
     let beyond = sweep.key_points().rev().find(is_beyond);
@@ -49,13 +44,14 @@ pub fn bound_of_sweep(sweep: &Sweep, records: &[TestRecord]) -> Option<Bound> {
     Some(here)
 }
 
+fn numbered<'a>(run: &str, tests: &[u32], records: &'a [TestRecord]) -> impl Iterator<Item = &'a TestRecord> {
+    records.iter().filter(move |r| r.run == run && tests.contains(&r.test))
+}
+
 /// What bounds the tests numbered `tests`: the bound of the median test, if all have the same limit.
 fn at(run: &str, tests: &[u32], records: &[TestRecord]) -> Option<Bound> {
-    let mut all: Vec<(f64, Bound)> = records
-        .iter()
-        .filter(|r| r.run == run && tests.contains(&r.test))
-        .filter_map(|r| Some((r.figure(THROUGHPUT)?, bound(r)?)))
-        .collect();
+    let bounds = numbered(run, tests, records).filter_map(|r| Some((r.figure(THROUGHPUT)?, bound(r)?)));
+    let mut all: Vec<(f64, Bound)> = bounds.collect();
     all.sort_by(|a, b| a.0.total_cmp(&b.0));
     let mut kinds: Vec<&'static str> = all.iter().map(|(_, b)| b.by.name()).collect();
     kinds.sort_unstable();

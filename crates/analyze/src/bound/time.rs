@@ -20,10 +20,25 @@ use crate::kpi::LATENCY;
 /// Share of the largest part from which on the second counts as nearly as large.
 const CLOSE: f64 = 0.8;
 
-/// A part of the jobs' time.
+/// Waits of sessions, counted or sampled: each is at most the time that they slept.
+const WAITS: [(&Column, BoundBy, &str); 4] = [
+    (column::WRITE_WAIT_PCT, BoundBy::StorageWrites, "wrote blocks or waited for one in the cache"),
+    (column::LOCK_WAIT_PCT, BoundBy::Locks, "waited for locks or latches of other sessions"),
+    (column::REPLICA_WAIT_PCT, BoundBy::Replica, "waited for a replica to have a commit"),
+    (column::WRITER_WAIT_PCT, BoundBy::SingleWriter, "waited for their turn to write (one at a time)"),
+];
+/// The same before a commit.
+const LOG_WRITE: (&Column, BoundBy, &str) =
+    (column::LOG_WRITE_WAIT_PCT, BoundBy::LogWrite, "wrote the log or waited for a place in it");
+/// What jobs do while they ask nothing of the database.
+const BETWEEN: [(&Column, BoundBy, &str); 3] = [
+    (column::THINKING_PCT, BoundBy::ThinkTime, "thought between transactions"),
+    (column::CONNECTING_PCT, BoundBy::Connecting, "closed sessions and opened new ones"),
+    (column::SCRIPT_SLEEP_PCT, BoundBy::ScriptSleep, "slept in their scripts"),
+];
+
 struct Part<'a> {
     by: BoundBy,
-    /// Its share, %.
     share: f64,
     evidence: Evidence<'a>,
 }
@@ -106,7 +121,7 @@ fn unexplained(parts: &[Part<'_>]) -> f64 {
     (100.0 - parts.iter().map(|p| p.share).sum::<f64>()).max(0.0)
 }
 
-fn parts(record: &TestRecord) -> Vec<Part<'_>> {
+fn parts<'a>(record: &'a TestRecord) -> Vec<Part<'a>> {
     let e = Evidence::new(record);
     let cpu = e.figure(column::SESSION_CPU_PCT).zip(e.figure(column::SESSION_CPU_WAIT_PCT));
     let between = between(record);
@@ -114,57 +129,30 @@ fn parts(record: &TestRecord) -> Vec<Part<'_>> {
     let asleep = cpu.map_or(in_transactions, |(run, wait)| (in_transactions - run - wait).max(0.0));
     let log = log(record, asleep);
     let log_share = log.as_ref().map_or(0.0, |log| log.share.min(asleep));
-    let client = client_parts(record, asleep);
+    let (client_wait, client) = client_parts(record, asleep);
     let reads = reads(record, log_share);
     // CPU time that can only be inside the calls that read from the device.
     let device = record.data_source == Some(DataSource::Device);
     let in_calls = cpu.zip(timed_reads(&e)).filter(|_| device);
     let in_calls = in_calls.map_or(0.0, |((run, _), reads)| (reads - asleep).clamp(0.0, run));
-    [
-        cpu.map(|(run, wait)| on_cpu(record, run - in_calls, wait, client.cpu_wait)),
-        log,
-        reads,
-        wait(
-            record,
-            asleep,
-            column::WRITE_WAIT_PCT,
-            BoundBy::StorageWrites,
-            "wrote blocks or waited for one in the cache",
-        ),
-        wait(record, asleep, column::LOCK_WAIT_PCT, BoundBy::Locks, "waited for locks or latches of other sessions"),
-        wait(record, asleep, column::REPLICA_WAIT_PCT, BoundBy::Replica, "waited for a replica to have a commit"),
-        wait(
-            record,
-            asleep,
-            column::WRITER_WAIT_PCT,
-            BoundBy::SingleWriter,
-            "waited for their turn to write (one at a time)",
-        ),
-        client.own,
-        client.round_trip,
-    ]
-    .into_iter()
-    .flatten()
-    .map(|part| match part.by {
+    let on_cpu = cpu.map(|(run, wait)| on_cpu(record, run - in_calls, wait, client_wait));
+    let waits = WAITS.into_iter().filter_map(|waiting| wait(record, asleep, waiting));
+    let at_most_asleep = |part: Part<'a>| match part.by {
         BoundBy::Cpu => part,
         BoundBy::StorageReads => Part { share: part.share.min(asleep + in_calls), ..part },
         _ => Part { share: part.share.min(asleep), ..part },
-    })
-    .chain(between)
-    .collect()
+    };
+    let all = on_cpu.into_iter().chain(log).chain(reads).chain(waits).chain(client);
+    all.map(at_most_asleep).chain(between).collect()
 }
 
-/// What jobs do while they ask nothing of the database.
 fn between(record: &TestRecord) -> Vec<Part<'_>> {
-    let part = |column: &'static Column, by, doing: &str| {
+    let part = |(column, by, doing): (&'static Column, BoundBy, &str)| {
         let e = Evidence::new(record);
         let share = e.figure(column).filter(|share| *share > 0.0)?.min(100.0);
         Some(Part { by, share, evidence: e.add(&[column], format!("jobs {doing} for {} of their time", pct(share))) })
     };
-    let thinking = part(column::THINKING_PCT, BoundBy::ThinkTime, "thought between transactions");
-    let connecting = part(column::CONNECTING_PCT, BoundBy::Connecting, "closed sessions and opened new ones");
-    let sleeping = part(column::SCRIPT_SLEEP_PCT, BoundBy::ScriptSleep, "slept in their scripts");
-    [thinking, connecting, sleeping].into_iter().flatten().collect()
+    BETWEEN.into_iter().filter_map(part).collect()
 }
 
 fn on_cpu<'a>(record: &'a TestRecord, run: f64, wait: f64, client_wait: f64) -> Part<'a> {
@@ -180,13 +168,10 @@ fn on_cpu<'a>(record: &'a TestRecord, run: f64, wait: f64, client_wait: f64) -> 
     Part { by: BoundBy::Cpu, share: run + wait + client_wait, evidence: evidence.add_cpu_busy() }
 }
 
-/// A wait of sessions, counted or sampled, of at most the time that they slept.
 fn wait<'a>(
     record: &'a TestRecord,
     asleep: f64,
-    column: &'static Column,
-    by: BoundBy,
-    doing: &str,
+    (column, by, doing): (&'static Column, BoundBy, &str),
 ) -> Option<Part<'a>> {
     let e = Evidence::new(record);
     let share = e.figure(column)?.min(asleep);
@@ -194,20 +179,12 @@ fn wait<'a>(
     Some(Part { by, share, evidence: e.add(&[column], text).add_top_wait().add_cpu_busy() })
 }
 
-/// Where the time goes while a session waits for its client.
-#[derive(Default)]
-struct ClientParts<'a> {
-    /// Waits of loadline's threads for a CPU, %.
-    cpu_wait: f64,
-    own: Option<Part<'a>>,
-    round_trip: Option<Part<'a>>,
-}
-
-fn client_parts(record: &TestRecord, asleep: f64) -> ClientParts<'_> {
+/// Where the time goes while a session waits for its client: waits of loadline's threads for a CPU, %, and the rest.
+fn client_parts(record: &TestRecord, asleep: f64) -> (f64, Vec<Part<'_>>) {
+    let from = [column::SESSION_IDLE_PCT, column::CLIENT_JOB_CPU_PCT, column::CLIENT_JOB_CPU_WAIT_PCT];
     let e = || Evidence::new(record);
-    let figures = e().figure(column::SESSION_IDLE_PCT).zip(e().figure(column::CLIENT_JOB_CPU_PCT));
-    let (Some((idle, own)), Some(cpu_wait)) = (figures, e().figure(column::CLIENT_JOB_CPU_WAIT_PCT)) else {
-        return ClientParts::default();
+    let [Some(idle), Some(own), Some(cpu_wait)] = from.map(|column| e().figure(column)) else {
+        return (0.0, Vec::new());
     };
     // A session waits for a job that thinks or sleeps as well.
     let away: f64 = [column::THINKING_PCT, column::SCRIPT_SLEEP_PCT].into_iter().filter_map(|c| e().figure(c)).sum();
@@ -215,15 +192,14 @@ fn client_parts(record: &TestRecord, asleep: f64) -> ClientParts<'_> {
     let own = own.min(idle);
     let cpu_wait = cpu_wait.min(idle - own);
     let rest = idle - own - cpu_wait;
-    let from = [column::SESSION_IDLE_PCT, column::CLIENT_JOB_CPU_PCT, column::CLIENT_JOB_CPU_WAIT_PCT];
     let text = format!(
         "sessions waited for their client {} of the jobs' time; its threads were on a CPU {} and waited for one {}",
         pct(idle),
         pct(own),
         pct(cpu_wait)
     );
-    let part = |by, share| Some(Part { by, share, evidence: e().add(&from, text.clone()) });
-    ClientParts { cpu_wait, own: part(BoundBy::Client, own), round_trip: part(BoundBy::RoundTrip, rest) }
+    let part = |(by, share)| Part { by, share, evidence: e().add(&from, text.clone()) };
+    (cpu_wait, [(BoundBy::Client, own), (BoundBy::RoundTrip, rest)].map(part).into())
 }
 
 /// Reads as timed by the database. A share above 100 % of the jobs' time is read-ahead, for which no job waits, so it
@@ -257,14 +233,7 @@ fn timed_reads(e: &Evidence<'_>) -> Option<f64> {
 
 /// Waits for the log: at the commit, and before it for a place in its buffers.
 fn log(record: &TestRecord, asleep: f64) -> Option<Part<'_>> {
-    let before = wait(
-        record,
-        asleep,
-        column::LOG_WRITE_WAIT_PCT,
-        BoundBy::LogWrite,
-        "wrote the log or waited for a place in it",
-    );
-    let (sync, before) = match (log_sync(record), before) {
+    let (sync, before) = match (log_sync(record), wait(record, asleep, LOG_WRITE)) {
         (Some(sync), Some(before)) => (sync, before),
         (sync, before) => return sync.or(before),
     };

@@ -4,9 +4,8 @@ use loadline_model::format::bytes;
 use loadline_model::{Column, column};
 
 use super::setup::Setup;
-use super::work::WorkComparison;
 use super::{ComparedAt, Platform};
-use crate::kpi::{LATENCY, Metric, RESPONSE, higher_is_better, metrics, uses_data};
+use crate::kpi::{LATENCY, Metric, RESPONSE, metrics, uses_data};
 use crate::sweep::{Sweep, sweeps};
 
 /// A figure of equal work over runs.
@@ -87,7 +86,7 @@ fn at_place(group: &[Member<'_>], at: u32, figures: Option<&[&'static Column]>) 
     let members = || group.iter().filter_map(|member| Some((member, member.sweep.at(at)?)));
     let Some((newest, point)) = members().find(|(_, point)| !point.tests.is_empty()) else { return Vec::new() };
     let sweep = &newest.sweep;
-    let shown = figures.map_or_else(|| usual(sweep), |figures| figures.iter().map(|c| metric(c)).collect());
+    let shown = figures.map_or_else(|| usual(sweep), |figures| figures.iter().copied().map(Metric::new).collect());
     let data = newest.platform.data_bytes.map(|size| format!("{} of data", bytes(size as f64)));
     let data = data.filter(|_| uses_data(&sweep.workload, sweep.facts));
     let payload = newest.platform.payload_compressibility.map(|share| format!("{:.0} % compressible", share * 100.0));
@@ -107,10 +106,10 @@ fn at_place(group: &[Member<'_>], at: u32, figures: Option<&[&'static Column]>) 
     };
     let mut all: Vec<History> = shown.iter().enumerate().map(history).collect();
     for (Member { platform, sweep: other, .. }, of_run) in members().collect::<Vec<_>>().into_iter().rev() {
-        let work = WorkComparison::of(&Setup::of(newest.platform, sweep, platform, other), shown.clone());
+        let setup = Setup::of(newest.platform, sweep, platform, other);
         // A change of level is said of the database: what others took of the machine would look like one.
-        let disturbed = (!of_run.disturbed.is_none()).then(|| of_run.kept()).flatten();
-        let refused = work.row(ComparedAt::Jobs(at), point, of_run).refused.or(disturbed);
+        let disturbed = (!of_run.kept.disturbed.is_none()).then(|| of_run.kept()).flatten();
+        let refused = setup.row(&shown, ComparedAt::Jobs(at), point, of_run).refused.or(disturbed);
         let run = || platform.label.to_owned();
         for history in &mut all {
             let column = history.metric.column;
@@ -130,15 +129,11 @@ fn at_place(group: &[Member<'_>], at: u32, figures: Option<&[&'static Column]>) 
 /// throughput is given; and the mean time.
 fn usual(sweep: &Sweep) -> Vec<Metric> {
     if sweep.load.rate_tps.is_some() {
-        return vec![metric(RESPONSE)];
+        return vec![Metric::new(RESPONSE)];
     }
     let all = metrics(&sweep.group, &sweep.kpis, false);
     let time = all.iter().find(|m| [LATENCY, column::TRANSACTION_TIME_NS_MEAN].contains(&m.column));
     let mut usual: Vec<Metric> = all.first().into_iter().chain(time).copied().collect();
     usual.dedup();
     usual
-}
-
-fn metric(column: &'static Column) -> Metric {
-    Metric { column, higher_is_better: higher_is_better(column) }
 }

@@ -1,18 +1,18 @@
 //! Checks that two sweeps have the same setup: driver, load, program, parameters, data.
 
 use std::collections::BTreeSet;
+use std::fmt::Display;
 
+use loadline_model::manifest::Calibration;
 use loadline_model::{Driver, TestRecord, format};
 
 use super::Platform;
 use crate::kpi::{defined_by_redo, uses_data};
 use crate::sweep::Sweep;
 
-/// Different drivers of two sweeps.
 pub(super) struct Drivers {
     /// Whether neither has round trips, so that their figures mean the same.
     alike: bool,
-    /// Where each ran.
     pub(super) said: String,
 }
 
@@ -38,7 +38,16 @@ impl<'a> Setup<'a> {
         Setup { base, a, other, b }
     }
 
-    /// The drivers, if they differ.
+    pub(super) fn names(&self) -> [&'a str; 2] {
+        [self.base.label, self.other.label]
+    }
+
+    /// What is so on both platforms: `1 row on 'a', 2 on 'b'`.
+    pub(super) fn on_both(&self, x: impl Display, y: impl Display) -> String {
+        let [a, b] = self.names();
+        format!("{x} on '{a}', {y} on '{b}'")
+    }
+
     pub(super) fn drivers(&self) -> Option<Drivers> {
         let Setup { base, a, other, b } = self;
         if a.driver == b.driver {
@@ -90,62 +99,47 @@ impl<'a> Setup<'a> {
         let jobs = |s: &Sweep| s.points.first().map(|p| p.jobs);
         let swept = (!a.over_jobs() && jobs(a) != jobs(b)).then(|| {
             let (x, y) = (jobs(a).unwrap_or(0), jobs(b).unwrap_or(0));
-            format!(
-                "different load: '{}' was swept over {} with {}, '{}' with {y}",
-                base.label,
-                a.over,
-                format::counted(x as usize, "job"),
-                other.label
-            )
+            let (x, [of_a, of_b]) = (format::counted(x as usize, "job"), self.names());
+            format!("different load: '{of_a}' was swept over {} with {x}, '{of_b}' with {y}", a.over)
         });
         let facts = a.facts.or(b.facts);
         let data = base.data_bytes.zip(other.data_bytes).filter(|(x, y)| uses_data(&a.workload, facts) && x != y);
-        let data = data.map(|(x, y)| {
-            let size = |bytes: u64| format::bytes(bytes as f64);
-            format!(
-                "different data: a data set of {} on '{}', of {} on '{}' (--size)",
-                size(x),
-                base.label,
-                size(y),
-                other.label
-            )
+        let data = data.map(|sizes| {
+            let [x, y] = [sizes.0, sizes.1].map(|bytes| format!("of {}", format::bytes(bytes as f64)));
+            format!("different data: a data set {} (--size)", self.on_both(x, y))
         });
         let payload = base.payload_compressibility.zip(other.payload_compressibility);
         let payload = payload.filter(|(x, y)| (x - y).abs() > 1e-9).map(|(x, y)| {
-            format!(
-                "different payload: {:.0} % of it can be compressed away on '{}', {:.0} % on '{}'",
-                x * 100.0,
-                base.label,
-                y * 100.0,
-                other.label
-            )
+            let x = format!("{:.0} % of it can be compressed away", x * 100.0);
+            format!("different payload: {}", self.on_both(x, format!("{:.0} %", y * 100.0)))
         });
         let all = [load, swept, self.different_program(), self.different_parameters(), data, payload];
         all.into_iter().flatten().collect()
     }
 
-    /// Texts of the user's workload file on both platforms.
-    fn programs(&self) -> (Option<&'a str>, Option<&'a str>) {
-        (program(self.base, &self.a.workload), program(self.other, &self.a.workload))
+    fn programs(&self) -> [Option<&'a str>; 2] {
+        [self.base, self.other].map(|platform| program(platform, &self.a.workload))
     }
 
-    /// Whether the workload comes from a user's file.
-    pub(super) fn of_users_own(&self) -> bool {
-        let (x, y) = self.programs();
-        x.or(y).is_some()
+    fn calibrations(&self) -> impl Iterator<Item = &'a Calibration> {
+        [self.base, self.other].into_iter().filter_map(|p| p.calibration?.get(&self.a.workload))
+    }
+
+    /// Whether calibration chose the parameter `name` on either platform.
+    fn is_calibrated(&self, name: &str) -> bool {
+        self.calibrations().any(|c| c.parameters.contains_key(name))
     }
 
     /// Its defined redo, if that is what defines the workload.
     pub(super) fn defined_redo(&self) -> Option<DefinedRedo> {
-        let calibrations = [self.base, self.other].map(|p| p.calibration.and_then(|all| all.get(&self.a.workload)));
-        let known = || calibrations.into_iter().flatten();
-        let kib = known().find_map(|c| c.nominal).map(|[min, _, max]| [min / 1024.0, max / 1024.0]);
-        let rows_chosen = known().any(|c| c.parameters.contains_key("rows"));
-        (defined_by_redo(&self.a.group) && !self.of_users_own()).then_some(DefinedRedo { kib, rows_chosen })
+        let kib = self.calibrations().find_map(|c| c.nominal).map(|[min, _, max]| [min / 1024.0, max / 1024.0]);
+        let is_users_own = self.programs() != [None; 2];
+        let defined = DefinedRedo { kib, rows_chosen: self.is_calibrated("rows") };
+        (defined_by_redo(&self.a.group) && !is_users_own).then_some(defined)
     }
 
     fn different_program(&self) -> Option<String> {
-        let (x, y) = self.programs();
+        let [x, y] = self.programs();
         (!x?.lines().map(str::trim_end).eq(y?.lines().map(str::trim_end))).then(|| {
             format!(
                 "different work: the workload file of {} differs between '{}' and '{}'",
@@ -162,12 +156,6 @@ impl<'a> Setup<'a> {
         if names.iter().any(BTreeSet::is_empty) {
             return None;
         }
-        let calibrated = |name: &str| {
-            let chosen = |p: &Platform<'_>| {
-                p.calibration.and_then(|c| c.get(&self.a.workload)).is_some_and(|c| c.parameters.contains_key(name))
-            };
-            chosen(self.base) || chosen(self.other)
-        };
         let swept = |name: &str| {
             let varies = |all: &BTreeSet<&str>, s: &Sweep| all.contains(name) && !s.parameters.contains_key(name);
             varies(&names[0], self.a) || varies(&names[1], self.b)
@@ -175,25 +163,21 @@ impl<'a> Setup<'a> {
         let shown = |s: &Sweep, name: &str| s.parameters.get(name).map_or("missing".to_owned(), i64::to_string);
         let differing: Vec<String> = names[0]
             .union(&names[1])
-            .filter(|name| !calibrated(name) && !swept(name))
+            .filter(|name| !self.is_calibrated(name) && !swept(name))
             .filter(|name| self.a.parameters.get(**name) != self.b.parameters.get(**name))
-            .map(|name| {
-                let (x, y) = (shown(self.a, name), shown(self.b, name));
-                format!("{name} is {x} on '{}', {y} on '{}'", self.base.label, self.other.label)
-            })
+            .map(|name| self.on_both(format!("{name} is {}", shown(self.a, name)), shown(self.b, name)))
             .collect();
         (!differing.is_empty()).then(|| format!("different parameters: {}", differing.join("; ")))
     }
 
     /// Parts of the setup that only one platform recorded, listed for the base and the other platform that lack them.
     pub(super) fn not_recorded(&self) -> [Vec<&'static str>; 2] {
-        let (x, y) = self.programs();
         let sides = [(self.base, self.a), (self.other, self.b)];
         let parameters = sides.map(|(platform, sweep)| !named(platform, sweep).is_empty());
         let seeds = sides.map(|(platform, sweep)| tests(platform, sweep).any(|r| r.seed.is_some()));
         let all = [
             (parameters, "parameters of the workload"),
-            ([x.is_some(), y.is_some()], "file of the workload"),
+            (self.programs().map(|text| text.is_some()), "file of the workload"),
             (
                 seeds,
                 "seeds of the tests (in older versions later tests drew the rows of earlier ones, and found them in caches)",
@@ -205,7 +189,6 @@ impl<'a> Setup<'a> {
     }
 }
 
-/// The tests of `sweep`.
 fn tests<'a>(platform: &Platform<'a>, sweep: &Sweep) -> impl Iterator<Item = &'a TestRecord> {
     platform.records.iter().filter(|r| {
         let swept = r.swept.as_deref().unwrap_or(crate::sweep::JOBS) == sweep.over;

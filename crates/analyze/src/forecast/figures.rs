@@ -6,16 +6,12 @@ use super::points::Point;
 loadline_model::named! {
     /// A figure that can be forecast.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+    #[expect(missing_docs, reason = "the names say it")]
     pub enum Figure {
-        /// Throughput, tps.
         Tps: "commit_throughput_tps", "tps";
-        /// Mean transaction time, ms.
         LatencyMs: "commit_latency_ms", "latency [ms]";
-        /// 99th percentile of the transaction time, ms.
         P99Ms: "transaction_time_ms_p99", "p99 [ms]";
-        /// Redo, MiB/s.
         RedoMibPerS: "redo_mib_per_s", "redo [MiB/s]";
-        /// CPU busy, percent.
         CpuPct: "cpu_busy_pct", "CPU [%]";
     }
     /// Id of its column.
@@ -46,7 +42,6 @@ pub(crate) struct FigureLaw {
     per_tps: f64,
     per_cycle_s: f64,
     least: f64,
-    /// Jobs and measured / law.
     ratios: Vec<(f64, f64)>,
 }
 

@@ -19,7 +19,7 @@ use serde::Serialize;
 
 use super::flips::Sample;
 use super::ratio::{PairedRatio, paired_ratio};
-use super::verdict::{NotShown, Verdict, not_shown, verdict};
+use super::verdict::{NotShown, Verdict, not_shown, verdict_of};
 use super::{Pair, percent};
 
 /// One comparison to judge.
@@ -72,7 +72,8 @@ pub fn judge(questions: &[Question<'_>], error: f64, looks: usize) -> Family {
     let error_each = error * share / looks as f64;
     let answer = |(question, p): (&Question<'_>, &f64)| {
         let ratio = paired_ratio(question.pairs, error_each);
-        let shown = ratio.map_or(Verdict::NotShown, |r| verdict(&r, question.higher_is_better, question.margin));
+        let interval = ratio.and_then(|r| r.interval);
+        let shown = verdict_of(interval, question.higher_is_better, question.margin);
         let missing = ratio.filter(|_| shown == Verdict::NotShown).map(|r| not_shown(&r, question.margin));
         Answer { ratio, verdict: shown, p: *p, not_shown: missing }
     };

@@ -1,4 +1,5 @@
-//! The ratio B/A of a figure with its interval, from pairs.
+//! The ratio B/A of a figure with its interval, from pairs; and the difference B − A, for times that are added to others, such as a round
+//! trip to a commit.
 //!
 //! The estimate is Hodges' and Lehmann's: the median of the means of all pairs of log ratios. The interval holds each
 //! ratio that the test of [`super::flips`] does not reject, so it is as exact as that test. Up to 29 % of the pairs
@@ -67,6 +68,36 @@ pub fn paired_ratio(pairs: &[Pair], error: f64) -> Option<PairedRatio> {
     })
 }
 
+/// The difference B − A of one figure.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct PairedDifference {
+    /// The difference, in the figure's unit.
+    pub value: f64,
+    /// Where the true difference is with the confidence asked for; `None` with fewer pairs than `least_pairs`.
+    pub interval: Option<Interval>,
+    /// Pairs from which on such an interval exists.
+    pub least_pairs: usize,
+    /// Valid pairs.
+    pub pairs: usize,
+}
+
+/// The difference B − A from `pairs` in planned order, with an interval that may miss the true difference in a share `error` of
+/// all runs. `None` without a valid pair, or unless 0 < `error` < 1.
+#[must_use]
+pub fn paired_difference(pairs: &[Pair], error: f64) -> Option<PairedDifference> {
+    let sample = Sample::of_differences(pairs);
+    let walsh = sample.walsh();
+    if !(error > 0.0 && error < 1.0) {
+        return None;
+    }
+    Some(PairedDifference {
+        value: stats::median(&walsh)?,
+        interval: interval_of(&sample, &walsh, error),
+        least_pairs: least_pairs(error, sample.by_pairs),
+        pairs: sample.pairs(),
+    })
+}
+
 /// Typical levels of A and B: c / √r and c × √r, with the ratio r = B/A of [`paired_ratio`] and the typical level c of both, the
 /// estimate of Hodges and Lehmann of the geometric means of the pairs. So they give the ratio, which means of A and of B do not.
 /// `None` without a valid pair.
@@ -105,7 +136,7 @@ impl PairedRatio {
 
 /// The interval of the contrasts of `sample` (ln(ratio), or the difference): all values that neither side's test rejects at `error` / 2, and those between. It ends
 /// where ranks change, so the test is done between the values of `walsh`.
-pub(super) fn interval_of(sample: &Sample, walsh: &[f64], error: f64) -> Option<Interval> {
+fn interval_of(sample: &Sample, walsh: &[f64], error: f64) -> Option<Interval> {
     let mut ends = walsh.to_vec();
     ends.dedup();
     let (first, last) = (*ends.first()?, *ends.last()?);
@@ -165,6 +196,17 @@ mod tests {
         let interval = ratio.interval.unwrap();
         assert!((interval.low.ln() - 0.010).abs() < 1e-9 && (interval.high.ln() - 0.786).abs() < 1e-9, "{interval:?}");
         assert_eq!((ratio.pairs, ratio.dropped), (9, 9));
+    }
+
+    #[test]
+    fn a_constant_is_found_whatever_the_level_drifts() {
+        let pairs: Vec<Pair> = (0..12).map(|n| Pair::of(f64::from(n), f64::from(n) + 2.5)).collect();
+        let found = paired_difference(&pairs, 0.05).unwrap();
+        assert!((found.value - 2.5).abs() < 1e-12 && found.interval.unwrap().contains(2.5), "{found:?}");
+        assert_eq!(paired_difference(&pairs[..5], 0.05).unwrap().interval, None);
+        assert_eq!(paired_difference(&[], 0.05), None);
+        let odd = Pair { a: Some(f64::INFINITY), b: Some(1.0) };
+        assert_eq!(paired_difference(&[odd], 0.05), None);
     }
 
     #[test]
@@ -230,34 +272,6 @@ mod tests {
                 // Not so wide either that it says nothing: below 1 % would be another confidence.
                 assert!(pairs < 16 || missed >= 5, "{machine:?}, {pairs} pairs: {missed}");
             }
-        }
-    }
-
-    #[test]
-    fn without_its_blocks_the_plain_signed_rank_test_is_too_sure() {
-        // What the blocks are for: a wave of four windows moves both pairs of a block the same way.
-        let wave = Machine { wave: 0.1, ..Machine::QUIET };
-        let mut random = Random::new(9);
-        let plain = |_: &usize| {
-            let pairs: Vec<Pair> = wave.run(&mut random, 20, 1.0).into_iter().flat_map(|p| [p, ABSENT]).collect();
-            let interval = paired_ratio(&pairs, 0.05).unwrap().interval.unwrap();
-            interval.low > 1.0 || interval.high < 1.0
-        };
-        let missed = (0..500).filter(plain).count();
-        assert!(missed > 40, "{missed}");
-    }
-
-    #[test]
-    fn the_interval_found_by_halving_is_the_first_one_from_outside() {
-        let mut random = Random::new(4);
-        let steep = Machine { noise: 0.005, drift: 0.8, wave: 0.02, ..Machine::QUIET };
-        for machine in [Machine { heavy: true, ..Machine::ROUGH }, steep, Machine::QUIET].repeat(30) {
-            let pairs = machine.run(&mut random, 16, 1.0);
-            let sample = Sample::of(&pairs);
-            let walsh = sample.walsh();
-            let kept = |w: &&[f64]| sample.above(f64::midpoint(w[0], w[1])) > 0.025;
-            let low = walsh.windows(2).find(kept).map(|w| w[0]);
-            assert_eq!(interval_of(&sample, &walsh, 0.05).map(|i| i.low), low);
         }
     }
 

@@ -56,7 +56,6 @@ impl Data {
         Some(Data { steps, times, quantile: q, first_bytes, step_bytes })
     }
 
-    /// Bytes at a place in steps.
     pub(super) fn bytes(&self, step: f64) -> f64 {
         self.first_bytes + self.step_bytes * step
     }

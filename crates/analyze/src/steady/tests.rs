@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
-use super::simulated::{level, series};
 use super::*;
+use crate::paired::simulated::{level, series};
 
 /// When the window opens, s.
 fn opens(values: &[f64]) -> Option<f64> {

@@ -93,9 +93,7 @@ fn hold(case: &Case) -> Option<Audit> {
 
 #[test]
 fn tables_of_cases_are_as_expected() {
-    let all = cases(include_str!("data/cases.txt"));
-    let other = all.iter().filter(|case| std::panic::catch_unwind(|| drop(hold(case))).is_err());
-    assert_eq!(other.map(|case| case.name).collect::<Vec<_>>(), Vec::<&str>::new());
+    cases(include_str!("data/cases.txt")).iter().for_each(|case| drop(hold(case)));
 }
 
 #[test]

@@ -3,7 +3,6 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod bound;
-mod bound_time;
 mod common;
 mod equal_work;
 mod forecast;

@@ -3,8 +3,7 @@
 use crate::common::{measured, record};
 use loadline_analyze::compare::{ComparedAt, Platform, compare};
 use loadline_analyze::sweep::{LoadLine, Saturation, sweeps};
-use loadline_model::record::{PopulationFigures, WorkloadFacts};
-use loadline_model::{Driver, Population, TestRecord, column};
+use loadline_model::{Driver, TestRecord, column};
 use proptest::prelude::*;
 
 fn versus(a: &[TestRecord], b: &[TestRecord]) -> loadline_analyze::Comparison {
@@ -45,16 +44,11 @@ fn repetitions_give_means_and_maxima() {
 
 #[test]
 fn different_work_is_never_pooled() {
-    let (a, mut b, mut c, mut d) = (
-        measured("a", 1, 1, 1.0, 1.0),
-        measured("a", 2, 1, 1.0, 1.0),
-        measured("a", 3, 1, 1.0, 1.0),
-        measured("a", 4, 1, 1.0, 1.0),
-    );
-    b.driver = Driver::Client;
-    c.parameters.insert("payload".to_owned(), 7);
-    d.set(column::RATE_TPS, 50.0);
-    assert_eq!(sweeps(&[a, b, c, d]).len(), 4);
+    let mut all = [1, 2, 3, 4].map(|test| measured("a", test, 1, 1.0, 1.0));
+    all[1].driver = Driver::Client;
+    all[2].parameters.insert("payload".to_owned(), 7);
+    all[3].set(column::RATE_TPS, 50.0);
+    assert_eq!(sweeps(&all).len(), 4);
 }
 
 #[test]
@@ -140,52 +134,6 @@ fn repetitions_on_both_sides_give_an_interval() {
     assert!(i.low < 2.0 && 2.0 < i.high && i.high < 2.1, "{i:?}");
 }
 
-#[test]
-fn unequal_work_is_refused_with_the_reason() {
-    let a = [measured("a", 1, 4, 100.0, 40.0)];
-    let refused = |change: &dyn Fn(&mut TestRecord)| {
-        let mut b = [measured("b", 1, 4, 200.0, 20.0)];
-        change(&mut b[0]);
-        let c = versus(&a, &b);
-        assert!(c.rows.iter().all(|r| r.factors.is_empty()), "{c:?}");
-        c.refused.or_else(|| c.rows[0].refused.clone()).unwrap()
-    };
-    assert!(refused(&|b| b.set(column::REDO_KIB_PER_TX, 2.2)).contains("2.20"));
-    assert!(refused(&|b| b.set(column::REDO_KIB_PER_TX, 0.0)).contains("redo"));
-    assert!(refused(&|b| b.set(column::ROWS_PER_TX, 2.0)).contains("1 rows per transaction on 'a', 2 on 'b'"));
-    assert!(refused(&|b| b.set(column::STATEMENTS_PER_TX, 2.0)).contains("statements"));
-    assert!(refused(&|b| b.driver = Driver::Client).contains("client driver"));
-    assert!(refused(&|b| b.set(column::RATE_TPS, 5.0)).contains("open loop at 5 tps"));
-    assert!(refused(&|b| b.set(column::THINK_TIME_MS, 10.0)).contains("closed loop, think time 10 ms"));
-    assert!(refused(&|b| b.set(column::RECONNECT_EVERY, 7.0)).contains("a new session after 7 transactions"));
-    let part = |jobs, rate_tps| PopulationFigures {
-        population: Population { jobs, think_s: None, rate_tps },
-        ..PopulationFigures::default()
-    };
-    let mixed = refused(&|b| b.populations = vec![part(3, None), part(1, Some(5.0))]);
-    assert!(mixed.contains("3 jobs: closed loop; 1 job: open loop at 5 tps"), "{mixed}");
-    assert!(refused(&|b| b.valid = false).contains("are refused"));
-    assert!(refused(&|b| b.workload = "LGWR-THR".to_owned()).contains("'b' has no test of LGWR-LAT1"));
-    let side = |label, x, records| Platform { payload_compressibility: Some(x), ..Platform::of(label, records) };
-    let c = compare(&[side("a", 0.0, &a), side("b", 0.5, &a)]).remove(0);
-    assert!(c.refused.unwrap().contains("0 % of it can be compressed away on 'a', 50 % on 'b'"));
-}
-
-#[test]
-fn redo_within_ten_percent_is_compared() {
-    let mut b = [measured("b", 1, 4, 200.0, 20.0)];
-    b[0].set(column::REDO_KIB_PER_TX, 1.9 * 1.09);
-    let c = versus(&[measured("a", 1, 4, 100.0, 40.0)], &b);
-    assert!(c.rows.iter().all(|r| r.refused.is_none()));
-}
-
-#[test]
-fn no_records_give_no_results() {
-    assert!(sweeps(&[]).is_empty());
-    assert!(compare(&[]).is_empty());
-    assert!(compare(&[Platform::of("a", &[record("a", 1, 1)])]).is_empty());
-}
-
 proptest! {
     #[test]
     fn any_figures_are_handled_without_panic(rows in prop::collection::vec((1u32..9, any::<f64>(), any::<f64>(), any::<bool>()), 0..12)) {
@@ -206,38 +154,6 @@ proptest! {
             prop_assert!(f.factor.value.is_finite() && f.factor.value > 0.0);
         }
     }
-}
-
-#[test]
-fn data_sets_of_another_size_are_refused_if_tables_grow_with_it() {
-    let said = |workload: &str, facts: Option<WorkloadFacts>, sizes: [Option<u64>; 2]| {
-        let test = |platform: &str| {
-            [TestRecord { workload: workload.to_owned(), facts, ..measured(platform, 1, 1, 100.0, 10.0) }]
-        };
-        let (a, b) = (test("a"), test("b"));
-        let side = |label, records, data_bytes| Platform { data_bytes, ..Platform::of(label, records) };
-        compare(&[side("a", &a, sizes[0]), side("b", &b, sizes[1])]).remove(0).refused
-    };
-    // Records of older versions: what the catalogue says.
-    let refused = |workload: &str, sizes| said(workload, None, sizes);
-    let other = [Some(128 << 20), Some(1 << 30)];
-    assert_eq!(
-        refused("DA-SCAN", other).unwrap(),
-        "different data: a data set of 128.0 MiB on 'a', of 1.0 GiB on 'b' (--size)"
-    );
-    for sized in [true, false] {
-        let facts = Some(WorkloadFacts { sized, writes: false });
-        for workload in ["MINE", "DA-SCAN", "LGWR-LAT1"] {
-            assert_eq!(said(workload, facts, other).is_some(), sized, "{workload}: as its tests say");
-        }
-    }
-    assert_eq!(refused("MINE", other), None, "nobody knows");
-    assert!(refused("DBWR-THR", other).is_some());
-    for own_tables in ["LGWR-LAT1", "TP-LIGHT", "SRV-QUERY1", "STO-WRITE", "DBL-11"] {
-        assert_eq!(refused(own_tables, other), None, "{own_tables}: its tables are its own");
-    }
-    assert_eq!(refused("STO-READ", [Some(128 << 20), Some(128 << 20)]), None);
-    assert_eq!(refused("STO-READ", [Some(128 << 20), None]), None, "a run of an older version");
 }
 
 #[test]

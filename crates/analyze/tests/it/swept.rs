@@ -90,24 +90,3 @@ fn sweeps_over_the_same_are_compared_value_by_value() {
     let said: Vec<_> = all.iter().filter_map(|c| c.refused.as_deref()).collect();
     assert_eq!(said, ["'b' has no test of DBL-11 over rows_per_tx"]);
 }
-
-#[test]
-fn a_read_is_not_compared_by_the_redo_of_others() {
-    let read = |platform: &str, redo: f64| {
-        let mut r = measured(platform, 1, 1, 10.0, 100.0);
-        (r.workload, r.group) = ("DA-AGG".to_owned(), "data-analytics".to_owned());
-        r.kpis = vec!["rows_per_s".to_owned()];
-        r.set(column::ROWS_PER_S, 1e6);
-        r.set(column::TRANSACTION_TIME_NS_MEAN, 1e8);
-        r.set(column::REDO_KIB_PER_TX, redo);
-        vec![r]
-    };
-    let (a, b) = (read("a", 0.2), read("b", 3.0));
-    let sides = [("a", &a), ("b", &b)].map(|(label, records)| Platform::of(label, records));
-    let row = &compare(&sides)[0].rows[0];
-    assert_eq!((row.refused.as_deref(), row.caveat.as_deref()), (None, None));
-    assert_eq!(
-        row.factors.iter().map(|f| f.metric.column).collect::<Vec<_>>(),
-        [column::ROWS_PER_S, column::TRANSACTION_TIME_NS_MEAN]
-    );
-}

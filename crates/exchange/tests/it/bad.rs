@@ -22,7 +22,7 @@ fn files_of_other_tools_are_refused_at_their_line() {
     for (tool, file) in FIRST {
         for (other, others) in FIRST.iter().filter(|(other, _)| *other != tool) {
             let first = if *other == Tool::Fio { 2 } else { 1 };
-            assert_eq!(line(tool, &contents(others)), first, "{tool}: {other}");
+            assert_eq!(line(tool, &contents(others)), first, "{tool:?}: {other:?}");
             // Also behind a report of the tool.
             let own = contents(file);
             assert_eq!(line(tool, &format!("{own}{}", contents(others))), own.lines().count() as u64 + first);
@@ -42,7 +42,7 @@ fn empty_cut_off_and_binary_files_are_refused() {
         for at in (0..text.len()).filter(|at| text.is_char_boundary(*at)).step_by(1 + text.len() / 400) {
             if let Ok(groups) = read(tool, &[("f", &text[..at])]) {
                 for (id, value) in &groups[0].tests[0].record.figures {
-                    assert_eq!(whole.get(id), Some(value), "{tool} cut off at byte {at}: {id}");
+                    assert_eq!(whole.get(id), Some(value), "{tool:?} cut off at byte {at}: {id}");
                 }
             }
         }

@@ -3,7 +3,6 @@
 use super::{ReadError, Shape, Table, is_figure};
 use crate::audit::finding::Reason;
 
-/// Lines by which the separator is recognised.
 const SAMPLE: usize = 40;
 
 /// Reads the cells of one record from the start of `text`; returns what follows it, and whether a quote was never closed.

@@ -3,9 +3,8 @@
 use super::{Shape, Table};
 use crate::audit::finding::Reason;
 use crate::audit::header::{Header, is_text};
-use crate::audit::number::{self, Cell, Number, Style};
+use crate::audit::number::{Number, with_point};
 
-/// Metrics at most in a table of them.
 const MOST: usize = 200;
 /// Words for a column of metrics, and for changes.
 const METRICS: [&str; 7] = ["metric", "metrics", "measure", "measurement", "statistic", "kpi", "indicator"];
@@ -29,13 +28,9 @@ pub(super) fn row_per_test(table: &Table) -> Result<Option<Table>, Shape> {
     if METRICS.contains(&lower[0].trim_matches('*')) { Err(Shape::MetricsAsRows) } else { Ok(None) }
 }
 
-fn figure(text: &str) -> Option<Number<'_>> {
-    if let Cell::Number(n) = number::read(text, Some(Style::Point)) { Some(n) } else { None }
-}
-
 /// Whether a column holds changes: by its name, or by signs and percentages where the metrics are no shares.
 fn is_change(table: &Table, column: usize) -> bool {
-    let cells = || (0..table.rows()).filter_map(|row| Some((row, figure(table.cell(row, column))?)));
+    let cells = || (0..table.rows()).filter_map(|row| Some((row, with_point(table.cell(row, column))?)));
     let relative = |row: usize, n: Number<'_>| !table.cell(row, 0).contains('%') && matches!(n.unit, "%" | "x" | "×");
     let changes = cells().filter(|(row, n)| n.plus || n.value < 0.0 || relative(*row, *n)).count();
     let named = |word: &String| CHANGES.split(' ').any(|n| n == word);
@@ -47,7 +42,7 @@ fn turned(table: &Table) -> Result<Table, Shape> {
     let (changes, tests): (Vec<usize>, Vec<usize>) =
         (1..table.headers.len()).filter(|c| Some(*c) != units).partition(|c| is_change(table, *c));
     // `8 clients`, `32 clients`: what is counted names the column; `Clients`, `8`, `32`: the first one does.
-    let unit = |c: &usize| figure(&table.headers[*c]).map(|n| n.unit);
+    let unit = |c: &usize| with_point(&table.headers[*c]).map(|n| n.unit);
     let counted = tests.iter().map(unit).collect::<Option<Vec<_>>>().and_then(|units| units.first().copied());
     let counted = counted.map(|unit| if unit.is_empty() { table.headers[0].as_str() } else { unit });
     let metric = |row: usize| match units.map(|unit| table.cell(row, unit)) {

@@ -4,7 +4,8 @@
 
 use std::collections::BTreeMap;
 
-use loadline_model::{Column, Driver, LimitSource, TestLimit, TestRecord, column};
+use loadline_model::{Column, Driver, TestRecord, column};
+use serde_json::Value;
 
 /// A valid record of `LGWR-LAT1` without figures.
 pub(crate) fn record(platform: &str, test: u32, jobs: u32) -> TestRecord {
@@ -25,18 +26,54 @@ pub(crate) fn with(mut record: TestRecord, figures: &[(&Column, f64)]) -> TestRe
     record
 }
 
-/// `record`, compared with the limit `name`.
-pub(crate) fn limited(record: TestRecord, name: &str) -> TestRecord {
-    let limit = TestLimit {
-        name: name.to_owned(),
-        of: String::new(),
-        jobs: record.jobs,
-        redo_bytes_per_tx: None,
-        tps: 1_000.0,
-        samples: Vec::new(),
-        source: LimitSource::Run,
-    };
-    TestRecord { limit: Some(limit), ..record }
+/// A line of a table of cases.
+pub(crate) struct Line {
+    pub(crate) base: &'static str,
+    /// A test for each patch, and what the patch says beside its record (`side`).
+    pub(crate) tests: Vec<TestRecord>,
+    pub(crate) sides: Vec<Value>,
+    pub(crate) expected: &'static str,
+}
+
+/// The lines of a table: `BASE PATCH… EXPECTED`, where `base NAME OTHER PATCH` makes a base of another; `one` is the first.
+pub(crate) fn lines(text: &'static str, one: &TestRecord) -> Vec<Line> {
+    let mut bases = BTreeMap::from([("one", serde_json::to_value(one).unwrap())]);
+    let mut all = Vec::new();
+    for line in text.lines().filter(|line| !line.starts_with('#')) {
+        let Some(mut end) = line.find(" {") else { continue };
+        let names: Vec<&str> = line[..end].split(' ').collect();
+        let (mut patched, text) = (Vec::new(), &line[end..]);
+        let mut patches = serde_json::Deserializer::from_str(text).into_iter::<Value>();
+        while let Some(Ok(patch)) = patches.next() {
+            end = line.len() - text.len() + patches.byte_offset();
+            let mut value = bases[names[names.len() - 1]].clone();
+            merge(&mut value, patch);
+            patched.push(value);
+        }
+        if let ["base", name, _] = names[..] {
+            bases.insert(name, patched.remove(0));
+            continue;
+        }
+        let beside = |value: &mut Value| value.as_object_mut().unwrap().remove("side").unwrap_or_default();
+        let sides = patched.iter_mut().map(beside).collect();
+        let tests = patched.into_iter().map(|value| serde_json::from_value(value).unwrap()).collect();
+        all.push(Line { base: names[0], tests, sides, expected: line[end..].trim() });
+    }
+    all
+}
+
+/// Merges a patch (RFC 7396): null takes a key out.
+fn merge(into: &mut Value, patch: Value) {
+    let Value::Object(patch) = patch else { return *into = patch };
+    if !into.is_object() {
+        *into = Value::Object(Default::default());
+    }
+    for (key, value) in patch {
+        match value {
+            Value::Null => drop(into.as_object_mut().unwrap().remove(&key)),
+            value => merge(&mut into[&key], value),
+        }
+    }
 }
 
 /// A record with throughput (tps) and latency (ms), and equal work.
