@@ -1,21 +1,21 @@
-//! Common parts of the comparisons with peers: interleaved rounds on one private server, and ratios.
+//! Common parts of the comparisons with peers: a private server, what peer and loadline did on it, and programs that are run.
 
 use std::collections::BTreeMap;
 use std::error::Error;
-use std::fmt::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use loadline_analyze::stats::{geometric_mean, median};
 use loadline_database::{OpenRequest, Target, Work, open};
 use loadline_load::{Request, Warmup};
 use loadline_model::snapshot::counter;
 use loadline_model::{Column, Driver, column};
 use loadline_run::{alone, calibrate};
 use nix::sys::resource::{UsageWho, getrusage};
+
+use crate::rounds::Contest;
 
 pub(crate) type Outcome<T> = Result<T, Box<dyn Error>>;
 
@@ -104,42 +104,31 @@ impl Arena {
         Ok(Arena { target, work })
     }
 
-    /// Measures all contenders in turn; the first is the peer, which `peer` runs at a number of
-    /// clients.
+    /// Measures all contenders in turns; the first is the peer, which `peer` runs at a number of clients.
     pub(crate) fn compare(
         &self,
         args: &Args,
         contenders: &[(&str, Option<Driver>)],
         mut peer: impl FnMut(u32, Load) -> Outcome<Said>,
     ) -> Outcome<()> {
-        let mut all: BTreeMap<(u32, usize), Vec<Figure>> = BTreeMap::new();
-        println!(
-            "{:>5} {:>7}  {:<18} {:>9} {:>14} {:>10}",
-            "round", "clients", "contender", "tps", "CPU ms/1000 tx", "KiB/tx"
-        );
-        for round in 0..args.rounds {
-            for &clients in &args.clients {
-                for turn in 0..contenders.len() {
-                    // Another one goes first in each round.
-                    let contender = (turn + round as usize) % contenders.len();
-                    self.target.settle()?;
-                    let (name, driver) = contenders[contender];
-                    let figure = match driver {
-                        None => self.of_peer(clients, args.seconds, &mut peer)?,
-                        Some(driver) => loadline(&self.target, &self.work, driver, clients, args.seconds)?,
-                    };
-                    println!(
-                        "{:>5} {clients:>7}  {name:<18} {:>9.0} {:>14.2} {:>10.2}",
-                        round + 1,
-                        figure.tps,
-                        figure.cpu_ms_per_1000,
-                        figure.redo_kib_per_tx
-                    );
-                    all.entry((clients, contender)).or_default().push(figure);
-                }
+        let contest = Contest {
+            points: args.clients.iter().map(|clients| format!("{clients} clients")).collect(),
+            contenders: contenders.iter().map(|(name, _)| *name).collect(),
+            figures: &[
+                ("tps", |f: &Figure| f.tps, 0),
+                ("client CPU ms/1000 tx", |f| f.cpu_ms_per_1000, 2),
+                ("redo KiB/tx", |f| f.redo_kib_per_tx, 2),
+            ],
+        };
+        let all = contest.measure(args.rounds, |point, contender| {
+            let clients = args.clients[point];
+            self.target.settle()?;
+            match contenders[contender].1 {
+                None => self.of_peer(clients, args.seconds, &mut peer),
+                Some(driver) => loadline(&self.target, &self.work, driver, clients, args.seconds),
             }
-        }
-        println!("\n{}", summary(&args.clients, contenders, &all));
+        })?;
+        contest.print(&all, (1..contenders.len()).map(|ours| (ours, 0)));
         Ok(())
     }
 
@@ -186,32 +175,6 @@ impl Arena {
             redo_kib_per_tx: (redo(&after) - redo(&before)) / said.transactions / 1024.0,
         })
     }
-}
-
-/// Medians over the rounds of the ratios within a round, and their geometric means.
-fn summary(
-    clients: &[u32],
-    contenders: &[(&str, Option<Driver>)],
-    all: &BTreeMap<(u32, usize), Vec<Figure>>,
-) -> String {
-    let mut out = String::new();
-    for (contender, (name, _)) in contenders.iter().enumerate().skip(1) {
-        let _ = writeln!(out, "{name} / {} (median of the rounds' ratios)", contenders[0].0);
-        let (mut tps, mut cpu) = (Vec::new(), Vec::new());
-        for c in clients {
-            let (Some(theirs), Some(ours)) = (all.get(&(*c, 0)), all.get(&(*c, contender))) else { continue };
-            let ratio = |of: fn(&Figure) -> f64| {
-                median(&ours.iter().zip(theirs).map(|(o, t)| of(o) / of(t)).collect::<Vec<_>>()).unwrap_or(f64::NAN)
-            };
-            let (t, u) = (ratio(|f| f.tps), ratio(|f| f.cpu_ms_per_1000));
-            let _ = writeln!(out, "  {c:>3} clients: tps {t:.3}, client CPU {u:.3}");
-            tps.push(t);
-            cpu.push(u);
-        }
-        let mean = |v: &[f64]| geometric_mean(v).unwrap_or(f64::NAN);
-        let _ = writeln!(out, "  geometric mean: tps {:.3}, client CPU {:.3}", mean(&tps), mean(&cpu));
-    }
-    out
 }
 
 /// A test with these seconds of warm-up and window.
@@ -275,4 +238,10 @@ pub(crate) fn children_cpu_s() -> Outcome<f64> {
     let usage = getrusage(UsageWho::RUSAGE_CHILDREN)?;
     let seconds = |t: nix::sys::time::TimeVal| t.tv_sec() as f64 + t.tv_usec() as f64 / 1e6;
     Ok(seconds(usage.user_time()) + seconds(usage.system_time()))
+}
+
+/// Processes that a process has started.
+pub(crate) fn children(of: i32) -> Vec<i32> {
+    let children = std::fs::read_to_string(format!("/proc/{of}/task/{of}/children")).unwrap_or_default();
+    children.split_whitespace().filter_map(|id| id.parse().ok()).collect()
 }

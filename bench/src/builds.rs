@@ -5,7 +5,7 @@
 //! and get options only that both know. The order within the pairs is that of `loadline ab`, and so is the interval.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -14,9 +14,9 @@ use loadline_analyze::stats::Interval;
 use loadline_model::plan::PlanSpec;
 use loadline_model::{ArmName, TestRecord, column};
 use loadline_run::{PlanError, make_plan, plans};
-use loadline_store::StoredRun;
 
 use crate::arena::{Outcome, said_by};
+use crate::short::stored;
 
 /// Options of the comparison.
 #[derive(Debug, clap::Args)]
@@ -169,14 +169,7 @@ fn records(args: &Args, arm: ArmName, target: &str, workload: &str) -> Outcome<V
     let mut run = Command::new(build);
     run.args(["run", "--no-probe", "--plan", &args.plan, "--target", target]);
     run.args(["--workload", workload, "--jobs", &args.jobs, "--duration", &seconds, "--results"]);
-    let out = run.arg(&args.results).output()?;
-    let said = String::from_utf8_lossy(&out.stdout);
-    match said.lines().last().filter(|_| out.status.code().is_some_and(|code| code <= 1)) {
-        Some(folder) => Ok(StoredRun::open(Path::new(folder))?.records),
-        None => {
-            Err(format!("{} {workload} on {target}: {}", build.display(), String::from_utf8_lossy(&out.stderr)).into())
-        }
-    }
+    Ok(stored(run.arg(&args.results))?.0.records)
 }
 
 #[cfg(test)]

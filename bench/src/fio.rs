@@ -8,13 +8,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::AtomicBool;
 
-use loadline_analyze::stats::{geometric_mean, median};
+use loadline_analyze::stats::median;
 use loadline_model::format::parse_bytes;
 use loadline_model::probe::Operation;
 use loadline_storage::probe::{Point, ProbeOptions, ProbeSession};
 use serde_json::Value;
 
 use crate::arena::{Outcome, children_cpu_s, said_by};
+use crate::rounds::Contest;
 
 /// How to get fio.
 const MISSING: &str = "apt-get install fio";
@@ -90,85 +91,23 @@ pub(crate) fn run(args: &Args) -> Outcome<()> {
         args.rounds,
         baseline * 1e3
     );
-    let mut all: Vec<Vec<(Figure, Figure)>> = vec![Vec::new(); POINTS.len()];
-    for round in 0..args.rounds {
-        let wanted = POINTS.iter().zip(&mut all).filter(|(p, _)| p.operation.id().contains(&args.only));
-        for (point, found) in wanted {
-            let mut ours = || -> Outcome<Figure> {
-                let row = session.measure(point, args.seconds)?.ok_or("nothing completed")?;
-                Ok(Figure { per_s: row.per_s, cpu_us: row.cpu_ns_per_op / 1e3 })
-            };
-            let theirs = || fio(&file, point, args, baseline);
-            // Another one goes first in each round.
-            let (fio, own) = if round % 2 == 0 {
-                let fio = theirs()?;
-                (fio, ours()?)
-            } else {
-                let own = ours()?;
-                (theirs()?, own)
-            };
-            found.push((fio, own));
+    let points: Vec<Point> = POINTS.into_iter().filter(|point| point.operation.id().contains(&args.only)).collect();
+    let name = |p: &Point| format!("{} {} KiB {}", p.operation.id(), p.size >> 10, p.depth);
+    let contest = Contest {
+        points: points.iter().map(name).collect(),
+        contenders: vec!["fio", "loadline"],
+        figures: &[("1/s", |f: &Figure| f.per_s, 0), ("CPU µs", |f| f.cpu_us, 2)],
+    };
+    let all = contest.measure(args.rounds, |point, contender| {
+        let point = &points[point];
+        if contender == 0 {
+            return fio(&file, point, args, baseline);
         }
-        eprintln!("round {} of {}", round + 1, args.rounds);
-    }
-    println!("{}", summary(&all));
+        let row = session.measure(point, args.seconds)?.ok_or("nothing completed")?;
+        Ok(Figure { per_s: row.per_s, cpu_us: row.cpu_ns_per_op / 1e3 })
+    })?;
+    contest.print(&all, [(1, 0)]);
     Ok(())
-}
-
-/// Medians of both and of the ratios per round, with quartiles, and the ratio of the best rounds of both, which other users
-/// of a shared machine disturbed least.
-fn summary(all: &[Vec<(Figure, Figure)>]) -> String {
-    let mut out = format!(
-        "{:<32} {:>8} {:>5}  {:>10} {:>10} {:>6} {:>13} {:>6}  {:>9} {:>9} {:>6} {:>13}\n",
-        "operation",
-        "KiB",
-        "depth",
-        "fio 1/s",
-        "ours 1/s",
-        "ratio",
-        "quartiles",
-        "best",
-        "fio µs",
-        "ours µs",
-        "ratio",
-        "quartiles"
-    );
-    let (mut rates, mut cpus) = (Vec::new(), Vec::new());
-    let best = |v: &[f64]| v.iter().copied().fold(f64::NAN, f64::max);
-    for (point, found) in POINTS.iter().zip(all).filter(|(_, found)| !found.is_empty()) {
-        let of = |f: &dyn Fn(&(Figure, Figure)) -> f64| found.iter().map(f).collect::<Vec<f64>>();
-        let mid = |v: &[f64]| median(v).unwrap_or(f64::NAN);
-        let (rate, cpu) = (of(&|(f, o)| o.per_s / f.per_s), of(&|(f, o)| o.cpu_us / f.cpu_us));
-        out += &format!(
-            "{:<32} {:>8} {:>5}  {:>10.0} {:>10.0} {:>6.3} {:>13} {:>6.3}  {:>9.2} {:>9.2} {:>6.3} {:>13}\n",
-            point.operation.id(),
-            point.size >> 10,
-            point.depth,
-            mid(&of(&|(f, _)| f.per_s)),
-            mid(&of(&|(_, o)| o.per_s)),
-            mid(&rate),
-            quartiles(&rate),
-            best(&of(&|(_, o)| o.per_s)) / best(&of(&|(f, _)| f.per_s)),
-            mid(&of(&|(f, _)| f.cpu_us)),
-            mid(&of(&|(_, o)| o.cpu_us)),
-            mid(&cpu),
-            quartiles(&cpu)
-        );
-        rates.push(mid(&rate));
-        cpus.push(mid(&cpu));
-    }
-    let mean = |v: &[f64]| geometric_mean(v).unwrap_or(f64::NAN);
-    out + &format!("geometric mean of the ratios: rate {:.3}, CPU per I/O {:.3}", mean(&rates), mean(&cpus))
-}
-
-fn quartiles(values: &[f64]) -> String {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let at = |share: f64| sorted.get(((sorted.len().saturating_sub(1)) as f64 * share).round() as usize);
-    match (at(0.25), at(0.75)) {
-        (Some(low), Some(high)) => format!("{low:.3}-{high:.3}"),
-        _ => String::new(),
-    }
 }
 
 fn command(file: &Path, point: &Point) -> Command {

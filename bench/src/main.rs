@@ -14,6 +14,7 @@ mod outcomes;
 mod pgbench;
 mod procedures;
 mod replica_kills;
+mod rounds;
 mod scripts;
 mod servers;
 mod sessions;

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -21,6 +21,8 @@ use loadline_model::{Random, TestRecord, column};
 use loadline_store::StoredRun;
 
 use crate::arena::Outcome;
+use crate::short::stored;
+use crate::spoil::{Beside, LOOP};
 
 /// Bursts are this long, ms.
 const BURST_MS: std::ops::Range<u64> = 1_000..8_000;
@@ -74,12 +76,9 @@ impl Neighbour {
             let length = |random: &mut Random| BURST_MS.start + random.below(BURST_MS.end - BURST_MS.start);
             while !stopped.load(Ordering::Relaxed) {
                 let what = [Burst::OneCpu, Burst::AllCpus, Burst::Device][random.below(3) as usize];
-                let mut children = burst(what, &file);
+                let beside = burst(what, &file);
                 sleep(length(&mut random), &stopped);
-                for child in &mut children {
-                    let _ = child.kill();
-                    let _ = child.wait();
-                }
+                drop(beside);
                 sleep(PAUSE * length(&mut random), &stopped);
             }
             let _ = std::fs::remove_file(file);
@@ -104,23 +103,17 @@ fn sleep(ms: u64, stopped: &AtomicBool) {
     }
 }
 
-/// Processes that end with the burst, and at the latest after ten seconds.
-fn burst(what: Burst, file: &Path) -> Vec<Child> {
-    let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    let busy = [
-        "-c",
-        "end=$(($(date +%s) + 10)); while [ $(date +%s) -lt $end ]; do i=0; while [ $i -lt 50000 ]; do i=$((i+1)); done; done",
-    ];
-    let (program, args, n) = match what {
-        Burst::OneCpu => ("sh", busy.map(str::to_owned).to_vec(), 1),
-        Burst::AllCpus => ("sh", busy.map(str::to_owned).to_vec(), cpus),
+/// Processes that use the machine until they are dropped.
+fn burst(what: Burst, file: &Path) -> Outcome<Beside> {
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    match what {
+        Burst::OneCpu => Beside::start(1, &[], LOOP),
+        Burst::AllCpus => Beside::start(cpus, &[], LOOP),
         Burst::Device => {
-            let of = format!("of={}", file.display());
-            ("dd", ["if=/dev/zero", &of, "bs=1M", "count=4096", "oflag=dsync"].map(str::to_owned).to_vec(), 1)
+            let write = format!("exec dd if=/dev/zero of={} bs=1M count=4096 oflag=dsync", file.display());
+            Beside::start(1, &[], &write)
         }
-    };
-    let start = |_| Command::new(program).args(&args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().ok();
-    (0..n).filter_map(start).collect()
+    }
 }
 
 /// A run, and what it took.
@@ -138,13 +131,8 @@ fn loadline(args: &Args, name: &str, more: &[&str]) -> Outcome<Ran> {
     let note = results.join("outcome.json");
     if !note.exists() {
         let began = Instant::now();
-        let out = Command::new(&args.loadline).args(more).arg("--results").arg(&results).output()?;
-        let took_s = began.elapsed().as_secs_f64();
-        let said = String::from_utf8_lossy(&out.stdout);
-        let code = out.status.code().unwrap_or(-1);
-        let folder = said.lines().last().filter(|_| (0..=1).contains(&code));
-        let folder = folder.ok_or_else(|| format!("{more:?}: {}", String::from_utf8_lossy(&out.stderr)))?;
-        std::fs::write(&note, serde_json::to_string(&(code, took_s, folder))?)?;
+        let (run, code) = stored(Command::new(&args.loadline).args(more).arg("--results").arg(&results))?;
+        std::fs::write(&note, serde_json::to_string(&(code, began.elapsed().as_secs_f64(), run.path()))?)?;
     }
     let (code, took_s, folder): (i32, f64, PathBuf) = serde_json::from_str(&std::fs::read_to_string(&note)?)?;
     let StoredRun { records, manifest, .. } = StoredRun::open(&folder)?;

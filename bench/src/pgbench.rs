@@ -6,7 +6,7 @@
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use loadline_database::{Target, Work};
 use loadline_model::Driver;
@@ -62,6 +62,13 @@ pub(crate) fn place(target: &dyn Target) -> Outcome<Vec<String>> {
     let folder = settings.get("unix_socket_directories").ok_or("the private server has no socket")?;
     let port = settings.get("port").map_or("5432", String::as_str);
     Ok(["-h", folder, "-p", port, "-U", "postgres", "postgres"].map(str::to_owned).to_vec())
+}
+
+/// The server's own client, which prints values alone.
+pub(crate) fn psql(server: &[String]) -> Outcome<Command> {
+    let mut command = Command::new(binary("psql")?);
+    command.args(["-XAtq", "-v", "ON_ERROR_STOP=1"]).args(server).stdin(Stdio::null());
+    Ok(command)
 }
 
 /// pgbench's scripts, one per payload.

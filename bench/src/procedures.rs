@@ -4,9 +4,8 @@
 //!
 //! Both are judged by the database: the rows that it holds changed (`SUM(n)`) and the redo that it counts.
 
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use loadline_analyze::stats::median;
@@ -16,7 +15,8 @@ use loadline_model::snapshot::counter;
 use loadline_workload::{Commit, LogicalType, POOL_BYTES};
 
 use crate::arena::{Arena, Args, Outcome, loadline, said_by};
-use crate::pgbench::{MISSING, binary, place};
+use crate::pgbench::{MISSING, place, psql};
+use crate::rounds::Contest;
 
 /// Rows of the pool table. A prime, so that a row gets another payload each time, however many rows a job has.
 const POOL_ROWS: u64 = 61;
@@ -158,15 +158,9 @@ $procedure$;",
     sql
 }
 
-fn psql(server: &[String]) -> Outcome<Command> {
-    let mut command = Command::new(binary("psql")?);
-    command.args(["-X", "-q", "-v", "ON_ERROR_STOP=1"]).args(server).stdin(Stdio::null());
-    Ok(command)
-}
-
 /// Runs `sql` and returns what it prints.
 fn run_sql(server: &[String], sql: &str) -> Outcome<String> {
-    said_by(psql(server)?.args(["-At", "-c", sql]), MISSING)
+    said_by(psql(server)?.args(["-c", sql]), MISSING)
 }
 
 /// Runs procedure number `number` in `sessions` sessions for `seconds` and a warm-up.
@@ -220,7 +214,6 @@ fn measure(
 
 /// Compares each workload with its procedures by hand.
 pub(crate) fn run(args: &ProcedureArgs) -> Outcome<()> {
-    let mut summary = String::new();
     for code in &args.workloads {
         let arena = Arena::open("postgres-temp:", code, &args.arena, true)?;
         let server = place(arena.target.as_ref())?;
@@ -229,63 +222,40 @@ pub(crate) fn run(args: &ProcedureArgs) -> Outcome<()> {
         for form in &forms {
             println!("  {}: {}", form.name, form.what);
         }
-        let mut all: BTreeMap<(u32, usize), Vec<Rate>> = BTreeMap::new();
-        println!("{:>5} {:>7}  {:<18} {:>9} {:>11}", "round", "clients", "contender", "tps", "redo MiB/s");
-        // Round 0 does not count: whoever comes first creates files of the log, which others use again.
-        for round in 0..=args.arena.rounds {
-            for &clients in &args.arena.clients {
-                let contenders = forms.len() + 1;
-                for turn in 0..contenders {
-                    // Another one goes first in each round.
-                    let contender = (turn + round as usize) % contenders;
-                    arena.target.reset(&arena.work, Driver::Database)?;
-                    arena.target.settle()?;
-                    let rate = match contender {
-                        0 => {
-                            let f =
-                                loadline(&arena.target, &arena.work, Driver::Database, clients, args.arena.seconds)?;
-                            Rate { tps: f.tps, redo_mib_s: f.tps * f.redo_kib_per_tx / 1024.0 }
-                        }
-                        n => measure(&arena, &server, (n - 1, &forms[n - 1]), clients, args.arena.seconds)?,
-                    };
-                    let name = if contender == 0 { "loadline" } else { forms[contender - 1].name };
-                    println!("{round:>5} {clients:>7}  {name:<18} {:>9.0} {:>11.1}", rate.tps, rate.redo_mib_s);
-                    if round > 0 {
-                        all.entry((clients, contender)).or_default().push(rate);
-                    }
+        let clients = &args.arena.clients;
+        let contest = Contest {
+            points: clients.iter().map(|clients| format!("{code}, {clients} sessions")).collect(),
+            contenders: std::iter::once("loadline").chain(forms.iter().map(|form| form.name)).collect(),
+            figures: &[("tps", |r: &Rate| r.tps, 0), ("redo MiB/s", |r| r.redo_mib_s, 1)],
+        };
+        let one = |point: usize, contender: usize| -> Outcome<Rate> {
+            arena.target.reset(&arena.work, Driver::Database)?;
+            arena.target.settle()?;
+            let (clients, seconds) = (clients[point], args.arena.seconds);
+            match contender.checked_sub(1) {
+                None => {
+                    let f = loadline(&arena.target, &arena.work, Driver::Database, clients, seconds)?;
+                    Ok(Rate { tps: f.tps, redo_mib_s: f.tps * f.redo_kib_per_tx / 1024.0 })
                 }
+                Some(form) => measure(&arena, &server, (form, &forms[form]), clients, seconds),
             }
-        }
-        for &clients in &args.arena.clients {
-            let _ = writeln!(summary, "{}", ratios(code, clients, &forms, &all));
+        };
+        println!("a round that does not count: whoever comes first creates files of the log, which others use again");
+        contest.measure(1, one)?;
+        let all = contest.measure(args.arena.rounds, one)?;
+        contest.print(&all, (1..=forms.len()).map(|form| (0, form)));
+        for (point, found) in contest.points.iter().zip(&all) {
+            println!("{point}: loadline / fastest of each round: {}", of_fastest(found));
         }
     }
-    println!("\nloadline / each procedure by hand: median of the rounds' ratios, and every round\n{summary}");
     Ok(())
 }
 
-/// loadline's rate over that of each procedure, and over the fastest of each round: that is the highest of several noisy
-/// figures, so it is too low for equals.
-fn ratios(code: &str, clients: u32, forms: &[ByHand], all: &BTreeMap<(u32, usize), Vec<Rate>>) -> String {
-    let of = |contender: usize| all.get(&(clients, contender)).map_or(&[][..], Vec::as_slice);
-    let fastest = |value: fn(&Rate) -> f64| -> Vec<f64> {
-        let best = |round| (1..=forms.len()).filter_map(|form| of(form).get(round).map(value)).fold(0.0, f64::max);
-        (0..of(0).len()).map(best).collect()
-    };
-    let ratio = |value: fn(&Rate) -> f64, theirs: &[f64]| {
-        let ratios: Vec<f64> = of(0).iter().map(value).zip(theirs).map(|(ours, theirs)| ours / theirs).collect();
-        let each: Vec<String> = ratios.iter().map(|r| format!("{r:.2}")).collect();
-        format!("{:.2} ({})", median(&ratios).unwrap_or(f64::NAN), each.join(" "))
-    };
-    let tps: fn(&Rate) -> f64 = |r| r.tps;
-    let redo: fn(&Rate) -> f64 = |r| r.redo_mib_s;
-    let mut out = format!("{code}, {clients} sessions\n");
-    let mut line = |name: &str, theirs: &dyn Fn(fn(&Rate) -> f64) -> Vec<f64>| {
-        let _ = writeln!(out, "  {name:<18} tps {}, redo {}", ratio(tps, &theirs(tps)), ratio(redo, &theirs(redo)));
-    };
-    for (i, form) in forms.iter().enumerate() {
-        line(form.name, &|value| of(i + 1).iter().map(value).collect());
-    }
-    line("fastest of a round", &fastest);
-    out
+/// loadline's rate over that of the fastest procedure of each round: that is the highest of several noisy figures, so it is too low
+/// for equals.
+fn of_fastest(found: &[Vec<Rate>]) -> String {
+    let Some((ours, theirs)) = found.split_first() else { return String::new() };
+    let fastest = |round: usize| theirs.iter().filter_map(|of| of.get(round)).map(|r| r.tps).fold(0.0, f64::max);
+    let ratios: Vec<f64> = ours.iter().enumerate().map(|(round, rate)| rate.tps / fastest(round)).collect();
+    format!("tps {:.2} at the median of {ratios:.2?}", median(&ratios).unwrap_or(f64::NAN))
 }

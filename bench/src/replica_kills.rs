@@ -4,7 +4,6 @@
 //! acknowledged and is missing at the standby is lost. At levels that wait for the standby there must be none.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
 
@@ -13,8 +12,8 @@ use loadline_workload::Arg;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::arena::{Outcome, said_by};
-use crate::pgbench;
+use crate::arena::{Outcome, children, said_by};
+use crate::{pgbench, sysbench};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -181,14 +180,12 @@ fn standbys_in(folder: &Path) -> Outcome<Vec<PathBuf>> {
 }
 
 fn psql(socket: &Path, sql: &str) -> Outcome<String> {
-    let mut psql = Command::new("psql");
-    said_by(psql.args(["-XAtqc", sql, "-U", "postgres", "-h"]).arg(socket).arg("postgres"), pgbench::MISSING)
+    let place = ["-h", &socket.display().to_string(), "-U", "postgres", "postgres"].map(str::to_owned);
+    said_by(pgbench::psql(&place)?.args(["-c", sql]), pgbench::MISSING)
 }
 
 fn mariadb(socket: &Path, sql: &str) -> Outcome<String> {
-    let mut mariadb = Command::new("mariadb");
-    let mariadb = mariadb.args(["--no-defaults", "-N", "-B", "-uroot", "-e", sql, "-S"]).arg(socket);
-    said_by(mariadb, "apt-get install mariadb-server")
+    said_by(sysbench::mariadb(socket).args(["-e", sql]), "apt-get install mariadb-server")
 }
 
 /// Lets the jobs commit for `time`, kills all processes of the primary, and returns how many commits each had acknowledged.
@@ -241,19 +238,7 @@ fn kill_all(primary: i32) -> Outcome<()> {
     Ok(())
 }
 
-fn children(of: i32) -> Vec<i32> {
-    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    let parent = |pid: i32| stat(pid)?.split_whitespace().nth(1)?.parse().ok();
-    pids.filter(|pid| parent(*pid) == Some(of)).collect()
-}
-
 fn lives(pid: i32) -> bool {
-    stat(pid).is_some_and(|stat| !stat.starts_with('Z'))
-}
-
-/// The fields of `/proc/PID/stat` from the state on.
-fn stat(pid: i32) -> Option<String> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    Some(stat.rsplit_once(") ")?.1.to_owned())
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, state)| !state.starts_with('Z'))
 }

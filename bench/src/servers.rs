@@ -8,7 +8,7 @@ mod fetch;
 mod list;
 mod page;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -26,7 +26,7 @@ use serde::{Deserialize, Serialize};
 use crate::arena::Outcome;
 use crate::outcomes;
 use crate::short::{Windows, study};
-use list::{SERVERS, Server};
+use list::{List, Server};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -85,13 +85,14 @@ struct Measured {
 }
 
 pub(crate) fn run(args: &Args) -> Outcome<ExitCode> {
+    let list = List::read()?;
     if args.names.iter().any(|name| name == "list") {
-        SERVERS.iter().for_each(|s| println!("{:<22} {}", s.name, s.from()));
+        list.servers.iter().for_each(|s| println!("{:<22} {}", s.name, s.from()));
         return Ok(ExitCode::SUCCESS);
     }
     let cache = outcomes::folder(args.cache.as_deref(), "servers")?;
     let mut good = true;
-    for server in chosen(&args.names)?.into_iter().filter(|_| !args.only_docs) {
+    for server in chosen(&list, &args.names)?.into_iter().filter(|_| !args.only_docs) {
         let due = due(args, server, &cache)?;
         if due.is_empty() {
             eprintln!("{}: measured already; --again measures it once more", server.name);
@@ -106,16 +107,16 @@ pub(crate) fn run(args: &Args) -> Outcome<ExitCode> {
         }
     }
     if let Some(docs) = &args.docs {
-        fs::write(docs, page::page(&outcomes::all(&cache)?))?;
+        fs::write(docs, page::page(&list, &outcomes::all(&cache)?))?;
     }
     Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn chosen(names: &[String]) -> Outcome<Vec<&'static Server>> {
+fn chosen<'a>(list: &'a List, names: &[String]) -> Outcome<Vec<&'a Server>> {
     if names.is_empty() {
-        return Ok(SERVERS.iter().collect());
+        return Ok(list.servers.iter().collect());
     }
-    let find = |name: &String| SERVERS.iter().find(|s| s.name == name);
+    let find = |name: &String| list.servers.iter().find(|s| s.name == *name);
     names.iter().map(|n| find(n).ok_or_else(|| format!("no server '{n}': `servers list`").into())).collect()
 }
 
@@ -198,8 +199,7 @@ fn measure(
     results: &Path,
 ) -> Outcome<Measured> {
     let url = format!("{}:?bin={}", server.scheme, bin.display());
-    let settings: BTreeMap<String, String> =
-        server.settings.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect();
+    let settings = server.settings.clone();
     let only = Some(args.workload.clone()).filter(|codes| !codes.is_empty());
     let spec = spec(name)?;
     let spec = PlanSpec { group: spec.group.clone().filter(|_| only.is_none()), ..spec };
@@ -212,7 +212,7 @@ fn measure(
         ..args.windows.spec(&url)
     });
     let mut measured = Measured {
-        server: server.name.to_owned(),
+        server: server.name.clone(),
         version: None,
         plan: name.to_owned(),
         driver: driver.to_string(),
@@ -278,6 +278,7 @@ mod tests {
 
     #[test]
     fn each_workload_is_in_a_plan_that_is_run_and_none_asks_for_a_target() {
+        assert!(List::read().is_ok_and(|list| list.servers.len() > 5));
         let plans: Vec<PlanSpec> = usual_plans().unwrap().into_iter().chain([REST]).map(|n| spec(n).unwrap()).collect();
         assert!(plans.iter().all(|plan| plan.target.is_none() && plan.nodes.is_none()));
         let all: Vec<String> = plans.iter().flat_map(|plan| workloads(plan).unwrap()).map(|w| w.code.clone()).collect();

@@ -12,15 +12,12 @@
 mod stage;
 mod turns;
 
-use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
-use loadline_analyze::paired::{Pair, paired_ratio};
-use loadline_analyze::stats::median;
 use loadline_database::machine::allow_open_files;
 use loadline_load::{Request, run_test};
 use loadline_model::Driver;
@@ -28,24 +25,15 @@ use nix::time::{ClockId, clock_getcpuclockid, clock_gettime};
 use nix::unistd::Pid;
 
 use crate::arena::{Load, Outcome, request};
+use crate::rounds::Contest;
 use crate::{pgbench, sysbench};
 use stage::{Product, Stage};
 use turns::{Turns, busiest_tenth};
 
-/// The interval of a ratio misses the truth in this share of runs.
-const ERROR: f64 = 0.1;
 /// Sessions that pgbench can surely open in a second.
 const CONNECTED_PER_S: u32 = 100;
 /// Warm-up of loadline, s.
 const WARMUP_S: f64 = 0.5;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Part {
-    /// Against pgbench on a private PostgreSQL
-    Pgbench,
-    /// Against sysbench on a private MariaDB
-    Sysbench,
-}
 
 /// Options of the comparison.
 #[derive(Debug, clap::Args)]
@@ -61,7 +49,7 @@ pub(crate) struct Args {
     rounds: u32,
     /// What is measured
     #[arg(long, value_enum, value_delimiter = ',', default_value = "pgbench,sysbench")]
-    parts: Vec<Part>,
+    parts: Vec<Product>,
     /// Folder for the private servers [default: ./loadline-results]
     #[arg(long, default_value = "loadline-results")]
     results: PathBuf,
@@ -77,16 +65,11 @@ pub(crate) fn run(args: &Args) -> Outcome<()> {
     if let Some(allowed) = allow_open_files(need).filter(|allowed| *allowed < need) {
         return Err(format!("{need} open files are needed and {allowed} are allowed: raise 'ulimit -Hn'").into());
     }
-    use Product::{Mariadb, Postgres};
-    let product = match part {
-        Part::Pgbench => Postgres,
-        Part::Sysbench => Mariadb,
-    };
-    against_peer(product, &Stage::start(product, args, most)?, args)
+    against_peer(*part, &Stage::start(*part, args, most)?, args)
 }
 
 /// Runs one part in a process of its own: what another has left in memory would be in its figures.
-fn alone(args: &Args, part: Part) -> Outcome<()> {
+fn alone(args: &Args, part: Product) -> Outcome<()> {
     let name = part.to_possible_value().ok_or("a part without a name")?.get_name().to_owned();
     let clients: Vec<String> = args.clients.iter().map(u32::to_string).collect();
     let numbers = [("--seconds", args.seconds), ("--rounds", args.rounds)];
@@ -208,62 +191,29 @@ fn compare(
     of_peer: impl Fn(u32, u32) -> Outcome<(Vec<Reading>, f64)>,
 ) -> Outcome<()> {
     println!("loadline against {peer}: {}, {} rounds of {} s", stage.name()?, args.rounds, args.seconds);
-    println!(
-        "{:>5} {:>8}  {:<9} {:>9} {:>10} {:>14}",
-        "round", "sessions", "contender", "tps", "CPU µs/tx", "busiest tenth"
-    );
     let of_loadline = |jobs, seconds| {
         let request =
             request(&stage.target, &stage.work, Driver::Client, jobs, (WARMUP_S, f64::from(seconds) - WARMUP_S));
         loadline(stage, request)
     };
-    let mut all: BTreeMap<u32, Vec<[Figure; 2]>> = BTreeMap::new();
-    for round in 0..args.rounds {
-        for &clients in &args.clients {
-            let theirs = || figure(stage, clients, args.seconds, &of_peer);
-            let ours = || figure(stage, clients, args.seconds, &of_loadline);
-            let pair = if round % 2 == 0 {
-                let theirs = theirs()?;
-                [theirs, ours()?]
-            } else {
-                let ours = ours()?;
-                [theirs()?, ours]
-            };
-            for (name, of) in ["peer", "loadline"].iter().zip(&pair) {
-                let busiest = of.busiest.map_or("–".to_owned(), |share| format!("{:.0} %", share * 100.0));
-                println!("{:>5} {clients:>8}  {name:<9} {:>9.0} {:>10.2} {busiest:>14}", round + 1, of.tps, of.cpu_us);
-            }
-            all.entry(clients).or_default().push(pair);
+    let contest = Contest {
+        points: args.clients.iter().map(|clients| format!("{clients} sessions")).collect(),
+        contenders: vec!["peer", "loadline"],
+        figures: &[
+            ("tps", |f: &Figure| f.tps, 0),
+            ("tps without the busiest tenth", Figure::others_tps, 0),
+            ("CPU µs/tx", |f| f.cpu_us, 2),
+        ],
+    };
+    let all = contest.measure(args.rounds, |point, contender| {
+        let clients = args.clients[point];
+        match contender {
+            0 => figure(stage, clients, args.seconds, &of_peer),
+            _ => figure(stage, clients, args.seconds, &of_loadline),
         }
-    }
-    println!("\nmedians of the rounds; loadline / peer with its {:.0} % interval", (1.0 - ERROR) * 100.0);
-    println!(
-        "| sessions | tps: peer | loadline | ratio | without the busiest tenth | CPU µs/tx: peer | loadline | ratio |"
-    );
-    println!("| --- | --- | --- | --- | --- | --- | --- | --- |");
-    for (clients, rounds) in &all {
-        let values =
-            |of: fn(&Figure) -> f64, n: usize| rounds.iter().filter_map(|r| r.get(n).map(of)).collect::<Vec<_>>();
-        let of_both = |of| ratio(&values(of, 0), &values(of, 1));
-        let cells = |of: fn(&Figure) -> f64, digits: usize| {
-            let middle = |n: usize| median(&values(of, n)).unwrap_or(f64::NAN);
-            format!("{:.digits$} | {:.digits$} | {}", middle(0), middle(1), of_both(of))
-        };
-        let (tps, cpu) = (cells(|f| f.tps, 0), cells(|f| f.cpu_us, 2));
-        println!("| {clients} | {tps} | {} | {cpu} |", of_both(Figure::others_tps));
-    }
-    println!();
+    })?;
+    contest.print(&all, [(1, 0)]);
     Ok(())
-}
-
-/// `ours / theirs` over the rounds, with its interval.
-fn ratio(theirs: &[f64], ours: &[f64]) -> String {
-    let pairs: Vec<Pair> = theirs.iter().zip(ours).map(|(t, o)| Pair::of(*t, *o)).collect();
-    let Some(ratio) = paired_ratio(&pairs, ERROR) else { return "unknown".to_owned() };
-    match ratio.interval {
-        Some(i) => format!("{:.3} ({:.3} to {:.3})", ratio.value, i.low, i.high),
-        None => format!("{:.3} ({} rounds for an interval)", ratio.value, ratio.least_pairs),
-    }
 }
 
 /// One run of a contender, which returns its readings and its transactions in all.

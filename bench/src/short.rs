@@ -1,10 +1,16 @@
 //! Whole plans with short windows: which tests are valid and what bounds them is asked, not their exact figures.
 
+use std::path::Path;
+use std::process::Command;
+
 use loadline_database::OpenRequest;
 use loadline_model::Plan;
 use loadline_model::disturbance::judged;
 use loadline_model::plan::{JobsSpec, PlanSpec, TimeSpec};
 use loadline_run::{Event, Listener, Study, StudyError, StudyOutcome};
+use loadline_store::StoredRun;
+
+use crate::arena::Outcome;
 
 /// Options of each test.
 #[derive(Debug, clap::Args)]
@@ -34,6 +40,17 @@ impl Windows {
             size: Some(self.size.clone()),
             ..PlanSpec::default()
         }
+    }
+}
+
+/// Runs a loadline that measures, and reads the run that it stored; its exit code says no more than the tests do, or it is an error.
+pub(crate) fn stored(command: &mut Command) -> Outcome<(StoredRun, i32)> {
+    let out = command.output()?;
+    let said = String::from_utf8_lossy(&out.stdout);
+    let code = out.status.code().filter(|code| (0..=1).contains(code));
+    match said.lines().last().zip(code) {
+        Some((folder, code)) => Ok((StoredRun::open(Path::new(folder))?, code)),
+        None => Err(format!("{command:?}: {}", String::from_utf8_lossy(&out.stderr)).into()),
     }
 }
 

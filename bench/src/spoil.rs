@@ -18,8 +18,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::arena::Outcome;
 use crate::outcomes;
-use way::{Must, Run, Scene, Seen, Way};
-use ways::WAYS;
+pub(crate) use way::{Beside, LOOP};
+use way::{Must, On, Scene, Seen, Way};
+use ways::ways;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -58,8 +59,9 @@ struct Tried {
 }
 
 pub(crate) fn run(args: &Args) -> Outcome<ExitCode> {
+    let ways = ways()?;
     if args.names.iter().any(|name| name == "list") {
-        WAYS.iter().for_each(|way| println!("{:<22} {}", way.name, way.does));
+        ways.all.iter().for_each(|way| println!("{:<22} {}", way.name, way.does));
         return Ok(ExitCode::SUCCESS);
     }
     let cache = outcomes::folder(args.cache.as_deref(), "spoil")?;
@@ -73,19 +75,19 @@ pub(crate) fn run(args: &Args) -> Outcome<ExitCode> {
     let runs = outcomes::runs(&cache)?;
     let mut bench = Bench { loadline: &loadline, runs: runs.path(), twins: BTreeMap::new() };
     let named = |name: &str| args.names.is_empty() || args.names.iter().any(|n| n == name);
-    if let Some(unknown) = args.names.iter().find(|n| !WAYS.iter().any(|w| w.name == **n)) {
+    if let Some(unknown) = args.names.iter().find(|n| !ways.all.iter().any(|w| w.name == **n)) {
         return Err(format!("no way '{unknown}': `spoil list`").into());
     }
     let mut good = true;
-    for way in WAYS.iter().filter(|way| !args.only_docs && named(way.name)) {
+    for way in ways.all.iter().filter(|way| !args.only_docs && named(&way.name)) {
         let tried = bench.try_way(way)?;
         good &= tried.holds && tried.clean.is_some();
         println!("{}", tried.line());
-        outcomes::store(&cache, way.name, &tried)?;
+        outcomes::store(&cache, &way.name, &tried)?;
     }
     if let Some(docs) = &args.docs {
         let page = std::fs::read_to_string(docs)?;
-        std::fs::write(docs, page::with(&page, &outcomes::all(&cache)?)?)?;
+        std::fs::write(docs, page::with(&page, &ways, &outcomes::all(&cache)?)?)?;
     }
     Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
@@ -94,7 +96,8 @@ pub(crate) fn run(args: &Args) -> Outcome<ExitCode> {
 struct Bench<'a> {
     loadline: &'a Path,
     runs: &'a Path,
-    twins: BTreeMap<Run, Vec<Seen>>,
+    /// By what they are measured on and their arguments.
+    twins: BTreeMap<(On, String), Vec<Seen>>,
 }
 
 /// Runs of a clean twin, on a machine that others may disturb; and of one that must not be disturbed.
@@ -105,37 +108,37 @@ const QUIET_WAIT: Duration = Duration::from_secs(10);
 
 impl Bench<'_> {
     /// Does `make` in a scene of its own; also returns the server's version.
-    fn scene<T>(&self, run: Run, make: impl FnOnce(&Scene<'_>) -> Outcome<T>) -> Outcome<(T, String)> {
+    fn scene<T>(&self, way: &Way, make: impl FnOnce(&Scene<'_>) -> Outcome<T>) -> Outcome<(T, String)> {
         let folder = outcomes::runs(self.runs)?;
-        let scene = Scene { loadline: self.loadline, results: folder.path(), run, server: Default::default() };
+        let scene = Scene { loadline: self.loadline, results: folder.path(), way, server: Default::default() };
         let done = make(&scene)?;
         let version = scene.server.get().map_or_else(String::new, |server| server.version.clone());
         Ok((done, version))
     }
 
-    fn try_way(&mut self, way: &'static Way) -> Outcome<Tried> {
-        let (spoiled, server) = match self.scene(way.run, way.spoil) {
+    fn try_way(&mut self, way: &Way) -> Outcome<Tried> {
+        let (spoiled, server) = match self.scene(way, |s| ways::spoiled(way, s)) {
             Ok((seen, server)) => (judge(&way.must, &seen), server),
             Err(e) => (Verdict { holds: false, seen: format!("could not be tried: {e}") }, String::new()),
         };
         let Verdict { holds, seen } = spoiled;
         let (clean, unclean) = self.clean(way)?;
-        Ok(Tried { name: way.name.to_owned(), date: outcomes::today(), server, holds, seen, clean, unclean })
+        Ok(Tried { name: way.name.clone(), date: outcomes::today(), server, holds, seen, clean, unclean })
     }
 
     /// Runs of the clean twin until one was clean. Ways with the same run share them.
     /// Others may disturb a twin, as long as the check that is tried does not say so.
-    fn clean(&mut self, way: &'static Way) -> Outcome<(Option<usize>, String)> {
+    fn clean(&mut self, way: &Way) -> Outcome<(Option<usize>, String)> {
         let mut unclean = String::new();
-        let key = way.run;
+        let key = (way.on.clone(), way.run.clone());
         for run in 0..if way.disturbs() { QUIET_TWINS } else { TWINS } {
             let made = self.twins.get(&key).map_or(0, Vec::len);
             if made <= run {
                 if way.disturbs() {
                     wait_for_quiet()?;
                 }
-                let (seen, _) = self.scene(key, |s| s.run(&[]))?;
-                self.twins.entry(key).or_default().push(seen);
+                let (seen, _) = self.scene(way, |s| s.run(&[]))?;
+                self.twins.entry(key.clone()).or_default().push(seen);
             }
             match why_unclean(&way.must, &self.twins[&key][run]) {
                 None => return Ok((Some(run + 1), unclean)),
@@ -173,10 +176,7 @@ fn judge(must: &Must, seen: &Seen) -> Verdict {
         Must::Note(id) => seen.check(*id, Checked::Noted).filter(|_| seen.holds()).map(|c| c.detail.clone()),
         Must::Say(text) => seen.mark(text),
         Must::Refuse(code, text) => seen.mark(text).filter(|_| seen.code == *code && seen.records.is_empty()),
-        Must::Show(column, least) => seen
-            .figure(column)
-            .filter(|value| value >= least)
-            .map(|value| format!("{} {:.0} ms", column.title, value / 1e6)),
+        Must::Show(column, least) => seen.shown(column, *least),
         Must::Withstand(_) | Must::Escape(_) => seen.holds().then(|| "proved".to_owned()),
     };
     Verdict { holds: found.is_some(), seen: found.unwrap_or_else(|| came_out(seen)) }
@@ -189,9 +189,7 @@ fn why_unclean(must: &Must, twin: &Seen) -> Option<String> {
             twin.check(*id, Checked::Failed).or(twin.check(*id, Checked::Noted)).map(|c| c.detail.clone())
         }
         Must::Say(text) => twin.mark(text),
-        Must::Show(column, least) => {
-            twin.figure(column).filter(|ns| ns >= least).map(|ns| format!("{} {:.0} ms", column.title, ns / 1e6))
-        }
+        Must::Show(column, least) => twin.shown(column, *least),
         Must::Refuse(..) | Must::Withstand(_) | Must::Escape(_) => None,
     };
     marked.or_else(|| (!twin.holds()).then(|| came_out(twin)))

@@ -3,7 +3,6 @@
 //! A Lua script runs it like sysbench's own oltp tests: a prepared statement with bound parameters, autocommit. It binds one
 //! of many random payloads: an UPDATE to the same value would be no work.
 
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -25,7 +24,7 @@ pub(crate) fn run(args: &Args) -> Outcome<()> {
     let socket = socket(arena.target.as_ref())?;
     let scripts = tempfile::tempdir()?;
     let script = scripts.path().join("lat1.lua");
-    std::fs::write(&script, lua(&arena.work))?;
+    std::fs::write(&script, update_script(&arena.work))?;
     arena.compare(args, &CONTENDERS, |clients, load| sysbench(&socket, &script, clients, load))
 }
 
@@ -35,20 +34,25 @@ pub(crate) fn socket(target: &dyn Target) -> Outcome<PathBuf> {
     Ok(data.parent().ok_or("the data directory has no parent")?.join("socket/s"))
 }
 
-/// A script in `folder` with SRV-QUERY1's query, prepared, as sysbench's oltp_point_select.
-pub(crate) fn lookup_script(folder: &Path) -> Outcome<PathBuf> {
-    let script = folder.join("select.lua");
-    let text = format!(
+/// The server's own client, which prints values alone.
+pub(crate) fn mariadb(socket: &Path) -> Command {
+    let mut command = Command::new("mariadb");
+    command.args(["--no-defaults", "-NB", "-uroot", "-S"]).arg(socket);
+    command
+}
+
+/// A script whose threads prepare `statement`, bind what `bind` makes, and set it by `event` before each execution.
+fn lua(statement: &str, bind: &str, event: &str) -> String {
+    format!(
         r#"function thread_init()
   drv = sysbench.sql.driver()
   con = drv:connect()
-  stmt = con:prepare("SELECT id, k, n, payload FROM `loadline`.`data_lookup` WHERE id = ?")
-  id = stmt:bind_create(sysbench.sql.type.BIGINT)
-  stmt:bind_param(id)
+  stmt = con:prepare("{statement}")
+  {bind}
 end
 
 function event()
-  id:set(sysbench.rand.uniform(0, {}))
+  {event}
   stmt:execute()
 end
 
@@ -56,53 +60,41 @@ function thread_done()
   stmt:close()
   con:disconnect()
 end
-"#,
-        LOOKUPS - 1
-    );
-    std::fs::write(&script, text)?;
+"#
+    )
+}
+
+/// A script in `folder` with SRV-QUERY1's query, as sysbench's oltp_point_select.
+pub(crate) fn lookup_script(folder: &Path) -> Outcome<PathBuf> {
+    let script = folder.join("select.lua");
+    let bind = "id = stmt:bind_create(sysbench.sql.type.BIGINT); stmt:bind_param(id)";
+    let event = format!("id:set(sysbench.rand.uniform(0, {}))", LOOKUPS - 1);
+    std::fs::write(&script, lua("SELECT id, k, n, payload FROM `loadline`.`data_lookup` WHERE id = ?", bind, &event))?;
     Ok(script)
 }
 
-/// The script: each thread updates its own rows, like a job.
-fn lua(work: &Work) -> String {
+/// LGWR-LAT1's change: each thread updates its own rows, like a job.
+fn update_script(work: &Work) -> String {
     let (own, bytes) = (work.params.get("own-rows"), work.params.get("payload") as usize);
     let pool = work.pool(0);
-    let mut payloads = String::new();
     let step = (pool.len() - bytes) / PAYLOADS;
+    let mut payloads = "local payloads = {\n".to_owned();
     for i in 0..PAYLOADS {
         // Decimal escapes: a Lua string that holds any byte.
-        let text = pool[i * step..i * step + bytes].iter().fold(String::new(), |mut s, b| {
-            let _ = write!(s, "\\{b:03}");
-            s
-        });
-        let _ = writeln!(payloads, "  \"{text}\",");
+        let text: String = pool[i * step..i * step + bytes].iter().map(|b| format!("\\{b:03}")).collect();
+        payloads += &format!("  \"{text}\",\n");
     }
-    format!(
-        r#"local payloads = {{
-{payloads}}}
-
-function thread_init()
-  drv = sysbench.sql.driver()
-  con = drv:connect()
-  stmt = con:prepare("UPDATE `loadline`.`lgwr_lat1_redo` SET n = n + 1, payload = ? WHERE id = ?")
-  payload = stmt:bind_create(sysbench.sql.type.VARCHAR, {bytes})
-  id = stmt:bind_create(sysbench.sql.type.BIGINT)
-  stmt:bind_param(payload, id)
-end
-
-function event()
-  payload:set(payloads[sysbench.rand.uniform(1, {PAYLOADS})])
-  id:set(sysbench.tid * {own} + sysbench.rand.uniform(0, {last}))
-  stmt:execute()
-end
-
-function thread_done()
-  stmt:close()
-  con:disconnect()
-end
-"#,
-        last = own - 1
-    )
+    let bind = format!(
+        "payload = stmt:bind_create(sysbench.sql.type.VARCHAR, {bytes})\n  id = stmt:bind_create(sysbench.sql.type.BIGINT)\n  \
+         stmt:bind_param(payload, id)"
+    );
+    let event = format!(
+        "payload:set(payloads[sysbench.rand.uniform(1, {PAYLOADS})])\n  \
+         id:set(sysbench.tid * {own} + sysbench.rand.uniform(0, {}))",
+        own - 1
+    );
+    let update = "UPDATE `loadline`.`lgwr_lat1_redo` SET n = n + 1, payload = ? WHERE id = ?";
+    format!("{payloads}}}\n\n{}", lua(update, &bind, &event))
 }
 
 pub(crate) fn command(socket: &Path, script: &Path, clients: u32, load: Load) -> Command {

@@ -29,31 +29,25 @@ impl Postgres {
     /// One round: commits per second as reported by loadline. CPU time of the server's processes and of loadline, as the
     /// difference between a long and a short run.
     pub(crate) fn run(&self, root: &Path, jobs: usize, length: Length) -> Outcome<Figures> {
-        let dir = tempfile::Builder::new().prefix("postgres-").tempdir_in(root)?;
-        let dir = dir.path();
-        let length = Length { warmup: Duration::from_secs(1), ..length };
-        let long = Length { window: self.short + length.window, ..length };
-        let (short_cpu, _) = self.once(dir, jobs, Length { window: self.short, ..length })?;
-        let (cpu, rate) = self.once(dir, jobs, long)?;
+        let (short_cpu, _) = self.once(root, jobs, self.short)?;
+        let (cpu, rate) = self.once(root, jobs, self.short + length.window)?;
         Ok(Figures { rate, cpu_us: (cpu - short_cpu) / (rate * length.window.as_secs_f64()) })
     }
 
     /// Commits per second of one round, as reported by loadline.
     pub(crate) fn rate(&self, root: &Path, jobs: usize, length: Length) -> Outcome<f64> {
-        let dir = tempfile::Builder::new().prefix("postgres-").tempdir_in(root)?;
-        Ok(self.once(dir.path(), jobs, Length { warmup: Duration::from_secs(1), ..length })?.1)
+        Ok(self.once(root, jobs, length.window)?.1)
     }
 
     /// CPU time of the whole run, µs, and its throughput.
-    fn once(&self, dir: &Path, jobs: usize, length: Length) -> Outcome<(f64, f64)> {
-        let seconds = |d: Duration| format!("{}ms", d.as_millis());
+    fn once(&self, root: &Path, jobs: usize, window: Duration) -> Outcome<(f64, f64)> {
+        let dir = tempfile::Builder::new().prefix("postgres-").tempdir_in(root)?;
         let before = cpu_us(UsageWho::RUSAGE_CHILDREN)?;
         let out = Command::new(&self.binary)
             .args(["run", "--target", "postgres-temp:", "--driver", "database", "--workload", "LGWR-LAT1"])
-            .args(["--jobs", &jobs.to_string(), "--duration", &seconds(length.window)])
-            .args(["--warmup", &seconds(length.warmup)])
+            .args(["--jobs", &jobs.to_string(), "--duration", &format!("{}ms", window.as_millis()), "--warmup", "1s"])
             .arg("--results")
-            .arg(dir)
+            .arg(dir.path())
             .stdin(Stdio::null())
             .output()?;
         let cpu = cpu_us(UsageWho::RUSAGE_CHILDREN)? - before;

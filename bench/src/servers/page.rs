@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use super::Measured;
-use super::list::{NEVER, SERVERS};
+use super::list::List;
 
 const HEAD: &str = "# Servers that loadline was run on
 
@@ -19,18 +19,18 @@ loadline is tested and its [measurements](measurements.md) are made.
 ";
 
 /// The page about `all` outcomes.
-pub(super) fn page(all: &[Measured]) -> String {
+pub(super) fn page(list: &List, all: &[Measured]) -> String {
     let plans = loadline_run::plans::PLANS.iter().map(|p| p.name).chain([super::REST]);
     let plans: Vec<&str> = plans.filter(|name| all.iter().any(|m| m.plan == *name)).collect();
     let mut out = HEAD.to_owned();
     let _ = writeln!(out, "| server | from | date | {} |", plans.join(" | "));
     let _ = writeln!(out, "| --- | --- | --- |{}", " --- |".repeat(plans.len()));
-    for server in SERVERS {
+    for server in &list.servers {
         let of: Vec<&Measured> = all.iter().filter(|m| m.server == server.name).collect();
         if of.is_empty() {
             continue;
         }
-        let version = of.iter().find_map(|m| m.version.as_deref()).unwrap_or(server.version);
+        let version = of.iter().find_map(|m| m.version.as_deref()).unwrap_or(&server.version);
         let settings: Vec<String> = server.settings.iter().map(|(n, v)| format!("`{n}={v}`")).collect();
         let with = if settings.is_empty() { String::new() } else { format!(" with {}", settings.join(", ")) };
         let cells = plans.iter().map(|plan| cell(&of, plan));
@@ -54,7 +54,7 @@ pub(super) fn page(all: &[Measured]) -> String {
         }
     }
     out += "\n## Never run\n\n| what | why |\n| --- | --- |\n";
-    NEVER.iter().for_each(|(what, why)| out += &format!("| {what} | {why} |\n"));
+    list.never.iter().for_each(|(what, why)| out += &format!("| {what} | {why} |\n"));
     out
 }
 

@@ -16,9 +16,13 @@ const OTHERS: f64 = 10.0;
 /// Statements of a session beside its transactions: logins that PostgreSQL counts, settings, counters that are published.
 const OF_A_SESSION: f64 = 8.0;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum Product {
+    /// Against pgbench on a private PostgreSQL
+    #[value(name = "pgbench")]
     Postgres,
+    /// Against sysbench on a private MariaDB
+    #[value(name = "sysbench")]
     Mariadb,
 }
 

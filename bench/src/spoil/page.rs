@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::Tried;
 use super::way::{Must, Way};
-use super::ways::{WAYS, WITHOUT};
+use super::ways::Ways;
 use crate::arena::Outcome;
 
 const BEGIN: &str = "<!-- Written by `cargo run -p loadline-bench -- spoil --docs docs/truth.md`: from here -->\n";
@@ -15,16 +15,16 @@ const AND_SQLITE: &str = " (and SQLite, which is part of loadline)";
 const CELL: usize = 240;
 
 /// `page` with these outcomes between its markers. Rows of ways that were not tried stay.
-pub(super) fn with(page: &str, all: &[Tried]) -> Outcome<String> {
+pub(super) fn with(page: &str, ways: &Ways, all: &[Tried]) -> Outcome<String> {
     let (before, rest) = page.split_once(BEGIN).ok_or("the page has no marker")?;
     let (former, after) = rest.split_once(END).ok_or("the page has no end marker")?;
-    Ok(format!("{before}{BEGIN}\n{}\n{END}{after}", part(all, former)))
+    Ok(format!("{before}{BEGIN}\n{}\n{END}{after}", part(ways, all, former)))
 }
 
-fn part(all: &[Tried], former: &str) -> String {
-    let rows: Vec<String> = WAYS.iter().map(|way| row(way, all, former)).collect();
+fn part(ways: &Ways, all: &[Tried], former: &str) -> String {
+    let rows: Vec<String> = ways.all.iter().map(|way| row(way, all, former)).collect();
     let escapes = |way: &Way| matches!(way.must, Must::Escape(_));
-    let good = WAYS.iter().zip(&rows).filter(|(way, row)| !escapes(way) && !row.contains("| **")).count();
+    let good = ways.all.iter().zip(&rows).filter(|(way, row)| !escapes(way) && !row.contains("| **")).count();
     let servers = former.trim().strip_prefix(RUN_ON).and_then(|rest| rest.split_once(AND_SQLITE));
     let servers = servers.into_iter().flat_map(|(servers, _)| servers.split(", "));
     let servers: BTreeSet<&str> = servers.chain(all.iter().map(|t| t.server.as_str())).collect();
@@ -34,12 +34,12 @@ fn part(all: &[Tried], former: &str) -> String {
          unmarked; not caught: {}.\n\n\
          | way | what is done | how it must come out | seen | clean twin | date |\n| --- | --- | --- | --- | --- | --- |\n",
         servers.join(", "),
-        WAYS.len(),
-        WAYS.iter().filter(|way| escapes(way)).count(),
+        ways.all.len(),
+        ways.all.iter().filter(|way| escapes(way)).count(),
     );
     rows.iter().for_each(|row| out += row);
     out += "\nChecks without a way:\n\n";
-    WITHOUT.iter().for_each(|(id, why)| out += &format!("- {id}: {why}\n"));
+    ways.without.iter().for_each(|(id, why)| out += &format!("- {id}: {why}\n"));
     out
 }
 
@@ -72,7 +72,7 @@ fn must(must: &Must) -> String {
         Must::Note(id) => format!("noted by {id}"),
         Must::Say(text) => format!("marked: '{text}'"),
         Must::Refuse(code, text) => format!("refused with exit code {code}: '{text}'"),
-        Must::Show(column, least) => format!("shown by `{}`, {:.0} ms at least", column.id, least / 1e6),
+        Must::Show(column, least) => format!("shown by `{column}`, {:.0} ms at least", least / 1e6),
         Must::Withstand(why) => format!("no effect: {why}"),
         Must::Escape(why) => format!("**not caught**: {why}"),
     }
@@ -97,6 +97,7 @@ mod tests {
     use loadline_model::CheckId;
 
     use super::*;
+    use crate::spoil::ways::ways;
 
     #[test]
     fn each_check_has_a_way_or_a_reason() {
@@ -104,8 +105,9 @@ mod tests {
             Must::Fail(id) | Must::Note(id) => Some(id),
             _ => None,
         };
-        let with: BTreeSet<CheckId> = WAYS.iter().filter_map(of_way).collect();
-        let without: BTreeSet<CheckId> = WITHOUT.iter().map(|(id, _)| *id).collect();
+        let ways = ways().unwrap();
+        let with: BTreeSet<CheckId> = ways.all.iter().filter_map(of_way).collect();
+        let without: BTreeSet<CheckId> = ways.without.iter().map(|(id, _)| *id).collect();
         assert_eq!(with.intersection(&without).next(), None, "a way, and a reason why there is none");
         let named: BTreeSet<CheckId> = with.union(&without).copied().collect();
         assert_eq!(named, CheckId::ALL.iter().copied().collect(), "checks with a way or a reason, and all checks");
@@ -113,17 +115,17 @@ mod tests {
 
     #[test]
     fn the_page_has_every_way() {
-        let page = include_str!("../../../docs/truth.md");
+        let (page, ways) = (include_str!("../../../docs/truth.md"), ways().unwrap().all);
         let (_, part) = page.split_once(BEGIN).expect("the marker");
         let (part, _) = part.split_once(END).expect("the end marker");
         let (table, _) = part.split_once("Checks without").expect("the list of checks");
         let rows: Vec<&str> = table.lines().filter(|l| l.starts_with("| ")).skip(2).collect();
         assert_eq!(
             rows.len(),
-            WAYS.len(),
+            ways.len(),
             "renew it: cargo run -p loadline-bench -- spoil --only-docs --docs docs/truth.md"
         );
-        for (row, way) in rows.iter().zip(WAYS) {
+        for (row, way) in rows.iter().zip(&ways) {
             assert!(row.starts_with(&begin(way)) && row.contains(&must(&way.must)), "{}: {row}", way.name);
             assert!(!row.contains("**not tried**"), "{} was never run", way.name);
         }

@@ -8,17 +8,20 @@ use std::time::{Duration, Instant};
 
 use loadline_database::Target;
 use loadline_model::check::Outcome as Checked;
-use loadline_model::{Check, CheckId, Column, TestRecord};
+use loadline_model::column::column;
+use loadline_model::{Check, CheckId, TestRecord};
 use loadline_store::StoredRun;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use serde::Deserialize;
 
-use crate::arena::{Outcome, said_by};
+use crate::arena::{Outcome, children, said_by};
 use crate::pgbench::{binary, place};
 use crate::sysbench;
 
 /// What a run is measured on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(from = "String")]
 pub(super) enum On {
     /// A server that stays while the way changes it.
     Postgres,
@@ -26,57 +29,170 @@ pub(super) enum On {
     /// A database file of the scene.
     Sqlite,
     /// Any other URL.
-    Url(&'static str),
+    Url(String),
 }
 
-/// Where a run is made, and its arguments.
-pub(super) type Run = (On, &'static str);
+impl From<String> for On {
+    fn from(name: String) -> On {
+        match name.as_str() {
+            "postgres" => On::Postgres,
+            "mariadb" => On::MariaDb,
+            "sqlite" => On::Sqlite,
+            _ => On::Url(name),
+        }
+    }
+}
 
 /// How a spoiled run must come out.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub(super) enum Must {
     /// Refused or disturbed by this check.
     Fail(CheckId),
     /// Proved, and noted by this check.
     Note(CheckId),
     /// Marked: its record, its report or a warning holds this text.
-    Say(&'static str),
+    Say(String),
     /// Not measured: exit code, and a part of the message.
-    Refuse(i32, &'static str),
-    /// The figure itself shows it, with this value at least.
-    Show(&'static Column, f64),
+    Refuse(i32, String),
+    /// The figure of this column itself shows it, with this value at least, ns.
+    Show(String, f64),
     /// Proved, because it changes nothing; why.
-    Withstand(&'static str),
+    Withstand(String),
     /// Proved and unmarked: not caught; why.
-    Escape(&'static str),
+    Escape(String),
 }
 
 /// A way to spoil a figure.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct Way {
-    pub(super) name: &'static str,
+    pub(super) name: String,
     /// What is done, for the page.
-    pub(super) does: &'static str,
-    /// The run that is spoiled; without `spoil` it is the clean twin.
-    pub(super) run: Run,
+    pub(super) does: String,
+    pub(super) on: On,
+    /// Arguments of the run that is spoiled; without what follows it is the clean twin.
+    #[serde(default)]
+    pub(super) run: String,
     pub(super) must: Must,
-    pub(super) spoil: fn(&Scene<'_>) -> Outcome<Seen>,
+    /// The run is made twice, the first time with the data kept.
+    #[serde(default)]
+    kept: bool,
+    /// Statements before the run.
+    #[serde(default)]
+    before: Vec<String>,
+    /// A setting of the server and its value, before the run.
+    set: Option<[String; 2]>,
+    beside: Option<BesideSpec>,
+    /// A statement that another session runs all the time.
+    beside_sql: Option<String>,
+    /// The command behind which loadline runs.
+    #[serde(default)]
+    through: String,
+    /// More arguments.
+    #[serde(default)]
+    args: String,
+    /// Time from a third of the window on until what follows, ms.
+    #[serde(default)]
+    after_ms: u64,
+    /// A statement in the window, and how many times.
+    in_window: Option<String>,
+    #[serde(default = "once")]
+    times: u32,
+    /// A setting of the server and its value, from the window on.
+    set_in_window: Option<[String; 2]>,
+    /// A trigger with this body on the rows that are updated, from the window on.
+    trigger: Option<String>,
+    /// All processes of the server are stopped for [`STALL`].
+    #[serde(default)]
+    stall: bool,
 }
 
-/// A way, on a line.
-pub(super) const fn way(
-    name: &'static str,
-    does: &'static str,
-    run: Run,
-    must: Must,
-    spoil: fn(&Scene<'_>) -> Outcome<Seen>,
-) -> Way {
-    Way { name, does, run, must, spoil }
+fn once() -> u32 {
+    1
 }
+
+/// Processes beside a run: a shell script, so many times.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct BesideSpec {
+    #[serde(default)]
+    n: usize,
+    /// Times for each CPU.
+    #[serde(default)]
+    per_cpu: usize,
+    /// A command such as `nice -n -5`.
+    #[serde(default)]
+    through: String,
+    script: String,
+}
+
+/// A shell script that uses a CPU.
+pub(crate) const LOOP: &str = "while :; do :; done";
+/// How long something is stopped.
+pub(super) const STALL: Duration = Duration::from_millis(700);
 
 impl Way {
     /// Whether it is about others who use the machine.
     pub(super) fn disturbs(&self) -> bool {
         matches!(self.must, Must::Fail(id) if id.is_of_disturbance())
+    }
+
+    /// Whether all that is done stands in its table.
+    pub(super) fn is_data(&self) -> bool {
+        let before = self.kept || !self.before.is_empty() || self.set.is_some() || self.beside.is_some();
+        let command = self.beside_sql.is_some() || !self.through.is_empty() || !self.args.is_empty();
+        before || command || self.acts_in_window()
+    }
+
+    fn acts_in_window(&self) -> bool {
+        self.in_window.is_some() || self.set_in_window.is_some() || self.trigger.is_some() || self.stall
+    }
+
+    /// Does what stands in its table.
+    pub(super) fn spoil(&self, s: &Scene<'_>) -> Outcome<Seen> {
+        if self.kept {
+            let first = s.run(&["--keep-data"])?;
+            if !first.holds() {
+                return Ok(first);
+            }
+        }
+        self.before.iter().try_for_each(|sql| s.server()?.sql(sql).map(drop))?;
+        self.set.iter().try_for_each(|setting| s.reload(setting))?;
+        let _beside = self.beside.as_ref().map(|beside| beside.start(s)).transpose()?;
+        let query = |sql: &String| Beside::start(1, &[], &s.server()?.script(sql));
+        let _query = self.beside_sql.as_ref().map(query).transpose()?;
+        if self.acts_in_window() {
+            return s.in_window(|_| {
+                sleep(Duration::from_millis(self.after_ms));
+                self.in_window(s)
+            });
+        }
+        let [through, args] = [&self.through, &self.args].map(|text| text.split_whitespace().collect::<Vec<_>>());
+        s.run_through(&through, &args)
+    }
+
+    fn in_window(&self, s: &Scene<'_>) -> Outcome<()> {
+        for sql in &self.in_window {
+            (0..self.times).try_for_each(|_| s.server()?.sql(sql).map(drop))?;
+        }
+        self.set_in_window.iter().try_for_each(|setting| s.reload(setting))?;
+        for body in &self.trigger {
+            s.server()?.sql(&format!(
+                "CREATE FUNCTION spoil() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN {body} END'; \
+                 CREATE TRIGGER spoil BEFORE UPDATE ON loadline.lgwr_lat1_redo FOR EACH ROW EXECUTE FUNCTION spoil()"
+            ))?;
+        }
+        if self.stall { s.server()?.stall(STALL) } else { Ok(()) }
+    }
+}
+
+impl BesideSpec {
+    fn start(&self, s: &Scene<'_>) -> Outcome<Beside> {
+        let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+        let through: Vec<&str> = self.through.split_whitespace().collect();
+        let script = self.script.replace("{folder}", &s.results.display().to_string());
+        Beside::start(self.n + self.per_cpu * cpus, &through, &script)
     }
 }
 
@@ -88,7 +204,7 @@ pub(super) const WINDOW_S: f64 = 3.0;
 pub(super) struct Scene<'a> {
     pub(super) loadline: &'a Path,
     pub(super) results: &'a Path,
-    pub(super) run: Run,
+    pub(super) way: &'a Way,
     pub(super) server: OnceCell<Server>,
 }
 
@@ -135,8 +251,11 @@ impl Seen {
         self.marks().chain(self.said.lines().map(str::to_owned)).find(|line| line.contains(text))
     }
 
-    pub(super) fn figure(&self, column: &Column) -> Option<f64> {
-        self.records.last()?.figure(column)
+    /// The figure of a column, ns, if it is this large.
+    pub(super) fn shown(&self, id: &str, least: f64) -> Option<String> {
+        let column = column(id)?;
+        let ns = self.records.last()?.figure(column).filter(|ns| *ns >= least)?;
+        Some(format!("{} {:.0} ms", column.title, ns / 1e6))
     }
 }
 
@@ -145,7 +264,7 @@ impl Scene<'_> {
         if let Some(server) = self.server.get() {
             return Ok(server);
         }
-        let server = Server::start(self.run.0, self.results)?;
+        let server = Server::start(&self.way.on, self.results)?;
         Ok(self.server.get_or_init(|| server))
     }
 
@@ -155,8 +274,8 @@ impl Scene<'_> {
     }
 
     fn url(&self) -> Outcome<String> {
-        Ok(match self.run.0 {
-            On::Url(url) => url.to_owned(),
+        Ok(match &self.way.on {
+            On::Url(url) => url.clone(),
             On::Sqlite => format!("sqlite:{}", self.file("s.db")),
             On::Postgres | On::MariaDb => self.server()?.url.clone(),
         })
@@ -177,7 +296,7 @@ impl Scene<'_> {
         let usual = ["--target", &url, "--results", &results, "--warmup", &warmup, "--duration", &window];
         let mut args = vec!["run", "--no-probe"];
         // A later value replaces an earlier one.
-        let mut words = usual.into_iter().chain(self.run.1.split_whitespace()).chain(more.iter().copied()).peekable();
+        let mut words = usual.into_iter().chain(self.way.run.split_whitespace()).chain(more.iter().copied()).peekable();
         while let Some(word) = words.next() {
             match words.next_if(|next| word.starts_with("--") && !next.starts_with("--")) {
                 Some(value) => match args.iter().position(|arg| *arg == word) {
@@ -228,17 +347,10 @@ impl Scene<'_> {
         Ok(seen)
     }
 
-    /// The run, and statements of another session a third of the window after its start.
-    pub(super) fn sql_in_window(&self, sql: &str) -> Outcome<Seen> {
-        self.in_window(|_| self.server()?.sql(sql).map(drop))
-    }
-
-    /// The run after these statements.
-    pub(super) fn run_after(&self, sql: &[&str]) -> Outcome<Seen> {
-        for statement in sql {
-            self.server()?.sql(statement)?;
-        }
-        self.run(&[])
+    /// Changes a setting of the running server.
+    pub(super) fn reload(&self, [name, value]: &[String; 2]) -> Outcome<()> {
+        self.server()?.sql(&format!("ALTER SYSTEM SET {name} = '{value}'"))?;
+        self.server()?.sql("SELECT pg_reload_conf(), pg_sleep(0.1)").map(drop)
     }
 }
 
@@ -261,11 +373,11 @@ fn jobs_run(child: &mut Child) -> Outcome<bool> {
 }
 
 /// Processes beside a run. They end with it, or after two minutes.
-pub(super) struct Beside(Vec<Child>);
+pub(crate) struct Beside(Vec<Child>);
 
 impl Beside {
     /// `n` times this shell script, through a command such as `nice -n -5`.
-    pub(super) fn start(n: usize, through: &[&str], script: &str) -> Outcome<Beside> {
+    pub(crate) fn start(n: usize, through: &[&str], script: &str) -> Outcome<Beside> {
         let start = |_| {
             let mut command = Command::new("setpriv");
             command.args(["--pdeathsig", "KILL", "--"]).args(through).args(["timeout", "120", "sh", "-c", script]);
@@ -295,9 +407,9 @@ pub(super) struct Server {
 }
 
 impl Server {
-    fn start(on: On, results: &Path) -> Outcome<Server> {
+    fn start(on: &On, results: &Path) -> Outcome<Server> {
         let open = |url| loadline_database::open(&loadline_database::OpenRequest::new(url, results.to_owned()));
-        let (target, url, client) = if on == On::MariaDb {
+        let (target, url, client) = if *on == On::MariaDb {
             let target = open("mariadb-temp:")?;
             let socket = sysbench::socket(target.as_ref())?.display().to_string();
             let client = ["mariadb", "--no-defaults", "-NB", "-uroot", "-S", &socket].map(str::to_owned).to_vec();
@@ -346,9 +458,7 @@ impl Server {
         };
         let text = std::fs::read_to_string(file)?;
         let root: i32 = text.lines().next().unwrap_or_default().trim().parse()?;
-        let children = std::fs::read_to_string(format!("/proc/{root}/task/{root}/children")).unwrap_or_default();
-        let children = children.split_whitespace().filter_map(|id| id.parse().ok());
-        Ok(std::iter::once(root).chain(children).map(Pid::from_raw).collect())
+        Ok(std::iter::once(root).chain(children(root)).map(Pid::from_raw).collect())
     }
 
     /// Stops all its processes for this time.

@@ -177,14 +177,6 @@ mod tests {
     }
 
     #[test]
-    fn records_read_back() {
-        let tests = parse(&file(&[1, 2, 3])).unwrap();
-        assert_eq!(tests.records, [sample(1), sample(2), sample(3)]);
-        assert_eq!(tests.torn, None);
-        assert!(parse(b"").unwrap().records.is_empty());
-    }
-
-    #[test]
     fn an_imported_test_is_stored_without_validity() {
         let tool = "\"valid\":true,";
         let imported = Some(loadline_model::Imported { tool: tool.to_owned(), ..Default::default() });
@@ -224,21 +216,6 @@ mod tests {
         let mut old: TestRecord = serde_json::from_slice(&line).unwrap();
         let sum = old.figures.remove(CHECKSUM).unwrap();
         assert_eq!((old, sum.fract(), sum < 2f64.powi(53)), (sample(1), 0.0, true));
-    }
-
-    /// Wherever the file is cut, exactly the whole records come back and the rest is known as torn.
-    #[test]
-    fn every_cut_returns_the_whole_records() {
-        let whole = file(&[1, 2, 3]);
-        let ends: Vec<usize> = whole.iter().enumerate().filter(|(_, b)| **b == b'\n').map(|(i, _)| i + 1).collect();
-        for cut in 0..=whole.len() {
-            let tests = parse(&whole[..cut]).unwrap();
-            let complete = ends.iter().filter(|end| **end <= cut).count();
-            assert_eq!(tests.records.len(), complete, "cut at {cut}");
-            assert_eq!(tests.whole_bytes as usize, complete.checked_sub(1).map_or(0, |i| ends[i]));
-            let rest = cut - tests.whole_bytes as usize;
-            assert_eq!(tests.torn, (rest > 0).then_some((complete + 1, rest)), "cut at {cut}");
-        }
     }
 
     #[test]

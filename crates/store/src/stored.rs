@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 
 use crate::error::{StoreError, damaged, io_error, json_text};
 use crate::jsonl::{self, Tests, changed_warnings};
-use crate::snapshots::{SNAPSHOTS_SCHEMA, Unreadable, newer};
+use crate::snapshots::{SNAPSHOTS_SCHEMA, newer};
 use crate::{hlog, layout, series_csv, snapshots};
 
 /// A run on disk.
@@ -92,10 +92,7 @@ impl StoredRun {
     pub fn snapshots(&self, test: u32) -> Result<Vec<(String, Snapshot)>, StoreError> {
         self.known(test)?;
         let path = layout::snapshots(&self.path, test);
-        snapshots::read(&read(&path)?).map_err(|e| match e {
-            Unreadable::Newer(found) => StoreError::Newer { path, line: None, found, known: SNAPSHOTS_SCHEMA },
-            Unreadable::Damaged(what) => damaged(&path, None, what),
-        })
+        Ok(read_json::<snapshots::File>(&path, SNAPSHOTS_SCHEMA)?.named())
     }
 
     /// What the database's statistics views say of test number `test`; `None` if the run has no such file, as those of older

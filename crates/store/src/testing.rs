@@ -36,17 +36,7 @@ pub(crate) fn output(test: u32) -> TestOutput {
 }
 
 pub(crate) fn manifest() -> Manifest {
-    let plan = Plan {
-        size_bytes: 128 << 20,
-        target: "null:".to_owned(),
-        platform: "laptop".to_owned(),
-        jobs: Jobs::List(vec![1, 2]),
-        duration_s: 2.0,
-        warmup_s: 0.5,
-        repeat: 1,
-        seed: 1,
-        ..Plan::default()
-    };
+    let plan = Plan { target: "null:".to_owned(), jobs: Jobs::List(vec![1, 2]), duration_s: 2.0, ..Plan::default() };
     Manifest {
         schema: MANIFEST_SCHEMA,
         run: "r".to_owned(),

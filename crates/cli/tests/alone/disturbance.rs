@@ -101,15 +101,6 @@ fn all_busy() -> Loops {
     Loops::start(std::thread::available_parallelism().unwrap().get(), &["nice", "-n", "-5"])
 }
 
-/// What a command says beside loops that never end, and its results.
-fn never_quiet(line: &str) -> (tempfile::TempDir, Ran) {
-    let _alone = alone();
-    let dir = results();
-    let _busy = all_busy();
-    let ran = command(&patient(line, dir.path()));
-    (dir, ran)
-}
-
 /// The tries of a run's only test: the first is disturbed, the others are tries of it, and the report has one row that counts them.
 fn assert_tried_again(ran: &Ran) -> Vec<serde_json::Value> {
     let folder = ran.folder();
@@ -141,15 +132,12 @@ fn a_test_that_was_disturbed_is_measured_again_when_the_machine_is_quiet() {
 }
 
 #[test]
-fn a_machine_that_is_never_quiet_ends_with_disturbed_tests() {
-    let (_results, ran) = never_quiet("run --target null:");
-    assert!(assert_tried_again(&ran).iter().all(|test| test["valid"] == false), "{}", ran.said());
-    assert!(ran.err.lines().last().unwrap().starts_with("1 of 1 tests were disturbed"), "{}", ran.said());
-}
-
-#[test]
 fn a_pair_is_measured_again_as_a_whole_in_its_order() {
-    let (_results, pair) = never_quiet("ab --target-a null:?pause=1ms --target-b null:?pause=2ms --pairs 1");
+    let _alone = alone();
+    let dir = results();
+    let _busy = all_busy();
+    let arms = "ab --target-a null:?pause=1ms --target-b null:?pause=2ms --pairs 1";
+    let pair = command(&patient(arms, dir.path()));
     let windows = tests_of(&pair.folder());
     let arms: Vec<_> = windows.iter().map(|test| test["arm"].as_str().unwrap()).collect();
     assert!(arms.len() > 2 && arms.chunks(2).all(|of_try| of_try == &arms[..2]), "{arms:?} {}", pair.said());

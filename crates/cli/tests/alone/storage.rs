@@ -3,7 +3,7 @@
 
 use crate::alone;
 use crate::common::figures::{check, figure, from_the_device, passed};
-use crate::common::{Server, ok, on, results, sound, tests_of};
+use crate::common::{Server, on, results, sound, tests_of};
 use serde_json::Value;
 
 /// Runs `workloads` on `target` in short windows and returns the tests.
@@ -127,19 +127,6 @@ fn a_private_mariadb_reads_past_the_page_cache() {
 }
 
 #[test]
-fn changes_that_stay_in_a_large_cache_are_no_figures_of_the_storage() {
-    let _alone = alone();
-    let large = "--jobs 1 --size 16MiB --setting innodb_buffer_pool_size=512M";
-    for test in measure("mariadb-temp:", &["STO-WRITE", "DBWR-THR"], large) {
-        assert_eq!(test["valid"], false, "{test}");
-        let found = check(&test, "data-written");
-        assert_eq!(found["outcome"], "failed");
-        let detail = found["detail"].as_str().unwrap();
-        assert!(detail.contains("512.0 MiB") && detail.contains("longer warm-up"), "{detail}");
-    }
-}
-
-#[test]
 fn a_users_cache_that_holds_the_data_makes_the_test_invalid_unless_allowed() {
     let _alone = alone();
     let server = Server::start(&["shared_buffers=128MB"]);
@@ -154,13 +141,4 @@ fn a_users_cache_that_holds_the_data_makes_the_test_invalid_unless_allowed() {
     assert!(sound(&test) && test["data_source"] == "cached", "{}", test["invalid_reason"]);
     assert!(test["forced"].as_str().unwrap().contains("--allow-cached"), "{}", test["forced"]);
     assert_eq!(check(&test, "data-source")["outcome"], "noted");
-}
-
-#[test]
-fn the_storage_plan_has_both_groups() {
-    let dry = ok(&["run", "--plan", "storage", "--target", "postgres-temp:", "--dry-run"]).out;
-    for code in ["STO-READ", "STO-READ-ASYNC", "STO-WRITE", "STO-SCAN", "STO-RANDOM", "DBWR-THR", "DBWR-CKPT"] {
-        assert!(dry.contains(code), "{code}: {dry}");
-    }
-    assert!(!dry.contains("LGWR"), "{dry}");
 }

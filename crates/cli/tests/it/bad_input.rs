@@ -64,16 +64,6 @@ fn results_that_are_a_file_are_refused_before_anything_starts() {
 }
 
 #[test]
-fn a_private_server_that_cannot_be_started_is_out_of_reach() {
-    let dir = results();
-    let runs = dir.path().join("runs");
-    for command in ["run", "doctor"] {
-        run(&[command, "--target", "postgres-temp:/proc", "--results", runs.to_str().unwrap()]).fails(3, &["'/proc'"]);
-    }
-    assert!(!runs.exists());
-}
-
-#[test]
 fn a_damaged_run_says_which_file_and_line() {
     let dir = results();
     let ran = lat1("null:?pause=1ms", dir.path(), "--jobs 1,2 --duration 300ms --warmup 200ms --no-probe");
@@ -91,9 +81,6 @@ fn a_damaged_run_says_which_file_and_line() {
     for args in [vec!["report", shown], vec!["run", "--resume", shown]] {
         run(&args).fails(2, &["tests.jsonl", "line 1"]);
     }
-    std::fs::write(&tests, &good).unwrap();
-    std::fs::write(folder.join("manifest.json"), "{").unwrap();
-    run(&["report", shown]).fails(2, &["manifest.json"]);
 }
 
 /// A URL that stands where none belongs is quoted by whoever looks for something else there: never with its password.
@@ -103,6 +90,7 @@ fn no_message_shows_a_password() {
     let url = "postgres://u:s3cr3tpw@h/d";
     let plan = dir.path().join("plan.toml");
     let plan = plan.to_str().unwrap();
+    // What else a plan refuses is a test of `run/src/plan/planfile.rs`.
     std::fs::write(plan, format!("target = \"{url}\njobs = 1\n")).unwrap();
     let hint = "write a URL after --target";
     let with_equals = format!("--targt={url}");
@@ -129,17 +117,5 @@ fn no_message_shows_a_password() {
         let ran = run(args);
         assert!(ran.code != 0 && ran.err.contains(says), "{args:?} does not say '{says}': {}", ran.said());
         assert!(!ran.said().contains("s3cr3tpw"), "{args:?}: {}", ran.said());
-    }
-    for key in ["target", "node", "workload", "group", "workload-file", "jobs", "size", "parameters", "results"] {
-        let value = match key {
-            "node" | "workload" | "group" | "workload-file" => format!("[\"{url}\"]"),
-            "target" => format!("\"{}\"", url.replace("postgres", "postgers")),
-            _ => format!("\"{url}\""),
-        };
-        let text = if key == "parameters" { format!("[parameters.\"{url}\"]\n") } else { format!("{key} = {value}\n") };
-        std::fs::write(plan, format!("repeat = {}\n{text}", if key == "results" { 0 } else { 1 })).unwrap();
-        let ran = run(&["run", plan]);
-        assert_eq!(ran.code, 2, "{key}: {}", ran.said());
-        assert!(!ran.said().contains("s3cr3tpw"), "{key}: {}", ran.said());
     }
 }

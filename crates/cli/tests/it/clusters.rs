@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use crate::common::figures::{all_passed, passed};
 use crate::common::{
-    Ran, Row, Server, ended, folder_with_tests, leftovers, made, measured, number, on, printed, report, results,
-    rows_of, run, signal, sound_tests, start, tests_of, wait_for, words,
+    Ran, Row, Server, command, ended, folder_with_tests, leftovers, made, measured, number, on, printed, report,
+    results, rows_of, run, signal, sound_tests, start, tests_of, wait_for, words,
 };
 
 fn csv(folder: &Path) -> Vec<Row> {
@@ -62,6 +62,9 @@ fn a_level_that_waits_takes_its_round_trip() {
     std::fs::write(folder.join("tests.jsonl"), lines.join("\n") + "\n").unwrap();
     let again = run(&["run", "--resume", folder.to_str().unwrap()]);
     assert!(again.code == 1 && tests_of(&again.folder()).len() == 8, "{}", again.said());
+    let copy = results.path().join("copy");
+    assert!(std::process::Command::new("cp").arg("-r").args([&folder, &copy]).status().unwrap().success());
+    command(&format!("compare {} {}", folder.display(), copy.display())).fails(2, &["levels of replication"]);
 }
 
 #[test]
@@ -69,7 +72,7 @@ fn a_run_is_interrupted_while_its_replicas_catch_up() {
     let results = results();
     let narrow =
         "replica-cost --target postgres-temp: --levels local --bandwidth 64KiB --workload LGWR-LAT125 --jobs 1";
-    let short = format!("--pairs 3 --duration 1s --warmup 200ms --results {}", results.path().display());
+    let short = format!("--pairs 3 --duration 1s --warmup 200ms --no-probe --results {}", results.path().display());
     let child = start(&words(&format!("{narrow} {short}")));
     folder_with_tests(results.path(), 1);
     // The window's redo takes the link a minute; the next test waits for it.
@@ -97,7 +100,10 @@ fn levels_of_a_users_own_pair_are_put_back() {
     let before = settings();
     let (url, second) = (primary.url(), standby.url());
     let args = |target: &str, standbys: &[&str], pairs: u32| {
-        let short = format!("--pairs {pairs} --duration 300ms --warmup 200ms --results {}", results.path().display());
+        let short = format!(
+            "--pairs {pairs} --duration 300ms --warmup 200ms --no-probe --results {}",
+            results.path().display()
+        );
         let standbys: String = standbys.iter().map(|standby| format!(" --standby {standby}")).collect();
         format!("replica-cost --target {target} --levels local,on {short}{standbys}")
     };
@@ -164,16 +170,11 @@ fn what_cannot_be_measured_is_refused_before_anything_starts() {
     let results = results();
     let folder = results.path().to_str().unwrap();
     for (args, says) in [
-        (&["replica-cost", "--delay", "-1ms"][..], "-1ms"),
-        (&["replica-cost", "--target", "mysql-temp:"], "semi-synchronous replication of MySQL is not supported"),
-        (&["replica-cost", "--target", "galera-temp:"], "connect past any relay"),
-        (&["replica-cost", "--workload", "TP-LOOKUP"], "writes nothing"),
-        (&["run", "--target", "galera-temp:?nodes=99"], "nodes"),
-        (&["run", "--nodes", "4", "--target", "galera-temp:?nodes=3"], "the target has 3 nodes"),
-        (&["run", "--nodes", "2", "--target", "null:"], "the target has 1 node"),
+        ("replica-cost --delay -1ms", "-1ms"),
+        ("replica-cost --workload TP-LOOKUP", "writes nothing"),
+        ("run --nodes 4 --target galera-temp:?nodes=3", "the target has 3 nodes"),
     ] {
-        let args: Vec<&str> = args.iter().copied().chain(["--results", folder]).collect();
-        run(&args).fails(2, &[says]);
+        command(&format!("{args} --results {folder}")).fails(2, &[says]);
     }
     assert_eq!(std::fs::read_dir(results.path()).unwrap().count(), 0);
 }

@@ -29,18 +29,14 @@ fn a_run_is_noted_and_reported() {
 
     let page = ["report", folder, "--output", "-", "--title", "A <b> title", "--customer", "Example & Co"];
     let page = ok(&page).out;
-    for part in ["<h1>A &lt;b&gt; title</h1>", "for Example &amp; Co", "New <em>disks</em>", "What to mind"] {
+    for part in ["<h1>A &lt;b&gt; title</h1>", "for Example &amp; Co", "New <em>disks</em>"] {
         assert!(page.contains(part), "no {part}");
     }
-    let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
-    let word =
-        |text: &str, word: &str| text.split(|c: char| !c.is_alphanumeric()).any(|w| w.eq_ignore_ascii_case(word));
-    for format in ["html", "md", "text", "json", "csv"] {
-        let text = report(&run_folder, &format!("--redact --format {format}"));
-        assert!(!word(&text, host.trim()) && !text.contains(dir.to_str().unwrap()), "{format}");
-        let text = report(&run_folder, &format!("--anonymous --format {format}"));
-        assert!(!text.to_lowercase().contains("null engine") && text.contains("Database A"), "{format}");
-    }
+    // What is left out in which format is a test of `report/tests/it/redact.rs`.
+    let text = report(&run_folder, "--redact --format text");
+    assert!(!text.contains(dir.to_str().unwrap()), "{text}");
+    let text = report(&run_folder, "--anonymous --format text");
+    assert!(!text.to_lowercase().contains("null engine") && text.contains("Database A"), "{text}");
 
     refused(&["report", folder, "--title", " "], "empty");
     refused(&["report", folder, "--summary", "--format", "csv"], "--summary is for reports to read");

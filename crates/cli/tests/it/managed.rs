@@ -131,22 +131,3 @@ fn a_plain_user_on_a_mariadb_elsewhere() {
     assert!(sound(test), "{}", test["invalid_reason"]);
     assert!(figure(test, "cached_pct_max") > 33.0 / 96.0 * 100.0 && test["data_source"] == "bounded", "{test:#}");
 }
-
-#[test]
-fn a_run_is_of_one_version_of_the_server() {
-    let dir = results();
-    let ran = lat1("null:?pause=1ms", dir.path(), "--jobs 1 --duration 300ms --warmup 200ms");
-    assert!(ran.code <= 1, "{}", ran.said());
-    let folder = ran.folder();
-    let manifest = folder.join("manifest.json");
-    let mut stored = manifest_of(&folder);
-    stored["target"]["version"] = "0.0.1-old".into();
-    std::fs::write(&manifest, stored.to_string()).unwrap();
-    let resume = format!("run --resume {}", folder.display());
-    command(&resume).fails(3, &["0.0.1-old", "is now"]);
-    let forced = command(&format!("{resume} --force"));
-    // Neighbours may make a short test invalid.
-    assert!(forced.code <= 1, "{}", forced.said());
-    let stored = manifest_of(&folder).to_string();
-    assert!(stored.contains("0.0.1-old, and the server is now"), "{stored}");
-}

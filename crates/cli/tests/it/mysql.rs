@@ -2,17 +2,15 @@
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::Duration;
 
 use crate::common::figures::figure;
 use crate::common::mariadb::Maria;
 use crate::common::{
-    Ran, ended, folder_with_tests, lat1, loadline, manifest_of, on, printed, results, run, signal, sound, sound_tests,
-    start_on, tests_of, wait_for,
+    Ran, ended, folder_with_tests, lat1, loadline, manifest_of, on, printed, results, run, sound, sound_tests,
+    start_on, tests_of,
 };
-use nix::sys::signal::Signal;
 
 fn measure(url: &str, results: impl AsRef<Path>, more: &str) -> Ran {
     lat1(url, results, &format!("--jobs 2 --duration 600ms --warmup 300ms --no-probe {more}"))
@@ -175,15 +173,6 @@ fn a_server_that_goes_away_in_mid_test() {
     assert!(tests.iter().skip(1).all(|t| t["valid"] == false), "{tests:#?}");
 }
 
-/// Whether a process runs whose command line has all of `parts`.
-fn running(parts: &[&str]) -> bool {
-    std::fs::read_dir("/proc").unwrap().flatten().any(|entry| {
-        let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
-        let line = String::from_utf8_lossy(&line).into_owned();
-        parts.iter().all(|part| line.contains(part))
-    })
-}
-
 #[test]
 fn wrong_settings_of_a_private_server_are_named() {
     let dir = results();
@@ -193,44 +182,5 @@ fn wrong_settings_of_a_private_server_are_named() {
         ("datadir=/tmp", "itself"),
     ] {
         measure("mariadb-temp:", dir.path(), &format!("--setting {setting}")).fails(2, &[words]);
-    }
-}
-
-/// Killed while `mariadb-install-db` runs: what that started has to go as well. A script stands for it
-/// whose child would go on for long.
-#[test]
-fn nothing_outlives_an_owner_that_dies_while_the_database_is_made() {
-    let (dir, bin) = (results(), tempfile::Builder::new().prefix("loadline-bin-").tempdir_in("/var/tmp").unwrap());
-    let path = dir.path().to_str().unwrap();
-    let open = std::fs::Permissions::from_mode(0o755);
-    std::fs::set_permissions(bin.path(), open.clone()).unwrap();
-    for (name, script) in [
-        ("mariadbd", "exec /usr/sbin/mariadbd \"$@\""),
-        ("mariadb-install-db", "sh -c 'sleep 300; :' mariadbd --bootstrap \"$@\"; exit 0"),
-    ] {
-        std::fs::write(bin.path().join(name), format!("#!/bin/sh\n{script}\n")).unwrap();
-        std::fs::set_permissions(bin.path().join(name), open.clone()).unwrap();
-    }
-    let target = format!("mariadb-temp:?bin={}", bin.path().display());
-    let ours = format!("{path}/loadline-mariadb-");
-    for ends in ["kill", "two interrupts"] {
-        let child = start_on(&target, path, "--workload LGWR-LAT1 --jobs 1");
-        wait_for("the bootstrap", || running(&[&ours, "--bootstrap"]));
-        if ends == "kill" {
-            signal(&child, Signal::SIGKILL);
-        } else {
-            signal(&child, Signal::SIGINT);
-            std::thread::sleep(Duration::from_millis(500));
-            signal(&child, Signal::SIGINT);
-        }
-        let ran = ended(child);
-        if ends != "kill" {
-            let command = format!("`loadline clean --target '{target}' --results {path}`");
-            ran.fails(130, &[&command]);
-        }
-        wait_for("all to die with their owner", || !running(&[&ours]));
-        let cleaned = run(&["clean", "--results", path]);
-        assert!(cleaned.code == 0 && cleaned.said().contains("private MariaDB server"), "{}", cleaned.said());
-        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
     }
 }

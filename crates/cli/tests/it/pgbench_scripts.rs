@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::common::figures::{all_passed, check, figure, passed};
-use crate::common::{Ran, Server, printed, refused, report, results, run, sound, tests_of, words};
+use crate::common::{Ran, Server, refused, results, run, sound, tests_of, words};
 
 const SEED: &str = "4711";
 /// Scripts of all features, each after a line `#### name`; one before `####-` ends without the end of its line.
@@ -137,7 +137,6 @@ fn scripts_do_what_pgbench_does_and_are_counted() {
 
     scripts_that_fail(&server, dir.path());
     what_scripts_did_is_proven(&server);
-    reports_for_outside_tell_nothing_of_a_script(&server);
 }
 
 fn scripts_that_fail(server: &Server, dir: &Path) {
@@ -182,41 +181,6 @@ fn scripts_that_fail(server: &Server, dir: &Path) {
         let fails = write("fails.sql", text);
         measure(server, dir, "1", &["--pgbench-script", &fails]).fails(1, &[says]);
     }
-}
-
-fn reports_for_outside_tell_nothing_of_a_script(server: &Server) {
-    let dir = results();
-    server.sql("CREATE TABLE secret_orders (id int, note text)").unwrap();
-    let folder = dir.path().join("topsecretdir");
-    std::fs::create_dir(&folder).unwrap();
-    let good = write(&folder, "shop_orders.sql", "SELECT note FROM secret_orders WHERE id = 1;\n");
-    let bad = write(&folder, "ledger_vip.sql", "SELECT 1;\nSELECT * FROM acme_customers_vip;\n");
-    let both = format!("{good}@3");
-    let other = write(&folder, "audit_trail.sql", "\\set n random(1, 9)\nSELECT :n;\n");
-    let runs = [
-        measure(server, dir.path(), "1", &["--pgbench-script", &both, "--pgbench-script", &other]),
-        measure(server, dir.path(), "1", &["--pgbench-script", &bad]),
-        measure(server, dir.path(), "1", &["--pgbench-script", "builtin:select-only"]),
-    ]
-    .map(|ran| ran.folder().display().to_string());
-    assert_eq!(tests_of(Path::new(&runs[1]))[0]["workload"], "PGBENCH-LEDGER-VIP");
-    let port = format!("\"{}\"", server.port);
-    let names = [
-        "topsecretdir", "shop_orders", "secret_orders", "audit_trail", "ledger_vip", "LEDGER", "acme_customers", &port,
-    ];
-    let products = ["PGBENCH", "PostgreSQL 1", "42P01", "ERROR"];
-    for (flag, forbidden) in [("--redact", names.to_vec()), ("--anonymous", [&names[..], &products].concat())] {
-        for format in ["json", "csv", "md", "html", "text"] {
-            for runs in [&runs[..1], &runs[1..2], &runs[2..], &runs[..]] {
-                let line = format!("report {} {flag} --format {format} --output -", runs.join(" "));
-                let out = printed(&line);
-                let told = forbidden.iter().find(|word| out.contains(**word));
-                assert!(told.is_none(), "{line} tells {told:?}: {out}");
-            }
-        }
-    }
-    let builtin = report(Path::new(&runs[2]), "--redact --format text");
-    assert!(builtin.contains("PGBENCH-SELECT-ONLY"), "everybody has it: {builtin}");
 }
 
 fn what_scripts_did_is_proven(server: &Server) {

@@ -18,38 +18,6 @@ fn at(dir: &Path, args: &[&str]) -> (Value, String, String) {
 }
 
 #[test]
-#[ignore = "nightly: Little's law with think times takes timers that are on time"]
-fn think_times_are_part_of_littles_law() {
-    let dir = results();
-    let thinking = [&ONE_MS[..], &["--jobs", "8", "--think", "10ms"]].concat();
-    let dry = ok(&[&["run", "--dry-run"], &thinking[..]].concat()).out;
-    assert!(dry.contains("load        closed loop, think time 10 ms"), "{dry}");
-    let (test, folder, _) = at(dir.path(), &thinking);
-    let (tps, tx_ms) = (figure(&test, "commit_throughput_tps"), figure(&test, "transaction_time_ns_mean") / 1e6);
-    let think_ms = figure(&test, "think_time_ms_mean");
-    // N = X · (R + Z): 8 jobs make at most 8 / 11 ms, and on a busy machine as many as transactions and late timers leave.
-    let by_chance = 5.0 / (3.0 * tps).sqrt();
-    assert!(tps < 8e3 / 11.0 * (1.0 + by_chance) && think_ms > 10.0 * (1.0 - by_chance), "{tps} tps, {think_ms} ms");
-    let cycle = 8e3 / (tx_ms + think_ms);
-    assert!((tps / cycle - 1.0).abs() < 0.05 + 8.0 / (3.0 * tps), "{tps} tps, {cycle} by Little's law");
-    passed(&test, "littles-law");
-    let [thinking, outside] = ["thinking_pct", "outside_tx_pct"].map(|id| figure(&test, id));
-    assert!((tps * think_ms / 8e3 * 100.0 - thinking).abs() < 1.0 && outside < 5.0, "{thinking} {outside}");
-    assert!(test["absent"]["limit_share_pct"].is_string() && test["absent"]["connects_per_s"].is_string());
-    // An audit of its own table finds nothing against Little's law.
-    let csv = ok(&["report", &folder, "--format", "csv", "--output", "-"]).out;
-    assert!(csv.lines().next().unwrap().contains(",think_time_ms_mean,thinking_pct,"), "{csv}");
-    let table = dir.path().join("own.csv");
-    std::fs::write(&table, csv).unwrap();
-    let audit = ok(&["audit", table.to_str().unwrap()]).out;
-    assert!(!audit.contains("little") && !audit.contains("dilution"), "{audit}");
-    // Another think time is other work.
-    let (_, other, _) = at(dir.path(), &[&ONE_MS[..], &["--jobs", "8", "--think", "5ms"]].concat());
-    let compared = run(&["compare", &folder, &other]);
-    assert!(compared.said().contains("think time 10 ms") && compared.said().contains("think time 5 ms"));
-}
-
-#[test]
 fn populations_of_one_test_keep_to_their_own_load() {
     let dir = results();
     let plan = dir.path().join("mix.toml");

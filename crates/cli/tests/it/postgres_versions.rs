@@ -6,22 +6,7 @@ use std::process::Command;
 
 use crate::common::{manifest_of, ok, results, sound_tests};
 
-/// A workload of each group.
-const PLAN: &str = r#"
-workload = [
-    "SRV-QUERY1", "STO-READ", "LGWR-LAT1", "DBWR-THR", "DBL-11", "DA-JOIN", "TP-MEDIUM", "PLS-ADD",
-]
-jobs = [2]
-size = "1MiB"
-duration = "1s"
-warmup = "200ms"
-allow-cached = true
-
-[parameters.DBL-11]
-rows = 2
-[parameters.TP-MEDIUM]
-accounts = 1000
-"#;
+const PLAN: &str = include_str!("data/group_each.toml");
 
 /// The package of this version, fetched once into cargo's target directory.
 fn package(release: &str) -> PathBuf {
@@ -70,12 +55,8 @@ fn one_workload_of_each_group_on(release: &str, version: &str) {
 
 #[test]
 #[ignore = "nightly: Maven fetches the servers from the network"]
-fn the_oldest_postgresql() {
-    one_workload_of_each_group_on("14.24.0", "14.24");
-}
-
-#[test]
-#[ignore = "nightly: Maven fetches the servers from the network"]
-fn the_newest_postgresql() {
-    one_workload_of_each_group_on("18.6.0", "18.6");
+fn one_workload_of_each_group_on_the_oldest_and_the_newest_postgresql() {
+    for (release, version) in [("14.24.0", "14.24"), ("18.6.0", "18.6")] {
+        one_workload_of_each_group_on(release, version);
+    }
 }

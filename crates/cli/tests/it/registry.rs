@@ -68,12 +68,8 @@ fn every_workload_on(target: &str, driver: &str) {
 }
 
 #[test]
-fn every_workload_runs_on_the_null_engine() {
+fn every_workload_runs_on_the_null_engine_and_the_reference_log_writer() {
     every_workload_on("null:", "client");
-}
-
-#[test]
-fn every_workload_runs_on_the_reference_log_writer() {
     every_workload_on("wal:", "client");
 }
 
@@ -84,49 +80,13 @@ fn every_workload_runs_on_sqlite() {
 
 #[test]
 #[ignore = "nightly: every workload in a window on every server"]
-fn every_workload_runs_on_postgres_at_the_client() {
-    every_workload_on("postgres-temp:", "client");
+fn every_workload_runs_on_servers() {
+    for target in ["postgres-temp:", "mariadb-temp:"] {
+        ["client", "database"].into_iter().for_each(|driver| every_workload_on(target, driver));
+    }
 }
 
-#[test]
-#[ignore = "nightly: every workload in a window on every server"]
-fn every_workload_runs_on_postgres_in_the_database() {
-    every_workload_on("postgres-temp:", "database");
-}
-
-#[test]
-#[ignore = "nightly: every workload in a window on every server"]
-fn every_workload_runs_on_mariadb_at_the_client() {
-    every_workload_on("mariadb-temp:", "client");
-}
-
-#[test]
-#[ignore = "nightly: every workload in a window on every server"]
-fn every_workload_runs_on_mariadb_in_the_database() {
-    every_workload_on("mariadb-temp:", "database");
-}
-
-const REST: &str = r#"
-group = ["server", "storage", "database-writer", "data-load", "data-analytics", "transaction-processing", "procedural-code"]
-size = "1MiB"
-duration = "400ms"
-warmup = "200ms"
-allow-cached = true
-
-[parameters.STO-RANDOM]
-write-pct = 20
-[parameters.DBL-11]
-rows = 2
-[parameters.DBL-12]
-rows = 20
-[parameters.DBL-22]
-rows = 500
-indexes = 1
-[parameters.DA-AGG]
-groups = 10
-[parameters.DA-PARALLEL]
-workers = 2
-"#;
+const REST: &str = include_str!("data/registry.toml");
 
 const SCAN: &str = "LGWR-SIZE";
 

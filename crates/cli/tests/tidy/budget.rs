@@ -79,12 +79,16 @@ pub(crate) fn come_back(tree: &Tree) -> Vec<Breach> {
     let gone = read(&tree.files[FILE]).gone;
     // A crate is `loadline-x` in Cargo.toml and `loadline_x` in code.
     let alike = |text: &str| text.replace('-', "_");
+    let gone: Vec<(String, u32)> = gone.iter().map(|(name, issue)| (alike(name), *issue)).collect();
+    let is_part = |c: char| c.is_alphanumeric() || c == '_';
     const HISTORY: [&str; 3] = [FILE, "CHANGELOG.md", "crates/cli/tests/net/kept/changed.toml"];
     let looked_at = tree.files.iter().filter(|(path, _)| !HISTORY.contains(&path.as_str()));
     let mut found = Vec::new();
     for (path, text) in looked_at {
         let text = alike(text);
-        for (name, issue) in gone.iter().filter(|(name, _)| has_word(&text, &alike(name))) {
+        let words: BTreeSet<&str> = text.split(|c| !is_part(c)).collect();
+        let is_there = |name: &str| words.contains(name) || (!name.chars().all(is_part) && has_word(&text, name));
+        for (name, issue) in gone.iter().filter(|(name, _)| is_there(name)) {
             found.push(breach(path, format!("'{name}' is gone since issue {issue}")));
         }
     }

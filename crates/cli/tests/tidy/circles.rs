@@ -27,10 +27,11 @@ impl fmt::Display for Circle {
 /// A path of a module from the root of its crate: `["mysql", "wire"]`.
 type Module = Vec<String>;
 
-/// A file of a module: its path, its code without comments and tests, and the paths of its `use` lines.
+/// A file of a module: its path, its code without comments and tests, the names of its items, and the paths of its `use` lines.
 struct File<'t> {
     path: &'t str,
     code: String,
+    defined: BTreeSet<String>,
     used: Vec<Vec<String>>,
 }
 
@@ -43,7 +44,7 @@ pub(crate) fn circles(tree: &Tree, folder: &str) -> Vec<Circle> {
     let in_src = tree.rust().filter_map(|(path, text)| Some((module_of(path.strip_prefix(&src)?), path, text)));
     let file = |path, text| {
         let code = code(text).collect::<Vec<_>>().join("\n");
-        File { path, used: used(&code), code }
+        File { path, used: used(&code), defined: defined(&code), code }
     };
     let modules = Modules(in_src.map(|(module, path, text)| (module, file(path, text))).collect());
     let mut imports: BTreeMap<&Module, BTreeSet<(Module, String)>> = BTreeMap::new();
@@ -116,7 +117,7 @@ impl Modules<'_> {
         // Another file may define what this one passes on.
         let passed_on = |path: &Vec<String>| path.last() == Some(&name) || path.last().is_some_and(|l| l == "*");
         let file = self.0.get(&at)?;
-        if depth < 8 && name != "*" && !file.defines(&name) {
+        if depth < 8 && name != "*" && !file.defined.contains(&name) {
             for path in file.used.iter().filter(|path| passed_on(path)) {
                 let mut path = path.clone();
                 if path.last().is_some_and(|l| l == "*") {
@@ -132,22 +133,11 @@ impl Modules<'_> {
     }
 
     fn has(&self, module: &Module, name: &str) -> bool {
-        self.0.get(module).is_some_and(|file| file.defines(name))
+        self.0.get(module).is_some_and(|file| file.defined.contains(name))
     }
 }
 
 impl File<'_> {
-    /// Whether it defines an item of this name.
-    fn defines(&self, name: &str) -> bool {
-        const KINDS: [&str; 9] = ["fn", "struct", "enum", "trait", "const", "static", "type", "mod", "macro_rules!"];
-        let ends = |rest: &str| !rest.starts_with(|c: char| c.is_alphanumeric() || c == '_');
-        let item = |at: usize| {
-            let before = self.code[..at].trim_end();
-            KINDS.iter().any(|kind| before.ends_with(kind)) && ends(&self.code[at + name.len()..])
-        };
-        self.code.match_indices(name).any(|(at, _)| item(at))
-    }
-
     /// All paths that its code names.
     fn paths(&self) -> impl Iterator<Item = Vec<String>> {
         let inline = ["crate::", "super::"].into_iter().flat_map(|start| self.code.match_indices(start));
@@ -159,6 +149,14 @@ impl File<'_> {
         };
         self.used.iter().cloned().chain(inline.map(move |(at, _)| path(at)))
     }
+}
+
+/// The names of the items of some code.
+fn defined(code: &str) -> BTreeSet<String> {
+    const KINDS: [&str; 9] = ["fn", "struct", "enum", "trait", "const", "static", "type", "mod", "macro_rules!"];
+    let words = code.split(|c: char| !c.is_alphanumeric() && c != '_' && c != '!').filter(|word| !word.is_empty());
+    let after = words.clone().skip(1);
+    words.zip(after).filter(|(kind, _)| KINDS.contains(kind)).map(|(_, name)| name.to_owned()).collect()
 }
 
 /// The paths of the `use` lines of some code, braces written out, without `as …`.

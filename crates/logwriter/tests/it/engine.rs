@@ -260,14 +260,6 @@ fn a_device_of_sizes_that_cannot_be_is_neither_read_nor_opened() {
 }
 
 #[test]
-fn jobs_may_be_any_threads() {
-    fn send<T: Send>() {}
-    fn shared<T: Send + Sync>() {}
-    send::<log::LogSession>();
-    shared::<LogWriter>();
-}
-
-#[test]
 fn a_closed_log_takes_nothing_more() {
     let writer = open(&plain(), &memory(64));
     let mut session = writer.session().unwrap();

@@ -100,7 +100,7 @@ fn places_without_a_run_are_explained() {
     assert!(matches!(RunFolder::resume(dir.path()), Err(StoreError::HoldsRuns { .. })));
 }
 
-/// A kill at any moment of the last two appends: opening and resuming return exactly the whole
+/// A kill at any moment of the appends: opening and resuming return exactly the whole
 /// records, resuming repairs the file, and the lost tests can be stored again.
 #[test]
 fn a_run_cut_at_any_byte_goes_on() {
@@ -109,32 +109,25 @@ fn a_run_cut_at_any_byte_goes_on() {
     let file = path.join("tests.jsonl");
     let whole = std::fs::read(&file).unwrap();
     let ends: Vec<usize> = whole.iter().enumerate().filter(|(_, b)| **b == b'\n').map(|(i, _)| i + 1).collect();
-    for cut in ends[0]..=whole.len() {
+    for cut in 0..=whole.len() {
         std::fs::write(&file, &whole[..cut]).unwrap();
         let complete = ends.iter().filter(|e| **e <= cut).count();
-        let torn = !ends.contains(&cut);
+        let torn = cut > 0 && !ends.contains(&cut);
         let stored = StoredRun::open(&path).unwrap();
         assert_eq!((stored.records.len(), stored.warnings.len()), (complete, usize::from(torn)), "cut at {cut}");
         assert_eq!(std::fs::metadata(&file).unwrap().len(), cut as u64, "reading changes nothing");
         let mut resumed = RunFolder::resume(&path).unwrap();
         assert_eq!((resumed.records.len(), resumed.warnings.len()), (complete, usize::from(torn)), "cut at {cut}");
-        assert_eq!(std::fs::metadata(&file).unwrap().len() as usize, ends[complete - 1]);
+        assert_eq!(
+            std::fs::metadata(&file).unwrap().len() as usize,
+            complete.checked_sub(1).map_or(0, |last| ends[last])
+        );
         // Storing what was lost costs several fsyncs: once per place in the line is enough.
         if cut % 97 == 0 {
             (complete + 1..=3).for_each(|t| resumed.folder.append(&output(t as u32)).unwrap());
             assert_eq!(std::fs::read(&file).unwrap(), whole, "cut at {cut}");
         }
     }
-}
-
-#[test]
-fn a_torn_line_is_named_in_the_warning() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = run(dir.path(), &[1]).path().to_owned();
-    let mut file = OpenOptions::new().append(true).open(path.join("tests.jsonl")).unwrap();
-    file.write_all(b"{\"schema\":1,\"pla").unwrap();
-    let warnings = RunFolder::resume(&path).unwrap().warnings;
-    assert!(warnings[0].contains("line 2") && warnings[0].contains("was cut off"), "{warnings:?}");
 }
 
 #[test]
@@ -156,7 +149,6 @@ fn damage_is_refused_by_file_and_line() {
         (outcome.unwrap_err().to_string(), resumed)
     };
     for (name, from, to, said) in [
-        ("tests.jsonl", "\"test\":1", "\"test\"~1", "line 1, is damaged: expected `:`"),
         ("tests.jsonl", "\"schema\":2", "\"schema\":3", "line 1, has layout 3"),
         ("manifest.json", "\"schema\": 1", "\"schema\": 9", "has layout 9"),
         ("manifest.json", "\"schema\": 1", "\"schema\" 1", "line 2, is damaged"),

@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use super::{Killed, answer, as_user, done, free_port, give_to, wait_for, words};
+use super::{Killed, answer, as_user, done, free_port, give_to, made_once, wait_for, words};
 
 pub(crate) struct Maria {
     /// Ends before its folder goes.
@@ -20,15 +20,18 @@ impl Maria {
     pub(crate) fn start(settings: &[&str]) -> Maria {
         let dir = tempfile::Builder::new().prefix("loadline-maria-").tempdir_in("/var/tmp").unwrap();
         let at = |name: &str| dir.path().join(name).display().to_string();
-        certificates(dir.path());
+        let version = answer(Command::new("mariadbd").arg("--version")).unwrap();
+        made_once(&format!("mariadb-{}", version.split_whitespace().nth(2).unwrap()), dir.path(), |made| {
+            certificates(made);
+            give_to("mysql", made);
+            let mut install = as_user("mysql", "mariadb-install-db");
+            install.args(["--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db"]);
+            let made = made.display();
+            done(install.args([format!("--datadir={made}/data"), format!("--tmpdir={made}")]));
+        });
         // A server that starts removes other servers' temporary tables from a folder that they share.
         let temporary = format!("--tmpdir={}", dir.path().display());
         give_to("mysql", dir.path());
-        done(
-            as_user("mysql", "mariadb-install-db")
-                .args(["--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db"])
-                .args([format!("--datadir={}", at("data")), temporary.clone()]),
-        );
         let port = free_port();
         let log = std::fs::File::create(dir.path().join("server.log")).unwrap();
         let mut command = as_user("mysql", "mariadbd");
@@ -73,7 +76,7 @@ fn certificates(dir: &Path) {
     for name in ["ca", "other"] {
         let (key, crt) = (at(&format!("{name}.key")), at(&format!("{name}.crt")));
         let mut command = Command::new("openssl");
-        command.args(words("req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj"));
+        command.args(words("req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 3650 -subj"));
         done(command.arg(format!("/CN={name}")).arg("-keyout").arg(key).arg("-out").arg(crt));
     }
     let mut command = Command::new("openssl");
@@ -81,7 +84,7 @@ fn certificates(dir: &Path) {
     done(command.arg(at("server.key")).arg("-out").arg(at("server.csr")));
     std::fs::write(at("ext"), "subjectAltName=DNS:localhost\n").unwrap();
     let mut command = Command::new("openssl");
-    command.args(["x509", "-req", "-days", "2", "-CAcreateserial", "-in"]).arg(at("server.csr"));
+    command.args(["x509", "-req", "-days", "3650", "-CAcreateserial", "-in"]).arg(at("server.csr"));
     command.arg("-CA").arg(at("ca.crt")).arg("-CAkey").arg(at("ca.key")).arg("-extfile").arg(at("ext"));
     done(command.arg("-out").arg(at("server.crt")));
     done(Command::new("chmod").arg("-R").arg("a+rX").arg(dir));

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 #[allow(unused_imports, reason = "`alone` uses fewer")]
@@ -254,6 +255,23 @@ fn done(command: &mut Command) {
     assert!(out.status.success(), "{command:?}: {said}; {INSTALL}");
 }
 
+/// Puts a copy of what `make` makes into the folder `to`. It is made once and kept in cargo's folder: making the data folder of a
+/// server takes seconds.
+fn made_once(name: &str, to: &Path, make: impl FnOnce(&Path)) {
+    static MAKING: Mutex<()> = Mutex::new(());
+    let _one = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
+    let kept = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    if !kept.exists() {
+        // A server's user may have no access to cargo's folder.
+        let new = tempfile::Builder::new().prefix("loadline-made-").tempdir_in("/var/tmp").unwrap();
+        make(new.path());
+        let whole = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap().keep();
+        done(Command::new("cp").arg("-a").arg(new.path().join(".")).arg(&whole));
+        std::fs::rename(whole, &kept).unwrap();
+    }
+    done(Command::new("cp").arg("-a").arg(kept.join(".")).arg(to));
+}
+
 /// What a client of a server prints of a statement, or why not.
 fn answer(client: &mut Command) -> Result<String, String> {
     let out = client.output().expect(INSTALL);
@@ -285,17 +303,16 @@ impl Server {
     pub(crate) fn start(settings: &[&str]) -> Server {
         let bin = Self::bin();
         let dir = tempfile::Builder::new().prefix("loadline-server-").tempdir_in("/var/tmp").unwrap();
-        let data = dir.path().join("data");
-        let secret = dir.path().join("pw");
-        std::fs::write(&secret, "tops3cret\n").unwrap();
+        let version = bin.parent().unwrap().file_name().unwrap().display();
+        made_once(&format!("postgres-{version}"), dir.path(), |made| {
+            let secret = made.join("pw");
+            std::fs::write(&secret, "tops3cret\n").unwrap();
+            give_to("postgres", made);
+            let mut initdb = as_user("postgres", bin.join("initdb"));
+            initdb.args(["--no-sync", "-U", "boss", "-A", "scram-sha-256", "--auth-local=trust", "--pwfile"]);
+            done(initdb.arg(&secret).arg("-D").arg(made.join("data")));
+        });
         give_to("postgres", dir.path());
-        done(
-            as_user("postgres", bin.join("initdb"))
-                .args(["--no-sync", "-U", "boss", "-A", "scram-sha-256", "--auth-local=trust", "--pwfile"])
-                .arg(&secret)
-                .arg("-D")
-                .arg(&data),
-        );
         let mut server = Server { dir, bin, child: None, port: free_port() };
         server.launch(settings);
         server
