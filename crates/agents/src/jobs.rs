@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use loadline_collect::CpuSource;
-use loadline_collect::os::{CpuShares, CpuTimes, Interfaces, ProcessCpu};
+use loadline_collect::os::{CpuShares, CpuTimes, Interfaces, own_cpu_ns};
 use loadline_database::{OpenRequest, Target, Work};
 use loadline_load::{
     Counts, Crew, Ended, OwnCommits, Place, Request, RunningJobs, STEP_NS, Schedule, Shared, Timing, Warmup,
@@ -192,7 +192,7 @@ impl Edge {
     fn read() -> Edge {
         Edge {
             at_ns: now_ns(),
-            process_ns: ProcessCpu::own().ok().map(|of| of.total_ns()),
+            process_ns: own_cpu_ns().ok(),
             machine: CpuTimes::local().ok(),
             network: Interfaces::local(),
         }

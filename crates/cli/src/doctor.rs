@@ -11,6 +11,7 @@ use loadline_model::manifest::TargetInfo;
 use loadline_model::{Capabilities, Column, Driver, Finding, Severity, column};
 use loadline_run::plan::{AWR_FLAG, refusal};
 use loadline_run::storage_size::{DATA_PER_CACHE, DATA_PER_MEMORY, beyond_cache, beyond_memory};
+use loadline_storage::StorageFacts;
 use loadline_workload::{CATALOGUE, Workload};
 
 use crate::args::{DoctorArgs, ListFormat};
@@ -251,7 +252,7 @@ fn places(info: &TargetInfo) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (role, dir) in [("log", &info.log_dir), ("data", &info.data_dir)] {
         let Some(dir) = dir else { continue };
-        let finding = match loadline_collect::inventory::storage(Path::new(dir)) {
+        let finding = match StorageFacts::of(Path::new(dir)).map(|facts| facts.storage) {
             Ok(s) => {
                 let free = s
                     .free_bytes

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
 use indicatif::{ProgressBar, ProgressStyle};
-use loadline_collect::inventory::{machine, storage};
+use loadline_collect::inventory::machine;
 use loadline_model::LogWriterPoint;
 use loadline_model::format::{bytes, counted, duration_s};
 use loadline_model::probe::{Engine, ProbeReport, ProbedDir, VERSION};
@@ -105,10 +105,8 @@ pub(crate) fn probe(args: &ProbeArgs) -> Result<u8, Failure> {
     let at = rfc3339(SystemTime::now());
     let mut dirs: Vec<ProbedDir> = Vec::new();
     for dir in &args.dirs {
-        let inventory = storage(dir).map_err(|e| Failure { code: exit::TARGET, message: e.to_string() })?;
         let mut progress = Progress::new(dir);
-        let probed = loadline_storage::probe::probe(dir, inventory, &options, &stop, &mut |e| progress.on(e));
-        let mut probed = probed?;
+        let mut probed = loadline_storage::probe::probe(dir, &options, &stop, &mut |e| progress.on(e))?;
         match log_writer(dir, args, &stop, &progress) {
             Ok(points) => probed.log_writer = points,
             Err(_) if stop.load(Ordering::Relaxed) => return Err(ProbeError::Interrupted.into()),

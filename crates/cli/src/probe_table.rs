@@ -105,7 +105,7 @@ pub(crate) fn csv(report: &ProbeReport) -> String {
             d.kind.clone(),
             d.storage.filesystem.clone(),
             d.storage.device.clone().unwrap_or_default(),
-            d.engine.to_string(),
+            d.engine.name().to_owned(),
             r.operation.id().to_owned(),
             r.size_bytes.to_string(),
             r.depth.to_string(),
@@ -171,7 +171,7 @@ fn how(d: &ProbedDir) -> String {
     let cache = if d.direct { "O_DIRECT" } else { "page cache" };
     format!(
         "{}, {cache}, test file {}, {:.0} ms a figure, compressibility {}, dedup {}",
-        d.engine,
+        d.engine.name(),
         bytes(d.file_bytes as f64),
         d.window_s * 1e3,
         d.compressibility,

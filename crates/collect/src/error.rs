@@ -2,55 +2,26 @@
 
 use std::path::PathBuf;
 
-/// Why a counter, an inventory or the counters at window start or end could not be read.
+/// Why a counter or the counters at window start or end could not be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs)] // Its text says what each is.
 pub enum CollectError {
-    /// A file of the kernel, or the given path, could not be read.
     #[error("cannot read '{}': {cause}. Check that it exists and that this user may read it", .path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// The system's error.
-        cause: std::io::Error,
-    },
-    /// The process has reached its limit of open files.
+    Read { path: PathBuf, cause: std::io::Error },
     #[error(
         "none of {files} files under '{}' could be opened: the limit of open files of this process is reached. Raise it \
         (ulimit -n)", .path.display()
     )]
-    OpenFiles {
-        /// The directory.
-        path: PathBuf,
-        /// Number of files.
-        files: u32,
-    },
-    /// The storage under a directory could not be determined.
-    #[error(transparent)]
-    Device(#[from] loadline_storage::DeviceError),
-    /// A file of the kernel is not as documented in proc(5).
+    OpenFiles { path: PathBuf, files: u32 },
     #[error("{file} has an unknown format: {what}. Its figures are left out")]
-    Format {
-        /// The file, e.g. `/proc/stat`.
-        file: &'static str,
-        /// What is wrong with it.
-        what: String,
-    },
-    /// `/proc/diskstats` has no line for the device.
+    Format { file: &'static str, what: String },
     #[error("/proc/diskstats has no device '{0}': it was removed, or is not visible in this container")]
     NoDevice(String),
-    /// A system call failed.
     #[error("{call} failed: {cause}")]
-    Call {
-        /// Its name.
-        call: &'static str,
-        /// The system's error.
-        cause: nix::errno::Errno,
-    },
-    /// The sampler's thread could not be started.
+    Call { call: &'static str, cause: nix::errno::Errno },
     #[error("the sampler could not be started: {0}. Check the limit on threads (ulimit -u)")]
     Spawn(std::io::Error),
-    /// The sampler's thread did not answer in time.
     #[error(
         "the counters at the window's '{edge}' did not arrive within {waited_s:.1} s: the database does not answer \
         queries on its statistics, or loadline gets no CPU to ask. If all CPUs are busy, run fewer jobs, or loadline on \
@@ -62,7 +33,6 @@ pub enum CollectError {
         /// Time waited after it was due, s.
         waited_s: f64,
     },
-    /// The sampler's thread ended early.
     #[error("the sampler ended early: the counters at the window's '{edge}' are lost")]
     Ended {
         /// `open` (window start) or `close` (window end).

@@ -1,4 +1,4 @@
-//! Samplers: counters of the operating system, an inventory of machine and storage, and a generic poller of a database's
+//! Samplers: counters of the operating system, an inventory of the machine, and a generic poller of a database's
 //! counters and wait events.
 //!
 //! The poller is independent of databases: it polls a [`Source`], which the run crate makes from the target's observer. All
@@ -13,5 +13,7 @@ pub mod sampler;
 pub mod surroundings;
 
 pub use error::CollectError;
-pub use sampler::{Collected, CpuSource, Edge, PendingEdge, Point, Recent, Sampler, SamplerConfig, Second, Source};
+pub use sampler::{
+    Collected, CpuSource, Edge, PendingEdge, Point, Rates, Recent, Sampler, SamplerConfig, Second, Source, System,
+};
 pub use surroundings::{Confined, Surroundings};

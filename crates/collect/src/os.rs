@@ -15,7 +15,7 @@ pub use disk::{DiskCounters, DiskRates};
 pub use limits::{CpuLimit, Cpus, allowed, frequency_pct, thermal_ms};
 pub use network::Interfaces;
 pub use pressure::Pressure;
-pub use process::ProcessCpu;
+pub use process::own_cpu_ns;
 pub use processes::{Processes, Server, TICKS_PER_S, Used};
 pub(crate) use tasks::timed;
 pub use tasks::{TaskStates, TaskTimes, Tasks};

@@ -120,7 +120,6 @@ impl DataFiles {
         Ok(dropped)
     }
 
-    /// Files that are already open.
     fn held(&self) -> &[Arc<File>] {
         match self {
             DataFiles::Below { .. } => &[],
@@ -128,7 +127,6 @@ impl DataFiles {
         }
     }
 
-    /// Path for errors.
     fn error_path(&self) -> PathBuf {
         match self {
             DataFiles::Below { directory, .. } => directory.clone(),

@@ -20,7 +20,7 @@ use loadline_storage::before_others;
 
 use crate::clock;
 use crate::error::CollectError;
-use crate::os::{CpuTimes, DiskCounters, ProcessCpu, TaskStates, TaskTimes, Tasks};
+use crate::os::{CpuShares, CpuTimes, DiskCounters, DiskRates, TaskStates, TaskTimes, Tasks};
 use worker::{Command, Shared, Worker};
 
 /// A source of a database's counters and wait events. Called from one thread only.
@@ -96,39 +96,65 @@ impl SamplerConfig {
     }
 }
 
-/// One reading.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Point {
-    /// Time of the operating system's counters, ns on [`loadline_storage::now_ns`]. The database's are read next and have their own
-    /// time.
+/// What the operating system counted, at one moment.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct System {
+    /// When, ns on [`loadline_storage::now_ns`]. The database's counters are read next and have their own time.
     pub at_ns: u64,
-    /// The database's counters, if they could be read. `proc_stat` is in `cpu`.
-    pub snapshot: Option<Snapshot>,
     /// CPU time of the database's machine.
     pub cpu: Option<CpuTimes>,
     /// The device under the log.
     pub disk: Option<DiskCounters>,
     /// The device under the data.
     pub data_disk: Option<DiskCounters>,
+    /// CPU time of loadline itself, ns.
+    pub process_ns: Option<u64>,
+}
+
+/// What the operating system counted between two moments.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[allow(missing_docs)] // Its names say what each is.
+pub struct Rates {
+    /// Time between them, s.
+    pub seconds: f64,
+    pub cpu: Option<CpuShares>,
+    pub disk: Option<DiskRates>,
+    pub data_disk: Option<DiskRates>,
+    pub process_ns: Option<u64>,
+}
+
+impl System {
+    /// Rates until `later`.
+    #[must_use]
+    pub fn rates_until(&self, later: &System) -> Rates {
+        let seconds = later.at_ns.saturating_sub(self.at_ns) as f64 / 1e9;
+        let disk = |a: Option<DiskCounters>, b: Option<DiskCounters>| DiskRates::between(&a?, &b?, seconds);
+        Rates {
+            seconds,
+            cpu: self.cpu.zip(later.cpu).and_then(|(a, b)| CpuShares::between(&a, &b)),
+            disk: disk(self.disk, later.disk),
+            data_disk: disk(self.data_disk, later.data_disk),
+            process_ns: self.process_ns.zip(later.process_ns).map(|(a, b)| b.saturating_sub(a)),
+        }
+    }
+}
+
+/// One reading.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Point {
+    /// Of the operating system.
+    pub system: System,
+    /// The database's counters, if they could be read. `proc_stat` is in `system`.
+    pub snapshot: Option<Snapshot>,
 }
 
 /// The counters at one edge of the window: its start or its end.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Edge {
-    /// Its name, e.g. `open`.
-    pub name: String,
-    /// Time of the operating system's counters, ns on [`loadline_storage::now_ns`].
-    pub at_ns: u64,
+    /// Of the operating system.
+    pub system: System,
     /// The database's counters, or why they could not be read.
     pub snapshot: Result<Snapshot, String>,
-    /// CPU time of the database's machine.
-    pub cpu: Option<CpuTimes>,
-    /// The device under the log.
-    pub disk: Option<DiskCounters>,
-    /// The device under the data.
-    pub data_disk: Option<DiskCounters>,
-    /// CPU time of loadline itself.
-    pub process: Option<ProcessCpu>,
     /// CPU time of the threads of loadline's jobs.
     pub job_threads: Option<TaskTimes>,
     /// CPU time of the jobs' database sessions.
@@ -138,18 +164,9 @@ pub struct Edge {
 impl Edge {
     /// Counters of the database, or why they could not be read, and none of the operating system.
     #[must_use]
-    pub fn of_database(name: &str, at_ns: u64, snapshot: Result<Snapshot, String>) -> Edge {
-        Edge {
-            name: name.to_owned(),
-            at_ns,
-            snapshot,
-            cpu: None,
-            disk: None,
-            data_disk: None,
-            process: None,
-            job_threads: None,
-            sessions: None,
-        }
+    pub fn of_database(at_ns: u64, snapshot: Result<Snapshot, String>) -> Edge {
+        let system = System { at_ns, ..System::default() };
+        Edge { system, snapshot, job_threads: None, sessions: None }
     }
 }
 
@@ -266,7 +283,7 @@ impl Sampler {
     /// The sampler's thread has ended.
     pub fn edge_at(&self, name: &str, at_ns: u64) -> Result<PendingEdge, CollectError> {
         let (sender, reply) = channel();
-        let command = Command::Edge { name: name.to_owned(), at_ns, reply: sender };
+        let command = Command::Edge { at_ns, reply: sender };
         self.commands.send(command).map_err(|_| CollectError::Ended { edge: name.to_owned() })?;
         Ok(PendingEdge { name: name.to_owned(), at_ns, timeout: self.config.edge_timeout, reply })
     }
@@ -289,16 +306,11 @@ impl Sampler {
     pub fn finish(self) -> Collected {
         let Sampler { commands, shared, done, config } = self;
         let _ = commands.send(Command::Stop);
-        let mut collected = Collected::default();
         let how = done.recv_timeout(config.finish_timeout);
-        {
+        let mut collected = {
             let mut shared = shared.lock().unwrap_or_else(PoisonError::into_inner);
-            collected.points = std::mem::take(&mut shared.points);
-            collected.wait_samples = std::mem::take(&mut shared.wait_samples);
-            collected.states = std::mem::take(&mut shared.states);
-            collected.answers = std::mem::take(&mut shared.answers);
-            collected.problems = shared.problems();
-        }
+            Collected { problems: shared.problems(), ..std::mem::take(&mut shared.read) }
+        };
         match how {
             Ok(source) => collected.source = Some(source),
             Err(RecvTimeoutError::Timeout) => collected.problems.push(format!(

@@ -17,7 +17,7 @@ pub(crate) fn in_memory(path: &Path) -> Option<bool> {
 
 /// The free space under `path`.
 pub(crate) fn free_space(path: &Path) -> Finding {
-    let (severity, value, advice) = match StorageFacts::of(path).map(|facts| facts.free_bytes) {
+    let (severity, value, advice) = match StorageFacts::of(path).map(|facts| facts.storage.free_bytes) {
         Ok(Some(free)) if free < SCARCE_BYTES => {
             (Severity::Warning, bytes(free as f64), "tables and logs of a test hardly fit: free some space")
         }

@@ -92,7 +92,6 @@ impl CurrentCanceller {
 }
 
 impl Session<'_> {
-    /// The session that is open now, if one is.
     #[inline]
     pub(crate) fn get(&mut self) -> Option<&mut dyn ClientSession> {
         match self {

@@ -118,14 +118,11 @@ pub struct Timing {
 }
 
 /// A job of the client driver.
+#[allow(missing_docs)] // Its names say what each is.
 pub struct Client<'a> {
-    /// Its number.
     pub job: u32,
-    /// Its session.
     pub session: Session<'a>,
-    /// The program compiled for it.
     pub stream: &'a mut Stream,
-    /// The program.
     pub program: &'a Program,
     /// Runs scripts in place of the program, if there are any.
     pub script: Option<ScriptJob>,

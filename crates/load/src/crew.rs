@@ -46,7 +46,6 @@ pub struct Crew {
     shared: Arc<Shared>,
 }
 
-/// The thread of a job.
 struct Worker {
     thread: JoinHandle<JobResult>,
     go: Sender<Go>,
@@ -174,7 +173,6 @@ fn hindrance(cancellers: &[Canceller]) -> Option<TargetError> {
     cancellers.iter().take_while(|_| begin.elapsed() < ASK_AT_MOST).find_map(Canceller::hindrance)
 }
 
-/// Cancels sessions.
 fn cancel(cancellers: &[Canceller]) {
     std::thread::scope(|scope| {
         for some in cancellers.chunks(cancellers.len().div_ceil(CANCEL_AT_A_TIME).max(1)) {

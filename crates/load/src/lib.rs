@@ -45,28 +45,21 @@ use watch::{MANY_JOBS, Watch, wait_started, watch_window};
 
 /// What a test does.
 #[derive(Clone)]
+#[allow(missing_docs)] // Its names say what each is.
 pub struct Request {
-    /// The database.
     pub target: Arc<dyn Target>,
-    /// The work.
     pub work: Arc<Work>,
-    /// The driver.
     pub driver: Driver,
-    /// Number of jobs.
     pub jobs: u32,
-    /// Warm-up.
     pub warmup: Warmup,
     /// Window, s.
     pub duration_s: f64,
-    /// How the jobs make load.
     pub load: JobLoad,
-    /// Source of CPU figures.
     pub cpu: CpuSource,
     /// Block device under the log, if it is on this machine.
     pub disk: Option<String>,
     /// The same under the data.
     pub data_disk: Option<String>,
-    /// Where the jobs run.
     pub place: Place,
     /// Set when the user wants to stop.
     pub interrupted: Arc<AtomicBool>,
@@ -122,16 +115,14 @@ pub enum Place {
 
 /// Measurements of a test.
 #[derive(Debug)]
+#[allow(missing_docs)] // Its names say what each is.
 pub struct Measured {
-    /// The window.
     pub schedule: Schedule,
     /// Wall-clock time of the window start.
     pub opened_at: SystemTime,
-    /// The warm-up before it.
     pub warmup: WarmedUp,
     /// Counts of warm-up and window.
     pub counts: Counts,
-    /// Result of each job.
     pub jobs: Vec<JobResult>,
     /// What all jobs counted.
     pub merged: Tally,
@@ -139,7 +130,6 @@ pub struct Measured {
     pub populations: Vec<Tally>,
     /// Counters before the jobs connected.
     pub before: Result<Snapshot, String>,
-    /// Counters at window start and window end.
     pub edges: Edges,
     /// Counters after the jobs disconnected.
     pub after: Result<Snapshot, String>,
@@ -204,10 +194,12 @@ pub trait TestHooks {
     ///
     /// # Errors
     /// If it cannot start; the test then fails.
-    fn start(&mut self, request: &Request, shared: &Arc<Shared>) -> Result<(), TargetError>;
+    fn start(&mut self, _request: &Request, _shared: &Arc<Shared>) -> Result<(), TargetError> {
+        Ok(())
+    }
 
     /// Ends what was started. Called after the jobs have ended.
-    fn stop(&mut self, jobs: &[JobResult]);
+    fn stop(&mut self, _jobs: &[JobResult]) {}
 
     /// Whether the counters matter, so that a server that counts late is waited for.
     fn counts(&self) -> bool {
@@ -216,38 +208,25 @@ pub trait TestHooks {
 }
 
 /// No hooks.
-impl TestHooks for () {
-    fn start(&mut self, _: &Request, _: &Arc<Shared>) -> Result<(), TargetError> {
-        Ok(())
-    }
-    fn stop(&mut self, _: &[JobResult]) {}
-}
+impl TestHooks for () {}
 
 /// Counters at window start and window end. Each is read twice: on time, for counters that change continuously (log
 /// position, operating system), and again when all jobs have published their counters (commits, syncs), which can
 /// take as long as their current transaction.
 #[derive(Debug)]
+#[allow(missing_docs)] // Its names say what each is.
 pub struct Edges {
-    /// On time at the window start.
     pub at_open: Edge,
-    /// On time at the window end.
     pub at_close: Edge,
-    /// When all jobs had passed the window start.
     pub passed_open: Edge,
-    /// When all jobs had passed the window end.
     pub passed_close: Edge,
 }
 
 impl Edges {
     /// None could be read.
     fn unread_because(text: &str) -> Edges {
-        let edge = |name| Edge::of_database(name, now_ns(), Err(text.to_owned()));
-        Edges {
-            at_open: edge("at open"),
-            at_close: edge("at close"),
-            passed_open: edge("passed open"),
-            passed_close: edge("passed close"),
-        }
+        let edge = Edge::of_database(now_ns(), Err(text.to_owned()));
+        Edges { at_open: edge.clone(), at_close: edge.clone(), passed_open: edge.clone(), passed_close: edge }
     }
 
     /// Why the counters could not be read, if so.
@@ -261,32 +240,23 @@ impl Edges {
 
 /// Why a test failed to run.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)] // Its text says what each is.
 pub enum TestError {
-    /// The user wants to stop.
     #[error("interrupted")]
     Interrupted,
-    /// The target failed.
     #[error(transparent)]
     Target(#[from] TargetError),
     /// The counters could not be read at window start or window end.
     #[error("the counters could not be read: {0}")]
     Counters(String),
-    /// The processes that run the jobs cannot do so.
     #[error("{0}")]
     Remote(String),
-    /// The process may not have a file or a thread for each job.
     #[error(transparent)]
     Limit(#[from] Limit),
-    /// The operating system refused to start a thread.
     #[error(
         "no thread could be started for job {job}: {source}; run fewer jobs or raise the limit of processes (ulimit -u)"
     )]
-    Thread {
-        /// Which job.
-        job: u32,
-        /// Why.
-        source: std::io::Error,
-    },
+    Thread { job: u32, source: std::io::Error },
 }
 
 /// Opens the sessions of a test's jobs, wherever they are.
@@ -411,7 +381,6 @@ fn sampler_config(
     config
 }
 
-/// This process, and those of agents on this machine.
 fn own_processes(agents: &[AgentFigures]) -> Vec<u32> {
     let machine = boot_id();
     let here = |agent: &&AgentFigures| !agent.machine.is_empty() && agent.machine == machine;

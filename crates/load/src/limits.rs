@@ -20,29 +20,22 @@ const MAPPINGS: u64 = 4;
 /// A limit of the operating system that jobs would exceed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{jobs} jobs need {need} {}, and {left} are left: run fewer jobs or raise the limit ({which})", self.which.things())]
+#[allow(missing_docs)] // Its names say what each is.
 pub struct Limit {
-    /// Jobs.
     pub jobs: u32,
-    /// What they need.
     pub need: u64,
-    /// What they may have.
     pub left: u64,
-    /// Which limit.
     pub which: Which,
 }
 
 /// Limits of a process, a user or the machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs)] // Its names say what each is.
 pub enum Which {
-    /// Open files of the process.
     OpenFiles,
-    /// Threads of the machine.
     ThreadsMax,
-    /// Numbers of the machine's threads.
     PidMax,
-    /// Memory mappings of the process.
     MaxMapCount,
-    /// Threads of the user.
     UserThreads,
     /// Threads of a control group, in this folder.
     ControlGroup(PathBuf),

@@ -14,12 +14,10 @@ use crate::warmup::course_step_ns;
 
 /// Times of one test, in ns on [`loadline_storage::now_ns`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)] // Its names say what each is.
 pub struct Schedule {
-    /// When jobs start.
     pub start_ns: u64,
-    /// Window start.
     pub open_ns: u64,
-    /// Window end.
     pub close_ns: u64,
 }
 
@@ -101,7 +99,7 @@ impl Schedule {
 pub(crate) const SHORT_SLICE_NS: u64 = 100_000_000;
 
 /// State shared by a test's jobs and its coordinator. A job writes only its own progress and the counters of jobs.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Shared {
     /// Jobs that have completed their first transaction.
     pub started: AtomicU32,
@@ -178,20 +176,7 @@ impl Shared {
     /// For `jobs` jobs.
     #[must_use]
     pub fn new(jobs: u32, interrupted: Arc<AtomicBool>) -> Shared {
-        Shared {
-            started: AtomicU32::new(0),
-            window: OnceLock::new(),
-            stop: AtomicBool::new(false),
-            passed_open: AtomicU32::new(0),
-            passed_close: AtomicU32::new(0),
-            ended: AtomicU32::new(0),
-            first_job: 0,
-            progress: (0..jobs).map(|_| Progress::default()).collect(),
-            failed_commits: AtomicU64::new(0),
-            interrupted,
-            cut: OnceLock::new(),
-            phase: OnceLock::new(),
-        }
+        Shared { progress: (0..jobs).map(|_| Progress::default()).collect(), interrupted, ..Shared::default() }
     }
 
     /// For `jobs` jobs of a test, of which the first has this number.

@@ -26,7 +26,6 @@ pub struct Scripted {
 }
 
 impl Scripted {
-    /// Adds all of `other`.
     pub(crate) fn merge(&mut self, other: &Scripted) {
         self.commits += other.commits;
         self.commits_total += other.commits_total;

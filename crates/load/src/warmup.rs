@@ -72,7 +72,6 @@ pub fn next_count_ns(start_ns: u64, now_ns: u64) -> u64 {
 pub struct Counts(pub Vec<(u64, u64)>);
 
 impl Counts {
-    /// Adds the count of now.
     pub(crate) fn count(&mut self, shared: &Shared) {
         self.0.push((now_ns(), shared.completed()));
     }

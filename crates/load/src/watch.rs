@@ -96,7 +96,6 @@ impl<'a, T: FnMut(&Tick)> Watch<'a, T> {
         (self.tick)(&Tick { elapsed_s, when, jobs, start_ns: self.start_ns, second });
     }
 
-    /// The next tick is in a second.
     pub(crate) fn tick_from_now(&mut self) {
         self.next_tick_ns = now_ns() + SECOND_NS;
     }

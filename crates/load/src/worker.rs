@@ -79,7 +79,6 @@ fn client_session(request: &Request, job: u32) -> Result<Box<dyn ClientSession>,
     Ok(session)
 }
 
-/// A job's session.
 enum JobSession {
     Client(Box<dyn ClientSession>, Stream, CurrentCanceller),
     Database(Box<dyn DatabaseSession>),

@@ -49,24 +49,19 @@ crate::named! {
     /// Part of a page that a view belongs to, in the order of the page.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
     #[serde(rename_all = "kebab-case")]
+    #[allow(missing_docs)] // Its names say what each is.
     pub enum Topic {
         /// Waits by event, timed by the database.
         Waits: "Waits timed by the database";
-        /// Statements.
         Statements: "Top statements";
         /// Reads and writes by kind of file and by object.
         Io: "I/O by file and object";
         /// Tables and indexes: accesses, changes, vacuum or purge.
         Objects: "Tables and indexes";
-        /// The database's cache.
         Cache: "Cache";
-        /// Locks.
         Locks: "Locks";
-        /// Replication.
         Replication: "Replication";
-        /// Sessions by state.
         Sessions: "Sessions";
-        /// Settings that differ from their defaults.
         Settings: "Settings that differ from their defaults";
     }
     /// Heading.
@@ -88,25 +83,21 @@ pub enum Kind {
 /// Unit of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[allow(missing_docs)] // Its names say what each is.
 pub enum Unit {
-    /// A text.
     Text,
     /// A number of things.
     Count,
-    /// Milliseconds.
     Ms,
-    /// Bytes.
     Bytes,
 }
 
 /// A column of a view.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)] // Its names say what each is.
 pub struct ViewColumn {
-    /// Heading.
     pub title: String,
-    /// What it holds.
     pub kind: Kind,
-    /// Unit.
     pub unit: Unit,
     /// The column by which its mean is shown (`total time` by `calls`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -116,21 +107,19 @@ pub struct ViewColumn {
 /// A cell of a view.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
+#[allow(missing_docs)] // Its names say what each is.
 pub enum Value {
-    /// A number.
     Number(f64),
-    /// A text.
     Text(String),
 }
 
 /// Rows of a statistics view, or why there are none.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)] // Its names say what each is.
 pub struct View {
-    /// Where it belongs.
     pub topic: Topic,
     /// What its rows are, with the view that they come from.
     pub title: String,
-    /// Columns.
     pub columns: Vec<ViewColumn>,
     /// The column by which the rows are sorted, the largest first; `None` for the order of the database.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -146,7 +135,6 @@ pub struct View {
     /// When the database last reset the statistics of the view; `None` if never or unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub epoch: Option<String>,
-    /// Why the view cannot be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub absent: Option<String>,
 }

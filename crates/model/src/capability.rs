@@ -4,12 +4,13 @@ use serde::{Deserialize, Serialize};
 
 crate::named! {
     /// How the work reaches the database; the preferred way first.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
     #[serde(rename_all = "kebab-case")]
     pub enum Driver {
         /// A procedure inside the database runs the loop and times it: no client, no network.
         Database: "database";
         /// Prepared statements sent by loadline and timed at the client, as an application sees it.
+        #[default]
         Client: "client";
     }
     /// The word used on the command line and in files.

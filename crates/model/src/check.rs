@@ -17,17 +17,6 @@ macro_rules! checks {
             /// All checks.
             pub const ALL: &[CheckId] = &[$(CheckId::$check),+];
 
-            /// Whether it is about others who used the machine, and not about the figures themselves.
-            #[must_use]
-            pub fn is_of_disturbance(self) -> bool {
-                use CheckId::*;
-                matches!(
-                    self,
-                    OtherCpu | UnknownCpu | CpuSteal | CpuAffinity | ClientThrottled | DatabaseThrottled
-                        | ThermalThrottling | OtherIo | OtherSessions | OtherSessionsCpu | MemoryPressure
-                )
-            }
-
             /// What must hold for its test to be valid.
             #[must_use]
             pub fn must(self) -> &'static str {
@@ -122,22 +111,6 @@ impl Check {
     #[must_use]
     pub fn require(id: CheckId, ok: bool, detail: String) -> Check {
         Check::new(id, if ok { Outcome::Passed } else { Outcome::Failed }, detail)
-    }
-
-    /// A check of pairs of counts, each of which may differ by so much. Counts as small as that prove nothing, nor do such that differ
-    /// by more than half.
-    #[must_use]
-    pub fn compare(id: CheckId, counts: &[([f64; 2], f64)], detail: String) -> Check {
-        let agree = counts.iter().all(|([a, b], allowed)| (a - b).abs() <= *allowed);
-        let few = counts.iter().any(|([a, b], allowed)| a.max(*b) <= *allowed || (a - b).abs() > a.max(*b) / 2.0);
-        if agree && few {
-            return Check::new(
-                id,
-                Outcome::NotMade,
-                format!("{detail}: too few to prove anything; use a longer window"),
-            );
-        }
-        Check::require(id, agree, detail)
     }
 
     /// A check with the given outcome.

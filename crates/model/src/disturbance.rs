@@ -27,95 +27,47 @@ pub struct Disturbance {
 pub const DISTURBANCES: [Disturbance; 11] = [
     // An idle server's daemons use 1 to 3 %. A fifth of the CPUs costs a saturated test a fifth of its throughput, more
     // than any figure may be off.
-    Disturbance {
-        check: CheckId::OtherCpu,
-        column: OTHER_CPU_PCT,
-        words: "other processes on the CPU",
-        noted_from: 5.0,
-        disturbed_from: Some(20.0),
-    },
+    kind(CheckId::OtherCpu, OTHER_CPU_PCT, "other processes on the CPU", 5.0, Some(20.0)),
     // Includes threads of the kernel, which also work for the test: a test of storage costs them a tenth of two CPUs.
-    Disturbance {
-        check: CheckId::UnknownCpu,
-        column: UNKNOWN_CPU_PCT,
-        words: "CPU used by unknown processes or the kernel",
-        noted_from: 15.0,
-        disturbed_from: Some(40.0),
-    },
+    kind(CheckId::UnknownCpu, UNKNOWN_CPU_PCT, "CPU used by unknown processes or the kernel", 15.0, Some(40.0)),
     // Next to nothing is stolen on a host with CPUs for all. A tenth is lost throughput and longer tails.
-    Disturbance {
-        check: CheckId::CpuSteal,
-        column: CPU_STEAL_PCT,
-        words: "CPU steal",
-        noted_from: 1.0,
-        disturbed_from: Some(10.0),
-    },
+    kind(CheckId::CpuSteal, CPU_STEAL_PCT, "CPU steal", 1.0, Some(10.0)),
     // Often on purpose, such as CPUs apart for client and server: any is noted. If others use the rest, `other-cpu` says so.
-    Disturbance {
-        check: CheckId::CpuAffinity,
-        column: CPU_WITHHELD_PCT,
-        words: "CPUs withheld from loadline",
-        noted_from: 0.1,
-        disturbed_from: None,
-    },
+    kind(CheckId::CpuAffinity, CPU_WITHHELD_PCT, "CPUs withheld from loadline", 0.1, None),
     // A client that had to stop in a tenth of the periods measured its limit, not the database.
-    Disturbance {
-        check: CheckId::ClientThrottled,
-        column: CLIENT_THROTTLED_PCT,
-        words: "loadline stopped by its CPU limit",
-        noted_from: 1.0,
-        disturbed_from: Some(10.0),
-    },
+    kind(CheckId::ClientThrottled, CLIENT_THROTTLED_PCT, "loadline stopped by its CPU limit", 1.0, Some(10.0)),
     // The database's limit is part of the platform: it is noted only.
-    Disturbance {
-        check: CheckId::DatabaseThrottled,
-        column: DATABASE_THROTTLED_PCT,
-        words: "database stopped by its CPU limit",
-        noted_from: 1.0,
-        disturbed_from: None,
-    },
+    kind(CheckId::DatabaseThrottled, DATABASE_THROTTLED_PCT, "database stopped by its CPU limit", 1.0, None),
     // A cool machine has none; the same test is not repeatable with a fifth.
-    Disturbance {
-        check: CheckId::ThermalThrottling,
-        column: THERMAL_THROTTLED_PCT,
-        words: "CPU slowed down by heat",
-        noted_from: 1.0,
-        disturbed_from: Some(20.0),
-    },
+    kind(CheckId::ThermalThrottling, THERMAL_THROTTLED_PCT, "CPU slowed down by heat", 1.0, Some(20.0)),
     // Logs of daemons keep a device busy for less than 1 %. The time of others is estimated from bytes: hence twice the
     // threshold of CPU.
-    Disturbance {
-        check: CheckId::OtherIo,
-        column: OTHER_IO_PCT,
-        words: "device busy for other processes",
-        noted_from: 5.0,
-        disturbed_from: Some(40.0),
-    },
+    kind(CheckId::OtherIo, OTHER_IO_PCT, "device busy for other processes", 5.0, Some(40.0)),
     // What a session costs depends on the server's size, and a monitor's are no harm: it is noted only.
-    Disturbance {
-        check: CheckId::OtherSessions,
-        column: OTHER_SESSIONS_PCT,
-        words: "other sessions at work on the server",
-        noted_from: 5.0,
-        disturbed_from: None,
-    },
+    kind(CheckId::OtherSessions, OTHER_SESSIONS_PCT, "other sessions at work on the server", 5.0, None),
     // Takes CPUs as another process does: the same thresholds as `other-cpu`.
-    Disturbance {
-        check: CheckId::OtherSessionsCpu,
-        column: OTHER_SESSIONS_CPU_PCT,
-        words: "other sessions on the server's CPU",
-        noted_from: 5.0,
-        disturbed_from: Some(20.0),
-    },
+    kind(CheckId::OtherSessionsCpu, OTHER_SESSIONS_CPU_PCT, "other sessions on the server's CPU", 5.0, Some(20.0)),
     // Blocks of a table that is larger than the memory cause a little of it by themselves.
-    Disturbance {
-        check: CheckId::MemoryPressure,
-        column: MEMORY_PRESSURE_PCT,
-        words: "tasks waiting for memory",
-        noted_from: 5.0,
-        disturbed_from: Some(40.0),
-    },
+    kind(CheckId::MemoryPressure, MEMORY_PRESSURE_PCT, "tasks waiting for memory", 5.0, Some(40.0)),
 ];
+
+const fn kind(
+    check: CheckId,
+    column: &'static Column,
+    words: &'static str,
+    noted_from: f64,
+    disturbed_from: Option<f64>,
+) -> Disturbance {
+    Disturbance { check, column, words, noted_from, disturbed_from }
+}
+
+impl CheckId {
+    /// Whether it is about others who used the machine, and not about the figures themselves.
+    #[must_use]
+    pub fn is_of_disturbance(self) -> bool {
+        DISTURBANCES.iter().any(|kind| kind.check == self)
+    }
+}
 
 /// The kind that `column` measures.
 #[must_use]
@@ -270,13 +222,6 @@ mod tests {
         assert_eq!(read(40.0, Outcome::Passed), Validity::Disturbed);
         assert_eq!(read(10.0, Outcome::Passed), Validity::Valid);
         assert_eq!(read(40.0, Outcome::Failed), Validity::Refused);
-    }
-
-    #[test]
-    fn each_kind_has_a_check_and_each_such_check_a_kind() {
-        for id in CheckId::ALL {
-            assert_eq!(id.is_of_disturbance(), DISTURBANCES.iter().any(|kind| kind.check == *id), "{id}");
-        }
     }
 
     #[test]

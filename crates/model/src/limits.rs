@@ -67,6 +67,7 @@ pub enum LimitSource {
 
 /// The reference log writer at one number of jobs and one size of transaction.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)] // Its names say what each is.
 pub struct LogWriterPoint {
     /// Device and folder.
     pub of: String,
@@ -77,13 +78,9 @@ pub struct LogWriterPoint {
     pub mix: bool,
     /// Whether commits waited until they were durable.
     pub wait: bool,
-    /// Redo per transaction, bytes.
     pub redo_bytes_per_tx: f64,
-    /// Jobs.
     pub jobs: u32,
-    /// Transactions per second.
     pub tps: f64,
-    /// Transaction time, mean, ns.
     pub latency_ns_mean: f64,
 }
 

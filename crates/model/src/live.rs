@@ -19,31 +19,25 @@ pub struct LiveLine {
 /// What happened in a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
+#[allow(missing_docs)] // Its names say what each is.
 pub enum LiveEvent {
     /// A step between tests: `loading rows for 8 jobs`.
     Step {
-        /// Which.
         text: String,
     },
-    /// A warning for the user.
     Warning {
-        /// Its text.
         text: String,
     },
-    /// A test begins.
     Test(LiveTest),
-    /// A second of a test.
     Second(LiveSecond),
 }
 
 /// A test that begins, and its place in the run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)] // Its names say what each is.
 pub struct LiveTest {
-    /// Its number, from 1.
     pub test: u32,
-    /// Workload code.
     pub workload: String,
-    /// Jobs.
     pub jobs: u32,
     /// Repetition, from 1; the number of the pair in a run of two arms.
     pub repetition: u32,

@@ -6,14 +6,12 @@ use serde::{Deserialize, Serialize};
 
 /// Filesystem and device under a directory.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(missing_docs)] // Its names say what each is.
 pub struct Storage {
-    /// The directory.
     pub path: String,
-    /// Mount point.
     pub mount_point: String,
     /// Filesystem type, e.g. `ext4`.
     pub filesystem: String,
-    /// Mount options.
     pub mount_options: String,
     /// Mounted device, e.g. `/dev/vda`.
     pub source: String,
@@ -21,22 +19,18 @@ pub struct Storage {
     pub device: Option<String>,
     /// Model, `rotational`, `scheduler`, `write_cache`, `size`, … as the kernel states them.
     pub device_facts: BTreeMap<String, String>,
-    /// Free space, bytes.
     pub free_bytes: Option<u64>,
 }
 
 /// A machine.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(missing_docs)] // Its names say what each is.
 pub struct Machine {
-    /// Host name.
     pub host: String,
-    /// CPU model.
     pub cpu_model: String,
     /// Logical CPUs usable by this process.
     pub cpus: u32,
-    /// Memory, bytes.
     pub memory_bytes: u64,
-    /// Kernel release.
     pub kernel: String,
     /// Operating system, e.g. `Debian GNU/Linux 12 (bookworm)`.
     pub os: String,

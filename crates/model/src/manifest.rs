@@ -15,8 +15,8 @@ pub const MANIFEST_SCHEMA: u32 = 1;
 
 /// `manifest.json` of a run folder.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)] // Its names say what each is.
 pub struct Manifest {
-    /// [`MANIFEST_SCHEMA`].
     pub schema: u32,
     /// Run id: the folder's name.
     pub run: String,
@@ -24,22 +24,17 @@ pub struct Manifest {
     pub loadline_version: String,
     /// Start, RFC 3339, UTC.
     pub started_at: String,
-    /// The command line, without secrets.
     pub command: Vec<String>,
-    /// The plan.
     pub plan: Plan,
     /// The target; of two arms that of A.
     pub target: TargetInfo,
-    /// Findings of the doctor before the run.
     pub doctor: Vec<Finding>,
     /// Arms A and B of a run that compares them; absent in older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arms: Option<Box<[ArmFound; 2]>>,
     /// Machine that ran loadline (and the database, if `target.local`).
     pub machine: Machine,
-    /// Cost of loadline itself.
     pub overhead: Overhead,
-    /// Calibration by workload code.
     #[serde(default)]
     pub calibration: BTreeMap<String, Calibration>,
     /// Probe of the storage under log and data before the first test, by role (`log`, `data`).
@@ -66,29 +61,25 @@ pub struct ArmFound {
 
 /// How a table of the data set was loaded.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)] // Its names say what each is.
 pub struct TableLoad {
-    /// Name of the table.
     pub table: String,
     /// The arm that it belongs to, if each has a target of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arm: Option<ArmName>,
-    /// Rows of the table.
     pub rows: u64,
     /// Rows loaded by this run; an interrupted load had loaded the others.
     pub rows_loaded: u64,
     /// Bytes of the values of these rows, without the database's overhead.
     pub bytes_loaded: u64,
-    /// Time to load them, s.
     pub load_s: f64,
     /// Time to build keys, indexes and statistics after that, s.
     pub finish_s: f64,
-    /// Parallel loader sessions.
     pub loaders: u32,
     /// Load path: `COPY, binary`.
     pub path: String,
     /// Fingerprint of the rows, in hexadecimal.
     pub fingerprint: String,
-    /// Version of the data.
     pub version: u32,
 }
 
@@ -136,16 +127,13 @@ impl Manifest {
 
 /// The database under test.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(missing_docs)] // Its names say what each is.
 pub struct TargetInfo {
-    /// Kind, e.g. `postgres`.
     pub kind: String,
-    /// Product name, e.g. `PostgreSQL`.
     pub product: String,
     /// Version as the database states it.
     pub version: String,
-    /// URL without secrets.
     pub url: String,
-    /// Number of nodes.
     pub nodes: u32,
     /// Whether the database runs on the machine that runs loadline.
     pub local: bool,

@@ -12,14 +12,12 @@ pub const VERSION: u32 = 1;
 
 /// One probe of one or several directories on one machine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)] // Its names say what each is.
 pub struct ProbeReport {
-    /// Version of the schema, [`VERSION`].
     pub version: u32,
-    /// Version of loadline.
     pub loadline: String,
     /// Start of the probe, RFC 3339, UTC.
     pub at: String,
-    /// The machine.
     pub machine: Machine,
     /// Results in the order of the directories given.
     pub dirs: Vec<ProbedDir>,
@@ -73,24 +71,18 @@ impl ProbedDir {
     }
 }
 
-/// How operations are submitted to the kernel.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Engine {
-    /// One thread with an io_uring.
-    #[serde(rename = "io_uring")]
-    IoUring,
-    /// A thread per operation in flight, with pread and pwrite.
-    #[serde(rename = "threads")]
-    Threads,
-}
-
-impl fmt::Display for Engine {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Engine::IoUring => "io_uring",
-            Engine::Threads => "threads",
-        })
+crate::named! {
+    /// How operations are submitted to the kernel.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Engine {
+        /// One thread with an io_uring.
+        IoUring: "io_uring";
+        /// A thread per operation in flight, with pread and pwrite.
+        Threads: "threads";
     }
+    /// As records have it.
+    pub fn name;
 }
 
 crate::named! {
@@ -129,22 +121,18 @@ impl fmt::Display for Operation {
 
 /// The figures of one operation at one size and depth.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)] // Its names say what each is.
 pub struct ProbeRow {
-    /// The operation.
     pub operation: Operation,
-    /// Bytes per operation.
     pub size_bytes: u64,
     /// Operations in flight at once.
     pub depth: u32,
     /// Whether the page cache was bypassed.
     pub direct: bool,
-    /// Operations per second.
     pub per_s: f64,
     /// `per_s` times the size, MiB/s.
     pub mib_per_s: f64,
-    /// Mean latency, ns.
     pub mean_ns: f64,
-    /// Median latency, ns.
     pub p50_ns: u64,
     /// 99th percentile, ns; `None` below 100 samples.
     pub p99_ns: Option<u64>,
@@ -154,7 +142,6 @@ pub struct ProbeRow {
     pub max_ns: u64,
     /// CPU time of the probe and of the kernel on its behalf, per operation, ns.
     pub cpu_ns_per_op: f64,
-    /// Operations measured.
     pub samples: u64,
     /// Time in which they completed, s.
     pub elapsed_s: f64,
@@ -162,26 +149,12 @@ pub struct ProbeRow {
 
 /// A figure that is missing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(missing_docs)] // Its names say what each is.
 pub struct Absent {
-    /// The operation.
     pub operation: Operation,
     /// Bytes per operation; `None` for every size.
     pub size_bytes: Option<u64>,
     /// Queue depth; `None` for every depth.
     pub depth: Option<u32>,
-    /// Why it is missing.
     pub reason: String,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn operation_names_are_unique() {
-        let mut ids: Vec<&str> = Operation::ALL.iter().map(|o| o.id()).collect();
-        ids.sort_unstable();
-        ids.dedup();
-        assert_eq!(ids.len(), Operation::ALL.len());
-    }
 }

@@ -116,15 +116,13 @@ pub struct LinkUse {
 
 /// What one agent did in the window of a test.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)] // Its names say what each is.
 pub struct AgentFigures {
-    /// Its name.
     pub name: String,
-    /// Its machine.
     pub host: String,
     /// What only its machine has: agents with the same share CPUs.
     #[serde(skip)]
     pub machine: String,
-    /// Its process there.
     #[serde(skip)]
     pub process: u32,
     /// Sessions of its jobs on each server, by the server's ids, as far as known.
@@ -135,7 +133,6 @@ pub struct AgentFigures {
     /// Number of its first job in the test.
     #[serde(default)]
     pub first_job: u32,
-    /// Jobs on it.
     pub jobs: u32,
     /// Transactions per second of these jobs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -170,31 +167,20 @@ pub struct AgentFigures {
     pub lost: bool,
 }
 
-/// What the checks of a test say of it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Validity {
-    /// All proofs hold, and the machine was quiet.
-    Valid,
-    /// All proofs hold, but others took more of the machine than is allowed.
-    Disturbed,
-    /// A proof failed.
-    Refused,
-}
-
-impl Validity {
-    /// The three, best first.
-    pub const ALL: [Validity; 3] = [Validity::Valid, Validity::Disturbed, Validity::Refused];
-
-    /// Its word.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Validity::Valid => "valid",
-            Validity::Disturbed => "disturbed",
-            Validity::Refused => "refused",
-        }
+crate::named! {
+    /// What the checks of a test say of it, best first.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Validity {
+        /// All proofs hold, and the machine was quiet.
+        Valid: "valid";
+        /// All proofs hold, but others took more of the machine than is allowed.
+        Disturbed: "disturbed";
+        /// A proof failed.
+        Refused: "refused";
     }
+    /// Its word.
+    pub fn name;
 }
 
 /// What comparisons ask of a workload. A user's own is in no catalogue, so its tests say it.
@@ -206,29 +192,22 @@ pub struct WorkloadFacts {
     pub writes: bool,
 }
 
-/// One line of `tests.jsonl`. Figures are at the top level under their column ids (see [`crate::column`]), so that
+/// One line of `tests.jsonl`; each begins as [`TestRecord::blank`]. Figures are at the top level under their column ids (see [`crate::column`]), so that
 /// `jq .commit_throughput_tps` works.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)] // Its names say what each is.
 pub struct TestRecord {
-    /// [`RECORD_SCHEMA`].
     pub schema: u32,
-    /// Platform name.
     pub platform: String,
-    /// Run id.
     pub run: String,
     /// Number of the test in its run, from 1.
     pub test: u32,
-    /// Workload code.
     pub workload: String,
-    /// Group of the workload.
     pub group: String,
     /// Target URL without secrets.
     pub target: String,
-    /// Driver.
     pub driver: Driver,
-    /// Number of nodes.
     pub nodes: u32,
-    /// Number of jobs.
     pub jobs: u32,
     /// Repetition, from 1.
     pub repetition: u32,
@@ -259,13 +238,11 @@ pub struct TestRecord {
     /// What disturbed it, from the figures ([`crate::disturbance`]): `CPU steal 8 %; …`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disturbed_by: Option<String>,
-    /// All checks.
     #[serde(deserialize_with = "known_checks")]
     pub checks: Vec<Check>,
     /// Column ids without a figure, with the reason.
     #[serde(default)]
     pub absent: BTreeMap<String, String>,
-    /// Notes for the reader.
     #[serde(default, deserialize_with = "known_notes")]
     pub notes: Vec<Note>,
     /// Error texts of failed transactions, with their counts.
@@ -317,7 +294,6 @@ pub struct TestRecord {
     /// Where its figures come from, if loadline did not measure it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub imported: Option<Imported>,
-    /// Figures by column id.
     #[serde(flatten)]
     pub figures: BTreeMap<String, f64>,
 }
@@ -348,45 +324,14 @@ impl TestRecord {
     pub fn blank(workload: &str) -> TestRecord {
         TestRecord {
             schema: RECORD_SCHEMA,
-            platform: String::new(),
-            run: String::new(),
             test: 1,
             workload: workload.to_owned(),
-            group: String::new(),
-            target: String::new(),
-            driver: Driver::Client,
             nodes: 1,
             jobs: 1,
             repetition: 1,
-            arm: None,
-            level: None,
-            try_of: None,
             tries: once(),
-            started_at: String::new(),
             valid: true,
-            invalid_reason: None,
-            forced: Forced::default(),
-            disturbed_by: None,
-            checks: Vec::new(),
-            absent: BTreeMap::new(),
-            notes: Vec::new(),
-            error_texts: BTreeMap::new(),
-            seed: None,
-            data_source: None,
-            kpis: Vec::new(),
-            facts: None,
-            swept: None,
-            bounded_by: None,
-            limit: None,
-            by_node: Vec::new(),
-            populations: Vec::new(),
-            kinds: Vec::new(),
-            by_agent: Vec::new(),
-            sizes: Vec::new(),
-            imported: None,
-            waits: WaitProfile::default(),
-            parameters: BTreeMap::new(),
-            figures: BTreeMap::new(),
+            ..TestRecord::default()
         }
     }
 

@@ -13,16 +13,14 @@ pub const WATCHED_SCHEMA: u32 = 1;
 
 /// What `loadline snapshot` stores.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)] // Its names say what each is.
 pub struct Watched {
-    /// [`WATCHED_SCHEMA`].
     pub schema: u32,
-    /// Version of loadline.
     pub loadline_version: String,
     /// Wall-clock time of its start, RFC 3339, UTC.
     pub taken_at: String,
     /// Its length, s.
     pub seconds: f64,
-    /// The database.
     pub target: TargetInfo,
     /// The database's counters at its start.
     pub open: Snapshot,

@@ -55,7 +55,6 @@ impl ReadViews {
 pub(crate) struct GrownViews(Result<(f64, Vec<View>), String>);
 
 impl GrownViews {
-    /// Adds it to `activity`.
     pub(crate) fn add_to(self, activity: &mut Activity) {
         match self.0 {
             Ok((seconds, views)) => (activity.seconds, activity.views) = (seconds, views),
@@ -88,7 +87,8 @@ pub(crate) fn of_period(collected: &Collected, open_ns: u64, close_ns: u64) -> A
         schema: ACTIVITY_SCHEMA,
         spans: known.then(|| spans(running)),
         sampling: Sampling {
-            readings: collected.points.iter().filter(|p| p.snapshot.is_some() && inside(&p.at_ns)).count() as u32,
+            readings: collected.points.iter().filter(|p| p.snapshot.is_some() && inside(&p.system.at_ns)).count()
+                as u32,
             samples: samples().count() as u32,
             answer_ms: answer_ns as f64 / 1e6,
             answer_pct: answer_ns as f64 / window_ns as f64 * 100.0,

@@ -20,11 +20,10 @@ const ROUNDS: u32 = 8;
 
 /// Why the redo of a transaction was not measured.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)] // Its text says what each is.
 pub enum MeasureError {
-    /// The target failed.
     #[error(transparent)]
     Target(#[from] TargetError),
-    /// The target has no usable redo counter.
     #[error("{0}")]
     NoRedo(&'static str),
 }

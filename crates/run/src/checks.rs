@@ -12,16 +12,17 @@ pub(crate) mod settings;
 pub(crate) mod steady;
 
 use loadline_database::Runs;
-use loadline_load::{JobResult, Measured, Schedule, Tally};
+use loadline_load::{Measured, Tally};
 use loadline_model::format::counted;
 use loadline_model::snapshot::counter;
-use loadline_model::{Check, CheckId, Driver, Outcome, column};
+use loadline_model::{Driver, Outcome, column};
 
 use crate::evidence::{Evidence, excused};
 use crate::figures::counters::{Completed, Counters};
 use crate::figures::database::{ENGINES_ELSEWHERE, commits_not_comparable, comparable_commits, engines_elsewhere};
 use crate::figures::nodes::{self, FailedCommits, NodeCommits};
-use crate::test::Test;
+use crate::study::proof::Proof;
+use crate::test::{Test, Verdict, failed, not_made, noted, passed, require};
 
 /// Above this share of failed transactions a test is refused.
 const MAX_ERROR_SHARE: f64 = 0.01;
@@ -32,13 +33,11 @@ const NOTE_CLIENT_CPU: f64 = 0.25;
 
 /// Queries with a known number of rows must have read them. The database may count more (other tables, its catalog,
 /// other sessions).
-pub(crate) fn rows_read(e: &Evidence<'_>, test: &mut Test) {
+pub(crate) fn rows_read(e: &Evidence<'_>) -> Option<Verdict> {
     let volume = e.work().workload.volume(&e.work().params).map(|of| of.rows).filter(|rows| *rows > 0.0);
-    let Some(per_tx) = volume.filter(|_| !e.work().program.writes()) else { return };
-    let id = CheckId::RowsRead;
+    let per_tx = volume.filter(|_| !e.work().program.writes())?;
     let Some(counted) = e.grown(counter::ROWS_READ) else {
-        let why = e.missing("the database does not count the rows that it reads");
-        return test.checks.push(Check::new(id, Outcome::NotMade, why));
+        return Some(not_made(e.missing("the database does not count the rows that it reads")));
     };
     let Completed { count, uncertain } = e.comparable();
     let expected = count * per_tx;
@@ -48,85 +47,69 @@ pub(crate) fn rows_read(e: &Evidence<'_>, test: &mut Test) {
         "the queries in the window read {expected:.0} rows; the database counted {counted:.0} (at most {allowed:.0} \
         fewer are allowed)"
     );
-    test.checks.push(Check::require(id, counted >= expected - allowed, detail));
+    Some(require(counted >= expected - allowed, detail))
 }
 
 /// Whether scripts that may only read did so: one may have set `default_transaction_read_only` off.
-pub(crate) fn read_only(e: &Evidence<'_>, test: &mut Test) {
-    let id = CheckId::ReadOnly;
-    if e.work().workload.scripts.as_ref().is_none_or(|scripts| scripts.allow_writes) {
-        return;
-    }
-    test.checks.push(match e.grown(counter::ROWS_CHANGED) {
-        None => Check::new(id, Outcome::NotMade, e.missing("the database does not count changed rows")),
-        Some(rows) if rows <= 0.0 => Check::require(id, true, "no row was changed in the database".to_owned()),
-        Some(rows) => {
-            let detail = format!(
-                "scripts may only read, but {rows:.0} rows were changed in the database in the window: by a script that sets \
-                 default_transaction_read_only off, in temporary tables, or by other sessions"
-            );
-            Check::new(id, Outcome::Noted, detail)
-        }
-    });
+pub(crate) fn read_only(e: &Evidence<'_>) -> Option<Verdict> {
+    e.work().workload.scripts.as_ref().filter(|scripts| !scripts.allow_writes)?;
+    Some(match e.grown(counter::ROWS_CHANGED) {
+        None => not_made(e.missing("the database does not count changed rows")),
+        Some(rows) if rows <= 0.0 => passed("no row was changed in the database"),
+        Some(rows) => noted(format!(
+            "scripts may only read, but {rows:.0} rows were changed in the database in the window: by a script that sets \
+             default_transaction_read_only off, in temporary tables, or by other sessions"
+        )),
+    })
 }
 
 /// The workload's consistency conditions after a test.
-pub(crate) fn consistency(e: &Evidence<'_>, test: &mut Test) {
-    test.checks.extend(check_conditions(&e.proof.consistency));
-}
-
-fn check_conditions(conditions: &[(String, Result<Option<i64>, String>)]) -> Option<Check> {
-    let id = CheckId::Consistency;
+pub(crate) fn consistency(conditions: &[(String, Result<Option<i64>, String>)]) -> Option<Verdict> {
     let (mut held, mut unknown) = (Vec::new(), Vec::new());
     for (what, found) in conditions {
         match found {
             Ok(Some(0)) => held.push(what.as_str()),
-            Ok(Some(off)) => {
-                return Some(Check::require(id, false, format!("violated: {what} (off by {off})")));
-            }
+            Ok(Some(off)) => return Some(failed(format!("violated: {what} (off by {off})"))),
             Ok(None) => unknown.push(what),
-            Err(e) => return Some(Check::require(id, false, format!("the query that proves '{what}' failed: {e}"))),
+            Err(e) => return Some(failed(format!("the query that proves '{what}' failed: {e}"))),
         }
     }
     match (held.is_empty(), unknown.is_empty()) {
         (true, true) => None,
-        (_, false) => Some(Check::new(id, Outcome::NotMade, "the target stores no rows to query".to_owned())),
-        _ => Some(Check::require(id, true, held.join("; "))),
+        (_, false) => Some(not_made("the target stores no rows to query")),
+        _ => Some(passed(held.join("; "))),
     }
 }
 
 /// All jobs must have run through the window and completed transactions in it.
-pub(crate) fn window(e: &Evidence<'_>, test: &mut Test) {
-    let m = e.measured;
-    test.checks.push(with_full_disk(e, check_window(&m.schedule, &m.jobs, &m.merged)));
+pub(crate) fn window(e: &Evidence<'_>) -> Verdict {
+    with_full_disk(e, check_window(e.measured))
 }
 
 /// What a full disk has to do with it, after the reason of failed work.
-fn with_full_disk(e: &Evidence<'_>, mut check: Check) -> Check {
-    if let Some(advice) = e.full_disk.as_ref().filter(|_| check.outcome == Outcome::Failed) {
-        check.detail += advice;
+fn with_full_disk(e: &Evidence<'_>, mut verdict: Verdict) -> Verdict {
+    if let Some(advice) = e.full_disk.as_ref().filter(|_| verdict.outcome == Outcome::Failed) {
+        verdict.detail += advice;
     }
-    check
+    verdict
 }
 
 /// Whether the jobs failed: too many transactions ended with an error, or the window was not full.
 pub(crate) fn have_failed(measured: &Measured) -> bool {
-    let Measured { schedule, jobs, merged, .. } = measured;
-    [check_window(schedule, jobs, merged), check_errors(merged)].iter().any(|check| check.outcome == Outcome::Failed)
+    [check_window(measured), check_errors(&measured.merged)].iter().any(|check| check.outcome == Outcome::Failed)
 }
 
-/// The check of [`window`].
-pub(crate) fn check_window(schedule: &Schedule, jobs: &[JobResult], merged: &Tally) -> Check {
-    let id = CheckId::Window;
+pub(crate) fn check_window(measured: &Measured) -> Verdict {
+    let Measured { schedule, jobs, merged, .. } = measured;
     if let Some((job, text)) = jobs.iter().enumerate().find_map(|(i, j)| j.lost.as_ref().map(|t| (i, t))) {
         let n = jobs.iter().filter(|j| j.lost.is_some()).count();
-        return Check::require(id, false, format!("{n} of {} jobs ended early; job {job}: {text}", jobs.len()));
+        return failed(format!("{n} of {} jobs ended early; job {job}: {text}", jobs.len()));
     }
     let late = jobs.iter().filter(|j| !j.ran_through(schedule)).count();
     let idle = jobs.iter().filter(|j| j.completed == 0).count();
     let of = jobs.len();
     if late > 0 {
-        return Check::require(id, false, format!("{late} of {of} jobs did not run through the whole window"));
+        return failed(format!("{late} of {of} jobs did not run through the whole window"));
     }
     let (mean_ns, window_ns) = (merged.transaction.mean_ns().unwrap_or(0.0), schedule.window_ns() as f64);
     if mean_ns > window_ns / 2.0 {
@@ -135,30 +118,30 @@ pub(crate) fn check_window(schedule: &Schedule, jobs: &[JobResult], merged: &Tal
             mean_ns / 1e9,
             window_ns / 1e9
         );
-        return Check::require(id, false, detail);
+        return failed(detail);
     }
     let detail = format!("all {of} jobs ran from before the window start until after the window end");
     match idle {
-        0 => Check::require(id, true, detail),
+        0 => passed(detail),
         n if n == of => {
             let advice = if merged.errors > 0 { "" } else { ": use a longer window (--duration)" };
-            Check::require(id, false, format!("no transaction completed in the window{advice}"))
+            failed(format!("no transaction completed in the window{advice}"))
         }
-        n => Check::new(id, Outcome::Noted, format!("{detail}, but {n} of them completed no transaction in it")),
+        n => noted(format!("{detail}, but {n} of them completed no transaction in it")),
     }
 }
 
 /// Few transactions may have failed.
-pub(crate) fn errors(e: &Evidence<'_>, test: &mut Test) {
-    test.checks.push(with_full_disk(e, check_errors(e.merged())));
+pub(crate) fn errors(e: &Evidence<'_>) -> Verdict {
+    with_full_disk(e, check_errors(e.merged()))
 }
 
-fn check_errors(merged: &Tally) -> Check {
+fn check_errors(merged: &Tally) -> Verdict {
     let (errors, done) = (merged.errors as f64, merged.transaction.count() as f64);
     let again = merged.scripted.as_ref().map_or("", |_| "; scripts are not tried again (pgbench --max-tries 1)");
     let first = merged.error_texts.keys().next().map_or(String::new(), |t| format!("{again}; one of them: {t}"));
     if merged.errors_total == 0 {
-        return Check::require(CheckId::Errors, true, "no transaction ended with an error".into());
+        return passed("no transaction ended with an error");
     }
     let share = errors / (errors + done).max(1.0);
     let detail = if errors == 0.0 {
@@ -172,27 +155,24 @@ fn check_errors(merged: &Tally) -> Check {
         )
     };
     let outcome = if share > MAX_ERROR_SHARE { Outcome::Failed } else { Outcome::Noted };
-    Check::new(CheckId::Errors, outcome, detail)
+    Verdict::new(outcome, detail)
 }
 
 /// A counter that was reset proves nothing, and the checks that need it would not be made.
-pub(crate) fn reset(e: &Evidence<'_>, test: &mut Test) {
-    let id = CheckId::Counters;
-    test.checks.push(match e.counters.as_ref().map(Counters::went_back) {
-        Err(why) => Check::new(id, Outcome::NotMade, why.as_str()),
-        Ok(names) if names.is_empty() => Check::require(id, true, "no counter of the database went backwards".into()),
-        Ok(names) => {
-            let names = names.join(", ");
-            Check::require(id, false, format!("counters of the database were reset in the test: {names}"))
-        }
-    });
+pub(crate) fn reset(e: &Evidence<'_>) -> Verdict {
+    match e.counters.as_ref().map(Counters::went_back) {
+        Err(why) => not_made(why.as_str()),
+        Ok(names) if names.is_empty() => passed("no counter of the database went backwards"),
+        Ok(names) => failed(format!("counters of the database were reset in the test: {}", names.join(", "))),
+    }
 }
 
-const COMMITS_NOT_COUNTED: &str = "the database does not count its commits";
+pub(crate) const COMMITS_NOT_COUNTED: &str = "the database does not count its commits";
+pub(crate) const SYNCS_NOT_COUNTED: &str = "the database does not count the syncs of its log";
 
 /// From before the jobs connected until after they disconnected, the database must have counted their commits.
-pub(crate) fn all_commits(e: &Evidence<'_>, test: &mut Test) {
-    let (id, merged) = (CheckId::CommitsDatabase, e.merged());
+pub(crate) fn all_commits(e: &Evidence<'_>) -> Verdict {
+    let merged = e.merged();
     let counted = match (&e.measured.before, &e.measured.after) {
         (Err(why), _) | (_, Err(why)) => Err(format!("the database's counters could not be read: {why}")),
         (Ok(before), Ok(after)) => match commits_not_comparable(e) {
@@ -202,7 +182,7 @@ pub(crate) fn all_commits(e: &Evidence<'_>, test: &mut Test) {
     };
     let counted = match counted {
         Ok(counted) => counted,
-        Err(why) => return test.checks.push(Check::new(id, Outcome::NotMade, why)),
+        Err(why) => return not_made(why),
     };
     let ours = merged.scripted.as_ref().map_or(merged.total, |did| did.commits_total) as f64;
     let (counted, failed) = without_failed(counted, FailedCommits::of(e).all);
@@ -212,7 +192,7 @@ pub(crate) fn all_commits(e: &Evidence<'_>, test: &mut Test) {
         "from the first job's start to the last job's end the jobs counted {ours} commits, the database {counted}{failed} \
         (allowed difference: {allowed:.0})"
     );
-    test.checks.push(Check::compare(id, &[([ours, counted], allowed)], detail));
+    Verdict::compare(&[([ours, counted], allowed)], detail)
 }
 
 /// The database's count without the COMMITs that failed, and words for that.
@@ -222,16 +202,13 @@ fn without_failed(counted: f64, failed: f64) -> (f64, String) {
 }
 
 /// Between its snapshots the database must have counted the jobs' commits.
-pub(crate) fn window_commits(e: &Evidence<'_>, test: &mut Test) {
-    let id = CheckId::CommitsWindow;
-    let not_made = |why: String| Check::new(id, Outcome::NotMade, why);
+pub(crate) fn window_commits(e: &Evidence<'_>) -> Verdict {
     if e.counters.as_ref().is_ok_and(|c| c.whole.is_some()) {
-        let why = "the server counts late: its commits are those of the whole test";
-        return test.checks.push(not_made(why.to_owned()));
+        return not_made("the server counts late: its commits are those of the whole test");
     }
     let Some(counted) = comparable_commits(e) else {
         let why = commits_not_comparable(e).unwrap_or_else(|| COMMITS_NOT_COUNTED.to_owned());
-        return test.checks.push(not_made(e.missing(&why)));
+        return not_made(e.missing(&why));
     };
     // Snapshots are taken shortly after window start and window end; counters have grown by then, at different rates.
     let Completed { count, uncertain } = e.comparable();
@@ -249,31 +226,25 @@ pub(crate) fn window_commits(e: &Evidence<'_>, test: &mut Test) {
         "{whose} the jobs counted {ours:.0} commits, the database {counted} between its snapshots{failed} (allowed \
         difference: {allowed:.0})"
     );
-    test.checks.push(Check::compare(id, &[([ours, counted], allowed)], detail));
+    Verdict::compare(&[([ours, counted], allowed)], detail)
 }
 
 /// The rows in the database must be those that the jobs' transactions left.
-pub(crate) fn work_evidence(e: &Evidence<'_>, test: &mut Test) {
-    let (id, merged, program) = (CheckId::WorkEvidence, e.merged(), &e.work().program);
+pub(crate) fn work_evidence(e: &Evidence<'_>) -> Verdict {
+    let (merged, program) = (e.merged(), &e.work().program);
     let idle = merged.scripted.as_ref().is_some_and(|did| did.statements == 0);
     let executions = merged.transaction.count();
     if idle && executions > 0 {
-        let detail = format!("nothing was sent to the database: {executions} executions of scripts sent no statement");
-        return test.checks.push(Check::require(id, false, detail));
+        return failed(format!(
+            "nothing was sent to the database: {executions} executions of scripts sent no statement"
+        ));
     }
     if engines_elsewhere(e.request) {
-        return test.checks.push(Check::new(id, Outcome::NotMade, ENGINES_ELSEWHERE));
+        return not_made(ENGINES_ELSEWHERE);
     }
-    let grown = match &e.proof.grown {
-        Ok(Some(grown)) => *grown,
-        Ok(None) => {
-            let why = "the workload has no evidence query";
-            return test.checks.push(Check::new(id, Outcome::NotMade, why));
-        }
-        Err(e) => {
-            let why = format!("the query that proves the work failed: {e}");
-            return test.checks.push(Check::require(id, false, why));
-        }
+    let grown = match grown(e.proof) {
+        Ok(grown) => grown,
+        Err(verdict) => return verdict,
     };
     let per_tx = e.work().workload.scripts.as_ref().map_or(program.rows_changed_per_tx(), |_| 1);
     let expected = if program.varies() { merged.rows_changed } else { merged.total.saturating_mul(per_tx) };
@@ -286,24 +257,32 @@ pub(crate) fn work_evidence(e: &Evidence<'_>, test: &mut Test) {
         merged.total,
         e.work().workload.evidence.as_ref().map_or("", |of| &of.counts)
     );
-    test.checks.push(Check::require(id, ok, detail));
+    require(ok, detail)
+}
+
+/// Growth of the rows that prove the work, or why it proves nothing.
+pub(crate) fn grown(proof: &Proof) -> Result<i64, Verdict> {
+    match &proof.grown {
+        Ok(Some(grown)) => Ok(*grown),
+        Ok(None) => Err(not_made("the workload has no evidence query")),
+        Err(e) => Err(failed(format!("the query that proves the work failed: {e}"))),
+    }
 }
 
 /// Commits that wait need syncs.
-pub(crate) fn commits_per_sync(e: &Evidence<'_>, test: &mut Test) {
-    test.checks.push(excused(check_syncs(e), e.excuses.commits.as_ref()));
+pub(crate) fn commits_per_sync(e: &Evidence<'_>) -> Verdict {
+    excused(check_syncs(e), e.excuses.commits.as_ref())
 }
 
-fn check_syncs(e: &Evidence<'_>) -> Check {
-    let id = CheckId::CommitsPerSync;
+fn check_syncs(e: &Evidence<'_>) -> Verdict {
     if e.merged().scripted.is_some() {
-        return Check::new(id, Outcome::NotMade, "whether a script's commit writes is not known to its client");
+        return not_made("whether a script's commit writes is not known to its client");
     }
     if !e.is_durable() {
-        return Check::new(id, Outcome::NotMade, "commits of this workload do not wait for a sync");
+        return not_made("commits of this workload do not wait for a sync");
     }
     let Some(syncs) = e.grown(counter::REDO_SYNCS) else {
-        return Check::new(id, Outcome::NotMade, e.missing("the database does not count the syncs of its log"));
+        return not_made(e.missing(SYNCS_NOT_COUNTED));
     };
     let nodes = nodes::commits(e);
     if !nodes.is_empty() {
@@ -325,12 +304,10 @@ fn check_syncs(e: &Evidence<'_>) -> Check {
         "{commits} commits{of} and {syncs} syncs of the log: {ratio:.2} commits per sync (allowed with {}: {jobs})",
         counted(e.measured.jobs.len(), "job")
     );
-    let detail = if commits > allowed_commits {
-        format!("{detail}: commits did not wait until they were durable")
-    } else {
-        detail
-    };
-    Check::require(id, commits <= allowed_commits, detail)
+    if commits > allowed_commits {
+        return failed(format!("{detail}: commits did not wait until they were durable"));
+    }
+    passed(detail)
 }
 
 /// Lower bound of the writing transactions among `all`: read-only ones need no sync. If transactions are drawn at random, their
@@ -348,7 +325,7 @@ fn allowed_commits(e: &Evidence<'_>, commits: f64, syncs: f64, jobs: f64) -> f64
 
 /// Syncs of each node make commits of its own jobs durable. A node of a cluster also syncs what it applies of others, so that its
 /// bound is a loose one.
-fn check_syncs_of(e: &Evidence<'_>, nodes: &[NodeCommits]) -> Check {
+fn check_syncs_of(e: &Evidence<'_>, nodes: &[NodeCommits]) -> Verdict {
     let mut said = Vec::new();
     let mut broken = Vec::new();
     for node in nodes {
@@ -364,26 +341,25 @@ fn check_syncs_of(e: &Evidence<'_>, nodes: &[NodeCommits]) -> Check {
             broken.push(format!("node {}", node.node));
         }
     }
-    let mut detail = said.join("; ");
+    let detail = said.join("; ");
     if !broken.is_empty() {
-        detail = format!("{detail}: commits at {} did not wait until they were durable", broken.join(" and "));
+        let broken = broken.join(" and ");
+        return failed(format!("{detail}: commits at {broken} did not wait until they were durable"));
     }
-    Check::require(CheckId::CommitsPerSync, broken.is_empty(), detail)
+    passed(detail)
 }
 
 /// Transactions must write the redo that the workload is defined with.
-pub(crate) fn redo_size(e: &Evidence<'_>, test: &mut Test) {
-    let check = check_redo(e, test.figure(column::REDO_BYTES_PER_TX));
-    test.checks.push(excused(check, e.excuses.redo.as_ref()));
+pub(crate) fn redo_size(e: &Evidence<'_>, figures: &Test) -> Verdict {
+    excused(check_redo(e, figures.figure(column::REDO_BYTES_PER_TX)), e.excuses.redo.as_ref())
 }
 
-fn check_redo(e: &Evidence<'_>, seen: Option<f64>) -> Check {
-    let id = CheckId::RedoSize;
+fn check_redo(e: &Evidence<'_>, seen: Option<f64>) -> Verdict {
     let Some(size) = e.work().workload.redo else {
-        return Check::new(id, Outcome::NotMade, "the workload is not defined by its redo");
+        return not_made("the workload is not defined by its redo");
     };
     let Some(seen) = seen else {
-        return Check::new(id, Outcome::NotMade, e.missing("the target does not count its redo"));
+        return not_made(e.missing("the target does not count its redo"));
     };
     let kib = |bytes: f64| bytes / 1024.0;
     // A transaction that crosses window start or window end writes redo on one side and is counted on the other. So do all
@@ -407,7 +383,7 @@ fn check_redo(e: &Evidence<'_>, seen: Option<f64>) -> Check {
         ),
         None => detail,
     };
-    Check::require(id, ok, detail)
+    require(ok, detail)
 }
 
 /// Images of whole pages in the redo, per transaction.
@@ -426,39 +402,27 @@ fn redo_off_share(e: &Evidence<'_>) -> f64 {
 }
 
 /// The client may not be the bottleneck.
-pub(crate) fn client_cpu(e: &Evidence<'_>, test: &mut Test) {
-    let id = CheckId::ClientCpu;
-    let check = match (e.request.target.facts().runs, test.figure(column::CLIENT_CPU_PCT)) {
-        (Runs::InProcess | Runs::Nowhere, _) => {
-            Check::new(id, Outcome::NotMade, "there is no client apart from the database")
-        }
-        (Runs::Apart, None) => {
-            Check::new(id, Outcome::NotMade, test.absence_reason(column::CLIENT_CPU_PCT).unwrap_or_default())
-        }
-        (Runs::Apart, Some(pct)) => check_client(e, pct / 100.0),
-    };
-    test.checks.push(check);
+pub(crate) fn client_cpu(e: &Evidence<'_>, figures: &Test) -> Verdict {
+    if e.request.target.facts().runs != Runs::Apart {
+        return not_made("there is no client apart from the database");
+    }
+    figures.known(column::CLIENT_CPU_PCT).map_or_else(|why| why, |pct| check_client(e, pct / 100.0))
 }
 
 /// The client used this share (0…1) of its machine's CPU.
-fn check_client(e: &Evidence<'_>, share: f64) -> Check {
-    let id = CheckId::ClientCpu;
+fn check_client(e: &Evidence<'_>, share: f64) -> Verdict {
     let detail = match agents::busiest(&e.measured.agents) {
         Some((who, _)) => format!("{who} used {:.0} % of the CPU of their machine", share * 100.0),
         None => format!("loadline used {:.0} % of its machine's CPU", share * 100.0),
     };
     if e.request.driver != Driver::Client || share < NOTE_CLIENT_CPU {
-        return Check::require(id, true, detail);
+        return passed(detail);
     }
     if share < MAX_CLIENT_CPU {
-        return Check::new(
-            id,
-            Outcome::Noted,
-            format!("{detail}: with the client on a separate machine the figures may be higher"),
-        );
+        return noted(format!("{detail}: with the client on a separate machine the figures may be higher"));
     }
     let limit = MAX_CLIENT_CPU * 100.0;
-    Check::require(id, false, format!("{detail} (allowed: {limit:.0} %): the client is the bottleneck, not the target"))
+    failed(format!("{detail} (allowed: {limit:.0} %): the client is the bottleneck, not the target"))
 }
 
 #[cfg(test)]

@@ -7,36 +7,25 @@ use loadline_model::{Finding, TestRecord};
 
 /// An event of a run.
 #[derive(Debug)]
+#[allow(missing_docs)] // Its names say what each is.
 pub enum Event<'a> {
     /// A step that may take a while: `opening the target`, `loading rows for 8 jobs`.
     Step(String),
-    /// The doctor's findings.
     Doctor(&'a [Finding]),
-    /// The run folder exists.
     Started {
-        /// Its path.
         folder: &'a std::path::Path,
     },
-    /// A workload was skipped.
     Skipped {
-        /// Its code.
         code: &'a str,
-        /// Why.
         reason: &'a str,
     },
-    /// A warning for the user.
     Warning(String),
-    /// A table of the data set is being loaded.
     Loading(Loading),
-    /// A table of the data set has been loaded.
     Loaded(&'a TableLoad),
-    /// A test begins.
     TestStarted(LiveTest),
     /// Progress of a test, about once a second.
     Progress {
-        /// Which test.
         position: LiveTest,
-        /// The last second.
         second: LiveSecond,
     },
     /// A test is on disk.

@@ -8,29 +8,27 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
+use loadline_collect::Rates;
 use loadline_collect::page_cache::DataFiles;
 use loadline_database::{TargetError, Work};
 use loadline_load::{JobResult, Measured, Request, Shared, Tally};
 use loadline_model::machine::Storage;
 use loadline_model::manifest::TargetInfo;
-use loadline_model::{Check, Column, Manifest, Note, Outcome, TestRecord};
+use loadline_model::{Column, Manifest, Note, Outcome, TestRecord};
 use loadline_workload::{Commit, Program};
 
 use crate::figures::counters::{Completed, Counters};
 use crate::reference::References;
 use crate::server_memory::ServerMemory;
 use crate::study::proof::Proof;
-use crate::test::Test;
+use crate::test::{Test, Verdict, noted};
 
 /// The run that a test is part of.
 pub(crate) struct RunContext<'a> {
-    /// Plan, target and machine.
     pub(crate) manifest: &'a Manifest,
-    /// Earlier tests of the run.
     pub(crate) records: &'a [TestRecord],
     /// Repetition of this test, from 1.
     pub(crate) repetition: u32,
-    /// Storage of the database's log, if known.
     pub(crate) log: Option<&'a Storage>,
     /// What measures the limits of its tests, or why nothing does.
     pub(crate) references: &'a Result<References, String>,
@@ -38,25 +36,19 @@ pub(crate) struct RunContext<'a> {
     pub(crate) data_files: &'a Result<DataFiles, String>,
     /// Size of the database's own block cache, bytes, if known.
     pub(crate) cache_bytes: Option<u64>,
-    /// Memory of the server's machine, if known.
     pub(crate) server_memory: Option<ServerMemory>,
 }
 
 /// Evidence of one test; `seen` is that of jobs or of a scan.
 pub(crate) struct Evidence<'a, S = Jobs<'a>> {
-    /// What was asked for.
     pub(crate) request: &'a Request,
-    /// The run that it is part of.
     pub(crate) run: &'a RunContext<'a>,
-    /// Answers to queries before and after the test.
     pub(crate) proof: &'a Proof,
     /// The target before the test, and after it.
     pub(crate) target: (&'a TargetInfo, Result<TargetInfo, TargetError>),
-    /// What the test has on purpose.
     pub(crate) excuses: Excuses,
     /// Notes about what was before and after the jobs.
     pub(crate) remarks: Vec<Note>,
-    /// What was counted and sampled.
     pub(crate) seen: S,
 }
 
@@ -64,13 +56,11 @@ pub(crate) struct Evidence<'a, S = Jobs<'a>> {
 pub(crate) struct Jobs<'a> {
     /// Counts, samples and snapshots.
     pub(crate) measured: &'a Measured,
+    pub(crate) rates: Rates,
     /// The database's counters in the window, or why they could not be read.
     pub(crate) counters: Result<Counters<'a>, String>,
-    /// What instruments saw.
     pub(crate) instruments: Instruments,
-    /// Names of the nodes that were lost.
     pub(crate) lost_nodes: &'a [String],
-    /// What a failure may have to do with a full disk.
     pub(crate) full_disk: Option<String>,
 }
 
@@ -129,7 +119,8 @@ impl<'a> Jobs<'a> {
     /// Evidence of jobs that no instrument watched and that lost nothing.
     pub(crate) fn from(request: &Request, measured: &'a Measured) -> Jobs<'a> {
         let counters = Counters::of(request, measured);
-        Jobs { measured, counters, instruments: Instruments::default(), lost_nodes: &[], full_disk: None }
+        let rates = measured.edges.at_open.system.rates_until(&measured.edges.at_close.system);
+        Jobs { measured, rates, counters, instruments: Instruments::default(), lost_nodes: &[], full_disk: None }
     }
 }
 
@@ -148,7 +139,6 @@ impl<S> Evidence<'_, S> {
         self
     }
 
-    /// The work of its transactions.
     pub(crate) fn work(&self) -> &Work {
         &self.request.work
     }
@@ -161,22 +151,18 @@ impl<S> Evidence<'_, S> {
 }
 
 impl<'a> Evidence<'a> {
-    /// What all jobs counted.
     pub(crate) fn merged(&self) -> &Tally {
         &self.measured.merged
     }
 
-    /// Transactions that completed in the window.
     pub(crate) fn transactions(&self) -> f64 {
         self.merged().transaction.count() as f64
     }
 
-    /// Transactions per second.
     pub(crate) fn tps(&self) -> f64 {
         self.measured.schedule.tps(&self.measured.jobs)
     }
 
-    /// Number of jobs that ran.
     pub(crate) fn jobs(&self) -> f64 {
         self.measured.jobs.len() as f64
     }
@@ -240,11 +226,11 @@ pub(crate) enum Excuse {
     Level(String),
 }
 
-/// The check, noted instead of failed if it has an excuse.
-pub(crate) fn excused(check: Check, excuse: Option<&Excuse>) -> Check {
-    match excuse.filter(|_| check.outcome == Outcome::Failed) {
-        Some(excuse) => Check::new(check.id, Outcome::Noted, format!("{}; {excuse}", check.detail)),
-        None => check,
+/// Noted instead of failed if there is an excuse.
+pub(crate) fn excused(verdict: Verdict, excuse: Option<&Excuse>) -> Verdict {
+    match excuse.filter(|_| verdict.outcome == Outcome::Failed) {
+        Some(excuse) => noted(format!("{}; {excuse}", verdict.detail)),
+        None => verdict,
     }
 }
 

@@ -86,7 +86,6 @@ pub(crate) fn own(e: &Evidence<'_>, out: &mut Test) {
     }
 }
 
-/// Why no commit was timed.
 fn no_commit(e: &Evidence<'_>) -> &'static str {
     let merged = e.merged();
     if merged.scripted.is_some() {

@@ -13,6 +13,7 @@ mod visible;
 mod workers;
 
 use std::sync::Arc;
+use std::thread::{Builder, JoinHandle};
 
 use loadline_database::TargetError;
 use loadline_load::{JobResult, Request, Shared, TestHooks};
@@ -31,9 +32,7 @@ const KINDS: [Kind; 6] = [limit::KIND, workers::KIND, cache_hit::KIND, device::K
 
 /// An instrument as [`KINDS`] lists it.
 struct Kind {
-    /// Creates the instrument if the workload lists it.
     make: fn(&Workload) -> Option<Box<dyn Instrument>>,
-    /// Its columns.
     columns: &'static [&'static Column],
     /// Why these are empty if the workload does not list it.
     absent: &'static str,
@@ -56,17 +55,14 @@ impl Instruments {
         Instruments { all, absent }
     }
 
-    /// See [`Instrument::prepare`].
     pub(crate) fn prepare(&mut self, request: &mut Request, run: &RunContext<'_>) -> Result<(), TargetError> {
         self.all.iter_mut().try_for_each(|i| i.prepare(request, run))
     }
 
-    /// See [`Instrument::complete`].
     pub(crate) fn complete(&mut self, request: &Request, run: &RunContext<'_>, figures: &Test) {
         self.all.iter_mut().for_each(|i| i.complete(request, run, figures));
     }
 
-    /// See [`Instrument::reasons_first`].
     pub(crate) fn reasons_first(&self, test: &mut Test) {
         self.all.iter().for_each(|i| i.reasons_first(test));
     }
@@ -76,6 +72,18 @@ impl Instruments {
         self.absent.iter().for_each(|(columns, why)| test.set_all_absent(columns, why));
         self.all.iter().for_each(|i| i.report(e, test));
     }
+}
+
+fn beside_jobs<T: Send + 'static>(
+    name: &str,
+    run: impl FnOnce() -> T + Send + 'static,
+) -> Result<JoinHandle<T>, TargetError> {
+    let failed = |e| TargetError::Local(format!("no thread could be started for the {name}: {e}"));
+    Builder::new().name(name.to_owned()).spawn(run).map_err(failed)
+}
+
+fn outcome<T>(thread: JoinHandle<Result<T, String>>) -> Result<T, String> {
+    thread.join().unwrap_or_else(|_| Err("its thread crashed".to_owned()))
 }
 
 impl TestHooks for Instruments {

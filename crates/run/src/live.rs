@@ -92,10 +92,10 @@ impl Pace {
             total_s: warmup_s + duration_s,
             tps,
             latency_ms: tps.filter(|tps| closed && *tps > 0.0).map(|tps| f64::from(*jobs) / tps * 1e3),
-            cpu_busy_pct: tick.second.cpu.map(|cpu| cpu.busy_pct),
-            cpu_iowait_pct: tick.second.cpu.map(|cpu| cpu.iowait_pct),
-            device_util_pct: tick.second.disk.map(|disk| disk.util_pct),
-            device_writes_per_s: tick.second.disk.map(|disk| disk.writes_per_s),
+            cpu_busy_pct: tick.second.rates.cpu.map(|cpu| cpu.busy_pct),
+            cpu_iowait_pct: tick.second.rates.cpu.map(|cpu| cpu.iowait_pct),
+            device_util_pct: tick.second.rates.disk.map(|disk| disk.util_pct),
+            device_writes_per_s: tick.second.rates.disk.map(|disk| disk.writes_per_s),
             waits: waits.into_iter().take(MOST_WAITS).map(|(event, n)| (event.clone(), n)).collect(),
         }
     }

@@ -7,7 +7,6 @@ pub(crate) fn integer(target: &dyn Target, work: &Work, query: &str) -> Result<O
     target.abilities().queries.map(|queries| queries.integer(work, query)).transpose()
 }
 
-/// Number of rows of `table`.
 pub(crate) fn rows(target: &dyn Target, work: &Work, table: &str) -> Result<Option<i64>, TargetError> {
     integer(target, work, &format!("SELECT COUNT(*) FROM {{{table}}}"))
 }

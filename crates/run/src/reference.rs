@@ -20,8 +20,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use loadline_database::{TargetError, Work};
-use loadline_load::{JobResult, Place, Request, Shared, Tally, TestError, TestHooks, Warmup, run_test};
+use loadline_database::Work;
+use loadline_load::{Place, Request, Tally, TestError, TestHooks, Warmup, run_test};
 use loadline_model::{Column, JobLoad, LogWriterPoint, TestLimit};
 use loadline_workload::Limit;
 
@@ -37,15 +37,12 @@ pub(crate) use rows::LastRows;
 
 /// What the limits of a run are measured with.
 pub(crate) struct References {
-    /// The log.
     pub(crate) log: LogSource,
     /// A folder on the filesystem of the database's data, or why there is none.
     pub(crate) data_dir: Result<PathBuf, String>,
-    /// The test file in `data_dir`.
     pub(crate) test_file: TestFile,
     /// Why the CPUs and memory of this machine are not those of the database, if they are not.
     pub(crate) elsewhere: Option<String>,
-    /// Rows in memory.
     pub(crate) rows: LastRows,
     /// Set when the user wants to stop.
     pub(crate) interrupted: Arc<AtomicBool>,
@@ -66,20 +63,17 @@ pub(crate) enum LogSource {
     Points(Vec<LogWriterPoint>),
     /// The smallest durable transactions of the database itself, because its log cannot be reached.
     Smallest(SmallestCommits),
-    /// Why there is none.
     None(String),
 }
 
 /// The test that is compared with a limit.
 #[derive(Clone, Copy)]
 pub(crate) struct Subject<'a> {
-    /// What was asked for.
     pub(crate) request: &'a Request,
     /// Redo per transaction as calibrated, bytes.
     pub(crate) redo_bytes: Option<f64>,
     /// Redo per transaction of an earlier test of the same transactions, bytes.
     pub(crate) earlier_redo_bytes: Option<f64>,
-    /// Its figures, if it has ended.
     pub(crate) figures: Option<&'a Test>,
 }
 
@@ -187,12 +181,6 @@ fn throughput_in(windows_s: [f64; 2], request: &Request) -> Result<f64, String> 
 struct RateOnly;
 
 impl TestHooks for RateOnly {
-    fn start(&mut self, _: &Request, _: &Arc<Shared>) -> Result<(), TargetError> {
-        Ok(())
-    }
-
-    fn stop(&mut self, _: &[JobResult]) {}
-
     fn counts(&self) -> bool {
         false
     }

@@ -70,25 +70,13 @@ pub static REFERENCES: &[Reference] = &[
 
 /// Why a reference cannot be used.
 #[derive(Debug, Error)]
+#[allow(missing_docs)] // Its text says what each is.
 pub enum ReferenceError {
-    /// None has this name.
     #[error("there is no reference '{given}'{hint} (known: {known})")]
-    Unknown {
-        /// What was asked for.
-        given: String,
-        /// The nearest name, as a question.
-        hint: String,
-        /// All names.
-        known: String,
-    },
+    Unknown { given: String, hint: String, known: String },
     /// Its table is broken: a bug in loadline.
     #[error("loadline's own reference '{id}' cannot be read: {message}")]
-    Broken {
-        /// Its name.
-        id: &'static str,
-        /// What is wrong.
-        message: String,
-    },
+    Broken { id: &'static str, message: String },
     /// It makes no plan: a bug in loadline.
     #[error(transparent)]
     Plan(#[from] PlanError),

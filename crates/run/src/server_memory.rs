@@ -6,12 +6,10 @@ use loadline_model::plan::Plan;
 
 use crate::plan::PlanError;
 
-/// Memory of the machines of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ServerMemory {
     /// Of all nodes together, bytes.
     pub(crate) bytes: u64,
-    /// Who says so.
     pub(crate) source: &'static str,
 }
 

@@ -1,6 +1,8 @@
 //! The lists of functions that make a test of its evidence. Each reads the evidence and what the functions before it made, and adds
 //! figures (a value or a reason), checks and notes. Nothing is changed later: the order of a list is the order in the record.
 
+use loadline_model::CheckId as Id;
+
 use crate::checks::{self, agents, disturbance as others, load, redo_on_device, settings, steady};
 use crate::evidence::Evidence;
 use crate::figures::{self, blocks, bulk, database, disturbance, machine, nodes, populations, shares, volume};
@@ -8,7 +10,6 @@ use crate::instrument::size_scan::{Scanned, output as scan};
 use crate::study::window_length;
 use crate::test::Test;
 
-/// Figures of a test of jobs.
 const FIGURES: &[fn(&Evidence<'_>, &mut Test)] = &[
     figures::own,
     populations::figures,
@@ -29,44 +30,43 @@ const FIGURES: &[fn(&Evidence<'_>, &mut Test)] = &[
 /// Checks of a test of jobs, and what instruments make of it. What a lost node, agent or replica spoils are other checks as well:
 /// the reason comes first.
 pub(crate) const CHECKS: &[fn(&Evidence<'_>, &mut Test)] = &[
-    nodes::lost,
-    agents::common_window,
-    nodes::membership,
-    |e, test| e.instruments.reasons_first(test),
-    checks::window,
-    checks::errors,
-    checks::reset,
-    checks::all_commits,
-    checks::window_commits,
-    checks::work_evidence,
-    load::littles_law,
-    checks::commits_per_sync,
-    checks::redo_size,
-    checks::client_cpu,
-    load::rate,
-    load::think_time,
-    checks::consistency,
-    checks::rows_read,
-    checks::read_only,
-    agents::network,
-    steady::warm_up,
-    steady::window,
-    nodes::commits_of_each,
+    |e, t| t.check(Id::CommitsNode, nodes::lost(e.lost_nodes)),
+    |e, t| t.check(Id::Agents, agents::common_window(&e.measured.agents)),
+    |e, t| t.check(Id::Cluster, nodes::membership(e.measured)),
+    |e, t| e.instruments.reasons_first(t),
+    |e, t| t.check(Id::Window, checks::window(e)),
+    |e, t| t.check(Id::Errors, checks::errors(e)),
+    |e, t| t.check(Id::Counters, checks::reset(e)),
+    |e, t| t.check(Id::CommitsDatabase, checks::all_commits(e)),
+    |e, t| t.check(Id::CommitsWindow, checks::window_commits(e)),
+    |e, t| t.check(Id::WorkEvidence, checks::work_evidence(e)),
+    |e, t| t.check(Id::LittlesLaw, load::littles_law(e)),
+    |e, t| t.check(Id::CommitsPerSync, checks::commits_per_sync(e)),
+    |e, t| t.check(Id::RedoSize, checks::redo_size(e, t)),
+    |e, t| t.check(Id::ClientCpu, checks::client_cpu(e, t)),
+    |e, t| t.check(Id::Rate, load::rate(e)),
+    |e, t| t.check(Id::ThinkTime, load::think_time(e)),
+    |e, t| t.check(Id::Consistency, checks::consistency(&e.proof.consistency)),
+    |e, t| t.check(Id::RowsRead, checks::rows_read(e)),
+    |e, t| t.check(Id::ReadOnly, checks::read_only(e)),
+    |e, t| t.check(Id::AgentsNetwork, agents::network(&e.measured.agents)),
+    |e, t| t.check(Id::WarmUp, steady::warm_up(&e.measured.warmup)),
+    |e, t| t.check(Id::Steady, steady::window(e.request, e.measured)),
+    |e, t| t.check(Id::CommitsNode, nodes::commits_of_each(e.request, e.measured)),
     window_length::notes,
-    |e, test| e.instruments.report(e, test),
-    |e, test| around(e, test),
+    |e, t| e.instruments.report(e, t),
+    |e, t| around(e, t),
 ];
 
-/// A test of a scan of sizes.
 const SCAN: &[fn(&Evidence<'_, Scanned>, &mut Test)] = &[
     scan::figures,
     scan::disturbance,
-    scan::sizes_found,
-    scan::commits,
-    scan::work_evidence,
-    scan::commits_per_sync,
+    |e, t| t.check(Id::Sizes, scan::sizes_found(e)),
+    |e, t| t.check(Id::CommitsDatabase, scan::commits(e)),
+    |e, t| t.check(Id::WorkEvidence, scan::work_evidence(e)),
+    |e, t| t.check(Id::CommitsPerSync, scan::commits_per_sync(e)),
     scan::no_load,
-    |e, test| around(e, test),
+    |e, t| around(e, t),
 ];
 
 /// Figures of jobs, without those of instruments: with them limits are measured.
@@ -82,7 +82,6 @@ pub(crate) fn with_checks(mut figures: Test, e: &Evidence<'_>) -> Test {
     figures
 }
 
-/// The test of a scan of sizes.
 pub(crate) fn test_of_scan(e: &Evidence<'_, Scanned>) -> Test {
     let mut test = Test::default();
     SCAN.iter().for_each(|make| make(e, &mut test));
@@ -92,7 +91,7 @@ pub(crate) fn test_of_scan(e: &Evidence<'_, Scanned>) -> Test {
 /// What was before and after the test, and around it: the last of every test.
 fn around<S>(e: &Evidence<'_, S>, test: &mut Test) {
     test.notes.extend(e.remarks.iter().cloned());
-    settings::unchanged(e, test);
-    others::undisturbed(e, test);
-    redo_on_device::check(e, test);
+    test.check(Id::Settings, settings::unchanged(e.target.0, &e.target.1));
+    others::undisturbed(test);
+    test.check(Id::RedoOnDevice, redo_on_device::check(e, test));
 }

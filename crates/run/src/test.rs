@@ -1,9 +1,11 @@
 //! A test as it is made of its evidence: figures with reasons for absent ones, checks and notes.
+//!
+//! A check is a function that returns a [`Verdict`], or none if there is nothing to check; `steps.rs` gives it its id.
 
 use std::collections::BTreeMap;
 
 use loadline_model::column::NOT_FINITE;
-use loadline_model::{Check, Column, DataSource, Note, TestLimit};
+use loadline_model::{Check, CheckId, Column, DataSource, Note, Outcome, TestLimit};
 
 /// Figures, reasons for absent ones, checks and notes. Precedence, in whatever order they are set: value, first reason of this
 /// test, reason of the target, fallback reason.
@@ -14,9 +16,7 @@ pub(crate) struct Test {
     of_test: BTreeMap<String, String>,
     of_target: BTreeMap<String, String>,
     fallback: BTreeMap<String, String>,
-    /// Notes for the reader.
     pub(crate) notes: Vec<Note>,
-    /// Checks.
     pub(crate) checks: Vec<Check>,
     /// Source of the blocks that the database read.
     pub(crate) data_source: Option<DataSource>,
@@ -28,11 +28,61 @@ pub(crate) struct Test {
     pub(crate) limit: Option<TestLimit>,
 }
 
+/// How a check ended, with a sentence: the value seen, the value allowed, and the counters used.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Verdict {
+    pub(crate) outcome: Outcome,
+    pub(crate) detail: String,
+}
+
+impl Verdict {
+    pub(crate) fn new(outcome: Outcome, detail: impl Into<String>) -> Verdict {
+        Verdict { outcome, detail: detail.into() }
+    }
+
+    /// Compares pairs of counts, each of which may differ by so much. Counts as small as that prove nothing, nor do such that differ by
+    /// more than half.
+    pub(crate) fn compare(counts: &[([f64; 2], f64)], detail: String) -> Verdict {
+        let agree = counts.iter().all(|([a, b], allowed)| (a - b).abs() <= *allowed);
+        let few = counts.iter().any(|([a, b], allowed)| a.max(*b) <= *allowed || (a - b).abs() > a.max(*b) / 2.0);
+        if agree && few {
+            return not_made(format!("{detail}: too few to prove anything; use a longer window"));
+        }
+        require(agree, detail)
+    }
+}
+
+/// Passed if `ok`, else failed.
+pub(crate) fn require(ok: bool, detail: impl Into<String>) -> Verdict {
+    Verdict::new(if ok { Outcome::Passed } else { Outcome::Failed }, detail)
+}
+
+pub(crate) fn passed(detail: impl Into<String>) -> Verdict {
+    Verdict::new(Outcome::Passed, detail)
+}
+
+pub(crate) fn noted(detail: impl Into<String>) -> Verdict {
+    Verdict::new(Outcome::Noted, detail)
+}
+
+pub(crate) fn failed(detail: impl Into<String>) -> Verdict {
+    Verdict::new(Outcome::Failed, detail)
+}
+
+pub(crate) fn not_made(why: impl Into<String>) -> Verdict {
+    Verdict::new(Outcome::NotMade, why)
+}
+
 impl Test {
     /// An empty test of a target that lacks these columns.
     pub(crate) fn of_target(absent: impl IntoIterator<Item = (&'static Column, String)>) -> Test {
         let of_target = absent.into_iter().map(|(column, why)| (column.id.to_owned(), why)).collect();
         Test { of_target, ..Test::default() }
+    }
+
+    /// Adds the check `id`, if there is something to check.
+    pub(crate) fn check(&mut self, id: CheckId, verdict: impl Into<Option<Verdict>>) {
+        self.checks.extend(verdict.into().map(|of| Check::new(id, of.outcome, of.detail)));
     }
 
     /// Sets the figure of `column`; a value that is not finite becomes absent.
@@ -75,24 +125,25 @@ impl Test {
         }
     }
 
-    /// The figure of `column`, if set.
     pub(crate) fn figure(&self, column: &Column) -> Option<f64> {
         self.values.get(column.id).copied()
     }
 
-    /// Why the figure of `column` is absent, if it is.
+    /// The figure of `column` for a check, which is not made without it.
+    pub(crate) fn known(&self, column: &Column) -> Result<f64, Verdict> {
+        self.figure(column).ok_or_else(|| not_made(self.absence_reason(column).unwrap_or("not measured")))
+    }
+
     pub(crate) fn absence_reason(&self, column: &Column) -> Option<&str> {
         let reasons = [&self.of_test, &self.of_target, &self.fallback];
         let reason = reasons.into_iter().find_map(|of| of.get(column.id)).map(String::as_str);
         reason.filter(|_| !self.values.contains_key(column.id))
     }
 
-    /// Whether the target lacks `column`.
     pub(crate) fn target_lacks(&self, column: &Column) -> bool {
         self.of_target.contains_key(column.id)
     }
 
-    /// Reasons for absent figures.
     pub(crate) fn absent(&self) -> BTreeMap<String, String> {
         let all = [&self.fallback, &self.of_target, &self.of_test].into_iter().flatten();
         let absent = all.filter(|(id, _)| !self.values.contains_key(*id));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
-use loadline_collect::{CollectError, CpuSource, Edge, Point, Sampler, SamplerConfig, Source};
+use loadline_collect::{CollectError, CpuSource, Point, Rates, Sampler, SamplerConfig, Source};
 use loadline_database::{Observer, Target, TargetError, kind_of};
 use loadline_load::SECOND_NS;
 use loadline_model::snapshot::WaitSample;
@@ -25,19 +25,12 @@ const TICK: Duration = Duration::from_millis(200);
 
 /// Why a database was not watched.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)] // Its text says what each is.
 pub enum WatchError {
-    /// It makes no sense for this target.
     #[error("{url} cannot be watched: {why}")]
-    Refused {
-        /// Its URL without secrets.
-        url: String,
-        /// Why not.
-        why: String,
-    },
-    /// The target failed.
+    Refused { url: String, why: String },
     #[error(transparent)]
     Target(#[from] TargetError),
-    /// The counters could not be read.
     #[error("the counters could not be read: {0}")]
     Counters(String),
 }
@@ -104,15 +97,15 @@ pub fn watch(
     begin();
     let taken_at = SystemTime::now();
     let open = sampler.edge("open")?;
-    sampler.align(open.at_ns);
-    let end_ns = open.at_ns + (seconds * 1e9) as u64;
+    sampler.align(open.system.at_ns);
+    let end_ns = open.system.at_ns + (seconds * 1e9) as u64;
     while now_ns() < end_ns && !stop.load(Ordering::Relaxed) && !lost.load(Ordering::Relaxed) {
         std::thread::sleep(TICK.min(Duration::from_nanos(end_ns.saturating_sub(now_ns()))));
     }
     let close = sampler.edge("close")?;
     let collected = sampler.finish();
     // Of a database that went away, the last reading is its end.
-    let last = |p: &&Point| p.snapshot.is_some() && p.at_ns > open.at_ns;
+    let last = |p: &&Point| p.snapshot.is_some() && p.system.at_ns > open.system.at_ns;
     let (end, went) = match close.snapshot.clone() {
         Ok(snapshot) => (snapshot, None),
         Err(why) => {
@@ -120,10 +113,10 @@ pub fn watch(
             (point.ok_or_else(|| WatchError::Counters(why.clone()))?, Some(why))
         }
     };
-    let close_ns = if went.is_some() { end.at_ns } else { close.at_ns };
-    let mut activity = of_period(&collected, open.at_ns, close_ns);
+    let close_ns = if went.is_some() { end.at_ns } else { close.system.at_ns };
+    let mut activity = of_period(&collected, open.system.at_ns, close_ns);
     views.grown(target).add_to(&mut activity);
-    let seconds_watched = close_ns.saturating_sub(open.at_ns) as f64 / 1e9;
+    let seconds_watched = close_ns.saturating_sub(open.system.at_ns) as f64 / 1e9;
     // Whole seconds: a rate over the few milliseconds that the last reading was late says nothing.
     let series_ns = seconds_watched as u64 * SECOND_NS;
     let mut notes = collected.problems.clone();
@@ -133,7 +126,7 @@ pub fn watch(
                 .to_owned(),
         );
     }
-    let early = close.at_ns < end_ns;
+    let early = close.system.at_ns < end_ns;
     let unread = early && lost.load(Ordering::Relaxed);
     notes.extend(cut_short(went.as_deref(), early, unread, [seconds_watched, seconds]));
     Ok(Watched {
@@ -142,9 +135,9 @@ pub fn watch(
         taken_at: rfc3339(taken_at),
         seconds: seconds_watched,
         target: info,
-        waits: collected.waits_between(open.at_ns, close_ns),
-        series: series_of(&collected.points, open.at_ns, series_ns, SECOND_NS, None),
-        figures: figures(&open, &close),
+        waits: collected.waits_between(open.system.at_ns, close_ns),
+        series: series_of(&collected.points, open.system.at_ns, series_ns, SECOND_NS, None),
+        figures: figures(&open.system.rates_until(&close.system)),
         open: open.snapshot.map_err(WatchError::Counters)?,
         close: end,
         complete: went.is_none() && !unread,
@@ -165,10 +158,10 @@ fn cut_short(went: Option<&str>, early: bool, unread: bool, [watched_s, wanted_s
 }
 
 /// CPU and log device by column id.
-fn figures(open: &Edge, close: &Edge) -> BTreeMap<String, f64> {
+fn figures(rates: &Rates) -> BTreeMap<String, f64> {
     let mut out = Test::default();
-    machine::between(&mut out, open, close);
-    if let Some(s) = machine::cpu_shares(open, close) {
+    machine::rates(&mut out, rates);
+    if let Some(s) = rates.cpu {
         out.set(column::CPU_STEAL_PCT, s.steal_pct);
     }
     out.values

@@ -1,92 +1,43 @@
 //! Errors of storage access.
 
-use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The operation that failed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Step {
-    /// Reading a file or its attributes.
-    Read,
-    /// Creating a file.
-    Create,
-    /// Opening a file.
-    Open,
-    /// Reserving blocks.
-    Preallocate,
-    /// Writing a file.
-    Write,
-    /// Making a file durable.
-    Sync,
-    /// Mapping a file into memory.
-    Map,
-    /// Setting up or using an io_uring.
-    Ring,
-}
-
-impl fmt::Display for Step {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Step::Read => "read",
-            Step::Create => "create",
-            Step::Open => "open",
-            Step::Preallocate => "reserve space in",
-            Step::Write => "write",
-            Step::Sync => "sync",
-            Step::Map => "map",
-            Step::Ring => "use an io_uring on",
-        })
+loadline_model::named! {
+    /// The operation that failed.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    #[non_exhaustive]
+    #[allow(missing_docs)] // Its names say what each is.
+    pub enum Step {
+        Read: "read";
+        Create: "create";
+        Open: "open";
+        Preallocate: "reserve space in";
+        Write: "write";
+        Sync: "sync";
+        Map: "map";
+        Ring: "use an io_uring on";
     }
+    /// What could not be done with it.
+    pub fn verb;
 }
 
 /// Why storage could not be used as asked.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs)] // Its text says what each is.
 pub enum DeviceError {
-    /// A system call on a file failed.
-    #[error("cannot {step} '{}': {cause}. {}", .path.display(), advice(.cause))]
-    Io {
-        /// The operation.
-        step: Step,
-        /// The file or directory.
-        path: PathBuf,
-        /// The system's error.
-        cause: io::Error,
-    },
-    /// This machine or filesystem cannot do what was requested.
+    #[error("cannot {} '{}': {cause}. {}", .step.verb(), .path.display(), advice(.cause))]
+    Io { step: Step, path: PathBuf, cause: io::Error },
     #[error("{what} cannot be used on '{}': {why}", .path.display())]
-    Unsupported {
-        /// What was requested.
-        what: &'static str,
-        /// The file or directory.
-        path: PathBuf,
-        /// Why not, and what to do instead.
-        why: String,
-    },
-    /// No memory for a buffer.
+    Unsupported { what: &'static str, path: PathBuf, why: String },
     #[error("no memory for a buffer of {bytes} bytes. Use smaller blocks or fewer at once")]
-    NoMemory {
-        /// Its size.
-        bytes: usize,
-    },
-    /// An offset or length outside the mapped range.
+    NoMemory { bytes: usize },
     #[error("{what}: offset {offset} + {bytes} bytes is outside its {size} bytes")]
-    Range {
-        /// What was accessed.
-        what: &'static str,
-        /// Offset of the access.
-        offset: u64,
-        /// Length of the access.
-        bytes: u64,
-        /// Size of the range.
-        size: u64,
-    },
+    Range { what: &'static str, offset: u64, bytes: u64, size: u64 },
 }
 
 impl DeviceError {
-    /// Wraps a system error.
     pub(crate) fn io(step: Step, path: &Path, cause: impl Into<io::Error>) -> DeviceError {
         DeviceError::Io { step, path: path.to_owned(), cause: cause.into() }
     }

@@ -1,10 +1,9 @@
 //! Facts about the storage under a directory: filesystem, mount, device.
 
-use std::collections::BTreeMap;
-use std::fmt;
 use std::os::unix::fs::MetadataExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use loadline_model::machine::Storage;
 use nix::sys::statfs::{self, FsType};
 use nix::sys::statvfs::{FsFlags, statvfs};
 
@@ -12,19 +11,23 @@ use crate::error::{DeviceError, Step};
 use crate::mounts;
 use crate::sysfs::{Sysfs, block_device, device_of, overlay_device};
 
-/// Kind of filesystem, with respect to durability.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// On a block device of this machine (also one of a storage array or of the virtual machine's host).
-    Local,
-    /// In main memory, also that of a device: nothing is durable.
-    Tmpfs,
-    /// A container's layer over another filesystem.
-    Overlay,
-    /// On another machine.
-    Network,
-    /// Served by a program (FUSE), which defines what a sync does.
-    Fuse,
+loadline_model::named! {
+    /// Kind of filesystem, with respect to durability.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum Kind {
+        /// On a block device of this machine (also one of a storage array or of the virtual machine's host).
+        Local: "local";
+        /// In main memory, also that of a device: nothing is durable.
+        Tmpfs: "tmpfs";
+        /// A container's layer over another filesystem.
+        Overlay: "overlay";
+        /// On another machine.
+        Network: "network";
+        /// Served by a program (FUSE), which defines what a sync does.
+        Fuse: "fuse";
+    }
+    /// As records have it.
+    pub fn name;
 }
 
 impl Kind {
@@ -49,48 +52,23 @@ impl Kind {
     }
 }
 
-impl fmt::Display for Kind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Kind::Local => "local",
-            Kind::Tmpfs => "tmpfs",
-            Kind::Overlay => "overlay",
-            Kind::Network => "network",
-            Kind::Fuse => "fuse",
-        })
-    }
-}
-
 /// Facts about the storage under a directory, as the kernel states them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StorageFacts {
-    /// The directory, absolute and without symbolic links.
-    pub path: PathBuf,
+    /// The directory, absolute and without symbolic links, its filesystem and its device. What is unknown is empty; filesystems without
+    /// exactly one block device (tmpfs, NFS, ZFS, btrfs on several disks) have none. Facts of the device: `model`, `rotational`,
+    /// `scheduler`, `write_cache`, `size`, …; those of underlying devices after their name and a dot.
+    pub storage: Storage,
     /// Kind of filesystem.
     pub kind: Kind,
-    /// Filesystem type, e.g. `ext4`; empty if unknown.
-    pub filesystem: String,
-    /// Mount point; empty if unknown.
-    pub mount_point: PathBuf,
-    /// Options of mount and filesystem, separated by commas.
-    pub mount_options: String,
-    /// Mounted device or source, e.g. `/dev/vda`.
-    pub source: String,
     /// Mounted for direct access to persistent memory: `dax` or `dax=always`.
     pub dax: bool,
     /// Mounted read-only.
     pub read_only: bool,
-    /// Free space for this user, bytes.
-    pub free_bytes: Option<u64>,
     /// Logical block size of the device, bytes: `O_DIRECT` needs multiples of it.
     pub logical_block_bytes: Option<u32>,
     /// `st_dev` of the directory: equal for directories on one filesystem.
     pub st_dev: u64,
-    /// Name of the block device in `/proc/diskstats`; `None` unless the filesystem has exactly one.
-    pub device: Option<String>,
-    /// Its facts from sysfs: `model`, `rotational`, `scheduler`, `write_cache`, `size_bytes`, …; those of underlying
-    /// devices after their name and a dot.
-    pub device_facts: BTreeMap<String, String>,
 }
 
 impl StorageFacts {
@@ -107,58 +85,53 @@ impl StorageFacts {
         let mounts = mounts::parse(&text);
         let magic = statfs::statfs(&real).map_err(|e| DeviceError::io(Step::Read, path, e))?.filesystem_type();
         let mut facts = StorageFacts {
+            storage: Storage {
+                path: real.display().to_string(),
+                filesystem: name_of(magic).unwrap_or_default().to_owned(),
+                ..Storage::default()
+            },
             kind: Kind::Local,
-            filesystem: name_of(magic).unwrap_or_default().to_owned(),
-            mount_point: PathBuf::new(),
-            mount_options: String::new(),
-            source: String::new(),
             dax: false,
             read_only: false,
-            free_bytes: None,
             logical_block_bytes: None,
             st_dev: std::fs::metadata(&real).map_err(wrap)?.dev(),
-            device: None,
-            device_facts: BTreeMap::new(),
-            path: real,
         };
-        if let Ok(vfs) = statvfs(&facts.path) {
+        let storage = &mut facts.storage;
+        if let Ok(vfs) = statvfs(&real) {
             // Types differ between platforms.
             #[allow(clippy::useless_conversion)]
             let (blocks, size) = (u64::from(vfs.blocks_available()), u64::from(vfs.fragment_size()));
-            facts.free_bytes = Some(blocks.saturating_mul(size));
+            storage.free_bytes = Some(blocks.saturating_mul(size));
             facts.read_only = vfs.flags().contains(FsFlags::ST_RDONLY);
         }
-        if let Some(mount) = mounts::holding(&mounts, &facts.path, device) {
-            facts.mount_point.clone_from(&mount.point);
-            facts.filesystem.clone_from(&mount.filesystem);
-            facts.mount_options.clone_from(&mount.options);
-            facts.source.clone_from(&mount.source);
+        if let Some(mount) = mounts::holding(&mounts, &real, device) {
+            storage.mount_point = mount.point.display().to_string();
+            storage.filesystem.clone_from(&mount.filesystem);
+            storage.mount_options.clone_from(&mount.options);
+            storage.source.clone_from(&mount.source);
             let sysfs = Sysfs::of_kernel();
             let block = block_device(&sysfs, mount, device).or_else(|| overlay_device(&sysfs, &mounts, mount));
             if let Some(block) = block {
-                (facts.device, facts.device_facts) = sysfs.describe(&block, &mount.filesystem);
+                (storage.device, storage.device_facts) = sysfs.describe(&block, &mount.filesystem);
             }
         }
-        facts.kind = if facts.device_in_memory() { Kind::Tmpfs } else { kind_of(&facts.filesystem, magic) };
-        facts.dax = facts.mount_options.split(',').any(|o| o == "dax" || o == "dax=always");
-        facts.logical_block_bytes = facts.device_facts.get("logical_block_size").and_then(|s| s.parse().ok());
+        facts.dax = storage.mount_options.split(',').any(|o| o == "dax" || o == "dax=always");
+        facts.logical_block_bytes = storage.device_facts.get("logical_block_size").and_then(|s| s.parse().ok());
+        facts.kind = if device_in_memory(storage) { Kind::Tmpfs } else { kind_of(&storage.filesystem, magic) };
         Ok(facts)
     }
 }
 
-impl StorageFacts {
-    /// Whether the filesystem's device, or one under it, is main memory: a RAM disk, or a loop device over a file there.
-    fn device_in_memory(&self) -> bool {
-        let is_ram = |name: &str| name.starts_with("ram") || name.starts_with("zram");
-        let file_in_memory =
-            |file: &str| StorageFacts::of(Path::new(file)).is_ok_and(|under| under.kind == Kind::Tmpfs);
-        self.device.as_deref().is_some_and(is_ram)
-            || self.device_facts.iter().any(|(key, value)| match key.rsplit('.').next() {
-                Some("slaves") => value.split(", ").any(is_ram),
-                Some("backing_file") => file_in_memory(value),
-                _ => false,
-            })
-    }
+/// Whether the filesystem's device, or one under it, is main memory: a RAM disk, or a loop device over a file there.
+fn device_in_memory(storage: &Storage) -> bool {
+    let is_ram = |name: &str| name.starts_with("ram") || name.starts_with("zram");
+    let file_in_memory = |file: &str| StorageFacts::of(Path::new(file)).is_ok_and(|under| under.kind == Kind::Tmpfs);
+    storage.device.as_deref().is_some_and(is_ram)
+        || storage.device_facts.iter().any(|(key, value)| match key.rsplit('.').next() {
+            Some("slaves") => value.split(", ").any(is_ram),
+            Some("backing_file") => file_in_memory(value),
+            _ => false,
+        })
 }
 
 /// Name of a filesystem by its magic number, if mountinfo lacks it (e.g. the root of a container).
@@ -203,14 +176,15 @@ mod tests {
     #[test]
     fn storage_of_this_machine_is_described() {
         for path in ["/", "/proc", "/dev", "/tmp", "."] {
-            let facts = StorageFacts::of(Path::new(path)).unwrap();
-            assert!(!facts.filesystem.is_empty() && !facts.mount_options.is_empty(), "{facts:?}");
-            assert!(facts.path.starts_with(&facts.mount_point), "{facts:?}");
-            assert_eq!(facts.device.is_some(), facts.device_facts.contains_key("size_bytes"), "{facts:?}");
+            let Storage { path, mount_point, filesystem, mount_options, device, device_facts, .. } =
+                StorageFacts::of(Path::new(path)).unwrap().storage;
+            assert!(!filesystem.is_empty() && !mount_options.is_empty(), "{path}");
+            assert!(Path::new(&path).starts_with(&mount_point), "{path} {mount_point}");
+            assert_eq!(device.is_some(), device_facts.contains_key("size"), "{device_facts:?}");
         }
         let proc = StorageFacts::of(Path::new("/proc")).unwrap();
-        assert_eq!((proc.device, proc.logical_block_bytes), (None, None));
-        assert!(StorageFacts::of(Path::new("/tmp")).unwrap().free_bytes.is_some());
+        assert_eq!((proc.storage.device, proc.logical_block_bytes), (None, None));
+        assert!(StorageFacts::of(Path::new("/tmp")).unwrap().storage.free_bytes.is_some());
         let error = StorageFacts::of(Path::new("/no/such/dir")).unwrap_err().to_string();
         assert!(error.contains("'/no/such/dir'"), "{error}");
     }
@@ -218,7 +192,7 @@ mod tests {
     #[test]
     fn main_memory_is_no_disk() {
         let facts = StorageFacts::of(Path::new("/dev/shm")).unwrap();
-        assert_eq!((facts.kind, facts.dax, facts.device), (Kind::Tmpfs, false, None));
+        assert_eq!((facts.kind, facts.dax, facts.storage.device), (Kind::Tmpfs, false, None));
         assert!(facts.kind.caveat().unwrap().starts_with("no disk"));
         assert_ne!(facts.st_dev, StorageFacts::of(Path::new("/")).unwrap().st_dev);
     }
@@ -226,10 +200,10 @@ mod tests {
     #[test]
     fn a_device_of_main_memory_is_none() {
         let file = tempfile::NamedTempFile::new_in("/dev/shm").unwrap();
-        let root = StorageFacts { device: Some("sda".into()), ..StorageFacts::of(Path::new("/")).unwrap() };
-        let over = |key: &str, value: &str| StorageFacts {
+        let over = |key: &str, value: &str| Storage {
+            device: Some("sda".to_owned()),
             device_facts: [(key.to_owned(), value.to_owned())].into(),
-            ..root.clone()
+            ..Storage::default()
         };
         let in_memory = file.path().display().to_string();
         for (key, value, expected) in [
@@ -239,9 +213,9 @@ mod tests {
             ("slaves", "sda, ram0", true),
             ("slaves", "sda, sdb", false),
         ] {
-            assert_eq!(over(key, value).device_in_memory(), expected, "{key} = {value}");
+            assert_eq!(device_in_memory(&over(key, value)), expected, "{key} = {value}");
         }
-        assert!(StorageFacts { device: Some("zram0".into()), ..root.clone() }.device_in_memory());
+        assert!(device_in_memory(&Storage { device: Some("zram0".into()), ..Storage::default() }));
     }
 
     #[test]
@@ -261,16 +235,5 @@ mod tests {
             assert_eq!(kind_of(filesystem, statfs::EXT4_SUPER_MAGIC), kind, "{filesystem}");
             assert_eq!(kind.caveat().is_some(), kind != Kind::Local);
         }
-    }
-
-    #[test]
-    fn a_filesystem_mounted_read_only_is_known() {
-        let Ok(text) = std::fs::read_to_string("/proc/self/mountinfo") else { panic!("no mountinfo") };
-        let sysfs_or_ro = mounts::parse(&text).into_iter().find(|m| m.options.split(',').any(|o| o == "ro"));
-        // If nothing is mounted read-only, only the opposite can be checked.
-        if let Some(mount) = sysfs_or_ro.filter(|m| m.point.is_dir()) {
-            assert!(StorageFacts::of(&mount.point).unwrap().read_only, "{mount:?}");
-        }
-        assert!(!StorageFacts::of(&std::env::temp_dir()).unwrap().read_only);
     }
 }

@@ -6,28 +6,22 @@
 #[cfg(target_arch = "x86_64")]
 const LINE: usize = 64;
 
-/// Instruction that writes cache lines back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Flush {
-    /// `clwb`: writes back, keeps the line in the cache.
-    Clwb,
-    /// `clflushopt`: writes back and evicts, unordered.
-    ClflushOpt,
-    /// `clflush`: writes back and evicts, one after the other.
-    Clflush,
+loadline_model::named! {
+    /// Instruction that writes cache lines back.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum Flush {
+        /// Writes back, keeps the line in the cache.
+        Clwb: "clwb";
+        /// Writes back and evicts, unordered.
+        ClflushOpt: "clflushopt";
+        /// Writes back and evicts, one after the other.
+        Clflush: "clflush";
+    }
+    /// The instruction's name.
+    pub fn name;
 }
 
 impl Flush {
-    /// The instruction's name.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Flush::Clwb => "clwb",
-            Flush::ClflushOpt => "clflushopt",
-            Flush::Clflush => "clflush",
-        }
-    }
-
     /// The best instruction of this CPU.
     ///
     /// # Errors

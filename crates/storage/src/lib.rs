@@ -27,7 +27,7 @@ pub use facts::{Kind, StorageFacts};
 pub use file::{Access, DirectAlignment, direct_alignment, open_file, preallocate, set_direct};
 pub use flush::Flush;
 pub use huge::use_huge_pages;
-pub use memory::{control_groups, memory_limit};
+pub use memory::{control_groups, groups_in, memory_limit};
 pub use pmem::{Backing, PmemMap};
 pub use priority::{before_others, run_only_when_idle};
 pub use ring::{Completion, Direction, Ring, io_uring_available};

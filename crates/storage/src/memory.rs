@@ -24,6 +24,12 @@ fn limit(root: &Path) -> Option<u64> {
 pub fn control_groups(root: &Path, controller: &str) -> Vec<PathBuf> {
     // A process whose group cannot be read is in the one that is mounted as the root.
     let groups = read_to_string(root.join("proc/self/cgroup")).unwrap_or_else(|_| format!("0::/\n1:{controller}:/\n"));
+    groups_in(&groups, root, controller)
+}
+
+/// The same of a process whose groups are `groups`, as in `/proc/PID/cgroup`.
+#[must_use]
+pub fn groups_in(groups: &str, root: &Path, controller: &str) -> Vec<PathBuf> {
     let root = root.join("sys/fs/cgroup");
     let of = |line: &str| {
         let mut parts = line.splitn(3, ':').skip(1);

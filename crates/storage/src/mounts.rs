@@ -3,18 +3,14 @@
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Path, PathBuf};
 
-/// One mount.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Mount {
     /// `major:minor` of files on it; for btrfs and overlay not the number of a device.
     pub(crate) device: (u64, u64),
-    /// Mount point.
     pub(crate) point: PathBuf,
-    /// Filesystem type.
     pub(crate) filesystem: String,
     /// Options of the mount and of the filesystem, each once.
     pub(crate) options: String,
-    /// Mounted device or source.
     pub(crate) source: String,
 }
 

@@ -12,24 +12,17 @@ use crate::error::{DeviceError, Step};
 use crate::file::preallocate;
 use crate::flush::Flush;
 
-/// Memory behind a mapping.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Backing {
-    /// Persistent memory (DAX, `MAP_SYNC`): persisted data survives a power failure.
-    Dax,
-    /// Main memory of a tmpfs: a stand-in with the cost of stores and write-backs to memory. Survives nothing.
-    TmpfsStandIn,
-}
-
-impl Backing {
-    /// Text for the user.
-    #[must_use]
-    pub fn label(self) -> &'static str {
-        match self {
-            Backing::Dax => "persistent memory (DAX)",
-            Backing::TmpfsStandIn => "stand-in: main memory of a tmpfs, no persistent memory",
-        }
+loadline_model::named! {
+    /// Memory behind a mapping.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum Backing {
+        /// Persistent memory (DAX, `MAP_SYNC`): persisted data survives a power failure.
+        Dax: "persistent memory (DAX)";
+        /// Main memory of a tmpfs: a stand-in with the cost of stores and write-backs to memory. Survives nothing.
+        TmpfsStandIn: "stand-in: main memory of a tmpfs, no persistent memory";
     }
+    /// Text for the user.
+    pub fn label;
 }
 
 /// A mapped file of fixed size. The file must not be shortened while it is mapped: an access beyond its end kills the

@@ -111,18 +111,6 @@ impl Ring {
         })
     }
 
-    /// Whether the buffers are registered with the kernel. If not, each operation costs a little more CPU.
-    #[must_use]
-    pub fn registered(&self) -> bool {
-        self.registered
-    }
-
-    /// Operations queued or in flight.
-    #[must_use]
-    pub fn in_flight(&self) -> usize {
-        self.in_flight
-    }
-
     /// The buffer of `slot`; `None` while an operation uses it, or if the slot does not exist.
     pub fn buffer(&mut self, slot: usize) -> Option<&mut [u8]> {
         match self.busy.get(slot) {
@@ -265,7 +253,7 @@ mod tests {
         assert!(ring.queue(Direction::Read, 0, 0).is_err() && ring.queue(Direction::Read, 4, 0).is_err());
         let all = |ring: &mut Ring| {
             let mut ended = Vec::new();
-            while ring.in_flight() > 0 {
+            while ring.in_flight > 0 {
                 ring.submit_and_wait(1).unwrap();
                 while let Some(done) = ring.completed() {
                     assert_eq!(done.result.unwrap(), PAGE);

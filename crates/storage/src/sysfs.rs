@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
+use loadline_model::format::bytes;
 use nix::sys::stat::{major, minor};
 
 use crate::mounts::{self, Mount};
@@ -45,7 +46,6 @@ impl Sysfs {
         std::fs::canonicalize(self.root.join(format!("dev/block/{major}:{minor}"))).ok()
     }
 
-    /// The kernel's sysfs.
     pub(crate) fn of_kernel() -> Sysfs {
         Sysfs { root: PathBuf::from("/sys") }
     }
@@ -63,7 +63,6 @@ impl Sysfs {
         (Some(name(block)), found)
     }
 
-    /// All disks of the btrfs that `device` belongs to.
     fn btrfs_disks(&self, device: &str) -> Vec<String> {
         let filesystems = entries(&self.root.join("fs/btrfs"));
         filesystems
@@ -91,7 +90,7 @@ fn facts(block: &Path, prefix: &str, facts_found: &mut BTreeMap<String, String>,
     add("model", text(disk.join("device/model")));
     // sysfs counts in units of 512 bytes, independent of the device's block size.
     let sectors = text(block.join("size")).and_then(|s| s.parse::<u64>().ok());
-    add("size_bytes", sectors.and_then(|s| s.checked_mul(512)).map(|s| s.to_string()));
+    add("size", sectors.and_then(|s| s.checked_mul(512)).map(|s| bytes(s as f64)));
     add("scheduler", text(disk.join("queue/scheduler")).map(|s| selected(&s)));
     for key in ["rotational", "write_cache", "logical_block_size", "physical_block_size", "nr_requests", "fua", "dax"] {
         add(key, text(disk.join("queue").join(key)));
@@ -186,7 +185,7 @@ mod tests {
             ("model", "Fast Disk 9000"),
             ("rotational", "0"),
             ("scheduler", "none"),
-            ("size_bytes", "1073741824"),
+            ("size", "1.0 GiB"),
             ("write_cache", "write through"),
         ];
         let found: Vec<(&str, &str)> = facts.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();

@@ -7,7 +7,6 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use loadline_model::machine::Storage;
 use loadline_model::probe::{Engine, Operation, ProbedDir};
 use loadline_storage::probe::{Event, Point, ProbeError, ProbeOptions, ProbeSession, SMALLEST_FILE, points, probe};
 
@@ -66,7 +65,7 @@ fn as_many_operations_are_in_flight_as_were_asked_for() {
     for engine in [None, Some(Engine::Threads)] {
         let dir = on_disk();
         let options = ProbeOptions { engine, ..short() };
-        let probed = probe(dir.path(), Storage::default(), &options, &AtomicBool::new(false), &mut |_| ()).unwrap();
+        let probed = probe(dir.path(), &options, &AtomicBool::new(false), &mut |_| ()).unwrap();
         let median = check(&probed, probed.absent.is_empty());
         assert!(median > 0.93, "{engine:?}: {median}");
     }
@@ -86,7 +85,7 @@ fn every_operation_is_measured_through_io_uring() {
         Event::Measuring { .. } => slices += 1,
         _ => {}
     };
-    let probed = probe(dir.path(), Storage::default(), &short(), &stop, &mut watch).unwrap();
+    let probed = probe(dir.path(), &short(), &stop, &mut watch).unwrap();
     assert_eq!((probed.engine, probed.engine_reason.as_deref()), (Engine::IoUring, None));
     assert_eq!(slices, probed.rows.len() * probed.rounds as usize);
     assert!(needed.unwrap() > SMALLEST_FILE);
@@ -98,7 +97,7 @@ fn every_operation_is_measured_through_io_uring() {
 fn threads_take_the_place_of_io_uring() {
     let dir = on_disk();
     let options = ProbeOptions { engine: Some(Engine::Threads), ..short() };
-    let probed = probe(dir.path(), Storage::default(), &options, &AtomicBool::new(false), &mut |_| ()).unwrap();
+    let probed = probe(dir.path(), &options, &AtomicBool::new(false), &mut |_| ()).unwrap();
     assert_eq!((probed.engine, probed.engine_reason.as_deref()), (Engine::Threads, Some("threads were requested")));
     assert!(probed.notes.iter().any(|n| n.contains("instead of io_uring")), "{:?}", probed.notes);
     check(&probed, probed.absent.is_empty());
@@ -107,7 +106,7 @@ fn threads_take_the_place_of_io_uring() {
 #[test]
 fn main_memory_is_labelled_and_stands_in_for_persistent_memory() {
     let dir = tempfile::tempdir_in("/dev/shm").unwrap();
-    let probed = probe(dir.path(), Storage::default(), &short(), &AtomicBool::new(false), &mut |_| ()).unwrap();
+    let probed = probe(dir.path(), &short(), &AtomicBool::new(false), &mut |_| ()).unwrap();
     assert_eq!((probed.kind.as_str(), probed.direct), ("tmpfs", false));
     for part in ["no disk", "go to the page cache", "no persistent memory"] {
         assert!(probed.notes.iter().any(|n| n.contains(part)), "{part}: {:?}", probed.notes);
@@ -120,8 +119,7 @@ fn main_memory_is_labelled_and_stands_in_for_persistent_memory() {
 fn what_cannot_be_probed_is_refused_with_the_reason() {
     let dir = on_disk();
     let stop = AtomicBool::new(false);
-    let refused =
-        |path: &Path, options: &ProbeOptions| probe(path, Storage::default(), options, &stop, &mut |_| ()).unwrap_err();
+    let refused = |path: &Path, options: &ProbeOptions| probe(path, options, &stop, &mut |_| ()).unwrap_err();
     let missing = refused(&dir.path().join("none"), &short());
     assert!(missing.to_string().contains("none'") && missing.to_string().contains("Check that it exists"), "{missing}");
     let file = dir.path().join("file");
@@ -153,7 +151,7 @@ fn an_interrupted_probe_ends_at_once_and_leaves_nothing() {
                 });
             }
         };
-        probe(dir.path(), Storage::default(), &options, &stop, &mut watch)
+        probe(dir.path(), &options, &stop, &mut watch)
     });
     assert_eq!(slices, 1);
     assert!(matches!(result, Err(ProbeError::Interrupted)));
@@ -166,7 +164,7 @@ fn files_that_are_not_ours_are_not_touched() {
     let mine = dir.path().join("loadline-probe-precious.tmp");
     std::fs::write(&mine, "precious").unwrap();
     let before = std::fs::metadata(&mine).unwrap().modified().unwrap();
-    probe(dir.path(), Storage::default(), &short(), &AtomicBool::new(false), &mut |_| ()).unwrap();
+    probe(dir.path(), &short(), &AtomicBool::new(false), &mut |_| ()).unwrap();
     assert_eq!(std::fs::read(&mine).unwrap(), b"precious");
     assert_eq!(std::fs::metadata(&mine).unwrap().modified().unwrap(), before);
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
@@ -211,17 +209,17 @@ fn with_mount(options: &str, what: impl FnOnce(&Path)) {
 fn a_full_filesystem_and_a_read_only_one_are_refused() {
     with_mount("size=8m", |dir| {
         let options = ProbeOptions { size: None, ..short() };
-        let error = probe(dir, Storage::default(), &options, &AtomicBool::new(false), &mut |_| ()).unwrap_err();
+        let error = probe(dir, &options, &AtomicBool::new(false), &mut |_| ()).unwrap_err();
         assert!(matches!(error, ProbeError::NoSpace { .. }), "{error}");
         assert!(error.to_string().contains("8.0 MiB free") && is_empty(dir), "{error}");
     });
     with_mount("size=64m,ro", |dir| {
-        let error = probe(dir, Storage::default(), &short(), &AtomicBool::new(false), &mut |_| ()).unwrap_err();
+        let error = probe(dir, &short(), &AtomicBool::new(false), &mut |_| ()).unwrap_err();
         assert!(matches!(error, ProbeError::ReadOnly(_)), "{error}");
     });
     with_mount("size=100m", |dir| {
         let options = ProbeOptions { size: None, ..short() };
-        let probed = probe(dir, Storage::default(), &options, &AtomicBool::new(false), &mut |_| ()).unwrap();
+        let probed = probe(dir, &options, &AtomicBool::new(false), &mut |_| ()).unwrap();
         assert_eq!(probed.file_bytes, 25 << 20, "a quarter of what is free");
         assert!(probed.notes.iter().any(|n| n.contains("space is short")), "{:?}", probed.notes);
     });
@@ -237,7 +235,7 @@ fn space_that_vanishes_in_mid_probe_is_an_error_that_says_so() {
                 let _ = std::fs::write(dir.join("filler"), vec![1; 60 << 20]);
             }
         };
-        let error = probe(dir, Storage::default(), &short(), &stop, &mut watch).unwrap_err();
+        let error = probe(dir, &short(), &stop, &mut watch).unwrap_err();
         assert!(
             matches!(&error, ProbeError::Operation { cause, .. }
             if cause.kind() == std::io::ErrorKind::StorageFull),

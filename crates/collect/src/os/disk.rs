@@ -8,16 +8,12 @@ const MIB: f64 = 1024.0 * 1024.0;
 
 /// Counters of one block device since it appeared.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[allow(missing_docs)] // Its names say what each is.
 pub struct DiskCounters {
-    /// Reads completed.
     pub reads: u64,
-    /// Bytes read.
     pub read_bytes: u64,
-    /// Writes completed.
     pub writes: u64,
-    /// Bytes written.
     pub written_bytes: u64,
-    /// I/Os in flight now.
     pub in_flight: u64,
     /// Time with at least one I/O in flight (`io_ticks`), ms. The kernel prints its low 32 bits.
     pub busy_ms: u32,
@@ -63,14 +59,11 @@ impl DiskCounters {
 
 /// Rates of a device between two moments.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[allow(missing_docs)] // Its names say what each is.
 pub struct DiskRates {
-    /// Reads completed per second.
     pub reads_per_s: f64,
-    /// MiB read per second.
     pub read_mib_per_s: f64,
-    /// Writes completed per second.
     pub writes_per_s: f64,
-    /// MiB written per second.
     pub write_mib_per_s: f64,
     /// Share of the time with at least one I/O in flight, %, at most 100. A device that serves many I/Os in parallel shows
     /// 100 long before it is saturated.

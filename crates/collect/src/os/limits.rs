@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use loadline_storage::groups_in;
+
 /// Ids of CPUs.
 pub type Cpus = BTreeSet<u32>;
 
@@ -44,23 +46,13 @@ impl CpuLimit {
 
     fn under(root: &Path, id: u32) -> Option<CpuLimit> {
         let groups = std::fs::read_to_string(root.join(format!("proc/{id}/cgroup"))).ok()?;
-        // hierarchy:controllers:path; version 2 has no controllers in its line.
-        let path = |line: &str| {
-            let (_, rest) = line.split_once(':')?;
-            let (controllers, path) = rest.split_once(':')?;
-            let of_cpu = controllers.is_empty() || controllers.split(',').any(|c| c == "cpu");
-            let mount = if controllers.is_empty() { "" } else { "cpu" };
-            of_cpu.then(|| (root.join("sys/fs/cgroup").join(mount), path.trim_start_matches('/').to_owned()))
-        };
         let mut found = None;
-        for (mount, path) in groups.lines().filter_map(path) {
-            for group in mount.join(path).ancestors().take_while(|g| g.starts_with(&mount)) {
-                let Some([periods, throttled]) = periods(group) else { continue };
-                let limit: &mut CpuLimit = found.get_or_insert_default();
-                if let Some(cpus) = quota(group) {
-                    limit.cpus = Some(limit.cpus.map_or(cpus, |lowest| lowest.min(cpus)));
-                    limit.periods.push((group.to_owned(), [periods, throttled]));
-                }
+        for group in groups_in(&groups, root, "cpu") {
+            let Some([periods, throttled]) = periods(&group) else { continue };
+            let limit: &mut CpuLimit = found.get_or_insert_default();
+            if let Some(cpus) = quota(&group) {
+                limit.cpus = Some(limit.cpus.map_or(cpus, |lowest| lowest.min(cpus)));
+                limit.periods.push((group, [periods, throttled]));
             }
         }
         found

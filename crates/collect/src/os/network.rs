@@ -5,7 +5,6 @@ use std::path::Path;
 
 use loadline_model::record::LinkUse;
 
-/// Counters of one interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Interface {
     received: u64,

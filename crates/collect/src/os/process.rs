@@ -5,31 +5,14 @@ use nix::sys::time::TimeVal;
 
 use crate::error::CollectError;
 
-/// CPU time of all threads of this process, ns (resolution 1 µs).
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct ProcessCpu {
-    /// In user mode.
-    pub user_ns: u64,
-    /// In the kernel.
-    pub sys_ns: u64,
-}
-
-impl ProcessCpu {
-    /// The current value: getrusage(2), `RUSAGE_SELF`.
-    ///
-    /// # Errors
-    /// The system call failed.
-    pub fn own() -> Result<ProcessCpu, CollectError> {
-        let usage = getrusage(UsageWho::RUSAGE_SELF)
-            .map_err(|cause| CollectError::Call { call: "getrusage(RUSAGE_SELF)", cause })?;
-        Ok(ProcessCpu { user_ns: ns(usage.user_time()), sys_ns: ns(usage.system_time()) })
-    }
-
-    /// User and kernel together, ns.
-    #[must_use]
-    pub fn total_ns(&self) -> u64 {
-        self.user_ns.saturating_add(self.sys_ns)
-    }
+/// CPU time of all threads of this process in user mode and in the kernel, ns (resolution 1 µs): getrusage(2), `RUSAGE_SELF`.
+///
+/// # Errors
+/// The system call failed.
+pub fn own_cpu_ns() -> Result<u64, CollectError> {
+    let usage = getrusage(UsageWho::RUSAGE_SELF)
+        .map_err(|cause| CollectError::Call { call: "getrusage(RUSAGE_SELF)", cause })?;
+    Ok(ns(usage.user_time()).saturating_add(ns(usage.system_time())))
 }
 
 fn ns(time: TimeVal) -> u64 {
@@ -44,11 +27,11 @@ mod tests {
 
     #[test]
     fn a_busy_loop_uses_cpu_time() {
-        let before = ProcessCpu::own().unwrap().total_ns();
+        let before = own_cpu_ns().unwrap();
         let start = std::time::Instant::now();
         let mut used = 0;
         while used < 20_000_000 && start.elapsed().as_secs() < 30 {
-            used = ProcessCpu::own().unwrap().total_ns() - before;
+            used = own_cpu_ns().unwrap() - before;
         }
         assert!(used >= 20_000_000, "{used} ns in {:?}", start.elapsed());
     }

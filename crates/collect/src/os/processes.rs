@@ -12,7 +12,6 @@ const INIT: u32 = 1;
 /// `PF_KTHREAD` of the kernel's `include/linux/sched.h`: a thread of the kernel.
 const KERNEL_THREAD: u64 = 0x0020_0000;
 
-/// One process.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Process {
     name: String,
@@ -160,7 +159,6 @@ struct Ended {
 #[derive(Default)]
 struct EndedBelow {
     ticks: u64,
-    /// Bytes.
     io: u64,
 }
 

@@ -8,8 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use loadline_storage::{cached_bytes, cached_in, drop_cached, drop_range, start_writing};
-use nix::time::{ClockId, clock_gettime};
+use loadline_storage::{cached_bytes, cached_in, drop_cached, drop_range, start_writing, thread_cpu_ns};
 
 use super::{DataFiles, Inode, Missed, SMALLEST, inode};
 use crate::error::CollectError;
@@ -70,7 +69,6 @@ pub struct Keeper {
     looker: Option<JoinHandle<Search>>,
 }
 
-/// Figures of one thread.
 #[derive(Debug, Default)]
 struct Passes {
     passes: u64,
@@ -115,7 +113,6 @@ impl Keeper {
         Keeper::with_at_most(files, keep, pause, most_files())
     }
 
-    /// The same with at most `most` files.
     pub(super) fn with_at_most(
         files: DataFiles,
         keep: Keep,
@@ -309,9 +306,4 @@ fn named(name: &str) -> std::thread::Builder {
 fn most_files() -> usize {
     let most = loadline_database::machine::allow_open_files(u64::MAX);
     most.map_or(256, |most| usize::try_from(most / 2).unwrap_or(usize::MAX))
-}
-
-/// CPU time of this thread, ns; 0 if the kernel does not say.
-fn thread_cpu_ns() -> u64 {
-    clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map_or(0, |t| Duration::from(t).as_nanos() as u64)
 }

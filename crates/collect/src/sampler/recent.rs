@@ -4,9 +4,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use loadline_model::snapshot::WaitProfile;
 
-use super::Point;
 use super::worker::Shared;
-use crate::os::{CpuShares, DiskRates};
+use super::{Point, Rates};
 
 /// Readings closer than this give no rate of a second: an edge is read beside those of each second, and others between. ns.
 const APART_NS: u64 = 800_000_000;
@@ -24,10 +23,8 @@ pub struct Recent {
 /// What a sampler read about the last second.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Second {
-    /// CPU of the database's machine.
-    pub cpu: Option<CpuShares>,
-    /// The device under the log.
-    pub disk: Option<DiskRates>,
+    /// Of the operating system.
+    pub rates: Rates,
     /// Waits sampled since the call before.
     pub waits: WaitProfile,
 }
@@ -41,21 +38,17 @@ impl Recent {
     pub fn second(&mut self) -> Second {
         let shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
         let mut waits = WaitProfile::default();
-        shared.wait_samples.iter().skip(self.waits).for_each(|(_, sample)| waits.add(sample));
-        self.waits = shared.wait_samples.len();
-        let (cpu, disk) = rates(&shared.points).unwrap_or_default();
-        Second { cpu, disk, waits }
+        shared.read.wait_samples.iter().skip(self.waits).for_each(|(_, sample)| waits.add(sample));
+        self.waits = shared.read.wait_samples.len();
+        Second { rates: rates(&shared.read.points).unwrap_or_default(), waits }
     }
 }
 
 /// Between the newest point and the last one well before it.
-fn rates(points: &[Point]) -> Option<(Option<CpuShares>, Option<DiskRates>)> {
-    let b = points.last()?;
-    let a = points.iter().rev().take(BACK).find(|a| a.at_ns.saturating_add(APART_NS) <= b.at_ns)?;
-    let cpu = a.cpu.as_ref().zip(b.cpu.as_ref()).and_then(|(a, b)| CpuShares::between(a, b));
-    let seconds = (b.at_ns - a.at_ns) as f64 / 1e9;
-    let disk = a.disk.as_ref().zip(b.disk.as_ref()).and_then(|(a, b)| DiskRates::between(a, b, seconds));
-    Some((cpu, disk))
+fn rates(points: &[Point]) -> Option<Rates> {
+    let newest = points.last()?.system;
+    let mut before = points.iter().rev().take(BACK).map(|p| p.system);
+    before.find(|a| a.at_ns.saturating_add(APART_NS) <= newest.at_ns).map(|a| a.rates_until(&newest))
 }
 
 #[cfg(test)]
@@ -64,6 +57,7 @@ mod tests {
 
     use super::*;
     use crate::os::CpuTimes;
+    use crate::sampler::System;
 
     #[test]
     fn rates_are_those_of_the_last_second_and_waits_are_handed_out_once() {
@@ -72,16 +66,16 @@ mod tests {
         assert_eq!(recent.second(), Second::default(), "nothing was read yet");
         let point = |at_ns: u64, user: u64, idle: u64| {
             let cpu = CpuTimes::parse(&format!("cpu {user} 0 0 {idle} 0 0 0 0 0 0\n")).unwrap();
-            Point { at_ns, snapshot: None, cpu: Some(cpu), disk: None, data_disk: None }
+            Point { system: System { at_ns, cpu: Some(cpu), ..System::default() }, snapshot: None }
         };
         let sample = |n: u32| WaitSample { sessions: [("CPU".to_owned(), n)].into(), ..WaitSample::default() };
         {
             let mut shared = shared.lock().unwrap();
-            shared.points = vec![point(0, 0, 0), point(1_000_000_000, 30, 70), point(1_001_000_000, 30, 70)];
-            shared.wait_samples = vec![(1, sample(2)), (2, sample(4))];
+            shared.read.points = vec![point(0, 0, 0), point(1_000_000_000, 30, 70), point(1_001_000_000, 30, 70)];
+            shared.read.wait_samples = vec![(1, sample(2)), (2, sample(4))];
         }
         let second = recent.second();
-        assert_eq!(second.cpu.map(|c| c.busy_pct.round()), Some(30.0), "not the edge beside it");
+        assert_eq!(second.rates.cpu.map(|c| c.busy_pct.round()), Some(30.0), "not the edge beside it");
         assert_eq!((second.waits.samples, second.waits.sessions["CPU"]), (2, 6));
         assert_eq!(recent.second().waits, WaitProfile::default());
     }

@@ -10,7 +10,6 @@ pub(super) fn next_second(origin_ns: u64, now_ns: u64) -> u64 {
     next_step(origin_ns, now_ns, SECOND_NS)
 }
 
-/// The same for steps of `step_ns`.
 pub(super) fn next_step(origin_ns: u64, now_ns: u64, step_ns: u64) -> u64 {
     let since = i128::from(now_ns) - i128::from(origin_ns);
     let step = i128::from(step_ns.max(1));

@@ -76,24 +76,22 @@ fn readings(late: u64) -> (Collected, [u64; 2]) {
     // One before the window, both edges, one between them: an edge is its second's only point.
     assert_eq!(collected.points.len(), 4, "{collected:?}");
     for (point, due) in collected.points.iter().zip([origin - S, origin, origin + S, origin + 2 * S]) {
-        assert!(point.at_ns >= due && point.at_ns < due + late, "{} for {due}", point.at_ns);
+        assert!(point.system.at_ns >= due && point.system.at_ns < due + late, "{} for {due}", point.system.at_ns);
         assert_eq!(point.snapshot.as_ref().map(|s| s.counters["commits"]), Some(7.0));
         assert_eq!(point.snapshot.as_ref().unwrap().proc_stat, None);
-        assert!(point.cpu.is_some());
+        assert!(point.system.cpu.is_some());
     }
-    assert_eq!(
-        (open.name.as_str(), open.at_ns, close.at_ns),
-        ("open", collected.points[1].at_ns, collected.points[3].at_ns)
-    );
+    let edges = [open.system.at_ns, close.system.at_ns];
+    assert_eq!(edges, [1, 3].map(|at| collected.points[at].system.at_ns));
     assert!(open.snapshot.unwrap().proc_stat.is_some());
-    assert!(close.process.unwrap().total_ns() >= open.process.unwrap().total_ns());
+    assert!(close.system.process_ns.unwrap() >= open.system.process_ns.unwrap());
 
-    let profile = collected.waits_between(open.at_ns, close.at_ns);
+    let profile = collected.waits_between(edges[0], edges[1]);
     assert_eq!(profile.mean_sessions(|event| event == "IO:WALSync"), Some(2.0));
     assert_eq!(profile.others, Some(u64::from(profile.samples)));
     let all = collected.waits_between(0, u64::MAX);
     assert!(all.samples > profile.samples && all.samples as usize == collected.wait_samples.len());
-    (collected, [open.at_ns, close.at_ns])
+    (collected, edges)
 }
 
 #[test]
@@ -106,11 +104,11 @@ fn an_edge_is_read_at_once_and_the_series_follows_a_new_origin() {
     );
     sampler.align(now + S / 2);
     let edge = sampler.edge("now").unwrap();
-    assert!(edge.at_ns >= now && edge.at_ns < now + S / 2, "{}", edge.at_ns - now);
+    assert!(edge.system.at_ns >= now && edge.system.at_ns < now + S / 2, "{}", edge.system.at_ns - now);
     sleep_until(now + 5 * S / 4);
     let collected = sampler.finish();
     assert_eq!(collected.points.len(), 2);
-    let second = collected.points[1].at_ns - now;
+    let second = collected.points[1].system.at_ns - now;
     assert!((S / 2..S * 5 / 4).contains(&second), "{second}");
     assert!(collected.wait_samples.is_empty());
 }
@@ -124,11 +122,11 @@ fn cpu_and_device_come_from_where_they_were_asked_for() {
         (sampler.edge("e").unwrap(), sampler.finish().problems)
     };
     let remote = CpuTimes { user: 3, sys: 3, idle: 4, ..CpuTimes::default() };
-    assert_eq!(edge(CpuSource::Snapshot, None).0.cpu, Some(remote));
-    assert_eq!(edge(CpuSource::None, None).0.cpu, None);
-    assert!(edge(CpuSource::Local, None).0.cpu.is_some_and(|c| c != remote));
+    assert_eq!(edge(CpuSource::Snapshot, None).0.system.cpu, Some(remote));
+    assert_eq!(edge(CpuSource::None, None).0.system.cpu, None);
+    assert!(edge(CpuSource::Local, None).0.system.cpu.is_some_and(|c| c != remote));
     let (e, problems) = edge(CpuSource::None, Some("no-such-device"));
-    assert_eq!(e.disk, None);
+    assert_eq!(e.system.disk, None);
     assert!(problems.len() == 1 && problems[0].contains("'no-such-device'"), "{problems:?}");
 }
 
@@ -146,7 +144,7 @@ fn a_source_that_fails_leaves_gaps_and_a_problem() {
     let edge = sampler.edge("close").unwrap();
     let collected = sampler.finish();
     assert_eq!(edge.snapshot, Err("connection lost".to_owned()));
-    assert!(edge.cpu.is_some() && edge.process.is_some(), "the operating system still answers");
+    assert!(edge.system.cpu.is_some() && edge.system.process_ns.is_some(), "the operating system still answers");
     let there: Vec<bool> = collected.points.iter().map(|p| p.snapshot.is_some()).collect();
     assert_eq!(there, [false, true, false, false]);
     let problem = |text: &str| collected.problems.iter().find(|p| p.contains(text)).cloned().unwrap();

@@ -4,22 +4,20 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use loadline_model::Snapshot;
-use loadline_model::snapshot::WaitSample;
 
 use super::schedule::{GUARD_NS, WaitSlots, next_second, next_step};
-use super::{CpuSource, Edge, Point, SamplerConfig, Source};
+use super::{Collected, CpuSource, Edge, Point, SamplerConfig, Source, System};
 use crate::clock;
 use crate::error::CollectError;
-use crate::os::{CpuTimes, DiskCounters, ProcessCpu, TaskStates, TaskTimes, timed};
+use crate::os::{CpuTimes, DiskCounters, TaskStates, TaskTimes, own_cpu_ns, timed};
 
 /// Most distinct problems kept, so that a source with ever new errors does not fill memory and report.
 const MAX_PROBLEMS: usize = 20;
 /// Samples of the sessions' states per second. One takes about 10 µs per session.
 const STATE_HZ: f64 = 50.0;
 
-/// A command to the thread.
 pub(super) enum Command {
-    Edge { name: String, at_ns: u64, reply: Sender<Edge> },
+    Edge { at_ns: u64, reply: Sender<Edge> },
     Align(u64),
     Stop,
 }
@@ -27,13 +25,9 @@ pub(super) enum Command {
 /// Readings of the thread, shared so that they are available even if the thread hangs.
 #[derive(Debug, Default)]
 pub(super) struct Shared {
-    pub(super) points: Vec<Point>,
-    pub(super) wait_samples: Vec<(u64, WaitSample)>,
-    pub(super) states: Vec<(u64, TaskStates)>,
-    pub(super) answers: Vec<(u64, u64)>,
+    pub(super) read: Collected,
     /// Text and count, in order of appearance.
     problems: Vec<(String, u64)>,
-    /// Problems beyond [`MAX_PROBLEMS`].
     more_problems: u64,
     missed_seconds: u64,
 }
@@ -49,7 +43,6 @@ impl Shared {
         }
     }
 
-    /// One sentence each.
     pub(super) fn problems(&self) -> Vec<String> {
         let times = |(text, n): &(String, u64)| if *n == 1 { text.clone() } else { format!("{text} ({n} times)") };
         let mut all: Vec<String> = self.problems.iter().map(times).collect();
@@ -67,7 +60,6 @@ impl Shared {
 }
 
 struct EdgeWanted {
-    name: String,
     at_ns: u64,
     reply: Sender<Edge>,
 }
@@ -122,8 +114,8 @@ impl Worker {
     pub(super) fn run(mut self) -> Box<dyn Source> {
         loop {
             match self.inbox.recv_timeout(clock::until(self.due_ns())) {
-                Ok(Command::Edge { name, at_ns, reply }) => {
-                    self.edges.push(EdgeWanted { name, at_ns, reply });
+                Ok(Command::Edge { at_ns, reply }) => {
+                    self.edges.push(EdgeWanted { at_ns, reply });
                     self.edges.sort_by_key(|e| e.at_ns);
                 }
                 Ok(Command::Align(origin_ns)) => {
@@ -164,8 +156,8 @@ impl Worker {
         }
         if self.next_between_ns <= now {
             if !guarded && self.next_tick_ns > now.saturating_add(GUARD_NS) {
-                let (point, _) = self.read_system();
-                self.with_shared(|s| s.points.push(point));
+                let system = self.read_system();
+                self.with_shared(|s| s.read.points.push(Point { system, snapshot: None }));
             }
             self.advance_between();
             return;
@@ -184,9 +176,9 @@ impl Worker {
             && slots.due_ns() <= now
         {
             // Needs no answer from the database, so it does not delay an edge.
-            let states = sessions.states(self.shared.lock().unwrap_or_else(PoisonError::into_inner).states.len());
+            let states = sessions.states(self.shared.lock().unwrap_or_else(PoisonError::into_inner).read.states.len());
             slots.advance(loadline_storage::now_ns());
-            self.with_shared(|s| s.states.push((now, states)));
+            self.with_shared(|s| s.read.states.push((now, states)));
         }
     }
 
@@ -209,58 +201,47 @@ impl Worker {
         // Without them their columns say why; a job that lost its session is reported otherwise.
         let job_threads = TaskTimes::of(&self.config.job_threads).ok();
         let sessions = self.config.sessions.as_ref().and_then(|tasks| TaskTimes::of(tasks).ok());
-        let (mut point, snapshot, process) = self.read_counters();
-        let process = self.kept(process.map_err(|e| e.to_string()));
-        let (at_ns, cpu, disk, data_disk) = (point.at_ns, point.cpu, point.disk, point.data_disk);
-        // `cpu` has the parsed text; the series does not need it.
-        point.snapshot = snapshot.as_ref().ok().map(|s| Snapshot { proc_stat: None, ..s.clone() });
-        self.with_shared(|s| s.points.push(point));
+        let (system, snapshot) = self.read_counters();
+        self.add_point(system, snapshot.as_ref().ok().cloned());
         // An edge on a whole second is that second's point.
-        if self.next_tick_ns.abs_diff(at_ns) <= GUARD_NS {
+        if self.next_tick_ns.abs_diff(system.at_ns) <= GUARD_NS {
             self.next_tick_ns = next_second(self.origin_ns, self.next_tick_ns);
         }
         self.advance_between();
         // The requester may have given up.
-        let _ = wanted.reply.send(Edge {
-            name: wanted.name,
-            at_ns,
-            snapshot,
-            cpu,
-            disk,
-            data_disk,
-            process,
-            job_threads,
-            sessions,
-        });
+        let _ = wanted.reply.send(Edge { system, snapshot, job_threads, sessions });
     }
 
     fn read_point(&mut self) {
-        let (mut point, snapshot, _) = self.read_counters();
-        point.snapshot = snapshot.ok().map(|s| Snapshot { proc_stat: None, ..s });
-        self.with_shared(|s| s.points.push(point));
+        let (system, snapshot) = self.read_counters();
+        self.add_point(system, snapshot.ok());
     }
 
-    /// Counters of the operating system, and the CPU time of this process.
-    fn read_system(&mut self) -> (Point, Result<ProcessCpu, CollectError>) {
+    fn add_point(&mut self, system: System, snapshot: Option<Snapshot>) {
+        // `system` has the parsed text; the series does not need it.
+        let snapshot = snapshot.map(|s| Snapshot { proc_stat: None, ..s });
+        self.with_shared(|s| s.read.points.push(Point { system, snapshot }));
+    }
+
+    fn read_system(&mut self) -> System {
         // Usually the same device: then use the same reading.
         let same = self.config.data_disk == self.config.disk;
         // Rates are computed from these, so they need the time at which they were read.
         let (at_ns, (process, disk, data_disk)) = timed(loadline_storage::now_ns, || {
             let disk = self.config.disk.as_deref().map(DiskCounters::local);
             let data_disk = self.config.data_disk.as_deref().filter(|_| !same).map(DiskCounters::local);
-            (ProcessCpu::own(), disk, data_disk)
+            (own_cpu_ns(), disk, data_disk)
         });
         let cpu = (self.config.cpu == CpuSource::Local).then(CpuTimes::local);
-        let disk = disk.and_then(|d| self.kept(d.map_err(|e| e.to_string())));
-        let data_disk = data_disk.and_then(|d| self.kept(d.map_err(|e| e.to_string())));
+        let disk = disk.and_then(|d| self.kept(d));
+        let data_disk = data_disk.and_then(|d| self.kept(d));
         let data_disk = if same { disk } else { data_disk };
-        let cpu = cpu.and_then(|c| self.kept(c.map_err(|e| e.to_string())));
-        (Point { at_ns, snapshot: None, cpu, disk, data_disk }, process)
+        let cpu = cpu.and_then(|c| self.kept(c));
+        System { at_ns, cpu, disk, data_disk, process_ns: self.kept(process) }
     }
 
-    /// Those, then the database's.
-    fn read_counters(&mut self) -> (Point, Result<Snapshot, String>, Result<ProcessCpu, CollectError>) {
-        let (mut point, process) = self.read_system();
+    fn read_counters(&mut self) -> (System, Result<Snapshot, String>) {
+        let mut system = self.read_system();
         let asked_ns = loadline_storage::now_ns();
         let snapshot = self.source.snapshot();
         self.answered(asked_ns);
@@ -269,9 +250,9 @@ impl Worker {
             self.with_shared(|s| s.problem(text));
         }
         if let (CpuSource::Snapshot, Ok(Snapshot { proc_stat: Some(text), .. })) = (self.config.cpu, &snapshot) {
-            point.cpu = self.kept(CpuTimes::parse(text).map_err(|e| e.to_string()));
+            system.cpu = self.kept(CpuTimes::parse(text));
         }
-        (point, snapshot, process)
+        (system, snapshot)
     }
 
     fn read_waits(&mut self) {
@@ -282,7 +263,7 @@ impl Worker {
             Ok(Some(sample)) => {
                 // The database took the sample at some time in between.
                 let at_ns = before + (loadline_storage::now_ns() - before) / 2;
-                self.with_shared(|s| s.wait_samples.push((at_ns, sample)));
+                self.with_shared(|s| s.read.wait_samples.push((at_ns, sample)));
             }
             Ok(None) => self.waits = None,
             Err(e) => {
@@ -293,12 +274,12 @@ impl Worker {
     }
 
     fn answered(&mut self, asked_ns: u64) {
-        self.with_shared(|s| s.answers.push((asked_ns, loadline_storage::now_ns().saturating_sub(asked_ns))));
+        self.with_shared(|s| s.read.answers.push((asked_ns, loadline_storage::now_ns().saturating_sub(asked_ns))));
     }
 
     /// The value; an error is added to the problems.
-    fn kept<T>(&mut self, outcome: Result<T, String>) -> Option<T> {
-        outcome.map_err(|e| self.with_shared(|s| s.problem(e))).ok()
+    fn kept<T>(&mut self, outcome: Result<T, CollectError>) -> Option<T> {
+        outcome.map_err(|e| self.with_shared(|s| s.problem(e.to_string()))).ok()
     }
 
     fn with_shared(&mut self, change: impl FnOnce(&mut Shared)) {

@@ -98,7 +98,7 @@ pub(super) fn filesystem(directory: &Path) -> Finding {
                 "filesystem",
                 Severity::Warning,
                 "filesystem under the log",
-                facts.filesystem.as_str(),
+                facts.storage.filesystem.as_str(),
                 caveat,
             ),
             None => free_space(directory),

@@ -17,7 +17,6 @@ struct Scripted {
     lost_after: u64,
     rolled_back: u64,
     conflict_every: u64,
-    /// The keys that were committed.
     keys: Vec<i64>,
     /// When it published its counters, ns.
     published_ns: Vec<u64>,

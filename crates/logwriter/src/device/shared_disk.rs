@@ -16,7 +16,7 @@ impl Storage {
     /// The storage under `dir`, or `None` if it cannot be read.
     pub(super) fn of(dir: &Path) -> Option<Storage> {
         let mut facts = StorageFacts::of(dir).ok()?;
-        let disk = facts.device_facts.remove("disk").or(facts.device);
+        let disk = facts.storage.device_facts.remove("disk").or(facts.storage.device);
         Some(Storage { filesystem: facts.st_dev, disk })
     }
 }

@@ -31,16 +31,14 @@ pub use work::*;
 /// `define!` in a submodule. Two columns are equal if their ids are.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
+#[allow(missing_docs)] // Its names say what each is.
 pub struct Column {
     /// Stable id, the same in `tests.jsonl`, CSV and `--columns`. It ends with the unit.
     pub id: &'static str,
-    /// Heading.
     pub title: &'static str,
     /// Unit as shown, empty if it has none.
     pub unit: &'static str,
-    /// How it is shown.
     pub format: Format,
-    /// What it means, one sentence.
     pub meaning: &'static str,
     /// Its source by target kind; `*` stands for every other kind.
     pub sources: &'static [(&'static str, &'static str)],
@@ -70,12 +68,11 @@ impl Serialize for Column {
 
 /// A cell of a table.
 #[derive(Debug, Clone, PartialEq)]
+#[allow(missing_docs)] // Its names say what each is.
 pub enum Cell {
-    /// Text.
     Text(String),
     /// A number in the column's own unit.
     Number(f64),
-    /// Not measured.
     Absent,
 }
 
@@ -172,27 +169,6 @@ impl TestRecord {
     pub fn leave_out(&mut self, column: &Column, reason: impl Into<String>) {
         self.figures.remove(column.id);
         self.absent.insert(column.id.to_owned(), reason.into());
-    }
-
-    /// Sets the throughput, in all columns that have it.
-    pub fn set_throughput(&mut self, per_s: f64) {
-        self.set(COMMIT_THROUGHPUT_TPS, per_s);
-        self.set(TX_PER_S, per_s);
-    }
-
-    /// Sets the mean transaction time, in all columns that have it.
-    pub fn set_mean_time(&mut self, ns: f64) {
-        self.set(TRANSACTION_TIME_NS_MEAN, ns);
-        self.set(COMMIT_LATENCY_MS, ns / 1e6);
-    }
-
-    /// Gives every figure that is missing without a reason the reason `why`.
-    pub fn leave_out_the_rest(&mut self, why: &str) {
-        for column in COLUMNS.iter().filter(|c| c.is_figure()) {
-            if self.figure(column).is_none() && self.why_absent(column).is_none() {
-                self.leave_out(column, why);
-            }
-        }
     }
 
     /// The figure of `column`, if it was measured.
@@ -292,24 +268,12 @@ mod tests {
     }
 
     #[test]
-    fn every_missing_figure_has_a_reason() {
-        let mut record = TestRecord::blank("X");
-        record.set_throughput(10.0);
-        record.leave_out(ERRORS, "not counted");
-        record.leave_out_the_rest("not printed");
-        assert_eq!((record.why_absent(ERRORS), record.why_absent(TX_PER_S)), (Some("not counted"), None));
-        for column in COLUMNS.iter().filter(|c| c.is_figure()) {
-            assert!(record.figure(column).is_some() != record.why_absent(column).is_some(), "{column}");
-        }
-    }
-
-    #[test]
     fn ids_are_unique_and_files_hold_each_once() {
         for (i, c) in COLUMNS.iter().enumerate() {
             assert!(!COLUMNS[..i].iter().any(|d| d.id == c.id), "{} is defined twice", c.id);
             assert!(c.meaning.ends_with('.'), "{}: the meaning is not a sentence", c.id);
         }
-        for table in TABLES {
+        for table in &TABLES {
             let in_files: Vec<_> = table.file_columns().collect();
             for (i, c) in in_files.iter().enumerate() {
                 assert!(!in_files[..i].contains(c), "{c} is in files twice");
@@ -326,7 +290,7 @@ mod tests {
             sql_service_time_s,physical_writes_per_s,physical_written_blocks_per_s,physical_written_mib_per_s,\
             redo_mib_per_s,redo_writes_per_s,redo_write_time_us,redo_syncs,redo_sync_time_us,elapsed_s,\
             target,driver,valid,validity,invalid_reason,errors,";
-        let ids: Vec<_> = DATA_LOAD.file_columns().map(|c| c.id).collect();
+        let ids: Vec<_> = Table::of("data-load").file_columns().map(|c| c.id).collect();
         assert!(ids.join(",").starts_with(published), "{}", ids.join(","));
     }
 
@@ -352,7 +316,7 @@ mod tests {
             cpu_iowait_pct,commit_throughput_tps,commit_latency_ms,redo_blocks_per_s,redo_writes_per_s,\
             redo_sync_writes_per_s,redo_mib_per_s,redo_kib_per_tx,log_file_sync_ms,flash_cache_write_pct,elapsed_s,\
             target,driver,valid,validity,invalid_reason,errors,commit_time_ns_p50";
-        let ids: Vec<_> = LOG_WRITER.file_columns().map(|c| c.id).collect();
+        let ids: Vec<_> = Table::of("log-writer").file_columns().map(|c| c.id).collect();
         assert!(ids.join(",").starts_with(published), "{}", ids.join(","));
     }
 }

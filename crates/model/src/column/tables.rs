@@ -66,121 +66,104 @@ const OF_OTHERS: &[&Column] = &[
 const FILES: &[&[&Column]] =
     &[SHOWN_OF_LOG_WRITER, OF_ALL, OF_ALL_TOO, OF_OTHERS, shares::COLUMNS, disturbance::COLUMNS, replication::COLUMNS];
 
-/// The table of the log-writer group.
-pub static LOG_WRITER: Table = Table {
-    group: "log-writer",
-    title: "Log writer",
-    then: SHOWN_OF_LOG_WRITER,
-    also_in_files: &[
-        SHOWN_OF_LOG_WRITER,
-        OF_ALL,
-        OF_LOG_WRITER,
-        OF_ALL_TOO,
-        shares::COLUMNS,
-        disturbance::COLUMNS,
-        replication::COLUMNS,
-    ],
-};
-
-/// The table of the server group.
-pub static SERVER: Table = Table {
-    group: "server",
-    title: "Server",
-    then: &[
-        CPU_BUSY_PCT, CPU_USER_PCT, CPU_SYS_PCT, QUERIES_PER_S, ROWS_PER_S, DATA_MIB_PER_S, QUERY_TIME_US_MEAN,
-        TRANSACTION_TIME_NS_MEAN, TRANSACTION_TIME_NS_P50, TRANSACTION_TIME_NS_P99, CACHE_HIT_PCT, BLOCK_GETS_PER_S,
-        BLOCK_READS_PER_S, ELAPSED_S, CLIENT_CPU_PCT, ERRORS,
-    ],
-    also_in_files: FILES,
-};
-
-/// The table of the storage group.
-pub static STORAGE: Table = Table {
-    group: "storage",
-    title: "Storage",
-    then: &[
-        THREADS, BLOCK_BYTES, CPU_BUSY_PCT, CPU_IOWAIT_PCT, BLOCK_READS_PER_S, READ_MIB_PER_S, READ_TIME_US_MEAN,
-        READ_TIME_US_P50, READ_TIME_US_P99, READS_WITHIN_512US_PCT, READ_WAIT_PCT, ROWS_PER_S, DATA_MIB_PER_S,
-        PHYSICAL_WRITES_PER_S, PHYSICAL_WRITTEN_MIB_PER_S, IO_PER_S, BUFFER_WAIT_PCT, CACHE_HIT_PCT,
-        DEVICE_READS_PER_S, DEVICE_READ_MIB_PER_S, DEVICE_READ_SHARE_PCT, CACHED_PCT_MAX, DATA_SOURCE, ELAPSED_S,
-        ERRORS,
-    ],
-    also_in_files: FILES,
-};
-
-/// The table of the database-writer group.
-pub static DATABASE_WRITER: Table = Table {
-    group: "database-writer",
-    title: "Database writer",
-    then: &[
-        CPU_BUSY_PCT, CPU_IOWAIT_PCT, TX_PER_S, TRANSACTION_TIME_NS_P50, TRANSACTION_TIME_NS_P99,
-        TRANSACTION_TIME_NS_MAX, PHYSICAL_WRITES_PER_S, PHYSICAL_WRITTEN_BLOCKS_PER_S, PHYSICAL_WRITTEN_MIB_PER_S,
-        REDO_MIB_PER_S, BUFFER_WAIT_PCT, CACHED_PCT_MAX, CHECKPOINT_SHARE_PCT, CALM_TPS, CHECKPOINT_TPS,
-        CALM_TIME_NS_P99, CHECKPOINT_TIME_NS_P99, ELAPSED_S, ERRORS,
-    ],
-    also_in_files: FILES,
-};
-
-/// The table of the data-load group: the published columns of study 2, then what they lack.
-pub static DATA_LOAD: Table = Table {
-    group: "data-load",
-    title: "Data load",
-    then: &[
-        THREADS, ROWS_PER_TX, CPU_BUSY_PCT, ROWS_PER_S, TX_PER_S, SQL_SERVICE_TIME_S, PHYSICAL_WRITES_PER_S,
-        PHYSICAL_WRITTEN_BLOCKS_PER_S, PHYSICAL_WRITTEN_MIB_PER_S, REDO_MIB_PER_S, REDO_WRITES_PER_S,
-        REDO_WRITE_TIME_US, REDO_SYNCS, REDO_SYNC_TIME_US, ELAPSED_S, DATA_MIB_PER_S, INDEXES, TRANSACTION_TIME_NS_P50,
-        TRANSACTION_TIME_NS_P99, VISIBLE_DELAY_NS_P50, VISIBLE_DELAY_NS_P99, ERRORS,
-    ],
-    also_in_files: FILES,
-};
-
-/// The table of the data-analytics group.
-pub static DATA_ANALYTICS: Table = Table {
-    group: "data-analytics",
-    title: "Data analytics",
-    then: &[
-        THREADS, GROUPS, CPU_BUSY_PCT, CPU_USER_PCT, CPU_SYS_PCT, CPU_IOWAIT_PCT, ROWS_PER_S, DATA_MIB_PER_S,
-        QUERIES_PER_S, TRANSACTION_TIME_NS_MEAN, TRANSACTION_TIME_NS_P50, TRANSACTION_TIME_NS_P99, SPEED_UP,
-        CACHE_HIT_PCT, BLOCK_READS_PER_S, READ_MIB_PER_S, ELAPSED_S, ERRORS,
-    ],
-    also_in_files: FILES,
-};
-
-/// The table of the transaction-processing group.
-pub static TRANSACTION_PROCESSING: Table = Table {
-    group: "transaction-processing",
-    title: "Transaction processing",
-    then: &[
-        CPU_BUSY_PCT, CPU_USER_PCT, CPU_SYS_PCT, CPU_IOWAIT_PCT, TX_PER_S, STATEMENTS_PER_TX, TRANSACTION_TIME_NS_MEAN,
-        TRANSACTION_TIME_NS_P50, TRANSACTION_TIME_NS_P99, TRANSACTION_TIME_NS_MAX, COMMIT_TIME_NS_P50,
-        COMMIT_TIME_NS_P99, ROWS_PER_S, CACHE_HIT_PCT, REDO_MIB_PER_S, REDO_KIB_PER_TX, LOG_FILE_SYNC_MS, ELAPSED_S,
-        ERRORS,
-    ],
-    also_in_files: FILES,
-};
-
-/// The table of the procedural-code group.
-pub static PROCEDURAL_CODE: Table = Table {
-    group: "procedural-code",
-    title: "Procedural code",
-    then: &[
-        CPU_BUSY_PCT, CPU_USER_PCT, CPU_SYS_PCT, MOPS_PER_S, MOPS_PER_S_PER_JOB, TRANSACTION_TIME_NS_MEAN,
-        TRANSACTION_TIME_NS_P50, TRANSACTION_TIME_NS_P99, ELAPSED_S, ERRORS,
-    ],
-    also_in_files: FILES,
-};
-
 /// All tables, one a group, in the order in which the groups are named.
-pub static TABLES: &[&Table] = &[
-    &SERVER, &STORAGE, &LOG_WRITER, &DATABASE_WRITER, &DATA_LOAD, &DATA_ANALYTICS, &TRANSACTION_PROCESSING,
-    &PROCEDURAL_CODE,
+pub static TABLES: [Table; 8] = [
+    table(
+        "server",
+        "Server",
+        &[
+            CPU_BUSY_PCT, CPU_USER_PCT, CPU_SYS_PCT, QUERIES_PER_S, ROWS_PER_S, DATA_MIB_PER_S, QUERY_TIME_US_MEAN,
+            TRANSACTION_TIME_NS_MEAN, TRANSACTION_TIME_NS_P50, TRANSACTION_TIME_NS_P99, CACHE_HIT_PCT,
+            BLOCK_GETS_PER_S, BLOCK_READS_PER_S, ELAPSED_S, CLIENT_CPU_PCT, ERRORS,
+        ],
+    ),
+    table(
+        "storage",
+        "Storage",
+        &[
+            THREADS, BLOCK_BYTES, CPU_BUSY_PCT, CPU_IOWAIT_PCT, BLOCK_READS_PER_S, READ_MIB_PER_S, READ_TIME_US_MEAN,
+            READ_TIME_US_P50, READ_TIME_US_P99, READS_WITHIN_512US_PCT, READ_WAIT_PCT, ROWS_PER_S, DATA_MIB_PER_S,
+            PHYSICAL_WRITES_PER_S, PHYSICAL_WRITTEN_MIB_PER_S, IO_PER_S, BUFFER_WAIT_PCT, CACHE_HIT_PCT,
+            DEVICE_READS_PER_S, DEVICE_READ_MIB_PER_S, DEVICE_READ_SHARE_PCT, CACHED_PCT_MAX, DATA_SOURCE, ELAPSED_S,
+            ERRORS,
+        ],
+    ),
+    Table {
+        group: "log-writer",
+        title: "Log writer",
+        then: SHOWN_OF_LOG_WRITER,
+        also_in_files: &[
+            SHOWN_OF_LOG_WRITER,
+            OF_ALL,
+            OF_LOG_WRITER,
+            OF_ALL_TOO,
+            shares::COLUMNS,
+            disturbance::COLUMNS,
+            replication::COLUMNS,
+        ],
+    },
+    table(
+        "database-writer",
+        "Database writer",
+        &[
+            CPU_BUSY_PCT, CPU_IOWAIT_PCT, TX_PER_S, TRANSACTION_TIME_NS_P50, TRANSACTION_TIME_NS_P99,
+            TRANSACTION_TIME_NS_MAX, PHYSICAL_WRITES_PER_S, PHYSICAL_WRITTEN_BLOCKS_PER_S, PHYSICAL_WRITTEN_MIB_PER_S,
+            REDO_MIB_PER_S, BUFFER_WAIT_PCT, CACHED_PCT_MAX, CHECKPOINT_SHARE_PCT, CALM_TPS, CHECKPOINT_TPS,
+            CALM_TIME_NS_P99, CHECKPOINT_TIME_NS_P99, ELAPSED_S, ERRORS,
+        ],
+    ),
+    // The published columns of study 2, then what they lack.
+    table(
+        "data-load",
+        "Data load",
+        &[
+            THREADS, ROWS_PER_TX, CPU_BUSY_PCT, ROWS_PER_S, TX_PER_S, SQL_SERVICE_TIME_S, PHYSICAL_WRITES_PER_S,
+            PHYSICAL_WRITTEN_BLOCKS_PER_S, PHYSICAL_WRITTEN_MIB_PER_S, REDO_MIB_PER_S, REDO_WRITES_PER_S,
+            REDO_WRITE_TIME_US, REDO_SYNCS, REDO_SYNC_TIME_US, ELAPSED_S, DATA_MIB_PER_S, INDEXES,
+            TRANSACTION_TIME_NS_P50, TRANSACTION_TIME_NS_P99, VISIBLE_DELAY_NS_P50, VISIBLE_DELAY_NS_P99, ERRORS,
+        ],
+    ),
+    table(
+        "data-analytics",
+        "Data analytics",
+        &[
+            THREADS, GROUPS, CPU_BUSY_PCT, CPU_USER_PCT, CPU_SYS_PCT, CPU_IOWAIT_PCT, ROWS_PER_S, DATA_MIB_PER_S,
+            QUERIES_PER_S, TRANSACTION_TIME_NS_MEAN, TRANSACTION_TIME_NS_P50, TRANSACTION_TIME_NS_P99, SPEED_UP,
+            CACHE_HIT_PCT, BLOCK_READS_PER_S, READ_MIB_PER_S, ELAPSED_S, ERRORS,
+        ],
+    ),
+    table(
+        "transaction-processing",
+        "Transaction processing",
+        &[
+            CPU_BUSY_PCT, CPU_USER_PCT, CPU_SYS_PCT, CPU_IOWAIT_PCT, TX_PER_S, STATEMENTS_PER_TX,
+            TRANSACTION_TIME_NS_MEAN, TRANSACTION_TIME_NS_P50, TRANSACTION_TIME_NS_P99, TRANSACTION_TIME_NS_MAX,
+            COMMIT_TIME_NS_P50, COMMIT_TIME_NS_P99, ROWS_PER_S, CACHE_HIT_PCT, REDO_MIB_PER_S, REDO_KIB_PER_TX,
+            LOG_FILE_SYNC_MS, ELAPSED_S, ERRORS,
+        ],
+    ),
+    table(
+        "procedural-code",
+        "Procedural code",
+        &[
+            CPU_BUSY_PCT, CPU_USER_PCT, CPU_SYS_PCT, MOPS_PER_S, MOPS_PER_S_PER_JOB, TRANSACTION_TIME_NS_MEAN,
+            TRANSACTION_TIME_NS_P50, TRANSACTION_TIME_NS_P99, ELAPSED_S, ERRORS,
+        ],
+    ),
 ];
+
+/// Place of the table of groups that have none of their own.
+const LOG_WRITER: usize = 2;
+
+const fn table(group: &'static str, title: &'static str, then: &'static [&'static Column]) -> Table {
+    Table { group, title, then, also_in_files: FILES }
+}
 
 impl Table {
     /// Table of group `group`; groups without one of their own use the log writer's.
     #[must_use]
     pub fn of(group: &str) -> &'static Table {
-        TABLES.iter().find(|t| t.group == group).copied().unwrap_or(&LOG_WRITER)
+        TABLES.iter().find(|t| t.group == group).unwrap_or(&TABLES[LOG_WRITER])
     }
 
     /// Columns shown in tables, in order.

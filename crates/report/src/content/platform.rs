@@ -125,7 +125,7 @@ fn probes(m: &Manifest) -> Vec<(String, String)> {
         }
         let cache = if probed.direct { "page cache bypassed" } else { "through the page cache" };
         let notes = probed.notes.iter().map(|n| format!("; {}", stop(n))).collect::<String>();
-        out.push((format!("{role}: method"), format!("{} in {}, {cache}{notes}", probed.engine, probed.dir)));
+        out.push((format!("{role}: method"), format!("{} in {}, {cache}{notes}", probed.engine.name(), probed.dir)));
     }
     out
 }

@@ -4,25 +4,16 @@ use std::collections::BTreeMap;
 
 use loadline_model::format::counted;
 use loadline_model::record::{AgentFigures, LinkUse, MOST_START_SKEW_MS};
-use loadline_model::{Check, CheckId, Outcome};
 
 use super::{MAX_CLIENT_CPU, NOTE_CLIENT_CPU};
-use crate::evidence::Evidence;
-use crate::test::Test;
+use crate::test::{Verdict, failed, not_made, noted, passed, require};
 
 /// All agents must have counted, and their windows must be the common one.
-pub(crate) fn common_window(e: &Evidence<'_>, test: &mut Test) {
-    test.checks.extend(check_windows(&e.measured.agents));
-}
-
-/// The check of [`common_window`]; `None` without agents.
-fn check_windows(agents: &[AgentFigures]) -> Option<Check> {
-    const ID: CheckId = CheckId::Agents;
-    let failed = agents.iter().filter(|agent| agent.failed.is_some()).count();
-    if failed > 0 {
+pub(crate) fn common_window(agents: &[AgentFigures]) -> Option<Verdict> {
+    let n = agents.iter().filter(|agent| agent.failed.is_some()).count();
+    if n > 0 {
         let all = counted(agents.len(), "agent");
-        let detail = format!("{failed} of {all} failed: {}", AgentFigures::failures(agents));
-        return Some(Check::require(ID, false, detail));
+        return Some(failed(format!("{n} of {all} failed: {}", AgentFigures::failures(agents))));
     }
     let skew = |agent: &AgentFigures| agent.start_skew_ms.unwrap_or(f64::INFINITY);
     let worst = agents.iter().max_by(|a, b| skew(a).total_cmp(&skew(b)))?;
@@ -38,17 +29,11 @@ fn check_windows(agents: &[AgentFigures]) -> Option<Check> {
         skew(worst),
         worst.name
     );
-    Some(Check::require(ID, skew(worst) <= MOST_START_SKEW_MS, detail))
+    Some(require(skew(worst) <= MOST_START_SKEW_MS, detail))
 }
 
 /// No agent's network may be the bottleneck.
-pub(crate) fn network(e: &Evidence<'_>, test: &mut Test) {
-    test.checks.extend(check_links(&e.measured.agents));
-}
-
-/// The check of [`network`]; `None` without agents that counted.
-fn check_links(agents: &[AgentFigures]) -> Option<Check> {
-    const ID: CheckId = CheckId::AgentsNetwork;
+pub(crate) fn network(agents: &[AgentFigures]) -> Option<Verdict> {
     let used: Vec<(&AgentFigures, &LinkUse)> = agents.iter().filter_map(|a| Some((a, a.network.as_ref()?))).collect();
     let said = |(agent, link): &(&AgentFigures, &LinkUse)| {
         let mib = link.bytes_per_s / f64::from(1 << 20);
@@ -57,22 +42,21 @@ fn check_links(agents: &[AgentFigures]) -> Option<Check> {
     let pct = |of: &(&AgentFigures, &LinkUse)| of.1.pct.unwrap_or(0.0);
     let Some(worst) = used.iter().max_by(|a, b| pct(a).total_cmp(&pct(b))) else {
         let counted = agents.iter().any(|agent| agent.failed.is_none());
-        return counted.then(|| Check::require(ID, true, "no network link carried anything".to_owned()));
+        return counted.then(|| passed("no network link carried anything"));
     };
     let detail = format!("{}, {:.0} % of its link's speed", said(worst), pct(worst));
     let unknown = used.iter().find(|(_, link)| link.pct.is_none());
     Some(match unknown {
         _ if pct(worst) >= MAX_CLIENT_CPU * 100.0 => {
-            Check::require(ID, false, format!("{detail}: the agent's network is the bottleneck, not the target"))
+            failed(format!("{detail}: the agent's network is the bottleneck, not the target"))
         }
         Some(unknown) => {
-            let why = format!("{}; the speed of its link is unknown (/sys/class/net/*/speed)", said(unknown));
-            Check::new(ID, Outcome::NotMade, why)
+            not_made(format!("{}; the speed of its link is unknown (/sys/class/net/*/speed)", said(unknown)))
         }
         None if pct(worst) >= NOTE_CLIENT_CPU * 100.0 => {
-            Check::new(ID, Outcome::Noted, format!("{detail}: with more agents the figures may be higher"))
+            noted(format!("{detail}: with more agents the figures may be higher"))
         }
-        None => Check::require(ID, true, detail),
+        None => passed(detail),
     })
 }
 
@@ -122,6 +106,8 @@ pub(crate) fn cpu_ns(agents: &[AgentFigures], window_s: f64) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
+    use loadline_model::Outcome;
+
     use super::*;
 
     #[test]
@@ -129,13 +115,13 @@ mod tests {
         let of = |pct: &[Option<f64>]| {
             let link = |pct| LinkUse { interface: "eth0".into(), bytes_per_s: 1e8, pct };
             let agent = |pct: &Option<f64>| AgentFigures { network: Some(link(*pct)), ..AgentFigures::default() };
-            check_links(&pct.iter().map(agent).collect::<Vec<_>>()).unwrap().outcome
+            network(&pct.iter().map(agent).collect::<Vec<_>>()).unwrap().outcome
         };
         assert_eq!([of(&[Some(3.0), Some(90.0)]), of(&[None, Some(90.0)])], [Outcome::Failed; 2]);
         assert_eq!([of(&[Some(30.0)]), of(&[Some(3.0)])], [Outcome::Noted, Outcome::Passed]);
         assert_eq!(of(&[Some(3.0), None]), Outcome::NotMade);
-        assert_eq!(check_links(&[AgentFigures::default()]).unwrap().outcome, Outcome::Passed, "all on the loopback");
-        assert!(check_links(&[]).is_none());
+        assert_eq!(network(&[AgentFigures::default()]).unwrap().outcome, Outcome::Passed, "all on the loopback");
+        assert!(network(&[]).is_none());
     }
 
     #[test]

@@ -1,80 +1,54 @@
 //! Checks of the source of blocks: a cache or the device.
 
+use loadline_collect::os::DiskRates;
 use loadline_load::Request;
-use loadline_model::check::{Check, CheckId, Outcome};
 use loadline_model::snapshot::counter;
-use loadline_model::{DataSource, Note, column, format};
+use loadline_model::{CheckId, DataSource, Note, column, format};
 
 use super::cached_share;
-use super::data_source::{MIN_DEVICE_SHARE, beyond_own_cache, device_share, source_by_share};
+use super::data_source::{CacheFacts, MIN_DEVICE_SHARE, Reads, beyond_own_cache, device_share, source_by_share};
+use crate::evidence::Evidence;
 use crate::figures::MIB;
 use crate::figures::access::Access;
-use crate::figures::blocks::Reads;
 use crate::figures::counters::Counters;
-use crate::server_memory::ServerMemory;
 use crate::storage_size::{DATA_PER_CACHE, beyond_cache};
-use crate::test::Test;
+use crate::test::{Test, Verdict, failed, not_made, noted, passed, require};
 
 /// Minimum number of reads in a window to determine their source.
 pub(crate) const MIN_READS: f64 = 20.0;
 
-/// Why the source of few reads is unknown.
 const TOO_FEW: &str = "too few blocks were read to determine their source";
 
 /// Minimum share of blocks from the database's own cache, for workloads that measure it.
 const MIN_HIT_SHARE: f64 = 0.999;
 
-/// Facts about caches, collected before a test.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct CacheFacts {
-    /// Size of the database's own block cache, bytes.
-    pub cache_bytes: Option<u64>,
-    /// Bytes of the tables read.
-    pub table_bytes: Option<u64>,
-    /// Memory of the server's machine.
-    pub memory: Option<ServerMemory>,
-    /// Time from the end of the jobs' window until a checkpoint had synced their changes, s, or why there was none. `None` if
-    /// the database makes none, or none is needed.
-    pub synced_s: Option<Result<f64, String>>,
-    /// Why the data files are not kept out of the page cache, if so.
-    pub not_kept_out: Option<String>,
-    /// Whether figures from caches are kept and marked.
-    pub allow_cached: bool,
-}
-
-/// Share of the database's reads that came from the device; `device`: the device's reads per second.
-fn device_share_of_reads(w: &Counters<'_>, device: Reads, access: Access) -> Result<Option<f64>, String> {
+/// Share of the database's reads that came from the device.
+fn device_share_of_reads(w: &Counters<'_>, device: &DiskRates, access: Access) -> Result<Option<f64>, String> {
     let count = w.grown(counter::READ_CALLS).ok_or("the database does not count its reads")?;
     let bytes = w.grown(counter::READ_BYTES).ok_or("the database does not count the bytes it reads")?;
     if count < MIN_READS {
         return Ok(None);
     }
-    let device = Reads { count: device.count * w.seconds, bytes: device.bytes * w.seconds };
+    let device = Reads { count: device.reads_per_s * w.seconds, bytes: device.read_mib_per_s * MIB * w.seconds };
     Ok(device_share(Reads { count, bytes }, device, access))
 }
 
 /// Checks that the database's cache served nearly all blocks. `has_blocks`: whether the target has blocks.
-pub(crate) fn cache_hit(figures: &Test, has_blocks: bool) -> Check {
-    const ID: CheckId = CheckId::CacheHit;
+pub(crate) fn cache_hit(figures: &Test, has_blocks: bool) -> Verdict {
+    let least = MIN_HIT_SHARE * 100.0;
     match figures.figure(column::CACHE_HIT_PCT) {
-        Some(pct) => Check::require(
-            ID,
-            pct >= MIN_HIT_SHARE * 100.0,
-            format!(
-                "the database's cache served {pct:.3} % of {} blocks per second; at least {:.1} % are required",
-                format::number(figures.figure(column::BLOCK_GETS_PER_S).unwrap_or(0.0), 0),
-                MIN_HIT_SHARE * 100.0
-            ),
-        ),
-        None if !has_blocks => Check::new(ID, Outcome::NotMade, "the target has no blocks to cache".to_owned()),
-        None => Check::require(
-            ID,
-            false,
-            format!(
-                "the share of blocks served by the database's cache is unknown: {}",
-                figures.absence_reason(column::CACHE_HIT_PCT).unwrap_or("it is not counted")
-            ),
-        ),
+        Some(pct) => {
+            let gets = format::number(figures.figure(column::BLOCK_GETS_PER_S).unwrap_or(0.0), 0);
+            let detail = format!(
+                "the database's cache served {pct:.3} % of {gets} blocks per second; at least {least:.1} % are required"
+            );
+            require(pct >= least, detail)
+        }
+        None if !has_blocks => not_made("the target has no blocks to cache"),
+        None => {
+            let why = figures.absence_reason(column::CACHE_HIT_PCT).unwrap_or("it is not counted");
+            failed(format!("the share of blocks served by the database's cache is unknown: {why}"))
+        }
     }
 }
 
@@ -99,17 +73,11 @@ pub(crate) fn certain_share(figures: &Test, jobs: u32) -> f64 {
     (1.0 - f64::from(jobs) / 2.0 / transactions).max(0.0)
 }
 
-/// Determines the source of blocks and checks that it is the device, which made `device` reads per second.
-pub(crate) fn data_source(
-    test: &mut Test,
-    request: &Request,
-    w: &Counters<'_>,
-    device: Option<Reads>,
-    facts: &CacheFacts,
-) {
-    let verdict = match device {
-        Some(device) => compared(test, request, w, device, facts),
-        None => bounded(test, request, w, facts),
+/// Determines the source of blocks and checks that it is the device.
+pub(crate) fn data_source(test: &mut Test, e: &Evidence<'_>, w: &Counters<'_>, facts: &CacheFacts) {
+    let verdict = match e.rates.data_disk {
+        Some(device) => compared(test, e.request, w, &device, facts),
+        None => bounded(test, e.request, w, facts),
     };
     add_check(test, facts, CheckId::DataSource, verdict);
 }
@@ -119,7 +87,7 @@ fn compared(
     test: &mut Test,
     request: &Request,
     w: &Counters<'_>,
-    device: Reads,
+    device: &DiskRates,
     facts: &CacheFacts,
 ) -> Result<String, String> {
     let share = device_share_of_reads(w, device, Access::of(&request.work))
@@ -150,9 +118,7 @@ fn bounded(out: &mut Test, request: &Request, w: &Counters<'_>, facts: &CacheFac
     if asked < MIN_READS {
         return Err(TOO_FEW.to_owned());
     }
-    let (table_bytes, memory) = (facts.table_bytes, facts.memory);
-    let reads = cached_share::Reads { work: &request.work, jobs: request.jobs, table_bytes, memory, asked, read };
-    let bound = cached_share::bound(&reads)?;
+    let bound = cached_share::bound(&request.work, request.jobs, facts, [asked, read])?;
     out.set(column::CACHED_PCT_MAX, bound.share * 100.0);
     out.data_source = Some(bound.source);
     out.notes.push(Note::CachedAtMost { bound: bound.detail.clone() });
@@ -195,15 +161,20 @@ fn advice(beyond: f64, share: f64, facts: &CacheFacts) -> String {
 /// Adds the check of `verdict`. An error fails it; with `--allow-cached` it becomes a note and the test is marked.
 pub(crate) fn add_check(out: &mut Test, facts: &CacheFacts, id: CheckId, verdict: Result<String, String>) {
     out.not_the_devices |= verdict.is_err() && facts.allow_cached;
-    out.checks.push(match verdict {
-        Ok(detail) => Check::require(id, true, detail),
-        Err(why) if facts.allow_cached => Check::new(id, Outcome::Noted, why),
-        Err(why) => Check::require(id, false, format!("{why}; --allow-cached keeps such figures, marked")),
-    });
+    out.check(
+        id,
+        match verdict {
+            Ok(detail) => passed(detail),
+            Err(why) if facts.allow_cached => noted(why),
+            Err(why) => failed(format!("{why}; --allow-cached keeps such figures, marked")),
+        },
+    );
 }
 
 #[cfg(test)]
 mod tests {
+    use loadline_model::Outcome;
+
     use super::*;
 
     #[test]

@@ -1,19 +1,17 @@
 //! Checks of changed data: the database counted it and wrote it, and it reached the data device.
 
-use loadline_collect::Edge;
 use loadline_load::Request;
-use loadline_model::check::{Check, CheckId, Outcome};
 use loadline_model::snapshot::counter;
-use loadline_model::{Latencies, Note, column, format};
+use loadline_model::{CheckId, Note, column, format};
 
-use super::blocks_read::{CacheFacts, add_check, certain_share};
+use super::blocks_read::{add_check, certain_share};
 use super::cached_share::{MAX_CACHED_SHARE, percent};
-use super::data_source::MIN_DEVICE_SHARE;
+use super::data_source::{CacheFacts, MIN_DEVICE_SHARE};
+use crate::evidence::Evidence;
 use crate::figures::MIB;
 use crate::figures::access::only_adds;
 use crate::figures::counters::{Completed, Counters};
-use crate::figures::machine::seconds_between;
-use crate::test::Test;
+use crate::test::{Test, Verdict, not_made, require};
 
 /// Minimum share of the changed blocks that must be written in the window. Consecutive changes are to different
 /// blocks, and the cache holds few of them. Some blocks are written later or changed twice. Measured in windows of 1
@@ -23,14 +21,6 @@ const MIN_WRITTEN_SHARE: f64 = 0.5;
 const UNSYNCED_BLOCKS: f64 = 512.0;
 /// Maximum relative difference between the database's count of changed rows and the jobs'.
 const MAX_ROWS_OFF_SHARE: f64 = 0.05;
-
-/// Bytes that the data device wrote per second.
-pub(crate) fn written(open: &Edge, close: &Edge) -> Option<f64> {
-    let seconds = seconds_between(open, close);
-    let disks = open.data_disk.as_ref().zip(close.data_disk.as_ref());
-    let bytes = disks.and_then(|(a, b)| b.written_bytes.checked_sub(a.written_bytes));
-    bytes.filter(|_| seconds > 0.0).map(|bytes| bytes as f64 / seconds)
-}
 
 /// Bytes written per second.
 #[derive(Debug, Clone, Copy)]
@@ -63,15 +53,9 @@ struct ExpectedWrites {
     what: &'static str,
 }
 
-/// Checks that the database wrote the expected bytes in the window, and that its writes reached the device, which
-/// wrote `device` bytes per second.
-pub(crate) fn data_written(
-    out: &mut Test,
-    request: &Request,
-    w: &Counters<'_>,
-    device: Option<f64>,
-    facts: &CacheFacts,
-) {
+/// Checks that the database wrote the expected bytes in the window, and that its writes reached the device.
+pub(crate) fn data_written(out: &mut Test, e: &Evidence<'_>, w: &Counters<'_>, facts: &CacheFacts) {
+    let (request, device) = (e.request, e.rates.data_disk.map(|disk| disk.write_mib_per_s * MIB));
     let found = writes(out, request, w, device).and_then(|writes| Ok((writes, expected(out, request)?)));
     let verdict = found.map_err(str::to_owned).and_then(|(writes, expected)| {
         let detail = verdict(&writes, &expected, facts)?;
@@ -209,34 +193,23 @@ fn verdict(w: &Writes, expected: &ExpectedWrites, facts: &CacheFacts) -> Result<
 }
 
 /// Checks the jobs' changed rows against the database's own count.
-pub(crate) fn rows_changed(request: &Request, w: &Counters<'_>, transactions: &Latencies) -> Option<Check> {
-    let workload = &request.work.workload;
-    // Others have an evidence query.
-    if workload.evidence.is_some() {
+pub(crate) fn rows_changed(e: &Evidence<'_>) -> Option<Verdict> {
+    // Other workloads have an evidence query.
+    let per_tx = e.work().program.rows_changed_per_tx() as f64;
+    if e.work().workload.evidence.is_some() || per_tx == 0.0 {
         return None;
     }
-    let per_tx = request.work.program.rows_changed_per_tx() as f64;
-    let count = transactions.count() as f64;
-    // As many as the jobs did between the snapshots, or else in the window: then late snapshots are of others.
-    let outside_s = w.grew_outside_s(request.driver, &request.load);
-    let done = w.completed().unwrap_or(Completed { count, uncertain: outside_s / w.seconds * count });
-    let expected = per_tx * done.count;
-    if per_tx == 0.0 {
-        return None;
-    }
-    const ID: CheckId = CheckId::RowsChanged;
-    let Some(counted) = w.grown(counter::ROWS_CHANGED) else {
-        return Some(Check::new(ID, Outcome::NotMade, "the target does not count changed rows".to_owned()));
+    let Some(counted) = e.grown(counter::ROWS_CHANGED) else {
+        return Some(not_made("the target does not count changed rows"));
     };
-    let allowed = allowed_rows_off(done, per_tx, request.jobs);
-    Some(Check::require(
-        ID,
-        (counted - expected).abs() <= allowed,
-        format!(
-            "the database counted {counted:.0} changed rows in the window, the jobs {expected:.0} (allowed difference: \
-             {allowed:.0})"
-        ),
-    ))
+    // As many as the jobs did between the snapshots, or else in the window: then late snapshots are of others.
+    let done = e.comparable();
+    let (expected, allowed) = (per_tx * done.count, allowed_rows_off(done, per_tx, e.request.jobs));
+    let detail = format!(
+        "the database counted {counted:.0} changed rows in the window, the jobs {expected:.0} (allowed difference: \
+         {allowed:.0})"
+    );
+    Some(require((counted - expected).abs() <= allowed, detail))
 }
 
 /// Allowed difference between the counts of changed rows. A transaction that crosses window start or window end is in

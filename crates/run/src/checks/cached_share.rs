@@ -5,9 +5,8 @@ use loadline_model::format::bytes;
 
 use loadline_model::DataSource;
 
-use super::data_source::beyond_own_cache;
+use super::data_source::{CacheFacts, beyond_own_cache};
 use crate::figures::access::Access;
-use crate::server_memory::ServerMemory;
 use crate::storage_size::DATA_PER_MEMORY;
 
 /// Above this share of the requested blocks that may be a cache's, the figure says more of caches than of storage.
@@ -17,36 +16,19 @@ const GOOD_SHARE: f64 = 1.0 / DATA_PER_MEMORY as f64;
 /// Share by which the blocks that the database read may differ from those that transactions requested.
 const COUNTS_OFF: f64 = 0.05;
 
-/// What is known of a test's reads.
-pub(crate) struct Reads<'a> {
-    /// The work of its transactions.
-    pub(crate) work: &'a Work,
-    /// Jobs.
-    pub(crate) jobs: u32,
-    /// Bytes of the table that they read, if known.
-    pub(crate) table_bytes: Option<u64>,
-    /// Memory of the server's machine, if known.
-    pub(crate) memory: Option<ServerMemory>,
-    /// Blocks that transactions requested.
-    pub(crate) asked: f64,
-    /// Blocks that the database read from its files.
-    pub(crate) read: f64,
-}
-
 /// A bound that makes the figure valid.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Bound {
     /// At most this share (0…1) of the blocks that the database read came from caches.
     pub(crate) share: f64,
-    /// What it is called.
     pub(crate) source: DataSource,
-    /// In words.
     pub(crate) detail: String,
 }
 
-/// The bound of the share of `reads` that caches served, or why they say nothing of the storage.
-pub(crate) fn bound(reads: &Reads<'_>) -> Result<Bound, String> {
-    let (Some(memory), Some(table_bytes)) = (reads.memory, reads.table_bytes) else {
+/// The bound of the share of blocks that caches served, or why nothing is said of the storage. Transactions of so many jobs `asked` for
+/// blocks, and the database `read` from its files.
+pub(crate) fn bound(work: &Work, jobs: u32, facts: &CacheFacts, [asked, read]: [f64; 2]) -> Result<Bound, String> {
+    let (Some(memory), Some(table_bytes)) = (facts.memory, facts.table_bytes) else {
         return Err(
             "the source of the blocks is unknown: the counters of the data device cannot be read from here. Give the memory of \
              the server's machine with --server-memory, and a --size of ten times as much: at most 10 % of the reads are then \
@@ -54,28 +36,28 @@ pub(crate) fn bound(reads: &Reads<'_>) -> Result<Bound, String> {
                 .to_owned(),
         );
     };
-    let share = share_at_most(reads.work, reads.jobs, table_bytes as f64, memory.bytes as f64);
-    let own = 1.0 - beyond_own_cache(reads.asked, reads.read).unwrap_or(0.0);
+    let share = share_at_most(work, jobs, table_bytes as f64, memory.bytes as f64);
+    let own = 1.0 - beyond_own_cache(asked, read).unwrap_or(0.0);
     let [memory_text, table_text] = [memory.bytes, table_bytes].map(|n| bytes(n as f64));
     // The database also reads blocks of an index, of which the machine may have all.
-    let counted = 1.0 - (reads.asked / reads.read).min(1.0) * (1.0 - share.min(1.0));
+    let counted = 1.0 - (asked / read).min(1.0) * (1.0 - share.min(1.0));
     let detail = format!(
         "at most {} of the requested blocks of the table came from a cache of the server's machine, and at most {} of all that \
          the database read, {:.2} for each of them: the machine's memory has {memory_text} ({}), the table {table_text}; {} were \
          in the database's own cache",
         percent(share),
         percent(counted),
-        reads.read / reads.asked,
+        read / asked,
         memory.source,
         percent(own)
     );
     // Draws vary around their mean by four standard deviations at most.
-    let spread = 4.0 * (share.min(1.0) * (1.0 - share.min(1.0)) / reads.asked.max(1.0)).sqrt();
+    let spread = 4.0 * (share.min(1.0) * (1.0 - share.min(1.0)) / asked.max(1.0)).sqrt();
     if own > share + spread + COUNTS_OFF {
         return Err(format!("{detail}, which is more: that memory is not the server's"));
     }
     if share > MAX_CACHED_SHARE {
-        let size = reads.work.params.size_bytes() as f64 * share / GOOD_SHARE;
+        let size = work.params.size_bytes() as f64 * share / GOOD_SHARE;
         return Err(format!(
             "the counters of the data device cannot be read, and {detail}; at most {} are allowed, and --size {}GiB gives {}",
             percent(MAX_CACHED_SHARE),
@@ -114,6 +96,7 @@ mod tests {
     use loadline_workload::{CATALOGUE, Generator, Instrument, RowCount, Step};
 
     use super::*;
+    use crate::server_memory::ServerMemory;
 
     const GIB: u64 = 1 << 30;
 
@@ -124,7 +107,8 @@ mod tests {
     fn judge(table_gib: u64, memory_gib: Option<u64>, read: f64) -> Result<Bound, String> {
         let memory = memory_gib.map(|n| ServerMemory { bytes: n * GIB, source: "--server-memory" });
         let work = work("STO-READ", table_gib * GIB, 0.0);
-        bound(&Reads { work: &work, jobs: 4, table_bytes: Some(table_gib * GIB), memory, asked: 10_000.0, read })
+        let facts = CacheFacts { table_bytes: Some(table_gib * GIB), memory, ..CacheFacts::default() };
+        bound(&work, 4, &facts, [10_000.0, read])
     }
 
     #[test]

@@ -3,7 +3,31 @@
 use loadline_model::DataSource;
 
 use crate::figures::access::Access;
-use crate::figures::blocks::Reads;
+use crate::server_memory::ServerMemory;
+
+/// Reads and their bytes in a window.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Reads {
+    pub(crate) count: f64,
+    pub(crate) bytes: f64,
+}
+
+/// Facts about caches, collected before a test.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct CacheFacts {
+    /// Size of the database's own block cache, bytes.
+    pub(crate) cache_bytes: Option<u64>,
+    /// Bytes of the tables read.
+    pub(crate) table_bytes: Option<u64>,
+    pub(crate) memory: Option<ServerMemory>,
+    /// Time from the end of the jobs' window until a checkpoint had synced their changes, s, or why there was none. `None` if
+    /// the database makes none, or none is needed.
+    pub(crate) synced_s: Option<Result<f64, String>>,
+    /// Why the data files are not kept out of the page cache, if so.
+    pub(crate) not_kept_out: Option<String>,
+    /// Whether figures from caches are kept and marked.
+    pub(crate) allow_cached: bool,
+}
 
 /// Minimum share of the device for the source `Device`.
 pub(crate) const MIN_DEVICE_SHARE: f64 = 0.9;

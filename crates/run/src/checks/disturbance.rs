@@ -1,26 +1,19 @@
 //! Checks of who else used the machine. The thresholds are in `loadline_model::disturbance`.
 
+use loadline_model::column;
 use loadline_model::disturbance::{DISTURBANCES, Disturbance};
 use loadline_model::format::number;
-use loadline_model::{Check, Outcome, column};
 
-use crate::evidence::Evidence;
-use crate::test::Test;
+use crate::test::{Test, Verdict, failed, noted, passed};
 
-/// One check for each kind of disturbance.
-pub(crate) fn undisturbed<S>(_: &Evidence<'_, S>, test: &mut Test) {
-    let checks = checks(test);
-    test.checks.extend(checks);
+pub(crate) fn undisturbed(test: &mut Test) {
+    for kind in &DISTURBANCES {
+        let verdict = test.known(kind.column).map_or_else(|why| why, |pct| judge(kind, pct, test));
+        test.check(kind.check, verdict);
+    }
 }
 
-fn checks(test: &Test) -> Vec<Check> {
-    DISTURBANCES.iter().map(|kind| check(kind, test)).collect()
-}
-
-fn check(kind: &Disturbance, figures: &Test) -> Check {
-    let Some(pct) = figures.figure(kind.column) else {
-        return Check::new(kind.check, Outcome::NotMade, figures.absence_reason(kind.column).unwrap_or("not measured"));
-    };
+fn judge(kind: &Disturbance, pct: f64, figures: &Test) -> Verdict {
     // Names of processes that are seen say nothing about what is left beside them.
     let hidden = kind.column == column::UNKNOWN_CPU_PCT && figures.figure(column::OTHER_CPU_PCT).is_none();
     let of_cpu = kind.column == column::OTHER_CPU_PCT || hidden;
@@ -29,17 +22,16 @@ fn check(kind: &Disturbance, figures: &Test) -> Check {
     let disturbed = kind.disturbed_from.map_or(String::new(), |pct| format!(", disturbed from {pct} %"));
     let value = number(pct, if pct < 10.0 { 1 } else { 0 });
     let detail = format!("{} {value} %{names}; noted from {} %{disturbed}", kind.words, kind.noted_from);
-    let outcome = match pct {
-        pct if kind.is_disturbing(pct) => Outcome::Failed,
-        pct if kind.is_noted(pct) => Outcome::Noted,
-        _ => Outcome::Passed,
-    };
-    Check::new(kind.check, outcome, detail)
+    match pct {
+        pct if kind.is_disturbing(pct) => failed(detail),
+        pct if kind.is_noted(pct) => noted(detail),
+        _ => passed(detail),
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use loadline_model::Column;
+    use loadline_model::{Column, Outcome};
 
     use super::*;
 
@@ -48,9 +40,9 @@ mod tests {
         DISTURBANCES.iter().for_each(|d| figures.set(d.column, 0.0));
         figures.set(column, pct);
         figures.others = "yes 0.88 CPUs".to_owned();
-        let checks = checks(&figures);
+        undisturbed(&mut figures);
         let (of_column, rest): (Vec<_>, Vec<_>) =
-            DISTURBANCES.iter().zip(checks).partition(|(d, _)| d.column == column);
+            DISTURBANCES.iter().zip(figures.checks).partition(|(d, _)| d.column == column);
         assert!(rest.iter().all(|(_, c)| c.outcome == Outcome::Passed), "{rest:?}");
         (of_column[0].1.outcome, of_column[0].1.detail.clone())
     }
@@ -76,7 +68,11 @@ mod tests {
         for part in ["other processes on the CPU 45 % (most: yes 0.88 CPUs)", "noted from 5 %", "disturbed from 20 %"] {
             assert!(said.contains(part), "'{said}' lacks '{part}'");
         }
-        let none = checks(&Test::default());
-        assert!(none.iter().all(|c| c.outcome == Outcome::NotMade), "what was not read passes nothing: {none:?}");
+        let mut none = Test::default();
+        undisturbed(&mut none);
+        assert!(
+            none.checks.iter().all(|c| c.outcome == Outcome::NotMade),
+            "what was not read passes nothing: {none:?}"
+        );
     }
 }

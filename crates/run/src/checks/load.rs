@@ -1,12 +1,11 @@
 //! Checks of how jobs made load: Little's law, the rate asked for, think times.
 
 use loadline_model::format::counted;
-use loadline_model::{Check, CheckId, Outcome};
 
 use super::{MAX_ERROR_SHARE, agents};
 use crate::evidence::Evidence;
 use crate::figures::populations::{TimeShares, closed, mean_think_ns, parts};
-use crate::test::Test;
+use crate::test::{Verdict, not_made, noted, passed, require};
 
 /// Maximum time of loadline's loop outside transactions: a share of the window, or ns per transaction (very short
 /// transactions leave little but the loop).
@@ -25,22 +24,14 @@ const LATE_SHARE: f64 = 0.02;
 
 /// Little's law for closed loops: jobs = throughput × time per transaction, plus the jobs that think and those that connect. Without the
 /// parts of transactions outside the window it is exact, and the difference is the time of loadline's own loop.
-pub(crate) fn littles_law(e: &Evidence<'_>, test: &mut Test) {
-    let (id, schedule, jobs) = (CheckId::LittlesLaw, &e.measured.schedule, &e.measured.jobs);
+pub(crate) fn littles_law(e: &Evidence<'_>) -> Verdict {
+    let (schedule, jobs) = (&e.measured.schedule, &e.measured.jobs);
     let closed = closed(&e.request.load, jobs);
     if closed.is_empty() {
-        return test.checks.push(Check::new(
-            id,
-            Outcome::NotMade,
-            "open loop: jobs wait between transactions on purpose",
-        ));
+        return not_made("open loop: jobs wait between transactions on purpose");
     }
     if closed.iter().all(|job| job.completed == 0 && job.ran_until_ns < schedule.close_ns) {
-        return test.checks.push(Check::new(
-            id,
-            Outcome::NotMade,
-            "the jobs ended before they completed a transaction",
-        ));
+        return not_made("the jobs ended before they completed a transaction");
     }
     let times = TimeShares::of(schedule, closed.iter().copied());
     let share = times.outside;
@@ -81,12 +72,11 @@ pub(crate) fn littles_law(e: &Evidence<'_>, test: &mut Test) {
         allowed * 100.0,
         small_ns / 1e3
     );
-    test.checks.push(Check::require(id, ok, detail));
+    require(ok, detail)
 }
 
 /// Each rate that was asked for.
-pub(crate) fn rate(e: &Evidence<'_>, test: &mut Test) {
-    let id = CheckId::Rate;
+pub(crate) fn rate(e: &Evidence<'_>) -> Verdict {
     let (mut said, mut kept) = (Vec::new(), true);
     for (part, jobs) in parts(&e.request.load, &e.measured.jobs) {
         let Some(asked) = part.rate_tps else { continue };
@@ -100,29 +90,22 @@ pub(crate) fn rate(e: &Evidence<'_>, test: &mut Test) {
         ));
     }
     if said.is_empty() {
-        return test.checks.push(Check::new(id, Outcome::NotMade, "closed loop: no rate was asked for"));
+        return not_made("closed loop: no rate was asked for");
     }
     let detail = said.join("; ");
-    let (outcome, detail) = if kept {
-        (Outcome::Passed, detail)
-    } else {
-        (Outcome::Noted, format!("{detail}: the target cannot sustain this rate, and response times keep growing"))
-    };
-    test.checks.push(Check::new(id, outcome, detail));
+    if kept {
+        return passed(detail);
+    }
+    noted(format!("{detail}: the target cannot sustain this rate, and response times keep growing"))
 }
 
 /// The mean think time is the one asked for: exponential times have a standard deviation of their mean. Late timers make it longer.
-pub(crate) fn think_time(e: &Evidence<'_>, test: &mut Test) {
-    test.checks.extend(check_thinking(e));
-}
-
-fn check_thinking(e: &Evidence<'_>) -> Option<Check> {
-    let id = CheckId::ThinkTime;
+pub(crate) fn think_time(e: &Evidence<'_>) -> Option<Verdict> {
     let asked_ns = e.request.load.think_s? * 1e9;
     let n = e.merged().thoughts;
     let Some(mean_ns) = mean_think_ns(&e.measured.jobs, e.merged()).filter(|_| n >= LEAST_THOUGHTS) else {
         let detail = format!("{n} think times ended in the window: too few to know their mean; use a longer window");
-        return Some(Check::new(id, Outcome::NotMade, detail));
+        return Some(not_made(detail));
     };
     let chance_ns = BEYOND_CHANCE * asked_ns / (n as f64).sqrt();
     let detail = format!(
@@ -133,7 +116,7 @@ fn check_thinking(e: &Evidence<'_>) -> Option<Check> {
     );
     if mean_ns > asked_ns + chance_ns + LATE_NS.max(asked_ns * LATE_SHARE) {
         let why = "timers or CPUs were late, so jobs thought longer than asked";
-        return Some(Check::new(id, Outcome::Noted, format!("{detail}: {why}")));
+        return Some(noted(format!("{detail}: {why}")));
     }
-    Some(Check::require(id, mean_ns >= asked_ns - chance_ns, detail))
+    Some(require(mean_ns >= asked_ns - chance_ns, detail))
 }

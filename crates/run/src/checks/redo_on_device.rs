@@ -3,12 +3,12 @@
 //! A commit is durable if its redo is on a device. A library or filesystem whose syncs do nothing (`libeatmydata`, an overlay
 //! mounted `volatile`, `nobarrier` below a hypervisor's cache) leaves no trace in the database: it counts syncs that return at once.
 
+use loadline_model::column;
 use loadline_model::machine::Storage;
-use loadline_model::{Check, CheckId, Outcome, column};
 use loadline_workload::Program;
 
 use crate::evidence::{Evidence, excused};
-use crate::test::Test;
+use crate::test::{Test, Verdict, failed, not_made, noted, passed};
 
 /// Share of the redo, and of the syncs, that the device must have written. It writes whole blocks, so all of both is usual;
 /// half leaves room for windows of few transactions, and for syncs that one write serves. The kernel writes back what is not
@@ -16,34 +16,34 @@ use crate::test::Test;
 const REQUIRED: f64 = 0.5;
 
 /// Checks tests whose commits wait. What the doctor refused, and the run forced, may be the reason.
-pub(crate) fn check<S>(e: &Evidence<'_, S>, test: &mut Test) {
+pub(crate) fn check<S>(e: &Evidence<'_, S>, figures: &Test) -> Option<Verdict> {
     if !e.is_durable() {
-        return;
+        return None;
     }
     let (log, forced) = (e.run.log, e.excuses.forced);
-    let check = check_writes(&e.work().program, e.request.jobs, test, log, forced);
-    test.checks.extend(check.map(|check| excused(check, e.excuses.commits.as_ref())));
+    let verdict = check_writes(&e.work().program, e.request.jobs, figures, log, forced).unwrap_or_else(|why| why);
+    Some(excused(verdict, e.excuses.commits.as_ref()))
 }
 
-fn check_writes(program: &Program, jobs: u32, figures: &Test, log: Option<&Storage>, forced: bool) -> Option<Check> {
-    let id = CheckId::RedoOnDevice;
-    let not_made = |why: &str| Some(Check::new(id, Outcome::NotMade, why));
-    let absent = |c| not_made(figures.absence_reason(c).unwrap_or("not measured"));
-    let Some(mib_per_s) = figures.figure(column::DEVICE_WRITE_MIB_PER_S) else {
-        return absent(column::DEVICE_WRITE_MIB_PER_S);
-    };
-    let Some(writes_per_s) = figures.figure(column::DEVICE_WRITES_PER_S) else {
-        return absent(column::DEVICE_WRITES_PER_S);
-    };
-    let Some(redo) = figures.figure(column::REDO_MIB_PER_S) else { return absent(column::REDO_MIB_PER_S) };
+/// An error is why it is not made.
+fn check_writes(
+    program: &Program,
+    jobs: u32,
+    figures: &Test,
+    log: Option<&Storage>,
+    forced: bool,
+) -> Result<Verdict, Verdict> {
+    let mib_per_s = figures.known(column::DEVICE_WRITE_MIB_PER_S)?;
+    let writes_per_s = figures.known(column::DEVICE_WRITES_PER_S)?;
+    let redo = figures.known(column::REDO_MIB_PER_S)?;
     let options = log.map_or("", |log| log.mount_options.as_str());
     if options.contains("compr") {
-        return not_made("the log's filesystem compresses: less than the redo reaches the device");
+        return Err(not_made("the log's filesystem compresses: less than the redo reaches the device"));
     }
     if options.split(',').any(|o| o.starts_with("dax") && o != "dax=never") {
-        return not_made("the log is on persistent memory, which is written without the device's queue");
+        return Err(not_made("the log is on persistent memory, which is written without the device's queue"));
     }
-    let (done, tps) = (figures.figure(column::COMMITS)?, figures.figure(column::COMMIT_THROUGHPUT_TPS)?);
+    let (done, tps) = (figures.known(column::COMMITS)?, figures.known(column::COMMIT_THROUGHPUT_TPS)?);
     // One sync makes at most one commit of each job durable.
     let syncs = tps * program.writing_share() / f64::from(jobs.max(1));
     let syncs = figures.figure(column::REDO_SYNC_WRITES_PER_S).map_or(syncs, |counted| counted.max(syncs));
@@ -56,19 +56,20 @@ fn check_writes(program: &Program, jobs: u32, figures: &Test, log: Option<&Stora
         share * 100.0
     );
     if mib_per_s >= redo * share && writes_per_s >= syncs * share {
-        return Some(Check::require(id, true, detail));
+        return Ok(passed(detail));
     }
     let detail = format!(
         "{detail}: the syncs of the log do nothing, and no commit is durable. Look for a library that swallows them \
          (LD_PRELOAD, libeatmydata), or a volatile mount"
     );
-    Some(Check::new(id, if forced { Outcome::Noted } else { Outcome::Failed }, detail))
+    Ok(if forced { noted(detail) } else { failed(detail) })
 }
 
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
 
+    use loadline_model::Outcome;
     use loadline_workload::find;
 
     use super::*;
@@ -85,7 +86,7 @@ mod tests {
         figures.set(column::COMMIT_THROUGHPUT_TPS, 1000.0);
         figures.set_or_absent(column::REDO_SYNC_WRITES_PER_S, syncs, "not counted");
         let log = Storage { mount_options: options.into(), ..Storage::default() };
-        check_writes(&program, 8, &figures, Some(&log), false).unwrap().outcome
+        check_writes(&program, 8, &figures, Some(&log), false).unwrap_or_else(|why| why).outcome
     }
 
     #[test]

@@ -3,23 +3,17 @@
 use std::collections::BTreeMap;
 
 use loadline_database::TargetError;
+use loadline_model::Note;
 use loadline_model::manifest::TargetInfo;
-use loadline_model::{Check, CheckId, Note, Outcome};
 
-use crate::evidence::Evidence;
-use crate::test::Test;
+use crate::test::{Verdict, failed, not_made, passed};
 
 /// No setting may change in a test.
-pub(crate) fn unchanged<S>(e: &Evidence<'_, S>, test: &mut Test) {
-    test.checks.push(check_settings(e.target.0, &e.target.1));
-}
-
-fn check_settings(before: &TargetInfo, after: &Result<TargetInfo, TargetError>) -> Check {
-    let id = CheckId::Settings;
+pub(crate) fn unchanged(before: &TargetInfo, after: &Result<TargetInfo, TargetError>) -> Verdict {
     match after.as_ref().map(|after| changes(before, after)) {
-        Err(e) => Check::new(id, Outcome::NotMade, format!("the settings could not be read after the test: {e}")),
-        Ok(changes) if changes.is_empty() => Check::require(id, true, "no setting changed during the test".into()),
-        Ok(changes) => Check::require(id, false, format!("settings changed during the test: {changes}")),
+        Err(e) => not_made(format!("the settings could not be read after the test: {e}")),
+        Ok(changes) if changes.is_empty() => passed("no setting changed during the test"),
+        Ok(changes) => failed(format!("settings changed during the test: {changes}")),
     }
 }
 
@@ -48,6 +42,8 @@ pub(crate) fn changes(before: &TargetInfo, after: &TargetInfo) -> String {
 
 #[cfg(test)]
 mod tests {
+    use loadline_model::Outcome;
+
     use super::*;
 
     fn target(version: &str, settings: &[(&str, &str)]) -> TargetInfo {
@@ -58,8 +54,8 @@ mod tests {
     #[test]
     fn a_change_in_the_test_refuses_it() {
         let before = target("16.1", &[("fsync", "on"), ("jit", "off"), ("work_mem", "4MB")]);
-        assert_eq!(check_settings(&before, &Ok(before.clone())).outcome, Outcome::Passed);
-        let check = check_settings(&before, &Ok(target("16.2", &[("fsync", "off"), ("jit", "off"), ("new", "1")])));
+        assert_eq!(unchanged(&before, &Ok(before.clone())).outcome, Outcome::Passed);
+        let check = unchanged(&before, &Ok(target("16.2", &[("fsync", "off"), ("jit", "off"), ("new", "1")])));
         assert_eq!(check.outcome, Outcome::Failed);
         for part in
             ["fsync = on, now off", "work_mem = 4MB, now not set", "new = not set, now 1", "version = 16.1, now 16.2"]
@@ -67,7 +63,7 @@ mod tests {
             assert!(check.detail.contains(part), "{part}: {}", check.detail);
         }
         assert!(!check.detail.contains("jit"), "{}", check.detail);
-        let unread = check_settings(&before, &Err(TargetError::Lost("gone".into())));
+        let unread = unchanged(&before, &Err(TargetError::Lost("gone".into())));
         assert!(unread.outcome == Outcome::NotMade && unread.detail.contains("gone"), "{unread:?}");
     }
 

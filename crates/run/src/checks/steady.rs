@@ -3,12 +3,12 @@
 use loadline_analyze::stats::mean;
 use loadline_analyze::steady::{self, Departure, LEAST_CHANGE, LOOK_EVERY, LOOKS, Look, STEP_S};
 use loadline_analyze::within;
-use loadline_load::{Load, Measured, Request, Warmup};
-use loadline_model::{Check, CheckId, Column, Driver, Outcome, column};
+use loadline_load::{Load, Measured, Request, WarmedUp, Warmup};
+use loadline_model::{Column, Driver, column};
 use loadline_workload::Instrument;
 
 use crate::evidence::Evidence;
-use crate::test::Test;
+use crate::test::{Test, Verdict, not_made, noted, passed};
 
 /// Fewest values of less than a second.
 const LEAST_SHORT_VALUES: usize = 20;
@@ -40,16 +40,14 @@ fn is_warm(load: &Load) -> bool {
 }
 
 /// Throughput must have been steady before the window, if that was asked.
-pub(crate) fn warm_up(e: &Evidence<'_>, test: &mut Test) {
-    let warmup = &e.measured.warmup;
-    test.checks.extend(warmup.steady.map(|is_steady| check_warm_up(is_steady, warmup.taken_s, &warmup.load)));
+pub(crate) fn warm_up(warmup: &WarmedUp) -> Option<Verdict> {
+    warmup.steady.map(|is_steady| check_warm_up(is_steady, warmup.taken_s, &warmup.load))
 }
 
-fn check_warm_up(is_steady: bool, taken_s: f64, load: &Load) -> Check {
+fn check_warm_up(is_steady: bool, taken_s: f64, load: &Load) -> Verdict {
     let looked = format!("{LOOKS} looks at its last half, {} s apart", LOOK_EVERY as f64 * STEP_S);
     if is_steady {
-        let detail = format!("throughput was steady after {taken_s:.1} s of warm-up: {looked}, saw no trend");
-        return Check::require(CheckId::WarmUp, true, detail);
+        return passed(format!("throughput was steady after {taken_s:.1} s of warm-up: {looked}, saw no trend"));
     }
     let (what, values) = series(load);
     let seen = match steady::look(values, least(load)) {
@@ -57,19 +55,13 @@ fn check_warm_up(is_steady: bool, taken_s: f64, load: &Load) -> Check {
         Look::TooShort(s) if s.is_finite() => format!("at this rate that takes {s:.0} s or more (--max-warmup)"),
         Look::TooShort(_) => "no transaction completed in its last half".to_owned(),
     };
-    let detail = format!("not shown to be steady after {taken_s:.1} s of warm-up: {seen}; {looked}, must see no trend");
-    Check::new(CheckId::WarmUp, Outcome::Noted, detail)
+    noted(format!("not shown to be steady after {taken_s:.1} s of warm-up: {seen}; {looked}, must see no trend"))
 }
 
 /// Throughput must stay on one level in the window.
-pub(crate) fn window(e: &Evidence<'_>, test: &mut Test) {
-    test.checks.push(check_window(e.request, e.measured));
-}
-
-fn check_window(request: &Request, measured: &Measured) -> Check {
-    let not_made = |why: String| Check::new(CheckId::Steady, Outcome::NotMade, why);
+pub(crate) fn window(request: &Request, measured: &Measured) -> Verdict {
     if request.work.workload.has(Instrument::Checkpoint) {
-        return not_made("the workload has a checkpoint in its window on purpose".to_owned());
+        return not_made("the workload has a checkpoint in its window on purpose");
     }
     let (values, each_s, sparse) = values(request, measured);
     let seen = format!("{} values of {each_s:.1} s", values.len());
@@ -79,18 +71,17 @@ fn check_window(request: &Request, measured: &Measured) -> Check {
         ));
     }
     if values.iter().all(|rate| *rate == 0.0) {
-        return not_made("no transaction completed in the window".to_owned());
+        return not_made("no transaction completed in the window");
     }
     let outage = steady::outage(each_s, sparse);
     if let Some(departure) = steady::departure(&values, outage) {
-        return Check::new(CheckId::Steady, Outcome::Noted, words(&departure, each_s));
+        return noted(words(&departure, each_s));
     }
-    let detail = format!(
+    passed(format!(
         "no part of the window differs from the rest by {:.0} % beyond noise in {seen}, and throughput never stopped for {:.1} s",
         100.0 * LEAST_CHANGE,
         outage as f64 * each_s
-    );
-    Check::require(CheckId::Steady, true, detail)
+    ))
 }
 
 /// Half width of the 95 % interval of throughput from the course of the window, as a share of it.
@@ -135,6 +126,8 @@ fn words(departure: &Departure, each_s: f64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use loadline_model::Outcome;
+
     use super::*;
 
     fn load(jobs: u32, rate: fn(usize) -> f64, waiting: Option<fn(usize) -> f64>, n: usize) -> Load {

@@ -1,9 +1,9 @@
 use std::sync::Arc;
 
 use loadline_database::Work;
-use loadline_load::{Books, Schedule};
+use loadline_load::{Books, JobResult, Schedule};
 use loadline_model::record::AgentFigures;
-use loadline_model::{JobLoad, Population};
+use loadline_model::{Check, CheckId, JobLoad, Population};
 use loadline_workload::{Commit, read_file};
 
 use super::*;
@@ -12,7 +12,6 @@ use crate::evidence::{Excuse, Excuses};
 use crate::figures::populations::TimeShares;
 use crate::steps::CHECKS;
 
-/// Records transactions of `tx_ns`, back to back.
 fn back_to_back(tx_ns: u64) -> impl Fn(&Schedule, &mut Books<'_>) {
     move |schedule, books| {
         let mut t = schedule.start_ns;
@@ -38,7 +37,6 @@ fn sound() -> Case {
     case(4, 3_000_000)
 }
 
-/// A sound test with one change.
 fn changed(change: impl FnOnce(&mut Case)) -> Case {
     let mut case = sound();
     change(&mut case);
@@ -109,8 +107,10 @@ fn each_false_figure_fails_its_check() {
         assert_eq!(failed(&case), [id]);
     }
     assert_eq!(failed(&changed(skewed(Some(1.9)))), []);
-    let of_client: [fn(&Evidence<'_>, &mut Test); 2] =
-        [|e, t| t.checks.push(check_client(e, 0.95)), |e, t| t.checks.push(check_client(e, 0.5))];
+    let of_client: [fn(&Evidence<'_>, &mut Test); 2] = [
+        |e, t| t.check(CheckId::ClientCpu, check_client(e, 0.95)),
+        |e, t| t.check(CheckId::ClientCpu, check_client(e, 0.5)),
+    ];
     let client = sound().checks(&of_client).into_iter().map(|c| c.outcome);
     assert!(client.eq([Outcome::Failed, Outcome::Noted]));
 }
@@ -170,7 +170,6 @@ fn queries_read_their_rows_and_read_only_scripts_change_none() {
     assert_eq!([noted(1.0), noted(0.0)], [Outcome::Noted, Outcome::Passed]);
 }
 
-/// Counts of the jobs that snapshots hold.
 fn count_jobs(case: &mut Case, count: f64, uncertain: f64) {
     case.count(counter::JOBS_BEFORE, count - uncertain);
     case.count(counter::JOBS_AFTER, count + uncertain);
@@ -390,7 +389,7 @@ fn a_mean_think_time_must_be_the_one_asked_for() {
     assert_eq!([0.009, 0.008, 0.004, 0.018].map(of), [passed, passed, noted, Outcome::Failed]);
     let handful = thinking(1_000_000, 0, 900_000_000);
     assert_eq!(outcome(&handful, CheckId::ThinkTime), Outcome::NotMade);
-    assert!(sound().checks(&[load::think_time]).is_empty());
+    assert!(sound().checks(&[|e, t| t.check(CheckId::ThinkTime, load::think_time(e))]).is_empty());
 }
 
 #[test]
@@ -419,7 +418,7 @@ fn a_mix_is_checked_by_the_rows_and_syncs_of_its_parts() {
 #[test]
 fn a_violated_consistency_condition_is_named() {
     let says = |found: &[(&str, Result<Option<i64>, String>)]| {
-        check_conditions(&found.iter().map(|(what, found)| ((*what).to_owned(), found.clone())).collect::<Vec<_>>())
+        consistency(&found.iter().map(|(what, found)| ((*what).to_owned(), found.clone())).collect::<Vec<_>>())
     };
     assert!(says(&[]).is_none(), "a workload without such queries has no such check");
     let passed = says(&[("a holds", Ok(Some(0))), ("b holds", Ok(Some(0)))]).unwrap();

@@ -47,7 +47,7 @@ pub(crate) fn jobs(n: u32, one: impl Fn(&Schedule, &mut Books<'_>)) -> (Schedule
 /// A test of `work` with these jobs, on whose counts the database agrees.
 pub(crate) fn case(work: Work, (schedule, jobs, merged): (Schedule, Vec<JobResult>, Tally)) -> Case {
     let target: Arc<dyn Target> = Arc::from(open(&OpenRequest::new("null:", PathBuf::from("/tmp"))).unwrap());
-    let edge = |at_ns| Edge::of_database("", at_ns, Ok(Snapshot { at_ns, ..Snapshot::default() }));
+    let edge = |at_ns| Edge::of_database(at_ns, Ok(Snapshot { at_ns, ..Snapshot::default() }));
     let [open, close] = [schedule.open_ns, schedule.close_ns].map(edge);
     let rows = (merged.total * work.program.rows_changed_per_tx()) as i64;
     let work_has_evidence = work.workload.evidence.is_some();
@@ -96,7 +96,6 @@ impl Case {
         }
     }
 
-    /// The checks that these functions make.
     pub(crate) fn checks(&self, make: &[fn(&Evidence<'_>, &mut Test)]) -> Vec<Check> {
         let machine = Machine { cpus: 2, ..Machine::default() };
         let manifest = Manifest { machine, ..Manifest::default() };

@@ -3,7 +3,6 @@
 use loadline_database::Work;
 use loadline_workload::{Effect, RowCount, Step};
 
-/// Access pattern of a workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Access {
     /// Single blocks at random.
@@ -13,7 +12,6 @@ pub(crate) enum Access {
 }
 
 impl Access {
-    /// Access pattern of `work`.
     pub(crate) fn of(work: &Work) -> Access {
         let volume = work.workload.volume(&work.params);
         if volume.is_some_and(|v| v.share > 0.0) { Access::Sequential } else { Access::Random }

@@ -1,7 +1,5 @@
 //! Figures of blocks, of the database's reads and writes, and of its data device.
 
-use loadline_collect::Edge;
-use loadline_collect::os::DiskCounters;
 use loadline_database::Events;
 use loadline_model::snapshot::{LEAST_IO_NS, WaitProfile, counter};
 use loadline_model::{Column, Note, column};
@@ -10,7 +8,6 @@ use loadline_workload::{Commit, Instrument};
 use super::MIB;
 use super::access::{is_one_read, only_adds};
 use super::counters::Counters;
-use super::machine::seconds_between;
 use crate::evidence::Evidence;
 use crate::test::Test;
 
@@ -41,17 +38,16 @@ const COLUMNS: [&Column; 13] = [
     column::REDO_SYNC_TIME_US,
 ];
 
-/// Figures of blocks.
 pub(crate) fn figures(e: &Evidence<'_>, out: &mut Test) {
-    let (request, measured) = (e.request, e.measured);
+    let request = e.request;
     let bytes = request.target.facts().block_bytes.map(|bytes| bytes as f64);
     out.set_or_absent(column::BLOCK_BYTES, bytes, "the target does not report its block size");
     let percent = request.work.params.to_map().get("write-pct").map(|percent| *percent as f64);
     out.set_or_absent(column::WRITE_PCT, percent, "the workload has no mix of reads and updates");
-    let device = device_reads(&measured.edges.at_open, &measured.edges.at_close);
+    let device = e.rates.data_disk;
     let why = "the data device is unknown or on another machine";
-    out.set_or_fallback(column::DEVICE_READS_PER_S, device.map(|d| d.count), why);
-    out.set_or_fallback(column::DEVICE_READ_MIB_PER_S, device.map(|d| d.bytes / MIB), why);
+    out.set_or_fallback(column::DEVICE_READS_PER_S, device.map(|d| d.reads_per_s), why);
+    out.set_or_fallback(column::DEVICE_READ_MIB_PER_S, device.map(|d| d.read_mib_per_s), why);
     match &e.counters {
         Ok(counters) => {
             rates(out, counters);
@@ -86,26 +82,6 @@ fn rates(out: &mut Test, w: &Counters<'_>) {
         set(id, mean);
     }
     set(column::REDO_SYNCS, w.grown(counter::REDO_SYNCS));
-}
-
-/// Reads and their bytes, per second or in all.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Reads {
-    /// Reads.
-    pub(crate) count: f64,
-    /// Bytes read.
-    pub(crate) bytes: f64,
-}
-
-/// Reads of the data device per second.
-pub(crate) fn device_reads(open: &Edge, close: &Edge) -> Option<Reads> {
-    let seconds = seconds_between(open, close);
-    let grown = |a: &DiskCounters, b: &DiskCounters| {
-        let per_s = |a: u64, b: u64| Some(b.checked_sub(a)? as f64 / seconds);
-        Some(Reads { count: per_s(a.reads, b.reads)?, bytes: per_s(a.read_bytes, b.read_bytes)? })
-    };
-    let disks = open.data_disk.as_ref().zip(close.data_disk.as_ref());
-    disks.and_then(|(a, b)| grown(a, b)).filter(|_| seconds > 0.0)
 }
 
 fn read_times(out: &mut Test, e: &Evidence<'_>, w: &Counters<'_>) {

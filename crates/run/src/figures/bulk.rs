@@ -7,7 +7,6 @@ use super::no_commit;
 use crate::evidence::Evidence;
 use crate::test::Test;
 
-/// Figures of all jobs.
 pub(crate) fn figures(e: &Evidence<'_>, out: &mut Test) {
     let (work, merged, no_commit) = (e.work(), e.merged(), no_commit(e));
     let times = merged.transaction.mean_ns().zip(merged.commit.mean_ns());

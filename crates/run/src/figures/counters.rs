@@ -7,7 +7,6 @@ use loadline_model::{Driver, JobLoad, Snapshot};
 /// Transactions that the jobs completed between two snapshots, by their own count.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Completed {
-    /// Number of transactions.
     pub(crate) count: f64,
     /// Half of those completed while the snapshots were read: how far `count` may be off.
     pub(crate) uncertain: f64,
@@ -124,7 +123,6 @@ impl<'a> Counters<'a> {
         lower.chain(self.open.reset_until(self.close)).map(str::to_owned).collect()
     }
 
-    /// Growth of a counter.
     pub(crate) fn grown(&self, name: &str) -> Option<f64> {
         self.open.delta(self.close, name)
     }
@@ -134,7 +132,6 @@ impl<'a> Counters<'a> {
         self.grown(name).map(|d| d / self.seconds)
     }
 
-    /// Growth of two counters.
     pub(crate) fn both(&self, a: &str, b: &str) -> Option<(f64, f64)> {
         self.grown(a).zip(self.grown(b))
     }
@@ -162,7 +159,6 @@ mod tests {
         Snapshot { at_ns, counters, ..Snapshot::default() }
     }
 
-    /// Counters between snapshots that were taken on time.
     fn on_time<'a>(open: &'a Snapshot, close: &'a Snapshot) -> Counters<'a> {
         Counters { open, close, on_time: [open, close], seconds: 1.0, off_s: 0.0, whole: None }
     }

@@ -11,7 +11,6 @@ use loadline_model::snapshot::{WaitProfile, counter};
 use loadline_model::{Column, Note, column};
 
 use super::counters::Counters;
-use super::machine::steal_pct;
 use super::{ENDED_EARLY, all_ended_early};
 use crate::evidence::Evidence;
 use crate::test::Test;
@@ -41,7 +40,7 @@ pub(crate) fn figures(e: &Evidence<'_>, out: &mut Test) {
     let Some(around) = &e.measured.around else { return };
     let util = [column::DEVICE_UTIL_PCT, column::DATA_DEVICE_UTIL_PCT].into_iter().filter_map(|c| out.figure(c));
     let util_pct = util.reduce(f64::max);
-    machine(out, e.request, around, steal_pct(e.measured), util_pct);
+    machine(out, e.request, around, e.rates.cpu.map(|s| s.steal_pct), util_pct);
     let of_others = |c: &Counters<'_>| {
         let grown = |name| c.grown_on_time(name);
         Some(grown(counter::OTHER_SESSIONS_CPU_NS)? / grown(counter::OTHER_SESSIONS_AT_NS).filter(|ns| *ns > 0.0)?)
@@ -149,7 +148,6 @@ impl Machine<'_> {
     }
 }
 
-/// The CPU time of others.
 fn others(out: &mut Test, machine: &Machine<'_>, mut used: Used) {
     let busy_s = machine.busy_s(&machine.readings[1].online());
     used.limit_others(busy_s - used.loadline_s - used.server_s);
@@ -224,7 +222,6 @@ fn confined(out: &mut Test, request: &Request, [a, b]: [&Surroundings; 2]) {
     out.set_or_absent(column::DATABASE_THROTTLED_PCT, database, no_server);
 }
 
-/// Pressure on the machine.
 fn pressure(out: &mut Test, [a, b]: [&Surroundings; 2], seconds: f64, why: &str) {
     const COLUMNS: [(&Column, Option<&Column>); 3] = [
         (column::CPU_PRESSURE_PCT, None),
@@ -242,7 +239,6 @@ fn pressure(out: &mut Test, [a, b]: [&Surroundings; 2], seconds: f64, why: &str)
     }
 }
 
-/// All CPUs together.
 fn sum(cpus: &BTreeMap<u32, CpuTimes>) -> CpuTimes {
     cpus.values().fold(CpuTimes::default(), |sum, c| CpuTimes {
         user: sum.user + c.user,

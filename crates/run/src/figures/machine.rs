@@ -1,7 +1,6 @@
 //! Figures of the machines: CPU and log device of the database, CPU of loadline.
 
-use loadline_collect::os::{CpuShares, DiskRates};
-use loadline_collect::{CpuSource, Edge};
+use loadline_collect::{CpuSource, Rates};
 use loadline_database::Runs;
 use loadline_load::{Measured, Request};
 use loadline_model::{Column, column};
@@ -17,7 +16,7 @@ const DEVICE: [&Column; 3] = [column::DEVICE_WRITES_PER_S, column::DEVICE_WRITE_
 
 /// Figures of the database's machine, or why there are none.
 pub(crate) fn machine(e: &Evidence<'_>, out: &mut Test) {
-    between(out, &e.measured.edges.at_open, &e.measured.edges.at_close);
+    rates(out, &e.rates);
     let why = match e.request.cpu {
         CpuSource::Local if super::all_ended_early(e.measured) => super::ENDED_EARLY,
         CpuSource::Local => "/proc/stat could not be read",
@@ -27,31 +26,15 @@ pub(crate) fn machine(e: &Evidence<'_>, out: &mut Test) {
     DEVICE.iter().for_each(|c| out.set_fallback_reason(c, "the log device is unknown or on another machine"));
 }
 
-/// CPU and log device of the database's machine between two readings.
-pub(crate) fn between(out: &mut Test, open: &Edge, close: &Edge) {
-    if let Some(s) = cpu_shares(open, close) {
+/// CPU and log device of the database's machine.
+pub(crate) fn rates(out: &mut Test, rates: &Rates) {
+    if let Some(s) = rates.cpu {
         let shares = [s.busy_pct, s.user_pct, s.sys_pct, s.idle_pct, s.iowait_pct];
         column::CPU_SHARES.iter().zip(shares).for_each(|(c, pct)| out.set(c, pct));
     }
-    let disk = open.disk.as_ref().zip(close.disk.as_ref());
-    if let Some(r) = disk.and_then(|(a, b)| DiskRates::between(a, b, seconds_between(open, close))) {
+    if let Some(r) = rates.disk {
         DEVICE.iter().zip([r.writes_per_s, r.write_mib_per_s, r.util_pct]).for_each(|(c, v)| out.set(c, v));
     }
-}
-
-/// CPU of the database's machine.
-pub(crate) fn cpu_shares(open: &Edge, close: &Edge) -> Option<CpuShares> {
-    CpuShares::between(open.cpu.as_ref()?, close.cpu.as_ref()?)
-}
-
-/// CPU time of the database's machine that its hypervisor stole, %.
-pub(super) fn steal_pct(measured: &Measured) -> Option<f64> {
-    cpu_shares(&measured.edges.at_open, &measured.edges.at_close).map(|s| s.steal_pct)
-}
-
-/// Seconds between two readings.
-pub(crate) fn seconds_between(open: &Edge, close: &Edge) -> f64 {
-    close.at_ns.saturating_sub(open.at_ns) as f64 / 1e9
 }
 
 /// Figures of the loadline process.
@@ -61,9 +44,7 @@ pub(crate) fn client(e: &Evidence<'_>, out: &mut Test) {
     if !measured.agents.is_empty() {
         return of_agents(measured, out);
     }
-    let (open, close) = (&measured.edges.at_open, &measured.edges.at_close);
-    let process = open.process.as_ref().zip(close.process.as_ref());
-    let Some(ns) = process.map(|(a, b)| b.total_ns().saturating_sub(a.total_ns()) as f64) else {
+    let Some(ns) = e.rates.process_ns.map(|ns| ns as f64) else {
         return out.set_all_absent(&BOTH, "the CPU time of this process could not be read");
     };
     let ns = match request.target.facts().runs {
@@ -73,7 +54,7 @@ pub(crate) fn client(e: &Evidence<'_>, out: &mut Test) {
     let Some(ns) = ns else {
         return out.set_all_absent(&BOTH, IN_PROCESS);
     };
-    let seconds = seconds_between(open, close);
+    let seconds = e.rates.seconds;
     let done = e.tps() * seconds;
     let per_tx = (done > 0.0).then(|| ns / 1e3 / done);
     out.set_or_absent(column::CLIENT_CPU_US_PER_TX, per_tx, "no transaction completed in the window");

@@ -4,14 +4,13 @@ use std::collections::BTreeMap;
 
 use loadline_analyze::stats;
 use loadline_load::{JobResult, Measured, Request};
-use loadline_model::check::{Check, CheckId, Outcome};
 use loadline_model::record::NodeFigures;
 use loadline_model::snapshot::counter;
-use loadline_model::{Snapshot, column};
+use loadline_model::{Outcome, Snapshot, column};
 
 use super::MIB;
 use crate::evidence::Evidence;
-use crate::test::Test;
+use crate::test::{Test, Verdict, failed, not_made, passed};
 
 /// The figures of the nodes, if the snapshots have counters of several.
 pub(crate) fn of_each(e: &Evidence<'_>) -> Vec<NodeFigures> {
@@ -37,7 +36,6 @@ pub(crate) fn of_each(e: &Evidence<'_>) -> Vec<NodeFigures> {
         .collect()
 }
 
-/// The readings of the window.
 fn readings(measured: &Measured) -> impl Iterator<Item = &Snapshot> {
     let inside = measured.schedule.open_ns..=measured.schedule.close_ns;
     measured.collected.points.iter().filter_map(|p| p.snapshot.as_ref()).filter(move |s| inside.contains(&s.at_ns))
@@ -64,7 +62,6 @@ fn gauges(measured: &Measured, node: usize) -> BTreeMap<String, f64> {
     counter::GAUGES.iter().filter_map(mean).collect()
 }
 
-/// The jobs of node number `node` of `nodes`.
 fn jobs_of<'a>(request: &Request, jobs: &'a [JobResult], node: usize, nodes: usize) -> Vec<&'a JobResult> {
     let here = |(job, _): &(usize, &JobResult)| request.work.node(*job as u32, nodes) == node;
     jobs.iter().enumerate().filter(here).map(|(_, result)| result).collect()
@@ -75,11 +72,9 @@ fn jobs_of<'a>(request: &Request, jobs: &'a [JobResult], node: usize, nodes: usi
 pub(crate) struct NodeCommits {
     /// Number of the node, from 1.
     pub(crate) node: usize,
-    /// Jobs there.
     pub(crate) jobs: usize,
     /// Transactions that began there and that both the jobs and the node counted.
     pub(crate) commits: f64,
-    /// Syncs of its log.
     pub(crate) syncs: f64,
 }
 
@@ -108,20 +103,13 @@ fn of_nodes(snapshot: &Snapshot) -> &[BTreeMap<String, f64>] {
 }
 
 /// Nodes that were lost in the test make it one of fewer nodes.
-pub(crate) fn lost(e: &Evidence<'_>, test: &mut Test) {
-    if !e.lost_nodes.is_empty() {
-        let lost = are(e.lost_nodes);
-        let detail = format!("{lost} lost in the test: its throughput is that of fewer nodes for a part of it");
-        test.checks.push(Check::require(CheckId::CommitsNode, false, detail));
-    }
+pub(crate) fn lost(names: &[String]) -> Option<Verdict> {
+    let why = "its throughput is that of fewer nodes for a part of it";
+    (!names.is_empty()).then(|| failed(format!("{} lost in the test: {why}", are(names))))
 }
 
 /// Each node of a cluster must have been a member of it in all snapshots of the test, beside the same others.
-pub(crate) fn membership(e: &Evidence<'_>, test: &mut Test) {
-    test.checks.extend(check_members(e.measured));
-}
-
-fn check_members(measured: &Measured) -> Option<Check> {
+pub(crate) fn membership(measured: &Measured) -> Option<Verdict> {
     let mut snapshots = measured.snapshots().map(|(_, snapshot)| of_nodes(snapshot));
     let first = snapshots.next()?;
     let later: Vec<_> = snapshots.collect();
@@ -142,20 +130,19 @@ fn check_members(measured: &Measured) -> Option<Check> {
             changed.push(format!("{name} saw a member leave or join"));
         }
     }
-    let said =
-        if lost.is_empty() { Vec::new() } else { vec![format!("{} left the cluster of {before}", lost.join(" and "))] };
-    let said: Vec<String> = said.into_iter().chain(changed).collect();
-    let detail = if said.is_empty() {
-        format!("each node counted {before} members of the cluster throughout")
-    } else {
-        format!("{}: for a part of the test its throughput is that of fewer nodes, or of none", said.join("; "))
-    };
-    Some(Check::require(CheckId::Cluster, said.is_empty(), detail))
+    if !lost.is_empty() {
+        changed.insert(0, format!("{} left the cluster of {before}", lost.join(" and ")));
+    }
+    if changed.is_empty() {
+        return Some(passed(format!("each node counted {before} members of the cluster throughout")));
+    }
+    let why = "for a part of the test its throughput is that of fewer nodes, or of none";
+    Some(failed(format!("{}: {why}", changed.join("; "))))
 }
 
 /// Whether no node left or joined a cluster, or there is none.
 pub(crate) fn is_same_cluster(measured: &Measured) -> bool {
-    check_members(measured).is_none_or(|check| check.outcome == Outcome::Passed)
+    membership(measured).is_none_or(|check| check.outcome == Outcome::Passed)
 }
 
 /// COMMITs of the jobs that failed and that the database counts all the same.
@@ -165,7 +152,6 @@ pub(crate) struct FailedCommits {
     pub(crate) window: f64,
     /// How far that may be off: jobs in the database say only at the end of a transaction how often it was tried.
     pub(crate) uncertain: f64,
-    /// All.
     pub(crate) all: f64,
 }
 
@@ -184,12 +170,7 @@ impl FailedCommits {
 }
 
 /// Each node must have counted the commits of the jobs that were meant to be on it, from before the first until after the last.
-pub(crate) fn commits_of_each(e: &Evidence<'_>, test: &mut Test) {
-    test.checks.extend(check_commits(e.request, e.measured));
-}
-
-fn check_commits(request: &Request, measured: &Measured) -> Option<Check> {
-    const ID: CheckId = CheckId::CommitsNode;
+pub(crate) fn commits_of_each(request: &Request, measured: &Measured) -> Option<Verdict> {
     let (before, after) = (measured.before.as_ref().ok()?, measured.after.as_ref().ok()?);
     let nodes = before.nodes.len();
     if nodes < 2 || after.nodes.len() != nodes {
@@ -198,7 +179,7 @@ fn check_commits(request: &Request, measured: &Measured) -> Option<Check> {
     let (mut said, mut counts) = (Vec::new(), Vec::new());
     for (node, (open, close)) in before.nodes.iter().zip(&after.nodes).enumerate() {
         let Some((was, is)) = open.get(counter::COMMITS).zip(close.get(counter::COMMITS)) else {
-            return Some(Check::new(ID, Outcome::NotMade, "the nodes do not count their own commits"));
+            return Some(not_made("the nodes do not count their own commits"));
         };
         let jobs = jobs_of(request, &measured.jobs, node, nodes);
         let ours: u64 = jobs.iter().map(|job| job.total).sum();
@@ -214,7 +195,7 @@ fn check_commits(request: &Request, measured: &Measured) -> Option<Check> {
         said.push(format!("node {}: {ours} and {counted}", node + 1));
     }
     let detail = format!("commits of the jobs on each node, and those that it counted: {}", said.join("; "));
-    Some(Check::compare(ID, &counts, detail))
+    Some(Verdict::compare(&counts, detail))
 }
 
 /// `a was`, `a and b were`.

@@ -20,7 +20,6 @@ pub(crate) fn parts<'a>(load: &JobLoad, mut jobs: &'a [JobResult]) -> Vec<(Popul
         .collect()
 }
 
-/// The jobs of closed loops.
 pub(crate) fn closed<'a>(load: &JobLoad, jobs: &'a [JobResult]) -> Vec<&'a JobResult> {
     let of_closed = |(part, jobs): (Population, &'a [JobResult])| part.rate_tps.is_none().then_some(jobs);
     parts(load, jobs).into_iter().filter_map(of_closed).flatten().collect()
@@ -29,7 +28,6 @@ pub(crate) fn closed<'a>(load: &JobLoad, jobs: &'a [JobResult]) -> Vec<&'a JobRe
 /// What jobs spent their time on, as shares (0…1) of jobs × window.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct TimeShares {
-    /// Thinking.
     pub(crate) thinking: f64,
     /// Closing sessions and opening new ones.
     pub(crate) connecting: f64,
@@ -38,7 +36,6 @@ pub(crate) struct TimeShares {
 }
 
 impl TimeShares {
-    /// Those of `jobs`.
     pub(crate) fn of<'a>(schedule: &Schedule, jobs: impl IntoIterator<Item = &'a JobResult>) -> TimeShares {
         let mut sums = TimeShares::default();
         let mut all = 0.0;

@@ -2,7 +2,6 @@
 
 use loadline_analyze::steady;
 use loadline_collect::Point;
-use loadline_collect::os::{CpuShares, DiskRates};
 use loadline_load::{Measured, SECOND_NS, course_step_ns};
 use loadline_model::snapshot::counter;
 use loadline_model::{Driver, Series, column};
@@ -45,13 +44,13 @@ pub(crate) fn series_of(
     ];
     // The reading nearest to a time, if it is at most a fifth of the row's length away.
     let near = |ns: u64, each_ns: u64, has: fn(&Point) -> bool| {
-        let away = |p: &&Point| p.at_ns.abs_diff(open_ns + ns);
+        let away = |p: &&Point| p.system.at_ns.abs_diff(open_ns + ns);
         points.iter().filter(|p| has(p)).min_by_key(away).filter(|p| away(p) < each_ns / 5)
     };
     let between = |[begin, end]: [u64; 2], each_ns: u64, has: fn(&Point) -> bool| {
-        near(begin, each_ns, has).zip(near(end, each_ns, has)).filter(|(a, b)| b.at_ns > a.at_ns)
+        near(begin, each_ns, has).zip(near(end, each_ns, has)).filter(|(a, b)| b.system.at_ns > a.system.at_ns)
     };
-    let [has_cpu, has_disk]: [fn(&Point) -> bool; 2] = [|p| p.cpu.is_some(), |p| p.disk.is_some()];
+    let [has_cpu, has_disk]: [fn(&Point) -> bool; 2] = [|p| p.system.cpu.is_some(), |p| p.system.disk.is_some()];
     // Of the operating system where it is read between seconds; never of a machine that only the database's own session sees.
     let is_fine = |has: fn(&Point) -> bool| points.iter().any(|p| p.snapshot.is_none() && has(p));
     let (fine_cpu, fine_disk) = (is_fine(has_cpu), is_fine(has_disk));
@@ -65,10 +64,9 @@ pub(crate) fn series_of(
         };
         let counters = pair(false, |p| p.snapshot.is_some());
         let rate = |name: &str| counters.and_then(|(a, b)| counter_rate(a, b, name));
-        let cpu = pair(fine_cpu, has_cpu).and_then(|(a, b)| CpuShares::between(a.cpu.as_ref()?, b.cpu.as_ref()?));
-        let disk = pair(fine_disk, has_disk).and_then(|(a, b)| {
-            DiskRates::between(a.disk.as_ref()?, b.disk.as_ref()?, (b.at_ns - a.at_ns) as f64 / 1e9)
-        });
+        let rates = |is_fine, has| pair(is_fine, has).map(|(a, b)| a.system.rates_until(&b.system));
+        let cpu = rates(fine_cpu, has_cpu).and_then(|r| r.cpu);
+        let disk = rates(fine_disk, has_disk).and_then(|r| r.disk);
         vec![
             Some(end as f64 / 1e9),
             match counted {
@@ -99,6 +97,7 @@ fn counter_rate(a: &Point, b: &Point, name: &str) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
+    use loadline_collect::System;
     use loadline_collect::os::CpuTimes;
     use loadline_model::Snapshot;
 
@@ -112,7 +111,7 @@ mod tests {
         let at_ns = 7 * SECOND_NS + tenths * TENTH_NS;
         let counters = [(counter::REDO_SYNCS.to_owned(), 3.0 * tenths as f64)].into();
         let snapshot = tenths.is_multiple_of(10).then(|| Snapshot { at_ns, counters, ..Snapshot::default() });
-        Point { at_ns, snapshot, cpu: Some(cpu), disk: None, data_disk: None }
+        Point { system: System { at_ns, cpu: Some(cpu), ..System::default() }, snapshot }
     }
 
     #[test]

@@ -1,12 +1,11 @@
 //! Figures of what the jobs' time was spent on: shares of jobs × window.
 
 use loadline_collect::Edge;
-use loadline_collect::os::{DiskRates, TaskTimes};
+use loadline_collect::os::TaskTimes;
 use loadline_database::{Events, Runs};
 use loadline_model::snapshot::{WaitProfile, counter};
 use loadline_model::{Column, Note, column};
 
-use super::machine::seconds_between;
 use crate::evidence::Evidence;
 use crate::test::Test;
 
@@ -21,7 +20,6 @@ const LONGEST_WAIT_NS: f64 = 200e6;
 /// From this share of the jobs' time on, %, new files of the log are noted.
 const NOTE_LOG_FILES_PCT: f64 = 2.0;
 
-/// Shares of the jobs' time.
 pub(crate) fn figures(e: &Evidence<'_>, out: &mut Test) {
     let (request, measured) = (e.request, e.measured);
     let (facts, jobs) = (request.target.facts(), f64::from(request.jobs.max(1)));
@@ -38,10 +36,8 @@ pub(crate) fn figures(e: &Evidence<'_>, out: &mut Test) {
     } else {
         cpu(out, own, edges, |e| e.job_threads, jobs, "the kernel does not count the CPU time of threads");
     }
-    let disks = edges[0].data_disk.zip(edges[1].data_disk);
-    let data = disks.and_then(|(a, b)| DiskRates::between(&a, &b, seconds_between(edges[0], edges[1])));
     let unknown = "the data device is unknown or on another machine";
-    out.set_or_fallback(column::DATA_DEVICE_UTIL_PCT, data.map(|d| d.util_pct), unknown);
+    out.set_or_fallback(column::DATA_DEVICE_UTIL_PCT, e.rates.data_disk.map(|d| d.util_pct), unknown);
     let states = measured.collected.states_between(measured.schedule.open_ns, measured.schedule.close_ns);
     let in_io = (states.seen >= MIN_SAMPLES).then(|| f64::from(states.in_io) / f64::from(states.seen) * 100.0);
     out.set_or_absent(column::SESSION_IO_PCT, in_io, why);
@@ -121,7 +117,7 @@ mod tests {
     }
 
     fn edge(sessions: Option<TaskTimes>) -> Edge {
-        Edge { sessions, ..Edge::of_database("", 0, Ok(Snapshot::default())) }
+        Edge { sessions, ..Edge::of_database(0, Ok(Snapshot::default())) }
     }
 
     #[test]

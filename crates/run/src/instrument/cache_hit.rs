@@ -2,7 +2,7 @@
 
 use loadline_database::TargetError;
 use loadline_load::{Request, TestError, Warmup};
-use loadline_model::{Check, CheckId};
+use loadline_model::CheckId;
 use loadline_workload::Instrument as InstrumentSpec;
 
 use super::{Instrument, Kind, RunContext};
@@ -10,7 +10,7 @@ use crate::checks::blocks_read::cache_hit;
 use crate::evidence::Evidence;
 use crate::queries::rows;
 use crate::reference::throughput;
-use crate::test::Test;
+use crate::test::{Test, failed};
 
 pub(super) const KIND: Kind = Kind {
     make: |workload| workload.has(InstrumentSpec::CacheHit).then(|| Box::new(CacheHit) as Box<dyn Instrument>),
@@ -42,10 +42,10 @@ impl Instrument for CacheHit {
     }
 
     fn report(&self, e: &Evidence<'_>, test: &mut Test) {
-        let check = match &e.counters {
+        let verdict = match &e.counters {
             Ok(_) => cache_hit(test, e.request.target.facts().block_bytes.is_some()),
-            Err(why) => Check::require(CheckId::CacheHit, false, why.clone()),
+            Err(why) => failed(why.as_str()),
         };
-        test.checks.push(check);
+        test.check(CheckId::CacheHit, verdict);
     }
 }

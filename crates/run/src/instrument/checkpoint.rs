@@ -1,6 +1,5 @@
 //! Requests a checkpoint in the window, times it, and splits transaction times by it.
 
-use loadline_model::{Note, column};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -8,19 +7,17 @@ use std::time::Duration;
 use loadline_database::{Target, TargetError};
 use loadline_load::phase::{Phase, Split};
 use loadline_load::{JobResult, Request, Schedule, Shared};
-use loadline_model::check::{Check, CheckId};
 use loadline_model::snapshot::counter;
+use loadline_model::{CheckId, Note, column};
 use loadline_storage::now_ns;
 use loadline_workload::Instrument as InstrumentSpec;
 
-use super::{Instrument, Kind};
+use super::{Instrument, Kind, beside_jobs, outcome};
 use crate::evidence::Evidence;
-use crate::test::Test;
+use crate::test::{Test, failed, require};
 
 /// The checkpoint is requested after 1/n of the window.
 const AFTER: u64 = 3;
-/// The id of the check.
-const ID: CheckId = CheckId::Checkpoint;
 
 pub(super) const KIND: Kind = Kind {
     make: |workload| {
@@ -61,16 +58,12 @@ impl Instrument for Checkpoint {
     fn start(&mut self, request: &Request, shared: &Arc<Shared>) -> Result<(), TargetError> {
         let (target, shared) = (Arc::clone(&request.target), Arc::clone(shared));
         let _ = shared.phase.set(Phase::default());
-        let thread = std::thread::Builder::new().name(ID.to_string()).spawn(move || ask(target.as_ref(), &shared));
-        self.thread = Some(
-            thread.map_err(|e| TargetError::Local(format!("no thread could be started for the checkpoint: {e}")))?,
-        );
+        self.thread = Some(beside_jobs("checkpoint", move || ask(target.as_ref(), &shared))?);
         Ok(())
     }
 
     fn stop(&mut self, _: &[JobResult]) {
-        let ended = |thread: JoinHandle<_>| thread.join().unwrap_or_else(|_| Err("its thread crashed".to_owned()));
-        self.outcome = self.thread.take().map(ended);
+        self.outcome = self.thread.take().map(outcome);
     }
 
     fn report(&self, e: &Evidence<'_>, test: &mut Test) {
@@ -82,11 +75,10 @@ impl Instrument for Checkpoint {
         };
         let text = format!("there was no checkpoint in the window: {why}");
         test.set_all_absent(KIND.columns, &text);
-        test.checks.push(Check::require(ID, false, text));
+        test.check(CheckId::Checkpoint, failed(text));
     }
 }
 
-/// Requests the checkpoint.
 fn ask(target: &dyn Target, shared: &Shared) -> Result<Times, String> {
     const LOOK: u64 = 20_000_000;
     let left_ns = || match shared.window.get() {
@@ -133,16 +125,13 @@ fn figures(out: &mut Test, e: &Evidence<'_>, times: Times, split: &Split) {
         out.notes.push(Note::MoreCheckpoints { more });
     }
     let late = if times.end_ns > schedule.close_ns { "; it ended after the window" } else { "" };
-    out.checks.push(Check::require(
-        ID,
-        times.begin_ns < schedule.close_ns,
-        format!(
-            "a checkpoint took {:.0} ms, {:.0} ms of it in the window; {} transactions ended in it{late}",
-            times.end_ns.saturating_sub(times.begin_ns) as f64 / 1e6,
-            inside_ns as f64 / 1e6,
-            split.inside.count()
-        ),
-    ));
+    let detail = format!(
+        "a checkpoint took {:.0} ms, {:.0} ms of it in the window; {} transactions ended in it{late}",
+        times.end_ns.saturating_sub(times.begin_ns) as f64 / 1e6,
+        inside_ns as f64 / 1e6,
+        split.inside.count()
+    );
+    out.check(CheckId::Checkpoint, require(times.begin_ns < schedule.close_ns, detail));
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use loadline_collect::os::DiskRates;
 use loadline_collect::page_cache::{DataFiles, Keep, Keeper};
 use loadline_database::{Target, TargetError, Work};
 use loadline_load::{JobResult, Request};
@@ -17,11 +18,12 @@ use loadline_storage::now_ns;
 use loadline_workload::{Instrument as InstrumentSpec, RowCount};
 
 use super::{Instrument, Kind, RunContext};
-use crate::checks::blocks_read::{CacheFacts, MIN_READS, add_check, data_source};
-use crate::checks::blocks_written::{data_written, rows_changed, written};
+use crate::checks::blocks_read::{MIN_READS, add_check, data_source};
+use crate::checks::blocks_written::{data_written, rows_changed};
+use crate::checks::data_source::CacheFacts;
 use crate::evidence::Evidence;
+use crate::figures::MIB;
 use crate::figures::access::Access;
-use crate::figures::blocks::{Reads, device_reads};
 use crate::figures::counters::Counters;
 use crate::queries::table_bytes;
 use crate::test::Test;
@@ -104,7 +106,6 @@ impl Instrument for Device {
     }
 
     fn report(&self, e: &Evidence<'_>, test: &mut Test) {
-        let (open, close) = (&e.measured.edges.at_open, &e.measured.edges.at_close);
         test.notes.extend(self.notes.iter().cloned());
         let c = match &e.counters {
             Ok(counters) => counters,
@@ -113,15 +114,14 @@ impl Instrument for Device {
         let s_after = |at_ns: u64| at_ns.saturating_sub(e.measured.schedule.close_ns) as f64 / 1e9;
         let synced_s = self.synced_at_ns.clone().map(|done| done.map(s_after));
         let facts = CacheFacts { synced_s, ..self.facts.clone() };
-        let device = device_reads(open, close);
-        read_share(test, e.work(), c, device);
+        read_share(test, e.work(), c, e.rates.data_disk);
         let [reads, changes] = proved(e.work());
         if reads {
-            data_source(test, e.request, c, device, &facts);
+            data_source(test, e, c, &facts);
         }
         if changes {
-            data_written(test, e.request, c, written(open, close), &facts);
-            test.checks.extend(rows_changed(e.request, c, &e.merged().transaction));
+            data_written(test, e, c, &facts);
+            test.check(CheckId::RowsChanged, rows_changed(e));
         }
     }
 }
@@ -174,7 +174,7 @@ fn unread(out: &mut Test, work: &Work, facts: &CacheFacts, why: &str) {
 }
 
 /// The device's reads as a share of the database's, with a note if others use the device.
-fn read_share(out: &mut Test, work: &Work, w: &Counters<'_>, device: Option<Reads>) {
+fn read_share(out: &mut Test, work: &Work, w: &Counters<'_>, device: Option<DiskRates>) {
     let database = w.both(counter::READ_BYTES, counter::READ_CALLS);
     let Some(((bytes, calls), device)) = database.zip(device) else {
         out.set_absent(READ_SHARE, "the reads of the database or of its data device are unknown");
@@ -184,12 +184,12 @@ fn read_share(out: &mut Test, work: &Work, w: &Counters<'_>, device: Option<Read
         out.set_absent(READ_SHARE, "the database read almost nothing from its files");
         return;
     }
-    let ratio = device.bytes / (bytes / w.seconds);
+    let ratio = device.read_mib_per_s * MIB / (bytes / w.seconds);
     out.set(READ_SHARE, ratio * 100.0);
     if ratio > MAX_READ_RATIO && Access::of(work) == Access::Sequential {
         out.notes.push(Note::DeviceReadMore { ratio });
     }
-    let more = device.count / (calls / w.seconds);
+    let more = device.reads_per_s / (calls / w.seconds);
     if more > MAX_READ_RATIO && Access::of(work) == Access::Random {
         out.notes.push(Note::DeviceReadOften { ratio: more });
     }

@@ -32,7 +32,6 @@ struct Limits {
     lowest: Result<(TestLimit, Vec<String>), String>,
 }
 
-/// One of the limits of a test.
 struct Measured {
     limit: Limit,
     part: Box<dyn Part>,

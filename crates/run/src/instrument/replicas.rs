@@ -9,19 +9,17 @@ use std::time::Duration;
 
 use loadline_database::{Replica, ReplicaWatch, TargetError};
 use loadline_load::{JobResult, Request, Shared};
-use loadline_model::check::{Check, CheckId};
-use loadline_model::{Column, column};
+use loadline_model::{CheckId, Column, column};
 use loadline_storage::now_ns;
 
-use super::Instrument;
+use super::{Instrument, beside_jobs, outcome};
 use crate::evidence::Evidence;
-use crate::test::Test;
+use crate::test::{Test, Verdict, failed, require};
 
 /// Time between two looks.
 const EVERY: Duration = Duration::from_millis(100);
 /// A replica that is behind and acknowledges nothing for this long, beside some round trips, hangs, ns.
 const HANGS_NS: u64 = 2_000_000_000;
-/// Its columns.
 pub(super) const COLUMNS: &[&Column] = &[
     column::RTT_MS,
     column::REPLICAS_SYNCHRONOUS,
@@ -35,7 +33,6 @@ pub(super) const ABSENT: &str = "replicas are looked at by loadline replica-cost
 const NOT_SAID: &str = "the database does not say how far its replicas are (PostgreSQL: to roles with pg_monitor; MariaDB: in \
      bytes of one binary log)";
 
-/// The instrument.
 pub(crate) struct Replicas {
     /// Name of the level in force, and replicas that a commit waits for in it.
     level: Option<(String, u32)>,
@@ -61,7 +58,6 @@ impl Alarm {
     }
 }
 
-/// What was seen in the window.
 #[derive(Debug, Default, PartialEq)]
 struct Seen {
     looks: u32,
@@ -150,46 +146,37 @@ impl Replicas {
     }
 
     /// Whether commits could wait for enough replicas in the whole window.
-    fn connected(&self, seen: &Seen) -> Vec<Check> {
+    fn connected(&self, seen: &Seen) -> Vec<Verdict> {
         let mut checks = Vec::new();
         if let Some((name, s)) = seen.hangs() {
-            checks.push(Check::require(
-                CheckId::Replicas,
-                false,
-                format!("{name} hangs: it acknowledged nothing for {s:.1} s"),
-            ));
+            checks.push(failed(format!("{name} hangs: it acknowledged nothing for {s:.1} s")));
         }
         if let Some((fewest, said)) = seen.fewest_at_all.as_ref().filter(|(fewest, _)| *fewest < self.all) {
             let (all, looks) = (self.all, seen.looks);
-            let detail = format!("fewest connected replicas in {looks} looks: {fewest} of {all} ({said})");
-            checks.push(Check::require(CheckId::Replicas, false, detail));
+            checks.push(failed(format!("fewest connected replicas in {looks} looks: {fewest} of {all} ({said})")));
         }
         let Some((level, needed)) = self.level.as_ref().filter(|(_, needed)| *needed > 0) else { return checks };
         if let Some((fewest, said)) = &seen.fewest {
-            checks.push(Check::require(
-                CheckId::Replicas,
-                fewest >= needed,
-                format!(
-                    "a commit at level {level} waits for {needed}; fewest synchronous replicas in {} looks: {fewest} ({said})",
-                    seen.looks
-                ),
-            ));
+            let looks = seen.looks;
+            let detail = format!(
+                "a commit at level {level} waits for {needed}; fewest synchronous replicas in {looks} looks: {fewest} ({said})"
+            );
+            checks.push(require(fewest >= needed, detail));
         }
         checks
     }
 
     /// Whether commits waited for a replica.
-    fn waited(&self, seen: &Seen, latency_ms: Option<f64>) -> Option<Check> {
+    fn waited(&self, seen: &Seen, latency_ms: Option<f64>) -> Option<Verdict> {
         let (level, _) = self.level.as_ref().filter(|(_, needed)| *needed > 0)?;
         // The fastest probes: those in the middle may have waited for a CPU.
         let (round_trip_ms, latency_ms) = (seen.round_trip_ns(0.05)? as f64 / 1e6, latency_ms?);
         let detail = format!(
             "a commit at level {level} took {latency_ms:.3} ms, one round trip to a replica at least {round_trip_ms:.3} ms"
         );
-        Some(Check::require(CheckId::RoundTrip, latency_ms >= round_trip_ms, detail))
+        Some(require(latency_ms >= round_trip_ms, detail))
     }
 
-    /// What was seen, or why nothing was.
     fn seen(&self) -> Result<&Seen, String> {
         let why = |why: &str| format!("the replicas could not be looked at in the window: {why}");
         self.outcome.as_ref().ok_or_else(|| why("nobody looked"))?.as_ref().map_err(|e| why(e))
@@ -209,21 +196,18 @@ impl Instrument for Replicas {
                 || seen.hangs().map(|(name, s)| format!("{name} hangs: it has acknowledged nothing for {s:.1} s"));
             gone.or_else(hangs).map(|text| alarm.raise(text)).is_some()
         };
-        let thread = std::thread::Builder::new().name("replicas".to_owned()).spawn(move || look(watch, &shared, alarm));
-        self.thread =
-            Some(thread.map_err(|e| TargetError::Local(format!("no thread could be started for the replicas: {e}")))?);
+        self.thread = Some(beside_jobs("replicas", move || look(watch, &shared, alarm))?);
         Ok(())
     }
 
     fn stop(&mut self, _: &[JobResult]) {
-        let ended = |thread: JoinHandle<_>| thread.join().unwrap_or_else(|_| Err("its thread crashed".to_owned()));
-        self.outcome = self.thread.take().map(ended);
+        self.outcome = self.thread.take().map(outcome);
     }
 
     fn reasons_first(&self, test: &mut Test) {
         match self.seen() {
-            Ok(seen) => test.checks.extend(self.connected(seen)),
-            Err(why) => test.checks.push(Check::require(CheckId::Replicas, false, why)),
+            Ok(seen) => self.connected(seen).into_iter().for_each(|verdict| test.check(CheckId::Replicas, verdict)),
+            Err(why) => test.check(CheckId::Replicas, failed(why)),
         }
     }
 
@@ -244,7 +228,7 @@ impl Instrument for Replicas {
         set(column::REPLICA_BEHIND_MS, seen.behind_s.map(|s| s * 1e3), NOT_SAID);
         let traffic = seen.link_bytes.map(|bytes| bytes as f64 / f64::from(1 << 20) / window_s.max(1e-9));
         set(column::REPLICA_LINK_MIB_PER_S, traffic, NO_RELAY);
-        test.checks.extend(self.waited(seen, test.figure(column::COMMIT_LATENCY_MS)));
+        test.check(CheckId::RoundTrip, self.waited(seen, test.figure(column::COMMIT_LATENCY_MS)));
     }
 }
 
@@ -314,7 +298,7 @@ mod tests {
         seen.add(&[replica(true, 0), replica(true, 0)]);
         assert_eq!((seen.fewest.as_ref().unwrap().0, seen.behind_bytes, seen.looks), (1, Some(50), 3));
         let of = |level: &str, needed| Replicas::new(Some((level.to_owned(), needed)), 2).connected(&seen);
-        let outcomes = |checks: &[Check]| checks.iter().map(|c| c.outcome).collect::<Vec<_>>();
+        let outcomes = |checks: &[Verdict]| checks.iter().map(|c| c.outcome).collect::<Vec<_>>();
         assert_eq!(outcomes(&of("on", 1)), [Outcome::Passed]);
         let two = of("on:first-2", 2);
         assert_eq!(outcomes(&two), [Outcome::Failed]);

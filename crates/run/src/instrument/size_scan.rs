@@ -22,12 +22,10 @@ use crate::calibrate::with;
 const MAX_OFF_SHARE: f64 = 0.03;
 const MAX_OFF_BYTES: f64 = 16.0 * 1024.0;
 
-/// Measurements of a scan.
 #[derive(Debug)]
 pub(crate) struct Scanned {
     /// Sizes, ascending.
     pub(crate) sizes: Vec<SizePoint>,
-    /// Number of outliers.
     outliers: u64,
     /// Transactions of the scan, including outliers.
     transactions: u64,
@@ -43,17 +41,14 @@ pub(crate) struct Scanned {
     warmup_ns: u64,
     /// Transaction and commit times of all samples.
     pub(crate) transaction: Latencies,
-    /// See `transaction`.
     pub(crate) commit: Latencies,
     /// Counters before the session's first and after its last transaction.
     pub(crate) all: Pair,
     /// Counters before the first and after the last sample.
     pub(crate) scan: Pair,
-    /// What surrounded the scan.
     around: Around,
 }
 
-/// Two snapshots of the counters.
 #[derive(Debug)]
 pub(crate) struct Pair {
     pub(crate) open: Snapshot,
@@ -61,7 +56,6 @@ pub(crate) struct Pair {
 }
 
 impl Pair {
-    /// Growth of a counter.
     fn grown(&self, name: &str) -> Option<f64> {
         self.open.delta(&self.close, name)
     }
@@ -98,7 +92,6 @@ impl Execute for Paced<'_> {
     }
 }
 
-/// One sample.
 struct Sample {
     redo_bytes: f64,
     write_ns: u64,
@@ -108,7 +101,6 @@ struct Sample {
 struct ScanSession {
     session: Box<dyn ClientSession>,
     observer: Box<dyn Observer>,
-    /// Its node.
     node: usize,
     committed: u64,
     rows: u64,
@@ -294,7 +286,6 @@ fn by_size(seen: Vec<Vec<Sample>>) -> (Vec<SizePoint>, u64) {
     (points, outliers)
 }
 
-/// The median of `values`.
 fn median(mut values: Vec<f64>) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied()

@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use loadline_database::{ClientSession, TargetError, Work};
 use loadline_load::{JobResult, Request, Schedule, Shared};
-use loadline_model::{Check, CheckId, Latencies, Note, Outcome, column};
+use loadline_model::{CheckId, Latencies, Note, column};
 use loadline_storage::now_ns;
 use loadline_workload::{Arg, Commit, Effect, Generator, Program, Statement, Step, Visible};
 
-use super::{Instrument, Kind, RunContext};
+use super::{Instrument, Kind, RunContext, beside_jobs};
 use crate::evidence::Evidence;
-use crate::test::Test;
+use crate::test::{Test, Verdict, failed, noted, passed};
 
 pub(super) const KIND: Kind = Kind {
     make: |workload| {
@@ -33,18 +33,14 @@ const MAX_UNSEEN_SHARE: f64 = 0.01;
 /// The job whose node it reads on: the first job, which makes the rows.
 const READER_JOB: u32 = 0;
 
-/// Result of the reader.
 #[derive(Debug, Default)]
 struct ReaderResult {
     /// When the last row of each batch was seen, ns, in the batches' order.
     at_ns: Vec<u64>,
-    /// Number of polls.
     polls: u64,
-    /// Why it failed, if it did.
     failed: Option<String>,
 }
 
-/// The running reader.
 struct Reader {
     thread: JoinHandle<ReaderResult>,
     /// Number of batches to see; set when no more are made.
@@ -75,10 +71,7 @@ impl Instrument for Visibility {
         let (shared, made) = (Arc::clone(shared), Arc::new(AtomicU64::new(u64::MAX)));
         let of_thread = Arc::clone(&made);
         let poll = move || poll_batches(session.as_mut(), rows, &shared, &of_thread);
-        let thread = std::thread::Builder::new().name("reader".to_owned()).spawn(poll);
-        let thread =
-            thread.map_err(|e| TargetError::Local(format!("no thread could be started for the reader: {e}")))?;
-        self.reader = Some(Reader { thread, made });
+        self.reader = Some(Reader { thread: beside_jobs("reader", poll)?, made });
         Ok(())
     }
 
@@ -103,7 +96,6 @@ fn reader_session<S>(work: &Work, open: impl FnOnce(&Work, u32) -> Result<S, Tar
     open(work, READER_JOB)
 }
 
-/// The work of the reader's session.
 fn reader_work(work: &Work, visible: &Visible) -> Result<Work, TargetError> {
     let statement = Statement::new(&visible.query, Effect::ReadAny).map_err(|e| TargetError::Usage(e.to_string()))?;
     let body = vec![Step::bind("id", Generator::Constant(0)), Step::Execute { statement: 0 }];
@@ -157,27 +149,27 @@ fn figures(out: &mut Test, schedule: &Schedule, jobs: &[JobResult], seen: &Reade
         }
     }
     let due = intended_ns.iter().filter(|ns| schedule.counts(**ns)).count() as u64;
-    out.checks.push(all_seen(due, delays.count(), seen.polls));
+    out.check(CheckId::BatchesSeen, all_seen(due, delays.count(), seen.polls));
 }
 
 /// Checks that enough of the batches `due` in the window were seen.
-fn all_seen(due: u64, seen: u64, polls: u64) -> Check {
-    let id = CheckId::BatchesSeen;
+fn all_seen(due: u64, seen: u64, polls: u64) -> Verdict {
     let unseen = due.saturating_sub(seen);
     let detail =
         format!("another session saw {seen} of the {due} batches that were due in the window, with {polls} polls");
     if unseen as f64 > due as f64 * MAX_UNSEEN_SHARE {
-        let why = format!("{detail}: delays exclude the other {unseen}, which were seen later or never");
-        return Check::require(id, false, why);
+        return failed(format!("{detail}: delays exclude the other {unseen}, which were seen later or never"));
     }
     match unseen {
-        0 => Check::require(id, true, detail),
-        _ => Check::new(id, Outcome::Noted, format!("{detail}: the other {unseen} were seen later or never")),
+        0 => passed(detail),
+        _ => noted(format!("{detail}: the other {unseen} were seen later or never")),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use loadline_model::Outcome;
+
     use super::*;
 
     #[test]

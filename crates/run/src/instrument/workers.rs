@@ -3,11 +3,11 @@
 use loadline_database::{ParallelWorkers, TargetError, WaitEvents, WorkerLimit};
 use loadline_load::{Measured, Request};
 use loadline_model::snapshot::{WaitProfile, counter};
-use loadline_model::{Check, CheckId, Column, Note, Outcome, Snapshot, TestRecord, column};
+use loadline_model::{CheckId, Column, Note, Snapshot, TestRecord, column};
 
 use super::{Instrument, Kind, RunContext};
 use crate::evidence::Evidence;
-use crate::test::Test;
+use crate::test::{Test, Verdict, failed, not_made, noted, passed};
 
 const SPEED_UP: &Column = column::SPEED_UP;
 
@@ -58,7 +58,7 @@ impl Instrument for Workers {
             queries: out.figure(column::COMMITS).unwrap_or(0.0),
             cpus: manifest.target.local.then_some(manifest.machine.cpus),
         };
-        out.checks.push(check(&processes));
+        out.check(CheckId::ParallelWorkers, check(&processes));
         let alone = |r: &&TestRecord| {
             let same = r.workload == request.work.workload.code && r.jobs == request.jobs;
             same && r.is_usable() && r.figure(column::THREADS) == Some(1.0) && r.repetition == e.run.repetition
@@ -79,7 +79,6 @@ impl Instrument for Workers {
     }
 }
 
-/// Facts about the processes of a test.
 struct Processes<'a> {
     /// Number of processes asked for, including the session's own.
     asked: u32,
@@ -91,9 +90,7 @@ struct Processes<'a> {
     events: &'a WaitEvents,
     /// The database's count of workers in the window, if any.
     counted: Option<Counted>,
-    /// Number of jobs.
     jobs: u32,
-    /// Queries that completed in the window.
     queries: f64,
     /// CPUs of the database's machine, if known.
     cpus: Option<u32>,
@@ -102,11 +99,16 @@ struct Processes<'a> {
 /// A database's count of workers in a window.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Counted {
-    /// Workers planned and launched.
-    Workers { planned: f64, launched: f64 },
+    Workers {
+        planned: f64,
+        launched: f64,
+    },
     /// Queries that got all processes they asked for, and queries that got fewer. May include other sessions'
     /// queries.
-    Queries { whole: f64, less: f64 },
+    Queries {
+        whole: f64,
+        less: f64,
+    },
 }
 
 /// The database's count between window start and window end, read when all jobs had passed them.
@@ -125,36 +127,34 @@ fn grown(open: &Snapshot, close: &Snapshot) -> Option<Counted> {
 }
 
 /// Checks that as many processes worked on a query as were asked for.
-fn check(p: &Processes<'_>) -> Check {
-    let id = CheckId::ParallelWorkers;
+fn check(p: &Processes<'_>) -> Verdict {
     let asked = p.asked;
     if asked == 1 {
-        return Check::require(id, true, "one process ran each query: its session".into());
+        return passed("one process ran each query: its session");
     }
     let parallel = match p.before_test {
         Ok(Some(parallel)) => parallel,
         Ok(None) => {
-            let why = format!(
+            return failed(format!(
                 "the database does not report whether the {asked} processes asked for were launched, so parallel \
                 execution is not proved"
-            );
-            return Check::require(id, false, why);
+            ));
         }
-        Err(e) => return Check::require(id, false, format!("the processes of a query could not be counted: {e}")),
+        Err(e) => return failed(format!("the processes of a query could not be counted: {e}")),
     };
     let (planned, launched) = (parallel.planned, parallel.launched);
     let how = if parallel.how.is_empty() { String::new() } else { format!(" ({})", parallel.how) };
     let launch = format!("{asked} processes were asked for, {planned} planned and {launched} launched{how}");
     if launched < asked {
-        return Check::require(id, false, format!("{launch}: the figures are not those of {asked}"));
+        return failed(format!("{launch}: the figures are not those of {asked}"));
     }
     let (enough, of_window) = p.counted.map_or_else(|| judge_samples(p), |counted| judge_counters(p, counted));
     let detail = format!("{launch}; {of_window}");
     match (enough, p.cpus) {
-        (Some(false), _) => Check::require(id, false, format!("{detail}: the figures are not those of {asked}")),
-        (None, _) => Check::new(id, Outcome::NotMade, detail),
-        (_, Some(cpus)) if cpus < asked => Check::new(id, Outcome::Noted, format!("{detail}, on {cpus} CPUs")),
-        _ => Check::require(id, true, detail),
+        (Some(false), _) => failed(format!("{detail}: the figures are not those of {asked}")),
+        (None, _) => not_made(detail),
+        (_, Some(cpus)) if cpus < asked => noted(format!("{detail}, on {cpus} CPUs")),
+        _ => passed(detail),
     }
 }
 
@@ -220,6 +220,8 @@ fn at_work(waits: &WaitProfile, events: &WaitEvents) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use std::sync::LazyLock;
+
+    use loadline_model::Outcome;
 
     use super::*;
 

@@ -8,7 +8,6 @@ use super::{Part, References, Subject};
 /// Size of all source buffers, and of all target buffers, bytes: more than the caches of a CPU's own.
 const BUFFER_BYTES: usize = 64 << 20;
 
-/// Copies of rows.
 pub(super) struct Copies;
 
 impl Part for Copies {
@@ -34,7 +33,6 @@ impl Part for Copies {
     }
 }
 
-/// Copies all rows, one by one.
 fn copy(from: &[u8], to: &mut [u8], row_bytes: usize) {
     for (from, to) in from.chunks_exact(row_bytes).zip(to.chunks_exact_mut(row_bytes)) {
         to.copy_from_slice(from);

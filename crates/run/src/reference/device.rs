@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use loadline_model::column;
 use loadline_model::format::bytes;
-use loadline_model::probe::{Engine, Operation};
+use loadline_model::probe::Operation;
 use loadline_storage::probe::{Point, ProbeError, ProbeOptions, ProbeSession};
 use loadline_storage::{Kind, StorageFacts};
 
@@ -59,7 +59,7 @@ fn make(dir: &Path, data_bytes: u64, interrupted: &Arc<AtomicBool>) -> Result<Se
     if facts.kind == Kind::Tmpfs {
         return Err(format!("the data in {} is in memory (tmpfs): there is no device to measure", dir.display()));
     }
-    let most = facts.free_bytes.unwrap_or(u64::MAX) / 4;
+    let most = facts.storage.free_bytes.unwrap_or(u64::MAX) / 4;
     let size = data_bytes.clamp(*FILE_BYTES.start(), *FILE_BYTES.end()).min(most).max(*FILE_BYTES.start());
     check_free_space(dir, "the reference of the device", size * 2)?;
     let options = ProbeOptions { size: Some(size), ..ProbeOptions::default() };
@@ -77,18 +77,13 @@ pub(super) enum Transfers {
     BlockReads,
     /// Reads of single blocks, all those of a query in flight for each job.
     BatchReads,
-    /// Sequential reads.
     SequentialReads,
-    /// Writes of single blocks.
     BlockWrites,
-    /// Sequential writes.
     SequentialWrites,
 }
 
-/// One of the limits of the device.
 pub(super) struct Device {
     transfers: Transfers,
-    /// What was measured, in words.
     of: String,
 }
 
@@ -142,7 +137,7 @@ impl Part for Device {
                 "{what} of {}, {depth} in flight ({}{}), of a file of {}",
                 bytes(size as f64),
                 if session.direct() { "O_DIRECT, " } else { "through the page cache, " },
-                if session.engine().0 == Engine::IoUring { "io_uring" } else { "threads" },
+                session.engine().0.name(),
                 bytes(session.file_bytes() as f64),
             );
             Ok((of, per_s.map(|n| n * self.unit(size))))

@@ -9,6 +9,7 @@ use std::sync::atomic::AtomicBool;
 use loadline_database::{OpenRequest, Target, TargetError, Work, kind_of, open};
 use loadline_load::{Request, Warmup};
 use loadline_model::limits::name;
+use loadline_model::manifest::TargetInfo;
 use loadline_model::{LogWriterPoint, TestLimit, column};
 use loadline_workload::{CATALOGUE, Commit, LOG_APPENDS};
 
@@ -47,7 +48,6 @@ fn same_redo(seen: f64, wanted: f64) -> bool {
 /// The reference log, in a temporary folder.
 const LOG_URL: &str = "wal:";
 
-/// The reference log writer of a run.
 pub(crate) struct LogWriter {
     target: Arc<dyn Target>,
     of: String,
@@ -67,10 +67,10 @@ impl LogWriter {
         clean_leftovers(dir).map_err(|e| e.to_string())?;
         check_free_space(dir, "the reference log writer", MIN_FREE_BYTES)?;
         let target = open(&OpenRequest::new(LOG_URL, dir.to_owned())).map_err(|e| e.to_string())?;
-        let device = target.info().map_err(|e| e.to_string())?.settings.get("device").cloned().unwrap_or_default();
+        let info = target.info().map_err(|e| e.to_string())?;
         Ok(LogWriter {
             target: Arc::from(target),
-            of: format!("reference log writer ({}) in {}", device_description(&device, dir), dir.display()),
+            of: format!("reference log writer ({}) in {}", device_of(&info), dir.display()),
             interrupted: Arc::clone(interrupted),
         })
     }
@@ -135,15 +135,13 @@ fn appends(work: &Work, redo_bytes: f64) -> Result<Work, String> {
     Ok(Work::new(Arc::clone(&LOG_APPENDS), params, work.seed, work.compressibility))
 }
 
-/// Describes a log device without its temporary folder in `dir`: the same in each run. Input: `file log in '…',
-/// fdatasync, blocks of …`, or `direct log in …, O_DIRECT …`.
-fn device_description(device: &str, dir: &Path) -> String {
-    let Some((kind, rest)) = device.split_once(" in ") else { return device.to_owned() };
-    let place = rest.trim_start_matches('\'').strip_prefix(&*dir.to_string_lossy());
-    match place.and_then(|place| place.split_once(", ")) {
-        Some((_, how)) => format!("{kind}, {how}"),
-        None => device.to_owned(),
-    }
+/// The log device without its temporary folder: the same in each run.
+fn device_of(info: &TargetInfo) -> String {
+    let folder = info.log_dir.as_deref().unwrap_or_default();
+    let places = [format!(" in '{folder}'"), format!(" in {folder}")];
+    places
+        .iter()
+        .fold(info.settings.get("device").cloned().unwrap_or_default(), |device, place| device.replace(place, ""))
 }
 
 /// The commits of a test, on the reference log writer.
@@ -296,14 +294,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_description_has_no_temporary_folder() {
-        let of = |device| device_description(device, Path::new("/a, b"));
-        assert_eq!(of("direct log in /a, b/loadline-wal-X, O_DIRECT, pwrite"), "direct log, O_DIRECT, pwrite");
-        assert_eq!(of("file log in '/a, b/loadline-wal-X', fdatasync"), "file log, fdatasync");
-        assert_eq!(of("a device"), "a device");
-    }
-
-    #[test]
     fn a_dead_runs_log_is_removed_before_space_is_checked() {
         let dir = tempfile::tempdir().unwrap();
         let dead = dir.path().join("loadline-wal-dead");
@@ -317,6 +307,7 @@ mod tests {
     fn any_redo_has_a_reference() {
         let dir = tempfile::tempdir().unwrap();
         let writer = LogWriter::open(dir.path(), &Arc::default()).unwrap();
+        assert!(writer.of.contains("fdatasync") && !writer.of.contains("loadline-wal-"), "{}", writer.of);
         let work = Work::of("DBL-11", &[]).unwrap();
         for redo in [LEAST_REDO, 90.0, 130.0, 180.0, 370.0, 1500.0, 19_341.0, 1e6, 4e6] {
             let like = writer.equivalent_work(&work, redo).unwrap();

@@ -13,7 +13,6 @@ use crate::storage_size::MIB;
 /// Maximum size of the buffer, bytes.
 const MAX_BYTES: f64 = 256.0 * MIB;
 
-/// Reads of a buffer.
 #[derive(Default)]
 pub(super) struct Memory {
     words: Vec<u64>,

@@ -16,7 +16,6 @@ const MAX_BYTES: u64 = 128 << 20;
 #[derive(Default)]
 pub(crate) struct LastRows(Mutex<Option<(Key, Rows)>>);
 
-/// Rows in memory.
 #[derive(Clone)]
 struct Rows {
     of: Arc<LoopRows>,
@@ -58,7 +57,6 @@ impl LastRows {
     }
 }
 
-/// Queries of a test as loops.
 pub(super) struct Loops {
     of: Loop,
     threads: u32,

@@ -17,7 +17,6 @@ const WINDOWS_S: [f64; 2] = [0.3, 1.5];
 /// Approximate length of one measurement with its sessions, s.
 pub(super) const SAMPLE_S: f64 = WARMUP_S + WINDOWS_S[0] + 0.1;
 
-/// Transactions of empty statements.
 #[derive(Default)]
 pub(super) struct Statements {
     request: Option<Request>,

@@ -10,7 +10,6 @@ use loadline_storage::{run_only_when_idle, use_huge_pages};
 /// Shortest and longest time of a measurement, unless one call takes longer.
 pub(super) const SAMPLE: Duration = Duration::from_millis(200);
 const LONGEST: Duration = Duration::from_millis(600);
-/// Time of a round.
 const ROUND: Duration = Duration::from_millis(20);
 /// A measurement ends when this number of its fastest rounds differ by at most this share.
 const ALIKE: (usize, f64) = (3, 0.02);

@@ -9,6 +9,7 @@ use loadline_model::format::bytes;
 use loadline_model::machine::Storage;
 use loadline_model::manifest::TargetInfo;
 use loadline_model::plan::PlannedWorkload;
+use loadline_storage::StorageFacts;
 use loadline_workload::{CATALOGUE, Scope, Table, Workloads};
 
 use super::StudyError;
@@ -216,7 +217,7 @@ fn check_space(target: &dyn Target, info: &TargetInfo, need: &Need, force: bool)
     let (data_place, log_place) = match data_place {
         Some(data) => {
             let dir = log.dir.as_deref().filter(|_| info.local).map(Path::new);
-            let elsewhere = dir.and_then(|d| loadline_collect::inventory::storage(d).ok());
+            let elsewhere = dir.and_then(|d| StorageFacts::of(d).ok()).map(|facts| facts.storage);
             let storage = elsewhere.as_ref().or_else(|| info.storage.get("log").filter(|_| log.dir.is_none()));
             let place = storage.and_then(Filesystem::of);
             (Some(data), place)

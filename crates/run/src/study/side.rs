@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
+use loadline_collect::CpuSource;
 use loadline_collect::page_cache::DataFiles;
-use loadline_collect::{CpuSource, inventory};
 use loadline_database::{OpenRequest, PRIVILEGE, RunLock, Target, TargetError, is_temporary, kind_of};
 use loadline_model::machine::Machine;
 use loadline_model::manifest::TargetInfo;
@@ -13,6 +13,7 @@ use loadline_model::plan::{Jobs, Plan, SkippedWorkload};
 use loadline_model::{Driver, Finding, Severity};
 
 use loadline_load::{allow_jobs, allow_threads};
+use loadline_storage::StorageFacts;
 
 use super::same::Changes;
 use super::{Study, StudyError, disk_space};
@@ -155,8 +156,8 @@ pub(crate) fn add_storage(info: &mut TargetInfo) {
         return;
     }
     for (role, dir) in [("log", info.log_dir.clone()), ("data", info.data_dir.clone())] {
-        if let Some(storage) = dir.and_then(|d| inventory::storage(Path::new(&d)).ok()) {
-            info.storage.insert(role.to_owned(), storage);
+        if let Some(facts) = dir.and_then(|d| StorageFacts::of(Path::new(&d)).ok()) {
+            info.storage.insert(role.to_owned(), facts.storage);
         }
     }
 }

@@ -51,15 +51,11 @@ pub(crate) fn by_role(
             continue;
         }
         let options = ProbeOptions { size: Some(FILE_BYTES), seconds, only: Some(points()), ..ProbeOptions::default() };
-        let probed = loadline_collect::inventory::storage(&dir)
-            .map_err(|e| e.to_string())
-            .map(|storage| probe(&dir, storage, &options, stop, &mut |_| ()));
-        match probed {
-            Ok(Ok(probed)) => {
+        match probe(&dir, &options, stop, &mut |_| ()) {
+            Ok(probed) => {
                 found.insert(name.to_owned(), probed);
             }
-            Ok(Err(ProbeError::Interrupted)) => return Err(ProbeError::Interrupted),
-            Ok(Err(e)) => notes.push(format!("the storage under the {name} was not probed: {e}")),
+            Err(ProbeError::Interrupted) => return Err(ProbeError::Interrupted),
             Err(e) => notes.push(format!("the storage under the {name} was not probed: {e}")),
         }
     }

@@ -58,7 +58,7 @@ struct Seen {
 
 /// Whether all jobs ran through the window and completed transactions in it.
 fn is_full(measured: &Measured) -> bool {
-    check_window(&measured.schedule, &measured.jobs, &measured.merged).outcome != Outcome::Failed
+    check_window(measured).outcome != Outcome::Failed
 }
 
 /// Window, s, with which a test must be repeated because its transactions were too long; `None` if they were not.

@@ -16,9 +16,7 @@ use crate::probe::tally::Tally;
 /// Why a slice ended early.
 #[derive(Debug)]
 pub(crate) enum SliceError {
-    /// The user interrupted it.
     Interrupted,
-    /// An I/O error.
     Io(io::Error),
     /// This number of threads could not be started.
     Threads(u32, io::Error),
@@ -37,10 +35,8 @@ pub(crate) struct Slice {
     pub(crate) window_ns: u64,
 }
 
-/// Offsets of the blocks.
 #[derive(Debug)]
 pub(crate) enum Offsets {
-    /// Random blocks.
     Random(Random),
     /// Consecutive blocks, wrapping around; the number of the next one.
     Sequential(AtomicU64),
@@ -60,7 +56,6 @@ impl Offsets {
     }
 }
 
-/// A kind of transfer.
 #[derive(Debug)]
 pub(crate) struct Transfer<'a> {
     pub(crate) file: &'a File,
@@ -213,7 +208,6 @@ impl Transfer<'_> {
         Ok(())
     }
 
-    /// The slice of one thread.
     fn one_thread(
         &self,
         buffer: &mut AlignedBuf,
@@ -269,7 +263,6 @@ impl Gate {
         self.changed.notify_all();
     }
 
-    /// Whether to go.
     fn wait(&self) -> bool {
         let mut go = self.go.lock().unwrap_or_else(PoisonError::into_inner);
         loop {

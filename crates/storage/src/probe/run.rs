@@ -4,7 +4,6 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use loadline_model::format::bytes;
-use loadline_model::machine::Storage;
 use loadline_model::probe::{Absent, Engine, Operation, ProbeRow, ProbedDir};
 
 use crate::clock::now_ns;
@@ -20,43 +19,33 @@ const FILL_SHARE: f64 = 1.0 / 3.0;
 
 /// Progress of a probe.
 #[derive(Debug, Clone, Copy)]
+#[allow(missing_docs)] // Its names say what each is.
 pub enum Event<'a> {
     /// Before anything is written: needed and free space, bytes.
     Needs {
-        /// Most space used.
         needed: u64,
-        /// Free space.
         free: Option<u64>,
     },
-    /// A note for the reader.
     Note(&'a str),
     /// The test file is being filled, bytes.
     Filling {
-        /// So far.
         done: u64,
-        /// In total.
         total: u64,
     },
-    /// A slice starts.
     Measuring {
-        /// Its point.
         point: Point,
-        /// Slices done.
         done: usize,
-        /// Slices in total.
         total: usize,
-        /// Time left, s.
         left_s: f64,
     },
 }
 
-/// Measures what the storage under `dir` allows. `storage` is its inventory, for the record.
+/// Measures what the storage under `dir` allows.
 ///
 /// # Errors
 /// [`ProbeError`]. The probe leaves nothing in `dir`, also after an error.
 pub fn probe(
     dir: &Path,
-    storage: Storage,
     options: &ProbeOptions,
     stop: &AtomicBool,
     watch: &mut dyn FnMut(Event<'_>),
@@ -79,7 +68,7 @@ pub fn probe(
         }
     }
     let mut session = ProbeSession::open(dir, options, stop)?;
-    watch(Event::Needs { needed: session.needed_bytes(), free: session.facts().free_bytes });
+    watch(Event::Needs { needed: session.needed_bytes(), free: session.facts().storage.free_bytes });
     for text in caveats(&session) {
         note(watch, text);
     }
@@ -123,8 +112,8 @@ pub fn probe(
     }
     Ok(ProbedDir {
         dir: dir.display().to_string(),
-        storage,
-        kind: session.facts().kind.to_string(),
+        storage: session.facts().storage.clone(),
+        kind: session.facts().kind.name().to_owned(),
         st_dev: session.facts().st_dev,
         logical_block_bytes: session.facts().logical_block_bytes,
         engine,
@@ -165,7 +154,7 @@ fn caveats(session: &ProbeSession<&AtomicBool>) -> Vec<String> {
     if let Ok((label, flush)) = session.pmem() {
         all.push(format!("mapped memory is {label}; written back with {flush} and sfence"));
     }
-    let facts = &session.facts().device_facts;
+    let facts = &session.facts().storage.device_facts;
     if facts.get("write_cache").is_some_and(|c| c == "write through") {
         all.push("the device reports no volatile write cache: a sync has nothing to flush".to_owned());
     }

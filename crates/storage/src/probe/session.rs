@@ -90,7 +90,7 @@ impl<S: Deref<Target = AtomicBool>> ProbeSession<S> {
                 Err(e) => return Err(e.into()),
             }
         } else {
-            Err(format!("{} is neither mounted with -o dax nor a tmpfs (the stand-in)", facts.filesystem))
+            Err(format!("{} is neither mounted with -o dax nor a tmpfs (the stand-in)", facts.storage.filesystem))
         };
         let writer = match engine {
             Engine::IoUring => Writer::Ring(Box::new(SyncRing::new().map_err(|cause| DeviceError::Io {
@@ -242,7 +242,6 @@ impl<S: Deref<Target = AtomicBool>> ProbeSession<S> {
         Ok(tally.row(&point).map(|row| row.per_s))
     }
 
-    /// Whether `point` uses `O_DIRECT`.
     pub(crate) fn is_direct(&self, point: &Point) -> bool {
         self.file.direct && point.size.is_multiple_of(self.file.alignment) && point.operation != Operation::PmemPersist
     }
@@ -383,7 +382,7 @@ fn needed(bytes: u64, mapped: bool) -> u64 {
 
 /// Size of the test file, whole MiB.
 fn file_size(dir: &Path, facts: &StorageFacts, wanted: Option<u64>, mapped: bool) -> Result<u64, ProbeError> {
-    let mut free = facts.free_bytes.unwrap_or(u64::MAX);
+    let mut free = facts.storage.free_bytes.unwrap_or(u64::MAX);
     if facts.kind == Kind::Tmpfs {
         free = free.min(available_memory().unwrap_or(u64::MAX));
     }

@@ -12,16 +12,13 @@ use crate::probe::data::Data;
 use crate::probe::queue::{Slice, SliceError};
 use crate::probe::tally::Tally;
 
-/// System interface of a write.
 #[derive(Debug)]
 pub(crate) enum Writer {
     /// io_uring: the write with a linked fdatasync.
     Ring(Box<SyncRing>),
-    /// pwrite and fdatasync.
     Calls,
 }
 
-/// Position of the writes.
 #[derive(Debug)]
 pub(crate) enum WriteAt<'a> {
     /// The next block of a file of `bytes` bytes, wrapping around.
@@ -30,7 +27,6 @@ pub(crate) enum WriteAt<'a> {
     Growing { limit: u64 },
 }
 
-/// A kind of sync write.
 #[derive(Debug)]
 pub(crate) struct SyncWrites<'a> {
     pub(crate) file: &'a File,

@@ -21,7 +21,6 @@ pub(crate) struct Tally {
     pub(crate) cpu_ns: u64,
     /// Operations in the time of `cpu_ns`, which may include the warm-up.
     pub(crate) cpu_ops: u64,
-    /// Whether `O_DIRECT` was used.
     pub(crate) direct: bool,
 }
 

@@ -8,9 +8,7 @@ use std::path::{Path, PathBuf};
 
 use crate::{Access, DeviceError, Step, direct_alignment, open_file};
 
-/// Prefix of every name.
 pub(crate) const PREFIX: &str = "loadline-probe-";
-/// Suffix of every name.
 pub(crate) const SUFFIX: &str = ".tmp";
 
 /// A test file, opened twice: without and with `O_DSYNC`. Its name is removed as soon as both are open, so the kernel frees

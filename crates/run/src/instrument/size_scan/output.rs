@@ -3,12 +3,13 @@
 use loadline_model::column::{self, Cell};
 use loadline_model::format::Format;
 use loadline_model::snapshot::counter;
-use loadline_model::{Check, CheckId, Column, Latencies, Note, Outcome, Table, TestRecord};
+use loadline_model::{Column, Latencies, Note, SizePoint, Table, TestRecord};
 
 use super::Scanned;
+use crate::checks::{COMMITS_NOT_COUNTED, SYNCS_NOT_COUNTED, grown};
 use crate::evidence::{Evidence, excused};
 use crate::figures::{KIB, disturbance as others};
-use crate::test::Test;
+use crate::test::{Test, Verdict, not_made, require};
 
 /// A larger share of outliers refuses the scan.
 const MAX_OUTLIERS: f64 = 0.2;
@@ -17,7 +18,6 @@ const OTHER_COMMITS: f64 = 20.0;
 /// Why the figures of a steady load are absent.
 const NO_LOAD: &str = "a scan of sizes has no steady load";
 
-/// Figures of the session.
 pub(crate) fn figures(e: &Evidence<'_, Scanned>, out: &mut Test) {
     let (work, scanned) = (e.work(), &e.seen);
     out.set(column::ELAPSED_S, scanned.elapsed_ns as f64 / 1e9);
@@ -67,63 +67,43 @@ pub(crate) fn no_load(e: &Evidence<'_, Scanned>, out: &mut Test) {
 }
 
 /// Most samples must be of their sizes, and of more than one.
-pub(crate) fn sizes_found(e: &Evidence<'_, Scanned>, test: &mut Test) {
+pub(crate) fn sizes_found(e: &Evidence<'_, Scanned>) -> Verdict {
     let (sizes, outliers) = (&e.sizes, e.outliers as f64 / e.transactions.max(1) as f64);
-    let of_size = Check::require(
-        CheckId::Sizes,
-        sizes.len() > 1 && outliers <= MAX_OUTLIERS,
-        format!(
-            "{} sizes from {:.1} to {:.1} KiB; {:.1} % of the samples were outliers (allowed: {:.0} %)",
-            sizes.len(),
-            sizes.first().map_or(0.0, |p| p.redo_bytes / 1024.0),
-            sizes.last().map_or(0.0, |p| p.redo_bytes / 1024.0),
-            outliers * 100.0,
-            MAX_OUTLIERS * 100.0
-        ),
+    let kib = |point: Option<&SizePoint>| point.map_or(0.0, |p| p.redo_bytes / KIB);
+    let detail = format!(
+        "{} sizes from {:.1} to {:.1} KiB; {:.1} % of the samples were outliers (allowed: {:.0} %)",
+        sizes.len(),
+        kib(sizes.first()),
+        kib(sizes.last()),
+        outliers * 100.0,
+        MAX_OUTLIERS * 100.0
     );
-    test.checks.push(of_size);
+    require(sizes.len() > 1 && outliers <= MAX_OUTLIERS, detail)
 }
 
 /// The database must have counted the session's commits.
-pub(crate) fn commits(e: &Evidence<'_, Scanned>, test: &mut Test) {
-    let (check, ours) = (CheckId::CommitsDatabase, e.committed);
-    test.checks.push(match e.all.grown(counter::COMMITS) {
-        None => Check::new(check, Outcome::NotMade, "the database does not count its commits"),
-        Some(counted) => Check::require(
-            check,
-            (counted - ours as f64).abs() <= OTHER_COMMITS,
-            format!(
-                "the session counted {ours} commits, the database {counted} (allowed difference: {OTHER_COMMITS:.0})"
-            ),
-        ),
-    });
+pub(crate) fn commits(e: &Evidence<'_, Scanned>) -> Verdict {
+    let ours = e.committed;
+    let Some(counted) = e.all.grown(counter::COMMITS) else { return not_made(COMMITS_NOT_COUNTED) };
+    let detail =
+        format!("the session counted {ours} commits, the database {counted} (allowed difference: {OTHER_COMMITS:.0})");
+    require((counted - ours as f64).abs() <= OTHER_COMMITS, detail)
 }
 
 /// The rows in the database must be those that the session left.
-pub(crate) fn work_evidence(e: &Evidence<'_, Scanned>, test: &mut Test) {
-    let (check, rows) = (CheckId::WorkEvidence, e.rows);
-    let counts = e.work().workload.evidence.as_ref().map_or("", |of| &of.counts);
-    test.checks.push(match &e.proof.grown {
-        Ok(Some(grown)) => Check::require(
-            check,
-            u64::try_from(*grown) == Ok(rows),
-            format!("the session committed {rows} {counts}; the database holds {grown}"),
-        ),
-        Err(e) => Check::require(check, false, format!("the query that proves the work failed: {e}")),
-        Ok(None) => Check::new(check, Outcome::NotMade, "the workload has no evidence query"),
-    });
+pub(crate) fn work_evidence(e: &Evidence<'_, Scanned>) -> Verdict {
+    let (rows, counts) = (e.rows, e.work().workload.evidence.as_ref().map_or("", |of| &of.counts));
+    let judge = |grown| {
+        let detail = format!("the session committed {rows} {counts}; the database holds {grown}");
+        require(u64::try_from(grown) == Ok(rows), detail)
+    };
+    grown(e.proof).map_or_else(|why| why, judge)
 }
 
 /// Each commit of one session needs its own sync.
-pub(crate) fn commits_per_sync(e: &Evidence<'_, Scanned>, test: &mut Test) {
-    let (check, commits) = (CheckId::CommitsPerSync, e.transactions as f64);
-    let check = match e.scan.grown(counter::REDO_SYNCS) {
-        None => Check::new(check, Outcome::NotMade, "the database does not count the syncs of its log"),
-        Some(syncs) => Check::require(
-            check,
-            commits <= (syncs + 2.0) * 1.01,
-            format!("{commits} commits of one session and {syncs} syncs of the log: each commit needs a sync"),
-        ),
-    };
-    test.checks.push(excused(check, e.excuses.commits.as_ref()));
+pub(crate) fn commits_per_sync(e: &Evidence<'_, Scanned>) -> Verdict {
+    let commits = e.transactions as f64;
+    let Some(syncs) = e.scan.grown(counter::REDO_SYNCS) else { return not_made(SYNCS_NOT_COUNTED) };
+    let detail = format!("{commits} commits of one session and {syncs} syncs of the log: each commit needs a sync");
+    excused(require(commits <= (syncs + 2.0) * 1.01, detail), e.excuses.commits.as_ref())
 }
