@@ -15,30 +15,10 @@ pub const FRESH_S: f64 = 5.0;
 /// Tests whose results are shown of a run: the newest.
 const MOST_TESTS: usize = 500;
 
-/// Name, unit (which ends the name) and meaning of every metric, in order.
-const ALL: [(&str, &str, &str); 21] = [
-    ("run_info", "", "A run: its platform, product and version"),
-    ("run_running", "", "1 while the run goes on, else 0"),
-    ("run_left_seconds", "seconds", "Estimated time until the end of the run"),
-    ("run_heard_timestamp_seconds", "seconds", "When the run last wrote something, since 1970"),
-    ("run_tests", "", "Tests that are done"),
-    ("test_elapsed_seconds", "seconds", "Time since the jobs of the test under way began"),
-    ("test_length_seconds", "seconds", "Warm-up and window of the test under way"),
-    ("test_transactions_per_second", "", "Transactions per second in the last second"),
-    ("test_latency_mean_seconds", "seconds", "Mean transaction time of the last second, closed loop"),
-    ("test_cpu_busy_ratio", "ratio", "CPU time used on the database's machine"),
-    ("test_cpu_iowait_ratio", "ratio", "CPU time idle while I/O was outstanding"),
-    ("test_device_busy_ratio", "ratio", "Time in which the log's device had I/O in flight"),
-    ("test_device_writes_per_second", "", "Writes completed by the log's device"),
-    ("test_wait_sessions", "", "Mean number of job sessions in a wait in the last second"),
-    ("result_valid", "", "1 if the test passed all checks, else 0"),
-    ("result_transactions_per_second", "", "Transactions per second in the window of a test"),
-    ("result_latency_mean_seconds", "seconds", "Mean transaction time in the window of a test"),
-    ("result_latency_seconds", "seconds", "Transaction time at quantile q in the window"),
-    ("result_errors", "", "Transactions that ended with an error in the window"),
-    ("result_cpu_busy_ratio", "ratio", "CPU time used on the database's machine in the window"),
-    ("result_limit_share_ratio", "ratio", "Throughput as a share of the limit"),
-];
+/// Name and meaning of every metric, in order.
+const ALL: &str = include_str!("metrics.txt");
+/// What ends the names of metrics that have a unit.
+const UNITS: [&str; 2] = ["seconds", "ratio"];
 
 /// Labels of a sample, in order.
 type Labels = Vec<(&'static str, String)>;
@@ -156,10 +136,10 @@ impl Metrics {
     #[must_use]
     pub fn text(&self) -> String {
         let mut text = String::new();
-        for (name, unit, help) in ALL {
+        for (name, help) in ALL.lines().filter_map(|line| line.split_once(": ")) {
             // Writing to a string cannot fail.
             let _ = write!(text, "# HELP loadline_{name} {help}.\n# TYPE loadline_{name} gauge\n");
-            if !unit.is_empty() {
+            if let Some(unit) = UNITS.iter().find(|unit| name.ends_with(**unit)) {
                 let _ = writeln!(text, "# UNIT loadline_{name} {unit}");
             }
             for (labels, value) in self.samples.get(name).into_iter().flatten() {

@@ -12,11 +12,9 @@ use loadline_model::{Manifest, TestRecord};
 use loadline_report::LiveRun;
 use loadline_store::{StoreError, Tail, is_written, parse_rfc3339, read_manifest};
 
-/// Seconds kept.
 const MOST_SECONDS: usize = 600;
 /// Seconds shown, the newest.
 const SHOWN_SECONDS: usize = 120;
-/// Warnings kept.
 const MOST_WARNINGS: usize = 5;
 /// A run that has written nothing for so long gets a remark, s. Limits are measured in silence, for up to a minute.
 const SILENT_S: f64 = 15.0;
@@ -55,35 +53,26 @@ pub enum Standing {
     NoRun,
     /// It has not ended, and nobody on this machine writes it.
     Dead,
-    /// It goes on.
-    Running(Heard),
-    /// It has ended.
-    Ended(RunState),
-}
-
-/// What was heard of a run that goes on.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Heard {
-    /// Something a moment ago.
-    Lately,
-    /// Nothing for a while.
-    Nothing {
+    /// It goes on, and something was heard of it a moment ago.
+    Running,
+    /// It goes on, and nothing was heard for a while.
+    Silent {
         /// For so long, s.
         for_s: f64,
         /// Whether a process of this machine writes it.
         is_written: bool,
     },
-    /// It writes nothing to follow.
-    Never,
+    /// It goes on, and writes nothing to follow.
+    NotFollowed,
+    /// It has ended.
+    Ended(RunState),
 }
 
 impl Standing {
     /// The state without the time of a silence, which grows.
     pub(crate) fn without_time(self) -> Standing {
         match self {
-            Standing::Running(Heard::Nothing { .. }) => {
-                Standing::Running(Heard::Nothing { for_s: 0.0, is_written: false })
-            }
+            Standing::Silent { .. } => Standing::Silent { for_s: 0.0, is_written: false },
             other => other,
         }
     }
@@ -95,7 +84,7 @@ impl fmt::Display for Standing {
             Standing::Unreadable(why) => why.as_str(),
             Standing::NoRun => "There is no run yet",
             Standing::Dead => "Not running on this machine: it was killed and can be resumed, or runs on another one",
-            Standing::Running(Heard::Nothing { for_s, is_written }) => {
+            Standing::Silent { for_s, is_written } => {
                 let since = loadline_model::format::duration_s(*for_s);
                 let or = if *is_written {
                     "prepares, or measures limits"
@@ -104,10 +93,8 @@ impl fmt::Display for Standing {
                 };
                 return write!(f, "Running, nothing heard for {since}: it {or}");
             }
-            Standing::Running(Heard::Lately) => "Running",
-            Standing::Running(Heard::Never) => {
-                "Running, but it writes nothing to follow: a loadline before `watch` made it"
-            }
+            Standing::Running => "Running",
+            Standing::NotFollowed => "Running, but it writes nothing to follow: a loadline before `watch` made it",
             Standing::Ended(RunState::Interrupted) => "Interrupted: it can be resumed",
             Standing::Ended(RunState::Failed) => "Ended by an error: it can be resumed",
             Standing::Ended(RunState::Complete | RunState::Started) => "Complete",
@@ -179,17 +166,17 @@ impl Now {
         if let Some(problem) = &self.problem {
             return Standing::Unreadable(problem.clone());
         }
-        let heard = match self.heard_s {
+        let running = match self.heard_s {
             Some(heard_s) if now_s - heard_s > SILENT_S => {
-                Heard::Nothing { for_s: now_s - heard_s, is_written: self.written == Some(true) }
+                Standing::Silent { for_s: now_s - heard_s, is_written: self.written == Some(true) }
             }
-            Some(_) => Heard::Lately,
-            None => Heard::Never,
+            Some(_) => Standing::Running,
+            None => Standing::NotFollowed,
         };
         match self.manifest.as_ref().map(|m| m.state) {
             None => Standing::NoRun,
             Some(RunState::Started) if self.is_dead(now_s) => Standing::Dead,
-            Some(RunState::Started) => Standing::Running(heard),
+            Some(RunState::Started) => running,
             Some(ended) => Standing::Ended(ended),
         }
     }

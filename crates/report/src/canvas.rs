@@ -10,10 +10,8 @@ use crate::escape::Text;
 
 /// Number of colours and markers before they repeat.
 pub(crate) const COLOURS: usize = 6;
-/// Width of a character.
 pub(crate) const CHAR: f64 = 6.1;
 
-/// A drawing under construction.
 #[derive(Default)]
 pub(crate) struct Canvas(String);
 
@@ -32,7 +30,6 @@ impl Canvas {
         ));
     }
 
-    /// Adds a path.
     pub(crate) fn path(&mut self, class: &str, d: Arguments<'_>) {
         self.put(format_args!("<path class=\"{class}\" d=\"{d}\"/>"));
     }
@@ -82,7 +79,6 @@ impl Canvas {
         Chart { svg }
     }
 
-    /// The chart.
     pub(crate) fn finish(self, title: &str, width: f64, height: f64) -> Chart {
         let (title, drawn) = (Text(title), self.0);
         Chart {

@@ -8,18 +8,17 @@ use loadline_analyze::paired::verdict::{detectable_of, verdict_of};
 use loadline_analyze::stats::Interval;
 use loadline_analyze::sweep::JOBS;
 use loadline_analyze::{Comparison, Factor};
-use loadline_model::Manifest;
 use loadline_model::format::counted;
 use loadline_model::manifest::RunState;
-use loadline_model::plan::{Jobs, PlannedWorkload};
+use minijinja::context;
 
 use crate::content::ratios::{self, Shown, ratio};
-use crate::content::{arms, settings, wait_profiles};
+use crate::content::{arms, facts_of, settings, wait_profiles};
 use crate::doc::{Block, Document, Section, Table};
 use crate::platform_run::{PlatformRun, comparisons_as_told, scanned, sides};
-use crate::templates::prose;
+use crate::templates::{items, prose};
 use crate::text::for_terminal;
-use crate::{RunData, html};
+use crate::{RunData, templates};
 
 /// How two runs are compared.
 #[derive(Debug, Clone, Copy)]
@@ -37,7 +36,6 @@ pub struct Terms {
 pub struct Compared {
     rows: Vec<Shown>,
     title: String,
-    /// The page.
     blocks: Vec<Block>,
     text: String,
 }
@@ -82,7 +80,7 @@ impl Compared {
     #[must_use]
     pub fn html(self) -> String {
         let [figures, with_interval, refused] = self.counts();
-        html::render(&Document {
+        let page = Document {
             title: self.title.clone(),
             subtitle: "Ratios of B to A with 95 % intervals".to_owned(),
             verdict: format!(
@@ -92,7 +90,8 @@ impl Compared {
             all_well: figures > 0 && refused == 0,
             sections: vec![Section::of("ratios", "Comparison", self.blocks)],
             ..Document::default()
-        })
+        };
+        templates::html(&page, false)
     }
 
     /// For people.
@@ -211,16 +210,8 @@ fn of_factor((workload, jobs): (String, Option<u32>), factor: &Factor, main: boo
         detectable: interval.map(|i| detectable_of(i, 0.95)),
         pairs,
         dropped: 0,
-        why: interval.is_none().then(|| {
-            "an interval needs two tests on each side (--repeat) or, for figures of throughput, windows of 40 values or more (of \
-             at least 0.1 s; with the database driver 1 s); `loadline ab` also excludes what changed between the runs"
-                .to_owned()
-        }),
-        but: within.map(|_| {
-            "interval from the course of a single window: what differs from window to window, and how the device drifted between the \
-             runs, is not in it"
-                .to_owned()
-        }),
+        why: interval.is_none().then(|| prose("no-interval", ())),
+        but: within.map(|_| prose("one-window", ())),
     }
 }
 
@@ -236,21 +227,17 @@ fn heads(sides: &[PlatformRun<'_>]) -> Vec<String> {
 /// What qualifies a comparison of two runs.
 fn qualified(sides: &[PlatformRun<'_>]) -> Vec<String> {
     let [first, second] = sides else { return Vec::new() };
-    let incomplete =
-        ["A", "B"].into_iter().zip(sides).filter(|(_, side)| side.run.manifest.state != RunState::Complete);
-    let incomplete = incomplete.map(|(name, side)| format!("{name} ({}) is not complete.", side.run.manifest.run));
-    let noticed = ["A", "B"].into_iter().zip(sides).filter_map(|(name, side)| noticed(name, side));
-    if is_imported(sides) {
-        let said = ["A", "B"].into_iter().zip(sides).filter_map(|(name, side)| {
-            let published = side.run.published.as_ref()?;
-            Some(format!("{name} ({}) is {}.", side.run.manifest.run, published.source))
-        });
-        let unknown = prose("compared-imported", ());
-        return said.chain([unknown]).chain(incomplete).chain(noticed).collect();
-    }
-    let machine = machine::sentences(first, second);
-    let curves = scanned(sides).into_iter().map(|code| format!("{code} is a curve: `loadline report A B` shows both."));
-    std::iter::once(prose("compared", ())).chain(machine).chain(curves).chain(incomplete).chain(noticed).collect()
+    let said = |(name, side): (&str, &PlatformRun<'_>)| {
+        let RunData { manifest, records, published, .. } = side.run;
+        let noticed = records.iter().filter(|r| r.disturbed_by.is_some()).count();
+        let source = published.as_ref().map(|p| &p.source);
+        let (run, complete) = (&manifest.run, manifest.state == RunState::Complete);
+        context! { name, run, source, complete, noticed, tests => records.len() }
+    };
+    let imported = is_imported(sides);
+    let machine = if imported { Vec::new() } else { machine::sentences(first, second) };
+    let runs: Vec<_> = ["A", "B"].into_iter().zip(sides).map(said).collect();
+    items("comparison", context! { runs, imported, machine, curves => scanned(sides) })
 }
 
 /// Whether another tool measured one of the runs.
@@ -271,8 +258,9 @@ fn differences(sides: &[PlatformRun<'_>]) -> Vec<Block> {
     if is_imported(sides) {
         return Vec::new();
     }
-    let changed = changes(&first.run.manifest, &second.run.manifest);
-    let changed = Block::list(changed.into_iter().map(|(what, from, to)| format!("changed: {what}: {from} → {to}")));
+    let [from, to] = [first, second].map(|side| facts_of("comparison", &side.run.manifest));
+    let changed = from.into_iter().zip(to).filter(|(from, to)| from != to);
+    let changed = Block::list(changed.map(|((what, from), (_, to))| format!("changed: {what}: {from} → {to}")));
     let same = || Block::para("The manifests name the same product, version, machine and plan.");
     let mut blocks = vec![changed.unwrap_or_else(same)];
     blocks.extend(settings::section(sides).blocks);
@@ -282,58 +270,4 @@ fn differences(sides: &[PlatformRun<'_>]) -> Vec<Block> {
         }
     }
     blocks
-}
-
-/// That others were noticed at tests of a run.
-fn noticed(name: &str, side: &PlatformRun<'_>) -> Option<String> {
-    let all = side.run.records.len();
-    let n = side.run.records.iter().filter(|r| r.disturbed_by.is_some()).count();
-    (n > 0).then(|| format!("Others were noticed at {n} of {all} tests of {name}."))
-}
-
-/// What differs between the manifests, besides settings.
-fn changes(a: &Manifest, b: &Manifest) -> Vec<(&'static str, String, String)> {
-    let device = |m: &Manifest, role: &str| {
-        m.target.storage.get(role).map_or_else(
-            || "unknown".to_owned(),
-            |s| {
-                let facts = ["scheduler", "write_cache", "fua", "rotational"]
-                    .map(|k| s.device_facts.get(k).cloned().unwrap_or_default());
-                format!("{} on {} ({}; {})", s.filesystem, s.source, s.mount_options, facts.join(", "))
-            },
-        )
-    };
-    let workload = |w: &PlannedWorkload| {
-        let given: Vec<String> = w.parameters.iter().map(|(name, value)| format!("{name}={value}")).collect();
-        let given = if given.is_empty() { String::new() } else { format!(" ({})", given.join(", ")) };
-        format!("{} {} driver{given}", w.code, w.driver)
-    };
-    let jobs = |m: &Manifest| match &m.plan.jobs {
-        Jobs::Auto { max } => format!("auto up to {max}"),
-        Jobs::List(list) => list.iter().map(u32::to_string).collect::<Vec<_>>().join(", "),
-    };
-    let shown = |m: &Manifest| {
-        let machine = &m.machine;
-        let memory = loadline_model::format::bytes(machine.memory_bytes as f64);
-        [
-            ("product", format!("{} {}", m.target.product, m.target.version)),
-            ("target", m.target.url.clone()),
-            ("loadline", m.loadline_version.clone()),
-            ("machine", machine.host.clone()),
-            ("CPUs", format!("{} × {}", machine.cpus, machine.cpu_model)),
-            ("memory", memory),
-            ("kernel", machine.kernel.clone()),
-            ("operating system", machine.os.clone()),
-            ("storage of the log", device(m, "log")),
-            ("storage of the data", device(m, "data")),
-            ("workloads", m.plan.workloads.iter().map(workload).collect::<Vec<_>>().join(", ")),
-            ("job counts", jobs(m)),
-            ("repetitions", m.plan.repeat.to_string()),
-            ("load", m.plan.load.words()),
-            ("window", format!("{} s after {}", m.plan.duration_s, m.plan.warmup())),
-            ("size of the data set", loadline_model::format::bytes(m.plan.size_bytes as f64)),
-        ]
-    };
-    let pairs = shown(a).into_iter().zip(shown(b));
-    pairs.filter(|(x, y)| x.1 != y.1).map(|(x, y)| (x.0, x.1, y.1)).collect()
 }

@@ -6,7 +6,7 @@ use loadline_model::format::csv_line;
 use serde_json::{Map, Value};
 
 use crate::doc::Document;
-use crate::{Format, ReportError, RunData, columns, html, templates, text};
+use crate::{Format, ReportError, RunData, columns, templates, text};
 
 /// A column of a table: its name, and what it holds of a row.
 pub(crate) type Named<'a, T> = (&'static str, &'a dyn Fn(&T) -> String);
@@ -36,7 +36,7 @@ pub(crate) fn written<const N: usize>(
     Ok(match format {
         Format::Csv => csv_line(columns) + &rows.iter().map(|row| csv_line(row.iter().map(cell))).collect::<String>(),
         Format::Json => serde_json::to_string_pretty(&rows.iter().map(object).collect::<Vec<Map<_, _>>>())? + "\n",
-        Format::Html => html::render(&document()),
+        Format::Html => templates::html(&document(), false),
         Format::Markdown => templates::markdown(&document()),
         Format::Text => text::render(&document()),
     })

@@ -7,7 +7,6 @@ use serde::Serialize;
 
 use crate::words::{distinct, grouped, without_numbers};
 
-/// A whole report.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Document {
     /// Platform names, joined.
@@ -24,22 +23,18 @@ pub(crate) struct Document {
     pub(crate) customer: String,
     /// Machine and storage, a line for each platform.
     pub(crate) platforms: Vec<String>,
-    /// The sections.
     pub(crate) sections: Vec<Section>,
 }
 
-/// A part of a report with a heading.
 #[derive(Debug, Serialize)]
 pub(crate) struct Section {
     /// Anchor.
     pub(crate) id: &'static str,
-    /// Heading.
     pub(crate) title: String,
     /// Whether the plain-text report, which has figures but no evidence, includes it.
     pub(crate) in_text: bool,
     /// Whether it is about one group of workloads; starts a new page in print.
     pub(crate) group: bool,
-    /// Contents.
     pub(crate) blocks: Vec<Block>,
 }
 
@@ -55,40 +50,54 @@ impl Section {
     }
 }
 
-/// A piece of a section.
 #[derive(Debug, Serialize)]
 #[serde(tag = "is", rename_all = "snake_case")]
 pub(crate) enum Block {
     /// A heading inside the section; `page` starts a new page in print.
-    Heading { text: String, page: bool },
-    /// A paragraph.
-    Para { text: String },
+    Heading {
+        text: String,
+        page: bool,
+    },
+    Para {
+        text: String,
+    },
     /// A paragraph about charts; left out in formats without charts.
-    Legend { text: String },
-    /// A table.
+    Legend {
+        text: String,
+    },
     Table(Table),
     /// Charts, `per_row` side by side.
-    Charts { charts: Vec<Chart>, per_row: u8 },
+    Charts {
+        charts: Vec<Chart>,
+        per_row: u8,
+    },
     /// Preformatted text: a command.
-    Code { text: String },
+    Code {
+        text: String,
+    },
     /// Notes of the user's in Markdown.
-    Notes { markdown: String },
-    /// Bullet points.
-    List { items: Vec<String> },
+    Notes {
+        markdown: String,
+    },
+    List {
+        items: Vec<String>,
+    },
     /// Links: text and address.
-    Links { items: Vec<(String, String)> },
-    /// Folded contents.
-    Details { summary: String, blocks: Vec<Block> },
+    Links {
+        items: Vec<(String, String)>,
+    },
+    Details {
+        summary: String,
+        blocks: Vec<Block>,
+    },
 }
 
-/// A finished chart.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Chart {
     /// Escaped SVG.
     pub(crate) svg: String,
 }
 
-/// A table.
 #[derive(Debug, Clone, Default, Serialize)]
 pub(crate) struct Table {
     /// Shown above it; may be empty.
@@ -97,30 +106,23 @@ pub(crate) struct Table {
     pub(crate) sub: String,
     /// `figures` for narrow columns of numbers, `facts` for texts.
     pub(crate) class: &'static str,
-    /// Headings.
     pub(crate) head: Vec<Head>,
-    /// Rows.
     pub(crate) rows: Vec<Row>,
     /// Footnotes; the mark of each is its number, from 1.
     pub(crate) notes: Vec<String>,
 }
 
-/// A heading of a table.
 #[derive(Debug, Clone, Default, Serialize)]
 pub(crate) struct Head {
-    /// Heading.
     pub(crate) title: String,
-    /// Unit; may be empty.
     pub(crate) unit: String,
     /// Whether its cells are numbers.
     pub(crate) numeric: bool,
-    /// What it means.
     pub(crate) tip: String,
     /// Whether a narrow terminal does without it.
     pub(crate) dispensable: bool,
 }
 
-/// A row of a table.
 #[derive(Debug, Clone, Default, Serialize)]
 pub(crate) struct Row {
     /// Cells, one per heading.
@@ -135,10 +137,8 @@ pub(crate) struct Row {
     pub(crate) title: String,
 }
 
-/// A cell of a table.
 #[derive(Debug, Clone, Default, Serialize)]
 pub(crate) struct Cell {
-    /// Text.
     pub(crate) text: String,
     /// Numbers of the footnotes that explain it.
     pub(crate) marks: Vec<usize>,
@@ -184,17 +184,14 @@ impl Table {
 }
 
 impl Head {
-    /// A heading of a text column.
     pub(crate) fn text(title: &str) -> Head {
         Head { title: title.to_owned(), ..Head::default() }
     }
 
-    /// A heading of a number column.
     pub(crate) fn number(title: &str, unit: &str) -> Head {
         Head { unit: unit.to_owned(), numeric: true, ..Head::text(title) }
     }
 
-    /// The heading of a model column.
     pub(crate) fn of(column: &loadline_model::Column) -> Head {
         Head {
             numeric: crate::columns::is_numeric(column),
@@ -202,12 +199,6 @@ impl Head {
         }
     }
 
-    /// One that a narrow terminal does without.
-    pub(crate) fn dispensable(self) -> Head {
-        Head { dispensable: true, ..self }
-    }
-
-    /// With an explanation.
     pub(crate) fn tip(mut self, tip: &str) -> Head {
         tip.clone_into(&mut self.tip);
         self
@@ -220,47 +211,27 @@ impl Cell {
         Cell::from(ABSENT).marked(Some(mark))
     }
 
-    /// With a drawing.
     pub(crate) fn drawn(self, drawn: Option<Chart>) -> Cell {
         Cell { drawn, ..self }
     }
 
-    /// With notes more.
     pub(crate) fn marked(mut self, marks: impl IntoIterator<Item = usize>) -> Cell {
         self.marks = distinct(self.marks.into_iter().chain(marks));
         self
     }
 }
 
-impl From<String> for Cell {
-    fn from(text: String) -> Cell {
-        Cell { text, ..Cell::default() }
-    }
+macro_rules! cells {
+    ($($kind:ty),*) => {
+        $(impl From<$kind> for Cell {
+            fn from(text: $kind) -> Cell {
+                Cell { text: text.to_string(), ..Cell::default() }
+            }
+        })*
+    };
 }
 
-impl From<&str> for Cell {
-    fn from(text: &str) -> Cell {
-        Cell::from(text.to_owned())
-    }
-}
-
-impl From<&String> for Cell {
-    fn from(text: &String) -> Cell {
-        Cell::from(text.clone())
-    }
-}
-
-impl From<u32> for Cell {
-    fn from(number: u32) -> Cell {
-        Cell::from(number.to_string())
-    }
-}
-
-impl From<usize> for Cell {
-    fn from(number: usize) -> Cell {
-        Cell::from(number.to_string())
-    }
-}
+cells!(String, &str, &String, u32, usize);
 
 impl From<Option<String>> for Cell {
     fn from(text: Option<String>) -> Cell {
@@ -274,24 +245,20 @@ impl Row {
         Row { title: text.to_owned(), ..Row::default() }
     }
 
-    /// A plain row.
     pub(crate) fn of(cells: impl IntoIterator<Item = impl Into<Cell>>) -> Row {
         Row { cells: cells.into_iter().map(Into::into).collect(), ..Row::default() }
     }
 }
 
 impl Block {
-    /// A heading.
     pub(crate) fn heading(text: impl Into<String>) -> Block {
         Block::Heading { text: text.into(), page: false }
     }
 
-    /// A paragraph.
     pub(crate) fn para(text: impl Into<String>) -> Block {
         Block::Para { text: text.into() }
     }
 
-    /// Folded contents.
     pub(crate) fn details(summary: impl Into<String>, blocks: Vec<Block>) -> Block {
         Block::Details { summary: summary.into(), blocks }
     }

@@ -6,7 +6,7 @@ use crate::text::is_unseen;
 
 /// Text, escaped for elements and quoted attributes when written.
 #[derive(Debug, Clone, Copy)]
-pub struct Text<'a>(pub &'a str);
+pub(crate) struct Text<'a>(pub(crate) &'a str);
 
 impl Display for Text<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {

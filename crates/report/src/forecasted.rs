@@ -1,13 +1,14 @@
 //! The page of a forecast: forecast points with their intervals, the answers to questions, and what they rest on.
 
 use loadline_analyze::forecast::{Estimate, Figure, Fitted, Kind, Question};
-use loadline_model::format::{ABSENT, counted, number};
+use loadline_model::format::{ABSENT, number};
+use minijinja::context;
 use serde_json::{Value, json};
 
-use crate::content::count;
 use crate::csv;
 use crate::doc::{Block, Chart, Document, Head, Row, Section, Table};
 use crate::svg::{self, ChartLine, ChartPoint};
+use crate::templates::prose;
 use crate::{Format, ReportError};
 
 mod evaluated;
@@ -88,7 +89,7 @@ impl Forecasts {
         }
         let is_text = |column: &str| ["figure", "model"].contains(&column);
         let head = columns.map(|column| if is_text(column) { Head::text(column) } else { Head::number(column, "") });
-        let charts = self.fitted.iter().filter_map(|fitted| Some(Chart { svg: self.chart(fitted)? })).collect();
+        let charts = self.fitted.iter().filter_map(|fitted| self.chart(fitted)).collect();
         let blocks = vec![
             Block::Table(Table::of("figures", head, lines)),
             Block::List { items: self.fitted.iter().map(basis).collect() },
@@ -97,7 +98,7 @@ impl Forecasts {
         Document {
             title: self.title.clone(),
             subtitle: "Forecasts with 90 % intervals".to_owned(),
-            verdict: format!("{}{said}.", count(self.fitted.len(), "series", "series")),
+            verdict: format!("{} series{said}.", self.fitted.len()),
             all_well: refused == 0,
             remarks: self.remarks.clone(),
             sections: vec![Section::of("forecasts", "Forecasts", blocks)],
@@ -106,7 +107,7 @@ impl Forecasts {
     }
 
     /// Measured points, forecast line and band.
-    fn chart(&self, fitted: &Fitted) -> Option<String> {
+    fn chart(&self, fitted: &Fitted) -> Option<Chart> {
         const STEPS: u32 = 60;
         let points = &fitted.series.points;
         let end = self.jobs(fitted).into_iter().fold(fitted.measured_to(), f64::max);
@@ -127,38 +128,24 @@ impl Forecasts {
             fit: line.iter().map(|(jobs, e)| (*jobs, e.value)).collect(),
             ..ChartLine::default()
         };
-        let chart = svg::Chart {
-            title: format!("Throughput of {}, forecast with 90 % band", fitted.series.name),
-            x_label: "jobs".to_owned(),
-            y_label: "tps (dots: measured, rings: forecast)".to_owned(),
-            lines: vec![line],
-            markers: true,
-            dots: true,
-            whole_x: true,
-            unnamed: true,
-            width: 640.0,
-            height: 300.0,
-            ..svg::Chart::default()
-        };
-        chart.svg()
+        let title = format!("Throughput of {}, forecast with 90 % band", fitted.series.name);
+        let labels = ["jobs", "tps (dots: measured, rings: forecast)"];
+        let chart = svg::Chart::of_lines(title, labels, vec![line], (640.0, 300.0));
+        svg::Chart { markers: true, dots: true, whole_x: true, unnamed: true, ..chart }.drawn()
     }
 }
 
 /// What the forecast rests on, and how far answers were looked for.
 fn basis(fitted: &Fitted) -> String {
-    let (points, law) = (counted(fitted.series.points.len(), "point"), fitted.kind.title());
-    let beyond = match (fitted.refused, fitted.checked) {
-        (Some(off), _) => refusal(off),
-        (None, true) => format!("beyond: {law}"),
-        (None, false) => format!("beyond: {law}; too few points to check it, a wide guess: measure 4 job counts"),
-    };
+    let (name, points, law) = (&fitted.series.name, fitted.series.points.len(), fitted.kind.title());
     let [measured, looked] = [fitted.measured_to(), fitted.looked_to()].map(shown);
-    format!("{}: {points} up to {measured} jobs; {beyond}; answers up to {looked} jobs.", fitted.series.name)
+    let (refused, checked) = (fitted.refused.map(refusal), fitted.checked);
+    prose("basis", context! { name, points, law, measured, looked, refused, checked })
 }
 
 /// Why nothing is forecast beyond the measured jobs.
 fn refusal(off_pct: f64) -> String {
-    format!("regime change, or too much noise: no model follows the points (off by {off_pct:.0} %)")
+    prose("refusal", context! { off_pct })
 }
 
 /// `57,159`, `12.3`, `0.837`: three digits or more.

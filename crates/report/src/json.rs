@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use loadline_analyze::{Bound, Comparison, LoadLine, Saturation, Shape, Sweep, bound_of_sweep};
+use loadline_analyze::{Sweep, bound_of_sweep};
 use loadline_model::{Manifest, TestRecord, Validity};
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::content::{Waits, kept_tests, waits_of};
+use crate::content::{kept_tests, waits_of};
 use crate::platform_run::{PlatformRun, Scan, apart, comparisons, sides};
 use crate::{ReportError, RunData};
 
@@ -18,7 +18,7 @@ const REPORT_SCHEMA: u32 = 3;
 struct Report<'a> {
     schema: u32,
     runs: Vec<Run<'a>>,
-    summary: Summary<'a>,
+    summary: Value,
 }
 
 #[derive(Serialize)]
@@ -59,54 +59,6 @@ impl<'a> Test<'a> {
     }
 }
 
-#[derive(Serialize)]
-struct Summary<'a> {
-    tests: usize,
-    valid: usize,
-    disturbed: usize,
-    refused: usize,
-    /// Tests of other tools, which are none of these.
-    #[serde(skip_serializing_if = "is_zero")]
-    imported: usize,
-    /// Tests that are valid only by an option: see [`TestRecord::kept_by`].
-    kept_by_option: usize,
-    sweeps: Vec<SweepSummary<'a>>,
-    scans: Vec<ScanSummary<'a>>,
-    comparisons: Vec<Comparison>,
-    waits: Vec<Waits<'a>>,
-}
-
-#[derive(Serialize)]
-struct SweepSummary<'a> {
-    label: &'a str,
-    #[serde(flatten)]
-    sweep: &'a Sweep,
-    peak_jobs: Option<u32>,
-    peak_throughput_tps: Option<f64>,
-    /// Jobs, or value of the swept column (`over`), at the peak.
-    peak_at: Option<u32>,
-    /// The peak, in the unit of column `rate`.
-    peak_rate: Option<f64>,
-    saturation: Saturation,
-    load_line: LoadLine,
-    bound: Option<Bound>,
-}
-
-/// A scan of commit time over redo; its points are `sizes` of the test.
-#[derive(Serialize)]
-struct ScanSummary<'a> {
-    label: &'a str,
-    workload: &'a str,
-    test: u32,
-    validity: Option<Validity>,
-    result: Option<&'a Shape>,
-    cause: Option<&'a str>,
-}
-
-fn is_zero(n: &usize) -> bool {
-    *n == 0
-}
-
 /// The object, indented, with a final line break.
 pub(crate) fn render(runs: &[RunData], across_drivers: bool) -> Result<String, ReportError> {
     let apart = apart(runs);
@@ -114,6 +66,7 @@ pub(crate) fn render(runs: &[RunData], across_drivers: bool) -> Result<String, R
     let sides = sides(runs);
     let records = || runs.iter().flat_map(|r| &r.records);
     let count = |of: Option<Validity>| records().filter(|r| r.validity() == of).count();
+    let of_sweeps = sides.iter().flat_map(|s| s.sweeps.iter().map(|sweep| sweep_summary(s, sweep)));
     let report = Report {
         schema: REPORT_SCHEMA,
         runs: sides
@@ -128,46 +81,47 @@ pub(crate) fn render(runs: &[RunData], across_drivers: bool) -> Result<String, R
                 })
             })
             .collect::<Result<_, ReportError>>()?,
-        summary: Summary {
-            tests: records().count(),
-            valid: count(Some(Validity::Valid)),
-            disturbed: count(Some(Validity::Disturbed)),
-            refused: count(Some(Validity::Refused)),
-            imported: count(None),
-            kept_by_option: kept_tests(records()).map_or(0, |(n, _)| n),
-            sweeps: sides.iter().flat_map(|s| s.sweeps.iter().map(|sweep| sweep_summary(s, sweep))).collect(),
-            scans: sides.iter().flat_map(|s| s.scans.iter().map(|scan| scan_summary(s, scan))).collect(),
-            comparisons: comparisons(&sides, across_drivers),
-            waits: sides.iter().flat_map(waits_of).collect(),
-        },
+        summary: json!({
+            "tests": records().count(),
+            "valid": count(Some(Validity::Valid)),
+            "disturbed": count(Some(Validity::Disturbed)),
+            "refused": count(Some(Validity::Refused)),
+            // Tests of other tools, which are none of these.
+            "imported": count(None),
+            // Tests that are valid only by an option: see [`TestRecord::kept_by`].
+            "kept_by_option": kept_tests(records()).map_or(0, |(n, _)| n),
+            "sweeps": of_sweeps.collect::<Result<Vec<Value>, ReportError>>()?,
+            "scans": sides.iter().flat_map(|s| s.scans.iter().map(|scan| scan_summary(s, scan))).collect::<Vec<_>>(),
+            "comparisons": serde_json::to_value(comparisons(&sides, across_drivers))?,
+            "waits": sides.iter().flat_map(waits_of).collect::<Vec<_>>(),
+        }),
     };
     let mut text = serde_json::to_string_pretty(&report)?;
     text.push('\n');
     Ok(text)
 }
 
-fn sweep_summary<'a>(side: &'a PlatformRun<'a>, sweep: &'a Sweep) -> SweepSummary<'a> {
+/// A sweep with its peak, in the unit of column `rate`, at `peak_at` jobs or at this value of the swept column `over`.
+fn sweep_summary(side: &PlatformRun<'_>, sweep: &Sweep) -> Result<Value, ReportError> {
     let peak = sweep.peak();
-    SweepSummary {
-        label: &side.label,
-        sweep,
-        peak_jobs: peak.map(|p| p.jobs),
-        peak_throughput_tps: peak.and_then(|p| p.throughput()).map(|t| t.mean),
-        peak_at: peak.map(|p| p.at),
-        peak_rate: peak.and_then(|p| sweep.rate_at(p)).map(|r| r.mean),
-        saturation: sweep.saturation(),
-        load_line: sweep.load_line(side.run.manifest.plan.latency_objective_ns),
-        bound: bound_of_sweep(sweep, &side.run.records),
+    let mut summary = json!({
+        "label": side.label,
+        "peak_jobs": peak.map(|p| p.jobs),
+        "peak_throughput_tps": peak.and_then(|p| p.throughput()).map(|t| t.mean),
+        "peak_at": peak.map(|p| p.at),
+        "peak_rate": peak.and_then(|p| sweep.rate_at(p)).map(|r| r.mean),
+        "saturation": sweep.saturation(),
+        "load_line": sweep.load_line(side.run.manifest.plan.latency_objective_ns),
+        "bound": bound_of_sweep(sweep, &side.run.records),
+    });
+    if let (Some(all), Value::Object(own)) = (summary.as_object_mut(), serde_json::to_value(sweep)?) {
+        all.extend(own);
     }
+    Ok(summary)
 }
 
-fn scan_summary<'a>(side: &'a PlatformRun<'a>, scan: &'a Scan<'a>) -> ScanSummary<'a> {
-    ScanSummary {
-        label: &side.label,
-        workload: &scan.record.workload,
-        test: scan.record.test,
-        validity: scan.record.validity(),
-        result: scan.shape.as_ref(),
-        cause: scan.cause.as_deref(),
-    }
+/// A scan of commit time over redo; its points are `sizes` of the test.
+fn scan_summary(side: &PlatformRun<'_>, Scan { record: r, shape, cause }: &Scan<'_>) -> Value {
+    let (workload, validity) = (&r.workload, r.validity());
+    json!({ "label": side.label, "workload": workload, "test": r.test, "validity": validity, "result": shape, "cause": cause })
 }

@@ -13,7 +13,6 @@ mod csv;
 mod doc;
 mod escape;
 mod forecasted;
-mod html;
 mod json;
 mod live;
 mod notes;
@@ -21,7 +20,6 @@ mod over_time;
 mod period;
 mod platform_run;
 mod redact;
-mod small;
 mod spec;
 mod svg;
 mod templates;
@@ -39,13 +37,12 @@ use loadline_model::{Latencies, Manifest, Series, TestRecord};
 
 pub use compared::{Compared, Terms};
 pub use content::levels::Costs;
-pub use escape::Text;
 pub use forecasted::{Forecasts, evaluation_page};
-pub use html::STYLE;
 pub use live::{LiveRun, live_text, render_live, test_name, validity};
 pub use over_time::OverTime;
 pub use period::{Period, render_page};
 pub use redact::redact;
+pub use templates::{STYLE, filled};
 pub use terminal::{done_line, end_page, test_line};
 pub use text::{clean, shown_name};
 pub use trended::Trended;
@@ -222,7 +219,7 @@ pub fn render(runs: &[RunData], format: Format, options: &Options) -> Result<Vec
             _ => csv::render(runs, columns),
         },
         Format::Json => json::render(runs, options.across_drivers)?,
-        Format::Html => html::render_for(&content::document(runs, columns, options), options.paper),
+        Format::Html => templates::html(&content::document(runs, columns, options), options.paper),
         Format::Markdown => templates::markdown(&content::document(runs, columns, options)),
         Format::Text => text::render(&content::document(runs, columns, options)),
     };

@@ -1,7 +1,5 @@
 //! Notes in Markdown as HTML: CommonMark, without raw HTML, pictures and links to anything but web and mail.
 
-use std::fmt::Write as _;
-
 use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
 use crate::escape::Text;
@@ -10,58 +8,41 @@ use crate::escape::Text;
 pub(crate) fn html(markdown: &str) -> String {
     let mut out = String::new();
     let mut links: Vec<bool> = Vec::new();
-    let mut in_head = false;
+    let mut cell = "td";
     for event in Parser::new_ext(markdown, Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH) {
-        match event {
+        out += &match event {
             Event::Start(Tag::Link { dest_url, .. }) => {
                 let safe = ["https://", "http://", "mailto:"].iter().any(|s| dest_url.to_lowercase().starts_with(s));
                 links.push(safe);
-                if safe {
-                    let _ = write!(out, "<a href=\"{}\" rel=\"noreferrer\">", Text(&dest_url));
-                }
+                if safe { format!("<a href=\"{}\" rel=\"noreferrer\">", Text(&dest_url)) } else { String::new() }
             }
-            Event::End(TagEnd::Link) => out.push_str(if links.pop() == Some(true) { "</a>" } else { "" }),
-            Event::Start(Tag::List(Some(first))) => {
-                let _ = write!(out, "<ol start=\"{first}\">");
-            }
+            Event::End(TagEnd::Link) if links.pop() == Some(true) => "</a>".to_owned(),
+            Event::Start(Tag::List(Some(first))) => format!("<ol start=\"{first}\">"),
             Event::Start(Tag::TableHead) => {
-                in_head = true;
-                out.push_str("<thead><tr>");
+                cell = "th";
+                "<thead><tr>".to_owned()
             }
             Event::End(TagEnd::TableHead) => {
-                in_head = false;
-                out.push_str("</tr></thead>");
+                cell = "td";
+                "</tr></thead>".to_owned()
             }
-            Event::Start(Tag::TableCell) => out.push_str(if in_head { "<th>" } else { "<td>" }),
-            Event::End(TagEnd::TableCell) => out.push_str(if in_head { "</th>" } else { "</td>" }),
-            Event::Start(tag) => {
-                if let Some(name) = name(&tag.to_end()) {
-                    let _ = write!(out, "<{name}>");
-                }
-            }
-            Event::End(tag) => {
-                if let Some(name) = name(&tag) {
-                    let _ = write!(out, "</{name}>");
-                }
-            }
-            Event::Code(text) => {
-                let _ = write!(out, "<code>{}</code>", Text(&text));
-            }
+            Event::Start(tag) => name(&tag.to_end(), cell).map_or_else(String::new, |name| format!("<{name}>")),
+            Event::End(tag) => name(&tag, cell).map_or_else(String::new, |name| format!("</{name}>")),
+            Event::Code(text) => format!("<code>{}</code>", Text(&text)),
             // Raw HTML is shown as it was written.
-            Event::Text(text) | Event::Html(text) | Event::InlineHtml(text) => {
-                let _ = write!(out, "{}", Text(&text));
-            }
-            Event::SoftBreak => out.push('\n'),
-            Event::HardBreak => out.push_str("<br>"),
-            Event::Rule => out.push_str("<hr>"),
-            _ => {}
-        }
+            Event::Text(text) | Event::Html(text) | Event::InlineHtml(text) => Text(&text).to_string(),
+            Event::SoftBreak => "\n".to_owned(),
+            Event::HardBreak => "<br>".to_owned(),
+            Event::Rule => "<hr>".to_owned(),
+            _ => String::new(),
+        };
     }
     out
 }
 
-fn name(tag: &TagEnd) -> Option<&'static str> {
+fn name(tag: &TagEnd, cell: &'static str) -> Option<&'static str> {
     Some(match tag {
+        TagEnd::TableCell => cell,
         TagEnd::Paragraph => "p",
         TagEnd::Heading(HeadingLevel::H1 | HeadingLevel::H2) => "h4",
         TagEnd::Heading(_) => "h5",

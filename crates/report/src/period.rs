@@ -18,9 +18,10 @@ use loadline_model::format::counted;
 use loadline_model::snapshot::{WaitProfile, counter};
 use loadline_model::watched::Watched;
 use loadline_model::{Activity, Column, Series, Snapshot, TestRecord};
+use minijinja::context;
 
-use crate::content::when;
-use crate::{Format, ReportError, RunData, html, templates, text};
+use crate::templates::prose;
+use crate::{Format, ReportError, RunData, templates, text};
 
 /// One period.
 #[derive(Debug, Clone)]
@@ -31,7 +32,6 @@ pub struct Period {
     subtitle: String,
     /// The test, if it is one.
     record: Option<TestRecord>,
-    /// What was noticed.
     remarks: Vec<String>,
     /// Counters at its start and end, and the time between them, s; `None` if they could not be read.
     counters: Option<(Snapshot, Snapshot, f64)>,
@@ -40,7 +40,6 @@ pub struct Period {
     /// Figures by column id.
     figures: BTreeMap<String, f64>,
     activity: Option<Activity>,
-    /// Latencies by kind.
     histograms: Vec<(String, Counts)>,
 }
 
@@ -57,21 +56,8 @@ impl Period {
         let record = run.records.iter().find(|r| r.test == test)?.clone();
         let title = format!("{}, {}", record.workload, counted(record.jobs as usize, "job"));
         let m = &run.manifest;
-        let target = m.target_of(record.arm);
-        let database = target.map_or_else(String::new, |t| format!("{} {}", t.product, t.version));
-        let subtitle = format!(
-            "Test {test} of run {}, platform {}: {}, {} driver, {}loadline {}",
-            record.run,
-            record.platform,
-            database.trim(),
-            record.driver,
-            match record.started_at.as_str() {
-                // An imported test, whose files do not state it.
-                "" => String::new(),
-                at => format!("window from {}, ", when(at)),
-            },
-            m.loadline_version
-        );
+        let context = context! { r => record, target => m.target_of(record.arm), loadline => m.loadline_version };
+        let subtitle = prose("period-of-test", context);
         let counted = activity.as_ref().and_then(|a| a.counted.as_ref());
         let mut remarks: Vec<String> =
             record.notes.iter().map(ToString::to_string).chain(record.disturbed_by.clone()).collect();
@@ -96,14 +82,8 @@ impl Period {
     pub fn of_watched(watched: Watched, name: &str) -> Period {
         let Watched { target, taken_at, seconds, open, close, waits, series, figures, activity, mut notes, .. } =
             watched;
-        let subtitle = format!(
-            "{}: {} {}, {seconds:.0} s from {}, watched with loadline {}",
-            target.url,
-            target.product,
-            target.version,
-            when(&taken_at),
-            watched.loadline_version
-        );
+        let loadline = &watched.loadline_version;
+        let subtitle = prose("period-watched", context! { target, seconds, taken_at, loadline });
         let between = open.seconds_until(&close);
         Period {
             label: name.to_owned(),
@@ -120,7 +100,6 @@ impl Period {
         }
     }
 
-    /// Growth of a counter in the period.
     fn grown(&self, name: &str) -> Option<f64> {
         let (open, close, _) = self.counters.as_ref()?;
         open.delta(close, name)
@@ -140,7 +119,6 @@ impl Period {
         }
     }
 
-    /// A figure of the test or of the machine.
     fn figure(&self, column: &Column) -> Option<f64> {
         self.figures.get(column.id).copied()
     }
@@ -197,7 +175,7 @@ pub fn render_page(periods: &[Period], format: Format) -> Result<Vec<u8>, Report
         several => page::document(&lettered(several)),
     };
     let text = match format {
-        Format::Html => html::render(&document),
+        Format::Html => templates::html(&document, false),
         Format::Markdown => templates::markdown(&document),
         Format::Text => text::render(&document),
         Format::Csv | Format::Json => return Err(ReportError::NoPage),

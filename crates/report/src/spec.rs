@@ -48,18 +48,15 @@ impl<'a, R: Copy + 'a> TableSpec<'a, R> {
         }
     }
 
-    /// Adds a column.
     pub(crate) fn column<C: Into<Cell>>(mut self, head: Head, cell: impl Fn(R) -> C + 'a) -> Self {
         self.columns.push(Column { head, cell: Box::new(move |row| cell(row).into()), shown: Shown::Always });
         self
     }
 
-    /// Adds a column of texts.
     pub(crate) fn text<C: Into<Cell>>(self, title: &str, cell: impl Fn(R) -> C + 'a) -> Self {
         self.column(Head::text(title), cell)
     }
 
-    /// Adds a column of numbers.
     pub(crate) fn number<C: Into<Cell>>(self, title: &str, unit: &str, cell: impl Fn(R) -> C + 'a) -> Self {
         self.column(Head::number(title, unit), cell)
     }
@@ -69,7 +66,6 @@ impl<'a, R: Copy + 'a> TableSpec<'a, R> {
         self
     }
 
-    /// Explains the last column.
     pub(crate) fn tip(self, tip: &str) -> Self {
         self.change(|column| tip.clone_into(&mut column.head.tip))
     }
@@ -100,7 +96,6 @@ impl<'a, R: Copy + 'a> TableSpec<'a, R> {
         TableSpec { line: Box::new(line), ..self }
     }
 
-    /// Headings above rows.
     pub(crate) fn titles(self, title: impl Fn(R) -> String + 'a) -> Self {
         TableSpec { title: Box::new(title), ..self }
     }
@@ -110,19 +105,16 @@ impl<'a, R: Copy + 'a> TableSpec<'a, R> {
         TableSpec { notes: Some(notes), ..self }
     }
 
-    /// The text above the table.
     pub(crate) fn caption(mut self, caption: impl Into<String>) -> Self {
         self.table.caption = caption.into();
         self
     }
 
-    /// The text after the caption.
     pub(crate) fn sub(mut self, sub: impl Into<String>) -> Self {
         self.table.sub = sub.into();
         self
     }
 
-    /// The table.
     pub(crate) fn build(self) -> Table {
         let TableSpec { mut table, rows, columns, line, title, notes } = self;
         let once = || columns.iter().enumerate().filter(|(_, c)| c.shown == Shown::Once).map(|(i, _)| i);

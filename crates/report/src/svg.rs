@@ -6,22 +6,18 @@ use std::fmt::Arguments;
 use crate::canvas::{CHAR, COLOURS, Canvas, line_class, shortened, tick_text, ticks};
 use crate::escape::Text;
 
-/// A point of a line.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ChartPoint {
     pub(crate) x: f64,
     pub(crate) y: f64,
     /// Ends of the error bar.
     pub(crate) bar: Option<(f64, f64)>,
-    /// Tooltip.
     pub(crate) tip: String,
 }
 
-/// A line of a chart.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ChartLine {
     pub(crate) name: String,
-    /// Points joined by the line.
     pub(crate) points: Vec<ChartPoint>,
     /// Points of tests that no mean includes: hollow and not joined.
     pub(crate) hollow: Vec<ChartPoint>,
@@ -39,7 +35,6 @@ pub(crate) struct ChartLine {
     pub(crate) fit: Vec<(f64, f64)>,
 }
 
-/// A chart.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Chart {
     pub(crate) title: String,
@@ -52,7 +47,6 @@ pub(crate) struct Chart {
     pub(crate) dots: bool,
     /// End of the y axis; points above it are cut off.
     pub(crate) y_end: Option<f64>,
-    /// Whether x is a count.
     pub(crate) whole_x: bool,
     /// Whether x is logarithmic; its ticks are then at the points.
     pub(crate) log_x: bool,
@@ -123,14 +117,19 @@ impl Frame {
 }
 
 impl Chart {
-    /// Points joined by lines, small enough for three charts side by side; axes have the labels x and y.
-    pub(crate) fn of_points(title: String, [x_label, y_label]: [String; 2], lines: Vec<ChartLine>) -> Chart {
-        Chart { title, x_label, y_label, lines, markers: true, width: 400.0, height: 270.0, ..Chart::default() }
+    /// Plain lines with their names at their ends; axes have the labels x and y.
+    pub(crate) fn of_lines(
+        title: String,
+        [x_label, y_label]: [impl Into<String>; 2],
+        lines: Vec<ChartLine>,
+        (width, height): (f64, f64),
+    ) -> Chart {
+        Chart { title, x_label: x_label.into(), y_label: y_label.into(), lines, width, height, ..Chart::default() }
     }
 
-    /// The chart as an `svg` element; `None` if no line has a point.
-    pub(crate) fn svg(&self) -> Option<String> {
-        Some(self.drawn()?.svg)
+    /// Points joined by lines, small enough for three charts side by side.
+    pub(crate) fn of_points(title: String, labels: [impl Into<String>; 2], lines: Vec<ChartLine>) -> Chart {
+        Chart { markers: true, ..Chart::of_lines(title, labels, lines, (400.0, 270.0)) }
     }
 
     /// The chart; `None` if no line has a point.
@@ -332,7 +331,7 @@ mod tests {
         let point = |x| ChartPoint { x, y: 7.0, ..ChartPoint::default() };
         let svg = |points: Vec<ChartPoint>| {
             let line = ChartLine { points, ..ChartLine::default() };
-            Chart { lines: vec![line], width: 400.0, height: 270.0, ..Chart::default() }.svg().unwrap()
+            Chart { lines: vec![line], width: 400.0, height: 270.0, ..Chart::default() }.drawn().unwrap().svg
         };
         let (one, two) = (svg(vec![point(0.0)]), svg(vec![point(0.0), point(1.0)]));
         assert!(one.contains("<circle") && !one.contains("<polyline"), "{one}");
@@ -349,7 +348,7 @@ mod tests {
             };
             let chart =
                 Chart { lines: vec![line], markers: true, signed, width: 400.0, height: 270.0, ..Chart::default() };
-            chart.svg().unwrap()
+            chart.drawn().unwrap().svg
         };
         let below = |svg: &str| svg.contains(">-2<") || svg.contains(">−2<");
         assert!(below(&svg(-1.0, true)) && !below(&svg(-1.0, false)), "{}", svg(-1.0, true));
@@ -360,7 +359,7 @@ mod tests {
         let points = [1.0, 2.0, f64::NAN, 4.0, 5.0, f64::NAN, 7.0].into_iter().zip(0..);
         let points = points.map(|(y, x)| ChartPoint { x: f64::from(x), y, ..ChartPoint::default() }).collect();
         let lines = vec![ChartLine { points, ..ChartLine::default() }];
-        let svg = Chart { lines, width: 400.0, height: 270.0, ..Chart::default() }.svg().unwrap();
+        let svg = Chart { lines, width: 400.0, height: 270.0, ..Chart::default() }.drawn().unwrap().svg;
         assert_eq!(svg.matches("<polyline").count(), 2, "{svg}");
         assert_eq!(svg.matches("<circle").count(), 1, "the last has no neighbour: {svg}");
     }

@@ -2,11 +2,14 @@
 
 use std::sync::OnceLock;
 
-use minijinja::{AutoEscape, Environment, Error, Output, State, Value};
+use loadline_model::format::{bytes, counted, duration_ns, duration_s, number};
+use loadline_model::probe::Operation;
+use minijinja::{AutoEscape, Environment, Error, Output, State, Value, context};
 use serde::Serialize;
 
-use crate::doc::Document;
+use crate::doc::{Block, Document};
 use crate::escape::{self, Text};
+use crate::words::{cut, spans, stop, when};
 use crate::{notes, text};
 
 /// Names of the templates, whose ends decide how texts are escaped, and the templates.
@@ -19,12 +22,43 @@ const TEMPLATES: [(&str, &str); 6] = [
     ("table.markdown", include_str!("templates/table.markdown")),
 ];
 
-/// Explanations: names after `==`, and a template each.
-const PROSE: &str = include_str!("templates/prose.txt");
+/// The content of the `style` element of every page.
+pub const STYLE: &str = concat!("\n", include_str!("templates/report.css"), "\n");
+
+/// Explanations, sentences and facts: names after `==`, and a template each. A line that begins with a dash begins an item, and ` := ` stands
+/// between the name and the value of a fact.
+const PROSE: &str = concat!("\n", include_str!("templates/prose.txt"), "\n", include_str!("templates/facts.txt"));
+/// What these are when rendered. No text of a run holds them then.
+const ITEM: char = '\u{1e}';
+const VALUE: char = '\u{1f}';
 
 /// The explanation `name` with the values of `context`.
 pub(crate) fn prose(name: &str, context: impl Serialize) -> String {
-    render(name, context).trim_end().to_owned()
+    render(name, context).trim().to_owned()
+}
+
+/// The items that the template `name` makes of `context`.
+pub(crate) fn items(name: &str, context: impl Serialize) -> Vec<String> {
+    prose(name, context).split(ITEM).skip(1).map(|item| item.trim().to_owned()).collect()
+}
+
+/// Names and values of the facts that the template `name` makes of `context`.
+pub(crate) fn facts(name: &str, context: impl Serialize) -> Vec<(String, String)> {
+    let parts =
+        |fact: String| fact.split_once(VALUE).map(|(name, value)| (name.trim().to_owned(), value.trim().to_owned()));
+    items(name, context).into_iter().filter_map(parts).collect()
+}
+
+/// The document as one self-contained page: style and charts are inside, no script, no network. For paper with footers, and nothing folded.
+pub(crate) fn html(document: &Document, paper: bool) -> String {
+    let of = if document.customer.is_empty() { String::new() } else { format!(" – {}", document.customer) };
+    let footer = cut(&format!("{}{of}", document.title), 110);
+    render("page.html", context! { paper, style => STYLE, footer, ..Value::from_serialize(document) })
+}
+
+/// `blocks` as a part of a page.
+pub(crate) fn part(blocks: &[Block]) -> String {
+    render("blocks.html", context! { blocks })
 }
 
 /// The whole document as GitHub's Markdown.
@@ -38,12 +72,21 @@ pub(crate) fn markdown(document: &Document) -> String {
 
 /// What the template `name` makes of `context`.
 pub(crate) fn render(name: &str, context: impl Serialize) -> String {
+    with(|environment| environment.get_template(name)?.render(context))
+}
+
+/// What `template` makes of `context` as HTML, in which every text is escaped as in a report.
+#[must_use]
+pub fn filled(template: &str, context: impl Serialize) -> String {
+    with(|environment| environment.render_named_str("part.html", template, context))
+}
+
+fn with(rendered: impl FnOnce(&Environment<'static>) -> Result<String, Error>) -> String {
     static ENVIRONMENT: OnceLock<Result<Environment<'static>, Error>> = OnceLock::new();
-    let rendered = match ENVIRONMENT.get_or_init(environment) {
-        Ok(environment) => environment.get_template(name).and_then(|template| template.render(context)),
-        Err(error) => return defect(error),
-    };
-    rendered.unwrap_or_else(|error| defect(&error))
+    match ENVIRONMENT.get_or_init(environment) {
+        Ok(environment) => rendered(environment).unwrap_or_else(|error| defect(&error)),
+        Err(error) => defect(error),
+    }
 }
 
 fn defect(error: &Error) -> String {
@@ -61,22 +104,43 @@ fn environment() -> Result<Environment<'static>, Error> {
     environment.add_filter("css", escape::css_string);
     environment.add_filter("notes", |markdown: &str| notes::html(markdown));
     environment.add_filter("plain_lines", |text: &str| text.lines().map(text::clean).collect::<Vec<_>>());
+    environment.add_filter("bytes", bytes);
+    environment.add_filter("counted", |n: usize, what: &str| counted(n, what));
+    environment.add_filter("cut", |text: &str, most: usize| cut(text, most));
+    environment.add_filter("duration_ns", duration_ns);
+    environment.add_filter("mib", |bytes: f64| number(bytes / 1_048_576.0, 3));
+    environment.add_filter("number", number);
+    environment.add_filter("operation", |id: &str| {
+        Operation::ALL.into_iter().find(|o| o.id() == id).map_or("", Operation::title)
+    });
+    environment.add_filter("left", |text: String, wide: usize| format!("{text:<wide$}"));
+    environment.add_filter("right", |text: String, wide: usize| format!("{text:>wide$}"));
+    // Short times with decimals, long ones in minutes or hours.
+    let seconds = |s: f64| if s < 60.0 && s.fract() != 0.0 { format!("{s} s") } else { duration_s(s) };
+    environment.add_filter("seconds", seconds);
+    environment.add_filter("spans", |tests: Vec<u32>| spans(&tests));
+    environment.add_filter("stop", |text: &str| stop(text).to_owned());
+    environment.add_filter("when", |time: &str| when(time));
     for (name, template) in TEMPLATES {
         environment.add_template(name, template)?;
     }
-    for (name, template) in PROSE.split("== ").filter_map(|part| part.split_once('\n')) {
-        environment.add_template(name, template)?;
+    for (name, template) in PROSE.split("\n== ").filter_map(|part| part.split_once('\n')) {
+        let template =
+            format!("\n{template}").replace("\n- ", &format!("\n{ITEM}")).replace(" := ", &VALUE.to_string());
+        // Made once, and needed to the end.
+        environment.add_template(name, template.leak())?;
     }
     Ok(environment)
 }
 
-/// Writes `value`, whose text is escaped unless the template calls it safe.
+/// Writes `value`, whose text is escaped unless the template calls it safe; what is none is nothing.
 fn escaped(out: &mut Output<'_>, state: &State<'_, '_>, value: &Value) -> Result<(), Error> {
     let written = match value.as_str().filter(|_| !value.is_safe()) {
+        None if value.is_none() => Ok(()),
         None => write!(out, "{value}"),
         Some(text) => match state.auto_escape() {
             AutoEscape::Html => write!(out, "{}", Text(text)),
-            AutoEscape::None => write!(out, "{text}"),
+            AutoEscape::None => write!(out, "{}", text.replace([ITEM, VALUE], " ")),
             _ => write!(out, "{}", escape::markdown(text)),
         },
     };

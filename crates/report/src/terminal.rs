@@ -1,7 +1,89 @@
-//! Terminal output of `loadline run`: the line of each test, and the page of key figures.
+//! Terminal output of `loadline run`: the line of each test, and the page of key figures that it ends with.
 
-mod line;
-mod page;
+use loadline_analyze::bound_of_sweep;
+use loadline_analyze::kpi::{LATENCY, rate_of};
+use loadline_analyze::sweep::{JOBS, swept_value};
+use loadline_model::disturbance::judged;
+use loadline_model::format::{ABSENT, number};
+use loadline_model::{Column, TestRecord, column};
+use minijinja::context;
 
-pub use line::{done_line, test_line};
-pub use page::end_page;
+use crate::RunData;
+use crate::columns::value;
+use crate::content::{bounded, disturbed, load, nodes, not_measured, page, verdict};
+use crate::doc::Block;
+use crate::platform_run::{PlatformRun, sides};
+use crate::templates::prose;
+use crate::text::for_terminal;
+use crate::words::{name, place, unit};
+
+/// Most sweeps with a sentence on what bounds them; with more, only the report has it.
+const FEW: usize = 8;
+
+/// The test's first KPI and mean latency, and the redo of log-writer tests. Without line break and verdict.
+#[must_use]
+pub fn test_line(r: &TestRecord) -> String {
+    let figure = |column: &Column, decimals| r.figure(column).map_or(ABSENT.to_owned(), |v| number(v, decimals));
+    let (rate, of_log) = (rate_of(&[r]), r.group == "log-writer" || r.kpis.is_empty());
+    let context = context! {
+        r,
+        of_log,
+        jobs => place(JOBS, r.jobs),
+        delay => r.level.as_ref().map(|level| level.delay_ms.to_string()),
+        // The swept value follows the jobs.
+        swept => r.swept.as_deref().map(|over| place(over, swept_value(r))),
+        tps => figure(column::COMMIT_THROUGHPUT_TPS, 0),
+        redo => figure(column::REDO_MIB_PER_S, 2),
+        rate => r.figure(rate).map_or(ABSENT.to_owned(), |v| value(rate, v)),
+        unit => unit(rate),
+        ms => figure(LATENCY, 3),
+    };
+    prose("test-line", context)
+}
+
+/// The line of a test that is done: [`test_line`], or the sizes of a scan, with the verdict.
+#[must_use]
+pub fn done_line(r: &TestRecord) -> String {
+    let ms = |column: &Column| r.figure(column).map_or(ABSENT.to_owned(), |ns| number(ns / 1e6, 3));
+    let skew = if let column::Cell::Number(ms) = column::START_SKEW_MS.cell(r) { Some(ms) } else { None };
+    let context = context! {
+        r,
+        skew,
+        line => test_line(r),
+        sizes => r.sizes.len(),
+        median => ms(column::COMMIT_TIME_NS_P50),
+        longest => ms(column::COMMIT_TIME_NS_MAX),
+        disturbed => r.is_disturbed().then(|| judged(r)),
+        kept_by => r.kept_by(),
+        cached => r.figure(column::CACHED_PCT_MAX),
+    };
+    prose("done-line", context)
+}
+
+/// The platform's key figures on one page for a terminal `width` characters wide (`None`: unlimited): one line per workload
+/// by component group, then the planned workloads that were not measured, with reasons.
+#[must_use]
+pub fn end_page(run: &RunData, width: Option<usize>) -> String {
+    let blocks: Vec<Block> = sides(std::slice::from_ref(run)).iter().flat_map(blocks).collect();
+    for_terminal(&blocks, width).trim_start_matches('\n').to_owned()
+}
+
+fn blocks(side: &PlatformRun<'_>) -> Vec<Block> {
+    let records = &side.run.records;
+    let mut out = vec![Block::Table(page(side, &format!("Key figures of {}", side.label), false))];
+    if records.is_empty() {
+        out = vec![Block::para(format!("Key figures of {}: no test was completed.", side.label))];
+    }
+    out.extend([nodes::table(side.run), load::table(side.run)].into_iter().flatten().map(Block::Table));
+    let mut said = vec![verdict(records.iter(), true)];
+    said.extend(disturbed::tried_again(records.iter()).into_iter().chain(disturbed::tells_apart(records)));
+    said.extend(not_measured(side));
+    if side.sweeps.len() <= FEW {
+        let bounds = side.sweeps.iter().filter_map(|s| Some((s, bound_of_sweep(s, records)?)));
+        said.extend(bounds.map(|(sweep, bound)| bounded(&name(sweep, &side.sweeps), &bound)));
+    }
+    let remarkable = disturbed::noted_sentences(records).chain(disturbed::sentences(records));
+    said.extend(remarkable.map(|text| format!("! {text}")));
+    out.push(Block::List { items: said });
+    out
+}

@@ -5,9 +5,7 @@ use std::fmt::Write as _;
 use crate::doc::{Block, Cell, Document, Head, Row, Table};
 use crate::words::{cut, lower};
 
-/// Separates two columns.
 const GAP: &str = "  ";
-/// Line width of text.
 const PROSE: usize = 100;
 
 /// The document's figures, without the evidence.
@@ -108,7 +106,6 @@ fn cells_of(t: &Table) -> Vec<Vec<String>> {
     t.rows.iter().map(row).collect()
 }
 
-/// Width of the widest line of `t`.
 fn table_width(t: &Table) -> usize {
     grid(&t.head, &cells_of(t)).lines().map(|l| l.chars().count()).max().unwrap_or(0)
 }
@@ -197,7 +194,6 @@ fn heading_lines(head: &Head, cells: usize) -> Vec<String> {
     lines
 }
 
-/// Widest cell of column `index`.
 fn widest(rows: &[Vec<String>], columns: usize, index: usize) -> usize {
     let rows = rows.iter().filter(|r| columns == 1 || r.len() > 1);
     rows.filter_map(|r| r.get(index)).map(|c| c.chars().count()).max().unwrap_or(0)
@@ -311,7 +307,7 @@ mod tests {
         };
         let [workload, throughput, detectable, pairs] =
             ["Workload", "Throughput", "Detectable", "Pairs"].map(Head::text);
-        let head = [workload, throughput, detectable.dispensable(), pairs];
+        let head = [workload, throughput, Head { dispensable: true, ..detectable }, pairs];
         let wide = Table::of("figures", head, [row(["TP", "10", "5 %", "6"]), row(["", "12", "7 %", "6"])]);
         let titles = |width| {
             let (t, said) = narrowed(&wide, width);

@@ -9,6 +9,7 @@ use loadline_analyze::paired::{Verdict, percent};
 use loadline_analyze::trend::{Change, LEAST_RUNS, judge};
 use loadline_model::Manifest;
 use loadline_model::format::counted;
+use minijinja::context;
 use serde_json::Value;
 
 use crate::columns::{scale, value};
@@ -18,12 +19,12 @@ use crate::content::ratios::ratio;
 use crate::doc::{Block, Chart, Document, Section};
 use crate::platform_run::platform;
 use crate::svg::{self, ChartLine, ChartPoint};
+use crate::templates::items;
 use crate::words::{heading_of, place};
 use crate::{Format, ReportError, RunData, columns, csv};
 
 /// Expected share of false ones among the series that are said to have changed.
 const ERROR: f64 = 0.05;
-/// Most charts of a page.
 const MOST_CHARTS: usize = 24;
 /// Most reasons for which runs were left out.
 const REASONS: usize = 12;
@@ -35,7 +36,6 @@ pub struct Trended<'a> {
     series: Vec<Series>,
 }
 
-/// A history and what it shows.
 #[derive(Debug)]
 struct Series {
     history: History,
@@ -99,7 +99,6 @@ impl Series {
         (!sweep.over_jobs()).then_some((&sweep.over, *at))
     }
 
-    /// The run of the point `at`.
     fn run(&self, at: usize) -> &str {
         self.history.points.get(at).map_or("", |(run, _)| run)
     }
@@ -119,19 +118,11 @@ impl Series {
             fit.push((points.len() as f64, last));
         }
         let line = ChartLine { points: points.iter().enumerate().map(point).collect(), fit, ..ChartLine::default() };
-        let chart = svg::Chart {
-            title: format!("{name}: {}", metric.column.title),
-            x_label: "runs, the oldest first".to_owned(),
-            y_label: heading_of(metric.column, false),
-            lines: vec![line],
-            markers: true,
-            whole_x: true,
-            unnamed: true,
-            width: 400.0,
-            height: 230.0,
-            ..svg::Chart::default()
-        };
-        if points.len() > 1 { Some(Chart { svg: chart.svg()? }) } else { None }
+        let title = format!("{name}: {}", metric.column.title);
+        let labels = ["runs, the oldest first".to_owned(), heading_of(metric.column, false)];
+        let chart = svg::Chart::of_lines(title, labels, vec![line], (400.0, 230.0));
+        let chart = svg::Chart { markers: true, whole_x: true, unnamed: true, ..chart };
+        if points.len() > 1 { chart.drawn() } else { None }
     }
 }
 
@@ -209,24 +200,21 @@ impl<'a> Trended<'a> {
     fn page(&self) -> Document {
         let [series, short, _] = self.counts();
         let changes = self.series.iter().flat_map(|s| s.changes().iter().map(|c| self.says(s, c)));
-        let mut items: Vec<String> = changes.collect();
-        let changed = items.len();
-        items.push(
-            "At most 5 % of the series that changed are expected not to have (Benjamini and Hochberg).".to_owned(),
-        );
-        if let Some((tests, by)) = kept_tests(self.runs.iter().flat_map(|run| &run.records)) {
-            items.push(format!("Tests of these runs that are valid only by {by}: {tests}."));
-        }
+        let changes: Vec<String> = changes.collect();
+        let changed = changes.len();
         // Each reason once, with the first series that it is of.
         let mut reasons: BTreeMap<&(String, String), &Series> = BTreeMap::new();
         for series in self.series.iter().rev() {
             reasons.extend(series.history.left_out.iter().map(|reason| (reason, series)));
         }
-        let said = reasons.iter().take(REASONS);
-        items.extend(said.map(|((run, why), series)| format!("left out: {run} ({}): {why}", self.name(series))));
-        if let more @ 1.. = reasons.len().saturating_sub(REASONS) {
-            items.push(format!("left out: {more} more; --format csv counts them by series"));
-        }
+        let left_out = reasons.iter().take(REASONS).map(|((run, why), series)| (run, self.name(series), why));
+        let context = context! {
+            changes,
+            kept => kept_tests(self.runs.iter().flat_map(|run| &run.records)),
+            left_out => left_out.collect::<Vec<_>>(),
+            more => reasons.len().saturating_sub(REASONS),
+        };
+        let items = items("trend", context);
         let charts = self.series.iter().filter_map(|s| s.chart(&self.name(s))).take(MOST_CHARTS).collect();
         let blocks = vec![Block::List { items }, Block::Charts { charts, per_row: 3 }];
         let ends = [self.runs.first(), self.runs.last()].map(|run| run.map_or("", |run| &run.manifest.run));

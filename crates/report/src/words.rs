@@ -99,12 +99,7 @@ pub(crate) fn cut(text: &str, most: usize) -> String {
 
 /// [`name`] without the swept column and rate, which [`short_place`] shows next to it.
 pub(crate) fn short_name(sweep: &Sweep, all: &[Sweep]) -> String {
-    let over = format!(" over {}", swept(&sweep.over));
-    let mut name = name(sweep, all);
-    if let Some(rate) = sweep.load.rate_tps {
-        name = name.replacen(&open_loop(rate), "", 1);
-    }
-    if sweep.over_jobs() { name } else { name.replacen(&over, "", 1) }
+    named(sweep, all, false)
 }
 
 /// A point of `sweep`, with the rate of an open loop: `1 job, 20 tps`.
@@ -114,15 +109,15 @@ pub(crate) fn short_place(sweep: &Sweep, at: u32) -> String {
     sweep.load.rate_tps.map_or(place.clone(), |rate| format!("{place}, {} tps", number(rate, decimals(rate))))
 }
 
-fn open_loop(rate: f64) -> String {
-    format!(" at {} tps, open loop", number(rate, 1))
-}
-
 /// The workload, with what distinguishes the sweep from others of the same workload on the platform.
 pub(crate) fn name(sweep: &Sweep, all: &[Sweep]) -> String {
+    named(sweep, all, true)
+}
+
+fn named(sweep: &Sweep, all: &[Sweep], in_full: bool) -> String {
     let alike = |s: &&Sweep| s.workload == sweep.workload && s.run == sweep.run && s.platform == sweep.platform;
     let mut out = sweep.workload.clone();
-    if !sweep.over_jobs() {
+    if !sweep.over_jobs() && in_full {
         out = format!("{out} over {}", swept(&sweep.over));
     }
     let others = || all.iter().filter(alike).filter(|s| s.over == sweep.over);
@@ -135,7 +130,8 @@ pub(crate) fn name(sweep: &Sweep, all: &[Sweep]) -> String {
         out = format!("{out} ({})", parts.join(", "));
     }
     match sweep.load.rate_tps {
-        Some(rate) => out.push_str(&open_loop(rate)),
+        Some(_) if !in_full => {}
+        Some(rate) => out += &format!(" at {} tps, open loop", number(rate, 1)),
         None if sweep.load.is_mixed() => {
             let (n, sessions) = (sweep.load.populations.len(), sweep.load.new_sessions());
             out += &format!(", mix of {n} populations{sessions}");
@@ -158,6 +154,16 @@ pub(crate) fn spans(tests: &[u32]) -> String {
     }
     let span = |(a, b): (u32, u32)| if a == b { a.to_string() } else { format!("{a}–{b}") };
     out.into_iter().map(span).collect::<Vec<_>>().join(", ")
+}
+
+/// `test 4`, or `tests 1–4, 7`.
+pub(crate) fn tests_named(tests: &[u32]) -> String {
+    format!("test{} {}", if tests.len() == 1 { "" } else { "s" }, spans(tests))
+}
+
+/// `is`, or `are` of several.
+pub(crate) fn are(n: usize) -> &'static str {
+    if n == 1 { "is" } else { "are" }
 }
 
 /// `items` without repetitions, in order of first appearance.
@@ -194,9 +200,17 @@ pub(crate) fn alike<S: AsRef<str>, T>(said: impl IntoIterator<Item = (S, T)>) ->
     groups.into_iter().filter_map(whole).collect()
 }
 
-/// `n` with the singular or plural.
-pub(crate) fn count(n: usize, one: &str, many: &str) -> String {
-    if n == 1 { format!("1 {one}") } else { format!("{n} {many}") }
+/// `text` without a final full stop.
+pub(crate) fn stop(text: &str) -> &str {
+    text.trim_end().trim_end_matches('.')
+}
+
+/// An RFC 3339 time in UTC as `2025-01-02 03:04:05 UTC`; anything else unchanged.
+pub(crate) fn when(rfc3339: &str) -> String {
+    match (rfc3339.get(..10), rfc3339.get(10..11), rfc3339.get(11..19), rfc3339.strip_suffix('Z')) {
+        (Some(day), Some("T"), Some(time), Some(_)) => format!("{day} {time} UTC"),
+        _ => rfc3339.to_owned(),
+    }
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
 use super::http::{Answer, Request, values};
@@ -132,12 +133,7 @@ pub(super) fn login_page() -> Answer {
 }
 
 fn token_form(status: u16, remark: &str) -> Answer {
-    let body = format!(
-        "<form method=\"post\" action=\"/login\"><p><label for=\"token\">Token of this server</label></p><p><input id=\"token\" \
-         name=\"token\" type=\"password\" autocomplete=\"current-password\" required autofocus> <button>Open</button></p>\
-         <p role=\"alert\">{remark}</p></form>"
-    );
-    Answer::html(status, shell("Token", &body))
+    Answer::html(status, shell("Token", include_str!("token.html"), json!({ "remark": remark })))
 }
 
 #[cfg(test)]

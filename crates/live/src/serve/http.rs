@@ -21,7 +21,6 @@ const WRITE_WITHIN: Duration = Duration::from_secs(30);
 
 pub(super) const HTML: &str = "text/html; charset=utf-8";
 
-/// What a browser asks.
 #[derive(Debug, Default)]
 pub(super) struct Request {
     pub(super) method: String,
@@ -54,7 +53,6 @@ pub(super) fn values(query: &str, name: &str) -> Vec<String> {
     pairs.filter(|(key, _)| *key == name).map(|(_, value)| decoded(value)).collect()
 }
 
-/// What is answered.
 pub(super) struct Answer {
     pub(super) status: u16,
     pub(super) headers: Vec<(&'static str, String)>,
@@ -144,7 +142,6 @@ fn request(parsed: &httparse::Request<'_, '_>) -> Option<Request> {
     })
 }
 
-/// Length of the body.
 fn length(request: &Request) -> Result<usize, Refused> {
     if request.header("transfer-encoding").next().is_some() {
         return Err(411);

@@ -1,12 +1,11 @@
 //! The page with all runs: search, labels, and what to do with those that are chosen.
 
-use std::fmt::Write as _;
-
 use loadline_model::manifest::RunState;
-use loadline_report::{Text, shown_name};
+use loadline_report::shown_name;
+use serde_json::{Value, json};
 
 use super::runs::{Brief, Listed, Seen};
-use super::shell::address;
+use super::shell::{address, shell};
 
 /// Runs on a page.
 pub(super) const PER_PAGE: usize = 100;
@@ -57,86 +56,50 @@ pub(super) fn matches(listed: &Listed, words: &str) -> bool {
     words.to_lowercase().split_whitespace().all(|word| text.contains(word))
 }
 
-/// The body of the page: `found` are the runs that were asked for.
-pub(super) fn body<'a>(
+/// What the page shows: `found` are the runs that were asked for.
+pub(super) fn page<'a>(
     asked: &Asked,
     found: &'a [impl AsRef<Listed>],
     all: usize,
     seen: impl Fn(&'a str) -> Seen,
 ) -> String {
-    let words = Text(&asked.words);
-    let mut out = format!(
-        "<form method=\"get\" action=\"/\" role=\"search\"><p><label for=\"q\">Search</label> <input type=\"search\" id=\"q\" name=\"q\" \
-         value=\"{words}\" maxlength=\"200\"> <button>Find</button></p></form>\n<p class=\"note\" role=\"status\">{} of {all} runs\
-         .</p>\n",
-        found.len()
-    );
-    if found.is_empty() {
-        let why = if all == 0 { "There is no run in this folder yet." } else { "No run has all these words." };
-        let _ = write!(out, "<p>{why}</p>");
-        return out;
-    }
-    let pages = found.len().div_ceil(PER_PAGE);
+    let pages = found.len().div_ceil(PER_PAGE).max(1);
     let page = asked.page.clamp(1, pages);
-    out.push_str(
-        "<form method=\"get\" action=\"/side-by-side\">\n<p><button>Report side by side</button> <button formaction=\"/compare\">Compare\
-         </button> <button formaction=\"/trend\">Trend</button> <button formaction=\"/forecast\">Forecast</button></p>\n\
-         <p class=\"note\">Choose runs: any number side by side, one of two arms or two others to compare, one to forecast. A trend \
-         follows those that are chosen.</p>\n<figure class=\"runs\"><table><caption class=\"away\">Runs, the newest first</caption><thead><tr>\
-         <th scope=\"col\"><span class=\"away\">Choose</span></th><th scope=\"col\">Run</th><th scope=\"col\">State</th><th scope=\"col\" \
-         class=\"n\">Valid tests</th><th scope=\"col\">Labels</th></tr></thead>\n<tbody>\n",
-    );
-    for listed in found.iter().skip((page - 1) * PER_PAGE).take(PER_PAGE) {
-        row(&mut out, listed.as_ref(), &seen);
-    }
-    out.push_str("</tbody></table></figure></form>\n");
-    if pages > 1 {
-        let _ = write!(out, "<nav aria-label=\"Pages of the list\">");
-        for n in (1..=pages).filter(|n| *n == 1 || *n == pages || n.abs_diff(page) <= 3) {
-            let current = if n == page { " aria-current=\"page\"" } else { "" };
-            let _ = write!(out, "<a href=\"/?q={}&amp;page={n}\"{current}>Page {n}</a> ", address(&asked.words));
-        }
-        out.push_str("</nav>\n");
-    }
-    out
+    let runs = found.iter().skip((page - 1) * PER_PAGE).take(PER_PAGE).map(|listed| row(listed.as_ref(), &seen));
+    let near = (1..=pages).filter(|n| *n == 1 || *n == pages || n.abs_diff(page) <= 3);
+    let context = json!({
+        "words": asked.words,
+        "link": address(&asked.words),
+        "found": found.len(),
+        "all": all,
+        "runs": runs.collect::<Vec<_>>(),
+        "pages": pages,
+        "page": page,
+        "near": near.collect::<Vec<_>>(),
+    });
+    shell("Runs", include_str!("list.html"), context)
 }
 
-fn row<'a>(out: &mut String, listed: &'a Listed, seen: &impl Fn(&'a str) -> Seen) {
-    let (id, link) = (Text(&listed.id), address(&listed.id));
-    let _ = write!(
-        out,
-        "<tr><td><label><input type=\"checkbox\" name=\"run\" value=\"{id}\"><span class=\"away\">Choose {id}</span></label></td>\
-         <td><a href=\"/runs/{link}/\">{id}</a></td>"
-    );
-    match &listed.brief {
-        Ok(brief) => {
-            let Seen { counts, written } = seen(&listed.id);
-            let tests = counts.map_or("–".to_owned(), |(all, valid)| match valid {
-                Some(valid) => format!("{valid} of {all}"),
-                None => format!("{all}, not checked"),
-            });
-            let word = match (brief.state, written) {
-                (RunState::Started, Some(false)) => "not running here",
-                (known, _) => state(known),
-            };
-            let word = match brief.state {
-                RunState::Started => format!("<a href=\"/runs/{link}/live\">{word}</a>"),
-                _ => word.to_owned(),
-            };
-            let _ = write!(out, "<td>{word}</td><td class=\"n\">{tests}</td><td class=\"labels\">");
-            let labels = labels(brief);
-            for label in labels.iter().take(MOST_LABELS) {
-                let _ = write!(out, "<a href=\"/?q={}\">{}</a> ", address(label), Text(label));
-            }
-            if labels.len() > MOST_LABELS {
-                let _ = write!(out, "and {} more", labels.len() - MOST_LABELS);
-            }
-            out.push_str("</td></tr>\n");
-        }
-        Err(why) => {
-            let _ = writeln!(out, "<td class=\"unwell\">damaged</td><td class=\"n\">–</td><td>{}</td></tr>", Text(why));
-        }
-    }
+fn row<'a>(listed: &'a Listed, seen: &impl Fn(&'a str) -> Seen) -> Value {
+    let (id, link) = (&listed.id, address(&listed.id));
+    let brief = match &listed.brief {
+        Ok(brief) => brief,
+        Err(why) => return json!({ "id": id, "link": link, "why": why }),
+    };
+    let Seen { counts, written } = seen(id);
+    let tests = counts.map_or("–".to_owned(), |(all, valid)| match valid {
+        Some(valid) => format!("{valid} of {all}"),
+        None => format!("{all}, not checked"),
+    });
+    let word = match (brief.state, written) {
+        (RunState::Started, Some(false)) => "not running here",
+        (known, _) => state(known),
+    };
+    let labels = labels(brief);
+    let more = labels.len().saturating_sub(MOST_LABELS);
+    let labels: Vec<_> = labels.into_iter().take(MOST_LABELS).map(|label| [address(&label), label]).collect();
+    let goes_on = brief.state == RunState::Started;
+    json!({ "id": id, "link": link, "state": word, "goes_on": goes_on, "tests": tests, "labels": labels, "more": more })
 }
 
 #[cfg(test)]
@@ -164,7 +127,7 @@ mod tests {
     fn names_and_labels_are_escaped() {
         let runs = [listed("\"><script>alert(1)</script>", RUN), listed("<i>", "<u>")];
         let asked = Asked { words: "\"><script>".to_owned(), page: 1 };
-        let html = body(&asked, &runs, 2, |_| Seen { counts: Some((3, Some(2))), written: None });
+        let html = page(&asked, &runs, 2, |_| Seen { counts: Some((3, Some(2))), written: None });
         for tag in ["<script", "<b>", "<i>", "<u>"] {
             assert!(!html.contains(tag), "{tag}: {html}");
         }
@@ -176,7 +139,7 @@ mod tests {
     fn a_page_that_does_not_exist_is_the_nearest_one() {
         let runs: Vec<_> = (0..250).map(|n| listed(&format!("run-{n}"), RUN)).collect();
         for (page, rows) in [(0, 100), (1, 100), (3, 50), (999, 50)] {
-            let html = body(&Asked { words: String::new(), page }, &runs, 250, |_| Seen::default());
+            let html = super::page(&Asked { words: String::new(), page }, &runs, 250, |_| Seen::default());
             assert_eq!(html.matches("<tr><td>").count(), rows, "page {page}");
         }
     }

@@ -3,14 +3,15 @@
 use loadline_analyze::forecast::{Figure, Question, fit, series};
 use loadline_model::manifest::RunState;
 use loadline_report::{
-    Compared, Forecasts, Format, Options, ReportError, RunData, Terms, Text, Trended, render, render_live, render_page,
-    shown_name, validity,
+    Compared, Forecasts, Format, Options, ReportError, RunData, Terms, Trended, filled, render, render_live,
+    render_page, shown_name, validity,
 };
 use loadline_store::{StoredRun, clock_s};
+use serde_json::json;
 
 use super::Served;
 use super::http::{Answer, values};
-use super::list::{Asked, body, matches};
+use super::list::{Asked, matches, page};
 use super::runs::RunError;
 use super::shell::{address, linked, problem, shell};
 use crate::now::Now;
@@ -70,27 +71,30 @@ pub(super) fn list(served: &Served, query: &str) -> Result<String, PageError> {
     let asked = Asked { words: first("q").chars().take(200).collect(), page: first("page").parse().unwrap_or(1) };
     let all = served.runs.list()?;
     let found: Vec<_> = all.iter().filter(|run| matches(run, &asked.words)).collect();
-    let body = body(&asked, &found, all.len(), |id| served.runs.seen(id));
-    Ok(shell("Runs", &body))
+    Ok(page(&asked, &found, all.len(), |id| served.runs.seen(id)))
 }
 
 pub(super) fn run(served: &Served, id: &str) -> Result<String, PageError> {
     let (_, mut data) = served.runs.read(id)?;
     data.pages = data.tests_with_pages();
-    let mut links = String::new();
+    let plan = &data.manifest.plan;
+    let mut links = Vec::new();
     if data.manifest.state == RunState::Started {
-        links.push_str("<a href=\"live\">As it goes on</a>");
+        links.push(("live".to_owned(), "As it goes on"));
     }
-    if data.manifest.plan.arms.is_some() {
-        links.push_str(&format!("<a href=\"/compare?run={}\">What the arms show</a>", address(id)));
-    } else {
-        links.push_str(&format!("<a href=\"/forecast?run={}\">Forecast</a>", address(id)));
-    }
-    for (name, what) in [("md", "Markdown"), ("csv", "CSV"), ("json", "JSON"), ("txt", "Text")] {
-        links.push_str(&format!("<a href=\"report.{name}\">{what}</a>"));
-    }
+    links.push(match plan.arms {
+        Some(_) => (format!("/compare?run={}", address(id)), "What the arms show"),
+        None => (format!("/forecast?run={}", address(id)), "Forecast"),
+    });
+    let formats = [("md", "Markdown"), ("csv", "CSV"), ("json", "JSON"), ("txt", "Text")];
+    links.extend(formats.map(|(name, what)| (format!("report.{name}"), what)));
     let page = render(&[data], Format::Html, &Options::default())?;
     Ok(linked(&page, &links))
+}
+
+/// Link to the report of the run `id`.
+fn report_of(id: &str) -> (String, &'static str) {
+    (format!("/runs/{}/", address(id)), "Report of the run")
 }
 
 /// The page of a test, or the report in another format.
@@ -104,8 +108,7 @@ pub(super) fn part(served: &Served, id: &str, page: &str) -> Result<Answer, Page
         let period = served.runs.test(id, test)?;
         let period = period.ok_or_else(|| PageError::Asked(format!("the run '{id}' has no test {test}")))?;
         let page = render_page(&[period], Format::Html)?;
-        let link = format!("<a href=\"/runs/{}/\">Report of the run</a>", address(id));
-        return Ok(Answer::html(200, linked(&page, &link)));
+        return Ok(Answer::html(200, linked(&page, &[report_of(id)])));
     }
     let (format, kind) = match page {
         "report.md" => (Format::Markdown, "text/plain; charset=utf-8"),
@@ -125,7 +128,7 @@ pub(super) fn side_by_side(served: &Served, query: &str) -> Result<String, PageE
     }
     let across = !values(query, "across-drivers").is_empty();
     let page = render(&runs, Format::Html, &Options { across_drivers: across, ..Options::default() })?;
-    Ok(linked(&page, ""))
+    Ok(linked(&page, &[]))
 }
 
 fn several(served: &Served, ids: &[String]) -> Result<Vec<RunData>, PageError> {
@@ -152,7 +155,7 @@ pub(super) fn compare(served: &Served, query: &str) -> Result<String, PageError>
         }
         _ => return asked("choose one run of two arms, or two other runs"),
     };
-    Ok(linked(compared.html().as_bytes(), ""))
+    Ok(linked(compared.html().as_bytes(), &[]))
 }
 
 pub(super) fn trend(served: &Served, query: &str) -> Result<String, PageError> {
@@ -176,7 +179,7 @@ pub(super) fn trend(served: &Served, query: &str) -> Result<String, PageError> {
         let text = "nothing can be followed: no valid test of a run without arms has such a figure";
         return Err(PageError::Asked(text.to_owned()));
     }
-    let page = linked(trended.render(Format::Html)?.as_bytes(), "");
+    let page = linked(trended.render(Format::Html)?.as_bytes(), &[]);
     if left_out == 0 {
         return Ok(page);
     }
@@ -202,27 +205,20 @@ fn questions(id: &str, query: &str) -> Result<(Vec<Question>, String), PageError
             None => Err(PageError::Asked(format!("{name}: '{text}' is no number above 0"))),
         },
     };
+    let fields = [
+        ("p99_ms", "99th percentile at most, ms", Figure::P99Ms),
+        ("latency_ms", "Mean time at most, ms", Figure::LatencyMs),
+        ("cpu_pct", "CPU busy at most, %", Figure::CpuPct),
+        ("tps", "Throughput wanted, tps", Figure::Tps),
+    ];
     let mut questions = Vec::new();
-    let fields = ["tps", "p99_ms", "latency_ms", "cpu_pct"];
-    for (name, figure) in fields.into_iter().zip([Figure::Tps, Figure::P99Ms, Figure::LatencyMs, Figure::CpuPct]) {
+    for (name, _, figure) in fields {
         questions.extend(number(name)?.map(|limit| Question { figure, limit }));
     }
-    let field = |name: &str, what: &str| {
-        format!(
-            "<label>{what} <input name=\"{name}\" inputmode=\"decimal\" size=\"8\" value=\"{}\"></label> ",
-            Text(&asked(name))
-        )
-    };
-    let form = format!(
-        "<form method=\"get\" action=\"/forecast\"><input type=\"hidden\" name=\"run\" value=\"{}\"><p>{}{}{}{}<button>Forecast\
-         </button></p></form>\n",
-        Text(id),
-        field("p99_ms", "99th percentile at most, ms"),
-        field("latency_ms", "Mean time at most, ms"),
-        field("cpu_pct", "CPU busy at most, %"),
-        field("tps", "Throughput wanted, tps"),
-    );
-    Ok((questions, form))
+    // Answers to throughput come first.
+    questions.sort_by_key(|question| question.figure != Figure::Tps);
+    let fields = fields.map(|(name, what, _)| (name, what, asked(name)));
+    Ok((questions, filled(include_str!("forecast.html"), json!({ "id": id, "fields": fields }))))
 }
 
 pub(super) fn forecast(served: &Served, query: &str) -> Result<String, PageError> {
@@ -242,28 +238,22 @@ pub(super) fn forecast(served: &Served, query: &str) -> Result<String, PageError
     let remarks = stored.warnings.iter().cloned().chain(remarks).collect();
     let (questions, form) = questions(id, query)?;
     let forecasts = Forecasts { title: id.clone(), remarks, fitted: fit(&series), jobs: Vec::new(), questions };
-    let link = format!("<a href=\"/runs/{}/\">Report of the run</a>", address(id));
-    Ok(under(&linked(forecasts.render(Format::Html)?.as_bytes(), &link), &form))
+    Ok(under(&linked(forecasts.render(Format::Html)?.as_bytes(), &[report_of(id)]), &form))
 }
 
 /// A run as it stands. While it goes on, the page asks for itself again and takes over what lies in `said` and `live`.
 pub(super) fn live(served: &Served, id: &str) -> Result<String, PageError> {
-    let link = address(id);
-    let body = |now: &Now| {
-        let of = now.manifest.as_ref().zip(now.platform()).map_or_else(String::new, |(manifest, platform)| {
-            format!("{}, started {}", shown_name(&platform), manifest.started_at)
-        });
-        format!(
-            "<p class=\"sub\">{}</p>\n<p><a href=\"/runs/{link}/\">Report of the tests that are done</a></p>\n<p id=\"said\" class=\"away\" \
-             role=\"status\">{}</p>\n<p id=\"lost\" role=\"alert\" hidden></p>\n<section id=\"live\" aria-label=\"The run as it stands\"{}>\n{}\n\
-             </section>\n",
-            Text(&of),
-            Text(&validity(&now.records)),
-            if now.is_open() { " data-goes-on" } else { "" },
-            render_live(&now.shown(clock_s())),
-        )
+    let context = |now: &Now| {
+        json!({
+            "link": address(id),
+            "platform": now.platform().map(|platform| shown_name(&platform)),
+            "started": now.manifest.as_ref().map(|manifest| &manifest.started_at),
+            "validity": validity(&now.records),
+            "goes_on": now.is_open(),
+            "live": render_live(&now.shown(clock_s())),
+        })
     };
-    Ok(shell(id, &served.look(id, body)?))
+    Ok(shell(id, include_str!("live.html"), served.look(id, context)?))
 }
 
 #[cfg(test)]

@@ -18,7 +18,6 @@ const LARGEST_MANIFEST: u64 = 16 << 20;
 /// Most files of a run that are looked at.
 const MOST_FILES: usize = 100_000;
 
-/// A run in the list.
 #[derive(Debug, Clone)]
 pub(super) struct Listed {
     /// Name of its folder.
@@ -65,7 +64,6 @@ pub(super) type Counts = (usize, Option<usize>);
 /// What is looked up only of the runs that are shown.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Seen {
-    /// Tests.
     pub(super) counts: Option<Counts>,
     /// Whether a loadline on this machine writes to it.
     pub(super) written: Option<bool>,
@@ -74,7 +72,6 @@ pub(super) struct Seen {
 /// Length of a file and when it was changed.
 type Stamp = (u64, SystemTime);
 
-/// The runs in a folder.
 #[derive(Debug)]
 pub(super) struct Runs {
     dir: PathBuf,
@@ -85,7 +82,6 @@ pub(super) struct Runs {
     counts: Mutex<BTreeMap<String, (Stamp, Counts)>>,
 }
 
-/// Why a run cannot be shown.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum RunError {
     #[error("there is no run '{0}' here")]

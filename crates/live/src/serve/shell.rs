@@ -1,13 +1,14 @@
 //! What every page has around it: the way back to the list, and the style of reports.
 
-use loadline_report::Text;
+use loadline_report::{STYLE, filled};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use serde_json::{Value, json};
 
 use super::http::Answer;
 
 /// A page that says why there is none.
 pub(super) fn problem(status: u16, text: &str) -> Answer {
-    Answer::html(status, shell("loadline", &format!("<p role=\"alert\">{}</p>", Text(text))))
+    Answer::html(status, shell("loadline", "<p role=\"alert\">{{ text }}</p>", json!({ "text": text })))
 }
 
 /// `text` as a part of an address.
@@ -15,26 +16,24 @@ pub(super) fn address(text: &str) -> String {
     utf8_percent_encode(text, NON_ALPHANUMERIC).to_string()
 }
 
-/// The way back to the list.
-const BACK: &str = "<nav aria-label=\"loadline\"><a href=\"/\">All runs</a>";
-
-/// A page of ours with `body`, in the style of reports.
-pub(super) fn shell(title: &str, body: &str) -> String {
-    let title = Text(title);
-    format!(
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width, \
-         initial-scale=1\">\n<meta name=\"color-scheme\" content=\"light dark\">\n<title>{title} – loadline</title>\n<style>{}</style>\n\
-         <link rel=\"stylesheet\" href=\"/serve.css\">\n</head>\n<body>\n{BACK}</nav>\n<main>\n<h1>{title}</h1>\n{body}</main>\n\
-         <script src=\"/serve.js\"></script>\n</body>\n</html>\n",
-        loadline_report::STYLE
-    )
+/// The way back to the list, and links beside it: address and text.
+fn way_back(links: &[(String, &str)]) -> String {
+    let nav = "<nav aria-label=\"loadline\"><a href=\"/\">All runs</a>{% for address, text in links %}<a href=\"{{ address|safe }}\">\
+               {{ text }}</a>{% endfor %}</nav>";
+    filled(nav, json!({ "links": links })) + "\n"
 }
 
-/// A page of crate `report` with a way back to the list, and `links` beside it (escaped).
-pub(super) fn linked(page: &[u8], links: &str) -> String {
+/// A page of ours with what `template` makes of `context`, in the style of reports.
+pub(super) fn shell(title: &str, template: &str, context: Value) -> String {
+    let body = filled(template, context);
+    filled(include_str!("shell.html"), json!({ "title": title, "style": STYLE, "back": way_back(&[]), "body": body }))
+}
+
+/// A page of crate `report` with a way back to the list, and `links` beside it.
+pub(super) fn linked(page: &[u8], links: &[(String, &str)]) -> String {
     let page = String::from_utf8_lossy(page);
     let page = page.replacen("</style>\n", "</style>\n<link rel=\"stylesheet\" href=\"/serve.css\">\n", 1);
-    page.replacen("<body>\n", &format!("<body>\n{BACK}{links}</nav>\n"), 1)
+    page.replacen("<body>\n", &format!("<body>\n{}", way_back(links)), 1)
 }
 
 #[cfg(test)]
@@ -44,7 +43,7 @@ mod tests {
     #[test]
     fn a_page_of_the_report_gets_a_way_back_and_keeps_its_style() {
         let page = "<style>x</style>\n</head>\n<body>\n<p>body</p>";
-        let html = linked(page.as_bytes(), "<a href=\"live\">l</a>");
+        let html = linked(page.as_bytes(), &[("live".to_owned(), "l")]);
         assert!(html.contains(
             "<body>\n<nav aria-label=\"loadline\"><a href=\"/\">All runs</a><a href=\"live\">l</a></nav>\n<p>"
         ));

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use loadline_live::now::{Follower, Heard, Standing};
+use loadline_live::now::{Follower, Standing};
 use loadline_live::{Ended, WatchOptions, watch};
 use loadline_model::manifest::RunState;
 
@@ -83,7 +83,7 @@ fn damage_is_said_and_what_is_known_stays() {
 #[test]
 fn silence_is_said() {
     let now = crate::common::now();
-    assert_eq!(now.state(21.0), Standing::Running(Heard::Lately));
+    assert_eq!(now.state(21.0), Standing::Running);
     assert!(now.state(80.0).to_string().contains("nothing heard for 1 min 00 s"), "{}", now.state(80.0));
 }
 

@@ -3,9 +3,11 @@
 use loadline_analyze::stats::{Ratio, ratio_in_strata};
 use loadline_model::format::{bytes, counted};
 use loadline_model::{TestLimit, TestRecord};
+use minijinja::context;
 
 use crate::content::ratios::{percent, ratio};
 use crate::platform_run::PlatformRun;
+use crate::templates::prose;
 
 /// Differences below this share are not worth a word if nothing tells how sure they are.
 const VARIES: f64 = 0.1;
@@ -55,23 +57,16 @@ fn limits(a: &PlatformRun<'_>, b: &PlatformRun<'_>) -> Vec<String> {
 
 fn said(name: &str, found: &Ratio) -> String {
     let value = found.value;
-    let differs = found.interval.map_or((value - 1.0).abs() >= VARIES, |i| !i.contains(1.0));
-    let how = match (differs, value < 1.0) {
-        (false, _) => "is not shown to have been faster or slower in B".to_owned(),
-        (true, true) => format!("was {} slower in B", percent(1.0 - value)),
-        (true, false) => format!("was {} faster in B", percent(value - 1.0)),
+    let context = context! {
+        name,
+        differs => found.interval.map_or((value - 1.0).abs() >= VARIES, |i| !i.contains(1.0)),
+        slower => value < 1.0,
+        by => percent((value - 1.0).abs()),
+        measured => [found.n_denominator, found.n_numerator],
+        ratio => ratio(value),
+        interval => found.interval.map(|i| [ratio(i.low), ratio(i.high)]),
     };
-    let sure = found.interval.map_or_else(
-        || "how sure that is, single ones do not tell".to_owned(),
-        |i| format!("95 % interval {} to {}", ratio(i.low), ratio(i.high)),
-    );
-    let part = if differs { ": that is part of the ratios" } else { "" };
-    format!(
-        "The machine itself {how}, by {} of its limit ({name}) beside tests of A and {} of B ({}; {sure}){part}.",
-        counted(found.n_denominator, "measurement"),
-        found.n_numerator,
-        ratio(value)
-    )
+    prose("machine-itself", context)
 }
 
 /// What the probes of the storage before both runs say.

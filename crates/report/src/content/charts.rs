@@ -25,7 +25,6 @@ use crate::words::{distinct, grouped, heading_of, lower, place, swept, swept_tit
 
 /// Columns drawn for a workload whose records name no KPIs.
 const USUAL: [&Column; 3] = [THROUGHPUT, LATENCY, column::REDO_MIB_PER_S];
-/// Charts per row.
 const PER_ROW: u8 = 3;
 /// Ratio of the largest to the smallest swept value that makes the axis logarithmic.
 const LOG_AXIS_RATIO: f64 = 16.0;
@@ -136,7 +135,6 @@ pub(crate) fn spread_and_waits(sides: &[PlatformRun<'_>], workload: &str) -> Opt
     Block::charts(2, charts)
 }
 
-/// Tests by number of jobs.
 type ByJobs<'a> = [(u32, Vec<&'a TestRecord>)];
 
 fn names(at: &ByJobs<'_>) -> Vec<String> {
@@ -206,16 +204,10 @@ pub(crate) fn over_time(sides: &[PlatformRun<'_>]) -> Section {
             let tests: Vec<&TestRecord> = side.run.records.iter().filter(|r| r.workload == workload).collect();
             let (lines, step) = time_lines(side, &tests, colour);
             longest_step = longest_step.max(step);
-            let chart = svg::Chart {
-                title: format!("{} – {workload}: throughput over time", side.label),
-                x_label: "Time since window start [s]".to_owned(),
-                y_label: heading_of(THROUGHPUT, tests.iter().all(|t| t.group == "log-writer")),
-                lines,
-                width: 600.0,
-                height: 250.0,
-                ..svg::Chart::default()
-            };
-            charts.extend(chart.drawn());
+            let title = format!("{} – {workload}: throughput over time", side.label);
+            let throughput = heading_of(THROUGHPUT, tests.iter().all(|t| t.group == "log-writer"));
+            let labels = ["Time since window start [s]".to_owned(), throughput];
+            charts.extend(svg::Chart::of_lines(title, labels, lines, (600.0, 250.0)).drawn());
         }
     }
     let many = charts.len() > MOST_OPEN;

@@ -15,9 +15,7 @@ use crate::svg;
 use crate::templates::prose;
 use crate::words::{place, short_name, unit};
 
-/// Fewest points of a curve.
 const FEWEST: usize = 3;
-/// Most curves of a summary.
 const MOST_IN_SUMMARY: usize = 12;
 
 /// The charts of a summary: shares of the limit, then some curves, load lines first.

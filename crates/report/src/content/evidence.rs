@@ -11,15 +11,13 @@ use super::{disturbed, stop};
 use crate::doc::{Block, Row, Section};
 use crate::platform_run::PlatformRun;
 use crate::spec::TableSpec;
-use crate::words::{distinct, grouped, spans};
+use crate::words::{distinct, grouped, spans, tests_named};
 
-/// Number of waits shown per test.
 const TOP_WAITS: usize = 5;
 
 /// A test with the label of its platform, and what is said of it.
 type Of<'a, T> = (&'a str, &'a TestRecord, T);
 
-/// The section.
 pub(crate) fn section(sides: &[PlatformRun<'_>], on_paper: bool) -> Section {
     let all: Vec<Of<'_, ()>> =
         sides.iter().flat_map(|s| s.run.records.iter().map(|r| (s.label.as_str(), r, ()))).collect();
@@ -81,21 +79,22 @@ fn errors(all: &[Of<'_, ()>], several: bool) -> Vec<Block> {
     Block::under("Errors of transactions", Block::table(table.build()))
 }
 
-/// Notes and forced refusals of the records: each text once, with its tests; then what disturbed them.
-fn notes(side: &PlatformRun<'_>, several: bool) -> Vec<String> {
+/// Notes and forced refusals of `records`: each text once, with its tests.
+pub(super) fn noted(records: &[TestRecord]) -> impl Iterator<Item = String> {
     let mut texts: BTreeMap<String, Vec<u32>> = BTreeMap::new();
-    for r in &side.run.records {
+    for r in records {
         for text in r.notes.iter().map(ToString::to_string).chain(Option::from(r.forced.clone())) {
             texts.entry(text).or_default().push(r.test);
         }
     }
+    texts.into_iter().map(|(text, tests)| format!("{}: {}.", tests_named(&tests), stop(&text)))
+}
+
+/// What is noted of the tests, and what disturbed them.
+fn notes(side: &PlatformRun<'_>, several: bool) -> impl Iterator<Item = String> {
     let of = if several { format!("{}, ", side.label) } else { String::new() };
-    let item = |(text, tests): (String, Vec<u32>)| {
-        let word = if tests.len() == 1 { "test" } else { "tests" };
-        format!("{word} {}: {}.", spans(&tests), stop(&text))
-    };
-    let said = texts.into_iter().map(item).chain(disturbed::sentences(&side.run.records));
-    said.map(|text| format!("{of}{text}")).collect()
+    let records = &side.run.records;
+    noted(records).chain(disturbed::sentences(records)).map(move |text| format!("{of}{text}"))
 }
 
 fn waits(all: &[Of<'_, ()>], several: bool) -> Vec<Block> {
@@ -116,7 +115,6 @@ fn waits(all: &[Of<'_, ()>], several: bool) -> Vec<Block> {
     Block::under("Waits", Block::table(table.build()).map(folded))
 }
 
-/// How checks that make a test not valid ended.
 const DISTURBED: &str = "DISTURBED";
 const FAILED: &str = "FAILED";
 

@@ -1,18 +1,13 @@
 //! One section per component group: charts, wait histograms and test tables of its workloads.
 
 use loadline_model::Column;
+use loadline_model::column::TABLES;
 
 use super::tables::Hidden;
 use super::{charts, tables, waits};
 use crate::doc::{Block, Section};
 use crate::platform_run::{PlatformRun, group_title, groups, workloads_of};
 use crate::templates::prose;
-
-/// Ids of the sections; an unknown group has the id `other`.
-const IDS: [&str; 8] = [
-    "server", "storage", "log-writer", "database-writer", "data-load", "data-analytics", "transaction-processing",
-    "procedural-code",
-];
 
 /// The sections; test tables have the columns `chosen`, or the group's by default.
 pub(crate) fn sections(sides: &[PlatformRun<'_>], chosen: Option<&[&'static Column]>) -> Vec<Section> {
@@ -49,6 +44,6 @@ fn section(sides: &[PlatformRun<'_>], group: &str, chosen: Option<&[&'static Col
     if timed {
         blocks.push(Block::para(prose("waits", ())));
     }
-    let id = IDS.into_iter().find(|id| *id == group).unwrap_or("other");
+    let id = TABLES.iter().find(|t| t.group == group).map_or("other", |t| t.group);
     Section { group: true, ..Section::of(id, group_title(group), blocks) }
 }

@@ -4,13 +4,15 @@ use std::collections::BTreeSet;
 
 use loadline_analyze::{Sweep, SweepPoint};
 use loadline_model::TestRecord;
+use minijinja::context;
 
 use super::stop;
 use crate::doc::Notes;
-use crate::words::{cut, grouped};
+use crate::templates::prose;
+use crate::words::{are, cut, grouped, tests_named, validities};
 
 /// Most characters of a reason; the test's own table has it in full.
-const MAX_REASON: usize = 200;
+pub(super) const MAX_REASON: usize = 200;
 
 /// The mark for figures of `point` that are valid by an option only.
 pub(crate) fn mark(point: &SweepPoint, notes: &Notes) -> Option<usize> {
@@ -28,11 +30,8 @@ pub(crate) fn remark(sweep: &Sweep) -> String {
         (format!("{why}; {more}"), test.test)
     });
     let said = |(why, tests): (String, Vec<(String, u32)>)| {
-        let mut tests: Vec<u32> = tests.into_iter().map(|(_, test)| test).collect();
-        tests.sort_unstable();
-        let (word, are) = if tests.len() == 1 { ("test", "is") } else { ("tests", "are") };
-        let numbers: Vec<String> = tests.iter().map(u32::to_string).collect();
-        format!("{word} {} {are} {}", numbers.join(", "), cut(stop(&why), MAX_REASON))
+        let tests: Vec<u32> = tests.into_iter().map(|(_, test)| test).collect();
+        format!("{} {} {}", tests_named(&tests), are(tests.len()), cut(stop(&why), MAX_REASON))
     };
     let all = grouped(pooled.chain(aside), |(why, _)| why.clone());
     all.into_iter().map(said).collect::<Vec<_>>().join("; ")
@@ -50,12 +49,9 @@ pub(crate) fn counted<'a>(records: impl Iterator<Item = &'a TestRecord>) -> Opti
     Some((kept.len(), different.into_iter().collect::<Vec<_>>().join(" or ")))
 }
 
-/// The same as the end of a verdict on `valid` valid tests; empty if there are none.
-pub(crate) fn verdict(valid: usize, kept: Option<(usize, String)>) -> String {
-    match kept {
-        None => String::new(),
-        Some((1, by)) if valid == 1 => format!("; it is kept only by {by}"),
-        Some((n, by)) if n == valid => format!("; the valid ones are kept only by {by}"),
-        Some((n, by)) => format!("; {n} of the valid ones {} kept only by {by}", if n == 1 { "is" } else { "are" }),
-    }
+/// How many tests there are, and of which validity: `13 tests, all valid.`, or if `counts` in any case `13 tests: 13 valid.`
+pub(crate) fn verdict<'a>(records: impl Iterator<Item = &'a TestRecord> + Clone, counts: bool) -> String {
+    let (tests, valid) = (records.clone().count(), records.clone().filter(|r| r.valid).count());
+    let kept = counted(records.clone());
+    prose("verdict", context! { tests, valid, kept, counts, classes => validities(records) })
 }

@@ -2,12 +2,11 @@
 
 use loadline_analyze::kpi::time_in_checkpoint;
 use loadline_analyze::{BoundBy, LoadLine, Saturation, Sweep, SweepPoint, bound_of_sweep};
-use loadline_model::format::{ABSENT, counted, duration_ns};
 use loadline_model::{Column, TestRecord, column};
 use minijinja::context;
 
-use super::figure::figure;
-use super::{kept, limit, stop};
+use super::figure::{LIMIT, TITLE, figure, limit, share};
+use super::{kept, stop};
 use crate::columns::value;
 use crate::doc::{Block, Cell, Notes, Row, Section, Table};
 use crate::platform_run::{PlatformRun, group_title, groups, swept};
@@ -36,7 +35,6 @@ pub(crate) fn section(sides: &[PlatformRun<'_>], brief: bool) -> Section {
     Section::of("load-lines", "Load lines", blocks)
 }
 
-/// A sweep on its platform.
 type Of<'a> = (&'a PlatformRun<'a>, &'a Sweep);
 
 /// The sweeps by group, workload, swept parameter and platform.
@@ -66,7 +64,7 @@ fn table(sides: &[PlatformRun<'_>]) -> Table {
         sides.iter().flat_map(|s| &s.sweeps).any(|s| s.peak().is_some_and(|p| p.figure(column).is_some()))
     };
     // Only in tables of one group: most groups do not need these columns.
-    let (redo, limited) = (alone && REDO.iter().any(|column| any(column)), alone || any(limit::LIMIT));
+    let (redo, limited) = (alone && REDO.iter().any(|column| any(column)), alone || any(LIMIT));
     let notes = Notes::default();
     let at_peak = |(side, sweep): Of<'_>, cell: &dyn Fn(&[TestRecord], &SweepPoint) -> Cell| match sweep.peak() {
         Some(peak) => cell(&side.run.records, peak),
@@ -106,10 +104,10 @@ fn table(sides: &[PlatformRun<'_>]) -> Table {
         .number("Redo", "KiB/tx", |of| shown(of, REDO[1]))
         .tip("Redo generated per transaction at the peak.")
         .when(redo)
-        .number(limit::TITLE, "", |of| at_peak(of, &|records, peak| limit::limit(records, of.1, peak, &notes)))
+        .number(TITLE, "", |of| at_peak(of, &|records, peak| limit(records, of.1, peak, &notes)))
         .tip("What the hardware allows for the same work and jobs, in the unit of the peak.")
         .when(limited)
-        .number("Of limit", "%", |of| at_peak(of, &|records, peak| limit::share(records, of.1, peak, &notes)))
+        .number("Of limit", "%", |of| at_peak(of, &|records, peak| share(records, of.1, peak, &notes)))
         .tip("Peak throughput as a share of the limit.")
         .when(limited)
         .text("Growth", |(_, sweep)| format!("{}{}", growth(sweep), beyond(sweep)))
@@ -161,29 +159,10 @@ fn beyond(sweep: &Sweep) -> String {
 }
 
 fn load_line(sweep: &Sweep, objective_ns: Option<u64>) -> String {
-    let ms = |v: f64| duration_ns(v * 1e6);
-    let rate = sweep.rate;
-    let at = |jobs: u32, throughput: f64, latency: f64, at_least: bool| {
-        let jobs = counted(jobs as usize, "job");
-        let least = if at_least { "at least " } else { "" };
-        format!("{least}{jobs}: {} {} at {}", value(rate, throughput), unit(rate), ms(latency))
+    let line = sweep.load_line(objective_ns);
+    let throughput = match &line {
+        LoadLine::Objective { throughput, .. } | LoadLine::Power { throughput, .. } => value(sweep.rate, *throughput),
+        _ => String::new(),
     };
-    match sweep.load_line(objective_ns) {
-        LoadLine::Objective { jobs, throughput, latency_ms, objective_ms, at_least, missed_below } => {
-            let missed: Vec<String> = missed_below.iter().map(u32::to_string).collect();
-            let missed =
-                if missed.is_empty() { String::new() } else { format!("; but missed at {} jobs", missed.join(", ")) };
-            format!("{} (mean ≤ {}{missed})", at(jobs, throughput, latency_ms, at_least), ms(objective_ms))
-        }
-        LoadLine::NoneMeets { objective_ms, lowest_latency_ms, jobs } => format!(
-            "none: the objective of {} is missed at every job count (lowest mean: {} at {})",
-            ms(objective_ms),
-            ms(lowest_latency_ms),
-            counted(jobs as usize, "job")
-        ),
-        LoadLine::Power { jobs, throughput, latency_ms, at_least } => {
-            format!("{} (power)", at(jobs, throughput, latency_ms, at_least))
-        }
-        LoadLine::Unknown { why } => format!("{ABSENT}: {why}"),
-    }
+    prose("load-line", context! { line, throughput, unit => unit(sweep.rate) })
 }

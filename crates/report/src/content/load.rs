@@ -8,7 +8,6 @@ use crate::doc::{Block, Cell, Row, Section, Table};
 use crate::spec::TableSpec;
 use crate::templates::prose;
 
-/// The section of one run.
 pub(crate) fn section(runs: &[RunData]) -> Section {
     let mut blocks = Vec::new();
     if let [run] = runs
@@ -22,7 +21,6 @@ pub(crate) fn section(runs: &[RunData]) -> Section {
 
 /// A test, or a part of it: a population, or a kind of transaction.
 struct Line<'a> {
-    /// The test whose figures these are.
     record: Option<&'a TestRecord>,
     name: String,
     load: String,

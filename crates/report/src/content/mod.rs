@@ -14,11 +14,9 @@ mod groups;
 mod kept;
 mod key;
 pub(crate) mod levels;
-mod limit;
 pub(crate) mod load;
 mod mind;
 pub(crate) mod nodes;
-pub(crate) mod noted;
 mod page;
 mod platform;
 pub(crate) mod ratios;
@@ -28,19 +26,22 @@ mod tables;
 pub(crate) mod wait_profiles;
 mod waits;
 
-pub(crate) use crate::words::count;
-pub(crate) use kept::{counted as kept_tests, verdict as kept_verdict};
+pub(crate) use crate::words::stop;
+pub(crate) use kept::{counted as kept_tests, verdict};
+pub(crate) use mind::bounded;
 pub(crate) use page::{not_measured, table as page};
-pub(crate) use waits::{Waits, all as waits_of, histogram};
+pub(crate) use platform::facts_of;
+pub(crate) use waits::{all as waits_of, histogram};
 
 use loadline_model::format::counted;
 use loadline_model::manifest::RunState;
 use loadline_model::{Column, TestRecord};
+use minijinja::context;
 
 use crate::doc::{Block, Document, Section};
 use crate::platform_run::{PlatformRun, apart, comparisons, sides};
+use crate::templates::{items, prose};
 use crate::words::grouped;
-use crate::words::validities;
 use crate::{Options, RunData};
 
 /// The report of `runs`; test tables have the columns `chosen`, or the default ones.
@@ -69,7 +70,6 @@ pub(crate) fn document(runs: &[RunData], chosen: Option<&[&'static Column]>, opt
     let own: Vec<PlatformRun<'_>> = sides.iter().filter(own).cloned().collect();
     let records = || measured.iter().flat_map(|side| &side.run.records);
     let (tests, valid) = (records().count(), records().filter(|r| r.valid).count());
-    let kept = kept::counted(records());
     let complete = measured.iter().all(|side| side.run.manifest.state == RunState::Complete);
     // Windows of a baseline are compared in their pairs: a peak over all of them would not be.
     let of_pairs = of_levels.is_some();
@@ -103,10 +103,9 @@ pub(crate) fn document(runs: &[RunData], chosen: Option<&[&'static Column]>, opt
         ]
     };
     let whole = || groups::sections(&sides, chosen).into_iter().chain(last());
-    let all_well = tests > 0 && valid == tests && complete && kept.is_none();
+    let all_well = tests > 0 && valid == tests && complete && kept::counted(records()).is_none();
     let unchecked = elsewhere::verdict(&sides);
-    let classes = validities(records());
-    let verdict = verdict(tests, valid, &classes, kept, unchecked.is_some());
+    let verdict = (tests > 0 || unchecked.is_none()).then(|| kept::verdict(records(), false));
     let told = if let [side] = measured { disturbed::tells_apart(&side.run.records) } else { None };
     let tried = disturbed::tried_again(records()).into_iter().chain(told);
     let verdict: Vec<String> = verdict.into_iter().chain(unchecked).chain(tried).collect();
@@ -141,7 +140,6 @@ fn notes(runs: &[RunData], of_workloads: bool) -> Section {
     Section::of("notes", "Notes", blocks)
 }
 
-/// Links to the pages of the tests of one run.
 fn pages(runs: &[RunData]) -> Section {
     let [run] = runs else { return Section::of("pages", "", Vec::new()) };
     let link = |r: &TestRecord| {
@@ -155,37 +153,17 @@ fn pages(runs: &[RunData]) -> Section {
     Section::evidence("pages", title, blocks)
 }
 
-/// The verdict on measured tests, of which `classes` counts the valid, disturbed and refused ones; `None` if there is nothing but
-/// imported ones.
-fn verdict(tests: usize, valid: usize, classes: &str, kept: Option<(usize, String)>, imported: bool) -> Option<String> {
-    let kept = kept::verdict(valid, kept);
-    Some(match (tests, tests - valid) {
-        (0, _) if imported => return None,
-        (0, _) => "No test was completed: there are no figures to report.".to_owned(),
-        (1, 0) => format!("1 test, and it is valid{kept}."),
-        (n, 0) => format!("{n} tests, all valid{kept}."),
-        (n, _) => format!("{}: {classes}{kept}.", counted(n, "test")),
-    })
-}
-
 fn title_of(sides: &[PlatformRun<'_>]) -> String {
     sides.iter().map(|s| s.label.as_str()).collect::<Vec<_>>().join(" · ")
 }
 
+/// Database, time and version of each platform, or where its figures come from.
 fn subtitle_of(sides: &[PlatformRun<'_>]) -> String {
     let one = |s: &PlatformRun<'_>| {
-        let m = &s.run.manifest;
-        let database = format!("{} {}", m.target.product, m.target.version);
-        if let Some(published) = &s.run.published {
-            let database = if database.trim().is_empty() { String::new() } else { format!("{}, ", database.trim()) };
-            return format!("{database}not measured by loadline: {}", stop(&published.source));
-        }
-        format!("{}, measured {} with loadline {}", database.trim(), when(&m.started_at), m.loadline_version)
+        let (m, source) = (&s.run.manifest, s.run.published.as_ref().map(|p| &p.source));
+        context! { label => s.label, target => m.target, source, started_at => m.started_at, version => m.loadline_version }
     };
-    match sides {
-        [only] => one(only),
-        many => many.iter().map(|s| format!("{}: {}", s.label, one(s))).collect::<Vec<_>>().join(" · "),
-    }
+    prose("subtitle", context! { sides => sides.iter().map(one).collect::<Vec<_>>() })
 }
 
 /// Machine and storage of each platform that loadline measured; platforms on the same one are one line.
@@ -200,34 +178,9 @@ fn platforms_of(sides: &[PlatformRun<'_>], titled: bool) -> Vec<String> {
 
 /// What qualifies the verdict. (Skipped workloads are listed with the key figures.)
 fn remarks(sides: &[PlatformRun<'_>]) -> Vec<String> {
-    let several = sides.len() > 1;
-    let mut out = Vec::new();
-    for side in sides {
-        let m = &side.run.manifest;
-        let of = if several { format!(" of '{}'", side.label) } else { String::new() };
-        let resume = format!("resume it with `loadline {} --resume {}`", m.plan.command(), m.run);
-        match m.state {
-            RunState::Complete => {}
-            RunState::Started => {
-                out.push(format!("The run{of} is not complete: it is still running or was killed; {resume}."))
-            }
-            RunState::Interrupted => out.push(format!("The run{of} was interrupted and is not complete; {resume}.")),
-            RunState::Failed => out.push(format!("The run{of} ended with an error and is not complete; {resume}.")),
-        }
-        out.extend(side.run.warnings.iter().map(|w| format!("Stored run{of}: {}.", stop(w))));
-    }
-    out
-}
-
-/// `text` without a final full stop.
-pub(crate) fn stop(text: &str) -> &str {
-    text.trim_end().trim_end_matches('.')
-}
-
-/// An RFC 3339 time in UTC as `2025-01-02 03:04:05 UTC`; anything else unchanged.
-pub(crate) fn when(rfc3339: &str) -> String {
-    match (rfc3339.get(..10), rfc3339.get(10..11), rfc3339.get(11..19), rfc3339.strip_suffix('Z')) {
-        (Some(day), Some("T"), Some(time), Some(_)) => format!("{day} {time} UTC"),
-        _ => rfc3339.to_owned(),
-    }
+    let one = |side: &PlatformRun<'_>| {
+        let RunData { manifest: m, warnings, .. } = side.run;
+        context! { label => side.label, state => m.state, command => m.plan.command(), run => m.run, warnings }
+    };
+    items("remarks", context! { sides => sides.iter().map(one).collect::<Vec<_>>() })
 }

@@ -8,18 +8,18 @@ use loadline_model::disturbance::judged;
 use loadline_model::format::{ABSENT, Format, counted, number};
 use loadline_model::{Column, TestRecord};
 
-use super::figure::absent;
+use super::figure::{absent, share as share_of_limit};
 use super::key::NO_MEAN;
-use super::{kept, limit, sizes, stop};
+use super::ratios::of_pairs;
+use super::{kept, sizes, stop};
+use crate::bars::{load_line, share};
 use crate::columns::value;
-use crate::doc::{Block, Cell, Head, Notes, Row, Section, Table};
+use crate::doc::{Block, Cell, Notes, Row, Section, Table};
 use crate::platform_run::{PlatformRun, Scan, group_title, groups};
-use crate::small;
+use crate::spec::TableSpec;
 use crate::templates::prose;
-use crate::words::{alike, cut, grouped, short_name, short_place, spans, unit};
+use crate::words::{alike, are, cut, grouped, short_name, short_place, tests_named, unit};
 
-/// Most characters of a reason; the test's own table has it in full.
-const MAX_REASON: usize = 200;
 /// Mean and 99th percentile of the time of a single-block read.
 const READ: (&Column, &Column) = (column::READ_TIME_US_MEAN, column::READ_TIME_US_P99);
 /// The same of a transaction, and of one in an open loop.
@@ -45,89 +45,118 @@ pub(crate) fn section(sides: &[PlatformRun<'_>], on_paper: bool) -> Section {
     Section::of("key-figures", "Key figures", blocks)
 }
 
+#[derive(Clone, Copy)]
+enum Line<'a> {
+    Sweep(&'a Sweep),
+    Scan(&'a Scan<'a>),
+}
+
+impl Line<'_> {
+    fn group(&self) -> &str {
+        match self {
+            Line::Sweep(sweep) => &sweep.group,
+            Line::Scan(scan) => &scan.record.group,
+        }
+    }
+
+    /// What is said of its peak; `none` without one, and what `of_scan` says of a scan, which has a shape instead.
+    fn cell<C: Into<Cell>>(
+        self,
+        none: &str,
+        of_peak: impl FnOnce(&Sweep, &SweepPoint) -> C,
+        of_scan: impl FnOnce(&TestRecord) -> Cell,
+    ) -> Cell {
+        match self {
+            Line::Sweep(sweep) => sweep.peak().map_or_else(|| none.into(), |peak| of_peak(sweep, peak).into()),
+            Line::Scan(scan) => of_scan(scan.record),
+        }
+    }
+}
+
 /// The page of one platform. The first page on paper has space for one list of refused, disturbed and kept tests: that of what to
 /// mind. So this one has none there.
 pub(crate) fn table(side: &PlatformRun<'_>, caption: &str, on_paper: bool) -> Table {
-    let notes = Notes::default();
-    let mut rows = Vec::new();
-    let all = groups(std::iter::once(side));
-    for group in &all {
-        if all.len() > 1 {
-            rows.push(Row::title(group_title(group)));
-        }
-        rows.extend(side.sweeps.iter().filter(|s| s.group == *group).map(|s| line(side, s, &notes, on_paper)));
-        let scans = side.scans.iter().filter(|s| s.record.group == *group);
-        rows.extend(scans.map(|scan| scan_line(scan, on_paper)));
-    }
-    let head = [
-        Head::text("Workload"),
-        Head::number("Peak", "").tip("Highest mean of the workload's first KPI. Refused tests do not count."),
-        Head::text(""),
-        Head::text("at").tip("Jobs (or swept value) at the peak."),
-        Head::number("Latency", "mean").tip("Mean latency at the peak."),
-        Head::number("Latency", "p99").tip("99th percentile of the latency at the peak."),
-        Head::text("Valid tests")
-            .tip("Valid tests of all completed tests; the others are disturbed or refused.")
-            .dispensable(),
-        Head::number("Of limit", "%")
-            .dispensable()
-            .tip("Peak throughput as a share of what the hardware allows for the same work."),
-        Head::text("Bounded by")
-            .tip("What bounds the workload at its peak; the load lines give the reason.")
-            .dispensable(),
-    ];
-    let mut table = Table { caption: caption.to_owned(), ..Table::of("key", head, rows) };
-    // A column without any value is left out.
-    for index in [8, 7] {
-        let empty = ["", ABSENT, BoundBy::Unknown.name()];
-        if table.rows.iter().all(|r| r.cells.get(index).is_none_or(|c| empty.contains(&c.text.as_str()))) {
-            table.remove(index);
-        }
-    }
-    table.notes = notes.finish(&mut table.rows);
-    table
+    let (notes, records, all) = (Notes::default(), &side.run.records, groups(std::iter::once(side)));
+    let mut lines: Vec<Line<'_>> =
+        side.sweeps.iter().map(Line::Sweep).chain(side.scans.iter().map(Line::Scan)).collect();
+    lines.sort_by_key(|line| all.iter().position(|group| group == line.group()));
+    let bound = |sweep: &Sweep| bound_of_sweep(sweep, records).filter(|_| side.run.published.is_none());
+    let is_bounded = |line: &Line<'_>| match line {
+        Line::Sweep(sweep) => sweep.peak().and_then(|_| bound(sweep)).is_some_and(|b| b.by != BoundBy::Unknown),
+        Line::Scan(_) => false,
+    };
+    let any_bound = lines.iter().any(is_bounded);
+    let of_scan = |column: &'static Column| move |r: &TestRecord| Cell::from(r.figure(column).map(short_ns));
+    let absent = |_: &TestRecord| Cell::from(ABSENT);
+    let reached = |sweep: &Sweep, peak: &SweepPoint| {
+        Cell::from(sweep.rate_at(peak).map(|e| value(sweep.rate, e.mean))).marked(kept::mark(peak, &notes))
+    };
+    let none = "every test is refused or has no throughput";
+    let no_peak = |line: Line<'_>| matches!(line, Line::Sweep(s) if s.peak().is_none()).then(|| notes.mark(none, ""));
+    let place = |sweep: &Sweep, peak: &SweepPoint| {
+        let points = sweep.points.iter().filter_map(|p| Some((f64::from(p.at), sweep.rate_at(p)?.mean)));
+        let drawn = load_line(&points.collect::<Vec<_>>(), f64::from(peak.at));
+        Cell::from(short_place(sweep, peak.at)).drawn(drawn)
+    };
+    let mean = |sweep: &Sweep, peak: &SweepPoint| match latency(sweep, peak).0 {
+        Some(mean) => time(records, peak, mean, &notes),
+        None => Cell::absent(notes.mark(NO_MEAN, "Latency [mean]")),
+    };
+    let of_limit = |sweep: &Sweep, peak: &SweepPoint| {
+        let colour = colour_of(bound(sweep).map_or(BoundBy::Unknown, |b| b.by));
+        let pct = peak.figure(column::LIMIT_SHARE_PCT).map(|e| e.mean);
+        share_of_limit(records, sweep, peak, &notes).drawn(pct.map(|pct| share(pct, colour)))
+    };
+    TableSpec::<Line<'_>>::of("key", lines)
+        .text("Workload", |line| match line {
+            Line::Sweep(sweep) => short_name(sweep, &side.sweeps),
+            Line::Scan(scan) => scan.record.workload.clone(),
+        })
+        .number("Peak", "", |line| line.cell(ABSENT, reached, absent).marked(no_peak(line)))
+        .tip("Highest mean of the workload's first KPI. Refused tests do not count.")
+        .text("", |line| line.cell("", |sweep, _| unit(sweep.rate), |_| "".into()))
+        .text("at", |line| line.cell("", place, |r| counted(r.sizes.len(), "size").into()))
+        .tip("Jobs (or swept value) at the peak.")
+        .number("Latency", "mean", |line| line.cell(ABSENT, mean, of_scan(column::COMMIT_TIME_NS_MEAN)))
+        .tip("Mean latency at the peak.")
+        .number("Latency", "p99", |line| {
+            let p99 = |sweep: &Sweep, peak: &SweepPoint| time(records, peak, latency(sweep, peak).1, &notes);
+            line.cell(ABSENT, p99, of_scan(column::COMMIT_TIME_NS_P99))
+        })
+        .tip("99th percentile of the latency at the peak.")
+        .text("Valid tests", |line| match line {
+            Line::Sweep(_) if side.run.published.is_some() => "not checked".to_owned(),
+            Line::Sweep(sweep) => valid_tests(sweep),
+            Line::Scan(scan) => if scan.record.valid { "1" } else { "0 of 1" }.to_owned(),
+        })
+        .tip("Valid tests of all completed tests; the others are disturbed or refused.")
+        .dispensable()
+        .number("Of limit", "%", |line| line.cell(ABSENT, of_limit, absent))
+        .tip("Peak throughput as a share of what the hardware allows for the same work.")
+        .if_any()
+        .dispensable()
+        .text("Bounded by", |line| line.cell(ABSENT, |sweep, _| bound(sweep).map_or(ABSENT, |b| b.by.name()), absent))
+        .tip("What bounds the workload at its peak; the load lines give the reason.")
+        .dispensable()
+        .when(any_bound)
+        .titles(|line| if all.len() > 1 { group_title(line.group()).to_owned() } else { String::new() })
+        .lines(|line| Row {
+            invalid: match line {
+                Line::Sweep(sweep) => sweep.points.iter().all(|p| p.tests.is_empty()),
+                Line::Scan(scan) => !scan.record.is_usable(),
+            },
+            remark: remark(line, on_paper),
+            ..Row::default()
+        })
+        .caption(caption)
+        .notes(&notes)
+        .build()
 }
 
-fn line(side: &PlatformRun<'_>, sweep: &Sweep, notes: &Notes, on_paper: bool) -> Row {
-    let records = &side.run.records;
+/// `4`, or `3 of 4` if one is not valid.
+fn valid_tests(sweep: &Sweep) -> String {
     let [valid, all] = sweep.points.iter().map(SweepPoint::counts).fold([0, 0], |[v, a], [x, y]| [v + x, a + y]);
-    let tests = match all - valid {
-        _ if side.run.published.is_some() => "not checked".to_owned(),
-        0 => valid.to_string(),
-        _ => format!("{valid} of {all}"),
-    };
-    let name = short_name(sweep, &side.sweeps);
-    let cells: [Cell; 9] = match sweep.peak() {
-        Some(peak) => {
-            let (mean, p99) = latency(sweep, peak);
-            let reached = Cell::from(sweep.rate_at(peak).map(|e| value(sweep.rate, e.mean)));
-            let bound = bound_of_sweep(sweep, records).filter(|_| side.run.published.is_none());
-            let point = |p: &SweepPoint| Some((f64::from(p.at), sweep.rate_at(p)?.mean));
-            let points: Vec<(f64, f64)> = sweep.points.iter().filter_map(point).collect();
-            let share = peak.figure(column::LIMIT_SHARE_PCT).map(|e| e.mean);
-            let colour = colour_of(bound.as_ref().map_or(BoundBy::Unknown, |b| b.by));
-            let no_mean = || Cell::absent(notes.mark(NO_MEAN, "Latency [mean]"));
-            [
-                name.into(),
-                reached.marked(kept::mark(peak, notes)),
-                unit(sweep.rate).into(),
-                Cell::from(short_place(sweep, peak.at)).drawn(small::load_line(&points, f64::from(peak.at))),
-                mean.map_or_else(no_mean, |mean| time(records, peak, mean, notes)),
-                time(records, peak, p99, notes),
-                tests.into(),
-                limit::share(records, sweep, peak, notes).drawn(share.map(|pct| small::share(pct, colour))),
-                bound.map_or(ABSENT, |b| b.by.name()).into(),
-            ]
-        }
-        None => {
-            let none = Cell::absent(notes.mark("every test is refused or has no throughput", ""));
-            let [unit, at, mean, p99, share, bound] = ["", "", ABSENT, ABSENT, ABSENT, ABSENT].map(Cell::from);
-            [name.into(), none, unit, at, mean, p99, tests.into(), share, bound]
-        }
-    };
-    let of_tests = if on_paper { Default::default() } else { [why_not(sweep), kept::remark(sweep)] };
-    let remark = remark(&sweep.workload, &of_tests);
-    Row { invalid: sweep.points.iter().all(|p| p.tests.is_empty()), remark, ..Row::of(cells) }
+    of_pairs(all, all - valid)
 }
 
 /// Colour of a share of the limit, by what bounds the workload.
@@ -142,10 +171,22 @@ fn colour_of(by: BoundBy) -> usize {
     }
 }
 
-/// The remarks on a workload as a sentence; empty without any.
-fn remark(workload: &str, said: &[String]) -> String {
-    let said: Vec<&str> = said.iter().map(String::as_str).filter(|s| !s.is_empty()).collect();
-    let said = said.join("; ");
+/// What is to be said of a line: tests that are not valid or kept, and the shape of a scan; empty without any.
+fn remark(line: Line<'_>, on_paper: bool) -> String {
+    let (workload, said) = match line {
+        Line::Sweep(_) if on_paper => return String::new(),
+        Line::Sweep(sweep) => (&sweep.workload, [why_not(sweep), kept::remark(sweep)]),
+        Line::Scan(Scan { record: r, shape: Some(shape), .. }) => {
+            let kept = kept_test(r).map_or(String::new(), |kept| format!("test {} is {kept}", r.test));
+            (&r.workload, [sizes::sentence(shape), kept])
+        }
+        Line::Scan(_) if on_paper => return String::new(),
+        Line::Scan(scan) => {
+            let r = scan.record;
+            (&r.workload, [format!("test {} is {}", r.test, stop(&judged(r))), String::new()])
+        }
+    };
+    let said = said.into_iter().filter(|s| !s.is_empty()).collect::<Vec<_>>().join("; ");
     let end = if said.ends_with('…') { "" } else { "." };
     if said.is_empty() { said } else { format!("{workload}: {said}{end}") }
 }
@@ -205,36 +246,9 @@ fn why_not(sweep: &Sweep) -> String {
     let mut refused: Vec<_> = sweep.points.iter().flat_map(|p| &p.refused).collect();
     refused.sort_by_key(|t| t.test);
     let said = alike(refused.into_iter().map(|t| (&t.reason, t.test))).into_iter().map(|(reason, tests)| {
-        let (word, is) = if tests.len() == 1 { ("test", "is") } else { ("tests", "are") };
-        format!("{word} {} {is} refused: {}", spans(&tests), cut(stop(reason), MAX_REASON))
+        format!("{} {} refused: {}", tests_named(&tests), are(tests.len()), cut(stop(reason), kept::MAX_REASON))
     });
     said.collect::<Vec<_>>().join("; ")
-}
-
-/// A scan of sizes has a shape instead of a peak.
-fn scan_line(scan: &Scan<'_>, on_paper: bool) -> Row {
-    let r = scan.record;
-    let median = |column: &Column| Cell::from(r.figure(column).map(short_ns));
-    let cells: [Cell; 9] = [
-        (&r.workload).into(),
-        ABSENT.into(),
-        "".into(),
-        counted(r.sizes.len(), "size").into(),
-        median(column::COMMIT_TIME_NS_MEAN),
-        median(column::COMMIT_TIME_NS_P99),
-        if r.valid { "1" } else { "0 of 1" }.into(),
-        ABSENT.into(),
-        ABSENT.into(),
-    ];
-    let remark = match &scan.shape {
-        Some(shape) => {
-            let kept = kept_test(r).map_or(String::new(), |kept| format!("; test {} is {kept}", r.test));
-            format!("{}: {}{kept}.", r.workload, sizes::sentence(shape))
-        }
-        None if on_paper => String::new(),
-        None => format!("{}: test {} is {}.", r.workload, r.test, stop(&judged(r))),
-    };
-    Row { invalid: !r.is_usable(), remark, ..Row::of(cells) }
 }
 
 /// Planned workloads without a test: skipped with the reason, or not reached. One sentence per reason.

@@ -1,184 +1,41 @@
 //! The manifests of all platforms side by side, and the commands to repeat the runs.
 
-use loadline_model::format::{bytes, duration_ns, duration_s, number};
-use loadline_model::machine::Storage;
+use loadline_model::format::{bytes, number};
 use loadline_model::manifest::{Manifest, TableLoad};
-use loadline_model::{Finding, Jobs, Severity};
+use loadline_model::{Finding, Severity};
 use minijinja::context;
 
-use super::settings::{self, Facts, collect, fact, side_by_side};
-use super::{stop, when};
+use super::settings::{self, collect, side_by_side};
+use super::stop;
 use crate::doc::{Block, Row, Section};
 use crate::platform_run::PlatformRun;
 use crate::spec::TableSpec;
-use crate::templates::prose;
+use crate::templates::{facts, prose};
 
-/// The section.
 pub(crate) fn section(sides: &[PlatformRun<'_>]) -> Section {
-    let facts: [(&str, Facts); 8] = [
-        ("Run and plan", collect(sides, plan)),
-        ("Database", collect(sides, database)),
+    let of = |what: &str| collect(sides, |m| facts_of(what, m));
+    let facts = [
+        ("Run and plan", of("plan")),
+        ("Database", of("database")),
         ("Settings", settings::all(sides)),
-        ("Machine", collect(sides, machine)),
-        ("Storage", collect(sides, storage)),
-        ("Storage probe before the run", collect(sides, probes)),
-        ("Cost of loadline itself", collect(sides, overhead)),
-        ("Calibration: redo per transaction", collect(sides, calibration)),
+        ("Machine", of("machine")),
+        ("Storage", of("storage")),
+        ("Storage probe before the run", of("probe")),
+        ("Cost of loadline itself", of("cost")),
+        ("Calibration: redo per transaction", of("calibration")),
     ];
     let facts = facts.into_iter().map(|(title, rows)| Block::under(title, Block::table(side_by_side(sides, rows))));
     let rest = [loads(sides), doctor(sides), target_notes(sides)];
     Section::evidence("platforms", "Platforms", facts.chain(rest).flatten().collect())
 }
 
-fn optional(name: &str, value: Option<String>) -> Option<(String, String)> {
-    value.map(|v| fact(name, v))
-}
-
-fn plan(m: &Manifest) -> Vec<(String, String)> {
-    let p = &m.plan;
-    let jobs = match &p.jobs {
-        Jobs::Auto { max } => format!("auto: doubled until saturated, at most {max}"),
-        Jobs::List(list) => {
-            let each = if p.jobs_per_node { " on each node" } else { "" };
-            format!("{}{each}", list.iter().map(u32::to_string).collect::<Vec<_>>().join(", "))
-        }
-    };
-    let workloads = p.workloads.iter().map(|w| {
-        let parameters = w.parameters.iter().map(|(k, v)| format!("{k} {v}"));
-        let reason = Some(w.driver_reason.clone()).filter(|r| !r.is_empty());
-        let forced = w.forced.as_ref().map(|f| format!("forced: {f}"));
-        let more: Vec<String> = parameters.chain(reason).chain(forced).collect();
-        let more = if more.is_empty() { String::new() } else { format!(" ({})", more.join("; ")) };
-        format!("{}: {} driver{more}", w.code, w.driver)
-    });
-    let mut out = vec![
-        fact("Run", &m.run),
-        fact("Started", when(&m.started_at)),
-        fact("loadline", &m.loadline_version),
-        fact("Workloads", workloads.collect::<Vec<_>>().join("\n")),
-        fact("Jobs", jobs),
-        fact("Measured window", seconds(p.duration_s)),
-        fact("Warm-up", p.warmup()),
-        fact("Repetitions", p.repeat.to_string()),
-        fact("Load", p.load.words()),
-        fact("Payload that can be compressed away", format!("{:.0} %", p.payload_compressibility * 100.0)),
-        fact("Seed", p.seeds()),
-        fact("Size of the data set", bytes(p.size_bytes as f64)),
-        fact("Latency objective", p.latency_objective_ns.map_or("none".to_owned(), |ns| duration_ns(ns as f64))),
-    ];
-    let skipped: Vec<String> = p.skipped.iter().map(|s| format!("{}: {}", s.code, s.reason)).collect();
-    out.extend(optional("Skipped", (!skipped.is_empty()).then(|| skipped.join("\n"))));
-    let cached = "kept and marked (--allow-cached)";
-    out.extend(optional("Storage figures not from the device", p.allow_cached.then(|| cached.to_owned())));
-    out.extend(optional("Refusals overridden", p.force.then(|| "yes (--force)".to_owned())));
-    out
-}
-
-/// Short times with decimals, long ones in minutes or hours.
-fn seconds(s: f64) -> String {
-    if s < 60.0 && s.fract() != 0.0 { format!("{s} s") } else { duration_s(s) }
-}
-
-fn database(m: &Manifest) -> Vec<(String, String)> {
-    let t = &m.target;
-    let mut out = vec![
-        fact("Product", &t.product),
-        fact("Version", &t.version),
-        fact("Target", &t.url),
-        fact("Nodes", t.nodes.to_string()),
-        fact("Location", if t.local { "on the machine that ran loadline" } else { "remote" }),
-    ];
-    let nodes = &m.plan.nodes;
-    out.extend(optional("Further nodes", (!nodes.is_empty()).then(|| nodes.join("\n"))));
-    out
-}
-
-fn machine(m: &Manifest) -> Vec<(String, String)> {
-    let c = &m.machine;
-    vec![
-        fact("Host", &c.host),
-        fact("CPU", format!("{} × {}", c.cpus, c.cpu_model)),
-        fact("Memory", bytes(c.memory_bytes as f64)),
-        fact("Kernel", &c.kernel),
-        fact("Operating system", &c.os),
-        fact("Virtualisation", c.virtualisation.as_deref().unwrap_or("none detected")),
-        fact("Runs the database", if m.target.local { "yes" } else { "no, only loadline" }),
-    ]
-}
-
-/// Probe of the storage under log and data before the first test.
-fn probes(m: &Manifest) -> Vec<(String, String)> {
-    let mut out = Vec::new();
-    for (role, probed) in &m.probes {
-        for row in &probed.rows {
-            let in_flight = if row.depth > 1 { format!(", {} in flight", row.depth) } else { String::new() };
-            let name = format!("{}: {}, {}{in_flight}", role, row.operation.title(), bytes(row.size_bytes as f64));
-            out.push((
-                name,
-                format!(
-                    "{}/s, {} MiB/s, {} each",
-                    number(row.per_s, 0),
-                    number(row.mib_per_s, 1),
-                    duration_ns(row.mean_ns)
-                ),
-            ));
-        }
-        let cache = if probed.direct { "page cache bypassed" } else { "through the page cache" };
-        let notes = probed.notes.iter().map(|n| format!("; {}", stop(n))).collect::<String>();
-        out.push((format!("{role}: method"), format!("{} in {}, {cache}{notes}", probed.engine.name(), probed.dir)));
-    }
-    out
-}
-
-fn storage(m: &Manifest) -> Vec<(String, String)> {
-    let t = &m.target;
-    let mut out = Vec::new();
-    for (role, dir) in [("log", &t.log_dir), ("data", &t.data_dir)] {
-        if let (false, Some(dir)) = (t.storage.contains_key(role), dir) {
-            out.push((format!("Storage of {role}"), format!("{dir} (filesystem and device unknown)")));
-        }
-    }
-    for (role, s) in &t.storage {
-        out.push((format!("Storage of {role}"), place(s)));
-        let facts: Vec<String> = s.device_facts.iter().map(|(k, v)| format!("{k}: {v}")).collect();
-        if let Some(device) = &s.device {
-            out.push((format!("Device of {role}"), format!("{device}\n{}", facts.join(", ")).trim().to_owned()));
-        }
-    }
-    out
-}
-
-fn place(s: &Storage) -> String {
-    let free = s.free_bytes.map(|f| format!(", {} free", bytes(f as f64))).unwrap_or_default();
-    format!("{}\n{} on {} ({}), mounted at {}{free}", s.path, s.filesystem, s.source, s.mount_options, s.mount_point)
-}
-
-fn overhead(m: &Manifest) -> Vec<(String, String)> {
-    let o = &m.overhead;
-    let per_tx =
-        |ns: Option<f64>| ns.map_or("not measured".to_owned(), |ns| format!("{} per transaction", duration_ns(ns)));
-    let on = o.workload.as_ref().map(|w| format!(", {w}")).unwrap_or_default();
-    vec![
-        (
-            format!("Client driver, on null:{on}"),
-            o.client_absent.as_ref().map_or_else(|| per_tx(o.client_ns_per_tx), |why| format!("not measured: {why}")),
-        ),
-        fact("Clock and histogram inside the database", per_tx(o.in_database_ns_per_tx)),
-    ]
-}
-
-fn calibration(m: &Manifest) -> Vec<(String, String)> {
-    let one = |(code, c): (&String, &loadline_model::manifest::Calibration)| {
-        let seen = c.redo_bytes_per_tx.map_or("not measured".to_owned(), |b| format!("{} measured", bytes(b)));
-        let nominal = c
-            .nominal
-            .map(|[low, mid, high]| format!("nominal {}, allowed {} to {}", bytes(mid), bytes(low), bytes(high)));
-        let parameters: Vec<String> = c.parameters.iter().map(|(k, v)| format!("{k} {v}")).collect();
-        let with = (!parameters.is_empty()).then(|| format!("with {}", parameters.join(", ")));
-        let parts: Vec<String> = [Some(seen), nominal, with, c.note.clone()].into_iter().flatten().collect();
-        (code.clone(), parts.join("; "))
-    };
-    m.calibration.iter().map(one).collect()
+/// Names and values of what a manifest says of the plan, the machine and so on.
+pub(crate) fn facts_of(what: &str, m: &Manifest) -> Vec<(String, String)> {
+    let (p, name) = (&m.plan, format!("facts of the {what}"));
+    facts(
+        &name,
+        context! { m, warmup => p.warmup(), window => p.duration_s.to_string(), load => p.load.words(), seeds => p.seeds() },
+    )
 }
 
 fn doctor(sides: &[PlatformRun<'_>]) -> Vec<Block> {
@@ -242,7 +99,6 @@ fn loads(sides: &[PlatformRun<'_>]) -> Vec<Block> {
     Block::under("Data set", Block::table(table.build()))
 }
 
-/// The section with the commands.
 pub(crate) fn again(sides: &[PlatformRun<'_>]) -> Section {
     let mut blocks = Vec::new();
     for side in sides {

@@ -28,7 +28,6 @@ pub(crate) struct Shown {
     pub(crate) detectable: Option<f64>,
     /// Pairs, or tests of the side with fewer.
     pub(crate) pairs: usize,
-    /// Pairs left out.
     pub(crate) dropped: usize,
     /// Why there is no interval, or no comparison.
     pub(crate) why: Option<String>,
@@ -67,7 +66,6 @@ pub(crate) fn ratio(value: f64) -> String {
     }
 }
 
-/// A share in percent.
 pub(crate) fn percent(share: f64) -> String {
     if share >= 0.1 { format!("{:.0} %", share * 100.0) } else { format!("{:.1} %", share * 100.0) }
 }

@@ -42,7 +42,7 @@ pub(crate) fn section(sides: &[PlatformRun<'_>]) -> Section {
 fn split(sides: &[PlatformRun<'_>]) -> (Facts, Facts) {
     let target = |s: &PlatformRun<'_>| s.run.manifest.target.product.clone();
     let one_product = sides.windows(2).all(|pair| target(&pair[0]) == target(&pair[1]));
-    let all = collect(sides, |m| m.target.settings.iter().map(|(k, v)| fact(k, v)).collect());
+    let all = collect(sides, |m| m.target.settings.clone().into_iter().collect());
     all.into_iter().partition(|(_, values)| {
         let mut known = values.iter().filter(|v| one_product || *v != ABSENT);
         let first = known.next();
@@ -54,7 +54,7 @@ fn split(sides: &[PlatformRun<'_>]) -> (Facts, Facts) {
 pub(super) type Facts = Vec<(String, Vec<String>)>;
 
 /// Rows of all manifests by name, in the order in which names first appear.
-pub(super) fn collect(sides: &[PlatformRun<'_>], of: fn(&Manifest) -> Vec<(String, String)>) -> Facts {
+pub(super) fn collect(sides: &[PlatformRun<'_>], of: impl Fn(&Manifest) -> Vec<(String, String)>) -> Facts {
     let each: Vec<Vec<(String, String)>> = sides.iter().map(|side| of(&side.run.manifest)).collect();
     let value = |facts: &Vec<(String, String)>, name: &String| {
         facts.iter().find(|(n, _)| n == name).map_or(ABSENT.to_owned(), |(_, v)| v.clone())
@@ -68,9 +68,4 @@ pub(super) fn side_by_side(sides: &[PlatformRun<'_>], rows: Facts) -> Table {
     let head = std::iter::once(Head::text("")).chain(sides.iter().map(|s| Head::text(&s.label)));
     let rows = rows.into_iter().map(|(name, values)| Row::of(std::iter::once(name).chain(values)));
     Table::of("facts manifest", head, rows)
-}
-
-/// A row of one manifest.
-pub(super) fn fact(name: &str, value: impl Into<String>) -> (String, String) {
-    (name.to_owned(), value.into())
 }

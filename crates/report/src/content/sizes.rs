@@ -1,7 +1,7 @@
 //! Commit time over redo since the last commit: shape and charts.
 
 use loadline_analyze::stats::quantile;
-use loadline_analyze::{Interval, Shape, kept_test};
+use loadline_analyze::{Shape, kept_test};
 use loadline_model::disturbance::judged;
 use loadline_model::format::{counted, duration_ns, number};
 use loadline_model::limits::SizePoint;
@@ -97,36 +97,7 @@ fn result(scan: &Scan<'_>) -> String {
 
 /// A shape in words, without a full stop.
 pub(crate) fn sentence(shape: &Shape) -> String {
-    let mib: fn(f64) -> String = |bytes| number(bytes / MIB, 3);
-    let ms: fn(f64) -> String = duration_ns;
-    let between = |i: &Interval, unit: fn(f64) -> String| format!("[{}, {}]", unit(i.low), unit(i.high));
-    match shape {
-        Shape::Sawtooth {
-            period_bytes, period_interval, amplitude_ns, amplitude_interval, p_value, quantile, ..
-        } => {
-            let blurred = if *quantile < 0.5 { ": stalls blur the medians)" } else { "" };
-            format!(
-                "Sawtooth: commit time falls every {} MiB of redo {}, by {} {}{}{blurred}; probability of chance {p_value:.3}",
-                mib(*period_bytes),
-                between(period_interval, mib),
-                ms(*amplitude_ns),
-                between(amplitude_interval, ms),
-                through(" (in the ", *quantile)
-            )
-        }
-        Shape::Straight { intercept_ns, ns_per_mib, interval, r2, hidden_ns, quantile } => format!(
-            "No sawtooth: a straight line fits{}, {} and {} for each MiB of redo {}; it explains {:.1} % of the variance of the {}, \
-             and teeth deeper than {} would have been found",
-            if interval.contains(0.0) { ", and its slope may be zero" } else { "" },
-            ms(*intercept_ns),
-            ms(*ns_per_mib),
-            between(interval, ms),
-            r2 * 100.0,
-            if *quantile < 0.5 { through("", *quantile) } else { "medians".to_owned() },
-            ms(*hidden_ns)
-        ),
-        Shape::Undecided { reason } => format!("Shape unknown: {}", stop(reason)),
-    }
+    prose("shape", shape)
 }
 
 /// Name of the quantile that was fitted, with `lead`; empty for the medians.
@@ -196,19 +167,11 @@ fn chart(colour: usize, side: &PlatformRun<'_>, scan: &Scan<'_>) -> Option<Chart
         band: drawn(&record.sizes, quantiles).map(|(p, q)| [p.redo_bytes / MIB, q[0] / 1e6, q[2] / 1e6]).collect(),
         ..svg::ChartLine::default()
     };
-    let chart = svg::Chart {
-        title: format!("{} – {}, test {}", side.label, record.workload, record.test),
-        x_label: "Redo since the last commit [MiB]".to_owned(),
-        y_label: if y_end.is_some() { "Commit time [ms], cut off above" } else { "Commit time [ms]" }.to_owned(),
-        lines: vec![line],
-        markers: true,
-        dots: true,
-        y_end,
-        width: 600.0,
-        height: 290.0,
-        ..svg::Chart::default()
-    };
-    chart.drawn()
+    let title = format!("{} – {}, test {}", side.label, record.workload, record.test);
+    let time = if y_end.is_some() { "Commit time [ms], cut off above" } else { "Commit time [ms]" };
+    let labels = ["Redo since the last commit [MiB]", time];
+    let chart = svg::Chart::of_lines(title, labels, vec![line], (600.0, 290.0));
+    svg::Chart { markers: true, dots: true, y_end, ..chart }.drawn()
 }
 
 /// Corners of the fitted curve: both ends, and both sides of each fall.

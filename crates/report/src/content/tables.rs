@@ -2,12 +2,13 @@
 
 use loadline_analyze::kpi::LATENCY;
 use loadline_analyze::{Sweep, SweepPoint};
-use loadline_model::column::{self, Cell as Value, column};
+use loadline_model::column::*;
+use loadline_model::column::{self, Cell as Value};
 use loadline_model::disturbance::judged;
 use loadline_model::{Column, Table as Columns, TestRecord};
 
 use super::figure::figure;
-use super::{kept, noted, stop};
+use super::{disturbed, kept, stop};
 use crate::columns::is_numeric;
 use crate::doc::{Block, Cell, Head, Notes, Row, Table};
 use crate::platform_run::PlatformRun;
@@ -28,7 +29,6 @@ impl Hidden {
         self.0.extend(records.iter().filter_map(reason));
     }
 
-    /// The reasons, folded.
     pub(crate) fn block(self) -> Option<Block> {
         let one = |(reason, of): (String, Vec<(String, String)>)| {
             let (columns, workloads): (Vec<String>, Vec<String>) = of.into_iter().unzip();
@@ -114,7 +114,6 @@ fn tests(side: &PlatformRun<'_>, workload: &str, records: &[&TestRecord], column
     table
 }
 
-/// What is to be said of a test.
 fn remark(record: &TestRecord) -> String {
     let mut remarks = Vec::new();
     if !record.valid {
@@ -127,7 +126,7 @@ fn remark(record: &TestRecord) -> String {
     if !record.forced.is_empty() {
         remarks.push(format!("Test {} was forced: {}.", record.test, stop(&record.forced.to_string())));
     }
-    remarks.extend(noted::of_test(record));
+    remarks.extend(disturbed::noted_of(record));
     remarks.join(" ")
 }
 
@@ -147,15 +146,10 @@ fn default_reason(record: &TestRecord) -> &'static str {
 /// Means with intervals, if tests were repeated.
 fn means(side: &PlatformRun<'_>, sweep: &Sweep) -> Option<Table> {
     const LOG: [&Column; 6] = [
-        column::COMMIT_THROUGHPUT_TPS,
-        column::COMMIT_LATENCY_MS,
-        column::REDO_MIB_PER_S,
-        column::LOG_FILE_SYNC_MS,
-        column::COMMIT_TIME_NS_P50,
-        column::COMMIT_TIME_NS_P99,
+        COMMIT_THROUGHPUT_TPS, COMMIT_LATENCY_MS, REDO_MIB_PER_S, LOG_FILE_SYNC_MS, COMMIT_TIME_NS_P50,
+        COMMIT_TIME_NS_P99,
     ];
-    const TIMES: [&Column; 3] =
-        [column::TRANSACTION_TIME_NS_MEAN, column::TRANSACTION_TIME_NS_P50, column::TRANSACTION_TIME_NS_P99];
+    const TIMES: [&Column; 3] = [TRANSACTION_TIME_NS_MEAN, TRANSACTION_TIME_NS_P50, TRANSACTION_TIME_NS_P99];
     if !sweep.points.iter().any(|p| p.tests.len() > 1) {
         return None;
     }

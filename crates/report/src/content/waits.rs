@@ -4,7 +4,7 @@ use loadline_analyze::waits::{Bucket, Counts, label};
 use loadline_analyze::{Sweep, SweepPoint};
 use loadline_model::column;
 use loadline_model::format::number;
-use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::RunData;
 use crate::bars::Bars;
@@ -83,7 +83,6 @@ fn times(
     Some((if kind == "transaction" && one_read { "Read times" } else { heading }, latencies))
 }
 
-/// Why a sweep has no histogram.
 fn why_none(run: &RunData, sweep: &Sweep) -> &'static str {
     let valid = || sweep.points.iter().flat_map(|p| &p.tests);
     if valid().next().is_none() {
@@ -95,34 +94,21 @@ fn why_none(run: &RunData, sweep: &Sweep) -> &'static str {
     }
 }
 
-/// A point's histogram in the JSON report.
-#[derive(Debug, Serialize)]
-pub(crate) struct Waits<'a> {
-    label: &'a str,
-    workload: &'a str,
-    /// Kind of latency: `commit`, `transaction`, `read`.
-    kind: &'a str,
-    /// Id of the swept column, and the point's jobs or swept value.
-    over: &'a str,
-    at: u32,
-    /// Buckets with bounds of 2^`power` µs.
-    buckets: Vec<Bucket>,
-}
-
-/// All stored histograms of `side` in the kinds of its groups, one per point and kind.
-pub(crate) fn all<'a>(side: &'a PlatformRun<'a>) -> Vec<Waits<'a>> {
-    let kinds_of = |group: &str| LATENCY_KINDS.iter().find(|(g, _)| *g == group).map_or(&[][..], |(_, kinds)| kinds);
-    let mut out = Vec::new();
-    for sweep in &side.sweeps {
-        for (kind, point) in
-            kinds_of(&sweep.group).iter().flat_map(|(kind, _)| sweep.points.iter().map(move |p| (*kind, p)))
-        {
-            let Some(counts) = merged(side.run, point, kind) else { continue };
-            let (label, workload, over) = (&side.label, &sweep.workload, &sweep.over);
-            out.push(Waits { label, workload, kind, over, at: point.at, buckets: counts.buckets() });
-        }
-    }
-    out
+/// All stored histograms of `side` for the JSON report, in the kinds of its groups: one per point and kind (`commit`, `transaction`, `read`),
+/// with the id of the swept column, the point's jobs or swept value, and buckets with bounds of 2^`power` µs.
+pub(crate) fn all(side: &PlatformRun<'_>) -> Vec<Value> {
+    let points = side.sweeps.iter().flat_map(|s| {
+        let kinds = LATENCY_KINDS.iter().find(|(group, _)| *group == s.group).map_or(&[][..], |(_, kinds)| kinds);
+        kinds.iter().flat_map(move |(kind, _)| s.points.iter().map(move |p| (s, p, *kind)))
+    });
+    let one = |(sweep, point, kind): (&Sweep, &SweepPoint, &str)| {
+        let (label, workload, over) = (&side.label, &sweep.workload, &sweep.over);
+        let buckets = merged(side.run, point, kind)?.buckets();
+        Some(
+            json!({ "label": label, "workload": workload, "kind": kind, "over": over, "at": point.at, "buckets": buckets }),
+        )
+    };
+    points.filter_map(one).collect()
 }
 
 /// Sum of the histograms of `kind` of a point's valid tests; `None` if empty.

@@ -1,11 +1,13 @@
 //! What forecasts of a table's own upper half are off by, for people and scripts.
 
 use loadline_analyze::forecast::{Evaluated, HeldOut, Overall, overall};
+use minijinja::context;
 use serde_json::{Value, json};
 
 use super::refusal;
 use crate::csv;
 use crate::doc::{Block, Document, Head, Row, Section, Table};
+use crate::templates::prose;
 use crate::{Format, ReportError};
 
 /// The evaluation `series` of a table or a run, `title`, in `format`; `remarks` are what was left out or assumed. There is a row per
@@ -45,9 +47,7 @@ pub fn evaluation_page(
         let head = columns.iter().chain(&["jobs: error ± half of the interval, %"]).map(|title| Head::text(title));
         Document {
             title: format!("Forecasts of {title} held against its own upper half"),
-            subtitle: "Of each series, the lower half of its job counts (the larger one if their number is odd, at least 3) is fitted, \
-                       and the upper half is forecast. Nothing held out takes part in a fit, in the choice of a model or in an interval."
-                .to_owned(),
+            subtitle: prose("evaluation", ()),
             verdict: said(overall(used)),
             all_well: refused.is_empty(),
             remarks,
@@ -58,9 +58,7 @@ pub fn evaluation_page(
 }
 
 fn said(all: Option<Overall>) -> String {
-    let Some(all) = all else { return "No series could be evaluated.".to_owned() };
-    format!(
-        "Mean error of tps {:.1} % over {} held-out points; the 90 % intervals hold {:.0} % of them, with a mean half-width of {:.1} %.",
-        all.mean_abs_error_pct, all.held_out, all.coverage_pct, all.half_width_pct
-    )
+    let of = |of: fn(Overall) -> f64| all.map(of);
+    let (error, covered, half) = (of(|o| o.mean_abs_error_pct), of(|o| o.coverage_pct), of(|o| o.half_width_pct));
+    prose("evaluated", context! { held_out => all.map(|o| o.held_out), error, covered, half })
 }

@@ -11,31 +11,14 @@ use super::Period;
 use super::words::{each, heads, row, shown};
 use crate::doc::{Block, Head, Row, Section, Table};
 
-/// What a counter is about, by a part of its name: the first that fits.
-const ABOUT: [(&str, &str, &[&str]); 7] = [
-    (
-        "counters-checkpoints",
-        "Checkpoints and block writers",
-        &[
-            "checkpoint", "bgwriter", "buffers_", "flush", "dblwr", "pages_written", "pages_dirty", "pages_flushed",
-            "lsn_last",
-        ],
-    ),
-    ("counters-vacuum", "Vacuum and purge", &["vacuum", "purge", "history", "undo"]),
-    ("counters-locks", "Locks and conflicts", &["lock_", "locks", "deadlock", "conflict", "latch", "enqueue"]),
-    ("counters-log", "Log writer", &["wal", "redo", "log", "lsn", "binlog", "xlog"]),
-    ("counters-cache", "Cache", &["blks_", "buffer_pool", "cache", "hit", "evict"]),
-    ("counters-io", "I/O", &["data_read", "data_writ", "read", "write", "extend", "fsync", "temp_", "physical"]),
-    ("counters-rows", "Transactions, sessions and rows", &[""]),
-];
+/// Subjects of counters, by a part of their names: anchor, heading and parts of each line; the first that fits counts, or else the last.
+/// The line of gauges has the parts of names of values that rise and fall: their growth is no rate.
+const SUBJECTS: &str = include_str!("counters.txt");
 
-/// Parts of the names of values that rise and fall: their growth is no rate.
-const GAUGES: [&str; 23] = [
-    "pages_dirty", "pages_free", "pages_data", "pages_misc", "pages_total", "history_l", "undo_slots", "rseg_current",
-    "active_transactions", "modified_age", "pending", "checkpoint_age", "bytes_dirty", "bytes_data", "recv_queue",
-    "send_queue", "apply_window", "deps_distance", "cluster_size", "conf_id", "local_state", "replication.queue",
-    "members_online",
-];
+/// Whether `name` has one of `parts`.
+fn is_about(name: &str, parts: &str) -> bool {
+    parts.split_whitespace().any(|part| name.contains(part))
+}
 
 /// Unit of a counter, by the end of its name: databases count times in milliseconds, V$OSSTAT in hundredths of a second.
 fn unit(name: &str) -> Unit {
@@ -52,17 +35,24 @@ pub(super) fn sections(periods: &[Period]) -> Vec<Section> {
     let counted = periods.iter().filter_map(|p| p.counters.as_ref());
     let names: BTreeSet<&String> = counted.flat_map(|(open, ..)| open.counters.keys()).collect();
     let own = |name: &&String| !name.starts_with("loadline.") && !name.ends_with(counter::STATS_RESET);
-    let about = |name: &str| ABOUT.iter().position(|(.., parts)| parts.iter().any(|part| name.contains(part)));
-    let mut rows: Vec<Vec<Row>> = vec![Vec::new(); ABOUT.len()];
+    let lines: Vec<[&'static str; 3]> = SUBJECTS
+        .lines()
+        .filter_map(|line| {
+            let (id, rest) = line.split_once(": ")?;
+            let (title, parts) = rest.split_once(": ")?;
+            Some([id, title, parts])
+        })
+        .collect();
+    let Some(([_, _, gauges], subjects)) = lines.split_first() else { return Vec::new() };
+    let mut rows: Vec<Vec<Row>> = vec![Vec::new(); subjects.len()];
     for counter in names.into_iter().filter(own) {
         let lower = counter.to_lowercase();
-        let row = match GAUGES.iter().any(|part| lower.contains(part)) {
+        let row = match is_about(&lower, gauges) {
             true => gauge(counter, periods),
             false => growth(counter, unit(&lower), periods),
         };
-        if let Some((at, row)) = about(&lower).zip(row) {
-            rows[at].push(row);
-        }
+        let about = subjects.iter().position(|[.., parts]| is_about(&lower, parts)).unwrap_or(subjects.len() - 1);
+        rows[about].extend(row);
     }
     let columns = [
         Head::number("total", "").tip("Of a value that rises and falls: at the start → at the end, at each node."),
@@ -71,11 +61,9 @@ pub(super) fn sections(periods: &[Period]) -> Vec<Section> {
     ];
     let head = heads("Counter", periods, &columns, "rates per second");
     let table = |rows| Block::table(Table::of("figures narrow", head.clone(), rows));
-    ABOUT
-        .iter()
-        .zip(rows)
-        .map(|((id, title, _), rows)| Section::of(id, *title, table(rows).into_iter().collect()))
-        .collect()
+    let section =
+        |([id, title, _], rows): (&[&'static str; 3], _)| Section::of(id, *title, table(rows).into_iter().collect());
+    subjects.iter().zip(rows).map(section).collect()
 }
 
 /// A counter's growth; `None` if it did not move.

@@ -1,7 +1,7 @@
 //! Figures over time on one axis, with the background work that was seen.
 
 use loadline_analyze::kpi::THROUGHPUT;
-use loadline_model::column;
+use loadline_model::column::*;
 use loadline_model::format::number;
 use loadline_model::{Column, JobLoad, Series};
 
@@ -12,14 +12,8 @@ use crate::svg::{self, ChartLine, ChartPoint};
 use crate::words::heading_of;
 
 /// Columns drawn, one chart each.
-const DRAWN: [&Column; 6] = [
-    THROUGHPUT,
-    column::REDO_MIB_PER_S,
-    column::BLOCK_READS_PER_S,
-    column::CPU_BUSY_PCT,
-    column::DEVICE_WRITES_PER_S,
-    column::DEVICE_UTIL_PCT,
-];
+const DRAWN: [&Column; 6] =
+    [THROUGHPUT, REDO_MIB_PER_S, BLOCK_READS_PER_S, CPU_BUSY_PCT, DEVICE_WRITES_PER_S, DEVICE_UTIL_PCT];
 
 pub(super) fn blocks(periods: &[Period]) -> Vec<Block> {
     let x_end = periods.iter().flat_map(|p| times(&p.series)).fold(0.0, f64::max);
@@ -63,7 +57,7 @@ fn times(series: &Series) -> Vec<f64> {
 fn latency(period: &Period) -> Option<Vec<Option<f64>>> {
     let record = period.record.as_ref().filter(|r| r.load() == JobLoad::default())?;
     if record.imported.is_some() {
-        return period.series.column(column::COMMIT_LATENCY_MS.id);
+        return period.series.column(COMMIT_LATENCY_MS.id);
     }
     let jobs = f64::from(record.jobs);
     let tps = period.series.column(THROUGHPUT.id)?;
@@ -87,16 +81,6 @@ fn chart(
         (!points.is_empty()).then(|| ChartLine { name, points, colour, ..ChartLine::default() })
     };
     let lines: Vec<ChartLine> = periods.iter().enumerate().filter_map(line).collect();
-    let chart = svg::Chart {
-        title: title.to_owned(),
-        x_label: "s".to_owned(),
-        unnamed: periods.len() == 1,
-        lines,
-        spans: spans.to_vec(),
-        x_end,
-        width: 900.0,
-        height: 150.0,
-        ..svg::Chart::default()
-    };
-    chart.drawn()
+    let chart = svg::Chart::of_lines(title.to_owned(), ["s", ""], lines, (900.0, 150.0));
+    svg::Chart { unnamed: periods.len() == 1, spans: spans.to_vec(), x_end, ..chart }.drawn()
 }

@@ -2,10 +2,13 @@
 
 use loadline_model::activity::Topic;
 use loadline_model::disturbance::why_not_valid;
+use loadline_model::{Imported, TestRecord, Validity};
+use minijinja::context;
 
 use super::{Period, counters, load, over_time, time, views};
-use crate::content::{kept_tests, kept_verdict, stop};
+use crate::content::{kept_tests, stop, verdict as tests_verdict};
 use crate::doc::{Block, Document, Section};
+use crate::templates::prose;
 
 pub(super) fn document(periods: &[Period]) -> Document {
     let mut sections = vec![
@@ -42,47 +45,21 @@ fn named(period: &Period, several: bool, text: &str) -> String {
 
 /// Whether all tests are valid, and what to say of them.
 fn verdict(periods: &[Period]) -> (bool, String) {
-    let tests: Vec<_> = periods.iter().filter_map(|p| p.record.as_ref()).collect();
-    let invalid: Vec<String> = tests
-        .iter()
-        .filter(|r| !r.valid)
-        .map(|r| {
-            format!(
-                "Test {} is {}: {}.",
-                r.test,
-                r.validity().map_or("not valid", |of| of.name()),
-                stop(why_not_valid(r))
-            )
-        })
-        .collect();
-    let imported: Vec<String> = tests
-        .iter()
-        .filter_map(|r| Some(format!("Test {} is {}.", r.test, r.imported.as_ref()?.unchecked())))
-        .collect();
-    if !imported.is_empty() {
-        return (false, imported.into_iter().chain(invalid).collect::<Vec<_>>().join(" "));
-    }
-    let kept = kept_verdict(tests.len(), kept_tests(tests.iter().copied()));
-    match (tests.is_empty(), invalid.is_empty()) {
-        (true, _) => (true, "Watched without any load of loadline's own.".to_owned()),
-        (false, true) if tests.len() == 1 => (kept.is_empty(), format!("1 test, and it is valid{kept}.")),
-        (false, true) => (kept.is_empty(), format!("{} tests, all valid{kept}.", tests.len())),
-        (false, false) => (false, invalid.join(" ")),
-    }
+    let tests = || periods.iter().filter_map(|p| p.record.as_ref());
+    let of_test = |r: &TestRecord| {
+        let (imported, validity) = (r.imported.as_ref().map(Imported::unchecked), r.validity().map(Validity::name));
+        context! { test => r.test, imported, validity, why => (!r.valid).then(|| why_not_valid(r)) }
+    };
+    let all_well = tests().all(|r| r.valid && r.imported.is_none()) && kept_tests(tests()).is_none();
+    let each: Vec<_> = tests().map(of_test).collect();
+    (
+        all_well,
+        prose("verdict-of-tests", context! { tests => each, all_well, verdict => tests_verdict(tests(), false) }),
+    )
 }
 
+/// What reading counters and sampling sessions cost.
 fn cost(periods: &[Period]) -> Vec<Block> {
-    let of = |p: &Period| {
-        let s = &p.activity.as_ref()?.sampling;
-        Some(named(
-            p,
-            periods.len() > 1,
-            &format!(
-                "in the window loadline read all counters {} times and sampled the sessions {} times, in one session; the \
-                 database took {:.0} ms for all answers, {:.1} % of the window",
-                s.readings, s.samples, s.answer_ms, s.answer_pct
-            ),
-        ))
-    };
-    periods.iter().filter_map(of).map(Block::para).collect()
+    let said = |p: &Period| Some(named(p, periods.len() > 1, &prose("cost", &p.activity.as_ref()?.sampling)));
+    periods.iter().filter_map(said).map(Block::para).collect()
 }

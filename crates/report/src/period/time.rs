@@ -1,9 +1,11 @@
 //! What the time was spent on: shares of the jobs' time, sampled waits by class and event, and histograms of latencies.
 
+use loadline_analyze::bound;
+use loadline_analyze::kpi::{LATENCY, THROUGHPUT};
 use loadline_analyze::waits::Counts;
-use loadline_analyze::{bound, kpi};
+use loadline_model::column::*;
 use loadline_model::format::{ABSENT, duration_ns, number};
-use loadline_model::{Column, TestRecord, column};
+use loadline_model::{Column, TestRecord};
 
 use super::Period;
 use super::words::{each, heads, name, row};
@@ -14,56 +16,23 @@ use crate::spec::TableSpec;
 use crate::templates::prose;
 use crate::words::{grouped, heading_of, lower};
 
-/// Events shown.
 const MOST_EVENTS: usize = 20;
 /// Classes of waits for the client, which are not the database's time: of PostgreSQL and MySQL, and of Oracle.
 const CLIENT: [&str; 2] = ["Client", "Idle"];
 /// Parts of the jobs' time.
 const PARTS: [&Column; 15] = [
-    column::THINKING_PCT,
-    column::SCRIPT_SLEEP_PCT,
-    column::CONNECTING_PCT,
-    column::SESSION_CPU_PCT,
-    column::SESSION_CPU_WAIT_PCT,
-    column::SESSION_IO_PCT,
-    column::READ_WAIT_PCT,
-    column::WRITE_WAIT_PCT,
-    column::LOG_WRITE_WAIT_PCT,
-    column::LOCK_WAIT_PCT,
-    column::WRITER_WAIT_PCT,
-    column::REPLICA_WAIT_PCT,
-    column::SESSION_IDLE_PCT,
-    column::CLIENT_JOB_CPU_PCT,
-    column::CLIENT_JOB_CPU_WAIT_PCT,
+    THINKING_PCT, SCRIPT_SLEEP_PCT, CONNECTING_PCT, SESSION_CPU_PCT, SESSION_CPU_WAIT_PCT, SESSION_IO_PCT,
+    READ_WAIT_PCT, WRITE_WAIT_PCT, LOG_WRITE_WAIT_PCT, LOCK_WAIT_PCT, WRITER_WAIT_PCT, REPLICA_WAIT_PCT,
+    SESSION_IDLE_PCT, CLIENT_JOB_CPU_PCT, CLIENT_JOB_CPU_WAIT_PCT,
 ];
 /// What the test is about.
 const ANSWER: [&Column; 12] = [
-    kpi::THROUGHPUT,
-    kpi::LATENCY,
-    column::TRANSACTION_TIME_NS_P50,
-    column::TRANSACTION_TIME_NS_P99,
-    column::RESPONSE_TIME_NS_P99,
-    column::COMMIT_TIME_NS_MEAN,
-    column::COMMIT_TIME_NS_P99,
-    column::LOG_FILE_SYNC_MS,
-    column::READ_TIME_US_MEAN,
-    column::CONNECT_TIME_NS_MEAN,
-    column::CONNECT_TIME_NS_P99,
-    column::LIMIT_TPS,
+    THROUGHPUT, LATENCY, TRANSACTION_TIME_NS_P50, TRANSACTION_TIME_NS_P99, RESPONSE_TIME_NS_P99, COMMIT_TIME_NS_MEAN,
+    COMMIT_TIME_NS_P99, LOG_FILE_SYNC_MS, READ_TIME_US_MEAN, CONNECT_TIME_NS_MEAN, CONNECT_TIME_NS_P99, LIMIT_TPS,
 ];
 const MACHINE: [&Column; 12] = [
-    column::CPU_BUSY_PCT,
-    column::CPU_USER_PCT,
-    column::CPU_SYS_PCT,
-    column::CPU_IOWAIT_PCT,
-    column::CPU_STEAL_PCT,
-    column::OTHER_CPU_PCT,
-    column::DEVICE_WRITES_PER_S,
-    column::DEVICE_WRITE_MIB_PER_S,
-    column::DEVICE_UTIL_PCT,
-    column::DEVICE_READS_PER_S,
-    column::DEVICE_READ_MIB_PER_S,
-    column::DATA_DEVICE_UTIL_PCT,
+    CPU_BUSY_PCT, CPU_USER_PCT, CPU_SYS_PCT, CPU_IOWAIT_PCT, CPU_STEAL_PCT, OTHER_CPU_PCT, DEVICE_WRITES_PER_S,
+    DEVICE_WRITE_MIB_PER_S, DEVICE_UTIL_PCT, DEVICE_READS_PER_S, DEVICE_READ_MIB_PER_S, DATA_DEVICE_UTIL_PCT,
 ];
 
 /// What bounds each test, and its main figures.

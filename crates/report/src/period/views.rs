@@ -2,12 +2,13 @@
 
 use loadline_model::activity::{Kind, Topic, Unit, Value, View, ViewColumn};
 use loadline_model::format::duration_ns;
+use minijinja::context;
 
 use super::Period;
 use super::words::{amount, name, of, ratio, shown};
-use crate::content::stop;
 use crate::doc::{Block, Cell, Head, Row, Table};
 use crate::spec::TableSpec;
+use crate::templates::items;
 use crate::words::{cut, distinct, grouped};
 
 /// Most characters of a text.
@@ -145,33 +146,21 @@ fn table(view: &View, period: &Period) -> Table {
 
 /// What the page lacks, with the reason.
 pub(super) fn missing(periods: &[Period]) -> Vec<Block> {
-    let mut items: Vec<String> = Vec::new();
-    for period in periods {
-        let of = name(period, periods);
-        let of = if of.is_empty() { String::new() } else { format!("{of}: ") };
-        let Some(activity) = &period.activity else {
-            items.push(format!("{of}Statistics views: the run was stored without them."));
-            continue;
-        };
-        if let Some(why) = &activity.unread {
-            items.push(format!("{of}Statistics views: {}.", stop(why)));
-            continue;
+    let one = |period: &Period| {
+        let activity = period.activity.as_ref();
+        let views = || activity.iter().flat_map(|a| &a.views);
+        let absent = grouped(views().filter_map(|v| Some((v.absent.as_deref()?, v.title.as_str()))), |(why, _)| *why);
+        let titles = |of: Vec<(&str, &str)>| of.into_iter().map(|(_, title)| title.to_owned()).collect::<Vec<_>>();
+        let none = Topic::ALL.iter().filter(|topic| !views().any(|v| v.topic == **topic));
+        context! {
+            name => name(period, periods),
+            stored => activity.is_some(),
+            unread => activity.and_then(|a| a.unread.as_deref()),
+            absent => absent.into_iter().map(|(why, of)| (why, titles(of))).collect::<Vec<_>>(),
+            none => none.map(|topic| topic.title().to_lowercase()).collect::<Vec<_>>(),
+            quiet => views().filter(|v| v.absent.is_none() && v.rows.is_empty()).map(|v| &v.title).collect::<Vec<_>>(),
         }
-        let absent = activity.views.iter().filter_map(|v| Some((v.absent.as_deref()?, v.title.as_str())));
-        items.extend(grouped(absent, |(why, _)| *why).into_iter().map(|(why, views)| {
-            let titles: Vec<&str> = views.into_iter().map(|(_, title)| title).collect();
-            format!("{of}{}: {}.", titles.join("; "), stop(why))
-        }));
-        let none = |topic: &Topic| !activity.views.iter().any(|v| v.topic == *topic);
-        let topics: Vec<String> = Topic::ALL.iter().filter(|t| none(t)).map(|t| t.title().to_lowercase()).collect();
-        if !topics.is_empty() {
-            items.push(format!("{of}The database has no view of: {}.", topics.join("; ")));
-        }
-        let quiet = |v: &&View| v.absent.is_none() && v.rows.is_empty();
-        let quiet: Vec<&str> = activity.views.iter().filter(quiet).map(|v| v.title.as_str()).collect();
-        if !quiet.is_empty() {
-            items.push(format!("{of}Nothing happened in: {}.", quiet.join("; ")));
-        }
-    }
-    Block::list(items).into_iter().collect()
+    };
+    let periods: Vec<_> = periods.iter().map(one).collect();
+    Block::list(items("not-here", context! { periods })).into_iter().collect()
 }

@@ -108,10 +108,11 @@ fn every_planned_workload_is_on_the_page() {
 
 #[test]
 fn no_line_of_the_page_is_wider_than_the_terminal() {
-    let run = all_groups("disk", "run-disk", 1.0);
-    for width in [50, 70, 80, 90, 100, 120, 200] {
-        for line in end_page(&run, Some(width)).lines() {
-            assert!(line.chars().count() <= width, "{width}: {line}");
+    for run in [all_groups("disk", "run-disk", 1.0), two_platforms().remove(1)] {
+        for width in [50, 60, 80, 90, 100, 120, 160, 200, 300] {
+            for line in end_page(&run, Some(width)).lines() {
+                assert!(line.chars().count() <= width, "{width}: {line}");
+            }
         }
     }
 }

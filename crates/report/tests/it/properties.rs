@@ -132,16 +132,6 @@ fn repetitions_have_intervals() {
 }
 
 #[test]
-fn no_line_of_a_terminal_table_is_wider_than_the_terminal() {
-    let runs = two_platforms();
-    for width in [60, 80, 100, 120, 160, 200, 300] {
-        for line in end_page(&runs[1], Some(width)).lines() {
-            assert!(line.chars().count() <= width, "{width}: {line}");
-        }
-    }
-}
-
-#[test]
 fn json_holds_runs_and_summary() {
     let json: serde_json::Value = serde_json::from_str(&text(&two_platforms(), Format::Json)).unwrap();
     assert_eq!(json["runs"][1]["tests"][5]["valid"], false);
@@ -236,6 +226,6 @@ proptest! {
         }
         let _ = end_page(&runs[1], width);
         let page = text(&runs, Format::Html);
-        prop_assert!(!page.contains("<script"));
+        prop_assert!(!page.contains("<script") && !page.contains("error in a template"));
     }
 }

@@ -7,7 +7,7 @@ use loadline_model::column::{self, column};
 use loadline_model::limits::SizePoint;
 use loadline_report::{Format, Options, RunData, end_page, render};
 
-use crate::common::{manifest, record, run, scan, two_platforms, two_scans};
+use crate::common::{manifest, record, run, scan};
 
 const DATA_LOAD: &str = include_str!("../../../../references/data-load-exadata-x4-2.csv");
 /// Columns that identify a test.
@@ -101,15 +101,6 @@ fn rows_per_transaction_were_swept() {
     assert_has(&page, &["DBL-11: rows over rows/tx", "DBL-11: SQL service time over rows/tx"]);
     assert_has(&page, &["still rising at 100 rows/tx (+7.1 % over 50)"]);
     insta::assert_snapshot!("data_load_study", end_page(&data_load(), Some(100)));
-}
-
-#[test]
-fn the_fixtures_are_written_to_look_at() {
-    assert_has(&page("two-platforms.html", &two_platforms()), &["sata ssd · nvme"]);
-    page("two-scans.html", &two_scans());
-    page("all-groups.html", &[crate::common::groups::all_groups("disk", "run-disk", 1.0)]);
-    let page = page("one-platform.html", &two_platforms()[1..]);
-    assert!(!page.contains("Factors between platforms"), "one platform has no factors");
 }
 
 #[test]
