@@ -22,7 +22,7 @@ use super::{auth, flavours};
 use crate::env::Env;
 use crate::error::TargetError;
 use crate::flavour::Recognised;
-use crate::patience::{ENDING, HASTY, PATIENCE, Patience, told, unanswered};
+use crate::patience::{ENDING, HASTY, PATIENCE, Patience, told};
 use crate::request::{AskPassword, OpenRequest};
 use crate::role::Canceller;
 use crate::secret::Secret;
@@ -94,9 +94,6 @@ impl Endpoint {
     }
 
     /// Opens a session. Asks for a missing password if the server wants one.
-    ///
-    /// # Errors
-    /// [`TargetError::Unreachable`] or [`TargetError::Refused`], with advice.
     pub(super) fn connect(&self) -> Result<Connection, TargetError> {
         self.connect_as(false)
     }
@@ -110,13 +107,13 @@ impl Endpoint {
 
     /// Ends a call of `c`: another session kills its session, then its socket is shut down. Asks through another session what the
     /// server does.
-    pub(super) fn canceller(&self, c: &Connection) -> Canceller {
+    fn canceller(&self, c: &mut Connection) -> Canceller {
         let (asked, session, shut) = (Arc::new(self.clone()), c.session, c.shutter());
         let endpoint = Arc::clone(&asked);
         let cancel = move || {
             // It may have ended already.
             let _ = endpoint.connect_within(ENDING).and_then(|mut c| c.query(&format!("KILL {session}")));
-            shut.iter().for_each(|shut| shut());
+            shut();
         };
         let ask = move || asked.connect_within(HASTY).and_then(|mut c| hindrance(&mut c, session));
         Canceller::new(cancel).asking(move || told(ask()))
@@ -124,9 +121,6 @@ impl Endpoint {
 
     /// Opens a session that can send rows with LOAD DATA LOCAL INFILE ([`Connection::load_local`]). In all
     /// others the server cannot request local files.
-    ///
-    /// # Errors
-    /// As [`Self::connect`].
     pub(super) fn connect_loading(&self) -> Result<Connection, TargetError> {
         self.connect_as(true)
     }
@@ -137,8 +131,9 @@ impl Endpoint {
             _ => Err(e),
         };
         let mut c = self.attempt(loads).or_else(retry)?;
-        let (at_most, call) = (self.config.connect_timeout * PATIENCE, self.canceller(&c));
-        c.wait_with(Some(Patience::new(&self.interrupted, at_most, call)))?;
+        c.canceller = self.canceller(&mut c);
+        let at_most = self.config.connect_timeout * PATIENCE;
+        c.wait_with(Some(Patience::new(&self.interrupted, at_most, c.canceller.clone())))?;
         self.recognised.or_ask(|| flavours::recognise(&mut c, &self.config.place()))?;
         c.query(SETTINGS)?;
         if c.version.mariadb {
@@ -162,8 +157,8 @@ impl Endpoint {
     /// Connects once with the known password. An error comes with the server's error number, or 0.
     fn attempt(&self, loads: bool) -> Result<Connection, (TargetError, u16)> {
         let mut c = Connection::new(self.stream().map_err(|e| (e, 0))?, self.config.place());
-        let connecting = Some(Patience::new(&self.interrupted, self.config.connect_timeout, unanswered()));
-        let started = c.wait_with(connecting.clone()).and_then(|()| self.start_session(&mut c, loads, connecting));
+        let connecting = Patience::new(&self.interrupted, self.config.connect_timeout, c.canceller.clone());
+        let started = c.wait_with(Some(connecting)).and_then(|()| self.start_session(&mut c, loads));
         match started {
             Ok(()) => {
                 self.sessions.add(c.session, self.of_jobs);
@@ -199,7 +194,7 @@ impl Endpoint {
         Peer { place: self.config.place(), names: &NAMES }
     }
 
-    fn start_session(&self, c: &mut Connection, loads: bool, connecting: Option<Patience>) -> Result<(), TargetError> {
+    fn start_session(&self, c: &mut Connection, loads: bool) -> Result<(), TargetError> {
         let place = self.config.place();
         let first = c.packet()?;
         if first.first() == Some(&0xff) {
@@ -222,14 +217,13 @@ impl Endpoint {
             capabilities |= CLIENT_LOCAL_FILES;
         }
         let mut safe = matches!(self.config.address, Address::Unix(_));
-        if let Some(tls) = &self.tls {
+        if let (Some(tls), Address::Tcp(host, _)) = (&self.tls, &self.config.address) {
             if greeting.capabilities & CLIENT_SSL != 0 {
                 capabilities |= CLIENT_SSL;
                 protocol::packet(&mut c.out, c.number, &protocol::ssl_request(capabilities));
                 let number = c.number.wrapping_add(1);
                 c.send()?;
-                c.replace_stream(|stream| self.encrypt(stream, tls))?;
-                c.wait_with(connecting)?;
+                c.encrypt(|socket| self.peer().encrypt(socket, host, tls))?;
                 c.number = number;
                 safe = true;
             } else if self.config.ssl_mode != SslMode::Prefer {
@@ -240,15 +234,6 @@ impl Endpoint {
             }
         }
         self.authenticate(c, &greeting, capabilities, safe)
-    }
-
-    fn encrypt(&self, mut stream: Stream, tls: &Arc<ClientConfig>) -> Result<Stream, TargetError> {
-        // A handshake is not repeated in pieces.
-        stream.set_timeout(Some(self.config.connect_timeout)).map_err(|e| self.peer().unreachable(&e))?;
-        let (Stream::Plain(tcp), Address::Tcp(host, _)) = (stream, &self.config.address) else {
-            return Err(TargetError::Unreachable("only connections over TCP are encrypted".into()));
-        };
-        self.peer().encrypt(tcp, host, tls)
     }
 
     /// `safe`: the connection is local or encrypted, so a cleartext password may be sent.
