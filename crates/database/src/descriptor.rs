@@ -25,9 +25,6 @@ impl<T: DeserializeOwned + Default> Embedded<T> {
     }
 
     /// The file's content.
-    ///
-    /// # Errors
-    /// The path, the line, and what is allowed there.
     fn parsed(&self) -> Result<T, String> {
         toml::from_str(self.text).map_err(|e| format!("{}: {e}", self.path))
     }

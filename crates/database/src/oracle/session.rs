@@ -84,9 +84,6 @@ impl OraError {
 }
 
 /// What the server answered, a refusal included.
-///
-/// # Errors
-/// If the session is lost.
 pub(super) fn answered<T>(outcome: Result<T, OraError>) -> Result<Result<T, OraError>, TargetError> {
     match outcome {
         Err(e) if e.lost => Err(e.into()),

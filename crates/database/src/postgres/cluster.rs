@@ -293,9 +293,6 @@ impl Postgres {
 }
 
 /// Creates the extension on a private server that loads its library.
-///
-/// # Errors
-/// If the session is lost.
 fn create_extension(c: &mut Connection, settings: &PgSettings) -> Result<(), TargetError> {
     let libraries = settings.get("shared_preload_libraries").unwrap_or_default();
     if !libraries.split(',').any(|library| library.trim_matches([' ', '"']) == "pg_stat_statements") {
