@@ -47,6 +47,20 @@ impl<T: DeserializeOwned + Default> Deref for Embedded<T> {
     }
 }
 
+/// Texts of routines by name. Each may name others and what differs by workload in braces.
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct Routines(BTreeMap<String, String>);
+
+impl Routines {
+    /// The text of this name, with the others that it names, and then `parts` in their order.
+    pub(crate) fn text(&self, name: &str, parts: &[(&str, &str)]) -> String {
+        let others = self.0.iter().map(|(name, part)| (name.as_str(), part.as_str()));
+        let text = self.0.get(name).cloned().unwrap_or_default();
+        let all = others.chain(parts.iter().copied());
+        all.fold(text, |text, (name, part)| text.replace(&format!("{{{name}}}"), part))
+    }
+}
+
 /// What a server is: its product, and its version as up to three numbers.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Release {

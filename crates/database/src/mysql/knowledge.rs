@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::version::Version;
-use crate::descriptor::{Counter, Embedded, Product, Release, Versions};
+use crate::descriptor::{Counter, Embedded, Product, Release, Routines, Versions};
 use crate::facts::WaitEvents;
 use crate::rules::Rule;
 use crate::view::{Fragments, StatisticsView};
@@ -30,6 +30,7 @@ pub(super) struct Knowledge {
     pub(super) set_by_loadline: BTreeMap<String, String>,
     #[serde(rename = "rule")]
     pub(super) rules: Vec<Rule>,
+    pub(super) routines: Routines,
     pub(super) fragments: Fragments,
     pub(super) statistics: Vec<StatisticsView<ViewNeeds>>,
 }

@@ -1,11 +1,9 @@
 //! What loadline knows about Oracle: `oracle.toml`, in the language of [`crate::descriptor`] and [`crate::rules`].
 
-use std::collections::BTreeMap;
-
 use loadline_model::{Column, column};
 use serde::Deserialize;
 
-use crate::descriptor::{Counter, Embedded, Product, Release};
+use crate::descriptor::{Counter, Embedded, Product, Release, Routines};
 use crate::facts::WaitEvents;
 use crate::rules::Rule;
 use crate::view::{Fragments, StatisticsView, ViewQuery};
@@ -29,7 +27,7 @@ pub(super) struct Knowledge {
     #[serde(rename = "rule")]
     pub(super) rules: Vec<Rule>,
     statistics: Vec<StatisticsView<()>>,
-    plsql: BTreeMap<String, String>,
+    pub(super) plsql: Routines,
 }
 
 /// What some ORA- messages mean.
@@ -110,14 +108,6 @@ fn public() -> String {
 }
 
 impl Knowledge {
-    /// The PL/SQL of this name, with the other parts of the file that it names, and then `parts` in their order.
-    pub(super) fn plsql(&self, name: &str, parts: &[(&str, &str)]) -> String {
-        let others = self.plsql.iter().map(|(name, part)| (name.as_str(), part.as_str()));
-        let text = self.plsql.get(name).cloned().unwrap_or_default();
-        let all = others.chain(parts.iter().copied());
-        all.fold(text, |text, (name, part)| text.replace(&format!("{{{name}}}"), part))
-    }
-
     /// Advice on the ORA- message of this number.
     pub(super) fn advice(&self, code: u32) -> Option<&str> {
         self.errors.iter().find(|meaning| meaning.codes.contains(&code)).map(|meaning| meaning.advice.as_str())

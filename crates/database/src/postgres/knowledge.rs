@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use crate::descriptor::{Counter, Embedded, Versioned, Versions};
+use crate::descriptor::{Counter, Embedded, Routines, Versioned, Versions};
 use crate::facts::WaitEvents;
 use crate::rules::Rule;
 use crate::scope::Scope;
@@ -26,6 +26,7 @@ pub(super) struct Knowledge {
     pub(super) views: Vec<View>,
     #[serde(rename = "rule")]
     pub(super) rules: Vec<Rule>,
+    pub(super) routines: Routines,
     pub(super) fragments: Fragments,
     pub(super) statistics: Vec<StatisticsView<ViewNeeds>>,
 }
