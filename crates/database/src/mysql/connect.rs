@@ -10,6 +10,7 @@ use rustls::ClientConfig;
 
 use super::config::{Address, Config};
 use super::hindrance::hindrance;
+use super::knowledge::KNOWLEDGE;
 use super::member::Member;
 use super::own_sessions::OwnSessions;
 use super::protocol::{
@@ -20,7 +21,7 @@ use super::version::Version;
 use super::wire::Connection;
 use super::{auth, flavours};
 use crate::env::Env;
-use crate::error::TargetError;
+use crate::error::{Meaning, TargetError, unless_refused};
 use crate::flavour::Recognised;
 use crate::patience::{ENDING, HASTY, PATIENCE, Patience, told};
 use crate::request::{AskPassword, OpenRequest};
@@ -140,11 +141,8 @@ impl Endpoint {
             c.query(
                 "SET SESSION max_statement_time = 0, idle_transaction_timeout = 0, idle_write_transaction_timeout = 0",
             )?;
-            match c.query("SET SESSION query_cache_type = OFF") {
-                // A server without a query cache.
-                Err(TargetError::Server(_)) => {}
-                done => done.map(drop)?,
-            }
+            // Not every server has a query cache.
+            unless_refused(c.query("SET SESSION query_cache_type = OFF"))?;
         } else {
             c.query("SET SESSION max_execution_time = 0")?;
         }
@@ -342,21 +340,11 @@ impl Endpoint {
         c.last_code = error.code;
         let (user, place) = (&self.config.user, self.config.place());
         let note = self.config.note.as_ref().map_or(String::new(), |n| format!(" ({n})"));
-        let advice = match error.code {
-            DENIED | DENIED_NO_PASSWORD if self.password().is_none() => format!(
-                "no password was given for user '{user}': set MYSQL_PWD, a line in ~/.my.cnf, or put it into the URL{note}"
-            ),
-            DENIED | DENIED_NO_PASSWORD => {
-                format!("the password for user '{user}' is wrong, or the user may not connect from this host{note}")
-            }
-            1044 => format!("grant it: GRANT ALL ON the database TO '{user}'"),
-            1049 => "create the database, or name another at the end of the URL".to_owned(),
-            1040 => "max_connections is reached: raise it, or use fewer jobs".to_owned(),
-            1203 | 1226 => "max_user_connections is reached: raise it, or use fewer jobs".to_owned(),
-            1130 => "no user may connect from this host: CREATE USER …@'%'".to_owned(),
-            1129 => "too many connections from this host failed: run FLUSH HOSTS at the server".to_owned(),
-            _ => "the server's log may say more".to_owned(),
-        };
+        let code = error.code.to_string();
+        let denied = matches!(error.code, DENIED | DENIED_NO_PASSWORD);
+        let code = if denied && self.password().is_none() { "no password" } else { &code };
+        let advice = Meaning::advice(&KNOWLEDGE.errors, code, "").unwrap_or_default();
+        let advice = advice.replace("{user}", user).replace("{note}", &note);
         TargetError::connection(error.refusal(), format!("{place} refuses the connection: {error}; {advice}"))
     }
 }

@@ -4,6 +4,7 @@ use loadline_model::{Column, column};
 use serde::Deserialize;
 
 use crate::descriptor::{Counter, Embedded, Product, Release, Routines};
+use crate::error::{Causes, Meaning};
 use crate::facts::WaitEvents;
 use crate::rules::Rule;
 use crate::view::{Fragments, StatisticsView, ViewQuery};
@@ -16,6 +17,7 @@ pub(super) static KNOWLEDGE: Embedded<Knowledge> = Embedded::new("src/oracle.tom
 pub(super) struct Knowledge {
     pub(super) counters: Vec<Counter>,
     pub(super) waits: WaitEvents,
+    pub(super) causes: Causes,
     errors: Vec<Meaning>,
     pub(super) lost: Vec<u32>,
     pub(super) secret: Vec<String>,
@@ -28,14 +30,6 @@ pub(super) struct Knowledge {
     pub(super) rules: Vec<Rule>,
     statistics: Vec<StatisticsView<()>>,
     pub(super) plsql: Routines,
-}
-
-/// What some ORA- messages mean.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Meaning {
-    codes: Vec<u32>,
-    advice: String,
 }
 
 /// A view of counters or sessions.
@@ -110,7 +104,7 @@ fn public() -> String {
 impl Knowledge {
     /// Advice on the ORA- message of this number.
     pub(super) fn advice(&self, code: u32) -> Option<&str> {
-        self.errors.iter().find(|meaning| meaning.codes.contains(&code)).map(|meaning| meaning.advice.as_str())
+        Meaning::advice(&self.errors, &code.to_string(), "")
     }
 
     /// The query of a question.

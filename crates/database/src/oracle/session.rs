@@ -100,7 +100,7 @@ impl From<OraError> for TargetError {
         if e.lost {
             return TargetError::Lost(text);
         }
-        let cause = e.code.map_or(Cause::Other, Cause::of_oracle);
+        let cause = e.code.map_or(Cause::Other, |code| KNOWLEDGE.causes.cause(&code.to_string()));
         Refusal { cause, code: e.code.map(|code| format!("ORA-{code:05}")).unwrap_or_default(), text }.into()
     }
 }

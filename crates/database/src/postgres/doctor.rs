@@ -14,7 +14,7 @@ use super::settings::PgSettings;
 use super::versions::{NEWEST, Version};
 use super::wire::Connection;
 use crate::cloud::Cloud;
-use crate::error::TargetError;
+use crate::error::{TargetError, unless_refused};
 use crate::flavour::Flavour;
 use crate::role::{JobLimit, Privilege};
 use crate::rules::{self, Known};
@@ -50,10 +50,7 @@ pub(super) fn examine(c: &mut Connection, instance: &PgInstance) -> Result<Vec<F
 
 /// Checks a standby of the first instance.
 pub(super) fn examine_standby(c: &mut Connection, instance: &PgInstance) -> Result<Vec<Finding>, TargetError> {
-    let status = match c.value("SELECT status FROM pg_stat_wal_receiver") {
-        Err(TargetError::Server(_)) => None,
-        status => status?,
-    };
+    let status = unless_refused(c.value("SELECT status FROM pg_stat_wal_receiver"))?;
     let state = status.clone().unwrap_or_else(|| "no receiver seen".to_owned());
     let (severity, advice) = match status.as_deref() {
         Some("streaming") => (Severity::Ok, "a standby of the first instance: it serves jobs that only read"),

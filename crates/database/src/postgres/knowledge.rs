@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use crate::descriptor::{Counter, Embedded, Routines, Versioned, Versions};
+use crate::error::{Causes, Meaning};
 use crate::facts::WaitEvents;
 use crate::rules::Rule;
 use crate::scope::Scope;
@@ -17,6 +18,8 @@ pub(super) static KNOWLEDGE: Embedded<Knowledge> = Embedded::new("src/postgres.t
 #[serde(deny_unknown_fields)]
 pub(super) struct Knowledge {
     pub(super) counters: Vec<Counter>,
+    pub(super) causes: Causes,
+    pub(super) errors: Vec<Meaning>,
     pub(super) waits: WaitEvents,
     pub(super) recorded: Vec<String>,
     pub(super) secret: Vec<String>,

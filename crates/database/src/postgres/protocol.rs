@@ -129,7 +129,7 @@ impl ServerError {
 
     /// For an error that leaves the session usable.
     pub(super) fn refusal(&self) -> Refusal {
-        Refusal { cause: Cause::of_sqlstate(&self.code), code: self.code.clone(), text: self.to_string() }
+        Refusal { cause: KNOWLEDGE.causes.cause(&self.code), code: self.code.clone(), text: self.to_string() }
     }
 
     /// Whether the session is over.

@@ -148,7 +148,7 @@ impl Connection {
 
     fn ended_by_server(&self, error: &ServerError) -> TargetError {
         let text = format!("the session with {} was ended by the server: {error}", self.place);
-        TargetError::lost(text, Cause::of_sqlstate(&error.code) == Cause::FullDisk)
+        TargetError::lost(text, error.refusal().cause == Cause::FullDisk)
     }
 
     /// Parses an `ErrorResponse`; `Err` if it ended the session.
