@@ -25,9 +25,6 @@ impl<T: DeserializeOwned + Default> Embedded<T> {
     }
 
     /// The file's content.
-    ///
-    /// # Errors
-    /// The path, the line, and what is allowed there.
     fn parsed(&self) -> Result<T, String> {
         toml::from_str(self.text).map_err(|e| format!("{}: {e}", self.path))
     }
@@ -47,6 +44,20 @@ impl<T: DeserializeOwned + Default> Deref for Embedded<T> {
     /// The content; empty if the file has a mistake, which a test finds.
     fn deref(&self) -> &T {
         self.read.get_or_init(|| self.parsed().unwrap_or_default())
+    }
+}
+
+/// Texts of routines by name. Each may name others and what differs by workload in braces.
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct Routines(BTreeMap<String, String>);
+
+impl Routines {
+    /// The text of this name, with the others that it names, and then `parts` in their order.
+    pub(crate) fn text(&self, name: &str, parts: &[(&str, &str)]) -> String {
+        let others = self.0.iter().map(|(name, part)| (name.as_str(), part.as_str()));
+        let text = self.0.get(name).cloned().unwrap_or_default();
+        let all = others.chain(parts.iter().copied());
+        all.fold(text, |text, (name, part)| text.replace(&format!("{{{name}}}"), part))
     }
 }
 

@@ -1,6 +1,9 @@
 //! The error type of all targets.
 
+use serde::Deserialize;
 use thiserror::Error;
+
+use crate::facts::Events;
 
 /// A failure of a target. Its text never contains a secret.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -126,71 +129,58 @@ pub enum Cause {
     Other,
 }
 
-impl Cause {
-    /// Of an SQLSTATE of PostgreSQL (its manual, appendix A).
-    pub(crate) fn of_sqlstate(code: &str) -> Cause {
-        match code {
-            "53100" => Cause::FullDisk,
-            "53300" => Cause::Sessions,
-            "42501" => Cause::Privilege,
-            "0A000" | "42704" | "42883" | "3F000" | "58P01" | "55000" => Cause::NotAllowed,
-            _ if code.starts_with("53") || code.starts_with("54") => Cause::Limit,
-            _ => Cause::Other,
-        }
-    }
+/// Codes of a server's errors by their cause; the first that has a code is its cause. `53*` stands for all that begin so.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub(crate) struct Causes {
+    full_disk: Events,
+    privilege: Events,
+    sessions: Events,
+    not_allowed: Events,
+    limit: Events,
+}
 
-    /// Of an error number of MySQL and MariaDB. `os_error`: what the operating system gave it (`errno: 28`), if it says so.
-    pub(crate) fn of_mysql(code: u16, os_error: Option<u16>) -> Cause {
-        // ENOSPC and EDQUOT.
-        if let Some(28 | 122) = os_error {
-            return Cause::FullDisk;
-        }
-        match code {
-            1021 | 1114 => Cause::FullDisk,
-            1040 | 1203 | 1226 => Cause::Sessions,
-            1044 | 1045 | 1095 | 1142 | 1143 | 1227 | 1370 | 1419 | 1698 => Cause::Privilege,
-            1041 | 1069..=1071 | 1074 | 1117 | 1118 | 1153 | 1197 | 1206 | 1436 | 1461 | 1969 | 3024 => Cause::Limit,
-            1031 | 1075 | 1101 | 1173 | 1178 | 1235 | 1286 | 1289 | 1290 | 1305 | 3098 | 3161 | 3750 => {
-                Cause::NotAllowed
-            }
-            _ => Cause::Other,
-        }
+impl Causes {
+    /// That of `code`.
+    pub(crate) fn cause(&self, code: &str) -> Cause {
+        let all = [
+            (&self.full_disk, Cause::FullDisk),
+            (&self.privilege, Cause::Privilege),
+            (&self.sessions, Cause::Sessions),
+            (&self.not_allowed, Cause::NotAllowed),
+            (&self.limit, Cause::Limit),
+        ];
+        all.into_iter().find(|(codes, _)| codes.has(code)).map_or(Cause::Other, |(_, cause)| cause)
     }
+}
 
-    /// Of the number of an ORA- message.
-    pub(crate) fn of_oracle(code: u32) -> Cause {
-        match code {
-            257 | 1536 | 1650..=1659 | 1683 | 1688 | 1691 | 1692 | 19809 | 30036 => Cause::FullDisk,
-            1031 | 1720 | 1950 => Cause::Privilege,
-            18 | 20 | 2391 => Cause::Sessions,
-            1000 | 4031 => Cause::Limit,
-            439 | 902 | 904 | 4063 | 6550 => Cause::NotAllowed,
-            _ => Cause::Other,
-        }
+/// What some of a server's errors mean.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Meaning {
+    codes: Events,
+    /// Only those whose text has one of these parts.
+    #[serde(default)]
+    says: Vec<String>,
+    advice: String,
+}
+
+impl Meaning {
+    /// Advice on the error `code` that says `text`: of the first of `all` that is of both.
+    pub(crate) fn advice<'a>(all: &'a [Meaning], code: &str, text: &str) -> Option<&'a str> {
+        let says = |of: &Meaning| of.says.is_empty() || of.says.iter().any(|part| text.contains(part));
+        all.iter().find(|of| of.codes.has(code) && says(of)).map(|of| of.advice.as_str())
+    }
+}
+
+/// What the server answers; nothing if it refuses the statement.
+pub(crate) fn unless_refused<T: Default>(answer: Result<T, TargetError>) -> Result<T, TargetError> {
+    match answer {
+        Err(TargetError::Server(_)) => Ok(T::default()),
+        answer => answer,
     }
 }
 
 /// What follows an unknown table: loadline created it, so somebody dropped it during the run.
 pub(crate) const TABLE_GONE: &str = ": loadline created this table and somebody dropped it since. Run again or continue with --resume: \
      loadline then creates it again";
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn each_databases_codes_for_a_full_disk_and_for_limits_are_known() {
-        assert_eq!(Cause::of_sqlstate("53100"), Cause::FullDisk);
-        assert_eq!(["53200", "54000", "53400"].map(Cause::of_sqlstate), [Cause::Limit; 3]);
-        assert_eq!(
-            ["42501", "53300", "42P01"].map(Cause::of_sqlstate),
-            [Cause::Privilege, Cause::Sessions, Cause::Other]
-        );
-        assert_eq!([1021, 1114].map(|code| Cause::of_mysql(code, None)), [Cause::FullDisk; 2]);
-        assert_eq!([3, 1026, 1030].map(|code| Cause::of_mysql(code, Some(28))), [Cause::FullDisk; 3]);
-        assert_eq!(Cause::of_mysql(1026, Some(5)), Cause::Other);
-        assert_eq!([1173, 3750].map(|code| Cause::of_mysql(code, None)), [Cause::NotAllowed; 2]);
-        assert_eq!([1461, 1040].map(|code| Cause::of_mysql(code, None)), [Cause::Limit, Cause::Sessions]);
-        assert_eq!([1653, 257].map(Cause::of_oracle), [Cause::FullDisk; 2]);
-    }
-}

@@ -31,9 +31,6 @@ pub(crate) fn lock(path: &Path, in_use: impl FnOnce() -> String) -> Result<File,
 }
 
 /// Creates a folder in `scratch` that is removed with the returned value. Removes folders of dead runs first.
-///
-/// # Errors
-/// [`TargetError::Local`].
 pub(crate) fn temporary(scratch: &Path, prefix: &str) -> Result<(TempDir, File), TargetError> {
     fs::create_dir_all(scratch).map_err(io("creating the folder", scratch))?;
     clean_leftovers(scratch, prefix)?;
@@ -44,9 +41,6 @@ pub(crate) fn temporary(scratch: &Path, prefix: &str) -> Result<(TempDir, File),
 }
 
 /// Removes a folder. Retries if a file appears meanwhile: a log may prepare its next file in the background.
-///
-/// # Errors
-/// [`TargetError::Local`].
 pub(crate) fn remove(path: &Path) -> Result<String, TargetError> {
     let mut removed = fs::remove_dir_all(path);
     for _ in 0..50 {
@@ -63,9 +57,6 @@ pub(crate) fn remove(path: &Path) -> Result<String, TargetError> {
 }
 
 /// Removes the temporary folders in `scratch` whose owner is dead.
-///
-/// # Errors
-/// [`TargetError::Local`].
 pub(crate) fn clean_leftovers(scratch: &Path, prefix: &str) -> Result<Vec<String>, TargetError> {
     let Ok(entries) = fs::read_dir(scratch) else { return Ok(Vec::new()) };
     let mut removed = Vec::new();

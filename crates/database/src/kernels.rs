@@ -1,91 +1,77 @@
-//! The kernels of [`loadline_workload::kernel`] in PL/SQL and PL/pgSQL.
+//! The kernels of [`loadline_workload::kernel`] in the languages of the in-database drivers: `kernels.toml`.
+
+use std::collections::BTreeMap;
 
 use loadline_workload::Kernel;
 use loadline_workload::kernel::{ALPHABET, FIBONACCI, MODULUS, PIECE, STARTS, TEXT, ZERO};
+use serde::Deserialize;
 
+use crate::descriptor::{Embedded, Routines};
 use crate::procedure::{Line, lines};
 
-/// The words that differ between the two languages.
-pub(crate) struct Words {
-    /// The types for integers, booleans, [`TEXT`] and a piece of it.
-    pub(crate) types: [String; 4],
-    /// Writes names of functions and booleans (upper or lower case).
-    pub(crate) name: fn(&str) -> String,
-    /// The function that returns the position of a text in another.
-    pub(crate) position: &'static str,
-    /// Suffix that converts a number to an integer.
-    pub(crate) to_integer: &'static str,
-    /// Between the bounds of a loop.
-    pub(crate) to: &'static str,
-    /// The recursive function: its declaration (empty if it is not local) and its name.
-    pub(crate) fibonacci: [String; 2],
-    /// The statement that raises the error for a result other than the given one.
-    pub(crate) fail: fn(i64) -> String,
+static KERNELS: Embedded<Kernels> = Embedded::new("src/kernels.toml", include_str!("kernels.toml"));
+
+/// The file: texts, and the words in which languages with the same texts differ.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Kernels {
+    texts: BTreeMap<String, Routines>,
+    words: BTreeMap<String, BTreeMap<String, String>>,
 }
 
-/// A block that runs `times` rounds, starting from `sequence`, and checks the result.
-pub(crate) fn compute(words: &Words, kernel: Kernel, times: u32, sequence: &str) -> Vec<Line> {
-    let Words { types: [integer, boolean, text, piece], position, to_integer, to, .. } = words;
-    let [modulo, substr, least, greatest] = ["MOD", "SUBSTR", "LEAST", "GREATEST"].map(words.name);
-    let [floor, sqrt, abs, sign, truth] = ["FLOOR", "SQRT", "ABS", "SIGN", "TRUE"].map(words.name);
-    let [declare_fibonacci, fibonacci] = &words.fibonacci;
-    let (declare, body) = match kernel {
-        Kernel::Add => (String::new(), "    l_result := l_result + l_i;".to_owned()),
-        Kernel::Fibonacci => {
-            let (place, count) = FIBONACCI;
-            (
-                declare_fibonacci.clone(),
-                format!("    l_result := l_result + {fibonacci}({place} + {modulo}(l_result - l_from, {count}));"),
-            )
-        }
-        Kernel::Prime => (
-            format!("\n  l_divisor {integer};\n  l_prime {boolean};"),
-            format!(
-                "    l_divisor := 2;
-    l_prime := {truth};
-    WHILE l_prime AND l_divisor * l_divisor <= l_n LOOP
-      l_prime := {modulo}(l_n, l_divisor) <> 0;
-      l_divisor := l_divisor + 1;
-    END LOOP;
-    IF l_prime THEN
-      l_result := l_result + 1;
-    END IF;"
-            ),
-        ),
-        Kernel::Text => (
-            format!("\n  l_text {text} := '{TEXT}';\n  l_piece {piece};"),
-            format!(
-                "    l_piece := {substr}('{ALPHABET}', 1 + {modulo}(l_i, 26), {PIECE});
-    l_text := {substr}(l_text, {}) || l_piece;
-    l_result := l_result + {position}(l_text, l_piece);",
-                PIECE + 1
-            ),
-        ),
-        Kernel::Builtin => (
-            format!("\n  l_x {integer} := 1 + l_zero;\n  l_y {integer};"),
-            format!(
-                "    l_x := {modulo}(l_x * 31 + l_i, {MODULUS});
-    l_y := {least}({greatest}(l_x, 20000), 80000);
-    l_result := l_result + {floor}({sqrt}({abs}(l_x - l_y))){to_integer} + {sign}(l_x - l_y){to_integer};"
-            ),
-        ),
-    };
+/// A block that computes `times` rounds, starting from `sequence`, and checks the result, with the `texts` and `words` of a language.
+/// `fibonacci` is the recursive routine: its declaration in the block (empty if it is not local) and its name.
+pub(crate) fn compute(
+    [texts, words]: [&str; 2],
+    fibonacci: [&str; 2],
+    kernel: Kernel,
+    times: u32,
+    sequence: &str,
+) -> Vec<Line> {
+    let name = format!("{kernel:?}").to_lowercase();
+    let text = |name: &str| KERNELS.texts.get(texts).map_or(String::new(), |texts| texts.text(name, &[]));
+    let (declare, round) = (text(&format!("{name}-declare")), text(&name));
     // The search for primes starts at 2.
-    let (number, first) = if kernel == Kernel::Prime { ("l_n", 2) } else { ("l_i", 1) };
-    let expected = kernel.expected(times);
-    let fail = (words.fail)(expected);
-    lines(&format!(
-        "DECLARE
-  l_from {integer} := {modulo}({sequence}, {STARTS});
-  l_zero {integer} := {modulo}(l_from * (l_from + 1), {ZERO});
-  l_result {integer} := l_from;{declare}
-BEGIN
-  FOR {number} IN {first} + l_zero{to}{times} LOOP
-{body}
-  END LOOP;
-  IF l_result <> l_from + {expected} THEN
-    {fail}
-  END IF;
-END;"
-    ))
+    let (number, before) = if kernel == Kernel::Prime { ("l_n", 1) } else { ("l_i", 0) };
+    let numbers = [
+        ("before", before),
+        ("first", before + 1),
+        ("expected", kernel.expected(times)),
+        ("starts", STARTS.into()),
+        ("zero", ZERO.into()),
+        ("place", FIBONACCI.0.into()),
+        ("count", FIBONACCI.1),
+        ("modulus", MODULUS),
+        ("times", times.into()),
+        ("piece", PIECE as i64),
+        ("behind", PIECE as i64 + 1),
+        ("initial-length", TEXT.len() as i64),
+    ]
+    .map(|(name, number)| (name, number.to_string()));
+    let mut parts = vec![("declare", declare.as_str()), ("round", &round), ("number", number)];
+    parts.extend([("recursive", fibonacci[0]), ("fibonacci-name", fibonacci[1])]);
+    parts.extend(KERNELS.words.get(words).into_iter().flatten().map(|(word, is)| (word.as_str(), is.as_str())));
+    parts.extend(numbers.iter().map(|(name, number)| (*name, number.as_str())));
+    parts.extend([("initial", TEXT), ("alphabet", ALPHABET), ("sequence", sequence)]);
+    lines(&KERNELS.texts.get(texts).map_or(String::new(), |texts| texts.text("block", &parts)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_computation_is_made_of_literals_alone() {
+        for language in [["pl", "plsql"], ["pl", "plpgsql"], ["psm", "psm"]] {
+            for kernel in Kernel::ALL {
+                let block = compute(language, ["", "fibonacci"], kernel, 7, "the_number");
+                let text: Vec<String> = block.into_iter().map(|line| line.1).collect();
+                let with = |part: &str| text.iter().filter(|line| line.contains(part)).count();
+                assert_eq!(with("the_number"), 1, "{kernel:?} starts from it: {text:#?}");
+                assert!(with(" + l_zero") >= 1 && with("<> l_from + ") == 1 && with("{") == 0, "{kernel:?}: {text:#?}");
+                // An optimiser could move a call with a constant argument out of the loop.
+                assert_eq!(with("(l_result - l_from, 55)") == 1, kernel == Kernel::Fibonacci, "{text:#?}");
+            }
+        }
+    }
 }

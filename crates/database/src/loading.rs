@@ -48,9 +48,6 @@ pub(crate) fn batches(work: &Work, table: &Table, jobs: u32) -> Vec<Batch> {
 }
 
 /// Calls `each` with every row of `batch`.
-///
-/// # Errors
-/// The first error of `each`.
 pub(crate) fn rows<E>(
     work: &Work,
     table: &Table,
@@ -68,9 +65,6 @@ pub(crate) fn rows<E>(
 
 /// Calls `each` with the values of at most `most` rows of `batch` at a time, one row after the other, as arguments: values of other types
 /// are the bytes of their texts. Returns the sum of what it says, the number of rows.
-///
-/// # Errors
-/// The first error of `each`.
 pub(crate) fn in_parts<E>(
     work: &Work,
     table: &Table,

@@ -14,9 +14,6 @@ impl Number {
     }
 
     /// Parses what was found.
-    ///
-    /// # Errors
-    /// When it is not a whole number.
     pub(crate) fn read(text: Option<String>) -> Result<Number, TargetError> {
         let parse = |text: String| {
             let no_number =
@@ -33,9 +30,6 @@ impl Number {
     }
 
     /// The number; NULL is an error, because it proves nothing.
-    ///
-    /// # Errors
-    /// When it was NULL.
     pub fn required(self) -> Result<i64, TargetError> {
         self.0.ok_or_else(|| {
             TargetError::Statement(

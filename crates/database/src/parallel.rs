@@ -31,9 +31,6 @@ impl Execute for Recorder<'_> {
 }
 
 /// Queries of the first transaction of job 0, with literal numbers in place of variables.
-///
-/// # Errors
-/// When the program is invalid, or a query has a parameter that is not a number.
 pub(crate) fn queries(
     work: &Work,
     table: impl Fn(&str) -> String,

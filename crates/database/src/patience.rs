@@ -5,17 +5,16 @@
 //! session asks, through another one, what the server does. If it works, there is another deadline; else the session gives up.
 
 use std::fmt::Display;
-use std::io::{self, Read, Write};
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::error::TargetError;
 use crate::role::Canceller;
-use crate::stream::Stream;
 
 /// After this time in which a read or write did not get on, the user's wish to stop is looked at.
-const PIECE: Duration = Duration::from_millis(200);
+pub(crate) const PIECE: Duration = Duration::from_millis(200);
 /// A session waits this many times the time to connect for a server that is silent or waits itself.
 pub(crate) const PATIENCE: u32 = 3;
 /// Time to connect for a session that asks.
@@ -64,10 +63,16 @@ impl Patience {
         Patience { interrupted: Arc::clone(interrupted), at_most, call, wait: None, interrupted_at: None }
     }
 
-    /// Called after each [`PIECE`] without progress.
-    ///
-    /// # Errors
-    /// [`TargetError`] in it: why it no longer waits.
+    /// Whether a call of the socket ended with `done`, not with a [`PIECE`] without progress.
+    #[inline]
+    pub(crate) fn ends(&mut self, done: &io::Result<usize>) -> io::Result<bool> {
+        if done.as_ref().is_err_and(|e| matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)) {
+            return self.still().map(|()| false);
+        }
+        self.wait = None;
+        Ok(true)
+    }
+
     fn still(&mut self) -> io::Result<()> {
         let now = Instant::now();
         let (since, deadline) = *self.wait.get_or_insert((now, now + self.at_most.saturating_sub(PIECE)));
@@ -97,65 +102,7 @@ pub(crate) fn given_up(error: &io::Error, place: &str) -> Option<TargetError> {
     Some(why.clone().after(&format!("the session with {place} was given up ")))
 }
 
-/// A stream that waits for its server with [`Patience`], or blocks.
-pub(crate) struct Waiting {
-    pub(crate) stream: Stream,
-    patience: Option<Patience>,
-}
-
-impl Waiting {
-    /// Blocks.
-    pub(crate) fn new(stream: Stream) -> Waiting {
-        Waiting { stream, patience: None }
-    }
-
-    /// Waits with `patience` from now on; `None`: blocks, which costs nothing.
-    ///
-    /// # Errors
-    /// When the socket refuses a timeout.
-    pub(crate) fn wait_with(&mut self, patience: Option<Patience>) -> io::Result<()> {
-        self.stream.set_timeout(patience.as_ref().map(|_| PIECE))?;
-        self.patience = patience;
-        Ok(())
-    }
-
-    /// Repeats `step` until it gets on or patience ends.
-    #[inline]
-    fn repeat(&mut self, mut step: impl FnMut(&mut Stream) -> io::Result<usize>) -> io::Result<usize> {
-        loop {
-            let done = step(&mut self.stream);
-            let Some(patience) = self.patience.as_mut() else { return done };
-            if !done.as_ref().is_err_and(|e| matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)) {
-                patience.wait = None;
-                return done;
-            }
-            patience.still()?;
-        }
-    }
-}
-
-impl Read for Waiting {
-    #[inline]
-    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        self.repeat(|stream| stream.read(buf))
-    }
-}
-
-impl Write for Waiting {
-    #[inline]
-    fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
-        self.repeat(|stream| stream.write(buf))
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.repeat(|stream| stream.flush().map(|()| 0)).map(drop)
-    }
-}
-
 /// Fails if the user wants to stop: for loops of short statements, each of which ends.
-///
-/// # Errors
-/// [`TargetError::Lost`] with what is given up.
 pub(crate) fn go_on(interrupted: &AtomicBool, what: &str) -> Result<(), TargetError> {
     if interrupted.load(Ordering::Relaxed) {
         return Err(TargetError::Lost(format!("{what} was interrupted")));
@@ -165,46 +112,7 @@ pub(crate) fn go_on(interrupted: &AtomicBool, what: &str) -> Result<(), TargetEr
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::net::UnixStream;
-
     use super::*;
-
-    /// Why a read of a session is given up whose server answers after `answer_s`, if it is, and after how long.
-    fn gives_up(interrupted: bool, asked: Option<TargetError>, answer_s: u64) -> (Option<String>, Duration) {
-        let (ours, mut theirs) = UnixStream::pair().unwrap();
-        let mut waiting = Waiting::new(Stream::unix(ours));
-        let call = Canceller::new(|| ()).asking(move || asked.clone());
-        let patience = Patience::new(&Arc::new(AtomicBool::new(interrupted)), Duration::from_millis(2_500), call);
-        waiting.wait_with(Some(patience)).unwrap();
-        let begin = Instant::now();
-        std::thread::scope(|scope| {
-            scope.spawn(move || {
-                std::thread::sleep(Duration::from_secs(answer_s));
-                let _ = theirs.write_all(b"answer");
-            });
-            let read = waiting.read(&mut [0; 16]);
-            (read.err().and_then(|e| given_up(&e, "x")).map(|e| e.to_string()), begin.elapsed())
-        })
-    }
-
-    #[test]
-    fn a_server_that_works_is_waited_for_and_one_that_waits_is_not() {
-        let lock = Some(waited_for("a lock of session 7"));
-        // Whether it was interrupted, what the server says, when it answers, and why the read ends.
-        let cases = [
-            (false, None, 4, None),
-            (false, lock, 6, Some("a lock of session 7")),
-            (true, None, 6, Some("interrupted")),
-        ];
-        std::thread::scope(|scope| {
-            let reads = cases.map(|(is, asked, s, says)| (scope.spawn(move || gives_up(is, asked, s)), says));
-            for (read, says) in reads {
-                let (why, took) = read.join().unwrap();
-                assert!(took >= GRACE && why.is_some() == says.is_some(), "{why:?} {took:?}");
-                assert!(says.is_none_or(|says| why.unwrap().contains(says)), "{says:?}");
-            }
-        });
-    }
 
     #[test]
     fn a_server_that_refuses_to_tell_is_not_silent() {

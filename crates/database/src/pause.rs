@@ -6,9 +6,6 @@ use loadline_model::format::parse_duration_s;
 use loadline_storage::now_ns;
 
 /// A pause of a URL, ns.
-///
-/// # Errors
-/// It is no time of at most 1 s.
 pub(crate) fn pause_ns(text: &str) -> Result<u64, String> {
     let seconds = parse_duration_s(text)?;
     if !(0.0..=1.0).contains(&seconds) {

@@ -349,20 +349,6 @@ fn chooses_by(steps: &[Step], var: &str) -> bool {
     })
 }
 
-/// Asserts that a dialect's computations start from the transaction's number, so their result cannot be computed in
-/// advance.
-#[cfg(test)]
-pub(crate) fn assert_no_literals_alone(compute: impl Fn(Kernel, u32, &str) -> Vec<Line>) {
-    for kernel in Kernel::ALL {
-        let text: Vec<String> = compute(kernel, 7, "the_number").into_iter().map(|line| line.1).collect();
-        let with = |part: &str| text.iter().filter(|line| line.contains(part)).count();
-        assert_eq!(with("the_number"), 1, "{kernel:?} starts from it: {text:#?}");
-        assert!(with(" + l_zero") >= 1 && with("<> l_from + ") == 1, "{kernel:?}: {text:#?}");
-        // An optimiser could move a call with a constant argument out of the loop.
-        assert_eq!(with("(l_result - l_from, 55)") == 1, kernel == Kernel::Fibonacci, "{text:#?}");
-    }
-}
-
 #[cfg(test)]
 mod tests {
 

@@ -23,9 +23,6 @@ pub static TARGETS: &[&TargetKind] = &[
 ];
 
 /// The kind that `url` names.
-///
-/// # Errors
-/// [`TargetError::Usage`] naming the scheme and the known ones.
 pub fn kind_of(url: &str) -> Result<&'static TargetKind, TargetError> {
     let names = |k: &TargetKind| std::iter::once(k.scheme).chain(k.aliases.iter().copied()).collect::<Vec<_>>();
     let scheme = url.split_once(':').map_or(url, |(scheme, _)| scheme).to_ascii_lowercase();

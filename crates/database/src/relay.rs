@@ -50,8 +50,6 @@ pub struct Relay {
 pub(crate) struct WatchedLinks(Vec<(Arc<Relay>, Prober)>);
 
 impl WatchedLinks {
-    /// # Errors
-    /// When no socket or thread can be made.
     pub(crate) fn watch(links: Vec<Arc<Relay>>) -> Result<WatchedLinks, TargetError> {
         let failed = |e: io::Error| TargetError::Local(format!("the link's round trip cannot be measured: {e}"));
         let watched = |link: Arc<Relay>| link.prober().map(|prober| (link, prober)).map_err(failed);
@@ -93,9 +91,6 @@ impl Ends {
 
 impl Relay {
     /// Listens at `socket`, and connects each that comes to `server`.
-    ///
-    /// # Errors
-    /// When the socket cannot be made.
     pub fn start(socket: &Path, server: &Path) -> io::Result<Relay> {
         let mut relay = Relay::of(Listener::at(socket)?, server)?;
         relay.socket = Some(socket.to_owned());
@@ -104,9 +99,6 @@ impl Relay {
 
     /// Listens at a port of the loopback address, which is returned, and connects each that comes to `server` if it is a
     /// process of the user `uid`.
-    ///
-    /// # Errors
-    /// When no port is free.
     pub(crate) fn on_loopback(uid: u32, server: &Path) -> io::Result<(Relay, u16)> {
         let (listener, port) = Listener::on_loopback(uid)?;
         Ok((Relay::of(listener, server)?, port))
@@ -157,9 +149,6 @@ impl Relay {
     }
 
     /// Begins to measure round trips.
-    ///
-    /// # Errors
-    /// When no socket or thread can be made.
     pub(crate) fn prober(&self) -> io::Result<Prober> {
         Prober::start(|near, far| self.link.join(near, far, None))
     }

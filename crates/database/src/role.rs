@@ -3,6 +3,8 @@
 //! Every database has the first four roles; [`Target`](crate::Target) combines them. The others are optional:
 //! [`Abilities`](crate::Abilities) says which of them a database has.
 //!
+//! A method fails if the target does not answer, refuses a statement, or this user may not use it; `# Errors` says what else.
+//!
 //! | role | called by |
 //! | --- | --- |
 //! | [`Administration`] | the study: lock, tables, loading, cleaning |

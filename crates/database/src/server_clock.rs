@@ -29,9 +29,6 @@ pub(crate) struct ServerClock {
 
 impl ServerClock {
     /// Asks `probes` times and uses the answer with the shortest round trip.
-    ///
-    /// # Errors
-    /// Those of `ask`, and when the server does not return its time.
     pub(crate) fn measure(ask: Ask<'_>, probes: u32) -> Result<ServerClock, TargetError> {
         let mut best: Option<ServerClock> = None;
         for _ in 0..probes {
@@ -51,9 +48,6 @@ impl ServerClock {
     }
 
     /// Measures again if the offset is old, and keeps the offset with the smaller error.
-    ///
-    /// # Errors
-    /// As [`ServerClock::measure`].
     pub(crate) fn refresh(&mut self, ask: Ask<'_>) -> Result<(), TargetError> {
         let age = loadline_storage::now_ns().saturating_sub(self.measured_ns);
         if age < REFRESH_NS {
@@ -82,9 +76,6 @@ impl ServerClock {
     }
 
     /// The transaction times of a slice. The last transaction crossed the end of the slice and is reported apart.
-    ///
-    /// # Errors
-    /// When the times are not in order: the server's clock went back.
     pub(crate) fn slice(&self, moments: impl ExactSizeIterator<Item = Moments>) -> Result<Slice, TargetError> {
         let mut slice = Slice::default();
         let (mut before, count) = (i64::MIN, moments.len());

@@ -2,7 +2,7 @@
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,77 +10,52 @@ use std::time::Duration;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use rustls::{ClientConnection, StreamOwned};
 
+use crate::patience::{PIECE, Patience};
+
 /// A byte stream to the server. It blocks.
 pub(crate) enum Stream {
     Plain(Socket),
     Tls(Box<StreamOwned<ClientConnection, Socket>>),
 }
 
-/// A socket of the operating system.
-pub(crate) enum Kind {
-    Unix(UnixStream),
-    Tcp(TcpStream),
-}
-
 /// A socket that waits for its server.
+#[derive(Clone)]
 pub(crate) struct Socket {
-    // Shared with the one who may shut it down, not copied: a copy would be one more open file for each session.
-    kind: Arc<Kind>,
+    // Shared with the one who may shut it down, not copied: a copy would be one more open file for each session. What is done
+    // with it is the same for all families.
+    file: Arc<UnixStream>,
+    unix: bool,
     timeout: Option<Duration>,
-}
-
-impl Kind {
-    fn read(&self, buf: &mut [u8]) -> io::Result<usize> {
-        match self {
-            Kind::Unix(s) => (&mut &*s).read(buf),
-            Kind::Tcp(s) => (&mut &*s).read(buf),
-        }
-    }
-
-    fn write(&self, buf: &[u8]) -> io::Result<usize> {
-        match self {
-            Kind::Unix(s) => (&mut &*s).write(buf),
-            Kind::Tcp(s) => (&mut &*s).write(buf),
-        }
-    }
-}
-
-impl AsFd for Kind {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        match self {
-            Kind::Unix(s) => s.as_fd(),
-            Kind::Tcp(s) => s.as_fd(),
-        }
-    }
+    patience: Option<Patience>,
 }
 
 impl Socket {
-    fn new(kind: Kind) -> Socket {
-        Socket { kind: Arc::new(kind), timeout: None }
+    fn new(file: UnixStream, unix: bool) -> Socket {
+        Socket { file: Arc::new(file), unix, timeout: None, patience: None }
     }
 
-    /// Connects over TCP within `limit`.
-    ///
-    /// # Errors
-    /// Those of connect(2), and `TimedOut`.
+    /// Connects over TCP within `limit`; sends each write at once.
     pub(crate) fn connect(address: SocketAddr, limit: Duration) -> io::Result<Socket> {
-        TcpStream::connect_timeout(&address, limit).map(|socket| Socket::new(Kind::Tcp(socket)))
-    }
-
-    /// Sends each write at once.
-    pub(crate) fn set_nodelay(&self) -> io::Result<()> {
-        match &*self.kind {
-            Kind::Unix(_) => Ok(()),
-            Kind::Tcp(s) => s.set_nodelay(true),
-        }
+        let socket = TcpStream::connect_timeout(&address, limit)?;
+        socket.set_nodelay(true)?;
+        Ok(Socket::new(OwnedFd::from(socket).into(), false))
     }
 
     /// Limits how long a read or a write may block; `None`: no limit.
     pub(crate) fn set_timeout(&mut self, timeout: Option<Duration>) -> io::Result<()> {
-        self.timeout = timeout;
-        match &*self.kind {
-            Kind::Unix(s) => s.set_write_timeout(timeout),
-            Kind::Tcp(s) => s.set_read_timeout(timeout).and(s.set_write_timeout(timeout)),
+        (self.timeout, self.patience) = (timeout, None);
+        self.file.set_read_timeout(timeout).and(self.file.set_write_timeout(timeout))
+    }
+
+    /// Repeats `step` until it gets on or patience ends.
+    #[inline]
+    fn repeat(&mut self, mut step: impl FnMut(&Socket) -> io::Result<usize>) -> io::Result<usize> {
+        loop {
+            let done = step(self);
+            let Some(patience) = &mut self.patience else { return done };
+            if patience.ends(&done)? {
+                return done;
+            }
         }
     }
 
@@ -92,7 +67,7 @@ impl Socket {
     fn wait(&self) -> io::Result<()> {
         // poll can wait 24 days at most.
         let limit = self.timeout.map_or(PollTimeout::NONE, |t| PollTimeout::try_from(t).unwrap_or(PollTimeout::MAX));
-        match poll(&mut [PollFd::new(self.kind.as_fd(), PollFlags::POLLIN)], limit)? {
+        match poll(&mut [PollFd::new(self.file.as_fd(), PollFlags::POLLIN)], limit)? {
             0 => Err(io::ErrorKind::WouldBlock.into()),
             _ => Ok(()),
         }
@@ -102,17 +77,19 @@ impl Socket {
 impl Read for Socket {
     #[inline]
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        if let Kind::Unix(_) = *self.kind {
-            self.wait()?;
-        }
-        self.kind.read(buf)
+        self.repeat(|socket| {
+            if socket.unix {
+                socket.wait()?;
+            }
+            (&*socket.file).read(buf)
+        })
     }
 }
 
 impl Write for Socket {
     #[inline]
     fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
-        self.kind.write(buf)
+        self.repeat(|socket| (&*socket.file).write(buf))
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -124,7 +101,7 @@ impl Write for Socket {
 impl Stream {
     /// Over a Unix socket.
     pub(crate) fn unix(socket: UnixStream) -> Stream {
-        Stream::Plain(Socket::new(Kind::Unix(socket)))
+        Stream::Plain(Socket::new(socket, true))
     }
 
     fn socket(&mut self) -> &mut Socket {
@@ -134,25 +111,19 @@ impl Stream {
         }
     }
 
-    /// Limits how long a read or a write may block; `None`: no limit.
-    pub(crate) fn set_timeout(&mut self, timeout: Option<Duration>) -> io::Result<()> {
-        self.socket().set_timeout(timeout)
+    /// Waits with `patience` from now on; `None`: blocks, which costs nothing.
+    pub(crate) fn wait_with(&mut self, patience: Option<Patience>) -> io::Result<()> {
+        let socket = self.socket();
+        socket.set_timeout(patience.as_ref().map(|_| PIECE))?;
+        socket.patience = patience;
+        Ok(())
     }
 
     /// A function that shuts the socket down from another thread, if it is still open: a blocked read then ends at once.
-    pub(crate) fn shutter(&self) -> Arc<dyn Fn() + Send + Sync> {
-        let socket = match self {
-            Stream::Plain(s) => Arc::downgrade(&s.kind),
-            Stream::Tls(s) => Arc::downgrade(&s.sock.kind),
-        };
+    pub(crate) fn shutter(&mut self) -> impl Fn() + Send + Sync + 'static {
+        let socket = Arc::downgrade(&self.socket().file);
         // An error means that the socket is already closed.
-        Arc::new(move || {
-            let _ = match socket.upgrade().as_deref() {
-                Some(Kind::Unix(s)) => s.shutdown(Shutdown::Both),
-                Some(Kind::Tcp(s)) => s.shutdown(Shutdown::Both),
-                None => Ok(()),
-            };
-        })
+        move || drop(socket.upgrade().map(|socket| socket.shutdown(Shutdown::Both)))
     }
 }
 
@@ -176,9 +147,6 @@ impl Input {
     }
 
     /// Reads once more, after making space for a message of `len` bytes.
-    ///
-    /// # Errors
-    /// Those of the stream, and end of stream.
     pub(crate) fn fill(&mut self, stream: &mut impl Read, len: usize) -> io::Result<()> {
         if self.start == self.end {
             (self.start, self.end) = (0, 0);
@@ -232,5 +200,53 @@ impl Write for Stream {
             Stream::Plain(s) => s.flush(),
             Stream::Tls(s) => s.flush(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+    use std::time::Instant;
+
+    use super::*;
+    use crate::error::TargetError;
+    use crate::patience::{given_up, waited_for};
+    use crate::role::Canceller;
+
+    /// Why a read of a session is given up whose server answers after `answer_s`, if it is, and after how long.
+    fn gives_up(interrupted: bool, asked: Option<TargetError>, answer_s: u64) -> (Option<String>, Duration) {
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        let mut stream = Stream::unix(ours);
+        let call = Canceller::new(|| ()).asking(move || asked.clone());
+        let patience = Patience::new(&Arc::new(AtomicBool::new(interrupted)), Duration::from_millis(2_500), call);
+        stream.wait_with(Some(patience)).unwrap();
+        let begin = Instant::now();
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                std::thread::sleep(Duration::from_secs(answer_s));
+                let _ = theirs.write_all(b"answer");
+            });
+            let read = stream.read(&mut [0; 16]);
+            (read.err().and_then(|e| given_up(&e, "x")).map(|e| e.to_string()), begin.elapsed())
+        })
+    }
+
+    #[test]
+    fn a_server_that_works_is_waited_for_and_one_that_waits_is_not() {
+        let lock = Some(waited_for("a lock of session 7"));
+        // Whether it was interrupted, what the server says, when it answers, and why the read ends.
+        let cases = [
+            (false, None, 4, None),
+            (false, lock, 6, Some("a lock of session 7")),
+            (true, None, 6, Some("interrupted")),
+        ];
+        std::thread::scope(|scope| {
+            let reads = cases.map(|(is, asked, s, says)| (scope.spawn(move || gives_up(is, asked, s)), says));
+            for (read, says) in reads {
+                let (why, took) = read.join().unwrap();
+                assert!(took >= Duration::from_secs(2) && why.is_some() == says.is_some(), "{why:?} {took:?}");
+                assert!(says.is_none_or(|says| why.unwrap().contains(says)), "{says:?}");
+            }
+        });
     }
 }

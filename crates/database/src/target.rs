@@ -16,9 +16,6 @@ pub trait Target: Administration + Doctor + ClientDriver + Observation + Send + 
     fn facts(&self) -> &Facts;
 
     /// Description of the target: product, version, settings, directories. No secrets.
-    ///
-    /// # Errors
-    /// When the target does not answer.
     fn info(&self) -> Result<TargetInfo, TargetError>;
 
     /// Its optional roles.
@@ -36,9 +33,6 @@ pub trait Settings {
     fn switch(&self, request: &OpenRequest, restart: bool) -> Result<(Box<dyn Target>, bool), TargetError>;
 
     /// Value of a setting as the server states it now; `None` if it has no such setting.
-    ///
-    /// # Errors
-    /// If the server does not answer.
     fn setting(&self, name: &str) -> Result<Option<String>, TargetError>;
 }
 
@@ -80,9 +74,6 @@ pub struct Abilities<'a> {
 
 impl<'a> Abilities<'a> {
     /// The in-database driver.
-    ///
-    /// # Errors
-    /// [`TargetError::Unsupported`] if there is none.
     pub fn driver(&self) -> Result<&'a dyn DatabaseDriver, TargetError> {
         self.database_driver.ok_or_else(|| TargetError::Unsupported("this target has no in-database driver".into()))
     }

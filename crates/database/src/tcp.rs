@@ -31,9 +31,6 @@ pub(crate) struct Peer {
 
 impl Peer {
     /// Connects within `timeout`, which also limits reads and writes from then on.
-    ///
-    /// # Errors
-    /// [`TargetError::Unreachable`].
     pub(crate) fn connect(&self, host: &str, port: u16, timeout: Duration) -> Result<Socket, TargetError> {
         let addresses = (host, port).to_socket_addrs().map_err(|e| {
             TargetError::Unreachable(format!("the host name '{host}' cannot be resolved: {e}. Check its spelling"))
@@ -42,8 +39,7 @@ impl Peer {
         for address in addresses {
             match Socket::connect(address, timeout) {
                 Ok(mut socket) => {
-                    let set = socket.set_nodelay().and_then(|()| socket.set_timeout(Some(timeout)));
-                    return set.map(|()| socket).map_err(|e| self.unreachable(&e));
+                    return socket.set_timeout(Some(timeout)).map(|()| socket).map_err(|e| self.unreachable(&e));
                 }
                 Err(e) => last = e,
             }
@@ -71,9 +67,6 @@ impl Peer {
     }
 
     /// Does the TLS handshake.
-    ///
-    /// # Errors
-    /// [`TargetError::Refused`] with advice on the certificate.
     pub(crate) fn encrypt(&self, mut tcp: Socket, host: &str, tls: &Arc<ClientConfig>) -> Result<Stream, TargetError> {
         let name = ServerName::try_from(host.to_owned()).map_err(|e| self.no_encryption(&e.to_string()))?;
         let session = ClientConnection::new(Arc::clone(tls), name);

@@ -35,9 +35,6 @@ pub fn choose_cryptography() {
 
 /// A client configuration for `mode`. `roots` returns the known authorities. If the user `named` one,
 /// [`SslMode::Require`] checks like [`SslMode::VerifyCa`] (as libpq and libmariadb do).
-///
-/// # Errors
-/// [`TargetError::Usage`] when the root certificates cannot be used.
 pub(crate) fn client_config(
     mode: SslMode,
     named: bool,
@@ -66,9 +63,6 @@ pub(crate) fn client_config(
 }
 
 /// The authorities in `file`, else those of the operating system. `parameter` is the URL parameter of the file.
-///
-/// # Errors
-/// [`TargetError::Usage`] when there are none.
 pub(crate) fn roots(file: Option<&Path>, parameter: &str) -> Result<RootCertStore, TargetError> {
     let mut roots = RootCertStore::empty();
     match file {

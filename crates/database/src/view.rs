@@ -120,9 +120,6 @@ impl ViewQuery {
     }
 
     /// The view with `rows`, which the query returned. An error of the statement is why there are none.
-    ///
-    /// # Errors
-    /// When the session is lost.
     pub(crate) fn view(&self, rows: Result<Vec<Vec<Option<String>>>, TargetError>) -> Result<View, TargetError> {
         match rows {
             Ok(rows) => Ok(self.with(rows)),

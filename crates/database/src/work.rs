@@ -49,17 +49,11 @@ impl Work {
     }
 
     /// The work of the workload `code` with the parameters `given`, all others at their defaults, and seed 42.
-    ///
-    /// # Errors
-    /// There is no such workload or parameter, or a value is out of range.
     pub fn of(code: &str, given: &[(&str, i64)]) -> Result<Work, TargetError> {
         Work::with(find(code).map_err(|e| TargetError::Usage(e.to_string()))?, given)
     }
 
     /// As [`Work::of`], of a workload that need not be of the catalogue.
-    ///
-    /// # Errors
-    /// There is no such parameter, or a value is out of range.
     pub fn with(workload: Arc<Workload>, given: &[(&str, i64)]) -> Result<Work, TargetError> {
         let given = given.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
         let params = workload.params(&given).map_err(|e| TargetError::Usage(e.to_string()))?;
@@ -123,9 +117,6 @@ impl Work {
 
     /// Renders a query in portable SQL; `table` returns the full name of a table. Its variables are parameters of the
     /// workload.
-    ///
-    /// # Errors
-    /// When it cannot be parsed or has an unknown variable (a mistake in the workload).
     pub(crate) fn query(&self, query: &str, table: impl FnMut(&str) -> String) -> Result<String, TargetError> {
         let code = &self.workload.code;
         let template =
@@ -158,9 +149,6 @@ impl Work {
     }
 
     /// Table number `number` of the workload.
-    ///
-    /// # Errors
-    /// When there is none (a mistake in the workload).
     pub(crate) fn table(&self, number: usize) -> Result<&Table, TargetError> {
         let table = self.workload.tables.get(number);
         table.ok_or_else(|| TargetError::Usage(format!("the workload has no table number {number}")))
@@ -175,9 +163,6 @@ impl Work {
     }
 
     /// The program compiled for `job`.
-    ///
-    /// # Errors
-    /// When the program is invalid (a mistake in the workload).
     pub fn stream(&self, job: u32) -> Result<Stream, TargetError> {
         Stream::new(&self.program, self.start(job), self.pool_of_job(job), 0)
             .map_err(|e| TargetError::Usage(format!("the program of {} is invalid: {e}", self.workload.code)))

@@ -22,9 +22,6 @@ pub(super) fn small(data_bytes: u64) -> u64 {
 }
 
 /// Resizes the pool to `wanted` bytes, if given and different, and returns its size.
-///
-/// # Errors
-/// If the server refuses, or does not finish in time.
 pub(super) fn resize(c: &mut Connection, wanted: Option<u64>) -> Result<Option<u64>, TargetError> {
     let now = c.number(NOW)?.map(|bytes| bytes as u64);
     // MySQL rounds.
@@ -64,9 +61,6 @@ fn resized(c: &mut Connection, wanted: u64) -> Result<bool, TargetError> {
 
 /// Makes InnoDB flush all dirty pages. MariaDB's command needs SUPER (10.11: release builds have it, and it
 /// returns when it is done); MySQL has it in debug builds only.
-///
-/// # Errors
-/// [`TargetError::Unsupported`] with what the server said.
 pub(super) fn flush(c: &mut Connection) -> Result<(), TargetError> {
     c.query("SET GLOBAL innodb_log_checkpoint_now = ON").map(drop).map_err(|e| match e {
         TargetError::Server(said) => TargetError::Unsupported(format!("a checkpoint cannot be requested: {said}")),
@@ -76,9 +70,6 @@ pub(super) fn flush(c: &mut Connection) -> Result<(), TargetError> {
 
 /// Why a checkpoint cannot be requested, if so. Setting the command to OFF does nothing and needs the same
 /// privilege.
-///
-/// # Errors
-/// If the session is lost.
 pub(super) fn flush_refusal(c: &mut Connection) -> Result<Option<String>, TargetError> {
     match c.query("SET GLOBAL innodb_log_checkpoint_now = OFF") {
         Ok(_) => Ok(None),

@@ -1,7 +1,5 @@
 //! The client driver: prepared statements over the wire, with as few writes and reads as possible.
 
-use std::sync::Arc;
-
 use loadline_model::Capability;
 use loadline_workload::{Arg, Statement};
 
@@ -17,7 +15,6 @@ use crate::work::Work;
 /// A job's session.
 pub(super) struct MysqlClientSession {
     connection: Connection,
-    endpoint: Arc<Endpoint>,
     statements: Vec<Prepared>,
     /// BEGIN is due: it is sent with the next statement.
     pending: bool,
@@ -28,7 +25,7 @@ pub(super) struct MysqlClientSession {
 
 impl MysqlClientSession {
     /// Opens a job's session and prepares the program's statements.
-    pub(super) fn open(endpoint: &Arc<Endpoint>, work: &Work) -> Result<MysqlClientSession, TargetError> {
+    pub(super) fn open(endpoint: &Endpoint, work: &Work) -> Result<MysqlClientSession, TargetError> {
         let bulk = work.workload.needs.contains(&Capability::BulkLoad);
         let mut connection = if bulk { endpoint.connect_loading()? } else { endpoint.connect()? };
         if let Some(isolation) = sql::isolation(work) {
@@ -40,7 +37,6 @@ impl MysqlClientSession {
         let statements = all.map(&mut prepare).collect::<Result<_, _>>()?;
         Ok(MysqlClientSession {
             connection,
-            endpoint: Arc::clone(endpoint),
             statements,
             pending: false,
             open: false,
@@ -138,6 +134,6 @@ impl ClientSession for MysqlClientSession {
     }
 
     fn canceller(&self) -> Canceller {
-        self.endpoint.canceller(&self.connection)
+        self.connection.canceller.clone()
     }
 }

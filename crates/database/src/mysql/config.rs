@@ -52,9 +52,6 @@ pub(super) struct Config {
 
 impl Config {
     /// Parses `url`. What it leaves out comes from the environment and `~/.my.cnf`.
-    ///
-    /// # Errors
-    /// [`TargetError::Usage`]: what is wrong and what is allowed.
     pub(super) fn parse(url: &str, env: Env<'_>) -> Result<Config, TargetError> {
         let form = "mysql://user@host:3306/database or mysql://user@/database?socket=/path/of/the.sock";
         let url = Url::parse(url, form)?;

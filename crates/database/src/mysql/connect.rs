@@ -10,6 +10,7 @@ use rustls::ClientConfig;
 
 use super::config::{Address, Config};
 use super::hindrance::hindrance;
+use super::knowledge::KNOWLEDGE;
 use super::member::Member;
 use super::own_sessions::OwnSessions;
 use super::protocol::{
@@ -20,9 +21,9 @@ use super::version::Version;
 use super::wire::Connection;
 use super::{auth, flavours};
 use crate::env::Env;
-use crate::error::TargetError;
+use crate::error::{Meaning, TargetError, unless_refused};
 use crate::flavour::Recognised;
-use crate::patience::{ENDING, HASTY, PATIENCE, Patience, told, unanswered};
+use crate::patience::{ENDING, HASTY, PATIENCE, Patience, told};
 use crate::request::{AskPassword, OpenRequest};
 use crate::role::Canceller;
 use crate::secret::Secret;
@@ -94,9 +95,6 @@ impl Endpoint {
     }
 
     /// Opens a session. Asks for a missing password if the server wants one.
-    ///
-    /// # Errors
-    /// [`TargetError::Unreachable`] or [`TargetError::Refused`], with advice.
     pub(super) fn connect(&self) -> Result<Connection, TargetError> {
         self.connect_as(false)
     }
@@ -110,13 +108,13 @@ impl Endpoint {
 
     /// Ends a call of `c`: another session kills its session, then its socket is shut down. Asks through another session what the
     /// server does.
-    pub(super) fn canceller(&self, c: &Connection) -> Canceller {
+    fn canceller(&self, c: &mut Connection) -> Canceller {
         let (asked, session, shut) = (Arc::new(self.clone()), c.session, c.shutter());
         let endpoint = Arc::clone(&asked);
         let cancel = move || {
             // It may have ended already.
             let _ = endpoint.connect_within(ENDING).and_then(|mut c| c.query(&format!("KILL {session}")));
-            shut.iter().for_each(|shut| shut());
+            shut();
         };
         let ask = move || asked.connect_within(HASTY).and_then(|mut c| hindrance(&mut c, session));
         Canceller::new(cancel).asking(move || told(ask()))
@@ -124,9 +122,6 @@ impl Endpoint {
 
     /// Opens a session that can send rows with LOAD DATA LOCAL INFILE ([`Connection::load_local`]). In all
     /// others the server cannot request local files.
-    ///
-    /// # Errors
-    /// As [`Self::connect`].
     pub(super) fn connect_loading(&self) -> Result<Connection, TargetError> {
         self.connect_as(true)
     }
@@ -137,19 +132,17 @@ impl Endpoint {
             _ => Err(e),
         };
         let mut c = self.attempt(loads).or_else(retry)?;
-        let (at_most, call) = (self.config.connect_timeout * PATIENCE, self.canceller(&c));
-        c.wait_with(Some(Patience::new(&self.interrupted, at_most, call)))?;
+        c.canceller = self.canceller(&mut c);
+        let at_most = self.config.connect_timeout * PATIENCE;
+        c.wait_with(Some(Patience::new(&self.interrupted, at_most, c.canceller.clone())))?;
         self.recognised.or_ask(|| flavours::recognise(&mut c, &self.config.place()))?;
         c.query(SETTINGS)?;
         if c.version.mariadb {
             c.query(
                 "SET SESSION max_statement_time = 0, idle_transaction_timeout = 0, idle_write_transaction_timeout = 0",
             )?;
-            match c.query("SET SESSION query_cache_type = OFF") {
-                // A server without a query cache.
-                Err(TargetError::Server(_)) => {}
-                done => done.map(drop)?,
-            }
+            // Not every server has a query cache.
+            unless_refused(c.query("SET SESSION query_cache_type = OFF"))?;
         } else {
             c.query("SET SESSION max_execution_time = 0")?;
         }
@@ -162,8 +155,8 @@ impl Endpoint {
     /// Connects once with the known password. An error comes with the server's error number, or 0.
     fn attempt(&self, loads: bool) -> Result<Connection, (TargetError, u16)> {
         let mut c = Connection::new(self.stream().map_err(|e| (e, 0))?, self.config.place());
-        let connecting = Some(Patience::new(&self.interrupted, self.config.connect_timeout, unanswered()));
-        let started = c.wait_with(connecting.clone()).and_then(|()| self.start_session(&mut c, loads, connecting));
+        let connecting = Patience::new(&self.interrupted, self.config.connect_timeout, c.canceller.clone());
+        let started = c.wait_with(Some(connecting)).and_then(|()| self.start_session(&mut c, loads));
         match started {
             Ok(()) => {
                 self.sessions.add(c.session, self.of_jobs);
@@ -199,7 +192,7 @@ impl Endpoint {
         Peer { place: self.config.place(), names: &NAMES }
     }
 
-    fn start_session(&self, c: &mut Connection, loads: bool, connecting: Option<Patience>) -> Result<(), TargetError> {
+    fn start_session(&self, c: &mut Connection, loads: bool) -> Result<(), TargetError> {
         let place = self.config.place();
         let first = c.packet()?;
         if first.first() == Some(&0xff) {
@@ -222,14 +215,13 @@ impl Endpoint {
             capabilities |= CLIENT_LOCAL_FILES;
         }
         let mut safe = matches!(self.config.address, Address::Unix(_));
-        if let Some(tls) = &self.tls {
+        if let (Some(tls), Address::Tcp(host, _)) = (&self.tls, &self.config.address) {
             if greeting.capabilities & CLIENT_SSL != 0 {
                 capabilities |= CLIENT_SSL;
                 protocol::packet(&mut c.out, c.number, &protocol::ssl_request(capabilities));
                 let number = c.number.wrapping_add(1);
                 c.send()?;
-                c.replace_stream(|stream| self.encrypt(stream, tls))?;
-                c.wait_with(connecting)?;
+                c.encrypt(|socket| self.peer().encrypt(socket, host, tls))?;
                 c.number = number;
                 safe = true;
             } else if self.config.ssl_mode != SslMode::Prefer {
@@ -240,15 +232,6 @@ impl Endpoint {
             }
         }
         self.authenticate(c, &greeting, capabilities, safe)
-    }
-
-    fn encrypt(&self, mut stream: Stream, tls: &Arc<ClientConfig>) -> Result<Stream, TargetError> {
-        // A handshake is not repeated in pieces.
-        stream.set_timeout(Some(self.config.connect_timeout)).map_err(|e| self.peer().unreachable(&e))?;
-        let (Stream::Plain(tcp), Address::Tcp(host, _)) = (stream, &self.config.address) else {
-            return Err(TargetError::Unreachable("only connections over TCP are encrypted".into()));
-        };
-        self.peer().encrypt(tcp, host, tls)
     }
 
     /// `safe`: the connection is local or encrypted, so a cleartext password may be sent.
@@ -357,21 +340,11 @@ impl Endpoint {
         c.last_code = error.code;
         let (user, place) = (&self.config.user, self.config.place());
         let note = self.config.note.as_ref().map_or(String::new(), |n| format!(" ({n})"));
-        let advice = match error.code {
-            DENIED | DENIED_NO_PASSWORD if self.password().is_none() => format!(
-                "no password was given for user '{user}': set MYSQL_PWD, a line in ~/.my.cnf, or put it into the URL{note}"
-            ),
-            DENIED | DENIED_NO_PASSWORD => {
-                format!("the password for user '{user}' is wrong, or the user may not connect from this host{note}")
-            }
-            1044 => format!("grant it: GRANT ALL ON the database TO '{user}'"),
-            1049 => "create the database, or name another at the end of the URL".to_owned(),
-            1040 => "max_connections is reached: raise it, or use fewer jobs".to_owned(),
-            1203 | 1226 => "max_user_connections is reached: raise it, or use fewer jobs".to_owned(),
-            1130 => "no user may connect from this host: CREATE USER …@'%'".to_owned(),
-            1129 => "too many connections from this host failed: run FLUSH HOSTS at the server".to_owned(),
-            _ => "the server's log may say more".to_owned(),
-        };
+        let code = error.code.to_string();
+        let denied = matches!(error.code, DENIED | DENIED_NO_PASSWORD);
+        let code = if denied && self.password().is_none() { "no password" } else { &code };
+        let advice = Meaning::advice(&KNOWLEDGE.errors, code, "").unwrap_or_default();
+        let advice = advice.replace("{user}", user).replace("{note}", &note);
         TargetError::connection(error.refusal(), format!("{place} refuses the connection: {error}; {advice}"))
     }
 }

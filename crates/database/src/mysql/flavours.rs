@@ -2,7 +2,7 @@
 
 use super::version::SUPPORTED;
 use super::wire::Connection;
-use crate::error::{Cause, TargetError};
+use crate::error::{Cause, TargetError, unless_refused};
 use crate::flavour::{self, Basis, FLAVOURS, Flavour};
 
 /// Counters that every MySQL and MariaDB has, and that loadline's figures are held against.
@@ -14,10 +14,7 @@ const COUNTERS: [&str; 3] = ["Handler_commit", "Innodb_data_fsyncs", "Innodb_pag
 /// [`TargetError::Refused`]: another product, or a version that is not supported.
 pub(super) fn recognise(c: &mut Connection, place: &str) -> Result<Option<&'static Flavour>, TargetError> {
     // Not every product has every variable.
-    let mut said = |sql: &str| match c.value(sql) {
-        Err(TargetError::Server(_)) => Ok(String::new()),
-        other => other.map(Option::unwrap_or_default),
-    };
+    let mut said = |sql: &str| unless_refused(c.value(sql)).map(Option::unwrap_or_default);
     let (version, comment) = (said("SELECT VERSION()")?, said("SELECT @@GLOBAL.version_comment")?);
     let aurora = !said("SELECT @@GLOBAL.aurora_version")?.is_empty();
     let known = if aurora { Some(&FLAVOURS.aurora) } else { flavour::of(&[&c.version.text, &version, &comment]) };

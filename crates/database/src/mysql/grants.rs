@@ -16,9 +16,6 @@ pub(super) fn lines(c: &mut Connection) -> Result<Vec<String>, TargetError> {
 }
 
 /// All of them, with statements for this account.
-///
-/// # Errors
-/// If the session is lost.
 pub(super) fn privileges(c: &mut Connection) -> Result<Vec<Privilege>, TargetError> {
     let lines = lines(c)?;
     let account = c.value("SELECT CURRENT_USER()")?.unwrap_or_default();

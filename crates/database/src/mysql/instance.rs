@@ -124,9 +124,6 @@ pub(super) fn identify(endpoints: Vec<Endpoint>, private: bool) -> Result<MysqlN
 }
 
 /// Checks that `new` is of one cluster with the `known` servers.
-///
-/// # Errors
-/// [`TargetError::Refused`] with both servers.
 fn check_cluster(known: &[MysqlInstance], new: &MysqlInstance) -> Result<(), TargetError> {
     let Some(first) = known.first() else { return Ok(()) };
     let of = |i: &MysqlInstance| i.member.as_ref().map(|m| m.cluster.clone());

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::version::Version;
-use crate::descriptor::{Counter, Embedded, Product, Release, Versions};
+use crate::descriptor::{Counter, Embedded, Product, Release, Routines, Versions};
+use crate::error::{Causes, Meaning};
 use crate::facts::WaitEvents;
 use crate::rules::Rule;
 use crate::view::{Fragments, StatisticsView};
@@ -17,6 +18,8 @@ pub(super) static KNOWLEDGE: Embedded<Knowledge> = Embedded::new("src/mysql.toml
 #[serde(deny_unknown_fields)]
 pub(super) struct Knowledge {
     pub(super) counters: Vec<Counter>,
+    pub(super) causes: Causes,
+    pub(super) errors: Vec<Meaning>,
     pub(super) waits: WaitEvents,
     pub(super) waits_with_pool: WaitEvents,
     pub(super) of_mean_node: Vec<String>,
@@ -30,6 +33,7 @@ pub(super) struct Knowledge {
     pub(super) set_by_loadline: BTreeMap<String, String>,
     #[serde(rename = "rule")]
     pub(super) rules: Vec<Rule>,
+    pub(super) routines: Routines,
     pub(super) fragments: Fragments,
     pub(super) statistics: Vec<StatisticsView<ViewNeeds>>,
 }

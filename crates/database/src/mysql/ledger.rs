@@ -32,9 +32,6 @@ struct State {
 impl Ledger {
     /// Adds the commits of `c`. Call it once, at the end of each session that is not a job's. Exact: the
     /// server keeps the same counters per session.
-    ///
-    /// # Errors
-    /// If the session is lost.
     pub(super) fn book(&self, c: &mut Connection) -> Result<(), TargetError> {
         let own = c.pairs("SHOW SESSION STATUS WHERE Variable_name IN ('Handler_commit', 'Com_commit')")?;
         for (name, value) in own {

@@ -64,9 +64,6 @@ fn value_of<'a>(pairs: &'a [(String, String)], name: &str) -> &'a str {
 
 impl Member {
     /// The node that `c` leads to; `None` if the server is in no cluster.
-    ///
-    /// # Errors
-    /// [`TargetError::Refused`] if transactions cannot begin there.
     pub(super) fn ask(c: &mut Connection, private: bool, place: &str) -> Result<Option<Member>, TargetError> {
         let settings =
             c.pairs("SHOW GLOBAL VARIABLES WHERE Variable_name IN ('wsrep_on', 'wsrep_provider', 'wsrep_node_name')")?;
@@ -91,9 +88,6 @@ impl Member {
     }
 
     /// Checks that `c`, of a job, leads to this node: an address may be that of a proxy.
-    ///
-    /// # Errors
-    /// [`TargetError::Refused`] if it does not.
     pub(super) fn check_place(&self, c: &mut Connection, place: &str) -> Result<(), TargetError> {
         if State::ask(c)?.id == self.id {
             return Ok(());

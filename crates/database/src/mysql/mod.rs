@@ -16,7 +16,6 @@ mod grants;
 mod group;
 mod hindrance;
 mod instance;
-mod kernels;
 mod knowledge;
 mod ledger;
 mod loading;

@@ -12,7 +12,7 @@ use super::performance::CommitTimes;
 use super::version::Version;
 use super::wire::Connection;
 use crate::descriptor::{BlockBytes, Counter};
-use crate::error::TargetError;
+use crate::error::{TargetError, unless_refused};
 use crate::other_sessions::OtherSessions;
 use crate::role::{Observer, SessionTasks};
 use crate::scope::Scope;
@@ -139,11 +139,7 @@ pub(super) fn metrics(c: &mut Connection) -> Result<Option<String>, TargetError>
         "SELECT NAME, COUNT FROM information_schema.INNODB_METRICS WHERE {on} AND COMMENT NOT LIKE '%(innodb\\_%' AND \
          SUBSYSTEM IN ('buffer', 'log', 'os', 'recovery', 'server', 'transaction')"
     );
-    match c.query(&sql) {
-        Ok(_) => Ok(Some(sql)),
-        Err(TargetError::Server(_)) => Ok(None),
-        Err(e) => Err(e),
-    }
+    unless_refused(c.query(&sql).map(|_| Some(sql)))
 }
 
 /// Reads all servers of a target and adds them up.

@@ -38,9 +38,6 @@ const NO_USER: [&str; 2] = ["system user", "event_scheduler"];
 
 /// Sessions of MySQL itself that it counts as running: the event scheduler, though it rests, and those that apply what other members of
 /// a group commit; 0 for a user who does not see them.
-///
-/// # Errors
-/// If the query fails.
 pub(super) fn at_work_for_the_server(c: &mut Connection) -> Result<usize, TargetError> {
     if c.version.mariadb {
         return Ok(0);
@@ -80,9 +77,6 @@ impl OwnSessions {
     /// Adds the current states of the sessions in `scope` to `sample`, and the number of others at work, which are unknown
     /// unless this user `sees_all` sessions. What the server itself `applies` of its cluster is no other's work. Returns whether all
     /// in `scope` could be seen.
-    ///
-    /// # Errors
-    /// If the query fails.
     pub(super) fn sample(
         &self,
         c: &mut Connection,
@@ -106,9 +100,6 @@ impl OwnSessions {
     }
 
     /// Command and state of all sessions but loadline's own; `None` if not all can be seen.
-    ///
-    /// # Errors
-    /// If the query fails.
     pub(super) fn others(
         &self,
         c: &mut Connection,
@@ -134,18 +125,12 @@ impl OwnSessions {
     }
 
     /// The threads of the jobs' sessions, as [`Self::all_threads`].
-    ///
-    /// # Errors
-    /// If the query fails.
     pub(super) fn job_threads(&self, c: &mut Connection) -> Result<Vec<u32>, TargetError> {
         let (all, own) = (OwnSessions::all_threads(c)?, self.ids());
         Ok(all.iter().filter(|t| own.get(&t.session) == Some(&true)).map(|t| t.task).collect())
     }
 
     /// The threads of the sessions of others, and that of `c`, as [`Self::all_threads`].
-    ///
-    /// # Errors
-    /// If the query fails.
     pub(super) fn other_threads(&self, c: &mut Connection) -> Result<Sessions, TargetError> {
         let (all, ids) = (OwnSessions::all_threads(c)?, self.ids());
         let own = all.iter().find(|t| t.session == c.session).map(|t| t.task);
@@ -168,9 +153,6 @@ impl OwnSessions {
 }
 
 /// Ends those of the sessions `ids` that are still there. Returns how many; `None` behind a proxy, where ids are not the server's.
-///
-/// # Errors
-/// If the list cannot be read, or a session may not be ended.
 pub(super) fn end(c: &mut Connection, ids: &[u32]) -> Result<Option<u32>, TargetError> {
     let rows = c.query(if c.version.mariadb { SESSIONS.0 } else { MYSQL_SESSIONS.0 })?;
     if !is_listed(&rows, c) {

@@ -54,9 +54,6 @@ struct Instruments {
 
 impl CommitTimes {
     /// Asks the server. `log_bin`: whether it writes a binary log.
-    ///
-    /// # Errors
-    /// If the session is lost.
     pub(super) fn ask(c: &mut Connection, log_bin: bool) -> Result<CommitTimes, TargetError> {
         if c.version.mariadb && !log_bin {
             return Ok(CommitTimes::Partial);
@@ -67,9 +64,6 @@ impl CommitTimes {
     }
 
     /// Time spent in each stage by all sessions since the server was started, ns.
-    ///
-    /// # Errors
-    /// If the query fails.
     pub(super) fn read(&self, c: &mut Connection) -> Result<BTreeMap<String, f64>, TargetError> {
         let CommitTimes::Timed(stages) = self else { return Ok(BTreeMap::new()) };
         let rows = c.pairs(&format!(

@@ -5,8 +5,9 @@
 
 use loadline_workload::{Commit, Effect, Kernel, PAYLOAD_STRIDE, VarType};
 
-use super::kernels;
+use super::knowledge::KNOWLEDGE;
 use super::sql::{MARK, full_name, quoted, renewed, table_name};
+use crate::kernels;
 use crate::names::own;
 use crate::procedure::{self, Body, Dialect, Line};
 use crate::work::Work;
@@ -24,6 +25,8 @@ pub(super) const LOST: [&str; 2] = ["@loadline_conflicts", "@loadline_failed_com
 
 /// A longer text of moments moves to the table, bytes.
 const CHUNK: usize = 3000;
+/// Longest text.
+const LONGEST: usize = CHUNK + 100;
 
 /// Full name of the session's table of moments.
 pub(super) fn moments() -> String {
@@ -36,7 +39,7 @@ pub(super) fn create_moments() -> String {
         "CREATE TEMPORARY TABLE {} (k BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, t VARBINARY({}) NOT NULL) \
          ENGINE = MEMORY",
         moments(),
-        CHUNK + 100
+        LONGEST
     )
 }
 
@@ -60,43 +63,14 @@ pub(super) fn create(work: &Work, in_cluster: bool) -> String {
         Commit::Wait => "",
         Commit::Nowait => " -- innodb_flush_log_at_trx_commit is not 1",
     };
-    let (declare, begin, end, finish) = if in_cluster { again() } else { Default::default() };
-    routine(
-        &name(work),
-        "p_first_key BIGINT, p_new_key BIGINT, p_draw BIGINT, p_pool LONGBLOB, p_until BIGINT, p_next BIGINT",
-        &format!("{declarations}{loops}  DECLARE l_seq BIGINT DEFAULT p_next - 1;\n{declare}"),
-        &format!("{begin}    START TRANSACTION;\n{body}"),
-        &format!("    COMMIT;{wait}\n{end}"),
-        "l_end >= p_until",
-        &format!("  SET {NEXT} = l_seq + 1;\n{finish}"),
-    )
-}
-
-/// What a procedure declares, begins and ends a transaction with, and finishes with, so that one that lost is tried again. Errors are
-/// those of `Connection::error`. A call that never ends is cancelled at the end of the test.
-fn again() -> (String, String, String, String) {
-    let [conflicts, failed] = LOST;
-    (
-        "  DECLARE l_from, l_tried, l_conflicts, l_failed BIGINT DEFAULT 0;\n".to_owned(),
-        r"    SET l_from = l_seq, l_tried = 0;
-    l_try: LOOP
-    IF l_tried > 1 THEN
-      DO SLEEP(LEAST(0.0001 * POW(2, LEAST(l_tried - 2, 10)), 0.1));
-    END IF;
-    SET l_seq = l_from, l_commit = 0;
-    BEGIN
-    DECLARE EXIT HANDLER FOR 1213, 1020, 1180 BEGIN
-      IF l_commit > 0 THEN
-        SET l_failed = l_failed + 1;
-      END IF;
-      ROLLBACK;
-      SET l_conflicts = l_conflicts + 1, l_tried = l_tried + 1;
-    END;
-"
-        .to_owned(),
-        "    LEAVE l_try;\n    END;\n    END LOOP;\n".to_owned(),
-        format!("  SET {conflicts} = l_conflicts, {failed} = l_failed;\n"),
-    )
+    // Errors are those of `Connection::error`. A call that never ends is cancelled at the end of the test.
+    let again = |part: &str| if in_cluster { KNOWLEDGE.routines.text(part, &[]) } else { String::new() };
+    let parameters = "p_first_key BIGINT, p_new_key BIGINT, p_draw BIGINT, p_pool LONGBLOB, p_until BIGINT, p_next BIGINT";
+    let declare = format!("{declarations}{loops}  DECLARE l_seq BIGINT DEFAULT p_next - 1;\n{}", again("again-declare"));
+    let body = format!("{}    START TRANSACTION;\n{body}", again("again-begin"));
+    let commit = format!("    COMMIT;{wait}\n{}", again("again-end"));
+    let finish = format!("  SET {NEXT} = l_seq + 1;\n{}", again("again-finish"));
+    routine(&name(work), parameters, &declare, ["", &body, &commit, "l_end >= p_until", &finish])
 }
 
 /// Name of the procedure that measures the loop itself.
@@ -106,44 +80,29 @@ pub(super) fn overhead_name() -> String {
 
 /// The same loop without statements and commits, `p_next` times.
 pub(super) fn create_overhead() -> String {
-    routine(&overhead_name(), "p_next BIGINT", "  DECLARE l_n BIGINT DEFAULT 0;\n", "", "", "l_n >= p_next", "")
-        .replace("    SET l_start", "    SET l_n = l_n + 1;\n    SET l_start")
+    let each = ["    SET l_n = l_n + 1;\n", "", "", "l_n >= p_next", ""];
+    routine(&overhead_name(), "p_next BIGINT", "  DECLARE l_n BIGINT DEFAULT 0;\n", each)
 }
 
+/// A procedure with what it does in each transaction before it, in it, and at its commit; when it ends, and what it does then.
 fn routine(
     name: &str,
     parameters: &str,
     declare: &str,
-    body: &str,
-    commit: &str,
-    leave_when: &str,
-    finish: &str,
+    [count, body, commit, leave_when, finish]: [&str; 5],
 ) -> String {
-    let moments = moments();
-    format!(
-        r"CREATE PROCEDURE {name}({parameters})
-SQL SECURITY INVOKER
-COMMENT '{MARK}'
-BEGIN
-{declare}  DECLARE l_start, l_commit, l_end BIGINT;
-  DECLARE l_t VARBINARY({longest}) DEFAULT '';
-  l_run: LOOP
-    SET l_start = {CLOCK};
-{body}    SET l_commit = {CLOCK};
-{commit}    SET l_end = {CLOCK};
-    SET l_t = CONCAT(l_t, l_start, ' ', l_commit - l_start, ' ', l_end - l_commit, '\n');
-    IF LENGTH(l_t) > {CHUNK} THEN
-      INSERT INTO {moments} (t) VALUES (l_t);
-      SET l_t = '';
-    END IF;
-    IF {leave_when} THEN
-      LEAVE l_run;
-    END IF;
-  END LOOP;
-  INSERT INTO {moments} (t) VALUES (l_t);
-{finish}END",
-        longest = CHUNK + 100
-    )
+    let (moments, chunk, longest) = (moments(), CHUNK.to_string(), LONGEST.to_string());
+    let text = [("clock", CLOCK), ("mark", MARK), ("moments", &moments), ("chunk", &chunk), ("longest", &longest)];
+    let own = [("name", name), ("parameters", parameters), ("declare", declare), ("count", count)];
+    let end = [("commit", commit), ("leave-when", leave_when), ("finish", finish), ("body", body)];
+    KNOWLEDGE.routines.text("run", &[&text[..], &own, &end].concat())
+}
+
+/// The recursive procedure that the program calls, if it does: its name and its CREATE statement.
+pub(super) fn recursive(work: &Work) -> Option<(String, String)> {
+    let name = full_name("fibonacci");
+    let create = || KNOWLEDGE.routines.text("fibonacci", &[("fibonacci-name", &name), ("mark", MARK)]);
+    work.program.computes(Kernel::Fibonacci).then(|| (name.clone(), create()))
 }
 
 /// SQL/PSM as MariaDB and MySQL have it.
@@ -193,7 +152,7 @@ impl Dialect for SqlPsm {
     }
 
     fn compute(&self, kernel: Kernel, times: u32, sequence: &str) -> Vec<Line> {
-        kernels::compute(kernel, times, sequence)
+        kernels::compute(["psm", "psm"], ["", &full_name("fibonacci")], kernel, times, sequence)
     }
 
     fn repetition(&self, depth: usize, times: u64) -> (Vec<Line>, &'static str) {

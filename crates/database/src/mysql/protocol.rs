@@ -113,8 +113,11 @@ impl ServerError {
 
     /// For an error that leaves the session usable.
     pub(super) fn refusal(&self) -> Refusal {
-        let cause = Cause::of_mysql(self.code, self.os_error());
-        Refusal { cause, code: self.code.to_string(), text: self.to_string() }
+        let code = self.code.to_string();
+        // ENOSPC and EDQUOT.
+        let full = matches!(self.os_error(), Some(28 | 122));
+        let cause = if full { Cause::FullDisk } else { KNOWLEDGE.causes.cause(&code) };
+        Refusal { cause, code, text: self.to_string() }
     }
 
     /// The number that the operating system gave the server, which no field of the packet has: `(errno: 28 "…")`,

@@ -4,7 +4,7 @@ use loadline_model::Driver;
 use loadline_model::capability::{Capabilities, Capability};
 
 use super::sql::{NO_WAIT_IN_PROCEDURES, after_loading, create_table, isolation, query, statement};
-use super::{kernels, procedure};
+use super::procedure;
 use crate::render::{NO_COUNTS, NO_SCRIPTS, Rendered, lacking};
 use crate::work::Work;
 
@@ -57,8 +57,7 @@ pub(super) fn all(work: &Work, capabilities: &Capabilities) -> Vec<Rendered> {
     }
     let refused = capabilities.refusal_for_good(Driver::Database, &work.workload.needs);
     if refused.is_none() {
-        let routines = kernels::routines(work).into_iter();
-        out.extend(routines.map(|(_, create)| Rendered::new("routine", create).by(Driver::Database)));
+        out.extend(procedure::recursive(work).map(|(_, create)| Rendered::new("routine", create).by(Driver::Database)));
         out.push(Rendered::new("procedure", procedure::create(work, false)).by(Driver::Database));
     }
     out.extend(work.rendered_queries(query, ""));

@@ -6,7 +6,7 @@ use loadline_workload::{ColumnDef, LogicalType, RowCount, Table};
 
 use super::sql::{DATABASE, MARK, create_table, quoted, table_name};
 use super::wire::Connection;
-use super::{kernels, procedure};
+use super::procedure;
 use crate::error::{Cause, TargetError};
 use crate::loading::{Batch, in_parts};
 use crate::work::Work;
@@ -114,7 +114,7 @@ pub(super) fn create(c: &mut Connection, work: &Work) -> Result<(), TargetError>
 /// Creates the workload's procedure and the routines that it calls; `in_cluster`: see [`procedure::create`].
 pub(super) fn install(c: &mut Connection, work: &Work, in_cluster: bool) -> Result<(), TargetError> {
     ensure(c)?;
-    for (name, create) in kernels::routines(work) {
+    if let Some((name, create)) = procedure::recursive(work) {
         c.query(&format!("DROP PROCEDURE IF EXISTS {name}"))?;
         c.query(&create)?;
     }

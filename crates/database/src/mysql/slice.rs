@@ -15,7 +15,6 @@ use crate::work::Work;
 /// A job's session.
 pub(super) struct MysqlDatabaseSession {
     connection: Connection,
-    endpoint: Arc<Endpoint>,
     call: Prepared,
     pool: Arc<[u8]>,
     start: JobStart,
@@ -25,7 +24,7 @@ pub(super) struct MysqlDatabaseSession {
 
 impl MysqlDatabaseSession {
     /// Opens the session of `job`.
-    pub(super) fn open(endpoint: &Arc<Endpoint>, work: &Work, job: u32) -> Result<MysqlDatabaseSession, TargetError> {
+    pub(super) fn open(endpoint: &Endpoint, work: &Work, job: u32) -> Result<MysqlDatabaseSession, TargetError> {
         let mut connection = endpoint.connect()?;
         // Holds the moments of a second on the fastest server.
         connection.query("SET SESSION max_heap_table_size = 67108864")?;
@@ -36,7 +35,7 @@ impl MysqlDatabaseSession {
         let clock = ServerClock::measure(&mut || read_clock(&mut connection), 8)?;
         connection.wait_with(None)?;
         let (pool, start) = (work.pool_of_job(job), work.start(job));
-        Ok(MysqlDatabaseSession { connection, endpoint: Arc::clone(endpoint), call, pool, start, next: 0, clock })
+        Ok(MysqlDatabaseSession { connection, call, pool, start, next: 0, clock })
     }
 }
 
@@ -73,7 +72,7 @@ impl DatabaseSession for MysqlDatabaseSession {
     }
 
     fn canceller(&self) -> Canceller {
-        self.endpoint.canceller(&self.connection)
+        self.connection.canceller.clone()
     }
 }
 

@@ -119,9 +119,6 @@ pub(super) fn isolation(work: &Work) -> Option<&'static str> {
 }
 
 /// A query about the workload's tables.
-///
-/// # Errors
-/// If the query cannot be parsed: a mistake in the workload.
 pub(super) fn query(work: &Work, query: &str) -> Result<String, TargetError> {
     work.query(query, |table| table_name(work, table))
 }

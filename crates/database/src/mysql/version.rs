@@ -42,9 +42,6 @@ impl Version {
     }
 
     /// Checks that loadline supports the version.
-    ///
-    /// # Errors
-    /// [`TargetError::Refused`] with the supported versions.
     pub(super) fn check(&self, place: &str) -> Result<(), TargetError> {
         let oldest = if self.mariadb { (10, 6) } else { (8, 0) };
         if self.is_at_least(oldest.0, oldest.1) {

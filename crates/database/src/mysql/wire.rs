@@ -1,15 +1,15 @@
 //! A blocking session with one reused buffer per direction.
 
 use std::io::{self, Write};
-use std::sync::Arc;
 
 use loadline_workload::Arg;
 
 use super::protocol::{self, MAX_PAYLOAD, MORE_RESULTS, Reader, ServerError};
 use super::version::Version;
 use crate::error::{Refusal, TABLE_GONE, TargetError};
-use crate::patience::{self, Patience, Waiting};
-use crate::stream::{Input, Stream};
+use crate::patience::{self, Patience};
+use crate::role::Canceller;
+use crate::stream::{Input, Socket, Stream};
 
 /// A row in text form.
 pub(super) type Row = Vec<Option<Vec<u8>>>;
@@ -28,7 +28,7 @@ pub(super) struct Prepared {
 
 /// A session with the server.
 pub(super) struct Connection {
-    stream: Option<Waiting>,
+    stream: Stream,
     /// What the next [`Self::send`] sends.
     pub(super) out: Vec<u8>,
     input: Input,
@@ -37,6 +37,8 @@ pub(super) struct Connection {
     pub(super) version: Version,
     /// The server's id of this session.
     pub(super) session: u32,
+    /// Ends a call, and asks what the server does for this session, once it is open.
+    pub(super) canceller: Canceller,
     place: String,
     /// Names of the columns of the last [`Self::query`].
     pub(super) names: Vec<String>,
@@ -48,37 +50,38 @@ impl Connection {
     /// Wraps a stream; `place` names the server in messages.
     pub(super) fn new(stream: Stream, place: String) -> Connection {
         Connection {
-            stream: Some(Waiting::new(stream)),
+            stream,
             out: Vec::with_capacity(4096),
             input: Input::new(),
             number: 0,
             version: Version::default(),
             session: 0,
+            canceller: patience::unanswered(),
             place,
             names: Vec::new(),
             last_code: 0,
         }
     }
 
-    /// Replaces the stream with `f(stream)` (encryption).
-    pub(super) fn replace_stream(
+    /// Encrypts the stream with `f`.
+    pub(super) fn encrypt(
         &mut self,
-        f: impl FnOnce(Stream) -> Result<Stream, TargetError>,
+        f: impl FnOnce(Socket) -> Result<Stream, TargetError>,
     ) -> Result<(), TargetError> {
-        if let Some(stream) = self.stream.take() {
-            self.stream = Some(Waiting::new(f(stream.stream)?));
+        if let Stream::Plain(socket) = &self.stream {
+            self.stream = f(socket.clone())?;
         }
         Ok(())
     }
 
     /// Waits for the server with `patience` from now on; `None`: blocks, as a job does.
     pub(super) fn wait_with(&mut self, patience: Option<Patience>) -> Result<(), TargetError> {
-        self.stream.as_mut().map_or(Ok(()), |s| s.wait_with(patience)).map_err(|e| self.lost(&e))
+        self.stream.wait_with(patience).map_err(|e| self.lost(&e))
     }
 
     /// A function that ends this session's read, for another thread.
-    pub(super) fn shutter(&self) -> Option<Arc<dyn Fn() + Send + Sync>> {
-        self.stream.as_ref().map(|s| s.stream.shutter())
+    pub(super) fn shutter(&mut self) -> impl Fn() + Send + Sync + 'static {
+        self.stream.shutter()
     }
 
     fn lost(&self, e: &io::Error) -> TargetError {
@@ -95,10 +98,7 @@ impl Connection {
     /// Sends [`Self::out`] in one write.
     #[inline]
     pub(super) fn send(&mut self) -> Result<(), TargetError> {
-        let sent = match &mut self.stream {
-            Some(stream) => stream.write_all(&self.out).and_then(|()| stream.flush()),
-            None => Err(io::ErrorKind::NotConnected.into()),
-        };
+        let sent = self.stream.write_all(&self.out).and_then(|()| self.stream.flush());
         self.out.clear();
         sent.map_err(|e| self.lost(&e))
     }
@@ -134,11 +134,7 @@ impl Connection {
     }
 
     fn fill(&mut self, len: usize) -> Result<(), TargetError> {
-        let filled = match &mut self.stream {
-            Some(stream) => self.input.fill(stream, len),
-            None => Err(io::ErrorKind::NotConnected.into()),
-        };
-        filled.map_err(|e| self.lost(&e))
+        self.input.fill(&mut self.stream, len).map_err(|e| self.lost(&e))
     }
 
     /// Classifies an error packet.

@@ -22,9 +22,6 @@ pub(super) struct OraAddress {
 
 impl OraAddress {
     /// Parses a URL.
-    ///
-    /// # Errors
-    /// [`TargetError::Usage`]: what is missing or wrong, without the password.
     pub(super) fn parse(url: &str) -> Result<OraAddress, TargetError> {
         let url = Url::parse_careless(url, FORM)?;
         let wrong = |what: &str| url.wrong(format!("{what} ({FORM})"));

@@ -91,9 +91,6 @@ impl NativeReports for Oracle {
 impl Oracle {
     /// Checks before a run whether AWR can be used, if the user asked for it. Touches nothing of the pack if the server
     /// disables it.
-    ///
-    /// # Errors
-    /// If the session is lost.
     pub(super) fn examine_awr(&self) -> Result<Option<Finding>, TargetError> {
         if !self.awr {
             return Ok(None);

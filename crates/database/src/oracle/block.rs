@@ -6,14 +6,13 @@
 use std::borrow::Cow;
 
 use loadline_model::Latencies;
-use loadline_workload::kernel::{PIECE, TEXT};
 use loadline_workload::{Effect, FACTORS, Kernel, MODULI, PAYLOAD_STRIDE, POOL_BYTES, Template, VarType};
 
 use super::knowledge::KNOWLEDGE;
 use super::session::{OraSession, Row, text};
 use super::sql::{MAX_RAW, commit, first_rows, insert_all, quoted, table_name};
 use crate::error::TargetError;
-use crate::kernels::{self, Words};
+use crate::kernels;
 use crate::procedure::{self, Body, Dialect, Line};
 use crate::server_clock::Moments;
 use crate::work::Work;
@@ -84,14 +83,14 @@ fn block(name: &str, parts: &[(&str, &str)]) -> String {
     let (piece_bytes, micros) = (PIECE_BYTES.to_string(), micros("l_since"));
     let mut all = vec![("piece_bytes", piece_bytes.as_str()), ("epoch", EPOCH), ("micros", &micros)];
     all.extend(parts);
-    KNOWLEDGE.plsql(name, &all)
+    KNOWLEDGE.plsql.text(name, &all)
 }
 
 /// The function that draws a number ([`loadline_workload::draw`]), for blocks that need it.
 fn drawing() -> String {
     let [m0, m1, m2] = MODULI.map(|n| n.to_string());
     let [f0, f1] = FACTORS.map(|n| n.to_string());
-    KNOWLEDGE.plsql("drawing", &[("m0", &m0), ("m1", &m1), ("m2", &m2), ("f0", &f0), ("f1", &f1)])
+    KNOWLEDGE.plsql.text("drawing", &[("m0", &m0), ("m1", &m1), ("m2", &m2), ("f0", &f0), ("f1", &f1)])
 }
 
 /// PL/SQL.
@@ -157,20 +156,8 @@ impl Dialect for PlSql {
     }
 
     fn compute(&self, kernel: Kernel, times: u32, sequence: &str) -> Vec<Line> {
-        let text = |length: usize| format!("VARCHAR2({length})");
-        let words = Words {
-            types: ["PLS_INTEGER".to_owned(), "BOOLEAN".to_owned(), text(TEXT.len()), text(PIECE)],
-            name: str::to_owned,
-            position: "INSTR",
-            to_integer: "",
-            to: " .. ",
-            fibonacci: [KNOWLEDGE.plsql("fibonacci", &[]), "fibonacci".to_owned()],
-            fail: |expected| {
-                let text = format!("'the computation came to ' || (l_result - l_from) || ' instead of {expected}'");
-                format!("RAISE_APPLICATION_ERROR(-20003, {text});")
-            },
-        };
-        kernels::compute(&words, kernel, times, sequence)
+        let recursive = KNOWLEDGE.plsql.text("fibonacci", &[]);
+        kernels::compute(["pl", "plsql"], [&recursive, "fibonacci"], kernel, times, sequence)
     }
 
     fn template<'a>(&self, template: &'a Template) -> Cow<'a, Template> {

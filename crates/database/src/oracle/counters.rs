@@ -26,9 +26,6 @@ pub(super) enum ViewAccess {
 }
 
 /// Checks how each view can be read.
-///
-/// # Errors
-/// If the session is lost.
 pub(super) fn check_access(session: &mut dyn OraSession) -> Result<Vec<(&'static View, ViewAccess)>, TargetError> {
     let mut probe = |view: &View, all| {
         answered(session.query(&format!("SELECT COUNT(*) FROM {} WHERE ROWNUM = 1", view.named(all)), &[]))

@@ -30,9 +30,6 @@ struct Answers {
 
 impl Answers {
     /// Asks everything.
-    ///
-    /// # Errors
-    /// If the session is lost.
     fn read(session: &mut dyn OraSession) -> Result<Answers, TargetError> {
         let mut answers = BTreeMap::new();
         for question in &KNOWLEDGE.questions {

@@ -1,11 +1,10 @@
 //! What loadline knows about Oracle: `oracle.toml`, in the language of [`crate::descriptor`] and [`crate::rules`].
 
-use std::collections::BTreeMap;
-
 use loadline_model::{Column, column};
 use serde::Deserialize;
 
-use crate::descriptor::{Counter, Embedded, Product, Release};
+use crate::descriptor::{Counter, Embedded, Product, Release, Routines};
+use crate::error::{Causes, Meaning};
 use crate::facts::WaitEvents;
 use crate::rules::Rule;
 use crate::view::{Fragments, StatisticsView, ViewQuery};
@@ -18,6 +17,7 @@ pub(super) static KNOWLEDGE: Embedded<Knowledge> = Embedded::new("src/oracle.tom
 pub(super) struct Knowledge {
     pub(super) counters: Vec<Counter>,
     pub(super) waits: WaitEvents,
+    pub(super) causes: Causes,
     errors: Vec<Meaning>,
     pub(super) lost: Vec<u32>,
     pub(super) secret: Vec<String>,
@@ -29,15 +29,7 @@ pub(super) struct Knowledge {
     #[serde(rename = "rule")]
     pub(super) rules: Vec<Rule>,
     statistics: Vec<StatisticsView<()>>,
-    plsql: BTreeMap<String, String>,
-}
-
-/// What some ORA- messages mean.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Meaning {
-    codes: Vec<u32>,
-    advice: String,
+    pub(super) plsql: Routines,
 }
 
 /// A view of counters or sessions.
@@ -110,17 +102,9 @@ fn public() -> String {
 }
 
 impl Knowledge {
-    /// The PL/SQL of this name, with the other parts of the file that it names, and then `parts` in their order.
-    pub(super) fn plsql(&self, name: &str, parts: &[(&str, &str)]) -> String {
-        let others = self.plsql.iter().map(|(name, part)| (name.as_str(), part.as_str()));
-        let text = self.plsql.get(name).cloned().unwrap_or_default();
-        let all = others.chain(parts.iter().copied());
-        all.fold(text, |text, (name, part)| text.replace(&format!("{{{name}}}"), part))
-    }
-
     /// Advice on the ORA- message of this number.
     pub(super) fn advice(&self, code: u32) -> Option<&str> {
-        self.errors.iter().find(|meaning| meaning.codes.contains(&code)).map(|meaning| meaning.advice.as_str())
+        Meaning::advice(&self.errors, &code.to_string(), "")
     }
 
     /// The query of a question.

@@ -123,9 +123,6 @@ pub(super) fn insert(session: &mut dyn OraSession, work: &Work, table: &Table, b
 }
 
 /// Takes the lock for as long as the session lives.
-///
-/// # Errors
-/// [`TargetError::Refused`] if another run has it.
 fn lock(session: &mut dyn OraSession) -> Result<(), TargetError> {
     let name = quoted(LOCK_TABLE);
     match tables(session)?.get(LOCK_TABLE) {

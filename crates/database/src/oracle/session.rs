@@ -84,9 +84,6 @@ impl OraError {
 }
 
 /// What the server answered, a refusal included.
-///
-/// # Errors
-/// If the session is lost.
 pub(super) fn answered<T>(outcome: Result<T, OraError>) -> Result<Result<T, OraError>, TargetError> {
     match outcome {
         Err(e) if e.lost => Err(e.into()),
@@ -103,7 +100,7 @@ impl From<OraError> for TargetError {
         if e.lost {
             return TargetError::Lost(text);
         }
-        let cause = e.code.map_or(Cause::Other, Cause::of_oracle);
+        let cause = e.code.map_or(Cause::Other, |code| KNOWLEDGE.causes.cause(&code.to_string()));
         Refusal { cause, code: e.code.map(|code| format!("ORA-{code:05}")).unwrap_or_default(), text }.into()
     }
 }

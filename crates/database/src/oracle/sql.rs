@@ -140,9 +140,6 @@ pub(super) fn session_settings(work: &Work) -> [String; 2] {
 }
 
 /// A query about the workload's tables.
-///
-/// # Errors
-/// If the query cannot be parsed: a mistake in the workload.
 pub(super) fn query(work: &Work, query: &str) -> Result<String, TargetError> {
     work.query(query, |table| quoted(&table_name(work, table)))
 }

@@ -9,7 +9,7 @@ use super::own::{OWN, own};
 use super::settings::PgSettings;
 use super::versions::Version;
 use super::wire::Connection;
-use crate::error::TargetError;
+use crate::error::{TargetError, unless_refused};
 use crate::role::{Observer, StatisticsViews};
 use crate::scope::Scope;
 use crate::view::{ViewQuery, of_servers};
@@ -56,10 +56,7 @@ impl Asked<'_> {
 
 /// The time that `sql` returns; `None` if it was never or the server cannot say it.
 fn reset_time(c: &mut Connection, sql: &str) -> Result<Option<String>, TargetError> {
-    match c.value(&own(sql)) {
-        Err(TargetError::Server(_)) => Ok(None),
-        time => time,
-    }
+    unless_refused(c.value(&own(sql)))
 }
 
 /// The statements of this database, if the extension that counts them is in it.

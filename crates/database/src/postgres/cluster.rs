@@ -15,7 +15,7 @@ use super::wire::Connection;
 use super::{replay, sql};
 use crate::cloud::{Cloud, Part, why_absent};
 use crate::env::of_target;
-use crate::error::{Cause, TargetError};
+use crate::error::{Cause, TargetError, unless_refused};
 use crate::facts::{Facts, Runs};
 use crate::request::OpenRequest;
 use crate::role::Observer;
@@ -293,19 +293,13 @@ impl Postgres {
 }
 
 /// Creates the extension on a private server that loads its library.
-///
-/// # Errors
-/// If the session is lost.
 fn create_extension(c: &mut Connection, settings: &PgSettings) -> Result<(), TargetError> {
     let libraries = settings.get("shared_preload_libraries").unwrap_or_default();
     if !libraries.split(',').any(|library| library.trim_matches([' ', '"']) == "pg_stat_statements") {
         return Ok(());
     }
-    match c.query("CREATE EXTENSION IF NOT EXISTS pg_stat_statements") {
-        // The page says that it is not there.
-        Err(TargetError::Server(_)) => Ok(()),
-        created => created.map(|_| ()),
-    }
+    // If not, the page says that it is not there.
+    unless_refused(c.query("CREATE EXTENSION IF NOT EXISTS pg_stat_statements")).map(drop)
 }
 
 /// Whether the server runs on this machine: its address is local, and `pid` is a PostgreSQL process here (not so behind
@@ -323,10 +317,7 @@ fn is_local(endpoint: &Endpoint, pid: u32) -> bool {
 
 /// Host name and memory, bytes, of the server's machine, as its kernel states them; `None` without the privilege.
 pub(super) fn machine(c: &mut Connection) -> Result<(Option<String>, Option<u64>), TargetError> {
-    let mut read = |file: &str| match c.value(&format!("SELECT pg_read_file('{file}')")) {
-        Err(TargetError::Server(_)) => Ok(None),
-        text => text,
-    };
+    let mut read = |file: &str| unless_refused(c.value(&format!("SELECT pg_read_file('{file}')")));
     let (host, memory) = (read("/proc/sys/kernel/hostname")?, read("/proc/meminfo")?);
     Ok((host.map(|name| name.trim().to_owned()), memory.as_deref().and_then(crate::machine::total_memory)))
 }

@@ -56,9 +56,6 @@ pub(super) struct Config {
 
 impl Config {
     /// Parses `url`; missing parts come from the environment.
-    ///
-    /// # Errors
-    /// [`TargetError::Usage`] with the invalid part and what is allowed.
     pub(super) fn parse(url: &str, env: Env<'_>) -> Result<Config, TargetError> {
         let form = "postgres://user@host:5432/database or postgres://user@/database?host=/socket/folder";
         let url = Url::parse(url, form)?;

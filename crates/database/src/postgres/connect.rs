@@ -159,9 +159,6 @@ impl Endpoint {
     }
 
     /// Opens a session.
-    ///
-    /// # Errors
-    /// [`TargetError::Unreachable`] or [`TargetError::Refused`], with advice.
     pub(super) fn connect(&self, role: SessionRole) -> Result<Connection, TargetError> {
         match self.attempt(role, self.config.sslmode) {
             // As libpq does: `prefer` falls back to a connection without encryption.
@@ -327,7 +324,7 @@ impl Endpoint {
 
     /// Ends a call of `c`: shuts its socket down, and asks the server to cancel, because a busy one does not notice that. Asks
     /// through another session what the server does; nobody asks about the one that asks.
-    fn canceller(&self, c: &Connection, role: SessionRole) -> Canceller {
+    fn canceller(&self, c: &mut Connection, role: SessionRole) -> Canceller {
         let (mut endpoint, key, pid, shut) = (self.clone(), c.key.clone(), c.key.pid, c.shutter());
         endpoint.config.connect_timeout = endpoint.config.connect_timeout.min(HASTY);
         let asked = move || {

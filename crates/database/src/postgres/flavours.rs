@@ -6,9 +6,6 @@ use crate::error::TargetError;
 use crate::flavour::{self, Basis, FLAVOURS, Flavour};
 
 /// The flavour of the server; `None` for the original.
-///
-/// # Errors
-/// [`TargetError::Refused`]: another product.
 pub(super) fn recognise(c: &mut Connection, place: &str) -> Result<Option<&'static Flavour>, TargetError> {
     let version = match c.value("SELECT version()") {
         Err(TargetError::Server(e)) => e.text,

@@ -6,9 +6,6 @@ use crate::error::TargetError;
 use crate::role::{GrantSql, Privilege, Use};
 
 /// All of them, with statements for this role and database.
-///
-/// # Errors
-/// If the session is lost.
 pub(super) fn privileges(c: &mut Connection) -> Result<Vec<Privilege>, TargetError> {
     let parameters = c.version.has_parameter_privileges();
     let rows = c.query(&format!(

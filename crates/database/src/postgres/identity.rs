@@ -2,7 +2,7 @@
 
 use super::connect::Endpoint;
 use super::wire::Connection;
-use crate::error::TargetError;
+use crate::error::{TargetError, unless_refused};
 
 /// Identity of a server instance.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,10 +23,7 @@ impl Identity {
         let rows = c.query(&format!("SELECT ({instance})::text, pg_is_in_recovery()"))?;
         let mut row = rows.into_iter().next().unwrap_or_default().into_iter();
         let (instance, standby) = (row.next().flatten(), row.next().flatten().as_deref() == Some("t"));
-        let system = match c.value("SELECT system_identifier::text FROM pg_control_system()") {
-            Err(TargetError::Server(_)) => None,
-            system => system?,
-        };
+        let system = unless_refused(c.value("SELECT system_identifier::text FROM pg_control_system()"))?;
         // Two servers may have been started at the same time: without the identifier the address distinguishes them.
         let place = if system.is_none() { endpoint.config.place() } else { String::new() };
         Ok(Identity { system, instance: format!("{place} {}", instance.unwrap_or_default()), standby })

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use crate::descriptor::{Counter, Embedded, Versioned, Versions};
+use crate::descriptor::{Counter, Embedded, Routines, Versioned, Versions};
+use crate::error::{Causes, Meaning};
 use crate::facts::WaitEvents;
 use crate::rules::Rule;
 use crate::scope::Scope;
@@ -17,6 +18,8 @@ pub(super) static KNOWLEDGE: Embedded<Knowledge> = Embedded::new("src/postgres.t
 #[serde(deny_unknown_fields)]
 pub(super) struct Knowledge {
     pub(super) counters: Vec<Counter>,
+    pub(super) causes: Causes,
+    pub(super) errors: Vec<Meaning>,
     pub(super) waits: WaitEvents,
     pub(super) recorded: Vec<String>,
     pub(super) secret: Vec<String>,
@@ -26,6 +29,7 @@ pub(super) struct Knowledge {
     pub(super) views: Vec<View>,
     #[serde(rename = "rule")]
     pub(super) rules: Vec<Rule>,
+    pub(super) routines: Routines,
     pub(super) fragments: Fragments,
     pub(super) statistics: Vec<StatisticsView<ViewNeeds>>,
 }

@@ -14,7 +14,6 @@ mod flavours;
 mod grants;
 mod hindrance;
 mod identity;
-mod kernels;
 mod knowledge;
 mod ledger;
 mod loading;

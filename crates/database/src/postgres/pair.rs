@@ -36,9 +36,6 @@ pub(super) struct Pair {
 
 impl Pair {
     /// The standbys of `request`. Only reads.
-    ///
-    /// # Errors
-    /// If one of them is none of `primary`, or not connected to it, or the role may not change the levels.
     pub(super) fn open(request: &OpenRequest, primary: &Endpoint, of: &Identity) -> Result<Pair, TargetError> {
         let mut c = primary.connect(SessionRole::Inspect)?;
         let mut standbys: Vec<GivenStandby> = Vec::new();

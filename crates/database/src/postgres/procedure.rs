@@ -6,11 +6,11 @@
 
 use loadline_workload::{Commit, Effect, Kernel, PAYLOAD_STRIDE, VarType};
 
-use super::kernels;
 use super::knowledge::KNOWLEDGE;
 use super::protocol::{BYTEA, INT8, TIMESTAMPTZ};
 use super::sql::{SCHEMA, quoted, table_name};
 use super::versions::Version;
+use crate::kernels;
 use crate::names::own;
 use crate::procedure::{self, Body, Dialect, Line};
 use crate::work::Work;
@@ -48,35 +48,16 @@ pub(super) fn create(work: &Work, version: Version) -> String {
         Commit::Nowait => "COMMIT; -- the session has synchronous_commit = off",
     };
     let flush = KNOWLEDGE.texts.flush_in_procedure.at(version).map_or(String::new(), |sql| format!("  {sql}\n"));
-    let routines = kernels::routines(work);
-    format!(
-        r"{routines}DROP PROCEDURE IF EXISTS {name};
-CREATE PROCEDURE {name}(
-  p_first_key bigint,
-  p_new_key bigint,
-  p_draw bigint,
-  p_pool bytea,
-  p_until timestamptz,
-  INOUT p_next bigint,
-{results}
-) LANGUAGE plpgsql AS $procedure$
-DECLARE
-  l_seq bigint := p_next - 1;
-  l_rows bigint;
-{declare}BEGIN
-  r_commit := '{{}}';
-  r_end := '{{}}';
-  r_start := {CLOCK};
-  FOR l_tx IN 1..2147483647 LOOP
-{body}    r_commit[l_tx] := {CLOCK};
-    {commit}
-    r_end[l_tx] := {CLOCK};
-    EXIT WHEN r_end[l_tx] >= p_until;
-  END LOOP;
-  p_next := l_seq + {next};
-{flush}END
-$procedure$;"
-    )
+    let create = [("name", name.as_str()), ("results", &results), ("declare", &declare), ("body", &body)];
+    let create = KNOWLEDGE.routines.text("run", &[&create[..], &[("clock", CLOCK), ("commit", commit), ("next", next), ("flush", &flush)]].concat());
+    let fibonacci = work.program.computes(Kernel::Fibonacci);
+    let routine = fibonacci.then(|| KNOWLEDGE.routines.text("fibonacci", &[("fibonacci-name", &fibonacci_name())]));
+    routine.unwrap_or_default() + &create
+}
+
+/// Full name of the recursive function.
+fn fibonacci_name() -> String {
+    format!("{}.{}", quoted(SCHEMA), quoted("fibonacci"))
 }
 
 /// Setting in which [`overhead`] returns its result.
@@ -86,28 +67,7 @@ pub(super) const OVERHEAD: &str = "loadline.overhead_ns";
 /// without its (empty) commit, in ns, in the setting [`OVERHEAD`]. The commit is needed because PL/pgSQL initialises the
 /// loop's expressions again after each.
 pub(super) fn overhead(iterations: u32) -> String {
-    format!(
-        r"DO $block$
-DECLARE
-  p_until timestamptz := 'infinity';
-  r_start timestamptz := {CLOCK};
-  r_commit timestamptz[] := '{{}}';
-  r_end timestamptz[] := '{{}}';
-  l_all interval;
-  l_commits interval;
-BEGIN
-  FOR l_tx IN 1..{iterations} LOOP
-    r_commit[l_tx] := {CLOCK};
-    COMMIT;
-    r_end[l_tx] := {CLOCK};
-    EXIT WHEN r_end[l_tx] >= p_until;
-  END LOOP;
-  l_all := r_end[{iterations}] - r_start;
-  SELECT sum(e - c) INTO l_commits FROM unnest(r_end, r_commit) AS t(e, c);
-  PERFORM set_config('{OVERHEAD}', (extract(epoch FROM l_all - l_commits) * 1e9 / {iterations})::text, false);
-END
-$block$"
-    )
+    KNOWLEDGE.routines.text("overhead", &[("clock", CLOCK), ("setting", OVERHEAD), ("iterations", &iterations.to_string())])
 }
 
 /// PL/pgSQL.
@@ -155,7 +115,7 @@ impl Dialect for PlPgSql {
     }
 
     fn compute(&self, kernel: Kernel, times: u32, sequence: &str) -> Vec<Line> {
-        kernels::compute(kernel, times, sequence)
+        kernels::compute(["pl", "plpgsql"], ["", &fibonacci_name()], kernel, times, sequence)
     }
 
     fn check(&self, place: &str, rows: u64) -> Vec<Line> {

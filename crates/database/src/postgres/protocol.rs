@@ -83,9 +83,6 @@ pub(super) fn flush(out: &mut Vec<u8>) {
 }
 
 /// Tag and total length of the message at the start of `bytes`; `None` if more bytes are needed.
-///
-/// # Errors
-/// An impossible length: the peer does not speak the protocol.
 #[inline]
 pub(super) fn header(bytes: &[u8]) -> Result<Option<(u8, usize)>, usize> {
     let [tag, a, b, c, d, ..] = *bytes else { return Ok(None) };
@@ -132,7 +129,7 @@ impl ServerError {
 
     /// For an error that leaves the session usable.
     pub(super) fn refusal(&self) -> Refusal {
-        Refusal { cause: Cause::of_sqlstate(&self.code), code: self.code.clone(), text: self.to_string() }
+        Refusal { cause: KNOWLEDGE.causes.cause(&self.code), code: self.code.clone(), text: self.to_string() }
     }
 
     /// Whether the session is over.

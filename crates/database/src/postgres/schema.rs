@@ -225,9 +225,6 @@ fn send_copy(c: &mut Connection, data: &mut Vec<u8>) -> Result<(), TargetError> 
 }
 
 /// Takes the lock; it is held until the session ends.
-///
-/// # Errors
-/// [`TargetError::Refused`] with its holder.
 pub(super) fn lock(c: &mut Connection) -> Result<(), TargetError> {
     // The holder may release the lock between the two queries: try again.
     for _ in 0..3 {

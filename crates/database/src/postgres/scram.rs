@@ -93,9 +93,6 @@ pub(super) struct Exchange {
 
 impl Exchange {
     /// Begins one.
-    ///
-    /// # Errors
-    /// If the system has no random numbers.
     pub(super) fn new(password: Secret) -> Result<Exchange, Wrong> {
         let mut random = [0; 18];
         SystemRandom::new().fill(&mut random).map_err(|_| wrong("the system has no random numbers"))?;
@@ -113,9 +110,6 @@ impl Exchange {
     }
 
     /// The client's last message, which answers the server's first.
-    ///
-    /// # Errors
-    /// If that is none, or asks for too many rounds.
     pub(super) fn answer(&mut self, server_first: &[u8], known: &KnownKeys) -> Result<String, Wrong> {
         let text = std::str::from_utf8(server_first).map_err(|_| wrong("a message that is no text"))?;
         let mut parts = text.split(',');
@@ -143,9 +137,6 @@ impl Exchange {
     }
 
     /// Checks the server's last message. Without it the server has not proved that it knows the password.
-    ///
-    /// # Errors
-    /// If it does not.
     pub(super) fn finish(&mut self, server_final: &[u8]) -> Result<(), Wrong> {
         let text = std::str::from_utf8(server_final).map_err(|_| wrong("a message that is no text"))?;
         let (key, all) = self.signature.take().ok_or_else(|| wrong("a message out of order"))?;

@@ -115,9 +115,6 @@ pub(super) fn parameter_types(work: &Work, template: &Template) -> Vec<u32> {
 }
 
 /// Renders a query on the workload's tables.
-///
-/// # Errors
-/// When it cannot be parsed (a mistake in the workload).
 pub(super) fn query(work: &Work, query: &str) -> Result<String, TargetError> {
     work.query(query, |table| table_name(work, table))
 }

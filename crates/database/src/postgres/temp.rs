@@ -27,6 +27,7 @@ use crate::env::of_target;
 use crate::error::TargetError;
 use crate::relay::Relay;
 use crate::request::OpenRequest;
+use crate::patience::Patience;
 use crate::stream::Stream;
 use crate::temp::folder::Folder;
 use crate::temp::programs::{User, cannot_run, leading_number};
@@ -284,10 +285,9 @@ fn config(settings: &Settings, name: &str, sockets: &str, last: &[(&str, String)
     std::iter::once("include 'data/postgresql.conf'\n".to_owned()).chain(lines).collect()
 }
 
-fn ask(mut stream: Stream, socket: &Path) -> Result<Progress, TargetError> {
-    let local = |e: io::Error| TargetError::Local(e.to_string());
-    stream.set_timeout(Some(Duration::from_secs(5))).map_err(local)?;
+fn ask(stream: Stream, socket: &Path) -> Result<Progress, TargetError> {
     let mut c = Connection::new(stream, socket.display().to_string(), Ledger::default());
+    c.wait_with(Some(Patience::new(&Arc::default(), Duration::from_secs(5), c.canceller.clone())))?;
     let parameters = [("user", SUPERUSER), ("database", "postgres"), ("application_name", "loadline start")];
     c.put(|out| frontend::startup_message(parameters, out))?;
     c.send()?;
@@ -394,9 +394,6 @@ impl TempServer {
     }
 
     /// How to reach the standbys that run.
-    ///
-    /// # Errors
-    /// None: their URLs are loadline's own.
     pub(super) fn running_standbys(&self) -> Result<Vec<Endpoint>, TargetError> {
         self.servers.further.iter().filter(|s| s.runs()).map(|s| self.endpoint.at(&url_of(s))).collect()
     }

@@ -11,9 +11,6 @@ use crate::error::TargetError;
 use crate::tls;
 
 /// The client configuration for `config`.
-///
-/// # Errors
-/// [`TargetError::Usage`] when the root certificates cannot be read.
 pub(super) fn client_config(config: &Config, env: Env<'_>) -> Result<Arc<ClientConfig>, TargetError> {
     tls::client_config(config.sslmode, config.sslrootcert.is_some(), || roots(config, env))
 }

@@ -41,9 +41,6 @@ impl Version {
     }
 
     /// Checks that loadline supports this version.
-    ///
-    /// # Errors
-    /// [`TargetError::Refused`] if it is too old.
     pub(super) fn check(self, text: &str) -> Result<(), TargetError> {
         if self.major >= OLDEST {
             return Ok(());

@@ -1,7 +1,6 @@
 //! A blocking session with one output and one input buffer, both reused.
 
 use std::io::{self, Read, Write};
-use std::sync::Arc;
 
 use bytes::BytesMut;
 use postgres_protocol::message::frontend;
@@ -14,7 +13,7 @@ use super::protocol::{self, ServerError};
 use super::sql::SCHEMA;
 use super::versions::Version;
 use crate::error::{Cause, TABLE_GONE, TargetError};
-use crate::patience::{self, Patience, Waiting};
+use crate::patience::{self, Patience};
 use crate::role::Canceller;
 use crate::stream::{Input, Stream};
 
@@ -23,7 +22,7 @@ pub(super) type Rows = Vec<Vec<Option<String>>>;
 
 /// A session with the server.
 pub(super) struct Connection {
-    stream: Waiting,
+    stream: Stream,
     /// Output buffer, sent by [`Self::send`].
     pub(super) out: Vec<u8>,
     input: Input,
@@ -55,7 +54,7 @@ impl Connection {
     /// A session on `stream`; `place` names the server in messages, `ledger` counts loadline's own commits there.
     pub(super) fn new(stream: Stream, place: String, ledger: Ledger) -> Connection {
         Connection {
-            stream: Waiting::new(stream),
+            stream,
             out: Vec::with_capacity(4096),
             input: Input::new(),
             status: b'I',
@@ -149,7 +148,7 @@ impl Connection {
 
     fn ended_by_server(&self, error: &ServerError) -> TargetError {
         let text = format!("the session with {} was ended by the server: {error}", self.place);
-        TargetError::lost(text, Cause::of_sqlstate(&error.code) == Cause::FullDisk)
+        TargetError::lost(text, error.refusal().cause == Cause::FullDisk)
     }
 
     /// Parses an `ErrorResponse`; `Err` if it ended the session.
@@ -210,9 +209,6 @@ impl Connection {
     }
 
     /// Appends a message to [`Self::out`]. It is copied, so not for the timing loop.
-    ///
-    /// # Errors
-    /// When a text in it contains a zero byte.
     pub(super) fn put(&mut self, message: impl FnOnce(&mut BytesMut) -> io::Result<()>) -> Result<(), TargetError> {
         let mut bytes = BytesMut::new();
         let put =
@@ -309,8 +305,8 @@ impl Connection {
     }
 
     /// A function that ends this session's read, for another thread.
-    pub(super) fn shutter(&self) -> Arc<dyn Fn() + Send + Sync> {
-        self.stream.stream.shutter()
+    pub(super) fn shutter(&mut self) -> impl Fn() + Send + Sync + 'static {
+        self.stream.shutter()
     }
 }
 

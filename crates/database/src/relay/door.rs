@@ -32,9 +32,6 @@ impl Listener {
     }
 
     /// The next connection.
-    ///
-    /// # Errors
-    /// Also if it is another user's.
     pub(super) fn accept(&self) -> io::Result<UnixStream> {
         match self {
             Listener::Socket(listening) => listening.accept().map(|(client, _)| client),

@@ -8,94 +8,55 @@ use crate::work::Work;
 
 /// Creates, loads, empties and removes the objects of a run on the target.
 pub trait Administration {
-    /// Locks the target's loadline schema for this run until the lock is dropped or its owner dies.
-    ///
-    /// # Errors
-    /// [`TargetError::Refused`] when another run holds it.
+    /// Locks the target's loadline schema for this run until the lock is dropped or its owner dies; refused if another run has it.
     fn lock(&self) -> Result<RunLock, TargetError>;
 
     /// Drops existing workload tables and creates them empty.
-    ///
-    /// # Errors
-    /// When a statement fails.
     fn create(&self, work: &Work) -> Result<(), TargetError>;
 
     /// Loads the missing rows of the jobs `0 … jobs − 1` and of the data set, and updates `progress`.
-    ///
-    /// # Errors
-    /// When a statement fails, or other data are in place.
     fn load_watched(&self, work: &Work, jobs: u32, progress: &LoadProgress) -> Result<(), TargetError>;
 
     /// The same without progress.
-    ///
-    /// # Errors
-    /// As [`Self::load_watched`].
     fn load(&self, work: &Work, jobs: u32) -> Result<(), TargetError> {
         self.load_watched(work, jobs, &LoadProgress::default())
     }
 
     /// Disk space that the log takes while `data` bytes of rows and `indexes` bytes of indexes are loaded.
-    ///
-    /// # Errors
-    /// When the target does not answer.
     fn log_space(&self, data: u64, indexes: u64) -> Result<LogSpace, TargetError>;
 
     /// Prepares the target for a test of the workload with `driver`: empties the tables that the workload fills, and
     /// changes server-wide settings. Called before every test.
-    ///
-    /// # Errors
-    /// When a statement fails.
     fn reset(&self, work: &Work, driver: Driver) -> Result<(), TargetError>;
 
     /// Brings the target to the same state before every test, for example by a checkpoint. Returns a description of
     /// what it could not do.
-    ///
-    /// # Errors
-    /// When the target does not answer.
     fn settle(&self) -> Result<Option<String>, TargetError>;
 
     /// Drops the workload tables; those of the data set stay.
-    ///
-    /// # Errors
-    /// When a statement fails.
     fn drop_tables(&self, work: &Work) -> Result<(), TargetError>;
 
     /// Removes all objects that loadline ever created on the target and returns what was removed.
-    ///
-    /// # Errors
-    /// When something cannot be removed, or another run holds the lock.
     fn clean(&self) -> Result<Vec<String>, TargetError>;
 
     /// Removes the objects of a run. With `keep_data` the data set stays, also after later runs; otherwise only
     /// tables that an earlier run kept stay.
-    ///
-    /// # Errors
-    /// As [`Self::clean`].
     fn clean_after_run(&self, keep_data: bool) -> Result<Vec<String>, TargetError>;
 }
 
 /// A target without tables, on which a run makes nothing: its [`Administration`], but for what such a target may have to do.
 pub trait NoTables {
     /// As [`Administration::lock`]; by default nobody else can use the target.
-    ///
-    /// # Errors
-    /// [`TargetError::Refused`] when another run holds it.
     fn lock(&self) -> Result<RunLock, TargetError> {
         Ok(RunLock::new(()))
     }
 
     /// As [`Administration::settle`].
-    ///
-    /// # Errors
-    /// When the target does not answer.
     fn settle(&self) -> Result<(), TargetError> {
         Ok(())
     }
 
     /// As [`Administration::clean`].
-    ///
-    /// # Errors
-    /// When something cannot be removed.
     fn clean(&self) -> Result<Vec<String>, TargetError> {
         Ok(Vec::new())
     }

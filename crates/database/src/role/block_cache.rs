@@ -8,8 +8,5 @@ pub trait BlockCache {
     /// `data_bytes`, the cache is large enough for the indexes of that much data, but not for its rows. With `None` it
     /// gets its usual size. A user's server is not changed. Returns the present size of the cache, bytes; `None` if
     /// unknown.
-    ///
-    /// # Errors
-    /// When the server cannot be changed.
     fn set_cache(&self, data_bytes: Option<u64>) -> Result<Option<u64>, TargetError>;
 }

@@ -10,24 +10,15 @@ use crate::work::Work;
 /// Opens the sessions of jobs that send each statement.
 pub trait ClientDriver {
     /// Opens the session of `job` and prepares its statements.
-    ///
-    /// # Errors
-    /// When the session cannot be opened.
     fn client_session(&self, work: &Work, job: u32) -> Result<Box<dyn ClientSession>, TargetError>;
 }
 
 /// A session of the client driver. Points in time are on [`loadline_storage::now_ns`].
 pub trait ClientSession: Send {
     /// Begins a transaction; may be sent together with its first statement.
-    ///
-    /// # Errors
-    /// When the session is lost.
     fn begin(&mut self) -> Result<(), TargetError>;
 
     /// Executes statement number `statement` of the program and returns the number of rows it touched.
-    ///
-    /// # Errors
-    /// Those of the database.
     fn execute(&mut self, statement: usize, args: &[Arg<'_>]) -> Result<u64, TargetError>;
 
     /// Adds rows with the keys `first … first + rows − 1` to table number `table` of the workload, by the database's
@@ -39,9 +30,6 @@ pub trait ClientSession: Send {
 
     /// Executes a query outside a transaction of the program: it sees all that is committed now, and is not counted as
     /// a commit. Returns the number of its rows.
-    ///
-    /// # Errors
-    /// Those of the database.
     fn look(&mut self, statement: usize, args: &[Arg<'_>]) -> Result<u64, TargetError> {
         self.execute(statement, args)
     }
@@ -56,9 +44,6 @@ pub trait ClientSession: Send {
     /// rows touched and, if the session can see it, the time (ns) at which the statement was done and its commit
     /// began. If that costs throughput (a second wake-up per transaction), it is measured for a regular sample of the
     /// transactions only.
-    ///
-    /// # Errors
-    /// As `execute` and `commit`.
     fn execute_and_commit(&mut self, statement: usize, args: &[Arg<'_>]) -> Result<(u64, Option<u64>), TargetError> {
         self.begin()?;
         let rows = self.execute(statement, args)?;
@@ -78,24 +63,15 @@ pub trait ClientSession: Send {
     }
 
     /// Rolls back the open transaction, if any.
-    ///
-    /// # Errors
-    /// When the session is lost.
     fn rollback(&mut self) -> Result<(), TargetError>;
 
     /// Makes this session's work visible in the database's counters, if they are delayed.
-    ///
-    /// # Errors
-    /// When the session is lost.
     fn publish_counters(&mut self) -> Result<(), TargetError> {
         Ok(())
     }
 
     /// From now on calls wait without a limit, and spend no time on watching for one: for timed jobs. Until then a session gives
     /// up a call that waits for something other than the server's work.
-    ///
-    /// # Errors
-    /// When the session is lost.
     fn wait_without_limit(&mut self) -> Result<(), TargetError> {
         Ok(())
     }

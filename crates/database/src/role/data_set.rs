@@ -9,9 +9,6 @@ use crate::work::Work;
 /// Manages the data set.
 pub trait DataSet {
     /// Existing tables of the data set.
-    ///
-    /// # Errors
-    /// When the target does not answer.
     fn data_set(&self) -> Result<Vec<FoundTable>, TargetError>;
 
     /// Compares a sample of the rows of `table`, which `work` reads and which is complete, with what they must be.
@@ -21,8 +18,5 @@ pub trait DataSet {
     fn check_rows(&self, work: &Work, table: &Table) -> Result<(), TargetError>;
 
     /// Drops all tables of the data set.
-    ///
-    /// # Errors
-    /// When a statement fails.
     fn drop_data_set(&self) -> Result<(), TargetError>;
 }

@@ -9,22 +9,13 @@ use crate::work::Work;
 /// Runs transaction programs inside the database.
 pub trait DatabaseDriver {
     /// Creates the program's procedure in the database; called again when a parameter has changed.
-    ///
-    /// # Errors
-    /// When a statement fails.
     fn install(&self, work: &Work) -> Result<(), TargetError>;
 
     /// Opens the session of `job`.
-    ///
-    /// # Errors
-    /// When the session cannot be opened.
     fn database_session(&self, work: &Work, job: u32) -> Result<Box<dyn DatabaseSession>, TargetError>;
 
     /// Measures the time per transaction (ns) of this driver's own clock and histogram code; `None` if it cannot be
     /// measured.
-    ///
-    /// # Errors
-    /// When the measurement fails.
     fn overhead_ns(&self) -> Result<Option<f64>, TargetError>;
 }
 

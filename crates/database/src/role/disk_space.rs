@@ -5,9 +5,6 @@ use crate::error::TargetError;
 /// Reports free disk space.
 pub trait DiskSpace {
     /// Free space for data; `None` if unknown.
-    ///
-    /// # Errors
-    /// When the target does not answer.
     fn free_space(&self) -> Result<Option<FreeSpace>, TargetError>;
 }
 

@@ -7,32 +7,20 @@ use crate::error::TargetError;
 /// Checks a target before a run.
 pub trait Doctor {
     /// Checks everything that would spoil the figures of a run.
-    ///
-    /// # Errors
-    /// When the target does not answer.
     fn doctor(&self) -> Result<Vec<Finding>, TargetError>;
 
     /// What this server cannot do, in addition to the limits of its kind, because of a setting that loadline does not
     /// change; nothing by default. Workloads that need it are skipped with the reason.
-    ///
-    /// # Errors
-    /// When the target does not answer.
     fn capabilities(&self) -> Result<Capabilities, TargetError> {
         Ok(Capabilities::default())
     }
 
     /// The privileges that loadline uses; none if the database has no such thing.
-    ///
-    /// # Errors
-    /// When the target does not answer.
     fn privileges(&self) -> Result<Vec<Privilege>, TargetError> {
         Ok(Vec::new())
     }
 
     /// The maximum number of jobs on the target, and the setting that limits it; none by default.
-    ///
-    /// # Errors
-    /// When the target does not answer.
     fn job_limit(&self) -> Result<JobLimit, TargetError> {
         Ok(JobLimit::default())
     }

@@ -9,16 +9,10 @@ use crate::work::Work;
 /// Reads the database's counters.
 pub trait Observation {
     /// Opens a session that reads the counters.
-    ///
-    /// # Errors
-    /// When the session cannot be opened.
     fn observer(&self) -> Result<Box<dyn Observer>, TargetError>;
 
     /// Evidence of the jobs' work: the result of the workload's evidence query, or the target's own count; `None` if
     /// the workload has none.
-    ///
-    /// # Errors
-    /// When the query fails.
     fn evidence(&self, work: &Work) -> Result<Option<i64>, TargetError>;
 
     /// Columns that this target does not provide (in this version, with its present settings), each with the reason.
@@ -44,9 +38,6 @@ pub trait Observation {
 
     /// Ends the sessions of jobs of another process, which hangs or cannot be reached; `jobs` are their numbers in the test, `sessions`
     /// the server's ids, as far as known. Returns how many were there; `None` if this database cannot tell whose sessions they are.
-    ///
-    /// # Errors
-    /// When the target does not answer or refuses.
     fn end_jobs(&self, jobs: std::ops::Range<u32>, sessions: &[Vec<u32>]) -> Result<Option<u32>, TargetError> {
         let _ = (jobs, sessions);
         Ok(None)
@@ -56,15 +47,9 @@ pub trait Observation {
 /// A session that reads the database's own counters.
 pub trait Observer: Send {
     /// Reads all counters, including those of [`loadline_model::snapshot::counter`].
-    ///
-    /// # Errors
-    /// When a counter cannot be read or the session is lost.
     fn snapshot(&mut self) -> Result<Snapshot, TargetError>;
 
     /// What the job sessions wait for now; `None` if unknown.
-    ///
-    /// # Errors
-    /// When the session is lost.
     fn sample_waits(&mut self) -> Result<Option<WaitSample>, TargetError> {
         Ok(None)
     }

@@ -6,15 +6,9 @@ use crate::work::Work;
 /// Runs a query with parallel workers. The session's own process is one of the workers.
 pub trait ParallelQueries {
     /// The maximum number of workers of a query; `None` if unknown.
-    ///
-    /// # Errors
-    /// When the database does not answer.
     fn max_parallel_workers(&self) -> Result<Option<WorkerLimit>, TargetError>;
 
     /// Runs a query of the workload and counts its workers; `None` if unknown.
-    ///
-    /// # Errors
-    /// When the query fails.
     fn try_parallel(&self, work: &Work) -> Result<Option<ParallelWorkers>, TargetError>;
 }
 

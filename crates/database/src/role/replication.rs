@@ -16,9 +16,6 @@ pub trait Replication {
     fn bring_about(&self, level: Option<&str>, link: Link) -> Result<(), TargetError>;
 
     /// A session that looks at the replicas while a test runs.
-    ///
-    /// # Errors
-    /// When the session cannot be opened.
     fn watch(&self) -> Result<Box<dyn ReplicaWatch>, TargetError>;
 }
 
@@ -53,9 +50,6 @@ pub struct Link {
 /// Looks at replicas while a test runs.
 pub trait ReplicaWatch: Send {
     /// The replicas now, as the database states them.
-    ///
-    /// # Errors
-    /// When the session is lost.
     fn look(&mut self) -> Result<Vec<Replica>, TargetError>;
 
     /// Round trips through the links since the last call, ns: of loadline's own probes, which take the way of the replication's

@@ -117,9 +117,6 @@ struct CheckpointRow {
 /// copies only a part if open transactions still need older pages or another checkpoint runs, and reports that in its
 /// row: the checkpoint is then repeated. SQLite syncs the database only after a checkpoint without later changes, so
 /// `file` (the database) is synced here.
-///
-/// # Errors
-/// When the log is empty, or the checkpoint does not complete within `timeout`.
 pub(super) fn make(db: &Connection, file: &File, counters: &LogCounters, timeout: Duration) -> Result<(), TargetError> {
     let done = copy_and_sync(db, file, timeout);
     counters.data.checkpoints.fetch_add(done.is_ok().into(), Ordering::Relaxed);

@@ -341,9 +341,6 @@ impl Drop for Server {
 }
 
 /// Validates a URL, and counts its servers.
-///
-/// # Errors
-/// [`TargetError::Usage`] with the invalid part and what is allowed.
 pub(crate) fn check_url(product: &Product, url: &str) -> Result<u32, TargetError> {
     TempUrl::parse(url, product).map(|url| url.servers.unwrap_or(product.servers))
 }

@@ -34,9 +34,6 @@ pub(crate) struct TempUrl {
 
 impl TempUrl {
     /// Parses a URL of `product`.
-    ///
-    /// # Errors
-    /// [`TargetError::Usage`] with the invalid part and what is allowed.
     pub(crate) fn parse(url: &str, product: &Product) -> Result<TempUrl, TargetError> {
         let Product { scheme, bin, providers, parameter, .. } = product;
         let usage = |what: String| TargetError::Usage(format!("'{}': {what}", crate::redact(url)));

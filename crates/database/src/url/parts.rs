@@ -25,9 +25,6 @@ pub(crate) struct Url<'a> {
 
 impl<'a> Url<'a> {
     /// Parses a URL whose first `?` begins the parameters; `form` is an example for the error message.
-    ///
-    /// # Errors
-    /// [`TargetError::Usage`].
     pub(crate) fn parse(url: &'a str, form: &str) -> Result<Url<'a>, TargetError> {
         let rest = after_scheme(url, form)?;
         let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
@@ -42,9 +39,6 @@ impl<'a> Url<'a> {
     }
 
     /// Parses a URL whose password may contain a `?`: the first `?` after the last `@` begins the parameters.
-    ///
-    /// # Errors
-    /// [`TargetError::Usage`].
     pub(crate) fn parse_careless(url: &'a str, form: &str) -> Result<Url<'a>, TargetError> {
         let rest = after_scheme(url, form)?;
         let after = rest.rfind('@').map_or(0, |at| at + 1);
@@ -71,9 +65,6 @@ impl<'a> Url<'a> {
     }
 
     /// Decodes a part; `None` if it is empty. `what` names it in errors.
-    ///
-    /// # Errors
-    /// [`TargetError::Usage`].
     pub(crate) fn decode(&self, what: &str, part: &str) -> Result<Option<String>, TargetError> {
         let text = percent_decode_str(part).decode_utf8();
         let text = text.map_err(|_| self.wrong(format!("the {what} is not UTF-8")))?;
@@ -84,9 +75,6 @@ impl<'a> Url<'a> {
     }
 
     /// Name and decoded value of each parameter.
-    ///
-    /// # Errors
-    /// [`TargetError::Usage`].
     pub(crate) fn parameters(&self) -> Result<Vec<(&'a str, Option<String>)>, TargetError> {
         let pairs = self.query.split('&').filter(|pair| !pair.is_empty());
         pairs
@@ -98,9 +86,6 @@ impl<'a> Url<'a> {
     }
 
     /// The port; `None` if there is none.
-    ///
-    /// # Errors
-    /// [`TargetError::Usage`].
     pub(crate) fn port(&self) -> Result<Option<u16>, TargetError> {
         Some(self.port).filter(|port| !port.is_empty()).map(|p| port(p).map_err(|e| self.wrong(e))).transpose()
     }
@@ -118,9 +103,6 @@ fn is_encoded(password: &str) -> bool {
 }
 
 /// A port that is not 0.
-///
-/// # Errors
-/// The allowed values.
 pub(crate) fn port(text: &str) -> Result<u16, String> {
     text.parse().ok().filter(|port| *port != 0).ok_or_else(|| format!("'{text}' is not a port: 1 to 65535"))
 }
@@ -157,9 +139,6 @@ pub(crate) fn unknown(name: &str, known: &[&str]) -> String {
 }
 
 /// The choice named by a parameter's value.
-///
-/// # Errors
-/// The allowed values.
 pub(crate) fn choice<T: Copy>(name: &str, value: &str, all: &[(&str, T)]) -> Result<T, String> {
     all.iter().find(|(n, _)| *n == value).map(|(_, choice)| *choice).ok_or_else(|| {
         let names: Vec<&str> = all.iter().map(|(n, _)| *n).collect();
