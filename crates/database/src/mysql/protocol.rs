@@ -4,6 +4,7 @@
 //! <https://dev.mysql.com/doc/dev/mysql-server/latest/PAGE_PROTOCOL.html>
 
 use crate::error::{Cause, Refusal};
+use super::knowledge::KNOWLEDGE;
 use loadline_workload::Arg;
 
 /// Longest payload of a packet, bytes; a longer one takes several packets.

@@ -4,6 +4,7 @@
 //! <https://www.postgresql.org/docs/current/protocol-message-formats.html>
 
 use crate::error::{Cause, Refusal};
+use super::knowledge::KNOWLEDGE;
 
 /// Type oid of `bytea`.
 pub(super) const BYTEA: u32 = 17;
