@@ -3,7 +3,7 @@
 use loadline_run::Study;
 
 use crate::exit::Failure;
-use crate::hub_args::{AgentArgs, AgentsListArgs};
+use crate::args::{AgentArgs, AgentsListArgs};
 
 const ABSENT: &str = "this loadline was built without agents: build it with `cargo build --release --features hub`";
 

@@ -1,7 +1,7 @@
 //! `loadline plans`: the plans that come with loadline.
 
-use loadline_model::plan::{Jobs, PlanSpec};
-use loadline_run::make_plan;
+use loadline_model::plan::Jobs;
+use loadline_run::{PlanSpec, make_plan};
 use loadline_run::plans::{NamedPlan, PLANS};
 
 use crate::args::{ListFormat, PlansArgs};

@@ -44,7 +44,7 @@ pub(crate) fn of(
 
 #[cfg(test)]
 mod tests {
-    use loadline_model::plan::PlanSpec;
+    use crate::plan::PlanSpec;
 
     use super::*;
     use crate::make_plan;

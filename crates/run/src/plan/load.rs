@@ -2,16 +2,14 @@
 
 use loadline_database::{TargetKind, redact};
 use loadline_model::capability::Driver;
-use loadline_model::plan::{Jobs, PlanSpec, PlannedWorkload, PopulationSpec, TimeSpec};
+use loadline_model::plan::{Jobs, PlannedWorkload, PopulationSpec, TimeSpec};
 use loadline_model::{JobLoad, Population};
 use loadline_workload::{Sweep, Workloads};
 
-use super::{MAX_JOBS, PlanError, time_with_unit, value};
+use super::{MAX_JOBS, PlanError, PlanSpec, time_with_unit, value};
 
 /// Shortest and longest mean think time, s. Below, a timer is late by as much.
 const THINK_S: (f64, f64) = (1e-4, 600.0);
-/// Most transactions of a session.
-const MOST_TRANSACTIONS: u64 = 1_000_000_000;
 
 /// The load of `spec` for `workloads` on the target at `url`.
 pub(super) fn load(
@@ -23,15 +21,9 @@ pub(super) fn load(
     let load = JobLoad {
         rate_tps: rate(spec, known, workloads)?,
         think_s: spec.think.as_ref().map(|t| think("think", t)).transpose()?,
-        reconnect_every: spec.reconnect_every.map(|n| reconnect(n, kind, url)).transpose()?,
+        reconnect_every: reconnect(spec, kind, url)?,
         populations: populations(spec, known, workloads)?,
     };
-    if let (Some(rate), true) = (load.rate_tps, load.think_s.is_some()) {
-        return value(format!(
-            "--think does not apply to an open loop, whose transactions start at the rate of {rate} per second: leave out \
-             --think or --rate"
-        ));
-    }
     for (flag, given) in [
         ("--think", load.think_s.is_some()),
         ("--reconnect-every", load.reconnect_every.is_some()),
@@ -101,14 +93,11 @@ fn think(what: &str, spec: &TimeSpec) -> Result<f64, PlanError> {
     time_with_unit(what, spec, THINK_S.0, THINK_S.1)
 }
 
-fn reconnect(every: u64, kind: &TargetKind, url: &str) -> Result<u64, PlanError> {
-    if let Some(why) = kind.no_sessions {
-        return value(format!("--reconnect-every does not apply to {}: {why}", redact(url)));
+fn reconnect(spec: &PlanSpec, kind: &TargetKind, url: &str) -> Result<Option<u64>, PlanError> {
+    match kind.no_sessions.filter(|_| spec.reconnect_every.is_some()) {
+        Some(why) => value(format!("--reconnect-every does not apply to {}: {why}", redact(url))),
+        None => spec.reconnect_every(),
     }
-    if (1..=MOST_TRANSACTIONS).contains(&every) {
-        return Ok(every);
-    }
-    value(format!("reconnect-every {every} must be a number of transactions between 1 and {MOST_TRANSACTIONS}"))
 }
 
 fn populations(
@@ -122,13 +111,6 @@ fn populations(
             "populations: {} given, and a mix has two or more: leave the key out and write jobs, think or rate",
             given.len()
         ));
-    }
-    for (key, is_given) in
-        [("jobs", spec.jobs.is_some()), ("think", spec.think.is_some()), ("rate", spec.rate.is_some())]
-    {
-        if is_given {
-            return value(format!("{key} is that of each population in a plan with populations: leave out the other"));
-        }
     }
     for w in workloads {
         if known.find(&w.code)?.sweep != Sweep::Jobs {
@@ -183,7 +165,7 @@ mod tests {
     fn a_think_time_is_for_closed_loops_of_the_client_driver() {
         let plan = make_plan(&PlanSpec { think: text("10ms"), ..spec() }).unwrap();
         assert_eq!(plan.load, JobLoad { think_s: Some(0.01), ..JobLoad::default() });
-        refused(PlanSpec { think: text("10ms"), rate: Some(20.0), ..spec() }, &["--think", "--rate", "20"]);
+        refused(PlanSpec { think: text("10ms"), rate: Some(20.0), ..spec() }, &["--think", "open loop", "--rate"]);
         refused(PlanSpec { think: text("10"), ..spec() }, &["think 10", "no unit", "10ms"]);
         refused(PlanSpec { think: text("1us"), ..spec() }, &["think 1us", "0.0001 s", "600 s"]);
         refused(PlanSpec { think: text("soon"), ..spec() }, &["think", "soon"]);
@@ -213,9 +195,9 @@ mod tests {
         let plan = make_plan(&mixed).unwrap();
         assert_eq!(plan.jobs, Jobs::List(vec![10]));
         assert_eq!(plan.load.part_of(8, 10).population.rate_tps, Some(500.0));
-        refused(PlanSpec { jobs: Some(loadline_model::plan::JobsSpec::One(4)), ..mixed.clone() }, &["jobs"]);
-        refused(PlanSpec { think: text("1ms"), ..mixed.clone() }, &["think"]);
-        refused(PlanSpec { rate: Some(3.0), ..mixed }, &["rate"]);
+        refused(PlanSpec { jobs: Some(loadline_model::plan::JobsSpec::One(4)), ..mixed.clone() }, &["--jobs", "populations"]);
+        refused(PlanSpec { think: text("1ms"), ..mixed.clone() }, &["--think"]);
+        refused(PlanSpec { rate: Some(3.0), ..mixed }, &["--rate"]);
         refused(of(&[part(8, None, None)]), &["populations", "1 given"]);
         refused(of(&[part(0, None, None), part(1, None, None)]), &["population 1", "jobs = 0"]);
         refused(of(&[part(1, None, None), part(1, Some("1ms"), Some(3.0))]), &["population 2", "rate", "think"]);

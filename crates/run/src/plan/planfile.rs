@@ -4,7 +4,7 @@ use std::path::Path;
 
 use loadline_database::redact;
 use loadline_model::format::did_you_mean;
-use loadline_model::plan::PlanSpec;
+use super::PlanSpec;
 use thiserror::Error;
 
 use super::scripts::BUILTIN;

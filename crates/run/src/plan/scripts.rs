@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 
-use loadline_model::plan::{PlanSpec, WorkloadFile};
+use loadline_model::plan::WorkloadFile;
 use loadline_workload::script::{BUILTINS, MAX_WEIGHT, builtin, is_name};
 
-use super::{PlanError, agents, read_file, value};
+use super::{PlanError, PlanSpec, read_file, value};
 
 /// What names a script of pgbench's own.
 pub const BUILTIN: &str = "builtin:";
@@ -23,27 +23,9 @@ struct Named {
 /// The workload file of the plan's scripts; `None` if it has none.
 ///
 /// # Errors
-/// [`PlanError::Value`]: a script that cannot be read, a weight that is not allowed, keys that scripts do not go with.
+/// [`PlanError::Value`]: a script that cannot be read, a weight that is not allowed, a definition without a name.
 pub(super) fn file(spec: &PlanSpec) -> Result<Option<WorkloadFile>, PlanError> {
-    let Some(given) = &spec.pgbench_script else {
-        if spec.define.is_some() || spec.allow_writes.is_some() || spec.evidence.is_some() {
-            let flags = "--define, --allow-writes and --evidence are for pgbench scripts: add --pgbench-script FILE";
-            return value(flags.to_owned());
-        }
-        return Ok(None);
-    };
-    for (key, is_there) in [
-        ("workload", spec.workload.is_some()),
-        ("group", spec.group.is_some()),
-        ("workload-file", spec.workload_file.is_some()),
-    ] {
-        if is_there {
-            return value(format!(
-                "pgbench scripts run alone, on tables that are there: leave out --{key}, or --pgbench-script"
-            ));
-        }
-    }
-    agents::refuse(spec, "pgbench scripts")?;
+    let Some(given) = &spec.pgbench_script else { return Ok(None) };
     if given.is_empty() {
         return value("pgbench-script = [] names no script: leave the key out, or name a file".to_owned());
     }
@@ -143,7 +125,7 @@ fn quoted(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use loadline_model::plan::PlanSpec;
+    use crate::plan::PlanSpec;
     use loadline_workload::read_file;
 
     use super::super::make_plan;

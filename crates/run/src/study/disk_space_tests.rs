@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use loadline_database::{OpenRequest, open};
-use loadline_model::plan::{JobsSpec, PlanSpec, ShareSpec, TimeSpec};
+use loadline_model::plan::{JobsSpec, ShareSpec, TimeSpec};
+use crate::plan::PlanSpec;
 
 use super::*;
 use crate::make_plan;

@@ -7,7 +7,8 @@ use loadline_database::{
     Abilities, ClientDriver, ClientSession, Doctor, Facts, NativeReports, NoTables, Observation, Observer, Target, Work,
 };
 use loadline_model::manifest::TargetInfo;
-use loadline_model::plan::{Jobs, PlanSpec};
+use loadline_model::plan::Jobs;
+use crate::plan::PlanSpec;
 use loadline_model::{Column, Finding, Note, column};
 
 use super::same::Changes;
