@@ -13,8 +13,8 @@ use loadline_model::plan::{AgentCredentials, Jobs};
 use loadline_run::Study;
 use loadline_run::plan::MAX_JOBS;
 
-use crate::exit::{self, Failure};
 use crate::args::{AgentArgs, AgentsListArgs, HUB_VARIABLE, hub_url};
+use crate::exit::{self, Failure};
 use crate::listing::Listing;
 use crate::{output, secrets, signals};
 

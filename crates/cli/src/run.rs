@@ -179,7 +179,8 @@ fn planned(spec: &PlanSpec, command: Vec<String>) -> Result<Study, Failure> {
     secrets::keep_all(&serde_json::to_value(spec).map_err(|e| Failure::usage(e.to_string()))?);
     secrets::keep(spec.known_workload_file.iter().flatten().map(String::as_str));
     let plan = make_plan(spec)?;
-    let of_arm = |arm: &Option<ArmSpec>| arm.as_ref().and_then(|arm| arm.target.clone()).or_else(|| spec.target.clone());
+    let of_arm =
+        |arm: &Option<ArmSpec>| arm.as_ref().and_then(|arm| arm.target.clone()).or_else(|| spec.target.clone());
     let urls = [&spec.arm_a, &spec.arm_b].map(|arm| of_arm(arm).unwrap_or_else(|| DEFAULT_TARGET.to_owned()));
     let servers = [spec.node.clone(), spec.standby.clone()].map(Option::unwrap_or_default);
     let results = PathBuf::from(spec.results.as_deref().unwrap_or(DEFAULT_RESULTS));
@@ -205,7 +206,8 @@ fn study(
         ask_password: arguments::ask(),
         ..OpenRequest::new(&a, absolute(&results))
     };
-    let other = plan.arms.as_ref().map(|arms| OpenRequest { url: b, settings: arms.b.settings.clone(), ..request.clone() });
+    let other =
+        plan.arms.as_ref().map(|arms| OpenRequest { url: b, settings: arms.b.settings.clone(), ..request.clone() });
     let version = env!("CARGO_PKG_VERSION").to_owned();
     Study { plan, request, results, resume, command, version, limits: None, other, agents: None }
 }

@@ -121,17 +121,20 @@ pub fn parse_bytes(text: &str) -> Result<u64, String> {
 /// # Errors
 /// The text and what is allowed: 0.01 % to 50 %.
 pub fn parse_share(text: &str) -> Result<f64, String> {
-    let share = share_of(text).filter(|share| (0.000_1..=0.5).contains(share));
+    let share = share_of(text).ok().filter(|share| (0.000_1..=0.5).contains(share));
     share.ok_or_else(|| format!("'{text}' must be between 0.01% and 50%, such as 2%"))
 }
 
-/// A share as `30%` or `0.3`; `None` if it is none.
-#[must_use]
-pub fn share_of(text: &str) -> Option<f64> {
-    match text.trim().strip_suffix('%') {
-        Some(percent) => percent.trim().parse::<f64>().ok().map(|n| n / 100.0),
-        None => text.trim().parse().ok(),
-    }
+/// A share as `30%` or `0.3`.
+///
+/// # Errors
+/// The text, if it is none.
+pub fn share_of(text: &str) -> Result<f64, String> {
+    let share = match text.trim().strip_suffix('%') {
+        Some(percent) => percent.trim().parse::<f64>().map(|n| n / 100.0),
+        None => text.trim().parse(),
+    };
+    share.map_err(|_| format!("'{text}' is no share, such as 30%"))
 }
 
 /// Parses `500ms`, `30s`, `5m`, `1h`, `250us` or a bare number of seconds, as seconds.

@@ -1,6 +1,7 @@
 //! What to measure: values as a user writes them, and the plan that they become.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
@@ -44,6 +45,15 @@ pub enum TimeSpec {
     Text(String),
 }
 
+impl fmt::Display for TimeSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            TimeSpec::Seconds(s) => write!(f, "{s} s"),
+            TimeSpec::Text(text) => f.write_str(text),
+        }
+    }
+}
+
 impl From<String> for TimeSpec {
     fn from(text: String) -> TimeSpec {
         TimeSpec::Text(text)
@@ -58,6 +68,15 @@ pub enum ShareSpec {
     Share(f64),
     /// The same, or percent.
     Text(String),
+}
+
+impl fmt::Display for ShareSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ShareSpec::Share(share) => share.fmt(f),
+            ShareSpec::Text(text) => f.write_str(text),
+        }
+    }
 }
 
 impl From<String> for ShareSpec {
@@ -85,15 +104,21 @@ impl Default for Jobs {
     }
 }
 
-/// What a run does when a node of its target is lost in a test.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum OnNodeLoss {
-    /// It ends after that test.
-    #[default]
-    End,
-    /// It measures the later tests over the nodes that are left.
-    Continue,
+crate::named! {
+    /// What a run does when a node of its target is lost in a test.
+    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum OnNodeLoss {
+        /// It ends after that test.
+        #[default]
+        End: "end", "The run ends after that test";
+        /// It measures the later tests over the nodes that are left.
+        Continue: "continue", "The later tests are measured over the nodes that are left";
+    }
+    /// The word used on the command line and in files.
+    pub fn name;
+    /// What it means, in help.
+    pub fn about;
 }
 
 impl OnNodeLoss {
@@ -102,15 +127,21 @@ impl OnNodeLoss {
     }
 }
 
-/// Where agents have the target's password from.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum AgentCredentials {
-    /// It is sent with the target's URL.
-    #[default]
-    Send,
-    /// Each has its own, in its environment or its files.
-    Local,
+crate::named! {
+    /// Where agents have the target's password from.
+    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum AgentCredentials {
+        /// It is sent with the target's URL.
+        #[default]
+        Send: "send", "That of --target is sent to them, if nobody else can read it: by TLS, or on this machine";
+        /// Each has its own, in its environment or its files.
+        Local: "local", "Each has its own, in its environment, password file or option file";
+    }
+    /// The word used on the command line and in files.
+    pub fn name;
+    /// What it means, in help.
+    pub fn about;
 }
 
 /// Agents that run the jobs of a plan.

@@ -2,25 +2,25 @@
 //! default follow. What it does not go with is in `refusals.rs`; what it becomes, in `plan.rs`.
 
 use std::collections::BTreeMap;
-use std::ops::RangeInclusive;
+use std::str::FromStr;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueHint};
 use loadline_model::Driver;
 use loadline_model::arms::ArmSpec;
-use loadline_model::format::{bytes, parse_bytes, parse_duration_s, share_of};
+use loadline_model::format::{parse_bytes, parse_duration_s, share_of};
 use loadline_model::plan::{
     AgentCredentials, DEFAULT_SIZE_BYTES, JobsSpec, OnNodeLoss, PopulationSpec, ShareSpec, TimeSpec,
 };
 use serde::{Deserialize, Serialize};
 
-use super::{DEFAULT_DURATION_S, DEFAULT_WARMUP_S, MIN_WARMUP_S, PlanError, value};
+use super::{DEFAULT_DURATION_S, DEFAULT_WARMUP_S, PlanError, value};
 
 /// Makes of the table
 ///
 /// - a struct of flags for each group, and [`RunOptions`] with the groups of `loadline run`;
 /// - [`PlanSpec`] with the keys of all groups and those without a flag;
-/// - for an option with a range, `where (RANGE)` or `= (DEFAULT, RANGE)`, a function of [`PlanSpec`] of its name that gives its value, or
+/// - for an option with a range, `where (LEAST, MOST)` or `= (DEFAULT, LEAST, MOST)`, a function of [`PlanSpec`] of its name that gives its value, or
 ///   refuses it.
 ///
 /// After the name of a group stand other flags that its own do not go with. An option under a heading is shown by `--help-all` only.
@@ -50,7 +50,7 @@ macro_rules! options {
         options! { @spec $($rows)* $($other_rows)* $keys }
     };
     (@flags $(#[$about_group:meta])* $group:ident $conflicts:tt {
-        $($(#[$about:meta])* $key:ident: $type:ty $([$($flag:tt)*])? $(= ($default:expr, $range:expr))? $(where ($only:expr))?;)*
+        $($(#[$about:meta])* $key:ident: $type:ty $([$($flag:tt)*])? $(= ($default:expr, $least:expr, $most:expr))? $(where ($only:expr, $bound:expr))?;)*
     }) => {
         $(#[$about_group])*
         #[derive(Debug, Clone, Default, Args)]
@@ -64,7 +64,7 @@ macro_rules! options {
         }
     };
     (@spec $({
-        $($(#[$about:meta])* $key:ident: $type:ty $([$($flag:tt)*])? $(= ($default:expr, $range:expr))? $(where ($only:expr))?;)*
+        $($(#[$about:meta])* $key:ident: $type:ty $([$($flag:tt)*])? $(= ($default:expr, $least:expr, $most:expr))? $(where ($only:expr, $bound:expr))?;)*
     })*) => {
         /// A plan as a user states it, in a TOML file or by flags; what is `None` takes its default.
         /// Flags override the file key by key (see [`PlanSpec::overridden_by`]).
@@ -106,7 +106,7 @@ macro_rules! options {
                     /// # Errors
                     /// It is out of its range.
                     pub fn $key(&self) -> Result<<$type as Ranged>::Value, PlanError> {
-                        self.$key.as_ref().map_or(Ok($default), |given| in_range(stringify!($key), given, $range))
+                        self.$key.as_ref().map_or(Ok($default), |given| in_range(stringify!($key), given, [$least, $most]))
                     }
                 )?
                 $(
@@ -115,7 +115,7 @@ macro_rules! options {
                     /// # Errors
                     /// It is out of its range.
                     pub fn $key(&self) -> Result<Option<<$type as Ranged>::Value>, PlanError> {
-                        self.$key.as_ref().map(|given| in_range(stringify!($key), given, $only)).transpose()
+                        self.$key.as_ref().map(|given| in_range(stringify!($key), given, [$only, $bound])).transpose()
                     }
                 )?
             )*)*
@@ -137,7 +137,7 @@ options! {
         resumable: ResumableOptions [""; 0] {
             /// Number of agents over which the jobs are spread (see docs/agents.md) [default: that of the plan, else none: loadline itself
             /// runs the jobs]
-            agents: u32 [value_name = "N", help_heading = CLUSTER] where (1..=MOST_AGENTS);
+            agents: u32 [value_name = "N", help_heading = CLUSTER] where ("1", "10000");
             /// Folder that holds the runs [default: loadline-results]
             results: String [value_name = "DIR", value_hint = ValueHint::DirPath];
             /// Measure although a capability is missing or the doctor refuses; such tests are marked
@@ -146,13 +146,15 @@ options! {
         /// Agents and nodes.
         cluster: ClusterOptions ["resume"] {
             /// Where agents have the target's password from [default: that of the plan, else send]
-            agent_credentials: AgentCredentials [value_parser = agent_credentials(), help_heading = CLUSTER];
+            agent_credentials: AgentCredentials
+                [value_parser = one_of(AgentCredentials::ALL.map(|v| (v.name(), v.about(), v))), help_heading = CLUSTER];
             /// Numbers of nodes over which each workload is measured, e.g. 1,2,3; jobs are spread over the first of them in turn
             /// [default: all nodes]
             nodes: Vec<u32> [value_name = "LIST", value_delimiter = ',', help_heading = CLUSTER];
             /// When a node is lost in a test, which makes that test refused: end the run, or continue over the nodes that are left
             /// [default: that of the plan, else end]
-            on_node_loss: OnNodeLoss [value_parser = on_node_loss(), help_heading = CLUSTER];
+            on_node_loss: OnNodeLoss
+                [value_parser = one_of(OnNodeLoss::ALL.map(|v| (v.name(), v.about(), v))), help_heading = CLUSTER];
         }
         /// What is measured.
         workloads: WorkloadOptions ["resume"] {
@@ -178,16 +180,16 @@ options! {
             /// Job counts, e.g. 1,2,4,8, or auto: rise from 1 until throughput no longer grows [default: that of the plan, else auto]
             jobs: JobsSpec [value_name = "LIST|auto", value_parser = jobs];
             /// Length of the measured window of each test, e.g. 30s or 5m (without a unit: s) [default: that of the plan, else 4s]
-            duration: TimeSpec [value_name = "TIME", allow_hyphen_values = true] = (DEFAULT_DURATION_S, 0.2..=86_400.0);
+            duration: TimeSpec [value_name = "TIME", allow_hyphen_values = true] = (DEFAULT_DURATION_S, "0.2 s", "24 h");
             /// Time under load before the window starts, e.g. 500ms or 10s (without a unit: s), or auto: until throughput is steady,
             /// 7 s or more [default: that of the plan, else 1s]
-            warmup: TimeSpec [value_name = "TIME|auto", allow_hyphen_values = true] = (DEFAULT_WARMUP_S, MIN_WARMUP_S..=3600.0);
+            warmup: TimeSpec [value_name = "TIME|auto", allow_hyphen_values = true] = (DEFAULT_WARMUP_S, "0.2 s", "1 h");
             /// With --warmup auto, the longest warm-up; a test that is not steady by then is marked [default: that of the plan, else 60s]
             max_warmup: TimeSpec [value_name = "TIME", allow_hyphen_values = true, help_heading = LOAD]
-                = (DEFAULT_MAX_WARMUP_S, MIN_WARMUP_S..=3600.0);
+                = (DEFAULT_MAX_WARMUP_S, "0.2 s", "1 h");
             /// Number of times that everything is measured, interleaved; from 2 on, figures have confidence intervals [default: that
             /// of the plan, else 1]
-            repeat: u32 [value_name = "N"] = (1, 1..=1000);
+            repeat: u32 [value_name = "N"] = (1, "1", "1000");
             /// Where the load is generated [default: that of the plan, else database where the target can, else client]
             driver: Driver [value_parser = driver()];
             /// Open loop: transactions started per second over all jobs, whether or not earlier ones have ended
@@ -197,22 +199,22 @@ options! {
             think: TimeSpec [value_name = "TIME", allow_hyphen_values = true, help_heading = LOAD];
             /// Transactions after which a job closes its session and opens a new one; the time to connect is a figure of its own. Client
             /// driver only
-            reconnect_every: u64 [value_name = "N", allow_hyphen_values = true, help_heading = LOAD] where (1..=1_000_000_000);
+            reconnect_every: u64 [value_name = "N", allow_hyphen_values = true, help_heading = LOAD] where ("1", "1000000000");
         }
         /// What is loaded and written.
         data: DataOptions ["resume"] {
             /// Size of the data set that workloads read, 1 MiB to 8 TiB [default: that of the plan, else 128MiB].
             /// The sizes of other tables are parameters of their workloads
-            size: String [value_name = "SIZE"] = (DEFAULT_SIZE_BYTES, 1 << 20..=8 << 40);
+            size: String [value_name = "SIZE"] = (DEFAULT_SIZE_BYTES, "1 MiB", "8 TiB");
             /// Leave the data set on the target after the run, for the next one [default: removed]
             keep_data: bool [num_args = 0, default_missing_value = "true"];
             /// Drop an existing data set and load it again
             reload: bool [num_args = 0, default_missing_value = "true", help_heading = DATA];
             /// Share of the payload that can be compressed away, 0 to 1 [default: that of the plan, else 0]
-            payload_compressibility: f64 [value_name = "SHARE", allow_hyphen_values = true, help_heading = DATA] = (0.0, 0.0..=1.0);
+            payload_compressibility: f64 [value_name = "SHARE", allow_hyphen_values = true, help_heading = DATA] = (0.0, "0", "1");
             /// Seed of all randomness: of rows [default: that of the plan, else 42], and of what jobs draw [default: that of the plan, else
             /// one drawn for each run]
-            seed: u64 [value_name = "N", help_heading = DATA];
+            seed: u64 [value_name = "N"];
         }
         /// What figures must show.
         proof: ProofOptions ["resume"] {
@@ -223,13 +225,13 @@ options! {
             latency_objective: TimeSpec [value_name = "TIME"];
             /// Most time for second tries of tests that others disturbed, as a share of the planned time; 0: none (see docs/truth.md)
             /// [default: that of the plan, else 30%]
-            patience: ShareSpec [value_name = "SHARE", allow_hyphen_values = true, help_heading = PROOF] = (DEFAULT_PATIENCE, 0.0..=3.0);
+            patience: ShareSpec [value_name = "SHARE", allow_hyphen_values = true, help_heading = PROOF] = (DEFAULT_PATIENCE, "0", "300%");
             /// Do not probe the storage, and do not measure the limit of each test (saves up to 4 s a run, and 0.4 to 4 s a
             /// test)
             probe: bool [long = "no-probe", num_args = 0, default_missing_value = "false", help_heading = PROOF];
             /// Memory of the server's machine, e.g. 64GiB, if loadline cannot enter it: bounds what its caches can hide. With a --size k
             /// times as large, at most 1/k of random reads are cached [default: what the server states, if it does]
-            server_memory: String [value_name = "SIZE", help_heading = PROOF] where (16 << 20..=1 << 50);
+            server_memory: String [value_name = "SIZE", help_heading = PROOF] where ("16 MiB", "1024 TiB");
             /// Keep storage figures although reads did not come from the device; such tests are marked
             allow_cached: bool [num_args = 0, default_missing_value = "true", help_heading = PROOF];
             /// Oracle: take AWR snapshots around each test and keep the AWR report in the run folder. Needs a licence for the
@@ -300,96 +302,61 @@ options! {
 const DEFAULT_PATIENCE: f64 = 0.3;
 /// Default of the longest warm-up of `auto`: throughput that settles within half a minute is found steady.
 const DEFAULT_MAX_WARMUP_S: f64 = 60.0;
-/// Most agents of a run.
-const MOST_AGENTS: u32 = 10_000;
-
 /// A value as a user writes it, of an option that has a range.
 pub trait Ranged {
     /// The value itself.
-    type Value: PartialOrd + Copy;
-    /// The value, and how it is shown.
+    type Value: PartialOrd;
+    /// What the user wrote.
+    fn text(&self) -> String;
+    /// The value that a text means.
     ///
     /// # Errors
-    /// The text says none.
-    fn value(&self) -> Result<(Self::Value, String), String>;
-    /// A bound of a range, as a user would write it.
-    fn bound(value: Self::Value) -> String;
-    /// How such a value is written, if it is easily mistaken.
-    const HINT: &'static str = "";
+    /// It means none.
+    fn parse(text: &str) -> Result<Self::Value, String>;
 }
 
-macro_rules! ranged_numbers {
-    ($($number:ty)*) => {
-        $(impl Ranged for $number {
-            type Value = $number;
-            fn value(&self) -> Result<($number, String), String> {
-                Ok((*self, self.to_string()))
+macro_rules! ranged {
+    ($($type:ty => $value:ty, $text:expr, $parse:expr;)*) => {
+        $(impl Ranged for $type {
+            type Value = $value;
+            fn text(&self) -> String {
+                $text(self)
             }
-            fn bound(value: $number) -> String {
-                value.to_string()
+            fn parse(text: &str) -> Result<$value, String> {
+                $parse(text)
             }
         })*
     };
 }
 
-ranged_numbers!(u32 u64 f64);
-
-/// Seconds.
-impl Ranged for TimeSpec {
-    type Value = f64;
-    fn value(&self) -> Result<(f64, String), String> {
-        match self {
-            TimeSpec::Seconds(s) => Ok((*s, format!("{s} s"))),
-            TimeSpec::Text(text) => Ok((parse_duration_s(text)?, text.clone())),
-        }
-    }
-    fn bound(s: f64) -> String {
-        format!("{s} s")
-    }
+ranged! {
+    u32 => u32, u32::to_string, number;
+    u64 => u64, u64::to_string, number;
+    f64 => f64, f64::to_string, number;
+    // A size, bytes.
+    String => u64, String::clone, parse_bytes;
+    // Seconds.
+    TimeSpec => f64, TimeSpec::to_string, parse_duration_s;
+    // A share, of 1.
+    ShareSpec => f64, ShareSpec::to_string, share_of;
 }
 
-/// A share, of 1.
-impl Ranged for ShareSpec {
-    type Value = f64;
-    fn value(&self) -> Result<(f64, String), String> {
-        match self {
-            ShareSpec::Share(share) => Ok((*share, share.to_string())),
-            ShareSpec::Text(text) => {
-                let share = share_of(text).ok_or_else(|| format!("'{text}' is no share, such as 30%"))?;
-                Ok((share, text.clone()))
-            }
-        }
-    }
-    fn bound(share: f64) -> String {
-        format!("{}%", share * 100.0)
-    }
-    const HINT: &'static str = ", such as 30%";
+fn number<T: FromStr>(text: &str) -> Result<T, String> {
+    text.parse().map_err(|_| format!("'{text}' is not a number"))
 }
 
-/// A size, bytes.
-impl Ranged for String {
-    type Value = u64;
-    fn value(&self) -> Result<(u64, String), String> {
-        Ok((parse_bytes(self)?, self.clone()))
-    }
-    fn bound(size: u64) -> String {
-        bytes(size as f64)
-    }
-    const HINT: &'static str = ": write it with its unit, such as 64GiB";
-}
-
-/// The value that is `given` for the option `name`.
+/// The value that is `given` for the option `name`, and is at least and at most what `bounds` say.
 ///
 /// # Errors
-/// It is none, or out of its range.
-pub(super) fn in_range<T: Ranged>(name: &str, given: &T, range: RangeInclusive<T::Value>) -> Result<T::Value, PlanError> {
-    let name = name.replace('_', "-");
-    let (found, shown) = given.value().map_err(|e| PlanError::Value(format!("{name}: {e}")))?;
-    if range.contains(&found) {
+/// It is none, or out of its bounds.
+pub(super) fn in_range<T: Ranged>(name: &str, given: &T, bounds: [&str; 2]) -> Result<T::Value, PlanError> {
+    let (name, text) = (name.replace('_', "-"), given.text());
+    let value_of = |text: &str| T::parse(text).map_err(|e| PlanError::Value(format!("{name}: {e}")));
+    let [found, least, most] = [value_of(&text)?, value_of(bounds[0])?, value_of(bounds[1])?];
+    if least <= found && found <= most {
         return Ok(found);
     }
-    let [least, most] = [range.start(), range.end()].map(|bound| T::bound(*bound));
-    value(format!("{name} {shown} must be between {least} and {most}{}", T::HINT))
+    value(format!("{name} {text} must be between {} and {}", bounds[0], bounds[1]))
 }
 
 /// Job counts of a command line.
@@ -413,38 +380,7 @@ pub fn one_of<T: Clone + Send + Sync + 'static, const N: usize>(
     })
 }
 
-/// Where the load is generated.
+/// Parses the name of a driver.
 pub fn driver() -> impl TypedValueParser<Value = Driver> {
-    one_of([
-        (
-            "database",
-            "In the database: a procedure runs and times the loop, without client or network",
-            Driver::Database,
-        ),
-        (
-            "client",
-            "At the client: loadline sends prepared statements and times them, as an application would",
-            Driver::Client,
-        ),
-    ])
-}
-
-/// What a run does when a node is lost.
-fn on_node_loss() -> impl TypedValueParser<Value = OnNodeLoss> {
-    one_of([
-        ("end", "The run ends after that test", OnNodeLoss::End),
-        ("continue", "The later tests are measured over the nodes that are left", OnNodeLoss::Continue),
-    ])
-}
-
-/// Where agents have the target's password from.
-fn agent_credentials() -> impl TypedValueParser<Value = AgentCredentials> {
-    one_of([
-        (
-            "send",
-            "That of --target is sent to them, if nobody else can read it: by TLS, or on this machine",
-            AgentCredentials::Send,
-        ),
-        ("local", "Each has its own, in its environment, password file or option file", AgentCredentials::Local),
-    ])
+    one_of(Driver::ALL.map(|driver| (driver.name(), driver.about(), driver)))
 }

@@ -1,7 +1,7 @@
 //! Plans that come with loadline: files of the repository, built into the program.
 
-use loadline_model::format::did_you_mean;
 use super::PlanSpec;
+use loadline_model::format::did_you_mean;
 use thiserror::Error;
 
 use crate::plan::planfile;

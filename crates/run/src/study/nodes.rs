@@ -135,8 +135,8 @@ impl Context {
 
 #[cfg(test)]
 mod tests {
-    use loadline_model::plan::JobsSpec;
     use crate::plan::PlanSpec;
+    use loadline_model::plan::JobsSpec;
 
     use super::*;
     use crate::make_plan;
