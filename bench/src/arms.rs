@@ -11,9 +11,9 @@ use loadline_analyze::paired::{PairedRatio, Verdict, paired_ratio};
 use loadline_analyze::stats::median;
 use loadline_database::OpenRequest;
 use loadline_model::arms::ArmSpec;
-use loadline_model::plan::{JobsSpec, PlanSpec, TimeSpec};
+use loadline_model::plan::{JobsSpec, TimeSpec};
 use loadline_model::{Column, TestRecord, column};
-use loadline_run::make_plan;
+use loadline_run::{PlanSpec, make_plan};
 
 use crate::arena::Outcome;
 use crate::short::study;

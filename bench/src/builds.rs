@@ -11,9 +11,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use loadline_analyze::paired::{Pair, order, paired_ratio};
 use loadline_analyze::stats::Interval;
-use loadline_model::plan::PlanSpec;
 use loadline_model::{ArmName, TestRecord, column};
-use loadline_run::{PlanError, make_plan, plans};
+use loadline_run::{PlanError, PlanSpec, make_plan, plans};
 
 use crate::arena::{Outcome, said_by};
 use crate::short::stored;

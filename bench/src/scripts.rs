@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use loadline_database::Work;
 use loadline_model::Driver;
-use loadline_model::plan::PlanSpec;
-use loadline_run::make_plan;
+use loadline_run::{PlanSpec, make_plan};
 use loadline_workload::SCALE;
 
 use crate::arena::{self, Arena, Outcome, said_by, target};

@@ -15,10 +15,9 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use loadline_database::OpenRequest;
-use loadline_model::plan::PlanSpec;
 use loadline_model::{Driver, TestRecord};
 use loadline_run::study::Ended;
-use loadline_run::{PlanError, make_plan, plans};
+use loadline_run::{PlanError, PlanSpec, make_plan, plans};
 use loadline_store::StoredRun;
 use loadline_workload::{CATALOGUE, Workload, find, find_group};
 use serde::{Deserialize, Serialize};

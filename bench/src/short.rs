@@ -6,8 +6,8 @@ use std::process::Command;
 use loadline_database::OpenRequest;
 use loadline_model::Plan;
 use loadline_model::disturbance::judged;
-use loadline_model::plan::{JobsSpec, PlanSpec, TimeSpec};
-use loadline_run::{Event, Listener, Study, StudyError, StudyOutcome};
+use loadline_model::plan::{JobsSpec, TimeSpec};
+use loadline_run::{Event, Listener, PlanSpec, Study, StudyError, StudyOutcome};
 use loadline_store::StoredRun;
 
 use crate::arena::Outcome;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use loadline_model::Driver;
 use loadline_model::arms::ArmSpec;
-use loadline_model::plan::PlanSpec;
+use loadline_run::PlanSpec;
 
 use crate::args::AbArgs;
 use crate::exit::Failure;
@@ -48,9 +48,8 @@ fn with_arms(args: &AbArgs, mut spec: PlanSpec) -> Result<PlanSpec, Failure> {
     let (setting_a, setting_b) = (run::unique("--setting-a", setting_a)?, run::unique("--setting-b", setting_b)?);
     spec.arm_a = arm(spec.arm_a, &args.label_a, target_a, setting_a, *driver_a, switch_a, &args.parameter_a);
     spec.arm_b = arm(spec.arm_b, &args.label_b, target_b, setting_b, *driver_b, switch_b, &args.parameter_b);
-    spec.pairs = args.pairs.or(spec.pairs);
-    spec.precision = args.precision.clone().or(spec.precision);
-    spec.equivalence = args.equivalence.clone().or(spec.equivalence);
+    args.pairs.set(&mut spec);
+    args.precision.set(&mut spec);
     // Arms are compared with each other, and a limit takes as long as a window.
     spec.probe = Some(false);
     Ok(spec)

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use loadline_database::{Cause, Refusal, TargetError};
 use loadline_load::TestError;
+use loadline_run::PlanError;
 use loadline_run::plans::NamedPlanError;
 use loadline_run::study::StudyError;
 use loadline_run::watch::WatchError;
@@ -43,6 +44,12 @@ impl Failure {
 
 impl From<NamedPlanError> for Failure {
     fn from(e: NamedPlanError) -> Failure {
+        Failure::usage(e.to_string())
+    }
+}
+
+impl From<PlanError> for Failure {
+    fn from(e: PlanError) -> Failure {
         Failure::usage(e.to_string())
     }
 }

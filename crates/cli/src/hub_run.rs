@@ -13,8 +13,8 @@ use loadline_model::plan::{AgentCredentials, Jobs};
 use loadline_run::Study;
 use loadline_run::plan::MAX_JOBS;
 
+use crate::args::{AgentArgs, AgentsListArgs, HUB_VARIABLE, hub_url};
 use crate::exit::{self, Failure};
-use crate::hub_args::{AgentArgs, AgentsListArgs, HUB_VARIABLE};
 use crate::listing::Listing;
 use crate::{output, secrets, signals};
 
@@ -55,7 +55,7 @@ pub(crate) fn agent(args: &AgentArgs) -> Result<u8, Failure> {
     if !(1..=MAX_JOBS).contains(&most) {
         return Err(Failure::usage(format!("--max-jobs {most} must be between 1 and {MAX_JOBS}")));
     }
-    let options = options(args.hub.url().as_deref(), &name)?;
+    let options = options(hub_url(&args.hub).as_deref(), &name)?;
     let interrupted = Arc::new(AtomicBool::new(false));
     signals::interruptible(&interrupted, "sessions on the database end with this process".to_owned())?;
     serve(&options, presence(&name, VERSION, most, files), &interrupted, &mut |text| output::say(text))?;
@@ -68,7 +68,7 @@ pub(crate) fn agents_list(args: &AgentsListArgs) -> Result<u8, Failure> {
     let asker = new_id();
     let interrupted = Arc::new(AtomicBool::new(false));
     signals::interruptible(&interrupted, "nothing was started".to_owned())?;
-    let options = options(hub.url().as_deref(), "list")?;
+    let options = options(hub_url(hub).as_deref(), "list")?;
     let mut link = HubLink::connect(&options, &asker, interrupted).map_err(AgentsError::from)?;
     let row = |p: Presence| {
         let state = p.busy.map_or_else(|| "free".to_owned(), |run| format!("busy with run {run}"));

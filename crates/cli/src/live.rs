@@ -13,8 +13,8 @@ use loadline_live::{Ended, WatchOptions, now};
 use loadline_store::runs_in;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
+use crate::args::{ServeArgs, TOKEN_VARIABLE, WatchArgs};
 use crate::exit::{self, Failure};
-use crate::live_args::{ServeArgs, TOKEN_VARIABLE, WatchArgs};
 use crate::target::run_folder;
 use crate::{output, report, signals};
 

@@ -10,20 +10,18 @@ mod clean;
 mod compare;
 mod doctor;
 mod drivers;
+mod dry_run;
 mod exit;
 mod export;
 mod forecast;
-mod hub_args;
 #[cfg(feature = "hub")]
 mod hub_run;
 #[cfg(not(feature = "hub"))]
 #[path = "no_hub.rs"]
 mod hub_run;
 mod import;
-mod list_args;
 mod listing;
 mod live;
-mod live_args;
 mod note;
 mod output;
 mod pages;
@@ -44,18 +42,18 @@ mod source;
 mod stored;
 mod target;
 mod trend;
-mod value_args;
 mod workloads;
 
 #[cfg(target_env = "musl")]
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
+use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{CommandFactory, Parser};
+use clap::{CommandFactory, FromArgMatches};
 use log::LevelFilter;
 
 use args::{AgentsCommand, Cli, Command};
@@ -66,7 +64,7 @@ fn main() -> ExitCode {
         Ok(a) => a,
         Err(e) => return exit::show(&e),
     };
-    let cli = match Cli::try_parse_from(&given) {
+    let cli = match parse(&given) {
         Ok(cli) => cli,
         Err(e) => return usage(&e),
     };
@@ -104,6 +102,20 @@ fn main() -> ExitCode {
         Ok(code) => ExitCode::from(code),
         Err(failure) => exit::show(&failure),
     }
+}
+
+/// Reads the command line. With `--help-all`, help has all options; with `--help`, those that have a heading are left out.
+fn parse(given: &[OsString]) -> Result<Cli, clap::Error> {
+    let mut command = Cli::command();
+    if !given.iter().any(|word| word == "--help-all") {
+        for name in ["run", "ab", "replica-cost"] {
+            command = command.mut_subcommand(name, |c| {
+                c.mut_args(|arg| if arg.get_help_heading().is_some() { arg.hide(true) } else { arg })
+            });
+        }
+    }
+    let mut matches = command.try_get_matches_from_mut(given)?;
+    Cli::from_arg_matches_mut(&mut matches).map_err(|e| e.format(&mut command))
 }
 
 /// Prints clap's message.

@@ -2,8 +2,8 @@
 
 use loadline_run::Study;
 
+use crate::args::{AgentArgs, AgentsListArgs};
 use crate::exit::Failure;
-use crate::hub_args::{AgentArgs, AgentsListArgs};
 
 const ABSENT: &str = "this loadline was built without agents: build it with `cargo build --release --features hub`";
 

@@ -1,8 +1,8 @@
 //! `loadline plans`: the plans that come with loadline.
 
-use loadline_model::plan::{Jobs, PlanSpec};
-use loadline_run::make_plan;
+use loadline_model::plan::Jobs;
 use loadline_run::plans::{NamedPlan, PLANS};
+use loadline_run::{PlanSpec, make_plan};
 
 use crate::args::{ListFormat, PlansArgs};
 use crate::exit::Failure;

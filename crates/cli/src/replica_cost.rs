@@ -1,7 +1,8 @@
 //! `loadline replica-cost`: a run of levels of replication.
 
 use loadline_model::Driver;
-use loadline_model::plan::{JobsSpec, PlanSpec, TimeSpec};
+use loadline_model::plan::{JobsSpec, TimeSpec};
+use loadline_run::PlanSpec;
 
 use crate::args::ReplicaCostArgs;
 use crate::exit::Failure;
@@ -25,16 +26,11 @@ pub(crate) fn replica_cost(args: &ReplicaCostArgs, command: Vec<String>) -> Resu
 
 /// `spec` with the levels of the flags, each of which overrides the plan file's key.
 fn with_levels(args: &ReplicaCostArgs, mut spec: PlanSpec) -> PlanSpec {
-    let times = |list: &Vec<String>| list.iter().map(|t| TimeSpec::Text(t.trim().to_owned())).collect();
-    spec.levels = args.levels.clone().or(spec.levels);
-    spec.standby = (!args.standby.is_empty()).then(|| args.standby.clone()).or(spec.standby);
-    spec.delay = args.delay.as_ref().map(times).or(spec.delay);
+    args.levels.set(&mut spec);
+    args.pairs.set(&mut spec);
     if spec.standby.is_none() {
-        spec.delay = spec.delay.or(Some(loadline_run::plan::levels::default_delays()));
+        spec.delay = spec.delay.or_else(|| Some(loadline_run::plan::levels::default_delays()));
     }
-    spec.jitter = args.jitter.clone().map(TimeSpec::Text).or(spec.jitter);
-    spec.bandwidth = args.bandwidth.clone().or(spec.bandwidth);
-    spec.pairs = args.pairs.or(spec.pairs);
     // A plan file that says nothing of these means what the flags mean.
     let usual = default();
     let named = [&spec.workload, &spec.group, &spec.workload_file, &spec.pgbench_script];

@@ -44,7 +44,7 @@ fn take(args: &SnapshotArgs) -> Result<u8, Failure> {
     if !SECONDS.contains(&seconds) {
         return Err(Failure::usage(format!("--for {}: it must be 1s to 24h", args.time)));
     }
-    let Some(url) = &args.target.target else {
+    let Some(url) = &args.target.options.target else {
         return Err(Failure::usage(
             "--target is missing: give the URL of a running database, or the files of snapshots",
         ));

@@ -11,13 +11,13 @@ use crate::arguments;
 impl TargetArgs {
     /// URL of the target.
     pub(crate) fn url(&self) -> String {
-        self.target.clone().unwrap_or_else(|| DEFAULT_TARGET.to_owned())
+        self.options.target.clone().unwrap_or_else(|| DEFAULT_TARGET.to_owned())
     }
 
     /// The request; private servers and databases are made beside `results`.
     pub(crate) fn request(&self, results: &Path) -> OpenRequest {
         let mut request = OpenRequest::new(&self.url(), absolute(results));
-        request.nodes.clone_from(&self.node);
+        request.nodes = self.options.node.clone().unwrap_or_default();
         request.settings = self.setting.iter().cloned().collect();
         request.ask_password = arguments::ask();
         request

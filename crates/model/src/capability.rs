@@ -8,13 +8,15 @@ crate::named! {
     #[serde(rename_all = "kebab-case")]
     pub enum Driver {
         /// A procedure inside the database runs the loop and times it: no client, no network.
-        Database: "database";
+        Database: "database", "In the database: a procedure runs and times the loop, without client or network";
         /// Prepared statements sent by loadline and timed at the client, as an application sees it.
         #[default]
-        Client: "client";
+        Client: "client", "At the client: loadline sends prepared statements and times them, as an application would";
     }
     /// The word used on the command line and in files.
     pub fn name;
+    /// What it means, in help.
+    pub fn about;
 }
 
 impl std::fmt::Display for Driver {

@@ -121,24 +121,20 @@ pub fn parse_bytes(text: &str) -> Result<u64, String> {
 /// # Errors
 /// The text and what is allowed: 0.01 % to 50 %.
 pub fn parse_share(text: &str) -> Result<f64, String> {
-    let share = share_of(text).filter(|share| (0.000_1..=0.5).contains(share));
+    let share = share_of(text).ok().filter(|share| (0.000_1..=0.5).contains(share));
     share.ok_or_else(|| format!("'{text}' must be between 0.01% and 50%, such as 2%"))
 }
 
-/// A share of the planned time as `30%` or `0.3`; `0` is none.
+/// A share as `30%` or `0.3`.
 ///
 /// # Errors
-/// The text and what is allowed: 0 to 300 %.
-pub fn parse_patience(text: &str) -> Result<f64, String> {
-    let share = share_of(text).filter(|share| (0.0..=3.0).contains(share));
-    share.ok_or_else(|| format!("'{text}' must be between 0 (none) and 300%, such as 30%"))
-}
-
-fn share_of(text: &str) -> Option<f64> {
-    match text.trim().strip_suffix('%') {
-        Some(percent) => percent.trim().parse::<f64>().ok().map(|n| n / 100.0),
-        None => text.trim().parse().ok(),
-    }
+/// The text, if it is none.
+pub fn share_of(text: &str) -> Result<f64, String> {
+    let share = match text.trim().strip_suffix('%') {
+        Some(percent) => percent.trim().parse::<f64>().map(|n| n / 100.0),
+        None => text.trim().parse(),
+    };
+    share.map_err(|_| format!("'{text}' is no share, such as 30%"))
 }
 
 /// Parses `500ms`, `30s`, `5m`, `1h`, `250us` or a bare number of seconds, as seconds.
@@ -232,16 +228,6 @@ mod tests {
         }
         for text in ["", "GiB", "-1", "1.2.3", "5 apples", "1e9", "99999999TiB", "inf", "nan"] {
             assert!(parse_bytes(text).is_err_and(|e| e.contains(&format!("'{text}'"))), "{text}");
-        }
-    }
-
-    #[test]
-    fn patience_is_a_share_of_the_planned_time() {
-        for (text, share) in [("0", 0.0), ("30%", 0.3), ("0.3", 0.3), (" 300 % ", 3.0)] {
-            assert_eq!(parse_patience(text), Ok(share), "{text}");
-        }
-        for text in ["-1%", "301%", "30", "", "%", "nan", "much"] {
-            assert!(parse_patience(text).is_err(), "{text}");
         }
     }
 

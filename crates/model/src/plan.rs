@@ -1,149 +1,13 @@
-//! What to measure: the specification a user gives, and the plan it becomes.
+//! What to measure: values as a user writes them, and the plan that they become.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::arms::{ArmName, ArmSpec};
+use crate::arms::ArmName;
 use crate::capability::Driver;
 use crate::load::JobLoad;
-
-/// Defines [`PlanSpec`]: each key once, optional, and merged with the same key of another specification.
-macro_rules! plan_spec {
-    ($($(#[$about:meta])* $key:ident: $value:ty,)*) => {
-        /// A plan as a user states it, in a TOML file or by flags; what is `None` takes its default.
-        /// Flags override the file key by key (see [`PlanSpec::overridden_by`]).
-        #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-        #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-        pub struct PlanSpec {
-            $($(#[$about])* pub $key: Option<$value>,)*
-            /// Workload files of a plan file if flags select the workloads: they can be named in `workload` and
-            /// `parameters`, but do not run by themselves.
-            #[serde(skip)]
-            pub known_workload_file: Option<Vec<String>>,
-        }
-
-        impl PlanSpec {
-            /// The keys of a plan file.
-            #[must_use]
-            pub fn keys() -> Vec<String> {
-                [$(stringify!($key)),*].map(|key| key.replace('_', "-")).to_vec()
-            }
-
-            /// This specification with every key that `other` sets taken from `other`.
-            #[must_use]
-            pub fn overridden_by(self, other: PlanSpec) -> PlanSpec {
-                let known_workload_file = other.known_workload_file.or(self.known_workload_file);
-                PlanSpec { $($key: other.$key.or(self.$key),)* known_workload_file }
-            }
-        }
-    };
-}
-
-plan_spec! {
-    /// Database under test, as a URL.
-    target: String,
-    /// Other instances of the same cluster, as URLs.
-    node: Vec<String>,
-    /// Standbys of the target, for levels of replication, as URLs.
-    standby: Vec<String>,
-    /// Numbers of nodes to sweep over.
-    nodes: Vec<u32>,
-    /// Whether `jobs` are those of each node, and not all together.
-    jobs_per_node: bool,
-    /// Name of the platform in tables and charts.
-    platform: String,
-    /// Workload codes.
-    workload: Vec<String>,
-    /// Groups; all their workloads run.
-    group: Vec<String>,
-    /// Files of the user's workloads; all of them run.
-    workload_file: Vec<String>,
-    /// pgbench scripts, as `FILE[@WEIGHT]` or `builtin:NAME[@WEIGHT]`: one workload, which then runs alone.
-    pgbench_script: Vec<String>,
-    /// Variables of the scripts, as `NAME=VALUE`.
-    define: Vec<String>,
-    /// Whether the scripts may write.
-    allow_writes: bool,
-    /// A query on the user's tables whose result grows by 1 with each execution of a script.
-    evidence: String,
-    /// `auto` or a list of job counts.
-    jobs: JobsSpec,
-    /// Length of the measured window, e.g. `30s`.
-    duration: TimeSpec,
-    /// Warm-up: time under load before the window starts, e.g. `2s`; `auto`: until throughput is steady.
-    warmup: TimeSpec,
-    /// The longest warm-up of `auto`.
-    max_warmup: TimeSpec,
-    /// Repetitions of each test.
-    repeat: u32,
-    /// `database` or `client`.
-    driver: Driver,
-    /// Transactions per second over all jobs (open loop); client driver only.
-    rate: f64,
-    /// Mean time that a job thinks after each transaction, e.g. `10ms`; client driver only.
-    think: TimeSpec,
-    /// Transactions after which a job closes its session and opens a new one; client driver only.
-    reconnect_every: u64,
-    /// Parts of the jobs that differ, in the order of the jobs' numbers; instead of `jobs`, `think` and `rate`.
-    populations: Vec<PopulationSpec>,
-    /// Share of the payload that can be compressed away, 0…1.
-    payload_compressibility: f64,
-    /// Seed of all randomness.
-    seed: u64,
-    /// Keep storage figures whose reads did not come from the device; such tests are marked.
-    allow_cached: bool,
-    /// Size of the data set, e.g. `256MiB`.
-    size: String,
-    /// Memory of the server's machine, e.g. `64GiB`.
-    server_memory: String,
-    /// Folder that holds the runs.
-    results: String,
-    /// Latency objective for the load line, e.g. `5ms`.
-    latency_objective: TimeSpec,
-    /// Settings of a private server.
-    setting: BTreeMap<String, String>,
-    /// Most time for second tries of disturbed tests, as a share of the planned time, e.g. `30%`; `0`: none.
-    patience: ShareSpec,
-    /// Workload parameters by workload code.
-    parameters: BTreeMap<String, BTreeMap<String, i64>>,
-    /// Run although a capability is missing or the doctor refuses; such tests are marked.
-    force: bool,
-    /// Whether the storage is probed and the limit of each test is measured.
-    probe: bool,
-    /// Take AWR snapshots around each test and keep the reports (Oracle; needs a licence).
-    oracle_awr: bool,
-    /// Leave the data set on the target after the run.
-    keep_data: bool,
-    /// Drop an existing data set and load it again.
-    reload: bool,
-    /// What arm A changes (`loadline ab`).
-    arm_a: ArmSpec,
-    /// What arm B changes.
-    arm_b: ArmSpec,
-    /// Pairs of windows per workload and job count.
-    pairs: u32,
-    /// Half width of the interval at which a comparison of arms is complete, e.g. `2%`.
-    precision: String,
-    /// Difference up to which arms are called equivalent, e.g. `3%`.
-    equivalence: String,
-    /// What a run does when a node is lost.
-    on_node_loss: OnNodeLoss,
-    /// Hub of the agents that run the jobs, as a URL.
-    hub: String,
-    /// Number of agents.
-    agents: u32,
-    /// Where agents have the target's password from.
-    agent_credentials: AgentCredentials,
-    /// Levels of replication (`loadline replica-cost`).
-    levels: Vec<String>,
-    /// One-way delays between a database and its replicas.
-    delay: Vec<TimeSpec>,
-    /// Most that a delay is longer by.
-    jitter: TimeSpec,
-    /// Bandwidth between a database and its replicas, per second, e.g. `100MiB`.
-    bandwidth: String,
-}
 
 /// Part of the jobs as a user states it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -181,6 +45,21 @@ pub enum TimeSpec {
     Text(String),
 }
 
+impl fmt::Display for TimeSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            TimeSpec::Seconds(s) => write!(f, "{s} s"),
+            TimeSpec::Text(text) => f.write_str(text),
+        }
+    }
+}
+
+impl From<String> for TimeSpec {
+    fn from(text: String) -> TimeSpec {
+        TimeSpec::Text(text)
+    }
+}
+
 /// A share as a number or as text: `0.3`, `30%`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged, expecting = "a share is a number or a text: 0.3, \"30%\"")]
@@ -189,6 +68,21 @@ pub enum ShareSpec {
     Share(f64),
     /// The same, or percent.
     Text(String),
+}
+
+impl fmt::Display for ShareSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ShareSpec::Share(share) => share.fmt(f),
+            ShareSpec::Text(text) => f.write_str(text),
+        }
+    }
+}
+
+impl From<String> for ShareSpec {
+    fn from(text: String) -> ShareSpec {
+        ShareSpec::Text(text)
+    }
 }
 
 /// Job counts of a sweep.
@@ -210,15 +104,21 @@ impl Default for Jobs {
     }
 }
 
-/// What a run does when a node of its target is lost in a test.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum OnNodeLoss {
-    /// It ends after that test.
-    #[default]
-    End,
-    /// It measures the later tests over the nodes that are left.
-    Continue,
+crate::named! {
+    /// What a run does when a node of its target is lost in a test.
+    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum OnNodeLoss {
+        /// It ends after that test.
+        #[default]
+        End: "end", "The run ends after that test";
+        /// It measures the later tests over the nodes that are left.
+        Continue: "continue", "The later tests are measured over the nodes that are left";
+    }
+    /// The word used on the command line and in files.
+    pub fn name;
+    /// What it means, in help.
+    pub fn about;
 }
 
 impl OnNodeLoss {
@@ -227,15 +127,21 @@ impl OnNodeLoss {
     }
 }
 
-/// Where agents have the target's password from.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum AgentCredentials {
-    /// It is sent with the target's URL.
-    #[default]
-    Send,
-    /// Each has its own, in its environment or its files.
-    Local,
+crate::named! {
+    /// Where agents have the target's password from.
+    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum AgentCredentials {
+        /// It is sent with the target's URL.
+        #[default]
+        Send: "send", "That of --target is sent to them, if nobody else can read it: by TLS, or on this machine";
+        /// Each has its own, in its environment or its files.
+        Local: "local", "Each has its own, in its environment, password file or option file";
+    }
+    /// The word used on the command line and in files.
+    pub fn name;
+    /// What it means, in help.
+    pub fn about;
 }
 
 /// Agents that run the jobs of a plan.

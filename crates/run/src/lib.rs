@@ -1,6 +1,6 @@
 //! Runs a plan: sweeps, tests, checks, records.
 //!
-//! A [`PlanSpec`](loadline_model::plan::PlanSpec) becomes a [`Plan`](loadline_model::Plan)
+//! A [`PlanSpec`] becomes a [`Plan`](loadline_model::Plan)
 //! ([`plan`]), a plan becomes tests ([`study`]). In a test, jobs run in a common [window](loadline_load) while instruments measure
 //! (`instrument.rs`). What they leave is `evidence.rs`, and `steps.rs` lists the functions that make a test of it: figures (`figures.rs`) and
 //! checks (`checks.rs`), stored as a record (`record.rs`). This crate never prints: it sends [`Event`]s.
@@ -28,6 +28,6 @@ pub mod watch;
 
 pub use event::{Event, Listener};
 pub use figures::access::only_adds;
-pub use plan::{PlanError, make_plan};
+pub use plan::{PlanError, PlanSpec, make_plan};
 pub use plan::{planfile, plans, sweep};
 pub use study::{Study, StudyError, StudyOutcome};

@@ -6,8 +6,10 @@ mod driver;
 pub mod duration;
 pub mod levels;
 mod load;
+pub mod options;
 pub mod planfile;
 pub mod plans;
+mod refusals;
 pub mod scripts;
 pub mod sweep;
 
@@ -15,17 +17,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use loadline_database::{TargetError, TargetKind, kind_of, redact, table_names};
-use loadline_model::format::{parse_bytes, parse_duration_s, parse_patience};
-use loadline_model::plan::{
-    DEFAULT_SIZE_BYTES, Jobs, JobsSpec, Plan, PlanSpec, PlannedWorkload, ShareSpec, SkippedWorkload, TimeSpec,
-    WorkloadFile,
-};
+use loadline_model::plan::{Jobs, JobsSpec, Plan, PlannedWorkload, SkippedWorkload, TimeSpec, WorkloadFile};
 use loadline_workload::{CATALOGUE, ParamError, Params, Unknown, UserError, Workload, Workloads, find_group};
 use thiserror::Error;
 
-pub use agents::check_number as check_agents;
 use driver::{DriverChoice, choose_driver};
 pub use driver::{Refusal, refusal};
+pub use options::PlanSpec;
 
 /// Default target: needs no server.
 pub const DEFAULT_TARGET: &str = "sqlite:";
@@ -33,14 +31,8 @@ pub const DEFAULT_TARGET: &str = "sqlite:";
 pub const DEFAULT_RESULTS: &str = "loadline-results";
 /// Default window: short enough for a first study of one workload in a minute.
 pub const DEFAULT_DURATION_S: f64 = 4.0;
-/// Default time for second tries, as a share of the planned time.
-const DEFAULT_PATIENCE: f64 = 0.3;
 /// Default warm-up.
 pub const DEFAULT_WARMUP_S: f64 = 1.0;
-/// Shortest warm-up: jobs must be running before the window opens.
-pub const MIN_WARMUP_S: f64 = 0.2;
-/// Default of the longest warm-up of `auto`: throughput that settles within half a minute is found steady.
-pub const DEFAULT_MAX_WARMUP_S: f64 = 60.0;
 /// Default seed of rows.
 pub const DEFAULT_SEED: u64 = 42;
 /// Maximum job count of an automatic sweep.
@@ -87,6 +79,7 @@ fn value<T>(text: String) -> Result<T, PlanError> {
 /// # Errors
 /// [`PlanError`], which names the offending value and the allowed ones.
 pub fn make_plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
+    refusals::check(spec)?;
     if levels::are_in(spec) {
         levels::plan(spec)
     } else if arms::are_in(spec) {
@@ -98,91 +91,47 @@ pub fn make_plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
 
 /// The plan without arms.
 fn one_plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
-    let url = spec.target.clone().unwrap_or_else(|| DEFAULT_TARGET.to_owned());
-    let kind = kind_of(&url)?;
-    (kind.check_url)(&url)?;
-    let nodes = spec.node.clone().unwrap_or_default();
-    for node in &nodes {
-        (kind_of(node)?.check_url)(node)?;
-    }
-    let settings = spec.setting.clone().unwrap_or_default();
-    if !settings.is_empty() && !(kind.is_temporary)(&url) {
-        return value(format!(
-            "--setting {} does not apply to {}: it is only for servers and databases that loadline creates itself; \
-            change the setting on the server, of two arms with --switch-a and --switch-b",
-            settings.keys().next().map_or("", String::as_str),
-            redact(&url)
-        ));
-    }
-    let native_report = spec.oracle_awr.unwrap_or(false);
-    if native_report && kind.native_report.is_none_or(|r| r.flag != AWR_FLAG) {
-        return value(format!("{AWR_FLAG} is for Oracle: {} is {} and has no AWR", redact(&url), kind.product));
-    }
-    let force = spec.force.unwrap_or(false);
-    let mut files = workload_files(&spec.workload_file)?;
-    files.extend(scripts::file(spec)?);
-    let own = Workloads::read(&files)?.own;
-    files.extend(workload_files(&spec.known_workload_file)?);
-    let known = Workloads::read(&files)?;
-    let (mut workloads, mut skipped) = choose(spec, &own, &known, kind, force)?;
-    let agents = agents::planned(spec, &url)?;
-    if agents.is_some() {
-        agents::skip(&known, &mut workloads, &mut skipped)?;
-    }
-    check_table_names(&known, &workloads)?;
-    // A run stores the files of the workloads that it runs.
-    let runs = |code: &str| workloads.iter().any(|w| w.code == code) || skipped.iter().any(|s| s.code == code);
-    files.retain(|file| known.own.iter().any(|w| w.text() == file.text && runs(&w.code)));
-    if workloads.is_empty() {
-        let reasons = reasons(&skipped);
-        return Err(PlanError::Nothing { target: redact(&url), reasons });
-    }
-    let load = load::load(spec, (&known, &workloads), kind, &url)?;
+    let url = spec.target.as_deref().unwrap_or(DEFAULT_TARGET);
+    let kind = checked_target(spec, url)?;
+    let agents = agents::planned(spec, kind, url)?;
+    let Chosen { known, workloads, skipped, files } = choose(spec, kind, url)?;
+    let load = load::load(spec, (&known, &workloads), kind, url)?;
     let processes = agents.as_ref().map_or(1, |a| a.agents);
     let jobs = load::jobs_of(&load.populations).map_or_else(|| jobs(spec.jobs.as_ref(), processes), Ok)?;
-    let compressibility = spec.payload_compressibility.unwrap_or(0.0);
-    if !(0.0..=1.0).contains(&compressibility) {
-        return value(format!(
-            "payload compressibility {compressibility} must be between 0 (random) and 1 (all zeros)"
-        ));
-    }
-    let repeat = spec.repeat.unwrap_or(1);
-    if !(1..=1000).contains(&repeat) {
-        return value(format!("repeat = {repeat} must be between 1 and 1000"));
-    }
     let (warmup_s, auto_warmup) = warmup(spec)?;
-    let objective = spec.latency_objective.as_ref().map(objective_s).transpose()?;
+    let objective = |t: &TimeSpec| time_with_unit("latency objective", t, 1e-6, 3600.0);
+    let objective_s = spec.latency_objective.as_ref().map(objective).transpose()?;
     Ok(Plan {
-        target: redact(&url),
-        nodes: nodes.iter().map(|n| redact(n)).collect(),
+        target: redact(url),
+        nodes: spec.node.iter().flatten().map(|n| redact(n)).collect(),
         node_counts: node_counts(spec.nodes.as_deref())?,
         on_node_loss: spec.on_node_loss.unwrap_or_default(),
-        agents: agents.clone(),
+        agents,
         platform: spec.platform.clone().unwrap_or_default(),
         workloads,
         skipped,
         workload_files: files,
         jobs,
         jobs_per_node: spec.jobs_per_node.unwrap_or(false),
-        duration_s: spec.duration.as_ref().map_or(Ok(DEFAULT_DURATION_S), |t| time("duration", t, 0.2, 86_400.0))?,
+        duration_s: spec.duration()?,
         warmup_s,
         auto_warmup,
-        repeat,
+        repeat: spec.repeat()?,
         load,
-        payload_compressibility: compressibility,
+        payload_compressibility: spec.payload_compressibility()?,
         seed: spec.seed.unwrap_or(DEFAULT_SEED),
         // Rows that stay on a server must be the same in the next run, which must not draw what this one drew: its rows would be in
         // caches.
         draws: spec.seed.is_none().then(|| u64::from(arms::drawn_seed() as u32)),
-        size_bytes: size(spec.size.as_deref())?,
-        server_memory_bytes: spec.server_memory.as_deref().map(server_memory).transpose()?,
+        size_bytes: spec.size()?,
+        server_memory_bytes: spec.server_memory()?,
         allow_cached: spec.allow_cached.unwrap_or(false),
-        latency_objective_ns: objective.map(|s| (s * 1e9) as u64),
-        settings,
-        force,
-        patience: spec.patience.as_ref().map_or(Ok(DEFAULT_PATIENCE), patience)?,
+        latency_objective_ns: objective_s.map(|s| (s * 1e9) as u64),
+        settings: spec.setting.clone().unwrap_or_default(),
+        force: spec.force.unwrap_or(false),
+        patience: spec.patience()?,
         probe: spec.probe.unwrap_or(true),
-        native_report,
+        native_report: spec.oracle_awr.unwrap_or(false),
         keep_data: spec.keep_data.unwrap_or(false),
         reload: spec.reload.unwrap_or(false),
         arms: None,
@@ -190,13 +139,25 @@ fn one_plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
     })
 }
 
-/// The share of the planned time for second tries.
-fn patience(given: &ShareSpec) -> Result<f64, PlanError> {
-    let text = match given {
-        ShareSpec::Share(share) => share.to_string(),
-        ShareSpec::Text(text) => text.clone(),
-    };
-    parse_patience(&text).map_err(|e| PlanError::Value(format!("patience: {e}")))
+/// The kind of the target at `url`, if it and its nodes can be asked for what `spec` asks of them.
+fn checked_target(spec: &PlanSpec, url: &str) -> Result<&'static TargetKind, PlanError> {
+    let kind = kind_of(url)?;
+    (kind.check_url)(url)?;
+    for node in spec.node.iter().flatten() {
+        (kind_of(node)?.check_url)(node)?;
+    }
+    let setting = spec.setting.iter().flatten().next();
+    if let Some((name, _)) = setting.filter(|_| !(kind.is_temporary)(url)) {
+        return value(format!(
+            "--setting {name} does not apply to {}: it is only for servers and databases that loadline creates itself; \
+            change the setting on the server, of two arms with --switch-a and --switch-b",
+            redact(url)
+        ));
+    }
+    if spec.oracle_awr == Some(true) && kind.native_report.is_none_or(|r| r.flag != AWR_FLAG) {
+        return value(format!("{AWR_FLAG} is for Oracle: {} is {} and has no AWR", redact(url), kind.product));
+    }
+    Ok(kind)
 }
 
 /// Numbers of nodes, rising. Whether the target has as many is checked when the run begins: plans are listed without one.
@@ -221,15 +182,12 @@ fn is_auto(warmup: &TimeSpec) -> bool {
 
 /// The warm-up, s, and whether it is only the longest.
 fn warmup(spec: &PlanSpec) -> Result<(f64, bool), PlanError> {
-    let longest = spec.max_warmup.as_ref().map(|t| time("max-warmup", t, MIN_WARMUP_S, 3600.0)).transpose()?;
-    match (&spec.warmup, longest) {
-        (Some(warmup), longest) if is_auto(warmup) => Ok((longest.unwrap_or(DEFAULT_MAX_WARMUP_S), true)),
-        (_, Some(s)) => value(format!("max-warmup {s} s is for a warm-up of 'auto': add --warmup auto")),
-        (None, None) => Ok((DEFAULT_WARMUP_S, false)),
-        (Some(given), None) => match time("warm-up", given, MIN_WARMUP_S, 3600.0) {
-            Err(PlanError::Value(why)) => value(format!("{why}, or 'auto'")),
-            seconds => Ok((seconds?, false)),
-        },
+    if spec.warmup.as_ref().is_some_and(is_auto) {
+        return Ok((spec.max_warmup()?, true));
+    }
+    match spec.warmup() {
+        Err(PlanError::Value(why)) => value(format!("{why}, or 'auto'")),
+        seconds => Ok((seconds?, false)),
     }
 }
 
@@ -279,38 +237,79 @@ pub fn workloads_of(plan: &Plan) -> Result<Workloads, PlanError> {
     Ok(Workloads::read(&plan.workload_files)?)
 }
 
-/// Why workloads are skipped, grouped by reason.
-pub(crate) fn reasons(skipped: &[SkippedWorkload]) -> String {
-    let mut groups: Vec<(&str, Vec<&str>)> = Vec::new();
-    for s in skipped {
-        match groups.iter_mut().find(|(reason, _)| *reason == s.reason) {
-            Some((_, codes)) => codes.push(&s.code),
-            None => groups.push((&s.reason, vec![&s.code])),
+/// Each reason with the workloads that have it.
+pub fn by_reason<'a>(workloads: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<(&'a str, String)> {
+    let mut reasons: Vec<(&str, String)> = Vec::new();
+    for (code, reason) in workloads.filter(|(_, reason)| !reason.is_empty()) {
+        match reasons.iter_mut().find(|(same, _)| *same == reason) {
+            Some((_, codes)) => *codes += &format!(", {code}"),
+            None => reasons.push((reason, code.to_owned())),
         }
     }
-    groups.iter().map(|(reason, codes)| format!("{}: {reason}", codes.join(", "))).collect::<Vec<_>>().join("; ")
+    reasons
+}
+
+/// Why workloads are skipped, grouped by reason.
+pub(crate) fn reasons(skipped: &[SkippedWorkload]) -> String {
+    let groups = by_reason(skipped.iter().map(|s| (&*s.code, &*s.reason)));
+    groups.iter().map(|(reason, codes)| format!("{codes}: {reason}")).collect::<Vec<_>>().join("; ")
+}
+
+/// What a plan measures.
+struct Chosen {
+    known: Workloads,
+    workloads: Vec<PlannedWorkload>,
+    skipped: Vec<SkippedWorkload>,
+    files: Vec<WorkloadFile>,
 }
 
 /// The chosen workloads with their drivers, and the skipped ones, in the order of the catalogue and of the files. If only files are given,
 /// only their workloads run.
-fn choose(
-    spec: &PlanSpec,
-    own: &[Arc<Workload>],
-    known: &Workloads,
-    kind: &TargetKind,
-    force: bool,
-) -> Result<(Vec<PlannedWorkload>, Vec<SkippedWorkload>), PlanError> {
-    let mut wanted: Vec<Arc<Workload>> = Vec::new();
+fn choose(spec: &PlanSpec, kind: &TargetKind, url: &str) -> Result<Chosen, PlanError> {
+    let mut files = workload_files(&spec.workload_file)?;
+    files.extend(scripts::file(spec)?);
+    let own = Workloads::read(&files)?.own;
+    files.extend(workload_files(&spec.known_workload_file)?);
+    let known = Workloads::read(&files)?;
+    let wanted = wanted(spec, own, &known)?;
+    let parameters = parameters(spec, &known)?;
+    let asked = agents::driver(spec);
+    let (mut workloads, mut skipped) = (Vec::new(), Vec::new());
+    for workload in CATALOGUE.iter().chain(&known.own).filter(|w| wanted.iter().any(|v| v.code == w.code)) {
+        let code = workload.code.clone();
+        let barred = spec.agents.and_then(|_| agents::barred(workload));
+        let choice = choose_driver(workload, kind, asked, spec.force.unwrap_or(false));
+        match choice.and_then(|choice| barred.map_or(Ok(choice), Err)) {
+            Ok(DriverChoice { driver, reason: driver_reason, forced }) => {
+                let parameters = parameters.get(&code).copied().cloned().unwrap_or_default();
+                let driver_given = asked.is_some();
+                workloads.push(PlannedWorkload { code, driver, driver_given, driver_reason, parameters, forced });
+            }
+            Err(reason) => skipped.push(SkippedWorkload { code, reason }),
+        }
+    }
+    if workloads.is_empty() {
+        return Err(PlanError::Nothing { target: redact(url), reasons: reasons(&skipped) });
+    }
+    check_table_names(&known, &workloads)?;
+    // A run stores the files of the workloads that it runs.
+    let runs = |code: &str| workloads.iter().any(|w| w.code == code) || skipped.iter().any(|s| s.code == code);
+    files.retain(|file| known.own.iter().any(|w| w.text() == file.text && runs(&w.code)));
+    Ok(Chosen { known, workloads, skipped, files })
+}
+
+/// The workloads that `spec` names. `own`: those of its files.
+fn wanted(spec: &PlanSpec, own: Vec<Arc<Workload>>, known: &Workloads) -> Result<Vec<Arc<Workload>>, PlanError> {
+    if spec.workload.is_none() && spec.group.is_none() && own.is_empty() {
+        // A scan takes as long as all sweeps: it runs only if it is named.
+        return Ok(CATALOGUE.iter().filter(|w| w.scan.is_none()).cloned().collect());
+    }
+    let mut wanted = own;
     for code in spec.workload.iter().flatten() {
         wanted.push(known.find(code)?);
     }
     for group in spec.group.iter().flatten() {
         wanted.extend(find_group(group)?);
-    }
-    wanted.extend(own.iter().cloned());
-    if spec.workload.is_none() && spec.group.is_none() && own.is_empty() {
-        // A scan takes as long as all sweeps: it runs only if it is named.
-        wanted.extend(CATALOGUE.iter().filter(|w| w.scan.is_none()).cloned());
     }
     if wanted.is_empty() {
         let key = if spec.workload.is_some() { "workload" } else { "group" };
@@ -319,8 +318,15 @@ fn choose(
             lists them)"
         ));
     }
-    // Parameters of all workloads are checked, also of those that do not run.
-    let mut parameters: BTreeMap<String, &BTreeMap<String, i64>> = BTreeMap::new();
+    Ok(wanted)
+}
+
+/// The parameters that `spec` gives, by workload code; those of workloads that do not run are checked as well.
+fn parameters<'a>(
+    spec: &'a PlanSpec,
+    known: &Workloads,
+) -> Result<BTreeMap<String, &'a BTreeMap<String, i64>>, PlanError> {
+    let mut parameters = BTreeMap::new();
     for (code, given) in spec.parameters.iter().flatten() {
         let workload = known.find(code)?;
         workload.params(given)?;
@@ -328,42 +334,7 @@ fn choose(
             return value(format!("the parameters of {} are given twice: keep one [parameters.{0}]", workload.code));
         }
     }
-    let (mut planned, mut skipped) = (Vec::new(), Vec::new());
-    for workload in CATALOGUE.iter().chain(&known.own).filter(|w| wanted.iter().any(|v| v.code == w.code)) {
-        let parameters = parameters.get(&workload.code).copied().cloned().unwrap_or_default();
-        let asked = agents::driver(spec)?;
-        match choose_driver(workload, kind, asked, force) {
-            Ok(DriverChoice { driver, reason: driver_reason, forced }) => {
-                let (code, driver_given) = (workload.code.clone(), asked.is_some());
-                planned.push(PlannedWorkload { code, driver, driver_given, driver_reason, parameters, forced });
-            }
-            Err(reason) => skipped.push(SkippedWorkload { code: workload.code.clone(), reason }),
-        }
-    }
-    Ok((planned, skipped))
-}
-
-/// Smallest and largest data set, bytes: a few thousand rows, and 8 TiB.
-const SIZES: (u64, u64) = (1 << 20, 8 << 40);
-
-fn size(text: Option<&str>) -> Result<u64, PlanError> {
-    let Some(text) = text else { return Ok(DEFAULT_SIZE_BYTES) };
-    let size = parse_bytes(text).map_err(|e| PlanError::Value(format!("size: {e}")))?;
-    if (SIZES.0..=SIZES.1).contains(&size) {
-        return Ok(size);
-    }
-    value(format!("size {text} must be between 1 MiB and 8 TiB"))
-}
-
-/// Range of `--server-memory`. A number without a unit is bytes, and too small.
-const MEMORY: (u64, u64) = (16 << 20, 1 << 50);
-
-fn server_memory(text: &str) -> Result<u64, PlanError> {
-    let bytes = parse_bytes(text).map_err(|e| PlanError::Value(format!("server-memory: {e}")))?;
-    if (MEMORY.0..=MEMORY.1).contains(&bytes) {
-        return Ok(bytes);
-    }
-    value(format!("server-memory {text} must be between 16 MiB and 1024 TiB: write it with its unit, such as 64GiB"))
+    Ok(parameters)
 }
 
 fn jobs(spec: Option<&JobsSpec>, processes: u32) -> Result<Jobs, PlanError> {
@@ -389,27 +360,6 @@ fn jobs(spec: Option<&JobsSpec>, processes: u32) -> Result<Jobs, PlanError> {
     Ok(Jobs::List(list))
 }
 
-/// Seconds of a duration, between `min` and `max`.
-fn time(what: &str, spec: &TimeSpec, min: f64, max: f64) -> Result<f64, PlanError> {
-    let seconds = match spec {
-        TimeSpec::Seconds(s) => *s,
-        TimeSpec::Text(text) => parse_duration_s(text).map_err(|e| PlanError::Value(format!("{what}: {e}")))?,
-    };
-    if (min..=max).contains(&seconds) {
-        return Ok(seconds);
-    }
-    let shown = match spec {
-        TimeSpec::Seconds(s) => format!("{s} s"),
-        TimeSpec::Text(text) => text.clone(),
-    };
-    value(format!("{what} {shown} must be between {min} s and {max} s"))
-}
-
-/// A latency objective, s.
-fn objective_s(spec: &TimeSpec) -> Result<f64, PlanError> {
-    time_with_unit("latency objective", spec, 1e-6, 3600.0)
-}
-
 /// A short time, s. Its unit is required unless it is 0: ms are as likely meant as the seconds of other times.
 fn time_with_unit(what: &str, spec: &TimeSpec, min: f64, max: f64) -> Result<f64, PlanError> {
     let number = match spec {
@@ -418,7 +368,7 @@ fn time_with_unit(what: &str, spec: &TimeSpec, min: f64, max: f64) -> Result<f64
     };
     match number.filter(|n| *n > 0.0) {
         Some(n) => value(format!("{what} {n} has no unit: write {n}ms or {n}s")),
-        None => time(what, spec, min, max),
+        None => options::in_range(what, spec, [&format!("{min} s"), &format!("{max} s")]),
     }
 }
 
@@ -445,6 +395,7 @@ pub fn planned(
 #[cfg(test)]
 mod tests {
     use loadline_model::Driver;
+    use serde::Deserialize;
 
     use super::*;
 
@@ -452,10 +403,37 @@ mod tests {
         PlanSpec::default()
     }
 
-    fn refused(spec: PlanSpec, parts: &[&str]) {
-        let e = make_plan(&spec).unwrap_err().to_string();
-        for part in parts {
-            assert!(e.contains(part), "'{e}' does not contain '{part}'");
+    /// Plans that are refused, and what the refusal says.
+    #[derive(Deserialize)]
+    struct Refused {
+        plan: PlanSpec,
+        says: Vec<String>,
+    }
+
+    #[test]
+    fn refusals_name_the_value_and_the_allowed_ones() {
+        let all: BTreeMap<String, Vec<Refused>> = toml::from_str(include_str!("plan/refused.toml")).unwrap();
+        for Refused { plan, says } in &all["refused"] {
+            let e = make_plan(plan).expect_err(&format!("{plan:?}")).to_string();
+            assert!(says.iter().all(|part| e.contains(part)), "'{e}' does not say {says:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_given_is_planned() {
+        let made = |text: &str| make_plan(&toml::from_str(text).unwrap()).unwrap();
+        let warmup = |more: &str| made(&format!("warmup = 'Auto'\n{more}")).warmup();
+        assert_eq!([warmup(""), warmup("max-warmup = '9s'")], ["at most 60 s", "at most 9 s"]);
+        let rows = made("workload = ['LGWR-LAT1']\nparameters = { lgwr-lat1 = { rows = 2 } }");
+        assert_eq!(rows.workloads[0].parameters["rows"], 2);
+        // One of them has no rate of its own.
+        assert_eq!(made("rate = 10\nworkload = ['DBL-STREAM', 'LGWR-LAT1']").load.rate_tps, Some(10.0));
+        let client = made("target = 'postgres://u@h/d'\nrate = 10\ndriver = 'client'");
+        assert!(client.workloads.iter().all(|w| w.driver == Driver::Client));
+        let oracle = |more: &str| made(&format!("target = 'oracle://u@h/s'\n{more}")).native_report;
+        assert_eq!([oracle("oracle-awr = true"), oracle("")], [true, false]);
+        for (text, share) in [("0", 0.0), ("30%", 0.3), ("0.3", 0.3), (" 300 % ", 3.0)] {
+            assert_eq!(made(&format!("patience = '{text}'")).patience, share, "{text}");
         }
     }
 
@@ -469,56 +447,6 @@ mod tests {
     }
 
     #[test]
-    fn bad_values_are_named_with_the_allowed_ones() {
-        let text = |s: &str| Some(TimeSpec::Text(s.into()));
-        let list = |l: &[u32]| Some(JobsSpec::List(l.to_vec()));
-        refused(PlanSpec { target: Some("oracel://x".into()), ..spec() }, &["oracel", "sqlite:", "postgres:"]);
-        refused(PlanSpec { workload: Some(vec!["LGWR-LAT2".into()]), ..spec() }, &["LGWR-LAT2", "did you mean"]);
-        refused(PlanSpec { group: Some(vec!["logwriter".into()]), ..spec() }, &["logwriter", "log-writer"]);
-        refused(PlanSpec { jobs: list(&[0]), ..spec() }, &["0 jobs", "auto"]);
-        refused(PlanSpec { jobs: list(&[1, 20_001]), ..spec() }, &["20001", "20000"]);
-        refused(PlanSpec { jobs: list(&[]), ..spec() }, &["empty"]);
-        refused(PlanSpec { jobs: Some(JobsSpec::Word("many".into())), ..spec() }, &["many", "auto"]);
-        refused(PlanSpec { duration: text("soon"), ..spec() }, &["soon", "30s"]);
-        refused(PlanSpec { duration: text("0s"), ..spec() }, &["0s", "0.2 s"]);
-        refused(PlanSpec { warmup: text("0"), ..spec() }, &["warm-up", "0.2 s"]);
-        refused(PlanSpec { warmup: text("automatic"), ..spec() }, &["warm-up", "automatic", "'auto'"]);
-        refused(PlanSpec { max_warmup: text("20s"), ..spec() }, &["max-warmup 20 s", "--warmup auto"]);
-        refused(PlanSpec { max_warmup: text("20s"), warmup: text("3s"), ..spec() }, &["max-warmup 20 s"]);
-        refused(PlanSpec { max_warmup: text("2h"), warmup: text("auto"), ..spec() }, &["max-warmup 2h", "3600 s"]);
-        let auto = |max_warmup| make_plan(&PlanSpec { warmup: text("Auto"), max_warmup, ..spec() }).unwrap();
-        assert_eq!([auto(None).warmup(), auto(text("9s")).warmup()], ["at most 60 s", "at most 9 s"]);
-        refused(PlanSpec { repeat: Some(0), ..spec() }, &["repeat = 0"]);
-        refused(PlanSpec { size: Some("5KiB".into()), ..spec() }, &["5KiB", "1 MiB", "8 TiB"]);
-        refused(PlanSpec { size: Some("huge".into()), ..spec() }, &["size", "huge"]);
-        refused(PlanSpec { server_memory: Some("64".into()), ..spec() }, &["server-memory 64 ", "64GiB"]);
-        refused(PlanSpec { server_memory: Some("lots".into()), ..spec() }, &["server-memory", "'lots'", "GiB"]);
-        refused(PlanSpec { rate: Some(0.0), ..spec() }, &["rate 0"]);
-        refused(PlanSpec { rate: Some(f64::NAN), ..spec() }, &["rate"]);
-        refused(PlanSpec { payload_compressibility: Some(2.0), ..spec() }, &["2", "between 0"]);
-        refused(PlanSpec { driver: Some(Driver::Database), ..spec() }, &["nothing to run", "procedures"]);
-        let rows = |v| Some(BTreeMap::from([("LGWR-LAT1".to_owned(), BTreeMap::from([("rows".to_owned(), v)]))]));
-        refused(PlanSpec { parameters: rows(0), ..spec() }, &["'rows'", "0", "between 1"]);
-    }
-
-    #[test]
-    fn parameters_of_all_workloads_are_checked() {
-        let with = |codes: &[(&str, &str, i64)]| {
-            let tables =
-                codes.iter().map(|(code, name, n)| ((*code).to_owned(), BTreeMap::from([((*name).to_owned(), *n)])));
-            PlanSpec { workload: Some(vec!["LGWR-LAT1".into()]), parameters: Some(tables.collect()), ..spec() }
-        };
-        refused(with(&[("TP-HEAVY", "acounts", 5)]), &["TP-HEAVY", "'acounts'", "accounts"]);
-        refused(with(&[("TP-HEAVY", "accounts", 0)]), &["TP-HEAVY", "'accounts'", "between 2"]);
-        refused(with(&[("TP-LIGHT", "accounts", 5), ("tp-light", "accounts", 6)]), &["TP-LIGHT", "twice"]);
-        let plan = make_plan(&with(&[("lgwr-lat1", "rows", 2)])).unwrap();
-        assert_eq!(plan.workloads[0].parameters["rows"], 2);
-        for empty in [PlanSpec { workload: Some(vec![]), ..spec() }, PlanSpec { group: Some(vec![]), ..spec() }] {
-            refused(empty, &["= []", "omit the key"]);
-        }
-    }
-
-    #[test]
     fn tables_of_two_workloads_have_two_names() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let text = "code = \"TP\"\nsummary = \"x\"\nprogram = [{ execute = \"look\" }]\n[[table]]\nname = \"light_account\"\n\
@@ -527,7 +455,10 @@ mod tests {
         std::fs::write(file.path(), text).unwrap();
         let files = Some(vec![file.path().display().to_string()]);
         let with = |code: &str| PlanSpec { workload: Some(vec![code.into()]), workload_file: files.clone(), ..spec() };
-        refused(with("TP-LIGHT"), &["'account' of TP-LIGHT", "'light_account' of TP", "tp_light_account"]);
+        let e = make_plan(&with("TP-LIGHT")).unwrap_err().to_string();
+        for part in ["'account' of TP-LIGHT", "'light_account' of TP", "tp_light_account"] {
+            assert!(e.contains(part), "'{e}' does not contain '{part}'");
+        }
         let plan = make_plan(&with("TP-HEAVY")).unwrap();
         assert_eq!((plan.workloads.len(), plan.workload_files.len()), (2, 1));
         // The workload of a known file runs, and the file is stored, only if it is named.
@@ -538,43 +469,9 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_is_refused_if_all_workloads_have_their_own() {
-        let codes = |codes: &[&str]| Some(codes.iter().map(|c| (*c).to_owned()).collect());
-        let of = |c| PlanSpec { rate: Some(10.0), workload: codes(c), ..spec() };
-        refused(of(&["DBL-STREAM"]), &["DBL-STREAM", "'batches'", "[parameters.DBL-STREAM]"]);
-        assert!(make_plan(&of(&["DBL-STREAM", "LGWR-LAT1"])).is_ok());
-    }
-
-    #[test]
-    fn a_rate_is_refused_with_the_database_driver() {
-        let pg = Some("postgres://u@h/d".to_owned());
-        refused(PlanSpec { target: pg.clone(), rate: Some(10.0), ..spec() }, &["--driver client"]);
-        assert!(make_plan(&PlanSpec { target: pg, rate: Some(10.0), driver: Some(Driver::Client), ..spec() }).is_ok());
-    }
-
-    #[test]
-    fn awr_is_for_oracle_only() {
-        let on = |url: &str| PlanSpec { target: Some(url.into()), oracle_awr: Some(true), ..spec() };
-        for url in ["sqlite:", "postgres://u@h/d", "null:"] {
-            refused(on(url), &["--oracle-awr", "Oracle", url]);
-        }
-        assert!(make_plan(&on("oracle://u@h/s")).unwrap().native_report);
-        assert!(!make_plan(&PlanSpec { oracle_awr: None, ..on("oracle://u@h/s") }).unwrap().native_report);
-    }
-
-    #[test]
     fn no_password_reaches_the_plan() {
         let url = "postgres://ann:tops3cret@host/db?password=tops3cret".to_owned();
         let plan = make_plan(&PlanSpec { target: Some(url.clone()), node: Some(vec![url]), ..spec() }).unwrap();
         assert!(!format!("{plan:?}").contains("tops3cret"));
-    }
-
-    #[test]
-    fn settings_are_for_private_servers_only() {
-        let setting = Some(BTreeMap::from([("fsync".to_owned(), "off".to_owned())]));
-        refused(
-            PlanSpec { target: Some("postgres://u@h/d".into()), setting, ..spec() },
-            &["fsync", "loadline creates itself"],
-        );
     }
 }

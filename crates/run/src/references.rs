@@ -3,10 +3,10 @@
 
 use std::collections::BTreeMap;
 
+use crate::plan::PlanSpec;
 use loadline_model::column::{COLUMNS, column};
 use loadline_model::format::did_you_mean;
 use loadline_model::manifest::{MANIFEST_SCHEMA, RunState, TargetInfo};
-use loadline_model::plan::PlanSpec;
 use loadline_model::{Driver, Jobs, Manifest, TestRecord, column as id};
 use loadline_workload::{Sweep, Workload};
 use thiserror::Error;

@@ -42,7 +42,7 @@ pub(crate) fn of(
 
 #[cfg(test)]
 mod tests {
-    use loadline_model::plan::PlanSpec;
+    use crate::plan::PlanSpec;
 
     use super::*;
     use crate::make_plan;

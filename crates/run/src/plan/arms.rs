@@ -9,11 +9,11 @@ use loadline_database::kind_of;
 use loadline_model::Driver;
 use loadline_model::arms::{ArmName, ArmSpec};
 use loadline_model::format::{parse_bytes, parse_duration_s, parse_share};
-use loadline_model::plan::{Arm, Arms, Jobs, JobsSpec, Plan, PlanSpec, PlannedWorkload, SkippedWorkload};
+use loadline_model::plan::{Arm, Arms, Jobs, JobsSpec, Plan, PlannedWorkload, SkippedWorkload};
 use loadline_workload::Workloads;
 
 use super::sweep::SweepPoints;
-use super::{DEFAULT_TARGET, PlanError, one_plan, value, workloads_of};
+use super::{DEFAULT_TARGET, PlanError, PlanSpec, one_plan, value, workloads_of};
 
 /// Default number of pairs: one stalled window does not spoil their interval.
 pub const DEFAULT_PAIRS: u32 = 16;
@@ -30,7 +30,6 @@ pub(super) fn are_in(spec: &PlanSpec) -> bool {
 
 /// The plan of `spec` with its arms; arm A's target, settings and workloads are also those of the plan.
 pub(super) fn plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
-    super::agents::refuse(spec, "two arms")?;
     let [a, b] = [&spec.arm_a, &spec.arm_b].map(|arm| {
         let arm = arm.clone().unwrap_or_default();
         ArmSpec { setting: normal_names(&arm.setting), ..arm }

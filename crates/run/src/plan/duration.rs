@@ -110,7 +110,8 @@ fn limits_s(workload: &Workload) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use loadline_model::plan::{JobsSpec, PlanSpec};
+    use crate::plan::PlanSpec;
+    use loadline_model::plan::JobsSpec;
     use loadline_workload::{CATALOGUE, Limit};
 
     use super::*;

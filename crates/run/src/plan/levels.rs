@@ -2,10 +2,10 @@
 
 use loadline_database::{Level, TARGETS, TargetKind, kind_of, redact};
 use loadline_model::format::parse_bytes;
-use loadline_model::plan::{JobsSpec, Levels, Plan, PlanSpec, TimeSpec};
+use loadline_model::plan::{JobsSpec, Levels, Plan, TimeSpec};
 
 use super::arms::{drawn_seed, windows_at_jobs};
-use super::{DEFAULT_TARGET, PlanError, is_auto, one_plan, time_with_unit, value, workloads_of};
+use super::{DEFAULT_TARGET, PlanError, PlanSpec, is_auto, one_plan, time_with_unit, value, workloads_of};
 
 /// Default number of pairs: two more than the least with an interval.
 const DEFAULT_PAIRS: u32 = 8;
@@ -30,7 +30,6 @@ pub(super) fn are_in(spec: &PlanSpec) -> bool {
 
 /// The plan of `spec` with its levels.
 pub(super) fn plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
-    super::agents::refuse(spec, "levels of replication")?;
     if spec.pgbench_script.is_some() {
         return value(
             "levels of replication are not measured with pgbench scripts: leave out --pgbench-script".to_owned(),

@@ -2,16 +2,14 @@
 
 use loadline_database::{TargetKind, redact};
 use loadline_model::capability::Driver;
-use loadline_model::plan::{Jobs, PlanSpec, PlannedWorkload, PopulationSpec, TimeSpec};
+use loadline_model::plan::{Jobs, PlannedWorkload, PopulationSpec, TimeSpec};
 use loadline_model::{JobLoad, Population};
 use loadline_workload::{Sweep, Workloads};
 
-use super::{MAX_JOBS, PlanError, time_with_unit, value};
+use super::{MAX_JOBS, PlanError, PlanSpec, time_with_unit, value};
 
 /// Shortest and longest mean think time, s. Below, a timer is late by as much.
 const THINK_S: (f64, f64) = (1e-4, 600.0);
-/// Most transactions of a session.
-const MOST_TRANSACTIONS: u64 = 1_000_000_000;
 
 /// The load of `spec` for `workloads` on the target at `url`.
 pub(super) fn load(
@@ -23,15 +21,9 @@ pub(super) fn load(
     let load = JobLoad {
         rate_tps: rate(spec, known, workloads)?,
         think_s: spec.think.as_ref().map(|t| think("think", t)).transpose()?,
-        reconnect_every: spec.reconnect_every.map(|n| reconnect(n, kind, url)).transpose()?,
+        reconnect_every: reconnect(spec, kind, url)?,
         populations: populations(spec, known, workloads)?,
     };
-    if let (Some(rate), true) = (load.rate_tps, load.think_s.is_some()) {
-        return value(format!(
-            "--think does not apply to an open loop, whose transactions start at the rate of {rate} per second: leave out \
-             --think or --rate"
-        ));
-    }
     for (flag, given) in [
         ("--think", load.think_s.is_some()),
         ("--reconnect-every", load.reconnect_every.is_some()),
@@ -101,14 +93,11 @@ fn think(what: &str, spec: &TimeSpec) -> Result<f64, PlanError> {
     time_with_unit(what, spec, THINK_S.0, THINK_S.1)
 }
 
-fn reconnect(every: u64, kind: &TargetKind, url: &str) -> Result<u64, PlanError> {
-    if let Some(why) = kind.no_sessions {
-        return value(format!("--reconnect-every does not apply to {}: {why}", redact(url)));
+fn reconnect(spec: &PlanSpec, kind: &TargetKind, url: &str) -> Result<Option<u64>, PlanError> {
+    match kind.no_sessions.filter(|_| spec.reconnect_every.is_some()) {
+        Some(why) => value(format!("--reconnect-every does not apply to {}: {why}", redact(url))),
+        None => spec.reconnect_every(),
     }
-    if (1..=MOST_TRANSACTIONS).contains(&every) {
-        return Ok(every);
-    }
-    value(format!("reconnect-every {every} must be a number of transactions between 1 and {MOST_TRANSACTIONS}"))
 }
 
 fn populations(
@@ -122,13 +111,6 @@ fn populations(
             "populations: {} given, and a mix has two or more: leave the key out and write jobs, think or rate",
             given.len()
         ));
-    }
-    for (key, is_given) in
-        [("jobs", spec.jobs.is_some()), ("think", spec.think.is_some()), ("rate", spec.rate.is_some())]
-    {
-        if is_given {
-            return value(format!("{key} is that of each population in a plan with populations: leave out the other"));
-        }
     }
     for w in workloads {
         if known.find(&w.code)?.sweep != Sweep::Jobs {
@@ -159,79 +141,27 @@ fn population(number: usize, spec: &PopulationSpec) -> Result<Population, PlanEr
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use super::*;
     use crate::make_plan;
+    use crate::plan::planfile::parse;
 
-    fn spec() -> PlanSpec {
-        PlanSpec { workload: Some(vec!["LGWR-LAT1".into()]), ..PlanSpec::default() }
-    }
-
-    fn refused(spec: PlanSpec, parts: &[&str]) {
-        let e = make_plan(&spec).unwrap_err().to_string();
-        for part in parts {
-            assert!(e.contains(part), "'{e}' does not contain '{part}'");
-        }
-    }
-
-    fn text(t: &str) -> Option<TimeSpec> {
-        Some(TimeSpec::Text(t.into()))
+    fn load_of(text: &str) -> JobLoad {
+        make_plan(&parse(&format!("workload = ['LGWR-LAT1']\n{text}")).unwrap()).unwrap().load
     }
 
     #[test]
-    fn a_think_time_is_for_closed_loops_of_the_client_driver() {
-        let plan = make_plan(&PlanSpec { think: text("10ms"), ..spec() }).unwrap();
-        assert_eq!(plan.load, JobLoad { think_s: Some(0.01), ..JobLoad::default() });
-        refused(PlanSpec { think: text("10ms"), rate: Some(20.0), ..spec() }, &["--think", "--rate", "20"]);
-        refused(PlanSpec { think: text("10"), ..spec() }, &["think 10", "no unit", "10ms"]);
-        refused(PlanSpec { think: text("1us"), ..spec() }, &["think 1us", "0.0001 s", "600 s"]);
-        refused(PlanSpec { think: text("soon"), ..spec() }, &["think", "soon"]);
-        let pg = || PlanSpec { target: Some("postgres://u@h/d".into()), ..spec() };
-        refused(PlanSpec { think: text("10ms"), ..pg() }, &["--think", "LGWR-LAT1", "--driver client"]);
-        assert!(make_plan(&PlanSpec { think: text("10ms"), driver: Some(Driver::Client), ..pg() }).is_ok());
-        let own = |code: &str| PlanSpec { workload: Some(vec![code.into()]), think: text("10ms"), ..spec() };
-        refused(own("DBL-STREAM"), &["--think", "DBL-STREAM"]);
-        refused(own("LGWR-SIZE"), &["--think", "LGWR-SIZE"]);
-    }
-
-    #[test]
-    fn new_sessions_need_a_target_with_sessions() {
-        let of = |target: &str, n| PlanSpec { target: Some(target.into()), reconnect_every: Some(n), ..spec() };
-        assert_eq!(make_plan(&of("sqlite:", 100)).unwrap().load.reconnect_every, Some(100));
-        refused(of("null:", 100), &["--reconnect-every", "null:"]);
-        refused(of("wal:", 100), &["--reconnect-every", "wal:"]);
-        refused(of("sqlite:", 0), &["reconnect-every 0", "between 1"]);
-        refused(of("postgres://u@h/d", 5), &["--reconnect-every", "--driver client"]);
+    fn what_jobs_do_between_transactions_is_planned() {
+        assert_eq!(load_of("think = '10ms'"), JobLoad { think_s: Some(0.01), ..JobLoad::default() });
+        assert!(load_of("think = '10ms'\ntarget = 'postgres://u@h/d'\ndriver = 'client'").thinks());
+        assert_eq!(load_of("reconnect-every = 100").reconnect_every, Some(100));
     }
 
     #[test]
     fn populations_are_the_jobs() {
-        let part = |jobs, think: Option<&str>, rate| PopulationSpec { jobs, think: think.and_then(text), rate };
-        let of = |parts: &[PopulationSpec]| PlanSpec { populations: Some(parts.to_vec()), ..spec() };
-        let mixed = of(&[part(8, Some("10ms"), None), part(2, None, Some(500.0))]);
-        let plan = make_plan(&mixed).unwrap();
+        let text = "[[populations]]\njobs = 8\nthink = \"10ms\"\n[[populations]]\njobs = 2\nrate = 500\n";
+        let plan = make_plan(&parse(&format!("workload = ['LGWR-LAT1']\n{text}")).unwrap()).unwrap();
         assert_eq!(plan.jobs, Jobs::List(vec![10]));
         assert_eq!(plan.load.part_of(8, 10).population.rate_tps, Some(500.0));
-        refused(PlanSpec { jobs: Some(loadline_model::plan::JobsSpec::One(4)), ..mixed.clone() }, &["jobs"]);
-        refused(PlanSpec { think: text("1ms"), ..mixed.clone() }, &["think"]);
-        refused(PlanSpec { rate: Some(3.0), ..mixed }, &["rate"]);
-        refused(of(&[part(8, None, None)]), &["populations", "1 given"]);
-        refused(of(&[part(0, None, None), part(1, None, None)]), &["population 1", "jobs = 0"]);
-        refused(of(&[part(1, None, None), part(1, Some("1ms"), Some(3.0))]), &["population 2", "rate", "think"]);
-        refused(of(&[part(1, None, None), part(1, None, Some(-3.0))]), &["population 2", "-3"]);
-        let (most, sum) = (MAX_JOBS.to_string(), (MAX_JOBS + 1).to_string());
-        refused(of(&[part(MAX_JOBS, None, None), part(1, None, None)]), &[&sum, &most]);
-        let once = PlanSpec { workload: Some(vec!["DBL-11".into()]), parameters: Some(BTreeMap::new()), ..of(&[]) };
-        let two = vec![part(1, None, None), part(1, Some("1ms"), None)];
-        refused(PlanSpec { populations: Some(two), ..once }, &["DBL-11"]);
-    }
-
-    #[test]
-    fn a_plan_file_has_populations() {
-        let text = "[[populations]]\njobs = 8\nthink = \"10ms\"\n[[populations]]\njobs = 2\nrate = 500\n";
-        let spec = crate::plan::planfile::parse(text).unwrap();
-        assert_eq!(spec.populations.map(|p| p.iter().map(|p| p.jobs).collect()), Some(vec![8, 2]));
-        assert!(crate::plan::planfile::parse("[[populations]]\njobs = 8\nthnk = \"10ms\"\n").is_err());
+        assert!(parse("[[populations]]\njobs = 8\nthnk = \"10ms\"\n").is_err());
     }
 }

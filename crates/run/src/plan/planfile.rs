@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
+use super::PlanSpec;
 use loadline_database::redact;
 use loadline_model::format::did_you_mean;
-use loadline_model::plan::PlanSpec;
 use thiserror::Error;
 
 use super::scripts::BUILTIN;

@@ -1,7 +1,7 @@
 //! Plans that come with loadline: files of the repository, built into the program.
 
+use super::PlanSpec;
 use loadline_model::format::did_you_mean;
-use loadline_model::plan::PlanSpec;
 use thiserror::Error;
 
 use crate::plan::planfile;

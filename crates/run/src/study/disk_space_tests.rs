@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use crate::plan::PlanSpec;
 use loadline_database::{OpenRequest, open};
-use loadline_model::plan::{JobsSpec, PlanSpec, ShareSpec, TimeSpec};
+use loadline_model::plan::{JobsSpec, ShareSpec, TimeSpec};
 
 use super::*;
 use crate::make_plan;

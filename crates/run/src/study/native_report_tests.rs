@@ -2,12 +2,13 @@
 
 use std::sync::atomic::AtomicI64;
 
+use crate::plan::PlanSpec;
 use loadline_collect::CpuSource;
 use loadline_database::{
     Abilities, ClientDriver, ClientSession, Doctor, Facts, NativeReports, NoTables, Observation, Observer, Target, Work,
 };
 use loadline_model::manifest::TargetInfo;
-use loadline_model::plan::{Jobs, PlanSpec};
+use loadline_model::plan::Jobs;
 use loadline_model::{Column, Finding, Note, column};
 
 use super::same::Changes;

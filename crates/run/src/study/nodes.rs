@@ -135,7 +135,8 @@ impl Context {
 
 #[cfg(test)]
 mod tests {
-    use loadline_model::plan::{JobsSpec, PlanSpec};
+    use crate::plan::PlanSpec;
+    use loadline_model::plan::JobsSpec;
 
     use super::*;
     use crate::make_plan;

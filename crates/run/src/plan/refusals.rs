@@ -1,0 +1,99 @@
+//! Options that make no sense together: one table, and one sentence for each of its rows.
+
+use loadline_model::Driver;
+use loadline_model::plan::JobsSpec;
+
+use super::{PlanError, PlanSpec, is_auto, value};
+
+/// What a specification asks for, as far as other options depend on it: in words, and whether it does.
+type Mode = (&'static str, fn(&PlanSpec) -> bool);
+
+const SCRIPTS: Mode = ("pgbench scripts", |s| s.pgbench_script.is_some());
+const NO_SCRIPTS: Mode = ("a run without pgbench scripts", |s| s.pgbench_script.is_none());
+const WITH_AGENTS: Mode = ("a run with agents", |s| s.agents.is_some());
+const NO_AGENTS: Mode = ("a run without agents", |s| s.agents.is_none());
+const NO_HUB: Mode = ("a run without a hub", |s| s.hub.is_none());
+const OPEN_LOOP: Mode = ("an open loop", |s| s.rate.is_some());
+const POPULATIONS: Mode = ("a plan with populations", |s| s.populations.is_some());
+const GIVEN_WARMUP: Mode = ("a warm-up of a given length", |s| !s.warmup.as_ref().is_some_and(is_auto));
+const ARMS: Mode = ("two arms", |s| {
+    let keys = ["arm-a", "arm-b", "pairs", "precision", "equivalence"];
+    !(LEVELS.1)(s) && keys.iter().any(|key| is_given(s, key))
+});
+const LEVELS: Mode = ("levels of replication", |s| {
+    ["levels", "standby", "delay", "jitter", "bandwidth"].iter().any(|key| is_given(s, key))
+});
+
+const AGENTS: &[&str] = &["agents", "hub", "agent-credentials"];
+const OWN_PROCESS: &str = "their jobs run in loadline's own process; leave out --hub and --agents";
+
+/// Options (a key, or a key with a value: see [`is_given`]), what they do not go with, why, and what to do instead. The first row that
+/// applies is said.
+const REFUSALS: &[(&[&str], Mode, &str)] = &[
+    (&["define", "allow-writes", "evidence"], NO_SCRIPTS, "it says how they run; add --pgbench-script FILE"),
+    (
+        &["workload", "group", "workload-file"],
+        SCRIPTS,
+        "they run alone, on tables that are there; leave out one of the two",
+    ),
+    (AGENTS, SCRIPTS, OWN_PROCESS),
+    (AGENTS, ARMS, OWN_PROCESS),
+    (AGENTS, LEVELS, OWN_PROCESS),
+    (&["agents"], NO_HUB, "agents wait at one; add --hub nats://HOST:PORT"),
+    (&["hub", "agent-credentials"], NO_AGENTS, "it is for them; add --agents N"),
+    (
+        &["driver database"],
+        WITH_AGENTS,
+        "that driver runs the load inside the database, and needs no other hosts; leave out one of the two",
+    ),
+    (
+        &["reconnect-every"],
+        WITH_AGENTS,
+        "sessions that a lost agent leaves on the server are ended by the ids that they had at the start; leave out one of the two",
+    ),
+    (&["think"], OPEN_LOOP, "its transactions start at the rate that is asked for; leave out --think or --rate"),
+    (&["jobs", "think", "rate"], POPULATIONS, "each population has its own; leave out one of the two"),
+    (&["max-warmup"], GIVEN_WARMUP, "it bounds one of 'auto'; add --warmup auto"),
+];
+
+/// Refuses an option of `spec` that makes no sense in it.
+///
+/// # Errors
+/// The option, what it does not go with, why, and what to do.
+pub(super) fn check(spec: &PlanSpec) -> Result<(), PlanError> {
+    for (options, (mode, _), why) in REFUSALS.iter().filter(|(_, (_, holds), _)| holds(spec)) {
+        if let Some(option) = options.iter().find(|option| is_given(spec, option)) {
+            // Populations have no flag.
+            let dashes = if *option == "populations" { "" } else { "--" };
+            return value(format!("{dashes}{option} does not apply to {mode}: {why}"));
+        }
+    }
+    Ok(())
+}
+
+/// Whether `spec` has an option that a row names.
+fn is_given(spec: &PlanSpec, option: &str) -> bool {
+    match option {
+        "driver database" => spec.driver == Some(Driver::Database),
+        "jobs auto" => matches!(spec.jobs, Some(JobsSpec::Word(_))),
+        "nodes N,…" => spec.nodes.as_ref().is_some_and(|counts| counts.len() > 1),
+        // Once is what every run does.
+        "repeat" => spec.repeat.is_some_and(|n| n != 1),
+        "warmup auto" => spec.warmup.as_ref().is_some_and(is_auto),
+        key => spec.given().iter().any(|given| given == key),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_row_names_options_that_there_are() {
+        let keys = PlanSpec::keys();
+        for option in REFUSALS.iter().flat_map(|(options, ..)| *options) {
+            let key = option.split(' ').next().unwrap_or_default();
+            assert!(keys.iter().any(|known| known == key), "{option}");
+        }
+    }
+}
