@@ -139,6 +139,7 @@ impl Way {
     }
 
     /// Whether all that is done stands in its table.
+    #[cfg(test)]
     pub(super) fn is_data(&self) -> bool {
         let before = self.kept || !self.before.is_empty() || self.set.is_some() || self.beside.is_some();
         let command = self.beside_sql.is_some() || !self.through.is_empty() || !self.args.is_empty();
@@ -173,11 +174,11 @@ impl Way {
     }
 
     fn in_window(&self, s: &Scene<'_>) -> Outcome<()> {
-        for sql in &self.in_window {
+        if let Some(sql) = &self.in_window {
             (0..self.times).try_for_each(|_| s.server()?.sql(sql).map(drop))?;
         }
         self.set_in_window.iter().try_for_each(|setting| s.reload(setting))?;
-        for body in &self.trigger {
+        if let Some(body) = &self.trigger {
             s.server()?.sql(&format!(
                 "CREATE FUNCTION spoil() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN {body} END'; \
                  CREATE TRIGGER spoil BEFORE UPDATE ON loadline.lgwr_lat1_redo FOR EACH ROW EXECUTE FUNCTION spoil()"

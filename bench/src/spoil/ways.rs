@@ -72,8 +72,11 @@ fn edited(s: &Scene<'_>, edit: fn(&str) -> String) -> Outcome<Seen> {
     s.report(seen, &[&folder, "--format", "text"])
 }
 
+/// Spoils a run by hand.
+type ByHand = fn(&Scene<'_>) -> Outcome<Seen>;
+
 /// What is done in ways whose table does not say it.
-const BY_HAND: &[(&str, fn(&Scene<'_>) -> Outcome<Seen>)] = &[
+const BY_HAND: &[(&str, ByHand)] = &[
     ("client-limit", limited),
     ("database-limit", limited),
     ("little-memory", |s| {

@@ -274,6 +274,7 @@ const START_DELAY: Duration = Duration::from_millis(20);
 ///
 /// # Errors
 /// [`TestError`]; there are no results then.
+#[expect(clippy::too_many_lines)]
 pub fn run_test(request: &Request, hooks: &mut dyn TestHooks, tick: impl FnMut(&Tick)) -> Result<Measured, TestError> {
     let mut observer = request.target.observer()?;
     wait_published(request, hooks);

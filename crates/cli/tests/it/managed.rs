@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::common::figures::{check, figure};
 use crate::common::mariadb::Maria;
-use crate::common::{Ran, Server, command, far, lat1, manifest_of, results, run, sound, sound_tests, tests_of, words};
+use crate::common::{Ran, Server, far, manifest_of, results, run, sound, sound_tests, tests_of, words};
 
 /// The statements of a script that are not comments.
 fn statements(script: &str) -> impl Iterator<Item = &str> {

@@ -67,7 +67,8 @@ fn reference() -> BTreeMap<String, String> {
     let help = ok(&["--help"]).out;
     let listed = help.split_once("Commands:").unwrap().1.split_once("Options:").unwrap().0;
     let names = listed.lines().filter_map(|line| line.strip_prefix("  ")?.split(' ').next().filter(|n| !n.is_empty()));
-    let mut commands = "# Commands\n\nWhat `loadline COMMAND --help` says, or `--help-all` where there is one.\n".to_owned();
+    let mut commands =
+        "# Commands\n\nWhat `loadline COMMAND --help` says, or `--help-all` where there is one.\n".to_owned();
     for name in names.filter(|name| *name != "help") {
         let short = ok(&[name, "--help"]).out;
         let text = if short.contains("--help-all") { ok(&[name, "--help-all"]).out } else { short };

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use crate::common::figures::{check, figure, passed};
-use crate::common::{measured, ok, results, run, tests_of};
+use crate::common::{measured, results, tests_of};
 
 /// A target whose transactions take 1 ms and a little, with one short test.
 const ONE_MS: [&str; 8] =

@@ -9,7 +9,7 @@ use super::schedule::{GUARD_NS, WaitSlots, next_second, next_step};
 use super::{Collected, CpuSource, Edge, Point, SamplerConfig, Source, System};
 use crate::clock;
 use crate::error::CollectError;
-use crate::os::{CpuTimes, DiskCounters, TaskStates, TaskTimes, own_cpu_ns, timed};
+use crate::os::{CpuTimes, DiskCounters, TaskTimes, own_cpu_ns, timed};
 
 /// Most distinct problems kept, so that a source with ever new errors does not fill memory and report.
 const MAX_PROBLEMS: usize = 20;

@@ -35,13 +35,7 @@ impl MysqlClientSession {
         let mut prepare =
             |s: &Statement| connection.prepare(&sql::statement(work, &s.template)).map_err(|e| e.at(&s.place));
         let statements = all.map(&mut prepare).collect::<Result<_, _>>()?;
-        Ok(MysqlClientSession {
-            connection,
-            statements,
-            pending: false,
-            open: false,
-            work: work.clone(),
-        })
+        Ok(MysqlClientSession { connection, statements, pending: false, open: false, work: work.clone() })
     }
 
     #[inline]

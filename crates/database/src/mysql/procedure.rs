@@ -65,8 +65,10 @@ pub(super) fn create(work: &Work, in_cluster: bool) -> String {
     };
     // Errors are those of `Connection::error`. A call that never ends is cancelled at the end of the test.
     let again = |part: &str| if in_cluster { KNOWLEDGE.routines.text(part, &[]) } else { String::new() };
-    let parameters = "p_first_key BIGINT, p_new_key BIGINT, p_draw BIGINT, p_pool LONGBLOB, p_until BIGINT, p_next BIGINT";
-    let declare = format!("{declarations}{loops}  DECLARE l_seq BIGINT DEFAULT p_next - 1;\n{}", again("again-declare"));
+    let parameters =
+        "p_first_key BIGINT, p_new_key BIGINT, p_draw BIGINT, p_pool LONGBLOB, p_until BIGINT, p_next BIGINT";
+    let declare =
+        format!("{declarations}{loops}  DECLARE l_seq BIGINT DEFAULT p_next - 1;\n{}", again("again-declare"));
     let body = format!("{}    START TRANSACTION;\n{body}", again("again-begin"));
     let commit = format!("    COMMIT;{wait}\n{}", again("again-end"));
     let finish = format!("  SET {NEXT} = l_seq + 1;\n{}", again("again-finish"));

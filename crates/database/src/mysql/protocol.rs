@@ -3,8 +3,8 @@
 //! <https://mariadb.com/kb/en/clientserver-protocol/>,
 //! <https://dev.mysql.com/doc/dev/mysql-server/latest/PAGE_PROTOCOL.html>
 
-use crate::error::{Cause, Refusal};
 use super::knowledge::KNOWLEDGE;
+use crate::error::{Cause, Refusal};
 use loadline_workload::Arg;
 
 /// Longest payload of a packet, bytes; a longer one takes several packets.

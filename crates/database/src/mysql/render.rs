@@ -3,8 +3,8 @@
 use loadline_model::Driver;
 use loadline_model::capability::{Capabilities, Capability};
 
-use super::sql::{NO_WAIT_IN_PROCEDURES, after_loading, create_table, isolation, query, statement};
 use super::procedure;
+use super::sql::{NO_WAIT_IN_PROCEDURES, after_loading, create_table, isolation, query, statement};
 use crate::render::{NO_COUNTS, NO_SCRIPTS, Rendered, lacking};
 use crate::work::Work;
 

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use loadline_workload::{ColumnDef, LogicalType, RowCount, Table};
 
+use super::procedure;
 use super::sql::{DATABASE, MARK, create_table, quoted, table_name};
 use super::wire::Connection;
-use super::procedure;
 use crate::error::{Cause, TargetError};
 use crate::loading::{Batch, in_parts};
 use crate::work::Work;

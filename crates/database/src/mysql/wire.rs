@@ -64,10 +64,7 @@ impl Connection {
     }
 
     /// Encrypts the stream with `f`.
-    pub(super) fn encrypt(
-        &mut self,
-        f: impl FnOnce(Socket) -> Result<Stream, TargetError>,
-    ) -> Result<(), TargetError> {
+    pub(super) fn encrypt(&mut self, f: impl FnOnce(Socket) -> Result<Stream, TargetError>) -> Result<(), TargetError> {
         if let Stream::Plain(socket) = &self.stream {
             self.stream = f(socket.clone())?;
         }

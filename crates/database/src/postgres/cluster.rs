@@ -63,6 +63,7 @@ pub(super) struct Postgres {
 
 impl Postgres {
     /// Opens `url` and the nodes of `request`.
+    #[expect(clippy::too_many_lines)]
     pub(super) fn open(
         kind: &'static str,
         url: &str,

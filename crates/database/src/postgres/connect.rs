@@ -235,6 +235,7 @@ impl Endpoint {
         self.peer().encrypt(tcp, host, tls).map_err(|e| (e, true))
     }
 
+    #[expect(clippy::too_many_lines)]
     fn start_session(&self, c: &mut Connection, role: SessionRole) -> Result<(), TargetError> {
         let name = match role {
             SessionRole::Inspect | SessionRole::Admin => format!("{} admin", self.name),

@@ -6,6 +6,7 @@ use crate::error::TargetError;
 use crate::role::{GrantSql, Privilege, Use};
 
 /// All of them, with statements for this role and database.
+#[expect(clippy::too_many_lines)]
 pub(super) fn privileges(c: &mut Connection) -> Result<Vec<Privilege>, TargetError> {
     let parameters = c.version.has_parameter_privileges();
     let rows = c.query(&format!(

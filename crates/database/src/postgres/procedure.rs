@@ -49,7 +49,10 @@ pub(super) fn create(work: &Work, version: Version) -> String {
     };
     let flush = KNOWLEDGE.texts.flush_in_procedure.at(version).map_or(String::new(), |sql| format!("  {sql}\n"));
     let create = [("name", name.as_str()), ("results", &results), ("declare", &declare), ("body", &body)];
-    let create = KNOWLEDGE.routines.text("run", &[&create[..], &[("clock", CLOCK), ("commit", commit), ("next", next), ("flush", &flush)]].concat());
+    let create = KNOWLEDGE.routines.text(
+        "run",
+        &[&create[..], &[("clock", CLOCK), ("commit", commit), ("next", next), ("flush", &flush)]].concat(),
+    );
     let fibonacci = work.program.computes(Kernel::Fibonacci);
     let routine = fibonacci.then(|| KNOWLEDGE.routines.text("fibonacci", &[("fibonacci-name", &fibonacci_name())]));
     routine.unwrap_or_default() + &create
@@ -67,7 +70,9 @@ pub(super) const OVERHEAD: &str = "loadline.overhead_ns";
 /// without its (empty) commit, in ns, in the setting [`OVERHEAD`]. The commit is needed because PL/pgSQL initialises the
 /// loop's expressions again after each.
 pub(super) fn overhead(iterations: u32) -> String {
-    KNOWLEDGE.routines.text("overhead", &[("clock", CLOCK), ("setting", OVERHEAD), ("iterations", &iterations.to_string())])
+    KNOWLEDGE
+        .routines
+        .text("overhead", &[("clock", CLOCK), ("setting", OVERHEAD), ("iterations", &iterations.to_string())])
 }
 
 /// PL/pgSQL.

@@ -3,8 +3,8 @@
 //!
 //! <https://www.postgresql.org/docs/current/protocol-message-formats.html>
 
-use crate::error::{Cause, Refusal};
 use super::knowledge::KNOWLEDGE;
+use crate::error::Refusal;
 
 /// Type oid of `bytea`.
 pub(super) const BYTEA: u32 = 17;

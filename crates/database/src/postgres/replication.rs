@@ -113,6 +113,7 @@ impl Postgres {
 }
 
 impl Replication for Postgres {
+    #[expect(clippy::too_many_lines)]
     fn bring_about(&self, level: Option<&str>, link: Link) -> Result<(), TargetError> {
         let standbys = self.standby_names();
         let known = levels(&standbys);

@@ -10,6 +10,7 @@ use loadline_workload::Arg;
 use crate::server::{Server, alone, server, work};
 
 #[test]
+#[expect(clippy::too_many_lines)]
 fn commits_are_counted_to_the_last_one() {
     let server = server();
     let _alone = alone();

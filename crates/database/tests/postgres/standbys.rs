@@ -50,6 +50,7 @@ fn usage(result: Result<Box<dyn Target>, TargetError>) -> String {
 }
 
 #[test]
+#[expect(clippy::too_many_lines)]
 fn levels_come_into_force_and_links_take_their_time() {
     let scratch = scratch();
     let mut opening = request("postgres-temp:", scratch.path());

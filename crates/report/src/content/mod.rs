@@ -45,6 +45,7 @@ use crate::words::grouped;
 use crate::{Options, RunData};
 
 /// The report of `runs`; test tables have the columns `chosen`, or the default ones.
+#[expect(clippy::too_many_lines)]
 pub(crate) fn document(runs: &[RunData], chosen: Option<&[&'static Column]>, options: &Options) -> Document {
     let across_drivers = options.across_drivers;
     let linked = runs;

@@ -75,6 +75,7 @@ impl Line<'_> {
 
 /// The page of one platform. The first page on paper has space for one list of refused, disturbed and kept tests: that of what to
 /// mind. So this one has none there.
+#[expect(clippy::too_many_lines)]
 pub(crate) fn table(side: &PlatformRun<'_>, caption: &str, on_paper: bool) -> Table {
     let (notes, records, all) = (Notes::default(), &side.run.records, groups(std::iter::once(side)));
     let mut lines: Vec<Line<'_>> =

@@ -154,6 +154,7 @@ impl ScanSession {
 ///
 /// # Errors
 /// [`TestError`]; there are no results then.
+#[expect(clippy::too_many_lines)]
 pub(crate) fn scan(request: &Request, spec: &SizeScan, mut tick: impl FnMut(u64, u64)) -> Result<Scanned, TestError> {
     let (target, work, interrupted) = (&request.target, request.work.as_ref(), &request.interrupted);
     let thread = nix::unistd::gettid().as_raw().unsigned_abs();

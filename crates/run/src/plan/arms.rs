@@ -29,6 +29,7 @@ pub(super) fn are_in(spec: &PlanSpec) -> bool {
 }
 
 /// The plan of `spec` with its arms; arm A's target, settings and workloads are also those of the plan.
+#[expect(clippy::too_many_lines)]
 pub(super) fn plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
     let [a, b] = [&spec.arm_a, &spec.arm_b].map(|arm| {
         let arm = arm.clone().unwrap_or_default();

@@ -29,6 +29,7 @@ pub(super) fn are_in(spec: &PlanSpec) -> bool {
 }
 
 /// The plan of `spec` with its levels.
+#[expect(clippy::too_many_lines)]
 pub(super) fn plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
     if spec.pgbench_script.is_some() {
         return value(

@@ -44,6 +44,7 @@ pub enum Event<'a> {
 ///
 /// # Errors
 /// [`ProbeError`]. The probe leaves nothing in `dir`, also after an error.
+#[expect(clippy::too_many_lines)]
 pub fn probe(
     dir: &Path,
     options: &ProbeOptions,
