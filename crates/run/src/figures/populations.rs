@@ -132,7 +132,7 @@ pub(crate) fn of_each(request: &Request, measured: &Measured) -> Vec<PopulationF
     let each = parts.zip(&measured.populations);
     each.map(|((population, jobs), tally)| PopulationFigures {
         population,
-        tps: measured.schedule.tps(jobs),
+        tps: loadline_load::tps(jobs, &measured.schedule),
         transaction_ns: times(&tally.transaction),
         response_ns: tally.response.as_ref().and_then(times),
     })
