@@ -3,8 +3,6 @@
 use loadline_analyze::paired::{Pair, paired_ratio};
 use loadline_analyze::stats::{geometric_mean, median};
 
-use crate::arena::Outcome;
-
 /// The interval of a ratio misses the truth in this share of runs.
 const ERROR: f64 = 0.1;
 
@@ -24,7 +22,11 @@ pub(crate) type Rounds<F> = Vec<Vec<Vec<F>>>;
 
 impl<F> Contest<'_, F> {
     /// Measures all contenders at all points in each round, and prints each measurement. Another contender goes first in each round.
-    pub(crate) fn measure(&self, rounds: u32, mut one: impl FnMut(usize, usize) -> Outcome<F>) -> Outcome<Rounds<F>> {
+    pub(crate) fn measure<E>(
+        &self,
+        rounds: u32,
+        mut one: impl FnMut(usize, usize) -> Result<F, E>,
+    ) -> Result<Rounds<F>, E> {
         let count = self.contenders.len();
         let of_point = || (0..count).map(|_| Vec::new()).collect();
         let mut all: Rounds<F> = self.points.iter().map(|_| of_point()).collect();

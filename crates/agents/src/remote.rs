@@ -302,7 +302,7 @@ fn figures(
         let tally = counted.tally();
         let cpus = counted.process_cpu_ns.zip(window_ns).map(|(ns, window_ns)| ns as f64 / window_ns);
         AgentFigures {
-            tps: window.filter(|w| w.window_ns() > 0).map(|w| w.tps(&counted.jobs)),
+            tps: window.filter(|w| w.window_ns() > 0).map(|w| loadline_load::tps(&counted.jobs, &w)),
             transaction_time_ns_p50: tally.transaction.quantile_ns(0.5),
             transaction_time_ns_p99: tally.transaction.quantile_ns(0.99),
             errors: tally.errors,

@@ -122,6 +122,7 @@ pub(crate) struct TargetArgs {
 
 /// `loadline run`.
 #[derive(Debug, Args)]
+#[command(mut_arg("hub", |arg| arg.help_heading(CLUSTER)))]
 pub(crate) struct RunArgs {
     /// Plan file of your own (TOML); flags override its keys. `loadline plans quick` prints one to start from
     #[arg(value_name = "PLAN_FILE", value_hint = ValueHint::FilePath)]
@@ -133,7 +134,7 @@ pub(crate) struct RunArgs {
     pub(crate) target: TargetArgs,
     #[command(flatten)]
     pub(crate) options: RunOptions,
-    #[command(flatten, next_help_heading = CLUSTER)]
+    #[command(flatten)]
     pub(crate) hub: HubOptions,
     /// Parameter of a workload, e.g. LGWR-LAT25.rows=50 (see `loadline workloads CODE`); repeatable
     #[arg(long, value_name = "CODE.NAME=N", value_parser = parameter)]

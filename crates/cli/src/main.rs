@@ -183,3 +183,23 @@ fn logging(verbose: u8) {
     let set = log::set_logger(&ToStderr);
     debug_assert!(set.is_ok());
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn help_has_the_usual_options_and_help_all_the_others() {
+        Cli::command().debug_assert();
+        for command in ["run", "ab", "replica-cost"] {
+            let help = |flag: &str| parse(&["loadline", command, flag].map(OsString::from)).unwrap_err().to_string();
+            let (usual, all) = (help("--help"), help("--help-all"));
+            for flag in ["--jobs", "--parameter", "--resume", "--dry-run", "--help-all"] {
+                assert!(usual.contains(flag) && all.contains(flag), "{command}: {flag}: {usual}");
+            }
+            for flag in ["--hub", "--think", "--patience", "--limits", "--define", "--reload"] {
+                assert!(!usual.contains(&format!("{flag} ")) && all.contains(flag), "{command}: {flag}: {usual}");
+            }
+        }
+    }
+}

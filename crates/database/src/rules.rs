@@ -179,26 +179,6 @@ pub(crate) fn judge(rules: &[Rule], known: &Known<'_>) -> Vec<Finding> {
     out
 }
 
-/// What is found in each of the `cases`, where it is not as in `plain`: for snapshots.
-#[cfg(test)]
-pub(crate) fn told(plain: &(String, Vec<Finding>), cases: impl Iterator<Item = (String, Vec<Finding>)>) -> String {
-    use std::fmt::Write;
-
-    let mut told = String::new();
-    let nothing = (String::new(), Vec::new());
-    for ((case, found), plain) in [(plain.clone(), &nothing)].into_iter().chain(cases.map(|case| (case, plain))) {
-        let _ = writeln!(told, "{case}:");
-        for f in found.iter().filter(|f| !plain.1.contains(f)) {
-            assert!(f.severity == Severity::Ok || !f.advice.is_empty(), "{f:?}");
-            let _ = writeln!(told, "  {:?} {}: {} = {}; {}", f.severity, f.id, f.subject, f.value, f.advice);
-        }
-        for f in plain.1.iter().filter(|p| found.iter().all(|f| f.id != p.id)) {
-            let _ = writeln!(told, "  not {}", f.id);
-        }
-    }
-    told
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -19,12 +19,12 @@ mod worker;
 
 pub use client_job::Timing;
 pub use crew::Crew;
-pub use job::{Books, Held, JobResult, Tally};
+pub use job::{Books, Held, JobResult, Tally, tps};
 pub use limits::{Limit, OWN_FILES, Which, allow_jobs, allow_threads};
 pub use remote::{Ended, OwnCommits, RemoteJobs, RunningJobs, end_lost};
-pub use schedule::{Reported, Schedule, Shared};
+pub use schedule::{Reported, SECOND_NS, STEP_NS, Schedule, Shared, course_step_ns};
 pub use scripts::{ScriptJob, Scripted};
-pub use warmup::{Counts, Load, SECOND_NS, STEP_NS, WarmedUp, Warmup, course_step_ns, next_count_ns};
+pub use warmup::{Counts, Load, WarmedUp, Warmup, next_count_ns};
 pub use watch::{Tick, TickAt};
 
 use std::sync::Arc;

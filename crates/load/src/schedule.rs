@@ -8,9 +8,21 @@ use std::time::Duration;
 
 use loadline_storage::now_ns;
 
-use crate::job::JobResult;
 use crate::phase::Phase;
-use crate::warmup::course_step_ns;
+
+/// Time between two counts, ns. In-database jobs publish as often while the window is pending.
+pub const STEP_NS: u64 = SHORT_SLICE_NS;
+/// A second, ns.
+pub const SECOND_NS: u64 = 1_000_000_000;
+/// A window shorter than this, ns, has a course by [`STEP_NS`].
+const SHORT_WINDOW_NS: u64 = 20 * SECOND_NS;
+
+/// The step by which transactions of a window are counted, ns: a second, or [`STEP_NS`] if it is short.
+#[inline]
+#[must_use]
+pub const fn course_step_ns(window_ns: u64) -> u64 {
+    if window_ns < SHORT_WINDOW_NS { STEP_NS } else { SECOND_NS }
+}
 
 /// Times of one test, in ns on [`loadline_storage::now_ns`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,13 +69,6 @@ impl Schedule {
     #[must_use]
     pub fn part_inside(&self, from_ns: u64, to_ns: u64) -> u64 {
         to_ns.min(self.close_ns).saturating_sub(from_ns.max(self.open_ns))
-    }
-
-    /// Transactions per second of `jobs`. Of those that cross window start or window end their parts in the window count, by time:
-    /// counted whole, throughput would be in steps of one.
-    #[must_use]
-    pub fn tps<'a>(&self, jobs: impl IntoIterator<Item = &'a JobResult>) -> f64 {
-        jobs.into_iter().map(|job| job.completed as f64 + job.crossing).sum::<f64>() / self.window_s().max(1e-9)
     }
 
     /// Step of the window's course ([`course_step_ns`]) that contains `ns`. `ns` must be in the window.

@@ -4,21 +4,8 @@ use std::collections::BTreeSet;
 
 use loadline_storage::now_ns;
 
-use crate::schedule::{SHORT_SLICE_NS, Shared};
+use crate::schedule::{STEP_NS, Shared};
 
-/// Time between two counts, ns. In-database jobs publish as often while the window is pending.
-pub const STEP_NS: u64 = SHORT_SLICE_NS;
-/// A second, ns.
-pub const SECOND_NS: u64 = 1_000_000_000;
-/// A window shorter than this, ns, has a course by [`STEP_NS`].
-const SHORT_WINDOW_NS: u64 = 20 * SECOND_NS;
-
-/// The step by which transactions of a window are counted, ns: a second, or [`STEP_NS`] if it is short.
-#[inline]
-#[must_use]
-pub const fn course_step_ns(window_ns: u64) -> u64 {
-    if window_ns < SHORT_WINDOW_NS { STEP_NS } else { SECOND_NS }
-}
 /// Time from the decision that a warm-up is over until the window starts, ns: in-database slices that began before end
 /// before it.
 pub(crate) const LEAD_NS: u64 = 2 * STEP_NS;

@@ -10,8 +10,8 @@ use loadline_database::TargetError;
 use loadline_storage::{before_others, now_ns};
 
 use crate::remote::RunningJobs;
-use crate::schedule::{Reported, Schedule, Shared};
-use crate::warmup::{Counts, LEAD_NS, Load, SECOND_NS, STEP_NS, WarmedUp, Warmup, next_count_ns};
+use crate::schedule::{Reported, SECOND_NS, STEP_NS, Schedule, Shared};
+use crate::warmup::{Counts, LEAD_NS, Load, WarmedUp, Warmup, next_count_ns};
 use crate::{Edges, Request};
 
 /// How long to wait for jobs to pass window start or window end before its snapshot is taken anyway.

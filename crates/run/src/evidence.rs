@@ -160,7 +160,7 @@ impl<'a> Evidence<'a> {
     }
 
     pub(crate) fn tps(&self) -> f64 {
-        self.measured.schedule.tps(&self.measured.jobs)
+        loadline_load::tps(&self.measured.jobs, &self.measured.schedule)
     }
 
     pub(crate) fn jobs(&self) -> f64 {

@@ -199,6 +199,6 @@ pub(crate) fn throughput(request: &Request) -> Result<f64, TestError> {
     }
     match transaction.count() {
         0 => Err(TestError::Counters("no transaction of the reference completed in its window".into())),
-        _ => Ok(measured.schedule.tps(&measured.jobs)),
+        _ => Ok(loadline_load::tps(&measured.jobs, &measured.schedule)),
     }
 }

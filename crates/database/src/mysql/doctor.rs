@@ -249,63 +249,94 @@ mod tests {
         ]
     }
 
+    fn severity(changed: &[(&str, &str)], state: &MysqlState, id: &str) -> Option<Severity> {
+        let mut all: BTreeMap<String, String> = good().into_iter().map(|(n, v)| (n.to_owned(), v.to_owned())).collect();
+        all.extend(changed.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())));
+        examine(&MysqlSettings(all), state).into_iter().find(|f| f.id == id).map(|f| f.severity)
+    }
+
     fn state() -> MysqlState {
         MysqlState { version: Version::parse("10.11.6-MariaDB"), ..MysqlState::default() }
     }
 
     #[test]
-    fn what_is_found_by_settings_and_state() {
-        let settings = [
-            "innodb_flush_method=nosync",
-            "debug_no_sync=ON",
-            "innodb_force_recovery=1",
-            "innodb_force_recovery=4",
-            "read_only=ON",
-            "read_only=NO_LOCK",
-            "read_only=0",
-            "super_read_only=ON",
-            "super_read_only=OFF",
-            "innodb_read_only=1",
-            "innodb_read_only=OFF",
-            "innodb_flush_log_at_trx_commit=2",
-            "innodb_flush_log_at_trx_commit=0",
-            "log_bin=ON",
-            "log_bin=ON sync_binlog=0",
-            "log_bin=ON sync_binlog=1",
-            "innodb_doublewrite=OFF",
-            "innodb_flush_method=fsync",
-            "innodb_buffer_pool_size=1048576",
-            "innodb_log_file_size=100663296",
-            "general_log=ON",
-            "wsrep_on=ON",
-            "datadir=/rdsdbdata/db/",
-            "query_cache_type=ON query_cache_size=1048576",
-        ];
-        let wsrep = |ready: &str, cluster: &str| {
+    fn what_spoils_the_figures_is_refused() {
+        let method = |value| severity(&[("innodb_flush_method", value)], &state(), "innodb_flush_method");
+        assert_eq!((method("nosync"), method("O_DIRECT")), (Some(Severity::Refused), Some(Severity::Ok)));
+        for (name, bad) in [("debug_no_sync", "ON"), ("innodb_force_recovery", "1")] {
+            assert_eq!(severity(&[(name, bad)], &state(), name), Some(Severity::Refused), "{name}");
+            assert_eq!(severity(&[], &state(), name), None, "{name}");
+        }
+        let memory = MysqlState { log_in_memory: true, ..state() };
+        assert_eq!(severity(&[], &memory, "log-folder"), Some(Severity::Refused));
+        assert_eq!(severity(&[], &state(), "log-folder"), None);
+    }
+
+    #[test]
+    fn a_read_only_server_cannot_be_forced() {
+        for (name, bad, well) in [
+            ("read_only", "ON", "OFF"),
+            ("read_only", "NO_LOCK", "0"),
+            ("super_read_only", "ON", "OFF"),
+            ("innodb_read_only", "1", "OFF"),
+        ] {
+            assert_eq!(severity(&[(name, bad)], &state(), name), Some(Severity::Impossible), "{name}");
+            assert_eq!(severity(&[(name, well)], &state(), name), Some(Severity::Ok), "{name}");
+        }
+        let admin = MysqlState { ignores_read_only: true, ..state() };
+        assert_eq!(severity(&[("read_only", "ON")], &admin, "read_only"), Some(Severity::Ok));
+        assert_eq!(
+            severity(&[("innodb_force_recovery", "4")], &state(), "innodb_force_recovery"),
+            Some(Severity::Impossible)
+        );
+        let status = |ready: &str, cluster: &str| {
             let pairs = [("wsrep_ready", ready), ("wsrep_cluster_status", cluster)];
             wsrep_trouble(&pairs.map(|(n, v)| (n.to_owned(), v.to_owned())))
         };
-        let sql = vec![GrantSql::of("PROCESS ON *.*", "ann")];
-        let process = Privilege { sql, gives: "it", granted: false, used: Use::Figures };
-        let states = [
-            ("log in memory", MysqlState { log_in_memory: true, ..state() }),
-            ("read_only=ON", MysqlState { ignores_read_only: true, ..state() }),
-            ("cluster", MysqlState { not_ready: wsrep("ON", "Primary"), ..state() }),
-            ("cluster, not ready", MysqlState { not_ready: wsrep("OFF", "Primary"), ..state() }),
-            ("split cluster", MysqlState { not_ready: wsrep("ON", "non-Primary"), ..state() }),
-            ("aurora", MysqlState { flavour: Some(&FLAVOURS.aurora), ..state() }),
-            ("percona", MysqlState { flavour: crate::flavour::of(&["Percona Server (GPL)"]), ..state() }),
-            ("untimed", MysqlState { times: Some(CommitTimes::Absent("off".into())), ..state() }),
-            ("partial", MysqlState { times: Some(CommitTimes::Partial), ..state() }),
-            ("a privilege is lacking", MysqlState { privileges: vec![process], ..state() }),
-        ];
-        let found = |case: &str, state: &MysqlState| {
-            let all = good().into_iter().chain(case.split(' ').filter_map(|s| s.split_once('=')));
-            let all = all.map(|(n, v)| (n.to_owned(), v.to_owned())).collect();
-            (case.to_owned(), examine(&MysqlSettings(all), state))
+        assert_eq!(status("ON", "Primary"), None);
+        assert_eq!(status("OFF", "Primary").as_deref(), Some("wsrep_ready = OFF"));
+        let split = MysqlState { not_ready: status("ON", "non-Primary"), ..state() };
+        assert_eq!(severity(&[], &split, "wsrep_ready"), Some(Severity::Impossible));
+        assert_eq!(severity(&[], &state(), "wsrep_ready"), None);
+    }
+
+    #[test]
+    fn what_must_be_read_with_care_is_a_warning() {
+        for (name, bad) in [
+            ("innodb_flush_log_at_trx_commit", "2"),
+            ("innodb_flush_log_at_trx_commit", "0"),
+            ("log_bin", "ON"),
+            ("innodb_doublewrite", "OFF"),
+            ("innodb_flush_method", "fsync"),
+            ("innodb_buffer_pool_size", "1048576"),
+            ("innodb_log_file_size", "100663296"),
+            ("general_log", "ON"),
+        ] {
+            assert_eq!(severity(&[(name, bad)], &state(), name), Some(Severity::Warning), "{name}");
+            assert_eq!(severity(&[], &state(), name), Some(Severity::Ok), "{name}");
+        }
+        assert_eq!(severity(&[("wsrep_on", "ON")], &state(), "wsrep_on"), Some(Severity::Warning));
+        let aurora = MysqlState { flavour: Some(&FLAVOURS.aurora), ..state() };
+        assert_eq!(severity(&[], &aurora, "flavour"), Some(Severity::Warning));
+        let percona = MysqlState { flavour: crate::flavour::of(&["Percona Server (GPL)"]), ..state() };
+        assert_eq!(severity(&[], &percona, "flavour"), Some(Severity::Ok));
+        let binlog = |sync| severity(&[("log_bin", "ON"), ("sync_binlog", sync)], &state(), "sync_binlog");
+        assert_eq!((binlog("0"), binlog("1")), (Some(Severity::Warning), Some(Severity::Ok)));
+        let untimed = MysqlState { times: Some(CommitTimes::Absent("off".into())), ..state() };
+        assert_eq!(severity(&[], &untimed, "performance_schema"), Some(Severity::Warning));
+        let partial = MysqlState { times: Some(CommitTimes::Partial), ..state() };
+        assert_eq!(severity(&[], &partial, "performance_schema"), Some(Severity::Ok));
+        let process = Privilege {
+            sql: vec![GrantSql::of("PROCESS ON *.*", "ann")],
+            gives: "it",
+            granted: false,
+            used: Use::Figures,
         };
-        let cases = settings.iter().map(|s| found(s, &state())).chain(states.iter().map(|(case, s)| found(case, s)));
-        insta::assert_snapshot!(rules::told(&found("good", &state()), cases));
+        let poor = MysqlState { privileges: vec![process], ..state() };
+        assert_eq!(severity(&[], &poor, "privilege"), Some(Severity::Warning));
+        assert_eq!(severity(&[("datadir", "/rdsdbdata/db/")], &state(), "cloud"), Some(Severity::Warning));
+        let cache = [("query_cache_type", "ON"), ("query_cache_size", "1048576")];
+        assert_eq!(severity(&cache, &state(), "query_cache_type"), Some(Severity::Warning));
     }
 
     #[test]

@@ -233,71 +233,95 @@ mod tests {
     use super::*;
     use crate::role::{GrantSql, Use};
 
+    fn severity(settings: &[(&str, &str, &str)], state: &PgState, id: &str) -> Option<Severity> {
+        let findings = judge(Version { major: 15 }, &PgSettings::of(settings), state);
+        for f in &findings {
+            assert!(f.severity == Severity::Ok || !f.advice.is_empty(), "{}: no advice", f.id);
+        }
+        findings.iter().find(|f| f.id == id).map(|f| f.severity)
+    }
+
     fn good() -> PgState {
         PgState { version_text: "15.1".into(), ..PgState::default() }
     }
 
-    fn lacking(used: Use, granted: bool) -> PgState {
-        let privilege = Privilege { sql: vec![GrantSql::of("x", "y")], gives: "something", granted, used };
-        PgState { privileges: vec![privilege], ..good() }
+    fn lacking(used: Use) -> Privilege {
+        Privilege { sql: vec![GrantSql::of("x", "y")], gives: "something", granted: false, used }
     }
 
     #[test]
-    fn what_is_found_by_settings_and_state() {
-        let states = [
-            ("a privilege for figures is lacking", lacking(Use::Figures, false)),
-            ("one for the machine", lacking(Use::Machine, false)),
-            ("one that is needed", lacking(Use::Needed, false)),
-            ("none", lacking(Use::Needed, true)),
+    fn missing_privileges_poolers_and_clouds_are_warnings() {
+        for (id, state) in [
+            ("privilege", PgState { privileges: vec![lacking(Use::Figures)], ..good() }),
             ("pooler", PgState { behind: Some("7".into()), ..good() }),
-            ("standby", PgState { in_recovery: true, ..good() }),
-            ("busy", PgState { others_active: 3, ..good() }),
-            ("others are hidden", PgState { others_hidden: true, ..good() }),
-        ];
-        // Value and unit.
-        let settings = [
-            "rds.extensions=x=",
-            "fsync=off=",
-            "fsync=on=",
-            "synchronous_commit=off=",
-            "synchronous_commit=on=",
-            "default_transaction_read_only=on=",
-            "default_transaction_read_only=off=",
-            "full_page_writes=off=",
-            "full_page_writes=on=",
-            "wal_level=minimal=",
-            "wal_level=replica=",
-            "wal_sync_method=open_datasync=",
-            "wal_sync_method=fdatasync=",
-            "max_wal_size=1024=MB",
-            "max_wal_size=8192=MB",
-            "data_checksums=off=",
-            "data_checksums=on=",
-            "autovacuum=off=",
-            "autovacuum=on=",
-            "log_statement=all=",
-            "log_statement=none=",
-            "log_min_duration_statement=0=ms",
-            "log_min_duration_statement=-1=ms",
-        ];
-        // Names, for which commits wait, and how many are connected.
-        let standbys = ["a", "a, b", "*", "FIRST 2 (a, b)", "ANY 1 (a,b)", "2(a, b)", ""];
-        let waiting = standbys.iter().flat_map(|names| ["on", "remote_apply", "local"].map(|commit| (*names, commit)));
-        let mut cases: Vec<_> = states.map(|(case, state)| (case.to_owned(), Vec::new(), state)).into();
-        cases.extend(settings.map(|s| (s.to_owned(), vec![s.to_owned()], good())));
-        cases.extend(waiting.flat_map(|(names, commit)| {
-            let settings = [format!("synchronous_standby_names={names}="), format!("synchronous_commit={commit}=")];
-            [0, 1, 2].map(|n| {
-                let state = PgState { synchronous_standbys: n, ..good() };
-                (format!("'{names}' {commit} {n}"), settings.to_vec(), state)
-            })
-        }));
-        let found = |(case, settings, state): &(String, Vec<String>, PgState)| {
-            let settings: Vec<_> = settings.iter().map(|s| s.split('=').collect::<Vec<_>>()).collect();
-            let settings: Vec<_> = settings.iter().map(|s| (s[0], s[1], s[2])).collect();
-            (case.clone(), judge(Version { major: 15 }, &PgSettings::of(&settings), state))
+        ] {
+            assert_eq!(severity(&[], &state, id), Some(Severity::Warning), "{id}");
+        }
+        let granted = Privilege { granted: true, ..lacking(Use::Needed) };
+        let state = PgState { privileges: vec![granted, lacking(Use::Machine)], ..good() };
+        assert_eq!(severity(&[], &state, "privilege"), None);
+        assert_eq!(severity(&[("rds.extensions", "x", "")], &good(), "cloud"), Some(Severity::Warning));
+        assert_eq!(severity(&[], &good(), "cloud"), None);
+    }
+
+    #[test]
+    fn settings_without_durable_commits_are_refused() {
+        for (name, value) in [("fsync", "off"), ("synchronous_commit", "off")] {
+            assert_eq!(severity(&[(name, value, "")], &good(), name), Some(Severity::Refused), "{name}");
+            assert_eq!(severity(&[(name, "on", "")], &good(), name), Some(Severity::Ok), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_missing_synchronous_standby_is_named_before_anything_waits_for_it() {
+        let with = |names: &str, commit: &str, connected: u32| {
+            let settings = [("synchronous_standby_names", names, ""), ("synchronous_commit", commit, "")];
+            let state = PgState { synchronous_standbys: connected, ..good() };
+            severity(&settings, &state, "synchronous_standby_names").unwrap()
         };
-        let plain = found(&("without a setting".to_owned(), Vec::new(), good()));
-        insta::assert_snapshot!(rules::told(&plain, cases.iter().map(found)));
+        for (names, needed) in
+            [("a", 1), ("a, b", 1), ("*", 1), ("FIRST 2 (a, b)", 2), ("ANY 1 (a,b)", 1), ("2(a, b)", 2)]
+        {
+            assert_eq!(with(names, "on", needed), Severity::Ok, "{names}");
+            assert_eq!(with(names, "remote_apply", needed - 1), Severity::Impossible, "{names}");
+            assert_eq!(with(names, "local", 0), Severity::Ok, "{names}: nothing waits for it");
+        }
+        assert_eq!(with("", "on", 0), Severity::Ok);
+    }
+
+    #[test]
+    fn read_only_servers_are_refused() {
+        for (id, state) in [
+            ("standby", PgState { in_recovery: true, ..good() }),
+            ("privilege", PgState { privileges: vec![lacking(Use::Needed)], ..good() }),
+        ] {
+            assert_eq!(severity(&[], &state, id), Some(Severity::Impossible), "{id}");
+            assert_eq!(severity(&[], &good(), id), None, "{id}");
+        }
+        let name = "default_transaction_read_only";
+        assert_eq!(severity(&[(name, "on", "")], &good(), name), Some(Severity::Impossible));
+        assert_eq!(severity(&[(name, "off", "")], &good(), name), None);
+    }
+
+    #[test]
+    fn unusual_settings_are_warnings() {
+        for (name, bad, well, unit, id) in [
+            ("full_page_writes", "off", "on", "", "full_page_writes"),
+            ("wal_level", "minimal", "replica", "", "wal_level"),
+            ("wal_sync_method", "open_datasync", "fdatasync", "", "wal_sync_method"),
+            ("max_wal_size", "1024", "8192", "MB", "max_wal_size"),
+            ("data_checksums", "off", "on", "", "data_checksums"),
+            ("autovacuum", "off", "on", "", "autovacuum"),
+            ("log_statement", "all", "none", "", "statement-logging"),
+            ("log_min_duration_statement", "0", "-1", "ms", "statement-logging"),
+        ] {
+            assert_eq!(severity(&[(name, bad, unit)], &good(), id), Some(Severity::Warning), "{name} = {bad}");
+            assert_eq!(severity(&[(name, well, unit)], &good(), id), Some(Severity::Ok), "{name} = {well}");
+        }
+        let busy = PgState { others_active: 3, ..good() };
+        assert_eq!(severity(&[], &busy, "other-sessions"), Some(Severity::Warning));
+        let hidden = PgState { others_hidden: true, ..good() };
+        assert_eq!(severity(&[], &hidden, "other-sessions"), Some(Severity::Warning));
+        assert_eq!(severity(&[], &good(), "other-sessions"), Some(Severity::Ok));
     }
 }

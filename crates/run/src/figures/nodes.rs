@@ -28,7 +28,7 @@ pub(crate) fn of_each(e: &Evidence<'_>) -> Vec<NodeFigures> {
             });
             NodeFigures {
                 jobs: jobs.len() as u32,
-                tps: measured.schedule.tps(jobs),
+                tps: loadline_load::tps(jobs, &measured.schedule),
                 per_s: per_s.collect(),
                 gauges: gauges(measured, node),
             }

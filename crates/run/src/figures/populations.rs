@@ -115,11 +115,13 @@ pub(crate) fn of_each_script(request: &Request, measured: &Measured) -> Vec<Kind
         return Vec::new();
     };
     let all = measured.merged.scripted.iter().flat_map(|did| &did.times).map(Some).chain(std::iter::repeat(None));
-    let window_s = measured.schedule.window_s();
+    // Parts of transactions that cross the window are shared out alike.
+    let each =
+        loadline_load::tps(&measured.jobs, &measured.schedule) / (measured.merged.transaction.count().max(1) as f64);
     let figures = |((name, weight), all): ((&str, i64), Option<&Latencies>)| KindFigures {
         name: name.to_owned(),
         weight,
-        tps: all.map_or(0.0, |all| all.count() as f64 / window_s),
+        tps: all.map_or(0.0, |all| all.count() as f64 * each),
         transaction_ns: all.and_then(times),
     };
     scripts.mix.scripts().zip(all).map(figures).collect()
@@ -132,7 +134,7 @@ pub(crate) fn of_each(request: &Request, measured: &Measured) -> Vec<PopulationF
     let each = parts.zip(&measured.populations);
     each.map(|((population, jobs), tally)| PopulationFigures {
         population,
-        tps: measured.schedule.tps(jobs),
+        tps: loadline_load::tps(jobs, &measured.schedule),
         transaction_ns: times(&tally.transaction),
         response_ns: tally.response.as_ref().and_then(times),
     })

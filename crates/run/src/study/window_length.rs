@@ -90,7 +90,7 @@ pub(crate) fn notes(e: &Evidence<'_>, test: &mut Test) {
     test.notes.extend(longer.into_iter().chain(coarse));
 }
 
-/// Note about rates with a large error. Throughput counts parts of transactions by time ([`loadline_load::Schedule::tps`]): these are
+/// Note about rates with a large error. Throughput counts parts of transactions by time ([`loadline_load::tps`]): these are
 /// known as well as transactions are alike, which their `spread` says.
 fn coarse_note(figures: &Test, jobs: u32, spread: f64) -> Option<Note> {
     let n = figures.figure(column::COMMITS).filter(|n| *n > 0.0 && figures.figure(column::RATE_TPS).is_none())?;
