@@ -97,7 +97,7 @@ mod tests {
         let mut order = 0.0;
         let all = contest.measure(3, |_, _| {
             order += 1.0;
-            Ok(order)
+            Ok::<_, ()>(order)
         });
         let first = [vec![1.0, 9.0, 14.0], vec![2.0, 7.0, 15.0], vec![3.0, 8.0, 13.0]];
         let all = all.unwrap();

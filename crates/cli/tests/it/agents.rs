@@ -255,7 +255,7 @@ fn what_cannot_be_is_said_before_anything_starts() {
         (&with_token, 3, "null:", "", 3, "3 agents were asked for, 1 is free at the hub: a1 on"),
         (&with_token, 1, "sqlite:", "", 2, "agents cannot reach sqlite:"),
         (&with_token, 1, "null:", "--driver database", 2, "--driver database does not apply to a run with agents"),
-        (&with_token, 0, "null:", "", 2, "0 agents must be between 1 and"),
+        (&with_token, 0, "null:", "", 2, "agents 0 must be between 1 and"),
         ("http://h:1", 1, "null:", "", 2, "'http://h:1' is no URL of a hub: write nats://HOST:PORT"),
         (&with_token, 1, "postgres://nobody@127.0.0.1:1/x", "", 3, "agent a1 on"),
     ] {

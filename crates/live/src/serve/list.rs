@@ -128,7 +128,7 @@ mod tests {
         let runs = [listed("\"><script>alert(1)</script>", RUN), listed("<i>", "<u>")];
         let asked = Asked { words: "\"><script>".to_owned(), page: 1 };
         let html = page(&asked, &runs, 2, |_| Seen { counts: Some((3, Some(2))), written: None });
-        for tag in ["<script", "<b>", "<i>", "<u>"] {
+        for tag in ["<script>", "<b>", "<i>", "<u>"] {
             assert!(!html.contains(tag), "{tag}: {html}");
         }
         assert!(html.contains("/runs/%22%3E%3Cscript%3Ealert%281%29%3C%2Fscript%3E/"), "{html}");

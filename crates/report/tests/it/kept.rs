@@ -31,7 +31,7 @@ fn cached_figures_are_marked_everywhere() {
     insta::assert_snapshot!("cached", sections(&runs, &["Key figures", "Load lines"]));
     let why = "kept by --allow-cached: cached, not the device's figures";
     let page = words(&end_page(&runs[0], Some(100)));
-    assert!(page.contains(why) && page.contains("STO-READ: tests 9, 10, 11, 12 are kept by"), "{page}");
+    assert!(page.contains(why) && page.contains("STO-READ: tests 9–12 are kept by"), "{page}");
     let json: serde_json::Value = serde_json::from_str(&text(&runs, Format::Json)).unwrap();
     assert_eq!(json["summary"]["kept_by_option"], 4);
 }
@@ -44,7 +44,7 @@ fn a_summary_on_paper_says_once_what_is_kept() {
     let options = Options { summary: true, paper: true, ..Options::default() };
     let page = String::from_utf8(render(&runs, Format::Html, &options).unwrap()).unwrap();
     assert!(page.contains("valid tests are kept only by --allow-cached"), "what to mind says it");
-    assert!(!page.contains("tests 9, 10, 11, 12 are kept") && page.contains("cached, not the device"), "{page}");
+    assert!(!page.contains("tests 9–12 are kept") && page.contains("cached, not the device"), "{page}");
     assert!(!page.contains("Point at a marker"), "not on paper");
     assert!(page.contains("<section id=\"key-figures\"") && !page.contains("<section id=\"evidence\""));
 }
