@@ -203,7 +203,11 @@ pub(crate) fn rows_changed(e: &Evidence<'_>) -> Option<Verdict> {
         return Some(not_made("the target does not count changed rows"));
     };
     // As many as the jobs did between the snapshots, or else in the window: then late snapshots are of others.
-    let done = e.comparable();
+    let seconds = e.counters.as_ref().map_or(f64::INFINITY, |c| c.seconds);
+    let done = e.completed().unwrap_or_else(|| {
+        let done = e.comparable();
+        Completed { uncertain: done.uncertain * e.measured.schedule.window_s() / seconds, ..done }
+    });
     let (expected, allowed) = (per_tx * done.count, allowed_rows_off(done, per_tx, e.request.jobs));
     let detail = format!(
         "the database counted {counted:.0} changed rows in the window, the jobs {expected:.0} (allowed difference: \
