@@ -146,6 +146,17 @@ impl Way {
         before || command || self.acts_in_window()
     }
 
+    #[cfg(test)]
+    pub(super) fn is_kept(&self) -> bool {
+        self.kept
+    }
+
+    /// What acts in the window is done without arguments of its own.
+    #[cfg(test)]
+    pub(super) fn does_all_of_its_table(&self) -> bool {
+        !self.acts_in_window() || (self.args.is_empty() && self.through.is_empty())
+    }
+
     fn acts_in_window(&self) -> bool {
         self.in_window.is_some() || self.set_in_window.is_some() || self.trigger.is_some() || self.stall
     }

@@ -242,6 +242,7 @@ fn run(program: &str, args: &[&str]) -> Outcome<()> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::way::Must;
     use super::*;
 
     #[test]
@@ -250,5 +251,17 @@ mod tests {
         let by_hand = |way: &Way| BY_HAND.iter().any(|(name, _)| *name == way.name);
         assert!(ways.all.iter().all(|way| way.is_data() != by_hand(way)), "{ways:?}");
         assert_eq!(ways.all.iter().filter(|way| by_hand(way)).count(), BY_HAND.len());
+    }
+
+    #[test]
+    fn ways_name_what_there_is() {
+        for way in ways().unwrap().all {
+            let plans = way.run.split_whitespace().filter(|word| word.ends_with(".toml"));
+            assert!(plans.into_iter().all(|plan| Path::new(plan).exists()), "{way:?}");
+            // Data can only be another's if a run before left some.
+            assert!(way.is_kept() || !matches!(&way.must, Must::Refuse(_, why) if why == "--reload"), "{way:?}");
+            assert!(!matches!(&way.must, Must::Show(id, _) if loadline_model::column(id).is_none()), "{way:?}");
+            assert!(way.does_all_of_its_table(), "{way:?}");
+        }
     }
 }
