@@ -1,17 +1,17 @@
 //! Statistics views of MariaDB and MySQL: `[[statistics]]` of `mysql.toml`, and the rows that no single query has. Most are in
 //! performance_schema, which is off by default on MariaDB.
 
-use std::collections::BTreeMap;
-
 use loadline_model::activity::{Topic, View};
 
-use super::doctor::{MysqlSettings, is_secret};
 use super::instance::MysqlInstance;
 use super::knowledge::{KNOWLEDGE, ViewNeeds, ViewRows};
-use super::observer::{self, MysqlObserver};
+use super::observer;
+use super::performance;
+use super::protocol::Row;
 use super::server::Mysql;
+use super::settings::{MysqlSettings, is_secret};
 use super::version::Version;
-use super::wire::{Connection, Rows};
+use super::wire::Connection;
 use crate::error::TargetError;
 use crate::role::{Observer, StatisticsViews};
 use crate::scope::Scope;
@@ -32,7 +32,6 @@ const REPLICA_NAMES: [&[&str]; 8] = [
 
 /// Number of the error "table does not exist".
 const NO_TABLE: u16 = 1146;
-const READ_GRANT: &str = "GRANT SELECT ON performance_schema.* TO the user";
 
 /// What of the server decides which views it has.
 struct Server {
@@ -77,46 +76,15 @@ impl Server {
             let or = if self.version.mariadb && topic == Topic::Objects { ", or SET GLOBAL userstat = ON" } else { "" };
             return Ok(Some(format!("performance_schema is off: start the server with performance_schema = ON{or}")));
         }
-        let ViewNeeds { instruments: like, consumers, .. } = needs;
-        if like.is_empty() {
+        if needs.instruments.is_empty() {
             return Ok(None);
         }
-        let off = c.number(&format!(
-            "SELECT COUNT(*) = 0 FROM performance_schema.setup_instruments WHERE NAME LIKE '{like}' AND ENABLED = 'YES' \
-             AND TIMED = 'YES'"
-        ));
-        let consumers = consumers.iter().map(|name| format!("'{name}'")).collect::<Vec<_>>().join(", ");
-        let consumer = off.and_then(|off| {
-            let consumer = c.value(&format!(
-                "SELECT NAME FROM performance_schema.setup_consumers WHERE NAME IN ({consumers}) AND ENABLED = 'NO' LIMIT 1"
-            ))?;
-            Ok((off == Some(1.0), consumer))
-        });
-        match consumer {
-            Ok((true, _)) => Ok(Some(format!(
-                "performance_schema has no instrument '{like}' that is on and timed: UPDATE performance_schema.setup_instruments SET ENABLED = \
-                 'YES', TIMED = 'YES' WHERE NAME LIKE '{like}'"
-            ))),
-            Ok((_, Some(consumer))) => Ok(Some(format!(
-                "performance_schema's consumer '{consumer}' is off: UPDATE performance_schema.setup_consumers SET ENABLED = \
-                 'YES' WHERE NAME = '{consumer}'"
-            ))),
-            Ok(_) => Ok(None),
-            Err(TargetError::Server(why)) => Ok(Some(format!("{why}: {READ_GRANT}"))),
-            Err(e) => Err(e),
-        }
+        performance::missing(c, &[needs.instruments.as_str()], &needs.consumers)
     }
 }
 
-type TextRow = Vec<Option<String>>;
-
-fn texts(rows: Rows) -> Vec<TextRow> {
-    let text = |value: Option<Vec<u8>>| value.map(|v| String::from_utf8_lossy(&v).into_owned());
-    rows.into_iter().map(|row| row.into_iter().map(text).collect()).collect()
-}
-
 /// A row of settings without a secret; `None` if only loadline set it.
-fn setting(mut row: TextRow) -> Option<TextRow> {
+fn setting(mut row: Row) -> Option<Row> {
     let [Some(name), Some(value), Some(source)] = &mut row[..] else { return Some(row) };
     if source == "DYNAMIC" && KNOWLEDGE.set_by_loadline.get(name) == Some(value) {
         return None;
@@ -128,21 +96,11 @@ fn setting(mut row: TextRow) -> Option<TextRow> {
 }
 
 /// A row of running statements without what is in its statement.
-fn running(mut row: TextRow) -> TextRow {
+fn running(mut row: Row) -> Row {
     if let Some(Some(statement)) = row.first_mut() {
         *statement = without_secrets(statement, DoubleQuotes::Literal);
     }
     row
-}
-
-/// Sessions of others by command and state, the most frequent first.
-fn counted(listed: Vec<(String, String)>) -> Vec<TextRow> {
-    let mut counts: BTreeMap<(String, String), u32> = BTreeMap::new();
-    listed.into_iter().for_each(|doing| *counts.entry(doing).or_default() += 1);
-    let mut counts: Vec<_> = counts.into_iter().collect();
-    counts.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
-    let row = |((command, state), n): ((String, String), u32)| vec![Some(command), Some(state), Some(n.to_string())];
-    counts.into_iter().map(row).collect()
 }
 
 fn read(instance: &MysqlInstance, c: &mut Connection) -> Result<Vec<View>, TargetError> {
@@ -156,7 +114,7 @@ fn read(instance: &MysqlInstance, c: &mut Connection) -> Result<Vec<View>, Targe
             let listed = sessions.others(c, sees_all)?;
             unseen = listed.is_none();
             if let Some(listed) = listed {
-                views.push(query.with(counted(listed)));
+                views.push(query.with(listed));
                 continue;
             }
         }
@@ -168,14 +126,14 @@ fn read(instance: &MysqlInstance, c: &mut Connection) -> Result<Vec<View>, Targe
             views.push(query.absent(why));
             continue;
         }
-        let rows = c.query(&query.sql).map(texts);
+        let rows = c.query(&query.sql);
         views.push(match needs.rows {
             ViewRows::Settings => query.view(rows.map(|rows| rows.into_iter().filter_map(setting).collect()))?,
             ViewRows::Running => query.view(rows.map(|rows| rows.into_iter().map(running).collect()))?,
             ViewRows::Replica => {
                 let at = |names: &[&str]| c.names.iter().position(|name| names.contains(&name.as_str()));
                 let columns = REPLICA_NAMES.map(at);
-                let row = |row: TextRow| columns.map(|at| row.get(at?).cloned().flatten()).to_vec();
+                let row = |row: Row| columns.map(|at| row.get(at?).cloned().flatten()).to_vec();
                 query.view(rows.map(|rows| rows.into_iter().map(row).collect()))?
             }
             ViewRows::Sessions | ViewRows::Query => match rows {
@@ -194,15 +152,6 @@ impl StatisticsViews for Mysql {
 
     fn observer_of_all(&self) -> Result<Box<dyn Observer>, TargetError> {
         self.observer_of(Scope::All)
-    }
-}
-
-impl Mysql {
-    /// An observer of all servers.
-    pub(super) fn observer_of(&self, scope: Scope) -> Result<Box<dyn Observer>, TargetError> {
-        let open = |i: &MysqlInstance| i.observer_session(scope);
-        let sessions = self.instances().iter().map(open).collect::<Result<Vec<_>, _>>()?;
-        Ok(Box::new(MysqlObserver { sessions, cluster: self.nodes.is_cluster() }))
     }
 }
 

@@ -1,14 +1,12 @@
 //! Password authentication: the client's answers to the server's challenge.
 
-use ring::digest::{Context, SHA1_FOR_LEGACY_USE_ONLY, SHA256};
+use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, SHA256};
 
 /// Authentication methods that loadline supports, for messages.
 pub(super) const KNOWN: &str = "mysql_native_password, caching_sha2_password, unix_socket, mysql_clear_password";
 
 fn digest(algorithm: &'static ring::digest::Algorithm, parts: &[&[u8]]) -> Vec<u8> {
-    let mut context = Context::new(algorithm);
-    parts.iter().for_each(|p| context.update(p));
-    context.finish().as_ref().to_vec()
+    ring::digest::digest(algorithm, &parts.concat()).as_ref().to_vec()
 }
 
 fn xor(a: &[u8], b: &[u8]) -> Vec<u8> {

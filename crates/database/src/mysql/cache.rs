@@ -10,10 +10,7 @@ use crate::error::TargetError;
 pub(super) const CHUNK: u64 = 2 << 20;
 /// Smallest pool, bytes: InnoDB needs 5 MiB with pages of 16 KiB.
 const SMALLEST: u64 = 3 * CHUNK;
-/// Time limit of a resize.
 const RESIZE_TIMEOUT: Duration = Duration::from_secs(60);
-
-const NOW: &str = "SELECT @@GLOBAL.innodb_buffer_pool_size";
 
 /// Size of a pool that is small against `data_bytes` of data: it holds a sixteenth. The inner pages of the
 /// primary key's tree (a thousandth of the data) fit in, and little else.
@@ -21,13 +18,17 @@ pub(super) fn small(data_bytes: u64) -> u64 {
     (data_bytes / 16 / CHUNK * CHUNK).max(SMALLEST)
 }
 
+fn size(c: &mut Connection) -> Result<Option<u64>, TargetError> {
+    Ok(c.number("SELECT @@GLOBAL.innodb_buffer_pool_size")?.map(|bytes| bytes as u64))
+}
+
 /// Resizes the pool to `wanted` bytes, if given and different, and returns its size.
 pub(super) fn resize(c: &mut Connection, wanted: Option<u64>) -> Result<Option<u64>, TargetError> {
-    let now = c.number(NOW)?.map(|bytes| bytes as u64);
+    let now = size(c)?;
     // MySQL rounds.
     let near = |wanted: u64| now.is_some_and(|now| now.abs_diff(wanted) * 100 <= wanted);
     let Some(wanted) = wanted.filter(|wanted| !near(*wanted)) else { return Ok(now) };
-    c.query(&format!("SET GLOBAL innodb_buffer_pool_size = {wanted}"))?;
+    c.run(&format!("SET GLOBAL innodb_buffer_pool_size = {wanted}"))?;
     let deadline = Instant::now() + RESIZE_TIMEOUT;
     while !resized(c, wanted)? {
         if Instant::now() >= deadline {
@@ -38,22 +39,19 @@ pub(super) fn resize(c: &mut Connection, wanted: Option<u64>) -> Result<Option<u
         }
         std::thread::sleep(Duration::from_millis(20));
     }
-    c.number(NOW).map(|bytes| bytes.map(|bytes| bytes as u64))
+    size(c)
 }
 
 /// Whether the resize to `wanted` bytes is done. MariaDB then shows the size. MySQL shows it at once, and in the end that of
 /// the chunks it has (8.0.33: 510 instead of 512), so its state and pages tell.
 fn resized(c: &mut Connection, wanted: u64) -> Result<bool, TargetError> {
     if c.version.mariadb {
-        return Ok(c.number(NOW)?.map(|bytes| bytes as u64) == Some(wanted));
+        return Ok(size(c)? == Some(wanted));
     }
-    let status = c.pairs(
-        "SHOW GLOBAL STATUS WHERE Variable_name IN ('Innodb_buffer_pool_resize_status', 'Innodb_buffer_pool_pages_total', \
-         'Innodb_page_size')",
-    )?;
-    let of = |name: &str| status.iter().find(|(n, _)| n == name).map_or("", |(_, value)| value);
-    let number = |name| of(name).parse::<f64>().unwrap_or(0.0);
-    let state = of("Innodb_buffer_pool_resize_status");
+    let state = "Innodb_buffer_pool_resize_status";
+    let status = c.shown("GLOBAL STATUS", [state, "Innodb_buffer_pool_pages_total", "Innodb_page_size"])?;
+    let number = |name| status.get(name).and_then(|value| value.parse().ok()).unwrap_or(0.0);
+    let state = status.get(state).map_or("", String::as_str);
     let idle = state.is_empty() || ["Completed", "Size did not"].iter().any(|end| state.starts_with(end));
     let bytes = number("Innodb_buffer_pool_pages_total") * number("Innodb_page_size");
     Ok(idle && (0.9..=1.1).contains(&(bytes / wanted as f64)))
@@ -62,7 +60,7 @@ fn resized(c: &mut Connection, wanted: u64) -> Result<bool, TargetError> {
 /// Makes InnoDB flush all dirty pages. MariaDB's command needs SUPER (10.11: release builds have it, and it
 /// returns when it is done); MySQL has it in debug builds only.
 pub(super) fn flush(c: &mut Connection) -> Result<(), TargetError> {
-    c.query("SET GLOBAL innodb_log_checkpoint_now = ON").map(drop).map_err(|e| match e {
+    c.run("SET GLOBAL innodb_log_checkpoint_now = ON").map_err(|e| match e {
         TargetError::Server(said) => TargetError::Unsupported(format!("a checkpoint cannot be requested: {said}")),
         e => e,
     })
@@ -71,8 +69,8 @@ pub(super) fn flush(c: &mut Connection) -> Result<(), TargetError> {
 /// Why a checkpoint cannot be requested, if so. Setting the command to OFF does nothing and needs the same
 /// privilege.
 pub(super) fn flush_refusal(c: &mut Connection) -> Result<Option<String>, TargetError> {
-    match c.query("SET GLOBAL innodb_log_checkpoint_now = OFF") {
-        Ok(_) => Ok(None),
+    match c.run("SET GLOBAL innodb_log_checkpoint_now = OFF") {
+        Ok(()) => Ok(None),
         Err(TargetError::Server(said)) => Ok(Some(said.text)),
         Err(e) => Err(e),
     }

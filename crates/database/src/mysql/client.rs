@@ -3,17 +3,16 @@
 use loadline_model::Capability;
 use loadline_workload::{Arg, Statement};
 
-use super::connect::Endpoint;
 use super::protocol;
+use super::server::Mysql;
 use super::wire::{Connection, Prepared};
 use super::{loading, sql};
 use crate::error::TargetError;
 use crate::loading::Batch;
-use crate::role::{Canceller, ClientSession};
+use crate::role::{Canceller, ClientDriver, ClientSession};
 use crate::work::Work;
 
-/// A job's session.
-pub(super) struct MysqlClientSession {
+struct MysqlClientSession {
     connection: Connection,
     statements: Vec<Prepared>,
     /// BEGIN is due: it is sent with the next statement.
@@ -23,33 +22,32 @@ pub(super) struct MysqlClientSession {
     work: Work,
 }
 
-impl MysqlClientSession {
-    /// Opens a job's session and prepares the program's statements.
-    pub(super) fn open(endpoint: &Endpoint, work: &Work) -> Result<MysqlClientSession, TargetError> {
+impl ClientDriver for Mysql {
+    fn client_session(&self, work: &Work, job: u32) -> Result<Box<dyn ClientSession>, TargetError> {
+        let endpoint = self.endpoint_of(work, job)?;
         let bulk = work.workload.needs.contains(&Capability::BulkLoad);
         let mut connection = if bulk { endpoint.connect_loading()? } else { endpoint.connect()? };
         if let Some(isolation) = sql::isolation(work) {
-            connection.query(isolation)?;
+            connection.run(isolation)?;
         }
         let all = work.program.statements.iter();
         let mut prepare =
             |s: &Statement| connection.prepare(&sql::statement(work, &s.template)).map_err(|e| e.at(&s.place));
         let statements = all.map(&mut prepare).collect::<Result<_, _>>()?;
-        Ok(MysqlClientSession { connection, statements, pending: false, open: false, work: work.clone() })
+        let work = work.clone();
+        Ok(Box::new(MysqlClientSession { connection, statements, pending: false, open: false, work }))
     }
+}
 
+impl MysqlClientSession {
     #[inline]
     fn put(&mut self, statement: usize, args: &[Arg<'_>]) -> Result<u16, TargetError> {
-        match self.statements.get_mut(statement) {
-            Some(prepared) => {
-                self.connection.put_execute(prepared, args);
-                Ok(prepared.columns)
-            }
-            None => {
-                self.connection.out.clear();
-                Err(TargetError::Usage(format!("the program has no statement number {statement}")))
-            }
-        }
+        let Some(prepared) = self.statements.get_mut(statement) else {
+            self.connection.out.clear();
+            return Err(TargetError::Usage(format!("the program has no statement number {statement}")));
+        };
+        self.connection.put_execute(prepared, args);
+        Ok(prepared.columns)
     }
 }
 
@@ -81,7 +79,7 @@ impl ClientSession for MysqlClientSession {
 
     fn bulk(&mut self, table: usize, first: i64, rows: u32) -> Result<u64, TargetError> {
         if std::mem::take(&mut self.pending) {
-            self.connection.query("BEGIN")?;
+            self.connection.run("BEGIN")?;
             self.open = true;
         }
         let table = self.work.table(table)?;
@@ -116,9 +114,7 @@ impl ClientSession for MysqlClientSession {
     fn rollback(&mut self) -> Result<(), TargetError> {
         self.pending = false;
         if std::mem::take(&mut self.open) {
-            protocol::query(&mut self.connection.out, "ROLLBACK");
-            self.connection.send()?;
-            self.connection.read_ok()?;
+            self.connection.run("ROLLBACK")?;
         }
         Ok(())
     }

@@ -12,7 +12,6 @@ use crate::secret::Secret;
 use crate::tls::SslMode;
 use crate::url::{Url, choice, unknown};
 
-/// Parameters that a URL may carry after `?`.
 const PARAMETERS: [&str; 5] = ["socket", "ssl-mode", "ssl-ca", "connect-timeout", "password"];
 
 /// How a connection over TCP is encrypted, as the products' own clients name it.
@@ -24,10 +23,8 @@ const SSL_MODES: [(&str, SslMode); 5] = [
     ("verify-identity", SslMode::VerifyName),
 ];
 
-/// Where the server listens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Address {
-    /// Path of the Unix socket.
     Unix(PathBuf),
     /// Host name or IP address, and port.
     Tcp(String, u16),
@@ -55,23 +52,38 @@ impl Config {
     pub(super) fn parse(url: &str, env: Env<'_>) -> Result<Config, TargetError> {
         let form = "mysql://user@host:3306/database or mysql://user@/database?socket=/path/of/the.sock";
         let url = Url::parse(url, form)?;
-        let mut given = Parameters::default();
+        let (mut socket, mut ssl_mode, mut ssl_ca) = (None, SslMode::Prefer, None);
+        let (mut timeout_s, mut password) = (10_u64, None);
         for (name, value) in url.parameters()? {
-            given.set(&name.replace('_', "-"), value).map_err(|e| url.wrong(e))?;
+            let (name, text) = (name.replace('_', "-"), value.clone().unwrap_or_default());
+            match name.as_str() {
+                "socket" if text.starts_with('/') => socket = Some(PathBuf::from(text)),
+                "socket" => return Err(url.wrong(format!("socket='{text}' must be a path that begins with /"))),
+                "ssl-ca" => ssl_ca = value.map(PathBuf::from),
+                "password" => password = value,
+                "ssl-mode" => {
+                    let wanted = text.to_ascii_lowercase().replace('_', "-");
+                    ssl_mode = choice(&name, &wanted, &SSL_MODES).map_err(|e| url.wrong(e))?;
+                }
+                "connect-timeout" => {
+                    let wrong = || url.wrong(format!("connect-timeout='{text}' must be a number from 1 to 3600"));
+                    timeout_s = text.parse().ok().filter(|s| (1..=3600).contains(s)).ok_or_else(wrong)?;
+                }
+                _ => return Err(url.wrong(unknown(&name, &PARAMETERS))),
+            }
         }
-        let file = option_file::read(env);
-        let options = file.options;
+        let options = option_file::read(env);
+        let password = url.decode("password", url.password.unwrap_or_default())?.or(password);
         let host = url.decode("host", url.host)?;
-        if given.socket.is_some() && host.is_some() {
+        if socket.is_some() && host.is_some() {
             return Err(url.wrong("it names a host and a socket: leave one of them out"));
         }
-        let address = match (given.socket, host, url.port()?) {
-            (Some(socket), _, _) => Address::Unix(socket.into()),
+        let address = match (socket, host, url.port()?) {
+            (Some(socket), _, _) => Address::Unix(socket),
             (None, Some(host), port) => Address::Tcp(host, port.or(options.port).unwrap_or(3306)),
             (None, None, Some(port)) => Address::Tcp("localhost".into(), port),
             (None, None, None) => from_options(&options),
         };
-        let password = url.decode("password", url.password.unwrap_or_default())?.or(given.password);
         let user =
             url.decode("user", url.user)?.or(options.user).or_else(|| env("USER")).unwrap_or_else(|| "root".into());
         Ok(Config {
@@ -79,10 +91,10 @@ impl Config {
             user,
             database: url.decode("database", url.path)?,
             password: password.or_else(|| env("MYSQL_PWD")).map(Secret::new).or(options.password),
-            note: file.note,
-            ssl_mode: given.ssl_mode.unwrap_or(SslMode::Prefer),
-            ssl_ca: given.ssl_ca.map(PathBuf::from),
-            connect_timeout: Duration::from_secs(given.connect_timeout.unwrap_or(10)),
+            note: options.note,
+            ssl_mode,
+            ssl_ca,
+            connect_timeout: Duration::from_secs(timeout_s),
             node: None,
         })
     }
@@ -113,39 +125,6 @@ fn from_options(options: &Options) -> Address {
             .map(PathBuf::from)
             .find(|p| p.exists())
             .map_or_else(|| Address::Tcp("localhost".into(), options.port.unwrap_or(3306)), Address::Unix),
-    }
-}
-
-#[derive(Default)]
-struct Parameters {
-    socket: Option<String>,
-    ssl_mode: Option<SslMode>,
-    ssl_ca: Option<String>,
-    connect_timeout: Option<u64>,
-    password: Option<String>,
-}
-
-impl Parameters {
-    fn set(&mut self, name: &str, value: Option<String>) -> Result<(), String> {
-        let text = value.clone().unwrap_or_default();
-        match name {
-            "socket" if text.starts_with('/') => self.socket = value,
-            "socket" => return Err(format!("socket='{text}' must be a path that begins with /")),
-            "ssl-ca" => self.ssl_ca = value,
-            "password" => self.password = value,
-            "ssl-mode" => {
-                let wanted = text.to_ascii_lowercase().replace('_', "-");
-                self.ssl_mode = Some(choice(name, &wanted, &SSL_MODES)?);
-            }
-            "connect-timeout" => {
-                let seconds = text.parse().ok().filter(|s| (1..=3600).contains(s));
-                let seconds =
-                    seconds.ok_or_else(|| format!("connect-timeout='{text}' must be a number from 1 to 3600"))?;
-                self.connect_timeout = Some(seconds);
-            }
-            _ => return Err(unknown(name, &PARAMETERS)),
-        }
-        Ok(())
     }
 }
 

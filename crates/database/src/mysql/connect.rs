@@ -9,10 +9,9 @@ use std::time::Duration;
 use rustls::ClientConfig;
 
 use super::config::{Address, Config};
-use super::hindrance::hindrance;
 use super::knowledge::KNOWLEDGE;
 use super::member::Member;
-use super::own_sessions::OwnSessions;
+use super::own_sessions::{OwnSessions, hindrance};
 use super::protocol::{
     self, CLIENT_BASE, CLIENT_CONNECT_WITH_DB, CLIENT_LOCAL_FILES, CLIENT_PLUGIN_AUTH, CLIENT_SSL, Greeting,
     ServerError,
@@ -20,6 +19,7 @@ use super::protocol::{
 use super::version::Version;
 use super::wire::Connection;
 use super::{auth, flavours};
+use crate::descriptor::Release;
 use crate::env::Env;
 use crate::error::{Meaning, TargetError, unless_refused};
 use crate::flavour::Recognised;
@@ -31,20 +31,9 @@ use crate::stream::Stream;
 use crate::tcp::{Names, Peer};
 use crate::tls::{self, SslMode};
 
-/// Settings of every session, whatever the server's defaults: answers in a known format, and nothing that
-/// ends or disturbs a measurement. `wait_timeout` is the longest that the server waits in poll(2). With a
-/// longer one it blocks in recv(2), and each answer that we read also wakes it, at our cost (see
-/// [`crate::stream::Socket`]). `lock_wait_timeout` is of locks on tables, which a session that was given up would go on to
-/// wait for.
-const SETTINGS: &str = "SET SESSION autocommit = 1, time_zone = '+00:00', wait_timeout = 2147483, \
-     lock_wait_timeout = 60, \
-     sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', \
-     character_set_client = utf8mb4, collation_connection = utf8mb4_general_ci, character_set_results = binary";
-
 const NAMES: Names =
     Names { listen: "bind_address", timeout: "connect-timeout", verify_ca: "ssl-mode=verify-ca", ca: "ssl-ca" };
 
-/// Access denied.
 const DENIED: u16 = 1045;
 /// Access denied to a user who needs the socket of an operating system user instead of a password.
 const DENIED_NO_PASSWORD: u16 = 1698;
@@ -94,7 +83,7 @@ impl Endpoint {
         Endpoint { sessions: sessions.clone(), of_jobs: true, node: node.cloned(), ..self.clone() }
     }
 
-    /// Opens a session. Asks for a missing password if the server wants one.
+    /// Opens a session. Asks for a missing password if the server wants one. The server cannot request local files in it.
     pub(super) fn connect(&self) -> Result<Connection, TargetError> {
         self.connect_as(false)
     }
@@ -109,19 +98,18 @@ impl Endpoint {
     /// Ends a call of `c`: another session kills its session, then its socket is shut down. Asks through another session what the
     /// server does.
     fn canceller(&self, c: &mut Connection) -> Canceller {
-        let (asked, session, shut) = (Arc::new(self.clone()), c.session, c.shutter());
+        let (asked, session, shut) = (Arc::new(self.clone()), c.session, c.stream.shutter());
         let endpoint = Arc::clone(&asked);
         let cancel = move || {
             // It may have ended already.
-            let _ = endpoint.connect_within(ENDING).and_then(|mut c| c.query(&format!("KILL {session}")));
+            let _ = endpoint.connect_within(ENDING).and_then(|mut c| c.run(&format!("KILL {session}")));
             shut();
         };
         let ask = move || asked.connect_within(HASTY).and_then(|mut c| hindrance(&mut c, session));
         Canceller::new(cancel).asking(move || told(ask()))
     }
 
-    /// Opens a session that can send rows with LOAD DATA LOCAL INFILE ([`Connection::load_local`]). In all
-    /// others the server cannot request local files.
+    /// Opens a session that can send rows with LOAD DATA LOCAL INFILE ([`Connection::load_local`]).
     pub(super) fn connect_loading(&self) -> Result<Connection, TargetError> {
         self.connect_as(true)
     }
@@ -136,15 +124,11 @@ impl Endpoint {
         let at_most = self.config.connect_timeout * PATIENCE;
         c.wait_with(Some(Patience::new(&self.interrupted, at_most, c.canceller.clone())))?;
         self.recognised.or_ask(|| flavours::recognise(&mut c, &self.config.place()))?;
-        c.query(SETTINGS)?;
+        let release = Release::from(&c.version);
+        KNOWLEDGE.session.all(release).try_for_each(|sql| c.run(sql))?;
         if c.version.mariadb {
-            c.query(
-                "SET SESSION max_statement_time = 0, idle_transaction_timeout = 0, idle_write_transaction_timeout = 0",
-            )?;
             // Not every server has a query cache.
-            unless_refused(c.query("SET SESSION query_cache_type = OFF"))?;
-        } else {
-            c.query("SET SESSION max_execution_time = 0")?;
+            unless_refused(c.run("SET SESSION query_cache_type = OFF"))?;
         }
         if let Some(node) = &self.node {
             node.check_place(&mut c, &self.config.place())?;
@@ -207,13 +191,11 @@ impl Endpoint {
             c.version.check(&place)?;
         }
         c.session = greeting.session;
-        let mut capabilities = CLIENT_BASE | CLIENT_PLUGIN_AUTH;
-        if self.config.database.is_some() {
-            capabilities |= CLIENT_CONNECT_WITH_DB;
-        }
-        if loads {
-            capabilities |= CLIENT_LOCAL_FILES;
-        }
+        let given = |is: bool, capability: u32| if is { capability } else { 0 };
+        let mut capabilities = CLIENT_BASE
+            | CLIENT_PLUGIN_AUTH
+            | given(self.config.database.is_some(), CLIENT_CONNECT_WITH_DB)
+            | given(loads, CLIENT_LOCAL_FILES);
         let mut safe = matches!(self.config.address, Address::Unix(_));
         if let (Some(tls), Address::Tcp(host, _)) = (&self.tls, &self.config.address) {
             if greeting.capabilities & CLIENT_SSL != 0 {
@@ -256,15 +238,14 @@ impl Endpoint {
                 (Some(0xff), _) => return Err(self.refusal(c, &ServerError::parse(&body))),
                 (Some(0xfe), _) => {
                     let mut r = protocol::Reader(&body[1..]);
-                    plugin = String::from_utf8_lossy(r.until_zero().unwrap_or_default()).into_owned();
+                    plugin = r.until_zero().unwrap_or_default();
                     nonce = r.0.to_vec();
                     nonce.truncate(20);
                     self.answer(&plugin, &nonce, safe)?
                 }
                 // caching_sha2_password: 3 is success from the server's cache, 4 requests the cleartext password.
                 (Some(1), Some(3)) => continue,
-                (Some(1), Some(4)) if safe => self.cleartext(),
-                (Some(1), Some(4)) => return Err(self.unprotected(&plugin)),
+                (Some(1), Some(4)) => self.cleartext(&plugin, safe)?,
                 _ => {
                     return Err(TargetError::Refused(format!(
                         "{} sent a request of '{plugin}' that loadline does not support: use one of {}",
@@ -280,40 +261,36 @@ impl Endpoint {
 
     /// The client's answer by authentication method `plugin`.
     fn answer(&self, plugin: &str, nonce: &[u8], safe: bool) -> Result<Vec<u8>, TargetError> {
-        Ok(match plugin {
+        let password = self.password();
+        let answer = |method: fn(&[u8], &[u8]) -> Vec<u8>| {
+            password.as_ref().map_or_else(Vec::new, |password| method(password.expose().as_bytes(), nonce))
+        };
+        match plugin {
             // The server asks the operating system who we are.
-            "unix_socket" | "auth_socket" => Vec::new(),
-            "mysql_native_password" => {
-                self.password().map_or_else(Vec::new, |p| auth::native(p.expose().as_bytes(), nonce))
-            }
-            "caching_sha2_password" => {
-                self.password().map_or_else(Vec::new, |p| auth::caching_sha2(p.expose().as_bytes(), nonce))
-            }
-            "mysql_clear_password" if safe => self.cleartext(),
-            "mysql_clear_password" => return Err(self.unprotected(plugin)),
-            other => {
-                return Err(TargetError::Refused(format!(
-                    "{} wants user '{}' to authenticate with '{other}', which loadline does not support: give the user one of {}",
-                    self.config.place(),
-                    self.config.user,
-                    auth::KNOWN
-                )));
-            }
-        })
+            "unix_socket" | "auth_socket" => Ok(Vec::new()),
+            "mysql_native_password" => Ok(answer(auth::native)),
+            "caching_sha2_password" => Ok(answer(auth::caching_sha2)),
+            "mysql_clear_password" => self.cleartext(plugin, safe),
+            other => Err(TargetError::Refused(format!(
+                "{} wants user '{}' to authenticate with '{other}', which loadline does not support: give the user one of {}",
+                self.config.place(),
+                self.config.user,
+                auth::KNOWN
+            ))),
+        }
     }
 
-    fn unprotected(&self, plugin: &str) -> TargetError {
-        TargetError::Refused(format!(
+    /// The cleartext password and a zero byte, if the connection is `safe`.
+    fn cleartext(&self, plugin: &str, safe: bool) -> Result<Vec<u8>, TargetError> {
+        if safe {
+            let password = self.password();
+            return Ok([password.as_ref().map_or("", Secret::expose).as_bytes(), &[0]].concat());
+        }
+        Err(TargetError::Refused(format!(
             "{} wants the cleartext password ('{plugin}'), and nothing protects it on the way: use ssl-mode=required or \
              a socket",
             self.config.place()
-        ))
-    }
-
-    /// The cleartext password and a zero byte.
-    fn cleartext(&self) -> Vec<u8> {
-        let password = self.password();
-        [password.as_ref().map_or("", Secret::expose).as_bytes(), &[0]].concat()
+        )))
     }
 
     /// The password of URL, environment or option file, else the typed one.

@@ -1,223 +1,206 @@
 //! Checks the server for what would spoil the figures of a run.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::Arc;
 
 use loadline_model::format::bytes;
-use loadline_model::{Finding, Severity};
+use loadline_model::{Capabilities, Capability, Driver, Finding, Severity};
 use loadline_workload::{CATALOGUE, Workload};
 
+use super::instance::MysqlInstance;
 use super::knowledge::KNOWLEDGE;
 use super::performance::CommitTimes;
-use super::version::Version;
+use super::server::{Mysql, NOWAIT};
+use super::settings::MysqlSettings;
 use super::wire::Connection;
-use super::{grants, own_sessions};
+use super::{cache, grants, own_sessions, render};
 use crate::cloud::Cloud;
 use crate::error::TargetError;
 use crate::flavour::Flavour;
-use crate::role::{JobLimit, LogSpace, Privilege};
+use crate::role::{Doctor, JobLimit, Privilege};
 use crate::rules::{self, Known, SettingValues};
 use crate::storage::in_memory;
 
-/// The server's global settings.
-#[derive(Debug, Clone, Default)]
-pub(super) struct MysqlSettings(pub(super) BTreeMap<String, String>);
+/// What the rules need beside the settings, by name.
+type Facts = BTreeMap<&'static str, String>;
 
-impl MysqlSettings {
-    /// Reads SHOW GLOBAL VARIABLES.
-    pub(super) fn read(c: &mut Connection) -> Result<MysqlSettings, TargetError> {
-        let all = c.pairs("SHOW GLOBAL VARIABLES")?;
-        Ok(MysqlSettings(all.into_iter().map(|(name, value)| (name.to_lowercase(), value)).collect()))
+impl Doctor for Mysql {
+    fn doctor(&self) -> Result<Vec<Finding>, TargetError> {
+        let all = self.each(|instance, c| {
+            let settings = MysqlSettings::read(c)?;
+            let facts = ask(c, &settings, instance)?;
+            Ok(judge(&settings, facts, &grants::privileges(c)?))
+        })?;
+        // What holds for all servers of a private cluster is said once; a user's servers are named.
+        let private = self.server.is_some() || self.instances().len() == 1;
+        let mut findings = Vec::new();
+        for (instance, of_one) in self.instances().iter().zip(&all) {
+            for finding in of_one {
+                if !private || all.iter().any(|of_one| !of_one.contains(finding)) {
+                    let subject = format!("{} ({})", finding.subject, instance.endpoint.config.place());
+                    findings.push(Finding { subject, ..finding.clone() });
+                } else if !findings.contains(finding) {
+                    findings.push(finding.clone());
+                }
+            }
+        }
+        Ok(findings)
     }
 
-    pub(super) fn get(&self, name: &str) -> Option<&str> {
-        self.0.get(name).map(String::as_str)
+    fn privileges(&self) -> Result<Vec<Privilege>, TargetError> {
+        self.first().admin(grants::privileges)
     }
 
-    fn number(&self, name: &str) -> Option<f64> {
-        self.get(name)?.parse().ok()
+    fn capabilities(&self) -> Result<Capabilities, TargetError> {
+        let private = self.server.is_some();
+        let (mut missing, mut by_setting) = (Vec::<(Driver, Capability, String)>::new(), Vec::new());
+        let mut checkpoints = Vec::new();
+        // Of a private server the plan knew it.
+        if !private && self.instances().iter().any(|instance| instance.version.mariadb) {
+            missing.push(render::no_wait_in_procedures());
+        }
+        for instance in self.instances() {
+            let (local_infile, flush, no_checkpoint) = instance.admin(|c| {
+                let flush = c.number("SELECT @@GLOBAL.innodb_flush_log_at_trx_commit")?;
+                Ok((c.value("SELECT @@GLOBAL.local_infile")?, flush, cache::flush_refusal(c)?))
+            })?;
+            let labelled = |why: &str| self.labelled(instance, why.to_owned());
+            if local_infile.as_deref() != Some("1") {
+                let why =
+                    "local_infile is OFF: SET GLOBAL local_infile = ON, so that LOAD DATA LOCAL INFILE is allowed";
+                missing.push((Driver::Client, Capability::BulkLoad, labelled(why)));
+            }
+            if let Some(why) = no_checkpoint {
+                checkpoints.extend(Driver::ALL.map(|d| (d, Capability::Checkpoint, labelled(&why))));
+            }
+            // loadline itself changes it on private servers only, where it is what was given.
+            let value = flush.filter(|_| !private).map_or(instance.given_flush, |value| value as u8);
+            let waits = matches!(value, 1 | 3);
+            if waits && private {
+                continue;
+            }
+            let capability = if waits { Capability::CommitNowait } else { Capability::CommitWait };
+            let why = if waits {
+                format!(
+                    " holds for the whole server, and loadline does not change a user's server: SET GLOBAL \
+                     innodb_flush_log_at_trx_commit = {NOWAIT} for such a run, or use {}:",
+                    if instance.version.mariadb { "mariadb-temp" } else { "mysql-temp" }
+                )
+            } else {
+                ": SET GLOBAL innodb_flush_log_at_trx_commit = 1 first".to_owned()
+            };
+            let why = labelled(&format!("innodb_flush_log_at_trx_commit = {value}{why}"));
+            // What a procedure cannot do whatever the setting is comes first.
+            let others = Driver::ALL.into_iter().filter(|d| !missing.iter().any(|m| (m.0, m.1) == (*d, capability)));
+            by_setting.extend(others.map(|d| (d, capability, "innodb_flush_log_at_trx_commit")));
+            missing.extend(Driver::ALL.map(|d| (d, capability, why.clone())));
+        }
+        missing.extend(checkpoints);
+        Ok(Capabilities { missing, by_setting, ..Capabilities::default() })
     }
 
-    /// The managed service that these settings are of.
-    pub(super) fn cloud(&self) -> Option<&'static Cloud> {
-        Cloud::of(self.0.keys().map(String::as_str).chain(self.get("datadir")))
-    }
-
-    pub(super) fn is_on(&self, name: &str) -> bool {
-        self.get(name).is_some_and(|v| v.eq_ignore_ascii_case("on") || v == "1")
-    }
-
-    /// Settings that a run records; none that may hold a secret.
-    pub(super) fn recorded(&self) -> BTreeMap<String, String> {
-        let wanted = |name: &String| {
-            KNOWLEDGE.recorded.contains(name)
-                || KNOWLEDGE.recorded_beginnings.iter().any(|begin| name.starts_with(begin.as_str()))
-        };
-        let kept = self.0.iter().filter(|(name, _)| wanted(name) && !is_secret(name));
-        kept.map(|(name, value)| (name.clone(), value.clone())).chain(self.provider_options()).collect()
-    }
-
-    /// Those of Galera's options that bound its speed, or how long it waits: `gcache.size = 128M; gcs.fc_limit = 16; …`.
-    fn provider_options(&self) -> impl Iterator<Item = (String, String)> {
-        let options = self.get("wsrep_provider_options").unwrap_or_default().split(';');
-        let options = options.filter_map(|option| option.split_once('=')).map(|(n, v)| (n.trim(), v.trim()));
-        options
-            .filter(|(n, _)| KNOWLEDGE.recorded_provider_options.iter().any(|name| name == n))
-            .map(|(n, v)| (format!("wsrep_provider_options.{n}"), v.to_owned()))
+    fn job_limit(&self) -> Result<JobLimit, TargetError> {
+        let nodes = self.facts.nodes;
+        let limits = self.each(|instance, c| {
+            let mut limit = job_limit(c)?;
+            // Jobs go to the nodes in turn: this server gets its nodes' share of them.
+            if nodes > instance.nodes {
+                limit.jobs = limit.jobs.map(|jobs| jobs.saturating_mul(nodes) / instance.nodes.max(1));
+                limit.because = format!("{} at {}", limit.because, instance.endpoint.config.place());
+            }
+            Ok(limit)
+        })?;
+        let tightest = limits.into_iter().min_by_key(|limit| limit.jobs.unwrap_or(u32::MAX));
+        tightest.ok_or_else(|| TargetError::Usage("the target has no node".into()))
     }
 }
 
-impl SettingValues for MysqlSettings {
-    fn text(&self, name: &str) -> Option<&str> {
-        self.get(name)
-    }
-
-    fn number(&self, name: &str) -> Option<f64> {
-        MysqlSettings::number(self, name)
-    }
-}
-
-/// Whether the setting may hold a secret, as the statements of `init_connect`. Settings about keys of tables hold none.
-pub(super) fn is_secret(name: &str) -> bool {
-    let has = |parts: &[String]| parts.iter().any(|part| name.contains(part.as_str()));
-    has(&KNOWLEDGE.secret) && !has(&KNOWLEDGE.no_secret)
-}
-
-/// The server's state besides its settings.
-#[derive(Debug, Clone, Default)]
-pub(super) struct MysqlState {
-    pub(super) version: Version,
-    pub(super) privileges: Vec<Privilege>,
-    /// Whether the user may write despite `read_only`. From MariaDB 10.11 on SUPER does not allow it.
-    pub(super) ignores_read_only: bool,
-    /// Running sessions of others.
-    pub(super) others_running: f64,
-    /// Memory of the server's machine, bytes; `None` if it is another machine.
-    pub(super) memory: Option<f64>,
-    /// Whether the log is in main memory; `false` on another machine.
-    pub(super) log_in_memory: bool,
-    /// Whether performance_schema times commits.
-    pub(super) times: Option<CommitTimes>,
-    /// Why a member of a Galera cluster takes no writes now.
-    pub(super) not_ready: Option<String>,
-    pub(super) flavour: Option<&'static Flavour>,
-}
-
-impl MysqlState {
-    pub(super) fn ask(c: &mut Connection, settings: &MysqlSettings, local: bool) -> Result<MysqlState, TargetError> {
-        let grants = grants::lines(c)?.into_iter().filter(|g| g.contains(" ON *.* ")).collect::<Vec<_>>();
-        let has = |what: &str| grants.iter().any(|g| g.contains(what) || g.contains("ALL PRIVILEGES"));
-        let running = c.pairs("SHOW GLOBAL STATUS LIKE 'Threads_running'")?;
-        let running = running.first().and_then(|(_, n)| n.parse::<f64>().ok()).unwrap_or(1.0);
-        let running = running - own_sessions::at_work_for_the_server(c)? as f64;
-        let memory = std::fs::read_to_string("/proc/meminfo").ok().filter(|_| local);
-        let memory = memory.and_then(|text| crate::machine::total_memory(&text)).map(|bytes| bytes as f64);
-        Ok(MysqlState {
-            version: c.version.clone(),
-            privileges: grants::privileges(c)?,
-            ignores_read_only: has("READ ONLY ADMIN")
-                || has("READ_ONLY ADMIN")
-                || (has("SUPER") && !(c.version.mariadb && c.version.is_at_least(10, 11))),
-            others_running: (running - 1.0).max(0.0),
-            memory,
-            log_in_memory: local && in_memory(&log_dir(settings)) == Some(true),
-            times: None,
-            not_ready: not_ready(c, settings)?,
-            flavour: None,
-        })
-    }
+/// Facts that the server and its machine must be asked for.
+fn ask(c: &mut Connection, settings: &MysqlSettings, instance: &MysqlInstance) -> Result<Facts, TargetError> {
+    let MysqlInstance { version, local, times, .. } = instance;
+    let grants = grants::lines(c)?.into_iter().filter(|g| g.contains(" ON *.* ")).collect::<Vec<_>>();
+    let has = |what: &str| grants.iter().any(|g| g.contains(what) || g.contains("ALL PRIVILEGES"));
+    // From MariaDB 10.11 on SUPER does not allow it.
+    let super_may = !(version.mariadb && version.is_at_least(10, 11));
+    let ignores_read_only = has("READ ONLY ADMIN") || has("READ_ONLY ADMIN") || has("SUPER") && super_may;
+    let others_running = threads(c, "running")? - own_sessions::at_work_for_the_server(c)? as f64 - 1.0;
+    let commit_times = match times {
+        CommitTimes::Absent(why) => why,
+        CommitTimes::Partial => "partial",
+        CommitTimes::Timed(_) => "timed",
+    };
+    let memory = std::fs::read_to_string("/proc/meminfo").ok().filter(|_| *local);
+    let memory = memory.and_then(|text| crate::machine::total_memory(&text)).map(|bytes| bytes as f64);
+    let pool = settings.number("innodb_buffer_pool_size").unwrap_or(0.0);
+    let (log_dir, flavour) = (settings.log_dir(), instance.endpoint.recognised.flavour());
+    let yes = |is: bool| is.then(|| "yes".to_owned());
+    let facts = [
+        ("version", Some(format!("{} {}", version.product(), version.text))),
+        ("product", Some(version.product().to_owned())),
+        ("flavour", flavour.map(|flavour| flavour.name.clone())),
+        ("flavour_advice", flavour.and_then(Flavour::advice).map(str::to_owned)),
+        ("others_running", Some(format!("{:.0}", others_running.max(0.0)))),
+        ("commit_times", Some(commit_times.to_owned())),
+        ("memory", memory.map(bytes)),
+        ("pool_too_large", yes(memory.is_some_and(|memory| pool > memory * 0.9))),
+        ("ignores_read_only", yes(ignores_read_only)),
+        ("wsrep_trouble", wsrep_trouble(c, settings)?),
+        ("log_in_memory", (*local && in_memory(&log_dir) == Some(true)).then(|| log_dir.display().to_string())),
+    ];
+    Ok(facts.into_iter().filter_map(|(name, value)| Some((name, value?))).collect())
 }
 
 /// Why a member of a Galera cluster takes no writes now, if so.
-fn not_ready(c: &mut Connection, settings: &MysqlSettings) -> Result<Option<String>, TargetError> {
+fn wsrep_trouble(c: &mut Connection, settings: &MysqlSettings) -> Result<Option<String>, TargetError> {
     if !settings.is_on("wsrep_on") {
         return Ok(None);
     }
-    let status = c.pairs("SHOW GLOBAL STATUS WHERE Variable_name IN ('wsrep_ready', 'wsrep_cluster_status')")?;
-    Ok(wsrep_trouble(&status))
+    Ok(first_bad(&c.shown("GLOBAL STATUS", ["wsrep_cluster_status", "wsrep_ready"])?))
 }
 
-fn wsrep_trouble(status: &[(String, String)]) -> Option<String> {
-    let bad = |(name, value): &&(String, String)| match name.as_str() {
-        "wsrep_ready" => !value.eq_ignore_ascii_case("on"),
-        _ => !value.eq_ignore_ascii_case("primary"),
-    };
-    status.iter().find(bad).map(|(name, value)| format!("{name} = {value}"))
+fn first_bad(wsrep_status: &BTreeMap<String, String>) -> Option<String> {
+    let good = |name: &str| if name == "wsrep_ready" { "on" } else { "primary" };
+    let bad = wsrep_status.iter().find(|(name, value)| !value.eq_ignore_ascii_case(good(name)));
+    bad.map(|(name, value)| format!("{name} = {value}"))
 }
 
-/// The directory of the redo log.
-pub(super) fn log_dir(settings: &MysqlSettings) -> std::path::PathBuf {
-    let home = settings.get("innodb_log_group_home_dir").unwrap_or("./");
-    // `join` with an absolute path returns that path.
-    Path::new(settings.get("datadir").unwrap_or("/")).join(home.trim_start_matches("./"))
-}
-
-/// Disk space that the binary log takes when `data` bytes are loaded, and where.
-pub(super) fn binary_log(settings: &MysqlSettings, data: u64) -> LogSpace {
-    if !settings.is_on("log_bin") {
-        return LogSpace::default();
-    }
-    let place =
-        settings.get("log_bin_basename").map(|name| Path::new(settings.get("datadir").unwrap_or("/")).join(name));
-    let dir = place.and_then(|p| Some(p.parent()?.display().to_string()));
-    LogSpace { bytes: data, dir, unknown: None }
-}
-
-/// What the rules need beside the settings.
-fn facts(s: &MysqlSettings, f: &MysqlState) -> BTreeMap<&'static str, String> {
-    let mut facts = BTreeMap::from([
-        ("version", format!("{} {}", f.version.product(), f.version.text)),
-        ("product", f.version.product().to_owned()),
-        ("others_running", format!("{:.0}", f.others_running)),
+/// Findings from what was read; `facts` are those of [`ask`].
+fn judge(settings: &MysqlSettings, mut facts: Facts, privileges: &[Privilege]) -> Vec<Finding> {
+    let number = |name| settings.number(name);
+    let log = number("innodb_redo_log_capacity").unwrap_or_else(|| {
+        number("innodb_log_file_size").unwrap_or(0.0) * number("innodb_log_files_in_group").unwrap_or(1.0).max(1.0)
+    });
+    let most = number("max_connections").unwrap_or(151.0);
+    let few_statements = number("max_prepared_stmt_count").is_some_and(|statements| statements < most);
+    let no_key = |w: &&Arc<Workload>| w.tables.iter().any(|table| table.primary_key().is_none());
+    let without_key: Vec<&str> = CATALOGUE.iter().filter(no_key).map(|w| w.code.as_str()).collect();
+    facts.extend([
+        ("pool", bytes(number("innodb_buffer_pool_size").unwrap_or(0.0))),
+        ("redo_log", bytes(log)),
+        ("redo_log_bytes", log.to_string()),
+        ("few_statements", if few_statements { "yes" } else { "no" }.to_owned()),
+        ("without_primary_key", without_key.join(", ")),
         ("no_wait_in_procedures", super::sql::NO_WAIT_IN_PROCEDURES.to_owned()),
     ]);
-    let mut say = |name, value: Option<String>| facts.extend(value.map(|value| (name, value)));
-    let yes = |is: bool| is.then(|| "yes".to_owned());
-    say("flavour", f.flavour.map(|flavour| flavour.name.clone()));
-    say("flavour_advice", f.flavour.and_then(Flavour::advice).map(str::to_owned));
-    let pool = s.number("innodb_buffer_pool_size").unwrap_or(0.0);
-    say("pool", Some(bytes(pool)));
-    say("pool_too_large", yes(f.memory.is_some_and(|memory| pool > memory * 0.9)));
-    say("memory", f.memory.map(bytes));
-    let log = s.number("innodb_redo_log_capacity").or_else(|| {
-        Some(s.number("innodb_log_file_size")? * s.number("innodb_log_files_in_group").unwrap_or(1.0).max(1.0))
-    });
-    say("redo_log", Some(bytes(log.unwrap_or(0.0))));
-    say("redo_log_bytes", Some(log.unwrap_or(0.0).to_string()));
-    say("ignores_read_only", yes(f.ignores_read_only));
-    say("wsrep_trouble", f.not_ready.clone());
-    let most = s.number("max_connections").unwrap_or(151.0);
-    say("few_statements", yes(s.number("max_prepared_stmt_count").is_some_and(|statements| statements < most)));
-    let needs = |w: &&Arc<Workload>| w.tables.iter().any(|table| table.primary_key().is_none());
-    let codes: Vec<&str> = CATALOGUE.iter().filter(needs).map(|w| w.code.as_str()).collect();
-    say("without_primary_key", Some(codes.join(", ")));
-    say("log_in_memory", f.log_in_memory.then(|| log_dir(s).display().to_string()));
-    let times = match &f.times {
-        Some(CommitTimes::Absent(why)) => why,
-        Some(CommitTimes::Partial) => "partial",
-        Some(CommitTimes::Timed(_)) | None => "timed",
-    };
-    say("commit_times", Some(times.to_owned()));
-    facts
-}
-
-/// Findings from what was read.
-pub(super) fn examine(s: &MysqlSettings, f: &MysqlState) -> Vec<Finding> {
-    let mut out = rules::judge(&KNOWLEDGE.rules, &Known { settings: s, facts: facts(s, f) });
+    let mut out = rules::judge(&KNOWLEDGE.rules, &Known { settings, facts });
     // Roles may grant what SHOW GRANTS does not show.
-    out.extend(f.privileges.iter().filter_map(|p| p.finding(Severity::Refused)));
-    out.extend(s.cloud().map(Cloud::finding));
+    out.extend(privileges.iter().filter_map(|p| p.finding(Severity::Refused)));
+    out.extend(settings.cloud().map(Cloud::finding));
     out
 }
 
+/// Number of the server's sessions that are `running`, or `connected`.
+fn threads(c: &mut Connection, what: &str) -> Result<f64, TargetError> {
+    let shown = c.shown("GLOBAL STATUS", [format!("Threads_{what}")])?;
+    Ok(shown.into_values().next().and_then(|n| n.parse().ok()).unwrap_or(1.0))
+}
+
 /// Number of sessions that the server has left for jobs.
-pub(super) fn job_limit(c: &mut Connection, settings: &MysqlSettings) -> Result<JobLimit, TargetError> {
+fn job_limit(c: &mut Connection) -> Result<JobLimit, TargetError> {
     /// Sessions that loadline needs beside its jobs: counters, lock, administration, cancelling.
     const OWN: f64 = 4.0;
-    let connected = c.pairs("SHOW GLOBAL STATUS LIKE 'Threads_connected'")?;
-    let connected = connected.first().and_then(|(_, n)| n.parse::<f64>().ok()).unwrap_or(1.0);
-    let most = settings.number("max_connections").unwrap_or(151.0);
+    let connected = threads(c, "connected")?;
+    let most = c.number("SELECT @@GLOBAL.max_connections")?.unwrap_or(151.0);
     let mut limit = (most - (connected - 1.0) - OWN).max(0.0);
     let mut because =
         format!("max_connections = {most:.0}, of which {connected:.0} are in use and loadline needs {OWN:.0}");
@@ -231,129 +214,82 @@ pub(super) fn job_limit(c: &mut Connection, settings: &MysqlSettings) -> Result<
 
 #[cfg(test)]
 mod tests {
+    use loadline_model::Severity::{Impossible, Ok as Fine, Refused, Warning};
+
     use super::*;
-    use crate::flavour::FLAVOURS;
-    use crate::role::{GrantSql, Use};
 
-    fn good() -> Vec<(&'static str, &'static str)> {
-        vec![
-            ("innodb_flush_log_at_trx_commit", "1"),
-            ("log_bin", "OFF"),
-            ("innodb_doublewrite", "ON"),
-            ("innodb_flush_method", "O_DIRECT"),
-            ("innodb_buffer_pool_size", "1073741824"),
-            ("innodb_log_file_size", "4294967296"),
-            ("read_only", "OFF"),
-            ("query_cache_type", "OFF"),
-            ("general_log", "OFF"),
-        ]
+    const GOOD: &str = "innodb_flush_log_at_trx_commit=1;log_bin=OFF;innodb_doublewrite=ON;innodb_flush_method=O_DIRECT;\
+                        innodb_buffer_pool_size=1073741824;innodb_log_file_size=4294967296;read_only=OFF;\
+                        query_cache_type=OFF;general_log=OFF";
+
+    fn pairs(text: &str) -> impl Iterator<Item = (&str, String)> {
+        text.split(';').filter_map(|pair| pair.split_once('=')).map(|(name, value)| (name, value.to_owned()))
     }
 
-    fn severity(changed: &[(&str, &str)], state: &MysqlState, id: &str) -> Option<Severity> {
-        let mut all: BTreeMap<String, String> = good().into_iter().map(|(n, v)| (n.to_owned(), v.to_owned())).collect();
-        all.extend(changed.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())));
-        examine(&MysqlSettings(all), state).into_iter().find(|f| f.id == id).map(|f| f.severity)
-    }
-
-    fn state() -> MysqlState {
-        MysqlState { version: Version::parse("10.11.6-MariaDB"), ..MysqlState::default() }
+    /// Ids and severities of the findings of a good server, but for these settings and facts.
+    fn found(changed: &str, facts: &'static str) -> Vec<(String, Severity)> {
+        let all = pairs(GOOD).chain(pairs(changed)).map(|(name, value)| (name.to_owned(), value)).collect();
+        let facts = pairs("product=MariaDB;others_running=0;commit_times=timed").chain(pairs(facts)).collect();
+        judge(&MysqlSettings(all), facts, &[]).into_iter().map(|f| (f.id, f.severity)).collect()
     }
 
     #[test]
-    fn what_spoils_the_figures_is_refused() {
-        let method = |value| severity(&[("innodb_flush_method", value)], &state(), "innodb_flush_method");
-        assert_eq!((method("nosync"), method("O_DIRECT")), (Some(Severity::Refused), Some(Severity::Ok)));
-        for (name, bad) in [("debug_no_sync", "ON"), ("innodb_force_recovery", "1")] {
-            assert_eq!(severity(&[(name, bad)], &state(), name), Some(Severity::Refused), "{name}");
-            assert_eq!(severity(&[], &state(), name), None, "{name}");
-        }
-        let memory = MysqlState { log_in_memory: true, ..state() };
-        assert_eq!(severity(&[], &memory, "log-folder"), Some(Severity::Refused));
-        assert_eq!(severity(&[], &state(), "log-folder"), None);
-    }
-
-    #[test]
-    fn a_read_only_server_cannot_be_forced() {
-        for (name, bad, well) in [
-            ("read_only", "ON", "OFF"),
-            ("read_only", "NO_LOCK", "0"),
-            ("super_read_only", "ON", "OFF"),
-            ("innodb_read_only", "1", "OFF"),
+    fn what_spoils_the_figures_is_found_by_its_setting() {
+        let good = found("", "");
+        assert!(good.iter().all(|(_, severity)| *severity == Fine), "{good:?}");
+        let ids = "version innodb_flush_log_at_trx_commit log_bin innodb_doublewrite innodb_flush_method \
+                   innodb_buffer_pool_size innodb_log_file_size read_only query_cache_type general_log slow_query_log sql_mode \
+                   character_set_server performance_schema other-sessions commit-in-procedures";
+        assert_eq!(good.iter().map(|(id, _)| id.as_str()).collect::<Vec<_>>().join(" "), ids);
+        for (changed, facts, id, severity) in [
+            ("innodb_flush_method=nosync", "", "innodb_flush_method", Refused),
+            ("innodb_flush_method=fsync", "", "innodb_flush_method", Warning),
+            ("debug_no_sync=ON", "", "debug_no_sync", Refused),
+            ("innodb_force_recovery=1", "", "innodb_force_recovery", Refused),
+            ("innodb_force_recovery=4", "", "innodb_force_recovery", Impossible),
+            ("", "log_in_memory=/dev/shm", "log-folder", Refused),
+            ("read_only=ON", "", "read_only", Impossible),
+            ("read_only=NO_LOCK", "", "read_only", Impossible),
+            ("read_only=0", "", "read_only", Fine),
+            ("read_only=ON", "ignores_read_only=yes", "read_only", Fine),
+            ("super_read_only=ON", "", "super_read_only", Impossible),
+            ("super_read_only=OFF", "", "super_read_only", Fine),
+            ("innodb_read_only=1", "", "innodb_read_only", Impossible),
+            ("innodb_read_only=OFF", "", "innodb_read_only", Fine),
+            ("", "wsrep_trouble=wsrep_ready = OFF", "wsrep_ready", Impossible),
+            ("innodb_flush_log_at_trx_commit=2", "", "innodb_flush_log_at_trx_commit", Warning),
+            ("innodb_flush_log_at_trx_commit=0", "", "innodb_flush_log_at_trx_commit", Warning),
+            ("log_bin=ON", "", "log_bin", Warning),
+            ("log_bin=ON;sync_binlog=0", "", "sync_binlog", Warning),
+            ("log_bin=ON;sync_binlog=1", "", "sync_binlog", Fine),
+            ("innodb_doublewrite=OFF", "", "innodb_doublewrite", Warning),
+            ("innodb_buffer_pool_size=1048576", "", "innodb_buffer_pool_size", Warning),
+            ("innodb_log_file_size=100663296", "", "innodb_log_file_size", Warning),
+            ("general_log=ON", "", "general_log", Warning),
+            ("wsrep_on=ON", "", "wsrep_on", Warning),
+            ("", "flavour=Aurora;flavour_advice=other storage", "flavour", Warning),
+            ("", "flavour=Percona", "flavour", Fine),
+            ("", "commit_times=it is off", "performance_schema", Warning),
+            ("", "commit_times=partial", "performance_schema", Fine),
+            ("datadir=/rdsdbdata/db/", "", "cloud", Warning),
+            ("query_cache_type=ON;query_cache_size=1048576", "", "query_cache_type", Warning),
         ] {
-            assert_eq!(severity(&[(name, bad)], &state(), name), Some(Severity::Impossible), "{name}");
-            assert_eq!(severity(&[(name, well)], &state(), name), Some(Severity::Ok), "{name}");
+            let found = found(changed, facts);
+            assert!(found.contains(&(id.to_owned(), severity)), "{changed} {facts}: {id} in {found:?}");
+            // Nothing else is found, but what follows from a binary log.
+            let others = found.iter().filter(|of| of.0 != id && !good.contains(of) && !of.0.contains("_bin"));
+            assert_eq!(others.count(), 0, "{changed} {facts}: {found:?}");
         }
-        let admin = MysqlState { ignores_read_only: true, ..state() };
-        assert_eq!(severity(&[("read_only", "ON")], &admin, "read_only"), Some(Severity::Ok));
-        assert_eq!(
-            severity(&[("innodb_force_recovery", "4")], &state(), "innodb_force_recovery"),
-            Some(Severity::Impossible)
-        );
+    }
+
+    #[test]
+    fn a_member_that_takes_no_writes_is_in_trouble() {
         let status = |ready: &str, cluster: &str| {
             let pairs = [("wsrep_ready", ready), ("wsrep_cluster_status", cluster)];
-            wsrep_trouble(&pairs.map(|(n, v)| (n.to_owned(), v.to_owned())))
+            first_bad(&pairs.map(|(n, v)| (n.to_owned(), v.to_owned())).into())
         };
         assert_eq!(status("ON", "Primary"), None);
         assert_eq!(status("OFF", "Primary").as_deref(), Some("wsrep_ready = OFF"));
-        let split = MysqlState { not_ready: status("ON", "non-Primary"), ..state() };
-        assert_eq!(severity(&[], &split, "wsrep_ready"), Some(Severity::Impossible));
-        assert_eq!(severity(&[], &state(), "wsrep_ready"), None);
-    }
-
-    #[test]
-    fn what_must_be_read_with_care_is_a_warning() {
-        for (name, bad) in [
-            ("innodb_flush_log_at_trx_commit", "2"),
-            ("innodb_flush_log_at_trx_commit", "0"),
-            ("log_bin", "ON"),
-            ("innodb_doublewrite", "OFF"),
-            ("innodb_flush_method", "fsync"),
-            ("innodb_buffer_pool_size", "1048576"),
-            ("innodb_log_file_size", "100663296"),
-            ("general_log", "ON"),
-        ] {
-            assert_eq!(severity(&[(name, bad)], &state(), name), Some(Severity::Warning), "{name}");
-            assert_eq!(severity(&[], &state(), name), Some(Severity::Ok), "{name}");
-        }
-        assert_eq!(severity(&[("wsrep_on", "ON")], &state(), "wsrep_on"), Some(Severity::Warning));
-        let aurora = MysqlState { flavour: Some(&FLAVOURS.aurora), ..state() };
-        assert_eq!(severity(&[], &aurora, "flavour"), Some(Severity::Warning));
-        let percona = MysqlState { flavour: crate::flavour::of(&["Percona Server (GPL)"]), ..state() };
-        assert_eq!(severity(&[], &percona, "flavour"), Some(Severity::Ok));
-        let binlog = |sync| severity(&[("log_bin", "ON"), ("sync_binlog", sync)], &state(), "sync_binlog");
-        assert_eq!((binlog("0"), binlog("1")), (Some(Severity::Warning), Some(Severity::Ok)));
-        let untimed = MysqlState { times: Some(CommitTimes::Absent("off".into())), ..state() };
-        assert_eq!(severity(&[], &untimed, "performance_schema"), Some(Severity::Warning));
-        let partial = MysqlState { times: Some(CommitTimes::Partial), ..state() };
-        assert_eq!(severity(&[], &partial, "performance_schema"), Some(Severity::Ok));
-        let process = Privilege {
-            sql: vec![GrantSql::of("PROCESS ON *.*", "ann")],
-            gives: "it",
-            granted: false,
-            used: Use::Figures,
-        };
-        let poor = MysqlState { privileges: vec![process], ..state() };
-        assert_eq!(severity(&[], &poor, "privilege"), Some(Severity::Warning));
-        assert_eq!(severity(&[("datadir", "/rdsdbdata/db/")], &state(), "cloud"), Some(Severity::Warning));
-        let cache = [("query_cache_type", "ON"), ("query_cache_size", "1048576")];
-        assert_eq!(severity(&cache, &state(), "query_cache_type"), Some(Severity::Warning));
-    }
-
-    #[test]
-    fn secrets_are_not_recorded() {
-        let all = [("innodb_secret_key", "x"), ("innodb_page_size", "16384"), ("hostname", "h")];
-        let s = MysqlSettings(all.into_iter().map(|(n, v)| (n.to_owned(), v.to_owned())).collect());
-        assert_eq!(s.recorded().keys().collect::<Vec<_>>(), ["innodb_page_size"]);
-    }
-
-    #[test]
-    fn only_a_binary_log_grows_with_the_data() {
-        let settings = |on: &str| {
-            let all = [("log_bin", on), ("log_bin_basename", "/logs/bin"), ("datadir", "/data/")];
-            MysqlSettings(all.map(|(n, v)| (n.to_owned(), v.to_owned())).into())
-        };
-        assert_eq!(binary_log(&settings("OFF"), 1 << 40), LogSpace::default());
-        let space = binary_log(&settings("ON"), 1 << 40);
-        assert_eq!((space.bytes, space.dir.as_deref()), (1 << 40, Some("/logs")));
+        assert_eq!(status("ON", "non-Primary").as_deref(), Some("wsrep_cluster_status = non-Primary"));
     }
 }

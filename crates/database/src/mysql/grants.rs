@@ -1,8 +1,10 @@
 //! The privileges that loadline uses, and which of them the user has.
 
+use super::knowledge::{Grant, KNOWLEDGE};
 use super::wire::Connection;
+use crate::descriptor::Release;
 use crate::error::TargetError;
-use crate::role::{GrantSql, Privilege, Use};
+use crate::role::{GrantSql, Privilege};
 
 /// The lines of SHOW GRANTS, in capitals, those of active roles included.
 pub(super) fn lines(c: &mut Connection) -> Result<Vec<String>, TargetError> {
@@ -11,8 +13,7 @@ pub(super) fn lines(c: &mut Connection) -> Result<Vec<String>, TargetError> {
         if c.version.mariadb { None } else { c.value("SELECT CURRENT_ROLE()")?.filter(|roles| roles != "NONE") };
     let using = roles.map_or(String::new(), |roles| format!(" FOR CURRENT_USER() USING {roles}"));
     let rows = c.query(&format!("SHOW GRANTS{using}"))?;
-    let text = |row: &Vec<Option<Vec<u8>>>| Some(String::from_utf8_lossy(row.first()?.as_ref()?).to_uppercase());
-    Ok(rows.iter().filter_map(text).collect())
+    Ok(rows.into_iter().flatten().flatten().map(|line| line.to_uppercase()).collect())
 }
 
 /// All of them, with statements for this account.
@@ -21,7 +22,7 @@ pub(super) fn privileges(c: &mut Connection) -> Result<Vec<Privilege>, TargetErr
     let account = c.value("SELECT CURRENT_USER()")?.unwrap_or_default();
     let on = c.number("SELECT @@GLOBAL.performance_schema")? == Some(1.0);
     let account = quoted_account(&account);
-    Ok(of(&lines, &account, c.version.mariadb, on))
+    Ok(of(&lines, &account, Release::from(&c.version), on))
 }
 
 /// `ann@%` as `'ann'@'%'`.
@@ -43,78 +44,47 @@ fn is_like(pattern: &[u8], text: &[u8]) -> bool {
     }
 }
 
-/// `statistics`: whether the server keeps the views that one of them is for.
-fn of(lines: &[String], account: &str, mariadb: bool, statistics: bool) -> Vec<Privilege> {
+/// `performance_schema`: whether the server has it, for which one of them is.
+fn of(lines: &[String], account: &str, release: Release, performance_schema: bool) -> Vec<Privilege> {
     let place_of = |line: &str| {
         let (_, rest) = line.split_once(" ON ")?;
         Some(rest.split_once(" TO ")?.0.replace('`', ""))
     };
-    let has = |place: &str, what: &str| {
-        let here =
-            |line: &&String| place_of(line).is_some_and(|of| of == "*.*" || is_like(of.as_bytes(), place.as_bytes()));
-        lines.iter().filter(here).any(|line| line.contains(what) || line.contains("ALL PRIVILEGES"))
+    let privilege = |grant: &'static Grant| {
+        let (_, place) = grant.sql.split_once(" ON ")?;
+        let place = place.to_uppercase();
+        let here = |of: &str| of == "*.*" || is_like(of.as_bytes(), place.as_bytes());
+        let shows =
+            |line: &String| grant.shown.iter().any(|what| line.contains(what)) || line.contains("ALL PRIVILEGES");
+        // What comes from a wider grant, or from a role, cannot be taken back by itself.
+        let by_itself = |line: &String| {
+            place_of(line).is_some_and(|of| of == place) && grant.shown.first().is_some_and(|name| line.contains(name))
+        };
+        let mut sql = GrantSql::of(&grant.sql, account);
+        sql.revoke.take_if(|_| !lines.iter().any(by_itself));
+        // What is in the database may be others': `loadline clean` drops what is loadline's.
+        let before = grant.before.clone().map(|grant| GrantSql { grant, revoke: None });
+        Some(Privilege {
+            sql: before.into_iter().chain([sql]).collect(),
+            gives: &grant.gives,
+            granted: lines.iter().any(|line| place_of(line).is_some_and(|of| here(&of)) && shows(line)),
+            used: grant.used,
+        })
     };
-    // What comes from a wider grant, or from a role, cannot be taken back by itself.
-    let grant = |place: &str, what: &str, sql: &str| {
-        let by_itself = lines.iter().any(|line| place_of(line).is_some_and(|of| of == place) && line.contains(what));
-        let GrantSql { grant, revoke } = GrantSql::of(sql, account);
-        GrantSql { grant, revoke: revoke.filter(|_| by_itself) }
-    };
-    let replica = if mariadb { "SLAVE MONITOR" } else { "REPLICATION CLIENT" };
-    let mut all = vec![
-        Privilege {
-            sql: vec![
-                // What is in it may be others': `loadline clean` drops what is loadline's.
-                GrantSql { grant: "CREATE DATABASE IF NOT EXISTS loadline".to_owned(), revoke: None },
-                grant("LOADLINE.*", "ALL PRIVILEGES", "ALL ON loadline.*"),
-            ],
-            gives: "the database 'loadline' with all its tables",
-            granted: has("LOADLINE.*", "GRANT ALL")
-                || has("LOADLINE.*", " CREATE,")
-                || has("LOADLINE.*", "CREATE ROUTINE"),
-            used: Use::Needed,
-        },
-        Privilege {
-            sql: vec![grant("*.*", "PROCESS", "PROCESS ON *.*")],
-            gives: "InnoDB's metrics in the snapshots, its transactions and locks, sessions of other users",
-            granted: has("*.*", "PROCESS"),
-            used: Use::Figures,
-        },
-    ];
-    if statistics {
-        all.push(Privilege {
-            sql: vec![grant("PERFORMANCE_SCHEMA.*", "SELECT", "SELECT ON performance_schema.*")],
-            gives: "statements, waits, files and tables by the server's clock, and log file sync where it is timed",
-            granted: has("PERFORMANCE_SCHEMA.*", "SELECT"),
-            used: Use::Figures,
-        });
-    }
-    all.push(Privilege {
-        sql: vec![grant("*.*", replica, &format!("{replica} ON *.*"))],
-        gives: "how far the server is behind if it is a replica",
-        granted: has("*.*", replica),
-        used: Use::Figures,
-    });
-    if mariadb {
-        all.push(Privilege {
-            sql: vec![grant("*.*", "SUPER", "SUPER ON *.*")],
-            gives: "a checkpoint before each test and in DBWR-CKPT, and much more; clouds do not grant it",
-            granted: has("*.*", "SUPER"),
-            used: Use::Machine,
-        });
-    }
-    all
+    let there = |grant: &&Grant| grant.versions.has(release) && (performance_schema || !grant.performance_schema);
+    KNOWLEDGE.grants.iter().filter(there).filter_map(privilege).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::descriptor::Product;
 
     #[test]
     fn what_is_missing_follows_from_the_grants() {
         let missing = |lines: &[&str]| {
             let lines: Vec<String> = lines.iter().map(|l| l.to_uppercase()).collect();
-            let all = of(&lines, "'ann'@'%'", true, true);
+            let all = of(&lines, "'ann'@'%'", Release { product: Product::Mariadb, number: [10, 11, 6] }, true);
             all.into_iter().filter(|p| !p.granted).map(|p| p.sql.into_iter().last().unwrap().grant).collect::<Vec<_>>()
         };
         assert_eq!(missing(&["GRANT ALL PRIVILEGES ON *.* TO `root`@`localhost`"]), Vec::<String>::new());

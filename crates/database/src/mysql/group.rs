@@ -14,9 +14,7 @@ pub(super) fn refuse(c: &mut Connection, place: &str) -> Result<(), TargetError>
     let Some((_, group)) = settings.into_iter().next() else { return Ok(()) };
     let states = c.query("SELECT MEMBER_STATE FROM performance_schema.replication_group_members");
     let states = match states {
-        Ok(rows) => {
-            Some(rows.into_iter().flatten().flatten().map(|s| String::from_utf8_lossy(&s).into_owned()).collect())
-        }
+        Ok(rows) => Some(rows.into_iter().flatten().flatten().collect()),
         Err(TargetError::Server(_)) => None,
         Err(e) => return Err(e),
     };

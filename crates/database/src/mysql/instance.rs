@@ -1,22 +1,18 @@
 //! The servers behind a target's nodes.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU8;
 
 use super::config::Address;
 use super::connect::Endpoint;
-use super::doctor::MysqlSettings;
-use super::flush::Flush;
 use super::group;
 use super::ledger::Ledger;
 use super::member::Member;
-use super::observer::ObserverSession;
 use super::performance::CommitTimes;
+use super::settings::MysqlSettings;
 use super::version::Version;
 use super::wire::Connection;
 use crate::cloud::Cloud;
 use crate::error::TargetError;
-use crate::scope::Scope;
 
 /// A server. Several nodes may lead to the same one.
 #[derive(Clone)]
@@ -26,7 +22,6 @@ pub(super) struct MysqlInstance {
     pub(super) nodes: u32,
     pub(super) version: Version,
     pub(super) ledger: Ledger,
-    pub(super) flush: Flush,
     /// `innodb_flush_log_at_trx_commit` when the target was opened.
     pub(super) given_flush: u8,
     /// Whether it runs on this machine.
@@ -154,17 +149,13 @@ impl MysqlInstance {
     ) -> Result<MysqlInstance, TargetError> {
         let given_flush = c.number("SELECT @@GLOBAL.innodb_flush_log_at_trx_commit")?.unwrap_or(1.0) as u8;
         let pid_file = c.value("SELECT @@GLOBAL.pid_file")?;
-        let ledger = Ledger::default();
         let log_bin = c.number("SELECT @@GLOBAL.log_bin")? == Some(1.0);
-        ledger.binlog(log_bin);
-        ledger.galera(member.is_some());
         Ok(MysqlInstance {
             local: is_local(&endpoint, pid_file.as_deref()),
             endpoint,
             nodes: 1,
             version: c.version.clone(),
-            ledger,
-            flush: Flush(Arc::new(AtomicU8::new(given_flush))),
+            ledger: Ledger::new(given_flush, log_bin, member.is_some()),
             given_flush,
             pool: c.value("SELECT @@GLOBAL.thread_handling")?.as_deref() == Some("pool-of-threads"),
             times: CommitTimes::ask(c, log_bin)?,
@@ -186,20 +177,6 @@ impl MysqlInstance {
             (Ok(_), Err(e)) => Err(e),
             _ => done,
         }
-    }
-
-    /// A session that reads its counters.
-    pub(super) fn observer_session(&self, scope: Scope) -> Result<ObserverSession, TargetError> {
-        let (ledger, flush, sessions) = (self.ledger.clone(), self.flush.clone(), self.endpoint.sessions.clone());
-        let times = self.times.clone();
-        ObserverSession::open(
-            self.endpoint.connect()?,
-            ledger,
-            flush,
-            times,
-            (sessions, scope),
-            (self.local, self.member.is_some()),
-        )
     }
 }
 

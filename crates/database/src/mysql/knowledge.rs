@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::version::Version;
-use crate::descriptor::{Counter, Embedded, Product, Release, Routines, Versions};
+use crate::descriptor::{Counter, Embedded, Product, Release, Routines, Versioned, Versions};
 use crate::error::{Causes, Meaning};
 use crate::facts::WaitEvents;
+use crate::role::Use;
 use crate::rules::Rule;
 use crate::view::{Fragments, StatisticsView};
 
@@ -23,6 +24,7 @@ pub(super) struct Knowledge {
     pub(super) waits: WaitEvents,
     pub(super) waits_with_pool: WaitEvents,
     pub(super) of_mean_node: Vec<String>,
+    pub(super) session: Versioned,
     pub(super) status: Vec<String>,
     pub(super) galera_status: Vec<String>,
     pub(super) recorded: Vec<String>,
@@ -33,9 +35,26 @@ pub(super) struct Knowledge {
     pub(super) set_by_loadline: BTreeMap<String, String>,
     #[serde(rename = "rule")]
     pub(super) rules: Vec<Rule>,
+    pub(super) grants: Vec<Grant>,
+    pub(super) notes: Routines,
     pub(super) routines: Routines,
     pub(super) fragments: Fragments,
     pub(super) statistics: Vec<StatisticsView<ViewNeeds>>,
+}
+
+/// A privilege that loadline uses.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Grant {
+    pub(super) sql: String,
+    pub(super) before: Option<String>,
+    pub(super) shown: Vec<String>,
+    #[serde(default)]
+    pub(super) versions: Versions,
+    #[serde(default)]
+    pub(super) performance_schema: bool,
+    pub(super) gives: String,
+    pub(super) used: Use,
 }
 
 /// What a statistics view needs beside its query.
@@ -54,7 +73,6 @@ pub(super) struct ViewNeeds {
 #[derive(Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum ViewRows {
-    /// Its query.
     #[default]
     Query,
     Replica,
@@ -85,16 +103,15 @@ mod tests {
         }
     }
 
-    fn filled(pairs: &[(&str, f64)]) -> BTreeMap<String, f64> {
-        let mut counters = pairs.iter().map(|(n, v)| ((*n).to_owned(), *v)).collect();
-        let block = BlockBytes { data: 16384.0, log: 512.0 };
-        Counter::fill(&KNOWLEDGE.counters, (&Version::parse("8.0.36")).into(), block, &mut counters);
-        counters.retain(|name, _| name.starts_with("loadline."));
-        counters
-    }
-
     #[test]
-    fn pages_become_blocks_and_bytes() {
+    fn counters_are_sums_in_their_units() {
+        let filled = |pairs: &[(&str, f64)]| -> BTreeMap<String, f64> {
+            let mut counters = pairs.iter().map(|(n, v)| ((*n).to_owned(), *v)).collect();
+            let block = BlockBytes { data: 16384.0, log: 512.0 };
+            Counter::fill(&KNOWLEDGE.counters, (&Version::parse("8.0.36")).into(), block, &mut counters);
+            counters.retain(|name, _| name.starts_with("loadline."));
+            counters
+        };
         let c = filled(&[
             ("Innodb_pages_written", 2000.0),
             ("Innodb_dblwr_pages_written", 14.0),
@@ -105,15 +122,11 @@ mod tests {
         assert_eq!((c[counter::WRITE_BYTES], c[counter::WRITE_CALLS]), (32_997_376.0, 2001.0));
         assert_eq!((c[counter::BLOCK_READS], c[counter::READ_BYTES]), (3.0, 49_152.0));
         assert!(!c.contains_key(counter::BLOCK_GETS) && !c.contains_key(counter::ROWS_READ), "absent, not 0");
-    }
-
-    #[test]
-    fn rows_come_from_the_engine_or_else_from_the_handlers() {
+        // Rows come from the engine, or else from the handlers.
+        let engine = [("Innodb_rows_inserted", 4.0), ("Innodb_rows_updated", 2.0), ("Innodb_rows_deleted", 1.0)];
         let handlers = [("Handler_write", 5.0), ("Handler_update", 2.0), ("Handler_delete", 1.0)];
         assert_eq!(filled(&handlers)[counter::ROWS_CHANGED], 8.0);
-        let mut both = handlers.to_vec();
-        both.extend([("Innodb_rows_inserted", 4.0), ("Innodb_rows_updated", 2.0), ("Innodb_rows_deleted", 1.0)]);
-        assert_eq!(filled(&both)[counter::ROWS_CHANGED], 7.0);
+        assert_eq!(filled(&[handlers, engine].concat())[counter::ROWS_CHANGED], 7.0);
         assert!(filled(&handlers[..2]).is_empty(), "an incomplete sum is left out");
     }
 }

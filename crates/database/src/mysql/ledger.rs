@@ -1,7 +1,7 @@
 //! Commits of loadline's own sessions in the server's counters, and how the jobs commit.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::Relaxed};
 
 use loadline_model::Driver;
 
@@ -10,7 +10,7 @@ use crate::error::TargetError;
 use crate::work::Work;
 
 /// Shared by all sessions of a target.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub(super) struct Ledger(Arc<State>);
 
 #[derive(Debug, Default)]
@@ -23,20 +23,26 @@ struct State {
     jobs_send_commit: AtomicBool,
     /// Whether the jobs' transactions change rows.
     jobs_write: AtomicBool,
-    /// Whether the server writes a binary log.
-    binlog: AtomicBool,
+    /// The current `innodb_flush_log_at_trx_commit`, a global setting: whether commits wait for the log.
+    flush: AtomicU8,
+    /// Whether the server writes a binary log, which commits like an engine of its own.
+    binlog: bool,
     /// Whether the server is a node of a Galera cluster.
-    galera: AtomicBool,
+    galera: bool,
 }
 
 impl Ledger {
+    /// Of a server with these properties ([`State`]).
+    pub(super) fn new(flush: u8, binlog: bool, galera: bool) -> Ledger {
+        Ledger(Arc::new(State { flush: flush.into(), binlog, galera, ..State::default() }))
+    }
+
     /// Adds the commits of `c`. Call it once, at the end of each session that is not a job's. Exact: the
     /// server keeps the same counters per session.
     pub(super) fn book(&self, c: &mut Connection) -> Result<(), TargetError> {
-        let own = c.pairs("SHOW SESSION STATUS WHERE Variable_name IN ('Handler_commit', 'Com_commit')")?;
-        for (name, value) in own {
+        for (name, value) in c.shown("SESSION STATUS", ["Handler_commit", "Com_commit"])? {
             let counter = if name == "Handler_commit" { &self.0.handler } else { &self.0.explicit };
-            counter.fetch_add(value.parse().unwrap_or(0), Ordering::Relaxed);
+            counter.fetch_add(value.parse().unwrap_or(0), Relaxed);
         }
         Ok(())
     }
@@ -45,18 +51,16 @@ impl Ledger {
     /// COMMIT, as a procedure always does.
     pub(super) fn jobs_run(&self, work: &Work, driver: Driver) {
         let sends = driver == Driver::Database || !work.program.is_single_statement();
-        self.0.jobs_send_commit.store(sends, Ordering::Relaxed);
-        self.0.jobs_write.store(work.program.writes(), Ordering::Relaxed);
+        self.0.jobs_send_commit.store(sends, Relaxed);
+        self.0.jobs_write.store(work.program.writes(), Relaxed);
     }
 
-    /// Whether the server writes a binary log, which commits like an engine of its own.
-    pub(super) fn binlog(&self, on: bool) {
-        self.0.binlog.store(on, Ordering::Relaxed);
+    pub(super) fn flush(&self) -> u8 {
+        self.0.flush.load(Relaxed)
     }
 
-    /// Whether the server is a node of a Galera cluster.
-    pub(super) fn galera(&self, is_node: bool) {
-        self.0.galera.store(is_node, Ordering::Relaxed);
+    pub(super) fn set_flush(&self, value: u8) {
+        self.0.flush.store(value, Relaxed);
     }
 
     /// The server's counter of the jobs' commits, loadline's own share of it, and by how much it grows with each commit.
@@ -67,14 +71,14 @@ impl Ledger {
     /// `wsrep_local_commits` counts the changes that began at the node (10.11: 5 single updates at one node added 5, 0 and 5
     /// there, and 10, 0 and 0 at another). It has no counter per session; loadline itself changes nothing while jobs run.
     pub(super) fn commits(&self) -> (&'static str, u64, u64) {
-        let is = |flag: &AtomicBool| flag.load(Ordering::Relaxed);
-        if is(&self.0.jobs_send_commit) {
-            ("Com_commit", self.0.explicit.load(Ordering::Relaxed), 1)
-        } else if is(&self.0.galera) && is(&self.0.jobs_write) {
+        let State { handler, explicit, jobs_send_commit, jobs_write, binlog, galera, .. } = &*self.0;
+        let writes = jobs_write.load(Relaxed);
+        if jobs_send_commit.load(Relaxed) {
+            ("Com_commit", explicit.load(Relaxed), 1)
+        } else if *galera && writes {
             ("wsrep_local_commits", 0, 1)
         } else {
-            let twice = is(&self.0.binlog) && is(&self.0.jobs_write);
-            ("Handler_commit", self.0.handler.load(Ordering::Relaxed), 1 + u64::from(twice))
+            ("Handler_commit", handler.load(Relaxed), 1 + u64::from(*binlog && writes))
         }
     }
 }

@@ -2,15 +2,17 @@
 
 use loadline_workload::{ColumnDef, Datum, LogicalType, Table};
 
-use super::connect::Endpoint;
+use super::instance::MysqlInstance;
 use super::ledger::Ledger;
 use super::schema;
+use super::server::Mysql;
 use super::sql::{self, DATABASE, MARK, create_table, full_name, quoted, table_name};
 use super::wire::Connection;
 use crate::data_set::{Loader, RECORD};
 use crate::error::TargetError;
 use crate::loading::{Batch, rows, table_stem};
 use crate::work::Work;
+use crate::workload_tables::{LoadedTables, LoadsTables};
 
 /// Name of the file that the server requests. There is no such file: its rows are generated.
 const FILE: &str = "rows-of-loadline";
@@ -29,27 +31,21 @@ pub(super) fn add(c: &mut Connection, work: &Work, table: &Table, batches: &[Bat
     }
 }
 
-/// The LOAD DATA statement of a table. Values are raw bytes; a backslash escapes special ones.
+/// The LOAD DATA statement of a table. Values are raw bytes; a backslash escapes special ones. Documents are said to be text, as MySQL
+/// takes no other (error 3144).
 fn statement(work: &Work, table: &Table) -> String {
-    format!(
-        "LOAD DATA LOCAL INFILE '{FILE}' INTO TABLE {} CHARACTER SET binary FIELDS TERMINATED BY '\\t' ESCAPED BY '\\\\' \
-         LINES TERMINATED BY '\\n'{}",
-        table_name(work, &table.name),
-        documents(table)
-    )
-}
-
-/// Says that documents are text, as MySQL takes no other (error 3144).
-fn documents(table: &Table) -> String {
     let is_document = |c: &ColumnDef| c.logical == LogicalType::Json;
-    if !table.columns.iter().any(is_document) {
-        return String::new();
-    }
     let name = |c: &ColumnDef| if is_document(c) { format!("@{}", c.name) } else { quoted(&c.name) };
     let names: Vec<String> = table.columns.iter().map(name).collect();
     let set = |c: &ColumnDef| format!("{} = CONVERT(@{} USING utf8mb4)", quoted(&c.name), c.name);
     let set: Vec<String> = table.columns.iter().filter(|c| is_document(c)).map(set).collect();
-    format!(" ({}) SET {}", names.join(", "), set.join(", "))
+    let documents =
+        if set.is_empty() { String::new() } else { format!(" ({}) SET {}", names.join(", "), set.join(", ")) };
+    format!(
+        "LOAD DATA LOCAL INFILE '{FILE}' INTO TABLE {} CHARACTER SET binary FIELDS TERMINATED BY '\\t' ESCAPED BY '\\\\' \
+         LINES TERMINATED BY '\\n'{documents}",
+        table_name(work, &table.name)
+    )
 }
 
 fn load_data(c: &mut Connection, work: &Work, table: &Table, batches: &[Batch]) -> Result<u64, TargetError> {
@@ -95,20 +91,23 @@ fn put_row(out: &mut Vec<u8>, row: &[Datum<'_>]) {
     out.push(b'\n');
 }
 
-/// A session that loads the data set.
-pub(super) struct MysqlLoader {
+struct MysqlLoader {
     connection: Connection,
-    path: &'static str,
     ledger: Ledger,
 }
 
-impl MysqlLoader {
-    pub(super) fn open(endpoint: &Endpoint, ledger: &Ledger) -> Result<MysqlLoader, TargetError> {
-        Ok(MysqlLoader {
-            connection: endpoint.connect_loading()?,
-            path: "LOAD DATA LOCAL INFILE",
-            ledger: ledger.clone(),
-        })
+impl LoadsTables for Mysql {
+    fn open_loader(&self) -> Result<Box<dyn Loader + '_>, TargetError> {
+        let MysqlInstance { endpoint, ledger, .. } = self.first();
+        Ok(Box::new(MysqlLoader { connection: endpoint.connect_loading()?, ledger: ledger.clone() }))
+    }
+
+    fn loaded(&self) -> &LoadedTables {
+        &self.loaded
+    }
+
+    fn in_step<T>(&self, f: impl FnOnce() -> Result<T, TargetError>) -> Result<T, TargetError> {
+        self.caught_up(f)
     }
 }
 
@@ -130,13 +129,12 @@ impl Loader for MysqlLoader {
     }
 
     fn rows(&mut self, sql: &str) -> Result<Vec<Vec<String>>, TargetError> {
-        let text = |v: Option<Vec<u8>>| v.map(|v| String::from_utf8_lossy(&v).into_owned()).unwrap_or_default();
         let rows = self.connection.query(sql)?;
-        Ok(rows.into_iter().map(|row| row.into_iter().map(text).collect()).collect())
+        Ok(rows.into_iter().map(|row| row.into_iter().map(Option::unwrap_or_default).collect()).collect())
     }
 
     fn run(&mut self, sql: &str) -> Result<(), TargetError> {
-        self.connection.query(sql).map(drop)
+        self.connection.run(sql)
     }
 
     fn exists(&mut self, stem: &str) -> Result<bool, TargetError> {
@@ -172,9 +170,6 @@ impl Loader for MysqlLoader {
             self.run("ROLLBACK")?;
         }
         added?;
-        if NOT_ALLOWED.contains(&self.connection.last_code) {
-            self.path = "prepared inserts, as the server allows no LOAD DATA LOCAL";
-        }
         self.run("COMMIT")
     }
 
@@ -187,12 +182,12 @@ impl Loader for MysqlLoader {
     }
 
     fn is_finished(&mut self, work: &Work, table: &Table) -> Result<bool, TargetError> {
-        let indexes = self.connection.value(&format!(
+        let indexes = self.connection.number(&format!(
             "SELECT COUNT(DISTINCT INDEX_NAME) FROM information_schema.STATISTICS WHERE TABLE_SCHEMA = '{DATABASE}' AND \
              TABLE_NAME = '{}' AND INDEX_NAME LIKE 'by\\_%'",
             table_stem(work, &table.name)
         ))?;
-        Ok(indexes.and_then(|n| n.parse::<usize>().ok()).is_some_and(|n| n >= table.indexes.len()))
+        Ok(indexes.is_some_and(|n| n as usize >= table.indexes.len()))
     }
 
     fn finish(&mut self, work: &Work, table: &Table, complete: Option<&str>) -> Result<(), TargetError> {
@@ -207,7 +202,11 @@ impl Loader for MysqlLoader {
     }
 
     fn path(&self) -> &'static str {
-        self.path
+        // Another error would have ended the load.
+        match NOT_ALLOWED.contains(&self.connection.last_code) {
+            true => "prepared inserts, as the server allows no LOAD DATA LOCAL",
+            false => "LOAD DATA LOCAL INFILE",
+        }
     }
 
     fn close(&mut self) -> Result<(), TargetError> {

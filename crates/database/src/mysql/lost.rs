@@ -25,39 +25,36 @@ enum Answer {
     Ready(u32),
 }
 
-fn ask(instance: &MysqlInstance) -> Answer {
-    match instance.admin(member::size) {
-        Err(_) => Answer::None,
-        Ok(size) => size.map_or(Answer::NotReady, Answer::Ready),
+impl Answer {
+    fn ask(instance: &MysqlInstance) -> Answer {
+        match instance.admin(member::size) {
+            Err(_) => Answer::None,
+            Ok(size) => size.map_or(Answer::NotReady, Answer::Ready),
+        }
+    }
+
+    fn size(self) -> Option<u32> {
+        if let Answer::Ready(size) = self { Some(size) } else { None }
     }
 }
 
 /// Whether no more is to be expected: some nodes are ready, and their cluster of `before` nodes is without the others; or none is,
 /// and half of them do not answer.
 fn is_settled(answers: &[Answer], before: u32) -> bool {
-    let ready = answers.iter().filter(|a| matches!(a, Answer::Ready(_))).count();
-    let (others, silent) = ((answers.len() - ready) as u32, answers.iter().filter(|a| **a == Answer::None).count());
-    (ready > 0 || 2 * silent as u32 >= before)
-        && answers.iter().all(|answer| match answer {
-            Answer::None | Answer::NotReady => true,
-            Answer::Ready(size) => others == 0 || size + others <= before,
-        })
+    let sizes: Vec<u32> = answers.iter().filter_map(|a| a.size()).collect();
+    let (others, silent) = (answers.len() - sizes.len(), answers.iter().filter(|a| **a == Answer::None).count());
+    (!sizes.is_empty() || 2 * silent >= before as usize)
+        && sizes.iter().all(|size| others == 0 || size + others as u32 <= before)
 }
 
 impl MysqlNodes {
     /// The nodes of the instances that are ready.
     fn ready(&self, answers: &[Answer]) -> MysqlNodes {
-        let is_ready: Vec<bool> = answers.iter().map(|answer| matches!(answer, Answer::Ready(_))).collect();
+        let is_ready: Vec<bool> = answers.iter().map(|answer| answer.size().is_some()).collect();
         let left = Remaining::of(&self.instances, &self.instance_of, &self.job_endpoints, &is_ready);
         let Remaining { mut instances, instance_of, endpoints: job_endpoints } = left;
-        let sizes = answers.iter().filter_map(|answer| match answer {
-            Answer::Ready(size) => Some(*size),
-            Answer::None | Answer::NotReady => None,
-        });
-        for (instance, size) in instances.iter_mut().zip(sizes) {
-            if let Some(member) = instance.member.as_mut() {
-                member.size = size;
-            }
+        for (instance, size) in instances.iter_mut().zip(answers.iter().filter_map(|answer| answer.size())) {
+            instance.member.iter_mut().for_each(|member| member.size = size);
         }
         MysqlNodes { instances, instance_of, job_endpoints }
     }
@@ -65,10 +62,10 @@ impl MysqlNodes {
 
 impl Nodes for Mysql {
     fn without_lost(&self) -> Option<RemainingNodes> {
-        let before = self.instances().iter().filter_map(|i| Some(i.member.as_ref()?.size)).max().unwrap_or(0);
+        let before = self.cluster_size();
         let deadline = Instant::now() + EXCLUDING;
         let answers = loop {
-            let answers: Vec<Answer> = self.instances().iter().map(ask).collect();
+            let answers: Vec<Answer> = self.instances().iter().map(Answer::ask).collect();
             let none = answers.iter().all(|a| *a == Answer::None);
             if none || is_settled(&answers, before) || Instant::now() >= deadline {
                 break answers;
@@ -83,7 +80,7 @@ impl Nodes for Mysql {
             let them = self.instances().iter().zip(&answers).filter(|(_, answer)| is(answer));
             them.map(|(instance, _)| instance.endpoint.config.place()).collect()
         };
-        let lost = of(|answer| !matches!(answer, Answer::Ready(_)));
+        let lost = of(|answer| answer.size().is_none());
         if nodes.instances.is_empty() {
             let (gone, there) = (of(|a| *a == Answer::None), of(|a| *a == Answer::NotReady));
             return Some(match &there[..] {

@@ -1,7 +1,7 @@
 //! Nodes of a Galera cluster of MariaDB: servers that hold one and the same data, on each of which transactions can begin.
 //!
 //! A transaction commits at the node where it began once all nodes have received its rows in the same order (certification).
-//! The others apply it a moment later, so what was written at one is read at another once that has caught up (`apply.rs`). CREATE
+//! The others apply it a moment later, so what was written at one is read at another once that has caught up (`server.rs`). CREATE
 //! and DROP take effect at all nodes.
 
 use std::time::{Duration, Instant};

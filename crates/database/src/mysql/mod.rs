@@ -3,7 +3,6 @@
 //! The session is loadline's own code ([`wire`]), so that the cost of the timing loop is known.
 
 mod activity;
-mod apply;
 mod auth;
 mod cache;
 mod client;
@@ -11,10 +10,8 @@ mod config;
 mod connect;
 mod doctor;
 mod flavours;
-mod flush;
 mod grants;
 mod group;
-mod hindrance;
 mod instance;
 mod knowledge;
 mod ledger;
@@ -32,9 +29,9 @@ mod replication;
 mod roles;
 mod schema;
 mod server;
+mod settings;
 mod slice;
 mod sql;
-mod switch;
 mod temp;
 mod version;
 mod wire;

@@ -16,26 +16,21 @@ pub(super) struct Options {
     pub(super) host: Option<String>,
     pub(super) port: Option<u16>,
     pub(super) socket: Option<String>,
-}
-
-/// The file's options, and why it, or its password, was ignored.
-#[derive(Debug, Clone, Default)]
-pub(super) struct OptionFile {
-    pub(super) options: Options,
+    /// Why the file, or its password, was ignored.
     pub(super) note: Option<String>,
 }
 
 /// Reads `~/.my.cnf`. Ignores a file that everybody may write, as the clients do, and the password in one
 /// that everybody may read.
-pub(super) fn read(env: Env<'_>) -> OptionFile {
-    let Some(path) = env("HOME").map(|home| PathBuf::from(home).join(".my.cnf")) else { return OptionFile::default() };
-    read_file(&path)
+pub(super) fn read(env: Env<'_>) -> Options {
+    let path = env("HOME").map(|home| PathBuf::from(home).join(".my.cnf"));
+    path.map(|path| read_file(&path)).unwrap_or_default()
 }
 
-fn read_file(path: &Path) -> OptionFile {
-    let Ok(metadata) = std::fs::metadata(path) else { return OptionFile::default() };
+fn read_file(path: &Path) -> Options {
+    let Ok(metadata) = std::fs::metadata(path) else { return Options::default() };
     let mode = metadata.permissions().mode();
-    let ignored = |why: String| OptionFile { options: Options::default(), note: Some(why) };
+    let ignored = |why: String| Options { note: Some(why), ..Options::default() };
     if mode & 0o002 != 0 {
         return ignored(format!("{} is ignored because everybody may write it: chmod 600", path.display()));
     }
@@ -43,11 +38,11 @@ fn read_file(path: &Path) -> OptionFile {
         return ignored(format!("{} cannot be read", path.display()));
     };
     let mut options = parse(&text);
-    let mut note = None;
     if mode & 0o004 != 0 && options.password.take().is_some() {
-        note = Some(format!("the password in {} is ignored because everybody may read it: chmod 600", path.display()));
+        let why = "is ignored because everybody may read it: chmod 600";
+        options.note = Some(format!("the password in {} {why}", path.display()));
     }
-    OptionFile { options, note }
+    options
 }
 
 fn parse(text: &str) -> Options {
@@ -83,16 +78,13 @@ fn unquoted(value: &str) -> String {
     let mut out = String::new();
     let mut chars = text.chars();
     while let Some(c) = chars.next() {
-        match (c, c == '\\') {
-            (_, true) => match chars.next() {
-                Some('s') => out.push(' '),
-                Some('t') => out.push('\t'),
-                Some('n') => out.push('\n'),
-                Some(other) => out.push(other),
-                None => out.push('\\'),
-            },
-            (c, false) => out.push(c),
-        }
+        let escaped = if c == '\\' { chars.next() } else { None };
+        out.push(match escaped {
+            Some('s') => ' ',
+            Some('t') => '\t',
+            Some('n') => '\n',
+            other => other.unwrap_or(c),
+        });
     }
     out
 }
@@ -117,8 +109,8 @@ mod tests {
         {
             std::fs::set_permissions(file.path(), std::fs::Permissions::from_mode(mode)).unwrap();
             let found = read_file(file.path());
-            assert_eq!(found.options.user.is_some(), user, "{mode:o}");
-            assert_eq!(found.options.password.is_some(), password, "{mode:o}");
+            assert_eq!(found.user.is_some(), user, "{mode:o}");
+            assert_eq!(found.password.is_some(), password, "{mode:o}");
             assert_eq!(found.note.is_some(), note, "{mode:o}");
         }
     }

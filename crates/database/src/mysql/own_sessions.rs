@@ -1,21 +1,25 @@
-//! The sessions of loadline: samples what those of the jobs do, and how many of others work, from the server's process list.
+//! The sessions of loadline in the server's process list: samples what those of the jobs do, and how many of others work; why one gets no
+//! answer.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use loadline_model::snapshot::WaitSample;
 
-use super::wire::{Connection, Row, Rows};
+use super::protocol::Row;
+use super::wire::Connection;
 use crate::error::TargetError;
 use crate::other_sessions::{SessionTask, Sessions};
+use crate::patience::waited_for;
 use crate::scope::Scope;
 
-/// Needs no privilege: users see their own sessions, and all of loadline's have one user.
-const SESSIONS: (&str, [usize; 3]) = ("SELECT ID, COMMAND, STATE, USER FROM information_schema.PROCESSLIST", [1, 2, 3]);
-/// The same on MySQL, with the positions of command, state and user: there a query of that table writes its rows into a temporary
-/// table of InnoDB and counts them as changed (8.0.33: 40 a second).
-const MYSQL_SESSIONS: (&str, [usize; 3]) = ("SHOW PROCESSLIST", [4, 6, 1]);
+/// The process list, and the positions of id, command, state and user. It needs no privilege: users see their own sessions, and all
+/// of loadline's have one user.
+const SESSIONS: (&str, [usize; 4]) =
+    ("SELECT ID, COMMAND, STATE, USER FROM information_schema.PROCESSLIST", [0, 1, 2, 3]);
+/// That of MySQL, where a query of that table writes its rows into a temporary table of InnoDB and counts them as changed (8.0.33:
+/// 40 a second).
+const MYSQL_SESSIONS: (&str, [usize; 4]) = ("SHOW PROCESSLIST", [0, 4, 6, 1]);
 
 /// The threads that run the sessions: MariaDB names them here, MySQL in performance_schema only.
 const THREADS: &str =
@@ -36,26 +40,69 @@ const NO_CLIENT: [&str; 7] =
 /// Users of the server's own sessions.
 const NO_USER: [&str; 2] = ["system user", "event_scheduler"];
 
+/// The state of a session that writes to a full disk. The server tries again every minute.
+const FULL_DISK: &str = "Waiting for someone to free space";
+/// A state that begins as those that wait, but passes.
+const PASSES: &str = "Waiting for prior transaction to commit";
+
+/// A session in the process list.
+struct Listed {
+    id: u32,
+    command: String,
+    state: String,
+    user: String,
+}
+
+impl Listed {
+    fn is_servers(&self) -> bool {
+        NO_USER.contains(&&*self.user)
+    }
+
+    fn is_clients(&self) -> bool {
+        !NO_CLIENT.contains(&&*self.command) && !self.is_servers()
+    }
+
+    fn works(&self) -> bool {
+        WORKING.contains(&&*self.command) && !RESTING.contains(&&*self.state)
+    }
+
+    fn event(&self) -> String {
+        match (&*self.command, &*self.state) {
+            ("Sleep", _) => "Client:idle".to_owned(),
+            (_, "") => "Stage:none".to_owned(),
+            (_, stage) => format!("Stage:{stage}"),
+        }
+    }
+}
+
+fn list(c: &mut Connection) -> Result<Vec<Listed>, TargetError> {
+    let (sql, columns) = if c.version.mariadb { SESSIONS } else { MYSQL_SESSIONS };
+    let listed = |mut row: Row| {
+        let [id, command, state, user] = columns.map(|at| row.get_mut(at).and_then(Option::take).unwrap_or_default());
+        Some(Listed { id: id.parse().ok()?, command, state, user })
+    };
+    Ok(c.query(sql)?.into_iter().filter_map(listed).collect())
+}
+
+/// Whether the list has the session of `c`. A proxy gives its clients ids of its own.
+fn has_own(listed: &[Listed], c: &Connection) -> bool {
+    listed.iter().any(|session| session.id == c.session)
+}
+
 /// Sessions of MySQL itself that it counts as running: the event scheduler, though it rests, and those that apply what other members of
 /// a group commit; 0 for a user who does not see them.
 pub(super) fn at_work_for_the_server(c: &mut Connection) -> Result<usize, TargetError> {
     if c.version.mariadb {
         return Ok(0);
     }
-    let (sql, [command, _, user]) = MYSQL_SESSIONS;
-    let rows = c.query(sql)?;
     let [system, scheduler] = NO_USER;
-    let at_work = |row: &&Row| match &*text(row, user) {
-        name if name == scheduler => true,
-        name => name == system && !["Daemon", "Sleep"].contains(&&*text(row, command)),
-    };
-    Ok(rows.iter().filter(at_work).count())
+    let at_work = |s: &&Listed| s.user == scheduler || s.user == system && !["Daemon", "Sleep"].contains(&&*s.command);
+    Ok(list(c)?.iter().filter(at_work).count())
 }
 
 /// The server's ids of loadline's sessions, and whether each is a job's.
 type Ids = BTreeMap<u32, bool>;
 
-/// The sessions of loadline with a server.
 #[derive(Debug, Clone, Default)]
 pub(super) struct OwnSessions(Arc<Mutex<Ids>>);
 
@@ -64,12 +111,10 @@ impl OwnSessions {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a session.
     pub(super) fn add(&self, session: u32, of_job: bool) {
         self.ids().insert(session, of_job);
     }
 
-    /// Ids of the jobs' sessions.
     pub(super) fn of_jobs(&self) -> Vec<u32> {
         self.ids().iter().filter(|(_, of_job)| **of_job).map(|(id, _)| *id).collect()
     }
@@ -84,32 +129,28 @@ impl OwnSessions {
         (sees_all, applies): (bool, bool),
         sample: &mut WaitSample,
     ) -> Result<bool, TargetError> {
-        let (sql, columns) = if c.version.mariadb { SESSIONS } else { MYSQL_SESSIONS };
-        let (rows, own) = (c.query(sql)?, self.ids());
-        let known = sees_all && is_listed(&rows, c);
-        match scope {
-            Scope::Jobs => {
-                count(&rows, columns, |row| id(row).is_some_and(|id| own.get(&id) == Some(&true)), sample);
-                let others = || others_at_work(&rows, columns, &own, applies);
-                sample.others = sample.others.filter(|_| known).map(|n| n + others());
-            }
-            Scope::All if known => count(&rows, columns, |row| is_others_client(row, columns, &own), sample),
-            Scope::All => {}
+        let listed = list(c)?;
+        let known = sees_all && has_own(&listed, c);
+        if known || scope == Scope::Jobs {
+            add(&listed, &self.ids(), scope, (known, applies), sample);
         }
         Ok(known || scope == Scope::Jobs)
     }
 
-    /// Command and state of all sessions but loadline's own; `None` if not all can be seen.
-    pub(super) fn others(
-        &self,
-        c: &mut Connection,
-        sees_all: bool,
-    ) -> Result<Option<Vec<(String, String)>>, TargetError> {
-        let (sql, [command, state, _]) = if c.version.mariadb { SESSIONS } else { MYSQL_SESSIONS };
-        let (rows, own) = (c.query(sql)?, self.ids());
-        let others = rows.iter().filter(|row| id(row).is_some_and(|id| !own.contains_key(&id)));
-        let doing = |row: &Row| (text(row, command).into_owned(), text(row, state).into_owned());
-        Ok((sees_all && is_listed(&rows, c)).then(|| others.map(doing).collect()))
+    /// Command, state and number of all sessions but loadline's own, the most frequent first; `None` if not all can be seen.
+    pub(super) fn others(&self, c: &mut Connection, sees_all: bool) -> Result<Option<Vec<Row>>, TargetError> {
+        let listed = list(c)?;
+        if !sees_all || !has_own(&listed, c) {
+            return Ok(None);
+        }
+        let (own, mut counts) = (self.ids(), BTreeMap::<(String, String), u32>::new());
+        for session in listed.into_iter().filter(|session| !own.contains_key(&session.id)) {
+            *counts.entry((session.command, session.state)).or_default() += 1;
+        }
+        let mut counts: Vec<_> = counts.into_iter().collect();
+        counts.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
+        let row = |((command, state), n): ((String, String), u32)| [command, state, n.to_string()].map(Some).to_vec();
+        Ok(Some(counts.into_iter().map(row).collect()))
     }
 
     /// Condition under which a row of the process list is a client's session and not loadline's.
@@ -124,93 +165,90 @@ impl OwnSessions {
         )
     }
 
-    /// The threads of the jobs' sessions, as [`Self::all_threads`].
+    /// The threads of the jobs' sessions, as [`all_threads`].
     pub(super) fn job_threads(&self, c: &mut Connection) -> Result<Vec<u32>, TargetError> {
-        let (all, own) = (OwnSessions::all_threads(c)?, self.ids());
+        let (all, own) = (all_threads(c)?, self.ids());
         Ok(all.iter().filter(|t| own.get(&t.session) == Some(&true)).map(|t| t.task).collect())
     }
 
-    /// The threads of the sessions of others, and that of `c`, as [`Self::all_threads`].
+    /// The threads of the sessions of others, and that of `c`, as [`all_threads`].
     pub(super) fn other_threads(&self, c: &mut Connection) -> Result<Sessions, TargetError> {
-        let (all, ids) = (OwnSessions::all_threads(c)?, self.ids());
+        let (all, ids) = (all_threads(c)?, self.ids());
         let own = all.iter().find(|t| t.session == c.session).map(|t| t.task);
         Ok(Sessions { own, others: all.into_iter().filter(|t| !ids.contains_key(&t.session)).collect() })
     }
+}
 
-    /// The threads of the operating system that run sessions, but no replication or events; none on a MySQL whose
-    /// performance_schema is off or cannot be read. With a thread pool, any of its threads runs any session: none too.
-    fn all_threads(c: &mut Connection) -> Result<Vec<SessionTask>, TargetError> {
-        let pool = c.value("SELECT @@thread_handling")?.is_some_and(|h| h.starts_with("pool"));
-        if pool {
-            return Ok(Vec::new());
-        }
-        let rows = match c.query(if c.version.mariadb { THREADS } else { MYSQL_THREADS }) {
-            Err(TargetError::Server(_)) if !c.version.mariadb => return Ok(Vec::new()),
-            rows => rows?,
+/// See [`OwnSessions::sample`]; `known`: whether all sessions are listed.
+fn add(listed: &[Listed], own: &Ids, scope: Scope, (known, applies): (bool, bool), sample: &mut WaitSample) {
+    let mut others = 0;
+    for session in listed {
+        let own = own.get(&session.id);
+        let in_scope = match scope {
+            Scope::Jobs => own == Some(&true),
+            Scope::All => own.is_none() && session.is_clients(),
         };
-        Ok(rows.iter().filter_map(|r| Some(SessionTask { session: id(r)?, task: text(r, 1).parse().ok()? })).collect())
+        if in_scope {
+            *sample.sessions.entry(session.event()).or_default() += 1;
+        }
+        others += u32::from(own.is_none() && session.works() && !(applies && session.is_servers()));
     }
+    if scope == Scope::Jobs {
+        sample.others = sample.others.filter(|_| known).map(|n| n + others);
+    }
+}
+
+/// The threads of the operating system that run sessions, but no replication or events; none on a MySQL whose
+/// performance_schema is off or cannot be read. With a thread pool, any of its threads runs any session: none too.
+fn all_threads(c: &mut Connection) -> Result<Vec<SessionTask>, TargetError> {
+    if c.value("SELECT @@thread_handling")?.is_some_and(|h| h.starts_with("pool")) {
+        return Ok(Vec::new());
+    }
+    let rows = match c.pairs(if c.version.mariadb { THREADS } else { MYSQL_THREADS }) {
+        Err(TargetError::Server(_)) if !c.version.mariadb => return Ok(Vec::new()),
+        rows => rows?,
+    };
+    let task = |(session, task): &(String, String)| {
+        Some(SessionTask { session: session.parse().ok()?, task: task.parse().ok()? })
+    };
+    Ok(rows.iter().filter_map(task).collect())
+}
+
+/// Asks in session `c` what `session` waits for, if that is not the server's own work: another session, a replica, or a full disk,
+/// itself or in a commit behind one that does. <https://mariadb.com/kb/en/general-thread-states/>,
+/// <https://dev.mysql.com/doc/refman/8.0/en/general-thread-states.html>
+pub(super) fn hindrance(c: &mut Connection, session: u32) -> Result<Option<TargetError>, TargetError> {
+    let states = format!(
+        "SELECT STATE FROM information_schema.PROCESSLIST WHERE ID = {session} OR STATE LIKE '{FULL_DISK}%' \
+                          ORDER BY ID = {session} DESC"
+    );
+    let mut states = c.query(&states)?.into_iter().map(|row| row.into_iter().next().flatten().unwrap_or_default());
+    let state = states.next().unwrap_or_default();
+    if state.starts_with(FULL_DISK) || state.starts_with("Commit") && states.next().is_some() {
+        let why = "its statement waited for free space: a disk that it writes to is full";
+        return Ok(Some(TargetError::NoSpace(why.to_owned())));
+    }
+    let waits =
+        ["Waiting for", "User lock"].iter().any(|waits| state.starts_with(*waits)) && !state.starts_with(PASSES);
+    let who = format!("another session or a replica ('{state}'): end that session (SHOW PROCESSLIST, KILL)");
+    Ok(waits.then(|| waited_for(who)))
 }
 
 /// Ends those of the sessions `ids` that are still there. Returns how many; `None` behind a proxy, where ids are not the server's.
 pub(super) fn end(c: &mut Connection, ids: &[u32]) -> Result<Option<u32>, TargetError> {
-    let rows = c.query(if c.version.mariadb { SESSIONS.0 } else { MYSQL_SESSIONS.0 })?;
-    if !is_listed(&rows, c) {
+    let listed = list(c)?;
+    if !has_own(&listed, c) {
         return Ok(None);
     }
     let mut ended = 0;
-    for session in rows.iter().filter_map(id).filter(|id| ids.contains(id)) {
-        match c.query(&format!("KILL {session}")) {
-            Ok(_) => ended += 1,
+    for session in listed.iter().filter(|session| ids.contains(&session.id)) {
+        match c.run(&format!("KILL {}", session.id)) {
+            Ok(()) => ended += 1,
             Err(TargetError::Server(_)) if c.last_code == NO_SUCH_SESSION => {}
             Err(e) => return Err(e),
         }
     }
     Ok(Some(ended))
-}
-
-/// The id of a row's session.
-fn id(row: &Row) -> Option<u32> {
-    text(row, 0).parse().ok()
-}
-
-/// Whether the list has the session of `c`. A proxy gives its clients ids of its own.
-fn is_listed(rows: &Rows, c: &Connection) -> bool {
-    rows.iter().any(|row| id(row) == Some(c.session))
-}
-
-/// Whether it is a client's session and not loadline's.
-fn is_others_client(row: &Row, [command, _, user]: [usize; 3], own: &Ids) -> bool {
-    !NO_CLIENT.contains(&text(row, command).as_ref())
-        && !NO_USER.contains(&text(row, user).as_ref())
-        && id(row).is_some_and(|id| !own.contains_key(&id))
-}
-
-/// Sessions that are not loadline's and work; without those that apply what other members of a cluster committed, if the server
-/// `applies` such.
-fn others_at_work(rows: &Rows, [command, state, user]: [usize; 3], own: &Ids, applies: bool) -> u32 {
-    let works = |row: &&Row| {
-        !(applies && NO_USER.contains(&text(row, user).as_ref()))
-            && WORKING.contains(&text(row, command).as_ref())
-            && !RESTING.contains(&text(row, state).as_ref())
-            && id(row).is_some_and(|id| !own.contains_key(&id))
-    };
-    rows.iter().filter(works).count() as u32
-}
-
-fn text(row: &[Option<Vec<u8>>], column: usize) -> Cow<'_, str> {
-    row.get(column).and_then(Option::as_ref).map(|v| String::from_utf8_lossy(v)).unwrap_or_default()
-}
-
-fn count(rows: &Rows, [command, state, _]: [usize; 3], counts: impl Fn(&Row) -> bool, sample: &mut WaitSample) {
-    for row in rows.iter().filter(|row| counts(row)) {
-        let event = match (text(row, command).as_ref(), text(row, state).as_ref()) {
-            ("Sleep", _) => "Client:idle".to_owned(),
-            (_, "") => "Stage:none".to_owned(),
-            (_, stage) => format!("Stage:{stage}"),
-        };
-        *sample.sessions.entry(event).or_default() += 1;
-    }
 }
 
 #[cfg(test)]
@@ -219,32 +257,35 @@ mod tests {
 
     #[test]
     fn states_are_those_of_jobs_and_others_are_nobody_of_loadline() {
-        let row = |id: &str, command: &str, state: Option<&str>| {
-            vec![Some(id.into()), Some(command.into()), state.map(Into::into), Some("ann".into())]
-        };
-        let rows = vec![
-            row("1", "Execute", Some("Commit")),
-            row("2", "Sleep", Some("")),
-            row("3", "Execute", Some("Commit")),
-            row("4", "Execute", None),
-            row("8", "Query", Some("Filling schema table")),
-            row("9", "Query", Some("Sending data")),
-            row("10", "Execute", None),
-            row("11", "Query", Some("User sleep")),
-            row("12", "Sleep", Some("")),
-            row("13", "Daemon", Some("Waiting on empty queue")),
+        let listed = [
+            (1, "Execute", "Commit", "ann"),
+            (2, "Sleep", "", "ann"),
+            (3, "Execute", "Commit", "ann"),
+            (4, "Execute", "", "ann"),
+            (8, "Query", "Filling schema table", "ann"),
+            (9, "Query", "Sending data", "ann"),
+            (10, "Execute", "", "ann"),
+            (11, "Query", "User sleep", "ann"),
+            (12, "Sleep", "", "ann"),
+            (13, "Daemon", "Waiting on empty queue", "ann"),
+            (14, "Query", "Waiting for dependent transaction to commit", "system user"),
         ];
+        let listed = listed.map(|(id, command, state, user)| {
+            let [command, state, user] = [command, state, user].map(str::to_owned);
+            Listed { id, command, state, user }
+        });
         let own: Ids = [(1, true), (2, true), (3, true), (4, true), (8, false)].into();
-        let mut sample = WaitSample::default();
-        count(&rows, SESSIONS.1, |row| own.get(&id(row).unwrap()) == Some(&true), &mut sample);
-        assert_eq!(others_at_work(&rows, SESSIONS.1, &own, false), 2);
-        let expected = [("Client:idle".to_owned(), 1), ("Stage:Commit".to_owned(), 2), ("Stage:none".to_owned(), 1)];
-        assert_eq!(sample.sessions, expected.into());
-        let mut system = row("14", "Query", Some("Waiting for dependent transaction to commit"));
-        system[3] = Some("system user".into());
-        let applier = vec![system.clone()];
-        assert_eq!([false, true].map(|applies| others_at_work(&applier, SESSIONS.1, &own, applies)), [1, 0]);
-        let others = rows.iter().chain([&system]).filter(|row| is_others_client(row, SESSIONS.1, &own));
-        assert_eq!(others.filter_map(id).collect::<Vec<_>>(), [9, 10, 11, 12]);
+        let sampled = |scope, known, applies| {
+            let mut sample = WaitSample { others: Some(0), ..WaitSample::default() };
+            add(&listed, &own, scope, (known, applies), &mut sample);
+            let sessions = sample.sessions.into_iter().map(|(event, n)| format!("{event} {n}"));
+            (sessions.collect::<Vec<_>>().join(", "), sample.others)
+        };
+        let jobs = "Client:idle 1, Stage:Commit 2, Stage:none 1".to_owned();
+        assert_eq!(sampled(Scope::Jobs, true, false), (jobs.clone(), Some(3)));
+        assert_eq!(sampled(Scope::Jobs, true, true).1, Some(2));
+        assert_eq!(sampled(Scope::Jobs, false, false), (jobs, None));
+        let clients = "Client:idle 1, Stage:Sending data 1, Stage:User sleep 1, Stage:none 1";
+        assert_eq!(sampled(Scope::All, true, false).0, clients);
     }
 }

@@ -25,25 +25,20 @@ pub(super) const LOST: [&str; 2] = ["@loadline_conflicts", "@loadline_failed_com
 
 /// A longer text of moments moves to the table, bytes.
 const CHUNK: usize = 3000;
-/// Longest text.
 const LONGEST: usize = CHUNK + 100;
 
-/// Full name of the session's table of moments.
-pub(super) fn moments() -> String {
-    full_name("moments")
-}
+/// The session's table of moments, and the procedure that measures the loop itself.
+pub(super) const MOMENTS: &str = "`loadline`.`moments`";
+pub(super) const OVERHEAD: &str = "`loadline`.`overhead_run`";
 
 /// The statement that creates the session's table of moments.
 pub(super) fn create_moments() -> String {
     format!(
-        "CREATE TEMPORARY TABLE {} (k BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, t VARBINARY({}) NOT NULL) \
-         ENGINE = MEMORY",
-        moments(),
-        LONGEST
+        "CREATE TEMPORARY TABLE {MOMENTS} (k BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, t VARBINARY({LONGEST}) NOT NULL) \
+         ENGINE = MEMORY"
     )
 }
 
-/// Full name of the procedure.
 pub(super) fn name(work: &Work) -> String {
     full_name(&own(&work.workload, "run"))
 }
@@ -75,15 +70,10 @@ pub(super) fn create(work: &Work, in_cluster: bool) -> String {
     routine(&name(work), parameters, &declare, ["", &body, &commit, "l_end >= p_until", &finish])
 }
 
-/// Name of the procedure that measures the loop itself.
-pub(super) fn overhead_name() -> String {
-    full_name("overhead_run")
-}
-
 /// The same loop without statements and commits, `p_next` times.
 pub(super) fn create_overhead() -> String {
     let each = ["    SET l_n = l_n + 1;\n", "", "", "l_n >= p_next", ""];
-    routine(&overhead_name(), "p_next BIGINT", "  DECLARE l_n BIGINT DEFAULT 0;\n", each)
+    routine(OVERHEAD, "p_next BIGINT", "  DECLARE l_n BIGINT DEFAULT 0;\n", each)
 }
 
 /// A procedure with what it does in each transaction before it, in it, and at its commit; when it ends, and what it does then.
@@ -93,8 +83,8 @@ fn routine(
     declare: &str,
     [count, body, commit, leave_when, finish]: [&str; 5],
 ) -> String {
-    let (moments, chunk, longest) = (moments(), CHUNK.to_string(), LONGEST.to_string());
-    let text = [("clock", CLOCK), ("mark", MARK), ("moments", &moments), ("chunk", &chunk), ("longest", &longest)];
+    let (chunk, longest) = (CHUNK.to_string(), LONGEST.to_string());
+    let text = [("clock", CLOCK), ("mark", MARK), ("moments", MOMENTS), ("chunk", &chunk), ("longest", &longest)];
     let own = [("name", name), ("parameters", parameters), ("declare", declare), ("count", count)];
     let end = [("commit", commit), ("leave-when", leave_when), ("finish", finish), ("body", body)];
     KNOWLEDGE.routines.text("run", &[&text[..], &own, &end].concat())
@@ -185,7 +175,6 @@ impl Dialect for SqlPsm {
     }
 }
 
-/// The counter of a loop.
 fn counter(depth: usize) -> String {
     format!("l_repeat_{depth}")
 }

@@ -10,13 +10,10 @@ use loadline_workload::Arg;
 /// Longest payload of a packet, bytes; a longer one takes several packets.
 pub(super) const MAX_PAYLOAD: usize = 0xff_ffff;
 
-/// `CLIENT_SSL`: the session is encrypted.
 pub(super) const CLIENT_SSL: u32 = 0x0800;
-/// `CLIENT_CONNECT_WITH_DB`: a database follows.
 pub(super) const CLIENT_CONNECT_WITH_DB: u32 = 0x0008;
 /// `CLIENT_LOCAL_FILES`: the server may request local files (LOAD DATA LOCAL INFILE).
 pub(super) const CLIENT_LOCAL_FILES: u32 = 0x0080;
-/// `CLIENT_PLUGIN_AUTH`: authentication methods have names.
 pub(super) const CLIENT_PLUGIN_AUTH: u32 = 0x0008_0000;
 /// Capabilities of every session: LONG_PASSWORD, PROTOCOL_41, TRANSACTIONS, SECURE_CONNECTION,
 /// MULTI_RESULTS.
@@ -27,7 +24,6 @@ pub(super) const MORE_RESULTS: u16 = 0x0008;
 /// utf8mb4_general_ci: texts of statements. Payloads are bound as binary strings.
 const CHARSET: u8 = 45;
 
-/// The server's first message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Greeting {
     pub(super) version: String,
@@ -41,30 +37,24 @@ impl Greeting {
     /// Reads a greeting of protocol version 10; `None` if it is something else.
     pub(super) fn parse(body: &[u8]) -> Option<Greeting> {
         let mut r = Reader(body);
-        if r.u8()? != 10 {
+        if r.number(1)? != 10 {
             return None;
         }
-        let version = String::from_utf8_lossy(r.until_zero()?).into_owned();
-        let session = r.u32()?;
+        let version = r.until_zero()?;
+        let session = r.number(4)? as u32;
         let mut nonce = r.take(8)?.to_vec();
         r.take(1)?;
-        let low = r.u16()?;
+        let low = r.number(2)? as u32;
         // Character set and status.
         r.take(3)?;
-        let high = r.u16()?;
-        let length = usize::from(r.u8()?);
+        let high = r.number(2)? as u32;
+        let length = r.number(1)? as usize;
         r.take(10)?;
         let rest = length.saturating_sub(8).max(13).min(r.0.len());
         nonce.extend_from_slice(r.take(rest)?);
         nonce.truncate(20);
         let plugin = r.until_zero().unwrap_or_default();
-        Some(Greeting {
-            version,
-            session,
-            capabilities: u32::from(low) | u32::from(high) << 16,
-            nonce,
-            plugin: String::from_utf8_lossy(plugin).into_owned(),
-        })
+        Some(Greeting { version, session, capabilities: low | high << 16, nonce, plugin })
     }
 }
 
@@ -77,20 +67,10 @@ pub(super) fn ssl_request(capabilities: u32) -> Vec<u8> {
     body
 }
 
-/// Body of the login.
 pub(super) fn login(capabilities: u32, user: &str, answer: &[u8], database: Option<&str>, plugin: &str) -> Vec<u8> {
-    let mut body = ssl_request(capabilities);
-    body.extend_from_slice(user.as_bytes());
-    body.push(0);
-    body.push(answer.len() as u8);
-    body.extend_from_slice(answer);
-    if let Some(database) = database {
-        body.extend_from_slice(database.as_bytes());
-        body.push(0);
-    }
-    body.extend_from_slice(plugin.as_bytes());
-    body.push(0);
-    body
+    let database = database.map(|name| [name.as_bytes(), &[0]].concat()).unwrap_or_default();
+    let answer = [&[answer.len() as u8], answer].concat();
+    [&ssl_request(capabilities), user.as_bytes(), &[0], &answer, &database, plugin.as_bytes(), &[0]].concat()
 }
 
 /// An error that the server reports.
@@ -104,7 +84,7 @@ impl ServerError {
     /// Reads an error packet; before the login it has no SQLSTATE.
     pub(super) fn parse(body: &[u8]) -> ServerError {
         let mut r = Reader(body);
-        let code = r.take(1).and_then(|_| r.u16()).unwrap_or(0);
+        let code = r.take(1).and_then(|_| r.number(2)).unwrap_or(0) as u16;
         let text = match r.0 {
             [b'#', _, _, _, _, _, text @ ..] => text,
             text => text,
@@ -149,7 +129,7 @@ pub(super) fn ok(body: &[u8]) -> Option<(u64, u16)> {
     r.take(1)?;
     let rows = r.length()?;
     r.length()?;
-    Some((rows, r.u16()?))
+    Some((rows, r.number(2)? as u16))
 }
 
 /// Appends the header of a packet; [`close`] fills in the length.
@@ -168,35 +148,26 @@ pub(super) fn close(out: &mut [u8], start: usize) {
     }
 }
 
-/// Appends a packet with this payload.
 pub(super) fn packet(out: &mut Vec<u8>, number: u8, body: &[u8]) {
     let start = open(out, number);
     out.extend_from_slice(body);
     close(out, start);
 }
 
-/// COM_QUERY.
+/// Commands of which the rest of the packet is a text or a number. [`CLOSE`], of a prepared statement, has no answer.
+const QUERY: u8 = 0x03;
+pub(super) const PREPARE: u8 = 0x16;
+pub(super) const CLOSE: u8 = 0x19;
+
+pub(super) fn command(out: &mut Vec<u8>, command: u8, body: &[u8]) {
+    let start = open(out, 0);
+    out.push(command);
+    out.extend_from_slice(body);
+    close(out, start);
+}
+
 pub(super) fn query(out: &mut Vec<u8>, sql: &str) {
-    let start = open(out, 0);
-    out.push(0x03);
-    out.extend_from_slice(sql.as_bytes());
-    close(out, start);
-}
-
-/// COM_STMT_PREPARE.
-pub(super) fn prepare(out: &mut Vec<u8>, sql: &str) {
-    let start = open(out, 0);
-    out.push(0x16);
-    out.extend_from_slice(sql.as_bytes());
-    close(out, start);
-}
-
-/// COM_STMT_CLOSE, which has no answer.
-pub(super) fn close_statement(out: &mut Vec<u8>, statement: u32) {
-    let start = open(out, 0);
-    out.push(0x19);
-    out.extend_from_slice(&statement.to_le_bytes());
-    close(out, start);
+    command(out, QUERY, sql.as_bytes());
 }
 
 /// COM_STMT_EXECUTE. `typed` sends the types of the parameters, which the server remembers.
@@ -236,35 +207,28 @@ pub(super) fn execute(out: &mut Vec<u8>, statement: u32, typed: bool, args: &[Ar
 /// A length in one, three, four or nine bytes.
 #[inline]
 fn put_length(out: &mut Vec<u8>, n: u64) {
-    let bytes = n.to_le_bytes();
-    match n {
-        0..=250 => out.push(n as u8),
-        251..=0xffff => {
-            out.push(0xfc);
-            out.extend_from_slice(&bytes[..2]);
-        }
-        0x1_0000..=0xff_ffff => {
-            out.push(0xfd);
-            out.extend_from_slice(&bytes[..3]);
-        }
-        _ => {
-            out.push(0xfe);
-            out.extend_from_slice(&bytes);
-        }
-    }
+    let (mark, bytes): (&[u8], usize) = match n {
+        0..=250 => (&[], 1),
+        251..=0xffff => (&[0xfc], 2),
+        0x1_0000..=0xff_ffff => (&[0xfd], 3),
+        _ => (&[0xfe], 8),
+    };
+    out.extend_from_slice(mark);
+    out.extend_from_slice(&n.to_le_bytes()[..bytes]);
 }
 
-/// A row of the text protocol; `None` in it is NULL.
-pub(super) fn text_row(body: &[u8], columns: usize) -> Option<Vec<Option<Vec<u8>>>> {
+/// A row in text form; `None` is NULL.
+pub(super) type Row = Vec<Option<String>>;
+
+pub(super) fn text_row(body: &[u8], columns: usize) -> Option<Row> {
     let mut r = Reader(body);
     (0..columns)
-        .map(|_| {
-            if r.0.first() == Some(&0xfb) {
-                r.take(1)?;
-                return Some(None);
+        .map(|_| match r.0 {
+            [0xfb, rest @ ..] => {
+                r.0 = rest;
+                Some(None)
             }
-            let n = usize::try_from(r.length()?).ok()?;
-            Some(Some(r.take(n)?.to_vec()))
+            _ => r.text().map(Some),
         })
         .collect()
 }
@@ -272,12 +236,8 @@ pub(super) fn text_row(body: &[u8], columns: usize) -> Option<Vec<Option<Vec<u8>
 /// The name in a column's definition, after its catalogue, database, and two names of its table.
 pub(super) fn column_name(body: &[u8]) -> Option<String> {
     let mut r = Reader(body);
-    let mut text = || {
-        let n = usize::try_from(r.length()?).ok()?;
-        r.take(n)
-    };
-    (0..4).try_for_each(|_| text().map(drop))?;
-    Some(String::from_utf8_lossy(text()?).into_owned())
+    (0..4).try_for_each(|_| r.text().map(drop))?;
+    r.text()
 }
 
 /// Reads numbers and texts from the front of a body; `None` if it is too short.
@@ -291,37 +251,33 @@ impl<'a> Reader<'a> {
         Some(taken)
     }
 
+    /// A number of so many bytes.
     #[inline]
-    fn u8(&mut self) -> Option<u8> {
-        self.take(1)?.first().copied()
+    pub(super) fn number(&mut self, bytes: usize) -> Option<u64> {
+        Some(self.take(bytes)?.iter().rev().fold(0, |n, b| n << 8 | u64::from(*b)))
     }
 
-    #[inline]
-    pub(super) fn u16(&mut self) -> Option<u16> {
-        Some(u16::from_le_bytes(self.take(2)?.try_into().ok()?))
-    }
-
-    pub(super) fn u32(&mut self) -> Option<u32> {
-        Some(u32::from_le_bytes(self.take(4)?.try_into().ok()?))
-    }
-
+    /// See [`put_length`].
     #[inline]
     pub(super) fn length(&mut self) -> Option<u64> {
-        let number = |bytes: &[u8]| bytes.iter().rev().fold(0, |n, b| n << 8 | u64::from(*b));
-        match self.u8()? {
-            n @ 0..=250 => Some(u64::from(n)),
-            0xfc => Some(number(self.take(2)?)),
-            0xfd => Some(number(self.take(3)?)),
-            0xfe => Some(number(self.take(8)?)),
-            _ => None,
+        match self.number(1)? {
+            0xfc => self.number(2),
+            0xfd => self.number(3),
+            0xfe => self.number(8),
+            n => Some(n).filter(|n| *n <= 250),
         }
     }
 
-    pub(super) fn until_zero(&mut self) -> Option<&'a [u8]> {
+    fn text(&mut self) -> Option<String> {
+        let n = usize::try_from(self.length()?).ok()?;
+        Some(String::from_utf8_lossy(self.take(n)?).into_owned())
+    }
+
+    pub(super) fn until_zero(&mut self) -> Option<String> {
         let end = self.0.iter().position(|b| *b == 0)?;
         let text = self.take(end)?;
         self.take(1)?;
-        Some(text)
+        Some(String::from_utf8_lossy(text).into_owned())
     }
 }
 

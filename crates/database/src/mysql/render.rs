@@ -40,15 +40,12 @@ pub(super) fn no_wait_in_procedures() -> (Driver, Capability, String) {
 
 /// The SQL of a workload for people to read, on servers with these `capabilities`.
 pub(super) fn all(work: &Work, capabilities: &Capabilities) -> Vec<Rendered> {
-    let tables = work.workload.tables.iter();
-    let mut out: Vec<Rendered> = tables
-        .flat_map(|table| {
-            let made = Rendered::new(format!("table {}", table.name), create_table(work, table));
-            let later = after_loading(work, table);
-            let later = later.map(|sql| Rendered::new(format!("table {}, when it is loaded", table.name), sql));
-            std::iter::once(made).chain(later)
-        })
-        .collect();
+    let mut out = Vec::new();
+    for table in &work.workload.tables {
+        out.push(Rendered::new(format!("table {}", table.name), create_table(work, table)));
+        let later = after_loading(work, table);
+        out.extend(later.map(|sql| Rendered::new(format!("table {}, when it is loaded", table.name), sql)));
+    }
     if let Some(isolation) = isolation(work) {
         out.push(Rendered::new("session", isolation).by(Driver::Client));
     }

@@ -30,7 +30,6 @@ const AWAY: Duration = Duration::from_secs(2);
 /// Time for the replica to be attached as a level needs.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The levels.
 pub(super) fn levels() -> Vec<Level> {
     let level = |(name, alias, point): (&str, _, Option<&str>)| {
         let waits = u32::from(point.is_some());
@@ -39,11 +38,10 @@ pub(super) fn levels() -> Vec<Level> {
     LEVELS.into_iter().map(level).collect()
 }
 
-/// Has the replicas of `server` follow it.
 pub(super) fn follow(server: &TempServer) -> Result<(), TargetError> {
     for replica in server.replicas() {
         let mut c = endpoint(replica)?.connect()?;
-        temp::follow(replica).iter().try_for_each(|sql| c.query(sql).map(drop))?;
+        temp::follow(replica).iter().try_for_each(|sql| c.run(sql))?;
     }
     Ok(())
 }
@@ -68,18 +66,17 @@ struct Said {
 
 impl Said {
     fn ask(c: &mut Connection) -> Result<Said, TargetError> {
-        let mut said = Said::default();
-        for (name, value) in c.pairs("SHOW GLOBAL STATUS LIKE 'Rpl\\_semi\\_sync\\_master\\_%'")? {
-            match name.as_str() {
-                "Rpl_semi_sync_master_status" => said.on = value == "ON",
-                "Rpl_semi_sync_master_clients" => said.clients = value.parse().unwrap_or(0),
-                "Rpl_semi_sync_master_no_tx" => said.unacknowledged = value.parse().unwrap_or(0),
-                _ => {}
-            }
-        }
-        let end = c.pairs("SHOW MASTER STATUS")?.into_iter().next().unwrap_or_default();
-        said.end = (end.0, end.1.parse().unwrap_or(0));
-        Ok(said)
+        const STATUS: [&str; 3] =
+            ["Rpl_semi_sync_master_status", "Rpl_semi_sync_master_clients", "Rpl_semi_sync_master_no_tx"];
+        let shown = c.shown("GLOBAL STATUS", STATUS)?;
+        let [status, clients, unacknowledged] = STATUS.map(|name| shown.get(name).map_or("", String::as_str));
+        let (file, position) = c.pairs("SHOW MASTER STATUS")?.into_iter().next().unwrap_or_default();
+        Ok(Said {
+            on: status == "ON",
+            clients: clients.parse().unwrap_or(0),
+            unacknowledged: unacknowledged.parse().unwrap_or(0),
+            end: (file, position.parse().unwrap_or(0)),
+        })
     }
 }
 
@@ -97,8 +94,8 @@ impl Followed {
     fn ask(c: &mut Connection) -> Result<Followed, TargetError> {
         let row = c.query("SHOW SLAVE STATUS")?.into_iter().next().unwrap_or_default();
         let of = |name: &str| {
-            let value = c.names.iter().position(|n| n == name).and_then(|at| row.get(at)?.as_ref());
-            value.map_or(String::new(), |v| String::from_utf8_lossy(v).into_owned())
+            let value = c.names.iter().position(|n| n == name).and_then(|at| row.get(at)?.clone());
+            value.unwrap_or_default()
         };
         let errors = [of("Last_IO_Error"), of("Last_SQL_Error")];
         Ok(Followed {
@@ -139,15 +136,12 @@ impl Mysql {
 
 impl Replication for Mysql {
     fn bring_about(&self, level: Option<&str>, link: Link) -> Result<(), TargetError> {
-        let point = match level {
-            None => None,
-            Some(name) => {
-                LEVELS.iter().find(|(known, ..)| *known == name).map(|(.., point)| *point).ok_or_else(|| {
-                    let known = LEVELS.map(|(name, ..)| name).join(", ");
-                    TargetError::Usage(format!("there is no level '{name}': known are {known}"))
-                })?
-            }
+        let known = |name| LEVELS.iter().find(|(known, ..)| *known == name).map(|(.., point)| *point);
+        let unknown = |name| {
+            let known = LEVELS.map(|(name, ..)| name).join(", ");
+            TargetError::Usage(format!("there is no level '{name}': known are {known}"))
         };
+        let point = level.map(|name| known(name).ok_or_else(|| unknown(name))).transpose()?.flatten();
         self.replicated(|server| {
             server.replicas().iter().filter_map(|replica| replica.relay.as_ref()).for_each(|relay| relay.set(link));
             Ok(())
@@ -157,7 +151,7 @@ impl Replication for Mysql {
             // The server reads it for each commit, also for those under way: none is.
             let wait_point = point.map(|point| format!("SET GLOBAL rpl_semi_sync_master_wait_point = {point}"));
             let enabled = format!("SET GLOBAL rpl_semi_sync_master_enabled = {}", u8::from(point.is_some()));
-            wait_point.iter().chain([&enabled]).try_for_each(|sql| c.query(sql).map(drop))
+            wait_point.iter().chain([&enabled]).try_for_each(|sql| c.run(sql))
         })?;
         let patience = PATIENCE + 20 * (link.delay + link.jitter);
         let (begin, replicas) = (Instant::now(), self.at_replicas()?);

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use loadline_workload::{ColumnDef, LogicalType, RowCount, Table};
 
 use super::procedure;
-use super::sql::{DATABASE, MARK, create_table, quoted, table_name};
+use super::sql::{DATABASE, MARK, create_table, full_name, quoted, table_name};
 use super::wire::Connection;
 use crate::error::{Cause, TargetError};
 use crate::loading::{Batch, in_parts};
@@ -18,119 +18,94 @@ const LOCK: &str = "loadline";
 const MARKER: &str = "made_by_loadline";
 /// In the marker's comment: the database existed before, empty, and stays.
 const ADOPTED: &str = "in a database that was there";
-/// Rows per INSERT.
 const ROWS_PER_INSERT: usize = 64;
 
-/// Who created the database.
-enum Owner {
-    /// There is no such database.
-    Nobody,
-    /// It exists and is empty.
-    Empty,
-    Loadline,
-    Other,
+/// The database as the server has it.
+struct Found {
+    exists: bool,
+    /// Number of tables, views, routines and events in it.
+    objects: u64,
+    /// The marker's comment; empty if there is no marker.
+    comment: String,
 }
 
-fn owner(c: &mut Connection) -> Result<Owner, TargetError> {
-    let count =
-        c.value(&format!("SELECT COUNT(*) FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = '{DATABASE}'"))?;
-    if count.as_deref() == Some("0") {
-        return Ok(Owner::Nobody);
+impl Found {
+    fn ask(c: &mut Connection) -> Result<Found, TargetError> {
+        let rows = c.query(&format!(
+            "SELECT (SELECT COUNT(*) FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = '{DATABASE}'), \
+             (SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = '{DATABASE}') \
+             + (SELECT COUNT(*) FROM information_schema.ROUTINES WHERE ROUTINE_SCHEMA = '{DATABASE}') \
+             + (SELECT COUNT(*) FROM information_schema.EVENTS WHERE EVENT_SCHEMA = '{DATABASE}'), \
+             (SELECT TABLE_COMMENT FROM information_schema.TABLES WHERE TABLE_SCHEMA = '{DATABASE}' AND TABLE_NAME = '{MARKER}')"
+        ))?;
+        let mut values = rows.into_iter().flatten();
+        let mut next = || values.next().flatten().unwrap_or_default();
+        Ok(Found { exists: next() != "0", objects: next().parse().unwrap_or(0), comment: next() })
     }
-    if marker_comment(c)?.is_some_and(|comment| comment.starts_with(MARK)) {
-        return Ok(Owner::Loadline);
+
+    fn is_loadlines(&self) -> bool {
+        self.comment.starts_with(MARK)
     }
-    Ok(if objects(c)? == 0 { Owner::Empty } else { Owner::Other })
-}
-
-fn marker_comment(c: &mut Connection) -> Result<Option<String>, TargetError> {
-    c.value(&format!(
-        "SELECT TABLE_COMMENT FROM information_schema.TABLES WHERE TABLE_SCHEMA = '{DATABASE}' AND TABLE_NAME = '{MARKER}'"
-    ))
-}
-
-/// Number of tables, views, routines and events in the database.
-fn objects(c: &mut Connection) -> Result<u64, TargetError> {
-    let sql = format!(
-        "SELECT (SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = '{DATABASE}') \
-         + (SELECT COUNT(*) FROM information_schema.ROUTINES WHERE ROUTINE_SCHEMA = '{DATABASE}') \
-         + (SELECT COUNT(*) FROM information_schema.EVENTS WHERE EVENT_SCHEMA = '{DATABASE}')"
-    );
-    Ok(c.value(&sql)?.and_then(|n| n.parse().ok()).unwrap_or(0))
-}
-
-fn not_ours() -> TargetError {
-    TargetError::Refused(format!(
-        "there is a database '{DATABASE}' that loadline did not create (it has no table '{MARKER}'), and it is left \
-         untouched: rename it, or use another server"
-    ))
 }
 
 /// Creates the database if it does not exist.
 pub(super) fn ensure(c: &mut Connection) -> Result<(), TargetError> {
-    let adopted = match owner(c)? {
-        Owner::Loadline => return Ok(()),
-        Owner::Other => return Err(not_ours()),
-        Owner::Empty => true,
-        Owner::Nobody => false,
-    };
-    let made = if adopted { Ok(()) } else { c.query(&format!("CREATE DATABASE {}", quoted(DATABASE))).map(drop) };
-    let more = if adopted { format!(" {ADOPTED}") } else { String::new() };
-    let made = made.and_then(|()| {
-        c.query(&format!(
-            "CREATE TABLE {}.{} (version VARCHAR(40) NOT NULL PRIMARY KEY) ENGINE = InnoDB \
-             COMMENT = '{MARK} {}{more}; loadline clean removes it'",
-            quoted(DATABASE),
-            quoted(MARKER),
-            env!("CARGO_PKG_VERSION")
-        ))
-        .map(drop)
-    });
-    match made {
+    let found = Found::ask(c)?;
+    if found.is_loadlines() {
+        return Ok(());
+    }
+    if found.objects > 0 {
+        return Err(TargetError::Refused(format!(
+            "there is a database '{DATABASE}' that loadline did not create (it has no table '{MARKER}'), and it is left \
+             untouched: rename it, or use another server"
+        )));
+    }
+    let database = format!("CREATE DATABASE {}", quoted(DATABASE));
+    let marker = format!(
+        "CREATE TABLE {} (version VARCHAR(40) NOT NULL PRIMARY KEY) ENGINE = InnoDB COMMENT = '{MARK} {}{}; loadline clean \
+         removes it'",
+        full_name(MARKER),
+        env!("CARGO_PKG_VERSION"),
+        if found.exists { format!(" {ADOPTED}") } else { String::new() }
+    );
+    match [&database, &marker].into_iter().skip(usize::from(found.exists)).try_for_each(|sql| c.run(sql)) {
         Err(TargetError::Server(e)) if e.cause == Cause::Privilege => Err(TargetError::Refused(format!(
             "the database '{DATABASE}' cannot be created: {e}. Ask an administrator to run: CREATE DATABASE {DATABASE}; GRANT \
              ALL ON {DATABASE}.* TO the user"
         ))),
-        other => other,
+        made => made,
     }
 }
 
-/// Drops the workload tables.
 pub(super) fn drop_tables(c: &mut Connection, work: &Work) -> Result<(), TargetError> {
     workload_tables(work)
-        .try_for_each(|table| c.query(&format!("DROP TABLE IF EXISTS {}", table_name(work, &table.name))).map(drop))
+        .try_for_each(|table| c.run(&format!("DROP TABLE IF EXISTS {}", table_name(work, &table.name))))
 }
 
 /// Drops and creates the workload tables. Tables of the data set are created when they are loaded.
 pub(super) fn create(c: &mut Connection, work: &Work) -> Result<(), TargetError> {
     ensure(c)?;
-    for table in workload_tables(work) {
-        c.query(&format!("DROP TABLE IF EXISTS {}", table_name(work, &table.name)))?;
-        c.query(&create_table(work, table))?;
-    }
-    Ok(())
+    drop_tables(c, work)?;
+    workload_tables(work).try_for_each(|table| c.run(&create_table(work, table)))
 }
 
 /// Creates the workload's procedure and the routines that it calls; `in_cluster`: see [`procedure::create`].
 pub(super) fn install(c: &mut Connection, work: &Work, in_cluster: bool) -> Result<(), TargetError> {
     ensure(c)?;
-    if let Some((name, create)) = procedure::recursive(work) {
-        c.query(&format!("DROP PROCEDURE IF EXISTS {name}"))?;
-        c.query(&create)?;
-    }
-    c.query(&format!("DROP PROCEDURE IF EXISTS {}", procedure::name(work)))?;
-    c.query(&procedure::create(work, in_cluster)).map(drop)
-}
-
-/// Empties the tables that the workload fills itself.
-pub(super) fn reset(c: &mut Connection, work: &Work) -> Result<(), TargetError> {
-    for table in work.workload.tables.iter().filter(|t| t.rows == RowCount::Empty) {
-        c.query(&format!("TRUNCATE TABLE {}", table_name(work, &table.name)))?;
+    let own = (procedure::name(work), procedure::create(work, in_cluster));
+    for (name, create) in procedure::recursive(work).into_iter().chain([own]) {
+        c.run(&format!("DROP PROCEDURE IF EXISTS {name}"))?;
+        c.run(&create)?;
     }
     Ok(())
 }
 
-/// Inserts the rows of `batch`.
+/// Empties the tables that the workload fills itself.
+pub(super) fn reset(c: &mut Connection, work: &Work) -> Result<(), TargetError> {
+    let mut emptied = work.workload.tables.iter().filter(|t| t.rows == RowCount::Empty);
+    emptied.try_for_each(|table| c.run(&format!("TRUNCATE TABLE {}", table_name(work, &table.name))))
+}
+
 pub(super) fn insert(c: &mut Connection, work: &Work, table: &Table, batch: &Batch) -> Result<u64, TargetError> {
     let name = table_name(work, &table.name);
     let mark = |c: &ColumnDef| if c.logical == LogicalType::Json { "CONVERT(? USING utf8mb4)" } else { "?" };
@@ -170,39 +145,45 @@ pub(super) fn lock(c: &mut Connection) -> Result<(), TargetError> {
 /// Drops what loadline created and lists it. Tables in `kept` and objects of others stay, and then the
 /// database stays too.
 pub(super) fn clean(c: &mut Connection, kept: &BTreeSet<String>) -> Result<Vec<String>, TargetError> {
-    if !matches!(owner(c)?, Owner::Loadline) {
+    let found = Found::ask(c)?;
+    if !found.is_loadlines() {
         return Ok(Vec::new());
     }
-    let adopted = marker_comment(c)?.is_some_and(|comment| comment.contains(ADOPTED));
-    let mut removed = Vec::new();
-    let routines = c.pairs(&format!(
-        "SELECT ROUTINE_NAME, ROUTINE_TYPE FROM information_schema.ROUTINES WHERE ROUTINE_SCHEMA = '{DATABASE}' AND \
-         ROUTINE_TYPE = 'PROCEDURE' AND ROUTINE_COMMENT LIKE '{MARK}%' ORDER BY 1"
-    ))?;
-    for (name, _) in routines {
-        c.query(&format!("DROP PROCEDURE IF EXISTS {}.{}", quoted(DATABASE), quoted(&name)))?;
-        removed.push(format!("the procedure {DATABASE}.{name}"));
-    }
     // The marker goes last, so that an interrupted removal can be repeated.
-    let tables = c.pairs(&format!(
-        "SELECT TABLE_NAME, TABLE_TYPE FROM information_schema.TABLES WHERE TABLE_SCHEMA = '{DATABASE}' AND TABLE_TYPE = \
-         'BASE TABLE' AND TABLE_COMMENT LIKE '{MARK}%' ORDER BY TABLE_NAME = '{MARKER}', 1"
-    ))?;
-    let stays = |name: &str| kept.contains(name) || (!kept.is_empty() && name == MARKER);
-    for (name, _) in tables.into_iter().filter(|(name, _)| !stays(name)) {
-        c.query(&format!("DROP TABLE IF EXISTS {}.{}", quoted(DATABASE), quoted(&name)))?;
-        removed.push(format!("the table {DATABASE}.{name}"));
+    let queries = [
+        (
+            "PROCEDURE",
+            format!(
+                "SELECT ROUTINE_NAME FROM information_schema.ROUTINES WHERE ROUTINE_SCHEMA = '{DATABASE}' AND \
+                 ROUTINE_TYPE = 'PROCEDURE' AND ROUTINE_COMMENT LIKE '{MARK}%' ORDER BY 1"
+            ),
+        ),
+        (
+            "TABLE",
+            format!(
+                "SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = '{DATABASE}' AND TABLE_TYPE = \
+                 'BASE TABLE' AND TABLE_COMMENT LIKE '{MARK}%' ORDER BY TABLE_NAME = '{MARKER}', 1"
+            ),
+        ),
+    ];
+    let stays = |name: &String| kept.contains(name) || (!kept.is_empty() && name == MARKER);
+    let mut removed = Vec::new();
+    for (kind, names) in queries {
+        for name in c.query(&names)?.into_iter().flatten().flatten().filter(|name| !stays(name)) {
+            c.run(&format!("DROP {kind} IF EXISTS {}", full_name(&name)))?;
+            removed.push(format!("the {} {DATABASE}.{name}", kind.to_lowercase()));
+        }
     }
     if !kept.is_empty() {
         return Ok(removed);
     }
-    match (objects(c)?, adopted) {
-        (0, false) => {
-            c.query(&format!("DROP DATABASE {}", quoted(DATABASE)))?;
+    match Found::ask(c)?.objects {
+        0 if found.comment.contains(ADOPTED) => {}
+        0 => {
+            c.run(&format!("DROP DATABASE {}", quoted(DATABASE)))?;
             removed.push(format!("the database {DATABASE}"));
         }
-        (0, true) => {}
-        (n, _) => removed.push(format!("left alone: the database {DATABASE}, which holds {n} objects of others")),
+        n => removed.push(format!("left alone: the database {DATABASE}, which holds {n} objects of others")),
     }
     Ok(removed)
 }

@@ -1,16 +1,16 @@
 //! The target and its servers; `roles.rs` implements its roles.
 
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use loadline_model::Driver;
 use loadline_workload::Commit;
 
-use super::apply;
 use super::connect::Endpoint;
-use super::doctor::MysqlSettings;
 use super::instance::{self, MysqlInstance, MysqlNodes};
 use super::knowledge::KNOWLEDGE;
+use super::member::applied;
+use super::settings::MysqlSettings;
 use super::temp::TempServer;
 use super::wire::Connection;
 use crate::env::of_target;
@@ -24,7 +24,9 @@ use crate::workload_tables::LoadedTables;
 /// which is nearest to such commits on other databases.
 pub(super) const NOWAIT: u8 = 0;
 
-/// A MariaDB or MySQL target.
+/// Longest that nodes may take to apply what another has committed.
+const CATCHING_UP: Duration = Duration::from_secs(60);
+
 pub(super) struct Mysql {
     pub(super) nodes: MysqlNodes,
     pub(super) facts: Facts,
@@ -36,7 +38,6 @@ pub(super) struct Mysql {
 }
 
 impl Mysql {
-    /// Opens the server at `url` and the nodes of `request`.
     pub(super) fn open(
         url: &str,
         request: &OpenRequest,
@@ -73,7 +74,6 @@ impl Mysql {
         Ok(Mysql { nodes, facts, url, loaded: LoadedTables::default(), server })
     }
 
-    /// The private server, if this is one.
     pub(super) fn private(&self) -> Option<MutexGuard<'_, TempServer>> {
         self.server.as_ref().map(|s| s.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -106,11 +106,16 @@ impl Mysql {
 
     /// Calls `f` after the nodes of a cluster have applied each other's changes, and has them apply those of `f`.
     pub(super) fn caught_up<T>(&self, f: impl FnOnce() -> Result<T, TargetError>) -> Result<T, TargetError> {
-        let catch_up = || if self.nodes.is_cluster() { apply::catch_up(self.instances()) } else { Ok(()) };
-        catch_up()?;
+        let wait = || if self.nodes.is_cluster() { catch_up(self.instances()) } else { Ok(()) };
+        wait()?;
         let done = f()?;
-        catch_up()?;
+        wait()?;
         Ok(done)
+    }
+
+    /// Nodes of the cluster, also those that are not of the target; 0 if there is none.
+    pub(super) fn cluster_size(&self) -> u32 {
+        self.instances().iter().filter_map(|i| Some(i.member.as_ref()?.size)).max().unwrap_or(0)
     }
 
     /// Where `job` connects ([`Work::node`]).
@@ -119,39 +124,24 @@ impl Mysql {
         self.nodes.job_endpoints.get(node).ok_or_else(|| TargetError::Usage("the target has no node".into()))
     }
 
-    /// See [`super::ledger::Ledger::jobs_run`].
-    pub(super) fn jobs_run(&self, work: &Work, driver: Driver) {
-        self.instances().iter().for_each(|i| i.ledger.jobs_run(work, driver));
-    }
-
     /// What holds for the nodes of a cluster, for the report; `settings` are those of the first.
     pub(super) fn cluster_notes(&self, settings: &MysqlSettings) -> Vec<String> {
         if self.first().member.is_none() {
             return Vec::new();
         }
-        let of = |name: &str| settings.get(name).unwrap_or("unknown").to_owned();
-        let nodes: Vec<String> =
-            self.instances().iter().filter_map(|i| Some(i.member.as_ref()?.name.clone())).collect();
-        let size = self.instances().iter().filter_map(|i| Some(i.member.as_ref()?.size)).max().unwrap_or(0);
+        let of = |name: &str| settings.get(name).unwrap_or("unknown");
+        let names: Vec<&str> = self.instances().iter().filter_map(|i| Some(&*i.member.as_ref()?.name)).collect();
         let flush: Vec<String> = self.instances().iter().map(|i| i.given_flush.to_string()).collect();
-        vec![
-            format!(
-                "{} of the {size} nodes of a Galera cluster ({}): one set of data, loaded at the first of them; job j begins its \
-                 transactions at one of the nodes in turn. Settings are those of the first",
-                self.facts.nodes,
-                nodes.join(", ")
-            ),
-            format!(
-                "a commit returns when its rows have been received by all nodes and it is committed at its own: \
-                 innodb_flush_log_at_trx_commit is {} at the nodes, wsrep_sync_wait {}, wsrep_slave_threads {}",
-                flush.join(", "),
-                of("wsrep_sync_wait"),
-                of("wsrep_slave_threads")
-            ),
-            "redo and changed rows are those of the mean node, because each node writes those of all; other counters are \
-             added up"
-                .to_owned(),
-        ]
+        let parts = [
+            ("nodes", self.facts.nodes.to_string()),
+            ("size", self.cluster_size().to_string()),
+            ("names", names.join(", ")),
+            ("flush", flush.join(", ")),
+            ("wsrep_sync_wait", of("wsrep_sync_wait").to_owned()),
+            ("wsrep_slave_threads", of("wsrep_slave_threads").to_owned()),
+        ];
+        let parts = parts.each_ref().map(|(name, part)| (*name, part.as_str()));
+        ["cluster", "cluster-commit", "cluster-redo"].map(|note| KNOWLEDGE.notes.text(note, &parts)).into()
     }
 
     /// Puts the server's address before `text` if there are several servers.
@@ -159,20 +149,49 @@ impl Mysql {
         if self.instances().len() > 1 { format!("{}: {text}", instance.endpoint.config.place()) } else { text }
     }
 
-    /// Sets a private server's `innodb_flush_log_at_trx_commit` to what the workload needs. Leaves a user's
-    /// server as it is.
-    pub(super) fn set_flush(&self, commit: Commit) -> Result<(), TargetError> {
-        for instance in self.instances().iter().filter(|_| self.server.is_some()) {
-            let wanted = match commit {
+    /// Prepares the servers for jobs of `work` by `driver`: their commits are counted, and wait for the log or not. That is a setting of
+    /// the server, which is set on a private one, and left as it is on a user's.
+    pub(super) fn expect_jobs(&self, work: &Work, driver: Driver) -> Result<(), TargetError> {
+        for instance in self.instances() {
+            instance.ledger.jobs_run(work, driver);
+            let wanted = match work.program.commit {
                 Commit::Nowait if matches!(instance.given_flush, 1 | 3) => NOWAIT,
                 _ => instance.given_flush,
             };
-            if wanted != instance.flush.now() {
-                let sql = format!("SET GLOBAL innodb_flush_log_at_trx_commit = {wanted}");
-                instance.admin(|c| c.query(&sql).map(drop))?;
-                instance.flush.0.store(wanted, Ordering::Relaxed);
+            if self.server.is_some() && wanted != instance.ledger.flush() {
+                instance.admin(|c| c.run(&format!("SET GLOBAL innodb_flush_log_at_trx_commit = {wanted}")))?;
+                instance.ledger.set_flush(wanted);
             }
         }
         Ok(())
     }
+}
+
+/// Waits until all nodes have applied what any of them has committed. A node that is lost, or has lost its cluster, is not
+/// waited for: what it had committed, the others have received.
+fn catch_up(instances: &[MysqlInstance]) -> Result<(), TargetError> {
+    let mut nodes = Vec::new();
+    for (number, instance) in instances.iter().enumerate() {
+        match instance.endpoint.connect().and_then(|mut c| Ok((applied(&mut c)?, c))) {
+            Ok((Some(applied), c)) => nodes.push((instance, c, applied)),
+            Err(e) if number == 0 => return Err(e),
+            Ok((None, _)) | Err(_) => {}
+        }
+    }
+    let last = nodes.iter().map(|(_, _, applied)| *applied).fold(0.0, f64::max);
+    let deadline = Instant::now() + CATCHING_UP;
+    for (instance, c, _) in &mut nodes {
+        while applied(c)?.is_some_and(|applied| applied < last) {
+            if Instant::now() >= deadline {
+                return Err(TargetError::Statement(format!(
+                    "{} has not applied within {} s what another node of the cluster has committed",
+                    instance.endpoint.config.place(),
+                    CATCHING_UP.as_secs()
+                )));
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        instance.ledger.book(c)?;
+    }
+    Ok(())
 }

@@ -1,19 +1,19 @@
-//! A session of the in-database driver: one CALL per slice, times converted between the two clocks.
+//! The in-database driver, and its sessions: one CALL per slice, times converted between the two clocks.
 
 use std::sync::Arc;
 
 use loadline_workload::{Arg, JobStart};
 
-use super::connect::Endpoint;
-use super::procedure::{self, CLOCK, LOST, NEXT};
+use super::procedure::{self, CLOCK, LOST, MOMENTS, NEXT, OVERHEAD};
+use super::schema;
+use super::server::Mysql;
 use super::wire::{Connection, Prepared};
 use crate::error::TargetError;
-use crate::role::{Attempts, Canceller, DatabaseSession, Slice};
+use crate::role::{Attempts, Canceller, DatabaseDriver, DatabaseSession, Slice};
 use crate::server_clock::{Moments, ServerClock};
 use crate::work::Work;
 
-/// A job's session.
-pub(super) struct MysqlDatabaseSession {
+struct MysqlDatabaseSession {
     connection: Connection,
     call: Prepared,
     pool: Arc<[u8]>,
@@ -22,20 +22,42 @@ pub(super) struct MysqlDatabaseSession {
     clock: ServerClock,
 }
 
-impl MysqlDatabaseSession {
-    /// Opens the session of `job`.
-    pub(super) fn open(endpoint: &Endpoint, work: &Work, job: u32) -> Result<MysqlDatabaseSession, TargetError> {
-        let mut connection = endpoint.connect()?;
+impl DatabaseDriver for Mysql {
+    fn install(&self, work: &Work) -> Result<(), TargetError> {
+        self.at_first(|c| schema::install(c, work, self.first().member.is_some()))
+    }
+
+    fn database_session(&self, work: &Work, job: u32) -> Result<Box<dyn DatabaseSession>, TargetError> {
+        let mut connection = self.endpoint_of(work, job)?.connect()?;
         // Holds the moments of a second on the fastest server.
-        connection.query("SET SESSION max_heap_table_size = 67108864")?;
+        connection.run("SET SESSION max_heap_table_size = 67108864")?;
         // The default allows no procedure to call itself.
-        connection.query("SET SESSION max_sp_recursion_depth = 255")?;
-        connection.query(&procedure::create_moments())?;
+        connection.run("SET SESSION max_sp_recursion_depth = 255")?;
+        connection.run(&procedure::create_moments())?;
         let call = connection.prepare(&procedure::call(work))?;
         let clock = ServerClock::measure(&mut || read_clock(&mut connection), 8)?;
         connection.wait_with(None)?;
         let (pool, start) = (work.pool_of_job(job), work.start(job));
-        Ok(MysqlDatabaseSession { connection, call, pool, start, next: 0, clock })
+        Ok(Box::new(MysqlDatabaseSession { connection, call, pool, start, next: 0, clock }))
+    }
+
+    fn overhead_ns(&self) -> Result<Option<f64>, TargetError> {
+        const ITERATIONS: u32 = 5_000;
+        let mut times = self.first().admin(|c| {
+            c.run(&format!("DROP PROCEDURE IF EXISTS {OVERHEAD}"))?;
+            c.run(&procedure::create_overhead())?;
+            c.run(&procedure::create_moments())?;
+            let mut times = Vec::new();
+            for _ in 0..3 {
+                let begin = loadline_storage::now_ns();
+                c.run(&format!("CALL {OVERHEAD}({ITERATIONS})"))?;
+                times.push(loadline_storage::now_ns().saturating_sub(begin) as f64 / f64::from(ITERATIONS));
+            }
+            c.run(&format!("DROP PROCEDURE {OVERHEAD}"))?;
+            Ok(times)
+        })?;
+        times.sort_by(f64::total_cmp);
+        Ok(times.get(times.len() / 2).copied())
     }
 }
 
@@ -53,14 +75,12 @@ impl DatabaseSession for MysqlDatabaseSession {
         ];
         c.execute(&mut self.call, &args)?;
         let returned = c.query(&format!("SELECT {NEXT}, {}", LOST.join(", ")))?;
-        let mut numbers =
-            returned.iter().flatten().map(|v| std::str::from_utf8(v.as_deref()?).ok()?.parse::<i64>().ok());
+        let mut numbers = returned.iter().flatten().map(|v| v.as_ref()?.parse::<i64>().ok());
         let mut number = || numbers.next().flatten();
         let (next, conflicts, failed_commits) = (number(), number(), number());
         self.next = next.ok_or_else(|| TargetError::Statement("the procedure returned no sequence number".into()))?;
-        let table = procedure::moments();
-        let rows = c.query(&format!("SELECT t FROM {table} ORDER BY k"))?;
-        c.query(&format!("DELETE FROM {table}"))?;
+        let rows = c.query(&format!("SELECT t FROM {MOMENTS} ORDER BY k"))?;
+        c.run(&format!("DELETE FROM {MOMENTS}"))?;
         let moments = rows.iter().flatten().flatten().map(|t| parse(t)).collect::<Option<Vec<_>>>();
         let moments = moments.map(|m| m.concat()).filter(|m| !m.is_empty());
         let moments = moments.ok_or_else(|| {
@@ -77,8 +97,7 @@ impl DatabaseSession for MysqlDatabaseSession {
 }
 
 /// Parses lines of `start time-to-commit commit-time`, µs.
-fn parse(text: &[u8]) -> Option<Vec<Moments>> {
-    let text = std::str::from_utf8(text).ok()?;
+fn parse(text: &str) -> Option<Vec<Moments>> {
     text.lines()
         .map(|line| {
             let mut numbers = line.split(' ').map(|n| n.parse::<i64>().ok());
@@ -99,14 +118,9 @@ mod tests {
 
     #[test]
     fn moments_are_read() {
-        let moments = parse(b"100 5 20\n130 6 30\n").unwrap();
-        assert_eq!(moments, [[100, 105, 125], [130, 136, 166]]);
-    }
-
-    #[test]
-    fn other_texts_are_none() {
-        for text in [&b"1 2"[..], b"a b c", b"1 2 3 4", b"\xff"] {
-            assert!(parse(text).is_none());
+        assert_eq!(parse("100 5 20\n130 6 30\n").unwrap(), [[100, 105, 125], [130, 136, 166]]);
+        for other in ["1 2", "a b c", "1 2 3 4", "\u{fffd}"] {
+            assert!(parse(other).is_none());
         }
     }
 }

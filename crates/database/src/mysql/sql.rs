@@ -118,7 +118,6 @@ pub(super) fn isolation(work: &Work) -> Option<&'static str> {
     work.program.reads_and_writes().then_some("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
 }
 
-/// A query about the workload's tables.
 pub(super) fn query(work: &Work, query: &str) -> Result<String, TargetError> {
     work.query(query, |table| table_name(work, table))
 }

@@ -41,7 +41,6 @@ impl Version {
         !self.mariadb && (self.major, self.minor, self.patch) >= version
     }
 
-    /// Checks that loadline supports the version.
     pub(super) fn check(&self, place: &str) -> Result<(), TargetError> {
         let oldest = if self.mariadb { (10, 6) } else { (8, 0) };
         if self.is_at_least(oldest.0, oldest.1) {

@@ -1,22 +1,17 @@
 //! A blocking session with one reused buffer per direction.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use loadline_workload::Arg;
 
-use super::protocol::{self, MAX_PAYLOAD, MORE_RESULTS, Reader, ServerError};
+use super::protocol::{self, MAX_PAYLOAD, MORE_RESULTS, Reader, Row, ServerError};
 use super::version::Version;
 use crate::error::{Refusal, TABLE_GONE, TargetError};
 use crate::patience::{self, Patience};
 use crate::role::Canceller;
 use crate::stream::{Input, Socket, Stream};
 
-/// A row in text form.
-pub(super) type Row = Vec<Option<Vec<u8>>>;
-/// Rows in text form.
-pub(super) type Rows = Vec<Row>;
-
-/// A prepared statement.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Prepared {
     id: u32,
@@ -26,9 +21,8 @@ pub(super) struct Prepared {
     pub(super) columns: u16,
 }
 
-/// A session with the server.
 pub(super) struct Connection {
-    stream: Stream,
+    pub(super) stream: Stream,
     /// What the next [`Self::send`] sends.
     pub(super) out: Vec<u8>,
     input: Input,
@@ -76,11 +70,6 @@ impl Connection {
         self.stream.wait_with(patience).map_err(|e| self.lost(&e))
     }
 
-    /// A function that ends this session's read, for another thread.
-    pub(super) fn shutter(&mut self) -> impl Fn() + Send + Sync + 'static {
-        self.stream.shutter()
-    }
-
     fn lost(&self, e: &io::Error) -> TargetError {
         if let Some(given_up) = patience::given_up(e, &self.place) {
             return given_up;
@@ -105,22 +94,21 @@ impl Connection {
     fn next(&mut self) -> Result<(usize, usize), TargetError> {
         loop {
             let Input { bytes, start, end, .. } = &mut self.input;
-            let have = &bytes[*start..*end];
+            let (have, mut needed) = (&bytes[*start..*end], 4);
             if let [a, b, c, number, ..] = *have {
                 let length = u32::from_le_bytes([a, b, c, 0]) as usize;
                 if length >= MAX_PAYLOAD {
                     return Err(self.protocol_error(&format!("a packet of {length} bytes")));
                 }
-                if have.len() >= length + 4 {
-                    let body = (*start + 4, *start + 4 + length);
-                    *start += 4 + length;
+                needed += length;
+                if have.len() >= needed {
+                    let body = (*start + 4, *start + needed);
+                    *start += needed;
                     self.number = number.wrapping_add(1);
                     return Ok(body);
                 }
-                self.fill(length + 4)?;
-            } else {
-                self.fill(4)?;
             }
+            self.fill(needed)?;
         }
     }
 
@@ -155,22 +143,39 @@ impl Connection {
         }
     }
 
+    /// The payload of the next packet of an answer, as [`Self::next`], unless it is an error.
+    #[inline]
+    fn next_answer(&mut self) -> Result<(usize, usize), TargetError> {
+        let body = self.next()?;
+        if self.input.bytes.get(body.0) == Some(&0xff) {
+            return Err(self.error(body));
+        }
+        Ok(body)
+    }
+
     /// Reads an answer without a result set; returns the affected rows.
     #[inline]
     pub(super) fn read_ok(&mut self) -> Result<u64, TargetError> {
-        let body = self.next()?;
-        match self.input.bytes.get(body.0) {
-            Some(0) => {
-                let (rows, status) = protocol::ok(&self.input.bytes[body.0..body.1])
-                    .ok_or_else(|| self.protocol_error("a truncated answer"))?;
-                if status & MORE_RESULTS != 0 {
-                    self.read_results(&mut Vec::new())?;
-                }
-                Ok(rows)
-            }
-            Some(0xff) => Err(self.error(body)),
-            _ => Err(self.protocol_error("unexpected rows")),
+        let body = self.next_answer()?;
+        if self.input.bytes.get(body.0) != Some(&0) {
+            return Err(self.protocol_error("unexpected rows"));
         }
+        let (rows, status) = self.parsed(body, protocol::ok, "a truncated answer")?;
+        if status & MORE_RESULTS != 0 {
+            self.read_results(&mut Vec::new())?;
+        }
+        Ok(rows)
+    }
+
+    /// What `parse` finds in a payload.
+    #[inline]
+    fn parsed<T>(
+        &self,
+        (start, end): (usize, usize),
+        parse: impl FnOnce(&[u8]) -> Option<T>,
+        wrong: &str,
+    ) -> Result<T, TargetError> {
+        parse(&self.input.bytes[start..end]).ok_or_else(|| self.protocol_error(wrong))
     }
 
     /// Reads the answer to a prepared statement with `columns` columns; returns the number of affected or
@@ -180,25 +185,26 @@ impl Connection {
         if columns == 0 {
             return self.read_ok();
         }
-        let body = self.next()?;
-        if self.input.bytes.get(body.0) == Some(&0xff) {
-            return Err(self.error(body));
-        }
-        self.skip_definitions(columns.into())?;
+        self.next_answer()?;
+        self.skip_definitions(columns)?;
         let mut rows = 0;
         loop {
-            let body = self.next()?;
-            match self.input.bytes.get(body.0) {
-                // EOF: a row begins with 0 in this protocol.
-                Some(0xfe) if body.1 - body.0 < 9 => return Ok(rows),
-                Some(0xff) => return Err(self.error(body)),
-                _ => rows += 1,
+            let body = self.next_answer()?;
+            // EOF: a row begins with 0 in this protocol.
+            if self.is_eof(body) {
+                return Ok(rows);
             }
+            rows += 1;
         }
     }
 
+    #[inline]
+    fn is_eof(&self, (start, end): (usize, usize)) -> bool {
+        self.input.bytes.get(start) == Some(&0xfe) && end - start < 9
+    }
+
     /// Sends a statement and reads all rows of its answer.
-    pub(super) fn query(&mut self, sql: &str) -> Result<Rows, TargetError> {
+    pub(super) fn query(&mut self, sql: &str) -> Result<Vec<Row>, TargetError> {
         protocol::query(&mut self.out, sql);
         self.send()?;
         let mut rows = Vec::new();
@@ -206,25 +212,25 @@ impl Connection {
         Ok(rows)
     }
 
-    fn read_results(&mut self, rows: &mut Rows) -> Result<(), TargetError> {
+    /// Runs a statement whose rows do not matter.
+    pub(super) fn run(&mut self, sql: &str) -> Result<(), TargetError> {
+        self.query(sql).map(drop)
+    }
+
+    fn read_results(&mut self, rows: &mut Vec<Row>) -> Result<(), TargetError> {
         loop {
-            let body = self.next()?;
+            let body = self.next_answer()?;
             let status = match self.input.bytes.get(body.0) {
-                Some(0) => protocol::ok(&self.input.bytes[body.0..body.1]).map(|(_, status)| status),
-                Some(0xff) => return Err(self.error(body)),
+                Some(0) => self.parsed(body, protocol::ok, "a truncated answer")?.1,
                 Some(0xfb) => return Err(self.protocol_error("a request for a local file")),
                 _ => {
-                    let columns = Reader(&self.input.bytes[body.0..body.1]).length();
-                    let columns =
-                        columns.filter(|n| (1..=4096).contains(n)).ok_or_else(|| self.protocol_error("no columns"))?;
-                    self.read_names(columns)?;
-                    Some(self.read_rows(columns as usize, rows)?)
+                    let columns = |body: &[u8]| Reader(body).length().filter(|n| (1..=4096).contains(n));
+                    let columns = self.parsed(body, columns, "no columns")?;
+                    self.read_rows(columns as usize, rows)?
                 }
             };
-            match status {
-                Some(status) if status & MORE_RESULTS != 0 => {}
-                Some(_) => return Ok(()),
-                None => return Err(self.protocol_error("a truncated answer")),
+            if status & MORE_RESULTS == 0 {
+                return Ok(());
             }
         }
     }
@@ -239,12 +245,9 @@ impl Connection {
     ) -> Result<u64, TargetError> {
         protocol::query(&mut self.out, sql);
         self.send()?;
-        let body = self.next()?;
-        match self.input.bytes.get(body.0..body.1) {
-            Some([0xfb, asked @ ..]) if asked == name.as_bytes() => {}
-            Some([0xff, ..]) => return Err(self.error(body)),
-            _ => return Err(self.protocol_error("no request for the announced rows")),
-        }
+        let body = self.next_answer()?;
+        let asked = |body: &[u8]| body.strip_prefix(&[0xfb]).filter(|asked| *asked == name.as_bytes()).map(drop);
+        self.parsed(body, asked, "no request for the announced rows")?;
         let mut number = self.number;
         loop {
             let start = protocol::open(&mut self.out, number);
@@ -260,28 +263,27 @@ impl Connection {
         }
     }
 
-    fn read_rows(&mut self, columns: usize, rows: &mut Rows) -> Result<u16, TargetError> {
+    /// Reads the names of the columns and adds the rows; returns the status after them.
+    fn read_rows(&mut self, columns: usize, rows: &mut Vec<Row>) -> Result<u16, TargetError> {
+        self.names.clear();
+        for _ in 0..columns {
+            let (start, end) = self.next()?;
+            self.names.push(protocol::column_name(&self.input.bytes[start..end]).unwrap_or_default());
+        }
+        self.next()?;
         loop {
-            let body = self.next()?;
-            let bytes = &self.input.bytes[body.0..body.1];
-            match bytes.first() {
-                Some(0xfe) if bytes.len() < 9 => {
-                    // EOF: warnings, status.
-                    let mut r = Reader(bytes);
-                    return Ok(r.take(3).and_then(|_| r.u16()).unwrap_or(0));
-                }
-                Some(0xff) => return Err(self.error(body)),
-                _ => {
-                    let row =
-                        protocol::text_row(bytes, columns).ok_or_else(|| self.protocol_error("a truncated row"))?;
-                    rows.push(row);
-                }
+            let body = self.next_answer()?;
+            if self.is_eof(body) {
+                // Its mark and the number of warnings, then the status.
+                let status = |body: &[u8]| Reader(body.get(3..)?).number(2);
+                return self.parsed(body, status, "a truncated answer").map(|status| status as u16);
             }
+            rows.push(self.parsed(body, |body| protocol::text_row(body, columns), "a truncated row")?);
         }
     }
 
     /// Definitions of parameters or columns, and the EOF after them.
-    fn skip_definitions(&mut self, n: u64) -> Result<(), TargetError> {
+    fn skip_definitions(&mut self, n: u16) -> Result<(), TargetError> {
         if n > 0 {
             for _ in 0..=n {
                 self.next()?;
@@ -290,21 +292,9 @@ impl Connection {
         Ok(())
     }
 
-    /// Definitions of columns, and the EOF after them.
-    fn read_names(&mut self, n: u64) -> Result<(), TargetError> {
-        self.names.clear();
-        for _ in 0..n {
-            let (start, end) = self.next()?;
-            self.names.push(protocol::column_name(&self.input.bytes[start..end]).unwrap_or_default());
-        }
-        self.next().map(drop)
-    }
-
     /// The first value of the first row, as text.
     pub(super) fn value(&mut self, sql: &str) -> Result<Option<String>, TargetError> {
-        let rows = self.query(sql)?;
-        let first = rows.into_iter().next().and_then(|row| row.into_iter().next()).flatten();
-        Ok(first.map(|v| String::from_utf8_lossy(&v).into_owned()))
+        Ok(self.query(sql)?.into_iter().next().and_then(|row| row.into_iter().next()).flatten())
     }
 
     /// The first value of the first row as a number.
@@ -314,35 +304,40 @@ impl Connection {
 
     /// Name and value of each row.
     pub(super) fn pairs(&mut self, sql: &str) -> Result<Vec<(String, String)>, TargetError> {
-        let text = |v: Option<Vec<u8>>| v.map(|v| String::from_utf8_lossy(&v).into_owned()).unwrap_or_default();
-        let rows = self.query(sql)?.into_iter();
-        Ok(rows
-            .filter_map(|row| {
-                let mut row = row.into_iter();
-                Some((text(row.next()?), text(row.next()?)))
-            })
-            .collect())
+        let pair = |row: Row| {
+            let mut values = row.into_iter().map(Option::unwrap_or_default);
+            Some((values.next()?, values.next()?))
+        };
+        Ok(self.query(sql)?.into_iter().filter_map(pair).collect())
     }
 
-    /// Prepares a statement.
+    /// What `SHOW {what}` shows of these names, for example of `GLOBAL STATUS`.
+    pub(super) fn shown<S: AsRef<str>>(
+        &mut self,
+        what: &str,
+        names: impl IntoIterator<Item = S>,
+    ) -> Result<BTreeMap<String, String>, TargetError> {
+        let names: Vec<String> = names.into_iter().map(|name| format!("'{}'", name.as_ref())).collect();
+        let shown = self.pairs(&format!("SHOW {what} WHERE Variable_name IN ({})", names.join(", ")))?;
+        Ok(shown.into_iter().collect())
+    }
+
     pub(super) fn prepare(&mut self, sql: &str) -> Result<Prepared, TargetError> {
-        protocol::prepare(&mut self.out, sql);
+        protocol::command(&mut self.out, protocol::PREPARE, sql.as_bytes());
         self.send()?;
-        let body = self.next()?;
-        if self.input.bytes.get(body.0) == Some(&0xff) {
-            return Err(self.error(body));
-        }
-        let mut r = Reader(&self.input.bytes[body.0..body.1]);
-        let head = r.take(1).and_then(|_| Some((r.u32()?, r.u16()?, r.u16()?)));
-        let (id, columns, parameters) = head.ok_or_else(|| self.protocol_error("a truncated answer"))?;
-        self.skip_definitions(parameters.into())?;
-        self.skip_definitions(columns.into())?;
+        let body = self.next_answer()?;
+        let head = |body: &[u8]| {
+            let mut r = Reader(body.get(1..)?);
+            Some((r.number(4)? as u32, r.number(2)? as u16, r.number(2)? as u16))
+        };
+        let (id, columns, parameters) = self.parsed(body, head, "a truncated answer")?;
+        self.skip_definitions(parameters)?;
+        self.skip_definitions(columns)?;
         Ok(Prepared { id, typed: false, columns })
     }
 
-    /// Closes a prepared statement.
     pub(super) fn close_statement(&mut self, statement: Prepared) -> Result<(), TargetError> {
-        protocol::close_statement(&mut self.out, statement.id);
+        protocol::command(&mut self.out, protocol::CLOSE, &statement.id.to_le_bytes());
         self.send()
     }
 
