@@ -4,7 +4,7 @@ use loadline_database::Target;
 use loadline_model::activity::{Topic, Value, View, growth};
 use loadline_model::snapshot::counter;
 
-use crate::server::{Server, alone, server};
+use crate::server::{Server, server_alone};
 
 fn views(target: &dyn Target) -> Vec<View> {
     target.abilities().statistics_views.unwrap().views().unwrap()
@@ -63,8 +63,7 @@ fn views_grow_by_the_work_of_others_and_by_none_of_loadlines() {
 
 #[test]
 fn without_performance_schema_it_is_said_what_to_do() {
-    let server = server();
-    let _alone = alone();
+    let server = server_alone();
     let root = server.as_users("root").unwrap();
     let off = views(root.as_ref());
     for topic in [Topic::Waits, Topic::Statements, Topic::Io, Topic::Objects] {
@@ -83,8 +82,7 @@ fn without_performance_schema_it_is_said_what_to_do() {
 
 #[test]
 fn locks_that_are_waited_for_are_shown_with_their_table() {
-    let server = server();
-    let _alone = alone();
+    let server = server_alone();
     let root = server.as_users("root").unwrap();
     server.sql("CREATE DATABASE locked; CREATE TABLE locked.t (id INT PRIMARY KEY); INSERT INTO locked.t VALUES (1)");
     let seen = std::thread::scope(|scope| {
@@ -117,8 +115,7 @@ fn locks_that_are_waited_for_are_shown_with_their_table() {
 
 #[test]
 fn waits_of_all_clients_are_sampled_if_all_can_be_seen() {
-    let server = server();
-    let _alone = alone();
+    let server = server_alone();
     server.sql("CREATE USER IF NOT EXISTS blind@localhost; GRANT ALL ON loadline.* TO blind@localhost");
     let (root, blind) = (server.as_users("root").unwrap(), server.as_users("blind").unwrap());
     let all = |target: &dyn Target| target.abilities().statistics_views.unwrap().observer_of_all().unwrap();

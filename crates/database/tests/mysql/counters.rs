@@ -4,16 +4,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use loadline_database::{Observer, Target};
 use loadline_model::snapshot::{WaitProfile, counter};
-use loadline_model::{Capability, Driver, Snapshot, column};
+use loadline_model::{Driver, Snapshot, column};
 use loadline_workload::Arg;
 
-use crate::server::{Server, alone, server, work};
+use crate::server::{Server, loaded, server_alone, work};
 
 #[test]
 #[expect(clippy::too_many_lines)]
 fn commits_are_counted_to_the_last_one() {
-    let server = server();
-    let _alone = alone();
+    let server = server_alone();
     let target = &server.target;
     let mut observer = target.observer().unwrap();
     let small = work("LGWR-LAT1", &[]);
@@ -32,12 +31,18 @@ fn commits_are_counted_to_the_last_one() {
         client.execute_and_commit(0, &[Arg::Bytes(&[i; 500]), Arg::Int(i64::from(i))]).unwrap();
     }
     let after = observer.snapshot().unwrap();
-    assert_eq!(before.delta(&after, counter::COMMITS), Some(37.0));
-    assert_eq!(before.delta(&after, "Handler_update"), Some(37.0));
-    assert!(before.delta(&after, counter::REDO_BYTES).unwrap() > 37.0 * 500.0);
-    for name in [counter::REDO_SYNCS, counter::REDO_WRITES] {
-        assert!(before.delta(&after, name).unwrap() >= 37.0, "{name}: one session, each commit waits");
+    let grown = |name| before.delta(&after, name).unwrap_or_else(|| panic!("no {name}"));
+    for name in [counter::COMMITS, counter::ROWS_CHANGED, "Handler_update"] {
+        assert_eq!(grown(name), 37.0, "{name}");
     }
+    assert!(grown(counter::REDO_BYTES) > 37.0 * 500.0);
+    for name in [counter::REDO_SYNCS, counter::REDO_WRITES, counter::ROWS_READ, counter::BLOCK_GETS] {
+        assert!(grown(name) >= 37.0, "{name}: one session, each commit waits");
+    }
+    assert!(grown(counter::BLOCK_READS) <= grown(counter::BLOCK_GETS));
+    assert_eq!(grown(counter::READ_BYTES), grown(counter::BLOCK_READS) * 16384.0);
+    assert!(grown(counter::WRITE_BYTES) >= grown(counter::BLOCK_WRITES) * 16384.0, "each page, some of them twice");
+    assert!(!after.counters.contains_key(counter::READ_NS), "not timed, so not 0");
     assert!(after.at_ns > before.at_ns && after.at_ns <= loadline_storage::now_ns());
     drop(lock);
 
@@ -96,29 +101,6 @@ fn commits_are_counted_to_the_last_one() {
     assert_eq!(before.delta(&observer.snapshot().unwrap(), counter::COMMITS), Some(1.0));
 }
 
-#[test]
-fn a_users_setting_is_not_changed_and_decides_what_runs() {
-    let server = server();
-    let _alone = alone();
-    let missing = || {
-        let found = server.as_users("root").unwrap().capabilities().unwrap();
-        let of = |c| found.refusal(Driver::Client, &[c]);
-        (of(Capability::CommitWait), of(Capability::CommitNowait))
-    };
-    let (wait, nowait) = missing();
-    assert!(wait.is_none() && nowait.unwrap().contains("innodb_flush_log_at_trx_commit = 1"));
-    server.sql("SET GLOBAL innodb_flush_log_at_trx_commit = 2");
-    let (wait, nowait) = missing();
-    let user = server.as_users("root").unwrap();
-    user.create(&work("LGWR-LAT1", &[])).unwrap();
-    user.create(&work("LGWR-THR", &[])).unwrap();
-    let now = server.sql("SELECT @@GLOBAL.innodb_flush_log_at_trx_commit");
-    server.sql("SET GLOBAL innodb_flush_log_at_trx_commit = 1");
-    assert!(nowait.is_none() && wait.unwrap().contains("innodb_flush_log_at_trx_commit = 2"));
-    assert_eq!(now, "2");
-    assert!(server.target.capabilities().unwrap().missing.is_empty(), "a private server can do both");
-}
-
 /// Lets `jobs` clients commit while `observer` samples them.
 fn under_load(target: &dyn Target, observer: &mut dyn Observer, jobs: u32) -> (Snapshot, Snapshot, WaitProfile) {
     let small = work("LGWR-LAT1", &[]);
@@ -161,9 +143,7 @@ impl Drop for End<'_> {
 fn with_a_binary_log_the_time_of_commits_agrees_with_samples_of_them() {
     let server = Server::start("", &[("log_bin", "bin")]);
     let target = &server.target;
-    let small = work("LGWR-LAT1", &[]);
-    target.create(&small).unwrap();
-    target.load(&small, 4).unwrap();
+    loaded(target.as_ref(), "LGWR-LAT1", 4);
     let mut observer = target.observer().unwrap();
     for jobs in [1, 4] {
         let (before, after, profile) = under_load(target.as_ref(), observer.as_mut(), jobs);
@@ -178,9 +158,7 @@ fn with_a_binary_log_the_time_of_commits_agrees_with_samples_of_them() {
 fn with_a_binary_log_commits_are_counted_once_and_timed() {
     let server = Server::start("", &[("log_bin", "bin")]);
     let target = &server.target;
-    let small = work("LGWR-LAT1", &[]);
-    target.create(&small).unwrap();
-    target.load(&small, 4).unwrap();
+    let small = loaded(target.as_ref(), "LGWR-LAT1", 4);
     let mut observer = target.observer().unwrap();
     let (before, after, _) = under_load(target.as_ref(), observer.as_mut(), 4);
     let timed = before.delta(&after, counter::LOG_WAIT_NS).unwrap() / (after.at_ns - before.at_ns) as f64;
@@ -204,17 +182,18 @@ fn with_a_binary_log_commits_are_counted_once_and_timed() {
     assert!(finding.advice.contains("UPDATE performance_schema.setup_instruments"), "{finding:?}");
     let snapshot = untimed.observer().unwrap().snapshot().unwrap();
     assert!(!snapshot.counters.contains_key(counter::LOG_WAIT_NS));
+    server.sql("UPDATE performance_schema.setup_instruments SET ENABLED = 'YES'");
+    server.sql("UPDATE performance_schema.setup_actors SET ENABLED = 'NO'");
+    let findings = server.as_users("root").unwrap().doctor().unwrap();
+    assert!(findings.iter().any(|f| f.advice.contains("check setup_actors")), "{findings:?}");
 }
 
 /// Without a binary log most sessions wait after the stage of the commit, where nothing is timed.
 #[test]
 fn without_a_binary_log_the_wait_for_the_log_is_seen_in_samples() {
-    let server = server();
-    let _alone = alone();
+    let server = server_alone();
     let target = server.as_users("root").unwrap();
-    let small = work("LGWR-LAT1", &[]);
-    target.create(&small).unwrap();
-    target.load(&small, 8).unwrap();
+    let small = loaded(target.as_ref(), "LGWR-LAT1", 8);
     let mut observer = target.observer().unwrap();
     assert_eq!(observer.sample_waits().unwrap().unwrap().sessions.len(), 0, "no job, no wait");
     let client = target.client_session(&small, 0).unwrap();
@@ -231,8 +210,7 @@ fn without_a_binary_log_the_wait_for_the_log_is_seen_in_samples() {
     drop(client);
     drop(observer);
     let pooled = Server::start("", &[("thread_handling", "pool-of-threads")]);
-    pooled.target.create(&small).unwrap();
-    pooled.target.load(&small, 8).unwrap();
+    loaded(pooled.target.as_ref(), "LGWR-LAT1", 8);
     for (server, held_back) in [(&*server, "Stage:Updating status"), (&pooled, "Stage:Starting cleanup")] {
         let target = server.as_users("root").unwrap();
         let mut observer = target.observer().unwrap();
@@ -250,8 +228,7 @@ fn without_a_binary_log_the_wait_for_the_log_is_seen_in_samples() {
 
 #[test]
 fn other_sessions_at_work_are_sampled_and_timed() {
-    let server = server();
-    let _alone = alone();
+    let server = server_alone();
     server.sql("CREATE USER IF NOT EXISTS blind@localhost; GRANT ALL ON loadline.* TO blind@localhost");
     let (own, blind) = (server.as_users("root").unwrap(), server.as_users("blind").unwrap());
     let (_lock, mut own) = (own.lock().unwrap(), own.observer().unwrap());
@@ -284,28 +261,4 @@ fn other_sessions_at_work_are_sampled_and_timed() {
         (None, None),
         "it may not see them"
     );
-}
-
-#[test]
-fn blocks_and_rows_are_counted() {
-    let server = server();
-    let _alone = alone();
-    let target = &server.target;
-    let small = work("LGWR-LAT1", &[]);
-    target.create(&small).unwrap();
-    target.load(&small, 2).unwrap();
-    let mut client = target.client_session(&small, 0).unwrap();
-    let mut observer = target.observer().unwrap();
-    let before = observer.snapshot().unwrap();
-    for i in 0..50 {
-        client.execute_and_commit(0, &[Arg::Bytes(&[i; 500]), Arg::Int(i64::from(i))]).unwrap();
-    }
-    let after = observer.snapshot().unwrap();
-    let grown = |name| before.delta(&after, name).unwrap_or_else(|| panic!("no {name}"));
-    assert_eq!(grown(counter::ROWS_CHANGED), 50.0);
-    assert!(grown(counter::ROWS_READ) >= 50.0 && grown(counter::BLOCK_GETS) >= 50.0);
-    assert!(grown(counter::BLOCK_READS) <= grown(counter::BLOCK_GETS));
-    assert_eq!(grown(counter::READ_BYTES), grown(counter::BLOCK_READS) * 16384.0);
-    assert!(grown(counter::WRITE_BYTES) >= grown(counter::BLOCK_WRITES) * 16384.0, "each page, some of them twice");
-    assert!(!after.counters.contains_key(counter::READ_NS), "not timed, so not 0");
 }

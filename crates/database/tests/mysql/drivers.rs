@@ -3,7 +3,7 @@
 use loadline_database::{TargetError, Work};
 use loadline_workload::{Arg, LogicalType};
 
-use crate::server::{Server, alone, server, work};
+use crate::server::{Server, loaded, server_alone, work};
 use crate::shared::{both_drivers_write_the_same_bytes, prepare, transact};
 
 fn contents(server: &Server, work: &Work) -> String {
@@ -19,16 +19,14 @@ fn contents(server: &Server, work: &Work) -> String {
 
 #[test]
 fn both_drivers_write_the_same_bytes_and_the_evidence_equals_the_work() {
-    let server = server();
-    let _alone = alone();
+    let server = server_alone();
     let seen = both_drivers_write_the_same_bytes(server.target.as_ref(), |work| contents(&server, work));
     assert_eq!(seen, 0, "one answer: the moment of the commit cannot be seen");
 }
 
 #[test]
 fn a_slice_ends_in_time_and_its_times_are_on_our_clock() {
-    let server = server();
-    let _alone = alone();
+    let server = server_alone();
     let work = work("LGWR-LAT1", &[]);
     prepare(server.target.as_ref(), &work, 1);
     let mut session = server.target.abilities().driver().unwrap().database_session(&work, 0).unwrap();
@@ -48,11 +46,8 @@ fn a_slice_ends_in_time_and_its_times_are_on_our_clock() {
 
 #[test]
 fn a_failed_statement_is_an_error_and_the_session_lives_on() {
-    let server = server();
-    let _alone = alone();
-    let work = work("LGWR-LAT1", &[]);
-    server.target.create(&work).unwrap();
-    server.target.load(&work, 1).unwrap();
+    let server = server_alone();
+    let work = loaded(server.target.as_ref(), "LGWR-LAT1", 1);
     let mut client = server.target.client_session(&work, 0).unwrap();
     let long = vec![7; 5000];
     let e = client.execute_and_commit(0, &[Arg::Bytes(&long), Arg::Int(0)]).unwrap_err();
@@ -71,8 +66,7 @@ fn a_failed_statement_is_an_error_and_the_session_lives_on() {
 /// What a server gives its sessions if they do not say otherwise must not reach loadline's.
 #[test]
 fn no_sql_mode_and_no_character_set_of_the_server_changes_the_work() {
-    let server = server();
-    let _alone = alone();
+    let server = server_alone();
     let work = work("LGWR-LAT1", &[]);
     let mut seen = Vec::new();
     for (mode, charset, init) in [

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use loadline_database::{Link, OpenRequest, Target, TargetError};
 use loadline_workload::Arg;
 
-use crate::server::{alone, scratch, sql, work};
+use crate::server::{alone, loaded, scratch, sql};
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -41,9 +41,7 @@ fn commits_wait_for_a_replica_at_its_distance() {
     for socket in [&server, &replica] {
         assert_eq!(sql(socket, "SELECT @@skip_networking"), "1", "the relay alone is at a port");
     }
-    let work = work("LGWR-LAT1", &[]);
-    target.create(&work).unwrap();
-    target.load(&work, 1).unwrap();
+    let work = loaded(target.as_ref(), "LGWR-LAT1", 1);
     let mut session = target.client_session(&work, 0).unwrap();
     let (row, mut commits) = (work.start(0).first_key, 0);
     let mut commit = || {

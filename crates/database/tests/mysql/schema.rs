@@ -6,18 +6,15 @@ use loadline_database::{LoadProgress, Secret, TargetError};
 use loadline_model::snapshot::counter;
 use loadline_model::{Capability, Severity};
 
-use crate::server::{Server, alone, server, work};
+use crate::server::{Server, loaded, server, server_alone, work};
 use crate::shared;
 
 #[test]
 fn what_loadline_made_goes_and_what_others_made_stays() {
-    let server = server();
-    let _alone = alone();
+    let server = server_alone();
     let target = &server.target;
-    let work = work("LGWR-LAT1", &[]);
     let databases = || server.sql("SELECT COUNT(*) FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = 'loadline'");
-    target.create(&work).unwrap();
-    target.load(&work, 2).unwrap();
+    let work = loaded(target.as_ref(), "LGWR-LAT1", 2);
     target.abilities().driver().unwrap().install(&work).unwrap();
     // A load that was cut off is gone on with.
     server.sql("DELETE FROM loadline.lgwr_lat1_redo WHERE id = 130");
@@ -44,8 +41,7 @@ fn what_loadline_made_goes_and_what_others_made_stays() {
 
 #[test]
 fn a_poor_user_is_told_what_is_missing() {
-    let server = server();
-    let _alone = alone();
+    let server = server_alone();
     server.sql("CREATE OR REPLACE USER poor@localhost");
     let poor = server.as_users("poor").unwrap();
     let e = poor.create(&work("LGWR-LAT1", &[])).unwrap_err();
@@ -65,20 +61,8 @@ fn a_poor_user_is_told_what_is_missing() {
 }
 
 #[test]
-fn the_lock_lets_one_run_in() {
-    let server = server();
-    let _alone = alone();
-    let held = server.target.lock().unwrap();
-    let e = server.as_users("root").unwrap().lock().map(drop).unwrap_err();
-    assert!(matches!(&e, TargetError::Refused(t) if t.contains("another loadline run")), "{e}");
-    drop(held);
-    drop(server.target.lock().unwrap());
-}
-
-#[test]
 fn a_password_is_asked_for_when_the_server_wants_one_and_once() {
-    let server = server();
-    let _alone = alone();
+    let server = server_alone();
     server
         .sql("CREATE OR REPLACE USER asked@localhost IDENTIFIED BY 'tops3cret'; CREATE OR REPLACE USER free@localhost");
     let open = |user: &str, answer: Option<&'static str>| {
@@ -136,8 +120,7 @@ fn which_counters_a_user_without_privileges_loses() {
 
 #[test]
 fn a_server_that_is_read_only_for_this_user_is_no_target() {
-    let server = server();
-    let _alone = alone();
+    let server = server_alone();
     server.sql("CREATE OR REPLACE USER boss@localhost; GRANT SUPER, CREATE, DROP ON *.* TO boss@localhost");
     server.sql("SET GLOBAL read_only = ON");
     let found = |user: &str| {
@@ -167,8 +150,7 @@ fn a_private_server_shares_no_folder_for_temporary_tables() {
 
 #[test]
 fn rows_come_in_the_same_by_either_path() {
-    let server = server();
-    let _alone = alone();
+    let server = server_alone();
     let target = &server.target;
     let work = work("SRV-QUERY1", &[]);
     let sum = "SELECT COUNT(*), SUM(CRC32(CONCAT_WS(',', id, k, n, HEX(payload)))) FROM loadline.data_lookup";
@@ -196,8 +178,7 @@ fn rows_come_in_the_same_by_either_path() {
 
 #[test]
 fn whole_tables_of_a_workload_are_loaded_once_and_indexed_then() {
-    let server = server();
-    let _alone = alone();
+    let server = server_alone();
     let keys = [
         "SELECT COUNT(*) FROM information_schema.STATISTICS WHERE TABLE_NAME = 'sto_read_async_spread'",
         "1",

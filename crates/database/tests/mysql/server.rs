@@ -5,6 +5,7 @@ use std::process::Command;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use loadline_database::{OpenRequest, Target, TargetError, Work};
+use loadline_workload::Arg;
 
 /// How to get MariaDB's binaries: said by every test that needs them, which then fails.
 const INSTALL: &str = "MariaDB's server is missing: apt-get install mariadb-server (./test does it as root)";
@@ -16,6 +17,25 @@ static ALONE: Mutex<()> = Mutex::new(());
 pub(crate) struct Server {
     pub(crate) target: Box<dyn Target>,
     scratch: tempfile::TempDir,
+}
+
+/// The shared server, for one test at a time.
+pub(crate) struct Alone {
+    _alone: MutexGuard<'static, ()>,
+    server: Arc<Server>,
+}
+
+impl std::ops::Deref for Alone {
+    type Target = Server;
+
+    fn deref(&self) -> &Server {
+        &self.server
+    }
+}
+
+pub(crate) fn server_alone() -> Alone {
+    let server = server();
+    Alone { _alone: alone(), server }
 }
 
 pub(crate) fn alone() -> MutexGuard<'static, ()> {
@@ -100,4 +120,24 @@ pub(crate) fn scratch() -> tempfile::TempDir {
 
 pub(crate) fn work(code: &str, parameters: &[(&str, i64)]) -> Work {
     Work::of(code, parameters).unwrap()
+}
+
+/// The tables of a workload with the rows of so many jobs.
+pub(crate) fn loaded(target: &dyn Target, code: &str, jobs: u32) -> Work {
+    let work = work(code, &[]);
+    target.create(&work).unwrap();
+    target.load(&work, jobs).unwrap();
+    work
+}
+
+/// As many transactions of each job of LGWR-LAT1 as its number, and one.
+pub(crate) fn run(target: &dyn Target, work: &Work, jobs: u32) {
+    for job in 0..jobs {
+        let mut client = target.client_session(work, job).unwrap();
+        for key in 0..i64::from(job) + 1 {
+            let row = Arg::Int(work.start(job).first_key + key);
+            let rows = client.execute_and_commit(0, &[Arg::Bytes(&[7; 500]), row]).unwrap().0;
+            assert_eq!(rows, 1, "job {job}: its rows are there");
+        }
+    }
 }
