@@ -1,6 +1,7 @@
 //! Checks of a target before a run.
 
 use loadline_model::{Capabilities, Finding, Severity};
+use serde::Deserialize;
 
 use crate::error::TargetError;
 
@@ -62,7 +63,8 @@ impl GrantSql {
 }
 
 /// What a privilege is used for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Use {
     /// Nothing runs without it.
     Needed,
