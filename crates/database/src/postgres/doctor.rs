@@ -199,8 +199,8 @@ pub(super) fn free_sessions(c: &mut Connection, own_name: &str) -> Result<JobLim
 mod tests {
     use super::*;
 
-    /// The finding `id` of a server with these settings and facts, standbys and privileges.
-    fn of(
+    /// Severity of the finding `id` with these settings and facts, connected standbys and privileges.
+    fn severity(
         settings: &[(&str, &str, &str)],
         facts: &[(&'static str, &str)],
         standbys: u32,
@@ -217,7 +217,7 @@ mod tests {
     }
 
     fn setting(name: &str, value: &str, id: &str) -> Option<Severity> {
-        of(&[(name, value, "")], &[], 0, &[], id)
+        severity(&[(name, value, "")], &[], 0, &[], id)
     }
 
     fn lacking(used: Use) -> Privilege {
@@ -226,15 +226,15 @@ mod tests {
 
     #[test]
     fn missing_privileges_poolers_and_clouds_are_warnings() {
-        let privilege = |all: &[Privilege]| of(&[], &[], 0, all, "privilege");
+        let privilege = |all: &[Privilege]| severity(&[], &[], 0, all, "privilege");
         assert_eq!(privilege(&[lacking(Use::Figures)]), Some(Severity::Warning));
         let granted = Privilege { granted: true, ..lacking(Use::Needed) };
         assert_eq!(privilege(&[granted, lacking(Use::Machine)]), None);
         assert_eq!(privilege(&[lacking(Use::Needed)]), Some(Severity::Impossible));
-        assert_eq!(of(&[], &[("pooler", "process 7")], 0, &[], "pooler"), Some(Severity::Warning));
+        assert_eq!(severity(&[], &[("pooler", "process 7")], 0, &[], "pooler"), Some(Severity::Warning));
         assert_eq!(setting("rds.extensions", "x", "cloud"), Some(Severity::Warning));
         for id in ["cloud", "pooler", "privilege", "standby"] {
-            assert_eq!(of(&[], &[], 0, &[], id), None, "{id}");
+            assert_eq!(severity(&[], &[], 0, &[], id), None, "{id}");
         }
     }
 
@@ -242,7 +242,7 @@ mod tests {
     fn a_missing_synchronous_standby_is_named_before_anything_waits_for_it() {
         let with = |names: &str, commit: &str, connected: u32| {
             let settings = [("synchronous_standby_names", names, ""), ("synchronous_commit", commit, "")];
-            of(&settings, &[], connected, &[], "synchronous_standby_names").unwrap()
+            severity(&settings, &[], connected, &[], "synchronous_standby_names").unwrap()
         };
         for (names, needed) in
             [("a", 1), ("a, b", 1), ("*", 1), ("FIRST 2 (a, b)", 2), ("ANY 1 (a,b)", 1), ("2(a, b)", 2)]
@@ -260,7 +260,7 @@ mod tests {
             assert_eq!(setting(name, value, name), Some(Severity::Refused), "{name}");
             assert_eq!(setting(name, "on", name), Some(Severity::Ok), "{name}");
         }
-        assert_eq!(of(&[], &[("standby", "yes")], 0, &[], "standby"), Some(Severity::Impossible));
+        assert_eq!(severity(&[], &[("standby", "yes")], 0, &[], "standby"), Some(Severity::Impossible));
         let name = "default_transaction_read_only";
         assert_eq!(setting(name, "on", name), Some(Severity::Impossible));
         assert_eq!(setting(name, "off", name), None);
@@ -278,10 +278,10 @@ mod tests {
             ("log_statement", "all", "none", "", "statement-logging"),
             ("log_min_duration_statement", "0", "-1", "ms", "statement-logging"),
         ] {
-            let severity = |value| of(&[(name, value, unit)], &[], 0, &[], id);
-            assert_eq!((severity(bad), severity(well)), (Some(Severity::Warning), Some(Severity::Ok)), "{name}");
+            let said = |value| severity(&[(name, value, unit)], &[], 0, &[], id);
+            assert_eq!((said(bad), said(well)), (Some(Severity::Warning), Some(Severity::Ok)), "{name}");
         }
-        let others = |number| of(&[], &[("other-sessions", number)], 0, &[], "other-sessions");
+        let others = |number| severity(&[], &[("other-sessions", number)], 0, &[], "other-sessions");
         assert_eq!((others("3"), others("0")), (Some(Severity::Warning), Some(Severity::Ok)));
         let hidden = judge(&PgSettings::default(), Facts::new(), 0, &[]);
         assert_eq!(hidden.iter().find(|f| f.id == "other-sessions").map(|f| f.severity), Some(Severity::Warning));
