@@ -22,31 +22,20 @@
 //! | [`BlockCache`], [`Checkpoints`], [`ParallelQueries`], [`NativeReports`] | the instruments of these names |
 
 mod administration;
-mod block_cache;
-mod checkpoints;
 mod client_driver;
-mod data_set;
 mod database_driver;
-mod disk_space;
 mod doctor;
-mod native_reports;
 mod observation;
-mod parallel_queries;
-mod queries;
+mod optional;
 mod replication;
-mod statistics_views;
 
 pub use administration::{Administration, LogSpace, NoTables, RunLock};
-pub use block_cache::BlockCache;
-pub use checkpoints::Checkpoints;
 pub use client_driver::{Canceller, ClientDriver, ClientSession, Results, TextDone, TextResult};
-pub use data_set::DataSet;
 pub use database_driver::{Attempts, DatabaseDriver, DatabaseSession, Slice, SliceEnd};
-pub use disk_space::{DiskSpace, FreeSpace};
 pub use doctor::{Doctor, GrantSql, JobLimit, PRIVILEGE, Privilege, Use};
-pub use native_reports::NativeReports;
 pub use observation::{Observation, Observer, SessionTasks};
-pub use parallel_queries::{ParallelQueries, ParallelWorkers, WorkerLimit};
-pub use queries::Queries;
+pub use optional::{
+    BlockCache, Checkpoints, DataSet, DiskSpace, FreeSpace, NativeReports, ParallelQueries, ParallelWorkers, Queries,
+    StatisticsViews, WorkerLimit,
+};
 pub use replication::{Level, Link, Replica, ReplicaWatch, Replication};
-pub use statistics_views::StatisticsViews;

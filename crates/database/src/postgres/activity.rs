@@ -5,8 +5,8 @@ use loadline_model::activity::View;
 use super::cluster::{PgInstance, Postgres};
 use super::connect::SessionRole;
 use super::knowledge::{KNOWLEDGE, ViewNeeds, ViewRows};
-use super::own::{OWN, own};
 use super::settings::PgSettings;
+use super::sql::{OWN, own};
 use super::versions::Version;
 use super::wire::Connection;
 use crate::error::{TargetError, unless_refused};
@@ -18,40 +18,6 @@ use crate::view::{ViewQuery, of_servers};
 fn queries(version: Version) -> impl Iterator<Item = (ViewQuery, &'static ViewNeeds)> {
     let views = &KNOWLEDGE.statistics;
     views.iter().filter_map(move |v| Some((v.at(version, &KNOWLEDGE.fragments, &[("own", OWN)])?, &v.needs)))
-}
-
-/// What a session is asked for.
-struct Asked<'a> {
-    version: Version,
-    /// How the names of loadline's sessions begin.
-    own_prefix: &'a str,
-    /// Whether the server is loadline's own.
-    private: bool,
-    /// Whether the role sees what sessions of other roles do.
-    sees_all: bool,
-    settings: PgSettings,
-}
-
-impl Asked<'_> {
-    fn view(&self, c: &mut Connection, query: &ViewQuery, needs: &ViewNeeds) -> Result<View, TargetError> {
-        if let Some(why) = needs.absent.at(self.version) {
-            return Ok(query.absent(why));
-        }
-        let parameters = match needs.rows {
-            ViewRows::Extension => return statements(c, query, &needs.reset, self.private),
-            ViewRows::Settings => {
-                let rows = self.settings.changed().into_iter().map(|(name, value)| vec![Some(name), Some(value)]);
-                return Ok(query.with(rows.collect()));
-            }
-            ViewRows::AllSessions if !self.sees_all => {
-                return Ok(query.absent("only sessions of this role can be seen: GRANT pg_monitor TO the role"));
-            }
-            ViewRows::AllSessions | ViewRows::OtherSessions => &[self.own_prefix][..],
-            ViewRows::Query => &[],
-        };
-        let epoch = if needs.reset.is_empty() { None } else { reset_time(c, &needs.reset)? };
-        Ok(View { epoch, ..query.view(c.query_with(&own(&query.sql), parameters))? })
-    }
 }
 
 /// The time that `sql` returns; `None` if it was never or the server cannot say it.
@@ -83,10 +49,29 @@ impl StatisticsViews for Postgres {
     fn views(&self) -> Result<Vec<View>, TargetError> {
         let read = |c: &mut Connection, own_prefix: &str| {
             let settings = PgSettings::read(c)?;
-            let sees_all = c.value(&own("SELECT pg_has_role('pg_read_all_stats', 'USAGE')"))?.as_deref() == Some("t");
-            let (version, private) = (self.version, self.server.is_some());
-            let asked = Asked { version, own_prefix, private, sees_all, settings };
-            queries(version).map(|(query, needs)| asked.view(c, &query, needs)).collect()
+            // Whether the role sees what sessions of other roles do.
+            let sees_all = c.row(&own("SELECT pg_has_role('pg_read_all_stats', 'USAGE')"))?.is_true(0);
+            let view = |(query, needs): (ViewQuery, &ViewNeeds)| {
+                if let Some(why) = needs.absent.at(self.version) {
+                    return Ok(query.absent(why));
+                }
+                let parameters = match needs.rows {
+                    ViewRows::Extension => return statements(c, &query, &needs.reset, self.server.is_some()),
+                    ViewRows::Settings => {
+                        let rows = settings.changed().into_iter().map(|(name, value)| vec![Some(name), Some(value)]);
+                        return Ok(query.with(rows.collect()));
+                    }
+                    ViewRows::AllSessions if !sees_all => {
+                        let why = "only sessions of this role can be seen: GRANT pg_monitor TO the role";
+                        return Ok(query.absent(why));
+                    }
+                    ViewRows::AllSessions | ViewRows::OtherSessions => &[own_prefix][..],
+                    ViewRows::Query => &[],
+                };
+                let epoch = if needs.reset.is_empty() { None } else { reset_time(c, &needs.reset)? };
+                Ok(View { epoch, ..query.view(c.query_with(&own(&query.sql), parameters))? })
+            };
+            queries(self.version).map(view).collect()
         };
         let of =
             |instance: &PgInstance| self.session(instance, SessionRole::Inspect, |c| read(c, &instance.endpoint.name));

@@ -3,7 +3,7 @@
 
 use super::schema;
 use super::sql::{SCHEMA, literal};
-use super::wire::Connection;
+use super::wire::{Connection, Row};
 use crate::error::TargetError;
 
 /// All that may be changed.
@@ -38,13 +38,11 @@ pub(super) fn present(c: &mut Connection) -> Result<Vec<Present>, TargetError> {
         "SELECT name, setting, source, sourcefile ~ '(^|/)postgresql\\.auto\\.conf$' FROM pg_settings WHERE name IN ({names})"
     ))?;
     let present = rows.into_iter().filter_map(|row| {
-        let mut row = row.into_iter();
-        let found = row.next()??;
-        let name = CHANGED.into_iter().find(|name| *name == found)?;
-        let (value, source) = (row.next()?.unwrap_or_default(), row.next()?.unwrap_or_default());
-        let in_file = row.next()?.map(|is| is == "t");
-        let by_alter_system = if source == "configuration file" { in_file } else { Some(false) };
-        Some(Present { name, value, source, by_alter_system })
+        let row = Row(row);
+        let name = CHANGED.into_iter().find(|name| row.get(0) == Some(name))?;
+        let in_file = row.get(3).map(|is| is == "t");
+        let by_alter_system = if row.get(2) == Some("configuration file") { in_file } else { Some(false) };
+        Some(Present { name, value: row.text(1), source: row.text(2), by_alter_system })
     });
     Ok(present.collect())
 }
@@ -76,25 +74,29 @@ pub(super) fn alter(c: &mut Connection, name: &str, value: Option<&str>) -> Resu
 /// # Errors
 /// [`TargetError::Refused`] with the statements for an administrator, if the server refuses one; they stay kept then.
 pub(super) fn put_back(c: &mut Connection) -> Result<Vec<String>, TargetError> {
-    if !schema::is_ours(c)? || c.value(&format!("SELECT to_regclass('{SCHEMA}.{TABLE}')::text"))?.is_none() {
+    let in_own_schema = format!(
+        "SELECT 1 FROM pg_class t JOIN pg_namespace n ON n.oid = t.relnamespace WHERE t.relname = '{TABLE}' AND n.nspname = \
+         '{SCHEMA}' AND obj_description(n.oid, 'pg_namespace') LIKE '{}%'",
+        schema::MARK
+    );
+    if c.value(&in_own_schema)?.is_none() {
         return Ok(Vec::new());
     }
     let kept = c.query(&format!("SELECT name, value FROM {SCHEMA}.{TABLE} ORDER BY 1"))?;
     let mut lines = Vec::new();
-    for row in kept {
-        let mut row = row.into_iter();
-        let (found, value) = (row.next().flatten(), row.next().flatten());
-        let Some(name) = CHANGED.into_iter().find(|name| found.as_deref() == Some(name)) else { continue };
-        let done = alter(c, name, value.as_deref());
+    for row in kept.into_iter().map(Row) {
+        let (found, value) = (row.get(0), row.get(1));
+        let Some(name) = CHANGED.into_iter().find(|name| found == Some(name)) else { continue };
+        let done = alter(c, name, value);
         done.map_err(|e| match e {
             TargetError::Server(e) => TargetError::Refused(format!(
                 "the setting {name}, which levels of replication changed, cannot be put back to {}: {e}. Run loadline clean with a role \
                  that may ALTER SYSTEM",
-                value.as_deref().map_or("what it was without ALTER SYSTEM".to_owned(), literal)
+                value.map_or("what it was without ALTER SYSTEM".to_owned(), literal)
             )),
             e => e,
         })?;
-        let to = value.map_or("reset".to_owned(), |value| format!("put back to {}", literal(&value)));
+        let to = value.map_or("reset".to_owned(), |value| format!("put back to {}", literal(value)));
         lines.push(format!("setting {name}: {to}"));
     }
     c.query("SELECT pg_reload_conf()")?;

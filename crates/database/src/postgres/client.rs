@@ -1,9 +1,11 @@
 //! The client driver: prepared statements, with as few writes and reads as possible.
 
+use std::iter;
+
 use loadline_workload::Arg;
 
-use super::protocol::{self, Value};
-use super::wire::Connection;
+use super::protocol;
+use super::wire::{Connection, FLUSH};
 use super::{schema, sql, text};
 use crate::error::TargetError;
 use crate::loading::Batch;
@@ -20,10 +22,6 @@ pub(super) struct PgClientSession {
     connection: Connection,
     /// Names of the program's prepared statements.
     names: Vec<String>,
-    /// Encoded messages of BEGIN, COMMIT and ROLLBACK.
-    begin: Vec<u8>,
-    commit: Vec<u8>,
-    rollback: Vec<u8>,
     /// Whether a BEGIN is not sent yet.
     pending: bool,
     /// Transactions since the last sampled one.
@@ -36,16 +34,9 @@ pub(super) struct PgClientSession {
 impl PgClientSession {
     /// Prepares the program's statements in the session of a job.
     pub(super) fn open(mut connection: Connection, work: &Work) -> Result<PgClientSession, TargetError> {
-        let texts: Vec<_> = work
-            .program
-            .statements
-            .iter()
-            .enumerate()
-            .map(|(i, s)| {
-                let types = sql::parameter_types(work, &s.template);
-                (format!("s{i}"), sql::statement(work, &s.template), types)
-            })
-            .collect();
+        let all = work.program.statements.iter().map(|s| &s.template).enumerate();
+        let texts: Vec<_> =
+            all.map(|(i, s)| (format!("s{i}"), sql::statement(work, s), sql::parameter_types(work, s))).collect();
         let mut statements: Vec<(&str, &str, &[u32])> =
             texts.iter().map(|(name, sql, types)| (name.as_str(), sql.as_str(), types.as_slice())).collect();
         statements.extend([("b", "BEGIN", &[][..]), ("c", "COMMIT", &[]), ("r", "ROLLBACK", &[])]);
@@ -57,16 +48,9 @@ impl PgClientSession {
             return Err(e);
         }
         connection.publish()?;
-        let encode = |name: &str| {
-            let mut out = Vec::new();
-            protocol::bind(&mut out, name, true, 0, std::iter::empty());
-            protocol::execute(&mut out);
-            out
-        };
-        let (begin, commit, rollback) = (encode("b"), encode("c"), encode("r"));
         let names = texts.into_iter().map(|(name, _, _)| name).collect();
         let (work, writes) = (work.clone(), work.program.writes());
-        Ok(PgClientSession { connection, names, begin, commit, rollback, pending: false, unsampled: 0, writes, work })
+        Ok(PgClientSession { connection, names, pending: false, unsampled: 0, writes, work })
     }
 
     /// Appends a statement with its arguments to the output buffer.
@@ -76,21 +60,16 @@ impl PgClientSession {
             self.connection.out.clear();
             return Err(TargetError::Usage(format!("the program has no statement number {statement}")));
         };
-        let values = args.iter().map(|arg| match *arg {
-            Arg::Int(i) => Value::Int(i),
-            Arg::Bytes(bytes) => Value::Bytes(bytes),
-        });
-        protocol::bind(&mut self.connection.out, name, true, args.len(), values);
-        protocol::execute(&mut self.connection.out);
+        self.connection.call(name, true, args.iter().copied());
         Ok(())
     }
 
-    /// Sends the buffer and the Sync that commits; returns the number of rows and, if `timed`, when their tag was read (ns).
+    /// Sends the buffer and a Sync; returns the number of rows and, if `timed`, when their tag was read (ns).
     #[inline]
-    fn sync_and_commit(&mut self, timed: bool) -> Result<(u64, Option<u64>), TargetError> {
-        protocol::sync(&mut self.connection.out);
-        self.connection.send()?;
+    fn sync(&mut self, timed: bool) -> Result<(u64, Option<u64>), TargetError> {
+        self.connection.send_and_sync()?;
         let (mut rows, mut done) = (0, None);
+        // If BEGIN was sent too, its tag comes first: the last tag is the statement's.
         self.connection.until_ready(|tag, body| {
             if tag == b'C' {
                 rows = protocol::rows_of_tag(body);
@@ -103,7 +82,7 @@ impl PgClientSession {
     #[inline]
     fn put_pending_begin(&mut self) {
         if std::mem::take(&mut self.pending) {
-            self.connection.out.extend_from_slice(&self.begin);
+            self.connection.call("b", true, iter::empty());
         }
     }
 }
@@ -119,16 +98,7 @@ impl ClientSession for PgClientSession {
     fn execute(&mut self, statement: usize, args: &[Arg<'_>]) -> Result<u64, TargetError> {
         self.put_pending_begin();
         self.put(statement, args)?;
-        protocol::sync(&mut self.connection.out);
-        self.connection.send()?;
-        let mut rows = 0;
-        // If BEGIN was sent too, its tag comes first: the last tag is the statement's.
-        self.connection.until_ready(|tag, body| {
-            if tag == b'C' {
-                rows = protocol::rows_of_tag(body);
-            }
-        })?;
-        Ok(rows)
+        Ok(self.sync(false)?.0)
     }
 
     fn bulk(&mut self, table: usize, first: i64, rows: u32) -> Result<u64, TargetError> {
@@ -153,9 +123,8 @@ impl ClientSession for PgClientSession {
     #[inline]
     fn commit(&mut self) -> Result<(), TargetError> {
         self.put_pending_begin();
-        self.connection.out.extend_from_slice(&self.commit);
-        protocol::sync(&mut self.connection.out);
-        self.connection.send()?;
+        self.connection.call("c", true, iter::empty());
+        self.connection.send_and_sync()?;
         let mut committed = false;
         self.connection.until_ready(|tag, body| {
             if tag == b'C' {
@@ -187,9 +156,9 @@ impl ClientSession for PgClientSession {
         let sampled = self.writes && self.unsampled >= SAMPLE;
         if sampled {
             self.unsampled = 0;
-            protocol::flush(&mut self.connection.out);
+            self.connection.out.extend_from_slice(FLUSH);
         }
-        self.sync_and_commit(sampled)
+        self.sync(sampled)
     }
 
     fn send_text(&mut self, text: &str, keep: Results, done: &mut TextDone) -> Result<(), TargetError> {
@@ -202,9 +171,8 @@ impl ClientSession for PgClientSession {
         if self.connection.is_idle() {
             return Ok(());
         }
-        self.connection.out.extend_from_slice(&self.rollback);
-        protocol::sync(&mut self.connection.out);
-        self.connection.send()?;
+        self.connection.call("r", true, iter::empty());
+        self.connection.send_and_sync()?;
         self.connection.until_ready(|_, _| ())
     }
 

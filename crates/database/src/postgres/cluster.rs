@@ -278,7 +278,7 @@ impl Postgres {
         let node = work.node(job, self.endpoints.len());
         let found = self.endpoints.get(node).zip(self.instance_of.get(node).and_then(|i| self.instances.get(*i)));
         let (endpoint, instance) = found.ok_or_else(|| TargetError::Usage("the target has no node".into()))?;
-        let mut c = endpoint.connect(SessionRole::job(work, job))?;
+        let mut c = endpoint.connect(SessionRole::Job(work, job))?;
         if self.instances.len() > 1 {
             let here = Identity::read(&mut c, endpoint, self.server.is_some())?;
             if here != instance.identity {

@@ -2,6 +2,7 @@
 //!
 //! <https://www.postgresql.org/docs/current/libpq-connect.html>
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -11,10 +12,19 @@ use crate::secret::Secret;
 use crate::tls::SslMode;
 use crate::url::{self, Url, choice, unknown};
 
-/// Parameters of a URL, after `?`.
-const PARAMETERS: [&str; 11] = [
-    "host", "port", "user", "password", "dbname", "sslmode", "sslrootcert", "connect_timeout", "options",
-    "application_name", "passfile",
+/// Parameters of a URL, after `?`, each with the environment variable that stands in for it.
+const PARAMETERS: [(&str, &str); 11] = [
+    ("host", "PGHOST"),
+    ("port", "PGPORT"),
+    ("user", "PGUSER"),
+    ("password", "PGPASSWORD"),
+    ("dbname", "PGDATABASE"),
+    ("sslmode", "PGSSLMODE"),
+    ("sslrootcert", "PGSSLROOTCERT"),
+    ("connect_timeout", "PGCONNECT_TIMEOUT"),
+    ("options", "PGOPTIONS"),
+    ("application_name", "PGAPPNAME"),
+    ("passfile", "PGPASSFILE"),
 ];
 
 /// libpq's values of `sslmode`.
@@ -59,32 +69,53 @@ impl Config {
     pub(super) fn parse(url: &str, env: Env<'_>) -> Result<Config, TargetError> {
         let form = "postgres://user@host:5432/database or postgres://user@/database?host=/socket/folder";
         let url = Url::parse(url, form)?;
-        let mut given = Given {
-            host: url.decode("host", url.host)?,
-            port: Some(url.port.to_owned()).filter(|port| !port.is_empty()),
-            user: url.decode("user", url.user)?,
-            password: url.decode("password", url.password.unwrap_or_default())?,
-            dbname: url.decode("database", url.path)?,
-            ..Given::default()
-        };
+        let mut given = BTreeMap::from([
+            ("host", url.decode("host", url.host)?),
+            ("port", Some(url.port.to_owned()).filter(|port| !port.is_empty())),
+            ("user", url.decode("user", url.user)?),
+            ("password", url.decode("password", url.password.unwrap_or_default())?),
+            ("dbname", url.decode("database", url.path)?),
+        ]);
         for (name, value) in url.parameters()? {
-            let place = match name {
-                "host" => &mut given.host,
-                "port" => &mut given.port,
-                "user" => &mut given.user,
-                "password" => &mut given.password,
-                "dbname" => &mut given.dbname,
-                "sslmode" => &mut given.sslmode,
-                "sslrootcert" => &mut given.sslrootcert,
-                "connect_timeout" => &mut given.connect_timeout,
-                "options" => &mut given.options,
-                "application_name" => &mut given.application_name,
-                "passfile" => &mut given.passfile,
-                _ => return Err(url.wrong(unknown(name, &PARAMETERS))),
-            };
-            *place = value;
+            if PARAMETERS.iter().all(|(known, _)| *known != name) {
+                return Err(url.wrong(unknown(name, &PARAMETERS.map(|(known, _)| known))));
+            }
+            given.insert(name, value);
         }
-        given.finish(url.shown.clone(), env).map_err(|e| url.wrong(e))
+        let value = |(name, variable): (&'static str, &str)| {
+            Some((name, given.remove(name).flatten().or_else(|| env(variable))?))
+        };
+        let given = PARAMETERS.into_iter().filter_map(value).collect();
+        Config::new(given, env("HOME"), url.shown.clone()).map_err(|e| url.wrong(e))
+    }
+
+    /// Of the `given` parameters.
+    fn new(mut given: BTreeMap<&str, String>, home: Option<String>, shown: String) -> Result<Config, String> {
+        let mut take = |name: &str| given.remove(name);
+        let host = take("host").unwrap_or_else(default_host);
+        if host.contains(',') {
+            return Err(format!("'{host}' names several hosts: give one here and the others with --node"));
+        }
+        let os_user = || nix::unistd::User::from_uid(nix::unistd::geteuid()).ok().flatten().map(|u| u.name);
+        let user = take("user").or_else(os_user).ok_or("no user given: write postgres://user@…")?;
+        let timeout = take("connect_timeout").unwrap_or_else(|| "10".into());
+        let seconds: u64 =
+            timeout.parse().map_err(|_| format!("connect_timeout '{timeout}' is not a number of seconds"))?;
+        Ok(Config {
+            address: if host.starts_with('/') { Address::Unix(host.into()) } else { Address::Tcp(host) },
+            port: take("port").map_or(Ok(5432), |port| url::port(&port))?,
+            database: take("dbname").unwrap_or_else(|| user.clone()),
+            user,
+            password: take("password").map(Secret::new),
+            passfile: take("passfile").map(PathBuf::from).or_else(|| Some(Path::new(&home?).join(".pgpass"))),
+            sslmode: take("sslmode").map_or(Ok(SslMode::Prefer), |mode| choice("sslmode", &mode, &SSL_MODES))?,
+            sslrootcert: take("sslrootcert"),
+            // 0 means `for ever` to libpq; here it means one hour, so that an unattended run ends.
+            connect_timeout: Duration::from_secs(if seconds == 0 { 3600 } else { seconds.min(3600) }),
+            options: take("options"),
+            application_name: take("application_name"),
+            shown,
+        })
     }
 
     /// `host:port`, or the socket's path.
@@ -94,60 +125,6 @@ impl Config {
             Address::Tcp(host) => format!("{host}:{}", self.port),
             Address::Unix(dir) => dir.join(format!(".s.PGSQL.{}", self.port)).display().to_string(),
         }
-    }
-}
-
-/// The parts of the URL as text.
-#[derive(Default)]
-struct Given {
-    host: Option<String>,
-    port: Option<String>,
-    user: Option<String>,
-    password: Option<String>,
-    dbname: Option<String>,
-    sslmode: Option<String>,
-    sslrootcert: Option<String>,
-    connect_timeout: Option<String>,
-    options: Option<String>,
-    application_name: Option<String>,
-    passfile: Option<String>,
-}
-
-impl Given {
-    fn finish(self, shown: String, env: Env<'_>) -> Result<Config, String> {
-        let or = |given: Option<String>, name: &str| given.or_else(|| env(name));
-        let host = or(self.host, "PGHOST").unwrap_or_else(default_host);
-        if host.contains(',') {
-            return Err(format!("'{host}' names several hosts: give one here and the others with --node"));
-        }
-        let port = or(self.port, "PGPORT").unwrap_or_else(|| "5432".into());
-        let port = url::port(&port)?;
-        let os_user = || nix::unistd::User::from_uid(nix::unistd::geteuid()).ok().flatten().map(|u| u.name);
-        let user = or(self.user, "PGUSER").or_else(os_user).ok_or("no user given: write postgres://user@…")?;
-        let mode = or(self.sslmode, "PGSSLMODE").unwrap_or_else(|| "prefer".into());
-        let sslmode = choice("sslmode", &mode, &SSL_MODES)?;
-        let timeout = or(self.connect_timeout, "PGCONNECT_TIMEOUT").unwrap_or_else(|| "10".into());
-        let seconds: u64 =
-            timeout.parse().map_err(|_| format!("connect_timeout '{timeout}' is not a number of seconds"))?;
-        // 0 means `for ever` to libpq; here it means one hour, so that an unattended run ends.
-        let connect_timeout = Duration::from_secs(if seconds == 0 { 3600 } else { seconds.min(3600) });
-        let home = env("HOME").map(PathBuf::from);
-        let passfile = or(self.passfile, "PGPASSFILE").map(PathBuf::from).or_else(|| home.map(|h| h.join(".pgpass")));
-        let address = if host.starts_with('/') { Address::Unix(host.into()) } else { Address::Tcp(host) };
-        Ok(Config {
-            address,
-            port,
-            database: or(self.dbname, "PGDATABASE").unwrap_or_else(|| user.clone()),
-            user,
-            password: or(self.password, "PGPASSWORD").map(Secret::new),
-            passfile,
-            sslmode,
-            sslrootcert: or(self.sslrootcert, "PGSSLROOTCERT"),
-            connect_timeout,
-            options: or(self.options, "PGOPTIONS"),
-            application_name: or(self.application_name, "PGAPPNAME"),
-            shown,
-        })
     }
 }
 

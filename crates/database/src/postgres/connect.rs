@@ -1,8 +1,9 @@
 //! Opens a session: socket, encryption, authentication, session settings.
 
+use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -13,55 +14,32 @@ use postgres_protocol::authentication::sasl::SCRAM_SHA_256;
 use postgres_protocol::message::frontend;
 use rustls::ClientConfig;
 
-use super::cancel::CancelKey;
 use super::config::{Address, Config, default_host};
-use super::hindrance::hindrance;
 use super::knowledge::KNOWLEDGE;
 use super::ledger::Ledger;
-use super::pgpass::{self, Lookup, PgpassEntry};
 use super::protocol::ServerError;
 use super::scram::{Exchange, KnownKeys, Wrong};
-use super::wire::Connection;
-use super::{flavours, parallel, refusal, tls};
+use super::versions::{NEWEST, OLDEST};
+use super::wire::{CancelKey, Connection};
+use super::{parallel, pgpass};
 use crate::env::{Env, of_target};
-use crate::error::TargetError;
-use crate::flavour::Recognised;
+use crate::error::{Meaning, TargetError};
+use crate::flavour::{self, Basis, FLAVOURS, Flavour, Recognised};
 use crate::patience::{HASTY, PATIENCE, Patience, told, unanswered, waited_for};
 use crate::request::{AskPassword, OpenRequest};
 use crate::role::Canceller;
 use crate::secret::Secret;
 use crate::stream::{Socket, Stream};
 use crate::tcp::{Names, Peer};
-use crate::tls::SslMode;
+use crate::tls::{self, SslMode};
 use crate::work::Work;
 
 const NAMES: Names =
     Names { listen: "listen_addresses", timeout: "connect_timeout", verify_ca: "sslmode=verify-ca", ca: "sslrootcert" };
 
-/// Settings of every session that fix the format of its answers. They are sent in the startup message: that costs no
-/// transaction, and they override the settings of role and database.
-const FORMAT_SETTINGS: [(&str, &str); 3] =
-    [("client_encoding", "UTF8"), ("DateStyle", "ISO"), ("client_min_messages", "warning")];
-
-/// Settings of every session but [`SessionRole::Inspect`]: turn off timeouts and JIT, which would disturb a measurement.
-const WORK_SETTINGS: [(&str, &str); 6] = [
-    ("jit", "off"),
-    // The database's default may be stricter: conflicting transactions would then fail.
-    ("default_transaction_isolation", "read committed"),
-    ("statement_timeout", "0"),
-    ("lock_timeout", "0"),
-    ("idle_in_transaction_session_timeout", "0"),
-    ("idle_session_timeout", "0"),
-];
-
-/// A session that writes changed blocks itself, because no free buffer is left, starts their write-out after 32 of them,
-/// as checkpointer and background writer do by default, and waits while the device's queue is full. Without it the
-/// operating system takes blocks at the speed of memory, and the figure is none of the device.
-const WRITE_THROUGH: (&str, &str) = ("backend_flush_after", "32");
-
 /// Purpose of a session; shown in its application name.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum SessionRole {
+#[derive(Clone, Copy)]
+pub(super) enum SessionRole<'a> {
     /// Reads the server's settings, so it does not change any.
     Inspect,
     /// Administration.
@@ -70,34 +48,46 @@ pub(super) enum SessionRole {
     Lock,
     /// Reads counters.
     Observer,
-    /// Runs transactions; `nowait`: commits do not wait; `workers`: parallel workers of its queries; `writes_through`:
-    /// changed blocks that the session writes must soon reach the device; `scripts`: it runs a user's scripts, whose session
-    /// settings are the server's own.
-    Job { job: u32, nowait: bool, workers: u32, writes_through: bool, scripts: Option<ScriptAccess> },
+    /// Runs transactions of this work, as the job of this number.
+    Job(&'a Work, u32),
 }
 
-impl SessionRole {
-    /// Of `job`, which runs `work`.
-    pub(super) fn job(work: &Work, job: u32) -> SessionRole {
-        SessionRole::Job {
-            job,
-            nowait: work.program.commit == Commit::Nowait,
-            workers: work.parallel_workers().unwrap_or(1),
-            writes_through: work.workload.has(Instrument::Device) && work.program.writes(),
-            scripts: work
-                .workload
-                .scripts
-                .as_ref()
-                .map(|of| if of.allow_writes { ScriptAccess::Write } else { ScriptAccess::Read }),
+impl SessionRole<'_> {
+    /// The lists of settings that the session has.
+    fn settings(self) -> Vec<&'static BTreeMap<String, String>> {
+        let known = &KNOWLEDGE.sessions;
+        let mut lists = vec![&known.every];
+        match self {
+            SessionRole::Inspect => {}
+            SessionRole::Observer => lists.push(&known.measuring),
+            SessionRole::Admin | SessionRole::Lock => lists.extend([&known.measuring, &known.preparing]),
+            SessionRole::Job(work, _) => {
+                match &work.workload.scripts {
+                    None => lists.push(&known.measuring),
+                    Some(scripts) if !scripts.allow_writes => lists.push(&known.reading),
+                    Some(_) => {}
+                }
+                if work.program.commit == Commit::Nowait {
+                    lists.push(&known.nowait);
+                }
+                if work.workload.has(Instrument::Device) && work.program.writes() {
+                    lists.push(&known.writing_through);
+                }
+            }
+        }
+        lists
+    }
+
+    /// Most parallel workers of a query, including the session itself; `None`: as the server says. The server counts commits of
+    /// parallel workers, so loadline's own queries use none.
+    fn workers(self) -> Option<u32> {
+        match self {
+            SessionRole::Inspect => None,
+            SessionRole::Job(work, _) if work.workload.scripts.is_some() => None,
+            SessionRole::Job(work, _) => Some(work.parallel_workers().unwrap_or(1)),
+            _ => Some(1),
         }
     }
-}
-
-/// What the scripts of a job's session may do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ScriptAccess {
-    Read,
-    Write,
 }
 
 /// How to reach one node.
@@ -124,7 +114,16 @@ impl Endpoint {
     pub(super) fn new(url: &str, request: &OpenRequest, env: Env<'_>) -> Result<Endpoint, TargetError> {
         let config = Config::parse(url, env)?;
         let encrypted = config.sslmode != SslMode::Disable && matches!(config.address, Address::Tcp(_));
-        let tls = if encrypted { Some(tls::client_config(&config, env)?) } else { None };
+        let own = || env("HOME").map(|home| PathBuf::from(home).join(".postgresql/root.crt")).filter(|p| p.is_file());
+        let authorities = match config.sslrootcert.as_deref() {
+            // Those of the operating system.
+            Some("system") => None,
+            Some(path) => Some(PathBuf::from(path)),
+            None => own(),
+        };
+        let roots = || tls::roots(authorities.as_deref(), "sslrootcert");
+        let named = config.sslrootcert.is_some();
+        let tls = encrypted.then(|| tls::client_config(config.sslmode, named, roots)).transpose()?;
         // PostgreSQL truncates names to 63 bytes: the suffix that distinguishes sessions must fit.
         let name = config.application_name.as_deref().unwrap_or("loadline");
         let name = format!("{} {}", clip(name, 16), clip(&request.run, 32)).trim().to_owned();
@@ -160,44 +159,50 @@ impl Endpoint {
 
     /// Opens a session.
     pub(super) fn connect(&self, role: SessionRole) -> Result<Connection, TargetError> {
-        match self.attempt(role, self.config.sslmode) {
+        let mut handshake_failed = false;
+        let opened = match self.attempt(role, self.config.sslmode, &mut handshake_failed) {
             // As libpq does: `prefer` falls back to a connection without encryption.
-            Err((e, true)) if self.config.sslmode == SslMode::Prefer => {
-                self.attempt(role, SslMode::Disable).map_err(|(_, _)| e)
+            Err(e) if handshake_failed && self.config.sslmode == SslMode::Prefer => {
+                self.attempt(role, SslMode::Disable, &mut handshake_failed).map_err(|_| e)
             }
-            other => other.map_err(|(e, _)| e),
-        }
-        .map_err(|e| match e {
+            opened => opened,
+        };
+        opened.map_err(|e| match e {
             // Before the session is open it cannot be lost: the server is unreachable.
             TargetError::Lost(text) => TargetError::Unreachable(text),
             e => e,
         })
     }
 
-    /// Tries once; the flag of the error says whether the TLS handshake failed.
-    fn attempt(&self, role: SessionRole, mode: SslMode) -> Result<Connection, (TargetError, bool)> {
-        let stream = self.stream(mode)?;
+    fn attempt(
+        &self,
+        role: SessionRole,
+        mode: SslMode,
+        handshake_failed: &mut bool,
+    ) -> Result<Connection, TargetError> {
+        let stream = self.stream(mode, handshake_failed)?;
         let mut connection = Connection::new(stream, self.config.place(), self.ledger.clone());
         let connecting = Patience::new(&self.interrupted, self.config.connect_timeout, unanswered());
-        connection.wait_with(Some(connecting)).map_err(|e| (e, false))?;
-        self.start_session(&mut connection, role).map_err(|e| (e, false))?;
+        connection.wait_with(Some(connecting))?;
+        self.start_session(&mut connection, role)?;
         Ok(connection)
     }
 
-    fn stream(&self, mode: SslMode) -> Result<Stream, (TargetError, bool)> {
-        let plain = |e| (e, false);
+    fn stream(&self, mode: SslMode, handshake_failed: &mut bool) -> Result<Stream, TargetError> {
         match &self.config.address {
             Address::Unix(dir) => {
                 let path = dir.join(format!(".s.PGSQL.{}", self.config.port));
-                let s = UnixStream::connect(&path).map_err(|e| plain(no_socket(dir, &path, &e)))?;
-                Ok(Stream::unix(s))
+                UnixStream::connect(&path).map(Stream::unix).map_err(|e| no_socket(dir, &path, &e))
             }
             Address::Tcp(host) => {
-                let tcp = self.peer().connect(host, self.config.port, self.config.connect_timeout).map_err(plain)?;
-                match &self.tls {
-                    Some(tls) if mode != SslMode::Disable => self.encrypt(tcp, host, tls, mode),
-                    _ => Ok(Stream::Plain(tcp)),
+                let mut tcp = self.peer().connect(host, self.config.port, self.config.connect_timeout)?;
+                let Some(tls) = self.tls.as_ref().filter(|_| mode != SslMode::Disable) else {
+                    return Ok(Stream::Plain(tcp));
+                };
+                if !self.encrypts(&mut tcp, mode)? {
+                    return Ok(Stream::Plain(tcp));
                 }
+                self.peer().encrypt(tcp, host, tls).inspect_err(|_| *handshake_failed = true)
             }
         }
     }
@@ -206,98 +211,57 @@ impl Endpoint {
         Peer { place: self.config.place(), names: &NAMES }
     }
 
-    fn encrypt(
-        &self,
-        mut tcp: Socket,
-        host: &str,
-        tls: &Arc<ClientConfig>,
-        mode: SslMode,
-    ) -> Result<Stream, (TargetError, bool)> {
+    /// Asks for encryption; `false` if the server offers none and need not.
+    fn encrypts(&self, tcp: &mut Socket, mode: SslMode) -> Result<bool, TargetError> {
         let mut request = BytesMut::new();
         frontend::ssl_request(&mut request);
         let mut answer = [0];
-        tcp.write_all(&request)
-            .and_then(|()| tcp.read_exact(&mut answer))
-            .map_err(|e| (self.peer().unreachable(&e), false))?;
-        if answer != *b"S" {
-            return if mode == SslMode::Prefer {
-                Ok(Stream::Plain(tcp))
-            } else {
-                let place = self.config.place();
-                Err((
-                    TargetError::Refused(format!(
-                        "{place} offers no encryption, but sslmode requires it: set ssl = on at the server, or use sslmode=prefer"
-                    )),
-                    false,
-                ))
-            };
+        let answered = tcp.write_all(&request).and_then(|()| tcp.read_exact(&mut answer));
+        answered.map_err(|e| self.peer().unreachable(&e))?;
+        match (answer[0], mode) {
+            (b'S', _) => Ok(true),
+            (_, SslMode::Prefer) => Ok(false),
+            _ => Err(TargetError::Refused(format!(
+                "{} offers no encryption, but sslmode requires it: set ssl = on at the server, or use sslmode=prefer",
+                self.config.place()
+            ))),
         }
-        self.peer().encrypt(tcp, host, tls).map_err(|e| (e, true))
     }
 
-    #[expect(clippy::too_many_lines)]
     fn start_session(&self, c: &mut Connection, role: SessionRole) -> Result<(), TargetError> {
-        let name = match role {
-            SessionRole::Inspect | SessionRole::Admin => format!("{} admin", self.name),
-            SessionRole::Lock => format!("{} lock", self.name),
-            SessionRole::Observer => format!("{} observer", self.name),
-            SessionRole::Job { job, .. } => format!("{}{job}", self.job_prefix()),
+        let purpose = match role {
+            SessionRole::Inspect | SessionRole::Admin => "admin".to_owned(),
+            SessionRole::Lock => "lock".to_owned(),
+            SessionRole::Observer => "observer".to_owned(),
+            SessionRole::Job(_, job) => format!("job {job}"),
         };
+        let name = format!("{} {purpose}", self.name);
+        let parallel = role.workers().map_or_else(Vec::new, parallel::settings);
+        let lists = role.settings().into_iter().flatten();
         let mut parameters =
             vec![("user", self.config.user.as_str()), ("database", &self.config.database), ("application_name", &name)];
-        parameters.extend(FORMAT_SETTINGS);
-        let own = match role {
-            SessionRole::Inspect => false,
-            SessionRole::Job { scripts, .. } => scripts.is_none(),
-            _ => true,
-        };
-        if own {
-            parameters.extend(WORK_SETTINGS);
-        }
-        if let SessionRole::Job { scripts: Some(ScriptAccess::Read), .. } = role {
-            parameters.push(("default_transaction_read_only", "on"));
-        }
-        if let Some(options) = &self.config.options {
-            parameters.push(("options", options));
-        }
-        // The server counts commits of parallel workers, so loadline's own queries use none.
-        let parallel = match role {
-            SessionRole::Inspect | SessionRole::Job { scripts: Some(_), .. } => Vec::new(),
-            SessionRole::Job { workers, .. } => parallel::settings(workers),
-            _ => parallel::settings(1),
-        };
+        // Settings in the startup message cost no transaction, and override those of role and database.
+        parameters.extend(lists.map(|(name, value)| (name.as_str(), value.as_str())));
         parameters.extend(parallel.iter().map(|(name, value)| (*name, value.as_str())));
-        if let SessionRole::Job { nowait: true, .. } = role {
-            parameters.push(("synchronous_commit", "off"));
-        }
-        if matches!(role, SessionRole::Admin | SessionRole::Lock) {
-            // What loadline prepares need not reach a standby, which may be away.
-            parameters.push(("synchronous_commit", "local"));
-        }
-        if let SessionRole::Job { writes_through: true, .. } = role {
-            parameters.push(WRITE_THROUGH);
-        }
+        parameters.extend(self.config.options.as_deref().map(|options| ("options", options)));
         c.put(|out| frontend::startup_message(parameters, out))?;
         c.send()?;
         self.authenticate(c)?;
         loop {
             let incoming = c.next()?;
-            let body = c.body(incoming);
-            match (incoming.tag, body) {
+            match (incoming.tag, c.body(incoming)) {
                 (b'K', [a, b, d, e, rest @ ..]) => {
-                    let pid = u32::from_be_bytes([*a, *b, *d, *e]);
                     let secret = rest.first_chunk::<4>().map_or(0, |s| u32::from_be_bytes(*s));
-                    c.key =
-                        CancelKey { address: Some(self.config.address.clone()), port: self.config.port, pid, secret };
+                    c.key = CancelKey { pid: u32::from_be_bytes([*a, *b, *d, *e]), secret };
                 }
-                (b'E', body) => return Err(refusal::explain(&ServerError::parse(body), &self.config, None)),
+                (b'E', body) => return Err(self.refused(&ServerError::parse(body), None)),
                 (b'Z', _) => break,
                 _ => {}
             }
         }
         // The first session of each node.
         if matches!(role, SessionRole::Inspect) {
-            self.recognised.or_ask(|| flavours::recognise(c, &self.config.place()))?;
+            self.recognised.or_ask(|| recognise(c, &self.config.place()))?;
         }
         c.version.check(&c.version_text)?;
         c.canceller = self.canceller(c, role);
@@ -308,7 +272,7 @@ impl Endpoint {
                 c.query(sql)?;
             }
         }
-        if matches!(role, SessionRole::Observer | SessionRole::Job { .. }) {
+        if matches!(role, SessionRole::Observer | SessionRole::Job(..)) {
             for sql in KNOWLEDGE.texts.io_timing.all(c.version) {
                 c.query(sql)?;
             }
@@ -326,17 +290,22 @@ impl Endpoint {
     /// Ends a call of `c`: shuts its socket down, and asks the server to cancel, because a busy one does not notice that. Asks
     /// through another session what the server does; nobody asks about the one that asks.
     fn canceller(&self, c: &mut Connection, role: SessionRole) -> Canceller {
-        let (mut endpoint, key, pid, shut) = (self.clone(), c.key.clone(), c.key.pid, c.shutter());
+        let (mut endpoint, key, shut) = (self.clone(), c.key, c.shutter());
         endpoint.config.connect_timeout = endpoint.config.connect_timeout.min(HASTY);
+        let endpoint = Arc::new(endpoint);
+        let cancelled = Arc::clone(&endpoint);
         let asked = move || {
             let mut c = endpoint.connect(SessionRole::Inspect)?;
-            let found = hindrance(&mut c, pid);
+            let found = hindrance(&mut c, key.pid);
             // Its commits are none of the jobs', also if it asks within a window.
             c.publish().and(found)
         };
         let cancel = move || {
             shut();
-            key.cancel();
+            let mut request = BytesMut::new();
+            frontend::cancel_request(key.pid.cast_signed(), key.secret.cast_signed(), &mut request);
+            // The server does not answer.
+            let _ = cancelled.stream(SslMode::Disable, &mut false).map(|mut stream| stream.write_all(&request));
         };
         let ends = Canceller::new(cancel);
         match role {
@@ -355,7 +324,7 @@ impl Endpoint {
             let body = c.body(incoming).to_vec();
             match incoming.tag {
                 b'R' => {}
-                b'E' => return Err(refusal::explain(&ServerError::parse(&body), &self.config, note.as_deref())),
+                b'E' => return Err(self.refused(&ServerError::parse(&body), note.as_deref())),
                 // Negotiation of protocol options, of which we send none.
                 b'v' => continue,
                 _ => {
@@ -424,11 +393,12 @@ impl Endpoint {
             }
             Address::Unix(dir) => vec![dir.display().to_string()],
         };
-        let lookup = Lookup { hosts, port: config.port, database: &config.database, user: &config.user };
-        match config.passfile.as_deref().map(|path| pgpass::look_up(path, &lookup)) {
-            Some(PgpassEntry::Password(password)) => return Ok(password),
-            Some(PgpassEntry::Ignored(why)) => *note = Some(why),
-            Some(PgpassEntry::Nothing) | None => {}
+        let port = config.port.to_string();
+        let of = [port.as_str(), &config.database, &config.user];
+        match config.passfile.as_deref().map_or(Ok(None), |path| pgpass::look_up(path, &hosts, of)) {
+            Ok(Some(password)) => return Ok(password),
+            Ok(None) => {}
+            Err(why) => *note = Some(why),
         }
         let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         if asked.is_none() {
@@ -443,6 +413,55 @@ impl Endpoint {
             ))
         })
     }
+
+    /// Why the server refuses the connection, with advice; `note` is on the password file.
+    fn refused(&self, error: &ServerError, note: Option<&str>) -> TargetError {
+        let Config { address, user, database, .. } = &self.config;
+        let how = if matches!(address, Address::Unix(_)) { "local" } else { "host" };
+        let note = note.map_or(String::new(), |n| format!(" ({n})"));
+        let of = [("{user}", user.as_str()), ("{database}", database), ("{how}", how), ("{note}", &note)];
+        let advice = Meaning::advice(&KNOWLEDGE.errors, &error.code, &error.message).unwrap_or_default().to_owned();
+        let advice = of.iter().fold(advice, |advice, (name, is)| advice.replace(name, is));
+        let place = self.config.place();
+        TargetError::connection(error.refusal(), format!("{place} refuses the connection: {error}; {advice}"))
+    }
+}
+
+/// The flavour of the server; `None` for the original.
+fn recognise(c: &mut Connection, place: &str) -> Result<Option<&'static Flavour>, TargetError> {
+    let version = match c.value("SELECT version()") {
+        Err(TargetError::Server(e)) => e.text,
+        other => other?.unwrap_or_default(),
+    };
+    let known = flavour::of(&[&version]);
+    let supported = format!("PostgreSQL {OLDEST} to {NEWEST}");
+    let refused = |name: &str| flavour::refused(name, &version, place, "PostgreSQL", flavour::OTHER_ENGINE, &supported);
+    match known {
+        Some(flavour) if flavour.basis == Basis::Other => return Err(refused(&flavour.name)),
+        None if !version.starts_with("PostgreSQL ") => return Err(refused("a product that loadline does not know")),
+        _ => {}
+    }
+    let aurora = c.value("SELECT 1 FROM pg_proc WHERE proname = 'aurora_version' LIMIT 1")?.is_some();
+    Ok(if aurora { Some(&FLAVOURS.aurora) } else { known })
+}
+
+/// Asks in session `c` what the server process `pid` waits for, if that is not the server's own work.
+fn hindrance(c: &mut Connection, pid: u32) -> Result<Option<TargetError>, TargetError> {
+    let row = c.row(&KNOWLEDGE.queries.text("hindrance", &[("pid", &pid.to_string())]))?;
+    let event = row.text(0);
+    Ok(match event.split_once(':') {
+        Some(("IPC", "SyncRep")) => Some(waited_for(format!(
+            "a synchronous standby (synchronous_standby_names = '{}'; connected: {}): start it, or ALTER SYSTEM RESET \
+             synchronous_standby_names and pg_reload_conf()",
+            row.text(1),
+            row.get(2).unwrap_or("none")
+        ))),
+        Some(("Lock", _)) => Some(waited_for(format!(
+            "a lock ({event}) that is held by session {}: end that transaction, or that session with pg_terminate_backend",
+            row.get(3).unwrap_or("unknown")
+        ))),
+        _ => None,
+    })
 }
 
 fn no_socket(dir: &Path, path: &Path, e: &io::Error) -> TargetError {

@@ -8,44 +8,29 @@ use loadline_model::{Finding, Severity};
 
 use super::cluster::PgInstance;
 use super::connect::{Endpoint, SessionRole};
-use super::grants;
-use super::knowledge::KNOWLEDGE;
+use super::knowledge::{KNOWLEDGE, KnownPrivilege};
 use super::settings::PgSettings;
-use super::versions::{NEWEST, Version};
-use super::wire::Connection;
+use super::versions::NEWEST;
+use super::wire::{Connection, Row};
 use crate::cloud::Cloud;
 use crate::error::{TargetError, unless_refused};
 use crate::flavour::Flavour;
-use crate::role::{JobLimit, Privilege};
+use crate::role::{GrantSql, JobLimit, Privilege, Use};
 use crate::rules::{self, Known};
 use crate::storage::{free_space, in_memory};
 
 /// Redo of a fast log writer, bytes per second: `max_wal_size` is compared with it.
 const FAST_REDO: f64 = 100.0 * 1024.0 * 1024.0;
 
-/// The state of the server and the privileges of the role.
-#[derive(Debug, Clone, Default)]
-struct PgState {
-    version_text: String,
-    in_recovery: bool,
-    privileges: Vec<Privilege>,
-    /// The session's process, if the handshake told of another one.
-    behind: Option<String>,
-    others_active: u32,
-    /// Whether the role does not see what sessions of other roles do.
-    others_hidden: bool,
-    /// Standbys for which commits may wait; all that are connected, if the role may not see more.
-    synchronous_standbys: u32,
-    flavour: Option<&'static Flavour>,
-}
+/// What the rules need beside the settings.
+type Facts = BTreeMap<&'static str, String>;
 
 /// Checks one instance.
 pub(super) fn examine(c: &mut Connection, instance: &PgInstance) -> Result<Vec<Finding>, TargetError> {
     let settings = PgSettings::read(c)?;
-    let state = PgState { flavour: instance.endpoint.recognised.flavour(), ..PgState::read(c)? };
-    let mut findings = judge(c.version, &settings, &state);
-    check_directories(&mut findings, &settings, instance.local);
-    Ok(findings)
+    let (facts, standbys) = facts(c, instance.endpoint.recognised.flavour())?;
+    let privileges = privileges(c)?;
+    Ok([judge(&settings, facts, standbys, &privileges), directories(&settings, instance.local)].concat())
 }
 
 /// Checks a standby of the first instance.
@@ -56,9 +41,8 @@ pub(super) fn examine_standby(c: &mut Connection, instance: &PgInstance) -> Resu
         Some("streaming") => (Severity::Ok, "a standby of the first instance: it serves jobs that only read"),
         _ => (Severity::Warning, "it does not stream from its primary, or the role may not see it: it may be behind"),
     };
-    let mut findings = vec![Finding::new("standby", severity, "standby", state, advice)];
-    check_directories(&mut findings, &PgSettings::read(c)?, instance.local);
-    Ok(findings)
+    let standby = Finding::new("standby", severity, "standby", state, advice);
+    Ok([vec![standby], directories(&PgSettings::read(c)?, instance.local)].concat())
 }
 
 /// Commits once, as a job does, and says how long it took; nothing if the role may not.
@@ -90,30 +74,48 @@ pub(super) fn lost_settings(c: &mut Connection) -> Result<Option<Finding>, Targe
     Ok((held.as_deref() != Some("t")).then(finding))
 }
 
-impl PgState {
-    fn read(c: &mut Connection) -> Result<PgState, TargetError> {
-        let rows = c.query(
-            "SELECT pg_is_in_recovery(), \
-             (SELECT count(*) FROM pg_stat_activity WHERE state IN ('active', 'idle in transaction') \
-              AND pid <> pg_backend_pid() AND backend_type = 'client backend'), \
-             (SELECT count(*) FROM pg_stat_replication WHERE coalesce(sync_state, 'sync') IN ('sync', 'quorum')), \
-             pg_backend_pid(), pg_has_role('pg_read_all_stats', 'USAGE')",
-        )?;
-        let privileges = grants::privileges(c)?;
-        let row = rows.into_iter().next().unwrap_or_default();
-        let text = |i: usize| row.get(i).cloned().flatten();
-        let is = |i: usize| text(i).as_deref() == Some("t");
-        Ok(PgState {
-            version_text: c.version_text.clone(),
-            in_recovery: is(0),
-            privileges,
-            others_active: text(1).and_then(|n| n.parse().ok()).unwrap_or(0),
-            synchronous_standbys: text(2).and_then(|n| n.parse().ok()).unwrap_or(0),
-            others_hidden: !is(4),
-            behind: text(3).filter(|pid| *pid != c.key.pid.to_string()),
-            flavour: None,
-        })
-    }
+/// What the rules need of the server's state, and the number of standbys for which commits may wait.
+fn facts(c: &mut Connection, flavour: Option<&Flavour>) -> Result<(Facts, u32), TargetError> {
+    let row = c.row(&KNOWLEDGE.queries.text("state", &[]))?;
+    let mut facts = Facts::from([("version", c.version_text.clone()), ("newest", NEWEST.to_string())]);
+    let mut say = |name, value: Option<String>| facts.extend(value.map(|value| (name, value)));
+    let yes = |is: bool| is.then(|| "yes".to_owned());
+    say("newer", yes(c.version.major > NEWEST));
+    say("flavour", flavour.map(|flavour| flavour.name.clone()));
+    say("flavour_advice", flavour.and_then(Flavour::advice).map(str::to_owned));
+    say("standby", yes(row.is_true(0)));
+    // The handshake told of another process than the session's.
+    let behind = row.get(3).filter(|pid| *pid != c.key.pid.to_string());
+    say("pooler", behind.map(|pid| format!("process {pid}")));
+    let active: u32 = row.number(1).unwrap_or(0);
+    say("other-sessions", (active > 0 || row.is_true(4)).then(|| active.to_string()));
+    Ok((facts, row.number(2).unwrap_or(0)))
+}
+
+/// The privileges that loadline uses, with statements for this role and database.
+pub(super) fn privileges(c: &mut Connection) -> Result<Vec<Privilege>, TargetError> {
+    let (texts, version) = (&KNOWLEDGE.texts, c.version);
+    let all = KNOWLEDGE.privileges.iter().filter(|p| p.versions.has(version.into()));
+    let asked = all.clone().map(|p| format!("({}), ({})", p.granted, p.without_grant.as_deref().unwrap_or("false")));
+    let sql = format!(
+        "SELECT quote_ident(current_user), quote_ident(current_database()), (SELECT rolsuper FROM pg_roles WHERE rolname = \
+         current_user), {}",
+        asked.collect::<Vec<_>>().join(", ")
+    );
+    let sql = sql.replace("{reads_are_timed}", texts.reads_are_timed.at(version).unwrap_or_default());
+    let row = c.row(&sql.replace("{may_checkpoint}", texts.may_checkpoint.at(version).unwrap_or_default()))?;
+    let filled = |sql: &String| sql.replace("{role}", &row.text(0)).replace("{database}", &row.text(1));
+    let privilege = |(at, known): (usize, &'static KnownPrivilege)| {
+        let grants = known.grants.iter().map(|what| GrantSql::of(&filled(what), &row.text(0)));
+        let changes = known.changes.iter().map(|[change, back]| GrantSql::change(filled(change), filled(back)));
+        let mut sql: Vec<GrantSql> = grants.chain(changes).collect();
+        // An owner and a superuser have it without a grant.
+        if row.is_true(4 + 2 * at) || row.is_true(2) && known.used != Use::Setting {
+            sql.iter_mut().for_each(|sql| sql.revoke = None);
+        }
+        Privilege { sql, gives: &known.gives, granted: row.is_true(3 + 2 * at), used: known.used }
+    };
+    Ok(all.enumerate().map(privilege).collect())
 }
 
 /// How many standbys must confirm a commit: `FIRST 2 (a, b)`, `ANY 1 (a, b)`, `2 (a, b)`, `a, b` (one).
@@ -122,84 +124,50 @@ fn standbys_needed(names: &str) -> u32 {
     words.split_whitespace().find_map(|word| word.parse().ok()).unwrap_or(1)
 }
 
-/// What the rules need beside the settings.
-fn facts(version: Version, s: &PgSettings, state: &PgState) -> BTreeMap<&'static str, String> {
-    let mut facts = BTreeMap::from([("version", state.version_text.clone()), ("newest", NEWEST.to_string())]);
-    let mut say = |name, value: Option<String>| facts.extend(value.map(|value| (name, value)));
-    let yes = |is: bool| is.then(|| "yes".to_owned());
-    say("newer", yes(version.major > NEWEST));
-    say("flavour", state.flavour.map(|flavour| flavour.name.clone()));
-    say("flavour_advice", state.flavour.and_then(Flavour::advice).map(str::to_owned));
-    say("standby", yes(state.in_recovery));
-    say("pooler", state.behind.as_ref().map(|pid| format!("process {pid}")));
-    let needed = standbys_needed(s.get("synchronous_standby_names").unwrap_or_default());
-    say("standbys_needed", Some(needed.to_string()));
-    say("standbys_connected", Some(state.synchronous_standbys.to_string()));
-    say("standbys_missing", yes(state.synchronous_standbys < needed));
-    say("uncounted_syncs", super::observer::uncounted_syncs(s));
-    let wal_size = s.bytes("max_wal_size").unwrap_or(0.0);
-    say("max_wal_size_bytes", Some(wal_size.to_string()));
-    say("max_wal_size_s", Some(format!("{:.0}", wal_size / FAST_REDO)));
-    let seen = state.others_active > 0 || !state.others_hidden;
-    say("other-sessions", seen.then(|| state.others_active.to_string()));
-    facts
-}
-
 /// Judges settings and state. A pure function, so that rare states (a standby, fsync off) can be tested.
-fn judge(version: Version, s: &PgSettings, state: &PgState) -> Vec<Finding> {
-    let mut out = rules::judge(&KNOWLEDGE.rules, &Known { settings: s, facts: facts(version, s, state) });
-    out.extend(state.privileges.iter().filter_map(|p| p.finding(Severity::Impossible)));
+fn judge(s: &PgSettings, mut facts: Facts, standbys: u32, privileges: &[Privilege]) -> Vec<Finding> {
+    let needed = standbys_needed(s.get("synchronous_standby_names").unwrap_or_default());
+    let wal_size = s.bytes("max_wal_size").unwrap_or(0.0);
+    facts.extend([
+        ("standbys_needed", needed.to_string()),
+        ("standbys_connected", standbys.to_string()),
+        ("max_wal_size_bytes", wal_size.to_string()),
+        ("max_wal_size_s", format!("{:.0}", wal_size / FAST_REDO)),
+    ]);
+    facts.extend((standbys < needed).then(|| ("standbys_missing", "yes".to_owned())));
+    facts.extend(super::observer::uncounted_syncs(s).map(|why| ("uncounted_syncs", why)));
+    let mut out = rules::judge(&KNOWLEDGE.rules, &Known { settings: s, facts });
+    out.extend(privileges.iter().filter_map(|p| p.finding(Severity::Impossible)));
     out.extend(s.cloud().map(Cloud::finding));
     out
 }
 
 /// Reports the directories of data and log, and whether they are in memory.
-fn check_directories(out: &mut Vec<Finding>, settings: &PgSettings, local: bool) {
-    let Some(data) = settings.get("data_directory") else {
-        let advice = "the role has no privilege to see it: pg_monitor has";
-        out.push(Finding::new("data-directory", Severity::Warning, "data directory", "–", advice));
-        return;
+fn directories(settings: &PgSettings, local: bool) -> Vec<Finding> {
+    let place = |path: &Path| match local.then(|| in_memory(path)) {
+        None => "elsewhere",
+        Some(None) => "unknown",
+        Some(Some(true)) => "memory",
+        Some(Some(false)) => "disk",
     };
-    let log = format!("{data}/pg_wal");
-    for (id, subject, path) in [("data-directory", "data directory", data), ("log-directory", "log directory", &log)] {
-        let finding = match local.then(|| in_memory(Path::new(path))) {
-            None => Finding::new(id, Severity::Ok, subject, path, "on another machine: its storage is not checked"),
-            Some(Some(true)) if id == "log-directory" => {
-                let advice = "the log is in main memory: no commit is durable. Put the server on a disk";
-                Finding::new(id, Severity::Refused, subject, path, advice)
-            }
-            Some(Some(true)) => {
-                Finding::new(id, Severity::Warning, subject, path, "the data is in main memory: writes cost nothing")
-            }
-            Some(Some(false)) => Finding::new(id, Severity::Ok, subject, path, ""),
-            Some(None) => {
-                let advice = "this user has no access to it: whether it is on a disk is unknown";
-                Finding::new(id, Severity::Warning, subject, path, advice)
-            }
-        };
-        out.push(finding);
+    let mut facts = Facts::new();
+    let data = settings.get("data_directory").map(Path::new);
+    if let Some(data) = data {
+        let log = data.join("pg_wal");
+        facts.extend([("data-directory", data.display().to_string()), ("data_place", place(data).to_owned())]);
+        facts.extend([("log-directory", log.display().to_string()), ("log_place", place(&log).to_owned())]);
     }
-    if local && in_memory(Path::new(data)).is_some() {
-        out.push(free_space(Path::new(data)));
-    }
+    let mut found = rules::judge(&KNOWLEDGE.directories, &Known { settings, facts });
+    found.extend(data.filter(|data| local && in_memory(data).is_some()).map(free_space));
+    found
 }
 
 /// Number of sessions that this instance still accepts for jobs; three are reserved for loadline itself.
 pub(super) fn free_sessions(c: &mut Connection, own_name: &str) -> Result<JobLimit, TargetError> {
     let settings = PgSettings::read(c)?;
-    let rows = c.query_with(
-        "SELECT (SELECT coalesce(sum(numbackends), 0) FROM pg_stat_database), \
-         (SELECT count(*) FROM pg_stat_get_activity(NULL) a WHERE starts_with(a.application_name, $1)), \
-         (SELECT rolconnlimit FROM pg_roles WHERE rolname = current_user), \
-         (SELECT count(*) FROM pg_stat_get_activity(NULL) a JOIN pg_roles r ON r.oid = a.usesysid WHERE r.rolname = current_user), \
-         (SELECT datconnlimit FROM pg_database WHERE datname = current_database()), \
-         (SELECT numbackends FROM pg_stat_database WHERE datname = current_database()), \
-         (SELECT rolsuper FROM pg_roles WHERE rolname = current_user)",
-        &[own_name],
-    )?;
-    let row = rows.into_iter().next().unwrap_or_default();
-    let number = |i: usize| row.get(i).cloned().flatten().and_then(|n| n.parse::<i64>().ok());
-    let used = |i: usize| number(i).unwrap_or(0);
+    let rows = c.query_with(&KNOWLEDGE.queries.text("sessions", &[]), &[own_name])?;
+    let row = Row(rows.into_iter().next().unwrap_or_default());
+    let used = |at| row.number::<i64>(at).unwrap_or(0);
     let own = used(1);
     let reserving = KNOWLEDGE.texts.reserving_settings.all(c.version);
     let reserved: Vec<(&str, i64)> =
@@ -211,10 +179,9 @@ pub(super) fn free_sessions(c: &mut Connection, own_name: &str) -> Result<JobLim
     let mut limit = max - reserved_sum - others - 3;
     let mut because =
         format!("max_connections = {max} ({reserved_text}{others} in use by others, 3 for loadline itself)");
-    let superuser = row.get(6).cloned().flatten().as_deref() == Some("t");
-    for (what, allowed, in_use) in [("role", number(2), used(3)), ("database", number(4), used(5))] {
+    for (what, allowed, in_use) in [("role", row.number(2), used(3)), ("database", row.number(4), used(5))] {
         // CONNECTION LIMIT does not apply to superusers; −1 means no limit.
-        if let Some(allowed) = allowed.filter(|n| *n >= 0 && !superuser) {
+        if let Some(allowed) = allowed.filter(|n: &i64| *n >= 0 && !row.is_true(6)) {
             let others = (in_use - own).max(0);
             let free = allowed - others - 3;
             if free < limit {
@@ -231,18 +198,26 @@ pub(super) fn free_sessions(c: &mut Connection, own_name: &str) -> Result<JobLim
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::role::{GrantSql, Use};
 
-    fn severity(settings: &[(&str, &str, &str)], state: &PgState, id: &str) -> Option<Severity> {
-        let findings = judge(Version { major: 15 }, &PgSettings::of(settings), state);
+    /// Severity of the finding `id` with these settings and facts, connected standbys and privileges.
+    fn severity(
+        settings: &[(&str, &str, &str)],
+        facts: &[(&'static str, &str)],
+        standbys: u32,
+        privileges: &[Privilege],
+        id: &str,
+    ) -> Option<Severity> {
+        let good = [("version", "15.1"), ("other-sessions", "0")].into_iter();
+        let facts = good.chain(facts.iter().copied()).map(|(name, value)| (name, value.to_owned())).collect();
+        let findings = judge(&PgSettings::of(settings), facts, standbys, privileges);
         for f in &findings {
             assert!(f.severity == Severity::Ok || !f.advice.is_empty(), "{}: no advice", f.id);
         }
         findings.iter().find(|f| f.id == id).map(|f| f.severity)
     }
 
-    fn good() -> PgState {
-        PgState { version_text: "15.1".into(), ..PgState::default() }
+    fn setting(name: &str, value: &str, id: &str) -> Option<Severity> {
+        severity(&[(name, value, "")], &[], 0, &[], id)
     }
 
     fn lacking(used: Use) -> Privilege {
@@ -251,24 +226,15 @@ mod tests {
 
     #[test]
     fn missing_privileges_poolers_and_clouds_are_warnings() {
-        for (id, state) in [
-            ("privilege", PgState { privileges: vec![lacking(Use::Figures)], ..good() }),
-            ("pooler", PgState { behind: Some("7".into()), ..good() }),
-        ] {
-            assert_eq!(severity(&[], &state, id), Some(Severity::Warning), "{id}");
-        }
+        let privilege = |all: &[Privilege]| severity(&[], &[], 0, all, "privilege");
+        assert_eq!(privilege(&[lacking(Use::Figures)]), Some(Severity::Warning));
         let granted = Privilege { granted: true, ..lacking(Use::Needed) };
-        let state = PgState { privileges: vec![granted, lacking(Use::Machine)], ..good() };
-        assert_eq!(severity(&[], &state, "privilege"), None);
-        assert_eq!(severity(&[("rds.extensions", "x", "")], &good(), "cloud"), Some(Severity::Warning));
-        assert_eq!(severity(&[], &good(), "cloud"), None);
-    }
-
-    #[test]
-    fn settings_without_durable_commits_are_refused() {
-        for (name, value) in [("fsync", "off"), ("synchronous_commit", "off")] {
-            assert_eq!(severity(&[(name, value, "")], &good(), name), Some(Severity::Refused), "{name}");
-            assert_eq!(severity(&[(name, "on", "")], &good(), name), Some(Severity::Ok), "{name}");
+        assert_eq!(privilege(&[granted, lacking(Use::Machine)]), None);
+        assert_eq!(privilege(&[lacking(Use::Needed)]), Some(Severity::Impossible));
+        assert_eq!(severity(&[], &[("pooler", "process 7")], 0, &[], "pooler"), Some(Severity::Warning));
+        assert_eq!(setting("rds.extensions", "x", "cloud"), Some(Severity::Warning));
+        for id in ["cloud", "pooler", "privilege", "standby"] {
+            assert_eq!(severity(&[], &[], 0, &[], id), None, "{id}");
         }
     }
 
@@ -276,8 +242,7 @@ mod tests {
     fn a_missing_synchronous_standby_is_named_before_anything_waits_for_it() {
         let with = |names: &str, commit: &str, connected: u32| {
             let settings = [("synchronous_standby_names", names, ""), ("synchronous_commit", commit, "")];
-            let state = PgState { synchronous_standbys: connected, ..good() };
-            severity(&settings, &state, "synchronous_standby_names").unwrap()
+            severity(&settings, &[], connected, &[], "synchronous_standby_names").unwrap()
         };
         for (names, needed) in
             [("a", 1), ("a, b", 1), ("*", 1), ("FIRST 2 (a, b)", 2), ("ANY 1 (a,b)", 1), ("2(a, b)", 2)]
@@ -290,17 +255,15 @@ mod tests {
     }
 
     #[test]
-    fn read_only_servers_are_refused() {
-        for (id, state) in [
-            ("standby", PgState { in_recovery: true, ..good() }),
-            ("privilege", PgState { privileges: vec![lacking(Use::Needed)], ..good() }),
-        ] {
-            assert_eq!(severity(&[], &state, id), Some(Severity::Impossible), "{id}");
-            assert_eq!(severity(&[], &good(), id), None, "{id}");
+    fn servers_that_commit_nothing_durable_or_nothing_at_all_are_refused() {
+        for (name, value) in [("fsync", "off"), ("synchronous_commit", "off")] {
+            assert_eq!(setting(name, value, name), Some(Severity::Refused), "{name}");
+            assert_eq!(setting(name, "on", name), Some(Severity::Ok), "{name}");
         }
+        assert_eq!(severity(&[], &[("standby", "yes")], 0, &[], "standby"), Some(Severity::Impossible));
         let name = "default_transaction_read_only";
-        assert_eq!(severity(&[(name, "on", "")], &good(), name), Some(Severity::Impossible));
-        assert_eq!(severity(&[(name, "off", "")], &good(), name), None);
+        assert_eq!(setting(name, "on", name), Some(Severity::Impossible));
+        assert_eq!(setting(name, "off", name), None);
     }
 
     #[test]
@@ -315,13 +278,12 @@ mod tests {
             ("log_statement", "all", "none", "", "statement-logging"),
             ("log_min_duration_statement", "0", "-1", "ms", "statement-logging"),
         ] {
-            assert_eq!(severity(&[(name, bad, unit)], &good(), id), Some(Severity::Warning), "{name} = {bad}");
-            assert_eq!(severity(&[(name, well, unit)], &good(), id), Some(Severity::Ok), "{name} = {well}");
+            let said = |value| severity(&[(name, value, unit)], &[], 0, &[], id);
+            assert_eq!((said(bad), said(well)), (Some(Severity::Warning), Some(Severity::Ok)), "{name}");
         }
-        let busy = PgState { others_active: 3, ..good() };
-        assert_eq!(severity(&[], &busy, "other-sessions"), Some(Severity::Warning));
-        let hidden = PgState { others_hidden: true, ..good() };
-        assert_eq!(severity(&[], &hidden, "other-sessions"), Some(Severity::Warning));
-        assert_eq!(severity(&[], &good(), "other-sessions"), Some(Severity::Ok));
+        let others = |number| severity(&[], &[("other-sessions", number)], 0, &[], "other-sessions");
+        assert_eq!((others("3"), others("0")), (Some(Severity::Warning), Some(Severity::Ok)));
+        let hidden = judge(&PgSettings::default(), Facts::new(), 0, &[]);
+        assert_eq!(hidden.iter().find(|f| f.id == "other-sessions").map(|f| f.severity), Some(Severity::Warning));
     }
 }

@@ -20,13 +20,11 @@ impl Identity {
     pub(super) fn read(c: &mut Connection, endpoint: &Endpoint, private: bool) -> Result<Identity, TargetError> {
         let instance =
             if private { "current_setting('cluster_name')" } else { "date_part('epoch', pg_postmaster_start_time())" };
-        let rows = c.query(&format!("SELECT ({instance})::text, pg_is_in_recovery()"))?;
-        let mut row = rows.into_iter().next().unwrap_or_default().into_iter();
-        let (instance, standby) = (row.next().flatten(), row.next().flatten().as_deref() == Some("t"));
+        let row = c.row(&format!("SELECT ({instance})::text, pg_is_in_recovery()"))?;
         let system = unless_refused(c.value("SELECT system_identifier::text FROM pg_control_system()"))?;
         // Two servers may have been started at the same time: without the identifier the address distinguishes them.
         let place = if system.is_none() { endpoint.config.place() } else { String::new() };
-        Ok(Identity { system, instance: format!("{place} {}", instance.unwrap_or_default()), standby })
+        Ok(Identity { system, instance: format!("{place} {}", row.text(0)), standby: row.is_true(1) })
     }
 
     /// Refuses a further server, at `endpoint`, unless it is a standby of the first.

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use crate::descriptor::{Counter, Embedded, Routines, Versioned, Versions};
 use crate::error::{Causes, Meaning};
 use crate::facts::WaitEvents;
+use crate::role::Use;
 use crate::rules::Rule;
 use crate::scope::Scope;
 use crate::view::{Fragments, StatisticsView};
@@ -24,14 +25,50 @@ pub(super) struct Knowledge {
     pub(super) recorded: Vec<String>,
     pub(super) secret: Vec<String>,
     pub(super) timed_by: BTreeMap<String, String>,
+    pub(super) sessions: Sessions,
     pub(super) texts: Texts,
+    pub(super) queries: Routines,
     #[serde(rename = "view")]
     pub(super) views: Vec<View>,
     #[serde(rename = "rule")]
     pub(super) rules: Vec<Rule>,
+    #[serde(rename = "directory")]
+    pub(super) directories: Vec<Rule>,
+    #[serde(rename = "privilege")]
+    pub(super) privileges: Vec<KnownPrivilege>,
+    pub(super) notes: Vec<String>,
     pub(super) routines: Routines,
     pub(super) fragments: Fragments,
     pub(super) statistics: Vec<StatisticsView<ViewNeeds>>,
+}
+
+/// Settings of loadline's sessions.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Sessions {
+    pub(super) every: BTreeMap<String, String>,
+    pub(super) measuring: BTreeMap<String, String>,
+    pub(super) preparing: BTreeMap<String, String>,
+    pub(super) reading: BTreeMap<String, String>,
+    pub(super) nowait: BTreeMap<String, String>,
+    pub(super) writing_through: BTreeMap<String, String>,
+}
+
+/// A privilege that loadline uses.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct KnownPrivilege {
+    pub(super) gives: String,
+    pub(super) used: Use,
+    #[serde(default)]
+    pub(super) versions: Versions,
+    pub(super) granted: String,
+    #[serde(default)]
+    pub(super) without_grant: Option<String>,
+    #[serde(default)]
+    pub(super) grants: Vec<String>,
+    #[serde(default)]
+    pub(super) changes: Vec<[String; 2]>,
 }
 
 /// What a statistics view needs beside its query.

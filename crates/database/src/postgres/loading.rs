@@ -2,7 +2,6 @@
 
 use loadline_workload::{ColumnDef, LogicalType, Table};
 
-use super::connect::{Endpoint, SessionRole};
 use super::schema;
 use super::sql::{SCHEMA, after_loading, create_table, literal, quoted, table_name};
 use super::wire::Connection;
@@ -11,22 +10,11 @@ use crate::error::TargetError;
 use crate::loading::Batch;
 use crate::work::Work;
 
-/// A session that loads.
-pub(super) struct PgLoader {
-    connection: Connection,
-}
-
-impl PgLoader {
-    pub(super) fn open(endpoint: &Endpoint) -> Result<PgLoader, TargetError> {
-        Ok(PgLoader { connection: endpoint.connect(SessionRole::Admin)? })
-    }
-}
-
 fn name_of(stem: &str) -> String {
     format!("{}.{}", quoted(SCHEMA), quoted(stem))
 }
 
-impl Loader for PgLoader {
+impl Loader for Connection {
     fn record(&self) -> String {
         name_of(RECORD)
     }
@@ -44,21 +32,21 @@ impl Loader for PgLoader {
     }
 
     fn rows(&mut self, sql: &str) -> Result<Vec<Vec<String>>, TargetError> {
-        let rows = self.connection.query(sql)?;
+        let rows = self.query(sql)?;
         Ok(rows.into_iter().map(|row| row.into_iter().map(Option::unwrap_or_default).collect()).collect())
     }
 
     fn run(&mut self, sql: &str) -> Result<(), TargetError> {
-        self.connection.query(sql).map(drop)
+        self.query(sql).map(drop)
     }
 
     fn exists(&mut self, stem: &str) -> Result<bool, TargetError> {
         let name = literal(&name_of(stem));
-        Ok(self.connection.value(&format!("SELECT to_regclass({name})"))?.is_some())
+        Ok(self.value(&format!("SELECT to_regclass({name})"))?.is_some())
     }
 
     fn make_record(&mut self) -> Result<(), TargetError> {
-        schema::ensure(&mut self.connection)?;
+        schema::ensure(self)?;
         self.run(&format!(
             "CREATE TABLE {} (name text PRIMARY KEY, version bigint NOT NULL, seed text NOT NULL, compressibility text \
              NOT NULL, data_rows bigint NOT NULL, fingerprint text NOT NULL, complete integer NOT NULL, kept integer NOT \
@@ -77,10 +65,10 @@ impl Loader for PgLoader {
     }
 
     fn add(&mut self, work: &Work, table: &Table, batches: &[Batch]) -> Result<(), TargetError> {
-        self.connection.query("BEGIN")?;
-        let copied = schema::copy(&mut self.connection, work, table, batches);
+        self.query("BEGIN")?;
+        let copied = schema::copy(self, work, table, batches);
         if copied.as_ref().is_err_and(|e| !e.is_lost()) {
-            self.connection.query("ROLLBACK")?;
+            self.query("ROLLBACK")?;
         }
         copied?;
         self.run("COMMIT")
@@ -96,10 +84,9 @@ impl Loader for PgLoader {
 
     fn is_finished(&mut self, work: &Work, table: &Table) -> Result<bool, TargetError> {
         let name = literal(&table_name(work, &table.name));
-        let existing =
-            self.connection.value(&format!("SELECT count(*) FROM pg_index WHERE indrelid = {name}::regclass"))?;
+        let count = format!("SELECT count(*) FROM pg_index WHERE indrelid = {name}::regclass");
         let wanted = usize::from(table.primary_key().is_some()) + table.indexes.len();
-        Ok(existing.and_then(|n| n.parse::<usize>().ok()).is_some_and(|n| n >= wanted))
+        Ok(self.number::<usize>(&count)?.is_some_and(|n| n >= wanted))
     }
 
     fn finish(&mut self, work: &Work, table: &Table, complete: Option<&str>) -> Result<(), TargetError> {
@@ -124,6 +111,6 @@ impl Loader for PgLoader {
     }
 
     fn close(&mut self) -> Result<(), TargetError> {
-        self.connection.publish()
+        self.publish()
     }
 }

@@ -3,31 +3,22 @@
 //! The timing loop uses loadline's own thin blocking session ([`wire`]), so its cost is known.
 
 mod activity;
-mod cancel;
 mod changed_settings;
 mod client;
 mod cluster;
 mod config;
 mod connect;
 mod doctor;
-mod flavours;
-mod grants;
-mod hindrance;
 mod identity;
 mod knowledge;
 mod ledger;
 mod loading;
-mod log_space;
-mod lost;
 mod observer;
-mod own;
 mod pair;
 mod parallel;
 mod pgpass;
 mod procedure;
 mod protocol;
-mod refusal;
-mod render;
 mod replay;
 mod replication;
 mod roles;
@@ -39,19 +30,24 @@ mod sql;
 mod switch;
 mod temp;
 mod text;
-mod tls;
 mod versions;
 mod wire;
 
 use std::sync::{Arc, Mutex};
 
+use loadline_model::capability::{Capabilities, Capability, Driver};
+
 use cluster::Postgres;
+use sql::{after_loading, create_table, query, statement};
 use temp::TempServer;
+use versions::{NEWEST, Version};
 
 use crate::env::process_env;
 use crate::kind::TargetKind;
+use crate::render::{NO_COUNTS, Rendered, lacking};
 use crate::temp::settings::SERVERS;
 use crate::temp::{check_url, clean_leftovers};
+use crate::work::Work;
 
 /// An existing server.
 pub(crate) static KIND: TargetKind = TargetKind {
@@ -67,10 +63,10 @@ pub(crate) static KIND: TargetKind = TargetKind {
         ),
         ("postgres://user@/database?host=/socket/folder&port=5433", "over the Unix socket in this folder"),
     ],
-    capabilities: render::capabilities,
+    capabilities,
     check_url: |url| config::Config::parse(url, &process_env).map(|_| 1),
     open: |request| Ok(Box::new(Postgres::open("postgres", &request.url, request, None)?)),
-    render: render::all,
+    render,
     clean_leftovers: |_| Ok(Vec::new()),
     is_temporary: |_| false,
     no_limit: None,
@@ -107,3 +103,42 @@ pub(crate) static TEMP_KIND: TargetKind = TargetKind {
     level_settings: &[],
     ..KIND
 };
+
+/// What the drivers cannot do.
+fn capabilities() -> Capabilities {
+    let no_copy = "a procedure cannot receive rows: COPY needs a client";
+    let no_language = "a client computes nothing: procedural code runs inside the database";
+    let no_scripts = "pgbench scripts are run by a client, as pgbench does";
+    lacking([
+        (Driver::Database, Capability::BulkLoad, no_copy),
+        (Driver::Client, Capability::Procedures, no_language),
+        (Driver::Database, Capability::Scripts, no_scripts),
+        (Driver::Database, Capability::CountChanges, NO_COUNTS),
+    ])
+}
+
+/// Renders all SQL of a workload.
+fn render(work: &Work) -> Vec<Rendered> {
+    let mut out = Vec::new();
+    for table in &work.workload.tables {
+        out.push(Rendered::new(format!("table {}", table.name), create_table(work, table)));
+        if table.is_whole() {
+            out.push(Rendered::new(format!("table {}, when it is loaded", table.name), after_loading(work, table)));
+        }
+    }
+    if let Some(workers) = work.parallel_workers() {
+        let settings = parallel::settings(workers);
+        let sql: Vec<String> = settings.iter().map(|(name, value)| format!("SET {name} = {value};")).collect();
+        out.push(Rendered::new("session", sql.join("\n")));
+        out.push(Rendered::new("tables, before each test", parallel::table_settings(work).join("\n")));
+    }
+    for (i, s) in work.program.statements.iter().enumerate() {
+        out.push(Rendered::new(format!("statement {i}"), statement(work, &s.template)).by(Driver::Client));
+    }
+    if capabilities().refusal_for_good(Driver::Database, &work.workload.needs).is_none() {
+        let procedure = procedure::create(work, Version { major: NEWEST });
+        out.push(Rendered::new("procedure", procedure).by(Driver::Database));
+    }
+    out.extend(work.rendered_queries(query, ""));
+    out
+}

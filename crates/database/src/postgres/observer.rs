@@ -8,71 +8,27 @@ use loadline_model::snapshot::{WaitSample, counter};
 
 use super::connect::{Endpoint, SessionRole};
 use super::knowledge::KNOWLEDGE;
-use super::own::own;
-use super::protocol;
 use super::settings::PgSettings;
-use super::wire::Connection;
+use super::sql::own;
+use super::wire::{Connection, Row, SYNC};
 use crate::descriptor::{BlockBytes, Counter};
 use crate::error::TargetError;
 use crate::other_sessions::{OtherSessions, SessionTask, Sessions};
 use crate::role::{Observer, SessionTasks};
 use crate::scope::Scope;
 
-/// Whose session it is, and what it does. A parallel worker that has just started has no state yet; a session without the
-/// privilege to see it has none either, but its query says so. The server's own processes have a name for their work. `idle`
-/// is what a session does that runs nothing.
-fn doing(idle: &str) -> String {
-    format!(
-        "CASE WHEN a.backend_type = 'autovacuum worker' THEN 'autovacuum' WHEN a.backend_type = 'checkpointer' THEN \
-     CASE WHEN a.wait_event = 'CheckpointerMain' THEN 'idle' ELSE 'checkpoint' END \
-     WHEN a.state IS NULL AND a.query = '<insufficient privilege>' THEN NULL \
-     WHEN a.state IS NULL THEN 'Activity:starting' \
-     WHEN a.state IN ('active', 'fastpath function call') THEN coalesce(a.wait_event_type || ':' || a.wait_event, 'CPU') \
-     ELSE {idle} END, count(*) FROM pg_stat_get_activity(NULL) a WHERE a.backend_type IN ('checkpointer', 'autovacuum worker')"
-    )
-}
-
-/// The query that samples the waits in `scope`.
+/// The query that samples the waits in `scope`. A session that is idle in a transaction may block others.
 fn waits(scope: Scope) -> String {
-    match scope {
-        Scope::Jobs => waits_of_jobs(),
-        Scope::All => waits_of_all(),
-    }
+    let (name, idle) = match scope {
+        Scope::Jobs => ("waits-of-jobs", "'Client:idle'"),
+        Scope::All => (
+            "waits-of-all",
+            "CASE WHEN starts_with(a.state, 'idle in ') THEN 'Client:' || a.state ELSE 'Client:idle' END",
+        ),
+    };
+    KNOWLEDGE.queries.text(name, &[("idle", idle)])
 }
 
-/// Counts the job sessions by wait event, and the sessions of others that use CPU, storage or locks of the server. Uses the
-/// function behind `pg_stat_activity`, without its joins.
-fn waits_of_jobs() -> String {
-    format!(
-        "SELECT CASE WHEN a.backend_type IN ('checkpointer', 'autovacuum worker') THEN 'background' \
-         WHEN starts_with(a.application_name, $1) THEN 'sampled' ELSE 'other' END, {} \
-         OR starts_with(a.application_name, $1) AND a.datid = (SELECT oid FROM pg_database WHERE datname = current_database()) \
-         OR NOT starts_with(a.application_name, $2) AND a.datid IS NOT NULL AND (a.query = '<insufficient privilege>' \
-         OR a.state = 'active' AND a.backend_type IN ('client backend', 'parallel worker') \
-         AND coalesce(a.wait_event_type, 'CPU') IN ('CPU', 'IO', 'LWLock', 'Lock', 'BufferPin', 'IPC')) GROUP BY 1, 2",
-        doing("'Client:idle'")
-    )
-}
-
-/// Counts all sessions of clients but loadline's own by wait event; `$1` is not used. One that is idle in a transaction may
-/// block others.
-fn waits_of_all() -> String {
-    format!(
-        "SELECT CASE WHEN a.backend_type IN ('checkpointer', 'autovacuum worker') THEN 'background' ELSE 'sampled' END, {} \
-         OR a.datid IS NOT NULL AND NOT starts_with(a.application_name, $2) AND $1::text IS NOT NULL \
-         AND (a.query = '<insufficient privilege>' OR a.backend_type IN ('client backend', 'parallel worker')) GROUP BY 1, 2",
-        doing("CASE WHEN starts_with(a.state, 'idle in ') THEN 'Client:' || a.state ELSE 'Client:idle' END")
-    )
-}
-
-/// The processes of the job sessions, without parallel workers.
-const PROCESSES: &str = "SELECT a.pid FROM pg_stat_get_activity(NULL) a WHERE starts_with(a.application_name, $1) \
-     AND a.datid = (SELECT oid FROM pg_database WHERE datname = current_database()) AND a.backend_type = 'client backend'";
-
-/// The processes of the sessions of others, and whether they may be seen.
-const OTHERS: &str = "SELECT a.pid, a.query <> '<insufficient privilege>' FROM pg_stat_get_activity(NULL) a \
-     WHERE a.datid IS NOT NULL AND (a.query = '<insufficient privilege>' \
-     OR NOT starts_with(a.application_name, $1) AND a.backend_type IN ('client backend', 'parallel worker'))";
 /// The server's processes.
 const COMMANDS: &[&str] = &["postgres"];
 
@@ -147,8 +103,8 @@ impl ObserverSession {
         let settings = PgSettings::read(&mut connection)?;
         let query = version.snapshot_query(scope, |name| settings.is_on(name), gaps.reads_proc_stat, has_standbys);
         let flush = KNOWLEDGE.texts.flush.at(version).unwrap_or("SELECT 1");
-        let waits = waits(scope);
-        let statements = [("f", flush), ("q", &query.sql), ("w", &waits), ("o", OTHERS)];
+        let (waits, others) = (waits(scope), KNOWLEDGE.queries.text("others", &[]));
+        let statements = [("f", flush), ("q", &query.sql), ("w", &waits), ("o", &others)];
         let own = statements.map(|(name, sql)| (name, own(sql)));
         connection.prepare(&own.each_ref().map(|(name, sql)| (*name, sql.as_str(), &[][..])))?;
         let size = |name| settings.number(name).unwrap_or(8192.0);
@@ -183,9 +139,8 @@ impl ObserverSession {
         let mut here = BTreeMap::new();
         let c = &mut self.connection;
         for name in ["f", "q"] {
-            protocol::bind(&mut c.out, name, false, 0, std::iter::empty());
-            protocol::execute(&mut c.out);
-            protocol::sync(&mut c.out);
+            c.call(name, false, std::iter::empty());
+            c.out.extend_from_slice(SYNC);
         }
         c.send()?;
         c.until_own_ready(|_, _| ())?;
@@ -262,17 +217,16 @@ impl Observer for PgObserver {
                 session.read_others(&self.own_prefix)?;
             }
             for row in session.connection.send_bound("w", &[&self.job_prefix, &self.own_prefix])? {
-                let mut row = row.into_iter();
-                let (whose, doing) = (row.next().flatten().unwrap_or_default(), row.next().flatten());
-                let count: u32 = row.next().flatten().and_then(|n| n.parse().ok()).unwrap_or(0);
+                let row = Row(row);
+                let count: u32 = row.number(2).unwrap_or(0);
                 // Without the privilege to see other roles' sessions there is no figure.
-                match (whose.as_str(), doing) {
-                    ("background", Some(doing)) => {
+                match (row.get(0), row.get(1).map(str::to_owned)) {
+                    (Some("background"), Some(doing)) => {
                         sample.background.get_or_insert_default().extend((doing != "idle").then_some(doing));
                     }
-                    ("background", None) => {}
-                    ("other", Some(_)) => sample.others = sample.others.map(|n| n + count),
-                    ("other", None) => sample.others = None,
+                    (Some("background"), None) => {}
+                    (Some("other"), Some(_)) => sample.others = sample.others.map(|n| n + count),
+                    (Some("other"), None) => sample.others = None,
                     (_, Some(doing)) => *sample.sessions.entry(doing).or_default() += count,
                     (_, None) => return Ok(None),
                 }
@@ -285,8 +239,9 @@ impl Observer for PgObserver {
         let mut ids = Vec::new();
         for session in &mut self.sessions {
             // Without an answer fewer than all are known: then none is used.
-            let rows = session.connection.query_with(PROCESSES, &[&self.job_prefix]).unwrap_or_default();
-            ids.extend(rows.into_iter().filter_map(|row| row.into_iter().next()??.parse::<u32>().ok()));
+            let sql = KNOWLEDGE.queries.text("processes", &[]);
+            let rows = session.connection.query_with(&sql, &[&self.job_prefix]).unwrap_or_default();
+            ids.extend(rows.into_iter().filter_map(|row| Row(row).number::<u32>(0)));
         }
         SessionTasks { ids, commands: COMMANDS }
     }

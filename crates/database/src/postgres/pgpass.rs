@@ -7,73 +7,42 @@ use std::path::Path;
 
 use crate::secret::Secret;
 
-/// Key of a password in the file.
-pub(super) struct Lookup<'a> {
-    /// Host name, socket folder, or `localhost` for the default socket folder.
-    pub(super) hosts: Vec<String>,
-    pub(super) port: u16,
-    pub(super) database: &'a str,
-    pub(super) user: &'a str,
-}
-
-/// Result of a lookup in the password file.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum PgpassEntry {
-    /// The password of the first matching line.
-    Password(Secret),
-    /// No file, or no matching line.
-    Nothing,
-    /// The file is not used; the reason.
-    Ignored(String),
-}
-
-/// Looks up a password in the file at `path`, which must be a plain file that nobody else can read.
-pub(super) fn look_up(path: &Path, lookup: &Lookup<'_>) -> PgpassEntry {
-    let Ok(meta) = std::fs::metadata(path) else { return PgpassEntry::Nothing };
+/// The password of the first line in the file at `path` for one of `hosts` (a host name, a socket folder, or `localhost` for the
+/// default one) and this port, database and user. The file must be a plain one that nobody else can read.
+///
+/// # Errors
+/// Why the file is not used.
+pub(super) fn look_up(path: &Path, hosts: &[String], of: [&str; 3]) -> Result<Option<Secret>, String> {
+    let Ok(meta) = std::fs::metadata(path) else { return Ok(None) };
     let shown = path.display();
     if !meta.is_file() {
-        return PgpassEntry::Ignored(format!("the password file '{shown}' is ignored: it is not a plain file"));
+        return Err(format!("the password file '{shown}' is ignored: it is not a plain file"));
     }
     if meta.permissions().mode() & 0o077 != 0 {
-        return PgpassEntry::Ignored(format!(
+        return Err(format!(
             "the password file '{shown}' is ignored because others can read it: run `chmod 0600 {shown}`"
         ));
     }
-    match std::fs::read_to_string(path) {
-        Ok(text) => find(&text, lookup).map_or(PgpassEntry::Nothing, PgpassEntry::Password),
-        Err(e) => PgpassEntry::Ignored(format!("the password file '{shown}' cannot be read: {e}")),
-    }
+    let text = std::fs::read_to_string(path).map_err(|e| format!("the password file '{shown}' cannot be read: {e}"))?;
+    Ok(find(&text, hosts, of))
 }
 
-/// The password of the first matching line of `text`.
-pub(super) fn find(text: &str, lookup: &Lookup<'_>) -> Option<Secret> {
-    let port = lookup.port.to_string();
+fn find(text: &str, hosts: &[String], of: [&str; 3]) -> Option<Secret> {
     text.lines().filter(|line| !line.starts_with('#')).find_map(|line| {
-        let (host, rest) = field(line)?;
-        let (given_port, rest) = field(rest)?;
-        let (database, rest) = field(rest)?;
-        let (user, rest) = field(rest)?;
+        let mut escaped = false;
+        let ends_field = |c: char| {
+            let ends = c == ':' && !escaped;
+            escaped = c == '\\' && !escaped;
+            ends
+        };
+        let fields: Vec<&str> = line.split(ends_field).collect();
         // The last field ends with the line, or with an unescaped colon.
-        let password = field(rest).map_or_else(|| unescape(rest), |(password, _)| unescape(password));
+        let [host, port, database, user, password, ..] = fields[..] else { return None };
         let fits = |pattern: &str, value: &str| pattern == "*" || unescape(pattern) == value;
-        let host_fits = lookup.hosts.iter().any(|h| fits(host, h)) || host == "*";
-        (host_fits && fits(given_port, &port) && fits(database, lookup.database) && fits(user, lookup.user))
-            .then(|| Secret::new(password))
+        let is_wanted = hosts.iter().any(|value| fits(host, value))
+            && [port, database, user].iter().zip(of).all(|(pattern, value)| fits(pattern, value));
+        is_wanted.then(|| Secret::new(unescape(password)))
     })
-}
-
-/// The text before the first unescaped colon, and the rest after it.
-fn field(line: &str) -> Option<(&str, &str)> {
-    let mut escaped = false;
-    for (i, c) in line.char_indices() {
-        match c {
-            _ if escaped => escaped = false,
-            '\\' => escaped = true,
-            ':' => return Some((&line[..i], &line[i + 1..])),
-            _ => {}
-        }
-    }
-    None
 }
 
 fn unescape(text: &str) -> String {
@@ -90,17 +59,14 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn lookup() -> Lookup<'static> {
-        Lookup { hosts: vec!["db.example".into()], port: 5432, database: "shop", user: "ann" }
-    }
-
-    fn found(text: &str) -> Option<String> {
-        find(text, &lookup()).map(|s| s.expose().to_owned())
+    fn found(text: &str, host: &str) -> Option<String> {
+        find(text, &[host.to_owned()], ["5432", "shop", "ann"]).map(|s| s.expose().to_owned())
     }
 
     #[test]
     fn the_first_matching_line_wins() {
         let text = "# comment\nother:5432:shop:ann:no\ndb.example:*:*:ann:first\n*:*:*:*:second\n";
+        let found = |text| found(text, "db.example");
         assert_eq!(found(text).as_deref(), Some("first"));
         assert_eq!(found("db.example:5433:shop:ann:no"), None);
         assert_eq!(found("too:few:fields"), None);
@@ -108,27 +74,27 @@ mod tests {
 
     #[test]
     fn escapes_are_read() {
-        assert_eq!(found(r"db.example:5432:shop:ann:a\:b\\c").as_deref(), Some(r"a:b\c"));
-        let v6 = Lookup { hosts: vec!["::1".into()], ..lookup() };
-        assert_eq!(find(r"\:\:1:*:*:*:six", &v6).map(|s| s.expose().to_owned()).as_deref(), Some("six"));
+        assert_eq!(found(r"db.example:5432:shop:ann:a\:b\\c", "db.example").as_deref(), Some(r"a:b\c"));
+        assert_eq!(found(r"\:\:1:*:*:*:six", "::1").as_deref(), Some("six"));
     }
 
     #[test]
     fn a_file_that_others_can_read_is_ignored() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("pgpass");
+        let look_up = |path: &Path| look_up(path, &["h".to_owned()], ["5432", "shop", "ann"]);
         std::fs::write(&path, "*:*:*:*:secret\n").unwrap();
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
-        assert!(matches!(look_up(&path, &lookup()), PgpassEntry::Ignored(why) if why.contains("chmod 0600")));
+        assert!(look_up(&path).unwrap_err().contains("chmod 0600"));
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
-        assert_eq!(look_up(&path, &lookup()), PgpassEntry::Password(Secret::new("secret".into())));
-        assert_eq!(look_up(&dir.path().join("none"), &lookup()), PgpassEntry::Nothing);
+        assert_eq!(look_up(&path), Ok(Some(Secret::new("secret".into()))));
+        assert_eq!(look_up(&dir.path().join("none")), Ok(None));
     }
 
     proptest! {
         #[test]
         fn no_text_panics(text in "\\PC{0,200}") {
-            let _ = find(&text, &lookup());
+            let _ = found(&text, "db.example");
         }
     }
 }

@@ -1,10 +1,10 @@
-//! The messages of PostgreSQL's frontend/backend protocol 3.0 that the timing loop needs, written to and read from plain
-//! buffers. All others come from [`postgres_protocol::message::frontend`].
+//! What the server sends in PostgreSQL's frontend/backend protocol 3.0, read where it lies in the input buffer. What it is sent
+//! comes from [`postgres_protocol::message::frontend`].
 //!
 //! <https://www.postgresql.org/docs/current/protocol-message-formats.html>
 
 use super::knowledge::KNOWLEDGE;
-use crate::error::Refusal;
+use crate::error::{Refusal, TargetError};
 
 /// Type oid of `bytea`.
 pub(super) const BYTEA: u32 = 17;
@@ -14,74 +14,7 @@ pub(super) const INT8: u32 = 20;
 pub(super) const TIMESTAMPTZ: u32 = 1184;
 
 /// Maximum message size, bytes: PostgreSQL never sends more than 1 GiB.
-pub(super) const MAX_MESSAGE: usize = 1 << 30;
-
-/// Appends a message.
-#[inline]
-pub(super) fn message(out: &mut Vec<u8>, tag: u8, body: impl FnOnce(&mut Vec<u8>)) {
-    out.push(tag);
-    let base = out.len();
-    out.extend_from_slice(&[0; 4]);
-    body(out);
-    let len = ((out.len() - base) as u32).to_be_bytes();
-    out[base..base + 4].copy_from_slice(&len);
-}
-
-/// Bind to the unnamed portal; `values` and results in binary or text form.
-#[inline]
-pub(super) fn bind<'a>(
-    out: &mut Vec<u8>,
-    statement: &str,
-    binary: bool,
-    count: usize,
-    values: impl Iterator<Item = Value<'a>>,
-) {
-    let format = [0, 1, 0, u8::from(binary)];
-    message(out, b'B', |b| {
-        b.push(0);
-        b.extend_from_slice(statement.as_bytes());
-        b.push(0);
-        b.extend_from_slice(&format);
-        b.extend_from_slice(&(count as u16).to_be_bytes());
-        for value in values {
-            match value {
-                Value::Int(i) => {
-                    b.extend_from_slice(&8_u32.to_be_bytes());
-                    b.extend_from_slice(&i.to_be_bytes());
-                }
-                Value::Bytes(bytes) => {
-                    b.extend_from_slice(&(bytes.len() as u32).to_be_bytes());
-                    b.extend_from_slice(bytes);
-                }
-            }
-        }
-        b.extend_from_slice(&format);
-    });
-}
-
-/// A value to bind.
-#[derive(Clone, Copy)]
-pub(super) enum Value<'a> {
-    /// `int8`, and `timestamptz` in µs since 2000.
-    Int(i64),
-    Bytes(&'a [u8]),
-}
-
-/// Execute of the unnamed portal, all rows.
-#[inline]
-pub(super) fn execute(out: &mut Vec<u8>) {
-    out.extend_from_slice(&[b'E', 0, 0, 0, 9, 0, 0, 0, 0, 0]);
-}
-
-#[inline]
-pub(super) fn sync(out: &mut Vec<u8>) {
-    out.extend_from_slice(&[b'S', 0, 0, 0, 4]);
-}
-
-#[inline]
-pub(super) fn flush(out: &mut Vec<u8>) {
-    out.extend_from_slice(&[b'H', 0, 0, 0, 4]);
-}
+const MAX_MESSAGE: usize = 1 << 30;
 
 /// Tag and total length of the message at the start of `bytes`; `None` if more bytes are needed.
 #[inline]
@@ -128,6 +61,14 @@ impl ServerError {
         error
     }
 
+    /// Of a statement. Could not serialize and deadlock: the transaction is rolled back.
+    pub(super) fn failure(&self) -> TargetError {
+        match self.code.as_str() {
+            "40001" | "40P01" => TargetError::Conflict(self.to_string()),
+            _ => self.refusal().into(),
+        }
+    }
+
     /// For an error that leaves the session usable.
     pub(super) fn refusal(&self) -> Refusal {
         Refusal { cause: KNOWLEDGE.causes.cause(&self.code), code: self.code.clone(), text: self.to_string() }
@@ -160,6 +101,11 @@ pub(super) fn columns(body: &[u8]) -> impl Iterator<Item = Option<&[u8]>> {
         rest = after;
         Some(value)
     })
+}
+
+/// The columns of a `DataRow` in text form.
+pub(super) fn texts(body: &[u8]) -> Vec<Option<String>> {
+    columns(body).map(|c| c.map(|c| String::from_utf8_lossy(c).into_owned())).collect()
 }
 
 /// Parses a one-dimensional binary array of `timestamptz` without NULLs: µs since 2000. `None` for anything else.
@@ -201,21 +147,6 @@ mod tests {
         let e = ServerError::parse(body);
         assert_eq!(e.to_string(), "ERROR 40001: could not serialize (because)");
         assert!(!e.is_fatal());
-    }
-
-    #[test]
-    fn messages_frame_what_they_hold() {
-        let mut out = Vec::new();
-        bind(&mut out, "s0", true, 2, [Value::Bytes(b"abc"), Value::Int(-1)].into_iter());
-        execute(&mut out);
-        sync(&mut out);
-        let mut rest = &out[..];
-        let mut tags = String::new();
-        while let Some((tag, len)) = header(rest).unwrap() {
-            tags.push(char::from(tag));
-            rest = &rest[len..];
-        }
-        assert_eq!((tags.as_str(), rest.len()), ("BES", 0));
     }
 
     #[test]

@@ -37,19 +37,17 @@ fn reach(c: &mut Connection, end: &str, standby: &Endpoint) -> Result<(), Target
     );
     let (mut least, mut since) = (f64::INFINITY, Instant::now());
     loop {
-        let row = c.query(&sql)?.into_iter().next().unwrap_or_default();
-        let mut row = row.into_iter();
-        let (behind, state) = (row.next().flatten(), row.next().flatten().unwrap_or_default());
-        let behind = behind.and_then(|n| n.parse::<f64>().ok()).unwrap_or(f64::INFINITY);
+        let row = c.row(&sql)?;
+        let behind = row.number(0).unwrap_or(f64::INFINITY);
         if behind <= 0.0 {
             return Ok(());
         }
         if behind < least {
             (least, since) = (behind, Instant::now());
         }
-        if state == "paused" || since.elapsed() > PATIENCE {
-            let how =
-                if state == "paused" { "its replay is paused".to_owned() } else { "it does not get on".to_owned() };
+        let paused = row.get(1) == Some("paused");
+        if paused || since.elapsed() > PATIENCE {
+            let how = if paused { "its replay is paused" } else { "it does not get on" };
             return Err(TargetError::Local(format!(
                 "the standby at {} is {behind:.0} bytes of log behind its primary, and {how}: see its log",
                 standby.config.place()

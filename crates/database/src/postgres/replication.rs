@@ -3,16 +3,17 @@
 //! A commit waits for standbys if both ask for it: synchronous_commit says how far (written, on disk, applied), and
 //! synchronous_standby_names for how many. <https://www.postgresql.org/docs/current/warm-standby.html>, `Synchronous Replication`.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::cluster::Postgres;
 use super::connect::SessionRole;
+use super::knowledge::KNOWLEDGE;
 use super::schema::checkpoint_if_allowed;
 use super::sql::quoted;
 use super::temp::TempServer;
-use super::wire::Connection;
+use super::wire::{Connection, Row};
 use crate::error::TargetError;
 use crate::patience::go_on;
 use crate::relay::{Relay, WatchedLinks};
@@ -33,10 +34,6 @@ const CHECKPOINTER_READS: Duration = Duration::from_millis(300);
 /// The longest, whatever the link's delay.
 const MOST: Duration = Duration::from_secs(600);
 
-/// What pg_stat_replication says of each standby.
-const LOOK: &str = "SELECT application_name, state, sync_state, pg_wal_lsn_diff(pg_current_wal_lsn(), replay_lsn)::text, \
-     extract(epoch FROM replay_lag)::text, pg_wal_lsn_diff(flush_lsn, '0/0')::text, \
-     pg_wal_lsn_diff(replay_lsn, '0/0')::text FROM pg_stat_replication ORDER BY 1";
 /// End of the log that the standbys are to have.
 const END: &str = "SELECT pg_wal_lsn_diff(pg_current_wal_flush_lsn(), '0/0')::text";
 /// A standby that acknowledges nothing for this long, beside the way there and back, hangs: if it is loadline's, it is started again.
@@ -91,9 +88,8 @@ impl Postgres {
     /// Runs `f` with the private server.
     fn with_server<T>(&self, f: impl FnOnce(&mut TempServer) -> Result<T, TargetError>) -> Result<T, TargetError> {
         let none = || TargetError::Unsupported("this target was not opened with replicas".into());
-        let server = self.server.as_ref().ok_or_else(none)?;
-        let mut server = server.lock().unwrap_or_else(PoisonError::into_inner);
-        if server.servers.setup.levels { f(&mut server) } else { Err(none()) }
+        let mut server = self.private_server().filter(|s| s.servers.setup.levels).ok_or_else(none)?;
+        f(&mut server)
     }
 
     fn standby_names(&self) -> Vec<String> {
@@ -152,8 +148,7 @@ impl Replication for Postgres {
         let patience = if missing { ONCE_MISSING } else { PATIENCE.saturating_add(way).min(MOST) };
         let (begin, mut started_again) = (Instant::now(), false);
         let waited = self.session(primary, SessionRole::Inspect, |c| {
-            let end = c.query(END)?.into_iter().flatten().flatten().next().and_then(|n| n.parse::<f64>().ok());
-            let (end, first) = (end.unwrap_or(0.0) as u64, look(c, &standbys)?);
+            let (end, first) = (c.number::<f64>(END)?.unwrap_or(0.0) as u64, look(c, &standbys)?);
             loop {
                 let found = look(c, &standbys)?;
                 let set = self.pair.as_ref().map_or(Ok(true), |pair| pair.is_set(c))?;
@@ -220,21 +215,19 @@ fn is_in_force(found: &[Replica], standbys: usize, level: Option<&PgLevel>) -> b
 
 /// The standbys of these names: a user's primary may have others.
 fn look(c: &mut Connection, names: &[String]) -> Result<Vec<Replica>, TargetError> {
-    let position = |text: Option<String>| text?.parse::<f64>().ok().map(|n| n as u64);
-    let replica = |row: Vec<Option<String>>| {
-        let mut row = row.into_iter();
-        let mut text = || row.next().flatten();
-        let (name, state, sync) = (text(), text().unwrap_or_default(), text().unwrap_or_default());
-        Replica {
-            name: name.unwrap_or_default(),
-            synchronous: matches!(sync.as_str(), "sync" | "quorum"),
-            state: format!("{state}, {sync}"),
-            behind_bytes: text().and_then(|n| n.parse::<f64>().ok()).map(|n| n.max(0.0) as u64),
-            behind_s: text().and_then(|n| n.parse().ok()),
-            acknowledged: position(text()).zip(position(text())).map(|(flushed, applied)| [flushed, applied]),
-        }
+    let replica = |row: Row| Replica {
+        name: row.text(0),
+        synchronous: matches!(row.get(2), Some("sync" | "quorum")),
+        state: format!("{}, {}", row.text(1), row.text(2)),
+        behind_bytes: row.number::<f64>(3).map(|n| n.max(0.0) as u64),
+        behind_s: row.number(4),
+        acknowledged: row
+            .number(5)
+            .zip(row.number(6))
+            .map(|(flushed, applied): (f64, f64)| [flushed as u64, applied as u64]),
     };
-    Ok(c.query(LOOK)?.into_iter().map(replica).filter(|r| names.contains(&r.name)).collect())
+    let rows = c.query(&KNOWLEDGE.queries.text("standbys", &[]))?;
+    Ok(rows.into_iter().map(Row).map(replica).filter(|r| names.contains(&r.name)).collect())
 }
 
 struct PgReplicaWatch {

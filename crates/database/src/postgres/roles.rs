@@ -2,33 +2,32 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::sync::PoisonError;
 
 use loadline_model::manifest::TargetInfo;
 use loadline_model::{Capabilities, Capability, Column, Driver, Finding, Severity, column};
 
 use super::client::PgClientSession;
-use super::cluster::Postgres;
+use super::cluster::{PgInstance, Postgres};
 use super::connect::SessionRole;
 use super::knowledge::KNOWLEDGE;
-use super::loading::PgLoader;
 use super::settings::PgSettings;
 use super::slice::PgDatabaseSession;
-use super::{changed_settings, cluster, doctor, grants, log_space, pair, parallel, procedure, schema, sql};
+use super::{changed_settings, cluster, doctor, pair, parallel, procedure, schema, sql};
 use crate::cloud::absent_devices;
 use crate::data_set::{self, LoadProgress, Loader};
 use crate::error::TargetError;
 use crate::facts::Facts;
 use crate::number::Number;
+use crate::remaining::Remaining;
 use crate::role::{
     Administration, BlockCache, Checkpoints, ClientDriver, ClientSession, DatabaseDriver, DatabaseSession, Doctor,
     JobLimit, LogSpace, Observation, Observer, ParallelQueries, ParallelWorkers, Privilege, Queries, RunLock,
     WorkerLimit,
 };
 use crate::scope::Scope;
-use crate::target::{Abilities, Target};
+use crate::target::{Abilities, Nodes, RemainingNodes, Target};
 use crate::work::Work;
-use crate::workload_tables::{LoadedTables, LoadsTables};
+use crate::workload_tables::{LoadedTables, LoadsTables, workload_tables};
 
 impl Target for Postgres {
     fn facts(&self) -> &Facts {
@@ -45,8 +44,7 @@ impl Target for Postgres {
             let dir = if local { dir.canonicalize().unwrap_or(dir) } else { dir };
             dir.display().to_string()
         });
-        let own = self.server.as_ref().map(|s| s.lock().unwrap_or_else(PoisonError::into_inner));
-        let mut notes = own.map_or_else(Vec::new, |s| s.servers.notes.clone());
+        let mut notes = self.private_server().map_or_else(Vec::new, |s| s.servers.notes.clone());
         notes.extend(self.primary().endpoint.recognised.note());
         if self.endpoints.len() > 1 {
             notes.push(format!(
@@ -62,17 +60,7 @@ impl Target for Postgres {
                     .into(),
             );
         }
-        notes.push(
-            "autovacuum is off for loadline's tables with rows that are updated in place: it would log pages that no transaction changed".into(),
-        );
-        notes.push(
-            "queries and index builds of the jobs are not parallel (max_parallel_workers_per_gather and \
-             max_parallel_maintenance_workers = 0 in their sessions), except in workloads that ask for parallel queries: \
-             their sessions have min_parallel_table_scan_size, parallel_setup_cost and parallel_tuple_cost = 0 and \
-             parallel_leader_participation = on, and their tables have the option parallel_workers; sessions of \
-             pgbench scripts have the server's own settings"
-                .into(),
-        );
+        notes.extend(KNOWLEDGE.notes.iter().cloned());
         let (host, memory_bytes) =
             if local { (None, None) } else { self.session(self.primary(), SessionRole::Inspect, cluster::machine)? };
         Ok(TargetInfo {
@@ -127,13 +115,13 @@ impl Administration for Postgres {
 
     fn log_space(&self, data: u64, indexes: u64) -> Result<LogSpace, TargetError> {
         // Private standbys follow at once and are on the same disk, each with rows and log of its own.
-        let standbys = match &self.server {
-            Some(server) => server.lock().unwrap_or_else(PoisonError::into_inner).servers.further.len() as u64,
-            None => 0,
-        };
-        let mut log = self.at_primary(|c| log_space::estimate(c, data, indexes, standbys > 0))?;
-        log.bytes = (1 + standbys) * log.bytes + standbys * data.saturating_add(indexes);
-        Ok(log)
+        let standbys = self.private_server().map_or(0, |s| s.servers.further.len() as u64);
+        let written = data.saturating_add(indexes);
+        let log = self.at_primary(|c| {
+            let slots = c.number::<u64>("SELECT count(*) FROM pg_replication_slots WHERE NOT temporary")?;
+            Ok(PgSettings::read(c)?.log_bytes(slots != Some(0) && standbys == 0, written))
+        })?;
+        Ok(LogSpace { bytes: (1 + standbys) * log + standbys * written, ..LogSpace::default() })
     }
 
     fn reset(&self, work: &Work, _: Driver) -> Result<(), TargetError> {
@@ -148,7 +136,7 @@ impl Administration for Postgres {
         let said = self.at_primary(|c| {
             // With levels, `reset` has made the checkpoint.
             let made = if self.has_levels {
-                c.value(KNOWLEDGE.texts.may_checkpoint.at(self.version).unwrap_or_default())?.as_deref() == Some("t")
+                c.row(KNOWLEDGE.texts.may_checkpoint.at(self.version).unwrap_or_default())?.is_true(0)
             } else {
                 schema::checkpoint_if_allowed(c)?
             };
@@ -166,7 +154,11 @@ impl Administration for Postgres {
 
     fn drop_tables(&self, work: &Work) -> Result<(), TargetError> {
         self.loaded.forget(work);
-        self.at_primary(|c| schema::drop_tables(c, work))
+        self.at_primary(|c| {
+            workload_tables(work).try_for_each(|table| {
+                c.query(&format!("DROP TABLE IF EXISTS {}", sql::table_name(work, &table.name))).map(drop)
+            })
+        })
     }
 
     fn clean(&self) -> Result<Vec<String>, TargetError> {
@@ -226,13 +218,13 @@ impl Doctor for Postgres {
     }
 
     fn privileges(&self) -> Result<Vec<Privilege>, TargetError> {
-        self.at_primary(grants::privileges)
+        self.at_primary(doctor::privileges)
     }
 
     fn capabilities(&self) -> Result<Capabilities, TargetError> {
-        let may = self.at_primary(|c| c.value(KNOWLEDGE.texts.may_checkpoint.at(self.version).unwrap_or_default()))?;
+        let may = self.at_primary(|c| c.row(KNOWLEDGE.texts.may_checkpoint.at(self.version).unwrap_or_default()))?;
         let mut missing = Vec::new();
-        if may.as_deref() != Some("t") {
+        if !may.is_true(0) {
             let privilege = KNOWLEDGE.texts.checkpoint_privilege.at(self.version).unwrap_or_default();
             let why = format!("the role is not {privilege}");
             missing.extend(Driver::ALL.map(|d| (d, Capability::Checkpoint, why.clone())));
@@ -288,28 +280,21 @@ impl Observation for Postgres {
                  AND application_name IN ({})",
                 names.join(", ")
             );
-            let count = self.session(instance, SessionRole::Admin, |c| c.value(&query))?;
-            ended += count.and_then(|n| n.parse::<u32>().ok()).unwrap_or(0);
+            ended += self.admin(instance, |c| c.number(&query))?.unwrap_or(0);
         }
         Ok(Some(ended))
     }
 
     fn absent_columns(&self) -> Vec<(&'static Column, String)> {
         let mut absent = vec![(column::FLASH_CACHE_WRITE_PCT, "PostgreSQL has no flash cache".to_owned())];
-        if let Some(why) = KNOWLEDGE.texts.no_redo_blocks.at(self.version) {
-            absent.push((column::REDO_BLOCKS_PER_S, why.to_owned()));
-        }
-        if let Some(why) = &self.gaps.redo_syncs {
-            absent.push((column::REDO_SYNC_WRITES_PER_S, why.clone()));
-            absent.push((column::COMMITS_PER_REDO_SYNC, why.clone()));
-        }
-        let read_times = [column::READ_TIME_US_MEAN, column::READ_WAIT_PCT].map(|c| (c, self.gaps.read_times));
-        let log_times = [column::REDO_WRITE_TIME_US, column::REDO_SYNC_TIME_US].map(|c| (c, self.gaps.log_times));
-        let times = read_times.into_iter().chain(log_times);
-        absent.extend(times.filter_map(|(column, why)| Some((column, why?.to_owned()))));
-        if let Some(why) = &self.gaps.proc_stat {
-            let cpu = column::CPU_SHARES;
-            absent.extend(cpu.map(|id| (id, why.clone())));
+        for (columns, why) in [
+            (&[column::REDO_BLOCKS_PER_S][..], KNOWLEDGE.texts.no_redo_blocks.at(self.version)),
+            (&[column::REDO_SYNC_WRITES_PER_S, column::COMMITS_PER_REDO_SYNC], self.gaps.redo_syncs.as_deref()),
+            (&[column::READ_TIME_US_MEAN, column::READ_WAIT_PCT], self.gaps.read_times),
+            (&[column::REDO_WRITE_TIME_US, column::REDO_SYNC_TIME_US], self.gaps.log_times),
+            (&column::CPU_SHARES, self.gaps.proc_stat.as_deref()),
+        ] {
+            absent.extend(columns.iter().filter_map(|column| Some((*column, why?.to_owned()))));
         }
         if !self.instances.iter().all(|i| i.local) {
             let without = "and PostgreSQL does not show its devices";
@@ -321,7 +306,10 @@ impl Observation for Postgres {
 
 impl DatabaseDriver for Postgres {
     fn install(&self, work: &Work) -> Result<(), TargetError> {
-        self.at_primary(|c| schema::install(c, work))?;
+        self.at_primary(|c| {
+            schema::ensure(c)?;
+            c.query(&procedure::create(work, c.version)).map(drop)
+        })?;
         self.wait_replayed()
     }
 
@@ -337,8 +325,7 @@ impl DatabaseDriver for Postgres {
             for _ in 0..3 {
                 c.query(&block)?;
                 c.add_own_commits(u64::from(ITERATIONS));
-                let taken = c.value(&format!("SELECT current_setting('{}')", procedure::OVERHEAD))?;
-                times.extend(taken.and_then(|t| t.parse::<f64>().ok()));
+                times.extend(c.number::<f64>(&format!("SELECT current_setting('{}')", procedure::OVERHEAD))?);
             }
             Ok(times)
         })?;
@@ -355,14 +342,13 @@ impl Queries for Postgres {
 
     fn table_bytes(&self, work: &Work, table: &str) -> Result<Option<u64>, TargetError> {
         let name = sql::literal(&sql::table_name(work, table));
-        let size = self.at_primary(|c| c.value(&format!("SELECT pg_table_size(to_regclass({name}))")))?;
-        Ok(size.and_then(|s| s.parse().ok()))
+        self.at_primary(|c| c.number(&format!("SELECT pg_table_size(to_regclass({name}))")))
     }
 }
 
 impl LoadsTables for Postgres {
     fn open_loader(&self) -> Result<Box<dyn Loader + '_>, TargetError> {
-        Ok(Box::new(PgLoader::open(&self.primary().endpoint)?))
+        Ok(Box::new(self.primary().endpoint.connect(SessionRole::Admin)?))
     }
 
     fn loaded(&self) -> &LoadedTables {
@@ -372,13 +358,12 @@ impl LoadsTables for Postgres {
 
 impl BlockCache for Postgres {
     fn set_cache(&self, data_bytes: Option<u64>) -> Result<Option<u64>, TargetError> {
-        if let Some(server) = &self.server {
-            server.lock().unwrap_or_else(PoisonError::into_inner).set_cache(data_bytes)?;
+        if let Some(mut server) = self.private_server() {
+            server.set_cache(data_bytes)?;
         }
-        let size = self.at_primary(|c| {
-            c.value("SELECT setting::bigint * 8192 FROM pg_settings WHERE name = 'shared_buffers' AND unit = '8kB'")
-        })?;
-        Ok(size.and_then(|s| s.parse().ok()))
+        self.at_primary(|c| {
+            c.number("SELECT setting::bigint * 8192 FROM pg_settings WHERE name = 'shared_buffers' AND unit = '8kB'")
+        })
     }
 }
 
@@ -394,6 +379,49 @@ impl ParallelQueries for Postgres {
     }
 
     fn try_parallel(&self, work: &Work) -> Result<Option<ParallelWorkers>, TargetError> {
-        self.session(self.primary(), SessionRole::job(work, 0), |c| parallel::count_workers(c, work))
+        self.session(self.primary(), SessionRole::Job(work, 0), |c| parallel::count_workers(c, work))
+    }
+}
+
+impl Nodes for Postgres {
+    fn without_lost(&self) -> Option<RemainingNodes> {
+        let answers = |i: &_| self.session(i, SessionRole::Inspect, |_| Ok(())).is_ok();
+        let is_left: Vec<bool> = self.instances.iter().map(answers).collect();
+        if is_left.iter().all(|left| *left) {
+            return None;
+        }
+        let name = |(number, instance): (usize, &PgInstance)| {
+            let node = self.instance_of.iter().position(|of| *of == number).unwrap_or(number) + 1;
+            let what = if instance.standby { ", a standby" } else { "" };
+            format!("node {node} ('{}'{what})", instance.endpoint.config.shown)
+        };
+        let numbered = self.instances.iter().enumerate();
+        let lost: Vec<String> = numbered.filter(|(number, _)| !is_left[*number]).map(name).collect();
+        let left = Remaining::of(&self.instances, &self.instance_of, &self.endpoints, &is_left);
+        // A standby does not take the primary's place by itself, and what is measured at it is counted at both.
+        let headless = left.instances.iter().any(|i| i.standby) && !is_left.first().is_some_and(|left| *left);
+        if left.instances.is_empty() || headless {
+            let why = if headless { "no standby takes the place of its primary" } else { "no node is left" };
+            return Some(RemainingNodes { target: Err(why.to_owned()), lost });
+        }
+        let read_only_nodes = left.instances.iter().filter(|i| i.standby).map(|i| i.nodes).sum();
+        let target = Postgres {
+            facts: Facts { nodes: left.endpoints.len() as u32, read_only_nodes, ..self.facts.clone() },
+            endpoints: left.endpoints,
+            instance_of: left.instance_of,
+            instances: left.instances,
+            version: self.version,
+            version_text: self.version_text.clone(),
+            gaps: self.gaps.clone(),
+            cloud: self.cloud,
+            kind: self.kind,
+            url: self.url.clone(),
+            has_levels: self.has_levels,
+            // A pair is of one node.
+            pair: None,
+            loaded: LoadedTables::default(),
+            server: self.server.clone(),
+        };
+        Some(RemainingNodes { target: Ok(Box::new(target)), lost })
     }
 }

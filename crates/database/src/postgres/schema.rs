@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 use loadline_workload::{Datum, LogicalType, RowCount, Table};
 use postgres_protocol::message::frontend;
 
+use super::knowledge::KNOWLEDGE;
 use super::parallel;
-use super::procedure;
 use super::protocol;
 use super::sql::{SCHEMA, create_table, literal, quoted, table_name};
-use super::wire::Connection;
+use super::wire::{Connection, Row};
 use crate::error::{Cause, TargetError};
 use crate::loading::{Batch, rows};
 use crate::work::Work;
@@ -18,56 +18,40 @@ use crate::workload_tables::workload_tables;
 /// Key of the advisory lock: `loadline` in ASCII. Each database has its own lock, like its own schema.
 const LOCK_KEY: i64 = 0x6c6f_6164_6c69_6e65;
 /// Prefix of the comment that marks the schema as loadline's.
-const MARK: &str = "made by loadline";
+pub(super) const MARK: &str = "made by loadline";
 /// Copied rows are sent in chunks of this size: small enough for the CPU caches of both sides, and the server works on
 /// one chunk while the next is generated.
 const COPY_CHUNK: usize = 32 * 1024;
 
-/// Who created the schema.
-enum SchemaOwner {
-    Nobody,
-    Loadline,
-    Other,
-}
-
-fn owner(c: &mut Connection) -> Result<SchemaOwner, TargetError> {
-    let rows = c.query(&format!(
+/// Whether the schema exists.
+///
+/// # Errors
+/// [`TargetError::Refused`] if it is not loadline's.
+fn exists(c: &mut Connection) -> Result<bool, TargetError> {
+    let comment = c.row(&format!(
         "SELECT coalesce(obj_description(oid, 'pg_namespace'), '') FROM pg_namespace WHERE nspname = '{SCHEMA}'"
     ))?;
-    Ok(match rows.first().and_then(|r| r.first().cloned().flatten()) {
-        None => SchemaOwner::Nobody,
-        Some(comment) if comment.starts_with(MARK) => SchemaOwner::Loadline,
-        Some(_) => SchemaOwner::Other,
-    })
-}
-
-/// Whether the schema exists and is loadline's.
-pub(super) fn is_ours(c: &mut Connection) -> Result<bool, TargetError> {
-    Ok(matches!(owner(c)?, SchemaOwner::Loadline))
-}
-
-fn not_ours() -> TargetError {
-    TargetError::Refused(format!(
-        "loadline did not create the schema '{SCHEMA}' (its comment does not say so) and does not touch it: rename it, \
-         or use another database"
-    ))
+    match comment.get(0) {
+        None => Ok(false),
+        Some(comment) if comment.starts_with(MARK) => Ok(true),
+        Some(_) => Err(TargetError::Refused(format!(
+            "loadline did not create the schema '{SCHEMA}' (its comment does not say so) and does not touch it: rename it, \
+             or use another database"
+        ))),
+    }
 }
 
 /// Creates the schema if it does not exist.
 pub(super) fn ensure(c: &mut Connection) -> Result<(), TargetError> {
-    match owner(c)? {
-        SchemaOwner::Loadline => Ok(()),
-        SchemaOwner::Other => Err(not_ours()),
-        SchemaOwner::Nobody => {
-            let comment = format!("{MARK} {}; loadline clean removes it", env!("CARGO_PKG_VERSION"));
-            let made = c.query(&format!("CREATE SCHEMA {SCHEMA}; COMMENT ON SCHEMA {SCHEMA} IS {}", literal(&comment)));
-            match made {
-                Err(TargetError::Server(e)) if e.cause == Cause::Privilege => Err(TargetError::Refused(format!(
-                    "the schema '{SCHEMA}' cannot be created: {e}. GRANT CREATE ON DATABASE … TO …"
-                ))),
-                other => other.map(drop),
-            }
-        }
+    if exists(c)? {
+        return Ok(());
+    }
+    let comment = format!("{MARK} {}; loadline clean removes it", env!("CARGO_PKG_VERSION"));
+    match c.query(&format!("CREATE SCHEMA {SCHEMA}; COMMENT ON SCHEMA {SCHEMA} IS {}", literal(&comment))) {
+        Err(TargetError::Server(e)) if e.cause == Cause::Privilege => Err(TargetError::Refused(format!(
+            "the schema '{SCHEMA}' cannot be created: {e}. GRANT CREATE ON DATABASE … TO …"
+        ))),
+        made => made.map(drop),
     }
 }
 
@@ -81,19 +65,6 @@ pub(super) fn create(c: &mut Connection, work: &Work) -> Result<(), TargetError>
         c.query(&format!("DROP TABLE IF EXISTS {}; {}", table_name(work, &table.name), create_table(work, table)))?;
     }
     Ok(())
-}
-
-/// Drops the workload tables.
-pub(super) fn drop_tables(c: &mut Connection, work: &Work) -> Result<(), TargetError> {
-    workload_tables(work)
-        .try_for_each(|table| c.query(&format!("DROP TABLE IF EXISTS {}", table_name(work, &table.name))).map(drop))
-}
-
-/// Creates the workload's procedure.
-pub(super) fn install(c: &mut Connection, work: &Work) -> Result<(), TargetError> {
-    ensure(c)?;
-    let sql = procedure::create(work, c.version);
-    c.query(&sql).map(drop)
 }
 
 /// Empties the tables that the workload fills, frees dead rows of those that jobs change in place, and sets the number of
@@ -165,7 +136,7 @@ pub(super) fn copy(c: &mut Connection, work: &Work, table: &Table, batches: &[Ba
     }
     data.extend_from_slice(&u16::MAX.to_be_bytes());
     send_copy(c, &mut data)?;
-    protocol::message(&mut c.out, b'c', |_| ());
+    c.out.extend_from_slice(b"c\0\0\0\x04");
     c.send()?;
     let mut copied = 0;
     c.until_ready(|tag, body| {
@@ -219,79 +190,54 @@ fn numeric(hundredths: i64) -> Vec<u8> {
 }
 
 fn send_copy(c: &mut Connection, data: &mut Vec<u8>) -> Result<(), TargetError> {
-    protocol::message(&mut c.out, b'd', |out| out.extend_from_slice(data));
-    data.clear();
+    c.out.push(b'd');
+    c.out.extend_from_slice(&(data.len() as u32 + 4).to_be_bytes());
+    c.out.append(data);
     c.send()
 }
 
 /// Takes the lock; it is held until the session ends.
 pub(super) fn lock(c: &mut Connection) -> Result<(), TargetError> {
+    let (high, low) = ((LOCK_KEY >> 32).to_string(), (LOCK_KEY & 0xffff_ffff).to_string());
+    let holder = KNOWLEDGE.queries.text("lock-holder", &[("high", &high), ("low", &low)]);
+    let mut who = String::new();
     // The holder may release the lock between the two queries: try again.
     for _ in 0..3 {
-        if c.value(&format!("SELECT pg_try_advisory_lock({LOCK_KEY})"))?.as_deref() == Some("t") {
+        if c.row(&format!("SELECT pg_try_advisory_lock({LOCK_KEY})"))?.is_true(0) {
             return Ok(());
         }
-        let holder = c.query(&format!(
-            "SELECT a.pid, a.application_name, to_char(a.backend_start, 'YYYY-MM-DD HH24:MI:SS TZ'), \
-             coalesce(host(a.client_addr), 'this machine') \
-             FROM pg_locks l JOIN pg_stat_activity a USING (pid) \
-             WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 1 \
-             AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database()) \
-             AND l.classid::bigint = {} AND l.objid::bigint = {}",
-            LOCK_KEY >> 32,
-            LOCK_KEY & 0xffff_ffff
-        ))?;
-        if let Some(row) = holder.first() {
-            let text = |i: usize| row.get(i).cloned().flatten().unwrap_or_else(|| "–".into());
-            return Err(TargetError::Refused(format!(
-                "another run has locked the schema '{SCHEMA}' of this database: '{}' (server process {}, from {}, since {}). \
-                 Wait for its end, or use another database",
-                text(1),
-                text(0),
-                text(3),
-                text(2)
-            )));
+        let row = c.row(&holder)?;
+        if row.get(0).is_some() {
+            let [pid, name, since, from] = [0, 1, 2, 3].map(|i| row.get(i).unwrap_or("–"));
+            who = format!(": '{name}' (server process {pid}, from {from}, since {since})");
+            break;
         }
     }
     Err(TargetError::Refused(format!(
-        "another run has locked the schema '{SCHEMA}' of this database. Wait for its end, or use another database"
+        "another run has locked the schema '{SCHEMA}' of this database{who}. Wait for its end, or use another database"
     )))
 }
 
 /// Removes loadline's schema, if it exists, and returns what was removed. Tables in `kept` stay, and so does the schema
 /// then.
 pub(super) fn clean(c: &mut Connection, kept: &BTreeSet<String>) -> Result<Vec<String>, TargetError> {
-    match owner(c)? {
-        SchemaOwner::Nobody => Ok(Vec::new()),
-        SchemaOwner::Other => Err(not_ours()),
-        SchemaOwner::Loadline => {
-            let held = c.query(&format!(
-                "SELECT 'table ' || oid::regclass::text || ' (' || pg_size_pretty(pg_total_relation_size(oid)) || ')', \
-                 'TABLE ' || oid::regclass::text, relname \
-                 FROM pg_class WHERE relnamespace = '{SCHEMA}'::regnamespace AND relkind = 'r' \
-                 UNION ALL SELECT 'procedure ' || oid::regproc::text, 'ROUTINE ' || oid::regprocedure::text, '' FROM pg_proc \
-                 WHERE pronamespace = '{SCHEMA}'::regnamespace ORDER BY 1"
-            ))?;
-            let mut removed = Vec::new();
-            for row in held {
-                let mut row = row.into_iter().map(Option::unwrap_or_default);
-                let (Some(description), Some(object), Some(name)) = (row.next(), row.next(), row.next()) else {
-                    continue;
-                };
-                if kept.contains(&name) {
-                    continue;
-                }
-                if !kept.is_empty() {
-                    c.query(&format!("DROP {object} CASCADE"))?;
-                }
-                removed.push(description);
-            }
-            if kept.is_empty() {
-                // The schema is loadline's, so all in it and all that depends on it may be dropped.
-                c.query(&format!("DROP SCHEMA {SCHEMA} CASCADE"))?;
-                removed.push(format!("schema {SCHEMA}"));
-            }
-            Ok(removed)
-        }
+    if !exists(c)? {
+        return Ok(Vec::new());
     }
+    let mut removed = Vec::new();
+    for row in c.query(&KNOWLEDGE.queries.text("objects", &[("schema", SCHEMA)]))?.into_iter().map(Row) {
+        if kept.contains(&row.text(2)) {
+            continue;
+        }
+        if !kept.is_empty() {
+            c.query(&format!("DROP {} CASCADE", row.text(1)))?;
+        }
+        removed.push(row.text(0));
+    }
+    if kept.is_empty() {
+        // The schema is loadline's, so all in it and all that depends on it may be dropped.
+        c.query(&format!("DROP SCHEMA {SCHEMA} CASCADE"))?;
+        removed.push(format!("schema {SCHEMA}"));
+    }
+    Ok(removed)
 }

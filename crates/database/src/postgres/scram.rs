@@ -3,7 +3,6 @@
 //! Keys take 4,096 rounds of HMAC by default. A server sends all sessions of a user the same salt, so thousands of sessions need
 //! them once. They stay in this process's memory.
 
-use std::fmt;
 use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -11,6 +10,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use ring::rand::{SecureRandom as _, SystemRandom};
 use ring::{digest, hmac, pbkdf2};
+use thiserror::Error;
 
 use crate::secret::Secret;
 
@@ -21,8 +21,11 @@ const KEY: usize = digest::SHA256_OUTPUT_LEN;
 /// What a server stores of a password, and what only the client knows of it.
 #[derive(Clone)]
 struct Keys {
+    password: Secret,
+    salt: Vec<u8>,
+    rounds: NonZeroU32,
     client: [u8; KEY],
-    stored: digest::Digest,
+    stored: hmac::Key,
     server: hmac::Key,
 }
 
@@ -30,54 +33,36 @@ impl Keys {
     fn derive(password: &Secret, salt: &[u8], rounds: NonZeroU32) -> Keys {
         // As PostgreSQL: a password that SASLprep does not allow is taken as it is.
         let prepared = stringprep::saslprep(password.expose());
-        let password = prepared.as_deref().unwrap_or(password.expose());
+        let text = prepared.as_deref().unwrap_or(password.expose());
         let mut salted = [0; KEY];
-        pbkdf2::derive(pbkdf2::PBKDF2_HMAC_SHA256, rounds, salt, password.as_bytes(), &mut salted);
-        let salted = hmac::Key::new(hmac::HMAC_SHA256, &salted);
+        pbkdf2::derive(pbkdf2::PBKDF2_HMAC_SHA256, rounds, salt, text.as_bytes(), &mut salted);
+        let key = |bytes: &[u8]| hmac::Key::new(hmac::HMAC_SHA256, bytes);
+        let salted = key(&salted);
         let mut client = [0; KEY];
         client.copy_from_slice(hmac::sign(&salted, b"Client Key").as_ref());
-        let server = hmac::sign(&salted, b"Server Key");
-        Keys {
-            client,
-            stored: digest::digest(&digest::SHA256, &client),
-            server: hmac::Key::new(hmac::HMAC_SHA256, server.as_ref()),
-        }
+        let stored = key(digest::digest(&digest::SHA256, &client).as_ref());
+        let server = key(hmac::sign(&salted, b"Server Key").as_ref());
+        Keys { password: password.clone(), salt: salt.to_vec(), rounds, client, stored, server }
     }
 }
 
 /// The keys that were derived last, for all sessions of an endpoint.
 #[derive(Clone, Default)]
-pub(super) struct KnownKeys(Arc<Mutex<Option<Known>>>);
-
-struct Known {
-    password: Secret,
-    salt: Vec<u8>,
-    rounds: NonZeroU32,
-    keys: Keys,
-}
+pub(super) struct KnownKeys(Arc<Mutex<Option<Keys>>>);
 
 impl KnownKeys {
     fn get(&self, password: &Secret, salt: &[u8], rounds: NonZeroU32) -> Keys {
         // Locked while keys are derived: sessions that open at the same time wait for them instead of deriving them too.
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(k) = known.as_ref().filter(|k| k.rounds == rounds && k.salt == salt && k.password == *password) {
-            return k.keys.clone();
-        }
-        let keys = Keys::derive(password, salt, rounds);
-        *known = Some(Known { password: password.clone(), salt: salt.to_vec(), rounds, keys: keys.clone() });
-        keys
+        let fit = known.take().filter(|k| k.rounds == rounds && k.salt == salt && k.password == *password);
+        known.insert(fit.unwrap_or_else(|| Keys::derive(password, salt, rounds))).clone()
     }
 }
 
 /// What is wrong with a message of the server.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Error)]
+#[error("password exchange: {0}")]
 pub(super) struct Wrong(String);
-
-impl fmt::Display for Wrong {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "password exchange: {}", self.0)
-    }
-}
 
 fn wrong(what: impl Into<String>) -> Wrong {
     Wrong(what.into())
@@ -129,8 +114,7 @@ impl Exchange {
         // "biws" is "n,,": no channel binding.
         let without_proof = format!("c=biws,r={nonce}");
         let all = format!("{},{text},{without_proof}", self.first_bare());
-        let stored = hmac::Key::new(hmac::HMAC_SHA256, keys.stored.as_ref());
-        let signature = hmac::sign(&stored, all.as_bytes());
+        let signature = hmac::sign(&keys.stored, all.as_bytes());
         let proof: Vec<u8> = keys.client.iter().zip(signature.as_ref()).map(|(key, s)| key ^ s).collect();
         self.signature = Some((keys.server, all));
         Ok(format!("{without_proof},p={}", STANDARD.encode(proof)))

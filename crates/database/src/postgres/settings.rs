@@ -3,9 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::knowledge::KNOWLEDGE;
-use super::own::own;
-use super::sql::literal;
-use super::wire::Connection;
+use super::sql::{literal, own};
+use super::wire::{Connection, Row};
 use crate::cloud::Cloud;
 use crate::error::TargetError;
 use crate::rules::SettingValues;
@@ -33,14 +32,11 @@ impl PgSettings {
         let rows = c.query(&own("SELECT name, current_setting(name, true), setting, coalesce(unit, ''), \
              source IN ('default', 'override', 'client', 'session'), setting IS NOT DISTINCT \
              FROM boot_val FROM pg_settings"))?;
-        let settings = rows.into_iter().filter_map(|row| {
-            let mut row = row.into_iter().map(Option::unwrap_or_default);
-            let name = row.next()?;
-            let (shown, raw, unit) = (row.next()?, row.next()?, row.next()?);
-            let (is_default, is_built_in) = (row.next()? == "t", row.next()? == "t");
-            Some((name, Setting { shown, raw, unit, is_default, is_built_in }))
-        });
-        Ok(PgSettings(settings.collect()))
+        let setting = |row: Row| {
+            let (shown, raw, unit) = (row.text(1), row.text(2), row.text(3));
+            (row.text(0), Setting { shown, raw, unit, is_default: row.is_true(4), is_built_in: row.is_true(5) })
+        };
+        Ok(PgSettings(rows.into_iter().map(Row).map(setting).collect()))
     }
 
     /// Value with its unit; `None` if there is no such setting or the role cannot see it.
@@ -75,6 +71,19 @@ impl PgSettings {
             _ => return None,
         };
         Some(setting.raw.parse::<f64>().ok()? * unit)
+    }
+
+    /// Disk space that the log takes while bytes are `written`, if they are `kept` by slots or not. Segments are reused after each
+    /// checkpoint, and a checkpoint starts near `max_wal_size`. That is a soft limit, so half of it is added. The archiver and
+    /// replication slots may retain segments without limit (<https://www.postgresql.org/docs/current/wal-configuration.html>).
+    pub(super) fn log_bytes(&self, kept: bool, written: u64) -> u64 {
+        let archived = self.get("archive_mode").is_some_and(|mode| mode != "off");
+        let size = |name: &str| self.bytes(name).unwrap_or(0.0).max(0.0) as u64;
+        match size("max_wal_size") {
+            0 => written,
+            _ if archived || kept => written,
+            max => written.min((max + max / 2).saturating_add(size("wal_keep_size"))),
+        }
     }
 
     /// The settings stored with a run: the important ones and all changed ones, without secrets.
@@ -163,6 +172,17 @@ mod tests {
         }
         assert_eq!(s.changed().into_keys().collect::<Vec<_>>(), ["work_mem"]);
         assert_eq!(s.stated().len(), 2);
+    }
+
+    #[test]
+    fn the_log_is_bounded_if_segments_are_reused() {
+        let settings = |archive: &str| PgSettings::of(&[("archive_mode", archive, ""), ("max_wal_size", "1024", "MB")]);
+        let limit = 1536 << 20;
+        assert_eq!(settings("off").log_bytes(false, 1 << 40), limit);
+        assert_eq!(settings("off").log_bytes(false, 1 << 20), 1 << 20, "no more than is written");
+        assert_eq!(settings("on").log_bytes(false, 1 << 40), 1 << 40);
+        assert_eq!(settings("off").log_bytes(true, 1 << 40), 1 << 40);
+        assert_eq!(PgSettings::default().log_bytes(false, 1 << 40), 1 << 40, "unknown settings");
     }
 
     #[test]

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use loadline_workload::JobStart;
+use loadline_workload::{Arg, JobStart};
 
 use super::procedure::{CALL_TYPES, CLOCK, call};
-use super::protocol::{self, Value};
+use super::protocol;
 use super::wire::Connection;
 use crate::error::TargetError;
 use crate::role::{Canceller, DatabaseSession, Slice};
@@ -39,25 +39,15 @@ impl DatabaseSession for PgDatabaseSession {
         let connection = &mut self.connection;
         self.clock.refresh(&mut || ask(connection))?;
         let values = [
-            Value::Int(self.start.first_key),
-            Value::Int(self.start.new_key),
-            Value::Int(self.start.draw as i64),
-            Value::Bytes(&self.pool),
-            Value::Int(self.clock.server_us(until_ns)),
-            Value::Int(self.next),
+            Arg::Int(self.start.first_key),
+            Arg::Int(self.start.new_key),
+            Arg::Int(self.start.draw as i64),
+            Arg::Bytes(&self.pool),
+            Arg::Int(self.clock.server_us(until_ns)),
+            Arg::Int(self.next),
         ];
-        let out = &mut self.connection.out;
-        protocol::bind(out, "call", true, values.len(), values.into_iter());
-        protocol::execute(out);
-        protocol::sync(out);
-        self.connection.send()?;
-        let mut row = None;
         // The transaction that ends the CALL, after the last COMMIT, counts as loadline's own.
-        self.connection.until_own_ready(|tag, body| {
-            if tag == b'D' {
-                row = SliceRow::parse(body);
-            }
-        })?;
+        let row = call_own(connection, "call", values.into_iter(), SliceRow::parse)?;
         self.connection.book();
         let row = row.ok_or_else(|| {
             TargetError::Statement("the procedure returned a row that cannot be parsed: run `loadline clean`".into())
@@ -98,18 +88,27 @@ impl SliceRow {
 
 /// Asks for the server's time with the prepared statement `clock`.
 fn ask(connection: &mut Connection) -> Result<Option<i64>, TargetError> {
-    protocol::bind(&mut connection.out, "clock", true, 0, std::iter::empty());
-    protocol::execute(&mut connection.out);
-    protocol::sync(&mut connection.out);
-    connection.send()?;
-    let mut server = None;
+    call_own(connection, "clock", std::iter::empty(), |body| {
+        protocol::columns(body).next()??.try_into().ok().map(i64::from_be_bytes)
+    })
+}
+
+/// Runs a prepared statement as loadline's own work, and parses its row.
+fn call_own<'a, T>(
+    connection: &mut Connection,
+    name: &str,
+    values: impl ExactSizeIterator<Item = Arg<'a>>,
+    parse: impl Fn(&[u8]) -> Option<T>,
+) -> Result<Option<T>, TargetError> {
+    connection.call(name, true, values);
+    connection.send_and_sync()?;
+    let mut row = None;
     connection.until_own_ready(|tag, body| {
         if tag == b'D' {
-            let value = protocol::columns(body).next().flatten();
-            server = value.and_then(|v| v.try_into().ok()).map(i64::from_be_bytes);
+            row = parse(body);
         }
     })?;
-    Ok(server)
+    Ok(row)
 }
 
 #[cfg(test)]

@@ -23,6 +23,15 @@ pub(super) fn literal(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
 }
 
+/// Beginning of loadline's own queries while something is watched: they are left out of the statements. (The server cuts off
+/// comments before a statement.)
+pub(super) const OWN: &str = "SELECT /* loadline */";
+
+/// `sql` with that beginning.
+pub(super) fn own(sql: &str) -> String {
+    sql.replacen("SELECT", OWN, 1)
+}
+
 /// Full name of a table of the workload, or of an index ([`IndexAtom`]).
 pub(super) fn table_name(work: &Work, table: &str) -> String {
     if let Some(index) = IndexAtom::parse(table) {

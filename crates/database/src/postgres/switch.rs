@@ -1,6 +1,6 @@
 //! Changes settings of the private server.
 
-use std::sync::{Arc, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::cluster::Postgres;
@@ -40,11 +40,16 @@ impl Settings for Postgres {
     }
 }
 
-fn lock(server: &std::sync::Mutex<TempServer>) -> MutexGuard<'_, TempServer> {
+fn lock(server: &Mutex<TempServer>) -> MutexGuard<'_, TempServer> {
     server.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Postgres {
+    /// The private server, if this is one.
+    pub(super) fn private_server(&self) -> Option<MutexGuard<'_, TempServer>> {
+        self.server.as_deref().map(lock)
+    }
+
     /// Makes the server read its configuration file; `false` if a setting in it needs a restart.
     pub(super) fn reload(&self) -> Result<bool, TargetError> {
         let ask = |sql: &str| self.session(self.primary(), SessionRole::Inspect, |c| c.value(sql));

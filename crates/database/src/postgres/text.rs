@@ -4,6 +4,8 @@
 //! follows from the command tags and from the state that `ReadyForQuery` says: statements outside a block share one
 //! implicit transaction until the text ends or COMMIT does.
 
+use postgres_protocol::message::frontend;
+
 use super::protocol::{self, ServerError};
 use super::wire::Connection;
 use crate::error::TargetError;
@@ -71,10 +73,7 @@ pub(super) fn send(
     }
     let mut count = Commits { block: !c.is_idle(), ..Commits::default() };
     done.results.clear();
-    protocol::message(&mut c.out, b'Q', |out| {
-        out.extend_from_slice(text.as_bytes());
-        out.push(0);
-    });
+    c.put(|out| frontend::query(text, out))?;
     c.send()?;
     let (mut error, mut current) = (None, TextResult::default());
     loop {
@@ -87,14 +86,14 @@ pub(super) fn send(
             }
             b'E' => {
                 let failed = ServerError::parse(body);
-                let e = if failed.is_fatal() { c.server_error(incoming)? } else { of_script(&failed, reads_only) };
+                let mut e = if failed.is_fatal() { c.server_error(incoming)? } else { failed.failure() };
+                if reads_only && failed.code == "25006" {
+                    e = e.with(": scripts may only read, unless --allow-writes is given");
+                }
                 error.get_or_insert(e);
             }
             b'T' if keep != Results::None => current.columns = column_names(body),
-            b'D' if keep != Results::None => {
-                let text = |c: Option<&[u8]>| c.map(|c| String::from_utf8_lossy(c).into_owned());
-                current.rows.push(protocol::columns(body).map(text).collect());
-            }
+            b'D' if keep != Results::None => current.rows.push(protocol::texts(body)),
             b'C' | b'I' => {
                 count.tag(std::str::from_utf8(body.strip_suffix(&[0]).unwrap_or(body)).unwrap_or_default());
                 if keep != Results::None {
@@ -109,7 +108,7 @@ pub(super) fn send(
                 error.get_or_insert_with(|| {
                     TargetError::Statement("COPY FROM STDIN: a script has no rows for it".into())
                 });
-                protocol::message(&mut c.out, b'f', |out| out.extend_from_slice(b"a script has no rows\0"));
+                c.put(|out| frontend::copy_fail("a script has no rows", out))?;
                 c.send()?;
             }
             b'H' => {
@@ -125,17 +124,6 @@ pub(super) fn send(
     done.commits = count.commits;
     done.uncertain = count.uncertain;
     error.map_or(Ok(()), Err)
-}
-
-/// The error of a user's statement.
-fn of_script(error: &ServerError, reads_only: bool) -> TargetError {
-    match error.code.as_str() {
-        "40001" | "40P01" => TargetError::Conflict(error.to_string()),
-        "25006" if reads_only => {
-            TargetError::from(error.refusal()).with(": scripts may only read, unless --allow-writes is given")
-        }
-        _ => error.refusal().into(),
-    }
 }
 
 /// Names of the columns in the body of a `RowDescription`: after each name come 18 bytes of its type.

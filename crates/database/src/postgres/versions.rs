@@ -55,11 +55,6 @@ impl Version {
         self.major >= 15
     }
 
-    /// Whether there is a role that may run CHECKPOINT.
-    pub(super) fn has_checkpoint_role(self) -> bool {
-        self.major >= 15
-    }
-
     /// The query of a snapshot of the work in `scope`. `is_on` says whether a setting is on: times that are not measured are not read, because
     /// they would be 0. `proc_stat` adds `/proc/stat` as the last column.
     pub(super) fn snapshot_query(

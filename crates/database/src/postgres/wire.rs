@@ -1,24 +1,60 @@
 //! A blocking session with one output and one input buffer, both reused.
 
 use std::io::{self, Read, Write};
+use std::str::FromStr;
 
 use bytes::BytesMut;
+use loadline_workload::Arg;
 use postgres_protocol::message::frontend;
 
-use super::cancel::CancelKey;
 use super::knowledge::KNOWLEDGE;
 use super::ledger::Ledger;
-use super::own::own;
 use super::protocol::{self, ServerError};
-use super::sql::SCHEMA;
+use super::sql::{SCHEMA, own};
 use super::versions::Version;
 use crate::error::{Cause, TABLE_GONE, TargetError};
 use crate::patience::{self, Patience};
 use crate::role::Canceller;
 use crate::stream::{Input, Stream};
 
+/// Messages of the timing loop: Execute of the unnamed portal, all rows; Flush; Sync.
+const EXECUTE: &[u8] = b"E\0\0\0\x09\0\0\0\0\0";
+pub(super) const FLUSH: &[u8] = b"H\0\0\0\x04";
+pub(super) const SYNC: &[u8] = b"S\0\0\0\x04";
+
 /// Rows in text form.
 pub(super) type Rows = Vec<Vec<Option<String>>>;
+
+/// A row in text form.
+#[derive(Debug, Default)]
+pub(super) struct Row(pub(super) Vec<Option<String>>);
+
+impl Row {
+    pub(super) fn get(&self, at: usize) -> Option<&str> {
+        self.0.get(at)?.as_deref()
+    }
+
+    /// The text at `at`; empty for NULL.
+    pub(super) fn text(&self, at: usize) -> String {
+        self.get(at).unwrap_or_default().to_owned()
+    }
+
+    pub(super) fn is_true(&self, at: usize) -> bool {
+        self.get(at) == Some("t")
+    }
+
+    pub(super) fn number<T: FromStr>(&self, at: usize) -> Option<T> {
+        self.get(at)?.parse().ok()
+    }
+}
+
+/// Identifies a session to the server, to cancel its query through another connection.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct CancelKey {
+    /// Process id of the session's server process.
+    pub(super) pid: u32,
+    pub(super) secret: u32,
+}
 
 /// A session with the server.
 pub(super) struct Connection {
@@ -31,7 +67,6 @@ pub(super) struct Connection {
     pub(super) version: Version,
     /// The version as sent by the server.
     pub(super) version_text: String,
-    /// Key to cancel the session's query.
     pub(super) key: CancelKey,
     /// Ends a call, and asks what the server does for this session, once it is open.
     pub(super) canceller: Canceller,
@@ -155,16 +190,12 @@ impl Connection {
     #[cold]
     pub(super) fn server_error(&self, incoming: Incoming) -> Result<TargetError, TargetError> {
         let error = ServerError::parse(self.body(incoming));
-        match (error.is_fatal(), error.code.as_str()) {
-            (true, _) => Err(self.ended_by_server(&error)),
-            // Undefined table or schema, of loadline's own.
-            (false, "42P01" | "3F000") if error.message.contains(SCHEMA) => {
-                Ok(TargetError::from(error.refusal()).with(TABLE_GONE))
-            }
-            // Could not serialize, deadlock: the transaction is rolled back.
-            (false, "40001" | "40P01") => Ok(TargetError::Conflict(error.to_string())),
-            (false, _) => Ok(error.refusal().into()),
+        if error.is_fatal() {
+            return Err(self.ended_by_server(&error));
         }
+        // Undefined table or schema, of loadline's own.
+        let is_gone = matches!(error.code.as_str(), "42P01" | "3F000") && error.message.contains(SCHEMA);
+        Ok(if is_gone { error.failure().with(TABLE_GONE) } else { error.failure() })
     }
 
     /// Reads up to `ReadyForQuery` and passes every other message to `on`; returns the first error.
@@ -211,13 +242,48 @@ impl Connection {
     /// Appends a message to [`Self::out`]. It is copied, so not for the timing loop.
     pub(super) fn put(&mut self, message: impl FnOnce(&mut BytesMut) -> io::Result<()>) -> Result<(), TargetError> {
         let mut bytes = BytesMut::new();
-        let put =
-            message(&mut bytes).map_err(|e| TargetError::Usage(format!("this cannot be sent to PostgreSQL: {e}")));
-        match &put {
-            Ok(()) => self.out.extend_from_slice(&bytes),
-            Err(_) => self.out.clear(),
+        if let Err(e) = message(&mut bytes) {
+            self.out.clear();
+            return Err(TargetError::Usage(format!("this cannot be sent to PostgreSQL: {e}")));
         }
-        put
+        self.out.extend_from_slice(&bytes);
+        Ok(())
+    }
+
+    /// Appends a run of the prepared statement `name`, with values and results in binary or text form, to [`Self::out`]. With
+    /// [`frontend::bind`] that takes twice the time, 0.1 µs more of each transaction.
+    #[inline]
+    pub(super) fn call<'a>(&mut self, name: &str, binary: bool, values: impl ExactSizeIterator<Item = Arg<'a>>) {
+        let (out, format) = (&mut self.out, [0, 1, 0, u8::from(binary)]);
+        let length = out.len() + 1;
+        out.extend_from_slice(b"B\0\0\0\0\0");
+        out.extend_from_slice(name.as_bytes());
+        out.push(0);
+        out.extend_from_slice(&format);
+        out.extend_from_slice(&(values.len() as u16).to_be_bytes());
+        for value in values {
+            match value {
+                Arg::Int(i) => {
+                    out.extend_from_slice(&8_u32.to_be_bytes());
+                    out.extend_from_slice(&i.to_be_bytes());
+                }
+                Arg::Bytes(bytes) => {
+                    out.extend_from_slice(&(bytes.len() as u32).to_be_bytes());
+                    out.extend_from_slice(bytes);
+                }
+            }
+        }
+        out.extend_from_slice(&format);
+        let bytes = ((out.len() - length) as u32).to_be_bytes();
+        out[length..length + 4].copy_from_slice(&bytes);
+        out.extend_from_slice(EXECUTE);
+    }
+
+    /// Sends [`Self::out`] and a Sync.
+    #[inline]
+    pub(super) fn send_and_sync(&mut self) -> Result<(), TargetError> {
+        self.out.extend_from_slice(SYNC);
+        self.send()
     }
 
     /// Runs `sql` (one or more statements without parameters) and returns all rows.
@@ -235,11 +301,8 @@ impl Connection {
 
     /// Runs the prepared statement `name` with text parameters.
     pub(super) fn send_bound(&mut self, name: &str, values: &[&str]) -> Result<Rows, TargetError> {
-        let bound = values.iter().map(|v| protocol::Value::Bytes(v.as_bytes()));
-        protocol::bind(&mut self.out, name, false, values.len(), bound);
-        protocol::execute(&mut self.out);
-        protocol::sync(&mut self.out);
-        self.send()?;
+        self.call(name, false, values.iter().map(|v| Arg::Bytes(v.as_bytes())));
+        self.send_and_sync()?;
         self.text_rows()
     }
 
@@ -248,16 +311,25 @@ impl Connection {
         let mut rows = Rows::new();
         self.until_own_ready(|tag, body| {
             if tag == b'D' {
-                let text = |c: Option<&[u8]>| c.map(|c| String::from_utf8_lossy(c).into_owned());
-                rows.push(protocol::columns(body).map(text).collect());
+                rows.push(protocol::texts(body));
             }
         })?;
         Ok(rows)
     }
 
+    /// The first row of a query; empty if there is none.
+    pub(super) fn row(&mut self, sql: &str) -> Result<Row, TargetError> {
+        Ok(Row(self.query(sql)?.into_iter().next().unwrap_or_default()))
+    }
+
     /// The single value of a query; `None` for NULL or no row.
     pub(super) fn value(&mut self, sql: &str) -> Result<Option<String>, TargetError> {
-        Ok(self.query(sql)?.into_iter().next().and_then(|row| row.into_iter().next().flatten()))
+        Ok(self.row(sql)?.0.into_iter().next().flatten())
+    }
+
+    /// The single number of a query; `None` for anything else.
+    pub(super) fn number<T: FromStr>(&mut self, sql: &str) -> Result<Option<T>, TargetError> {
+        Ok(self.row(sql)?.number(0))
     }
 
     /// Prepares statements (name, text, parameter types) in one round trip.
@@ -265,8 +337,7 @@ impl Connection {
         for (name, sql, types) in statements {
             self.put(|out| frontend::parse(name, sql, types.iter().copied(), out))?;
         }
-        protocol::sync(&mut self.out);
-        self.send()?;
+        self.send_and_sync()?;
         self.until_own_ready(|_, _| ())
     }
 

@@ -127,18 +127,3 @@ fn encryption_is_real() {
     let mut session = session;
     assert!(matches!(session.execute(0, &[]), Err(TargetError::Lost(_))));
 }
-
-#[test]
-fn a_private_server_is_made_and_removed() {
-    let scratch = std::env::temp_dir();
-    let mut request = loadline_database::OpenRequest::new("postgres-temp:", scratch);
-    request.run = "temp-run".into();
-    let target = loadline_database::open(&request).unwrap();
-    let info = target.info().unwrap();
-    assert!(info.local && info.url == "postgres-temp:", "{info:?}");
-    let data = std::path::PathBuf::from(info.data_dir.unwrap());
-    assert!(data.exists());
-    assert!(target.job_limit().unwrap().jobs.unwrap() >= 32);
-    drop(target);
-    assert!(!data.exists(), "{} is left", data.display());
-}

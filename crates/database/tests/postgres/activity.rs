@@ -6,6 +6,10 @@ use loadline_model::snapshot::counter;
 
 use crate::server::server;
 
+fn views(target: &dyn Target) -> Vec<View> {
+    target.abilities().statistics_views.unwrap().views().unwrap()
+}
+
 fn find<'a>(views: &'a [View], title: &str) -> &'a View {
     views.iter().find(|v| v.title.contains(title)).unwrap_or_else(|| panic!("no {title} in {views:?}"))
 }
@@ -20,7 +24,6 @@ fn cell(view: &View, key: &str, column: &str) -> f64 {
 fn views_grow_by_the_work_of_others_and_by_none_of_loadlines() {
     let db = server().database("activity");
     let target = db.target();
-    let views = |target: &dyn Target| target.abilities().statistics_views.unwrap().views().unwrap();
     db.psql("CREATE TABLE \"odd name\" (id int PRIMARY KEY, v int)");
     let mut observer = target.observer().unwrap();
     let (before, counted) = (views(target.as_ref()), observer.snapshot().unwrap());
@@ -47,7 +50,6 @@ fn views_grow_by_the_work_of_others_and_by_none_of_loadlines() {
 fn a_reset_of_the_statistics_is_seen() {
     let db = server().database("resets");
     let target = db.target();
-    let views = |target: &dyn Target| target.abilities().statistics_views.unwrap().views().unwrap();
     db.psql("CREATE TABLE t AS SELECT generate_series(1, 10) AS id");
     let mut observer = target.observer().unwrap();
     let (before, counted) = (views(target.as_ref()), observer.snapshot().unwrap());
@@ -120,7 +122,7 @@ fn a_snapshot_of_all_counts_all_databases_and_open_transactions() {
         db.psql(blocked) != "0"
     });
     assert!(waits_for_it);
-    let views = target.abilities().statistics_views.unwrap().views().unwrap();
+    let views = views(target.as_ref());
     let running = find(&views, "Statements and open transactions");
     let row = |state: &str, statement: &str| {
         let text = |row: &[Option<Value>], i: usize| match &row[i] {

@@ -5,6 +5,7 @@ use loadline_model::snapshot::counter;
 use loadline_workload::Arg;
 
 use crate::server::{server, work};
+use crate::shared::prepare;
 
 #[test]
 fn commits_are_counted_exactly() {
@@ -14,14 +15,13 @@ fn commits_are_counted_exactly() {
     let mut observer = target.observer().unwrap();
     let start = observer.snapshot().unwrap();
     let _lock = target.lock().unwrap();
-    target.create(&work).unwrap();
-    target.load(&work, 2).unwrap();
-    target.abilities().driver().unwrap().install(&work).unwrap();
+    prepare(target.as_ref(), &work, 2);
     target.doctor().unwrap();
     target.settle().unwrap();
     target.evidence(&work).unwrap();
     target.info().unwrap();
-    target.abilities().driver().unwrap().overhead_ns().unwrap();
+    let own_ns = target.abilities().driver().unwrap().overhead_ns().unwrap().unwrap();
+    assert!((200.0..100_000.0).contains(&own_ns), "the cost of the loop itself: {own_ns} ns");
     let prepared = observer.snapshot().unwrap();
     assert_eq!(start.delta(&prepared, counter::COMMITS), Some(0.0), "preparing is loadline's own work");
 
@@ -76,9 +76,7 @@ fn waits_of_the_job_sessions_are_sampled() {
     let db = server().database("waits");
     let work = work("LGWR-LAT1", &[]);
     let target = db.target();
-    target.create(&work).unwrap();
-    target.load(&work, 4).unwrap();
-    target.abilities().driver().unwrap().install(&work).unwrap();
+    prepare(target.as_ref(), &work, 4);
     let mut observer = target.observer().unwrap();
     assert_eq!(observer.sample_waits().unwrap().unwrap().sessions.len(), 0, "no job, no wait");
     let idle = target.client_session(&work, 3).unwrap();

@@ -31,16 +31,6 @@ fn a_second_run_is_refused_until_the_first_ends() {
 }
 
 #[test]
-fn the_lock_dies_with_its_owner() {
-    let db = server().database("lock_dies");
-    let target = db.target();
-    let _lock = target.lock().unwrap();
-    assert!(target.lock().is_err());
-    db.psql("SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE application_name = 'loadline test-run lock' AND datname = 'lock_dies'");
-    assert!(target.lock().is_ok());
-}
-
-#[test]
 fn an_interrupted_load_is_resumed() {
     let db = server().database("loading");
     let work = work("LGWR-LAT1", &[]);
@@ -65,9 +55,7 @@ fn the_largest_payload_stays_in_line_and_updates_stay_on_their_page() {
     let db = server().database("largest");
     let work = work("LGWR-LAT1", &[("payload", 1900)]);
     let target = db.target();
-    target.create(&work).unwrap();
-    target.load(&work, 1).unwrap();
-    target.abilities().driver().unwrap().install(&work).unwrap();
+    shared::prepare(target.as_ref(), &work, 1);
     let mut session = target.abilities().driver().unwrap().database_session(&work, 0).unwrap();
     for _ in 0..300 {
         session.run_slice(0).unwrap();

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use loadline_database::{Link, OpenRequest, Target, TargetError};
+use loadline_database::{Link, OpenRequest, TargetError};
 use loadline_model::snapshot::counter;
 use loadline_model::{Driver, Severity, Snapshot};
 use loadline_workload::Arg;
@@ -42,11 +42,11 @@ fn ask(socket: &Path, sql: &str) -> String {
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
 
-fn usage(result: Result<Box<dyn Target>, TargetError>) -> String {
-    match result.map(drop) {
-        Err(TargetError::Usage(text)) => text,
-        other => panic!("{other:?}"),
-    }
+/// Kills a server as a crash would.
+fn kill(socket: &Path) {
+    let postmaster = std::fs::read_to_string(socket.with_file_name("data").join("postmaster.pid")).unwrap();
+    let pid = postmaster.lines().next().unwrap();
+    assert!(Command::new("kill").args(["-9", pid]).status().unwrap().success());
 }
 
 #[test]
@@ -58,6 +58,9 @@ fn levels_come_into_force_and_links_take_their_time() {
     let target = loadline_database::open(&opening).unwrap();
     let replication = target.abilities().replication.unwrap();
     assert_eq!(target.facts().nodes, 1, "replicas are no nodes");
+    let info = target.info().unwrap();
+    assert!(info.local && info.url == "postgres-temp:", "{info:?}");
+    assert!(target.job_limit().unwrap().jobs.unwrap() >= 32);
     let servers = sockets(scratch.path());
     assert_eq!(servers.len(), 3);
     let work = work("LGWR-LAT1", &[]);
@@ -120,9 +123,7 @@ fn levels_come_into_force_and_links_take_their_time() {
         Err(TargetError::Usage(text)) => assert!(text.contains("known are off, local, remote_write:any-1"), "{text}"),
         other => panic!("{other:?}"),
     }
-    let postmaster = std::fs::read_to_string(servers[2].with_file_name("data").join("postmaster.pid")).unwrap();
-    let pid = postmaster.lines().next().unwrap().to_owned();
-    assert!(Command::new("kill").args(["-9", &pid]).status().unwrap().success());
+    kill(&servers[2]);
     let deadline = Instant::now() + 60_000 * MS;
     while watch.look().unwrap().len() == 2 {
         assert!(Instant::now() < deadline);
@@ -190,12 +191,7 @@ fn standbys_are_nodes_that_read() {
     // A lost standby is left, a lost primary is not.
     let nodes = target.abilities().nodes.unwrap();
     assert!(nodes.without_lost().is_none());
-    let stop = |server: &PathBuf| {
-        let postmaster = std::fs::read_to_string(server.with_file_name("data").join("postmaster.pid")).unwrap();
-        let pid = postmaster.lines().next().unwrap().to_owned();
-        assert!(Command::new("kill").args(["-9", &pid]).status().unwrap().success());
-    };
-    stop(&servers[1]);
+    kill(&servers[1]);
     let left = nodes.without_lost().unwrap();
     assert!(matches!(&left.lost[..], [name] if name.starts_with("node 2 ('")), "{:?}", left.lost);
     let left = left.target.unwrap();
@@ -203,7 +199,7 @@ fn standbys_are_nodes_that_read() {
     for job in 0..2 {
         drop(left.client_session(&one, job).unwrap());
     }
-    stop(&servers[0]);
+    kill(&servers[0]);
     assert!(nodes.without_lost().unwrap().target.is_err());
 }
 
@@ -275,21 +271,4 @@ fn settings_can_be_switched_also_to_lower_limits() {
         Err(TargetError::Usage(text)) => assert!(text.contains("leave it out"), "{text}"),
         other => panic!("{other:?}"),
     }
-}
-
-#[test]
-fn wrong_numbers_and_settings_are_named() {
-    let scratch = scratch();
-    for (url, words) in [
-        ("postgres-temp:?standbys=0", "from 1 to 8"),
-        ("postgres-temp:?standbys=99", "from 1 to 8"),
-        ("postgres-temp:?standbys=x", "from 1 to 8"),
-        ("mariadb-temp:?standbys=1", "unknown parameter"),
-    ] {
-        let text = usage(loadline_database::open(&request(url, scratch.path())));
-        assert!(text.contains(words), "{text}");
-    }
-    let mut given = request("postgres-temp:?standbys=1", scratch.path());
-    given.settings.insert("primary_conninfo".into(), "host=x".into());
-    assert!(usage(loadline_database::open(&given)).contains("leave it out"));
 }

@@ -1,0 +1,125 @@
+//! The optional roles of few methods.
+
+use loadline_model::activity::View;
+use loadline_workload::Table;
+
+use super::Observer;
+use crate::data_set::FoundTable;
+use crate::error::TargetError;
+use crate::number::Number;
+use crate::work::Work;
+
+/// Runs queries on the workload's tables.
+pub trait Queries {
+    /// Result of `query`, portable SQL that returns one integer, summed over all nodes.
+    fn number(&self, work: &Work, query: &str) -> Result<Number, TargetError>;
+
+    /// The same if a number is required.
+    fn integer(&self, work: &Work, query: &str) -> Result<i64, TargetError> {
+        self.number(work, query)?.required()
+    }
+
+    /// Result of the workload's evidence query, if it has one; NULL counts as 0.
+    fn evidence_query(&self, work: &Work) -> Result<Option<i64>, TargetError> {
+        let evidence = work.workload.evidence.as_ref();
+        evidence.map(|e| self.number(work, &e.query).map(Number::or_zero)).transpose()
+    }
+
+    /// Stored size of a table of the workload, bytes, without its indexes (if the database stores them separately);
+    /// `None` if unknown.
+    fn table_bytes(&self, work: &Work, table: &str) -> Result<Option<u64>, TargetError>;
+}
+
+/// Manages the data set.
+pub trait DataSet {
+    /// Existing tables of the data set.
+    fn data_set(&self) -> Result<Vec<FoundTable>, TargetError>;
+
+    /// Compares a sample of the rows of `table`, which `work` reads and which is complete, with what they must be.
+    ///
+    /// # Errors
+    /// [`TargetError::Refused`] if a row differs, or when a statement fails.
+    fn check_rows(&self, work: &Work, table: &Table) -> Result<(), TargetError>;
+
+    /// Drops all tables of the data set.
+    fn drop_data_set(&self) -> Result<(), TargetError>;
+}
+
+/// Reports free disk space.
+pub trait DiskSpace {
+    /// Free space for data; `None` if unknown.
+    fn free_space(&self) -> Result<Option<FreeSpace>, TargetError>;
+}
+
+/// Free space for data.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FreeSpace {
+    /// Bytes.
+    pub bytes: u64,
+    /// Where: `the tablespace USERS`.
+    pub place: String,
+    /// Why more space may be available (for example autoextend); `None` if not.
+    pub may_grow: Option<String>,
+}
+
+/// Returns the size of the database's block cache, and sets it on a private server.
+pub trait BlockCache {
+    /// Resizes the block cache of a private server for the next tests; this may restart the server. With
+    /// `data_bytes`, the cache is large enough for the indexes of that much data, but not for its rows. With `None` it
+    /// gets its usual size. A user's server is not changed. Returns the present size of the cache, bytes; `None` if
+    /// unknown.
+    fn set_cache(&self, data_bytes: Option<u64>) -> Result<Option<u64>, TargetError>;
+}
+
+/// Makes a checkpoint on demand.
+pub trait Checkpoints {
+    /// Makes the database write all changed blocks now, and returns when that is done.
+    fn checkpoint(&self) -> Result<(), TargetError>;
+}
+
+/// Runs a query with parallel workers. The session's own process is one of the workers.
+pub trait ParallelQueries {
+    /// The maximum number of workers of a query; `None` if unknown.
+    fn max_parallel_workers(&self) -> Result<Option<WorkerLimit>, TargetError>;
+
+    /// Runs a query of the workload and counts its workers; `None` if unknown.
+    fn try_parallel(&self, work: &Work) -> Result<Option<ParallelWorkers>, TargetError>;
+}
+
+/// The maximum number of workers of a query.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WorkerLimit {
+    /// The maximum.
+    pub workers: u32,
+    /// The limiting settings with their values.
+    pub because: String,
+}
+
+/// How many workers ran a tried query.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ParallelWorkers {
+    /// Workers in the plan.
+    pub planned: u32,
+    /// Workers that ran.
+    pub launched: u32,
+    /// Further information of the database; may be empty.
+    pub how: String,
+}
+
+/// Reads the statistics views of the database, of which the page of a test is made.
+pub trait StatisticsViews {
+    /// All views as they are now. One that cannot be read (privilege, setting, version) says why.
+    fn views(&self) -> Result<Vec<View>, TargetError>;
+
+    /// An observer whose wait samples are of all sessions but loadline's own.
+    fn observer_of_all(&self) -> Result<Box<dyn Observer>, TargetError>;
+}
+
+/// Creates the database's own report on a test, described by [`crate::NativeReport`].
+pub trait NativeReports {
+    /// Takes a snapshot in the database's performance history and returns its number.
+    fn native_mark(&self) -> Result<i64, TargetError>;
+
+    /// The report from the snapshot `from` until now.
+    fn native_report(&self, from: i64) -> Result<String, TargetError>;
+}
