@@ -54,8 +54,6 @@ const GUARD: &str = "exec 3<&0 </dev/null; { read -r _ <&3; kill -KILL 0; } & gu
 
 /// The installed programs, and what the nodes of a cluster have in common.
 pub(super) struct Installed {
-    /// `mariadbd` or `mysqld`.
-    server: PathBuf,
     /// `mariadb-install-db`. MySQL's server creates its data directory itself.
     install: Option<PathBuf>,
     /// `basedir`, if the user named the binaries; else the built-in one.
@@ -73,7 +71,7 @@ struct Cluster {
 
 impl Stages for Installed {
     fn find(setup: &Setup) -> Result<Installed, TargetError> {
-        let server = setup.program.path.clone();
+        let server = &setup.program.path;
         let version = Version::parse(&setup.program.version);
         version.check(&server.display().to_string())?;
         let dir = server.parent().unwrap_or(Path::new("/"));
@@ -96,7 +94,7 @@ impl Stages for Installed {
         }
         let base = dir.parent().filter(|_| given).map(Path::to_owned);
         let cluster = if !setup.product.providers.is_empty() { Some(Cluster::find(setup, dir)?) } else { None };
-        Ok(Installed { server, install, base, version, cluster })
+        Ok(Installed { install, base, version, cluster })
     }
 
     fn lists(&self, levels: bool, given: &BTreeMap<String, String>) -> Vec<&'static str> {
@@ -116,10 +114,11 @@ impl Stages for Installed {
 
     /// Checks each setting by itself (`mariadbd --name=value --help --verbose`, `mysqld …`), then all together where MySQL can.
     fn check(&self, setup: &Setup, given: &BTreeMap<String, String>, _: &Folder) -> Result<Option<u64>, TargetError> {
+        let program = &setup.program.path;
         let ask = |more: &[String]| {
-            let mut command = setup.user.command(&self.server, Signal::SIGKILL);
+            let mut command = setup.user.command(program, Signal::SIGKILL);
             command.arg("--no-defaults").args(self.paths()).args(more);
-            command.output().map_err(|e| cannot_run(&self.server, &e))
+            command.output().map_err(|e| cannot_run(program, &e))
         };
         let help = ["--help".to_owned(), "--verbose".to_owned()];
         // A server that refuses a setting does not list the others: their names are at the end of its help.
@@ -129,8 +128,8 @@ impl Stages for Installed {
             let known: Vec<String> = known.filter_map(|l| l.split_whitespace().next()).map(normal).collect();
             Ok(setup.unknown(name, nearest(&normal(name), known.iter().map(String::as_str)), "--help --verbose"))
         };
-        let server = self.server.file_name().unwrap_or_default().to_string_lossy();
-        let wrong = |name: &str, error: &str| TargetError::Usage(format!("--setting {name}: {server} says: '{error}'"));
+        let says = &setup.product.program;
+        let wrong = |name: &str, error: &str| TargetError::Usage(format!("--setting {name}: {says} says: '{error}'"));
         for (name, value) in given {
             if !is_name(name) {
                 return Err(TargetError::Usage(format!("--setting {name}: '{name}' is not the name of a setting")));
@@ -158,7 +157,7 @@ impl Stages for Installed {
     }
 
     fn make_data(&self, setup: &Setup, settings: &Settings, first: &Server) -> Result<(), TargetError> {
-        let program = self.install.as_ref().unwrap_or(&self.server);
+        let program = self.install.as_ref().unwrap_or(&setup.program.path);
         let make = first.arguments(&setup.product.make);
         // MySQL makes it with the user's settings.
         let (mut command, given) = if let Some(install) = &self.install {
@@ -167,7 +166,7 @@ impl Stages for Installed {
             command.args(["-c", GUARD, "loadline"]).arg(install).args(make);
             (command, None)
         } else {
-            let mut command = setup.user.command(&self.server, Signal::SIGKILL);
+            let mut command = setup.user.command(&setup.program.path, Signal::SIGKILL);
             // Such as the size of a page, which cannot be changed later.
             let lasting = |text: &String| text.starts_with("--innodb-") || text.starts_with("--lower-case-");
             let settings_of = settings.all().map(|(name, value)| argument(&name, &value)).filter(lasting);
@@ -200,7 +199,7 @@ impl Stages for Installed {
             server.folder.write(&server.folder.sockets().join("cluster.cnf"), &options, &setup.user)?;
         }
         // Nothing in it is worth an orderly shutdown, and a starting server may ignore a request for one.
-        let mut command = setup.user.command(&self.server, Signal::SIGKILL);
+        let mut command = setup.user.command(&setup.program.path, Signal::SIGKILL);
         command.args(server.arguments(&setup.product.start));
         command.args(settings.of_server(server).iter().map(|(name, value)| argument(name, value)));
         command.args(self.paths());
@@ -445,7 +444,7 @@ mod tests {
     use crate::temp::settings::SERVERS;
 
     fn installed(version: &str, base: Option<PathBuf>) -> Installed {
-        Installed { server: PathBuf::new(), install: None, base, version: Version::parse(version), cluster: None }
+        Installed { install: None, base, version: Version::parse(version), cluster: None }
     }
 
     fn arguments(version: &str, given: &[(&str, &str)]) -> Vec<String> {
