@@ -81,8 +81,10 @@ pub(super) struct WalUrl {
     pub(super) pause_ns: u64,
 }
 
+type SetField = fn(&mut WalUrl, &str) -> Result<(), String>;
+
 /// The parameters, each with what sets its field.
-const PARAMETERS: [(&str, fn(&mut WalUrl, &str) -> Result<(), String>); 12] = [
+const PARAMETERS: [(&str, SetField); 12] = [
     ("device", |a, text| set(&mut a.device, choice("device", text, &Device::NAMES))),
     ("mirror", |a, text| folder(text).map(|dir| a.mirrors.push(dir))),
     ("quorum", |a, text| {
