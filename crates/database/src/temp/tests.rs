@@ -289,7 +289,6 @@ fn a_server_killed_before_it_is_ready_leaves_nothing() {
 
 #[test]
 #[ignore = "nightly: hundreds of starts of servers"]
-#[expect(clippy::too_many_lines)]
 fn nothing_is_left_by_kills_at_any_moment() {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
