@@ -5,10 +5,7 @@
 
 use std::sync::LazyLock;
 
-use serde::Deserialize;
-
 use crate::draw::scatter;
-use crate::form::unify;
 use crate::params::Params;
 use crate::pool::pool;
 use crate::source::Source;
@@ -23,25 +20,12 @@ pub const CUSTOMERS: u64 = 10_000;
 /// Rows of `lookup`.
 pub const LOOKUPS: u64 = 100_000;
 
-#[derive(Default, Deserialize)]
-struct DataSet {
-    table: Vec<Table>,
-}
-
 /// All tables of the data set. None if the file cannot be read, which the tests detect.
 pub static TABLES: LazyLock<Vec<Table>> = LazyLock::new(|| {
-    let source =
-        Source { file: "data-set.toml".to_owned(), text: include_str!("../catalogue/data-set.toml").to_owned() };
-    let mut tables = source.document().map_or_else(
-        |_| Vec::new(),
-        |mut document| {
-            let unified = unify(document.get_mut());
-            let read = unified.ok().and_then(|()| source.form::<DataSet>(document).ok());
-            read.unwrap_or_default().table
-        },
-    );
-    tables.iter_mut().for_each(|table| table.scope = Scope::DataSet);
-    tables
+    let text = include_str!("../catalogue/data-set.toml").to_owned();
+    let source = Source { file: "data-set.toml".to_owned(), text, is_own: false };
+    let read = |document: &_| Table::read_all(source.root(document), &[], Scope::DataSet);
+    source.document().and_then(|document| read(&document)).unwrap_or_default()
 });
 
 /// The table `name` of the data set.

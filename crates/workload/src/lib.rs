@@ -7,7 +7,6 @@ pub mod data;
 mod draw;
 mod file;
 mod find;
-mod form;
 mod instrument;
 pub mod kernel;
 mod limit;
