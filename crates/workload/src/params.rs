@@ -52,24 +52,15 @@ impl Param {
     }
 }
 
-impl<'n> Node<'n> {
+impl Node<'_> {
     /// The parameter of which this is the name. All its values must be within `range`.
     pub(crate) fn param<'p>(self, params: &'p [Param], range: RangeInclusive<i64>) -> Result<&'p Param, UserError> {
-        self.param_named(self.text()?, params, range)
-    }
-
-    /// The parameter of this name, which follows from this value.
-    pub(crate) fn param_named<'p>(
-        self,
-        name: &str,
-        params: &'p [Param],
-        range: RangeInclusive<i64>,
-    ) -> Result<&'p Param, UserError> {
-        let (_, param) = self.find(&format!("'{}': the parameter", self.key), name, params, |p| &p.name)?;
+        let (key, name) = (self.key, self.text()?);
+        let (_, param) = self.find(&format!("'{key}': the parameter"), name, params, |p| &p.name)?;
         if range.contains(&param.min) && range.contains(&param.max) {
             return Ok(param);
         }
-        let (key, least, most, min, max) = (self.key, range.start(), range.end(), param.min, param.max);
+        let (least, most, min, max) = (range.start(), range.end(), param.min, param.max);
         Err(self.error(format!(
             "'{key}' must be between {least} and {most}, but the parameter '{name}' can be {min} to {max}: narrow its \
              min and max"

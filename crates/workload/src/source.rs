@@ -197,8 +197,9 @@ impl<'n> Node<'n> {
             _ => return Err(self.must_be(&all.join(" or "))),
         };
         if let Some((kind, others)) = kinds.iter().find(|(kind, _)| table.contains_key(*kind)) {
-            self.fields(&[&[*kind], *others].concat())?;
-            return Ok(kind);
+            let mut known = others.to_vec();
+            known.insert(0, kind);
+            return self.fields(&known).map(|_| *kind);
         }
         let odd = table.keys().filter(|key| !kinds.iter().any(|(_, others)| others.contains(&key.get_ref().as_ref())));
         let known: Vec<&str> = kinds.iter().map(|(kind, _)| *kind).collect();
@@ -278,13 +279,11 @@ impl<'n> Node<'n> {
 
     /// A name that needs no quotes in any database: letters a–z, digits and `also`, a letter first.
     pub(crate) fn name(self, also: char, most: usize) -> Result<String, UserError> {
-        let name = self.owned()?;
-        self.checked_name(&name, also, most)?;
-        Ok(name)
+        self.new_name(self.owned()?, also, most)
     }
 
-    /// Checks a name that follows from this value.
-    pub(crate) fn checked_name(self, name: &str, also: char, most: usize) -> Result<(), UserError> {
+    /// Such a name that follows from this value.
+    pub(crate) fn new_name(self, name: String, also: char, most: usize) -> Result<String, UserError> {
         let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == also;
         if !name.starts_with(|c: char| c.is_ascii_lowercase()) || !name.chars().all(plain) {
             return Err(self.error(format!(
@@ -292,11 +291,12 @@ impl<'n> Node<'n> {
                  database needs quotes"
             )));
         }
-        if name.len() > most {
-            let text = format!("the name '{name}' has {} characters, but the limit is {most}", name.len());
-            return Err(self.error(text));
+        match name.len() {
+            long if long > most => {
+                Err(self.error(format!("the name '{name}' has {long} characters, but the limit is {most}")))
+            }
+            _ => Ok(name),
         }
-        Ok(())
     }
 
     /// The one of `all` that has this name, with its number; the name is that of this value.

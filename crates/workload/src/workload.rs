@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use loadline_model::record::WorkloadFacts;
-use loadline_model::{Capability, Column, column};
+use loadline_model::{Capability, Column};
 
 use crate::instrument::{Instrument, SizeScan, Visible};
 use crate::limit::Limit;
@@ -115,7 +115,8 @@ pub struct Consistency {
 }
 
 /// A named definition of work, as its file states it. Numbers that depend on parameters are made from the file each time.
-#[derive(Debug, Clone)]
+/// The default does nothing.
+#[derive(Debug, Clone, Default)]
 pub struct Workload {
     /// Code, e.g. `LGWR-LAT1`.
     pub code: String,
@@ -161,41 +162,6 @@ pub struct Workload {
     pub scripts: Option<Scripts>,
     /// Its file, with the program in it.
     pub(crate) source: Source,
-}
-
-impl Default for Workload {
-    /// What a file that says nothing means: a workload that does nothing.
-    fn default() -> Workload {
-        let kpi = |column, title: &str| Kpi { column, title: title.to_owned() };
-        Workload {
-            code: String::new(),
-            group: "transaction-processing".to_owned(),
-            summary: String::new(),
-            description: String::new(),
-            named_for: NamedFor::default(),
-            spoiled_by: "Its author has not said.".to_owned(),
-            kpis: vec![
-                kpi(column::COMMIT_THROUGHPUT_TPS, "transactions"),
-                kpi(column::TRANSACTION_TIME_NS_P50, "median transaction time"),
-                kpi(column::TRANSACTION_TIME_NS_P99, "99th percentile of transaction time"),
-            ],
-            tables: Vec::new(),
-            params: Vec::new(),
-            needs: Vec::new(),
-            sweep: Sweep::Jobs,
-            redo: None,
-            evidence: None,
-            consistency: Vec::new(),
-            unchanged: Vec::new(),
-            instruments: Vec::new(),
-            limits: Vec::new(),
-            workers: None,
-            visible: None,
-            scan: None,
-            scripts: None,
-            source: Source::default(),
-        }
-    }
 }
 
 impl Workload {

@@ -4,7 +4,7 @@
 //! the transaction program, [`expression`] computes numbers. Reading makes the program with the default, lowest and highest
 //! parameters, so whatever is wrong with it is found before anything starts.
 
-use loadline_model::Capability;
+use loadline_model::{Capability, column};
 
 use self::expression::Scope;
 use self::program::{program, template};
@@ -63,11 +63,26 @@ fn workload(source: &Source) -> Result<Workload, UserError> {
     Ok(Workload { source: source.clone(), ..workload })
 }
 
+/// What a file that states nothing means.
+fn unstated() -> Workload {
+    let kpi = |column, title: &str| Kpi { column, title: title.to_owned() };
+    Workload {
+        group: "transaction-processing".to_owned(),
+        spoiled_by: "Its author has not said.".to_owned(),
+        kpis: vec![
+            kpi(column::COMMIT_THROUGHPUT_TPS, "transactions"),
+            kpi(column::TRANSACTION_TIME_NS_P50, "median transaction time"),
+            kpi(column::TRANSACTION_TIME_NS_P99, "99th percentile of transaction time"),
+        ],
+        ..Workload::default()
+    }
+}
+
 impl Workload {
     /// Reads what a file states, and adds what it leaves out.
     fn read(root: Node<'_>) -> Result<Workload, UserError> {
         root.fields(&KEYS)?;
-        let default = Workload::default();
+        let default = unstated();
         let text = |key, or: &str| root.opt(key, Node::owned).map(|text| text.unwrap_or_else(|| or.to_owned()));
         let (code, summary) = (root.need("code")?.owned()?, root.need("summary")?.owned()?);
         let group = text("group", &default.group)?;
@@ -87,7 +102,7 @@ impl Workload {
             summary,
             named_for: root.opt("named-for", NamedFor::read)?.unwrap_or_default(),
             spoiled_by: text("spoiled-by", &default.spoiled_by)?,
-            kpis: if root.get("kpis").is_some() { root.all("kpis", kpi)? } else { default.kpis },
+            kpis: if root.get("kpis").is_some() { root.all("kpis", kpi)? } else { default.kpis.clone() },
             needs: root.all("needs", Node::word)?,
             sweep: root.opt("sweep", |node| sweep(node, &params))?.unwrap_or_default(),
             redo: root.opt("redo-kib", |node| redo(node, &params))?,
@@ -99,10 +114,9 @@ impl Workload {
             workers: root.opt("workers", |name| name.param(&params, ANY).map(|param| param.name.clone()))?,
             visible: root.opt("visible", |node| Visible::read(node, &params))?,
             scan: root.opt("size-scan", |node| SizeScan::read(node, &params))?,
-            scripts: None,
-            source: Source::default(),
             tables,
             params,
+            ..default
         };
         workload.complete(root)?;
         root.opt("volume", |node| workload.volume_at(node, &values))?;
@@ -250,15 +264,18 @@ fn sweep(node: Node<'_>, params: &[Param]) -> Result<Sweep, UserError> {
 }
 
 fn redo(node: Node<'_>, params: &[Param]) -> Result<RedoSize, UserError> {
+    const PAYLOAD: &str = "payload";
+    const ROWS: &str = "rows";
     const WHAT: &str = "[LEAST, NOMINAL, MOST]";
     let [min, nominal, max] = node.list_of(WHAT)?;
     let [min, nominal, max] = [min.real()? * 1024.0, nominal.real()? * 1024.0, max.real()? * 1024.0];
     if !(min <= nominal && nominal <= max) {
         return Err(node.error(format!("'redo-kib' must be {WHAT}, each at least as large as the one before")));
     }
-    let names = ["payload", "rows"];
-    names.iter().try_for_each(|name| node.param_named(name, params, ANY).map(drop))?;
-    Ok(RedoSize { min, nominal, max, payload: names[0], rows: names[1] })
+    for name in [PAYLOAD, ROWS] {
+        node.find("'redo-kib': the parameter", name, params, |p| &p.name)?;
+    }
+    Ok(RedoSize { min, nominal, max, payload: PAYLOAD, rows: ROWS })
 }
 
 fn evidence(node: Node<'_>, params: &Params, tables: &[Table]) -> Result<Evidence, UserError> {

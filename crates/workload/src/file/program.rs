@@ -135,9 +135,7 @@ impl<'n> Walk<'n> {
 
     /// The name of a new variable.
     fn new_name(&mut self, node: Node<'n>, also: char) -> Result<String, UserError> {
-        let name = self.written_out(node)?;
-        node.checked_name(&name, also, MAX_WORD)?;
-        Ok(name)
+        node.new_name(self.written_out(node)?, also, MAX_WORD)
     }
 
     fn commit(&self, node: Node<'n>) -> Result<Commit, UserError> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use loadline_model::Capability;
 
-use super::evidence;
+use super::{evidence, unstated};
 use crate::params::{Param, Params};
 use crate::script::{MAX_WEIGHT, Mix, ReadError, Script};
 use crate::scripts::{SCALE, Scripts};
@@ -49,7 +49,7 @@ pub(super) fn read(root: Node<'_>) -> Result<Workload, UserError> {
             allow_writes: root.opt("allow-writes", Node::flag)?.unwrap_or_default(),
             scale: (is_builtin && scaled).then_some(SCALE_QUERY),
         }),
-        ..Workload::default()
+        ..unstated()
     })
 }
 

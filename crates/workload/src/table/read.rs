@@ -2,7 +2,7 @@
 
 use super::{ColumnDef, Fill, LogicalType, MAX_SECONDS, RowCount, Scope, Table};
 use crate::params::Param;
-use crate::source::{MAX_ROWS, Node, PAYLOADS, SALTS, UserError};
+use crate::source::{ANY, MAX_ROWS, Node, PAYLOADS, SALTS, UserError};
 
 /// Longest name of a table or column: an index name, which includes the workload's code, still fits every database.
 const MAX_NAME: usize = 20;
@@ -151,7 +151,7 @@ impl Fill {
         let fill = match kind {
             "key" => Fill::Key,
             "plain-key" => Fill::PlainKey,
-            "constant" => Fill::Constant(value.number(i64::MIN..=i64::MAX)?),
+            "constant" => Fill::Constant(value.number(ANY)?),
             "scattered" => Fill::Scattered { salt: salt()?, range: value.number(1..=i64::MAX)?.cast_unsigned() },
             "payload" if value.integer().is_some() => {
                 let bytes = value.number(PAYLOADS)?;
