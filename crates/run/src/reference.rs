@@ -4,11 +4,9 @@
 //! changes within minutes. Each is a file here and a line in [`part`].
 
 mod commits;
-mod copy;
+mod cpu;
 mod device;
-mod kernel;
 pub(crate) mod log;
-mod memory;
 mod place;
 mod rows;
 mod statements;
@@ -131,10 +129,10 @@ pub(crate) fn part(limit: Limit) -> Box<dyn Part> {
         Limit::ReadBandwidth => Box::new(Device::new(Transfers::SequentialReads)),
         Limit::BlockWrites => Box::new(Device::new(Transfers::BlockWrites)),
         Limit::WriteBandwidth => Box::new(Device::new(Transfers::SequentialWrites)),
-        Limit::Copy => Box::new(copy::Copies),
-        Limit::Memory => Box::new(memory::Memory::default()),
+        Limit::Copy => Box::new(cpu::Copies),
+        Limit::Memory => Box::new(cpu::Memory::default()),
         Limit::Loop(of) => Box::new(rows::Loops::new(of)),
-        Limit::Kernel => Box::new(kernel::Kernel::default()),
+        Limit::Kernel => Box::new(cpu::Kernel::default()),
     }
 }
 

@@ -6,8 +6,8 @@ use loadline_model::{Column, Note, column};
 use loadline_workload::{Commit, Instrument};
 
 use super::MIB;
-use super::access::{is_one_read, only_adds};
 use super::counters::Counters;
+use super::volume::{is_one_read, only_adds};
 use crate::evidence::Evidence;
 use crate::test::Test;
 
