@@ -10,7 +10,7 @@ use crate::limit::Limit;
 use crate::named_for::NamedFor;
 use crate::params::{Param, ParamError, Params};
 use crate::program::Program;
-use crate::scripts::Scripts;
+use crate::script::Scripts;
 use crate::source::Source;
 use crate::table::{RowCount, Table};
 

@@ -6,8 +6,7 @@ use loadline_model::Capability;
 
 use super::{evidence, unstated};
 use crate::params::{Param, Params};
-use crate::script::{MAX_WEIGHT, Mix, ReadError, Script};
-use crate::scripts::{SCALE, Scripts};
+use crate::script::{MAX_WEIGHT, Mix, ReadError, SCALE, Script, Scripts};
 use crate::source::{Node, UserError};
 use crate::workload::Workload;
 
