@@ -265,8 +265,8 @@ impl Counter {
         let block = BlockBytes { data: 1.0, log: 1.0 };
         let document = toml::de::DeTable::parse(text).unwrap().into_inner();
         all.iter().enumerate().find_map(|(i, counter)| {
-            let names = document.get("counters")?.get_ref().get(i)?.get_ref().get("names")?;
-            let line = 1 + text[..names.span().start].matches('\n').count();
+            let names = document["counters"].get_ref()[i].get_ref()["names"].span();
+            let line = 1 + text[..names.start].matches('\n').count();
             let unit = counter.unit;
             counter.names.iter().find_map(|name| {
                 if !NEUTRAL.contains(&format!("\"{name}\"")) {

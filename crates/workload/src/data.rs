@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 use crate::draw::scatter;
 use crate::params::Params;
 use crate::pool::pool;
-use crate::source::Source;
+use crate::source::{Source, UserError};
 use crate::table::{Datum, Fill, Scope, Table};
 
 /// Version of the data. Raise it with every change of a table or a value, so that old data are not taken for new data;
@@ -21,12 +21,14 @@ pub const CUSTOMERS: u64 = 10_000;
 pub const LOOKUPS: u64 = 100_000;
 
 /// All tables of the data set. None if the file cannot be read, which the tests detect.
-pub static TABLES: LazyLock<Vec<Table>> = LazyLock::new(|| {
+pub static TABLES: LazyLock<Vec<Table>> = LazyLock::new(|| read().unwrap_or_default());
+
+fn read() -> Result<Vec<Table>, UserError> {
     let text = include_str!("../catalogue/data-set.toml").to_owned();
     let source = Source { file: "data-set.toml".to_owned(), text, is_own: false };
-    let read = |document: &_| Table::read_all(source.root(document), &[], Scope::DataSet);
-    source.document().and_then(|document| read(&document)).unwrap_or_default()
-});
+    let document = source.document()?;
+    Table::read_all(source.root(&document), &[], Scope::DataSet)
+}
 
 /// The table `name` of the data set.
 #[must_use]

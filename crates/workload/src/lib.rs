@@ -1,6 +1,6 @@
 //! The catalogue of workloads. Each is defined once and names no database.
 //!
-//! Adding a workload is one TOML file in `catalogue/` and one line in [`catalogue`]. Users write the same language.
+//! Adding a workload is one TOML file in `catalogue/` and one line in `catalogue.rs`. Users write the same language.
 
 mod catalogue;
 pub mod data;
