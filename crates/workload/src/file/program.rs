@@ -199,23 +199,18 @@ impl<'n> Walk<'n> {
 
     fn block(&mut self, steps: Node<'n>, bound: &mut Bound) -> Result<Vec<Step>, UserError> {
         let mut out = Vec::new();
-        self.steps(steps, bound, &mut out)?;
-        Ok(out)
-    }
-
-    fn steps(&mut self, steps: Node<'n>, bound: &mut Bound, out: &mut Vec<Step>) -> Result<(), UserError> {
         for step in steps.items()? {
             self.written += 1;
             if self.written > MAX_WRITTEN {
                 let text = format!("the program has more than {MAX_WRITTEN} steps, written out: use 'repeat'");
                 return Err(step.error(text));
             }
-            self.step(step, bound, out)?;
+            out.extend(self.step(step, bound)?);
         }
-        Ok(())
+        Ok(out)
     }
 
-    fn step(&mut self, node: Node<'n>, bound: &mut Bound, out: &mut Vec<Step>) -> Result<(), UserError> {
+    fn step(&mut self, node: Node<'n>, bound: &mut Bound) -> Result<Vec<Step>, UserError> {
         let kinds: [(_, &[&str]); 8] = [
             ("bind", &["to"]),
             ("execute", &[]),
@@ -240,44 +235,47 @@ impl<'n> Walk<'n> {
                 Step::Bulk { table, rows: self.amount(node, "rows", SOME)? as u32 }
             }
             "compute" => Step::Compute { kernel: of.word()?, times: self.amount(node, "times", SOME)? as u32 },
-            "unroll" => return self.unroll(node, bound, out),
-            "when" => return self.when(node, bound, out),
-            _ => return self.choose(node, bound, out),
+            "unroll" => return self.unroll(node, bound),
+            "when" => return self.when(node, bound),
+            _ => return self.choose(node, bound),
         };
-        out.push(step);
-        Ok(())
+        Ok(vec![step])
     }
 
-    fn unroll(&mut self, node: Node<'n>, bound: &mut Bound, out: &mut Vec<Step>) -> Result<(), UserError> {
+    fn unroll(&mut self, node: Node<'n>, bound: &mut Bound) -> Result<Vec<Step>, UserError> {
         let name = self.new_name(node.need("unroll")?, '-')?;
         let copies = -MAX_COPIES..=MAX_COPIES;
         let from = node.opt("from", |from| from.amount(&self.scope, copies.clone()))?.unwrap_or(1);
         let to = self.amount(node, "to", copies)?;
+        let mut out = Vec::new();
         for number in from..=to {
             self.scope.numbers.push((name.clone(), number));
-            self.steps(node.need("steps")?, bound, out)?;
+            out.extend(self.block(node.need("steps")?, bound)?);
             self.scope.numbers.pop();
         }
-        Ok(())
+        Ok(out)
     }
 
     /// Both branches are read, so that both are checked and random numbers do not depend on the branch.
-    fn when(&mut self, node: Node<'n>, bound: &mut Bound, out: &mut Vec<Step>) -> Result<(), UserError> {
+    fn when(&mut self, node: Node<'n>, bound: &mut Bound) -> Result<Vec<Step>, UserError> {
         let holds = self.amount(node, "when", ANY)? != 0;
-        let mut branches = [bound.clone(), bound.clone()];
-        let steps = self.block(node.need("steps")?, &mut branches[0])?;
-        let otherwise = node.opt("otherwise", |steps| self.block(steps, &mut branches[1]))?.unwrap_or_default();
-        let [then, other] = branches;
+        let (mut then, mut other) = (bound.clone(), bound.clone());
+        let steps = self.block(node.need("steps")?, &mut then)?;
+        let otherwise = node.opt("otherwise", |steps| self.block(steps, &mut other))?.unwrap_or_default();
         let (taken, body) = if holds { (then, steps) } else { (other, otherwise) };
         *bound = taken;
-        out.extend(body);
-        Ok(())
+        Ok(body)
     }
 
-    fn choose(&mut self, node: Node<'n>, bound: &Bound, out: &mut Vec<Step>) -> Result<(), UserError> {
+    fn choose(&mut self, node: Node<'n>, bound: &Bound) -> Result<Vec<Step>, UserError> {
         let by_turn = node.opt("by", |by| Ok((by.kind(&["random", "turn"], &[])? == "turn").then_some(by)))?.flatten();
-        if let Some(by) = by_turn {
-            self.only_turn(by)?;
+        // The line of the turn before this one, if there is one.
+        let first = by_turn.and_then(|by| self.turn.replace(by.line()));
+        if let Some((by, first)) = by_turn.zip(first) {
+            return Err(by.error(format!(
+                "a program can have one turn, and line {first} has one: both would use the same sequence, so some \
+                 combinations of arms would never occur; choose at random here (leave 'by' out)"
+            )));
         }
         self.choices += 1;
         let named = node.opt("as", |name| self.new_name(name, '_'))?;
@@ -286,23 +284,12 @@ impl<'n> Walk<'n> {
         let salt = self.salt(node)?;
         let of: u64 = arms.iter().map(|a| a.share).sum();
         // If all shares are 0, there is nothing to choose.
-        if of > 0 {
-            let random = Generator::Uniform { from: 0, range: of, salt };
-            out.push(Step::bind(&var, if by_turn.is_some() { Generator::Turn { of } } else { random }));
-            out.push(Step::Choose { var, arms });
+        if of == 0 {
+            return Ok(Vec::new());
         }
-        Ok(())
-    }
-
-    /// Checks that a program has one turn.
-    fn only_turn(&mut self, node: Node<'n>) -> Result<(), UserError> {
-        match self.turn.replace(node.line()) {
-            None => Ok(()),
-            Some(first) => Err(node.error(format!(
-                "a program can have one turn, and line {first} has one: both would use the same sequence, so some \
-                 combinations of arms would never occur; choose at random here (leave 'by' out)"
-            ))),
-        }
+        let random = Generator::Uniform { from: 0, range: of, salt };
+        let place = if by_turn.is_some() { Generator::Turn { of } } else { random };
+        Ok(vec![Step::bind(&var, place), Step::Choose { var, arms }])
     }
 
     /// The arms of a choice that can be chosen.
