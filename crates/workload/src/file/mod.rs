@@ -92,7 +92,7 @@ impl Workload {
         let values = Params::new(&code, &params, &Default::default()).map_err(|e| root.error(e.to_string()))?;
         let proof = |node: Node<'_>| {
             node.fields(&["query", "what"])?;
-            let query = query(node.need("query")?, &values, &tables)?;
+            let query = query(node, &values, &tables)?;
             Ok(Consistency { query, what: node.need("what")?.owned()? })
         };
         let mut workload = Workload {
@@ -280,12 +280,13 @@ fn redo(node: Node<'_>, params: &[Param]) -> Result<RedoSize, UserError> {
 
 fn evidence(node: Node<'_>, params: &Params, tables: &[Table]) -> Result<Evidence, UserError> {
     node.fields(&["query", "counts"])?;
-    let query = query(node.need("query")?, params, tables)?;
+    let query = query(node, params, tables)?;
     Ok(Evidence { query, counts: node.need("counts")?.owned()? })
 }
 
-/// Reads a query that returns one number. Its variables are parameters.
-fn query(node: Node<'_>, params: &Params, tables: &[Table]) -> Result<String, UserError> {
+/// Reads the query of `of`, which returns one number. Its variables are parameters.
+fn query(of: Node<'_>, params: &Params, tables: &[Table]) -> Result<String, UserError> {
+    let node = of.need("query")?;
     let sql = node.owned()?;
     let mut scope = Scope { params, tables, numbers: Vec::new() };
     let template = template(node, &sql, "the query", &mut scope)?;
@@ -295,7 +296,7 @@ fn query(node: Node<'_>, params: &Params, tables: &[Table]) -> Result<String, Us
     }
     match template.pieces.first() {
         Some(Piece::Sql(start)) if start.trim_start().to_uppercase().starts_with("SELECT") => Ok(sql),
-        _ => Err(node.error("the query must be a SELECT that returns one integer")),
+        _ => Err(node.error(format!("the query of '{}' must be a SELECT that returns one integer", of.key))),
     }
 }
 
