@@ -59,6 +59,7 @@ pub(crate) struct Node<'n> {
 
 impl Source {
     /// An error at a byte of the text.
+    #[cold]
     fn error(&self, at: usize, message: impl Into<String>) -> UserError {
         let before = self.text.get(..at).unwrap_or(&self.text);
         let line = before.bytes().filter(|b| *b == b'\n').count() + 1;
@@ -88,11 +89,13 @@ impl<'n> Node<'n> {
     }
 
     /// The error for a value that is not `what`.
+    #[cold]
     pub(crate) fn must_be(self, what: &str) -> UserError {
         self.error(format!("'{}' must be {what}, and is of type {}", self.key, self.value.get_ref().type_str()))
     }
 
     /// The error for a name that is none of `known`.
+    #[cold]
     pub(crate) fn unknown<'k>(
         self,
         what: &str,
@@ -173,6 +176,7 @@ impl<'n> Node<'n> {
         odd.map_or(Ok(self), |key| Err(self.unknown_key(key, known)))
     }
 
+    #[cold]
     fn unknown_key(self, key: &Spanned<Cow<'_, str>>, known: &[&str]) -> UserError {
         let why = self.unknown("the key", key.get_ref(), known.iter().copied()).message;
         self.source.error(key.span().start, why)
@@ -232,6 +236,7 @@ impl<'n> Node<'n> {
     }
 
     /// The error for a word; `why` names what is given, then what is allowed, in backquotes.
+    #[cold]
     fn misspelt(self, why: &str) -> UserError {
         let mut names = why.split('`').skip(1).step_by(2);
         let near = names.next().map_or(String::new(), |given| did_you_mean(given, names));
