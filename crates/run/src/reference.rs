@@ -3,7 +3,6 @@
 //! A [`Part`] measures one [`Limit`] of a workload directly before and after each test, because the speed of a device
 //! changes within minutes. Each is a file here and a line in [`part`].
 
-mod commits;
 mod cpu;
 mod device;
 pub(crate) mod log;
@@ -27,10 +26,10 @@ pub use log::{GRID_JOBS, clean_leftovers, grid};
 pub use place::{Role, writable_dir};
 
 use crate::test::Test;
-pub(crate) use commits::SmallestCommits;
 pub(crate) use device::TestFile;
 use device::{Device, Transfers};
 use log::LogWriter;
+pub(crate) use log::SmallestCommits;
 pub(crate) use rows::LastRows;
 
 /// What the limits of a run are measured with.
