@@ -235,12 +235,12 @@ impl<'n> Node<'n> {
         T::deserialize(text).map_err(|e| self.misspelt(&e.to_string()))
     }
 
-    /// The error for a word; `why` names what is given, then what is allowed, in backquotes.
+    /// The error for a word. The library's `message` names what is given, then what is allowed, in backquotes.
     #[cold]
-    fn misspelt(self, why: &str) -> UserError {
-        let mut names = why.split('`').skip(1).step_by(2);
+    fn misspelt(self, message: &str) -> UserError {
+        let mut names = message.split('`').skip(1).step_by(2);
         let near = names.next().map_or(String::new(), |given| did_you_mean(given, names));
-        self.error(format!("{why}{near}"))
+        self.error(format!("{message}{near}"))
     }
 
     /// The column with this id.
