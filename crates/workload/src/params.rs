@@ -54,7 +54,7 @@ impl Param {
 
 impl Node<'_> {
     /// The parameter of which this is the name. All its values must be within `range`.
-    pub(crate) fn param<'p>(self, params: &'p [Param], range: RangeInclusive<i64>) -> Result<&'p Param, UserError> {
+    pub(crate) fn param(self, params: &[Param], range: RangeInclusive<i64>) -> Result<&Param, UserError> {
         let (key, name) = (self.key, self.text()?);
         let (_, param) = self.find(&format!("'{key}': the parameter"), name, params, |p| &p.name)?;
         if range.contains(&param.min) && range.contains(&param.max) {
