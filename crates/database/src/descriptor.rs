@@ -9,7 +9,6 @@ use std::sync::OnceLock;
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use toml::Spanned;
 
 /// A TOML file that is part of the program, read when it is first used.
 pub(crate) struct Embedded<T> {
@@ -24,15 +23,22 @@ impl<T: DeserializeOwned + Default> Embedded<T> {
         Embedded { path, text, read: OnceLock::new() }
     }
 
-    /// The file's content.
+    /// The file's content, by way of values without places: to read a type from text takes four times as much machine code.
     fn parsed(&self) -> Result<T, String> {
+        let values: serde_json::Value = toml::from_str(self.text).map_err(|e| format!("{}: {e}", self.path))?;
+        serde_json::from_value(values).map_err(|e| format!("{}: {e}", self.path))
+    }
+
+    /// The content, or what is wrong with it, with its line.
+    #[cfg(test)]
+    fn with_places(&self) -> Result<T, String> {
         toml::from_str(self.text).map_err(|e| format!("{}: {e}", self.path))
     }
 
     /// The content; fails the test if the file cannot be read, or one of its counters is wrong.
     #[cfg(test)]
     pub(crate) fn checked(&self, counters: impl Fn(&T) -> &[Counter]) -> T {
-        let content = self.parsed().unwrap_or_else(|e| panic!("{e}"));
+        let content = self.with_places().and_then(|_| self.parsed()).unwrap_or_else(|e| panic!("{e}"));
         assert_eq!(Counter::mistake(counters(&content), self.text), None, "{}", self.path);
         content
     }
@@ -190,7 +196,7 @@ impl Unit {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Counter {
-    names: Spanned<Vec<String>>,
+    names: Vec<String>,
     /// `*` stands for any text.
     from: Vec<String>,
     #[serde(default)]
@@ -227,7 +233,7 @@ impl Counter {
     pub(crate) fn fill(all: &[Counter], release: Release, block: BlockBytes, counters: &mut BTreeMap<String, f64>) {
         for counter in all.iter().filter(|counter| counter.versions.has(release)) {
             let Some(sum) = counter.sum(counters) else { continue };
-            for name in counter.names.get_ref() {
+            for name in &counter.names {
                 if let Some(factor) = counter.unit.factor(name, block)
                     && !counters.contains_key(name)
                 {
@@ -257,10 +263,12 @@ impl Counter {
     pub(crate) fn mistake(all: &[Counter], text: &str) -> Option<String> {
         const NEUTRAL: &str = include_str!("../../model/src/snapshot.rs");
         let block = BlockBytes { data: 1.0, log: 1.0 };
-        all.iter().find_map(|counter| {
-            let line = 1 + text[..counter.names.span().start].matches('\n').count();
+        let document = toml::de::DeTable::parse(text).unwrap().into_inner();
+        all.iter().enumerate().find_map(|(i, counter)| {
+            let names = document["counters"].get_ref()[i].get_ref()["names"].span();
+            let line = 1 + text[..names.start].matches('\n').count();
             let unit = counter.unit;
-            counter.names.get_ref().iter().find_map(|name| {
+            counter.names.iter().find_map(|name| {
                 if !NEUTRAL.contains(&format!("\"{name}\"")) {
                     return Some(format!("line {line}: {name} is none of the counters in model/src/snapshot.rs"));
                 }
@@ -277,7 +285,7 @@ impl Counter {
         let mut out = Vec::new();
         for counter in all.iter().filter(|counter| counter.versions.has(release)) {
             for source in &counter.from {
-                let names = counter.names.get_ref().iter();
+                let names = counter.names.iter();
                 out.extend(
                     names.map(|name| (name.as_str(), source.as_str(), counter.unit.factor(name, block).unwrap())),
                 );
@@ -317,7 +325,7 @@ mod tests {
         ] {
             let text: &str = format!("counters = [\n{{ {entry} }},\n]").leak();
             let file = Embedded::<File>::new("src/x.toml", text);
-            let e = match file.parsed() {
+            let e = match file.with_places() {
                 Ok(content) => format!("src/x.toml: {}", Counter::mistake(&content.counters, text).unwrap()),
                 Err(e) => e,
             };

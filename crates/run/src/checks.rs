@@ -3,8 +3,6 @@
 pub(crate) mod agents;
 pub(crate) mod blocks_read;
 pub(crate) mod blocks_written;
-mod cached_share;
-pub(crate) mod data_source;
 pub(crate) mod disturbance;
 pub(crate) mod load;
 pub(crate) mod redo_on_device;

@@ -2,9 +2,7 @@
 //!
 //! `steps.rs` lists the functions.
 
-pub(crate) mod access;
 pub(crate) mod blocks;
-pub(crate) mod bulk;
 pub(crate) mod counters;
 pub(crate) mod database;
 pub(crate) mod disturbance;

@@ -27,7 +27,7 @@ mod test;
 pub mod watch;
 
 pub use event::{Event, Listener};
-pub use figures::access::only_adds;
+pub use figures::volume::only_adds;
 pub use plan::{PlanError, PlanSpec, make_plan};
 pub use plan::{planfile, plans, sweep};
 pub use study::{Study, StudyError, StudyOutcome};

@@ -3,12 +3,9 @@
 //! A [`Part`] measures one [`Limit`] of a workload directly before and after each test, because the speed of a device
 //! changes within minutes. Each is a file here and a line in [`part`].
 
-mod commits;
-mod copy;
+mod cpu;
 mod device;
-mod kernel;
 pub(crate) mod log;
-mod memory;
 mod place;
 mod rows;
 mod statements;
@@ -29,10 +26,10 @@ pub use log::{GRID_JOBS, clean_leftovers, grid};
 pub use place::{Role, writable_dir};
 
 use crate::test::Test;
-pub(crate) use commits::SmallestCommits;
 pub(crate) use device::TestFile;
 use device::{Device, Transfers};
 use log::LogWriter;
+pub(crate) use log::SmallestCommits;
 pub(crate) use rows::LastRows;
 
 /// What the limits of a run are measured with.
@@ -131,10 +128,10 @@ pub(crate) fn part(limit: Limit) -> Box<dyn Part> {
         Limit::ReadBandwidth => Box::new(Device::new(Transfers::SequentialReads)),
         Limit::BlockWrites => Box::new(Device::new(Transfers::BlockWrites)),
         Limit::WriteBandwidth => Box::new(Device::new(Transfers::SequentialWrites)),
-        Limit::Copy => Box::new(copy::Copies),
-        Limit::Memory => Box::new(memory::Memory::default()),
+        Limit::Copy => Box::new(cpu::Copies),
+        Limit::Memory => Box::new(cpu::Memory::default()),
         Limit::Loop(of) => Box::new(rows::Loops::new(of)),
-        Limit::Kernel => Box::new(kernel::Kernel::default()),
+        Limit::Kernel => Box::new(cpu::Kernel::default()),
     }
 }
 

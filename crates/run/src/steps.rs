@@ -5,7 +5,7 @@ use loadline_model::CheckId as Id;
 
 use crate::checks::{self, agents, disturbance as others, load, redo_on_device, settings, steady};
 use crate::evidence::Evidence;
-use crate::figures::{self, blocks, bulk, database, disturbance, machine, nodes, populations, shares, volume};
+use crate::figures::{self, blocks, database, disturbance, machine, nodes, populations, shares, volume};
 use crate::instrument::size_scan::{Scanned, output as scan};
 use crate::study::window_length;
 use crate::test::Test;
@@ -15,7 +15,7 @@ const FIGURES: &[fn(&Evidence<'_>, &mut Test)] = &[
     populations::figures,
     volume::figures,
     database::figures,
-    bulk::figures,
+    volume::loads,
     database::log_file_sync,
     machine::machine,
     machine::client,

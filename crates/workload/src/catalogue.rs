@@ -1,11 +1,17 @@
-//! The catalogue of workloads: one file each in `catalogue/`, in the language that users write too.
+//! The catalogue of workloads: one file each in `catalogue/`, in the language that users write too. Finds these, and those of users'
+//! files, by name.
 //!
 //! To add a workload, write its file and list it here.
 
 use std::sync::{Arc, LazyLock};
 
-use crate::file::read_built_in;
-use crate::workload::Workload;
+use loadline_model::format::nearest;
+use loadline_model::plan::WorkloadFile;
+use thiserror::Error;
+
+use crate::file;
+use crate::source::UserError;
+use crate::workload::{GROUPS, Workload};
 
 macro_rules! files {
     ($($code:literal),* $(,)?) => { &[$(($code, include_str!(concat!("../catalogue/", $code, ".toml")))),*] };
@@ -29,7 +35,92 @@ pub static CATALOGUE: LazyLock<Vec<Arc<Workload>>> = LazyLock::new(|| read(FILES
 pub static LOG_APPENDS: LazyLock<Arc<Workload>> = LazyLock::new(|| read(APPENDS).pop().unwrap_or_default());
 
 fn read(files: &[(&str, &str)]) -> Vec<Arc<Workload>> {
-    files.iter().filter_map(|(code, text)| read_built_in(code, text).ok()).map(Arc::new).collect()
+    files.iter().filter_map(|(code, text)| file::read_built_in(code, text).ok()).map(Arc::new).collect()
+}
+
+/// An unknown name.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("there is no {what} '{given}'{hint}; `loadline workloads` lists all")]
+pub struct Unknown {
+    what: &'static str,
+    given: String,
+    hint: String,
+}
+
+impl Unknown {
+    fn new<'k>(what: &'static str, given: &str, known: impl Iterator<Item = &'k str> + Clone) -> Unknown {
+        let hint = match nearest(given, known.clone()) {
+            Some(near) => format!(": did you mean '{near}'?"),
+            None => format!(": it must be one of {}", known.collect::<Vec<_>>().join(", ")),
+        };
+        Unknown { what, given: given.to_owned(), hint }
+    }
+}
+
+/// The workload with `code` (in any case), from the catalogue.
+///
+/// # Errors
+/// [`Unknown`], with the nearest code.
+pub fn find(code: &str) -> Result<Arc<Workload>, Unknown> {
+    Workloads::default().find(code)
+}
+
+/// The workloads of group `code`.
+///
+/// # Errors
+/// [`Unknown`], with the nearest group. A group without workloads is unknown, too, so that nothing is skipped silently.
+pub fn find_group(code: &str) -> Result<Vec<Arc<Workload>>, Unknown> {
+    let given = code.trim();
+    let found: Vec<_> = CATALOGUE.iter().filter(|w| w.group.eq_ignore_ascii_case(given)).cloned().collect();
+    let known = GROUPS.iter().map(|g| g.code).filter(|g| CATALOGUE.iter().any(|w| w.group == *g));
+    if found.is_empty() { Err(Unknown::new("group with workloads", code, known)) } else { Ok(found) }
+}
+
+/// The workload in `text`, that of a user's file; `file` is its name in messages.
+///
+/// # Errors
+/// [`UserError`] with the position of the error; also if a workload of the catalogue has its code.
+pub fn read_file(file: &str, text: &str) -> Result<Arc<Workload>, UserError> {
+    Workloads::default().read_one(file, text)
+}
+
+/// Workloads of users' files, beside those of the catalogue.
+#[derive(Debug, Clone, Default)]
+pub struct Workloads {
+    /// Those of files, in their order.
+    pub own: Vec<Arc<Workload>>,
+}
+
+impl Workloads {
+    /// Reads `files`. Files with the same text are one workload.
+    ///
+    /// # Errors
+    /// [`UserError`] with the position of the error; also if another workload has the same code.
+    pub fn read(files: &[WorkloadFile]) -> Result<Workloads, UserError> {
+        let mut all = Workloads::default();
+        for file in files {
+            if !all.own.iter().any(|known| known.text() == file.text) {
+                let workload = all.read_one(&file.name, &file.text)?;
+                all.own.push(workload);
+            }
+        }
+        Ok(all)
+    }
+
+    fn read_one(&self, name: &str, text: &str) -> Result<Arc<Workload>, UserError> {
+        let own = self.own.iter().map(|w| (w.code.as_str(), "another workload file of this run"));
+        let taken = CATALOGUE.iter().map(|w| (w.code.as_str(), "the catalogue")).chain(own);
+        file::read(name, text, &taken.collect::<Vec<_>>()).map(Arc::new)
+    }
+
+    /// The workload with `code` (in any case).
+    ///
+    /// # Errors
+    /// [`Unknown`], with the nearest code of the catalogue.
+    pub fn find(&self, code: &str) -> Result<Arc<Workload>, Unknown> {
+        let found = CATALOGUE.iter().chain(&self.own).find(|w| w.code.eq_ignore_ascii_case(code.trim()));
+        found.cloned().ok_or_else(|| Unknown::new("workload", code, CATALOGUE.iter().map(|w| w.code.as_str())))
+    }
 }
 
 #[cfg(test)]

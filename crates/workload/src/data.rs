@@ -5,13 +5,10 @@
 
 use std::sync::LazyLock;
 
-use serde::Deserialize;
-
 use crate::draw::scatter;
-use crate::form::unify;
 use crate::params::Params;
 use crate::pool::pool;
-use crate::source::Source;
+use crate::source::{Source, UserError};
 use crate::table::{Datum, Fill, Scope, Table};
 
 /// Version of the data. Raise it with every change of a table or a value, so that old data are not taken for new data;
@@ -23,26 +20,15 @@ pub const CUSTOMERS: u64 = 10_000;
 /// Rows of `lookup`.
 pub const LOOKUPS: u64 = 100_000;
 
-#[derive(Default, Deserialize)]
-struct DataSet {
-    table: Vec<Table>,
-}
-
 /// All tables of the data set. None if the file cannot be read, which the tests detect.
-pub static TABLES: LazyLock<Vec<Table>> = LazyLock::new(|| {
-    let source =
-        Source { file: "data-set.toml".to_owned(), text: include_str!("../catalogue/data-set.toml").to_owned() };
-    let mut tables = source.document().map_or_else(
-        |_| Vec::new(),
-        |mut document| {
-            let unified = unify(document.get_mut());
-            let read = unified.ok().and_then(|()| source.form::<DataSet>(document).ok());
-            read.unwrap_or_default().table
-        },
-    );
-    tables.iter_mut().for_each(|table| table.scope = Scope::DataSet);
-    tables
-});
+pub static TABLES: LazyLock<Vec<Table>> = LazyLock::new(|| read().unwrap_or_default());
+
+fn read() -> Result<Vec<Table>, UserError> {
+    let text = include_str!("../catalogue/data-set.toml").to_owned();
+    let source = Source { file: "data-set.toml".to_owned(), text, is_own: false };
+    let document = source.document()?;
+    Table::read_all(source.root(&document), &[], Scope::DataSet)
+}
 
 /// The table `name` of the data set.
 #[must_use]

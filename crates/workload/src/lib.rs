@@ -1,13 +1,11 @@
 //! The catalogue of workloads. Each is defined once and names no database.
 //!
-//! Adding a workload is one TOML file in `catalogue/` and one line in [`catalogue`]. Users write the same language.
+//! Adding a workload is one TOML file in `catalogue/` and one line in `catalogue.rs`. Users write the same language.
 
-pub mod catalogue;
+mod catalogue;
 pub mod data;
 mod draw;
 mod file;
-mod find;
-mod form;
 mod instrument;
 pub mod kernel;
 mod limit;
@@ -18,7 +16,6 @@ mod pool;
 mod program;
 mod records;
 pub mod script;
-mod scripts;
 mod source;
 mod stream;
 mod sum;
@@ -26,9 +23,8 @@ mod table;
 mod template;
 mod workload;
 
-pub use catalogue::{CATALOGUE, LOG_APPENDS};
+pub use catalogue::{CATALOGUE, LOG_APPENDS, Unknown, Workloads, find, find_group, read_file};
 pub use draw::{FACTORS, MODULI, SECOND, draw, draw_offset, salt_offset, scatter};
-pub use find::{Unknown, Workloads, find, find_group, read_file};
 pub use instrument::{Instrument, SizeScan, Visible};
 pub use limit::{Limit, Loop};
 pub use loops::{LoopRows, Looping};
@@ -36,7 +32,7 @@ pub use named_for::{Component, Instead, NamedFor};
 pub use params::{Allowed, Param, ParamError, Params};
 pub use pool::{POOL_BYTES, pool};
 pub use program::{Arm, Commit, Effect, Generator, Kernel, Program, ProgramError, Statement, Step, VarType};
-pub use scripts::{SCALE, Scripts};
+pub use script::{SCALE, Scripts};
 pub use source::UserError;
 pub use stream::{Arg, Execute, JobStart, NEW_KEYS_PER_JOB, Stream, StreamError};
 pub use sum::sum;

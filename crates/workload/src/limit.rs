@@ -3,6 +3,8 @@
 use loadline_model::limits::name;
 use serde::Deserialize;
 
+use crate::source::{Node, UserError};
+
 /// A reference that does the work of a workload, or the part of it that no database can avoid, without the database.
 /// A workload lists one or more; the lowest is the limit of its tests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -53,6 +55,13 @@ pub enum Loop {
 }
 
 impl Limit {
+    pub(crate) fn read(node: Node<'_>) -> Result<Limit, UserError> {
+        match node.get("loop") {
+            Some(name) => Ok(Limit::Loop(node.fields(&["loop"]).and(name.word())?)),
+            None => node.word(),
+        }
+    }
+
     /// Short name, as in the column `limit_of`.
     #[must_use]
     pub fn name(self) -> &'static str {

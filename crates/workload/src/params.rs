@@ -1,19 +1,17 @@
 //! Parameters of a workload, and their values.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
 use loadline_model::plan::DEFAULT_SIZE_BYTES;
-use serde::Deserialize;
 use thiserror::Error;
 
-use crate::form::{MAX_WORD, name};
+use crate::source::{ANY, MAX_WORD, Node, UserError};
 
 /// A parameter of a workload.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Param {
     /// Name.
-    #[serde(deserialize_with = "name::<'-', MAX_WORD, _>")]
     pub name: String,
     /// Default.
     pub default: i64,
@@ -22,12 +20,52 @@ pub struct Param {
     /// Highest allowed value.
     pub max: i64,
     /// The allowed values; empty if all between are.
-    #[serde(default)]
     pub choices: Vec<i64>,
     /// Another parameter that it must not exceed.
     pub at_most: Option<String>,
     /// Meaning, with unit.
     pub meaning: String,
+}
+
+impl Param {
+    /// Reads the parameters of a file.
+    pub(crate) fn read_all(file: Node<'_>) -> Result<Vec<Param>, UserError> {
+        let params = file.all_named("parameter", Param::read, |p| &p.name)?;
+        let limit = |node: Node<'_>| node.opt("at-most", |name| name.param(&params, ANY).map(drop));
+        file.all("parameter", limit)?;
+        Ok(params)
+    }
+
+    fn read(node: Node<'_>) -> Result<Param, UserError> {
+        node.fields(&["name", "default", "min", "max", "choices", "at-most", "meaning"])?;
+        let min = node.need("min")?.number(ANY)?;
+        let max = node.need("max")?.number(min..=i64::MAX)?;
+        Ok(Param {
+            name: node.need("name")?.name('-', MAX_WORD)?,
+            default: node.need("default")?.number(min..=max)?,
+            min,
+            max,
+            choices: node.all("choices", |choice| choice.number(min..=max))?,
+            at_most: node.opt("at-most", Node::owned)?,
+            meaning: node.need("meaning")?.owned()?,
+        })
+    }
+}
+
+impl Node<'_> {
+    /// The parameter of which this is the name. All its values must be within `range`.
+    pub(crate) fn param(self, params: &[Param], range: RangeInclusive<i64>) -> Result<&Param, UserError> {
+        let (key, name) = (self.key, self.text()?);
+        let (_, param) = self.find(&format!("'{key}': the parameter"), name, params, |p| &p.name)?;
+        if range.contains(&param.min) && range.contains(&param.max) {
+            return Ok(param);
+        }
+        let (least, most, min, max) = (range.start(), range.end(), param.min, param.max);
+        Err(self.error(format!(
+            "'{key}' must be between {least} and {most}, but the parameter '{name}' can be {min} to {max}: narrow its \
+             min and max"
+        )))
+    }
 }
 
 /// Values of all parameters of a workload.

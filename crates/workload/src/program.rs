@@ -12,16 +12,17 @@ use steps::{Walk, largest, plain_statements, weighted};
 pub(crate) use steps::{each, each_mut};
 
 /// Whether a commit waits until it is durable.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Commit {
     /// Durable when it returns.
+    #[default]
     Wait,
     /// Returns before it is durable.
     Nowait,
 }
 
 /// The work of one transaction.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Program {
     /// Statements, by index.
     pub statements: Vec<Statement>,

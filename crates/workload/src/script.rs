@@ -18,7 +18,7 @@ mod value;
 pub use client::{Client, Event};
 pub use error::{EvaluationError, Place, ReadError};
 pub use file::{Gather, Script};
-pub use mix::{MAX_WEIGHT, Mix};
+pub use mix::{MAX_WEIGHT, Mix, SCALE, Scripts};
 pub use value::is_name;
 
 /// Names and texts of pgbench's own scripts, on its own tables. Source: PostgreSQL 15, `builtin_script` of

@@ -6,9 +6,10 @@ use std::time::{Duration, UNIX_EPOCH};
 use serde::Deserialize;
 
 use crate::draw::scatter;
-use crate::form::{MAX_NAME, MAX_PAYLOAD, MAX_ROWS, MAX_SALT, name, within};
 use crate::params::Params;
 use crate::payload_offset;
+
+mod read;
 
 /// A column type; each target renders it in its own way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -31,8 +32,7 @@ pub enum LogicalType {
 }
 
 /// Initial contents of a column.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fill {
     /// The row's key.
     Key,
@@ -45,26 +45,21 @@ pub enum Fill {
     /// A random number below `range`, a function of key and salt ([`crate::scatter`]).
     Scattered {
         /// Distinguishes the row's numbers.
-        #[serde(default, deserialize_with = "within::<0, MAX_SALT, _, _>")]
         salt: u32,
         /// Number of different values.
-        #[serde(rename = "scattered", deserialize_with = "within::<1, { i64::MAX }, _, _>")]
         range: u64,
     },
     /// A payload with the size in this parameter.
     Payload(String),
     /// A payload of this number of bytes.
-    PayloadOf(#[serde(deserialize_with = "within::<1, MAX_PAYLOAD, _, _>")] u32),
+    PayloadOf(u32),
     /// Text or a document of this number of characters that begins with a scattered number.
     Words {
         /// Number of characters.
-        #[serde(rename = "words", deserialize_with = "within::<MIN_WORDS, MAX_PAYLOAD, _, _>")]
         length: u32,
         /// Distinguishes the row's numbers.
-        #[serde(default, deserialize_with = "within::<0, MAX_SALT, _, _>")]
         salt: u32,
         /// Number of different values.
-        #[serde(rename = "distinct", default = "any_number", deserialize_with = "within::<1, { i64::MAX }, _, _>")]
         range: u64,
     },
     /// The first half of a payload with the size in this parameter; of an odd size, the larger one.
@@ -73,22 +68,12 @@ pub enum Fill {
     SecondHalf(String),
 }
 
-/// Fewest characters of a document: its number fits.
-const MIN_WORDS: i64 = 40;
-
-const fn any_number() -> u64 {
-    i64::MAX as u64
-}
-
 /// A column of a table. No column may be NULL.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ColumnDef {
     /// Name.
-    #[serde(deserialize_with = "name::<'_', MAX_NAME, _>")]
     pub name: String,
     /// Type.
-    #[serde(rename = "type")]
     pub logical: LogicalType,
     /// Initial contents.
     pub fill: Fill,
@@ -110,22 +95,19 @@ impl ColumnDef {
 }
 
 /// Number of rows of a table before a test.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case", rename_all_fields = "kebab-case", deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RowCount {
     /// Each job owns the number of rows in this parameter: job `j` has the keys `j·rows … (j+1)·rows − 1`.
     PerJob(String),
     /// The value of this parameter.
     Total(String),
     /// A fixed number.
-    Fixed(#[serde(deserialize_with = "within::<1, MAX_ROWS, _, _>")] u64),
+    Fixed(u64),
     /// A share of the data set's size (`--size`).
     Share {
         /// Share of the size, %.
-        #[serde(rename = "share", deserialize_with = "within::<1, 100, _, _>")]
         percent: u64,
         /// Approximate stored size of a row, bytes.
-        #[serde(deserialize_with = "within::<16, 65_536, _, _>")]
         row_bytes: u64,
     },
     /// None: the workload fills the table. It is emptied before every test.
@@ -133,35 +115,28 @@ pub enum RowCount {
 }
 
 /// Owner of a table.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
     /// The workload: the table is created for it.
-    #[default]
     Workload,
     /// The data set: the table is never changed, and shared by all workloads that read it.
     DataSet,
 }
 
 /// A table.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Table {
     /// Name in templates, and (with a prefix or schema) in the database.
-    #[serde(deserialize_with = "name::<'_', MAX_NAME, _>")]
     pub name: String,
     /// Columns; the first is the primary key (see [`Fill::PlainKey`]).
-    #[serde(rename = "column")]
     pub columns: Vec<ColumnDef>,
     /// Number of rows before a test.
     pub rows: RowCount,
     /// Its owner.
-    #[serde(skip)]
     pub scope: Scope,
     /// Whether rows are updated in place repeatedly: a target then leaves free space in its pages.
-    #[serde(default)]
     pub updated_in_place: bool,
     /// Columns with a secondary index.
-    #[serde(default)]
     pub indexes: Vec<String>,
 }
 

@@ -3,17 +3,14 @@
 use std::collections::BTreeMap;
 
 use loadline_model::record::WorkloadFacts;
-use loadline_model::{Capability, Column, column};
-use serde::Deserialize;
-use serde::de::{Deserializer, Error};
+use loadline_model::{Capability, Column};
 
-use crate::form::{self, column_of};
 use crate::instrument::{Instrument, SizeScan, Visible};
 use crate::limit::Limit;
 use crate::named_for::NamedFor;
 use crate::params::{Param, ParamError, Params};
-use crate::program::{Commit, Program};
-use crate::scripts::Scripts;
+use crate::program::Program;
+use crate::script::Scripts;
 use crate::source::Source;
 use crate::table::{RowCount, Table};
 
@@ -39,11 +36,9 @@ pub static GROUPS: [Group; 8] = [
 ];
 
 /// A key performance metric: a column and its title in this workload.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kpi {
     /// Column id.
-    #[serde(deserialize_with = "column_of")]
     pub column: &'static Column,
     /// Its title in this workload.
     pub title: String,
@@ -66,8 +61,7 @@ pub struct RedoSize {
 }
 
 /// A query whose result grows with every change, as proof of the work.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Evidence {
     /// Portable SQL that returns one integer.
     pub query: String,
@@ -76,8 +70,7 @@ pub struct Evidence {
 }
 
 /// What a workload is swept over.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case", rename_all_fields = "kebab-case", deny_unknown_fields)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Sweep {
     /// Numbers of jobs.
     #[default]
@@ -85,15 +78,12 @@ pub enum Sweep {
     /// Values of a parameter, with one job.
     Parameter {
         /// Its name.
-        #[serde(rename = "parameter")]
         name: String,
         /// Its values, in rising order.
         values: Vec<i64>,
         /// Column that shows the value.
-        #[serde(deserialize_with = "column_of")]
         column: &'static Column,
         /// Whether a sweep over jobs follows, with the parameter's default.
-        #[serde(default)]
         then_jobs: bool,
     },
     /// Nothing: a single test with one job.
@@ -116,8 +106,7 @@ pub struct Volume {
 }
 
 /// A query that must return 0 after a test.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Consistency {
     /// Portable SQL that returns one integer.
     pub query: String,
@@ -126,8 +115,8 @@ pub struct Consistency {
 }
 
 /// A named definition of work, as its file states it. Numbers that depend on parameters are made from the file each time.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+/// The default does nothing.
+#[derive(Debug, Clone, Default)]
 pub struct Workload {
     /// Code, e.g. `LGWR-LAT1`.
     pub code: String,
@@ -143,20 +132,15 @@ pub struct Workload {
     pub spoiled_by: String,
     /// Key performance metrics, the most important first.
     pub kpis: Vec<Kpi>,
-    /// Tables of the data set that it reads.
-    pub(crate) data_set: Vec<String>,
     /// Tables, those of the data set first.
-    #[serde(rename = "table")]
     pub tables: Vec<Table>,
     /// Parameters.
-    #[serde(rename = "parameter")]
     pub params: Vec<Param>,
     /// What a target must be able to do; by default what its program needs.
     pub needs: Vec<Capability>,
     /// What it is swept over.
     pub sweep: Sweep,
     /// Redo per transaction, for the log-writer group.
-    #[serde(rename = "redo-kib", deserialize_with = "redo")]
     pub redo: Option<RedoSize>,
     /// Proof of the changes.
     pub evidence: Option<Evidence>,
@@ -173,70 +157,11 @@ pub struct Workload {
     /// The rate of its transactions and the query for their rows, if another session looks for these.
     pub visible: Option<Visible>,
     /// The scan of sizes that takes the place of its jobs.
-    #[serde(rename = "size-scan")]
     pub scan: Option<SizeScan>,
     /// pgbench scripts in place of a program, which is then empty.
-    #[serde(skip)]
     pub scripts: Option<Scripts>,
-    pub(crate) volume: Option<form::Volume>,
-    pub(crate) commit: form::Commit,
-    #[serde(rename = "statement")]
-    pub(crate) statements: Vec<form::Statement>,
-    pub(crate) program: Vec<form::Step>,
-    #[serde(skip)]
+    /// Its file, with the program in it.
     pub(crate) source: Source,
-    /// Where each statement of a user's file is: `'take' (mine.toml:114)`.
-    #[serde(skip)]
-    pub(crate) places: Vec<String>,
-}
-
-impl Default for Workload {
-    /// What a file that says nothing means: a workload that does nothing.
-    fn default() -> Workload {
-        let kpi = |column, title: &str| Kpi { column, title: title.to_owned() };
-        Workload {
-            code: String::new(),
-            group: "transaction-processing".to_owned(),
-            summary: String::new(),
-            description: String::new(),
-            named_for: NamedFor::default(),
-            spoiled_by: "Its author has not said.".to_owned(),
-            kpis: vec![
-                kpi(column::COMMIT_THROUGHPUT_TPS, "transactions"),
-                kpi(column::TRANSACTION_TIME_NS_P50, "median transaction time"),
-                kpi(column::TRANSACTION_TIME_NS_P99, "99th percentile of transaction time"),
-            ],
-            data_set: Vec::new(),
-            tables: Vec::new(),
-            params: Vec::new(),
-            needs: Vec::new(),
-            sweep: Sweep::Jobs,
-            redo: None,
-            evidence: None,
-            consistency: Vec::new(),
-            unchanged: Vec::new(),
-            instruments: Vec::new(),
-            limits: Vec::new(),
-            workers: None,
-            visible: None,
-            scan: None,
-            scripts: None,
-            volume: None,
-            commit: form::Commit::Wait,
-            statements: Vec::new(),
-            program: Vec::new(),
-            source: Source::default(),
-            places: Vec::new(),
-        }
-    }
-}
-
-fn redo<'de, D: Deserializer<'de>>(from: D) -> Result<Option<RedoSize>, D::Error> {
-    let [min, nominal, max] = <[f64; 3]>::deserialize(from)?.map(|kib| kib * 1024.0);
-    if min <= nominal && nominal <= max {
-        return Ok(Some(RedoSize { min, nominal, max, payload: "payload", rows: "rows" }));
-    }
-    Err(D::Error::custom("'redo-kib' must be three numbers: [LEAST, NOMINAL, MOST]"))
 }
 
 impl Workload {
@@ -259,8 +184,7 @@ impl Workload {
     /// The transaction program for `params`; empty if the workload runs scripts.
     #[must_use]
     pub fn make(&self, params: &Params) -> Program {
-        let none = Program { statements: Vec::new(), body: Vec::new(), commit: Commit::Wait };
-        self.program(params).unwrap_or(none)
+        self.program(params).unwrap_or_default()
     }
 
     /// What a transaction processes, if not the rows that its statements touch.

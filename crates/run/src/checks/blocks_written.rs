@@ -4,13 +4,11 @@ use loadline_load::Request;
 use loadline_model::snapshot::counter;
 use loadline_model::{CheckId, Note, column, format};
 
-use super::blocks_read::{add_check, certain_share};
-use super::cached_share::{MAX_CACHED_SHARE, percent};
-use super::data_source::{CacheFacts, MIN_DEVICE_SHARE};
+use super::blocks_read::{CacheFacts, MAX_CACHED_SHARE, MIN_DEVICE_SHARE, add_check, certain_share, percent};
 use crate::evidence::Evidence;
 use crate::figures::MIB;
-use crate::figures::access::only_adds;
 use crate::figures::counters::{Completed, Counters};
+use crate::figures::volume::only_adds;
 use crate::test::{Test, Verdict, not_made, require};
 
 /// Minimum share of the changed blocks that must be written in the window. Consecutive changes are to different

@@ -6,8 +6,8 @@ use loadline_model::{Column, Note, column};
 use loadline_workload::{Commit, Instrument};
 
 use super::MIB;
-use super::access::{is_one_read, only_adds};
 use super::counters::Counters;
+use super::volume::{is_one_read, only_adds};
 use crate::evidence::Evidence;
 use crate::test::Test;
 
@@ -21,22 +21,6 @@ const NOT_READ: &str = "most blocks that the database counts as read took no tim
      (PostgreSQL up to 15 counts these as well)";
 /// Default reason for an absent counter.
 const NOT_PROVIDED: &str = "the target does not provide the counter";
-/// All columns computed from block counters.
-const COLUMNS: [&Column; 13] = [
-    column::CACHE_HIT_PCT,
-    column::BLOCK_GETS_PER_S,
-    column::BLOCK_READS_PER_S,
-    column::READ_MIB_PER_S,
-    column::READ_TIME_US_MEAN,
-    column::READ_WAIT_PCT,
-    column::IO_PER_S,
-    column::PHYSICAL_WRITES_PER_S,
-    column::PHYSICAL_WRITTEN_BLOCKS_PER_S,
-    column::PHYSICAL_WRITTEN_MIB_PER_S,
-    column::REDO_WRITE_TIME_US,
-    column::REDO_SYNCS,
-    column::REDO_SYNC_TIME_US,
-];
 
 pub(crate) fn figures(e: &Evidence<'_>, out: &mut Test) {
     let request = e.request;
@@ -48,9 +32,10 @@ pub(crate) fn figures(e: &Evidence<'_>, out: &mut Test) {
     let why = "the data device is unknown or on another machine";
     out.set_or_fallback(column::DEVICE_READS_PER_S, device.map(|d| d.reads_per_s), why);
     out.set_or_fallback(column::DEVICE_READ_MIB_PER_S, device.map(|d| d.read_mib_per_s), why);
-    match &e.counters {
+    let counters = e.counters.as_ref();
+    rates(out, counters.ok().copied(), counters.map_or_else(|why| why.as_str(), |_| NOT_PROVIDED));
+    match counters {
         Ok(counters) => {
-            rates(out, counters);
             read_times(out, e, counters);
             let pct = read_wait_pct(counters, request.jobs);
             out.set_or_fallback(column::READ_WAIT_PCT, pct, "the database does not time its reads");
@@ -58,30 +43,35 @@ pub(crate) fn figures(e: &Evidence<'_>, out: &mut Test) {
             let growth = request.target.facts().growth_is_written.filter(|_| only_adds(&request.work));
             out.notes.extend(growth.map(|how| Note::GrowthIsWritten { how: how.to_owned() }));
         }
-        Err(why) => COLUMNS.iter().for_each(|id| out.set_fallback_reason(id, why)),
+        Err(why) => {
+            out.set_fallback_reason(column::READ_TIME_US_MEAN, why);
+            out.set_fallback_reason(column::READ_WAIT_PCT, why);
+        }
     }
 }
 
-fn rates(out: &mut Test, w: &Counters<'_>) {
-    let mut set = |id, value| out.set_or_fallback(id, value, NOT_PROVIDED);
-    let hits = w.both(counter::BLOCK_GETS, counter::BLOCK_READS).filter(|(gets, _)| *gets > 0.0);
-    set(column::CACHE_HIT_PCT, hits.map(|(gets, reads)| (1.0 - reads / gets).max(0.0) * 100.0));
-    set(column::BLOCK_GETS_PER_S, w.rate(counter::BLOCK_GETS));
-    set(column::BLOCK_READS_PER_S, w.rate(counter::BLOCK_READS));
-    set(column::READ_MIB_PER_S, w.rate(counter::READ_BYTES).map(|b| b / MIB));
-    let calls = w.rate(counter::READ_CALLS).zip(w.rate(counter::WRITE_CALLS));
+/// Rates of counters; `why` one may be missing.
+fn rates(out: &mut Test, counters: Option<Counters<'_>>, why: &str) {
+    let mut set = |id, value| out.set_or_fallback(id, value, why);
+    let rate = |name| counters.and_then(|w| w.rate(name));
+    let both = |a, b| counters.and_then(|w| w.both(a, b)).filter(|(_, n)| *n > 0.0);
+    let missed = both(counter::BLOCK_READS, counter::BLOCK_GETS);
+    set(column::CACHE_HIT_PCT, missed.map(|(reads, gets)| (1.0 - reads / gets).max(0.0) * 100.0));
+    set(column::BLOCK_GETS_PER_S, rate(counter::BLOCK_GETS));
+    set(column::BLOCK_READS_PER_S, rate(counter::BLOCK_READS));
+    set(column::READ_MIB_PER_S, rate(counter::READ_BYTES).map(|b| b / MIB));
+    let calls = rate(counter::READ_CALLS).zip(rate(counter::WRITE_CALLS));
     set(column::IO_PER_S, calls.map(|(reads, writes)| reads + writes));
-    set(column::PHYSICAL_WRITES_PER_S, w.rate(counter::WRITE_CALLS));
-    set(column::PHYSICAL_WRITTEN_BLOCKS_PER_S, w.rate(counter::BLOCK_WRITES));
-    set(column::PHYSICAL_WRITTEN_MIB_PER_S, w.rate(counter::WRITE_BYTES).map(|b| b / MIB));
+    set(column::PHYSICAL_WRITES_PER_S, rate(counter::WRITE_CALLS));
+    set(column::PHYSICAL_WRITTEN_BLOCKS_PER_S, rate(counter::BLOCK_WRITES));
+    set(column::PHYSICAL_WRITTEN_MIB_PER_S, rate(counter::WRITE_BYTES).map(|b| b / MIB));
     for (id, time, times) in [
         (column::REDO_WRITE_TIME_US, counter::REDO_WRITE_NS, counter::REDO_WRITES),
         (column::REDO_SYNC_TIME_US, counter::REDO_SYNC_NS, counter::REDO_SYNCS),
     ] {
-        let mean = w.both(time, times).filter(|(_, n)| *n > 0.0).map(|(ns, n)| ns / n / 1e3);
-        set(id, mean);
+        set(id, both(time, times).map(|(ns, n)| ns / n / 1e3));
     }
-    set(column::REDO_SYNCS, w.grown(counter::REDO_SYNCS));
+    set(column::REDO_SYNCS, counters.and_then(|w| w.grown(counter::REDO_SYNCS)));
 }
 
 fn read_times(out: &mut Test, e: &Evidence<'_>, w: &Counters<'_>) {

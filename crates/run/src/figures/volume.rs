@@ -1,12 +1,47 @@
-//! Volume of work: queries, rows, bytes and operations per second.
+//! What a transaction does, and the volume of work: queries, rows, bytes and operations per second.
 
 use loadline_database::Work;
 use loadline_load::Tally;
 use loadline_model::column;
+use loadline_workload::{Effect, RowCount, Step};
 
-use super::{MIB, NONE_COMPLETED};
+use super::{MIB, NONE_COMPLETED, no_commit};
 use crate::evidence::Evidence;
 use crate::test::Test;
+
+/// Access pattern of a workload's transactions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Access {
+    /// Single blocks at random.
+    Random,
+    /// Sequential: the device reads several adjacent blocks at once.
+    Sequential,
+}
+
+impl Access {
+    pub(crate) fn of(work: &Work) -> Access {
+        let volume = work.workload.volume(&work.params);
+        if volume.is_some_and(|v| v.share > 0.0) { Access::Sequential } else { Access::Random }
+    }
+}
+
+/// Whether a transaction is a single query for one row.
+pub(crate) fn is_one_read(work: &Work) -> bool {
+    let program = &work.program;
+    let executed = |step: &Step| match step {
+        Step::Execute { statement } => program.statements.get(*statement).map(|s| s.effect),
+        _ => None,
+    };
+    work.workload.volume(&work.params).is_none()
+        && program.is_single_statement()
+        && program.body.iter().filter_map(executed).all(|e| e == Effect::Read(1))
+}
+
+/// Whether its transactions only add rows and read none.
+#[must_use]
+pub fn only_adds(work: &Work) -> bool {
+    work.program.rows_changed_per_tx() > 0 && work.workload.tables.iter().all(|t| t.rows == RowCount::Empty)
+}
 
 /// Figures computed from the throughput and the work of one transaction.
 pub(crate) fn figures(e: &Evidence<'_>, out: &mut Test) {
@@ -62,9 +97,24 @@ fn statements(out: &mut Test, work: &Work, merged: &Tally, tps: f64) {
     }
 }
 
+/// Figures of the data-load table, from the jobs' times and parameters.
+pub(crate) fn loads(e: &Evidence<'_>, out: &mut Test) {
+    let (work, merged, no_commit) = (e.work(), e.merged(), no_commit(e));
+    let times = merged.transaction.mean_ns().zip(merged.commit.mean_ns());
+    out.set_or_absent(column::SQL_SERVICE_TIME_S, times.map(|(all, commit)| (all - commit).max(0.0) / 1e9), no_commit);
+    let has_indexes = work.params.to_map().contains_key("indexes");
+    let indexes = has_indexes.then(|| indexes(work) as f64);
+    out.set_or_absent(column::INDEXES, indexes, "only DBL-22 loads tables without and with indexes");
+}
+
+/// Number of indexes of the tables that the program loads, including primary keys.
+fn indexes(work: &Work) -> usize {
+    let tables = work.program.bulk_tables().into_iter().filter_map(|table| work.workload.tables.get(table));
+    tables.map(|t| t.indexes.len() + usize::from(t.primary_key().is_some())).sum()
+}
+
 #[cfg(test)]
 mod tests {
-
     use loadline_workload::read_file;
 
     use super::*;
@@ -94,5 +144,11 @@ mod tests {
             assert!(any.absence_reason(id).unwrap().contains("read-any"), "{any:?}");
         }
         assert_eq!(any.figure(column::QUERIES_PER_S), Some(100.0), "statements are known");
+    }
+
+    #[test]
+    fn the_indexes_are_those_of_the_table_that_is_loaded() {
+        let count = |value: i64| indexes(&Work::of("DBL-22", &[("indexes", value)]).unwrap());
+        assert_eq!((count(0), count(1)), (0, 3), "none, or a primary key and two more");
     }
 }

@@ -18,13 +18,12 @@ use loadline_storage::now_ns;
 use loadline_workload::{Instrument as InstrumentSpec, RowCount};
 
 use super::{Instrument, Kind, RunContext};
-use crate::checks::blocks_read::{MIN_READS, add_check, data_source};
+use crate::checks::blocks_read::{CacheFacts, MIN_READS, add_check, data_source};
 use crate::checks::blocks_written::{data_written, rows_changed};
-use crate::checks::data_source::CacheFacts;
 use crate::evidence::Evidence;
 use crate::figures::MIB;
-use crate::figures::access::Access;
 use crate::figures::counters::Counters;
+use crate::figures::volume::Access;
 use crate::queries::table_bytes;
 use crate::test::Test;
 

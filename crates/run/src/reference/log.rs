@@ -3,18 +3,18 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use loadline_database::{OpenRequest, Target, TargetError, Work, kind_of, open};
 use loadline_load::{Request, Warmup};
 use loadline_model::limits::name;
 use loadline_model::manifest::TargetInfo;
-use loadline_model::{LogWriterPoint, TestLimit, column};
-use loadline_workload::{CATALOGUE, Commit, LOG_APPENDS};
+use loadline_model::{Driver, LogWriterPoint, TestLimit, column};
+use loadline_workload::{CATALOGUE, Commit, LOG_APPENDS, ParamError};
 
 use super::place::{check_free_space, not_here};
-use super::{LogSource, Part, References, Subject, throughput_in};
+use super::{LogSource, Part, References, Subject, throughput_in, with_work};
 use crate::calibrate::{measure_expected, with};
 use crate::storage_size::MIB;
 
@@ -239,6 +239,39 @@ impl Part for Commits {
         let limit =
             |redo| LogWriterPoint::limit(points, mix, work.program.commit == Commit::Wait, redo, subject.request.jobs);
         Some(redo(subject).map_err(|_| "the redo of its transactions is unknown".to_owned()).and_then(limit))
+    }
+}
+
+/// If the filesystem of the log cannot be reached: the smallest durable transaction of the database itself, which updates one row of
+/// 16 bytes, by as many jobs. Made on first use.
+#[derive(Default)]
+pub(crate) struct SmallestCommits(Mutex<Option<Arc<Work>>>);
+
+impl SmallestCommits {
+    /// Transactions per second of as many jobs with the same driver.
+    fn sample(&self, subject: Subject<'_>) -> Result<f64, String> {
+        let like = subject.request;
+        let work = self.work(like).map_err(|e| e.to_string())?;
+        like.target.load(&work, like.jobs).map_err(|e| e.to_string())?;
+        throughput_in(WINDOWS_S, &with_work(like, work, WARMUP_S))
+    }
+
+    fn work(&self, like: &Request) -> Result<Arc<Work>, TargetError> {
+        let mut made = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(work) = &*made {
+            return Ok(Arc::clone(work));
+        }
+        let usage = |e: ParamError| TargetError::Usage(e.to_string());
+        let params = LOG_APPENDS.params(&[("payload".to_owned(), 16)].into()).map_err(usage)?;
+        let work = Arc::new(Work::new(Arc::clone(&LOG_APPENDS), params, like.work.seed, like.work.compressibility));
+        like.target.create(&work)?;
+        if let Some(driver) = like.target.abilities().database_driver.filter(|_| like.driver == Driver::Database) {
+            driver.install(&work)?;
+        }
+        // The target is prepared for the test again.
+        like.target.reset(&like.work, like.driver)?;
+        *made = Some(Arc::clone(&work));
+        Ok(work)
     }
 }
 

@@ -12,7 +12,7 @@ use loadline_workload::{Instrument, SCALE, Scripts};
 use super::{Context, StudyError, nodes, overhead};
 use crate::calibrate::{MeasureError, calibrate, measure, with};
 use crate::event::{Event, Listener};
-use crate::figures::access::is_one_read;
+use crate::figures::volume::is_one_read;
 use crate::plan::planned;
 
 impl Context {

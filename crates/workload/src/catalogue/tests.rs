@@ -54,7 +54,7 @@ impl Execute for Calls<'_> {
 #[test]
 fn files_state_their_facts() {
     for (i, (code, text)) in super::FILES.iter().chain(super::APPENDS).enumerate() {
-        let w = super::read_built_in(code, text).unwrap_or_else(|e| panic!("{e}"));
+        let w = super::file::read_built_in(code, text).unwrap_or_else(|e| panic!("{e}"));
         assert_eq!(w.code, *code);
         assert!(!CATALOGUE.iter().take(i).any(|other| other.code == w.code), "{code} twice");
         let named = &w.named_for;

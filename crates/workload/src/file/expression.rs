@@ -1,10 +1,13 @@
 //! Numbers of a workload file that follow from others: `own-rows / rows`, `max(rows(fact) - 1, 1)`; and texts with such
 //! numbers: `:id${n}`, or `[[n = 2 to rows |, (:id${n})]]` for a piece that is repeated.
 
+use std::ops::RangeInclusive;
+
 use thiserror::Error;
 
 use crate::data::fact_groups;
 use crate::params::Params;
+use crate::source::{Node, UserError};
 use crate::table::{RowCount, Table};
 
 /// Most repetitions of a piece of text or of written-out steps.
@@ -38,6 +41,28 @@ pub(super) enum ExpressionError {
     Repetition(String),
     #[error("it is nested more than {MAX_DEPTH} deep")]
     TooDeep,
+}
+
+impl Node<'_> {
+    pub(super) fn is_amount(self) -> bool {
+        self.integer().is_some() || self.raw_text().is_ok()
+    }
+
+    /// A number, or an expression that gives one.
+    pub(super) fn computed(self, scope: &Scope<'_>) -> Result<i128, UserError> {
+        if let Some(number) = self.integer() {
+            return Ok(number.into());
+        }
+        let text = self.text().map_err(|_| self.must_be("a number, or an expression in quotes"))?;
+        scope.number(text).map_err(|e| self.error(format!("'{}': {e}", self.key)))
+    }
+
+    /// The same within `range`.
+    pub(super) fn amount(self, scope: &Scope<'_>, range: RangeInclusive<i64>) -> Result<i64, UserError> {
+        let number = self.computed(scope)?;
+        let from = self.text().map_or(String::new(), |text| format!(" ('{text}' with some parameters)"));
+        self.within(number, &from, range)
+    }
 }
 
 impl Scope<'_> {

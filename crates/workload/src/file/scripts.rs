@@ -3,82 +3,28 @@
 use std::sync::Arc;
 
 use loadline_model::Capability;
-use serde::Deserialize;
-use toml::Spanned;
-use toml::de::DeTable;
 
-use super::facts::query;
-use crate::form::within;
+use super::{evidence, unstated};
 use crate::params::{Param, Params};
-use crate::script::{MAX_WEIGHT, Mix, Script};
-use crate::scripts::{SCALE, Scripts};
-use crate::source::{Source, UserError};
-use crate::workload::{Evidence, Workload};
+use crate::script::{MAX_WEIGHT, Mix, ReadError, SCALE, Script, Scripts};
+use crate::source::{Node, UserError};
+use crate::workload::Workload;
 
 /// As pgbench reads it, if one of its own scripts runs.
 const SCALE_QUERY: &str = "SELECT count(*) FROM pgbench_branches";
 
-#[derive(Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-struct Form {
-    code: String,
-    summary: String,
-    #[serde(default)]
-    allow_writes: bool,
-    evidence: Option<Evidence>,
-    #[serde(default)]
-    define: Vec<Variable>,
-    script: Vec<OneScript>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Variable {
-    name: String,
-    value: String,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct OneScript {
-    name: String,
-    #[serde(default = "one", deserialize_with = "within::<0, MAX_WEIGHT, _, _>")]
-    weight: i64,
-    text: String,
-    #[serde(default)]
-    builtin: bool,
-}
-
-fn one() -> i64 {
-    1
-}
-
 /// Reads the file.
-pub(super) fn read(source: &Source, document: Spanned<DeTable<'_>>) -> Result<Workload, UserError> {
-    let form: Form = source.form(document)?;
-    let mut scripts = Vec::new();
-    for script in &form.script {
-        let read = Script::read(&script.name, &script.text).map_err(|e| UserError {
-            file: e.file,
-            line: e.place.line,
-            column: e.place.column,
-            message: e.what,
-        })?;
-        scripts.push((read, script.weight));
-    }
-    let given = form.define.into_iter().map(|v| (v.name, v.value)).collect();
-    let mix = Mix::new(scripts, given).ok_or_else(|| source.error("script", "all weights are 0: nothing would run"))?;
+pub(super) fn read(root: Node<'_>) -> Result<Workload, UserError> {
+    root.fields(&["code", "summary", "allow-writes", "evidence", "define", "script"])?;
+    let given = root.all("define", variable)?;
+    let scripts = root.need("script")?;
+    let is_builtin = root.all("script", |node| node.opt("builtin", Node::flag))?.contains(&Some(true));
+    let mix = Mix::new(root.all("script", script)?, given);
+    let mix = mix.ok_or_else(|| scripts.error("all weights are 0: nothing would run"))?;
     let scaled = mix.lacks(SCALE);
-    let builtin = form.script.iter().any(|script| script.builtin);
-    let scale = (builtin && scaled).then_some(SCALE_QUERY);
-    let code = form.code.trim().to_owned();
-    let params = Params::new(&code, &[], &Default::default()).map_err(|e| source.error("", e.to_string()))?;
-    let trimmed = |e: Evidence| Evidence { query: e.query.trim().to_owned(), counts: e.counts.trim().to_owned() };
-    let evidence = form.evidence.map(trimmed);
-    if let Some(evidence) = &evidence {
-        query(source, "evidence.query", &evidence.query, &params, &[])?;
-    }
-    let scale_param = Param {
+    let code = root.need("code")?.owned()?;
+    let params = Params::new(&code, &[], &Default::default()).map_err(|e| root.error(e.to_string()))?;
+    let scale = Param {
         name: SCALE.to_owned(),
         default: 1,
         min: 0,
@@ -89,15 +35,34 @@ pub(super) fn read(source: &Source, document: Spanned<DeTable<'_>>) -> Result<Wo
     };
     Ok(Workload {
         code,
-        summary: form.summary.trim().to_owned(),
+        summary: root.need("summary")?.owned()?,
         description: "pgbench scripts on tables that are there. A transaction is one execution of a script, whatever \
                       number of the database's transactions it does."
             .to_owned(),
         // One that the user gave is not shown as another.
-        params: scaled.then_some(scale_param).into_iter().collect(),
+        params: scaled.then_some(scale).into_iter().collect(),
         needs: vec![Capability::Scripts],
-        evidence,
-        scripts: Some(Scripts { mix: Arc::new(mix), allow_writes: form.allow_writes, scale }),
-        ..Workload::default()
+        evidence: root.opt("evidence", |node| evidence(node, &params, &[]))?,
+        scripts: Some(Scripts {
+            mix: Arc::new(mix),
+            allow_writes: root.opt("allow-writes", Node::flag)?.unwrap_or_default(),
+            scale: (is_builtin && scaled).then_some(SCALE_QUERY),
+        }),
+        ..unstated()
     })
+}
+
+fn variable(node: Node<'_>) -> Result<(String, String), UserError> {
+    node.fields(&["name", "value"])?;
+    Ok((node.need("name")?.raw_text()?.to_owned(), node.need("value")?.raw_text()?.to_owned()))
+}
+
+/// A script with its weight. What is wrong with it has its place in the script.
+fn script(node: Node<'_>) -> Result<(Script, i64), UserError> {
+    node.fields(&["name", "weight", "text", "builtin"])?;
+    let weight = node.opt("weight", |weight| weight.number(0..=MAX_WEIGHT))?.unwrap_or(1);
+    let place =
+        |ReadError { file, place, what }| UserError { file, line: place.line, column: place.column, message: what };
+    let script = Script::read(node.need("name")?.raw_text()?, node.need("text")?.raw_text()?).map_err(place)?;
+    Ok((script, weight))
 }

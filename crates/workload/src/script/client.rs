@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::script::error::EvaluationError;
-use crate::script::file::{Command, Gather, Length};
+use crate::script::file::{Command, Gather};
 use crate::script::mix::Mix;
 use crate::script::random::Random;
 use crate::script::value::{Value, Variables, is_name, is_name_char};
@@ -111,7 +111,14 @@ impl Client {
                     let value = value.value(&self.variables, &mut self.random)?;
                     self.variables.set(name, value);
                 }
-                Command::Sleep(length, unit) => return Ok(Event::Sleep(self.sleep(length, *unit)?)),
+                Command::Sleep(length, unit) => {
+                    let number = match length.value(&self.variables, &mut self.random)? {
+                        Value::Null => 0,
+                        number => number.int()?,
+                    };
+                    let ns = u64::try_from(number).unwrap_or(0).saturating_mul(*unit);
+                    return Ok(Event::Sleep(Duration::from_nanos(ns)));
+                }
                 Command::Unless(condition, to) => {
                     if !condition.value(&self.variables, &mut self.random)?.holds() {
                         self.at = *to;
@@ -147,17 +154,6 @@ impl Client {
             self.variables.set_text(&name, value.as_deref().unwrap_or_default());
         }
         Ok(())
-    }
-
-    fn sleep(&self, length: &Length, unit: u64) -> Result<Duration, EvaluationError> {
-        let number = match length {
-            Length::Number(number) => *number,
-            Length::Variable(name) => {
-                let value = self.variables.value(name)?;
-                if value == Value::Null { 0 } else { value.int()? }
-            }
-        };
-        Ok(Duration::from_nanos(u64::try_from(number).unwrap_or(0).saturating_mul(unit)))
     }
 
     /// `file:line:column` of the command that ran last.

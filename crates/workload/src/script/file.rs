@@ -5,7 +5,7 @@ use crate::script::error::{Place, ReadError};
 use crate::script::expression::Expression;
 use crate::script::parse::expression;
 use crate::script::split::{Ending, statement};
-use crate::script::value::{is_name, is_name_char};
+use crate::script::value::{Value, is_name, is_name_char};
 
 /// Which results of a statement become variables.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,17 +31,11 @@ pub(crate) enum Command {
         gather: Option<Gather>,
     },
     Set(String, Expression),
-    /// A length, a number or a variable, and nanoseconds per unit.
-    Sleep(Length, u64),
+    /// A length, and nanoseconds per unit.
+    Sleep(Expression, u64),
     /// Goes on at the index unless the condition holds.
     Unless(Expression, usize),
     Goto(usize),
-}
-
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Length {
-    Number(i64),
-    Variable(String),
 }
 
 /// A script that can be run.
@@ -114,10 +108,8 @@ impl Script {
         };
         self.commands.iter().any(|command| match command {
             Command::Statement { sql, .. } => in_text(sql),
-            Command::Set(_, value) => value.uses(name),
-            Command::Unless(condition, _) => condition.uses(name),
-            Command::Sleep(Length::Variable(of), _) => of == name,
-            Command::Sleep(Length::Number(_), _) | Command::Goto(_) => false,
+            Command::Set(_, of) | Command::Unless(of, _) | Command::Sleep(of, _) => of.uses(name),
+            Command::Goto(_) => false,
         })
     }
 }
@@ -266,9 +258,12 @@ fn sleep(arguments: &str) -> Result<Command, String> {
         _ => return Err(format!("\\sleep knows the units us, ms and s, not {unit:?}")),
     };
     let length = match length.strip_prefix(':') {
-        Some(name) if is_name(name) => Length::Variable(name.to_owned()),
+        Some(name) if is_name(name) => Expression::Variable(name.to_owned()),
         Some(name) => return Err(format!("\\sleep: {name:?} is no variable's name")),
-        None => Length::Number(length.parse().map_err(|_| format!("\\sleep takes an integer, not {length:?}"))?),
+        None => {
+            let number = length.parse().map_err(|_| format!("\\sleep takes an integer, not {length:?}"))?;
+            Expression::Constant(Value::Int(number))
+        }
     };
     Ok(Command::Sleep(length, ns))
 }
