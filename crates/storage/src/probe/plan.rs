@@ -67,7 +67,7 @@ mod tests {
     fn every_size_and_depth_is_there_once() {
         let all = points(true);
         let kib = |sizes: &[u64], depths: &[u32]| -> Vec<(u64, u32)> {
-            sizes.iter().flat_map(|kib| depths.iter().map(|depth| (kib << 10, *depth))).collect()
+            sizes.iter().flat_map(|kib| depths.iter().map(move |depth| (kib << 10, *depth))).collect()
         };
         for operation in Operation::ALL {
             let found = all.iter().filter(|p| p.operation == operation).map(|p| (p.size, p.depth));
