@@ -31,6 +31,11 @@ pub(crate) fn is_most(count: usize, all: usize) -> bool {
     count as f64 >= MOST * all as f64
 }
 
+/// How many rows do not obey the law.
+fn missed(rows: &[Row]) -> usize {
+    rows.iter().filter(|r| !r.meets).count()
+}
+
 /// The left side in a row, as a multiple of the right one; for parts of a whole, 1 and their difference in percent.
 struct Row {
     row: usize,
@@ -106,15 +111,20 @@ impl<'a> Judge<'a> {
         let mut judge = Judge::new(law, pair, context);
         if (0..context.rows()).filter_map(|row| judge.read(row)).any(|r| !r.meets) {
             let all: Vec<Row> = (0..context.rows()).filter_map(|row| judge.read(row)).collect();
-            let rest = if context.series.len() > 1 && !judge.explains(&all) { judge.without_series(all) } else { all };
+            let alone = context.series.len() > 1 && judge.model(&all, missed(&all)).is_none();
+            let rest = if alone { judge.without_series(all) } else { all };
             judge.judge(&rest);
         }
     }
 
-    /// Whether one model explains most of `rows`, of which many do not obey the law.
-    fn explains(&self, rows: &[Row]) -> bool {
-        let missed = rows.iter().filter(|r| !r.meets).count();
-        (self.of_jobs || self.pair.equal) && self.model(rows, missed).is_some()
+    /// Whether a model explains most rows of a series, and none of them is surely impossible.
+    fn explains(&self, series: &[Row]) -> bool {
+        match self.model(series, missed(series)) {
+            Some(Model::Pause(_)) => true,
+            Some(Model::Factor(at)) if self.of_jobs => at < 1.0,
+            Some(Model::Factor(_)) => self.pair.equal && !self.context.is_sure(&self.pair.columns, self.law.sure),
+            None => false,
+        }
     }
 
     /// Judges each series alone that a model of its own explains, and returns the other rows.
@@ -188,7 +198,7 @@ impl<'a> Judge<'a> {
     }
 
     fn judge(&mut self, all: &[Row]) {
-        let missed = all.iter().filter(|r| !r.meets).count();
+        let missed = missed(all);
         if self.law.kind == Kind::Agreed && (all.len() < 3 || missed * 4 > all.len()) {
             return;
         }

@@ -19,6 +19,10 @@ fn assert_bounded(test: &serde_json::Value, by: &str) {
     assert_eq!(test["bounded_by"], by, "{test:#}");
 }
 
+/// Target, options and cause; a figure of which it must have more than half of the jobs' time, and one that it leaves small, with its
+/// most.
+type Case<'a> = (&'a str, &'a str, &'a str, Option<&'a str>, Option<(&'a str, f64)>);
+
 #[test]
 #[ignore = "nightly: what bounds a test is another thing while others use the CPUs"]
 fn each_cause_that_is_made_is_named() {
@@ -26,8 +30,7 @@ fn each_cause_that_is_made_is_named() {
         concat!("--workload-file ", env!("CARGO_MANIFEST_DIR"), "/tests/it/data/one-row.toml --jobs 8 --driver client");
     // The session that writes the log waits 5 ms first, and the others wait for it.
     let delay = "--setting commit_delay=5000 --setting commit_siblings=0";
-    // A figure of which the cause must have more than half of the jobs' time, and one that it must leave small, with its most.
-    let cases: [(&str, &str, &str, Option<&str>, Option<(&str, f64)>); 8] = [
+    let cases: [Case<'_>; 8] = [
         ("postgres-temp:", &format!("{delay} --workload LGWR-LAT1 --jobs 8 --driver client"), "log sync", None, None),
         ("postgres-temp:", one_row, "locks", Some("lock_wait_pct"), None),
         (
