@@ -153,8 +153,12 @@ fn text_of(audit: &Audit) -> String {
 }
 
 fn line(f: &Finding) -> String {
-    let test = if f.test.is_empty() { String::new() } else { format!(" ({})", f.test) };
-    let row = f.row.map_or_else(String::new, |row| format!("row {row}{test}: "));
+    let row = match (f.row, f.test.as_str()) {
+        (Some(row), "") => format!("row {row}: "),
+        (Some(row), test) => format!("row {row} ({test}): "),
+        (None, "") => String::new(),
+        (None, series) => format!("{series}: "),
+    };
     let cells = [(&f.printed, "printed"), (&f.recomputed, "recomputed")];
     let cells = cells.into_iter().filter(|(cell, _)| !cell.is_empty()).map(|(cell, what)| format!("{cell} {what}"));
     let figures = cells.chain(f.deviation_pct.map(|d| format!("{d:+.1} %"))).collect::<Vec<_>>().join(", ");

@@ -65,6 +65,9 @@ pub struct KindFigures {
     pub name: String,
     /// Its weight in the mix.
     pub weight: i64,
+    /// Those that succeeded and ended in the window; absent in runs of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transactions: Option<u64>,
     /// Transactions per second.
     pub tps: f64,
     /// Mean, median and 99th percentile of their time, ns; absent if none completed.

@@ -1,20 +1,22 @@
 //! What laws look at: a sheet with its series of tests; and what they find there.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::finding::{Figure, Finding, Reason, Severity};
 use super::number::{self, Cell};
 use super::sheet::{How, SAMPLE, Sheet};
+use super::table::Table;
 
 /// Findings of one law about rows of one table that are listed one by one.
 const LISTED: usize = 1000;
 /// Text columns that say what was measured.
 pub(crate) const TEXT_KEYS: [&str; 8] =
     ["platform", "workload", "target", "driver", "job_load", "arm", "level", "repetition"];
-/// Settings; the first that varies is what a series is over, the others tell series apart.
-pub(crate) const SETTINGS: [&str; 10] = [
+/// Settings; a series is over the first that varies within it, the others tell series apart.
+pub(crate) const SETTINGS: [&str; 12] = [
     "jobs", "rows_per_tx", "threads", "nodes", "rate_tps", "delay_ms", "block_bytes", "write_pct", "indexes", "groups",
+    "queue_depth", "warehouses",
 ];
 
 /// A sheet with all that laws ask about it.
@@ -35,18 +37,20 @@ pub(crate) struct Context<'a> {
 impl<'a> Context<'a> {
     pub(crate) fn new(sheet: Sheet<'a>) -> Context<'a> {
         let table = sheet.table;
-        let varies = |id: &&str| {
-            let mut seen = (0..table.rows()).filter_map(|row| sheet.value(id, row));
+        let all: Vec<usize> = (0..table.rows()).collect();
+        let varies = |id: &str, rows: &[usize]| {
+            let mut seen = rows.iter().filter_map(|row| sheet.value(id, *row));
             seen.next().is_some_and(|first| seen.any(|v| v != first))
         };
-        let swept = SETTINGS.into_iter().find(varies);
-        let mut telling: Vec<usize> = (0..table.headers.len()).filter(|i| is_key(&sheet, *i, swept)).collect();
-        let mut series: BTreeMap<Vec<&str>, Vec<usize>> = BTreeMap::new();
-        for row in 0..table.rows() {
-            series.entry(telling.iter().map(|i| table.cell(row, *i)).collect()).or_default().push(row);
-        }
-        let series: Vec<Vec<usize>> = series.into_values().collect();
-        telling.retain(|i| series.iter().any(|rows| table.cell(rows[0], *i) != table.cell(0, *i)));
+        let series_over = |swept: Option<&'static str>| {
+            let telling: Vec<usize> = (0..table.headers.len()).filter(|i| is_key(&sheet, *i, swept)).collect();
+            let series = series_of(table, &telling);
+            (swept, telling, series)
+        };
+        let mut over = SETTINGS.into_iter().filter(|id| varies(id, &all)).map(|id| (id, series_over(Some(id))));
+        let over = over.find(|(id, (.., series))| series.iter().any(|rows| varies(id, rows)));
+        let (swept, mut telling, series) = over.map_or_else(|| series_over(None), |(_, found)| found);
+        telling.retain(|i| series.iter().any(|rows| table.cell(rows[0], *i) != table.cell(series[0][0], *i)));
         let (found, counts) = (RefCell::default(), RefCell::default());
         Context { sheet, series, swept, jobs: vec!["jobs"], telling, found, counts }
     }
@@ -87,23 +91,41 @@ impl<'a> Context<'a> {
         ids.iter().filter_map(|id| self.resolve(id)).flat_map(|(places, _)| places).collect()
     }
 
-    /// Which test a row is: what tells its series from others, the setting that is swept, and its number.
-    fn test(&self, row: usize) -> String {
+    /// What tells the series of a row from others.
+    fn series_name(&self, row: usize) -> String {
         let (table, style) = (self.sheet.table, self.sheet.style);
         let name = |i: &usize| match (number::read(table.cell(row, *i), style), table.cell(row, *i)) {
             (Cell::Number(_), cell) => format!("{} {cell}", table.headers[*i]),
             (_, cell) => cell.to_owned(),
         };
-        let series: Vec<String> = self.telling.iter().map(name).filter(|name| !name.is_empty()).collect();
+        self.telling.iter().map(name).filter(|name| !name.is_empty()).collect::<Vec<_>>().join(" ")
+    }
+
+    /// Which test a row is: its series, the setting that is swept, and its number.
+    fn test(&self, row: usize) -> String {
         let settings = self.swept.into_iter().chain(["test"]).map(|id| (id, self.sheet.text(id, row)));
         let settings = settings.filter(|(_, text)| !text.is_empty()).map(|(id, text)| format!("{id} {text}"));
-        let parts = [series.join(" ")].into_iter().chain(settings).filter(|part| !part.is_empty());
+        let parts = [self.series_name(row)].into_iter().chain(settings).filter(|part| !part.is_empty());
         parts.collect::<Vec<_>>().join(", ").chars().take(100).collect()
     }
 
     /// Adds a finding about the table. `columns` are places in the sheet.
     pub(crate) fn about_table(&self, law: &'static str, severity: Severity, columns: &[usize], reason: Reason) {
         self.find((law, severity), None::<usize>, columns, None, reason);
+    }
+
+    /// Adds a finding about the series that has `row`.
+    pub(crate) fn about_series(
+        &self,
+        row: usize,
+        law: &'static str,
+        severity: Severity,
+        columns: &[usize],
+        why: Reason,
+    ) {
+        self.about_table(law, severity, columns, why);
+        let name = self.series_name(row);
+        self.found.borrow_mut().last_mut().into_iter().for_each(|found| found.test.clone_from(&name));
     }
 
     /// Adds a finding about `row`, unless a thousand rows have the same one, or about the table. `recomputed` is of the last column, in
@@ -157,15 +179,60 @@ impl<'a> Context<'a> {
     }
 }
 
-/// Whether the cells of a column tell series apart: settings, and text that repeats, such as an engine's name.
+/// Rows with the same cells in `telling`. A name that stands once above several rows, in merged cells or in a row of its own, is that of
+/// all of them.
+fn series_of(table: &Table, telling: &[usize]) -> Vec<Vec<usize>> {
+    let merged: Vec<bool> = telling.iter().map(|i| is_merged(table, *i)).collect();
+    let mut key = vec![""; telling.len() + 1];
+    let mut series: BTreeMap<Vec<&str>, Vec<usize>> = BTreeMap::new();
+    for row in 0..table.rows() {
+        if let Some(heading) = table.heading(row) {
+            key[telling.len()] = heading;
+            continue;
+        }
+        for (at, index) in telling.iter().enumerate() {
+            let cell = table.cell(row, *index);
+            if !merged[at] || !cell.is_empty() {
+                key[at] = cell;
+            }
+        }
+        series.entry(key.clone()).or_default().push(row);
+    }
+    series.into_values().collect()
+}
+
+/// Whether the cells of a column are names that stand once above several rows.
+fn is_merged(table: &Table, column: usize) -> bool {
+    let cells: Vec<&str> = table.cells(column, SAMPLE).collect();
+    let names = cells.iter().filter(|cell| !cell.is_empty()).count();
+    names > 0 && names * 2 <= cells.len() && !cells.windows(2).any(|two| two[0] == two[1] && !two[0].is_empty())
+}
+
+/// Whether the cells of a column tell series apart over `swept`: settings, and text that repeats, such as an engine's name.
 fn is_key(sheet: &Sheet<'_>, index: usize, swept: Option<&str>) -> bool {
-    if let Some(column) = sheet.at(index) {
+    // A run may have a row or many.
+    if let Some(column) = sheet.at(index).filter(|column| column.id != "run") {
         return TEXT_KEYS.contains(&column.id) || SETTINGS.contains(&column.id) && Some(column.id) != swept;
     }
     let mut cells: Vec<&str> = sheet.table.cells(index, SAMPLE).collect();
-    let (rows, is_text) = (cells.len(), |c: &&&str| matches!(number::read(c, sheet.style), Cell::Text));
-    let text = cells.iter().filter(is_text).count();
+    let rows = cells.len();
+    if is_merged(sheet.table, index) {
+        cells.retain(|cell| !cell.is_empty());
+    }
+    let text = cells.iter().filter(|cell| matches!(number::read(cell, sheet.style), Cell::Text)).count();
+    let is_text = text * 2 > cells.len();
     cells.sort_unstable();
     cells.dedup();
-    text * 2 > rows && cells.len() * 2 <= rows.max(2)
+    is_text && cells.len() * 2 <= rows.max(2) || swept.is_some_and(|swept| is_crossed(sheet, index, swept))
+}
+
+/// Whether a column of figures that nobody knows is a setting, such as a scale: with each of its values, `swept` has the same values.
+fn is_crossed(sheet: &Sheet<'_>, index: usize, swept: &str) -> bool {
+    let Some(swept) = sheet.column(swept) else { return false };
+    let mut with: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for (cell, at) in sheet.table.cells(index, SAMPLE).zip(sheet.table.cells(swept.index, SAMPLE)) {
+        with.entry(cell).or_default().insert(at);
+    }
+    let mut all = with.values();
+    with.len() > 1 && all.next().is_some_and(|first| first.len() > 1 && all.all(|other| other == first))
 }

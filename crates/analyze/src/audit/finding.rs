@@ -30,7 +30,7 @@ pub struct Finding {
     pub table: String,
     /// Row below the column names, counted from 1; `None` if it is about the table.
     pub row: Option<usize>,
-    /// Which test the row is, in words.
+    /// Which test the row is, in words; without a row, the series that it is about.
     pub test: String,
     /// Ids of the columns that it is about.
     pub columns: Vec<&'static str>,

@@ -1,5 +1,6 @@
 //! Holds a formula against all rows of a table together. What one row alone cannot show, the others can: where they agree, a row
-//! that does not is wrong, however small its deviation; where all are off by one factor, the columns mean something else.
+//! that does not is wrong, however small its deviation; where all are off by one factor, the columns mean something else. A series
+//! that is off by a factor of its own, beside others that are not, is judged alone.
 
 use loadline_model::load::OPEN_LOOP;
 
@@ -28,6 +29,11 @@ const OUTSIDE: [&str; 3] = ["outside_tx_pct", "thinking_pct", "connecting_pct"];
 
 pub(crate) fn is_most(count: usize, all: usize) -> bool {
     count as f64 >= MOST * all as f64
+}
+
+/// How many rows do not obey the law.
+fn missed(rows: &[Row]) -> usize {
+    rows.iter().filter(|r| !r.meets).count()
 }
 
 /// The left side in a row, as a multiple of the right one; for parts of a whole, 1 and their difference in percent.
@@ -96,6 +102,8 @@ pub(crate) struct Judge<'a> {
     known: bool,
     /// Whether a row shows that digits were rounded.
     rounded: bool,
+    /// A row of the series that is judged alone.
+    alone: Option<usize>,
 }
 
 impl<'a> Judge<'a> {
@@ -103,8 +111,36 @@ impl<'a> Judge<'a> {
         let mut judge = Judge::new(law, pair, context);
         if (0..context.rows()).filter_map(|row| judge.read(row)).any(|r| !r.meets) {
             let all: Vec<Row> = (0..context.rows()).filter_map(|row| judge.read(row)).collect();
-            judge.judge(&all);
+            let alone = context.series.len() > 1 && judge.model(&all, missed(&all)).is_none();
+            let rest = if alone { judge.without_series(all) } else { all };
+            judge.judge(&rest);
         }
+    }
+
+    /// Whether a model explains most rows of a series, and none of them is surely impossible.
+    fn explains(&self, series: &[Row]) -> bool {
+        match self.model(series, missed(series)) {
+            Some(Model::Pause(_)) => true,
+            Some(Model::Factor(at)) if self.of_jobs => at < 1.0,
+            Some(Model::Factor(_)) => self.pair.equal && !self.context.is_sure(&self.pair.columns, self.law.sure),
+            None => false,
+        }
+    }
+
+    /// Judges each series alone that a model of its own explains, and returns the other rows.
+    fn without_series(&self, rows: Vec<Row>) -> Vec<Row> {
+        let series = &self.context.series;
+        let mut place = vec![series.len(); self.context.rows()];
+        series.iter().enumerate().for_each(|(at, rows)| rows.iter().for_each(|row| place[*row] = at));
+        let mut groups: Vec<Vec<Row>> = std::iter::repeat_with(Vec::new).take(series.len() + 1).collect();
+        rows.into_iter().for_each(|r| groups[place[r.row]].push(r));
+        let (alone, others): (Vec<_>, Vec<_>) = groups.into_iter().partition(|rows| self.explains(rows));
+        for rows in alone {
+            Judge { alone: rows.first().map(|r| r.row), ..Judge::new(self.law, self.pair, self.context) }.judge(&rows);
+        }
+        let mut rest: Vec<Row> = others.into_iter().flatten().collect();
+        rest.sort_by_key(|r| r.row);
+        rest
     }
 
     /// The left side as a multiple of the right one in each row of the sample.
@@ -115,8 +151,9 @@ impl<'a> Judge<'a> {
 
     fn new(law: &'static Law, pair: &'a Pair, context: &'a Context<'a>) -> Judge<'a> {
         let of_jobs = law.kind == Kind::Jobs;
-        let (model, witnesses, known, rounded) = (None, Vec::new(), false, false);
-        Judge { law, pair, context, of_jobs, is_two_sided: pair.equal || of_jobs, model, witnesses, known, rounded }
+        let is_two_sided = pair.equal || of_jobs;
+        let (model, witnesses, known, rounded, alone) = (None, Vec::new(), false, false, None);
+        Judge { law, pair, context, of_jobs, is_two_sided, model, witnesses, known, rounded, alone }
     }
 
     fn ratio(&self, row: usize, cut: bool) -> Option<Interval> {
@@ -161,7 +198,7 @@ impl<'a> Judge<'a> {
     }
 
     fn judge(&mut self, all: &[Row]) {
-        let missed = all.iter().filter(|r| !r.meets).count();
+        let missed = missed(all);
         if self.law.kind == Kind::Agreed && (all.len() < 3 || missed * 4 > all.len()) {
             return;
         }
@@ -253,7 +290,10 @@ impl<'a> Judge<'a> {
     }
 
     fn about_table(&self, law: &Law, severity: Severity, reason: Reason) {
-        self.context.about_table(law.id, severity, &self.pair.columns, reason);
+        match self.alone {
+            Some(row) => self.context.about_series(row, law.id, severity, &self.pair.columns, reason),
+            None => self.context.about_table(law.id, severity, &self.pair.columns, reason),
+        }
     }
 
     /// The formula of the law, or of what is beside it.

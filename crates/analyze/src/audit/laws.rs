@@ -258,10 +258,9 @@ fn cells(law: &'static Law, context: &Context<'_>) {
     for (place, column) in context.sheet.columns.iter().enumerate() {
         let say = |severity, row, why| context.find((law.id, severity), row, &[place], None, why);
         column.broken.iter().for_each(|row| say(Severity::Warning, *row, Reason::NotANumber));
-        // A column of names is none of ours, and a row of nothing but a name is a heading.
-        let heading = |row: usize| (0..table.headers.len()).filter(|c| !table.cell(row, *c).is_empty()).count() == 1;
+        // A column of names is none of ours.
         let few = column.unread.len() * 2 <= context.rows();
-        for row in column.unread.iter().filter(|row| few && !heading(**row)) {
+        for row in column.unread.iter().filter(|row| few && table.heading(**row).is_none()) {
             let figure = table.cell(*row, column.index).contains(|c: char| c.is_ascii_digit());
             say(if figure { Severity::Warning } else { Severity::Info }, *row, Reason::Unread);
         }

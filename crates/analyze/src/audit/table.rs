@@ -84,6 +84,13 @@ impl Table {
         self.text.get(start..end(index)).filter(|_| column < self.headers.len()).unwrap_or("")
     }
 
+    /// The text of a row of nothing but a name, which is a heading of those below it.
+    pub(crate) fn heading(&self, row: usize) -> Option<&str> {
+        let mut cells = (0..self.headers.len()).map(|column| self.cell(row, column)).filter(|cell| !cell.is_empty());
+        let name = cells.next().filter(|cell| !is_figure(cell))?;
+        cells.next().is_none().then_some(name)
+    }
+
     pub(crate) fn cells(&self, column: usize, rows: usize) -> impl Iterator<Item = &str> {
         (0..self.rows.min(rows)).map(move |row| self.cell(row, column))
     }

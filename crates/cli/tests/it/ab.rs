@@ -154,8 +154,9 @@ fn arms_that_are_no_arms_are_refused() {
     let results = results();
     // What a plan of two arms refuses is a test of `run/src/plan/arms.rs`.
     let private = "--target postgres-temp: --setting-b";
-    let refused: [(&str, i32, &[&str]); 7] = [
+    let refused: [(&str, i32, &[&str]); 8] = [
         ("--target null:", 2, &["arms A and B are the same"]),
+        ("--target null: --setting-a x=1", 2, &["--setting x", "null: has no settings"]),
         (&format!("{private} nosuch.param=1"), 2, &["nosuch.param", "no extension"]),
         (&format!("{private} wrk_mem=1MB"), 2, &["wrk_mem", "work_mem"]),
         (&format!("{private} work_mem=4096kB"), 2, &["work_mem", "same in both", "4MB"]),

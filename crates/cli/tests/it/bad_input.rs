@@ -58,6 +58,10 @@ fn results_that_are_a_file_are_refused_before_anything_starts() {
         at(results).fails(2, &[&format!("'{results}'")]);
     }
     assert_eq!(std::fs::read_to_string(file).unwrap(), "mine");
+    for command in ["run", "ab", "replica-cost"] {
+        run(&[command, "--results", ""]).fails(2, &["'--results <DIR>'"]);
+        run(&[command, "--workload-file", ""]).fails(2, &["'--workload-file <FILE>'"]);
+    }
     // A run that is refused later leaves no folder.
     at(dir.path().join("a/b").to_str().unwrap()).fails(3, &[]);
     assert!(!dir.path().join("a").exists());

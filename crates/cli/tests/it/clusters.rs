@@ -171,7 +171,10 @@ fn what_cannot_be_measured_is_refused_before_anything_starts() {
     let folder = results.path().to_str().unwrap();
     for (args, says) in [
         ("replica-cost --delay -1ms", "-1ms"),
+        ("replica-cost --target mysql-temp:", "semi-synchronous replication of MySQL is not supported"),
+        ("replica-cost --target galera-temp:", "connect past any relay"),
         ("replica-cost --workload TP-LOOKUP", "writes nothing"),
+        ("run --nodes 2 --target null:", "the target has 1 node"),
         ("run --nodes 4 --target galera-temp:?nodes=3", "the target has 3 nodes"),
     ] {
         command(&format!("{args} --results {folder}")).fails(2, &[says]);

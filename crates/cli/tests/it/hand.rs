@@ -38,6 +38,7 @@ fn a_run_is_noted_and_reported() {
     let text = report(&run_folder, "--anonymous --format text");
     assert!(!text.to_lowercase().contains("null engine") && text.contains("Database A"), "{text}");
 
+    refused(&["report", folder, folder], "is named twice");
     refused(&["report", folder, "--title", " "], "empty");
     refused(&["report", folder, "--summary", "--format", "csv"], "--summary is for reports to read");
     refused(&["report", folder, "--anonymous", "--with", "reference:exadata-x9m"], "--with");

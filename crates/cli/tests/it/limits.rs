@@ -77,7 +77,7 @@ fn limits_are_brought_from_the_databases_own_machine() {
     let file = dir.path().join("limits.json");
     let shown = file.to_str().unwrap();
     ok(&["probe", path, "--seconds", "1", "--size", "16MiB", "--format", "json", "--output", shown]);
-    let stored = json_of(&file);
+    let mut stored = json_of(&file);
     let points = stored["dirs"][0]["log_writer"].as_array().unwrap();
     let of = |point: &Value, name: &str| point[name].as_f64().unwrap_or_else(|| panic!("no {name}: {point}"));
     for workload in ["LGWR-LAT1", "LGWR-LAT25", "LGWR-LAT125", "LGWR-THR"] {
@@ -91,6 +91,10 @@ fn limits_are_brought_from_the_databases_own_machine() {
     }
     let t = tests_of(&measure("postgres-temp:", &dir, &format!("--limits {shown}")).folder()).remove(0);
     assert_eq!(t["limit"]["source"], "file", "{}", t["absent"]["limit_tps"]);
+    // Of another machine than the database's.
+    stored["machine"]["host"] = "elsewhere".into();
+    std::fs::write(&file, stored.to_string()).unwrap();
+    run(&["run", "--limits", shown, "--results", path]).fails(2, &["'elsewhere', but the database runs on '"]);
     std::fs::write(&file, "{}").unwrap();
     run(&["run", "--limits", shown, "--results", path]).fails(2, &["loadline probe DIR"]);
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::common::figures::{check, figure};
 use crate::common::mariadb::Maria;
-use crate::common::{Ran, Server, far, manifest_of, results, run, sound, sound_tests, tests_of, words};
+use crate::common::{Ran, Server, command, far, lat1, manifest_of, results, run, sound, sound_tests, tests_of, words};
 
 /// The statements of a script that are not comments.
 fn statements(script: &str) -> impl Iterator<Item = &str> {
@@ -130,4 +130,19 @@ fn a_plain_user_on_a_mariadb_elsewhere() {
     let test = &tests_of(&on_maria(window).folder())[0];
     assert!(sound(test), "{}", test["invalid_reason"]);
     assert!(figure(test, "cached_pct_max") > 33.0 / 96.0 * 100.0 && test["data_source"] == "bounded", "{test:#}");
+}
+
+#[test]
+fn a_run_is_of_one_version_of_the_server() {
+    let dir = results();
+    let folder = lat1("null:?pause=1ms", dir.path(), "--jobs 1 --duration 300ms --warmup 200ms").folder();
+    let mut stored = manifest_of(&folder);
+    stored["target"]["version"] = "0.0.1-old".into();
+    std::fs::write(folder.join("manifest.json"), stored.to_string()).unwrap();
+    let resume = format!("run --resume {}", folder.display());
+    command(&resume).fails(3, &["0.0.1-old", "--force"]);
+    // Neighbours may make a short test invalid.
+    let forced = command(&format!("{resume} --force"));
+    let noted = manifest_of(&folder).to_string().contains("0.0.1-old, and the server is now");
+    assert!(forced.code <= 1 && noted, "{}", forced.said());
 }

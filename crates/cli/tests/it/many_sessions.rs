@@ -19,6 +19,11 @@ fn two_thousand_sessions_lose_and_miscount_nothing() {
     // Each thinks for 500 ms, so in 3 s all have done something, and nobody more than that allows.
     let tps = figure(test, "tx_per_s");
     assert!((1000.0..=4400.0).contains(&tps), "{tps}");
+    // Little's law: transactions and think times have the jobs' time, but for loadline's own, which others make longer.
+    let [think_ms, tx_ns, outside] =
+        ["think_time_ms_mean", "transaction_time_ns_mean", "outside_tx_pct"].map(|id| figure(test, id));
+    let jobs = tps * (think_ms / 1e3 + tx_ns / 1e9) / (1.0 - outside / 100.0);
+    assert!((jobs / 2000.0 - 1.0).abs() < 0.05 && outside < 50.0, "{jobs} jobs: {test:#}");
 }
 
 #[test]

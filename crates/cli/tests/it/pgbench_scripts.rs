@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::common::figures::{all_passed, check, figure, passed};
-use crate::common::{Ran, Server, refused, results, run, sound, tests_of, words};
+use crate::common::{Ran, Server, number, printed, refused, results, rows_of, run, sound, tests_of, words};
 
 const SEED: &str = "4711";
 /// Scripts of all features, each after a line `#### name`; one before `####-` ends without the end of its line.
@@ -104,6 +104,10 @@ fn scripts_do_what_pgbench_does_and_are_counted() {
     assert_eq!(kinds.iter().map(|kind| kind["weight"].as_i64()).collect::<Vec<_>>(), [Some(3), Some(2)]);
     assert!((tps.iter().sum::<f64>() / figure(test, "tx_per_s") - 1.0).abs() < 1e-6, "{tps:?}");
     assert!((1.2..1.8).contains(&(tps[0] / tps[1])), "{tps:?}");
+    let table = rows_of(&printed(&format!("export {} --format csv --table kinds", ran.folder().display())));
+    assert_eq!(table.iter().map(|row| number(row, "tps")).collect::<Vec<_>>(), tps);
+    let all: f64 = table.iter().map(|row| number(row, "transactions")).sum();
+    assert_eq!(all, figure(test, "commits"));
     // Of a refused test, no figures are shown.
     assert!(refused(test) || ran.out.contains("short.sql (weight 2)"), "{}", ran.said());
 

@@ -7,7 +7,8 @@ use std::process::{Child, Command};
 use std::time::Duration;
 
 use crate::common::{
-    Ran, command, ended, json_of, loadline, number, ok, results, rows_of, run, signal, start, wait_for, words,
+    Ran, as_user, command, done, ended, json_of, loadline, number, ok, results, rows_of, run, signal, start, wait_for,
+    words,
 };
 use loadline_storage::probe::points;
 use nix::sys::signal::Signal;
@@ -145,6 +146,17 @@ fn where_io_uring_is_forbidden_threads_measure_and_json_says_so_beside_each_dire
     std::fs::write(&file, one.to_string()).unwrap();
     let bad = run(&["run", "--limits", file.to_str().unwrap(), "--results", disk.path().to_str().unwrap()]);
     bad.fails(2, &["--no-log-writer"]);
+}
+
+#[test]
+fn a_directory_that_must_not_be_written_is_refused() {
+    let (dir, copy) = (results(), results());
+    let loadline = copy.path().join("loadline");
+    std::fs::copy(env!("CARGO_BIN_EXE_loadline"), &loadline).unwrap();
+    done(Command::new("chmod").arg("555").args([dir.path(), copy.path()]));
+    let ran = Ran::of(as_user("daemon", loadline).arg("probe").arg(dir.path()).output().unwrap());
+    ran.fails(3, &["Permission denied", "Check the permissions of this user"]);
+    assert!(is_empty(dir.path()));
 }
 
 fn long(dir: &Path) -> Child {

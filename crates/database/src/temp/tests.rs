@@ -287,6 +287,32 @@ fn a_server_killed_before_it_is_ready_leaves_nothing() {
     assert_eq!(folders(scratch.path()), Vec::<PathBuf>::new());
 }
 
+/// A script stands for `mariadb-install-db` whose child would go on for long.
+#[test]
+fn nothing_outlives_an_owner_that_dies_while_a_data_folder_is_made() {
+    let (scratch, bin) = (scratch(), scratch());
+    let (open, made) = (Permissions::from_mode(0o777), bin.path().join("made"));
+    let child = format!("sh -c 'touch {}; sleep 300; :' mariadbd --bootstrap \"$@\"; exit 0", made.display());
+    for (name, script) in [("mariadbd", "exec /usr/sbin/mariadbd \"$@\""), ("mariadb-install-db", child.as_str())] {
+        std::fs::write(bin.path().join(name), format!("#!/bin/sh\n{script}\n")).unwrap();
+        std::fs::set_permissions(bin.path().join(name), open.clone()).unwrap();
+    }
+    std::fs::set_permissions(bin.path(), open).unwrap();
+    let mut request = request(scratch.path(), &[]);
+    request.url = format!("mariadb-temp:?bin={}", bin.path().display());
+    let mut killed = owner(&request.url, 0, scratch.path());
+    wait_until("the child runs", || made.exists());
+    let [dir] = &entries(scratch.path())[..] else { panic!("{:?}", entries(scratch.path())) };
+    let uid = User::choose(&SERVERS.mariadb).unwrap().uid;
+    let marks = Marks { name: dir.file_name().unwrap().to_str().unwrap(), uid, started: &[] };
+    assert!(!marks.running().is_empty());
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    wait_until("all die with their owner", || marks.running().is_empty());
+    assert_eq!(clean_leftovers(&SERVERS.mariadb, &request).unwrap().len(), 1);
+    assert_eq!(entries(scratch.path()), Vec::<PathBuf>::new());
+}
+
 #[test]
 #[ignore = "nightly: hundreds of starts of servers"]
 fn nothing_is_left_by_kills_at_any_moment() {
@@ -335,6 +361,11 @@ fn nothing_is_left_by_kills_at_any_moment() {
         let folders = || folders(scratch.path());
         let name = |dir: PathBuf| dir.file_name().unwrap().to_str().unwrap().to_owned();
         let (names, uid) = (folders().into_iter().map(name).collect::<Vec<_>>(), User::choose(product).unwrap().uid);
+        let left = || names.iter().flat_map(|name| Marks { name, uid, started: &pids }.running()).collect::<Vec<_>>();
+        // What brings data to a node of a cluster ends by cleaning only.
+        if !url.starts_with("galera") {
+            wait_until(&format!("all die with their owner, {what}"), || left().is_empty());
+        }
         let mut request = request(scratch.path(), &[]);
         request.url = url.to_owned();
         let clean = || clean_leftovers(product, &request).unwrap_or_else(|e| panic!("{what}: {e}"));
@@ -348,10 +379,7 @@ fn nothing_is_left_by_kills_at_any_moment() {
         }
         clean();
         assert_eq!(folders(), Vec::<PathBuf>::new(), "{what}");
-        for name in names {
-            let left = Marks { name: &name, uid, started: &pids }.running();
-            assert!(left.is_empty(), "{what}: {left:?}");
-        }
+        assert!(left().is_empty(), "{what}: {:?}", left());
         assert_eq!(segments_of(&pids), 0, "{what}");
         let orphans = || {
             let mapped = mapped("[0-9]*");

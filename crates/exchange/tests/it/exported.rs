@@ -14,9 +14,15 @@ fn data() -> Vec<TestData> {
     let record = TestRecord { run: "r, \"1\"".to_owned(), imported: Some(Default::default()), ..sysbench.record };
     let mut own = TestRecord { run: "own".to_owned(), test: 2, ..TestRecord::blank("LGWR-LAT1") };
     own.set(TX_PER_S, 0.1 + 0.2);
-    own.kinds = [("a.sql", 3, Some([2e6, 1e6, 5e6])), ("b, \"2\".sql", 1, None)]
-        .map(|(name, weight, transaction_ns)| KindFigures { name: name.to_owned(), weight, tps: 7.5, transaction_ns })
-        .to_vec();
+    let kinds = [("a.sql", 3, Some(9), Some([2e6, 1e6, 5e6])), ("b, \"2\".sql", 1, None, None)];
+    let kind = |(name, weight, transactions, transaction_ns): (&str, _, _, _)| KindFigures {
+        name: name.to_owned(),
+        weight,
+        transactions,
+        tps: 7.5,
+        transaction_ns,
+    };
+    own.kinds = kinds.map(kind).to_vec();
     let series =
         Series { columns: vec!["t_s".to_owned(), "x".to_owned()], rows: vec![vec![Some(-1.0), None], vec![Some(0.0)]] };
     let mut latencies = Latencies::new();
@@ -49,11 +55,11 @@ fn every_table_has_a_row_for_each() {
     let kinds = Table::new("kinds", &data).unwrap();
     assert_eq!(
         kinds.rows[0],
-        [json!("own"), json!(2), json!("a.sql"), json!(3), json!(7.5), json!(2.0), json!(1.0), json!(5.0)]
+        [json!("own"), json!(2), json!("a.sql"), json!(3), json!(9), json!(7.5), json!(2.0), json!(1.0), json!(5.0)]
     );
     assert_eq!(
-        (column(&kinds, "weight"), column(&kinds, "p99_ms")),
-        (vec![json!(3), json!(1)], vec![json!(5.0), Value::Null])
+        ["weight", "transactions", "p99_ms"].map(|name| column(&kinds, name)),
+        [[json!(3), json!(1)], [json!(9), Value::Null], [json!(5.0), Value::Null]]
     );
 }
 

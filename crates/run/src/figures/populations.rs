@@ -121,6 +121,7 @@ pub(crate) fn of_each_script(request: &Request, measured: &Measured) -> Vec<Kind
     let figures = |((name, weight), all): ((&str, i64), Option<&Latencies>)| KindFigures {
         name: name.to_owned(),
         weight,
+        transactions: Some(all.map_or(0, Latencies::count)),
         tps: all.map_or(0.0, |all| all.count() as f64 * each),
         transaction_ns: all.and_then(times),
     };

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
-use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::builder::{NonEmptyStringValueParser, PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueHint};
 use loadline_model::Driver;
 use loadline_model::arms::ArmSpec;
@@ -139,7 +139,7 @@ options! {
             /// runs the jobs]
             agents: u32 [value_name = "N", help_heading = CLUSTER] where ("1", "10000");
             /// Folder that holds the runs [default: loadline-results]
-            results: String [value_name = "DIR", value_hint = ValueHint::DirPath];
+            results: String [value_name = "DIR", value_hint = ValueHint::DirPath, value_parser = NonEmptyStringValueParser::new()];
             /// Measure although a capability is missing or the doctor refuses; such tests are marked
             force: bool [num_args = 0, default_missing_value = "true"];
         }
@@ -163,7 +163,8 @@ options! {
             /// All workloads of a group, e.g. log-writer
             group: Vec<String> [value_name = "GROUP", value_delimiter = ','];
             /// Workload of your own (TOML, see docs/user-workloads.md); repeatable. Without --workload and --group, nothing else runs
-            workload_file: Vec<String> [value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = WORKLOADS];
+            workload_file: Vec<String>
+                [value_name = "FILE", value_hint = ValueHint::FilePath, value_parser = NonEmptyStringValueParser::new(), help_heading = WORKLOADS];
             /// pgbench script to run on the tables that are there, or builtin:NAME (tpcb-like, simple-update, select-only), with its weight
             /// [default: 1]; repeatable. Nothing else runs, and nothing is created, loaded or dropped (see docs/pgbench-scripts.md)
             pgbench_script: Vec<String> [value_name = "FILE[@WEIGHT]", help_heading = WORKLOADS];

@@ -72,7 +72,14 @@ pub fn parse(text: &str) -> Result<PlanSpec, String> {
             return Err(format!("{at}there is no key '{}'{near} (known: {})", redact(key), known.join(", ")));
         }
     }
-    toml::from_str(text).map_err(|e| parse_error(text, &e))
+    let spec: PlanSpec = toml::from_str(text).map_err(|e| parse_error(text, &e))?;
+    if spec.results.as_deref() == Some("") {
+        return Err("results is empty: name a folder, such as loadline-results".to_owned());
+    }
+    if spec.workload_file.iter().flatten().any(String::is_empty) {
+        return Err("workload-file has an empty name: name a file, such as mine.toml".to_owned());
+    }
+    Ok(spec)
 }
 
 /// The parser's message with line and column, without the line's text: it may hold a password.
@@ -122,6 +129,10 @@ mod tests {
         let e = parse("driver = \"clinet\"").unwrap_err();
         assert!(e.contains("clinet") && e.contains("client"), "{e}");
         assert!(parse("jobs = [").unwrap_err().contains("line 1"));
+        for (key, value) in [("results", "''"), ("workload-file", "['a.toml', '']")] {
+            let e = parse(&format!("{key} = {value}")).unwrap_err();
+            assert!(e.contains(key) && e.contains("empty"), "{e}");
+        }
     }
 
     #[test]

@@ -64,16 +64,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_point_is_there_once() {
+    fn every_size_and_depth_is_there_once() {
         let all = points(true);
-        assert_eq!(all.len(), 4 * 12 + 3 * 7 + 2 * 2 + 12);
-        for (i, point) in all.iter().enumerate() {
-            assert!(!all[..i].contains(point), "{point:?} twice");
+        let kib = |sizes: &[u64], depths: &[u32]| -> Vec<(u64, u32)> {
+            sizes.iter().flat_map(|kib| depths.iter().map(move |depth| (kib << 10, *depth))).collect()
+        };
+        for operation in Operation::ALL {
+            let found = all.iter().filter(|p| p.operation == operation).map(|p| (p.size, p.depth));
+            let expected = match operation {
+                Operation::RandomRead => kib(&[4, 8, 16], &[1, 2, 4, 8, 16, 32, 64]),
+                Operation::SequentialRead | Operation::SequentialWrite => kib(&[1024], &[1, 8]),
+                // Writes that wait, of 512 B to 1 MiB.
+                _ => (9..=20).map(|power| (1 << power, 1)).collect(),
+            };
+            assert_eq!(found.collect::<Vec<_>>(), expected, "{operation}");
         }
         assert_eq!(points(false).len(), all.len() - 12);
-        for operation in Operation::ALL {
-            assert!(all.iter().any(|p| p.operation == operation), "{operation}");
-        }
         assert_eq!(all.last().map(|p| p.operation), Some(Operation::SequentialWrite), "the burst comes last");
     }
 

@@ -21,7 +21,9 @@ impl Maria {
         let dir = tempfile::Builder::new().prefix("loadline-maria-").tempdir_in("/var/tmp").unwrap();
         let at = |name: &str| dir.path().join(name).display().to_string();
         let version = answer(Command::new("mariadbd").arg("--version")).unwrap();
-        made_once(&format!("mariadb-{}", version.split_whitespace().nth(2).unwrap()), dir.path(), |made| {
+        let name = format!("mariadb-{}", version.split_whitespace().nth(2).unwrap());
+        // All of this file is the recipe.
+        made_once(&name, include_str!("mariadb.rs"), dir.path(), |made| {
             certificates(made);
             give_to("mysql", made);
             let mut install = as_user("mysql", "mariadb-install-db");

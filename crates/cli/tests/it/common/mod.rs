@@ -7,6 +7,7 @@ mod sound;
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Mutex, PoisonError};
@@ -232,7 +233,7 @@ pub(crate) struct Server {
 }
 
 /// A program of a server, which root runs as `user`.
-fn as_user(user: &str, program: impl AsRef<OsStr>) -> Command {
+pub(crate) fn as_user(user: &str, program: impl AsRef<OsStr>) -> Command {
     if !nix::unistd::geteuid().is_root() {
         return Command::new(program);
     }
@@ -248,26 +249,29 @@ fn give_to(user: &str, folder: &Path) {
     }
 }
 
-/// Runs a program of a server, which must succeed.
-fn done(command: &mut Command) {
+/// Runs a program, which must succeed.
+pub(crate) fn done(command: &mut Command) {
     let out = command.output().unwrap_or_else(|e| panic!("{command:?}: {e}; {INSTALL}"));
     let said = String::from_utf8_lossy(&out.stderr).into_owned() + &String::from_utf8_lossy(&out.stdout);
     assert!(out.status.success(), "{command:?}: {said}; {INSTALL}");
 }
 
-/// Puts a copy of what `make` makes into the folder `to`. It is made once and kept in cargo's folder: making the data folder of a
-/// server takes seconds.
-fn made_once(name: &str, to: &Path, make: impl FnOnce(&Path)) {
+/// Puts a copy of what `make` makes by `recipe` into the folder `to`. It is made once and kept in cargo's folder, by a name that changes
+/// with the recipe: making the data folder of a server takes seconds.
+fn made_once(name: &str, recipe: &str, to: &Path, make: impl FnOnce(&Path)) {
     static MAKING: Mutex<()> = Mutex::new(());
     let _one = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
-    let kept = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let recipe = BuildHasherDefault::<DefaultHasher>::default().hash_one(recipe);
+    let kept = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{recipe:016x}"));
     if !kept.exists() {
         // A server's user may have no access to cargo's folder.
         let new = tempfile::Builder::new().prefix("loadline-made-").tempdir_in("/var/tmp").unwrap();
         make(new.path());
-        let whole = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap().keep();
-        done(Command::new("cp").arg("-a").arg(new.path().join(".")).arg(&whole));
-        std::fs::rename(whole, &kept).unwrap();
+        let whole = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        done(Command::new("cp").arg("-a").arg(new.path().join(".")).arg(whole.path()));
+        // Tests in another process may have been faster.
+        let moved = std::fs::rename(whole.path(), &kept);
+        assert!(kept.exists(), "{moved:?}");
     }
     done(Command::new("cp").arg("-a").arg(kept.join(".")).arg(to));
 }
@@ -285,6 +289,9 @@ fn answer(client: &mut Command) -> Result<String, String> {
 pub(crate) fn free_port() -> u16 {
     std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
+
+/// How the data folder of a server is made: words that the file with the password, tops3cret, follows.
+const INITDB: &str = "--no-sync -U boss -A scram-sha-256 --auth-local=trust --pwfile";
 
 impl Server {
     pub(crate) fn bin() -> PathBuf {
@@ -304,13 +311,12 @@ impl Server {
         let bin = Self::bin();
         let dir = tempfile::Builder::new().prefix("loadline-server-").tempdir_in("/var/tmp").unwrap();
         let version = bin.parent().unwrap().file_name().unwrap().display();
-        made_once(&format!("postgres-{version}"), dir.path(), |made| {
+        made_once(&format!("postgres-{version}"), INITDB, dir.path(), |made| {
             let secret = made.join("pw");
             std::fs::write(&secret, "tops3cret\n").unwrap();
             give_to("postgres", made);
             let mut initdb = as_user("postgres", bin.join("initdb"));
-            initdb.args(["--no-sync", "-U", "boss", "-A", "scram-sha-256", "--auth-local=trust", "--pwfile"]);
-            done(initdb.arg(&secret).arg("-D").arg(made.join("data")));
+            done(initdb.args(words(INITDB)).arg(&secret).arg("-D").arg(made.join("data")));
         });
         give_to("postgres", dir.path());
         let mut server = Server { dir, bin, child: None, port: free_port() };
