@@ -4,7 +4,7 @@
 //! precise to 0.1 %, and so are the bounds.
 
 use loadline_model::Latencies;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// One bucket: latencies above the previous bound, up to its own.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -46,7 +46,7 @@ pub fn label(power: u32) -> String {
 }
 
 /// Latencies counted by bucket: a few hundred bytes, instead of 270 KiB for the full histogram.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 pub struct Counts {
     counts: Vec<u64>,
 }

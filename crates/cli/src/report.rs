@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use loadline_report::{Format, Options, Period, RunData, render, render_page};
+use loadline_report::{Format, Options, Period, ReportError, RunData, render, render_page};
 use loadline_store::{StoredRun, write_report};
 use loadline_workload::script::BUILTINS;
 use loadline_workload::{CATALOGUE, Workload};
@@ -48,15 +48,8 @@ fn pages(args: &ReportArgs) -> Result<u8, Failure> {
         return Err(Failure::usage("--test has no --format pdf: give --format html, md or text"));
     }
     let bytes = render_page(&periods, args.format.into()).map_err(|e| Failure::usage(e.to_string()))?;
-    match (&args.output, args.format) {
-        (Some(path), _) => output::write(path, &bytes)?,
-        (None, ReportAs::Html) => {
-            let numbers = args.test.iter().map(u32::to_string).collect::<Vec<_>>().join("-");
-            let path = write_report(stored.path(), &format!("report/test-{numbers}.html"), &bytes)?;
-            output::stdout(format!("{}\n", path.display()).as_bytes())?;
-        }
-        (None, _) => output::stdout(&bytes)?,
-    }
+    let numbers = args.test.iter().map(u32::to_string).collect::<Vec<_>>().join("-");
+    write_out(args, &bytes, Some((&stored, &format!("report/test-{numbers}.html"))))?;
     Ok(0)
 }
 
@@ -82,7 +75,8 @@ pub(crate) fn report(args: &ReportArgs) -> Result<u8, Failure> {
     if !args.test.is_empty() {
         return pages(args);
     }
-    let mut runs = Vec::new();
+    let internal = |e: ReportError| Failure::failed(e.to_string());
+    let mut runs = if args.example { loadline_report::example().map_err(internal)? } else { Vec::new() };
     let mut all_stored: Vec<StoredRun> = Vec::new();
     for run in &args.runs {
         let (stored, data) = load(&run_folder(run, &args.results))?;
@@ -108,7 +102,8 @@ pub(crate) fn report(args: &ReportArgs) -> Result<u8, Failure> {
     }
     let options = Options {
         columns: args.columns.clone(),
-        across_drivers: args.across_drivers,
+        // Its platforms were measured with different drivers.
+        across_drivers: args.across_drivers || args.example,
         summary: args.summary,
         title: args.title.clone(),
         customer: args.customer.clone(),
@@ -116,7 +111,8 @@ pub(crate) fn report(args: &ReportArgs) -> Result<u8, Failure> {
     };
     let made = render(&runs, args.format.into(), &options).map_err(|e| Failure::usage(e.to_string()))?;
     let bytes = if args.format == ReportAs::Pdf { pdf::print(&made)? } else { made };
-    write_out(args, &bytes, all_stored.as_slice(), in_folder)?;
+    let folder = if let [stored] = all_stored.as_slice() { Some((stored, "report/index.html")) } else { None };
+    write_out(args, &bytes, folder.filter(|_| in_folder))?;
     Ok(0)
 }
 
@@ -138,28 +134,25 @@ fn add_references(args: &ReportArgs, runs: &mut Vec<RunData>) -> Result<(), Fail
     Ok(())
 }
 
-/// Writes the report where the user wants it, or where it belongs: that of one stored run into its folder.
-fn write_out(args: &ReportArgs, bytes: &[u8], stored: &[StoredRun], in_folder: bool) -> Result<(), Failure> {
-    match (&args.output, args.format, stored) {
-        (Some(path), _, _) => {
+/// Writes a page where the user wants it, or where it belongs: that of one stored run in its folder, under this name.
+fn write_out(args: &ReportArgs, bytes: &[u8], folder: Option<(&StoredRun, &str)>) -> Result<(), Failure> {
+    let path = match (&args.output, args.format, folder) {
+        (Some(path), ..) => {
             output::write(path, bytes)?;
             if path != Path::new("-") {
                 output::say(&format!("report: {}", path.display()));
             }
+            return Ok(());
         }
-        (None, ReportAs::Html, [stored]) if in_folder => {
-            let path = write_report(stored.path(), "report/index.html", bytes)?;
-            output::stdout(format!("{}\n", path.display()).as_bytes())?;
-        }
-        (None, ReportAs::Html | ReportAs::Pdf, _) => {
-            let path =
-                Path::new(if args.format == ReportAs::Pdf { "loadline-report.pdf" } else { "loadline-report.html" });
-            output::write(path, bytes)?;
-            output::stdout(format!("{}\n", path.display()).as_bytes())?;
-        }
-        (None, _, _) => output::stdout(bytes)?,
+        (None, ReportAs::Html, Some((stored, name))) => write_report(stored.path(), name, bytes)?,
+        (None, ReportAs::Html, None) => PathBuf::from("loadline-report.html"),
+        (None, ReportAs::Pdf, _) => PathBuf::from("loadline-report.pdf"),
+        (None, ..) => return output::stdout(bytes),
+    };
+    if folder.is_none() || args.format == ReportAs::Pdf {
+        output::write(&path, bytes)?;
     }
-    Ok(())
+    output::stdout(format!("{}\n", path.display()).as_bytes())
 }
 
 /// `data` with what an audit finds in it, if it is imported: nothing else was checked.

@@ -1,7 +1,7 @@
 //! What all charts are drawn with, as SVG without a charting library. Colours are CSS variables, so that a chart drawn once is
 //! right on dark and light screens and on paper; shapes have tooltips with their figures.
 
-use std::fmt::{Arguments, Write as _};
+use std::fmt::{self, Arguments, Display, Formatter, Write as _};
 
 use loadline_model::format::number;
 
@@ -11,6 +11,15 @@ use crate::escape::Text;
 /// Number of colours and markers before they repeat.
 pub(crate) const COLOURS: usize = 6;
 pub(crate) const CHAR: f64 = 6.1;
+
+/// A place in pixels, with one decimal at most.
+pub(crate) struct Px(pub(crate) f64);
+
+impl Display for Px {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", (self.0 * 10.0).round() / 10.0)
+    }
+}
 
 #[derive(Default)]
 pub(crate) struct Canvas(String);
@@ -22,26 +31,54 @@ impl Canvas {
         let _ = self.0.write_fmt(svg);
     }
 
-    /// Adds `text`, whose `anchor` (`start`, `middle`, `end`) is at `x` and `y`.
-    pub(crate) fn text(&mut self, class: &str, anchor: &str, (x, y): (f64, f64), text: &str) {
-        let text = Text(text);
-        self.put(format_args!(
-            "<text class=\"{class}\" text-anchor=\"{anchor}\" x=\"{x:.1}\" y=\"{y:.1}\">{text}</text>"
-        ));
+    /// Adds `text` at `x` and `y`: its start, or with the classes `m` and `e` its middle and its end.
+    pub(crate) fn text(&mut self, class: &str, (x, y): (f64, f64), text: &str) {
+        self.put(format_args!("<text class=\"{class}\" x=\"{}\" y=\"{}\">{}</text>", Px(x), Px(y), Text(text)));
     }
 
-    pub(crate) fn path(&mut self, class: &str, d: Arguments<'_>) {
+    /// Adds texts of one class.
+    pub(crate) fn texts<T: AsRef<str>>(&mut self, class: &str, texts: impl IntoIterator<Item = (f64, f64, T)>) {
+        self.put(format_args!("<g class=\"{class}\">"));
+        for (x, y, text) in texts {
+            self.put(format_args!("<text x=\"{}\" y=\"{}\">{}</text>", Px(x), Px(y), Text(text.as_ref())));
+        }
+        self.put(format_args!("</g>"));
+    }
+
+    pub(crate) fn path(&mut self, class: &str, d: &str) {
         self.put(format_args!("<path class=\"{class}\" d=\"{d}\"/>"));
     }
 
-    /// Adds a rectangle in a series' colour.
-    pub(crate) fn bar(&mut self, colour: usize, opacity: f64, [x, y, width, height]: [f64; 4], tip: &str) {
-        let (colour, tip) = (colour % COLOURS + 1, Text(tip));
-        let opacity = if opacity < 1.0 { format!(" opacity=\"{opacity:.2}\"") } else { String::new() };
-        self.put(format_args!(
-            "<rect class=\"br c{colour}\"{opacity} x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\"><title>{tip}\
-             </title></rect>"
-        ));
+    /// Adds the lines of a grid, each with its value: that at 0 is an axis.
+    pub(crate) fn rules(&mut self, lines: impl Iterator<Item = (f64, String)>) {
+        let (zero, others): (Vec<_>, Vec<_>) = lines.partition(|(value, _)| *value == 0.0);
+        for (class, lines) in [("gr", others), ("zero", zero)] {
+            if !lines.is_empty() {
+                self.path(class, &lines.into_iter().map(|(_, d)| d).collect::<String>());
+            }
+        }
+    }
+
+    /// Adds a shape: an element and its geometry. `data` is what it shows, in parts between semicolons: x, y, and the ends of its
+    /// interval.
+    pub(crate) fn shape(&mut self, (element, geometry): (&str, String), data: &str, tip: &str) {
+        let data = if data.is_empty() { String::new() } else { format!(" data-v=\"{}\"", Text(data)) };
+        let tip = if tip.is_empty() { String::new() } else { format!("<title>{}</title>", Text(tip)) };
+        self.put(format_args!("<{element} {geometry}{data}>{tip}</{element}>"));
+    }
+
+    /// Adds a rectangle.
+    pub(crate) fn bar(&mut self, [x, y, width, height]: [f64; 4], data: &str, tip: &str) {
+        let geometry = format!("x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"", Px(x), Px(y), Px(width), Px(height));
+        self.shape(("rect", geometry), data, tip);
+    }
+
+    /// Adds what `drawn` draws of the series `name` in a class and a series' colour.
+    pub(crate) fn series(&mut self, class: &str, colour: usize, name: &str, drawn: impl FnOnce(&mut Canvas)) {
+        let name = if name.is_empty() { String::new() } else { format!(" data-n=\"{}\"", Text(name)) };
+        self.put(format_args!("<g class=\"{class} c{}\"{name}>", colour % COLOURS + 1));
+        drawn(self);
+        self.put(format_args!("</g>"));
     }
 
     /// Adds names with their marks in rows that fit `width`; returns the baseline of the last row.
@@ -59,7 +96,7 @@ impl Canvas {
                 (x, y) = (8.0, y + 16.0);
             }
             mark(self, colour, x, y - 4.0);
-            self.text("le", "start", (x + 9.0, y), &name);
+            self.text("le", (x + 9.0, y), &name);
             x += wide;
         }
         y
@@ -68,14 +105,14 @@ impl Canvas {
     /// Adds names below columns from `left` on that are `slot` wide, without those that would touch.
     pub(crate) fn below(&mut self, names: &[String], left: f64, slot: f64, bottom: f64) {
         let every = ((longest(names) + 4.0) / slot).ceil().max(1.0) as usize;
-        for (i, name) in names.iter().enumerate().step_by(every) {
-            self.text("tk", "middle", (left + slot * (i as f64 + 0.5), bottom + 14.0), name);
-        }
+        let names = names.iter().enumerate().step_by(every);
+        self.texts("tk m", names.map(|(i, name)| (left + slot * (i as f64 + 0.5), bottom + 14.0, name)));
     }
 
     /// A drawing within a cell, which says nothing that the row does not say in words.
     pub(crate) fn within(self, (width, height): (f64, f64)) -> Chart {
-        let svg = format!("<svg viewBox=\"0 0 {width} {height}\" aria-hidden=\"true\">{}</svg>", self.0);
+        let size = format!("viewBox=\"0 0 {width} {height}\" preserveAspectRatio=\"none\"");
+        let svg = format!("<svg {size} aria-hidden=\"true\">{}</svg>", self.0);
         Chart { svg }
     }
 
@@ -90,9 +127,16 @@ impl Canvas {
     }
 }
 
-/// Class of a line of the grid at `value`.
-pub(crate) fn line_class(value: f64) -> &'static str {
-    if value == 0.0 { "zero" } else { "gr" }
+/// `value` with five digits that count, as browsers read it.
+pub(crate) fn digits(value: f64) -> String {
+    match value.abs() {
+        a if a != 0.0 && !(1e-4..1e7).contains(&a) => format!("{value:.4e}"),
+        a => {
+            let decimals = (4 - a.max(1e-4).log10().floor() as i32).max(0);
+            let shown = format!("{value:.*}", decimals as usize);
+            if shown.contains('.') { shown.trim_end_matches('0').trim_end_matches('.').to_owned() } else { shown }
+        }
+    }
 }
 
 /// Width of the longest of `names`.

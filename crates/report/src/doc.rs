@@ -82,14 +82,35 @@ pub(crate) enum Block {
     List {
         items: Vec<String>,
     },
-    /// Links: text and address.
-    Links {
-        items: Vec<(String, String)>,
-    },
     Details {
         summary: String,
         blocks: Vec<Block>,
     },
+    /// Blocks side by side, if there is space.
+    Beside {
+        blocks: Vec<Block>,
+    },
+    /// What a platform reached, as large figures, and as a sentence.
+    Answer {
+        label: String,
+        figures: Vec<Headline>,
+        sentence: String,
+    },
+}
+
+/// A figure for who looks for ten seconds.
+#[derive(Debug, Serialize)]
+pub(crate) struct Headline {
+    pub(crate) value: String,
+    pub(crate) unit: String,
+    /// `LGWR-LAT1, 8 jobs`.
+    pub(crate) place: String,
+    /// What share of the limit it is, and what bounds it; may be empty.
+    pub(crate) said: String,
+    /// Figures that show what bounds it; may be empty.
+    pub(crate) because: String,
+    /// The share as a bar.
+    pub(crate) drawn: Option<Chart>,
 }
 
 #[derive(Debug, Clone, Serialize)]
@@ -133,6 +154,8 @@ pub(crate) struct Row {
     pub(crate) first: bool,
     /// Text below the row, across all columns; may be empty.
     pub(crate) remark: String,
+    /// Address of the page of what the row is about; may be empty.
+    pub(crate) link: String,
     /// If not empty, the row has no cells and is the heading of the rows that follow.
     pub(crate) title: String,
 }

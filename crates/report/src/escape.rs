@@ -11,7 +11,7 @@ pub(crate) struct Text<'a>(pub(crate) &'a str);
 impl Display for Text<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let unseen = |c| is_unseen(c) && c != '\n' && c != '\t';
-        for part in self.0.split_inclusive(|c| matches!(c, '&' | '<' | '>' | '"' | '\'' | '/') || unseen(c)) {
+        for part in self.0.split_inclusive(|c| matches!(c, '&' | '<' | '>' | '"' | '\'') || unseen(c)) {
             let mut chars = part.chars();
             let escaped = match chars.next_back() {
                 Some(c) if unseen(c) => " ",
@@ -20,7 +20,6 @@ impl Display for Text<'_> {
                 Some('>') => "&gt;",
                 Some('"') => "&quot;",
                 Some('\'') => "&#x27;",
-                Some('/') => "&#x2f;",
                 _ => {
                     f.write_str(part)?;
                     continue;

@@ -12,6 +12,7 @@ mod content;
 mod csv;
 mod doc;
 mod escape;
+mod example;
 mod forecasted;
 mod json;
 mod live;
@@ -37,12 +38,13 @@ use loadline_model::{Latencies, Manifest, Series, TestRecord};
 
 pub use compared::{Compared, Terms};
 pub use content::levels::Costs;
+pub use example::example;
 pub use forecasted::{Forecasts, evaluation_page};
 pub use live::{LiveRun, live_text, render_live, test_name, validity};
 pub use over_time::OverTime;
 pub use period::{Period, render_page};
 pub use redact::redact;
-pub use templates::{STYLE, filled};
+pub use templates::{SCRIPT, STYLE, filled};
 pub use terminal::{done_line, end_page, test_line};
 pub use text::{clean, shown_name};
 pub use trended::Trended;
@@ -133,7 +135,7 @@ impl RunData {
 /// Format of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
-    /// One self-contained page: no network, no script.
+    /// One self-contained page: no network, and readable without its script.
     Html,
     /// The same in GitHub's Markdown, without charts.
     Markdown,
@@ -198,8 +200,8 @@ pub enum ReportError {
          --redact can hide whose it is"
     )]
     NotAnonymousImport(String),
-    /// A value could not be written as JSON: a bug in loadline.
-    #[error("the JSON could not be written; this is a bug in loadline, please report it: {0}")]
+    /// A value that could not be written or read as JSON.
+    #[error("internal error with JSON, please report it: {0}")]
     Json(#[from] serde_json::Error),
 }
 

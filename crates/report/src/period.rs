@@ -4,7 +4,6 @@
 mod counters;
 mod load;
 mod over_time;
-mod page;
 mod time;
 mod views;
 mod words;
@@ -13,13 +12,16 @@ use std::collections::BTreeMap;
 
 use loadline_analyze::kpi::THROUGHPUT;
 use loadline_analyze::waits::Counts;
-use loadline_model::activity::Counted;
+use loadline_model::activity::{Counted, Topic};
+use loadline_model::disturbance::{judged, why_not_valid};
 use loadline_model::format::counted;
 use loadline_model::snapshot::{WaitProfile, counter};
 use loadline_model::watched::Watched;
-use loadline_model::{Activity, Column, Series, Snapshot, TestRecord};
+use loadline_model::{Activity, Column, Imported, Series, Snapshot, TestRecord};
 use minijinja::context;
 
+use crate::content::{kept_tests, stop, verdict as tests_verdict};
+use crate::doc::{Block, Document, Section};
 use crate::templates::prose;
 use crate::{Format, ReportError, RunData, templates, text};
 
@@ -59,8 +61,9 @@ impl Period {
         let context = context! { r => record, target => m.target_of(record.arm), loadline => m.loadline_version };
         let subtitle = prose("period-of-test", context);
         let counted = activity.as_ref().and_then(|a| a.counted.as_ref());
-        let mut remarks: Vec<String> =
-            record.notes.iter().map(ToString::to_string).chain(record.disturbed_by.clone()).collect();
+        // What disturbed a test too much is its verdict.
+        let noticed = record.disturbed_by.clone().filter(|_| !record.is_disturbed());
+        let mut remarks: Vec<String> = record.notes.iter().map(ToString::to_string).chain(noticed).collect();
         let counters = without_reset(counters(snapshots, counted), &mut remarks);
         Some(Period {
             label: format!("{title}, test {test} of {}", record.run),
@@ -164,6 +167,63 @@ fn lettered(periods: &[Period]) -> Vec<Period> {
     periods.iter().zip('A'..).map(named).collect()
 }
 
+/// The sections of the page, in order.
+fn document(periods: &[Period]) -> Document {
+    let mut sections = vec![
+        Section::of("answer", "The test", time::answer(periods)),
+        Section::of("load", "Load profile", load::blocks(periods)),
+        Section::of("time", "Time model", time::model(periods)),
+        Section::of("waits", "Top waits", time::waits(periods)),
+        Section::of("over-time", "Over time", over_time::blocks(periods)),
+        Section::of("latency", "Latencies", time::latencies(periods)),
+    ];
+    sections.extend(counters::sections(periods));
+    sections
+        .extend(Topic::ALL.map(|topic| Section::of(views::id(topic), topic.title(), views::blocks(topic, periods))));
+    sections.push(Section::of("cost", "What the sampling cost", cost(periods)));
+    sections.push(Section::of("not-here", "Not on this page", views::missing(periods)));
+    sections.retain(|s| !s.blocks.is_empty());
+    let several = periods.len() > 1;
+    let (all_well, verdict) = verdict(periods);
+    Document {
+        title: periods.iter().map(|p| p.title.as_str()).collect::<Vec<_>>().join(" · "),
+        subtitle: periods.iter().map(|p| p.subtitle.as_str()).collect::<Vec<_>>().join(" · "),
+        all_well,
+        verdict,
+        remarks: periods.iter().flat_map(|p| p.remarks.iter().map(move |r| named(p, several, r))).collect(),
+        sections,
+        ..Document::default()
+    }
+}
+
+fn named(period: &Period, several: bool, text: &str) -> String {
+    let of = if several { format!("{}: ", period.label) } else { String::new() };
+    format!("{of}{}.", stop(text))
+}
+
+/// Whether all tests are valid, and what to say of them.
+fn verdict(periods: &[Period]) -> (bool, String) {
+    let tests = || periods.iter().filter_map(|p| p.record.as_ref());
+    let of_test = |r: &TestRecord| {
+        let (imported, validity) = (r.imported.as_ref().map(Imported::unchecked), r.validity());
+        // Only tests of loadline's own were judged.
+        let why = validity.map_or_else(|| format!("not valid: {}", why_not_valid(r)), |_| judged(r));
+        context! { test => r.test, imported, why => (!r.valid).then_some(why) }
+    };
+    let all_well = tests().all(|r| r.valid && r.imported.is_none()) && kept_tests(tests()).is_none();
+    let each: Vec<_> = tests().map(of_test).collect();
+    (
+        all_well,
+        prose("verdict-of-tests", context! { tests => each, all_well, verdict => tests_verdict(tests(), false) }),
+    )
+}
+
+/// What reading counters and sampling sessions cost.
+fn cost(periods: &[Period]) -> Vec<Block> {
+    let said = |p: &Period| Some(named(p, periods.len() > 1, &prose("cost", &p.activity.as_ref()?.sampling)));
+    periods.iter().filter_map(said).map(Block::para).collect()
+}
+
 /// Writes the page of one period, or of several side by side.
 ///
 /// # Errors
@@ -171,8 +231,8 @@ fn lettered(periods: &[Period]) -> Vec<Period> {
 pub fn render_page(periods: &[Period], format: Format) -> Result<Vec<u8>, ReportError> {
     let document = match periods {
         [] => return Err(ReportError::NoRun),
-        [one] => page::document(std::slice::from_ref(one)),
-        several => page::document(&lettered(several)),
+        [one] => document(std::slice::from_ref(one)),
+        several => document(&lettered(several)),
     };
     let text = match format {
         Format::Html => templates::html(&document, false),

@@ -1,10 +1,7 @@
 //! Charts of lines: every point has a tooltip with its figures, and lines have error bars, hollow markers and labels at their
 //! ends.
 
-use std::fmt::Arguments;
-
-use crate::canvas::{CHAR, COLOURS, Canvas, line_class, shortened, tick_text, ticks};
-use crate::escape::Text;
+use crate::canvas::{CHAR, COLOURS, Canvas, Px, digits, shortened, tick_text, ticks};
 
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ChartPoint {
@@ -13,6 +10,12 @@ pub(crate) struct ChartPoint {
     /// Ends of the error bar.
     pub(crate) bar: Option<(f64, f64)>,
     pub(crate) tip: String,
+}
+
+impl ChartPoint {
+    fn is_finite(&self) -> bool {
+        self.x.is_finite() && self.y.is_finite()
+    }
 }
 
 #[derive(Debug, Clone, Default)]
@@ -33,6 +36,8 @@ pub(crate) struct ChartLine {
     pub(crate) labels: Vec<(f64, f64, String)>,
     /// A curve fitted to the points, drawn over them.
     pub(crate) fit: Vec<(f64, f64)>,
+    /// What the points would be at best, dashed.
+    pub(crate) ideal: Vec<(f64, f64)>,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -129,13 +134,12 @@ impl Chart {
 
     /// Points joined by lines, small enough for three charts side by side.
     pub(crate) fn of_points(title: String, labels: [impl Into<String>; 2], lines: Vec<ChartLine>) -> Chart {
-        Chart { markers: true, ..Chart::of_lines(title, labels, lines, (400.0, 270.0)) }
+        Chart { markers: true, ..Chart::of_lines(title, labels, lines, (340.0, 230.0)) }
     }
 
     /// The chart; `None` if no line has a point.
     pub(crate) fn drawn(&self) -> Option<crate::doc::Chart> {
-        let usable = |p: &&ChartPoint| p.x.is_finite() && p.y.is_finite();
-        let all = || self.lines.iter().flat_map(|l| l.points.iter().chain(&l.hollow)).filter(usable);
+        let all = || self.lines.iter().flat_map(|l| l.points.iter().chain(&l.hollow)).filter(|p| p.is_finite());
         all().next()?;
         let x_max = all().map(|p| p.x).fold(self.x_end, f64::max);
         let drawn = self.lines.iter().flat_map(|l| l.band.iter().map(|b| b[2]).chain(l.fit.iter().map(|f| f.1)));
@@ -158,8 +162,7 @@ impl Chart {
         let mut top = 40.0;
         if self.markers && !self.unnamed {
             let mark = |canvas: &mut Canvas, colour: usize, x: f64, y: f64| {
-                let class = format!("mk c{}", colour % COLOURS + 1);
-                canvas.put(format_args!("{}", self.mark(colour, x, y, &class)));
+                canvas.series("mk", colour, "", |canvas| canvas.shape(self.mark(colour, x, y), "", ""));
             };
             top += canvas.legend(self.width, self.lines.iter().map(|l| (l.name.as_str(), l.colour)), mark) - 12.0;
         }
@@ -177,18 +180,11 @@ impl Chart {
             y_min: y_ticks.first().copied().unwrap_or(0.0),
             y_max: y_ticks.last().copied().unwrap_or(1.0),
         };
-        canvas.text("ax", "start", (2.0, frame.top - 11.0), &self.y_label);
+        canvas.text("ax", (2.0, frame.top - 11.0), &self.y_label);
         grid(&mut canvas, &frame, &y_ticks, &y_texts, &x_ticks, x_step);
-        canvas.text("ax", "end", (frame.right, self.height - 6.0), &self.x_label);
-        for (from, to, what) in &self.spans {
-            let (x, end, y, high) = (frame.x(*from), frame.x(*to), frame.top, frame.bottom - frame.top);
-            // A short one is seen as well.
-            let wide = (end - x).max(2.0);
-            tipped(
-                &mut canvas,
-                format_args!("<rect class=\"sp\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{wide:.1}\" height=\"{high:.1}\"/>"),
-                what,
-            );
+        canvas.text("ax e", (frame.right, self.height - 6.0), &self.x_label);
+        if !self.spans.is_empty() {
+            canvas.series("sp", 0, "", |canvas| self.spans(canvas, &frame));
         }
         for line in &self.lines {
             self.line(&mut canvas, &frame, line);
@@ -204,70 +200,101 @@ impl Chart {
         widest as f64 * CHAR + 6.0
     }
 
+    fn spans(&self, canvas: &mut Canvas, frame: &Frame) {
+        for (from, to, what) in &self.spans {
+            let (x, end) = (frame.x(*from), frame.x(*to));
+            // A short one is seen as well.
+            canvas.bar([x, frame.top, (end - x).max(2.0), frame.bottom - frame.top], "", what);
+        }
+    }
+
     fn line(&self, canvas: &mut Canvas, frame: &Frame, line: &ChartLine) {
+        // A line that is lighter than others is one of many.
         let opacity = match line.opacity {
-            opacity if opacity > 0.0 && opacity < 1.0 => format!(" opacity=\"{opacity:.2}\""),
+            opacity if opacity > 0.0 && opacity < 1.0 => format!("o{:.0}", opacity * 10.0),
             _ => String::new(),
         };
-        canvas.put(format_args!("<g class=\"c{}\"{opacity}>", line.colour % COLOURS + 1));
-        let ok = |p: &&ChartPoint| p.x.is_finite() && p.y.is_finite();
-        let joined = |points: &mut dyn Iterator<Item = (f64, f64)>| -> String {
-            let finite = points.filter(|(x, y)| x.is_finite() && y.is_finite());
-            finite.map(|(x, y)| format!("{:.1},{:.1}", frame.x(x), frame.y(y))).collect::<Vec<_>>().join(" ")
+        canvas.series(&opacity, line.colour, &line.name, |canvas| {
+            let joined = |points: &mut dyn Iterator<Item = (f64, f64)>| -> String {
+                let finite = points.filter(|(x, y)| x.is_finite() && y.is_finite());
+                finite.map(|(x, y)| format!("{},{}", Px(frame.x(x)), Px(frame.y(y)))).collect::<Vec<_>>().join(" ")
+            };
+            if !line.band.is_empty() {
+                let ends = line.band.iter().map(|b| (b[0], b[2])).chain(line.band.iter().rev().map(|b| (b[0], b[1])));
+                canvas.put(format_args!("<polygon class=\"bd\" points=\"{}\"/>", joined(&mut { ends })));
+            }
+            let class = if line.dashed { "ln da" } else { "ln" };
+            let parts = || line.points.split(|p| !p.is_finite());
+            // A line breaks where there is no value.
+            let runs = parts().filter(|part| part.len() > 1 && !self.dots);
+            if self.markers {
+                for part in runs {
+                    let path = joined(&mut part.iter().map(|p| (p.x, p.y)));
+                    canvas.put(format_args!("<polyline class=\"{class}\" points=\"{path}\"/>"));
+                }
+            } else {
+                in_its_units(canvas, frame, class, &runs.collect::<Vec<_>>());
+            }
+            // A point without a neighbour has no line.
+            let marked = parts().filter(|part| self.markers || part.len() == 1).flatten();
+            self.marks(canvas, frame, line, &marked.collect::<Vec<_>>());
+            self.labels(canvas, frame, line);
+            for (class, curve) in [("ln da", &line.ideal), ("ft", &line.fit)] {
+                if curve.len() > 1 {
+                    let path = joined(&mut curve.iter().copied());
+                    canvas.put(format_args!("<polyline class=\"{class}\" points=\"{path}\"/>"));
+                }
+            }
+        });
+    }
+
+    /// Adds the error bars and markers of `points`, and those of the hollow ones.
+    fn marks(&self, canvas: &mut Canvas, frame: &Frame, line: &ChartLine, points: &[&ChartPoint]) {
+        let bar = |p: &&ChartPoint| {
+            let (low, high) = p.bar.filter(|b| b.0.is_finite() && b.1.is_finite())?;
+            let (x, a, b) = (frame.x(p.x), frame.y(low), frame.y(high));
+            Some(format!("M{0} {1}V{2}M{3} {1}h6M{3} {2}h6", Px(x), Px(a), Px(b), Px(x - 3.0)))
         };
-        if !line.band.is_empty() {
-            let edges = line.band.iter().map(|b| (b[0], b[2])).chain(line.band.iter().rev().map(|b| (b[0], b[1])));
-            canvas.put(format_args!("<polygon class=\"bd\" points=\"{}\"/>", joined(&mut { edges })));
+        let bars: String = points.iter().filter_map(bar).collect();
+        if !bars.is_empty() {
+            canvas.path("er", &bars);
         }
-        let class = if line.dashed { "ln da" } else { "ln" };
-        let small = if self.dots { "mk sm" } else { "mk" };
-        // A line breaks where there is no value.
-        for part in line.points.split(|p| !ok(&p)) {
-            if part.len() > 1 && !self.dots {
-                let path = joined(&mut part.iter().map(|p| (p.x, p.y)));
-                canvas.put(format_args!("<polyline class=\"{class}\" points=\"{path}\"/>"));
+        let hollow: Vec<&ChartPoint> = line.hollow.iter().filter(|p| p.is_finite()).filter(|_| self.markers).collect();
+        let small = if self.dots { " sm" } else { "" };
+        for (class, points) in [("mk", points), ("mk ho", hollow.as_slice())] {
+            if points.is_empty() {
+                continue;
             }
-            for p in part {
-                let (x, y) = (frame.x(p.x), frame.y(p.y));
-                if let Some((low, high)) = p.bar.filter(|b| b.0.is_finite() && b.1.is_finite()) {
-                    let (a, b, from) = (frame.y(low), frame.y(high), x - 3.0);
-                    canvas.path("er", format_args!("M{x:.1} {a:.1}V{b:.1}M{from:.1} {a:.1}h6M{from:.1} {b:.1}h6"));
-                }
-                // A point without a neighbour has no line.
-                if self.markers || part.len() == 1 {
-                    tipped(canvas, format_args!("{}", self.mark(line.colour, x, y, small)), &p.tip);
-                }
+            canvas.put(format_args!("<g class=\"{class}{small}\">"));
+            for p in points {
+                let ends = p.bar.map_or_else(String::new, |(low, high)| format!(";{};{}", digits(low), digits(high)));
+                let data = format!("{};{}{ends}", digits(p.x), digits(p.y));
+                canvas.shape(self.mark(line.colour, frame.x(p.x), frame.y(p.y)), &data, &p.tip);
             }
+            canvas.put(format_args!("</g>"));
         }
-        for p in line.hollow.iter().filter(ok).filter(|_| self.markers) {
-            let mark = self.mark(line.colour, frame.x(p.x), frame.y(p.y), &format!("{small} ho"));
-            tipped(canvas, format_args!("{mark}"), &p.tip);
-        }
-        self.labels(canvas, frame, line);
-        if line.fit.len() > 1 {
-            canvas.put(format_args!("<polyline class=\"ft\" points=\"{}\"/>", joined(&mut line.fit.iter().copied())));
-        }
-        canvas.put(format_args!("</g>"));
     }
 
     /// Adds the texts beside points that leave each other space, from the last one on.
     fn labels(&self, canvas: &mut Canvas, frame: &Frame, line: &ChartLine) {
-        let mut taken: Vec<(f64, f64)> = Vec::new();
+        let mut taken: Vec<(f64, f64, &str)> = Vec::new();
         for (x, y, text) in line.labels.iter().rev().filter(|(x, y, _)| x.is_finite() && y.is_finite()) {
-            let (x, y) = (frame.x(*x), frame.y(*y));
-            if !taken.iter().any(|(a, b)| (a - x).abs() < 3.0 * CHAR && (b - y).abs() < 11.0) {
-                taken.push((x, y));
-                canvas.text("tk", "end", (x - 5.0, y - 5.0), text);
+            let (x, y) = (frame.x(*x) - 5.0, frame.y(*y) - 5.0);
+            if !taken.iter().any(|(a, b, _)| (a - x).abs() < 3.0 * CHAR && (b - y).abs() < 11.0) {
+                taken.push((x, y, text));
             }
+        }
+        if !taken.is_empty() {
+            canvas.texts("tk e", taken);
         }
     }
 
     /// The line's marker, or a dot.
-    fn mark(&self, colour: usize, x: f64, y: f64, class: &str) -> String {
-        if self.dots {
-            return format!("<circle class=\"{class}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"2.2\"/>");
+    fn mark(&self, colour: usize, x: f64, y: f64) -> (&'static str, String) {
+        match self.dots {
+            true => ("circle", format!("cx=\"{}\" cy=\"{}\" r=\"2.2\"", Px(x), Px(y))),
+            false => marker(colour, x, y),
         }
-        marker(colour, x, y, class)
     }
 
     /// Names at the right ends of the lines, moved apart if they would overlap.
@@ -286,57 +313,54 @@ impl Chart {
             *y = y.min(limit);
             limit = *y - gap;
         }
-        for (y, line) in ends {
-            canvas.text("le", "start", (frame.right + 5.0, y + 3.5), &shortened(&line.name, 18));
-        }
+        let names = ends.into_iter().map(|(y, line)| (frame.right + 5.0, y + 3.5, shortened(&line.name, 18)));
+        canvas.texts("le", names.filter(|(.., name)| !name.is_empty()));
     }
+}
+
+/// Adds lines in the units of their axes, which are linear: so they are short, and hold their values.
+fn in_its_units(canvas: &mut Canvas, frame: &Frame, class: &str, lines: &[&[ChartPoint]]) {
+    if lines.is_empty() {
+        return;
+    }
+    let across = (frame.right - frame.left) / frame.x_max;
+    let up = (frame.top - frame.bottom) / (frame.y_max - frame.y_min);
+    let origin = (Px(frame.left), Px(frame.y(0.0)));
+    canvas.put(format_args!("<g transform=\"translate({} {})scale({across:.6e} {up:.6e})\">", origin.0, origin.1));
+    for line in lines {
+        let points = line.iter().map(|p| format!("{},{}", digits(p.x), digits(p.y.max(frame.y_min))));
+        let points = points.collect::<Vec<_>>().join(" ");
+        canvas.put(format_args!("<polyline class=\"{class}\" points=\"{points}\"/>"));
+    }
+    canvas.put(format_args!("</g>"));
 }
 
 fn grid(canvas: &mut Canvas, frame: &Frame, y_ticks: &[f64], y_texts: &[String], x_ticks: &[f64], x_step: f64) {
-    for (value, text) in y_ticks.iter().zip(y_texts) {
-        let y = frame.y(*value);
-        canvas.path(line_class(*value), format_args!("M{:.1} {y:.1}H{:.1}", frame.left, frame.right));
-        canvas.text("tk", "end", (frame.left - 5.0, y + 3.5), text);
-    }
-    for value in x_ticks.iter().filter(|v| **v <= frame.x_max * 1.000_001) {
-        let x = frame.x(*value);
-        canvas.path("zero", format_args!("M{x:.1} {:.1}v4", frame.bottom));
-        canvas.text("tk", "middle", (x, frame.bottom + 16.0), &tick_text(*value, x_step));
-    }
+    let across = |y: &f64| (*y, format!("M{} {}H{}", Px(frame.left), Px(frame.y(*y)), Px(frame.right)));
+    canvas.rules(y_ticks.iter().map(across));
+    let beside = y_ticks.iter().zip(y_texts).map(|(y, text)| (frame.left - 5.0, frame.y(*y) + 3.5, text));
+    canvas.texts("tk e", beside);
+    let x_ticks = || x_ticks.iter().filter(|v| **v <= frame.x_max * 1.000_001);
+    canvas.path("zero", &x_ticks().map(|x| format!("M{} {}v4", Px(frame.x(*x)), Px(frame.bottom))).collect::<String>());
+    canvas.texts("tk m", x_ticks().map(|x| (frame.x(*x), frame.bottom + 16.0, tick_text(*x, x_step))));
 }
 
-fn tipped(canvas: &mut Canvas, shape: Arguments<'_>, tip: &str) {
-    canvas.put(format_args!("<g>{shape}<title>{}</title></g>", Text(tip)));
-}
-
-/// Marker number `n` at a point; markers differ in shape, not only in colour.
-fn marker(n: usize, x: f64, y: f64, class: &str) -> String {
-    let path = |d: String| format!("<path class=\"{class}\" d=\"{d}\"/>");
+/// Element and geometry of marker number `n` at a point; markers differ in shape, not only in colour.
+fn marker(n: usize, x: f64, y: f64) -> (&'static str, String) {
+    let path = |x: f64, y: f64, d: &str| ("path", format!("d=\"M{} {}{d}z\"", Px(x), Px(y)));
     match n % COLOURS {
-        0 => format!("<circle class=\"{class}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3.6\"/>"),
-        1 => path(format!("M{:.1} {:.1}h6.6v6.6h-6.6z", x - 3.3, y - 3.3)),
-        2 => path(format!("M{x:.1} {:.1}l4.2 7.4h-8.4z", y - 4.8)),
-        3 => path(format!("M{x:.1} {:.1}l4.6 4.6l-4.6 4.6l-4.6 -4.6z", y - 4.6)),
-        4 => path(format!("M{x:.1} {:.1}l4.2 -7.4h-8.4z", y + 4.8)),
-        _ => path(format!("M{:.1} {:.1}h5v8h-5z", x - 2.5, y - 4.0)),
+        0 => ("circle", format!("cx=\"{}\" cy=\"{}\" r=\"3.6\"", Px(x), Px(y))),
+        1 => path(x - 3.3, y - 3.3, "h6.6v6.6h-6.6"),
+        2 => path(x, y - 4.8, "l4.2 7.4h-8.4"),
+        3 => path(x, y - 4.6, "l4.6 4.6l-4.6 4.6l-4.6 -4.6"),
+        4 => path(x, y + 4.8, "l4.2 -7.4h-8.4"),
+        _ => path(x - 2.5, y - 4.0, "h5v8h-5"),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_line_of_one_point_is_seen() {
-        let point = |x| ChartPoint { x, y: 7.0, ..ChartPoint::default() };
-        let svg = |points: Vec<ChartPoint>| {
-            let line = ChartLine { points, ..ChartLine::default() };
-            Chart { lines: vec![line], width: 400.0, height: 270.0, ..Chart::default() }.drawn().unwrap().svg
-        };
-        let (one, two) = (svg(vec![point(0.0)]), svg(vec![point(0.0), point(1.0)]));
-        assert!(one.contains("<circle") && !one.contains("<polyline"), "{one}");
-        assert!(!two.contains("<circle") && two.contains("<polyline"), "{two}");
-    }
 
     #[test]
     fn an_axis_goes_below_zero_only_if_it_may_and_a_point_does() {

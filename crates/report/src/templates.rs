@@ -25,6 +25,9 @@ const TEMPLATES: [(&str, &str); 6] = [
 /// The content of the `style` element of every page.
 pub const STYLE: &str = concat!("\n", include_str!("templates/report.css"), "\n");
 
+/// The content of the `script` element of every page: sorts, searches, and shows and saves what charts are of.
+pub const SCRIPT: &str = concat!("\n", include_str!("templates/report.js"));
+
 /// Explanations, sentences and facts: names after `==`, and a template each. A line that begins with a dash begins an item, and ` := ` stands
 /// between the name and the value of a fact.
 const PROSE: &str = concat!("\n", include_str!("templates/prose.txt"), "\n", include_str!("templates/facts.txt"));
@@ -54,11 +57,11 @@ pub(crate) fn facts(name: &str, context: impl Serialize) -> Vec<(String, String)
     items(name, context).into_iter().map(parts).collect()
 }
 
-/// The document as one self-contained page: style and charts are inside, no script, no network. For paper with footers, and nothing folded.
+/// The document as one self-contained page: style, script and charts are inside, no network. For paper with footers, and nothing folded.
 pub(crate) fn html(document: &Document, paper: bool) -> String {
     let of = if document.customer.is_empty() { String::new() } else { format!(" – {}", document.customer) };
     let footer = cut(&format!("{}{of}", document.title), 110);
-    render("page.html", context! { paper, style => STYLE, footer, ..Value::from_serialize(document) })
+    render("page.html", context! { paper, style => STYLE, script => SCRIPT, footer, ..Value::from_serialize(document) })
 }
 
 /// `blocks` as a part of a page.

@@ -41,7 +41,7 @@ pub(crate) fn for_terminal(blocks: &[Block], width: Option<usize>) -> String {
 pub(crate) fn block(out: &mut String, block: &Block, prose: usize) {
     match block {
         Block::Table(t) => table(out, t, prose),
-        Block::Para { text } => {
+        Block::Para { text } | Block::Answer { sentence: text, .. } => {
             out.push('\n');
             out.push_str(&wrapped(text, "", prose));
         }
@@ -57,6 +57,7 @@ pub(crate) fn block(out: &mut String, block: &Block, prose: usize) {
                 let _ = writeln!(out, "{}", clean(line));
             });
         }
+        Block::Beside { blocks } => blocks.iter().for_each(|of| self::block(out, of, prose)),
         // Captions name the workload already; the rest is evidence or charts.
         _ => {}
     }

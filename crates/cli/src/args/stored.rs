@@ -107,8 +107,11 @@ pub(crate) enum VerdictFormat {
 #[derive(Debug, Args)]
 pub(crate) struct ReportArgs {
     /// Run folders or run ids; the others are compared with the first
-    #[arg(required = true, value_name = "RUN", value_hint = ValueHint::DirPath)]
+    #[arg(required_unless_present = "example", value_name = "RUN", value_hint = ValueHint::DirPath)]
     pub(crate) runs: Vec<PathBuf>,
+    /// The report of a run of two platforms that comes with loadline, to see what reports look like
+    #[arg(long, conflicts_with_all = ["runs", "test"])]
+    pub(crate) example: bool,
     /// Folder of the runs that are named by id
     #[arg(long, value_name = "DIR", default_value = DEFAULT_RESULTS, value_hint = ValueHint::DirPath)]
     pub(crate) results: PathBuf,

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::browser::Browser;
 use crate::common::{lat1, ok, report, results, run};
 
 fn refused(args: &[&str], says: &str) {
@@ -42,6 +43,47 @@ fn a_run_is_noted_and_reported() {
     refused(&["report", folder, "--title", " "], "empty");
     refused(&["report", folder, "--summary", "--format", "csv"], "--summary is for reports to read");
     refused(&["report", folder, "--anonymous", "--with", "reference:exadata-x9m"], "--with");
+}
+
+#[test]
+fn the_example_needs_no_run() {
+    let text = ok(&["report", "--example", "--format", "text"]).out;
+    assert!(text.contains("PostgreSQL 15") && text.contains("MariaDB 10.11"), "{text}");
+    refused(&["report", "--example", "some-run"], "cannot be used with");
+    refused(&["report"], "RUN");
+}
+
+#[test]
+#[ignore = "nightly: a browser"]
+fn a_report_is_searched_sorted_and_saved() {
+    let results = results();
+    let page = results.path().join("example.html");
+    ok(&["report", "--example", "--output", page.to_str().unwrap()]);
+    let mut browser = Browser::start();
+    browser.look(1300, 900, false);
+    browser.open(&format!("file://{}", page.display()));
+    let peaks = "[...document.querySelectorAll('#load-lines tbody tr:not(.title, .remark) td:nth-child(3)')].slice(0, 2).map(c => c.innerText)";
+    let before = browser.eval(peaks);
+    browser.eval("document.querySelectorAll('#load-lines th[scope=col]')[2].click()");
+    assert_ne!(browser.eval(peaks), before, "sorted by the peak within the first group");
+    let rows = "[...document.querySelectorAll('main tbody tr')].filter(r => !r.hidden).length";
+    let all = browser.eval(rows).as_u64().unwrap();
+    let search = "{ const box = document.querySelector('.contents input'); box.value = 'tp-mixed'; box.oninput(); }";
+    browser.eval(search);
+    assert!((1..all / 2).contains(&browser.eval(rows).as_u64().unwrap()));
+    browser.eval(
+        "document.querySelector('.contents input').value = ''; document.querySelector('.contents input').oninput()",
+    );
+    let right = "document.querySelector('#log-writer .chart svg').dispatchEvent(new KeyboardEvent('keydown', { key: 'ArrowRight' }))";
+    browser.eval(right);
+    assert_eq!(browser.eval("document.querySelector('.tip').innerText"), "PostgreSQL 15, 1 job: 4,800 tps");
+    browser
+        .eval("URL.createObjectURL = blob => { blob.text().then(text => { window.saved = text; }); return 'data:,'; }");
+    browser.eval("document.querySelector('#log-writer .chart .save').click()");
+    browser.until("window.saved !== undefined");
+    let saved = browser.eval("window.saved");
+    assert!(saved.as_str().unwrap().contains("\nPostgreSQL 15,1,4800\n"), "{saved}");
+    assert!(browser.errors.is_empty(), "{:?}", browser.errors);
 }
 
 #[test]

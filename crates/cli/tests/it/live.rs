@@ -114,7 +114,8 @@ fn pages_are_there_and_say_nothing_else(results: &Path, [first, second, arms]: &
         list.body
     );
     for header in [
-        "content-security-policy: default-src 'none'; script-src 'self'; style-src 'self' 'sha256-",
+        "content-security-policy: default-src 'none'; script-src 'self' 'sha256-",
+        "; style-src 'self' 'sha256-",
         "x-content-type-options: nosniff",
         "x-frame-options: deny",
         "referrer-policy: no-referrer",

@@ -3,7 +3,7 @@
 //! - The `Host` of a request must be an address, `localhost` or a name that was given: a page of another site that resolves its own
 //!   name to this machine (DNS rebinding) is refused.
 //! - With a token: it comes as `Authorization: Bearer`, or is typed into a form once and kept as a cookie that other sites cannot send.
-//! - Scripts and styles are those of this server, and the one style of reports, known by its hash.
+//! - Scripts and styles are those of this server, and the one of each in reports, known by its hash.
 
 use std::net::IpAddr;
 use std::sync::LazyLock;
@@ -105,9 +105,10 @@ fn cookie(token: &str) -> String {
 
 /// Policy of every answer.
 static POLICY: LazyLock<String> = LazyLock::new(|| {
-    let style = STANDARD.encode(Sha256::digest(loadline_report::STYLE));
+    let [style, script] =
+        [loadline_report::STYLE, loadline_report::SCRIPT].map(|part| STANDARD.encode(Sha256::digest(part)));
     format!(
-        "default-src 'none'; script-src 'self'; style-src 'self' 'sha256-{style}'; connect-src 'self'; form-action 'self'; base-uri \
+        "default-src 'none'; script-src 'self' 'sha256-{script}'; style-src 'self' 'sha256-{style}'; connect-src 'self'; form-action 'self'; base-uri \
          'none'; frame-ancestors 'none'"
     )
 });

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use loadline_analyze::kpi::{LATENCY, RESPONSE, THROUGHPUT};
 use loadline_analyze::sweep::{JOBS, swept_value};
 use loadline_analyze::waits::{Bucket, Counts, label};
-use loadline_analyze::{Interval, Sweep, SweepPoint};
+use loadline_analyze::{Estimate, Interval, Sweep};
 use loadline_model::column::{self, column};
 use loadline_model::format::number;
 use loadline_model::{Column, TestRecord};
@@ -41,7 +41,7 @@ pub(crate) fn of_workload(sides: &[PlatformRun<'_>], workload: &str) -> Option<B
     let overs = distinct(sweeps().map(|s| s.over.as_str()));
     let both = overs.iter().flat_map(|over| columns.iter().map(move |column| (*over, *column)));
     let charts = both.filter_map(|(over, column)| sweep_chart(sides, workload, over, (column, log)));
-    Block::charts(PER_ROW, charts.chain(curves::of_workload(sides, workload)))
+    Block::charts(PER_ROW, charts.chain(curves::load_line(sides, workload)))
 }
 
 /// `None` if all values are 0 or no sweep has more than one point.
@@ -85,12 +85,24 @@ fn sweep_line(name: &str, sweep: &Sweep, column: &Column, colour: usize) -> svg:
     // The axis has the unit shown, which may differ from the stored one.
     let scale = scale(column);
     let tip = |at: u32, shown: &str| format!("{name}, {}: {shown} {}", place(&sweep.over, at), column.unit);
-    let mean = |p: &SweepPoint| {
-        let e = p.figure(column)?;
+    let speeds_up = sweep.over_jobs() && column == sweep.rate && sweep.load.rate_tps.is_none();
+    let means = || sweep.points.iter().filter_map(|p| Some((p.at, p.figure(column)?)));
+    let first = means().next().filter(|(at, e)| speeds_up && *at > 0 && e.mean > 0.0);
+    let mean = |(at, e): (u32, &Estimate)| {
         let bar = e.interval().map(|Interval { low, high }| (low.max(0.0) * scale, high * scale));
-        let tip = tip(p.at, &with_interval(column, e));
-        Some(svg::ChartPoint { x: f64::from(p.at), y: e.mean * scale, bar, tip })
+        let times = first.filter(|(fewest, _)| *fewest < at).map(|(fewest, first)| {
+            format!(", {} times that of {}", number(e.mean / first.mean, 2), place(&sweep.over, fewest))
+        });
+        let tip = tip(at, &with_interval(column, e)) + &times.unwrap_or_default();
+        svg::ChartPoint { x: f64::from(at), y: e.mean * scale, bar, tip }
     };
+    // Twice the jobs, twice the throughput, up to the highest point.
+    let ideal = first.map_or_else(Vec::new, |(fewest, first)| {
+        let highest = means().map(|(_, e)| e.mean).fold(first.mean, f64::max);
+        let most = means().map(|(at, _)| f64::from(at) / f64::from(fewest)).fold(1.0, f64::max);
+        let end = most.min(highest / first.mean);
+        [1.0, end].map(|times| (f64::from(fewest) * times, first.mean * times * scale)).into()
+    });
     // A test that no mean includes, and why.
     let hollow = |at: u32, figures: &BTreeMap<String, f64>, why: String| {
         let y = *figures.get(column.id)?;
@@ -107,7 +119,8 @@ fn sweep_line(name: &str, sweep: &Sweep, column: &Column, colour: usize) -> svg:
     });
     svg::ChartLine {
         name: name.to_owned(),
-        points: sweep.points.iter().filter_map(mean).collect(),
+        points: means().map(mean).collect(),
+        ideal,
         hollow: refused.chain(aside).collect(),
         colour,
         ..svg::ChartLine::default()
@@ -203,11 +216,15 @@ pub(crate) fn over_time(sides: &[PlatformRun<'_>]) -> Section {
         for workload in distinct(side.sweeps.iter().map(|s| s.workload.as_str())) {
             let tests: Vec<&TestRecord> = side.run.records.iter().filter(|r| r.workload == workload).collect();
             let (lines, step) = time_lines(side, &tests, colour);
+            // Windows of a single row have no course.
+            if lines.iter().all(|line| line.points.len() < 2) {
+                continue;
+            }
             longest_step = longest_step.max(step);
             let title = format!("{} – {workload}: throughput over time", side.label);
             let throughput = heading_of(THROUGHPUT, tests.iter().all(|t| t.group == "log-writer"));
             let labels = ["Time since window start [s]".to_owned(), throughput];
-            charts.extend(svg::Chart::of_lines(title, labels, lines, (600.0, 250.0)).drawn());
+            charts.extend(svg::Chart::of_lines(title, labels, lines, (480.0, 220.0)).drawn());
         }
     }
     let many = charts.len() > MOST_OPEN;

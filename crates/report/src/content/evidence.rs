@@ -138,7 +138,12 @@ fn checks(all: &[Of<'_, ()>], several: bool, on_paper: bool) -> Vec<Block> {
     let counts = ended.map(|word| format!("{} {}", n(word), word.to_lowercase()));
     let summary = format!("{}: {}", counted(made.len(), "check"), counts.join(", "));
     let told = |o: Outcome| !on_paper || matches!(o, Outcome::Noted | Outcome::Failed);
-    let table = of_tests(made.iter().copied().filter(|(.., c)| told(c.outcome)), several)
+    let test = |(label, r, _): Of<'_, &Check>| {
+        let of = if several { format!(" of {label}") } else { String::new() };
+        format!("Test {}{of}: {}, {}", r.test, r.workload, counted(r.jobs as usize, "job"))
+    };
+    let table = TableSpec::of("facts", made.iter().copied().filter(|(.., c)| told(c.outcome)))
+        .titles(test)
         .text("Check", |(.., c)| c.id.to_string())
         .text("Outcome", |(.., c)| outcome(c))
         .text("Value seen and value allowed", |(.., c)| &c.detail)

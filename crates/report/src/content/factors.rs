@@ -133,7 +133,7 @@ fn refused_points(c: &Comparison) -> Vec<(&str, String)> {
 }
 
 /// The workload, and the swept parameter if not jobs.
-fn title(c: &Comparison) -> String {
+pub(super) fn title(c: &Comparison) -> String {
     if c.over == JOBS { c.workload.clone() } else { format!("{} over {}", c.workload, swept(&c.over)) }
 }
 

@@ -2,6 +2,7 @@
 
 use loadline_model::Column;
 use loadline_model::column::TABLES;
+use minijinja::context;
 
 use super::tables::Hidden;
 use super::{charts, tables, waits};
@@ -39,7 +40,9 @@ fn section(sides: &[PlatformRun<'_>], group: &str, chosen: Option<&[&'static Col
     }
     blocks.extend(hidden.block());
     if charted {
-        blocks.push(Block::Legend { text: prose("charts", ()) });
+        blocks.push(Block::Legend {
+            text: prose("charts", context! { pages => sides.iter().any(|side| !side.run.pages.is_empty()) }),
+        });
     }
     if timed {
         blocks.push(Block::para(prose("waits", ())));

@@ -1,6 +1,6 @@
-//! What bounds each platform, and what to mind before a figure is used: the second half of the first page.
+//! What to mind before a figure is used, and what bounds a workload in words.
 
-use loadline_analyze::{Bound, BoundBy, Saturation, Sweep, SweepPoint, bound_of_sweep};
+use loadline_analyze::{Bound, BoundBy, Saturation, Sweep, SweepPoint};
 use loadline_model::disturbance::why_not_valid;
 use loadline_model::manifest::Manifest;
 use loadline_model::{Severity, column};
@@ -11,58 +11,21 @@ use super::{disturbed, kept};
 use crate::doc::{Block, Section};
 use crate::platform_run::PlatformRun;
 use crate::templates::{items, prose};
-use crate::words::{alike, cut, distinct, grouped, short_name, stop};
+use crate::words::{alike, cut, short_name, stop};
 
-/// Most workloads whose bound is given in a full sentence; with more, they are listed by what bounds them.
-const FEW: usize = 4;
 /// Most characters of what was noticed.
 const MOST_NOTICED: usize = 320;
 
-/// What bounds the platforms; empty without tests.
-pub(crate) fn bounds_section(sides: &[PlatformRun<'_>]) -> Section {
-    section("bounds", "What bounds it", sides, bounds)
-}
-
 /// What to mind; empty if there is nothing.
-pub(crate) fn mind_section(sides: &[PlatformRun<'_>]) -> Section {
-    section("mind", "What to mind", sides, minded)
-}
-
-fn section(
-    id: &'static str,
-    title: &str,
-    sides: &[PlatformRun<'_>],
-    said: impl Fn(&PlatformRun<'_>) -> Vec<String>,
-) -> Section {
-    let items = sides.iter().flat_map(|side| under_label(side, sides, said(side)));
-    Section::of(id, title, Block::list(items).into_iter().collect())
+pub(crate) fn section(sides: &[PlatformRun<'_>]) -> Section {
+    let of = |side: &PlatformRun<'_>| if sides.len() > 1 { format!("{}: ", side.label) } else { String::new() };
+    let items = sides.iter().flat_map(|side| minded(side).into_iter().map(move |item| format!("{}{item}", of(side))));
+    Section::of("mind", "What to mind", Block::list(items).into_iter().collect())
 }
 
 /// Machine and storage of `manifest` in one line: `8 × AMD EPYC, 64.0 GiB, Debian 12; log on ext4, data on xfs`.
 pub(crate) fn platform(manifest: &Manifest) -> String {
     prose("machine", manifest)
-}
-
-fn under_label(side: &PlatformRun<'_>, all: &[PlatformRun<'_>], items: Vec<String>) -> Vec<String> {
-    if all.len() == 1 { items } else { items.into_iter().map(|i| format!("{}: {i}", side.label)).collect() }
-}
-
-fn bounds(side: &PlatformRun<'_>) -> Vec<String> {
-    let of = |sweep: &Sweep| Some((short_name(sweep, &side.sweeps), bound_of_sweep(sweep, &side.run.records)?));
-    let all: Vec<_> = side.sweeps.iter().filter_map(of).collect();
-    if all.len() <= FEW {
-        return all.iter().map(|(name, bound)| bounded(name, bound)).collect();
-    }
-    let mut by = grouped(&all, |(_, bound)| bound.by.name());
-    by.sort_by_key(|(what, of)| (*what == BoundBy::Unknown.name(), std::cmp::Reverse(of.len())));
-    let said = |(what, of): (&str, Vec<&(String, Bound)>)| {
-        let names = distinct(of.into_iter().map(|(name, _)| name.as_str())).join(", ");
-        match what == BoundBy::Unknown.name() {
-            true => format!("The figures do not show what bounds {names}."),
-            false => format!("{names}: bounded by {what}."),
-        }
-    };
-    by.into_iter().map(said).collect()
 }
 
 /// What bounds the workload `name`, in a sentence.

@@ -1,6 +1,7 @@
 //! Contents of a report, in the order of a reader's needs: verdict and key figures, charts and tables, evidence.
 
 mod agents;
+mod answer;
 pub(crate) mod arms;
 mod charts;
 mod curves;
@@ -33,9 +34,8 @@ pub(crate) use page::{not_measured, table as page};
 pub(crate) use platform::facts_of;
 pub(crate) use waits::{all as waits_of, histogram};
 
-use loadline_model::format::counted;
+use loadline_model::Column;
 use loadline_model::manifest::RunState;
-use loadline_model::{Column, TestRecord};
 use minijinja::context;
 
 use crate::doc::{Block, Document, Section};
@@ -75,14 +75,17 @@ pub(crate) fn document(runs: &[RunData], chosen: Option<&[&'static Column]>, opt
     // Windows of a baseline are compared in their pairs: a peak over all of them would not be.
     let of_pairs = of_levels.is_some();
     let pooled = |section: Section| if of_pairs { Section { blocks: Vec::new(), ..section } } else { section };
+    // Windows of pairs are the answer themselves.
+    let in_pairs = of_arms.is_some() || of_levels.is_some();
+    let answer = if in_pairs { Section::of("answer", "", Vec::new()) } else { answer::section(&own, &comparisons) };
     let first = [
+        answer,
         arms::section(of_arms.as_ref()),
         levels::section(of_levels.as_ref()),
         over_nodes,
         over_agents,
         pooled(page::section(&own, options.paper)),
-        pooled(mind::bounds_section(measured)),
-        mind::mind_section(measured),
+        mind::section(measured),
         notes(linked, options.summary),
         of_jobs,
         elsewhere::imported(&sides),
@@ -96,7 +99,6 @@ pub(crate) fn document(runs: &[RunData], chosen: Option<&[&'static Column]>, opt
             sizes::section(&sides),
             factors::in_full(&comparisons),
             charts::over_time(&sides),
-            pages(linked),
             evidence::section(measured, options.paper),
             platform::section(measured),
             platform::again(measured),
@@ -120,7 +122,7 @@ pub(crate) fn document(runs: &[RunData], chosen: Option<&[&'static Column]>, opt
         subtitle: subtitle_of(named),
         all_well,
         verdict: verdict.join(" "),
-        remarks: remarks(&sides),
+        remarks: remarks(linked),
         sections,
     }
 }
@@ -139,19 +141,6 @@ fn notes(runs: &[RunData], of_workloads: bool) -> Section {
         }
     }
     Section::of("notes", "Notes", blocks)
-}
-
-fn pages(runs: &[RunData]) -> Section {
-    let [run] = runs else { return Section::of("pages", "", Vec::new()) };
-    let link = |r: &TestRecord| {
-        let jobs = counted(r.jobs as usize, "job");
-        let arm = r.arm.map_or_else(String::new, |arm| format!(", arm {arm}"));
-        (format!("{} {}, {jobs}{arm}", r.test, r.workload), format!("test-{}.html", r.test))
-    };
-    let items: Vec<(String, String)> = run.records.iter().filter(|r| run.pages.contains(&r.test)).map(link).collect();
-    let title = if items.len() == run.records.len() { "A page for every test" } else { "Pages of typical windows" };
-    let blocks = if items.is_empty() { Vec::new() } else { vec![Block::Links { items }] };
-    Section::evidence("pages", title, blocks)
 }
 
 fn title_of(sides: &[PlatformRun<'_>]) -> String {
@@ -178,10 +167,9 @@ fn platforms_of(sides: &[PlatformRun<'_>], titled: bool) -> Vec<String> {
 }
 
 /// What qualifies the verdict. (Skipped workloads are listed with the key figures.)
-fn remarks(sides: &[PlatformRun<'_>]) -> Vec<String> {
-    let one = |side: &PlatformRun<'_>| {
-        let RunData { manifest: m, warnings, .. } = side.run;
-        context! { label => side.label, state => m.state, command => m.plan.command(), run => m.run, warnings }
+fn remarks(runs: &[RunData]) -> Vec<String> {
+    let one = |RunData { manifest: m, warnings, .. }: &RunData| {
+        context! { label => m.plan.platform, state => m.state, command => m.plan.command(), run => m.run, warnings }
     };
-    items("remarks", context! { sides => sides.iter().map(one).collect::<Vec<_>>() })
+    items("remarks", context! { sides => runs.iter().map(one).collect::<Vec<_>>() })
 }

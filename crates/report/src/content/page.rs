@@ -161,7 +161,7 @@ fn valid_tests(sweep: &Sweep) -> String {
 }
 
 /// Colour of a share of the limit, by what bounds the workload.
-fn colour_of(by: BoundBy) -> usize {
+pub(super) fn colour_of(by: BoundBy) -> usize {
     match by {
         BoundBy::Cpu | BoundBy::Client => 0,
         BoundBy::StorageReads | BoundBy::StorageWrites => 1,

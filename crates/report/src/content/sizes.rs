@@ -170,7 +170,7 @@ fn chart(colour: usize, side: &PlatformRun<'_>, scan: &Scan<'_>) -> Option<Chart
     let title = format!("{} – {}, test {}", side.label, record.workload, record.test);
     let time = if y_end.is_some() { "Commit time [ms], cut off above" } else { "Commit time [ms]" };
     let labels = ["Redo since the last commit [MiB]", time];
-    let chart = svg::Chart::of_lines(title, labels, vec![line], (600.0, 290.0));
+    let chart = svg::Chart::of_lines(title, labels, vec![line], (480.0, 250.0));
     svg::Chart { markers: true, dots: true, y_end, ..chart }.drawn()
 }
 

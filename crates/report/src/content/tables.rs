@@ -102,7 +102,7 @@ fn tests(side: &PlatformRun<'_>, workload: &str, records: &[&TestRecord], column
         table = table.column(Head::of(column), |r| cell(r, column, &notes));
     }
     let mut table = table
-        .lines(|r| Row { invalid: !r.is_usable(), remark: remark(r), ..Row::default() })
+        .lines(|r| Row { invalid: !r.is_usable(), remark: remark(r), link: link(side, r), ..Row::default() })
         .caption(format!("{} – {workload}", side.label))
         .sub(format!("run {}{driver}", side.run.manifest.run))
         .notes(&notes)
@@ -112,6 +112,12 @@ fn tests(side: &PlatformRun<'_>, workload: &str, records: &[&TestRecord], column
         row.first = pair[0].swept != pair[1].swept && row.remark.is_empty();
     }
     table
+}
+
+/// Address of the test's page, if it has one.
+fn link(side: &PlatformRun<'_>, record: &TestRecord) -> String {
+    let has_page = side.run.pages.contains(&record.test);
+    if has_page { format!("test-{}.html", record.test) } else { String::new() }
 }
 
 fn remark(record: &TestRecord) -> String {

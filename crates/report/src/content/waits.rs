@@ -59,8 +59,8 @@ pub(crate) fn of_workload(sides: &[PlatformRun<'_>], group: &str, workload: &str
     for (heading, of_heading) in grouped(tables, |(heading, _)| *heading) {
         let title = format!("{workload}: {} at the peak", heading.to_lowercase());
         let bars: Vec<_> = drawn.iter().filter(|(of, _)| *of == heading).map(|(_, bars)| bars.clone()).collect();
-        out.extend(Block::charts(2, chart(&title, &bars)));
-        out.extend(of_heading.into_iter().map(|(_, table)| table));
+        let blocks = Block::charts(1, chart(&title, &bars)).into_iter().chain(of_heading.into_iter().map(|(_, t)| t));
+        out.push(Block::Beside { blocks: blocks.collect() });
     }
     if !without.is_empty() {
         out.push(Block::para(format!("Without a histogram: {}.", without.join("; "))));
@@ -124,7 +124,8 @@ fn merged(run: &RunData, point: &SweepPoint, kind: &str) -> Option<Counts> {
 pub(crate) fn histogram(title: &str, drawn: &[Times]) -> Vec<Block> {
     let bars: Vec<(String, usize, Vec<Bucket>)> =
         drawn.iter().enumerate().map(|(colour, (name, buckets))| (name.clone(), colour, buckets.clone())).collect();
-    Block::charts(2, chart(title, &bars)).into_iter().chain([Block::Table(table(title, drawn))]).collect()
+    let chart = Block::charts(1, chart(title, &bars));
+    vec![Block::Beside { blocks: chart.into_iter().chain([Block::Table(table(title, drawn))]).collect() }]
 }
 
 fn table(caption: &str, all: &[Times]) -> Table {

@@ -17,8 +17,6 @@ const DRAWN: [&Column; 6] =
 
 pub(super) fn blocks(periods: &[Period]) -> Vec<Block> {
     let x_end = periods.iter().flat_map(|p| times(&p.series)).fold(0.0, f64::max);
-    // A single second begins at 0.
-    let x_end = if x_end > 0.0 { x_end } else { 1.0 };
     let spans: Vec<(f64, f64, String)> = periods
         .iter()
         .flat_map(|p| p.activity.iter().flat_map(|a| a.spans.iter().flatten()).map(move |s| (p, s)))
@@ -78,7 +76,7 @@ fn chart(
         let points = times.into_iter().zip(values(period)?).filter_map(|(t, v)| t.zip(v)).filter(|(t, _)| *t >= 0.0);
         let points: Vec<ChartPoint> = points.map(|(x, y)| ChartPoint { x, y, ..ChartPoint::default() }).collect();
         let name = name(period, periods).to_owned();
-        (!points.is_empty()).then(|| ChartLine { name, points, colour, ..ChartLine::default() })
+        (points.len() > 1).then(|| ChartLine { name, points, colour, ..ChartLine::default() })
     };
     let lines: Vec<ChartLine> = periods.iter().enumerate().filter_map(line).collect();
     let chart = svg::Chart::of_lines(title.to_owned(), ["s", ""], lines, (900.0, 150.0));

@@ -33,7 +33,7 @@ fn watched(counters: &[(&str, f64, f64)]) -> Watched {
 }
 
 fn page(periods: &[Period], format: Format) -> String {
-    String::from_utf8(render_page(periods, format).unwrap()).unwrap()
+    crate::common::unscripted(&String::from_utf8(render_page(periods, format).unwrap()).unwrap())
 }
 
 fn text(watched: Watched) -> String {

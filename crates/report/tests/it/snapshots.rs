@@ -2,11 +2,27 @@
 
 use crate::common::groups::all_groups;
 use crate::common::{text, two_platforms, two_scans};
-use loadline_report::{Format, end_page};
+use loadline_report::{Format, end_page, example};
 
 #[test]
 fn html() {
     insta::assert_snapshot!(text(&two_platforms(), Format::Html));
+}
+
+#[test]
+fn the_example_is_a_small_page_of_two_platforms() {
+    let page = text(&example().unwrap(), Format::Html);
+    assert!(page.len() < 800_000, "{}", page.len());
+    for wanted in [
+        "<div class=\"answer\"><h3>PostgreSQL 15</h3>",
+        "commits/s",
+        "MariaDB 10.11 against PostgreSQL 15",
+        "class=\"wh\"",
+    ] {
+        let found = page.contains(wanted);
+        // Each has one test: no interval.
+        assert_eq!(found, wanted != "class=\"wh\"", "{wanted}");
+    }
 }
 
 #[test]

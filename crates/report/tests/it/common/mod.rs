@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use loadline_model::limits::{LimitSource, SizePoint, TestLimit};
 use loadline_model::plan::SkippedWorkload;
 use loadline_model::{Check, CheckId, Column, Manifest, Series, TestRecord, column};
-use loadline_report::{Format, Options, OverTime, RunData, render};
+use loadline_report::{Format, Options, OverTime, RunData, SCRIPT, render};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -23,6 +23,11 @@ where
 /// The report of `runs`.
 pub(crate) fn text(runs: &[RunData], format: Format) -> String {
     String::from_utf8(render(runs, format, &Options::default()).unwrap()).unwrap()
+}
+
+/// `page` without the one script that it may have.
+pub(crate) fn unscripted(page: &str) -> String {
+    page.replacen(&format!("<script>{SCRIPT}</script>"), "", 1)
 }
 
 /// `text` without escapes, on one line.
