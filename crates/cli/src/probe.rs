@@ -3,9 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
-use indicatif::{ProgressBar, ProgressStyle};
 use loadline_collect::inventory::machine;
 use loadline_model::LogWriterPoint;
 use loadline_model::format::{bytes, counted, duration_s};
@@ -16,6 +15,7 @@ use loadline_store::rfc3339;
 
 use crate::args::{EngineArg, ListFormat, ProbeArgs};
 use crate::exit::{self, Failure};
+use crate::progress::Changing;
 use crate::{output, probe_table, signals};
 
 impl From<ProbeError> for Failure {
@@ -48,7 +48,7 @@ fn log_writer(
     }
     let seconds = args.seconds * (1.0 - FOR_DEVICE);
     loadline_run::reference::grid(dir, seconds, ProbeOptions::default().seed, stop, |workload, jobs| {
-        progress.bar.set_message(format!(
+        progress.changing.set(format!(
             "{}  reference log writer, {workload} with {}",
             progress.dir,
             counted(jobs as usize, "job")
@@ -105,7 +105,7 @@ pub(crate) fn probe(args: &ProbeArgs) -> Result<u8, Failure> {
     let at = rfc3339(SystemTime::now());
     let mut dirs: Vec<ProbedDir> = Vec::new();
     for dir in &args.dirs {
-        let mut progress = Progress::new(dir);
+        let mut progress = Progress { changing: Changing::new(), dir: dir.display().to_string() };
         let mut probed = loadline_storage::probe::probe(dir, &options, &stop, &mut |e| progress.on(e))?;
         match log_writer(dir, args, &stop, &progress) {
             Ok(points) => probed.log_writer = points,
@@ -121,7 +121,7 @@ pub(crate) fn probe(args: &ProbeArgs) -> Result<u8, Failure> {
             progress.line(&note);
             probed.notes.push(note);
         }
-        progress.bar.finish_and_clear();
+        progress.changing.clear();
         dirs.push(probed);
     }
     let report =
@@ -155,23 +155,13 @@ fn each_once(dirs: &[PathBuf]) -> Result<(), Failure> {
 
 /// On a terminal, one line that changes; otherwise a line for each message.
 struct Progress {
-    bar: ProgressBar,
+    changing: Changing,
     dir: String,
 }
 
 impl Progress {
-    fn new(dir: &Path) -> Progress {
-        let bar = ProgressBar::new_spinner();
-        if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}") {
-            bar.set_style(style);
-        }
-        bar.enable_steady_tick(Duration::from_millis(200));
-        Progress { bar, dir: dir.display().to_string() }
-    }
-
     fn line(&self, text: &str) {
-        let text = format!("{}: {text}", self.dir);
-        if self.bar.is_hidden() { output::say(&text) } else { self.bar.println(text) }
+        self.changing.line(&format!("{}: {text}", self.dir));
     }
 
     fn on(&mut self, event: Event<'_>) {
@@ -183,9 +173,9 @@ impl Progress {
             Event::Note(text) => self.line(text),
             Event::Filling { done, total } => {
                 let (done, total) = (bytes(done as f64), bytes(total as f64));
-                self.bar.set_message(format!("{}  writing the test file, {done} of {total}", self.dir));
+                self.changing.set(format!("{}  writing the test file, {done} of {total}", self.dir));
             }
-            Event::Measuring { point, left_s, .. } => self.bar.set_message(format!(
+            Event::Measuring { point, left_s, .. } => self.changing.set(format!(
                 "{}  {} of {}, {} in flight  about {} left",
                 self.dir,
                 point.operation,

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::Served;
 use super::http::{Answer, values};
-use super::list::{Asked, matches, page};
+use super::list::{Asked, page};
 use super::runs::RunError;
 use super::shell::{address, linked, problem, shell};
 use crate::now::Now;
@@ -67,11 +67,9 @@ fn chosen(query: &str) -> Result<Vec<String>, PageError> {
 }
 
 pub(super) fn list(served: &Served, query: &str) -> Result<String, PageError> {
-    let first = |name| values(query, name).into_iter().next().unwrap_or_default();
-    let asked = Asked { words: first("q").chars().take(200).collect(), page: first("page").parse().unwrap_or(1) };
-    let all = served.runs.list()?;
-    let found: Vec<_> = all.iter().filter(|run| matches(run, &asked.words)).collect();
-    Ok(page(&asked, &found, all.len(), |id| served.runs.seen(id)))
+    let (asked, all) = (Asked::new(query), served.runs.list()?);
+    let found: Vec<_> = all.iter().filter(|run| asked.matches(run)).cloned().collect();
+    Ok(page(&asked, &found, &all, |id| served.runs.seen(id)))
 }
 
 pub(super) fn run(served: &Served, id: &str) -> Result<String, PageError> {
