@@ -15,6 +15,16 @@ pub(crate) fn cell(text: &str) -> String {
     text.replace('|', "\\|").replace('\n', " ")
 }
 
+/// Rows with their cells below each other, numbers aligned `right`.
+pub(crate) fn aligned(rows: &[Vec<String>], right: bool) -> impl Iterator<Item = String> {
+    let width = |i: usize| rows.iter().filter_map(|r| r.get(i)).map(|c| c.chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..rows.first().map_or(0, Vec::len)).map(width).collect();
+    rows.iter().map(move |row| {
+        let cells = row.iter().zip(&widths).map(|(c, w)| if right { format!("{c:>w$}") } else { format!("{c:<w$}") });
+        cells.collect::<Vec<_>>().join("  ")
+    })
+}
+
 /// A table of text.
 pub(crate) struct Listing {
     /// Ids of the columns.
@@ -41,21 +51,9 @@ impl Listing {
     }
 
     fn text(&self) -> String {
-        let width = |i: usize| {
-            let cells = self.rows.iter().map(|r| r[i].chars().count());
-            cells.max().unwrap_or(0).max(self.columns[i].chars().count())
-        };
-        let widths: Vec<usize> = (0..self.columns.len()).map(width).collect();
-        let line = |cells: &[&str]| {
-            let padded: Vec<String> = cells.iter().zip(&widths).map(|(c, w)| format!("{c:<w$}")).collect();
-            format!("{}\n", padded.join("  ").trim_end())
-        };
-        let head: Vec<String> = self.columns.iter().map(|c| c.replace('_', " ")).collect();
-        let mut out = line(&head.iter().map(String::as_str).collect::<Vec<_>>());
-        for row in &self.rows {
-            out.push_str(&line(&row.iter().map(String::as_str).collect::<Vec<_>>()));
-        }
-        out
+        let head = self.columns.iter().map(|c| c.replace('_', " ")).collect();
+        let rows: Vec<Vec<String>> = std::iter::once(head).chain(self.rows.iter().cloned()).collect();
+        aligned(&rows, false).map(|row| format!("{}\n", row.trim_end())).collect()
     }
 
     fn markdown(&self) -> String {

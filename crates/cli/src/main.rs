@@ -28,7 +28,6 @@ mod pages;
 mod pdf;
 mod plans;
 mod probe;
-mod probe_log_writer;
 mod probe_table;
 mod progress;
 mod references;
