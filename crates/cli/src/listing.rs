@@ -4,9 +4,10 @@ use loadline_database::TARGETS;
 use loadline_model::CheckId;
 use loadline_model::column::{COLUMNS, TABLES};
 use loadline_model::format::csv_line;
+use loadline_report::Format;
 use serde_json::{Map, Value};
 
-use crate::args::{ListArgs, ListFormat};
+use crate::args::ListArgs;
 use crate::exit::Failure;
 use crate::output;
 
@@ -42,10 +43,10 @@ impl Listing {
     /// The same with columns that are numbers in JSON.
     pub(crate) fn write_with(&self, args: &ListArgs, numbers: &[&str]) -> Result<(), Failure> {
         let text = match args.format {
-            ListFormat::Text => self.text(),
-            ListFormat::Md => self.markdown(),
-            ListFormat::Csv => self.csv(),
-            ListFormat::Json => self.json(numbers),
+            Format::Text => self.text(),
+            Format::Markdown => self.markdown(),
+            Format::Csv => self.csv(),
+            Format::Json | Format::Html => self.json(numbers),
         };
         output::write(&args.output, text.as_bytes())
     }

@@ -1,10 +1,11 @@
 //! `loadline plans`: the plans that come with loadline.
 
 use loadline_model::plan::Jobs;
+use loadline_report::Format;
 use loadline_run::plans::{NamedPlan, PLANS};
 use loadline_run::{PlanSpec, make_plan};
 
-use crate::args::{ListFormat, PlansArgs};
+use crate::args::PlansArgs;
 use crate::exit::Failure;
 use crate::listing::Listing;
 use crate::output;
@@ -17,10 +18,10 @@ pub(crate) fn plans(args: &PlansArgs) -> Result<u8, Failure> {
         return Err(Failure::usage(format!("'{shown}' exists: name another file with --output, or remove it first")));
     }
     match (args.name, args.list.format) {
-        (Some(plan), ListFormat::Text | ListFormat::Md) => output::write(file, plan.text.as_bytes())?,
+        (Some(plan), Format::Text | Format::Markdown) => output::write(file, plan.text.as_bytes())?,
         (Some(plan), _) => list(&[*plan], in_full)?.write(&args.list)?,
         // Forty codes make no line that a terminal shows.
-        (None, ListFormat::Text) => list(PLANS, |codes| codes.len().to_string())?.write(&args.list)?,
+        (None, Format::Text) => list(PLANS, |codes| codes.len().to_string())?.write(&args.list)?,
         (None, _) => list(PLANS, in_full)?.write(&args.list)?,
     }
     Ok(0)

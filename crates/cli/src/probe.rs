@@ -8,12 +8,13 @@ use std::time::SystemTime;
 use loadline_collect::inventory::machine;
 use loadline_model::LogWriterPoint;
 use loadline_model::format::{bytes, counted, duration_s};
-use loadline_model::probe::{Engine, ProbeReport, ProbedDir, VERSION};
+use loadline_model::probe::{ProbeReport, ProbedDir, VERSION};
+use loadline_report::Format;
 use loadline_run::study::KnownLimits;
 use loadline_storage::probe::{Event, ProbeError, ProbeOptions, ProbeSession};
 use loadline_store::rfc3339;
 
-use crate::args::{EngineArg, ListFormat, ProbeArgs};
+use crate::args::ProbeArgs;
 use crate::exit::{self, Failure};
 use crate::progress::Changing;
 use crate::{output, probe_table, signals};
@@ -84,10 +85,7 @@ pub(crate) fn probe(args: &ProbeArgs) -> Result<u8, Failure> {
         seconds: args.seconds,
         compressibility: args.compressibility,
         dedup: args.dedup,
-        engine: match args.engine {
-            EngineArg::Auto => None,
-            EngineArg::Threads => Some(Engine::Threads),
-        },
+        engine: args.engine,
         ..ProbeOptions::default()
     };
     options.check()?;
@@ -127,10 +125,10 @@ pub(crate) fn probe(args: &ProbeArgs) -> Result<u8, Failure> {
     let report =
         ProbeReport { version: VERSION, loadline: env!("CARGO_PKG_VERSION").to_owned(), at, machine: machine(), dirs };
     let text = match args.list.format {
-        ListFormat::Text => probe_table::text(&report),
-        ListFormat::Md => probe_table::markdown(&report),
-        ListFormat::Csv => probe_table::csv(&report),
-        ListFormat::Json => {
+        Format::Text => probe_table::text(&report),
+        Format::Markdown => probe_table::markdown(&report),
+        Format::Csv => probe_table::csv(&report),
+        Format::Json | Format::Html => {
             let json = serde_json::to_string_pretty(&report);
             json.map_err(|e| Failure::failed(format!("the report cannot be written as JSON: {e}")))? + "\n"
         }

@@ -4,9 +4,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use loadline_database::{TARGETS, TargetKind};
+use loadline_report::Format;
 use loadline_workload::{CATALOGUE, Workload, find, read_file};
 
-use crate::args::{ListArgs, ListFormat, WorkloadsArgs};
+use crate::args::{ListArgs, WorkloadsArgs};
 use crate::drivers::{drivers, runs_with};
 use crate::exit::Failure;
 use crate::listing::Listing;
@@ -25,12 +26,12 @@ pub(crate) fn workloads(args: &WorkloadsArgs) -> Result<u8, Failure> {
             own => own,
         },
     };
-    let Some(format) = args.format.of_list() else {
+    let Some(format) = args.format else {
         let workload = workload.ok_or_else(|| Failure::usage("--format toml shows one workload: name its code"))?;
         output::write(&args.output, toml(&workload)?.as_bytes())?;
         return Ok(0);
     };
-    let for_people = matches!(format, ListFormat::Text | ListFormat::Md);
+    let for_people = matches!(format, Format::Text | Format::Markdown);
     let list_args = ListArgs { format, output: args.output.clone() };
     match workload {
         None => list(&CATALOGUE, for_people).write(&list_args)?,
