@@ -92,15 +92,6 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<u8, Failure> {
     Ok(0)
 }
 
-impl From<ServeError> for Failure {
-    fn from(e: ServeError) -> Failure {
-        match e {
-            ServeError::Failed(_) => Failure::failed(e.to_string()),
-            _ => Failure::usage(e.to_string()),
-        }
-    }
-}
-
 fn token(file: Option<&Path>) -> Result<Option<String>, Failure> {
     let given = match file {
         Some(file) => Some(

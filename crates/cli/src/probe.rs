@@ -15,24 +15,9 @@ use loadline_storage::probe::{Event, ProbeError, ProbeOptions, ProbeSession};
 use loadline_store::rfc3339;
 
 use crate::args::ProbeArgs;
-use crate::exit::{self, Failure};
+use crate::exit::Failure;
 use crate::progress::Changing;
 use crate::{output, probe_table, signals};
-
-impl From<ProbeError> for Failure {
-    fn from(e: ProbeError) -> Failure {
-        let code = match e {
-            ProbeError::Option { .. } => exit::USAGE,
-            ProbeError::NotADirectory(_)
-            | ProbeError::ReadOnly(_)
-            | ProbeError::NoSpace { .. }
-            | ProbeError::Device(_) => exit::TARGET,
-            ProbeError::Interrupted => exit::INTERRUPTED,
-            _ => exit::FAILED,
-        };
-        Failure { code, message: e.to_string() }
-    }
-}
 
 /// Share of a directory's time for the device; the rest is for the reference log writer.
 const FOR_DEVICE: f64 = 0.65;
