@@ -6,6 +6,7 @@ use loadline_model::format::duration_s;
 use loadline_model::manifest::RunState;
 use loadline_report::{HEADLINES, shown_name};
 use loadline_store::parse_rfc3339;
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::http::values;
@@ -20,7 +21,7 @@ const MOST_LABELS: usize = 6;
 const MOST_FIGURES: usize = 3;
 
 /// What is asked of the list.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub(super) struct Asked {
     /// Words, each of which a run must have.
     pub(super) words: String,
@@ -57,12 +58,16 @@ impl Asked {
         all.map(|(name, value)| format!("{name}={}", address(value))).collect::<Vec<_>>().join("&")
     }
 
+    fn is_of_workload(&self, code: &str) -> bool {
+        self.workload.is_empty() || shown_name(code) == self.workload
+    }
+
     /// Whether it asks for `listed`, by platform, workload, and every word in its name, labels, start or state.
     pub(super) fn matches(&self, listed: &Listed) -> bool {
         let text = match &listed.brief {
             Ok(brief) => {
                 let of_platform = self.platform.is_empty() || shown_name(&brief.plan.platform) == self.platform;
-                if !of_platform || !self.workload.is_empty() && !workloads(brief).any(|code| code == self.workload) {
+                if !of_platform || !self.workload.is_empty() && !codes(brief).any(|code| self.is_of_workload(code)) {
                     return false;
                 }
                 format!("{} {} {} {}", listed.id, brief.started_at, state(brief.state), labels(brief).join(" "))
@@ -79,22 +84,25 @@ impl Asked {
         if !self.figures.is_empty() {
             return self.figures.clone();
         }
-        let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
         let briefs = found.iter().filter_map(|listed| listed.as_ref().brief.as_ref().ok());
-        let all = briefs.flat_map(workloads).filter(|code| self.workload.is_empty() || *code == self.workload);
-        all.for_each(|code| *counts.entry(code).or_default() += 1);
-        let mut counts: Vec<(String, usize)> = counts.into_iter().collect();
+        briefs.flat_map(codes).for_each(|code| *counts.entry(code).or_default() += 1);
+        let mut counts: Vec<(&str, usize)> = counts.into_iter().filter(|(code, _)| self.is_of_workload(code)).collect();
         counts.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
-        let peaks = counts.iter().map(|(code, _)| format!("{code}: {}", HEADLINES[0]));
-        let more =
-            counts.iter().take(1).flat_map(|(code, _)| HEADLINES[2..].iter().map(move |of| format!("{code}: {of}")));
+        let peaks = counts.iter().map(|(code, _)| headline_name(code, HEADLINES[0]));
+        let more = HEADLINES[2..].iter().filter_map(|what| Some(headline_name(counts.first()?.0, what)));
         peaks.chain(more).take(MOST_FIGURES).collect()
     }
 }
 
-/// Names of the workloads of a run as they are shown.
-fn workloads(brief: &Brief) -> impl Iterator<Item = String> {
-    brief.plan.workloads.iter().map(|w| shown_name(&w.code))
+/// Codes of the workloads of a run.
+fn codes(brief: &Brief) -> impl Iterator<Item = &str> {
+    brief.plan.workloads.iter().map(|w| w.code.as_str())
+}
+
+/// `LGWR-LAT1: p99`.
+fn headline_name(code: &str, what: &str) -> String {
+    format!("{}: {what}", shown_name(code))
 }
 
 /// State of a run in a word.
@@ -136,17 +144,17 @@ pub(super) fn page<'a>(
     let rows: Vec<Value> = rows.map(|listed| row(listed.as_ref(), asked, &figures, &seen)).collect();
     let near: Vec<usize> = (1..=pages).filter(|n| *n == 1 || *n == pages || n.abs_diff(page) <= 3).collect();
     let briefs = || all.iter().filter_map(|listed| listed.as_ref().brief.as_ref().ok());
-    let platforms: BTreeSet<String> = briefs().map(|brief| shown_name(&brief.plan.platform)).collect();
-    let known: BTreeSet<String> = briefs().flat_map(workloads).collect();
+    let platforms: BTreeSet<&str> = briefs().map(|brief| brief.plan.platform.as_str()).collect();
+    let known: BTreeSet<&str> = briefs().flat_map(codes).collect();
     let choices: Vec<String> =
-        known.iter().flat_map(|code| HEADLINES.map(|figure| format!("{code}: {figure}"))).collect();
+        known.iter().flat_map(|code| HEADLINES.map(|figure| headline_name(code, figure))).collect();
     let context = json!({
-        "asked": { "words": asked.words, "platform": asked.platform, "workload": asked.workload, "base": asked.base, "figures": asked.figures },
+        "asked": asked,
         "query": asked.query(),
         "found": found.len(),
         "all": all.len(),
-        "platforms": platforms,
-        "workloads": known,
+        "platforms": platforms.into_iter().map(shown_name).collect::<Vec<_>>(),
+        "workloads": known.into_iter().map(shown_name).collect::<Vec<_>>(),
         "figures": figures,
         "choices": choices,
         "runs": rows,
