@@ -68,8 +68,17 @@ fn chosen(query: &str) -> Result<Vec<String>, PageError> {
 
 pub(super) fn list(served: &Served, query: &str) -> Result<String, PageError> {
     let (asked, all) = (Asked::new(query), served.runs.list()?);
+    if all.is_empty() {
+        return Ok(shell("Runs", include_str!("start.html"), json!({ "example": served.example.is_some() })));
+    }
     let found: Vec<_> = all.iter().filter(|run| asked.matches(run)).cloned().collect();
     Ok(page(&asked, &found, &all, |id| served.runs.seen(id)))
+}
+
+/// The report of the run that comes with loadline.
+pub(super) fn example(served: &Served) -> Result<String, PageError> {
+    let Some(example) = served.example else { return Err(PageError::Asked("there is no example here".to_owned())) };
+    Ok(linked(&render(&example()?, Format::Html, &Options::default())?, &[]))
 }
 
 pub(super) fn run(served: &Served, id: &str) -> Result<String, PageError> {
