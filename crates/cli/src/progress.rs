@@ -102,6 +102,9 @@ impl Listener for Progress {
                 self.now.add(vec![record.clone()]);
             }
         }
+        if self.changing.0.is_hidden() {
+            return;
+        }
         let size = terminal_size::terminal_size_of(std::io::stderr());
         let (width, height) = size.map_or((80, 24), |(width, height)| (usize::from(width.0), usize::from(height.0)));
         // The first row begins with two characters of the spinner.

@@ -69,7 +69,8 @@ fn chosen(query: &str) -> Result<Vec<String>, PageError> {
 pub(super) fn list(served: &Served, query: &str) -> Result<String, PageError> {
     let (asked, all) = (Asked::new(query), served.runs.list()?);
     if all.is_empty() {
-        return Ok(shell("Runs", include_str!("start.html"), json!({ "example": served.example.is_some() })));
+        let context = json!({ "dir": served.runs.dir.display().to_string(), "example": served.example.is_some() });
+        return Ok(shell("Runs", include_str!("start.html"), context));
     }
     let found: Vec<_> = all.iter().filter(|run| asked.matches(run)).cloned().collect();
     Ok(page(&asked, &found, &all, |id| served.runs.seen(id)))

@@ -101,7 +101,8 @@ type Stamp = (u64, SystemTime);
 
 #[derive(Debug)]
 pub(super) struct Runs {
-    dir: PathBuf,
+    /// The folder that holds them.
+    pub(super) dir: PathBuf,
     /// As [`super::ServeOptions::audited`].
     audited: fn(RunData) -> RunData,
     /// What was read of each run, and of which manifest.
