@@ -250,10 +250,13 @@ fn load_line(run: &LiveRun<'_>) -> Option<Chart> {
         let tip = format!("{}: {} {}", counted(jobs as usize, "job"), value(rate, y), unit(rate));
         ChartPoint { x: f64::from(jobs), y, tip, ..ChartPoint::default() }
     };
-    let done = sweep.iter().flat_map(|s| s.points.iter().filter_map(|p| Some(point(p.at, s.rate_at(p)?.mean))));
-    let now = run.test.filter(|_| rate == THROUGHPUT);
-    let now = now.and_then(|test| Some(point(test.jobs, run.newest(|s| s.tps)?)));
-    let line = ChartLine { points: done.collect(), hollow: now.into_iter().collect(), ..ChartLine::default() };
+    let mut line = ChartLine::default();
+    for sweep in &sweep {
+        line.points.extend(sweep.points.iter().filter_map(|p| Some(point(p.at, sweep.rate_at(p)?.mean))));
+    }
+    if let Some(test) = run.test.filter(|_| rate == THROUGHPUT) {
+        line.hollow.extend(run.newest(|s| s.tps).map(|tps| point(test.jobs, tps)));
+    }
     let labels = ["Jobs".to_owned(), unit(rate)];
     let chart = svg::Chart::of_lines(format!("{workload}: load line so far"), labels, vec![line], (480.0, 170.0));
     svg::Chart { unnamed: true, markers: true, whole_x: true, ..chart }.drawn()
