@@ -68,8 +68,7 @@ pub(crate) fn agents_list(args: &AgentsListArgs) -> Result<u8, Failure> {
         output::say("no agent is at the hub: start one with `loadline agent --hub URL --name NAME`");
     }
     let columns = vec!["name", "version", "host", "process", "cpus", "state", "max_jobs"];
-    Listing { columns, rows }.write_with(format, &["process", "cpus", "max_jobs"])?;
-    Ok(0)
+    Listing { columns, rows }.write_with(format, &["process", "cpus", "max_jobs"])
 }
 
 /// The study with its agents, if its plan has some.

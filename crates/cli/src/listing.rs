@@ -4,10 +4,13 @@ use loadline_database::TARGETS;
 use loadline_model::CheckId;
 use loadline_model::column::{COLUMNS, TABLES};
 use loadline_model::format::csv_line;
+use loadline_model::plan::Jobs;
 use loadline_report::Format;
+use loadline_run::plans::{NamedPlan, PLANS};
+use loadline_run::{PlanSpec, make_plan};
 use serde_json::{Map, Value};
 
-use crate::args::ListArgs;
+use crate::args::{ListArgs, PlansArgs};
 use crate::exit::Failure;
 use crate::output;
 
@@ -35,20 +38,21 @@ pub(crate) struct Listing {
 }
 
 impl Listing {
-    /// Writes it as asked.
-    pub(crate) fn write(&self, args: &ListArgs) -> Result<(), Failure> {
+    /// Writes it as asked; gives the exit code.
+    pub(crate) fn write(&self, args: &ListArgs) -> Result<u8, Failure> {
         self.write_with(args, &[])
     }
 
     /// The same with columns that are numbers in JSON.
-    pub(crate) fn write_with(&self, args: &ListArgs, numbers: &[&str]) -> Result<(), Failure> {
+    pub(crate) fn write_with(&self, args: &ListArgs, numbers: &[&str]) -> Result<u8, Failure> {
         let text = match args.format {
             Format::Text => self.text(),
             Format::Markdown => self.markdown(),
             Format::Csv => self.csv(),
             Format::Json | Format::Html => self.json(numbers),
         };
-        output::write(&args.output, text.as_bytes())
+        output::write(&args.output, text.as_bytes())?;
+        Ok(0)
     }
 
     fn text(&self) -> String {
@@ -101,16 +105,13 @@ pub(crate) fn columns(args: &ListArgs) -> Result<u8, Failure> {
         let sources = sources.collect::<Vec<_>>().join("; ");
         vec![c.id.to_owned(), c.heading(), shown(c), c.meaning.to_owned(), sources]
     });
-    Listing { columns: vec!["id", "title", "shown_in_table_of", "meaning", "source"], rows: rows.collect() }
-        .write(args)?;
-    Ok(0)
+    Listing { columns: vec!["id", "title", "shown_in_table_of", "meaning", "source"], rows: rows.collect() }.write(args)
 }
 
 /// `loadline checks`.
 pub(crate) fn checks(args: &ListArgs) -> Result<u8, Failure> {
     let rows = CheckId::ALL.iter().map(|check| vec![check.to_string(), check.must().to_owned()]);
-    Listing { columns: vec!["check", "what_must_hold"], rows: rows.collect() }.write(args)?;
-    Ok(0)
+    Listing { columns: vec!["check", "what_must_hold"], rows: rows.collect() }.write(args)
 }
 
 /// `loadline targets`.
@@ -118,8 +119,58 @@ pub(crate) fn targets(args: &ListArgs) -> Result<u8, Failure> {
     let rows = TARGETS.iter().flat_map(|k| {
         k.url_forms.iter().map(|(form, meaning)| vec![(*form).to_owned(), k.product.to_owned(), (*meaning).to_owned()])
     });
-    Listing { columns: vec!["url", "database", "meaning"], rows: rows.collect() }.write(args)?;
-    Ok(0)
+    Listing { columns: vec!["url", "database", "meaning"], rows: rows.collect() }.write(args)
+}
+
+/// `loadline plans`: the plans that come with loadline.
+pub(crate) fn plans(args: &PlansArgs) -> Result<u8, Failure> {
+    let file = &args.list.output;
+    if args.name.is_some() && file.is_file() {
+        // It may be a copy that was changed.
+        let shown = file.display();
+        return Err(Failure::usage(format!("'{shown}' exists: name another file with --output, or remove it first")));
+    }
+    match (args.name, args.list.format) {
+        (Some(plan), Format::Text | Format::Markdown) => output::write(file, plan.text.as_bytes()).map(|()| 0),
+        (Some(plan), _) => list_of(&[*plan], in_full)?.write(&args.list),
+        // Forty codes make no line that a terminal shows.
+        (None, Format::Text) => list_of(PLANS, |codes| codes.len().to_string())?.write(&args.list),
+        (None, _) => list_of(PLANS, in_full)?.write(&args.list),
+    }
+}
+
+fn in_full(codes: &[&str]) -> String {
+    codes.join(" ")
+}
+
+fn list_of(plans: &[NamedPlan], shown: fn(&[&str]) -> String) -> Result<Listing, Failure> {
+    Ok(Listing {
+        columns: vec!["plan", "summary", "workloads", "jobs", "duration_s", "warmup_s", "repeat"],
+        rows: plans.iter().map(|plan| plan_row(plan, shown)).collect::<Result<_, _>>()?,
+    })
+}
+
+/// A target that has what every workload needs. It is not opened.
+const ABLE: &str = "postgres-temp:";
+
+/// What a plan asks for, whatever the target: what does not fit one is skipped there.
+fn plan_row(named: &NamedPlan, shown: fn(&[&str]) -> String) -> Result<Vec<String>, Failure> {
+    let spec = PlanSpec { target: Some(ABLE.to_owned()), ..named.spec()? };
+    let plan = make_plan(&spec).map_err(|e| Failure::usage(format!("plan '{}': {e}", named.name)))?;
+    let wanted = plan.workloads.iter().map(|w| w.code.as_str()).chain(plan.skipped.iter().map(|s| s.code.as_str()));
+    let jobs = match &plan.jobs {
+        Jobs::Auto { .. } => "auto".to_owned(),
+        Jobs::List(list) => list.iter().map(u32::to_string).collect::<Vec<_>>().join(" "),
+    };
+    Ok(vec![
+        named.name.to_owned(),
+        named.summary(),
+        shown(&wanted.collect::<Vec<_>>()),
+        jobs,
+        plan.duration_s.to_string(),
+        plan.warmup_s.to_string(),
+        plan.repeat.to_string(),
+    ])
 }
 
 #[cfg(test)]

@@ -5,19 +5,27 @@ use std::path::Path;
 use std::sync::Arc;
 
 use loadline_database::{Rendered, TARGETS, TargetKind, Work};
-use loadline_model::Column;
-use loadline_model::Driver;
 use loadline_model::format::Format;
-use loadline_run::plan::Refusal;
+use loadline_model::{Column, Driver};
+use loadline_run::plan::{Refusal, refusal};
 use loadline_workload::{CATALOGUE, GROUPS, Instrument, Sweep, Template, Workload};
 use minijinja::{Environment, Value, context};
 
-use crate::drivers::{drivers, runs_with};
 use crate::exit::Failure;
 use crate::listing::cell;
 use crate::output;
 
 mod words;
+
+/// Each driver, with the reason if the target cannot run the workload with it.
+pub(crate) fn drivers(workload: &Workload, kind: &TargetKind) -> Vec<(Driver, Option<Refusal>)> {
+    Driver::ALL.iter().map(|d| (*d, refusal(workload, kind, *d))).collect()
+}
+
+/// The drivers with which the target runs the workload, preferred first.
+pub(crate) fn runs_with(workload: &Workload, kind: &TargetKind) -> Vec<Driver> {
+    drivers(workload, kind).into_iter().filter(|(_, refused)| refused.is_none()).map(|(d, _)| d).collect()
+}
 
 /// The rendered SQL does not depend on the seed.
 const SEED: u64 = 0;

@@ -8,10 +8,10 @@ use loadline_report::Format;
 use loadline_workload::{CATALOGUE, Workload, find, read_file};
 
 use crate::args::{ListArgs, WorkloadsArgs};
-use crate::drivers::{drivers, runs_with};
 use crate::exit::Failure;
 use crate::listing::Listing;
-use crate::{output, pages};
+use crate::output;
+use crate::pages::{self, drivers, runs_with};
 
 pub(crate) fn workloads(args: &WorkloadsArgs) -> Result<u8, Failure> {
     if let Some(folder) = &args.pages {
@@ -34,11 +34,10 @@ pub(crate) fn workloads(args: &WorkloadsArgs) -> Result<u8, Failure> {
     let for_people = matches!(format, Format::Text | Format::Markdown);
     let list_args = ListArgs { format, output: args.output.clone() };
     match workload {
-        None => list(&CATALOGUE, for_people).write(&list_args)?,
-        Some(workload) if for_people => output::write(&args.output, pages::page(&workload)?.as_bytes())?,
-        Some(workload) => list(&[workload], false).write(&list_args)?,
+        None => list(&CATALOGUE, for_people).write(&list_args),
+        Some(workload) if for_people => output::write(&args.output, pages::page(&workload)?.as_bytes()).map(|()| 0),
+        Some(workload) => list(&[workload], false).write(&list_args),
     }
-    Ok(0)
 }
 
 /// The text of the file that defines `workload`, as a user's own. A limit that computes only the queries of this workload
