@@ -6,7 +6,6 @@
 mod access;
 mod http;
 mod list;
-mod metrics;
 mod pages;
 mod runs;
 mod shell;
@@ -204,7 +203,7 @@ fn route(served: &Arc<Served>, request: &Request) -> Result<Answer, PageError> {
         ["serve.css"] => return file("text/css; charset=utf-8", include_str!("serve/serve.css")),
         ["favicon.ico"] => return Ok(Answer { status: 204, headers: Vec::new(), body: Vec::new() }),
         // It takes little, and comes at a given time.
-        ["metrics"] => return metrics::metrics(served),
+        ["metrics"] => return pages::metrics(served),
         _ => {}
     }
     let _making = served.making.lock().unwrap_or_else(PoisonError::into_inner);
