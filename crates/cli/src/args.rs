@@ -121,7 +121,6 @@ pub(crate) struct TargetArgs {
     pub(crate) setting: Vec<(String, String)>,
 }
 
-/// `loadline run`.
 #[derive(Debug, Args)]
 #[command(mut_arg("hub", |arg| arg.help_heading(CLUSTER)))]
 pub(crate) struct RunArgs {
@@ -231,7 +230,6 @@ pub(crate) struct ReplicaCostArgs {
     pub(crate) run: RunArgs,
 }
 
-/// `loadline snapshot`.
 #[derive(Debug, Args)]
 pub(crate) struct SnapshotArgs {
     /// Files of earlier snapshots, to set side by side
@@ -258,7 +256,6 @@ pub(crate) struct SnapshotArgs {
     pub(crate) output: Option<PathBuf>,
 }
 
-/// `loadline doctor`.
 #[derive(Debug, Args)]
 pub(crate) struct DoctorArgs {
     #[command(flatten)]
@@ -279,7 +276,6 @@ pub(crate) struct DoctorArgs {
     pub(crate) list: ListArgs,
 }
 
-/// `loadline probe`.
 #[derive(Debug, Args)]
 pub(crate) struct ProbeArgs {
     /// Directories, measured one after the other and shown side by side.
@@ -315,7 +311,6 @@ pub(crate) struct ProbeArgs {
 /// `None`: the best that the kernel allows.
 pub(crate) type EngineArg = Option<Engine>;
 
-/// `loadline clean`.
 #[derive(Debug, Args)]
 pub(crate) struct CleanArgs {
     #[command(flatten)]
@@ -333,7 +328,6 @@ pub(crate) fn hub_url(flag: &HubOptions) -> Option<String> {
     flag.hub.clone().or_else(|| std::env::var(HUB_VARIABLE).ok().filter(|url| !url.is_empty()))
 }
 
-/// `loadline agent`.
 #[derive(Debug, Args)]
 pub(crate) struct AgentArgs {
     #[command(flatten)]
@@ -346,7 +340,6 @@ pub(crate) struct AgentArgs {
     pub(crate) max_jobs: Option<u32>,
 }
 
-/// `loadline agents list`.
 #[derive(Debug, Args)]
 pub(crate) struct AgentsListArgs {
     #[command(flatten)]

@@ -161,7 +161,6 @@ fn line(f: &Finding) -> String {
     format!("{}: {row}{}{figures}", f.law, f.reason)
 }
 
-/// `--laws`.
 fn laws(list: &ListArgs) -> Result<u8, Failure> {
     let row = |law: &Law| {
         let columns = |(least, of): (usize, Vec<&str>)| match of.len() {

@@ -50,7 +50,6 @@ pub(crate) fn agent(args: &AgentArgs) -> Result<u8, Failure> {
     Ok(exit::INTERRUPTED)
 }
 
-/// `loadline agents list`.
 pub(crate) fn agents_list(args: &AgentsListArgs) -> Result<u8, Failure> {
     let AgentsListArgs { hub, list: format } = args;
     let asker = new_id();

@@ -94,7 +94,6 @@ fn number(value: f64, text: &str) -> Value {
     text.parse::<i64>().map_or_else(|_| Value::from(value), Value::from)
 }
 
-/// `loadline columns`.
 pub(crate) fn columns(args: &ListArgs) -> Result<u8, Failure> {
     let shown = |c| TABLES.iter().filter(|t| t.shown().contains(c)).map(|t| t.group).collect::<Vec<_>>().join(" ");
     let rows = COLUMNS.iter().map(|c| {
@@ -108,13 +107,11 @@ pub(crate) fn columns(args: &ListArgs) -> Result<u8, Failure> {
     Listing { columns: vec!["id", "title", "shown_in_table_of", "meaning", "source"], rows: rows.collect() }.write(args)
 }
 
-/// `loadline checks`.
 pub(crate) fn checks(args: &ListArgs) -> Result<u8, Failure> {
     let rows = CheckId::ALL.iter().map(|check| vec![check.to_string(), check.must().to_owned()]);
     Listing { columns: vec!["check", "what_must_hold"], rows: rows.collect() }.write(args)
 }
 
-/// `loadline targets`.
 pub(crate) fn targets(args: &ListArgs) -> Result<u8, Failure> {
     let rows = TARGETS.iter().flat_map(|k| {
         k.url_forms.iter().map(|(form, meaning)| vec![(*form).to_owned(), k.product.to_owned(), (*meaning).to_owned()])

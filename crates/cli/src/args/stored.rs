@@ -49,7 +49,6 @@ const LISTS: [(&str, &str, Format); 4] = [
 const VERDICTS: [(&str, &str, Format); 2] =
     [("text", "Plain text", Format::Text), ("csv", "CSV: a row per workload, jobs and figure", Format::Csv)];
 
-/// `loadline compare`.
 #[derive(Debug, Args)]
 pub(crate) struct CompareArgs {
     /// A run of `loadline ab`, or two runs: ratios are those of the second to the first
@@ -79,7 +78,6 @@ pub(crate) struct CompareArgs {
     pub(crate) output: PathBuf,
 }
 
-/// `loadline trend`.
 #[derive(Debug, Args)]
 pub(crate) struct TrendArgs {
     /// Folders that hold the runs
@@ -169,7 +167,6 @@ pub(crate) enum ReportAs {
     Text,
 }
 
-/// `loadline note`.
 #[derive(Debug, Args)]
 pub(crate) struct NoteArgs {
     /// Run folder or run id
@@ -189,7 +186,6 @@ pub(crate) struct NoteArgs {
     pub(crate) results: PathBuf,
 }
 
-/// `loadline forecast`.
 #[derive(Debug, Args)]
 pub(crate) struct ForecastArgs {
     /// A run, or reference:ID for a published table; several are forecast together
@@ -233,7 +229,6 @@ pub(crate) struct ForecastArgs {
     pub(crate) output: PathBuf,
 }
 
-/// `loadline audit`.
 #[derive(Debug, Args)]
 pub(crate) struct AuditArgs {
     /// File with tables that have a row per test (CSV, Markdown, boxed text), - for standard input, a run, or reference:ID for a published
@@ -257,7 +252,6 @@ pub(crate) struct AuditArgs {
     pub(crate) list: ListArgs,
 }
 
-/// `loadline import`.
 #[derive(Debug, Args)]
 pub(crate) struct ImportArgs {
     /// Tool that wrote the files
@@ -282,7 +276,6 @@ pub(crate) struct ImportArgs {
     pub(crate) results: PathBuf,
 }
 
-/// `loadline export`.
 #[derive(Debug, Args)]
 pub(crate) struct ExportArgs {
     /// Run folder or run id
@@ -321,7 +314,6 @@ const EXPORTS: [(&str, &str, ExportAs); 4] = [
 /// Environment variable with the token of a server.
 pub(crate) const TOKEN_VARIABLE: &str = "LOADLINE_TOKEN";
 
-/// `loadline watch`.
 #[derive(Debug, Args)]
 pub(crate) struct WatchArgs {
     /// Run folder or run id [default: the newest run, and each newer one that begins meanwhile, until one ends that was not over
@@ -337,7 +329,6 @@ pub(crate) struct WatchArgs {
     pub(crate) plain: bool,
 }
 
-/// `loadline serve`.
 #[derive(Debug, Args)]
 pub(crate) struct ServeArgs {
     /// Folder that holds the runs
@@ -367,7 +358,6 @@ pub(crate) fn address(text: &str) -> Result<SocketAddr, String> {
     })
 }
 
-/// `loadline workloads`.
 #[derive(Debug, Args)]
 pub(crate) struct WorkloadsArgs {
     /// Workload to show
@@ -396,7 +386,6 @@ pub(crate) struct WorkloadsArgs {
 /// The format of a listing; `None` for the file of a workload.
 pub(crate) type WorkloadsFormat = Option<Format>;
 
-/// `loadline references`.
 #[derive(Debug, Args)]
 pub(crate) struct ReferencesArgs {
     /// Reference whose table is printed, as CSV, as it was published
@@ -406,7 +395,6 @@ pub(crate) struct ReferencesArgs {
     pub(crate) list: ListArgs,
 }
 
-/// `loadline plans`.
 #[derive(Debug, Args)]
 pub(crate) struct PlansArgs {
     /// Plan to print; save it in a new file, change it, and run it with `loadline run FILE`
