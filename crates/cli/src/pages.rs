@@ -134,7 +134,7 @@ pub(crate) fn page(w: &Arc<Workload>) -> Result<String, Failure> {
     let mut reasons = Vec::new();
     let shown = families.iter().enumerate().map(|(i, family)| family.shown(&families[..i], &mut reasons));
     let shown: Vec<Value> = shown.collect();
-    let context = context! { families => shown, reasons, ..proof(w, &work), ..of_work };
+    let context = context! { families => shown, reasons, ..proof(w, &work, of_work) };
     filled(include_str!("pages/page.jinja"), context)
 }
 
@@ -181,8 +181,8 @@ fn parameters(w: &Workload) -> Vec<(&str, i64, String, &str)> {
     w.params.iter().map(|p| (&*p.name, p.default, range(&p.choices, [p.min, p.max]), &*p.meaning)).collect()
 }
 
-/// How a test proves that it did this work.
-fn proof(w: &Workload, work: &Work) -> Value {
+/// Adds to `page` how a test proves that it did this work.
+fn proof(w: &Workload, work: &Work, page: Value) -> Value {
     // Tests of the catalogue ensure that every query parses.
     let sql = |query: &str| {
         let template = Template::parse(query);
@@ -205,6 +205,7 @@ fn proof(w: &Workload, work: &Work) -> Value {
         consistency => zero.chain(same).collect::<Vec<_>>(),
         cached => w.has(Instrument::CacheHit),
         device,
+        ..page
     }
 }
 

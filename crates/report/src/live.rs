@@ -251,7 +251,7 @@ fn load_line(run: &LiveRun<'_>) -> Option<Chart> {
         ChartPoint { x: f64::from(jobs), y, tip, ..ChartPoint::default() }
     };
     let mut line = ChartLine::default();
-    for sweep in &sweep {
+    if let Some(sweep) = &sweep {
         line.points.extend(sweep.points.iter().filter_map(|p| Some(point(p.at, sweep.rate_at(p)?.mean))));
     }
     if let Some(test) = run.test.filter(|_| rate == THROUGHPUT) {
