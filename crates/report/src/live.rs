@@ -238,7 +238,7 @@ fn heat(run: &LiveRun<'_>) -> Option<Table> {
     };
     let rows = (low..=high).rev().step_by(step as usize).map(row);
     let table = Table::of("figures", [Head::text("Up to"), Head::text("Share")], rows);
-    Some(Table { caption: "Latencies, a column for each test".to_owned(), ..table })
+    Some(Table { caption: "Latencies, test by test".to_owned(), ..table })
 }
 
 /// Throughput over jobs of the workload as far as it is known; the test under way is hollow.
