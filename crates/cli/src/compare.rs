@@ -27,7 +27,6 @@ fn refused(runs: &[&RunData]) -> Vec<String> {
         .collect()
 }
 
-#[expect(clippy::too_many_lines)]
 pub(crate) fn compare(args: &CompareArgs) -> Result<u8, Failure> {
     let load = |run| stored::load(&run_folder(run, &args.results));
     let mut not_judged = Vec::new();
