@@ -8,13 +8,14 @@ use std::path::PathBuf;
 
 use clap::builder::{PossibleValue, TypedValueParser};
 use clap::error::ErrorKind;
-use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use clap::{Args, Parser, Subcommand, ValueHint};
 use loadline_model::Driver;
 use loadline_model::format::parse_bytes;
+use loadline_model::probe::Engine;
 use loadline_report::Format;
 use loadline_run::plan::DEFAULT_RESULTS;
 use loadline_run::plan::options::{
-    CLUSTER, HubOptions, LevelOptions, PROOF, PairOptions, PrecisionOptions, RunOptions, TargetOptions, driver, one_of,
+    CLUSTER, HubOptions, LevelOptions, PROOF, PairOptions, PrecisionOptions, RunOptions, TargetOptions, driver,
 };
 use loadline_run::plans::{self, NamedPlan};
 
@@ -120,7 +121,6 @@ pub(crate) struct TargetArgs {
     pub(crate) setting: Vec<(String, String)>,
 }
 
-/// `loadline run`.
 #[derive(Debug, Args)]
 #[command(mut_arg("hub", |arg| arg.help_heading(CLUSTER)))]
 pub(crate) struct RunArgs {
@@ -230,7 +230,6 @@ pub(crate) struct ReplicaCostArgs {
     pub(crate) run: RunArgs,
 }
 
-/// `loadline snapshot`.
 #[derive(Debug, Args)]
 pub(crate) struct SnapshotArgs {
     /// Files of earlier snapshots, to set side by side
@@ -245,7 +244,11 @@ pub(crate) struct SnapshotArgs {
     #[arg(long, value_name = "DIR", default_value = DEFAULT_RESULTS, value_hint = ValueHint::DirPath)]
     pub(crate) results: PathBuf,
     /// Format of the page
-    #[arg(long, value_parser = page_format(), default_value = "html")]
+    #[arg(long, default_value = "html", value_parser = named([
+        ("html", "One self-contained page", Format::Html),
+        ("md", "Markdown, without charts", Format::Markdown),
+        ("text", "Plain text", Format::Text),
+    ]))]
     pub(crate) format: Format,
     /// File for the page, - for standard output [default: html: beside the snapshot, of several ones loadline-snapshot.html; else
     /// standard output]
@@ -253,16 +256,6 @@ pub(crate) struct SnapshotArgs {
     pub(crate) output: Option<PathBuf>,
 }
 
-/// Formats of a page about a test or a snapshot.
-fn page_format() -> impl TypedValueParser<Value = Format> {
-    one_of([
-        ("html", "One self-contained page", Format::Html),
-        ("md", "Markdown, without charts", Format::Markdown),
-        ("text", "Plain text", Format::Text),
-    ])
-}
-
-/// `loadline doctor`.
 #[derive(Debug, Args)]
 pub(crate) struct DoctorArgs {
     #[command(flatten)]
@@ -283,7 +276,6 @@ pub(crate) struct DoctorArgs {
     pub(crate) list: ListArgs,
 }
 
-/// `loadline probe`.
 #[derive(Debug, Args)]
 pub(crate) struct ProbeArgs {
     /// Directories, measured one after the other and shown side by side.
@@ -304,7 +296,10 @@ pub(crate) struct ProbeArgs {
     #[arg(long, value_name = "SHARE", default_value_t = 0.0, allow_hyphen_values = true)]
     pub(crate) dedup: f64,
     /// How reads and writes reach the kernel
-    #[arg(long, value_enum, default_value_t = EngineArg::Auto)]
+    #[arg(long, default_value = "auto", value_parser = named([
+        ("auto", "io_uring, or threads if the kernel does not allow it", None),
+        ("threads", "A thread per operation in flight, with pread and pwrite", Some(Engine::Threads)),
+    ]))]
     pub(crate) engine: EngineArg,
     /// Do not measure the reference log writer, whose figures `loadline run --limits` needs
     #[arg(long)]
@@ -313,16 +308,9 @@ pub(crate) struct ProbeArgs {
     pub(crate) list: ListArgs,
 }
 
-/// How reads and writes reach the kernel.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum EngineArg {
-    /// io_uring, or threads if the kernel does not allow it
-    Auto,
-    /// A thread per operation in flight, with pread and pwrite
-    Threads,
-}
+/// `None`: the best that the kernel allows.
+pub(crate) type EngineArg = Option<Engine>;
 
-/// `loadline clean`.
 #[derive(Debug, Args)]
 pub(crate) struct CleanArgs {
     #[command(flatten)]
@@ -340,7 +328,6 @@ pub(crate) fn hub_url(flag: &HubOptions) -> Option<String> {
     flag.hub.clone().or_else(|| std::env::var(HUB_VARIABLE).ok().filter(|url| !url.is_empty()))
 }
 
-/// `loadline agent`.
 #[derive(Debug, Args)]
 pub(crate) struct AgentArgs {
     #[command(flatten)]
@@ -353,7 +340,6 @@ pub(crate) struct AgentArgs {
     pub(crate) max_jobs: Option<u32>,
 }
 
-/// `loadline agents list`.
 #[derive(Debug, Args)]
 pub(crate) struct AgentsListArgs {
     #[command(flatten)]

@@ -7,9 +7,9 @@ use loadline_analyze::audit::{
 };
 use loadline_model::format::{counted, csv_line};
 use loadline_model::{Check, CheckId, Column, Outcome, TestRecord};
-use loadline_report::{AuditFinding, clean};
+use loadline_report::{AuditFinding, Format, clean};
 
-use crate::args::{AuditArgs, ListArgs, ListFormat};
+use crate::args::{AuditArgs, ListArgs};
 use crate::exit::{self, Failure};
 use crate::listing::Listing;
 use crate::target::run_folder;
@@ -17,8 +17,7 @@ use crate::{output, source, stored};
 
 pub(crate) fn check(args: &AuditArgs) -> Result<u8, Failure> {
     if args.laws {
-        laws(&args.list)?;
-        return Ok(0);
+        return laws(&args.list);
     }
     let Some(file) = &args.file else {
         return Err(Failure::usage("name a file or a run to audit, or list the laws with --laws"));
@@ -37,7 +36,7 @@ pub(crate) fn check(args: &AuditArgs) -> Result<u8, Failure> {
     let claims = args.claim.iter().map(|c| Claim::parse(c)).collect::<Result<_, _>>().map_err(|e| unclaimed(&e))?;
     let found = audit(&tables, &Options { mapping, claims });
     match args.list.format {
-        ListFormat::Text => output::write(&args.list.output, text_of(&found).as_bytes()),
+        Format::Text => output::write(&args.list.output, text_of(&found).as_bytes()).map(|()| 0),
         _ => listing(&found.findings).write_with(&args.list, &["row", "recomputed", "deviation_pct"]),
     }
     // Exit code 1 says that errors were found.
@@ -166,8 +165,7 @@ fn line(f: &Finding) -> String {
     format!("{}: {row}{}{figures}", f.law, f.reason)
 }
 
-/// `--laws`.
-fn laws(list: &ListArgs) -> Result<(), Failure> {
+fn laws(list: &ListArgs) -> Result<u8, Failure> {
     let row = |law: &Law| {
         let columns = |(least, of): (usize, Vec<&str>)| match of.len() {
             0 => "any column".to_owned(),

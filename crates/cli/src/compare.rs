@@ -1,10 +1,10 @@
 //! `loadline compare`: what a run of two arms shows, or which of two stored runs is faster.
 
 use loadline_model::manifest::RunState;
-use loadline_report::{Compared, RunData, Terms};
+use loadline_report::{Compared, Format, RunData, Terms};
 use loadline_run::plan::arms::DEFAULT_EQUIVALENCE;
 
-use crate::args::{CompareArgs, VerdictFormat};
+use crate::args::CompareArgs;
 use crate::exit::{self, Failure};
 use crate::target::run_folder;
 use crate::{output, run, stored};
@@ -27,7 +27,6 @@ fn refused(runs: &[&RunData]) -> Vec<String> {
         .collect()
 }
 
-#[expect(clippy::too_many_lines)]
 pub(crate) fn compare(args: &CompareArgs) -> Result<u8, Failure> {
     let load = |run| stored::load(&run_folder(run, &args.results));
     let mut not_judged = Vec::new();
@@ -76,10 +75,7 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<u8, Failure> {
         }
         _ => return Err(Failure::usage("name one run of `loadline ab`, or two runs")),
     };
-    let text = match args.format {
-        VerdictFormat::Csv => compared.csv(),
-        VerdictFormat::Text => compared.text().to_owned(),
-    };
+    let text = if args.format == Format::Csv { compared.csv() } else { compared.text().to_owned() };
     output::write(&args.output, text.as_bytes())?;
     let Some(share) = args.fail_if_slower else {
         if compared.counts()[0] == 0 {

@@ -9,12 +9,13 @@ use loadline_model::disturbance::measured_by;
 use loadline_model::format;
 use loadline_model::manifest::TargetInfo;
 use loadline_model::{Capabilities, Column, Driver, Finding, Severity, column};
+use loadline_report::Format;
 use loadline_run::plan::{AWR_FLAG, refusal};
 use loadline_run::storage_size::{DATA_PER_CACHE, DATA_PER_MEMORY, beyond_cache, beyond_memory};
 use loadline_storage::StorageFacts;
 use loadline_workload::{CATALOGUE, Workload};
 
-use crate::args::{DoctorArgs, ListFormat};
+use crate::args::DoctorArgs;
 use crate::exit::{self, Failure};
 use crate::listing::Listing;
 use crate::output;
@@ -56,7 +57,7 @@ pub(crate) fn doctor(args: &DoctorArgs) -> Result<u8, Failure> {
     findings.extend(CATALOGUE.iter().map(|workload| can_run(workload, kind, &of_server)));
     findings.sort_by_key(|f| std::cmp::Reverse(f.severity));
     let refused = findings.iter().filter(|f| f.severity >= Severity::Refused).count();
-    if args.list.format == ListFormat::Text {
+    if args.list.format == Format::Text {
         output::write(&args.list.output, text(&info, &findings).as_bytes())?;
     } else {
         let row = |f: &Finding| vec![word(f.severity).to_owned(), f.subject.clone(), f.value.clone(), f.advice.clone()];

@@ -2,12 +2,16 @@
 
 use std::process::ExitCode;
 
+#[cfg(feature = "hub")]
+use loadline_agents::{AgentsError, HubError};
 use loadline_database::{Cause, Refusal, TargetError};
+use loadline_live::serve::ServeError;
 use loadline_load::TestError;
 use loadline_run::PlanError;
 use loadline_run::plans::NamedPlanError;
 use loadline_run::study::StudyError;
 use loadline_run::watch::WatchError;
+use loadline_storage::probe::ProbeError;
 use loadline_store::StoreError;
 
 use crate::secrets;
@@ -42,82 +46,95 @@ impl Failure {
     }
 }
 
-impl From<NamedPlanError> for Failure {
-    fn from(e: NamedPlanError) -> Failure {
-        Failure::usage(e.to_string())
-    }
+/// An error that says how loadline ends.
+pub(crate) trait Ends {
+    fn code(&self) -> u8;
 }
 
-impl From<PlanError> for Failure {
-    fn from(e: PlanError) -> Failure {
-        Failure::usage(e.to_string())
-    }
-}
-
-impl From<TargetError> for Failure {
-    fn from(e: TargetError) -> Failure {
-        let code = match e {
-            TargetError::Usage(_) => USAGE,
-            TargetError::Unreachable(_)
-            | TargetError::Refused(_)
-            | TargetError::Lost(_)
-            | TargetError::NoSpace(_)
-            | TargetError::Server(Refusal { cause: Cause::Sessions, .. }) => TARGET,
-            TargetError::Server(_)
-            | TargetError::Statement(_)
-            | TargetError::Conflict(_)
-            | TargetError::Unsupported(_)
-            | TargetError::Local(_) => FAILED,
-        };
-        Failure { code, message: e.to_string() }
-    }
-}
-
-impl From<StudyError> for Failure {
-    fn from(e: StudyError) -> Failure {
-        let message = e.to_string();
-        let code = match e {
-            StudyError::Plan(_) | StudyError::TooManyJobs { .. } => USAGE,
-            StudyError::Target(e) => return e.into(),
-            StudyError::Store(e) => return e.into(),
-            StudyError::Doctor(_)
-            | StudyError::Impossible(_)
-            | StudyError::NodesLost(_)
-            | StudyError::NoNodeLeft { .. }
-            | StudyError::AgentsLost(_) => TARGET,
-            StudyError::Interrupted => INTERRUPTED,
-            StudyError::Test { source, .. } => match source {
-                TestError::Target(e) => Failure::from(e).code,
-                TestError::Interrupted => INTERRUPTED,
-                TestError::Remote(_) => TARGET,
-                TestError::Counters(_) | TestError::Thread { .. } | TestError::Limit(_) => FAILED,
-            },
-        };
-        Failure { code, message }
-    }
-}
-
-impl From<WatchError> for Failure {
-    fn from(e: WatchError) -> Failure {
-        match e {
-            WatchError::Target(e) => e.into(),
-            WatchError::Refused { .. } => Failure::usage(e.to_string()),
-            WatchError::Counters(_) => Failure::failed(e.to_string()),
+/// The exit code of errors of each type. A [`Failure`] follows from it and from what the error says.
+macro_rules! ends {
+    ($($(#[$when:meta])* $error:ty => |$e:pat_param| $code:expr;)*) => {
+        $($(#[$when])* impl Ends for $error {
+            fn code(&self) -> u8 {
+                let $e = self;
+                $code
+            }
         }
-    }
+
+        $(#[$when])* impl From<$error> for Failure {
+            fn from(e: $error) -> Failure {
+                Failure { code: e.code(), message: e.to_string() }
+            }
+        })*
+    };
 }
 
-impl From<StoreError> for Failure {
-    fn from(e: StoreError) -> Failure {
-        use StoreError as E;
-        let code = match e {
-            // What the user named is not what was asked for.
-            E::ResultsIsFile(_) | E::BadName(_) | E::Missing(_) | E::NotARun(_) | E::HoldsRuns { .. } => USAGE,
-            E::NoSuchTest { .. } | E::Damaged { .. } | E::Newer { .. } => USAGE,
-            _ => FAILED,
-        };
-        Failure { code, message: e.to_string() }
-    }
+ends! {
+    NamedPlanError => |_| USAGE;
+    PlanError => |_| USAGE;
+    TargetError => |e| match e {
+        TargetError::Usage(_) => USAGE,
+        TargetError::Unreachable(_)
+        | TargetError::Refused(_)
+        | TargetError::Lost(_)
+        | TargetError::NoSpace(_)
+        | TargetError::Server(Refusal { cause: Cause::Sessions, .. }) => TARGET,
+        TargetError::Server(_)
+        | TargetError::Statement(_)
+        | TargetError::Conflict(_)
+        | TargetError::Unsupported(_)
+        | TargetError::Local(_) => FAILED,
+    };
+    StudyError => |e| match e {
+        StudyError::Plan(_) | StudyError::TooManyJobs { .. } => USAGE,
+        StudyError::Target(e) => e.code(),
+        StudyError::Store(e) => e.code(),
+        StudyError::Doctor(_)
+        | StudyError::Impossible(_)
+        | StudyError::NodesLost(_)
+        | StudyError::NoNodeLeft { .. }
+        | StudyError::AgentsLost(_) => TARGET,
+        StudyError::Interrupted => INTERRUPTED,
+        StudyError::Test { source, .. } => match source {
+            TestError::Target(e) => e.code(),
+            TestError::Interrupted => INTERRUPTED,
+            TestError::Remote(_) => TARGET,
+            TestError::Counters(_) | TestError::Thread { .. } | TestError::Limit(_) => FAILED,
+        },
+    };
+    WatchError => |e| match e {
+        WatchError::Target(e) => e.code(),
+        WatchError::Refused { .. } => USAGE,
+        WatchError::Counters(_) => FAILED,
+    };
+    StoreError => |e| match e {
+        // What the user named is not what was asked for.
+        StoreError::ResultsIsFile(_)
+        | StoreError::BadName(_)
+        | StoreError::Missing(_)
+        | StoreError::NotARun(_)
+        | StoreError::HoldsRuns { .. }
+        | StoreError::NoSuchTest { .. }
+        | StoreError::Damaged { .. }
+        | StoreError::Newer { .. } => USAGE,
+        _ => FAILED,
+    };
+    ProbeError => |e| match e {
+        ProbeError::Option { .. } => USAGE,
+        ProbeError::NotADirectory(_)
+        | ProbeError::ReadOnly(_)
+        | ProbeError::NoSpace { .. }
+        | ProbeError::Device(_) => TARGET,
+        ProbeError::Interrupted => INTERRUPTED,
+        _ => FAILED,
+    };
+    ServeError => |e| if matches!(e, ServeError::Failed(_)) { FAILED } else { USAGE };
+    #[cfg(feature = "hub")]
+    AgentsError => |e| match e {
+        AgentsError::Connect(HubError::Usage(_)) => USAGE,
+        AgentsError::Interrupted => INTERRUPTED,
+        _ => TARGET,
+    };
 }
 
 /// Prints the failure and returns its exit code.

@@ -9,7 +9,7 @@ use loadline_exchange::table::{TABLES, Table, TestData};
 use loadline_model::column::ELAPSED_S;
 use loadline_store::{Interval, StoredRun, histogram_log, parse_rfc3339};
 
-use crate::args::{ExportArgs, ExportAs};
+use crate::args::ExportArgs;
 use crate::exit::Failure;
 use crate::output;
 use crate::target::run_folder;
@@ -22,12 +22,7 @@ pub(crate) fn export(args: &ExportArgs) -> Result<u8, Failure> {
         Ok(TestData { record: record.clone(), series, histograms })
     };
     let tests = stored.records.iter().map(data).collect::<Result<Vec<_>, Failure>>()?;
-    let (form, end) = match args.format {
-        ExportAs::Csv => (Some(Form::Csv), "csv"),
-        ExportAs::Json => (Some(Form::Json), "json"),
-        ExportAs::Parquet => (Some(Form::Parquet), "parquet"),
-        ExportAs::Hlog => (None, "hlog"),
-    };
+    let (form, end) = args.format;
     let stdout = Path::new("-");
     let default = || PathBuf::from(format!("{}.{end}", stored.id()));
     match (form, &args.table) {

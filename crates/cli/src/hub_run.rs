@@ -1,10 +1,9 @@
 //! `loadline agent`, `loadline agents list`, and the agents of a run.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use loadline_agents::{
-    AgentTarget, Agents, AgentsError, HubError, HubLink, HubOptions, Presence, host, list, new_id, presence, serve,
+    AgentTarget, Agents, AgentsError, HubLink, HubOptions, Presence, host, list, new_id, presence, serve,
 };
 use loadline_database::machine::allow_open_files;
 use loadline_load::OWN_FILES;
@@ -23,17 +22,6 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 const WAIT_NS: u64 = 5_000_000_000;
 /// How long agents have to say that they are there, for a listing, ns.
 const LIST_NS: u64 = 1_000_000_000;
-
-impl From<AgentsError> for Failure {
-    fn from(e: AgentsError) -> Failure {
-        let code = match e {
-            AgentsError::Connect(HubError::Usage(_)) => exit::USAGE,
-            AgentsError::Interrupted => exit::INTERRUPTED,
-            _ => exit::TARGET,
-        };
-        Failure { code, message: e.to_string() }
-    }
-}
 
 fn options(url: Option<&str>, name: &str) -> Result<HubOptions, Failure> {
     let url = url.ok_or_else(|| {
@@ -56,17 +44,16 @@ pub(crate) fn agent(args: &AgentArgs) -> Result<u8, Failure> {
         return Err(Failure::usage(format!("--max-jobs {most} must be between 1 and {MAX_JOBS}")));
     }
     let options = options(hub_url(&args.hub).as_deref(), &name)?;
-    let interrupted = Arc::new(AtomicBool::new(false));
+    let interrupted = Arc::default();
     signals::interruptible(&interrupted, "sessions on the database end with this process".to_owned())?;
     serve(&options, presence(&name, VERSION, most, files), &interrupted, &mut |text| output::say(text))?;
     Ok(exit::INTERRUPTED)
 }
 
-/// `loadline agents list`.
 pub(crate) fn agents_list(args: &AgentsListArgs) -> Result<u8, Failure> {
     let AgentsListArgs { hub, list: format } = args;
     let asker = new_id();
-    let interrupted = Arc::new(AtomicBool::new(false));
+    let interrupted = Arc::default();
     signals::interruptible(&interrupted, "nothing was started".to_owned())?;
     let options = options(hub_url(hub).as_deref(), "list")?;
     let mut link = HubLink::connect(&options, &asker, interrupted).map_err(AgentsError::from)?;
@@ -80,8 +67,7 @@ pub(crate) fn agents_list(args: &AgentsListArgs) -> Result<u8, Failure> {
         output::say("no agent is at the hub: start one with `loadline agent --hub URL --name NAME`");
     }
     let columns = vec!["name", "version", "host", "process", "cpus", "state", "max_jobs"];
-    Listing { columns, rows }.write_with(format, &["process", "cpus", "max_jobs"])?;
-    Ok(0)
+    Listing { columns, rows }.write_with(format, &["process", "cpus", "max_jobs"])
 }
 
 /// The study with its agents, if its plan has some.

@@ -87,18 +87,9 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<u8, Failure> {
         output::say(&format!("serving {} at http://{at}/{asked}; Ctrl-C ends it", args.dir.display()));
     };
     let (dir, names) = (args.dir.clone(), args.name.clone());
-    let options = ServeOptions { dir, token: token.clone(), names, audited: report::audited };
+    let options = ServeOptions { dir, token: token.clone(), names, audited: report::audited, example: None };
     serve::serve(options, listener, &stop, ready)?;
     Ok(0)
-}
-
-impl From<ServeError> for Failure {
-    fn from(e: ServeError) -> Failure {
-        match e {
-            ServeError::Failed(_) => Failure::failed(e.to_string()),
-            _ => Failure::usage(e.to_string()),
-        }
-    }
 }
 
 fn token(file: Option<&Path>) -> Result<Option<String>, Failure> {

@@ -9,7 +9,6 @@ mod audit;
 mod clean;
 mod compare;
 mod doctor;
-mod drivers;
 mod dry_run;
 mod exit;
 mod export;
@@ -26,9 +25,7 @@ mod note;
 mod output;
 mod pages;
 mod pdf;
-mod plans;
 mod probe;
-mod probe_log_writer;
 mod probe_table;
 mod progress;
 mod references;
@@ -86,7 +83,7 @@ fn main() -> ExitCode {
         Command::Snapshot(args) => snapshot::snapshot(&args),
         Command::Workloads(args) => workloads::workloads(&args),
         Command::References(args) => references::references(&args),
-        Command::Plans(args) => plans::plans(&args),
+        Command::Plans(args) => listing::plans(&args),
         Command::Columns(args) => listing::columns(&args),
         Command::Checks(args) => listing::checks(&args),
         Command::Targets(args) => listing::targets(&args),

@@ -1,23 +1,31 @@
 //! A page about every workload, from the registry: for `docs/workloads` and `loadline workloads CODE`.
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
 use std::path::Path;
 use std::sync::Arc;
 
 use loadline_database::{Rendered, TARGETS, TargetKind, Work};
-use loadline_model::Column;
-use loadline_model::Driver;
 use loadline_model::format::Format;
-use loadline_run::plan::Refusal;
-use loadline_workload::{CATALOGUE, GROUPS, Instead, Instrument, NamedFor, Template, Workload};
+use loadline_model::{Column, Driver};
+use loadline_run::plan::{Refusal, refusal};
+use loadline_workload::{CATALOGUE, GROUPS, Instrument, Sweep, Template, Workload};
+use minijinja::{Environment, Value, context};
 
-use crate::drivers::{drivers, runs_with};
 use crate::exit::Failure;
 use crate::listing::cell;
 use crate::output;
 
 mod words;
+
+/// Each driver, with the reason if the target cannot run the workload with it.
+pub(crate) fn drivers(workload: &Workload, kind: &TargetKind) -> Vec<(Driver, Option<Refusal>)> {
+    Driver::ALL.iter().map(|d| (*d, refusal(workload, kind, *d))).collect()
+}
+
+/// The drivers with which the target runs the workload, preferred first.
+pub(crate) fn runs_with(workload: &Workload, kind: &TargetKind) -> Vec<Driver> {
+    drivers(workload, kind).into_iter().filter(|(_, refused)| refused.is_none()).map(|(d, _)| d).collect()
+}
 
 /// The rendered SQL does not depend on the seed.
 const SEED: u64 = 0;
@@ -29,7 +37,7 @@ const MARK: &str =
 /// Writes all pages and the index into `folder`, and removes the pages of workloads that no longer exist.
 pub(crate) fn write(folder: &Path) -> Result<(), Failure> {
     let failed = |path: &Path, e: std::io::Error| Failure::failed(format!("{} cannot be written: {e}", path.display()));
-    let mut pages = vec![("README.md".to_owned(), index())];
+    let mut pages = vec![("README.md".to_owned(), index()?)];
     for w in CATALOGUE.iter() {
         pages.push((format!("{}.md", w.code), page(w)?));
     }
@@ -51,45 +59,46 @@ pub(crate) fn write(folder: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
+/// What `template` makes of `context`, as Markdown.
+fn filled(template: &str, context: Value) -> Result<String, Failure> {
+    let mut environment = Environment::new();
+    environment.set_trim_blocks(true);
+    environment.set_lstrip_blocks(true);
+    environment.set_keep_trailing_newline(true);
+    environment.add_filter("cell", |text: &str| cell(text));
+    environment.add_filter("count", |n: u64, what: &str| count(n, what));
+    let filled = environment.render_str(template, context);
+    filled.map_err(|e| Failure::failed(format!("internal error in a template, please report it: {e:#}")))
+}
+
+/// `1 row`, `25 rows`.
+fn count(n: u64, what: &str) -> String {
+    if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
+}
+
 /// The table of all workloads.
-fn index() -> String {
-    // Writing to a string cannot fail, here and below.
-    let mut out = "# Workloads\n\nWhat loadline measures, one page each: what a transaction does, what its figures \
-                   mean, what spoils them, and the SQL that each database gets.\n"
-        .to_owned();
-    for group in GROUPS {
-        let own: Vec<&Arc<Workload>> = CATALOGUE.iter().filter(|w| w.group == group.code).collect();
-        if own.is_empty() {
-            continue;
-        }
-        let _ = writeln!(out, "\n## {} (`--group {}`)\n", group.title, group.code);
-        out += "| workload | what it does | named for | KPIs |\n| --- | --- | --- | --- |\n";
-        for w in &own {
-            let kpis: Vec<String> = w.kpis.iter().map(|k| format!("{} [{}]", k.title, k.column.unit)).collect();
-            let (what, kpis) = (cell(&w.summary), cell(&kpis.join(", ")));
-            let _ = writeln!(out, "| [{0}]({0}.md) | {what} | {1} | {kpis} |", w.code, w.named_for.phrase());
-        }
-    }
-    out += "\n## Where they run\n\nD: in the database, as a procedure that commits in its loop. C: at the client, as \
-            prepared statements. `loadline run` takes the first; `--driver` selects the other. –: does not run; the \
-            workload's page says why.\n\n| workload |";
-    for kind in TARGETS {
-        let _ = write!(out, " `{}:` |", kind.scheme);
-    }
-    let _ = writeln!(out, "\n| --- |{}", " --- |".repeat(TARGETS.len()));
-    for w in CATALOGUE.iter() {
-        let _ = write!(out, "| {} |", w.code);
-        for kind in TARGETS {
-            let letters: Vec<&str> = runs_with(w, kind).into_iter().map(letter).collect();
-            let _ = write!(out, " {} |", if letters.is_empty() { "–".to_owned() } else { letters.join(" ") });
-        }
-        out.push('\n');
-    }
-    out.push('\n');
-    for kind in TARGETS {
-        let _ = writeln!(out, "- {}, {}: {}", schemes(kind), kind.product, kind.summary);
-    }
-    out
+fn index() -> Result<String, Failure> {
+    let row = |w: &Arc<Workload>| {
+        let kpis: Vec<String> = w.kpis.iter().map(|k| format!("{} [{}]", k.title, k.column.unit)).collect();
+        (w.code.clone(), w.summary.clone(), w.named_for.phrase(), kpis.join(", "))
+    };
+    let groups = GROUPS.iter().map(|group| {
+        let own: Vec<_> = CATALOGUE.iter().filter(|w| w.group == group.code).map(row).collect();
+        context! { title => group.title, code => group.code, workloads => own }
+    });
+    let letters = |w: &Workload, kind: &TargetKind| {
+        let all: Vec<&str> = runs_with(w, kind).into_iter().map(letter).collect();
+        if all.is_empty() { "–".to_owned() } else { all.join(" ") }
+    };
+    let on_each = |w: &Arc<Workload>| (w.code.clone(), TARGETS.iter().map(|kind| letters(w, kind)).collect::<Vec<_>>());
+    let context = context! {
+        groups => groups.filter(|group| group.get_attr("workloads").is_ok_and(|all| all.len() > Some(0))).collect::<Vec<_>>(),
+        targets => TARGETS.iter().map(|kind| format!("`{}:`", kind.scheme)).collect::<Vec<_>>(),
+        rule => " --- |".repeat(TARGETS.len()),
+        workloads => CATALOGUE.iter().map(on_each).collect::<Vec<_>>(),
+        kinds => TARGETS.iter().map(|kind| (schemes(kind), kind.product, kind.summary)).collect::<Vec<_>>(),
+    };
+    filled(include_str!("pages/index.jinja"), context)
 }
 
 fn letter(driver: Driver) -> &'static str {
@@ -103,88 +112,57 @@ fn letter(driver: Driver) -> &'static str {
 pub(crate) fn page(w: &Arc<Workload>) -> Result<String, Failure> {
     let params = w.params(&BTreeMap::new()).map_err(|e| Failure::failed(e.to_string()))?;
     let work = Work::new(Arc::clone(w), params, SEED, 0.0);
-    let mut out = format!("# {}: {}\n\n{}\n\n", w.code, w.summary, w.description);
-    let _ = writeln!(out, "Group: {} (`--group {}`)\n\nSpoiled by: {}", w.group().title, w.group, w.spoiled_by);
-    out.push_str(&named_for(w));
-    let _ = writeln!(out, "\n## A transaction\n\nWith the parameters at their defaults:\n\n{}", words::program(&work));
-    let _ = writeln!(out, "{}\n\n## Data\n\n{}", words::load(w, &work), words::tables(&work));
-    out.push_str(&figures(w));
-    out.push_str(&limits(w));
-    out.push_str(&parameters(w));
-    out.push_str(&proof(w, &work));
-    let _ = writeln!(out, "## Where it runs\n\nIt needs:\n");
-    for need in &w.needs {
-        let _ = writeln!(out, "- {}", need.phrase());
-    }
-    let families = families(w, &work);
-    out += "\n| target | database driver | client driver |\n| --- | --- | --- |\n";
-    let mut reasons = Vec::new();
-    for family in &families {
-        let cells: Vec<String> = family.drivers.iter().map(|(_, refused)| verdict(refused, &mut reasons)).collect();
-        let target = format!("{}: {}", family.title(), family.summaries());
-        let _ = writeln!(out, "| {} | {} |", cell(&target), cells.join(" | "));
-    }
-    out.push('\n');
-    for (i, reason) in reasons.iter().enumerate() {
-        let _ = writeln!(out, "{}. {}.", i + 1, capital(reason.trim_end_matches('.')));
-    }
-    let _ = writeln!(
-        out,
-        "{}If both drivers are possible, loadline takes the database driver. A server's settings may rule out more; \
-         `loadline doctor --target URL` tells.\n\nThe SQL below is what each target gets in its newest version that loadline \
-         knows, with default parameters.",
-        if reasons.is_empty() { "" } else { "\n" }
-    );
-    for (i, family) in families.iter().enumerate() {
-        out.push_str(&family.text(&families[..i]));
-    }
-    Ok(out)
-}
-
-/// What it is named for, and what bounds it where that does not.
-fn named_for(w: &Workload) -> String {
-    let NamedFor { doing, instead, .. } = &w.named_for;
-    if w.named_for.components.is_empty() {
-        return String::new();
-    }
-    let mut out = format!("\nNamed for: {}: {doing}. At its peak nothing else should bound it.", w.named_for.phrase());
-    if !instead.is_empty() {
-        out += " Where something else does:\n";
-    }
-    out.push('\n');
-    for Instead { component, why } in instead {
-        let _ = writeln!(out, "- {}: {why}", component.phrase());
-    }
-    out
-}
-
-fn figures(w: &Workload) -> String {
-    let mut out = "## Figures\n\n| KPI | unit | column in files | meaning |\n| --- | --- | --- | --- |\n".to_owned();
-    for kpi in &w.kpis {
-        let c = kpi.column;
-        let _ = writeln!(out, "| {} | {} | {} | {} |", cell(&kpi.title), c.unit, in_files(c), cell(c.meaning));
-    }
-    out + "\n"
-}
-
-/// What bounds a test on the machine, whatever the database.
-fn limits(w: &Workload) -> String {
-    let all = &w.limits;
-    let mut out = "## Limit\n\n".to_owned();
-    let of = match all.len() {
-        0 => return out + "None: the figures are the shape of the curve over sizes.\n\n",
-        1 => "it",
-        _ => "the lowest of these, which `limit_of` names",
+    let of_work = context! {
+        code => w.code,
+        summary => w.summary,
+        description => w.description,
+        group => context! { title => w.group().title, code => w.group },
+        spoiled_by => w.spoiled_by,
+        is_named => !w.named_for.components.is_empty(),
+        named_for => w.named_for.phrase(),
+        doing => w.named_for.doing,
+        instead => w.named_for.instead.iter().map(|i| (i.component.phrase(), &i.why)).collect::<Vec<_>>(),
+        program => words::program(&work),
+        tables => words::tables(&work),
+        kpis => w.kpis.iter().map(|k| (&k.title, k.column.unit, in_files(k.column), k.column.meaning)).collect::<Vec<_>>(),
+        limits => w.limits.iter().map(|limit| (limit.name(), limit.definition())).collect::<Vec<_>>(),
+        parameters => parameters(w),
+        needs => w.needs.iter().map(|need| need.phrase()).collect::<Vec<_>>(),
+        ..sweep(w, &work)
     };
-    let _ = writeln!(
-        out,
-        "What the machine allows for the same work, measured directly before and after each test. `limit_share_pct` is \
-         the test's throughput as a share of {of}:\n"
-    );
-    for limit in all {
-        let _ = writeln!(out, "- {}: {}", limit.name(), limit.definition());
-    }
-    out + "\n"
+    let families = families(w, &work);
+    let mut reasons = Vec::new();
+    let shown = families.iter().enumerate().map(|(i, family)| family.shown(&families[..i], &mut reasons));
+    let shown: Vec<Value> = shown.collect();
+    let context = context! { families => shown, reasons, ..proof(w, &work, of_work) };
+    filled(include_str!("pages/page.jinja"), context)
+}
+
+/// How the load grows.
+fn sweep(w: &Workload, work: &Work) -> Value {
+    let swept = match &w.sweep {
+        Sweep::Parameter { name, values, then_jobs, .. } => {
+            Some(context! { name, values, then_jobs, workers => w.workers.as_ref() == Some(name) })
+        }
+        Sweep::Jobs | Sweep::Once => None,
+    };
+    let scan = w.scan.as_ref().map(|scan| {
+        let value = |name: &str| work.params.get(name);
+        context! {
+            names => context! {
+                most_kib => scan.most_kib,
+                step_kib => scan.step_kib,
+                samples => scan.samples,
+                pace_mib => scan.pace_mib,
+                rows => scan.rows,
+            },
+            most_kib => value(&scan.most_kib),
+            step_kib => value(&scan.step_kib),
+            samples => value(&scan.samples).max(0),
+            pace_mib => value(&scan.pace_mib),
+        }
+    });
+    context! { swept, once => w.sweep == Sweep::Once, scan }
 }
 
 fn in_files(c: &Column) -> String {
@@ -194,98 +172,41 @@ fn in_files(c: &Column) -> String {
     }
 }
 
-fn parameters(w: &Workload) -> String {
-    if w.params.is_empty() {
-        return "## Parameters\n\nNone.\n\n".to_owned();
-    }
-    let mut out = format!(
-        "## Parameters\n\nIn a plan file under `[parameters.{}]`.\n\n| parameter | default | range | meaning |\n| --- | --- | \
-         --- | --- |\n",
-        w.code
-    );
-    for p in &w.params {
-        let range = match p.choices.as_slice() {
-            [] => format!("{} to {}", p.min, p.max),
-            values => values.iter().map(i64::to_string).collect::<Vec<_>>().join(", "),
-        };
-        let _ = writeln!(out, "| `{}` | {} | {range} | {} |", p.name, p.default, cell(&p.meaning));
-    }
-    out + "\n"
-}
-
-/// How a test proves that it did this work.
-fn proof(w: &Workload, work: &Work) -> String {
-    let mut out = String::new();
-    if let Some(r) = w.redo {
-        let kib = |b: f64| b / 1024.0;
-        let what = if w.scan.is_some() { "A step" } else { "A transaction" };
-        let rows = w.params.iter().any(|p| p.name == r.rows && p.default != 1);
-        let rows =
-            if rows { format!(" (on a log of whole pages, `{}`: the number of rows)", r.rows) } else { String::new() };
-        let _ = writeln!(
-            out,
-            "Redo: {what} writes {:.1} to {:.1} KiB of redo; otherwise the test is refused. Before the first test loadline \
-             measures the redo on the target and changes `{}`{rows} until it is {:.1} KiB, if the target's log allows \
-             that. Each test prints its own redo.\n",
-            kib(r.min),
-            kib(r.max),
-            r.payload,
-            kib(r.nominal)
-        );
-    }
-    if let Some(e) = &w.evidence {
-        // Tests of the catalogue ensure that every query parses.
-        let sql = Template::parse(&e.query).map_or(e.query.clone(), |t| t.render(str::to_owned, |v| format!(":{v}")));
-        let _ = writeln!(
-            out,
-            "Evidence: `{sql}` before and after each test gives the number of {}; it must agree with what the jobs counted.\n",
-            e.counts
-        );
-    }
-    for c in &w.consistency {
-        let sql = Template::parse(&c.query).map_or(c.query.clone(), |t| t.render(str::to_owned, |v| format!(":{v}")));
-        let _ = writeln!(out, "Consistency: {}. `{sql}` must be 0 after each test.\n", c.what);
-    }
-    for c in &w.unchanged {
-        let sql = Template::parse(&c.query).map_or(c.query.clone(), |t| t.render(str::to_owned, |v| format!(":{v}")));
-        let _ = writeln!(out, "Consistency: {}. `{sql}` must be the same before and after each test.\n", c.what);
-    }
-    if w.has(Instrument::CacheHit) {
-        out.push_str(
-            "Cache: by the database's own counters, at least 99.9 % of block requests must be cache hits.\n\n",
-        );
-    }
-    if w.has(Instrument::Device) {
-        out.push_str(&from_the_device(work));
-    }
-    format!(
-        "## How the work is proved\n\nCounts: each statement must touch exactly the number of rows given above. The \
-         database's own count of commits must agree with that of the jobs, if it counts them.\n\n{out}"
-    )
-}
-
-/// How a test proves that its reads and writes reached the storage device.
-fn from_the_device(work: &Work) -> String {
-    let (adds, changes) = (loadline_run::only_adds(work), work.program.rows_changed_per_tx() > 0);
-    let mut out = String::new();
-    if work.program.reads() {
-        out += "Reads: at least 90 % of the blocks that transactions request must come from the storage device. The database's \
-                counters show the hits in its own cache, the device's counters those in the operating system's.\n\n";
-    }
-    let owed = if adds {
-        "at least 90 % of the new rows' bytes"
-    } else {
-        "blocks for at least half of the changed rows (each is in another block)"
+/// Name, default, range and meaning of each parameter.
+fn parameters(w: &Workload) -> Vec<(&str, i64, String, &str)> {
+    let range = |choices: &[i64], [min, max]: [i64; 2]| match choices {
+        [] => format!("{min} to {max}"),
+        values => values.iter().map(i64::to_string).collect::<Vec<_>>().join(", "),
     };
-    if changes {
-        let _ = writeln!(
-            out,
-            "Writes: the database must write {owed} to its data files within the window, and 90 % of what it writes there must \
-             reach the device under them. If the log is on the same device, its bytes are subtracted first. A window that \
-             is too short, so that more stays in caches, proves nothing.\n"
-        );
+    w.params.iter().map(|p| (&*p.name, p.default, range(&p.choices, [p.min, p.max]), &*p.meaning)).collect()
+}
+
+/// Adds to `page` how a test proves that it did this work.
+fn proof(w: &Workload, work: &Work, page: Value) -> Value {
+    // Tests of the catalogue ensure that every query parses.
+    let sql = |query: &str| {
+        let template = Template::parse(query);
+        template.map_or_else(|_| query.to_owned(), |t| t.render(str::to_owned, |v| format!(":{v}")))
+    };
+    let kib = |bytes: f64| format!("{:.1}", bytes / 1024.0);
+    let redo = w.redo.map(|r| {
+        let rows = w.params.iter().any(|p| p.name == r.rows && p.default != 1).then_some(r.rows);
+        context! { min => kib(r.min), nominal => kib(r.nominal), max => kib(r.max), payload => r.payload, rows }
+    });
+    let zero = w.consistency.iter().map(|c| (&c.what, sql(&c.query), "0 after"));
+    let same = w.unchanged.iter().map(|c| (&c.what, sql(&c.query), "the same before and after"));
+    let device = w.has(Instrument::Device).then(|| {
+        let (reads, changes) = (work.program.reads(), work.program.rows_changed_per_tx() > 0);
+        context! { reads, changes, adds => loadline_run::only_adds(work) }
+    });
+    context! {
+        redo,
+        evidence => w.evidence.as_ref().map(|e| (sql(&e.query), &e.counts)),
+        consistency => zero.chain(same).collect::<Vec<_>>(),
+        cached => w.has(Instrument::CacheHit),
+        device,
+        ..page
     }
-    out + "A test without this proof is refused; `--allow-cached` keeps it, marked.\n\n"
 }
 
 /// Targets that get the same SQL.
@@ -327,43 +248,45 @@ impl Family {
         self.kinds.iter().map(|k| k.summary).collect::<Vec<_>>().join("; ")
     }
 
-    /// Its part of a page; `earlier` families have theirs already.
-    fn text(&self, earlier: &[Family]) -> String {
-        let mut out = format!("\n## {}\n", self.title());
+    /// Its parts of a page; `earlier` families have theirs already. `reasons`: why drivers are refused.
+    fn shown(&self, earlier: &[Family], reasons: &mut Vec<String>) -> Value {
+        let verdicts: Vec<String> = self.drivers.iter().map(|(_, refused)| verdict(refused, reasons)).collect();
         let runs: Vec<Driver> = self.drivers.iter().filter(|(_, r)| r.is_none()).map(|(d, _)| *d).collect();
-        if runs.is_empty() {
-            return out + "\nIt does not run here; the reason is above.\n";
+        let same = earlier.iter().find(|family| family.pieces == self.pieces).map(Family::title);
+        context! {
+            title => self.title(),
+            summaries => self.summaries(),
+            verdicts,
+            drivers => runs.iter().map(|d| format!("the {d} driver")).collect::<Vec<_>>(),
+            same,
+            pieces => self.pieces.iter().filter_map(|piece| self.piece(piece, runs.len())).collect::<Vec<_>>(),
         }
-        if let Some(same) = earlier.iter().find(|family| family.pieces == self.pieces) {
-            let with = runs.iter().map(|d| format!("the {d} driver")).collect::<Vec<_>>().join(" and ");
-            return out + &format!("\nThe same SQL as for {}, with {with}.\n", same.title());
-        }
-        for piece in &self.pieces {
-            let of = piece.driver.and_then(|d| self.drivers.iter().find(|(driver, _)| *driver == d));
-            let title = match of {
-                Some((_, Some(refused))) if !refused.forceable => continue,
-                Some((d, Some(_))) => format!("{} (not used, but for `--driver {d} --force`)", piece.title),
-                Some((d, None)) if runs.len() > 1 => format!("{} ({d} driver)", piece.title),
-                _ => piece.title.clone(),
-            };
-            let title = capital(&title);
-            let _ = match (piece.in_words, piece.sql.trim_end()) {
-                (true, words) if !words.contains('\n') => {
-                    writeln!(out, "\n{title}: {}.", words.trim_start_matches("-- ").trim_end_matches('.'))
-                }
-                (true, words) => writeln!(out, "\n{title}:\n\n```text\n{words}\n```"),
-                (false, sql) => writeln!(out, "\n{title}:\n\n```sql\n{sql}\n```"),
-            };
-        }
-        out
+    }
+
+    /// Title, language and text of a piece; `None` if it cannot be used. A sentence has no language.
+    fn piece<'a>(&self, piece: &'a Rendered, runs: usize) -> Option<(String, &'static str, &'a str)> {
+        let own = piece.driver.and_then(|d| self.drivers.iter().find(|(driver, _)| *driver == d));
+        let title = match own {
+            Some((_, Some(refused))) if !refused.forceable => return None,
+            Some((d, Some(_))) => format!("{} (not used, but for `--driver {d} --force`)", piece.title),
+            Some((d, None)) if runs > 1 => format!("{} ({d} driver)", piece.title),
+            _ => piece.title.clone(),
+        };
+        let (language, text) = match (piece.in_words, piece.sql.trim_end()) {
+            (true, words) if !words.contains('\n') => ("", words.trim_start_matches("-- ").trim_end_matches('.')),
+            (true, words) => ("text", words),
+            (false, sql) => ("sql", sql),
+        };
+        Some((capital(&title), language, text))
     }
 }
 
 /// `yes`, or `no` with the number of the reason in `reasons`.
 fn verdict(refused: &Option<Refusal>, reasons: &mut Vec<String>) -> String {
     let Some(refused) = refused else { return "yes".to_owned() };
-    let at = reasons.iter().position(|r| *r == refused.reason).unwrap_or_else(|| {
-        reasons.push(refused.reason.clone());
+    let reason = capital(refused.reason.trim_end_matches('.'));
+    let at = reasons.iter().position(|r| *r == reason).unwrap_or_else(|| {
+        reasons.push(reason.clone());
         reasons.len() - 1
     });
     format!("no, see {}", at + 1)

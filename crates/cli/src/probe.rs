@@ -3,35 +3,21 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
-use indicatif::{ProgressBar, ProgressStyle};
 use loadline_collect::inventory::machine;
 use loadline_model::LogWriterPoint;
 use loadline_model::format::{bytes, counted, duration_s};
-use loadline_model::probe::{Engine, ProbeReport, ProbedDir, VERSION};
+use loadline_model::probe::{ProbeReport, ProbedDir, VERSION};
+use loadline_report::Format;
 use loadline_run::study::KnownLimits;
 use loadline_storage::probe::{Event, ProbeError, ProbeOptions, ProbeSession};
 use loadline_store::rfc3339;
 
-use crate::args::{EngineArg, ListFormat, ProbeArgs};
-use crate::exit::{self, Failure};
+use crate::args::ProbeArgs;
+use crate::exit::Failure;
+use crate::progress::Changing;
 use crate::{output, probe_table, signals};
-
-impl From<ProbeError> for Failure {
-    fn from(e: ProbeError) -> Failure {
-        let code = match e {
-            ProbeError::Option { .. } => exit::USAGE,
-            ProbeError::NotADirectory(_)
-            | ProbeError::ReadOnly(_)
-            | ProbeError::NoSpace { .. }
-            | ProbeError::Device(_) => exit::TARGET,
-            ProbeError::Interrupted => exit::INTERRUPTED,
-            _ => exit::FAILED,
-        };
-        Failure { code, message: e.to_string() }
-    }
-}
 
 /// Share of a directory's time for the device; the rest is for the reference log writer.
 const FOR_DEVICE: f64 = 0.65;
@@ -48,7 +34,7 @@ fn log_writer(
     }
     let seconds = args.seconds * (1.0 - FOR_DEVICE);
     loadline_run::reference::grid(dir, seconds, ProbeOptions::default().seed, stop, |workload, jobs| {
-        progress.bar.set_message(format!(
+        progress.changing.set(format!(
             "{}  reference log writer, {workload} with {}",
             progress.dir,
             counted(jobs as usize, "job")
@@ -84,10 +70,7 @@ pub(crate) fn probe(args: &ProbeArgs) -> Result<u8, Failure> {
         seconds: args.seconds,
         compressibility: args.compressibility,
         dedup: args.dedup,
-        engine: match args.engine {
-            EngineArg::Auto => None,
-            EngineArg::Threads => Some(Engine::Threads),
-        },
+        engine: args.engine,
         ..ProbeOptions::default()
     };
     options.check()?;
@@ -105,7 +88,7 @@ pub(crate) fn probe(args: &ProbeArgs) -> Result<u8, Failure> {
     let at = rfc3339(SystemTime::now());
     let mut dirs: Vec<ProbedDir> = Vec::new();
     for dir in &args.dirs {
-        let mut progress = Progress::new(dir);
+        let mut progress = Progress { changing: Changing::new(), dir: dir.display().to_string() };
         let mut probed = loadline_storage::probe::probe(dir, &options, &stop, &mut |e| progress.on(e))?;
         match log_writer(dir, args, &stop, &progress) {
             Ok(points) => probed.log_writer = points,
@@ -121,16 +104,16 @@ pub(crate) fn probe(args: &ProbeArgs) -> Result<u8, Failure> {
             progress.line(&note);
             probed.notes.push(note);
         }
-        progress.bar.finish_and_clear();
+        progress.changing.clear();
         dirs.push(probed);
     }
     let report =
         ProbeReport { version: VERSION, loadline: env!("CARGO_PKG_VERSION").to_owned(), at, machine: machine(), dirs };
     let text = match args.list.format {
-        ListFormat::Text => probe_table::text(&report),
-        ListFormat::Md => probe_table::markdown(&report),
-        ListFormat::Csv => probe_table::csv(&report),
-        ListFormat::Json => {
+        Format::Text => probe_table::text(&report),
+        Format::Markdown => probe_table::markdown(&report),
+        Format::Csv => probe_table::csv(&report),
+        Format::Json | Format::Html => {
             let json = serde_json::to_string_pretty(&report);
             json.map_err(|e| Failure::failed(format!("the report cannot be written as JSON: {e}")))? + "\n"
         }
@@ -155,23 +138,13 @@ fn each_once(dirs: &[PathBuf]) -> Result<(), Failure> {
 
 /// On a terminal, one line that changes; otherwise a line for each message.
 struct Progress {
-    bar: ProgressBar,
+    changing: Changing,
     dir: String,
 }
 
 impl Progress {
-    fn new(dir: &Path) -> Progress {
-        let bar = ProgressBar::new_spinner();
-        if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}") {
-            bar.set_style(style);
-        }
-        bar.enable_steady_tick(Duration::from_millis(200));
-        Progress { bar, dir: dir.display().to_string() }
-    }
-
     fn line(&self, text: &str) {
-        let text = format!("{}: {text}", self.dir);
-        if self.bar.is_hidden() { output::say(&text) } else { self.bar.println(text) }
+        self.changing.line(&format!("{}: {text}", self.dir));
     }
 
     fn on(&mut self, event: Event<'_>) {
@@ -183,9 +156,9 @@ impl Progress {
             Event::Note(text) => self.line(text),
             Event::Filling { done, total } => {
                 let (done, total) = (bytes(done as f64), bytes(total as f64));
-                self.bar.set_message(format!("{}  writing the test file, {done} of {total}", self.dir));
+                self.changing.set(format!("{}  writing the test file, {done} of {total}", self.dir));
             }
-            Event::Measuring { point, left_s, .. } => self.bar.set_message(format!(
+            Event::Measuring { point, left_s, .. } => self.changing.set(format!(
                 "{}  {} of {}, {} in flight  about {} left",
                 self.dir,
                 point.operation,

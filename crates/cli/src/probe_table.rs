@@ -1,4 +1,4 @@
-//! The tables of `loadline probe`.
+//! The tables of `loadline probe`: one an operation and one of the reference log writer, the directories side by side.
 
 use std::fmt::Write as _;
 
@@ -6,8 +6,7 @@ use loadline_model::LogWriterPoint;
 use loadline_model::format::{bytes, duration_ns, number};
 use loadline_model::probe::{Operation, ProbeReport, ProbeRow, ProbedDir};
 
-use crate::listing::Listing;
-use crate::probe_log_writer;
+use crate::listing::{Listing, aligned};
 
 /// What one directory shows of a row, if it stands alone.
 const ALONE: [&str; 9] = ["per s", "MiB/s", "mean", "p50", "p99", "p99.9", "max", "CPU each", "samples"];
@@ -16,7 +15,14 @@ const BESIDE: [&str; 4] = ["per s", "MiB/s", "mean", "p99"];
 /// What is not there.
 const NONE: &str = "–";
 
-/// One table an operation, the directories side by side.
+/// A heading, why something was not measured, and a table with its head.
+struct Section {
+    title: &'static str,
+    absent: Vec<String>,
+    rows: Vec<Vec<String>>,
+}
+
+/// The report as text for a terminal.
 pub(crate) fn text(report: &ProbeReport) -> String {
     let mut out = String::new();
     for (i, dir) in report.dirs.iter().enumerate() {
@@ -29,36 +35,17 @@ pub(crate) fn text(report: &ProbeReport) -> String {
             let _ = writeln!(out, "    note: {note}");
         }
     }
-    for table in tables(report) {
-        let _ = writeln!(out, "\n{}", table.operation.title());
-        for reason in &table.absent {
+    for Section { title, absent, rows } in sections(report) {
+        let _ = writeln!(out, "\n{title}");
+        for reason in absent {
             let _ = writeln!(out, "  {NONE} {reason}");
         }
-        let Some(head) = table.rows.first() else { continue };
-        let widths = widths_of(&table.rows, head.len());
-        aligned(&mut out, &table.rows, &widths);
-    }
-    let log_writer = probe_log_writer::rows(report, letter);
-    if let Some(head) = log_writer.first() {
-        let _ = writeln!(out, "\n{}", probe_log_writer::TITLE);
-        aligned(&mut out, &log_writer, &widths_of(&log_writer, head.len()));
+        aligned(&rows, true).for_each(|row| out += &format!("  {row}\n"));
     }
     out
 }
 
-fn widths_of(rows: &[Vec<String>], columns: usize) -> Vec<usize> {
-    let width = |i: usize| rows.iter().filter_map(|r| r.get(i)).map(|c| c.chars().count()).max().unwrap_or(0);
-    (0..columns).map(width).collect()
-}
-
-fn aligned(out: &mut String, rows: &[Vec<String>], widths: &[usize]) {
-    for row in rows {
-        let cells: Vec<String> = row.iter().zip(widths).map(|(c, w)| format!("{c:>w$}")).collect();
-        let _ = writeln!(out, "  {}", cells.join("  "));
-    }
-}
-
-/// The same as Markdown.
+/// The report as Markdown.
 pub(crate) fn markdown(report: &ProbeReport) -> String {
     let mut out = format!("# Device probe of {}, {}\n\n", report.machine.host, report.at);
     for (i, dir) in report.dirs.iter().enumerate() {
@@ -67,26 +54,17 @@ pub(crate) fn markdown(report: &ProbeReport) -> String {
             let _ = writeln!(out, "  - {note}");
         }
     }
-    let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
-    let body = |out: &mut String, rows: &[Vec<String>]| {
-        for (i, row) in rows.iter().enumerate() {
-            *out += &line(row);
-            if i == 0 {
-                *out += &line(&vec!["---:".to_owned(); row.len()]);
-            }
-        }
-    };
-    for table in tables(report) {
-        let _ = writeln!(out, "\n## {}\n", table.operation.title());
-        for reason in &table.absent {
+    for Section { title, absent, rows } in sections(report) {
+        let _ = writeln!(out, "\n## {title}\n");
+        for reason in absent {
             let _ = writeln!(out, "{NONE} {reason}\n");
         }
-        body(&mut out, &table.rows);
-    }
-    let log_writer = probe_log_writer::rows(report, letter);
-    if !log_writer.is_empty() {
-        let _ = writeln!(out, "\n## {}\n", probe_log_writer::TITLE);
-        body(&mut out, &log_writer);
+        for (i, row) in rows.iter().enumerate() {
+            let _ = writeln!(out, "| {} |", row.join(" | "));
+            if i == 0 {
+                let _ = writeln!(out, "|{}", " ---: |".repeat(row.len()));
+            }
+        }
     }
     out
 }
@@ -101,10 +79,6 @@ pub(crate) fn csv(report: &ProbeReport) -> String {
     let maybe = |v: Option<u64>| v.map_or(String::new(), |v| v.to_string());
     let row = |d: &ProbedDir, r: &ProbeRow| {
         vec![
-            d.dir.clone(),
-            d.kind.clone(),
-            d.storage.filesystem.clone(),
-            d.storage.device.clone().unwrap_or_default(),
             d.engine.name().to_owned(),
             r.operation.id().to_owned(),
             r.size_bytes.to_string(),
@@ -125,28 +99,30 @@ pub(crate) fn csv(report: &ProbeReport) -> String {
             d.dedup.to_string(),
         ]
     };
-    let commits = |d: &ProbedDir, p: &LogWriterPoint| {
-        let mut cells = vec![
-            d.dir.clone(),
-            d.kind.clone(),
-            d.storage.filesystem.clone(),
-            d.storage.device.clone().unwrap_or_default(),
+    let commits = |p: &LogWriterPoint| {
+        vec![
             "log-writer".to_owned(),
-            probe_log_writer::operation(p),
+            format!("log-writer-{}", p.workload.to_ascii_lowercase()),
             format!("{:.0}", p.redo_bytes_per_tx),
             p.jobs.to_string(),
             "false".to_owned(),
             format!("{:.3}", p.tps),
-            format!("{:.3}", probe_log_writer::mib_per_s(p)),
+            format!("{:.3}", redo_mib_per_s(p)),
             format!("{:.0}", p.latency_ns_mean),
-        ];
-        cells.resize(columns.len(), String::new());
-        cells
+        ]
     };
-    let of = |d: &ProbedDir| -> Vec<Vec<String>> {
-        d.rows.iter().map(|r| row(d, r)).chain(d.log_writer.iter().map(|p| commits(d, p))).collect()
+    let of_dir = |d: &ProbedDir| -> Vec<Vec<String>> {
+        let device = d.storage.device.clone().unwrap_or_default();
+        let begin = [d.dir.clone(), d.kind.clone(), d.storage.filesystem.clone(), device];
+        let rest = d.rows.iter().map(|r| row(d, r)).chain(d.log_writer.iter().map(commits));
+        let whole = |cells: Vec<String>| {
+            let mut cells: Vec<String> = begin.iter().cloned().chain(cells).collect();
+            cells.resize(columns.len(), String::new());
+            cells
+        };
+        rest.map(whole).collect()
     };
-    let rows = report.dirs.iter().flat_map(of).collect();
+    let rows = report.dirs.iter().flat_map(of_dir).collect();
     Listing { columns, rows }.csv()
 }
 
@@ -186,55 +162,83 @@ fn device(d: &ProbedDir) -> Vec<String> {
     if facts.is_empty() { Vec::new() } else { vec![format!("device: {}", facts.join(", "))] }
 }
 
-/// One operation: a head, then a row per size and depth.
-struct Table {
-    operation: Operation,
-    rows: Vec<Vec<String>>,
-    absent: Vec<String>,
+fn sections(report: &ProbeReport) -> Vec<Section> {
+    let mut all: Vec<Section> = Operation::ALL.into_iter().map(|operation| section(report, operation)).collect();
+    let rows = commits(report);
+    if !rows.is_empty() {
+        all.push(Section { title: "Reference log writer: commits by jobs", absent: Vec::new(), rows });
+    }
+    all
 }
 
-fn tables(report: &ProbeReport) -> Vec<Table> {
-    Operation::ALL.into_iter().map(|operation| table(report, operation)).collect()
-}
-
-fn table(report: &ProbeReport, operation: Operation) -> Table {
-    let mut keys: Vec<(u64, u32)> = report
-        .dirs
-        .iter()
-        .flat_map(|d| d.rows.iter().filter(|r| r.operation == operation).map(|r| (r.size_bytes, r.depth)))
-        .collect();
+/// An operation, with a row per size and depth.
+fn section(report: &ProbeReport, operation: Operation) -> Section {
+    let rows = report.dirs.iter().flat_map(|d| &d.rows).filter(|r| r.operation == operation);
+    let mut keys: Vec<(u64, u32)> = rows.map(|r| (r.size_bytes, r.depth)).collect();
     keys.sort_unstable();
     keys.dedup();
     let alone = report.dirs.len() == 1;
     let shown: &[&str] = if alone { &ALONE } else { &BESIDE };
-    let mut rows = Vec::new();
-    if !keys.is_empty() {
-        let mut head = vec!["size".to_owned(), "in flight".to_owned()];
-        for i in 0..report.dirs.len() {
-            head.extend(shown.iter().map(|c| if alone { (*c).to_owned() } else { format!("{} {c}", letter(i)) }));
-        }
-        rows.push(head);
-    }
-    for (size, depth) in keys {
-        let mut cells = vec![size_text(size), depth.to_string()];
-        for dir in &report.dirs {
-            match dir.row(operation, size, depth) {
-                Some(row) => cells.extend(shown.iter().map(|c| cell(row, c))),
-                None => cells.extend(shown.iter().map(|_| NONE.to_owned())),
-            }
-        }
-        rows.push(cells);
-    }
-    let absent = report.dirs.iter().enumerate().flat_map(|(i, d)| {
-        let of = d.absent.iter().filter(move |a| a.operation == operation);
-        of.map(move |a| if alone { a.reason.clone() } else { format!("{}: {}", letter(i), a.reason) })
+    let rows = side_by_side(report, &["size", "in flight"], shown, &keys, |dir, (size, depth)| {
+        let row = dir.row(operation, *size, *depth)?;
+        // Sizes here are powers of two.
+        let key = vec![bytes(*size as f64).replace(".0 ", " "), depth.to_string()];
+        Some((key, shown.iter().map(|column| cell(row, column)).collect()))
     });
-    Table { operation, rows, absent: absent.collect() }
+    let absent = report.dirs.iter().enumerate().flat_map(|(i, d)| {
+        let absent = d.absent.iter().filter(move |a| a.operation == operation);
+        absent.map(move |a| if alone { a.reason.clone() } else { format!("{}: {}", letter(i), a.reason) })
+    });
+    Section { title: operation.title(), absent: absent.collect(), rows }
 }
 
-/// Sizes here are powers of two.
-fn size_text(size: u64) -> String {
-    bytes(size as f64).replace(".0 ", " ")
+/// Commits of the reference log writer by workload and jobs; empty where nothing was measured.
+fn commits(report: &ProbeReport) -> Vec<Vec<String>> {
+    let mut keys: Vec<(&str, u32)> = Vec::new();
+    for point in report.dirs.iter().flat_map(|d| &d.log_writer) {
+        let key = (point.workload.as_str(), point.jobs);
+        if !keys.contains(&key) {
+            keys.push(key);
+        }
+    }
+    let fixed = ["workload", "redo", "durable", "jobs"];
+    side_by_side(report, &fixed, &["per s", "MiB/s", "mean"], &keys, |dir, (workload, jobs)| {
+        let p = dir.log_writer.iter().find(|p| p.workload == *workload && p.jobs == *jobs)?;
+        let redo = format!("{:.1} KiB", p.redo_bytes_per_tx / 1024.0);
+        let durable = if p.wait { "yes" } else { "no wait" };
+        let key = vec![p.workload.clone(), redo, durable.to_owned(), jobs.to_string()];
+        Some((key, vec![number(p.tps, 0), number(redo_mib_per_s(p), 1), duration_ns(p.latency_ns_mean)]))
+    })
+}
+
+/// Head and rows: for each of `keys` the columns `fixed`, as the first directory that knows it has them, then `shown` of each
+/// directory. No head without rows.
+fn side_by_side<K>(
+    report: &ProbeReport,
+    fixed: &[&str],
+    shown: &[&str],
+    keys: &[K],
+    cells: impl Fn(&ProbedDir, &K) -> Option<(Vec<String>, Vec<String>)>,
+) -> Vec<Vec<String>> {
+    let alone = report.dirs.len() == 1;
+    let named = move |i: usize| move |c: &&str| if alone { (*c).to_owned() } else { format!("{} {c}", letter(i)) };
+    let head = fixed.iter().map(|c| (*c).to_owned());
+    let head = head.chain((0..report.dirs.len()).flat_map(|i| shown.iter().map(named(i)))).collect();
+    let row = |key: &K| {
+        let of_dirs: Vec<_> = report.dirs.iter().map(|dir| cells(dir, key)).collect();
+        let first = of_dirs.iter().flatten().next().map(|(key, _)| key.clone()).unwrap_or_default();
+        let none = || vec![NONE.to_owned(); shown.len()];
+        first
+            .into_iter()
+            .chain(of_dirs.into_iter().flat_map(|of_dir| of_dir.map_or_else(none, |(_, cells)| cells)))
+            .collect()
+    };
+    if keys.is_empty() { Vec::new() } else { std::iter::once(head).chain(keys.iter().map(row)).collect() }
+}
+
+/// Redo per second, MiB/s.
+fn redo_mib_per_s(point: &LogWriterPoint) -> f64 {
+    point.tps * point.redo_bytes_per_tx / 1048576.0
 }
 
 fn cell(r: &ProbeRow, column: &str) -> String {
@@ -256,7 +260,47 @@ fn cell(r: &ProbeRow, column: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::probe_log_writer::tests::{point, report};
+
+    fn point(workload: &str, jobs: u32, tps: f64, wait: bool) -> LogWriterPoint {
+        LogWriterPoint {
+            of: "O_DIRECT".to_owned(),
+            workload: workload.to_owned(),
+            mix: false,
+            wait,
+            redo_bytes_per_tx: 1536.0,
+            jobs,
+            tps,
+            latency_ns_mean: f64::from(jobs) / tps * 1e9,
+        }
+    }
+
+    /// A report of directories with these points.
+    fn report(dirs: Vec<Vec<LogWriterPoint>>) -> ProbeReport {
+        let dir = |points: Vec<LogWriterPoint>| {
+            serde_json::json!({
+                "dir": "/log", "storage": loadline_model::machine::Storage::default(), "kind": "local", "st_dev": 1,
+                "engine": "threads", "direct": true, "file_bytes": 16 << 20, "window_s": 1.0, "rounds": 1,
+                "compressibility": 0.0, "dedup": 0.0, "notes": [], "rows": [], "absent": [], "log_writer": points,
+            })
+        };
+        let dirs = dirs.into_iter().map(|points| serde_json::from_value(dir(points)).unwrap()).collect();
+        let (loadline, at, machine) = (String::new(), String::new(), Default::default());
+        ProbeReport { version: loadline_model::probe::VERSION, loadline, at, machine, dirs }
+    }
+
+    #[test]
+    fn commits_of_each_directory_stand_side_by_side() {
+        let table = |dirs| commits(&report(dirs));
+        let (one, two) = (point("LGWR-LAT1", 1, 1000.0, true), point("LGWR-THR", 8, 20_000.0, false));
+        assert_eq!(table(vec![Vec::new()]), Vec::<Vec<String>>::new(), "not measured");
+        let alone = table(vec![vec![one.clone()]]);
+        assert_eq!(alone[0], ["workload", "redo", "durable", "jobs", "per s", "MiB/s", "mean"]);
+        assert_eq!(alone[1], ["LGWR-LAT1", "1.5 KiB", "yes", "1", "1,000", "1.5", "1.00 ms"]);
+        let both = table(vec![vec![one.clone()], vec![one, two]]);
+        assert_eq!(both[0][4..], ["A per s", "A MiB/s", "A mean", "B per s", "B MiB/s", "B mean"]);
+        assert_eq!(both[2][..7], ["LGWR-THR", "1.5 KiB", "no wait", "8", "–", "–", "–"]);
+        assert_eq!(both[2][7..], ["20,000", "29.3", "400.0 µs"]);
+    }
 
     #[test]
     fn commits_of_the_log_writer_are_rows_of_the_csv() {

@@ -1,78 +1,114 @@
-//! Shows what happens during a run, on standard error.
+//! Shows what happens during a run or a probe, on standard error.
 
+use std::path::Path;
 use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use loadline_database::Loading;
-use loadline_model::Severity;
-use loadline_model::format::{ABSENT, duration_s, number};
-use loadline_model::live::{LiveSecond, LiveTest};
+use loadline_live::now::Now;
+use loadline_live::screen;
+use loadline_model::format::{duration_s, number};
+use loadline_model::live::{LiveEvent, LiveLine};
 use loadline_model::manifest::TableLoad;
+use loadline_model::{Manifest, Plan, Severity};
 use loadline_report::done_line;
 use loadline_run::{Event, Listener};
+use loadline_store::{StoredRun, clock_s};
+use log::LevelFilter;
 
-/// On a terminal, one line that changes; otherwise a line for each finished test.
-pub(crate) struct Progress {
-    bar: ProgressBar,
-}
+use crate::output;
+use crate::secrets::harmless;
 
-impl Progress {
-    pub(crate) fn new() -> Progress {
+/// Text that changes in its place on a terminal. Nothing is shown without one, or on one that cannot move its cursor.
+pub(crate) struct Changing(ProgressBar);
+
+impl Changing {
+    pub(crate) fn new() -> Changing {
         let bar = ProgressBar::new_spinner();
+        if std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb") {
+            bar.set_draw_target(ProgressDrawTarget::hidden());
+        }
         if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}") {
             bar.set_style(style);
         }
         bar.enable_steady_tick(Duration::from_millis(200));
-        Progress { bar }
+        Changing(bar)
     }
 
-    /// Clears the changing line.
+    pub(crate) fn set(&self, text: String) {
+        self.0.set_message(harmless(&text));
+    }
+
+    /// A line that stays.
+    pub(crate) fn line(&self, text: &str) {
+        if self.0.is_hidden() { output::say(text) } else { self.0.println(harmless(text)) }
+    }
+
+    pub(crate) fn clear(&self) {
+        self.0.finish_and_clear();
+    }
+}
+
+/// On a terminal, one table that changes; with `-v`, lines above it as well. Otherwise a line for each finished test.
+pub(crate) struct Progress {
+    changing: Changing,
+    now: Now,
+}
+
+impl Progress {
+    /// Progress of a run of `plan`; that in the folder `resume` goes on.
+    pub(crate) fn new(plan: &Plan, resume: Option<&Path>) -> Progress {
+        let manifest = Manifest { plan: plan.clone(), ..Manifest::default() };
+        let mut now = Now { manifest: Some(manifest), ..Now::default() };
+        now.add(resume.and_then(|run| StoredRun::open(run).ok()).map_or_else(Vec::new, |stored| stored.records));
+        Progress { changing: Changing::new(), now }
+    }
+
+    /// Clears the table.
     pub(crate) fn finish(&self) {
-        self.bar.finish_and_clear();
+        self.changing.clear();
     }
 
-    fn line(&self, text: &str) {
-        if self.bar.is_hidden() { crate::output::say(text) } else { self.bar.println(text) }
+    /// A line that the report or the key figures have as well.
+    fn detail(&self, text: &str) {
+        if self.changing.0.is_hidden() || log::max_level() >= LevelFilter::Info {
+            self.changing.line(text);
+        }
     }
 
-    fn title(p: &LiveTest) -> String {
-        let s = if p.jobs == 1 { "" } else { "s" };
-        format!("test {:>2}  {:<14}  {:>4} job{s}{}", p.test, p.workload, p.jobs, p.part())
-    }
-
-    fn left(p: &LiveTest, elapsed_s: f64) -> String {
-        let about = if p.left_exact { "" } else { "about " };
-        format!("{about}{} left", duration_s((p.left_s - elapsed_s).max(0.0)))
+    fn apply(&mut self, event: LiveEvent) {
+        self.now.apply(LiveLine { at_s: clock_s(), event });
     }
 }
 
 impl Listener for Progress {
     fn on(&mut self, event: Event<'_>) {
         match event {
-            Event::Step(text) => self.bar.set_message(text),
+            Event::Step(text) => self.apply(LiveEvent::Step { text }),
             Event::Doctor(findings) => {
                 for f in findings.iter().filter(|f| f.severity != Severity::Ok) {
-                    self.line(&format!("warning: {} = {}: {}", f.subject, f.value, f.advice));
+                    self.detail(&format!("warning: {} = {}: {}", f.subject, f.value, f.advice));
                 }
             }
-            Event::Started { folder } => self.line(&format!("results go to {}", folder.display())),
-            Event::Skipped { code, reason } => self.line(&format!("skipped: {code}: {reason}")),
-            Event::Warning(text) => self.line(&format!("warning: {text}")),
-            Event::Loading(now) => self.bar.set_message(loading(&now)),
-            Event::Loaded(table) => self.line(&loaded(table)),
-            Event::TestStarted(p) => self.bar.set_message(format!("{}  {}", Self::title(&p), Self::left(&p, 0.0))),
-            Event::Progress { position, second } => {
-                let LiveSecond { elapsed_s, total_s, tps, .. } = second;
-                let latency = second.latency_ms.map_or(String::new(), |l| format!("  {l:>8.3} ms"));
-                self.bar.set_message(format!(
-                    "{}  {:>9} tps{latency}  {elapsed_s:.0} of {total_s:.0} s, {}",
-                    Self::title(&position),
-                    tps.map_or_else(|| ABSENT.to_owned(), |tps| number(tps, 0)),
-                    Self::left(&position, elapsed_s)
-                ));
+            Event::Started { folder } => self.detail(&format!("results go to {}", folder.display())),
+            Event::Skipped { code, reason } => self.detail(&format!("skipped: {code}: {reason}")),
+            Event::Warning(text) => self.changing.line(&format!("warning: {text}")),
+            Event::Loading(now) => self.apply(LiveEvent::Step { text: loading(&now) }),
+            Event::Loaded(table) => self.detail(&loaded(table)),
+            Event::TestStarted(test) => self.apply(LiveEvent::Test(test)),
+            Event::Progress { second, .. } => self.apply(LiveEvent::Second(second)),
+            Event::TestDone(record) => {
+                self.detail(&done_line(record));
+                self.now.add(vec![record.clone()]);
             }
-            Event::TestDone(record) => self.line(&done_line(record)),
         }
+        if self.changing.0.is_hidden() {
+            return;
+        }
+        let size = terminal_size::terminal_size_of(std::io::stderr());
+        let (width, height) = size.map_or((80, 24), |(width, height)| (usize::from(width.0), usize::from(height.0)));
+        // The first row begins with two characters of the spinner.
+        self.changing.set(screen::table(&self.now, clock_s(), width.saturating_sub(2), height));
     }
 }
 

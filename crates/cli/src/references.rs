@@ -12,14 +12,13 @@ use crate::source::PREFIX;
 
 pub(crate) fn references(args: &ReferencesArgs) -> Result<u8, Failure> {
     match &args.id {
-        Some(id) => output::write(&args.list.output, found(id)?.csv().as_bytes())?,
+        Some(id) => output::write(&args.list.output, found(id)?.csv().as_bytes()).map(|()| 0),
         None => {
             let columns = vec!["reference", "platform", "published", "workloads", "tests", "summary", "source"];
             let rows = REFERENCES.iter().map(row).collect::<Result<_, _>>()?;
-            Listing { columns, rows }.write(&args.list)?;
+            Listing { columns, rows }.write(&args.list)
         }
     }
-    Ok(0)
 }
 
 /// The run that `--with reference:ID` names.

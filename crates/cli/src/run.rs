@@ -71,7 +71,7 @@ pub(crate) fn measure(
     signals::interruptible(&study.request.interrupted, left)?;
     let study = hub_run::with(study, hub.as_deref())?;
     let _metrics = args.metrics.map(|listen| live::start_metrics(&study.results, listen)).transpose()?;
-    let mut progress = Progress::new();
+    let mut progress = Progress::new(&study.plan, study.resume.as_deref());
     let outcome = study.run(&mut progress);
     progress.finish();
     let outcome = outcome.map_err(Failure::from)?;

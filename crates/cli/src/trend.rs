@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use loadline_model::manifest::RunState;
-use loadline_report::{Format, RunData, Trended};
+use loadline_report::{RunData, Trended};
 use loadline_store::{StoredRun, parse_rfc3339, runs_in};
 
-use crate::args::{TrendArgs, VerdictFormat};
+use crate::args::TrendArgs;
 use crate::exit::{self, Failure};
 use crate::output;
 use crate::stored::check_workloads;
@@ -20,8 +20,7 @@ pub(crate) fn trend(args: &TrendArgs) -> Result<u8, Failure> {
         runs.iter_mut().for_each(|run| run.records.retain(|r| args.workload.contains(&r.workload)));
     }
     let trended = Trended::of(&runs, args.figure.as_deref()).map_err(|e| Failure::usage(e.to_string()))?;
-    let format = if args.format == VerdictFormat::Csv { Format::Csv } else { Format::Text };
-    let text = trended.render(format).map_err(|e| Failure::failed(e.to_string()))?;
+    let text = trended.render(args.format).map_err(|e| Failure::failed(e.to_string()))?;
     output::write(&args.output, text.as_bytes())?;
     let [series, short, ended] = trended.counts();
     if series == 0 {

@@ -4,13 +4,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use loadline_database::{TARGETS, TargetKind};
+use loadline_report::Format;
 use loadline_workload::{CATALOGUE, Workload, find, read_file};
 
-use crate::args::{ListArgs, ListFormat, WorkloadsArgs};
-use crate::drivers::{drivers, runs_with};
+use crate::args::{ListArgs, WorkloadsArgs};
 use crate::exit::Failure;
 use crate::listing::Listing;
-use crate::{output, pages};
+use crate::output;
+use crate::pages::{self, drivers, runs_with};
 
 pub(crate) fn workloads(args: &WorkloadsArgs) -> Result<u8, Failure> {
     if let Some(folder) = &args.pages {
@@ -25,19 +26,18 @@ pub(crate) fn workloads(args: &WorkloadsArgs) -> Result<u8, Failure> {
             own => own,
         },
     };
-    let Some(format) = args.format.of_list() else {
+    let Some(format) = args.format else {
         let workload = workload.ok_or_else(|| Failure::usage("--format toml shows one workload: name its code"))?;
         output::write(&args.output, toml(&workload)?.as_bytes())?;
         return Ok(0);
     };
-    let for_people = matches!(format, ListFormat::Text | ListFormat::Md);
+    let for_people = matches!(format, Format::Text | Format::Markdown);
     let list_args = ListArgs { format, output: args.output.clone() };
     match workload {
-        None => list(&CATALOGUE, for_people).write(&list_args)?,
-        Some(workload) if for_people => output::write(&args.output, pages::page(&workload)?.as_bytes())?,
-        Some(workload) => list(&[workload], false).write(&list_args)?,
+        None => list(&CATALOGUE, for_people).write(&list_args),
+        Some(workload) if for_people => output::write(&args.output, pages::page(&workload)?.as_bytes()).map(|()| 0),
+        Some(workload) => list(&[workload], false).write(&list_args),
     }
-    Ok(0)
 }
 
 /// The text of the file that defines `workload`, as a user's own. A limit that computes only the queries of this workload

@@ -1,21 +1,24 @@
 //! A run as it stands.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use loadline_analyze::waits::Counts;
 use loadline_model::live::{LiveEvent, LiveLine, LiveSecond, LiveTest};
 use loadline_model::manifest::RunState;
 use loadline_model::tries::split;
 use loadline_model::{Manifest, TestRecord};
 use loadline_report::LiveRun;
-use loadline_store::{StoreError, Tail, is_written, parse_rfc3339, read_manifest};
+use loadline_store::{StoreError, Tail, histograms, is_written, parse_rfc3339, read_manifest};
 
 const MOST_SECONDS: usize = 600;
 /// Seconds shown, the newest.
 const SHOWN_SECONDS: usize = 120;
 const MOST_WARNINGS: usize = 5;
+/// Newest tests of which latencies are read at a time.
+const MOST_SPREAD: usize = 16;
 /// A run that has written nothing for so long gets a remark, s. Limits are measured in silence, for up to a minute.
 const SILENT_S: f64 = 15.0;
 
@@ -28,6 +31,8 @@ pub struct Now {
     pub records: Vec<TestRecord>,
     /// Their other tries.
     pub other_tries: Vec<TestRecord>,
+    /// How the transaction times of the newest tests are spread, by the number of the test.
+    pub latencies: BTreeMap<u32, Counts>,
     /// The newest test that began, and when, s since 1970.
     pub begun: Option<(f64, LiveTest)>,
     /// What is done between two tests.
@@ -125,7 +130,7 @@ impl Now {
     }
 
     /// Adds windows that are done.
-    fn add(&mut self, windows: Vec<TestRecord>) {
+    pub fn add(&mut self, windows: Vec<TestRecord>) {
         let again = windows.iter().any(|r| r.try_of.is_some());
         self.records.extend(windows);
         if again {
@@ -221,6 +226,7 @@ impl Now {
             to_come: self.to_come(),
             seconds: newest,
             warnings: &self.warnings,
+            latencies: &self.latencies,
         }
     }
 }
@@ -277,14 +283,21 @@ impl Follower {
         let (lines, again) = self.live.lines().map_err(|e| e.to_string())?;
         if again {
             // The start is not known of a run that said nothing.
-            let Now { records, other_tries, manifest, .. } = std::mem::take(&mut self.now);
-            self.now = Now { records, other_tries, manifest, ..Now::default() };
+            let Now { records, other_tries, latencies, manifest, .. } = std::mem::take(&mut self.now);
+            self.now = Now { records, other_tries, latencies, manifest, ..Now::default() };
         }
         lines.into_iter().for_each(|line| self.now.apply(line));
         let (records, again) = self.tests.records()?;
         if again {
             self.now.records.clear();
             self.now.other_tries.clear();
+            self.now.latencies.clear();
+        }
+        for test in records.iter().rev().take(MOST_SPREAD).map(|r| r.test) {
+            // What cannot be read is not shown; the report says why.
+            let kinds = histograms(&self.path, test).unwrap_or_default();
+            let transactions = kinds.iter().find(|(kind, _)| kind == "transaction");
+            self.now.latencies.extend(transactions.map(|(_, latencies)| (test, Counts::of(latencies))));
         }
         self.now.add(records);
         Ok(())

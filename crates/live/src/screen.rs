@@ -1,6 +1,6 @@
 //! A run on a terminal: a pure function from the run to rows of text.
 
-use loadline_report::{clean, live_text};
+use loadline_report::{clean, live_table, live_text};
 use unicode_width::UnicodeWidthChar as _;
 
 use crate::now::Now;
@@ -21,6 +21,13 @@ pub fn draw(now: &Now, name: &str, clock_s: f64, width: usize, height: usize) ->
     rows.push(cut(&format!("q quits{more}"), width));
     rows.truncate(height);
     rows
+}
+
+/// The table of `now` as it is at `clock_s` (s since 1970), for a terminal of this size: a line for each workload.
+#[must_use]
+pub fn table(now: &Now, clock_s: f64, width: usize, height: usize) -> String {
+    let rows = live_table(&now.shown(clock_s), width, height);
+    rows.lines().map(|row| cut(row, width)).collect::<Vec<_>>().join("\n")
 }
 
 /// `row` in at most so many cells.

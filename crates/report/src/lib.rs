@@ -40,7 +40,7 @@ pub use compared::{Compared, Terms};
 pub use content::levels::Costs;
 pub use example::example;
 pub use forecasted::{Forecasts, evaluation_page};
-pub use live::{LiveRun, live_text, render_live, test_name, validity};
+pub use live::{HEADLINES, LiveRun, headlines, live_table, live_text, render_live, test_name, validity};
 pub use over_time::OverTime;
 pub use period::{Period, render_page};
 pub use redact::redact;

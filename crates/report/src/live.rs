@@ -1,22 +1,33 @@
 //! A run as it stands: what `loadline serve` shows of it in a browser, and `loadline watch` on a terminal.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use loadline_analyze::kpi::{LATENCY, THROUGHPUT};
-use loadline_model::TestRecord;
+use loadline_analyze::kpi::{LATENCY, THROUGHPUT, rate_of};
+use loadline_analyze::waits::{Bucket, Counts, label};
+use loadline_analyze::{Sweep, sweeps};
+use loadline_model::column::{CPU_BUSY_PCT, LIMIT_SHARE_PCT, RESPONSE_TIME_NS_P99, TRANSACTION_TIME_NS_P99};
 use loadline_model::disturbance::judged;
-use loadline_model::format::{ABSENT, counted, duration_s, number};
+use loadline_model::format::{ABSENT, counted, duration_ns, duration_s, number};
 use loadline_model::live::{LiveSecond, LiveTest};
+use loadline_model::{Column, TestRecord};
 
 use crate::columns::value;
 use crate::content::stop;
 use crate::doc::{Block, Chart, Head, Row, Table};
 use crate::spec::TableSpec;
 use crate::svg::{self, ChartLine, ChartPoint};
-use crate::words::validities;
+use crate::words::{unit, validities};
 use crate::{templates, text};
 
 const MOST_TESTS: usize = 12;
+/// Heights of a bar, and shades of a share.
+const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+const SHADES: [(f64, char); 4] = [(30.0, '█'), (10.0, '▓'), (1.0, '▒'), (0.0, '░')];
+/// Most tests with a bar, or with a column in the heat map.
+const MOST_BARS: usize = 16;
+/// Most rows of the heat map.
+const MOST_SHADED: usize = 8;
 
 /// A figure of each second.
 #[derive(Clone, Copy)]
@@ -49,7 +60,7 @@ const FIGURES: [Figure; 6] = [
 ];
 
 /// What is known of a run that goes on.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct LiveRun<'a> {
     /// `running`, `complete`, with what is to be said of it.
     pub state: String,
@@ -67,6 +78,8 @@ pub struct LiveRun<'a> {
     pub seconds: Vec<&'a LiveSecond>,
     /// Warnings.
     pub warnings: &'a [String],
+    /// How the transaction times of tests are spread, by the number of the test.
+    pub latencies: &'a BTreeMap<u32, Counts>,
 }
 
 impl LiveRun<'_> {
@@ -82,6 +95,11 @@ impl LiveRun<'_> {
     pub fn newest(&self, of: fn(&LiveSecond) -> Option<f64>) -> Option<f64> {
         let test = self.test?.test;
         self.seconds.iter().rev().take_while(|second| second.test == test).find_map(|second| of(second))
+    }
+
+    /// The workload of the test under way, or of the newest one that is done.
+    fn workload(&self) -> Option<&str> {
+        self.test.map(|test| &test.workload).or(self.records.last().map(|r| &r.workload)).map(String::as_str)
     }
 
     /// A figure of the seconds as lines, one for each test: number of the second and figure.
@@ -112,9 +130,10 @@ pub fn render_live(run: &LiveRun<'_>) -> String {
         let head = FIGURES.map(|f| Head::number(f.title, f.unit));
         blocks.push(Block::Table(Table::of("figures narrow", head, [Row::of(FIGURES.map(|f| f.newest(run)))])));
     }
-    blocks.extend(Block::charts(2, charts(run)));
+    blocks.extend(Block::charts(2, load_line(run).into_iter().chain(charts(run))));
     blocks.extend(waits(run).map(Block::Table));
     blocks.extend(rest(run));
+    blocks.extend(Block::table(tests(run.records)));
     templates::part(&blocks)
 }
 
@@ -127,12 +146,143 @@ pub fn live_text(run: &LiveRun<'_>, width: usize) -> String {
     }
     let rendered = |table: Option<Table>| {
         let mut out = String::new();
-        table.iter().for_each(|table| text::table(&mut out, table, width));
+        table.iter().for_each(|table| text::table(&mut out, table, width.min(48)));
         out
     };
     out.push_str(&beside(&rendered(sparklines(run)), &rendered(waits(run))));
     rest(run).iter().for_each(|block| text::block(&mut out, block, width));
+    let tests = Some(tests(run.records)).filter(|table| !table.rows.is_empty());
+    out.push_str(&beside(&rendered(tests), &rendered(heat(run))));
     out
+}
+
+/// The run as one table for a terminal of `width` × `height` characters: what it does, a line for each workload, and how it stands.
+#[must_use]
+pub fn live_table(run: &LiveRun<'_>, width: usize, height: usize) -> String {
+    let mut codes: Vec<&str> = Vec::new();
+    let under_way = run.test.map(|test| test.workload.as_str());
+    for code in run.records.iter().map(|r| r.workload.as_str()).chain(under_way).chain(run.to_come.iter().copied()) {
+        if !codes.contains(&code) {
+            codes.push(code);
+        }
+    }
+    // Heading, rule, and the sentences around the table.
+    let most = height.saturating_sub(8).max(1);
+    let at = run.workload().and_then(|code| codes.iter().position(|c| *c == code)).unwrap_or(0);
+    let first = (at + 1 + most / 2).min(codes.len()).saturating_sub(most);
+    let rows = codes.iter().skip(first).take(most).map(|code| workload_row(run, code));
+    let titles =
+        [("Workload", false), ("Jobs", true), ("Throughput", true), ("Tests", false), ("p99", true), ("State", false)];
+    let head = titles.map(|(title, numeric)| Head { numeric, ..Head::text(title) });
+    let mut out = text::clean(&what(run).unwrap_or_default());
+    text::table(&mut out, &Table::of("figures", head, rows), width);
+    if codes.len() > most {
+        let _ = writeln!(out, "… {} workloads in all", codes.len());
+    }
+    out + &text::wrapped(&state(run), "", width)
+}
+
+/// Jobs, throughput, tests as bars, 99th percentile and state of a workload: of its peak, or while a test of it is under way, of that
+/// test, with the percentile of the test before.
+fn workload_row(run: &LiveRun<'_>, code: &str) -> Row {
+    let tests: Vec<&TestRecord> = run.records.iter().filter(|r| r.workload == code).collect();
+    let test = run.test.filter(|test| test.workload == code);
+    let rate = rate_of(&tests);
+    let rate_at = |r: &&TestRecord| r.figure(rate).filter(|v| r.is_usable() && v.is_finite());
+    let rates = tests.iter().filter_map(|r| Some((r, rate_at(r)?)));
+    let peak = rates.max_by(|(_, a), (_, b)| a.total_cmp(b));
+    let shown = if test.is_some() { tests.last() } else { peak.map(|(r, _)| r) };
+    let jobs = test.map(|test| test.jobs).or(shown.map(|r| r.jobs));
+    let throughput = match test {
+        Some(_) => run.newest(|s| s.tps).map(|tps| format!("{} tps", number(tps, 0))),
+        None => peak.map(|(_, v)| format!("{} {}", value(rate, v), unit(rate))),
+    };
+    let highest = peak.map_or(f64::MIN_POSITIVE, |(_, v)| v);
+    let newest = tests.get(tests.len().saturating_sub(MOST_BARS)..).unwrap_or_default();
+    let bars: String = newest.iter().map(|r| rate_at(r).map_or('✗', |v| bar_of(v, highest))).collect();
+    let p99 = shown.and_then(|r| r.figure(TRANSACTION_TIME_NS_P99)).map(duration_ns);
+    let state = match test {
+        Some(_) => run.last().map_or_else(|| "begins".to_owned(), progress),
+        None if tests.is_empty() => "to come".to_owned(),
+        None => validities(tests.iter().copied()),
+    };
+    let known = |text: Option<String>| text.unwrap_or_else(|| ABSENT.to_owned());
+    Row::of([code.to_owned(), known(jobs.map(|n| n.to_string())), known(throughput), bars, known(p99), state])
+}
+
+/// A bar of `value`, if `highest` has the highest one.
+fn bar_of(value: f64, highest: f64) -> char {
+    let height = (value / highest * BARS.len() as f64).ceil() as usize;
+    BARS.get(height.clamp(1, BARS.len()) - 1).copied().unwrap_or(' ')
+}
+
+/// How the transaction times of the newest tests of the workload are spread: a row for times up to a bound, a column for each test.
+fn heat(run: &LiveRun<'_>) -> Option<Table> {
+    let tests = run.records.iter().filter(|r| Some(r.workload.as_str()) == run.workload());
+    let mut spread: Vec<Vec<Bucket>> =
+        tests.rev().filter_map(|r| Some(run.latencies.get(&r.test)?.buckets())).collect();
+    spread.truncate(MOST_BARS);
+    spread.reverse();
+    let powers = || spread.iter().flatten().filter(|b| b.count > 0).map(|b| b.power);
+    let (low, high) = (powers().min()?, powers().max()?);
+    let step = (high - low + 1).div_ceil(MOST_SHADED as u32).max(1);
+    let row = |top: u32| {
+        let share = |test: &Vec<Bucket>| -> f64 {
+            test.iter().filter(|b| b.power <= top && b.power + step > top).map(|b| b.share_pct).sum()
+        };
+        let shade = |pct: f64| SHADES.iter().find(|(from, _)| pct > *from).map_or(' ', |(_, shade)| *shade);
+        // Few are drawn wider.
+        let wide = if spread.len() > MOST_BARS / 2 { 1 } else { 2 };
+        let cells = spread.iter().flat_map(|test| std::iter::repeat_n(shade(share(test)), wide)).collect();
+        Row::of([format!("≤ {}", label(top)), cells])
+    };
+    let rows = (low..=high).rev().step_by(step as usize).map(row);
+    let table = Table::of("figures", [Head::text("Up to"), Head::text("Share")], rows);
+    Some(Table { caption: "Latencies, test by test".to_owned(), ..table })
+}
+
+/// Throughput over jobs of the workload as far as it is known; the test under way is hollow.
+fn load_line(run: &LiveRun<'_>) -> Option<Chart> {
+    let workload = run.workload()?;
+    let sweep = sweeps(run.records).into_iter().rfind(|s| s.workload == workload && s.over_jobs());
+    let rate = sweep.as_ref().map_or(THROUGHPUT, |s| s.rate);
+    let point = |jobs: u32, y: f64| {
+        let tip = format!("{}: {} {}", counted(jobs as usize, "job"), value(rate, y), unit(rate));
+        ChartPoint { x: f64::from(jobs), y, tip, ..ChartPoint::default() }
+    };
+    let mut line = ChartLine::default();
+    if let Some(sweep) = &sweep {
+        line.points.extend(sweep.points.iter().filter_map(|p| Some(point(p.at, sweep.rate_at(p)?.mean))));
+    }
+    if let Some(test) = run.test.filter(|_| rate == THROUGHPUT) {
+        line.hollow.extend(run.newest(|s| s.tps).map(|tps| point(test.jobs, tps)));
+    }
+    let labels = ["Jobs".to_owned(), unit(rate)];
+    let chart = svg::Chart::of_lines(format!("{workload}: load line so far"), labels, vec![line], (480.0, 170.0));
+    svg::Chart { unnamed: true, markers: true, whole_x: true, ..chart }.drawn()
+}
+
+/// Names of the figures that [`headlines`] gives.
+pub const HEADLINES: [&str; 5] = ["peak", "mean time", "p99", "of limit", "CPU"];
+
+/// Figures of the peak of each workload, named by [`HEADLINES`]. Of several sweeps of a workload the first one counts.
+#[must_use]
+pub fn headlines(records: &[TestRecord]) -> BTreeMap<String, [Option<String>; 5]> {
+    let of_sweep = |sweep: &Sweep| {
+        let peak = sweep.peak()?;
+        let figure = |column: &Column| Some(peak.figure(column)?.mean);
+        let percent = |column| figure(column).map(|pct| format!("{} %", number(pct, 0)));
+        let figures = [
+            figure(sweep.rate).map(|v| format!("{} {}", value(sweep.rate, v), unit(sweep.rate))),
+            peak.latency_ms().map(|ms| duration_ns(ms * 1e6)),
+            figure(RESPONSE_TIME_NS_P99).or_else(|| figure(TRANSACTION_TIME_NS_P99)).map(duration_ns),
+            percent(LIMIT_SHARE_PCT),
+            percent(CPU_BUSY_PCT),
+        ];
+        Some((sweep.workload.clone(), figures))
+    };
+    // The last one of a name stays.
+    sweeps(records).iter().rev().filter_map(of_sweep).collect()
 }
 
 /// How the run stands, and its tests.
@@ -150,15 +300,19 @@ fn what(run: &LiveRun<'_>) -> Option<String> {
     run.step.map(str::to_owned).or_else(test)
 }
 
-/// What is to come, warnings, and the tests that are done, which may be many.
+/// What is to come, and warnings.
 fn rest(run: &LiveRun<'_>) -> Vec<Block> {
     let mut out = Vec::new();
     if !run.to_come.is_empty() {
         out.push(Block::para(format!("To come: {}.", run.to_come.join(", "))));
     }
     out.extend(Block::list(run.warnings.iter().cloned()));
-    out.extend(Block::table(tests(run.records)));
     out
+}
+
+/// `20 of 32 s`.
+fn progress(second: &LiveSecond) -> String {
+    format!("{:.0} of {:.0} s", second.elapsed_s.min(second.total_s), second.total_s)
 }
 
 fn bar(second: &LiveSecond) -> String {
@@ -168,19 +322,17 @@ fn bar(second: &LiveSecond) -> String {
     }
     let full = ((second.elapsed_s / second.total_s).clamp(0.0, 1.0) * CELLS as f64).round() as usize;
     let bar = format!("{}{}", "█".repeat(full), "░".repeat(CELLS - full));
-    format!("{bar} {:.0} of {:.0} s", second.elapsed_s.min(second.total_s), second.total_s)
+    format!("{bar} {}", progress(second))
 }
 
 /// The figures of the newest second with those before, as bars from 0 to their maximum.
 fn sparklines(run: &LiveRun<'_>) -> Option<Table> {
-    const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     const CELLS: usize = 20;
     let seconds = run.seconds.get(run.seconds.len().saturating_sub(CELLS)..)?;
     let row = |figure: Figure| {
         let known = |s: &&LiveSecond| (figure.of)(s).filter(|v| v.is_finite());
         let most = seconds.iter().filter_map(known).fold(f64::MIN_POSITIVE, f64::max);
-        let height = |v: f64| ((v / most * BARS.len() as f64).ceil() as usize).clamp(1, BARS.len()) - 1;
-        let line = seconds.iter().map(|s| known(s).and_then(|v| BARS.get(height(v))).unwrap_or(&' ')).collect();
+        let line = seconds.iter().map(|s| known(s).map_or(' ', |v| bar_of(v, most))).collect();
         Row::of([figure.name(), figure.newest(run), line])
     };
     let head = [Head::text("Figure"), Head::number("Now", ""), Head::text("Last seconds")];

@@ -37,7 +37,7 @@ pub use hlog::{Interval, histogram_log};
 pub use layout::runs_in;
 pub use live::{LiveFile, Tail, clock_s, is_written};
 pub use notes::{add_note, notes};
-pub use stored::{StoredRun, read_manifest};
+pub use stored::{StoredRun, histograms, read_manifest};
 pub use time::{parse_rfc3339, rfc3339, run_name};
 pub use watched::{WatchedFile, read_watched};
 

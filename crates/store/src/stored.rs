@@ -81,8 +81,7 @@ impl StoredRun {
     /// The run has no such test, or the file is missing or damaged.
     pub fn histograms(&self, test: u32) -> Result<Vec<(String, Latencies)>, StoreError> {
         self.known(test)?;
-        let path = layout::histograms(&self.path, test);
-        hlog::read(&read(&path)?).map_err(|(line, what)| damaged(&path, Some(line), what))
+        histograms(&self.path, test)
     }
 
     /// The database's counters of test number `test` at window start (`open`) and end (`close`).
@@ -115,6 +114,15 @@ impl StoredRun {
         }
         Err(StoreError::NoSuchTest { run: self.path.clone(), test, tests: self.records.len() })
     }
+}
+
+/// The latencies of test number `test` of the run at `run` by kind, of a run that may go on.
+///
+/// # Errors
+/// The file is missing or damaged.
+pub fn histograms(run: &Path, test: u32) -> Result<Vec<(String, Latencies)>, StoreError> {
+    let path = layout::histograms(run, test);
+    hlog::read(&read(&path)?).map_err(|(line, what)| damaged(&path, Some(line), what))
 }
 
 /// A JSON file whose `schema` is at most `known`.

@@ -3,13 +3,12 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use clap::builder::TypedValueParser;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum, ValueHint};
-use loadline_exchange::Tool;
+use loadline_exchange::{Form, Tool};
 use loadline_model::format::{parse_duration_s, parse_share};
 use loadline_report::Format;
 use loadline_run::plan::DEFAULT_RESULTS;
-use loadline_run::plan::options::one_of;
 use loadline_run::plans::NamedPlan;
 
 use super::PlanName;
@@ -18,28 +17,38 @@ use super::PlanName;
 #[derive(Debug, Args)]
 pub(crate) struct ListArgs {
     /// Format
-    #[arg(long, value_enum, default_value_t = ListFormat::Text)]
-    pub(crate) format: ListFormat,
+    #[arg(long, value_parser = named(LISTS), default_value = "text")]
+    pub(crate) format: Format,
     /// File to write, - for standard output
     #[arg(long, value_name = "FILE|-", default_value = "-", value_hint = ValueHint::FilePath)]
     pub(crate) output: PathBuf,
 }
 
-/// Formats of listings.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ListFormat {
-    /// Plain text
-    Text,
-    /// Markdown
-    #[value(alias = "markdown")]
-    Md,
-    /// CSV
-    Csv,
-    /// JSON
-    Json,
+/// Parses one of `values`: each has its name, its help and what it means. `markdown` is another name of `md`.
+pub(super) fn named<T: Clone + Send + Sync + 'static, const N: usize>(
+    values: [(&'static str, &'static str, T); N],
+) -> impl TypedValueParser<Value = T> {
+    let shown = values.each_ref().map(|(name, help, _)| {
+        let value = PossibleValue::new(*name).help(*help);
+        if *name == "md" { value.alias("markdown") } else { value }
+    });
+    PossibleValuesParser::new(shown).try_map(move |text| {
+        let text = if text == "markdown" { "md" } else { text.as_str() };
+        values.iter().find(|(name, ..)| *name == text).map(|(.., value)| value.clone()).ok_or("unknown value")
+    })
 }
 
-/// `loadline compare`.
+/// Formats of listings.
+const LISTS: [(&str, &str, Format); 4] = [
+    ("text", "Plain text", Format::Text),
+    ("md", "Markdown", Format::Markdown),
+    ("csv", "CSV", Format::Csv),
+    ("json", "JSON", Format::Json),
+];
+/// Formats of a comparison.
+const VERDICTS: [(&str, &str, Format); 2] =
+    [("text", "Plain text", Format::Text), ("csv", "CSV: a row per workload, jobs and figure", Format::Csv)];
+
 #[derive(Debug, Args)]
 pub(crate) struct CompareArgs {
     /// A run of `loadline ab`, or two runs: ratios are those of the second to the first
@@ -62,14 +71,13 @@ pub(crate) struct CompareArgs {
     #[arg(long)]
     pub(crate) unequal: bool,
     /// Format
-    #[arg(long, value_enum, default_value_t = VerdictFormat::Text)]
-    pub(crate) format: VerdictFormat,
+    #[arg(long, value_parser = named(VERDICTS), default_value = "text")]
+    pub(crate) format: Format,
     /// File to write, - for standard output
     #[arg(long, value_name = "FILE|-", default_value = "-", value_hint = ValueHint::FilePath)]
     pub(crate) output: PathBuf,
 }
 
-/// `loadline trend`.
 #[derive(Debug, Args)]
 pub(crate) struct TrendArgs {
     /// Folders that hold the runs
@@ -87,20 +95,11 @@ pub(crate) struct TrendArgs {
     #[arg(long, value_name = "PERCENT", value_parser = parse_share)]
     pub(crate) fail_if_slower: Option<f64>,
     /// Format
-    #[arg(long, value_enum, default_value_t = VerdictFormat::Text)]
-    pub(crate) format: VerdictFormat,
+    #[arg(long, value_parser = named(VERDICTS), default_value = "text")]
+    pub(crate) format: Format,
     /// File to write, - for standard output
     #[arg(long, value_name = "FILE|-", default_value = "-", value_hint = ValueHint::FilePath)]
     pub(crate) output: PathBuf,
-}
-
-/// Formats of a comparison.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum VerdictFormat {
-    /// Plain text
-    Text,
-    /// CSV: a row per workload, jobs and figure
-    Csv,
 }
 
 /// `loadline report`.
@@ -171,7 +170,6 @@ pub(crate) enum ReportAs {
     Text,
 }
 
-/// `loadline note`.
 #[derive(Debug, Args)]
 pub(crate) struct NoteArgs {
     /// Run folder or run id
@@ -191,7 +189,6 @@ pub(crate) struct NoteArgs {
     pub(crate) results: PathBuf,
 }
 
-/// `loadline forecast`.
 #[derive(Debug, Args)]
 pub(crate) struct ForecastArgs {
     /// A run, or reference:ID for a published table; several are forecast together
@@ -222,25 +219,19 @@ pub(crate) struct ForecastArgs {
     #[arg(long, value_name = "DIR", default_value = DEFAULT_RESULTS, value_hint = ValueHint::DirPath)]
     pub(crate) results: PathBuf,
     /// Format
-    #[arg(long, value_parser = forecast_format(), default_value = "text")]
+    #[arg(long, default_value = "text", value_parser = named([
+        ("html", "One self-contained page", Format::Html),
+        ("md", "Markdown", Format::Markdown),
+        ("csv", "One table with all tests", Format::Csv),
+        ("json", "Everything", Format::Json),
+        ("text", "Plain text", Format::Text),
+    ]))]
     pub(crate) format: Format,
     /// File to write, - for standard output
     #[arg(long, value_name = "FILE|-", default_value = "-", value_hint = ValueHint::FilePath)]
     pub(crate) output: PathBuf,
 }
 
-/// Formats of a forecast.
-fn forecast_format() -> impl TypedValueParser<Value = Format> {
-    one_of([
-        ("html", "One self-contained page", Format::Html),
-        ("md", "Markdown", Format::Markdown),
-        ("csv", "One table with all tests", Format::Csv),
-        ("json", "Everything", Format::Json),
-        ("text", "Plain text", Format::Text),
-    ])
-}
-
-/// `loadline audit`.
 #[derive(Debug, Args)]
 pub(crate) struct AuditArgs {
     /// File with tables that have a row per test (CSV, Markdown, boxed text), - for standard input, a run, or reference:ID for a published
@@ -264,11 +255,14 @@ pub(crate) struct AuditArgs {
     pub(crate) list: ListArgs,
 }
 
-/// `loadline import`.
 #[derive(Debug, Args)]
 pub(crate) struct ImportArgs {
     /// Tool that wrote the files
-    #[arg(value_name = "TOOL", value_parser = tool())]
+    #[arg(value_name = "TOOL", value_parser = named([
+        ("pgbench", "Printed report, with or without logs (-l)", Tool::Pgbench),
+        ("sysbench", "Printed report of the oltp scripts", Tool::Sysbench),
+        ("fio", "JSON (--output-format=json or json+)", Tool::Fio),
+    ]))]
     pub(crate) tool: Tool,
     /// Files, - for standard input; each is a run. A log of transactions (pgbench -l) belongs to the one printed report that is named
     /// with it
@@ -285,16 +279,6 @@ pub(crate) struct ImportArgs {
     pub(crate) results: PathBuf,
 }
 
-/// The tools.
-fn tool() -> impl TypedValueParser<Value = Tool> {
-    one_of([
-        ("pgbench", "Printed report, with or without logs (-l)", Tool::Pgbench),
-        ("sysbench", "Printed report of the oltp scripts", Tool::Sysbench),
-        ("fio", "JSON (--output-format=json or json+)", Tool::Fio),
-    ])
-}
-
-/// `loadline export`.
 #[derive(Debug, Args)]
 pub(crate) struct ExportArgs {
     /// Run folder or run id
@@ -304,7 +288,7 @@ pub(crate) struct ExportArgs {
     #[arg(long, value_name = "DIR", default_value = DEFAULT_RESULTS, value_hint = ValueHint::DirPath)]
     pub(crate) results: PathBuf,
     /// Format
-    #[arg(long, value_enum)]
+    #[arg(long, value_parser = named(EXPORTS))]
     pub(crate) format: ExportAs,
     /// Only this table, as one file [default: all, as files in a folder]
     #[arg(long, value_name = "TABLE", value_parser = loadline_exchange::table::TABLES)]
@@ -315,23 +299,24 @@ pub(crate) struct ExportArgs {
     pub(crate) output: Option<PathBuf>,
 }
 
+/// The form of an export's tables, `None` for a log of latencies, and the end of its files' names.
+pub(crate) type ExportAs = (Option<Form>, &'static str);
+
 /// Formats of exports.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ExportAs {
-    /// Tables as Parquet files
-    Parquet,
-    /// Latencies of all tests as one log of HdrHistogram, version 1.3: an interval for each test and kind, named by its tag
-    Hlog,
-    /// Tables as CSV files
-    Csv,
-    /// Tables as JSON files: an array with an object for each row
-    Json,
-}
+const EXPORTS: [(&str, &str, ExportAs); 4] = [
+    ("parquet", "Tables as Parquet files", (Some(Form::Parquet), "parquet")),
+    (
+        "hlog",
+        "Latencies of all tests as one log of HdrHistogram, version 1.3: an interval for each test and kind, named by its tag",
+        (None, "hlog"),
+    ),
+    ("csv", "Tables as CSV files", (Some(Form::Csv), "csv")),
+    ("json", "Tables as JSON files: an array with an object for each row", (Some(Form::Json), "json")),
+];
 
 /// Environment variable with the token of a server.
 pub(crate) const TOKEN_VARIABLE: &str = "LOADLINE_TOKEN";
 
-/// `loadline watch`.
 #[derive(Debug, Args)]
 pub(crate) struct WatchArgs {
     /// Run folder or run id [default: the newest run, and each newer one that begins meanwhile, until one ends that was not over
@@ -347,7 +332,6 @@ pub(crate) struct WatchArgs {
     pub(crate) plain: bool,
 }
 
-/// `loadline serve`.
 #[derive(Debug, Args)]
 pub(crate) struct ServeArgs {
     /// Folder that holds the runs
@@ -377,7 +361,6 @@ pub(crate) fn address(text: &str) -> Result<SocketAddr, String> {
     })
 }
 
-/// `loadline workloads`.
 #[derive(Debug, Args)]
 pub(crate) struct WorkloadsArgs {
     /// Workload to show
@@ -390,43 +373,22 @@ pub(crate) struct WorkloadsArgs {
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, conflicts_with_all = ["code", "format", "output"])]
     pub(crate) pages: Option<PathBuf>,
     /// Format
-    #[arg(long, value_enum, default_value_t = WorkloadsFormat::Text)]
+    #[arg(long, default_value = "text", value_parser = named([
+        ("text", "Plain text", Some(Format::Text)),
+        ("md", "Markdown", Some(Format::Markdown)),
+        ("csv", "CSV", Some(Format::Csv)),
+        ("json", "JSON", Some(Format::Json)),
+        ("toml", "The file of a workload, to start one of your own with", None),
+    ]))]
     pub(crate) format: WorkloadsFormat,
     /// File to write, - for standard output
     #[arg(long, value_name = "FILE|-", default_value = "-", value_hint = ValueHint::FilePath)]
     pub(crate) output: PathBuf,
 }
 
-/// Formats of `loadline workloads`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum WorkloadsFormat {
-    /// Plain text
-    Text,
-    /// Markdown
-    #[value(alias = "markdown")]
-    Md,
-    /// CSV
-    Csv,
-    /// JSON
-    Json,
-    /// The file of a workload, to start one of your own with
-    Toml,
-}
+/// The format of a listing; `None` for the file of a workload.
+pub(crate) type WorkloadsFormat = Option<Format>;
 
-impl WorkloadsFormat {
-    /// The format of a listing; `None` for the file of a workload.
-    pub(crate) fn of_list(self) -> Option<ListFormat> {
-        match self {
-            WorkloadsFormat::Text => Some(ListFormat::Text),
-            WorkloadsFormat::Md => Some(ListFormat::Md),
-            WorkloadsFormat::Csv => Some(ListFormat::Csv),
-            WorkloadsFormat::Json => Some(ListFormat::Json),
-            WorkloadsFormat::Toml => None,
-        }
-    }
-}
-
-/// `loadline references`.
 #[derive(Debug, Args)]
 pub(crate) struct ReferencesArgs {
     /// Reference whose table is printed, as CSV, as it was published
@@ -436,7 +398,6 @@ pub(crate) struct ReferencesArgs {
     pub(crate) list: ListArgs,
 }
 
-/// `loadline plans`.
 #[derive(Debug, Args)]
 pub(crate) struct PlansArgs {
     /// Plan to print; save it in a new file, change it, and run it with `loadline run FILE`

@@ -1,65 +1,39 @@
-//! A transaction program in words: what a DBA reads before the SQL of a target.
+//! What the pages of workloads say of a transaction program and its tables: what a DBA reads before the SQL of a target.
 
 use std::fmt::Write;
 
 use loadline_database::Work;
 use loadline_workload::kernel::{FIBONACCI, STARTS};
 use loadline_workload::{
-    Commit, Effect, Fill, Generator, Kernel, LogicalType, POOL_BYTES, RowCount, Scope, Step, Sweep, Table, Workload,
+    ColumnDef, Commit, Effect, Fill, Generator, Kernel, LogicalType, POOL_BYTES, RowCount, Scope, Step, Table,
 };
+use minijinja::{Value, context};
 
-/// The program of `work` as a numbered list, one line a step.
-pub(super) fn program(work: &Work) -> String {
-    let mut out = String::new();
-    let mut number = steps(work, &work.program.body, "", &mut out);
-    number += 1;
-    let commit = match work.program.commit {
-        Commit::Wait if !work.program.writes() => "Commit: there is nothing to make durable.",
+use super::count;
+
+/// The program of `work`: its steps, one line each, its commit, and its size.
+pub(super) fn program(work: &Work) -> Value {
+    let program = &work.program;
+    let mut lines = String::new();
+    let number = steps(work, &program.body, "", &mut lines) + 1;
+    let commit = match program.commit {
+        Commit::Wait if !program.writes() => "Commit: there is nothing to make durable.",
         Commit::Wait => "Commit, and wait until it is durable.",
         Commit::Nowait => "Commit, and do not wait until it is durable.",
     };
-    // Writing to a string cannot fail, here and below.
-    let _ = writeln!(out, "{number}. {commit}");
-    if work.program.computations_per_tx() > 0 {
-        let _ = writeln!(out, "\nIn all: {}, and the commit.", count(work.program.operations_per_tx(), "operation"));
-        return out;
+    context! {
+        steps => lines,
+        number,
+        commit,
+        operations => (program.computations_per_tx() > 0).then(|| program.operations_per_tx()),
+        // Of some statements nothing says how many rows they touch.
+        open => program.statements.iter().any(|s| s.effect.rows().is_none()),
+        varies => program.varies(),
+        statements => program.statements_per_tx(),
+        rows => program.rows_per_tx(),
+        mean => format!("{:.2}", program.mean_statements_per_tx()),
+        mean_rows => format!("{:.2}", program.mean_rows_per_tx()),
     }
-    let (statements, rows) = (work.program.statements_per_tx(), work.program.rows_per_tx());
-    // Of some statements nothing says how many rows they touch.
-    let open = work.program.statements.iter().any(|s| s.effect.rows().is_none());
-    if open {
-        let mean = work.program.mean_statements_per_tx();
-        let largest = count(statements, "statement");
-        let _ = if work.program.varies() {
-            writeln!(
-                out,
-                "\nIn all, on average: {mean:.2} statements, and the commit. The largest transaction has {largest}."
-            )
-        } else {
-            writeln!(out, "\nIn all: {largest}, and the commit.")
-        };
-        return out;
-    }
-    if work.program.varies() {
-        let _ = writeln!(
-            out,
-            "\nIn all, on average: {:.2} statements, which touch {:.2} rows, and the commit. The largest transaction has {}, \
-             which touch {}.",
-            work.program.mean_statements_per_tx(),
-            work.program.mean_rows_per_tx(),
-            count(statements, "statement"),
-            count(rows, "row")
-        );
-        return out;
-    }
-    let _ = writeln!(
-        out,
-        "\nIn all: {}, which touch{} {}, and the commit.",
-        count(statements, "statement"),
-        if statements == 1 { "es" } else { "" },
-        count(rows, "row")
-    );
-    out
 }
 
 fn steps(work: &Work, body: &[Step], indent: &str, out: &mut String) -> usize {
@@ -175,46 +149,32 @@ fn computation(kernel: Kernel, times: u32) -> String {
 }
 
 /// The tables that a workload works on.
-pub(super) fn tables(work: &Work) -> String {
-    let mut out = String::new();
-    for table in &work.workload.tables {
-        let in_place = if table.updated_in_place { " Rows are changed in place, over and over." } else { "" };
-        let total = table.total_rows(&work.params, 1);
+pub(super) fn tables(work: &Work) -> Vec<Value> {
+    let table = |table: &Table| {
+        let total = count(table.total_rows(&work.params, 1), "row");
         let rows = match &table.rows {
             RowCount::PerJob(param) => {
-                format!(
-                    "every job owns {} of it (parameter `{param}`), loaded before the first test",
-                    count(total, "row")
-                )
+                format!("every job owns {total} of it (parameter `{param}`), loaded before the first test")
             }
             RowCount::Total(param) => {
-                format!(
-                    "{} (parameter `{param}`, independent of `--size`), loaded before the first test",
-                    count(total, "row")
-                )
+                format!("{total} (parameter `{param}`, independent of `--size`), loaded before the first test")
             }
             RowCount::Fixed(rows) => format!("{}, loaded before the first test", count(*rows, "row")),
-            RowCount::Share { .. } => format!(
-                "as many rows as `--size` asks for ({} at {})",
-                count(total, "row"),
-                loadline_model::format::bytes(work.params.size_bytes() as f64)
-            ),
+            RowCount::Share { .. } => {
+                let size = loadline_model::format::bytes(work.params.size_bytes() as f64);
+                format!("as many rows as `--size` asks for ({total} at {size})")
+            }
             RowCount::Empty => "empty before every test: the workload fills it".to_owned(),
         };
-        let shared = match table.scope {
-            Scope::DataSet => " It belongs to the data set, which many workloads read and none changes.",
-            Scope::Workload => "",
-        };
-        let gap = if out.is_empty() { "" } else { "\n" };
-        let _ = writeln!(out, "{gap}`{}`: {rows}.{shared}{in_place}\n", table.name);
-        out.push_str(&columns(table));
-    }
-    out
+        let (shared, in_place) = (table.scope == Scope::DataSet, table.updated_in_place);
+        context! { name => table.name, rows, shared, in_place, columns => columns(table) }
+    };
+    work.workload.tables.iter().map(table).collect()
 }
 
-fn columns(table: &Table) -> String {
-    let mut out = "| column | type | holds at first |\n| --- | --- | --- |\n".to_owned();
-    for (i, c) in table.columns.iter().enumerate() {
+/// Name, type and content of each column.
+fn columns(table: &Table) -> Vec<[String; 3]> {
+    let column = |(i, c): (usize, &ColumnDef)| {
         let kind = match c.logical {
             LogicalType::Int => "integer, 64 bits",
             LogicalType::Bytes => "bytes",
@@ -242,53 +202,7 @@ fn columns(table: &Table) -> String {
             _ => holds,
         };
         let key = if i == 0 && c.fill != Fill::PlainKey { ", primary key" } else { "" };
-        let _ = writeln!(out, "| `{}` | {kind}{key} | {holds} |", c.name);
-    }
-    out
-}
-
-/// How the load grows.
-pub(super) fn load(w: &Workload, work: &Work) -> String {
-    if let Sweep::Parameter { name, values, then_jobs, .. } = &w.sweep {
-        let values = values.iter().map(i64::to_string).collect::<Vec<_>>().join(", ");
-        let then = if *then_jobs { " A sweep over jobs follows, with the parameter's default." } else { "" };
-        return format!(
-            "One session repeats this transaction, with the parameter `{name}` at {values} in turn.{}{then}",
-            if w.workers.as_ref() == Some(name) {
-                " The sweep ends at the most workers that the server allows."
-            } else {
-                ""
-            }
-        );
-    }
-    if w.sweep == Sweep::Once {
-        return "One session repeats this transaction: there is a single test.".to_owned();
-    }
-    let Some(scan) = &w.scan else {
-        return "A job is one session that repeats this transaction. A sweep doubles the number of jobs from 1 until \
-                throughput no longer grows, or takes those of `--jobs`."
-            .to_owned();
+        [c.name.clone(), format!("{kind}{key}"), holds]
     };
-    let value = |name: &str| work.params.get(name);
-    let pace = match value(&scan.pace_mib) {
-        0 => "as fast as the target can".to_owned(),
-        mib => format!("no faster than {mib} MiB/s (`{}`)", scan.pace_mib),
-    };
-    format!(
-        "One session runs this transaction with a varying number of repetitions, so that it writes 0 to {} KiB of redo \
-         (`{}`) in steps of {} KiB (`{}`): {} of each size (`{}`), all in random order. Redo is generated {pace}. Each commit \
-         is timed. The transaction above is one step: the repetitions (`{}`) that write 64 KiB of redo.",
-        value(&scan.most_kib),
-        scan.most_kib,
-        value(&scan.step_kib),
-        scan.step_kib,
-        count(value(&scan.samples).max(0) as u64, "transaction"),
-        scan.samples,
-        scan.rows
-    )
-}
-
-/// `1 row`, `25 rows`.
-fn count(n: u64, what: &str) -> String {
-    if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
+    table.columns.iter().enumerate().map(column).collect()
 }

@@ -1,24 +1,108 @@
 //! The page with all runs: search, labels, and what to do with those that are chosen.
 
+use std::collections::{BTreeMap, BTreeSet};
+
+use loadline_model::format::duration_s;
 use loadline_model::manifest::RunState;
-use loadline_report::shown_name;
+use loadline_report::{HEADLINES, shown_name};
+use loadline_store::parse_rfc3339;
+use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::http::values;
 use super::runs::{Brief, Listed, Seen};
 use super::shell::{address, shell};
 
 /// Runs on a page.
 pub(super) const PER_PAGE: usize = 100;
 /// Labels shown of a run.
-const MOST_LABELS: usize = 8;
+const MOST_LABELS: usize = 6;
+/// Headlines shown of a run.
+const MOST_FIGURES: usize = 3;
 
 /// What is asked of the list.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub(super) struct Asked {
     /// Words, each of which a run must have.
     pub(super) words: String,
+    /// The platform, or empty for all.
+    pub(super) platform: String,
+    /// A workload that a run must have, or empty.
+    pub(super) workload: String,
+    /// Chosen headlines, `CODE: p99`.
+    pub(super) figures: Vec<String>,
+    /// The run that another one is to be compared with.
+    pub(super) base: String,
     /// Page, from 1.
     pub(super) page: usize,
+}
+
+impl Asked {
+    pub(super) fn new(query: &str) -> Asked {
+        let first = |name| values(query, name).into_iter().next().unwrap_or_default();
+        let figures = values(query, "figure").into_iter().filter(|figure| !figure.is_empty()).take(MOST_FIGURES);
+        Asked {
+            words: first("q").chars().take(200).collect(),
+            platform: first("platform"),
+            workload: first("workload"),
+            figures: figures.collect(),
+            base: first("base"),
+            page: first("page").parse().unwrap_or(1),
+        }
+    }
+
+    /// The query of the list without page and base.
+    fn query(&self) -> String {
+        let fixed = [("q", &self.words), ("platform", &self.platform), ("workload", &self.workload)];
+        let all = fixed.into_iter().chain(self.figures.iter().map(|figure| ("figure", figure)));
+        all.map(|(name, value)| format!("{name}={}", address(value))).collect::<Vec<_>>().join("&")
+    }
+
+    fn is_of_workload(&self, code: &str) -> bool {
+        self.workload.is_empty() || shown_name(code) == self.workload
+    }
+
+    /// Whether it asks for `listed`, by platform, workload, and every word in its name, labels, start or state.
+    pub(super) fn matches(&self, listed: &Listed) -> bool {
+        let text = match &listed.brief {
+            Ok(brief) => {
+                let of_platform = self.platform.is_empty() || shown_name(&brief.plan.platform) == self.platform;
+                if !of_platform || !self.workload.is_empty() && !codes(brief).any(|code| self.is_of_workload(code)) {
+                    return false;
+                }
+                format!("{} {} {} {}", listed.id, brief.started_at, state(brief.state), labels(brief).join(" "))
+            }
+            Err(_) if !(self.platform.is_empty() && self.workload.is_empty()) => return false,
+            Err(why) => format!("{} {why}", listed.id),
+        };
+        let text = text.to_lowercase();
+        self.words.to_lowercase().split_whitespace().all(|word| text.contains(word))
+    }
+
+    /// The chosen headlines; else the peaks of the workloads that most of the runs have.
+    fn headlines(&self, found: &[impl AsRef<Listed>]) -> Vec<String> {
+        if !self.figures.is_empty() {
+            return self.figures.clone();
+        }
+        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+        let briefs = found.iter().filter_map(|listed| listed.as_ref().brief.as_ref().ok());
+        briefs.flat_map(codes).for_each(|code| *counts.entry(code).or_default() += 1);
+        let mut counts: Vec<(&str, usize)> = counts.into_iter().filter(|(code, _)| self.is_of_workload(code)).collect();
+        counts.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
+        let peaks = counts.iter().map(|(code, _)| headline_name(code, HEADLINES[0]));
+        let more = HEADLINES[2..].iter().filter_map(|what| Some(headline_name(counts.first()?.0, what)));
+        peaks.chain(more).take(MOST_FIGURES).collect()
+    }
+}
+
+/// Codes of the workloads of a run.
+fn codes(brief: &Brief) -> impl Iterator<Item = &str> {
+    brief.plan.workloads.iter().map(|w| w.code.as_str())
+}
+
+/// `LGWR-LAT1: p99`.
+fn headline_name(code: &str, what: &str) -> String {
+    format!("{}: {what}", shown_name(code))
 }
 
 /// State of a run in a word.
@@ -46,68 +130,109 @@ fn labels(Brief { plan, target, .. }: &Brief) -> Vec<String> {
     all
 }
 
-/// Whether a run has every word of `words`, in its name, labels, start or state.
-pub(super) fn matches(listed: &Listed, words: &str) -> bool {
-    let text = match &listed.brief {
-        Ok(brief) => format!("{} {} {} {}", listed.id, brief.started_at, state(brief.state), labels(brief).join(" ")),
-        Err(why) => format!("{} {why}", listed.id),
-    };
-    let text = text.to_lowercase();
-    words.to_lowercase().split_whitespace().all(|word| text.contains(word))
-}
-
-/// What the page shows: `found` are the runs that were asked for.
+/// What the page shows: `all` runs, of which `found` are those that were asked for.
 pub(super) fn page<'a>(
     asked: &Asked,
     found: &'a [impl AsRef<Listed>],
-    all: usize,
+    all: &[impl AsRef<Listed>],
     seen: impl Fn(&'a str) -> Seen,
 ) -> String {
     let pages = found.len().div_ceil(PER_PAGE).max(1);
     let page = asked.page.clamp(1, pages);
-    let runs = found.iter().skip((page - 1) * PER_PAGE).take(PER_PAGE).map(|listed| row(listed.as_ref(), &seen));
-    let near = (1..=pages).filter(|n| *n == 1 || *n == pages || n.abs_diff(page) <= 3);
+    let figures = asked.headlines(found);
+    let rows = found.iter().skip((page - 1) * PER_PAGE).take(PER_PAGE);
+    let rows: Vec<Value> = rows.map(|listed| row(listed.as_ref(), asked, &figures, &seen)).collect();
+    let near: Vec<usize> = (1..=pages).filter(|n| *n == 1 || *n == pages || n.abs_diff(page) <= 3).collect();
+    let briefs = || all.iter().filter_map(|listed| listed.as_ref().brief.as_ref().ok());
+    let platforms: BTreeSet<&str> = briefs().map(|brief| brief.plan.platform.as_str()).collect();
+    let known: BTreeSet<&str> = briefs().flat_map(codes).collect();
+    let choices: Vec<String> =
+        known.iter().flat_map(|code| HEADLINES.map(|figure| headline_name(code, figure))).collect();
     let context = json!({
-        "words": asked.words,
-        "link": address(&asked.words),
+        "asked": asked,
+        "query": asked.query(),
         "found": found.len(),
-        "all": all,
-        "runs": runs.collect::<Vec<_>>(),
+        "all": all.len(),
+        "platforms": platforms.into_iter().map(shown_name).collect::<Vec<_>>(),
+        "workloads": known.into_iter().map(shown_name).collect::<Vec<_>>(),
+        "figures": figures,
+        "choices": choices,
+        "runs": rows,
         "pages": pages,
         "page": page,
-        "near": near.collect::<Vec<_>>(),
+        "near": near,
     });
     shell("Runs", include_str!("list.html"), context)
 }
 
-fn row<'a>(listed: &'a Listed, seen: &impl Fn(&'a str) -> Seen) -> Value {
+fn row<'a>(listed: &'a Listed, asked: &Asked, figures: &[String], seen: &impl Fn(&'a str) -> Seen) -> Value {
     let (id, link) = (&listed.id, address(&listed.id));
     let brief = match &listed.brief {
         Ok(brief) => brief,
         Err(why) => return json!({ "id": id, "link": link, "why": why }),
     };
-    let Seen { counts, written } = seen(id);
-    let tests = counts.map_or("–".to_owned(), |(all, valid)| match valid {
-        Some(valid) => format!("{valid} of {all}"),
-        None => format!("{all}, not checked"),
+    let Seen { tests, written } = seen(id);
+    let counts = tests.as_ref().map_or([0; 4], |tests| tests.counts);
+    let [valid, .., unchecked] = counts;
+    let all: usize = counts.iter().sum();
+    let said = match (all, unchecked) {
+        (0, _) => "–".to_owned(),
+        (_, 0) => format!("{valid} of {all}"),
+        _ => format!("{all}, not checked"),
+    };
+    // From where and how far each kind goes, of 60.
+    let bar = counts.iter().scan(0, |from, count| {
+        let x = *from as f64 / all.max(1) as f64 * 60.0;
+        *from += count;
+        Some([x, *count as f64 / all.max(1) as f64 * 60.0])
     });
+    let headline = |figure: &String| {
+        let (code, what) = figure.rsplit_once(": ")?;
+        let at = HEADLINES.iter().position(|name| *name == what)?;
+        tests.as_ref()?.headlines.get(code)?[at].clone()
+    };
+    let ended = tests.as_ref().and_then(|tests| tests.ended);
+    let length = ended.zip(parse_rfc3339(&brief.started_at)).and_then(|(end, start)| end.duration_since(start).ok());
     let word = match (brief.state, written) {
         (RunState::Started, Some(false)) => "not running here",
         (known, _) => state(known),
     };
-    let labels = labels(brief);
+    let platform = shown_name(&brief.plan.platform);
+    let mut labels: Vec<_> = labels(brief).into_iter().filter(|label| *label != platform).collect();
     let more = labels.len().saturating_sub(MOST_LABELS);
-    let labels: Vec<_> = labels.into_iter().take(MOST_LABELS).map(|label| [address(&label), label]).collect();
-    let goes_on = brief.state == RunState::Started;
-    json!({ "id": id, "link": link, "state": word, "goes_on": goes_on, "tests": tests, "labels": labels, "more": more })
+    labels.truncate(MOST_LABELS);
+    let compare = match (&brief.plan.arms, asked.base.as_str()) {
+        (Some(_), _) => Some((format!("/compare?run={link}"), "arms")),
+        (None, "") => Some((format!("/?{}&base={link}", asked.query()), "compare")),
+        (None, base) if base == id => None,
+        (None, base) => Some((format!("/compare?run={}&run={link}", address(base)), "compare with it")),
+    };
+    json!({
+        "id": id,
+        "link": link,
+        "started": brief.started_at,
+        "platform": platform,
+        "state": word,
+        "goes_on": brief.state == RunState::Started,
+        "figures": figures.iter().map(headline).collect::<Vec<_>>(),
+        "tests": said,
+        "bar": bar.collect::<Vec<_>>(),
+        "length": length.map(|length| duration_s(length.as_secs_f64())),
+        "labels": labels.into_iter().map(|label| [address(&label), label]).collect::<Vec<_>>(),
+        "more": more,
+        "compare": compare,
+    })
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use super::super::runs::Tests;
     use super::*;
 
-    fn listed(id: &str, text: &str) -> std::sync::Arc<Listed> {
-        std::sync::Arc::new(Listed { id: id.to_owned(), brief: serde_json::from_str(text).map_err(|e| e.to_string()) })
+    fn listed(id: &str, text: &str) -> Arc<Listed> {
+        Arc::new(Listed { id: id.to_owned(), brief: serde_json::from_str(text).map_err(|e| e.to_string()) })
     }
 
     const RUN: &str = r#"{"started_at":"2026-11-20T16:15:30Z","state":"complete","plan":{"platform":"<b>Lab\" 7</b>","workloads":
@@ -116,31 +241,53 @@ mod tests {
     #[test]
     fn a_run_is_found_by_all_words_together() {
         let run = listed("2026-x", RUN);
-        for words in ["", "lab", "LGWR postgres", "complete 2026-11-20", "17 7</b>"] {
-            assert!(matches(&run, words), "{words}");
+        let finds = |run: &Listed, query: &str| Asked::new(query).matches(run);
+        for query in ["", "q=lab", "q=LGWR+postgres", "q=complete+2026-11-20", "q=17+7</b>", "workload=LGWR-LAT1&q=lab"]
+        {
+            assert!(finds(&run, query), "{query}");
         }
-        assert!(!matches(&run, "lab mariadb"));
-        assert!(matches(&listed("y", "{}"), "y") && !matches(&listed("y", "{}"), "z"));
+        for query in ["q=lab+mariadb", "workload=LGWR-LAT", "platform=Lab"] {
+            assert!(!finds(&run, query), "{query}");
+        }
+        assert!(finds(&listed("y", "{}"), "q=y") && !finds(&listed("y", "{}"), "q=z"));
     }
 
     #[test]
     fn names_and_labels_are_escaped() {
         let runs = [listed("\"><script>alert(1)</script>", RUN), listed("<i>", "<u>")];
-        let asked = Asked { words: "\"><script>".to_owned(), page: 1 };
-        let html = page(&asked, &runs, 2, |_| Seen { counts: Some((3, Some(2))), written: None });
+        let asked = Asked::new("q=\"><script>&base=<i>&figure=<u>");
+        let html = page(&asked, &runs, &runs, |_| Seen::default());
         for tag in ["<script>", "<b>", "<i>", "<u>"] {
             assert!(!html.contains(tag), "{tag}: {html}");
         }
         assert!(html.contains("/runs/%22%3E%3Cscript%3Ealert%281%29%3C%2Fscript%3E/"), "{html}");
-        assert_eq!(html.matches(">LGWR-LAT1<").count(), 1, "each label once");
+        assert_eq!(html.matches(">LGWR-LAT1</a>").count(), 1, "each label once");
     }
 
     #[test]
     fn a_page_that_does_not_exist_is_the_nearest_one() {
         let runs: Vec<_> = (0..250).map(|n| listed(&format!("run-{n}"), RUN)).collect();
         for (page, rows) in [(0, 100), (1, 100), (3, 50), (999, 50)] {
-            let html = super::page(&Asked { words: String::new(), page }, &runs, 250, |_| Seen::default());
+            let html = super::page(&Asked { page, ..Asked::default() }, &runs, &runs, |_| Seen::default());
             assert_eq!(html.matches("<tr><td>").count(), rows, "page {page}");
         }
+    }
+
+    #[test]
+    fn a_run_shows_the_figures_that_were_chosen() {
+        let (runs, seen) = ([listed("a", RUN)], |_: &str| {
+            let peak = ["9 tps", "1 ms", "2 ms"].map(|text| Some(text.to_owned()));
+            let [peak, mean, p99] = peak;
+            let headlines = [("LGWR-LAT1".to_owned(), [peak, mean, p99, None, None])].into();
+            let tests = Tests { counts: [2, 1, 1, 0], headlines, ended: parse_rfc3339("2026-11-20T16:17:35Z") };
+            Seen { tests: Some(Arc::new(tests)), written: None }
+        });
+        let html = page(&Asked::default(), &runs, &runs, seen);
+        for part in [">9 tps<", ">2 ms<", "2 of 4", "2 min 05 s", "base=a\">compare<"] {
+            assert!(html.contains(part), "{part}: {html}");
+        }
+        let html = page(&Asked::new("figure=LGWR-LAT1:+mean+time&base=b"), &runs, &runs, seen);
+        assert!(html.contains(">1 ms<") && !html.contains(">9 tps<"), "{html}");
+        assert!(html.contains("compare?run=b&amp;run=a\""), "{html}");
     }
 }

@@ -6,20 +6,25 @@ use loadline_report::{
     Compared, Forecasts, Format, Options, ReportError, RunData, Terms, Trended, filled, render, render_live,
     render_page, shown_name, validity,
 };
-use loadline_store::{StoredRun, clock_s};
+use loadline_store::{StoredRun, clock_s, is_written};
 use serde_json::json;
 
 use super::Served;
 use super::http::{Answer, values};
-use super::list::{Asked, matches, page};
+use super::list::{Asked, page};
 use super::runs::RunError;
 use super::shell::{address, linked, problem, shell};
+use crate::metrics::Metrics;
 use crate::now::Now;
 
 /// Most runs of one page.
 const MOST_RUNS: usize = 50;
 /// Most runs of a trend, the newest.
 const MOST_FOLLOWED: usize = 1000;
+/// Most runs whose metrics are shown.
+const MOST_MEASURED: usize = 20;
+/// Media type of OpenMetrics text.
+const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 /// Width of texts, characters.
 const WIDTH: usize = 110;
 /// Difference up to which two runs are called equivalent, as `loadline compare` has it.
@@ -67,11 +72,19 @@ fn chosen(query: &str) -> Result<Vec<String>, PageError> {
 }
 
 pub(super) fn list(served: &Served, query: &str) -> Result<String, PageError> {
-    let first = |name| values(query, name).into_iter().next().unwrap_or_default();
-    let asked = Asked { words: first("q").chars().take(200).collect(), page: first("page").parse().unwrap_or(1) };
-    let all = served.runs.list()?;
-    let found: Vec<_> = all.iter().filter(|run| matches(run, &asked.words)).collect();
-    Ok(page(&asked, &found, all.len(), |id| served.runs.seen(id)))
+    let (asked, all) = (Asked::new(query), served.runs.list()?);
+    if all.is_empty() {
+        let context = json!({ "dir": served.runs.dir.display().to_string(), "example": served.example.is_some() });
+        return Ok(shell("Runs", include_str!("start.html"), context));
+    }
+    let found: Vec<_> = all.iter().filter(|run| asked.matches(run)).cloned().collect();
+    Ok(page(&asked, &found, &all, |id| served.runs.seen(id)))
+}
+
+/// The report of the run that comes with loadline.
+pub(super) fn example(served: &Served) -> Result<String, PageError> {
+    let Some(example) = served.example else { return Err(PageError::Asked("there is no example here".to_owned())) };
+    Ok(linked(&render(&example()?, Format::Html, &Options::default())?, &[]))
 }
 
 pub(super) fn run(served: &Served, id: &str) -> Result<String, PageError> {
@@ -254,6 +267,23 @@ pub(super) fn live(served: &Served, id: &str) -> Result<String, PageError> {
         })
     };
     Ok(shell(id, include_str!("live.html"), served.look(id, context)?))
+}
+
+/// Runs that go on and the newest one, for Prometheus. What is said of each: [`crate::metrics`].
+pub(super) fn metrics(served: &Served) -> Result<Answer, PageError> {
+    let listed = served.runs.list()?;
+    let going = listed.iter().enumerate().filter(|(at, run)| {
+        *at == 0
+            || run.brief.as_ref().is_ok_and(|b| b.state == RunState::Started)
+                && served.runs.path(&run.id).is_ok_and(|path| is_written(&path) == Some(true))
+    });
+    let mut metrics = Metrics::default();
+    let now_s = clock_s();
+    for (_, run) in going.take(MOST_MEASURED) {
+        // One that cannot be read does not hide the others.
+        let _ = served.look(&run.id, |now| metrics.add(&run.id, now, now_s));
+    }
+    Ok(Answer::new(OPEN_METRICS, metrics.text().into_bytes()))
 }
 
 #[cfg(test)]

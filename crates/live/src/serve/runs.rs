@@ -4,11 +4,14 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
+use loadline_model::column::ELAPSED_S;
 use loadline_model::manifest::RunState;
-use loadline_report::{Period, RunData};
-use loadline_store::{StoreError, StoredRun, is_written, notes};
+use loadline_model::tries::split;
+use loadline_model::{TestRecord, Validity};
+use loadline_report::{HEADLINES, Period, RunData, headlines};
+use loadline_store::{StoreError, StoredRun, Tail, is_written, notes, parse_rfc3339};
 use serde::Deserialize;
 
 /// Largest file of a run that is read, bytes.
@@ -58,15 +61,39 @@ pub(super) struct BriefTarget {
     pub(super) version: String,
 }
 
-/// Tests of a run, and the valid ones among them; `None` if they are imported, which nobody has checked.
-pub(super) type Counts = (usize, Option<usize>);
-
 /// What is looked up only of the runs that are shown.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Seen {
-    pub(super) counts: Option<Counts>,
+    /// `None` if there is no test, or if tests cannot be read.
+    pub(super) tests: Option<Arc<Tests>>,
     /// Whether a loadline on this machine writes to it.
     pub(super) written: Option<bool>,
+}
+
+/// The tests of a run as the list shows them.
+#[derive(Debug, Default)]
+pub(super) struct Tests {
+    /// Valid, disturbed and refused ones, and imported ones, which nobody has checked.
+    pub(super) counts: [usize; 4],
+    /// As [`headlines`].
+    pub(super) headlines: BTreeMap<String, [Option<String>; HEADLINES.len()]>,
+    /// When the newest one ended.
+    pub(super) ended: Option<SystemTime>,
+}
+
+impl Tests {
+    fn new(records: &[TestRecord]) -> Tests {
+        let kinds = [Some(Validity::Valid), Some(Validity::Disturbed), Some(Validity::Refused), None];
+        let ended = |r: &TestRecord| {
+            let length = Duration::try_from_secs_f64(r.figure(ELAPSED_S)?).ok()?;
+            parse_rfc3339(&r.started_at)?.checked_add(length)
+        };
+        Tests {
+            counts: kinds.map(|kind| records.iter().filter(|r| r.validity() == kind).count()),
+            headlines: headlines(records),
+            ended: records.iter().filter_map(ended).max(),
+        }
+    }
 }
 
 /// Length of a file and when it was changed.
@@ -74,12 +101,13 @@ type Stamp = (u64, SystemTime);
 
 #[derive(Debug)]
 pub(super) struct Runs {
-    dir: PathBuf,
+    /// The folder that holds them.
+    pub(super) dir: PathBuf,
     /// As [`super::ServeOptions::audited`].
     audited: fn(RunData) -> RunData,
     /// What was read of each run, and of which manifest.
     known: Mutex<BTreeMap<String, (Stamp, Arc<Listed>)>>,
-    counts: Mutex<BTreeMap<String, (Stamp, Counts)>>,
+    tests: Mutex<BTreeMap<String, (Stamp, Arc<Tests>)>>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -94,7 +122,7 @@ pub(super) enum RunError {
 
 impl Runs {
     pub(super) fn new(dir: PathBuf, audited: fn(RunData) -> RunData) -> Runs {
-        Runs { dir, audited, known: Mutex::default(), counts: Mutex::default() }
+        Runs { dir, audited, known: Mutex::default(), tests: Mutex::default() }
     }
 
     /// All runs, the newest first. Reads only manifests that changed since the last time.
@@ -123,32 +151,23 @@ impl Runs {
         Ok(all)
     }
 
-    /// Tests of the run `id` and the valid ones, read from a file that changed since the last time.
-    fn counts(&self, id: &str) -> Option<Counts> {
-        #[derive(Deserialize)]
-        struct Valid {
-            /// Null for an imported test.
-            valid: Option<bool>,
+    /// Tests of the run `id`, read from a file that changed since the last time.
+    fn tests(&self, id: &str) -> Option<Arc<Tests>> {
+        let folder = self.dir.join(id);
+        let stamp = stamp(&folder.join("tests.jsonl")).filter(|(length, _)| *length <= LARGEST)?;
+        let mut known = self.tests.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, tests)) = known.get(id).filter(|(before, _)| *before == stamp) {
+            return Some(Arc::clone(tests));
         }
-        let path = self.dir.join(id).join("tests.jsonl");
-        let stamp = stamp(&path).filter(|(length, _)| *length <= LARGEST)?;
-        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, known)) = counts.get(id).filter(|(before, _)| *before == stamp) {
-            return Some(*known);
-        }
-        let text = std::fs::read(&path).ok()?;
-        let tests = text.split(|b| *b == b'\n').filter_map(|line| serde_json::from_slice::<Valid>(line).ok());
-        let add = |(all, valid): Counts, test: Valid| {
-            (all + 1, valid.zip(test.valid).map(|(n, valid)| n + usize::from(valid)))
-        };
-        let found = tests.fold((0, Some(0)), add);
-        counts.insert(id.to_owned(), (stamp, found));
-        Some(found)
+        let (records, _) = split(Tail::tests(&folder).records().ok()?.0);
+        let tests = Arc::new(Tests::new(&records));
+        known.insert(id.to_owned(), (stamp, Arc::clone(&tests)));
+        Some(tests)
     }
 
     /// What is looked up of a run that is shown.
     pub(super) fn seen(&self, id: &str) -> Seen {
-        Seen { counts: self.counts(id), written: is_written(&self.dir.join(id)) }
+        Seen { tests: self.tests(id), written: is_written(&self.dir.join(id)) }
     }
 
     /// Folder of the run `id`.

@@ -2,11 +2,12 @@
 
 use std::path::Path;
 
+use loadline_analyze::waits::Counts;
 use loadline_live::now::Now;
 use loadline_model::live::{LiveEvent, LiveLine, LiveSecond, LiveTest};
 use loadline_model::manifest::{MANIFEST_SCHEMA, RunState, TargetInfo};
 use loadline_model::plan::PlannedWorkload;
-use loadline_model::{Driver, Jobs, Manifest, Plan, TestRecord, column};
+use loadline_model::{Driver, Jobs, Latencies, Manifest, Plan, TestRecord, column};
 
 /// A manifest of a run in `state` that measures three workloads.
 pub(crate) fn manifest(state: RunState) -> Manifest {
@@ -50,6 +51,7 @@ pub(crate) fn record(test: u32, why_invalid: Option<&str>) -> TestRecord {
     };
     record.set(column::COMMIT_THROUGHPUT_TPS, 1234.0 * f64::from(test));
     record.set(column::COMMIT_LATENCY_MS, 0.81);
+    record.set(column::TRANSACTION_TIME_NS_P99, 2.31e6);
     record
 }
 
@@ -88,6 +90,11 @@ pub(crate) fn second(test: u32, elapsed_s: f64) -> LiveLine {
 pub(crate) fn now() -> Now {
     let mut now = Now { manifest: Some(manifest(RunState::Started)), ..Now::default() };
     now.records = vec![record(1, None), record(2, Some("too few samples")), record(3, None)];
+    for test in [1, 3] {
+        let mut latencies = Latencies::new();
+        (0..1000).for_each(|n| latencies.record(u64::from(test) * 100_000 + n * n));
+        now.latencies.insert(test, Counts::of(&latencies));
+    }
     now.apply(begun(0.0, 4));
     (1..=20).for_each(|s| now.apply(second(4, f64::from(s))));
     now

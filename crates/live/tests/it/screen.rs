@@ -1,9 +1,11 @@
 //! A run on a terminal.
 
 use loadline_live::now::Now;
-use loadline_live::screen::{draw, escaped};
+use loadline_live::screen::{draw, escaped, table};
+use loadline_model::Driver;
 use loadline_model::live::{LiveEvent, LiveLine};
 use loadline_model::manifest::RunState;
+use loadline_model::plan::PlannedWorkload;
 use loadline_report::{live_text, render_live};
 use proptest::prelude::*;
 
@@ -25,6 +27,21 @@ fn a_run_that_has_just_begun() {
     let mut now = Now { manifest: Some(manifest(RunState::Started)), ..Now::default() };
     now.apply(LiveLine { at_s: 20.0, event: LiveEvent::Step { text: "loading rows for 8 jobs".to_owned() } });
     insta::assert_snapshot!(screen(&now, 80, 12));
+}
+
+#[test]
+fn a_run_is_a_table_with_a_line_for_each_workload() {
+    let mut now = now();
+    insta::assert_snapshot!(table(&now, 21.0, 78, 24));
+    // The test is done, and so is all of its workload; what is known of the others stays.
+    now.records.push(record(4, None));
+    let done = table(&now, 21.0, 78, 24);
+    assert!(done.contains("3 valid, 1 refused") && done.contains("4,936 tps"), "{done}");
+    // Of many workloads those around the one under way are shown.
+    let workload = |n: usize| PlannedWorkload::of(&format!("W-{n}"), Driver::Client);
+    now.manifest.as_mut().unwrap().plan.workloads.extend((0..40).map(workload));
+    let many = table(&now, 21.0, 78, 24);
+    assert!(many.lines().count() <= 24 && many.contains("43 workloads in all") && many.contains("LGWR-LAT1"), "{many}");
 }
 
 #[test]
@@ -88,6 +105,8 @@ proptest! {
         }
         let rows = draw(&now, "run", tps, width, height);
         prop_assert_eq!(rows.len(), height);
-        prop_assert!(rows.iter().all(|row| unicode_width::UnicodeWidthStr::width(row.as_str()) <= width));
+        let table = table(&now, tps, width, height);
+        let mut rows = rows.iter().map(String::as_str).chain(table.lines());
+        prop_assert!(rows.all(|row| unicode_width::UnicodeWidthStr::width(row) <= width));
     }
 }
