@@ -1,53 +1,134 @@
-//! `loadline ab`: a run of two arms.
+//! `loadline ab`: a run of variants, each given by flags with its letter.
 
-use std::collections::BTreeMap;
-
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, ValueHint};
 use loadline_model::Driver;
-use loadline_model::arms::ArmSpec;
+use loadline_model::variant::{Letter, VariantSpec};
 use loadline_run::PlanSpec;
+use loadline_run::plan::options::driver;
 
-use crate::args::AbArgs;
+use crate::args::{AbArgs, parameter, setting};
 use crate::exit::Failure;
 use crate::run;
 
-pub(crate) fn ab(args: &AbArgs, command: Vec<String>) -> Result<u8, Failure> {
-    run::measure(
-        &args.run,
-        command,
-        PlanSpec::default(),
-        [args.target_a.as_deref(), args.target_b.as_deref()],
-        |spec| with_arms(args, spec),
-    )
+/// What the flags with its letter give an arm: `--setting-a`, ….
+#[derive(Debug, Clone, Default, PartialEq)]
+struct ArmFlags {
+    setting: Vec<(String, String)>,
+    target: Option<String>,
+    driver: Option<Driver>,
+    parameter: Vec<(String, String, i64)>,
+    switch: Option<String>,
+    label: Option<String>,
 }
 
-/// `spec` with the arms of the flags, each key of which overrides the plan file's.
-fn with_arms(args: &AbArgs, mut spec: PlanSpec) -> Result<PlanSpec, Failure> {
-    let AbArgs { target_a, target_b, setting_a, setting_b, driver_a, driver_b, switch_a, switch_b, .. } = args;
+/// The arms that flags give.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct VariantFlags(Vec<ArmFlags>);
+
+/// The flags of an arm: name, value, and help for arm A. The others have the same without what follows A's.
+const FLAGS: [(&str, &str, &str); 6] = [
+    ("setting", "NAME=VALUE", "Setting of the private server in arm {arm}; repeatable"),
+    ("target", "URL", "Target of arm {arm} [default: --target]"),
+    ("driver", "DRIVER", "Driver in arm {arm}"),
+    ("parameter", "CODE.NAME=N", "Parameter of a workload in arm {arm}, e.g. LGWR-LAT25.rows=50; repeatable"),
+    (
+        "switch",
+        "COMMAND",
+        "Command that brings arm {arm} about (a mount, a tuned profile, SET GLOBAL): sh runs it before each window of {arm}, that of A \
+         also at the end, with LOADLINE_ARM={arm}. It is stored in the run: no passwords",
+    ),
+    ("label", "NAME", "Name of arm {arm} in reports [default: what it differs in]"),
+];
+
+/// The letters of arms as flags have them.
+fn letters() -> impl Iterator<Item = String> {
+    (0..Letter::MOST).map(|n| Letter::nth(n).to_string().to_lowercase())
+}
+
+impl Args for VariantFlags {
+    fn augment_args(command: Command) -> Command {
+        let flag = |letter: &str, (name, value, help): (&str, &'static str, &str)| {
+            let mut help = help.replace("{arm}", &letter.to_uppercase());
+            if (name, letter) == ("setting", "b") {
+                help += ". More arms, each compared with A, have the same flags with -c to -h";
+            }
+            let id = format!("{name}-{letter}");
+            let arg = Arg::new(id.clone()).long(id).value_name(value).help(help).hide(letter > "b");
+            match name {
+                // A resumed run needs its password.
+                "target" => return arg.value_hint(ValueHint::Url),
+                "setting" => arg.value_parser(setting).action(ArgAction::Append),
+                "parameter" => arg.value_parser(parameter).action(ArgAction::Append),
+                "driver" => arg.value_parser(driver()),
+                _ => arg,
+            }
+            .conflicts_with("resume")
+        };
+        FLAGS
+            .into_iter()
+            .flat_map(|of| letters().map(move |letter| (letter, of)))
+            .fold(command, |command, (letter, of)| command.arg(flag(&letter, of)))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for VariantFlags {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<VariantFlags, clap::Error> {
+        let mut flags = VariantFlags::default();
+        flags.update_from_arg_matches(matches)?;
+        Ok(flags)
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        fn all<T: Clone + Send + Sync + 'static>(matches: &ArgMatches, id: &str) -> Vec<T> {
+            matches.get_many(id).into_iter().flatten().cloned().collect()
+        }
+        let arm = |letter: String| {
+            let text = |name: &str| matches.get_one::<String>(&format!("{name}-{letter}")).cloned();
+            ArmFlags {
+                setting: all(matches, &format!("setting-{letter}")),
+                target: text("target"),
+                driver: matches.get_one(&format!("driver-{letter}")).copied(),
+                parameter: all(matches, &format!("parameter-{letter}")),
+                switch: text("switch"),
+                label: text("label"),
+            }
+        };
+        self.0 = letters().map(arm).collect();
+        let count = self.0.iter().rposition(|arm| *arm != ArmFlags::default()).map_or(0, |last| last + 1);
+        self.0.truncate(count);
+        Ok(())
+    }
+}
+
+pub(crate) fn ab(args: &AbArgs, command: Vec<String>) -> Result<u8, Failure> {
+    let urls: Vec<Option<String>> = args.variants.0.iter().map(|arm| arm.target.clone()).collect();
+    run::measure(&args.run, command, PlanSpec::default(), &urls, |spec| with_variants(args, spec))
+}
+
+/// `spec` with the variants of the flags, each key of which overrides the plan file's.
+fn with_variants(args: &AbArgs, mut spec: PlanSpec) -> Result<PlanSpec, Failure> {
     let named = [&spec.workload, &spec.group, &spec.workload_file, &spec.pgbench_script];
     if named.iter().all(|list| list.is_none()) {
         return Err(Failure::usage(
             "name what the arms are compared by, such as --workload LGWR-LAT25 (see `loadline workloads`)",
         ));
     }
-    let arm = |of: Option<ArmSpec>,
-               label: &Option<String>,
-               target: &Option<String>,
-               setting: BTreeMap<String, String>,
-               driver: Option<Driver>,
-               switch: &Option<String>,
-               more: &[(String, String, i64)]| {
-        let mut arm = of.unwrap_or_default();
-        arm.label = label.clone().or(arm.label);
-        arm.target = target.clone().or(arm.target);
-        arm.setting.extend(setting);
-        arm.driver = driver.or(arm.driver);
-        arm.switch = switch.clone().or(arm.switch);
-        run::set_parameters(&mut arm.parameters, more);
-        Some(arm)
-    };
-    let (setting_a, setting_b) = (run::unique("--setting-a", setting_a)?, run::unique("--setting-b", setting_b)?);
-    spec.arm_a = arm(spec.arm_a, &args.label_a, target_a, setting_a, *driver_a, switch_a, &args.parameter_a);
-    spec.arm_b = arm(spec.arm_b, &args.label_b, target_b, setting_b, *driver_b, switch_b, &args.parameter_b);
+    let given = &args.variants.0;
+    let variants = spec.variant.get_or_insert_default();
+    variants.resize(variants.len().max(given.len()), VariantSpec::default());
+    for ((variant, flags), letter) in variants.iter_mut().zip(given).zip(letters()) {
+        variant.setting.extend(run::unique(&format!("--setting-{letter}"), &flags.setting)?);
+        run::set_parameters(&mut variant.parameters, &flags.parameter);
+        let given = flags.clone();
+        variant.label = given.label.or(variant.label.take());
+        variant.target = given.target.or(variant.target.take());
+        variant.driver = given.driver.or(variant.driver);
+        variant.switch = given.switch.or(variant.switch.take());
+    }
     args.pairs.set(&mut spec);
     args.precision.set(&mut spec);
     // Arms are compared with each other, and a limit takes as long as a window.

@@ -8,8 +8,7 @@
 //!
 //! Sources: Hodges and Lehmann, Annals of Mathematical Statistics 34 (1963) 598; Hollander, Wolfe and Chicken,
 //! Nonparametric Statistical Methods (3rd ed., 2014), section 3.3; Lehmann, Annals of Mathematical Statistics 34
-//! (1963) 1507; Bartels, The rank version of von Neumann's ratio test for randomness, Journal of the American
-//! Statistical Association 77 (1982) 40.
+//! (1963) 1507.
 
 use serde::Serialize;
 
@@ -38,9 +37,6 @@ pub struct PairedRatio {
     pub dropped: usize,
     /// Standard error of ln(ratio); `None` for fewer than three blocks.
     pub log_error: Option<f64>,
-    /// Whether the ratio itself changed in the course of the run; `None` for fewer than ten blocks. Then there is no
-    /// single ratio, and the interval is that of a typical time.
-    pub changing: Option<bool>,
 }
 
 /// The ratio B/A from `pairs` in planned order, with an interval that may miss the true ratio in a share `error` of
@@ -64,7 +60,6 @@ pub fn paired_ratio(pairs: &[Pair], error: f64) -> Option<PairedRatio> {
         pairs: sample.pairs(),
         dropped: pairs.len() - sample.pairs(),
         log_error,
-        changing: changing(&sample.contrasts()),
     })
 }
 
@@ -151,25 +146,6 @@ fn interval_of(sample: &Sample, walsh: &[f64], error: f64) -> Option<Interval> {
     let high = stretches.partition_point(|theta| sample.below(*theta) > error / 2.0);
     // The first stretch that is kept begins at the end before it; one before all ends has no beginning.
     Some(Interval { low: *ends.get(low.checked_sub(1)?)?, high: *ends.get(high.checked_sub(1)?)? })
-}
-
-/// Whether neighbours in time are more alike than chance has it, at 5 %: von Neumann's ratio of the ranks (Bartels
-/// 1982).
-fn changing(contrasts: &[f64]) -> Option<bool> {
-    if contrasts.len() < 10 {
-        return None;
-    }
-    let rank = |x: &f64| {
-        let below = contrasts.iter().filter(|y| *y < x).count();
-        let equal = contrasts.iter().filter(|y| *y == x).count();
-        below as f64 + (equal as f64 + 1.0) / 2.0
-    };
-    let ranks: Vec<f64> = contrasts.iter().map(rank).collect();
-    let n = ranks.len() as f64;
-    let spread: f64 = ranks.iter().map(|r| (r - (n + 1.0) / 2.0).powi(2)).sum();
-    let steps: f64 = ranks.windows(2).map(|w| (w[1] - w[0]).powi(2)).sum();
-    let sd = (4.0 * (n - 2.0) * (5.0 * n * n - 2.0 * n - 9.0) / (5.0 * n * (n + 1.0) * (n - 1.0).powi(2))).sqrt();
-    Some(spread > 0.0 && normal_tail((2.0 - steps / spread) / sd) < 0.05)
 }
 
 #[cfg(test)]
@@ -273,22 +249,6 @@ mod tests {
                 assert!(pairs < 16 || missed >= 5, "{machine:?}, {pairs} pairs: {missed}");
             }
         }
-    }
-
-    #[test]
-    fn a_ratio_that_changes_is_noticed() {
-        let changing = |drift: f64| {
-            let mut random = Random::new(6);
-            let run = |_: &usize| {
-                let pairs = Machine::QUIET.run(&mut random, 40, 1.0);
-                let step = |(n, p): (usize, &Pair)| Pair { b: p.b.map(|b| b * (drift * n as f64).exp()), ..*p };
-                let pairs: Vec<Pair> = pairs.iter().enumerate().map(step).collect();
-                paired_ratio(&pairs, 0.05).unwrap().changing == Some(true)
-            };
-            (0..200).filter(run).count()
-        };
-        let (steady, slope) = (changing(0.0), changing(0.005));
-        assert!(steady <= 20 && slope >= 150, "{steady}, {slope}");
     }
 
     proptest! {

@@ -30,17 +30,6 @@ pub enum Verdict {
     NotShown,
 }
 
-/// What it would have taken.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct NotShown {
-    /// The smallest difference that these pairs would have shown with [`POWER`], 0.03 for 3 %; `None` without an
-    /// interval.
-    pub detectable: Option<f64>,
-    /// How many more pairs would show a difference as large as the margin with [`POWER`]; `None` without an estimate of
-    /// the noise or without a margin.
-    pub more_pairs: Option<usize>,
-}
-
 /// The verdict of an interval of a ratio B/A with a margin of ±`margin` (0.02 for 2 %; 0: nothing is equivalent).
 #[must_use]
 pub fn verdict_of(interval: Option<Interval>, higher_is_better: bool, margin: f64) -> Verdict {
@@ -55,12 +44,6 @@ pub fn verdict_of(interval: Option<Interval>, higher_is_better: bool, margin: f6
     } else {
         Verdict::NotShown
     }
-}
-
-/// What it takes to see more than `ratio` shows.
-#[must_use]
-pub fn not_shown(ratio: &PairedRatio, margin: f64) -> NotShown {
-    NotShown { detectable: detectable(ratio), more_pairs: more_pairs(ratio, margin) }
 }
 
 /// The smallest difference that as many pairs with the same noise show with [`POWER`]: 0.03 for 3 %. The interval's
@@ -162,6 +145,6 @@ mod tests {
         }
         assert_eq!(more_pairs(&with(0.9, 1.1), 0.0), None);
         assert_eq!(more_pairs(&with(0.9, 1.1), 10.0), Some(0));
-        assert!(not_shown(&with(0.9, 1.1), 0.001).more_pairs.unwrap() > 1000);
+        assert!(more_pairs(&with(0.9, 1.1), 0.001).unwrap() > 1000);
     }
 }
