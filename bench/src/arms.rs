@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use loadline_analyze::paired::verdict::{detectable, verdict_of};
-use loadline_analyze::paired::{PairedRatio, Verdict, paired_ratio};
+use loadline_analyze::paired::{PairedEstimate, Verdict, paired_ratio};
 use loadline_analyze::stats::median;
 use loadline_analyze::variants::{Cell, cells};
 use loadline_database::OpenRequest;
@@ -112,7 +112,7 @@ impl Case {
 }
 
 /// The ratio of `figure`, or of the main figure, in `cell`.
-fn ratio_of(cell: &Cell<'_>, figure: Option<&Column>) -> Option<(PairedRatio, bool)> {
+fn ratio_of(cell: &Cell<'_>, figure: Option<&Column>) -> Option<(PairedEstimate, bool)> {
     let main = cell.metrics().first().copied()?;
     let (pairs, higher_is_better) = match figure {
         Some(column) => (cell.pairs_of(column), false),

@@ -8,7 +8,7 @@ pub mod line;
 
 use loadline_model::{CheckId, TestRecord, column};
 
-use crate::paired::{Pair, PairedDifference, PairedRatio, paired_difference, paired_ratio};
+use crate::paired::{Pair, PairedEstimate, paired_difference, paired_ratio};
 use crate::stats;
 use crate::variants::{Cell, ERROR, cells};
 pub use line::{Line, line};
@@ -31,9 +31,9 @@ pub struct Cost<'a> {
     /// Mean of their throughput, tps.
     pub tps: Option<[f64; 2]>,
     /// Time added to a commit, ms.
-    pub added: Option<PairedDifference>,
+    pub added: Option<PairedEstimate>,
     /// Throughput as a share of the baseline's.
-    pub share: Option<PairedRatio>,
+    pub share: Option<PairedEstimate>,
 }
 
 impl Cost<'_> {

@@ -19,7 +19,7 @@ pub mod verdict;
 pub use discovery::{Answer, Family, Question, judge};
 pub use looks::Looks;
 pub use order::order;
-pub use ratio::{PairedDifference, PairedRatio, paired_difference, paired_ratio};
+pub use ratio::{PairedEstimate, paired_difference, paired_ratio};
 pub use verdict::Verdict;
 
 /// One figure of a pair: a window of A and one of B, neighbours in time. Pairs are passed in the order in which they were

@@ -7,7 +7,7 @@ use crate::kpi::{Metric, RESPONSE, metrics};
 use crate::paired::looks::pairs_to;
 use crate::paired::ratio::levels;
 use crate::paired::verdict::{detectable, more_pairs};
-use crate::paired::{Answer, Family, Pair, PairedRatio, Question, Verdict, judge, paired_ratio};
+use crate::paired::{Answer, Family, Pair, PairedEstimate, Question, Verdict, judge, paired_ratio};
 use crate::sawtooth::{Shape, shape};
 
 /// Probability that the interval of a figure misses the true ratio, and share of false verdicts.
@@ -189,7 +189,7 @@ pub struct Row<'a> {
     /// a ratio.
     pub levels: (f64, f64),
     /// The ratio B/A; `None` if no pair is valid.
-    pub ratio: Option<PairedRatio>,
+    pub ratio: Option<PairedEstimate>,
     /// If the pairs are too few for an interval of figures judged together, how many that takes; `ratio` then has the interval of
     /// this figure alone, and nothing is shown.
     pub together_takes: Option<usize>,

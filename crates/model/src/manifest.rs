@@ -201,7 +201,8 @@ impl Calibration {
     /// The workload and the variant of a key.
     #[must_use]
     pub fn of_key(key: &str) -> (&str, Letter) {
-        let parts = key.rsplit_once(IN_ARM).and_then(|(code, arm)| Some((code, arm.parse::<char>().ok()?)));
-        parts.and_then(|(code, arm)| Some((code, Letter::try_from(arm).ok()?))).unwrap_or((key, Letter::A))
+        let all = (1..Letter::MOST).map(Letter::nth);
+        let arm = all.map(|arm| (format!("{IN_ARM}{arm}"), arm)).find(|(end, _)| key.ends_with(end));
+        arm.map_or((key, Letter::A), |(end, arm)| (&key[..key.len() - end.len()], arm))
     }
 }

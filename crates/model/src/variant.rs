@@ -9,30 +9,30 @@ use crate::capability::Driver;
 use crate::plan::PlannedWorkload;
 
 /// Letter of a variant: A is the first, which all others are compared with.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(try_from = "char", into = "char")]
-pub struct Letter(u8);
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Letter(char);
 
 impl Letter {
     /// The first variant.
-    pub const A: Letter = Letter(0);
+    pub const A: Letter = Letter('A');
     /// The second one.
-    pub const B: Letter = Letter(1);
+    pub const B: Letter = Letter('B');
     /// Both of a pair.
     pub const BOTH: [Letter; 2] = [Letter::A, Letter::B];
-    /// Most variants that have a letter.
+    /// Most variants that users can give.
     pub const MOST: usize = 8;
 
     /// The letter of the variant at `index`.
     #[must_use]
     pub fn nth(index: usize) -> Letter {
-        Letter(index.min(Self::MOST - 1) as u8)
+        Letter(char::from(b'A' + index.min(25) as u8))
     }
 
     /// Place of its variant among all.
     #[must_use]
     pub fn index(self) -> usize {
-        usize::from(self.0)
+        (self.0 as usize).saturating_sub('A' as usize)
     }
 
     fn is_b(&self) -> bool {
@@ -44,24 +44,9 @@ impl Letter {
     }
 }
 
-impl TryFrom<char> for Letter {
-    type Error = String;
-
-    fn try_from(letter: char) -> Result<Letter, String> {
-        let index = (letter as usize).wrapping_sub('A' as usize);
-        if index < Self::MOST { Ok(Letter(index as u8)) } else { Err(format!("'{letter}' is no letter of an arm")) }
-    }
-}
-
-impl From<Letter> for char {
-    fn from(letter: Letter) -> char {
-        char::from(b'A' + letter.0)
-    }
-}
-
 impl fmt::Display for Letter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", char::from(*self))
+        self.0.fmt(f)
     }
 }
 
@@ -205,57 +190,39 @@ impl Paired {
     }
 }
 
-/// [`Paired`] in any form in which a plan has stored it: in manifests of schema 1, two arms or levels of replication.
+/// [`Paired`] in any form in which a plan has stored it: in manifests of schema 1, two arms `a` and `b`, or `levels` at distances.
 #[derive(Deserialize)]
-#[serde(untagged)]
-enum StoredPaired {
-    Variants {
-        variants: Vec<Variant>,
-        #[serde(flatten)]
-        terms: StoredTerms,
-        #[serde(default)]
-        links: Option<Links>,
-    },
-    Arms {
-        a: Variant,
-        b: Variant,
-        #[serde(flatten)]
-        terms: StoredTerms,
-    },
-    Levels {
-        levels: Vec<String>,
-        delays_ms: Vec<f64>,
-        pairs: u32,
-        seed: u64,
-        #[serde(flatten)]
-        links: Links,
-    },
-}
-
-/// How pairs are made and judged.
-#[derive(Deserialize)]
-struct StoredTerms {
-    pairs: u32,
+struct StoredPaired {
     #[serde(default)]
+    variants: Vec<Variant>,
+    a: Option<Variant>,
+    b: Option<Variant>,
+    #[serde(default)]
+    levels: Vec<String>,
+    #[serde(default)]
+    delays_ms: Vec<f64>,
+    pairs: u32,
     precision: Option<f64>,
+    #[serde(default)]
     looks: Vec<usize>,
+    #[serde(default)]
     margin: f64,
     seed: u64,
+    links: Option<Links>,
+    #[serde(flatten)]
+    links_of_levels: Option<Links>,
 }
 
 impl From<StoredPaired> for Paired {
     fn from(stored: StoredPaired) -> Paired {
-        let (variants, terms, links) = match stored {
-            StoredPaired::Variants { variants, terms, links } => (variants, terms, links),
-            StoredPaired::Arms { a, b, terms } => (vec![a, b], terms, None),
-            StoredPaired::Levels { levels, delays_ms, pairs, seed, links } => {
-                let variants = Paired::of_levels(&levels, &delays_ms);
-                let terms = StoredTerms { pairs, precision: None, looks: vec![pairs as usize], margin: 0.0, seed };
-                (variants, terms, Some(links))
-            }
-        };
-        let StoredTerms { pairs, precision, looks, margin, seed } = terms;
-        Paired { variants, pairs, precision, looks, margin, seed, links }
+        let StoredPaired { mut variants, a, b, levels, delays_ms, pairs, precision, mut looks, margin, seed, .. } =
+            stored;
+        variants.extend(a.into_iter().chain(b));
+        if !levels.is_empty() {
+            variants = Paired::of_levels(&levels, &delays_ms);
+            looks = vec![pairs as usize];
+        }
+        Paired { variants, pairs, precision, looks, margin, seed, links: stored.links.or(stored.links_of_levels) }
     }
 }
 

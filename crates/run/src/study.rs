@@ -435,7 +435,8 @@ fn gone_on(
     side_of: &[usize],
     listener: &mut dyn Listener,
 ) -> Manifest {
-    let mut manifest = Manifest { state: RunState::Started, ..manifest };
+    // What is written now has the layout of now.
+    let mut manifest = Manifest { schema: MANIFEST_SCHEMA, state: RunState::Started, ..manifest };
     // What the server refused is tried again.
     manifest.plan.skipped.retain(|skipped| !plan.has(&skipped.code));
     // What may be given anew.

@@ -18,7 +18,7 @@
 use serde::Serialize;
 
 use super::flips::Sample;
-use super::ratio::{PairedRatio, paired_ratio};
+use super::ratio::{PairedEstimate, paired_ratio};
 use super::verdict::{Verdict, verdict_of};
 use super::{Pair, percent};
 
@@ -37,7 +37,7 @@ pub struct Question<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Answer {
     /// The ratio B/A, with the interval of the family; `None` if no pair is valid.
-    pub ratio: Option<PairedRatio>,
+    pub ratio: Option<PairedEstimate>,
     /// What it shows.
     pub verdict: Verdict,
     /// The smallest error at which this comparison alone has a verdict.

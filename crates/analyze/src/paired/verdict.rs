@@ -10,7 +10,7 @@
 use serde::Serialize;
 
 use super::order::BLOCK;
-use super::ratio::PairedRatio;
+use super::ratio::PairedEstimate;
 use crate::stats::{Interval, normal_quantile};
 
 /// Probability with which a difference is seen, in all that is said about what could have been seen.
@@ -50,7 +50,7 @@ pub fn verdict_of(interval: Option<Interval>, higher_is_better: bool, margin: f6
 /// half width h is z standard errors; a ratio that is h plus 0.84 of them away from 1 has an interval without 1 in
 /// four of five runs (Lehr, Statistics in Medicine 11 (1992) 1099, with the spread from the interval).
 #[must_use]
-pub fn detectable(ratio: &PairedRatio) -> Option<f64> {
+pub fn detectable(ratio: &PairedEstimate) -> Option<f64> {
     ratio.interval.map(|interval| detectable_of(interval, ratio.confidence))
 }
 
@@ -65,10 +65,10 @@ pub fn detectable_of(interval: Interval, confidence: f64) -> f64 {
 /// How many more pairs show a difference of `difference` (0.02 for 2 %) with [`POWER`], at the confidence of `ratio`;
 /// whole blocks. `None` without an estimate of the noise, or unless the difference is above 0.
 #[must_use]
-pub fn more_pairs(ratio: &PairedRatio, difference: f64) -> Option<usize> {
+pub fn more_pairs(ratio: &PairedEstimate, difference: f64) -> Option<usize> {
     let wanted = Some(difference.ln_1p()).filter(|d| *d > 0.0)?;
     let z = normal_quantile((1.0 - ratio.confidence) / 2.0) + normal_quantile(1.0 - POWER);
-    let pairs = ratio.pairs as f64 * (z * ratio.log_error? / wanted).powi(2);
+    let pairs = ratio.pairs as f64 * (z * ratio.error? / wanted).powi(2);
     // The cast saturates.
     let more = (pairs.ceil() as usize).max(ratio.least_pairs).saturating_sub(ratio.pairs);
     Some(more.div_ceil(BLOCK).saturating_mul(BLOCK))
@@ -81,9 +81,9 @@ mod tests {
     use super::*;
     use loadline_model::Random;
 
-    fn with(low: f64, high: f64) -> PairedRatio {
+    fn with(low: f64, high: f64) -> PairedEstimate {
         let run = Machine::QUIET.run(&mut Random::new(1), 12, 1.0);
-        PairedRatio { interval: Some(Interval { low, high }), ..paired_ratio(&run, 0.05).unwrap() }
+        PairedEstimate { interval: Some(Interval { low, high }), ..paired_ratio(&run, 0.05).unwrap() }
     }
 
     #[test]

@@ -119,7 +119,7 @@ pub(crate) fn table(rows: &[Shown], counted: &str) -> Table {
 
 /// A header and a row of each figure; with more than two variants, the last column names that of the row.
 pub(crate) fn csv(rows: &[Shown]) -> String {
-    let mut columns: Vec<Named<'_, &Shown>> = vec![
+    let columns: [Named<'_, &Shown>; 11] = [
         ("workload", &|row| row.workload.clone()),
         ("jobs", &|row| row.jobs.map_or_else(String::new, |jobs| jobs.to_string())),
         ("figure", &|row| row.column.id.to_owned()),
@@ -132,6 +132,7 @@ pub(crate) fn csv(rows: &[Shown]) -> String {
         ("smallest_detectable_pct", &|row| number(row.detectable.map(|share| share * 100.0))),
         ("pairs", &|row| row.pairs.to_string()),
     ];
+    let mut columns = columns.to_vec();
     if rows.iter().any(|row| row.arm.is_some()) {
         columns.push(("arm", &|row| row.arm.map_or_else(String::new, |arm| arm.to_string())));
     }

@@ -255,33 +255,4 @@ mod tests {
         refused(PlanSpec { bandwidth: Some("1MiB".into()), ..own() }, "--bandwidth does not apply");
         refused(PlanSpec { node: own().standby, ..own() }, "--node does not apply");
     }
-
-    #[test]
-    fn what_cannot_be_measured_is_refused() {
-        let refused = |spec: PlanSpec, says: &str| {
-            let e = make_plan(&spec).unwrap_err().to_string();
-            assert!(e.contains(says), "'{e}' does not contain '{says}'");
-        };
-        let time = |text: &str| Some(vec![TimeSpec::Text(text.to_owned())]);
-        refused(PlanSpec { levels: Some(vec!["sync".into()]), ..spec() }, "no level 'sync'");
-        refused(PlanSpec { levels: Some(vec!["on".into(), "ON".into()]), ..spec() }, "given twice");
-        refused(PlanSpec { delay: time("-1ms"), ..spec() }, "delay");
-        refused(PlanSpec { delay: time("1h"), ..spec() }, "delay");
-        refused(
-            PlanSpec { delay: Some(vec![TimeSpec::Seconds(0.0), TimeSpec::Text("0ms".into())]), ..spec() },
-            "given twice",
-        );
-        refused(PlanSpec { bandwidth: Some("1KiB".into()), ..spec() }, "64KiB");
-        refused(PlanSpec { target: Some("sqlite:".into()), ..spec() }, "postgres-temp:");
-        refused(PlanSpec { workload: Some(vec!["TP-LOOKUP".into()]), ..spec() }, "writes nothing");
-        refused(PlanSpec { repeat: Some(2), ..spec() }, "--pairs");
-        refused(PlanSpec { rate: Some(10.0), ..spec() }, "--rate");
-        refused(PlanSpec { nodes: Some(vec![1]), ..spec() }, "--nodes");
-        refused(
-            PlanSpec { delay: Some(vec![TimeSpec::Text("5".into())]), ..spec() },
-            "delay 5 has no unit: write 5ms or 5s",
-        );
-        refused(PlanSpec { jobs: Some(JobsSpec::Word("auto".into())), ..spec() }, "--jobs 1,4");
-        refused(PlanSpec { precision: Some("2%".into()), ..spec() }, "two runs");
-    }
 }

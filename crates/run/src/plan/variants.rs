@@ -443,8 +443,6 @@ mod tests {
         let scan = PlanSpec { workload: Some(vec!["LGWR-SIZE".into()]), ..spec(set("x", "1"), set("x", "2")) };
         let plan = make_plan(&scan).unwrap();
         assert_eq!((plan.paired.as_ref().unwrap().pairs, job_counts(&plan)), (1, &[1][..]));
-        let precise = make_plan(&PlanSpec { precision: Some("2%".into()), ..scan });
-        assert!(precise.unwrap_err().to_string().contains("--precision"));
     }
 
     #[test]
@@ -460,40 +458,5 @@ mod tests {
         let variants = make_plan(&spec).unwrap().paired.unwrap().variants;
         let labels: Vec<&str> = variants.iter().map(|v| v.label.as_str()).collect();
         assert_eq!(labels, ["A: x=1, preferred driver", "B: x=2, preferred driver", "C: x=1, client driver"]);
-    }
-
-    #[test]
-    fn arms_that_cannot_be_compared_are_refused() {
-        let refused = |spec: PlanSpec, says: &str| {
-            let e = make_plan(&spec).unwrap_err().to_string();
-            assert!(e.contains(says), "'{e}' does not contain '{says}'");
-        };
-        let two = || spec(set("x", "1"), set("x", "2"));
-        refused(spec(set("x", "1"), set("x", "1")), "are the same");
-        refused(PlanSpec { variant: None, pairs: Some(4), ..two() }, "are the same");
-        refused(PlanSpec { repeat: Some(3), ..two() }, "--pairs");
-        refused(PlanSpec { jobs: Some(JobsSpec::Word("auto".into())), ..two() }, "--jobs 1,4");
-        refused(PlanSpec { pairs: Some(0), ..two() }, "0 pairs");
-        refused(PlanSpec { equivalence: Some("0".into()), ..two() }, "equivalence: '0'");
-        let both = Some(vec!["LGWR-SIZE".into(), "LGWR-LAT1".into()]);
-        refused(PlanSpec { workload: both, ..two() }, "LGWR-SIZE is one long test");
-        refused(PlanSpec { workload: Some(vec!["DBL-INDEX".into()]), ..two() }, "DBL-INDEX is one long test");
-        refused(PlanSpec { workload: Some(vec!["DBL-11".into()]), ..two() }, "[parameters.DBL-11]");
-        refused(PlanSpec { platform: Some("x".into()), ..two() }, "--platform");
-        refused(PlanSpec { nodes: Some(vec![1, 2]), ..two() }, "--nodes");
-        let rows = BTreeMap::from([("LGWR-LAT1".to_owned(), BTreeMap::from([("rows".to_owned(), 5)]))]);
-        let other = VariantSpec { parameters: rows, ..VariantSpec::default() };
-        refused(spec(other, VariantSpec::default()), "LGWR-LAT1 is given for arm A");
-        let to = |url: &str| VariantSpec { target: Some(url.to_owned()), ..VariantSpec::default() };
-        refused(spec(to("null:?pause=1ms"), to("null:?pause=1000us")), "are the same");
-        let command = |text: &str| VariantSpec { switch: Some(text.into()), ..VariantSpec::default() };
-        refused(spec(command("./x.sh"), command("./x.sh")), "LOADLINE_ARM in its text");
-        refused(spec(VariantSpec { label: Some(" ".into()), ..set("x", "1") }, set("x", "2")), "label of arm A");
-        refused(spec(set("Work-Mem", "1MB"), set("work_mem", "1MB")), "are the same");
-        let switched = VariantSpec { switch: Some("true".into()), ..VariantSpec::default() };
-        refused(spec(switched, VariantSpec::default()), "--switch-a without --switch-b");
-        let many = |arms| PlanSpec { variant: Some(arms), ..two() };
-        refused(many(vec![set("x", "1"), set("x", "2"), set("x", "1")]), "arms A and C are the same");
-        refused(many(vec![VariantSpec::default(); 9]), "8 can be compared");
     }
 }
