@@ -51,7 +51,7 @@ pub fn cells(records: &[TestRecord], planned: u32) -> Vec<Cell<'_>> {
 impl<'a> Cell<'a> {
     /// The variant that is compared with the first.
     #[must_use]
-    pub fn arm(&self) -> Letter {
+    pub fn other(&self) -> Letter {
         self.window.beside
     }
 
@@ -103,7 +103,7 @@ impl<'a> Cell<'a> {
         let has = |arm: Letter, column| {
             windows.iter().any(|r| r.arm() == Some(arm) && r.figure(column).is_some_and(|v| v > 0.0))
         };
-        let both = [Letter::A, self.arm()];
+        let both = [Letter::A, self.other()];
         let main = found.first().map(|m| m.column);
         found.retain(|m| Some(m.column) == main || both.into_iter().all(|arm| has(arm, m.column)));
         found
@@ -134,15 +134,16 @@ pub struct Curves<'a> {
 /// The curves of a run's records.
 #[must_use]
 pub fn curves(records: &[TestRecord], planned: u32) -> Vec<Curves<'_>> {
-    let of = |cell: Cell<'_>| {
+    cells(records, planned).into_iter().filter(Cell::is_scan).map(Curves::of_cell).collect()
+}
+
+impl<'a> Curves<'a> {
+    fn of_cell(cell: Cell<'a>) -> Curves<'a> {
         let usable = |pair: &&[&TestRecord; 2]| pair.iter().all(|r| r.is_usable());
         let shapes = cell.pairs.iter().flatten().rfind(usable).map(|pair| pair.map(|r| shape(&r.sizes)));
         Curves { shapes, cell }
-    };
-    cells(records, planned).into_iter().filter(Cell::is_scan).map(of).collect()
-}
+    }
 
-impl Curves<'_> {
     /// Whether they differ: one alone has a period, or the 95 % intervals of both periods do not overlap. `None` if a shape is not
     /// decided.
     #[must_use]
@@ -350,7 +351,7 @@ mod tests {
         records.extend(third);
         let compared = compare(&records, &arms(12));
         let shown: Vec<_> =
-            compared.rows.iter().map(|row| (row.cell.arm().to_string(), row.verdict.unwrap())).collect();
+            compared.rows.iter().map(|row| (row.cell.other().to_string(), row.verdict.unwrap())).collect();
         let expected = [("B", Verdict::Faster), ("C", Verdict::Equivalent)].map(|(arm, v)| (arm.to_owned(), v));
         assert_eq!(shown, expected);
         assert_eq!(compared.families[0].answers.len(), 2, "false discoveries are held over both");

@@ -25,19 +25,39 @@ struct ArmFlags {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct VariantFlags(Vec<ArmFlags>);
 
-/// The flags of an arm: name, value, and help for arm A. The others have the same without what follows A's.
-const FLAGS: [(&str, &str, &str); 6] = [
-    ("setting", "NAME=VALUE", "Setting of the private server in arm {arm}; repeatable"),
-    ("target", "URL", "Target of arm {arm} [default: --target]"),
-    ("driver", "DRIVER", "Driver in arm {arm}"),
-    ("parameter", "CODE.NAME=N", "Parameter of a workload in arm {arm}, e.g. LGWR-LAT25.rows=50; repeatable"),
+/// The names of a flag of all arms.
+macro_rules! lettered {
+    ($name:literal) => {
+        [
+            concat!($name, "-a"),
+            concat!($name, "-b"),
+            concat!($name, "-c"),
+            concat!($name, "-d"),
+            concat!($name, "-e"),
+            concat!($name, "-f"),
+            concat!($name, "-g"),
+            concat!($name, "-h"),
+        ]
+    };
+}
+
+/// The flags of arms: names, value, and help.
+const FLAGS: [([&str; Letter::MOST], &str, &str); 6] = [
+    (lettered!("setting"), "NAME=VALUE", "Setting of the private server in arm {arm}; repeatable"),
+    (lettered!("target"), "URL", "Target of arm {arm} [default: --target]"),
+    (lettered!("driver"), "DRIVER", "Driver in arm {arm}"),
     (
-        "switch",
+        lettered!("parameter"),
+        "CODE.NAME=N",
+        "Parameter of a workload in arm {arm}, e.g. LGWR-LAT25.rows=50; repeatable",
+    ),
+    (
+        lettered!("switch"),
         "COMMAND",
         "Command that brings arm {arm} about (a mount, a tuned profile, SET GLOBAL): sh runs it before each window of {arm}, that of A \
          also at the end, with LOADLINE_ARM={arm}. It is stored in the run: no passwords",
     ),
-    ("label", "NAME", "Name of arm {arm} in reports [default: what it differs in]"),
+    (lettered!("label"), "NAME", "Name of arm {arm} in reports [default: what it differs in]"),
 ];
 
 /// The letters of arms as flags have them.
@@ -45,29 +65,28 @@ fn letters() -> impl Iterator<Item = String> {
     (0..Letter::MOST).map(|n| Letter::nth(n).to_string().to_lowercase())
 }
 
+/// The flag `id`, such as `setting-a`.
+fn flag(id: &'static str, value: &'static str, help: &str) -> Arg {
+    let (name, letter) = id.split_once('-').unwrap_or((id, ""));
+    let mut help = help.replace("{arm}", &letter.to_uppercase());
+    if id == "setting-b" {
+        help += ". More arms, each compared with A, have the same flags with -c to -h";
+    }
+    let arg = Arg::new(id).long(id).value_name(value).help(help).hide(letter > "b");
+    match name {
+        // A resumed run needs its password.
+        "target" => arg.value_hint(ValueHint::Url),
+        "setting" => arg.value_parser(setting).action(ArgAction::Append).conflicts_with("resume"),
+        "parameter" => arg.value_parser(parameter).action(ArgAction::Append).conflicts_with("resume"),
+        "driver" => arg.value_parser(driver()).conflicts_with("resume"),
+        _ => arg.conflicts_with("resume"),
+    }
+}
+
 impl Args for VariantFlags {
     fn augment_args(command: Command) -> Command {
-        let flag = |letter: &str, (name, value, help): (&str, &'static str, &str)| {
-            let mut help = help.replace("{arm}", &letter.to_uppercase());
-            if (name, letter) == ("setting", "b") {
-                help += ". More arms, each compared with A, have the same flags with -c to -h";
-            }
-            let id = format!("{name}-{letter}");
-            let arg = Arg::new(id.clone()).long(id).value_name(value).help(help).hide(letter > "b");
-            match name {
-                // A resumed run needs its password.
-                "target" => return arg.value_hint(ValueHint::Url),
-                "setting" => arg.value_parser(setting).action(ArgAction::Append),
-                "parameter" => arg.value_parser(parameter).action(ArgAction::Append),
-                "driver" => arg.value_parser(driver()),
-                _ => arg,
-            }
-            .conflicts_with("resume")
-        };
-        FLAGS
-            .into_iter()
-            .flat_map(|of| letters().map(move |letter| (letter, of)))
-            .fold(command, |command, (letter, of)| command.arg(flag(&letter, of)))
+        let all = FLAGS.into_iter().flat_map(|(ids, value, help)| ids.map(|id| flag(id, value, help)));
+        all.fold(command, Command::arg)
     }
 
     fn augment_args_for_update(command: Command) -> Command {

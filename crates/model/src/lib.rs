@@ -46,4 +46,4 @@ pub use random::{Random, seed_of_window};
 pub use record::{TestRecord, Validity};
 pub use series::Series;
 pub use snapshot::Snapshot;
-pub use variant::{InPair, LevelPoint, Letter};
+pub use variant::{InPair, Letter, LevelPoint};

@@ -286,8 +286,7 @@ impl Study {
         let mut context = Context {
             side,
             parked,
-            variants: (!self.others.is_empty())
-                .then(|| VariantsState::new(requests, side_of)),
+            variants: (!self.others.is_empty()).then(|| VariantsState::new(requests, side_of)),
             tries: Tries::new(&manifest.plan, &records, others),
             manifest,
             known,
@@ -345,8 +344,7 @@ impl Study {
             let fits = |of: &usize| {
                 let open: &Side = parked.get(of).unwrap_or(&side);
                 let can_change = open.target.abilities().settings.is_some();
-                all[*of].target == all[n].target
-                    && (can_change || all[*of].settings == all[n].settings)
+                all[*of].target == all[n].target && (can_change || all[*of].settings == all[n].settings)
             };
             let shared = side_of.iter().copied().find(fits);
             side_of.push(shared.unwrap_or(n));

@@ -128,7 +128,7 @@ impl RunOfVariants<'_> {
 
     /// The variant of `row`, where there are several.
     fn arm(&self, row: &Figure<'_>) -> Option<Letter> {
-        (self.paired.variants.len() > 2).then(|| row.cell.arm())
+        (self.paired.variants.len() > 2).then(|| row.cell.other())
     }
 
     fn main(&self) -> impl Iterator<Item = &Figure<'_>> {
@@ -141,7 +141,7 @@ impl RunOfVariants<'_> {
             let [a, b] = self.means_of(row, column::REDO_KIB_PER_TX)?;
             let (less, more) = (a.min(b), a.max(b));
             (more > LEAST_REDO_KIB && more >= less * 1.1).then(|| {
-                let arm = row.cell.arm();
+                let arm = row.cell.other();
                 format!("{}: {a:.2} KiB of redo per transaction in A, {b:.2} KiB in {arm}.", place(row))
             })
         })
@@ -178,7 +178,7 @@ impl RunOfVariants<'_> {
 
     /// Means of `column` over the valid windows of both variants of `row`.
     fn means_of(&self, row: &Figure<'_>, column: &Column) -> Option<[f64; 2]> {
-        let [a, b] = [Letter::A, row.cell.arm()].map(|arm| {
+        let [a, b] = [Letter::A, row.cell.other()].map(|arm| {
             let windows = self.of_row(row).filter(|r| r.is_usable() && r.arm() == Some(arm));
             mean(&windows.filter_map(|r| r.figure(column)).collect::<Vec<_>>())
         });
@@ -220,7 +220,7 @@ impl RunOfVariants<'_> {
     }
 
     fn sentence(&self, row: &Figure<'_>) -> String {
-        let arm = row.cell.arm();
+        let arm = row.cell.other();
         let place = self.arm(row).map_or_else(String::new, |arm| format!("{arm}, ")) + &place(row);
         let Some(found) = &row.ratio else { return format!("{place}: no pair of windows is valid.") };
         let title = row.metric.column.title.to_lowercase();
@@ -328,7 +328,7 @@ impl RunOfVariants<'_> {
 
 /// The shapes of commit time over redo, and whether they differ.
 fn of_curves(curves: &Curves<'_>) -> String {
-    let (workload, arm) = (curves.cell.workload, curves.cell.arm());
+    let (workload, arm) = (curves.cell.workload, curves.cell.other());
     let Some([a, b]) = curves.shapes.as_ref().map(|shapes| shapes.each_ref().map(sizes::sentence)) else {
         return format!("{workload}: no pair of tests is valid.");
     };

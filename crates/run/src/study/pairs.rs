@@ -247,7 +247,7 @@ impl Context {
         let Some(precision) = paired.precision.filter(|_| paired.looks.contains(&done)) else { return false };
         let cells = cells(&self.records, paired.pairs);
         let is_meant = |cell: &&Cell<'_>| {
-            (cell.workload, cell.jobs, cell.arm()) == (comparison.code, comparison.jobs, of_pair.beside)
+            (cell.workload, cell.jobs, cell.other()) == (comparison.code, comparison.jobs, of_pair.beside)
         };
         let Some(cell) = cells.iter().find(is_meant) else { return false };
         let mut pairs = cell.main_pairs();

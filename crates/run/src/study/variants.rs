@@ -9,7 +9,7 @@ use loadline_model::plan::{Plan, PlannedWorkload};
 use loadline_model::variant::{Letter, Paired, Variant};
 use loadline_model::{Finding, Note};
 
-use super::side::{Side, fit_jobs, fit_workloads, forced};
+use super::side::{fit_jobs, fit_workloads, forced};
 use super::{Context, StudyError, Switch, until_released};
 use crate::checks::settings;
 use crate::event::{Event, Listener};
@@ -378,8 +378,8 @@ mod tests {
             may_change_redo(&plan(change), &PlannedWorkload::of("LGWR-LAT1", Driver::Client))
         };
         assert!(!may(&|b| b.workloads[0].driver = Driver::Database), "a driver changes no redo");
-        assert!(may(&|b| drop(b.workloads[0].parameters.insert("rows".into(), 2))));
-        let compress = |b: &mut Variant| drop(b.settings.insert("wal_compression".into(), "on".into()));
+        assert!(may(&|b| b.workloads[0].parameters = [("rows".to_owned(), 2)].into()));
+        let compress = |b: &mut Variant| b.settings = [("wal_compression".to_owned(), "on".to_owned())].into();
         assert!(may(&compress));
         let elsewhere = |b: &mut Variant| {
             compress(b);
@@ -390,7 +390,7 @@ mod tests {
 
     #[test]
     fn a_setting_that_is_lost_is_named() {
-        let plan = plan(|b| drop(b.settings.insert("work_mem".into(), "8MB".into())));
+        let plan = plan(|b| b.settings = [("work_mem".to_owned(), "8MB".to_owned())].into());
         let mut arms = plan.arms().unwrap().clone();
         let values = |work_mem: &str| Values::from([("work_mem".to_owned(), Some(work_mem.to_owned()))]);
         let info =
