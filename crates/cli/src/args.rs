@@ -1,6 +1,7 @@
 //! The command line. What a plan can say is in `run/src/plan/options.rs`; here are the commands, and their other flags.
 
 mod stored;
+mod variants;
 
 use std::ffi::OsStr;
 use std::net::SocketAddr;
@@ -18,8 +19,8 @@ use loadline_run::plan::options::{
 use loadline_run::plans::{self, NamedPlan};
 
 pub(crate) use stored::*;
-
-use crate::ab::VariantFlags;
+pub(crate) use variants::{VariantFlags, letters};
+use variants::{parameter, setting};
 
 /// Finds the load line of a database platform: how fast it commits, loads, reads, writes and computes, how that grows
 /// with load, and where it goes under. Each test is checked against the database's own counters; a test that fails a
@@ -348,21 +349,5 @@ impl TypedValueParser for PlanName {
 
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
         Some(Box::new(plans::PLANS.iter().map(|p| PossibleValue::new(p.name))))
-    }
-}
-
-pub(crate) fn parameter(text: &str) -> Result<(String, String, i64), String> {
-    let wrong =
-        || format!("'{text}' is not a parameter of a workload: write CODE.NAME=N, for example LGWR-LAT25.rows=50");
-    let (name, value) = text.split_once('=').ok_or_else(wrong)?;
-    let (code, name) = name.split_once('.').ok_or_else(wrong)?;
-    let value = value.trim().parse().map_err(|_| wrong())?;
-    Ok((code.trim().to_owned(), name.trim().to_owned(), value))
-}
-
-pub(crate) fn setting(text: &str) -> Result<(String, String), String> {
-    match text.split_once('=') {
-        Some((name, value)) if !name.trim().is_empty() => Ok((name.trim().to_owned(), value.trim().to_owned())),
-        _ => Err(format!("'{text}' is not a setting: write NAME=VALUE, for example wal_sync_method=open_datasync")),
     }
 }

@@ -5,8 +5,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::capability::Driver;
 use crate::load::JobLoad;
+pub use crate::variant::PlannedWorkload;
 use crate::variant::{Links, Paired, Variant};
 
 /// Part of the jobs as a user states it.
@@ -318,42 +318,6 @@ fn default_size() -> u64 {
 
 /// Default size of the data set, bytes: loaded in seconds on two cores.
 pub const DEFAULT_SIZE_BYTES: u64 = 128 << 20;
-
-/// One workload of a plan.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PlannedWorkload {
-    /// Code in the catalogue.
-    pub code: String,
-    /// Driver.
-    pub driver: Driver,
-    /// Whether the plan asked for it.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub driver_given: bool,
-    /// Why not the preferred driver; empty if it is the preferred or the given one.
-    #[serde(default)]
-    pub driver_reason: String,
-    /// Parameters that differ from the catalogue's defaults.
-    #[serde(default)]
-    pub parameters: BTreeMap<String, i64>,
-    /// What a missing capability refused and `--force` overrode; such tests are marked.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub forced: Option<String>,
-}
-
-impl PlannedWorkload {
-    /// The workload `code` by `driver`, without parameters of its own.
-    #[must_use]
-    pub fn of(code: &str, driver: Driver) -> PlannedWorkload {
-        PlannedWorkload {
-            code: code.to_owned(),
-            driver,
-            driver_given: false,
-            driver_reason: String::new(),
-            parameters: BTreeMap::new(),
-            forced: None,
-        }
-    }
-}
 
 /// A workload file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

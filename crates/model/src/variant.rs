@@ -6,7 +6,6 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::capability::Driver;
-use crate::plan::PlannedWorkload;
 
 /// Letter of a variant: A is the first, which all others are compared with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -77,6 +76,42 @@ pub struct LevelPoint {
     pub level: String,
     /// One-way delay between the database and its replicas, ms.
     pub delay_ms: f64,
+}
+
+/// One workload of a plan.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlannedWorkload {
+    /// Code in the catalogue.
+    pub code: String,
+    /// Driver.
+    pub driver: Driver,
+    /// Whether the plan asked for it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub driver_given: bool,
+    /// Why not the preferred driver; empty if it is the preferred or the given one.
+    #[serde(default)]
+    pub driver_reason: String,
+    /// Parameters that differ from the catalogue's defaults.
+    #[serde(default)]
+    pub parameters: BTreeMap<String, i64>,
+    /// What a missing capability refused and `--force` overrode; such tests are marked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forced: Option<String>,
+}
+
+impl PlannedWorkload {
+    /// The workload `code` by `driver`, without parameters of its own.
+    #[must_use]
+    pub fn of(code: &str, driver: Driver) -> PlannedWorkload {
+        PlannedWorkload {
+            code: code.to_owned(),
+            driver,
+            driver_given: false,
+            driver_reason: String::new(),
+            parameters: BTreeMap::new(),
+            forced: None,
+        }
+    }
 }
 
 /// A variant of a plan; it holds no secret.

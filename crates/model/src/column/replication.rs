@@ -5,7 +5,7 @@ use crate::format::Format;
 
 define! {
     ARM: "arm", "Arm", "", Format::Text,
-        "Arm of a run of two arms or more; of a run of levels A is the baseline and B the level.",
+        "Arm of a run of two arms; of a run of levels A is the baseline and B the level.",
         NOT, |r| r.arm().map_or(Cell::Absent, |arm| Cell::Text(arm.to_string()));
     LEVEL: "level", "Level", "", Format::Text,
         "How far a commit waits for replicas, in a run of levels; its arm A has the baseline, which waits for none.",
