@@ -131,6 +131,11 @@ impl RunOfVariants<'_> {
         (self.paired.variants.len() > 2).then(|| row.cell.other())
     }
 
+    /// `LGWR-LAT1 with 4 jobs`, after the variant where there are several.
+    fn named(&self, row: &Figure<'_>) -> String {
+        self.arm(row).map_or_else(String::new, |arm| format!("{arm}, ")) + &place(row)
+    }
+
     fn main(&self) -> impl Iterator<Item = &Figure<'_>> {
         self.compared.rows.iter().filter(|row| row.main)
     }
@@ -142,38 +147,43 @@ impl RunOfVariants<'_> {
             let (less, more) = (a.min(b), a.max(b));
             (more > LEAST_REDO_KIB && more >= less * 1.1).then(|| {
                 let arm = row.cell.other();
-                format!("{}: {a:.2} KiB of redo per transaction in A, {b:.2} KiB in {arm}.", place(row))
+                format!("{}: {a:.2} KiB of redo per transaction in A, {b:.2} KiB in {arm}.", self.named(row))
             })
         })
     }
 
     /// Figures that show what a setting of the arms is about, where they are the same in both: then the comparison cannot show it.
-    fn same_work(&self) -> impl Iterator<Item = String> {
-        let differ = move |name: &str| {
-            // Users write innodb-buffer-pool-size as well.
-            let value = |of: &BTreeMap<String, String>| {
-                of.iter().find(|(n, _)| n.replace('-', "_") == name).map(|(_, value)| value.clone())
+    fn same_work(&self) -> Vec<String> {
+        let of_setting = |(name, about): &(&str, About), row: &Figure<'_>| {
+            let [a, b] = self.means_of(row, about.column()).filter(|_| self.differ(name, row.cell.other()))?;
+            let said = match about {
+                About::Redo if a.max(b) <= a.min(b) * 1.01 => {
+                    format!("both arms wrote {a:.2} KiB of redo per transaction: {name} changed nothing of it here")
+                }
+                About::Cache if a.max(b) < LEAST_READS_PER_S => {
+                    format!("neither arm read a block from outside its cache: what is read fits {name} of both")
+                }
+                _ => return None,
             };
-            let found: Vec<_> = self.found.iter().map(|found| value(&found.target.settings)).collect();
-            let given: Vec<_> = self.paired.variants.iter().map(|variant| value(&variant.settings)).collect();
-            [found, given].iter().any(|values| values.windows(2).any(|pair| pair[0] != pair[1]))
+            Some(format!("{}: {said}.", self.named(row)))
         };
-        let differing = ABOUT.iter().filter(move |(name, _)| differ(name));
-        differing.flat_map(move |(name, of)| {
-            self.main().filter_map(move |row| {
-                let [a, b] = self.means_of(row, of.column())?;
-                let said = match of {
-                    About::Redo if a.max(b) <= a.min(b) * 1.01 => {
-                        format!("both arms wrote {a:.2} KiB of redo per transaction: {name} changed nothing of it here")
-                    }
-                    About::Cache if a.max(b) < LEAST_READS_PER_S => {
-                        format!("neither arm read a block from outside its cache: what is read fits {name} of both")
-                    }
-                    _ => return None,
-                };
-                Some(format!("{}: {said}.", place(row)))
-            })
-        })
+        let rows: Vec<&Figure<'_>> = self.main().collect();
+        ABOUT
+            .iter()
+            .flat_map(|setting| rows.iter().map(move |row| (setting, *row)))
+            .filter_map(|(setting, row)| of_setting(setting, row))
+            .collect()
+    }
+
+    /// Whether the setting `name` of `arm`, as it was given or found, is another than that of the first.
+    fn differ(&self, name: &str, arm: Letter) -> bool {
+        // Users write innodb-buffer-pool-size as well.
+        let value = |of: &BTreeMap<String, String>| {
+            of.iter().find(|(n, _)| n.replace('-', "_") == name).map(|(_, value)| value.clone())
+        };
+        let found = |n: usize| self.found.get(n).and_then(|found| value(&found.target.settings));
+        let given = |n: usize| self.paired.variants.get(n).and_then(|variant| value(&variant.settings));
+        found(0) != found(arm.index()) || given(0) != given(arm.index())
     }
 
     /// Means of `column` over the valid windows of both variants of `row`.
@@ -221,7 +231,7 @@ impl RunOfVariants<'_> {
 
     fn sentence(&self, row: &Figure<'_>) -> String {
         let arm = row.cell.other();
-        let place = self.arm(row).map_or_else(String::new, |arm| format!("{arm}, ")) + &place(row);
+        let place = self.named(row);
         let Some(found) = &row.ratio else { return format!("{place}: no pair of windows is valid.") };
         let title = row.metric.column.title.to_lowercase();
         let interval = found.interval.map_or_else(
