@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use loadline_model::format::duration_s;
 use loadline_model::manifest::RunState;
+use loadline_model::variant::Paired;
 use loadline_report::{HEADLINES, shown_name};
 use loadline_store::parse_rfc3339;
 use serde::Serialize;
@@ -118,8 +119,8 @@ pub(super) fn state(state: RunState) -> &'static str {
 /// What a run can be found by: platform, product, workloads, kind; each once.
 fn labels(Brief { plan, target, .. }: &Brief) -> Vec<String> {
     let product = format!("{} {}", target.product, target.version);
-    let kinds = [(plan.arms.is_some(), "two arms"), (plan.levels.is_some(), "levels of replication")];
-    let kinds = kinds.into_iter().filter(|(is, _)| *is).map(|(_, kind)| kind.to_owned());
+    let kind = |paired: &Paired| if paired.links.is_some() { "levels of replication" } else { "two arms" }.to_owned();
+    let kinds = plan.paired.iter().map(kind);
     let workloads = plan.workloads.iter().map(|w| shown_name(&w.code));
     let mut all = Vec::new();
     for label in [shown_name(&plan.platform), shown_name(product.trim())].into_iter().chain(kinds).chain(workloads) {

@@ -9,6 +9,7 @@ use std::time::{Duration, SystemTime};
 use loadline_model::column::ELAPSED_S;
 use loadline_model::manifest::RunState;
 use loadline_model::tries::split;
+use loadline_model::variant::Paired;
 use loadline_model::{TestRecord, Validity};
 use loadline_report::{HEADLINES, Period, RunData, headlines};
 use loadline_store::{StoreError, StoredRun, Tail, is_written, notes, parse_rfc3339};
@@ -42,10 +43,8 @@ pub(super) struct BriefPlan {
     pub(super) platform: String,
     #[serde(default)]
     pub(super) workloads: Vec<BriefWorkload>,
-    #[serde(default)]
-    pub(super) arms: Option<serde::de::IgnoredAny>,
-    #[serde(default)]
-    pub(super) levels: Option<serde::de::IgnoredAny>,
+    #[serde(default, alias = "arms", alias = "levels")]
+    pub(super) paired: Option<Paired>,
 }
 
 #[derive(Debug, Clone, Deserialize)]

@@ -2,7 +2,6 @@
 
 mod agents;
 mod answer;
-pub(crate) mod arms;
 mod charts;
 mod curves;
 pub(crate) mod disturbed;
@@ -24,6 +23,7 @@ pub(crate) mod ratios;
 pub(crate) mod settings;
 mod sizes;
 mod tables;
+pub(crate) mod variants;
 pub(crate) mod wait_profiles;
 mod waits;
 
@@ -39,7 +39,7 @@ use loadline_model::manifest::RunState;
 use minijinja::context;
 
 use crate::doc::{Block, Document, Section};
-use crate::platform_run::{PlatformRun, apart, comparisons, sides};
+use crate::platform_run::{PlatformRun, by_variant, comparisons, sides};
 use crate::templates::{items, prose};
 use crate::words::grouped;
 use crate::{Options, RunData};
@@ -49,16 +49,16 @@ use crate::{Options, RunData};
 pub(crate) fn document(runs: &[RunData], chosen: Option<&[&'static Column]>, options: &Options) -> Document {
     let across_drivers = options.across_drivers;
     let linked = runs;
-    let of_arms = if let [run] = runs { arms::of(run) } else { None };
-    let of_levels = if let [run] = runs { levels::of(run) } else { None };
+    let of_arms = if let [run] = runs { variants::of_run(run) } else { None };
+    let of_levels = if let [run] = runs { levels::of_run(run) } else { None };
     let over_nodes = nodes::section(runs);
     let of_jobs = load::section(runs);
     let over_agents = agents::section(runs);
-    // Parts of one run share its database, its time and its name, unless they are arms, which are named by what they differ in.
-    let parts_of_one = matches!(runs, [run] if run.manifest.plan.arms.is_none());
+    // Parts of one run share its database, its time and its name, unless they are variants, which are named by what they differ in.
+    let parts_of_one = matches!(runs, [run] if run.manifest.plan.arms().is_none());
     let whole = parts_of_one.then(|| sides(runs));
-    let apart = apart(runs);
-    let runs = apart.as_deref().unwrap_or(runs);
+    let by_variant = by_variant(runs);
+    let runs = by_variant.as_deref().unwrap_or(runs);
     let sides = sides(runs);
     let named = whole.as_ref().unwrap_or(&sides);
     // Published jobs ran in the database; each comparison with others says so.
@@ -80,7 +80,7 @@ pub(crate) fn document(runs: &[RunData], chosen: Option<&[&'static Column]>, opt
     let answer = if in_pairs { Section::of("answer", "", Vec::new()) } else { answer::section(&own, &comparisons) };
     let first = [
         answer,
-        arms::section(of_arms.as_ref()),
+        variants::section(of_arms.as_ref()),
         levels::section(of_levels.as_ref()),
         over_nodes,
         over_agents,
