@@ -1,7 +1,8 @@
 //! Folders that loadline creates. Each has an owner file that stays locked as long as its run lives.
 
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::ErrorKind;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -22,11 +23,16 @@ pub(crate) fn io<'a>(what: &'a str, path: &'a Path) -> impl FnOnce(std::io::Erro
 /// # Errors
 /// [`TargetError::Refused`] with `in_use`; [`TargetError::Local`].
 pub(crate) fn lock(path: &Path, in_use: impl FnOnce() -> String) -> Result<File, TargetError> {
-    let file = File::create(path).map_err(io("creating", path))?;
+    try_lock(path).map_err(io("creating", path))?.ok_or_else(|| TargetError::Refused(in_use()))
+}
+
+/// Creates the file at `path` and locks it; `None` if another process holds the lock. The system releases it when its holder dies.
+pub(crate) fn try_lock(path: &Path) -> std::io::Result<Option<File>> {
+    let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
     match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(TargetError::Refused(in_use())),
-        Err(TryLockError::Error(e)) => Err(io("locking", path)(e)),
+        Ok(()) => Ok(Some(file)),
+        Err(TryLockError::WouldBlock) => Ok(None),
+        Err(TryLockError::Error(e)) => Err(e),
     }
 }
 

@@ -23,6 +23,11 @@ pub(crate) struct Names {
     pub(crate) ca: &'static str,
 }
 
+/// Whether the host is this machine by its name or address.
+pub(crate) fn is_loopback(host: &str) -> bool {
+    host.eq_ignore_ascii_case("localhost") || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
+}
+
 /// A server and its names in messages.
 pub(crate) struct Peer {
     pub(crate) place: String,

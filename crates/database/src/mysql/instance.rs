@@ -17,6 +17,7 @@ use super::wire::Connection;
 use crate::cloud::Cloud;
 use crate::error::TargetError;
 use crate::scope::Scope;
+use crate::tcp::is_loopback;
 
 /// A server. Several nodes may lead to the same one.
 #[derive(Clone)]
@@ -215,9 +216,7 @@ fn doublewrites(settings: &[(String, String)]) -> bool {
 fn is_local(endpoint: &Endpoint, pid_file: Option<&str>) -> bool {
     let near = match &endpoint.config.address {
         Address::Unix(_) => true,
-        Address::Tcp(host, _) => {
-            host.eq_ignore_ascii_case("localhost") || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
-        }
+        Address::Tcp(host, _) => is_loopback(host),
     };
     let is_server = |pid: &str| {
         let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();

@@ -20,6 +20,7 @@ use crate::facts::{Facts, Runs};
 use crate::request::OpenRequest;
 use crate::role::Observer;
 use crate::scope::Scope;
+use crate::tcp::is_loopback;
 use crate::work::Work;
 use crate::workload_tables::LoadedTables;
 
@@ -101,55 +102,49 @@ impl Postgres {
                 refuse_placeholders(&mut c, &request.settings)?;
             }
             let identity = Identity::read(&mut c, endpoint, server.is_some())?;
-            let known = instances.iter().position(|i| i.identity == identity);
             if let Some((_, text, _, _)) = found.as_ref().filter(|(version, _, _, _)| *version != c.version) {
                 return Err(TargetError::Refused(format!(
                     "the nodes have different versions: {text} and {}. All nodes must have the same version",
                     c.version_text
                 )));
             }
-            match known {
-                Some(i) => {
-                    if instances[i].endpoint.config.database != endpoint.config.database {
-                        return Err(TargetError::Usage(format!(
-                            "the nodes '{}' and '{}' name two databases of one server: all nodes must use the same database",
-                            instances[i].endpoint.config.shown, endpoint.config.shown
-                        )));
-                    }
-                    instances[i].nodes += 1;
-                    instance_of.push(i);
-                    let ledger = instances[i].endpoint.ledger.clone();
-                    c.keep_books_in(&ledger);
-                    *slot = Arc::new(endpoint.with_books_in(ledger));
+            let known = instances.iter().position(|i| i.identity == identity).unwrap_or(instances.len());
+            instance_of.push(known);
+            if let Some(known) = instances.get_mut(known) {
+                if known.endpoint.config.database != endpoint.config.database {
+                    return Err(TargetError::Usage(format!(
+                        "the nodes '{}' and '{}' name two databases of one server: all nodes must use the same database",
+                        known.endpoint.config.shown, endpoint.config.shown
+                    )));
                 }
-                None => {
-                    let local = is_local(endpoint, c.key.pid);
-                    if found.is_none() {
-                        let settings = PgSettings::read(&mut c)?;
-                        if server.is_some() {
-                            create_extension(&mut c, &settings)?;
-                        }
-                        gaps.log_times = (!settings.is_on("track_wal_io_timing"))
-                            .then_some("track_wal_io_timing is off: set it on for the whole server");
-                        let timed = c.value(&format!(
-                            "SELECT {}",
-                            KNOWLEDGE.texts.reads_are_timed.at(c.version).unwrap_or_default()
-                        ))?;
-                        gaps.read_times = (timed.as_deref() != Some("t")).then_some(
-                            "track_io_timing is off: GRANT SET ON PARAMETER track_io_timing (from 15 on), or set it on for the role",
-                        );
-                        let unreadable = if local { None } else { proc_stat_refusal(&mut c, settings.cloud())? };
-                        found = Some((c.version, c.version_text.clone(), settings, unreadable));
-                    }
-                    if let Some(first) = instances.first() {
-                        identity.check_standby(endpoint, &first.identity, &first.endpoint)?;
-                    }
-                    // A target that is one standby is left to the doctor.
-                    let standby = identity.standby && !instances.is_empty();
-                    instance_of.push(instances.len());
-                    instances.push(PgInstance { endpoint: Arc::clone(endpoint), identity, standby, nodes: 1, local });
-                }
+                known.nodes += 1;
+                let ledger = known.endpoint.ledger.clone();
+                c.keep_books_in(&ledger);
+                *slot = Arc::new(endpoint.with_books_in(ledger));
+                c.publish()?;
+                continue;
             }
+            let local = is_local(endpoint, c.key.pid);
+            if found.is_none() {
+                let settings = PgSettings::read(&mut c)?;
+                if server.is_some() {
+                    create_extension(&mut c, &settings)?;
+                }
+                gaps.log_times = (!settings.is_on("track_wal_io_timing"))
+                    .then_some("track_wal_io_timing is off: set it on for the whole server");
+                let timed = KNOWLEDGE.texts.reads_are_timed.at(c.version).unwrap_or_default();
+                gaps.read_times = (c.value(&format!("SELECT {timed}"))?.as_deref() != Some("t")).then_some(
+                    "track_io_timing is off: GRANT SET ON PARAMETER track_io_timing (from 15 on), or set it on for the role",
+                );
+                let unreadable = if local { None } else { proc_stat_refusal(&mut c, settings.cloud())? };
+                found = Some((c.version, c.version_text.clone(), settings, unreadable));
+            }
+            if let Some(first) = instances.first() {
+                identity.check_standby(endpoint, &first.identity, &first.endpoint)?;
+            }
+            // A target that is one standby is left to the doctor.
+            let standby = identity.standby && !instances.is_empty();
+            instances.push(PgInstance { endpoint: Arc::clone(endpoint), identity, standby, nodes: 1, local });
             c.publish()?;
         }
         let Some((version, version_text, settings, unreadable)) = found else {
@@ -308,9 +303,7 @@ fn create_extension(c: &mut Connection, settings: &PgSettings) -> Result<(), Tar
 fn is_local(endpoint: &Endpoint, pid: u32) -> bool {
     let local_address = match &endpoint.config.address {
         Address::Unix(_) => true,
-        Address::Tcp(host) => {
-            host.eq_ignore_ascii_case("localhost") || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
-        }
+        Address::Tcp(host) => is_loopback(host),
     };
     let process = std::fs::read_to_string(format!("/proc/{pid}/comm"));
     local_address && process.is_ok_and(|name| name.trim().starts_with("postgres"))

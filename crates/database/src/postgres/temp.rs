@@ -4,35 +4,24 @@
 //! standby finds the primary, or the relay to it, in a folder that only their user may enter.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
-use std::io;
 use std::os::unix::fs::chown;
-use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::sync::Arc;
-use std::time::Duration;
+use std::process::{Command, Output};
 
 use loadline_model::format::nearest;
 use nix::sys::signal::Signal;
-use postgres_protocol::message::frontend;
+use nix::unistd::Pid;
 
 use super::connect::{Endpoint, SessionRole};
-use super::ledger::Ledger;
-use super::protocol::ServerError;
 use super::versions::OLDEST;
-use super::wire::Connection;
 use super::{replay, sql};
 use crate::env::of_target;
 use crate::error::TargetError;
-use crate::patience::Patience;
 use crate::relay::Relay;
 use crate::request::OpenRequest;
-use crate::stream::Stream;
 use crate::temp::folder::Folder;
-use crate::temp::programs::{User, cannot_run, leading_number};
+use crate::temp::programs::{Program, cannot_run, leading_number};
 use crate::temp::settings::{SERVERS, Settings, normal};
-use crate::temp::{Progress, Server, Servers, Setup, Stages, encoded};
+use crate::temp::{Server, Servers, Setup, Stages, encoded};
 
 /// Name of the database's superuser. It needs no password: only the server's operating system user and root have access to the
 /// socket's folder.
@@ -41,30 +30,24 @@ const SUPERUSER: &str = "postgres";
 pub(super) const PORT: u16 = 5432;
 /// Port of the relay to the primary, in the standby's own folder of sockets.
 const RELAY_PORT: u16 = PORT + 1;
-/// SQLSTATE `cannot_connect_now`: the server starts, stops or recovers.
-const STARTING: &str = "57P03";
 /// Settings that a standby must have at least as the primary, with initdb's values: the log begins with these.
 const AT_LEAST: [(&str, u64); 4] =
     [("max_connections", 100), ("max_worker_processes", 8), ("max_wal_senders", 10), ("max_locks_per_transaction", 64)];
 
-/// The installed programs.
-pub(super) struct Installed {
-    postgres: PathBuf,
-    initdb: PathBuf,
-    version: String,
-}
+/// The installed PostgreSQL.
+pub(super) struct Installed;
 
 impl Stages for Installed {
     fn find(setup: &Setup) -> Result<Installed, TargetError> {
-        let (postgres, version) = (setup.program.path.clone(), setup.program.said.version.clone());
-        if leading_number(&version) < OLDEST {
-            return Err(TargetError::Refused(format!(
-                "'{}' is version {version}, but loadline needs {OLDEST} or newer: install a newer one, or give its directory with \
-                 postgres-temp:?bin=/dir",
-                postgres.display()
-            )));
+        let Program { path, version, .. } = &setup.program;
+        if leading_number(version) >= OLDEST {
+            return Ok(Installed);
         }
-        Ok(Installed { initdb: postgres.with_file_name("initdb"), postgres, version })
+        Err(TargetError::Refused(format!(
+            "'{}' is version {version}, but loadline needs {OLDEST} or newer: install a newer one, or give its directory with \
+             postgres-temp:?bin=/dir",
+            path.display()
+        )))
     }
 
     fn lists(&self, _: bool, _: &BTreeMap<String, String>) -> Vec<&'static str> {
@@ -83,20 +66,24 @@ impl Stages for Installed {
             if setup.servers > 1 {
                 check_followed(name, value, setup.servers - 1)?;
             }
-            if !is_name(name) {
-                return Err(self.unknown(name, &setup.user));
-            }
-            let mut command = setup.user.command(&self.postgres, Signal::SIGKILL);
-            command.arg("-D").arg(folder.data()).args(["-c", "config_file=/dev/null"]);
-            command.arg("-c").arg(format!("{name}={value}")).arg("-C").arg(name);
-            let output = command.output().map_err(|e| cannot_run(&self.postgres, &e))?;
+            let data = folder.data();
+            let output = run(setup, |postgres| {
+                postgres.arg("-D").arg(data).args(["-c", "config_file=/dev/null"]);
+                postgres.arg("-c").arg(format!("{name}={value}")).arg("-C").arg(name);
+            })?;
             let stderr = String::from_utf8_lossy(&output.stderr);
+            if !is_name(name) || stderr.contains("unrecognized configuration parameter") {
+                let list = run(setup, |postgres| {
+                    postgres.arg("--describe-config");
+                })?;
+                let list = String::from_utf8_lossy(&list.stdout);
+                let known = list.lines().filter_map(|line| line.split('\t').next());
+                return Err(setup.unknown(name, nearest(name, known), "--describe-config"));
+            }
             if output.status.success() {
                 if normal(name) == "shared_buffers" {
                     blocks = String::from_utf8_lossy(&output.stdout).trim().parse::<u64>().ok();
                 }
-            } else if stderr.contains("unrecognized configuration parameter") {
-                return Err(self.unknown(name, &setup.user));
             } else if setup.product.is_secret(name) {
                 let what = format!("--setting {name}: PostgreSQL rejects its value (not shown here)");
                 return Err(TargetError::Usage(what));
@@ -109,78 +96,45 @@ impl Stages for Installed {
         Ok(blocks.map(|blocks| blocks.saturating_mul(8192)))
     }
 
-    /// Creates the database cluster with data checksums.
     fn make_data(&self, setup: &Setup, _: &Settings, first: &Server) -> Result<(), TargetError> {
-        let mut command = setup.user.command(&self.initdb, Signal::SIGKILL);
-        command.arg("-D").arg(first.folder.data());
-        command.args(["--data-checksums", "--no-sync", "--no-instructions", "--auth=trust", "--encoding=UTF8"]);
-        command.args(["--locale=C", "--username", SUPERUSER]).stdout(Stdio::null());
-        // The helpers of initdb do not die with loadline, and only their process group identifies them.
-        first.folder.note_process(&mut command)?;
-        let output = command.output().map_err(|e| cannot_run(&self.initdb, &e))?;
-        if !output.status.success() {
-            let stderr = String::from_utf8_lossy(&output.stderr);
-            return Err(first.folder.failure("initdb failed", &Self::cause(&stderr)));
-        }
-        // initdb --no-sync: one sync for all files instead of one per file.
+        let initdb = setup.program.path.with_file_name("initdb");
+        let mut command = setup.user.command(&initdb, Signal::SIGKILL);
+        command.args(first.arguments(&setup.product.make));
+        first.run(&initdb, command, None, Self::cause)?;
         first.folder.bring_to_disk()
     }
 
     fn join(&self, setup: &Setup, standby: &mut Server, primary: &Server) -> Result<(), TargetError> {
-        standby.copy(primary, &setup.user)?;
-        // It is its user's: the server opens it for writing.
-        let mut mark = setup.user.command("touch", Signal::SIGKILL);
-        mark.arg(standby.folder.data().join("standby.signal"));
-        let made = mark.status().map_err(|e| cannot_run(Path::new("touch"), &e))?;
-        if !made.success() {
-            return Err(standby.folder.failure("'touch standby.signal' failed", &made.to_string()));
+        standby.copy(primary, &setup.user, Some("standby.signal"))?;
+        standby.way = (primary.folder.sockets(), PORT);
+        if !setup.levels {
+            return Ok(());
         }
-        let socket = |dir: &Path, port: u16| dir.join(format!(".s.PGSQL.{port}"));
-        let (mut dir, mut port) = (primary.folder.sockets(), PORT);
-        if setup.levels {
-            let listens = socket(&standby.folder.sockets(), RELAY_PORT);
-            let started = Relay::start(&listens, &socket(&dir, PORT)).and_then(|relay| {
-                // Otherwise the standby may not write to it.
-                let user = &setup.user;
-                let owned = if user.switch { chown(&listens, Some(user.uid), Some(user.gid)) } else { Ok(()) };
-                owned.map(|()| relay)
-            });
-            let name = &standby.name;
-            let failed = |e: io::Error| TargetError::Local(format!("no relay to {name} can be started: {e}"));
-            standby.relay = Some(Arc::new(started.map_err(failed)?));
-            (dir, port) = (standby.folder.sockets(), RELAY_PORT);
-        }
-        let name = standby.name.clone();
-        let conninfo = format!("host={} port={port} user={SUPERUSER} application_name={name}", dir.display());
-        standby.last = vec![
-            ("hot_standby", "on".to_owned()),
-            ("primary_conninfo", conninfo),
-            ("primary_slot_name", name),
-            // The default is 5 s, for which the standby would be away after each restart of the primary.
-            ("wal_retrieve_retry_interval", "100ms".to_owned()),
-        ];
-        Ok(())
+        standby.way = (standby.folder.sockets(), RELAY_PORT);
+        let listens = standby.folder.sockets().join(format!(".s.PGSQL.{RELAY_PORT}"));
+        let started = Relay::start(&listens, &primary.folder.socket()).and_then(|relay| {
+            // Otherwise the standby may not write to it.
+            let user = &setup.user;
+            let owned = if user.switch { chown(&listens, Some(user.uid), Some(user.gid)) } else { Ok(()) };
+            owned.map(|()| relay)
+        });
+        standby.link(started)
     }
 
     fn command(&mut self, setup: &Setup, settings: &Settings, server: &Server) -> Result<Command, TargetError> {
         configure(setup, settings, server)?;
         // SIGINT: fast shutdown if loadline is killed.
-        let mut command = setup.user.command(&self.postgres, Signal::SIGINT);
-        let mut config = OsString::from("config_file=");
-        config.push(server.folder.dir.join(CONFIG));
-        command.arg("-D").arg(server.folder.data()).arg("-c").arg(config);
+        let mut command = setup.user.command(&setup.program.path, Signal::SIGINT);
+        command.args(server.arguments(&setup.product.start));
         Ok(command)
     }
 
-    /// Opens a session at `socket` and closes it.
-    fn ask(socket: &Path) -> Progress {
-        match UnixStream::connect(socket).map(Stream::unix) {
-            Ok(stream) => ask(stream, socket).unwrap_or_else(|e| Progress::Waiting(e.to_string())),
-            Err(e) if e.kind() == io::ErrorKind::PermissionDenied => {
-                Progress::Hopeless(format!("its socket '{}' cannot be used: {e}", socket.display()))
-            }
-            Err(e) => Progress::Waiting(e.to_string()),
-        }
+    /// PostgreSQL says so in its lock file: the process is in the first line, its state in the eighth (`pidfile.h`).
+    fn ask(folder: &Folder, pid: Pid) -> Result<(), String> {
+        let file = std::fs::read_to_string(folder.data().join("postmaster.pid")).map_err(|e| e.to_string())?;
+        let lines: Vec<&str> = file.lines().map(str::trim).collect();
+        let state = lines.get(7).filter(|_| lines[0] == pid.to_string()).copied().unwrap_or("starting");
+        if state == "ready" { Ok(()) } else { Err(format!("it is {state}")) }
     }
 
     /// The server's error messages in its log, with their explanation.
@@ -210,17 +164,12 @@ impl Stages for Installed {
     }
 }
 
-impl Installed {
-    fn unknown(&self, name: &str, user: &User) -> TargetError {
-        let list = user.command(&self.postgres, Signal::SIGKILL).arg("--describe-config").output();
-        let list = list.map(|o| String::from_utf8_lossy(&o.stdout).into_owned()).unwrap_or_default();
-        let known = list.lines().filter_map(|line| line.split('\t').next());
-        let hint = nearest(name, known).map_or_else(
-            || "`postgres --describe-config` lists all settings".to_owned(),
-            |nearest| format!("did you mean '{nearest}'?"),
-        );
-        TargetError::Usage(format!("--setting {name}: PostgreSQL {} has no setting '{name}': {hint}", self.version))
-    }
+/// What the server program says with the arguments that `with` adds.
+fn run(setup: &Setup, with: impl FnOnce(&mut Command)) -> Result<Output, TargetError> {
+    let program = &setup.program.path;
+    let mut command = setup.user.command(program, Signal::SIGKILL);
+    with(&mut command);
+    command.output().map_err(|e| cannot_run(program, &e))
 }
 
 /// Whether PostgreSQL accepts the name in configuration files.
@@ -253,62 +202,23 @@ const NEW_CONFIG: &str = "postgresql.conf.new";
 fn configure(setup: &Setup, settings: &Settings, server: &Server) -> Result<(), TargetError> {
     let folder = &server.folder;
     let new = folder.dir.join(NEW_CONFIG);
-    let text = config(settings, folder.name(), &folder.sockets().to_string_lossy(), &server.last, server.number > 0);
-    folder.write(&new, &text, &setup.user)?;
+    folder.write(&new, &config(settings.of_server(server), server.number > 0), &setup.user)?;
     std::fs::rename(&new, folder.dir.join(CONFIG))
         .map_err(|e| folder.failure("its configuration cannot be written", &e.to_string()))
 }
 
-/// The configuration file, with `last` at its end. It includes initdb's file first, so later settings override it.
-fn config(settings: &Settings, name: &str, sockets: &str, last: &[(&str, String)], is_standby: bool) -> String {
-    let fixed = [
-        ("cluster_name", name),
-        ("listen_addresses", ""),
-        ("unix_socket_directories", sockets),
-        ("unix_socket_permissions", "0700"),
-        ("log_destination", "stderr"),
-        ("logging_collector", "off"),
-        ("log_line_prefix", "%m [%p] "),
-    ];
-    let mut all: Vec<(String, String)> = settings.all().collect();
-    all.extend(fixed.map(|(name, value)| (name.to_owned(), value.to_owned())));
-    all.extend(last.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
+/// The configuration file with `all` settings. It includes initdb's file first, so later settings override it.
+fn config(mut all: Vec<(String, String)>, is_standby: bool) -> String {
     for (least, number) in AT_LEAST.iter().filter(|_| is_standby) {
         let lower =
-            |(name, value): (String, String)| normal(&name) == *least && value.parse().is_ok_and(|n: u64| n < *number);
-        if settings.all().any(lower) {
+            |(name, value): &(String, String)| normal(name) == *least && value.parse().is_ok_and(|n: u64| n < *number);
+        if all.iter().any(lower) {
             all.push(((*least).to_owned(), number.to_string()));
         }
     }
     let quoted = |value: &str| value.replace('\\', "\\\\").replace('\'', "''");
     let lines = all.iter().map(|(name, value)| format!("{name} = '{}'\n", quoted(value)));
     std::iter::once("include 'data/postgresql.conf'\n".to_owned()).chain(lines).collect()
-}
-
-fn ask(stream: Stream, socket: &Path) -> Result<Progress, TargetError> {
-    let mut c = Connection::new(stream, socket.display().to_string(), Ledger::default());
-    c.wait_with(Some(Patience::new(&Arc::default(), Duration::from_secs(5), c.canceller.clone())))?;
-    let parameters = [("user", SUPERUSER), ("database", "postgres"), ("application_name", "loadline start")];
-    c.put(|out| frontend::startup_message(parameters, out))?;
-    c.send()?;
-    loop {
-        let incoming = c.next()?;
-        match (incoming.tag, c.body(incoming)) {
-            (b'Z', _) => return Ok(Progress::Ready),
-            (b'E', body) => {
-                let error = ServerError::parse(body);
-                return Ok(match error.code.as_str() {
-                    STARTING => Progress::Waiting("it is still starting".to_owned()),
-                    _ => Progress::Hopeless(error.to_string()),
-                });
-            }
-            (b'R', body) if body != [0; 4] => {
-                let why = "it asks for a password, which a private server never does";
-                return Ok(Progress::Hopeless(why.to_owned()));
-            }
-            _ => {}
-        }
-    }
 }
 
 /// A running private server. Dropping it stops the server and removes its files.
@@ -385,10 +295,10 @@ impl TempServer {
     pub(super) fn set_level(&mut self, level: [(&'static str, String); 2]) -> Result<bool, TargetError> {
         self.servers.revive(&[])?;
         let Servers { setup, settings, first, .. } = &mut self.servers;
-        if first.last == level {
+        if first.level == level {
             return Ok(false);
         }
-        first.last = level.into();
+        first.level = level.into();
         configure(setup, settings, first)?;
         Ok(true)
     }
@@ -406,38 +316,12 @@ pub(super) fn url_of(server: &Server) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write;
-
     use super::*;
-
-    fn message(kind: u8, body: &[u8]) -> Vec<u8> {
-        [&[kind][..], &(body.len() as u32 + 4).to_be_bytes(), body].concat()
-    }
-
-    #[test]
-    fn answers() {
-        let answer = |bytes: Vec<u8>| {
-            let (own, mut server) = UnixStream::pair().unwrap();
-            server.write_all(&bytes).unwrap();
-            server.shutdown(std::net::Shutdown::Write).unwrap();
-            ask(Stream::unix(own), Path::new("/x"))
-        };
-        let ready = [message(b'R', &[0; 4]), message(b'S', b"a\0b\0"), message(b'Z', b"I")].concat();
-        assert!(matches!(answer(ready), Ok(Progress::Ready)));
-        let starting = message(b'E', b"SFATAL\0C57P03\0Mstarting up\0\0");
-        assert!(matches!(answer(starting), Ok(Progress::Waiting(_))));
-        let full = answer(message(b'E', b"SFATAL\0C53300\0Mtoo many clients\0\0"));
-        assert!(matches!(full, Ok(Progress::Hopeless(why)) if why.contains("too many clients")));
-        assert!(matches!(answer(message(b'R', &[0, 0, 0, 3])), Ok(Progress::Hopeless(_))));
-        assert!(answer(b"HTTP/1.1 400".to_vec()).is_err());
-        assert!(answer(Vec::new()).is_err());
-    }
 
     #[test]
     fn the_configuration_is_quoted_and_a_standby_has_enough() {
-        let given = [("max_connections", "40"), ("a.b", r"it's \x")].map(|(n, v)| (n.to_owned(), v.to_owned())).into();
-        let settings = Settings::new(&SERVERS.postgres, &["postgres"], &given, 512);
-        let file = |is_standby| config(&settings, "loadline-pg-x", "/s", &[("last", "1".to_owned())], is_standby);
+        let given = [("max_connections", "40"), ("a.b", r"it's \x"), ("last", "1")];
+        let file = |is_standby| config(given.map(|(n, v)| (n.to_owned(), v.to_owned())).into(), is_standby);
         assert!(file(false).ends_with("last = '1'\n") && file(true).ends_with("last = '1'\nmax_connections = '100'\n"));
         assert!(file(false).contains(r"a.b = 'it''s \\x'"), "{}", file(false));
     }

@@ -5,7 +5,6 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use loadline_model::snapshot::counter;
 use rusqlite::{Connection, ffi};
 
 /// Operations on one target's database files, and cache accesses of its sessions.
@@ -24,29 +23,11 @@ pub(super) struct DataCounters {
     /// Checkpoints.
     pub(super) checkpoints: AtomicU64,
     /// Cache accesses, pages.
-    gets: AtomicU64,
+    pub(super) gets: AtomicU64,
     /// Cache misses, pages. Some are read from the log.
     pub(super) misses: AtomicU64,
     /// Rows that sessions changed.
-    changed: AtomicU64,
-}
-
-impl DataCounters {
-    /// All counters with their neutral names.
-    pub(super) fn neutral(&self) -> [(&'static str, &AtomicU64); 10] {
-        [
-            (counter::BLOCK_GETS, &self.gets),
-            (counter::BLOCK_READS, &self.misses),
-            (counter::READ_CALLS, &self.reads),
-            (counter::READ_NS, &self.read_ns),
-            (counter::BLOCK_WRITES, &self.writes),
-            (counter::WRITE_CALLS, &self.writes),
-            (counter::WRITE_BYTES, &self.write_bytes),
-            (counter::BUFFER_WAIT_NS, &self.write_ns),
-            (counter::CHECKPOINTS, &self.checkpoints),
-            (counter::ROWS_CHANGED, &self.changed),
-        ]
-    }
+    pub(super) changed: AtomicU64,
 }
 
 /// When a session adds its connection's counts to the counters.

@@ -9,6 +9,7 @@ use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use loadline_storage::now_ns;
 use rusqlite::ffi;
 
 use super::data_counters::DataCounters;
@@ -42,11 +43,16 @@ thread_local! {
     pub(super) static COUNTERS: RefCell<Option<Arc<LogCounters>>> = const { RefCell::new(None) };
 }
 
+/// Adds the time since `begin_ns` to a counter.
+fn count_time(counter: &AtomicU64, begin_ns: u64) {
+    counter.fetch_add(now_ns().saturating_sub(begin_ns), Ordering::Relaxed);
+}
+
 impl DataCounters {
     /// Counts the time since `begin_ns`, in which this thread wrote to the database, if it runs a job: no job waits for others.
     fn waited_since(&self, begin_ns: u64) {
         if COUNTERS.with_borrow(Option::is_some) {
-            self.write_ns.fetch_add(loadline_storage::now_ns().saturating_sub(begin_ns), Ordering::Relaxed);
+            count_time(&self.write_ns, begin_ns);
         }
     }
 }
@@ -70,6 +76,8 @@ struct Vfs {
 struct FileMethods {
     ours: ffi::sqlite3_io_methods,
     real: *const ffi::sqlite3_io_methods,
+    /// Of the log, not of the database.
+    is_log: bool,
     counters: Arc<LogCounters>,
 }
 
@@ -140,9 +148,9 @@ unsafe extern "C" fn open(
                 if is_database {
                     ours.xRead = Some(read);
                 }
-                ours.xWrite = Some(if is_log { write } else { write_database });
-                ours.xSync = Some(if is_log { sync } else { sync_database });
-                FileMethods { ours, real: methods, counters: Arc::clone(&(*vfs).counters) }
+                ours.xWrite = Some(write);
+                ours.xSync = Some(sync);
+                FileMethods { ours, real: methods, is_log, counters: Arc::clone(&(*vfs).counters) }
             });
             // All files have the same table; one with another table is left unchanged.
             if table.real == methods {
@@ -166,20 +174,28 @@ unsafe fn table<'a>(file: *mut ffi::sqlite3_file) -> &'a FileMethods {
 
 #[allow(unsafe_code)]
 unsafe extern "C" fn write(file: *mut ffi::sqlite3_file, data: *const c_void, amount: c_int, offset: i64) -> c_int {
-    // SAFETY: SQLite calls this on a log that is open, with arguments valid for the real function.
+    // SAFETY: SQLite calls this on a file that is open, with arguments valid for the real function.
     unsafe {
-        let table = table(file);
-        let counters = &table.counters;
-        counters.writes.fetch_add(1, Ordering::Relaxed);
-        counters.bytes.fetch_add(u64::from(amount.unsigned_abs()), Ordering::Relaxed);
-        counters.pages.fetch_add(u64::from(amount >= MIN_PAGE_BYTES), Ordering::Relaxed);
-        if offset == 0 {
-            // Its header: the log starts again.
-            counters.checkpoint_at.store(0, Ordering::Relaxed);
+        let FileMethods { real, is_log, counters, .. } = table(file);
+        let of_data = &counters.data;
+        let (writes, bytes) =
+            if *is_log { (&counters.writes, &counters.bytes) } else { (&of_data.writes, &of_data.write_bytes) };
+        writes.fetch_add(1, Ordering::Relaxed);
+        bytes.fetch_add(u64::from(amount.unsigned_abs()), Ordering::Relaxed);
+        if *is_log {
+            counters.pages.fetch_add(u64::from(amount >= MIN_PAGE_BYTES), Ordering::Relaxed);
+            if offset == 0 {
+                // Its header: the log starts again.
+                counters.checkpoint_at.store(0, Ordering::Relaxed);
+            }
         }
-        let begin = loadline_storage::now_ns();
-        let code = (*table.real).xWrite.map_or(ffi::SQLITE_IOERR_WRITE, |real| real(file, data, amount, offset));
-        counters.write_ns.fetch_add(loadline_storage::now_ns().saturating_sub(begin), Ordering::Relaxed);
+        let begin = now_ns();
+        let code = (**real).xWrite.map_or(ffi::SQLITE_IOERR_WRITE, |real| real(file, data, amount, offset));
+        if *is_log {
+            count_time(&counters.write_ns, begin)
+        } else {
+            of_data.waited_since(begin)
+        }
         code
     }
 }
@@ -187,49 +203,15 @@ unsafe extern "C" fn write(file: *mut ffi::sqlite3_file, data: *const c_void, am
 /// Reads a page or a header of a database; only pages are counted.
 #[allow(unsafe_code)]
 unsafe extern "C" fn read(file: *mut ffi::sqlite3_file, data: *mut c_void, amount: c_int, offset: i64) -> c_int {
-    // SAFETY: SQLite calls this on a file that is open, with arguments valid for the real function.
+    // SAFETY: as for `write`.
     unsafe {
-        let table = table(file);
-        let begin = loadline_storage::now_ns();
-        let code = (*table.real).xRead.map_or(ffi::SQLITE_IOERR_READ, |real| real(file, data, amount, offset));
+        let FileMethods { real, counters, .. } = table(file);
+        let begin = now_ns();
+        let code = (**real).xRead.map_or(ffi::SQLITE_IOERR_READ, |real| real(file, data, amount, offset));
         if amount >= MIN_PAGE_BYTES {
-            let counters = &table.counters.data;
-            counters.read_ns.fetch_add(loadline_storage::now_ns().saturating_sub(begin), Ordering::Relaxed);
-            counters.reads.fetch_add(1, Ordering::Relaxed);
+            count_time(&counters.data.read_ns, begin);
+            counters.data.reads.fetch_add(1, Ordering::Relaxed);
         }
-        code
-    }
-}
-
-#[allow(unsafe_code)]
-unsafe extern "C" fn write_database(
-    file: *mut ffi::sqlite3_file,
-    data: *const c_void,
-    amount: c_int,
-    offset: i64,
-) -> c_int {
-    // SAFETY: SQLite calls this on a database that is open, with arguments valid for the real function.
-    unsafe {
-        let table = table(file);
-        let data_counters = &table.counters.data;
-        data_counters.writes.fetch_add(1, Ordering::Relaxed);
-        data_counters.write_bytes.fetch_add(u64::from(amount.unsigned_abs()), Ordering::Relaxed);
-        let begin = loadline_storage::now_ns();
-        let code = (*table.real).xWrite.map_or(ffi::SQLITE_IOERR_WRITE, |real| real(file, data, amount, offset));
-        data_counters.waited_since(begin);
-        code
-    }
-}
-
-#[allow(unsafe_code)]
-unsafe extern "C" fn sync_database(file: *mut ffi::sqlite3_file, flags: c_int) -> c_int {
-    // SAFETY: as for `write_database`.
-    unsafe {
-        let table = table(file);
-        let data_counters = &table.counters.data;
-        let begin = loadline_storage::now_ns();
-        let code = (*table.real).xSync.map_or(ffi::SQLITE_IOERR_FSYNC, |real| real(file, flags));
-        data_counters.waited_since(begin);
         code
     }
 }
@@ -238,11 +220,15 @@ unsafe extern "C" fn sync_database(file: *mut ffi::sqlite3_file, flags: c_int) -
 unsafe extern "C" fn sync(file: *mut ffi::sqlite3_file, flags: c_int) -> c_int {
     // SAFETY: as for `write`.
     unsafe {
-        let table = table(file);
-        let begin = loadline_storage::now_ns();
-        let code = (*table.real).xSync.map_or(ffi::SQLITE_IOERR_FSYNC, |real| real(file, flags));
-        table.counters.sync_ns.fetch_add(loadline_storage::now_ns().saturating_sub(begin), Ordering::Relaxed);
-        table.counters.syncs.fetch_add(1, Ordering::Relaxed);
+        let FileMethods { real, is_log, counters, .. } = table(file);
+        let begin = now_ns();
+        let code = (**real).xSync.map_or(ffi::SQLITE_IOERR_FSYNC, |real| real(file, flags));
+        if *is_log {
+            count_time(&counters.sync_ns, begin);
+            counters.syncs.fetch_add(1, Ordering::Relaxed);
+        } else {
+            counters.data.waited_since(begin);
+        }
         code
     }
 }

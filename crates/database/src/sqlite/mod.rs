@@ -17,7 +17,7 @@ mod session;
 use std::fs::File;
 use std::sync::Arc;
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 use loadline_model::snapshot::counter;
 use loadline_model::{Capabilities, Capability, Driver, Snapshot};
@@ -225,21 +225,31 @@ struct LogObserver {
 
 impl Observer for LogObserver {
     fn snapshot(&mut self) -> Result<Snapshot, TargetError> {
-        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed) as f64;
+        let data = &self.counters.data;
         let counters = [
-            (counter::REDO_WRITES, read(&self.counters.writes)),
-            (counter::REDO_BYTES, read(&self.counters.bytes)),
-            (counter::REDO_BLOCKS, read(&self.counters.pages)),
-            (counter::REDO_SYNCS, read(&self.counters.syncs)),
-            (counter::LOG_WAIT_NS, read(&self.counters.sync_ns)),
-            (counter::REDO_SYNC_NS, read(&self.counters.sync_ns)),
-            (counter::WRITER_WAIT_NS, read(&self.counters.writer_wait_ns)),
-            (counter::REDO_WRITE_NS, read(&self.counters.write_ns)),
-            // As of the other databases: the blocks that were read, from wherever.
-            (counter::READ_BYTES, read(&self.counters.data.misses) * self.page_size as f64),
+            (counter::REDO_WRITES, &self.counters.writes),
+            (counter::REDO_BYTES, &self.counters.bytes),
+            (counter::REDO_BLOCKS, &self.counters.pages),
+            (counter::REDO_SYNCS, &self.counters.syncs),
+            (counter::LOG_WAIT_NS, &self.counters.sync_ns),
+            (counter::REDO_SYNC_NS, &self.counters.sync_ns),
+            (counter::WRITER_WAIT_NS, &self.counters.writer_wait_ns),
+            (counter::REDO_WRITE_NS, &self.counters.write_ns),
+            (counter::BLOCK_GETS, &data.gets),
+            (counter::BLOCK_READS, &data.misses),
+            (counter::READ_CALLS, &data.reads),
+            (counter::READ_NS, &data.read_ns),
+            (counter::BLOCK_WRITES, &data.writes),
+            (counter::WRITE_CALLS, &data.writes),
+            (counter::WRITE_BYTES, &data.write_bytes),
+            (counter::BUFFER_WAIT_NS, &data.write_ns),
+            (counter::CHECKPOINTS, &data.checkpoints),
+            (counter::ROWS_CHANGED, &data.changed),
         ];
-        let data = self.counters.data.neutral();
-        let counters = counters.into_iter().chain(data.into_iter().map(|(name, value)| (name, read(value))));
+        let counters = counters.into_iter().map(|(name, counter)| (name, counter.load(Ordering::Relaxed) as f64));
+        // As of the other databases: the blocks that were read, from wherever.
+        let read_bytes = data.misses.load(Ordering::Relaxed) as f64 * self.page_size as f64;
+        let counters = counters.chain([(counter::READ_BYTES, read_bytes)]);
         let counters = counters.map(|(name, value)| (name.to_owned(), value)).collect();
         Ok(Snapshot { at_ns: loadline_storage::now_ns(), counters, ..Snapshot::default() })
     }

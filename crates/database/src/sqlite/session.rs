@@ -26,26 +26,21 @@ pub(super) const WAIT_DESCRIPTION: &str =
 
 const FIRST_WAIT_US: u64 = 50;
 const MAX_WAIT_US: u64 = 1000;
-/// Retries of a timed job: 60 s.
+/// Retries of a timed job, whose writer may be one of many other jobs: 60 s.
 const JOB_RETRIES: i32 = 60_000;
 /// Retries of all others, for whom only another process can be in the way: 5 s, in which nothing else is heard.
 const RETRIES: i32 = 5_000;
-
 /// Retries within a checkpoint that waits for others, about 100 ms: behind it all writers wait.
 const CHECKPOINT_RETRIES: i32 = 100;
+
+thread_local! {
+    /// Retries of this thread.
+    static MOST: Cell<i32> = const { Cell::new(RETRIES) };
+}
 
 /// SQLite calls this when another connection writes. SQLite's own `busy_timeout` sleeps up to 100 ms between retries,
 /// while the writer is free most of that time.
 pub(super) fn wait_for_writer(retries: i32) -> bool {
-    wait(retries, RETRIES)
-}
-
-/// The same for a timed job, whose writer may be one of many other jobs.
-fn job_waits_for_writer(retries: i32) -> bool {
-    wait(retries, JOB_RETRIES)
-}
-
-fn wait(retries: i32, most: i32) -> bool {
     let us = FIRST_WAIT_US << u32::try_from(retries).unwrap_or(0).min(10);
     let begin = loadline_storage::now_ns();
     std::thread::sleep(Duration::from_micros(us.min(MAX_WAIT_US)));
@@ -55,19 +50,15 @@ fn wait(retries: i32, most: i32) -> bool {
             counters.writer_wait_ns.fetch_add(waited, Ordering::Relaxed);
         }
     });
-    retries < if HURRIES.get() { CHECKPOINT_RETRIES } else { most }
+    retries < MOST.get()
 }
 
 /// Runs `work`, in which this thread waits for others no longer than [`CHECKPOINT_RETRIES`].
 pub(super) fn waiting_briefly<T>(work: impl FnOnce() -> T) -> T {
-    HURRIES.set(true);
+    let most = MOST.replace(CHECKPOINT_RETRIES);
     let done = work();
-    HURRIES.set(false);
+    MOST.set(most);
     done
-}
-
-thread_local! {
-    static HURRIES: Cell<bool> = const { Cell::new(false) };
 }
 
 pub(super) struct SqliteSession {
@@ -228,7 +219,8 @@ impl ClientSession for SqliteSession {
 
     fn wait_without_limit(&mut self) -> Result<(), TargetError> {
         self.timed = true;
-        self.db.busy_handler(Some(job_waits_for_writer)).map_err(|e| self.error(&e))
+        MOST.set(JOB_RETRIES);
+        Ok(())
     }
 
     fn canceller(&self) -> Canceller {

@@ -16,16 +16,17 @@ use nix::unistd::{geteuid, getpid};
 use serde::{Deserialize, Serialize};
 
 use super::place::{Location, free_bytes};
-use super::process::{Marks, Stat};
+use super::process::{Marks, group};
 use super::programs::User;
 use super::settings::Product;
 use super::shared_memory;
 use crate::error::TargetError;
+use crate::folder::try_lock;
 use crate::machine::boot_id;
 
 const OWNER: &str = "owner.json";
 /// Draft of [`OWNER`], renamed when it is on disk.
-const DRAFT: &str = "owner.json.new";
+pub(super) const DRAFT: &str = "owner.json.new";
 /// Locked by the owner as long as it lives.
 pub(super) const LOCK: &str = "lock";
 /// The process ids, one a line.
@@ -44,41 +45,22 @@ const MAX_CREATION_TIME: Duration = Duration::from_secs(60);
 /// Content of an owner file.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Owner {
-    /// Version of loadline.
-    loadline: String,
-    /// Process id of the owner.
+    /// Process id of the owner, as information for people: it lives as long as it holds [`LOCK`].
     pub(super) pid: i32,
-    /// Start of the owner, clock ticks since boot. Distinguishes it from a later process with the same id.
-    pub(super) start_ticks: u64,
     /// Process ids of another boot are invalid.
     boot_id: String,
-    /// The folder, as information for people.
-    directory: String,
-    /// The socket's folder, if it is outside.
-    pub(super) sockets: Option<PathBuf>,
     /// User and group that the server runs as.
     pub(super) uid: u32,
     gid: u32,
 }
 
 impl Owner {
-    fn this_process(product: &Product, dir: &Path, user: &User) -> io::Result<Owner> {
-        let pid = getpid().as_raw();
-        let stat = Stat::read(pid).ok_or_else(|| io::Error::other("/proc/self/stat cannot be read"))?;
-        Ok(Owner {
-            loadline: env!("CARGO_PKG_VERSION").to_owned(),
-            pid,
-            start_ticks: stat.start_ticks,
-            boot_id: boot_id(),
-            directory: dir.to_string_lossy().into_owned(),
-            sockets: outside_sockets(product, dir),
-            uid: user.uid,
-            gid: user.gid,
-        })
+    fn this_process(user: &User) -> Owner {
+        Owner { pid: getpid().as_raw(), boot_id: boot_id(), uid: user.uid, gid: user.gid }
     }
 
     /// Writes the owner file atomically, also if the machine crashes.
-    pub(super) fn write(&self, dir: &Path) -> io::Result<()> {
+    fn write(&self, dir: &Path) -> io::Result<()> {
         let draft = dir.join(DRAFT);
         let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o644).open(&draft)?;
         file.write_all(&serde_json::to_vec_pretty(self)?)?;
@@ -95,11 +77,6 @@ impl Owner {
         }
     }
 
-    /// Whether the owner process still runs.
-    fn lives(&self) -> bool {
-        self.boot_id == boot_id() && Stat::read(self.pid).is_some_and(|stat| stat.start_ticks == self.start_ticks)
-    }
-
     /// Processes that were started for the server in `dir`; none if they were of another boot.
     pub(super) fn started(&self, dir: &Path) -> Vec<i32> {
         let text = std::fs::read_to_string(dir.join(STARTED)).unwrap_or_default();
@@ -108,10 +85,8 @@ impl Owner {
 
     /// Ends the processes of the server in `dir` and removes its shared memory; returns whether anything still ran.
     fn end(&self, product: &Product, dir: &Path) -> io::Result<bool> {
-        let name = dir.file_name().and_then(|name| name.to_str()).filter(|name| name.starts_with(&product.prefix));
-        let name = name.ok_or_else(|| io::Error::other("loadline does not give such names"))?;
         let started = self.started(dir);
-        let ran = Marks { name, uid: self.uid, started: &started }.end_all(&product.stop)?;
+        let ran = Marks { name: name(dir), uid: self.uid, started: &started }.end_all(&product.stop)?;
         shared_memory::remove(&started, &User::of_ids(self.uid, self.gid));
         Ok(ran)
     }
@@ -119,9 +94,8 @@ impl Owner {
     /// Stops the server in `dir` and removes the folder; returns whether anything still ran.
     fn remove(&self, product: &Product, dir: &Path) -> io::Result<bool> {
         let ran = self.end(product, dir)?;
-        let sockets = self.sockets.as_deref().filter(|path| Some(*path) == outside(product, dir).as_deref());
-        let theirs = |path: &&Path| std::fs::symlink_metadata(path).is_ok_and(|m| m.is_dir() && m.uid() == self.uid);
-        if let Some(sockets) = sockets.filter(theirs) {
+        let sockets = outside(dir);
+        if std::fs::symlink_metadata(&sockets).is_ok_and(|m| m.is_dir() && m.uid() == self.uid) {
             std::fs::remove_dir_all(sockets)?;
         }
         for part in ["data", "socket"] {
@@ -137,30 +111,24 @@ impl Owner {
     }
 }
 
-/// A socket folder in `/tmp`, if the path of the one inside is too long or has characters that the server's setting cannot contain.
-fn outside_sockets(product: &Product, dir: &Path) -> Option<PathBuf> {
+/// The unique name of a server's folder.
+fn name(dir: &Path) -> &str {
+    dir.file_name().and_then(|name| name.to_str()).unwrap_or_default()
+}
+
+/// The folder of the socket: that in `/tmp`, if the path of the one inside is too long or has characters that the server's setting
+/// cannot contain.
+fn sockets(product: &Product, dir: &Path) -> PathBuf {
     let inside = dir.join("socket");
     let unfit = |c: char| product.unfit.contains(c) || c.is_control() || c.is_whitespace();
     let fits = |path: &str| {
         path.len() < MAX_SOCKET_PATH - product.socket.len() && (product.unfit.is_empty() || !path.contains(unfit))
     };
-    if inside.to_str().is_some_and(fits) { None } else { outside(product, dir) }
+    if inside.to_str().is_some_and(fits) { inside } else { outside(dir) }
 }
 
-fn outside(product: &Product, dir: &Path) -> Option<PathBuf> {
-    let name = dir.file_name()?.to_str()?;
-    name.starts_with(&product.prefix).then(|| Path::new("/tmp").join(format!("{name}-socket")))
-}
-
-/// Takes the lock of `dir`; `None` if another process holds it. The system releases it when its holder dies.
-fn try_lock(dir: &Path) -> io::Result<Option<File>> {
-    let file =
-        OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(dir.join(LOCK))?;
-    match file.try_lock() {
-        Ok(()) => Ok(Some(file)),
-        Err(std::fs::TryLockError::WouldBlock) => Ok(None),
-        Err(std::fs::TryLockError::Error(e)) => Err(e),
-    }
+fn outside(dir: &Path) -> PathBuf {
+    Path::new("/tmp").join(format!("{}-socket", name(dir)))
 }
 
 fn ignore_not_found(result: io::Result<()>) -> io::Result<()> {
@@ -172,7 +140,7 @@ fn ignore_not_found(result: io::Result<()>) -> io::Result<()> {
 
 /// A server's folder. Dropping it ends the server's processes and removes the folder.
 pub(crate) struct Folder {
-    product: &'static Product,
+    pub(super) product: &'static Product,
     pub(crate) dir: PathBuf,
     owner: Owner,
     made: Option<PathBuf>,
@@ -193,9 +161,9 @@ impl Folder {
             .tempdir_in(&place.parent)
             .map_err(failed)?;
         // If one of these fails, `TempDir` removes the folder; later `Folder` does.
-        let lock = try_lock(dir.path()).map_err(failed)?;
+        let lock = try_lock(&dir.path().join(LOCK)).map_err(failed)?;
         let lock = lock.ok_or_else(|| failed(io::Error::other("its lock is held by another process")))?;
-        let owner = Owner::this_process(product, dir.path(), user).map_err(failed)?;
+        let owner = Owner::this_process(user);
         owner.write(dir.path()).map_err(failed)?;
         let folder = Folder { product, dir: dir.keep(), owner, made: place.made.clone(), _lock: lock };
         // Sets the mode again, because creation applied the umask.
@@ -214,7 +182,7 @@ impl Folder {
 
     /// The socket's folder.
     pub(crate) fn sockets(&self) -> PathBuf {
-        self.owner.sockets.clone().unwrap_or_else(|| self.dir.join("socket"))
+        sockets(self.product, &self.dir)
     }
 
     pub(crate) fn socket(&self) -> PathBuf {
@@ -223,7 +191,7 @@ impl Folder {
 
     /// The unique name of the folder.
     pub(crate) fn name(&self) -> &str {
-        self.dir.file_name().and_then(|name| name.to_str()).unwrap_or_default()
+        name(&self.dir)
     }
 
     /// Has the process of `command` write its id into the folder before it becomes the program: whoever cleans up finds its process
@@ -313,10 +281,10 @@ impl Drop for Folder {
     }
 }
 
-/// Removes the servers of dead owners in these places. Returns a line per folder that was removed, or left alone with the reason; an
-/// error is one that could not be removed.
-pub(super) fn remove_leftovers(product: &Product, places: &[PathBuf]) -> Vec<Result<String, String>> {
-    let mut done = Vec::new();
+/// Removes the servers of dead owners in these places. Returns a line per folder that was removed, or left alone with the reason, and
+/// whether all could be removed.
+pub(super) fn remove_leftovers(product: &Product, places: &[PathBuf]) -> (Vec<String>, bool) {
+    let (mut done, mut removed) = (Vec::new(), true);
     let mut places: Vec<PathBuf> = places.iter().filter_map(|place| std::fs::canonicalize(place).ok()).collect();
     places.sort();
     places.dedup();
@@ -327,14 +295,17 @@ pub(super) fn remove_leftovers(product: &Product, places: &[PathBuf]) -> Vec<Res
         dirs.sort();
         for dir in dirs {
             match examine(product, &dir) {
-                Ok(line) => done.extend(line.map(Ok)),
+                Ok(line) => done.extend(line),
                 // Another process removed it at the same time.
                 Err(e) if e.kind() == io::ErrorKind::NotFound && !dir.exists() => {}
-                Err(e) => done.push(Err(format!("'{}' could not be removed: {e}", dir.display()))),
+                Err(e) => {
+                    done.push(format!("'{}' could not be removed: {e}", dir.display()));
+                    removed = false;
+                }
             }
         }
     }
-    done
+    (done, removed)
 }
 
 /// Removes `dir` if it is loadline's and its owner is dead.
@@ -343,27 +314,22 @@ fn examine(product: &Product, dir: &Path) -> io::Result<Option<String>> {
     if !metadata.is_dir() {
         return Ok(None);
     }
-    let shown = dir.display();
-    if metadata.uid() != geteuid().as_raw() {
+    let (shown, foreign) = (dir.display(), metadata.uid() != geteuid().as_raw());
+    let owner = match Owner::read(dir) {
         // Its owner file cannot be trusted: in a folder such as /var/tmp anybody can create one.
-        return match Owner::read(dir) {
-            Ok(Some(owner)) if !owner.lives() => Ok(Some(format!(
+        Ok(Some(owner)) if foreign && (owner.boot_id != boot_id() || group(owner.pid).is_none()) => {
+            return Ok(Some(format!(
                 "left '{shown}' alone: it belongs to the user with uid {}, who can remove it with `loadline clean`",
                 metadata.uid()
-            ))),
-            _ => Ok(None),
-        };
-    }
-    let owner = match Owner::read(dir) {
-        Ok(owner) => owner,
+            )));
+        }
+        _ if foreign => return Ok(None),
+        Ok(Some(owner)) => owner,
+        Ok(None) => return remove_unfinished(product, dir, &metadata),
         Err(e) => return Ok(Some(format!("left '{shown}' alone: its owner file cannot be read ({e})"))),
     };
-    let Some(owner) = owner else { return remove_unfinished(product, dir, &metadata) };
-    if owner.lives() {
-        return Ok(None);
-    }
-    // Held until the folder is removed, so no other process cleans up here at the same time.
-    let Some(_lock) = try_lock(dir)? else { return Ok(None) };
+    // Held by a living owner; from here on until the folder is removed, so no other process cleans up here at the same time.
+    let Some(_lock) = try_lock(&dir.join(LOCK))? else { return Ok(None) };
     let ran = owner.remove(product, dir)?;
     let stopped = if ran { " (the server was still running and was stopped)" } else { "" };
     Ok(Some(format!(
@@ -380,7 +346,7 @@ fn remove_unfinished(product: &Product, dir: &Path, metadata: &std::fs::Metadata
     if !only_ours || !old {
         return Ok(None);
     }
-    let Some(_lock) = try_lock(dir)? else { return Ok(None) };
+    let Some(_lock) = try_lock(&dir.join(LOCK))? else { return Ok(None) };
     for name in [LOCK, DRAFT] {
         ignore_not_found(std::fs::remove_file(dir.join(name)))?;
     }
@@ -391,30 +357,14 @@ fn remove_unfinished(product: &Product, dir: &Path, metadata: &std::fs::Metadata
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::temp::settings::SERVERS;
 
     #[test]
-    fn a_recycled_process_id_is_not_the_owner() {
+    fn process_ids_are_those_of_a_boot() {
         let dir = tempfile::tempdir().unwrap();
-        let mut owner = Owner::this_process(&SERVERS.mysql, dir.path(), &User::of_ids(1, 2)).unwrap();
-        owner.write(dir.path()).unwrap();
+        let mut owner = Owner::this_process(&User::of_ids(1, 2));
         std::fs::write(dir.path().join(STARTED), "12\n345\n").unwrap();
-        assert!(Owner::read(dir.path()).unwrap().unwrap().lives());
         assert_eq!(owner.started(dir.path()), [12, 345]);
-        owner.start_ticks += 1;
-        assert!(!owner.lives());
-        owner.start_ticks -= 1;
         owner.boot_id.push('x');
-        assert!(!owner.lives() && owner.started(dir.path()).is_empty());
-    }
-
-    #[test]
-    fn a_lock_is_held_once() {
-        let dir = tempfile::tempdir().unwrap();
-        let held = try_lock(dir.path()).unwrap();
-        assert!(held.is_some());
-        assert!(try_lock(dir.path()).unwrap().is_none());
-        drop(held);
-        assert!(try_lock(dir.path()).unwrap().is_some());
+        assert!(owner.started(dir.path()).is_empty());
     }
 }

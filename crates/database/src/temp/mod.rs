@@ -5,14 +5,17 @@
 //! Read on in [`Servers`], then [`folder`] and [`process`].
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use loadline_model::format::bytes;
 use nix::sys::signal::Signal;
+use nix::unistd::Pid;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 
 use crate::error::TargetError;
@@ -21,7 +24,7 @@ use crate::relay::Relay;
 use crate::request::OpenRequest;
 
 use folder::{Folder, remove_leftovers};
-use place::{FALLBACK, Location, TempUrl, ToPlace, has_scheme};
+use place::{FALLBACK, Location, TempUrl, has_scheme};
 use process::Child;
 use programs::{Program, User, cannot_run};
 use settings::{Product, Settings, Stage};
@@ -59,27 +62,17 @@ pub(crate) trait Stages: Sized {
     /// Makes the data folder of the first server.
     fn make_data(&self, setup: &Setup, settings: &Settings, first: &Server) -> Result<(), TargetError>;
 
-    /// Prepares a further server before the first one starts.
+    /// Prepares a further server, mostly by [`Server::copy`], before the first one starts.
     fn join(&self, setup: &Setup, server: &mut Server, first: &Server) -> Result<(), TargetError>;
 
     /// The command that starts a server.
     fn command(&mut self, setup: &Setup, settings: &Settings, server: &Server) -> Result<Command, TargetError>;
 
-    /// Asks at its socket whether a server accepts sessions.
-    fn ask(socket: &Path) -> Progress;
+    /// Whether the server of the process `pid` accepts sessions; else its last answer.
+    fn ask(folder: &Folder, pid: Pid) -> Result<(), String>;
 
     /// Finds in a server's log why it did not start.
     fn cause(log: &str) -> String;
-}
-
-/// State of a starting server.
-pub(crate) enum Progress {
-    /// It accepts sessions.
-    Ready,
-    /// Not yet; its last answer.
-    Waiting(String),
-    /// It cannot start; the reason.
-    Hopeless(String),
 }
 
 /// What the servers of a run have in common.
@@ -120,6 +113,17 @@ impl Setup {
         let user = User::choose(product)?;
         let program = Program::find(product, url.bin.as_deref(), &user)?;
         Ok(Setup { product, url, user, program, servers, levels, memory: memory_bytes() / u64::from(servers) })
+    }
+
+    /// The error for a setting that the program does not have: `near` is a similar one, and its arguments `list` list all.
+    pub(crate) fn unknown(&self, name: &str, near: Option<&str>, list: &str) -> TargetError {
+        let Program { path, version, .. } = &self.program;
+        let hint = near.map_or_else(
+            || format!("`{} {list}` lists its settings", path.display()),
+            |near| format!("did you mean '{near}'?"),
+        );
+        let product = &self.product.name;
+        TargetError::Usage(format!("--setting {name}: {product} {version} has no setting '{name}': {hint}"))
     }
 
     /// Refuses several servers with block caches of so many bytes if there is too little memory for them.
@@ -168,10 +172,8 @@ impl<S: Stages> Servers<S> {
     pub(crate) fn create(product: &'static Product, request: &OpenRequest) -> Result<Servers<S>, TargetError> {
         let setup = Setup::new(product, request)?;
         let stages = S::find(&setup)?;
-        let Setup { user, program, servers, .. } = &setup;
-        let (dir, scratch) = (setup.url.dir.as_deref(), request.scratch.as_path());
-        let place = ToPlace { product, dir, scratch, user, program: &program.path, servers: *servers }.choose()?;
-        let leftovers = remove_leftovers(product, &[request.scratch.clone(), place.parent.clone()]);
+        let place = setup.place(&request.scratch)?;
+        let (leftovers, _) = remove_leftovers(product, &[request.scratch.clone(), place.parent.clone()]);
         let first = Server::create(&setup, &place, 0)?;
         let given = &request.settings;
         let cache = stages.check(&setup, given, &first.folder)?;
@@ -181,13 +183,13 @@ impl<S: Stages> Servers<S> {
         let mut notes = vec![format!(
             "private {} {} ({}), created for this run and removed after it; it ran as the user '{}'",
             product.name,
-            program.said.shown(),
-            program.path.display(),
-            user.name
+            setup.program.shown(),
+            setup.program.path.display(),
+            setup.user.name
         )];
         notes.push(place.note.clone());
         notes.extend(settings.notes());
-        notes.extend(leftovers.into_iter().map(|line| line.unwrap_or_else(|failed| failed)));
+        notes.extend(leftovers);
         stages.make_data(&setup, &settings, &first)?;
         let mut all = Servers { stages, setup, settings, notes, further: Vec::new(), first };
         for number in 1..all.setup.servers {
@@ -202,14 +204,13 @@ impl<S: Stages> Servers<S> {
     pub(crate) fn start(&mut self, number: usize) -> Result<(), TargetError> {
         let Servers { stages, setup, settings, further, first, .. } = self;
         let Some(server) = std::iter::once(first).chain(further).nth(number) else { return Ok(()) };
-        let of_server = |e: TargetError| if number > 0 { e.with(&format!(" ({})", server.name)) } else { e };
-        let command = stages.command(setup, settings, server).map_err(of_server)?;
+        let which = if number > 0 { format!(" ({})", server.name) } else { String::new() };
+        let command = stages.command(setup, settings, server).map_err(|e| e.with(&which))?;
         server.spawn(command)?;
         let Err(why) = server.wait_ready(S::ask) else { return Ok(()) };
         server.stop(&setup.product.at_once);
-        let why = format!("the private {} did not start ({why})", setup.product.name);
-        let e = server.start_failure(&why, settings, &server.folder.log(), S::cause);
-        Err(if number > 0 { e.with(&format!(" ({})", server.name)) } else { e })
+        let what = format!("the private {} did not start ({why})", setup.product.name);
+        Err(server.failure(&what, Some(settings), &server.folder.log(), S::cause).with(&which))
     }
 
     /// Starts further servers again that have ended, and those of the names `hang`.
@@ -241,16 +242,16 @@ impl<S: Stages> Servers<S> {
 
 /// One server: its folder and, after its start, its process.
 pub(crate) struct Server {
-    product: &'static Product,
     /// Name among several: `standby1`, `node2`.
     pub(crate) name: String,
     /// 0 is the first.
     pub(crate) number: u32,
-    /// The way to the first server, if loadline may change it, and its port.
+    /// The link to the first server, if loadline may change it.
     pub(crate) relay: Option<Arc<Relay>>,
-    pub(crate) port: u16,
+    /// Folder of the socket and port by which it reaches the first server or the relay to it.
+    pub(crate) way: (PathBuf, u16),
     /// Settings behind all others.
-    pub(crate) last: Vec<(&'static str, String)>,
+    pub(crate) level: Vec<(&'static str, String)>,
     child: Option<Child>,
     pub(crate) folder: Folder,
 }
@@ -260,19 +261,82 @@ impl Server {
         let product = setup.product;
         let folder = Folder::create(product, place, &setup.user)?;
         let name = format!("{}{}", product.server, number + u32::from(product.counts_all));
-        Ok(Server { product, name, number, relay: None, port: 0, last: Vec::new(), child: None, folder })
+        Ok(Server { name, number, relay: None, way: (PathBuf::new(), 0), level: Vec::new(), child: None, folder })
     }
 
-    /// Copies the data folder of `first`, which has not been started yet.
-    pub(crate) fn copy(&self, first: &Server, user: &User) -> Result<(), TargetError> {
+    /// `text` of `servers.toml` with what its words in braces stand for, whatever bytes the paths have.
+    pub(crate) fn filled(&self, text: &str) -> OsString {
+        let folder = &self.folder;
+        let mut filled = OsString::new();
+        for (n, part) in text.split(['{', '}']).enumerate() {
+            match part {
+                _ if n % 2 == 0 => filled.push(part),
+                "dir" => filled.push(&folder.dir),
+                "data" => filled.push(folder.data()),
+                "sockets" => filled.push(folder.sockets()),
+                "socket" => filled.push(folder.socket()),
+                "folder" => filled.push(folder.name()),
+                "server" => filled.push(&self.name),
+                "id" => filled.push((self.number + 1).to_string()),
+                "way" => filled.push(&self.way.0),
+                "port" => filled.push(self.way.1.to_string()),
+                // Those of one product.
+                other => filled.push(format!("{{{other}}}")),
+            }
+        }
+        filled
+    }
+
+    /// `arguments` of `servers.toml`.
+    pub(crate) fn arguments(&self, arguments: &[String]) -> impl Iterator<Item = OsString> {
+        arguments.iter().map(|argument| self.filled(argument))
+    }
+
+    /// Runs `command` of `program`, a step of making the data folder, to its end. `given`: it gets the user's settings.
+    pub(crate) fn run(
+        &self,
+        program: &Path,
+        mut command: Command,
+        given: Option<&Settings>,
+        cause: fn(&str) -> String,
+    ) -> Result<(), TargetError> {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        // Helpers of initdb do not die with loadline, and only their process group identifies them.
+        self.folder.note_process(&mut command)?;
+        let ended = command.spawn().and_then(|mut child| {
+            // Stays open until it ends: MariaDB's script is killed when it is closed.
+            let _open = child.stdin.take();
+            child.wait_with_output()
+        });
+        let output = ended.map_err(|e| cannot_run(program, &e))?;
+        if output.status.success() {
+            return Ok(());
+        }
+        let what = format!("{} failed", program.file_name().unwrap_or_default().to_string_lossy());
+        let said = [output.stdout, output.stderr].concat();
+        Err(self.failure(&what, given, &String::from_utf8_lossy(&said), cause))
+    }
+
+    /// Copies the data folder of `first`, which has not been started yet, with an additional empty file of the name `mark`.
+    pub(crate) fn copy(&self, first: &Server, user: &User, mark: Option<&str>) -> Result<(), TargetError> {
+        let said = |text: &str| text.trim().to_owned();
         let mut copy = user.command("cp", Signal::SIGKILL);
         copy.arg("-a").arg(first.folder.data().join(".")).arg(self.folder.data());
-        let output = copy.output().map_err(|e| cannot_run(Path::new("cp"), &e))?;
-        if !output.status.success() {
-            let says = String::from_utf8_lossy(&output.stderr);
-            return Err(self.folder.failure("the data folder cannot be copied", says.trim()));
+        self.run(Path::new("cp"), copy, None, said)?;
+        if let Some(mark) = mark {
+            // It is its user's: the server opens it for writing.
+            let mut touch = user.command("touch", Signal::SIGKILL);
+            touch.arg(self.folder.data().join(mark));
+            self.run(Path::new("touch"), touch, None, said)?;
         }
         self.folder.bring_to_disk()
+    }
+
+    /// Takes over the relay by which it reaches the first server.
+    pub(crate) fn link(&mut self, started: io::Result<Relay>) -> Result<(), TargetError> {
+        let failed = |e| TargetError::Local(format!("no relay to {} can be started: {e}", self.name));
+        self.relay = Some(Arc::new(started.map_err(failed)?));
+        Ok(())
     }
 
     fn spawn(&mut self, mut command: Command) -> Result<(), TargetError> {
@@ -284,19 +348,15 @@ impl Server {
         Ok(())
     }
 
-    fn wait_ready(&mut self, ask: fn(&Path) -> Progress) -> Result<(), String> {
-        let socket = self.folder.socket();
+    fn wait_ready(&mut self, ask: fn(&Folder, Pid) -> Result<(), String>) -> Result<(), String> {
+        let Some(child) = &mut self.child else { return Ok(()) };
         let deadline = Instant::now() + START_TIMEOUT;
         loop {
             // First this check: after the exit, the log is complete.
-            if let Some(exit) = self.child.as_mut().and_then(Child::exit) {
+            if let Some(exit) = child.exit() {
                 return Err(exit);
             }
-            let state = match ask(&socket) {
-                Progress::Ready => return Ok(()),
-                Progress::Hopeless(why) => return Err(why),
-                Progress::Waiting(state) => state,
-            };
+            let Err(state) = ask(&self.folder, child.pid()) else { return Ok(()) };
             if Instant::now() >= deadline {
                 return Err(format!("no session within {} s: {state}", START_TIMEOUT.as_secs()));
             }
@@ -304,20 +364,16 @@ impl Server {
         }
     }
 
-    /// The error for a failed step, `what`: of usage if the user gave settings. `cause` finds it in the log.
-    pub(crate) fn start_failure(
-        &self,
-        what: &str,
-        settings: &Settings,
-        log: &str,
-        cause: fn(&str) -> String,
-    ) -> TargetError {
+    /// The error for a failed step, `what`: of usage if it had settings of the user. `cause` finds it in the log.
+    fn failure(&self, what: &str, given: Option<&Settings>, log: &str, cause: fn(&str) -> String) -> TargetError {
         let message = cause(log);
-        if settings.given.is_empty() || self.folder.disk_is_full(log) {
-            return self.folder.failure(what, &message);
+        match given.filter(|settings| !settings.given.is_empty() && !self.folder.disk_is_full(log)) {
+            None => self.folder.failure(what, &message),
+            Some(settings) => {
+                let program = &self.folder.product.program;
+                TargetError::Usage(format!("{what} with --setting {}; {program} says: '{message}'", settings.shown()))
+            }
         }
-        let program = &self.product.program;
-        TargetError::Usage(format!("{what} with --setting {}; {program} says: '{message}'", settings.shown()))
     }
 
     /// Stops it with `stages`; it can be started again.
@@ -335,7 +391,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        let Product { stop, at_once, .. } = self.product;
+        let Product { stop, at_once, .. } = self.folder.product;
         self.stop(if self.number == 0 { stop } else { at_once });
     }
 }
@@ -358,12 +414,8 @@ pub(crate) fn clean_leftovers(product: &Product, request: &OpenRequest) -> Resul
         places.extend(TempUrl::parse(&request.url, product)?.dir);
     }
     places.push(FALLBACK.into());
-    let found = remove_leftovers(product, &places);
-    if found.iter().all(Result::is_ok) {
-        return Ok(found.into_iter().flatten().collect());
-    }
-    let lines: Vec<String> = found.into_iter().map(|line| line.unwrap_or_else(|failed| failed)).collect();
-    Err(TargetError::Local(lines.join("; ")))
+    let (lines, removed) = remove_leftovers(product, &places);
+    if removed { Ok(lines) } else { Err(TargetError::Local(lines.join("; "))) }
 }
 
 /// Encodes a path as the value of a URL parameter.

@@ -9,8 +9,8 @@ use loadline_model::format::bytes;
 use nix::sys::signal::Signal;
 use nix::sys::statvfs::statvfs;
 
-use super::programs::{self, User};
 use super::settings::Product;
+use super::{Setup, programs};
 use crate::error::TargetError;
 use crate::url::{path, unknown};
 
@@ -49,27 +49,31 @@ impl TempUrl {
                 usage(format!("the directory '{dir}' must begin with /, as in {scheme}:/data/scratch"))
             })?);
         }
+        let example = providers.last();
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            let twice = if name == "bin" {
-                let dir = path(value).and_then(|dir| std::path::absolute(dir).ok());
-                let dir = dir.ok_or_else(|| usage(format!("bin='{value}' must be a directory such as bin={bin}")))?;
-                address.bin.replace(dir).is_some()
-            } else if let Some(example) = providers.last().filter(|_| name == "provider") {
-                let file = path(value).filter(|path| path.is_absolute());
-                let file = file.ok_or_else(|| usage(format!("provider='{value}' must be a file such as {example}")))?;
-                address.provider.replace(file).is_some()
-            } else if parameter.as_deref() == Some(name) {
-                let number = value.parse().ok().filter(|n| (1..=MOST).contains(n));
-                let number =
-                    number.ok_or_else(|| usage(format!("{name}='{value}' must be a number from 1 to {MOST}")))?;
-                address.servers.replace(number + u32::from(!product.counts_all)).is_some()
-            } else {
-                let known = ["bin"].into_iter().chain(parameter.as_deref()).chain(providers.last().map(|_| "provider"));
-                return Err(usage(format!(
-                    "{}: bin is the directory of the server's binaries; give settings with --setting",
-                    unknown(name, &known.collect::<Vec<_>>())
-                )));
+            let wrong = |must: String| usage(format!("{name}='{value}' must be {must}"));
+            let twice = match (name, example) {
+                ("bin", _) => {
+                    let dir = path(value).and_then(|dir| std::path::absolute(dir).ok());
+                    address.bin.replace(dir.ok_or_else(|| wrong(format!("a directory such as bin={bin}")))?).is_some()
+                }
+                ("provider", Some(example)) => {
+                    let file = path(value).filter(|path| path.is_absolute());
+                    address.provider.replace(file.ok_or_else(|| wrong(format!("a file such as {example}")))?).is_some()
+                }
+                _ if parameter.as_deref() == Some(name) => {
+                    let number = value.parse().ok().filter(|n| (1..=MOST).contains(n));
+                    let number = number.ok_or_else(|| wrong(format!("a number from 1 to {MOST}")))?;
+                    address.servers.replace(number + u32::from(!product.counts_all)).is_some()
+                }
+                _ => {
+                    let known = ["bin"].into_iter().chain(parameter.as_deref()).chain(example.map(|_| "provider"));
+                    return Err(usage(format!(
+                        "{}: bin is the directory of the server's binaries; give settings with --setting",
+                        unknown(name, &known.collect::<Vec<_>>())
+                    )));
+                }
             };
             if twice {
                 return Err(usage(format!("{name} is given twice")));
@@ -95,26 +99,12 @@ pub(crate) struct Location {
     pub(crate) made: Option<PathBuf>,
 }
 
-/// The servers to place.
-#[derive(Clone, Copy)]
-pub(crate) struct ToPlace<'a> {
-    pub(crate) product: &'static Product,
-    /// The URL's folder.
-    pub(crate) dir: Option<&'a Path>,
-    /// The results folder.
-    pub(crate) scratch: &'a Path,
-    pub(crate) user: &'a User,
-    pub(crate) program: &'a Path,
-    /// How many are created there.
-    pub(crate) servers: u32,
-}
-
-impl ToPlace<'_> {
-    /// Chooses the URL's folder, else the results folder, else [`FALLBACK`].
-    pub(crate) fn choose(self) -> Result<Location, TargetError> {
-        let ToPlace { product: Product { scheme, log_setting, disk_mib, .. }, servers, .. } = self;
-        let least = (disk_mib << 20) * u64::from(servers);
-        let place = self.choose_folder()?;
+impl Setup {
+    /// Chooses the URL's folder, else the results folder (`scratch`), else [`FALLBACK`].
+    pub(crate) fn place(&self, scratch: &Path) -> Result<Location, TargetError> {
+        let Setup { product: Product { scheme, log_setting, disk_mib, .. }, servers, .. } = self;
+        let least = (disk_mib << 20) * u64::from(*servers);
+        let place = self.choose_folder(scratch)?;
         let Some(free) = free_bytes(&place.parent).filter(|free| *free < least) else { return Ok(place) };
         if let Some(made) = &place.made {
             let _ = std::fs::remove_dir(made);
@@ -124,14 +114,14 @@ impl ToPlace<'_> {
              ({log_setting}). Free some GiB there, or name another directory with {scheme}:/dir",
             place.parent.display(),
             bytes(free as f64),
-            if servers == 1 { "server needs" } else { "servers need" },
+            if *servers == 1 { "server needs" } else { "servers need" },
             bytes(least as f64)
         )))
     }
 
-    fn choose_folder(self) -> Result<Location, TargetError> {
-        let ToPlace { product, scratch, user, .. } = self;
-        if let Some(dir) = self.dir {
+    fn choose_folder(&self, scratch: &Path) -> Result<Location, TargetError> {
+        let Setup { product, user, .. } = self;
+        if let Some(dir) = &self.url.dir {
             let parent = directory(dir, product)?;
             if !self.can_reach(&parent)? {
                 return Err(TargetError::Usage(format!(
@@ -176,7 +166,7 @@ impl ToPlace<'_> {
 
     /// Tries access with a process of that user, because mode bits are not enough (access lists, network mounts).
     fn can_reach(&self, dir: &Path) -> Result<bool, TargetError> {
-        let mut command = self.user.command(self.program, Signal::SIGKILL);
+        let mut command = self.user.command(&self.program.path, Signal::SIGKILL);
         command.current_dir(dir);
         match programs::version(command) {
             Ok(_) => Ok(true),
@@ -201,6 +191,10 @@ mod tests {
     use super::*;
     use crate::temp::settings::SERVERS;
 
+    fn parse(url: &str) -> Result<TempUrl, TargetError> {
+        TempUrl::parse(url, if has_scheme(url, "galera-temp") { &SERVERS.galera } else { &SERVERS.postgres })
+    }
+
     #[test]
     fn urls() {
         let url = |dir: &str, bin: &str, provider: &str, servers| {
@@ -208,45 +202,37 @@ mod tests {
             TempUrl { dir: path(dir), bin: path(bin), provider: path(provider), servers }
         };
         for (text, expected) in [
-            ("postgres-temp:", url("", "", "", None)),
             ("POSTGRES-TEMP:?", url("", "", "", None)),
-            ("postgres-temp:/a/b%20c", url("/a/b c", "", "", None)),
             ("postgres-temp:/a?bin=/b/./c", url("/a", "/b/c", "", None)),
             ("postgres-temp:?standbys=2&bin=/b%20c", url("", "/b c", "", Some(3))),
             ("galera-temp:/a%20b?nodes=5", url("/a b", "", "", Some(5))),
             ("galera-temp:?bin=/x/bin&nodes=1&provider=/a%20b.so", url("", "/x/bin", "/a b.so", Some(1))),
         ] {
-            let product = if has_scheme(text, "galera-temp") { &SERVERS.galera } else { &SERVERS.postgres };
-            assert_eq!(TempUrl::parse(text, product).unwrap(), expected, "{text}");
+            assert_eq!(parse(text).unwrap(), expected, "{text}");
         }
     }
 
     #[test]
     fn wrong_urls_are_named() {
         for (url, part) in [
-            ("postgres:", "postgres-temp:"),
             ("mariadb-temp:", "postgres-temp:"),
             ("postgres-temp", "postgres-temp:"),
             ("postgres-temp:dir", "'dir'"),
             ("postgres-temp://host/db", "host"),
             ("postgres-temp:?bon=/x", "did you mean 'bin'?"),
-            ("postgres-temp:?shared_buffers=1GB", "known: bin, standbys"),
             ("postgres-temp:?standbys=0", "standbys='0' must be a number from 1 to 8"),
-            ("postgres-temp:?standbys=x", "standbys='x'"),
-            ("postgres-temp:?standbys=99", "from 1 to 8"),
             ("postgres-temp:?standbys", "from 1 to 8"),
+            ("postgres-temp:?standbys=9", "from 1 to 8"),
             ("postgres-temp:?standbys=1&standbys=2", "twice"),
             ("postgres-temp:?bin=", "bin=/usr/lib"),
             ("postgres-temp:?bin=/a&bin=/b", "twice"),
             ("postgres-temp:?provider=/a.so", "known: bin, standbys"),
             ("postgres-temp:/a%00b", "/data/scratch"),
             ("galera-temp:?nodes=0", "nodes='0'"),
-            ("galera-temp:?nodes=2&nodes=3", "twice"),
             ("galera-temp:?provider=x.so", "provider='x.so'"),
             ("galera-temp:?node=2", "did you mean 'nodes'?"),
         ] {
-            let product = if has_scheme(url, "galera-temp") { &SERVERS.galera } else { &SERVERS.postgres };
-            match TempUrl::parse(url, product) {
+            match parse(url) {
                 Err(TargetError::Usage(text)) => assert!(text.contains(part), "{url}: {text}"),
                 other => panic!("{url}: {other:?}"),
             }

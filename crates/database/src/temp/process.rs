@@ -6,8 +6,7 @@
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::process::Command;
-use std::sync::mpsc::{Sender, SyncSender, channel, sync_channel};
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::sync::mpsc::{Sender, channel};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
@@ -19,42 +18,34 @@ use super::settings::Stage;
 /// memory that cannot be identified as theirs.
 const HELPERS_PATIENCE: Duration = Duration::from_secs(10);
 
-type Spawned = SyncSender<io::Result<std::process::Child>>;
-
-/// Spawns all servers: the parent-death signal is sent when the *thread* that spawned the child ends, and this one never does.
-static SPAWNER: LazyLock<Mutex<Sender<(Command, Spawned)>>> = LazyLock::new(|| {
-    let (asks, asked) = channel::<(Command, Spawned)>();
-    // If no thread can be made, `asks` has no other end, which its first use says.
-    let _ = std::thread::Builder::new().name("private servers".into()).spawn(move || {
-        for (mut command, answer) in asked {
-            let _ = answer.send(command.spawn());
-        }
-    });
-    Mutex::new(asks)
-});
-
 /// A child process, which may outlive the thread that wanted it, but not loadline.
-pub(crate) struct Child(std::process::Child);
+pub(crate) struct Child {
+    process: std::process::Child,
+    /// The other end of the thread that spawned it.
+    _parent: Sender<()>,
+}
 
 impl Child {
-    /// Spawns the server.
-    pub(crate) fn spawn(command: Command) -> io::Result<Child> {
-        let (answer, spawned) = sync_channel(1);
-        let lost = || io::Error::other("no thread can be started");
-        let asks = SPAWNER.lock().unwrap_or_else(PoisonError::into_inner);
-        asks.send((command, answer)).map_err(|_| lost())?;
-        drop(asks);
-        spawned.recv().unwrap_or_else(|_| Err(lost())).map(Child)
+    /// Spawns the server in a thread of its own: the parent-death signal is sent when the *thread* that spawned the child ends.
+    pub(crate) fn spawn(mut command: Command) -> io::Result<Child> {
+        let (answer, spawned) = channel();
+        let (_parent, ended) = channel::<()>();
+        std::thread::Builder::new().name("private server".into()).spawn(move || {
+            let _ = answer.send(command.spawn());
+            let _ = ended.recv();
+        })?;
+        let process = spawned.recv().map_err(io::Error::other)??;
+        Ok(Child { process, _parent })
     }
 
     /// Whether it runs. It is not reaped, so that its process id stays valid.
     pub(crate) fn runs(&self) -> bool {
-        Stat::read(self.pid().as_raw()).is_some()
+        group(self.pid().as_raw()).is_some()
     }
 
     /// How it ended, if it has.
     pub(crate) fn exit(&mut self) -> Option<String> {
-        match self.0.try_wait() {
+        match self.process.try_wait() {
             Ok(status) => status.map(|status| status.to_string()),
             Err(e) => Some(e.to_string()),
         }
@@ -73,8 +64,8 @@ impl Child {
         }
     }
 
-    fn pid(&self) -> Pid {
-        Pid::from_raw(self.0.id().cast_signed())
+    pub(crate) fn pid(&self) -> Pid {
+        Pid::from_raw(self.process.id().cast_signed())
     }
 }
 
@@ -108,7 +99,7 @@ impl Marks<'_> {
             .filter_map(|entry| {
                 let pid = entry.file_name().to_str()?.parse().ok()?;
                 let cmdline = std::fs::read(entry.path().join("cmdline")).ok()?;
-                let of_ours = || Stat::read(pid).is_some_and(|stat| self.started.contains(&stat.group));
+                let of_ours = || group(pid).is_some_and(|group| self.started.contains(&group));
                 let role = role(&String::from_utf8_lossy(&cmdline), self.name, of_ours)?;
                 (entry.metadata().ok()?.uid() == self.uid).then_some((Pid::from_raw(pid), role))
             })
@@ -173,28 +164,16 @@ fn role(cmdline: &str, name: &str, of_ours: impl Fn() -> bool) -> Option<Role> {
     (helper && of_ours()).then_some(Role::Helper)
 }
 
-/// Part of `/proc/PID/stat`.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Stat {
-    group: i32,
-    /// Clock ticks since boot.
-    pub(crate) start_ticks: u64,
+/// Group of a process; `None` if there is none or it is a zombie.
+pub(crate) fn group(pid: i32) -> Option<i32> {
+    group_in(&std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
 }
 
-impl Stat {
-    /// Reads it; `None` if there is no such process or it is a zombie.
-    pub(crate) fn read(pid: i32) -> Option<Stat> {
-        Stat::parse(&std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
-    }
-
-    fn parse(stat: &str) -> Option<Stat> {
-        // The name (field 2) may contain spaces and parentheses: it ends at the last one.
-        let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
-        if matches!(*fields.first()?, "Z" | "X" | "x") {
-            return None;
-        }
-        Some(Stat { group: fields.get(2)?.parse().ok()?, start_ticks: fields.get(19)?.parse().ok()? })
-    }
+fn group_in(stat: &str) -> Option<i32> {
+    // The name (field 2) may contain spaces and parentheses: it ends at the last one.
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
+    fields.next().filter(|state| !matches!(*state, "Z" | "X" | "x"))?;
+    fields.nth(1)?.parse().ok()
 }
 
 #[cfg(test)]
@@ -232,10 +211,8 @@ mod tests {
 
     #[test]
     fn stat_of_a_process_with_spaces_in_its_name() {
-        let fields: Vec<String> = (4..=30).map(|n| n.to_string()).collect();
-        let line = |state: &str| format!("7 (a b) c) {state} {}", fields.join(" "));
-        assert_eq!(Stat::parse(&line("S")), Some(Stat { group: 5, start_ticks: 22 }));
-        assert_eq!(Stat::parse(&line("Z")), None);
-        assert_eq!(Stat::parse(""), None);
+        assert_eq!(group_in("7 (a b) c) S 4 5 6"), Some(5));
+        assert_eq!(group_in("7 (a b) c) Z 4 5 6"), None);
+        assert_eq!(group_in(""), None);
     }
 }

@@ -45,7 +45,10 @@ impl User {
             .find(|user| !user.uid.is_root())
             .map(|user| User { uid: user.uid.as_raw(), gid: user.gid.as_raw(), name: user.name, switch: true })
             .ok_or_else(|| {
-                TargetError::Local(format!("{product} does not run as root, and there is no user '{preferred}' or 'nobody' to run it as: make one (useradd -r {preferred}) or run loadline as another user"))
+                TargetError::Local(format!(
+                    "{product} does not run as root, and there is no user '{preferred}' or 'nobody' to run it as: make one \
+                     (useradd -r {preferred}) or run loadline as another user"
+                ))
             })
     }
 
@@ -73,31 +76,19 @@ impl User {
         // and getppid are plain system calls, and no memory is allocated (an `io::Error` of an
         // errno holds none). It runs after the change of user, which would undo the prctl.
         unsafe {
-            command.pre_exec(move || die_with(loadline, at_death));
+            command.pre_exec(move || {
+                set_pdeathsig(at_death)?;
+                // The parent may have died before the call above.
+                if getppid() == loadline { Ok(()) } else { Err(Errno::ESRCH.into()) }
+            });
         }
         command
     }
 }
 
-fn die_with(parent: Pid, signal: Signal) -> std::io::Result<()> {
-    set_pdeathsig(signal)?;
-    // The parent may have died before the call above.
-    if getppid() != parent {
-        return Err(Errno::ESRCH.into());
-    }
-    Ok(())
-}
-
-/// A server program.
+/// A server program, by what it says with `--version`.
 pub(crate) struct Program {
     pub(crate) path: PathBuf,
-    pub(crate) said: Said,
-    /// Whether the URL named its folder.
-    pub(crate) given: bool,
-}
-
-/// What a server program says with `--version`.
-pub(crate) struct Said {
     pub(crate) product: &'static Product,
     /// The product's own name, if it is one that is like it.
     name: &'static str,
@@ -105,9 +96,9 @@ pub(crate) struct Said {
     pub(crate) version: String,
 }
 
-impl Said {
+impl Program {
     /// Reads `postgres (PostgreSQL) 17.10 (Debian …)` and `mysqld  Ver 8.0.33 for Linux on x86_64 (…)`.
-    fn parse(text: &str) -> Option<Said> {
+    fn parse(path: &Path, text: &str) -> Option<Program> {
         let after = |mark| text.split_once(mark)?.1.split_whitespace().next();
         let (product, version) = match (after("(PostgreSQL) "), after(" Ver ")) {
             (Some(version), _) => (&SERVERS.postgres, version),
@@ -118,16 +109,14 @@ impl Said {
         // Not of its path, which comes first.
         let own = text.split_once(" Ver ").map_or(text, |(_, own)| own);
         let name = flavour::of(&[own]).map_or(&product.name, |flavour| &flavour.name);
-        Some(Said { product, name, version: version.to_owned() })
+        Some(Program { path: path.to_owned(), product, name, version: version.to_owned() })
     }
 
     /// Version for the report, with the name of a product that is like the original.
     pub(crate) fn shown(&self) -> String {
         if self.name == self.product.name { self.version.clone() } else { format!("{} {}", self.name, self.version) }
     }
-}
 
-impl Program {
     /// The server of `product` in `bin`, else the first in the folders of packages and PATH. `mysqld` is often a link to MariaDB's.
     pub(crate) fn find(product: &Product, bin: Option<&Path>, user: &User) -> Result<Program, TargetError> {
         if let Some(dir) = bin {
@@ -138,11 +127,11 @@ impl Program {
         let is_complete = |dir: &PathBuf| std::iter::once(program).chain(also).all(|file| dir.join(file).is_file());
         for dir in folders(product).into_iter().filter(is_complete) {
             let found = Program::ask(&dir.join(program), user)?;
-            if found.said.product.name == *name {
+            if found.product.name == *name {
                 return Ok(found);
             }
             if other.is_empty() {
-                other = format!("; '{}' is {} {}", found.path.display(), found.said.name, found.said.version);
+                other = format!("; '{}' is {} {}", found.path.display(), found.name, found.version);
             }
         }
         Err(TargetError::Local(format!(
@@ -164,8 +153,7 @@ impl Program {
         };
         let output = version(user.command(path, Signal::SIGKILL)).map_err(|e| failed(e.to_string()))?;
         let text = String::from_utf8_lossy(&output.stdout);
-        let said = Said::parse(&text).filter(|_| output.status.success());
-        said.map(|said| Program { path: path.to_owned(), said, given: false }).ok_or_else(|| {
+        Program::parse(path, &text).filter(|_| output.status.success()).ok_or_else(|| {
             let stderr = String::from_utf8_lossy(&output.stderr);
             failed(format!("its output is '{}'", [text.trim(), stderr.trim()].concat()))
         })
@@ -181,9 +169,9 @@ impl Program {
         let mut other = None;
         for path in programs.into_iter().filter_map(has) {
             match Program::ask(&path, user) {
-                Ok(found) if found.said.product.name == *name && path.ends_with(program) => {
+                Ok(found) if found.product.name == *name && path.ends_with(program) => {
                     return match also.iter().find(|file| has(file).is_none()) {
-                        None => Ok(Program { given: true, ..found }),
+                        None => Ok(found),
                         Some(file) => usage(format!(
                             "has no '{file}': give the directory that has it beside '{program}', such as {bin}"
                         )),
@@ -195,12 +183,10 @@ impl Program {
         }
         let beside = ["bin", "sbin"].map(|sub| dir.join(sub)).into_iter().find(|sub| sub.join(program).is_file());
         match (other, beside) {
-            (Some(Program { path, said, .. }), _) => usage(format!(
-                "holds {} {} ('{}'), and {wants}: use {}:?bin={}, or name another directory",
-                said.name,
-                said.version,
+            (Some(Program { path, product, name, version }), _) => usage(format!(
+                "holds {name} {version} ('{}'), and {wants}: use {}:?bin={}, or name another directory",
                 path.display(),
-                said.product.scheme,
+                product.scheme,
                 dir.display()
             )),
             (None, Some(beside)) => usage(format!("has no '{program}': did you mean bin={}?", beside.display())),
@@ -270,10 +256,10 @@ mod tests {
             ("mysqld  Ver 10.11.6-MariaDB-0+deb12u1 for debian-linux-gnu", "MariaDB", "10.11.6-MariaDB-0+deb12u1"),
             ("mysqld  Ver 8.0.36-28 for Linux on x86_64 (Percona Server (GPL))", "MySQL", "Percona Server 8.0.36-28"),
         ] {
-            let said = Said::parse(text).unwrap();
+            let said = Program::parse(Path::new("/x"), text).unwrap();
             assert_eq!((said.product.name.as_str(), said.shown().as_str()), (product, shown), "{text}");
         }
-        assert!(Said::parse("bash: postgres: command not found").is_none());
+        assert!(Program::parse(Path::new("/x"), "bash: postgres: command not found").is_none());
     }
 
     #[test]

@@ -8,6 +8,7 @@ use std::time::Duration;
 use nix::sys::signal::Signal;
 use serde::Deserialize;
 
+use super::Server;
 use crate::descriptor::Embedded;
 use crate::error::TargetError;
 
@@ -30,27 +31,41 @@ pub(crate) struct Knowledge {
 
 /// A product of which loadline can start private servers. The file says what its keys mean.
 #[derive(Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Product {
     pub(crate) scheme: String,
     pub(crate) name: String,
     pub(crate) prefix: String,
     pub(crate) user: String,
     pub(crate) program: String,
+    #[serde(default)]
     pub(crate) also: Vec<String>,
     pub(crate) folders: Vec<String>,
     pub(crate) supported: String,
     pub(crate) packages: [String; 2],
     pub(crate) bin: String,
     pub(crate) log_setting: String,
+    #[serde(default)]
     pub(crate) providers: Vec<String>,
     pub(crate) socket: String,
+    #[serde(default)]
     pub(crate) unfit: String,
+    #[serde(default)]
     pub(crate) files: Vec<String>,
+    pub(crate) make: Vec<String>,
+    pub(crate) start: Vec<String>,
+    #[serde(default)]
+    pub(crate) option_file: String,
+    #[serde(default)]
+    fixed: Vec<String>,
+    #[serde(default)]
+    further: Vec<String>,
     pub(crate) server: String,
     pub(crate) parameter: Option<String>,
+    #[serde(default)]
     pub(crate) counts_all: bool,
     pub(crate) servers: u32,
+    #[serde(default)]
     pub(crate) levels: bool,
     pub(crate) disk_mib: u64,
     pub(crate) memory_mib: Option<u64>,
@@ -59,7 +74,9 @@ pub(crate) struct Product {
     pub(crate) at_once: Vec<Stage>,
     secrets: Vec<String>,
     reserved: Vec<String>,
+    #[serde(default)]
     reserved_further: Vec<String>,
+    #[serde(default)]
     reserved_levels: Vec<String>,
     pub(crate) cache: Cache,
 }
@@ -193,6 +210,15 @@ impl Settings {
         self.defaults().chain(self.given.iter().map(|(name, value)| (name.clone(), value.clone())))
     }
 
+    /// Name and value of all settings of `server`: its own are last.
+    pub(crate) fn of_server(&self, server: &Server) -> Vec<(String, String)> {
+        let further = self.product.further.iter().filter(|_| server.number > 0);
+        let own = self.product.fixed.iter().chain(further).filter_map(|setting| setting.split_once('='));
+        let own = own.map(|(name, value)| (name.to_owned(), server.filled(value).to_string_lossy().into_owned()));
+        let level = server.level.iter().map(|(name, value)| ((*name).to_owned(), value.clone()));
+        self.all().chain(own).chain(level).collect()
+    }
+
     /// Notes for the report.
     pub(crate) fn notes(&self) -> Vec<String> {
         let defaults: Vec<String> = self.defaults().map(|(name, value)| format!("{name}={value}")).collect();
@@ -218,26 +244,18 @@ mod tests {
     fn the_file_is_right() {
         let all = SERVERS.checked(|_| &[]);
         for product in [&all.postgres, &all.mariadb, &all.mysql, &all.galera] {
-            let lists = product.reserved.iter().chain(&product.reserved_further).chain(&product.reserved_levels);
-            for list in lists {
-                assert!(all.reserved.contains_key(list), "servers.toml: {}: no list reserved.{list}", product.scheme);
-            }
-            for (key, text) in [
-                ("name", &product.name),
-                ("prefix", &product.prefix),
-                ("program", &product.program),
-                ("user", &product.user),
-                ("socket", &product.socket),
-                ("supported", &product.supported),
-                ("bin", &product.bin),
-                ("log_setting", &product.log_setting),
-            ] {
-                assert!(!text.is_empty(), "servers.toml: {}: {key} is missing", product.scheme);
+            let scheme = &product.scheme;
+            for list in product.reserved.iter().chain(&product.reserved_further).chain(&product.reserved_levels) {
+                assert!(all.reserved.contains_key(list), "servers.toml: {scheme}: no list reserved.{list}");
             }
             let signals = [&product.stop, &product.restart, &product.at_once];
-            assert!(signals.iter().all(|stages| !stages.is_empty()), "servers.toml: {}: signals", product.scheme);
-            assert!(product.servers > 0 && product.disk_mib > 0, "servers.toml: {}: servers, disk_mib", product.scheme);
-            assert!(product.cache.step_mib > 0, "servers.toml: {}: cache.step_mib", product.scheme);
+            assert!(signals.iter().all(|stages| !stages.is_empty()), "servers.toml: {scheme}: signals");
+            assert!(product.servers > 0 && product.disk_mib > 0, "servers.toml: {scheme}: servers, disk_mib");
+            assert!(product.cache.step_mib > 0, "servers.toml: {scheme}: cache.step_mib");
+            for setting in product.fixed.iter().chain(&product.further) {
+                let name = setting.split_once('=').map(|(name, _)| name);
+                assert!(name.is_some_and(|name| normal(name) == name), "servers.toml: {scheme}: '{setting}'");
+            }
         }
         for (list, setting) in all.settings.iter().flat_map(|(list, all)| all.iter().map(move |one| (list, one))) {
             let name = setting.split_once('=').map(|(name, _)| name);

@@ -9,8 +9,8 @@ use std::process::Stdio;
 use nix::sys::signal::kill;
 use nix::unistd::Pid;
 
-use super::folder::{LOCK, Owner};
-use super::process::{Marks, Stat};
+use super::folder::{DRAFT, LOCK, Owner};
+use super::process::{Marks, group};
 use super::settings::SERVERS;
 use super::*;
 use crate::target::Target;
@@ -49,6 +49,17 @@ fn entries(dir: &Path) -> Vec<PathBuf> {
     entries
 }
 
+/// The servers' folders.
+fn folders(scratch: &Path) -> Vec<PathBuf> {
+    entries(scratch).into_iter().filter(|path| path.is_dir()).collect()
+}
+
+/// What was started for them.
+fn started(scratch: &Path) -> Vec<i32> {
+    let of_dir = |dir: PathBuf| Some(Owner::read(&dir).ok()??.started(&dir));
+    folders(scratch).into_iter().filter_map(of_dir).flatten().collect()
+}
+
 fn usage(request: &OpenRequest) -> String {
     match crate::open(request).map(drop) {
         Err(TargetError::Usage(text)) => text,
@@ -57,7 +68,7 @@ fn usage(request: &OpenRequest) -> String {
 }
 
 fn lives(pid: i32) -> bool {
-    Stat::read(pid).is_some()
+    group(pid).is_some()
 }
 
 fn wait_until(what: &str, condition: impl Fn() -> bool) {
@@ -261,14 +272,11 @@ fn a_killed_owner_leaves_nothing() {
 fn a_server_killed_before_it_is_ready_leaves_nothing() {
     let scratch = scratch();
     let mut owner = owner("postgres-temp:", 0, scratch.path());
-    let started = || -> Vec<i32> {
-        let dirs = entries(scratch.path()).into_iter().filter(|dir| dir.is_dir());
-        dirs.filter_map(|dir| Some(Owner::read(&dir).ok()??.started(&dir))).flatten().collect()
-    };
-    while segments_of(&started()) == 0 {
+    while segments_of(&started(scratch.path())) == 0 {
         assert!(owner.try_wait().unwrap().is_none(), "its server has no shared memory");
     }
-    let (started, postmaster) = (started(), *started().last().unwrap());
+    let started = started(scratch.path());
+    let postmaster = *started.last().unwrap();
     let files = mapped(&postmaster.to_string());
     kill(Pid::from_raw(postmaster), Signal::SIGKILL).unwrap();
     owner.kill().unwrap();
@@ -276,12 +284,11 @@ fn a_server_killed_before_it_is_ready_leaves_nothing() {
     clean(&request(scratch.path(), &[]));
     assert_eq!(segments_of(&started), 0);
     assert!(!files.iter().any(|file| file.exists()), "{files:?}");
-    assert!(!entries(scratch.path()).iter().any(|entry| entry.is_dir()));
+    assert_eq!(folders(scratch.path()), Vec::<PathBuf>::new());
 }
 
 #[test]
 #[ignore = "nightly: hundreds of starts of servers"]
-#[expect(clippy::too_many_lines)]
 fn nothing_is_left_by_kills_at_any_moment() {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
@@ -307,12 +314,8 @@ fn nothing_is_left_by_kills_at_any_moment() {
         let before: BTreeSet<PathBuf> = entries(Path::new("/dev/shm")).into_iter().collect();
         let mut owner = owner(url, replicas, scratch.path());
         std::thread::sleep(Duration::from_millis(delay));
-        let folders = || entries(scratch.path()).into_iter().filter(|path| path.is_dir());
-        let started = || -> Vec<i32> {
-            folders().filter_map(|dir| Some(Owner::read(&dir).ok()??.started(&dir))).flatten().collect()
-        };
         // 0: the owner only; 1: then what it started; 2: that first, while the owner sees it.
-        let mut pids = started();
+        let mut pids = started(scratch.path());
         let kill_servers = |pids: &[i32]| {
             for pid in pids {
                 let _ = kill(Pid::from_raw(*pid), Signal::SIGKILL);
@@ -321,32 +324,32 @@ fn nothing_is_left_by_kills_at_any_moment() {
         if first == 2 {
             kill_servers(&pids);
             std::thread::sleep(Duration::from_millis(below(300)));
-            pids.extend(started());
+            pids.extend(started(scratch.path()));
         }
         owner.kill().unwrap();
         owner.wait().unwrap();
-        pids.extend(started());
+        pids.extend(started(scratch.path()));
         if first == 1 {
             kill_servers(&pids);
         }
-        let names: Vec<String> = folders().map(|dir| dir.file_name().unwrap().to_str().unwrap().to_owned()).collect();
-        let uid = User::choose(product).unwrap().uid;
+        let folders = || folders(scratch.path());
+        let name = |dir: PathBuf| dir.file_name().unwrap().to_str().unwrap().to_owned();
+        let (names, uid) = (folders().into_iter().map(name).collect::<Vec<_>>(), User::choose(product).unwrap().uid);
         let mut request = request(scratch.path(), &[]);
         request.url = url.to_owned();
-        clean_leftovers(product, &request).unwrap_or_else(|e| panic!("{what}: {e}"));
+        let clean = || clean_leftovers(product, &request).unwrap_or_else(|e| panic!("{what}: {e}"));
+        clean();
         for dir in folders() {
             // Without an owner file it might be in the making.
-            assert!(
-                !dir.join("owner.json").exists() && entries(&dir).iter().all(|file| file.ends_with(LOCK)),
-                "{what}"
-            );
+            let unfinished = |file: &PathBuf| file.ends_with(LOCK) || file.ends_with(DRAFT);
+            assert!(entries(&dir).iter().all(unfinished), "{what}");
             let long_ago = std::time::SystemTime::now() - Duration::from_secs(120);
             std::fs::File::open(&dir).unwrap().set_modified(long_ago).unwrap();
         }
-        clean_leftovers(product, &request).unwrap_or_else(|e| panic!("{what}: {e}"));
-        assert_eq!(folders().collect::<Vec<_>>(), Vec::<PathBuf>::new(), "{what}");
-        for name in &names {
-            let left = Marks { name, uid, started: &pids }.running();
+        clean();
+        assert_eq!(folders(), Vec::<PathBuf>::new(), "{what}");
+        for name in names {
+            let left = Marks { name: &name, uid, started: &pids }.running();
             assert!(left.is_empty(), "{what}: {left:?}");
         }
         assert_eq!(segments_of(&pids), 0, "{what}");
@@ -367,10 +370,8 @@ fn a_leftover_whose_server_still_runs_is_stopped_by_the_next_start() {
     let scratch = scratch();
     let server = open(scratch.path(), &[]);
     let dir = entries(scratch.path()).remove(0);
-    let (mut owner, postmaster) = server_in(&dir);
-    // As if the owner had died while the server runs: another start time and a free lock.
-    owner.start_ticks += 1;
-    owner.write(&dir).unwrap();
+    let (_, postmaster) = server_in(&dir);
+    // As if the owner had died while the server runs: its lock is free.
     std::fs::remove_file(dir.join(LOCK)).unwrap();
     let next = open(scratch.path(), &[]);
     assert!(!lives(postmaster));
@@ -388,8 +389,8 @@ fn a_long_path_and_a_closed_one() {
     let long = scratch.path().join("a, b ".repeat(20));
     let server = open(&long, &[]);
     let dir = entries(&long).remove(0);
-    let sockets = Owner::read(&dir).unwrap().unwrap().sockets.unwrap();
-    assert!(sockets.starts_with("/tmp") && sockets.join(".s.PGSQL.5432").exists(), "{sockets:?}");
+    let sockets = Path::new("/tmp").join(format!("{}-socket", dir.file_name().unwrap().to_str().unwrap()));
+    assert!(sockets.join(".s.PGSQL.5432").exists(), "{sockets:?}");
     assert_eq!(sockets.metadata().unwrap().permissions().mode() & 0o777, 0o700);
     drop(server);
     assert!(!sockets.exists() && !long.exists());
@@ -397,13 +398,11 @@ fn a_long_path_and_a_closed_one() {
     // A folder to which only root has access; without root there is no such case.
     let closed = scratch.path().join("closed");
     DirBuilder::new().mode(0o700).create(&closed).unwrap();
-    let product = &SERVERS.postgres;
-    let user = User::choose(product).unwrap();
-    let program = Program::find(product, None, &user).unwrap().path;
-    let choose = |dir, scratch| ToPlace { product, dir, scratch, user: &user, program: &program, servers: 1 }.choose();
-    let place = choose(None, &closed).unwrap();
-    let explicit = choose(Some(&closed), scratch.path());
-    if user.switch {
+    let mut setup = Setup::new(&SERVERS.postgres, &request(scratch.path(), &[])).unwrap();
+    let place = setup.place(&closed).unwrap();
+    setup.url.dir = Some(closed.clone());
+    let explicit = setup.place(scratch.path());
+    if setup.user.switch {
         assert_eq!(place.parent, Path::new("/var/tmp"));
         assert!(place.note.contains("the same device as the results"), "{}", place.note);
         assert!(matches!(explicit, Err(TargetError::Usage(text)) if text.contains("chmod o+x")));
@@ -422,9 +421,6 @@ fn missing_directories_are_named() {
     assert!(error.contains("/nothing'") && error.contains("postgres-temp:/dir"), "{error}");
     request.url = format!("postgres-temp:?bin={}", scratch.path().display());
     assert!(usage(&request).contains("has no 'postgres': postgres-temp: starts PostgreSQL 14 and newer"));
-    request.url = "postgres-temp:".to_owned();
-    request.nodes = vec!["postgres-temp:".to_owned()];
-    assert!(usage(&request).contains("--node"));
 }
 
 #[test]

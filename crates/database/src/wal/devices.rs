@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use loadline_logwriter::device::{
-    DirectDevice, DirectOptions, Durable, Member, PmemDevice, PmemOptions, Receiver, Replicas, Via, file,
+    DirectDevice, DirectOptions, Durable, Member, PmemDevice, PmemOptions, Receiver, Replicas, StandbyRule, Via, file,
     open_flash_log, open_mirror, open_standby,
 };
 use loadline_logwriter::{DeviceError, LogDevice};
@@ -76,10 +76,11 @@ pub(super) fn open(address: &WalUrl, folders: &[LogFolder]) -> Result<Opened, Ta
             Ok(Opened { device, warnings: Vec::new(), standby: None })
         }
         ([first, second], Some(_), _) => set(open_flash_log([member(first)?, member(second)?]).map_err(failed)?, None),
-        ([first, second], _, Some((_, rule))) => {
+        ([first, second], _, Some(_)) => {
+            let rule = address.rule.unwrap_or(StandbyRule::Both);
             let device = open_copy(address, second.path()).map_err(failed)?;
             let receiver = Receiver::start(device, None).map_err(failed)?;
-            let (replicas, _) = open_standby(member(first)?, receiver.address(), *rule, TIMEOUT).map_err(failed)?;
+            let (replicas, _) = open_standby(member(first)?, receiver.address(), rule, TIMEOUT).map_err(failed)?;
             set(replicas, Some(receiver))
         }
         (copies, _, _) => {

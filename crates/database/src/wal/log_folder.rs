@@ -16,7 +16,8 @@ pub(super) const TEMP_PREFIX: &str = "loadline-wal-";
 #[derive(Debug)]
 pub(super) struct LogFolder {
     path: PathBuf,
-    owner: File,
+    /// Held as long as this lives.
+    _owner: File,
     temporary: Option<TempDir>,
 }
 
@@ -36,13 +37,13 @@ impl LogFolder {
         for file in files(&path)? {
             fs::remove_file(&file).map_err(io("removing", &file))?;
         }
-        Ok(LogFolder { path, owner, temporary: None })
+        Ok(LogFolder { path, _owner: owner, temporary: None })
     }
 
     /// Creates a folder in `scratch` that is removed when this value is dropped.
     pub(super) fn temporary(scratch: &Path) -> Result<LogFolder, TargetError> {
         let (folder, owner) = folder::temporary(scratch, TEMP_PREFIX)?;
-        Ok(LogFolder { path: folder.path().to_owned(), owner, temporary: Some(folder) })
+        Ok(LogFolder { path: folder.path().to_owned(), _owner: owner, temporary: Some(folder) })
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -55,11 +56,6 @@ impl LogFolder {
             return Ok(Vec::new());
         }
         remove(&self.path).map(|text| vec![text])
-    }
-
-    /// Whether this process holds the folder's lock. It does as long as the value lives.
-    pub(super) fn is_held(&self) -> bool {
-        self.owner.metadata().is_ok()
     }
 }
 
@@ -108,7 +104,6 @@ mod tests {
     fn a_folder_is_exclusive_and_foreign_folders_are_refused() {
         let dir = tempfile::tempdir().unwrap();
         let folder = LogFolder::under(dir.path()).unwrap();
-        assert!(folder.is_held());
         fs::write(folder.path().join("0000"), "x").unwrap();
         assert!(matches!(LogFolder::under(dir.path()), Err(TargetError::Refused(_))), "one run at a time");
         assert!(clean(dir.path()).is_err(), "a running run's folder is not removed");

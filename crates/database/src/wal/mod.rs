@@ -9,7 +9,8 @@ mod replication;
 mod session;
 mod wal_url;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use loadline_logwriter::device::Receiver;
 use loadline_logwriter::{LogConfig, LogWriter};
@@ -103,7 +104,7 @@ struct Wal {
     _standby: Option<Receiver>,
     /// The standby of levels.
     attached: Option<Arc<Attached>>,
-    locked: Arc<Mutex<bool>>,
+    locked: Arc<AtomicBool>,
     /// Removed after everything that writes there has ended.
     folders: Vec<LogFolder>,
 }
@@ -151,7 +152,7 @@ impl Wal {
             warnings,
             _standby: standby,
             attached,
-            locked: Arc::new(Mutex::new(false)),
+            locked: Arc::default(),
             folders,
         })
     }
@@ -224,11 +225,11 @@ fn shown(bytes: u64) -> String {
 }
 
 /// Releases the lock when dropped.
-struct Held(Arc<Mutex<bool>>);
+struct Held(Arc<AtomicBool>);
 
 impl Drop for Held {
     fn drop(&mut self) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = false;
+        self.0.store(false, Ordering::Release);
     }
 }
 
@@ -277,8 +278,7 @@ impl Target for Wal {
 impl NoTables for Wal {
     fn lock(&self) -> Result<RunLock, TargetError> {
         // The owner files lock the folders against other processes; this flag locks them within this process.
-        let mut locked = self.locked.lock().unwrap_or_else(PoisonError::into_inner);
-        if std::mem::replace(&mut *locked, true) || !self.folders.iter().all(LogFolder::is_held) {
+        if self.locked.swap(true, Ordering::AcqRel) {
             return Err(TargetError::Refused("another run uses this log: wait for it".into()));
         }
         Ok(RunLock::new(Held(Arc::clone(&self.locked))))

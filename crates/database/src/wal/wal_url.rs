@@ -63,8 +63,10 @@ pub(super) struct WalUrl {
     pub(super) quorum: Option<usize>,
     /// Folder of the second copy of a flash log: a commit is durable when the first of both copies has it.
     pub(super) flash: Option<PathBuf>,
-    /// Folder and rule of a standby on this machine.
-    pub(super) standby: Option<(PathBuf, StandbyRule)>,
+    /// Folder of a standby on this machine.
+    pub(super) standby: Option<PathBuf>,
+    /// When a commit is durable with a standby; `None`: when it is written here and there.
+    pub(super) rule: Option<StandbyRule>,
     /// Size of the log buffer.
     pub(super) buffer_bytes: usize,
     /// The log is written when this share of the buffer is full.
@@ -79,30 +81,34 @@ pub(super) struct WalUrl {
     pub(super) pause_ns: u64,
 }
 
-/// Names of the parameters with their meaning.
-pub(super) const PARAMETERS: &[(&str, &str)] = &[
-    (
-        "device",
-        "best (default: direct, or fdatasync if direct is not possible), fdatasync, dsync (O_DSYNC), direct (O_DIRECT and O_DSYNC), io_uring (the same through io_uring) or pmem (mapped)",
-    ),
-    ("mirror", "folder of a second copy; give it twice for a third copy"),
-    ("quorum", "number of copies that make a commit durable (default: all)"),
-    ("flash", "folder of a second copy: a commit is durable when the first of both copies has it"),
-    ("standby", "folder of the copy of a standby on this machine, over TCP on 127.0.0.1"),
-    (
-        "standby-rule",
-        "when a commit is durable: local (written here), received (by the standby), written (by the standby) or both (written here and there; default)",
-    ),
-    ("buffer", "size of the log buffer (default: 16MiB)"),
-    ("flush-fraction", "write the log when this share of the buffer is full, such as 1/3 (default) or 0.5, or off"),
-    ("flush-at", "write the log when the buffer holds this much (default: 1MiB), or off"),
-    ("flush-every", "write the log at this interval (default: 3s), or off"),
-    ("file-size", "size of a log file (default: 64MiB)"),
-    (
-        "pause",
-        "each commit takes this much longer: a difference of known size, to try `loadline ab` with (default: 0s)",
-    ),
+type SetField = fn(&mut WalUrl, &str) -> Result<(), String>;
+
+/// The parameters, each with what sets its field.
+const PARAMETERS: [(&str, SetField); 12] = [
+    ("device", |a, text| set(&mut a.device, choice("device", text, &Device::NAMES))),
+    ("mirror", |a, text| folder(text).map(|dir| a.mirrors.push(dir))),
+    ("quorum", |a, text| {
+        let number = text.parse().map_err(|_| format!("quorum '{text}' must be a whole number"));
+        set(&mut a.quorum, number.map(Some))
+    }),
+    ("flash", |a, text| set(&mut a.flash, folder(text).map(Some))),
+    ("standby", |a, text| set(&mut a.standby, folder(text).map(Some))),
+    ("standby-rule", |a, text| set(&mut a.rule, choice("standby-rule", text, &RULES).map(Some))),
+    ("buffer", |a, text| {
+        let size = bytes("buffer", text, 64 << 10, 1 << 30)?;
+        set(&mut a.buffer_bytes, usize::try_from(size).map_err(|e| e.to_string()))
+    }),
+    ("flush-fraction", |a, text| set(&mut a.flush_fraction, unless_off(text, fraction))),
+    ("flush-at", |a, text| set(&mut a.flush_at, unless_off(text, |text| bytes("flush-at", text, 4096, 1 << 30)))),
+    ("flush-every", |a, text| set(&mut a.flush_every, unless_off(text, every))),
+    ("file-size", |a, text| set(&mut a.file_bytes, bytes("file-size", text, 1 << 20, 16 << 30))),
+    ("pause", |a, text| set(&mut a.pause_ns, pause_ns(text).map_err(|e| format!("pause: {e}")))),
 ];
+
+fn set<T>(field: &mut T, value: Result<T, String>) -> Result<(), String> {
+    *field = value?;
+    Ok(())
+}
 
 impl WalUrl {
     /// Parses a URL.
@@ -120,6 +126,7 @@ impl WalUrl {
             quorum: None,
             flash: None,
             standby: None,
+            rule: None,
             buffer_bytes: 16 << 20,
             flush_fraction: Some(1.0 / 3.0),
             flush_at: Some(1 << 20),
@@ -127,15 +134,11 @@ impl WalUrl {
             file_bytes: 64 << 20,
             pause_ns: 0,
         };
-        let mut rule = None;
         for pair in query.split('&').filter(|p| !p.is_empty()) {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            a.set(name, value, &mut rule).map_err(usage)?;
-        }
-        match (&mut a.standby, rule) {
-            (Some((_, r)), Some(given)) => *r = given,
-            (None, Some(_)) => return Err(usage("'standby-rule' needs a 'standby'".into())),
-            _ => {}
+            let known = PARAMETERS.iter().find(|(known, _)| *known == name);
+            let (_, set) = known.ok_or_else(|| usage(unknown(name, &PARAMETERS.map(|(known, _)| known))))?;
+            set(&mut a, value).map_err(usage)?;
         }
         a.consistent().map_err(usage)?;
         Ok(a)
@@ -143,8 +146,7 @@ impl WalUrl {
 
     /// Folders of all copies but the first.
     pub(super) fn copies(&self) -> impl Iterator<Item = &Path> {
-        let others = self.mirrors.iter().chain(&self.flash).map(PathBuf::as_path);
-        others.chain(self.standby.as_ref().map(|(dir, _)| dir.as_path()))
+        self.mirrors.iter().chain(&self.flash).chain(&self.standby).map(PathBuf::as_path)
     }
 
     /// Folders that the user named.
@@ -152,39 +154,13 @@ impl WalUrl {
         self.dir.iter().map(PathBuf::as_path).chain(self.copies()).map(Path::to_owned).collect()
     }
 
-    fn set(&mut self, name: &str, value: &str, rule: &mut Option<StandbyRule>) -> Result<(), String> {
-        match name {
-            "device" => self.device = choice(name, value, &Device::NAMES)?,
-            "mirror" => self.mirrors.push(folder(value)?),
-            "quorum" => {
-                self.quorum = Some(value.parse().map_err(|_| format!("quorum '{value}' must be a whole number"))?);
-            }
-            "flash" => self.flash = Some(folder(value)?),
-            "standby" => self.standby = Some((folder(value)?, StandbyRule::Both)),
-            "standby-rule" => *rule = Some(choice(name, value, &RULES)?),
-            "buffer" => {
-                self.buffer_bytes =
-                    usize::try_from(bytes(name, value, 64 << 10, 1 << 30)?).map_err(|e| e.to_string())?;
-            }
-            "pause" => self.pause_ns = pause_ns(value).map_err(|e| format!("pause: {e}"))?,
-            "file-size" => self.file_bytes = bytes(name, value, 1 << 20, 16 << 30)?,
-            "flush-fraction" => {
-                self.flush_fraction = off(value).map_or_else(|| fraction(value).map(Some), |()| Ok(None))?
-            }
-            "flush-at" => {
-                self.flush_at =
-                    off(value).map_or_else(|| bytes(name, value, 4096, 1 << 30).map(Some), |()| Ok(None))?;
-            }
-            "flush-every" => self.flush_every = off(value).map_or_else(|| every(value).map(Some), |()| Ok(None))?,
-            _ => return Err(unknown(name, &PARAMETERS.iter().map(|(n, _)| *n).collect::<Vec<_>>())),
-        }
-        Ok(())
-    }
-
     fn consistent(&self) -> Result<(), String> {
         let kinds = [!self.mirrors.is_empty(), self.flash.is_some(), self.standby.is_some()];
         if kinds.iter().filter(|k| **k).count() > 1 {
             return Err("give one of 'mirror', 'flash' and 'standby'".into());
+        }
+        if self.rule.is_some() && self.standby.is_none() {
+            return Err("'standby-rule' needs a 'standby'".into());
         }
         if self.mirrors.len() > 2 {
             return Err(format!("{} mirrors: at most two are allowed besides the first copy", self.mirrors.len()));
@@ -213,8 +189,8 @@ fn bytes(name: &str, value: &str, min: u64, max: u64) -> Result<u64, String> {
     Ok(size)
 }
 
-fn off(value: &str) -> Option<()> {
-    value.eq_ignore_ascii_case("off").then_some(())
+fn unless_off<T>(value: &str, parse: impl FnOnce(&str) -> Result<T, String>) -> Result<Option<T>, String> {
+    if value.eq_ignore_ascii_case("off") { Ok(None) } else { parse(value).map(Some) }
 }
 
 fn fraction(value: &str) -> Result<f64, String> {
@@ -250,7 +226,7 @@ mod tests {
         let a = WalUrl::parse("wal:/x?buffer=1536KiB&flush-fraction=1/3&mirror=/y&mirror=/z&quorum=2").unwrap();
         assert_eq!((a.buffer_bytes, a.mirrors.len(), a.quorum), (1536 << 10, 2, Some(2)));
         let a = WalUrl::parse("wal:/x?standby=/s&standby-rule=received").unwrap();
-        assert_eq!(a.standby, Some(("/s".into(), StandbyRule::Received)));
+        assert_eq!((a.standby, a.rule), (Some("/s".into()), Some(StandbyRule::Received)));
     }
 
     #[test]

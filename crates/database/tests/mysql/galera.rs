@@ -191,13 +191,7 @@ fn a_cluster_that_cannot_be_is_refused() {
         assert!(matches!(e, TargetError::Usage(_) | TargetError::Unreachable(_)), "{e:?}");
         e.to_string()
     };
-    for (query, part) in [
-        ("nodes=0", "from 1 to 8"),
-        ("nodes=x", "from 1 to 8"),
-        ("nodes=99", "from 1 to 8"),
-        ("provider=/nowhere.so", "no such file"),
-        ("bin=/nowhere", "has no 'mariadbd'"),
-    ] {
+    for (query, part) in [("provider=/nowhere.so", "no such file"), ("bin=/nowhere", "has no 'mariadbd'")] {
         let e = refused(&format!("galera-temp:?{query}"));
         assert!(e.contains(part), "{query}: {e}");
     }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use loadline_database::{Link, OpenRequest, Target, TargetError};
+use loadline_database::{Link, OpenRequest, TargetError};
 use loadline_model::snapshot::counter;
 use loadline_model::{Driver, Severity, Snapshot};
 use loadline_workload::Arg;
@@ -40,13 +40,6 @@ fn ask(socket: &Path, sql: &str) -> String {
     let output = output.unwrap();
     assert!(output.status.success(), "{sql}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
-}
-
-fn usage(result: Result<Box<dyn Target>, TargetError>) -> String {
-    match result.map(drop) {
-        Err(TargetError::Usage(text)) => text,
-        other => panic!("{other:?}"),
-    }
 }
 
 #[test]
@@ -275,21 +268,4 @@ fn settings_can_be_switched_also_to_lower_limits() {
         Err(TargetError::Usage(text)) => assert!(text.contains("leave it out"), "{text}"),
         other => panic!("{other:?}"),
     }
-}
-
-#[test]
-fn wrong_numbers_and_settings_are_named() {
-    let scratch = scratch();
-    for (url, words) in [
-        ("postgres-temp:?standbys=0", "from 1 to 8"),
-        ("postgres-temp:?standbys=99", "from 1 to 8"),
-        ("postgres-temp:?standbys=x", "from 1 to 8"),
-        ("mariadb-temp:?standbys=1", "unknown parameter"),
-    ] {
-        let text = usage(loadline_database::open(&request(url, scratch.path())));
-        assert!(text.contains(words), "{text}");
-    }
-    let mut given = request("postgres-temp:?standbys=1", scratch.path());
-    given.settings.insert("primary_conninfo".into(), "host=x".into());
-    assert!(usage(loadline_database::open(&given)).contains("leave it out"));
 }
