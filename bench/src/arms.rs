@@ -5,13 +5,13 @@
 
 use std::collections::BTreeMap;
 
-use loadline_analyze::arms::{Cell, cells};
 use loadline_analyze::paired::verdict::{detectable, verdict_of};
-use loadline_analyze::paired::{PairedRatio, Verdict, paired_ratio};
+use loadline_analyze::paired::{PairedEstimate, Verdict, paired_ratio};
 use loadline_analyze::stats::median;
+use loadline_analyze::variants::{Cell, cells};
 use loadline_database::OpenRequest;
-use loadline_model::arms::ArmSpec;
 use loadline_model::plan::{JobsSpec, TimeSpec};
+use loadline_model::variant::VariantSpec;
 use loadline_model::{Column, TestRecord, column};
 use loadline_run::{PlanSpec, make_plan};
 
@@ -47,9 +47,9 @@ pub(crate) struct Args {
 }
 
 /// An arm that has `name = value`, or that is `url`.
-fn arm(url: Option<&str>, setting: Option<(&str, &str)>) -> ArmSpec {
+fn arm(url: Option<&str>, setting: Option<(&str, &str)>) -> VariantSpec {
     let setting = setting.map(|(name, value)| (name.to_owned(), value.to_owned())).into_iter().collect();
-    ArmSpec { target: url.map(str::to_owned), setting, ..ArmSpec::default() }
+    VariantSpec { target: url.map(str::to_owned), setting, ..VariantSpec::default() }
 }
 
 /// What two arms are compared by.
@@ -78,9 +78,8 @@ impl Case {
     }
 
     /// Measures all pairs. Each window begins right after a checkpoint and 0.2 s of warm-up.
-    fn measure(&self, arms: [ArmSpec; 2]) -> Outcome<Vec<TestRecord>> {
-        let [a, b] = arms;
-        let (url_a, url_b) = (a.target.clone(), b.target.clone());
+    fn measure(&self, arms: [VariantSpec; 2]) -> Outcome<Vec<TestRecord>> {
+        let urls = arms.each_ref().map(|arm| arm.target.clone());
         let default = "postgres-temp:".to_owned();
         let of = |(name, value): (&str, i64)| {
             BTreeMap::from([(self.workload.clone(), BTreeMap::from([(name.to_owned(), value)]))])
@@ -95,8 +94,7 @@ impl Case {
             warmup: Some(TimeSpec::Seconds(0.2)),
             probe: Some(false),
             pairs: Some(self.pairs),
-            arm_a: Some(a),
-            arm_b: Some(b),
+            variant: Some(arms.to_vec()),
             ..PlanSpec::default()
         };
         let plan = make_plan(&spec).map_err(|e| e.to_string())?;
@@ -106,14 +104,15 @@ impl Case {
             request.settings = settings;
             request
         };
-        let of = plan.arms.clone().ok_or("no arms")?;
-        let requests = (open(url_a, of.a.settings.clone()), open(url_b, of.b.settings.clone()));
-        Ok(study(plan, requests.0, Some(requests.1))?.records)
+        let variants = plan.arms().ok_or("no arms")?.variants.iter();
+        let mut requests = urls.into_iter().zip(variants).map(|(url, variant)| open(url, variant.settings.clone()));
+        let (first, others) = (requests.next().ok_or("no arms")?, requests.collect());
+        Ok(study(plan, first, others)?.records)
     }
 }
 
 /// The ratio of `figure`, or of the main figure, in `cell`.
-fn ratio_of(cell: &Cell<'_>, figure: Option<&Column>) -> Option<(PairedRatio, bool)> {
+fn ratio_of(cell: &Cell<'_>, figure: Option<&Column>) -> Option<(PairedEstimate, bool)> {
     let main = cell.metrics().first().copied()?;
     let (pairs, higher_is_better) = match figure {
         Some(column) => (cell.pairs_of(column), false),

@@ -11,7 +11,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use loadline_analyze::paired::{Pair, order, paired_ratio};
 use loadline_analyze::stats::Interval;
-use loadline_model::{ArmName, TestRecord, column};
+use loadline_model::{Letter, TestRecord, column};
 use loadline_run::{PlanError, PlanSpec, make_plan, plans};
 
 use crate::arena::{Outcome, said_by};
@@ -82,7 +82,7 @@ pub(crate) fn run(args: &Args) -> Outcome<ExitCode> {
                     let of_both = measured.entry(test).or_default();
                     match record.invalid_reason.as_ref().filter(|_| !record.is_usable()) {
                         Some(why) => eprintln!("    REFUSED ({arm}, {workload} with {} jobs): {why}", record.jobs),
-                        None => of_both[usize::from(arm != ArmName::A)] = Some(record),
+                        None => of_both[usize::from(arm != Letter::A)] = Some(record),
                     }
                 }
             }
@@ -162,8 +162,8 @@ fn why_slower(pairs: &[Pair], least: f64) -> Option<String> {
 }
 
 /// The tests of a run. Its exit code says no more than they do. Who else uses the machine disturbs one build as the other.
-fn records(args: &Args, arm: ArmName, target: &str, workload: &str) -> Outcome<Vec<TestRecord>> {
-    let build = if arm == ArmName::A { &args.old } else { &args.new };
+fn records(args: &Args, arm: Letter, target: &str, workload: &str) -> Outcome<Vec<TestRecord>> {
+    let build = if arm == Letter::A { &args.old } else { &args.new };
     let seconds = format!("{}s", args.seconds);
     let mut run = Command::new(build);
     run.args(["run", "--no-probe", "--plan", &args.plan, "--target", target]);

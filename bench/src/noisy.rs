@@ -10,12 +10,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use loadline_analyze::arms::{ERROR, cells};
 use loadline_analyze::paired::verdict::verdict_of;
 use loadline_analyze::paired::{Verdict, paired_ratio};
 use loadline_analyze::repeatable::repeatable;
 use loadline_analyze::stats::median;
 use loadline_analyze::sweep::swept_value;
+use loadline_analyze::variants::{ERROR, cells};
 use loadline_analyze::{BoundBy, bound};
 use loadline_model::{Random, TestRecord, column};
 use loadline_store::StoredRun;

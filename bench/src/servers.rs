@@ -235,7 +235,7 @@ fn measure(
     };
     let mut request = OpenRequest::new(&url, results.to_owned());
     request.settings = settings;
-    match study(plan, request, None) {
+    match study(plan, request, Vec::new()) {
         Err(e) => measured.failed = Some(e.to_string()),
         Ok(outcome) => {
             let stored = StoredRun::open(&outcome.folder)?.manifest;

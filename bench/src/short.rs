@@ -54,11 +54,11 @@ pub(crate) fn stored(command: &mut Command) -> Outcome<(StoredRun, i32)> {
     }
 }
 
-/// Runs `plan`, with the target of arm B in `other`, and prints each test as it ends.
-pub(crate) fn study(plan: Plan, request: OpenRequest, other: Option<OpenRequest>) -> Result<StudyOutcome, StudyError> {
+/// Runs `plan`, with the targets of other arms in `others`, and prints each test as it ends.
+pub(crate) fn study(plan: Plan, request: OpenRequest, others: Vec<OpenRequest>) -> Result<StudyOutcome, StudyError> {
     let results = request.scratch.clone();
     let version = env!("CARGO_PKG_VERSION").to_owned();
-    Study { plan, request, results, resume: None, command: Vec::new(), version, limits: None, other, agents: None }
+    Study { plan, request, results, resume: None, command: Vec::new(), version, limits: None, others, agents: None }
         .run(&mut Told)
 }
 

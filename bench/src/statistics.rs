@@ -8,7 +8,7 @@ use clap::Parser;
 use loadline_analyze::paired::looks::precise_enough;
 use loadline_analyze::paired::simulated::{Machine, normal, series};
 use loadline_analyze::paired::verdict::{Verdict, detectable, verdict_of};
-use loadline_analyze::paired::{Looks, Pair, PairedRatio, Question, judge, paired_ratio};
+use loadline_analyze::paired::{Looks, Pair, PairedEstimate, Question, judge, paired_ratio};
 use loadline_analyze::stats::{mean, median, sample_sd};
 use loadline_analyze::within::half_width;
 use loadline_model::Random;
@@ -70,18 +70,18 @@ fn percent(values: impl IntoIterator<Item = bool>) -> f64 {
     100.0 * hits as f64 / f64::from(all.max(1))
 }
 
-fn estimate(pairs: &[Pair], error: f64) -> Option<PairedRatio> {
+fn estimate(pairs: &[Pair], error: f64) -> Option<PairedEstimate> {
     paired_ratio(pairs, error).filter(|r| r.interval.is_some())
 }
 
 /// Whether the interval leaves out `truth`.
-fn misses(ratio: &PairedRatio, truth: f64) -> bool {
+fn misses(ratio: &PairedEstimate, truth: f64) -> bool {
     ratio.interval.is_some_and(|i| i.low > truth || i.high < truth)
 }
 
 /// The typical half width, in %.
-fn width(ratios: &[PairedRatio]) -> f64 {
-    let widths: Vec<f64> = ratios.iter().filter_map(PairedRatio::half_width).collect();
+fn width(ratios: &[PairedEstimate]) -> f64 {
+    let widths: Vec<f64> = ratios.iter().filter_map(PairedEstimate::half_width).collect();
     100.0 * median(&widths).unwrap_or(f64::NAN)
 }
 
@@ -95,8 +95,8 @@ fn coverage(runs: usize) {
     println!("### 95 % intervals that miss the true ratio, and their typical half width\n");
     println!("| machine |{} plain signed ranks, 20 pairs |", PAIRS.map(|n| format!(" {n} pairs |")).concat());
     println!("| --- |{} --- |", " --- |".repeat(PAIRS.len()));
-    let cell = |ratios: Vec<Option<PairedRatio>>| {
-        let ratios: Vec<PairedRatio> = ratios.into_iter().flatten().collect();
+    let cell = |ratios: Vec<Option<PairedEstimate>>| {
+        let ratios: Vec<PairedEstimate> = ratios.into_iter().flatten().collect();
         if ratios.is_empty() {
             return " none |".to_owned();
         }
@@ -160,7 +160,7 @@ fn price(runs: usize) {
                 let at = |n: &usize| Some((*n, estimate(pairs.get(..*n)?, share)?));
                 looks.pairs.iter().filter_map(at).find(|(n, r)| *n == MOST || precise_enough(r, precision))
             });
-            let stopped: Vec<(usize, PairedRatio)> = stopped.into_iter().flatten().collect();
+            let stopped: Vec<(usize, PairedEstimate)> = stopped.into_iter().flatten().collect();
             let mean = stopped.iter().map(|(n, _)| *n as f64).sum::<f64>() / stopped.len() as f64;
             // The smallest number of pairs that is precise enough in half of all runs.
             let fixed = (6..=MOST / 2).map(|blocks| 2 * blocks).find(|n| {

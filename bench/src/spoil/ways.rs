@@ -260,7 +260,7 @@ mod tests {
             assert!(plans.into_iter().all(|plan| Path::new(plan).exists()), "{way:?}");
             // Data can only be another's if a run before left some.
             assert!(way.is_kept() || !matches!(&way.must, Must::Refuse(_, why) if why == "--reload"), "{way:?}");
-            assert!(!matches!(&way.must, Must::Show(id, _) if loadline_model::column(id).is_none()), "{way:?}");
+            assert!(!matches!(&way.must, Must::Show(id, _) if loadline_model::column::column(id).is_none()), "{way:?}");
             assert!(way.does_all_of_its_table(), "{way:?}");
         }
     }

@@ -6,12 +6,11 @@
 
 pub mod line;
 
-use loadline_model::plan::Levels;
 use loadline_model::{CheckId, TestRecord, column};
 
-use crate::arms::{Cell, ERROR, cells};
-use crate::paired::{Pair, PairedDifference, PairedRatio, paired_difference, paired_ratio};
+use crate::paired::{Pair, PairedEstimate, paired_difference, paired_ratio};
 use crate::stats;
+use crate::variants::{Cell, ERROR, cells};
 pub use line::{Line, line};
 
 /// What a level costs at a distance and a number of jobs.
@@ -32,9 +31,9 @@ pub struct Cost<'a> {
     /// Mean of their throughput, tps.
     pub tps: Option<[f64; 2]>,
     /// Time added to a commit, ms.
-    pub added: Option<PairedDifference>,
+    pub added: Option<PairedEstimate>,
     /// Throughput as a share of the baseline's.
-    pub share: Option<PairedRatio>,
+    pub share: Option<PairedEstimate>,
 }
 
 impl Cost<'_> {
@@ -57,48 +56,41 @@ impl Cost<'_> {
         let ([baseline_ms, latency_ms], rtt_ms) = (self.latency_ms?, self.rtt_ms?);
         (self.cell.jobs == 1 && self.waits() && latency_ms > 0.0).then(|| (baseline_ms + rtt_ms) / latency_ms)
     }
-
-    /// Usable pairs as points of a line: round trip and added time, ms.
-    fn points(&self) -> Vec<(f64, f64)> {
-        let valid = self.cell.pairs.iter().flatten().filter(|[a, b]| a.is_usable() && b.is_usable());
-        let point = |[a, b]: &[&TestRecord; 2]| {
-            let latency = column::COMMIT_LATENCY_MS;
-            Some((b.figure(column::RTT_MS)?, b.figure(latency)? - a.figure(latency)?))
-        };
-        valid.filter_map(point).collect()
-    }
 }
 
-/// The costs of a run's records, in their order.
+/// The costs of a run's records, in their order, with `planned` pairs each.
 #[must_use]
-pub fn costs<'a>(records: &'a [TestRecord], levels: &Levels) -> Vec<Cost<'a>> {
-    let mut out: Vec<Cost<'a>> = Vec::new();
-    for cell in cells(records, levels.pairs) {
-        let Some(point) = cell.level else { continue };
-        out.push(Cost {
-            level: &point.level,
-            delay_ms: point.delay_ms,
-            cell,
-            rtt_ms: None,
-            latency_ms: None,
-            p99_ms: None,
-            tps: None,
-            added: None,
-            share: None,
-        });
-    }
-    for cost in &mut out {
-        let latencies = cost.cell.pairs_of(column::COMMIT_LATENCY_MS);
-        let tps = cost.cell.pairs_of(column::COMMIT_THROUGHPUT_TPS);
-        let round_trips: Vec<f64> = cost.points().iter().map(|point| point.0).collect();
-        cost.rtt_ms = stats::median(&round_trips);
-        let mean = |values: &[f64]| stats::mean(values);
-        (cost.latency_ms, cost.tps) = (of_both(&latencies, mean), of_both(&tps, mean));
-        let p99 = cost.cell.pairs_of(column::TRANSACTION_TIME_NS_P99);
-        cost.p99_ms = of_both(&p99, stats::median).map(|both| both.map(|ns| ns / 1e6));
-        (cost.added, cost.share) = (paired_difference(&latencies, ERROR), paired_ratio(&tps, ERROR));
-    }
-    out
+pub fn costs(records: &[TestRecord], planned: u32) -> Vec<Cost<'_>> {
+    cells(records, planned).into_iter().filter_map(cost).collect()
+}
+
+fn cost(cell: Cell<'_>) -> Option<Cost<'_>> {
+    let point = cell.level()?;
+    let [latencies, tps, p99] =
+        [column::COMMIT_LATENCY_MS, column::COMMIT_THROUGHPUT_TPS, column::TRANSACTION_TIME_NS_P99]
+            .map(|column| cell.pairs_of(column));
+    let round_trips: Vec<f64> = points(&cell).iter().map(|point| point.0).collect();
+    Some(Cost {
+        level: &point.level,
+        delay_ms: point.delay_ms,
+        rtt_ms: stats::median(&round_trips),
+        latency_ms: of_both(&latencies, stats::mean),
+        p99_ms: of_both(&p99, stats::median).map(|both| both.map(|ns| ns / 1e6)),
+        tps: of_both(&tps, stats::mean),
+        added: paired_difference(&latencies, ERROR),
+        share: paired_ratio(&tps, ERROR),
+        cell,
+    })
+}
+
+/// Usable pairs as points of a line: round trip and added time, ms.
+fn points(cell: &Cell<'_>) -> Vec<(f64, f64)> {
+    let valid = cell.pairs.iter().flatten().filter(|[a, b]| a.is_usable() && b.is_usable());
+    let point = |[a, b]: &[&TestRecord; 2]| {
+        let latency = column::COMMIT_LATENCY_MS;
+        Some((b.figure(column::RTT_MS)?, b.figure(latency)? - a.figure(latency)?))
+    };
+    valid.filter_map(point).collect()
 }
 
 /// A statistic of each side over the valid pairs.
@@ -112,15 +104,15 @@ fn of_both(pairs: &[Pair], statistic: impl Fn(&[f64]) -> Option<f64>) -> Option<
 #[must_use]
 pub fn line_of(costs: &[&Cost<'_>]) -> Option<(u32, Line)> {
     let jobs = costs.iter().map(|c| c.cell.jobs).min()?;
-    let points: Vec<(f64, f64)> = costs.iter().filter(|c| c.cell.jobs == jobs).flat_map(|c| c.points()).collect();
-    let groups: Vec<usize> = costs.iter().filter(|c| c.cell.jobs == jobs).map(|c| c.points().len()).collect();
-    Some((jobs, line(&points, &groups, ERROR)?))
+    let of_jobs = costs.iter().filter(|c| c.cell.jobs == jobs);
+    let points: Vec<Vec<(f64, f64)>> = of_jobs.map(|c| points(&c.cell)).collect();
+    let groups: Vec<usize> = points.iter().map(Vec::len).collect();
+    Some((jobs, line(&points.concat(), &groups, ERROR)?))
 }
 
 #[cfg(test)]
 mod tests {
-    use loadline_model::ArmName;
-    use loadline_model::record::LevelPoint;
+    use loadline_model::{InPair, Letter, LevelPoint};
 
     use super::*;
 
@@ -129,16 +121,17 @@ mod tests {
         let mut out = Vec::new();
         for delay_ms in delays_ms {
             for pair in 1..=pairs {
-                for arm in ArmName::ALL {
+                for arm in Letter::BOTH {
                     let rtt_ms = 2.0 * delay_ms + 0.05;
                     let local_ms = 1.0 + 0.1 * f64::from(pair % 3);
-                    let latency_ms = if arm == ArmName::A { local_ms } else { local_ms + 0.5 + 1.1 * rtt_ms };
+                    let latency_ms = if arm == Letter::A { local_ms } else { local_ms + 0.5 + 1.1 * rtt_ms };
                     let mut r = TestRecord {
                         test: out.len() as u32 + 1,
-                        arm: Some(arm),
+                        variant: Some(InPair {
+                            level: Some(LevelPoint { level: "on".to_owned(), delay_ms: *delay_ms }),
+                            ..InPair::of_two(arm)
+                        }),
                         repetition: pair,
-                        jobs: 1,
-                        level: Some(LevelPoint { level: "on".to_owned(), delay_ms: *delay_ms }),
                         ..TestRecord::blank("LGWR-LAT1")
                     };
                     r.add_check(loadline_model::Check::require(CheckId::RoundTrip, true, String::new()));
@@ -156,21 +149,10 @@ mod tests {
         out
     }
 
-    fn levels(pairs: u32) -> Levels {
-        Levels {
-            levels: vec!["on".to_owned()],
-            delays_ms: vec![0.0, 1.0, 5.0],
-            replicas: 1,
-            pairs,
-            seed: 1,
-            ..Levels::default()
-        }
-    }
-
     #[test]
     fn what_is_added_is_the_difference_of_neighbouring_windows() {
         let records = records(8, &[0.0, 1.0, 5.0]);
-        let costs = costs(&records, &levels(8));
+        let costs = costs(&records, 8);
         assert_eq!(costs.iter().map(|c| c.delay_ms).collect::<Vec<_>>(), [0.0, 1.0, 5.0]);
         let far = &costs[2];
         assert!((far.added.unwrap().value - (0.5 + 1.1 * 10.05)).abs() < 1e-9, "{far:?}");
@@ -187,7 +169,7 @@ mod tests {
         let mut records = records(8, &[1.0]);
         records[3].valid = false;
         records.pop();
-        let costs = costs(&records, &levels(8));
+        let costs = costs(&records, 8);
         assert_eq!((costs[0].added.unwrap().pairs, costs[0].dropped()), (6, 2));
         assert_eq!(line_of(&costs.iter().collect::<Vec<_>>()), None, "one distance makes no line");
     }

@@ -1,7 +1,6 @@
 //! Analysis of test records: statistics, sweeps with their load line, what bounds a test, comparisons between
 //! platforms. Pure functions: no I/O, no clock, no target.
 
-pub mod arms;
 pub mod audit;
 pub mod bound;
 pub mod compare;
@@ -17,6 +16,7 @@ pub mod stats;
 pub mod steady;
 pub mod sweep;
 pub mod trend;
+pub mod variants;
 pub mod waits;
 pub mod within;
 

@@ -19,8 +19,8 @@ pub mod verdict;
 pub use discovery::{Answer, Family, Question, judge};
 pub use looks::Looks;
 pub use order::order;
-pub use ratio::{PairedDifference, PairedRatio, paired_difference, paired_ratio};
-pub use verdict::{NotShown, Verdict};
+pub use ratio::{PairedEstimate, paired_difference, paired_ratio};
+pub use verdict::Verdict;
 
 /// One figure of a pair: a window of A and one of B, neighbours in time. Pairs are passed in the order in which they were
 /// planned, also those that failed, because the place of a pair says to which block it belongs.

@@ -20,10 +20,10 @@ pub struct Repeatable {
 }
 
 /// What the machine of a run with these `records` can tell apart; `None` if its limits were not measured often enough to say so, or
-/// the windows were pairs of arms, which are compared with each other.
+/// the windows were pairs of variants, which are compared with each other.
 #[must_use]
 pub fn repeatable(records: &[TestRecord]) -> Option<Repeatable> {
-    if records.iter().any(|r| r.arm.is_some()) {
+    if records.iter().any(|r| r.variant.is_some()) {
         return None;
     }
     let is_refused = |r: &TestRecord| r.validity() == Some(Validity::Refused);

@@ -1,6 +1,7 @@
 //! The command line. What a plan can say is in `run/src/plan/options.rs`; here are the commands, and their other flags.
 
 mod stored;
+mod variants;
 
 use std::ffi::OsStr;
 use std::net::SocketAddr;
@@ -9,16 +10,17 @@ use std::path::PathBuf;
 use clap::builder::{PossibleValue, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
-use loadline_model::Driver;
 use loadline_model::format::parse_bytes;
 use loadline_report::Format;
 use loadline_run::plan::DEFAULT_RESULTS;
 use loadline_run::plan::options::{
-    CLUSTER, HubOptions, LevelOptions, PROOF, PairOptions, PrecisionOptions, RunOptions, TargetOptions, driver, one_of,
+    CLUSTER, HubOptions, LevelOptions, PROOF, PairOptions, PrecisionOptions, RunOptions, TargetOptions, one_of,
 };
 use loadline_run::plans::{self, NamedPlan};
 
 pub(crate) use stored::*;
+pub(crate) use variants::{VariantFlags, letters};
+use variants::{parameter, setting};
 
 /// Finds the load line of a database platform: how fast it commits, loads, reads, writes and computes, how that grows
 /// with load, and where it goes under. Each test is checked against the database's own counters; a test that fails a
@@ -39,7 +41,7 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Measure a platform: by default the plan 'quick' on embedded SQLite, in three to four minutes
     Run(Box<RunArgs>),
-    /// Measure two settings, targets, drivers or states in turns, and say which is faster, by how much and how sure that is
+    /// Measure two or more settings, targets, drivers or states in turns, and say which is faster, by how much and how sure that is
     Ab(Box<AbArgs>),
     /// Measure the cost of synchronous replication for a commit: levels over distances and jobs, each in turns with a baseline
     /// that waits for no replica
@@ -164,47 +166,12 @@ pub(crate) struct RunArgs {
 /// `--jobs` of `loadline ab`, which does not search for the peak.
 const AB_JOBS: &str = "Job counts, e.g. 4 or 1,8 [default: those of the plan]";
 
-/// `loadline ab`. The arms share everything but what `-a` and `-b` change.
+/// `loadline ab`. The arms share everything but what the flags with their letters change.
 #[derive(Debug, Args)]
 #[command(mut_arg("repeat", |arg| arg.hide(true)), mut_arg("jobs", |arg| arg.value_name("LIST").help(AB_JOBS)))]
 pub(crate) struct AbArgs {
-    /// Setting of the private server in arm A; repeatable
-    #[arg(long, value_name = "NAME=VALUE", value_parser = setting, conflicts_with = "resume")]
-    pub(crate) setting_a: Vec<(String, String)>,
-    /// Setting of the private server in arm B; repeatable
-    #[arg(long, value_name = "NAME=VALUE", value_parser = setting, conflicts_with = "resume")]
-    pub(crate) setting_b: Vec<(String, String)>,
-    /// Target of arm A [default: --target]
-    #[arg(long, value_name = "URL", value_hint = ValueHint::Url)]
-    pub(crate) target_a: Option<String>,
-    /// Target of arm B [default: --target]
-    #[arg(long, value_name = "URL", value_hint = ValueHint::Url)]
-    pub(crate) target_b: Option<String>,
-    /// Driver in arm A
-    #[arg(long, value_parser = driver(), conflicts_with = "resume")]
-    pub(crate) driver_a: Option<Driver>,
-    /// Driver in arm B
-    #[arg(long, value_parser = driver(), conflicts_with = "resume")]
-    pub(crate) driver_b: Option<Driver>,
-    /// Parameter of a workload in arm A, e.g. LGWR-LAT25.rows=50; repeatable
-    #[arg(long, value_name = "CODE.NAME=N", value_parser = parameter, conflicts_with = "resume")]
-    pub(crate) parameter_a: Vec<(String, String, i64)>,
-    /// Parameter of a workload in arm B; repeatable
-    #[arg(long, value_name = "CODE.NAME=N", value_parser = parameter, conflicts_with = "resume")]
-    pub(crate) parameter_b: Vec<(String, String, i64)>,
-    /// Command that brings arm A about (a mount, a tuned profile, SET GLOBAL): sh runs it before each window of A, and at the end,
-    /// with LOADLINE_ARM=A. It is stored in the run: no passwords
-    #[arg(long, value_name = "COMMAND", requires = "switch_b", conflicts_with = "resume")]
-    pub(crate) switch_a: Option<String>,
-    /// Command that brings arm B about, with LOADLINE_ARM=B
-    #[arg(long, value_name = "COMMAND", requires = "switch_a", conflicts_with = "resume")]
-    pub(crate) switch_b: Option<String>,
-    /// Name of arm A in reports [default: what it differs in]
-    #[arg(long, value_name = "NAME", conflicts_with = "resume")]
-    pub(crate) label_a: Option<String>,
-    /// Name of arm B in reports
-    #[arg(long, value_name = "NAME", conflicts_with = "resume")]
-    pub(crate) label_b: Option<String>,
+    #[command(flatten)]
+    pub(crate) variants: VariantFlags,
     #[command(flatten)]
     pub(crate) pairs: PairOptions,
     #[command(flatten)]
@@ -382,21 +349,5 @@ impl TypedValueParser for PlanName {
 
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
         Some(Box::new(plans::PLANS.iter().map(|p| PossibleValue::new(p.name))))
-    }
-}
-
-fn parameter(text: &str) -> Result<(String, String, i64), String> {
-    let wrong =
-        || format!("'{text}' is not a parameter of a workload: write CODE.NAME=N, for example LGWR-LAT25.rows=50");
-    let (name, value) = text.split_once('=').ok_or_else(wrong)?;
-    let (code, name) = name.split_once('.').ok_or_else(wrong)?;
-    let value = value.trim().parse().map_err(|_| wrong())?;
-    Ok((code.trim().to_owned(), name.trim().to_owned(), value))
-}
-
-fn setting(text: &str) -> Result<(String, String), String> {
-    match text.split_once('=') {
-        Some((name, value)) if !name.trim().is_empty() => Ok((name.trim().to_owned(), value.trim().to_owned())),
-        _ => Err(format!("'{text}' is not a setting: write NAME=VALUE, for example wal_sync_method=open_datasync")),
     }
 }

@@ -2,7 +2,7 @@
 
 use loadline_model::manifest::RunState;
 use loadline_report::{Compared, RunData, Terms};
-use loadline_run::plan::arms::DEFAULT_EQUIVALENCE;
+use loadline_run::plan::variants::DEFAULT_EQUIVALENCE;
 
 use crate::args::{CompareArgs, VerdictFormat};
 use crate::exit::{self, Failure};
@@ -54,11 +54,11 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<u8, Failure> {
             if stored_a.path() == stored_b.path() {
                 return Err(Failure::usage(format!("{} is named twice", stored_a.path().display())));
             }
-            if let Some(run) = [&a, &b].into_iter().find(|data| data.manifest.plan.arms.is_some()) {
+            if let Some(run) = [&a, &b].into_iter().find(|data| data.manifest.plan.arms().is_some()) {
                 return Err(Failure::usage(format!("{} is a run of two arms: compare it by itself", run.manifest.run)));
             }
             // Levels are compared with the baseline of their own run.
-            if let Some(run) = [&a, &b].into_iter().find(|data| data.manifest.plan.levels.is_some()) {
+            if let Some(run) = [&a, &b].into_iter().find(|data| data.manifest.plan.levels().is_some()) {
                 return Err(Failure::usage(format!(
                     "{} is a run of levels of replication, each of which was measured in turns with a baseline: `loadline report` shows \
                      what they cost",
@@ -82,7 +82,7 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<u8, Failure> {
     };
     output::write(&args.output, text.as_bytes())?;
     let Some(share) = args.fail_if_slower else {
-        if compared.counts()[0] == 0 {
+        if compared.counts()[0] == 0 && !compared.has_curves() {
             output::say("nothing was compared: the reasons are in the table");
         }
         return Ok(0);

@@ -51,15 +51,15 @@ fn target(plan: &Plan) -> Vec<Line> {
         lines.push(("", "if one is lost, continue over those that are left".to_owned()));
     }
     // Those of two arms are named with them.
-    let settings = plan.settings.iter().filter(|_| plan.arms.is_none());
+    let settings = plan.settings.iter().filter(|_| plan.arms().is_none());
     lines.extend(settings.map(|(name, value)| ("setting", format!("{name} = {value}"))));
     lines
 }
 
 fn arms(plan: &Plan) -> Vec<Line> {
-    let Some(arms) = &plan.arms else { return Vec::new() };
+    let Some(arms) = plan.arms() else { return Vec::new() };
     let mut lines = Vec::new();
-    for arm in [&arms.a, &arms.b] {
+    for arm in &arms.variants {
         let settings: Vec<String> = arm.settings.iter().map(|(name, value)| format!("{name}={value}")).collect();
         let settings = if settings.is_empty() { String::new() } else { format!(" ({})", settings.join(", ")) };
         lines.push(("arm", format!("{}{settings}", arm.label)));
@@ -74,23 +74,24 @@ fn arms(plan: &Plan) -> Vec<Line> {
 }
 
 fn levels(plan: &Plan) -> Vec<Line> {
-    let Some(levels) = &plan.levels else { return Vec::new() };
-    let mut lines = vec![("levels", levels.levels.join(", "))];
-    if levels.standbys.is_empty() {
-        let delays: Vec<String> = levels.delays_ms.iter().map(|ms| format!("{ms} ms")).collect();
+    let Some((paired, links)) = plan.levels() else { return Vec::new() };
+    let (levels, delays) = paired.levels_and_delays();
+    let mut lines = vec![("levels", levels.join(", "))];
+    if links.standbys.is_empty() {
+        let delays: Vec<String> = delays.iter().map(|ms| format!("{ms} ms")).collect();
         lines.push(("delays", format!("{} one way", delays.join(", "))));
-        if levels.jitter_ms > 0.0 {
-            lines.push(("jitter", format!("up to {} ms", levels.jitter_ms)));
+        if links.jitter_ms > 0.0 {
+            lines.push(("jitter", format!("up to {} ms", links.jitter_ms)));
         }
-        lines.extend(levels.bytes_per_s.map(|n| ("bandwidth", format!("{} per second", bytes(n as f64)))));
+        lines.extend(links.bytes_per_s.map(|n| ("bandwidth", format!("{} per second", bytes(n as f64)))));
     }
-    lines.extend(levels.standbys.iter().map(|standby| ("standby", standby.clone())));
+    lines.extend(links.standbys.iter().map(|standby| ("standby", standby.clone())));
     let changed = kind_of(&plan.target).map_or(&[][..], |kind| kind.level_settings);
     if !changed.is_empty() {
         lines.push(("changes", format!("{} of the server, until the run ends", changed.join(" and "))));
     }
-    lines.push(("replicas", levels.replicas.to_string()));
-    lines.push(("pairs", levels.pairs.to_string()));
+    lines.push(("replicas", links.replicas.to_string()));
+    lines.push(("pairs", paired.pairs.to_string()));
     lines
 }
 

@@ -73,7 +73,7 @@ fn read(args: &ForecastArgs, input: &Path) -> Result<(RunState, Vec<TestRecord>,
         )));
     }
     let stored = StoredRun::open(&run_folder(input, &args.results))?;
-    if stored.manifest.plan.arms.is_some() {
+    if stored.manifest.plan.arms().is_some() {
         return Err(Failure::usage(format!("{} is a run of two arms: a forecast is made from a sweep", stored.id())));
     }
     Ok((stored.manifest.state, stored.records, stored.warnings))

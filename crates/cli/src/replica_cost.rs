@@ -21,7 +21,7 @@ fn default() -> PlanSpec {
 }
 
 pub(crate) fn replica_cost(args: &ReplicaCostArgs, command: Vec<String>) -> Result<u8, Failure> {
-    run::measure(&args.run, command, default(), [None, None], |spec| Ok(with_levels(args, spec)))
+    run::measure(&args.run, command, default(), &[], |spec| Ok(with_levels(args, spec)))
 }
 
 /// `spec` with the levels of the flags, each of which overrides the plan file's key.

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use loadline_database::{OpenRequest, kind_of, redact};
-use loadline_model::arms::ArmSpec;
 use loadline_model::plan::Plan;
 use loadline_report::{Compared, Costs, RunData, end_page};
 use loadline_run::plan::{DEFAULT_RESULTS, DEFAULT_TARGET};
@@ -25,16 +24,16 @@ use crate::{arguments, hub_run, live, output, probe, report, secrets, signals, s
 const WIDTH: usize = 160;
 
 pub(crate) fn run(args: &RunArgs, command: Vec<String>) -> Result<u8, Failure> {
-    measure(args, command, plans::find(plans::DEFAULT_PLAN)?.spec()?, [None, None], Ok)
+    measure(args, command, plans::find(plans::DEFAULT_PLAN)?.spec()?, &[], Ok)
 }
 
-/// Measures what the flags say, on top of the plan file or of `default`, after `more` has added to it. `arms`: the URLs of
-/// two arms, whose passwords a resumed run needs.
+/// Measures what the flags say, on top of the plan file or of `default`, after `more` has added to it. `urls`: the
+/// targets of variants, whose passwords a resumed run needs.
 pub(crate) fn measure(
     args: &RunArgs,
     command: Vec<String>,
     default: PlanSpec,
-    arms: [Option<&str>; 2],
+    urls: &[Option<String>],
     more: impl FnOnce(PlanSpec) -> Result<PlanSpec, Failure>,
 ) -> Result<u8, Failure> {
     let flags = flags(args)?;
@@ -42,7 +41,7 @@ pub(crate) fn measure(
     let mut named = flags.workload.clone().unwrap_or_default();
     let study = match &args.resume {
         Some(run) => {
-            let (study, by_first_command) = resumed(args, &flags, arms, run, command)?;
+            let (study, by_first_command) = resumed(args, &flags, urls, run, command)?;
             named.extend(by_first_command);
             study
         }
@@ -179,45 +178,48 @@ fn planned(spec: &PlanSpec, command: Vec<String>) -> Result<Study, Failure> {
     secrets::keep_all(&serde_json::to_value(spec).map_err(|e| Failure::usage(e.to_string()))?);
     secrets::keep(spec.known_workload_file.iter().flatten().map(String::as_str));
     let plan = make_plan(spec)?;
-    let of_arm =
-        |arm: &Option<ArmSpec>| arm.as_ref().and_then(|arm| arm.target.clone()).or_else(|| spec.target.clone());
-    let urls = [&spec.arm_a, &spec.arm_b].map(|arm| of_arm(arm).unwrap_or_else(|| DEFAULT_TARGET.to_owned()));
+    let given = |n: usize| spec.variant.as_ref()?.get(n)?.target.clone();
+    let common = spec.target.as_deref().unwrap_or(DEFAULT_TARGET);
+    let count = plan.arms().map_or(1, |paired| paired.variants.len());
+    let urls = (0..count).map(|n| given(n).unwrap_or_else(|| common.to_owned())).collect();
     let servers = [spec.node.clone(), spec.standby.clone()].map(Option::unwrap_or_default);
     let results = PathBuf::from(spec.results.as_deref().unwrap_or(DEFAULT_RESULTS));
     Ok(study(plan, urls, servers, results, None, command))
 }
 
-/// A study of `plan`. `urls`: of its target, and of that of arm B if it has two; `servers`: further nodes, and standbys.
+/// A study of `plan`. `urls`: of the target of each variant, or of the one target; `servers`: further nodes, and standbys.
 fn study(
     plan: Plan,
-    urls: [String; 2],
+    urls: Vec<String>,
     [nodes, standbys]: [Vec<String>; 2],
     results: PathBuf,
     resume: Option<PathBuf>,
     command: Vec<String>,
 ) -> Study {
-    let [a, b] = urls;
+    let mut urls = urls.into_iter();
     let request = OpenRequest {
         nodes,
         standbys,
         settings: plan.settings.clone(),
         native_report: plan.native_report,
-        replicas: plan.levels.as_ref().map_or(0, |levels| levels.replicas),
+        replicas: plan.levels().map_or(0, |(_, links)| links.replicas),
         ask_password: arguments::ask(),
-        ..OpenRequest::new(&a, absolute(&results))
+        ..OpenRequest::new(&urls.next().unwrap_or_default(), absolute(&results))
     };
-    let other =
-        plan.arms.as_ref().map(|arms| OpenRequest { url: b, settings: arms.b.settings.clone(), ..request.clone() });
+    let others = plan.arms().into_iter().flat_map(|paired| &paired.variants).skip(1).zip(urls);
+    let others = others
+        .map(|(variant, url)| OpenRequest { url, settings: variant.settings.clone(), ..request.clone() })
+        .collect();
     let version = env!("CARGO_PKG_VERSION").to_owned();
-    Study { plan, request, results, resume, command, version, limits: None, other, agents: None }
+    Study { plan, request, results, resume, command, version, limits: None, others, agents: None }
 }
 
 /// Continues a run with the plan of its manifest, and the workloads that its first command named. A target URL is only needed for its
-/// password. `arms`: URLs of two arms.
+/// password. `urls`: those of variants.
 fn resumed(
     args: &RunArgs,
     flags: &PlanSpec,
-    arms: [Option<&str>; 2],
+    urls: &[Option<String>],
     run: &Path,
     command: Vec<String>,
 ) -> Result<(Study, Vec<String>), Failure> {
@@ -247,16 +249,18 @@ fn resumed(
         (_, None) => {}
     }
     let given = args.target.options.target.as_deref();
-    let a = own_url(arms[0].or(given), &plan.target)?;
-    let b = match &plan.arms {
-        Some(of) => own_url(arms[1].or(given.filter(|_| of.a.target == of.b.target)), &of.b.target)?,
-        None => a.clone(),
+    let variants = plan.arms().into_iter().flat_map(|paired| &paired.variants).skip(1);
+    let targets = std::iter::once(plan.target.as_str()).chain(variants.map(|variant| plan.target_of(variant)));
+    let url = |(n, target): (usize, &str)| {
+        let own = urls.get(n).and_then(Option::as_deref);
+        own_url(own.or(given.filter(|_| n == 0 || target == plan.target)), target)
     };
-    let standbys = plan.levels.as_ref().map_or_else(Vec::new, |levels| levels.standbys.clone());
+    let urls = targets.enumerate().map(url).collect::<Result<Vec<String>, Failure>>()?;
+    let standbys = plan.levels().map_or_else(Vec::new, |(_, links)| links.standbys.clone());
     let servers = [plan.nodes.clone(), standbys];
     let folder = absolute(stored.path());
     let results = folder.parent().map_or(results, Path::to_owned);
-    Ok((study(plan, [a, b], servers, results, Some(folder), command), workloads_of(&stored.manifest.command)))
+    Ok((study(plan, urls, servers, results, Some(folder), command), workloads_of(&stored.manifest.command)))
 }
 
 /// The workloads that a command line names.
@@ -372,7 +376,7 @@ fn show_figures(data: &Result<(StoredRun, RunData), Failure>, outcome: &StudyOut
     };
     if let Some(arms) = Compared::of_arms(data, width()) {
         output::stdout(arms.text().as_bytes())?;
-        return Ok(Shown { answered: arms.counts()[2] == 0, holds: true });
+        return Ok(Shown { answered: arms.counts()[2] == 0 && !arms.has_curves(), holds: true });
     }
     if let Some(costs) = Costs::of(data, width()) {
         output::stdout(costs.text.as_bytes())?;

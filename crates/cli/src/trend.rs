@@ -68,7 +68,7 @@ fn known(path: &Path) -> Result<(SystemTime, RunData), String> {
     let stored = StoredRun::open(path).map_err(|e| e.to_string())?;
     let m = &stored.manifest;
     let started = parse_rfc3339(&m.started_at).ok_or_else(|| format!("its start '{}' is no time", m.started_at))?;
-    if m.plan.arms.is_some() || m.plan.levels.is_some() {
+    if m.plan.paired.is_some() {
         return Err("it compares arms or levels (`loadline report` shows it)".to_owned());
     }
     if m.state != RunState::Complete {

@@ -55,17 +55,29 @@ pub(crate) struct Patience {
     /// When waiting began, and its deadline; `None`: it has got on.
     wait: Option<(Instant, Instant)>,
     interrupted_at: Option<Instant>,
+    /// Why it was given up. Its socket is shut down, and TLS drops the error of a write that was not waited for.
+    gave_up: Option<TargetError>,
 }
 
 impl Patience {
     /// Ends when `interrupted` is set, or after `at_most` without an answer, unless `call` finds the server at work.
     pub(crate) fn new(interrupted: &Arc<AtomicBool>, at_most: Duration, call: Canceller) -> Patience {
-        Patience { interrupted: Arc::clone(interrupted), at_most, call, wait: None, interrupted_at: None }
+        Patience {
+            interrupted: Arc::clone(interrupted),
+            at_most,
+            call,
+            wait: None,
+            interrupted_at: None,
+            gave_up: None,
+        }
     }
 
     /// Whether a call of the socket ended with `done`, not with a [`PIECE`] without progress.
     #[inline]
     pub(crate) fn ends(&mut self, done: &io::Result<usize>) -> io::Result<bool> {
+        if let Some(why) = &self.gave_up {
+            return Err(io::Error::new(io::ErrorKind::TimedOut, why.clone()));
+        }
         if done.as_ref().is_err_and(|e| matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)) {
             return self.still().map(|()| false);
         }
@@ -92,7 +104,8 @@ impl Patience {
         };
         self.call.cancel();
         let waited = format!("after {:.0} s: ", (now - since + PIECE).as_secs_f64());
-        Err(io::Error::new(io::ErrorKind::TimedOut, hindrance.after(&waited)))
+        let why = self.gave_up.insert(hindrance.after(&waited));
+        Err(io::Error::new(io::ErrorKind::TimedOut, why.clone()))
     }
 }
 

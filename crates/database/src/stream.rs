@@ -232,6 +232,20 @@ mod tests {
     }
 
     #[test]
+    fn a_session_that_was_given_up_says_why_again() {
+        let (ours, _theirs) = UnixStream::pair().unwrap();
+        let mut stream = Stream::unix(ours);
+        let shut = stream.shutter();
+        let call = Canceller::new(shut).asking(|| Some(waited_for("a lock of session 7")));
+        stream.wait_with(Some(Patience::new(&Arc::default(), Duration::from_millis(300), call))).unwrap();
+        let full = [0; 1 << 16];
+        // What TLS does: the first error is dropped, and the socket is shut down when the next call comes.
+        while stream.write(&full).is_ok() {}
+        let again = stream.write(&full).unwrap_err();
+        assert!(given_up(&again, "x").is_some_and(|why| why.to_string().contains("session 7")), "{again}");
+    }
+
+    #[test]
     fn a_server_that_works_is_waited_for_and_one_that_waits_is_not() {
         let lock = Some(waited_for("a lock of session 7"));
         // Whether it was interrupted, what the server says, when it answers, and why the read ends.

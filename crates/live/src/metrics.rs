@@ -102,7 +102,7 @@ impl Metrics {
     fn add_result(&mut self, run: &str, record: &TestRecord) {
         let mut labels = test_labels(run, &record.workload, record.jobs, record.test);
         labels.push(("repetition", record.repetition.to_string()));
-        labels.extend(record.arm.map(|arm| ("arm", arm.to_string())));
+        labels.extend(record.arm().map(|arm| ("arm", arm.to_string())));
         self.set(
             "result_valid",
             labels.clone(),

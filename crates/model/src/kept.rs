@@ -9,7 +9,7 @@ impl TestRecord {
         let options = [
             ("--allow-cached", self.forced.not_the_devices),
             // An arm's settings are its purpose, without an option.
-            (if self.arm.is_some() { "the arm's settings" } else { "--force" }, self.forced.refused.is_some()),
+            (if self.variant.is_some() { "the arm's settings" } else { "--force" }, self.forced.refused.is_some()),
         ];
         options.into_iter().filter(|(_, needed)| *needed).map(|(option, _)| option).collect()
     }

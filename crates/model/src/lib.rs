@@ -2,7 +2,6 @@
 //! snapshots and inventories. No I/O, no clock.
 
 pub mod activity;
-pub mod arms;
 pub mod capability;
 pub mod check;
 pub mod column;
@@ -27,10 +26,10 @@ pub mod record;
 pub mod series;
 pub mod snapshot;
 pub mod tries;
+pub mod variant;
 pub mod watched;
 
 pub use activity::Activity;
-pub use arms::ArmName;
 pub use capability::{Capabilities, Capability, Driver};
 pub use check::{Check, CheckId, Outcome};
 pub use column::{Column, Table};
@@ -47,3 +46,4 @@ pub use random::{Random, seed_of_window};
 pub use record::{TestRecord, Validity};
 pub use series::Series;
 pub use snapshot::Snapshot;
+pub use variant::{InPair, Letter, LevelPoint};

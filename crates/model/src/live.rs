@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::arms::ArmName;
+use crate::variant::Letter;
 
 /// One line.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -39,13 +39,13 @@ pub struct LiveTest {
     pub test: u32,
     pub workload: String,
     pub jobs: u32,
-    /// Repetition, from 1; the number of the pair in a run of two arms.
+    /// Repetition, from 1; the number of the pair in a run of pairs.
     pub repetition: u32,
     /// Repetitions in all.
     pub repeat: u32,
-    /// The arm, in a run of two.
+    /// The variant that it measures, in a run of pairs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub arm: Option<ArmName>,
+    pub arm: Option<Letter>,
     /// The test that is measured again: see [`crate::record::TestRecord::try_of`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub try_of: Option<u32>,

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::arms::ArmName;
 use crate::finding::Finding;
 use crate::machine::{Machine, Storage};
 use crate::plan::Plan;
 use crate::probe::ProbedDir;
+use crate::variant::Letter;
 
-/// Version of the manifest's layout.
-pub const MANIFEST_SCHEMA: u32 = 1;
+/// Version of the manifest's layout. From 2 on, a plan has variants.
+pub const MANIFEST_SCHEMA: u32 = 2;
 
 /// `manifest.json` of a run folder.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -26,12 +26,12 @@ pub struct Manifest {
     pub started_at: String,
     pub command: Vec<String>,
     pub plan: Plan,
-    /// The target; of two arms that of A.
+    /// The target; of variants that of the first.
     pub target: TargetInfo,
     pub doctor: Vec<Finding>,
-    /// Arms A and B of a run that compares them; absent in older versions.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub arms: Option<Box<[ArmFound; 2]>>,
+    /// The variants of `loadline ab`; empty in older versions.
+    #[serde(default, alias = "arms", skip_serializing_if = "Vec::is_empty")]
+    pub variants: Vec<VariantFound>,
     /// Machine that ran loadline (and the database, if `target.local`).
     pub machine: Machine,
     pub overhead: Overhead,
@@ -50,9 +50,9 @@ pub struct Manifest {
     pub state: RunState,
 }
 
-/// An arm as it was found when it was first in force.
+/// A variant as it was found when it was first in force.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct ArmFound {
+pub struct VariantFound {
     /// The target, with the settings as they were read back.
     pub target: TargetInfo,
     /// Findings of the doctor.
@@ -64,9 +64,9 @@ pub struct ArmFound {
 #[allow(missing_docs)] // Its names say what each is.
 pub struct TableLoad {
     pub table: String,
-    /// The arm that it belongs to, if each has a target of its own.
+    /// The variant that it belongs to, if some have a target of their own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub arm: Option<ArmName>,
+    pub arm: Option<Letter>,
     pub rows: u64,
     /// Rows loaded by this run; an interrupted load had loaded the others.
     pub rows_loaded: u64,
@@ -113,15 +113,16 @@ pub enum RunState {
 }
 
 impl Manifest {
-    /// The target of `arm` as it was found; of a test without an arm, that of the run. `None` if it is not known, in a run of an
-    /// older version whose arms had a target each.
+    /// The target of the variant `arm` as it was found; of a test without one, that of the run. `None` if it is not known, in a run of
+    /// an older version whose arms had a target each.
     #[must_use]
-    pub fn target_of(&self, arm: Option<ArmName>) -> Option<&TargetInfo> {
-        match (arm, &self.arms, &self.plan.arms) {
-            (Some(arm), Some(found), _) => Some(&found[arm as usize].target),
-            (Some(ArmName::B), None, Some(arms)) if arms.a.target != arms.b.target => None,
-            _ => Some(&self.target),
+    pub fn target_of(&self, arm: Option<Letter>) -> Option<&TargetInfo> {
+        let Some((arm, paired)) = arm.zip(self.plan.arms()) else { return Some(&self.target) };
+        if !self.variants.is_empty() {
+            return self.variants.get(arm.index()).map(|found| &found.target);
         }
+        let target = |letter: Letter| paired.variants.get(letter.index()).map(|variant| &variant.target);
+        (target(arm) == target(Letter::A)).then_some(&self.target)
     }
 }
 
@@ -187,7 +188,21 @@ pub struct Calibration {
     pub note: Option<String>,
 }
 
+/// Between a workload and the variant in which it was calibrated as well.
+const IN_ARM: &str = " in arm ";
+
 impl Calibration {
-    /// After the code of a workload that was calibrated in arm B as well.
-    pub const IN_ARM_B: &str = " in arm B";
+    /// Key of a workload that was calibrated in variant `arm` as well.
+    #[must_use]
+    pub fn key(code: &str, arm: Letter) -> String {
+        if arm == Letter::A { code.to_owned() } else { format!("{code}{IN_ARM}{arm}") }
+    }
+
+    /// The workload and the variant of a key.
+    #[must_use]
+    pub fn of_key(key: &str) -> (&str, Letter) {
+        let all = (1..Letter::MOST).map(Letter::nth);
+        let arm = all.map(|arm| (format!("{IN_ARM}{arm}"), arm)).find(|(end, _)| key.ends_with(end));
+        arm.map_or((key, Letter::A), |(end, arm)| (&key[..key.len() - end.len()], arm))
+    }
 }

@@ -5,9 +5,9 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::arms::ArmName;
-use crate::capability::Driver;
 use crate::load::JobLoad;
+pub use crate::variant::PlannedWorkload;
+use crate::variant::{Links, Paired, Variant};
 
 /// Part of the jobs as a user states it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -235,12 +235,9 @@ pub struct Plan {
     /// Whether an existing data set is dropped and loaded again.
     #[serde(default)]
     pub reload: bool,
-    /// The two arms of a run that compares them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub arms: Option<Box<Arms>>,
-    /// The levels of replication of a run that measures what they cost.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub levels: Option<Box<Levels>>,
+    /// Variants that are compared in pairs of windows; `None`: the run is a sweep.
+    #[serde(default, alias = "arms", alias = "levels", skip_serializing_if = "Option::is_none")]
+    pub paired: Option<Box<Paired>>,
 }
 
 impl Plan {
@@ -255,13 +252,38 @@ impl Plan {
         self.skipped.iter().filter(|skipped| self.has(&skipped.code))
     }
 
+    /// The variants of a run that compares them (`loadline ab`).
+    #[must_use]
+    pub fn arms(&self) -> Option<&Paired> {
+        self.paired.as_deref().filter(|paired| paired.links.is_none())
+    }
+
+    /// The levels of replication of a run that measures what they cost, and the way to the replicas.
+    #[must_use]
+    pub fn levels(&self) -> Option<(&Paired, &Links)> {
+        let paired = self.paired.as_deref()?;
+        Some((paired, paired.links.as_ref()?))
+    }
+
+    /// URL of the target of `variant` without any password.
+    #[must_use]
+    pub fn target_of<'a>(&'a self, variant: &'a Variant) -> &'a str {
+        if variant.target.is_empty() { &self.target } else { &variant.target }
+    }
+
+    /// The workload `code` as `variant` has it.
+    #[must_use]
+    pub fn workload_of<'a>(&'a self, variant: &'a Variant, code: &str) -> Option<&'a PlannedWorkload> {
+        variant.workloads.iter().chain(&self.workloads).find(|workload| workload.code == code)
+    }
+
     /// The command of loadline that measures and resumes such a run.
     #[must_use]
     pub fn command(&self) -> &'static str {
-        match (&self.arms, &self.levels) {
-            (Some(_), _) => "ab",
-            (None, Some(_)) => "replica-cost",
-            (None, None) => "run",
+        match &self.paired {
+            Some(paired) if paired.links.is_some() => "replica-cost",
+            Some(_) => "ab",
+            None => "run",
         }
     }
 
@@ -289,80 +311,6 @@ impl Plan {
     }
 }
 
-/// Levels of replication and distances, each compared with the baseline in pairs of windows.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Levels {
-    /// Names of the levels.
-    pub levels: Vec<String>,
-    /// One-way delays between the database and its replicas, ms.
-    pub delays_ms: Vec<f64>,
-    /// Most that a delay is longer by, ms.
-    pub jitter_ms: f64,
-    /// Bandwidth between the database and its replicas, bytes per second; `None`: no limit.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub bytes_per_s: Option<u64>,
-    /// Whether the copy is sent while the own log is written: then a commit takes the longer of the two, and less than a round
-    /// trip may be added to it.
-    #[serde(default)]
-    pub at_once: bool,
-    /// URLs of the user's own standbys without any password; empty: loadline makes them.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub standbys: Vec<String>,
-    /// Replicas that the levels need.
-    pub replicas: u32,
-    /// Pairs of windows per level, delay and job count.
-    pub pairs: u32,
-    /// Seed of the order of the windows.
-    pub seed: u64,
-}
-
-/// The arms of a plan.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Arms {
-    /// Arm A.
-    pub a: Arm,
-    /// Arm B.
-    pub b: Arm,
-    /// Pairs of windows per workload and job count; with a precision, the most.
-    pub pairs: u32,
-    /// Half width of the interval of the ratio at which a comparison is complete, as a share (0.02: ±2 %).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub precision: Option<f64>,
-    /// Numbers of pairs after which the precision is looked at; one without a precision.
-    pub looks: Vec<usize>,
-    /// Difference up to which the arms are called equivalent, as a share.
-    pub margin: f64,
-    /// Seed of the order of the windows.
-    pub seed: u64,
-}
-
-impl Arms {
-    /// The arm of this name.
-    #[must_use]
-    pub fn get(&self, name: ArmName) -> &Arm {
-        match name {
-            ArmName::A => &self.a,
-            ArmName::B => &self.b,
-        }
-    }
-}
-
-/// An arm of a plan; it holds no secret.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Arm {
-    /// Its name in tables and charts: `A: wal_compression = off`.
-    pub label: String,
-    /// URL of its target without any password.
-    pub target: String,
-    /// Settings of its private server.
-    pub settings: BTreeMap<String, String>,
-    /// Its workloads: the same in both arms, with the arm's driver and parameters.
-    pub workloads: Vec<PlannedWorkload>,
-    /// Command that brings it about.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub switch: Option<String>,
-}
-
 /// Size of the data set in runs stored before it was recorded.
 fn default_size() -> u64 {
     DEFAULT_SIZE_BYTES
@@ -370,42 +318,6 @@ fn default_size() -> u64 {
 
 /// Default size of the data set, bytes: loaded in seconds on two cores.
 pub const DEFAULT_SIZE_BYTES: u64 = 128 << 20;
-
-/// One workload of a plan.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PlannedWorkload {
-    /// Code in the catalogue.
-    pub code: String,
-    /// Driver.
-    pub driver: Driver,
-    /// Whether the plan asked for it.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub driver_given: bool,
-    /// Why not the preferred driver; empty if it is the preferred or the given one.
-    #[serde(default)]
-    pub driver_reason: String,
-    /// Parameters that differ from the catalogue's defaults.
-    #[serde(default)]
-    pub parameters: BTreeMap<String, i64>,
-    /// What a missing capability refused and `--force` overrode; such tests are marked.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub forced: Option<String>,
-}
-
-impl PlannedWorkload {
-    /// The workload `code` by `driver`, without parameters of its own.
-    #[must_use]
-    pub fn of(code: &str, driver: Driver) -> PlannedWorkload {
-        PlannedWorkload {
-            code: code.to_owned(),
-            driver,
-            driver_given: false,
-            driver_reason: String::new(),
-            parameters: BTreeMap::new(),
-            forced: None,
-        }
-    }
-}
 
 /// A workload file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -6,7 +6,6 @@ use serde::de::IntoDeserializer;
 use serde::de::value::Error as Unknown;
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::arms::ArmName;
 use crate::capability::Driver;
 use crate::check::{Check, CheckId, Outcome};
 use crate::forced::{DataSource, Forced};
@@ -15,18 +14,10 @@ use crate::limits::{SizePoint, TestLimit};
 use crate::load::Population;
 use crate::note::{Note, known_notes};
 use crate::snapshot::WaitProfile;
+use crate::variant::{InPair, Letter, LevelPoint};
 
 /// Version of the record's layout; raised if an old reader would misread a new record.
 pub const RECORD_SCHEMA: u32 = 2;
-
-/// A level of replication at a distance.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct LevelPoint {
-    /// Name of the level: `remote_write`.
-    pub level: String,
-    /// One-way delay between the database and its replicas, ms.
-    pub delay_ms: f64,
-}
 
 /// What one node did in the window of a test.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -211,12 +202,9 @@ pub struct TestRecord {
     pub jobs: u32,
     /// Repetition, from 1.
     pub repetition: u32,
-    /// Its arm, in a run of two arms; `repetition` is then the number of its pair.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub arm: Option<ArmName>,
-    /// Level and distance that it is a window of, in a run of levels: of arm A, it is the baseline that the others are held against.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub level: Option<LevelPoint>,
+    /// The variant that it measures, in a run of pairs; `repetition` is then the number of its pair.
+    #[serde(flatten)]
+    pub variant: Option<InPair>,
     /// Number of the test whose first try was disturbed and of which this is a further try; of a pair, that of its first window. See
     /// [`crate::tries`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -340,6 +328,18 @@ impl TestRecord {
     pub fn with_checks(mut self, checks: Vec<Check>) -> TestRecord {
         checks.into_iter().for_each(|check| self.add_check(check));
         self
+    }
+
+    /// The variant that it measures, in a run of pairs.
+    #[must_use]
+    pub fn arm(&self) -> Option<Letter> {
+        self.variant.as_ref().map(|window| window.arm)
+    }
+
+    /// The level and distance that its pair compares with the baseline.
+    #[must_use]
+    pub fn level(&self) -> Option<&LevelPoint> {
+        self.variant.as_ref()?.level.as_ref()
     }
 
     /// What its checks say of it; `None` for an imported test, which has none.

@@ -54,7 +54,7 @@ pub fn counting(tries: &[TryOutcome]) -> Option<usize> {
 /// The windows of each complete try of the test whose first window is number `first`, in their order.
 #[must_use]
 pub fn tries<'a>(all: impl Iterator<Item = &'a TestRecord> + Clone, first: u32) -> Vec<Vec<&'a TestRecord>> {
-    let in_pair = all.clone().any(|r| r.test == first && r.arm.is_some());
+    let in_pair = all.clone().any(|r| r.test == first && r.variant.is_some());
     let is_first = |r: &TestRecord| r.try_of.is_none() && (r.test == first || in_pair && r.test == first + 1);
     let mut windows: Vec<&TestRecord> = all.filter(|r| is_first(r) || r.try_of == Some(first)).collect();
     windows.sort_by_key(|r| r.test);
@@ -66,14 +66,15 @@ pub fn tries<'a>(all: impl Iterator<Item = &'a TestRecord> + Clone, first: u32) 
         }
     }
     // A killed run may leave a window without its neighbour.
-    tries.retain(|windows| windows.iter().all(|r| r.arm.is_none()) || windows.len() == 2);
+    tries.retain(|windows| windows.iter().all(|r| r.variant.is_none()) || windows.len() == 2);
     tries
 }
 
 /// Whether two windows are those of a pair, measured one after the other.
 fn are_pair(a: &TestRecord, b: &TestRecord) -> bool {
-    let same_place = (&a.workload, a.jobs, a.repetition, &a.level) == (&b.workload, b.jobs, b.repetition, &b.level);
-    a.arm.is_some() && b.arm.is_some() && a.arm != b.arm && a.test + 1 == b.test && same_place
+    let Some((x, y)) = a.variant.as_ref().zip(b.variant.as_ref()) else { return false };
+    let same_place = (&a.workload, a.jobs, a.repetition) == (&b.workload, b.jobs, b.repetition);
+    x.arm != y.arm && x.compares_as(y) && a.test + 1 == b.test && same_place
 }
 
 /// Splits the windows of a run into those that count, each at the place of the first try of its test and with the number of tries, and
@@ -110,9 +111,9 @@ pub fn split(mut all: Vec<TestRecord>) -> (Vec<TestRecord>, Vec<TestRecord>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::arms::ArmName;
     use crate::check::{Check, CheckId, Outcome};
     use crate::column::{COMMIT_THROUGHPUT_TPS, OTHER_CPU_PCT};
+    use crate::variant::{InPair, Letter};
 
     /// A window with its number, the test that it is a try of, what others used of the CPU, and its throughput.
     fn window(test: u32, try_of: Option<u32>, other_pct: f64, tps: f64) -> TestRecord {
@@ -177,9 +178,9 @@ mod tests {
 
     #[test]
     fn a_pair_is_tried_and_counts_as_a_whole() {
-        let arm = |record: TestRecord, arm| TestRecord { arm: Some(arm), ..record };
+        let arm = |record: TestRecord, arm| TestRecord { variant: Some(InPair::of_two(arm)), ..record };
         let pair = |first: u32, try_of, [a, b]: [f64; 2]| {
-            [arm(window(first, try_of, a, 1.0), ArmName::A), arm(window(first + 1, try_of, b, 1.0), ArmName::B)]
+            [arm(window(first, try_of, a, 1.0), Letter::A), arm(window(first + 1, try_of, b, 1.0), Letter::B)]
         };
         let all = [pair(1, None, [0.0, 50.0]), pair(3, Some(1), [30.0, 0.0]), pair(5, None, [0.0, 0.0])].concat();
         let (counting, others) = split(all.clone());

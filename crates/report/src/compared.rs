@@ -13,7 +13,7 @@ use loadline_model::manifest::RunState;
 use minijinja::context;
 
 use crate::content::ratios::{self, Shown, ratio};
-use crate::content::{arms, facts_of, settings, wait_profiles};
+use crate::content::{facts_of, settings, variants, wait_profiles};
 use crate::doc::{Block, Document, Section, Table};
 use crate::platform_run::{PlatformRun, comparisons_as_told, scanned, sides};
 use crate::templates::{items, prose};
@@ -35,6 +35,8 @@ pub struct Terms {
 #[derive(Debug)]
 pub struct Compared {
     rows: Vec<Shown>,
+    /// Whether curves of commit time over redo are compared.
+    has_curves: bool,
     title: String,
     blocks: Vec<Block>,
     text: String,
@@ -52,16 +54,17 @@ impl Compared {
         let table = Block::table(ratios::table(&rows, counted));
         let blocks: Vec<Block> = Block::list(heads).into_iter().chain(table).chain(more).collect();
         let text = for_terminal(&blocks, Some(width)).trim_start_matches('\n').to_owned();
-        Compared { rows, title, blocks, text }
+        Compared { rows, has_curves: false, title, blocks, text }
     }
 
-    /// Of a run of two arms; `None` if it is not one.
+    /// Of a run of variants; `None` if it is not one.
     #[must_use]
     pub fn of_arms(run: &RunData, width: usize) -> Option<Compared> {
-        let of = arms::of(run)?;
-        let labels = run.manifest.plan.arms.iter().flat_map(|arms| [&arms.a, &arms.b]).map(|arm| arm.label.clone());
-        let more = of.waits().map(Block::Table).into_iter().chain(Block::list(of.sentences())).collect();
-        Some(Compared::made((run.manifest.run.clone(), labels.collect()), of.rows(), "Pairs", more, width))
+        let of = variants::of_run(run)?;
+        let labels = run.manifest.plan.arms().into_iter().flat_map(|paired| &paired.variants).map(|v| v.label.clone());
+        let more = of.waits().map(Block::Table).chain(Block::list(of.sentences())).collect();
+        let compared = Compared::made((run.manifest.run.clone(), labels.collect()), of.rows(), "Pairs", more, width);
+        Some(Compared { has_curves: of.has_curves(), ..compared })
     }
 
     /// Of two runs, B against A.
@@ -74,6 +77,12 @@ impl Compared {
         let qualified = Block::list(qualified(&sides).into_iter().map(|sentence| format!("! {sentence}")));
         let more = qualified.into_iter().chain(waits(&sides).map(Block::Table)).chain(differences(&sides)).collect();
         Compared::made((title, heads(&sides)), rows, "Tests", more, width)
+    }
+
+    /// Whether curves of commit time over redo are compared: they have no ratio.
+    #[must_use]
+    pub fn has_curves(&self) -> bool {
+        self.has_curves
     }
 
     /// As a page.
@@ -157,6 +166,7 @@ fn shown(comparison: &Comparison, margin: f64) -> Vec<Shown> {
     let refused = |(workload, jobs), why: &str| Shown {
         workload,
         jobs,
+        arm: None,
         column: main,
         main: true,
         sides: None,
@@ -201,6 +211,7 @@ fn of_factor((workload, jobs): (String, Option<u32>), factor: &Factor, main: boo
     Shown {
         workload,
         jobs,
+        arm: None,
         column: factor.metric.column,
         main,
         sides: Some((factor.base, factor.other)),

@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::content::{kept_tests, waits_of};
-use crate::platform_run::{PlatformRun, Scan, apart, comparisons, sides};
+use crate::platform_run::{PlatformRun, Scan, by_variant, comparisons, sides};
 use crate::{ReportError, RunData};
 
 /// Version of the layout below.
@@ -61,8 +61,8 @@ impl<'a> Test<'a> {
 
 /// The object, indented, with a final line break.
 pub(crate) fn render(runs: &[RunData], across_drivers: bool) -> Result<String, ReportError> {
-    let apart = apart(runs);
-    let runs = apart.as_deref().unwrap_or(runs);
+    let by_variant = by_variant(runs);
+    let runs = by_variant.as_deref().unwrap_or(runs);
     let sides = sides(runs);
     let records = || runs.iter().flat_map(|r| &r.records);
     let count = |of: Option<Validity>| records().filter(|r| r.validity() == of).count();

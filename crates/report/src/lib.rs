@@ -30,8 +30,8 @@ mod words;
 
 use std::collections::BTreeMap;
 
-use loadline_analyze::arms::typical_windows;
 use loadline_analyze::fill_bounded_by;
+use loadline_analyze::variants::typical_windows;
 use loadline_analyze::waits::Counts;
 use loadline_model::{Latencies, Manifest, Series, TestRecord};
 
@@ -112,11 +112,11 @@ impl RunData {
         }
     }
 
-    /// Numbers of the tests that have a page: all, and of two arms those of a typical pair, as their windows are many.
+    /// Numbers of the tests that have a page: all, and of variants those of a typical pair, as their windows are many.
     #[must_use]
     pub fn tests_with_pages(&self) -> Vec<u32> {
-        match &self.manifest.plan.arms {
-            Some(arms) => typical_windows(&self.records, arms.pairs),
+        match self.manifest.plan.arms() {
+            Some(paired) => typical_windows(&self.records, paired.pairs),
             None => self.records.iter().map(|r| r.test).collect(),
         }
     }
@@ -188,7 +188,7 @@ pub enum ReportError {
     NoRun,
     /// A run whose product cannot be hidden.
     #[error(
-        "--anonymous cannot hide the product of {0}: it is a run of two arms or of levels, whose settings and levels are the \
+        "--anonymous cannot hide the product of {0}: it is a run of arms or of levels, whose settings and levels are the \
          product's own words; --redact can hide whose it is"
     )]
     NotAnonymous(String),
@@ -215,7 +215,7 @@ pub fn render(runs: &[RunData], format: Format, options: &Options) -> Result<Vec
     let columns = columns.as_deref();
     let text = match format {
         Format::Csv => match (runs, columns) {
-            ([run], None) => content::levels::of(run).map_or_else(|| csv::render(runs, columns), |of| of.csv()),
+            ([run], None) => content::levels::of_run(run).map_or_else(|| csv::render(runs, columns), |of| of.csv()),
             _ => csv::render(runs, columns),
         },
         Format::Json => json::render(runs, options.across_drivers)?,

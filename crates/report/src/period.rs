@@ -56,7 +56,7 @@ impl Period {
         let record = run.records.iter().find(|r| r.test == test)?.clone();
         let title = format!("{}, {}", record.workload, counted(record.jobs as usize, "job"));
         let m = &run.manifest;
-        let context = context! { r => record, target => m.target_of(record.arm), loadline => m.loadline_version };
+        let context = context! { r => record, target => m.target_of(record.arm()), loadline => m.loadline_version };
         let subtitle = prose("period-of-test", context);
         let counted = activity.as_ref().and_then(|a| a.counted.as_ref());
         let mut remarks: Vec<String> =

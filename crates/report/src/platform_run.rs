@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use loadline_analyze::{Comparison, Platform, Shape, Sweep, compare, shape, sweeps};
 use loadline_model::column::TABLES;
 use loadline_model::manifest::{Calibration, TargetInfo};
-use loadline_model::record::LevelPoint;
-use loadline_model::{ArmName, TestRecord};
+use loadline_model::variant::Variant;
+use loadline_model::{Letter, Manifest, TestRecord};
 
 use crate::RunData;
 use crate::cause;
@@ -71,13 +71,10 @@ pub(crate) fn sides(runs: &[RunData]) -> Vec<PlatformRun<'_>> {
     out
 }
 
-/// `runs` with the arms of each run as two platforms, each level and distance as one, and each number of nodes; `None` if no run
-/// has several of them.
-pub(crate) fn apart(runs: &[RunData]) -> Option<Vec<RunData>> {
-    let parts: Vec<Option<Vec<RunData>>> = runs
-        .iter()
-        .map(|run| arms(run).or_else(|| levels(run)).or_else(|| node_counts(run, runs.len() == 1)))
-        .collect();
+/// `runs` with each variant of a run as a platform, and each number of nodes; `None` if no run has several of them.
+pub(crate) fn by_variant(runs: &[RunData]) -> Option<Vec<RunData>> {
+    let parts: Vec<Option<Vec<RunData>>> =
+        runs.iter().map(|run| variants(run).or_else(|| node_counts(run, runs.len() == 1))).collect();
     let any = parts.iter().any(Option::is_some);
     let all = runs.iter().zip(parts).flat_map(|(run, parts)| parts.unwrap_or_else(|| vec![run.clone()]));
     any.then(|| all.collect())
@@ -97,59 +94,55 @@ fn node_counts(run: &RunData, alone: bool) -> Option<Vec<RunData>> {
     (counts.len() > 1).then(|| counts.iter().map(part).collect())
 }
 
-/// The arms of `run` as platforms; `None` if it has none.
-fn arms(run: &RunData) -> Option<Vec<RunData>> {
-    let arms = run.manifest.plan.arms.as_deref()?;
-    let part = |name: ArmName| {
-        let (arm, m) = (arms.get(name), &run.manifest);
-        let mut of_arm = part_of(run, &arm.label, |r| r.arm == Some(name));
-        let part = &mut of_arm.manifest;
-        part.target = m.target_of(Some(name)).cloned().unwrap_or_else(|| TargetInfo {
-            product: "unknown product".to_owned(),
-            nodes: 1,
-            local: m.target.local,
-            ..TargetInfo::default()
-        });
-        match &m.arms {
-            Some(found) => part.doctor.clone_from(&found[name as usize].doctor),
-            // Older runs hold what was found in arm A alone.
-            None => {
-                part.target.url.clone_from(&arm.target);
-                part.target.settings.extend(arm.settings.clone());
-                part.doctor.retain(|_| name == ArmName::A);
-            }
+/// The variants of `run` as platforms; `None` if it has none.
+fn variants(run: &RunData) -> Option<Vec<RunData>> {
+    let paired = run.manifest.plan.paired.as_deref()?;
+    let part = |(n, variant): (usize, &Variant)| {
+        let of = paired.window(n, n == 0);
+        // Windows of the first stand beside each of the others.
+        let is_of = |r: &TestRecord| r.arm() == Some(of.arm) && (n == 0 || r.level() == of.level.as_ref());
+        let mut part = part_of(run, &paired.label(variant), is_of);
+        if paired.links.is_none() {
+            set_as_found(&mut part.manifest, Letter::nth(n), variant);
         }
-        part.plan.target.clone_from(&arm.target);
-        part.plan.settings.clone_from(&arm.settings);
-        part.plan.workloads.clone_from(&arm.workloads);
-        part.data_set.retain(|table| table.arm.is_none_or(|of| of == name));
-        // Databases of different kinds are calibrated each, and have clocks of their own.
-        let of_b = |code: &str| code.strip_suffix(Calibration::IN_ARM_B).map(str::to_owned);
-        if name == ArmName::B && m.calibration.keys().any(|code| of_b(code).is_some()) {
-            part.calibration = m.calibration.iter().filter_map(|(code, c)| Some((of_b(code)?, c.clone()))).collect();
-            part.overhead.in_database_ns_per_tx = None;
-        }
-        part.calibration.retain(|code, _| of_b(code).is_none());
-        of_arm
+        part
     };
-    Some(ArmName::ALL.map(part).into())
+    let mut parts: Vec<RunData> = paired.variants.iter().enumerate().map(part).collect();
+    parts.retain(|part| paired.links.is_none() || !part.records.is_empty());
+    (!parts.is_empty()).then_some(parts)
 }
 
-/// The baseline, and each level at each distance, as platforms; `None` if `run` has none.
-fn levels(run: &RunData) -> Option<Vec<RunData>> {
-    let levels = run.manifest.plan.levels.as_deref()?;
-    let mut parts = vec![part_of(run, "baseline", |r| r.arm == Some(ArmName::A))];
-    for level in &levels.levels {
-        for delay_ms in &levels.delays_ms {
-            let point = LevelPoint { level: level.clone(), delay_ms: *delay_ms };
-            let of = |r: &TestRecord| r.arm == Some(ArmName::B) && r.level.as_ref() == Some(&point);
-            // The way to a user's own standbys is not known.
-            let way = if levels.standbys.is_empty() { format!(", {delay_ms} ms") } else { String::new() };
-            parts.push(part_of(run, &format!("{level}{way}"), of));
+/// Makes the manifest that of one variant.
+fn set_as_found(m: &mut Manifest, arm: Letter, variant: &Variant) {
+    m.target = m.target_of(Some(arm)).cloned().unwrap_or_else(|| TargetInfo {
+        product: "unknown product".to_owned(),
+        nodes: 1,
+        local: m.target.local,
+        ..TargetInfo::default()
+    });
+    match m.variants.get(arm.index()) {
+        Some(found) => m.doctor.clone_from(&found.doctor),
+        // Older runs hold what was found in arm A alone.
+        None => {
+            m.target.url.clone_from(&variant.target);
+            m.target.settings.extend(variant.settings.clone());
+            m.doctor.retain(|_| arm == Letter::A);
         }
     }
-    parts.retain(|part| !part.records.is_empty());
-    (!parts.is_empty()).then_some(parts)
+    m.plan.target.clone_from(&variant.target);
+    m.plan.settings.clone_from(&variant.settings);
+    m.plan.workloads.clone_from(&variant.workloads);
+    m.data_set.retain(|table| table.arm.is_none_or(|of| of == arm));
+    // Databases of different kinds are calibrated each, and have clocks of their own.
+    let own = if m.calibration.keys().any(|key| Calibration::of_key(key).1 == arm) { arm } else { Letter::A };
+    if own != Letter::A {
+        m.overhead.in_database_ns_per_tx = None;
+    }
+    let of_arm = |(key, calibration): (String, Calibration)| {
+        let (code, of) = Calibration::of_key(&key);
+        (of == own).then(|| (code.to_owned(), calibration))
+    };
+    m.calibration = std::mem::take(&mut m.calibration).into_iter().filter_map(of_arm).collect();
 }
 
 /// The tests of `run` that are `of` the platform called `label`.
@@ -160,14 +153,14 @@ fn part_of(run: &RunData, label: &str, of: impl Fn(&TestRecord) -> bool) -> RunD
     part
 }
 
-/// Every platform against the first. The arms or levels of one run are compared in their pairs of windows instead.
+/// Every platform against the first. The variants of one run are compared in their pairs of windows instead.
 pub(crate) fn comparisons(sides: &[PlatformRun<'_>], across_drivers: bool) -> Vec<Comparison> {
     comparisons_as_told(sides, across_drivers, false)
 }
 
 /// The same, of unequal work as well if `unequal`.
 pub(crate) fn comparisons_as_told(sides: &[PlatformRun<'_>], across_drivers: bool, unequal: bool) -> Vec<Comparison> {
-    let in_pairs = |s: &PlatformRun<'_>| s.run.manifest.plan.arms.is_some() || s.run.manifest.plan.levels.is_some();
+    let in_pairs = |s: &PlatformRun<'_>| s.run.manifest.plan.paired.is_some();
     if sides.iter().all(|s| in_pairs(s) && s.run.manifest.run == sides[0].run.manifest.run) {
         return Vec::new();
     }

@@ -10,7 +10,7 @@ use loadline_model::Forced;
 use loadline_model::disturbance::{DISTURBANCES, disturbed_by};
 use loadline_model::format::number;
 use loadline_model::manifest::Calibration;
-use loadline_model::{Imported, Note, Outcome, TestRecord, column};
+use loadline_model::{Imported, Letter, Note, Outcome, TestRecord, column};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -54,7 +54,7 @@ pub fn redact(runs: &mut [RunData], anonymous: bool, known: &dyn Fn(&str) -> boo
         if records.iter().any(|r| r.imported.is_some()) {
             return Err(ReportError::NotAnonymousImport(manifest.run.clone()));
         }
-        if manifest.plan.arms.is_some() || manifest.plan.levels.is_some() {
+        if manifest.plan.paired.is_some() {
             return Err(ReportError::NotAnonymous(manifest.run.clone()));
         }
     }
@@ -102,8 +102,8 @@ impl Hiding<'_> {
     fn hide_run(&mut self, run: &mut RunData) -> Result<(), ReportError> {
         run.manifest.command.clear();
         run.manifest = self.hidden("manifest", &run.manifest)?;
-        let arms = run.manifest.arms.iter_mut().flat_map(|arms| arms.iter_mut());
-        let findings = arms.flat_map(|arm| &mut arm.doctor).chain(&mut run.manifest.doctor);
+        let findings =
+            run.manifest.variants.iter_mut().flat_map(|found| &mut found.doctor).chain(&mut run.manifest.doctor);
         findings.for_each(|finding| finding.subject.clone_from(&finding.id));
         for record in &mut run.records {
             record.figures.retain(|id, _| column::column(id).is_some());
@@ -211,8 +211,9 @@ impl Hiding<'_> {
         if text.is_empty() || known || (kind == "platform" && text == self.default_platform) {
             return text.to_owned();
         }
-        if let Some(code) = text.strip_suffix(Calibration::IN_ARM_B).filter(|_| kind == WORKLOAD) {
-            return self.numbered(kind, code) + Calibration::IN_ARM_B;
+        let (code, arm) = Calibration::of_key(text);
+        if kind == WORKLOAD && arm != Letter::A {
+            return Calibration::key(&self.numbered(kind, code), arm);
         }
         let n = self.number(kind, text);
         if kind == "text" {

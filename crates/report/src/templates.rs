@@ -37,16 +37,21 @@ pub(crate) fn prose(name: &str, context: impl Serialize) -> String {
     render(name, context).trim().to_owned()
 }
 
-/// The items that the template `name` makes of `context`.
+/// The items that the template `name` makes of `context`. Text before the first is one too: it says that the template failed.
 pub(crate) fn items(name: &str, context: impl Serialize) -> Vec<String> {
-    prose(name, context).split(ITEM).skip(1).map(|item| item.trim().to_owned()).collect()
+    let text = prose(name, context);
+    let (error, items) = text.split_once(ITEM).unwrap_or((&text, ""));
+    let items = [error].into_iter().chain(items.split(ITEM)).map(str::trim);
+    items.filter(|item| !item.is_empty()).map(str::to_owned).collect()
 }
 
 /// Names and values of the facts that the template `name` makes of `context`.
 pub(crate) fn facts(name: &str, context: impl Serialize) -> Vec<(String, String)> {
-    let parts =
-        |fact: String| fact.split_once(VALUE).map(|(name, value)| (name.trim().to_owned(), value.trim().to_owned()));
-    items(name, context).into_iter().filter_map(parts).collect()
+    let parts = |fact: String| {
+        let (name, value) = fact.split_once(VALUE).unwrap_or(("", &fact));
+        (name.trim().to_owned(), value.trim().to_owned())
+    };
+    items(name, context).into_iter().map(parts).collect()
 }
 
 /// The document as one self-contained page: style and charts are inside, no script, no network. For paper with footers, and nothing folded.

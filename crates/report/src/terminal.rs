@@ -29,7 +29,7 @@ pub fn test_line(r: &TestRecord) -> String {
         r,
         of_log,
         jobs => place(JOBS, r.jobs),
-        delay => r.level.as_ref().map(|level| level.delay_ms.to_string()),
+        delay => r.level().map(|level| level.delay_ms.to_string()),
         // The swept value follows the jobs.
         swept => r.swept.as_deref().map(|over| place(over, swept_value(r))),
         tps => figure(column::COMMIT_THROUGHPUT_TPS, 0),

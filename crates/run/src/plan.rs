@@ -1,7 +1,6 @@
 //! Makes a plan, in which every value is valid and explicit, from the user's options.
 
 mod agents;
-pub mod arms;
 mod driver;
 pub mod duration;
 pub mod levels;
@@ -12,6 +11,7 @@ pub mod plans;
 mod refusals;
 pub mod scripts;
 pub mod sweep;
+pub mod variants;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -82,14 +82,14 @@ pub fn make_plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
     refusals::check(spec)?;
     if levels::are_in(spec) {
         levels::plan(spec)
-    } else if arms::are_in(spec) {
-        arms::plan(spec)
+    } else if variants::are_in(spec) {
+        variants::plan(spec)
     } else {
         one_plan(spec)
     }
 }
 
-/// The plan without arms.
+/// The plan without variants.
 fn one_plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
     let url = spec.target.as_deref().unwrap_or(DEFAULT_TARGET);
     let kind = checked_target(spec, url)?;
@@ -122,7 +122,7 @@ fn one_plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
         seed: spec.seed.unwrap_or(DEFAULT_SEED),
         // Rows that stay on a server must be the same in the next run, which must not draw what this one drew: its rows would be in
         // caches.
-        draws: spec.seed.is_none().then(|| u64::from(arms::drawn_seed() as u32)),
+        draws: spec.seed.is_none().then(|| u64::from(variants::drawn_seed() as u32)),
         size_bytes: spec.size()?,
         server_memory_bytes: spec.server_memory()?,
         allow_cached: spec.allow_cached.unwrap_or(false),
@@ -134,8 +134,7 @@ fn one_plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
         native_report: spec.oracle_awr.unwrap_or(false),
         keep_data: spec.keep_data.unwrap_or(false),
         reload: spec.reload.unwrap_or(false),
-        arms: None,
-        levels: None,
+        paired: None,
     })
 }
 

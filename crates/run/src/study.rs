@@ -1,19 +1,17 @@
 //! A run, from its plan to its last record: checks the target, creates the run folder, measures, cleans up.
 
-mod arm_state;
-mod arms;
 mod data;
 mod disk_space;
 mod execute;
 mod full_disk;
 mod level;
-mod levels;
 mod measure;
 mod native_report;
 #[cfg(test)]
 mod native_report_tests;
 mod nodes;
 mod overhead;
+mod pairs;
 mod prepare;
 pub(crate) mod proof;
 mod refused;
@@ -23,6 +21,7 @@ pub(crate) mod side;
 mod storage_probe;
 mod switch;
 mod tries;
+mod variants;
 pub(crate) mod window_length;
 
 use std::collections::BTreeMap;
@@ -45,12 +44,11 @@ use thiserror::Error;
 
 pub use same::KnownLimits;
 
-use self::arm_state::ArmsState;
-use self::arms::two_sides;
 use self::refused::Refusals;
 use self::side::Side;
 use self::switch::Switch;
 use self::tries::Tries;
+use self::variants::VariantsState;
 use crate::event::{Event, Listener};
 use crate::figures::nodes::are;
 use crate::live::WatchedRun;
@@ -74,8 +72,8 @@ pub struct Study {
     pub version: String,
     /// Reference log writer figures measured elsewhere (`--limits FILE`). `None`: measured here.
     pub limits: Option<KnownLimits>,
-    /// How the target of arm B is opened, in a run of two arms.
-    pub other: Option<OpenRequest>,
+    /// How the targets of the variants after the first are opened, in a run of `loadline ab`.
+    pub others: Vec<OpenRequest>,
     /// The agents that run the jobs, if the plan says so.
     pub agents: Option<Arc<dyn RemoteJobs>>,
 }
@@ -175,10 +173,10 @@ pub enum StudyError {
 struct Context {
     /// The target that is measured now.
     side: Side,
-    /// That of the other arm, if it has one of its own.
-    other: Option<Side>,
-    /// In a run of two arms.
-    arms: Option<ArmsState>,
+    /// Those of variants that have one of their own, by the index of the variant, without that which is measured now.
+    parked: BTreeMap<usize, Side>,
+    /// In a run of `loadline ab`.
+    variants: Option<VariantsState>,
     manifest: Manifest,
     /// The workloads that the plan may name.
     known: Workloads,
@@ -194,6 +192,8 @@ struct Context {
     /// See [`StudyOutcome::left_out`].
     left_out: Vec<String>,
     refused: Refusals,
+    /// Whether it was said that replicas fall behind.
+    said_narrow: bool,
 }
 
 impl Study {
@@ -202,7 +202,7 @@ impl Study {
     /// # Errors
     /// [`StudyError`] if no test was measured; nothing is left behind. Otherwise the run ends with an outcome.
     pub fn run(self, listener: &mut dyn Listener) -> Result<StudyOutcome, StudyError> {
-        let targets = || std::iter::once(&self.request).chain(&self.other);
+        let targets = || std::iter::once(&self.request).chain(&self.others);
         let urls = targets().flat_map(|r| r.nodes.iter().chain(&r.standbys).chain([&r.url])).cloned().collect();
         let listener = &mut WatchedRun::new(listener, urls);
         let temporary = is_temporary(&self.request.url);
@@ -236,10 +236,10 @@ impl Study {
         let written = context.folder.write_manifest(&context.manifest);
         context.put_back(listener);
         context.leave(temporary, &self.request, listener);
-        if let (Some(side), Some(request)) = (context.other.take(), &self.other) {
+        for (n, side) in std::mem::take(&mut context.parked) {
+            let Some(request) = self.others.get(n.saturating_sub(1)) else { continue };
             context.side = side;
-            let temporary = is_temporary(&request.url);
-            context.leave(temporary, request, listener);
+            context.leave(is_temporary(&request.url), request, listener);
         }
         if context.records.is_empty() && !matches!(ended, Ended::Complete) {
             // Nothing was measured: remove the run folder.
@@ -268,11 +268,11 @@ impl Study {
         let known = workloads_of(&self.plan)?;
         let machine = loadline_collect::inventory::machine();
         let earlier = resumed.as_ref().map(|r| &r.manifest);
-        let Sides { side, other, plan } = self.open_sides(&known, &machine, earlier, listener)?;
+        let Sides { side, parked, side_of, plan } = self.open_sides(&known, &machine, earlier, listener)?;
         let (manifest, folder, records, others) = match resumed {
             Some(r) => {
                 r.warnings.iter().for_each(|w| listener.on(Event::Warning(w.clone())));
-                let manifest = gone_on(r.manifest, plan, &side, other.as_ref(), listener);
+                let manifest = gone_on(r.manifest, plan, &side, &parked, &side_of, listener);
                 (manifest, r.folder, r.records, r.other_tries)
             }
             None => {
@@ -282,10 +282,11 @@ impl Study {
             }
         };
         let stored = records.iter().chain(&others).map(|r| r.test).max().unwrap_or(0);
+        let requests = std::iter::once(&self.request).chain(&self.others).cloned().collect();
         let mut context = Context {
             side,
-            other,
-            arms: self.other.as_ref().map(|b| ArmsState::new(&self.request, b)),
+            parked,
+            variants: (!self.others.is_empty()).then(|| VariantsState::new(requests, side_of)),
             tries: Tries::new(&manifest.plan, &records, others),
             manifest,
             known,
@@ -296,10 +297,11 @@ impl Study {
             interrupted: Arc::clone(&self.request.interrupted),
             left_out: Vec::new(),
             refused: Refusals::default(),
+            said_narrow: false,
         };
         let written = context
             .measure_overhead()
-            .and_then(|()| context.try_arms(listener))
+            .and_then(|()| context.try_variants(listener))
             .and_then(|()| Ok(context.folder.write_manifest(&context.manifest)?))
             // Last step: a run that is refused must not lose the data set.
             .and_then(|()| context.drop_data_sets());
@@ -314,7 +316,8 @@ impl Study {
         Ok(context)
     }
 
-    /// Opens the target, and that of arm B if it has one of its own. `earlier`: the run that is resumed.
+    /// Opens the target, and those of other variants that need one of their own: they name another, or their settings differ and the
+    /// target cannot change its own. `earlier`: the run that is resumed.
     fn open_sides(
         &self,
         known: &Workloads,
@@ -322,7 +325,7 @@ impl Study {
         earlier: Option<&Manifest>,
         listener: &mut dyn Listener,
     ) -> Result<Sides, StudyError> {
-        for request in std::iter::once(&self.request).chain(&self.other) {
+        for request in std::iter::once(&self.request).chain(&self.others) {
             nodes::check(&self.plan, request)?;
         }
         listener.on(Event::Step("opening the target".to_owned()));
@@ -334,17 +337,31 @@ impl Study {
             let text = format!("{url} runs inside loadline's own process: agents on other machines cannot load it");
             return Err(PlanError::Value(text).into());
         }
-        let mut other = None;
-        if let Some(request) = self.other.as_ref().filter(|_| two_sides(&plan, &side)) {
-            let mut of_b = arms::plan_of_b(&plan);
-            let earlier = earlier.and_then(|m| Some(&m.arms.as_ref()?[1].target));
-            other = Some(Side::open(self, request, &mut of_b, machine, earlier, listener)?);
-            arms::keep(&mut plan, of_b)?;
+        let (mut parked, mut side_of) = (BTreeMap::new(), vec![0]);
+        let mut plans = vec![plan.clone()];
+        let all = plan.arms().map_or(&[][..], |paired| &paired.variants);
+        for (n, request) in (1..).zip(&self.others) {
+            let fits = |of: &usize| {
+                let open: &Side = parked.get(of).unwrap_or(&side);
+                let can_change = open.target.abilities().settings.is_some();
+                all[*of].target == all[n].target && (can_change || all[*of].settings == all[n].settings)
+            };
+            let shared = side_of.iter().copied().find(fits);
+            side_of.push(shared.unwrap_or(n));
+            let mut own = variants::plan_of(&plan, n);
+            if shared.is_none() {
+                let earlier = earlier.and_then(|m| Some(&m.variants.get(n)?.target));
+                parked.insert(n, Side::open(self, request, &mut own, machine, earlier, listener)?);
+            }
+            plans.push(own);
+        }
+        if !parked.is_empty() {
+            variants::keep(&mut plan, plans)?;
         }
         if plan.platform.is_empty() {
             plan.platform = format!("{} {}", side.info.product, side.info.version);
         }
-        Ok(Sides { side, other, plan })
+        Ok(Sides { side, parked, side_of, plan })
     }
 
     /// What the devices of the target do, by role, if the plan wants to know and the target has any.
@@ -384,7 +401,7 @@ impl Study {
             plan,
             target: side.info.clone(),
             doctor: side.findings.clone(),
-            arms: None,
+            variants: Vec::new(),
             machine,
             overhead: Overhead::default(),
             calibration: Default::default(),
@@ -400,25 +417,34 @@ impl Study {
 /// What a run measures, opened, and the plan without what that cannot run.
 struct Sides {
     side: Side,
-    /// That of arm B, if it has one of its own.
-    other: Option<Side>,
+    /// Those of other variants that have one of their own, by the index of the variant.
+    parked: BTreeMap<usize, Side>,
+    /// For each variant, the first one that has the same.
+    side_of: Vec<usize>,
     plan: Plan,
 }
 
 /// `manifest` of a run that goes on with `plan`, and what changed meanwhile.
-fn gone_on(manifest: Manifest, plan: Plan, side: &Side, other: Option<&Side>, listener: &mut dyn Listener) -> Manifest {
-    let mut manifest = Manifest { state: RunState::Started, ..manifest };
+fn gone_on(
+    manifest: Manifest,
+    plan: Plan,
+    side: &Side,
+    parked: &BTreeMap<usize, Side>,
+    side_of: &[usize],
+    listener: &mut dyn Listener,
+) -> Manifest {
+    // What is written now has the layout of now.
+    let mut manifest = Manifest { schema: MANIFEST_SCHEMA, state: RunState::Started, ..manifest };
     // What the server refused is tried again.
     manifest.plan.skipped.retain(|skipped| !plan.has(&skipped.code));
     // What may be given anew.
     manifest.plan.agents = plan.agents;
     manifest.plan.force = plan.force;
     manifest.target.notes.extend(side.changes.said());
-    if let Some([a, b]) = manifest.arms.as_deref_mut() {
-        a.target.notes.extend(side.changes.said());
-        b.target.notes.extend(other.unwrap_or(side).changes.said());
+    for (found, of) in manifest.variants.iter_mut().zip(side_of) {
+        found.target.notes.extend(parked.get(of).unwrap_or(side).changes.said());
     }
-    let settings = std::iter::once(side).chain(other).filter_map(|side| side.changes.settings.as_ref());
+    let settings = std::iter::once(side).chain(parked.values()).filter_map(|side| side.changes.settings.as_ref());
     settings.for_each(|w| listener.on(Event::Warning(w.clone())));
     manifest
 }
@@ -507,7 +533,7 @@ impl Context {
 
     /// Drops existing data sets that are loaded anew.
     fn drop_data_sets(&self) -> Result<(), StudyError> {
-        for side in [Some(&self.side), self.other.as_ref()].into_iter().flatten() {
+        for side in std::iter::once(&self.side).chain(self.parked.values()) {
             if let Some(target) = side.target.abilities().data_set.filter(|_| side.drop_data_set) {
                 target.drop_data_set()?;
             }

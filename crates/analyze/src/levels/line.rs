@@ -9,7 +9,7 @@
 
 use serde::Serialize;
 
-use crate::paired::{Pair, PairedDifference, paired_difference};
+use crate::paired::{Pair, PairedEstimate, paired_difference};
 use crate::stats::{self, Interval, normal_quantile};
 
 /// A line `y = intercept + slope × x`.
@@ -47,7 +47,7 @@ pub fn line(points: &[(f64, f64)], groups: &[usize], error: f64) -> Option<Line>
 }
 
 /// What `slope` leaves of the points.
-fn left_at(points: &[(usize, f64, f64)], slope: f64, error: f64) -> Option<PairedDifference> {
+fn left_at(points: &[(usize, f64, f64)], slope: f64, error: f64) -> Option<PairedEstimate> {
     let left: Vec<Pair> = points.iter().map(|(_, x, y)| Pair::of(0.0, y - slope * x)).collect();
     paired_difference(&left, error)
 }

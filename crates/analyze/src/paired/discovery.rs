@@ -18,8 +18,8 @@
 use serde::Serialize;
 
 use super::flips::Sample;
-use super::ratio::{PairedRatio, paired_ratio};
-use super::verdict::{NotShown, Verdict, not_shown, verdict_of};
+use super::ratio::{PairedEstimate, paired_ratio};
+use super::verdict::{Verdict, verdict_of};
 use super::{Pair, percent};
 
 /// One comparison to judge.
@@ -37,13 +37,11 @@ pub struct Question<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Answer {
     /// The ratio B/A, with the interval of the family; `None` if no pair is valid.
-    pub ratio: Option<PairedRatio>,
+    pub ratio: Option<PairedEstimate>,
     /// What it shows.
     pub verdict: Verdict,
     /// The smallest error at which this comparison alone has a verdict.
     pub p: f64,
-    /// If nothing is shown: what it would have taken.
-    pub not_shown: Option<NotShown>,
 }
 
 /// Comparisons that were judged together.
@@ -74,8 +72,7 @@ pub fn judge(questions: &[Question<'_>], error: f64, looks: usize) -> Family {
         let ratio = paired_ratio(question.pairs, error_each);
         let interval = ratio.and_then(|r| r.interval);
         let shown = verdict_of(interval, question.higher_is_better, question.margin);
-        let missing = ratio.filter(|_| shown == Verdict::NotShown).map(|r| not_shown(&r, question.margin));
-        Answer { ratio, verdict: shown, p: *p, not_shown: missing }
+        Answer { ratio, verdict: shown, p: *p }
     };
     let answers = questions.iter().zip(&p).map(answer).collect();
     Family { answers, error, verdicts, looks, confidence: 1.0 - error_each }
@@ -187,11 +184,10 @@ mod tests {
         assert_eq!((family.answers[0].verdict, family.verdicts, family.says()), (Verdict::Slower, 1, None));
         assert_eq!(family.answers[0].ratio, paired_ratio(&pairs, 0.05));
         assert!((family.answers[0].p - 2.0 / 64.0).abs() < 1e-12);
-        assert!(family.answers[0].not_shown.is_none());
         // Six blocks cannot have a 99 % interval: with five looks nothing is shown, however large the difference is.
         let looks = judge(&[question], 0.05, 5);
         assert_eq!((looks.answers[0].verdict, looks.verdicts), (Verdict::NotShown, 0));
-        assert_eq!(looks.answers[0].not_shown.unwrap().detectable, None);
+        assert_eq!(looks.answers[0].ratio.and_then(|r| r.interval), None);
         assert!(judge(&[question, question], 0.05, 1).says().unwrap().contains("2 verdicts"));
         let none = judge(&[Question { pairs: &[], ..question }], 0.05, 1);
         assert_eq!((none.answers[0].ratio, none.answers[0].verdict), (None, Verdict::NotShown));

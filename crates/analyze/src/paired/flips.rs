@@ -16,7 +16,7 @@
 
 use super::Pair;
 use super::order::BLOCK;
-use crate::stats::{self, normal_tail};
+use crate::stats::normal_tail;
 
 /// From so many blocks on the distribution is taken as normal; the exact one has lighter tails.
 const EXACT_BLOCKS: usize = 200;
@@ -65,18 +65,6 @@ impl Sample {
     #[must_use]
     pub fn pairs(&self) -> usize {
         self.blocks.iter().map(Vec::len).sum()
-    }
-
-    /// Blocks with a valid pair: as many coins.
-    #[must_use]
-    pub fn blocks(&self) -> usize {
-        self.blocks.len()
-    }
-
-    /// Mean log ratio of each block, in order.
-    #[must_use]
-    pub fn contrasts(&self) -> Vec<f64> {
-        self.blocks.iter().filter_map(|b| stats::mean(b)).collect()
     }
 
     /// Means of all pairs of log ratios, each with itself as well, sorted: the values of θ at which ranks change.

@@ -14,7 +14,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::order::BLOCK;
-use super::ratio::{PairedRatio, least_pairs};
+use super::ratio::{PairedEstimate, least_pairs};
 
 /// The looks of a run, declared before it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -58,14 +58,14 @@ impl Looks {
 /// Whether the interval is ±`precision` of the ratio or narrower. Ask at declared looks only, of a ratio with the
 /// error of [`Looks::share`].
 #[must_use]
-pub fn precise_enough(ratio: &PairedRatio, precision: f64) -> bool {
+pub fn precise_enough(ratio: &PairedEstimate, precision: f64) -> bool {
     ratio.half_width().is_some_and(|half| half <= precision)
 }
 
 /// How many more pairs make the interval of `ratio` as narrow as ±`precision`, about, in whole blocks: it narrows with the root of
 /// their number. 0 if it is; `None` without an interval.
 #[must_use]
-pub fn pairs_to(ratio: &PairedRatio, precision: f64) -> Option<usize> {
+pub fn pairs_to(ratio: &PairedEstimate, precision: f64) -> Option<usize> {
     let times = (ratio.half_width()?.ln_1p() / precision.ln_1p()).powi(2);
     // The cast saturates.
     let more = ((ratio.pairs as f64 * times).ceil() as usize).saturating_sub(ratio.pairs);
@@ -100,7 +100,7 @@ mod tests {
         let mut random = Random::new(5);
         let ratio =
             |pairs: usize, random: &mut Random| paired_ratio(&Machine::QUIET.run(random, pairs, 1.0), 0.05).unwrap();
-        let at_24: Vec<PairedRatio> = (0..100).map(|_| ratio(24, &mut random)).collect();
+        let at_24: Vec<PairedEstimate> = (0..100).map(|_| ratio(24, &mut random)).collect();
         let more: Vec<f64> = at_24.iter().map(|r| pairs_to(r, 0.01).unwrap() as f64).collect();
         let typical = crate::stats::median(&more).unwrap() as usize;
         let half = |_| ratio(24 + typical, &mut random).half_width().unwrap();

@@ -3,7 +3,7 @@
 //! Source: Cox, Some systematic experimental designs, Biometrika 38 (1951) 312, for orders in which a trend cancels;
 //! the random choice between two of them is Fisher's (see [`super::flips`]).
 
-use loadline_model::{ArmName as Arm, Random};
+use loadline_model::{Letter as Arm, Random};
 
 /// Pairs in a block.
 pub const BLOCK: usize = 2;

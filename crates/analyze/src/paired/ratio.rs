@@ -8,8 +8,7 @@
 //!
 //! Sources: Hodges and Lehmann, Annals of Mathematical Statistics 34 (1963) 598; Hollander, Wolfe and Chicken,
 //! Nonparametric Statistical Methods (3rd ed., 2014), section 3.3; Lehmann, Annals of Mathematical Statistics 34
-//! (1963) 1507; Bartels, The rank version of von Neumann's ratio test for randomness, Journal of the American
-//! Statistical Association 77 (1982) 40.
+//! (1963) 1507.
 
 use serde::Serialize;
 
@@ -18,15 +17,15 @@ use super::flips::Sample;
 use super::order::BLOCK;
 use crate::stats::{self, Interval, normal_tail};
 
-/// The ratio B/A of one figure.
+/// The ratio B/A of one figure, or the difference B − A.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct PairedRatio {
-    /// The ratio.
+pub struct PairedEstimate {
+    /// The ratio, or the difference in the figure's unit.
     pub value: f64,
-    /// Where the true ratio is with `confidence`; `None` if the pairs are too few for that confidence, see
+    /// Where the true value is with `confidence`; `None` if the pairs are too few for that confidence, see
     /// `least_pairs`.
     pub interval: Option<Interval>,
-    /// Confidence of the interval: in at least this share of runs it holds the true ratio.
+    /// Confidence of the interval: in at least this share of runs it holds the true value.
     pub confidence: f64,
     /// Pairs from which on such an interval exists. An interval from k blocks can have a confidence of 1 − 2^(1 − k).
     pub least_pairs: usize,
@@ -34,67 +33,43 @@ pub struct PairedRatio {
     pub by_pairs: bool,
     /// Valid pairs.
     pub pairs: usize,
-    /// Pairs left out: a window was refused, or a figure absent, not finite or not positive.
+    /// Pairs left out: a window was refused, or a figure absent, not finite or, of a ratio, not positive.
     pub dropped: usize,
-    /// Standard error of ln(ratio); `None` for fewer than three blocks.
-    pub log_error: Option<f64>,
-    /// Whether the ratio itself changed in the course of the run; `None` for fewer than ten blocks. Then there is no
-    /// single ratio, and the interval is that of a typical time.
-    pub changing: Option<bool>,
+    /// Standard error of ln(ratio), or of the difference; `None` for fewer than three blocks.
+    pub error: Option<f64>,
 }
 
 /// The ratio B/A from `pairs` in planned order, with an interval that may miss the true ratio in a share `error` of
 /// all runs (0.05 for 95 %). `None` without a valid pair, or unless 0 < `error` < 1.
 #[must_use]
-pub fn paired_ratio(pairs: &[Pair], error: f64) -> Option<PairedRatio> {
-    let sample = Sample::of(pairs);
+pub fn paired_ratio(pairs: &[Pair], error: f64) -> Option<PairedEstimate> {
+    estimate(&Sample::of(pairs), pairs.len(), error, f64::exp)
+}
+
+/// The difference B − A, likewise.
+#[must_use]
+pub fn paired_difference(pairs: &[Pair], error: f64) -> Option<PairedEstimate> {
+    estimate(&Sample::of_differences(pairs), pairs.len(), error, |difference| difference)
+}
+
+/// An estimate from `planned` pairs. `value`: what the contrasts of the sample mean.
+fn estimate(sample: &Sample, planned: usize, error: f64, value: fn(f64) -> f64) -> Option<PairedEstimate> {
     let walsh = sample.walsh();
     if !(error > 0.0 && error < 1.0) {
         return None;
     }
     // From the 68 % interval, because that is as long as two standard errors and needs few blocks (Lehmann 1963).
-    let log_error = interval_of(&sample, &walsh, 2.0 * normal_tail(1.0)).map(|i| (i.high - i.low) / 2.0);
-    let interval = interval_of(&sample, &walsh, error).map(|i| Interval { low: i.low.exp(), high: i.high.exp() });
-    Some(PairedRatio {
-        value: stats::median(&walsh)?.exp(),
+    let standard = interval_of(sample, &walsh, 2.0 * normal_tail(1.0)).map(|i| (i.high - i.low) / 2.0);
+    let interval = interval_of(sample, &walsh, error).map(|i| Interval { low: value(i.low), high: value(i.high) });
+    Some(PairedEstimate {
+        value: value(stats::median(&walsh)?),
         interval,
         confidence: 1.0 - error,
         least_pairs: least_pairs(error, sample.by_pairs),
         by_pairs: sample.by_pairs,
         pairs: sample.pairs(),
-        dropped: pairs.len() - sample.pairs(),
-        log_error,
-        changing: changing(&sample.contrasts()),
-    })
-}
-
-/// The difference B − A of one figure.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct PairedDifference {
-    /// The difference, in the figure's unit.
-    pub value: f64,
-    /// Where the true difference is with the confidence asked for; `None` with fewer pairs than `least_pairs`.
-    pub interval: Option<Interval>,
-    /// Pairs from which on such an interval exists.
-    pub least_pairs: usize,
-    /// Valid pairs.
-    pub pairs: usize,
-}
-
-/// The difference B − A from `pairs` in planned order, with an interval that may miss the true difference in a share `error` of
-/// all runs. `None` without a valid pair, or unless 0 < `error` < 1.
-#[must_use]
-pub fn paired_difference(pairs: &[Pair], error: f64) -> Option<PairedDifference> {
-    let sample = Sample::of_differences(pairs);
-    let walsh = sample.walsh();
-    if !(error > 0.0 && error < 1.0) {
-        return None;
-    }
-    Some(PairedDifference {
-        value: stats::median(&walsh)?,
-        interval: interval_of(&sample, &walsh, error),
-        least_pairs: least_pairs(error, sample.by_pairs),
-        pairs: sample.pairs(),
+        dropped: planned - sample.pairs(),
+        error: standard,
     })
 }
 
@@ -116,8 +91,8 @@ pub fn least_pairs(error: f64, by_pairs: bool) -> usize {
     if by_pairs { blocks } else { (blocks - 1) * BLOCK + 1 }
 }
 
-impl PairedRatio {
-    /// Half the width of the interval as a share of the ratio, 0.02 for ±2 %: √(high / low) − 1.
+impl PairedEstimate {
+    /// Half the width of the interval of a ratio as a share of the ratio, 0.02 for ±2 %: √(high / low) − 1.
     #[must_use]
     pub fn half_width(&self) -> Option<f64> {
         self.interval.map(|i| (i.high / i.low).sqrt() - 1.0)
@@ -151,25 +126,6 @@ fn interval_of(sample: &Sample, walsh: &[f64], error: f64) -> Option<Interval> {
     let high = stretches.partition_point(|theta| sample.below(*theta) > error / 2.0);
     // The first stretch that is kept begins at the end before it; one before all ends has no beginning.
     Some(Interval { low: *ends.get(low.checked_sub(1)?)?, high: *ends.get(high.checked_sub(1)?)? })
-}
-
-/// Whether neighbours in time are more alike than chance has it, at 5 %: von Neumann's ratio of the ranks (Bartels
-/// 1982).
-fn changing(contrasts: &[f64]) -> Option<bool> {
-    if contrasts.len() < 10 {
-        return None;
-    }
-    let rank = |x: &f64| {
-        let below = contrasts.iter().filter(|y| *y < x).count();
-        let equal = contrasts.iter().filter(|y| *y == x).count();
-        below as f64 + (equal as f64 + 1.0) / 2.0
-    };
-    let ranks: Vec<f64> = contrasts.iter().map(rank).collect();
-    let n = ranks.len() as f64;
-    let spread: f64 = ranks.iter().map(|r| (r - (n + 1.0) / 2.0).powi(2)).sum();
-    let steps: f64 = ranks.windows(2).map(|w| (w[1] - w[0]).powi(2)).sum();
-    let sd = (4.0 * (n - 2.0) * (5.0 * n * n - 2.0 * n - 9.0) / (5.0 * n * (n + 1.0) * (n - 1.0).powi(2))).sqrt();
-    Some(spread > 0.0 && normal_tail((2.0 - steps / spread) / sd) < 0.05)
 }
 
 #[cfg(test)]
@@ -249,13 +205,13 @@ mod tests {
         pairs[22] = Pair::of(f64::INFINITY, -1.0);
         pairs[23].b = None;
         let ratio = paired_ratio(&pairs, 0.05).unwrap();
-        assert_eq!(ratio, PairedRatio { dropped: 4, ..ends });
+        assert_eq!(ratio, PairedEstimate { dropped: 4, ..ends });
     }
 
     /// Misses of the true ratio in `runs` runs, and at most as many as three standard deviations above 5 % allow.
     fn misses(machine: Machine, pairs: usize, runs: usize) -> (usize, usize) {
         let mut random = Random::new(pairs as u64);
-        let missed = |ratio: &PairedRatio| ratio.interval.is_none_or(|i| i.low > 1.07 || i.high < 1.07);
+        let missed = |ratio: &PairedEstimate| ratio.interval.is_none_or(|i| i.low > 1.07 || i.high < 1.07);
         let run = |_: &usize| missed(&paired_ratio(&machine.run(&mut random, pairs, 1.07), 0.05).unwrap());
         let n = runs as f64;
         ((0..runs).filter(run).count(), (0.05 * n + 3.0 * (0.05 * 0.95 * n).sqrt()) as usize)
@@ -273,22 +229,6 @@ mod tests {
                 assert!(pairs < 16 || missed >= 5, "{machine:?}, {pairs} pairs: {missed}");
             }
         }
-    }
-
-    #[test]
-    fn a_ratio_that_changes_is_noticed() {
-        let changing = |drift: f64| {
-            let mut random = Random::new(6);
-            let run = |_: &usize| {
-                let pairs = Machine::QUIET.run(&mut random, 40, 1.0);
-                let step = |(n, p): (usize, &Pair)| Pair { b: p.b.map(|b| b * (drift * n as f64).exp()), ..*p };
-                let pairs: Vec<Pair> = pairs.iter().enumerate().map(step).collect();
-                paired_ratio(&pairs, 0.05).unwrap().changing == Some(true)
-            };
-            (0..200).filter(run).count()
-        };
-        let (steady, slope) = (changing(0.0), changing(0.005));
-        assert!(steady <= 20 && slope >= 150, "{steady}, {slope}");
     }
 
     proptest! {

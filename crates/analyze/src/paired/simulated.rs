@@ -1,6 +1,6 @@
 //! A simulated machine and planted series whose truth is known, to hold the statistics against.
 
-use loadline_model::{ArmName as Arm, Random};
+use loadline_model::{Letter as Arm, Random};
 
 use super::Pair;
 use super::order::order;

@@ -10,7 +10,7 @@
 use serde::Serialize;
 
 use super::order::BLOCK;
-use super::ratio::PairedRatio;
+use super::ratio::PairedEstimate;
 use crate::stats::{Interval, normal_quantile};
 
 /// Probability with which a difference is seen, in all that is said about what could have been seen.
@@ -30,17 +30,6 @@ pub enum Verdict {
     NotShown,
 }
 
-/// What it would have taken.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct NotShown {
-    /// The smallest difference that these pairs would have shown with [`POWER`], 0.03 for 3 %; `None` without an
-    /// interval.
-    pub detectable: Option<f64>,
-    /// How many more pairs would show a difference as large as the margin with [`POWER`]; `None` without an estimate of
-    /// the noise or without a margin.
-    pub more_pairs: Option<usize>,
-}
-
 /// The verdict of an interval of a ratio B/A with a margin of ±`margin` (0.02 for 2 %; 0: nothing is equivalent).
 #[must_use]
 pub fn verdict_of(interval: Option<Interval>, higher_is_better: bool, margin: f64) -> Verdict {
@@ -57,17 +46,11 @@ pub fn verdict_of(interval: Option<Interval>, higher_is_better: bool, margin: f6
     }
 }
 
-/// What it takes to see more than `ratio` shows.
-#[must_use]
-pub fn not_shown(ratio: &PairedRatio, margin: f64) -> NotShown {
-    NotShown { detectable: detectable(ratio), more_pairs: more_pairs(ratio, margin) }
-}
-
 /// The smallest difference that as many pairs with the same noise show with [`POWER`]: 0.03 for 3 %. The interval's
 /// half width h is z standard errors; a ratio that is h plus 0.84 of them away from 1 has an interval without 1 in
 /// four of five runs (Lehr, Statistics in Medicine 11 (1992) 1099, with the spread from the interval).
 #[must_use]
-pub fn detectable(ratio: &PairedRatio) -> Option<f64> {
+pub fn detectable(ratio: &PairedEstimate) -> Option<f64> {
     ratio.interval.map(|interval| detectable_of(interval, ratio.confidence))
 }
 
@@ -82,10 +65,10 @@ pub fn detectable_of(interval: Interval, confidence: f64) -> f64 {
 /// How many more pairs show a difference of `difference` (0.02 for 2 %) with [`POWER`], at the confidence of `ratio`;
 /// whole blocks. `None` without an estimate of the noise, or unless the difference is above 0.
 #[must_use]
-pub fn more_pairs(ratio: &PairedRatio, difference: f64) -> Option<usize> {
+pub fn more_pairs(ratio: &PairedEstimate, difference: f64) -> Option<usize> {
     let wanted = Some(difference.ln_1p()).filter(|d| *d > 0.0)?;
     let z = normal_quantile((1.0 - ratio.confidence) / 2.0) + normal_quantile(1.0 - POWER);
-    let pairs = ratio.pairs as f64 * (z * ratio.log_error? / wanted).powi(2);
+    let pairs = ratio.pairs as f64 * (z * ratio.error? / wanted).powi(2);
     // The cast saturates.
     let more = (pairs.ceil() as usize).max(ratio.least_pairs).saturating_sub(ratio.pairs);
     Some(more.div_ceil(BLOCK).saturating_mul(BLOCK))
@@ -98,9 +81,9 @@ mod tests {
     use super::*;
     use loadline_model::Random;
 
-    fn with(low: f64, high: f64) -> PairedRatio {
+    fn with(low: f64, high: f64) -> PairedEstimate {
         let run = Machine::QUIET.run(&mut Random::new(1), 12, 1.0);
-        PairedRatio { interval: Some(Interval { low, high }), ..paired_ratio(&run, 0.05).unwrap() }
+        PairedEstimate { interval: Some(Interval { low, high }), ..paired_ratio(&run, 0.05).unwrap() }
     }
 
     #[test]
@@ -162,6 +145,6 @@ mod tests {
         }
         assert_eq!(more_pairs(&with(0.9, 1.1), 0.0), None);
         assert_eq!(more_pairs(&with(0.9, 1.1), 10.0), Some(0));
-        assert!(not_shown(&with(0.9, 1.1), 0.001).more_pairs.unwrap() > 1000);
+        assert!(more_pairs(&with(0.9, 1.1), 0.001).unwrap() > 1000);
     }
 }

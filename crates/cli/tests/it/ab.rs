@@ -104,8 +104,23 @@ fn settings_of_a_private_server_change_from_window_to_window() {
             assert_eq!(marked, test["arm"] == "B", "{test}");
         }
         assert_eq!(compared(&[&ran.folder()])["commit_throughput_tps"]["pairs"], "2", "{}", ran.said());
-        assert_eq!(manifest_of(&ran.folder())["plan"]["arms"]["a"]["label"], format!("A: {arm_a}"));
+        assert_eq!(manifest_of(&ran.folder())["plan"]["paired"]["variants"][0]["label"], format!("A: {arm_a}"));
     }
+}
+
+#[test]
+fn more_than_two_arms_are_each_measured_in_turns_with_the_first() {
+    let results = results();
+    let arms = ["--target-a", A, "--target-b", SLOWER, "--target-c", "null:?pause=1500us", "--pairs", "1"];
+    let ran = measured(&ab(&arms, results.path()));
+    let tests = tests_of(&ran.folder());
+    let mut windows: Vec<(&str, &str)> =
+        tests.iter().map(|t| (t["arm"].as_str().unwrap(), t["beside"].as_str().unwrap_or("B"))).collect();
+    windows.sort_unstable();
+    assert_eq!(windows, [("A", "B"), ("A", "C"), ("B", "B"), ("C", "C")], "{}", ran.said());
+    let csv = printed(&format!("compare {} --format csv --output -", ran.folder().display()));
+    let main = csv.lines().filter(|line| line.contains(",commit_throughput_tps,"));
+    assert_eq!(main.map(|line| line.rsplit(',').next().unwrap()).collect::<Vec<_>>(), ["B", "C"], "{csv}");
 }
 
 /// The commands of README and guide that compare two settings of a private server.
@@ -152,7 +167,7 @@ fn recipes_of_readme_and_guide_show_what_they_promise() {
 #[test]
 fn arms_that_are_no_arms_are_refused() {
     let results = results();
-    // What a plan of two arms refuses is a test of `run/src/plan/arms.rs`.
+    // What a plan of two arms refuses is a test of `run/src/plan/variants.rs`.
     let private = "--target postgres-temp: --setting-b";
     let refused: [(&str, i32, &[&str]); 7] = [
         ("--target null:", 2, &["arms A and B are the same"]),
@@ -236,7 +251,7 @@ fn each_arm_is_stored_and_reported_as_it_was_found() {
     let results = results();
     let given = ab(&["--target-a", "sqlite:", "--target-b", "wal:", "--pairs", "2"], results.path());
     let folder = measured(&given).folder();
-    let found = &manifest_of(&folder)["arms"];
+    let found = &manifest_of(&folder)["variants"];
     let product = |n: usize| found[n]["target"]["product"].as_str().unwrap().to_owned();
     assert_ne!(product(0), product(1), "{found}");
     let text = report(&folder, "--format md");
@@ -275,7 +290,7 @@ fn a_command_is_held_against_the_settings_that_it_changed() {
     let ran = with(&set("on"), &set("off"), "1");
     assert!(ran.code < 2, "{}", ran.said());
     let found = manifest_of(&ran.folder());
-    let state = |n: usize| found["arms"][n]["target"]["settings"]["full_page_writes"].as_str().unwrap().to_owned();
+    let state = |n: usize| found["variants"][n]["target"]["settings"]["full_page_writes"].as_str().unwrap().to_owned();
     assert_eq!([state(0), state(1)], ["on", "off"]);
     assert!(found["target"]["settings"]["full_page_writes"] == "on" && ran.out.contains("B: fpw"), "{found}");
     let text = report(&ran.folder(), "--format md");

@@ -48,10 +48,12 @@ pub(super) fn create(work: &Work, version: Version) -> String {
         Commit::Nowait => "COMMIT; -- the session has synchronous_commit = off",
     };
     let flush = KNOWLEDGE.texts.flush_in_procedure.at(version).map_or(String::new(), |sql| format!("  {sql}\n"));
-    let create = [("name", name.as_str()), ("results", &results), ("declare", &declare), ("body", &body)];
+    let create = [("name", name.as_str()), ("results", &results), ("declare", &declare)];
     let create = KNOWLEDGE.routines.text(
         "run",
-        &[&create[..], &[("clock", CLOCK), ("commit", commit), ("next", next), ("flush", &flush)]].concat(),
+        // The user's statements last: nothing is put into them.
+        &[&create[..], &[("clock", CLOCK), ("commit", commit), ("next", next), ("flush", &flush), ("body", &body)]]
+            .concat(),
     );
     let fibonacci = work.program.computes(Kernel::Fibonacci);
     let routine = fibonacci.then(|| KNOWLEDGE.routines.text("fibonacci", &[("fibonacci-name", &fibonacci_name())]));

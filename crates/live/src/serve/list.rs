@@ -1,6 +1,7 @@
 //! The page with all runs: search, labels, and what to do with those that are chosen.
 
 use loadline_model::manifest::RunState;
+use loadline_model::variant::Paired;
 use loadline_report::shown_name;
 use serde_json::{Value, json};
 
@@ -34,8 +35,8 @@ pub(super) fn state(state: RunState) -> &'static str {
 /// What a run can be found by: platform, product, workloads, kind; each once.
 fn labels(Brief { plan, target, .. }: &Brief) -> Vec<String> {
     let product = format!("{} {}", target.product, target.version);
-    let kinds = [(plan.arms.is_some(), "two arms"), (plan.levels.is_some(), "levels of replication")];
-    let kinds = kinds.into_iter().filter(|(is, _)| *is).map(|(_, kind)| kind.to_owned());
+    let kind = |paired: &Paired| if paired.links.is_some() { "levels of replication" } else { "two arms" }.to_owned();
+    let kinds = plan.paired.iter().map(kind);
     let workloads = plan.workloads.iter().map(|w| shown_name(&w.code));
     let mut all = Vec::new();
     for label in [shown_name(&plan.platform), shown_name(product.trim())].into_iter().chain(kinds).chain(workloads) {

@@ -82,7 +82,7 @@ pub(super) fn run(served: &Served, id: &str) -> Result<String, PageError> {
     if data.manifest.state == RunState::Started {
         links.push(("live".to_owned(), "As it goes on"));
     }
-    links.push(match plan.arms {
+    links.push(match plan.arms() {
         Some(_) => (format!("/compare?run={}", address(id)), "What the arms show"),
         None => (format!("/forecast?run={}", address(id)), "Forecast"),
     });
@@ -137,7 +137,7 @@ fn several(served: &Served, ids: &[String]) -> Result<Vec<RunData>, PageError> {
 
 pub(super) fn compare(served: &Served, query: &str) -> Result<String, PageError> {
     let mut runs = several(served, &chosen(query)?)?;
-    let of_arms = |run: &RunData| run.manifest.plan.arms.is_some();
+    let of_arms = |run: &RunData| run.manifest.plan.arms().is_some();
     let asked = |text: &str| Err(PageError::Asked(text.to_owned()));
     let compared = match runs.as_slice() {
         [run] => match Compared::of_arms(run, WIDTH) {
@@ -162,7 +162,7 @@ pub(super) fn trend(served: &Served, query: &str) -> Result<String, PageError> {
     let named = values(query, "run");
     let all = served.runs.list()?;
     let wanted = all.iter().filter(|run| named.is_empty() || named.contains(&run.id));
-    let followed: Vec<_> = wanted.filter(|run| run.brief.as_ref().is_ok_and(|b| b.plan.arms.is_none())).collect();
+    let followed: Vec<_> = wanted.filter(|run| run.brief.as_ref().is_ok_and(|b| b.plan.paired.is_none())).collect();
     let followed_in_all = followed.len();
     let mut runs = Vec::new();
     for run in followed.into_iter().take(MOST_FOLLOWED) {
@@ -227,7 +227,7 @@ pub(super) fn forecast(served: &Served, query: &str) -> Result<String, PageError
         return Err(PageError::Asked("choose the one run whose sweeps are to be forecast".to_owned()));
     };
     let stored = StoredRun::open(&served.runs.path(id)?).map_err(RunError::Store)?;
-    if stored.manifest.plan.arms.is_some() {
+    if stored.manifest.plan.arms().is_some() {
         return Err(PageError::Asked("this is a run of two arms: a forecast is made from a sweep".to_owned()));
     }
     let (series, remarks) = series(stored.manifest.state, &stored.records, &stored.records);

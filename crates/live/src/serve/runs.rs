@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
 use loadline_model::manifest::RunState;
+use loadline_model::variant::Paired;
 use loadline_report::{Period, RunData};
 use loadline_store::{StoreError, StoredRun, is_written, notes};
 use serde::Deserialize;
@@ -39,10 +40,8 @@ pub(super) struct BriefPlan {
     pub(super) platform: String,
     #[serde(default)]
     pub(super) workloads: Vec<BriefWorkload>,
-    #[serde(default)]
-    pub(super) arms: Option<serde::de::IgnoredAny>,
-    #[serde(default)]
-    pub(super) levels: Option<serde::de::IgnoredAny>,
+    #[serde(default, alias = "arms", alias = "levels")]
+    pub(super) paired: Option<Paired>,
 }
 
 #[derive(Debug, Clone, Deserialize)]

@@ -6,13 +6,13 @@ use crate::format::Format;
 define! {
     ARM: "arm", "Arm", "", Format::Text,
         "Arm of a run of two arms; of a run of levels A is the baseline and B the level.",
-        NOT, |r| r.arm.map_or(Cell::Absent, |arm| Cell::Text(arm.to_string()));
+        NOT, |r| r.arm().map_or(Cell::Absent, |arm| Cell::Text(arm.to_string()));
     LEVEL: "level", "Level", "", Format::Text,
         "How far a commit waits for replicas, in a run of levels; its arm A has the baseline, which waits for none.",
-        NOT, |r| text_or_absent(r.level.as_ref().map(|point| &point.level));
+        NOT, |r| text_or_absent(r.level().map(|point| &point.level));
     DELAY_MS: "delay_ms", "Delay", "ms", Format::Fixed(1),
         "One-way delay that loadline's relay adds between the database and its replicas.",
-        NOT, |r| r.level.as_ref().map_or(Cell::Absent, |point| Cell::Number(point.delay_ms));
+        NOT, |r| r.level().map_or(Cell::Absent, |point| Cell::Number(point.delay_ms));
     RTT_MS: "rtt_ms", "Round trip", "ms", Format::Fixed(3),
         "Round trip between the database and its replicas: median of the probes in the window.",
         &[("*", "probes of loadline's own, which take the way of the replication's bytes through its relay")];

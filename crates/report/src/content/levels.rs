@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use loadline_analyze::levels::{Cost, Line, costs, line_of};
 use loadline_analyze::stats::Interval;
 use loadline_model::format::{counted, whole};
-use loadline_model::plan::Levels;
+use loadline_model::variant::{Links, Paired};
 use minijinja::context;
 
 use super::ratios::{of_pairs, percent};
@@ -19,15 +19,16 @@ use crate::text::for_terminal;
 use crate::words::grouped;
 
 /// The levels of a run and what they cost.
-pub(crate) struct OfRun<'a> {
-    levels: &'a Levels,
+pub(crate) struct RunOfLevels<'a> {
+    paired: &'a Paired,
+    links: &'a Links,
     costs: Vec<Cost<'a>>,
 }
 
-/// Of `run`, if it has levels.
-pub(crate) fn of(run: &RunData) -> Option<OfRun<'_>> {
-    let levels = run.manifest.plan.levels.as_deref()?;
-    Some(OfRun { levels, costs: costs(&run.records, levels) })
+/// Levels of `run`, if it has any.
+pub(crate) fn of_run(run: &RunData) -> Option<RunOfLevels<'_>> {
+    let (paired, links) = run.manifest.plan.levels()?;
+    Some(RunOfLevels { paired, links, costs: costs(&run.records, paired.pairs) })
 }
 
 /// `0.412`: three digits after the point, or four that count.
@@ -46,15 +47,15 @@ fn between(interval: Option<Interval>, shown: fn(f64) -> String) -> String {
     interval.map_or_else(String::new, |i| format!(" ({} to {})", shown(i.low), shown(i.high)))
 }
 
-impl<'a> OfRun<'a> {
+impl<'a> RunOfLevels<'a> {
     /// Whether the standbys are the user's own: then nothing of loadline's is in between, and the round trip is not known.
     fn has_own_standbys(&self) -> bool {
-        !self.levels.standbys.is_empty()
+        !self.links.standbys.is_empty()
     }
 
     /// Whether a commit is compared with its round trip.
     fn has_law(&self) -> bool {
-        !self.levels.at_once && !self.has_own_standbys()
+        !self.links.at_once && !self.has_own_standbys()
     }
 
     /// The costs of each workload and level.
@@ -82,7 +83,7 @@ impl<'a> OfRun<'a> {
     /// of the own log. Nor do several jobs: those that wait for replicas do not queue for the log meanwhile, so less than a round trip
     /// may be added; that each commit takes one is checked in every window.
     fn too_fast(&self) -> Vec<String> {
-        if self.levels.at_once {
+        if self.links.at_once {
             return Vec::new();
         }
         let said = |cost: &Cost<'_>| {
@@ -178,11 +179,12 @@ impl<'a> OfRun<'a> {
             let title = format!("Added to a commit, {}", counted(*jobs as usize, "job"));
             self.chart(title, ["Round trip, ms", "Added, ms"], |c| added(c).filter(|_| c.cell.jobs == *jobs))
         });
-        let delays = self.levels.delays_ms.iter().filter(|_| jobs.len() > 1);
+        let (_, delays) = self.paired.levels_and_delays();
+        let delays = delays.into_iter().filter(|_| jobs.len() > 1);
         let of_delays = delays.filter_map(|delay_ms| {
             let way = if self.has_own_standbys() { String::new() } else { format!(", {delay_ms} ms one way") };
             let title = format!("Throughput left{way}");
-            self.chart(title, ["Jobs", "% of the baseline"], |c| left(c).filter(|_| c.delay_ms == *delay_ms))
+            self.chart(title, ["Jobs", "% of the baseline"], |c| left(c).filter(|_| c.delay_ms == delay_ms))
         });
         of_jobs.chain(of_delays).collect()
     }
@@ -206,7 +208,7 @@ impl<'a> OfRun<'a> {
 
     /// How to read it.
     fn method(&self) -> String {
-        let Levels { jitter_ms, bytes_per_s, at_once, .. } = self.levels;
+        let Links { jitter_ms, bytes_per_s, at_once, .. } = self.links;
         let jitter = (*jitter_ms > 0.0).then(|| jitter_ms.to_string());
         let limit = bytes_per_s.map(|bytes| loadline_model::format::bytes(bytes as f64));
         prose("levels", context! { own_standbys => self.has_own_standbys(), at_once, jitter, limit })
@@ -279,7 +281,7 @@ fn sentence(of: &str, costs: &[&Cost<'_>], own_standbys: bool) -> String {
 }
 
 /// The section of a report on one run of levels.
-pub(crate) fn section(of_run: Option<&OfRun<'_>>) -> Section {
+pub(crate) fn section(of_run: Option<&RunOfLevels<'_>>) -> Section {
     let mut blocks = Vec::new();
     if let Some(of_run) = of_run.filter(|of_run| !of_run.costs.is_empty()) {
         blocks.push(Block::List { items: of_run.sentences() });
@@ -304,7 +306,7 @@ impl Costs {
     /// Of a run of levels; `None` if it is not one.
     #[must_use]
     pub fn of(run: &RunData, width: usize) -> Option<Costs> {
-        let of = of(run)?;
+        let of = of_run(run)?;
         let blocks = [Block::Table(of.table()), Block::List { items: of.sentences() }];
         Some(Costs { text: for_terminal(&blocks, Some(width)), csv: of.csv(), holds: of.holds() })
     }

@@ -1,7 +1,6 @@
 //! Contents of a report, in the order of a reader's needs: verdict and key figures, charts and tables, evidence.
 
 mod agents;
-pub(crate) mod arms;
 mod charts;
 mod curves;
 pub(crate) mod disturbed;
@@ -23,6 +22,7 @@ pub(crate) mod ratios;
 pub(crate) mod settings;
 mod sizes;
 mod tables;
+pub(crate) mod variants;
 pub(crate) mod wait_profiles;
 mod waits;
 
@@ -39,7 +39,7 @@ use loadline_model::{Column, TestRecord};
 use minijinja::context;
 
 use crate::doc::{Block, Document, Section};
-use crate::platform_run::{PlatformRun, apart, comparisons, sides};
+use crate::platform_run::{PlatformRun, by_variant, comparisons, sides};
 use crate::templates::{items, prose};
 use crate::words::grouped;
 use crate::{Options, RunData};
@@ -49,16 +49,16 @@ use crate::{Options, RunData};
 pub(crate) fn document(runs: &[RunData], chosen: Option<&[&'static Column]>, options: &Options) -> Document {
     let across_drivers = options.across_drivers;
     let linked = runs;
-    let of_arms = if let [run] = runs { arms::of(run) } else { None };
-    let of_levels = if let [run] = runs { levels::of(run) } else { None };
+    let of_arms = if let [run] = runs { variants::of_run(run) } else { None };
+    let of_levels = if let [run] = runs { levels::of_run(run) } else { None };
     let over_nodes = nodes::section(runs);
     let of_jobs = load::section(runs);
     let over_agents = agents::section(runs);
-    // Parts of one run share its database, its time and its name, unless they are arms, which are named by what they differ in.
-    let parts_of_one = matches!(runs, [run] if run.manifest.plan.arms.is_none());
+    // Parts of one run share its database, its time and its name, unless they are variants, which are named by what they differ in.
+    let parts_of_one = matches!(runs, [run] if run.manifest.plan.arms().is_none());
     let whole = parts_of_one.then(|| sides(runs));
-    let apart = apart(runs);
-    let runs = apart.as_deref().unwrap_or(runs);
+    let by_variant = by_variant(runs);
+    let runs = by_variant.as_deref().unwrap_or(runs);
     let sides = sides(runs);
     let named = whole.as_ref().unwrap_or(&sides);
     // Published jobs ran in the database; each comparison with others says so.
@@ -76,7 +76,7 @@ pub(crate) fn document(runs: &[RunData], chosen: Option<&[&'static Column]>, opt
     let of_pairs = of_levels.is_some();
     let pooled = |section: Section| if of_pairs { Section { blocks: Vec::new(), ..section } } else { section };
     let first = [
-        arms::section(of_arms.as_ref()),
+        variants::section(of_arms.as_ref()),
         levels::section(of_levels.as_ref()),
         over_nodes,
         over_agents,
@@ -145,7 +145,7 @@ fn pages(runs: &[RunData]) -> Section {
     let [run] = runs else { return Section::of("pages", "", Vec::new()) };
     let link = |r: &TestRecord| {
         let jobs = counted(r.jobs as usize, "job");
-        let arm = r.arm.map_or_else(String::new, |arm| format!(", arm {arm}"));
+        let arm = r.arm().map_or_else(String::new, |arm| format!(", arm {arm}"));
         (format!("{} {}, {jobs}{arm}", r.test, r.workload), format!("test-{}.html", r.test))
     };
     let items: Vec<(String, String)> = run.records.iter().filter(|r| run.pages.contains(&r.test)).map(link).collect();

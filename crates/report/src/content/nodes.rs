@@ -60,7 +60,7 @@ pub(crate) fn table(run: &RunData) -> Option<Table> {
 
 /// The tests of a sweep over nodes that are not refused: those of a single job are none.
 fn over_jobs(run: &RunData) -> Vec<&TestRecord> {
-    let of_jobs = |r: &&TestRecord| r.is_usable() && r.arm.is_none() && r.swept.is_none();
+    let of_jobs = |r: &&TestRecord| r.is_usable() && r.variant.is_none() && r.swept.is_none();
     run.records.iter().filter(of_jobs).collect()
 }
 

@@ -2,7 +2,7 @@
 
 use loadline_analyze::paired::Verdict;
 use loadline_analyze::stats::Interval;
-use loadline_model::Column;
+use loadline_model::{Column, Letter};
 
 use crate::columns::value;
 use crate::csv::{self, Named, number};
@@ -15,6 +15,8 @@ pub(crate) struct Shown {
     pub(crate) workload: String,
     /// Number of jobs; `None` if all of the workload is refused.
     pub(crate) jobs: Option<u32>,
+    /// The variant that is compared with A, if it is not always B.
+    pub(crate) arm: Option<Letter>,
     pub(crate) column: &'static Column,
     /// Whether it is the main figure of its workload and job count.
     pub(crate) main: bool,
@@ -36,12 +38,13 @@ pub(crate) struct Shown {
 }
 
 impl Shown {
-    /// `LGWR-LAT1 with 4 jobs`.
+    /// `LGWR-LAT1 with 4 jobs`, or `LGWR-LAT1 with 4 jobs, C`.
     pub(crate) fn place(&self) -> String {
         let jobs = self
             .jobs
             .map_or_else(String::new, |n| format!(" with {}", loadline_model::format::counted(n as usize, "job")));
-        format!("{}{jobs}", self.workload)
+        let arm = self.arm.map_or_else(String::new, |arm| format!(", {arm}"));
+        format!("{}{jobs}{arm}", self.workload)
     }
 
     /// The verdict in a word.
@@ -81,32 +84,40 @@ pub(crate) fn table(rows: &[Shown], counted: &str) -> Table {
     let mark = |shown: &Shown, text: &Option<String>| text.as_ref().map(|text| notes.mark(text, &shown.workload));
     let side = |shown: &Shown, of: fn((f64, f64)) -> f64| shown.sides.map(|s| value(shown.column, of(s)));
     let interval = |i: Interval| format!("{} – {}", ratio(i.low), ratio(i.high));
+    let several = rows.iter().any(|shown| shown.arm.is_some());
+    let [b, b_of_a, b_is, caption] = match several {
+        true => ["Arm's", "To A", "It is", "Each arm against A"],
+        false => ["B", "B/A", "B is", "B against A"],
+    };
     TableSpec::<&Shown>::of("figures", rows)
         .text("Workload", |shown| &shown.workload)
         .once()
         .number("Jobs", "", |shown| shown.jobs.map_or_else(String::new, |jobs| jobs.to_string()))
         .once()
+        .text("Arm", |shown| shown.arm.map(|arm| arm.to_string()))
+        .once()
+        .when(several)
         .text("Figure", |shown| shown.column.title)
         .number("A", "", |shown| side(shown, |s| s.0))
         .dispensable()
-        .number("B", "", |shown| side(shown, |s| s.1))
+        .number(b, "", |shown| side(shown, |s| s.1))
         .dispensable()
         .text("Unit", |shown| shown.column.unit)
         .dispensable()
-        .number("B/A", "", |shown| shown.ratio.map(ratio))
+        .number(b_of_a, "", |shown| shown.ratio.map(ratio))
         .number("Interval", "", |shown| Cell::from(shown.interval.map(interval)).marked(mark(shown, &shown.why)))
-        .text("B is", |shown| Cell::from(shown.word().replace('_', " ")).marked(mark(shown, &shown.but)))
+        .text(b_is, |shown| Cell::from(shown.word().replace('_', " ")).marked(mark(shown, &shown.but)))
         .number("Detectable", "", |shown| shown.detectable.map(percent))
         .tip("The smallest difference that would be shown in four of five such comparisons")
         .dispensable()
         .number(counted, "", |shown| of_pairs(shown.pairs + shown.dropped, shown.dropped))
         .dispensable()
-        .caption("B against A")
+        .caption(caption)
         .notes(&notes)
         .build()
 }
 
-/// A header and a row of each figure.
+/// A header and a row of each figure; with more than two variants, the last column names that of the row.
 pub(crate) fn csv(rows: &[Shown]) -> String {
     let columns: [Named<'_, &Shown>; 11] = [
         ("workload", &|row| row.workload.clone()),
@@ -121,5 +132,9 @@ pub(crate) fn csv(rows: &[Shown]) -> String {
         ("smallest_detectable_pct", &|row| number(row.detectable.map(|share| share * 100.0))),
         ("pairs", &|row| row.pairs.to_string()),
     ];
+    let mut columns = columns.to_vec();
+    if rows.iter().any(|row| row.arm.is_some()) {
+        columns.push(("arm", &|row| row.arm.map_or_else(String::new, |arm| arm.to_string())));
+    }
     csv::table(&columns, rows)
 }

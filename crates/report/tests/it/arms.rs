@@ -1,9 +1,9 @@
 //! Runs of two arms, and two runs compared.
 
-use loadline_model::arms::ArmName;
 use loadline_model::limits::{LimitSource, TestLimit};
-use loadline_model::manifest::{ArmFound, TargetInfo};
-use loadline_model::plan::{Arm, Arms, PlannedWorkload};
+use loadline_model::manifest::{TargetInfo, VariantFound};
+use loadline_model::plan::PlannedWorkload;
+use loadline_model::variant::{InPair, Letter, Paired, Variant};
 use loadline_model::{Check, CheckId, Driver, Outcome, TestRecord, column};
 use loadline_report::{Compared, Format, RunData, Terms, redact};
 
@@ -13,18 +13,18 @@ use crate::common::{manifest, text, words};
 fn windows(pairs: u32, ratio: f64, spread: f64) -> Vec<TestRecord> {
     let mut out: Vec<TestRecord> = Vec::new();
     for pair in 1..=pairs {
-        for arm in if pair % 2 == 1 { [ArmName::A, ArmName::B] } else { [ArmName::B, ArmName::A] } {
+        for arm in if pair % 2 == 1 { [Letter::A, Letter::B] } else { [Letter::B, Letter::A] } {
             let test = out.len() as u32 + 1;
             let noise = 1.0 + spread * (f64::from(test * 7919 % 101) / 50.0 - 1.0);
             let mut r = TestRecord {
                 test,
-                arm: Some(arm),
+                variant: Some(InPair::of_two(arm)),
                 repetition: pair,
                 group: "log-writer".to_owned(),
                 run: "run-1".to_owned(),
                 ..TestRecord::blank("LGWR-LAT1")
             };
-            let tps = if arm == ArmName::A { 1000.0 } else { 1000.0 * ratio };
+            let tps = if arm == Letter::A { 1000.0 } else { 1000.0 * ratio };
             r.set(column::COMMIT_THROUGHPUT_TPS, tps * noise);
             r.set(column::COMMIT_LATENCY_MS, 1000.0 / tps / noise);
             r.set(column::REDO_MIB_PER_S, tps * noise / 700.0);
@@ -37,25 +37,27 @@ fn windows(pairs: u32, ratio: f64, spread: f64) -> Vec<TestRecord> {
 /// A run of arms on two targets.
 fn run(records: Vec<TestRecord>, pairs: u32, precision: Option<f64>) -> RunData {
     let mut m = manifest("x", "run-1");
-    let arm = |label: &str, target: &str, why: &str| Arm {
+    let arm = |label: &str, target: &str, why: &str| Variant {
         label: label.to_owned(),
         target: target.to_owned(),
-        settings: Default::default(),
         workloads: vec![PlannedWorkload {
             driver_reason: why.to_owned(),
             ..PlannedWorkload::of("LGWR-LAT1", Driver::Client)
         }],
-        switch: None,
+        ..Variant::default()
     };
     let looks = if precision.is_some() { vec![6, pairs as usize] } else { vec![pairs as usize] };
-    m.plan.arms = Some(Box::new(Arms {
-        a: arm("A: one", "postgres://bench@db1/bench", "no procedures in one"),
-        b: arm("B: other", "mysql://bench@db2/bench", "no procedures in other"),
+    m.plan.paired = Some(Box::new(Paired {
+        variants: vec![
+            arm("A: one", "postgres://bench@db1/bench", "no procedures in one"),
+            arm("B: other", "mysql://bench@db2/bench", "no procedures in other"),
+        ],
         pairs,
         precision,
         looks,
         margin: 0.02,
         seed: 1,
+        links: None,
     }));
     let other = TargetInfo {
         product: "Other".to_owned(),
@@ -66,8 +68,7 @@ fn run(records: Vec<TestRecord>, pairs: u32, precision: Option<f64>) -> RunData 
         notes: vec!["a note on the other".to_owned()],
         ..TargetInfo::default()
     };
-    let found = [m.target.clone(), other].map(|target| ArmFound { target, doctor: Vec::new() });
-    m.arms = Some(Box::new(found));
+    m.variants = [m.target.clone(), other].map(|target| VariantFound { target, doctor: Vec::new() }).to_vec();
     RunData::new(m, records, Vec::new())
 }
 
@@ -87,7 +88,7 @@ fn each_arm_is_shown_as_it_was_found() {
     insta::assert_snapshot!("arms_as_found", rows(&report(run(windows(6, 1.2, 0.0), 6, None))));
     // A run of an older version knows nothing of arm B: nothing of A's is said of it.
     let mut old = run(windows(6, 1.2, 0.0), 6, None);
-    old.manifest.arms = None;
+    old.manifest.variants = Vec::new();
     assert!(rows(&report(old)).contains("| Product | PostgreSQL | unknown product |"));
 }
 
@@ -117,12 +118,12 @@ fn a_setting_that_the_workload_does_not_show_is_named() {
     ] {
         let mut records = windows(6, 1.0, 0.1);
         for r in &mut records {
-            let arm = usize::from(r.arm == Some(ArmName::B));
+            let arm = usize::from(r.arm() == Some(Letter::B));
             r.set(column::REDO_KIB_PER_TX, redo[arm]);
             r.set(column::BLOCK_READS_PER_S, reads[arm]);
         }
         let mut run = run(records, 6, None);
-        run.manifest.plan.arms.as_mut().unwrap().b.settings.insert(name.to_owned(), "on".to_owned());
+        run.manifest.plan.paired.as_mut().unwrap().variants[1].settings.insert(name.to_owned(), "on".to_owned());
         let text = words(Compared::of_arms(&run, 100).unwrap().text());
         let named = text.contains("changed nothing") || text.contains("what is read fits");
         assert!(text.contains(wanted) && named != wanted.is_empty(), "{name} {redo:?}: {text}");
@@ -132,16 +133,47 @@ fn a_setting_that_the_workload_does_not_show_is_named() {
 #[test]
 fn what_fell_into_one_arm_and_what_was_judged_together_is_said() {
     let mut records = windows(6, 1.0, 0.1);
-    for r in records.iter_mut().filter(|r| r.arm == Some(ArmName::B)) {
+    for r in records.iter_mut().filter(|r| r.arm() == Some(Letter::B)) {
         r.set(column::REDO_KIB_PER_TX, 7.65);
         r.set(column::CHECKPOINTS, 1.0);
         r.set(column::AUTOVACUUM_SHARE_PCT, 30.0);
         r.disturbed_by = Some("CPU steal 8 %".to_owned());
         r.forced.refused = Some("its commits do not wait".to_owned());
     }
-    records.iter_mut().filter(|r| r.arm == Some(ArmName::A)).for_each(|r| r.set(column::REDO_KIB_PER_TX, 1.0));
+    records.iter_mut().filter(|r| r.arm() == Some(Letter::A)).for_each(|r| r.set(column::REDO_KIB_PER_TX, 1.0));
     records[0].add_check(Check::new(CheckId::Steady, Outcome::Noted, "throughput was 2 % of the usual"));
     insta::assert_snapshot!("arms_not_alike", said(records, 6, None));
+}
+
+#[test]
+fn more_than_two_arms_are_each_shown_against_the_first() {
+    let mut records = windows(6, 1.2, 0.0);
+    for mut r in windows(6, 0.8, 0.0) {
+        let arm = if r.arm() == Some(Letter::A) { Letter::A } else { Letter::nth(2) };
+        r.variant = Some(InPair { arm, beside: Letter::nth(2), level: None });
+        r.test += 12;
+        records.push(r);
+    }
+    let mut run = run(records, 6, None);
+    let third =
+        Variant { label: "C: third".to_owned(), ..run.manifest.plan.paired.as_ref().unwrap().variants[0].clone() };
+    run.manifest.plan.paired.as_mut().unwrap().variants.push(third);
+    run.manifest.variants.push(run.manifest.variants[0].clone());
+    let compared = Compared::of_arms(&run, 100).unwrap();
+    let csv = compared.csv();
+    let main: Vec<Vec<&str>> = csv
+        .lines()
+        .map(|line| line.split(',').collect())
+        .filter(|row: &Vec<&str>| row[2] == "commit_throughput_tps")
+        .collect();
+    assert_eq!(
+        main.iter().map(|row| (row[8], row[11])).collect::<Vec<_>>(),
+        [("faster", "B"), ("slower", "C")],
+        "{csv}"
+    );
+    let said = words(compared.text());
+    assert!(said.contains("B, LGWR-LAT1 with 1 job: B is faster") && said.contains("C is slower"), "{said}");
+    assert!(text(&[run], Format::Markdown).contains("C: third"), "each is a platform");
 }
 
 /// A stored run of one workload, whose tests had these throughputs and limits.

@@ -1,10 +1,9 @@
 //! Reports of runs over levels of replication, and over nodes.
 
-use loadline_model::plan::Levels;
-use loadline_model::record::{LevelPoint, NodeFigures};
+use loadline_model::record::NodeFigures;
 use loadline_model::snapshot::counter;
-use loadline_model::{ArmName, TestRecord};
-use loadline_model::{CheckId, column};
+use loadline_model::variant::{InPair, Letter, LevelPoint, Links, Paired};
+use loadline_model::{CheckId, TestRecord, column};
 use loadline_report::{Costs, Format, Options, RunData, render};
 
 use crate::common::{manifest, record, section, text, words};
@@ -12,31 +11,29 @@ use crate::common::{manifest, record, section, text, words};
 /// A run in which `on` adds 0.3 ms and a round trip to a commit of 0.5 ms, and `local` nothing.
 fn levels() -> RunData {
     let mut m = manifest("P", "r1");
-    m.plan.levels = Some(Box::new(Levels {
-        levels: vec!["local".into(), "on".into()],
-        delays_ms: vec![0.0, 1.0],
-        replicas: 1,
+    m.plan.paired = Some(Box::new(Paired {
+        variants: Paired::of_levels(&["local".into(), "on".into()], &[0.0, 1.0]),
         pairs: 6,
-        seed: 1,
-        ..Levels::default()
+        links: Some(Links { replicas: 1, ..Links::default() }),
+        ..Paired::default()
     }));
     let mut records: Vec<TestRecord> = Vec::new();
     for jobs in [1, 4] {
         for level in ["local", "on"] {
             for delay_ms in [0.0, 1.0] {
                 for pair in 1..=6 {
-                    for arm in ArmName::ALL {
+                    for arm in Letter::BOTH {
                         let rtt_ms = 0.04 + 2.0 * delay_ms;
-                        let waits = arm == ArmName::B && level == "on";
+                        let waits = arm == Letter::B && level == "on";
                         let latency_ms = 0.5 + 0.01 * f64::from(pair) + if waits { 0.3 + rtt_ms } else { 0.0 };
                         let test = records.len() as u32 + 1;
                         let tps = f64::from(jobs) / latency_ms * 1e3;
                         let mut r = record(&m, test, "LGWR-LAT1", jobs, tps, 1.9);
                         r.figures.insert(column::COMMIT_LATENCY_MS.id.into(), latency_ms);
                         r.figures.insert(column::RTT_MS.id.into(), rtt_ms);
-                        r.arm = Some(arm);
                         r.repetition = pair;
-                        r.level = Some(LevelPoint { level: level.into(), delay_ms });
+                        let level = Some(LevelPoint { level: level.into(), delay_ms });
+                        r.variant = Some(InPair { level, ..InPair::of_two(arm) });
                         records.push(r);
                     }
                 }
@@ -64,11 +61,11 @@ fn what_a_level_costs_is_a_sentence_and_a_row() {
 #[test]
 fn the_way_to_a_users_own_standbys_is_left_out() {
     let mut run = levels();
-    if let Some(levels) = &mut run.manifest.plan.levels {
-        levels.standbys = vec!["postgres://i/d".into()];
-        levels.delays_ms = vec![0.0];
+    if let Some(paired) = &mut run.manifest.plan.paired {
+        paired.links.as_mut().unwrap().standbys = vec!["postgres://i/d".into()];
+        paired.variants.retain(|variant| variant.level.as_ref().is_none_or(|level| level.delay_ms == 0.0));
     }
-    run.records.retain(|r| r.level.as_ref().is_some_and(|level| level.delay_ms == 0.0));
+    run.records.retain(|r| r.level().is_some_and(|level| level.delay_ms == 0.0));
     for r in &mut run.records {
         r.figures.remove(column::RTT_MS.id);
     }
@@ -94,14 +91,14 @@ fn costs_have_a_row_per_level_distance_and_jobs() {
 #[test]
 fn a_level_that_did_not_wait_is_named() {
     let mut run = levels();
-    for r in run.records.iter_mut().filter(|r| r.level.as_ref().is_some_and(|l| l.level == "on" && l.delay_ms == 1.0)) {
+    for r in run.records.iter_mut().filter(|r| r.level().is_some_and(|l| l.level == "on" && l.delay_ms == 1.0)) {
         r.checks.push(loadline_model::Check::require(CheckId::RoundTrip, true, "seen".into()));
-        r.figures.insert(column::COMMIT_LATENCY_MS.id.into(), if r.arm == Some(ArmName::A) { 3.0 } else { 3.5 });
+        r.figures.insert(column::COMMIT_LATENCY_MS.id.into(), if r.arm() == Some(Letter::A) { 3.0 } else { 3.5 });
     }
     let (holds, said) = shown(&run);
     assert!(!holds && words(&said).contains("part of the commits did not wait"), "{said}");
     // A copy that is sent while the own log is written takes part of the same time.
-    run.manifest.plan.levels.as_mut().unwrap().at_once = true;
+    run.manifest.plan.paired.as_mut().unwrap().links.as_mut().unwrap().at_once = true;
     let (holds, said) = shown(&run);
     assert!(holds && !said.contains("did not wait") && !said.contains("Of law"), "{said}");
 }

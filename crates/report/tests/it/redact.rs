@@ -138,7 +138,7 @@ fn figures_stay_as_they_are() {
     assert_eq!(figures(&before), figures(&after));
     assert!(before.iter().zip(&after).all(|(a, b)| a.over_time == b.over_time));
     before[0].manifest.clone_into(&mut after[0].manifest);
-    after[0].manifest.plan.levels = Some(Box::default());
+    after[0].manifest.plan.paired = Some(Box::default());
     assert!(redact(&mut after, true, &known).is_err(), "levels are a product's own words");
 }
 
@@ -176,13 +176,12 @@ fn tests_are_pooled_as_before() {
 #[test]
 fn names_agree() {
     let mut run = full();
-    let arms = run.manifest.plan.arms.as_mut().unwrap();
-    "acme's B".clone_into(&mut arms.b.label);
+    "acme's B".clone_into(&mut run.manifest.plan.paired.as_mut().unwrap().variants[1].label);
     "acme's B".clone_into(&mut run.records[0].platform);
     let kinds = ["own.sql", "builtin:select-only"].map(|name| (name, run.records[0].kinds[0].clone()));
     run.records[0].kinds = kinds.map(|(name, kind)| KindFigures { name: name.to_owned(), ..kind }).into();
     redact(std::slice::from_mut(&mut run), false, &known).unwrap();
-    assert_eq!(run.records[0].platform, run.manifest.plan.arms.unwrap().b.label);
+    assert_eq!(run.records[0].platform, run.manifest.plan.paired.unwrap().variants[1].label);
     let names: Vec<&str> = run.records[0].kinds.iter().map(|kind| kind.name.as_str()).collect();
     assert_eq!(names, ["script-1", "builtin:select-only"]);
 }

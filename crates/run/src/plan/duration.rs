@@ -56,10 +56,9 @@ impl DurationEstimate {
             Tests { number: SweepPoints::of(&known, w).count(steps) * plan.node_counts.len().max(1) as f64, each_s }
         };
         let tests = plan.workloads.iter().map(tests).collect();
-        let repeat = match (&plan.arms, &plan.levels) {
-            (Some(arms), _) => 2 * arms.pairs,
-            (None, Some(levels)) => 2 * levels.pairs * (levels.levels.len() * levels.delays_ms.len()) as u32,
-            (None, None) => plan.repeat,
+        let repeat = match &plan.paired {
+            Some(paired) => 2 * paired.pairs * paired.variants.len().saturating_sub(1) as u32,
+            None => plan.repeat,
         };
         DurationEstimate { steps, exact, tests, repeat }
     }

@@ -2,10 +2,11 @@
 
 use loadline_database::{Level, TARGETS, TargetKind, kind_of, redact};
 use loadline_model::format::parse_bytes;
-use loadline_model::plan::{JobsSpec, Levels, Plan, TimeSpec};
+use loadline_model::plan::{JobsSpec, Plan, TimeSpec};
+use loadline_model::variant::{Links, Paired};
 
-use super::arms::{drawn_seed, windows_at_jobs};
-use super::{DEFAULT_TARGET, PlanError, PlanSpec, is_auto, one_plan, time_with_unit, value, workloads_of};
+use super::variants::{drawn_seed, pairs, windows_at_jobs};
+use super::{DEFAULT_TARGET, PlanError, PlanSpec, one_plan, time_with_unit, value, workloads_of};
 
 /// Default number of pairs: two more than the least with an interval.
 const DEFAULT_PAIRS: u32 = 8;
@@ -28,43 +29,8 @@ pub(super) fn are_in(spec: &PlanSpec) -> bool {
     spec.levels.is_some() || spec.standby.is_some() || way
 }
 
-/// The plan of `spec` with its levels.
-#[expect(clippy::too_many_lines)]
+/// The plan of `spec` with its levels: the first variant is the baseline.
 pub(super) fn plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
-    if spec.pgbench_script.is_some() {
-        return value(
-            "levels of replication are not measured with pgbench scripts: leave out --pgbench-script".to_owned(),
-        );
-    }
-    if spec.arm_a.is_some() || spec.arm_b.is_some() || spec.precision.is_some() || spec.equivalence.is_some() {
-        return value("levels of replication and two arms are two runs: leave out the keys of one".to_owned());
-    }
-    if spec.repeat.is_some_and(|n| n != 1) {
-        return value("--repeat does not apply to levels: give --pairs".to_owned());
-    }
-    let load = [
-        ("--rate", spec.rate.is_some()),
-        ("--think", spec.think.is_some()),
-        ("--reconnect-every", spec.reconnect_every.is_some()),
-        ("populations", spec.populations.is_some()),
-    ];
-    if let Some((flag, _)) = load.iter().find(|(_, given)| *given) {
-        return value(format!(
-            "{flag} does not apply to levels: what a commit waits is measured with jobs that commit one after the other"
-        ));
-    }
-    if spec.nodes.is_some() || spec.node.is_some() {
-        return value(
-            "leave out --node and --nodes: commits of levels are made on one server, and the others are its replicas"
-                .to_owned(),
-        );
-    }
-    if matches!(spec.jobs, Some(JobsSpec::Word(_))) {
-        return value("levels are compared at given job counts: write --jobs 1,4 instead of auto".to_owned());
-    }
-    if spec.warmup.as_ref().is_some_and(is_auto) {
-        return value("levels need the same time under load before each window: write --warmup with a time".to_owned());
-    }
     let url = spec.target.as_deref().unwrap_or(DEFAULT_TARGET);
     let kind = kind_of(url)?;
     let known = levels_of(kind, url)?;
@@ -74,10 +40,7 @@ pub(super) fn plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
     let delays_ms = if standbys.is_empty() { delays(spec.delay.as_deref())? } else { vec![0.0] };
     let jitter_ms = spec.jitter.as_ref().map_or(Ok(0.0), |t| time_with_unit("jitter", t, 0.0, MOST_DELAY_S))? * 1e3;
     let bytes_per_s = spec.bandwidth.as_deref().map(bandwidth).transpose()?;
-    let pairs = spec.pairs.unwrap_or(DEFAULT_PAIRS);
-    if !(1..=10_000).contains(&pairs) {
-        return value(format!("{pairs} pairs must be between 1 and 10,000"));
-    }
+    let pairs = pairs(spec, DEFAULT_PAIRS)?;
     let jobs = spec.jobs.clone().or(Some(JobsSpec::One(1)));
     let mut plan = one_plan(&PlanSpec {
         jobs,
@@ -102,10 +65,12 @@ pub(super) fn plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
     let needed = levels.iter().map(|level| level.replicas).max().unwrap_or(1);
     let replicas = needed.max(standbys.len() as u32).max(1);
     let at_once = levels.iter().any(|level| level.at_once);
-    let levels = levels.into_iter().map(|level| level.name).collect();
-    let seed = spec.seed.unwrap_or_else(drawn_seed);
-    plan.levels =
-        Some(Box::new(Levels { levels, delays_ms, jitter_ms, bytes_per_s, at_once, standbys, replicas, pairs, seed }));
+    let levels: Vec<String> = levels.into_iter().map(|level| level.name).collect();
+    let links = Links { jitter_ms, bytes_per_s, at_once, standbys, replicas };
+    let variants = Paired::of_levels(&levels, &delays_ms);
+    let (looks, seed) = (vec![pairs as usize], spec.seed.unwrap_or_else(drawn_seed));
+    plan.paired =
+        Some(Box::new(Paired { variants, pairs, precision: None, looks, margin: 0.0, seed, links: Some(links) }));
     Ok(plan)
 }
 
@@ -254,14 +219,15 @@ mod tests {
 
     #[test]
     fn levels_are_in_the_targets_order_and_delays_rise() {
+        let replicas = |plan: &Plan| plan.levels().unwrap().1.replicas;
         let plan = make_plan(&spec()).unwrap();
-        let levels = plan.levels.unwrap();
-        assert_eq!(levels.levels, ["local", "on"]);
-        assert_eq!((levels.delays_ms.as_slice(), levels.replicas, levels.pairs), (&[0.0, 1.0][..], 1, DEFAULT_PAIRS));
-        let default = make_plan(&PlanSpec { levels: None, ..spec() }).unwrap().levels.unwrap();
-        assert!(default.levels.len() > 2 && default.replicas == 1, "{default:?}");
+        let paired = plan.levels().unwrap().0;
+        assert_eq!(paired.levels_and_delays(), (vec!["local", "on"], vec![0.0, 1.0]));
+        assert_eq!((replicas(&plan), paired.pairs, paired.variants.len()), (1, DEFAULT_PAIRS, 5));
+        let default = make_plan(&PlanSpec { levels: None, ..spec() }).unwrap();
+        assert!(default.levels().unwrap().0.levels_and_delays().0.len() > 2 && replicas(&default) == 1, "{default:?}");
         let two = make_plan(&PlanSpec { levels: Some(vec!["on:any-1".to_owned()]), ..spec() }).unwrap();
-        assert_eq!(two.levels.unwrap().replicas, 2);
+        assert_eq!(replicas(&two), 2);
     }
 
     #[test]
@@ -272,8 +238,10 @@ mod tests {
             delay: None,
             ..spec()
         };
-        let plan = make_plan(&own()).unwrap().levels.unwrap();
-        assert_eq!((plan.standbys, plan.delays_ms, plan.replicas), (vec!["postgres://a@i/d".to_owned()], vec![0.0], 1));
+        let plan = make_plan(&own()).unwrap();
+        let (paired, links) = plan.levels().unwrap();
+        assert_eq!((links.standbys.as_slice(), links.replicas), (&["postgres://a@i/d".to_owned()][..], 1));
+        assert_eq!(paired.levels_and_delays().1, [0.0]);
         let refused = |spec: PlanSpec, says: &str| {
             let e = make_plan(&spec).unwrap_err().to_string();
             assert!(e.contains(says) && !e.contains("secret"), "'{e}' does not contain '{says}'");
@@ -285,35 +253,6 @@ mod tests {
         refused(PlanSpec { levels: Some(vec!["on:any-1".into()]), ..own() }, "needs 2 standbys");
         refused(PlanSpec { delay: spec().delay, ..own() }, "1 ms does not apply");
         refused(PlanSpec { bandwidth: Some("1MiB".into()), ..own() }, "--bandwidth does not apply");
-        refused(PlanSpec { node: own().standby, ..own() }, "leave out --node");
-    }
-
-    #[test]
-    fn what_cannot_be_measured_is_refused() {
-        let refused = |spec: PlanSpec, says: &str| {
-            let e = make_plan(&spec).unwrap_err().to_string();
-            assert!(e.contains(says), "'{e}' does not contain '{says}'");
-        };
-        let time = |text: &str| Some(vec![TimeSpec::Text(text.to_owned())]);
-        refused(PlanSpec { levels: Some(vec!["sync".into()]), ..spec() }, "no level 'sync'");
-        refused(PlanSpec { levels: Some(vec!["on".into(), "ON".into()]), ..spec() }, "given twice");
-        refused(PlanSpec { delay: time("-1ms"), ..spec() }, "delay");
-        refused(PlanSpec { delay: time("1h"), ..spec() }, "delay");
-        refused(
-            PlanSpec { delay: Some(vec![TimeSpec::Seconds(0.0), TimeSpec::Text("0ms".into())]), ..spec() },
-            "given twice",
-        );
-        refused(PlanSpec { bandwidth: Some("1KiB".into()), ..spec() }, "64KiB");
-        refused(PlanSpec { target: Some("sqlite:".into()), ..spec() }, "postgres-temp:");
-        refused(PlanSpec { workload: Some(vec!["TP-LOOKUP".into()]), ..spec() }, "writes nothing");
-        refused(PlanSpec { repeat: Some(2), ..spec() }, "--pairs");
-        refused(PlanSpec { rate: Some(10.0), ..spec() }, "--rate");
-        refused(PlanSpec { nodes: Some(vec![1]), ..spec() }, "--nodes");
-        refused(
-            PlanSpec { delay: Some(vec![TimeSpec::Text("5".into())]), ..spec() },
-            "delay 5 has no unit: write 5ms or 5s",
-        );
-        refused(PlanSpec { jobs: Some(JobsSpec::Word("auto".into())), ..spec() }, "--jobs 1,4");
-        refused(PlanSpec { precision: Some("2%".into()), ..spec() }, "two runs");
+        refused(PlanSpec { node: own().standby, ..own() }, "--node does not apply");
     }
 }

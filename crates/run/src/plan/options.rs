@@ -7,11 +7,11 @@ use std::str::FromStr;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueHint};
 use loadline_model::Driver;
-use loadline_model::arms::ArmSpec;
 use loadline_model::format::{parse_bytes, parse_duration_s, share_of};
 use loadline_model::plan::{
     AgentCredentials, DEFAULT_SIZE_BYTES, JobsSpec, OnNodeLoss, PopulationSpec, ShareSpec, TimeSpec,
 };
+use loadline_model::variant::VariantSpec;
 use serde::{Deserialize, Serialize};
 
 use super::{DEFAULT_DURATION_S, DEFAULT_WARMUP_S, PlanError, value};
@@ -291,10 +291,8 @@ options! {
         jobs_per_node: bool;
         /// Parts of the jobs that differ, in the order of the jobs' numbers; instead of `jobs`, `think` and `rate`.
         populations: Vec<PopulationSpec>;
-        /// What arm A changes (`loadline ab`).
-        arm_a: ArmSpec;
-        /// What arm B changes.
-        arm_b: ArmSpec;
+        /// What each arm changes, A's first (`loadline ab`).
+        variant: Vec<VariantSpec>;
     }
 }
 

@@ -60,8 +60,11 @@ pub fn read(path: &Path) -> Result<PlanSpec, PlanFileError> {
 /// What is wrong, with the line. No value is quoted: it may hold a password.
 pub fn parse(text: &str) -> Result<PlanSpec, String> {
     // Keys first: our message about an unknown key is better than the parser's.
-    let table: toml::Table = toml::from_str(text).map_err(|e| parse_error(text, &e))?;
+    let mut table: toml::Table = toml::from_str(text).map_err(|e| parse_error(text, &e))?;
     let known = PlanSpec::keys();
+    // The first two variants as they were written before there could be more.
+    let first = [table.remove("arm-a"), table.remove("arm-b")];
+    let has_first = first.iter().any(Option::is_some);
     for key in table.keys() {
         if !known.contains(key) {
             let line = text
@@ -72,7 +75,15 @@ pub fn parse(text: &str) -> Result<PlanSpec, String> {
             return Err(format!("{at}there is no key '{}'{near} (known: {})", redact(key), known.join(", ")));
         }
     }
-    toml::from_str(text).map_err(|e| parse_error(text, &e))
+    if !has_first {
+        return toml::from_str(text).map_err(|e| parse_error(text, &e));
+    }
+    if table.contains_key("variant") {
+        return Err("[arm-a] and [arm-b] are the first two of [[variant]]: write all as [[variant]]".to_owned());
+    }
+    let empty = || toml::Value::Table(toml::Table::new());
+    table.insert("variant".to_owned(), first.map(|arm| arm.unwrap_or_else(empty)).to_vec().into());
+    table.try_into().map_err(|e: toml::de::Error| redact(&without_text(e.message())))
 }
 
 /// The parser's message with line and column, without the line's text: it may hold a password.
@@ -113,6 +124,16 @@ mod tests {
         assert_eq!(spec.parameters.unwrap()["LGWR-LAT1"]["rows"], 2);
         assert_eq!(parse("jobs = \"auto\"").unwrap().jobs, Some(JobsSpec::Word("auto".into())));
         assert_eq!(parse("jobs = 4").unwrap().jobs, Some(JobsSpec::One(4)));
+    }
+
+    #[test]
+    fn variants_are_a_list_and_the_first_two_may_be_named_arms() {
+        let list =
+            parse("[[variant]]\nlabel = \"x\"\n[[variant]]\nsetting = { fsync = \"off\" }\n[[variant]]\n").unwrap();
+        assert_eq!(list.variant.unwrap().len(), 3);
+        let arms = parse("[arm-b]\nlabel = \"y\"\n").unwrap().variant.unwrap();
+        assert_eq!((arms.len(), arms[1].label.as_deref()), (2, Some("y")));
+        assert!(parse("[arm-a]\nlabel = \"x\"\n[[variant]]\n").unwrap_err().contains("[[variant]]"));
     }
 
     #[test]

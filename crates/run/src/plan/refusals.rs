@@ -16,13 +16,9 @@ const NO_HUB: Mode = ("a run without a hub", |s| s.hub.is_none());
 const OPEN_LOOP: Mode = ("an open loop", |s| s.rate.is_some());
 const POPULATIONS: Mode = ("a plan with populations", |s| s.populations.is_some());
 const GIVEN_WARMUP: Mode = ("a warm-up of a given length", |s| !s.warmup.as_ref().is_some_and(is_auto));
-const ARMS: Mode = ("two arms", |s| {
-    let keys = ["arm-a", "arm-b", "pairs", "precision", "equivalence"];
-    !(LEVELS.1)(s) && keys.iter().any(|key| is_given(s, key))
-});
-const LEVELS: Mode = ("levels of replication", |s| {
-    ["levels", "standby", "delay", "jitter", "bandwidth"].iter().any(|key| is_given(s, key))
-});
+const ARMS: Mode = ("two arms or more", |s| !(LEVELS.1)(s) && super::variants::are_in(s));
+const LEVELS: Mode = ("levels of replication", super::levels::are_in);
+const PAIRS: Mode = ("windows compared in pairs, of two arms or of levels", |s| (ARMS.1)(s) || (LEVELS.1)(s));
 
 const AGENTS: &[&str] = &["agents", "hub", "agent-credentials"];
 const OWN_PROCESS: &str = "their jobs run in loadline's own process; leave out --hub and --agents";
@@ -37,8 +33,29 @@ const REFUSALS: &[(&[&str], Mode, &str)] = &[
         "they run alone, on tables that are there; leave out one of the two",
     ),
     (AGENTS, SCRIPTS, OWN_PROCESS),
-    (AGENTS, ARMS, OWN_PROCESS),
-    (AGENTS, LEVELS, OWN_PROCESS),
+    (AGENTS, PAIRS, OWN_PROCESS),
+    (&["repeat"], PAIRS, "each pair is a repetition; give --pairs"),
+    (&["jobs auto"], PAIRS, "they are measured at given job counts; write --jobs 1,4"),
+    (
+        &["warmup auto"],
+        PAIRS,
+        "each window needs the same time under load before it, and the arm that settles later would get more; write --warmup with a time, \
+         such as one that `loadline run --warmup auto` took",
+    ),
+    (&["platform"], ARMS, "they are named by what they differ in; leave it out"),
+    (&["nodes N,…"], ARMS, "they are measured over one number of nodes; give --nodes once, such as --nodes 1"),
+    (
+        &["variant", "precision", "equivalence"],
+        LEVELS,
+        "levels of replication and arms are two runs; leave out the keys of one",
+    ),
+    (&["pgbench-script"], LEVELS, "what a commit waits is measured with loadline's own transactions; leave it out"),
+    (
+        &["rate", "think", "reconnect-every", "populations"],
+        LEVELS,
+        "what a commit waits is measured with jobs that commit one after the other; leave it out",
+    ),
+    (&["nodes", "node"], LEVELS, "commits are made on one server, and the others are its replicas; leave it out"),
     (&["agents"], NO_HUB, "agents wait at one; add --hub nats://HOST:PORT"),
     (&["hub", "agent-credentials"], NO_AGENTS, "it is for them; add --agents N"),
     (
@@ -63,8 +80,8 @@ const REFUSALS: &[(&[&str], Mode, &str)] = &[
 pub(super) fn check(spec: &PlanSpec) -> Result<(), PlanError> {
     for (options, (mode, _), why) in REFUSALS.iter().filter(|(_, (_, holds), _)| holds(spec)) {
         if let Some(option) = options.iter().find(|option| is_given(spec, option)) {
-            // Populations have no flag.
-            let dashes = if *option == "populations" { "" } else { "--" };
+            // Some have no flag.
+            let dashes = if ["populations", "variant"].contains(option) { "" } else { "--" };
             return value(format!("{dashes}{option} does not apply to {mode}: {why}"));
         }
     }

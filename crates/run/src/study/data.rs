@@ -16,7 +16,7 @@ impl Context {
     /// Loads a workload's tables for one job and the data set, with progress events.
     pub(super) fn load(&mut self, work: &Work, listener: &mut dyn Listener) -> Result<(), StudyError> {
         let (done, loaded) = self.load_watched(work, 1, listener);
-        let arm = self.arms.as_ref().filter(|_| self.other.is_some()).map(|arms| arms.now);
+        let arm = self.loaded_variant();
         for table in done {
             listener.on(Event::Loaded(&table));
             self.manifest.data_set.push(TableLoad { arm, ..table });

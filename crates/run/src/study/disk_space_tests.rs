@@ -204,7 +204,7 @@ fn workload_tables_are_dropped_after_the_last_test() {
             command: Vec::new(),
             version: String::new(),
             limits: None,
-            other: None,
+            others: Vec::new(),
             agents: None,
         };
         let mut watching = Watching { request, work, seen: Vec::new() };

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use loadline_database::{RemainingNodes, Work};
-use loadline_model::Column;
 use loadline_model::live::LiveTest;
 use loadline_model::plan::PlannedWorkload;
 use loadline_model::record::AgentFigures;
+use loadline_model::{Column, InPair};
 use loadline_store::TestOutput;
 use loadline_workload::SizeScan;
 
-use super::level::OfTest;
+use super::level::TestUnderLevels;
 use super::{Context, StudyError};
 use crate::event::{Event, Listener};
 use crate::{record, steps};
@@ -22,8 +22,10 @@ pub(super) struct PlannedTest<'a> {
     pub(super) position: LiveTest,
     /// Column of the swept parameter; `None` for a sweep over jobs.
     pub(super) swept: Option<&'static Column>,
-    /// Its level, in a run of levels.
-    pub(super) level: Option<OfTest<'a>>,
+    /// Its place in a run of pairs.
+    pub(super) in_pair: Option<InPair>,
+    /// What is known of replication, in a run of levels.
+    pub(super) level: Option<TestUnderLevels>,
 }
 
 impl PlannedTest<'_> {

@@ -1,29 +1,92 @@
-//! The level of replication of one test.
+//! Levels of replication: what is in force in a window, and the way to the replicas.
 
-use loadline_database::Level;
-use loadline_model::record::LevelPoint;
+use std::time::Duration;
 
+use loadline_database::{Level, Link, TargetError, kind_of};
+use loadline_model::column;
+use loadline_model::format::bytes;
+use loadline_model::variant::{LevelPoint, Links};
+
+use super::Context;
+use crate::event::{Event, Listener};
 use crate::evidence::Excuse;
 use crate::instrument::Replicas;
 
-/// The level of one test.
-#[derive(Clone, Copy)]
-pub(super) struct OfTest<'a> {
-    pub(super) point: &'a LevelPoint,
+/// What is known of replication in a window.
+#[derive(Clone)]
+pub(super) struct TestUnderLevels {
     /// The level that is in force; `None` in the baseline.
-    pub(super) level: Option<&'a Level>,
+    level: Option<Level>,
     /// Replicas of the run, which receive in the baseline as well.
-    pub(super) replicas: u32,
+    replicas: u32,
 }
 
-impl OfTest<'_> {
+impl TestUnderLevels {
     /// What looks at the replicas.
     pub(super) fn instrument(&self) -> Replicas {
-        Replicas::new(self.level.map(|level| (level.name.clone(), level.waits_for)), self.replicas)
+        Replicas::new(self.level.as_ref().map(|level| (level.name.clone(), level.waits_for)), self.replicas)
     }
 
     /// Commits that do not wait for their disk are what such a level is, and do not make its windows refused.
     pub(super) fn excuse(&self) -> Option<Excuse> {
-        self.level.filter(|level| !level.durable).map(|level| Excuse::Level(level.name.clone()))
+        let level = self.level.as_ref().filter(|level| !level.durable)?;
+        Some(Excuse::Level(level.name.clone()))
     }
+}
+
+impl Context {
+    /// What a window under `point`, or under the baseline, knows of replication; `None` in a run without levels.
+    pub(super) fn under_levels(&self, point: Option<&LevelPoint>) -> Result<Option<TestUnderLevels>, TargetError> {
+        let plan = &self.manifest.plan;
+        let Some((_, links)) = plan.levels() else { return Ok(None) };
+        let known = (kind_of(&plan.target)?.levels)();
+        let level = point.and_then(|point| known.into_iter().find(|level| level.name == point.level));
+        Ok(Some(TestUnderLevels { level, replicas: links.replicas }))
+    }
+
+    /// Brings the level of `point`, or the baseline, about, with `delay_ms` on the way to the replicas; `None`: a way without delay and
+    /// limits.
+    pub(super) fn bring_level_about(
+        &self,
+        point: Option<&LevelPoint>,
+        delay_ms: Option<f64>,
+        listener: &mut dyn Listener,
+    ) -> Result<(), TargetError> {
+        let Some((_, links)) = self.manifest.plan.levels() else { return Ok(()) };
+        let link = delay_ms.map_or_else(Link::default, |ms| link(links, ms));
+        let name = point.map(|point| point.level.as_str());
+        let way = match links.standbys.is_empty() {
+            true => format!(", {} ms one way", link.delay.as_secs_f64() * 1e3),
+            false => String::new(),
+        };
+        listener.on(Event::Step(format!("level {}{way}", name.unwrap_or("of the baseline"))));
+        let replication = self.side.target.abilities().replication;
+        replication
+            .ok_or_else(|| TargetError::Unsupported("the target has no replicas".into()))?
+            .bring_about(name, link)
+    }
+
+    /// That the last test wrote more redo than the links carry in the same time, `bytes_per_s`: then the replicas are waited for
+    /// before the next one.
+    pub(super) fn falls_behind(&self, bytes_per_s: u64) -> Option<String> {
+        let last = self.newest()?;
+        let redo = last.figure(column::REDO_MIB_PER_S)? * 1_048_576.0;
+        let elapsed_s = last.figure(column::ELAPSED_S)?;
+        (redo > bytes_per_s as f64).then(|| {
+            format!(
+                "test {} wrote {} of redo per second and the links carry {}: before each test that follows such a one, the replicas \
+                 have to catch up, for about {:.0} s",
+                last.test,
+                bytes(redo),
+                bytes(bytes_per_s as f64),
+                (redo / bytes_per_s as f64 - 1.0) * elapsed_s
+            )
+        })
+    }
+}
+
+/// The link of a delay.
+fn link(links: &Links, delay_ms: f64) -> Link {
+    let time = |ms: f64| Duration::from_nanos((ms * 1e6) as u64);
+    Link { delay: time(delay_ms), jitter: time(links.jitter_ms), bytes_per_s: links.bytes_per_s }
 }

@@ -10,10 +10,11 @@ use loadline_model::{Forced, Note, TestRecord};
 use loadline_store::NativeFile;
 use loadline_workload::{Instrument, SizeScan};
 
-use super::arm_state::{ArmsState, may_change_redo};
 use super::execute::PlannedTest;
+use super::level::TestUnderLevels;
 use super::native_report::Mark;
 use super::proof::{BeforeTest, Proof};
+use super::variants::{VariantsState, may_change_redo};
 use super::{Context, StudyError, full_disk, nodes, window_length};
 use crate::activity::{GrownViews, ReadViews};
 use crate::checks::steady::until_warm;
@@ -107,7 +108,7 @@ impl PlannedTest<'_> {
         prepared: &mut Prepared,
         listener: &mut dyn Listener,
     ) -> Result<Ended, StudyError> {
-        let replicas = self.level.map(|level| level.instrument());
+        let replicas = self.level.as_ref().map(TestUnderLevels::instrument);
         let alarm = replicas.as_ref().map(Replicas::alarm).unwrap_or_default();
         let mut instruments = Instruments::listed_by(&self.work.workload, replicas);
         let run = self.run_context(context, prepared.cache_bytes);
@@ -115,7 +116,7 @@ impl PlannedTest<'_> {
         let request = &prepared.request;
         // Outside the window: taking the mark is work for the database.
         let mark = context.native_mark();
-        let views = ReadViews::unless_arms(context.side.target.as_ref(), self.position.arm.is_some());
+        let views = ReadViews::unless_arms(context.side.target.as_ref(), self.in_pair.is_some());
         let mut pace = Pace::default();
         let measured = run_test(request, &mut instruments, |tick| {
             let second = pace.second(self.position.test, request, tick);
@@ -246,10 +247,10 @@ impl PlannedTest<'_> {
         let (plan, info) = (&context.manifest.plan, &prepared.info);
         // loadline itself changes settings of a private server from test to test; nobody else does. Levels of a user's server
         // are changed as well.
-        let start = Some(&context.manifest.target).filter(|_| !is_temporary(&plan.target) && context.arms.is_none());
-        let of_arm = context.arms.as_ref().zip(plan.arms.as_deref());
-        let of_arm = of_arm.and_then(|(state, arms)| state.changed(arms, &context.side.info));
-        let levels = kind_of(&plan.target).ok().filter(|_| plan.levels.is_some());
+        let start =
+            Some(&context.manifest.target).filter(|_| !is_temporary(&plan.target) && context.variants.is_none());
+        let of_arm = context.variants.as_ref().and_then(|state| state.changed(plan, &context.side.info));
+        let levels = kind_of(&plan.target).ok().filter(|_| plan.levels().is_some());
         let mut now = info.clone();
         for name in levels.map_or(&[][..], |kind| kind.level_settings) {
             let at_start = start.and_then(|start| start.settings.get_key_value(*name));
@@ -264,13 +265,13 @@ impl PlannedTest<'_> {
     /// What the test has on purpose. Both arms are excused: if windows of one arm alone counted as failed, that would be a choice
     /// among its windows.
     fn excuses(&self, context: &Context) -> Excuses {
-        let (arms, forced) = (context.manifest.plan.arms.as_deref(), self.forced(context));
-        let has_forced = arms.is_some() && !forced.is_empty();
-        let of_level = self.level.and_then(|level| level.excuse());
+        let (plan, forced) = (&context.manifest.plan, self.forced(context));
+        let has_forced = plan.arms().is_some() && !forced.is_empty();
+        let of_level = self.level.as_ref().and_then(TestUnderLevels::excuse);
         Excuses {
             forced: forced_on_target(context).is_some(),
             commits: if has_forced { Some(Excuse::ArmHas(forced)) } else { of_level },
-            redo: arms.filter(|arms| may_change_redo(arms, self.workload)).map(|_| Excuse::CalibratedInArmA),
+            redo: may_change_redo(plan, self.workload).then_some(Excuse::CalibratedInArmA),
         }
     }
 
@@ -282,7 +283,8 @@ impl PlannedTest<'_> {
     /// What tells the test from others of its run, and its run from others.
     pub(super) fn identity(&self, context: &Context) -> TestRecord {
         let (manifest, work) = (&context.manifest, &self.work);
-        let label = manifest.plan.arms.as_ref().zip(self.position.arm).map(|(arms, arm)| &arms.get(arm).label);
+        let arm = manifest.plan.arms().zip(self.in_pair.as_ref());
+        let label = arm.and_then(|(paired, window)| Some(&paired.variants.get(window.arm.index())?.label));
         let forced = self.forced(context);
         let refused = (!forced.is_empty()).then(|| forced.join("; "));
         TestRecord {
@@ -291,8 +293,7 @@ impl PlannedTest<'_> {
             test: self.position.test,
             repetition: self.position.repetition,
             target: context.side.info.url.clone(),
-            arm: self.position.arm,
-            level: self.level.map(|level| level.point.clone()),
+            variant: self.in_pair.clone(),
             try_of: self.position.try_of,
             nodes: work.nodes.unwrap_or(context.side.target.facts().nodes),
             forced: Forced { refused, ..Forced::default() },
@@ -313,7 +314,7 @@ impl PlannedTest<'_> {
 
 /// What the target, or the arm in force, has that was refused but forced.
 fn forced_on_target(context: &Context) -> Option<&String> {
-    context.arms.as_ref().map_or(context.side.forced.as_ref(), ArmsState::forced)
+    context.variants.as_ref().map_or(context.side.forced.as_ref(), VariantsState::forced)
 }
 
 /// The target over the nodes that are left; if nothing can be measured there, that over all nodes.

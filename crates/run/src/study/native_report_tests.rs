@@ -125,8 +125,9 @@ fn two_tests(
     let tries = Tries::new(&manifest.plan, &[], Vec::new());
     let mut context = Context {
         side,
-        other: None,
-        arms: None,
+        parked: Default::default(),
+        variants: None,
+        said_narrow: false,
         manifest,
         known: Default::default(),
         folder,

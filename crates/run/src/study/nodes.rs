@@ -88,8 +88,7 @@ impl Context {
         Ok(true)
     }
 
-    /// Goes on with what is left of the target. Clusters that are compared must be the same throughout, so a run of arms or levels
-    /// ends.
+    /// Goes on with what is left of the target. Clusters that are compared must be the same throughout, so a run of pairs ends.
     ///
     /// # Errors
     /// [`StudyError::NodesLost`] if the plan says that the run ends, or nothing can be measured at the nodes that are left.
@@ -105,7 +104,7 @@ impl Context {
             Err(why) => return Err(StudyError::NoNodeLeft { lost: remaining.lost, why }),
         }
         let plan = &self.manifest.plan;
-        if plan.on_node_loss == OnNodeLoss::End || plan.arms.is_some() || plan.levels.is_some() {
+        if plan.on_node_loss == OnNodeLoss::End || plan.paired.is_some() {
             return Err(StudyError::NodesLost(remaining.lost));
         }
         let left = self.side.target.facts().nodes;

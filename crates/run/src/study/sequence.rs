@@ -47,11 +47,8 @@ impl Context {
     /// time.
     fn measure_missing(&mut self, listener: &mut dyn Listener) -> Result<(), StudyError> {
         let plan = self.manifest.plan.clone();
-        if let Some(arms) = &plan.arms {
-            return self.measure_pairs(arms, listener);
-        }
-        if let Some(levels) = &plan.levels {
-            return self.measure_levels(levels, listener);
+        if let Some(paired) = &plan.paired {
+            return self.measure_in_pairs(paired, listener);
         }
         let length = DurationEstimate::of(&plan);
         let all_nodes = self.side.target.facts().clone();
@@ -117,7 +114,8 @@ impl Context {
             Err(e) => return self.leave_out_refused(workload, beyond, e, listener),
         };
         let (number, repetition) = (position.test, position.repetition);
-        let test = PlannedTest { workload, work, position, swept: value.map(|v| v.column), level: None };
+        let swept = value.map(|v| v.column);
+        let test = PlannedTest { workload, work, position, swept, in_pair: None, level: None };
         if let Err(e) = test.measure(self, listener) {
             // A test whose jobs could not even connect has no record: it is made over the nodes that are left.
             let of_test = matches!(e, StudyError::Test { .. }) && !self.stopped();

@@ -1,4 +1,4 @@
-//! A target that a run measures, opened, and what the run knows of it. A run of two arms may have two.
+//! A target that a run measures, opened, and what the run knows of it. A run of variants may have several.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -75,7 +75,7 @@ impl Side {
         }
         listener.on(Event::Doctor(&findings));
         let changes = earlier.map_or(Changes::default(), |earlier| Changes::between(earlier, &info, temporary));
-        let names: Vec<&str> = request.settings.keys().map(String::as_str).filter(|_| plan.arms.is_some()).collect();
+        let names: Vec<&str> = request.settings.keys().map(String::as_str).filter(|_| plan.arms().is_some()).collect();
         let forced = forced(&changes, &findings, plan.force, &names)?;
         fit_workloads(plan, target.as_ref(), &names)?;
         let max_jobs = fit_jobs(plan, target.as_ref())?;

@@ -7,12 +7,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use loadline_database::TargetError;
-use loadline_model::arms::ArmName;
+use loadline_model::Letter;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
 use super::StudyError;
-use crate::plan::arms::ARM_VARIABLE;
+use crate::plan::variants::ARM_VARIABLE;
 
 /// Longest time for a command.
 const LONGEST: Duration = Duration::from_secs(600);
@@ -21,7 +21,7 @@ const SHOWN: usize = 2000;
 
 /// A command, and the arm that it brings about.
 pub(super) struct Switch<'a> {
-    pub(super) arm: ArmName,
+    pub(super) arm: Letter,
     pub(super) command: &'a str,
 }
 
@@ -31,7 +31,8 @@ impl Switch<'_> {
     /// # Errors
     /// If it fails, with its output; [`StudyError::Interrupted`] if the user stops the run meanwhile, which also ends it.
     pub(super) fn run(&self, interrupted: &AtomicBool) -> Result<(), StudyError> {
-        let failed = |why: String| TargetError::Local(format!("--switch-{}: {why}", self.letter()));
+        let failed =
+            |why: String| TargetError::Local(format!("--switch-{}: {why}", self.arm.to_string().to_lowercase()));
         let io = |e: std::io::Error| failed(format!("'{}' cannot be run: {e}", self.command));
         // A file, because nobody reads a pipe while the command runs.
         let mut output = tempfile::tempfile().map_err(io)?;
@@ -64,9 +65,5 @@ impl Switch<'_> {
         let said = String::from_utf8_lossy(&text[text.len().saturating_sub(SHOWN)..]).trim().to_owned();
         let said = if said.is_empty() { "it printed nothing".to_owned() } else { format!("it printed: {said}") };
         Err(failed(format!("'{}' ended with {status}; {said}", self.command)).into())
-    }
-
-    fn letter(&self) -> char {
-        if self.arm == ArmName::A { 'a' } else { 'b' }
     }
 }

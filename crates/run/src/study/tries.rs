@@ -64,7 +64,7 @@ fn next(made: &[TryOutcome], budget: Budget, try_s: f64) -> Next {
 pub(super) struct Tries {
     budget: Budget,
     /// Planned time of a window with what is around it, s.
-    window_s: f64,
+    pub(super) window_s: f64,
     /// Windows that do not count.
     pub(super) others: Vec<TestRecord>,
     /// Numbers of the first windows of the tests that are to be measured again now.
@@ -156,7 +156,7 @@ impl Context {
         self.tries.began = Some(Instant::now());
         listener.on(Event::Step(format!("test {first} was disturbed: waiting for the machine to be quiet")));
         let Budget { most_s, spent_s } = self.tries.budget;
-        let windows = if record.arm.is_some() { 2.0 } else { 1.0 };
+        let windows = if record.variant.is_some() { 2.0 } else { 1.0 };
         let most_s = (most_s - spent_s - windows * self.tries.try_s(&[&record])).clamp(0.0, MOST_WAIT_S);
         let devices = [&self.side.disk, &self.side.data_disk].map(Option::as_deref);
         wait_for_quiet(Duration::from_secs_f64(most_s), devices, &self.interrupted);

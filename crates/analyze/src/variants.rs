@@ -1,27 +1,27 @@
-//! Runs of two arms: their windows in pairs, and what the pairs show.
+//! Runs of variants: their windows in pairs, and what the pairs show.
 
-use loadline_model::plan::Arms;
-use loadline_model::record::LevelPoint;
-use loadline_model::{ArmName, Column, TestRecord};
+use loadline_model::variant::Paired;
+use loadline_model::{Column, InPair, Letter, LevelPoint, TestRecord};
 
 use crate::kpi::{Metric, RESPONSE, metrics};
 use crate::paired::looks::pairs_to;
 use crate::paired::ratio::levels;
 use crate::paired::verdict::{detectable, more_pairs};
-use crate::paired::{Answer, Family, Pair, PairedRatio, Question, Verdict, judge, paired_ratio};
+use crate::paired::{Answer, Family, Pair, PairedEstimate, Question, Verdict, judge, paired_ratio};
+use crate::sawtooth::{Shape, shape};
 
 /// Probability that the interval of a figure misses the true ratio, and share of false verdicts.
 pub const ERROR: f64 = 0.05;
 
-/// The pairs of a workload at a number of jobs.
+/// The pairs of a variant and the first one, with a workload at a number of jobs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cell<'a> {
     /// Workload code.
     pub workload: &'a str,
     /// Number of jobs.
     pub jobs: u32,
-    /// Level and distance, in a run of levels.
-    pub level: Option<&'a LevelPoint>,
+    /// One of its windows.
+    window: &'a InPair,
     /// The windows of each planned pair, A's first; `None` if it was not measured as a pair.
     pub pairs: Vec<Option<[&'a TestRecord; 2]>>,
 }
@@ -30,14 +30,14 @@ pub struct Cell<'a> {
 #[must_use]
 pub fn cells(records: &[TestRecord], planned: u32) -> Vec<Cell<'_>> {
     let mut cells: Vec<Cell<'_>> = Vec::new();
-    let of_arms = || records.iter().filter(|r| r.arm.is_some());
-    for r in of_arms() {
+    for r in records {
+        let Some(window) = &r.variant else { continue };
         if !cells.iter().any(|cell| cell.has(r)) {
-            cells.push(Cell { workload: &r.workload, jobs: r.jobs, level: r.level.as_ref(), pairs: Vec::new() });
+            cells.push(Cell { workload: &r.workload, jobs: r.jobs, window, pairs: Vec::new() });
         }
     }
     for cell in &mut cells {
-        let windows: Vec<&TestRecord> = of_arms().filter(|r| cell.has(r)).collect();
+        let windows: Vec<&TestRecord> = records.iter().filter(|r| cell.has(r)).collect();
         let last = windows.iter().map(|r| r.repetition).max().unwrap_or(0).min(planned);
         let pair = |number| {
             let of: Vec<&TestRecord> = windows.iter().copied().filter(|r| r.repetition == number).collect();
@@ -49,21 +49,34 @@ pub fn cells(records: &[TestRecord], planned: u32) -> Vec<Cell<'_>> {
 }
 
 impl<'a> Cell<'a> {
-    /// Whether `record` is a window of it.
-    fn has(&self, record: &TestRecord) -> bool {
-        (self.workload, self.jobs, self.level) == (record.workload.as_str(), record.jobs, record.level.as_ref())
+    /// The variant that is compared with the first.
+    #[must_use]
+    pub fn other(&self) -> Letter {
+        self.window.beside
     }
 
-    /// The last two of `windows` of one pair, A's first, if they are of both arms and followed each other. An interruption
+    /// The level and distance that are compared with the baseline.
+    #[must_use]
+    pub fn level(&self) -> Option<&'a LevelPoint> {
+        self.window.level.as_ref()
+    }
+
+    /// Whether `record` is a window of it.
+    #[must_use]
+    pub fn has(&self, record: &TestRecord) -> bool {
+        (self.workload, self.jobs) == (record.workload.as_str(), record.jobs)
+            && record.variant.as_ref().is_some_and(|window| window.compares_as(self.window))
+    }
+
+    /// The last two of `windows` of one pair, A's first, if they are of both variants and followed each other. An interruption
     /// may leave a window without its neighbour; the pair is then measured anew.
     #[must_use]
     pub fn last_pair(windows: &[&'a TestRecord]) -> Option<[&'a TestRecord; 2]> {
         let [.., first, second] = windows else { return None };
-        match (first.arm?, second.arm?) {
-            _ if first.test + 1 != second.test => None,
-            (ArmName::A, ArmName::B) => Some([first, second]),
-            (ArmName::B, ArmName::A) => Some([second, first]),
-            _ => None,
+        match (first.arm()?, second.arm()?) {
+            (x, y) if first.test + 1 != second.test || x == y => None,
+            (Letter::A, _) => Some([first, second]),
+            _ => Some([second, first]),
         }
     }
 
@@ -78,27 +91,71 @@ impl<'a> Cell<'a> {
         self.pairs.iter().map(pair).collect()
     }
 
-    /// Figures that the arms are compared by, the main one first: the workload's first key figure, or the response time in an
+    /// Figures that the variants are compared by, the main one first: the workload's first key figure, or the response time in an
     /// open loop, in which throughput is given.
     #[must_use]
     pub fn metrics(&self) -> Vec<Metric> {
         let windows: Vec<&TestRecord> = self.pairs.iter().flatten().flatten().copied().collect();
-        let Some(first) = windows.first() else { return Vec::new() };
+        let Some(first) = windows.first().filter(|_| !self.is_scan()) else { return Vec::new() };
         let open_loop = windows.iter().any(|r| r.figure(RESPONSE).is_some());
         let mut found = metrics(&first.group, &first.kpis, open_loop);
-        // The main figure stays, because its lack is an answer; others that an arm's database does not have are left out.
-        let has = |arm: ArmName, column| {
-            windows.iter().any(|r| r.arm == Some(arm) && r.figure(column).is_some_and(|v| v > 0.0))
+        // The main figure stays, because its lack is an answer; others that a variant's database does not have are left out.
+        let has = |arm: Letter, column| {
+            windows.iter().any(|r| r.arm() == Some(arm) && r.figure(column).is_some_and(|v| v > 0.0))
         };
+        let both = [Letter::A, self.other()];
         let main = found.first().map(|m| m.column);
-        found.retain(|m| Some(m.column) == main || ArmName::ALL.into_iter().all(|arm| has(arm, m.column)));
+        found.retain(|m| Some(m.column) == main || both.into_iter().all(|arm| has(arm, m.column)));
         found
+    }
+
+    /// Whether its windows are scans of commit time over redo, which are compared by their curves.
+    #[must_use]
+    pub fn is_scan(&self) -> bool {
+        self.pairs.iter().flatten().flatten().any(|r| !r.sizes.is_empty())
     }
 
     /// The pairs of the main figure.
     #[must_use]
     pub fn main_pairs(&self) -> Vec<Pair> {
         self.metrics().first().map_or_else(Vec::new, |main| self.pairs_of(main.column))
+    }
+}
+
+/// Commit time over redo since the last commit, of a variant and the first one.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Curves<'a> {
+    /// The pairs that they are from.
+    pub cell: Cell<'a>,
+    /// Shape in the first variant and in the other, of the last pair whose tests are both usable; `None` if there is none.
+    pub shapes: Option<[Shape; 2]>,
+}
+
+/// The curves of a run's records.
+#[must_use]
+pub fn curves(records: &[TestRecord], planned: u32) -> Vec<Curves<'_>> {
+    cells(records, planned).into_iter().filter(Cell::is_scan).map(Curves::of_cell).collect()
+}
+
+impl<'a> Curves<'a> {
+    fn of_cell(cell: Cell<'a>) -> Curves<'a> {
+        let usable = |pair: &&[&TestRecord; 2]| pair.iter().all(|r| r.is_usable());
+        let shapes = cell.pairs.iter().flatten().rfind(usable).map(|pair| pair.map(|r| shape(&r.sizes)));
+        Curves { shapes, cell }
+    }
+
+    /// Whether they differ: one alone has a period, or the 95 % intervals of both periods do not overlap. `None` if a shape is not
+    /// decided.
+    #[must_use]
+    pub fn differ(&self) -> Option<bool> {
+        match self.shapes.as_ref()? {
+            [Shape::Sawtooth { period_interval: a, .. }, Shape::Sawtooth { period_interval: b, .. }] => {
+                Some(a.high < b.low || b.high < a.low)
+            }
+            [Shape::Undecided { .. }, _] | [_, Shape::Undecided { .. }] => None,
+            [Shape::Straight { .. }, Shape::Straight { .. }] => Some(false),
+            _ => Some(true),
+        }
     }
 }
 
@@ -119,13 +176,11 @@ pub fn typical_windows(records: &[TestRecord], planned: u32) -> Vec<u32> {
     cells(records, planned).iter().filter_map(typical).flatten().collect()
 }
 
-/// A figure of both arms.
+/// A figure of a variant and the first one, A; B stands for the variant.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row<'a> {
-    /// Workload code.
-    pub workload: &'a str,
-    /// Number of jobs.
-    pub jobs: u32,
+    /// The pairs that it is from.
+    pub cell: Cell<'a>,
     /// The figure.
     pub metric: Metric,
     /// Whether it is the main figure of its cell.
@@ -135,7 +190,7 @@ pub struct Row<'a> {
     /// a ratio.
     pub levels: (f64, f64),
     /// The ratio B/A; `None` if no pair is valid.
-    pub ratio: Option<PairedRatio>,
+    pub ratio: Option<PairedEstimate>,
     /// If the pairs are too few for an interval of figures judged together, how many that takes; `ratio` then has the interval of
     /// this figure alone, and nothing is shown.
     pub together_takes: Option<usize>,
@@ -158,7 +213,7 @@ pub struct Precision {
     pub more_pairs: Option<usize>,
 }
 
-/// All figures of a run of two arms.
+/// All figures of a run of variants.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Compared<'a> {
     /// Cell by cell, the main figure first.
@@ -167,19 +222,19 @@ pub struct Compared<'a> {
     pub families: [Family; 2],
 }
 
-/// Compares the arms in all figures of all cells. The main figures are judged together, and so are all others: a reader looks at
-/// either for any difference. Each of both holds the share of false verdicts at [`ERROR`].
+/// Compares each variant with the first in all figures of all cells. The main figures are judged together, and so are all others: a
+/// reader looks at either for any difference. Each of both holds the share of false verdicts at [`ERROR`].
 #[must_use]
-pub fn compare<'a>(records: &'a [TestRecord], arms: &Arms) -> Compared<'a> {
-    let cells = cells(records, arms.pairs);
+pub fn compare<'a>(records: &'a [TestRecord], paired: &Paired) -> Compared<'a> {
+    let cells = cells(records, paired.pairs);
     let all: Vec<Figure<'_>> = cells.iter().flat_map(figures).collect();
-    let looks = arms.looks.len().max(1);
+    let looks = paired.looks.len().max(1);
     let family = |main: bool| {
         let of = all.iter().filter(|figure| figure.main == main);
         let questions = of.map(|figure| Question {
             pairs: &figure.pairs,
             higher_is_better: figure.metric.higher_is_better,
-            margin: arms.margin,
+            margin: paired.margin,
         });
         judge(&questions.collect::<Vec<_>>(), ERROR, looks)
     };
@@ -187,7 +242,7 @@ pub fn compare<'a>(records: &'a [TestRecord], arms: &Arms) -> Compared<'a> {
     let mut answers = families.each_ref().map(|family| family.answers.iter());
     let row = |figure: &Figure<'a>| {
         let answer = answers[usize::from(!figure.main)].next()?;
-        Some(row(figure, answer, arms, ERROR / looks as f64))
+        Some(row(figure, answer, paired, ERROR / looks as f64))
     };
     let rows = all.iter().filter_map(row).collect();
     Compared { rows, families }
@@ -195,8 +250,7 @@ pub fn compare<'a>(records: &'a [TestRecord], arms: &Arms) -> Compared<'a> {
 
 /// A figure of a cell with its pairs.
 struct Figure<'a> {
-    workload: &'a str,
-    jobs: u32,
+    cell: Cell<'a>,
     metric: Metric,
     main: bool,
     pairs: Vec<Pair>,
@@ -204,8 +258,7 @@ struct Figure<'a> {
 
 fn figures<'a>(cell: &Cell<'a>) -> Vec<Figure<'a>> {
     let of = |(index, metric): (usize, Metric)| Figure {
-        workload: cell.workload,
-        jobs: cell.jobs,
+        cell: cell.clone(),
         metric,
         main: index == 0,
         pairs: cell.pairs_of(metric.column),
@@ -214,18 +267,17 @@ fn figures<'a>(cell: &Cell<'a>) -> Vec<Figure<'a>> {
 }
 
 /// `answer`: that of its family; `alone`: the error of an interval of a single figure.
-fn row<'a>(figure: &Figure<'a>, answer: &Answer, arms: &Arms, alone: f64) -> Row<'a> {
+fn row<'a>(figure: &Figure<'a>, answer: &Answer, paired: &Paired, alone: f64) -> Row<'a> {
     let by_itself = paired_ratio(&figure.pairs, alone);
     let with_interval = by_itself.filter(|r| r.interval.is_some());
     let lacks = answer.ratio.filter(|r| r.interval.is_none() && with_interval.is_some());
     let ratio = if lacks.is_some() { with_interval } else { answer.ratio };
-    let precision = arms.precision.filter(|_| figure.main).map(|wanted| {
+    let precision = paired.precision.filter(|_| figure.main).map(|wanted| {
         let half_width = by_itself.and_then(|r| r.half_width());
         Precision { half_width, more_pairs: by_itself.and_then(|r| pairs_to(&r, wanted)) }
     });
     Row {
-        workload: figure.workload,
-        jobs: figure.jobs,
+        cell: figure.cell.clone(),
         metric: figure.metric,
         main: figure.main,
         levels: levels(&figure.pairs).unwrap_or((f64::NAN, f64::NAN)),
@@ -233,7 +285,7 @@ fn row<'a>(figure: &Figure<'a>, answer: &Answer, arms: &Arms, alone: f64) -> Row
         together_takes: lacks.map(|r| r.least_pairs),
         verdict: answer.ratio.map(|_| answer.verdict),
         detectable: ratio.and_then(|r| detectable(&r)),
-        more_pairs: ratio.and_then(|r| more_pairs(&r, arms.margin)),
+        more_pairs: ratio.and_then(|r| more_pairs(&r, paired.margin)),
         precision,
     }
 }
@@ -245,30 +297,24 @@ mod tests {
     use super::*;
 
     /// A window of `arm` in pair `pair` with a throughput.
-    fn window(test: u32, arm: ArmName, pair: u32, tps: f64) -> TestRecord {
-        let mut r = TestRecord { test, arm: Some(arm), repetition: pair, ..TestRecord::blank("LGWR-LAT1") };
+    fn window(test: u32, arm: Letter, pair: u32, tps: f64) -> TestRecord {
+        let variant = Some(InPair::of_two(arm));
+        let mut r = TestRecord { test, variant, repetition: pair, ..TestRecord::blank("LGWR-LAT1") };
         r.figures.insert(column::COMMIT_THROUGHPUT_TPS.id.to_owned(), tps);
         r
     }
 
-    fn arms(pairs: u32) -> Arms {
-        let arm = || loadline_model::plan::Arm {
-            label: String::new(),
-            target: String::new(),
-            settings: Default::default(),
-            workloads: Vec::new(),
-            switch: None,
-        };
-        Arms { a: arm(), b: arm(), pairs, precision: None, looks: vec![pairs as usize], margin: 0.02, seed: 1 }
+    fn arms(pairs: u32) -> Paired {
+        Paired { pairs, looks: vec![pairs as usize], margin: 0.02, ..Paired::default() }
     }
 
     /// Windows of `pairs` pairs in blocks ABBA, B being `ratio` times as fast.
     fn windows(pairs: u32, ratio: f64) -> Vec<TestRecord> {
         let mut out = Vec::new();
         for pair in 1..=pairs {
-            let order = if pair % 2 == 1 { ArmName::ALL } else { [ArmName::B, ArmName::A] };
+            let order = if pair % 2 == 1 { Letter::BOTH } else { [Letter::B, Letter::A] };
             for arm in order {
-                let tps = if arm == ArmName::A { 1000.0 } else { 1000.0 * ratio } + f64::from(pair);
+                let tps = if arm == Letter::A { 1000.0 } else { 1000.0 * ratio } + f64::from(pair);
                 out.push(window(out.len() as u32 + 1, arm, pair, tps));
             }
         }
@@ -293,6 +339,47 @@ mod tests {
     }
 
     #[test]
+    fn more_variants_are_each_compared_with_the_first_and_judged_together() {
+        let mut records = windows(12, 1.3);
+        let third = windows(12, 1.0).into_iter().map(|mut r| {
+            let window = r.variant.as_mut().unwrap();
+            window.beside = Letter::nth(2);
+            window.arm = if window.arm == Letter::A { Letter::A } else { Letter::nth(2) };
+            r.test += 24;
+            r
+        });
+        records.extend(third);
+        let compared = compare(&records, &arms(12));
+        let shown: Vec<_> =
+            compared.rows.iter().map(|row| (row.cell.other().to_string(), row.verdict.unwrap())).collect();
+        let expected = [("B", Verdict::Faster), ("C", Verdict::Equivalent)].map(|(arm, v)| (arm.to_owned(), v));
+        assert_eq!(shown, expected);
+        assert_eq!(compared.families[0].answers.len(), 2, "false discoveries are held over both");
+    }
+
+    #[test]
+    fn curves_differ_if_the_intervals_of_their_periods_do_not_overlap() {
+        use loadline_model::limits::SizePoint;
+        let scan = |test: u32, arm: Letter, period: Option<f64>| {
+            let point = |n: u32| {
+                let mib = 0.25 * f64::from(n);
+                let tooth = period.map_or(0.0, |period| (mib / period).fract() * 2e6);
+                let at = |k: u32| (5e5 + 1e5 * mib + tooth + 1e3 * f64::from((n * 7 + k * 13) % 11)) as u64;
+                SizePoint { redo_bytes: mib * 1_048_576.0, commit_ns: (0..5).map(at).collect(), write_ns: Vec::new() }
+            };
+            let sizes = (1..=96).map(point).collect();
+            TestRecord { sizes, variant: Some(InPair::of_two(arm)), ..window(test, arm, 1, 1.0) }
+        };
+        for (a, b, differ) in [(Some(4.0), Some(6.0), true), (Some(4.0), Some(4.0), false), (Some(4.0), None, true)] {
+            let records = [scan(1, Letter::A, a), scan(2, Letter::B, b)];
+            let found = curves(&records, 1);
+            assert_eq!(found[0].differ(), Some(differ), "{a:?} {b:?}: {:?}", found[0].shapes);
+            assert!(compare(&records, &arms(1)).rows.is_empty(), "no ratio is made of a curve");
+        }
+        assert!(curves(&windows(2, 1.0), 2).is_empty());
+    }
+
+    #[test]
     fn a_typical_pair_is_that_with_the_median_ratio() {
         let mut records = windows(5, 1.2);
         let typical = |records: &[TestRecord]| typical_windows(records, 5);
@@ -300,7 +387,7 @@ mod tests {
         let third: Vec<u32> = ["A", "B"]
             .iter()
             .flat_map(|arm| {
-                records.iter().filter(|r| r.repetition == 3 && r.arm.unwrap().to_string() == *arm).map(|r| r.test)
+                records.iter().filter(|r| r.repetition == 3 && r.arm().unwrap().to_string() == *arm).map(|r| r.test)
             })
             .collect();
         assert_eq!(typical(&records), third);
@@ -355,11 +442,11 @@ mod tests {
         let mut records = windows(6, 1.1);
         let broken = records.pop().unwrap();
         assert_eq!(cells(&records, 6)[0].pairs[5], None);
-        records.push(window(12, broken.arm.unwrap(), 6, 1.0));
-        records.push(window(13, ArmName::A, 6, 500.0));
+        records.push(window(12, broken.arm().unwrap(), 6, 1.0));
+        records.push(window(13, Letter::A, 6, 500.0));
         let again = cells(&records, 6)[0].pairs[5].map(|[a, b]| (a.test, b.test));
         assert_eq!(again, None, "two windows of one arm are no pair");
-        records.push(window(14, ArmName::B, 6, 500.0));
+        records.push(window(14, Letter::B, 6, 500.0));
         assert_eq!(cells(&records, 6)[0].pairs[5].map(|[a, b]| (a.test, b.test)), Some((13, 14)));
     }
 

@@ -1,0 +1,134 @@
+//! The flags of the arms of `loadline ab`: each has the letter of its arm.
+
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, ValueHint};
+use loadline_model::{Driver, Letter};
+use loadline_run::plan::options::driver;
+
+/// What the flags with its letter give an arm: `--setting-a`, ….
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct ArmFlags {
+    pub(crate) setting: Vec<(String, String)>,
+    pub(crate) target: Option<String>,
+    pub(crate) driver: Option<Driver>,
+    pub(crate) parameter: Vec<(String, String, i64)>,
+    pub(crate) switch: Option<String>,
+    pub(crate) label: Option<String>,
+}
+
+/// The arms that flags give.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct VariantFlags(pub(crate) Vec<ArmFlags>);
+
+/// The names of a flag of all arms.
+macro_rules! lettered {
+    ($name:literal) => {
+        [
+            concat!($name, "-a"),
+            concat!($name, "-b"),
+            concat!($name, "-c"),
+            concat!($name, "-d"),
+            concat!($name, "-e"),
+            concat!($name, "-f"),
+            concat!($name, "-g"),
+            concat!($name, "-h"),
+        ]
+    };
+}
+
+/// The flags of arms: names, value, and help.
+const FLAGS: [([&str; Letter::MOST], &str, &str); 6] = [
+    (lettered!("setting"), "NAME=VALUE", "Setting of the private server in arm {arm}; repeatable"),
+    (lettered!("target"), "URL", "Target of arm {arm} [default: --target]"),
+    (lettered!("driver"), "DRIVER", "Driver in arm {arm}"),
+    (
+        lettered!("parameter"),
+        "CODE.NAME=N",
+        "Parameter of a workload in arm {arm}, e.g. LGWR-LAT25.rows=50; repeatable",
+    ),
+    (
+        lettered!("switch"),
+        "COMMAND",
+        "Command that brings arm {arm} about (a mount, a tuned profile, SET GLOBAL): sh runs it before each window of {arm}, that of A \
+         also at the end, with LOADLINE_ARM={arm}. It is stored in the run: no passwords",
+    ),
+    (lettered!("label"), "NAME", "Name of arm {arm} in reports [default: what it differs in]"),
+];
+
+/// The letters of arms as flags have them.
+pub(crate) fn letters() -> impl Iterator<Item = String> {
+    (0..Letter::MOST).map(|n| Letter::nth(n).to_string().to_lowercase())
+}
+
+/// The flag `id`, such as `setting-a`.
+fn flag(id: &'static str, value: &'static str, help: &str) -> Arg {
+    let (name, letter) = id.split_once('-').unwrap_or((id, ""));
+    let mut help = help.replace("{arm}", &letter.to_uppercase());
+    if id == "setting-b" {
+        help += ". More arms, each compared with A, have the same flags with -c to -h";
+    }
+    let arg = Arg::new(id).long(id).value_name(value).help(help).hide(letter > "b");
+    match name {
+        // A resumed run needs its password.
+        "target" => arg.value_hint(ValueHint::Url),
+        "setting" => arg.value_parser(setting).action(ArgAction::Append).conflicts_with("resume"),
+        "parameter" => arg.value_parser(parameter).action(ArgAction::Append).conflicts_with("resume"),
+        "driver" => arg.value_parser(driver()).conflicts_with("resume"),
+        _ => arg.conflicts_with("resume"),
+    }
+}
+
+impl Args for VariantFlags {
+    fn augment_args(command: Command) -> Command {
+        let all = FLAGS.into_iter().flat_map(|(ids, value, help)| ids.map(|id| flag(id, value, help)));
+        all.fold(command, Command::arg)
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for VariantFlags {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<VariantFlags, clap::Error> {
+        let mut flags = VariantFlags::default();
+        flags.update_from_arg_matches(matches)?;
+        Ok(flags)
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        fn all<T: Clone + Send + Sync + 'static>(matches: &ArgMatches, id: &str) -> Vec<T> {
+            matches.get_many(id).into_iter().flatten().cloned().collect()
+        }
+        let arm = |letter: String| {
+            let text = |name: &str| matches.get_one::<String>(&format!("{name}-{letter}")).cloned();
+            ArmFlags {
+                setting: all(matches, &format!("setting-{letter}")),
+                target: text("target"),
+                driver: matches.get_one(&format!("driver-{letter}")).copied(),
+                parameter: all(matches, &format!("parameter-{letter}")),
+                switch: text("switch"),
+                label: text("label"),
+            }
+        };
+        self.0 = letters().map(arm).collect();
+        let count = self.0.iter().rposition(|arm| *arm != ArmFlags::default()).map_or(0, |last| last + 1);
+        self.0.truncate(count);
+        Ok(())
+    }
+}
+
+pub(super) fn parameter(text: &str) -> Result<(String, String, i64), String> {
+    let wrong =
+        || format!("'{text}' is not a parameter of a workload: write CODE.NAME=N, for example LGWR-LAT25.rows=50");
+    let (name, value) = text.split_once('=').ok_or_else(wrong)?;
+    let (code, name) = name.split_once('.').ok_or_else(wrong)?;
+    let value = value.trim().parse().map_err(|_| wrong())?;
+    Ok((code.trim().to_owned(), name.trim().to_owned(), value))
+}
+
+pub(super) fn setting(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.trim().is_empty() => Ok((name.trim().to_owned(), value.trim().to_owned())),
+        _ => Err(format!("'{text}' is not a setting: write NAME=VALUE, for example wal_sync_method=open_datasync")),
+    }
+}

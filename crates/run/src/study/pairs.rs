@@ -1,0 +1,316 @@
+//! A run of pairs: each variant is measured in turns with the first one, window by window.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use loadline_analyze::paired::flips::FEW_BLOCKS;
+use loadline_analyze::paired::order::BLOCK;
+use loadline_analyze::paired::ratio::least_pairs;
+use loadline_analyze::paired::{looks, order, paired_ratio};
+use loadline_analyze::variants::{Cell, ERROR, cells};
+use loadline_database::Work;
+use loadline_load::TestError;
+use loadline_model::TestRecord;
+use loadline_model::live::LiveTest;
+use loadline_model::plan::{Plan, PlannedWorkload};
+use loadline_model::variant::{InPair, Letter, Paired};
+
+use super::execute::PlannedTest;
+use super::refused::Refused;
+use super::{Context, StudyError};
+use crate::event::{Event, Listener};
+use crate::plan::variants::job_counts;
+
+/// A workload at a number of jobs, of which a variant is compared with the first.
+struct Comparison<'a> {
+    plan: &'a Plan,
+    paired: &'a Paired,
+    code: &'a str,
+    jobs: u32,
+    /// Index of the variant.
+    other: usize,
+    /// Comparisons from this one on.
+    left: usize,
+}
+
+/// Work by the index of its variant and the code of its workload, with its tables there.
+type Works = BTreeMap<(usize, String), Arc<Work>>;
+
+/// What ends a comparison early: why, if it is the run's error.
+type Window = ControlFlow<Option<StudyError>>;
+
+impl<'a> Comparison<'a> {
+    /// Those of a plan in the order in which they are measured.
+    fn all(plan: &'a Plan, paired: &'a Paired) -> Vec<Comparison<'a>> {
+        let mut all = Vec::new();
+        for workload in &plan.workloads {
+            for jobs in job_counts(plan) {
+                let of = |other| Comparison { plan, paired, code: &workload.code, jobs: *jobs, other, left: 0 };
+                all.extend((1..paired.variants.len()).map(of));
+            }
+        }
+        let count = all.len();
+        all.iter_mut().enumerate().for_each(|(at, comparison)| comparison.left = count - at);
+        all
+    }
+
+    /// Seed of the order of its windows: of its own for each, or one unlucky order would hold for all.
+    fn seed(&self) -> u64 {
+        let code = self.code;
+        let cell = match &self.paired.variants[self.other].level {
+            Some(point) => format!("{code} {point:?}"),
+            None if self.other > 1 => format!("{code} {}", Letter::nth(self.other)),
+            None => code.to_owned(),
+        };
+        cell.bytes().fold(self.paired.seed ^ u64::from(self.jobs), |seed, byte| {
+            seed.wrapping_mul(0x0000_0100_0000_01b3).wrapping_add(u64::from(byte))
+        })
+    }
+
+    fn has(&self, r: &TestRecord, window: &InPair) -> bool {
+        (r.workload.as_str(), r.jobs) == (self.code, self.jobs)
+            && r.variant.as_ref().is_some_and(|of| of.compares_as(window))
+    }
+
+    fn workload(&self, variant: usize) -> Option<&'a PlannedWorkload> {
+        self.plan.workload_of(&self.paired.variants[variant], self.code)
+    }
+
+    /// Whether a window of one variant can have the tables and procedures of any other's.
+    fn is_shared(&self) -> bool {
+        let work = |variant| self.workload(variant).map(|w| (w.driver, &w.parameters));
+        (1..self.paired.variants.len()).all(|variant| work(variant) == work(0))
+    }
+}
+
+impl Context {
+    /// Measures all pairs that are missing. Windows of a pair follow each other; a resumed run measures a broken pair anew. A level
+    /// that cannot be brought about is left out, and the run ends with its error; the others go on.
+    pub(super) fn measure_in_pairs(&mut self, paired: &Paired, listener: &mut dyn Listener) -> Result<(), StudyError> {
+        let plan = self.manifest.plan.clone();
+        let all = Comparison::all(&plan, paired);
+        self.say_too_few(paired, all.len(), listener);
+        let mut works = Works::new();
+        let mut failed = None;
+        for (at, comparison) in all.iter().enumerate() {
+            if let Some(e) = self.compare(comparison, &mut works, listener)? {
+                let level = paired.variants[comparison.other].level.as_ref().map_or("", |point| &point.level);
+                listener.on(Event::Warning(format!("level {level} is left out: {e}")));
+                // The first reason is the run's error.
+                failed.get_or_insert(e);
+            }
+            let is_last = all.get(at + 1).is_none_or(|next| next.code != comparison.code);
+            if is_last && paired.links.is_none() {
+                for ((variant, _), work) in works.iter().filter(|((_, code), _)| code == comparison.code) {
+                    self.take(*variant, None, listener)?;
+                    self.drop_unneeded_tables(work, listener);
+                }
+            }
+        }
+        failed.map_or(Ok(()), Err)
+    }
+
+    /// Says that no interval can come of the plan's pairs.
+    fn say_too_few(&self, paired: &Paired, comparisons: usize, listener: &mut dyn Listener) {
+        let pairs = paired.pairs as usize;
+        let (least, what) = if paired.links.is_some() {
+            (least_pairs(ERROR, true), "have no interval of 95 %".to_owned())
+        } else {
+            let among = if comparisons == 1 { String::new() } else { format!(" among {comparisons} comparisons") };
+            let least = least_pairs(ERROR / comparisons as f64, pairs.div_ceil(BLOCK) < FEW_BLOCKS);
+            (least, format!("are too few to show a difference{among}, however large"))
+        };
+        // A scan has an interval of its own.
+        let known = &self.known;
+        let is_scan = |code: &str| known.find(code).is_ok_and(|workload| workload.scan.is_some());
+        let has_windows = self.manifest.plan.workloads.iter().any(|w| !is_scan(&w.code));
+        if pairs < least && has_windows && !self.tries.is_end {
+            listener.on(Event::Warning(format!("{pairs} pairs {what}: that takes {least} (--pairs)")));
+        }
+    }
+
+    /// Measures the missing pairs of a comparison. Returns why it is left out, if the run ends with that error.
+    fn compare(
+        &mut self,
+        comparison: &Comparison<'_>,
+        works: &mut Works,
+        listener: &mut dyn Listener,
+    ) -> Result<Option<StudyError>, StudyError> {
+        let Comparison { paired, other, .. } = comparison;
+        let of_pair = paired.window(*other, true);
+        let places = order(comparison.seed(), paired.pairs as usize);
+        for (index, pair) in places.into_iter().enumerate() {
+            let number = index as u32 + 1;
+            if self.refused.leaves_out(comparison.code, comparison.jobs, None) {
+                return Ok(None);
+            }
+            if !self.tries.is_end && self.is_precise(comparison, &of_pair, index) {
+                return Ok(None);
+            }
+            while let Some(try_of) = self.next_pair(comparison, &of_pair, number, listener) {
+                let first = self.next_test();
+                for (place, side) in pair.into_iter().enumerate() {
+                    if self.stopped() {
+                        return Err(StudyError::Interrupted);
+                    }
+                    let variant = if side == Letter::A { 0 } else { *other };
+                    let position = self.position(comparison, variant, (number, place), try_of);
+                    if let ControlFlow::Break(why) = self.window(comparison, variant, position, works, listener)? {
+                        return Ok(why);
+                    }
+                }
+                self.judge_try(first, try_of);
+            }
+        }
+        Ok(None)
+    }
+
+    /// The place of a window in the run: that at `place` of the pair `number`.
+    fn position(
+        &self,
+        Comparison { paired, code, jobs, other, left, .. }: &Comparison<'_>,
+        variant: usize,
+        (number, place): (u32, usize),
+        try_of: Option<u32>,
+    ) -> LiveTest {
+        let left = 2 * (left * paired.pairs as usize - (number as usize - 1)) - place;
+        LiveTest {
+            test: self.next_test(),
+            workload: (*code).to_owned(),
+            jobs: *jobs,
+            repetition: number,
+            repeat: paired.pairs,
+            arm: Some(paired.window(*other, variant == 0).arm),
+            try_of,
+            left_s: self.left_s(left as f64 * self.tries.window_s),
+            left_exact: paired.precision.is_none(),
+        }
+    }
+
+    /// Measures a window of `variant`.
+    fn window(
+        &mut self,
+        comparison: &Comparison<'_>,
+        variant: usize,
+        position: LiveTest,
+        works: &mut Works,
+        listener: &mut dyn Listener,
+    ) -> Result<Window, StudyError> {
+        let Comparison { paired, other, jobs, .. } = comparison;
+        let Some(workload) = comparison.workload(variant) else { return Ok(Window::Break(None)) };
+        let in_pair = paired.window(*other, variant == 0);
+        if !self.prepare_first(comparison, variant, works, listener)? {
+            return Ok(Window::Break(None));
+        }
+        let delay_ms = in_pair.level.as_ref().map(|point| point.delay_ms);
+        if let Err(e) = self.take(variant, delay_ms, listener) {
+            return self.level_left_out(paired, e);
+        }
+        let Some(work) = self.work_of(comparison, variant, works, listener)? else { return Ok(Window::Break(None)) };
+        let level = self.under_levels(paired.variants[variant].level.as_ref())?;
+        let test = PlannedTest { workload, work, position, swept: None, in_pair: Some(in_pair), level };
+        let narrow = paired.links.as_ref().and_then(|links| links.bytes_per_s);
+        match test.measure(self, listener) {
+            Ok(()) => {
+                if let Some(text) = narrow.filter(|_| !self.said_narrow).and_then(|most| self.falls_behind(most)) {
+                    self.said_narrow = true;
+                    listener.on(Event::Warning(text));
+                }
+                Ok(Window::Continue(()))
+            }
+            // The next level starts a replica again that hangs.
+            Err(e @ StudyError::Test { source: TestError::Target(_) | TestError::Counters(_), .. })
+                if paired.links.is_some() =>
+            {
+                self.level_left_out(paired, e)
+            }
+            Err(e) if paired.links.is_none() => {
+                self.leave_out_refused(workload, Refused::Jobs(*jobs), e, listener).map(|()| Window::Break(None))
+            }
+            Err(e) => Err(e),
+        }
+    }
+
+    /// Leaves out a level because of `failure`; that of another variant ends the run.
+    fn level_left_out(&self, paired: &Paired, failure: StudyError) -> Result<Window, StudyError> {
+        match paired.links {
+            Some(_) if self.stopped() => Err(StudyError::Interrupted),
+            Some(_) => Ok(Window::Break(Some(failure))),
+            None => Err(failure),
+        }
+    }
+
+    /// Whether the comparison has reached its precision at a declared look, with `done` pairs.
+    fn is_precise(&self, comparison: &Comparison<'_>, of_pair: &InPair, done: usize) -> bool {
+        let paired = comparison.paired;
+        let Some(precision) = paired.precision.filter(|_| paired.looks.contains(&done)) else { return false };
+        let cells = cells(&self.records, paired.pairs);
+        let is_meant = |cell: &&Cell<'_>| {
+            (cell.workload, cell.jobs, cell.other()) == (comparison.code, comparison.jobs, of_pair.beside)
+        };
+        let Some(cell) = cells.iter().find(is_meant) else { return false };
+        let mut pairs = cell.main_pairs();
+        pairs.truncate(done);
+        let ratio = paired_ratio(&pairs, ERROR / paired.looks.len().max(1) as f64);
+        ratio.is_some_and(|ratio| looks::precise_enough(&ratio, precision))
+    }
+
+    /// Whether a pair is measured now: `Some(None)` if it is missing, and with the number of its first window if it is due again.
+    fn next_pair(
+        &mut self,
+        comparison: &Comparison<'_>,
+        of_pair: &InPair,
+        number: u32,
+        listener: &mut dyn Listener,
+    ) -> Option<Option<u32>> {
+        let is_meant = |r: &TestRecord| r.repetition == number && comparison.has(r, of_pair);
+        if let Some((first, _)) = self.due_again(is_meant, listener) {
+            return Some(Some(first));
+        }
+        let found: Vec<&TestRecord> = self.records.iter().filter(|r| is_meant(r)).collect();
+        (!self.tries.is_end && Cell::last_pair(&found).is_none()).then_some(None)
+    }
+
+    /// Prepares the workload in the first variant before a window of another, if it is calibrated there, because all do the same, or
+    /// has its tables in the baseline. `false`: the server refuses it.
+    fn prepare_first(
+        &mut self,
+        comparison: &Comparison<'_>,
+        variant: usize,
+        works: &mut Works,
+        listener: &mut dyn Listener,
+    ) -> Result<bool, StudyError> {
+        let key = (0, comparison.code.to_owned());
+        let is_known = self.manifest.calibration.contains_key(comparison.code);
+        let in_baseline = comparison.paired.links.is_some();
+        if works.contains_key(&key) || !in_baseline && (variant == 0 || is_known) {
+            return Ok(true);
+        }
+        let Some(workload) = comparison.workload(0) else { return Ok(false) };
+        self.take(0, None, listener)?;
+        let Some(work) = self.prepare_or_leave_out(workload, listener)? else { return Ok(false) };
+        works.insert(key, work);
+        Ok(true)
+    }
+
+    /// The work of the variant in force, with its tables there. Work that differs on the same target is prepared anew. `None`: the server
+    /// refuses the workload.
+    fn work_of(
+        &mut self,
+        comparison: &Comparison<'_>,
+        variant: usize,
+        works: &mut Works,
+        listener: &mut dyn Listener,
+    ) -> Result<Option<Arc<Work>>, StudyError> {
+        let Some(workload) = comparison.workload(variant) else { return Ok(None) };
+        let shared = self.shares_target() && comparison.is_shared();
+        let key = (if shared { 0 } else { variant }, comparison.code.to_owned());
+        if let Some(work) = works.get(&key).filter(|_| shared || self.has_own_target(variant)) {
+            return Ok(Some(Arc::clone(work)));
+        }
+        let work = self.prepare_or_leave_out(workload, listener)?;
+        works.extend(work.clone().map(|work| (key, work)));
+        Ok(work)
+    }
+}

@@ -1,0 +1,414 @@
+//! The variants of `loadline ab` while they are measured: brings one about before each of its windows, and sees that it is in force.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use loadline_database::{OpenRequest, Target, TargetError, is_temporary};
+use loadline_model::manifest::{Calibration, TargetInfo, VariantFound};
+use loadline_model::plan::{Plan, PlannedWorkload};
+use loadline_model::variant::{Letter, Paired, Variant};
+use loadline_model::{Finding, Note};
+
+use super::side::{fit_jobs, fit_workloads, forced};
+use super::{Context, StudyError, Switch, until_released};
+use crate::checks::settings;
+use crate::event::{Event, Listener};
+use crate::plan::PlanError;
+use crate::plan::variants::{differing, keep_common, same_kind};
+
+/// What a run of variants remembers.
+pub(super) struct VariantsState {
+    /// Index of the variant in force.
+    pub(super) now: usize,
+    /// How each variant's target is opened.
+    requests: Vec<OpenRequest>,
+    /// For each variant, the first one that has the same open target.
+    side_of: Vec<usize>,
+    /// Whether a setting of the variants needs a restart: then each window begins after one, so that all begin alike.
+    restart: bool,
+    /// What was refused in each variant and the user has on purpose.
+    forced: Vec<Option<String>>,
+    /// The variants as this process found them, and the values of the settings that they give; empty until all were in force.
+    found: Vec<(VariantFound, Values)>,
+}
+
+/// Values of settings as the target states them; `None` if it has no such setting.
+type Values = BTreeMap<String, Option<String>>;
+
+impl VariantsState {
+    pub(super) fn new(requests: Vec<OpenRequest>, side_of: Vec<usize>) -> VariantsState {
+        let forced = vec![None; requests.len()];
+        VariantsState { now: 0, requests, side_of, restart: false, forced, found: Vec::new() }
+    }
+
+    /// What was refused in the variant in force.
+    pub(super) fn forced(&self) -> Option<&String> {
+        self.forced.get(self.now)?.as_ref()
+    }
+
+    /// What has changed in the target of the variant in force, which is `info` now, since it was found; for a note.
+    pub(super) fn changed(&self, plan: &Plan, info: &TargetInfo) -> Option<Note> {
+        let variant = plan.arms()?.variants.get(self.now)?;
+        // loadline itself changes settings of a private server from test to test; nobody else does.
+        let (found, _) = self.found.get(self.now).filter(|_| !is_temporary(plan.target_of(variant)))?;
+        settings::changed_since(&found.target, info)
+    }
+
+    /// Whether no other variant has the open target of this one.
+    fn is_alone(&self, variant: usize) -> bool {
+        self.side_of.iter().filter(|side| **side == self.side_of[variant]).count() == 1
+    }
+
+    /// Whether variants that share the open target of the one in force differ in settings.
+    fn settings_differ(&self, paired: &Paired) -> bool {
+        let shared = paired.variants.iter().zip(&self.side_of).filter(|(_, side)| **side == self.side_of[self.now]);
+        !differing(shared.map(|(variant, _)| &variant.settings)).is_empty()
+    }
+
+    /// Settings that are not as they were when the variant in force was first so, though the variants differ in them.
+    fn not_in_force(&self, paired: &Paired, values: &Values, info: &TargetInfo) -> Vec<String> {
+        let Some(((own, own_values), variant)) = self.found.get(self.now).zip(paired.variants.get(self.now)) else {
+            return Vec::new();
+        };
+        let others = || self.found.iter().enumerate().filter(|(n, _)| *n != self.now).map(|(_, found)| found);
+        // loadline itself may change what a variant leaves as it is, such as the size of the cache.
+        let lost = |name: &String, now: &Option<String>| {
+            let is_other = || others().any(|(_, values)| values.get(name) == Some(now));
+            Some(now) != own_values.get(name) && (variant.settings.contains_key(name) || is_other())
+        };
+        let shown = |value: Option<&String>| value.map_or("unknown", String::as_str).to_owned();
+        let said = |name: &String, now: Option<&String>, was: Option<&String>| {
+            format!("{name} is {}, and was {} when the arm was first in force", shown(now), shown(was))
+        };
+        let mut wrong: Vec<String> = values
+            .iter()
+            .filter(|(name, now)| lost(name, now))
+            .map(|(name, now)| said(name, now.as_ref(), own_values.get(name).and_then(Option::as_ref)))
+            .collect();
+        if variant.switch.is_some() && !self.is_alone(self.now) {
+            let all = self.found.iter().map(|(found, _)| &found.target.settings);
+            let values =
+                differing(all).into_iter().map(|name| (name, info.settings.get(name), own.target.settings.get(name)));
+            wrong.extend(values.filter(|(_, now, was)| now != was).map(|(name, now, was)| said(name, now, was)));
+        }
+        wrong
+    }
+}
+
+/// Whether something in which the variants differ can change how much redo the rows of `workload` are, which were calibrated in the
+/// first.
+pub(super) fn may_change_redo(plan: &Plan, workload: &PlannedWorkload) -> bool {
+    let Some((a, others)) = plan.arms().and_then(|paired| paired.variants.split_first()) else { return false };
+    let parameters = |variant| plan.workload_of(variant, &workload.code).map(|w| &w.parameters);
+    others.iter().any(|b| {
+        let differ = a.settings != b.settings || a.switch != b.switch || a.target != b.target;
+        same_kind(plan, [a, b]) && (differ || parameters(a) != parameters(b))
+    })
+}
+
+/// The plan as the variant `n` has it, without workloads that the plan no longer has.
+pub(super) fn plan_of(plan: &Plan, n: usize) -> Plan {
+    let mut own = plan.clone();
+    // The plan is that of the first.
+    if let Some(variant) = plan.arms().and_then(|paired| paired.variants.get(n)).filter(|_| n > 0) {
+        plan.target_of(variant).clone_into(&mut own.target);
+        own.settings.clone_from(&variant.settings);
+        own.workloads.iter_mut().for_each(|w| {
+            if let Some(of) = variant.workloads.iter().find(|of| of.code == w.code) {
+                w.clone_from(of);
+            }
+        });
+    }
+    own
+}
+
+/// Keeps the workloads that all variants can run, in one place; `plans` are those of the variants.
+pub(super) fn keep(plan: &mut Plan, mut plans: Vec<Plan>) -> Result<(), StudyError> {
+    // What the servers that are there cannot do may have changed a driver.
+    keep_common(&mut plans)?;
+    if let Some(first) = plans.first() {
+        plan.workloads.clone_from(&first.workloads);
+        plan.skipped.clone_from(&first.skipped);
+    }
+    let variants = plan.paired.iter_mut().flat_map(|paired| &mut paired.variants);
+    variants.zip(plans).for_each(|(variant, own)| variant.workloads = own.workloads);
+    Ok(())
+}
+
+impl Context {
+    /// The variants, if the run has any that are brought about.
+    fn arms(&self) -> Option<Paired> {
+        self.manifest.plan.arms().cloned()
+    }
+
+    /// Brings all variants about, the first one last. Sees what each is, what it can run, and that their settings took effect.
+    pub(super) fn try_variants(&mut self, listener: &mut dyn Listener) -> Result<(), StudyError> {
+        let Some(paired) = self.arms() else { return Ok(()) };
+        let mut found: Vec<(VariantFound, Values)> = vec![Default::default(); paired.variants.len()];
+        for (n, variant) in paired.variants.iter().enumerate().rev() {
+            self.take(n, None, listener)?;
+            let (doctor, forced) = self.doctor_of(n, variant)?;
+            if let Some(of) = self.variants.as_mut().and_then(|state| state.forced.get_mut(n)) {
+                *of = forced;
+            }
+            found[n] = (VariantFound { target: self.side.info.clone(), doctor }, self.given_values(&paired)?);
+        }
+        self.see_that_they_differ(&paired, &mut found, listener)?;
+        if self.manifest.variants.is_empty() {
+            self.manifest.target.clone_from(&found[0].0.target);
+            self.manifest.variants = found.iter().map(|(found, _)| found.clone()).collect();
+        }
+        if let Some(state) = &mut self.variants {
+            state.found = found;
+        }
+        Ok(())
+    }
+
+    /// The doctor's findings on the variant in force, and what of them is refused but forced. Fits the plan to it.
+    fn doctor_of(&mut self, n: usize, variant: &Variant) -> Result<(Vec<Finding>, Option<String>), StudyError> {
+        let is_alone = self.has_own_target(n);
+        if is_alone && variant.switch.is_none() {
+            return Ok((self.side.findings.clone(), self.side.forced.clone()));
+        }
+        let own: Vec<&str> = variant.settings.keys().map(String::as_str).collect();
+        let doctor = self.side.target.doctor()?;
+        let forced = forced(&self.side.changes, &doctor, self.manifest.plan.force, &own)?;
+        if !is_alone {
+            fit_variant(&mut self.manifest.plan, self.side.target.as_ref(), n, &own)?;
+        }
+        Ok((doctor, forced))
+    }
+
+    /// Refuses settings that are the same in two variants although they should differ, and says so of commands that change nothing.
+    fn see_that_they_differ(
+        &self,
+        paired: &Paired,
+        found: &mut [(VariantFound, Values)],
+        listener: &mut dyn Listener,
+    ) -> Result<(), StudyError> {
+        let Some(((first, values), others)) = found.split_first() else { return Ok(()) };
+        for ((_, of_other), variant) in others.iter().zip(&paired.variants[1..]) {
+            let names = differing([&paired.variants[0].settings, &variant.settings].into_iter());
+            let same = names
+                .into_iter()
+                .find(|name| values.get(*name).is_some_and(|value| of_other.get(*name) == Some(value)));
+            if let Some(name) = same {
+                let shown = values.get(name).and_then(Option::as_deref).unwrap_or("not a setting of the server");
+                return Err(PlanError::Value(format!(
+                    "the setting '{name}' is the same in both arms ({shown}), as the server states it: give values that differ"
+                ))
+                .into());
+            }
+        }
+        let alike = |(found, _): &(VariantFound, Values)| {
+            (&found.target.settings, &found.target.version) == (&first.target.settings, &first.target.version)
+        };
+        let switched = paired.variants.iter().all(|v| v.switch.is_some() && v.target == paired.variants[0].target);
+        if switched && others.iter().all(alike) {
+            let text = format!(
+                "after the commands of --switch-a, --switch-b and so on, all {} settings that loadline reads are the same, and so is the \
+                 version: whether the commands changed anything else is not known",
+                first.target.settings.len()
+            );
+            listener.on(Event::Warning(text.clone()));
+            found.iter_mut().for_each(|(found, _)| found.target.notes.push(text.clone()));
+        }
+        Ok(())
+    }
+
+    /// The settings that the variants give, as the target of all states them; none if some have their own.
+    fn given_values(&self, paired: &Paired) -> Result<Values, StudyError> {
+        let settings = self.side.target.abilities().settings.filter(|_| self.shares_target());
+        let Some(settings) = settings else { return Ok(Values::new()) };
+        let value = |name: &String| Ok((name.clone(), settings.setting(name)?));
+        differing(paired.variants.iter().map(|variant| &variant.settings)).into_iter().map(value).collect()
+    }
+
+    /// Whether all variants have one open target.
+    pub(super) fn shares_target(&self) -> bool {
+        self.parked.is_empty()
+    }
+
+    /// Whether no other variant has the open target of this one.
+    pub(super) fn has_own_target(&self, variant: usize) -> bool {
+        self.variants.as_ref().is_some_and(|state| state.is_alone(variant))
+    }
+
+    /// Brings a variant about, in the same steps whether or not it is in force, and reads its settings back. `delay_ms`: the distance of
+    /// the replicas, in a run of levels.
+    pub(super) fn take(
+        &mut self,
+        variant: usize,
+        delay_ms: Option<f64>,
+        listener: &mut dyn Listener,
+    ) -> Result<(), StudyError> {
+        let Some((paired, mut state)) = self.arms().zip(self.variants.take()) else {
+            let variants = self.manifest.plan.paired.as_ref().map(|paired| &paired.variants);
+            let point = variants.and_then(|variants| variants.get(variant)?.level.as_ref());
+            return Ok(self.bring_level_about(point, delay_ms, listener)?);
+        };
+        let taken =
+            self.bring_about(variant, &paired, &mut state, listener).and_then(|()| self.see_in_force(&paired, &state));
+        // What worked before is no mistake of the user's.
+        let measuring = !state.found.is_empty();
+        self.variants = Some(state);
+        taken.map_err(|e| match e {
+            StudyError::Target(TargetError::Usage(text)) if measuring => TargetError::Refused(text).into(),
+            e => e,
+        })
+    }
+
+    fn bring_about(
+        &mut self,
+        n: usize,
+        paired: &Paired,
+        state: &mut VariantsState,
+        listener: &mut dyn Listener,
+    ) -> Result<(), StudyError> {
+        let variant = &paired.variants[n];
+        listener.on(Event::Step(format!("arm {}", variant.label)));
+        self.turn_to(state, n);
+        let changed = std::mem::replace(&mut state.now, n) != n;
+        if let Some(command) = &variant.switch {
+            self.side.lock = None;
+            Switch { arm: Letter::nth(n), command }.run(&self.interrupted)?;
+        }
+        let settings = self.side.target.abilities().settings;
+        if let Some(settings) = settings.filter(|_| state.settings_differ(paired)) {
+            let (target, restarted) = settings.switch(&state.requests[n], state.restart)?;
+            state.restart |= restarted && changed;
+            if restarted {
+                self.side.lock = None;
+            }
+            self.side.target = Arc::from(target);
+        }
+        if self.side.lock.is_none() {
+            self.side.lock = Some(until_released(|| self.side.target.lock())?);
+        }
+        Ok(())
+    }
+
+    /// Makes the open target of a variant the present one.
+    fn turn_to(&mut self, state: &VariantsState, variant: usize) {
+        let [from, to] = [state.now, variant].map(|n| state.side_of[n]);
+        if let Some(side) = self.parked.remove(&to) {
+            self.parked.insert(from, std::mem::replace(&mut self.side, side));
+        }
+    }
+
+    /// Reads back what the variant in force is; an error names settings that did not take effect.
+    fn see_in_force(&mut self, paired: &Paired, state: &VariantsState) -> Result<(), StudyError> {
+        let values = self.given_values(paired)?;
+        self.side.read_back(&values)?;
+        let wrong = state.not_in_force(paired, &values, &self.side.info);
+        if !wrong.is_empty() {
+            let label = &paired.variants[state.now].label;
+            return Err(
+                TargetError::Refused(format!("arm '{label}' was not brought about: {}", wrong.join("; "))).into()
+            );
+        }
+        Ok(())
+    }
+
+    /// Makes the first variant's target the present one, and leaves that variant in force if commands of the user's bring them about.
+    pub(super) fn put_back(&mut self, listener: &mut dyn Listener) {
+        let Some((paired, mut state)) = self.arms().zip(self.variants.take()) else { return };
+        self.turn_to(&state, 0);
+        state.now = 0;
+        self.variants = Some(state);
+        let Some(command) = paired.variants.first().and_then(|variant| variant.switch.as_ref()) else { return };
+        self.side.lock = None;
+        // Ctrl-C has ended the run; this must still be done.
+        if let Err(e) = (Switch { arm: Letter::A, command }).run(&Arc::default()) {
+            listener.on(Event::Warning(format!("arm A is not in force again: {e}")));
+        }
+    }
+
+    /// Key of a workload's calibration: variants on databases of different kinds have one each.
+    pub(super) fn calibration_key(&self, code: &str) -> String {
+        let plan = &self.manifest.plan;
+        let now = self.variants.as_ref().map_or(0, |state| state.now);
+        let variants = plan.arms().and_then(|paired| Some([paired.variants.first()?, paired.variants.get(now)?]));
+        let own = variants.is_some_and(|both| !same_kind(plan, both));
+        Calibration::key(code, if own { Letter::nth(now) } else { Letter::A })
+    }
+
+    /// The variant whose tables are loaded now, if some have a target of their own.
+    pub(super) fn loaded_variant(&self) -> Option<Letter> {
+        let state = self.variants.as_ref().filter(|_| !self.shares_target())?;
+        Some(Letter::nth(state.now))
+    }
+}
+
+/// Skips or marks the workloads that the variant `n`, which is in force on a `target` that others share, cannot run. `own`: its settings.
+fn fit_variant(plan: &mut Plan, target: &dyn Target, n: usize, own: &[&str]) -> Result<(), StudyError> {
+    let count = plan.arms().map_or(0, |paired| paired.variants.len());
+    let mut plans: Vec<Plan> = (0..count).map(|n| plan_of(plan, n)).collect();
+    fit_workloads(&mut plans[n], target, own).map_err(|e| match e {
+        StudyError::Plan(PlanError::Nothing { target, reasons }) => {
+            let arm = Letter::nth(n);
+            let way = "An arm may be so on purpose: --force measures and marks what can be forced";
+            PlanError::Nothing { target, reasons: format!("in arm {arm}, {reasons}. {way}") }.into()
+        }
+        e => e,
+    })?;
+    fit_jobs(&plans[n], target)?;
+    keep(plan, plans)
+}
+
+#[cfg(test)]
+mod tests {
+    use loadline_model::Driver;
+
+    use super::*;
+
+    /// The first variant differs from the others in what `change` makes of them.
+    fn plan(change: impl Fn(&mut Variant)) -> Plan {
+        let workloads = vec![PlannedWorkload::of("LGWR-LAT1", Driver::Client)];
+        let first = Variant { target: "postgres-temp:".into(), workloads, ..Variant::default() };
+        let mut other = first.clone();
+        change(&mut other);
+        let paired = Paired { variants: vec![first, other], pairs: 6, looks: vec![6], ..Paired::default() };
+        Plan { paired: Some(Box::new(paired)), ..Plan::default() }
+    }
+
+    #[test]
+    fn only_what_arms_differ_in_may_change_redo() {
+        let may = |change: &dyn Fn(&mut Variant)| {
+            may_change_redo(&plan(change), &PlannedWorkload::of("LGWR-LAT1", Driver::Client))
+        };
+        assert!(!may(&|b| b.workloads[0].driver = Driver::Database), "a driver changes no redo");
+        assert!(may(&|b| b.workloads[0].parameters = [("rows".to_owned(), 2)].into()));
+        let compress = |b: &mut Variant| b.settings = [("wal_compression".to_owned(), "on".to_owned())].into();
+        assert!(may(&compress));
+        let elsewhere = |b: &mut Variant| {
+            compress(b);
+            b.target = "mariadb-temp:".into();
+        };
+        assert!(!may(&elsewhere), "each is calibrated");
+    }
+
+    #[test]
+    fn a_setting_that_is_lost_is_named() {
+        let plan = plan(|b| b.settings = [("work_mem".to_owned(), "8MB".to_owned())].into());
+        let mut arms = plan.arms().unwrap().clone();
+        let values = |work_mem: &str| Values::from([("work_mem".to_owned(), Some(work_mem.to_owned()))]);
+        let info =
+            |jit: &str| TargetInfo { settings: [("jit".to_owned(), jit.to_owned())].into(), ..TargetInfo::default() };
+        let found = |jit, work_mem| (VariantFound { target: info(jit), doctor: Vec::new() }, values(work_mem));
+        let request = OpenRequest::new("postgres-temp:", std::path::PathBuf::new());
+        let mut state = VariantsState::new(vec![request.clone(), request], vec![0, 0]);
+        state.found = vec![found("on", "4MB"), found("off", "8MB")];
+        let wrong = |state: &VariantsState, arms: &Paired, work_mem, jit| {
+            state.not_in_force(arms, &values(work_mem), &info(jit))
+        };
+        // Arm A leaves it as it is: only the value of B is wrong there.
+        assert!(wrong(&state, &arms, "4MB", "on").is_empty() && wrong(&state, &arms, "5MB", "on").is_empty());
+        assert!(wrong(&state, &arms, "8MB", "on")[0].contains("work_mem is 8MB, and was 4MB"));
+        state.now = 1;
+        assert!(wrong(&state, &arms, "8MB", "on").is_empty(), "no command says that jit must be off");
+        assert!(wrong(&state, &arms, "5MB", "off")[0].contains("work_mem is 5MB"));
+        arms.variants.iter_mut().for_each(|variant| variant.switch = Some("x".into()));
+        assert!(wrong(&state, &arms, "8MB", "on")[0].contains("jit is on, and was off"));
+    }
+}
