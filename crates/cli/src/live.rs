@@ -87,7 +87,7 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<u8, Failure> {
         output::say(&format!("serving {} at http://{at}/{asked}; Ctrl-C ends it", args.dir.display()));
     };
     let (dir, names) = (args.dir.clone(), args.name.clone());
-    let options = ServeOptions { dir, token: token.clone(), names, audited: report::audited, example: None };
+    let options = ServeOptions { dir, token: token.clone(), names, audited: report::audited };
     serve::serve(options, listener, &stop, ready)?;
     Ok(0)
 }

@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use loadline_report::{ReportError, RunData};
+use loadline_report::RunData;
 
 use access::Access;
 use http::{Answer, Request};
@@ -47,12 +47,7 @@ pub struct ServeOptions {
     pub names: Vec<String>,
     /// Adds what an audit finds in imported runs, as in a report.
     pub audited: fn(RunData) -> RunData,
-    /// Makes the runs that are shown as an example.
-    pub example: Option<Example>,
 }
-
-/// Makes runs for a report.
-pub type Example = fn() -> Result<Vec<RunData>, ReportError>;
 
 /// Why nothing is served.
 #[derive(Debug, thiserror::Error)]
@@ -81,7 +76,6 @@ pub enum ServeError {
 /// What all requests share.
 struct Served {
     runs: Runs,
-    example: Option<Example>,
     access: Access,
     /// Held by who makes a page, one at a time: the machine may be measuring.
     making: Mutex<()>,
@@ -135,7 +129,6 @@ pub fn serve(
     let dir = std::fs::canonicalize(&options.dir).and_then(|dir| std::fs::read_dir(&dir).map(|_| dir));
     let served = Arc::new(Served {
         runs: Runs::new(dir.map_err(|_| ServeError::NoFolder(options.dir))?, options.audited),
-        example: options.example,
         access: Access::new(options.token.as_deref(), options.names),
         making: Mutex::default(),
         followed: Mutex::default(),
@@ -212,7 +205,7 @@ fn route(served: &Arc<Served>, request: &Request) -> Result<Answer, PageError> {
         ["compare"] => pages::compare(served, query)?,
         ["side-by-side"] => pages::side_by_side(served, query)?,
         ["trend"] => pages::trend(served, query)?,
-        ["example"] => pages::example(served)?,
+        ["example"] => pages::example()?,
         ["forecast"] => pages::forecast(served, query)?,
         ["runs", id, ""] => pages::run(served, id)?,
         ["runs", id, "live"] => pages::live(served, id)?,

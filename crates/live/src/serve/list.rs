@@ -202,11 +202,12 @@ fn row<'a>(listed: &'a Listed, asked: &Asked, figures: &[String], seen: &impl Fn
     let mut labels: Vec<_> = labels(brief).into_iter().filter(|label| *label != platform).collect();
     let more = labels.len().saturating_sub(MOST_LABELS);
     labels.truncate(MOST_LABELS);
-    let compare = match (&brief.plan.arms, asked.base.as_str()) {
-        (Some(_), _) => Some((format!("/compare?run={link}"), "arms")),
-        (None, "") => Some((format!("/?{}&base={link}", asked.query()), "compare")),
-        (None, base) if base == id => None,
-        (None, base) => Some((format!("/compare?run={}&run={link}", address(base)), "compare with it")),
+    let of_arms = brief.plan.paired.as_ref().is_some_and(|paired| paired.links.is_none());
+    let compare = match (of_arms, asked.base.as_str()) {
+        (true, _) => Some((format!("/compare?run={link}"), "arms")),
+        (false, "") => Some((format!("/?{}&base={link}", asked.query()), "compare")),
+        (false, base) if base == id => None,
+        (false, base) => Some((format!("/compare?run={}&run={link}", address(base)), "compare with it")),
     };
     json!({
         "id": id,

@@ -74,7 +74,7 @@ fn chosen(query: &str) -> Result<Vec<String>, PageError> {
 pub(super) fn list(served: &Served, query: &str) -> Result<String, PageError> {
     let (asked, all) = (Asked::new(query), served.runs.list()?);
     if all.is_empty() {
-        let context = json!({ "dir": served.runs.dir.display().to_string(), "example": served.example.is_some() });
+        let context = json!({ "dir": served.runs.dir.display().to_string() });
         return Ok(shell("Runs", include_str!("start.html"), context));
     }
     let found: Vec<_> = all.iter().filter(|run| asked.matches(run)).cloned().collect();
@@ -82,9 +82,10 @@ pub(super) fn list(served: &Served, query: &str) -> Result<String, PageError> {
 }
 
 /// The report of the run that comes with loadline.
-pub(super) fn example(served: &Served) -> Result<String, PageError> {
-    let Some(example) = served.example else { return Err(PageError::Asked("there is no example here".to_owned())) };
-    Ok(linked(&render(&example()?, Format::Html, &Options::default())?, &[]))
+pub(super) fn example() -> Result<String, PageError> {
+    // Its runs were measured by different drivers.
+    let options = Options { across_drivers: true, ..Options::default() };
+    Ok(linked(&render(&loadline_report::example()?, Format::Html, &options)?, &[]))
 }
 
 pub(super) fn run(served: &Served, id: &str) -> Result<String, PageError> {

@@ -5,10 +5,8 @@ use std::sync::Arc;
 use loadline_database::{RemainingNodes, Work};
 use loadline_model::live::LiveTest;
 use loadline_model::plan::PlannedWorkload;
-use loadline_model::record::AgentFigures;
 use loadline_model::{Column, InPair};
 use loadline_store::TestOutput;
-use loadline_workload::SizeScan;
 
 use super::level::TestUnderLevels;
 use super::{Context, StudyError};
@@ -69,41 +67,5 @@ impl PlannedTest<'_> {
             ended.views.add_to(activity);
         }
         Ok((output, ended.remaining))
-    }
-
-    /// Runs a scan of sizes. It has no fixed duration.
-    fn scan(
-        &self,
-        context: &mut Context,
-        scan: &SizeScan,
-        listener: &mut dyn Listener,
-    ) -> Result<TestOutput, StudyError> {
-        let prepared = self.prepare(context, None, listener)?;
-        let mark = context.native_mark();
-        let (scanned, proof) = self.run_scan(context, scan, &prepared, listener)?;
-        let (native, missing) = self.report(context, mark, listener);
-        let (run, after) = (self.run_context(context, prepared.cache_bytes), context.side.target.info());
-        let evidence = self.evidence_of(context, &run, &prepared, &proof, after, scanned).and_remarks(missing);
-        let (test, id) = (steps::test_of_scan(&evidence), self.identity(context));
-        Ok(record::of_scan(evidence, test, id, native))
-    }
-
-    fn store(
-        &self,
-        context: &mut Context,
-        output: TestOutput,
-        remaining: Option<RemainingNodes>,
-        listener: &mut dyn Listener,
-    ) -> Result<(), StudyError> {
-        context.folder.append(&output)?;
-        listener.on(Event::TestDone(&output.record));
-        let lost: Vec<AgentFigures> = output.record.by_agent.iter().filter(|agent| agent.lost).cloned().collect();
-        context.add_record(output.record);
-        let test = self.position.test;
-        if !lost.is_empty() {
-            let why = AgentFigures::failures(&lost);
-            return Err(StudyError::AgentsLost(format!("lost in test {test}, which is refused: {why}")));
-        }
-        remaining.map_or(Ok(()), |remaining| context.leave_nodes(remaining, &format!("in test {test}"), listener))
     }
 }

@@ -6,8 +6,9 @@ use loadline_database::{RemainingNodes, Target, TargetError, is_temporary, kind_
 use loadline_load::{Measured, Place, Request, TestError, Warmup, end_lost, run_test};
 use loadline_model::live::LiveTest;
 use loadline_model::manifest::TargetInfo;
+use loadline_model::record::AgentFigures;
 use loadline_model::{Forced, Note, TestRecord};
-use loadline_store::NativeFile;
+use loadline_store::{NativeFile, TestOutput};
 use loadline_workload::{Instrument, SizeScan};
 
 use super::execute::PlannedTest;
@@ -26,6 +27,7 @@ use crate::figures::volume::only_adds;
 use crate::instrument::size_scan::{self, Scanned};
 use crate::instrument::{Instruments, Replicas};
 use crate::live::Pace;
+use crate::{record, steps};
 
 /// A test that may begin.
 pub(super) struct Prepared {
@@ -60,6 +62,42 @@ impl Ended {
 }
 
 impl PlannedTest<'_> {
+    /// Runs a scan of sizes. It has no fixed duration.
+    pub(super) fn scan(
+        &self,
+        context: &mut Context,
+        scan: &SizeScan,
+        listener: &mut dyn Listener,
+    ) -> Result<TestOutput, StudyError> {
+        let prepared = self.prepare(context, None, listener)?;
+        let mark = context.native_mark();
+        let (scanned, proof) = self.run_scan(context, scan, &prepared, listener)?;
+        let (native, missing) = self.report(context, mark, listener);
+        let (run, after) = (self.run_context(context, prepared.cache_bytes), context.side.target.info());
+        let evidence = self.evidence_of(context, &run, &prepared, &proof, after, scanned).and_remarks(missing);
+        let (test, id) = (steps::test_of_scan(&evidence), self.identity(context));
+        Ok(record::of_scan(evidence, test, id, native))
+    }
+
+    pub(super) fn store(
+        &self,
+        context: &mut Context,
+        output: TestOutput,
+        remaining: Option<RemainingNodes>,
+        listener: &mut dyn Listener,
+    ) -> Result<(), StudyError> {
+        context.folder.append(&output)?;
+        listener.on(Event::TestDone(&output.record));
+        let lost: Vec<AgentFigures> = output.record.by_agent.iter().filter(|agent| agent.lost).cloned().collect();
+        context.add_record(output.record);
+        let test = self.position.test;
+        if !lost.is_empty() {
+            let why = AgentFigures::failures(&lost);
+            return Err(StudyError::AgentsLost(format!("lost in test {test}, which is refused: {why}")));
+        }
+        remaining.map_or(Ok(()), |remaining| context.leave_nodes(remaining, &format!("in test {test}"), listener))
+    }
+
     /// Loads the tables, and asks what must be known before the jobs start.
     pub(super) fn prepare(
         &self,
