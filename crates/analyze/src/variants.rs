@@ -144,8 +144,8 @@ impl<'a> Curves<'a> {
         Curves { shapes, cell }
     }
 
-    /// Whether they differ: one alone has a period, or the 95 % intervals of both periods do not overlap. `None` if a shape is not
-    /// decided.
+    /// Whether they differ: one alone has a period, with teeth that the scatter of the other would not hide, or the 95 % intervals of
+    /// both periods do not overlap. `None` if a shape is not decided, or may have teeth that are hidden.
     #[must_use]
     pub fn differ(&self) -> Option<bool> {
         match self.shapes.as_ref()? {
@@ -154,7 +154,10 @@ impl<'a> Curves<'a> {
             }
             [Shape::Undecided { .. }, _] | [_, Shape::Undecided { .. }] => None,
             [Shape::Straight { .. }, Shape::Straight { .. }] => Some(false),
-            _ => Some(true),
+            [Shape::Sawtooth { amplitude_interval: teeth, .. }, Shape::Straight { hidden_ns, .. }]
+            | [Shape::Straight { hidden_ns, .. }, Shape::Sawtooth { amplitude_interval: teeth, .. }] => {
+                (*hidden_ns < teeth.low).then_some(true)
+            }
         }
     }
 }
@@ -377,6 +380,12 @@ mod tests {
             assert!(compare(&records, &arms(1)).rows.is_empty(), "no ratio is made of a curve");
         }
         assert!(curves(&windows(2, 1.0), 2).is_empty());
+        // Teeth that the scatter of the other could hide are no difference.
+        let records = [scan(1, Letter::A, Some(4.0)), scan(2, Letter::B, None)];
+        let mut hidden = curves(&records, 1).remove(0);
+        let Some([_, Shape::Straight { hidden_ns, .. }]) = &mut hidden.shapes else { panic!("{:?}", hidden.shapes) };
+        *hidden_ns = 1e9;
+        assert_eq!(hidden.differ(), None);
     }
 
     #[test]

@@ -2,20 +2,20 @@
 //! changed while it is in use. It connects to the database by a Unix socket, and the replica to it by another or, if it knows
 //! no such way, at the loopback address ([`door`]).
 //!
-//! Each connection has two threads, one per direction ([`pass`]). A piece is due its delay after the moment in which it was
-//! received; a direction of the link is shared by its connections ([`Way`]). The probes that measure the round trip are
-//! connections of the same kind ([`Prober`]).
+//! Each connection has two [`Queue`]s, one per direction, each with a thread that receives and one that sends. A piece is due
+//! its delay after the moment in which it was received; a direction of the link is shared by its connections ([`Way`]). The
+//! probes that measure the round trip are connections of the same kind ([`Prober`]).
 //!
 //! A relay passes 1 GiB/s and more. Its memory is bounded: what is under way at that rate, at most 1 GiB and usually little,
 //! because a log is written more slowly.
 
 mod door;
 mod probe;
+mod queue;
 #[cfg(test)]
 mod tests;
 mod way;
 
-use std::collections::VecDeque;
 use std::io::{self, Read, Write};
 use std::net::Shutdown;
 use std::os::fd::AsFd;
@@ -24,10 +24,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread::JoinHandle;
-use std::time::Duration;
 
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll, ppoll};
-use nix::sys::time::TimeSpec;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use crate::error::TargetError;
 use crate::role::Link;
@@ -35,12 +33,8 @@ use loadline_storage::now_ns;
 
 use door::Listener;
 pub(crate) use probe::Prober;
+use queue::{Piece, Queue};
 use way::{READ, Way};
-
-/// A longer wait is not slept through, so that a closed connection ends.
-const NAP: Duration = Duration::from_millis(20);
-/// Memory of a piece beside its bytes.
-const PIECE: usize = size_of::<Piece>() + 16;
 
 /// A listening relay. Dropping it closes its connections and removes its socket.
 pub struct Relay {
@@ -85,15 +79,11 @@ struct Shared {
 }
 
 /// The two ends of a connection.
-struct Ends {
-    ends: [UnixStream; 2],
-    closed: AtomicBool,
-}
+struct Ends([UnixStream; 2]);
 
 impl Ends {
     fn close(&self) {
-        self.closed.store(true, Ordering::Release);
-        for end in &self.ends {
+        for end in &self.0 {
             let _ = end.shutdown(Shutdown::Both);
         }
     }
@@ -181,16 +171,28 @@ impl Drop for Relay {
 impl Shared {
     /// Relays between two ends until one of them closes.
     fn join(&self, near: UnixStream, far: UnixStream, bytes: Option<Arc<AtomicU64>>) -> io::Result<()> {
-        let ends = Arc::new(Ends { ends: [near, far], closed: AtomicBool::new(false) });
+        let ends = Arc::new(Ends([near, far]));
         let [out, back] = &self.ways;
         for (way, from, to) in [(out, 0, 1), (back, 1, 0)] {
-            let (ends_of_thread, way, bytes) = (Arc::clone(&ends), Arc::clone(way), bytes.clone());
-            let started = std::thread::Builder::new().name("link".into()).spawn(move || {
-                pass(&ends_of_thread, [from, to], &way, bytes.as_deref());
-                // Everything that was received has been sent, or cannot be.
-                ends_of_thread.close();
-            });
-            if let Err(e) = started {
+            let pump = || -> io::Result<()> {
+                let (from, to) = (ends.0[from].try_clone()?, ends.0[to].try_clone()?);
+                let direct = to.try_clone()?;
+                let (queue, way) = (Arc::new(Queue::default()), Arc::clone(way));
+                let (sends, keeps, bytes) = (Arc::clone(&queue), Arc::clone(&ends), bytes.clone());
+                let thread = |name: &str| std::thread::Builder::new().name(name.into());
+                thread("link out").spawn(move || {
+                    send(to, &sends);
+                    // Everything that was received has been sent, or cannot be.
+                    sends.close();
+                    keeps.close();
+                })?;
+                thread("link in").spawn(move || {
+                    receive(from, direct, &queue, &way, bytes.as_deref());
+                    queue.end();
+                })?;
+                Ok(())
+            };
+            if let Err(e) = pump() {
                 ends.close();
                 return Err(e);
             }
@@ -205,81 +207,45 @@ impl Shared {
     }
 }
 
-/// What was received in one read.
-struct Piece {
-    /// When it is due, ns.
-    due_ns: u64,
-    /// The first `len` bytes are its own.
-    bytes: Vec<u8>,
-    len: usize,
-}
-
-/// Passes on what arrives at the end `from`, each piece when it is due, until that end closes and everything has been sent, or
-/// nothing can be sent any more.
-fn pass(ends: &Ends, [from, to]: [usize; 2], way: &Way, bytes: Option<&AtomicU64>) {
-    // The system may otherwise wake this thread 50 µs late. Fails only on systems without it.
-    let _ = nix::sys::prctl::set_timerslack(1);
-    let [mut from, mut to] = [&ends.ends[from], &ends.ends[to]];
-    // Under way, in order, and the memory that they take.
-    let (mut pieces, mut held) = (VecDeque::<Piece>::new(), 0);
-    let (mut buffer, mut spare) = (vec![0; READ], Vec::new());
-    let (mut ended, mut last_due_ns) = (false, 0);
+/// Receives until the end closes, or nothing can be sent any more.
+fn receive(mut from: UnixStream, mut direct: UnixStream, queue: &Queue, way: &Way, bytes: Option<&AtomicU64>) {
+    let mut buffer = queue.spare();
     loop {
-        let left = pieces.front().map(|piece| Duration::from_nanos(piece.due_ns.saturating_sub(now_ns())));
-        match left {
-            Some(Duration::ZERO) => {
-                let Some(piece) = pieces.pop_front() else { return };
-                held -= piece.bytes.len() + PIECE;
-                if to.write_all(&piece.bytes[..piece.len]).is_err() {
-                    return;
-                }
-                if piece.bytes.len() == READ && spare.len() < 8 {
-                    spare.push(piece.bytes);
-                }
-                continue;
-            }
-            Some(left) if ended || held > way.capacity() => {
-                std::thread::sleep(left.min(NAP));
-                if ends.closed.load(Ordering::Acquire) {
-                    return;
-                }
-                continue;
-            }
-            None if ended => return,
-            _ => {}
-        }
-        let mut waits = [PollFd::new(from.as_fd(), PollFlags::POLLIN)];
-        // If nothing has arrived, a piece is soon due: the system may end this wait late by a few thousandths of it.
-        if let Some(left) = left.map(|left| TimeSpec::from(left - left / 128))
-            && !ppoll(&mut waits, Some(left), None).is_ok_and(|arrived| arrived > 0)
-        {
-            continue;
-        }
-        let n = match from.read(&mut buffer[..way.read_bytes()]) {
+        let most = way.read_bytes();
+        let n = match from.read(&mut buffer[..most]) {
+            Ok(0) => return,
+            Ok(n) => n,
             Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
-            read => read.unwrap_or(0),
+            Err(_) => return,
         };
         let received_ns = now_ns();
         if let Some(bytes) = bytes {
             bytes.fetch_add(n as u64, Ordering::Relaxed);
         }
-        if n == 0 {
-            ended = true;
-        } else if pieces.is_empty() && way.is_plain() {
-            if to.write_all(&buffer[..n]).is_err() {
+        // Without a delay and with nothing under way, two changes of threads are saved.
+        if way.is_plain() && queue.is_idle() {
+            if direct.write_all(&buffer[..n]).is_err() {
                 return;
             }
-        } else {
-            // Small pieces are copied, so that each does not take a whole buffer.
-            let bytes = if n * 4 < READ {
-                buffer[..n].to_vec()
-            } else {
-                std::mem::replace(&mut buffer, spare.pop().unwrap_or_else(|| vec![0; READ]))
-            };
-            // In order: one that is due earlier waits for those before it.
-            last_due_ns = way.due(received_ns, n).max(last_due_ns);
-            held += bytes.len() + PIECE;
-            pieces.push_back(Piece { due_ns: last_due_ns, bytes, len: n });
+            continue;
         }
+        // Small pieces are copied, so that each does not take a whole buffer.
+        let bytes = if n * 4 < READ { buffer[..n].to_vec() } else { std::mem::replace(&mut buffer, queue.spare()) };
+        let due_ns = way.due(received_ns, n);
+        if !queue.push(Piece { due_ns, bytes, len: n }, way.capacity()) {
+            return;
+        }
+    }
+}
+
+/// Sends each piece when it is due.
+fn send(mut to: UnixStream, queue: &Queue) {
+    // The system may otherwise wake this thread 50 µs late. Fails only on systems without it.
+    let _ = nix::sys::prctl::set_timerslack(1);
+    while let Some(piece) = queue.next() {
+        if to.write_all(&piece.bytes[..piece.len]).is_err() {
+            return;
+        }
+        queue.sent(piece);
     }
 }

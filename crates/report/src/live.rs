@@ -189,7 +189,9 @@ fn workload_row(run: &LiveRun<'_>, code: &str) -> Row {
     let test = run.test.filter(|test| test.workload == code);
     let rate = rate_of(&tests);
     let rate_at = |r: &&TestRecord| r.figure(rate).filter(|v| r.is_usable() && v.is_finite());
-    let rates = tests.iter().filter_map(|r| Some((r, rate_at(r)?)));
+    // As in a report: disturbed tests count where there is no valid one.
+    let any_valid = tests.iter().any(|r| r.valid);
+    let rates = tests.iter().filter(|r| r.valid || !any_valid).filter_map(|r| Some((r, rate_at(r)?)));
     let peak = rates.max_by(|(_, a), (_, b)| a.total_cmp(b));
     let shown = if test.is_some() { tests.last() } else { peak.map(|(r, _)| r) };
     let jobs = test.map(|test| test.jobs).or(shown.map(|r| r.jobs));

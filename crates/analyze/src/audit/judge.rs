@@ -117,12 +117,15 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// Whether a model explains most rows of a series, and none of them is surely impossible.
-    fn explains(&self, series: &[Row]) -> bool {
+    /// Whether a model explains most rows of a series, and none of them is surely impossible: a factor does not if most rows of the table
+    /// `agree` that the columns are what they are called.
+    fn explains(&self, series: &[Row], agree: bool) -> bool {
         match self.model(series, missed(series)) {
             Some(Model::Pause(_)) => true,
             Some(Model::Factor(at)) if self.of_jobs => at < 1.0,
-            Some(Model::Factor(_)) => self.pair.equal && !self.context.is_sure(&self.pair.columns, self.law.sure),
+            Some(Model::Factor(_)) => {
+                self.pair.equal && !agree && !self.context.is_sure(&self.pair.columns, self.law.sure)
+            }
             None => false,
         }
     }
@@ -130,11 +133,12 @@ impl<'a> Judge<'a> {
     /// Judges each series alone that a model of its own explains, and returns the other rows.
     fn without_series(&self, rows: Vec<Row>) -> Vec<Row> {
         let series = &self.context.series;
+        let agree = is_most(rows.iter().filter(|r| r.meets).count(), rows.len());
         let mut place = vec![series.len(); self.context.rows()];
         series.iter().enumerate().for_each(|(at, rows)| rows.iter().for_each(|row| place[*row] = at));
         let mut groups: Vec<Vec<Row>> = std::iter::repeat_with(Vec::new).take(series.len() + 1).collect();
         rows.into_iter().for_each(|r| groups[place[r.row]].push(r));
-        let (alone, others): (Vec<_>, Vec<_>) = groups.into_iter().partition(|rows| self.explains(rows));
+        let (alone, others): (Vec<_>, Vec<_>) = groups.into_iter().partition(|rows| self.explains(rows, agree));
         for rows in alone {
             Judge { alone: rows.first().map(|r| r.row), ..Judge::new(self.law, self.pair, self.context) }.judge(&rows);
         }

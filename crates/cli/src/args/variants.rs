@@ -48,8 +48,8 @@ const FLAGS: [([&str; Letter::MOST], &str, &str); 6] = [
     (
         lettered!("switch"),
         "COMMAND",
-        "Command that brings arm {arm} about (a mount, a tuned profile, SET GLOBAL): sh runs it before each window of {arm}, that of A \
-         also at the end, with LOADLINE_ARM={arm}. It is stored in the run: no passwords",
+        "Command that brings arm {arm} about (a mount, a tuned profile, SET GLOBAL): sh runs it, with LOADLINE_ARM={arm}, before each \
+         window of {arm}; at the end that of A runs once more. It is stored in the run: no passwords",
     ),
     (lettered!("label"), "NAME", "Name of arm {arm} in reports [default: what it differs in]"),
 ];

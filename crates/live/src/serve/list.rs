@@ -190,7 +190,7 @@ fn row<'a>(listed: &'a Listed, asked: &Asked, figures: &[String], seen: &impl Fn
     let headline = |figure: &String| {
         let (code, what) = figure.rsplit_once(": ")?;
         let at = HEADLINES.iter().position(|name| *name == what)?;
-        tests.as_ref()?.headlines.get(code)?[at].clone()
+        tests.as_ref()?.headlines.iter().find(|(name, _)| shown_name(name) == code)?.1[at].clone()
     };
     let ended = tests.as_ref().and_then(|tests| tests.ended);
     let length = ended.zip(parse_rfc3339(&brief.started_at)).and_then(|(end, start)| end.duration_since(start).ok());

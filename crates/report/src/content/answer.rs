@@ -12,10 +12,12 @@ use crate::bars::{intervals, share};
 use crate::columns::value;
 use crate::doc::{Block, Headline, Section};
 use crate::platform_run::PlatformRun;
-use crate::templates::prose;
-use crate::words::{grouped, short_name, short_place, unit};
+use crate::templates::{items, prose};
+use crate::words::{cut, grouped, short_name, short_place, unit};
 
 use super::factors;
+use super::figure::doubts_of_share;
+use super::kept::MAX_REASON;
 use super::page::colour_of;
 
 /// Most workloads of a platform.
@@ -24,13 +26,20 @@ const MOST: usize = 3;
 /// The section; empty without a figure.
 pub(crate) fn section(sides: &[PlatformRun<'_>], comparisons: &[Comparison]) -> Section {
     let mut blocks: Vec<Block> = sides.iter().filter_map(|side| answer(side, sides.len() > 1)).collect();
-    let charts = grouped(comparisons, |c| (&c.base, &c.other));
+    // Peaks of a sweep over something else do different work by design.
+    let over_jobs = || comparisons.iter().filter(|c| c.over == column::JOBS.id);
+    let charts = grouped(over_jobs(), |c| (&c.base, &c.other));
     let charts = charts.into_iter().filter_map(|((base, other), of)| {
         let mut rows: Vec<(String, f64, Option<Interval>)> = of.into_iter().filter_map(at_peak).collect();
         rows.sort_by(|a, b| b.1.total_cmp(&a.1));
         intervals(&format!("{other} against {base}: times better at the peak"), &rows, 0.0)
     });
     blocks.extend(Block::charts(2, charts));
+    let peaks: Vec<_> = over_jobs().filter(|c| at_peak(c).is_some()).filter_map(Comparison::peak).collect();
+    let caveats = peaks.iter().filter(|peak| peak.caveat.is_some()).count();
+    let single = peaks.iter().filter(|peak| peak.factors.iter().all(|f| f.factor.interval.is_none())).count();
+    let refused = over_jobs().filter(|c| at_peak(c).is_none()).count();
+    blocks.extend(Block::list(items("answer-factors", context! { caveats, single, refused })));
     Section::of("answer", "In short", blocks)
 }
 
@@ -76,7 +85,12 @@ fn headline(side: &PlatformRun<'_>, sweep: &Sweep) -> Option<Headline> {
     let bound = bound_of_sweep(sweep, &side.run.records).filter(|_| side.run.published.is_none());
     let by = bound.as_ref().map_or(BoundBy::Unknown, |bound| bound.by);
     let pct = peak.figure(column::LIMIT_SHARE_PCT).map(|share| share.mean);
+    let doubts = doubts_of_share(&side.run.records, sweep, peak);
+    let published = side.run.published.as_ref().filter(|published| published.imported);
+    let kept = peak.kept().map(|kept| cut(&kept, MAX_REASON));
     let context = context! {
+        doubts,
+        qualified => kept.or_else(|| published.map(|_| "not checked by loadline".to_owned())),
         pct => pct.map(|pct| number(pct, usize::from(pct < 9.95))),
         by => (by != BoundBy::Unknown).then(|| by.name()),
     };

@@ -66,8 +66,13 @@ pub(super) fn limit(records: &[TestRecord], sweep: &Sweep, peak: &SweepPoint, no
 /// The share of the limit at `peak`, with a note if it is doubtful or of other transactions than the peak.
 pub(super) fn share(records: &[TestRecord], sweep: &Sweep, peak: &SweepPoint, notes: &Notes) -> Cell {
     let cell = figure(records, peak, SHARE, notes);
+    cell.marked(doubts_of_share(records, sweep, peak).iter().map(|text| notes.mark(text, "Of limit")))
+}
+
+/// What makes the share of the limit at `peak` doubtful, and of what it is if not of the peak.
+pub(super) fn doubts_of_share(records: &[TestRecord], sweep: &Sweep, peak: &SweepPoint) -> Vec<String> {
     if peak.figure(SHARE).is_none() {
-        return cell;
+        return Vec::new();
     }
     let (of_rate, shown) = in_unit_of(sweep, peak);
     let mut doubts = of_point(records, peak).filter_map(|r| doubt(r, Some((of_rate, &unit(shown)))));
@@ -76,7 +81,7 @@ pub(super) fn share(records: &[TestRecord], sweep: &Sweep, peak: &SweepPoint, no
         more => format!("{first} (similar in {})", counted(more, "more test")),
     });
     let of_others = (sweep.rate != shown).then(|| "the share is that of all transactions of the window".to_owned());
-    cell.marked(first.into_iter().chain(of_others).map(|text| notes.mark(&text, "Of limit")))
+    first.into_iter().chain(of_others).collect()
 }
 
 /// What transactions per second are multiplied by to be in the unit of the peak, and the column of that unit. A rate of

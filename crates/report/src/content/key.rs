@@ -21,14 +21,9 @@ const REDO: [&Column; 2] = [column::REDO_MIB_PER_S, column::REDO_KIB_PER_TX];
 pub(super) const NO_MEAN: &str =
     "only the 99th percentile is measured separately for transactions inside and outside checkpoints";
 
-/// The section; a brief one has no remarks on workloads.
-pub(crate) fn section(sides: &[PlatformRun<'_>], brief: bool) -> Section {
-    let mut table = table(sides);
-    if brief {
-        // What bounds the workloads and which tests are kept is on the first page.
-        table.rows.iter_mut().for_each(|row| row.remark.clear());
-        table.merge_notes();
-    }
+/// The section.
+pub(crate) fn section(sides: &[PlatformRun<'_>]) -> Section {
+    let table = table(sides);
     let imported = sides.iter().any(|side| side.run.published.as_ref().is_some_and(|p| p.imported));
     let explained = || Block::para(prose("load-lines", context! { imported }));
     let blocks = if swept(sides).is_empty() { Vec::new() } else { vec![Block::Table(table), explained()] };

@@ -14,6 +14,7 @@
   };
   const said = (cell) => [...(cell?.childNodes ?? [])].filter((n) => n.nodeType === 3 || n.tagName === "A").map((n) => n.textContent).join("").trim();
   const number = (text) => {
+    if (/^\d{4}-\d\d-/.test(text)) return NaN; // A date sorts as text.
     const [found, digits, unit] = /^[<≤+]?\s*([-−]?[\d,]*\.?\d+)(?:\s*([^\s\d]+))?/.exec(text) ?? [];
     return found === undefined ? NaN : digits.replaceAll(",", "").replace("−", "-") * (UNITS[unit] ?? 1);
   };
@@ -126,7 +127,7 @@
   };
   const csv = (svg, of) => {
     const quoted = (text) => (/[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
-    const lines = [["series", label(svg, 1), label(svg, 0), "low", "high"], ...of.map((p) => [p.series, p.x, ...p.values])];
+    const lines = [["series", label(svg, 1), label(svg, 0), "low", "high"], ...of.map((p) => [p.series.replace(/^[=+@-]/, "'$&"), p.x, ...p.values])];
     return lines.map((line) => line.map(quoted).join(",") + "\n").join("");
   };
   for (const chart of all(".chart")) {

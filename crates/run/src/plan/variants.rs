@@ -41,6 +41,15 @@ pub(super) fn plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
     };
     let specs: Vec<PlanSpec> = arms.iter().map(|arm| spec_of(&base, arm)).collect();
     let mut plans = specs.iter().map(one_plan).collect::<Result<Vec<Plan>, PlanError>>()?;
+    let targets: BTreeSet<&str> = plans.iter().map(|plan| plan.target.as_str()).collect();
+    // Those that share one would begin on fresh tables and a server that has just changed, and the others not.
+    if targets.len() > 1 && targets.len() < plans.len() {
+        return value(format!(
+            "{} arms are on {} targets: give all of them one target, or each its own",
+            plans.len(),
+            targets.len()
+        ));
+    }
     keep_common(&mut plans)?;
     let Some(mut plan) = plans.first().cloned() else { return one_plan(&base) };
     let scans = scans_alone(&plan)?;
@@ -66,6 +75,9 @@ pub(super) fn plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
     }
     let default = if precision.is_some() { DEFAULT_MOST_PAIRS } else { DEFAULT_PAIRS };
     let pairs = pairs(spec, if scans { 1 } else { default })?;
+    if scans && pairs > 1 {
+        return value(format!("--pairs {pairs} does not apply to scans, of which one pair is compared: leave it out"));
+    }
     let looks = if precision.is_some() { Looks::declare(pairs as usize, ERROR).pairs } else { vec![pairs as usize] };
     let margin = spec.equivalence.as_deref().map_or(Ok(DEFAULT_EQUIVALENCE), |text| share("equivalence", text))?;
     let labels = labels(&specs, &arms)?;

@@ -73,6 +73,12 @@ impl<'a> Comparison<'a> {
             && r.variant.as_ref().is_some_and(|of| of.compares_as(window))
     }
 
+    /// What is left out if one of several arms beside the first is refused with so many `jobs`; the others can be measured.
+    fn refused(&self, variant: usize, jobs: u32) -> Option<Refused> {
+        let is_one_of_several = variant > 0 && self.paired.links.is_none() && self.paired.variants.len() > 2;
+        is_one_of_several.then(|| Refused::Arm(Letter::nth(variant), jobs))
+    }
+
     fn workload(&self, variant: usize) -> Option<&'a PlannedWorkload> {
         self.plan.workload_of(&self.paired.variants[variant], self.code)
     }
@@ -142,7 +148,7 @@ impl Context {
         let places = order(comparison.seed(), paired.pairs as usize);
         for (index, pair) in places.into_iter().enumerate() {
             let number = index as u32 + 1;
-            if self.refused.leaves_out(comparison.code, comparison.jobs, None) {
+            if self.refused.leaves_out_arm(comparison.code, comparison.jobs, Letter::nth(*other)) {
                 return Ok(None);
             }
             if !self.tries.is_end && self.is_precise(comparison, &of_pair, index) {
@@ -226,7 +232,8 @@ impl Context {
                 self.level_left_out(paired, e)
             }
             Err(e) if paired.links.is_none() => {
-                self.leave_out_refused(workload, Refused::Jobs(*jobs), e, listener).map(|()| Window::Break(None))
+                let refused = comparison.refused(variant, *jobs).unwrap_or(Refused::Jobs(*jobs));
+                self.leave_out_refused(workload, refused, e, listener).map(|()| Window::Break(None))
             }
             Err(e) => Err(e),
         }
@@ -289,7 +296,7 @@ impl Context {
         }
         let Some(workload) = comparison.workload(0) else { return Ok(false) };
         self.take(0, None, listener)?;
-        let Some(work) = self.prepare_or_leave_out(workload, listener)? else { return Ok(false) };
+        let Some(work) = self.prepare_or_leave_out(workload, Refused::Whole, listener)? else { return Ok(false) };
         works.insert(key, work);
         Ok(true)
     }
@@ -309,7 +316,8 @@ impl Context {
         if let Some(work) = works.get(&key).filter(|_| shared || self.has_own_target(variant)) {
             return Ok(Some(Arc::clone(work)));
         }
-        let work = self.prepare_or_leave_out(workload, listener)?;
+        let refused = comparison.refused(variant, 0).unwrap_or(Refused::Whole);
+        let work = self.prepare_or_leave_out(workload, refused, listener)?;
         works.extend(work.clone().map(|work| (key, work)));
         Ok(work)
     }

@@ -6,6 +6,7 @@ use loadline_database::{TargetError, Work};
 use loadline_load::TestError;
 use loadline_model::format::counted;
 use loadline_model::plan::{PlannedWorkload, SkippedWorkload};
+use loadline_model::variant::Letter;
 
 use super::{Context, StudyError, full_disk};
 use crate::event::{Event, Listener};
@@ -19,6 +20,8 @@ pub(super) enum Refused {
     Jobs(u32),
     /// A value of the swept parameter.
     Value(String, i64),
+    /// One of several arms that are compared with the first, in tests with so many jobs and more.
+    Arm(Letter, u32),
 }
 
 /// What the server refused while the run went on.
@@ -36,8 +39,16 @@ impl Refusals {
             Refused::Whole => true,
             Refused::Jobs(from) => value.is_none() && jobs >= *from,
             Refused::Value(_, refused) => value == Some(*refused),
+            Refused::Arm(..) => false,
         };
         self.all.iter().any(|(skipped, refused)| skipped.code == code && of_test(refused))
+    }
+
+    /// Whether the pairs of `code` with so many jobs of the first arm and this one are left out.
+    pub(super) fn leaves_out_arm(&self, code: &str, jobs: u32, other: Letter) -> bool {
+        let of_arm = |refused: &Refused| matches!(refused, Refused::Arm(arm, from) if *arm == other && jobs >= *from);
+        let mut of_arms = self.all.iter().filter(|(skipped, _)| skipped.code == code);
+        self.leaves_out(code, jobs, None) || of_arms.any(|(_, refused)| of_arm(refused))
     }
 
     /// What was left out, and the error of a run that measured nothing.
@@ -54,18 +65,19 @@ fn refusal_in(failure: &StudyError) -> Option<&TargetError> {
 }
 
 impl Context {
-    /// The workload, prepared; `None` if the server refuses it.
+    /// The workload, prepared; `None` if the server refuses it: then what is `refused` is left out.
     ///
     /// # Errors
     /// If the run cannot go on.
     pub(super) fn prepare_or_leave_out(
         &mut self,
         workload: &PlannedWorkload,
+        refused: Refused,
         listener: &mut dyn Listener,
     ) -> Result<Option<Arc<Work>>, StudyError> {
         match self.prepare(workload, listener) {
             Ok(work) => Ok(Some(work)),
-            Err(e) => self.leave_out_refused(workload, Refused::Whole, e, listener).map(|()| None),
+            Err(e) => self.leave_out_refused(workload, refused, e, listener).map(|()| None),
         }
     }
 
@@ -100,6 +112,8 @@ impl Context {
         let reason = match &refused {
             Refused::Jobs(jobs) if measured => format!("with {} and more: {why}", counted(*jobs as usize, "job")),
             Refused::Value(name, value) => format!("with {name} = {value}: {why}"),
+            Refused::Arm(arm, 0) => format!("arm {arm}: {why}"),
+            Refused::Arm(arm, jobs) => format!("arm {arm} with {} and more: {why}", counted(*jobs as usize, "job")),
             Refused::Jobs(_) | Refused::Whole => why,
         };
         if let Some(work) = work.filter(|_| refused == Refused::Whole) {

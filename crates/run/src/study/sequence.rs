@@ -65,7 +65,7 @@ impl Context {
                         continue;
                     }
                     if !prepared.contains_key(&workload.code) {
-                        let Some(work) = self.prepare_or_leave_out(workload, listener)? else { break };
+                        let Some(work) = self.prepare_or_leave_out(workload, Refused::Whole, listener)? else { break };
                         prepared.insert(workload.code.clone(), work);
                     }
                     let Some(work) = prepared.get(&workload.code) else { continue };
