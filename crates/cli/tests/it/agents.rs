@@ -271,6 +271,6 @@ fn what_cannot_be_is_said_before_anything_starts() {
         assert!(ran.code == code && !ran.said().contains("s3cretT0ken"), "{url} {}", ran.said());
     }
     let arms = "ab --agents 1 --target null: --workload LGWR-LAT1 --target-b null:?pause=1us --hub";
-    command(&format!("{arms} {with_token}")).fails(2, &["--agents does not apply to two arms"]);
+    command(&format!("{arms} {with_token}")).fails(2, &["--agents does not apply to windows compared in pairs"]);
     command("run --agents 2 --target null:").fails(2, &["--hub nats://HOST:PORT"]);
 }
