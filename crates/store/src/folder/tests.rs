@@ -150,8 +150,8 @@ fn damage_is_refused_by_file_and_line() {
     };
     for (name, from, to, said) in [
         ("tests.jsonl", "\"schema\":2", "\"schema\":3", "line 1, has layout 3"),
-        ("manifest.json", "\"schema\": 1", "\"schema\": 9", "has layout 9"),
-        ("manifest.json", "\"schema\": 1", "\"schema\" 1", "line 2, is damaged"),
+        ("manifest.json", "\"schema\": 2", "\"schema\": 9", "has layout 9"),
+        ("manifest.json", "\"schema\": 2", "\"schema\" 2", "line 2, is damaged"),
         ("series/1.csv", "0,0.1", "0,zero", "line 2, is damaged: 'zero'"),
         ("histograms/1.hlog", "HISTFA", "HISTFB", "is damaged: its histogram"),
         ("snapshots/1.json", "\"schema\": 1", "\"schema\": 3", "has layout 3"),
