@@ -21,9 +21,12 @@ const REDO: [&Column; 2] = [column::REDO_MIB_PER_S, column::REDO_KIB_PER_TX];
 pub(super) const NO_MEAN: &str =
     "only the 99th percentile is measured separately for transactions inside and outside checkpoints";
 
-/// The section.
-pub(crate) fn section(sides: &[PlatformRun<'_>]) -> Section {
-    let table = table(sides);
+/// The section; a brief one does not say which tests are kept, as its first page does.
+pub(crate) fn section(sides: &[PlatformRun<'_>], brief: bool) -> Section {
+    let mut table = table(sides, brief);
+    if brief {
+        table.merge_notes();
+    }
     let imported = sides.iter().any(|side| side.run.published.as_ref().is_some_and(|p| p.imported));
     let explained = || Block::para(prose("load-lines", context! { imported }));
     let blocks = if swept(sides).is_empty() { Vec::new() } else { vec![Block::Table(table), explained()] };
@@ -52,7 +55,7 @@ fn latencies(peak: &SweepPoint) -> [&'static Column; 3] {
     }
 }
 
-fn table(sides: &[PlatformRun<'_>]) -> Table {
+fn table(sides: &[PlatformRun<'_>], brief: bool) -> Table {
     let several = sides.len() > 1;
     let alone = groups(sides.iter()).len() == 1;
     let any = |column: &Column| {
@@ -108,20 +111,20 @@ fn table(sides: &[PlatformRun<'_>]) -> Table {
         .text("Growth", |(_, sweep)| format!("{}{}", growth(sweep), beyond(sweep)))
         .text("Load line", |(side, sweep)| load_line(sweep, side.run.manifest.plan.latency_objective_ns))
         .titles(|(_, sweep)| if alone { String::new() } else { group_title(&sweep.group).to_owned() })
-        .lines(|(side, sweep)| Row { remark: remark(side, sweep, several), ..Row::default() })
+        .lines(|(side, sweep)| Row { remark: remark(side, sweep, several, brief), ..Row::default() })
         .notes(&notes)
         .build()
 }
 
 /// What bounds a sweep, and which of its tests are valid by an option only.
-fn remark(side: &PlatformRun<'_>, sweep: &Sweep, several: bool) -> String {
+fn remark(side: &PlatformRun<'_>, sweep: &Sweep, several: bool, brief: bool) -> String {
     let of = if several { format!("{}: ", side.label) } else { String::new() };
     let bound = bound_of_sweep(sweep, &side.run.records).filter(|_| side.run.published.is_none());
     let bound = bound.map(|b| match b.by {
         BoundBy::Unknown => format!("{of}{}.", stop(&b.sentence())),
         _ => format!("{of}bounded by {}.", stop(&b.sentence())),
     });
-    let kept = Some(kept::remark(sweep)).filter(|k| !k.is_empty()).map(|k| match several {
+    let kept = Some(kept::remark(sweep)).filter(|k| !brief && !k.is_empty()).map(|k| match several {
         true => format!("{of}{k}."),
         false => format!("{}.", k.replacen("test", "Test", 1)),
     });

@@ -90,7 +90,7 @@ pub(crate) fn document(runs: &[RunData], chosen: Option<&[&'static Column]>, opt
         of_jobs,
         elsewhere::imported(&sides),
         elsewhere::published(&sides, options.summary),
-        pooled(key::section(&sides)),
+        pooled(key::section(&sides, options.summary)),
         factors::summary(&comparisons),
         settings::section(measured),
     ];
