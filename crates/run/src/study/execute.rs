@@ -36,8 +36,7 @@ impl PlannedTest<'_> {
         self.store(context, output, remaining, listener)
     }
 
-    /// Runs jobs in a common window; once more with a longer one if the first was too short. Also returns what is left of a target
-    /// that lost nodes.
+    /// Runs jobs in a window, and again in a longer one if it was too short. Also returns what is left of a target that lost nodes.
     fn jobs(
         &self,
         context: &mut Context,
