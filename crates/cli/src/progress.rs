@@ -87,7 +87,8 @@ impl Listener for Progress {
             Event::Step(text) => self.apply(LiveEvent::Step { text }),
             Event::Doctor(findings) => {
                 for f in findings.iter().filter(|f| f.severity != Severity::Ok) {
-                    self.detail(&format!("warning: {} = {}: {}", f.subject, f.value, f.advice));
+                    // What may spoil an hour of measuring is said before it.
+                    self.changing.line(&format!("warning: {} = {}: {}", f.subject, f.value, f.advice));
                 }
             }
             Event::Started { folder } => self.detail(&format!("results go to {}", folder.display())),
