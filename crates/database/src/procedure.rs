@@ -5,11 +5,25 @@
 use std::borrow::Cow;
 
 use loadline_workload::{
-    Arm, Effect, FACTORS, Generator, Kernel, MODULI, POOL_BYTES, Program, SECOND, Step, Template, VarType, limit,
-    salt_offset, swapped,
+    Arg, Arm, Effect, FACTORS, Generator, JobStart, Kernel, MODULI, POOL_BYTES, Program, SECOND, Step, Template,
+    VarType, limit, salt_offset, swapped,
 };
 
 use crate::work::Work;
+
+/// Arguments of a slice of a job's procedure, in the order of its parameters: what tells the job from others, its pool of bytes, when to
+/// stop, µs of the server's clock, and the number of its next transaction.
+pub(crate) fn arguments<'a>(start: &JobStart, pool: &'a [u8], until_us: i64, next: i64) -> [Arg<'a>; 6] {
+    let JobStart { first_key, new_key, draw } = *start;
+    [
+        Arg::Int(first_key),
+        Arg::Int(new_key),
+        Arg::Int(draw as i64),
+        Arg::Bytes(pool),
+        Arg::Int(until_us),
+        Arg::Int(next),
+    ]
+}
 
 /// How a procedure language writes the parts of a program.
 pub(crate) trait Dialect {

@@ -189,7 +189,7 @@ fn workload_row(run: &LiveRun<'_>, code: &str) -> Row {
     let test = run.test.filter(|test| test.workload == code);
     let rate = rate_of(&tests);
     let rate_at = |r: &&TestRecord| r.figure(rate).filter(|v| r.is_usable() && v.is_finite());
-    // As in a report: disturbed tests count where there is no valid one.
+    // As in a report: disturbed tests count where there is no valid one. Its sweeps would take too long here, beside a window.
     let any_valid = tests.iter().any(|r| r.valid);
     let rates = tests.iter().filter(|r| r.valid || !any_valid).filter_map(|r| Some((r, rate_at(r)?)));
     let peak = rates.max_by(|(_, a), (_, b)| a.total_cmp(b));

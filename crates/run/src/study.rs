@@ -37,6 +37,7 @@ use loadline_model::machine::Machine;
 use loadline_model::manifest::{MANIFEST_SCHEMA, Overhead, RunState, TableLoad, TargetInfo};
 use loadline_model::plan::{Plan, SkippedWorkload};
 use loadline_model::probe::ProbedDir;
+use loadline_model::variant::Variant;
 use loadline_model::{LogWriterPoint, Manifest, TestRecord, seed_of_window};
 use loadline_store::{RunFolder, StoreError, rfc3339, run_name};
 use loadline_workload::Workloads;
@@ -268,11 +269,11 @@ impl Study {
         let known = workloads_of(&self.plan)?;
         let machine = loadline_collect::inventory::machine();
         let earlier = resumed.as_ref().map(|r| &r.manifest);
-        let Sides { side, parked, side_of, plan } = self.open_sides(&known, &machine, earlier, listener)?;
+        let Sides { side, parked, plan } = self.open_sides(&known, &machine, earlier, listener)?;
         let (manifest, folder, records, others) = match resumed {
             Some(r) => {
                 r.warnings.iter().for_each(|w| listener.on(Event::Warning(w.clone())));
-                let manifest = gone_on(r.manifest, plan, &side, &parked, &side_of, listener);
+                let manifest = gone_on(r.manifest, plan, &side, &parked, listener);
                 (manifest, r.folder, r.records, r.other_tries)
             }
             None => {
@@ -285,8 +286,8 @@ impl Study {
         let requests = std::iter::once(&self.request).chain(&self.others).cloned().collect();
         let mut context = Context {
             side,
+            variants: (!self.others.is_empty()).then(|| VariantsState::new(requests, parked.is_empty())),
             parked,
-            variants: (!self.others.is_empty()).then(|| VariantsState::new(requests, side_of)),
             tries: Tries::new(&manifest.plan, &records, others),
             manifest,
             known,
@@ -316,8 +317,8 @@ impl Study {
         Ok(context)
     }
 
-    /// Opens the target, and those of other variants that need one of their own: they name another, or their settings differ and the
-    /// target cannot change its own. `earlier`: the run that is resumed.
+    /// Opens the target, and one for each other variant if some name another, or their settings differ and the target cannot change its
+    /// own: if only some shared it, not all windows would begin alike. `earlier`: the run that is resumed.
     fn open_sides(
         &self,
         known: &Workloads,
@@ -337,19 +338,13 @@ impl Study {
             let text = format!("{url} runs inside loadline's own process: agents on other machines cannot load it");
             return Err(PlanError::Value(text).into());
         }
-        let (mut parked, mut side_of) = (BTreeMap::new(), vec![0]);
-        let mut plans = vec![plan.clone()];
-        let all = plan.arms().map_or(&[][..], |paired| &paired.variants);
+        let (mut parked, mut plans) = (BTreeMap::new(), vec![plan.clone()]);
+        let can_change = side.target.abilities().settings.is_some();
+        let share = |a: &Variant, b: &Variant| a.target == b.target && (can_change || a.settings == b.settings);
+        let shared = plan.arms().is_none_or(|paired| paired.variants.windows(2).all(|two| share(&two[0], &two[1])));
         for (n, request) in (1..).zip(&self.others) {
-            let fits = |of: &usize| {
-                let open: &Side = parked.get(of).unwrap_or(&side);
-                let can_change = open.target.abilities().settings.is_some();
-                all[*of].target == all[n].target && (can_change || all[*of].settings == all[n].settings)
-            };
-            let shared = side_of.iter().copied().find(fits);
-            side_of.push(shared.unwrap_or(n));
             let mut own = variants::plan_of(&plan, n);
-            if shared.is_none() {
+            if !shared {
                 let earlier = earlier.and_then(|m| Some(&m.variants.get(n)?.target));
                 parked.insert(n, Side::open(self, request, &mut own, machine, earlier, listener)?);
             }
@@ -361,7 +356,7 @@ impl Study {
         if plan.platform.is_empty() {
             plan.platform = format!("{} {}", side.info.product, side.info.version);
         }
-        Ok(Sides { side, parked, side_of, plan })
+        Ok(Sides { side, parked, plan })
     }
 
     /// What the devices of the target do, by role, if the plan wants to know and the target has any.
@@ -419,8 +414,6 @@ struct Sides {
     side: Side,
     /// Those of other variants that have one of their own, by the index of the variant.
     parked: BTreeMap<usize, Side>,
-    /// For each variant, the first one that has the same.
-    side_of: Vec<usize>,
     plan: Plan,
 }
 
@@ -430,7 +423,6 @@ fn gone_on(
     plan: Plan,
     side: &Side,
     parked: &BTreeMap<usize, Side>,
-    side_of: &[usize],
     listener: &mut dyn Listener,
 ) -> Manifest {
     // What is written now has the layout of now.
@@ -441,8 +433,8 @@ fn gone_on(
     manifest.plan.agents = plan.agents;
     manifest.plan.force = plan.force;
     manifest.target.notes.extend(side.changes.said());
-    for (found, of) in manifest.variants.iter_mut().zip(side_of) {
-        found.target.notes.extend(parked.get(of).unwrap_or(side).changes.said());
+    for (n, found) in manifest.variants.iter_mut().enumerate() {
+        found.target.notes.extend(parked.get(&n).unwrap_or(side).changes.said());
     }
     let settings = std::iter::once(side).chain(parked.values()).filter_map(|side| side.changes.settings.as_ref());
     settings.for_each(|w| listener.on(Event::Warning(w.clone())));

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use loadline_workload::{Arg, JobStart};
+use loadline_workload::JobStart;
 
 use super::procedure::{self, CLOCK, LOST, MOMENTS, NEXT, OVERHEAD};
 use super::schema;
 use super::server::Mysql;
 use super::wire::{Connection, Prepared};
 use crate::error::TargetError;
+use crate::procedure::arguments;
 use crate::role::{Attempts, Canceller, DatabaseDriver, DatabaseSession, Slice};
 use crate::server_clock::{Moments, ServerClock};
 use crate::work::Work;
@@ -65,14 +66,8 @@ impl DatabaseSession for MysqlDatabaseSession {
     fn run_slice(&mut self, until_ns: u64) -> Result<Slice, TargetError> {
         let c = &mut self.connection;
         self.clock.refresh(&mut || read_clock(c))?;
-        let args = [
-            Arg::Int(self.start.first_key),
-            Arg::Int(self.start.new_key),
-            Arg::Int(self.start.draw as i64),
-            Arg::Bytes(&self.pool),
-            Arg::Int(self.clock.server_us(until_ns)),
-            Arg::Int(self.next),
-        ];
+        let until_us = self.clock.server_us(until_ns);
+        let args = arguments(&self.start, &self.pool, until_us, self.next);
         c.execute(&mut self.call, &args)?;
         let returned = c.query(&format!("SELECT {NEXT}, {}", LOST.join(", ")))?;
         let mut numbers = returned.iter().flatten().map(|v| v.as_ref()?.parse::<i64>().ok());

@@ -8,6 +8,7 @@ use super::procedure::{CALL_TYPES, CLOCK, call};
 use super::protocol;
 use super::wire::Connection;
 use crate::error::TargetError;
+use crate::procedure::arguments;
 use crate::role::{Canceller, DatabaseSession, Slice};
 use crate::server_clock::{Moments, ServerClock};
 use crate::work::Work;
@@ -38,14 +39,8 @@ impl DatabaseSession for PgDatabaseSession {
     fn run_slice(&mut self, until_ns: u64) -> Result<Slice, TargetError> {
         let connection = &mut self.connection;
         self.clock.refresh(&mut || ask(connection))?;
-        let values = [
-            Arg::Int(self.start.first_key),
-            Arg::Int(self.start.new_key),
-            Arg::Int(self.start.draw as i64),
-            Arg::Bytes(&self.pool),
-            Arg::Int(self.clock.server_us(until_ns)),
-            Arg::Int(self.next),
-        ];
+        let until_us = self.clock.server_us(until_ns);
+        let values = arguments(&self.start, &self.pool, until_us, self.next);
         // The transaction that ends the CALL, after the last COMMIT, counts as loadline's own.
         let row = call_own(connection, "call", values.into_iter(), SliceRow::parse)?;
         self.connection.book();

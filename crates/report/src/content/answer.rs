@@ -27,19 +27,19 @@ const MOST: usize = 3;
 pub(crate) fn section(sides: &[PlatformRun<'_>], comparisons: &[Comparison]) -> Section {
     let mut blocks: Vec<Block> = sides.iter().filter_map(|side| answer(side, sides.len() > 1)).collect();
     // Peaks of a sweep over something else do different work by design.
-    let over_jobs = || comparisons.iter().filter(|c| c.over == column::JOBS.id);
-    let charts = grouped(over_jobs(), |c| (&c.base, &c.other));
+    let over_jobs = comparisons.iter().filter(|c| c.over == column::JOBS.id);
+    let (drawn, refused): (Vec<_>, Vec<_>) =
+        over_jobs.map(|c| (c, at_peak(c))).partition(|(_, factor)| factor.is_some());
+    let caveats = drawn.iter().filter(|(c, _)| c.peak().is_some_and(|peak| peak.caveat.is_some())).count();
+    let single = drawn.iter().filter(|(_, factor)| matches!(factor, Some((_, _, None)))).count();
+    let charts = grouped(drawn, |(c, _)| (&c.base, &c.other));
     let charts = charts.into_iter().filter_map(|((base, other), of)| {
-        let mut rows: Vec<(String, f64, Option<Interval>)> = of.into_iter().filter_map(at_peak).collect();
+        let mut rows: Vec<(String, f64, Option<Interval>)> = of.into_iter().filter_map(|(_, factor)| factor).collect();
         rows.sort_by(|a, b| b.1.total_cmp(&a.1));
         intervals(&format!("{other} against {base}: times better at the peak"), &rows, 0.0)
     });
     blocks.extend(Block::charts(2, charts));
-    let peaks: Vec<_> = over_jobs().filter(|c| at_peak(c).is_some()).filter_map(Comparison::peak).collect();
-    let caveats = peaks.iter().filter(|peak| peak.caveat.is_some()).count();
-    let single = peaks.iter().filter(|peak| peak.factors.iter().all(|f| f.factor.interval.is_none())).count();
-    let refused = over_jobs().filter(|c| at_peak(c).is_none()).count();
-    blocks.extend(Block::list(items("answer-factors", context! { caveats, single, refused })));
+    blocks.extend(Block::list(items("answer-factors", context! { caveats, single, refused => refused.len() })));
     Section::of("answer", "In short", blocks)
 }
 

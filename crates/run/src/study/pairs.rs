@@ -313,7 +313,7 @@ impl Context {
         let Some(workload) = comparison.workload(variant) else { return Ok(None) };
         let shared = self.shares_target() && comparison.is_shared();
         let key = (if shared { 0 } else { variant }, comparison.code.to_owned());
-        if let Some(work) = works.get(&key).filter(|_| shared || self.has_own_target(variant)) {
+        if let Some(work) = works.get(&key).filter(|_| shared || !self.shares_target()) {
             return Ok(Some(Arc::clone(work)));
         }
         let refused = comparison.refused(variant, 0).unwrap_or(Refused::Whole);

@@ -22,8 +22,8 @@ pub(super) struct VariantsState {
     pub(super) now: usize,
     /// How each variant's target is opened.
     requests: Vec<OpenRequest>,
-    /// For each variant, the first one that has the same open target.
-    side_of: Vec<usize>,
+    /// Whether all have one open target; if not, each has its own.
+    shared: bool,
     /// Whether a setting of the variants needs a restart: then each window begins after one, so that all begin alike.
     restart: bool,
     /// What was refused in each variant and the user has on purpose.
@@ -36,9 +36,9 @@ pub(super) struct VariantsState {
 type Values = BTreeMap<String, Option<String>>;
 
 impl VariantsState {
-    pub(super) fn new(requests: Vec<OpenRequest>, side_of: Vec<usize>) -> VariantsState {
+    pub(super) fn new(requests: Vec<OpenRequest>, shared: bool) -> VariantsState {
         let forced = vec![None; requests.len()];
-        VariantsState { now: 0, requests, side_of, restart: false, forced, found: Vec::new() }
+        VariantsState { now: 0, requests, shared, restart: false, forced, found: Vec::new() }
     }
 
     /// What was refused in the variant in force.
@@ -54,15 +54,9 @@ impl VariantsState {
         settings::changed_since(&found.target, info)
     }
 
-    /// Whether no other variant has the open target of this one.
-    fn is_alone(&self, variant: usize) -> bool {
-        self.side_of.iter().filter(|side| **side == self.side_of[variant]).count() == 1
-    }
-
-    /// Whether variants that share the open target of the one in force differ in settings.
+    /// Whether variants share the open target and differ in its settings.
     fn settings_differ(&self, paired: &Paired) -> bool {
-        let shared = paired.variants.iter().zip(&self.side_of).filter(|(_, side)| **side == self.side_of[self.now]);
-        !differing(shared.map(|(variant, _)| &variant.settings)).is_empty()
+        self.shared && !differing(paired.variants.iter().map(|variant| &variant.settings)).is_empty()
     }
 
     /// Settings that are not as they were when the variant in force was first so, though the variants differ in them.
@@ -85,7 +79,7 @@ impl VariantsState {
             .filter(|(name, now)| lost(name, now))
             .map(|(name, now)| said(name, now.as_ref(), own_values.get(name).and_then(Option::as_ref)))
             .collect();
-        if variant.switch.is_some() && !self.is_alone(self.now) {
+        if variant.switch.is_some() && self.shared {
             let all = self.found.iter().map(|(found, _)| &found.target.settings);
             let values =
                 differing(all).into_iter().map(|name| (name, info.settings.get(name), own.target.settings.get(name)));
@@ -166,7 +160,7 @@ impl Context {
 
     /// The doctor's findings on the variant in force, and what of them is refused but forced. Fits the plan to it.
     fn doctor_of(&mut self, n: usize, variant: &Variant) -> Result<(Vec<Finding>, Option<String>), StudyError> {
-        let is_alone = self.has_own_target(n);
+        let is_alone = !self.shares_target();
         if is_alone && variant.switch.is_none() {
             return Ok((self.side.findings.clone(), self.side.forced.clone()));
         }
@@ -224,14 +218,9 @@ impl Context {
         differing(paired.variants.iter().map(|variant| &variant.settings)).into_iter().map(value).collect()
     }
 
-    /// Whether all variants have one open target.
+    /// Whether all variants have one open target; if not, each has its own.
     pub(super) fn shares_target(&self) -> bool {
         self.parked.is_empty()
-    }
-
-    /// Whether no other variant has the open target of this one.
-    pub(super) fn has_own_target(&self, variant: usize) -> bool {
-        self.variants.as_ref().is_some_and(|state| state.is_alone(variant))
     }
 
     /// Brings a variant about, in the same steps whether or not it is in force, and reads its settings back. `delay_ms`: the distance of
@@ -267,7 +256,7 @@ impl Context {
     ) -> Result<(), StudyError> {
         let variant = &paired.variants[n];
         listener.on(Event::Step(format!("arm {}", variant.label)));
-        self.turn_to(state, n);
+        self.turn_to(state.now, n);
         let changed = std::mem::replace(&mut state.now, n) != n;
         if let Some(command) = &variant.switch {
             self.side.lock = None;
@@ -288,11 +277,10 @@ impl Context {
         Ok(())
     }
 
-    /// Makes the open target of a variant the present one.
-    fn turn_to(&mut self, state: &VariantsState, variant: usize) {
-        let [from, to] = [state.now, variant].map(|n| state.side_of[n]);
+    /// Makes the open target of the variant `to` the present one, and parks that of `now`, if each has its own.
+    fn turn_to(&mut self, now: usize, to: usize) {
         if let Some(side) = self.parked.remove(&to) {
-            self.parked.insert(from, std::mem::replace(&mut self.side, side));
+            self.parked.insert(now, std::mem::replace(&mut self.side, side));
         }
     }
 
@@ -313,7 +301,7 @@ impl Context {
     /// Makes the first variant's target the present one, and leaves that variant in force if commands of the user's bring them about.
     pub(super) fn put_back(&mut self, listener: &mut dyn Listener) {
         let Some((paired, mut state)) = self.arms().zip(self.variants.take()) else { return };
-        self.turn_to(&state, 0);
+        self.turn_to(state.now, 0);
         state.now = 0;
         self.variants = Some(state);
         let Some(command) = paired.variants.first().and_then(|variant| variant.switch.as_ref()) else { return };
@@ -397,7 +385,7 @@ mod tests {
             |jit: &str| TargetInfo { settings: [("jit".to_owned(), jit.to_owned())].into(), ..TargetInfo::default() };
         let found = |jit, work_mem| (VariantFound { target: info(jit), doctor: Vec::new() }, values(work_mem));
         let request = OpenRequest::new("postgres-temp:", std::path::PathBuf::new());
-        let mut state = VariantsState::new(vec![request.clone(), request], vec![0, 0]);
+        let mut state = VariantsState::new(vec![request.clone(), request], true);
         state.found = vec![found("on", "4MB"), found("off", "8MB")];
         let wrong = |state: &VariantsState, arms: &Paired, work_mem, jit| {
             state.not_in_force(arms, &values(work_mem), &info(jit))
