@@ -142,15 +142,16 @@ impl PlannedTest<'_> {
     /// Runs jobs in a common window, with instruments, and asks what proves their work.
     pub(super) fn run_jobs(
         &self,
-        context: &Context,
+        context: &mut Context,
         prepared: &mut Prepared,
         listener: &mut dyn Listener,
     ) -> Result<Ended, StudyError> {
         let replicas = self.level.as_ref().map(TestUnderLevels::instrument);
         let alarm = replicas.as_ref().map(Replicas::alarm).unwrap_or_default();
         let mut instruments = Instruments::listed_by(&self.work.workload, replicas);
-        let run = self.run_context(context, prepared.cache_bytes);
+        let (run, look) = (self.run_context(context, prepared.cache_bytes), context.look());
         instruments.prepare(&mut prepared.request, &run).map_err(|e| self.target_failed(e))?;
+        context.wait_until_quiet(self.position.test, look, listener);
         let request = &prepared.request;
         // Outside the window: taking the mark is work for the database.
         let mark = context.native_mark();
@@ -164,6 +165,9 @@ impl PlannedTest<'_> {
             }
         })
         .map_err(|e| self.failed(e))?;
+        if let Some(around) = &measured.around {
+            context.tries.server = around.server.clone();
+        }
         let sessions = end_lost(context.side.target.as_ref(), &measured.agents);
         let lost = measured.jobs.iter().find_map(|j| j.lost.clone());
         let left = lost.is_some() || measured.after.is_err() || !is_same_cluster(&measured);

@@ -154,7 +154,7 @@ impl Context {
             if !self.tries.is_end && self.is_precise(comparison, &of_pair, index) {
                 return Ok(None);
             }
-            while let Some(try_of) = self.next_pair(comparison, &of_pair, number, listener) {
+            while let Some(try_of) = self.next_pair(comparison, &of_pair, number) {
                 let first = self.next_test();
                 for (place, side) in pair.into_iter().enumerate() {
                     if self.stopped() {
@@ -264,15 +264,9 @@ impl Context {
     }
 
     /// Whether a pair is measured now: `Some(None)` if it is missing, and with the number of its first window if it is due again.
-    fn next_pair(
-        &mut self,
-        comparison: &Comparison<'_>,
-        of_pair: &InPair,
-        number: u32,
-        listener: &mut dyn Listener,
-    ) -> Option<Option<u32>> {
+    fn next_pair(&mut self, comparison: &Comparison<'_>, of_pair: &InPair, number: u32) -> Option<Option<u32>> {
         let is_meant = |r: &TestRecord| r.repetition == number && comparison.has(r, of_pair);
-        if let Some((first, _)) = self.due_again(is_meant, listener) {
+        if let Some((first, _)) = self.due_again(is_meant) {
             return Some(Some(first));
         }
         let found: Vec<&TestRecord> = self.records.iter().filter(|r| is_meant(r)).collect();

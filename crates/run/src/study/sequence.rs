@@ -56,7 +56,7 @@ impl Context {
         for repetition in 1..=plan.repeat {
             for (index, workload) in plan.workloads.iter().enumerate() {
                 while let Some(point) =
-                    self.point_again(workload, repetition, listener).or_else(|| self.next_point(workload, repetition))
+                    self.point_again(workload, repetition).or_else(|| self.next_point(workload, repetition))
                 {
                     if self.stopped() {
                         return Err(StudyError::Interrupted);
@@ -227,14 +227,9 @@ impl Context {
     }
 
     /// The point of a test of a workload in this repetition that is due again.
-    fn point_again(
-        &mut self,
-        workload: &PlannedWorkload,
-        repetition: u32,
-        listener: &mut dyn Listener,
-    ) -> Option<SweepPoint> {
+    fn point_again(&mut self, workload: &PlannedWorkload, repetition: u32) -> Option<SweepPoint> {
         let is_meant = |r: &TestRecord| r.workload == workload.code && r.repetition == repetition;
-        let (first, record) = self.due_again(is_meant, listener)?;
+        let (first, record) = self.due_again(is_meant)?;
         // Over fewer nodes it would be another test.
         if record.nodes > self.side.target.facts().nodes {
             return None;

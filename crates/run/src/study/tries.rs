@@ -18,10 +18,12 @@ use crate::figures::disturbance::shares;
 use crate::plan::duration::DurationEstimate;
 use crate::test::Test;
 
-/// Longest time to wait for a quiet machine, s.
+/// Longest time that a try waits for a quiet machine, s.
 const MOST_WAIT_S: f64 = 10.0;
 /// Time over which is looked whether it is quiet.
-const LOOK: Duration = Duration::from_millis(500);
+const LOOK: Duration = Duration::from_millis(200);
+/// What was done before the jobs start tells as much if it took so long, s.
+const SHORTEST_LOOK_S: f64 = 0.2;
 
 /// What follows a try.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,7 +64,22 @@ fn next(made: &[TryOutcome], budget: Budget, try_s: f64) -> Next {
 
 /// The second tries of a run.
 pub(super) struct Tries {
-    budget: Budget,
+    /// Time for tries after the first and for waiting, as a share of what the plan takes.
+    patience: f64,
+    /// Estimated time of the plan, s.
+    planned_s: f64,
+    /// Time that first tries took beyond their estimate so far, s: loading is not in it.
+    over_s: f64,
+    /// Time of tries after the first and of waiting so far, s.
+    spent_s: f64,
+    /// Of that, what the first try under way waited, s.
+    waited_s: f64,
+    /// When the try before ended.
+    since: Instant,
+    /// Whether the machine was not quiet for as long as a try may wait, and no test since was undisturbed.
+    in_vain: bool,
+    /// The database's processes, as the last test saw them.
+    pub(super) server: Server,
     /// Planned time of a window with what is around it, s.
     pub(super) window_s: f64,
     /// Windows that do not count.
@@ -80,12 +97,29 @@ impl Tries {
     pub(super) fn new(plan: &Plan, counting: &[TestRecord], others: Vec<TestRecord>) -> Tries {
         let length = DurationEstimate::of(plan);
         let window_s = length.window_s();
-        let budget = Budget { most_s: plan.patience * length.total_s(), spent_s: 0.0 };
-        let mut tries = Tries { budget, window_s, others, due: Vec::new(), is_end: false, began: None };
+        let mut tries = Tries {
+            patience: plan.patience,
+            planned_s: length.total_s(),
+            over_s: 0.0,
+            spent_s: 0.0,
+            waited_s: 0.0,
+            since: Instant::now(),
+            in_vain: false,
+            server: Server::Inside,
+            window_s,
+            others,
+            due: Vec::new(),
+            is_end: false,
+            began: None,
+        };
         // How long a killed run waited is not stored.
         let again = tries.others.iter().chain(counting).filter(|r| r.try_of.is_some());
-        tries.budget.spent_s = again.map(|r| MOST_WAIT_S + tries.try_s(&[r])).sum();
+        tries.spent_s = again.map(|r| MOST_WAIT_S + tries.try_s(&[r])).sum();
         tries
+    }
+
+    fn budget(&self) -> Budget {
+        Budget { most_s: self.patience * (self.planned_s + self.over_s.max(0.0)), spent_s: self.spent_s }
     }
 
     /// About how long a try like that of `windows` takes, s.
@@ -95,16 +129,35 @@ impl Tries {
 
     /// Books the time of the try under way, which has ended or failed. Returns whether there was one.
     pub(super) fn end_try(&mut self) -> bool {
-        let took_s = self.began.take().map(|began| began.elapsed().as_secs_f64());
-        self.budget.spent_s += took_s.unwrap_or(0.0);
-        took_s.is_some()
+        let Some(began) = self.began.take() else { return false };
+        self.spent_s += began.elapsed().as_secs_f64();
+        self.since = Instant::now();
+        true
+    }
+
+    /// Books the time of the first try of a test, which has ended, with so many `windows`.
+    fn end_first(&mut self, windows: usize) {
+        let took_s = std::mem::replace(&mut self.since, Instant::now()).elapsed().as_secs_f64();
+        self.over_s += took_s - std::mem::take(&mut self.waited_s) - windows as f64 * self.window_s;
+    }
+
+    /// How long the try under way may wait for a quiet machine, s.
+    fn wait_s(&self) -> f64 {
+        let Budget { most_s, spent_s } = self.budget();
+        let left_s = match self.began {
+            Some(began) => most_s - spent_s - began.elapsed().as_secs_f64() - self.window_s,
+            // Whoever always disturbs is not waited for before each test: what is left is for second tries.
+            None if self.in_vain => 0.0,
+            None => most_s - spent_s,
+        };
+        left_s.clamp(0.0, MOST_WAIT_S)
     }
 
     /// What follows after the tries of the test whose first window is number `first`, among `all` windows.
     fn next<'a>(&self, all: impl Iterator<Item = &'a TestRecord> + Clone, first: u32) -> Next {
         let tries = tries(all, first);
         let outcomes: Vec<TryOutcome> = tries.iter().map(|windows| TryOutcome::of_windows(windows)).collect();
-        next(&outcomes, self.budget, tries.last().map_or(0.0, |windows| self.try_s(windows)))
+        next(&outcomes, self.budget(), tries.last().map_or(0.0, |windows| self.try_s(windows)))
     }
 }
 
@@ -134,13 +187,9 @@ impl Context {
         }
     }
 
-    /// The try that counts so far of a test that is due again and of which `is_meant`, with the number of its first window. Waits until
-    /// the machine is quiet; the try begins now.
-    pub(super) fn due_again(
-        &mut self,
-        is_meant: impl Fn(&TestRecord) -> bool,
-        listener: &mut dyn Listener,
-    ) -> Option<(u32, TestRecord)> {
+    /// The try that counts so far of a test that is due again and of which `is_meant`, with the number of its first window. The try begins
+    /// now.
+    pub(super) fn due_again(&mut self, is_meant: impl Fn(&TestRecord) -> bool) -> Option<(u32, TestRecord)> {
         let first_of = |r: &TestRecord| r.try_of.unwrap_or(r.test);
         let (first, record) = loop {
             let due = |r: &&TestRecord| is_meant(r) && self.tries.due.contains(&first_of(r));
@@ -154,20 +203,57 @@ impl Context {
         };
         self.tries.end_try();
         self.tries.began = Some(Instant::now());
-        listener.on(Event::Step(format!("test {first} was disturbed: waiting for the machine to be quiet")));
-        let Budget { most_s, spent_s } = self.tries.budget;
-        let windows = if record.variant.is_some() { 2.0 } else { 1.0 };
-        let most_s = (most_s - spent_s - windows * self.tries.try_s(&[&record])).clamp(0.0, MOST_WAIT_S);
-        let devices = [&self.side.disk, &self.side.data_disk].map(Option::as_deref);
-        wait_for_quiet(Duration::from_secs_f64(most_s), devices, &self.interrupted);
         Some((first, record))
+    }
+
+    /// What is read of this machine to see whether it is quiet.
+    pub(super) fn look(&self) -> Look {
+        let devices = [&self.side.disk, &self.side.data_disk].map(Option::as_deref);
+        (Surroundings::read(&self.tries.server), devices.map(|d| DiskCounters::local(d?).ok()))
+    }
+
+    /// Waits with the jobs until nothing on this machine disturbs as much as makes a test disturbed, as far as patience goes. Decides
+    /// by what was since `before` if that is long enough.
+    pub(super) fn wait_until_quiet(&mut self, test: u32, mut before: Look, listener: &mut dyn Listener) {
+        let is_first = self.tries.began.is_none();
+        let (began, most_s) = (Instant::now(), self.tries.wait_s());
+        if seconds_between(&before, &self.look()) < SHORTEST_LOOK_S {
+            if is_first {
+                return;
+            }
+        } else if self.is_quiet_since(&mut before) {
+            return;
+        }
+        if most_s > 0.0 {
+            listener.on(Event::Step(format!("test {test}: waiting for the machine to be quiet")));
+        }
+        let is_quiet = wait_for(began, most_s, &self.interrupted, || self.is_quiet_since(&mut before));
+        let waited_s = began.elapsed().as_secs_f64();
+        self.tries.in_vain |= !is_quiet && waited_s >= MOST_WAIT_S;
+        if is_first {
+            self.tries.waited_s += waited_s;
+            self.tries.spent_s += waited_s;
+        }
+    }
+
+    /// Whether the machine was quiet since `before`, which is set to now.
+    fn is_quiet_since(&self, before: &mut Look) -> bool {
+        let now = self.look();
+        let server = self.tries.server.clone();
+        is_quiet(&std::mem::replace(before, now.clone()), &now, server)
     }
 
     /// Judges the try that just ended: the first, whose first window has this `number`, or another one `try_of` a test.
     pub(super) fn judge_try(&mut self, number: u32, try_of: Option<u32>) {
         let first = try_of.unwrap_or(number);
+        let made = tries(self.windows(), first);
+        let windows = made.last().map_or(1, Vec::len);
+        let is_disturbed = made.last().is_some_and(|last| TryOutcome::of_windows(last).severity().is_some());
+        self.tries.in_vain &= is_disturbed;
         if try_of.is_some() {
             self.tries.end_try();
+        } else {
+            self.tries.end_first(windows);
         }
         if !self.tries.is_end && self.tries.next(self.windows(), first) == Next::AtOnce {
             self.tries.due.push(first);
@@ -199,31 +285,31 @@ impl Context {
     }
 }
 
-/// Waits until nothing on this machine disturbs as much as makes a test disturbed, for at most `most`.
-fn wait_for_quiet(most: Duration, devices: [Option<&str>; 2], interrupted: &AtomicBool) {
-    let until = Instant::now() + most;
-    let read = || (Surroundings::read(&Server::Inside), devices.map(|d| DiskCounters::local(d?).ok()));
-    let mut before = read();
-    while Instant::now() < until && !interrupted.load(Ordering::Relaxed) {
+/// Waits from `began` until `is_quiet`, looking now and then, for at most `most_s`. Returns whether it is.
+fn wait_for(began: Instant, most_s: f64, interrupted: &AtomicBool, mut is_quiet: impl FnMut() -> bool) -> bool {
+    while began.elapsed().as_secs_f64() < most_s && !interrupted.load(Ordering::Relaxed) {
         std::thread::sleep(LOOK);
-        let now = read();
-        if is_quiet(&before, &now) {
-            return;
+        if is_quiet() {
+            return true;
         }
-        before = now;
     }
+    false
 }
 
 /// What is read to see whether the machine is quiet.
-type Look = (Surroundings, [Option<DiskCounters>; 2]);
+pub(super) type Look = (Surroundings, [Option<DiskCounters>; 2]);
 
-fn is_quiet(before: &Look, now: &Look) -> bool {
-    let seconds = now.0.at_ns.saturating_sub(before.0.at_ns) as f64 / 1e9;
+fn seconds_between(before: &Look, now: &Look) -> f64 {
+    now.0.at_ns.saturating_sub(before.0.at_ns) as f64 / 1e9
+}
+
+fn is_quiet(before: &Look, now: &Look, server: Server) -> bool {
+    let seconds = seconds_between(before, now);
     let rates = before.1.iter().zip(&now.1).filter_map(|(a, b)| DiskRates::between(a.as_ref()?, b.as_ref()?, seconds));
     let util_pct = rates.map(|rates| rates.util_pct).reduce(f64::max);
     let readings = [before.0.clone(), now.0.clone()];
     let mut seen = Test::default();
-    shares(&mut seen, &Around { readings, server: Server::Inside, own: vec![std::process::id()] }, None, util_pct);
+    shares(&mut seen, &Around { readings, server, own: vec![std::process::id()] }, None, util_pct);
     DISTURBANCES.iter().all(|kind| seen.figure(kind.column).is_none_or(|pct| !kind.is_disturbing(pct)))
 }
 
@@ -258,9 +344,28 @@ mod tests {
 
     #[test]
     fn a_machine_that_is_never_quiet_is_waited_for_in_bounded_time() {
-        let interrupted = AtomicBool::new(true);
-        let began = Instant::now();
-        wait_for_quiet(Duration::from_secs(600), [None, None], &interrupted);
-        assert!(began.elapsed() < Duration::from_secs(60), "a user who stops is not kept waiting");
+        let (go_on, stop, began) = (AtomicBool::new(false), AtomicBool::new(true), Instant::now());
+        assert!(!wait_for(began, 600.0, &stop, || false), "a user who stops is not kept waiting");
+        assert!(!wait_for(began, 0.0, &go_on, || true), "without patience nothing is waited for");
+        let mut looks = 0;
+        let is_quiet = wait_for(began, 600.0, &go_on, || {
+            looks += 1;
+            looks == 2
+        });
+        assert!(is_quiet && looks == 2);
+        let mut tries = Tries::new(&Plan::default(), &[], Vec::new());
+        (tries.patience, tries.planned_s, tries.window_s) = (0.3, 100.0, 4.0);
+        assert_eq!(tries.wait_s(), MOST_WAIT_S);
+        tries.in_vain = true;
+        assert_eq!(tries.wait_s(), 0.0, "whoever always disturbs is not waited for before each test");
+        tries.in_vain = false;
+        tries.spent_s = 25.0;
+        assert_eq!(tries.wait_s(), 5.0);
+        tries.began = Some(Instant::now());
+        assert!(tries.wait_s() <= 1.0, "the window of a second try takes of the time too");
+        tries.spent_s = 31.0;
+        assert_eq!(tries.wait_s(), 0.0);
+        tries.over_s = 100.0;
+        assert!(tries.wait_s() > 9.0, "a plan that takes longer than was estimated has more of it");
     }
 }
