@@ -224,7 +224,8 @@ options! {
             /// Latency that must be met at the load line, with its unit, e.g. 5ms [default: that of the plan, else none: the load line is
             /// then the load with the highest throughput / latency]
             latency_objective: TimeSpec [value_name = "TIME"];
-            /// Most time for second tries of tests that others disturbed, as a share of the planned time; 0: none (see docs/truth.md)
+            /// Most time to wait for a quiet machine and for second tries of tests that others disturbed, as a share of the time of the
+            /// plan; 0: none (see docs/truth.md)
             /// [default: that of the plan, else 30%]
             patience: ShareSpec [value_name = "SHARE", allow_hyphen_values = true, help_heading = PROOF] = (DEFAULT_PATIENCE, "0", "300%");
             /// Do not probe the storage, and do not measure the limit of each test (saves up to 4 s a run, and 0.4 to 4 s a
