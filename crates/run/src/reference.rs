@@ -162,7 +162,7 @@ fn with_work(like: &Request, work: Arc<Work>, warmup_s: f64) -> Request {
 
 /// Runs `request` without figures in windows of these lengths, s, until transactions complete in one. Returns
 /// transactions per second.
-fn throughput_in(windows_s: [f64; 2], request: &Request) -> Result<f64, String> {
+pub(crate) fn throughput_in(windows_s: [f64; 2], request: &Request) -> Result<f64, String> {
     let [short, long] = windows_s.map(|duration_s| Request { duration_s, ..request.clone() });
     let measured = match throughput(&short) {
         Err(TestError::Counters(_)) => throughput(&long),

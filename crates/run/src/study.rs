@@ -1,16 +1,12 @@
 //! A run, from its plan to its last record: checks the target, creates the run folder, measures, cleans up.
 
-mod data;
 mod disk_space;
 mod execute;
 mod full_disk;
 mod level;
 mod measure;
 mod native_report;
-#[cfg(test)]
-mod native_report_tests;
 mod nodes;
-mod overhead;
 mod pairs;
 mod prepare;
 pub(crate) mod proof;
@@ -171,7 +167,10 @@ pub enum StudyError {
 }
 
 /// State of a run.
-struct Context {
+struct Context<'a> {
+    listener: &'a mut dyn Listener,
+    /// How the target of each variant is opened; of a run without variants, the target.
+    requests: Vec<OpenRequest>,
     /// The target that is measured now.
     side: Side,
     /// Those of variants that have one of their own, by the index of the variant, without that which is measured now.
@@ -189,6 +188,8 @@ struct Context {
     stored: u32,
     /// Agents that run the jobs.
     agents: Option<Arc<dyn RemoteJobs>>,
+    /// Work whose tables are there, by the index of its variant and the code of its workload.
+    works: BTreeMap<(usize, String), Arc<Work>>,
     interrupted: Arc<AtomicBool>,
     /// See [`StudyOutcome::left_out`].
     left_out: Vec<String>,
@@ -198,21 +199,24 @@ struct Context {
 }
 
 impl Study {
+    /// How the targets are opened: that of the plan, and those of the variants after the first.
+    fn requests(&self) -> impl Iterator<Item = &OpenRequest> {
+        std::iter::once(&self.request).chain(&self.others)
+    }
+
     /// Runs it.
     ///
     /// # Errors
     /// [`StudyError`] if no test was measured; nothing is left behind. Otherwise the run ends with an outcome.
     pub fn run(self, listener: &mut dyn Listener) -> Result<StudyOutcome, StudyError> {
-        let targets = || std::iter::once(&self.request).chain(&self.others);
-        let urls = targets().flat_map(|r| r.nodes.iter().chain(&r.standbys).chain([&r.url])).cloned().collect();
-        let listener = &mut WatchedRun::new(listener, urls);
-        let temporary = is_temporary(&self.request.url);
-        let mut context = self.begin(listener)?;
-        listener.on(Event::Started { folder: context.folder.path() });
+        let urls = self.requests().flat_map(|r| r.nodes.iter().chain(&r.standbys).chain([&r.url])).cloned().collect();
+        let mut listener = WatchedRun::new(listener, urls);
+        let mut context = self.begin(&mut listener)?;
+        context.listener.on(Event::Started { folder: context.folder.path() });
         for skipped in &context.manifest.plan.skipped {
-            listener.on(Event::Skipped { code: &skipped.code, reason: &skipped.reason });
+            context.listener.on(Event::Skipped { code: &skipped.code, reason: &skipped.reason });
         }
-        let result = context.measure(listener);
+        let result = context.measure();
         let (refused, first_refusal) = context.refused.take();
         let ended = match (result, first_refusal.filter(|_| context.records.is_empty())) {
             (Ok(()), Some(refusal)) => Ended::Failed(refusal),
@@ -235,13 +239,7 @@ impl Study {
             Ended::Failed(_) => RunState::Failed,
         };
         let written = context.folder.write_manifest(&context.manifest);
-        context.put_back(listener);
-        context.leave(temporary, &self.request, listener);
-        for (n, side) in std::mem::take(&mut context.parked) {
-            let Some(request) = self.others.get(n.saturating_sub(1)) else { continue };
-            context.side = side;
-            context.leave(is_temporary(&request.url), request, listener);
-        }
+        context.end();
         if context.records.is_empty() && !matches!(ended, Ended::Complete) {
             // Nothing was measured: remove the run folder.
             let _ = std::fs::remove_dir_all(context.folder.path());
@@ -260,7 +258,7 @@ impl Study {
     }
 
     /// Everything before the first test.
-    fn begin(&self, listener: &mut dyn Listener) -> Result<Context, StudyError> {
+    fn begin<'a>(&self, listener: &'a mut dyn Listener) -> Result<Context<'a>, StudyError> {
         // Open an existing run folder first: a damaged or running run is refused before the target is touched.
         let resumed = self.resume.as_deref().map(RunFolder::resume).transpose()?;
         if resumed.is_none() {
@@ -283,10 +281,11 @@ impl Study {
             }
         };
         let stored = records.iter().chain(&others).map(|r| r.test).max().unwrap_or(0);
-        let requests = std::iter::once(&self.request).chain(&self.others).cloned().collect();
         let mut context = Context {
+            listener,
+            requests: self.requests().cloned().collect(),
+            variants: VariantsState::of(&manifest.plan, parked.is_empty()),
             side,
-            variants: (!self.others.is_empty()).then(|| VariantsState::new(requests, parked.is_empty())),
             parked,
             tries: Tries::new(&manifest.plan, &records, others),
             manifest,
@@ -295,19 +294,16 @@ impl Study {
             records,
             stored,
             agents: self.agents.clone(),
+            works: BTreeMap::new(),
             interrupted: Arc::clone(&self.request.interrupted),
             left_out: Vec::new(),
             refused: Refusals::default(),
             said_narrow: false,
         };
-        let written = context
-            .measure_overhead()
-            .and_then(|()| context.try_variants(listener))
-            .and_then(|()| Ok(context.folder.write_manifest(&context.manifest)?))
-            // Last step: a run that is refused must not lose the data set.
-            .and_then(|()| context.drop_data_sets());
-        if let Err(e) = written {
-            context.put_back(listener);
+        if let Err(e) = context.make_ready() {
+            if context.variants.is_some() {
+                context.put_back();
+            }
             if self.resume.is_none() {
                 // Nothing was measured: remove the run folder.
                 let _ = std::fs::remove_dir_all(context.folder.path());
@@ -326,13 +322,15 @@ impl Study {
         earlier: Option<&Manifest>,
         listener: &mut dyn Listener,
     ) -> Result<Sides, StudyError> {
-        for request in std::iter::once(&self.request).chain(&self.others) {
-            nodes::check(&self.plan, request)?;
+        if !self.plan.node_counts.is_empty() {
+            self.requests().try_for_each(|request| nodes::check(&self.plan, request))?;
         }
         listener.on(Event::Step("opening the target".to_owned()));
         let mut plan = self.plan.clone();
         let side = Side::open(self, &self.request, &mut plan, machine, earlier.map(|m| &m.target), listener)?;
-        nodes::say_left_out(known, &plan, side.target.facts(), listener);
+        if side.target.facts().nodes > 1 {
+            nodes::say_left_out(known, &plan, side.target.facts(), listener);
+        }
         if plan.agents.is_some() && side.target.facts().runs == Runs::InProcess {
             let url = loadline_database::redact(&self.request.url);
             let text = format!("{url} runs inside loadline's own process: agents on other machines cannot load it");
@@ -507,9 +505,33 @@ fn writable(results: &Path) -> Result<(), PlanError> {
     })
 }
 
-impl Context {
+impl Context<'_> {
+    fn step(&mut self, text: String) {
+        self.listener.on(Event::Step(text));
+    }
+
+    fn warn(&mut self, text: String) {
+        self.listener.on(Event::Warning(text));
+    }
+
     fn stopped(&self) -> bool {
         self.interrupted.load(Ordering::Relaxed)
+    }
+
+    /// What is left to do before the first test.
+    fn make_ready(&mut self) -> Result<(), StudyError> {
+        self.measure_overhead()?;
+        if self.variants.is_some() {
+            self.try_variants()?;
+        }
+        self.folder.write_manifest(&self.manifest)?;
+        // Last step: a run that is refused must not lose the data set.
+        for side in std::iter::once(&self.side).chain(self.parked.values()) {
+            if let Some(target) = side.target.abilities().data_set.filter(|_| side.drop_data_set) {
+                target.drop_data_set()?;
+            }
+        }
+        Ok(())
     }
 
     /// `work` as a new window draws it. With the numbers of an earlier one it would find that one's rows in caches, and make
@@ -523,28 +545,26 @@ impl Context {
         Ok(Arc::new(Work { draws, ..work.clone() }))
     }
 
-    /// Drops existing data sets that are loaded anew.
-    fn drop_data_sets(&self) -> Result<(), StudyError> {
-        for side in std::iter::once(&self.side).chain(self.parked.values()) {
-            if let Some(target) = side.target.abilities().data_set.filter(|_| side.drop_data_set) {
-                target.drop_data_set()?;
-            }
+    /// Brings back what variants changed, and removes what the run made.
+    fn end(&mut self) {
+        if self.variants.is_some() {
+            self.put_back();
         }
-        Ok(())
+        self.leave(0);
+        for (n, side) in std::mem::take(&mut self.parked) {
+            self.side = side;
+            self.leave(n);
+        }
     }
 
-    /// Removes what the run created on the target.
-    fn leave(&mut self, temporary: bool, request: &OpenRequest, listener: &mut dyn Listener) {
+    /// Removes what the run created on the target, which is that of the variant `n`.
+    fn leave(&mut self, n: usize) {
         self.side.lock = None;
-        if temporary {
-            return;
-        }
+        let Some(request) = self.requests.get(n).filter(|request| !is_temporary(&request.url)) else { return };
         let keep = self.manifest.plan.keep_data;
         if let Err(e) = until_released(|| self.side.target.clean_after_run(keep)) {
-            listener.on(Event::Warning(format!(
-                "loadline's tables could not be removed ({e}): run `{}`",
-                request.clean_command()
-            )));
+            let command = request.clean_command();
+            self.warn(format!("loadline's tables could not be removed ({e}): run `{command}`"));
         }
     }
 }

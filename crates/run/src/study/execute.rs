@@ -10,7 +10,6 @@ use loadline_store::TestOutput;
 
 use super::level::TestUnderLevels;
 use super::{Context, StudyError};
-use crate::event::{Event, Listener};
 use crate::{record, steps};
 
 /// A test to run.
@@ -28,29 +27,25 @@ pub(super) struct PlannedTest<'a> {
 
 impl PlannedTest<'_> {
     /// Runs and stores the test.
-    pub(super) fn measure(&self, context: &mut Context, listener: &mut dyn Listener) -> Result<(), StudyError> {
+    pub(super) fn measure(&self, context: &mut Context<'_>) -> Result<(), StudyError> {
         let (output, remaining) = match &self.work.workload.scan {
-            Some(scan) => (self.scan(context, scan, listener)?, None),
-            None => self.jobs(context, listener)?,
+            Some(scan) => (self.scan(context, scan)?, None),
+            None => self.jobs(context)?,
         };
-        self.store(context, output, remaining, listener)
+        self.store(context, output, remaining)
     }
 
     /// Runs jobs in a window, and again in a longer one if it was too short. Also returns what is left of a target that lost nodes.
-    fn jobs(
-        &self,
-        context: &mut Context,
-        listener: &mut dyn Listener,
-    ) -> Result<(TestOutput, Option<RemainingNodes>), StudyError> {
-        let mut prepared = self.prepare(context, None, listener)?;
-        let mut ended = self.run_jobs(context, &mut prepared, listener)?;
+    fn jobs(&self, context: &mut Context<'_>) -> Result<(TestOutput, Option<RemainingNodes>), StudyError> {
+        let mut prepared = self.prepare(context, None)?;
+        let mut ended = self.run_jobs(context, &mut prepared)?;
         if let Some(longer_s) = ended.needs_longer_s(&prepared) {
             let test = self.position.test;
-            listener.on(Event::Step(format!(
+            context.step(format!(
                 "test {test}: the window is too short for the transactions; repeating the test with {longer_s:.0} s"
-            )));
-            prepared = self.prepare(context, Some(longer_s), listener)?;
-            ended = self.run_jobs(context, &mut prepared, listener)?;
+            ));
+            prepared = self.prepare(context, Some(longer_s))?;
+            ended = self.run_jobs(context, &mut prepared)?;
         }
         let run = self.run_context(context, prepared.cache_bytes);
         let instruments = std::mem::take(&mut ended.instruments);
@@ -58,7 +53,7 @@ impl PlannedTest<'_> {
         // A limit is that of the work that the jobs did, which their figures say.
         let figures = steps::figures_of(&evidence);
         evidence.seen.instruments.complete(&prepared.request, &run, &figures);
-        let (native, missing) = self.report(context, ended.mark.clone(), listener);
+        let (native, missing) = self.report(context, ended.mark.clone());
         let evidence = evidence.and_remarks(missing);
         let test = steps::with_checks(figures, &evidence);
         let mut output = record::of_jobs(&evidence, test, self.identity(context), native);

@@ -8,7 +8,6 @@ use loadline_model::format::bytes;
 use loadline_model::variant::{LevelPoint, Links};
 
 use super::Context;
-use crate::event::{Event, Listener};
 use crate::evidence::Excuse;
 use crate::instrument::Replicas;
 
@@ -34,7 +33,7 @@ impl TestUnderLevels {
     }
 }
 
-impl Context {
+impl Context<'_> {
     /// What a window under `point`, or under the baseline, knows of replication; `None` in a run without levels.
     pub(super) fn under_levels(&self, point: Option<&LevelPoint>) -> Result<Option<TestUnderLevels>, TargetError> {
         let plan = &self.manifest.plan;
@@ -47,19 +46,18 @@ impl Context {
     /// Brings the level of `point`, or the baseline, about, with `delay_ms` on the way to the replicas; `None`: a way without delay and
     /// limits.
     pub(super) fn bring_level_about(
-        &self,
+        &mut self,
+        links: &Links,
         point: Option<&LevelPoint>,
         delay_ms: Option<f64>,
-        listener: &mut dyn Listener,
     ) -> Result<(), TargetError> {
-        let Some((_, links)) = self.manifest.plan.levels() else { return Ok(()) };
         let link = delay_ms.map_or_else(Link::default, |ms| link(links, ms));
         let name = point.map(|point| point.level.as_str());
         let way = match links.standbys.is_empty() {
             true => format!(", {} ms one way", link.delay.as_secs_f64() * 1e3),
             false => String::new(),
         };
-        listener.on(Event::Step(format!("level {}{way}", name.unwrap_or("of the baseline"))));
+        self.step(format!("level {}{way}", name.unwrap_or("of the baseline")));
         let replication = self.side.target.abilities().replication;
         replication
             .ok_or_else(|| TargetError::Unsupported("the target has no replicas".into()))?

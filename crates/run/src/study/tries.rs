@@ -13,7 +13,6 @@ use loadline_model::tries::{MOST_TRIES, TryOutcome, split, tries};
 use loadline_model::{TestRecord, column};
 
 use super::Context;
-use crate::event::{Event, Listener};
 use crate::figures::disturbance::shares;
 use crate::plan::duration::DurationEstimate;
 use crate::test::Test;
@@ -108,7 +107,7 @@ impl Tries {
     }
 }
 
-impl Context {
+impl Context<'_> {
     /// Number of the next window.
     pub(super) fn next_test(&self) -> u32 {
         self.newest().map_or(0, |r| r.test) + 1
@@ -136,11 +135,7 @@ impl Context {
 
     /// The try that counts so far of a test that is due again and of which `is_meant`, with the number of its first window. Waits until
     /// the machine is quiet; the try begins now.
-    pub(super) fn due_again(
-        &mut self,
-        is_meant: impl Fn(&TestRecord) -> bool,
-        listener: &mut dyn Listener,
-    ) -> Option<(u32, TestRecord)> {
+    pub(super) fn due_again(&mut self, is_meant: impl Fn(&TestRecord) -> bool) -> Option<(u32, TestRecord)> {
         let first_of = |r: &TestRecord| r.try_of.unwrap_or(r.test);
         let (first, record) = loop {
             let due = |r: &&TestRecord| is_meant(r) && self.tries.due.contains(&first_of(r));
@@ -154,7 +149,7 @@ impl Context {
         };
         self.tries.end_try();
         self.tries.began = Some(Instant::now());
-        listener.on(Event::Step(format!("test {first} was disturbed: waiting for the machine to be quiet")));
+        self.step(format!("test {first} was disturbed: waiting for the machine to be quiet"));
         let Budget { most_s, spent_s } = self.tries.budget;
         let windows = if record.variant.is_some() { 2.0 } else { 1.0 };
         let most_s = (most_s - spent_s - windows * self.tries.try_s(&[&record])).clamp(0.0, MOST_WAIT_S);
