@@ -76,6 +76,12 @@ macro_rules! options {
             /// `parameters`, but do not run by themselves.
             #[serde(skip)]
             pub known_workload_file: Option<Vec<String>>,
+            /// The first of `variant` as plan files named it before there could be more than two; `None` once the file is read.
+            #[serde(skip_serializing)]
+            pub arm_a: Option<VariantSpec>,
+            /// The second of them.
+            #[serde(skip_serializing)]
+            pub arm_b: Option<VariantSpec>,
         }
 
         impl PlanSpec {
@@ -96,7 +102,7 @@ macro_rules! options {
             #[must_use]
             pub fn overridden_by(self, other: PlanSpec) -> PlanSpec {
                 let known_workload_file = other.known_workload_file.or(self.known_workload_file);
-                PlanSpec { $($($key: other.$key.or(self.$key),)*)* known_workload_file }
+                PlanSpec { $($($key: other.$key.or(self.$key),)*)* known_workload_file, arm_a: None, arm_b: None }
             }
 
             $($(
