@@ -17,11 +17,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use loadline_database::{TargetError, TargetKind, kind_of, redact, table_names};
+use loadline_model::Driver;
 use loadline_model::plan::{Jobs, JobsSpec, Plan, PlannedWorkload, SkippedWorkload, TimeSpec, WorkloadFile};
 use loadline_workload::{CATALOGUE, ParamError, Params, Unknown, UserError, Workload, Workloads, find_group};
 use thiserror::Error;
 
-use driver::{DriverChoice, choose_driver};
+use driver::choose_driver;
 pub use driver::{Refusal, refusal};
 pub use options::PlanSpec;
 
@@ -93,7 +94,10 @@ pub fn make_plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
 fn one_plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
     let url = spec.target.as_deref().unwrap_or(DEFAULT_TARGET);
     let kind = checked_target(spec, url)?;
-    let agents = agents::planned(spec, kind, url)?;
+    let agents = match spec.hub.as_deref().zip(spec.agents()?) {
+        Some(given) => Some(agents::planned(spec, given, kind, url)?),
+        None => None,
+    };
     let Chosen { known, workloads, skipped, files } = choose(spec, kind, url)?;
     let load = load::load(spec, (&known, &workloads), kind, url)?;
     let processes = agents.as_ref().map_or(1, |a| a.agents);
@@ -272,17 +276,17 @@ fn choose(spec: &PlanSpec, kind: &TargetKind, url: &str) -> Result<Chosen, PlanE
     let known = Workloads::read(&files)?;
     let wanted = wanted(spec, own, &known)?;
     let parameters = parameters(spec, &known)?;
-    let asked = agents::driver(spec);
+    // Of the in-database driver the load is the database's own, wherever its sessions come from.
+    let asked = if spec.agents.is_some() { Some(Driver::Client) } else { spec.driver };
     let (mut workloads, mut skipped) = (Vec::new(), Vec::new());
     for workload in CATALOGUE.iter().chain(&known.own).filter(|w| wanted.iter().any(|v| v.code == w.code)) {
         let code = workload.code.clone();
         let barred = spec.agents.and_then(|_| agents::barred(workload));
         let choice = choose_driver(workload, kind, asked, spec.force.unwrap_or(false));
         match choice.and_then(|choice| barred.map_or(Ok(choice), Err)) {
-            Ok(DriverChoice { driver, reason: driver_reason, forced }) => {
+            Ok(planned) => {
                 let parameters = parameters.get(&code).copied().cloned().unwrap_or_default();
-                let driver_given = asked.is_some();
-                workloads.push(PlannedWorkload { code, driver, driver_given, driver_reason, parameters, forced });
+                workloads.push(PlannedWorkload { parameters, ..planned });
             }
             Err(reason) => skipped.push(SkippedWorkload { code, reason }),
         }
@@ -393,7 +397,6 @@ pub fn planned(
 
 #[cfg(test)]
 mod tests {
-    use loadline_model::Driver;
     use serde::Deserialize;
 
     use super::*;
