@@ -34,6 +34,8 @@ pub const DEFAULT_RESULTS: &str = "loadline-results";
 pub const DEFAULT_DURATION_S: f64 = 4.0;
 /// Default warm-up.
 pub const DEFAULT_WARMUP_S: f64 = 1.0;
+/// Default difference up to which variants are equivalent.
+pub const DEFAULT_EQUIVALENCE: f64 = 0.02;
 /// Default seed of rows.
 pub const DEFAULT_SEED: u64 = 42;
 /// Maximum job count of an automatic sweep.
@@ -418,6 +420,7 @@ mod tests {
         for Refused { plan, says } in &all["refused"] {
             let e = make_plan(plan).expect_err(&format!("{plan:?}")).to_string();
             assert!(says.iter().all(|part| e.contains(part)), "'{e}' does not say {says:?}");
+            assert!(!e.contains("s3cret"), "{e}");
         }
     }
 

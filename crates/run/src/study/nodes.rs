@@ -173,13 +173,4 @@ mod tests {
         let log = plan("LGWR-LAT1", None);
         assert_eq!(counts(&Workloads::default(), &log, &log.workloads[0], &all), [3]);
     }
-
-    #[test]
-    fn numbers_of_nodes_that_mean_nothing_are_refused() {
-        for (nodes, says) in [(vec![0], "--nodes 0"), (vec![2, 2], "given twice"), (vec![], "[]")] {
-            let spec = PlanSpec { target: Some("null:".into()), nodes: Some(nodes), ..PlanSpec::default() };
-            let e = make_plan(&spec).unwrap_err().to_string();
-            assert!(e.contains(says), "{e}");
-        }
-    }
 }
