@@ -30,7 +30,7 @@ use loadline_database::{OpenRequest, Runs, TargetError, Work, is_temporary, kind
 use loadline_load::{RemoteJobs, TestError};
 use loadline_model::format::counted;
 use loadline_model::machine::Machine;
-use loadline_model::manifest::{MANIFEST_SCHEMA, Overhead, RunState, TableLoad, TargetInfo};
+use loadline_model::manifest::{MANIFEST_SCHEMA, RunState, TableLoad, TargetInfo};
 use loadline_model::plan::{Plan, SkippedWorkload};
 use loadline_model::probe::ProbedDir;
 use loadline_model::variant::Variant;
@@ -394,14 +394,9 @@ impl Study {
             plan,
             target: side.info.clone(),
             doctor: side.findings.clone(),
-            variants: Vec::new(),
             machine,
-            overhead: Overhead::default(),
-            calibration: Default::default(),
             probes,
-            data_set: Vec::new(),
-            windows: 0,
-            state: RunState::Started,
+            ..Manifest::default()
         };
         Ok((manifest, folder))
     }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use loadline_collect::CpuSource;
 use loadline_database::{NativeReports, RemainingNodes, Target, TargetError, is_temporary, kind_of};
 use loadline_load::{Measured, Place, Request, TestError, Warmup, end_lost, run_test};
 use loadline_model::live::LiveTest;
@@ -113,7 +114,7 @@ impl PlannedTest<'_> {
         let unsettled = if steady { None } else { target.settle().map_err(failed)? };
         let before = BeforeTest::query(target.as_ref(), work).map_err(failed)?;
         let info = target.info().map_err(failed)?;
-        let plan = &context.manifest.plan;
+        let (plan, at) = (&context.manifest.plan, &context.side.info);
         let planned_s = window_length::window_s(plan.duration_s, &context.records, &work.workload.code, jobs);
         let request = Request {
             target,
@@ -123,10 +124,10 @@ impl PlannedTest<'_> {
             warmup: if plan.auto_warmup { until_warm(plan.warmup_s) } else { Warmup::Seconds(plan.warmup_s) },
             duration_s: longer_s.unwrap_or(planned_s),
             load: plan.load.clone(),
-            cpu: context.side.cpu,
+            cpu: if at.local { CpuSource::Local } else { CpuSource::Snapshot },
             place: context.agents.clone().map_or(Place::Here, Place::Remote),
-            disk: context.side.disk.clone(),
-            data_disk: context.side.data_disk.clone(),
+            disk: at.device("log").map(str::to_owned),
+            data_disk: at.device("data").map(str::to_owned),
             interrupted: Arc::clone(&context.interrupted),
         };
         Ok(Prepared { request, before, info, cache_bytes, unsettled })

@@ -153,7 +153,7 @@ impl Context<'_> {
         let Budget { most_s, spent_s } = self.tries.budget;
         let windows = if record.variant.is_some() { 2.0 } else { 1.0 };
         let most_s = (most_s - spent_s - windows * self.tries.try_s(&[&record])).clamp(0.0, MOST_WAIT_S);
-        let devices = [&self.side.disk, &self.side.data_disk].map(Option::as_deref);
+        let devices = ["log", "data"].map(|role| self.side.info.device(role));
         wait_for_quiet(Duration::from_secs_f64(most_s), devices, &self.interrupted);
         Some((first, record))
     }
