@@ -47,30 +47,20 @@ pub const MAX_JOBS: u32 = 20_000;
 
 /// Why a plan cannot be made: a usage error. Nothing was started.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[allow(missing_docs)] // Its text says what each is.
 pub enum PlanError {
-    /// An invalid target or node.
     #[error(transparent)]
     Target(#[from] TargetError),
-    /// A workload or group that does not exist.
     #[error(transparent)]
     Unknown(#[from] Unknown),
-    /// An invalid workload parameter.
     #[error(transparent)]
     Param(#[from] ParamError),
-    /// An invalid workload file.
     #[error("{0}")]
     User(#[from] UserError),
-    /// A value out of range.
     #[error("{0}")]
     Value(String),
-    /// None of the chosen workloads can run.
     #[error("nothing to run on '{target}': {reasons}")]
-    Nothing {
-        /// The target.
-        target: String,
-        /// Why each workload was skipped.
-        reasons: String,
-    },
+    Nothing { target: String, reasons: String },
 }
 
 fn value<T>(text: String) -> Result<T, PlanError> {

@@ -105,63 +105,32 @@ pub enum Ended {
 
 /// Why a run did not start or did not complete.
 #[derive(Debug, Error)]
+#[allow(missing_docs)] // Its text says what each is.
 pub enum StudyError {
-    /// The plan.
     #[error(transparent)]
     Plan(#[from] PlanError),
-    /// The target.
     #[error(transparent)]
     Target(#[from] TargetError),
-    /// The run folder.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The doctor refused the target.
     #[error("the doctor refuses the target:\n{0}\nChange that, or measure anyway with --force (tests are then marked)")]
     Doctor(String),
-    /// Nothing can be measured on the target, even with `--force`.
     #[error("nothing can be measured on the target:\n{0}")]
     Impossible(String),
-    /// More jobs than the target allows.
     #[error("{asked} jobs are more than the target allows: {because}; the maximum is {most}")]
-    TooManyJobs {
-        /// What was asked for.
-        asked: u32,
-        /// Which setting limits them.
-        because: String,
-        /// The maximum.
-        most: u32,
-    },
-    /// A test failed to run.
+    TooManyJobs { asked: u32, because: String, most: u32 },
     #[error("test {test} ({workload}, {}) failed: {source}", counted(*jobs as usize, "job"))]
-    Test {
-        /// Number of the test.
-        test: u32,
-        /// Workload code.
-        workload: String,
-        /// Number of jobs.
-        jobs: u32,
-        /// Why.
-        source: TestError,
-    },
-    /// Nodes were lost, and the plan says that the run ends then.
+    Test { test: u32, workload: String, jobs: u32, source: TestError },
     #[error(
         "{} lost: the run ends here, and a test in which that happened is stored as refused. To measure on over the nodes that \
          are left, begin a run with --on-node-loss continue; a resumed run needs all nodes",
         are(.0)
     )]
     NodesLost(Vec<String>),
-    /// Nodes were lost, and nothing can be measured at the others.
     #[error("{} lost, and {why}: the run ends here, and a test in which that happened is stored as refused", are(.lost))]
-    NoNodeLeft {
-        /// The lost nodes.
-        lost: Vec<String>,
-        /// Why not.
-        why: String,
-    },
-    /// Agents were lost.
+    NoNodeLeft { lost: Vec<String>, why: String },
     #[error("{0}. The run ends here: start others in their place and resume it, or resume it with fewer (--agents)")]
     AgentsLost(String),
-    /// The user stopped the run before its first test.
     #[error("interrupted before the first test was complete: nothing is kept")]
     Interrupted,
 }

@@ -9,27 +9,15 @@ use thiserror::Error;
 
 use super::scripts::BUILTIN;
 
-/// Why a plan file cannot be used.
+/// Why a plan file cannot be used. A `path` has no password, and a `hint` says what the user may have meant.
 #[derive(Debug, Error)]
+#[allow(missing_docs)] // Its text says what each is.
 pub enum PlanFileError {
-    /// It cannot be read.
     #[error("cannot read the plan {path}: {source}{hint}")]
-    Read {
-        /// The file, without a password.
-        path: String,
-        /// Why.
-        source: std::io::Error,
-        /// What the user may have meant; else empty.
-        hint: &'static str,
-    },
-    /// It is not a plan.
+    Read { path: String, source: std::io::Error, hint: &'static str },
+    /// With line and column.
     #[error("{path} is not a plan: {message}")]
-    Parse {
-        /// The file.
-        path: String,
-        /// What is wrong, with line and column.
-        message: String,
-    },
+    Parse { path: String, message: String },
 }
 
 /// Reads the plan file `path`.
