@@ -1,7 +1,6 @@
 //! A run, from its plan to its last record: checks the target, creates the run folder, measures, cleans up.
 
 mod disk_space;
-mod execute;
 mod full_disk;
 mod level;
 mod measure;
@@ -30,7 +29,7 @@ use loadline_database::{OpenRequest, Runs, TargetError, Work, is_temporary, kind
 use loadline_load::{RemoteJobs, TestError};
 use loadline_model::format::counted;
 use loadline_model::machine::Machine;
-use loadline_model::manifest::{MANIFEST_SCHEMA, RunState, TableLoad, TargetInfo};
+use loadline_model::manifest::{MANIFEST_SCHEMA, RunState, TargetInfo};
 use loadline_model::plan::{Plan, SkippedWorkload};
 use loadline_model::probe::ProbedDir;
 use loadline_model::variant::Variant;
@@ -82,8 +81,6 @@ pub struct StudyOutcome {
     pub folder: PathBuf,
     /// All its tests, including those made before a resume.
     pub records: Vec<TestRecord>,
-    /// Tables of the data set that it loaded.
-    pub data_set: Vec<TableLoad>,
     /// Tests of the plan that were not made because nodes were lost, in words.
     pub left_out: Vec<String>,
     /// Workloads that the server refused while the run went on.
@@ -223,7 +220,7 @@ impl Study {
         };
         let folder = context.folder.path().to_owned();
         let (records, left_out) = (context.records, context.left_out);
-        Ok(StudyOutcome { folder, records, data_set: context.manifest.data_set, left_out, refused, ended })
+        Ok(StudyOutcome { folder, records, left_out, refused, ended })
     }
 
     /// Everything before the first test.

@@ -1,18 +1,18 @@
-//! The steps of a test: what is done before the jobs, while they run, and after them, until its evidence is complete.
+//! Runs one test of a plan, in a straight line: prepare, measure, evidence, test, store.
 
 use std::sync::Arc;
 
 use loadline_collect::CpuSource;
-use loadline_database::{NativeReports, RemainingNodes, Target, TargetError, is_temporary, kind_of};
+use loadline_database::{NativeReports, RemainingNodes, Target, TargetError, Work, is_temporary, kind_of};
 use loadline_load::{Measured, Place, Request, TestError, Warmup, end_lost, run_test};
 use loadline_model::live::LiveTest;
 use loadline_model::manifest::TargetInfo;
+use loadline_model::plan::PlannedWorkload;
 use loadline_model::record::AgentFigures;
-use loadline_model::{Forced, Note, TestRecord};
+use loadline_model::{Column, Forced, InPair, Note, TestRecord};
 use loadline_store::{NativeFile, TestOutput};
 use loadline_workload::{Instrument, SizeScan};
 
-use super::execute::PlannedTest;
 use super::level::TestUnderLevels;
 use super::native_report::Mark;
 use super::proof::{BeforeTest, Proof};
@@ -30,32 +30,45 @@ use crate::instrument::{Instruments, Replicas};
 use crate::live::Pace;
 use crate::{record, steps};
 
+/// A test to run.
+pub(super) struct PlannedTest<'a> {
+    pub(super) workload: &'a PlannedWorkload,
+    pub(super) work: Arc<Work>,
+    pub(super) position: LiveTest,
+    /// Column of the swept parameter; `None` for a sweep over jobs.
+    pub(super) swept: Option<&'static Column>,
+    /// Its place in a run of pairs.
+    pub(super) in_pair: Option<InPair>,
+    /// What is known of replication, in a run of levels.
+    pub(super) level: Option<TestUnderLevels>,
+}
+
 /// A test that may begin.
-pub(super) struct Prepared {
-    pub(super) request: Request,
+struct Prepared {
+    request: Request,
     before: BeforeTest,
     info: TargetInfo,
-    pub(super) cache_bytes: Option<u64>,
+    cache_bytes: Option<u64>,
     /// Why the target did not come to rest, if so.
     unsettled: Option<String>,
 }
 
 /// A test whose jobs have ended.
-pub(super) struct Ended {
+struct Ended {
     measured: Measured,
-    pub(super) instruments: Instruments,
-    pub(super) views: GrownViews,
+    instruments: Instruments,
+    views: GrownViews,
     proof: Proof,
-    pub(super) mark: Mark,
+    mark: Mark,
     /// What is left of a target that lost nodes.
-    pub(super) remaining: Option<RemainingNodes>,
+    remaining: Option<RemainingNodes>,
     /// What became of the sessions of lost agents.
     sessions: Vec<Note>,
 }
 
 impl Ended {
     /// Window, s, with which the test must be repeated because its transactions were too long for a first one.
-    pub(super) fn needs_longer_s(&self, prepared: &Prepared) -> Option<f64> {
+    fn needs_longer_s(&self, prepared: &Prepared) -> Option<f64> {
         // With agents that failed, few transactions say nothing of their length.
         let is_whole = self.remaining.is_none() && self.measured.agents.iter().all(|agent| agent.failed.is_none());
         window_length::longer_s(&prepared.request, &self.measured).filter(|_| is_whole)
@@ -63,8 +76,45 @@ impl Ended {
 }
 
 impl PlannedTest<'_> {
+    /// Runs and stores the test.
+    pub(super) fn measure(&self, context: &mut Context<'_>) -> Result<(), StudyError> {
+        let (output, remaining) = match &self.work.workload.scan {
+            Some(scan) => (self.scan(context, scan)?, None),
+            None => self.jobs(context)?,
+        };
+        self.store(context, output, remaining)
+    }
+
+    /// Runs jobs in a window, and again in a longer one if it was too short. Also returns what is left of a target that lost nodes.
+    fn jobs(&self, context: &mut Context<'_>) -> Result<(TestOutput, Option<RemainingNodes>), StudyError> {
+        let mut prepared = self.prepare(context, None)?;
+        let mut ended = self.run_jobs(context, &mut prepared)?;
+        if let Some(longer_s) = ended.needs_longer_s(&prepared) {
+            let test = self.position.test;
+            context.step(format!(
+                "test {test}: the window is too short for the transactions; repeating the test with {longer_s:.0} s"
+            ));
+            prepared = self.prepare(context, Some(longer_s))?;
+            ended = self.run_jobs(context, &mut prepared)?;
+        }
+        let run = self.run_context(context, prepared.cache_bytes);
+        let instruments = std::mem::take(&mut ended.instruments);
+        let mut evidence = self.evidence(context, &run, &prepared, &ended, instruments);
+        // A limit is that of the work that the jobs did, which their figures say.
+        let figures = steps::figures_of(&evidence);
+        evidence.seen.instruments.complete(&prepared.request, &run, &figures);
+        let (native, missing) = self.report(context, ended.mark.clone());
+        let evidence = evidence.and_remarks(missing);
+        let test = steps::with_checks(figures, &evidence);
+        let mut output = record::of_jobs(&evidence, test, self.identity(context), native);
+        if let Some(activity) = &mut output.activity {
+            ended.views.add_to(activity);
+        }
+        Ok((output, ended.remaining))
+    }
+
     /// Runs a scan of sizes. It has no fixed duration.
-    pub(super) fn scan(&self, context: &mut Context<'_>, scan: &SizeScan) -> Result<TestOutput, StudyError> {
+    fn scan(&self, context: &mut Context<'_>, scan: &SizeScan) -> Result<TestOutput, StudyError> {
         let prepared = self.prepare(context, None)?;
         let mark = native_report::mark(native_reports(context));
         let (scanned, proof) = self.run_scan(context, scan, &prepared)?;
@@ -75,7 +125,7 @@ impl PlannedTest<'_> {
         Ok(record::of_scan(evidence, test, id, native))
     }
 
-    pub(super) fn store(
+    fn store(
         &self,
         context: &mut Context<'_>,
         output: TestOutput,
@@ -98,7 +148,7 @@ impl PlannedTest<'_> {
     }
 
     /// Loads the tables, and asks what must be known before the jobs start.
-    pub(super) fn prepare(&self, context: &mut Context<'_>, longer_s: Option<f64>) -> Result<Prepared, StudyError> {
+    fn prepare(&self, context: &mut Context<'_>, longer_s: Option<f64>) -> Result<Prepared, StudyError> {
         let drawn = context.drawn_anew(&self.work)?;
         let (work, jobs, target) = (&self.work, self.position.jobs, Arc::clone(&context.side.target));
         let failed = |e| self.target_failed(e);
@@ -134,7 +184,7 @@ impl PlannedTest<'_> {
     }
 
     /// Runs jobs in a common window, with instruments, and asks what proves their work.
-    pub(super) fn run_jobs(&self, context: &mut Context<'_>, prepared: &mut Prepared) -> Result<Ended, StudyError> {
+    fn run_jobs(&self, context: &mut Context<'_>, prepared: &mut Prepared) -> Result<Ended, StudyError> {
         let replicas = self.level.as_ref().map(TestUnderLevels::instrument);
         let alarm = replicas.as_ref().map(Replicas::alarm).unwrap_or_default();
         let mut instruments = Instruments::listed_by(&self.work.workload, replicas);
@@ -169,7 +219,7 @@ impl PlannedTest<'_> {
     }
 
     /// The evidence of jobs. What instruments can only measure now is added to it by [`Instruments::complete`].
-    pub(super) fn evidence<'a>(
+    fn evidence<'a>(
         &self,
         context: &Context<'_>,
         run: &'a RunContext<'a>,
@@ -194,7 +244,7 @@ impl PlannedTest<'_> {
     }
 
     /// Evidence of what was `seen`.
-    pub(super) fn evidence_of<'a, S>(
+    fn evidence_of<'a, S>(
         &self,
         context: &Context<'_>,
         run: &'a RunContext<'a>,
@@ -238,7 +288,7 @@ impl PlannedTest<'_> {
     }
 
     /// The run that the test is part of.
-    pub(super) fn run_context<'a>(&self, context: &'a Context<'_>, cache_bytes: Option<u64>) -> RunContext<'a> {
+    fn run_context<'a>(&self, context: &'a Context<'_>, cache_bytes: Option<u64>) -> RunContext<'a> {
         RunContext {
             manifest: &context.manifest,
             records: &context.records,
@@ -252,7 +302,7 @@ impl PlannedTest<'_> {
     }
 
     /// The database's own report, and a note if it is missing; the test stays valid.
-    pub(super) fn report(&self, context: &Context<'_>, mark: Mark) -> (Option<NativeFile>, Option<Note>) {
+    fn report(&self, context: &Context<'_>, mark: Mark) -> (Option<NativeFile>, Option<Note>) {
         let kind = kind_of(&context.manifest.plan.target).map_err(|e| e.to_string());
         match kind.and_then(|kind| native_report::report(native_reports(context), kind, mark)) {
             Ok(report) => (report, None),
@@ -299,7 +349,7 @@ impl PlannedTest<'_> {
     }
 
     /// What tells the test from others of its run, and its run from others.
-    pub(super) fn identity(&self, context: &Context<'_>) -> TestRecord {
+    fn identity(&self, context: &Context<'_>) -> TestRecord {
         let (manifest, work) = (&context.manifest, &self.work);
         let arm = manifest.plan.arms().zip(self.in_pair.as_ref());
         let label = arm.and_then(|(paired, window)| Some(&paired.variants.get(window.arm.index())?.label));

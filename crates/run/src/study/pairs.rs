@@ -15,7 +15,7 @@ use loadline_model::live::LiveTest;
 use loadline_model::plan::{Plan, PlannedWorkload};
 use loadline_model::variant::{InPair, Letter, Paired};
 
-use super::execute::PlannedTest;
+use super::measure::PlannedTest;
 use super::refused::Refused;
 use super::{Context, StudyError};
 use crate::plan::variants::job_counts;

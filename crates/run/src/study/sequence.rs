@@ -8,7 +8,7 @@ use loadline_model::plan::{Jobs, PlannedWorkload};
 use loadline_model::{Column, Driver, TestRecord, column};
 use loadline_workload::Sweep;
 
-use super::execute::PlannedTest;
+use super::measure::PlannedTest;
 use super::refused::Refused;
 use super::{Context, StudyError, nodes};
 use crate::calibrate::with;
