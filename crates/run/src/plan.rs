@@ -82,7 +82,6 @@ pub fn make_plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
     }
 }
 
-/// The plan without variants.
 fn one_plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
     let url = spec.target.as_deref().unwrap_or(DEFAULT_TARGET);
     let kind = checked_target(spec, url)?;
@@ -208,7 +207,6 @@ fn check_table_names(known: &Workloads, workloads: &[PlannedWorkload]) -> Result
     Ok(())
 }
 
-/// Reads workload files that a plan names.
 fn workload_files(names: &Option<Vec<String>>) -> Result<Vec<WorkloadFile>, PlanError> {
     let read = |name: &String| Ok(WorkloadFile { name: name.clone(), text: read_file("workload file", name)? });
     names.iter().flatten().map(read).collect()
@@ -250,7 +248,6 @@ pub(crate) fn reasons(skipped: &[SkippedWorkload]) -> String {
     groups.iter().map(|(reason, codes)| format!("{codes}: {reason}")).collect::<Vec<_>>().join("; ")
 }
 
-/// What a plan measures.
 struct Chosen {
     known: Workloads,
     workloads: Vec<PlannedWorkload>,

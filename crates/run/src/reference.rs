@@ -41,7 +41,6 @@ pub(crate) struct References {
     /// Why the CPUs and memory of this machine are not those of the database, if they are not.
     pub(crate) elsewhere: Option<String>,
     pub(crate) rows: LastRows,
-    /// Set when the user wants to stop.
     pub(crate) interrupted: Arc<AtomicBool>,
 }
 
@@ -118,7 +117,6 @@ pub(crate) trait Part {
     }
 }
 
-/// The part that measures `limit`.
 pub(crate) fn part(limit: Limit) -> Box<dyn Part> {
     match limit {
         Limit::Log => Box::new(log::Commits::default()),

@@ -136,7 +136,6 @@ impl Reference {
         Ok(record)
     }
 
-    /// Name of the platform in reports.
     fn label(&self) -> String {
         format!("{} (published)", self.platform)
     }
@@ -174,7 +173,6 @@ pub fn unmeasured(platform: &str, target: TargetInfo, records: &[TestRecord]) ->
     })
 }
 
-/// Columns that are no figures.
 const KEYS: [&str; 6] = ["platform", "workload", "run", "test", "nodes", "jobs"];
 
 /// Figures that follow from those printed, and the parameter that was swept.

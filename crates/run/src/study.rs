@@ -152,7 +152,6 @@ struct Context<'a> {
     tries: Tries,
     /// Number of the last test that was stored before this run was resumed; 0 in a new one.
     stored: u32,
-    /// Agents that run the jobs.
     agents: Option<Arc<dyn RemoteJobs>>,
     /// Work whose tables are there, by the index of its variant and the code of its workload.
     works: BTreeMap<(usize, String), Arc<Work>>,

@@ -16,7 +16,6 @@ use super::{Instrument, beside_jobs, outcome};
 use crate::evidence::Evidence;
 use crate::test::{Test, Verdict, failed, require};
 
-/// Time between two looks.
 const EVERY: Duration = Duration::from_millis(100);
 /// A replica that is behind and acknowledges nothing for this long, beside some round trips, hangs, ns.
 const HANGS_NS: u64 = 2_000_000_000;
@@ -27,9 +26,7 @@ pub(super) const COLUMNS: &[&Column] = &[
     column::REPLICA_BEHIND_MS,
     column::REPLICA_LINK_MIB_PER_S,
 ];
-/// Why they are empty in other tests.
 pub(super) const ABSENT: &str = "replicas are looked at by loadline replica-cost; how far they are behind is also known if they are nodes of the target";
-/// Why it is not known how far replicas are behind.
 const NOT_SAID: &str = "the database does not say how far its replicas are (PostgreSQL: to roles with pg_monitor; MariaDB: in \
      bytes of one binary log)";
 
@@ -140,7 +137,6 @@ impl Replicas {
         Replicas { level, all, alarm: Alarm::default(), thread: None, outcome: None }
     }
 
-    /// What it has to say while the test runs.
     pub(crate) fn alarm(&self) -> Alarm {
         self.alarm.clone()
     }

@@ -35,11 +35,8 @@ pub(crate) struct Scanned {
     rows: u64,
     /// Wall-clock time at which the first sample began.
     pub(crate) opened_at: SystemTime,
-    /// Wall time of the scan, ns.
     elapsed_ns: u64,
-    /// Wall time of the warm-up, ns.
     warmup_ns: u64,
-    /// Transaction and commit times of all samples.
     pub(crate) transaction: Latencies,
     pub(crate) commit: Latencies,
     /// Counters before the session's first and after its last transaction.

@@ -6,7 +6,6 @@ use loadline_workload::{Instrument, Workload};
 
 use super::{PlanError, PlanSpec, value};
 
-/// The `agents` of a plan at a `hub`, for a target of `kind` at `url`.
 pub(super) fn planned(
     spec: &PlanSpec,
     (hub, agents): (&str, u32),

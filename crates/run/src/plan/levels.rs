@@ -24,7 +24,6 @@ pub fn default_delays() -> Vec<TimeSpec> {
     DEFAULT_DELAYS.iter().map(|text| TimeSpec::Text((*text).to_owned())).collect()
 }
 
-/// Whether `spec` has keys of levels.
 pub(super) fn are_in(spec: &PlanSpec) -> bool {
     let way = spec.delay.is_some() || spec.jitter.is_some() || spec.bandwidth.is_some();
     spec.levels.is_some() || spec.standby.is_some() || way

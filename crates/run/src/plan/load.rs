@@ -11,7 +11,6 @@ use super::{MAX_JOBS, PlanError, PlanSpec, time_with_unit, value};
 /// Shortest and longest mean think time, s. Below, a timer is late by as much.
 const THINK_S: (f64, f64) = (1e-4, 600.0);
 
-/// The load of `spec` for `workloads` on the target at `url`.
 pub(super) fn load(
     spec: &PlanSpec,
     (known, workloads): (&Workloads, &[PlannedWorkload]),

@@ -19,7 +19,6 @@ pub const DEFAULT_PAIRS: u32 = 16;
 /// Default of the most pairs, with a precision.
 pub const DEFAULT_MOST_PAIRS: u32 = 200;
 
-/// Whether `spec` has keys of variants.
 pub(super) fn are_in(spec: &PlanSpec) -> bool {
     let PlanSpec { variant, pairs, precision, equivalence, .. } = spec;
     variant.is_some() || pairs.is_some() || precision.is_some() || equivalence.is_some()
@@ -222,7 +221,6 @@ fn normal_names(settings: &BTreeMap<String, String>) -> BTreeMap<String, String>
     settings.iter().map(|(name, value)| (name.to_ascii_lowercase().replace('-', "_"), value.clone())).collect()
 }
 
-/// The specification of a variant.
 fn spec_of(base: &PlanSpec, arm: &VariantSpec) -> PlanSpec {
     let mut spec = base.clone();
     spec.target = arm.target.clone().or(spec.target);

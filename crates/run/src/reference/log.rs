@@ -18,7 +18,6 @@ use super::{LogSource, Part, References, Subject, throughput_in, with_work};
 use crate::calibrate::{measure_expected, with};
 use crate::storage_size::MIB;
 
-/// Warm-up of one measurement, s.
 const WARMUP_S: f64 = 0.2;
 /// Windows to try, s: the first is enough for thousands of commits, the second for large ones on a device that stalls.
 const WINDOWS_S: [f64; 2] = [0.5, 3.0];

@@ -25,11 +25,8 @@ const LOOK: Duration = Duration::from_millis(500);
 /// What follows a try.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Next {
-    /// No other try.
     Done,
-    /// Another one at once.
     AtOnce,
-    /// Another one at the end of the run.
     AtEnd,
 }
 
@@ -43,7 +40,6 @@ struct Budget {
 }
 
 impl Budget {
-    /// Whether a try of `try_s` is still allowed.
     fn allows(self, try_s: f64) -> bool {
         self.spent_s + try_s <= self.most_s
     }
@@ -108,7 +104,6 @@ impl Tries {
 }
 
 impl Context<'_> {
-    /// Number of the next window.
     pub(super) fn next_test(&self) -> u32 {
         self.newest().map_or(0, |r| r.test) + 1
     }
@@ -118,12 +113,10 @@ impl Context<'_> {
         self.windows().max_by_key(|r| r.test)
     }
 
-    /// All windows.
     fn windows(&self) -> impl Iterator<Item = &TestRecord> + Clone {
         self.records.iter().chain(&self.tries.others)
     }
 
-    /// Adds the record of a window.
     pub(super) fn add_record(&mut self, record: TestRecord) {
         let again = record.try_of.is_some();
         self.records.push(record);

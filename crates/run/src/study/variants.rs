@@ -39,7 +39,6 @@ impl VariantsState {
         Some(VariantsState { now: 0, shared, restart: false, forced, found: Vec::new() })
     }
 
-    /// What was refused in the variant in force.
     pub(super) fn forced(&self) -> Option<&String> {
         self.forced.get(self.now)?.as_ref()
     }
