@@ -154,13 +154,4 @@ mod tests {
         assert!(load_of("think = '10ms'\ntarget = 'postgres://u@h/d'\ndriver = 'client'").thinks());
         assert_eq!(load_of("reconnect-every = 100").reconnect_every, Some(100));
     }
-
-    #[test]
-    fn populations_are_the_jobs() {
-        let text = "[[populations]]\njobs = 8\nthink = \"10ms\"\n[[populations]]\njobs = 2\nrate = 500\n";
-        let plan = make_plan(&parse(&format!("workload = ['LGWR-LAT1']\n{text}")).unwrap()).unwrap();
-        assert_eq!(plan.jobs, Jobs::List(vec![10]));
-        assert_eq!(plan.load.part_of(8, 10).population.rate_tps, Some(500.0));
-        assert!(parse("[[populations]]\njobs = 8\nthnk = \"10ms\"\n").is_err());
-    }
 }

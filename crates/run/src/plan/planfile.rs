@@ -141,6 +141,7 @@ mod tests {
         let e = parse("driver = \"clinet\"").unwrap_err();
         assert!(e.contains("clinet") && e.contains("client"), "{e}");
         assert!(parse("jobs = [").unwrap_err().contains("line 1"));
+        assert!(parse("[[populations]]\njobs = 8\nthnk = \"10ms\"").unwrap_err().contains("line 3"));
         for (key, value) in [("results", "''"), ("workload-file", "['a.toml', '']")] {
             let e = parse(&format!("{key} = {value}")).unwrap_err();
             assert!(e.contains(key) && e.contains("empty"), "{e}");

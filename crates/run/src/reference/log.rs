@@ -336,16 +336,6 @@ mod tests {
     }
 
     #[test]
-    fn a_dead_runs_log_is_removed_before_space_is_checked() {
-        let dir = tempfile::tempdir().unwrap();
-        let dead = dir.path().join("loadline-wal-dead");
-        std::fs::create_dir(&dead).unwrap();
-        std::fs::write(dead.join("owner.lock"), "").unwrap();
-        assert_eq!(clean_leftovers(dir.path()).unwrap().len(), 1);
-        assert!(!dead.exists());
-    }
-
-    #[test]
     fn any_redo_has_a_reference() {
         let dir = tempfile::tempdir().unwrap();
         let writer = LogWriter::open(dir.path(), &Arc::default()).unwrap();

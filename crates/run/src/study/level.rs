@@ -1,5 +1,6 @@
 //! Levels of replication: what is in force in a window, and the way to the replicas.
 
+use std::sync::mpsc::Sender;
 use std::time::Duration;
 
 use loadline_database::{Level, Link, TargetError, kind_of};
@@ -21,9 +22,9 @@ pub(super) struct TestUnderLevels {
 }
 
 impl TestUnderLevels {
-    /// What looks at the replicas.
-    pub(super) fn instrument(&self) -> Replicas {
-        Replicas::new(self.level.as_ref().map(|level| (level.name.clone(), level.waits_for)), self.replicas)
+    /// What looks at the replicas, and says by `alarm` while the test still runs that one is gone.
+    pub(super) fn instrument(&self, alarm: Sender<String>) -> Replicas {
+        Replicas::new(self.level.as_ref().map(|level| (level.name.clone(), level.waits_for)), self.replicas, alarm)
     }
 
     /// Commits that do not wait for their disk are what such a level is, and do not make its windows refused.

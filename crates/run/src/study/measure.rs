@@ -1,6 +1,7 @@
 //! Runs one test of a plan, in a straight line: prepare, measure, evidence, test, store.
 
 use std::sync::Arc;
+use std::sync::mpsc::channel;
 
 use loadline_collect::CpuSource;
 use loadline_database::{NativeReports, RemainingNodes, Target, TargetError, Work, is_temporary, kind_of};
@@ -25,8 +26,8 @@ use crate::event::Event;
 use crate::evidence::{Evidence, Excuse, Excuses, Jobs, RunContext};
 use crate::figures::nodes::is_same_cluster;
 use crate::figures::volume::only_adds;
+use crate::instrument::Instruments;
 use crate::instrument::size_scan::{self, Scanned};
-use crate::instrument::{Instruments, Replicas};
 use crate::live::Pace;
 use crate::{record, steps};
 
@@ -185,8 +186,8 @@ impl PlannedTest<'_> {
 
     /// Runs jobs in a common window, with instruments, and asks what proves their work.
     fn run_jobs(&self, context: &mut Context<'_>, prepared: &mut Prepared) -> Result<Ended, StudyError> {
-        let replicas = self.level.as_ref().map(TestUnderLevels::instrument);
-        let alarm = replicas.as_ref().map(Replicas::alarm).unwrap_or_default();
+        let (say, alarm) = channel();
+        let replicas = self.level.as_ref().map(|level| level.instrument(say));
         let mut instruments = Instruments::listed_by(&self.work.workload, replicas);
         let run = self.run_context(context, prepared.cache_bytes);
         instruments.prepare(&mut prepared.request, &run).map_err(|e| self.target_failed(e))?;
@@ -198,7 +199,7 @@ impl PlannedTest<'_> {
         let measured = run_test(request, &mut instruments, |tick| {
             let second = pace.second(self.position.test, request, tick);
             context.listener.on(Event::Progress { position: self.position.clone(), second });
-            if let Some(text) = alarm.take() {
+            if let Ok(text) = alarm.try_recv() {
                 context.warn(format!("test {}: {text}", self.position.test));
             }
         })
