@@ -152,6 +152,7 @@ impl Context<'_> {
         })?;
         Ok(Calibration { parameters: [(SCALE.to_owned(), scale)].into(), ..Calibration::default() })
     }
+
     /// Loads a workload's tables for one job and the data set, with progress events.
     fn load(&mut self, work: &Work) -> Result<(), StudyError> {
         let (done, loaded) = self.load_watched(work, 1);
