@@ -42,7 +42,6 @@ pub use same::KnownLimits;
 
 use self::refused::Refusals;
 use self::side::Side;
-use self::switch::Switch;
 use self::tries::Tries;
 use self::variants::VariantsState;
 use crate::event::{Event, Listener};

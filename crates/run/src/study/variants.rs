@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use loadline_database::{Target, TargetError, is_temporary};
 use loadline_model::manifest::{Calibration, TargetInfo, VariantFound};
@@ -10,7 +11,7 @@ use loadline_model::variant::{Letter, Paired, Variant};
 use loadline_model::{Finding, Note};
 
 use super::side::{fit_jobs, fit_workloads, forced};
-use super::{Context, StudyError, Switch, until_released};
+use super::{Context, StudyError, switch, until_released};
 use crate::checks::settings;
 use crate::plan::PlanError;
 use crate::plan::variants::{differing, keep_common, same_kind};
@@ -238,7 +239,7 @@ impl Context<'_> {
         let changed = std::mem::replace(&mut state.now, n) != n;
         if let Some(command) = &variant.switch {
             self.side.lock = None;
-            Switch { arm: Letter::nth(n), command }.run(&self.interrupted)?;
+            switch::run(Letter::nth(n), command, &self.interrupted)?;
         }
         let settings = self.side.target.abilities().settings;
         if let Some(settings) = settings.filter(|_| state.settings_differ(paired)) {
@@ -285,7 +286,7 @@ impl Context<'_> {
         let Some(command) = first.and_then(|variant| variant.switch.as_ref()) else { return };
         self.side.lock = None;
         // Ctrl-C has ended the run; this must still be done.
-        if let Err(e) = (Switch { arm: Letter::A, command }).run(&Arc::default()) {
+        if let Err(e) = switch::run(Letter::A, command, &AtomicBool::new(false)) {
             self.warn(format!("arm A is not in force again: {e}"));
         }
     }
