@@ -2,7 +2,7 @@
 
 use loadline_model::manifest::RunState;
 use loadline_report::{Compared, Format, RunData, Terms};
-use loadline_run::plan::variants::DEFAULT_EQUIVALENCE;
+use loadline_run::plan::DEFAULT_EQUIVALENCE;
 
 use crate::args::CompareArgs;
 use crate::exit::{self, Failure};

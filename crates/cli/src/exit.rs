@@ -8,7 +8,6 @@ use loadline_database::{Cause, Refusal, TargetError};
 use loadline_live::serve::ServeError;
 use loadline_load::TestError;
 use loadline_run::PlanError;
-use loadline_run::plans::NamedPlanError;
 use loadline_run::study::StudyError;
 use loadline_run::watch::WatchError;
 use loadline_storage::probe::ProbeError;
@@ -70,7 +69,6 @@ macro_rules! ends {
 }
 
 ends! {
-    NamedPlanError => |_| USAGE;
     PlanError => |_| USAGE;
     TargetError => |e| match e {
         TargetError::Usage(_) => USAGE,

@@ -15,7 +15,6 @@ pub(crate) fn agents_list(_: &AgentsListArgs) -> Result<u8, Failure> {
     Err(Failure::usage(ABSENT))
 }
 
-/// The study as it is, unless its plan has agents.
-pub(crate) fn with(study: Study, _: Option<&str>) -> Result<Study, Failure> {
-    if study.plan.agents.is_some() { Err(Failure::usage(ABSENT)) } else { Ok(study) }
+pub(crate) fn with(_: Study, _: Option<&str>) -> Result<Study, Failure> {
+    Err(Failure::usage(ABSENT))
 }

@@ -1,7 +1,7 @@
 //! `loadline references`: the published measurements that come with loadline.
 
 use loadline_report::{Published, RunData};
-use loadline_run::references::{REFERENCES, Reference, ReferenceError, find};
+use loadline_run::references::{REFERENCES, Reference, find};
 
 use crate::args::ReferencesArgs;
 use crate::audit;
@@ -27,8 +27,8 @@ pub(crate) fn named(text: &str) -> Result<RunData, Failure> {
         Failure::usage(format!("--with '{text}': write {PREFIX}ID, such as {PREFIX}{}", REFERENCES[0].id))
     })?;
     let reference = found(id)?;
-    let records = reference.records().map_err(broken)?;
-    let manifest = reference.manifest(&records).map_err(broken)?;
+    let records = reference.records()?;
+    let manifest = reference.manifest(&records)?;
     let published = Published {
         imported: false,
         source: reference.source.to_owned(),
@@ -39,15 +39,11 @@ pub(crate) fn named(text: &str) -> Result<RunData, Failure> {
 
 /// `exadata-x9m`, also as `--with` has it.
 fn found(id: &str) -> Result<&'static Reference, Failure> {
-    find(id.strip_prefix(PREFIX).unwrap_or(id)).map_err(broken)
-}
-
-fn broken(e: ReferenceError) -> Failure {
-    Failure::usage(e.to_string())
+    Ok(find(id.strip_prefix(PREFIX).unwrap_or(id))?)
 }
 
 fn row(reference: &Reference) -> Result<Vec<String>, Failure> {
-    let records = reference.records().map_err(broken)?;
+    let records = reference.records()?;
     let mut workloads: Vec<&str> = records.iter().map(|r| r.workload.as_str()).collect();
     workloads.dedup();
     Ok(vec![

@@ -68,7 +68,7 @@ pub(crate) fn measure(
         study.request.clean_command()
     );
     signals::interruptible(&study.request.interrupted, left)?;
-    let study = hub_run::with(study, hub.as_deref())?;
+    let study = if study.plan.agents.is_some() { hub_run::with(study, hub.as_deref())? } else { study };
     let _metrics = args.metrics.map(|listen| live::start_metrics(&study.results, listen)).transpose()?;
     let mut progress = Progress::new(&study.plan, study.resume.as_deref());
     let outcome = study.run(&mut progress);

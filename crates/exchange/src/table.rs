@@ -6,7 +6,7 @@ mod parquet;
 
 use loadline_model::column::{COLUMNS, Cell, VALID};
 use loadline_model::format::{Format, csv_line};
-use loadline_model::{Column, Latencies, Series, TestRecord};
+use loadline_model::{Column, Latencies, Letter, Series, TestRecord};
 use serde_json::{Map, Value, json};
 use thiserror::Error;
 
@@ -120,17 +120,23 @@ fn plain(cell: &Value) -> String {
     }
 }
 
-/// Validity, and every column that a test has a value in, in the order of `loadline columns`; then why figures are missing, as JSON.
+/// Validity, and every column that a test has a value in, in the order of `loadline columns`; of three arms or more the one that a window
+/// of A stands beside; then why figures are missing, as JSON.
 fn tests_table(tests: &[TestData]) -> Table {
     let has = |column: &&&Column| **column == VALID || tests.iter().any(|t| column.cell(&t.record) != Cell::Absent);
     let columns: Vec<(&Column, Kind)> = COLUMNS.iter().filter(has).map(|column| (*column, kind(column))).collect();
+    let beside = |t: &TestData| t.record.variant.as_ref().map(|window| window.beside);
+    let are_several = tests.iter().filter_map(beside).any(|arm| arm != Letter::B);
     let row = |t: &TestData| {
+        let beside = are_several.then(|| json!(beside(t)));
         let absent = serde_json::to_string(&t.record.absent).map_or(Value::Null, Value::from);
-        columns.iter().map(|(column, kind)| cell(column.cell(&t.record), *kind)).chain([absent]).collect()
+        let cells = columns.iter().map(|(column, kind)| cell(column.cell(&t.record), *kind));
+        cells.chain(beside).chain([absent]).collect()
     };
     let rows = tests.iter().map(row).collect();
     let named = columns.iter().map(|(column, kind)| (column.id.to_owned(), *kind));
-    Table { name: "tests", columns: named.chain([("absent".to_owned(), Kind::Text)]).collect(), rows }
+    let own = are_several.then_some("beside").into_iter().chain(["absent"]);
+    Table { name: "tests", columns: named.chain(own.map(|name| (name.to_owned(), Kind::Text))).collect(), rows }
 }
 
 /// What a column's format shows as a number is one.

@@ -12,11 +12,10 @@ use loadline_database::{Canceller, TargetError};
 use crate::client_job::Timing;
 use crate::job::{JobResult, Tally};
 use crate::limits::allow_jobs;
-use crate::remote::{Ended, RunningJobs};
 use crate::schedule::{Schedule, Shared};
 use crate::warmup::Counts;
 use crate::worker::{Go, Ready, job};
-use crate::{Request, TestError};
+use crate::{Ended, Request, RunningJobs, TestError};
 
 /// Address space of a thread's stack, bytes. Memory is used only where a session has been: some KiB.
 const STACK_BYTES: usize = 512 << 10;

@@ -21,7 +21,7 @@ pub use client_job::Timing;
 pub use crew::Crew;
 pub use job::{Books, Held, JobResult, Tally, tps};
 pub use limits::{Limit, OWN_FILES, Which, allow_jobs, allow_threads};
-pub use remote::{Ended, OwnCommits, RemoteJobs, RunningJobs, end_lost};
+pub use remote::{OwnCommits, RemoteJobs, end_lost};
 pub use schedule::{Reported, SECOND_NS, STEP_NS, Schedule, Shared, course_step_ns};
 pub use scripts::{ScriptJob, Scripted};
 pub use warmup::{Counts, Load, WarmedUp, Warmup, next_count_ns};
@@ -257,6 +257,49 @@ pub enum TestError {
         "no thread could be started for job {job}: {source}; run fewer jobs or raise the limit of processes (ulimit -u)"
     )]
     Thread { job: u32, source: std::io::Error },
+}
+
+/// The jobs of a test with open sessions. In other processes, they end if this is dropped.
+pub trait RunningJobs {
+    /// Threads of this process that run them; none if they are in other processes.
+    fn tasks(&self) -> &[u32] {
+        &[]
+    }
+
+    /// What keeps those of this process from ending their transactions, if the database says so.
+    fn hindrance(&self) -> Option<TargetError> {
+        None
+    }
+
+    /// How far ahead an order must be given, ns.
+    fn lead_ns(&self) -> u64 {
+        0
+    }
+
+    /// Tells all jobs when to start.
+    fn start(&mut self, timing: Timing);
+
+    /// Tells jobs of other processes when the window is; those of this process find it in [`Shared`].
+    fn set_window(&mut self, _: Schedule) {}
+
+    /// Ends all jobs and collects what they counted. `counts`: those that were made here, of jobs of this process, for which it calls
+    /// `meanwhile` while it waits.
+    fn end(self: Box<Self>, counts: Counts, meanwhile: &mut dyn FnMut()) -> Ended;
+}
+
+/// What all jobs of a test did.
+#[derive(Default)]
+pub struct Ended {
+    /// What their sessions committed for themselves, if the jobs ran in other processes.
+    pub own: OwnCommits,
+    /// What they counted together, for each part of them.
+    pub tallies: Vec<Tally>,
+    /// Each job, in the order of their numbers; times are on the clock of this machine.
+    pub jobs: Vec<JobResult>,
+    /// Transactions of all jobs, at times about 0.1 s apart.
+    pub counts: Counts,
+    /// What each process did.
+    pub agents: Vec<AgentFigures>,
 }
 
 /// Opens the sessions of a test's jobs, wherever they are.

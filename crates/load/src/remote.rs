@@ -3,17 +3,14 @@
 
 use std::sync::Arc;
 
-use loadline_database::{Target, TargetError};
+use loadline_database::Target;
 use loadline_model::record::AgentFigures;
 use loadline_model::snapshot::counter;
 use loadline_model::{Note, Snapshot};
 use serde::{Deserialize, Serialize};
 
-use crate::client_job::Timing;
-use crate::job::{JobResult, Tally};
-use crate::schedule::{Schedule, Shared};
-use crate::warmup::Counts;
-use crate::{Edges, Request, TestError};
+use crate::schedule::Shared;
+use crate::{Edges, Request, RunningJobs, TestError};
 
 /// Opens jobs in other processes.
 pub trait RemoteJobs: Send + Sync {
@@ -23,34 +20,6 @@ pub trait RemoteJobs: Send + Sync {
     /// # Errors
     /// [`TestError::Remote`] names who cannot, and why. No session of those that answer is open then.
     fn open(&self, request: &Request, shared: &Arc<Shared>) -> Result<Box<dyn RunningJobs>, TestError>;
-}
-
-/// The jobs of a test with open sessions. In other processes, they end if this is dropped.
-pub trait RunningJobs {
-    /// Threads of this process that run them; none if they are in other processes.
-    fn tasks(&self) -> &[u32] {
-        &[]
-    }
-
-    /// What keeps those of this process from ending their transactions, if the database says so.
-    fn hindrance(&self) -> Option<TargetError> {
-        None
-    }
-
-    /// How far ahead an order must be given, ns.
-    fn lead_ns(&self) -> u64 {
-        0
-    }
-
-    /// Tells all jobs when to start.
-    fn start(&mut self, timing: Timing);
-
-    /// Tells jobs of other processes when the window is; those of this process find it in [`Shared`].
-    fn set_window(&mut self, _: Schedule) {}
-
-    /// Ends all jobs and collects what they counted. `counts`: those that were made here, of jobs of this process, for which it calls
-    /// `meanwhile` while it waits.
-    fn end(self: Box<Self>, counts: Counts, meanwhile: &mut dyn FnMut()) -> Ended;
 }
 
 /// Commits that the sessions of jobs made for themselves, of each instance, since before they were opened: the server counts them,
@@ -86,21 +55,6 @@ fn subtract(snapshot: &mut Result<Snapshot, String>, own: &[u64]) {
             node.entry(counter::COMMITS.to_owned()).and_modify(|commits| *commits -= *own as f64);
         }
     }
-}
-
-/// What all jobs of a test did.
-#[derive(Default)]
-pub struct Ended {
-    /// What their sessions committed for themselves, if the jobs ran in other processes.
-    pub own: OwnCommits,
-    /// What they counted together, for each part of them.
-    pub tallies: Vec<Tally>,
-    /// Each job, in the order of their numbers; times are on the clock of this machine.
-    pub jobs: Vec<JobResult>,
-    /// Transactions of all jobs, at times about 0.1 s apart.
-    pub counts: Counts,
-    /// What each process did.
-    pub agents: Vec<AgentFigures>,
 }
 
 /// Ends the sessions that lost agents left on the database: they may hold locks. Returns what was done.

@@ -9,10 +9,9 @@ use loadline_collect::{CollectError, Edge, PendingEdge, Recent, Sampler, Second,
 use loadline_database::TargetError;
 use loadline_storage::{before_others, now_ns};
 
-use crate::remote::RunningJobs;
 use crate::schedule::{Reported, SECOND_NS, STEP_NS, Schedule, Shared};
 use crate::warmup::{Counts, LEAD_NS, Load, WarmedUp, Warmup, next_count_ns};
-use crate::{Edges, Request};
+use crate::{Edges, Request, RunningJobs};
 
 /// How long to wait for jobs to pass window start or window end before its snapshot is taken anyway.
 const PASS_TIMEOUT: Duration = Duration::from_millis(1000);

@@ -161,6 +161,14 @@ pub struct TargetInfo {
     pub notes: Vec<String>,
 }
 
+impl TargetInfo {
+    /// The block device under `role` (`log`, `data`), if it is on this machine.
+    #[must_use]
+    pub fn device(&self, role: &str) -> Option<&str> {
+        self.storage.get(role).and_then(|storage| storage.device.as_deref()).filter(|_| self.local)
+    }
+}
+
 /// Cost of loadline itself, measured on the `null:` target before the run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Overhead {

@@ -35,54 +35,41 @@ pub enum JobsSpec {
     Word(String),
 }
 
-/// A time as a number of seconds or as text with a unit (`500ms`, `30s`, `5m`, `1h`).
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(untagged, expecting = "a time is a number of seconds or a text with a unit: 30, \"30s\", \"5m\"")]
-pub enum TimeSpec {
-    /// Seconds.
-    Seconds(f64),
-    /// Text with a unit.
-    Text(String),
-}
-
-impl fmt::Display for TimeSpec {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            TimeSpec::Seconds(s) => write!(f, "{s} s"),
-            TimeSpec::Text(text) => f.write_str(text),
+/// Values that users write as a number or as text: their names, that of the number, how it is shown, and what is expected.
+macro_rules! written {
+    ($($(#[$about:meta])* $name:ident, $number:ident, $shown:literal, $expecting:tt;)*) => {$(
+        $(#[$about])*
+        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+        #[serde(untagged, expecting = $expecting)]
+        pub enum $name {
+            /// The number.
+            $number(f64),
+            /// Text.
+            Text(String),
         }
-    }
-}
 
-impl From<String> for TimeSpec {
-    fn from(text: String) -> TimeSpec {
-        TimeSpec::Text(text)
-    }
-}
-
-/// A share as a number or as text: `0.3`, `30%`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(untagged, expecting = "a share is a number or a text: 0.3, \"30%\"")]
-pub enum ShareSpec {
-    /// The share itself.
-    Share(f64),
-    /// The same, or percent.
-    Text(String),
-}
-
-impl fmt::Display for ShareSpec {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ShareSpec::Share(share) => share.fmt(f),
-            ShareSpec::Text(text) => f.write_str(text),
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                match self {
+                    $name::$number(number) => write!(f, $shown, number),
+                    $name::Text(text) => f.write_str(text),
+                }
+            }
         }
-    }
+
+        impl From<String> for $name {
+            fn from(text: String) -> $name {
+                $name::Text(text)
+            }
+        }
+    )*};
 }
 
-impl From<String> for ShareSpec {
-    fn from(text: String) -> ShareSpec {
-        ShareSpec::Text(text)
-    }
+written! {
+    /// A time as a number of seconds or as text with a unit (`500ms`, `30s`, `5m`, `1h`).
+    TimeSpec, Seconds, "{} s", "a time is a number of seconds or a text with a unit: 30, \"30s\", \"5m\"";
+    /// A share as a number or as text: `0.3`, `30%`.
+    ShareSpec, Share, "{}", "a share is a number or a text: 0.3, \"30%\"";
 }
 
 /// Job counts of a sweep.

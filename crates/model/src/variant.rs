@@ -287,28 +287,3 @@ impl InPair {
         (self.beside, &self.level) == (other.beside, &other.level)
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn plans_of_earlier_versions_are_read() {
-        let terms = r#""pairs": 6, "looks": [6], "margin": 0.02, "seed": 1"#;
-        let arm =
-            |label: &str| format!(r#"{{"label": "{label}", "target": "sqlite:", "settings": {{}}, "workloads": []}}"#);
-        let arms = format!(r#"{{"a": {}, "b": {}, {terms}}}"#, arm("A: x"), arm("B: y"));
-        let arms: Paired = serde_json::from_str(&arms).unwrap();
-        assert_eq!(arms.variants.iter().map(|v| v.label.as_str()).collect::<Vec<_>>(), ["A: x", "B: y"]);
-        let levels = r#"{"levels": ["local", "on"], "delays_ms": [0.0, 1.5], "jitter_ms": 0.0, "replicas": 1, "pairs": 8, "seed": 2}"#;
-        let levels: Paired = serde_json::from_str(levels).unwrap();
-        assert_eq!(
-            levels.variants.iter().map(|v| levels.label(v)).collect::<Vec<_>>(),
-            ["baseline", "local, 0 ms", "local, 1.5 ms", "on, 0 ms", "on, 1.5 ms"]
-        );
-        assert_eq!((levels.pairs, levels.links.as_ref().unwrap().replicas), (8, 1));
-        for plan in [arms, levels] {
-            assert_eq!(serde_json::from_str::<Paired>(&serde_json::to_string(&plan).unwrap()).unwrap(), plan);
-        }
-    }
-}

@@ -84,7 +84,6 @@ pub(crate) fn window(e: &Evidence<'_>) -> Verdict {
     with_full_disk(e, check_window(e.measured))
 }
 
-/// What a full disk has to do with it, after the reason of failed work.
 fn with_full_disk(e: &Evidence<'_>, mut verdict: Verdict) -> Verdict {
     if let Some(advice) = e.full_disk.as_ref().filter(|_| verdict.outcome == Outcome::Failed) {
         verdict.detail += advice;

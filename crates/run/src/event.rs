@@ -37,10 +37,3 @@ pub trait Listener {
     /// Handles one event.
     fn on(&mut self, event: Event<'_>);
 }
-
-/// Ignores all events.
-pub struct Silent;
-
-impl Listener for Silent {
-    fn on(&mut self, _: Event<'_>) {}
-}

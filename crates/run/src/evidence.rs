@@ -54,7 +54,6 @@ pub(crate) struct Evidence<'a, S = Jobs<'a>> {
 
 /// Evidence of jobs in a common window.
 pub(crate) struct Jobs<'a> {
-    /// Counts, samples and snapshots.
     pub(crate) measured: &'a Measured,
     pub(crate) rates: Rates,
     /// The database's counters in the window, or why they could not be read.

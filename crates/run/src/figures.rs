@@ -24,9 +24,7 @@ pub(crate) use crate::storage_size::MIB;
 use crate::test::Test;
 
 pub(crate) const KIB: f64 = 1024.0;
-/// Why times are absent.
 const NONE_COMPLETED: &str = "no transaction completed in the window";
-/// Why figures of the machine are absent.
 const ENDED_EARLY: &str = "all jobs ended before the window did";
 
 fn all_ended_early(measured: &Measured) -> bool {

@@ -17,11 +17,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use loadline_database::{TargetError, TargetKind, kind_of, redact, table_names};
+use loadline_model::Driver;
 use loadline_model::plan::{Jobs, JobsSpec, Plan, PlannedWorkload, SkippedWorkload, TimeSpec, WorkloadFile};
 use loadline_workload::{CATALOGUE, ParamError, Params, Unknown, UserError, Workload, Workloads, find_group};
 use thiserror::Error;
 
-use driver::{DriverChoice, choose_driver};
+use driver::choose_driver;
 pub use driver::{Refusal, refusal};
 pub use options::PlanSpec;
 
@@ -33,6 +34,8 @@ pub const DEFAULT_RESULTS: &str = "loadline-results";
 pub const DEFAULT_DURATION_S: f64 = 4.0;
 /// Default warm-up.
 pub const DEFAULT_WARMUP_S: f64 = 1.0;
+/// Default difference up to which variants are equivalent.
+pub const DEFAULT_EQUIVALENCE: f64 = 0.02;
 /// Default seed of rows.
 pub const DEFAULT_SEED: u64 = 42;
 /// Maximum job count of an automatic sweep.
@@ -44,30 +47,20 @@ pub const MAX_JOBS: u32 = 20_000;
 
 /// Why a plan cannot be made: a usage error. Nothing was started.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[allow(missing_docs)] // Its text says what each is.
 pub enum PlanError {
-    /// An invalid target or node.
     #[error(transparent)]
     Target(#[from] TargetError),
-    /// A workload or group that does not exist.
     #[error(transparent)]
     Unknown(#[from] Unknown),
-    /// An invalid workload parameter.
     #[error(transparent)]
     Param(#[from] ParamError),
-    /// An invalid workload file.
     #[error("{0}")]
     User(#[from] UserError),
-    /// A value out of range.
     #[error("{0}")]
     Value(String),
-    /// None of the chosen workloads can run.
     #[error("nothing to run on '{target}': {reasons}")]
-    Nothing {
-        /// The target.
-        target: String,
-        /// Why each workload was skipped.
-        reasons: String,
-    },
+    Nothing { target: String, reasons: String },
 }
 
 fn value<T>(text: String) -> Result<T, PlanError> {
@@ -89,11 +82,13 @@ pub fn make_plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
     }
 }
 
-/// The plan without variants.
 fn one_plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
     let url = spec.target.as_deref().unwrap_or(DEFAULT_TARGET);
     let kind = checked_target(spec, url)?;
-    let agents = agents::planned(spec, kind, url)?;
+    let agents = match spec.hub.as_deref().zip(spec.agents()?) {
+        Some(given) => Some(agents::planned(spec, given, kind, url)?),
+        None => None,
+    };
     let Chosen { known, workloads, skipped, files } = choose(spec, kind, url)?;
     let load = load::load(spec, (&known, &workloads), kind, url)?;
     let processes = agents.as_ref().map_or(1, |a| a.agents);
@@ -212,7 +207,6 @@ fn check_table_names(known: &Workloads, workloads: &[PlannedWorkload]) -> Result
     Ok(())
 }
 
-/// Reads workload files that a plan names.
 fn workload_files(names: &Option<Vec<String>>) -> Result<Vec<WorkloadFile>, PlanError> {
     let read = |name: &String| Ok(WorkloadFile { name: name.clone(), text: read_file("workload file", name)? });
     names.iter().flatten().map(read).collect()
@@ -254,7 +248,6 @@ pub(crate) fn reasons(skipped: &[SkippedWorkload]) -> String {
     groups.iter().map(|(reason, codes)| format!("{codes}: {reason}")).collect::<Vec<_>>().join("; ")
 }
 
-/// What a plan measures.
 struct Chosen {
     known: Workloads,
     workloads: Vec<PlannedWorkload>,
@@ -272,17 +265,17 @@ fn choose(spec: &PlanSpec, kind: &TargetKind, url: &str) -> Result<Chosen, PlanE
     let known = Workloads::read(&files)?;
     let wanted = wanted(spec, own, &known)?;
     let parameters = parameters(spec, &known)?;
-    let asked = agents::driver(spec);
+    // Of the in-database driver the load is the database's own, wherever its sessions come from.
+    let asked = if spec.agents.is_some() { Some(Driver::Client) } else { spec.driver };
     let (mut workloads, mut skipped) = (Vec::new(), Vec::new());
     for workload in CATALOGUE.iter().chain(&known.own).filter(|w| wanted.iter().any(|v| v.code == w.code)) {
         let code = workload.code.clone();
         let barred = spec.agents.and_then(|_| agents::barred(workload));
         let choice = choose_driver(workload, kind, asked, spec.force.unwrap_or(false));
         match choice.and_then(|choice| barred.map_or(Ok(choice), Err)) {
-            Ok(DriverChoice { driver, reason: driver_reason, forced }) => {
+            Ok(planned) => {
                 let parameters = parameters.get(&code).copied().cloned().unwrap_or_default();
-                let driver_given = asked.is_some();
-                workloads.push(PlannedWorkload { code, driver, driver_given, driver_reason, parameters, forced });
+                workloads.push(PlannedWorkload { parameters, ..planned });
             }
             Err(reason) => skipped.push(SkippedWorkload { code, reason }),
         }
@@ -393,7 +386,6 @@ pub fn planned(
 
 #[cfg(test)]
 mod tests {
-    use loadline_model::Driver;
     use serde::Deserialize;
 
     use super::*;
@@ -415,6 +407,7 @@ mod tests {
         for Refused { plan, says } in &all["refused"] {
             let e = make_plan(plan).expect_err(&format!("{plan:?}")).to_string();
             assert!(says.iter().all(|part| e.contains(part)), "'{e}' does not say {says:?}");
+            assert!(!e.contains("s3cret"), "{e}");
         }
     }
 

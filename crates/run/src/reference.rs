@@ -41,7 +41,6 @@ pub(crate) struct References {
     /// Why the CPUs and memory of this machine are not those of the database, if they are not.
     pub(crate) elsewhere: Option<String>,
     pub(crate) rows: LastRows,
-    /// Set when the user wants to stop.
     pub(crate) interrupted: Arc<AtomicBool>,
 }
 
@@ -118,7 +117,6 @@ pub(crate) trait Part {
     }
 }
 
-/// The part that measures `limit`.
 pub(crate) fn part(limit: Limit) -> Box<dyn Part> {
     match limit {
         Limit::Log => Box::new(log::Commits::default()),
@@ -162,7 +160,7 @@ fn with_work(like: &Request, work: Arc<Work>, warmup_s: f64) -> Request {
 
 /// Runs `request` without figures in windows of these lengths, s, until transactions complete in one. Returns
 /// transactions per second.
-fn throughput_in(windows_s: [f64; 2], request: &Request) -> Result<f64, String> {
+pub(crate) fn throughput_in(windows_s: [f64; 2], request: &Request) -> Result<f64, String> {
     let [short, long] = windows_s.map(|duration_s| Request { duration_s, ..request.clone() });
     let measured = match throughput(&short) {
         Err(TestError::Counters(_)) => throughput(&long),

@@ -9,7 +9,6 @@ use loadline_model::format::did_you_mean;
 use loadline_model::manifest::{MANIFEST_SCHEMA, RunState, TargetInfo};
 use loadline_model::{Driver, Jobs, Manifest, TestRecord, column as id};
 use loadline_workload::{Sweep, Workload};
-use thiserror::Error;
 
 use crate::plan::{PlanError, make_plan};
 
@@ -68,29 +67,15 @@ pub static REFERENCES: &[Reference] = &[
     },
 ];
 
-/// Why a reference cannot be used.
-#[derive(Debug, Error)]
-#[allow(missing_docs)] // Its text says what each is.
-pub enum ReferenceError {
-    #[error("there is no reference '{given}'{hint} (known: {known})")]
-    Unknown { given: String, hint: String, known: String },
-    /// Its table is broken: a bug in loadline.
-    #[error("loadline's own reference '{id}' cannot be read: {message}")]
-    Broken { id: &'static str, message: String },
-    /// It makes no plan: a bug in loadline.
-    #[error(transparent)]
-    Plan(#[from] PlanError),
-}
-
 /// The reference called `name`.
 ///
 /// # Errors
-/// [`ReferenceError::Unknown`] with the known names.
-pub fn find(name: &str) -> Result<&'static Reference, ReferenceError> {
+/// [`PlanError::Value`] with the known names.
+pub fn find(name: &str) -> Result<&'static Reference, PlanError> {
     REFERENCES.iter().find(|r| r.id == name).ok_or_else(|| {
-        let ids = || REFERENCES.iter().map(|r| r.id);
-        let hint = did_you_mean(name, ids());
-        ReferenceError::Unknown { given: name.to_owned(), hint, known: ids().collect::<Vec<_>>().join(", ") }
+        let ids: Vec<&str> = REFERENCES.iter().map(|r| r.id).collect();
+        let hint = did_you_mean(name, ids.iter().copied());
+        PlanError::Value(format!("there is no reference '{name}'{hint} (known: {})", ids.join(", ")))
     })
 }
 
@@ -107,16 +92,17 @@ impl Reference {
     /// Its tests.
     ///
     /// # Errors
-    /// [`ReferenceError::Broken`].
-    pub fn records(&self) -> Result<Vec<TestRecord>, ReferenceError> {
+    /// [`PlanError::Value`], which is a bug in loadline.
+    pub fn records(&self) -> Result<Vec<TestRecord>, PlanError> {
         let text = self.csv();
         let mut lines = text.lines();
         let header: Vec<&str> = lines.next().unwrap_or_default().split(',').collect();
         lines.map(|line| self.record(&header.iter().copied().zip(line.split(',')).collect())).collect()
     }
 
-    fn record(&self, cells: &BTreeMap<&str, &str>) -> Result<TestRecord, ReferenceError> {
-        let broken = |message: String| ReferenceError::Broken { id: self.id, message };
+    fn record(&self, cells: &BTreeMap<&str, &str>) -> Result<TestRecord, PlanError> {
+        let broken =
+            |e: String| PlanError::Value(format!("loadline's own reference '{}' cannot be read: {e}", self.id));
         let number = |id: &str| {
             let text = cells.get(id).copied().unwrap_or_default();
             text.parse::<u32>().map_err(|e| broken(format!("{id} '{text}': {e}")))
@@ -150,7 +136,6 @@ impl Reference {
         Ok(record)
     }
 
-    /// Name of the platform in reports.
     fn label(&self) -> String {
         format!("{} (published)", self.platform)
     }
@@ -158,8 +143,8 @@ impl Reference {
     /// The manifest of a run with its `records`.
     ///
     /// # Errors
-    /// [`ReferenceError::Plan`]
-    pub fn manifest(&self, records: &[TestRecord]) -> Result<Manifest, ReferenceError> {
+    /// It makes no plan: a bug in loadline.
+    pub fn manifest(&self, records: &[TestRecord]) -> Result<Manifest, PlanError> {
         let target = TargetInfo { kind: "oracle".to_owned(), product: "Oracle".to_owned(), ..TargetInfo::default() };
         let manifest = unmeasured(&self.label(), target, records)?;
         Ok(Manifest { run: self.id.to_owned(), started_at: self.year.to_owned(), ..manifest })
@@ -188,7 +173,6 @@ pub fn unmeasured(platform: &str, target: TargetInfo, records: &[TestRecord]) ->
     })
 }
 
-/// Columns that are no figures.
 const KEYS: [&str; 6] = ["platform", "workload", "run", "test", "nodes", "jobs"];
 
 /// Figures that follow from those printed, and the parameter that was swept.
@@ -227,11 +211,5 @@ mod tests {
         let peak = x9m.iter().filter(|r| r.workload == "LGWR-LAT1").filter_map(|r| r.figure(id::COMMIT_THROUGHPUT_TPS));
         assert_eq!(peak.fold(0.0, f64::max), 367_848.0);
         assert_eq!(rows("exadata-x4-2")[7].parameters["rows"], 100);
-    }
-
-    #[test]
-    fn an_unknown_one_is_refused_with_the_known() {
-        let e = find("exadata-x9").unwrap_err().to_string();
-        assert!(e.contains("did you mean 'exadata-x9m'?") && e.contains("exadata-x4-2"), "{e}");
     }
 }

@@ -17,7 +17,6 @@ pub fn beyond_memory(memory_bytes: u64) -> String {
     size(memory_bytes, DATA_PER_MEMORY)
 }
 
-/// Bytes of a MiB.
 pub(crate) const MIB: f64 = 1024.0 * 1024.0;
 
 /// As the option takes it: `3GiB`.

@@ -1,16 +1,11 @@
 //! A run, from its plan to its last record: checks the target, creates the run folder, measures, cleans up.
 
-mod data;
 mod disk_space;
-mod execute;
 mod full_disk;
 mod level;
 mod measure;
 mod native_report;
-#[cfg(test)]
-mod native_report_tests;
 mod nodes;
-mod overhead;
 mod pairs;
 mod prepare;
 pub(crate) mod proof;
@@ -34,7 +29,7 @@ use loadline_database::{OpenRequest, Runs, TargetError, Work, is_temporary, kind
 use loadline_load::{RemoteJobs, TestError};
 use loadline_model::format::counted;
 use loadline_model::machine::Machine;
-use loadline_model::manifest::{MANIFEST_SCHEMA, Overhead, RunState, TableLoad, TargetInfo};
+use loadline_model::manifest::{MANIFEST_SCHEMA, RunState, TargetInfo};
 use loadline_model::plan::{Plan, SkippedWorkload};
 use loadline_model::probe::ProbedDir;
 use loadline_model::variant::Variant;
@@ -47,7 +42,6 @@ pub use same::KnownLimits;
 
 use self::refused::Refusals;
 use self::side::Side;
-use self::switch::Switch;
 use self::tries::Tries;
 use self::variants::VariantsState;
 use crate::event::{Event, Listener};
@@ -86,8 +80,6 @@ pub struct StudyOutcome {
     pub folder: PathBuf,
     /// All its tests, including those made before a resume.
     pub records: Vec<TestRecord>,
-    /// Tables of the data set that it loaded.
-    pub data_set: Vec<TableLoad>,
     /// Tests of the plan that were not made because nodes were lost, in words.
     pub left_out: Vec<String>,
     /// Workloads that the server refused while the run went on.
@@ -109,69 +101,41 @@ pub enum Ended {
 
 /// Why a run did not start or did not complete.
 #[derive(Debug, Error)]
+#[allow(missing_docs)] // Its text says what each is.
 pub enum StudyError {
-    /// The plan.
     #[error(transparent)]
     Plan(#[from] PlanError),
-    /// The target.
     #[error(transparent)]
     Target(#[from] TargetError),
-    /// The run folder.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The doctor refused the target.
     #[error("the doctor refuses the target:\n{0}\nChange that, or measure anyway with --force (tests are then marked)")]
     Doctor(String),
-    /// Nothing can be measured on the target, even with `--force`.
     #[error("nothing can be measured on the target:\n{0}")]
     Impossible(String),
-    /// More jobs than the target allows.
     #[error("{asked} jobs are more than the target allows: {because}; the maximum is {most}")]
-    TooManyJobs {
-        /// What was asked for.
-        asked: u32,
-        /// Which setting limits them.
-        because: String,
-        /// The maximum.
-        most: u32,
-    },
-    /// A test failed to run.
+    TooManyJobs { asked: u32, because: String, most: u32 },
     #[error("test {test} ({workload}, {}) failed: {source}", counted(*jobs as usize, "job"))]
-    Test {
-        /// Number of the test.
-        test: u32,
-        /// Workload code.
-        workload: String,
-        /// Number of jobs.
-        jobs: u32,
-        /// Why.
-        source: TestError,
-    },
-    /// Nodes were lost, and the plan says that the run ends then.
+    Test { test: u32, workload: String, jobs: u32, source: TestError },
     #[error(
         "{} lost: the run ends here, and a test in which that happened is stored as refused. To measure on over the nodes that \
          are left, begin a run with --on-node-loss continue; a resumed run needs all nodes",
         are(.0)
     )]
     NodesLost(Vec<String>),
-    /// Nodes were lost, and nothing can be measured at the others.
     #[error("{} lost, and {why}: the run ends here, and a test in which that happened is stored as refused", are(.lost))]
-    NoNodeLeft {
-        /// The lost nodes.
-        lost: Vec<String>,
-        /// Why not.
-        why: String,
-    },
-    /// Agents were lost.
+    NoNodeLeft { lost: Vec<String>, why: String },
     #[error("{0}. The run ends here: start others in their place and resume it, or resume it with fewer (--agents)")]
     AgentsLost(String),
-    /// The user stopped the run before its first test.
     #[error("interrupted before the first test was complete: nothing is kept")]
     Interrupted,
 }
 
 /// State of a run.
-struct Context {
+struct Context<'a> {
+    listener: &'a mut dyn Listener,
+    /// How the target of each variant is opened; of a run without variants, the target.
+    requests: Vec<OpenRequest>,
     /// The target that is measured now.
     side: Side,
     /// Those of variants that have one of their own, by the index of the variant, without that which is measured now.
@@ -187,8 +151,9 @@ struct Context {
     tries: Tries,
     /// Number of the last test that was stored before this run was resumed; 0 in a new one.
     stored: u32,
-    /// Agents that run the jobs.
     agents: Option<Arc<dyn RemoteJobs>>,
+    /// Work whose tables are there, by the index of its variant and the code of its workload.
+    works: BTreeMap<(usize, String), Arc<Work>>,
     interrupted: Arc<AtomicBool>,
     /// See [`StudyOutcome::left_out`].
     left_out: Vec<String>,
@@ -198,21 +163,24 @@ struct Context {
 }
 
 impl Study {
+    /// How the targets are opened: that of the plan, and those of the variants after the first.
+    fn requests(&self) -> impl Iterator<Item = &OpenRequest> {
+        std::iter::once(&self.request).chain(&self.others)
+    }
+
     /// Runs it.
     ///
     /// # Errors
     /// [`StudyError`] if no test was measured; nothing is left behind. Otherwise the run ends with an outcome.
     pub fn run(self, listener: &mut dyn Listener) -> Result<StudyOutcome, StudyError> {
-        let targets = || std::iter::once(&self.request).chain(&self.others);
-        let urls = targets().flat_map(|r| r.nodes.iter().chain(&r.standbys).chain([&r.url])).cloned().collect();
-        let listener = &mut WatchedRun::new(listener, urls);
-        let temporary = is_temporary(&self.request.url);
-        let mut context = self.begin(listener)?;
-        listener.on(Event::Started { folder: context.folder.path() });
+        let urls = self.requests().flat_map(|r| r.nodes.iter().chain(&r.standbys).chain([&r.url])).cloned().collect();
+        let mut listener = WatchedRun::new(listener, urls);
+        let mut context = self.begin(&mut listener)?;
+        context.listener.on(Event::Started { folder: context.folder.path() });
         for skipped in &context.manifest.plan.skipped {
-            listener.on(Event::Skipped { code: &skipped.code, reason: &skipped.reason });
+            context.listener.on(Event::Skipped { code: &skipped.code, reason: &skipped.reason });
         }
-        let result = context.measure(listener);
+        let result = context.measure();
         let (refused, first_refusal) = context.refused.take();
         let ended = match (result, first_refusal.filter(|_| context.records.is_empty())) {
             (Ok(()), Some(refusal)) => Ended::Failed(refusal),
@@ -235,13 +203,7 @@ impl Study {
             Ended::Failed(_) => RunState::Failed,
         };
         let written = context.folder.write_manifest(&context.manifest);
-        context.put_back(listener);
-        context.leave(temporary, &self.request, listener);
-        for (n, side) in std::mem::take(&mut context.parked) {
-            let Some(request) = self.others.get(n.saturating_sub(1)) else { continue };
-            context.side = side;
-            context.leave(is_temporary(&request.url), request, listener);
-        }
+        context.end();
         if context.records.is_empty() && !matches!(ended, Ended::Complete) {
             // Nothing was measured: remove the run folder.
             let _ = std::fs::remove_dir_all(context.folder.path());
@@ -256,11 +218,11 @@ impl Study {
         };
         let folder = context.folder.path().to_owned();
         let (records, left_out) = (context.records, context.left_out);
-        Ok(StudyOutcome { folder, records, data_set: context.manifest.data_set, left_out, refused, ended })
+        Ok(StudyOutcome { folder, records, left_out, refused, ended })
     }
 
     /// Everything before the first test.
-    fn begin(&self, listener: &mut dyn Listener) -> Result<Context, StudyError> {
+    fn begin<'a>(&self, listener: &'a mut dyn Listener) -> Result<Context<'a>, StudyError> {
         // Open an existing run folder first: a damaged or running run is refused before the target is touched.
         let resumed = self.resume.as_deref().map(RunFolder::resume).transpose()?;
         if resumed.is_none() {
@@ -283,10 +245,11 @@ impl Study {
             }
         };
         let stored = records.iter().chain(&others).map(|r| r.test).max().unwrap_or(0);
-        let requests = std::iter::once(&self.request).chain(&self.others).cloned().collect();
         let mut context = Context {
+            listener,
+            requests: self.requests().cloned().collect(),
+            variants: VariantsState::of(&manifest.plan, parked.is_empty()),
             side,
-            variants: (!self.others.is_empty()).then(|| VariantsState::new(requests, parked.is_empty())),
             parked,
             tries: Tries::new(&manifest.plan, &records, others),
             manifest,
@@ -295,19 +258,16 @@ impl Study {
             records,
             stored,
             agents: self.agents.clone(),
+            works: BTreeMap::new(),
             interrupted: Arc::clone(&self.request.interrupted),
             left_out: Vec::new(),
             refused: Refusals::default(),
             said_narrow: false,
         };
-        let written = context
-            .measure_overhead()
-            .and_then(|()| context.try_variants(listener))
-            .and_then(|()| Ok(context.folder.write_manifest(&context.manifest)?))
-            // Last step: a run that is refused must not lose the data set.
-            .and_then(|()| context.drop_data_sets());
-        if let Err(e) = written {
-            context.put_back(listener);
+        if let Err(e) = context.make_ready() {
+            if context.variants.is_some() {
+                context.put_back();
+            }
             if self.resume.is_none() {
                 // Nothing was measured: remove the run folder.
                 let _ = std::fs::remove_dir_all(context.folder.path());
@@ -326,13 +286,15 @@ impl Study {
         earlier: Option<&Manifest>,
         listener: &mut dyn Listener,
     ) -> Result<Sides, StudyError> {
-        for request in std::iter::once(&self.request).chain(&self.others) {
-            nodes::check(&self.plan, request)?;
+        if !self.plan.node_counts.is_empty() {
+            self.requests().try_for_each(|request| nodes::check(&self.plan, request))?;
         }
         listener.on(Event::Step("opening the target".to_owned()));
         let mut plan = self.plan.clone();
         let side = Side::open(self, &self.request, &mut plan, machine, earlier.map(|m| &m.target), listener)?;
-        nodes::say_left_out(known, &plan, side.target.facts(), listener);
+        if side.target.facts().nodes > 1 {
+            nodes::say_left_out(known, &plan, side.target.facts(), listener);
+        }
         if plan.agents.is_some() && side.target.facts().runs == Runs::InProcess {
             let url = loadline_database::redact(&self.request.url);
             let text = format!("{url} runs inside loadline's own process: agents on other machines cannot load it");
@@ -396,14 +358,9 @@ impl Study {
             plan,
             target: side.info.clone(),
             doctor: side.findings.clone(),
-            variants: Vec::new(),
             machine,
-            overhead: Overhead::default(),
-            calibration: Default::default(),
             probes,
-            data_set: Vec::new(),
-            windows: 0,
-            state: RunState::Started,
+            ..Manifest::default()
         };
         Ok((manifest, folder))
     }
@@ -507,9 +464,33 @@ fn writable(results: &Path) -> Result<(), PlanError> {
     })
 }
 
-impl Context {
+impl Context<'_> {
+    fn step(&mut self, text: String) {
+        self.listener.on(Event::Step(text));
+    }
+
+    fn warn(&mut self, text: String) {
+        self.listener.on(Event::Warning(text));
+    }
+
     fn stopped(&self) -> bool {
         self.interrupted.load(Ordering::Relaxed)
+    }
+
+    /// What is left to do before the first test.
+    fn make_ready(&mut self) -> Result<(), StudyError> {
+        self.measure_overhead()?;
+        if self.variants.is_some() {
+            self.try_variants()?;
+        }
+        self.folder.write_manifest(&self.manifest)?;
+        // Last step: a run that is refused must not lose the data set.
+        for side in std::iter::once(&self.side).chain(self.parked.values()) {
+            if let Some(target) = side.target.abilities().data_set.filter(|_| side.drop_data_set) {
+                target.drop_data_set()?;
+            }
+        }
+        Ok(())
     }
 
     /// `work` as a new window draws it. With the numbers of an earlier one it would find that one's rows in caches, and make
@@ -523,28 +504,26 @@ impl Context {
         Ok(Arc::new(Work { draws, ..work.clone() }))
     }
 
-    /// Drops existing data sets that are loaded anew.
-    fn drop_data_sets(&self) -> Result<(), StudyError> {
-        for side in std::iter::once(&self.side).chain(self.parked.values()) {
-            if let Some(target) = side.target.abilities().data_set.filter(|_| side.drop_data_set) {
-                target.drop_data_set()?;
-            }
+    /// Brings back what variants changed, and removes what the run made.
+    fn end(&mut self) {
+        if self.variants.is_some() {
+            self.put_back();
         }
-        Ok(())
+        self.leave(0);
+        for (n, side) in std::mem::take(&mut self.parked) {
+            self.side = side;
+            self.leave(n);
+        }
     }
 
-    /// Removes what the run created on the target.
-    fn leave(&mut self, temporary: bool, request: &OpenRequest, listener: &mut dyn Listener) {
+    /// Removes what the run created on the target, which is that of the variant `n`.
+    fn leave(&mut self, n: usize) {
         self.side.lock = None;
-        if temporary {
-            return;
-        }
+        let Some(request) = self.requests.get(n).filter(|request| !is_temporary(&request.url)) else { return };
         let keep = self.manifest.plan.keep_data;
         if let Err(e) = until_released(|| self.side.target.clean_after_run(keep)) {
-            listener.on(Event::Warning(format!(
-                "loadline's tables could not be removed ({e}): run `{}`",
-                request.clean_command()
-            )));
+            let command = request.clean_command();
+            self.warn(format!("loadline's tables could not be removed ({e}): run `{command}`"));
         }
     }
 }

@@ -18,13 +18,11 @@ pub(crate) struct Test {
     fallback: BTreeMap<String, String>,
     pub(crate) notes: Vec<Note>,
     pub(crate) checks: Vec<Check>,
-    /// Source of the blocks that the database read.
     pub(crate) data_source: Option<DataSource>,
     /// Whether figures are kept although not proved to be the device's.
     pub(crate) not_the_devices: bool,
     /// The most active of the processes that are neither loadline nor the database, with their CPU time.
     pub(crate) others: String,
-    /// What the machine allows for the same work.
     pub(crate) limit: Option<TestLimit>,
 }
 
@@ -52,7 +50,6 @@ impl Verdict {
     }
 }
 
-/// Passed if `ok`, else failed.
 pub(crate) fn require(ok: bool, detail: impl Into<String>) -> Verdict {
     Verdict::new(if ok { Outcome::Passed } else { Outcome::Failed }, detail)
 }

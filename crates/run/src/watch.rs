@@ -89,7 +89,7 @@ pub fn watch(
     let views = ReadViews::of(target);
     let observer = role.observer_of_all()?;
     let mut config = SamplerConfig::new(now_ns());
-    let device = |role: &str| info.storage.get(role).and_then(|s| s.device.clone()).filter(|_| info.local);
+    let device = |role| info.device(role).map(str::to_owned);
     config.cpu = if info.local { CpuSource::Local } else { CpuSource::Snapshot };
     (config.disk, config.data_disk) = (device("log"), device("data"));
     let lost = Arc::new(AtomicBool::new(false));

@@ -2,9 +2,9 @@
 
 use loadline_model::activity::View;
 
-use super::cluster::{PgInstance, Postgres};
 use super::connect::SessionRole;
 use super::knowledge::{KNOWLEDGE, ViewNeeds, ViewRows};
+use super::server::{PgInstance, Postgres};
 use super::settings::PgSettings;
 use super::sql::{OWN, own};
 use super::versions::Version;

@@ -6,9 +6,9 @@ use std::time::Instant;
 
 use loadline_model::{Finding, Severity};
 
-use super::cluster::PgInstance;
 use super::connect::{Endpoint, SessionRole};
 use super::knowledge::{KNOWLEDGE, KnownPrivilege};
+use super::server::PgInstance;
 use super::settings::PgSettings;
 use super::versions::NEWEST;
 use super::wire::{Connection, Row};

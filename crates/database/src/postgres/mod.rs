@@ -5,7 +5,6 @@
 mod activity;
 mod changed_settings;
 mod client;
-mod cluster;
 mod config;
 mod connect;
 mod doctor;
@@ -24,6 +23,7 @@ mod replication;
 mod roles;
 mod schema;
 mod scram;
+mod server;
 mod settings;
 mod slice;
 mod sql;
@@ -37,7 +37,7 @@ use std::sync::{Arc, Mutex};
 
 use loadline_model::capability::{Capabilities, Capability, Driver};
 
-use cluster::Postgres;
+use server::Postgres;
 use sql::{after_loading, create_table, query, statement};
 use temp::TempServer;
 use versions::{NEWEST, Version};

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use super::cluster::Postgres;
 use super::connect::SessionRole;
 use super::knowledge::KNOWLEDGE;
 use super::schema::checkpoint_if_allowed;
+use super::server::Postgres;
 use super::sql::quoted;
 use super::temp::TempServer;
 use super::wire::{Connection, Row};

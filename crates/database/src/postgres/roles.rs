@@ -7,12 +7,12 @@ use loadline_model::manifest::TargetInfo;
 use loadline_model::{Capabilities, Capability, Column, Driver, Finding, Severity, column};
 
 use super::client::PgClientSession;
-use super::cluster::{PgInstance, Postgres};
 use super::connect::SessionRole;
 use super::knowledge::KNOWLEDGE;
+use super::server::{PgInstance, Postgres};
 use super::settings::PgSettings;
 use super::slice::PgDatabaseSession;
-use super::{changed_settings, cluster, doctor, pair, parallel, procedure, schema, sql};
+use super::{changed_settings, doctor, pair, parallel, procedure, schema, server, sql};
 use crate::cloud::absent_devices;
 use crate::data_set::{self, LoadProgress, Loader};
 use crate::error::TargetError;
@@ -62,7 +62,7 @@ impl Target for Postgres {
         }
         notes.extend(KNOWLEDGE.notes.iter().cloned());
         let (host, memory_bytes) =
-            if local { (None, None) } else { self.session(self.primary(), SessionRole::Inspect, cluster::machine)? };
+            if local { (None, None) } else { self.session(self.primary(), SessionRole::Inspect, server::machine)? };
         Ok(TargetInfo {
             host,
             memory_bytes,

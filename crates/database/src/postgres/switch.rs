@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::cluster::Postgres;
 use super::connect::SessionRole;
+use super::server::Postgres;
 use super::sql::literal;
 use super::temp::TempServer;
 use crate::error::TargetError;

@@ -4,7 +4,7 @@ use loadline_exchange::table::{TABLES, Table, TestData};
 use loadline_exchange::{Form, Tool};
 use loadline_model::column::TX_PER_S;
 use loadline_model::record::KindFigures;
-use loadline_model::{Latencies, Series, TestRecord};
+use loadline_model::{InPair, Latencies, Letter, Series, TestRecord};
 use serde_json::{Value, json};
 
 use crate::one;
@@ -61,6 +61,21 @@ fn every_table_has_a_row_for_each() {
         ["weight", "transactions", "p99_ms"].map(|name| column(&kinds, name)),
         [[json!(3), json!(1)], [json!(9), Value::Null], [json!(5.0), Value::Null]]
     );
+}
+
+#[test]
+fn a_window_of_a_says_beside_which_of_several_arms_it_stands() {
+    let window = |arm, beside| {
+        let variant = Some(InPair { beside, ..InPair::of_two(arm) });
+        let record = TestRecord { variant, ..TestRecord::blank("LGWR-LAT1") };
+        TestData { record, series: Series::default(), histograms: Vec::new() }
+    };
+    let [a, b, c] = [Letter::A, Letter::B, Letter::nth(2)];
+    let two = Table::new("tests", &[window(a, b), window(b, b)]).unwrap();
+    assert!(two.columns.iter().all(|(name, _)| name != "beside"), "of two arms the other one is meant");
+    let three = Table::new("tests", &[window(a, b), window(b, b), window(a, c), window(c, c)]).unwrap();
+    assert_eq!(column(&three, "beside"), ["B", "B", "C", "C"]);
+    assert_eq!(column(&three, "arm"), ["A", "B", "A", "C"]);
 }
 
 #[test]

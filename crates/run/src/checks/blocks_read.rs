@@ -23,7 +23,6 @@ const TOO_FEW: &str = "too few blocks were read to determine their source";
 /// Minimum share of blocks from the database's own cache, for workloads that measure it.
 const MIN_HIT_SHARE: f64 = 0.999;
 
-/// Share of the database's reads that came from the device.
 fn device_share_of_reads(w: &Counters<'_>, device: &DiskRates, access: Access) -> Result<Option<f64>, String> {
     let count = w.grown(counter::READ_CALLS).ok_or("the database does not count its reads")?;
     let bytes = w.grown(counter::READ_BYTES).ok_or("the database does not count the bytes it reads")?;
@@ -83,7 +82,6 @@ pub(crate) fn data_source(test: &mut Test, e: &Evidence<'_>, w: &Counters<'_>, f
     add_check(test, facts, CheckId::DataSource, verdict);
 }
 
-/// Compares the database's reads with the device's.
 fn compared(
     test: &mut Test,
     request: &Request,
@@ -126,7 +124,6 @@ fn bounded(out: &mut Test, request: &Request, w: &Counters<'_>, facts: &CacheFac
     Ok(bound.detail)
 }
 
-/// Advice for blocks that did not come from the device.
 fn advice(beyond: f64, share: f64, facts: &CacheFacts) -> String {
     let mut out = String::new();
     if beyond < MIN_DEVICE_SHARE {
@@ -192,7 +189,6 @@ pub(crate) struct CacheFacts {
     pub(crate) synced_s: Option<Result<f64, String>>,
     /// Why the data files are not kept out of the page cache, if so.
     pub(crate) not_kept_out: Option<String>,
-    /// Whether figures from caches are kept and marked.
     pub(crate) allow_cached: bool,
 }
 

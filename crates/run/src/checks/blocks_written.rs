@@ -76,7 +76,6 @@ pub(crate) fn data_written(out: &mut Test, e: &Evidence<'_>, w: &Counters<'_>, f
 struct Held<'a> {
     /// Bytes that the database wrote in the window.
     written: f64,
-    /// Length of the window, s.
     window_s: f64,
     /// Blocks that it wrote to their places.
     pages: f64,

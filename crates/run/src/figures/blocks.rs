@@ -19,7 +19,6 @@ const SHORT_READ_NS: u64 = 512_000;
 /// Why a mean below [`LEAST_IO_NS`] is not shown.
 const NOT_READ: &str = "most blocks that the database counts as read took no time: they are new ones, by which tables grow \
      (PostgreSQL up to 15 counts these as well)";
-/// Default reason for an absent counter.
 const NOT_PROVIDED: &str = "the target does not provide the counter";
 
 pub(crate) fn figures(e: &Evidence<'_>, out: &mut Test) {

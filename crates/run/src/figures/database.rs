@@ -10,7 +10,6 @@ use super::{KIB, MIB};
 use crate::evidence::Evidence;
 use crate::test::Test;
 
-/// Default reason for an absent counter.
 const NOT_PROVIDED: &str = "the target did not provide the counter at window start and window end";
 
 /// Redo, commits and their ratios.
@@ -64,7 +63,6 @@ pub(crate) fn figures(e: &Evidence<'_>, out: &mut Test) {
     }
 }
 
-/// Why the null engine does not count what agents do.
 pub(crate) const ENGINES_ELSEWHERE: &str =
     "each agent has a null engine of its own, whose counts are not those of this one";
 

@@ -114,7 +114,6 @@ fn allowed(side: &Confined, online: &Cpus) -> Cpus {
     }
 }
 
-/// Two readings, and the seconds between them.
 struct Machine<'a> {
     readings: [&'a Surroundings; 2],
     seconds: f64,
@@ -167,7 +166,6 @@ fn others(out: &mut Test, machine: &Machine<'_>, mut used: Used) {
     out.set(column::UNKNOWN_CPU_PCT, machine.share_pct(&used, unknown_s.max(0.0)));
 }
 
-/// The I/O of others in `seconds`.
 fn other_io(out: &mut Test, used: &Used, seconds: f64, device_util_pct: Option<f64>) {
     let why = match device_util_pct {
         None => "the devices of log and data are unknown or on another machine",

@@ -10,7 +10,6 @@ use crate::checks::agents;
 use crate::evidence::Evidence;
 use crate::test::Test;
 
-/// Why an embedded database has no client CPU.
 const IN_PROCESS: &str = "the database runs inside the loadline process, and in an open loop its CPU time cannot be separated from loadline's";
 const DEVICE: [&Column; 3] = [column::DEVICE_WRITES_PER_S, column::DEVICE_WRITE_MIB_PER_S, column::DEVICE_UTIL_PCT];
 

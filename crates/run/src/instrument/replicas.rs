@@ -2,8 +2,9 @@
 //! away they were, and how far behind.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::mpsc::Sender;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -16,7 +17,6 @@ use super::{Instrument, beside_jobs, outcome};
 use crate::evidence::Evidence;
 use crate::test::{Test, Verdict, failed, require};
 
-/// Time between two looks.
 const EVERY: Duration = Duration::from_millis(100);
 /// A replica that is behind and acknowledges nothing for this long, beside some round trips, hangs, ns.
 const HANGS_NS: u64 = 2_000_000_000;
@@ -27,9 +27,7 @@ pub(super) const COLUMNS: &[&Column] = &[
     column::REPLICA_BEHIND_MS,
     column::REPLICA_LINK_MIB_PER_S,
 ];
-/// Why they are empty in other tests.
 pub(super) const ABSENT: &str = "replicas are looked at by loadline replica-cost; how far they are behind is also known if they are nodes of the target";
-/// Why it is not known how far replicas are behind.
 const NOT_SAID: &str = "the database does not say how far its replicas are (PostgreSQL: to roles with pg_monitor; MariaDB: in \
      bytes of one binary log)";
 
@@ -38,24 +36,10 @@ pub(crate) struct Replicas {
     level: Option<(String, u32)>,
     /// Replicas that receive, in the baseline as well.
     all: u32,
-    alarm: Alarm,
+    /// Hears while the test still runs that a replica is gone.
+    alarm: Sender<String>,
     thread: Option<JoinHandle<Result<Seen, String>>>,
     outcome: Option<Result<Seen, String>>,
-}
-
-/// What is to be said while the test still runs: that a replica is gone.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Alarm(Arc<Mutex<Option<String>>>);
-
-impl Alarm {
-    /// What has not been said yet.
-    pub(crate) fn take(&self) -> Option<String> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
-    }
-
-    fn raise(&self, text: String) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(text);
-    }
 }
 
 #[derive(Debug, Default, PartialEq)]
@@ -136,13 +120,8 @@ impl Seen {
 impl Replicas {
     /// `level`: the one in force, with the number of replicas that its commits wait for; `None` in the baseline. `all`: replicas of
     /// the run.
-    pub(crate) fn new(level: Option<(String, u32)>, all: u32) -> Replicas {
-        Replicas { level, all, alarm: Alarm::default(), thread: None, outcome: None }
-    }
-
-    /// What it has to say while the test runs.
-    pub(crate) fn alarm(&self) -> Alarm {
-        self.alarm.clone()
+    pub(crate) fn new(level: Option<(String, u32)>, all: u32, alarm: Sender<String>) -> Replicas {
+        Replicas { level, all, alarm, thread: None, outcome: None }
     }
 
     /// Whether commits could wait for enough replicas in the whole window.
@@ -194,7 +173,7 @@ impl Instrument for Replicas {
             let gone = gone.map(|(left, said)| format!("{left} of {all} replicas are connected ({said})"));
             let hangs =
                 || seen.hangs().map(|(name, s)| format!("{name} hangs: it has acknowledged nothing for {s:.1} s"));
-            gone.or_else(hangs).map(|text| alarm.raise(text)).is_some()
+            gone.or_else(hangs).map(|text| alarm.send(text)).is_some()
         };
         self.thread = Some(beside_jobs("replicas", move || look(watch, &shared, alarm))?);
         Ok(())
@@ -279,10 +258,16 @@ fn look(mut watch: Box<dyn ReplicaWatch>, shared: &Shared, alarm: impl Fn(&Seen)
 
 #[cfg(test)]
 mod tests {
+    use std::sync::{Mutex, mpsc};
+
     use loadline_load::Schedule;
     use loadline_model::Outcome;
 
     use super::*;
+
+    fn watching(level: Option<(&str, u32)>, all: u32) -> Replicas {
+        Replicas::new(level.map(|(name, needed)| (name.to_owned(), needed)), all, mpsc::channel().0)
+    }
 
     fn replica(synchronous: bool, behind: u64) -> Replica {
         let state = if synchronous { "streaming, sync" } else { "streaming, async" };
@@ -297,17 +282,17 @@ mod tests {
         seen.add(&[replica(false, 7), replica(true, 9)]);
         seen.add(&[replica(true, 0), replica(true, 0)]);
         assert_eq!((seen.fewest.as_ref().unwrap().0, seen.behind_bytes, seen.looks), (1, Some(50), 3));
-        let of = |level: &str, needed| Replicas::new(Some((level.to_owned(), needed)), 2).connected(&seen);
+        let of = |level: &str, needed| watching(Some((level, needed)), 2).connected(&seen);
         let outcomes = |checks: &[Verdict]| checks.iter().map(|c| c.outcome).collect::<Vec<_>>();
         assert_eq!(outcomes(&of("on", 1)), [Outcome::Passed]);
         let two = of("on:first-2", 2);
         assert_eq!(outcomes(&two), [Outcome::Failed]);
         assert!(two[0].detail.contains("async"), "{two:?}");
-        assert!(of("local", 0).is_empty() && Replicas::new(None, 2).connected(&seen).is_empty());
+        assert!(of("local", 0).is_empty() && watching(None, 2).connected(&seen).is_empty());
         seen.add(&[]);
-        let none = Replicas::new(Some(("on".to_owned(), 1)), 2).connected(&seen);
+        let none = watching(Some(("on", 1)), 2).connected(&seen);
         assert!(none[0].detail.contains("no replica is connected") && none[0].outcome == Outcome::Failed, "{none:?}");
-        let baseline = Replicas::new(None, 2).connected(&seen);
+        let baseline = watching(None, 2).connected(&seen);
         assert!(baseline[0].detail.contains("0 of 2") && baseline[0].outcome == Outcome::Failed, "{baseline:?}");
     }
 
@@ -352,7 +337,7 @@ mod tests {
         };
         assert_eq!((look(1, at(10, 5)), look(5, at(11, 5)), look(9, at(11, 0))), (None, None, None));
         assert_eq!((look(10, at(11, 7)), look(13, at(11, 7))), (None, Some(("a".to_owned(), 4.0))));
-        let checks = Replicas::new(None, 1).connected(&seen);
+        let checks = watching(None, 1).connected(&seen);
         assert!(checks[0].outcome == Outcome::Failed && checks[0].detail.contains("a hangs"), "{checks:?}");
         // A round trip of 2 s is no stall.
         let far = Seen { round_trips_ns: vec![2_000_000_000], ..seen };
@@ -363,7 +348,7 @@ mod tests {
     fn a_commit_that_is_faster_than_a_round_trip_did_not_wait() {
         let mut seen = Seen { round_trips_ns: (0..100).map(|n| 2_000_000 + n * 1000).collect(), ..Seen::default() };
         seen.add(&[replica(true, 0)]);
-        let outcome = |ms| Replicas::new(Some(("on".to_owned(), 1)), 1).waited(&seen, Some(ms)).unwrap().outcome;
+        let outcome = |ms| watching(Some(("on", 1)), 1).waited(&seen, Some(ms)).unwrap().outcome;
         assert_eq!((outcome(2.5), outcome(1.9)), (Outcome::Passed, Outcome::Failed));
         assert_eq!(seen.round_trip_ns(0.5), Some(2_050_000));
     }

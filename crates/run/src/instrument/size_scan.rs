@@ -35,11 +35,8 @@ pub(crate) struct Scanned {
     rows: u64,
     /// Wall-clock time at which the first sample began.
     pub(crate) opened_at: SystemTime,
-    /// Wall time of the scan, ns.
     elapsed_ns: u64,
-    /// Wall time of the warm-up, ns.
     warmup_ns: u64,
-    /// Transaction and commit times of all samples.
     pub(crate) transaction: Latencies,
     pub(crate) commit: Latencies,
     /// Counters before the session's first and after its last transaction.
@@ -109,6 +106,62 @@ struct ScanSession {
 }
 
 impl ScanSession {
+    fn open(request: &Request) -> Result<ScanSession, TestError> {
+        let (target, work) = (&request.target, request.work.as_ref());
+        Ok(ScanSession {
+            session: target.client_session(work, 0)?,
+            observer: target.observer()?,
+            node: work.node(0, target.facts().nodes as usize),
+            committed: 0,
+            rows: 0,
+            row_ns: 0.0,
+        })
+    }
+
+    /// Changes each of its `own` rows: the first change of a page after a checkpoint logs the whole page. Then again, and returns the
+    /// redo of a row, bytes.
+    fn warm_up(&mut self, request: &Request, stream: &mut Stream, own: u64) -> Result<f64, TestError> {
+        let (per_tx, mut redo) = (request.work.program.rows_per_tx().max(1), 0.0);
+        for _ in 0..2 {
+            let before = self.redo()?;
+            for _ in 0..own.div_ceil(per_tx) {
+                go_on(request)?;
+                self.transaction(stream, per_tx)?;
+            }
+            redo = self.redo()? - before;
+        }
+        Ok(redo / (own.div_ceil(per_tx) * per_tx) as f64)
+    }
+
+    /// Runs `samples` transactions of each size, by the rows and the stream of each, in an order of its own in each round. Each goes on
+    /// at the `sequence` where the last one ended, so that every update changes its row.
+    fn rounds(
+        &mut self,
+        request: &Request,
+        samples: u64,
+        mut streams: Vec<(u64, Stream)>,
+        mut sequence: u64,
+        mut tick: impl FnMut(u64, u64),
+    ) -> Result<Vec<Vec<Sample>>, TestError> {
+        let mut seen: Vec<Vec<Sample>> = streams.iter().map(|_| Vec::new()).collect();
+        let (sizes, mut random) = (streams.len() as u64, Random::new(request.work.draws));
+        let mut order: Vec<usize> = (0..streams.len()).collect();
+        for round in 0..samples {
+            random.shuffle(&mut order);
+            for (done, i) in (1..).zip(order.iter().copied()) {
+                go_on(request)?;
+                let Some(((rows, stream), of_size)) = streams.get_mut(i).zip(seen.get_mut(i)) else { continue };
+                let redo = self.redo()?;
+                stream.go_on_at(sequence);
+                let (write_ns, commit_ns) = self.transaction(stream, *rows)?;
+                sequence = stream.sequence();
+                of_size.push(Sample { redo_bytes: self.redo()? - redo, write_ns, commit_ns });
+                tick(round * sizes + done, samples * sizes);
+            }
+        }
+        Ok(seen)
+    }
+
     /// Runs one transaction. Returns the time before its commit and the time of its commit, ns.
     fn transaction(&mut self, stream: &mut Stream, rows: u64) -> Result<(u64, u64), TargetError> {
         let start = now_ns();
@@ -150,94 +203,52 @@ impl ScanSession {
     }
 }
 
+/// An error if the user wants to stop.
+fn go_on(request: &Request) -> Result<(), TestError> {
+    if request.interrupted.load(Ordering::Relaxed) { Err(TestError::Interrupted) } else { Ok(()) }
+}
+
 /// Runs the scan. Calls `tick` with the number of samples done and the total.
 ///
 /// # Errors
 /// [`TestError`]; there are no results then.
-#[expect(clippy::too_many_lines)]
-pub(crate) fn scan(request: &Request, spec: &SizeScan, mut tick: impl FnMut(u64, u64)) -> Result<Scanned, TestError> {
-    let (target, work, interrupted) = (&request.target, request.work.as_ref(), &request.interrupted);
+pub(crate) fn scan(request: &Request, spec: &SizeScan, tick: impl FnMut(u64, u64)) -> Result<Scanned, TestError> {
+    let work = request.work.as_ref();
     let thread = nix::unistd::gettid().as_raw().unsigned_abs();
-    let mut session = ScanSession {
-        session: target.client_session(work, 0)?,
-        observer: target.observer()?,
-        node: work.node(0, target.facts().nodes as usize),
-        committed: 0,
-        rows: 0,
-        row_ns: 0.0,
-    };
+    let mut session = ScanSession::open(request)?;
     let (_, server) = session_tasks(request, session.observer.as_mut(), &[thread]);
     let all_before = session.counters()?;
     let started_ns = now_ns();
-    // Change every row once: the first change of a page after a checkpoint logs the whole page.
     let own = work.workload.tables.first().map_or(0, |t| t.batch_rows(&work.params));
-    let per_tx = work.program.rows_per_tx().max(1);
     let mut stream = work.stream(0)?;
-    let mut warm_redo = 0.0;
-    for pass in 0..2 {
-        let before = session.redo()?;
-        for _ in 0..own.div_ceil(per_tx) {
-            if interrupted.load(Ordering::Relaxed) {
-                return Err(TestError::Interrupted);
-            }
-            session.transaction(&mut stream, per_tx)?;
-        }
-        if pass == 1 {
-            warm_redo = session.redo()? - before;
-        }
-    }
-    let bytes_per_row = warm_redo / (own.div_ceil(per_tx) * per_tx) as f64;
+    let bytes_per_row = session.warm_up(request, &mut stream, own)?;
     let pace = work.params.get(&spec.pace_mib) as f64 * 1024.0 * 1024.0;
     if pace > 0.0 {
         session.row_ns = bytes_per_row / pace * 1e9;
     }
-    let points = sizes(work, spec, bytes_per_row, own);
+    let of_size = |rows: u64| Ok((rows, with(work, &[(spec.rows.clone(), rows as i64)].into()).stream(0)?));
+    let streams = sizes(work, spec, bytes_per_row, own).into_iter().map(of_size);
+    let streams = streams.collect::<Result<Vec<(u64, Stream)>, TargetError>>()?;
     let samples = work.params.get(&spec.samples).max(1) as u64;
-    let mut streams: Vec<(u64, Stream)> = Vec::new();
-    for rows in points {
-        let of_size = with(work, &[(spec.rows.clone(), rows as i64)].into());
-        // Each size continues where the last one ended, so that every update changes its row.
-        streams.push((rows, of_size.stream(0)?));
-    }
-    let mut sequence = stream.sequence();
     let warmup_ns = now_ns() - started_ns;
     let opened_at = SystemTime::now();
     let before = session.counters()?;
     let around_open = Surroundings::read(&server);
     let open_ns = now_ns();
-    let mut seen: Vec<Vec<Sample>> = streams.iter().map(|_| Vec::new()).collect();
-    let (mut transaction, mut commit) = (Latencies::new(), Latencies::new());
-    let in_all = samples * streams.len() as u64;
-    let mut random = Random::new(work.draws);
-    let mut order: Vec<usize> = (0..streams.len()).collect();
-    for round in 0..samples {
-        random.shuffle(&mut order);
-        for (n, i) in order.iter().copied().enumerate() {
-            if interrupted.load(Ordering::Relaxed) {
-                return Err(TestError::Interrupted);
-            }
-            let Some((rows, stream)) = streams.get_mut(i) else { continue };
-            let redo = session.redo()?;
-            stream.go_on_at(sequence);
-            let (write_ns, commit_ns) = session.transaction(stream, *rows)?;
-            sequence = stream.sequence();
-            let redo_bytes = session.redo()? - redo;
-            transaction.record(write_ns + commit_ns);
-            commit.record(commit_ns);
-            if let Some(of_size) = seen.get_mut(i) {
-                of_size.push(Sample { redo_bytes, write_ns, commit_ns });
-            }
-            tick(round * streams.len() as u64 + n as u64 + 1, in_all);
-        }
-    }
+    let seen = session.rounds(request, samples, streams, stream.sequence(), tick)?;
     let elapsed_ns = now_ns() - open_ns;
     let readings = [around_open, Surroundings::read(&server)];
     let after = session.counters()?;
+    let (mut transaction, mut commit) = (Latencies::new(), Latencies::new());
+    for sample in seen.iter().flatten() {
+        transaction.record(sample.write_ns + sample.commit_ns);
+        commit.record(sample.commit_ns);
+    }
     let (sizes, outliers) = by_size(seen);
     Ok(Scanned {
         sizes,
         outliers,
-        transactions: in_all,
+        transactions: transaction.count(),
         committed: session.committed,
         rows: session.rows,
         opened_at,

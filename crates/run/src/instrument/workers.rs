@@ -84,9 +84,7 @@ struct Processes<'a> {
     asked: u32,
     /// Workers launched when the query was run once before the test, or why that failed.
     before_test: &'a Result<Option<ParallelWorkers>, String>,
-    /// Samples of the processes in the window.
     waits: &'a WaitProfile,
-    /// What they wait for.
     events: &'a WaitEvents,
     /// The database's count of workers in the window, if any.
     counted: Option<Counted>,

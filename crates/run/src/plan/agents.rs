@@ -1,20 +1,17 @@
 //! Plans whose jobs run on agents.
 
 use loadline_database::{TargetKind, redact};
-use loadline_model::Driver;
 use loadline_model::plan::PlannedAgents;
 use loadline_workload::{Instrument, Workload};
 
 use super::{PlanError, PlanSpec, value};
 
-/// The driver of a plan. Of the in-database driver the load is the database's own, wherever its sessions come from.
-pub(super) fn driver(spec: &PlanSpec) -> Option<Driver> {
-    if spec.agents.is_some() { Some(Driver::Client) } else { spec.driver }
-}
-
-/// The agents of a plan, for a target of `kind` at `url`.
-pub(super) fn planned(spec: &PlanSpec, kind: &TargetKind, url: &str) -> Result<Option<PlannedAgents>, PlanError> {
-    let (Some(hub), Some(agents)) = (&spec.hub, spec.agents()?) else { return Ok(None) };
+pub(super) fn planned(
+    spec: &PlanSpec,
+    (hub, agents): (&str, u32),
+    kind: &TargetKind,
+    url: &str,
+) -> Result<PlannedAgents, PlanError> {
     // The null engine is temporary, but each process has one.
     if (kind.is_temporary)(url) && kind.no_limit.is_none() {
         return value(format!(
@@ -22,7 +19,7 @@ pub(super) fn planned(spec: &PlanSpec, kind: &TargetKind, url: &str) -> Result<O
             redact(url)
         ));
     }
-    Ok(Some(PlannedAgents { hub: redact(hub), agents, credentials: spec.agent_credentials.unwrap_or_default() }))
+    Ok(PlannedAgents { hub: redact(hub), agents, credentials: spec.agent_credentials.unwrap_or_default() })
 }
 
 /// Why agents cannot run a workload; `None` if they can.

@@ -2,16 +2,8 @@
 
 use loadline_database::TargetKind;
 use loadline_model::capability::Driver;
+use loadline_model::plan::PlannedWorkload;
 use loadline_workload::Workload;
-
-/// The driver that a workload runs with.
-pub(super) struct DriverChoice {
-    pub(super) driver: Driver,
-    /// Why it is not the preferred driver.
-    pub(super) reason: String,
-    /// What was refused but forced.
-    pub(super) forced: Option<String>,
-}
 
 /// Why a workload cannot run with a driver.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,15 +29,18 @@ pub fn refusal(workload: &Workload, kind: &TargetKind, driver: Driver) -> Option
     refused.or(at_client)
 }
 
-/// The driver asked for, or the first with the capabilities that the workload needs.
+/// `workload` with the driver asked for, or the first with the capabilities that it needs.
 pub(super) fn choose_driver(
     workload: &Workload,
     kind: &TargetKind,
     asked: Option<Driver>,
     force: bool,
-) -> Result<DriverChoice, String> {
+) -> Result<PlannedWorkload, String> {
     let refusal = |driver| refusal(workload, kind, driver);
-    let chosen = |driver, reason, forced| Ok(DriverChoice { driver, reason, forced });
+    let chosen = |driver, driver_reason, forced| {
+        let driver_given = asked.is_some();
+        Ok(PlannedWorkload { driver_given, driver_reason, forced, ..PlannedWorkload::of(&workload.code, driver) })
+    };
     if workload.scan.is_some() && asked != Some(Driver::Database) {
         let why = workload.only_at_client().unwrap_or_default().to_owned();
         return match refusal(Driver::Client) {
@@ -54,18 +49,19 @@ pub(super) fn choose_driver(
             Some(r) => Err(r.reason),
         };
     }
+    let not_with = |driver, r: &Refusal| format!("not with the {driver} driver: {}", r.reason);
     if let Some(driver) = asked {
         return match refusal(driver) {
             None => chosen(driver, String::new(), None),
             Some(r) if force && r.forceable => chosen(driver, String::new(), Some(r.reason)),
-            Some(r) => Err(format!("not with the {driver} driver: {}", r.reason)),
+            Some(r) => Err(not_with(driver, &r)),
         };
     }
     let mut reasons = Vec::new();
     for driver in Driver::ALL {
         match refusal(driver) {
             None => return chosen(driver, reasons.join("; "), None),
-            Some(r) => reasons.push(format!("not with the {driver} driver: {}", r.reason)),
+            Some(r) => reasons.push(not_with(driver, &r)),
         }
     }
     Err(reasons.join("; "))

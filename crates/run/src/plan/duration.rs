@@ -102,7 +102,6 @@ fn scan_s(known: &Workloads, workload: &PlannedWorkload) -> Option<f64> {
     Some(if paced_s.is_finite() { rows_s.max(paced_s) } else { rows_s })
 }
 
-/// Time to measure the limits of a test of `workload`, s.
 fn limits_s(workload: &Workload) -> f64 {
     workload.limits.iter().map(|limit| around_test_s(*limit)).sum()
 }

@@ -11,7 +11,6 @@ use super::{MAX_JOBS, PlanError, PlanSpec, time_with_unit, value};
 /// Shortest and longest mean think time, s. Below, a timer is late by as much.
 const THINK_S: (f64, f64) = (1e-4, 600.0);
 
-/// The load of `spec` for `workloads` on the target at `url`.
 pub(super) fn load(
     spec: &PlanSpec,
     (known, workloads): (&Workloads, &[PlannedWorkload]),
@@ -154,14 +153,5 @@ mod tests {
         assert_eq!(load_of("think = '10ms'"), JobLoad { think_s: Some(0.01), ..JobLoad::default() });
         assert!(load_of("think = '10ms'\ntarget = 'postgres://u@h/d'\ndriver = 'client'").thinks());
         assert_eq!(load_of("reconnect-every = 100").reconnect_every, Some(100));
-    }
-
-    #[test]
-    fn populations_are_the_jobs() {
-        let text = "[[populations]]\njobs = 8\nthink = \"10ms\"\n[[populations]]\njobs = 2\nrate = 500\n";
-        let plan = make_plan(&parse(&format!("workload = ['LGWR-LAT1']\n{text}")).unwrap()).unwrap();
-        assert_eq!(plan.jobs, Jobs::List(vec![10]));
-        assert_eq!(plan.load.part_of(8, 10).population.rate_tps, Some(500.0));
-        assert!(parse("[[populations]]\njobs = 8\nthnk = \"10ms\"\n").is_err());
     }
 }

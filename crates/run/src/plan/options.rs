@@ -14,7 +14,7 @@ use loadline_model::plan::{
 use loadline_model::variant::VariantSpec;
 use serde::{Deserialize, Serialize};
 
-use super::{DEFAULT_DURATION_S, DEFAULT_WARMUP_S, PlanError, value};
+use super::{DEFAULT_DURATION_S, DEFAULT_EQUIVALENCE, DEFAULT_WARMUP_S, PlanError, value};
 
 /// Makes of the table
 ///
@@ -76,6 +76,12 @@ macro_rules! options {
             /// `parameters`, but do not run by themselves.
             #[serde(skip)]
             pub known_workload_file: Option<Vec<String>>,
+            /// The first of `variant` as plan files named it before there could be more than two; `None` once the file is read.
+            #[serde(skip_serializing)]
+            pub arm_a: Option<VariantSpec>,
+            /// The second of them.
+            #[serde(skip_serializing)]
+            pub arm_b: Option<VariantSpec>,
         }
 
         impl PlanSpec {
@@ -96,7 +102,7 @@ macro_rules! options {
             #[must_use]
             pub fn overridden_by(self, other: PlanSpec) -> PlanSpec {
                 let known_workload_file = other.known_workload_file.or(self.known_workload_file);
-                PlanSpec { $($($key: other.$key.or(self.$key),)*)* known_workload_file }
+                PlanSpec { $($($key: other.$key.or(self.$key),)*)* known_workload_file, arm_a: None, arm_b: None }
             }
 
             $($(
@@ -259,14 +265,14 @@ options! {
         /// How many pairs of windows are measured, of two arms or of levels.
         PairOptions ["resume"] {
             /// Pairs of windows per workload and job count; with --precision, the most [default: 16; with --precision 200]
-            pairs: u32 [value_name = "N"];
+            pairs: u32 [value_name = "N"] where ("1", "10000");
         }
         /// What a comparison of two arms must show.
         PrecisionOptions ["resume"] {
             /// Measure until the interval of the ratio is this narrow, e.g. 2%, looking at numbers of pairs that are set before
-            precision: String [value_name = "PERCENT"];
+            precision: ShareSpec [value_name = "PERCENT"] where ("0.01%", "50%");
             /// Difference up to which the arms are called equivalent [default: 2%]
-            equivalence: String [value_name = "PERCENT"];
+            equivalence: ShareSpec [value_name = "PERCENT"] = (DEFAULT_EQUIVALENCE, "0.01%", "50%");
         }
         /// Levels of replication and distances.
         LevelOptions ["resume"] {
@@ -281,7 +287,7 @@ options! {
             /// Most that a delay is longer by, drawn anew for each piece of data; the order is kept [default: 0]
             jitter: TimeSpec [value_name = "TIME", allow_hyphen_values = true];
             /// Bandwidth between the database and its replicas in each direction, per second, e.g. 100MiB [default: no limit]
-            bandwidth: String [value_name = "SIZE"];
+            bandwidth: String [value_name = "SIZE"] where ("64 KiB", "1024 TiB");
         }
     }
     keys {

@@ -9,27 +9,15 @@ use thiserror::Error;
 
 use super::scripts::BUILTIN;
 
-/// Why a plan file cannot be used.
+/// Why a plan file cannot be used. A `path` has no password, and a `hint` says what the user may have meant.
 #[derive(Debug, Error)]
+#[allow(missing_docs)] // Its text says what each is.
 pub enum PlanFileError {
-    /// It cannot be read.
     #[error("cannot read the plan {path}: {source}{hint}")]
-    Read {
-        /// The file, without a password.
-        path: String,
-        /// Why.
-        source: std::io::Error,
-        /// What the user may have meant; else empty.
-        hint: &'static str,
-    },
-    /// It is not a plan.
+    Read { path: String, source: std::io::Error, hint: &'static str },
+    /// With line and column.
     #[error("{path} is not a plan: {message}")]
-    Parse {
-        /// The file.
-        path: String,
-        /// What is wrong, with line and column.
-        message: String,
-    },
+    Parse { path: String, message: String },
 }
 
 /// Reads the plan file `path`.
@@ -60,12 +48,9 @@ pub fn read(path: &Path) -> Result<PlanSpec, PlanFileError> {
 /// What is wrong, with the line. No value is quoted: it may hold a password.
 pub fn parse(text: &str) -> Result<PlanSpec, String> {
     // Keys first: our message about an unknown key is better than the parser's.
-    let mut table: toml::Table = toml::from_str(text).map_err(|e| parse_error(text, &e))?;
+    let table: toml::Table = toml::from_str(text).map_err(|e| parse_error(text, &e))?;
     let known = PlanSpec::keys();
-    // The first two variants as they were written before there could be more.
-    let first = [table.remove("arm-a"), table.remove("arm-b")];
-    let has_first = first.iter().any(Option::is_some);
-    for key in table.keys() {
+    for key in table.keys().filter(|key| !FIRST_VARIANTS.contains(&key.as_str())) {
         if !known.contains(key) {
             let line = text
                 .lines()
@@ -75,19 +60,14 @@ pub fn parse(text: &str) -> Result<PlanSpec, String> {
             return Err(format!("{at}there is no key '{}'{near} (known: {})", redact(key), known.join(", ")));
         }
     }
-    if !has_first {
-        return named(toml::from_str(text).map_err(|e| parse_error(text, &e))?);
+    let mut spec: PlanSpec = toml::from_str(text).map_err(|e| parse_error(text, &e))?;
+    let first = [spec.arm_a.take(), spec.arm_b.take()];
+    if first.iter().any(Option::is_some) {
+        let given = spec.variant.replace(first.map(Option::unwrap_or_default).into());
+        if given.is_some() {
+            return Err("[arm-a] and [arm-b] are the first two of [[variant]]: write all as [[variant]]".to_owned());
+        }
     }
-    if table.contains_key("variant") {
-        return Err("[arm-a] and [arm-b] are the first two of [[variant]]: write all as [[variant]]".to_owned());
-    }
-    let empty = || toml::Value::Table(toml::Table::new());
-    table.insert("variant".to_owned(), first.map(|arm| arm.unwrap_or_else(empty)).to_vec().into());
-    named(table.try_into().map_err(|e: toml::de::Error| redact(&without_text(e.message())))?)
-}
-
-/// The specification, if its folders and files have names.
-fn named(spec: PlanSpec) -> Result<PlanSpec, String> {
     if spec.results.as_deref() == Some("") {
         return Err("results is empty: name a folder, such as loadline-results".to_owned());
     }
@@ -96,6 +76,9 @@ fn named(spec: PlanSpec) -> Result<PlanSpec, String> {
     }
     Ok(spec)
 }
+
+/// The first two variants as they were written before there could be more.
+const FIRST_VARIANTS: [&str; 2] = ["arm-a", "arm-b"];
 
 /// The parser's message with line and column, without the line's text: it may hold a password.
 fn parse_error(text: &str, error: &toml::de::Error) -> String {
@@ -145,6 +128,10 @@ mod tests {
         let arms = parse("[arm-b]\nlabel = \"y\"\n").unwrap().variant.unwrap();
         assert_eq!((arms.len(), arms[1].label.as_deref()), (2, Some("y")));
         assert!(parse("[arm-a]\nlabel = \"x\"\n[[variant]]\n").unwrap_err().contains("[[variant]]"));
+        for text in ["jobs = 1\n[arm-b]\nlabell = \"x\"", "[arm-b]\nlabel = \"x\"\nswitch = 1"] {
+            let e = parse(text).unwrap_err();
+            assert!(e.starts_with("line 3, column"), "{e}");
+        }
     }
 
     #[test]
@@ -154,6 +141,7 @@ mod tests {
         let e = parse("driver = \"clinet\"").unwrap_err();
         assert!(e.contains("clinet") && e.contains("client"), "{e}");
         assert!(parse("jobs = [").unwrap_err().contains("line 1"));
+        assert!(parse("[[populations]]\njobs = 8\nthnk = \"10ms\"").unwrap_err().contains("line 3"));
         for (key, value) in [("results", "''"), ("workload-file", "['a.toml', '']")] {
             let e = parse(&format!("{key} = {value}")).unwrap_err();
             assert!(e.contains(key) && e.contains("empty"), "{e}");
@@ -201,7 +189,7 @@ mod tests {
         let e = toml::from_str::<PlanSpec>("none = 1").unwrap_err().to_string();
         let (_, taken) = e.split_once("expected one of ").unwrap();
         let taken: Vec<&str> = taken.trim().split(", ").map(|key| key.trim_matches('`')).collect();
-        assert_eq!(taken, PlanSpec::keys());
+        assert_eq!(taken, [PlanSpec::keys(), FIRST_VARIANTS.map(str::to_owned).into()].concat());
     }
 
     proptest! {

@@ -1,10 +1,8 @@
 //! Plans that come with loadline: files of the repository, built into the program.
 
-use super::PlanSpec;
 use loadline_model::format::did_you_mean;
-use thiserror::Error;
 
-use crate::plan::planfile;
+use super::{PlanError, PlanSpec, planfile};
 
 /// A plan that comes with loadline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,38 +36,16 @@ pub static PLANS: &[NamedPlan] = &[
     plan!("cluster"),
 ];
 
-/// Why there is no such plan.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum NamedPlanError {
-    /// No plan has this name.
-    #[error("there is no plan '{given}'{hint} (known: {known}; a plan file of your own: loadline run FILE)")]
-    Unknown {
-        /// What was asked for.
-        given: String,
-        /// The nearest name, as a question.
-        hint: String,
-        /// All names.
-        known: String,
-    },
-    /// A built-in plan cannot be read: a bug in loadline.
-    #[error("loadline's own plan '{name}' cannot be read: {message}")]
-    Broken {
-        /// Its name.
-        name: &'static str,
-        /// What is wrong, with the line.
-        message: String,
-    },
-}
-
 /// The plan called `name`, in any case.
 ///
 /// # Errors
-/// [`NamedPlanError::Unknown`] with the known names and the nearest.
-pub fn find(name: &str) -> Result<&'static NamedPlan, NamedPlanError> {
-    PLANS.iter().find(|p| p.name.eq_ignore_ascii_case(name.trim())).ok_or_else(|| NamedPlanError::Unknown {
-        given: name.to_owned(),
-        hint: did_you_mean(name, PLANS.iter().map(|p| p.name)),
-        known: PLANS.iter().map(|p| p.name).collect::<Vec<_>>().join(", "),
+/// [`PlanError::Value`] with the known names and the nearest.
+pub fn find(name: &str) -> Result<&'static NamedPlan, PlanError> {
+    PLANS.iter().find(|p| p.name.eq_ignore_ascii_case(name.trim())).ok_or_else(|| {
+        let hint = did_you_mean(name, PLANS.iter().map(|p| p.name));
+        let known = PLANS.iter().map(|p| p.name).collect::<Vec<_>>().join(", ");
+        let own = "a plan file of your own: loadline run FILE";
+        PlanError::Value(format!("there is no plan '{name}'{hint} (known: {known}; {own})"))
     })
 }
 
@@ -77,9 +53,10 @@ impl NamedPlan {
     /// The specification in its file.
     ///
     /// # Errors
-    /// [`NamedPlanError::Broken`]; the tests exclude it.
-    pub fn spec(&self) -> Result<PlanSpec, NamedPlanError> {
-        planfile::parse(self.text).map_err(|message| NamedPlanError::Broken { name: self.name, message })
+    /// [`PlanError::Value`], which is a bug in loadline; the tests exclude it.
+    pub fn spec(&self) -> Result<PlanSpec, PlanError> {
+        let broken = |e: String| PlanError::Value(format!("loadline's own plan '{}' cannot be read: {e}", self.name));
+        planfile::parse(self.text).map_err(broken)
     }
 
     /// One-line description: the first sentence of its file.
@@ -182,15 +159,5 @@ mod tests {
         assert_eq!(codes(&plan), BTreeSet::from(["LGWR-LAT1", "LGWR-LAT25", "LGWR-LAT125", "LGWR-THR"]));
         let Jobs::List(jobs) = &plan.jobs else { panic!("{:?}", plan.jobs) };
         assert!(jobs.len() > 4 && jobs[0] == 1 && jobs.windows(2).all(|w| w[1] == 2 * w[0]), "{jobs:?}");
-    }
-
-    #[test]
-    fn an_unknown_name_gets_the_known_ones_and_the_nearest() {
-        let e = find("qick").unwrap_err().to_string();
-        assert!(e.contains("'qick'") && e.contains("did you mean 'quick'") && e.contains("log-writer"), "{e}");
-        assert!(
-            find("nothing like it").unwrap_err().to_string().contains("known: quick, compare, full"),
-            "all are named"
-        );
     }
 }

@@ -79,7 +79,6 @@ fn named(given: &str) -> Result<Named, PlanError> {
     }
 }
 
-/// The workload file.
 fn text(scripts: &[Named], defined: &[(&str, &str)], allow_writes: bool, evidence: Option<&str>) -> String {
     let names: Vec<String> = scripts
         .iter()

@@ -7,7 +7,7 @@ use loadline_analyze::paired::looks::Looks;
 use loadline_analyze::variants::ERROR;
 use loadline_database::{kind_of, redact};
 use loadline_model::Driver;
-use loadline_model::format::{parse_bytes, parse_duration_s, parse_share};
+use loadline_model::format::{parse_bytes, parse_duration_s};
 use loadline_model::plan::{Jobs, JobsSpec, Plan, PlannedWorkload, SkippedWorkload};
 use loadline_model::variant::{Letter, Paired, Variant, VariantSpec};
 
@@ -18,10 +18,7 @@ use super::{DEFAULT_TARGET, PlanError, PlanSpec, one_plan, value, workloads_of};
 pub const DEFAULT_PAIRS: u32 = 16;
 /// Default of the most pairs, with a precision.
 pub const DEFAULT_MOST_PAIRS: u32 = 200;
-/// Default difference up to which variants are equivalent.
-pub const DEFAULT_EQUIVALENCE: f64 = 0.02;
 
-/// Whether `spec` has keys of variants.
 pub(super) fn are_in(spec: &PlanSpec) -> bool {
     let PlanSpec { variant, pairs, precision, equivalence, .. } = spec;
     variant.is_some() || pairs.is_some() || precision.is_some() || equivalence.is_some()
@@ -67,19 +64,19 @@ pub(super) fn plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
             ));
         }
     }
-    let precision = spec.precision.as_deref().map(|text| share("precision", text)).transpose()?;
+    let precision = spec.precision()?;
     if scans && precision.is_some() {
         return value(
             "--precision does not apply to scans, which are compared by their curves: leave it out".to_owned(),
         );
     }
     let default = if precision.is_some() { DEFAULT_MOST_PAIRS } else { DEFAULT_PAIRS };
-    let pairs = pairs(spec, if scans { 1 } else { default })?;
+    let pairs = spec.pairs()?.unwrap_or(if scans { 1 } else { default });
     if scans && pairs > 1 {
         return value(format!("--pairs {pairs} does not apply to scans, of which one pair is compared: leave it out"));
     }
     let looks = if precision.is_some() { Looks::declare(pairs as usize, ERROR).pairs } else { vec![pairs as usize] };
-    let margin = spec.equivalence.as_deref().map_or(Ok(DEFAULT_EQUIVALENCE), |text| share("equivalence", text))?;
+    let margin = spec.equivalence()?;
     let labels = labels(&specs, &arms)?;
     let variant = |((plan, arm), label): ((Plan, VariantSpec), String)| Variant {
         label,
@@ -113,14 +110,6 @@ fn given(spec: &PlanSpec) -> Result<Vec<VariantSpec>, PlanError> {
         ));
     }
     Ok(arms)
-}
-
-/// The number of pairs of `spec`.
-pub(super) fn pairs(spec: &PlanSpec, default: u32) -> Result<u32, PlanError> {
-    match spec.pairs.unwrap_or(default) {
-        pairs @ 1..=10_000 => Ok(pairs),
-        pairs => value(format!("{pairs} pairs must be between 1 and 10,000")),
-    }
 }
 
 /// Keeps the workloads that all `plans`, one of each variant, can run in one place. The first plan says which are left out: a workload
@@ -232,7 +221,6 @@ fn normal_names(settings: &BTreeMap<String, String>) -> BTreeMap<String, String>
     settings.iter().map(|(name, value)| (name.to_ascii_lowercase().replace('-', "_"), value.clone())).collect()
 }
 
-/// The specification of a variant.
 fn spec_of(base: &PlanSpec, arm: &VariantSpec) -> PlanSpec {
     let mut spec = base.clone();
     spec.target = arm.target.clone().or(spec.target);
@@ -344,11 +332,6 @@ pub(crate) fn differing<'a>(settings: impl Iterator<Item = &'a BTreeMap<String, 
     all.iter().flat_map(|of| of.keys()).filter(|name| !is_same(name)).collect()
 }
 
-/// The share that `text` gives for `what`.
-fn share(what: &str, text: &str) -> Result<f64, PlanError> {
-    parse_share(text).map_err(|e| PlanError::Value(format!("{what}: {e}")))
-}
-
 /// Whether the databases of two variants are of one kind, so that the same rows are the same work.
 pub(crate) fn same_kind(plan: &Plan, [a, b]: [&Variant; 2]) -> bool {
     let [a, b] = [a, b].map(|variant| kind_of(plan.target_of(variant)).map(|kind| kind.source_key).ok());
@@ -444,8 +427,8 @@ mod tests {
             ..spec(set("x", "1"), set("x", "2"))
         };
         assert_eq!(job_counts(&make_plan(&mixed).unwrap()), [3]);
-        let precise =
-            make_plan(&PlanSpec { precision: Some("2%".into()), ..spec(set("x", "1"), set("x", "2")) }).unwrap();
+        let precision = Some(loadline_model::plan::ShareSpec::Share(0.02));
+        let precise = make_plan(&PlanSpec { precision, ..spec(set("x", "1"), set("x", "2")) }).unwrap();
         let arms = precise.paired.unwrap();
         assert!(arms.looks.len() > 1 && arms.looks.last() == Some(&(DEFAULT_MOST_PAIRS as usize)), "{:?}", arms.looks);
     }

@@ -48,7 +48,6 @@ fn copy(from: &[u8], to: &mut [u8], row_bytes: usize) {
     black_box(to);
 }
 
-/// Bytes of a row that a transaction adds.
 fn row_bytes(subject: Subject<'_>) -> Result<usize, String> {
     let work = &subject.request.work;
     let table = work.program.bulk_tables().into_iter().next().unwrap_or(0);

@@ -25,7 +25,6 @@ const FILE_BYTES: std::ops::RangeInclusive<u64> = 128 << 20..=4 << 30;
 const FILL_S: f64 = 2.0;
 /// Most blocks in flight: no queue of a device is longer.
 const MAX_IN_FLIGHT: u32 = 1024;
-/// Random writes in flight.
 const WRITES_IN_FLIGHT: u32 = 32;
 /// Size of sequential transfers, bytes, and their number in flight.
 const SEQUENTIAL: (u64, u32) = (1 << 20, 8);
@@ -37,7 +36,6 @@ type Session = ProbeSession<Arc<AtomicBool>>;
 pub(crate) struct TestFile(Mutex<Option<Result<Session, String>>>);
 
 impl TestFile {
-    /// Measures with the test file.
     fn with<T>(
         &self,
         subject: Subject<'_>,
@@ -182,7 +180,6 @@ impl Part for Device {
     }
 }
 
-/// Block size of the database, bytes.
 fn block_bytes(subject: Subject<'_>) -> Result<u64, String> {
     subject.request.target.facts().block_bytes.ok_or_else(|| "the block size of the database is unknown".to_owned())
 }

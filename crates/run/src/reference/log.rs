@@ -18,7 +18,6 @@ use super::{LogSource, Part, References, Subject, throughput_in, with_work};
 use crate::calibrate::{measure_expected, with};
 use crate::storage_size::MIB;
 
-/// Warm-up of one measurement, s.
 const WARMUP_S: f64 = 0.2;
 /// Windows to try, s: the first is enough for thousands of commits, the second for large ones on a device that stalls.
 const WINDOWS_S: [f64; 2] = [0.5, 3.0];
@@ -334,16 +333,6 @@ mod tests {
         assert_eq!(of("direct log in /a, b/loadline-wal-X, O_DIRECT, pwrite", dir), "direct log, O_DIRECT, pwrite");
         assert_eq!(of("file log in '/a, b/loadline-wal-X', fdatasync", dir), "file log, fdatasync");
         assert_eq!(of("a device in use", None), "a device in use");
-    }
-
-    #[test]
-    fn a_dead_runs_log_is_removed_before_space_is_checked() {
-        let dir = tempfile::tempdir().unwrap();
-        let dead = dir.path().join("loadline-wal-dead");
-        std::fs::create_dir(&dead).unwrap();
-        std::fs::write(dead.join("owner.lock"), "").unwrap();
-        assert_eq!(clean_leftovers(dir.path()).unwrap().len(), 1);
-        assert!(!dead.exists());
     }
 
     #[test]

@@ -10,7 +10,6 @@ use loadline_workload::{Arm, Effect, Program, Statement, Step, Workload};
 use super::threads::awake;
 use super::{Part, References, Subject, throughput_in, with_work};
 
-/// Warm-up of one measurement, s.
 const WARMUP_S: f64 = 0.1;
 /// Windows to try, s: on a busy machine a call of the in-database driver may return after a short one.
 const WINDOWS_S: [f64; 2] = [0.3, 1.5];

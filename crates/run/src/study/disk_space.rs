@@ -42,9 +42,8 @@ pub(super) fn check(
     let known = workloads_of(plan)?;
     let works = plan.workloads.iter().map(|w| work(&known, plan, w)).collect::<Result<Vec<_>, _>>()?;
     let shared = data_set(&works);
-    let data_set_role = target.abilities().data_set;
-    let existing =
-        if shared.is_empty() { Vec::new() } else { data_set_role.map_or(Ok(Vec::new()), |d| d.data_set())? };
+    let role = target.abilities().data_set.filter(|_| !shared.is_empty());
+    let existing = role.map_or(Ok(Vec::new()), |role| role.data_set())?;
     let drop_data_set = plan.reload && begins && !existing.is_empty();
     let mut need = Need { what: "the data set needs".to_owned(), ..Need::default() };
     if drop_data_set {
@@ -60,17 +59,17 @@ pub(super) fn check(
             if let Some(other) = existing.iter().find(|t| t.holds.table == wanted.table && t.holds != wanted) {
                 return Err(other_data(&other.holds, &wanted).into());
             }
-            if let Some(target) = data_set_role.filter(|_| existing.iter().any(|t| t.holds == wanted && t.complete)) {
-                target.check_rows(work, table)?;
+            if let Some(role) = role.filter(|_| existing.iter().any(|t| t.holds == wanted && t.complete)) {
+                role.check_rows(work, table)?;
             }
         }
         need.data = missing(target, &shared, &existing);
     }
-    let own = workload_tables(target, &works, plan.repeat > 1);
-    if own.size.all() > 0 {
+    let (own, codes) = workload_tables(target, &works, plan.repeat > 1);
+    if own.all() > 0 {
         let one = if need.data.all() == 0 { "" } else { "the data set and " };
-        need.what = format!("{one}the tables of {} need", own.workloads.join(", "));
-        need.data = [need.data, own.size].into_iter().sum();
+        need.what = format!("{one}the tables of {} need", codes.join(", "));
+        need.data = [need.data, own].into_iter().sum();
     }
     Ok(SpaceCheck { notes: check_space(target, info, &need, plan.force)?, drop_data_set })
 }
@@ -155,29 +154,20 @@ fn missing(target: &dyn Target, tables: &[(&Work, &Table)], existing: &[FoundTab
     tables.iter().map(left).sum()
 }
 
-/// Size of the workload tables that exist at the same time, and their workloads.
-#[derive(Debug, Default)]
-struct WorkloadTables {
-    size: Size,
-    workloads: Vec<String>,
-}
-
-/// Workload tables are dropped after the workload's last test: only the largest counts, or, with several repetitions
-/// (`all`), their sum.
-fn workload_tables(target: &dyn Target, works: &[Work], all: bool) -> WorkloadTables {
-    let of = |work: &Work| {
+/// Size of the workload tables that exist at the same time, and the codes of their workloads. They are dropped after the workload's last
+/// test: only the largest counts, or, with several repetitions (`all`), their sum.
+fn workload_tables<'a>(target: &dyn Target, works: &'a [Work], all: bool) -> (Size, Vec<&'a str>) {
+    let sizes = works.iter().map(|work| {
         let own = work.workload.tables.iter().filter(|t| t.scope == Scope::Workload && t.is_whole());
-        own.map(|t| Size::of(target, work, t).minus_stored(stored(target, work, &t.name))).sum::<Size>()
+        let size = own.map(|t| Size::of(target, work, t).minus_stored(stored(target, work, &t.name))).sum::<Size>();
+        (size, vec![work.workload.code.as_str()])
+    });
+    let sizes = sizes.filter(|(size, _)| size.all() > 0);
+    let most = if all {
+        sizes.reduce(|(a, codes), (b, more)| ([a, b].into_iter().sum(), [codes, more].concat()))
+    } else {
+        sizes.max_by_key(|(size, _)| size.all())
     };
-    let sizes = works
-        .iter()
-        .map(|w| WorkloadTables { size: of(w), workloads: vec![w.workload.code.clone()] })
-        .filter(|o| o.size.all() > 0);
-    let together = |a: WorkloadTables, b: WorkloadTables| WorkloadTables {
-        size: [a.size, b.size].into_iter().sum(),
-        workloads: [a.workloads, b.workloads].concat(),
-    };
-    let most = if all { sizes.reduce(together) } else { sizes.max_by_key(|o| o.size.all()) };
     most.unwrap_or_default()
 }
 

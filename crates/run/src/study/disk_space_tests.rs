@@ -1,13 +1,14 @@
 //! Tests of the check for free disk space.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
-use crate::plan::PlanSpec;
 use loadline_database::{OpenRequest, open};
 use loadline_model::plan::{JobsSpec, ShareSpec, TimeSpec};
 
 use super::*;
-use crate::make_plan;
+use crate::plan::PlanSpec;
+use crate::{Event, Listener, Study, make_plan};
 
 const GIB: u64 = 1 << 30;
 
@@ -163,19 +164,20 @@ fn unknown_free_space_is_noted() {
     assert!(notes[0].contains("free space on the target is unknown"), "{notes:?}");
 }
 
-/// Queries after each test whether the tables of a workload exist.
+/// Looks after each test whether a table of the workload that is measured first is still there.
 struct Watching {
-    request: OpenRequest,
-    work: Work,
+    file: PathBuf,
     seen: Vec<(String, bool)>,
 }
 
-impl crate::event::Listener for Watching {
-    fn on(&mut self, event: crate::event::Event<'_>) {
-        if let crate::event::Event::TestDone(record) = event {
-            let target = open(&self.request).unwrap();
-            let existing = target.abilities().queries.unwrap().table_bytes(&self.work, "spread").unwrap().is_some();
-            self.seen.push((record.workload.clone(), existing));
+impl Listener for Watching {
+    fn on(&mut self, event: Event<'_>) {
+        if let Event::TestDone(record) = event {
+            let tables =
+                "SELECT COUNT(*) FROM sqlite_master WHERE type = 'table' AND name LIKE '%sto_read_async_spread'";
+            let count =
+                rusqlite::Connection::open(&self.file).unwrap().query_row(tables, [], |row| row.get::<_, i64>(0));
+            self.seen.push((record.workload.clone(), count.unwrap() == 1));
         }
     }
 }
@@ -184,21 +186,20 @@ impl crate::event::Listener for Watching {
 fn workload_tables_are_dropped_after_the_last_test() {
     for repeat in [1, 2] {
         let dir = tempfile::tempdir().unwrap();
-        let request = OpenRequest::new(&format!("sqlite:{}", dir.path().join("x.db").display()), dir.path().into());
+        let file = dir.path().join("x.db");
+        let request = OpenRequest::new(&format!("sqlite:{}", file.display()), dir.path().into());
         let codes = ["STO-READ-ASYNC", "TP-LOOKUP"];
         let plan = plan(&codes, "1MiB", |s| {
             s.target = Some(request.url.clone());
             s.repeat = Some(repeat);
             s.jobs = Some(JobsSpec::List(vec![1]));
-            s.duration = Some(TimeSpec::Text("0.3s".into()));
-            s.warmup = Some(TimeSpec::Text("0.2s".into()));
+            s.duration = Some(TimeSpec::Seconds(0.3));
+            s.warmup = Some(TimeSpec::Seconds(0.2));
             s.probe = Some(false);
         });
-        let work =
-            work(&Workloads::default(), &plan, plan.workloads.iter().find(|w| w.code == codes[0]).unwrap()).unwrap();
-        let study = super::super::Study {
+        let study = Study {
             plan,
-            request: request.clone(),
+            request,
             results: dir.path().join("runs"),
             resume: None,
             command: Vec::new(),
@@ -207,7 +208,7 @@ fn workload_tables_are_dropped_after_the_last_test() {
             others: Vec::new(),
             agents: None,
         };
-        let mut watching = Watching { request, work, seen: Vec::new() };
+        let mut watching = Watching { file, seen: Vec::new() };
         study.run(&mut watching).unwrap();
         let expected = [(codes[0], true), (codes[1], repeat == 2), (codes[0], true), (codes[1], false)];
         let expected: Vec<_> = expected.map(|(c, t)| (c.to_owned(), t)).into_iter().take(2 * repeat as usize).collect();

@@ -1,5 +1,6 @@
 //! Levels of replication: what is in force in a window, and the way to the replicas.
 
+use std::sync::mpsc::Sender;
 use std::time::Duration;
 
 use loadline_database::{Level, Link, TargetError, kind_of};
@@ -8,7 +9,6 @@ use loadline_model::format::bytes;
 use loadline_model::variant::{LevelPoint, Links};
 
 use super::Context;
-use crate::event::{Event, Listener};
 use crate::evidence::Excuse;
 use crate::instrument::Replicas;
 
@@ -22,9 +22,9 @@ pub(super) struct TestUnderLevels {
 }
 
 impl TestUnderLevels {
-    /// What looks at the replicas.
-    pub(super) fn instrument(&self) -> Replicas {
-        Replicas::new(self.level.as_ref().map(|level| (level.name.clone(), level.waits_for)), self.replicas)
+    /// What looks at the replicas, and says by `alarm` while the test still runs that one is gone.
+    pub(super) fn instrument(&self, alarm: Sender<String>) -> Replicas {
+        Replicas::new(self.level.as_ref().map(|level| (level.name.clone(), level.waits_for)), self.replicas, alarm)
     }
 
     /// Commits that do not wait for their disk are what such a level is, and do not make its windows refused.
@@ -34,7 +34,7 @@ impl TestUnderLevels {
     }
 }
 
-impl Context {
+impl Context<'_> {
     /// What a window under `point`, or under the baseline, knows of replication; `None` in a run without levels.
     pub(super) fn under_levels(&self, point: Option<&LevelPoint>) -> Result<Option<TestUnderLevels>, TargetError> {
         let plan = &self.manifest.plan;
@@ -47,19 +47,18 @@ impl Context {
     /// Brings the level of `point`, or the baseline, about, with `delay_ms` on the way to the replicas; `None`: a way without delay and
     /// limits.
     pub(super) fn bring_level_about(
-        &self,
+        &mut self,
+        links: &Links,
         point: Option<&LevelPoint>,
         delay_ms: Option<f64>,
-        listener: &mut dyn Listener,
     ) -> Result<(), TargetError> {
-        let Some((_, links)) = self.manifest.plan.levels() else { return Ok(()) };
         let link = delay_ms.map_or_else(Link::default, |ms| link(links, ms));
         let name = point.map(|point| point.level.as_str());
         let way = match links.standbys.is_empty() {
             true => format!(", {} ms one way", link.delay.as_secs_f64() * 1e3),
             false => String::new(),
         };
-        listener.on(Event::Step(format!("level {}{way}", name.unwrap_or("of the baseline"))));
+        self.step(format!("level {}{way}", name.unwrap_or("of the baseline")));
         let replication = self.side.target.abilities().replication;
         replication
             .ok_or_else(|| TargetError::Unsupported("the target has no replicas".into()))?

@@ -1,60 +1,75 @@
-//! The steps of a test: what is done before the jobs, while they run, and after them, until its evidence is complete.
+//! Runs one test of a plan, in a straight line: prepare, measure, evidence, test, store.
 
 use std::sync::Arc;
+use std::sync::mpsc::channel;
 
-use loadline_database::{RemainingNodes, Target, TargetError, is_temporary, kind_of};
+use loadline_collect::CpuSource;
+use loadline_database::{NativeReports, RemainingNodes, Target, TargetError, Work, is_temporary, kind_of};
 use loadline_load::{Measured, Place, Request, TestError, Warmup, end_lost, run_test};
 use loadline_model::live::LiveTest;
 use loadline_model::manifest::TargetInfo;
+use loadline_model::plan::PlannedWorkload;
 use loadline_model::record::AgentFigures;
-use loadline_model::{Forced, Note, TestRecord};
+use loadline_model::{Column, Forced, InPair, Note, TestRecord};
 use loadline_store::{NativeFile, TestOutput};
 use loadline_workload::{Instrument, SizeScan};
 
-use super::execute::PlannedTest;
 use super::level::TestUnderLevels;
 use super::native_report::Mark;
 use super::proof::{BeforeTest, Proof};
 use super::variants::{VariantsState, may_change_redo};
-use super::{Context, StudyError, full_disk, nodes, window_length};
+use super::{Context, StudyError, full_disk, native_report, nodes, window_length};
 use crate::activity::{GrownViews, ReadViews};
 use crate::checks::steady::until_warm;
 use crate::checks::{self, settings};
-use crate::event::{Event, Listener};
+use crate::event::Event;
 use crate::evidence::{Evidence, Excuse, Excuses, Jobs, RunContext};
 use crate::figures::nodes::is_same_cluster;
 use crate::figures::volume::only_adds;
+use crate::instrument::Instruments;
 use crate::instrument::size_scan::{self, Scanned};
-use crate::instrument::{Instruments, Replicas};
 use crate::live::Pace;
 use crate::{record, steps};
 
+/// A test to run.
+pub(super) struct PlannedTest<'a> {
+    pub(super) workload: &'a PlannedWorkload,
+    pub(super) work: Arc<Work>,
+    pub(super) position: LiveTest,
+    /// Column of the swept parameter; `None` for a sweep over jobs.
+    pub(super) swept: Option<&'static Column>,
+    /// Its place in a run of pairs.
+    pub(super) in_pair: Option<InPair>,
+    /// What is known of replication, in a run of levels.
+    pub(super) level: Option<TestUnderLevels>,
+}
+
 /// A test that may begin.
-pub(super) struct Prepared {
-    pub(super) request: Request,
+struct Prepared {
+    request: Request,
     before: BeforeTest,
     info: TargetInfo,
-    pub(super) cache_bytes: Option<u64>,
+    cache_bytes: Option<u64>,
     /// Why the target did not come to rest, if so.
     unsettled: Option<String>,
 }
 
 /// A test whose jobs have ended.
-pub(super) struct Ended {
+struct Ended {
     measured: Measured,
-    pub(super) instruments: Instruments,
-    pub(super) views: GrownViews,
+    instruments: Instruments,
+    views: GrownViews,
     proof: Proof,
-    pub(super) mark: Mark,
+    mark: Mark,
     /// What is left of a target that lost nodes.
-    pub(super) remaining: Option<RemainingNodes>,
+    remaining: Option<RemainingNodes>,
     /// What became of the sessions of lost agents.
     sessions: Vec<Note>,
 }
 
 impl Ended {
     /// Window, s, with which the test must be repeated because its transactions were too long for a first one.
-    pub(super) fn needs_longer_s(&self, prepared: &Prepared) -> Option<f64> {
+    fn needs_longer_s(&self, prepared: &Prepared) -> Option<f64> {
         // With agents that failed, few transactions say nothing of their length.
         let is_whole = self.remaining.is_none() && self.measured.agents.iter().all(|agent| agent.failed.is_none());
         window_length::longer_s(&prepared.request, &self.measured).filter(|_| is_whole)
@@ -62,32 +77,67 @@ impl Ended {
 }
 
 impl PlannedTest<'_> {
+    /// Runs and stores the test.
+    pub(super) fn measure(&self, context: &mut Context<'_>) -> Result<(), StudyError> {
+        let (output, remaining) = match &self.work.workload.scan {
+            Some(scan) => (self.scan(context, scan)?, None),
+            None => self.jobs(context)?,
+        };
+        self.store(context, output, remaining)
+    }
+
+    /// Runs jobs in a window, and again in a longer one if it was too short. Also returns what is left of a target that lost nodes.
+    fn jobs(&self, context: &mut Context<'_>) -> Result<(TestOutput, Option<RemainingNodes>), StudyError> {
+        let mut prepared = self.prepare(context, None)?;
+        let mut ended = self.run_jobs(context, &mut prepared)?;
+        if let Some(longer_s) = ended.needs_longer_s(&prepared) {
+            let test = self.position.test;
+            context.step(format!(
+                "test {test}: the window is too short for the transactions; repeating the test with {longer_s:.0} s"
+            ));
+            prepared = self.prepare(context, Some(longer_s))?;
+            ended = self.run_jobs(context, &mut prepared)?;
+        }
+        let run = self.run_context(context, prepared.cache_bytes);
+        let instruments = std::mem::take(&mut ended.instruments);
+        let mut evidence = self.evidence(context, &run, &prepared, &ended, instruments);
+        // A limit is that of the work that the jobs did, which their figures say.
+        let figures = steps::figures_of(&evidence);
+        evidence.seen.instruments.complete(&prepared.request, &run, &figures);
+        let (native, missing) = self.report(context, ended.mark.clone());
+        let evidence = evidence.and_remarks(missing);
+        let test = steps::with_checks(figures, &evidence);
+        let mut output = record::of_jobs(&evidence, test, self.identity(context), native);
+        if let Some(activity) = &mut output.activity {
+            ended.views.add_to(activity);
+        }
+        Ok((output, ended.remaining))
+    }
+
     /// Runs a scan of sizes. It has no fixed duration.
-    pub(super) fn scan(
-        &self,
-        context: &mut Context,
-        scan: &SizeScan,
-        listener: &mut dyn Listener,
-    ) -> Result<TestOutput, StudyError> {
-        let prepared = self.prepare(context, None, listener)?;
-        let mark = context.native_mark();
-        let (scanned, proof) = self.run_scan(context, scan, &prepared, listener)?;
-        let (native, missing) = self.report(context, mark, listener);
+    fn scan(&self, context: &mut Context<'_>, scan: &SizeScan) -> Result<TestOutput, StudyError> {
+        let prepared = self.prepare(context, None)?;
+        let mark = native_report::mark(native_reports(context));
+        let (scanned, proof) = self.run_scan(context, scan, &prepared)?;
+        let (native, missing) = self.report(context, mark);
         let (run, after) = (self.run_context(context, prepared.cache_bytes), context.side.target.info());
         let evidence = self.evidence_of(context, &run, &prepared, &proof, after, scanned).and_remarks(missing);
         let (test, id) = (steps::test_of_scan(&evidence), self.identity(context));
         Ok(record::of_scan(evidence, test, id, native))
     }
 
-    pub(super) fn store(
+    fn store(
         &self,
-        context: &mut Context,
+        context: &mut Context<'_>,
         output: TestOutput,
         remaining: Option<RemainingNodes>,
-        listener: &mut dyn Listener,
     ) -> Result<(), StudyError> {
+        let missing = output.record.notes.iter().find(|note| matches!(note, Note::NoNativeReport { .. }));
+        if let Some(note) = missing {
+            context.warn(note.to_string());
+        }
         context.folder.append(&output)?;
-        listener.on(Event::TestDone(&output.record));
+        context.listener.on(Event::TestDone(&output.record));
         let lost: Vec<AgentFigures> = output.record.by_agent.iter().filter(|agent| agent.lost).cloned().collect();
         context.add_record(output.record);
         let test = self.position.test;
@@ -95,22 +145,17 @@ impl PlannedTest<'_> {
             let why = AgentFigures::failures(&lost);
             return Err(StudyError::AgentsLost(format!("lost in test {test}, which is refused: {why}")));
         }
-        remaining.map_or(Ok(()), |remaining| context.leave_nodes(remaining, &format!("in test {test}"), listener))
+        remaining.map_or(Ok(()), |remaining| context.leave_nodes(remaining, &format!("in test {test}")))
     }
 
     /// Loads the tables, and asks what must be known before the jobs start.
-    pub(super) fn prepare(
-        &self,
-        context: &mut Context,
-        longer_s: Option<f64>,
-        listener: &mut dyn Listener,
-    ) -> Result<Prepared, StudyError> {
+    fn prepare(&self, context: &mut Context<'_>, longer_s: Option<f64>) -> Result<Prepared, StudyError> {
         let drawn = context.drawn_anew(&self.work)?;
-        let (work, jobs, target) = (&self.work, self.position.jobs, context.side.target.as_ref());
+        let (work, jobs, target) = (&self.work, self.position.jobs, Arc::clone(&context.side.target));
         let failed = |e| self.target_failed(e);
-        listener.on(Event::TestStarted(self.position.clone()));
+        context.listener.on(Event::TestStarted(self.position.clone()));
         let cache_bytes = context.set_cache(work).map_err(failed)?;
-        context.load_for_test(work, jobs, listener).map_err(|e| match e {
+        context.load_for_test(work, jobs).map_err(|e| match e {
             StudyError::Target(e) => self.target_failed(e),
             e => e,
         })?;
@@ -118,50 +163,45 @@ impl PlannedTest<'_> {
         // A checkpoint here would make some databases log each block once more in the test.
         let steady = work.workload.has(Instrument::Device) && !work.program.reads() && !only_adds(work);
         let unsettled = if steady { None } else { target.settle().map_err(failed)? };
-        let before = BeforeTest::query(target, work).map_err(failed)?;
+        let before = BeforeTest::query(target.as_ref(), work).map_err(failed)?;
         let info = target.info().map_err(failed)?;
-        let plan = &context.manifest.plan;
+        let (plan, at) = (&context.manifest.plan, &context.side.info);
         let planned_s = window_length::window_s(plan.duration_s, &context.records, &work.workload.code, jobs);
         let request = Request {
-            target: Arc::clone(&context.side.target),
+            target,
             work: drawn,
             driver: self.workload.driver,
             jobs,
             warmup: if plan.auto_warmup { until_warm(plan.warmup_s) } else { Warmup::Seconds(plan.warmup_s) },
             duration_s: longer_s.unwrap_or(planned_s),
             load: plan.load.clone(),
-            cpu: context.side.cpu,
+            cpu: if at.local { CpuSource::Local } else { CpuSource::Snapshot },
             place: context.agents.clone().map_or(Place::Here, Place::Remote),
-            disk: context.side.disk.clone(),
-            data_disk: context.side.data_disk.clone(),
+            disk: at.device("log").map(str::to_owned),
+            data_disk: at.device("data").map(str::to_owned),
             interrupted: Arc::clone(&context.interrupted),
         };
         Ok(Prepared { request, before, info, cache_bytes, unsettled })
     }
 
     /// Runs jobs in a common window, with instruments, and asks what proves their work.
-    pub(super) fn run_jobs(
-        &self,
-        context: &mut Context,
-        prepared: &mut Prepared,
-        listener: &mut dyn Listener,
-    ) -> Result<Ended, StudyError> {
-        let replicas = self.level.as_ref().map(TestUnderLevels::instrument);
-        let alarm = replicas.as_ref().map(Replicas::alarm).unwrap_or_default();
+    fn run_jobs(&self, context: &mut Context<'_>, prepared: &mut Prepared) -> Result<Ended, StudyError> {
+        let (say, alarm) = channel();
+        let replicas = self.level.as_ref().map(|level| level.instrument(say));
         let mut instruments = Instruments::listed_by(&self.work.workload, replicas);
         let (run, look) = (self.run_context(context, prepared.cache_bytes), context.look());
         instruments.prepare(&mut prepared.request, &run).map_err(|e| self.target_failed(e))?;
-        context.wait_until_quiet(self.position.test, look, listener);
+        context.wait_until_quiet(self.position.test, look);
         let request = &prepared.request;
         // Outside the window: taking the mark is work for the database.
-        let mark = context.native_mark();
+        let mark = native_report::mark(native_reports(context));
         let views = ReadViews::unless_arms(context.side.target.as_ref(), self.in_pair.is_some());
         let mut pace = Pace::default();
         let measured = run_test(request, &mut instruments, |tick| {
             let second = pace.second(self.position.test, request, tick);
-            listener.on(Event::Progress { position: self.position.clone(), second });
-            if let Some(text) = alarm.take() {
-                listener.on(Event::Warning(format!("test {}: {text}", self.position.test)));
+            context.listener.on(Event::Progress { position: self.position.clone(), second });
+            if let Ok(text) = alarm.try_recv() {
+                context.warn(format!("test {}: {text}", self.position.test));
             }
         })
         .map_err(|e| self.failed(e))?;
@@ -184,9 +224,9 @@ impl PlannedTest<'_> {
     }
 
     /// The evidence of jobs. What instruments can only measure now is added to it by [`Instruments::complete`].
-    pub(super) fn evidence<'a>(
+    fn evidence<'a>(
         &self,
-        context: &Context,
+        context: &Context<'_>,
         run: &'a RunContext<'a>,
         prepared: &'a Prepared,
         ended: &'a Ended,
@@ -209,9 +249,9 @@ impl PlannedTest<'_> {
     }
 
     /// Evidence of what was `seen`.
-    pub(super) fn evidence_of<'a, S>(
+    fn evidence_of<'a, S>(
         &self,
-        context: &Context,
+        context: &Context<'_>,
         run: &'a RunContext<'a>,
         prepared: &'a Prepared,
         proof: &'a Proof,
@@ -230,12 +270,11 @@ impl PlannedTest<'_> {
     }
 
     /// Runs a scan of sizes, and asks what proves its work.
-    pub(super) fn run_scan(
+    fn run_scan(
         &self,
-        context: &Context,
+        context: &mut Context<'_>,
         scan: &SizeScan,
         prepared: &Prepared,
-        listener: &mut dyn Listener,
     ) -> Result<(Scanned, Proof), StudyError> {
         let LiveTest { test, workload, .. } = &self.position;
         let (mut last, mut began) = (None, None);
@@ -245,7 +284,7 @@ impl PlannedTest<'_> {
             if last.replace(percent) != Some(percent) {
                 let left_s = took_s / done.max(1) as f64 * all.saturating_sub(done) as f64;
                 let left = if done > 0 { format!(", about {left_s:.0} s left") } else { String::new() };
-                listener.on(Event::Step(format!("test {test:>2}  {workload}: {percent} % of {all} samples{left}")));
+                context.step(format!("test {test:>2}  {workload}: {percent} % of {all} samples{left}"));
             }
         })
         .map_err(|e| self.failed(e))?;
@@ -254,7 +293,7 @@ impl PlannedTest<'_> {
     }
 
     /// The run that the test is part of.
-    pub(super) fn run_context<'a>(&self, context: &'a Context, cache_bytes: Option<u64>) -> RunContext<'a> {
+    fn run_context<'a>(&self, context: &'a Context<'_>, cache_bytes: Option<u64>) -> RunContext<'a> {
         RunContext {
             manifest: &context.manifest,
             records: &context.records,
@@ -268,24 +307,16 @@ impl PlannedTest<'_> {
     }
 
     /// The database's own report, and a note if it is missing; the test stays valid.
-    pub(super) fn report(
-        &self,
-        context: &Context,
-        mark: Mark,
-        listener: &mut dyn Listener,
-    ) -> (Option<NativeFile>, Option<Note>) {
-        match context.native_report(mark) {
+    fn report(&self, context: &Context<'_>, mark: Mark) -> (Option<NativeFile>, Option<Note>) {
+        let kind = kind_of(&context.manifest.plan.target).map_err(|e| e.to_string());
+        match kind.and_then(|kind| native_report::report(native_reports(context), kind, mark)) {
             Ok(report) => (report, None),
-            Err(why) => {
-                let note = Note::NoNativeReport { test: self.position.test, why };
-                listener.on(Event::Warning(format!("{note}")));
-                (None, Some(note))
-            }
+            Err(why) => (None, Some(Note::NoNativeReport { test: self.position.test, why })),
         }
     }
 
     /// Notes about the target before and after the test.
-    fn remarks(&self, context: &Context, prepared: &Prepared) -> Vec<Note> {
+    fn remarks(&self, context: &Context<'_>, prepared: &Prepared) -> Vec<Note> {
         let (plan, info) = (&context.manifest.plan, &prepared.info);
         // loadline itself changes settings of a private server from test to test; nobody else does. Levels of a user's server
         // are changed as well.
@@ -306,7 +337,7 @@ impl PlannedTest<'_> {
 
     /// What the test has on purpose. Both arms are excused: if windows of one arm alone counted as failed, that would be a choice
     /// among its windows.
-    fn excuses(&self, context: &Context) -> Excuses {
+    fn excuses(&self, context: &Context<'_>) -> Excuses {
         let (plan, forced) = (&context.manifest.plan, self.forced(context));
         let has_forced = plan.arms().is_some() && !forced.is_empty();
         let of_level = self.level.as_ref().and_then(TestUnderLevels::excuse);
@@ -318,12 +349,12 @@ impl PlannedTest<'_> {
     }
 
     /// What was refused but forced, or is what an arm has on purpose.
-    fn forced(&self, context: &Context) -> Vec<String> {
+    fn forced(&self, context: &Context<'_>) -> Vec<String> {
         forced_on_target(context).into_iter().chain(&self.workload.forced).cloned().collect()
     }
 
     /// What tells the test from others of its run, and its run from others.
-    pub(super) fn identity(&self, context: &Context) -> TestRecord {
+    fn identity(&self, context: &Context<'_>) -> TestRecord {
         let (manifest, work) = (&context.manifest, &self.work);
         let arm = manifest.plan.arms().zip(self.in_pair.as_ref());
         let label = arm.and_then(|(paired, window)| Some(&paired.variants.get(window.arm.index())?.label));
@@ -355,12 +386,17 @@ impl PlannedTest<'_> {
 }
 
 /// What the target, or the arm in force, has that was refused but forced.
-fn forced_on_target(context: &Context) -> Option<&String> {
+fn forced_on_target<'a>(context: &'a Context<'_>) -> Option<&'a String> {
     context.variants.as_ref().map_or(context.side.forced.as_ref(), VariantsState::forced)
 }
 
 /// The target over the nodes that are left; if nothing can be measured there, that over all nodes.
-fn of_the_rest<'a>(context: &'a Context, remaining: &'a Option<RemainingNodes>) -> &'a dyn Target {
+fn of_the_rest<'a>(context: &'a Context<'_>, remaining: &'a Option<RemainingNodes>) -> &'a dyn Target {
     let rest = remaining.as_ref().and_then(|remaining| remaining.target.as_ref().ok());
     rest.map_or(context.side.target.as_ref(), |target| target.as_ref())
+}
+
+/// What makes the database's own reports, if the plan asks for them.
+fn native_reports<'a>(context: &'a Context<'_>) -> Option<&'a dyn NativeReports> {
+    context.side.target.abilities().native_reports.filter(|_| context.manifest.plan.native_report)
 }

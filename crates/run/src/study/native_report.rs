@@ -1,27 +1,67 @@
 //! The database's own report of a test (Oracle: AWR), if the user asked for one.
 
-use loadline_database::kind_of;
+use loadline_database::{NativeReports, TargetKind};
 use loadline_store::NativeFile;
-
-use super::Context;
 
 /// Start of the report, taken before a test; `None` if no report was asked for.
 pub(super) type Mark = Result<Option<i64>, String>;
 
-impl Context {
-    /// Takes the mark.
-    pub(super) fn native_mark(&self) -> Mark {
-        let reports = self.side.target.abilities().native_reports.filter(|_| self.manifest.plan.native_report);
-        reports.map(|r| r.native_mark().map_err(|e| e.to_string())).transpose()
+/// Takes the mark of `reports`, if one was asked for.
+pub(super) fn mark(reports: Option<&dyn NativeReports>) -> Mark {
+    reports.map(|reports| reports.native_mark().map_err(|e| e.to_string())).transpose()
+}
+
+/// The report of a target of `kind` since `mark`, or why it is missing.
+pub(super) fn report(
+    reports: Option<&dyn NativeReports>,
+    kind: &TargetKind,
+    mark: Mark,
+) -> Result<Option<NativeFile>, String> {
+    let Some((mark, reports)) = mark?.zip(reports) else { return Ok(None) };
+    let of = kind.native_report.ok_or_else(|| format!("{} has no such report", kind.product))?;
+    let text = reports.native_report(mark).map_err(|e| e.to_string())?;
+    Ok(Some(NativeFile { folder: of.folder.to_owned(), extension: of.extension.to_owned(), text }))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicI64, Ordering};
+
+    use loadline_database::{TargetError, kind_of};
+
+    use super::*;
+
+    /// Its marks, and the errors of marks and of reports, if any.
+    struct Reporting(AtomicI64, [Option<&'static str>; 2]);
+
+    impl Reporting {
+        fn unless_refused<T>(&self, what: usize, value: T) -> Result<T, TargetError> {
+            self.1[what].map_or(Ok(value), |why| Err(TargetError::Refused(why.into())))
+        }
     }
 
-    /// The report since `mark`, or why it is missing.
-    pub(super) fn native_report(&self, mark: Mark) -> Result<Option<NativeFile>, String> {
-        let Some(mark) = mark? else { return Ok(None) };
-        let kind = kind_of(&self.manifest.plan.target).map_err(|e| e.to_string())?;
-        let report = kind.native_report.ok_or_else(|| format!("{} has no such report", kind.product))?;
-        let reports = self.side.target.abilities().native_reports.ok_or("this target has no reports of its own")?;
-        let text = reports.native_report(mark).map_err(|e| e.to_string())?;
-        Ok(Some(NativeFile { folder: report.folder.to_owned(), extension: report.extension.to_owned(), text }))
+    impl NativeReports for Reporting {
+        fn native_mark(&self) -> Result<i64, TargetError> {
+            self.unless_refused(0, self.0.fetch_add(1, Ordering::Relaxed))
+        }
+        fn native_report(&self, from: i64) -> Result<String, TargetError> {
+            self.unless_refused(1, format!("from {from}"))
+        }
+    }
+
+    #[test]
+    fn each_test_has_its_report_or_a_reason_if_one_was_asked_for() {
+        let kind = kind_of("oracle://u@h/s").unwrap();
+        let all = Reporting(AtomicI64::new(7), [None; 2]);
+        for text in ["from 7", "from 8"] {
+            let file = report(Some(&all), kind, mark(Some(&all))).unwrap().unwrap();
+            assert_eq!((file.folder.as_str(), file.extension.as_str(), file.text.as_str()), ("awr", "html", text));
+        }
+        assert!(report(None, kind, mark(None)).unwrap().is_none());
+        for refused in [[Some("no grant"), None], [None, Some("no grant")]] {
+            let refusing = Reporting(AtomicI64::new(7), refused);
+            let why = report(Some(&refusing), kind, mark(Some(&refusing))).unwrap_err();
+            assert!(why.contains("no grant"), "{why}");
+        }
     }
 }

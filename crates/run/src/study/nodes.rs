@@ -11,6 +11,7 @@ use super::side::add_storage;
 use super::{Context, StudyError, are};
 use crate::event::{Event, Listener};
 use crate::instrument::data_files;
+use crate::plan::sweep::SweepPoints;
 use crate::plan::{PlanError, planned};
 
 /// Nodes on which a workload can run: all, but those that take writes only if it writes.
@@ -76,15 +77,28 @@ pub(super) fn without_lost(target: &dyn Target) -> Option<RemainingNodes> {
     target.abilities().nodes.and_then(Nodes::without_lost)
 }
 
-impl Context {
+impl Context<'_> {
+    /// What was planned over numbers of nodes that were there when the run began, and was not measured.
+    pub(super) fn not_measured(&self, all_nodes: &Facts) -> Vec<String> {
+        let (plan, mut out) = (&self.manifest.plan, Vec::new());
+        for workload in plan.workloads.iter().filter(|w| SweepPoints::of(&self.known, w).over_jobs) {
+            for nodes in counts(&self.known, plan, workload, all_nodes) {
+                if (1..=plan.repeat).any(|repetition| self.next_jobs(workload, repetition, nodes).is_some()) {
+                    out.push(format!("{} over {nodes} nodes", workload.code));
+                }
+            }
+        }
+        out
+    }
+
     /// Looks for lost nodes between tests, and leaves them if the plan says so. Returns whether there were any.
     ///
     /// # Errors
     /// As [`Context::leave_nodes`].
-    pub(super) fn left_lost_nodes(&mut self, listener: &mut dyn Listener) -> Result<bool, StudyError> {
+    pub(super) fn left_lost_nodes(&mut self) -> Result<bool, StudyError> {
         let Some(remaining) = without_lost(self.side.target.as_ref()) else { return Ok(false) };
         let when = format!("before test {}", self.next_test());
-        self.leave_nodes(remaining, &when, listener)?;
+        self.leave_nodes(remaining, &when)?;
         Ok(true)
     }
 
@@ -92,12 +106,7 @@ impl Context {
     ///
     /// # Errors
     /// [`StudyError::NodesLost`] if the plan says that the run ends, or nothing can be measured at the nodes that are left.
-    pub(super) fn leave_nodes(
-        &mut self,
-        remaining: RemainingNodes,
-        when: &str,
-        listener: &mut dyn Listener,
-    ) -> Result<(), StudyError> {
+    pub(super) fn leave_nodes(&mut self, remaining: RemainingNodes, when: &str) -> Result<(), StudyError> {
         // Also if the run ends: its tables are removed at a node that answers.
         match remaining.target {
             Ok(target) => self.side.target = Arc::from(target),
@@ -122,7 +131,7 @@ impl Context {
             [] => String::new(),
             numbers => format!("; tests over {} nodes are skipped from here on", numbers.join(", ")),
         };
-        listener.on(Event::Warning(format!("{note} for later tests{skipped}")));
+        self.warn(format!("{note} for later tests{skipped}"));
         self.manifest.target.notes.push(format!("{note}{skipped}"));
         self.side.without = Some(match self.side.without.take() {
             Some(before) => format!("{before}; {note}"),
@@ -163,14 +172,5 @@ mod tests {
         let all = Facts { read_only_nodes: 0, ..facts.clone() };
         let log = plan("LGWR-LAT1", None);
         assert_eq!(counts(&Workloads::default(), &log, &log.workloads[0], &all), [3]);
-    }
-
-    #[test]
-    fn numbers_of_nodes_that_mean_nothing_are_refused() {
-        for (nodes, says) in [(vec![0], "--nodes 0"), (vec![2, 2], "given twice"), (vec![], "[]")] {
-            let spec = PlanSpec { target: Some("null:".into()), nodes: Some(nodes), ..PlanSpec::default() };
-            let e = make_plan(&spec).unwrap_err().to_string();
-            assert!(e.contains(says), "{e}");
-        }
     }
 }

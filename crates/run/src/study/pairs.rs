@@ -1,6 +1,5 @@
 //! A run of pairs: each variant is measured in turns with the first one, window by window.
 
-use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -16,10 +15,9 @@ use loadline_model::live::LiveTest;
 use loadline_model::plan::{Plan, PlannedWorkload};
 use loadline_model::variant::{InPair, Letter, Paired};
 
-use super::execute::PlannedTest;
+use super::measure::PlannedTest;
 use super::refused::Refused;
 use super::{Context, StudyError};
-use crate::event::{Event, Listener};
 use crate::plan::variants::job_counts;
 
 /// A workload at a number of jobs, of which a variant is compared with the first.
@@ -33,9 +31,6 @@ struct Comparison<'a> {
     /// Comparisons from this one on.
     left: usize,
 }
-
-/// Work by the index of its variant and the code of its workload, with its tables there.
-type Works = BTreeMap<(usize, String), Arc<Work>>;
 
 /// What ends a comparison early: why, if it is the run's error.
 type Window = ControlFlow<Option<StudyError>>;
@@ -90,27 +85,26 @@ impl<'a> Comparison<'a> {
     }
 }
 
-impl Context {
+impl Context<'_> {
     /// Measures all pairs that are missing. Windows of a pair follow each other; a resumed run measures a broken pair anew. A level
     /// that cannot be brought about is left out, and the run ends with its error; the others go on.
-    pub(super) fn measure_in_pairs(&mut self, paired: &Paired, listener: &mut dyn Listener) -> Result<(), StudyError> {
-        let plan = self.manifest.plan.clone();
-        let all = Comparison::all(&plan, paired);
-        self.say_too_few(paired, all.len(), listener);
-        let mut works = Works::new();
+    pub(super) fn measure_in_pairs(&mut self, plan: &Plan, paired: &Paired) -> Result<(), StudyError> {
+        let all = Comparison::all(plan, paired);
+        self.say_too_few(paired, all.len());
         let mut failed = None;
         for (at, comparison) in all.iter().enumerate() {
-            if let Some(e) = self.compare(comparison, &mut works, listener)? {
+            if let Some(e) = self.compare(comparison)? {
                 let level = paired.variants[comparison.other].level.as_ref().map_or("", |point| &point.level);
-                listener.on(Event::Warning(format!("level {level} is left out: {e}")));
+                self.warn(format!("level {level} is left out: {e}"));
                 // The first reason is the run's error.
                 failed.get_or_insert(e);
             }
             let is_last = all.get(at + 1).is_none_or(|next| next.code != comparison.code);
             if is_last && paired.links.is_none() {
-                for ((variant, _), work) in works.iter().filter(|((_, code), _)| code == comparison.code) {
-                    self.take(*variant, None, listener)?;
-                    self.drop_unneeded_tables(work, listener);
+                // Those of workloads before it are gone.
+                for ((variant, _), work) in std::mem::take(&mut self.works) {
+                    self.take(paired, variant, None)?;
+                    self.drop_unneeded_tables(&work);
                 }
             }
         }
@@ -118,7 +112,7 @@ impl Context {
     }
 
     /// Says that no interval can come of the plan's pairs.
-    fn say_too_few(&self, paired: &Paired, comparisons: usize, listener: &mut dyn Listener) {
+    fn say_too_few(&mut self, paired: &Paired, comparisons: usize) {
         let pairs = paired.pairs as usize;
         let (least, what) = if paired.links.is_some() {
             (least_pairs(ERROR, true), "have no interval of 95 %".to_owned())
@@ -128,21 +122,15 @@ impl Context {
             (least, format!("are too few to show a difference{among}, however large"))
         };
         // A scan has an interval of its own.
-        let known = &self.known;
-        let is_scan = |code: &str| known.find(code).is_ok_and(|workload| workload.scan.is_some());
+        let is_scan = |code: &str| self.known.find(code).is_ok_and(|workload| workload.scan.is_some());
         let has_windows = self.manifest.plan.workloads.iter().any(|w| !is_scan(&w.code));
         if pairs < least && has_windows && !self.tries.is_end {
-            listener.on(Event::Warning(format!("{pairs} pairs {what}: that takes {least} (--pairs)")));
+            self.warn(format!("{pairs} pairs {what}: that takes {least} (--pairs)"));
         }
     }
 
     /// Measures the missing pairs of a comparison. Returns why it is left out, if the run ends with that error.
-    fn compare(
-        &mut self,
-        comparison: &Comparison<'_>,
-        works: &mut Works,
-        listener: &mut dyn Listener,
-    ) -> Result<Option<StudyError>, StudyError> {
+    fn compare(&mut self, comparison: &Comparison<'_>) -> Result<Option<StudyError>, StudyError> {
         let Comparison { paired, other, .. } = comparison;
         let of_pair = paired.window(*other, true);
         let places = order(comparison.seed(), paired.pairs as usize);
@@ -162,7 +150,7 @@ impl Context {
                     }
                     let variant = if side == Letter::A { 0 } else { *other };
                     let position = self.position(comparison, variant, (number, place), try_of);
-                    if let ControlFlow::Break(why) = self.window(comparison, variant, position, works, listener)? {
+                    if let ControlFlow::Break(why) = self.window(comparison, variant, position)? {
                         return Ok(why);
                     }
                 }
@@ -195,33 +183,26 @@ impl Context {
     }
 
     /// Measures a window of `variant`.
-    fn window(
-        &mut self,
-        comparison: &Comparison<'_>,
-        variant: usize,
-        position: LiveTest,
-        works: &mut Works,
-        listener: &mut dyn Listener,
-    ) -> Result<Window, StudyError> {
-        let Comparison { paired, other, jobs, .. } = comparison;
-        let Some(workload) = comparison.workload(variant) else { return Ok(Window::Break(None)) };
+    fn window(&mut self, of: &Comparison<'_>, variant: usize, position: LiveTest) -> Result<Window, StudyError> {
+        let Comparison { paired, other, jobs, .. } = of;
+        let Some(workload) = of.workload(variant) else { return Ok(Window::Break(None)) };
         let in_pair = paired.window(*other, variant == 0);
-        if !self.prepare_first(comparison, variant, works, listener)? {
+        if !self.prepare_first(of, variant)? {
             return Ok(Window::Break(None));
         }
         let delay_ms = in_pair.level.as_ref().map(|point| point.delay_ms);
-        if let Err(e) = self.take(variant, delay_ms, listener) {
+        if let Err(e) = self.take(paired, variant, delay_ms) {
             return self.level_left_out(paired, e);
         }
-        let Some(work) = self.work_of(comparison, variant, works, listener)? else { return Ok(Window::Break(None)) };
+        let Some(work) = self.work_of(of, variant)? else { return Ok(Window::Break(None)) };
         let level = self.under_levels(paired.variants[variant].level.as_ref())?;
         let test = PlannedTest { workload, work, position, swept: None, in_pair: Some(in_pair), level };
         let narrow = paired.links.as_ref().and_then(|links| links.bytes_per_s);
-        match test.measure(self, listener) {
+        match test.measure(self) {
             Ok(()) => {
                 if let Some(text) = narrow.filter(|_| !self.said_narrow).and_then(|most| self.falls_behind(most)) {
                     self.said_narrow = true;
-                    listener.on(Event::Warning(text));
+                    self.warn(text);
                 }
                 Ok(Window::Continue(()))
             }
@@ -232,8 +213,8 @@ impl Context {
                 self.level_left_out(paired, e)
             }
             Err(e) if paired.links.is_none() => {
-                let refused = comparison.refused(variant, *jobs).unwrap_or(Refused::Jobs(*jobs));
-                self.leave_out_refused(workload, refused, e, listener).map(|()| Window::Break(None))
+                let refused = of.refused(variant, *jobs).unwrap_or(Refused::Jobs(*jobs));
+                self.leave_out_refused(workload, refused, e).map(|()| Window::Break(None))
             }
             Err(e) => Err(e),
         }
@@ -275,44 +256,33 @@ impl Context {
 
     /// Prepares the workload in the first variant before a window of another, if it is calibrated there, because all do the same, or
     /// has its tables in the baseline. `false`: the server refuses it.
-    fn prepare_first(
-        &mut self,
-        comparison: &Comparison<'_>,
-        variant: usize,
-        works: &mut Works,
-        listener: &mut dyn Listener,
-    ) -> Result<bool, StudyError> {
-        let key = (0, comparison.code.to_owned());
-        let is_known = self.manifest.calibration.contains_key(comparison.code);
-        let in_baseline = comparison.paired.links.is_some();
-        if works.contains_key(&key) || !in_baseline && (variant == 0 || is_known) {
+    fn prepare_first(&mut self, of: &Comparison<'_>, variant: usize) -> Result<bool, StudyError> {
+        let key = (0, of.code.to_owned());
+        let is_known = self.manifest.calibration.contains_key(of.code);
+        let in_baseline = of.paired.links.is_some();
+        if self.works.contains_key(&key) || !in_baseline && (variant == 0 || is_known) {
             return Ok(true);
         }
-        let Some(workload) = comparison.workload(0) else { return Ok(false) };
-        self.take(0, None, listener)?;
-        let Some(work) = self.prepare_or_leave_out(workload, Refused::Whole, listener)? else { return Ok(false) };
-        works.insert(key, work);
-        Ok(true)
+        let Some(workload) = of.workload(0) else { return Ok(false) };
+        self.take(of.paired, 0, None)?;
+        let work = self.prepare_or_leave_out(workload, Refused::Whole)?;
+        let is_prepared = work.is_some();
+        self.works.extend(work.map(|work| (key, work)));
+        Ok(is_prepared)
     }
 
     /// The work of the variant in force, with its tables there. Work that differs on the same target is prepared anew. `None`: the server
     /// refuses the workload.
-    fn work_of(
-        &mut self,
-        comparison: &Comparison<'_>,
-        variant: usize,
-        works: &mut Works,
-        listener: &mut dyn Listener,
-    ) -> Result<Option<Arc<Work>>, StudyError> {
-        let Some(workload) = comparison.workload(variant) else { return Ok(None) };
-        let shared = self.shares_target() && comparison.is_shared();
-        let key = (if shared { 0 } else { variant }, comparison.code.to_owned());
-        if let Some(work) = works.get(&key).filter(|_| shared || !self.shares_target()) {
+    fn work_of(&mut self, of: &Comparison<'_>, variant: usize) -> Result<Option<Arc<Work>>, StudyError> {
+        let Some(workload) = of.workload(variant) else { return Ok(None) };
+        let shared = self.shares_target() && of.is_shared();
+        let key = (if shared { 0 } else { variant }, of.code.to_owned());
+        if let Some(work) = self.works.get(&key).filter(|_| shared || !self.shares_target()) {
             return Ok(Some(Arc::clone(work)));
         }
-        let refused = comparison.refused(variant, 0).unwrap_or(Refused::Whole);
-        let work = self.prepare_or_leave_out(workload, refused, listener)?;
-        works.extend(work.clone().map(|work| (key, work)));
+        let refused = of.refused(variant, 0).unwrap_or(Refused::Whole);
+        let work = self.prepare_or_leave_out(workload, refused)?;
+        self.works.extend(work.clone().map(|work| (key, work)));
         Ok(work)
     }
 }

@@ -1,21 +1,44 @@
-//! Prepares a workload before its first test: tables, calibration, stored procedure.
+//! Prepares a workload before its first test: tables, calibration, stored procedure. Measures loadline's own loop before all.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
 
-use loadline_database::{TargetError, Work};
-use loadline_model::manifest::Overhead;
+use loadline_database::{LoadProgress, OpenRequest, Target, TargetError, Work, open};
+use loadline_load::{Request, Warmup};
+use loadline_model::Driver;
+use loadline_model::manifest::{Calibration, Overhead, TableLoad};
 use loadline_model::plan::PlannedWorkload;
-use loadline_model::{Driver, manifest::Calibration};
-use loadline_workload::{Instrument, SCALE, Scripts};
+use loadline_workload::{Instrument, RowCount, SCALE, Scope, Scripts, Table};
 
-use super::{Context, StudyError, nodes, overhead};
+use super::{Context, StudyError, nodes};
 use crate::calibrate::{MeasureError, calibrate, measure, with};
-use crate::event::{Event, Listener};
+use crate::event::Event;
 use crate::figures::volume::is_one_read;
 use crate::plan::planned;
+use crate::reference::throughput_in;
 
-impl Context {
+/// Interval between progress reports of a load.
+const POLL: Duration = Duration::from_millis(100);
+/// Windows in which loadline's own loop is measured, s: the first is long enough for a figure accurate to a few per cent, the second
+/// for long transactions.
+const LOOP_WINDOWS_S: [f64; 2] = [0.2, 2.0];
+const LOOP_WARMUP_S: f64 = 0.05;
+
+/// Wall time of the client's loop per transaction of `work`, ns, with one job on the null engine. Includes clock readings and histograms.
+///
+/// # Errors
+/// Why there is no figure.
+fn client_ns_per_tx(work: Work, interrupted: &Arc<AtomicBool>) -> Result<f64, String> {
+    let null = open(&OpenRequest::new("null:", std::env::temp_dir())).map_err(|e| e.to_string())?;
+    let null: Arc<dyn Target> = Arc::from(null);
+    let warmup = Warmup::Seconds(LOOP_WARMUP_S);
+    let request = Request { warmup, interrupted: Arc::clone(interrupted), ..Request::of(&null, &Arc::new(work), 1) };
+    Ok(1e9 / throughput_in(LOOP_WINDOWS_S, &request)?)
+}
+
+impl Context<'_> {
     /// The workload as planned, with `calibrated` parameters.
     pub(super) fn work(
         &self,
@@ -48,7 +71,7 @@ impl Context {
         let Some((code, work)) = self.manifest.plan.workloads.iter().find_map(|w| at_client(&w)) else {
             return Ok(());
         };
-        let measured = overhead::client_ns_per_tx(&work, &self.interrupted);
+        let measured = client_ns_per_tx(work, &self.interrupted);
         if self.stopped() {
             return Err(StudyError::Interrupted);
         }
@@ -63,12 +86,8 @@ impl Context {
 
     /// Creates the tables of a workload, calibrates it, and installs its program in the database. A resumed run keeps
     /// the calibration of its first tests.
-    pub(super) fn prepare(
-        &mut self,
-        workload: &PlannedWorkload,
-        listener: &mut dyn Listener,
-    ) -> Result<Arc<Work>, StudyError> {
-        listener.on(Event::Step(format!("preparing {}", workload.code)));
+    pub(super) fn prepare(&mut self, workload: &PlannedWorkload) -> Result<Arc<Work>, StudyError> {
+        self.step(format!("preparing {}", workload.code));
         let key = self.calibration_key(&workload.code);
         let known = self.manifest.calibration.get(&key).map(|c| c.parameters.clone());
         let mut work = self.work(workload, known.as_ref().unwrap_or(&BTreeMap::new()))?;
@@ -77,13 +96,13 @@ impl Context {
             let calibration = self.calibrate(workload, &work)?;
             let defined = work.workload.redo.is_some() || work.workload.scripts.is_some();
             if let Some(note) = calibration.note.as_ref().filter(|_| defined) {
-                listener.on(Event::Warning(format!("{}: {note}", workload.code)));
+                self.warn(format!("{}: {note}", workload.code));
             }
             work = with(&work, &calibration.parameters);
             self.manifest.calibration.insert(key, calibration);
         }
         self.side.target.create(&work)?;
-        self.load(&work, listener)?;
+        self.load(&work)?;
         if workload.driver == Driver::Database {
             self.side.target.abilities().driver()?.install(&work)?;
             if self.manifest.overhead.in_database_ns_per_tx.is_none() {
@@ -132,5 +151,80 @@ impl Context {
             e => e,
         })?;
         Ok(Calibration { parameters: [(SCALE.to_owned(), scale)].into(), ..Calibration::default() })
+    }
+
+    /// Loads a workload's tables for one job and the data set, with progress events.
+    fn load(&mut self, work: &Work) -> Result<(), StudyError> {
+        let (done, loaded) = self.load_watched(work, 1);
+        let arm = self.loaded_variant();
+        for table in done {
+            self.listener.on(Event::Loaded(&table));
+            self.manifest.data_set.push(TableLoad { arm, ..table });
+        }
+        loaded
+    }
+
+    /// Loads what is missing before a test: rows of each of the `jobs` jobs, and rows that earlier tests deleted.
+    pub(super) fn load_for_test(&mut self, work: &Work, jobs: u32) -> Result<(), StudyError> {
+        self.load_watched(work, jobs).1
+    }
+
+    fn load_watched(&mut self, work: &Work, jobs: u32) -> (Vec<TableLoad>, Result<(), StudyError>) {
+        let progress = LoadProgress::default();
+        let target = Arc::clone(&self.side.target);
+        let loaded = std::thread::scope(|scope| {
+            let load = scope.spawn(|| target.load_watched(work, jobs, &progress));
+            while !load.is_finished() {
+                if self.stopped() {
+                    progress.stop();
+                }
+                if let Some(now) = progress.now() {
+                    self.listener.on(Event::Loading(now));
+                }
+                // Most loads have nothing to do and end at once.
+                let began = Instant::now();
+                while !load.is_finished() && began.elapsed() < POLL {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+            }
+            load.join().unwrap_or_else(|_| {
+                Err(TargetError::Local("loading crashed: this is a bug in loadline, please report it".into()))
+            })
+        });
+        let loaded = match loaded {
+            Err(_) if self.stopped() => Err(StudyError::Interrupted),
+            loaded => loaded.map_err(StudyError::from),
+        };
+        (progress.done(), loaded)
+    }
+
+    /// Drops the tables of a workload after its last test to free disk space. Small per-job tables stay until the run
+    /// ends.
+    pub(super) fn drop_unneeded_tables(&mut self, work: &Work) {
+        let is_large = |t: &Table| t.scope == Scope::Workload && !matches!(t.rows, RowCount::PerJob(_));
+        if !work.workload.tables.iter().any(is_large) {
+            return;
+        }
+        if let Err(e) = self.side.target.drop_tables(work) {
+            let code = &work.workload.code;
+            self.warn(format!("the tables of {code} could not be dropped after its last test: {e}"));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::Ordering;
+
+    use super::*;
+
+    #[test]
+    fn the_loop_has_a_time_unless_the_user_stops_it() {
+        let interrupted = Arc::new(AtomicBool::new(false));
+        let ns = || client_ns_per_tx(Work::of("LGWR-LAT1", &[]).unwrap(), &interrupted);
+        assert!(ns().unwrap() > 0.0);
+        interrupted.store(true, Ordering::Relaxed);
+        let began = Instant::now();
+        assert!(ns().is_err() && began.elapsed() < Duration::from_secs(30), "{:?}", began.elapsed());
     }
 }

@@ -9,7 +9,7 @@ use loadline_model::plan::{PlannedWorkload, SkippedWorkload};
 use loadline_model::variant::Letter;
 
 use super::{Context, StudyError, full_disk};
-use crate::event::{Event, Listener};
+use crate::event::Event;
 
 /// What of a workload the server refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,7 +64,7 @@ fn refusal_in(failure: &StudyError) -> Option<&TargetError> {
     matches!(e, TargetError::Server(_) | TargetError::Unsupported(_) | TargetError::NoSpace(_)).then_some(e)
 }
 
-impl Context {
+impl Context<'_> {
     /// The workload, prepared; `None` if the server refuses it: then what is `refused` is left out.
     ///
     /// # Errors
@@ -73,11 +73,10 @@ impl Context {
         &mut self,
         workload: &PlannedWorkload,
         refused: Refused,
-        listener: &mut dyn Listener,
     ) -> Result<Option<Arc<Work>>, StudyError> {
-        match self.prepare(workload, listener) {
+        match self.prepare(workload) {
             Ok(work) => Ok(Some(work)),
-            Err(e) => self.leave_out_refused(workload, refused, e, listener).map(|()| None),
+            Err(e) => self.leave_out_refused(workload, refused, e).map(|()| None),
         }
     }
 
@@ -91,7 +90,6 @@ impl Context {
         workload: &PlannedWorkload,
         refused: Refused,
         failure: StudyError,
-        listener: &mut dyn Listener,
     ) -> Result<(), StudyError> {
         let work = self.work(workload, &Default::default()).ok();
         let full_disk = refusal_in(&failure).map(TargetError::is_full_disk);
@@ -100,8 +98,7 @@ impl Context {
         };
         let failure = full_disk::explained(failure, self.side.target.as_ref(), &self.side.info);
         if self.tries.end_try() {
-            let code = &workload.code;
-            listener.on(Event::Warning(format!("{code}: a disturbed test could not be measured again: {failure}")));
+            self.warn(format!("{}: a disturbed test could not be measured again: {failure}", workload.code));
             return Ok(());
         }
         let why = match &failure {
@@ -117,12 +114,12 @@ impl Context {
             Refused::Jobs(_) | Refused::Whole => why,
         };
         if let Some(work) = work.filter(|_| refused == Refused::Whole) {
-            self.drop_unneeded_tables(&work, listener);
+            self.drop_unneeded_tables(&work);
         }
         if full_disk {
-            self.drop_partial_data_set(listener);
+            self.drop_partial_data_set();
         }
-        listener.on(Event::Skipped { code: &workload.code, reason: &reason });
+        self.listener.on(Event::Skipped { code: &workload.code, reason: &reason });
         let skipped = SkippedWorkload { code: workload.code.clone(), reason };
         self.manifest.plan.skipped.push(skipped.clone());
         self.refused.all.push((skipped, refused));
@@ -131,13 +128,13 @@ impl Context {
     }
 
     /// Drops a data set whose loading filled a disk: no other workload can use it, and none could write. One that the user keeps stays.
-    fn drop_partial_data_set(&self, listener: &mut dyn Listener) {
+    fn drop_partial_data_set(&mut self) {
         let Some(role) = self.side.target.abilities().data_set.filter(|_| !self.manifest.plan.keep_data) else {
             return;
         };
         let is_partial = role.data_set().is_ok_and(|tables| tables.iter().any(|table| !table.complete));
         if let Some(e) = is_partial.then(|| role.drop_data_set()).and_then(Result::err) {
-            listener.on(Event::Warning(format!("the data set that filled the disk could not be dropped: {e}")));
+            self.warn(format!("the data set that filled the disk could not be dropped: {e}"));
         }
     }
 }

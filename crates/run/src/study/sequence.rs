@@ -1,28 +1,26 @@
 //! The order of a plan's tests.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use loadline_database::{Facts, Work};
+use loadline_database::{TargetError, Work};
+use loadline_model::live::LiveTest;
 use loadline_model::plan::{Jobs, PlannedWorkload};
 use loadline_model::{Column, Driver, TestRecord, column};
 use loadline_workload::Sweep;
 
-use super::execute::PlannedTest;
+use super::measure::PlannedTest;
 use super::refused::Refused;
 use super::{Context, StudyError, nodes};
 use crate::calibrate::with;
-use crate::event::{Event, Listener};
 use crate::plan::duration::DurationEstimate;
 use crate::plan::sweep::{SweepPoints, SweptParameter, next_jobs};
-use loadline_model::live::LiveTest;
 
 /// A test of a sweep.
 struct SweepPoint {
     /// Nodes over which the jobs are spread.
     nodes: u32,
     jobs: u32,
-    /// ParameterValue of the swept parameter, if any.
+    /// Value of the swept parameter, if any.
     value: Option<ParameterValue>,
     /// The test that is measured again.
     try_of: Option<u32>,
@@ -36,39 +34,43 @@ struct ParameterValue {
     column: &'static Column,
 }
 
-impl Context {
+impl Context<'_> {
     /// Runs all tests that have no record yet; then those once more that are still disturbed, as far as time allows.
-    pub(super) fn measure(&mut self, listener: &mut dyn Listener) -> Result<(), StudyError> {
-        self.measure_missing(listener)?;
-        if self.has_due_at_end() { self.measure_missing(listener) } else { Ok(()) }
+    pub(super) fn measure(&mut self) -> Result<(), StudyError> {
+        self.measure_missing()?;
+        if self.has_due_at_end() { self.measure_missing() } else { Ok(()) }
     }
 
     /// Runs all tests that have no record yet, or are due again. Repetitions are the outermost loop, so that they are far apart in
     /// time.
-    fn measure_missing(&mut self, listener: &mut dyn Listener) -> Result<(), StudyError> {
+    fn measure_missing(&mut self) -> Result<(), StudyError> {
         let plan = self.manifest.plan.clone();
+        // Tables that are not needed any more were dropped.
+        self.works.clear();
         if let Some(paired) = &plan.paired {
-            return self.measure_in_pairs(paired, listener);
+            return self.measure_in_pairs(&plan, paired);
         }
         let length = DurationEstimate::of(&plan);
         let all_nodes = self.side.target.facts().clone();
-        let mut prepared: BTreeMap<String, Arc<Work>> = BTreeMap::new();
         for repetition in 1..=plan.repeat {
             for (index, workload) in plan.workloads.iter().enumerate() {
+                let key = (0, workload.code.clone());
                 while let Some(point) =
                     self.point_again(workload, repetition).or_else(|| self.next_point(workload, repetition))
                 {
                     if self.stopped() {
                         return Err(StudyError::Interrupted);
                     }
-                    if self.left_lost_nodes(listener)? {
+                    if self.has_nodes() && self.left_lost_nodes()? {
                         continue;
                     }
-                    if !prepared.contains_key(&workload.code) {
-                        let Some(work) = self.prepare_or_leave_out(workload, Refused::Whole, listener)? else { break };
-                        prepared.insert(workload.code.clone(), work);
-                    }
-                    let Some(work) = prepared.get(&workload.code) else { continue };
+                    let work = match self.works.get(&key) {
+                        Some(work) => Arc::clone(work),
+                        None => match self.prepare_or_leave_out(workload, Refused::Whole)? {
+                            Some(work) => Arc::clone(self.works.entry(key.clone()).or_insert(work)),
+                            None => break,
+                        },
+                    };
                     let of = |r: &&TestRecord| r.workload == workload.code && r.repetition == repetition;
                     let made = self.records.iter().filter(of).count();
                     let position = LiveTest {
@@ -82,66 +84,53 @@ impl Context {
                         left_s: self.left_s(length.left_s(repetition, index, made)),
                         left_exact: length.exact,
                     };
-                    let work = Arc::clone(work);
-                    self.measure_point(workload, &work, point, position, listener)?;
+                    self.measure_point(workload, &work, point, position)?;
                 }
                 let is_over =
                     repetition == plan.repeat && (self.tries.is_end || !self.may_be_tried_again(&workload.code));
-                if let Some(work) = prepared.get(&workload.code).filter(|_| is_over) {
-                    self.drop_unneeded_tables(work, listener);
+                if let Some(work) = self.works.get(&key).filter(|_| is_over).cloned() {
+                    self.drop_unneeded_tables(&work);
                 }
             }
         }
         // Of the plan: tests that are measured once more were all measured.
-        if !self.tries.is_end {
+        if !self.tries.is_end && !plan.node_counts.is_empty() {
             self.left_out = self.not_measured(&all_nodes);
         }
         Ok(())
+    }
+
+    /// Whether the target has nodes that may be lost.
+    fn has_nodes(&self) -> bool {
+        self.side.target.abilities().nodes.is_some()
     }
 
     /// Measures a point of a sweep. If the server refuses it, it and those beyond it are left out.
     fn measure_point(
         &mut self,
         workload: &PlannedWorkload,
-        work: &Arc<Work>,
+        work: &Work,
         SweepPoint { nodes, jobs, value, try_of }: SweepPoint,
         position: LiveTest,
-        listener: &mut dyn Listener,
     ) -> Result<(), StudyError> {
         let beyond = value.as_ref().map_or(Refused::Jobs(jobs), |v| Refused::Value(v.name.clone(), v.value));
         let work = match self.at_point(workload, work, value.as_ref()) {
-            Ok(work) => Arc::new(Work { nodes: Some(nodes), ..(*work).clone() }),
-            Err(e) => return self.leave_out_refused(workload, beyond, e, listener),
+            Ok(work) => Arc::new(Work { nodes: Some(nodes), ..work }),
+            Err(e) => return self.leave_out_refused(workload, beyond, e.into()),
         };
         let (number, repetition) = (position.test, position.repetition);
         let swept = value.map(|v| v.column);
         let test = PlannedTest { workload, work, position, swept, in_pair: None, level: None };
-        if let Err(e) = test.measure(self, listener) {
+        if let Err(e) = test.measure(self) {
             // A test whose jobs could not even connect has no record: it is made over the nodes that are left.
-            let of_test = matches!(e, StudyError::Test { .. }) && !self.stopped();
-            if !of_test || !self.left_lost_nodes(listener)? {
-                return self.leave_out_refused(workload, beyond, e, listener);
+            let of_test = matches!(e, StudyError::Test { .. }) && self.has_nodes() && !self.stopped();
+            if !of_test || !self.left_lost_nodes()? {
+                return self.leave_out_refused(workload, beyond, e);
             }
         }
         self.judge_try(number, try_of);
-        self.say_what_is_left_out(workload, (nodes, jobs, repetition), listener);
+        self.say_what_is_left_out(workload, (nodes, jobs, repetition));
         Ok(())
-    }
-
-    /// What was planned over numbers of nodes that were there when the run began, and was not measured.
-    fn not_measured(&self, all_nodes: &Facts) -> Vec<String> {
-        let plan = &self.manifest.plan;
-        let mut out = Vec::new();
-        let over_jobs =
-            |w: &&PlannedWorkload| !plan.node_counts.is_empty() && SweepPoints::of(&self.known, w).over_jobs;
-        for workload in plan.workloads.iter().filter(over_jobs) {
-            for nodes in nodes::counts(&self.known, plan, workload, all_nodes) {
-                if (1..=plan.repeat).any(|repetition| self.next_jobs(workload, repetition, nodes).is_some()) {
-                    out.push(format!("{} over {nodes} nodes", workload.code));
-                }
-            }
-        }
-        out
     }
 
     /// Recorded tests of a workload over so many nodes in a repetition.
@@ -170,12 +159,7 @@ impl Context {
     }
 
     /// Says once that the rest of a sweep is left out, if the test that was just made failed as a whole and is the first such.
-    fn say_what_is_left_out(
-        &mut self,
-        workload: &PlannedWorkload,
-        (nodes, jobs, repetition): (u32, u32, u32),
-        listener: &mut dyn Listener,
-    ) {
+    fn say_what_is_left_out(&mut self, workload: &PlannedWorkload, (nodes, jobs, repetition): (u32, u32, u32)) {
         let plan = &self.manifest.plan;
         let more = plan.jobs_over(nodes).is_none_or(|list| list.iter().any(|j| *j > jobs));
         let last = self.records.last().map(|r| r.test);
@@ -191,7 +175,7 @@ impl Context {
              out; one of the errors: {first}",
             workload.code, failed.test
         );
-        listener.on(Event::Warning(text.clone()));
+        self.warn(text.clone());
         self.manifest.target.notes.push(text);
     }
 
@@ -202,28 +186,18 @@ impl Context {
             return None;
         }
         let points = SweepPoints::of(&self.known, workload);
-        let single = match &points.parameter {
-            Some(parameter) => self.next_value(workload, parameter, repetition),
-            None if points.over_jobs => None,
-            None => {
-                let missing = self.done(&workload.code, repetition, 1).next().is_none();
-                let missing = missing && !self.refused.leaves_out(&workload.code, 1, None);
-                missing.then_some(SweepPoint { nodes: 1, jobs: 1, value: None, try_of: None })
-            }
-        };
-        let over_jobs = || {
+        let point = |nodes, jobs, value| SweepPoint { nodes, jobs, value, try_of: None };
+        let value = points.parameter.as_ref().and_then(|swept| self.next_value(workload, swept, repetition));
+        if value.is_some() {
+            return Some(point(1, 1, value));
+        }
+        if points.over_jobs {
             let counts = nodes::counts(&self.known, &self.manifest.plan, workload, self.side.target.facts());
-            let next = |nodes| {
-                Some(SweepPoint {
-                    nodes,
-                    jobs: self.next_jobs(workload, repetition, nodes)?,
-                    value: None,
-                    try_of: None,
-                })
-            };
-            counts.into_iter().filter(|_| points.over_jobs).find_map(next)
-        };
-        single.or_else(over_jobs)
+            let next = |nodes| Some(point(nodes, self.next_jobs(workload, repetition, nodes)?, None));
+            return counts.into_iter().find_map(next);
+        }
+        let is_done = points.parameter.is_some() || self.done(&workload.code, repetition, 1).next().is_some();
+        (!is_done && !self.refused.leaves_out(&workload.code, 1, None)).then(|| point(1, 1, None))
     }
 
     /// The point of a test of a workload in this repetition that is due again.
@@ -249,30 +223,24 @@ impl Context {
     fn at_point(
         &self,
         workload: &PlannedWorkload,
-        work: &Arc<Work>,
+        work: &Work,
         value: Option<&ParameterValue>,
-    ) -> Result<Arc<Work>, StudyError> {
-        if !matches!(work.workload.sweep, Sweep::Parameter { .. }) {
-            return Ok(Arc::clone(work));
-        }
-        let work = match value {
-            Some(value) => Arc::new(with(work, &[(value.name.clone(), value.value)].into())),
-            None => Arc::clone(work),
-        };
+    ) -> Result<Work, TargetError> {
+        let work = value.map_or_else(|| work.clone(), |value| with(work, &[(value.name.clone(), value.value)].into()));
         // The installed procedure still has the previous value.
-        if workload.driver == Driver::Database {
+        if matches!(work.workload.sweep, Sweep::Parameter { .. }) && workload.driver == Driver::Database {
             self.side.target.abilities().driver()?.install(&work)?;
         }
         Ok(work)
     }
 
-    /// Next value of the swept parameter, with one job.
+    /// Next value of the swept parameter.
     fn next_value(
         &self,
         workload: &PlannedWorkload,
         SweptParameter { name, values, column }: &SweptParameter,
         repetition: u32,
-    ) -> Option<SweepPoint> {
+    ) -> Option<ParameterValue> {
         let found = self.known.find(&workload.code).ok()?;
         let done = |v: &&i64| {
             let of_value = |r: &TestRecord| r.swept.is_some() && r.parameters.get(name) == Some(*v);
@@ -282,13 +250,12 @@ impl Context {
         let most = if found.workers.as_ref() == Some(name) { self.max_parallel_workers(given) } else { i64::MAX };
         let left_in = |v: &&i64| **v <= most && !self.refused.leaves_out(&workload.code, 1, Some(**v));
         let value = values.iter().filter(left_in).find(done)?;
-        let value = Some(ParameterValue { name: name.clone(), value: *value, column });
-        Some(SweepPoint { nodes: 1, jobs: 1, value, try_of: None })
+        Some(ParameterValue { name: name.clone(), value: *value, column })
     }
 
     /// Next job count of a sweep over jobs on so many nodes. Later repetitions use the job counts of the first. Fewer jobs than
     /// nodes would leave nodes without any.
-    fn next_jobs(&self, workload: &PlannedWorkload, repetition: u32, nodes: u32) -> Option<u32> {
+    pub(super) fn next_jobs(&self, workload: &PlannedWorkload, repetition: u32, nodes: u32) -> Option<u32> {
         let of_jobs = |repetition| self.done(&workload.code, repetition, nodes).filter(|r| r.swept.is_none());
         let wanted = |jobs: &u32| {
             *jobs >= nodes

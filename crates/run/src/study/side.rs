@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use loadline_collect::CpuSource;
 use loadline_collect::page_cache::DataFiles;
 use loadline_database::{OpenRequest, PRIVILEGE, RunLock, Target, TargetError, is_temporary, kind_of};
 use loadline_model::machine::Machine;
@@ -32,9 +31,6 @@ pub(super) struct Side {
     pub(super) findings: Vec<Finding>,
     /// What has changed since the earlier tests of a resumed run.
     pub(super) changes: Changes,
-    pub(super) cpu: CpuSource,
-    pub(super) disk: Option<String>,
-    pub(super) data_disk: Option<String>,
     /// The target's data files, for dropping them from the page cache.
     pub(super) data_files: Result<DataFiles, String>,
     /// Memory of the server's machine, if known.
@@ -83,12 +79,6 @@ impl Side {
         let space = disk_space::check(target.as_ref(), plan, &info, earlier.is_none())?;
         space.notes.iter().for_each(|note| listener.on(Event::Warning(note.clone())));
         info.notes.extend(space.notes.iter().cloned());
-        let (cpu, disk) = if info.local {
-            (CpuSource::Local, info.storage.get("log").and_then(|s| s.device.clone()))
-        } else {
-            (CpuSource::Snapshot, None)
-        };
-        let data_disk = info.storage.get("data").and_then(|s| s.device.clone()).filter(|_| info.local);
         let data_files = data_files(target.as_ref(), &info);
         let cache_bytes = target.abilities().block_cache.filter(|_| !temporary && plan.server_memory_bytes.is_some());
         let cache_bytes = cache_bytes.map_or(Ok(None), |cache| cache.set_cache(None))?;
@@ -107,9 +97,6 @@ impl Side {
             info,
             findings,
             changes,
-            cpu,
-            disk,
-            data_disk,
             data_files,
             server_memory,
             max_jobs,

@@ -14,7 +14,6 @@ use crate::reference::{Role, writable_dir};
 
 /// Shortest and longest time per directory, s, including the creation of the test file.
 const SECONDS: [f64; 2] = [1.0, 4.0];
-/// Size of the test file, bytes.
 const FILE_BYTES: u64 = 128 << 20;
 
 /// Operations to measure: commits of the log-writer workloads' sizes, single-block reads, bandwidth.

@@ -19,51 +19,42 @@ const LONGEST: Duration = Duration::from_secs(600);
 /// Most bytes of its output in an error.
 const SHOWN: usize = 2000;
 
-/// A command, and the arm that it brings about.
-pub(super) struct Switch<'a> {
-    pub(super) arm: Letter,
-    pub(super) command: &'a str,
-}
-
-impl Switch<'_> {
-    /// Runs it with `sh -c` and waits for its end.
-    ///
-    /// # Errors
-    /// If it fails, with its output; [`StudyError::Interrupted`] if the user stops the run meanwhile, which also ends it.
-    pub(super) fn run(&self, interrupted: &AtomicBool) -> Result<(), StudyError> {
-        let failed =
-            |why: String| TargetError::Local(format!("--switch-{}: {why}", self.arm.to_string().to_lowercase()));
-        let io = |e: std::io::Error| failed(format!("'{}' cannot be run: {e}", self.command));
-        // A file, because nobody reads a pipe while the command runs.
-        let mut output = tempfile::tempfile().map_err(io)?;
-        let mut command = Command::new("/bin/sh");
-        command.arg("-c").arg(self.command).env(ARM_VARIABLE, self.arm.to_string()).process_group(0);
-        command.stdin(Stdio::null()).stdout(output.try_clone().map_err(io)?).stderr(output.try_clone().map_err(io)?);
-        let mut child = command.spawn().map_err(io)?;
-        let began = Instant::now();
-        let status = loop {
-            if let Some(status) = child.try_wait().map_err(io)? {
-                break status;
-            }
-            let (stop, late) = (interrupted.load(Ordering::Relaxed), began.elapsed() > LONGEST);
-            if stop || late {
-                let _ = killpg(Pid::from_raw(child.id() as i32), Signal::SIGKILL);
-                let _ = child.wait();
-                return Err(if stop {
-                    StudyError::Interrupted
-                } else {
-                    failed(format!("'{}' did not end within {} s", self.command, LONGEST.as_secs())).into()
-                });
-            }
-            std::thread::sleep(Duration::from_millis(5));
-        };
-        if status.success() {
-            return Ok(());
+/// Runs `command`, which brings `arm` about, with `sh -c` and waits for its end.
+///
+/// # Errors
+/// If it fails, with its output; [`StudyError::Interrupted`] if the user stops the run meanwhile, which also ends it.
+pub(super) fn run(arm: Letter, command: &str, interrupted: &AtomicBool) -> Result<(), StudyError> {
+    let failed = |why: String| TargetError::Local(format!("--switch-{}: {why}", arm.to_string().to_lowercase()));
+    let io = |e: std::io::Error| failed(format!("'{command}' cannot be run: {e}"));
+    // A file, because nobody reads a pipe while the command runs.
+    let mut output = tempfile::tempfile().map_err(io)?;
+    let mut shell = Command::new("/bin/sh");
+    shell.arg("-c").arg(command).env(ARM_VARIABLE, arm.to_string()).process_group(0);
+    shell.stdin(Stdio::null()).stdout(output.try_clone().map_err(io)?).stderr(output.try_clone().map_err(io)?);
+    let mut child = shell.spawn().map_err(io)?;
+    let began = Instant::now();
+    let status = loop {
+        if let Some(status) = child.try_wait().map_err(io)? {
+            break status;
         }
-        let mut text = Vec::new();
-        output.rewind().and_then(|()| output.read_to_end(&mut text)).map_err(io)?;
-        let said = String::from_utf8_lossy(&text[text.len().saturating_sub(SHOWN)..]).trim().to_owned();
-        let said = if said.is_empty() { "it printed nothing".to_owned() } else { format!("it printed: {said}") };
-        Err(failed(format!("'{}' ended with {status}; {said}", self.command)).into())
+        let (stop, late) = (interrupted.load(Ordering::Relaxed), began.elapsed() > LONGEST);
+        if stop || late {
+            let _ = killpg(Pid::from_raw(child.id() as i32), Signal::SIGKILL);
+            let _ = child.wait();
+            return Err(if stop {
+                StudyError::Interrupted
+            } else {
+                failed(format!("'{command}' did not end within {} s", LONGEST.as_secs())).into()
+            });
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    };
+    if status.success() {
+        return Ok(());
     }
+    let mut text = Vec::new();
+    output.rewind().and_then(|()| output.read_to_end(&mut text)).map_err(io)?;
+    let said = String::from_utf8_lossy(&text[text.len().saturating_sub(SHOWN)..]).trim().to_owned();
+    let said = if said.is_empty() { "it printed nothing".to_owned() } else { format!("it printed: {said}") };
+    Err(failed(format!("'{command}' ended with {status}; {said}")).into())
 }

@@ -13,7 +13,6 @@ use loadline_model::tries::{MOST_TRIES, TryOutcome, split, tries};
 use loadline_model::{TestRecord, column};
 
 use super::Context;
-use crate::event::{Event, Listener};
 use crate::figures::disturbance::shares;
 use crate::plan::duration::DurationEstimate;
 use crate::test::Test;
@@ -28,11 +27,8 @@ const SHORTEST_LOOK_S: f64 = 0.2;
 /// What follows a try.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Next {
-    /// No other try.
     Done,
-    /// Another one at once.
     AtOnce,
-    /// Another one at the end of the run.
     AtEnd,
 }
 
@@ -46,7 +42,6 @@ struct Budget {
 }
 
 impl Budget {
-    /// Whether a try of `try_s` is still allowed.
     fn allows(self, try_s: f64) -> bool {
         self.spent_s + try_s <= self.most_s
     }
@@ -161,8 +156,7 @@ impl Tries {
     }
 }
 
-impl Context {
-    /// Number of the next window.
+impl Context<'_> {
     pub(super) fn next_test(&self) -> u32 {
         self.newest().map_or(0, |r| r.test) + 1
     }
@@ -172,12 +166,10 @@ impl Context {
         self.windows().max_by_key(|r| r.test)
     }
 
-    /// All windows.
     fn windows(&self) -> impl Iterator<Item = &TestRecord> + Clone {
         self.records.iter().chain(&self.tries.others)
     }
 
-    /// Adds the record of a window.
     pub(super) fn add_record(&mut self, record: TestRecord) {
         let again = record.try_of.is_some();
         self.records.push(record);
@@ -208,13 +200,13 @@ impl Context {
 
     /// What is read of this machine to see whether it is quiet.
     pub(super) fn look(&self) -> Look {
-        let devices = [&self.side.disk, &self.side.data_disk].map(Option::as_deref);
+        let devices = ["log", "data"].map(|role| self.side.info.device(role));
         (Surroundings::read(&self.tries.server), devices.map(|d| DiskCounters::local(d?).ok()))
     }
 
     /// Waits with the jobs until nothing on this machine disturbs as much as makes a test disturbed, as far as patience goes. Decides
     /// by what was since `before` if that is long enough.
-    pub(super) fn wait_until_quiet(&mut self, test: u32, mut before: Look, listener: &mut dyn Listener) {
+    pub(super) fn wait_until_quiet(&mut self, test: u32, mut before: Look) {
         let is_first = self.tries.began.is_none();
         let (began, most_s) = (Instant::now(), self.tries.wait_s());
         if seconds_between(&before, &self.look()) < SHORTEST_LOOK_S {
@@ -225,7 +217,7 @@ impl Context {
             return;
         }
         if most_s > 0.0 {
-            listener.on(Event::Step(format!("test {test}: waiting for the machine to be quiet")));
+            self.step(format!("test {test}: waiting for the machine to be quiet"));
         }
         let is_quiet = wait_for(began, most_s, &self.interrupted, || self.is_quiet_since(&mut before));
         let waited_s = began.elapsed().as_secs_f64();

@@ -2,26 +2,24 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
-use loadline_database::{OpenRequest, Target, TargetError, is_temporary};
+use loadline_database::{Target, TargetError, is_temporary};
 use loadline_model::manifest::{Calibration, TargetInfo, VariantFound};
 use loadline_model::plan::{Plan, PlannedWorkload};
 use loadline_model::variant::{Letter, Paired, Variant};
 use loadline_model::{Finding, Note};
 
 use super::side::{fit_jobs, fit_workloads, forced};
-use super::{Context, StudyError, Switch, until_released};
+use super::{Context, StudyError, switch, until_released};
 use crate::checks::settings;
-use crate::event::{Event, Listener};
 use crate::plan::PlanError;
 use crate::plan::variants::{differing, keep_common, same_kind};
 
 /// What a run of variants remembers.
 pub(super) struct VariantsState {
     /// Index of the variant in force.
-    pub(super) now: usize,
-    /// How each variant's target is opened.
-    requests: Vec<OpenRequest>,
+    now: usize,
     /// Whether all have one open target; if not, each has its own.
     shared: bool,
     /// Whether a setting of the variants needs a restart: then each window begins after one, so that all begin alike.
@@ -36,12 +34,12 @@ pub(super) struct VariantsState {
 type Values = BTreeMap<String, Option<String>>;
 
 impl VariantsState {
-    pub(super) fn new(requests: Vec<OpenRequest>, shared: bool) -> VariantsState {
-        let forced = vec![None; requests.len()];
-        VariantsState { now: 0, requests, shared, restart: false, forced, found: Vec::new() }
+    /// Of a run of `plan`; `None` if it has no variants that are brought about.
+    pub(super) fn of(plan: &Plan, shared: bool) -> Option<VariantsState> {
+        let forced = vec![None; plan.arms()?.variants.len()];
+        Some(VariantsState { now: 0, shared, restart: false, forced, found: Vec::new() })
     }
 
-    /// What was refused in the variant in force.
     pub(super) fn forced(&self) -> Option<&String> {
         self.forced.get(self.now)?.as_ref()
     }
@@ -129,25 +127,20 @@ pub(super) fn keep(plan: &mut Plan, mut plans: Vec<Plan>) -> Result<(), StudyErr
     Ok(())
 }
 
-impl Context {
-    /// The variants, if the run has any that are brought about.
-    fn arms(&self) -> Option<Paired> {
-        self.manifest.plan.arms().cloned()
-    }
-
+impl Context<'_> {
     /// Brings all variants about, the first one last. Sees what each is, what it can run, and that their settings took effect.
-    pub(super) fn try_variants(&mut self, listener: &mut dyn Listener) -> Result<(), StudyError> {
-        let Some(paired) = self.arms() else { return Ok(()) };
+    pub(super) fn try_variants(&mut self) -> Result<(), StudyError> {
+        let Some(paired) = self.manifest.plan.arms().cloned() else { return Ok(()) };
         let mut found: Vec<(VariantFound, Values)> = vec![Default::default(); paired.variants.len()];
         for (n, variant) in paired.variants.iter().enumerate().rev() {
-            self.take(n, None, listener)?;
+            self.take(&paired, n, None)?;
             let (doctor, forced) = self.doctor_of(n, variant)?;
             if let Some(of) = self.variants.as_mut().and_then(|state| state.forced.get_mut(n)) {
                 *of = forced;
             }
             found[n] = (VariantFound { target: self.side.info.clone(), doctor }, self.given_values(&paired)?);
         }
-        self.see_that_they_differ(&paired, &mut found, listener)?;
+        self.see_that_they_differ(&paired, &mut found)?;
         if self.manifest.variants.is_empty() {
             self.manifest.target.clone_from(&found[0].0.target);
             self.manifest.variants = found.iter().map(|(found, _)| found.clone()).collect();
@@ -175,10 +168,9 @@ impl Context {
 
     /// Refuses settings that are the same in two variants although they should differ, and says so of commands that change nothing.
     fn see_that_they_differ(
-        &self,
+        &mut self,
         paired: &Paired,
         found: &mut [(VariantFound, Values)],
-        listener: &mut dyn Listener,
     ) -> Result<(), StudyError> {
         let Some(((first, values), others)) = found.split_first() else { return Ok(()) };
         for ((_, of_other), variant) in others.iter().zip(&paired.variants[1..]) {
@@ -204,7 +196,7 @@ impl Context {
                  version: whether the commands changed anything else is not known",
                 first.target.settings.len()
             );
-            listener.on(Event::Warning(text.clone()));
+            self.warn(text.clone());
             found.iter_mut().for_each(|(found, _)| found.target.notes.push(text.clone()));
         }
         Ok(())
@@ -225,19 +217,12 @@ impl Context {
 
     /// Brings a variant about, in the same steps whether or not it is in force, and reads its settings back. `delay_ms`: the distance of
     /// the replicas, in a run of levels.
-    pub(super) fn take(
-        &mut self,
-        variant: usize,
-        delay_ms: Option<f64>,
-        listener: &mut dyn Listener,
-    ) -> Result<(), StudyError> {
-        let Some((paired, mut state)) = self.arms().zip(self.variants.take()) else {
-            let variants = self.manifest.plan.paired.as_ref().map(|paired| &paired.variants);
-            let point = variants.and_then(|variants| variants.get(variant)?.level.as_ref());
-            return Ok(self.bring_level_about(point, delay_ms, listener)?);
-        };
-        let taken =
-            self.bring_about(variant, &paired, &mut state, listener).and_then(|()| self.see_in_force(&paired, &state));
+    pub(super) fn take(&mut self, paired: &Paired, n: usize, delay_ms: Option<f64>) -> Result<(), StudyError> {
+        if let Some(links) = &paired.links {
+            return Ok(self.bring_level_about(links, paired.variants[n].level.as_ref(), delay_ms)?);
+        }
+        let Some(mut state) = self.variants.take() else { return Ok(()) };
+        let taken = self.bring_about(n, paired, &mut state).and_then(|()| self.see_in_force(paired, &state));
         // What worked before is no mistake of the user's.
         let measuring = !state.found.is_empty();
         self.variants = Some(state);
@@ -247,24 +232,18 @@ impl Context {
         })
     }
 
-    fn bring_about(
-        &mut self,
-        n: usize,
-        paired: &Paired,
-        state: &mut VariantsState,
-        listener: &mut dyn Listener,
-    ) -> Result<(), StudyError> {
+    fn bring_about(&mut self, n: usize, paired: &Paired, state: &mut VariantsState) -> Result<(), StudyError> {
         let variant = &paired.variants[n];
-        listener.on(Event::Step(format!("arm {}", variant.label)));
+        self.step(format!("arm {}", variant.label));
         self.turn_to(state.now, n);
         let changed = std::mem::replace(&mut state.now, n) != n;
         if let Some(command) = &variant.switch {
             self.side.lock = None;
-            Switch { arm: Letter::nth(n), command }.run(&self.interrupted)?;
+            switch::run(Letter::nth(n), command, &self.interrupted)?;
         }
         let settings = self.side.target.abilities().settings;
         if let Some(settings) = settings.filter(|_| state.settings_differ(paired)) {
-            let (target, restarted) = settings.switch(&state.requests[n], state.restart)?;
+            let (target, restarted) = settings.switch(&self.requests[n], state.restart)?;
             state.restart |= restarted && changed;
             if restarted {
                 self.side.lock = None;
@@ -299,16 +278,16 @@ impl Context {
     }
 
     /// Makes the first variant's target the present one, and leaves that variant in force if commands of the user's bring them about.
-    pub(super) fn put_back(&mut self, listener: &mut dyn Listener) {
-        let Some((paired, mut state)) = self.arms().zip(self.variants.take()) else { return };
-        self.turn_to(state.now, 0);
-        state.now = 0;
-        self.variants = Some(state);
-        let Some(command) = paired.variants.first().and_then(|variant| variant.switch.as_ref()) else { return };
+    pub(super) fn put_back(&mut self) {
+        let Some(state) = &mut self.variants else { return };
+        let now = std::mem::take(&mut state.now);
+        self.turn_to(now, 0);
+        let first = self.manifest.plan.arms().and_then(|paired| paired.variants.first());
+        let Some(command) = first.and_then(|variant| variant.switch.as_ref()) else { return };
         self.side.lock = None;
         // Ctrl-C has ended the run; this must still be done.
-        if let Err(e) = (Switch { arm: Letter::A, command }).run(&Arc::default()) {
-            listener.on(Event::Warning(format!("arm A is not in force again: {e}")));
+        if let Err(e) = switch::run(Letter::A, command, &AtomicBool::new(false)) {
+            self.warn(format!("arm A is not in force again: {e}"));
         }
     }
 
@@ -384,8 +363,7 @@ mod tests {
         let info =
             |jit: &str| TargetInfo { settings: [("jit".to_owned(), jit.to_owned())].into(), ..TargetInfo::default() };
         let found = |jit, work_mem| (VariantFound { target: info(jit), doctor: Vec::new() }, values(work_mem));
-        let request = OpenRequest::new("postgres-temp:", std::path::PathBuf::new());
-        let mut state = VariantsState::new(vec![request.clone(), request], true);
+        let mut state = VariantsState::of(&plan, true).unwrap();
         state.found = vec![found("on", "4MB"), found("off", "8MB")];
         let wrong = |state: &VariantsState, arms: &Paired, work_mem, jit| {
             state.not_in_force(arms, &values(work_mem), &info(jit))

@@ -44,19 +44,15 @@ fn resolution(transactions: f64, jobs: u32) -> f64 {
 /// Transactions of a window.
 #[derive(Debug, Clone, Copy)]
 struct Seen {
-    /// Number in the window.
     count: f64,
-    /// Mean time, s, if any completed.
     mean_s: Option<f64>,
     /// Whether all jobs ran through the window and completed transactions.
     is_full: bool,
     /// Whether jobs wait between transactions on purpose.
     waits: bool,
-    /// Whether one ended with an error.
     has_errors: bool,
 }
 
-/// Whether all jobs ran through the window and completed transactions in it.
 fn is_full(measured: &Measured) -> bool {
     check_window(measured).outcome != Outcome::Failed
 }
@@ -100,7 +96,6 @@ fn coarse_note(figures: &Test, jobs: u32, spread: f64) -> Option<Note> {
     (share > EXACT).then_some(Note::FewTransactions { transactions: n, error_pct: share * 100.0 })
 }
 
-/// Note about a window that is longer than planned.
 fn longer_note(window_s: f64, planned_s: f64) -> Option<Note> {
     (window_s > planned_s).then_some(Note::LongerWindow { window_s, planned_s })
 }

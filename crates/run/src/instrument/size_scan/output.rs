@@ -15,7 +15,6 @@ use crate::test::{Test, Verdict, not_made, require};
 const MAX_OUTLIERS: f64 = 0.2;
 /// Commits of the database's own background work that are allowed.
 const OTHER_COMMITS: f64 = 20.0;
-/// Why the figures of a steady load are absent.
 const NO_LOAD: &str = "a scan of sizes has no steady load";
 
 pub(crate) fn figures(e: &Evidence<'_, Scanned>, out: &mut Test) {
