@@ -54,14 +54,10 @@ pub trait ReplicaWatch: Send {
 
     /// Round trips through the links since the last call, ns: of loadline's own probes, which take the way of the replication's
     /// bytes. Empty if none came back.
-    fn round_trips_ns(&mut self) -> Vec<u64> {
-        Vec::new()
-    }
+    fn round_trips_ns(&mut self) -> Vec<u64>;
 
     /// Bytes that went through the links so far, both directions together; `None` if there are none.
-    fn link_bytes(&self) -> Option<u64> {
-        None
-    }
+    fn link_bytes(&self) -> Option<u64>;
 }
 
 /// A replica as the database states it.
