@@ -7,6 +7,7 @@ mod changed_rows;
 mod cloud;
 mod data_set;
 mod descriptor;
+mod dialect;
 mod env;
 mod error;
 mod facts;

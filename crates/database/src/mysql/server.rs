@@ -151,7 +151,7 @@ impl Mysql {
 
     /// Prepares the servers for jobs of `work` by `driver`: their commits are counted, and wait for the log or not. That is a setting of
     /// the server, which is set on a private one, and left as it is on a user's.
-    pub(super) fn expect_jobs(&self, work: &Work, driver: Driver) -> Result<(), TargetError> {
+    pub(super) fn ready_commits(&self, work: &Work, driver: Driver) -> Result<(), TargetError> {
         for instance in self.instances() {
             instance.ledger.jobs_run(work, driver);
             let wanted = match work.program.commit {

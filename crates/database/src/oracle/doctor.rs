@@ -10,8 +10,7 @@ use super::block;
 use super::cluster::Oracle;
 use super::counters::{ViewAccess, check_access};
 use super::knowledge::{KNOWLEDGE, PUBLIC, View};
-use super::session::{Bind, NO_VIEW, OraError, OraSession, Row, answered, number, text};
-use super::sql::quoted;
+use super::session::{NO_VIEW, OraError, OraSession, Row, answered, number, text};
 use crate::error::TargetError;
 use crate::role::{Doctor, GrantSql, JobLimit, Privilege, Use};
 use crate::rules::{self, Known};
@@ -35,7 +34,7 @@ impl Answers {
         for question in &KNOWLEDGE.questions {
             answers.insert(question.id.as_str(), answered(session.query(&question.sql, &[]))?);
         }
-        let block = session.call(&block::overhead(10), &[Bind::Out(40)]);
+        let block = session.call(&block::overhead(10), &[], &[40]);
         answers.insert("block", answered(block.map(|row| vec![row]))?);
         answers.insert("clock", answered(session.query(&block::clock(), &[]))?);
         Ok(Answers { version: session.version(), answers, views: check_access(session)? })
@@ -187,7 +186,7 @@ impl Answers {
 /// A name as a statement takes it, quoted if needed.
 fn as_identifier(name: &str) -> String {
     let plain = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || "_$#".contains(c);
-    if name.chars().all(plain) { name.to_owned() } else { quoted(name) }
+    if name.chars().all(plain) { name.to_owned() } else { format!("\"{}\"", name.replace('"', "")) }
 }
 
 impl Doctor for Oracle {

@@ -11,7 +11,6 @@ use super::cluster::Postgres;
 use super::connect::SessionRole;
 use super::knowledge::KNOWLEDGE;
 use super::schema::checkpoint_if_allowed;
-use super::sql::quoted;
 use super::temp::TempServer;
 use super::wire::{Connection, Row};
 use crate::error::TargetError;
@@ -61,7 +60,7 @@ fn levels(standbys: &[String]) -> Vec<PgLevel> {
             let settings = [("synchronous_commit", mode.to_owned()), ("synchronous_standby_names", names)];
             levels.push(PgLevel { level, settings, state });
         };
-        let listed: Vec<String> = standbys.iter().map(|name| quoted(name)).collect();
+        let listed: Vec<String> = standbys.iter().map(|name| KNOWLEDGE.dialect.quoted(name)).collect();
         let names = |how: &str, k: usize, of: usize| format!("{how} {k} ({})", listed[..of.min(all)].join(", "));
         if !waits {
             // The standby is there for those who wait: they are not these.

@@ -1,6 +1,5 @@
 //! The roles of [`crate::role`] for PostgreSQL.
 
-use std::collections::BTreeSet;
 use std::path::Path;
 
 use loadline_model::manifest::TargetInfo;
@@ -14,20 +13,19 @@ use super::settings::PgSettings;
 use super::slice::PgDatabaseSession;
 use super::{changed_settings, cluster, doctor, pair, parallel, procedure, schema, sql};
 use crate::cloud::absent_devices;
-use crate::data_set::{self, LoadProgress, Loader};
+use crate::data_set::{LoadSession, Loader};
+use crate::dialect::Dialect;
 use crate::error::TargetError;
 use crate::facts::Facts;
-use crate::number::Number;
 use crate::remaining::Remaining;
 use crate::role::{
-    Administration, BlockCache, Checkpoints, ClientDriver, ClientSession, DatabaseDriver, DatabaseSession, Doctor,
-    JobLimit, LogSpace, Observation, Observer, ParallelQueries, ParallelWorkers, Privilege, Queries, RunLock,
-    WorkerLimit,
+    BlockCache, Checkpoints, ClientDriver, ClientSession, DatabaseDriver, DatabaseSession, Doctor, JobLimit, LogSpace,
+    Observation, Observer, ParallelQueries, ParallelWorkers, Privilege, Queries, RunLock, WorkerLimit,
 };
 use crate::scope::Scope;
 use crate::target::{Abilities, Nodes, RemainingNodes, Target};
 use crate::work::Work;
-use crate::workload_tables::{LoadedTables, LoadsTables, workload_tables};
+use crate::workload_tables::{Kept, LoadedTables, LoadsTables};
 
 impl Target for Postgres {
     fn facts(&self) -> &Facts {
@@ -98,22 +96,24 @@ impl Target for Postgres {
     }
 }
 
-impl Administration for Postgres {
-    fn lock(&self) -> Result<RunLock, TargetError> {
+impl LoadsTables for Postgres {
+    fn dialect(&self) -> &'static Dialect {
+        &KNOWLEDGE.dialect
+    }
+
+    fn load_session(&self) -> Result<Box<dyn LoadSession + '_>, TargetError> {
+        Ok(Box::new(self.primary().endpoint.connect(SessionRole::Admin)?))
+    }
+
+    fn loaded(&self) -> &LoadedTables {
+        &self.loaded
+    }
+
+    fn lock_tables(&self) -> Result<RunLock, TargetError> {
         Ok(self.locked()?.0)
     }
 
-    fn create(&self, work: &Work) -> Result<(), TargetError> {
-        self.loaded.forget(work);
-        self.at_primary(|c| schema::create(c, work))
-    }
-
-    fn load_watched(&self, work: &Work, jobs: u32, progress: &LoadProgress) -> Result<(), TargetError> {
-        self.load_missing(work, jobs, progress)?;
-        self.wait_replayed()
-    }
-
-    fn log_space(&self, data: u64, indexes: u64) -> Result<LogSpace, TargetError> {
+    fn space_for_log(&self, data: u64, indexes: u64) -> Result<LogSpace, TargetError> {
         // Private standbys follow at once and are on the same disk, each with rows and log of its own.
         let standbys = self.private_server().map_or(0, |s| s.servers.further.len() as u64);
         let written = data.saturating_add(indexes);
@@ -124,17 +124,10 @@ impl Administration for Postgres {
         Ok(LogSpace { bytes: (1 + standbys) * log + standbys * written, ..LogSpace::default() })
     }
 
-    fn reset(&self, work: &Work, _: Driver) -> Result<(), TargetError> {
-        self.at_primary(|c| {
-            schema::reset(c, work)?;
-            if self.has_levels { schema::renew(c, work) } else { Ok(()) }
-        })
-    }
-
-    fn settle(&self) -> Result<Option<String>, TargetError> {
+    fn settled(&self) -> Result<Option<String>, TargetError> {
         let privilege = KNOWLEDGE.texts.checkpoint_privilege.at(self.version).unwrap_or_default();
         let said = self.at_primary(|c| {
-            // With levels, `reset` has made the checkpoint.
+            // With levels, `freshen` has made the checkpoint.
             let made = if self.has_levels {
                 c.row(KNOWLEDGE.texts.may_checkpoint.at(self.version).unwrap_or_default())?.is_true(0)
             } else {
@@ -152,26 +145,19 @@ impl Administration for Postgres {
         Ok(said)
     }
 
-    fn drop_tables(&self, work: &Work) -> Result<(), TargetError> {
-        self.loaded.forget(work);
-        self.at_primary(|c| {
-            workload_tables(work).try_for_each(|table| {
-                c.query(&format!("DROP TABLE IF EXISTS {}", sql::table_name(work, &table.name))).map(drop)
-            })
-        })
-    }
-
-    fn clean(&self) -> Result<Vec<String>, TargetError> {
+    fn remove(&self, kept: &dyn Fn() -> Result<Kept, TargetError>) -> Result<Vec<String>, TargetError> {
         let (_lock, mut removed) = self.locked()?;
-        removed.extend(self.at_primary(|c| schema::clean(c, &BTreeSet::new()))?);
-        Ok(removed)
-    }
-
-    fn clean_after_run(&self, keep_data: bool) -> Result<Vec<String>, TargetError> {
-        let (_lock, mut removed) = self.locked()?;
-        let kept = self.with_loader(|l| data_set::kept(l, keep_data))?;
+        let kept = kept()?;
         removed.extend(self.at_primary(|c| schema::clean(c, &kept))?);
         Ok(removed)
+    }
+
+    fn after_load(&self) -> Result<(), TargetError> {
+        self.wait_replayed()
+    }
+
+    fn freshen(&self, loader: &mut Loader<'_>, work: &Work) -> Result<(), TargetError> {
+        schema::freshen(loader, work, self.has_levels)
     }
 }
 
@@ -331,28 +317,6 @@ impl DatabaseDriver for Postgres {
         })?;
         times.sort_by(f64::total_cmp);
         Ok(times.get(times.len() / 2).copied())
-    }
-}
-
-impl Queries for Postgres {
-    fn number(&self, work: &Work, query: &str) -> Result<Number, TargetError> {
-        let sql = sql::query(work, query)?;
-        Number::read(self.at_primary(|c| c.value(&sql))?)
-    }
-
-    fn table_bytes(&self, work: &Work, table: &str) -> Result<Option<u64>, TargetError> {
-        let name = sql::literal(&sql::table_name(work, table));
-        self.at_primary(|c| c.number(&format!("SELECT pg_table_size(to_regclass({name}))")))
-    }
-}
-
-impl LoadsTables for Postgres {
-    fn open_loader(&self) -> Result<Box<dyn Loader + '_>, TargetError> {
-        Ok(Box::new(self.primary().endpoint.connect(SessionRole::Admin)?))
-    }
-
-    fn loaded(&self) -> &LoadedTables {
-        &self.loaded
     }
 }
 

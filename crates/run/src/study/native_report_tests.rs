@@ -5,7 +5,8 @@ use std::sync::atomic::AtomicI64;
 use crate::plan::PlanSpec;
 use loadline_collect::CpuSource;
 use loadline_database::{
-    Abilities, ClientDriver, ClientSession, Doctor, Facts, NativeReports, NoTables, Observation, Observer, Target, Work,
+    Abilities, Administration, ClientDriver, ClientSession, Doctor, Facts, NativeReports, Observation, Observer, Target,
+    Work,
 };
 use loadline_model::manifest::TargetInfo;
 use loadline_model::plan::Jobs;
@@ -51,7 +52,7 @@ impl NativeReports for Reporting {
     }
 }
 
-impl NoTables for Reporting {}
+impl Administration for Reporting {}
 
 impl Doctor for Reporting {
     fn doctor(&self) -> Result<Vec<Finding>, TargetError> {
