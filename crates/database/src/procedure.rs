@@ -33,7 +33,7 @@ pub(crate) struct Body {
     pub(crate) text: String,
     /// Deepest nesting of loops.
     pub(crate) loops: usize,
-    /// Whether the sequence is [`Dialect::counter`].
+    /// Whether the sequence is [`Language::counter`].
     pub(crate) counted: bool,
 }
 
