@@ -84,15 +84,9 @@ pub struct LoadProgress {
     stop: AtomicBool,
     rows: AtomicU64,
     bytes: AtomicU64,
-    current: Mutex<Option<CurrentTable>>,
+    /// The table that is loaded, and since when.
+    current: Mutex<Option<(Loading, Instant)>>,
     done: Mutex<Vec<TableLoad>>,
-}
-
-#[derive(Debug, Clone)]
-struct CurrentTable {
-    table: String,
-    missing: u64,
-    began: Instant,
 }
 
 /// What is being loaded now.
@@ -123,14 +117,9 @@ impl LoadProgress {
     /// What is being loaded now.
     #[must_use]
     pub fn now(&self) -> Option<Loading> {
-        let current = lock(&self.current).clone()?;
-        Some(Loading {
-            table: current.table,
-            rows: self.rows.load(Ordering::Relaxed),
-            of: current.missing,
-            bytes: self.bytes.load(Ordering::Relaxed),
-            seconds: current.began.elapsed().as_secs_f64(),
-        })
+        let (current, began) = lock(&self.current).clone()?;
+        let [rows, bytes] = [&self.rows, &self.bytes].map(|sum| sum.load(Ordering::Relaxed));
+        Some(Loading { rows, bytes, seconds: began.elapsed().as_secs_f64(), ..current })
     }
 
     /// Tables loaded so far: those of the data set, and workload tables that are loaded as a whole.
@@ -142,7 +131,8 @@ impl LoadProgress {
     pub(crate) fn begin(&self, table: &str, missing: u64) {
         self.rows.store(0, Ordering::Relaxed);
         self.bytes.store(0, Ordering::Relaxed);
-        *lock(&self.current) = Some(CurrentTable { table: table.to_owned(), missing, began: Instant::now() });
+        let current = Loading { table: table.to_owned(), rows: 0, of: missing, bytes: 0, seconds: 0.0 };
+        *lock(&self.current) = Some((current, Instant::now()));
     }
 
     fn add(&self, rows: u64, bytes: u64) {
