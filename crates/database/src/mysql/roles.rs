@@ -35,7 +35,7 @@ impl Target for Mysql {
             notes.push(KNOWLEDGE.notes.text("private-flush", &[("nowait", &nowait), ("given", &given)]));
         }
         notes.extend(first.endpoint.recognised.note());
-        if self.nodes.is_cluster() {
+        if self.is_cluster() {
             notes.extend(self.cluster_notes(&settings));
         } else if self.facts.nodes > 1 {
             notes.push(format!("{} nodes lead to one server, whose counters are counted once", self.facts.nodes));

@@ -17,7 +17,6 @@ use crate::data_set::{LoadSession, Loader};
 use crate::dialect::Dialect;
 use crate::error::TargetError;
 use crate::facts::Facts;
-use crate::remaining::Remaining;
 use crate::role::{
     BlockCache, Checkpoints, ClientDriver, ClientSession, DatabaseDriver, DatabaseSession, Doctor, JobLimit, LogSpace,
     Observation, Observer, ParallelQueries, ParallelWorkers, Privilege, Queries, RunLock, WorkerLimit,
@@ -34,7 +33,7 @@ impl Target for Postgres {
 
     fn info(&self) -> Result<TargetInfo, TargetError> {
         let settings = self.session(self.primary(), SessionRole::Inspect, PgSettings::read)?;
-        let local = self.instances.iter().all(|i| i.local);
+        let local = self.nodes.instances.iter().all(|i| i.local);
         let data_dir = settings.get("data_directory").map(str::to_owned);
         let log_dir = data_dir.as_ref().map(|dir| {
             let dir = Path::new(dir).join("pg_wal");
@@ -44,11 +43,11 @@ impl Target for Postgres {
         });
         let mut notes = self.private_server().map_or_else(Vec::new, |s| s.servers.notes.clone());
         notes.extend(self.primary().endpoint.recognised.note());
-        if self.endpoints.len() > 1 {
+        if self.nodes.endpoints.len() > 1 {
             notes.push(format!(
                 "{} nodes lead to {} server instances; each instance's counters are counted once",
-                self.endpoints.len(),
-                self.instances.len()
+                self.nodes.endpoints.len(),
+                self.nodes.instances.len()
             ));
         }
         if self.facts.read_only_nodes > 0 {
@@ -89,7 +88,7 @@ impl Target for Postgres {
             parallel_queries: Some(self),
             statistics_views: Some(self),
             settings: self.server.is_some().then_some(self as _),
-            nodes: (self.instances.len() > 1).then_some(self as _),
+            nodes: (self.nodes.instances.len() > 1).then_some(self as _),
             replication: self.has_levels.then_some(self as _),
             ..Abilities::default()
         }
@@ -178,9 +177,9 @@ impl Postgres {
 
 impl Doctor for Postgres {
     fn doctor(&self) -> Result<Vec<Finding>, TargetError> {
-        let several = self.instances.len() > 1;
+        let several = self.nodes.instances.len() > 1;
         let mut findings = Vec::new();
-        for (i, instance) in self.instances.iter().enumerate() {
+        for (i, instance) in self.nodes.instances.iter().enumerate() {
             let examine = if instance.standby { doctor::examine_standby } else { doctor::examine };
             let mut found = self.session(instance, SessionRole::Inspect, |c| examine(c, instance))?;
             found.extend(self.admin(instance, doctor::lost_settings)?);
@@ -220,7 +219,7 @@ impl Doctor for Postgres {
 
     fn job_limit(&self) -> Result<JobLimit, TargetError> {
         let mut tightest: Option<JobLimit> = None;
-        for instance in &self.instances {
+        for instance in &self.nodes.instances {
             let mut limit = self.admin(instance, |c| doctor::free_sessions(c, &instance.endpoint.name))?;
             // Jobs are spread evenly over the nodes: this instance gets the share of its nodes.
             let nodes = self.facts.nodes;
@@ -253,12 +252,12 @@ impl Observation for Postgres {
     }
 
     fn own_commits(&self) -> Vec<u64> {
-        self.instances.iter().map(|instance| instance.endpoint.ledger.total()).collect()
+        self.nodes.instances.iter().map(|instance| instance.endpoint.ledger.total()).collect()
     }
 
     fn end_jobs(&self, jobs: std::ops::Range<u32>, _: &[Vec<u32>]) -> Result<Option<u32>, TargetError> {
         let mut ended = 0;
-        for instance in &self.instances {
+        for instance in &self.nodes.instances {
             let prefix = instance.endpoint.job_prefix();
             let names: Vec<String> = jobs.clone().map(|job| sql::literal(&format!("{prefix}{job}"))).collect();
             let query = format!(
@@ -282,7 +281,7 @@ impl Observation for Postgres {
         ] {
             absent.extend(columns.iter().filter_map(|column| Some((*column, why?.to_owned()))));
         }
-        if !self.instances.iter().all(|i| i.local) {
+        if !self.nodes.instances.iter().all(|i| i.local) {
             let without = "and PostgreSQL does not show its devices";
             absent.extend(absent_devices(self.cloud, without));
         }
@@ -350,18 +349,18 @@ impl ParallelQueries for Postgres {
 impl Nodes for Postgres {
     fn without_lost(&self) -> Option<RemainingNodes> {
         let answers = |i: &_| self.session(i, SessionRole::Inspect, |_| Ok(())).is_ok();
-        let is_left: Vec<bool> = self.instances.iter().map(answers).collect();
+        let is_left: Vec<bool> = self.nodes.instances.iter().map(answers).collect();
         if is_left.iter().all(|left| *left) {
             return None;
         }
         let name = |(number, instance): (usize, &PgInstance)| {
-            let node = self.instance_of.iter().position(|of| *of == number).unwrap_or(number) + 1;
+            let node = self.nodes.instance_of.iter().position(|of| *of == number).unwrap_or(number) + 1;
             let what = if instance.standby { ", a standby" } else { "" };
             format!("node {node} ('{}'{what})", instance.endpoint.config.shown)
         };
-        let numbered = self.instances.iter().enumerate();
+        let numbered = self.nodes.instances.iter().enumerate();
         let lost: Vec<String> = numbered.filter(|(number, _)| !is_left[*number]).map(name).collect();
-        let left = Remaining::of(&self.instances, &self.instance_of, &self.endpoints, &is_left);
+        let left = self.nodes.left(&is_left);
         // A standby does not take the primary's place by itself, and what is measured at it is counted at both.
         let headless = left.instances.iter().any(|i| i.standby) && !is_left.first().is_some_and(|left| *left);
         if left.instances.is_empty() || headless {
@@ -371,9 +370,7 @@ impl Nodes for Postgres {
         let read_only_nodes = left.instances.iter().filter(|i| i.standby).map(|i| i.nodes).sum();
         let target = Postgres {
             facts: Facts { nodes: left.endpoints.len() as u32, read_only_nodes, ..self.facts.clone() },
-            endpoints: left.endpoints,
-            instance_of: left.instance_of,
-            instances: left.instances,
+            nodes: left,
             version: self.version,
             version_text: self.version_text.clone(),
             gaps: self.gaps.clone(),
