@@ -54,10 +54,14 @@ pub trait ReplicaWatch: Send {
 
     /// Round trips through the links since the last call, ns: of loadline's own probes, which take the way of the replication's
     /// bytes. Empty if none came back.
-    fn round_trips_ns(&mut self) -> Vec<u64>;
+    fn round_trips_ns(&mut self) -> Vec<u64> {
+        Vec::new()
+    }
 
     /// Bytes that went through the links so far, both directions together; `None` if there are none.
-    fn link_bytes(&self) -> Option<u64>;
+    fn link_bytes(&self) -> Option<u64> {
+        None
+    }
 }
 
 /// A replica as the database states it.
