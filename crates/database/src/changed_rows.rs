@@ -7,7 +7,8 @@ use std::fmt::Write as _;
 
 use loadline_workload::{Datum, Table, scatter};
 
-use crate::data_set::Loader;
+use crate::data_set::{Loader, as_text};
+use crate::dialect::Dialect;
 use crate::error::TargetError;
 use crate::loading::{Batch, rows, table_stem};
 use crate::work::Work;
@@ -22,12 +23,12 @@ const SALT: u32 = 91;
 ///
 /// # Errors
 /// [`TargetError::Refused`] names the first row that differs; or the query fails.
-pub(crate) fn check(loader: &mut dyn Loader, work: &Work, table: &Table) -> Result<(), TargetError> {
+pub(crate) fn check(loader: &mut Loader<'_>, work: &Work, table: &Table) -> Result<(), TargetError> {
     if !loader.exists(&table_stem(work, &table.name))? {
         // Somebody dropped it: it is loaded again.
         return Ok(());
     }
-    let found = loader.rows(&query(loader, work, table))?;
+    let found = loader.rows(&query(loader.dialect, work, table))?;
     let found: BTreeMap<i64, Vec<String>> =
         found.into_iter().filter_map(|row| Some((row.first()?.parse().ok()?, row))).collect();
     sample(work, table).iter().try_for_each(|row| {
@@ -43,10 +44,10 @@ pub(crate) fn check(loader: &mut dyn Loader, work: &Work, table: &Table) -> Resu
 }
 
 /// The query of the sample.
-pub(crate) fn query(loader: &dyn Loader, work: &Work, table: &Table) -> String {
-    let columns: Vec<String> = table.columns.iter().map(|c| loader.as_text(c)).collect();
+pub(crate) fn query(dialect: &Dialect, work: &Work, table: &Table) -> String {
+    let columns: Vec<String> = table.columns.iter().map(|c| as_text(dialect, c)).collect();
     let keys: Vec<String> = sample(work, table).iter().map(|row| row.keys.start.to_string()).collect();
-    let (name, key) = (loader.table_name(work, table), columns.first().map_or("", String::as_str));
+    let (name, key) = (dialect.table_name(work, &table.name), columns.first().map_or("", String::as_str));
     format!("SELECT {} FROM {name} WHERE {key} IN ({})", columns.join(", "), keys.join(", "))
 }
 

@@ -14,8 +14,10 @@ use std::time::Instant;
 use loadline_model::manifest::TableLoad;
 use loadline_workload::{ColumnDef, LogicalType, Params, Scope, Table, data};
 
+use crate::descriptor::fill;
+use crate::dialect::{Dialect, MARK, mark};
 use crate::error::TargetError;
-use crate::loading::{Batch, batches};
+use crate::loading::{Batch, batches, table_stem};
 use crate::work::Work;
 
 /// Name of the record table, without the target's prefix.
@@ -82,15 +84,9 @@ pub struct LoadProgress {
     stop: AtomicBool,
     rows: AtomicU64,
     bytes: AtomicU64,
-    current: Mutex<Option<CurrentTable>>,
+    /// The table that is loaded, and since when.
+    current: Mutex<Option<(Loading, Instant)>>,
     done: Mutex<Vec<TableLoad>>,
-}
-
-#[derive(Debug, Clone)]
-struct CurrentTable {
-    table: String,
-    missing: u64,
-    began: Instant,
 }
 
 /// What is being loaded now.
@@ -121,14 +117,9 @@ impl LoadProgress {
     /// What is being loaded now.
     #[must_use]
     pub fn now(&self) -> Option<Loading> {
-        let current = lock(&self.current).clone()?;
-        Some(Loading {
-            table: current.table,
-            rows: self.rows.load(Ordering::Relaxed),
-            of: current.missing,
-            bytes: self.bytes.load(Ordering::Relaxed),
-            seconds: current.began.elapsed().as_secs_f64(),
-        })
+        let (current, began) = lock(&self.current).clone()?;
+        let [rows, bytes] = [&self.rows, &self.bytes].map(|sum| sum.load(Ordering::Relaxed));
+        Some(Loading { rows, bytes, seconds: began.elapsed().as_secs_f64(), ..current })
     }
 
     /// Tables loaded so far: those of the data set, and workload tables that are loaded as a whole.
@@ -140,7 +131,8 @@ impl LoadProgress {
     pub(crate) fn begin(&self, table: &str, missing: u64) {
         self.rows.store(0, Ordering::Relaxed);
         self.bytes.store(0, Ordering::Relaxed);
-        *lock(&self.current) = Some(CurrentTable { table: table.to_owned(), missing, began: Instant::now() });
+        let current = Loading { table: table.to_owned(), rows: 0, of: missing, bytes: 0, seconds: 0.0 };
+        *lock(&self.current) = Some((current, Instant::now()));
     }
 
     fn add(&self, rows: u64, bytes: u64) {
@@ -159,7 +151,7 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 }
 
 /// Opens another loader.
-pub(crate) type Open<'o, 'a> = dyn Fn() -> Result<Box<dyn Loader + 'a>, TargetError> + Sync + 'o;
+pub(crate) type Open<'o, 'a> = dyn Fn() -> Result<Loader<'a>, TargetError> + Sync + 'o;
 
 /// How tables are loaded.
 #[derive(Clone, Copy)]
@@ -175,12 +167,9 @@ impl<'a> Ways<'_, 'a> {
     pub(crate) fn with_each<'t>(
         &self,
         mut tables: impl Iterator<Item = &'t Table>,
-        each: impl Fn(&'t Table, &mut (dyn Loader + 'a)) -> Result<(), TargetError>,
+        each: impl Fn(&'t Table, &mut Loader<'a>) -> Result<(), TargetError>,
     ) -> Result<(), TargetError> {
-        let mut loader = (self.open)()?;
-        let done = tables.try_for_each(|table| each(table, loader.as_mut()));
-        let closed = loader.close();
-        done.and(closed)
+        (self.open)()?.closing(|loader| tables.try_for_each(|table| each(table, loader)))
     }
 
     /// Loads the `missing` rows of `table`, creates its keys, indexes and statistics, and reports progress under `name`.
@@ -189,7 +178,7 @@ impl<'a> Ways<'_, 'a> {
         work: &Work,
         table: &Table,
         (name, missing): (&str, &[Batch]),
-        loader: &mut (dyn Loader + 'a),
+        loader: &mut Loader<'a>,
         complete: Option<&str>,
     ) -> Result<(), TargetError> {
         let rows: u64 = missing.iter().map(Batch::len).sum();
@@ -207,7 +196,7 @@ impl<'a> Ways<'_, 'a> {
             load_s,
             finish_s: began.elapsed().as_secs_f64() - load_s,
             loaders: loaders as u32,
-            path: loader.path().to_owned(),
+            path: loader.session.path().to_owned(),
             fingerprint: format!("{:016x}", wanted(work, table).fingerprint),
             version: data::VERSION,
         });
@@ -220,7 +209,7 @@ impl<'a> Ways<'_, 'a> {
         work: &Work,
         table: &Table,
         missing: &[Batch],
-        loader: &mut (dyn Loader + 'a),
+        loader: &mut Loader<'a>,
     ) -> Result<usize, TargetError> {
         let Ways { open, one_writer, progress } = *self;
         let cpus = std::thread::available_parallelism().map_or(1, usize::from);
@@ -234,7 +223,7 @@ impl<'a> Ways<'_, 'a> {
         let (next, failed) = (AtomicUsize::new(0), AtomicBool::new(false));
         let opened = AtomicUsize::new(1);
         let row_bytes = table.value_bytes(&work.params);
-        let work_off = |loader: &mut (dyn Loader + 'a)| -> Result<(), TargetError> {
+        let work_off = |loader: &mut Loader<'a>| -> Result<(), TargetError> {
             while let Some(portion) = portions.get(next.fetch_add(1, Ordering::Relaxed)) {
                 if progress.stopped() {
                     return Err(TargetError::Local("loading was interrupted".into()));
@@ -258,16 +247,14 @@ impl<'a> Ways<'_, 'a> {
             let others: Vec<_> = (1..loaders)
                 .map(|i| {
                     let one = || {
-                        let mut loader = match open() {
+                        let loader = match open() {
                             Ok(loader) => loader,
                             // No more sessions allowed: the other loaders do the work.
                             Err(TargetError::Refused(_) | TargetError::Unreachable(_)) => return Ok(()),
                             Err(e) => return Err(e),
                         };
                         opened.fetch_add(1, Ordering::Relaxed);
-                        let done = work_off(loader.as_mut());
-                        let closed = loader.close();
-                        done.and(closed)
+                        loader.closing(&work_off)
                     };
                     std::thread::Builder::new()
                         .name(format!("loader {i}"))
@@ -289,78 +276,26 @@ impl<'a> Ways<'_, 'a> {
     }
 }
 
-/// A session that loads tables: the part that differs between databases.
-pub(crate) trait Loader: Send {
-    /// Full name of the record table.
-    fn record(&self) -> String;
+/// A session that loads tables: what differs between databases beside their [`Dialect`].
+pub(crate) trait LoadSession: Send {
+    /// Rows of a query.
+    fn rows(&mut self, sql: &str) -> Result<Vec<Vec<Option<String>>>, TargetError>;
 
-    /// Full name of `table`.
-    fn table_name(&self, work: &Work, table: &Table) -> String;
-
-    /// A name of a column as a statement takes it.
-    fn quoted(&self, name: &str) -> String;
-
-    /// Expression of bytes in hexadecimal.
-    fn hex(&self, bytes: &str) -> String;
-
-    /// Expression of a column's value as [`Loader::rows`] reads it: numbers, and bytes in hexadecimal.
-    fn as_text(&self, column: &ColumnDef) -> String {
-        let name = self.quoted(&column.name);
-        if column.logical == LogicalType::Bytes { self.hex(&name) } else { name }
-    }
-
-    /// The column with the key of `table`.
-    fn key(&self, table: &Table) -> String {
-        self.quoted(table.columns.first().map_or("id", |c| &c.name))
-    }
-
-    /// Rows of a query as text; NULL becomes an empty text.
-    fn rows(&mut self, sql: &str) -> Result<Vec<Vec<String>>, TargetError>;
-
-    /// Executes a statement and makes it durable.
+    /// Executes a statement, and makes what it did durable unless a transaction is open.
     fn run(&mut self, sql: &str) -> Result<(), TargetError>;
 
-    /// Whether loadline's table of this name (without the target's prefix) exists.
-    fn exists(&mut self, stem: &str) -> Result<bool, TargetError>;
-
-    /// Creates the record table.
-    fn make_record(&mut self) -> Result<(), TargetError>;
-
-    /// Drops `table` if it exists and creates it empty, without keys and indexes that are faster to create after
-    /// loading.
-    fn make(&mut self, work: &Work, table: &Table) -> Result<(), TargetError>;
-
-    /// The query of the numbers of batches (`key` divided by `size`) and of their rows in the table `name`.
-    fn count_batches(&self, name: &str, key: &str, size: u64) -> String;
-
-    /// Counts the existing rows of each batch, by batch number.
-    fn counted(&mut self, work: &Work, table: &Table) -> Result<BTreeMap<u64, u64>, TargetError> {
-        let (name, key) = (self.table_name(work, table), self.key(table));
-        let rows = self.rows(&self.count_batches(&name, &key, table.batch_rows(&work.params)))?;
-        let number = |value: &String| value.parse().ok();
-        Ok(rows.iter().filter_map(|row| Some((number(row.first()?)?, number(row.get(1)?)?))).collect())
+    /// Executes a statement that creates, drops or locks a table.
+    fn create(&mut self, sql: &str) -> Result<(), TargetError> {
+        self.run(sql)
     }
 
-    /// Adds the rows of whole batches, in one transaction.
-    fn add(&mut self, work: &Work, table: &Table, batches: &[Batch]) -> Result<(), TargetError>;
-
-    /// Deletes the rows with these keys, in its own transaction.
-    fn remove(&mut self, work: &Work, table: &Table, keys: &Range<i64>) -> Result<(), TargetError> {
-        let (name, key) = (self.table_name(work, table), self.key(table));
-        self.run(&format!("DELETE FROM {name} WHERE {key} BETWEEN {} AND {}", keys.start, keys.end - 1))
+    /// Creates the schema of loadline's tables, if they have one of their own.
+    fn ensure(&mut self) -> Result<(), TargetError> {
+        Ok(())
     }
 
-    /// Drops all tables of the data set.
-    fn drop_data_set(&mut self) -> Result<(), TargetError>;
-
-    /// Whether the keys and indexes that [`Loader::finish`] creates exist.
-    fn is_finished(&mut self, _work: &Work, _table: &Table) -> Result<bool, TargetError> {
-        Ok(true)
-    }
-
-    /// Creates missing keys and indexes, updates the statistics, then executes `complete`: in one transaction if the
-    /// database can. `complete` never runs if an earlier step failed.
-    fn finish(&mut self, work: &Work, table: &Table, complete: Option<&str>) -> Result<(), TargetError>;
+    /// Adds the rows of whole batches.
+    fn insert(&mut self, work: &Work, table: &Table, batches: &[Batch]) -> Result<(), TargetError>;
 
     /// How rows are loaded: `COPY BINARY`.
     fn path(&self) -> &'static str;
@@ -371,8 +306,202 @@ pub(crate) trait Loader: Send {
     }
 }
 
+/// Creates, loads and removes tables in a session.
+pub(crate) struct Loader<'a> {
+    pub(crate) dialect: &'static Dialect,
+    pub(crate) session: Box<dyn LoadSession + 'a>,
+}
+
+impl Loader<'_> {
+    /// Calls `f`, and ends the session whatever it returns.
+    pub(crate) fn closing<T>(mut self, f: impl FnOnce(&mut Self) -> Result<T, TargetError>) -> Result<T, TargetError> {
+        let done = f(&mut self);
+        let closed = self.session.close();
+        done.and_then(|done| closed.map(|()| done))
+    }
+
+    /// The first value of the first row.
+    pub(crate) fn value(&mut self, sql: &str) -> Result<Option<String>, TargetError> {
+        Ok(self.session.rows(sql)?.into_iter().next().and_then(|row| row.into_iter().next()).flatten())
+    }
+
+    /// Rows of a query; NULL becomes an empty text.
+    pub(crate) fn rows(&mut self, sql: &str) -> Result<Vec<Vec<String>>, TargetError> {
+        let rows = self.session.rows(sql)?.into_iter();
+        Ok(rows.map(|row| row.into_iter().map(Option::unwrap_or_default).collect()).collect())
+    }
+
+    /// Tables in loadline's schema or with its prefix, and whether they are loadline's.
+    pub(crate) fn tables(&mut self) -> Result<BTreeMap<String, bool>, TargetError> {
+        let prefix = self.dialect.plain_name("");
+        let rows = self.session.rows(&self.dialect.load.tables)?;
+        let table = |row: Vec<Option<String>>| {
+            let mut values = row.into_iter();
+            let (name, comment) = (values.next()??, values.next());
+            let ours = comment.is_none_or(|comment| comment.is_some_and(|comment| comment.starts_with(MARK)));
+            name.starts_with(&prefix).then_some((name, ours))
+        };
+        Ok(rows.into_iter().filter_map(table).collect())
+    }
+
+    /// Whether loadline's table of this name (without the target's prefix) exists.
+    pub(crate) fn exists(&mut self, stem: &str) -> Result<bool, TargetError> {
+        Ok(self.tables()?.get(&self.dialect.plain_name(stem)) == Some(&true))
+    }
+
+    /// Drops those of loadline's tables that are `wanted`, and returns their names.
+    pub(crate) fn drop_tables(&mut self, wanted: impl Fn(&str) -> bool) -> Result<Vec<String>, TargetError> {
+        let ours = self.tables()?.into_iter().filter(|(_, ours)| *ours).map(|(name, _)| name);
+        let names: Vec<String> = ours.filter(|name| wanted(name)).collect();
+        names.iter().try_for_each(|name| self.drop_table(name))?;
+        Ok(names)
+    }
+
+    /// Drops the table with this name in the catalogue.
+    pub(crate) fn drop_table(&mut self, name: &str) -> Result<(), TargetError> {
+        self.session.create(&fill(&self.dialect.load.drop, &[("name", &self.dialect.qualified(name))]))
+    }
+
+    /// Drops all tables of the data set.
+    pub(crate) fn drop_data_set(&mut self) -> Result<(), TargetError> {
+        let begin = self.dialect.plain_name("data_");
+        self.drop_tables(|name| name.starts_with(&begin)).map(drop)
+    }
+
+    /// Full name of the record table.
+    fn record(&self) -> String {
+        self.dialect.full_name(RECORD)
+    }
+
+    fn make_record(&mut self) -> Result<(), TargetError> {
+        self.session.ensure()?;
+        let (name, mark) = (self.record(), mark());
+        let texts = self.dialect.load.record.iter();
+        texts.map(|text| fill(text, &[("name", &name), ("mark", &mark)])).try_for_each(|sql| self.session.create(&sql))
+    }
+
+    /// Drops `table` if it exists and creates it empty, without keys and indexes that are faster to create after loading.
+    ///
+    /// # Errors
+    /// [`TargetError::Refused`] if a table of its name is not loadline's.
+    pub(crate) fn make(&mut self, work: &Work, table: &Table) -> Result<(), TargetError> {
+        let (dialect, mut statements) = (self.dialect, Vec::new());
+        let plain = dialect.plain_name(&table_stem(work, &table.name));
+        if !dialect.load.drop_existing.is_empty() {
+            statements = dialect.for_table(&dialect.load.drop_existing, work, table);
+        } else if let Some(ours) = self.tables()?.get(&plain) {
+            if !ours {
+                return Err(not_ours(&plain));
+            }
+            self.drop_table(&plain)?;
+        }
+        statements.extend(dialect.create(work, table));
+        if dialect.load.one_message {
+            return self.session.create(&statements.join("; "));
+        }
+        statements.iter().try_for_each(|sql| self.session.create(sql))
+    }
+
+    /// Full name of `table`.
+    fn table_name(&self, work: &Work, table: &Table) -> String {
+        self.dialect.table_name(work, &table.name)
+    }
+
+    /// The column with the key of `table`.
+    fn key(&self, table: &Table) -> String {
+        self.dialect.quoted(table.columns.first().map_or("id", |c| &c.name))
+    }
+
+    /// Counts the existing rows of each batch, by batch number.
+    pub(crate) fn counted(&mut self, work: &Work, table: &Table) -> Result<BTreeMap<u64, u64>, TargetError> {
+        let (name, key, size) =
+            (self.table_name(work, table), self.key(table), table.batch_rows(&work.params).to_string());
+        let parts = [("name", name.as_str()), ("key", &key), ("size", &size)];
+        let rows = self.rows(&fill(&self.dialect.load.batches, &parts))?;
+        let number = |value: &String| value.parse().ok();
+        Ok(rows.iter().filter_map(|row| Some((number(row.first()?)?, number(row.get(1)?)?))).collect())
+    }
+
+    /// Adds the rows of whole batches, in one transaction.
+    fn add(&mut self, work: &Work, table: &Table, batches: &[Batch]) -> Result<(), TargetError> {
+        if self.dialect.load.transactions {
+            self.session.run("BEGIN")?;
+        }
+        let added = self.session.insert(work, table, batches);
+        if added.as_ref().is_err_and(|e| !e.is_lost()) {
+            self.session.run("ROLLBACK")?;
+        }
+        added?;
+        self.session.run("COMMIT")
+    }
+
+    /// Deletes the rows with these keys, in its own transaction.
+    pub(crate) fn remove(&mut self, work: &Work, table: &Table, keys: &Range<i64>) -> Result<(), TargetError> {
+        let (name, key) = (self.table_name(work, table), self.key(table));
+        self.session.run(&format!("DELETE FROM {name} WHERE {key} BETWEEN {} AND {}", keys.start, keys.end - 1))
+    }
+
+    /// Whether the keys and indexes that [`Loader::finish`] creates exist.
+    pub(crate) fn is_finished(&mut self, work: &Work, table: &Table) -> Result<bool, TargetError> {
+        let Dialect { load, .. } = self.dialect;
+        let Some(sql) = self.dialect.for_table(&load.keys, work, table).pop().filter(|sql| !sql.is_empty()) else {
+            return Ok(true);
+        };
+        let key = table.primary_key().is_some() && load.counts_primary_key;
+        let existing = self.value(&sql)?.and_then(|n| n.parse::<usize>().ok());
+        Ok(existing.is_some_and(|n| n >= table.indexes.len() + usize::from(key)))
+    }
+
+    /// Creates missing keys and indexes, updates the statistics, then executes `complete`.
+    pub(crate) fn finish(&mut self, work: &Work, table: &Table, complete: Option<&str>) -> Result<(), TargetError> {
+        let Dialect { load, .. } = self.dialect;
+        let mut later = self.dialect.later(work, table);
+        if !later.is_empty() && self.is_finished(work, table)? {
+            later.clear();
+        }
+        let texts = if table.is_whole() { &load.finish_whole } else { &load.finish };
+        let mut statements = Vec::new();
+        for text in texts {
+            match text.as_str() {
+                "{later}" => statements.append(&mut later),
+                "{complete}" => statements.extend(complete.map(str::to_owned)),
+                text => statements.extend(self.dialect.for_table(text, work, table)),
+            }
+        }
+        if load.one_message && !statements.is_empty() {
+            return self.session.run(&statements.join("; "));
+        }
+        statements.iter().try_for_each(|sql| self.session.run(sql))
+    }
+
+    /// Stored size of a table of the workload, bytes.
+    pub(crate) fn size(&mut self, work: &Work, table: &str) -> Result<Option<u64>, TargetError> {
+        let (name, plain) = (self.dialect.table_name(work, table), self.dialect.plain_name(&table_stem(work, table)));
+        let parts = [("name", name.as_str()), ("plain", &plain)];
+        let mut size = None;
+        for text in &self.dialect.load.size {
+            size = self.value(&fill(text, &parts))?;
+        }
+        Ok(size.and_then(|bytes| bytes.trim().parse().ok()))
+    }
+}
+
+/// The error for a table that is in the way.
+pub(crate) fn not_ours(table: &str) -> TargetError {
+    TargetError::Refused(format!(
+        "there is a table '{table}' that loadline did not create (its comment does not say so), and it is left untouched: rename it, \
+         or connect as another user"
+    ))
+}
+
+/// Expression of a column's value as [`Loader::rows`] reads it: numbers, and bytes in hexadecimal.
+pub(crate) fn as_text(dialect: &Dialect, column: &ColumnDef) -> String {
+    let name = dialect.quoted(&column.name);
+    if column.logical == LogicalType::Bytes { fill(&dialect.load.hex, &[("bytes", &name)]) } else { name }
+}
+
 /// Tables of the data set on the target.
-pub(crate) fn found(loader: &mut dyn Loader) -> Result<Vec<FoundTable>, TargetError> {
+pub(crate) fn found(loader: &mut Loader<'_>) -> Result<Vec<FoundTable>, TargetError> {
     if !loader.exists(RECORD)? {
         return Ok(Vec::new());
     }
@@ -407,9 +536,10 @@ pub(crate) fn found(loader: &mut dyn Loader) -> Result<Vec<FoundTable>, TargetEr
 
 /// Tables that stay after a run, and the record table: names without the target's prefix. With `keep`, all existing
 /// tables of the data set stay from now on.
-pub(crate) fn kept(loader: &mut dyn Loader, keep: bool) -> Result<BTreeSet<String>, TargetError> {
+pub(crate) fn kept(loader: &mut Loader<'_>, keep: bool) -> Result<BTreeSet<String>, TargetError> {
     if keep && loader.exists(RECORD)? {
-        loader.run(&format!("UPDATE {} SET kept = 1", loader.record()))?;
+        let record = loader.record();
+        loader.session.run(&format!("UPDATE {record} SET kept = 1"))?;
     }
     let found = found(loader)?;
     let mut kept: BTreeSet<String> =
@@ -417,7 +547,7 @@ pub(crate) fn kept(loader: &mut dyn Loader, keep: bool) -> Result<BTreeSet<Strin
     if !kept.is_empty() {
         kept.insert(RECORD.to_owned());
         let record = loader.record();
-        loader.run(&format!("DELETE FROM {record} WHERE kept = 0"))?;
+        loader.session.run(&format!("DELETE FROM {record} WHERE kept = 0"))?;
     }
     Ok(kept)
 }
@@ -431,12 +561,7 @@ pub(crate) fn load(work: &Work, ways: Ways<'_, '_>) -> Result<(), TargetError> {
     ways.with_each(tables, |table, loader| load_table(work, table, loader, ways))
 }
 
-fn load_table<'a>(
-    work: &Work,
-    table: &Table,
-    loader: &mut (dyn Loader + 'a),
-    ways: Ways<'_, 'a>,
-) -> Result<(), TargetError> {
+fn load_table<'a>(work: &Work, table: &Table, loader: &mut Loader<'a>, ways: Ways<'_, 'a>) -> Result<(), TargetError> {
     let stem = format!("data_{}", table.name);
     let total = table.total_rows(&work.params, 0);
     let recorded = found(loader)?.into_iter().find(|t| t.holds.table == table.name);
@@ -461,10 +586,10 @@ fn load_table<'a>(
         if !loader.exists(RECORD)? {
             loader.make_record()?;
         }
-        loader.run(&format!("DELETE FROM {record} WHERE name = '{}'", table.name))?;
+        loader.session.run(&format!("DELETE FROM {record} WHERE name = '{}'", table.name))?;
         loader.make(work, table)?;
         let DataTable { table: name, version, seed, compressibility, rows, fingerprint } = wanted(work, table);
-        loader.run(&format!(
+        loader.session.run(&format!(
             "INSERT INTO {record} (name, version, seed, compressibility, data_rows, fingerprint, complete, kept) \
              VALUES ('{name}', {version}, '{seed}', '{compressibility}', {rows}, '{fingerprint:016x}', 0, 0)"
         ))?;
@@ -491,49 +616,19 @@ mod tests {
     use super::*;
     use crate::loading::batches;
 
-    /// A loader that stores nothing.
-    struct NullLoader;
+    /// A session that stores nothing.
+    struct NullSession;
 
-    impl Loader for NullLoader {
-        fn record(&self) -> String {
-            String::new()
-        }
-        fn table_name(&self, _: &Work, _: &Table) -> String {
-            String::new()
-        }
-        fn quoted(&self, _: &str) -> String {
-            String::new()
-        }
-        fn hex(&self, _: &str) -> String {
-            String::new()
-        }
-        fn rows(&mut self, _: &str) -> Result<Vec<Vec<String>>, TargetError> {
+    impl LoadSession for NullSession {
+        fn rows(&mut self, _: &str) -> Result<Vec<Vec<Option<String>>>, TargetError> {
             Ok(Vec::new())
         }
         fn run(&mut self, _: &str) -> Result<(), TargetError> {
             Ok(())
         }
-        fn exists(&mut self, _: &str) -> Result<bool, TargetError> {
-            Ok(true)
-        }
-        fn make_record(&mut self) -> Result<(), TargetError> {
-            Ok(())
-        }
-        fn make(&mut self, _: &Work, _: &Table) -> Result<(), TargetError> {
-            Ok(())
-        }
-        fn count_batches(&self, _: &str, _: &str, _: u64) -> String {
-            String::new()
-        }
-        fn add(&mut self, _: &Work, _: &Table, _: &[Batch]) -> Result<(), TargetError> {
+        fn insert(&mut self, _: &Work, _: &Table, _: &[Batch]) -> Result<(), TargetError> {
             // Gives the other loaders time to start.
             std::thread::sleep(std::time::Duration::from_millis(10));
-            Ok(())
-        }
-        fn drop_data_set(&mut self) -> Result<(), TargetError> {
-            Ok(())
-        }
-        fn finish(&mut self, _: &Work, _: &Table, _: Option<&str>) -> Result<(), TargetError> {
             Ok(())
         }
         fn path(&self) -> &'static str {
@@ -546,15 +641,17 @@ mod tests {
         let work = Work::of("SRV-QUERY1", &[]).unwrap();
         let table = work.workload.tables.iter().find(|t| t.name == "lookup").unwrap();
         let missing = batches(&work, table, 0);
+        let dialect: &'static Dialect = Box::leak(Box::<Dialect>::default());
+        let null = || Loader { dialect, session: Box::new(NullSession) };
         let load = |open: &Open<'_, '_>| {
             let progress = LoadProgress::default();
             let ways = Ways { open, one_writer: false, progress: &progress };
-            let loaders = ways.add_all(&work, table, &missing, &mut NullLoader).unwrap();
+            let loaders = ways.add_all(&work, table, &missing, &mut null()).unwrap();
             assert_eq!(progress.rows.load(Ordering::Relaxed), 100_000, "all rows, whatever the number of loaders");
             loaders
         };
         assert_eq!(load(&|| Err(TargetError::Refused("too many clients".into()))), 1);
         let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-        assert_eq!(load(&|| Ok(Box::new(NullLoader))), cpus.min(MAX_LOADERS));
+        assert_eq!(load(&|| Ok(null())), cpus.min(MAX_LOADERS));
     }
 }

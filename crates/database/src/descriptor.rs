@@ -1,4 +1,4 @@
-//! The language of `postgres.toml`, `mysql.toml` and `oracle.toml`, which hold what loadline knows about these databases.
+//! The language of `postgres.toml`, `mysql.toml`, `oracle.toml` and `sqlite.toml`, which hold what loadline knows about these databases.
 //!
 //! A mistake in a file is an error with its line and what is allowed there. The files are part of the program, and
 //! tests read them, so a user never sees such an error.
@@ -51,6 +51,24 @@ impl<T: DeserializeOwned + Default> Deref for Embedded<T> {
     fn deref(&self) -> &T {
         self.read.get_or_init(|| self.parsed().unwrap_or_default())
     }
+}
+
+/// `text` with what `part` returns in place of names in braces. A name that it does not know stays, and what is put in is not looked at.
+pub(crate) fn fill_with<'a>(text: &str, part: impl Fn(&str) -> Option<&'a str>) -> String {
+    let mut pieces = text.split('{');
+    let mut out = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        match piece.split_once('}').and_then(|(name, rest)| Some((part(name)?, rest))) {
+            Some((part, rest)) => out.extend([part, rest]),
+            None => out.extend(["{", piece]),
+        }
+    }
+    out
+}
+
+/// As [`fill_with`], of these parts.
+pub(crate) fn fill(text: &str, parts: &[(&str, &str)]) -> String {
+    fill_with(text, |name| parts.iter().find(|(known, _)| *known == name).map(|(_, part)| *part))
 }
 
 /// Texts of routines by name. Each may name others and what differs by workload in braces.

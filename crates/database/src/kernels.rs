@@ -7,7 +7,6 @@ use loadline_workload::kernel::{ALPHABET, FIBONACCI, MODULUS, PIECE, STARTS, TEX
 use serde::Deserialize;
 
 use crate::descriptor::{Embedded, Routines};
-use crate::procedure::{Line, lines};
 
 static KERNELS: Embedded<Kernels> = Embedded::new("src/kernels.toml", include_str!("kernels.toml"));
 
@@ -22,12 +21,12 @@ struct Kernels {
 /// A block that computes `times` rounds, starting from `sequence`, and checks the result, with the `texts` and `words` of a language.
 /// `fibonacci` is the recursive routine: its declaration in the block (empty if it is not local) and its name.
 pub(crate) fn compute(
-    [texts, words]: [&str; 2],
+    [texts, words]: &[String; 2],
     fibonacci: [&str; 2],
     kernel: Kernel,
     times: u32,
     sequence: &str,
-) -> Vec<Line> {
+) -> String {
     let name = format!("{kernel:?}").to_lowercase();
     let text = |name: &str| KERNELS.texts.get(texts).map_or(String::new(), |texts| texts.text(name, &[]));
     let (declare, round) = (text(&format!("{name}-declare")), text(&name));
@@ -53,7 +52,7 @@ pub(crate) fn compute(
     parts.extend(KERNELS.words.get(words).into_iter().flatten().map(|(word, is)| (word.as_str(), is.as_str())));
     parts.extend(numbers.iter().map(|(name, number)| (*name, number.as_str())));
     parts.extend([("initial", TEXT), ("alphabet", ALPHABET), ("sequence", sequence)]);
-    lines(&KERNELS.texts.get(texts).map_or(String::new(), |texts| texts.text("block", &parts)))
+    KERNELS.texts.get(texts).map_or(String::new(), |texts| texts.text("block", &parts))
 }
 
 #[cfg(test)]
@@ -64,8 +63,8 @@ mod tests {
     fn no_computation_is_made_of_literals_alone() {
         for language in [["pl", "plsql"], ["pl", "plpgsql"], ["psm", "psm"]] {
             for kernel in Kernel::ALL {
-                let block = compute(language, ["", "fibonacci"], kernel, 7, "the_number");
-                let text: Vec<String> = block.into_iter().map(|line| line.1).collect();
+                let block = compute(&language.map(str::to_owned), ["", "fibonacci"], kernel, 7, "the_number");
+                let text: Vec<&str> = block.lines().collect();
                 let with = |part: &str| text.iter().filter(|line| line.contains(part)).count();
                 assert_eq!(with("the_number"), 1, "{kernel:?} starts from it: {text:#?}");
                 assert!(with(" + l_zero") >= 1 && with("<> l_from + ") == 1 && with("{") == 0, "{kernel:?}: {text:#?}");

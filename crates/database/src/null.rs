@@ -15,8 +15,8 @@ use crate::pause::{pause, pause_ns};
 use crate::render::Rendered;
 use crate::request::OpenRequest;
 use crate::role::{
-    Canceller, ClientDriver, ClientSession, DiskSpace, Doctor, FreeSpace, NoTables, Observation, Observer, Results,
-    TextDone,
+    Administration, Canceller, ClientDriver, ClientSession, DiskSpace, Doctor, FreeSpace, Observation, Observer,
+    Results, TextDone,
 };
 use crate::target::{Abilities, Target};
 use crate::work::Work;
@@ -125,7 +125,7 @@ impl Target for Null {
     }
 }
 
-impl NoTables for Null {}
+impl Administration for Null {}
 
 impl Doctor for Null {
     fn doctor(&self) -> Result<Vec<Finding>, TargetError> {

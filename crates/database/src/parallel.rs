@@ -1,7 +1,8 @@
 //! The queries of a workload with literal values, to try how many parallel workers run them.
 
-use loadline_workload::{Arg, Execute, Program, swapped};
+use loadline_workload::{Arg, Execute, Program};
 
+use crate::dialect::Dialect;
 use crate::error::TargetError;
 use crate::work::Work;
 
@@ -31,11 +32,7 @@ impl Execute for Recorder<'_> {
 }
 
 /// Queries of the first transaction of job 0, with literal numbers in place of variables.
-pub(crate) fn queries(
-    work: &Work,
-    table: impl Fn(&str) -> String,
-    first_rows: impl Fn(u64, u64) -> String,
-) -> Result<Vec<String>, TargetError> {
+pub(crate) fn queries(work: &Work, dialect: &Dialect) -> Result<Vec<String>, TargetError> {
     let mut recorder = Recorder { program: &work.program, statements: Vec::new() };
     work.stream(0)?.transaction(&mut recorder)?;
     let text = |(statement, numbers): &(usize, Vec<i64>)| {
@@ -43,24 +40,21 @@ pub(crate) fn queries(
         let mut numbers = numbers.iter();
         // In parentheses: two minus signs in a row would begin a comment.
         let number = |_: &str| numbers.next().map_or_else(String::new, |n| format!("({n})"));
-        Some(s.template.render_with(&table, number, &first_rows, swapped))
+        Some(dialect.rendered(work, &s.template, number))
     };
     Ok(recorder.statements.iter().filter_map(text).collect())
 }
 
 #[cfg(test)]
 mod tests {
-
-    use loadline_workload::limit;
-
     use super::*;
 
     #[test]
     fn queries_have_literal_values() {
         let work = Work::of("DA-PARALLEL", &[]).unwrap();
-        let all = queries(&work, |t| format!("<{t}>"), limit).unwrap();
+        let all = queries(&work, &Dialect::default()).unwrap();
         assert_eq!(all.len(), 1);
-        assert!(all[0].contains("FROM <fact> WHERE day >= (-") && all[0].ends_with("LIMIT 10"), "{}", all[0]);
+        assert!(all[0].contains("FROM data_fact WHERE day >= (-") && all[0].ends_with("LIMIT 10"), "{}", all[0]);
         assert_eq!(work.parallel_workers(), Some(2));
     }
 }

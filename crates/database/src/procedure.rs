@@ -1,14 +1,14 @@
-//! Renders a transaction program in the procedure language of a database. The walk over its steps is the same for
-//! all; a [`Dialect`] writes each step. The code around the body (loop, timestamps, commit, return of times) is in
-//! each database's module.
-
-use std::borrow::Cow;
+//! Renders a transaction program in the procedure language of a database, in the words of its [`Language`]. The code around the body
+//! (loop, timestamps, commit, return of times) is in each database's file.
 
 use loadline_workload::{
-    Arg, Arm, Effect, FACTORS, Generator, JobStart, Kernel, MODULI, POOL_BYTES, Program, SECOND, Step, Template,
-    VarType, limit, salt_offset, swapped,
+    Arg, Arm, Effect, FACTORS, Generator, JobStart, Kernel, MODULI, PAYLOAD_STRIDE, POOL_BYTES, Program, SECOND, Step,
+    VarType, salt_offset,
 };
 
+use crate::descriptor::fill;
+use crate::dialect::{Dialect, Language};
+use crate::kernels;
 use crate::work::Work;
 
 /// Arguments of a slice of a job's procedure, in the order of its parameters: what tells the job from others, its pool of bytes, when to
@@ -25,126 +25,6 @@ pub(crate) fn arguments<'a>(start: &JobStart, pool: &'a [u8], until_us: i64, nex
     ]
 }
 
-/// How a procedure language writes the parts of a program.
-pub(crate) trait Dialect {
-    /// Full name of a table of the workload.
-    fn table(&self, work: &Work, table: &str) -> String;
-
-    /// Name of a program's variable; no column has the same name.
-    fn variable(&self, name: &str) -> String;
-
-    /// The line that declares `variable`.
-    fn declaration(&self, variable: &str, kind: VarType) -> String;
-
-    /// The statement that sets `variable`.
-    fn assignment(&self, variable: &str, value: &str) -> String {
-        format!("{variable} := {value};")
-    }
-
-    /// The sequence number of the current transaction; −1 until it is `bound` for the first time.
-    fn sequence(&self, bound: bool) -> &'static str {
-        if bound { "l_seq" } else { "GREATEST(l_seq, 0)" }
-    }
-
-    /// The same as a function of the loop's own counter, for programs that take one number per transaction, before all else.
-    fn counter(&self) -> Option<&'static str> {
-        None
-    }
-
-    /// The parameter that holds [`loadline_workload::JobStart::first_key`].
-    fn first_key(&self) -> &'static str {
-        "p_first_key"
-    }
-
-    /// `bytes` bytes of the pool at the offset of [`loadline_workload::payload_offset`], which is below `offsets`.
-    fn payload(&self, sequence: &str, offsets: u64, bytes: u32) -> String;
-
-    /// `a` modulo `b`; `a` may be any term.
-    fn modulo(&self, a: &str, b: u64) -> String {
-        format!("MOD({a}, {b})")
-    }
-
-    /// The parameter that holds [`loadline_workload::JobStart::draw`].
-    fn draw_start(&self) -> &'static str {
-        "p_draw"
-    }
-
-    /// Random number below 2³¹ of `sequence` and `salt`: the arithmetic of [`loadline_workload::draw`].
-    fn draw_31(&self, sequence: &str, salt: u64) -> String {
-        let step = self.modulo(sequence, MODULI[0]);
-        let start = self.draw_start();
-        let index = self.modulo(&format!("({step} * {} + {start} + {salt})", FACTORS[0]), MODULI[0]);
-        let square = self.modulo(&format!("({index} * {index})"), MODULI[1]);
-        self.modulo(&format!("({square} * {})", FACTORS[1]), MODULI[2])
-    }
-
-    /// A new key, unique per job and `sequence`.
-    fn new_key(&self, sequence: &str) -> String {
-        format!("p_new_key + {sequence}")
-    }
-
-    /// Lines that execute query number `number`, fetch all rows, and fail the transaction, with `place` as in [`Dialect::check`], if
-    /// the number of rows differs from `effect`.
-    fn query(&self, number: usize, place: &str, sql: &str, effect: Effect) -> Vec<Line>;
-
-    /// The statement in the words of the language, if they differ.
-    fn template<'a>(&self, template: &'a Template) -> Cow<'a, Template> {
-        Cow::Borrowed(template)
-    }
-
-    /// The line that executes a statement that creates or drops an object.
-    fn command(&self, sql: &str) -> String {
-        format!("{sql};")
-    }
-
-    /// See [`loadline_workload::Piece::Renew`].
-    fn renewed(&self, columns: &[String; 2]) -> String {
-        swapped(columns)
-    }
-
-    /// The clause for the first `rows` rows of a query, after skipping `after`.
-    fn first_rows(&self, rows: u64, after: u64) -> String {
-        limit(rows, after)
-    }
-
-    /// Lines that run a computation `times` times, starting from the transaction's `sequence`; none if the language
-    /// has no kernels.
-    fn compute(&self, _kernel: Kernel, _times: u32, _sequence: &str) -> Vec<Line> {
-        Vec::new()
-    }
-
-    /// Lines before and after a block that runs `times` times; `depth` is the number of open loops, including this
-    /// one.
-    fn repetition(&self, depth: usize, times: u64) -> (Vec<Line>, &'static str) {
-        (vec![Line(0, format!("FOR l_repeat_{depth} IN 1..{times} LOOP"))], "END LOOP;")
-    }
-
-    /// The empty statement.
-    fn nothing(&self) -> &'static str {
-        "NULL;"
-    }
-
-    /// The keyword of a further condition of an IF.
-    fn else_if(&self) -> &'static str {
-        "ELSIF"
-    }
-
-    /// Lines that fail the transaction if a statement did not touch `rows` rows. `place`: what it is called, as part of a text of SQL.
-    fn check(&self, place: &str, rows: u64) -> Vec<Line>;
-}
-
-/// An indentation level, relative to the surrounding lines, and a line.
-pub(crate) struct Line(pub(crate) usize, pub(crate) String);
-
-/// Splits a text into lines; two leading spaces are one level.
-pub(crate) fn lines(text: &str) -> Vec<Line> {
-    let line = |line: &str| {
-        let rest = line.trim_start_matches(' ');
-        Line((line.len() - rest.len()) / 2, rest.to_owned())
-    };
-    text.lines().map(line).collect()
-}
-
 /// A rendered program.
 pub(crate) struct Body {
     /// Declarations of the used variables.
@@ -153,21 +33,23 @@ pub(crate) struct Body {
     pub(crate) text: String,
     /// Deepest nesting of loops.
     pub(crate) loops: usize,
-    /// Whether the sequence is [`Dialect::counter`].
+    /// Whether the sequence is [`Language::counter`].
     pub(crate) counted: bool,
 }
 
 /// Renders the program of `work`, indented by `level`.
-pub(crate) fn body(work: &Work, dialect: &dyn Dialect, level: usize) -> Body {
+pub(crate) fn body(work: &Work, dialect: &Dialect, level: usize) -> Body {
+    let language = &dialect.language;
     let mut writer = Writer {
         work,
         dialect,
+        language,
         program: &work.program,
         text: String::new(),
         depth: 0,
         loops: 0,
         sequence_bound: false,
-        counter: dialect.counter().filter(|_| work.program.numbers_transactions()),
+        counter: language.counter.as_deref().filter(|_| work.program.numbers_transactions()),
     };
     writer.steps(&work.program.body, level);
     let declarations = writer.declarations();
@@ -176,18 +58,19 @@ pub(crate) fn body(work: &Work, dialect: &dyn Dialect, level: usize) -> Body {
 
 struct Writer<'a> {
     work: &'a Work,
-    dialect: &'a dyn Dialect,
+    dialect: &'a Dialect,
+    language: &'a Language,
     program: &'a Program,
     text: String,
     depth: usize,
     loops: usize,
     /// Whether the sequence is bound, so it is at least 0.
     sequence_bound: bool,
-    /// See [`Dialect::counter`].
-    counter: Option<&'static str>,
+    /// See [`Language::counter`].
+    counter: Option<&'a str>,
 }
 
-impl Writer<'_> {
+impl<'a> Writer<'a> {
     /// Whether a statement, a choice or another variable uses the variable.
     fn is_used(&self, var: &str) -> bool {
         self.program.statements.iter().any(|s| s.template.vars().any(|v| v == var))
@@ -196,15 +79,20 @@ impl Writer<'_> {
     }
 
     /// The sequence number of the transaction.
-    fn sequence(&self) -> &'static str {
-        self.counter.unwrap_or_else(|| self.dialect.sequence(self.sequence_bound))
+    fn sequence(&self) -> &'a str {
+        self.counter.unwrap_or(&self.language.sequence[usize::from(self.sequence_bound)])
+    }
+
+    /// Name of a program's variable; no column has the same name.
+    fn variable(&self, var: &str) -> String {
+        self.dialect.quoted(&format!("v_{var}"))
     }
 
     /// The variable, or the sum that it stands for: each assignment costs time in every transaction.
     fn term(&self, var: &str) -> String {
         match self.program.sum(var) {
             Some((of, by)) => format!("({} + {by})", self.term(of)),
-            None => self.dialect.variable(var),
+            None => self.variable(var),
         }
     }
 
@@ -212,7 +100,11 @@ impl Writer<'_> {
         let stored = |var: &str| self.is_used(var) && self.program.sum(var).is_none();
         let used = self.program.vars().into_iter().filter(|(var, _)| stored(var));
         used.map(|(var, generator)| {
-            let line = self.dialect.declaration(&self.dialect.variable(var), generator.var_type());
+            let kind = match generator.var_type() {
+                VarType::Int => &self.language.number,
+                VarType::Bytes => &self.language.bytes,
+            };
+            let line = fill(&self.language.declare, &[("variable", &self.variable(var)), ("type", kind)]);
             format!("  {line}\n")
         })
         .collect()
@@ -224,41 +116,55 @@ impl Writer<'_> {
         self.text.push('\n');
     }
 
-    fn lines(&mut self, level: usize, lines: &[Line]) {
-        lines.iter().for_each(|Line(indent, text)| self.line(level + indent, text));
+    /// Adds the lines of `text` with `parts` in it; two leading spaces are one level.
+    fn lines(&mut self, level: usize, text: &str, parts: &[(&str, &str)]) {
+        for line in text.lines() {
+            let rest = line.trim_start_matches(' ');
+            self.line(level + (line.len() - rest.len()) / 2, &fill(rest, parts));
+        }
+    }
+
+    fn assign(&mut self, level: usize, variable: &str, value: &str) {
+        let language = self.language;
+        self.lines(level, &language.assign, &[("variable", variable), ("value", value)]);
     }
 
     fn steps(&mut self, steps: &[Step], level: usize) {
+        let language = self.language;
         for step in steps {
             match step {
                 Step::Bind { var, generator } => self.bind(var, generator, level),
                 Step::Repeat { times, body } => {
                     self.depth += 1;
                     self.loops = self.loops.max(self.depth);
-                    let (before, after) = self.dialect.repetition(self.depth, u64::from(*times));
-                    self.lines(level, &before);
+                    let (depth, times) = (self.depth.to_string(), times.to_string());
+                    self.lines(level, &language.repeat, &[("depth", &depth), ("times", &times)]);
                     self.steps(body, level + 1);
-                    self.line(level, after);
+                    self.line(level, &language.end_repeat);
                     self.depth -= 1;
                 }
                 Step::Execute { statement } => self.execute(*statement, level),
                 Step::Choose { var, arms } => self.choose(var, arms, level),
-                Step::Compute { kernel, times } => {
-                    let lines = self.dialect.compute(*kernel, *times, self.sequence());
-                    self.lines(level, &lines);
-                }
+                Step::Compute { kernel, times } => self.compute(*kernel, *times, level),
                 // The capability is missing: no procedure can load in bulk.
                 Step::Bulk { .. } => {}
             }
         }
     }
 
+    fn compute(&mut self, kernel: Kernel, times: u32, level: usize) {
+        let Language { kernels: words, fibonacci, .. } = self.language;
+        let object = if fibonacci.is_empty() { self.dialect.full_name("fibonacci") } else { "fibonacci".to_owned() };
+        let text = kernels::compute(words, [fibonacci, &object], kernel, times, self.sequence());
+        self.lines(level, &text, &[]);
+    }
+
     fn choose(&mut self, var: &str, arms: &[Arm], level: usize) {
-        let (var, mut below) = (self.dialect.variable(var), 0);
-        let bound = self.sequence_bound;
+        let (var, mut below) = (self.variable(var), 0);
+        let (bound, language) = (self.sequence_bound, self.language);
         for (i, arm) in arms.iter().enumerate() {
             below += arm.share;
-            let word = if i == 0 { "IF" } else { self.dialect.else_if() };
+            let word = if i == 0 { "IF" } else { &language.else_if };
             // The shares cover all values, so the last arm is ELSE.
             match i + 1 == arms.len() && i > 0 {
                 true => self.line(level, "ELSE"),
@@ -267,8 +173,7 @@ impl Writer<'_> {
             self.sequence_bound = bound;
             self.steps(&arm.body, level + 1);
             if arm.body.is_empty() {
-                let nothing = self.dialect.nothing();
-                self.line(level + 1, nothing);
+                self.line(level + 1, &language.nothing);
             }
         }
         self.sequence_bound = bound;
@@ -278,78 +183,94 @@ impl Writer<'_> {
     fn bind(&mut self, var: &str, generator: &Generator, level: usize) {
         if *generator == Generator::Sequence {
             if self.counter.is_none() {
-                let next = self.dialect.assignment("l_seq", "l_seq + 1");
-                self.line(level, &next);
+                self.assign(level, "l_seq", "l_seq + 1");
             }
             self.sequence_bound = true;
         }
         if !self.is_used(var) || self.program.sum(var).is_some() {
             return;
         }
-        let sequence = self.sequence();
+        let (sequence, language) = (self.sequence(), self.language);
+        let first_key = &language.first_key;
         let value = match *generator {
             Generator::Sequence => sequence.to_owned(),
-            Generator::OwnRow { rows } => {
-                format!("{} + {}", self.dialect.first_key(), self.turn(sequence, rows))
-            }
+            Generator::OwnRow { rows } => format!("{first_key} + {}", self.turn(sequence, rows)),
             Generator::OwnRange { rows, ranges } => {
-                format!("{} + {} * {rows}", self.dialect.first_key(), self.turn(sequence, ranges))
+                format!("{first_key} + {} * {rows}", self.turn(sequence, ranges))
             }
             Generator::Payload { bytes } => {
                 let offsets = (POOL_BYTES as u64).saturating_sub(u64::from(bytes)).max(1);
-                self.dialect.payload(sequence, offsets, bytes)
+                let [stride, offsets, bytes] = [PAYLOAD_STRIDE, offsets, bytes.into()].map(|n| n.to_string());
+                let parts = [("sequence", sequence), ("stride", &stride), ("offsets", &offsets), ("bytes", &bytes)];
+                fill(&language.payload, &parts)
             }
             Generator::Uniform { from, range, salt } => self.uniform(sequence, from, range, salt),
             Generator::Turn { of } => self.turn(sequence, of),
-            Generator::NewKey => self.dialect.new_key(sequence),
+            Generator::NewKey => format!("{} + {sequence}", language.new_key),
             Generator::Constant(value) => value.to_string(),
             Generator::Plus { ref var, by } => format!("{} + {by}", self.term(var)),
         };
-        let assignment = self.dialect.assignment(&self.dialect.variable(var), &value);
-        self.line(level, &assignment);
+        let variable = self.variable(var);
+        self.assign(level, &variable, &value);
+    }
+
+    /// `a`, which may be any term, modulo `b`.
+    fn modulo(&self, a: &str, b: u64) -> String {
+        fill(&self.language.modulo, &[("a", a), ("b", &b.to_string())])
     }
 
     /// The place in a cycle of `of` places.
     fn turn(&self, sequence: &str, of: u64) -> String {
-        self.dialect.modulo(&format!("({sequence} + {})", self.dialect.draw_start()), of.max(1))
+        self.modulo(&format!("({sequence} + {})", self.language.first_draw), of.max(1))
     }
 
-    /// The arithmetic of [`loadline_workload::draw`].
+    /// A random number below 2³¹: the arithmetic of [`loadline_workload::draw`].
+    fn draw_31(&self, sequence: &str, salt: u64) -> String {
+        if !self.language.draw.is_empty() {
+            return fill(&self.language.draw, &[("sequence", sequence), ("salt", &salt.to_string())]);
+        }
+        let (step, start) = (self.modulo(sequence, MODULI[0]), &self.language.first_draw);
+        let index = self.modulo(&format!("({step} * {} + {start} + {salt})", FACTORS[0]), MODULI[0]);
+        let square = self.modulo(&format!("({index} * {index})"), MODULI[1]);
+        self.modulo(&format!("({square} * {})", FACTORS[1]), MODULI[2])
+    }
+
     fn uniform(&self, sequence: &str, from: i64, range: u64, salt: u32) -> String {
-        let modulo = |a: &str, b: u64| self.dialect.modulo(a, b);
-        let part = |salt: u32| self.dialect.draw_31(sequence, salt_offset(salt));
+        let part = |salt: u32| self.draw_31(sequence, salt_offset(salt));
         let number = if range <= MODULI[2] {
             part(salt)
         } else {
             format!("({} * {} + {})", part(salt + SECOND), 1_u64 << 31, part(salt))
         };
-        let number = modulo(&number, range.max(1));
+        let number = self.modulo(&number, range.max(1));
         if from == 0 { number } else { format!("{from} + {number}") }
     }
 
     fn execute(&mut self, number: usize, level: usize) {
         // Unreachable: a program is checked before it is rendered.
         let Some(statement) = self.program.statements.get(number) else { return };
-        let dialect = self.dialect;
-        let template = dialect.template(&statement.template);
-        let sql = template.render_with(
-            |table| dialect.table(self.work, table),
-            |var| self.term(var),
-            |rows, after| dialect.first_rows(rows, after),
-            |columns| dialect.renewed(columns),
-        );
+        let language = self.language;
+        let sql = self.dialect.rendered(self.work, &statement.template, |var| self.term(var));
+        let (number, rows) = (number.to_string(), statement.effect.rows().map(|rows| rows.to_string()));
         let place = match statement.place.as_str() {
             "" => format!("statement {number}"),
             // Neither ends the text nor is a place for a value in it.
             place => place.replace('\'', "''").replace(['%', '\\'], "_"),
         };
-        if statement.effect.reads() {
-            return self.lines(level, &dialect.query(number, &place, &sql, statement.effect));
-        }
-        let text = if statement.effect == Effect::Command { dialect.command(&sql) } else { format!("{sql};") };
-        self.line(level, &text);
-        if let Some(rows) = statement.effect.rows() {
-            self.lines(level, &dialect.check(&place, rows));
+        let check = if statement.effect.reads() {
+            let rest = sql.strip_prefix("SELECT ").filter(|_| !language.select.is_empty());
+            let sql = rest.map_or(sql.clone(), |rest| format!("{} {rest}", language.select));
+            self.lines(level, &language.read, &[("number", &number), ("sql", &sql)]);
+            &language.check_read
+        } else if statement.effect == Effect::Command && !language.command.is_empty() {
+            self.lines(level, &language.command, &[("sql", &sql.replace('\'', "''"))]);
+            &language.check
+        } else {
+            self.line(level, &format!("{sql};"));
+            &language.check
+        };
+        if let Some(rows) = rows {
+            self.lines(level, check, &[("place", &place), ("rows", &rows)]);
         }
     }
 }
@@ -370,27 +291,27 @@ mod tests {
 
     use super::*;
 
-    struct Plain;
-
-    impl Dialect for Plain {
-        fn table(&self, _: &Work, table: &str) -> String {
-            format!("t_{table}")
-        }
-        fn variable(&self, name: &str) -> String {
-            format!("v_{name}")
-        }
-        fn declaration(&self, variable: &str, kind: VarType) -> String {
-            format!("{variable} {kind:?}")
-        }
-        fn payload(&self, sequence: &str, offsets: u64, bytes: u32) -> String {
-            format!("payload({sequence}, {}, {bytes})", offsets + u64::from(bytes) == POOL_BYTES as u64)
-        }
-        fn check(&self, place: &str, rows: u64) -> Vec<Line> {
-            vec![Line(1, format!("check {place} {rows}"))]
-        }
-        fn query(&self, number: usize, place: &str, sql: &str, effect: Effect) -> Vec<Line> {
-            vec![Line(0, format!("query {number} {place} {effect:?}: {sql}"))]
-        }
+    fn plain() -> Dialect {
+        let text = r#"
+            prefix = "t_"
+            [language]
+            declare = "{variable} {type}"
+            number = "Int"
+            bytes = "Bytes"
+            assign = "{variable} := {value};"
+            sequence = ["GREATEST(l_seq, 0)", "l_seq"]
+            first-key = "p_first_key"
+            new-key = "p_new_key"
+            first-draw = "p_draw"
+            payload = "payload({sequence}, {stride}, {offsets}, {bytes})"
+            modulo = "MOD({a}, {b})"
+            read = "query {number}: {sql}"
+            check = "  check {place} {rows}"
+            repeat = "FOR l_repeat_{depth} IN 1..{times} LOOP"
+            end-repeat = "END LOOP;"
+            nothing = "NULL;"
+            else-if = "ELSIF""#;
+        toml::from_str(text).unwrap()
     }
 
     #[test]
@@ -420,22 +341,22 @@ mod tests {
             commit: Commit::Wait,
         };
         let work = Work { program, ..Work::of("LGWR-LAT1", &[]).unwrap() };
-        let body = body(&work, &Plain, 1);
+        let body = body(&work, &plain(), 1);
         assert_eq!((body.declarations.as_str(), body.loops), ("  v_k Int\n  v_p Bytes\n", 2));
-        let sql = work.program.statements[0].template.render(|t| format!("t_{t}"), |v| format!("v_{v}"));
+        let offsets = POOL_BYTES - 8;
         let want = format!(
             "  v_k := p_first_key + MOD((GREATEST(l_seq, 0) + p_draw), 1);
   FOR l_repeat_1 IN 1..2 LOOP
     l_seq := l_seq + 1;
     FOR l_repeat_2 IN 1..3 LOOP
-      v_p := payload(l_seq, true, 8);
+      v_p := payload(l_seq, {PAYLOAD_STRIDE}, {offsets}, 8);
     END LOOP;
-    {sql};
+    UPDATE t_lgwr_lat1_redo SET p = v_p WHERE k = v_k;
       check statement 0 1
   END LOOP;
   FOR l_repeat_1 IN 1..4 LOOP
   END LOOP;
-  query 1 statement 1 ReadAny: SELECT v_k, (v_k + 4)
+  query 1: SELECT v_k, (v_k + 4)
 "
         );
         assert_eq!(body.text, want);
@@ -462,13 +383,13 @@ mod tests {
         };
         program.check().unwrap();
         let work = Work { program, ..Work::of("LGWR-LAT1", &[]).unwrap() };
-        let body = body(&work, &Plain, 0);
+        let body = body(&work, &plain(), 0);
         assert_eq!(body.declarations, "  v_c Int\n  v_k Int\n");
         let want = "l_seq := l_seq + 1;
 v_c := MOD((l_seq + p_draw), 10);
 IF v_c < 7 THEN
   v_k := p_new_key + l_seq;
-  UPDATE t_redo SET n = 1 WHERE k = v_k;
+  UPDATE t_lgwr_lat1_redo SET n = 1 WHERE k = v_k;
     check statement 0 1
 ELSIF v_c < 9 THEN
   NULL;

@@ -28,7 +28,7 @@ use std::thread::JoinHandle;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use crate::error::TargetError;
-use crate::role::Link;
+use crate::role::{Link, Replica, ReplicaWatch};
 use loadline_storage::now_ns;
 
 use door::Listener;
@@ -56,14 +56,32 @@ impl WatchedLinks {
         Ok(WatchedLinks(links.into_iter().map(watched).collect::<Result<_, _>>()?))
     }
 
-    /// As [`crate::role::ReplicaWatch::round_trips_ns`].
-    pub(crate) fn round_trips_ns(&self) -> Vec<u64> {
-        self.0.iter().flat_map(|(_, prober)| prober.take()).collect()
+    /// A watch of the replicas behind them, whose state `look` reads.
+    pub(crate) fn watching(
+        self,
+        look: impl FnMut() -> Result<Vec<Replica>, TargetError> + Send + 'static,
+    ) -> Box<dyn ReplicaWatch> {
+        Box::new(Watch { look, links: self })
+    }
+}
+
+struct Watch<F> {
+    look: F,
+    links: WatchedLinks,
+}
+
+impl<F: FnMut() -> Result<Vec<Replica>, TargetError> + Send> ReplicaWatch for Watch<F> {
+    fn look(&mut self) -> Result<Vec<Replica>, TargetError> {
+        (self.look)()
     }
 
-    /// As [`crate::role::ReplicaWatch::link_bytes`].
-    pub(crate) fn bytes(&self) -> Option<u64> {
-        (!self.0.is_empty()).then(|| self.0.iter().map(|(link, _)| link.bytes()).sum())
+    fn round_trips_ns(&mut self) -> Vec<u64> {
+        self.links.0.iter().flat_map(|(_, prober)| prober.take()).collect()
+    }
+
+    fn link_bytes(&self) -> Option<u64> {
+        let links = &self.links.0;
+        (!links.is_empty()).then(|| links.iter().map(|(link, _)| link.bytes()).sum())
     }
 }
 

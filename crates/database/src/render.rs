@@ -2,6 +2,9 @@
 
 use loadline_model::{Capabilities, Capability, Driver};
 
+use crate::dialect::Dialect;
+use crate::work::Work;
+
 /// Why a database cannot run pgbench scripts.
 pub(crate) const NO_SCRIPTS: &str = "they are written for PostgreSQL: use a target such as postgres://user@host/db";
 
@@ -13,6 +16,37 @@ pub(crate) const NO_COUNTS: &str =
 pub(crate) fn lacking<const N: usize>(missing: [(Driver, Capability, &str); N]) -> Capabilities {
     let missing = missing.map(|(driver, capability, why)| (driver, capability, why.to_owned())).into();
     Capabilities { missing, ..Capabilities::default() }
+}
+
+/// The statements that create the tables of a workload.
+pub(crate) fn tables(work: &Work, dialect: &Dialect) -> Vec<Rendered> {
+    let mut out = Vec::new();
+    for table in &work.workload.tables {
+        let title = format!("table {}", table.name);
+        out.push(Rendered::new(&*title, dialect.text(&dialect.create(work, table))));
+        let later = dialect.later(work, table);
+        if !later.is_empty() {
+            out.push(Rendered::new(format!("{title}, when it is loaded"), dialect.text(&later)));
+        }
+    }
+    out
+}
+
+/// The statements of the client driver, each followed by `end`.
+pub(crate) fn statements(work: &Work, dialect: &Dialect, end: &str) -> Vec<Rendered> {
+    let statement = |(i, sql): (usize, String)| Rendered::new(format!("statement {i}"), sql + end).by(Driver::Client);
+    let all = work.program.statements.iter().map(|s| dialect.statement(work, &s.template));
+    all.enumerate().map(statement).collect()
+}
+
+/// Queries that run before or after a test, each with its purpose and followed by `end`.
+pub(crate) fn queries(work: &Work, dialect: &Dialect, end: &str) -> Vec<Rendered> {
+    let workload = &work.workload;
+    let evidence = workload.evidence.iter().map(|e| ("evidence".to_owned(), &e.query));
+    let consistency = workload.consistency.iter().map(|c| (format!("must be 0: {}", c.what), &c.query));
+    let unchanged = workload.unchanged.iter().map(|c| (format!("must not change: {}", c.what), &c.query));
+    let all = evidence.chain(consistency).chain(unchanged);
+    all.filter_map(|(title, query)| Some(Rendered::new(title, dialect.query(work, query).ok()? + end))).collect()
 }
 
 /// A piece of SQL as it is sent to the database.

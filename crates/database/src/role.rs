@@ -29,7 +29,7 @@ mod observation;
 mod optional;
 mod replication;
 
-pub use administration::{Administration, LogSpace, NoTables, RunLock};
+pub use administration::{Administration, LogSpace, RunLock};
 pub use client_driver::{Canceller, ClientDriver, ClientSession, Results, TextDone, TextResult};
 pub use database_driver::{Attempts, DatabaseDriver, DatabaseSession, Slice, SliceEnd};
 pub use doctor::{Doctor, GrantSql, JobLimit, PRIVILEGE, Privilege, Use};

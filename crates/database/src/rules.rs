@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 use loadline_model::{Finding, Severity};
 use serde::Deserialize;
 
+use crate::descriptor::fill_with;
+
 /// Settings of a server, by name.
 pub(crate) trait SettingValues {
     /// Value as it is shown.
@@ -47,14 +49,7 @@ impl Known<'_> {
 
     /// `text` with values for `{name}`, of which `own` is that of `{value}`.
     fn filled(&self, text: &str, own: &str) -> String {
-        let mut parts = text.split('{');
-        let mut out = parts.next().unwrap_or_default().to_owned();
-        for part in parts {
-            let (name, rest) = part.split_once('}').unwrap_or((part, ""));
-            out.push_str(if name == "value" { own } else { self.text(name).unwrap_or(UNKNOWN) });
-            out.push_str(rest);
-        }
-        out
+        fill_with(text, |name| Some(if name == "value" { own } else { self.text(name).unwrap_or(UNKNOWN) }))
     }
 }
 

@@ -9,7 +9,6 @@ use loadline_workload::{
 };
 
 use crate::error::TargetError;
-use crate::render::Rendered;
 
 /// A workload with parameters and seeds.
 #[derive(Debug, Clone)]
@@ -126,26 +125,6 @@ impl Work {
             return Err(TargetError::Usage(format!("the query '{query}' of {code} uses the unknown variable '{var}'")));
         }
         Ok(template.render(table, |name| self.params.get(name).to_string()))
-    }
-
-    /// Queries that run before or after a test, each with its purpose.
-    fn queries(&self) -> Vec<(String, &str)> {
-        let evidence = self.workload.evidence.iter().map(|e| ("evidence".to_owned(), e.query.as_str()));
-        let consistency =
-            self.workload.consistency.iter().map(|c| (format!("must be 0: {}", c.what), c.query.as_str()));
-        let unchanged =
-            self.workload.unchanged.iter().map(|c| (format!("must not change: {}", c.what), c.query.as_str()));
-        evidence.chain(consistency).chain(unchanged).collect()
-    }
-
-    /// The same as text, each followed by `end`; `full` inserts the full names of the tables.
-    pub(crate) fn rendered_queries(
-        &self,
-        full: impl Fn(&Work, &str) -> Result<String, TargetError>,
-        end: &str,
-    ) -> Vec<Rendered> {
-        let sql = |(title, query)| Some(Rendered::new(title, full(self, query).ok()? + end));
-        self.queries().into_iter().filter_map(sql).collect()
     }
 
     /// Table number `number` of the workload.

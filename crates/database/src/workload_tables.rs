@@ -1,16 +1,20 @@
-//! Loads the workload tables, that is, all tables outside the data set. Whole tables are loaded once and in parallel,
-//! rows owned by jobs before each test.
+//! The tables of a target: [`Administration`], [`DataSet`] and [`Queries`] of all databases by what they say of themselves
+//! ([`LoadsTables`]). Loads the workload tables, that is, all tables outside the data set: whole ones once and in parallel, rows owned by
+//! jobs before each test.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use loadline_workload::{Piece, Scope, Statement, Table};
+use loadline_model::Driver;
+use loadline_workload::{Piece, RowCount, Scope, Statement, Table};
 
 use crate::changed_rows;
-use crate::data_set::{self, FoundTable, LoadProgress, Loader, Ways};
+use crate::data_set::{self, FoundTable, LoadProgress, LoadSession, Loader, Ways};
+use crate::dialect::Dialect;
 use crate::error::TargetError;
 use crate::loading::{batches, table_stem};
-use crate::role::DataSet;
+use crate::number::Number;
+use crate::role::{Administration, DataSet, LogSpace, Queries, RunLock};
 use crate::work::Work;
 
 /// Tables known to hold all their rows, so they are not counted again before each test: name, rows.
@@ -29,40 +33,129 @@ impl LoadedTables {
     }
 }
 
-/// A target whose tables are loaded in sessions.
+/// Tables that stay when a target is cleaned, by their names without its prefix.
+pub(crate) type Kept = BTreeSet<String>;
+
+/// A target with tables: what differs between databases beside their [`Dialect`].
 pub(crate) trait LoadsTables: Sync {
     /// Whether only one session can write at a time.
     const ONE_WRITER: bool = false;
 
+    fn dialect(&self) -> &'static Dialect;
+
     /// Opens a session that loads.
-    fn open_loader(&self) -> Result<Box<dyn Loader + '_>, TargetError>;
+    fn load_session(&self) -> Result<Box<dyn LoadSession + '_>, TargetError>;
 
     /// Tables known to be loaded.
     fn loaded(&self) -> &LoadedTables;
+
+    /// See [`Administration::lock`].
+    fn lock_tables(&self) -> Result<RunLock, TargetError>;
+
+    /// See [`Administration::log_space`].
+    fn space_for_log(&self, data: u64, indexes: u64) -> Result<LogSpace, TargetError>;
+
+    /// See [`Administration::settle`].
+    fn settled(&self) -> Result<Option<String>, TargetError>;
+
+    /// Removes what loadline made, but for the tables that `kept` returns once nobody else can use them, and lists it.
+    fn remove(&self, kept: &dyn Fn() -> Result<Kept, TargetError>) -> Result<Vec<String>, TargetError>;
+
+    /// Prepares the server for jobs of `work` by `driver`.
+    ///
+    /// # Errors
+    /// [`TargetError::Unsupported`] if it cannot do this work.
+    fn expect_jobs(&self, work: &Work, driver: Driver) -> Result<(), TargetError> {
+        let _ = (work, driver);
+        Ok(())
+    }
+
+    /// Does what else is needed once rows are loaded.
+    fn after_load(&self) -> Result<(), TargetError> {
+        Ok(())
+    }
+
+    /// Does what else is needed before a test, once the tables that the workload fills are empty.
+    fn freshen(&self, loader: &mut Loader<'_>, work: &Work) -> Result<(), TargetError> {
+        let _ = (loader, work);
+        Ok(())
+    }
 
     /// Calls `f`, and does before and after it what copies of the data need.
     fn in_step<T>(&self, f: impl FnOnce() -> Result<T, TargetError>) -> Result<T, TargetError> {
         f()
     }
 
-    /// Calls `f` with a session that loads, and closes that.
-    fn with_loader<T>(&self, f: impl FnOnce(&mut dyn Loader) -> Result<T, TargetError>) -> Result<T, TargetError> {
-        self.in_step(|| {
-            let mut loader = self.open_loader()?;
-            let done = f(loader.as_mut())?;
-            loader.close()?;
-            Ok(done)
+    /// Opens a loader.
+    fn open_loader(&self) -> Result<Loader<'_>, TargetError> {
+        Ok(Loader { dialect: self.dialect(), session: self.load_session()? })
+    }
+
+    /// Calls `f` with a loader, and closes that.
+    fn with_loader<T>(&self, f: impl FnOnce(&mut Loader<'_>) -> Result<T, TargetError>) -> Result<T, TargetError> {
+        self.in_step(|| self.open_loader()?.closing(f))
+    }
+}
+
+impl<T: LoadsTables> Administration for T {
+    fn lock(&self) -> Result<RunLock, TargetError> {
+        self.lock_tables()
+    }
+
+    /// Tables of the data set are created when they are loaded.
+    fn create(&self, work: &Work) -> Result<(), TargetError> {
+        self.loaded().forget(work);
+        self.expect_jobs(work, Driver::Client)?;
+        self.with_loader(|loader| {
+            if workload_tables(work).next().is_some() {
+                loader.session.ensure()?;
+            }
+            workload_tables(work).try_for_each(|table| loader.make(work, table))
         })
     }
 
-    /// Loads the missing rows of the workload tables and of the data set.
-    fn load_missing(&self, work: &Work, jobs: u32, progress: &LoadProgress) -> Result<(), TargetError> {
+    fn load_watched(&self, work: &Work, jobs: u32, progress: &LoadProgress) -> Result<(), TargetError> {
         let open = || self.open_loader();
         let ways = Ways { open: &open, one_writer: Self::ONE_WRITER, progress };
         self.in_step(|| {
             load(&WantedRows { work, jobs, loaded: self.loaded() }, ways)?;
             data_set::load(work, ways)
+        })?;
+        self.after_load()
+    }
+
+    fn log_space(&self, data: u64, indexes: u64) -> Result<LogSpace, TargetError> {
+        self.space_for_log(data, indexes)
+    }
+
+    fn reset(&self, work: &Work, driver: Driver) -> Result<(), TargetError> {
+        self.expect_jobs(work, driver)?;
+        let empty = &self.dialect().load.empty;
+        self.with_loader(|loader| {
+            for table in work.workload.tables.iter().filter(|t| t.rows == RowCount::Empty) {
+                self.dialect().for_table(empty, work, table).iter().try_for_each(|sql| loader.session.run(sql))?;
+            }
+            self.freshen(loader, work)
         })
+    }
+
+    fn settle(&self) -> Result<Option<String>, TargetError> {
+        self.settled()
+    }
+
+    fn drop_tables(&self, work: &Work) -> Result<(), TargetError> {
+        self.loaded().forget(work);
+        let plain = |table: &Table| self.dialect().plain_name(&table_stem(work, &table.name));
+        let names: BTreeSet<String> = workload_tables(work).map(plain).collect();
+        self.with_loader(|loader| loader.drop_tables(|name| names.contains(name)).map(drop))
+    }
+
+    fn clean(&self) -> Result<Vec<String>, TargetError> {
+        self.remove(&|| Ok(Kept::new()))
+    }
+
+    fn clean_after_run(&self, keep_data: bool) -> Result<Vec<String>, TargetError> {
+        self.remove(&|| self.with_loader(|loader| data_set::kept(loader, keep_data)))
     }
 }
 
@@ -77,6 +170,17 @@ impl<T: LoadsTables> DataSet for T {
 
     fn drop_data_set(&self) -> Result<(), TargetError> {
         self.with_loader(|loader| loader.drop_data_set())
+    }
+}
+
+impl<T: LoadsTables> Queries for T {
+    fn number(&self, work: &Work, query: &str) -> Result<Number, TargetError> {
+        let sql = self.dialect().query(work, query)?;
+        Number::read(self.with_loader(|loader| loader.value(&sql))?)
+    }
+
+    fn table_bytes(&self, work: &Work, table: &str) -> Result<Option<u64>, TargetError> {
+        self.with_loader(|loader| loader.size(work, table))
     }
 }
 
@@ -112,7 +216,7 @@ fn key(wanted: &WantedRows<'_>, table: &Table) -> (String, u64) {
 fn load_table<'a>(
     wanted: &WantedRows<'_>,
     table: &Table,
-    loader: &mut (dyn Loader + 'a),
+    loader: &mut Loader<'a>,
     ways: Ways<'_, 'a>,
 ) -> Result<(), TargetError> {
     let work = wanted.work;

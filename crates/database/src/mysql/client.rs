@@ -3,10 +3,11 @@
 use loadline_model::Capability;
 use loadline_workload::{Arg, Statement};
 
+use super::knowledge::KNOWLEDGE;
 use super::protocol;
 use super::server::Mysql;
 use super::wire::{Connection, Prepared};
-use super::{loading, sql};
+use super::{loading, render};
 use crate::error::TargetError;
 use crate::loading::Batch;
 use crate::role::{Canceller, ClientDriver, ClientSession};
@@ -27,12 +28,12 @@ impl ClientDriver for Mysql {
         let endpoint = self.endpoint_of(work, job)?;
         let bulk = work.workload.needs.contains(&Capability::BulkLoad);
         let mut connection = if bulk { endpoint.connect_loading()? } else { endpoint.connect()? };
-        if let Some(isolation) = sql::isolation(work) {
+        if let Some(isolation) = render::isolation(work) {
             connection.run(isolation)?;
         }
         let all = work.program.statements.iter();
-        let mut prepare =
-            |s: &Statement| connection.prepare(&sql::statement(work, &s.template)).map_err(|e| e.at(&s.place));
+        let sql = |s: &Statement| KNOWLEDGE.dialect.statement(work, &s.template);
+        let mut prepare = |s: &Statement| connection.prepare(&sql(s)).map_err(|e| e.at(&s.place));
         let statements = all.map(&mut prepare).collect::<Result<_, _>>()?;
         let work = work.clone();
         Ok(Box::new(MysqlClientSession { connection, statements, pending: false, open: false, work }))

@@ -180,7 +180,7 @@ fn judge(settings: &MysqlSettings, mut facts: Facts, privileges: &[Privilege]) -
         ("redo_log_bytes", log.to_string()),
         ("few_statements", if few_statements { "yes" } else { "no" }.to_owned()),
         ("without_primary_key", without_key.join(", ")),
-        ("no_wait_in_procedures", super::sql::NO_WAIT_IN_PROCEDURES.to_owned()),
+        ("no_wait_in_procedures", render::NO_WAIT_IN_PROCEDURES.to_owned()),
     ]);
     let mut out = rules::judge(&KNOWLEDGE.rules, &Known { settings, facts });
     // Roles may grant what SHOW GRANTS does not show.

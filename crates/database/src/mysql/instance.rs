@@ -13,6 +13,7 @@ use super::version::Version;
 use super::wire::Connection;
 use crate::cloud::Cloud;
 use crate::error::TargetError;
+use crate::servers::Servers;
 use crate::tcp::is_loopback;
 
 /// A server. Several nodes may lead to the same one.
@@ -40,21 +41,8 @@ pub(super) struct MysqlInstance {
     pub(super) member: Option<Member>,
 }
 
-/// The servers behind the nodes, and which node leads to which.
-pub(super) struct MysqlNodes {
-    pub(super) instances: Vec<MysqlInstance>,
-    /// Number of the instance behind each node.
-    pub(super) instance_of: Vec<usize>,
-    /// Where the jobs of each node connect.
-    pub(super) job_endpoints: Vec<Arc<Endpoint>>,
-}
-
-impl MysqlNodes {
-    /// Whether there are several servers, which are one cluster and hold the same data.
-    pub(super) fn is_cluster(&self) -> bool {
-        self.instances.len() > 1
-    }
-}
+/// The servers behind the nodes. Several are one cluster, and hold the same data.
+pub(super) type MysqlNodes = Servers<MysqlInstance, Arc<Endpoint>>;
 
 /// Connects to all endpoints and finds out which lead to the same server: a user lock is visible to the
 /// sessions of its server only. Names and addresses do not decide: a server may have several, and two
@@ -62,7 +50,7 @@ impl MysqlNodes {
 /// `private`: loadline started the servers.
 pub(super) fn identify(endpoints: Vec<Endpoint>, private: bool) -> Result<MysqlNodes, TargetError> {
     let several = endpoints.len() > 1;
-    let mut nodes = MysqlNodes { instances: Vec::new(), instance_of: Vec::new(), job_endpoints: Vec::new() };
+    let mut nodes = Servers { instances: Vec::new(), instance_of: Vec::new(), endpoints: Vec::new() };
     let mut held: Vec<(Connection, String)> = Vec::new();
     for (node, mut endpoint) in endpoints.into_iter().enumerate() {
         let mut c = endpoint.connect()?;
@@ -107,9 +95,8 @@ pub(super) fn identify(endpoints: Vec<Endpoint>, private: bool) -> Result<MysqlN
             }
         }
         if let Some(instance) = nodes.instances.get(at) {
-            nodes
-                .job_endpoints
-                .push(Arc::new(endpoint.for_jobs(&instance.endpoint.sessions, instance.member.as_ref())));
+            let of_jobs = endpoint.for_jobs(&instance.endpoint.sessions, instance.member.as_ref());
+            nodes.endpoints.push(Arc::new(of_jobs));
         }
         nodes.instance_of.push(at);
     }

@@ -6,6 +6,7 @@ use serde::Deserialize;
 
 use super::version::Version;
 use crate::descriptor::{Counter, Embedded, Product, Release, Routines, Versioned, Versions};
+use crate::dialect::Dialect;
 use crate::error::{Causes, Meaning};
 use crate::facts::WaitEvents;
 use crate::role::Use;
@@ -40,6 +41,7 @@ pub(super) struct Knowledge {
     pub(super) routines: Routines,
     pub(super) fragments: Fragments,
     pub(super) statistics: Vec<StatisticsView<ViewNeeds>>,
+    pub(super) dialect: Dialect,
 }
 
 /// A privilege that loadline uses.

@@ -1,19 +1,19 @@
-//! Bulk load: LOAD DATA LOCAL INFILE with rows generated on the fly; the loader of the data set.
+//! Loads rows: LOAD DATA LOCAL INFILE with rows generated on the fly, or prepared inserts.
 
 use loadline_workload::{ColumnDef, Datum, LogicalType, Table};
 
-use super::instance::MysqlInstance;
+use super::knowledge::KNOWLEDGE;
 use super::ledger::Ledger;
+use super::protocol::Row;
 use super::schema;
-use super::server::Mysql;
-use super::sql::{self, DATABASE, MARK, create_table, full_name, quoted, table_name};
 use super::wire::Connection;
-use crate::data_set::{Loader, RECORD};
+use crate::data_set::LoadSession;
 use crate::error::TargetError;
-use crate::loading::{Batch, rows, table_stem};
+use crate::loading::{Batch, in_parts, rows};
 use crate::work::Work;
-use crate::workload_tables::{LoadedTables, LoadsTables};
 
+/// Rows of a prepared insert.
+const ROWS_PER_INSERT: usize = 64;
 /// Name of the file that the server requests. There is no such file: its rows are generated.
 const FILE: &str = "rows-of-loadline";
 /// Approximate length of a packet of rows, bytes.
@@ -25,7 +25,7 @@ const NOT_ALLOWED: [u16; 4] = [1148, 4166, 3948, 3950];
 pub(super) fn add(c: &mut Connection, work: &Work, table: &Table, batches: &[Batch]) -> Result<u64, TargetError> {
     match load_data(c, work, table, batches) {
         Err(TargetError::Server(_)) if NOT_ALLOWED.contains(&c.last_code) => {
-            batches.iter().map(|batch| schema::insert(c, work, table, batch)).sum()
+            batches.iter().map(|batch| insert(c, work, table, batch)).sum()
         }
         done => done,
     }
@@ -34,17 +34,18 @@ pub(super) fn add(c: &mut Connection, work: &Work, table: &Table, batches: &[Bat
 /// The LOAD DATA statement of a table. Values are raw bytes; a backslash escapes special ones. Documents are said to be text, as MySQL
 /// takes no other (error 3144).
 fn statement(work: &Work, table: &Table) -> String {
+    let dialect = &KNOWLEDGE.dialect;
     let is_document = |c: &ColumnDef| c.logical == LogicalType::Json;
-    let name = |c: &ColumnDef| if is_document(c) { format!("@{}", c.name) } else { quoted(&c.name) };
+    let name = |c: &ColumnDef| if is_document(c) { format!("@{}", c.name) } else { dialect.quoted(&c.name) };
     let names: Vec<String> = table.columns.iter().map(name).collect();
-    let set = |c: &ColumnDef| format!("{} = CONVERT(@{} USING utf8mb4)", quoted(&c.name), c.name);
+    let set = |c: &ColumnDef| format!("{} = CONVERT(@{} USING utf8mb4)", dialect.quoted(&c.name), c.name);
     let set: Vec<String> = table.columns.iter().filter(|c| is_document(c)).map(set).collect();
     let documents =
         if set.is_empty() { String::new() } else { format!(" ({}) SET {}", names.join(", "), set.join(", ")) };
     format!(
         "LOAD DATA LOCAL INFILE '{FILE}' INTO TABLE {} CHARACTER SET binary FIELDS TERMINATED BY '\\t' ESCAPED BY '\\\\' \
          LINES TERMINATED BY '\\n'{documents}",
-        table_name(work, &table.name)
+        dialect.table_name(work, &table.name)
     )
 }
 
@@ -62,6 +63,30 @@ fn load_data(c: &mut Connection, work: &Work, table: &Table, batches: &[Batch]) 
     })?;
     if done != sent {
         return Err(TargetError::Statement(format!("{done} rows were loaded instead of {sent}")));
+    }
+    Ok(done)
+}
+
+fn insert(c: &mut Connection, work: &Work, table: &Table, batch: &Batch) -> Result<u64, TargetError> {
+    let name = KNOWLEDGE.dialect.table_name(work, &table.name);
+    let mark = |c: &ColumnDef| if c.logical == LogicalType::Json { "CONVERT(? USING utf8mb4)" } else { "?" };
+    let one = format!("({})", table.columns.iter().map(mark).collect::<Vec<_>>().join(", "));
+    let insert = |n: usize| format!("INSERT INTO {name} VALUES {}", vec![one.as_str(); n].join(", "));
+    let mut whole = c.prepare(&insert(ROWS_PER_INSERT))?;
+    let done = in_parts(work, table, batch, ROWS_PER_INSERT as u64, |args| {
+        let rows = args.len() / table.columns.len().max(1);
+        if rows == ROWS_PER_INSERT {
+            return c.execute(&mut whole, args);
+        }
+        let mut rest = c.prepare(&insert(rows))?;
+        let done = c.execute(&mut rest, args)?;
+        c.close_statement(rest)?;
+        Ok(done)
+    })?;
+    // The server limits their number (max_prepared_stmt_count), and a load has many batches.
+    c.close_statement(whole)?;
+    if done != batch.len() {
+        return Err(TargetError::Statement(format!("{done} rows were loaded instead of {}", batch.len())));
     }
     Ok(done)
 }
@@ -91,114 +116,26 @@ fn put_row(out: &mut Vec<u8>, row: &[Datum<'_>]) {
     out.push(b'\n');
 }
 
-struct MysqlLoader {
-    connection: Connection,
-    ledger: Ledger,
+pub(super) struct MysqlLoader {
+    pub(super) connection: Connection,
+    pub(super) ledger: Ledger,
 }
 
-impl LoadsTables for Mysql {
-    fn open_loader(&self) -> Result<Box<dyn Loader + '_>, TargetError> {
-        let MysqlInstance { endpoint, ledger, .. } = self.first();
-        Ok(Box::new(MysqlLoader { connection: endpoint.connect_loading()?, ledger: ledger.clone() }))
-    }
-
-    fn loaded(&self) -> &LoadedTables {
-        &self.loaded
-    }
-
-    fn in_step<T>(&self, f: impl FnOnce() -> Result<T, TargetError>) -> Result<T, TargetError> {
-        self.caught_up(f)
-    }
-}
-
-impl Loader for MysqlLoader {
-    fn record(&self) -> String {
-        full_name(RECORD)
-    }
-
-    fn table_name(&self, work: &Work, table: &Table) -> String {
-        table_name(work, &table.name)
-    }
-
-    fn quoted(&self, name: &str) -> String {
-        quoted(name)
-    }
-
-    fn hex(&self, bytes: &str) -> String {
-        format!("HEX({bytes})")
-    }
-
-    fn rows(&mut self, sql: &str) -> Result<Vec<Vec<String>>, TargetError> {
-        let rows = self.connection.query(sql)?;
-        Ok(rows.into_iter().map(|row| row.into_iter().map(Option::unwrap_or_default).collect()).collect())
+impl LoadSession for MysqlLoader {
+    fn rows(&mut self, sql: &str) -> Result<Vec<Row>, TargetError> {
+        self.connection.query(sql)
     }
 
     fn run(&mut self, sql: &str) -> Result<(), TargetError> {
         self.connection.run(sql)
     }
 
-    fn exists(&mut self, stem: &str) -> Result<bool, TargetError> {
-        let sql = format!(
-            "SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = '{DATABASE}' AND TABLE_NAME = '{stem}'"
-        );
-        Ok(self.connection.value(&sql)?.as_deref() == Some("1"))
+    fn ensure(&mut self) -> Result<(), TargetError> {
+        schema::ensure(&mut self.connection)
     }
 
-    fn make_record(&mut self) -> Result<(), TargetError> {
-        schema::ensure(&mut self.connection)?;
-        self.run(&format!(
-            "CREATE TABLE {} (name VARCHAR(64) PRIMARY KEY, version BIGINT NOT NULL, seed VARCHAR(40) NOT NULL, \
-             compressibility VARCHAR(40) NOT NULL, data_rows BIGINT NOT NULL, fingerprint VARCHAR(16) NOT NULL, complete INT \
-             NOT NULL, kept INT NOT NULL) ENGINE = InnoDB CHARACTER SET binary COMMENT = '{MARK}'",
-            self.record()
-        ))
-    }
-
-    fn make(&mut self, work: &Work, table: &Table) -> Result<(), TargetError> {
-        self.run(&format!("DROP TABLE IF EXISTS {}", table_name(work, &table.name)))?;
-        self.run(&create_table(work, table))
-    }
-
-    fn count_batches(&self, name: &str, key: &str, size: u64) -> String {
-        format!("SELECT {key} DIV {size}, COUNT(*) FROM {name} GROUP BY 1")
-    }
-
-    fn add(&mut self, work: &Work, table: &Table, batches: &[Batch]) -> Result<(), TargetError> {
-        self.run("BEGIN")?;
-        let added = add(&mut self.connection, work, table, batches);
-        if added.as_ref().is_err_and(|e| !e.is_lost()) {
-            self.run("ROLLBACK")?;
-        }
-        added?;
-        self.run("COMMIT")
-    }
-
-    fn drop_data_set(&mut self) -> Result<(), TargetError> {
-        let tables = self.rows(&format!(
-            "SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = '{DATABASE}' AND TABLE_NAME LIKE \
-             'data\\_%' AND TABLE_COMMENT LIKE '{MARK}%'"
-        ))?;
-        tables.iter().flatten().try_for_each(|table| self.run(&format!("DROP TABLE {}", full_name(table))))
-    }
-
-    fn is_finished(&mut self, work: &Work, table: &Table) -> Result<bool, TargetError> {
-        let indexes = self.connection.number(&format!(
-            "SELECT COUNT(DISTINCT INDEX_NAME) FROM information_schema.STATISTICS WHERE TABLE_SCHEMA = '{DATABASE}' AND \
-             TABLE_NAME = '{}' AND INDEX_NAME LIKE 'by\\_%'",
-            table_stem(work, &table.name)
-        ))?;
-        Ok(indexes.is_some_and(|n| n as usize >= table.indexes.len()))
-    }
-
-    fn finish(&mut self, work: &Work, table: &Table, complete: Option<&str>) -> Result<(), TargetError> {
-        if let Some(indexes) = sql::after_loading(work, table)
-            && !self.is_finished(work, table)?
-        {
-            self.run(&indexes)?;
-        }
-        // The optimizer needs the statistics, and a table's size is read from them.
-        self.run(&sql::analyze(work, &table.name))?;
-        complete.map_or(Ok(()), |sql| self.run(sql))
+    fn insert(&mut self, work: &Work, table: &Table, batches: &[Batch]) -> Result<(), TargetError> {
+        add(&mut self.connection, work, table, batches).map(drop)
     }
 
     fn path(&self) -> &'static str {

@@ -6,7 +6,6 @@ use super::instance::{MysqlInstance, MysqlNodes};
 use super::member;
 use super::server::Mysql;
 use crate::facts::Facts;
-use crate::remaining::Remaining;
 use crate::target::{Nodes, RemainingNodes};
 use crate::workload_tables::LoadedTables;
 
@@ -47,17 +46,14 @@ fn is_settled(answers: &[Answer], before: u32) -> bool {
         && sizes.iter().all(|size| others == 0 || size + others as u32 <= before)
 }
 
-impl MysqlNodes {
-    /// The nodes of the instances that are ready.
-    fn ready(&self, answers: &[Answer]) -> MysqlNodes {
-        let is_ready: Vec<bool> = answers.iter().map(|answer| answer.size().is_some()).collect();
-        let left = Remaining::of(&self.instances, &self.instance_of, &self.job_endpoints, &is_ready);
-        let Remaining { mut instances, instance_of, endpoints: job_endpoints } = left;
-        for (instance, size) in instances.iter_mut().zip(answers.iter().filter_map(|answer| answer.size())) {
-            instance.member.iter_mut().for_each(|member| member.size = size);
-        }
-        MysqlNodes { instances, instance_of, job_endpoints }
+/// The nodes of the instances that are ready.
+fn ready(nodes: &MysqlNodes, answers: &[Answer]) -> MysqlNodes {
+    let is_ready: Vec<bool> = answers.iter().map(|answer| answer.size().is_some()).collect();
+    let mut left = nodes.left(&is_ready);
+    for (instance, size) in left.instances.iter_mut().zip(answers.iter().filter_map(|answer| answer.size())) {
+        instance.member.iter_mut().for_each(|member| member.size = size);
     }
+    left
 }
 
 impl Nodes for Mysql {
@@ -72,7 +68,7 @@ impl Nodes for Mysql {
             }
             std::thread::sleep(Duration::from_millis(100));
         };
-        let nodes = self.nodes.ready(&answers);
+        let nodes = ready(&self.nodes, &answers);
         if nodes.instances.len() == self.instances().len() {
             return None;
         }
@@ -93,7 +89,7 @@ impl Nodes for Mysql {
             });
         }
         let target = Mysql {
-            facts: Facts { nodes: nodes.job_endpoints.len() as u32, ..self.facts.clone() },
+            facts: Facts { nodes: nodes.endpoints.len() as u32, ..self.facts.clone() },
             nodes,
             url: self.url.clone(),
             loaded: LoadedTables::default(),

@@ -42,11 +42,12 @@ struct State {
 
 impl State {
     fn ask(c: &mut Connection) -> Result<State, TargetError> {
-        let found = c.pairs(
-            "SHOW GLOBAL STATUS WHERE Variable_name IN ('wsrep_local_state', 'wsrep_local_state_comment', \
-             'wsrep_cluster_status', 'wsrep_ready', 'wsrep_gcomm_uuid', 'wsrep_cluster_state_uuid', 'wsrep_cluster_size')",
-        )?;
-        let of = |name: &str| value_of(&found, name);
+        const STATUS: [&str; 7] = [
+            "wsrep_local_state", "wsrep_local_state_comment", "wsrep_cluster_status", "wsrep_ready",
+            "wsrep_gcomm_uuid", "wsrep_cluster_state_uuid", "wsrep_cluster_size",
+        ];
+        let found = c.shown("GLOBAL STATUS", STATUS)?;
+        let of = |name: &str| found.get(name).map_or("", String::as_str);
         let (comment, status) = (of("wsrep_local_state_comment"), of("wsrep_cluster_status"));
         Ok(State {
             ready: of("wsrep_local_state") == SYNCED && status == "Primary" && of("wsrep_ready") == "ON",
@@ -58,16 +59,11 @@ impl State {
     }
 }
 
-fn value_of<'a>(pairs: &'a [(String, String)], name: &str) -> &'a str {
-    pairs.iter().find(|(n, _)| n == name).map_or("", |(_, value)| value.as_str())
-}
-
 impl Member {
     /// The node that `c` leads to; `None` if the server is in no cluster.
     pub(super) fn ask(c: &mut Connection, private: bool, place: &str) -> Result<Option<Member>, TargetError> {
-        let settings =
-            c.pairs("SHOW GLOBAL VARIABLES WHERE Variable_name IN ('wsrep_on', 'wsrep_provider', 'wsrep_node_name')")?;
-        let of = |name: &str| value_of(&settings, name);
+        let settings = c.shown("GLOBAL VARIABLES", ["wsrep_on", "wsrep_provider", "wsrep_node_name"])?;
+        let of = |name: &str| settings.get(name).map_or("", String::as_str);
         if !of("wsrep_on").eq_ignore_ascii_case("on") || matches!(of("wsrep_provider"), "" | "none") {
             return Ok(None);
         }
@@ -115,8 +111,7 @@ pub(super) fn size(c: &mut Connection) -> Result<Option<u32>, TargetError> {
 
 /// Number of the last transaction of the cluster that the node of `c` has applied; `None` if it has lost its cluster.
 pub(super) fn applied(c: &mut Connection) -> Result<Option<f64>, TargetError> {
-    let found =
-        c.pairs("SHOW GLOBAL STATUS WHERE Variable_name IN ('wsrep_last_committed', 'wsrep_cluster_status')")?;
-    let last = value_of(&found, "wsrep_last_committed").parse().ok();
-    Ok(last.filter(|_| value_of(&found, "wsrep_cluster_status") == "Primary"))
+    let found = c.shown("GLOBAL STATUS", ["wsrep_last_committed", "wsrep_cluster_status"])?;
+    let of = |name: &str| found.get(name).map_or("", String::as_str);
+    Ok(of("wsrep_last_committed").parse().ok().filter(|_| of("wsrep_cluster_status") == "Primary"))
 }

@@ -31,7 +31,6 @@ mod schema;
 mod server;
 mod settings;
 mod slice;
-mod sql;
 mod temp;
 mod version;
 mod wire;

@@ -119,7 +119,7 @@ impl Mysql {
     pub(super) fn observer_of(&self, scope: Scope) -> Result<Box<dyn Observer>, TargetError> {
         let open = |instance| ObserverSession::open(instance, scope);
         let sessions = self.instances().iter().map(open).collect::<Result<Vec<_>, _>>()?;
-        Ok(Box::new(MysqlObserver { sessions, cluster: self.nodes.is_cluster() }))
+        Ok(Box::new(MysqlObserver { sessions, cluster: self.is_cluster() }))
     }
 }
 

@@ -3,13 +3,12 @@
 //! SQL/PSM has no arrays. The procedure appends three moments per transaction to a text. At a few KiB it
 //! moves the text to a temporary table in memory, because each append copies the whole text.
 
-use loadline_workload::{Commit, Effect, Kernel, PAYLOAD_STRIDE, VarType};
+use loadline_workload::{Commit, Kernel};
 
 use super::knowledge::KNOWLEDGE;
-use super::sql::{MARK, full_name, quoted, renewed, table_name};
-use crate::kernels;
+use crate::dialect::MARK;
 use crate::names::own;
-use crate::procedure::{self, Body, Dialect, Line};
+use crate::procedure::{self, Body};
 use crate::work::Work;
 
 /// The server's clock in µs since 1970: unlike NOW(), SYSDATE() is read when it is called. The
@@ -40,7 +39,7 @@ pub(super) fn create_moments() -> String {
 }
 
 pub(super) fn name(work: &Work) -> String {
-    full_name(&own(&work.workload, "run"))
+    KNOWLEDGE.dialect.full_name(&own(&work.workload, "run"))
 }
 
 /// The statement that runs a slice. Arguments: first key, first new key, first draw, pool, end of the slice,
@@ -52,8 +51,8 @@ pub(super) fn call(work: &Work) -> String {
 /// The statement that creates the procedure. In a cluster a transaction can lose against one of another node: it is then tried again
 /// with the same values, at once and later with pauses, as by the client driver.
 pub(super) fn create(work: &Work, in_cluster: bool) -> String {
-    let Body { declarations, text: body, loops, .. } = procedure::body(work, &SqlPsm, 2);
-    let loops: String = (1..=loops).map(|depth| format!("  DECLARE {} BIGINT;\n", counter(depth))).collect();
+    let Body { declarations, text: body, loops, .. } = procedure::body(work, &KNOWLEDGE.dialect, 2);
+    let loops: String = (1..=loops).map(|depth| format!("  DECLARE l_repeat_{depth} BIGINT;\n")).collect();
     let wait = match work.program.commit {
         Commit::Wait => "",
         Commit::Nowait => " -- innodb_flush_log_at_trx_commit is not 1",
@@ -92,89 +91,7 @@ fn routine(
 
 /// The recursive procedure that the program calls, if it does: its name and its CREATE statement.
 pub(super) fn recursive(work: &Work) -> Option<(String, String)> {
-    let name = full_name("fibonacci");
+    let name = KNOWLEDGE.dialect.full_name("fibonacci");
     let create = || KNOWLEDGE.routines.text("fibonacci", &[("fibonacci-name", &name), ("mark", MARK)]);
     work.program.computes(Kernel::Fibonacci).then(|| (name.clone(), create()))
-}
-
-/// SQL/PSM as MariaDB and MySQL have it.
-struct SqlPsm;
-
-impl Dialect for SqlPsm {
-    fn table(&self, work: &Work, table: &str) -> String {
-        table_name(work, table)
-    }
-
-    fn variable(&self, name: &str) -> String {
-        quoted(&format!("v_{name}"))
-    }
-
-    fn declaration(&self, variable: &str, kind: VarType) -> String {
-        let kind = match kind {
-            VarType::Int => "BIGINT",
-            VarType::Bytes => "LONGBLOB",
-        };
-        format!("DECLARE {variable} {kind};")
-    }
-
-    fn assignment(&self, variable: &str, value: &str) -> String {
-        format!("SET {variable} = {value};")
-    }
-
-    fn sequence(&self, _bound: bool) -> &'static str {
-        "GREATEST(l_seq, 0)"
-    }
-
-    fn payload(&self, sequence: &str, offsets: u64, bytes: u32) -> String {
-        format!("SUBSTRING(p_pool, 1 + {sequence} * {PAYLOAD_STRIDE} MOD {offsets}, {bytes})")
-    }
-
-    fn renewed(&self, columns: &[String; 2]) -> String {
-        renewed(columns)
-    }
-
-    fn modulo(&self, a: &str, b: u64) -> String {
-        format!("({a} MOD {b})")
-    }
-
-    /// Only the empty query of a limit: this driver lacks the capability to read rows, as a procedure sends those of a SELECT to the
-    /// client.
-    fn query(&self, _: usize, _: &str, sql: &str, _: Effect) -> Vec<Line> {
-        vec![Line(0, format!("DO ({sql});"))]
-    }
-
-    fn compute(&self, kernel: Kernel, times: u32, sequence: &str) -> Vec<Line> {
-        kernels::compute(["psm", "psm"], ["", &full_name("fibonacci")], kernel, times, sequence)
-    }
-
-    fn repetition(&self, depth: usize, times: u64) -> (Vec<Line>, &'static str) {
-        let counter = counter(depth);
-        let before = vec![
-            Line(0, format!("SET {counter} = 0;")),
-            Line(0, format!("WHILE {counter} < {times} DO")),
-            Line(1, format!("SET {counter} = {counter} + 1;")),
-        ];
-        (before, "END WHILE;")
-    }
-
-    fn else_if(&self) -> &'static str {
-        "ELSEIF"
-    }
-
-    fn nothing(&self) -> &'static str {
-        "DO 0;"
-    }
-
-    fn check(&self, place: &str, rows: u64) -> Vec<Line> {
-        let text = format!("{place} did not touch {rows} rows");
-        vec![
-            Line(0, format!("IF ROW_COUNT() <> {rows} THEN")),
-            Line(1, format!("SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = '{text}';")),
-            Line(0, "END IF;".into()),
-        ]
-    }
-}
-
-fn counter(depth: usize) -> String {
-    format!("l_repeat_{depth}")
 }

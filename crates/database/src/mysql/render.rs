@@ -3,10 +3,15 @@
 use loadline_model::Driver;
 use loadline_model::capability::{Capabilities, Capability};
 
+use super::knowledge::KNOWLEDGE;
 use super::procedure;
-use super::sql::{NO_WAIT_IN_PROCEDURES, after_loading, create_table, isolation, query, statement};
-use crate::render::{NO_COUNTS, NO_SCRIPTS, Rendered, lacking};
+use crate::render::{NO_COUNTS, NO_SCRIPTS, Rendered, lacking, queries, statements, tables};
 use crate::work::Work;
+
+/// Why a commit in a procedure does not wait: see docs/inside.md for the measurement.
+pub(super) const NO_WAIT_IN_PROCEDURES: &str = "in MariaDB (10.6 and newer) a COMMIT inside a stored procedure returns \
+     before its log is on disk if another session is writing the log and there is no binary log: the wait comes at the end \
+     of CALL (that of MySQL waits)";
 
 /// Capabilities that are missing on MySQL, whatever the server's settings are.
 pub(super) fn of_mysql() -> Capabilities {
@@ -38,25 +43,23 @@ pub(super) fn no_wait_in_procedures() -> (Driver, Capability, String) {
     (Driver::Database, Capability::CommitWait, NO_WAIT_IN_PROCEDURES.to_owned())
 }
 
+/// Isolation level of jobs that read and change rows, as on other databases. Under the default here,
+/// REPEATABLE READ, a transaction fails in MariaDB 11.6 and newer (`innodb_snapshot_isolation`) if it changes
+/// a row that another one changed since its first read.
+pub(super) fn isolation(work: &Work) -> Option<&'static str> {
+    work.program.reads_and_writes().then_some("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
+}
+
 /// The SQL of a workload for people to read, on servers with these `capabilities`.
 pub(super) fn all(work: &Work, capabilities: &Capabilities) -> Vec<Rendered> {
-    let mut out = Vec::new();
-    for table in &work.workload.tables {
-        out.push(Rendered::new(format!("table {}", table.name), create_table(work, table)));
-        let later = after_loading(work, table);
-        out.extend(later.map(|sql| Rendered::new(format!("table {}, when it is loaded", table.name), sql)));
-    }
-    if let Some(isolation) = isolation(work) {
-        out.push(Rendered::new("session", isolation).by(Driver::Client));
-    }
-    for (i, s) in work.program.statements.iter().enumerate() {
-        out.push(Rendered::new(format!("statement {i}"), statement(work, &s.template)).by(Driver::Client));
-    }
-    let refused = capabilities.refusal_for_good(Driver::Database, &work.workload.needs);
-    if refused.is_none() {
+    let dialect = &KNOWLEDGE.dialect;
+    let mut out = tables(work, dialect);
+    out.extend(isolation(work).map(|isolation| Rendered::new("session", isolation).by(Driver::Client)));
+    out.extend(statements(work, dialect, ""));
+    if capabilities.refusal_for_good(Driver::Database, &work.workload.needs).is_none() {
         out.extend(procedure::recursive(work).map(|(_, create)| Rendered::new("routine", create).by(Driver::Database)));
         out.push(Rendered::new("procedure", procedure::create(work, false)).by(Driver::Database));
     }
-    out.extend(work.rendered_queries(query, ""));
+    out.extend(queries(work, dialect, ""));
     out
 }

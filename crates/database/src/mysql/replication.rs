@@ -197,20 +197,21 @@ impl Replication for Mysql {
         for (name, endpoint) in self.at_replicas()? {
             replicas.push((name, Some(endpoint.connect_within(AWAY)?)));
         }
-        Ok(Box::new(MariadbReplicaWatch { server, unacknowledged, replicas, links }))
+        let mut sessions = ReplicaSessions { server, unacknowledged, replicas };
+        Ok(links.watching(move || sessions.look()))
     }
 }
 
-struct MariadbReplicaWatch {
+/// Sessions that look at replicas.
+struct ReplicaSessions {
     server: Connection,
     /// Commits that had not waited when the last look ended.
     unacknowledged: u64,
     /// Without a session if it was away once.
     replicas: Vec<(String, Option<Connection>)>,
-    links: WatchedLinks,
 }
 
-impl ReplicaWatch for MariadbReplicaWatch {
+impl ReplicaSessions {
     fn look(&mut self) -> Result<Vec<Replica>, TargetError> {
         let server = Said::ask(&mut self.server)?;
         let all_waited = server.unacknowledged == std::mem::replace(&mut self.unacknowledged, server.unacknowledged);
@@ -236,14 +237,6 @@ impl ReplicaWatch for MariadbReplicaWatch {
             }
         }
         Ok(found)
-    }
-
-    fn round_trips_ns(&mut self) -> Vec<u64> {
-        self.links.round_trips_ns()
-    }
-
-    fn link_bytes(&self) -> Option<u64> {
-        self.links.bytes()
     }
 }
 

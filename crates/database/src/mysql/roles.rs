@@ -1,24 +1,25 @@
 //! The target itself, its administration and small roles; the others are implemented beside what they need.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use loadline_model::Driver;
 use loadline_model::manifest::TargetInfo;
 
+use super::instance::MysqlInstance;
 use super::knowledge::KNOWLEDGE;
+use super::loading::MysqlLoader;
 use super::server::{Mysql, NOWAIT};
 use super::settings::MysqlSettings;
-use super::{cache, schema, sql};
-use crate::data_set::{self, LoadProgress};
+use super::{cache, schema};
+use crate::data_set::LoadSession;
+use crate::dialect::Dialect;
 use crate::error::TargetError;
 use crate::facts::Facts;
-use crate::number::Number;
 use crate::request::OpenRequest;
-use crate::role::{Administration, BlockCache, Checkpoints, LogSpace, Queries, RunLock};
+use crate::role::{BlockCache, Checkpoints, LogSpace, RunLock};
 use crate::target::{Abilities, Settings, Target};
 use crate::work::Work;
-use crate::workload_tables::LoadsTables;
+use crate::workload_tables::{Kept, LoadedTables, LoadsTables};
 
 impl Target for Mysql {
     fn facts(&self) -> &Facts {
@@ -34,7 +35,7 @@ impl Target for Mysql {
             notes.push(KNOWLEDGE.notes.text("private-flush", &[("nowait", &nowait), ("given", &given)]));
         }
         notes.extend(first.endpoint.recognised.note());
-        if self.nodes.is_cluster() {
+        if self.is_cluster() {
             notes.extend(self.cluster_notes(&settings));
         } else if self.facts.nodes > 1 {
             notes.push(format!("{} nodes lead to one server, whose counters are counted once", self.facts.nodes));
@@ -72,8 +73,21 @@ impl Target for Mysql {
     }
 }
 
-impl Administration for Mysql {
-    fn lock(&self) -> Result<RunLock, TargetError> {
+impl LoadsTables for Mysql {
+    fn dialect(&self) -> &'static Dialect {
+        &KNOWLEDGE.dialect
+    }
+
+    fn load_session(&self) -> Result<Box<dyn LoadSession + '_>, TargetError> {
+        let MysqlInstance { endpoint, ledger, .. } = self.first();
+        Ok(Box::new(MysqlLoader { connection: endpoint.connect_loading()?, ledger: ledger.clone() }))
+    }
+
+    fn loaded(&self) -> &LoadedTables {
+        &self.loaded
+    }
+
+    fn lock_tables(&self) -> Result<RunLock, TargetError> {
         let mut held = Vec::new();
         for instance in self.instances() {
             let mut c = instance.endpoint.connect()?;
@@ -84,28 +98,13 @@ impl Administration for Mysql {
         Ok(RunLock::new(held))
     }
 
-    fn create(&self, work: &Work) -> Result<(), TargetError> {
-        self.loaded.forget(work);
-        self.expect_jobs(work, Driver::Client)?;
-        self.at_first(|c| schema::create(c, work))
-    }
-
-    fn load_watched(&self, work: &Work, jobs: u32, progress: &LoadProgress) -> Result<(), TargetError> {
-        self.load_missing(work, jobs, progress)
-    }
-
     /// The redo log has its full size from the start; only a binary log grows.
-    fn log_space(&self, data: u64, _indexes: u64) -> Result<LogSpace, TargetError> {
+    fn space_for_log(&self, data: u64, _indexes: u64) -> Result<LogSpace, TargetError> {
         let each = self.each(|_, c| Ok(MysqlSettings::read(c)?.binary_log(data)))?;
         Ok(each.into_iter().max_by_key(|r| r.bytes).unwrap_or_default())
     }
 
-    fn reset(&self, work: &Work, driver: Driver) -> Result<(), TargetError> {
-        self.expect_jobs(work, driver)?;
-        self.at_first(|c| schema::reset(c, work))
-    }
-
-    fn settle(&self) -> Result<Option<String>, TargetError> {
+    fn settled(&self) -> Result<Option<String>, TargetError> {
         match self.checkpoint() {
             Ok(()) => Ok(None),
             Err(TargetError::Unsupported(why)) => Ok(Some(format!("no checkpoint before each test: {why}"))),
@@ -113,37 +112,18 @@ impl Administration for Mysql {
         }
     }
 
-    fn drop_tables(&self, work: &Work) -> Result<(), TargetError> {
-        self.loaded.forget(work);
-        self.at_first(|c| schema::drop_tables(c, work))
-    }
-
-    fn clean(&self) -> Result<Vec<String>, TargetError> {
-        let _lock = self.lock()?;
-        self.at_first(|c| schema::clean(c, &BTreeSet::new()))
-    }
-
-    fn clean_after_run(&self, keep_data: bool) -> Result<Vec<String>, TargetError> {
-        let _lock = self.lock()?;
-        let kept = self.with_loader(|loader| data_set::kept(loader, keep_data))?;
+    fn remove(&self, kept: &dyn Fn() -> Result<Kept, TargetError>) -> Result<Vec<String>, TargetError> {
+        let _lock = self.lock_tables()?;
+        let kept = kept()?;
         self.at_first(|c| schema::clean(c, &kept))
     }
-}
 
-impl Queries for Mysql {
-    fn number(&self, work: &Work, query: &str) -> Result<Number, TargetError> {
-        let sql = sql::query(work, query)?;
-        Number::read(self.at_first(|c| c.value(&sql))?)
+    fn expect_jobs(&self, work: &Work, driver: Driver) -> Result<(), TargetError> {
+        self.ready_commits(work, driver)
     }
 
-    /// The size of the primary key's tree, which holds the rows.
-    fn table_bytes(&self, work: &Work, table: &str) -> Result<Option<u64>, TargetError> {
-        let size = self.at_first(|c| {
-            // The server shows the size as of the last ANALYZE.
-            c.run(&sql::analyze(work, table))?;
-            c.number(&sql::table_size(work, table))
-        })?;
-        Ok(size.map(|bytes| bytes as u64))
+    fn in_step<T>(&self, f: impl FnOnce() -> Result<T, TargetError>) -> Result<T, TargetError> {
+        self.caught_up(f)
     }
 }
 

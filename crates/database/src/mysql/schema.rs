@@ -1,24 +1,22 @@
-//! Creates, fills, locks and removes the database `loadline`.
+//! Creates, locks and removes the database `loadline`.
 
 use std::collections::BTreeSet;
 
-use loadline_workload::{ColumnDef, LogicalType, RowCount, Table};
-
+use super::knowledge::KNOWLEDGE;
 use super::procedure;
-use super::sql::{DATABASE, MARK, create_table, full_name, quoted, table_name};
 use super::wire::Connection;
+use crate::dialect::{MARK, mark};
 use crate::error::{Cause, TargetError};
-use crate::loading::{Batch, in_parts};
 use crate::work::Work;
-use crate::workload_tables::workload_tables;
 
+/// The database that holds everything loadline creates.
+const DATABASE: &str = "loadline";
 /// Name of the user lock. Like the database, it belongs to the server.
 const LOCK: &str = "loadline";
 /// The table that marks the database as loadline's.
 const MARKER: &str = "made_by_loadline";
 /// In the marker's comment: the database existed before, empty, and stays.
 const ADOPTED: &str = "in a database that was there";
-const ROWS_PER_INSERT: usize = 64;
 
 /// The database as the server has it.
 struct Found {
@@ -60,13 +58,12 @@ pub(super) fn ensure(c: &mut Connection) -> Result<(), TargetError> {
              untouched: rename it, or use another server"
         )));
     }
-    let database = format!("CREATE DATABASE {}", quoted(DATABASE));
+    let dialect = &KNOWLEDGE.dialect;
+    let database = format!("CREATE DATABASE {}", dialect.quoted(DATABASE));
+    let comment = if found.exists { mark().replacen(';', &format!(" {ADOPTED};"), 1) } else { mark() };
     let marker = format!(
-        "CREATE TABLE {} (version VARCHAR(40) NOT NULL PRIMARY KEY) ENGINE = InnoDB COMMENT = '{MARK} {}{}; loadline clean \
-         removes it'",
-        full_name(MARKER),
-        env!("CARGO_PKG_VERSION"),
-        if found.exists { format!(" {ADOPTED}") } else { String::new() }
+        "CREATE TABLE {} (version VARCHAR(40) NOT NULL PRIMARY KEY) ENGINE = InnoDB COMMENT = '{comment}'",
+        dialect.full_name(MARKER)
     );
     match [&database, &marker].into_iter().skip(usize::from(found.exists)).try_for_each(|sql| c.run(sql)) {
         Err(TargetError::Server(e)) if e.cause == Cause::Privilege => Err(TargetError::Refused(format!(
@@ -75,18 +72,6 @@ pub(super) fn ensure(c: &mut Connection) -> Result<(), TargetError> {
         ))),
         made => made,
     }
-}
-
-pub(super) fn drop_tables(c: &mut Connection, work: &Work) -> Result<(), TargetError> {
-    workload_tables(work)
-        .try_for_each(|table| c.run(&format!("DROP TABLE IF EXISTS {}", table_name(work, &table.name))))
-}
-
-/// Drops and creates the workload tables. Tables of the data set are created when they are loaded.
-pub(super) fn create(c: &mut Connection, work: &Work) -> Result<(), TargetError> {
-    ensure(c)?;
-    drop_tables(c, work)?;
-    workload_tables(work).try_for_each(|table| c.run(&create_table(work, table)))
 }
 
 /// Creates the workload's procedure and the routines that it calls; `in_cluster`: see [`procedure::create`].
@@ -98,36 +83,6 @@ pub(super) fn install(c: &mut Connection, work: &Work, in_cluster: bool) -> Resu
         c.run(&create)?;
     }
     Ok(())
-}
-
-/// Empties the tables that the workload fills itself.
-pub(super) fn reset(c: &mut Connection, work: &Work) -> Result<(), TargetError> {
-    let mut emptied = work.workload.tables.iter().filter(|t| t.rows == RowCount::Empty);
-    emptied.try_for_each(|table| c.run(&format!("TRUNCATE TABLE {}", table_name(work, &table.name))))
-}
-
-pub(super) fn insert(c: &mut Connection, work: &Work, table: &Table, batch: &Batch) -> Result<u64, TargetError> {
-    let name = table_name(work, &table.name);
-    let mark = |c: &ColumnDef| if c.logical == LogicalType::Json { "CONVERT(? USING utf8mb4)" } else { "?" };
-    let one = format!("({})", table.columns.iter().map(mark).collect::<Vec<_>>().join(", "));
-    let insert = |n: usize| format!("INSERT INTO {name} VALUES {}", vec![one.as_str(); n].join(", "));
-    let mut whole = c.prepare(&insert(ROWS_PER_INSERT))?;
-    let done = in_parts(work, table, batch, ROWS_PER_INSERT as u64, |args| {
-        let rows = args.len() / table.columns.len().max(1);
-        if rows == ROWS_PER_INSERT {
-            return c.execute(&mut whole, args);
-        }
-        let mut rest = c.prepare(&insert(rows))?;
-        let done = c.execute(&mut rest, args)?;
-        c.close_statement(rest)?;
-        Ok(done)
-    })?;
-    // The server limits their number (max_prepared_stmt_count), and a load has many batches.
-    c.close_statement(whole)?;
-    if done != batch.len() {
-        return Err(TargetError::Statement(format!("{done} rows were loaded instead of {}", batch.len())));
-    }
-    Ok(done)
 }
 
 /// Takes the lock for as long as the session lives.
@@ -170,7 +125,7 @@ pub(super) fn clean(c: &mut Connection, kept: &BTreeSet<String>) -> Result<Vec<S
     let mut removed = Vec::new();
     for (kind, names) in queries {
         for name in c.query(&names)?.into_iter().flatten().flatten().filter(|name| !stays(name)) {
-            c.run(&format!("DROP {kind} IF EXISTS {}", full_name(&name)))?;
+            c.run(&format!("DROP {kind} IF EXISTS {}", KNOWLEDGE.dialect.full_name(&name)))?;
             removed.push(format!("the {} {DATABASE}.{name}", kind.to_lowercase()));
         }
     }
@@ -180,7 +135,7 @@ pub(super) fn clean(c: &mut Connection, kept: &BTreeSet<String>) -> Result<Vec<S
     match Found::ask(c)?.objects {
         0 if found.comment.contains(ADOPTED) => {}
         0 => {
-            c.run(&format!("DROP DATABASE {}", quoted(DATABASE)))?;
+            c.run(&format!("DROP DATABASE {}", KNOWLEDGE.dialect.quoted(DATABASE)))?;
             removed.push(format!("the database {DATABASE}"));
         }
         n => removed.push(format!("left alone: the database {DATABASE}, which holds {n} objects of others")),

@@ -48,7 +48,7 @@ impl Mysql {
         let endpoints = nodes.map(|node| Endpoint::new(node, request, env)).collect::<Result<Vec<_>, _>>()?;
         let nodes = instance::identify(endpoints, server.is_some())?;
         let facts = Facts {
-            nodes: nodes.job_endpoints.len() as u32,
+            nodes: nodes.endpoints.len() as u32,
             block_bytes: Some(nodes.instances[0].page_bytes),
             rows_in_primary_key: true,
             commit_unseen: Some(
@@ -76,6 +76,11 @@ impl Mysql {
 
     pub(super) fn private(&self) -> Option<MutexGuard<'_, TempServer>> {
         self.server.as_ref().map(|s| s.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Whether there are several servers, which are one cluster.
+    pub(super) fn is_cluster(&self) -> bool {
+        self.instances().len() > 1
     }
 
     pub(super) fn instances(&self) -> &[MysqlInstance] {
@@ -106,7 +111,7 @@ impl Mysql {
 
     /// Calls `f` after the nodes of a cluster have applied each other's changes, and has them apply those of `f`.
     pub(super) fn caught_up<T>(&self, f: impl FnOnce() -> Result<T, TargetError>) -> Result<T, TargetError> {
-        let wait = || if self.nodes.is_cluster() { catch_up(self.instances()) } else { Ok(()) };
+        let wait = || if self.is_cluster() { catch_up(self.instances()) } else { Ok(()) };
         wait()?;
         let done = f()?;
         wait()?;
@@ -120,8 +125,7 @@ impl Mysql {
 
     /// Where `job` connects ([`Work::node`]).
     pub(super) fn endpoint_of(&self, work: &Work, job: u32) -> Result<&Arc<Endpoint>, TargetError> {
-        let node = work.node(job, self.nodes.job_endpoints.len());
-        self.nodes.job_endpoints.get(node).ok_or_else(|| TargetError::Usage("the target has no node".into()))
+        Ok(self.nodes.of_job(work, job)?.0)
     }
 
     /// What holds for the nodes of a cluster, for the report; `settings` are those of the first.
@@ -151,7 +155,7 @@ impl Mysql {
 
     /// Prepares the servers for jobs of `work` by `driver`: their commits are counted, and wait for the log or not. That is a setting of
     /// the server, which is set on a private one, and left as it is on a user's.
-    pub(super) fn expect_jobs(&self, work: &Work, driver: Driver) -> Result<(), TargetError> {
+    pub(super) fn ready_commits(&self, work: &Work, driver: Driver) -> Result<(), TargetError> {
         for instance in self.instances() {
             instance.ledger.jobs_run(work, driver);
             let wanted = match work.program.commit {

@@ -3,9 +3,10 @@
 //! file of this module names any of it.
 
 use loadline_model::{Finding, Severity};
+use loadline_workload::Arg;
 
 use super::cluster::Oracle;
-use super::session::{Bind, OraError, OraSession, answered, number, text};
+use super::session::{OraError, OraSession, answered, number, text};
 use crate::error::TargetError;
 use crate::kind::NativeReport;
 use crate::role::NativeReports;
@@ -54,7 +55,7 @@ fn failed(doing: &str, e: OraError) -> TargetError {
 }
 
 fn snapshot(session: &mut dyn OraSession) -> Result<i64, TargetError> {
-    let row = session.call(SNAPSHOT, &[Bind::Out(40)]).map_err(|e| failed("no AWR snapshot could be taken", e))?;
+    let row = session.call(SNAPSHOT, &[], &[40]).map_err(|e| failed("no AWR snapshot could be taken", e))?;
     let what = || format!("taking an AWR snapshot returned {row:?}, which is not a number");
     number(&row, 0).ok_or_else(|| TargetError::Statement(what()))
 }
@@ -72,15 +73,15 @@ impl NativeReports for Oracle {
         let none = |why: &str| {
             TargetError::Statement(format!("there is no AWR report from snapshot {from} to snapshot {to}: {why}"))
         };
-        let filed = session.query(FILED, &[Bind::Int(from), Bind::Int(to)]);
+        let filed = session.query(FILED, &[Arg::Int(from), Arg::Int(to)]);
         let filed = filed.map_err(|e| failed("the AWR snapshots cannot be read", e))?;
         let numbers = |row| Some((number(row, 0)?, number(row, 1)?, number::<i64>(row, 2)?));
         let found = filed.first().and_then(numbers);
         let (database, instance, instances) = found.ok_or_else(|| none("they are not in DBA_HIST_SNAPSHOT"))?;
         let rows = if instances == 1 {
-            session.query(OF_INSTANCE, &[Bind::Int(database), Bind::Int(instance), Bind::Int(from), Bind::Int(to)])
+            session.query(OF_INSTANCE, &[Arg::Int(database), Arg::Int(instance), Arg::Int(from), Arg::Int(to)])
         } else {
-            session.query(OF_ALL, &[Bind::Int(database), Bind::Int(from), Bind::Int(to)])
+            session.query(OF_ALL, &[Arg::Int(database), Arg::Int(from), Arg::Int(to)])
         };
         let rows = rows.map_err(|e| failed("the AWR report cannot be made", e))?;
         let report: String = rows.iter().flat_map(|row| [text(row, 0).unwrap_or_default(), "\n"]).collect();

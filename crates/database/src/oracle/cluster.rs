@@ -1,26 +1,25 @@
 //! The target: implements the roles for its nodes and the database behind them.
 
 use loadline_model::Column;
+use loadline_model::activity;
 use loadline_model::manifest::TargetInfo;
 
 use super::counters::{self, OraObserver, ViewAccess};
 use super::knowledge::{KNOWLEDGE, View};
 use super::nodes::{OraNodes, identity};
-use super::session::{Connector, OraSession, Row, answered, text};
-use super::sql;
+use super::session::{Connector, NO_VIEW, OraError, OraSession, Row, answered, number, text};
 use crate::error::TargetError;
 use crate::facts::{Facts, Runs};
-use crate::number::Number;
+use crate::parallel::queries;
 use crate::request::OpenRequest;
-use crate::role::{BlockCache, NativeReports, Observation, Observer, Queries};
+use crate::role::{
+    BlockCache, DiskSpace, FreeSpace, LogSpace, NativeReports, Observation, Observer, ParallelQueries, ParallelWorkers,
+    Queries, StatisticsViews, WorkerLimit,
+};
 use crate::scope::Scope;
 use crate::target::{Abilities, Target};
 use crate::work::Work;
 use crate::workload_tables::LoadedTables;
-
-/// The size of a block of the user's tables, bytes.
-const BLOCK_SIZE: &str = "SELECT BLOCK_SIZE FROM USER_TABLESPACES WHERE TABLESPACE_NAME = \
-     (SELECT DEFAULT_TABLESPACE FROM USER_USERS)";
 
 /// An Oracle target. All its nodes are instances of one database and share its tables.
 pub(super) struct Oracle {
@@ -42,7 +41,8 @@ impl Oracle {
         let mut first = nodes.session(0, "look")?;
         let (known, version) = (identity(first.as_mut())?, first.version());
         let views = counters::check_access(first.as_mut())?;
-        let block_bytes = first.value(BLOCK_SIZE).ok().flatten().and_then(|bytes| bytes.trim().parse().ok());
+        let block_bytes =
+            first.value(KNOWLEDGE.query("block-size")).ok().flatten().and_then(|bytes| bytes.trim().parse().ok());
         nodes.record_instance(first.as_mut())?;
         for node in 1..nodes.len() {
             let mut session = nodes.session(node, "look")?;
@@ -81,16 +81,9 @@ impl Target for Oracle {
         // The doctor says if they cannot be read, with the grant to ask for.
         let rows = answered(session.query(KNOWLEDGE.query("parameters"), &[]))?.unwrap_or_default();
         let setting = |row: &Row| Some((text(row, 0)?.to_owned(), text(row, 1)?.to_owned()));
-        let memory = session.value("SELECT VALUE FROM V$OSSTAT WHERE STAT_NAME = 'PHYSICAL_MEMORY_BYTES'");
-        let mut notes = vec![
-            super::NEVER_RUN.to_owned(),
-            "counters are those of the whole database, other sessions' work included".to_owned(),
-            "CPU figures are from V$OSSTAT, which the server updates at its own pace: they are coarse in short windows"
-                .to_owned(),
-            "the jobs' sessions cache no results of queries (RESULT_CACHE_MODE = MANUAL) and run queries in parallel only \
-             for workloads that ask for a degree of parallelism"
-                .to_owned(),
-        ];
+        let memory = session.value(KNOWLEDGE.query("memory"));
+        let mut notes = vec![super::NEVER_RUN.to_owned()];
+        notes.extend(KNOWLEDGE.notes.iter().cloned());
         if self.nodes.len() > 1 {
             notes.push(format!(
                 "{} nodes; counters are added up over all instances of the database, those without jobs included",
@@ -143,22 +136,102 @@ impl Observation for Oracle {
     }
 }
 
-impl Queries for Oracle {
-    fn number(&self, work: &Work, query: &str) -> Result<Number, TargetError> {
-        Number::read(self.admin()?.value(&sql::query(work, query)?)?)
+impl StatisticsViews for Oracle {
+    fn views(&self) -> Result<Vec<activity::View>, TargetError> {
+        let all_instances = self.views.iter().any(|(_, access)| *access == ViewAccess::All);
+        let mut session = self.admin()?;
+        let whose = counters::whose(Scope::All, &self.run);
+        let queries = KNOWLEDGE.statistics_views(if all_instances { "GV$" } else { "V$" }, &whose);
+        queries.map(|query| counters::read_view(session.as_mut(), &query)).collect()
     }
 
-    fn table_bytes(&self, work: &Work, table: &str) -> Result<Option<u64>, TargetError> {
-        let sql =
-            format!("SELECT SUM(BYTES) FROM USER_SEGMENTS WHERE SEGMENT_NAME = '{}'", sql::table_name(work, table));
-        Ok(self.admin()?.value(&sql)?.and_then(|v| v.parse().ok()))
+    fn observer_of_all(&self) -> Result<Box<dyn Observer>, TargetError> {
+        let session = self.nodes.session(0, "observer")?;
+        Ok(Box::new(OraObserver::new(session, &self.views, &self.run, Scope::All)))
     }
 }
 
 impl BlockCache for Oracle {
     /// Leaves the cache of a user's server as it is. Reading its size needs a grant.
     fn set_cache(&self, _data_bytes: Option<u64>) -> Result<Option<u64>, TargetError> {
-        let size = self.admin()?.value("SELECT BYTES FROM V$SGAINFO WHERE NAME = 'Buffer Cache Size'");
+        let size = self.admin()?.value(KNOWLEDGE.query("cache"));
         Ok(size.ok().flatten().and_then(|bytes| bytes.trim().parse().ok()))
     }
+}
+
+fn is_forbidden(e: &OraError) -> bool {
+    e.is(NO_VIEW) || e.lacks_privilege()
+}
+
+impl DiskSpace for Oracle {
+    /// Free space in the files of the user's tablespace at their present size. They may grow, unless DBA_DATA_FILES
+    /// shows that they do not. Ignores quotas.
+    fn free_space(&self) -> Result<Option<FreeSpace>, TargetError> {
+        let mut session = self.admin()?;
+        let Some(row) = session.query(KNOWLEDGE.query("free-space"), &[])?.into_iter().next() else { return Ok(None) };
+        let files = match session.query(KNOWLEDGE.query("files"), &[]) {
+            Ok(rows) => rows.first().and_then(|row| Some((number::<u64>(row, 0)?, number::<u64>(row, 1)?))),
+            Err(e) if is_forbidden(&e) => None,
+            Err(e) => return Err(e.into()),
+        };
+        let may_grow = match files.filter(|(files, _)| *files > 0) {
+            Some((_, 0)) => None,
+            Some((files, extending)) => Some(format!("{extending} of its {files} files extend themselves")),
+            None => Some(
+                "it is unknown whether its files extend themselves: GRANT SELECT ON SYS.DBA_DATA_FILES TO the user"
+                    .to_owned(),
+            ),
+        };
+        let place = format!("the files of the tablespace {}", text(&row, 0).unwrap_or_default());
+        // A full tablespace has no row of free space.
+        Ok(Some(FreeSpace { bytes: number(&row, 1).unwrap_or(0), place, may_grow }))
+    }
+}
+
+impl Oracle {
+    /// Redo logs have a fixed size. If they are archived, the free space for that is unknown.
+    pub(super) fn archived_log_space(&self) -> Result<LogSpace, TargetError> {
+        let unknown = match self.admin()?.value(KNOWLEDGE.query("archived")) {
+            Ok(Some(mode)) if mode.trim() == "NOARCHIVELOG" => None,
+            Err(e) if !is_forbidden(&e) => return Err(e.into()),
+            _ => Some(
+                "the free space for archived redo is unknown: it takes about as much as data and indexes".to_owned(),
+            ),
+        };
+        Ok(LogSpace { unknown, ..LogSpace::default() })
+    }
+}
+
+impl ParallelQueries for Oracle {
+    /// The highest degree of a query with two sets of servers; `None` if the parameter cannot be read.
+    fn max_parallel_workers(&self) -> Result<Option<WorkerLimit>, TargetError> {
+        let servers = answered(self.admin()?.value(KNOWLEDGE.query("parallel-servers")))?.ok().flatten();
+        let because = |n| format!("parallel_max_servers = {n}, in two sets; one process needs none");
+        let limit = |n: u32| WorkerLimit { workers: (n / 2).max(1), because: because(n) };
+        Ok(servers.and_then(|n| n.trim().parse().ok()).map(limit))
+    }
+
+    /// Runs the first query of `work` in a job's session and reads how many parallel servers it had.
+    fn try_parallel(&self, work: &Work) -> Result<Option<ParallelWorkers>, TargetError> {
+        let Some(sql) = queries(work, &KNOWLEDGE.dialect)?.into_iter().next() else { return Ok(None) };
+        let mut session = self.nodes.job_session(work, 0)?.0;
+        session.query(&sql, &[])?;
+        match answered(session.query(KNOWLEDGE.query("v$pq_sesstat"), &[]))? {
+            Ok(rows) => Ok(of_statistics(&rows)),
+            Err(e) => Err(TargetError::Statement(format!("{}: GRANT SELECT ON SYS.V_$PQ_SESSTAT TO …", e.text))),
+        }
+    }
+}
+
+/// The degree and the servers of the last operation; `None` without the statistics.
+fn of_statistics(rows: &[Row]) -> Option<ParallelWorkers> {
+    let statistic = |name: &str| number::<u32>(rows.iter().find(|row| text(row, 0) == Some(name))?, 1);
+    if statistic("Queries Parallelized")? == 0 {
+        return Some(ParallelWorkers { planned: 1, launched: 1, how: "the query was not parallel".into() });
+    }
+    let (degree, servers) = (statistic("DOP").filter(|n| *n > 0)?, statistic("Server Threads")?);
+    let how =
+        format!("a degree of parallelism of {degree} with {servers} parallel servers, which the session coordinates");
+    // With fewer servers the degree was not reached.
+    Some(ParallelWorkers { planned: degree, launched: degree.min(servers), how })
 }

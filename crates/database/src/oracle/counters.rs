@@ -1,15 +1,19 @@
-//! The database's counters, none of which needs the Diagnostics Pack: `V$SYSSTAT`, `V$SYSTEM_EVENT` and
-//! `V$OSSTAT` (Database Reference). They count from the start of the instance. The `GV$` views cover all instances of a cluster.
+//! The database's counters and statistics views, none of which needs the licence of a pack (Database Reference; Database Licensing
+//! Information): `V$SYSSTAT`, `V$SYSTEM_EVENT` and `V$OSSTAT`, SQL statistics, the wait and time models. They count from the start of
+//! the instance. The `GV$` views cover all instances of a cluster. A test checks that none of AWR, the history of sessions or that of
+//! metrics is named.
 
+use loadline_model::activity::{self, Topic};
 use loadline_model::snapshot::WaitSample;
 use loadline_model::{Column, Snapshot, column};
 
 use super::knowledge::{KNOWLEDGE, View};
-use super::session::{MODULE, OraSession, Row, answered, number, text};
+use super::session::{MODULE, NO_VIEW, OraSession, Row, answered, number, text};
 use crate::descriptor::{BlockBytes, Counter, Product, Release};
 use crate::error::TargetError;
 use crate::role::{Observer, SessionTasks};
 use crate::scope::Scope;
+use crate::view::ViewQuery;
 
 /// The view of what sessions wait for now. It needs no Diagnostics Pack either: only its history does.
 const SESSIONS: &str = "SESSION";
@@ -177,5 +181,27 @@ impl Observer for OraObserver {
     fn session_tasks(&mut self) -> SessionTasks {
         // Which processes run the sessions is not asked: names of foreground and background processes.
         SessionTasks { commands: &["oracle", "ora_"], ..SessionTasks::default() }
+    }
+}
+
+/// Reads a statistics view.
+pub(super) fn read_view(session: &mut dyn OraSession, query: &ViewQuery) -> Result<activity::View, TargetError> {
+    match answered(session.query(&query.sql, &[]))? {
+        Ok(mut rows) => {
+            if query.empty.topic == Topic::Settings {
+                rows.iter_mut().for_each(|row| hide_secret(row));
+            }
+            Ok(query.with(rows))
+        }
+        Err(e) if e.is(NO_VIEW) => Ok(query.absent(format!("{}: GRANT SELECT_CATALOG_ROLE TO the user", e.text))),
+        Err(e) => Ok(query.absent(e.text)),
+    }
+}
+
+fn hide_secret(row: &mut [Option<String>]) {
+    if let [Some(name), Some(value)] = row
+        && KNOWLEDGE.secret.iter().any(|part| name.contains(part))
+    {
+        "(set, not shown)".clone_into(value);
     }
 }

@@ -10,8 +10,7 @@ use super::block;
 use super::cluster::Oracle;
 use super::counters::{ViewAccess, check_access};
 use super::knowledge::{KNOWLEDGE, PUBLIC, View};
-use super::session::{Bind, NO_VIEW, OraError, OraSession, Row, answered, number, text};
-use super::sql::quoted;
+use super::session::{NO_VIEW, OraError, OraSession, Row, answered, number, text};
 use crate::error::TargetError;
 use crate::role::{Doctor, GrantSql, JobLimit, Privilege, Use};
 use crate::rules::{self, Known};
@@ -35,7 +34,7 @@ impl Answers {
         for question in &KNOWLEDGE.questions {
             answers.insert(question.id.as_str(), answered(session.query(&question.sql, &[]))?);
         }
-        let block = session.call(&block::overhead(10), &[Bind::Out(40)]);
+        let block = session.call(&block::overhead(10), &[], &[40]);
         answers.insert("block", answered(block.map(|row| vec![row]))?);
         answers.insert("clock", answered(session.query(&block::clock(), &[]))?);
         Ok(Answers { version: session.version(), answers, views: check_access(session)? })
@@ -69,35 +68,34 @@ impl Answers {
     fn facts(&self) -> BTreeMap<String, String> {
         let mut facts = self.plain_facts();
         let has = |name: &str| facts.contains_key(name);
-        let mut more: Vec<(&str, String)> = vec![("version", self.version.clone())];
-        more.push(("major", self.version.split('.').next().unwrap_or_default().to_owned()));
-        if let Some(rows) = self.rows("gv$instance").filter(|rows| !rows.is_empty()) {
-            let listed = |row: &Row| row.iter().filter_map(Option::as_deref).collect::<Vec<_>>().join(", ");
-            more.push(("instances", rows.len().to_string()));
-            more.push(("instances_listed", rows.iter().map(listed).collect::<Vec<_>>().join("; ")));
-        }
+        let yes = |is: bool| if is { "yes" } else { "no" }.to_owned();
+        let instances = self.rows("gv$instance").filter(|rows| !rows.is_empty());
+        let listed = |row: &Row| row.iter().filter_map(Option::as_deref).collect::<Vec<_>>().join(", ");
         let logs: Vec<f64> = self.rows("v$log").into_iter().flatten().filter_map(|row| number(row, 1)).collect();
-        if let Some(smallest) = logs.iter().copied().reduce(f64::min) {
-            more.push(("redo_groups", logs.len().to_string()));
-            more.push(("redo_smallest", bytes(smallest)));
-            more.push(("redo_smallest_bytes", smallest.to_string()));
-            more.push(("redo_switch_s", format!("{:.1}", smallest / FAST_REDO)));
-            more.push(("fast_redo", bytes(FAST_REDO)));
-        }
-        if self.rows("log-writer-statistics").is_some() {
-            let names = ["redo size", "redo writes", "redo blocks written", "redo synch writes", "user commits"];
-            let unseen = names.into_iter().filter(|name| facts.get(*name).is_none_or(|value| value == "0"));
-            let unseen: Vec<&str> = unseen.collect();
-            let said = if unseen.is_empty() { "all there".to_owned() } else { format!("0: {}", unseen.join(", ")) };
-            more.push(("log-writer-statistics", said));
-        }
-        if has("privileges") {
-            let yes = |is: bool| if is { "yes" } else { "no" }.to_owned();
-            more.push(("create-table", yes(has("CREATE TABLE") || has("CREATE ANY TABLE"))));
-            more.push(("alter-system", yes(has("ALTER SYSTEM"))));
-            let quota = facts.get("quota").is_some_and(|quota| quota != "0") || has("UNLIMITED TABLESPACE");
-            more.extend((has("tablespace") && !quota).then(|| ("tablespace_without_quota", yes(true))));
-        }
+        let smallest = logs.iter().copied().reduce(f64::min);
+        let names = ["redo size", "redo writes", "redo blocks written", "redo synch writes", "user commits"];
+        let unseen = names.into_iter().filter(|name| facts.get(*name).is_none_or(|value| value == "0"));
+        let unseen: Vec<&str> = unseen.collect();
+        let said = if unseen.is_empty() { "all there".to_owned() } else { format!("0: {}", unseen.join(", ")) };
+        let privileges = has("privileges");
+        let quota = facts.get("quota").is_some_and(|quota| quota != "0") || has("UNLIMITED TABLESPACE");
+        let known = [
+            ("version", Some(self.version.clone())),
+            ("major", self.version.split('.').next().map(str::to_owned)),
+            ("instances", instances.map(|rows| rows.len().to_string())),
+            ("instances_listed", instances.map(|rows| rows.iter().map(listed).collect::<Vec<_>>().join("; "))),
+            ("redo_groups", smallest.map(|_| logs.len().to_string())),
+            ("redo_smallest", smallest.map(bytes)),
+            ("redo_smallest_bytes", smallest.map(|smallest| smallest.to_string())),
+            ("redo_switch_s", smallest.map(|smallest| format!("{:.1}", smallest / FAST_REDO))),
+            ("fast_redo", smallest.map(|_| bytes(FAST_REDO))),
+            ("log-writer-statistics", self.rows("log-writer-statistics").map(|_| said)),
+            ("create-table", privileges.then(|| yes(has("CREATE TABLE") || has("CREATE ANY TABLE")))),
+            ("alter-system", privileges.then(|| yes(has("ALTER SYSTEM")))),
+            ("tablespace_without_quota", (privileges && has("tablespace") && !quota).then(|| yes(true))),
+        ];
+        let known = known.into_iter().filter_map(|(name, value)| Some((name, value?)));
+        let mut more: Vec<(&str, String)> = known.collect();
         let mut broken = if facts.get("utl_raw").is_some_and(|hex| hex == "4F41") { vec![] } else { vec!["UTL_RAW"] };
         for (name, error, part) in [("block", "block_error", "the block"), ("clock", "clock_error", "the clock")] {
             let answer = self.answers.get(name);
@@ -187,7 +185,7 @@ impl Answers {
 /// A name as a statement takes it, quoted if needed.
 fn as_identifier(name: &str) -> String {
     let plain = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || "_$#".contains(c);
-    if name.chars().all(plain) { name.to_owned() } else { quoted(name) }
+    if name.chars().all(plain) { name.to_owned() } else { format!("\"{}\"", name.replace('"', "")) }
 }
 
 impl Doctor for Oracle {

@@ -6,11 +6,12 @@ mod panics;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
+use loadline_workload::Arg;
 use oracledb::{BindParameters, Config, Connection, DB_TYPE_VARCHAR, Error, ErrorKind, ToDbValue};
 
 use super::address::OraAddress;
 use super::knowledge::KNOWLEDGE;
-use super::session::{Bind, MODULE, OraError, OraSession, Row, SETUP};
+use super::session::{MODULE, OraError, OraSession, Row, SETUP};
 use crate::error::TargetError;
 use crate::secret::Secret;
 
@@ -167,16 +168,13 @@ impl Drop for Wire {
     }
 }
 
-/// The binds in the driver's types.
-fn values<'a>(binds: &[Bind<'a>]) -> Vec<Box<dyn ToDbValue + 'a>> {
-    let value = |bind: &Bind<'a>| match *bind {
-        Bind::Int(i) => Box::new(i) as Box<dyn ToDbValue + 'a>,
-        Bind::Raw(bytes) => Box::new(bytes),
-        Bind::Out(most) if most <= SHORT_TEXT => Box::new(DB_TYPE_VARCHAR),
-        // The driver allocates as much for the result as it sends.
-        Bind::Out(most) => Box::new(" ".repeat(most)),
+/// Arguments in the driver's types.
+fn values<'a>(args: &[Arg<'a>]) -> Vec<Box<dyn ToDbValue + 'a>> {
+    let value = |arg: &Arg<'a>| match *arg {
+        Arg::Int(i) => Box::new(i) as Box<dyn ToDbValue + 'a>,
+        Arg::Bytes(bytes) => Box::new(bytes),
     };
-    binds.iter().map(value).collect()
+    args.iter().map(value).collect()
 }
 
 fn refs<'v, 'a>(values: &'v [Box<dyn ToDbValue + 'a>]) -> Vec<&'v (dyn ToDbValue + 'a)> {
@@ -188,8 +186,8 @@ fn texts(row: &oracledb::Row, count: usize) -> Result<Row, Error> {
 }
 
 impl OraSession for Wire {
-    fn query(&mut self, sql: &str, binds: &[Bind<'_>]) -> Result<Vec<Row>, OraError> {
-        let values = values(binds);
+    fn query(&mut self, sql: &str, args: &[Arg<'_>]) -> Result<Vec<Row>, OraError> {
+        let values = values(args);
         self.guarded(|c| {
             let cursor = c.query(sql, &refs(&values))?;
             let columns = cursor.columns().len();
@@ -197,22 +195,26 @@ impl OraSession for Wire {
         })
     }
 
-    fn execute(&mut self, sql: &str, binds: &[Bind<'_>]) -> Result<u64, OraError> {
-        let values = values(binds);
+    fn execute(&mut self, sql: &str, args: &[Arg<'_>]) -> Result<u64, OraError> {
+        let values = values(args);
         self.guarded(|c| Ok(c.execute(sql, &refs(&values))?.rows_affected()))
     }
 
-    fn batch(&mut self, sql: &str, rows: &[Vec<Bind<'_>>]) -> Result<u64, OraError> {
-        let values: Vec<_> = rows.iter().map(|row| values(row)).collect();
-        let refs: Vec<_> = values.iter().map(|row| refs(row)).collect();
-        let slices: Vec<_> = refs.iter().map(Vec::as_slice).collect();
-        self.guarded(|c| Ok(c.execute_batch(sql, BindParameters::Slice(&slices))?.rows_affected()))
+    fn batch(&mut self, sql: &str, columns: usize, args: &[Arg<'_>]) -> Result<u64, OraError> {
+        let values = values(args);
+        let refs = refs(&values);
+        let rows: Vec<_> = refs.chunks(columns.max(1)).collect();
+        self.guarded(|c| Ok(c.execute_batch(sql, BindParameters::Slice(&rows))?.rows_affected()))
     }
 
-    fn call(&mut self, block: &str, binds: &[Bind<'_>]) -> Result<Row, OraError> {
-        let values = values(binds);
-        let outs = binds.iter().filter(|b| matches!(b, Bind::Out(_))).count();
-        self.guarded(|c| texts(&c.execute(block, &refs(&values))?.out_bind_data(), outs))
+    fn call(&mut self, block: &str, args: &[Arg<'_>], outs: &[usize]) -> Result<Row, OraError> {
+        let mut values = values(args);
+        for most in outs {
+            // The driver allocates as much for the result as it sends.
+            let long = || Box::new(" ".repeat(*most)) as Box<dyn ToDbValue>;
+            values.push(if *most <= SHORT_TEXT { Box::new(DB_TYPE_VARCHAR) } else { long() });
+        }
+        self.guarded(|c| texts(&c.execute(block, &refs(&values))?.out_bind_data(), outs.len()))
     }
 
     fn rollback(&mut self) -> Result<(), OraError> {

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use loadline_workload::{Arg, JobStart};
 
-use super::block::{self, BlockResult, MAX_TEXT, read_clock};
+use super::block::{self, MAX_TEXT, read_clock};
 use super::cluster::Oracle;
-use super::session::{Bind, OraSession, number};
-use super::{schema, sql};
+use super::knowledge::KNOWLEDGE;
+use super::schema;
+use super::session::{self, OraSession, number};
 use crate::error::TargetError;
 use crate::loading::Batch;
 use crate::role::{Canceller, ClientDriver, ClientSession, DatabaseDriver, DatabaseSession, Slice};
@@ -31,9 +32,9 @@ impl ClientDriver for Oracle {
     fn client_session(&self, work: &Work, job: u32) -> Result<Box<dyn ClientSession>, TargetError> {
         let (session, canceller) = self.nodes.job_session(work, job)?;
         let all = &work.program.statements;
-        let statements = all.iter().map(|s| sql::statement(work, &s.template)).collect();
+        let statements = all.iter().map(|s| KNOWLEDGE.dialect.statement(work, &s.template)).collect();
         let reads = all.iter().map(|s| s.effect.reads()).collect();
-        let commit = sql::commit(work.program.commit);
+        let commit = session::commit(work.program.commit);
         Ok(Box::new(OraClientSession { session, canceller, statements, reads, work: work.clone(), commit }))
     }
 }
@@ -49,12 +50,10 @@ impl ClientSession for OraClientSession {
         let Some(sql) = self.statements.get(statement) else {
             return Err(TargetError::Usage(format!("the program has no statement number {statement}")));
         };
-        let mut binds = Vec::with_capacity(args.len());
-        binds.extend(args.iter().map(|arg| Bind::from(*arg)));
         if self.reads.get(statement) == Some(&true) {
-            return Ok(self.session.query(sql, &binds)?.len() as u64);
+            return Ok(self.session.query(sql, args)?.len() as u64);
         }
-        Ok(self.session.execute(sql, &binds)?)
+        Ok(self.session.execute(sql, args)?)
     }
 
     fn bulk(&mut self, table: usize, first: i64, rows: u32) -> Result<u64, TargetError> {
@@ -107,7 +106,7 @@ impl DatabaseDriver for Oracle {
         let block = block::overhead(20_000);
         let mut times = Vec::new();
         for _ in 0..3 {
-            times.extend(number::<f64>(&session.call(&block, &[Bind::Out(40)])?, 0));
+            times.extend(number::<f64>(&session.call(&block, &[], &[40])?, 0));
         }
         times.sort_by(f64::total_cmp);
         Ok(times.get(times.len() / 2).copied())
@@ -121,31 +120,28 @@ impl DatabaseSession for OraDatabaseSession {
         let until_us = self.clock.server_us(until_ns);
         let mut slice: Option<Slice> = None;
         loop {
-            let mut binds = vec![
-                Bind::Int(self.start.first_key),
-                Bind::Int(self.start.new_key),
-                Bind::Int(self.start.draw as i64),
-                Bind::Int(until_us),
-                Bind::Int(self.next),
-            ];
-            binds.extend(block::pieces(&self.pool).into_iter().map(Bind::Raw));
-            binds.extend([Bind::Out(200), Bind::Out(MAX_TEXT), Bind::Out(MAX_TEXT)]);
-            let result = BlockResult::parse(&self.session.call(&self.block, &binds)?)?;
-            if result.next <= self.next {
+            let JobStart { first_key, new_key, draw } = self.start;
+            let numbers = [first_key, new_key, draw as i64, until_us, self.next].map(Arg::Int);
+            let pieces = block::pieces(&self.pool).into_iter().map(Arg::Bytes);
+            let args: Vec<Arg<'_>> = numbers.into_iter().chain(pieces).collect();
+            let row = self.session.call(&self.block, &args, &[200, MAX_TEXT, MAX_TEXT])?;
+            let (next, part) = block::parse(&row, &self.clock)?;
+            if next <= self.next {
                 return Err(TargetError::Statement(
                     "the in-database block ran no transaction and reported no error".into(),
                 ));
             }
-            self.next = result.next;
-            let slice = slice.get_or_insert_with(|| Slice {
-                first_start_ns: self.clock.own_ns(result.first_start_us),
-                ..Slice::default()
+            self.next = next;
+            slice = Some(match slice {
+                None => part,
+                Some(mut slice) => {
+                    slice.transaction.merge(&part.transaction);
+                    slice.commit.merge(&part.commit);
+                    Slice { end: part.end, ..slice }
+                }
             });
-            slice.transaction.merge(&result.transaction);
-            slice.commit.merge(&result.commit);
-            if result.crossed {
-                slice.end = Some(self.clock.end(result.end));
-                return Ok(std::mem::take(slice));
+            if let Some(slice) = slice.take_if(|slice| slice.end.is_some()) {
+                return Ok(slice);
             }
         }
     }

@@ -1,9 +1,12 @@
 //! What loadline knows about Oracle: `oracle.toml`, in the language of [`crate::descriptor`] and [`crate::rules`].
 
+use std::collections::BTreeMap;
+
 use loadline_model::{Column, column};
 use serde::Deserialize;
 
 use crate::descriptor::{Counter, Embedded, Product, Release, Routines};
+use crate::dialect::Dialect;
 use crate::error::{Causes, Meaning};
 use crate::facts::WaitEvents;
 use crate::rules::Rule;
@@ -29,7 +32,10 @@ pub(super) struct Knowledge {
     #[serde(rename = "rule")]
     pub(super) rules: Vec<Rule>,
     statistics: Vec<StatisticsView<()>>,
+    pub(super) notes: Vec<String>,
+    pub(super) queries: BTreeMap<String, String>,
     pub(super) plsql: Routines,
+    pub(super) dialect: Dialect,
 }
 
 /// A view of counters or sessions.
@@ -107,9 +113,10 @@ impl Knowledge {
         Meaning::advice(&self.errors, &code.to_string(), "")
     }
 
-    /// The query of a question.
+    /// The query of this name, or of a question.
     pub(super) fn query(&self, id: &str) -> &str {
-        self.questions.iter().find(|question| question.id == id).map_or("", |question| &question.sql)
+        let question = || self.questions.iter().find(|question| question.id == id).map(|question| &question.sql);
+        self.queries.get(id).or_else(question).map_or("", String::as_str)
     }
 
     /// The queries of the statistics views. `v` begins the names of views; `whose` is the condition of sessions.

@@ -4,29 +4,31 @@
 //! (`session.rs` is the interface). The driver, Oracle's own in pure Rust, is the cargo feature `oracle`,
 //! because its second cryptography library takes longer to compile than all other dependencies.
 
-mod activity;
 mod address;
 mod awr;
 mod block;
 mod cluster;
 mod counters;
-mod disk_space;
 mod doctor;
 #[cfg(feature = "oracle")]
 mod driver;
 mod jobs;
 mod knowledge;
 mod nodes;
-mod parallel;
-mod render;
 mod schema;
 mod session;
-mod sql;
+
+use loadline_model::{Capabilities, Capability, Driver};
+use loadline_workload::Kernel;
 
 use crate::error::TargetError;
 use crate::kind::TargetKind;
+use crate::render::{NO_COUNTS, NO_SCRIPTS, Rendered, lacking, queries, statements, tables};
 use crate::request::OpenRequest;
 use crate::target::Target;
+use crate::work::Work;
+use knowledge::KNOWLEDGE;
+use session::{commit, session_settings};
 
 /// Shown with figures and checks of this target.
 const NEVER_RUN: &str = "this target was written against Oracle's documentation and has never been run against a live server: \
@@ -49,10 +51,10 @@ pub(crate) static KIND: TargetKind = TargetKind {
             "encrypted, with the certificates of /dir/ewallet.pem",
         ),
     ],
-    capabilities: render::capabilities,
+    capabilities,
     check_url: |url| address::OraAddress::parse(url).map(|_| 1),
     open,
-    render: render::all,
+    render,
     clean_leftovers: |_| Ok(Vec::new()),
     is_temporary: |_| false,
     no_limit: None,
@@ -81,6 +83,44 @@ fn no_driver(address: &address::OraAddress) -> TargetError {
          cargo install --path crates/cli --features oracle",
         address.shown()
     ))
+}
+
+/// How procedural code runs here.
+const INTERPRETED: &str = "the code runs as an anonymous block, which leaves nothing behind and needs no privilege; \
+     PLSQL_CODE_TYPE = NATIVE does not apply to such a block: it is interpreted, and the figures are those of the interpreter \
+     (PLSQL_OPTIMIZE_LEVEL does apply; all three settings of the compiler are in the manifest)";
+
+/// Both drivers have both kinds of commit: each `COMMIT WRITE` states whether it waits. PL/SQL's optimization,
+/// by which plain commits wait only at the end of the call, does not apply to it.
+fn capabilities() -> Capabilities {
+    let no_binds = "a block cannot receive rows: array binds need a client";
+    let no_language = "a client computes nothing: procedural code runs inside the database";
+    lacking([
+        (Driver::Database, Capability::BulkLoad, no_binds),
+        (Driver::Client, Capability::Procedures, no_language),
+        (Driver::Database, Capability::Scripts, NO_SCRIPTS),
+        (Driver::Database, Capability::CountChanges, NO_COUNTS),
+        (Driver::Client, Capability::Scripts, NO_SCRIPTS),
+    ])
+}
+
+/// The SQL of a workload for people to read.
+fn render(work: &Work) -> Vec<Rendered> {
+    let mut out = vec![Rendered::new("never run against a live server", format!("-- {NEVER_RUN}")).in_words()];
+    if work.parallel_workers().is_some() || work.program.reads() {
+        out.push(Rendered::new("session", format!("{};", session_settings(work).join(";\n"))));
+    }
+    if Kernel::ALL.iter().any(|kernel| work.program.computes(*kernel)) {
+        out.push(Rendered::new("interpreted, not compiled", format!("-- {INTERPRETED}")).in_words());
+    }
+    out.extend(tables(work, &KNOWLEDGE.dialect));
+    out.extend(statements(work, &KNOWLEDGE.dialect, ";"));
+    out.push(Rendered::new("commit", format!("{};", commit(work.program.commit))).by(Driver::Client));
+    if capabilities().refusal_for_good(Driver::Database, &work.workload.needs).is_none() {
+        out.push(Rendered::new("in-database driver", block::run(work)).by(Driver::Database));
+    }
+    out.extend(queries(work, &KNOWLEDGE.dialect, ";"));
+    out
 }
 
 #[cfg(test)]

@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::address::OraAddress;
-use super::session::{Connector, OraSession};
-use super::sql::session_settings;
+use super::knowledge::KNOWLEDGE;
+use super::session::{Connector, OraSession, session_settings};
 use crate::error::TargetError;
 use crate::request::OpenRequest;
 use crate::role::Canceller;
@@ -140,7 +140,7 @@ impl OraNodes {
 
 /// Number of the instance that the session is on.
 fn instance(session: &mut dyn OraSession) -> Result<Option<u32>, TargetError> {
-    let number = session.value("SELECT SYS_CONTEXT('USERENV', 'INSTANCE') FROM DUAL")?;
+    let number = session.value(KNOWLEDGE.query("instance"))?;
     Ok(number.and_then(|t| t.trim().parse().ok()))
 }
 
@@ -157,7 +157,5 @@ fn password(address: &OraAddress, request: &OpenRequest) -> Result<Secret, Targe
 
 /// Identifies the database, its container and the user.
 pub(super) fn identity(session: &mut dyn OraSession) -> Result<String, TargetError> {
-    let sql = "SELECT SYS_CONTEXT('USERENV', 'DB_UNIQUE_NAME') || '/' || SYS_CONTEXT('USERENV', 'CON_NAME') || ' as ' \
-               || SYS_CONTEXT('USERENV', 'SESSION_USER') FROM DUAL";
-    Ok(session.value(sql)?.unwrap_or_default())
+    Ok(session.value(KNOWLEDGE.query("identity"))?.unwrap_or_default())
 }

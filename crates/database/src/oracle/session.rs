@@ -1,32 +1,14 @@
-//! The interface between loadline's SQL and the driver.
+//! The interface between loadline's SQL and the driver, and what jobs send beside a workload's statements.
 
 use std::str::FromStr;
 
-use loadline_workload::Arg;
+use loadline_workload::{Arg, Commit};
 
 use super::address::OraAddress;
 use super::knowledge::KNOWLEDGE;
 use crate::error::{Cause, Refusal, TABLE_GONE, TargetError};
 use crate::secret::Secret;
-
-/// A value bound to a placeholder.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[cfg_attr(not(any(test, feature = "oracle")), allow(dead_code))]
-pub(super) enum Bind<'a> {
-    Int(i64),
-    Raw(&'a [u8]),
-    /// A VARCHAR2 that a PL/SQL block fills, with its maximum length, characters.
-    Out(usize),
-}
-
-impl<'a> From<Arg<'a>> for Bind<'a> {
-    fn from(arg: Arg<'a>) -> Bind<'a> {
-        match arg {
-            Arg::Int(i) => Bind::Int(i),
-            Arg::Bytes(bytes) => Bind::Raw(bytes),
-        }
-    }
-}
+use crate::work::Work;
 
 /// A row: values as text, NULL as `None`.
 pub(super) type Row = Vec<Option<String>>;
@@ -55,6 +37,27 @@ pub(super) struct OraError {
     pub(super) lost: bool,
 }
 
+/// Longest RAW that a column holds whatever MAX_STRING_SIZE is (Database Limits).
+pub(super) const MAX_RAW: u32 = 2000;
+
+/// The commit (SQL Language Reference, `COMMIT`, write_clause).
+pub(super) fn commit(commit: Commit) -> &'static str {
+    match commit {
+        Commit::Wait => "COMMIT WRITE WAIT IMMEDIATE",
+        Commit::Nowait => "COMMIT WRITE NOWAIT BATCH",
+    }
+}
+
+/// The first statements of a job's session (SQL Language Reference, `ALTER SESSION`): no result cache, and the
+/// degree of parallelism, whatever the defaults of instance and tables.
+pub(super) fn session_settings(work: &Work) -> [String; 2] {
+    let degree = match work.parallel_workers() {
+        Some(n) if n > 1 => format!("ALTER SESSION FORCE PARALLEL QUERY PARALLEL {n}"),
+        _ => "ALTER SESSION DISABLE PARALLEL QUERY".to_owned(),
+    };
+    ["ALTER SESSION SET RESULT_CACHE_MODE = MANUAL".to_owned(), degree]
+}
+
 /// The first statement of a session: numbers as text have a decimal point.
 #[cfg_attr(not(feature = "oracle"), allow(dead_code))]
 pub(super) const SETUP: &str = "ALTER SESSION SET NLS_NUMERIC_CHARACTERS = '.,'";
@@ -62,8 +65,8 @@ pub(super) const SETUP: &str = "ALTER SESSION SET NLS_NUMERIC_CHARACTERS = '.,'"
 const NO_PRIVILEGE: [u32; 2] = [1031, 41900];
 /// ORA-00942, table or view does not exist, or the user may not read it.
 pub(super) const NO_VIEW: u32 = 942;
-/// ORA-00054, resource busy and acquire with NOWAIT specified.
-pub(super) const BUSY: u32 = 54;
+/// Code of the refusal when a resource is busy and NOWAIT is specified.
+pub(super) const BUSY: &str = "ORA-00054";
 /// Code of the refusal when a name is already used by an existing object.
 pub(super) const NAME_USED: &str = "ORA-00955";
 
@@ -108,13 +111,13 @@ impl From<OraError> for TargetError {
 /// A session. One thread uses it at a time.
 pub(super) trait OraSession: Send {
     /// Rows of a query.
-    fn query(&mut self, sql: &str, binds: &[Bind<'_>]) -> Result<Vec<Row>, OraError>;
+    fn query(&mut self, sql: &str, args: &[Arg<'_>]) -> Result<Vec<Row>, OraError>;
     /// Executes a statement once and returns the number of affected rows.
-    fn execute(&mut self, sql: &str, binds: &[Bind<'_>]) -> Result<u64, OraError>;
-    /// Executes a statement once for each row of binds.
-    fn batch(&mut self, sql: &str, rows: &[Vec<Bind<'_>>]) -> Result<u64, OraError>;
-    /// Runs a PL/SQL block and returns its [`Bind::Out`] values in order.
-    fn call(&mut self, block: &str, binds: &[Bind<'_>]) -> Result<Row, OraError>;
+    fn execute(&mut self, sql: &str, args: &[Arg<'_>]) -> Result<u64, OraError>;
+    /// Executes a statement once for each row of so many arguments.
+    fn batch(&mut self, sql: &str, columns: usize, args: &[Arg<'_>]) -> Result<u64, OraError>;
+    /// Runs a PL/SQL block and returns the texts of its last placeholders, which have `outs` characters at most.
+    fn call(&mut self, block: &str, args: &[Arg<'_>], outs: &[usize]) -> Result<Row, OraError>;
     /// Rolls back.
     fn rollback(&mut self) -> Result<(), OraError>;
     /// Version that the server reported at login: `19.24.0.0.0`.

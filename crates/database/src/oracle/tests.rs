@@ -11,7 +11,7 @@ use loadline_model::snapshot::WaitProfile;
 use loadline_workload::{Arg, CATALOGUE, Workload};
 use serde::Deserialize;
 
-use super::session::{Bind, OraError, OraSession, Row};
+use super::session::{OraError, OraSession, Row};
 use super::*;
 use crate::secret::Secret;
 use crate::work::Work;
@@ -78,7 +78,7 @@ impl FakeServer {
         self.sent.lock().unwrap().clone()
     }
 
-    fn ask(&self, sql: &str, binds: &[Bind<'_>]) -> Result<Vec<Row>, OraError> {
+    fn ask(&self, sql: &str, args: &[Arg<'_>]) -> Result<Vec<Row>, OraError> {
         let mut sent = self.sent.lock().unwrap();
         let is_asked = |answer: &Answer, text: &str| match answer.sql.strip_prefix('^') {
             Some(begin) => text.starts_with(begin),
@@ -92,7 +92,7 @@ impl FakeServer {
             return Err(OraError::numbered(text[4..9].parse().unwrap(), text));
         }
         if answer.changes {
-            return Ok(vec![Row::new(); changed(sql, binds)]);
+            return Ok(vec![Row::new(); changed(sql, args)]);
         }
         let value = |v: &String| v.replace("{n}", &sent.len().to_string()).replace("{host}", &self.host);
         let row = |row: &Vec<String>| row.iter().map(|v| (v != "∅").then(|| value(v))).collect();
@@ -101,31 +101,31 @@ impl FakeServer {
 }
 
 /// Rows that an INSERT or UPDATE changes: one, all keys of a range, or those of a list.
-fn changed(sql: &str, binds: &[Bind<'_>]) -> usize {
-    match (binds, sql.split_once(" IN (")) {
+fn changed(sql: &str, args: &[Arg<'_>]) -> usize {
+    match (args, sql.split_once(" IN (")) {
         _ if sql.starts_with("INSERT") => sql.matches(" INTO ").count(),
-        ([Bind::Int(first), Bind::Int(last)], _) if sql.ends_with("BETWEEN :1 AND :2") => (last - first + 1) as usize,
+        ([Arg::Int(first), Arg::Int(last)], _) if sql.ends_with("BETWEEN :1 AND :2") => (last - first + 1) as usize,
         (_, Some((_, list))) => list.split(',').count(),
         _ => 1,
     }
 }
 
 impl OraSession for FakeServer {
-    fn query(&mut self, sql: &str, binds: &[Bind<'_>]) -> Result<Vec<Row>, OraError> {
-        self.ask(sql, binds)
+    fn query(&mut self, sql: &str, args: &[Arg<'_>]) -> Result<Vec<Row>, OraError> {
+        self.ask(sql, args)
     }
 
-    fn execute(&mut self, sql: &str, binds: &[Bind<'_>]) -> Result<u64, OraError> {
-        Ok(self.ask(sql, binds)?.len() as u64)
+    fn execute(&mut self, sql: &str, args: &[Arg<'_>]) -> Result<u64, OraError> {
+        Ok(self.ask(sql, args)?.len() as u64)
     }
 
-    fn batch(&mut self, sql: &str, rows: &[Vec<Bind<'_>>]) -> Result<u64, OraError> {
-        self.ask(sql, &rows[0])?;
-        Ok(rows.len() as u64)
+    fn batch(&mut self, sql: &str, columns: usize, args: &[Arg<'_>]) -> Result<u64, OraError> {
+        self.ask(sql, args)?;
+        Ok((args.len() / columns) as u64)
     }
 
-    fn call(&mut self, block: &str, binds: &[Bind<'_>]) -> Result<Row, OraError> {
-        Ok(self.ask(block, binds)?.into_iter().next().unwrap_or_default())
+    fn call(&mut self, block: &str, args: &[Arg<'_>], _: &[usize]) -> Result<Row, OraError> {
+        Ok(self.ask(block, args)?.into_iter().next().unwrap_or_default())
     }
 
     fn rollback(&mut self) -> Result<(), OraError> {
@@ -165,9 +165,8 @@ fn go_through(server: &FakeServer, native_report: bool) {
         target.create(&work).unwrap();
         target.load(&work, 2).unwrap();
         for table in workload.tables.iter().filter(|t| t.scope == loadline_workload::Scope::DataSet) {
-            let mut loader = schema::OraLoader(Box::new(server.clone()));
-            let sql = crate::changed_rows::query(&loader, &work, table);
-            crate::data_set::Loader::rows(&mut loader, &sql).unwrap();
+            let sql = crate::changed_rows::query(&knowledge::KNOWLEDGE.dialect, &work, table);
+            server.clone().query(&sql, &[]).unwrap();
         }
         target.settle().unwrap();
         let abilities = target.abilities();
@@ -175,7 +174,7 @@ fn go_through(server: &FakeServer, native_report: bool) {
         abilities.checkpoints.unwrap().checkpoint().unwrap();
         abilities.driver().unwrap().overhead_ns().unwrap();
         let mut client = target.client_session(&work, 1).unwrap();
-        let can = |driver| render::capabilities().refusal(driver, &workload.needs).is_none();
+        let can = |driver| capabilities().refusal(driver, &workload.needs).is_none();
         client.begin().unwrap();
         if work.program.statements.iter().any(|s| s.effect.reads()) {
             // The fake server returns no rows, which the program does not accept.

@@ -75,7 +75,7 @@ impl StatisticsViews for Postgres {
         };
         let of =
             |instance: &PgInstance| self.session(instance, SessionRole::Inspect, |c| read(c, &instance.endpoint.name));
-        Ok(of_servers(self.instances.iter().map(of).collect::<Result<_, _>>()?, "instance"))
+        Ok(of_servers(self.nodes.instances.iter().map(of).collect::<Result<_, _>>()?, "instance"))
     }
 
     fn observer_of_all(&self) -> Result<Box<dyn Observer>, TargetError> {

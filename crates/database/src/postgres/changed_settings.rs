@@ -4,6 +4,7 @@
 use super::schema;
 use super::sql::{SCHEMA, literal};
 use super::wire::{Connection, Row};
+use crate::dialect::MARK;
 use crate::error::TargetError;
 
 /// All that may be changed.
@@ -77,7 +78,7 @@ pub(super) fn put_back(c: &mut Connection) -> Result<Vec<String>, TargetError> {
     let in_own_schema = format!(
         "SELECT 1 FROM pg_class t JOIN pg_namespace n ON n.oid = t.relnamespace WHERE t.relname = '{TABLE}' AND n.nspname = \
          '{SCHEMA}' AND obj_description(n.oid, 'pg_namespace') LIKE '{}%'",
-        schema::MARK
+        MARK
     );
     if c.value(&in_own_schema)?.is_none() {
         return Ok(Vec::new());

@@ -4,9 +4,10 @@ use std::iter;
 
 use loadline_workload::Arg;
 
+use super::knowledge::KNOWLEDGE;
 use super::protocol;
 use super::wire::{Connection, FLUSH};
-use super::{schema, sql, text};
+use super::{loading, sql, text};
 use crate::error::TargetError;
 use crate::loading::Batch;
 use crate::role::{Canceller, ClientSession, Results, TextDone};
@@ -35,8 +36,9 @@ impl PgClientSession {
     /// Prepares the program's statements in the session of a job.
     pub(super) fn open(mut connection: Connection, work: &Work) -> Result<PgClientSession, TargetError> {
         let all = work.program.statements.iter().map(|s| &s.template).enumerate();
-        let texts: Vec<_> =
-            all.map(|(i, s)| (format!("s{i}"), sql::statement(work, s), sql::parameter_types(work, s))).collect();
+        let texts: Vec<_> = all
+            .map(|(i, s)| (format!("s{i}"), KNOWLEDGE.dialect.statement(work, s), sql::parameter_types(work, s)))
+            .collect();
         let mut statements: Vec<(&str, &str, &[u32])> =
             texts.iter().map(|(name, sql, types)| (name.as_str(), sql.as_str(), types.as_slice())).collect();
         statements.extend([("b", "BEGIN", &[][..]), ("c", "COMMIT", &[]), ("r", "ROLLBACK", &[])]);
@@ -107,7 +109,7 @@ impl ClientSession for PgClientSession {
         }
         let table = self.work.table(table)?;
         let batch = Batch::of_bulk(first, rows);
-        schema::copy(&mut self.connection, &self.work, table, std::slice::from_ref(&batch))?;
+        loading::copy(&mut self.connection, &self.work, table, std::slice::from_ref(&batch))?;
         Ok(batch.len())
     }
 

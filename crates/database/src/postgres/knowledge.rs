@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use crate::descriptor::{Counter, Embedded, Routines, Versioned, Versions};
+use crate::dialect::Dialect;
 use crate::error::{Causes, Meaning};
 use crate::facts::WaitEvents;
 use crate::role::Use;
@@ -40,6 +41,7 @@ pub(super) struct Knowledge {
     pub(super) routines: Routines,
     pub(super) fragments: Fragments,
     pub(super) statistics: Vec<StatisticsView<ViewNeeds>>,
+    pub(super) dialect: Dialect,
 }
 
 /// Settings of loadline's sessions.

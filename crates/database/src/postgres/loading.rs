@@ -1,109 +1,36 @@
-//! Loads tables: COPY in several sessions, then keys and indexes.
+//! Loads rows by COPY in several sessions.
 
-use loadline_workload::{ColumnDef, LogicalType, Table};
+use loadline_workload::{Datum, LogicalType, Table};
+use postgres_protocol::message::frontend;
 
+use super::knowledge::KNOWLEDGE;
+use super::protocol;
 use super::schema;
-use super::sql::{SCHEMA, after_loading, create_table, literal, quoted, table_name};
-use super::wire::Connection;
-use crate::data_set::{Loader, RECORD};
+use super::wire::{Connection, Rows};
+use crate::data_set::LoadSession;
 use crate::error::TargetError;
-use crate::loading::Batch;
+use crate::loading::{Batch, rows};
 use crate::work::Work;
 
-fn name_of(stem: &str) -> String {
-    format!("{}.{}", quoted(SCHEMA), quoted(stem))
-}
+/// Copied rows are sent in chunks of this size: small enough for the CPU caches of both sides, and the server works on
+/// one chunk while the next is generated.
+const COPY_CHUNK: usize = 32 * 1024;
 
-impl Loader for Connection {
-    fn record(&self) -> String {
-        name_of(RECORD)
-    }
-
-    fn table_name(&self, work: &Work, table: &Table) -> String {
-        table_name(work, &table.name)
-    }
-
-    fn quoted(&self, name: &str) -> String {
-        quoted(name)
-    }
-
-    fn hex(&self, bytes: &str) -> String {
-        format!("encode({bytes}, 'hex')")
-    }
-
-    fn rows(&mut self, sql: &str) -> Result<Vec<Vec<String>>, TargetError> {
-        let rows = self.query(sql)?;
-        Ok(rows.into_iter().map(|row| row.into_iter().map(Option::unwrap_or_default).collect()).collect())
+impl LoadSession for Connection {
+    fn rows(&mut self, sql: &str) -> Result<Rows, TargetError> {
+        self.query(sql)
     }
 
     fn run(&mut self, sql: &str) -> Result<(), TargetError> {
         self.query(sql).map(drop)
     }
 
-    fn exists(&mut self, stem: &str) -> Result<bool, TargetError> {
-        let name = literal(&name_of(stem));
-        Ok(self.value(&format!("SELECT to_regclass({name})"))?.is_some())
+    fn ensure(&mut self) -> Result<(), TargetError> {
+        schema::ensure(self)
     }
 
-    fn make_record(&mut self) -> Result<(), TargetError> {
-        schema::ensure(self)?;
-        self.run(&format!(
-            "CREATE TABLE {} (name text PRIMARY KEY, version bigint NOT NULL, seed text NOT NULL, compressibility text \
-             NOT NULL, data_rows bigint NOT NULL, fingerprint text NOT NULL, complete integer NOT NULL, kept integer NOT \
-             NULL)",
-            self.record()
-        ))
-    }
-
-    fn make(&mut self, work: &Work, table: &Table) -> Result<(), TargetError> {
-        let name = table_name(work, &table.name);
-        self.run(&format!("DROP TABLE IF EXISTS {name}; {}", create_table(work, table)))
-    }
-
-    fn count_batches(&self, name: &str, key: &str, size: u64) -> String {
-        format!("SELECT {key} / {size}, count(*) FROM {name} GROUP BY 1")
-    }
-
-    fn add(&mut self, work: &Work, table: &Table, batches: &[Batch]) -> Result<(), TargetError> {
-        self.query("BEGIN")?;
-        let copied = schema::copy(self, work, table, batches);
-        if copied.as_ref().is_err_and(|e| !e.is_lost()) {
-            self.query("ROLLBACK")?;
-        }
-        copied?;
-        self.run("COMMIT")
-    }
-
-    fn drop_data_set(&mut self) -> Result<(), TargetError> {
-        let tables = self.rows(&format!(
-            "SELECT relname FROM pg_class WHERE relnamespace = to_regnamespace('{SCHEMA}') AND relkind = 'r' AND relname ~ \
-             '^data_'"
-        ))?;
-        tables.iter().flatten().try_for_each(|table| self.run(&format!("DROP TABLE {}", name_of(table))))
-    }
-
-    fn is_finished(&mut self, work: &Work, table: &Table) -> Result<bool, TargetError> {
-        let name = literal(&table_name(work, &table.name));
-        let count = format!("SELECT count(*) FROM pg_index WHERE indrelid = {name}::regclass");
-        let wanted = usize::from(table.primary_key().is_some()) + table.indexes.len();
-        Ok(self.number::<usize>(&count)?.is_some_and(|n| n >= wanted))
-    }
-
-    fn finish(&mut self, work: &Work, table: &Table, complete: Option<&str>) -> Result<(), TargetError> {
-        let name = table_name(work, &table.name);
-        let complete = complete.map_or(String::new(), |sql| format!("{sql}; "));
-        if !table.is_whole() {
-            // In an explicit transaction, so that it counts as one commit.
-            return self.run(&format!("BEGIN; ANALYZE {name}; {complete}COMMIT"));
-        }
-        let keys = if self.is_finished(work, table)? { String::new() } else { after_loading(work, table) };
-        // Creating the key reads every row and sets its hint bits, so readers need not do it during a test. No query
-        // filters by payload, and statistics on payloads take as long as on all other columns together.
-        let payloads = table.columns.iter().filter(|c| c.logical == LogicalType::Bytes);
-        let leave_out =
-            |c: &ColumnDef| format!("ALTER TABLE {name} ALTER COLUMN {} SET STATISTICS 0; ", quoted(&c.name));
-        let leave_out: String = payloads.map(leave_out).collect();
-        self.run(&format!("BEGIN; {keys}{leave_out}ANALYZE {name}; {complete}COMMIT"))
+    fn insert(&mut self, work: &Work, table: &Table, batches: &[Batch]) -> Result<(), TargetError> {
+        copy(self, work, table, batches)
     }
 
     fn path(&self) -> &'static str {
@@ -113,4 +40,85 @@ impl Loader for Connection {
     fn close(&mut self) -> Result<(), TargetError> {
         self.publish()
     }
+}
+
+/// Copies `batches` into `table`.
+pub(super) fn copy(c: &mut Connection, work: &Work, table: &Table, batches: &[Batch]) -> Result<(), TargetError> {
+    let name = KNOWLEDGE.dialect.table_name(work, &table.name);
+    c.put(|out| frontend::query(&format!("COPY {name} FROM STDIN (FORMAT binary)"), out))?;
+    c.send()?;
+    let incoming = c.next()?;
+    if incoming.tag == b'E' {
+        let e = c.server_error(incoming)?;
+        c.until_ready(|_, _| ())?;
+        return Err(e);
+    }
+    // <https://www.postgresql.org/docs/current/sql-copy.html>, `Binary Format`.
+    let mut data = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0".to_vec();
+    for batch in batches {
+        rows(work, table, batch, |row| {
+            put_row(&mut data, row);
+            if data.len() >= COPY_CHUNK { send_copy(c, &mut data) } else { Ok(()) }
+        })?;
+    }
+    data.extend_from_slice(&u16::MAX.to_be_bytes());
+    send_copy(c, &mut data)?;
+    c.out.extend_from_slice(b"c\0\0\0\x04");
+    c.send()?;
+    let mut copied = 0;
+    c.until_ready(|tag, body| {
+        if tag == b'C' {
+            copied = protocol::rows_of_tag(body);
+        }
+    })?;
+    let sent = batches.iter().map(Batch::len).sum::<u64>();
+    if copied == sent {
+        return Ok(());
+    }
+    Err(TargetError::Statement(format!("COPY stored {copied} rows instead of {sent}")))
+}
+
+fn put_row(data: &mut Vec<u8>, row: &[Datum<'_>]) {
+    data.extend_from_slice(&(row.len() as u16).to_be_bytes());
+    for datum in row {
+        match datum {
+            Datum::Int(i) => put(data, &[&i.to_be_bytes()]),
+            Datum::Bytes(bytes) => put(data, &[bytes]),
+            Datum::Typed(value) => match value.logical {
+                LogicalType::Timestamp => put(data, &[&(value.number * 1_000_000).to_be_bytes()]),
+                LogicalType::Boolean => put(data, &[&[(value.number & 1) as u8]]),
+                LogicalType::Numeric => put(data, &[&numeric(value.number)]),
+                // With the version of the format.
+                LogicalType::Json => put(data, &[&[1], value.text().as_bytes()]),
+                LogicalType::Text | LogicalType::Int | LogicalType::Bytes => put(data, &[value.text().as_bytes()]),
+            },
+        }
+    }
+}
+
+/// Adds a value, made of parts.
+fn put(data: &mut Vec<u8>, parts: &[&[u8]]) {
+    let length: usize = parts.iter().map(|part| part.len()).sum();
+    data.extend_from_slice(&(length as u32).to_be_bytes());
+    parts.iter().for_each(|part| data.extend_from_slice(part));
+}
+
+/// The number of `hundredths` in binary: digits of base 10,000, the last of them after the point
+/// (`numeric_send` in PostgreSQL's numeric.c).
+fn numeric(hundredths: i64) -> Vec<u8> {
+    let (mut whole, mut digits) = (hundredths.unsigned_abs() / 100, vec![hundredths.unsigned_abs() % 100 * 100]);
+    while whole > 0 {
+        digits.insert(0, whole % 10_000);
+        whole /= 10_000;
+    }
+    let sign = if hundredths < 0 { 0x4000 } else { 0 };
+    let head = [digits.len() as u16, (digits.len() as u16).wrapping_sub(2), sign, 2];
+    head.into_iter().chain(digits.iter().map(|d| *d as u16)).flat_map(u16::to_be_bytes).collect()
+}
+
+fn send_copy(c: &mut Connection, data: &mut Vec<u8>) -> Result<(), TargetError> {
+    c.out.push(b'd');
+    c.out.extend_from_slice(&(data.len() as u32 + 4).to_be_bytes());
+    c.out.append(data);
+    c.send()
 }

@@ -37,14 +37,14 @@ use std::sync::{Arc, Mutex};
 
 use loadline_model::capability::{Capabilities, Capability, Driver};
 
+use knowledge::KNOWLEDGE;
 use server::Postgres;
-use sql::{after_loading, create_table, query, statement};
 use temp::TempServer;
 use versions::{NEWEST, Version};
 
 use crate::env::process_env;
 use crate::kind::TargetKind;
-use crate::render::{NO_COUNTS, Rendered, lacking};
+use crate::render::{self, NO_COUNTS, Rendered, lacking};
 use crate::temp::settings::SERVERS;
 use crate::temp::{check_url, clean_leftovers};
 use crate::work::Work;
@@ -119,26 +119,19 @@ fn capabilities() -> Capabilities {
 
 /// Renders all SQL of a workload.
 fn render(work: &Work) -> Vec<Rendered> {
-    let mut out = Vec::new();
-    for table in &work.workload.tables {
-        out.push(Rendered::new(format!("table {}", table.name), create_table(work, table)));
-        if table.is_whole() {
-            out.push(Rendered::new(format!("table {}, when it is loaded", table.name), after_loading(work, table)));
-        }
-    }
+    let dialect = &KNOWLEDGE.dialect;
+    let mut out = render::tables(work, dialect);
     if let Some(workers) = work.parallel_workers() {
         let settings = parallel::settings(workers);
         let sql: Vec<String> = settings.iter().map(|(name, value)| format!("SET {name} = {value};")).collect();
         out.push(Rendered::new("session", sql.join("\n")));
         out.push(Rendered::new("tables, before each test", parallel::table_settings(work).join("\n")));
     }
-    for (i, s) in work.program.statements.iter().enumerate() {
-        out.push(Rendered::new(format!("statement {i}"), statement(work, &s.template)).by(Driver::Client));
-    }
+    out.extend(render::statements(work, dialect, ""));
     if capabilities().refusal_for_good(Driver::Database, &work.workload.needs).is_none() {
         let procedure = procedure::create(work, Version { major: NEWEST });
         out.push(Rendered::new("procedure", procedure).by(Driver::Database));
     }
-    out.extend(work.rendered_queries(query, ""));
+    out.extend(render::queries(work, dialect, ""));
     out
 }

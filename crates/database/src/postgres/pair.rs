@@ -9,7 +9,7 @@ use loadline_model::{Finding, Severity};
 use super::changed_settings::{self, CHANGED, Present};
 use super::connect::{Endpoint, SessionRole};
 use super::identity::Identity;
-use super::sql::quoted;
+use super::knowledge::KNOWLEDGE;
 use super::wire::Connection;
 use crate::env::of_target;
 use crate::error::TargetError;
@@ -196,7 +196,7 @@ fn check_role(c: &mut Connection) -> Result<(), TargetError> {
     if row.next().flatten().as_deref() == Some("t") {
         return Ok(());
     }
-    let role = quoted(&row.next().flatten().unwrap_or_default());
+    let role = KNOWLEDGE.dialect.quoted(&row.next().flatten().unwrap_or_default());
     let grants = format!(
         "or run: GRANT ALTER SYSTEM ON PARAMETER {} TO {role}; GRANT EXECUTE ON FUNCTION pg_catalog.pg_reload_conf() TO {role}",
         CHANGED.join(", ")

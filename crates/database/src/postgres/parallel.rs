@@ -1,9 +1,9 @@
 //! Parallel queries: settings of sessions and tables, and the number of workers that run.
 
-use loadline_workload::{Table, limit};
+use loadline_workload::Table;
 
+use super::knowledge::KNOWLEDGE;
 use super::settings::PgSettings;
-use super::sql::table_name;
 use super::wire::Connection;
 use crate::error::TargetError;
 use crate::parallel::queries;
@@ -31,8 +31,8 @@ pub(super) fn settings(workers: u32) -> Vec<(&'static str, String)> {
 /// workloads on the same tables run without workers.
 pub(super) fn table_settings(work: &Work) -> Vec<String> {
     let Some(workers) = work.parallel_workers().map(|n| n.saturating_sub(1)) else { return Vec::new() };
-    let set =
-        |table: &Table| format!("ALTER TABLE {} SET (parallel_workers = {workers});", table_name(work, &table.name));
+    let name = |table: &Table| KNOWLEDGE.dialect.table_name(work, &table.name);
+    let set = |table: &Table| format!("ALTER TABLE {} SET (parallel_workers = {workers});", name(table));
     work.workload.tables.iter().map(set).collect()
 }
 
@@ -48,7 +48,7 @@ pub(super) fn worker_limit(settings: &PgSettings) -> Option<WorkerLimit> {
 
 /// Runs the first query of `work` and counts its workers.
 pub(super) fn count_workers(c: &mut Connection, work: &Work) -> Result<Option<ParallelWorkers>, TargetError> {
-    let Some(sql) = queries(work, |table| table_name(work, table), limit)?.into_iter().next() else { return Ok(None) };
+    let Some(sql) = queries(work, &KNOWLEDGE.dialect)?.into_iter().next() else { return Ok(None) };
     let rows = c.query(&format!("EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) {sql}"))?;
     let plan: Vec<String> = rows.into_iter().filter_map(|row| row.into_iter().next().flatten()).collect();
     Ok(Some(parse_plan(&plan)))

@@ -11,7 +11,6 @@ use super::connect::SessionRole;
 use super::knowledge::KNOWLEDGE;
 use super::schema::checkpoint_if_allowed;
 use super::server::Postgres;
-use super::sql::quoted;
 use super::temp::TempServer;
 use super::wire::{Connection, Row};
 use crate::error::TargetError;
@@ -61,7 +60,7 @@ fn levels(standbys: &[String]) -> Vec<PgLevel> {
             let settings = [("synchronous_commit", mode.to_owned()), ("synchronous_standby_names", names)];
             levels.push(PgLevel { level, settings, state });
         };
-        let listed: Vec<String> = standbys.iter().map(|name| quoted(name)).collect();
+        let listed: Vec<String> = standbys.iter().map(|name| KNOWLEDGE.dialect.quoted(name)).collect();
         let names = |how: &str, k: usize, of: usize| format!("{how} {k} ({})", listed[..of.min(all)].join(", "));
         if !waits {
             // The standby is there for those who wait: they are not these.
@@ -190,8 +189,12 @@ impl Replication for Postgres {
 
     fn watch(&self) -> Result<Box<dyn ReplicaWatch>, TargetError> {
         let links = WatchedLinks::watch(self.links()?)?;
-        let connection = self.primary().endpoint.connect(SessionRole::Observer)?;
-        Ok(Box::new(PgReplicaWatch { connection, names: self.standby_names(), links }))
+        let (mut c, names) = (self.primary().endpoint.connect(SessionRole::Observer)?, self.standby_names());
+        Ok(links.watching(move || {
+            let found = look(&mut c, &names);
+            c.publish()?;
+            found
+        }))
     }
 }
 
@@ -228,28 +231,6 @@ fn look(c: &mut Connection, names: &[String]) -> Result<Vec<Replica>, TargetErro
     };
     let rows = c.query(&KNOWLEDGE.queries.text("standbys", &[]))?;
     Ok(rows.into_iter().map(Row).map(replica).filter(|r| names.contains(&r.name)).collect())
-}
-
-struct PgReplicaWatch {
-    connection: Connection,
-    names: Vec<String>,
-    links: WatchedLinks,
-}
-
-impl ReplicaWatch for PgReplicaWatch {
-    fn look(&mut self) -> Result<Vec<Replica>, TargetError> {
-        let found = look(&mut self.connection, &self.names);
-        self.connection.publish()?;
-        found
-    }
-
-    fn round_trips_ns(&mut self) -> Vec<u64> {
-        self.links.round_trips_ns()
-    }
-
-    fn link_bytes(&self) -> Option<u64> {
-        self.links.bytes()
-    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,5 @@
 //! The roles of [`crate::role`] for PostgreSQL.
 
-use std::collections::BTreeSet;
 use std::path::Path;
 
 use loadline_model::manifest::TargetInfo;
@@ -14,20 +13,18 @@ use super::settings::PgSettings;
 use super::slice::PgDatabaseSession;
 use super::{changed_settings, doctor, pair, parallel, procedure, schema, server, sql};
 use crate::cloud::absent_devices;
-use crate::data_set::{self, LoadProgress, Loader};
+use crate::data_set::{LoadSession, Loader};
+use crate::dialect::Dialect;
 use crate::error::TargetError;
 use crate::facts::Facts;
-use crate::number::Number;
-use crate::remaining::Remaining;
 use crate::role::{
-    Administration, BlockCache, Checkpoints, ClientDriver, ClientSession, DatabaseDriver, DatabaseSession, Doctor,
-    JobLimit, LogSpace, Observation, Observer, ParallelQueries, ParallelWorkers, Privilege, Queries, RunLock,
-    WorkerLimit,
+    BlockCache, Checkpoints, ClientDriver, ClientSession, DatabaseDriver, DatabaseSession, Doctor, JobLimit, LogSpace,
+    Observation, Observer, ParallelQueries, ParallelWorkers, Privilege, Queries, RunLock, WorkerLimit,
 };
 use crate::scope::Scope;
 use crate::target::{Abilities, Nodes, RemainingNodes, Target};
 use crate::work::Work;
-use crate::workload_tables::{LoadedTables, LoadsTables, workload_tables};
+use crate::workload_tables::{Kept, LoadedTables, LoadsTables};
 
 impl Target for Postgres {
     fn facts(&self) -> &Facts {
@@ -36,7 +33,7 @@ impl Target for Postgres {
 
     fn info(&self) -> Result<TargetInfo, TargetError> {
         let settings = self.session(self.primary(), SessionRole::Inspect, PgSettings::read)?;
-        let local = self.instances.iter().all(|i| i.local);
+        let local = self.nodes.instances.iter().all(|i| i.local);
         let data_dir = settings.get("data_directory").map(str::to_owned);
         let log_dir = data_dir.as_ref().map(|dir| {
             let dir = Path::new(dir).join("pg_wal");
@@ -46,11 +43,11 @@ impl Target for Postgres {
         });
         let mut notes = self.private_server().map_or_else(Vec::new, |s| s.servers.notes.clone());
         notes.extend(self.primary().endpoint.recognised.note());
-        if self.endpoints.len() > 1 {
+        if self.nodes.endpoints.len() > 1 {
             notes.push(format!(
                 "{} nodes lead to {} server instances; each instance's counters are counted once",
-                self.endpoints.len(),
-                self.instances.len()
+                self.nodes.endpoints.len(),
+                self.nodes.instances.len()
             ));
         }
         if self.facts.read_only_nodes > 0 {
@@ -91,29 +88,31 @@ impl Target for Postgres {
             parallel_queries: Some(self),
             statistics_views: Some(self),
             settings: self.server.is_some().then_some(self as _),
-            nodes: (self.instances.len() > 1).then_some(self as _),
+            nodes: (self.nodes.instances.len() > 1).then_some(self as _),
             replication: self.has_levels.then_some(self as _),
             ..Abilities::default()
         }
     }
 }
 
-impl Administration for Postgres {
-    fn lock(&self) -> Result<RunLock, TargetError> {
+impl LoadsTables for Postgres {
+    fn dialect(&self) -> &'static Dialect {
+        &KNOWLEDGE.dialect
+    }
+
+    fn load_session(&self) -> Result<Box<dyn LoadSession + '_>, TargetError> {
+        Ok(Box::new(self.primary().endpoint.connect(SessionRole::Admin)?))
+    }
+
+    fn loaded(&self) -> &LoadedTables {
+        &self.loaded
+    }
+
+    fn lock_tables(&self) -> Result<RunLock, TargetError> {
         Ok(self.locked()?.0)
     }
 
-    fn create(&self, work: &Work) -> Result<(), TargetError> {
-        self.loaded.forget(work);
-        self.at_primary(|c| schema::create(c, work))
-    }
-
-    fn load_watched(&self, work: &Work, jobs: u32, progress: &LoadProgress) -> Result<(), TargetError> {
-        self.load_missing(work, jobs, progress)?;
-        self.wait_replayed()
-    }
-
-    fn log_space(&self, data: u64, indexes: u64) -> Result<LogSpace, TargetError> {
+    fn space_for_log(&self, data: u64, indexes: u64) -> Result<LogSpace, TargetError> {
         // Private standbys follow at once and are on the same disk, each with rows and log of its own.
         let standbys = self.private_server().map_or(0, |s| s.servers.further.len() as u64);
         let written = data.saturating_add(indexes);
@@ -124,17 +123,10 @@ impl Administration for Postgres {
         Ok(LogSpace { bytes: (1 + standbys) * log + standbys * written, ..LogSpace::default() })
     }
 
-    fn reset(&self, work: &Work, _: Driver) -> Result<(), TargetError> {
-        self.at_primary(|c| {
-            schema::reset(c, work)?;
-            if self.has_levels { schema::renew(c, work) } else { Ok(()) }
-        })
-    }
-
-    fn settle(&self) -> Result<Option<String>, TargetError> {
+    fn settled(&self) -> Result<Option<String>, TargetError> {
         let privilege = KNOWLEDGE.texts.checkpoint_privilege.at(self.version).unwrap_or_default();
         let said = self.at_primary(|c| {
-            // With levels, `reset` has made the checkpoint.
+            // With levels, `freshen` has made the checkpoint.
             let made = if self.has_levels {
                 c.row(KNOWLEDGE.texts.may_checkpoint.at(self.version).unwrap_or_default())?.is_true(0)
             } else {
@@ -152,26 +144,19 @@ impl Administration for Postgres {
         Ok(said)
     }
 
-    fn drop_tables(&self, work: &Work) -> Result<(), TargetError> {
-        self.loaded.forget(work);
-        self.at_primary(|c| {
-            workload_tables(work).try_for_each(|table| {
-                c.query(&format!("DROP TABLE IF EXISTS {}", sql::table_name(work, &table.name))).map(drop)
-            })
-        })
-    }
-
-    fn clean(&self) -> Result<Vec<String>, TargetError> {
+    fn remove(&self, kept: &dyn Fn() -> Result<Kept, TargetError>) -> Result<Vec<String>, TargetError> {
         let (_lock, mut removed) = self.locked()?;
-        removed.extend(self.at_primary(|c| schema::clean(c, &BTreeSet::new()))?);
-        Ok(removed)
-    }
-
-    fn clean_after_run(&self, keep_data: bool) -> Result<Vec<String>, TargetError> {
-        let (_lock, mut removed) = self.locked()?;
-        let kept = self.with_loader(|l| data_set::kept(l, keep_data))?;
+        let kept = kept()?;
         removed.extend(self.at_primary(|c| schema::clean(c, &kept))?);
         Ok(removed)
+    }
+
+    fn after_load(&self) -> Result<(), TargetError> {
+        self.wait_replayed()
+    }
+
+    fn freshen(&self, loader: &mut Loader<'_>, work: &Work) -> Result<(), TargetError> {
+        schema::freshen(loader, work, self.has_levels)
     }
 }
 
@@ -192,9 +177,9 @@ impl Postgres {
 
 impl Doctor for Postgres {
     fn doctor(&self) -> Result<Vec<Finding>, TargetError> {
-        let several = self.instances.len() > 1;
+        let several = self.nodes.instances.len() > 1;
         let mut findings = Vec::new();
-        for (i, instance) in self.instances.iter().enumerate() {
+        for (i, instance) in self.nodes.instances.iter().enumerate() {
             let examine = if instance.standby { doctor::examine_standby } else { doctor::examine };
             let mut found = self.session(instance, SessionRole::Inspect, |c| examine(c, instance))?;
             found.extend(self.admin(instance, doctor::lost_settings)?);
@@ -234,7 +219,7 @@ impl Doctor for Postgres {
 
     fn job_limit(&self) -> Result<JobLimit, TargetError> {
         let mut tightest: Option<JobLimit> = None;
-        for instance in &self.instances {
+        for instance in &self.nodes.instances {
             let mut limit = self.admin(instance, |c| doctor::free_sessions(c, &instance.endpoint.name))?;
             // Jobs are spread evenly over the nodes: this instance gets the share of its nodes.
             let nodes = self.facts.nodes;
@@ -267,12 +252,12 @@ impl Observation for Postgres {
     }
 
     fn own_commits(&self) -> Vec<u64> {
-        self.instances.iter().map(|instance| instance.endpoint.ledger.total()).collect()
+        self.nodes.instances.iter().map(|instance| instance.endpoint.ledger.total()).collect()
     }
 
     fn end_jobs(&self, jobs: std::ops::Range<u32>, _: &[Vec<u32>]) -> Result<Option<u32>, TargetError> {
         let mut ended = 0;
-        for instance in &self.instances {
+        for instance in &self.nodes.instances {
             let prefix = instance.endpoint.job_prefix();
             let names: Vec<String> = jobs.clone().map(|job| sql::literal(&format!("{prefix}{job}"))).collect();
             let query = format!(
@@ -296,7 +281,7 @@ impl Observation for Postgres {
         ] {
             absent.extend(columns.iter().filter_map(|column| Some((*column, why?.to_owned()))));
         }
-        if !self.instances.iter().all(|i| i.local) {
+        if !self.nodes.instances.iter().all(|i| i.local) {
             let without = "and PostgreSQL does not show its devices";
             absent.extend(absent_devices(self.cloud, without));
         }
@@ -334,28 +319,6 @@ impl DatabaseDriver for Postgres {
     }
 }
 
-impl Queries for Postgres {
-    fn number(&self, work: &Work, query: &str) -> Result<Number, TargetError> {
-        let sql = sql::query(work, query)?;
-        Number::read(self.at_primary(|c| c.value(&sql))?)
-    }
-
-    fn table_bytes(&self, work: &Work, table: &str) -> Result<Option<u64>, TargetError> {
-        let name = sql::literal(&sql::table_name(work, table));
-        self.at_primary(|c| c.number(&format!("SELECT pg_table_size(to_regclass({name}))")))
-    }
-}
-
-impl LoadsTables for Postgres {
-    fn open_loader(&self) -> Result<Box<dyn Loader + '_>, TargetError> {
-        Ok(Box::new(self.primary().endpoint.connect(SessionRole::Admin)?))
-    }
-
-    fn loaded(&self) -> &LoadedTables {
-        &self.loaded
-    }
-}
-
 impl BlockCache for Postgres {
     fn set_cache(&self, data_bytes: Option<u64>) -> Result<Option<u64>, TargetError> {
         if let Some(mut server) = self.private_server() {
@@ -386,18 +349,18 @@ impl ParallelQueries for Postgres {
 impl Nodes for Postgres {
     fn without_lost(&self) -> Option<RemainingNodes> {
         let answers = |i: &_| self.session(i, SessionRole::Inspect, |_| Ok(())).is_ok();
-        let is_left: Vec<bool> = self.instances.iter().map(answers).collect();
+        let is_left: Vec<bool> = self.nodes.instances.iter().map(answers).collect();
         if is_left.iter().all(|left| *left) {
             return None;
         }
         let name = |(number, instance): (usize, &PgInstance)| {
-            let node = self.instance_of.iter().position(|of| *of == number).unwrap_or(number) + 1;
+            let node = self.nodes.instance_of.iter().position(|of| *of == number).unwrap_or(number) + 1;
             let what = if instance.standby { ", a standby" } else { "" };
             format!("node {node} ('{}'{what})", instance.endpoint.config.shown)
         };
-        let numbered = self.instances.iter().enumerate();
+        let numbered = self.nodes.instances.iter().enumerate();
         let lost: Vec<String> = numbered.filter(|(number, _)| !is_left[*number]).map(name).collect();
-        let left = Remaining::of(&self.instances, &self.instance_of, &self.endpoints, &is_left);
+        let left = self.nodes.left(&is_left);
         // A standby does not take the primary's place by itself, and what is measured at it is counted at both.
         let headless = left.instances.iter().any(|i| i.standby) && !is_left.first().is_some_and(|left| *left);
         if left.instances.is_empty() || headless {
@@ -407,9 +370,7 @@ impl Nodes for Postgres {
         let read_only_nodes = left.instances.iter().filter(|i| i.standby).map(|i| i.nodes).sum();
         let target = Postgres {
             facts: Facts { nodes: left.endpoints.len() as u32, read_only_nodes, ..self.facts.clone() },
-            endpoints: left.endpoints,
-            instance_of: left.instance_of,
-            instances: left.instances,
+            nodes: left,
             version: self.version,
             version_text: self.version_text.clone(),
             gaps: self.gaps.clone(),

@@ -20,6 +20,7 @@ use crate::facts::{Facts, Runs};
 use crate::request::OpenRequest;
 use crate::role::Observer;
 use crate::scope::Scope;
+use crate::servers::Servers;
 use crate::tcp::is_loopback;
 use crate::work::Work;
 use crate::workload_tables::LoadedTables;
@@ -39,11 +40,8 @@ pub(super) struct PgInstance {
 
 /// A PostgreSQL target.
 pub(super) struct Postgres {
-    pub(super) endpoints: Vec<Arc<Endpoint>>,
-    /// Index of the instance behind each node.
-    pub(super) instance_of: Vec<usize>,
     /// The primary first, then its standbys; or the one standby that the target is.
-    pub(super) instances: Vec<PgInstance>,
+    pub(super) nodes: Servers<PgInstance, Arc<Endpoint>>,
     pub(super) version: Version,
     pub(super) version_text: String,
     pub(super) gaps: CounterGaps,
@@ -189,9 +187,7 @@ impl Postgres {
         };
         let url = if server.is_some() { request.url.clone() } else { crate::redact(url) };
         Ok(Postgres {
-            endpoints,
-            instance_of,
-            instances,
+            nodes: Servers { instances, instance_of, endpoints },
             version,
             version_text,
             gaps,
@@ -217,10 +213,10 @@ impl Postgres {
 
     /// An observer of all instances.
     pub(super) fn observer_of(&self, scope: Scope) -> Result<Box<dyn Observer>, TargetError> {
-        let endpoints: Vec<_> = self.instances.iter().map(|i| &i.endpoint).collect();
-        let local = self.instances.iter().all(|i| i.local);
-        let standbys = self.instances.iter().filter(|i| i.standby).count();
-        let by_node = endpoints.len() > 1 && endpoints.len() == self.endpoints.len();
+        let endpoints: Vec<_> = self.nodes.instances.iter().map(|i| &i.endpoint).collect();
+        let local = self.nodes.instances.iter().all(|i| i.local);
+        let standbys = self.nodes.instances.iter().filter(|i| i.standby).count();
+        let by_node = endpoints.len() > 1 && endpoints.len() == self.nodes.endpoints.len();
         Ok(Box::new(PgObserver::open(&endpoints, standbys, &self.gaps, (local, by_node), scope)?))
     }
 
@@ -241,7 +237,7 @@ impl Postgres {
 
     /// The instance that takes writes.
     pub(super) fn primary(&self) -> &PgInstance {
-        &self.instances[0]
+        &self.nodes.instances[0]
     }
 
     /// As [`Self::admin`], in the primary.
@@ -257,7 +253,8 @@ impl Postgres {
         if let Some(pair) = &self.pair {
             return Ok(pair.endpoints());
         }
-        let of_nodes = self.instances.iter().filter(|i| i.standby).map(|i| Endpoint::clone(&i.endpoint)).collect();
+        let of_nodes =
+            self.nodes.instances.iter().filter(|i| i.standby).map(|i| Endpoint::clone(&i.endpoint)).collect();
         let Some(server) = self.server.as_ref().filter(|_| self.has_levels) else { return Ok(of_nodes) };
         server.lock().unwrap_or_else(PoisonError::into_inner).running_standbys()
     }
@@ -270,11 +267,9 @@ impl Postgres {
     /// Opens the session of `job` at its node. With several servers it proves that it is at the right one: an address may
     /// lead to another one by now.
     pub(super) fn job_session(&self, work: &Work, job: u32) -> Result<Connection, TargetError> {
-        let node = work.node(job, self.endpoints.len());
-        let found = self.endpoints.get(node).zip(self.instance_of.get(node).and_then(|i| self.instances.get(*i)));
-        let (endpoint, instance) = found.ok_or_else(|| TargetError::Usage("the target has no node".into()))?;
+        let (endpoint, instance) = self.nodes.of_job(work, job)?;
         let mut c = endpoint.connect(SessionRole::Job(work, job))?;
-        if self.instances.len() > 1 {
+        if self.nodes.instances.len() > 1 {
             let here = Identity::read(&mut c, endpoint, self.server.is_some())?;
             if here != instance.identity {
                 return Err(TargetError::Refused(format!(

@@ -6,97 +6,65 @@ use crate::data_set::LoadProgress;
 use crate::error::TargetError;
 use crate::work::Work;
 
-/// Creates, loads, empties and removes the objects of a run on the target.
+/// Creates, loads, empties and removes the objects of a run on the target. By default it has no tables, and nobody else can use it.
 pub trait Administration {
     /// Locks the target's loadline schema for this run until the lock is dropped or its owner dies; refused if another run has it.
-    fn lock(&self) -> Result<RunLock, TargetError>;
+    fn lock(&self) -> Result<RunLock, TargetError> {
+        Ok(RunLock::new(()))
+    }
 
     /// Drops existing workload tables and creates them empty.
-    fn create(&self, work: &Work) -> Result<(), TargetError>;
+    fn create(&self, work: &Work) -> Result<(), TargetError> {
+        let _ = work;
+        Ok(())
+    }
 
     /// Loads the missing rows of the jobs `0 … jobs − 1` and of the data set, and updates `progress`.
-    fn load_watched(&self, work: &Work, jobs: u32, progress: &LoadProgress) -> Result<(), TargetError>;
+    fn load_watched(&self, work: &Work, jobs: u32, progress: &LoadProgress) -> Result<(), TargetError> {
+        let _ = (work, jobs, progress);
+        Ok(())
+    }
 
     /// The same without progress.
     fn load(&self, work: &Work, jobs: u32) -> Result<(), TargetError> {
         self.load_watched(work, jobs, &LoadProgress::default())
     }
 
-    /// Disk space that the log takes while `data` bytes of rows and `indexes` bytes of indexes are loaded.
-    fn log_space(&self, data: u64, indexes: u64) -> Result<LogSpace, TargetError>;
+    /// Disk space that the log takes while `data` bytes of rows and `indexes` bytes of indexes are loaded: by default all written
+    /// bytes, because the log's space may not be reused.
+    fn log_space(&self, data: u64, indexes: u64) -> Result<LogSpace, TargetError> {
+        Ok(LogSpace { bytes: data.saturating_add(indexes), ..LogSpace::default() })
+    }
 
     /// Prepares the target for a test of the workload with `driver`: empties the tables that the workload fills, and
     /// changes server-wide settings. Called before every test.
-    fn reset(&self, work: &Work, driver: Driver) -> Result<(), TargetError>;
+    fn reset(&self, work: &Work, driver: Driver) -> Result<(), TargetError> {
+        let _ = (work, driver);
+        Ok(())
+    }
 
     /// Brings the target to the same state before every test, for example by a checkpoint. Returns a description of
     /// what it could not do.
-    fn settle(&self) -> Result<Option<String>, TargetError>;
-
-    /// Drops the workload tables; those of the data set stay.
-    fn drop_tables(&self, work: &Work) -> Result<(), TargetError>;
-
-    /// Removes all objects that loadline ever created on the target and returns what was removed.
-    fn clean(&self) -> Result<Vec<String>, TargetError>;
-
-    /// Removes the objects of a run. With `keep_data` the data set stays, also after later runs; otherwise only
-    /// tables that an earlier run kept stay.
-    fn clean_after_run(&self, keep_data: bool) -> Result<Vec<String>, TargetError>;
-}
-
-/// A target without tables, on which a run makes nothing: its [`Administration`], but for what such a target may have to do.
-pub trait NoTables {
-    /// As [`Administration::lock`]; by default nobody else can use the target.
-    fn lock(&self) -> Result<RunLock, TargetError> {
-        Ok(RunLock::new(()))
+    fn settle(&self) -> Result<Option<String>, TargetError> {
+        Ok(None)
     }
 
-    /// As [`Administration::settle`].
-    fn settle(&self) -> Result<(), TargetError> {
+    /// Drops the workload tables; those of the data set stay.
+    fn drop_tables(&self, work: &Work) -> Result<(), TargetError> {
+        let _ = work;
         Ok(())
     }
 
-    /// As [`Administration::clean`].
+    /// Removes all objects that loadline ever created on the target and returns what was removed.
     fn clean(&self) -> Result<Vec<String>, TargetError> {
         Ok(Vec::new())
     }
-}
 
-impl<T: NoTables> Administration for T {
-    fn lock(&self) -> Result<RunLock, TargetError> {
-        NoTables::lock(self)
-    }
-
-    fn create(&self, _: &Work) -> Result<(), TargetError> {
-        Ok(())
-    }
-
-    fn load_watched(&self, _: &Work, _: u32, _: &LoadProgress) -> Result<(), TargetError> {
-        Ok(())
-    }
-
-    fn log_space(&self, data: u64, indexes: u64) -> Result<LogSpace, TargetError> {
-        Ok(LogSpace::all(data, indexes))
-    }
-
-    fn reset(&self, _: &Work, _: Driver) -> Result<(), TargetError> {
-        Ok(())
-    }
-
-    fn settle(&self) -> Result<Option<String>, TargetError> {
-        NoTables::settle(self).map(|()| None)
-    }
-
-    fn drop_tables(&self, _: &Work) -> Result<(), TargetError> {
-        Ok(())
-    }
-
-    fn clean(&self) -> Result<Vec<String>, TargetError> {
-        NoTables::clean(self)
-    }
-
-    fn clean_after_run(&self, _: bool) -> Result<Vec<String>, TargetError> {
-        NoTables::clean(self)
+    /// Removes the objects of a run. With `keep_data` the data set stays, also after later runs; otherwise only
+    /// tables that an earlier run kept stay.
+    fn clean_after_run(&self, keep_data: bool) -> Result<Vec<String>, TargetError> {
+        let _ = keep_data;
+        self.clean()
     }
 }
 
@@ -121,11 +89,4 @@ pub struct LogSpace {
     pub dir: Option<String>,
     /// Description of an unknown part.
     pub unknown: Option<String>,
-}
-
-impl LogSpace {
-    /// All written bytes, because the log's space may not be reused.
-    pub(crate) fn all(data: u64, indexes: u64) -> LogSpace {
-        LogSpace { bytes: data.saturating_add(indexes), ..LogSpace::default() }
-    }
 }

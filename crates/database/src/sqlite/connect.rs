@@ -7,6 +7,7 @@ use rusqlite::{Connection, OpenFlags};
 
 use super::failed;
 use super::files::{SqliteFiles, held_by_others};
+use super::loading::text;
 use super::session::wait_for_writer;
 use crate::error::TargetError;
 use crate::machine::memory_bytes;
@@ -117,14 +118,8 @@ pub(super) fn settings(request: &OpenRequest) -> Result<Vec<(String, String)>, T
 }
 
 pub(super) fn pragma(db: &Connection, name: &str) -> Result<String, TargetError> {
-    db.pragma_query_value(None, name, |row| {
-        row.get_ref(0).map(|v| match v {
-            rusqlite::types::ValueRef::Integer(i) => i.to_string(),
-            rusqlite::types::ValueRef::Text(t) => String::from_utf8_lossy(t).into_owned(),
-            _ => String::new(),
-        })
-    })
-    .map_err(failed(db, name))
+    let value = db.pragma_query_value(None, name, |row| row.get_ref(0).map(text));
+    value.map(Option::unwrap_or_default).map_err(failed(db, name))
 }
 
 pub(super) fn set_pragma(db: &Connection, name: &str, value: &str) -> Result<(), TargetError> {

@@ -9,6 +9,7 @@ mod checkpoint;
 mod connect;
 mod data_counters;
 mod files;
+mod knowledge;
 mod loading;
 mod log_counters;
 mod roles;
@@ -21,21 +22,21 @@ use std::sync::atomic::Ordering;
 
 use loadline_model::snapshot::counter;
 use loadline_model::{Capabilities, Capability, Driver, Snapshot};
-use loadline_workload::{Commit, Instrument, Piece, Statement};
+use loadline_workload::{Commit, Instrument, Piece, Statement, Table};
 use rusqlite::{Connection, ErrorCode};
 
 use crate::error::TargetError;
 use crate::facts::{Facts, OwnFiles, Runs};
 use crate::folder;
 use crate::kind::TargetKind;
-use crate::render::{NO_SCRIPTS, Rendered, lacking};
+use crate::render::{NO_SCRIPTS, Rendered, lacking, queries};
 use crate::request::OpenRequest;
 use crate::role::Observer;
 use crate::work::Work;
 use crate::workload_tables::LoadedTables;
 use connect::{Connector, pragma, set_pragma, settings, synchronous};
 use files::{SqliteFiles, held_by_others};
-use loading::{SqliteLoader, create_table, table_name};
+use knowledge::KNOWLEDGE;
 use log_counters::LogCounters;
 
 const NO_PROCEDURES: &str =
@@ -161,32 +162,22 @@ impl Sqlite {
             for table in &work.workload.tables {
                 // An aggregate over the last column reads every page.
                 let last = table.columns.last().map_or("id", |c| &c.name);
-                let sql = format!("SELECT sum(length(\"{last}\")) FROM {}", table_name(work, &table.name));
+                let sql =
+                    format!("SELECT sum(length(\"{last}\")) FROM {}", KNOWLEDGE.dialect.table_name(work, &table.name));
                 db.query_row(&sql, [], |_| Ok(())).map_err(failed(db, "filling the cache"))?;
             }
         }
         Ok(())
     }
-
-    fn loader(&self) -> Result<SqliteLoader, TargetError> {
-        Ok(SqliteLoader(self.connector.connect(Commit::Nowait)?))
-    }
 }
 
-/// A statement with numbered parameters in the order of [`loadline_workload::Template::vars`].
+/// A statement as SQLite gets it.
 ///
 /// For an UPDATE of several rows that can fail, SQLite copies each changed page to a statement journal, a temporary file beyond
 /// 64 KiB, to undo that statement alone (<https://www.sqlite.org/tempfiles.html>). `OR FAIL` needs none: loadline undoes the
 /// whole transaction.
 pub(super) fn sql(work: &Work, statement: &Statement) -> String {
-    let mut n = 0;
-    let sql = statement.template.render(
-        |t| table_name(work, t),
-        |_| {
-            n += 1;
-            format!("?{n}")
-        },
-    );
+    let sql = KNOWLEDGE.dialect.statement(work, &statement.template);
     match sql.strip_prefix("UPDATE ") {
         Some(rest) if statement.effect.rows() > Some(1) => format!("UPDATE OR FAIL {rest}"),
         _ => sql,
@@ -194,12 +185,9 @@ pub(super) fn sql(work: &Work, statement: &Statement) -> String {
 }
 
 fn render(work: &Work) -> Vec<Rendered> {
-    let mut out: Vec<Rendered> = work
-        .workload
-        .tables
-        .iter()
-        .map(|t| Rendered::new(format!("table {}", t.name), create_table(work, t)))
-        .collect();
+    let dialect = &KNOWLEDGE.dialect;
+    let table = |t: &Table| Rendered::new(format!("table {}", t.name), dialect.text(&dialect.create(work, t)));
+    let mut out: Vec<Rendered> = work.workload.tables.iter().map(table).collect();
     let (mode, _) = synchronous(work.program.commit);
     let log =
         checkpoint::log_pages(work, PAGE_SIZE).map_or(String::new(), |n| format!("; PRAGMA wal_autocheckpoint = {n}"));
@@ -213,7 +201,7 @@ fn render(work: &Work) -> Vec<Rendered> {
         out.push(Rendered::new(format!("statement {i}"), format!("{}{note}", sql(work, s))));
     }
     out.push(Rendered::new("commit", "COMMIT"));
-    out.extend(work.rendered_queries(|work, query| work.query(query, |table| table_name(work, table)), ""));
+    out.extend(queries(work, dialect, ""));
     out
 }
 

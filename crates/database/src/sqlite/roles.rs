@@ -4,26 +4,24 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use loadline_model::manifest::TargetInfo;
-use loadline_model::{Column, Driver, Finding, Severity, column};
-use loadline_workload::{Commit, RowCount};
+use loadline_model::{Column, Finding, Severity, column};
+use loadline_workload::Commit;
 use rusqlite::ErrorCode;
 
 use super::connect::{pragma, set_pragma};
-use super::loading::{self, create_table, table_name};
+use super::knowledge::KNOWLEDGE;
 use super::session::{self, SqliteSession};
 use super::{KIND, LogObserver, PAGE_SIZE, Sqlite, TRANSACTION_BYTES, checkpoint, failed, files, small_cache_kib};
-use crate::data_set::{self, LoadProgress, Loader};
+use crate::data_set::LoadSession;
+use crate::dialect::Dialect;
 use crate::error::TargetError;
 use crate::facts::Facts;
-use crate::loading::table_stem;
-use crate::number::Number;
 use crate::role::{
-    Administration, BlockCache, Checkpoints, ClientDriver, ClientSession, Doctor, LogSpace, Observation, Observer,
-    Queries, RunLock,
+    BlockCache, Checkpoints, ClientDriver, ClientSession, Doctor, LogSpace, Observation, Observer, Queries, RunLock,
 };
 use crate::target::{Abilities, Target};
 use crate::work::Work;
-use crate::workload_tables::{LoadedTables, LoadsTables, workload_tables};
+use crate::workload_tables::{Kept, LoadedTables, LoadsTables};
 
 impl Target for Sqlite {
     fn facts(&self) -> &Facts {
@@ -79,45 +77,35 @@ impl Target for Sqlite {
     }
 }
 
-impl Administration for Sqlite {
-    fn lock(&self) -> Result<RunLock, TargetError> {
+impl LoadsTables for Sqlite {
+    const ONE_WRITER: bool = true;
+
+    fn dialect(&self) -> &'static Dialect {
+        &KNOWLEDGE.dialect
+    }
+
+    fn load_session(&self) -> Result<Box<dyn LoadSession + '_>, TargetError> {
+        Ok(Box::new(self.connector.connect(Commit::Nowait)?))
+    }
+
+    fn loaded(&self) -> &LoadedTables {
+        &self.loaded
+    }
+
+    fn lock_tables(&self) -> Result<RunLock, TargetError> {
         self.connector.files.lock().map(RunLock::new)
-    }
-
-    fn create(&self, work: &Work) -> Result<(), TargetError> {
-        let db = self.connector.connect(Commit::Nowait)?;
-        self.loaded.forget(work);
-        for table in workload_tables(work) {
-            let drop = format!("DROP TABLE IF EXISTS {}; ", table_name(work, &table.name));
-            db.execute_batch(&format!("{drop}{}", create_table(work, table)))
-                .map_err(failed(&db, "creating the tables"))?;
-        }
-        Ok(())
-    }
-
-    fn load_watched(&self, work: &Work, jobs: u32, progress: &LoadProgress) -> Result<(), TargetError> {
-        self.load_missing(work, jobs, progress)
     }
 
     /// The log's space is reused after a checkpoint, and each loading transaction is followed by one. A transaction
     /// loads rows, or creates all indexes of a table.
-    fn log_space(&self, data: u64, indexes: u64) -> Result<LogSpace, TargetError> {
+    fn space_for_log(&self, data: u64, indexes: u64) -> Result<LogSpace, TargetError> {
         let given = self.connector.settings.iter().find(|(name, _)| *name == "wal_autocheckpoint");
         let never = given.is_some_and(|(_, pages)| pages.parse::<i64>().is_ok_and(|pages| pages <= 0));
         let rows = if never { data } else { data.min(TRANSACTION_BYTES) };
         Ok(LogSpace { bytes: rows.saturating_add(indexes), ..LogSpace::default() })
     }
 
-    fn reset(&self, work: &Work, _: Driver) -> Result<(), TargetError> {
-        let db = self.connector.connect(Commit::Nowait)?;
-        for table in work.workload.tables.iter().filter(|t| t.rows == RowCount::Empty) {
-            db.execute_batch(&format!("DELETE FROM {}", table_name(work, &table.name)))
-                .map_err(failed(&db, "emptying a table"))?;
-        }
-        Ok(())
-    }
-
-    fn settle(&self) -> Result<Option<String>, TargetError> {
+    fn settled(&self) -> Result<Option<String>, TargetError> {
         let db = self.connector.connect(Commit::Wait)?;
         let blocked = db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, bool>(0));
         let blocked = blocked.map_err(failed(&db, "the checkpoint"))?;
@@ -126,28 +114,16 @@ impl Administration for Sqlite {
             .then(|| "another program reads the database: its log could not be emptied before the test".to_owned()))
     }
 
-    fn drop_tables(&self, work: &Work) -> Result<(), TargetError> {
-        self.loaded.forget(work);
-        let stems: Vec<String> = workload_tables(work).map(|t| table_stem(work, &t.name)).collect();
-        loading::drop_tables(&mut self.loader()?, |name| stems.iter().any(|s| s == name)).map(drop)
-    }
-
-    fn clean(&self) -> Result<Vec<String>, TargetError> {
+    fn remove(&self, kept: &dyn Fn() -> Result<Kept, TargetError>) -> Result<Vec<String>, TargetError> {
         let lock = self.connector.files.lock()?;
+        let kept: Vec<String> = kept()?.iter().map(|stem| self.dialect().plain_name(stem)).collect();
+        if !kept.is_empty() {
+            let removed = self.with_loader(|loader| loader.drop_tables(|name| !kept.iter().any(|k| k == name)))?;
+            return Ok(removed.into_iter().map(|name| format!("table {name}")).collect());
+        }
         let removed = self.connector.files.remove()?;
         drop(lock);
         Ok(removed)
-    }
-
-    fn clean_after_run(&self, keep_data: bool) -> Result<Vec<String>, TargetError> {
-        let lock = self.connector.files.lock()?;
-        let mut loader = self.loader()?;
-        let kept = data_set::kept(&mut loader, keep_data)?;
-        if kept.is_empty() {
-            drop((loader, lock));
-            return self.clean();
-        }
-        loading::drop_tables(&mut loader, |name| !kept.contains(name))
     }
 }
 
@@ -204,35 +180,6 @@ impl Observation for Sqlite {
     fn absent_columns(&self) -> Vec<(&'static Column, String)> {
         let why = |what: &str| format!("SQLite does not count {what}");
         vec![(column::COMMITS_DATABASE, why("its commits; the rows changed are counted instead"))]
-    }
-}
-
-impl Queries for Sqlite {
-    fn number(&self, work: &Work, query: &str) -> Result<Number, TargetError> {
-        let sql = work.query(query, |table| table_name(work, table))?;
-        let db = self.connector.connect(Commit::Wait)?;
-        Ok(Number::new(db.query_row(&sql, [], |r| r.get(0)).map_err(failed(&db, "a query"))?))
-    }
-
-    fn table_bytes(&self, work: &Work, table: &str) -> Result<Option<u64>, TargetError> {
-        let name = format!("loadline_{}", table_stem(work, table));
-        let db = self.connector.connect(Commit::Wait)?;
-        let bytes: Option<i64> = db
-            .query_row("SELECT SUM(pgsize) FROM dbstat WHERE name = ?1", [name], |r| r.get(0))
-            .map_err(failed(&db, "the query for a table's size"))?;
-        Ok(bytes.map(|b| b as u64))
-    }
-}
-
-impl LoadsTables for Sqlite {
-    const ONE_WRITER: bool = true;
-
-    fn open_loader(&self) -> Result<Box<dyn Loader + '_>, TargetError> {
-        Ok(Box::new(self.loader()?))
-    }
-
-    fn loaded(&self) -> &LoadedTables {
-        &self.loaded
     }
 }
 

@@ -73,7 +73,7 @@ fn an_update_that_fails_midway_leaves_nothing() {
     target.create(&work).unwrap();
     target.load(&work, 1).unwrap();
     // Row 5 cannot get the number that row 10 has.
-    let table = table_name(&work, "redo");
+    let table = KNOWLEDGE.dialect.table_name(&work, "redo");
     let unique = format!("CREATE UNIQUE INDEX apart ON {table} (CASE WHEN id IN (5, 10) THEN n END)");
     let db = Connection::open(&path).unwrap();
     db.execute_batch(&format!("UPDATE {table} SET n = 1 WHERE id = 10; {unique}")).unwrap();
@@ -354,7 +354,8 @@ impl Execute for Both<'_> {
         let (of, args) = (&self.work.program.statements[statement], args.iter().map(number).collect::<Vec<_>>());
         if of.effect == Effect::Command {
             self.db.execute(&sql(self.work, of), []).unwrap();
-            let (key, table) = ("SELECT k, id FROM {built} ORDER BY k, id", |t: &str| table_name(self.work, t));
+            let (key, table) =
+                ("SELECT k, id FROM {built} ORDER BY k, id", |t: &str| KNOWLEDGE.dialect.table_name(self.work, t));
             let keys = self.query(&self.work.query(key, table).unwrap(), &[]);
             assert!(keys.iter().map(|key| (key[0], key[1])).eq(self.looping.keys.iter().copied()));
             self.compared += keys.len();

@@ -24,7 +24,7 @@ use crate::folder;
 use crate::kind::TargetKind;
 use crate::render::Rendered;
 use crate::request::OpenRequest;
-use crate::role::{ClientDriver, ClientSession, Doctor, NoTables, Observation, Observer, RunLock};
+use crate::role::{Administration, ClientDriver, ClientSession, Doctor, Observation, Observer, RunLock};
 use crate::target::{Abilities, Target};
 use crate::work::Work;
 use log_folder::LogFolder;
@@ -275,7 +275,7 @@ impl Target for Wal {
     }
 }
 
-impl NoTables for Wal {
+impl Administration for Wal {
     fn lock(&self) -> Result<RunLock, TargetError> {
         // The owner files lock the folders against other processes; this flag locks them within this process.
         if self.locked.swap(true, Ordering::AcqRel) {
@@ -284,8 +284,8 @@ impl NoTables for Wal {
         Ok(RunLock::new(Held(Arc::clone(&self.locked))))
     }
 
-    fn settle(&self) -> Result<(), TargetError> {
-        self.writer.session().and_then(|mut s| s.flush()).map_err(failed)
+    fn settle(&self) -> Result<Option<String>, TargetError> {
+        self.writer.session().and_then(|mut s| s.flush()).map(|()| None).map_err(failed)
     }
 
     fn clean(&self) -> Result<Vec<String>, TargetError> {

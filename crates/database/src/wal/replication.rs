@@ -138,25 +138,6 @@ impl Replication for Wal {
     fn watch(&self) -> Result<Box<dyn ReplicaWatch>, TargetError> {
         let standby = Arc::clone(self.attached()?);
         let links = WatchedLinks::watch(vec![Arc::clone(&standby.relay)])?;
-        Ok(Box::new(WalReplicaWatch { standby, links }))
-    }
-}
-
-struct WalReplicaWatch {
-    standby: Arc<Attached>,
-    links: WatchedLinks,
-}
-
-impl ReplicaWatch for WalReplicaWatch {
-    fn look(&mut self) -> Result<Vec<Replica>, TargetError> {
-        Ok(self.standby.replicas())
-    }
-
-    fn round_trips_ns(&mut self) -> Vec<u64> {
-        self.links.round_trips_ns()
-    }
-
-    fn link_bytes(&self) -> Option<u64> {
-        self.links.bytes()
+        Ok(links.watching(move || Ok(standby.replicas())))
     }
 }

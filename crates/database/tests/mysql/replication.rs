@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 use loadline_database::{Link, OpenRequest, Target, TargetError};
 use loadline_workload::Arg;
 
-use crate::server::{alone, loaded, scratch, sql};
+use crate::server::{alone, loaded, sql};
+use crate::shared::scratch;
 
 const MS: Duration = Duration::from_millis(1);
 

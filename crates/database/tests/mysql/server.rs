@@ -7,6 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use loadline_database::{OpenRequest, Target, TargetError, Work};
 use loadline_workload::Arg;
 
+use crate::shared::scratch;
+
 /// How to get MariaDB's binaries: said by every test that needs them, which then fails.
 const INSTALL: &str = "MariaDB's server is missing: apt-get install mariadb-server (./test does it as root)";
 
@@ -109,13 +111,6 @@ pub(crate) fn sql(socket: &Path, sql: &str) -> String {
         mariadb.args(["--no-defaults", "-N", "-B", "-uroot", "-S"]).arg(socket).args(["-e", sql]).output().unwrap();
     assert!(out.status.success(), "{sql}: {}", String::from_utf8_lossy(&out.stderr));
     String::from_utf8_lossy(&out.stdout).trim().to_owned()
-}
-
-/// A folder that the server's user can reach.
-pub(crate) fn scratch() -> tempfile::TempDir {
-    let scratch = tempfile::Builder::new().prefix("loadline-mysql-").tempdir_in("/var/tmp").unwrap();
-    std::fs::set_permissions(scratch.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-    scratch
 }
 
 pub(crate) fn work(code: &str, parameters: &[(&str, i64)]) -> Work {

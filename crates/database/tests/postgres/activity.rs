@@ -1,24 +1,10 @@
 //! Statistics views: what they say of known work, and that reading them is loadline's own work.
 
-use loadline_database::Target;
-use loadline_model::activity::{Topic, Value, View, growth};
+use loadline_model::activity::{Topic, Value, growth};
 use loadline_model::snapshot::counter;
 
 use crate::server::server;
-
-fn views(target: &dyn Target) -> Vec<View> {
-    target.abilities().statistics_views.unwrap().views().unwrap()
-}
-
-fn find<'a>(views: &'a [View], title: &str) -> &'a View {
-    views.iter().find(|v| v.title.contains(title)).unwrap_or_else(|| panic!("no {title} in {views:?}"))
-}
-
-fn cell(view: &View, key: &str, column: &str) -> f64 {
-    let at = view.columns.iter().position(|c| c.title == column).unwrap();
-    let row = view.rows.iter().find(|r| view.key(r).iter().any(|k| k == key));
-    View::number(row.unwrap_or_else(|| panic!("no {key} in {view:?}")), at).unwrap()
-}
+use crate::shared::{cell, find, views};
 
 #[test]
 fn views_grow_by_the_work_of_others_and_by_none_of_loadlines() {

@@ -4,7 +4,7 @@ use loadline_database::{Target, TargetError, Work};
 use loadline_workload::Arg;
 
 use crate::server::{Db, server, work};
-use crate::shared::{Autocommit, both_drivers_write_the_same_bytes, prepare, transact};
+use crate::shared::{Autocommit, both_drivers_write_the_same_bytes, prepare, slices, transact};
 
 fn prepared(db: &Db, work: &Work, jobs: u32) -> Box<dyn Target> {
     let target = db.target();
@@ -25,44 +25,13 @@ fn both_drivers_write_the_same_bytes_and_the_evidence_equals_the_work() {
 #[test]
 fn a_slice_counts_each_of_its_transactions_once() {
     // How well the two clocks agree depends on how fast the server answered.
-    slices("slices", 100_000_000, 0.0);
+    slices(server().database("slices").target().as_ref(), &work("LGWR-LAT1", &[]), 300_000_000, 100_000_000, 0.0);
 }
 
 #[test]
 #[ignore = "nightly: the clocks agree as well as the fastest answer, and others take time from a slice"]
 fn transactions_fill_most_of_a_slice() {
-    slices("full_slices", 500_000, 0.8);
-}
-
-/// Three slices, the clocks agreeing to within `slack` ns, of which transactions fill this share at least.
-fn slices(database: &str, slack: u64, filled: f64) {
-    let db = server().database(database);
-    let work = work("LGWR-LAT1", &[]);
-    let target = prepared(&db, &work, 1);
-    let mut session = target.abilities().driver().unwrap().database_session(&work, 0).unwrap();
-    let (mut transactions, mut last_end) = (0, 0);
-    for _ in 0..3 {
-        let before = loadline_storage::now_ns();
-        let until = before + 300_000_000;
-        let slice = session.run_slice(until).unwrap();
-        let after = loadline_storage::now_ns();
-        let end = slice.end.unwrap();
-        transactions += slice.transaction.count() + 1;
-        assert_eq!(slice.transaction.count(), slice.commit.count());
-        assert!(slice.first_start_ns + slack >= before && end.end_ns <= after + slack);
-        assert!(end.end_ns + slack >= until && end.start_ns <= end.commit_ns && end.commit_ns <= end.end_ns);
-        assert!(slice.first_start_ns + slack >= last_end, "slices do not overlap");
-        last_end = end.end_ns;
-        let busy = slice.transaction.sum_ns() as f64 + (end.end_ns - end.start_ns) as f64;
-        let wall = (end.end_ns - slice.first_start_ns) as f64;
-        assert!(busy <= wall + 1e3 && busy > filled * wall, "{busy} of {wall}");
-        assert!(slice.commit.sum_ns() < slice.transaction.sum_ns());
-        assert!(slice.transaction.quantile_ns(0.5) <= slice.transaction.max_ns());
-        let mean = slice.transaction.mean_ns().unwrap();
-        let middle = slice.transaction.histogram().mean();
-        assert!((mean / middle - 1.0).abs() < 0.02, "histogram mean {middle}, exact mean {mean}");
-    }
-    assert_eq!(target.evidence(&work).unwrap(), Some(transactions as i64));
+    slices(server().database("full_slices").target().as_ref(), &work("LGWR-LAT1", &[]), 300_000_000, 500_000, 0.8);
 }
 
 #[test]

@@ -10,15 +10,9 @@ use loadline_model::{Driver, Severity, Snapshot};
 use loadline_workload::Arg;
 
 use crate::server::work;
+use crate::shared::scratch;
 
 const MS: Duration = Duration::from_millis(1);
-
-fn scratch() -> tempfile::TempDir {
-    use std::os::unix::fs::PermissionsExt;
-    let dir = tempfile::Builder::new().prefix("loadline-test-").tempdir_in("/var/tmp").unwrap();
-    std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
-    dir
-}
 
 fn request(url: &str, scratch: &Path) -> OpenRequest {
     let mut request = OpenRequest::new(url, scratch.to_owned());
@@ -208,7 +202,7 @@ fn a_users_standby_is_a_node_of_its_primary_only() {
     let scratch = scratch();
     let _ours = loadline_database::open(&request("postgres-temp:?standbys=1", scratch.path())).unwrap();
     let servers = sockets(scratch.path());
-    let other = self::scratch();
+    let other = crate::shared::scratch();
     let _theirs = loadline_database::open(&request("postgres-temp:?standbys=1", other.path())).unwrap();
     let others = sockets(other.path());
     let url = |socket: &PathBuf| format!("postgres://postgres@/postgres?host={}", socket.display());

@@ -1,6 +1,7 @@
 //! What each server must do alike: tests that every binary runs on its own.
 
 use loadline_database::{ClientSession, LoadProgress, Target, TargetError, Work};
+use loadline_model::activity::View;
 use loadline_workload::{Arg, Execute};
 
 /// Runs statements without loadline.
@@ -161,4 +162,60 @@ pub(crate) fn whole_tables_are_loaded_once_and_then_indexed(
     assert!(rest[0].rows_loaded == 0 && sql(keys) == "2", "{rest:?}");
     target.drop_tables(&work).unwrap();
     target.clean().unwrap();
+}
+
+/// What the statistics views say now.
+pub(crate) fn views(target: &dyn Target) -> Vec<View> {
+    target.abilities().statistics_views.unwrap().views().unwrap()
+}
+
+/// The view with this part of a title.
+pub(crate) fn find<'a>(views: &'a [View], title: &str) -> &'a View {
+    views.iter().find(|v| v.title.contains(title)).unwrap_or_else(|| panic!("no {title} in {views:?}"))
+}
+
+/// The number in a column of the row whose key has this part.
+pub(crate) fn cell(view: &View, key: &str, column: &str) -> f64 {
+    let at = view.columns.iter().position(|c| c.title == column).unwrap();
+    let row = view.rows.iter().find(|r| view.key(r).iter().any(|k| k.contains(key)));
+    View::number(row.unwrap_or_else(|| panic!("no {key} in {view:?}")), at).unwrap()
+}
+
+/// Three slices of so many ns in the database, the clocks agreeing to within `slack` ns, of which transactions fill the share `filled` at
+/// least. Returns the number of transactions in the shortest.
+pub(crate) fn slices(target: &dyn Target, work: &Work, ns: u64, slack: u64, filled: f64) -> u64 {
+    prepare(target, work, 1);
+    let mut session = target.abilities().driver().unwrap().database_session(work, 0).unwrap();
+    let (mut transactions, mut last_end, mut fewest) = (0, 0, u64::MAX);
+    for _ in 0..3 {
+        let before = loadline_storage::now_ns();
+        let until = before + ns;
+        let slice = session.run_slice(until).unwrap();
+        let after = loadline_storage::now_ns();
+        let end = slice.end.unwrap();
+        transactions += slice.transaction.count() + 1;
+        fewest = fewest.min(slice.transaction.count());
+        assert_eq!(slice.transaction.count(), slice.commit.count());
+        assert!(slice.first_start_ns + slack >= before && end.end_ns <= after + slack);
+        assert!(end.end_ns + slack >= until && end.start_ns <= end.commit_ns && end.commit_ns <= end.end_ns);
+        assert!(slice.first_start_ns + slack >= last_end, "slices do not overlap");
+        last_end = end.end_ns;
+        let busy = slice.transaction.sum_ns() as f64 + (end.end_ns - end.start_ns) as f64;
+        let wall = (end.end_ns - slice.first_start_ns) as f64;
+        assert!(busy <= wall + 1e3 && busy > filled * wall, "{busy} of {wall}");
+        assert!(slice.commit.sum_ns() < slice.transaction.sum_ns());
+        assert!(slice.transaction.quantile_ns(0.5) <= slice.transaction.max_ns());
+        let mean = slice.transaction.mean_ns().unwrap();
+        let middle = slice.transaction.histogram().mean();
+        assert!((mean / middle - 1.0).abs() < 0.02, "histogram mean {middle}, exact mean {mean}");
+    }
+    assert_eq!(target.evidence(work).unwrap(), Some(transactions as i64));
+    fewest
+}
+
+/// A folder that a server's user can reach.
+pub(crate) fn scratch() -> tempfile::TempDir {
+    let scratch = tempfile::Builder::new().prefix("loadline-test-").tempdir_in("/var/tmp").unwrap();
+    std::fs::set_permissions(scratch.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    scratch
 }
