@@ -27,13 +27,12 @@ use std::thread::JoinHandle;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-use crate::error::TargetError;
-use crate::role::Link;
 use loadline_storage::now_ns;
 
 use door::Listener;
 pub(crate) use probe::Prober;
 use queue::{Piece, Queue};
+pub use way::Link;
 use way::{READ, Way};
 
 /// A listening relay. Dropping it closes its connections and removes its socket.
@@ -44,27 +43,6 @@ pub struct Relay {
     /// Its other end ends the listener.
     wake: UnixStream,
     listener: Option<JoinHandle<()>>,
-}
-
-/// Links whose round trips are measured.
-pub(crate) struct WatchedLinks(Vec<(Arc<Relay>, Prober)>);
-
-impl WatchedLinks {
-    pub(crate) fn watch(links: Vec<Arc<Relay>>) -> Result<WatchedLinks, TargetError> {
-        let failed = |e: io::Error| TargetError::Local(format!("the link's round trip cannot be measured: {e}"));
-        let watched = |link: Arc<Relay>| link.prober().map(|prober| (link, prober)).map_err(failed);
-        Ok(WatchedLinks(links.into_iter().map(watched).collect::<Result<_, _>>()?))
-    }
-
-    /// As [`crate::role::ReplicaWatch::round_trips_ns`].
-    pub(crate) fn round_trips_ns(&self) -> Vec<u64> {
-        self.0.iter().flat_map(|(_, prober)| prober.take()).collect()
-    }
-
-    /// As [`crate::role::ReplicaWatch::link_bytes`].
-    pub(crate) fn bytes(&self) -> Option<u64> {
-        (!self.0.is_empty()).then(|| self.0.iter().map(|(link, _)| link.bytes()).sum())
-    }
 }
 
 /// What the connections share.

@@ -105,6 +105,7 @@ struct Wal {
     /// The standby of levels.
     attached: Option<Arc<Attached>>,
     locked: Arc<AtomicBool>,
+    interrupted: Arc<AtomicBool>,
     /// Removed after everything that writes there has ended.
     folders: Vec<LogFolder>,
 }
@@ -153,6 +154,7 @@ impl Wal {
             _standby: standby,
             attached,
             locked: Arc::default(),
+            interrupted: Arc::clone(&request.interrupted),
             folders,
         })
     }
