@@ -9,11 +9,11 @@ use std::time::Duration;
 use loadline_logwriter::CommitMode;
 use loadline_logwriter::device::{Member, Receiver, StandbyControl, StandbyRule, open_standby};
 
-use super::Wal;
 use super::devices::{Opened, failed, open_copy};
-use super::log_folder::LogFolder;
 use super::wal_url::{RULES, WalUrl};
+use super::{TEMP_PREFIX, Wal};
 use crate::error::TargetError;
+use crate::folder::OwnedFolder;
 use crate::relay::Relay;
 use crate::role::{Level, Link, Replica, ReplicaWatch, Replication, find_level, not_in_force, wait_in_force};
 
@@ -41,17 +41,17 @@ pub(super) struct Attached {
     control: StandbyControl,
     relay: Arc<Relay>,
     receiver: Receiver,
-    _sockets: LogFolder,
+    _sockets: OwnedFolder,
 }
 
 impl Attached {
     /// Opens the log in `folders`, and its standby in the second of them, behind a relay.
-    pub(super) fn open(address: &WalUrl, folders: [&LogFolder; 2]) -> Result<(Opened, Attached), TargetError> {
+    pub(super) fn open(address: &WalUrl, folders: [&OwnedFolder; 2]) -> Result<(Opened, Attached), TargetError> {
         // Paths of sockets are short.
-        let sockets = LogFolder::temporary(&std::env::temp_dir())?;
+        let sockets = OwnedFolder::temporary(&std::env::temp_dir(), TEMP_PREFIX)?;
         let at = |name: &str| sockets.path().join(name);
         let listen = at("standby");
-        let [first, second] = folders.map(LogFolder::path);
+        let [first, second] = folders.map(OwnedFolder::path);
         let receiver = Receiver::start(open_copy(address, second).map_err(failed)?, Some(&listen)).map_err(failed)?;
         let no_relay = |e| TargetError::Local(format!("no relay to the standby can be started: {e}"));
         let relay = Arc::new(Relay::start(&at("relay"), &listen).map_err(no_relay)?);
