@@ -38,6 +38,12 @@ pub trait Source: Send {
     fn sample_waits(&mut self) -> Result<Option<WaitSample>, String>;
 }
 
+impl std::fmt::Debug for dyn Source {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Source")
+    }
+}
+
 /// Source of the CPU figures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CpuSource {
@@ -171,7 +177,7 @@ impl Edge {
 }
 
 /// All readings of a sampler.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub struct Collected {
     /// Readings in order of time, edges among them.
     pub points: Vec<Point>,
@@ -204,17 +210,6 @@ impl Collected {
             seen: sum.seen + s.seen,
             in_io: sum.in_io + s.in_io,
         })
-    }
-}
-
-impl std::fmt::Debug for Collected {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Collected")
-            .field("points", &self.points)
-            .field("wait_samples", &self.wait_samples)
-            .field("problems", &self.problems)
-            .field("source", &self.source.as_ref().map(|_| "…"))
-            .finish()
     }
 }
 

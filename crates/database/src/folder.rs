@@ -10,7 +10,6 @@ use tempfile::TempDir;
 
 use crate::error::TargetError;
 
-/// The owner file.
 const OWNER: &str = "owner.lock";
 
 /// The error for a file operation (`what`: "creating", "removing") that failed at `path`.

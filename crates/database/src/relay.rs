@@ -52,7 +52,6 @@ pub struct Relay {
     listener: Option<JoinHandle<()>>,
 }
 
-/// What the connections share.
 struct Shared {
     /// To the server, and back.
     ways: [Arc<Way>; 2],
@@ -63,7 +62,6 @@ struct Shared {
     open: Mutex<Vec<Weak<Ends>>>,
 }
 
-/// The two ends of a connection.
 struct Ends([UnixStream; 2]);
 
 impl Ends {
@@ -133,7 +131,6 @@ impl Relay {
         open.iter().filter_map(Weak::upgrade).for_each(|ends| ends.close());
     }
 
-    /// Begins to measure round trips.
     pub(crate) fn prober(&self) -> io::Result<Prober> {
         Prober::start(|near, far| self.link.join(near, far, None))
     }
@@ -191,7 +188,6 @@ impl Shared {
 
 /// What was received in one read.
 struct Piece {
-    /// When it is due, ns.
     due_ns: u64,
     /// The first `len` bytes are its own.
     bytes: Vec<u8>,

@@ -34,7 +34,6 @@ const RELAY_PORT: u16 = PORT + 1;
 const AT_LEAST: [(&str, u64); 4] =
     [("max_connections", 100), ("max_worker_processes", 8), ("max_wal_senders", 10), ("max_locks_per_transaction", 64)];
 
-/// The installed PostgreSQL.
 pub(super) struct Installed;
 
 impl Stages for Installed {
@@ -190,7 +189,6 @@ pub(super) struct TempServer {
 }
 
 impl TempServer {
-    /// Creates and starts a server and its standbys.
     pub(super) fn start(request: &OpenRequest) -> Result<TempServer, TargetError> {
         let mut servers: Servers<Installed> = Servers::create(&SERVERS.postgres, request)?;
         servers.start(0)?;
@@ -264,13 +262,11 @@ impl TempServer {
         Ok(true)
     }
 
-    /// How to reach the standbys that run.
     pub(super) fn running_standbys(&self) -> Result<Vec<Endpoint>, TargetError> {
         self.servers.further.iter().filter(|s| s.runs()).map(|s| self.endpoint.at(&url_of(s))).collect()
     }
 }
 
-/// URL of a running server.
 pub(super) fn url_of(server: &Server) -> String {
     format!("postgres://{SUPERUSER}@/postgres?host={}&port={PORT}", encoded(&server.folder.sockets()))
 }

@@ -59,7 +59,6 @@ pub(crate) trait Stages: Sized {
         first: &Server,
     ) -> Result<Option<u64>, TargetError>;
 
-    /// Makes the data folder of the first server.
     fn make_data(&self, setup: &Setup, settings: &Settings, first: &Server) -> Result<(), TargetError>;
 
     /// Prepares a further server, mostly by [`Server::copy`], before the first one starts.
@@ -384,7 +383,6 @@ impl Server {
         }
     }
 
-    /// Whether its main process runs.
     pub(crate) fn runs(&self) -> bool {
         self.child.as_ref().is_some_and(Child::runs)
     }

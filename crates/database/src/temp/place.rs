@@ -24,7 +24,6 @@ const MOST: u32 = 8;
 pub(crate) struct TempUrl {
     /// Folder under which the servers are created.
     pub(crate) dir: Option<PathBuf>,
-    /// Folder of the binaries.
     pub(crate) bin: Option<PathBuf>,
     /// Library that replicates.
     pub(crate) provider: Option<PathBuf>,
@@ -33,7 +32,6 @@ pub(crate) struct TempUrl {
 }
 
 impl TempUrl {
-    /// Parses a URL of `product`.
     pub(crate) fn parse(url: &str, product: &Product) -> Result<TempUrl, TargetError> {
         let Product { scheme, bin, providers, parameter, .. } = product;
         let usage = |what: String| TargetError::Usage(format!("'{}': {what}", crate::redact(url)));
@@ -83,7 +81,6 @@ impl TempUrl {
     }
 }
 
-/// Whether the URL has this scheme.
 pub(crate) fn has_scheme(url: &str, scheme: &str) -> bool {
     url.split_once(':').is_some_and(|(found, _)| found.eq_ignore_ascii_case(scheme))
 }

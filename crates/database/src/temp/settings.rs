@@ -16,7 +16,6 @@ const MIB: u64 = 1 << 20;
 
 pub(crate) static SERVERS: Embedded<Knowledge> = Embedded::new("src/temp/servers.toml", include_str!("servers.toml"));
 
-/// The file.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Knowledge {
@@ -130,7 +129,6 @@ impl Product {
         (memory / 8 / MIB / step_mib * step_mib).clamp(*least_mib, *most_mib)
     }
 
-    /// The error for a folder or file that cannot be used.
     pub(super) fn cannot_use(&self, path: &Path, e: &io::Error) -> TargetError {
         TargetError::Local(format!(
             "the private server cannot be created in '{}': {e}. Name another directory with {}:/dir",
@@ -211,7 +209,6 @@ pub(crate) fn normal(name: &str) -> String {
     name.to_ascii_lowercase().replace('-', "_")
 }
 
-/// All settings of a server.
 #[derive(Clone)]
 pub(crate) struct Settings {
     product: &'static Product,
@@ -265,7 +262,6 @@ impl Settings {
         self.all().chain(own).chain(level).collect()
     }
 
-    /// Notes for the report.
     pub(crate) fn notes(&self) -> Vec<String> {
         let defaults: Vec<String> = self.defaults().map(|(name, value)| format!("{name}={value}")).collect();
         let mut notes = vec![format!("settings that loadline chose: {}", defaults.join(", "))];

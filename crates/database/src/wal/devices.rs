@@ -35,7 +35,6 @@ const BLOCK_BYTES: usize = 4096;
 /// How long a standby on this machine may take to answer.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Opens one copy.
 pub(super) fn open_copy(address: &WalUrl, folder: &Path) -> Result<Box<dyn LogDevice>, DeviceError> {
     let file_bytes = address.file_bytes;
     let in_files = |sync| {

@@ -39,7 +39,6 @@ const NO_PROCEDURES: &str =
     "the reference log writer has no procedures; its client driver runs inside the same process";
 const NO_SQL: &str = "the reference log writer has a log and no tables";
 
-/// The reference log writer.
 pub(crate) static KIND: TargetKind = TargetKind {
     scheme: SCHEME,
     aliases: &[],
