@@ -2,6 +2,8 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
+use loadline_database::TargetError;
+
 use super::*;
 
 const S: u64 = 1_000_000_000;
@@ -11,12 +13,12 @@ type Waits = Box<dyn FnMut() -> Result<Option<WaitSample>, String> + Send>;
 
 struct Fake(Snap, Waits);
 
-impl Source for Fake {
-    fn snapshot(&mut self) -> Result<Snapshot, String> {
-        (self.0)()
+impl Observer for Fake {
+    fn snapshot(&mut self) -> Result<Snapshot, TargetError> {
+        (self.0)().map_err(TargetError::Lost)
     }
-    fn sample_waits(&mut self) -> Result<Option<WaitSample>, String> {
-        (self.1)()
+    fn sample_waits(&mut self) -> Result<Option<WaitSample>, TargetError> {
+        (self.1)().map_err(TargetError::Lost)
     }
 }
 

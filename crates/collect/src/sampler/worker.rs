@@ -3,10 +3,11 @@
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use loadline_database::Observer;
 use loadline_model::Snapshot;
 
 use super::schedule::{GUARD_NS, WaitSlots, next_second, next_step};
-use super::{Collected, CpuSource, Edge, Point, SamplerConfig, Source, System};
+use super::{Collected, CpuSource, Edge, Point, SamplerConfig, System};
 use crate::clock;
 use crate::error::CollectError;
 use crate::os::{CpuTimes, DiskCounters, TaskTimes, own_cpu_ns, timed};
@@ -66,7 +67,7 @@ struct EdgeWanted {
 
 pub(super) struct Worker {
     config: SamplerConfig,
-    source: Box<dyn Source>,
+    source: Box<dyn Observer>,
     inbox: Receiver<Command>,
     shared: Arc<Mutex<Shared>>,
     origin_ns: u64,
@@ -82,7 +83,7 @@ pub(super) struct Worker {
 impl Worker {
     pub(super) fn new(
         config: SamplerConfig,
-        source: Box<dyn Source>,
+        source: Box<dyn Observer>,
         inbox: Receiver<Command>,
         shared: Arc<Mutex<Shared>>,
     ) -> Worker {
@@ -111,7 +112,7 @@ impl Worker {
     }
 
     /// Reads until it is stopped; returns the source.
-    pub(super) fn run(mut self) -> Box<dyn Source> {
+    pub(super) fn run(mut self) -> Box<dyn Observer> {
         loop {
             match self.inbox.recv_timeout(clock::until(self.due_ns())) {
                 Ok(Command::Edge { at_ns, reply }) => {
@@ -243,7 +244,7 @@ impl Worker {
     fn read_counters(&mut self) -> (System, Result<Snapshot, String>) {
         let mut system = self.read_system();
         let asked_ns = loadline_storage::now_ns();
-        let snapshot = self.source.snapshot();
+        let snapshot = self.source.snapshot().map_err(|e| e.to_string());
         self.answered(asked_ns);
         if let Err(e) = &snapshot {
             let text = format!("the database's counters could not be read: {e}");
