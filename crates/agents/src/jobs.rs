@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use loadline_collect::os::{CpuTimes, Interfaces, own_cpu_ns};
+use loadline_collect::os::{CpuTimes, Interfaces};
 use loadline_collect::{CpuSource, System};
 use loadline_database::{OpenRequest, Target, Work};
 use loadline_load::{
@@ -17,7 +17,7 @@ use loadline_load::{
     next_count_ns,
 };
 use loadline_model::Driver;
-use loadline_storage::now_ns;
+use loadline_storage::{now_ns, process_cpu_ns};
 
 use crate::counted::Counted;
 use crate::message::{Answer, Command, JobsOrder, Opened, Progress, Refusal};
@@ -180,7 +180,7 @@ fn opened_since(earlier: &[Vec<u32>], now: Vec<Vec<u32>>) -> Vec<Vec<u32>> {
 
 /// Counters of this machine at an edge of the window.
 fn read_edge() -> (System, Interfaces) {
-    let (at_ns, process_ns) = (now_ns(), own_cpu_ns().ok());
+    let (at_ns, process_ns) = (now_ns(), Some(process_cpu_ns()));
     let system = System { at_ns, process_ns, cpu: CpuTimes::local().ok(), ..System::default() };
     (system, Interfaces::local())
 }

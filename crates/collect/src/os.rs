@@ -8,7 +8,7 @@ mod network;
 mod processes;
 mod tasks;
 
-pub use cpu::{CpuShares, CpuTimes, own_cpu_ns};
+pub use cpu::{CpuShares, CpuTimes};
 pub use disk::{DiskCounters, DiskRates};
 pub use limits::{CpuLimit, Cpus, Pressure, allowed, frequency_pct, thermal_ms};
 pub use network::Interfaces;

@@ -86,7 +86,7 @@ fn readings(late: u64) -> (Collected, [u64; 2]) {
     let edges = [open.system.at_ns, close.system.at_ns];
     assert_eq!(edges, [1, 3].map(|at| collected.points[at].system.at_ns));
     assert!(open.snapshot.unwrap().proc_stat.is_some());
-    assert!(close.system.process_ns.unwrap() >= open.system.process_ns.unwrap());
+    assert!(close.system.process_ns.unwrap() > open.system.process_ns.unwrap());
 
     let profile = collected.waits_between(edges[0], edges[1]);
     assert_eq!(profile.mean_sessions(|event| event == "IO:WALSync"), Some(2.0));
