@@ -24,7 +24,6 @@ pub(crate) enum Event {
     /// What its jobs say: [`Answer::Opened`] or [`Answer::Refused`], then [`Answer::Progress`], [`Answer::Closed`] and
     /// [`Answer::Counts`].
     Jobs(Answer),
-    /// Time has passed.
     Time,
 }
 
@@ -36,7 +35,6 @@ pub(crate) fn is_last(said: &Answer) -> bool {
 /// What an agent does.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Action {
-    /// Sends an answer.
     Send(Box<Message<Answer>>),
     /// Opens the sessions of these jobs.
     Open(Box<JobsOrder>),
@@ -54,7 +52,6 @@ enum Stage {
     Opening,
     Open,
     Running,
-    /// The window is set.
     Window,
     Ending,
     /// They have ended and counted this.
@@ -73,7 +70,6 @@ struct Enlisted {
     stage: Stage,
 }
 
-/// An agent.
 #[derive(Debug)]
 pub(crate) struct Agent {
     pub(crate) presence: Presence,
@@ -96,7 +92,6 @@ impl Agent {
         self.work.as_ref().map(|work| work.heard_ns.saturating_add(LEASE_NS))
     }
 
-    /// The run that it works for.
     pub(crate) fn run(&self) -> Option<&str> {
         self.work.as_ref().map(|work| work.run.as_str())
     }

@@ -30,38 +30,22 @@ const AT_A_TIME: usize = 8;
 
 /// Why there are no agents to work with, or why some do not work.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs)] // Its text says what each is.
 pub enum AgentsError {
-    /// Fewer agents than asked for.
+    /// `there`: all who are there, and why some cannot be used.
     #[error("{} were asked for, {} free at the hub{}; start more with `loadline agent --hub … --name …`", counted(*.asked, "agent"), are(*.free), listed(.there))]
-    Few {
-        /// Agents that were asked for.
-        asked: usize,
-        /// Agents that can be used.
-        free: usize,
-        /// All who are there, and why some cannot be used.
-        there: Vec<String>,
-    },
-    /// Several agents have the same name.
+    Few { asked: usize, free: usize, there: Vec<String> },
     #[error("several agents have the name {name}: {}; end all but one, or start them with other names (--name)", .who.join(", "))]
-    SameName {
-        /// The name.
-        name: String,
-        /// Where they are.
-        who: Vec<String>,
-    },
-    /// So many jobs are asked for, and the agents run so many at most.
+    SameName { name: String, who: Vec<String> },
     #[error("{0} jobs are asked for, and the agents run {1} at most")]
     TooManyJobs(u32, u32),
     /// Agents refused, or did not answer: which, and why.
     #[error("{}", .0.join("; "))]
     Agents(Vec<String>),
-    /// The hub cannot be connected to.
     #[error(transparent)]
     Connect(#[from] HubError),
-    /// The hub is gone.
     #[error("the hub cannot be reached: {0}")]
     Hub(String),
-    /// The user wants to stop.
     #[error("interrupted")]
     Interrupted,
 }
@@ -155,11 +139,9 @@ fn unusable(presence: &Presence, version: &str) -> Option<String> {
 #[derive(Debug)]
 pub(crate) struct Member {
     pub(crate) presence: Presence,
-    /// Its clock, as last measured.
     pub(crate) clock: Option<Offset>,
     /// Whether it is lost: the run ends with this test.
     pub(crate) lost: bool,
-    /// Its part of the current test.
     pub(crate) part: Part,
 }
 
@@ -175,7 +157,6 @@ pub(crate) struct Part {
     pub(crate) progress: Progress,
     /// Whether all its jobs have passed the window end.
     pub(crate) closed: bool,
-    /// Why it failed.
     pub(crate) failed: Option<String>,
     /// What its jobs counted, as it was sent.
     pub(crate) counts: Option<String>,
@@ -190,7 +171,6 @@ pub(crate) struct Coordinator<L> {
     run: String,
     /// Number of the last order.
     number: u64,
-    /// All agents.
     pub(crate) members: Vec<Member>,
     /// Number of the current test, and when it began, ns.
     pub(crate) test: u64,

@@ -33,7 +33,6 @@ impl Counted {
         all
     }
 
-    /// As text.
     pub(crate) fn text(&self) -> String {
         // Plain data with text keys: this cannot fail.
         serde_json::to_string(self).unwrap_or_default()

@@ -41,7 +41,6 @@ pub enum HubError {
     Unreachable(String, String),
 }
 
-/// A connection to the hub.
 pub(crate) struct Hub {
     /// Subjects and messages to them.
     out: Option<UnboundedSender<(String, Vec<u8>)>>,

@@ -9,15 +9,15 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use loadline_collect::CpuSource;
-use loadline_collect::os::{CpuShares, CpuTimes, Interfaces, own_cpu_ns};
+use loadline_collect::os::{CpuTimes, Interfaces};
+use loadline_collect::{CpuSource, System};
 use loadline_database::{OpenRequest, Target, Work};
 use loadline_load::{
     Counts, Crew, Ended, OwnCommits, Place, Request, RunningJobs, STEP_NS, Schedule, Shared, Timing, Warmup,
     next_count_ns,
 };
 use loadline_model::Driver;
-use loadline_storage::now_ns;
+use loadline_storage::{now_ns, process_cpu_ns};
 
 use crate::counted::Counted;
 use crate::message::{Answer, Command, JobsOrder, Opened, Progress, Refusal};
@@ -63,7 +63,6 @@ pub(crate) fn fingerprint(work: &Work, first_job: u32) -> String {
     format!("{hash:016x}")
 }
 
-/// The work of an order.
 fn work(order: &JobsOrder) -> Result<Work, String> {
     let workload = match &order.file {
         Some(file) => loadline_workload::read_file(&file.name, &file.text).map_err(|e| e.to_string())?,
@@ -179,24 +178,11 @@ fn opened_since(earlier: &[Vec<u32>], now: Vec<Vec<u32>>) -> Vec<Vec<u32>> {
     now.into_iter().map(anew).collect()
 }
 
-/// What is read at an edge of the window.
-struct Edge {
-    at_ns: u64,
-    /// CPU time of this process, ns.
-    process_ns: Option<u64>,
-    machine: Option<CpuTimes>,
-    network: Interfaces,
-}
-
-impl Edge {
-    fn read() -> Edge {
-        Edge {
-            at_ns: now_ns(),
-            process_ns: own_cpu_ns().ok(),
-            machine: CpuTimes::local().ok(),
-            network: Interfaces::local(),
-        }
-    }
+/// Counters of this machine at an edge of the window.
+fn read_edge() -> (System, Interfaces) {
+    let (at_ns, process_ns) = (now_ns(), Some(process_cpu_ns()));
+    let system = System { at_ns, process_ns, cpu: CpuTimes::local().ok(), ..System::default() };
+    (system, Interfaces::local())
 }
 
 /// The thread of the jobs, which waits and counts.
@@ -211,7 +197,7 @@ struct Watch<'a> {
     window: Option<Schedule>,
     counts: Vec<(u64, u64)>,
     /// At window start and window end.
-    edges: [Option<Edge>; 2],
+    edges: [Option<(System, Interfaces)>; 2],
     next_count_ns: u64,
     closed: bool,
 }
@@ -239,12 +225,12 @@ impl<'a> Watch<'a> {
         self.note_own(4..5);
         let Watch { counts, edges: [open, close], own, .. } = self;
         let counted = Counted { counts, own, ..Counted::default() };
-        let (Some(a), Some(b)) = (open, close) else { return counted };
-        let shares = a.machine.zip(b.machine).and_then(|(a, b)| CpuShares::between(&a, &b));
+        let (Some((open, before)), Some((close, after))) = (open, close) else { return counted };
+        let rates = open.rates_until(&close);
         Counted {
-            process_cpu_ns: a.process_ns.zip(b.process_ns).and_then(|(a, b)| b.checked_sub(a)),
-            machine_cpu_pct: shares.map(|shares| shares.busy_pct),
-            network: a.network.busiest(&b.network, b.at_ns.saturating_sub(a.at_ns) as f64 / 1e9),
+            process_cpu_ns: rates.process_ns,
+            machine_cpu_pct: rates.cpu.map(|cpu| cpu.busy_pct),
+            network: before.busiest(&after, rates.seconds),
             ..counted
         }
     }
@@ -296,7 +282,7 @@ impl<'a> Watch<'a> {
         self.note_own(until_ns.partition_point(|until_ns| *until_ns < now)..4);
         for (at, edge) in [open_ns, close_ns].into_iter().zip(&mut self.edges) {
             if now >= at {
-                edge.get_or_insert_with(Edge::read);
+                edge.get_or_insert_with(read_edge);
             }
         }
         let passed = self.shared.passed_close.load(Ordering::Relaxed) + self.shared.ended.load(Ordering::Relaxed);

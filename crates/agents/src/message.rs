@@ -232,13 +232,11 @@ impl std::fmt::Debug for JobsOrder {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Answer {
-    /// It is there.
     Here(Presence),
     /// The order was carried out.
     Done,
     /// The order is being carried out.
     UnderWay,
-    /// The sessions are open.
     Opened(Opened),
     /// The time: when the order came and when this left, on the agent's clock, ns.
     Pong { received_ns: u64, answered_ns: u64 },
@@ -255,7 +253,6 @@ pub(crate) enum Answer {
 /// Sessions that are open.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Opened {
-    /// Fingerprint of the work.
     pub(crate) fingerprint: String,
     /// The sessions' ids on each server; empty if unknown.
     pub(crate) sessions: Vec<Vec<u32>>,
@@ -291,7 +288,6 @@ pub(crate) enum Refusal {
 pub(crate) struct Progress {
     /// Jobs that have completed their first transaction.
     pub(crate) started: u32,
-    /// Jobs that have ended.
     pub(crate) ended: u32,
     /// Transactions completed so far.
     pub(crate) completed: u64,

@@ -241,13 +241,11 @@ fn counts(agent: usize) -> String {
 
 /// What a test over agents came to.
 struct Outcome {
-    /// Agents that failed.
     failed: Vec<usize>,
     /// Bound of the difference between the clocks in the window, of the agents that counted, ns.
     skew_ns: u64,
     /// Largest true difference between the common window and that of an agent that counted, ns.
     truly_off_ns: u64,
-    /// Jobs that were counted.
     jobs: usize,
     /// Messages in the window besides beats.
     in_window: usize,

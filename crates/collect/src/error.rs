@@ -27,17 +27,9 @@ pub enum CollectError {
         queries on its statistics, or loadline gets no CPU to ask. If all CPUs are busy, run fewer jobs, or loadline on \
         another machine than the database"
     )]
-    Stuck {
-        /// `open` (window start) or `close` (window end).
-        edge: String,
-        /// Time waited after it was due, s.
-        waited_s: f64,
-    },
+    Stuck { edge: String, waited_s: f64 },
     #[error("the sampler ended early: the counters at the window's '{edge}' are lost")]
-    Ended {
-        /// `open` (window start) or `close` (window end).
-        edge: String,
-    },
+    Ended { edge: String },
 }
 
 /// Reads a small text file of the kernel.

@@ -21,7 +21,7 @@ fn machine_at(root: &Path) -> Machine {
         cpu_model: cpu_model(&cpuinfo),
         // Affinity and the CPU quota of a container included.
         cpus: std::thread::available_parallelism().map_or(0, |n| u32::try_from(n.get()).unwrap_or(u32::MAX)),
-        memory_bytes: memory_bytes(&text("proc/meminfo")),
+        memory_bytes: loadline_database::machine::total_memory(&text("proc/meminfo")).unwrap_or(0),
         os: pretty_name(&text("etc/os-release")),
         virtualisation: virtualisation(root, &cpuinfo, &kernel),
         kernel,
@@ -43,11 +43,6 @@ fn cpu_model(cpuinfo: &str) -> String {
         (Some(implementer), Some(part)) => format!("Arm, implementer {implementer}, part {part}"),
         _ => String::new(),
     }
-}
-
-fn memory_bytes(meminfo: &str) -> u64 {
-    let kib = meminfo.lines().find_map(|l| l.strip_prefix("MemTotal:")?.trim().strip_suffix("kB")?.trim().parse().ok());
-    kib.map_or(0, |kib: u64| kib.saturating_mul(1024))
 }
 
 fn pretty_name(os_release: &str) -> String {

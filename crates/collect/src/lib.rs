@@ -1,8 +1,7 @@
 //! Samplers: counters of the operating system, an inventory of the machine, and a generic poller of a database's
 //! counters and wait events.
 //!
-//! The poller is independent of databases: it polls a [`Source`], which the run crate makes from the target's observer. All
-//! times are ns on one clock, [`loadline_storage::now_ns`].
+//! The poller polls an observer of the target. All times are ns on one clock, [`loadline_storage::now_ns`].
 
 pub mod clock;
 mod error;
@@ -14,6 +13,6 @@ pub mod surroundings;
 
 pub use error::CollectError;
 pub use sampler::{
-    Collected, CpuSource, Edge, PendingEdge, Point, Rates, Recent, Sampler, SamplerConfig, Second, Source, System,
+    Collected, CpuSource, Edge, PendingEdge, Point, Rates, Recent, Sampler, SamplerConfig, Second, System,
 };
 pub use surroundings::{Confined, Surroundings};

@@ -5,17 +5,13 @@ mod cpu;
 mod disk;
 mod limits;
 mod network;
-mod pressure;
-mod process;
 mod processes;
 mod tasks;
 
 pub use cpu::{CpuShares, CpuTimes};
 pub use disk::{DiskCounters, DiskRates};
-pub use limits::{CpuLimit, Cpus, allowed, frequency_pct, thermal_ms};
+pub use limits::{CpuLimit, Cpus, Pressure, allowed, frequency_pct, thermal_ms};
 pub use network::Interfaces;
-pub use pressure::Pressure;
-pub use process::own_cpu_ns;
 pub use processes::{Processes, Server, TICKS_PER_S, Used};
 pub(crate) use tasks::timed;
 pub use tasks::{TaskStates, TaskTimes, Tasks};

@@ -14,6 +14,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use loadline_database::Observer;
 use loadline_model::Snapshot;
 use loadline_model::snapshot::{WaitProfile, WaitSample};
 use loadline_storage::before_others;
@@ -22,21 +23,6 @@ use crate::clock;
 use crate::error::CollectError;
 use crate::os::{CpuShares, CpuTimes, DiskCounters, DiskRates, TaskStates, TaskTimes, Tasks};
 use worker::{Command, Shared, Worker};
-
-/// A source of a database's counters and wait events. Called from one thread only.
-pub trait Source: Send {
-    /// Reads all counters. [`Snapshot::at_ns`] is on [`loadline_storage::now_ns`].
-    ///
-    /// # Errors
-    /// Why not, as a sentence without secrets.
-    fn snapshot(&mut self) -> Result<Snapshot, String>;
-
-    /// What the job sessions currently wait for. `None` if the database does not say; it is then not asked again.
-    ///
-    /// # Errors
-    /// Why not, as a sentence without secrets.
-    fn sample_waits(&mut self) -> Result<Option<WaitSample>, String>;
-}
 
 /// Source of the CPU figures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -171,7 +157,7 @@ impl Edge {
 }
 
 /// All readings of a sampler.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub struct Collected {
     /// Readings in order of time, edges among them.
     pub points: Vec<Point>,
@@ -183,8 +169,8 @@ pub struct Collected {
     pub answers: Vec<(u64, u64)>,
     /// What could not be read, each with the number of times.
     pub problems: Vec<String>,
-    /// The source, for further use; `None` if it hangs or panicked.
-    pub source: Option<Box<dyn Source>>,
+    /// The observer, for further use; `None` if it hangs or panicked.
+    pub source: Option<Box<dyn Observer>>,
 }
 
 impl Collected {
@@ -204,17 +190,6 @@ impl Collected {
             seen: sum.seen + s.seen,
             in_io: sum.in_io + s.in_io,
         })
-    }
-}
-
-impl std::fmt::Debug for Collected {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Collected")
-            .field("points", &self.points)
-            .field("wait_samples", &self.wait_samples)
-            .field("problems", &self.problems)
-            .field("source", &self.source.as_ref().map(|_| "…"))
-            .finish()
     }
 }
 
@@ -245,16 +220,16 @@ impl PendingEdge {
 pub struct Sampler {
     commands: Sender<Command>,
     shared: Arc<Mutex<Shared>>,
-    done: Receiver<Box<dyn Source>>,
+    done: Receiver<Box<dyn Observer>>,
     config: SamplerConfig,
 }
 
 impl Sampler {
-    /// Starts the thread.
+    /// Starts the thread, which alone calls `source`.
     ///
     /// # Errors
     /// The system gives no thread.
-    pub fn start(config: SamplerConfig, source: Box<dyn Source>) -> Result<Sampler, CollectError> {
+    pub fn start(config: SamplerConfig, source: Box<dyn Observer>) -> Result<Sampler, CollectError> {
         let (commands, inbox) = channel();
         let (done_sender, done) = channel();
         let shared = Arc::new(Mutex::new(Shared::default()));

@@ -3,15 +3,14 @@
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::ErrorKind;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tempfile::TempDir;
 
 use crate::error::TargetError;
 
-/// The owner file.
-pub(crate) const OWNER: &str = "owner.lock";
+const OWNER: &str = "owner.lock";
 
 /// The error for a file operation (`what`: "creating", "removing") that failed at `path`.
 pub(crate) fn io<'a>(what: &'a str, path: &'a Path) -> impl FnOnce(std::io::Error) -> TargetError + 'a {
@@ -36,18 +35,88 @@ pub(crate) fn try_lock(path: &Path) -> std::io::Result<Option<File>> {
     }
 }
 
-/// Creates a folder in `scratch` that is removed with the returned value. Removes folders of dead runs first.
-pub(crate) fn temporary(scratch: &Path, prefix: &str) -> Result<(TempDir, File), TargetError> {
-    fs::create_dir_all(scratch).map_err(io("creating the folder", scratch))?;
-    clean_leftovers(scratch, prefix)?;
-    let folder =
-        tempfile::Builder::new().prefix(prefix).tempdir_in(scratch).map_err(io("creating a folder in", scratch))?;
-    let owner = lock(&folder.path().join(OWNER), || format!("{} is in use", folder.path().display()))?;
-    Ok((folder, owner))
+/// A folder of loadline's, locked by this process as long as this value lives.
+#[derive(Debug)]
+pub(crate) struct OwnedFolder {
+    path: PathBuf,
+    /// Removes it on drop.
+    temporary: Option<TempDir>,
+    _owner: File,
+}
+
+impl OwnedFolder {
+    /// Creates a folder in `scratch` that is removed on drop. Removes folders of dead runs first.
+    pub(crate) fn temporary(scratch: &Path, prefix: &str) -> Result<OwnedFolder, TargetError> {
+        fs::create_dir_all(scratch).map_err(io("creating the folder", scratch))?;
+        clean_leftovers(scratch, prefix)?;
+        let made = tempfile::Builder::new().prefix(prefix).tempdir_in(scratch);
+        let made = made.map_err(io("creating a folder in", scratch))?;
+        let owner = lock_folder(made.path())?;
+        Ok(OwnedFolder { path: made.path().to_owned(), temporary: Some(made), _owner: owner })
+    }
+
+    /// Creates the folder `name` under `parent`, or empties it if an earlier run left it.
+    pub(crate) fn under(parent: &Path, name: &str) -> Result<OwnedFolder, TargetError> {
+        if !parent.is_dir() {
+            return Err(TargetError::Usage(format!("{} is not a folder: create it first", parent.display())));
+        }
+        let path = parent.join(name);
+        match fs::create_dir(&path) {
+            Ok(()) => {}
+            Err(e) if e.kind() == ErrorKind::AlreadyExists => check_is_ours(&path)?,
+            Err(e) => return Err(io("creating the folder", &path)(e)),
+        }
+        let owner = lock_folder(&path)?;
+        for file in fs::read_dir(&path).map_err(io("reading", &path))?.flatten().map(|entry| entry.path()) {
+            if file.is_file() && !file.ends_with(OWNER) {
+                fs::remove_file(&file).map_err(io("removing", &file))?;
+            }
+        }
+        Ok(OwnedFolder { path, temporary: None, _owner: owner })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Removes the folder with its files; a temporary one is removed on drop.
+    pub(crate) fn remove(&self) -> Result<Vec<String>, TargetError> {
+        if self.temporary.is_some() {
+            return Ok(Vec::new());
+        }
+        remove(&self.path).map(|text| vec![text])
+    }
+}
+
+/// Locks the owner file in `folder`; refused while another process holds it.
+fn lock_folder(folder: &Path) -> Result<File, TargetError> {
+    let in_use = || format!("another loadline run uses {}: wait for it or give another folder", folder.display());
+    lock(&folder.join(OWNER), in_use)
+}
+
+/// Refuses a folder that loadline did not make.
+fn check_is_ours(folder: &Path) -> Result<(), TargetError> {
+    if folder.join(OWNER).is_file() {
+        return Ok(());
+    }
+    Err(TargetError::Refused(format!(
+        "{} was not created by loadline: move it away or give another folder",
+        folder.display()
+    )))
+}
+
+/// Removes a folder that a dead run left; nothing if there is none.
+pub(crate) fn clean(folder: &Path) -> Result<Vec<String>, TargetError> {
+    if !folder.exists() {
+        return Ok(Vec::new());
+    }
+    check_is_ours(folder)?;
+    let _owner = lock_folder(folder)?;
+    remove(folder).map(|text| vec![text])
 }
 
 /// Removes a folder. Retries if a file appears meanwhile: a log may prepare its next file in the background.
-pub(crate) fn remove(path: &Path) -> Result<String, TargetError> {
+fn remove(path: &Path) -> Result<String, TargetError> {
     let mut removed = fs::remove_dir_all(path);
     for _ in 0..50 {
         match &removed {
@@ -75,4 +144,27 @@ pub(crate) fn clean_leftovers(scratch: &Path, prefix: &str) -> Result<Vec<String
         }
     }
     Ok(removed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_is_exclusive_and_foreign_folders_are_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let (open, path) = (|| OwnedFolder::under(dir.path(), "own"), dir.path().join("own"));
+        let folder = open().unwrap();
+        fs::write(folder.path().join("0000"), "x").unwrap();
+        assert!(matches!(open(), Err(TargetError::Refused(_))), "one run at a time");
+        assert!(clean(&path).is_err(), "a running run's folder is not removed");
+        drop(folder);
+        let again = open().unwrap();
+        assert!(!path.join("0000").exists(), "what was in it is removed");
+        drop(again);
+        assert_eq!(clean(&path).unwrap().len(), 1);
+        fs::create_dir(&path).unwrap();
+        assert!(open().unwrap_err().to_string().contains("not created by loadline"));
+        assert!(clean(&path).is_err());
+    }
 }

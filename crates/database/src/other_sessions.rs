@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use loadline_model::snapshot::counter;
 
 use crate::error::TargetError;
+use crate::machine::{runs_command, task_times_ns};
 
 /// A session, by the server's id, and the process or thread that runs it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -74,13 +75,8 @@ impl OtherSessions {
     }
 
     fn cpu_ns(&self, task: u32) -> Option<u64> {
-        let line = std::fs::read(format!("/proc/{task}/cmdline")).ok()?;
-        let line = String::from_utf8_lossy(&line);
-        let times = std::fs::read_to_string(format!("/proc/{task}/schedstat")).ok()?;
-        // Time on a CPU, time waiting for one, times it was given one: zeros if the kernel keeps no statistics.
-        let fields: Vec<u64> = times.split_whitespace().map_while(|f| f.parse().ok()).collect();
-        let [ns, _, 1..=u64::MAX] = fields[..] else { return None };
-        self.commands.iter().any(|command| line.contains(command)).then_some(ns)
+        let [run_ns, _] = task_times_ns(task)?;
+        runs_command(task, self.commands).then_some(run_ns)
     }
 }
 

@@ -11,7 +11,6 @@
 
 mod door;
 mod probe;
-mod queue;
 #[cfg(test)]
 mod tests;
 mod way;
@@ -21,20 +20,27 @@ use std::net::Shutdown;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-use crate::error::TargetError;
-use crate::role::{Link, Replica, ReplicaWatch};
 use loadline_storage::now_ns;
 
 use door::Listener;
 pub(crate) use probe::Prober;
-use queue::{Piece, Queue};
+pub use way::Link;
 use way::{READ, Way};
+
+/// Pause between two looks whether a full queue has become shorter.
+const FULL: Duration = Duration::from_millis(1);
+/// Empty buffers of a direction that are kept.
+const SPARES: usize = 8;
+/// Memory of a piece beside its bytes.
+const PIECE: usize = size_of::<Piece>() + 16;
 
 /// A listening relay. Dropping it closes its connections and removes its socket.
 pub struct Relay {
@@ -46,46 +52,6 @@ pub struct Relay {
     listener: Option<JoinHandle<()>>,
 }
 
-/// Links whose round trips are measured.
-pub(crate) struct WatchedLinks(Vec<(Arc<Relay>, Prober)>);
-
-impl WatchedLinks {
-    pub(crate) fn watch(links: Vec<Arc<Relay>>) -> Result<WatchedLinks, TargetError> {
-        let failed = |e: io::Error| TargetError::Local(format!("the link's round trip cannot be measured: {e}"));
-        let watched = |link: Arc<Relay>| link.prober().map(|prober| (link, prober)).map_err(failed);
-        Ok(WatchedLinks(links.into_iter().map(watched).collect::<Result<_, _>>()?))
-    }
-
-    /// A watch of the replicas behind them, whose state `look` reads.
-    pub(crate) fn watching(
-        self,
-        look: impl FnMut() -> Result<Vec<Replica>, TargetError> + Send + 'static,
-    ) -> Box<dyn ReplicaWatch> {
-        Box::new(Watch { look, links: self })
-    }
-}
-
-struct Watch<F> {
-    look: F,
-    links: WatchedLinks,
-}
-
-impl<F: FnMut() -> Result<Vec<Replica>, TargetError> + Send> ReplicaWatch for Watch<F> {
-    fn look(&mut self) -> Result<Vec<Replica>, TargetError> {
-        (self.look)()
-    }
-
-    fn round_trips_ns(&mut self) -> Vec<u64> {
-        self.links.0.iter().flat_map(|(_, prober)| prober.take()).collect()
-    }
-
-    fn link_bytes(&self) -> Option<u64> {
-        let links = &self.links.0;
-        (!links.is_empty()).then(|| links.iter().map(|(link, _)| link.bytes()).sum())
-    }
-}
-
-/// What the connections share.
 struct Shared {
     /// To the server, and back.
     ways: [Arc<Way>; 2],
@@ -96,7 +62,6 @@ struct Shared {
     open: Mutex<Vec<Weak<Ends>>>,
 }
 
-/// The two ends of a connection.
 struct Ends([UnixStream; 2]);
 
 impl Ends {
@@ -166,7 +131,6 @@ impl Relay {
         open.iter().filter_map(Weak::upgrade).for_each(|ends| ends.close());
     }
 
-    /// Begins to measure round trips.
     pub(crate) fn prober(&self) -> io::Result<Prober> {
         Prober::start(|near, far| self.link.join(near, far, None))
     }
@@ -190,24 +154,21 @@ impl Shared {
     /// Relays between two ends until one of them closes.
     fn join(&self, near: UnixStream, far: UnixStream, bytes: Option<Arc<AtomicU64>>) -> io::Result<()> {
         let ends = Arc::new(Ends([near, far]));
-        let [out, back] = &self.ways;
-        for (way, from, to) in [(out, 0, 1), (back, 1, 0)] {
+        for (from, way) in self.ways.iter().enumerate() {
             let pump = || -> io::Result<()> {
-                let (from, to) = (ends.0[from].try_clone()?, ends.0[to].try_clone()?);
-                let direct = to.try_clone()?;
-                let (queue, way) = (Arc::new(Queue::default()), Arc::clone(way));
-                let (sends, keeps, bytes) = (Arc::clone(&queue), Arc::clone(&ends), bytes.clone());
                 let thread = |name: &str| std::thread::Builder::new().name(name.into());
+                let ((pieces, due), (empty, spares)) = (channel(), sync_channel(SPARES));
+                let held = Arc::new(AtomicUsize::new(0));
+                let (of_sender, sent) = (Arc::clone(&ends), Arc::clone(&held));
                 thread("link out").spawn(move || {
-                    send(to, &sends);
+                    send(&of_sender.0[1 - from], &due, &empty, &sent);
                     // Everything that was received has been sent, or cannot be.
-                    sends.close();
-                    keeps.close();
+                    of_sender.close();
                 })?;
-                thread("link in").spawn(move || {
-                    receive(from, direct, &queue, &way, bytes.as_deref());
-                    queue.end();
-                })?;
+                let queue = Queue { pieces, spares, held };
+                let (ends, way, bytes) = (Arc::clone(&ends), Arc::clone(way), bytes.clone());
+                thread("link in")
+                    .spawn(move || receive(&ends.0[from], &ends.0[1 - from], &queue, &way, bytes.as_deref()))?;
                 Ok(())
             };
             if let Err(e) = pump() {
@@ -225,9 +186,45 @@ impl Shared {
     }
 }
 
+/// What was received in one read.
+struct Piece {
+    due_ns: u64,
+    /// The first `len` bytes are its own.
+    bytes: Vec<u8>,
+    len: usize,
+}
+
+/// The pieces of one direction of a connection that are under way, in order.
+struct Queue {
+    pieces: Sender<Piece>,
+    /// Buffers of pieces that were sent.
+    spares: Receiver<Vec<u8>>,
+    /// Memory of the pieces, bytes, until they are sent. The thread that sends has it as well.
+    held: Arc<AtomicUsize>,
+}
+
+impl Queue {
+    /// A buffer of [`READ`] bytes.
+    fn buffer(&self) -> Vec<u8> {
+        self.spares.try_recv().unwrap_or_else(|_| vec![0; READ])
+    }
+
+    /// Adds a piece; waits while the others hold more than `capacity` bytes. `false`: nothing can be sent.
+    fn push(&self, piece: Piece, capacity: usize) -> bool {
+        while self.held.load(Ordering::Acquire) > capacity {
+            if Arc::strong_count(&self.held) == 1 {
+                return false;
+            }
+            std::thread::sleep(FULL);
+        }
+        self.held.fetch_add(piece.bytes.len() + PIECE, Ordering::AcqRel);
+        self.pieces.send(piece).is_ok()
+    }
+}
+
 /// Receives until the end closes, or nothing can be sent any more.
-fn receive(mut from: UnixStream, mut direct: UnixStream, queue: &Queue, way: &Way, bytes: Option<&AtomicU64>) {
-    let mut buffer = queue.spare();
+fn receive(mut from: &UnixStream, mut to: &UnixStream, queue: &Queue, way: &Way, bytes: Option<&AtomicU64>) {
+    let (mut buffer, mut due_ns) = (queue.buffer(), 0);
     loop {
         let most = way.read_bytes();
         let n = match from.read(&mut buffer[..most]) {
@@ -241,15 +238,16 @@ fn receive(mut from: UnixStream, mut direct: UnixStream, queue: &Queue, way: &Wa
             bytes.fetch_add(n as u64, Ordering::Relaxed);
         }
         // Without a delay and with nothing under way, two changes of threads are saved.
-        if way.is_plain() && queue.is_idle() {
-            if direct.write_all(&buffer[..n]).is_err() {
+        if way.is_plain() && queue.held.load(Ordering::Acquire) == 0 {
+            if to.write_all(&buffer[..n]).is_err() {
                 return;
             }
             continue;
         }
         // Small pieces are copied, so that each does not take a whole buffer.
-        let bytes = if n * 4 < READ { buffer[..n].to_vec() } else { std::mem::replace(&mut buffer, queue.spare()) };
-        let due_ns = way.due(received_ns, n);
+        let bytes = if n * 4 < READ { buffer[..n].to_vec() } else { std::mem::replace(&mut buffer, queue.buffer()) };
+        // In order: one that is due earlier waits for those before it.
+        due_ns = way.due(received_ns, n).max(due_ns);
         if !queue.push(Piece { due_ns, bytes, len: n }, way.capacity()) {
             return;
         }
@@ -257,13 +255,17 @@ fn receive(mut from: UnixStream, mut direct: UnixStream, queue: &Queue, way: &Wa
 }
 
 /// Sends each piece when it is due.
-fn send(mut to: UnixStream, queue: &Queue) {
+fn send(mut to: &UnixStream, pieces: &Receiver<Piece>, spares: &SyncSender<Vec<u8>>, held: &AtomicUsize) {
     // The system may otherwise wake this thread 50 µs late. Fails only on systems without it.
     let _ = nix::sys::prctl::set_timerslack(1);
-    while let Some(piece) = queue.next() {
-        if to.write_all(&piece.bytes[..piece.len]).is_err() {
+    for Piece { due_ns, bytes, len } in pieces {
+        std::thread::sleep(Duration::from_nanos(due_ns.saturating_sub(now_ns())));
+        if to.write_all(&bytes[..len]).is_err() {
             return;
         }
-        queue.sent(piece);
+        held.fetch_sub(bytes.len() + PIECE, Ordering::AcqRel);
+        if bytes.len() == READ {
+            let _ = spares.try_send(bytes);
+        }
     }
 }

@@ -39,3 +39,4 @@ pub use optional::{
     StatisticsViews, WorkerLimit,
 };
 pub use replication::{Level, Link, Replica, ReplicaWatch, Replication};
+pub(crate) use replication::{find_level, not_in_force, wait_in_force};

@@ -370,7 +370,7 @@ pub fn run_test(request: &Request, hooks: &mut dyn TestHooks, tick: impl FnMut(&
     let mut collected = sampler.finish();
     wait_published(request, hooks);
     let mut after = match collected.source.as_mut() {
-        Some(source) => source.snapshot(),
+        Some(source) => source.snapshot().map_err(|e| e.to_string()),
         None => Err("the session that reads the counters does not respond".to_owned()),
     };
     if request.interrupted.load(Ordering::Relaxed) {

@@ -1,11 +1,10 @@
-//! A target's observer as the source of the sampler.
+//! A target's observer for the sampler, beside the jobs of a test.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use loadline_collect::Source;
 use loadline_collect::clock::least_disturbed;
-use loadline_database::Observer;
+use loadline_database::{Observer, TargetError};
 use loadline_model::Snapshot;
 use loadline_model::snapshot::{WaitSample, counter};
 use loadline_storage::now_ns;
@@ -31,11 +30,11 @@ impl Observed {
     }
 
     /// Reads a snapshot. Returns how long that took, ns, and the snapshot.
-    fn read(&mut self) -> (u64, Result<Snapshot, String>) {
+    fn read(&mut self) -> (u64, Result<Snapshot, TargetError>) {
         let completed = |shared: &Option<Arc<Shared>>| shared.as_ref().map(|s| s.completed() as f64);
         let failed = |shared: &Arc<Shared>| shared.failed_commits.load(Ordering::Relaxed) as f64;
         let (begin_ns, before) = (now_ns(), completed(&self.counting));
-        let mut snapshot = self.observer.snapshot().map_err(|e| e.to_string());
+        let mut snapshot = self.observer.snapshot();
         let (took_ns, after) = (now_ns().saturating_sub(begin_ns), completed(&self.counting));
         if let Ok(snapshot) = &mut snapshot {
             let failed = self.counting.as_ref().map(failed);
@@ -49,8 +48,8 @@ impl Observed {
     }
 }
 
-impl Source for Observed {
-    fn snapshot(&mut self) -> Result<Snapshot, String> {
+impl Observer for Observed {
+    fn snapshot(&mut self) -> Result<Snapshot, TargetError> {
         let usual_ns = self.fastest_ns.saturating_mul(DISTURBED.0).saturating_add(DISTURBED.1);
         let (took_ns, snapshot) = least_disturbed(|took_ns| took_ns > usual_ns, || self.read());
         if snapshot.is_ok() {
@@ -59,8 +58,8 @@ impl Source for Observed {
         snapshot
     }
 
-    fn sample_waits(&mut self) -> Result<Option<WaitSample>, String> {
-        self.observer.sample_waits().map_err(|e| e.to_string())
+    fn sample_waits(&mut self) -> Result<Option<WaitSample>, TargetError> {
+        self.observer.sample_waits()
     }
 }
 
@@ -68,8 +67,6 @@ impl Source for Observed {
 mod tests {
     use std::sync::atomic::AtomicBool;
     use std::time::Duration;
-
-    use loadline_database::TargetError;
 
     use super::*;
 

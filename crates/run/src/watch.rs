@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
-use loadline_collect::{CollectError, CpuSource, Point, Rates, Sampler, SamplerConfig, Source};
+use loadline_collect::{CollectError, CpuSource, Point, Rates, Sampler, SamplerConfig};
 use loadline_database::{Observer, Target, TargetError, kind_of};
 use loadline_load::SECOND_NS;
 use loadline_model::snapshot::WaitSample;
@@ -41,19 +41,16 @@ impl From<CollectError> for WatchError {
     }
 }
 
-/// The observer of a database as a source of the sampler. Says when the database does not answer any more.
+/// The observer of a database. Says when the database does not answer any more.
 struct Watching(Box<dyn Observer>, Arc<AtomicBool>);
 
-impl Source for Watching {
-    fn snapshot(&mut self) -> Result<Snapshot, String> {
-        self.0.snapshot().map_err(|e| {
-            self.1.store(true, Ordering::Relaxed);
-            e.to_string()
-        })
+impl Observer for Watching {
+    fn snapshot(&mut self) -> Result<Snapshot, TargetError> {
+        self.0.snapshot().inspect_err(|_| self.1.store(true, Ordering::Relaxed))
     }
 
-    fn sample_waits(&mut self) -> Result<Option<WaitSample>, String> {
-        self.0.sample_waits().map_err(|e| e.to_string())
+    fn sample_waits(&mut self) -> Result<Option<WaitSample>, TargetError> {
+        self.0.sample_waits()
     }
 }
 

@@ -5,6 +5,8 @@ use std::io::Write as _;
 use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use serde::Serialize;
+
 use crate::error::{StoreError, io_error};
 use crate::layout::TEMPORARY;
 
@@ -15,6 +17,14 @@ const PERMISSIONS: &str = "Check the folder's permissions and that its filesyste
 pub(crate) fn replace(path: &Path, contents: &[u8]) -> Result<(), StoreError> {
     put_in_place(path, |temporary| write_synced(temporary, contents))?;
     sync_directory(path.parent().unwrap_or(path))
+}
+
+/// Replaces `path` by `value` as JSON, as [`replace`] does.
+pub(crate) fn replace_json(path: &Path, value: &impl Serialize) -> Result<(), StoreError> {
+    let text = serde_json::to_vec_pretty(value);
+    let mut text = text.map_err(|e| io_error("encode", path, e.into(), "Please report this."))?;
+    text.push(b'\n');
+    replace(path, &text)
 }
 
 /// Writes a temporary file and renames it to `path`.

@@ -6,12 +6,10 @@ use std::io::{self, Read as _, Write as _};
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
-use loadline_model::tries::split;
 use loadline_model::{Activity, Latencies, Manifest, Series, Snapshot, TestRecord, column};
 
 use crate::error::{StoreError, io_error};
-use crate::jsonl::changed_warnings;
-use crate::stored::{read_manifest, read_tests, torn_warning};
+use crate::stored::StoredRun;
 use crate::{atomic, hlog, jsonl, layout, series_csv, snapshots, time};
 
 const PERMISSIONS: &str = "Check its permissions, or choose another folder for the results with --results.";
@@ -60,7 +58,6 @@ pub struct RunFolder {
     /// Its length up to the last complete line, bytes.
     whole_bytes: u64,
     stored: BTreeSet<u32>,
-    last: Option<u32>,
 }
 
 /// An interrupted run, ready to continue.
@@ -92,8 +89,7 @@ impl RunFolder {
         if std::fs::metadata(results).is_ok_and(|m| !m.is_dir()) {
             return Err(StoreError::ResultsIsFile(results.to_owned()));
         }
-        std::fs::create_dir_all(results).map_err(|e| io_error("create", results, e, PERMISSIONS))?;
-        let path = new_directory(results, name)?;
+        let path = create_numbered(results, name, "", |path| std::fs::create_dir(path))?;
         Self::set_up(&path).inspect_err(|_| {
             // Nothing was measured yet: leave no empty folder.
             let _ = std::fs::remove_dir_all(&path);
@@ -103,17 +99,13 @@ impl RunFolder {
     /// Takes the lock, creates the directories, and checks that a file can be written.
     fn set_up(path: &Path) -> Result<RunFolder, StoreError> {
         let lock = lock(path)?;
-        for directory in layout::DIRECTORIES {
-            let directory = path.join(directory);
-            std::fs::create_dir(&directory).map_err(|e| io_error("create", &directory, e, PERMISSIONS))?;
-        }
+        make_directories(path)?;
         let probe = path.join(format!(".probe{}", layout::TEMPORARY));
         atomic::write_synced(&probe, &[b' '; 4096])?;
         std::fs::remove_file(&probe).map_err(|e| io_error("remove", &probe, e, PERMISSIONS))?;
         atomic::sync_directory(path)?;
         atomic::sync_directory(path.parent().unwrap_or(path))?;
-        let stored = BTreeSet::new();
-        Ok(RunFolder { path: path.to_owned(), _lock: lock, tests: None, whole_bytes: 0, stored, last: None })
+        Ok(RunFolder { path: path.to_owned(), _lock: lock, tests: None, whole_bytes: 0, stored: BTreeSet::new() })
     }
 
     /// Opens the run at `path` (its folder or its `manifest.json`) to continue it. Cuts off a torn last line of
@@ -125,33 +117,20 @@ impl RunFolder {
     pub fn resume(path: &Path) -> Result<Resumed, StoreError> {
         let path = layout::locate(path)?;
         let lock = lock(&path)?;
-        let manifest = read_manifest(&path)?;
-        let tests = read_tests(&path)?;
+        let (run, whole_bytes) = StoredRun::read(path, "was cut off")?;
+        let StoredRun { path, manifest, records, other_tries, warnings } = run;
         remove_temporary(&path);
-        for directory in layout::DIRECTORIES {
-            let directory = path.join(directory);
-            std::fs::create_dir_all(&directory).map_err(|e| io_error("create", &directory, e, PERMISSIONS))?;
-        }
-        let mut folder =
-            RunFolder { path, _lock: lock, tests: None, whole_bytes: 0, stored: BTreeSet::new(), last: None };
-        let mut warnings = Vec::new();
-        let Some(tests) = tests else {
-            return Ok(Resumed { folder, manifest, records: Vec::new(), other_tries: Vec::new(), warnings });
-        };
-        folder.whole_bytes = tests.whole_bytes;
-        folder.stored = tests.records.iter().map(|r| r.test).collect();
-        folder.last = tests.records.last().map(|r| r.test);
-        warnings.extend(changed_warnings(&tests.records));
-        let file = folder.path.join(layout::TESTS);
-        if tests.torn.is_some() {
+        make_directories(&path)?;
+        let file = path.join(layout::TESTS);
+        if std::fs::metadata(&file).is_ok_and(|found| found.len() != whole_bytes) {
             let cut = OpenOptions::new().write(true).open(&file).and_then(|f| {
-                f.set_len(tests.whole_bytes)?;
+                f.set_len(whole_bytes)?;
                 f.sync_all()
             });
             cut.map_err(|e| io_error("repair", &file, e, PERMISSIONS))?;
-            warnings.extend(torn_warning(&file, &tests, "was cut off"));
         }
-        let (records, other_tries) = split(tests.records);
+        let stored = records.iter().chain(&other_tries).map(|r| r.test).collect();
+        let folder = RunFolder { path, _lock: lock, tests: None, whole_bytes, stored };
         Ok(Resumed { folder, manifest, records, other_tries, warnings })
     }
 
@@ -172,11 +151,7 @@ impl RunFolder {
     /// # Errors
     /// It cannot be written, e.g. because the disk is full; the old one remains.
     pub fn write_manifest(&self, manifest: &Manifest) -> Result<(), StoreError> {
-        let path = self.path.join(layout::MANIFEST);
-        let mut text = serde_json::to_vec_pretty(manifest)
-            .map_err(|e| io_error("encode", &path, io::Error::other(e), "Please report this."))?;
-        text.push(b'\n');
-        atomic::replace(&path, &text)
+        atomic::replace_json(&self.path.join(layout::MANIFEST), manifest)
     }
 
     /// Stores one finished test durably.
@@ -202,12 +177,11 @@ impl RunFolder {
         })?;
         self.whole_bytes += line.len() as u64;
         self.stored.insert(test);
-        self.last = Some(test);
         Ok(())
     }
 
     fn safe(&self) -> String {
-        match self.last {
+        match self.stored.last() {
             Some(last) => format!("Everything up to test {last} is safe"),
             None => "No test was stored before it".to_owned(),
         }
@@ -223,15 +197,16 @@ impl RunFolder {
         let started = time::parse_rfc3339(&record.started_at);
         let histograms = hlog::write(&title, started, length, &output.histograms)?;
         let snapshots = snapshots::write(&output.snapshots)?;
+        let path = |kind| layout::side_file(&self.path, kind, record.test);
         let mut files = vec![
-            (layout::series(&self.path, record.test), series),
-            (layout::histograms(&self.path, record.test), histograms),
-            (layout::snapshots(&self.path, record.test), snapshots),
+            (path(layout::SERIES), series),
+            (path(layout::HISTOGRAMS), histograms),
+            (path(layout::SNAPSHOTS), snapshots),
         ];
         if let Some(activity) = &output.activity {
             let text =
                 serde_json::to_vec_pretty(activity).map_err(|e| format!("its activity cannot be encoded: {e}"))?;
-            files.push((layout::activity(&self.path, record.test), text));
+            files.push((path(layout::ACTIVITY), text));
         }
         if let Some(native) = &output.native {
             let path = layout::native(&self.path, &native.folder, record.test, &native.extension)?;
@@ -276,17 +251,31 @@ impl RunFolder {
     }
 }
 
-/// Creates the first of `results/name`, `results/name-2`, … that does not exist.
-fn new_directory(results: &Path, name: &str) -> Result<PathBuf, StoreError> {
+/// Creates the first of `name`, `name-2`, … with `extension` that does not exist, in `results`, which is created if missing.
+pub(crate) fn create_numbered(
+    results: &Path,
+    name: &str,
+    extension: &str,
+    create: impl Fn(&Path) -> io::Result<()>,
+) -> Result<PathBuf, StoreError> {
+    std::fs::create_dir_all(results).map_err(|e| io_error("create", results, e, PERMISSIONS))?;
     let mut n = 1;
     loop {
-        let path = results.join(if n == 1 { name.to_owned() } else { format!("{name}-{n}") });
-        match std::fs::create_dir(&path) {
+        let number = if n == 1 { String::new() } else { format!("-{n}") };
+        let path = results.join(format!("{name}{number}{extension}"));
+        match create(&path) {
             Ok(()) => return Ok(path),
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists && n < MAX_NUMBER => n += 1,
             Err(e) => return Err(io_error("create", &path, e, PERMISSIONS)),
         }
     }
+}
+
+fn make_directories(run: &Path) -> Result<(), StoreError> {
+    layout::SIDE_FILES.iter().try_for_each(|(directory, _)| {
+        let directory = run.join(directory);
+        std::fs::create_dir_all(&directory).map_err(|e| io_error("create", &directory, e, PERMISSIONS))
+    })
 }
 
 /// Takes the run's lock, which ends when the returned file is closed, at the latest with the process.

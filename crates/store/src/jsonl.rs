@@ -18,7 +18,6 @@ use crate::error::{RESTORE_OR_CUT, StoreError, json_text};
 use crate::layout;
 use crate::snapshots::newer;
 
-/// Contents of the file.
 #[derive(Debug)]
 pub(crate) struct Tests {
     /// All complete records, in order.
@@ -81,7 +80,6 @@ fn record(path: &Path, line: usize, json: &[u8]) -> Result<TestRecord, StoreErro
     Ok(record)
 }
 
-/// The check of a line that was changed.
 const CHANGED: CheckId = CheckId::Record;
 
 /// Warnings about lines that were changed after they were measured. Their tests stay valid: a program may have written the same

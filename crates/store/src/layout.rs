@@ -8,38 +8,29 @@ pub(crate) const MANIFEST: &str = "manifest.json";
 pub(crate) const TESTS: &str = "tests.jsonl";
 pub(crate) const LIVE: &str = "live.jsonl";
 pub(crate) const LOCK: &str = ".lock";
-pub(crate) const SERIES: &str = "series";
-pub(crate) const HISTOGRAMS: &str = "histograms";
-pub(crate) const SNAPSHOTS: &str = "snapshots";
-pub(crate) const ACTIVITY: &str = "activity";
-/// Directories of every run folder.
-pub(crate) const DIRECTORIES: [&str; 4] = [SERIES, HISTOGRAMS, SNAPSHOTS, ACTIVITY];
 /// Part of the names of temporary files.
 pub(crate) const TEMPORARY: &str = ".tmp-";
 
-pub(crate) fn series(run: &Path, test: u32) -> PathBuf {
-    run.join(SERIES).join(format!("{test}.csv"))
-}
+/// Folder and extension of a file that a test has beside its line.
+pub(crate) type SideFile<'a> = (&'a str, &'a str);
+pub(crate) const SERIES: SideFile<'_> = ("series", "csv");
+pub(crate) const HISTOGRAMS: SideFile<'_> = ("histograms", "hlog");
+pub(crate) const SNAPSHOTS: SideFile<'_> = ("snapshots", "json");
+pub(crate) const ACTIVITY: SideFile<'_> = ("activity", "json");
+/// Those whose folders are in every run.
+pub(crate) const SIDE_FILES: [SideFile<'_>; 4] = [SERIES, HISTOGRAMS, SNAPSHOTS, ACTIVITY];
 
-pub(crate) fn histograms(run: &Path, test: u32) -> PathBuf {
-    run.join(HISTOGRAMS).join(format!("{test}.hlog"))
-}
-
-pub(crate) fn snapshots(run: &Path, test: u32) -> PathBuf {
-    run.join(SNAPSHOTS).join(format!("{test}.json"))
-}
-
-pub(crate) fn activity(run: &Path, test: u32) -> PathBuf {
-    run.join(ACTIVITY).join(format!("{test}.json"))
+pub(crate) fn side_file(run: &Path, (folder, extension): SideFile<'_>, test: u32) -> PathBuf {
+    run.join(folder).join(format!("{test}.{extension}"))
 }
 
 /// Path of a database's own report of a test; `folder` and `extension` come from a target.
 pub(crate) fn native(run: &Path, folder: &str, test: u32, extension: &str) -> Result<PathBuf, String> {
     let plain = |name: &str| !name.is_empty() && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit());
-    if !plain(folder) || !plain(extension) || DIRECTORIES.contains(&folder) {
+    if !plain(folder) || !plain(extension) || SIDE_FILES.iter().any(|(known, _)| *known == folder) {
         return Err(format!("'{folder}/{test}.{extension}' is not a valid path of a report"));
     }
-    Ok(run.join(folder).join(format!("{test}.{extension}")))
+    Ok(side_file(run, (folder, extension), test))
 }
 
 /// The run folder for `path`: the folder itself or its `manifest.json`.

@@ -15,10 +15,12 @@ use crate::jsonl::{self, Tests, changed_warnings};
 use crate::snapshots::{SNAPSHOTS_SCHEMA, newer};
 use crate::{hlog, layout, series_csv, snapshots};
 
+const READABLE: &str = "Check its permissions and the health of its filesystem.";
+
 /// A run on disk.
 #[derive(Debug, Clone)]
 pub struct StoredRun {
-    path: PathBuf,
+    pub(crate) path: PathBuf,
     /// Its manifest.
     pub manifest: Manifest,
     /// All complete tests, each by the try that counts, in the order of measurement of their first tries.
@@ -35,21 +37,20 @@ impl StoredRun {
     /// # Errors
     /// There is no run, a newer loadline wrote it, or a file is damaged (the error names file and line).
     pub fn open(path: &Path) -> Result<StoredRun, StoreError> {
-        let path = layout::locate(path)?;
+        StoredRun::read(layout::locate(path)?, "was left out").map(|(run, _)| run)
+    }
+
+    /// Reads the run in the folder `path`. Returns also the length of its `tests.jsonl` up to the last complete line, bytes. `torn` says
+    /// what is done with a torn one.
+    pub(crate) fn read(path: PathBuf, torn: &str) -> Result<(StoredRun, u64), StoreError> {
         let manifest = read_manifest(&path)?;
         let file = path.join(layout::TESTS);
-        let mut warnings = Vec::new();
-        let all = match read_tests(&path)? {
-            Some(mut tests) => {
-                warnings.extend(torn_warning(&file, &tests, "was left out"));
-                warnings.extend(changed_warnings(&tests.records));
-                warnings.extend(skip_unknown_columns(&file, &mut tests.records));
-                tests.records
-            }
-            None => Vec::new(),
-        };
-        let (records, other_tries) = split(all);
-        Ok(StoredRun { path, manifest, records, other_tries, warnings })
+        let mut tests = read_tests(&file)?;
+        let mut warnings: Vec<String> = torn_warning(&file, &tests, torn).into_iter().collect();
+        warnings.extend(changed_warnings(&tests.records));
+        warnings.extend(skip_unknown_columns(&file, &mut tests.records));
+        let (records, other_tries) = split(tests.records);
+        Ok((StoredRun { path, manifest, records, other_tries, warnings }, tests.whole_bytes))
     }
 
     /// The run folder.
@@ -69,8 +70,7 @@ impl StoredRun {
     /// # Errors
     /// The run has no such test, or the file is missing or damaged.
     pub fn series(&self, test: u32) -> Result<Series, StoreError> {
-        self.known(test)?;
-        let path = layout::series(&self.path, test);
+        let path = self.file(layout::SERIES, test)?;
         let text = String::from_utf8(read(&path)?).map_err(|_| damaged(&path, None, "it is not text"))?;
         series_csv::read(&text).map_err(|(line, what)| damaged(&path, Some(line), what))
     }
@@ -80,8 +80,7 @@ impl StoredRun {
     /// # Errors
     /// The run has no such test, or the file is missing or damaged.
     pub fn histograms(&self, test: u32) -> Result<Vec<(String, Latencies)>, StoreError> {
-        self.known(test)?;
-        histograms(&self.path, test)
+        self.file(layout::HISTOGRAMS, test).and_then(|path| read_histograms(&path))
     }
 
     /// The database's counters of test number `test` at window start (`open`) and end (`close`).
@@ -89,8 +88,7 @@ impl StoredRun {
     /// # Errors
     /// The run has no such test, or the file is missing, damaged or of a newer layout.
     pub fn snapshots(&self, test: u32) -> Result<Vec<(String, Snapshot)>, StoreError> {
-        self.known(test)?;
-        let path = layout::snapshots(&self.path, test);
+        let path = self.file(layout::SNAPSHOTS, test)?;
         Ok(read_json::<snapshots::File>(&path, SNAPSHOTS_SCHEMA)?.named())
     }
 
@@ -100,17 +98,16 @@ impl StoredRun {
     /// # Errors
     /// The run has no such test, or the file is damaged or of a newer layout.
     pub fn activity(&self, test: u32) -> Result<Option<Activity>, StoreError> {
-        self.known(test)?;
-        let path = layout::activity(&self.path, test);
+        let path = self.file(layout::ACTIVITY, test)?;
         if !path.exists() {
             return Ok(None);
         }
         read_json(&path, ACTIVITY_SCHEMA).map(Some)
     }
 
-    fn known(&self, test: u32) -> Result<(), StoreError> {
+    fn file(&self, kind: layout::SideFile<'_>, test: u32) -> Result<PathBuf, StoreError> {
         if self.records.iter().chain(&self.other_tries).any(|r| r.test == test) {
-            return Ok(());
+            return Ok(layout::side_file(&self.path, kind, test));
         }
         Err(StoreError::NoSuchTest { run: self.path.clone(), test, tests: self.records.len() })
     }
@@ -121,8 +118,11 @@ impl StoredRun {
 /// # Errors
 /// The file is missing or damaged.
 pub fn histograms(run: &Path, test: u32) -> Result<Vec<(String, Latencies)>, StoreError> {
-    let path = layout::histograms(run, test);
-    hlog::read(&read(&path)?).map_err(|(line, what)| damaged(&path, Some(line), what))
+    read_histograms(&layout::side_file(run, layout::HISTOGRAMS, test))
+}
+
+fn read_histograms(path: &Path) -> Result<Vec<(String, Latencies)>, StoreError> {
+    hlog::read(&read(path)?).map_err(|(line, what)| damaged(path, Some(line), what))
 }
 
 /// A JSON file whose `schema` is at most `known`.
@@ -134,13 +134,13 @@ pub(crate) fn read_json<T: DeserializeOwned>(path: &Path, known: u32) -> Result<
     if let Some(found) = newer(&text, known) {
         return Err(StoreError::Newer { path: path.to_owned(), line: None, found, known });
     }
-    serde_json::from_slice(&text).map_err(|e| damaged(path, None, json_text(&e)))
+    serde_json::from_slice(&text).map_err(|e| damaged(path, Some(e.line().max(1)), json_text(&e)))
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, StoreError> {
     std::fs::read(path).map_err(|e| match e.kind() {
         std::io::ErrorKind::NotFound => damaged(path, None, "the file is missing"),
-        _ => io_error("read", path, e, "Check its permissions and the health of its filesystem."),
+        _ => io_error("read", path, e, READABLE),
     })
 }
 
@@ -150,25 +150,19 @@ fn read(path: &Path) -> Result<Vec<u8>, StoreError> {
 /// It is missing, damaged or of a newer layout.
 pub fn read_manifest(run: &Path) -> Result<Manifest, StoreError> {
     let path = run.join(layout::MANIFEST);
-    let text = read(&path)?;
-    if let Some(found) = newer(&text, MANIFEST_SCHEMA) {
-        return Err(StoreError::Newer { path, line: None, found, known: MANIFEST_SCHEMA });
-    }
-    let manifest: Manifest =
-        serde_json::from_slice(&text).map_err(|e| damaged(&path, Some(e.line().max(1)), json_text(&e)))?;
+    let manifest: Manifest = read_json(&path, MANIFEST_SCHEMA)?;
     if manifest.schema == 0 {
         return Err(damaged(&path, None, "its 'schema' is 0, which is invalid"));
     }
     Ok(manifest)
 }
 
-/// The contents of `tests.jsonl`; `None` if no test was stored yet.
-pub(crate) fn read_tests(run: &Path) -> Result<Option<Tests>, StoreError> {
-    let path = run.join(layout::TESTS);
-    match std::fs::read(&path) {
-        Ok(bytes) => jsonl::parse(&path, &bytes).map(Some),
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(e) => Err(io_error("read", &path, e, "Check its permissions and the health of its filesystem.")),
+/// The contents of `tests.jsonl`, which is missing as long as no test was stored.
+fn read_tests(path: &Path) -> Result<Tests, StoreError> {
+    match std::fs::read(path) {
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => jsonl::parse(path, &[]),
+        Ok(bytes) => jsonl::parse(path, &bytes),
+        Err(e) => Err(io_error("read", path, e, READABLE)),
     }
 }
 
@@ -190,7 +184,7 @@ fn skip_unknown_columns(file: &Path, records: &mut [TestRecord]) -> Option<Strin
     })
 }
 
-pub(crate) fn torn_warning(file: &Path, tests: &Tests, what_was_done: &str) -> Option<String> {
+fn torn_warning(file: &Path, tests: &Tests, what_was_done: &str) -> Option<String> {
     let (line, bytes) = tests.torn?;
     Some(format!(
         "'{}', line {line}: the last line is torn ({bytes} bytes; loadline was killed while writing it) and \

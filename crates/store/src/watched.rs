@@ -1,16 +1,14 @@
 //! A file of `loadline snapshot`.
 
 use std::fs::File;
-use std::io;
 use std::path::{Path, PathBuf};
 
 use loadline_model::watched::{WATCHED_SCHEMA, Watched};
 
 use crate::atomic;
-use crate::error::{StoreError, io_error};
+use crate::error::StoreError;
+use crate::folder::create_numbered;
 use crate::stored::read_json;
-
-const PERMISSIONS: &str = "Check its permissions, or choose another folder with --results.";
 
 /// A new file for a snapshot. It is removed when dropped, unless it was written.
 #[derive(Debug)]
@@ -25,16 +23,8 @@ impl WatchedFile {
     /// # Errors
     /// The folder or the file cannot be written.
     pub fn create(results: &Path, name: &str) -> Result<WatchedFile, StoreError> {
-        std::fs::create_dir_all(results).map_err(|e| io_error("create", results, e, PERMISSIONS))?;
-        let mut n = 1;
-        loop {
-            let path = results.join(if n == 1 { format!("{name}.json") } else { format!("{name}-{n}.json") });
-            match File::create_new(&path) {
-                Ok(_) => return Ok(WatchedFile { path, written: false }),
-                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => n += 1,
-                Err(e) => return Err(io_error("create", &path, e, PERMISSIONS)),
-            }
-        }
+        let path = create_numbered(results, name, ".json", |path| File::create_new(path).map(drop))?;
+        Ok(WatchedFile { path, written: false })
     }
 
     /// Its path.
@@ -48,9 +38,7 @@ impl WatchedFile {
     /// # Errors
     /// It cannot be written, e.g. because the disk is full.
     pub fn write(mut self, watched: &Watched) -> Result<PathBuf, StoreError> {
-        let text = serde_json::to_vec_pretty(watched);
-        let text = text.map_err(|e| io_error("encode", &self.path, io::Error::other(e), "Please report this."))?;
-        atomic::replace(&self.path, &text)?;
+        atomic::replace_json(&self.path, watched)?;
         self.written = true;
         Ok(self.path.clone())
     }

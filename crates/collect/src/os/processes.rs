@@ -165,7 +165,6 @@ struct EndedBelow {
 /// Most names in [`Used::busiest`].
 const NAMED: usize = 3;
 
-/// Whose a process is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Whose {
     Loadline,

@@ -1,9 +1,10 @@
 //! Tasks of the operating system (processes or threads) that run jobs: their CPU time, and what they wait for.
 
+use loadline_database::machine::{runs_command, task_times_ns};
 use loadline_storage::now_ns;
 
 use crate::clock::least_disturbed;
-use crate::error::{CollectError, read};
+use crate::error::read;
 
 /// A reading that took longer, ns, is repeated: its reader had to wait for a CPU, so its time is uncertain.
 const DISTURBED_NS: u64 = 200_000;
@@ -20,11 +21,7 @@ impl Tasks {
     /// run in a container with ids of its own: other tasks of this machine then have these ids, or none.
     #[must_use]
     pub fn of_command(ids: Vec<u32>, commands: &[&str]) -> Option<Tasks> {
-        let known = |id: &u32| {
-            let line = read(format!("/proc/{id}/cmdline")).unwrap_or_default();
-            commands.iter().any(|command| line.contains(command))
-        };
-        (!ids.is_empty() && ids.iter().all(known)).then_some(Tasks(ids))
+        (!ids.is_empty() && ids.iter().all(|id| runs_command(*id, commands))).then_some(Tasks(ids))
     }
 
     pub(crate) fn ids(&self) -> impl Iterator<Item = u32> {
@@ -77,35 +74,22 @@ pub struct TaskTimes {
 }
 
 impl TaskTimes {
-    /// Times of `tasks` from `/proc/TID/schedstat` (kernel: Documentation/scheduler/sched-stats.rst).
-    ///
-    /// # Errors
-    /// A task has ended, or the kernel does not keep these statistics.
-    pub fn of(tasks: &Tasks) -> Result<TaskTimes, CollectError> {
+    /// Times of `tasks`. `None` if one has ended, or the kernel does not keep these statistics.
+    #[must_use]
+    pub fn of(tasks: &Tasks) -> Option<TaskTimes> {
         // Times of their own: a reader that waits for a CPU between two tasks reads the second late. The mean is exact
         // for a difference of two sums.
         let begin_ns = now_ns();
         let (mut sum, mut later_ns) = (TaskTimes::default(), 0);
         for id in &tasks.0 {
-            let (at_ns, text) = timed(now_ns, || read(format!("/proc/{id}/schedstat")));
-            let [run_ns, wait_ns] = TaskTimes::parse(&text?)?;
+            let (at_ns, times) = timed(now_ns, || task_times_ns(*id));
+            let [run_ns, wait_ns] = times?;
             sum.run_ns = sum.run_ns.saturating_add(run_ns);
             sum.wait_ns = sum.wait_ns.saturating_add(wait_ns);
             later_ns += at_ns.saturating_sub(begin_ns);
         }
         sum.at_ns = begin_ns + later_ns / (tasks.0.len().max(1) as u64);
-        Ok(sum)
-    }
-
-    /// Time on a CPU and time waiting for one, ns.
-    fn parse(text: &str) -> Result<[u64; 2], CollectError> {
-        let fields: Vec<u64> = text.split_whitespace().map_while(|f| f.parse().ok()).collect();
-        match fields[..] {
-            // Time on a CPU, time waiting for one, times it was given one. A young task may have run for 0 ns so far.
-            [run_ns, wait_ns, turns] if turns > 0 => Ok([run_ns, wait_ns]),
-            // Without its statistics the kernel prints zeros.
-            _ => Err(CollectError::Format { file: "/proc/TID/schedstat", what: format!("'{}'", text.trim()) }),
-        }
+        Some(sum)
     }
 }
 
@@ -131,15 +115,6 @@ mod tests {
         assert_eq!(state("12 (a) D (b) S 1 2"), Some('S'));
         assert_eq!(state("12 (postgres) D 1 2"), Some('D'));
         assert_eq!(state("12 postgres D"), None);
-    }
-
-    #[test]
-    fn times_need_the_kernels_statistics() {
-        assert_eq!(TaskTimes::parse("5000 70 3\n").unwrap(), [5000, 70]);
-        assert_eq!(TaskTimes::parse("0 70 1\n").unwrap(), [0, 70], "a young task");
-        for none in ["0 0 0\n", "", "5", "5 6", "a b c"] {
-            assert!(TaskTimes::parse(none).is_err(), "{none}");
-        }
     }
 
     #[test]
@@ -191,7 +166,7 @@ mod tests {
             drop(stop);
             handle.join().unwrap();
             // The kernel wakes who joins before it takes the task away.
-            let gone = || TaskTimes::of(&tasks).is_err() && tasks.states(0).seen == 0;
+            let gone = || TaskTimes::of(&tasks).is_none() && tasks.states(0).seen == 0;
             let waited = std::time::Instant::now();
             while !gone() {
                 assert!(waited.elapsed() < std::time::Duration::from_secs(60), "an ended task has no times");

@@ -65,23 +65,8 @@ pub struct Kept {
 pub struct Keeper {
     begin: Instant,
     stop: Arc<AtomicBool>,
-    threads: Vec<JoinHandle<Passes>>,
-    looker: Option<JoinHandle<Search>>,
-}
-
-#[derive(Debug, Default)]
-struct Passes {
-    passes: u64,
-    slowest_ns: u64,
-    cpu_ns: u64,
-}
-
-/// Figures of the thread that searches for files.
-#[derive(Debug)]
-struct Search {
-    files: u32,
-    missed: Missed,
-    cpu_ns: u64,
+    /// Those that make passes, then the one that searches for files, with their figures.
+    threads: Vec<JoinHandle<Kept>>,
 }
 
 /// Current files of one thread.
@@ -129,26 +114,41 @@ impl Keeper {
         };
         open.search()?;
         open.check_any()?;
-        let stop = Arc::new(AtomicBool::new(false));
-        let mut keeper = Keeper { begin: Instant::now(), stop: Arc::clone(&stop), threads: Vec::new(), looker: None };
+        let mut keeper = Keeper { begin: Instant::now(), stop: Arc::default(), threads: Vec::new() };
         for number in 0..THREADS {
-            let (shares, stop) = (Arc::clone(&shares), Arc::clone(&stop));
-            let run =
-                move || shares.get(number).map_or_else(Passes::default, |share| passes(share, keep, pause, &stop));
-            keeper.threads.push(named("loadline-keeper").spawn(run).map_err(CollectError::Spawn)?);
+            let shares = Arc::clone(&shares);
+            keeper.spawn("loadline-keeper", move |stop| {
+                shares.get(number).map_or_else(Kept::default, |share| passes(share, keep, pause, stop))
+            })?;
         }
-        let look = move || {
-            let cpu_before = thread_cpu_ns();
+        keeper.spawn("loadline-looker", move |stop| {
             while !stop.load(Ordering::Relaxed) {
                 std::thread::park_timeout(SEARCH_EVERY);
                 // On failure the files found before stay.
                 let _ = open.search();
             }
-            let cpu_ns = thread_cpu_ns().saturating_sub(cpu_before);
-            Search { files: (open.files.len() + open.of.held().len()) as u32, missed: open.missed, cpu_ns }
-        };
-        keeper.looker = Some(named("loadline-looker").spawn(look).map_err(CollectError::Spawn)?);
+            let files = (open.files.len() + open.of.held().len()) as u32;
+            // Not the thread with the fewest.
+            Kept { files, missed: open.missed, passes: u64::MAX, ..Kept::default() }
+        })?;
         Ok(keeper)
+    }
+
+    /// Starts a thread, and counts its CPU time.
+    fn spawn(
+        &mut self,
+        name: &str,
+        run: impl FnOnce(&AtomicBool) -> Kept + Send + 'static,
+    ) -> Result<(), CollectError> {
+        let stop = Arc::clone(&self.stop);
+        let counted = move || {
+            let cpu_before = thread_cpu_ns();
+            let kept = run(&stop);
+            Kept { cpu_ns: thread_cpu_ns().saturating_sub(cpu_before), ..kept }
+        };
+        let spawned = std::thread::Builder::new().name(name.to_owned()).spawn(counted);
+        self.threads.push(spawned.map_err(CollectError::Spawn)?);
+        Ok(())
     }
 
     /// Stops the threads and returns the figures.
@@ -160,16 +160,15 @@ impl Keeper {
     fn end(&mut self) -> Kept {
         self.stop.store(true, Ordering::Relaxed);
         let mut all = Kept { passes: u64::MAX, ..Kept::default() };
-        if let Some(looker) = self.looker.take() {
-            looker.thread().unpark();
-            if let Ok(looked) = looker.join() {
-                (all.files, all.missed, all.cpu_ns) = (looked.files, looked.missed, looked.cpu_ns);
-            }
-        }
-        for kept in self.threads.drain(..).filter_map(|t| t.join().ok()) {
-            all.cpu_ns += kept.cpu_ns;
-            all.slowest_pass_ns = all.slowest_pass_ns.max(kept.slowest_ns);
+        for thread in self.threads.drain(..).rev() {
+            thread.thread().unpark();
+            let Ok(kept) = thread.join() else { continue };
+            all.files += kept.files;
+            all.missed.unreadable += kept.missed.unreadable;
+            all.missed.beyond_limit += kept.missed.beyond_limit;
             all.passes = all.passes.min(kept.passes);
+            all.slowest_pass_ns = all.slowest_pass_ns.max(kept.slowest_pass_ns);
+            all.cpu_ns += kept.cpu_ns;
         }
         all.ran_ns = self.begin.elapsed().as_nanos() as u64;
         all
@@ -235,9 +234,8 @@ impl OpenFiles {
 }
 
 /// Makes passes over the files of a share.
-fn passes(share: &Share, keep: Keep, pause: Duration, stop: &AtomicBool) -> Passes {
-    let cpu_before = thread_cpu_ns();
-    let (mut done, mut used) = (Passes::default(), UsedParts::default());
+fn passes(share: &Share, keep: Keep, pause: Duration, stop: &AtomicBool) -> Kept {
+    let (mut done, mut used) = (Kept::default(), UsedParts::default());
     while !stop.load(Ordering::Relaxed) {
         let files = share.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let pass = Instant::now();
@@ -246,12 +244,11 @@ fn passes(share: &Share, keep: Keep, pause: Duration, stop: &AtomicBool) -> Pass
             Keep::Written => files.iter().for_each(|file| drop(start_writing(file))),
             Keep::OutOnceUsed { new_bytes } => used.pass(&files, new_bytes),
         }
-        done.slowest_ns = done.slowest_ns.max(pass.elapsed().as_nanos() as u64);
+        done.slowest_pass_ns = done.slowest_pass_ns.max(pass.elapsed().as_nanos() as u64);
         done.passes += 1;
         drop(files);
         std::thread::sleep(pause);
     }
-    done.cpu_ns = thread_cpu_ns().saturating_sub(cpu_before);
     done
 }
 
@@ -295,10 +292,6 @@ impl UsedParts {
         self.left = files.iter().filter_map(|file| cached_bytes(file)).sum();
         self.last = Some(Instant::now());
     }
-}
-
-fn named(name: &str) -> std::thread::Builder {
-    std::thread::Builder::new().name(name.to_owned())
 }
 
 /// Most open files of a keeper: half of the process's limit, which is raised as far as allowed (usually from 1,024 to

@@ -2,6 +2,8 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
+use loadline_database::TargetError;
+
 use super::*;
 
 const S: u64 = 1_000_000_000;
@@ -11,12 +13,12 @@ type Waits = Box<dyn FnMut() -> Result<Option<WaitSample>, String> + Send>;
 
 struct Fake(Snap, Waits);
 
-impl Source for Fake {
-    fn snapshot(&mut self) -> Result<Snapshot, String> {
-        (self.0)()
+impl Observer for Fake {
+    fn snapshot(&mut self) -> Result<Snapshot, TargetError> {
+        (self.0)().map_err(TargetError::Lost)
     }
-    fn sample_waits(&mut self) -> Result<Option<WaitSample>, String> {
-        (self.1)()
+    fn sample_waits(&mut self) -> Result<Option<WaitSample>, TargetError> {
+        (self.1)().map_err(TargetError::Lost)
     }
 }
 
@@ -84,7 +86,7 @@ fn readings(late: u64) -> (Collected, [u64; 2]) {
     let edges = [open.system.at_ns, close.system.at_ns];
     assert_eq!(edges, [1, 3].map(|at| collected.points[at].system.at_ns));
     assert!(open.snapshot.unwrap().proc_stat.is_some());
-    assert!(close.system.process_ns.unwrap() >= open.system.process_ns.unwrap());
+    assert!(close.system.process_ns.unwrap() > open.system.process_ns.unwrap());
 
     let profile = collected.waits_between(edges[0], edges[1]);
     assert_eq!(profile.mean_sessions(|event| event == "IO:WALSync"), Some(2.0));

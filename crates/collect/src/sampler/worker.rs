@@ -3,13 +3,14 @@
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use loadline_database::Observer;
 use loadline_model::Snapshot;
 
 use super::schedule::{GUARD_NS, WaitSlots, next_second, next_step};
-use super::{Collected, CpuSource, Edge, Point, SamplerConfig, Source, System};
+use super::{Collected, CpuSource, Edge, Point, SamplerConfig, System};
 use crate::clock;
 use crate::error::CollectError;
-use crate::os::{CpuTimes, DiskCounters, TaskTimes, own_cpu_ns, timed};
+use crate::os::{CpuTimes, DiskCounters, TaskTimes, timed};
 
 /// Most distinct problems kept, so that a source with ever new errors does not fill memory and report.
 const MAX_PROBLEMS: usize = 20;
@@ -66,7 +67,7 @@ struct EdgeWanted {
 
 pub(super) struct Worker {
     config: SamplerConfig,
-    source: Box<dyn Source>,
+    source: Box<dyn Observer>,
     inbox: Receiver<Command>,
     shared: Arc<Mutex<Shared>>,
     origin_ns: u64,
@@ -82,7 +83,7 @@ pub(super) struct Worker {
 impl Worker {
     pub(super) fn new(
         config: SamplerConfig,
-        source: Box<dyn Source>,
+        source: Box<dyn Observer>,
         inbox: Receiver<Command>,
         shared: Arc<Mutex<Shared>>,
     ) -> Worker {
@@ -111,7 +112,7 @@ impl Worker {
     }
 
     /// Reads until it is stopped; returns the source.
-    pub(super) fn run(mut self) -> Box<dyn Source> {
+    pub(super) fn run(mut self) -> Box<dyn Observer> {
         loop {
             match self.inbox.recv_timeout(clock::until(self.due_ns())) {
                 Ok(Command::Edge { at_ns, reply }) => {
@@ -199,8 +200,8 @@ impl Worker {
 
     fn read_edge(&mut self, wanted: EdgeWanted) {
         // Without them their columns say why; a job that lost its session is reported otherwise.
-        let job_threads = TaskTimes::of(&self.config.job_threads).ok();
-        let sessions = self.config.sessions.as_ref().and_then(|tasks| TaskTimes::of(tasks).ok());
+        let job_threads = TaskTimes::of(&self.config.job_threads);
+        let sessions = self.config.sessions.as_ref().and_then(TaskTimes::of);
         let (system, snapshot) = self.read_counters();
         self.add_point(system, snapshot.as_ref().ok().cloned());
         // An edge on a whole second is that second's point.
@@ -227,23 +228,23 @@ impl Worker {
         // Usually the same device: then use the same reading.
         let same = self.config.data_disk == self.config.disk;
         // Rates are computed from these, so they need the time at which they were read.
-        let (at_ns, (process, disk, data_disk)) = timed(loadline_storage::now_ns, || {
+        let (at_ns, (process_ns, disk, data_disk)) = timed(loadline_storage::now_ns, || {
             let disk = self.config.disk.as_deref().map(DiskCounters::local);
             let data_disk = self.config.data_disk.as_deref().filter(|_| !same).map(DiskCounters::local);
-            (own_cpu_ns(), disk, data_disk)
+            (loadline_storage::process_cpu_ns(), disk, data_disk)
         });
         let cpu = (self.config.cpu == CpuSource::Local).then(CpuTimes::local);
         let disk = disk.and_then(|d| self.kept(d));
         let data_disk = data_disk.and_then(|d| self.kept(d));
         let data_disk = if same { disk } else { data_disk };
         let cpu = cpu.and_then(|c| self.kept(c));
-        System { at_ns, cpu, disk, data_disk, process_ns: self.kept(process) }
+        System { at_ns, cpu, disk, data_disk, process_ns: Some(process_ns) }
     }
 
     fn read_counters(&mut self) -> (System, Result<Snapshot, String>) {
         let mut system = self.read_system();
         let asked_ns = loadline_storage::now_ns();
-        let snapshot = self.source.snapshot();
+        let snapshot = self.source.snapshot().map_err(|e| e.to_string());
         self.answered(asked_ns);
         if let Err(e) = &snapshot {
             let text = format!("the database's counters could not be read: {e}");

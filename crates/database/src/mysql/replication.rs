@@ -14,10 +14,8 @@ use super::temp::{self, TempServer, url_of};
 use super::wire::Connection;
 use crate::env::of_target;
 use crate::error::TargetError;
-use crate::patience::go_on;
-use crate::relay::WatchedLinks;
 use crate::request::OpenRequest;
-use crate::role::{Level, Link, Replica, ReplicaWatch, Replication};
+use crate::role::{Level, Link, Replica, ReplicaWatch, Replication, find_level, wait_in_force};
 use crate::temp::Server;
 
 /// The levels, other names of them, and their values of `rpl_semi_sync_master_wait_point`; without one a commit does not wait, as in the
@@ -136,12 +134,7 @@ impl Mysql {
 
 impl Replication for Mysql {
     fn bring_about(&self, level: Option<&str>, link: Link) -> Result<(), TargetError> {
-        let known = |name| LEVELS.iter().find(|(known, ..)| *known == name).map(|(.., point)| *point);
-        let unknown = |name| {
-            let known = LEVELS.map(|(name, ..)| name).join(", ");
-            TargetError::Usage(format!("there is no level '{name}': known are {known}"))
-        };
-        let point = level.map(|name| known(name).ok_or_else(|| unknown(name))).transpose()?.flatten();
+        let point = find_level(&LEVELS, |(name, ..)| *name, level)?.and_then(|(.., point)| *point);
         self.replicated(|server| {
             server.replicas().iter().filter_map(|replica| replica.relay.as_ref()).for_each(|relay| relay.set(link));
             Ok(())
@@ -154,9 +147,9 @@ impl Replication for Mysql {
             wait_point.iter().chain([&enabled]).try_for_each(|sql| c.run(sql))
         })?;
         let patience = PATIENCE + 20 * (link.delay + link.jitter);
-        let (begin, replicas) = (Instant::now(), self.at_replicas()?);
+        let replicas = self.at_replicas()?;
         let mut hang = Vec::new();
-        loop {
+        wait_in_force(level, patience, &first.endpoint.interrupted, |_| {
             // Each time: one that was killed just now may still seem to run.
             self.replicated(|server| server.revive(&hang))?;
             hang.clear();
@@ -172,38 +165,25 @@ impl Replication for Mysql {
                 in_force &= followed.receives && followed.applies;
                 found.push(format!("{name}: {}", followed.state(&server)));
             }
-            if in_force {
-                return Ok(());
-            }
-            if begin.elapsed() >= patience {
-                return Err(TargetError::Local(format!(
-                    "the {} not in force after {} s: {}",
-                    level.map_or("baseline is".to_owned(), |name| format!("level '{name}' is")),
-                    patience.as_secs(),
-                    found.join("; ")
-                )));
-            }
-            go_on(&first.endpoint.interrupted, "waiting for the replica")?;
-            std::thread::sleep(Duration::from_millis(20));
-        }
+            Ok((!in_force).then(|| found.join("; ")))
+        })
     }
 
-    fn watch(&self) -> Result<Box<dyn ReplicaWatch>, TargetError> {
+    fn watch(&self) -> Result<ReplicaWatch, TargetError> {
         let links = self.replicated(|s| Ok(s.replicas().iter().filter_map(|r| r.relay.clone()).collect()))?;
-        let links = WatchedLinks::watch(links)?;
         let mut server = self.first().endpoint.connect()?;
         let unacknowledged = Said::ask(&mut server)?.unacknowledged;
         let mut replicas = Vec::new();
         for (name, endpoint) in self.at_replicas()? {
             replicas.push((name, Some(endpoint.connect_within(AWAY)?)));
         }
-        let mut sessions = ReplicaSessions { server, unacknowledged, replicas };
-        Ok(links.watching(move || sessions.look()))
+        let mut session = WatchSession { server, unacknowledged, replicas };
+        ReplicaWatch::new(links, move || session.look())
     }
 }
 
-/// Sessions that look at replicas.
-struct ReplicaSessions {
+/// Sessions that look at replicas while a test runs.
+struct WatchSession {
     server: Connection,
     /// Commits that had not waited when the last look ended.
     unacknowledged: u64,
@@ -211,7 +191,7 @@ struct ReplicaSessions {
     replicas: Vec<(String, Option<Connection>)>,
 }
 
-impl ReplicaSessions {
+impl WatchSession {
     fn look(&mut self) -> Result<Vec<Replica>, TargetError> {
         let server = Said::ask(&mut self.server)?;
         let all_waited = server.unacknowledged == std::mem::replace(&mut self.unacknowledged, server.unacknowledged);

@@ -15,7 +15,6 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use loadline_model::format::nearest;
 use nix::sys::signal::Signal;
 use nix::unistd::Pid;
 
@@ -25,8 +24,8 @@ use crate::error::TargetError;
 use crate::relay::Relay;
 use crate::request::OpenRequest;
 use crate::temp::folder::Folder;
-use crate::temp::programs::{cannot_run, folders};
-use crate::temp::settings::{Product, Settings, normal};
+use crate::temp::programs::folders;
+use crate::temp::settings::{Product, Settings, message, normal};
 use crate::temp::{Server, Servers, Setup, Stages, encoded};
 
 /// The administrator. It needs no password: only the server's operating system user and root can open the socket's folder.
@@ -113,34 +112,33 @@ impl Stages for Installed {
     }
 
     /// Checks each setting by itself (`mariadbd --name=value --help --verbose`, `mysqld …`), then all together where MySQL can.
-    fn check(&self, setup: &Setup, given: &BTreeMap<String, String>, _: &Folder) -> Result<Option<u64>, TargetError> {
-        let program = &setup.program.path;
-        let ask = |more: &[String]| {
-            let mut command = setup.user.command(program, Signal::SIGKILL);
-            command.arg("--no-defaults").args(self.paths()).args(more);
-            command.output().map_err(|e| cannot_run(program, &e))
+    fn check(&self, setup: &Setup, given: &BTreeMap<String, String>, _: &Server) -> Result<Option<u64>, TargetError> {
+        let ask = |more: &[&str]| {
+            let before = std::iter::once(OsString::from("--no-defaults")).chain(self.paths());
+            setup.ask(before.chain(more.iter().map(OsString::from)))
         };
-        let help = ["--help".to_owned(), "--verbose".to_owned()];
         // A server that refuses a setting does not list the others: their names are at the end of its help.
         let unknown = |name: &str| -> Result<TargetError, TargetError> {
-            let list = String::from_utf8_lossy(&ask(&help)?.stdout).into_owned();
+            let list = String::from_utf8_lossy(&ask(&["--help", "--verbose"])?.stdout).into_owned();
             let known = list.lines().skip_while(|l| !l.starts_with("-----")).skip(1);
             let known: Vec<String> = known.filter_map(|l| l.split_whitespace().next()).map(normal).collect();
-            Ok(setup.unknown(name, nearest(&normal(name), known.iter().map(String::as_str)), "--help --verbose"))
+            Ok(setup.unknown(name, known.iter().map(String::as_str), "--help --verbose"))
         };
         let says = &setup.product.program;
-        let wrong = |name: &str, error: &str| TargetError::Usage(format!("--setting {name}: {says} says: '{error}'"));
+        let wrong = |name: &str, line: &str| {
+            let error = message(line, &["] "]).unwrap_or(line);
+            TargetError::Usage(format!("--setting {name}: {says} says: '{error}'"))
+        };
         for (name, value) in given {
             if !is_name(name) {
                 return Err(TargetError::Usage(format!("--setting {name}: '{name}' is not the name of a setting")));
             }
-            let output = ask(&[&[argument(name, value)], &help[..]].concat())?;
+            let output = ask(&[&argument(name, value), "--help", "--verbose"])?;
             let stderr = String::from_utf8_lossy(&output.stderr);
             if is_unknown(&stderr) {
                 return Err(unknown(name)?);
             }
-            let error = stderr.lines().find(|l| l.contains("[ERROR]") || l.contains("adjusted to"));
-            if let Some(error) = error.map(message) {
+            if let Some(error) = stderr.lines().find(|l| l.contains("[ERROR]") || l.contains("adjusted to")) {
                 return Err(wrong(name, error));
             }
         }
@@ -148,10 +146,10 @@ impl Stages for Installed {
             return Ok(None);
         }
         // Unlike MySQL's help, this accepts no unknown name, and it loads the plugins that another setting names.
-        let all = given.iter().map(|(name, value)| argument(name, value));
-        let output = ask(&all.chain(["--validate-config".to_owned()]).collect::<Vec<_>>())?;
+        let all: Vec<String> = given.iter().map(|(name, value)| argument(name, value)).collect();
+        let output = ask(&all.iter().map(String::as_str).chain(["--validate-config"]).collect::<Vec<_>>())?;
         let stderr = String::from_utf8_lossy(&output.stderr);
-        let Some(error) = stderr.lines().find(|l| l.contains("[ERROR]")).map(message) else { return Ok(None) };
+        let Some(error) = stderr.lines().find(|l| l.contains("[ERROR]")) else { return Ok(None) };
         let name = named(error, given);
         Err(if is_unknown(error) && given.contains_key(&name) { unknown(&name)? } else { wrong(&name, error) })
     }
@@ -174,7 +172,7 @@ impl Stages for Installed {
             (command, Some(settings))
         };
         command.args(self.paths());
-        first.run(program, command, given, Self::cause)?;
+        first.run(program, command, given)?;
         first.folder.bring_to_disk()
     }
 
@@ -214,17 +212,6 @@ impl Stages for Installed {
         });
         greeted.map_err(|e| e.to_string())
     }
-
-    /// The first errors in the server's log, which others follow from; else its last lines.
-    fn cause(log: &str) -> String {
-        // MySQL misses a dump of the buffer pool in every new database.
-        let is_cause = |text: &&str| *text != "Aborting" && !text.contains("/ib_buffer_pool' for reading");
-        let errors: Vec<&str> = log.lines().filter(|l| l.contains("[ERROR] ")).map(message).filter(is_cause).collect();
-        let lines: Vec<&str> = log.lines().map(str::trim).filter(|l| !l.is_empty()).collect();
-        let parts =
-            if errors.is_empty() { &lines[lines.len().saturating_sub(4)..] } else { &errors[..errors.len().min(4)] };
-        parts.join(" – ")
-    }
 }
 
 impl Installed {
@@ -257,15 +244,6 @@ fn argument(name: &str, value: &str) -> String {
 
 fn is_off(value: &str) -> bool {
     matches!(value, "0" | "OFF" | "off")
-}
-
-/// The text of a line of the server's log: `2026-… 0 [ERROR] [MY-000067] [Server] unknown variable …`.
-pub(super) fn message(line: &str) -> &str {
-    let mut text = line.split_once("] ").map_or(line, |(_, text)| text);
-    while let Some((_, rest)) = text.strip_prefix('[').and_then(|tag| tag.split_once("] ")) {
-        text = rest;
-    }
-    text.trim()
 }
 
 /// Whether `name` can be a setting's name, so that it adds no other argument.
@@ -506,17 +484,6 @@ mod tests {
         let paths = installed("8.0.33", Some(tree.path().to_owned())).paths();
         assert_eq!(paths, expected, "character sets without their index are not those of the server");
         assert!(installed("8.0.33", None).paths().is_empty());
-    }
-
-    #[test]
-    fn the_first_errors_are_the_cause() {
-        let log = "2026-01-01T00:00:00.1Z 1 [ERROR] [MY-012183] [InnoDB] Cannot open '/x/data/ib_buffer_pool' for reading: No \
-                   such file or directory\n\
-                   2026-01-01T00:00:00.2Z 0 [ERROR] [MY-000067] [Server] unknown variable 'a[1] b'.\n\
-                   2026-01-01T00:00:00.3Z 0 [ERROR] [MY-010119] [Server] Aborting\n";
-        assert_eq!(Installed::cause(log), "unknown variable 'a[1] b'.");
-        assert_eq!(Installed::cause("2026-01-01 0:00:00 0 [ERROR] mariadbd: Error in it\n"), "mariadbd: Error in it");
-        assert_eq!(Installed::cause("no such library\n"), "no such library");
     }
 
     #[test]

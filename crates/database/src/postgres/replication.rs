@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::connect::SessionRole;
 use super::knowledge::KNOWLEDGE;
@@ -14,9 +14,8 @@ use super::server::Postgres;
 use super::temp::TempServer;
 use super::wire::{Connection, Row};
 use crate::error::TargetError;
-use crate::patience::go_on;
-use crate::relay::{Relay, WatchedLinks};
-use crate::role::{Level, Link, Replica, ReplicaWatch, Replication};
+use crate::relay::Relay;
+use crate::role::{Level, Link, Replica, ReplicaWatch, Replication, find_level, wait_in_force};
 
 /// Values of synchronous_commit: whether a commit waits for its own disk, and whether for standbys.
 const MODES: [(&str, bool, bool); 5] = [
@@ -108,17 +107,10 @@ impl Postgres {
 }
 
 impl Replication for Postgres {
-    #[expect(clippy::too_many_lines)]
     fn bring_about(&self, level: Option<&str>, link: Link) -> Result<(), TargetError> {
         let standbys = self.standby_names();
         let known = levels(&standbys);
-        let wanted = match level {
-            None => None,
-            Some(name) => Some(known.iter().find(|l| l.level.name == name).ok_or_else(|| {
-                let known: Vec<&str> = known.iter().map(|l| l.level.name.as_str()).collect();
-                TargetError::Usage(format!("there is no level '{name}': known are {}", known.join(", ")))
-            })?),
-        };
+        let wanted = find_level(&known, |known| known.level.name.as_str(), level)?;
         let baseline = [("synchronous_commit", "on".to_owned()), ("synchronous_standby_names", String::new())];
         let settings = wanted.map_or(baseline.clone(), |l| l.settings.clone());
         let primary = self.primary();
@@ -145,37 +137,28 @@ impl Replication for Postgres {
         let way = link.delay.saturating_add(link.jitter).saturating_mul(20);
         let missing = self.pair.as_ref().is_some_and(|pair| pair.missing.load(Ordering::Relaxed));
         let patience = if missing { ONCE_MISSING } else { PATIENCE.saturating_add(way).min(MOST) };
-        let (begin, mut started_again) = (Instant::now(), false);
+        let mut started_again = false;
         let waited = self.session(primary, SessionRole::Inspect, |c| {
             let (end, first) = (c.number::<f64>(END)?.unwrap_or(0.0) as u64, look(c, &standbys)?);
-            loop {
+            wait_in_force(level, patience, &primary.endpoint.interrupted, |waited| {
                 let found = look(c, &standbys)?;
                 let set = self.pair.as_ref().map_or(Ok(true), |pair| pair.is_set(c))?;
                 let hang = hanging(&first, &found, end);
                 if set && hang.is_empty() && is_in_force(&found, standbys.len(), wanted) {
-                    return Ok(());
+                    return Ok(None);
                 }
-                let again = !hang.is_empty() && !started_again && begin.elapsed() >= HANGS + way;
+                let again = !hang.is_empty() && !started_again && waited >= HANGS + way;
                 // One that is being killed loses its link before it is seen to have ended.
                 if self.pair.is_none() && (again || found.len() < standbys.len()) {
                     started_again |= again;
                     self.with_server(|s| s.servers.revive(if again { &hang } else { &[] }))?;
                 }
-                if begin.elapsed() >= patience {
-                    let silent = |r: &Replica| if hang.contains(&r.name) { ", acknowledges nothing" } else { "" };
-                    let found = found.iter().map(|r| format!("{}: {}{}", r.name, r.state, silent(r)));
-                    let found: Vec<String> = found.collect();
-                    let found = if found.is_empty() { "none is attached".to_owned() } else { found.join("; ") };
-                    return Err(TargetError::Local(format!(
-                        "the {} not in force after {} s: of {} standbys, {found}",
-                        level.map_or("baseline is".to_owned(), |name| format!("level '{name}' is")),
-                        patience.as_secs(),
-                        standbys.len()
-                    )));
-                }
-                go_on(&primary.endpoint.interrupted, "waiting for standbys")?;
-                std::thread::sleep(Duration::from_millis(5));
-            }
+                let silent = |r: &Replica| if hang.contains(&r.name) { ", acknowledges nothing" } else { "" };
+                let found: Vec<String> =
+                    found.iter().map(|r| format!("{}: {}{}", r.name, r.state, silent(r))).collect();
+                let found = if found.is_empty() { "none is attached".to_owned() } else { found.join("; ") };
+                Ok(Some(format!("of {} standbys, {found}", standbys.len())))
+            })
         });
         if let Some(pair) = &self.pair {
             pair.missing.store(waited.is_err(), Ordering::Relaxed);
@@ -187,14 +170,14 @@ impl Replication for Postgres {
         waited
     }
 
-    fn watch(&self) -> Result<Box<dyn ReplicaWatch>, TargetError> {
-        let links = WatchedLinks::watch(self.links()?)?;
-        let (mut c, names) = (self.primary().endpoint.connect(SessionRole::Observer)?, self.standby_names());
-        Ok(links.watching(move || {
+    fn watch(&self) -> Result<ReplicaWatch, TargetError> {
+        let mut c = self.primary().endpoint.connect(SessionRole::Observer)?;
+        let names = self.standby_names();
+        ReplicaWatch::new(self.links()?, move || {
             let found = look(&mut c, &names);
             c.publish()?;
             found
-        }))
+        })
     }
 }
 

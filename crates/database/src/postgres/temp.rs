@@ -4,10 +4,10 @@
 //! standby finds the primary, or the relay to it, in a folder that only their user may enter.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::os::unix::fs::chown;
-use std::process::{Command, Output};
+use std::process::Command;
 
-use loadline_model::format::nearest;
 use nix::sys::signal::Signal;
 use nix::unistd::Pid;
 
@@ -19,7 +19,7 @@ use crate::error::TargetError;
 use crate::relay::Relay;
 use crate::request::OpenRequest;
 use crate::temp::folder::Folder;
-use crate::temp::programs::{Program, cannot_run, leading_number};
+use crate::temp::programs::{Program, leading_number};
 use crate::temp::settings::{SERVERS, Settings, normal};
 use crate::temp::{Server, Servers, Setup, Stages, encoded};
 
@@ -34,7 +34,6 @@ const RELAY_PORT: u16 = PORT + 1;
 const AT_LEAST: [(&str, u64); 4] =
     [("max_connections", 100), ("max_worker_processes", 8), ("max_wal_senders", 10), ("max_locks_per_transaction", 64)];
 
-/// The installed PostgreSQL.
 pub(super) struct Installed;
 
 impl Stages for Installed {
@@ -59,26 +58,21 @@ impl Stages for Installed {
         &self,
         setup: &Setup,
         given: &BTreeMap<String, String>,
-        folder: &Folder,
+        first: &Server,
     ) -> Result<Option<u64>, TargetError> {
         let mut blocks = None;
         for (name, value) in given {
             if setup.servers > 1 {
                 check_followed(name, value, setup.servers - 1)?;
             }
-            let data = folder.data();
-            let output = run(setup, |postgres| {
-                postgres.arg("-D").arg(data).args(["-c", "config_file=/dev/null"]);
-                postgres.arg("-c").arg(format!("{name}={value}")).arg("-C").arg(name);
-            })?;
+            let one = ["-c", &format!("{name}={value}"), "-C", name].map(OsString::from);
+            let output = setup.ask(first.arguments(&setup.product.check).chain(one))?;
             let stderr = String::from_utf8_lossy(&output.stderr);
             if !is_name(name) || stderr.contains("unrecognized configuration parameter") {
-                let list = run(setup, |postgres| {
-                    postgres.arg("--describe-config");
-                })?;
-                let list = String::from_utf8_lossy(&list.stdout);
+                let list = setup.ask(["--describe-config"])?.stdout;
+                let list = String::from_utf8_lossy(&list);
                 let known = list.lines().filter_map(|line| line.split('\t').next());
-                return Err(setup.unknown(name, nearest(name, known), "--describe-config"));
+                return Err(setup.unknown(name, known, "--describe-config"));
             }
             if output.status.success() {
                 if normal(name) == "shared_buffers" {
@@ -88,7 +82,7 @@ impl Stages for Installed {
                 let what = format!("--setting {name}: PostgreSQL rejects its value (not shown here)");
                 return Err(TargetError::Usage(what));
             } else {
-                let said = Self::cause(&stderr);
+                let said = setup.product.cause(&stderr);
                 return Err(TargetError::Usage(format!("--setting {name}={value}: postgres says: '{said}'")));
             }
         }
@@ -100,7 +94,7 @@ impl Stages for Installed {
         let initdb = setup.program.path.with_file_name("initdb");
         let mut command = setup.user.command(&initdb, Signal::SIGKILL);
         command.args(first.arguments(&setup.product.make));
-        first.run(&initdb, command, None, Self::cause)?;
+        first.run(&initdb, command, None)?;
         first.folder.bring_to_disk()
     }
 
@@ -136,40 +130,6 @@ impl Stages for Installed {
         let state = lines.get(7).filter(|_| lines[0] == pid.to_string()).copied().unwrap_or("starting");
         if state == "ready" { Ok(()) } else { Err(format!("it is {state}")) }
     }
-
-    /// The server's error messages in its log, with their explanation.
-    fn cause(log: &str) -> String {
-        let message = |line: &str, levels: &[&str]| {
-            let found = levels.iter().filter_map(|level| line.find(level).map(|at| at + level.len())).min()?;
-            Some(line[found..].trim().to_owned())
-        };
-        // What its sessions heard while it stopped and started is no cause.
-        let heard = ["terminating connection due to", "the database system is"];
-        let lines: Vec<&str> = log.lines().filter(|line| !heard.iter().any(|text| line.contains(text))).collect();
-        let mut parts: Vec<String> = Vec::new();
-        // An invalid line of a configuration file is explained in a LOG message before the fatal one.
-        for levels in
-            [&["FATAL:", "PANIC:", "ERROR:", "DETAIL:", "HINT:", "error:", "detail:", "hint:"][..], &["LOG:"][..]]
-        {
-            parts.extend(lines.iter().filter_map(|line| message(line, levels)));
-            if !parts.is_empty() && !parts.iter().any(|part| part.contains("contains errors")) {
-                break;
-            }
-        }
-        if parts.is_empty() {
-            parts = lines.iter().map(|line| line.trim().to_owned()).filter(|line| !line.is_empty()).collect();
-        }
-        let first = parts.len().saturating_sub(6);
-        parts[first..].join(" – ")
-    }
-}
-
-/// What the server program says with the arguments that `with` adds.
-fn run(setup: &Setup, with: impl FnOnce(&mut Command)) -> Result<Output, TargetError> {
-    let program = &setup.program.path;
-    let mut command = setup.user.command(program, Signal::SIGKILL);
-    with(&mut command);
-    command.output().map_err(|e| cannot_run(program, &e))
 }
 
 /// Whether PostgreSQL accepts the name in configuration files.
@@ -229,7 +189,6 @@ pub(super) struct TempServer {
 }
 
 impl TempServer {
-    /// Creates and starts a server and its standbys.
     pub(super) fn start(request: &OpenRequest) -> Result<TempServer, TargetError> {
         let mut servers: Servers<Installed> = Servers::create(&SERVERS.postgres, request)?;
         servers.start(0)?;
@@ -303,13 +262,11 @@ impl TempServer {
         Ok(true)
     }
 
-    /// How to reach the standbys that run.
     pub(super) fn running_standbys(&self) -> Result<Vec<Endpoint>, TargetError> {
         self.servers.further.iter().filter(|s| s.runs()).map(|s| self.endpoint.at(&url_of(s))).collect()
     }
 }
 
-/// URL of a running server.
 pub(super) fn url_of(server: &Server) -> String {
     format!("postgres://{SUPERUSER}@/postgres?host={}&port={PORT}", encoded(&server.folder.sockets()))
 }
@@ -338,18 +295,5 @@ mod tests {
         ] {
             assert_eq!(check_followed(name, value, 2).is_ok(), fine, "{name} = {value}");
         }
-    }
-
-    #[test]
-    fn the_servers_own_words() {
-        let log = "2026-01-01 00:00:00.000 UTC [7] LOG:  invalid value for parameter \"x\": \"y\"\n\
-                   2026-01-01 00:00:00.000 UTC [7] FATAL:  configuration file \"/p\" contains errors\n";
-        assert!(Installed::cause(log).contains("invalid value for parameter \"x\""), "{}", Installed::cause(log));
-        let log = "now [7] LOG:  starting\nnow [7] FATAL:  no memory\nnow [7] HINT:  use less\n";
-        assert_eq!(Installed::cause(log), "no memory – use less");
-        let restarted = "FATAL:  terminating connection due to administrator command\nLOG:  database system is shut down\nFATAL:  no library\n";
-        assert_eq!(Installed::cause(restarted), "no library");
-        assert_eq!(Installed::cause("odd\n"), "odd");
-        assert_eq!(Installed::cause(""), "");
     }
 }

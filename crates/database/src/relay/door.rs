@@ -12,7 +12,6 @@ use std::path::Path;
 /// State of a connection in `/proc/net/tcp` that is open.
 const ESTABLISHED: &str = "01";
 
-/// Accepts connections.
 pub(super) enum Listener {
     Socket(UnixListener),
     /// With the user whose processes may connect.
@@ -31,7 +30,6 @@ impl Listener {
         Ok((Listener::Port(listening, uid), port))
     }
 
-    /// The next connection.
     pub(super) fn accept(&self) -> io::Result<UnixStream> {
         match self {
             Listener::Socket(listening) => listening.accept().map(|(client, _)| client),

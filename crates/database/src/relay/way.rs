@@ -5,8 +5,6 @@ use std::time::Duration;
 
 use loadline_model::random::Random;
 
-use crate::role::Link;
-
 /// Most bytes of a read.
 pub(super) const READ: usize = 256 << 10;
 /// Bytes per second for which the queue of a link without a limit suffices.
@@ -17,6 +15,17 @@ const BESIDES: (usize, usize) = (8 << 20, 256 << 10);
 const MOST: usize = 1 << 30;
 /// A limited link holds what it sends in this time, as a router does.
 const BUFFERED: Duration = Duration::from_millis(50);
+
+/// The network between a database and a replica.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Link {
+    /// One-way delay, counted from the moment of receipt.
+    pub delay: Duration,
+    /// Most that a delay is longer by, drawn for each piece that is received; the order is kept.
+    pub jitter: Duration,
+    /// Most bytes per second in each direction; `None`: no limit.
+    pub bytes_per_s: Option<u64>,
+}
 
 /// One direction.
 pub(super) struct Way(Mutex<State>);

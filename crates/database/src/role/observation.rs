@@ -60,6 +60,12 @@ pub trait Observer: Send {
     }
 }
 
+impl std::fmt::Debug for dyn Observer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Observer")
+    }
+}
+
 /// Processes or threads of a server.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SessionTasks {

@@ -1,8 +1,17 @@
 //! Replicas that commits can wait for.
 
-use std::time::Duration;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
 
 use crate::error::TargetError;
+use crate::patience::go_on;
+pub use crate::relay::Link;
+use crate::relay::{Prober, Relay};
+
+/// Pause between two looks whether a level is in force.
+const PAUSE: Duration = Duration::from_millis(5);
 
 /// A database with replicas, whose level (how far a commit waits for them) and whose distance loadline can change.
 pub trait Replication {
@@ -16,7 +25,7 @@ pub trait Replication {
     fn bring_about(&self, level: Option<&str>, link: Link) -> Result<(), TargetError>;
 
     /// A session that looks at the replicas while a test runs.
-    fn watch(&self) -> Result<Box<dyn ReplicaWatch>, TargetError>;
+    fn watch(&self) -> Result<ReplicaWatch, TargetError>;
 }
 
 /// How far a commit waits for replicas.
@@ -36,32 +45,84 @@ pub struct Level {
     pub at_once: bool,
 }
 
-/// The network between a database and a replica.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Link {
-    /// One-way delay, counted from the moment of receipt.
-    pub delay: Duration,
-    /// Most that a delay is longer by, drawn for each piece that is received; the order is kept.
-    pub jitter: Duration,
-    /// Most bytes per second in each direction; `None`: no limit.
-    pub bytes_per_s: Option<u64>,
+/// Looks at replicas while a test runs.
+pub struct ReplicaWatch {
+    look: Box<dyn FnMut() -> Result<Vec<Replica>, TargetError> + Send>,
+    links: Vec<(Arc<Relay>, Prober)>,
 }
 
-/// Looks at replicas while a test runs.
-pub trait ReplicaWatch: Send {
+impl ReplicaWatch {
+    /// Asks the database by `look`, and begins to measure the round trips of `links`.
+    pub fn new(
+        links: Vec<Arc<Relay>>,
+        look: impl FnMut() -> Result<Vec<Replica>, TargetError> + Send + 'static,
+    ) -> Result<ReplicaWatch, TargetError> {
+        let failed = |e: io::Error| TargetError::Local(format!("the link's round trip cannot be measured: {e}"));
+        let watched = |link: Arc<Relay>| link.prober().map(|prober| (link, prober)).map_err(failed);
+        let links = links.into_iter().map(watched).collect::<Result<_, _>>()?;
+        Ok(ReplicaWatch { look: Box::new(look), links })
+    }
+
     /// The replicas now, as the database states them.
-    fn look(&mut self) -> Result<Vec<Replica>, TargetError>;
+    pub fn look(&mut self) -> Result<Vec<Replica>, TargetError> {
+        (self.look)()
+    }
 
     /// Round trips through the links since the last call, ns: of loadline's own probes, which take the way of the replication's
     /// bytes. Empty if none came back.
-    fn round_trips_ns(&mut self) -> Vec<u64> {
-        Vec::new()
+    pub fn round_trips_ns(&self) -> Vec<u64> {
+        self.links.iter().flat_map(|(_, prober)| prober.take()).collect()
     }
 
     /// Bytes that went through the links so far, both directions together; `None` if there are none.
-    fn link_bytes(&self) -> Option<u64> {
-        None
+    pub fn link_bytes(&self) -> Option<u64> {
+        (!self.links.is_empty()).then(|| self.links.iter().map(|(link, _)| link.bytes()).sum())
     }
+}
+
+/// The level of this `name` among the `known` ones; none is the baseline.
+///
+/// # Errors
+/// [`TargetError::Usage`] with the known levels if there is no such level.
+pub(crate) fn find_level<'l, T>(
+    known: &'l [T],
+    name_of: impl Fn(&T) -> &str,
+    name: Option<&str>,
+) -> Result<Option<&'l T>, TargetError> {
+    let Some(name) = name else { return Ok(None) };
+    let names: Vec<&str> = known.iter().map(name_of).collect();
+    match names.iter().position(|known| *known == name) {
+        Some(at) => Ok(known.get(at)),
+        None => Err(TargetError::Usage(format!("there is no level '{name}': known are {}", names.join(", ")))),
+    }
+}
+
+/// Waits for a level (or the baseline) to be in force, for `patience` at most. `look` gets the time waited so far, and returns what is
+/// found while it is not.
+///
+/// # Errors
+/// [`TargetError::Local`] with what was found last; [`TargetError::Lost`] if the user wants to stop.
+pub(crate) fn wait_in_force(
+    level: Option<&str>,
+    patience: Duration,
+    interrupted: &AtomicBool,
+    mut look: impl FnMut(Duration) -> Result<Option<String>, TargetError>,
+) -> Result<(), TargetError> {
+    let begin = Instant::now();
+    while let Some(found) = look(begin.elapsed())? {
+        if begin.elapsed() >= patience {
+            return Err(not_in_force(level, &format!(" after {} s: {found}", patience.as_secs())));
+        }
+        go_on(interrupted, "waiting for replicas")?;
+        std::thread::sleep(PAUSE);
+    }
+    Ok(())
+}
+
+/// The error for a level, or the baseline, that does not get into force.
+pub(crate) fn not_in_force(level: Option<&str>, why: &str) -> TargetError {
+    let level = level.map_or("baseline is".to_owned(), |name| format!("level '{name}' is"));
+    TargetError::Local(format!("the {level} not in force{why}"))
 }
 
 /// A replica as the database states it.

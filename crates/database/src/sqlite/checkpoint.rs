@@ -37,7 +37,6 @@ const LOG_BYTES: u64 = 64 << 20;
 /// SQLite's default of `wal_autocheckpoint`.
 const DEFAULT_PAGES: u64 = 1000;
 
-/// Note for the report.
 pub(super) const NOTE: &str = "wal_autocheckpoint is what 32 transactions change if changes must reach the storage, from 100 pages on, \
      512 MiB if loadline requests a checkpoint, and else what 256 transactions change, from 1,000 pages to 64 MiB; --setting \
      wal_autocheckpoint replaces all of these. The job that reaches it makes the checkpoint while the other writers wait (where \

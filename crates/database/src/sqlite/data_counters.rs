@@ -16,11 +16,9 @@ pub(super) struct DataCounters {
     pub(super) read_ns: AtomicU64,
     /// Pages written to the database file.
     pub(super) writes: AtomicU64,
-    /// Bytes written.
     pub(super) write_bytes: AtomicU64,
     /// Time of writes and syncs, ns, that jobs make themselves, in a checkpoint or to free a page of their cache.
     pub(super) write_ns: AtomicU64,
-    /// Checkpoints.
     pub(super) checkpoints: AtomicU64,
     /// Cache accesses, pages.
     pub(super) gets: AtomicU64,

@@ -6,10 +6,9 @@ use std::path::{Path, PathBuf};
 
 use loadline_model::{Finding, Severity};
 use rusqlite::Connection;
-use tempfile::TempDir;
 
 use crate::error::TargetError;
-use crate::folder::{self, io};
+use crate::folder::{self, OwnedFolder, io};
 use crate::storage::{free_space, in_memory};
 
 /// Prefix of the temporary folders.
@@ -33,7 +32,7 @@ pub(super) fn path_of(url: &str) -> Result<Option<PathBuf>, TargetError> {
 /// The database file and its temporary folder, if it has one.
 pub(super) struct SqliteFiles {
     database: PathBuf,
-    temporary: Option<(TempDir, File)>,
+    temporary: Option<OwnedFolder>,
 }
 
 impl SqliteFiles {
@@ -52,8 +51,8 @@ impl SqliteFiles {
             }
             return Ok(SqliteFiles { database: path.clone(), temporary: None });
         }
-        let (folder, owner) = folder::temporary(scratch, TEMP_PREFIX)?;
-        Ok(SqliteFiles { database: folder.path().join("loadline.db"), temporary: Some((folder, owner)) })
+        let folder = OwnedFolder::temporary(scratch, TEMP_PREFIX)?;
+        Ok(SqliteFiles { database: folder.path().join("loadline.db"), temporary: Some(folder) })
     }
 
     pub(super) fn database(&self) -> &Path {

@@ -18,13 +18,10 @@ use crate::error::TargetError;
 /// Operations on the log of one target. Only SQLite's single writer adds to it.
 #[derive(Debug, Default)]
 pub(super) struct LogCounters {
-    /// Write calls.
     pub(super) writes: AtomicU64,
-    /// Bytes written.
     pub(super) bytes: AtomicU64,
     /// Pages written (a frame is a header and a page, two writes).
     pub(super) pages: AtomicU64,
-    /// Syncs.
     pub(super) syncs: AtomicU64,
     /// Time spent in syncs, ns.
     pub(super) sync_ns: AtomicU64,

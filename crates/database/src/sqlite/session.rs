@@ -34,7 +34,6 @@ const RETRIES: i32 = 5_000;
 const CHECKPOINT_RETRIES: i32 = 100;
 
 thread_local! {
-    /// Retries of this thread.
     static MOST: Cell<i32> = const { Cell::new(RETRIES) };
 }
 

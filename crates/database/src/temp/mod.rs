@@ -5,15 +5,15 @@
 //! Read on in [`Servers`], then [`folder`] and [`process`].
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use loadline_model::format::bytes;
+use loadline_model::format::{bytes, nearest};
 use nix::sys::signal::Signal;
 use nix::unistd::Pid;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
@@ -27,7 +27,7 @@ use folder::{Folder, remove_leftovers};
 use place::{FALLBACK, Location, TempUrl, has_scheme};
 use process::Child;
 use programs::{Program, User, cannot_run};
-use settings::{Product, Settings, Stage};
+use settings::{Product, Settings, Stage, normal};
 
 pub(crate) mod folder;
 pub(crate) mod place;
@@ -56,10 +56,9 @@ pub(crate) trait Stages: Sized {
         &self,
         setup: &Setup,
         given: &BTreeMap<String, String>,
-        folder: &Folder,
+        first: &Server,
     ) -> Result<Option<u64>, TargetError>;
 
-    /// Makes the data folder of the first server.
     fn make_data(&self, setup: &Setup, settings: &Settings, first: &Server) -> Result<(), TargetError>;
 
     /// Prepares a further server, mostly by [`Server::copy`], before the first one starts.
@@ -70,9 +69,6 @@ pub(crate) trait Stages: Sized {
 
     /// Whether the server of the process `pid` accepts sessions; else its last answer.
     fn ask(folder: &Folder, pid: Pid) -> Result<(), String>;
-
-    /// Finds in a server's log why it did not start.
-    fn cause(log: &str) -> String;
 }
 
 /// What the servers of a run have in common.
@@ -115,10 +111,16 @@ impl Setup {
         Ok(Setup { product, url, user, program, servers, levels, memory: memory_bytes() / u64::from(servers) })
     }
 
-    /// The error for a setting that the program does not have: `near` is a similar one, and its arguments `list` list all.
-    pub(crate) fn unknown(&self, name: &str, near: Option<&str>, list: &str) -> TargetError {
+    /// What the program says with these arguments.
+    pub(crate) fn ask(&self, arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Result<Output, TargetError> {
+        let mut command = self.user.command(&self.program.path, Signal::SIGKILL);
+        command.args(arguments).output().map_err(|e| cannot_run(&self.program.path, &e))
+    }
+
+    /// The error for a setting that is not among those `known` to the program, which its arguments `list` list.
+    pub(crate) fn unknown<'k>(&self, name: &str, known: impl Iterator<Item = &'k str>, list: &str) -> TargetError {
         let Program { path, version, .. } = &self.program;
-        let hint = near.map_or_else(
+        let hint = nearest(&normal(name), known).map_or_else(
             || format!("`{} {list}` lists its settings", path.display()),
             |near| format!("did you mean '{near}'?"),
         );
@@ -176,7 +178,7 @@ impl<S: Stages> Servers<S> {
         let (leftovers, _) = remove_leftovers(product, &[request.scratch.clone(), place.parent.clone()]);
         let first = Server::create(&setup, &place, 0)?;
         let given = &request.settings;
-        let cache = stages.check(&setup, given, &first.folder)?;
+        let cache = stages.check(&setup, given, &first)?;
         let cache_mib = product.cache_mib(setup.memory);
         setup.check_memory(cache.unwrap_or(cache_mib << 20))?;
         let settings = Settings::new(product, &stages.lists(setup.levels, given), given, cache_mib);
@@ -210,7 +212,7 @@ impl<S: Stages> Servers<S> {
         let Err(why) = server.wait_ready(S::ask) else { return Ok(()) };
         server.stop(&setup.product.at_once);
         let what = format!("the private {} did not start ({why})", setup.product.name);
-        Err(server.failure(&what, Some(settings), &server.folder.log(), S::cause).with(&which))
+        Err(server.failure(&what, Some(settings), &server.folder.log()).with(&which))
     }
 
     /// Starts further servers again that have ended, and those of the names `hang`.
@@ -233,7 +235,7 @@ impl<S: Stages> Servers<S> {
         let Servers { stages, setup, settings, first, .. } = self;
         if settings.given != *given {
             setup.product.check_names(given, setup.servers, setup.levels)?;
-            stages.check(setup, given, &first.folder)?;
+            stages.check(setup, given, first)?;
         }
         let next = Settings::new(setup.product, &stages.lists(setup.levels, given), given, settings.cache_mib);
         Ok(std::mem::replace(settings, next))
@@ -298,7 +300,6 @@ impl Server {
         program: &Path,
         mut command: Command,
         given: Option<&Settings>,
-        cause: fn(&str) -> String,
     ) -> Result<(), TargetError> {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         // Helpers of initdb do not die with loadline, and only their process group identifies them.
@@ -314,20 +315,19 @@ impl Server {
         }
         let what = format!("{} failed", program.file_name().unwrap_or_default().to_string_lossy());
         let said = [output.stdout, output.stderr].concat();
-        Err(self.failure(&what, given, &String::from_utf8_lossy(&said), cause))
+        Err(self.failure(&what, given, &String::from_utf8_lossy(&said)))
     }
 
     /// Copies the data folder of `first`, which has not been started yet, with an additional empty file of the name `mark`.
     pub(crate) fn copy(&self, first: &Server, user: &User, mark: Option<&str>) -> Result<(), TargetError> {
-        let said = |text: &str| text.trim().to_owned();
         let mut copy = user.command("cp", Signal::SIGKILL);
         copy.arg("-a").arg(first.folder.data().join(".")).arg(self.folder.data());
-        self.run(Path::new("cp"), copy, None, said)?;
+        self.run(Path::new("cp"), copy, None)?;
         if let Some(mark) = mark {
             // It is its user's: the server opens it for writing.
             let mut touch = user.command("touch", Signal::SIGKILL);
             touch.arg(self.folder.data().join(mark));
-            self.run(Path::new("touch"), touch, None, said)?;
+            self.run(Path::new("touch"), touch, None)?;
         }
         self.folder.bring_to_disk()
     }
@@ -364,9 +364,9 @@ impl Server {
         }
     }
 
-    /// The error for a failed step, `what`: of usage if it had settings of the user. `cause` finds it in the log.
-    fn failure(&self, what: &str, given: Option<&Settings>, log: &str, cause: fn(&str) -> String) -> TargetError {
-        let message = cause(log);
+    /// The error for a failed step, `what`, that wrote `log`: of usage if it had settings of the user.
+    fn failure(&self, what: &str, given: Option<&Settings>, log: &str) -> TargetError {
+        let message = self.folder.product.cause(log);
         match given.filter(|settings| !settings.given.is_empty() && !self.folder.disk_is_full(log)) {
             None => self.folder.failure(what, &message),
             Some(settings) => {
@@ -383,7 +383,6 @@ impl Server {
         }
     }
 
-    /// Whether its main process runs.
     pub(crate) fn runs(&self) -> bool {
         self.child.as_ref().is_some_and(Child::runs)
     }

@@ -24,7 +24,6 @@ const MOST: u32 = 8;
 pub(crate) struct TempUrl {
     /// Folder under which the servers are created.
     pub(crate) dir: Option<PathBuf>,
-    /// Folder of the binaries.
     pub(crate) bin: Option<PathBuf>,
     /// Library that replicates.
     pub(crate) provider: Option<PathBuf>,
@@ -33,7 +32,6 @@ pub(crate) struct TempUrl {
 }
 
 impl TempUrl {
-    /// Parses a URL of `product`.
     pub(crate) fn parse(url: &str, product: &Product) -> Result<TempUrl, TargetError> {
         let Product { scheme, bin, providers, parameter, .. } = product;
         let usage = |what: String| TargetError::Usage(format!("'{}': {what}", crate::redact(url)));
@@ -83,7 +81,6 @@ impl TempUrl {
     }
 }
 
-/// Whether the URL has this scheme.
 pub(crate) fn has_scheme(url: &str, scheme: &str) -> bool {
     url.split_once(':').is_some_and(|(found, _)| found.eq_ignore_ascii_case(scheme))
 }
@@ -121,27 +118,24 @@ impl Setup {
 
     fn choose_folder(&self, scratch: &Path) -> Result<Location, TargetError> {
         let Setup { product, user, .. } = self;
-        if let Some(dir) = &self.url.dir {
-            let parent = directory(dir, product)?;
-            if !self.can_reach(&parent)? {
-                return Err(TargetError::Usage(format!(
-                    "the server runs as the user '{}', who has no access to '{}': run chmod o+x on the directory and its \
-                     parents, or name another directory",
-                    user.name,
-                    dir.display()
-                )));
-            }
-            let note = format!("its files were in {}, given in the target's URL", parent.display());
-            return Ok(Location { parent, note, made: None });
-        }
-        let made = (!scratch.exists()).then(|| scratch.to_owned());
+        let given = self.url.dir.as_deref();
+        let made = (given.is_none() && !scratch.exists()).then(|| scratch.to_owned());
         if made.is_some() {
             std::fs::create_dir_all(scratch).map_err(|e| product.cannot_use(scratch, &e))?;
         }
-        let parent = directory(scratch, product)?;
+        let parent = directory(given.unwrap_or(scratch), product)?;
         if self.can_reach(&parent)? {
-            let note = format!("its files were in {}, next to the results", parent.display());
+            let why = if given.is_some() { "given in the target's URL" } else { "next to the results" };
+            let note = format!("its files were in {}, {why}", parent.display());
             return Ok(Location { parent, note, made });
+        }
+        if let Some(dir) = given {
+            return Err(TargetError::Usage(format!(
+                "the server runs as the user '{}', who has no access to '{}': run chmod o+x on the directory and its \
+                 parents, or name another directory",
+                user.name,
+                dir.display()
+            )));
         }
         if let Some(made) = made {
             // Fails, as it should, if it is in use by now.

@@ -69,7 +69,6 @@ impl Child {
     }
 }
 
-/// Role of a process in a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
     /// The server, or what makes its data folder.
@@ -85,14 +84,12 @@ pub(crate) enum Role {
 pub(crate) struct Marks<'a> {
     /// Unique name of the folder.
     pub(crate) name: &'a str,
-    /// User of its processes.
     pub(crate) uid: u32,
     /// Processes that loadline started for it in this boot: their process groups have the same ids.
     pub(crate) started: &'a [i32],
 }
 
 impl Marks<'_> {
-    /// Its processes.
     pub(crate) fn running(self) -> Vec<(Pid, Role)> {
         let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
         entries

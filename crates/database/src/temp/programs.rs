@@ -238,7 +238,6 @@ pub(super) fn version(mut program: Command) -> io::Result<Output> {
     child.wait_with_output()
 }
 
-/// The error for a program that does not start.
 pub(crate) fn cannot_run(program: &Path, e: &io::Error) -> TargetError {
     TargetError::Local(format!("'{}' cannot be run: {e}", program.display()))
 }

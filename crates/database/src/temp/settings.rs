@@ -16,7 +16,6 @@ const MIB: u64 = 1 << 20;
 
 pub(crate) static SERVERS: Embedded<Knowledge> = Embedded::new("src/temp/servers.toml", include_str!("servers.toml"));
 
-/// The file.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Knowledge {
@@ -52,6 +51,8 @@ pub(crate) struct Product {
     pub(crate) unfit: String,
     #[serde(default)]
     pub(crate) files: Vec<String>,
+    #[serde(default)]
+    pub(crate) check: Vec<String>,
     pub(crate) make: Vec<String>,
     pub(crate) start: Vec<String>,
     #[serde(default)]
@@ -79,6 +80,7 @@ pub(crate) struct Product {
     #[serde(default)]
     reserved_levels: Vec<String>,
     pub(crate) cache: Cache,
+    errors: Errors,
 }
 
 /// Block cache: an eighth of the memory within these limits.
@@ -89,6 +91,19 @@ pub(crate) struct Cache {
     step_mib: u64,
     least_mib: u64,
     most_mib: u64,
+}
+
+/// Words of the errors in a log.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Errors {
+    marks: Vec<String>,
+    #[serde(default)]
+    causes: Vec<String>,
+    noise: Vec<String>,
+    #[serde(default)]
+    first: bool,
+    most: usize,
 }
 
 /// A signal, and the time to wait for the end of the processes that got it.
@@ -114,13 +129,31 @@ impl Product {
         (memory / 8 / MIB / step_mib * step_mib).clamp(*least_mib, *most_mib)
     }
 
-    /// The error for a folder or file that cannot be used.
     pub(super) fn cannot_use(&self, path: &Path, e: &io::Error) -> TargetError {
         TargetError::Local(format!(
             "the private server cannot be created in '{}': {e}. Name another directory with {}:/dir",
             path.display(),
             self.scheme
         ))
+    }
+
+    /// Finds in what a program wrote why it failed.
+    pub(crate) fn cause(&self, log: &str) -> String {
+        let Errors { marks, causes, noise, first, most } = &self.errors;
+        let is_noise = |line: &&str| noise.iter().any(|words| line.contains(words.as_str()));
+        let lines: Vec<&str> = log.lines().filter(|line| !is_noise(line)).collect();
+        let marked = |marks: &[String]| lines.iter().filter_map(|line| message(line, marks)).collect::<Vec<_>>();
+        let mut parts = marked(marks);
+        if parts.is_empty() || parts.iter().any(|part| part.contains("contains errors")) {
+            parts.extend(marked(causes));
+        }
+        if *first {
+            parts.truncate(*most);
+        }
+        if parts.is_empty() {
+            parts = lines.iter().map(|line| line.trim()).filter(|line| !line.is_empty()).collect();
+        }
+        parts[parts.len().saturating_sub(*most)..].join(" – ")
     }
 
     /// Whether the value of the setting may contain a password.
@@ -160,12 +193,22 @@ impl Product {
     }
 }
 
+/// The text behind the first of `marks` in a line of a log, and behind tags: `2026-… [ERROR] [MY-000067] [Server] unknown variable …`.
+pub(crate) fn message<'l>(line: &'l str, marks: &[impl AsRef<str>]) -> Option<&'l str> {
+    let end_of = |mark: &str| Some(line.find(mark)? + mark.len());
+    let begin = marks.iter().filter_map(|mark| end_of(mark.as_ref())).min()?;
+    let mut text = line.get(begin..)?.trim();
+    while let Some((_, rest)) = text.strip_prefix('[').and_then(|tag| tag.split_once("] ")) {
+        text = rest;
+    }
+    Some(text.trim())
+}
+
 /// Normal form of a setting's name: `-` and `_`, and upper and lower case, are equal.
 pub(crate) fn normal(name: &str) -> String {
     name.to_ascii_lowercase().replace('-', "_")
 }
 
-/// All settings of a server.
 #[derive(Clone)]
 pub(crate) struct Settings {
     product: &'static Product,
@@ -219,7 +262,6 @@ impl Settings {
         self.all().chain(own).chain(level).collect()
     }
 
-    /// Notes for the report.
     pub(crate) fn notes(&self) -> Vec<String> {
         let defaults: Vec<String> = self.defaults().map(|(name, value)| format!("{name}={value}")).collect();
         let mut notes = vec![format!("settings that loadline chose: {}", defaults.join(", "))];
@@ -263,6 +305,40 @@ mod tests {
         }
         for (list, name) in all.reserved.iter().flat_map(|(list, all)| all.iter().map(move |one| (list, one))) {
             assert_eq!(&normal(name), name, "servers.toml: reserved.{list}");
+        }
+    }
+
+    #[test]
+    fn the_servers_own_words() {
+        for (product, log, cause) in [
+            (
+                &SERVERS.postgres,
+                "now [7] LOG:  invalid value for parameter \"x\"\nnow [7] FATAL:  file \"/p\" contains errors\n",
+                "file \"/p\" contains errors – invalid value for parameter \"x\"",
+            ),
+            (
+                &SERVERS.postgres,
+                "now [7] LOG:  starting\nnow [7] FATAL:  no memory\nnow [7] HINT:  use less\n",
+                "no memory – use less",
+            ),
+            (
+                &SERVERS.postgres,
+                "FATAL:  terminating connection due to administrator command\nLOG:  database system is shut down\nFATAL:  no library\n",
+                "no library",
+            ),
+            (&SERVERS.postgres, "odd\n", "odd"),
+            (&SERVERS.postgres, "", ""),
+            (
+                &SERVERS.mysql,
+                "2026-01-01T00:00:00.1Z 1 [ERROR] [MY-012183] [InnoDB] Cannot open '/x/ib_buffer_pool' for reading: no file\n\
+                 2026-01-01T00:00:00.2Z 0 [ERROR] [MY-000067] [Server] unknown variable 'a[1] b'.\n\
+                 2026-01-01T00:00:00.3Z 0 [ERROR] [MY-010119] [Server] Aborting\n",
+                "unknown variable 'a[1] b'.",
+            ),
+            (&SERVERS.mariadb, "2026-01-01 0:00:00 0 [ERROR] mariadbd: Error in it\n", "mariadbd: Error in it"),
+            (&SERVERS.mariadb, "no such library\n", "no such library"),
+        ] {
+            assert_eq!(product.cause(log), cause);
         }
     }
 

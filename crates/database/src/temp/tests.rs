@@ -49,7 +49,6 @@ fn entries(dir: &Path) -> Vec<PathBuf> {
     entries
 }
 
-/// The servers' folders.
 fn folders(scratch: &Path) -> Vec<PathBuf> {
     entries(scratch).into_iter().filter(|path| path.is_dir()).collect()
 }

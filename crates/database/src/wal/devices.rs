@@ -11,9 +11,9 @@ use loadline_logwriter::{DeviceError, LogDevice};
 use loadline_model::{Finding, Severity};
 use loadline_storage::StorageFacts;
 
-use super::log_folder::LogFolder;
 use super::wal_url::{Device, WalUrl};
 use crate::error::TargetError;
+use crate::folder::OwnedFolder;
 use crate::storage::free_space;
 
 /// An open log device, with warnings for the user.
@@ -35,7 +35,6 @@ const BLOCK_BYTES: usize = 4096;
 /// How long a standby on this machine may take to answer.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Opens one copy.
 pub(super) fn open_copy(address: &WalUrl, folder: &Path) -> Result<Box<dyn LogDevice>, DeviceError> {
     let file_bytes = address.file_bytes;
     let in_files = |sync| {
@@ -62,8 +61,8 @@ pub(super) fn open_copy(address: &WalUrl, folder: &Path) -> Result<Box<dyn LogDe
 }
 
 /// Opens all copies that the URL names.
-pub(super) fn open(address: &WalUrl, folders: &[LogFolder]) -> Result<Opened, TargetError> {
-    let member = |folder: &LogFolder| {
+pub(super) fn open(address: &WalUrl, folders: &[OwnedFolder]) -> Result<Opened, TargetError> {
+    let member = |folder: &OwnedFolder| {
         open_copy(address, folder.path()).map(|device| Member::new(folder.path(), device)).map_err(failed)
     };
     let set = |set: Replicas, standby| {

@@ -4,7 +4,6 @@
 //! rows itself, a record for each row), and a commit commits the log. Jobs are threads of this process.
 
 mod devices;
-mod log_folder;
 mod replication;
 mod session;
 mod wal_url;
@@ -20,23 +19,26 @@ use loadline_workload::{Commit, Step};
 
 use crate::error::TargetError;
 use crate::facts::{Facts, Runs};
-use crate::folder;
+use crate::folder::{self, OwnedFolder};
 use crate::kind::TargetKind;
 use crate::render::Rendered;
 use crate::request::OpenRequest;
 use crate::role::{Administration, ClientDriver, ClientSession, Doctor, Observation, Observer, RunLock};
 use crate::target::{Abilities, Target};
 use crate::work::Work;
-use log_folder::LogFolder;
 use replication::Attached;
 use session::{WalObserver, WalSession, failed};
 use wal_url::{SCHEME, WalUrl};
+
+/// Name of the folder that is created under the user's folder.
+const FOLDER: &str = "loadline-wal";
+/// Prefix of temporary folders next to the results.
+const TEMP_PREFIX: &str = "loadline-wal-";
 
 const NO_PROCEDURES: &str =
     "the reference log writer has no procedures; its client driver runs inside the same process";
 const NO_SQL: &str = "the reference log writer has a log and no tables";
 
-/// The reference log writer.
 pub(crate) static KIND: TargetKind = TargetKind {
     scheme: SCHEME,
     aliases: &[],
@@ -78,10 +80,10 @@ pub(crate) static KIND: TargetKind = TargetKind {
     open: |request| Ok(Box::new(Wal::open(request)?)),
     render,
     clean_leftovers: |request| {
-        let mut removed = folder::clean_leftovers(&request.scratch, log_folder::TEMP_PREFIX)?;
+        let mut removed = folder::clean_leftovers(&request.scratch, TEMP_PREFIX)?;
         for folder in WalUrl::parse(&request.url).map(|a| a.folders()).unwrap_or_default() {
-            removed.extend(log_folder::clean(&folder)?);
-            removed.extend(folder::clean_leftovers(&folder, log_folder::TEMP_PREFIX)?);
+            removed.extend(folder::clean(&folder.join(FOLDER))?);
+            removed.extend(folder::clean_leftovers(&folder, TEMP_PREFIX)?);
         }
         Ok(removed)
     },
@@ -105,8 +107,9 @@ struct Wal {
     /// The standby of levels.
     attached: Option<Arc<Attached>>,
     locked: Arc<AtomicBool>,
+    interrupted: Arc<AtomicBool>,
     /// Removed after everything that writes there has ended.
-    folders: Vec<LogFolder>,
+    folders: Vec<OwnedFolder>,
 }
 
 impl Wal {
@@ -125,14 +128,14 @@ impl Wal {
             );
         }
         let mut folders = vec![match &address.dir {
-            Some(dir) => LogFolder::under(dir)?,
-            None => LogFolder::temporary(&request.scratch)?,
+            Some(dir) => OwnedFolder::under(dir, FOLDER)?,
+            None => OwnedFolder::temporary(&request.scratch, TEMP_PREFIX)?,
         }];
         for copy in address.copies() {
-            folders.push(LogFolder::under(copy)?);
+            folders.push(OwnedFolder::under(copy, FOLDER)?);
         }
         if request.replicas > 0 {
-            folders.push(LogFolder::temporary(address.dir.as_deref().unwrap_or(&request.scratch))?);
+            folders.push(OwnedFolder::temporary(address.dir.as_deref().unwrap_or(&request.scratch), TEMP_PREFIX)?);
         }
         let (opened, attached) = match folders.as_slice() {
             [first, second] if request.replicas > 0 => {
@@ -153,6 +156,7 @@ impl Wal {
             _standby: standby,
             attached,
             locked: Arc::default(),
+            interrupted: Arc::clone(&request.interrupted),
             folders,
         })
     }
@@ -163,7 +167,7 @@ impl Wal {
     }
 }
 
-fn log_folder(folders: &[LogFolder]) -> String {
+fn log_folder(folders: &[OwnedFolder]) -> String {
     folders.first().map(|f| f.path().display().to_string()).unwrap_or_default()
 }
 

@@ -4,18 +4,18 @@
 //! two and not their sum. In the baseline the standby receives and writes as well, behind.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use loadline_logwriter::CommitMode;
 use loadline_logwriter::device::{Member, Receiver, StandbyControl, StandbyRule, open_standby};
 
-use super::Wal;
 use super::devices::{Opened, failed, open_copy};
-use super::log_folder::LogFolder;
 use super::wal_url::{RULES, WalUrl};
+use super::{TEMP_PREFIX, Wal};
 use crate::error::TargetError;
-use crate::relay::{Relay, WatchedLinks};
-use crate::role::{Level, Link, Replica, ReplicaWatch, Replication};
+use crate::folder::OwnedFolder;
+use crate::relay::Relay;
+use crate::role::{Level, Link, Replica, ReplicaWatch, Replication, find_level, not_in_force, wait_in_force};
 
 /// Name of the standby in tables.
 const NAME: &str = "standby";
@@ -41,17 +41,17 @@ pub(super) struct Attached {
     control: StandbyControl,
     relay: Arc<Relay>,
     receiver: Receiver,
-    _sockets: LogFolder,
+    _sockets: OwnedFolder,
 }
 
 impl Attached {
     /// Opens the log in `folders`, and its standby in the second of them, behind a relay.
-    pub(super) fn open(address: &WalUrl, folders: [&LogFolder; 2]) -> Result<(Opened, Attached), TargetError> {
+    pub(super) fn open(address: &WalUrl, folders: [&OwnedFolder; 2]) -> Result<(Opened, Attached), TargetError> {
         // Paths of sockets are short.
-        let sockets = LogFolder::temporary(&std::env::temp_dir())?;
+        let sockets = OwnedFolder::temporary(&std::env::temp_dir(), TEMP_PREFIX)?;
         let at = |name: &str| sockets.path().join(name);
         let listen = at("standby");
-        let [first, second] = folders.map(LogFolder::path);
+        let [first, second] = folders.map(OwnedFolder::path);
         let receiver = Receiver::start(open_copy(address, second).map_err(failed)?, Some(&listen)).map_err(failed)?;
         let no_relay = |e| TargetError::Local(format!("no relay to the standby can be started: {e}"));
         let relay = Arc::new(Relay::start(&at("relay"), &listen).map_err(no_relay)?);
@@ -102,42 +102,24 @@ impl Attached {
 impl Replication for Wal {
     fn bring_about(&self, level: Option<&str>, link: Link) -> Result<(), TargetError> {
         let standby = self.attached()?;
-        let rule = match level {
-            None => StandbyRule::Local,
-            Some(name) => RULES.iter().find(|(known, _)| *known == name).map(|(_, rule)| *rule).ok_or_else(|| {
-                let known = RULES.map(|(name, _)| name).join(", ");
-                TargetError::Usage(format!("there is no level '{name}': known are {known}"))
-            })?,
-        };
+        let rule = find_level(&RULES, |(name, _)| *name, level)?.map_or(StandbyRule::Local, |(_, rule)| *rule);
         standby.relay.set(link);
-        let not_in_force = |why: String| {
-            let level = level.map_or("baseline is".to_owned(), |name| format!("level '{name}' is"));
-            TargetError::Local(format!("the {level} not in force: {why}"))
-        };
+        let broken = |why: String| not_in_force(level, &format!(": {why}"));
         let patience = PATIENCE + 20 * (link.delay + link.jitter);
-        let begin = Instant::now();
-        loop {
-            match (standby.lost(), standby.behind_bytes()) {
-                (Some(why), _) => return Err(not_in_force(why)),
-                (None, 0) => break,
-                (None, behind) if begin.elapsed() >= patience => {
-                    let behind = super::shown(behind);
-                    let waited = patience.as_secs();
-                    return Err(not_in_force(format!("after {waited} s the standby is {behind} behind")));
-                }
-                _ => std::thread::sleep(Duration::from_millis(1)),
-            }
-        }
+        wait_in_force(level, patience, &self.interrupted, |_| match (standby.lost(), standby.behind_bytes()) {
+            (Some(why), _) => Err(broken(why)),
+            (None, 0) => Ok(None),
+            (None, behind) => Ok(Some(format!("the standby is {} behind", super::shown(behind)))),
+        })?;
         standby.control.set_rule(rule);
         // The log adopts the rule with its next commit.
         let commit = self.writer.session().and_then(|mut session| session.commit(CommitMode::Wait));
-        commit.map_err(|e| not_in_force(e.to_string()))?;
-        standby.lost().map_or(Ok(()), |why| Err(not_in_force(why)))
+        commit.map_err(|e| broken(e.to_string()))?;
+        standby.lost().map_or(Ok(()), |why| Err(broken(why)))
     }
 
-    fn watch(&self) -> Result<Box<dyn ReplicaWatch>, TargetError> {
+    fn watch(&self) -> Result<ReplicaWatch, TargetError> {
         let standby = Arc::clone(self.attached()?);
-        let links = WatchedLinks::watch(vec![Arc::clone(&standby.relay)])?;
-        Ok(links.watching(move || Ok(standby.replicas())))
+        ReplicaWatch::new(vec![Arc::clone(&standby.relay)], move || Ok(standby.replicas()))
     }
 }

@@ -51,11 +51,9 @@ pub(super) const RULES: [(&str, StandbyRule); 4] = [
 /// A parsed `wal:[DIR][?parameters]`.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct WalUrl {
-    /// The URL as given.
     pub(super) url: String,
     /// Parent folder of the log; `None` for a temporary folder next to the results.
     pub(super) dir: Option<PathBuf>,
-    /// How each copy is written.
     pub(super) device: Device,
     /// Folders of further copies. A commit is durable when all copies (or `quorum` of them) have it.
     pub(super) mirrors: Vec<PathBuf>,
@@ -63,11 +61,9 @@ pub(super) struct WalUrl {
     pub(super) quorum: Option<usize>,
     /// Folder of the second copy of a flash log: a commit is durable when the first of both copies has it.
     pub(super) flash: Option<PathBuf>,
-    /// Folder of a standby on this machine.
     pub(super) standby: Option<PathBuf>,
     /// When a commit is durable with a standby; `None`: when it is written here and there.
     pub(super) rule: Option<StandbyRule>,
-    /// Size of the log buffer.
     pub(super) buffer_bytes: usize,
     /// The log is written when this share of the buffer is full.
     pub(super) flush_fraction: Option<f64>,
@@ -75,7 +71,6 @@ pub(super) struct WalUrl {
     pub(super) flush_at: Option<u64>,
     /// The log is written at this interval.
     pub(super) flush_every: Option<Duration>,
-    /// Size of a log file.
     pub(super) file_bytes: u64,
     /// Time by which each commit is made longer, ns.
     pub(super) pause_ns: u64,
@@ -111,7 +106,6 @@ fn set<T>(field: &mut T, value: Result<T, String>) -> Result<(), String> {
 }
 
 impl WalUrl {
-    /// Parses a URL.
     pub(super) fn parse(url: &str) -> Result<WalUrl, TargetError> {
         let usage = |what: String| TargetError::Usage(format!("'{url}': {what}"));
         let Some(rest) = url.strip_prefix("wal:") else {

@@ -11,7 +11,7 @@ const CPU: &[(&str, &str)] = &[
 
 /// The database runs in the jobs' threads.
 const OWN_PART: &str =
-    "getrusage(RUSAGE_SELF) without the jobs' threads (/proc/TID/schedstat), plus their time outside transactions";
+    "CLOCK_PROCESS_CPUTIME_ID without the jobs' threads (/proc/TID/schedstat), plus their time outside transactions";
 
 /// Shares of CPU time, `busy` first.
 pub const CPU_SHARES: [&Column; 5] = [CPU_BUSY_PCT, CPU_USER_PCT, CPU_SYS_PCT, CPU_IDLE_PCT, CPU_IOWAIT_PCT];
@@ -165,14 +165,14 @@ define! {
         &[
             ("sqlite", OWN_PART),
             ("wal", OWN_PART),
-            ("*", "getrusage(RUSAGE_SELF) at window start and end")
+            ("*", "CLOCK_PROCESS_CPUTIME_ID at window start and end")
         ];
     CLIENT_CPU_PCT: "client_cpu_pct", "Client CPU", "%", Format::Integer,
         "CPU time of the loadline process as a share of its machine's CPUs.",
         &[
             ("sqlite", OWN_PART),
             ("wal", OWN_PART),
-            ("*", "getrusage(RUSAGE_SELF) / (window × CPUs)")
+            ("*", "CLOCK_PROCESS_CPUTIME_ID / (window × CPUs)")
         ];
     DEVICE_WRITES_PER_S: "device_writes_per_s", "Log device writes", "1/s", Format::Integer,
         "Writes completed per second by the device that holds the log.", &[("*", "/proc/diskstats")];

@@ -213,7 +213,7 @@ impl Instrument for Replicas {
 
 /// Looks until the jobs have ended, which a replica that hangs may keep waiting; only what is seen in the window counts otherwise.
 /// `alarm` says what is to be said at once; it returns whether there was anything, and is then not called again.
-fn look(mut watch: Box<dyn ReplicaWatch>, shared: &Shared, alarm: impl Fn(&Seen) -> bool) -> Result<Seen, String> {
+fn look(mut watch: ReplicaWatch, shared: &Shared, alarm: impl Fn(&Seen) -> bool) -> Result<Seen, String> {
     let mut seen = Seen::default();
     let mut alarmed = false;
     let (mut bytes_at_open, mut bytes_at_close) = (None, None);
@@ -296,29 +296,22 @@ mod tests {
         assert!(baseline[0].detail.contains("0 of 2") && baseline[0].outcome == Outcome::Failed, "{baseline:?}");
     }
 
-    /// A replica that is there at the first look only.
-    struct Leaving(u32);
-
-    impl ReplicaWatch for Leaving {
-        fn look(&mut self) -> Result<Vec<Replica>, TargetError> {
-            self.0 += 1;
-            Ok(if self.0 == 1 { vec![replica(true, 0)] } else { Vec::new() })
-        }
-    }
-
     #[test]
     fn a_replica_that_leaves_is_said_once_while_the_test_runs() {
         let shared = Shared::new(1, Arc::default());
         let open_ns = now_ns();
         let window = Schedule { start_ns: open_ns, open_ns, close_ns: open_ns + 2_000_000_000 };
         shared.window.set(window).unwrap();
+        // It is there at the first look only.
+        let mut left = vec![replica(true, 0)];
+        let leaving = ReplicaWatch::new(Vec::new(), move || Ok(std::mem::take(&mut left))).unwrap();
         let said = Mutex::new(Vec::new());
         let alarm = |seen: &Seen| {
             let gone = seen.fewest_at_all.as_ref().is_some_and(|(fewest, _)| *fewest == 0);
             gone.then(|| said.lock().unwrap().push(now_ns() < window.close_ns)).is_some()
         };
         let seen = std::thread::scope(|scope| {
-            let looking = scope.spawn(|| look(Box::new(Leaving(0)), &shared, alarm));
+            let looking = scope.spawn(|| look(leaving, &shared, alarm));
             std::thread::sleep(Duration::from_millis(2100));
             shared.ended.store(1, Ordering::Relaxed);
             looking.join().unwrap().unwrap()

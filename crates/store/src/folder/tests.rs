@@ -3,7 +3,6 @@ use std::process::Command;
 use std::time::Instant;
 
 use super::*;
-use crate::StoredRun;
 use crate::testing::{manifest, output, record};
 
 fn run(results: &Path, tests: &[u32]) -> RunFolder {
