@@ -1,10 +1,13 @@
 //! Formats and parses numbers, times and sizes.
 
+use serde::Deserialize;
+
 /// Shown for a missing figure.
 pub const ABSENT: &str = "–";
 
 /// How a column's value is shown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Format {
     /// Unchanged.
     Text,

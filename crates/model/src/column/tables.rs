@@ -15,12 +15,6 @@ pub struct Table {
     also_in_files: &'static [&'static [&'static Column]],
 }
 
-/// Redo and commits by the database's own count.
-pub const REDO_AND_COMMITS: [&Column; 8] = [
-    REDO_BLOCKS_PER_S, REDO_WRITES_PER_S, REDO_SYNC_WRITES_PER_S, REDO_MIB_PER_S, REDO_KIB_PER_TX, REDO_BYTES_PER_TX,
-    COMMITS_DATABASE, COMMITS_PER_REDO_SYNC,
-];
-
 /// Each table begins with these.
 const BEGIN: &[&Column] = &[RUN, TEST, WORKLOAD, NODES, JOBS];
 
