@@ -5,10 +5,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use loadline_database::{Rendered, TARGETS, TargetKind, Work};
+use loadline_model::column::TABLES;
 use loadline_model::format::Format;
 use loadline_model::{Column, Driver};
 use loadline_run::plan::{Refusal, refusal};
-use loadline_workload::{CATALOGUE, GROUPS, Instrument, Sweep, Template, Workload};
+use loadline_workload::{CATALOGUE, Instrument, Sweep, Template, Workload};
 use minijinja::{Environment, Value, context};
 
 use crate::exit::Failure;
@@ -82,9 +83,9 @@ fn index() -> Result<String, Failure> {
         let kpis: Vec<String> = w.kpis.iter().map(|k| format!("{} [{}]", k.title, k.column.unit)).collect();
         (w.code.clone(), w.summary.clone(), w.named_for.phrase(), kpis.join(", "))
     };
-    let groups = GROUPS.iter().map(|group| {
-        let own: Vec<_> = CATALOGUE.iter().filter(|w| w.group == group.code).map(row).collect();
-        context! { title => group.title, code => group.code, workloads => own }
+    let groups = TABLES.iter().map(|table| {
+        let own: Vec<_> = CATALOGUE.iter().filter(|w| w.group == table.group).map(row).collect();
+        context! { title => table.title, code => table.group, workloads => own }
     });
     let letters = |w: &Workload, kind: &TargetKind| {
         let all: Vec<&str> = runs_with(w, kind).into_iter().map(letter).collect();
@@ -116,7 +117,7 @@ pub(crate) fn page(w: &Arc<Workload>) -> Result<String, Failure> {
         code => w.code,
         summary => w.summary,
         description => w.description,
-        group => context! { title => w.group().title, code => w.group },
+        group => context! { title => w.table().title, code => w.group },
         spoiled_by => w.spoiled_by,
         is_named => !w.named_for.components.is_empty(),
         named_for => w.named_for.phrase(),

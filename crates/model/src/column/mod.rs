@@ -34,29 +34,29 @@ pub struct Column {
 #[allow(missing_docs)] // Its names say what each is.
 pub struct ColumnText {
     #[serde(deserialize_with = "kept")]
-    pub title: &'static str,
+    pub title: Kept,
     /// Unit as shown, empty if it has none.
     #[serde(default, deserialize_with = "kept")]
-    pub unit: &'static str,
+    pub unit: Kept,
     pub format: Format,
     #[serde(deserialize_with = "kept")]
-    pub meaning: &'static str,
+    pub meaning: Kept,
     /// Its source by target kind; `*` stands for every other kind.
     #[serde(default, deserialize_with = "kept_sources")]
-    pub sources: &'static [(&'static str, &'static str)],
+    pub sources: &'static [(Kept, Kept)],
 }
 
-/// A text that stays until the process ends.
-fn kept<'de, D: Deserializer<'de>>(deserializer: D) -> Result<&'static str, D::Error> {
+/// A text of a file that stays until the process ends.
+pub type Kept = &'static str;
+
+fn kept<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Kept, D::Error> {
     String::deserialize(deserializer).map(|text| &*text.leak())
 }
 
-fn kept_sources<'de, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<&'static [(&'static str, &'static str)], D::Error> {
+fn kept_sources<'de, D: Deserializer<'de>>(deserializer: D) -> Result<&'static [(Kept, Kept)], D::Error> {
     let sources = Vec::<(String, String)>::deserialize(deserializer)?;
-    let kept = sources.into_iter().map(|(kind, text)| (&*kind.leak(), &*text.leak()));
-    Ok(kept.collect::<Vec<_>>().leak())
+    let kept: Vec<(Kept, Kept)> = sources.into_iter().map(|(kind, text)| (&*kind.leak(), &*text.leak())).collect();
+    Ok(kept.leak())
 }
 
 /// The texts of all columns by id. None if the file cannot be read, which the tests detect.
@@ -252,7 +252,7 @@ mod tests {
             assert!(c.meaning.ends_with('.'), "{}: the meaning is not a sentence", c.id);
         }
         assert_eq!(TEXTS.len(), COLUMNS.len(), "columns.toml has no other ids");
-        for table in &TABLES {
+        for table in TABLES.iter() {
             let in_files: Vec<_> = table.file_columns().collect();
             for (i, c) in in_files.iter().enumerate() {
                 assert!(!in_files[..i].contains(c), "{c} is in files twice");
