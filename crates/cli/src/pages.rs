@@ -9,7 +9,7 @@ use loadline_model::column::TABLES;
 use loadline_model::format::Format;
 use loadline_model::{Column, Driver};
 use loadline_run::plan::{Refusal, refusal};
-use loadline_workload::{CATALOGUE, Instrument, Sweep, Template, Workload};
+use loadline_workload::{CATALOGUE, Instrument, Template, Workload};
 use minijinja::{Environment, Value, context};
 
 use crate::exit::Failure;
@@ -127,9 +127,12 @@ pub(crate) fn page(w: &Arc<Workload>) -> Result<String, Failure> {
         tables => words::tables(&work),
         kpis => w.kpis.iter().map(|k| (&k.title, k.column.unit, in_files(k.column), k.column.meaning)).collect::<Vec<_>>(),
         limits => w.limits.iter().map(|limit| (limit.name(), limit.definition())).collect::<Vec<_>>(),
-        parameters => parameters(w),
+        parameters => w.params,
+        values => work.params.to_map(),
+        sweep => w.sweep,
+        workers => w.workers,
+        scan => w.scan,
         needs => w.needs.iter().map(|need| need.phrase()).collect::<Vec<_>>(),
-        ..sweep(w, &work)
     };
     let families = families(w, &work);
     let mut reasons = Vec::new();
@@ -139,47 +142,11 @@ pub(crate) fn page(w: &Arc<Workload>) -> Result<String, Failure> {
     filled(include_str!("pages/page.jinja"), context)
 }
 
-/// How the load grows.
-fn sweep(w: &Workload, work: &Work) -> Value {
-    let swept = match &w.sweep {
-        Sweep::Parameter { name, values, then_jobs, .. } => {
-            Some(context! { name, values, then_jobs, workers => w.workers.as_ref() == Some(name) })
-        }
-        Sweep::Jobs | Sweep::Once => None,
-    };
-    let scan = w.scan.as_ref().map(|scan| {
-        let value = |name: &str| work.params.get(name);
-        context! {
-            names => context! {
-                most_kib => scan.most_kib,
-                step_kib => scan.step_kib,
-                samples => scan.samples,
-                pace_mib => scan.pace_mib,
-                rows => scan.rows,
-            },
-            most_kib => value(&scan.most_kib),
-            step_kib => value(&scan.step_kib),
-            samples => value(&scan.samples).max(0),
-            pace_mib => value(&scan.pace_mib),
-        }
-    });
-    context! { swept, once => w.sweep == Sweep::Once, scan }
-}
-
 fn in_files(c: &Column) -> String {
     match c.format {
         Format::NsAsMs => format!("`{}`, ns", c.id),
         _ => format!("`{}`", c.id),
     }
-}
-
-/// Name, default, range and meaning of each parameter.
-fn parameters(w: &Workload) -> Vec<(&str, i64, String, &str)> {
-    let range = |choices: &[i64], [min, max]: [i64; 2]| match choices {
-        [] => format!("{min} to {max}"),
-        values => values.iter().map(i64::to_string).collect::<Vec<_>>().join(", "),
-    };
-    w.params.iter().map(|p| (&*p.name, p.default, range(&p.choices, [p.min, p.max]), &*p.meaning)).collect()
 }
 
 /// Adds to `page` how a test proves that it did this work.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use loadline_model::record::WorkloadFacts;
 use loadline_model::{Capability, Column, column};
+use serde::Serialize;
 
 use crate::instrument::{Instrument, SizeScan, Visible};
 use crate::limit::Limit;
@@ -49,7 +50,8 @@ pub struct Evidence {
 }
 
 /// What a workload is swept over.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Sweep {
     /// Numbers of jobs.
     #[default]
