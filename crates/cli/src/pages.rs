@@ -10,11 +10,11 @@ use loadline_model::format::Format;
 use loadline_model::{Column, Driver};
 use loadline_run::plan::{Refusal, refusal};
 use loadline_workload::{CATALOGUE, Instrument, Template, Workload};
-use minijinja::{Environment, Value, context};
+use minijinja::{Value, context};
 
 use crate::exit::Failure;
-use crate::listing::cell;
 use crate::output;
+use crate::template::filled;
 
 mod words;
 
@@ -58,23 +58,6 @@ pub(crate) fn write(folder: &Path) -> Result<(), Failure> {
     }
     output::say(&format!("{} pages and README.md are in {}", CATALOGUE.len(), folder.display()));
     Ok(())
-}
-
-/// What `template` makes of `context`, as Markdown.
-fn filled(template: &str, context: Value) -> Result<String, Failure> {
-    let mut environment = Environment::new();
-    environment.set_trim_blocks(true);
-    environment.set_lstrip_blocks(true);
-    environment.set_keep_trailing_newline(true);
-    environment.add_filter("cell", |text: &str| cell(text));
-    environment.add_filter("count", |n: u64, what: &str| count(n, what));
-    let filled = environment.render_str(template, context);
-    filled.map_err(|e| Failure::failed(format!("internal error in a template, please report it: {e:#}")))
-}
-
-/// `1 row`, `25 rows`.
-fn count(n: u64, what: &str) -> String {
-    if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
 }
 
 /// The table of all workloads.
