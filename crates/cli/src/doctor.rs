@@ -60,7 +60,8 @@ pub(crate) fn doctor(args: &DoctorArgs) -> Result<u8, Failure> {
     if args.list.format == Format::Text {
         output::write(&args.list.output, text(&info, &findings).as_bytes())?;
     } else {
-        let row = |f: &Finding| vec![word(f.severity).to_owned(), f.subject.clone(), f.value.clone(), f.advice.clone()];
+        let row =
+            |f: &Finding| vec![f.severity.word().to_owned(), f.subject.clone(), f.value.clone(), f.advice.clone()];
         let columns = vec!["verdict", "subject", "value", "advice"];
         Listing { columns, rows: findings.iter().map(row).collect() }.write(&args.list)?;
     }
@@ -140,15 +141,6 @@ fn script(info: &TargetInfo, privileges: &[Privilege], back: bool) -> String {
     out
 }
 
-fn word(severity: Severity) -> &'static str {
-    match severity {
-        Severity::Ok => "ok",
-        Severity::Warning => "warning",
-        Severity::Refused => "REFUSED",
-        Severity::Impossible => "IMPOSSIBLE",
-    }
-}
-
 /// One line per finding, the worst first, and workloads with the same verdict in one line; then the notes.
 fn text(info: &TargetInfo, findings: &[Finding]) -> String {
     let place = if info.local { "on this machine" } else { "on another machine" };
@@ -165,7 +157,7 @@ fn text(info: &TargetInfo, findings: &[Finding]) -> String {
     }
     out.extend(lines.iter().map(|f| {
         let advice = if f.advice.is_empty() { String::new() } else { format!(": {}", f.advice) };
-        format!("{:<10} {} = {}{advice}\n", word(f.severity), f.subject, f.value)
+        format!("{:<10} {} = {}{advice}\n", f.severity.word(), f.subject, f.value)
     }));
     if findings.iter().any(|f| f.id == "privilege") {
         out += "note       all missing privileges in one script: loadline doctor --grants, with the same target\n";
