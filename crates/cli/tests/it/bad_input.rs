@@ -23,13 +23,17 @@ fn usage() -> i32 {
     2
 }
 
+/// Folder of the files that tests of the command line read.
+const DATA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/data");
+
 #[test]
 fn what_is_refused_is_named_without_a_password_and_leaves_nothing() {
     let dir = results();
     let path = dir.path().display().to_string();
     let refused: Refused = toml::from_str(include_str!("data/refused.toml")).unwrap();
     for Case { line, says, code } in refused.case {
-        let mut line = line.replace("{dir}", &path).replace("{url}", "postgres://u:s3cr3tpw@h/d");
+        let mut line =
+            line.replace("{dir}", &path).replace("{url}", "postgres://u:s3cr3tpw@h/d").replace("{data}", DATA);
         if ["run", "ab", "replica-cost"].iter().any(|measures| line.split(' ').next() == Some(measures)) {
             line += &format!(" --results {path}/runs");
         }
