@@ -47,10 +47,8 @@ pub struct WaitSample {
     /// Sessions by wait event (`IO:WALSync`); `CPU` counts running sessions.
     pub sessions: BTreeMap<String, u32>,
     /// Sessions of others at work; `None` if unknown.
-    #[serde(default)]
     pub others: Option<u32>,
     /// Background work that runs (`checkpoint`, [`AUTOVACUUM`]); `None` if unknown.
-    #[serde(default)]
     pub background: Option<Vec<String>>,
 }
 
