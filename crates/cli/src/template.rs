@@ -1,6 +1,6 @@
 //! Fills templates, which hold the words of pages about workloads and of plans.
 
-use loadline_model::format::bytes;
+use loadline_model::format::{bytes, counted};
 use minijinja::{Environment, Value};
 
 use crate::exit::Failure;
@@ -14,14 +14,9 @@ pub(crate) fn filled(template: &str, context: Value) -> Result<String, Failure> 
     environment.set_keep_trailing_newline(true);
     environment.add_filter("bytes", bytes);
     environment.add_filter("cell", |text: &str| cell(text));
-    environment.add_filter("count", count);
+    environment.add_filter("count", |n: usize, what: &str| counted(n, what));
     // 2, not 2.0.
     environment.add_filter("plain", |n: f64| n.to_string());
     let filled = environment.render_str(template, context);
     filled.map_err(|e| Failure::failed(format!("internal error in a template, please report it: {e:#}")))
-}
-
-/// `1 row`, `25 rows`.
-fn count(n: u64, what: &str) -> String {
-    if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
 }
