@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::common::{command, lat1, ok, results, run, sound_tests};
+use crate::common::{DATA, command, lat1, ok, results, run, sound_tests};
 
 #[derive(Deserialize)]
 struct Refused {
@@ -22,9 +22,6 @@ struct Case {
 fn usage() -> i32 {
     2
 }
-
-/// Folder of the files that tests of the command line read.
-const DATA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/data");
 
 #[test]
 fn what_is_refused_is_named_without_a_password_and_leaves_nothing() {
