@@ -47,7 +47,7 @@ fn steps(work: &Work, body: &[Step], indent: &str, lines: &mut Vec<Value>) {
             }
             _ => context! {},
         };
-        lines.push(context! { indent, number, ..more, ..Value::from_serialize(step) });
+        lines.push(context! { indent, number, ..context! { ..more, ..Value::from_serialize(step) } });
         match step {
             Step::Repeat { body, .. } => steps(work, body, &within, lines),
             Step::Choose { arms, .. } => {
