@@ -4,7 +4,6 @@
 //!
 //! Both are judged by the database: the rows that it holds changed (`SUM(n)`) and the redo that it counts.
 
-use std::fmt::Write as _;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
@@ -108,51 +107,31 @@ fn payload_columns(work: &Work) -> Vec<&str> {
 /// The statements that create the procedures and what they need.
 fn setup(work: &Work) -> String {
     let (rows, own) = (work.params.get("rows"), work.params.get("own-rows"));
-    let (ours, payload) = (loadlines_table(work), payload_columns(work).join(" || "));
-    let bytes = work.params.get("payload");
     let mut sql = format!(
-        "DROP SCHEMA IF EXISTS hand CASCADE; CREATE SCHEMA hand;
-CREATE FUNCTION hand.value(p_bytes bigint) RETURNS bytea LANGUAGE sql VOLATILE AS
-  $$SELECT substr(string_agg(sha256((i || ' ' || random())::bytea), ''), 1, p_bytes::integer) FROM generate_series(0, p_bytes / 32) i$$;
-CREATE TABLE hand.pool (id bigint PRIMARY KEY, payload bytea NOT NULL);
-ALTER TABLE hand.pool ALTER COLUMN payload SET STORAGE PLAIN;
-INSERT INTO hand.pool SELECT i, hand.value({bytes}) FROM generate_series(0, {POOL_ROWS} - 1) i;
-ANALYZE hand.pool;
-DO $block$ BEGIN EXECUTE format('CREATE TABLE {WHOLE} (id bigint PRIMARY KEY, n bigint NOT NULL, payload bytea NOT NULL) WITH (%s)',
-  (SELECT array_to_string(reloptions, ', ') FROM pg_class WHERE oid = '{ours}'::regclass)); END $block$;
-ALTER TABLE {WHOLE} ALTER COLUMN payload SET STORAGE PLAIN;
-INSERT INTO {WHOLE} SELECT id, n, {payload} FROM {ours} ORDER BY id;
-ANALYZE {WHOLE};
-"
+        include_str!("procedures/setup.sql"),
+        bytes = work.params.get("payload"),
+        pool_rows = POOL_ROWS,
+        whole = WHOLE,
+        ours = loadlines_table(work),
+        payload = payload_columns(work).join(" || "),
     );
-    for (i, form) in by_hand(work).iter().enumerate() {
-        // One row by its key, as an expert would write it.
-        let keys = if rows == 1 {
-            "t.id = l_first".to_owned()
-        } else {
-            format!("t.id BETWEEN l_first AND l_first + {}", rows - 1)
-        };
-        let _ = writeln!(
-            sql,
-            "CREATE PROCEDURE hand.run_{i}(p_first bigint, p_until timestamptz) LANGUAGE plpgsql AS $procedure$
-DECLARE
-  l_value bytea := hand.value({POOL_BYTES});
-  l_tx bigint := 0;
-  l_first bigint;
-BEGIN
-  WHILE clock_timestamp() < p_until LOOP
-    l_first := p_first + l_tx % {ranges} * {rows};
-    UPDATE {table} t SET n = n + 1, {set}{from} WHERE {keys}{join};
-    COMMIT;
-    l_tx := l_tx + 1;
-  END LOOP;
-END
-$procedure$;",
+    // One row by its key, as an expert would write it.
+    let keys = match rows {
+        1 => "t.id = l_first".to_owned(),
+        rows => format!("t.id BETWEEN l_first AND l_first + {}", rows - 1),
+    };
+    for (i, ByHand { table, from, join, set, .. }) in by_hand(work).iter().enumerate() {
+        sql += &format!(
+            include_str!("procedures/procedure.sql"),
+            i = i,
+            pool_bytes = POOL_BYTES,
             ranges = own / rows,
-            table = form.table,
-            set = form.set,
-            from = form.from,
-            join = form.join,
+            rows = rows,
+            table = table,
+            set = set,
+            from = from,
+            keys = keys,
+            join = join,
         );
     }
     sql

@@ -43,25 +43,7 @@ pub(crate) fn mariadb(socket: &Path) -> Command {
 
 /// A script whose threads prepare `statement`, bind what `bind` makes, and set it by `event` before each execution.
 fn lua(statement: &str, bind: &str, event: &str) -> String {
-    format!(
-        r#"function thread_init()
-  drv = sysbench.sql.driver()
-  con = drv:connect()
-  stmt = con:prepare("{statement}")
-  {bind}
-end
-
-function event()
-  {event}
-  stmt:execute()
-end
-
-function thread_done()
-  stmt:close()
-  con:disconnect()
-end
-"#
-    )
+    format!(include_str!("sysbench.lua"), statement = statement, bind = bind, event = event)
 }
 
 /// A script in `folder` with SRV-QUERY1's query, as sysbench's oltp_point_select.

@@ -14,11 +14,13 @@ use loadline_run::plan::{AWR_FLAG, refusal};
 use loadline_run::storage_size::{DATA_PER_CACHE, DATA_PER_MEMORY, beyond_cache, beyond_memory};
 use loadline_storage::StorageFacts;
 use loadline_workload::{CATALOGUE, Workload};
+use minijinja::{Value, context};
 
 use crate::args::DoctorArgs;
 use crate::exit::{self, Failure};
 use crate::listing::Listing;
 use crate::output;
+use crate::template::filled;
 
 pub(crate) fn doctor(args: &DoctorArgs) -> Result<u8, Failure> {
     let url = args.target.url();
@@ -35,7 +37,7 @@ pub(crate) fn doctor(args: &DoctorArgs) -> Result<u8, Failure> {
     let target = open(&request)?;
     let info = target.info()?;
     if args.grants || args.revoke {
-        output::write(&args.list.output, script(&info, &target.privileges()?, args.revoke).as_bytes())?;
+        output::write(&args.list.output, script(&info, &target.privileges()?, args.revoke)?.as_bytes())?;
         return Ok(0);
     }
     let mut findings = target.doctor()?;
@@ -60,7 +62,8 @@ pub(crate) fn doctor(args: &DoctorArgs) -> Result<u8, Failure> {
     if args.list.format == Format::Text {
         output::write(&args.list.output, text(&info, &findings).as_bytes())?;
     } else {
-        let row = |f: &Finding| vec![word(f.severity).to_owned(), f.subject.clone(), f.value.clone(), f.advice.clone()];
+        let row =
+            |f: &Finding| vec![f.severity.word().to_owned(), f.subject.clone(), f.value.clone(), f.advice.clone()];
         let columns = vec!["verdict", "subject", "value", "advice"];
         Listing { columns, rows: findings.iter().map(row).collect() }.write(&args.list)?;
     }
@@ -104,49 +107,22 @@ fn can_run(workload: &Workload, kind: &TargetKind, of_server: &Capabilities) -> 
 
 /// The missing privileges as a script for an administrator, or the way back from all that the role has; what changes the server
 /// beyond them, and what loadline can do without, as comments.
-fn script(info: &TargetInfo, privileges: &[Privilege], back: bool) -> String {
-    let what = if back {
-        "Takes back the privileges of loadline on"
-    } else {
-        "Privileges that the role lacks for loadline on"
-    };
-    let mut out = format!("-- {what} {}.\n", info.url);
-    let mut some = privileges.iter().filter(|p| p.granted == back).peekable();
-    if some.peek().is_none() {
-        return out + if back { "-- None is known that the role has.\n" } else { "-- Nothing is missing.\n" };
-    }
-    out += "-- Run it as an administrator, in this database.\n";
-    if back {
-        out += "-- Leave out what the role had before, and run `loadline clean` first: it drops what loadline made.\n";
-    }
-    for Privilege { sql, gives, used, .. } in some {
+fn script(info: &TargetInfo, privileges: &[Privilege], back: bool) -> Result<String, Failure> {
+    let shown = |Privilege { sql, gives, used, .. }: &Privilege| {
+        // Backwards: a grant on something ends before it is dropped.
+        let statements: Vec<&String> = match back {
+            true => sql.iter().rev().filter_map(|sql| sql.revoke.as_ref()).collect(),
+            false => sql.iter().map(|sql| &sql.grant).collect(),
+        };
         let (dashes, word) = match used {
             Use::Needed | Use::Figures => ("", "Gives"),
             Use::Setting => ("-- ", "Changes the server for all its users; it would give"),
             Use::Machine => ("-- ", "Not needed; it would give"),
         };
-        let word = if back { "Gave" } else { word };
-        out += &format!("\n-- {word} {gives}.\n");
-        // Backwards: a grant on something ends before it is dropped.
-        let back_to_front = sql.iter().rev().filter_map(|sql| sql.revoke.as_ref()).filter(|_| back);
-        let statements = sql.iter().map(|sql| &sql.grant).filter(|_| !back).chain(back_to_front);
-        let lines: Vec<_> = statements.map(|statement| format!("{dashes}{statement};\n")).collect();
-        out += &if lines.is_empty() {
-            "-- It is held by a wider grant, or by ownership.\n".to_owned()
-        } else {
-            lines.concat()
-        };
-    }
-    out
-}
-
-fn word(severity: Severity) -> &'static str {
-    match severity {
-        Severity::Ok => "ok",
-        Severity::Warning => "warning",
-        Severity::Refused => "REFUSED",
-        Severity::Impossible => "IMPOSSIBLE",
-    }
+        context! { gives, dashes, word => if back { "Gave" } else { word }, statements }
+    };
+    let privileges: Vec<Value> = privileges.iter().filter(|p| p.granted == back).map(shown).collect();
+    filled(include_str!("grants.jinja"), context! { back, url => info.url, privileges })
 }
 
 /// One line per finding, the worst first, and workloads with the same verdict in one line; then the notes.
@@ -165,7 +141,7 @@ fn text(info: &TargetInfo, findings: &[Finding]) -> String {
     }
     out.extend(lines.iter().map(|f| {
         let advice = if f.advice.is_empty() { String::new() } else { format!(": {}", f.advice) };
-        format!("{:<10} {} = {}{advice}\n", word(f.severity), f.subject, f.value)
+        format!("{:<10} {} = {}{advice}\n", f.severity.word(), f.subject, f.value)
     }));
     if findings.iter().any(|f| f.id == "privilege") {
         out += "note       all missing privileges in one script: loadline doctor --grants, with the same target\n";

@@ -38,6 +38,7 @@ mod snapshot;
 mod source;
 mod stored;
 mod target;
+mod template;
 mod trend;
 mod workloads;
 

@@ -5,15 +5,16 @@ use std::path::Path;
 use std::sync::Arc;
 
 use loadline_database::{Rendered, TARGETS, TargetKind, Work};
+use loadline_model::column::TABLES;
 use loadline_model::format::Format;
 use loadline_model::{Column, Driver};
 use loadline_run::plan::{Refusal, refusal};
-use loadline_workload::{CATALOGUE, GROUPS, Instrument, Sweep, Template, Workload};
-use minijinja::{Environment, Value, context};
+use loadline_workload::{CATALOGUE, Instrument, Template, Workload};
+use minijinja::{Value, context};
 
 use crate::exit::Failure;
-use crate::listing::cell;
 use crate::output;
+use crate::template::filled;
 
 mod words;
 
@@ -59,32 +60,15 @@ pub(crate) fn write(folder: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What `template` makes of `context`, as Markdown.
-fn filled(template: &str, context: Value) -> Result<String, Failure> {
-    let mut environment = Environment::new();
-    environment.set_trim_blocks(true);
-    environment.set_lstrip_blocks(true);
-    environment.set_keep_trailing_newline(true);
-    environment.add_filter("cell", |text: &str| cell(text));
-    environment.add_filter("count", |n: u64, what: &str| count(n, what));
-    let filled = environment.render_str(template, context);
-    filled.map_err(|e| Failure::failed(format!("internal error in a template, please report it: {e:#}")))
-}
-
-/// `1 row`, `25 rows`.
-fn count(n: u64, what: &str) -> String {
-    if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
-}
-
 /// The table of all workloads.
 fn index() -> Result<String, Failure> {
     let row = |w: &Arc<Workload>| {
         let kpis: Vec<String> = w.kpis.iter().map(|k| format!("{} [{}]", k.title, k.column.unit)).collect();
         (w.code.clone(), w.summary.clone(), w.named_for.phrase(), kpis.join(", "))
     };
-    let groups = GROUPS.iter().map(|group| {
-        let own: Vec<_> = CATALOGUE.iter().filter(|w| w.group == group.code).map(row).collect();
-        context! { title => group.title, code => group.code, workloads => own }
+    let groups = TABLES.iter().map(|table| {
+        let own: Vec<_> = CATALOGUE.iter().filter(|w| w.group == table.group).map(row).collect();
+        context! { title => table.title, code => table.group, workloads => own }
     });
     let letters = |w: &Workload, kind: &TargetKind| {
         let all: Vec<&str> = runs_with(w, kind).into_iter().map(letter).collect();
@@ -116,7 +100,7 @@ pub(crate) fn page(w: &Arc<Workload>) -> Result<String, Failure> {
         code => w.code,
         summary => w.summary,
         description => w.description,
-        group => context! { title => w.group().title, code => w.group },
+        group => context! { title => w.table().title, code => w.group },
         spoiled_by => w.spoiled_by,
         is_named => !w.named_for.components.is_empty(),
         named_for => w.named_for.phrase(),
@@ -126,9 +110,12 @@ pub(crate) fn page(w: &Arc<Workload>) -> Result<String, Failure> {
         tables => words::tables(&work),
         kpis => w.kpis.iter().map(|k| (&k.title, k.column.unit, in_files(k.column), k.column.meaning)).collect::<Vec<_>>(),
         limits => w.limits.iter().map(|limit| (limit.name(), limit.definition())).collect::<Vec<_>>(),
-        parameters => parameters(w),
+        parameters => w.params,
+        values => work.params.to_map(),
+        sweep => w.sweep,
+        workers => w.workers,
+        scan => w.scan,
         needs => w.needs.iter().map(|need| need.phrase()).collect::<Vec<_>>(),
-        ..sweep(w, &work)
     };
     let families = families(w, &work);
     let mut reasons = Vec::new();
@@ -138,47 +125,11 @@ pub(crate) fn page(w: &Arc<Workload>) -> Result<String, Failure> {
     filled(include_str!("pages/page.jinja"), context)
 }
 
-/// How the load grows.
-fn sweep(w: &Workload, work: &Work) -> Value {
-    let swept = match &w.sweep {
-        Sweep::Parameter { name, values, then_jobs, .. } => {
-            Some(context! { name, values, then_jobs, workers => w.workers.as_ref() == Some(name) })
-        }
-        Sweep::Jobs | Sweep::Once => None,
-    };
-    let scan = w.scan.as_ref().map(|scan| {
-        let value = |name: &str| work.params.get(name);
-        context! {
-            names => context! {
-                most_kib => scan.most_kib,
-                step_kib => scan.step_kib,
-                samples => scan.samples,
-                pace_mib => scan.pace_mib,
-                rows => scan.rows,
-            },
-            most_kib => value(&scan.most_kib),
-            step_kib => value(&scan.step_kib),
-            samples => value(&scan.samples).max(0),
-            pace_mib => value(&scan.pace_mib),
-        }
-    });
-    context! { swept, once => w.sweep == Sweep::Once, scan }
-}
-
 fn in_files(c: &Column) -> String {
     match c.format {
         Format::NsAsMs => format!("`{}`, ns", c.id),
         _ => format!("`{}`", c.id),
     }
-}
-
-/// Name, default, range and meaning of each parameter.
-fn parameters(w: &Workload) -> Vec<(&str, i64, String, &str)> {
-    let range = |choices: &[i64], [min, max]: [i64; 2]| match choices {
-        [] => format!("{min} to {max}"),
-        values => values.iter().map(i64::to_string).collect::<Vec<_>>().join(", "),
-    };
-    w.params.iter().map(|p| (&*p.name, p.default, range(&p.choices, [p.min, p.max]), &*p.meaning)).collect()
 }
 
 /// Adds to `page` how a test proves that it did this work.

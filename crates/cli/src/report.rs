@@ -8,7 +8,7 @@ use loadline_store::{StoredRun, write_report};
 use loadline_workload::script::BUILTINS;
 use loadline_workload::{CATALOGUE, Workload};
 
-use crate::args::{ReportArgs, ReportAs};
+use crate::args::ReportArgs;
 use crate::audit;
 use crate::exit::Failure;
 use crate::output;
@@ -16,19 +16,6 @@ use crate::pdf;
 use crate::references;
 use crate::stored::load;
 use crate::target::run_folder;
-
-impl From<ReportAs> for Format {
-    fn from(f: ReportAs) -> Format {
-        match f {
-            // What is printed is the page.
-            ReportAs::Html | ReportAs::Pdf => Format::Html,
-            ReportAs::Md => Format::Markdown,
-            ReportAs::Csv => Format::Csv,
-            ReportAs::Json => Format::Json,
-            ReportAs::Text => Format::Text,
-        }
-    }
-}
 
 /// The page of test number `test` of a stored run, without what other tests share.
 fn period(stored: &StoredRun, data: &RunData, test: u32) -> Result<Period, Failure> {
@@ -44,10 +31,10 @@ fn pages(args: &ReportArgs) -> Result<u8, Failure> {
     };
     let (stored, data) = load(&run_folder(run, &args.results))?;
     let periods = args.test.iter().map(|test| period(&stored, &data, *test)).collect::<Result<Vec<_>, _>>()?;
-    if args.format == ReportAs::Pdf {
+    let Some(format) = args.format else {
         return Err(Failure::usage("--test has no --format pdf: give --format html, md or text"));
-    }
-    let bytes = render_page(&periods, args.format.into()).map_err(|e| Failure::usage(e.to_string()))?;
+    };
+    let bytes = render_page(&periods, format).map_err(|e| Failure::usage(e.to_string()))?;
     let numbers = args.test.iter().map(u32::to_string).collect::<Vec<_>>().join("-");
     write_out(args, &bytes, Some((&stored, &format!("report/test-{numbers}.html"))))?;
     Ok(0)
@@ -87,7 +74,7 @@ pub(crate) fn report(args: &ReportArgs) -> Result<u8, Failure> {
         runs.push(audited(data));
     }
     add_references(args, &mut runs)?;
-    if args.summary && matches!(args.format, ReportAs::Csv | ReportAs::Json) {
+    if args.summary && matches!(args.format, Some(Format::Csv | Format::Json)) {
         return Err(Failure::usage("--summary is for reports to read: give --format pdf, html, md or text"));
     }
     if args.redact || args.anonymous {
@@ -95,7 +82,7 @@ pub(crate) fn report(args: &ReportArgs) -> Result<u8, Failure> {
     }
     // In the run's folder are the pages of its tests, in which nothing is hidden and which are of the whole run.
     let in_folder = !args.redact && !args.anonymous && !args.summary;
-    if let (None, ReportAs::Html, true, [stored], [run]) =
+    if let (None, Some(Format::Html), true, [stored], [run]) =
         (&args.output, args.format, in_folder, all_stored.as_slice(), runs.as_mut_slice())
     {
         write_pages(stored, run);
@@ -107,10 +94,11 @@ pub(crate) fn report(args: &ReportArgs) -> Result<u8, Failure> {
         summary: args.summary,
         title: args.title.clone(),
         customer: args.customer.clone(),
-        paper: args.format == ReportAs::Pdf,
+        paper: args.format.is_none(),
     };
-    let made = render(&runs, args.format.into(), &options).map_err(|e| Failure::usage(e.to_string()))?;
-    let bytes = if args.format == ReportAs::Pdf { pdf::print(&made)? } else { made };
+    let made =
+        render(&runs, args.format.unwrap_or(Format::Html), &options).map_err(|e| Failure::usage(e.to_string()))?;
+    let bytes = if args.format.is_none() { pdf::print(&made)? } else { made };
     let folder = if let [stored] = all_stored.as_slice() { Some((stored, "report/index.html")) } else { None };
     write_out(args, &bytes, folder.filter(|_| in_folder))?;
     Ok(0)
@@ -144,12 +132,12 @@ fn write_out(args: &ReportArgs, bytes: &[u8], folder: Option<(&StoredRun, &str)>
             }
             return Ok(());
         }
-        (None, ReportAs::Html, Some((stored, name))) => write_report(stored.path(), name, bytes)?,
-        (None, ReportAs::Html, None) => PathBuf::from("loadline-report.html"),
-        (None, ReportAs::Pdf, _) => PathBuf::from("loadline-report.pdf"),
+        (None, Some(Format::Html), Some((stored, name))) => write_report(stored.path(), name, bytes)?,
+        (None, Some(Format::Html), None) => PathBuf::from("loadline-report.html"),
+        (None, None, _) => PathBuf::from("loadline-report.pdf"),
         (None, ..) => return output::stdout(bytes),
     };
-    if folder.is_none() || args.format == ReportAs::Pdf {
+    if folder.is_none() || args.format.is_none() {
         output::write(&path, bytes)?;
     }
     output::stdout(format!("{}\n", path.display()).as_bytes())

@@ -24,10 +24,8 @@ pub struct Activity {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unread: Option<String>,
     /// Which snapshots the page's rates are computed from; `None` if the counters could not be read.
-    #[serde(default)]
     pub counted: Option<Counted>,
     /// Background work of the database in the window; `None` if it is not known.
-    #[serde(default)]
     pub spans: Option<Vec<Span>>,
     /// What the sampling of the window cost.
     #[serde(default)]

@@ -2,18 +2,22 @@
 
 use serde::{Deserialize, Serialize};
 
-/// How bad a finding is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Severity {
-    /// Correct, or plain information.
-    Ok,
-    /// A figure will be missing or less reliable.
-    Warning,
-    /// The figures would be wrong: a run refuses it unless forced.
-    Refused,
-    /// Nothing can be measured: a run refuses it, forced or not.
-    Impossible,
+crate::named! {
+    /// How bad a finding is.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Severity {
+        /// Correct, or plain information.
+        Ok: "ok";
+        /// A figure will be missing or less reliable.
+        Warning: "warning";
+        /// The figures would be wrong: a run refuses it unless forced.
+        Refused: "REFUSED";
+        /// Nothing can be measured: a run refuses it, forced or not.
+        Impossible: "IMPOSSIBLE";
+    }
+    /// In tables of findings.
+    pub fn word;
 }
 
 /// One result of a doctor check.

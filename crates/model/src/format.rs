@@ -1,10 +1,14 @@
 //! Formats and parses numbers, times and sizes.
 
+use serde::Deserialize;
+use strsim::levenshtein;
+
 /// Shown for a missing figure.
 pub const ABSENT: &str = "–";
 
 /// How a column's value is shown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Format {
     /// Unchanged.
     Text,
@@ -188,7 +192,7 @@ pub fn nearest<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> Opt
     let given = given.to_lowercase();
     known
         .into_iter()
-        .map(|k| (distance(&given, &k.to_lowercase()), k))
+        .map(|k| (levenshtein(&given, &k.to_lowercase()), k))
         .min_by_key(|(d, _)| *d)
         .filter(|(d, k)| *d <= (k.chars().count() / 2).max(2))
         .map(|(_, k)| k)
@@ -198,22 +202,6 @@ pub fn nearest<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> Opt
 #[must_use]
 pub fn did_you_mean<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     nearest(given, known).map_or(String::new(), |near| format!(": did you mean '{near}'?"))
-}
-
-/// Levenshtein distance.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, ca) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, cb) in b.iter().enumerate() {
-            let substituted = diagonal + usize::from(ca != *cb);
-            diagonal = row[j + 1];
-            row[j + 1] = substituted.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.len()]
 }
 
 #[cfg(test)]

@@ -24,30 +24,22 @@ pub struct TestLimit {
 }
 
 /// Names of limits, as records and the column `limit_of` hold them.
+#[allow(missing_docs)] // They say what each is.
 pub mod name {
     /// Commits of the reference log writer: the only limit that older records have.
     pub const LOG_WRITER: &str = "log writer";
     /// The smallest durable transactions of the database itself.
     pub const SMALLEST_COMMITS: &str = "smallest commits";
-    /// Empty statements.
     pub const STATEMENTS: &str = "empty statements";
-    /// Random reads of single blocks.
     pub const BLOCK_READS: &str = "block reads";
     /// Random reads of single blocks, all those of a query at once.
     pub const BATCH_READS: &str = "batches of block reads";
-    /// Sequential reads.
     pub const READ_BANDWIDTH: &str = "read bandwidth";
-    /// Random writes of single blocks.
     pub const BLOCK_WRITES: &str = "block writes";
-    /// Sequential writes.
     pub const WRITE_BANDWIDTH: &str = "write bandwidth";
-    /// Copies in memory.
     pub const COPY: &str = "copy of the rows";
-    /// Reads from memory.
     pub const MEMORY: &str = "memory bandwidth";
-    /// Loops over rows in memory.
     pub const LOOP: &str = "loop over the rows";
-    /// Computations.
     pub const KERNEL: &str = "compiled code";
 }
 

@@ -5,13 +5,14 @@
 
 use std::sync::{Arc, LazyLock};
 
+use loadline_model::column::TABLES;
 use loadline_model::format::nearest;
 use loadline_model::plan::WorkloadFile;
 use thiserror::Error;
 
 use crate::file;
 use crate::source::UserError;
-use crate::workload::{GROUPS, Workload};
+use crate::workload::Workload;
 
 macro_rules! files {
     ($($code:literal),* $(,)?) => { &[$(($code, include_str!(concat!("../catalogue/", $code, ".toml")))),*] };
@@ -72,7 +73,7 @@ pub fn find(code: &str) -> Result<Arc<Workload>, Unknown> {
 pub fn find_group(code: &str) -> Result<Vec<Arc<Workload>>, Unknown> {
     let given = code.trim();
     let found: Vec<_> = CATALOGUE.iter().filter(|w| w.group.eq_ignore_ascii_case(given)).cloned().collect();
-    let known = GROUPS.iter().map(|g| g.code).filter(|g| CATALOGUE.iter().any(|w| w.group == *g));
+    let known = TABLES.iter().map(|t| t.group).filter(|g| CATALOGUE.iter().any(|w| w.group == *g));
     if found.is_empty() { Err(Unknown::new("group with workloads", code, known)) } else { Ok(found) }
 }
 

@@ -1,6 +1,6 @@
 //! Instruments: what a workload measures or proves in addition to its jobs.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::params::Param;
 use crate::source::{ANY, Node, UserError};
@@ -31,7 +31,7 @@ pub struct Visible {
 
 /// One session commits transactions of many sizes in random order. The fields name the parameters. Such a workload
 /// runs only if named by code or group.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SizeScan {
     /// Redo of the largest transaction, KiB. The smallest changes one row.
     pub most_kib: String,

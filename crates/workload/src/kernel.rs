@@ -45,20 +45,6 @@ impl Kernel {
         self.run(times).1
     }
 
-    /// Definition of one operation.
-    #[must_use]
-    pub fn operation(self) -> &'static str {
-        match self {
-            Kernel::Add => "one addition of an integer to a sum, with its loop iteration",
-            Kernel::Fibonacci => "one call of a recursive routine, with one integer in and one out",
-            Kernel::Prime => "one trial division (MOD of two integers and the comparison of the remainder with 0)",
-            Kernel::Text => {
-                "one string operation: SUBSTR, concatenation or INSTR, on strings of 5 and about 100 characters"
-            }
-            Kernel::Builtin => "one call of a built-in function: MOD, GREATEST, LEAST, ABS, SIGN, SQRT or FLOOR",
-        }
-    }
-
     fn run(self, times: u32) -> (i64, u64) {
         match self {
             Kernel::Add => add(times),

@@ -38,7 +38,7 @@ pub use stream::{Arg, Execute, JobStart, NEW_KEYS_PER_JOB, Stream, StreamError};
 pub use sum::sum;
 pub use table::{BATCH_ROWS, ColumnDef, Datum, Fill, LogicalType, RowCount, Scope, Table, Typed};
 pub use template::{IndexAtom, Piece, Template, TemplateError, limit, swapped};
-pub use workload::{Consistency, Evidence, GROUPS, Group, Kpi, RedoSize, Sweep, Volume, Workload};
+pub use workload::{Consistency, Evidence, Kpi, RedoSize, Sweep, Volume, Workload};
 
 /// Offset in a pool of [`POOL_BYTES`] of the payload of `bytes` bytes for sequence number `seq`.
 ///

@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 use loadline_model::plan::DEFAULT_SIZE_BYTES;
+use serde::Serialize;
 use thiserror::Error;
 
 use crate::source::{ANY, MAX_WORD, Node, UserError};
 
 /// A parameter of a workload.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Param {
     /// Name.
     pub name: String,

@@ -1,6 +1,6 @@
 //! Transaction programs: small values that every target renders, in the database or at the client.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::template::{Template, TemplateError};
 
@@ -12,7 +12,8 @@ use steps::{Walk, largest, plain_statements, weighted};
 pub(crate) use steps::{each, each_mut};
 
 /// Whether a commit waits until it is durable.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Commit {
     /// Durable when it returns.
     #[default]
@@ -54,7 +55,8 @@ impl Statement {
 }
 
 /// What an execution of a statement does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Effect {
     /// Changes exactly this number of rows.
     Change(u64),
@@ -102,7 +104,8 @@ impl Effect {
 }
 
 /// One step of a program.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Step {
     /// Gives a variable its next value.
     Bind {
@@ -148,7 +151,7 @@ pub enum Step {
 }
 
 /// One alternative of a [`Step::Choose`].
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Arm {
     /// Number of values that choose it.
     pub share: u64,
@@ -157,7 +160,7 @@ pub struct Arm {
 }
 
 /// A computation that each database does in its own language, defined in [`crate::kernel`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kernel {
     /// Adds integers in a loop.
@@ -174,7 +177,8 @@ pub enum Kernel {
 
 /// Source of a variable's values. All are functions of the job's number and of its sequence. There is no other state, so
 /// a program can stop anywhere and continue later.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Generator {
     /// The job's sequence: 0, 1, 2, …
     Sequence,

@@ -16,7 +16,7 @@ mod token;
 mod value;
 
 pub use client::{Client, Event};
-pub use error::{EvaluationError, Place, ReadError};
+pub use error::EvaluationError;
 pub use file::{Gather, Script};
 pub use mix::{MAX_WEIGHT, Mix, SCALE, Scripts};
 pub use value::is_name;

@@ -25,7 +25,7 @@ pub(crate) const PAYLOADS: RangeInclusive<i64> = 1..=2000;
 /// Most rows of a table.
 pub(crate) const MAX_ROWS: i64 = 1 << 40;
 
-/// An error in a workload file.
+/// An error in a workload file or in a script.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{file}:{line}:{column}: {message}")]
 pub struct UserError {
@@ -37,6 +37,17 @@ pub struct UserError {
     pub column: usize,
     /// What is wrong, and what is allowed.
     pub message: String,
+}
+
+impl UserError {
+    /// An error at a byte of `text`, which is of `file`.
+    #[cold]
+    pub(crate) fn at(file: &str, text: &str, at: usize, message: impl Into<String>) -> UserError {
+        let before = text.get(..at).unwrap_or(text);
+        let line = before.bytes().filter(|b| *b == b'\n').count() + 1;
+        let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+        UserError { file: file.to_owned(), line, column, message: message.into() }
+    }
 }
 
 /// The text of a file.
@@ -58,13 +69,8 @@ pub(crate) struct Node<'n> {
 }
 
 impl Source {
-    /// An error at a byte of the text.
-    #[cold]
     fn error(&self, at: usize, message: impl Into<String>) -> UserError {
-        let before = self.text.get(..at).unwrap_or(&self.text);
-        let line = before.bytes().filter(|b| *b == b'\n').count() + 1;
-        let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
-        UserError { file: self.file.clone(), line, column, message: message.into() }
+        UserError::at(&self.file, &self.text, at, message)
     }
 
     /// Its values. What is missing in the file as a whole is missing at its start.

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::time::{Duration, UNIX_EPOCH};
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::draw::scatter;
 use crate::params::Params;
@@ -12,7 +12,7 @@ use crate::payload_offset;
 mod read;
 
 /// A column type; each target renders it in its own way.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LogicalType {
     /// 64-bit signed integer.
@@ -32,7 +32,8 @@ pub enum LogicalType {
 }
 
 /// Initial contents of a column.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Fill {
     /// The row's key.
     Key,
@@ -69,7 +70,7 @@ pub enum Fill {
 }
 
 /// A column of a table. No column may be NULL.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ColumnDef {
     /// Name.
     pub name: String,
@@ -95,7 +96,8 @@ impl ColumnDef {
 }
 
 /// Number of rows of a table before a test.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum RowCount {
     /// Each job owns the number of rows in this parameter: job `j` has the keys `j·rows … (j+1)·rows − 1`.
     PerJob(String),

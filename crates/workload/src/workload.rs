@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use loadline_model::record::WorkloadFacts;
-use loadline_model::{Capability, Column};
+use loadline_model::{Capability, Column, column};
+use serde::Serialize;
 
 use crate::instrument::{Instrument, SizeScan, Visible};
 use crate::limit::Limit;
@@ -13,27 +14,6 @@ use crate::program::Program;
 use crate::script::Scripts;
 use crate::source::Source;
 use crate::table::{RowCount, Table};
-
-/// A component group.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Group {
-    /// Code, e.g. `log-writer`.
-    pub code: &'static str,
-    /// Title, e.g. `Log writer`.
-    pub title: &'static str,
-}
-
-/// The eight component groups.
-pub static GROUPS: [Group; 8] = [
-    Group { code: "server", title: "Server" },
-    Group { code: "storage", title: "Storage" },
-    Group { code: "log-writer", title: "Log writer" },
-    Group { code: "database-writer", title: "Database writer" },
-    Group { code: "data-load", title: "Data load" },
-    Group { code: "data-analytics", title: "Data analytics" },
-    Group { code: "transaction-processing", title: "Transaction processing" },
-    Group { code: "procedural-code", title: "Procedural code" },
-];
 
 /// A key performance metric: a column and its title in this workload.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,7 +50,8 @@ pub struct Evidence {
 }
 
 /// What a workload is swept over.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Sweep {
     /// Numbers of jobs.
     #[default]
@@ -226,9 +207,9 @@ impl Workload {
         self.visible.as_ref().map(|_| "the client starts its batches at a rate")
     }
 
-    /// The group.
+    /// The table of its group, which has the group's name.
     #[must_use]
-    pub fn group(&self) -> Group {
-        GROUPS.iter().find(|g| g.code == self.group).copied().unwrap_or(GROUPS[0])
+    pub fn table(&self) -> &'static column::Table {
+        column::Table::of(&self.group)
     }
 }

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use clap::{Args, ValueEnum, ValueHint};
+use clap::{Args, ValueHint};
 use loadline_exchange::{Form, Tool};
 use loadline_model::format::{parse_duration_s, parse_share};
 use loadline_report::Format;
@@ -115,7 +115,7 @@ pub(crate) struct ReportArgs {
     #[arg(long, value_name = "DIR", default_value = DEFAULT_RESULTS, value_hint = ValueHint::DirPath)]
     pub(crate) results: PathBuf,
     /// Format
-    #[arg(long, value_enum, default_value_t = ReportAs::Html)]
+    #[arg(long, value_parser = named(REPORTS), default_value = "html")]
     pub(crate) format: ReportAs,
     /// Columns of the tables, by id and in this order (see `loadline columns`)
     #[arg(long, value_name = "ID,…", value_delimiter = ',')]
@@ -153,22 +153,18 @@ pub(crate) struct ReportArgs {
     pub(crate) output: Option<PathBuf>,
 }
 
+/// The format of a report; `None` for its page on paper.
+pub(crate) type ReportAs = Option<Format>;
+
 /// Formats of the report.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ReportAs {
-    /// One self-contained page
-    Html,
-    /// The same on paper: A4, with footers, through an installed Chromium, Chrome, Edge or Brave
-    Pdf,
-    /// Markdown
-    Md,
-    /// One table with all tests
-    Csv,
-    /// Everything
-    Json,
-    /// Plain text
-    Text,
-}
+const REPORTS: [(&str, &str, ReportAs); 6] = [
+    ("html", "One self-contained page", Some(Format::Html)),
+    ("pdf", "The same on paper: A4, with footers, through an installed Chromium, Chrome, Edge or Brave", None),
+    ("md", "Markdown", Some(Format::Markdown)),
+    ("csv", "One table with all tests", Some(Format::Csv)),
+    ("json", "Everything", Some(Format::Json)),
+    ("text", "Plain text", Some(Format::Text)),
+];
 
 #[derive(Debug, Args)]
 pub(crate) struct NoteArgs {

@@ -1,5 +1,7 @@
 //! The flags of the arms of `loadline ab`: each has the letter of its arm.
 
+use std::sync::LazyLock;
+
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, ValueHint};
 use loadline_model::{Driver, Letter};
 use loadline_run::plan::options::driver;
@@ -19,40 +21,27 @@ pub(crate) struct ArmFlags {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct VariantFlags(pub(crate) Vec<ArmFlags>);
 
-/// The names of a flag of all arms.
-macro_rules! lettered {
-    ($name:literal) => {
-        [
-            concat!($name, "-a"),
-            concat!($name, "-b"),
-            concat!($name, "-c"),
-            concat!($name, "-d"),
-            concat!($name, "-e"),
-            concat!($name, "-f"),
-            concat!($name, "-g"),
-            concat!($name, "-h"),
-        ]
-    };
-}
-
-/// The flags of arms: names, value, and help.
-const FLAGS: [([&str; Letter::MOST], &str, &str); 6] = [
-    (lettered!("setting"), "NAME=VALUE", "Setting of the private server in arm {arm}; repeatable"),
-    (lettered!("target"), "URL", "Target of arm {arm} [default: --target]"),
-    (lettered!("driver"), "DRIVER", "Driver in arm {arm}"),
+/// The flags of arms: name, value, and help.
+const FLAGS: [(&str, &str, &str); 6] = [
+    ("setting", "NAME=VALUE", "Setting of the private server in arm {arm}; repeatable"),
+    ("target", "URL", "Target of arm {arm} [default: --target]"),
+    ("driver", "DRIVER", "Driver in arm {arm}"),
+    ("parameter", "CODE.NAME=N", "Parameter of a workload in arm {arm}, e.g. LGWR-LAT25.rows=50; repeatable"),
     (
-        lettered!("parameter"),
-        "CODE.NAME=N",
-        "Parameter of a workload in arm {arm}, e.g. LGWR-LAT25.rows=50; repeatable",
-    ),
-    (
-        lettered!("switch"),
+        "switch",
         "COMMAND",
         "Command that brings arm {arm} about (a mount, a tuned profile, SET GLOBAL): sh runs it, with LOADLINE_ARM={arm}, before each \
          window of {arm}; at the end that of A runs once more. It is stored in the run: no passwords",
     ),
-    (lettered!("label"), "NAME", "Name of arm {arm} in reports [default: what it differs in]"),
+    ("label", "NAME", "Name of arm {arm} in reports [default: what it differs in]"),
 ];
+
+/// The same of each arm, with its letter in their names.
+static LETTERED: LazyLock<Vec<(String, &str, &str)>> = LazyLock::new(|| {
+    type Flag = (&'static str, &'static str, &'static str);
+    let lettered = |(name, value, help): Flag| letters().map(move |letter| (format!("{name}-{letter}"), value, help));
+    FLAGS.into_iter().flat_map(lettered).collect()
+});
 
 /// The letters of arms as flags have them.
 pub(crate) fn letters() -> impl Iterator<Item = String> {
@@ -79,8 +68,7 @@ fn flag(id: &'static str, value: &'static str, help: &str) -> Arg {
 
 impl Args for VariantFlags {
     fn augment_args(command: Command) -> Command {
-        let all = FLAGS.into_iter().flat_map(|(ids, value, help)| ids.map(|id| flag(id, value, help)));
-        all.fold(command, Command::arg)
+        LETTERED.iter().fold(command, |command, (id, value, help)| command.arg(flag(id, value, help)))
     }
 
     fn augment_args_for_update(command: Command) -> Command {

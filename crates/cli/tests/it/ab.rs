@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::common::mariadb::Maria;
 use crate::common::{
     Ran, Row, Server, command, ended, folder_with_tests, manifest_of, measured, number, ok, printed, report, results,
-    rows_of, run, signal, start, tests_of, words,
+    rows_of, run, signal, start, tests_of,
 };
 
 const SHORT: [&str; 9] =
@@ -165,27 +165,10 @@ fn recipes_of_readme_and_guide_show_what_they_promise() {
 }
 
 #[test]
-fn arms_that_are_no_arms_are_refused() {
+fn a_switch_that_fails_ends_the_run() {
     let results = results();
-    // What a plan of two arms refuses is a test of `run/src/plan/variants.rs`.
-    let private = "--target postgres-temp: --setting-b";
-    let refused: [(&str, i32, &[&str]); 8] = [
-        ("--target null:", 2, &["arms A and B are the same"]),
-        ("--target null: --setting-a x=1", 2, &["--setting x", "null: has no settings"]),
-        (&format!("{private} nosuch.param=1"), 2, &["nosuch.param", "no extension"]),
-        (&format!("{private} wrk_mem=1MB"), 2, &["wrk_mem", "work_mem"]),
-        (&format!("{private} work_mem=4096kB"), 2, &["work_mem", "same in both", "4MB"]),
-        (&format!("{private} shared_buffers=8000GB"), 2, &["shared_buffers=8000GB", "did not start"]),
-        ("--target-b sqlite: --setting-a x=1 --setting-a x=2", 2, &["--setting-a x is given twice"]),
-        ("--target-b null: --precision 90%", 2, &["precision", "90%", "50%"]),
-    ];
-    for (given, code, says) in refused {
-        run(&ab(&words(given), results.path())).fails(code, says);
-    }
     let given = ["--target", "null:", "--switch-a", "true", "--switch-b", "echo bad; false"];
     run(&ab(&given, results.path())).fails(1, &["--switch-b", "bad"]);
-    command("ab --target-b null:").fails(2, &["--workload"]);
-    command("ab --workload LGWR-LAT1 --warmup auto --pairs 2").fails(2, &["two arms", "--warmup with a time"]);
     assert_eq!(std::fs::read_dir(results.path()).unwrap().count(), 0, "nothing is left");
 }
 

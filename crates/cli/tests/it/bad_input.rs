@@ -1,49 +1,43 @@
-//! Bad input: the offending value and the allowed ones are named, and nothing is started. What the parts of a plan, a URL or a
-//! workload refuse is tested where they are read; here is what the command line itself refuses, and one case of each command.
+//! Bad input: the offending value and the allowed ones are named, and nothing is started (`data/refused.toml`).
 
-use crate::common::{lat1, ok, results, run, sound_tests};
+use serde::Deserialize;
 
-/// Arguments, exit code, and what the message must say.
-type Case<'a> = (&'a [&'a str], i32, &'a [&'a str]);
+use crate::common::{DATA, command, lat1, ok, results, run, sound_tests};
+
+#[derive(Deserialize)]
+struct Refused {
+    case: Vec<Case>,
+}
+
+/// A command line, what its message must say, and its exit code.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Case {
+    line: String,
+    says: Vec<String>,
+    #[serde(default = "usage")]
+    code: i32,
+}
+
+fn usage() -> i32 {
+    2
+}
 
 #[test]
-fn usage_errors_name_the_value_and_the_allowed_ones() {
+fn what_is_refused_is_named_without_a_password_and_leaves_nothing() {
     let dir = results();
-    let path = dir.path().join("runs");
-    let cases: &[Case<'_>] = &[
-        (&["run", "--workload", "LGWR-LAT2"], 2, &["LGWR-LAT2", "did you mean"]),
-        // A link to MariaDB's server.
-        (&["doctor", "--target", "mysql-temp:?bin=/usr/sbin"], 2, &["MariaDB 1", "use mariadb-temp:?bin=/usr/sbin"]),
-        (&["run", "--limits", "no-such-limits.json"], 2, &["no-such-limits.json"]),
-        (&["run", "--limits", "x.json", "--no-probe"], 2, &["--limits", "--no-probe"]),
-        (&["run", "--target", "wal:", "--setting", "buffer=1MiB"], 2, &["--setting", "URL"]),
-        (&["run", "--setting", "nonsense"], 2, &["nonsense", "NAME=VALUE"]),
-        (&["run", "--jobs", "1,x"], 2, &["1,x"]),
-        (&["run", "--duration", "-5s"], 2, &["-5s"]),
-        (&["run", "--think", "-1ms"], 2, &["-1ms"]),
-        (&["run", "--patience", "-5%"], 2, &["-5%", "300%"]),
-        (&["run", "--latency-objective", "5"], 2, &["objective 5 has no unit", "5ms or 5s"]),
-        (&["run", "--latency-objective", "5mm"], 2, &["'5mm'", "500ms"]),
-        (&["run", "--warmup", "auto", "--max-warmup", "-9s"], 2, &["max-warmup", "-9s"]),
-        (&["run", "--driver", "server"], 2, &["server", "database", "client"]),
-        (&["run", "--rate", "-1"], 2, &["-1"]),
-        (&["doctor", "--oracle-awr", "--target", "null:"], 2, &["--oracle-awr", "Oracle"]),
-        (&["run", "no-such-plan.toml"], 2, &["no-such-plan.toml"]),
-        (&["run", "--resume", "no-such-run"], 2, &["no-such-run"]),
-        (&["run", "--resume", "no-such-run", "--no-probe"], 2, &["--resume", "--no-probe"]),
-        (&["report", "no-such-run"], 2, &["no-such-run"]),
-        (&["forecast", "reference:exadata-x9m", "--output", "/nope/x"], 2, &["'/nope/x' cannot be written"]),
-        (&["workloads", "SRV-QUERY"], 2, &["SRV-QUERY"]),
-        (&["frobnicate"], 2, &["frobnicate"]),
-        (&["run", "--target", "postgres://u@127.0.0.1:1/d"], 3, &["127.0.0.1", "1"]),
-    ];
-    for (args, code, parts) in cases {
-        let mut args = args.to_vec();
-        if args[0] == "run" {
-            args.extend(["--results", path.to_str().unwrap()]);
+    let path = dir.path().display().to_string();
+    let refused: Refused = toml::from_str(include_str!("data/refused.toml")).unwrap();
+    for Case { line, says, code } in refused.case {
+        let mut line =
+            line.replace("{dir}", &path).replace("{url}", "postgres://u:s3cr3tpw@h/d").replace("{data}", DATA);
+        if ["run", "ab", "replica-cost"].iter().any(|measures| line.split(' ').next() == Some(measures)) {
+            line += &format!(" --results {path}/runs");
         }
-        run(&args).fails(*code, parts);
-        assert!(!path.exists(), "{args:?} left something behind");
+        let ran = command(&line);
+        ran.fails(code, &says.iter().map(String::as_str).collect::<Vec<_>>());
+        assert!(ran.out.is_empty() && !ran.err.contains("s3cr3tpw"), "{line}: {}", ran.said());
+        assert_eq!(std::fs::read_dir(&path).unwrap().count(), 0, "{line} left something behind");
     }
 }
 
@@ -87,39 +81,13 @@ fn a_damaged_run_says_which_file_and_line() {
     }
 }
 
-/// A URL that stands where none belongs is quoted by whoever looks for something else there: never with its password.
 #[test]
-fn no_message_shows_a_password() {
+fn a_damaged_plan_is_quoted_without_its_password() {
     let dir = results();
-    let url = "postgres://u:s3cr3tpw@h/d";
     let plan = dir.path().join("plan.toml");
-    let plan = plan.to_str().unwrap();
     // What else a plan refuses is a test of `run/src/plan/planfile.rs`.
-    std::fs::write(plan, format!("target = \"{url}\njobs = 1\n")).unwrap();
-    let hint = "write a URL after --target";
-    let with_equals = format!("--targt={url}");
-    let cases: &[(&[&str], &str)] = &[
-        (&["run", url], hint),
-        (&["doctor", url], hint),
-        (&["clean", url], hint),
-        (&[url], "postgres://u@h/d"),
-        (&["run", &with_equals], "--target"),
-        (&["run", "--driver", url], "postgres://u@h/d"),
-        (&["run", "--seed", url], "postgres://u@h/d"),
-        (&["run", "--setting", url], "NAME=VALUE"),
-        (&["run", "--workload", url], "postgres://u@h/d"),
-        (&["run", "--workload-file", url], "postgres://u@h/d"),
-        (&["run", "--jobs", url], "postgres://u@h/d"),
-        (&["run", "--resume", url], "u@h/d"),
-        (&["run", "--limits", url], "u@h/d"),
-        (&["report", url], "u@h/d"),
-        (&["probe", url], "u@h/d"),
-        (&["workloads", url], "postgres://u@h/d"),
-        (&["run", plan], "line 1, column"),
-    ];
-    for (args, says) in cases {
-        let ran = run(args);
-        assert!(ran.code != 0 && ran.err.contains(says), "{args:?} does not say '{says}': {}", ran.said());
-        assert!(!ran.said().contains("s3cr3tpw"), "{args:?}: {}", ran.said());
-    }
+    std::fs::write(&plan, "target = \"postgres://u:s3cr3tpw@h/d\njobs = 1\n").unwrap();
+    let ran = run(&["run", plan.to_str().unwrap()]);
+    ran.fails(2, &["line 1, column"]);
+    assert!(!ran.said().contains("s3cr3tpw"), "{}", ran.said());
 }

@@ -2,7 +2,7 @@
 //! (`analyze/tests/it/bound.rs` and `bound_time.rs`).
 
 use crate::common::figures::figure;
-use crate::common::{measured, report, results, words};
+use crate::common::{DATA, measured, report, results, words};
 
 /// Runs it for a moment and returns its last test as the JSON report has it.
 fn last_test(target: &str, options: &str) -> serde_json::Value {
@@ -19,52 +19,31 @@ fn assert_bounded(test: &serde_json::Value, by: &str) {
     assert_eq!(test["bounded_by"], by, "{test:#}");
 }
 
-/// Target, options and cause; a figure of which it must have more than half of the jobs' time, and one that it leaves small, with its
-/// most.
-type Case<'a> = (&'a str, &'a str, &'a str, Option<&'a str>, Option<(&'a str, f64)>);
+#[derive(serde::Deserialize)]
+struct Bounds {
+    case: Vec<Case>,
+}
+
+/// A test that makes one cause (`data/bounds.toml`).
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Case {
+    target: String,
+    options: String,
+    by: String,
+    large: Option<String>,
+    small: Option<(String, f64)>,
+}
 
 #[test]
 #[ignore = "nightly: what bounds a test is another thing while others use the CPUs"]
 fn each_cause_that_is_made_is_named() {
-    let one_row =
-        concat!("--workload-file ", env!("CARGO_MANIFEST_DIR"), "/tests/it/data/one-row.toml --jobs 8 --driver client");
-    // The session that writes the log waits 5 ms first, and the others wait for it.
-    let delay = "--setting commit_delay=5000 --setting commit_siblings=0";
-    let cases: [Case<'_>; 8] = [
-        ("postgres-temp:", &format!("{delay} --workload LGWR-LAT1 --jobs 8 --driver client"), "log sync", None, None),
-        ("postgres-temp:", one_row, "locks", Some("lock_wait_pct"), None),
-        (
-            "postgres-temp:",
-            "--workload PLS-ADD --jobs 1",
-            "CPU",
-            Some("session_cpu_pct"),
-            Some(("client_job_cpu_pct", 20.0)),
-        ),
-        // Many jobs with large payloads in a small log buffer: the lock under which they copy into it, not the sync, has their time.
-        (
-            "postgres-temp:",
-            "--setting wal_buffers=64kB --workload LGWR-LAT125 --jobs 32",
-            "log write",
-            Some("log_write_wait_pct"),
-            None,
-        ),
-        ("sqlite:", "--workload LGWR-LAT1 --jobs 8", "single writer", Some("writer_wait_pct"), None),
-        ("sqlite:", "--workload LGWR-LAT1 --jobs 2 --rate 100", "requested rate", None, None),
-        ("null:", "--workload LGWR-LAT1 --jobs 1", "client", None, None),
-        // Eight jobs share a buffer for two transactions, and no commit waits.
-        (
-            "wal:?buffer=1MiB",
-            "--workload LGWR-THR --jobs 8",
-            "log write",
-            Some("log_write_wait_pct"),
-            Some(("log_file_sync_ms", 0.0)),
-        ),
-    ];
-    for (target, options, by, share, small) in cases {
-        let test = last_test(target, options);
-        assert_bounded(&test, by);
-        assert!(share.is_none_or(|id| figure(&test, id) > 50.0), "{test:#}");
-        assert!(small.is_none_or(|(id, most)| figure(&test, id) <= most), "{test:#}");
+    let bounds: Bounds = toml::from_str(include_str!("data/bounds.toml")).unwrap();
+    for Case { target, options, by, large, small } in bounds.case {
+        let test = last_test(&target, &options.replace("{data}", DATA));
+        assert_bounded(&test, &by);
+        assert!(large.is_none_or(|id| figure(&test, &id) > 50.0), "{test:#}");
+        assert!(small.is_none_or(|(id, most)| figure(&test, &id) <= most), "{test:#}");
     }
     let alone = last_test("sqlite:", "--workload LGWR-LAT1 --jobs 1");
     assert_eq!(figure(&alone, "writer_wait_pct"), 0.0, "one job has nobody to wait for");

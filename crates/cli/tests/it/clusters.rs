@@ -164,20 +164,3 @@ fn jobs_that_read_are_spread_over_standbys_and_counted_there() {
     assert!(both.iter().all(|n| n["jobs"] == 1 && n["tps"].as_f64().unwrap() > 0.0), "{both:?}");
     assert_eq!(csv(&ran.folder()).iter().map(|r| r["nodes"].as_str()).collect::<Vec<_>>(), ["1", "1", "2"]);
 }
-
-#[test]
-fn what_cannot_be_measured_is_refused_before_anything_starts() {
-    let results = results();
-    let folder = results.path().to_str().unwrap();
-    for (args, says) in [
-        ("replica-cost --delay -1ms", "-1ms"),
-        ("replica-cost --target mysql-temp:", "semi-synchronous replication of MySQL is not supported"),
-        ("replica-cost --target galera-temp:", "connect past any relay"),
-        ("replica-cost --workload TP-LOOKUP", "writes nothing"),
-        ("run --nodes 2 --target null:", "the target has 1 node"),
-        ("run --nodes 4 --target galera-temp:?nodes=3", "the target has 3 nodes"),
-    ] {
-        command(&format!("{args} --results {folder}")).fails(2, &[says]);
-    }
-    assert_eq!(std::fs::read_dir(results.path()).unwrap().count(), 0);
-}

@@ -1,6 +1,6 @@
-//! `loadline forecast` of the published study: the forms of its output, and what it says of bad questions.
+//! `loadline forecast` of the published study: the forms of its output.
 
-use crate::common::{Ran, number, rows_of, run, words};
+use crate::common::{Ran, number, rows_of, run};
 
 /// The study: two platforms with four workloads each.
 const STUDY: [&str; 3] = ["forecast", "reference:exadata-x5-2", "reference:exadata-x9m"];
@@ -31,13 +31,4 @@ fn a_forecast_is_a_row_per_series_jobs_and_figure() {
     }
     // A row per series, and all together.
     assert_eq!(rows_of(&forecast(&["--evaluate", "--format", "csv"]).out).len(), 9);
-}
-
-#[test]
-fn bad_questions_are_refused_with_what_is_wrong() {
-    run(&["forecast", "/nonexistent"]).fails(2, &["/nonexistent"]);
-    let wrong = "--tps 15,000 --p99 5 --cpu 180% --latency 0ms --jobs 0 --tps -5 --latency -1ms --workload X";
-    for question in words(wrong).chunks(2) {
-        forecast(question).fails(2, &[question[1]]);
-    }
 }

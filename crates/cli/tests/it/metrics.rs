@@ -111,8 +111,7 @@ fn an_address_that_cannot_be_served_stops_the_run_before_it_begins() {
     let dir = results.path().to_str().unwrap();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let taken = taken.local_addr().unwrap().to_string();
-    for (address, part) in [(taken.as_str(), "choose another port with --metrics"), ("0.0.0.0:0", "token")] {
-        run(&["run", "--target", "null:", "--results", dir, "--metrics", address]).fails(2, &[part]);
-        assert_eq!(fs::read_dir(results.path()).unwrap().count(), 0, "{address}");
-    }
+    let args = ["run", "--target", "null:", "--results", dir, "--metrics", &taken];
+    run(&args).fails(2, &["choose another port with --metrics"]);
+    assert_eq!(fs::read_dir(results.path()).unwrap().count(), 0);
 }

@@ -7,10 +7,7 @@ use std::time::Duration;
 
 use crate::common::figures::figure;
 use crate::common::mariadb::Maria;
-use crate::common::{
-    Ran, ended, folder_with_tests, lat1, loadline, manifest_of, on, printed, results, run, sound, sound_tests,
-    start_on, tests_of,
-};
+use crate::common::{Ran, lat1, loadline, manifest_of, on, printed, results, run, sound_tests, tests_of};
 
 fn measure(url: &str, results: impl AsRef<Path>, more: &str) -> Ran {
     lat1(url, results, &format!("--jobs 2 --duration 600ms --warmup 300ms --no-probe {more}"))
@@ -155,32 +152,4 @@ fn encryption_and_passwords() {
     let mut with = loadline();
     with.env("MYSQL_PWD", "tops3cret").args(["doctor", "--target", &server.tcp("ann", "")]);
     assert!(with.output().unwrap().status.success());
-}
-
-#[test]
-fn a_server_that_goes_away_in_mid_test() {
-    let mut server = Maria::start(&[]);
-    let dir = results();
-    let more = "--no-probe --workload LGWR-LAT1 --jobs 1,2 --duration 2s --warmup 300ms";
-    let child = start_on(&server.url("root"), dir.path(), more);
-    let folder = folder_with_tests(dir.path(), 1);
-    std::thread::sleep(Duration::from_millis(900));
-    server.kill();
-    ended(child).fails(3, &["lost"]);
-    // What was measured before is kept.
-    let tests = tests_of(&folder);
-    assert!(sound(&tests[0]), "{}", tests[0]);
-    assert!(tests.iter().skip(1).all(|t| t["valid"] == false), "{tests:#?}");
-}
-
-#[test]
-fn wrong_settings_of_a_private_server_are_named() {
-    let dir = results();
-    for (setting, words) in [
-        ("innodb_log_file_sise=1G", "did you mean 'innodb_log_file_size'"),
-        ("innodb_log_file_size=big", "mariadbd says"),
-        ("datadir=/tmp", "itself"),
-    ] {
-        measure("mariadb-temp:", dir.path(), &format!("--setting {setting}")).fails(2, &[words]);
-    }
 }

@@ -1,6 +1,6 @@
 //! Plans that come with loadline: listed, printed, run by name; nothing is started here.
 
-use crate::common::{command, ok, printed, results, rows_of, run};
+use crate::common::{command, ok, printed, results, rows_of};
 
 #[test]
 fn every_plan_runs_by_name_and_as_the_file_that_is_printed() {
@@ -39,19 +39,4 @@ fn the_quick_plan_is_what_a_run_does_that_names_none() {
     assert_eq!(ok(&["run", "--plan", "quick", "--dry-run"]).out, bare);
     assert!(bare.contains("sqlite:") && bare.contains("LGWR-LAT1"), "{bare}");
     assert_ne!(ok(&["run", "--plan", "log-writer", "--dry-run"]).out, bare);
-}
-
-#[test]
-fn what_is_no_plan_is_refused_with_the_known_ones() {
-    let cases: [(&[&str], &[&str]); 4] = [
-        (&["plans", "log-writter"], &["'log-writter'", "did you mean 'log-writer'"]),
-        (&["run", "quick", "--dry-run"], &["quick", "--plan quick"]),
-        (&["run", "--plan", "quick", "my-plan.toml"], &["--plan", "PLAN_FILE"]),
-        (&["run", "--plan", "quick", "--resume", "some-run"], &["--plan", "--resume"]),
-    ];
-    for (args, parts) in cases {
-        let ran = run(args);
-        ran.fails(2, parts);
-        assert!(ran.out.is_empty(), "{}", ran.said());
-    }
 }

@@ -1,6 +1,6 @@
 //! Every workload on every target with every driver for a moment: new ones get this for free.
 
-use crate::common::{command, leftovers, manifest_of, on, results, sound_tests};
+use crate::common::{leftovers, manifest_of, on, results, sound_tests};
 use crate::pages::workloads;
 
 /// What runs on `target` with `driver` is valid and has its figures; what does not run has its reason.
@@ -93,8 +93,6 @@ const SCAN: &str = "LGWR-SIZE";
 #[test]
 fn commit_time_by_redo_is_scanned() {
     scanned_on(&["wal:", "sqlite:"]);
-    let refused = command(&format!("run --workload {SCAN} --driver database --target postgres-temp:"));
-    refused.fails(2, &["at the client"]);
 }
 
 #[test]

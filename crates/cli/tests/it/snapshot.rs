@@ -106,16 +106,3 @@ fn every_test_has_a_page_with_its_figures() {
     let two = report(&run, "--test 1,2 --format text");
     assert!(two.contains("· B: TP-LOOKUP, 1 job"), "{two}");
 }
-
-#[test]
-fn what_cannot_be_watched_is_refused() {
-    for (line, says) in [
-        ("snapshot --target sqlite:", "loadline makes this server"),
-        ("snapshot --target postgres://x@127.0.0.1:1/x --for 0.1s", "1s to 24h"),
-        ("snapshot nothing.json", "nothing.json does not exist"),
-        ("report nothing --test 1", "'nothing' does not exist"),
-    ] {
-        command(line).fails(2, &[says]);
-    }
-    command("snapshot --target postgres://x@127.0.0.1:1/x").fails(3, &[]);
-}

@@ -1,10 +1,9 @@
-//! Workloads of users: the documented example runs end to end, is resumed without its file, and a broken file
-//! starts nothing.
+//! Workloads of users: the documented example runs end to end, and is resumed without its file.
 
 use std::path::{Path, PathBuf};
 
 use crate::common::figures::{all_passed, check, passed};
-use crate::common::{Ran, Server, command, leftovers, ok, on, printed, report, results, run, sound_tests, tests_of};
+use crate::common::{Ran, Server, leftovers, ok, on, printed, report, results, run, sound_tests, tests_of};
 
 /// Workloads of these tests.
 const TYPED: &str = include_str!("data/typed.toml");
@@ -168,18 +167,4 @@ fn sums_over_no_rows_prove_nothing() {
         let says = |part| check["detail"].as_str().unwrap().contains(part);
         assert!(!fails || says("NULL or no row") && says("it holds"), "{check}");
     }
-}
-
-#[test]
-fn a_broken_file_starts_nothing() {
-    let dir = results();
-    let file = dir.path().join("broken.toml");
-    let text = std::fs::read_to_string(example()).unwrap();
-    std::fs::write(&file, text.replacen("name = \"put\"", "name = \"putt\"", 1)).unwrap();
-    let file = format!("--workload-file {}", file.display());
-    for line in [format!("run {file} --results {}", dir.path().display()), format!("workloads {file}")] {
-        command(&line).fails(2, &["did you mean 'putt'", "broken.toml:"]);
-    }
-    command("run --workload-file /nonexistent/w.toml").fails(2, &["/nonexistent/w.toml"]);
-    assert_eq!(leftovers(dir.path()), vec!["broken.toml".to_owned()], "nothing was made");
 }

@@ -1,49 +1,75 @@
-//! Every column, defined once: terminal, CSV, HTML, Markdown and docs are drawn from this table.
+//! Every column, defined once: terminal, CSV, HTML, Markdown and docs are drawn from this table. Constants are in `list.rs`, texts in
+//! `columns.toml`.
 
+use std::collections::BTreeMap;
 use std::fmt;
+use std::ops::Deref;
 use std::sync::LazyLock;
 
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::format::{self, Format};
 use crate::load::JobLoad;
 use crate::record::TestRecord;
 
-mod base;
-mod disturbance;
-mod log;
-mod replication;
-mod shares;
-mod storage;
+mod list;
 mod tables;
-mod work;
 
-pub use base::*;
-pub use disturbance::*;
-pub use log::*;
-pub use replication::*;
-pub use shares::*;
-pub use storage::*;
+pub use list::*;
 pub use tables::*;
-pub use work::*;
 
-/// One column of a result table. Each is a constant of this module, named by its id in capitals and defined with
-/// `define!` in a submodule. Two columns are equal if their ids are.
+/// One column of a result table. Each is a constant of this module, named by its id in capitals. Two columns are equal if their ids are.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
-#[allow(missing_docs)] // Its names say what each is.
 pub struct Column {
     /// Stable id, the same in `tests.jsonl`, CSV and `--columns`. It ends with the unit.
     pub id: &'static str,
-    pub title: &'static str,
-    /// Unit as shown, empty if it has none.
-    pub unit: &'static str,
-    pub format: Format,
-    pub meaning: &'static str,
-    /// Its source by target kind; `*` stands for every other kind.
-    pub sources: &'static [(&'static str, &'static str)],
     /// Reads the value from a field of the record; `None` for a figure.
     field: Option<fn(&TestRecord) -> Cell>,
+}
+
+/// What `columns.toml` states of a column, which gives it by [`Deref`].
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs)] // Its names say what each is.
+pub struct ColumnText {
+    #[serde(deserialize_with = "kept")]
+    pub title: Kept,
+    /// Unit as shown, empty if it has none.
+    #[serde(default, deserialize_with = "kept")]
+    pub unit: Kept,
+    pub format: Format,
+    #[serde(deserialize_with = "kept")]
+    pub meaning: Kept,
+    /// Its source by target kind; `*` stands for every other kind.
+    #[serde(default, deserialize_with = "kept_sources")]
+    pub sources: &'static [(Kept, Kept)],
+}
+
+/// A text of a file that stays until the process ends.
+pub type Kept = &'static str;
+
+fn kept<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Kept, D::Error> {
+    String::deserialize(deserializer).map(|text| &*text.leak())
+}
+
+fn kept_sources<'de, D: Deserializer<'de>>(deserializer: D) -> Result<&'static [(Kept, Kept)], D::Error> {
+    let sources = Vec::<(String, String)>::deserialize(deserializer)?;
+    let kept: Vec<(Kept, Kept)> = sources.into_iter().map(|(kind, text)| (&*kind.leak(), &*text.leak())).collect();
+    Ok(kept.leak())
+}
+
+/// The texts of all columns by id. None if the file cannot be read, which the tests detect.
+static TEXTS: LazyLock<BTreeMap<String, ColumnText>> =
+    LazyLock::new(|| toml::from_str(include_str!("../../columns.toml")).unwrap_or_default());
+
+impl Deref for Column {
+    type Target = ColumnText;
+
+    fn deref(&self) -> &ColumnText {
+        const NONE: &ColumnText = &ColumnText { title: "", unit: "", format: Format::Text, meaning: "", sources: &[] };
+        TEXTS.get(self.id).unwrap_or(NONE)
+    }
 }
 
 impl PartialEq for Column {
@@ -76,64 +102,15 @@ pub enum Cell {
     Absent,
 }
 
-const NOT: &[(&str, &str)] = &[];
-const OWN: &[(&str, &str)] = &[("*", "the jobs' own clocks and counts")];
-
-/// Defines columns, in the order of `loadline columns`: constant, id, heading, unit, format, meaning, sources and,
-/// for a field of [`TestRecord`], the function that reads it.
-macro_rules! define {
-    ($($name:ident: $id:literal, $title:literal, $unit:literal, $format:expr, $meaning:literal, $sources:expr
-        $(, $field:expr)?;)*) => {
-        $(
-            #[doc = $meaning]
-            pub const $name: &Column = &Column {
-                id: $id,
-                title: $title,
-                unit: $unit,
-                format: $format,
-                meaning: $meaning,
-                sources: $sources,
-                field: define!(@field $($field)?),
-            };
-            const _: () = assert!(stringify!($name).eq_ignore_ascii_case($id), "the constant is the id in capitals");
-        )*
-        pub(super) const COLUMNS: &[&Column] = &[$($name),*];
-    };
-    (@field) => { None };
-    (@field $field:expr) => { Some($field) };
-}
-use define;
-
 /// All columns.
 pub static COLUMNS: LazyLock<Vec<&'static Column>> = LazyLock::new(|| {
-    let parts = [
-        base::COLUMNS,
-        log::COLUMNS,
-        work::COLUMNS,
-        storage::COLUMNS,
-        shares::COLUMNS,
-        replication::COLUMNS,
-        disturbance::COLUMNS,
-    ];
-    parts.concat()
+    [list::BASE, list::LOG, list::WORK, list::STORAGE, list::SHARES, list::REPLICATION, list::DISTURBANCE].concat()
 });
 
 /// Finds a column by its id.
 #[must_use]
 pub fn column(id: &str) -> Option<&'static Column> {
     COLUMNS.iter().copied().find(|c| c.id == id)
-}
-
-fn text(t: &str) -> Cell {
-    Cell::Text(t.to_owned())
-}
-
-fn number_or_absent(n: Option<f64>) -> Cell {
-    n.map_or(Cell::Absent, Cell::Number)
-}
-
-fn text_or_absent(t: Option<&String>) -> Cell {
-    t.map_or(Cell::Absent, |t| text(t))
 }
 
 /// Reason for a figure whose value is not a number.
@@ -271,9 +248,11 @@ mod tests {
     fn ids_are_unique_and_files_hold_each_once() {
         for (i, c) in COLUMNS.iter().enumerate() {
             assert!(!COLUMNS[..i].iter().any(|d| d.id == c.id), "{} is defined twice", c.id);
+            assert!(!c.title.is_empty(), "{}: has no title in columns.toml", c.id);
             assert!(c.meaning.ends_with('.'), "{}: the meaning is not a sentence", c.id);
         }
-        for table in &TABLES {
+        assert_eq!(TEXTS.len(), COLUMNS.len(), "columns.toml has no other ids");
+        for table in TABLES.iter() {
             let in_files: Vec<_> = table.file_columns().collect();
             for (i, c) in in_files.iter().enumerate() {
                 assert!(!in_files[..i].contains(c), "{c} is in files twice");

@@ -45,16 +45,10 @@ fn doctor(sides: &[PlatformRun<'_>]) -> Vec<Block> {
         own.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
         findings.extend(own.into_iter().map(|finding| (side.label.as_str(), finding)));
     }
-    let severity = |severity: Severity| match severity {
-        Severity::Ok => "ok",
-        Severity::Warning => "warning",
-        Severity::Refused => "REFUSED",
-        Severity::Impossible => "IMPOSSIBLE",
-    };
     let table = TableSpec::<(&str, &Finding)>::of("facts", findings)
         .text("Platform", |(label, _)| label)
         .once()
-        .text("Severity", |(_, finding)| severity(finding.severity))
+        .text("Severity", |(_, finding)| finding.severity.word())
         .text("Subject", |(_, finding)| &finding.subject)
         .text("Value", |(_, finding)| &finding.value)
         .text("Advice", |(_, finding)| &finding.advice)

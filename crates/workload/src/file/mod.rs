@@ -17,7 +17,7 @@ use crate::program::{Commit, Program};
 use crate::source::{ANY, Node, Source, UserError};
 use crate::table::{Scope as Owner, Table};
 use crate::template::Piece;
-use crate::workload::{Consistency, Evidence, GROUPS, Kpi, RedoSize, Sweep, Volume, Workload};
+use crate::workload::{Consistency, Evidence, Kpi, RedoSize, Sweep, Volume, Workload};
 
 mod expression;
 mod program;
@@ -86,7 +86,7 @@ impl Workload {
         let text = |key, or: &str| root.opt(key, Node::owned).map(|text| text.unwrap_or_else(|| or.to_owned()));
         let (code, summary) = (root.need("code")?.owned()?, root.need("summary")?.owned()?);
         let group = text("group", &default.group)?;
-        root.get("group").unwrap_or(root).find("the group", &group, &GROUPS, |g| g.code)?;
+        root.get("group").unwrap_or(root).find("the group", &group, &column::TABLES, |t| t.group)?;
         let params = Param::read_all(root)?;
         let tables = tables(root, &params)?;
         let values = Params::new(&code, &params, &Default::default()).map_err(|e| root.error(e.to_string()))?;

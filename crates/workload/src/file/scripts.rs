@@ -6,7 +6,7 @@ use loadline_model::Capability;
 
 use super::{evidence, unstated};
 use crate::params::{Param, Params};
-use crate::script::{MAX_WEIGHT, Mix, ReadError, SCALE, Script, Scripts};
+use crate::script::{MAX_WEIGHT, Mix, SCALE, Script, Scripts};
 use crate::source::{Node, UserError};
 use crate::workload::Workload;
 
@@ -61,8 +61,5 @@ fn variable(node: Node<'_>) -> Result<(String, String), UserError> {
 fn script(node: Node<'_>) -> Result<(Script, i64), UserError> {
     node.fields(&["name", "weight", "text", "builtin"])?;
     let weight = node.opt("weight", |weight| weight.number(0..=MAX_WEIGHT))?.unwrap_or(1);
-    let place =
-        |ReadError { file, place, what }| UserError { file, line: place.line, column: place.column, message: what };
-    let script = Script::read(node.need("name")?.raw_text()?, node.need("text")?.raw_text()?).map_err(place)?;
-    Ok((script, weight))
+    Ok((Script::read(node.need("name")?.raw_text()?, node.need("text")?.raw_text()?)?, weight))
 }

@@ -159,10 +159,7 @@ impl Client {
     /// `file:line:column` of the command that ran last.
     #[must_use]
     pub fn place(&self) -> String {
-        self.mix.scripts.get(self.script).map_or_else(String::new, |(script, _)| {
-            let place = script.place(self.last);
-            format!("{}:{}:{}", script.name, place.line, place.column)
-        })
+        self.mix.scripts.get(self.script).map_or_else(String::new, |(script, _)| script.place(self.last))
     }
 }
 

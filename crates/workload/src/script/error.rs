@@ -1,34 +1,4 @@
-//! What can be wrong with a script, and where.
-
-/// A place in a script. Both count from 1; the column counts characters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
-    /// Line.
-    pub line: usize,
-    /// Column.
-    pub column: usize,
-}
-
-impl Place {
-    /// The place of the byte `at` of `text`.
-    pub(crate) fn at(text: &str, at: usize) -> Self {
-        let before = text.get(..at).unwrap_or(text);
-        let start = before.rfind('\n').map_or(0, |n| n + 1);
-        Self { line: before.matches('\n').count() + 1, column: before[start..].chars().count() + 1 }
-    }
-}
-
-/// A script that cannot be run.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{file}:{}:{}: {what}", place.line, place.column)]
-pub struct ReadError {
-    /// The script's name or path.
-    pub file: String,
-    /// Where in it.
-    pub place: Place,
-    /// What is wrong.
-    pub what: String,
-}
+//! What can go wrong while a script runs.
 
 /// A command that failed while the script ran. pgbench aborts the client, and so must who drives the machine.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -1,11 +1,11 @@
 //! A script as commands. Source: PostgreSQL 15, `ParseScript` and `process_backslash_command` of
 //! `src/bin/pgbench/pgbench.c`.
 
-use crate::script::error::{Place, ReadError};
 use crate::script::expression::Expression;
 use crate::script::parse::expression;
 use crate::script::split::{Ending, statement};
 use crate::script::value::{Value, is_name, is_name_char};
+use crate::source::UserError;
 
 /// Which results of a statement become variables.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,9 +61,8 @@ impl Script {
     ///
     /// # Errors
     /// What it cannot do, with line and column.
-    pub fn read(name: &str, text: &str) -> Result<Self, ReadError> {
-        let failed =
-            |(at, what): (usize, String)| ReadError { file: name.to_owned(), place: Place::at(text, at), what };
+    pub fn read(name: &str, text: &str) -> Result<Self, UserError> {
+        let failed = |(at, what): (usize, String)| UserError::at(name, text, at, what);
         let mut reader = Reader::default();
         let (mut begins, mut at) = (Vec::new(), 0);
         while at < text.len() {
@@ -93,9 +92,11 @@ impl Script {
         Ok(Self { name: name.to_owned(), commands: reader.commands, begins, text: text.to_owned() })
     }
 
-    /// Where its command number `index` begins; the first place for one that it does not have.
-    pub(crate) fn place(&self, index: usize) -> Place {
-        Place::at(&self.text, self.begins.get(index).copied().unwrap_or_default())
+    /// `file:line:column` at which its command number `index` begins; the first place for one that it does not have.
+    pub(crate) fn place(&self, index: usize) -> String {
+        let UserError { file, line, column, .. } =
+            UserError::at(&self.name, &self.text, self.begins.get(index).copied().unwrap_or_default(), "");
+        format!("{file}:{line}:{column}")
     }
 
     /// Whether a statement or an expression uses the variable `name`.

@@ -2,10 +2,9 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use super::{Killed, answer, as_user, done, free_port, give_to, made_once, wait_for, words};
+use super::{Killed, answer, as_user, done, free_port, give_to, made_once, wait_for};
 
 pub(crate) struct Maria {
     /// Ends before its folder goes.
@@ -23,8 +22,8 @@ impl Maria {
         let version = answer(Command::new("mariadbd").arg("--version")).unwrap();
         let name = format!("mariadb-{}", version.split_whitespace().nth(2).unwrap());
         // All of this file is the recipe.
-        made_once(&name, include_str!("mariadb.rs"), dir.path(), |made| {
-            certificates(made);
+        made_once(&name, concat!(include_str!("mariadb.rs"), include_str!("certificates.sh")), dir.path(), |made| {
+            done(Command::new("sh").args(["-c", include_str!("certificates.sh")]).current_dir(made));
             give_to("mysql", made);
             let mut install = as_user("mysql", "mariadb-install-db");
             install.args(["--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db"]);
@@ -70,24 +69,4 @@ impl Maria {
     pub(crate) fn kill(&mut self) {
         drop(self.child.take());
     }
-}
-
-/// An authority, a certificate of it for 'localhost', and another authority. Only the server has a key of RSA: such keys take long to make.
-fn certificates(dir: &Path) {
-    let at = |name: &str| -> PathBuf { dir.join(name) };
-    for name in ["ca", "other"] {
-        let (key, crt) = (at(&format!("{name}.key")), at(&format!("{name}.crt")));
-        let mut command = Command::new("openssl");
-        command.args(words("req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 3650 -subj"));
-        done(command.arg(format!("/CN={name}")).arg("-keyout").arg(key).arg("-out").arg(crt));
-    }
-    let mut command = Command::new("openssl");
-    command.args(["req", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=localhost", "-keyout"]);
-    done(command.arg(at("server.key")).arg("-out").arg(at("server.csr")));
-    std::fs::write(at("ext"), "subjectAltName=DNS:localhost\n").unwrap();
-    let mut command = Command::new("openssl");
-    command.args(["x509", "-req", "-days", "3650", "-CAcreateserial", "-in"]).arg(at("server.csr"));
-    command.arg("-CA").arg(at("ca.crt")).arg("-CAkey").arg(at("ca.key")).arg("-extfile").arg(at("ext"));
-    done(command.arg("-out").arg(at("server.crt")));
-    done(Command::new("chmod").arg("-R").arg("a+rX").arg(dir));
 }

@@ -22,6 +22,9 @@ pub(crate) const HANGS: Duration = Duration::from_secs(120);
 /// How to get the servers: said by every test that needs one, which then fails.
 const INSTALL: &str = "is the server missing? apt-get install postgresql mariadb-server (./test does it as root)";
 
+/// Folder of the files that tests read.
+pub(crate) const DATA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/data");
+
 pub(crate) fn loadline() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_loadline"));
     // Nothing of the tester's environment reaches the runs.
