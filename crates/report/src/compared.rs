@@ -12,12 +12,13 @@ use loadline_model::format::counted;
 use loadline_model::manifest::RunState;
 use minijinja::context;
 
-use crate::content::ratios::{self, Shown, ratio};
+use crate::content::ratios::{self, Shown};
 use crate::content::{facts_of, settings, variants, wait_profiles};
 use crate::doc::{Block, Document, Section, Table};
 use crate::platform_run::{PlatformRun, comparisons_as_told, scanned, sides};
 use crate::templates::{items, prose};
 use crate::text::for_terminal;
+use crate::words::ratio;
 use crate::{RunData, templates};
 
 /// How two runs are compared.

@@ -2,14 +2,15 @@
 
 use std::sync::OnceLock;
 
-use loadline_model::format::{bytes, counted, duration_ns, duration_s, number};
+use loadline_analyze::paired::percent as confidence;
+use loadline_model::format::{bytes, counted, duration_ns, duration_s, number, whole};
 use loadline_model::probe::Operation;
 use minijinja::{AutoEscape, Environment, Error, Output, State, Value, context};
 use serde::Serialize;
 
 use crate::doc::{Block, Document};
 use crate::escape::{self, Text};
-use crate::words::{cut, spans, stop, when};
+use crate::words::{cut, percent, ratio, spans, stop, when};
 use crate::{notes, text};
 
 /// Names of the templates, whose ends decide how texts are escaped, and the templates.
@@ -113,14 +114,19 @@ fn environment() -> Result<Environment<'static>, Error> {
     environment.add_filter("notes", |markdown: &str| notes::html(markdown));
     environment.add_filter("plain_lines", |text: &str| text.lines().map(text::clean).collect::<Vec<_>>());
     environment.add_filter("bytes", bytes);
+    environment.add_filter("confidence", confidence);
     environment.add_filter("counted", |n: usize, what: &str| counted(n, what));
     environment.add_filter("cut", |text: &str, most: usize| cut(text, most));
     environment.add_filter("duration_ns", duration_ns);
+    environment.add_filter("fixed", |n: f64, decimals: usize| format!("{n:.decimals$}"));
     environment.add_filter("mib", |bytes: f64| number(bytes / 1_048_576.0, 3));
     environment.add_filter("number", number);
     environment.add_filter("operation", |id: &str| {
         Operation::ALL.into_iter().find(|o| o.id() == id).map_or("", Operation::title)
     });
+    environment.add_filter("percent", percent);
+    environment.add_filter("ratio", ratio);
+    environment.add_filter("whole", whole);
     environment.add_filter("left", |text: String, wide: usize| format!("{text:<wide$}"));
     environment.add_filter("right", |text: String, wide: usize| format!("{text:>wide$}"));
     // Short times with decimals, long ones in minutes or hours.

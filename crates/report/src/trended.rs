@@ -15,12 +15,11 @@ use serde_json::Value;
 use crate::columns::{scale, value};
 use crate::compared::beyond;
 use crate::content::kept_tests;
-use crate::content::ratios::ratio;
 use crate::doc::{Block, Chart, Document, Section};
 use crate::platform_run::platform;
 use crate::svg::{self, ChartLine, ChartPoint};
 use crate::templates::items;
-use crate::words::{heading_of, place};
+use crate::words::{heading_of, place, ratio};
 use crate::{Format, ReportError, RunData, columns, csv};
 
 /// Expected share of false ones among the series that are said to have changed.

@@ -5,9 +5,9 @@ use loadline_model::format::{bytes, counted};
 use loadline_model::{TestLimit, TestRecord};
 use minijinja::context;
 
-use crate::content::ratios::{percent, ratio};
 use crate::platform_run::PlatformRun;
 use crate::templates::prose;
+use crate::words::{percent, ratio};
 
 /// Differences below this share are not worth a word if nothing tells how sure they are.
 const VARIES: f64 = 0.1;

@@ -8,7 +8,6 @@ use loadline_model::format::{counted, whole};
 use loadline_model::variant::{Links, Paired};
 use minijinja::context;
 
-use super::ratios::{of_pairs, percent};
 use crate::RunData;
 use crate::csv::{self, Named, number};
 use crate::doc::{Block, Cell, Chart, Notes, Section, Table};
@@ -16,7 +15,7 @@ use crate::spec::TableSpec;
 use crate::svg::{self, ChartLine, ChartPoint};
 use crate::templates::prose;
 use crate::text::for_terminal;
-use crate::words::grouped;
+use crate::words::{grouped, of_pairs, percent};
 
 /// The levels of a run and what they cost.
 pub(crate) struct RunOfLevels<'a> {

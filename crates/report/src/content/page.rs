@@ -10,7 +10,6 @@ use loadline_model::{Column, TestRecord};
 
 use super::figure::{absent, share as share_of_limit};
 use super::key::NO_MEAN;
-use super::ratios::of_pairs;
 use super::{kept, sizes, stop};
 use crate::bars::{load_line, share};
 use crate::columns::value;
@@ -18,7 +17,7 @@ use crate::doc::{Block, Cell, Notes, Row, Section, Table};
 use crate::platform_run::{PlatformRun, Scan, group_title, groups};
 use crate::spec::TableSpec;
 use crate::templates::prose;
-use crate::words::{alike, are, cut, grouped, short_name, short_place, tests_named, unit};
+use crate::words::{alike, are, cut, grouped, of_pairs, short_name, short_place, tests_named, unit};
 
 /// Mean and 99th percentile of the time of a single-block read.
 const READ: (&Column, &Column) = (column::READ_TIME_US_MEAN, column::READ_TIME_US_P99);

@@ -8,6 +8,7 @@ use crate::columns::value;
 use crate::csv::{self, Named, number};
 use crate::doc::{Cell, Notes, Table};
 use crate::spec::TableSpec;
+use crate::words::{of_pairs, percent, ratio};
 
 /// A figure of A and B.
 #[derive(Debug, Clone)]
@@ -57,25 +58,6 @@ impl Shown {
             Some(Verdict::NotShown) => "not_shown",
         }
     }
-}
-
-/// `1.034`.
-pub(crate) fn ratio(value: f64) -> String {
-    match value {
-        100.0.. => format!("{value:.0}"),
-        0.1..100.0 => format!("{value:.3}"),
-        // Three digits that count.
-        _ => format!("{value:.*}", (2.0 - value.max(1e-12).log10().floor()) as usize),
-    }
-}
-
-pub(crate) fn percent(share: f64) -> String {
-    if share >= 0.1 { format!("{:.0} %", share * 100.0) } else { format!("{:.1} %", share * 100.0) }
-}
-
-/// `6`, or `5 of 6` if one was dropped.
-pub(crate) fn of_pairs(all: usize, dropped: usize) -> String {
-    if dropped == 0 { all.to_string() } else { format!("{} of {all}", all - dropped) }
 }
 
 /// The table; `counted`: what the last column counts.
