@@ -13,7 +13,7 @@ use crate::csv::{self, Named, number};
 use crate::doc::{Block, Cell, Chart, Notes, Section, Table};
 use crate::spec::TableSpec;
 use crate::svg::{self, ChartLine, ChartPoint};
-use crate::templates::prose;
+use crate::templates::{items, prose};
 use crate::text::for_terminal;
 use crate::words::{grouped, of_pairs, percent};
 
@@ -71,34 +71,52 @@ impl<'a> RunOfLevels<'a> {
     /// The answer in a sentence for each level, and what breaks the law that a commit cannot be faster than its round trip.
     pub(crate) fn sentences(&self) -> Vec<String> {
         let groups = self.groups();
-        let said = groups.iter().map(|((workload, level), costs)| {
-            sentence(&self.named(workload, level, ", "), costs, self.has_own_standbys())
+        let levels = groups.iter().map(|((workload, level), costs)| {
+            // Without intervals a line says more than is known.
+            let line = line_of(costs).filter(|(_, line)| line.slope.1.is_some() && line.intercept.1.is_some());
+            let line = line.map(|(jobs, Line { slope, intercept })| {
+                let two = |v: f64| format!("{v:.2}");
+                let added = signed(intercept.0) + " ms" + &between(intercept.1, ms);
+                let sign = if slope.0 < 0.0 { "−" } else { "+" };
+                context! { jobs, added, slope => format!("{sign} {}", two(slope.0.abs())), within => between(slope.1, two) }
+            });
+            let nearest = costs.first().and_then(|c| {
+                let added = c.added?;
+                let shown = signed(added.value) + " ms" + &between(added.interval, ms);
+                Some(context! { jobs => c.cell.jobs, added => shown, rtt => c.rtt_ms.map(ms) })
+            });
+            let most = costs.iter().map(|c| c.cell.jobs).max();
+            let left = costs.iter().rfind(|c| Some(c.cell.jobs) == most).and_then(|c| {
+                let share = c.share?;
+                Some(context! { jobs => c.cell.jobs, delay => c.delay_ms.to_string(), share })
+            });
+            context! { name => self.named(workload, level, ", "), line, nearest, left }
         });
-        said.chain(self.too_fast()).collect()
+        let too_fast = self.too_fast().into_iter().map(|(cost, most, rtt)| {
+            context! { level => cost.level, delay => cost.delay_ms.to_string(), most => ms(most), rtt => ms(rtt) }
+        });
+        let (levels, too_fast) = (levels.collect::<Vec<_>>(), too_fast.collect::<Vec<_>>());
+        items("levels-say", context! { levels, too_fast, own_standbys => self.has_own_standbys() })
     }
 
-    /// Costs whose added time is shown to be below the round trip, although commits should wait for one. Levels that wait for none
-    /// show it too: of those nothing is added at any distance. Nor does a copy show it that is sent at once: its way is in part that
-    /// of the own log. Nor do several jobs: those that wait for replicas do not queue for the log meanwhile, so less than a round trip
-    /// may be added; that each commit takes one is checked in every window.
-    fn too_fast(&self) -> Vec<String> {
+    /// Costs whose added time is shown to be below the round trip, although commits should wait for one; with the most that may be
+    /// added, and the round trip, ms. Levels that wait for none show it too: of those nothing is added at any distance. Nor does a
+    /// copy show it that is sent at once: its way is in part that of the own log. Nor do several jobs: those that wait for replicas do
+    /// not queue for the log meanwhile, so less than a round trip may be added; that each commit takes one is checked in every window.
+    fn too_fast(&self) -> Vec<(&Cost<'a>, f64, f64)> {
         if self.links.at_once {
             return Vec::new();
         }
-        let said = |cost: &Cost<'_>| {
-            let (rtt, i) = cost.rtt_ms.zip(cost.added.and_then(|a| a.interval))?;
-            (cost.waits() && cost.cell.jobs == 1 && i.high < rtt * 0.98).then(|| {
-                format!(
-                    "{} at {} ms one way with 1 job: {} ms are added to a commit at most, less than the round trip of {} ms: part of \
-                     the commits did not wait.",
-                    cost.level,
-                    cost.delay_ms,
-                    ms(i.high),
-                    ms(rtt)
-                )
-            })
-        };
-        self.groups().into_iter().flat_map(|(_, costs)| costs).filter_map(said).collect()
+        let mut found = Vec::new();
+        let all = self.groups().into_iter().flat_map(|(_, costs)| costs);
+        for cost in all.filter(|cost| cost.waits() && cost.cell.jobs == 1) {
+            if let Some((rtt, within)) = cost.rtt_ms.zip(cost.added.and_then(|a| a.interval))
+                && within.high < rtt * 0.98
+            {
+                found.push((cost, within.high, rtt));
+            }
+        }
+        found
     }
 
     /// Whether every cost has a valid pair, and none is too fast.
@@ -238,45 +256,6 @@ impl<'a> RunOfLevels<'a> {
         ];
         csv::table(&columns, &self.costs)
     }
-}
-
-/// `on: +0.41 ms (0.38 to 0.45) + 1.02 × round trip (0.99 to 1.05); …`.
-fn sentence(of: &str, costs: &[&Cost<'_>], own_standbys: bool) -> String {
-    let jobs = |n: u32| counted(n as usize, "job");
-    // Without intervals a line says more than is known.
-    let line = line_of(costs).filter(|(_, line)| line.slope.1.is_some() && line.intercept.1.is_some()).map_or_else(
-        || {
-            let nearest = costs.first().and_then(|c| Some((c, c.added?)));
-            nearest.map_or_else(
-                || "no pair of windows is valid".to_owned(),
-                |(c, added)| {
-                    let rtt = c.rtt_ms.map_or_else(String::new, |rtt| format!(" at a round trip of {} ms", ms(rtt)));
-                    format!("{} ms{}{rtt} with {}", signed(added.value), between(added.interval, ms), jobs(c.cell.jobs))
-                },
-            )
-        },
-        |(n, Line { slope, intercept })| {
-            let two = |v: f64| format!("{v:.2}");
-            format!(
-                "{} ms{} {} {:.2} × round trip{} with {}",
-                signed(intercept.0),
-                between(intercept.1, ms),
-                if slope.0 < 0.0 { "−" } else { "+" },
-                slope.0.abs(),
-                between(slope.1, two),
-                jobs(n)
-            )
-        },
-    );
-    let most = costs.iter().map(|c| c.cell.jobs).max();
-    let share = costs.iter().rfind(|c| Some(c.cell.jobs) == most).and_then(|c| Some((c, c.share?)));
-    let share = share.map_or_else(String::new, |(c, share)| {
-        let way = if own_standbys { String::new() } else { format!(" and {} ms one way", c.delay_ms) };
-        let range =
-            share.interval.map_or_else(String::new, |i| format!(" ({} to {})", percent(i.low), percent(i.high)));
-        format!("; with {}{way} {} of the throughput is left{range}", jobs(c.cell.jobs), percent(share.value))
-    });
-    format!("{of}: {line}{share}.")
 }
 
 /// The section of a report on one run of levels.
