@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::doc::{Block, Document};
 use crate::escape::{self, Text};
-use crate::words::{cut, percent, ratio, spans, stop, when};
+use crate::words::{cut, percent, ratio, spans, stop, tests_named, when};
 use crate::{notes, text};
 
 /// Names of the templates, whose ends decide how texts are escaped, and the templates.
@@ -134,6 +134,7 @@ fn environment() -> Result<Environment<'static>, Error> {
     environment.add_filter("seconds", seconds);
     environment.add_filter("spans", |tests: Vec<u32>| spans(&tests));
     environment.add_filter("stop", |text: &str| stop(text).to_owned());
+    environment.add_filter("tests_named", |tests: Vec<u32>| tests_named(&tests));
     environment.add_filter("when", |time: &str| when(time));
     for (name, template) in TEMPLATES {
         environment.add_template(name, template)?;

@@ -10,7 +10,7 @@ use minijinja::context;
 
 use crate::RunData;
 use crate::columns::value;
-use crate::content::{bounded, disturbed, load, nodes, not_measured, page, verdict};
+use crate::content::{bounded, load, nodes, not_measured, page, qualified, verdict};
 use crate::doc::Block;
 use crate::platform_run::{PlatformRun, sides};
 use crate::templates::prose;
@@ -76,13 +76,13 @@ fn blocks(side: &PlatformRun<'_>) -> Vec<Block> {
     }
     out.extend([nodes::table(side.run), load::table(side.run)].into_iter().flatten().map(Block::Table));
     let mut said = vec![verdict(records.iter(), true)];
-    said.extend(disturbed::tried_again(records.iter()).into_iter().chain(disturbed::tells_apart(records)));
+    said.extend(qualified::tried_again(records.iter()).into_iter().chain(qualified::tells_apart(records)));
     said.extend(not_measured(side));
     if side.sweeps.len() <= FEW {
         let bounds = side.sweeps.iter().filter_map(|s| Some((s, bound_of_sweep(s, records)?)));
         said.extend(bounds.map(|(sweep, bound)| bounded(&name(sweep, &side.sweeps), &bound)));
     }
-    let remarkable = disturbed::noted_sentences(records).chain(disturbed::sentences(records));
+    let remarkable = qualified::noted_sentences(records).chain(qualified::noticed(records));
     said.extend(remarkable.map(|text| format!("! {text}")));
     out.push(Block::List { items: said });
     out

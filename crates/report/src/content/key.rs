@@ -6,7 +6,7 @@ use loadline_model::{Column, TestRecord, column};
 use minijinja::context;
 
 use super::figure::{LIMIT, TITLE, figure, limit, share};
-use super::{kept, stop};
+use super::{qualified, stop};
 use crate::columns::value;
 use crate::doc::{Block, Cell, Notes, Row, Section, Table};
 use crate::platform_run::{PlatformRun, group_title, groups, swept};
@@ -78,7 +78,7 @@ fn table(sides: &[PlatformRun<'_>], brief: bool) -> Table {
         })
     };
     let reached = |of: Of<'_>| {
-        at_peak(of, &|records, peak| figure(records, peak, of.1.rate, &notes).marked(kept::mark(peak, &notes)))
+        at_peak(of, &|records, peak| figure(records, peak, of.1.rate, &notes).marked(qualified::mark(peak, &notes)))
     };
     TableSpec::of("key", ordered(sides))
         .text("Workload", |(side, sweep)| name(sweep, &side.sweeps))
@@ -124,7 +124,7 @@ fn remark(side: &PlatformRun<'_>, sweep: &Sweep, several: bool, brief: bool) -> 
         BoundBy::Unknown => format!("{of}{}.", stop(&b.sentence())),
         _ => format!("{of}bounded by {}.", stop(&b.sentence())),
     });
-    let kept = Some(kept::remark(sweep)).filter(|k| !brief && !k.is_empty()).map(|k| match several {
+    let kept = Some(qualified::remark(sweep)).filter(|k| !brief && !k.is_empty()).map(|k| match several {
         true => format!("{of}{k}."),
         false => format!("{}.", k.replacen("test", "Test", 1)),
     });

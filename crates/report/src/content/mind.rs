@@ -7,7 +7,7 @@ use loadline_model::{Severity, column};
 use minijinja::context;
 
 use super::figure::LIMIT;
-use super::{disturbed, kept};
+use super::qualified;
 use crate::doc::{Block, Section};
 use crate::platform_run::PlatformRun;
 use crate::templates::{items, prose};
@@ -41,7 +41,7 @@ fn minded(side: &PlatformRun<'_>) -> Vec<String> {
     }
     let mut refused = alike(records.iter().filter(|r| !r.is_usable()).map(|r| (why_not_valid(r), r.test)));
     refused.sort_by_key(|(_, tests)| std::cmp::Reverse(tests.len()));
-    let noticed = disturbed::sentences(records).into_iter().chain(disturbed::noted_sentences(records));
+    let noticed = qualified::noticed(records).into_iter().chain(qualified::noted_sentences(records));
     let mut findings: Vec<_> = side.run.manifest.doctor.iter().filter(|f| f.severity > Severity::Ok).collect();
     findings.sort_by_key(|f| std::cmp::Reverse(f.severity));
     let names = |of: &dyn Fn(&Sweep, &SweepPoint) -> bool| -> Vec<String> {
@@ -56,7 +56,7 @@ fn minded(side: &PlatformRun<'_>) -> Vec<String> {
     };
     let context = context! {
         refused,
-        kept => kept::counted(records.iter()),
+        kept => qualified::kept(records.iter()),
         valid => records.iter().filter(|r| r.valid).count(),
         noticed => noticed.map(|sentence| cut(&sentence, MOST_NOTICED)).collect::<Vec<_>>(),
         rising => names(&|s, _| s.over_jobs() && matches!(s.saturation(), Saturation::Rising { .. })),

@@ -4,14 +4,12 @@ mod agents;
 mod answer;
 mod charts;
 mod curves;
-pub(crate) mod disturbed;
 mod elsewhere;
 mod evidence;
 mod factors;
 mod figure;
 mod glossary;
 mod groups;
-mod kept;
 mod key;
 pub(crate) mod levels;
 pub(crate) mod load;
@@ -19,6 +17,7 @@ mod mind;
 pub(crate) mod nodes;
 mod page;
 mod platform;
+pub(crate) mod qualified;
 pub(crate) mod ratios;
 pub(crate) mod settings;
 mod sizes;
@@ -28,10 +27,10 @@ pub(crate) mod wait_profiles;
 mod waits;
 
 pub(crate) use crate::words::stop;
-pub(crate) use kept::{counted as kept_tests, verdict};
 pub(crate) use mind::bounded;
 pub(crate) use page::{not_measured, table as page};
 pub(crate) use platform::facts_of;
+pub(crate) use qualified::{kept as kept_tests, verdict};
 pub(crate) use waits::{all as waits_of, histogram};
 
 use loadline_model::Column;
@@ -106,11 +105,11 @@ pub(crate) fn document(runs: &[RunData], chosen: Option<&[&'static Column]>, opt
         ]
     };
     let whole = || groups::sections(&sides, chosen).into_iter().chain(last());
-    let all_well = tests > 0 && valid == tests && complete && kept::counted(records()).is_none();
+    let all_well = tests > 0 && valid == tests && complete && qualified::kept(records()).is_none();
     let unchecked = elsewhere::verdict(&sides);
-    let verdict = (tests > 0 || unchecked.is_none()).then(|| kept::verdict(records(), false));
-    let told = if let [side] = measured { disturbed::tells_apart(&side.run.records) } else { None };
-    let tried = disturbed::tried_again(records()).into_iter().chain(told);
+    let verdict = (tests > 0 || unchecked.is_none()).then(|| qualified::verdict(records(), false));
+    let told = if let [side] = measured { qualified::tells_apart(&side.run.records) } else { None };
+    let tried = qualified::tried_again(records()).into_iter().chain(told);
     let verdict: Vec<String> = verdict.into_iter().chain(unchecked).chain(tried).collect();
     let sections =
         first.into_iter().chain(if options.summary { vec![curves::summary(&sides)] } else { whole().collect() });

@@ -8,12 +8,12 @@ use loadline_model::manifest::TargetInfo;
 use loadline_model::record::NodeFigures;
 use loadline_model::snapshot::counter;
 use loadline_model::{TestRecord, column};
-use minijinja::context;
+use minijinja::{Value, context};
 
 use crate::RunData;
 use crate::doc::{Block, Section, Table};
 use crate::spec::TableSpec;
-use crate::templates::prose;
+use crate::templates::{items, prose};
 use crate::words::grouped;
 
 /// Counters of a node in the table of nodes, with headings, units and what they are divided by.
@@ -41,7 +41,8 @@ pub(crate) fn section(runs: &[RunData]) -> Section {
     if let [run] = runs {
         let records = over_jobs(run);
         if let Some(table) = table(run) {
-            blocks.push(Block::List { items: peaks(&records).into_iter().chain(paused(&records)).collect() });
+            let paused: Vec<_> = paused(&records).into_iter().collect();
+            blocks.push(Block::List { items: items("nodes-say", context! { peaks => peaks(&records), paused }) });
             blocks.push(Block::Table(table));
             let TargetInfo { nodes, local, .. } = run.manifest.target;
             blocks.push(Block::para(prose("nodes", context! { nodes, local })));
@@ -98,7 +99,7 @@ fn mean(tests: &[&TestRecord], column: &column::Column) -> Option<f64> {
 }
 
 /// The highest throughput of each workload on each number of nodes, against that of the fewest.
-fn peaks(records: &[&TestRecord]) -> Vec<String> {
+fn peaks(records: &[&TestRecord]) -> Vec<Value> {
     let mut out = Vec::new();
     for (workload, groups) in grouped(groups(records), |group| group[0].workload.as_str()) {
         let mut best: BTreeMap<u32, (f64, u32)> = BTreeMap::new();
@@ -108,16 +109,11 @@ fn peaks(records: &[&TestRecord]) -> Vec<String> {
                 *best = (tps, group.jobs);
             }
         }
-        let Some((fewest, (base, at))) = best.pop_first().filter(|(_, (base, _))| *base > 0.0) else { continue };
-        let on = |nodes: u32, jobs: u32| {
-            format!("on {} ({})", counted(nodes as usize, "node"), counted(jobs as usize, "job"))
-        };
-        let (_, unit) = throughput(groups[0][0]);
-        let first = format!("{workload}: {} {unit} at most {}", whole(base), on(fewest, at));
-        let others = best.iter().map(|(nodes, (tps, jobs))| {
-            format!("{} {}, {:.2} times as many", whole(*tps), on(*nodes, *jobs), tps / base)
-        });
-        out.push(std::iter::once(first).chain(others).collect::<Vec<_>>().join("; ") + ".");
+        let base = best.first_key_value().map_or(0.0, |(_, (tps, _))| *tps);
+        if base > 0.0 {
+            let best: Vec<_> = best.iter().map(|(nodes, (tps, jobs))| (nodes, jobs, tps, tps / base)).collect();
+            out.push(context! { workload, unit => throughput(groups[0][0]).1, best });
+        }
     }
     out
 }
@@ -126,20 +122,13 @@ fn peaks(records: &[&TestRecord]) -> Vec<String> {
 const PAUSED: f64 = 1.0;
 
 /// The node that flow control paused longest: it then waited for one that was slow to apply, so the slowest node bounds all.
-fn paused(records: &[&TestRecord]) -> Option<String> {
+fn paused<'a>(records: &[&'a TestRecord]) -> Option<(f64, u32, &'a str, u32, usize)> {
     let nodes = records.iter().flat_map(|r| (1..).zip(&r.by_node).map(move |(number, node)| (*r, number, node)));
-    let share =
-        |(r, number, node): (_, usize, &NodeFigures)| Some((node.per_s.get(counter::FLOW_PAUSED_NS)? / 1e7, r, number));
-    let (pct, r, number): (f64, &TestRecord, usize) = nodes.filter_map(share).max_by(|a, b| a.0.total_cmp(&b.0))?;
-    (pct >= PAUSED).then(|| {
-        format!(
-            "Flow control paused node {number} for {pct:.0} % of the time in test {} ({}, {}): a node could not apply as fast as the \
-             others wrote, and all waited for it.",
-            r.test,
-            r.workload,
-            counted(r.jobs as usize, "job")
-        )
-    })
+    let paused = nodes.filter_map(|(r, number, node): (&'a TestRecord, usize, &NodeFigures)| {
+        let pct = node.per_s.get(counter::FLOW_PAUSED_NS)? / 1e7;
+        Some((pct, r.test, r.workload.as_str(), r.jobs, number))
+    });
+    paused.max_by(|a, b| a.0.total_cmp(&b.0)).filter(|(pct, ..)| *pct >= PAUSED)
 }
 
 /// The valid tests of each workload, number of nodes and jobs.

@@ -10,7 +10,7 @@ use loadline_model::{Column, TestRecord};
 
 use super::figure::{absent, share as share_of_limit};
 use super::key::NO_MEAN;
-use super::{kept, sizes, stop};
+use super::{qualified, sizes, stop};
 use crate::bars::{load_line, share};
 use crate::columns::value;
 use crate::doc::{Block, Cell, Notes, Row, Section, Table};
@@ -89,7 +89,7 @@ pub(crate) fn table(side: &PlatformRun<'_>, caption: &str, on_paper: bool) -> Ta
     let of_scan = |column: &'static Column| move |r: &TestRecord| Cell::from(r.figure(column).map(short_ns));
     let absent = |_: &TestRecord| Cell::from(ABSENT);
     let reached = |sweep: &Sweep, peak: &SweepPoint| {
-        Cell::from(sweep.rate_at(peak).map(|e| value(sweep.rate, e.mean))).marked(kept::mark(peak, &notes))
+        Cell::from(sweep.rate_at(peak).map(|e| value(sweep.rate, e.mean))).marked(qualified::mark(peak, &notes))
     };
     let none = "every test is refused or has no throughput";
     let no_peak = |line: Line<'_>| matches!(line, Line::Sweep(s) if s.peak().is_none()).then(|| notes.mark(none, ""));
@@ -175,7 +175,7 @@ pub(super) fn colour_of(by: BoundBy) -> usize {
 fn remark(line: Line<'_>, on_paper: bool) -> String {
     let (workload, said) = match line {
         Line::Sweep(_) if on_paper => return String::new(),
-        Line::Sweep(sweep) => (&sweep.workload, [why_not(sweep), kept::remark(sweep)]),
+        Line::Sweep(sweep) => (&sweep.workload, [why_not(sweep), qualified::remark(sweep)]),
         Line::Scan(Scan { record: r, shape: Some(shape), .. }) => {
             let kept = kept_test(r).map_or(String::new(), |kept| format!("test {} is {kept}", r.test));
             (&r.workload, [sizes::sentence(shape), kept])
@@ -246,7 +246,7 @@ fn why_not(sweep: &Sweep) -> String {
     let mut refused: Vec<_> = sweep.points.iter().flat_map(|p| &p.refused).collect();
     refused.sort_by_key(|t| t.test);
     let said = alike(refused.into_iter().map(|t| (&t.reason, t.test))).into_iter().map(|(reason, tests)| {
-        format!("{} {} refused: {}", tests_named(&tests), are(tests.len()), cut(stop(reason), kept::MAX_REASON))
+        format!("{} {} refused: {}", tests_named(&tests), are(tests.len()), cut(stop(reason), qualified::MAX_REASON))
     });
     said.collect::<Vec<_>>().join("; ")
 }

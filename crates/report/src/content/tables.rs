@@ -8,7 +8,7 @@ use loadline_model::disturbance::judged;
 use loadline_model::{Column, Table as Columns, TestRecord};
 
 use super::figure::figure;
-use super::{disturbed, kept, stop};
+use super::{qualified, stop};
 use crate::columns::is_numeric;
 use crate::doc::{Block, Cell, Head, Notes, Row, Table};
 use crate::platform_run::PlatformRun;
@@ -132,7 +132,7 @@ fn remark(record: &TestRecord) -> String {
     if !record.forced.is_empty() {
         remarks.push(format!("Test {} was forced: {}.", record.test, stop(&record.forced.to_string())));
     }
-    remarks.extend(disturbed::noted_of(record));
+    remarks.extend(qualified::noted_of(record));
     remarks.join(" ")
 }
 
@@ -167,7 +167,7 @@ fn means(side: &PlatformRun<'_>, sweep: &Sweep) -> Option<Table> {
     let notes = Notes::default();
     let mut table = TableSpec::<&SweepPoint>::of("figures", sweep.points.iter().filter(|p| !p.tests.is_empty()))
         .text(&swept_title(&sweep.over), |p| place(&sweep.over, p.at))
-        .number(counted, "", |p| Cell::from(p.tests.len()).marked(kept::mark(p, &notes)));
+        .number(counted, "", |p| Cell::from(p.tests.len()).marked(qualified::mark(p, &notes)));
     for column in columns {
         let head = Head { title: title_of(column, log).to_owned(), ..Head::of(column) };
         table = table.column(head, |p| figure(&side.run.records, p, column, &notes));
