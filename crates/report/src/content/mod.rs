@@ -1,14 +1,11 @@
 //! Contents of a report, in the order of a reader's needs: verdict and key figures, charts and tables, evidence.
 
-mod agents;
 mod answer;
 mod charts;
-mod curves;
 mod elsewhere;
 mod evidence;
 mod factors;
 mod figure;
-mod glossary;
 mod groups;
 mod key;
 pub(crate) mod levels;
@@ -52,7 +49,7 @@ pub(crate) fn document(runs: &[RunData], chosen: Option<&[&'static Column]>, opt
     let of_levels = if let [run] = runs { levels::of_run(run) } else { None };
     let over_nodes = nodes::section(runs);
     let of_jobs = load::section(runs);
-    let over_agents = agents::section(runs);
+    let over_agents = nodes::agents(runs);
     // Parts of one run share its database, its time and its name, unless they are variants, which are named by what they differ in.
     let parts_of_one = matches!(runs, [run] if run.manifest.plan.arms().is_none());
     let whole = parts_of_one.then(|| sides(runs));
@@ -101,7 +98,7 @@ pub(crate) fn document(runs: &[RunData], chosen: Option<&[&'static Column]>, opt
             evidence::section(measured, options.paper),
             platform::section(measured),
             platform::again(measured),
-            glossary::section(&sides),
+            platform::glossary(&sides),
         ]
     };
     let whole = || groups::sections(&sides, chosen).into_iter().chain(last());
@@ -112,7 +109,7 @@ pub(crate) fn document(runs: &[RunData], chosen: Option<&[&'static Column]>, opt
     let tried = qualified::tried_again(records()).into_iter().chain(told);
     let verdict: Vec<String> = verdict.into_iter().chain(unchecked).chain(tried).collect();
     let sections =
-        first.into_iter().chain(if options.summary { vec![curves::summary(&sides)] } else { whole().collect() });
+        first.into_iter().chain(if options.summary { vec![charts::load_lines(&sides)] } else { whole().collect() });
     let sections: Vec<Section> = sections.filter(|s: &Section| !s.blocks.is_empty()).collect();
     Document {
         title: options.title.clone().unwrap_or_else(|| title_of(named)),

@@ -1,16 +1,18 @@
-//! The manifests of all platforms side by side, and the commands to repeat the runs.
+//! The manifests of all platforms side by side, the commands to repeat the runs, and where the figures of each column come from.
 
 use loadline_model::format::{bytes, number};
 use loadline_model::manifest::{Manifest, TableLoad};
-use loadline_model::{Finding, Severity};
+use loadline_model::{Column, Finding, Severity};
 use minijinja::context;
 
 use super::settings::{self, collect, side_by_side};
 use super::stop;
-use crate::doc::{Block, Row, Section};
+use crate::columns;
+use crate::doc::{Block, Head, Row, Section};
 use crate::platform_run::PlatformRun;
 use crate::spec::TableSpec;
 use crate::templates::{facts, prose};
+use crate::words::distinct;
 
 pub(crate) fn section(sides: &[PlatformRun<'_>]) -> Section {
     let of = |what: &str| collect(sides, |m| facts_of(what, m));
@@ -125,6 +127,20 @@ fn shell(argument: &str) -> String {
         return argument.to_owned();
     }
     format!("'{}'", argument.replace('\'', "'\\''"))
+}
+
+/// All columns of the runs' tables with their meaning, and their sources by kind of target.
+pub(crate) fn glossary(sides: &[PlatformRun<'_>]) -> Section {
+    let columns = columns::of_files(sides.iter().flat_map(|s| &s.run.records));
+    let mut table = TableSpec::<&Column>::of("facts", columns)
+        .text("Column", Column::heading)
+        .text("Id", |c| c.id)
+        .text("Meaning", |c| c.meaning);
+    for kind in distinct(sides.iter().map(|side| side.run.manifest.target.kind.as_str())) {
+        table = table.column(Head::text(&format!("Source on {kind}")), |c| c.source(kind).unwrap_or_default());
+    }
+    let details = Block::details("All columns with meaning and source", vec![Block::Table(table.build())]);
+    Section::evidence("columns", "Sources of the figures", vec![details])
 }
 
 #[cfg(test)]
