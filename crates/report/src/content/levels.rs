@@ -259,9 +259,11 @@ impl<'a> RunOfLevels<'a> {
 }
 
 /// The section of a report on one run of levels.
-pub(crate) fn section(of_run: Option<&RunOfLevels<'_>>) -> Section {
+pub(crate) fn section(runs: &[RunData]) -> Section {
     let mut blocks = Vec::new();
-    if let Some(of_run) = of_run.filter(|of_run| !of_run.costs.is_empty()) {
+    if let [run] = runs
+        && let Some(of_run) = of_run(run).filter(|of_run| !of_run.costs.is_empty())
+    {
         blocks.push(Block::List { items: of_run.sentences() });
         blocks.extend(Block::charts(2, of_run.charts()));
         blocks.extend([Block::Table(of_run.table()), Block::Para { text: of_run.method() }]);

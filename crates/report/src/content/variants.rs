@@ -289,9 +289,11 @@ fn although(arm: Letter, why: &str) -> String {
 }
 
 /// The section of a report on one run of variants.
-pub(crate) fn section(of_run: Option<&RunOfVariants<'_>>) -> Section {
+pub(crate) fn section(runs: &[RunData]) -> Section {
     let mut blocks = Vec::new();
-    if let Some(of_run) = of_run {
+    if let [run] = runs
+        && let Some(of_run) = of_run(run)
+    {
         let rows = of_run.rows();
         let what = if of_run.paired.variants.len() > 2 { "Ratio to A" } else { "B/A" };
         let title = format!("{what} of the main figures; the band is what is called equivalent");
