@@ -7,12 +7,12 @@ use std::sync::Arc;
 use loadline_database::{Rendered, TARGETS, TargetKind, Work};
 use loadline_model::format::Format;
 use loadline_model::{Column, Driver};
+use loadline_report::markdown_cell;
 use loadline_run::plan::{Refusal, refusal};
 use loadline_workload::{CATALOGUE, GROUPS, Instrument, Sweep, Template, Workload};
 use minijinja::{Environment, Value, context};
 
 use crate::exit::Failure;
-use crate::listing::cell;
 use crate::output;
 
 mod words;
@@ -65,7 +65,7 @@ fn filled(template: &str, context: Value) -> Result<String, Failure> {
     environment.set_trim_blocks(true);
     environment.set_lstrip_blocks(true);
     environment.set_keep_trailing_newline(true);
-    environment.add_filter("cell", |text: &str| cell(text));
+    environment.add_filter("cell", |text: &str| markdown_cell(text));
     environment.add_filter("count", |n: u64, what: &str| count(n, what));
     let filled = environment.render_str(template, context);
     filled.map_err(|e| Failure::failed(format!("internal error in a template, please report it: {e:#}")))

@@ -3,10 +3,8 @@
 use std::fmt::Write as _;
 
 use loadline_model::LogWriterPoint;
-use loadline_model::format::{bytes, duration_ns, number};
+use loadline_model::format::{bytes, csv_line, duration_ns, number};
 use loadline_model::probe::{Operation, ProbeReport, ProbeRow, ProbedDir};
-
-use crate::listing::{Listing, aligned};
 
 /// What one directory shows of a row, if it stands alone.
 const ALONE: [&str; 9] = ["per s", "MiB/s", "mean", "p50", "p99", "p99.9", "max", "CPU each", "samples"];
@@ -40,7 +38,7 @@ pub(crate) fn text(report: &ProbeReport) -> String {
         for reason in absent {
             let _ = writeln!(out, "  {NONE} {reason}");
         }
-        aligned(&rows, true).for_each(|row| out += &format!("  {row}\n"));
+        aligned(&rows).for_each(|row| out += &format!("  {row}\n"));
     }
     out
 }
@@ -122,8 +120,14 @@ pub(crate) fn csv(report: &ProbeReport) -> String {
         };
         rest.map(whole).collect()
     };
-    let rows = report.dirs.iter().flat_map(of_dir).collect();
-    Listing { columns, rows }.csv()
+    csv_line(&columns) + &report.dirs.iter().flat_map(of_dir).map(csv_line).collect::<String>()
+}
+
+/// Rows with their cells below each other, aligned right.
+fn aligned(rows: &[Vec<String>]) -> impl Iterator<Item = String> {
+    let width = |i: usize| rows.iter().filter_map(|r| r.get(i)).map(|c| c.chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..rows.first().map_or(0, Vec::len)).map(width).collect();
+    rows.iter().map(move |row| row.iter().zip(&widths).map(|(c, w)| format!("{c:>w$}")).collect::<Vec<_>>().join("  "))
 }
 
 /// `A  `, `B  `, … where there are several.

@@ -113,7 +113,7 @@ impl Compared {
     /// A row per workload, number of jobs and figure, with the ratio B/A.
     #[must_use]
     pub fn csv(&self) -> String {
-        ratios::csv(&self.rows)
+        ratios::listing(&self.rows).csv()
     }
 
     /// Number of main figures that were compared, of those with an interval, without which nothing can be shown, and of those

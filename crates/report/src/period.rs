@@ -23,7 +23,7 @@ use minijinja::context;
 use crate::content::{kept_tests, stop, verdict as tests_verdict};
 use crate::doc::{Block, Document, Section};
 use crate::templates::prose;
-use crate::{Format, ReportError, RunData, templates, text};
+use crate::{Format, ReportError, RunData, templates};
 
 /// One period.
 #[derive(Debug, Clone)]
@@ -234,11 +234,5 @@ pub fn render_page(periods: &[Period], format: Format) -> Result<Vec<u8>, Report
         [one] => document(std::slice::from_ref(one)),
         several => document(&lettered(several)),
     };
-    let text = match format {
-        Format::Html => templates::html(&document, false),
-        Format::Markdown => templates::markdown(&document),
-        Format::Text => text::render(&document),
-        Format::Csv | Format::Json => return Err(ReportError::NoPage),
-    };
-    Ok(text.into_bytes())
+    Ok(templates::page(&document, format, false)?.into_bytes())
 }

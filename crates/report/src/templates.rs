@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::doc::{Block, Document};
 use crate::escape::{self, Text};
 use crate::words::{cut, percent, ratio, spans, stop, tests_named, when};
-use crate::{notes, text};
+use crate::{Format, ReportError, notes, text};
 
 /// Names of the templates, whose ends decide how texts are escaped, and the templates.
 const TEMPLATES: [(&str, &str); 6] = [
@@ -58,6 +58,16 @@ pub(crate) fn facts(name: &str, context: impl Serialize) -> Vec<(String, String)
     items(name, context).into_iter().map(parts).collect()
 }
 
+/// The document in a format for people.
+pub(crate) fn page(document: &Document, format: Format, paper: bool) -> Result<String, ReportError> {
+    match format {
+        Format::Html => Ok(html(document, paper)),
+        Format::Markdown => Ok(markdown(document)),
+        Format::Text => Ok(text::render(document)),
+        Format::Csv | Format::Json => Err(ReportError::NoPage),
+    }
+}
+
 /// The document as one self-contained page: style, script and charts are inside, no network. For paper with footers, and nothing folded.
 pub(crate) fn html(document: &Document, paper: bool) -> String {
     let of = if document.customer.is_empty() { String::new() } else { format!(" – {}", document.customer) };
@@ -71,7 +81,7 @@ pub(crate) fn part(blocks: &[Block]) -> String {
 }
 
 /// The whole document as GitHub's Markdown.
-pub(crate) fn markdown(document: &Document) -> String {
+fn markdown(document: &Document) -> String {
     let mut page = render("report.markdown", document).trim().to_owned() + "\n";
     while page.contains("\n\n\n") {
         page = page.replace("\n\n\n", "\n\n");

@@ -202,7 +202,7 @@ fn widest(rows: &[Vec<String>], columns: usize, index: usize) -> usize {
 
 /// Headings over rows; numbers are aligned right, texts left. A row of one cell in a table of several columns is a heading
 /// of the rows that follow.
-fn grid(head: &[Head], rows: &[Vec<String>]) -> String {
+pub(crate) fn grid(head: &[Head], rows: &[Vec<String>]) -> String {
     let columns: Vec<(usize, Vec<String>)> = head
         .iter()
         .enumerate()

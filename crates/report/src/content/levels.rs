@@ -9,8 +9,8 @@ use loadline_model::variant::{Links, Paired};
 use minijinja::context;
 
 use crate::RunData;
-use crate::csv::{self, Named, number};
 use crate::doc::{Block, Cell, Chart, Notes, Section, Table};
+use crate::listing::{Listing, Named};
 use crate::spec::TableSpec;
 use crate::svg::{self, ChartLine, ChartPoint};
 use crate::templates::{items, prose};
@@ -233,28 +233,28 @@ impl<'a> RunOfLevels<'a> {
 
     /// A header and a row of each cost.
     pub(crate) fn csv(&self) -> String {
-        let columns: [Named<'_, &Cost<'_>>; 19] = [
-            ("level", &|c| c.level.to_owned()),
-            ("delay_ms", &|c| c.delay_ms.to_string()),
-            ("rtt_ms", &|c| number(c.rtt_ms)),
-            ("jobs", &|c| c.cell.jobs.to_string()),
-            ("commit_latency_ms", &|c| number(c.latency_ms.map(|l| l[1]))),
-            ("added_ms", &|c| number(c.added.map(|a| a.value))),
-            ("added_low_ms", &|c| number(c.added.and_then(|a| a.interval).map(|i| i.low))),
-            ("added_high_ms", &|c| number(c.added.and_then(|a| a.interval).map(|i| i.high))),
-            ("tps_share", &|c| number(c.share.map(|s| s.value))),
-            ("tps_share_low", &|c| number(c.share.and_then(|s| s.interval).map(|i| i.low))),
-            ("tps_share_high", &|c| number(c.share.and_then(|s| s.interval).map(|i| i.high))),
-            ("baseline_latency_ms", &|c| number(c.latency_ms.map(|l| l[0]))),
-            ("commit_throughput_tps", &|c| number(c.tps.map(|t| t[1]))),
-            ("baseline_throughput_tps", &|c| number(c.tps.map(|t| t[0]))),
-            ("transaction_p99_ms", &|c| number(c.p99_ms.map(|p| p[1]))),
-            ("baseline_p99_ms", &|c| number(c.p99_ms.map(|p| p[0]))),
-            ("workload", &|c| c.cell.workload.to_owned()),
-            ("pairs", &|c| (c.cell.pairs.len() - c.dropped()).to_string()),
-            ("pairs_dropped", &|c| c.dropped().to_string()),
+        let columns: [Named<Cost<'_>>; 19] = [
+            ("level", |c| c.level.into()),
+            ("delay_ms", |c| c.delay_ms.into()),
+            ("rtt_ms", |c| c.rtt_ms.into()),
+            ("jobs", |c| c.cell.jobs.into()),
+            ("commit_latency_ms", |c| c.latency_ms.map(|l| l[1]).into()),
+            ("added_ms", |c| c.added.map(|a| a.value).into()),
+            ("added_low_ms", |c| c.added.and_then(|a| a.interval).map(|i| i.low).into()),
+            ("added_high_ms", |c| c.added.and_then(|a| a.interval).map(|i| i.high).into()),
+            ("tps_share", |c| c.share.map(|s| s.value).into()),
+            ("tps_share_low", |c| c.share.and_then(|s| s.interval).map(|i| i.low).into()),
+            ("tps_share_high", |c| c.share.and_then(|s| s.interval).map(|i| i.high).into()),
+            ("baseline_latency_ms", |c| c.latency_ms.map(|l| l[0]).into()),
+            ("commit_throughput_tps", |c| c.tps.map(|t| t[1]).into()),
+            ("baseline_throughput_tps", |c| c.tps.map(|t| t[0]).into()),
+            ("transaction_p99_ms", |c| c.p99_ms.map(|p| p[1]).into()),
+            ("baseline_p99_ms", |c| c.p99_ms.map(|p| p[0]).into()),
+            ("workload", |c| c.cell.workload.into()),
+            ("pairs", |c| (c.cell.pairs.len() - c.dropped()).into()),
+            ("pairs_dropped", |c| c.dropped().into()),
         ];
-        csv::table(&columns, &self.costs)
+        Listing::of(&columns, &self.costs).csv()
     }
 }
 

@@ -5,8 +5,8 @@ use loadline_analyze::stats::Interval;
 use loadline_model::{Column, Letter};
 
 use crate::columns::value;
-use crate::csv::{self, Named, number};
 use crate::doc::{Cell, Notes, Table};
+use crate::listing::{Listing, Named};
 use crate::spec::TableSpec;
 use crate::words::{of_pairs, percent, ratio};
 
@@ -99,24 +99,23 @@ pub(crate) fn table(rows: &[Shown], counted: &str) -> Table {
         .build()
 }
 
-/// A header and a row of each figure; with more than two variants, the last column names that of the row.
-pub(crate) fn csv(rows: &[Shown]) -> String {
-    let columns: [Named<'_, &Shown>; 11] = [
-        ("workload", &|row| row.workload.clone()),
-        ("jobs", &|row| row.jobs.map_or_else(String::new, |jobs| jobs.to_string())),
-        ("figure", &|row| row.column.id.to_owned()),
-        ("a", &|row| number(row.sides.map(|s| s.0))),
-        ("b", &|row| number(row.sides.map(|s| s.1))),
-        ("ratio", &|row| number(row.ratio)),
-        ("low", &|row| number(row.interval.map(|i| i.low))),
-        ("high", &|row| number(row.interval.map(|i| i.high))),
-        ("verdict", &|row| row.word().to_owned()),
-        ("smallest_detectable_pct", &|row| number(row.detectable.map(|share| share * 100.0))),
-        ("pairs", &|row| row.pairs.to_string()),
+/// A row of each figure; with more than two variants, the last column names that of the row.
+pub(crate) fn listing(rows: &[Shown]) -> Listing {
+    let mut columns: Vec<Named<Shown>> = vec![
+        ("workload", |row| row.workload.as_str().into()),
+        ("jobs", |row| row.jobs.into()),
+        ("figure", |row| row.column.id.into()),
+        ("a", |row| row.sides.map(|s| s.0).into()),
+        ("b", |row| row.sides.map(|s| s.1).into()),
+        ("ratio", |row| row.ratio.into()),
+        ("low", |row| row.interval.map(|i| i.low).into()),
+        ("high", |row| row.interval.map(|i| i.high).into()),
+        ("verdict", |row| row.word().into()),
+        ("smallest_detectable_pct", |row| row.detectable.map(|share| share * 100.0).into()),
+        ("pairs", |row| row.pairs.into()),
     ];
-    let mut columns = columns.to_vec();
     if rows.iter().any(|row| row.arm.is_some()) {
-        columns.push(("arm", &|row| row.arm.map_or_else(String::new, |arm| arm.to_string())));
+        columns.push(("arm", |row| row.arm.map(|arm| arm.to_string()).into()));
     }
-    csv::table(&columns, rows)
+    Listing::of(&columns, rows)
 }
