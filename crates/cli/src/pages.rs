@@ -60,7 +60,7 @@ pub(crate) fn write(folder: &Path) -> Result<(), Failure> {
 }
 
 /// What `template` makes of `context`, as Markdown.
-fn filled(template: &str, context: Value) -> Result<String, Failure> {
+pub(crate) fn filled(template: &str, context: Value) -> Result<String, Failure> {
     let mut environment = Environment::new();
     environment.set_trim_blocks(true);
     environment.set_lstrip_blocks(true);
