@@ -6,7 +6,6 @@ mod elsewhere;
 mod evidence;
 mod factors;
 mod figure;
-mod groups;
 mod key;
 pub(crate) mod levels;
 pub(crate) mod load;
@@ -102,7 +101,7 @@ fn sections(
     if options.summary {
         all.push(charts::load_lines(sides));
     } else {
-        all.extend(groups::sections(sides, chosen));
+        all.extend(tables::sections(sides, chosen));
         all.extend([
             sizes::section(sides),
             factors::in_full(&comparisons),
