@@ -222,6 +222,11 @@ impl Head {
         }
     }
 
+    /// `Latency [ms]`.
+    pub(crate) fn heading(&self) -> String {
+        if self.unit.is_empty() { self.title.clone() } else { format!("{} [{}]", self.title, self.unit) }
+    }
+
     pub(crate) fn tip(mut self, tip: &str) -> Head {
         tip.clone_into(&mut self.tip);
         self

@@ -5,6 +5,7 @@ use std::rc::Rc;
 use loadline_model::format::ABSENT;
 
 use crate::doc::{Cell, Head, Notes, Row, Table};
+use crate::templates::facts;
 
 /// What is made of the row of this number.
 type Of<'a, T> = Box<dyn Fn(usize) -> T + 'a>;
@@ -84,10 +85,6 @@ impl<'a, R: Copy + 'a> TableSpec<'a, R> {
         self
     }
 
-    pub(crate) fn tip(self, tip: &str) -> Self {
-        self.change(|column| tip.clone_into(&mut column.head.tip))
-    }
-
     /// Lets a narrow terminal do without the last column.
     pub(crate) fn dispensable(self) -> Self {
         self.change(|column| column.head.dispensable = true)
@@ -120,6 +117,12 @@ impl<'a, R: Copy + 'a> TableSpec<'a, R> {
         self
     }
 
+    /// Explains columns that were added: the template `name` has a line for each, `- Latency [ms] := …`.
+    pub(crate) fn tips(mut self, name: &str) -> Self {
+        self.made.explain(facts(name, ()));
+        self
+    }
+
     /// The footnotes that cells mark.
     pub(crate) fn notes(mut self, notes: &'a Notes) -> Self {
         self.made.notes = Some(notes);
@@ -142,6 +145,13 @@ impl<'a, R: Copy + 'a> TableSpec<'a, R> {
 }
 
 impl Made<'_> {
+    fn explain(&mut self, tips: Vec<(String, String)>) {
+        for (heading, tip) in tips {
+            let heads = self.columns.iter_mut().map(|column| &mut column.head);
+            heads.filter(|head| head.heading() == heading).for_each(|head| head.tip.clone_from(&tip));
+        }
+    }
+
     fn build(self) -> Table {
         let Made { mut table, rows, columns, line, title, notes } = self;
         let once = || columns.iter().enumerate().filter(|(_, c)| c.shown == Shown::Once).map(|(i, _)| i);

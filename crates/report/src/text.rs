@@ -134,11 +134,10 @@ fn fitted(out: &mut String, t: &Table, (width, prose): (usize, usize)) {
 fn sentence(t: &Table, row: &Row) -> String {
     let mut cells = t.head.iter().zip(&row.cells).map(|(head, cell)| {
         let text = format!("{}{}", cell.text, superscript(&cell.marks));
-        let unit = if head.unit.is_empty() { String::new() } else { format!(" [{}]", head.unit) };
-        match (cell.text.is_empty(), head.title.as_str()) {
+        match (cell.text.is_empty(), head.title.is_empty()) {
             (true, _) => String::new(),
-            (false, "") => format!(" {text}"),
-            (false, title) => format!(", {}{unit} {text}", lower(title)),
+            (false, true) => format!(" {text}"),
+            (false, false) => format!(", {} {text}", lower(&head.heading())),
         }
     });
     let name = cells.next().map(|_| row.cells.first().map_or("", |cell| &cell.text)).unwrap_or_default();

@@ -113,30 +113,23 @@ pub(crate) fn table(side: &PlatformRun<'_>, caption: &str, on_paper: bool) -> Ta
             Line::Scan(scan) => scan.record.workload.clone(),
         })
         .number("Peak", "", |line| line.cell(ABSENT, reached, absent).marked(no_peak(line)))
-        .tip("Highest mean of the workload's first KPI. Refused tests do not count.")
         .text("", |line| line.cell("", |sweep, _| unit(sweep.rate), |_| "".into()))
         .text("at", |line| line.cell("", place, |r| counted(r.sizes.len(), "size").into()))
-        .tip("Jobs (or swept value) at the peak.")
         .number("Latency", "mean", |line| line.cell(ABSENT, mean, of_scan(column::COMMIT_TIME_NS_MEAN)))
-        .tip("Mean latency at the peak.")
         .number("Latency", "p99", |line| {
             let p99 = |sweep: &Sweep, peak: &SweepPoint| time(records, peak, latency(sweep, peak).1, &notes);
             line.cell(ABSENT, p99, of_scan(column::COMMIT_TIME_NS_P99))
         })
-        .tip("99th percentile of the latency at the peak.")
         .text("Valid tests", |line| match line {
             Line::Sweep(_) if side.run.published.is_some() => "not checked".to_owned(),
             Line::Sweep(sweep) => valid_tests(sweep),
             Line::Scan(scan) => if scan.record.valid { "1" } else { "0 of 1" }.to_owned(),
         })
-        .tip("Valid tests of all completed tests; the others are disturbed or refused.")
         .dispensable()
         .number("Of limit", "%", |line| line.cell(ABSENT, of_limit, absent))
-        .tip("Peak throughput as a share of what the hardware allows for the same work.")
         .if_any()
         .dispensable()
         .text("Bounded by", |line| line.cell(ABSENT, |sweep, _| bound(sweep).map_or(ABSENT, |b| b.by.name()), absent))
-        .tip("What bounds the workload at its peak; the load lines give the reason.")
         .dispensable()
         .when(any_bound)
         .titles(|line| if all.len() > 1 { group_title(line.group()).to_owned() } else { String::new() })
@@ -150,6 +143,7 @@ pub(crate) fn table(side: &PlatformRun<'_>, caption: &str, on_paper: bool) -> Ta
         })
         .caption(caption)
         .notes(&notes)
+        .tips("tips of key figures")
         .build()
 }
 

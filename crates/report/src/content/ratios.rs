@@ -90,12 +90,12 @@ pub(crate) fn table(rows: &[Shown], counted: &str) -> Table {
         .number("Interval", "", |shown| Cell::from(shown.interval.map(interval)).marked(mark(shown, &shown.why)))
         .text(b_is, |shown| Cell::from(shown.word().replace('_', " ")).marked(mark(shown, &shown.but)))
         .number("Detectable", "", |shown| shown.detectable.map(percent))
-        .tip("The smallest difference that would be shown in four of five such comparisons")
         .dispensable()
         .number(counted, "", |shown| of_pairs(shown.pairs + shown.dropped, shown.dropped))
         .dispensable()
         .caption(caption)
         .notes(&notes)
+        .tips("tips of ratios")
         .build()
 }
 
