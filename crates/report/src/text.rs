@@ -12,7 +12,9 @@ const PROSE: usize = 100;
 pub(crate) fn render(document: &Document) -> String {
     let mut out = format!("{}\n", clean(&document.title));
     out.push_str(&wrapped(&document.subtitle, "", PROSE));
-    let _ = write!(out, "\n{}\n", clean(&document.verdict));
+    if !document.verdict.is_empty() {
+        let _ = write!(out, "\n{}\n", clean(&document.verdict));
+    }
     for remark in &document.remarks {
         out.push_str(&wrapped(remark, "  ", PROSE));
     }
@@ -188,6 +190,8 @@ fn heading_lines(head: &Head, cells: usize) -> Vec<String> {
             _ => lines.push(word.to_owned()),
         }
     }
+    // Blanks at which no title is broken.
+    lines.iter_mut().for_each(|line| *line = line.replace('\u{a0}', " "));
     if !unit.is_empty() {
         lines.push(unit);
     }
