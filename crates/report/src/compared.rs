@@ -13,7 +13,7 @@ use loadline_model::manifest::RunState;
 use minijinja::context;
 
 use crate::content::ratios::{self, Shown};
-use crate::content::{facts_of, settings, variants, wait_profiles};
+use crate::content::{platform, variants, wait_profiles};
 use crate::doc::{Block, Document, Section, Table};
 use crate::platform_run::{PlatformRun, comparisons_as_told, scanned, sides};
 use crate::templates::{items, prose};
@@ -270,12 +270,12 @@ fn differences(sides: &[PlatformRun<'_>]) -> Vec<Block> {
     if is_imported(sides) {
         return Vec::new();
     }
-    let [from, to] = [first, second].map(|side| facts_of("comparison", &side.run.manifest));
+    let [from, to] = [first, second].map(|side| platform::facts_of("comparison", &side.run.manifest));
     let changed = from.into_iter().zip(to).filter(|(from, to)| from != to);
     let changed = Block::list(changed.map(|((what, from), (_, to))| format!("changed: {what}: {from} → {to}")));
     let same = || Block::para("The manifests name the same product, version, machine and plan.");
     let mut blocks = vec![changed.unwrap_or_else(same)];
-    blocks.extend(settings::section(sides).blocks);
+    blocks.extend(platform::settings(sides).blocks);
     for block in &mut blocks {
         if let Block::Table(differing) = block {
             differing.caption = "Settings that differ".to_owned();

@@ -2,7 +2,6 @@
 //! own statistics, what went on over time. Two or more periods are set side by side.
 
 mod counters;
-mod load;
 mod over_time;
 mod time;
 mod views;
@@ -171,7 +170,7 @@ fn lettered(periods: &[Period]) -> Vec<Period> {
 fn document(periods: &[Period]) -> Document {
     let mut sections = vec![
         Section::of("answer", "The test", time::answer(periods)),
-        Section::of("load", "Load profile", load::blocks(periods)),
+        Section::of("load", "Load profile", counters::profile(periods)),
         Section::of("time", "Time model", time::model(periods)),
         Section::of("waits", "Top waits", time::waits(periods)),
         Section::of("over-time", "Over time", over_time::blocks(periods)),

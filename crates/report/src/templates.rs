@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::doc::{Block, Document};
 use crate::escape::{self, Text};
 use crate::words::{cut, percent, ratio, spans, stop, tests_named, when};
-use crate::{Format, ReportError, notes, text};
+use crate::{Format, ReportError, text};
 
 /// Names of the templates, whose ends decide how texts are escaped, and the templates.
 const TEMPLATES: [(&str, &str); 6] = [
@@ -121,7 +121,7 @@ fn environment() -> Result<Environment<'static>, Error> {
     });
     environment.set_formatter(escaped);
     environment.add_filter("css", escape::css_string);
-    environment.add_filter("notes", |markdown: &str| notes::html(markdown));
+    environment.add_filter("notes", |markdown: &str| escape::notes_as_html(markdown));
     environment.add_filter("plain_lines", |text: &str| text.lines().map(text::clean).collect::<Vec<_>>());
     environment.add_filter("bytes", bytes);
     environment.add_filter("confidence", confidence);

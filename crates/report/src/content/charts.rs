@@ -8,7 +8,7 @@ use loadline_analyze::waits::{Bucket, Counts, label};
 use loadline_analyze::{Estimate, Interval, Sweep, SweepPoint};
 use loadline_model::column::{self, column};
 use loadline_model::format::number;
-use loadline_model::{Column, TestRecord};
+use loadline_model::{Column, Series, TestRecord};
 use minijinja::context;
 
 use super::figure::with_interval;
@@ -16,7 +16,6 @@ use crate::bars::{Bars, heat};
 use crate::canvas::COLOURS;
 use crate::columns::{scale, value};
 use crate::doc::{Block, Chart, Section};
-use crate::over_time::OverTime;
 use crate::platform_run::{PlatformRun, swept as swept_workloads};
 use crate::svg;
 use crate::templates::prose;
@@ -257,6 +256,39 @@ fn wait_stack(at: &ByJobs<'_>, title: &str) -> Option<Chart> {
         stacked: true,
     };
     bars.drawn()
+}
+
+/// Most points of a line; more are averaged.
+const MOST_POINTS: usize = 300;
+
+/// Throughput over time.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OverTime {
+    /// Seconds since the window start, and tps.
+    pub(crate) points: Vec<(f64, f64)>,
+    /// Rows of the series per point.
+    pub(crate) rows_per_point: usize,
+}
+
+impl OverTime {
+    /// Throughput in `series` from the window start on; `None` if it has none.
+    #[must_use]
+    pub fn of(series: &Series) -> Option<OverTime> {
+        let (times, values) = (series.column("t_s")?, series.column(THROUGHPUT.id)?);
+        let rows: Vec<(f64, f64)> = times
+            .into_iter()
+            .zip(values)
+            .filter_map(|(t, v)| Some((t?, v?)))
+            .filter(|(t, v)| *t >= 0.0 && v.is_finite())
+            .collect();
+        let rows_per_point = rows.len().div_ceil(MOST_POINTS).max(1);
+        let mean = |chunk: &[(f64, f64)]| {
+            let n = chunk.len() as f64;
+            chunk.iter().fold((0.0, 0.0), |a, r| (a.0 + r.0 / n, a.1 + r.1 / n))
+        };
+        let points: Vec<(f64, f64)> = rows.chunks(rows_per_point).map(mean).collect();
+        (!points.is_empty()).then_some(OverTime { points, rows_per_point })
+    }
 }
 
 /// Throughput over time by platform and workload, one line per test.

@@ -1,7 +1,7 @@
 //! Contents of a report, in the order of a reader's needs: verdict and key figures, charts and tables, evidence.
 
 mod answer;
-mod charts;
+pub(crate) mod charts;
 mod elsewhere;
 mod evidence;
 mod factors;
@@ -12,10 +12,9 @@ pub(crate) mod load;
 mod mind;
 pub(crate) mod nodes;
 mod page;
-mod platform;
+pub(crate) mod platform;
 pub(crate) mod qualified;
 pub(crate) mod ratios;
-pub(crate) mod settings;
 mod sizes;
 mod tables;
 pub(crate) mod variants;
@@ -25,7 +24,6 @@ mod waits;
 pub(crate) use crate::words::stop;
 pub(crate) use mind::bounded;
 pub(crate) use page::{not_measured, table as page};
-pub(crate) use platform::facts_of;
 pub(crate) use qualified::{kept as kept_tests, verdict};
 pub(crate) use waits::{all as waits_of, histogram};
 
@@ -96,7 +94,7 @@ fn sections(
         elsewhere::published(sides, options.summary),
         key::section(sides, options.summary),
         factors::summary(&comparisons),
-        settings::section(measured),
+        platform::settings(measured),
     ];
     if options.summary {
         all.push(charts::load_lines(sides));
