@@ -1,4 +1,4 @@
-//! The manifests of all platforms side by side, their settings that differ, the commands to repeat the runs, and where the figures of each column come from.
+//! The manifests of all platforms side by side, their settings that differ, the commands to repeat the runs, and the sources of figures.
 
 use loadline_model::format::{ABSENT, bytes, number};
 use loadline_model::manifest::{Manifest, TableLoad};
