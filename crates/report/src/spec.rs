@@ -67,7 +67,7 @@ impl<'a, R: Copy + 'a> TableSpec<'a, R> {
     }
 
     pub(crate) fn column<C: Into<Cell>>(mut self, head: Head, cell: impl Fn(R) -> C + 'a) -> Self {
-        let cell = self.numbered(move |row| cell(row).into());
+        let cell: Of<'a, Cell> = self.numbered(move |row| cell(row).into());
         self.made.columns.push(Column { head, cell, shown: Shown::Always });
         self
     }

@@ -101,7 +101,7 @@ pub(crate) fn table(rows: &[Shown], counted: &str) -> Table {
 
 /// A row of each figure; with more than two variants, the last column names that of the row.
 pub(crate) fn listing(rows: &[Shown]) -> Listing {
-    let mut columns: Vec<Named<Shown>> = vec![
+    let columns: [Named<Shown>; 11] = [
         ("workload", |row| row.workload.as_str().into()),
         ("jobs", |row| row.jobs.into()),
         ("figure", |row| row.column.id.into()),
@@ -114,6 +114,7 @@ pub(crate) fn listing(rows: &[Shown]) -> Listing {
         ("smallest_detectable_pct", |row| row.detectable.map(|share| share * 100.0).into()),
         ("pairs", |row| row.pairs.into()),
     ];
+    let mut columns = columns.to_vec();
     if rows.iter().any(|row| row.arm.is_some()) {
         columns.push(("arm", |row| row.arm.map(|arm| arm.to_string()).into()));
     }
