@@ -23,13 +23,10 @@ pub(super) const NO_MEAN: &str =
 
 /// The section; a brief one does not say which tests are kept, as its first page does.
 pub(crate) fn section(sides: &[PlatformRun<'_>], brief: bool) -> Section {
-    let mut table = table(sides, brief);
-    if brief {
-        table.merge_notes();
-    }
     let imported = sides.iter().any(|side| side.run.published.as_ref().is_some_and(|p| p.imported));
     let explained = || Block::para(prose("load-lines", context! { imported }));
-    let blocks = if swept(sides).is_empty() { Vec::new() } else { vec![Block::Table(table), explained()] };
+    let blocks =
+        if swept(sides).is_empty() { Vec::new() } else { vec![Block::Table(table(sides, brief)), explained()] };
     Section::of("load-lines", "Load lines", blocks)
 }
 
@@ -63,7 +60,7 @@ fn table(sides: &[PlatformRun<'_>], brief: bool) -> Table {
     };
     // Only in tables of one group: most groups do not need these columns.
     let (redo, limited) = (alone && REDO.iter().any(|column| any(column)), alone || any(LIMIT));
-    let notes = Notes::default();
+    let notes = Notes::new(brief);
     let at_peak = |(side, sweep): Of<'_>, cell: &dyn Fn(&[TestRecord], &SweepPoint) -> Cell| match sweep.peak() {
         Some(peak) => cell(&side.run.records, peak),
         None => Cell::absent(notes.mark("no valid test has a throughput", "")),

@@ -30,11 +30,7 @@ pub(crate) fn section(sides: &[PlatformRun<'_>], on_paper: bool) -> Section {
     let several = sides.len() > 1;
     let mut blocks = Vec::new();
     for side in sides {
-        let mut table = table(side, if several { &side.label } else { "" }, on_paper);
-        if on_paper {
-            table.merge_notes();
-        }
-        blocks.extend(Block::table(table));
+        blocks.extend(Block::table(table(side, if several { &side.label } else { "" }, on_paper)));
         let of = if several { format!("{}: ", side.label) } else { String::new() };
         blocks.extend(not_measured(side).into_iter().map(|text| Block::para(format!("{of}{text}"))));
     }
@@ -63,7 +59,7 @@ struct Line {
 /// The page of one platform. The first page on paper has space for one list of refused, disturbed and kept tests: that of what to
 /// mind. So this one has none there.
 pub(crate) fn table(side: &PlatformRun<'_>, caption: &str, on_paper: bool) -> Table {
-    let (notes, all) = (Notes::default(), groups(std::iter::once(side)));
+    let (notes, all) = (Notes::new(on_paper), groups(std::iter::once(side)));
     let mut lines: Vec<Line> = Vec::new();
     for group in &all {
         let sweeps = side.sweeps.iter().filter(|sweep| sweep.group == *group);
