@@ -32,6 +32,26 @@ pub struct Terms {
     pub unequal: bool,
 }
 
+/// Why runs are not compared.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NotCompared {
+    /// Neither one run nor two.
+    #[error("name one run of `loadline ab`, or two runs")]
+    Number,
+    /// A single run that has no variants.
+    #[error("{0} is not a run of two arms (`loadline ab`): name a second run to compare it with")]
+    NoArms(String),
+    /// One of two runs has variants.
+    #[error("{0} is a run of two arms: compare it by itself")]
+    Arms(String),
+    /// One of two runs has levels, which are compared with the baseline of their own run.
+    #[error(
+        "{0} is a run of levels of replication, each of which was measured in turns with a baseline: `loadline report` shows what they \
+         cost"
+    )]
+    Levels(String),
+}
+
 /// What comparisons show.
 #[derive(Debug)]
 pub struct Compared {
@@ -68,9 +88,24 @@ impl Compared {
         Some(Compared { has_curves: of.has_curves(), ..compared })
     }
 
-    /// Of two runs, B against A.
-    #[must_use]
-    pub fn of_runs(runs: &[RunData; 2], terms: Terms, width: usize) -> Compared {
+    /// Of one run of variants, or of two other runs, B against A, which are judged by `terms`.
+    ///
+    /// # Errors
+    /// [`NotCompared`].
+    pub fn new(runs: &[RunData], terms: Terms, width: usize) -> Result<Compared, NotCompared> {
+        let id = |run: &RunData| run.manifest.run.clone();
+        if let [run] = runs {
+            return Compared::of_arms(run, width).ok_or_else(|| NotCompared::NoArms(id(run)));
+        }
+        let [a, b] = runs else { return Err(NotCompared::Number) };
+        match [a, b].into_iter().find(|run| run.manifest.plan.paired.is_some()) {
+            Some(run) if run.manifest.plan.arms().is_some() => Err(NotCompared::Arms(id(run))),
+            Some(run) => Err(NotCompared::Levels(id(run))),
+            None => Ok(Compared::of_two(runs, terms, width)),
+        }
+    }
+
+    fn of_two(runs: &[RunData], terms: Terms, width: usize) -> Compared {
         let sides = sides(runs);
         let compared = comparisons_as_told(&sides, terms.across_drivers, terms.unequal);
         let rows: Vec<Shown> = compared.iter().flat_map(|comparison| shown(comparison, terms.margin)).collect();

@@ -35,7 +35,7 @@ use loadline_analyze::variants::typical_windows;
 use loadline_analyze::waits::Counts;
 use loadline_model::{Latencies, Manifest, Series, TestRecord};
 
-pub use compared::{Compared, Terms};
+pub use compared::{Compared, NotCompared, Terms};
 pub use content::charts::OverTime;
 pub use content::levels::Costs;
 pub use example::example;

@@ -22,7 +22,7 @@ pub struct Listing {
 }
 
 impl Listing {
-    pub(crate) fn of<'r, T: 'r>(columns: &[Named<T>], rows: impl IntoIterator<Item = &'r T>) -> Listing {
+    pub(crate) fn new<'r, T: 'r>(columns: &[Named<T>], rows: impl IntoIterator<Item = &'r T>) -> Listing {
         let row = |row: &T| columns.iter().map(|(_, cell)| cell(row)).collect();
         Listing { columns: columns.iter().map(|(id, _)| *id).collect(), rows: rows.into_iter().map(row).collect() }
     }

@@ -164,7 +164,7 @@ impl<'a> Trended<'a> {
     /// # Errors
     /// A value that cannot be written as JSON.
     pub fn render(&self, format: Format) -> Result<String, ReportError> {
-        Listing::of(&COLUMNS, &self.series).or(|| self.page(), format)
+        Listing::new(&COLUMNS, &self.series).or(|| self.page(), format)
     }
 
     /// The workload of `series`, with what distinguishes it from other series of that.

@@ -243,7 +243,7 @@ impl<'a> RunOfLevels<'a> {
             ("pairs", |c| (c.cell.pairs.len() - c.dropped()).into()),
             ("pairs_dropped", |c| c.dropped().into()),
         ];
-        Listing::of(&columns, &self.costs).csv()
+        Listing::new(&columns, &self.costs).csv()
     }
 }
 

@@ -118,5 +118,5 @@ pub(crate) fn listing(rows: &[Shown]) -> Listing {
     if rows.iter().any(|row| row.arm.is_some()) {
         columns.push(("arm", |row| row.arm.map(|arm| arm.to_string()).into()));
     }
-    Listing::of(&columns, rows)
+    Listing::new(&columns, rows)
 }

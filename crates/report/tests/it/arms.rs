@@ -201,7 +201,7 @@ fn stored(id: &str, tps: &[f64], limits: &[f64], within_pct: Option<f64>) -> Run
 const TERMS: Terms = Terms { margin: 0.02, across_drivers: false, unequal: false };
 
 fn compared(a: RunData, b: RunData) -> Compared {
-    Compared::of_runs(&[a, b], TERMS, 100)
+    Compared::new(&[a, b], TERMS, 100).unwrap()
 }
 
 #[test]
@@ -237,7 +237,7 @@ fn unequal_work_is_compared_if_told_and_marked() {
     for (others, unequal, counts, marked) in
         [(2, false, [0, 0, 1], false), (2, true, [1, 1, 0], true), (1, true, [1, 1, 0], false)]
     {
-        let compared = Compared::of_runs(&[rows(1, "a"), rows(others, "b")], Terms { unequal, ..TERMS }, 100);
+        let compared = Compared::new(&[rows(1, "a"), rows(others, "b")], Terms { unequal, ..TERMS }, 100).unwrap();
         assert_eq!(compared.counts(), counts, "{others}, {unequal}");
         let text = words(compared.text());
         let mark = "not the same work (--unequal): different parameters: rows is 1";
