@@ -28,7 +28,8 @@ pub(crate) fn describe(plan: &Plan, results: &Path) -> String {
     let drawn = plan.draws.map(|_| format!("{} for rows, drawn for what jobs draw", plan.seed));
     let report = kind.and_then(|kind| kind.native_report).filter(|_| plan.native_report);
     let context = context! {
-        plan,
+        // As JSON has it: its type needs no second serialiser.
+        plan => serde_json::to_value(plan).unwrap_or_default(),
         arms => arms(plan),
         levels => levels(plan, kind.map_or(&[][..], |kind| kind.level_settings)),
         results => results.display().to_string(),
@@ -60,7 +61,7 @@ pub(crate) fn describe(plan: &Plan, results: &Path) -> String {
 fn arms(plan: &Plan) -> Option<Value> {
     let arms = plan.arms()?;
     Some(context! {
-        variants => arms.variants,
+        variants => arms.variants.iter().map(|arm| (&arm.label, &arm.settings)).collect::<Vec<_>>(),
         pairs => arms.pairs,
         precision => arms.precision.map(|share| (share * 100.0).to_string()),
         looks => arms.looks,

@@ -21,8 +21,8 @@ use minijinja::context;
 
 use crate::content::{kept_tests, stop, verdict as tests_verdict};
 use crate::doc::{Block, Document, Section};
-use crate::templates::prose;
-use crate::{Format, ReportError, RunData, templates};
+use crate::templates::{page, prose, stored};
+use crate::{Format, ReportError, RunData};
 
 /// One period.
 #[derive(Debug, Clone)]
@@ -57,7 +57,7 @@ impl Period {
         let record = run.records.iter().find(|r| r.test == test)?.clone();
         let title = format!("{}, {}", record.workload, counted(record.jobs as usize, "job"));
         let m = &run.manifest;
-        let context = context! { r => record, target => m.target_of(record.arm()), loadline => m.loadline_version };
+        let context = context! { r => stored(&record), target => stored(&m.target_of(record.arm())), loadline => m.loadline_version };
         let subtitle = prose("period-of-test", context);
         let counted = activity.as_ref().and_then(|a| a.counted.as_ref());
         // What disturbed a test too much is its verdict.
@@ -85,7 +85,7 @@ impl Period {
         let Watched { target, taken_at, seconds, open, close, waits, series, figures, activity, mut notes, .. } =
             watched;
         let loadline = &watched.loadline_version;
-        let subtitle = prose("period-watched", context! { target, seconds, taken_at, loadline });
+        let subtitle = prose("period-watched", context! { target => stored(&target), seconds, taken_at, loadline });
         let between = open.seconds_until(&close);
         Period {
             label: name.to_owned(),
@@ -233,5 +233,5 @@ pub fn render_page(periods: &[Period], format: Format) -> Result<Vec<u8>, Report
         [one] => document(std::slice::from_ref(one)),
         several => document(&lettered(several)),
     };
-    Ok(templates::page(&document, format, false)?.into_bytes())
+    Ok(page(&document, format, false)?.into_bytes())
 }

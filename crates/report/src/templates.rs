@@ -36,6 +36,12 @@ const PROSE: &str = concat!("\n", include_str!("templates/prose.txt"), "\n", inc
 const ITEM: char = '\u{1e}';
 const VALUE: char = '\u{1f}';
 
+/// A stored value for a context, as JSON has it: its type is large and written as JSON as well, so that no second serialiser of it is
+/// compiled.
+pub(crate) fn stored(value: &impl Serialize) -> serde_json::Value {
+    serde_json::to_value(value).unwrap_or_default()
+}
+
 /// The explanation `name` with the values of `context`.
 pub(crate) fn prose(name: &str, context: impl Serialize) -> String {
     render(name, context).trim().to_owned()

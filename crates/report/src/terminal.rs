@@ -13,7 +13,7 @@ use crate::columns::value;
 use crate::content::{bounded, load, nodes, not_measured, page, qualified, verdict};
 use crate::doc::Block;
 use crate::platform_run::{PlatformRun, sides};
-use crate::templates::prose;
+use crate::templates::{prose, stored};
 use crate::text::for_terminal;
 use crate::words::{name, place, unit};
 
@@ -26,7 +26,7 @@ pub fn test_line(r: &TestRecord) -> String {
     let figure = |column: &Column, decimals| r.figure(column).map_or(ABSENT.to_owned(), |v| number(v, decimals));
     let (rate, of_log) = (rate_of(&[r]), r.group == "log-writer" || r.kpis.is_empty());
     let context = context! {
-        r,
+        r => stored(r),
         of_log,
         jobs => place(JOBS, r.jobs),
         delay => r.level().map(|level| level.delay_ms.to_string()),
@@ -47,7 +47,7 @@ pub fn done_line(r: &TestRecord) -> String {
     let ms = |column: &Column| r.figure(column).map_or(ABSENT.to_owned(), |ns| number(ns / 1e6, 3));
     let skew = if let column::Cell::Number(ms) = column::START_SKEW_MS.cell(r) { Some(ms) } else { None };
     let context = context! {
-        r,
+        r => stored(r),
         skew,
         line => test_line(r),
         sizes => r.sizes.len(),

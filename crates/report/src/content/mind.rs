@@ -10,7 +10,7 @@ use super::figure::LIMIT;
 use super::qualified;
 use crate::doc::{Block, Section};
 use crate::platform_run::PlatformRun;
-use crate::templates::{items, prose};
+use crate::templates::{items, prose, stored};
 use crate::words::{alike, cut, short_name, stop};
 
 /// Most characters of what was noticed.
@@ -25,7 +25,7 @@ pub(crate) fn section(sides: &[PlatformRun<'_>]) -> Section {
 
 /// Machine and storage of `manifest` in one line: `8 × AMD EPYC, 64.0 GiB, Debian 12; log on ext4, data on xfs`.
 pub(crate) fn platform(manifest: &Manifest) -> String {
-    prose("machine", manifest)
+    prose("machine", stored(manifest))
 }
 
 /// What bounds the workload `name`, in a sentence.
@@ -65,7 +65,7 @@ fn minded(side: &PlatformRun<'_>) -> Vec<String> {
         measured => names(&|_, _| true),
         why => records.iter().find_map(|r| r.absent.get(column::LIMIT_SHARE_PCT.id)),
         findings,
-        plan,
+        plan => stored(plan),
         private => side.run.manifest.target.kind.ends_with("-temp"),
     };
     items("mind", context)

@@ -33,7 +33,7 @@ use minijinja::context;
 
 use crate::doc::{Block, Document, Section};
 use crate::platform_run::{PlatformRun, by_variant, comparisons, sides};
-use crate::templates::{items, prose};
+use crate::templates::{items, prose, stored};
 use crate::words::grouped;
 use crate::{Options, RunData};
 
@@ -144,7 +144,7 @@ fn title_of(sides: &[PlatformRun<'_>]) -> String {
 fn subtitle_of(sides: &[PlatformRun<'_>]) -> String {
     let one = |s: &PlatformRun<'_>| {
         let (m, source) = (&s.run.manifest, s.run.published.as_ref().map(|p| &p.source));
-        context! { label => s.label, target => m.target, source, started_at => m.started_at, version => m.loadline_version }
+        context! { label => s.label, target => stored(&m.target), source, started_at => m.started_at, version => m.loadline_version }
     };
     prose("subtitle", context! { sides => sides.iter().map(one).collect::<Vec<_>>() })
 }

@@ -10,7 +10,7 @@ use crate::columns;
 use crate::doc::{Block, Head, Row, Section, Table};
 use crate::platform_run::PlatformRun;
 use crate::spec::TableSpec;
-use crate::templates::{facts, prose};
+use crate::templates::{facts, prose, stored};
 use crate::words::{cut, distinct};
 
 pub(crate) fn section(sides: &[PlatformRun<'_>]) -> Section {
@@ -35,7 +35,7 @@ pub(crate) fn facts_of(what: &str, m: &Manifest) -> Vec<(String, String)> {
     let (p, name) = (&m.plan, format!("facts of the {what}"));
     facts(
         &name,
-        context! { m, warmup => p.warmup(), window => p.duration_s.to_string(), load => p.load.words(), seeds => p.seeds() },
+        context! { m => stored(m), warmup => p.warmup(), window => p.duration_s.to_string(), load => p.load.words(), seeds => p.seeds() },
     )
 }
 
