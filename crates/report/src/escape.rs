@@ -62,8 +62,8 @@ pub(crate) fn markdown(text: &str) -> String {
     out
 }
 
-/// Notes in Markdown (CommonMark) as HTML, every text escaped: without raw HTML, pictures, and links to anything but web and mail. Headings are
-/// below those of a section.
+/// Notes in Markdown (CommonMark) as HTML, every text escaped: without raw HTML, pictures, and links to anything but web and mail.
+/// Headings are below those of a section.
 pub(crate) fn notes_as_html(markdown: &str) -> String {
     let mut out = String::new();
     let mut links: Vec<bool> = Vec::new();

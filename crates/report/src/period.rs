@@ -57,7 +57,8 @@ impl Period {
         let record = run.records.iter().find(|r| r.test == test)?.clone();
         let title = format!("{}, {}", record.workload, counted(record.jobs as usize, "job"));
         let m = &run.manifest;
-        let context = context! { r => stored(&record), target => stored(&m.target_of(record.arm())), loadline => m.loadline_version };
+        let target = stored(&m.target_of(record.arm()));
+        let context = context! { r => stored(&record), target, loadline => m.loadline_version };
         let subtitle = prose("period-of-test", context);
         let counted = activity.as_ref().and_then(|a| a.counted.as_ref());
         // What disturbed a test too much is its verdict.

@@ -32,11 +32,9 @@ pub(crate) fn section(sides: &[PlatformRun<'_>]) -> Section {
 
 /// Names and values of what a manifest says of the plan, the machine and so on.
 pub(crate) fn facts_of(what: &str, m: &Manifest) -> Vec<(String, String)> {
-    let (p, name) = (&m.plan, format!("facts of the {what}"));
-    facts(
-        &name,
-        context! { m => stored(m), warmup => p.warmup(), window => p.duration_s.to_string(), load => p.load.words(), seeds => p.seeds() },
-    )
+    let p = &m.plan;
+    let (window, load, seeds) = (p.duration_s.to_string(), p.load.words(), p.seeds());
+    facts(&format!("facts of the {what}"), context! { m => stored(m), warmup => p.warmup(), window, load, seeds })
 }
 
 fn doctor(sides: &[PlatformRun<'_>]) -> Vec<Block> {
