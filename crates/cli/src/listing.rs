@@ -1,33 +1,17 @@
-//! Listings: one small table, four formats.
+//! Listings: what there is of columns, checks, targets and plans, each as a small table in four formats.
 
 use loadline_database::TARGETS;
 use loadline_model::CheckId;
 use loadline_model::column::{COLUMNS, TABLES};
-use loadline_model::format::csv_line;
 use loadline_model::plan::Jobs;
 use loadline_report::Format;
 use loadline_run::plans::{NamedPlan, PLANS};
 use loadline_run::{PlanSpec, make_plan};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::args::{ListArgs, PlansArgs};
 use crate::exit::Failure;
 use crate::output;
-
-/// Text in a cell of a Markdown table.
-pub(crate) fn cell(text: &str) -> String {
-    text.replace('|', "\\|").replace('\n', " ")
-}
-
-/// Rows with their cells below each other, numbers aligned `right`.
-pub(crate) fn aligned(rows: &[Vec<String>], right: bool) -> impl Iterator<Item = String> {
-    let width = |i: usize| rows.iter().filter_map(|r| r.get(i)).map(|c| c.chars().count()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..rows.first().map_or(0, Vec::len)).map(width).collect();
-    rows.iter().map(move |row| {
-        let cells = row.iter().zip(&widths).map(|(c, w)| if right { format!("{c:>w$}") } else { format!("{c:<w$}") });
-        cells.collect::<Vec<_>>().join("  ")
-    })
-}
 
 /// A table of text.
 pub(crate) struct Listing {
@@ -39,59 +23,30 @@ pub(crate) struct Listing {
 
 impl Listing {
     /// Writes it as asked; gives the exit code.
-    pub(crate) fn write(&self, args: &ListArgs) -> Result<u8, Failure> {
+    pub(crate) fn write(self, args: &ListArgs) -> Result<u8, Failure> {
         self.write_with(args, &[])
     }
 
-    /// The same with columns that are numbers in JSON.
-    pub(crate) fn write_with(&self, args: &ListArgs, numbers: &[&str]) -> Result<u8, Failure> {
-        let text = match args.format {
-            Format::Text => self.text(),
-            Format::Markdown => self.markdown(),
-            Format::Csv => self.csv(),
-            Format::Json | Format::Html => self.json(numbers),
+    /// Writes it with columns that are numbers in JSON, which elsewhere stand as they were written.
+    pub(crate) fn write_with(self, args: &ListArgs, numbers: &[&str]) -> Result<u8, Failure> {
+        let as_json = matches!(args.format, Format::Json | Format::Html);
+        let value = |(column, text): (&&str, String)| match as_json && numbers.contains(column) {
+            true if text.is_empty() => Value::Null,
+            true => number(&text).unwrap_or(Value::String(text)),
+            false => Value::String(text),
         };
+        let Listing { columns, rows } = self;
+        let rows = rows.into_iter().map(|row| columns.iter().zip(row).map(value).collect()).collect();
+        let listing = loadline_report::Listing { columns, rows };
+        let text = listing.render(args.format).map_err(|e| Failure::failed(e.to_string()))?;
         output::write(&args.output, text.as_bytes())?;
         Ok(0)
     }
-
-    fn text(&self) -> String {
-        let head = self.columns.iter().map(|c| c.replace('_', " ")).collect();
-        let rows: Vec<Vec<String>> = std::iter::once(head).chain(self.rows.iter().cloned()).collect();
-        aligned(&rows, false).map(|row| format!("{}\n", row.trim_end())).collect()
-    }
-
-    fn markdown(&self) -> String {
-        let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
-        let mut out = line(self.columns.iter().map(|c| c.replace('_', " ")).collect());
-        out.push_str(&line(vec!["---".to_owned(); self.columns.len()]));
-        for row in &self.rows {
-            out.push_str(&line(row.iter().map(|c| cell(c)).collect()));
-        }
-        out
-    }
-
-    pub(crate) fn csv(&self) -> String {
-        csv_line(&self.columns) + &self.rows.iter().map(csv_line).collect::<String>()
-    }
-
-    fn json(&self, numbers: &[&str]) -> String {
-        let value = |column: &str, text: &String| match numbers.contains(&column) {
-            true if text.is_empty() => Value::Null,
-            true => text.parse::<f64>().map_or_else(|_| Value::String(text.clone()), |n| number(n, text)),
-            false => Value::String(text.clone()),
-        };
-        let object = |row: &Vec<String>| {
-            let pairs = self.columns.iter().zip(row).map(|(c, v)| ((*c).to_owned(), value(c, v)));
-            Value::Object(pairs.collect::<Map<String, Value>>())
-        };
-        format!("{:#}\n", Value::Array(self.rows.iter().map(object).collect()))
-    }
 }
 
-/// A whole number as one.
-fn number(value: f64, text: &str) -> Value {
-    text.parse::<i64>().map_or_else(|_| Value::from(value), Value::from)
+/// A number as one, a whole number without a fraction.
+fn number(text: &str) -> Option<Value> {
+    text.parse::<i64>().map(Value::from).or_else(|_| text.parse::<f64>().map(Value::from)).ok()
 }
 
 pub(crate) fn columns(args: &ListArgs) -> Result<u8, Failure> {
@@ -168,19 +123,4 @@ fn plan_row(named: &NamedPlan, shown: fn(&[&str]) -> String) -> Result<Vec<Strin
         plan.warmup_s.to_string(),
         plan.repeat.to_string(),
     ])
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_format_keeps_every_cell() {
-        let list = Listing { columns: vec!["a", "b_c"], rows: vec![vec!["x, \"y\"".into(), "1|2".into()]] };
-        assert_eq!(list.csv(), "a,b_c\n\"x, \"\"y\"\"\",1|2\n");
-        assert_eq!(list.markdown(), "| a | b c |\n| --- | --- |\n| x, \"y\" | 1\\|2 |\n");
-        assert_eq!(list.text(), "a       b c\nx, \"y\"  1|2\n");
-        let json: Value = serde_json::from_str(&list.json(&[])).unwrap();
-        assert_eq!(json[0]["b_c"], "1|2");
-    }
 }

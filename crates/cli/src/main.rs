@@ -26,7 +26,6 @@ mod output;
 mod pages;
 mod pdf;
 mod probe;
-mod probe_table;
 mod progress;
 mod references;
 mod replica_cost;

@@ -9,7 +9,7 @@ use loadline_collect::inventory::machine;
 use loadline_model::LogWriterPoint;
 use loadline_model::format::{bytes, counted, duration_s};
 use loadline_model::probe::{ProbeReport, ProbedDir, VERSION};
-use loadline_report::Format;
+use loadline_report::render_probe;
 use loadline_run::study::KnownLimits;
 use loadline_storage::probe::{Event, ProbeError, ProbeOptions, ProbeSession};
 use loadline_store::rfc3339;
@@ -17,7 +17,7 @@ use loadline_store::rfc3339;
 use crate::args::ProbeArgs;
 use crate::exit::Failure;
 use crate::progress::Changing;
-use crate::{output, probe_table, signals};
+use crate::{output, signals};
 
 /// Share of a directory's time for the device; the rest is for the reference log writer.
 const FOR_DEVICE: f64 = 0.65;
@@ -109,15 +109,7 @@ pub(crate) fn probe(args: &ProbeArgs) -> Result<u8, Failure> {
     }
     let report =
         ProbeReport { version: VERSION, loadline: env!("CARGO_PKG_VERSION").to_owned(), at, machine: machine(), dirs };
-    let text = match args.list.format {
-        Format::Text => probe_table::text(&report),
-        Format::Markdown => probe_table::markdown(&report),
-        Format::Csv => probe_table::csv(&report),
-        Format::Json | Format::Html => {
-            let json = serde_json::to_string_pretty(&report);
-            json.map_err(|e| Failure::failed(format!("the report cannot be written as JSON: {e}")))? + "\n"
-        }
-    };
+    let text = render_probe(&report, args.list.format).map_err(|e| Failure::failed(e.to_string()))?;
     output::write(&args.list.output, text.as_bytes())?;
     Ok(0)
 }

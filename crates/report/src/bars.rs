@@ -5,8 +5,8 @@ use loadline_analyze::stats::Interval;
 use loadline_model::format::number;
 
 use crate::canvas::{CHAR, Canvas, Px, digits, longest, tick_text, ticks};
-use crate::content::ratios::ratio;
 use crate::doc::Chart;
+use crate::words::ratio;
 
 const WIDTH: f64 = 480.0;
 /// Space above the drawing, and below for names and a label.

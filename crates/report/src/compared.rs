@@ -12,12 +12,13 @@ use loadline_model::format::counted;
 use loadline_model::manifest::RunState;
 use minijinja::context;
 
-use crate::content::ratios::{self, Shown, ratio};
-use crate::content::{facts_of, settings, variants, wait_profiles};
+use crate::content::ratios::{self, Shown};
+use crate::content::{platform, variants, wait_profiles};
 use crate::doc::{Block, Document, Section, Table};
 use crate::platform_run::{PlatformRun, comparisons_as_told, scanned, sides};
 use crate::templates::{items, prose};
 use crate::text::for_terminal;
+use crate::words::ratio;
 use crate::{RunData, templates};
 
 /// How two runs are compared.
@@ -29,6 +30,26 @@ pub struct Terms {
     pub across_drivers: bool,
     /// Whether unequal work is compared, and marked.
     pub unequal: bool,
+}
+
+/// Why runs are not compared.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NotCompared {
+    /// Neither one run nor two.
+    #[error("name one run of `loadline ab`, or two runs")]
+    Number,
+    /// A single run that has no variants.
+    #[error("{0} is not a run of two arms (`loadline ab`): name a second run to compare it with")]
+    NoArms(String),
+    /// One of two runs has variants.
+    #[error("{0} is a run of two arms: compare it by itself")]
+    Arms(String),
+    /// One of two runs has levels, which are compared with the baseline of their own run.
+    #[error(
+        "{0} is a run of levels of replication, each of which was measured in turns with a baseline: `loadline report` shows what they \
+         cost"
+    )]
+    Levels(String),
 }
 
 /// What comparisons show.
@@ -67,9 +88,24 @@ impl Compared {
         Some(Compared { has_curves: of.has_curves(), ..compared })
     }
 
-    /// Of two runs, B against A.
-    #[must_use]
-    pub fn of_runs(runs: &[RunData; 2], terms: Terms, width: usize) -> Compared {
+    /// Of one run of variants, or of two other runs, B against A, which are judged by `terms`.
+    ///
+    /// # Errors
+    /// [`NotCompared`].
+    pub fn new(runs: &[RunData], terms: Terms, width: usize) -> Result<Compared, NotCompared> {
+        let id = |run: &RunData| run.manifest.run.clone();
+        if let [run] = runs {
+            return Compared::of_arms(run, width).ok_or_else(|| NotCompared::NoArms(id(run)));
+        }
+        let [a, b] = runs else { return Err(NotCompared::Number) };
+        match [a, b].into_iter().find(|run| run.manifest.plan.paired.is_some()) {
+            Some(run) if run.manifest.plan.arms().is_some() => Err(NotCompared::Arms(id(run))),
+            Some(run) => Err(NotCompared::Levels(id(run))),
+            None => Ok(Compared::of_two(runs, terms, width)),
+        }
+    }
+
+    fn of_two(runs: &[RunData], terms: Terms, width: usize) -> Compared {
         let sides = sides(runs);
         let compared = comparisons_as_told(&sides, terms.across_drivers, terms.unequal);
         let rows: Vec<Shown> = compared.iter().flat_map(|comparison| shown(comparison, terms.margin)).collect();
@@ -112,7 +148,7 @@ impl Compared {
     /// A row per workload, number of jobs and figure, with the ratio B/A.
     #[must_use]
     pub fn csv(&self) -> String {
-        ratios::csv(&self.rows)
+        ratios::listing(&self.rows).csv()
     }
 
     /// Number of main figures that were compared, of those with an interval, without which nothing can be shown, and of those
@@ -269,12 +305,12 @@ fn differences(sides: &[PlatformRun<'_>]) -> Vec<Block> {
     if is_imported(sides) {
         return Vec::new();
     }
-    let [from, to] = [first, second].map(|side| facts_of("comparison", &side.run.manifest));
+    let [from, to] = [first, second].map(|side| platform::facts_of("comparison", &side.run.manifest));
     let changed = from.into_iter().zip(to).filter(|(from, to)| from != to);
     let changed = Block::list(changed.map(|((what, from), (_, to))| format!("changed: {what}: {from} → {to}")));
     let same = || Block::para("The manifests name the same product, version, machine and plan.");
     let mut blocks = vec![changed.unwrap_or_else(same)];
-    blocks.extend(settings::section(sides).blocks);
+    blocks.extend(platform::settings(sides).blocks);
     for block in &mut blocks {
         if let Block::Table(differing) = block {
             differing.caption = "Settings that differ".to_owned();

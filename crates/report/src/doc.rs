@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use loadline_model::format::ABSENT;
 use serde::Serialize;
 
-use crate::words::{distinct, grouped, without_numbers};
+use crate::words::{distinct, without_numbers};
 
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Document {
@@ -184,26 +184,6 @@ impl Table {
         self.rows.iter_mut().filter(|r| r.cells.len() > index).for_each(|r| drop(r.cells.remove(index)));
         self.head.remove(index)
     }
-
-    /// Makes one note of those that differ only in figures, and in what is in brackets.
-    pub(crate) fn merge_notes(&mut self) {
-        let alike = |text: &String| -> String {
-            let outside = text.split('(').map(|part| part.split_once(')').map_or(part, |(_, rest)| rest));
-            without_numbers(&outside.collect::<String>())
-        };
-        let merged = grouped(std::mem::take(&mut self.notes).into_iter().zip(1..), |(text, _)| alike(text));
-        let new =
-            |mark: &usize| merged.iter().position(|(_, of)| of.iter().any(|(_, old)| old == mark)).unwrap_or(0) + 1;
-        for cell in self.rows.iter_mut().flat_map(|row| &mut row.cells) {
-            cell.marks = distinct(cell.marks.iter().map(new));
-        }
-        let said = |notes: &Vec<(String, usize)>| match notes.as_slice() {
-            [(one, _)] => one.clone(),
-            [(first, _), ..] => format!("{first} (the first of these; the others are similar)"),
-            [] => String::new(),
-        };
-        self.notes = merged.iter().map(|(_, notes)| said(notes)).collect();
-    }
 }
 
 impl Head {
@@ -220,6 +200,11 @@ impl Head {
             numeric: crate::columns::is_numeric(column),
             ..Head::number(column.title, column.unit).tip(column.meaning)
         }
+    }
+
+    /// `Latency [ms]`.
+    pub(crate) fn heading(&self) -> String {
+        if self.unit.is_empty() { self.title.clone() } else { format!("{} [{}]", self.title, self.unit) }
     }
 
     pub(crate) fn tip(mut self, tip: &str) -> Head {
@@ -319,19 +304,37 @@ impl Block {
 
 /// Collects footnotes: each text once, with the subjects that it is about.
 #[derive(Debug, Default)]
-pub(crate) struct Notes(RefCell<Vec<(String, Vec<String>)>>);
+pub(crate) struct Notes {
+    /// Whether texts that differ only in figures, and in what is in brackets, are one.
+    are_brief: bool,
+    seen: RefCell<Vec<Note>>,
+}
+
+#[derive(Debug)]
+struct Note {
+    text: String,
+    subjects: Vec<String>,
+    /// Whether it stands for others.
+    has_others: bool,
+}
 
 impl Notes {
+    pub(crate) fn new(are_brief: bool) -> Notes {
+        Notes { are_brief, ..Notes::default() }
+    }
+
     /// Adds the note `reason` for `subject` and returns its number.
     pub(crate) fn mark(&self, reason: &str, subject: &str) -> usize {
-        let mut seen = self.0.borrow_mut();
-        let index = seen.iter().position(|(text, _)| text == reason).unwrap_or(seen.len());
+        let is_same = |text: &str| text == reason || self.are_brief && in_brief(text) == in_brief(reason);
+        let mut seen = self.seen.borrow_mut();
+        let index = seen.iter().position(|note| is_same(&note.text)).unwrap_or(seen.len());
         if index == seen.len() {
-            seen.push((reason.to_owned(), Vec::new()));
+            seen.push(Note { text: reason.to_owned(), subjects: Vec::new(), has_others: false });
         }
-        let subjects = &mut seen[index].1;
-        if !subject.is_empty() && !subjects.iter().any(|s| s == subject) {
-            subjects.push(subject.to_owned());
+        let note = &mut seen[index];
+        note.has_others |= note.text != reason;
+        if !subject.is_empty() && !note.subjects.iter().any(|s| s == subject) {
+            note.subjects.push(subject.to_owned());
         }
         index + 1
     }
@@ -346,11 +349,18 @@ impl Notes {
             }
             *mark = at + 1;
         }
-        let text = |(reason, subjects): &(String, Vec<String>)| match subjects.is_empty() {
-            true => reason.clone(),
-            false => format!("{}: {reason}", subjects.join(", ")),
+        let text = |Note { text, subjects, has_others }: &Note| {
+            let subjects = if subjects.is_empty() { String::new() } else { subjects.join(", ") + ": " };
+            let others = if *has_others { " (the first of these; the others are similar)" } else { "" };
+            format!("{subjects}{text}{others}")
         };
-        let seen = self.0.borrow();
+        let seen = self.seen.borrow();
         used.iter().filter_map(|mark| seen.get(mark - 1)).map(text).collect()
     }
+}
+
+/// `text` without its figures, and without what is in brackets.
+fn in_brief(text: &str) -> String {
+    let outside = text.split('(').map(|part| part.split_once(')').map_or(part, |(_, rest)| rest));
+    without_numbers(&outside.collect::<String>())
 }

@@ -6,8 +6,8 @@ use loadline_model::format::{ABSENT, number};
 use minijinja::context;
 use serde_json::{Value, json};
 
-use crate::csv;
 use crate::doc::{Block, Chart, Document, Head, Row, Section, Table};
+use crate::listing::{Listing, cell};
 use crate::svg::{self, ChartLine, ChartPoint};
 use crate::templates::prose;
 use crate::{Format, ReportError};
@@ -33,7 +33,7 @@ impl Forecasts {
     /// # Errors
     /// A value that cannot be written as JSON.
     pub fn render(&self, format: Format) -> Result<String, ReportError> {
-        let columns = ["series", "jobs", "figure", "value", "low", "high", "model"];
+        let columns = vec!["series", "jobs", "figure", "value", "low", "high", "model"];
         let mut rows = Vec::new();
         for fitted in &self.fitted {
             let series = &fitted.series.name;
@@ -43,7 +43,7 @@ impl Forecasts {
                     None if figure == Figure::Tps => ([const { Value::Null }; 3], "refused"),
                     None => continue,
                 };
-                rows.push([json!(series), json!(jobs), json!(figure.id()), value, low, high, json!(model)]);
+                rows.push(vec![json!(series), json!(jobs), json!(figure.id()), value, low, high, json!(model)]);
             }
             for question in &self.questions {
                 let found = fitted.ask(*question);
@@ -60,10 +60,11 @@ impl Forecasts {
                     _ if fitted.refused.is_some() => "refused",
                     _ => fitted.kind.id(),
                 };
-                rows.push([json!(series), Value::Null, json!(id), value, low, high, json!(model)]);
+                rows.push(vec![json!(series), Value::Null, json!(id), value, low, high, json!(model)]);
             }
         }
-        csv::written(format, columns, &rows, || self.document(columns, &rows))
+        let listing = Listing { columns, rows };
+        listing.or(|| self.document(&listing), format)
     }
 
     fn jobs(&self, fitted: &Fitted) -> Vec<f64> {
@@ -71,8 +72,8 @@ impl Forecasts {
         if self.jobs.is_empty() { vec![(last * 1.5).ceil(), last * 2.0] } else { self.jobs.clone() }
     }
 
-    /// One table of all series: `rows` with rounded numbers, by series.
-    fn document(&self, [_, columns @ ..]: [&str; 7], rows: &[[Value; 7]]) -> Document {
+    /// One table of all series: rows with rounded numbers, by series.
+    fn document(&self, listing: &Listing) -> Document {
         let refused = self.fitted.iter().filter(|f| f.refused.is_some()).count();
         let said = if refused > 0 { format!("; of {refused} nothing is forecast") } else { String::new() };
         let cell = |cell: &Value| match cell {
@@ -80,12 +81,14 @@ impl Forecasts {
             cell => cell.as_f64().map_or_else(|| ABSENT.to_owned(), shown),
         };
         let mut lines = Vec::new();
-        for own in rows.chunk_by(|a, b| a[0] == b[0]) {
-            lines.extend(own.first().map(|[series, ..]| Row::title(&cell(series))));
+        for own in listing.rows.chunk_by(|a, b| a[0] == b[0]) {
+            lines.extend(own.first().map(|row| Row::title(&cell(&row[0]))));
             lines.extend(own.iter().map(|row| Row::of(row.iter().skip(1).map(cell))));
         }
-        let is_text = |column: &str| ["figure", "model"].contains(&column);
-        let head = columns.map(|column| if is_text(column) { Head::text(column) } else { Head::number(column, "") });
+        let head = listing.columns.iter().skip(1).map(|column| match *column {
+            "figure" | "model" => Head::text(column),
+            column => Head::number(column, ""),
+        });
         let charts = self.fitted.iter().filter_map(|fitted| self.chart(fitted)).collect();
         let blocks = vec![
             Block::Table(Table::of("figures narrow", head, lines)),
@@ -167,30 +170,31 @@ pub fn evaluation_page(
     mut remarks: Vec<String>,
     format: Format,
 ) -> Result<String, ReportError> {
-    let columns = ["series", "model", "held_out", "mean_abs_error_pct", "coverage_pct", "refused"];
+    let columns = vec!["series", "model", "held_out", "mean_abs_error_pct", "coverage_pct", "refused"];
     let cells = |name: &str, model: &str, all: Option<Overall>, refused: usize| {
         let number = |value: fn(Overall) -> f64| all.map_or(Value::Null, |all| json!((value(all) * 1e3).round() / 1e3));
         let held_out = json!(all.map_or(0, |o| o.held_out));
         let [error, covered] = [number(|o| o.mean_abs_error_pct), number(|o| o.coverage_pct)];
-        [json!(name), json!(model), held_out, error, covered, json!(refused)]
+        vec![json!(name), json!(model), held_out, error, covered, json!(refused)]
     };
     let one = |s: &Evaluated| {
         cells(&s.fitted.series.name, s.fitted.kind.id(), overall([s]), usize::from(s.fitted.refused.is_some()))
     };
     let (refused, used): (Vec<&Evaluated>, Vec<&Evaluated>) = series.iter().partition(|s| s.fitted.refused.is_some());
     let all = cells("all", "", overall(used.iter().copied()), refused.len());
-    let rows: Vec<_> = series.iter().map(one).chain([all]).collect();
+    let listing = Listing { columns, rows: series.iter().map(one).chain([all]).collect() };
     if !refused.is_empty() {
         remarks.push(format!("With the {} series that are refused: {}", refused.len(), said(overall(series))));
     }
-    csv::written(format, columns, &rows, || {
+    let document = || {
         let error = |h: &HeldOut| format!("{:.0}: {:+.1} ±{:.1}", h.point.jobs, h.error_pct(), h.half_width_pct());
-        let remarked = rows.iter().zip(series).map(|(row, s)| Row {
+        let remarked = listing.rows.iter().zip(series).map(|(row, s)| Row {
             remark: s.fitted.refused.map_or_else(String::new, refusal),
             first: true,
-            ..Row::of(row.iter().map(csv::cell).chain([s.held_out.iter().map(error).collect::<Vec<_>>().join("; ")]))
+            ..Row::of(row.iter().map(cell).chain([s.held_out.iter().map(error).collect::<Vec<_>>().join("; ")]))
         });
-        let head = columns.iter().chain(&["jobs: error ± half of the interval, %"]).map(|title| Head::text(title));
+        let head =
+            listing.columns.iter().chain(&["jobs: error ± half of the interval, %"]).map(|title| Head::text(title));
         Document {
             title: format!("Forecasts of {title} held against its own upper half"),
             subtitle: prose("evaluation", ()),
@@ -200,7 +204,8 @@ pub fn evaluation_page(
             sections: vec![Section::of("series", "Series", vec![Block::Table(Table::of("facts", head, remarked))])],
             ..Document::default()
         }
-    })
+    };
+    listing.or(document, format)
 }
 
 fn said(all: Option<Overall>) -> String {

@@ -9,17 +9,16 @@ mod cause;
 mod columns;
 mod compared;
 mod content;
-mod csv;
 mod doc;
 mod escape;
 mod example;
 mod forecasted;
 mod json;
+mod listing;
 mod live;
-mod notes;
-mod over_time;
 mod period;
 mod platform_run;
+mod probed;
 mod redact;
 mod spec;
 mod svg;
@@ -36,13 +35,15 @@ use loadline_analyze::variants::typical_windows;
 use loadline_analyze::waits::Counts;
 use loadline_model::{Latencies, Manifest, Series, TestRecord};
 
-pub use compared::{Compared, Terms};
+pub use compared::{Compared, NotCompared, Terms};
+pub use content::charts::OverTime;
 pub use content::levels::Costs;
 pub use example::example;
 pub use forecasted::{Forecasts, evaluation_page};
+pub use listing::{Listing, markdown_cell};
 pub use live::{HEADLINES, LiveRun, headlines, live_table, live_text, render_live, test_name, validity};
-pub use over_time::OverTime;
 pub use period::{Period, render_page};
+pub use probed::render_probe;
 pub use redact::redact;
 pub use templates::{SCRIPT, STYLE, filled};
 pub use terminal::{done_line, end_page, test_line};
@@ -217,13 +218,13 @@ pub fn render(runs: &[RunData], format: Format, options: &Options) -> Result<Vec
     let columns = columns.as_deref();
     let text = match format {
         Format::Csv => match (runs, columns) {
-            ([run], None) => content::levels::of_run(run).map_or_else(|| csv::render(runs, columns), |of| of.csv()),
-            _ => csv::render(runs, columns),
+            ([run], None) => {
+                content::levels::of_run(run).map_or_else(|| listing::all_tests(runs, columns), |of| of.csv())
+            }
+            _ => listing::all_tests(runs, columns),
         },
         Format::Json => json::render(runs, options.across_drivers)?,
-        Format::Html => templates::html(&content::document(runs, columns, options), options.paper),
-        Format::Markdown => templates::markdown(&content::document(runs, columns, options)),
-        Format::Text => text::render(&content::document(runs, columns, options)),
+        for_people => templates::page(&content::document(runs, columns, options), for_people, options.paper)?,
     };
     Ok(text.into_bytes())
 }

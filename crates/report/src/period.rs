@@ -2,7 +2,6 @@
 //! own statistics, what went on over time. Two or more periods are set side by side.
 
 mod counters;
-mod load;
 mod over_time;
 mod time;
 mod views;
@@ -22,8 +21,8 @@ use minijinja::context;
 
 use crate::content::{kept_tests, stop, verdict as tests_verdict};
 use crate::doc::{Block, Document, Section};
-use crate::templates::prose;
-use crate::{Format, ReportError, RunData, templates, text};
+use crate::templates::{page, prose, stored};
+use crate::{Format, ReportError, RunData};
 
 /// One period.
 #[derive(Debug, Clone)]
@@ -58,7 +57,8 @@ impl Period {
         let record = run.records.iter().find(|r| r.test == test)?.clone();
         let title = format!("{}, {}", record.workload, counted(record.jobs as usize, "job"));
         let m = &run.manifest;
-        let context = context! { r => record, target => m.target_of(record.arm()), loadline => m.loadline_version };
+        let target = stored(&m.target_of(record.arm()));
+        let context = context! { r => stored(&record), target, loadline => m.loadline_version };
         let subtitle = prose("period-of-test", context);
         let counted = activity.as_ref().and_then(|a| a.counted.as_ref());
         // What disturbed a test too much is its verdict.
@@ -86,7 +86,7 @@ impl Period {
         let Watched { target, taken_at, seconds, open, close, waits, series, figures, activity, mut notes, .. } =
             watched;
         let loadline = &watched.loadline_version;
-        let subtitle = prose("period-watched", context! { target, seconds, taken_at, loadline });
+        let subtitle = prose("period-watched", context! { target => stored(&target), seconds, taken_at, loadline });
         let between = open.seconds_until(&close);
         Period {
             label: name.to_owned(),
@@ -171,7 +171,7 @@ fn lettered(periods: &[Period]) -> Vec<Period> {
 fn document(periods: &[Period]) -> Document {
     let mut sections = vec![
         Section::of("answer", "The test", time::answer(periods)),
-        Section::of("load", "Load profile", load::blocks(periods)),
+        Section::of("load", "Load profile", counters::profile(periods)),
         Section::of("time", "Time model", time::model(periods)),
         Section::of("waits", "Top waits", time::waits(periods)),
         Section::of("over-time", "Over time", over_time::blocks(periods)),
@@ -234,11 +234,5 @@ pub fn render_page(periods: &[Period], format: Format) -> Result<Vec<u8>, Report
         [one] => document(std::slice::from_ref(one)),
         several => document(&lettered(several)),
     };
-    let text = match format {
-        Format::Html => templates::html(&document, false),
-        Format::Markdown => templates::markdown(&document),
-        Format::Text => text::render(&document),
-        Format::Csv | Format::Json => return Err(ReportError::NoPage),
-    };
-    Ok(text.into_bytes())
+    Ok(page(&document, format, false)?.into_bytes())
 }

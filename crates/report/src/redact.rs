@@ -15,7 +15,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::content::settings::of_private_server;
+use crate::content::platform::of_private_server;
 use crate::{ReportError, RunData};
 
 /// Kind of the codes of workloads.

@@ -1,11 +1,14 @@
 //! A table as columns: the heading of each beside what it holds of a row. Every format follows from that.
 
+use std::rc::Rc;
+
 use loadline_model::format::ABSENT;
 
 use crate::doc::{Cell, Head, Notes, Row, Table};
+use crate::templates::facts;
 
-/// What a column holds of a row.
-type CellOf<'a, R> = Box<dyn Fn(R) -> Cell + 'a>;
+/// What is made of the row of this number.
+type Of<'a, T> = Box<dyn Fn(usize) -> T + 'a>;
 
 /// How a column is shown.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -17,39 +20,55 @@ enum Shown {
     Once,
 }
 
-struct Column<'a, R> {
+struct Column<'a> {
     head: Head,
-    cell: CellOf<'a, R>,
+    cell: Of<'a, Cell>,
     shown: Shown,
 }
 
-/// Columns and rows of a table that is to be made.
+/// Columns and rows of a table that is to be made. What does not depend on the type of the rows is [`Made`]: it is compiled once, not for
+/// each of two dozen types.
 pub(crate) struct TableSpec<'a, R> {
+    rows: Rc<[R]>,
+    made: Made<'a>,
+}
+
+struct Made<'a> {
     table: Table,
-    rows: Vec<R>,
-    columns: Vec<Column<'a, R>>,
+    /// Number of rows.
+    rows: usize,
+    columns: Vec<Column<'a>>,
     /// The row without its cells.
-    line: Box<dyn Fn(R) -> Row + 'a>,
+    line: Of<'a, Row>,
     /// The heading above rows; a row has it if it differs from that of the row before.
-    title: Box<dyn Fn(R) -> String + 'a>,
+    title: Of<'a, String>,
     notes: Option<&'a Notes>,
 }
 
 impl<'a, R: Copy + 'a> TableSpec<'a, R> {
     /// A table of `rows` without columns.
     pub(crate) fn of(class: &'static str, rows: impl IntoIterator<Item = R>) -> TableSpec<'a, R> {
-        TableSpec {
+        let rows: Rc<[R]> = rows.into_iter().collect();
+        let made = Made {
             table: Table { class, ..Table::default() },
-            rows: rows.into_iter().collect(),
+            rows: rows.len(),
             columns: Vec::new(),
             line: Box::new(|_| Row::default()),
             title: Box::new(|_| String::new()),
             notes: None,
-        }
+        };
+        TableSpec { rows, made }
+    }
+
+    /// `of` by the number of the row.
+    fn numbered<T>(&self, of: impl Fn(R) -> T + 'a) -> Of<'a, T> {
+        let rows = Rc::clone(&self.rows);
+        Box::new(move |row| of(rows[row]))
     }
 
     pub(crate) fn column<C: Into<Cell>>(mut self, head: Head, cell: impl Fn(R) -> C + 'a) -> Self {
-        self.columns.push(Column { head, cell: Box::new(move |row| cell(row).into()), shown: Shown::Always });
+        let cell: Of<'a, Cell> = self.numbered(move |row| cell(row).into());
+        self.made.columns.push(Column { head, cell, shown: Shown::Always });
         self
     }
 
@@ -61,13 +80,9 @@ impl<'a, R: Copy + 'a> TableSpec<'a, R> {
         self.column(Head::number(title, unit), cell)
     }
 
-    fn change(mut self, change: impl FnOnce(&mut Column<'a, R>)) -> Self {
-        self.columns.last_mut().map(change);
+    fn change(mut self, change: impl FnOnce(&mut Column<'a>)) -> Self {
+        self.made.columns.last_mut().map(change);
         self
-    }
-
-    pub(crate) fn tip(self, tip: &str) -> Self {
-        self.change(|column| tip.clone_into(&mut column.head.tip))
     }
 
     /// Lets a narrow terminal do without the last column.
@@ -77,7 +92,7 @@ impl<'a, R: Copy + 'a> TableSpec<'a, R> {
 
     /// Leaves the last column out unless `is_shown`.
     pub(crate) fn when(mut self, is_shown: bool) -> Self {
-        self.columns.truncate(self.columns.len() - usize::from(!is_shown));
+        self.made.columns.truncate(self.made.columns.len() - usize::from(!is_shown));
         self
     }
 
@@ -92,34 +107,56 @@ impl<'a, R: Copy + 'a> TableSpec<'a, R> {
     }
 
     /// What a row is besides its cells.
-    pub(crate) fn lines(self, line: impl Fn(R) -> Row + 'a) -> Self {
-        TableSpec { line: Box::new(line), ..self }
+    pub(crate) fn lines(mut self, line: impl Fn(R) -> Row + 'a) -> Self {
+        self.made.line = self.numbered(line);
+        self
     }
 
-    pub(crate) fn titles(self, title: impl Fn(R) -> String + 'a) -> Self {
-        TableSpec { title: Box::new(title), ..self }
+    pub(crate) fn titles(mut self, title: impl Fn(R) -> String + 'a) -> Self {
+        self.made.title = self.numbered(title);
+        self
+    }
+
+    /// Explains columns that were added: the template `name` has a line for each, `- Latency [ms] := …`.
+    pub(crate) fn tips(mut self, name: &str) -> Self {
+        self.made.explain(facts(name, ()));
+        self
     }
 
     /// The footnotes that cells mark.
-    pub(crate) fn notes(self, notes: &'a Notes) -> Self {
-        TableSpec { notes: Some(notes), ..self }
+    pub(crate) fn notes(mut self, notes: &'a Notes) -> Self {
+        self.made.notes = Some(notes);
+        self
     }
 
     pub(crate) fn caption(mut self, caption: impl Into<String>) -> Self {
-        self.table.caption = caption.into();
+        self.made.table.caption = caption.into();
         self
     }
 
     pub(crate) fn sub(mut self, sub: impl Into<String>) -> Self {
-        self.table.sub = sub.into();
+        self.made.table.sub = sub.into();
         self
     }
 
     pub(crate) fn build(self) -> Table {
-        let TableSpec { mut table, rows, columns, line, title, notes } = self;
+        self.made.build()
+    }
+}
+
+impl Made<'_> {
+    fn explain(&mut self, tips: Vec<(String, String)>) {
+        for (heading, tip) in tips {
+            let heads = self.columns.iter_mut().map(|column| &mut column.head);
+            heads.filter(|head| head.heading() == heading).for_each(|head| head.tip.clone_from(&tip));
+        }
+    }
+
+    fn build(self) -> Table {
+        let Made { mut table, rows, columns, line, title, notes } = self;
         let once = || columns.iter().enumerate().filter(|(_, c)| c.shown == Shown::Once).map(|(i, _)| i);
         let (mut above, mut before) = (String::new(), Vec::new());
-        for row in rows {
+        for row in 0..rows {
             let heading = title(row);
             if heading != above {
                 table.rows.push(Row::title(&heading));

@@ -2,15 +2,16 @@
 
 use std::sync::OnceLock;
 
-use loadline_model::format::{bytes, counted, duration_ns, duration_s, number};
+use loadline_analyze::paired::percent as confidence;
+use loadline_model::format::{bytes, counted, duration_ns, duration_s, number, whole};
 use loadline_model::probe::Operation;
 use minijinja::{AutoEscape, Environment, Error, Output, State, Value, context};
 use serde::Serialize;
 
 use crate::doc::{Block, Document};
 use crate::escape::{self, Text};
-use crate::words::{cut, spans, stop, when};
-use crate::{notes, text};
+use crate::words::{cut, percent, ratio, spans, stop, tests_named, when};
+use crate::{Format, ReportError, text};
 
 /// Names of the templates, whose ends decide how texts are escaped, and the templates.
 const TEMPLATES: [(&str, &str); 6] = [
@@ -35,6 +36,12 @@ const PROSE: &str = concat!("\n", include_str!("templates/prose.txt"), "\n", inc
 const ITEM: char = '\u{1e}';
 const VALUE: char = '\u{1f}';
 
+/// A stored value for a context, as JSON has it: its type is large and written as JSON as well, so that no second serialiser of it is
+/// compiled.
+pub(crate) fn stored(value: &impl Serialize) -> serde_json::Value {
+    serde_json::to_value(value).unwrap_or_default()
+}
+
 /// The explanation `name` with the values of `context`.
 pub(crate) fn prose(name: &str, context: impl Serialize) -> String {
     render(name, context).trim().to_owned()
@@ -57,6 +64,16 @@ pub(crate) fn facts(name: &str, context: impl Serialize) -> Vec<(String, String)
     items(name, context).into_iter().map(parts).collect()
 }
 
+/// The document in a format for people.
+pub(crate) fn page(document: &Document, format: Format, paper: bool) -> Result<String, ReportError> {
+    match format {
+        Format::Html => Ok(html(document, paper)),
+        Format::Markdown => Ok(markdown(document)),
+        Format::Text => Ok(text::render(document)),
+        Format::Csv | Format::Json => Err(ReportError::NoPage),
+    }
+}
+
 /// The document as one self-contained page: style, script and charts are inside, no network. For paper with footers, and nothing folded.
 pub(crate) fn html(document: &Document, paper: bool) -> String {
     let of = if document.customer.is_empty() { String::new() } else { format!(" – {}", document.customer) };
@@ -70,7 +87,7 @@ pub(crate) fn part(blocks: &[Block]) -> String {
 }
 
 /// The whole document as GitHub's Markdown.
-pub(crate) fn markdown(document: &Document) -> String {
+fn markdown(document: &Document) -> String {
     let mut page = render("report.markdown", document).trim().to_owned() + "\n";
     while page.contains("\n\n\n") {
         page = page.replace("\n\n\n", "\n\n");
@@ -110,17 +127,22 @@ fn environment() -> Result<Environment<'static>, Error> {
     });
     environment.set_formatter(escaped);
     environment.add_filter("css", escape::css_string);
-    environment.add_filter("notes", |markdown: &str| notes::html(markdown));
+    environment.add_filter("notes", |markdown: &str| escape::notes_as_html(markdown));
     environment.add_filter("plain_lines", |text: &str| text.lines().map(text::clean).collect::<Vec<_>>());
     environment.add_filter("bytes", bytes);
+    environment.add_filter("confidence", confidence);
     environment.add_filter("counted", |n: usize, what: &str| counted(n, what));
     environment.add_filter("cut", |text: &str, most: usize| cut(text, most));
     environment.add_filter("duration_ns", duration_ns);
+    environment.add_filter("fixed", |n: f64, decimals: usize| format!("{n:.decimals$}"));
     environment.add_filter("mib", |bytes: f64| number(bytes / 1_048_576.0, 3));
     environment.add_filter("number", number);
     environment.add_filter("operation", |id: &str| {
         Operation::ALL.into_iter().find(|o| o.id() == id).map_or("", Operation::title)
     });
+    environment.add_filter("percent", percent);
+    environment.add_filter("ratio", ratio);
+    environment.add_filter("whole", whole);
     environment.add_filter("left", |text: String, wide: usize| format!("{text:<wide$}"));
     environment.add_filter("right", |text: String, wide: usize| format!("{text:>wide$}"));
     // Short times with decimals, long ones in minutes or hours.
@@ -128,6 +150,7 @@ fn environment() -> Result<Environment<'static>, Error> {
     environment.add_filter("seconds", seconds);
     environment.add_filter("spans", |tests: Vec<u32>| spans(&tests));
     environment.add_filter("stop", |text: &str| stop(text).to_owned());
+    environment.add_filter("tests_named", |tests: Vec<u32>| tests_named(&tests));
     environment.add_filter("when", |time: &str| when(time));
     for (name, template) in TEMPLATES {
         environment.add_template(name, template)?;

@@ -10,10 +10,10 @@ use minijinja::context;
 
 use crate::RunData;
 use crate::columns::value;
-use crate::content::{bounded, disturbed, load, nodes, not_measured, page, verdict};
+use crate::content::{bounded, load, nodes, not_measured, page, qualified, verdict};
 use crate::doc::Block;
 use crate::platform_run::{PlatformRun, sides};
-use crate::templates::prose;
+use crate::templates::{prose, stored};
 use crate::text::for_terminal;
 use crate::words::{name, place, unit};
 
@@ -26,7 +26,7 @@ pub fn test_line(r: &TestRecord) -> String {
     let figure = |column: &Column, decimals| r.figure(column).map_or(ABSENT.to_owned(), |v| number(v, decimals));
     let (rate, of_log) = (rate_of(&[r]), r.group == "log-writer" || r.kpis.is_empty());
     let context = context! {
-        r,
+        r => stored(r),
         of_log,
         jobs => place(JOBS, r.jobs),
         delay => r.level().map(|level| level.delay_ms.to_string()),
@@ -47,7 +47,7 @@ pub fn done_line(r: &TestRecord) -> String {
     let ms = |column: &Column| r.figure(column).map_or(ABSENT.to_owned(), |ns| number(ns / 1e6, 3));
     let skew = if let column::Cell::Number(ms) = column::START_SKEW_MS.cell(r) { Some(ms) } else { None };
     let context = context! {
-        r,
+        r => stored(r),
         skew,
         line => test_line(r),
         sizes => r.sizes.len(),
@@ -76,13 +76,13 @@ fn blocks(side: &PlatformRun<'_>) -> Vec<Block> {
     }
     out.extend([nodes::table(side.run), load::table(side.run)].into_iter().flatten().map(Block::Table));
     let mut said = vec![verdict(records.iter(), true)];
-    said.extend(disturbed::tried_again(records.iter()).into_iter().chain(disturbed::tells_apart(records)));
+    said.extend(qualified::tried_again(records.iter()).into_iter().chain(qualified::tells_apart(records)));
     said.extend(not_measured(side));
     if side.sweeps.len() <= FEW {
         let bounds = side.sweeps.iter().filter_map(|s| Some((s, bound_of_sweep(s, records)?)));
         said.extend(bounds.map(|(sweep, bound)| bounded(&name(sweep, &side.sweeps), &bound)));
     }
-    let remarkable = disturbed::noted_sentences(records).chain(disturbed::sentences(records));
+    let remarkable = qualified::noted_sentences(records).chain(qualified::noticed(records));
     said.extend(remarkable.map(|text| format!("! {text}")));
     out.push(Block::List { items: said });
     out

@@ -12,7 +12,9 @@ const PROSE: usize = 100;
 pub(crate) fn render(document: &Document) -> String {
     let mut out = format!("{}\n", clean(&document.title));
     out.push_str(&wrapped(&document.subtitle, "", PROSE));
-    let _ = write!(out, "\n{}\n", clean(&document.verdict));
+    if !document.verdict.is_empty() {
+        let _ = write!(out, "\n{}\n", clean(&document.verdict));
+    }
     for remark in &document.remarks {
         out.push_str(&wrapped(remark, "  ", PROSE));
     }
@@ -134,11 +136,10 @@ fn fitted(out: &mut String, t: &Table, (width, prose): (usize, usize)) {
 fn sentence(t: &Table, row: &Row) -> String {
     let mut cells = t.head.iter().zip(&row.cells).map(|(head, cell)| {
         let text = format!("{}{}", cell.text, superscript(&cell.marks));
-        let unit = if head.unit.is_empty() { String::new() } else { format!(" [{}]", head.unit) };
-        match (cell.text.is_empty(), head.title.as_str()) {
+        match (cell.text.is_empty(), head.title.is_empty()) {
             (true, _) => String::new(),
-            (false, "") => format!(" {text}"),
-            (false, title) => format!(", {}{unit} {text}", lower(title)),
+            (false, true) => format!(" {text}"),
+            (false, false) => format!(", {} {text}", lower(&head.heading())),
         }
     });
     let name = cells.next().map(|_| row.cells.first().map_or("", |cell| &cell.text)).unwrap_or_default();
@@ -189,6 +190,8 @@ fn heading_lines(head: &Head, cells: usize) -> Vec<String> {
             _ => lines.push(word.to_owned()),
         }
     }
+    // Blanks at which no title is broken.
+    lines.iter_mut().for_each(|line| *line = line.replace('\u{a0}', " "));
     if !unit.is_empty() {
         lines.push(unit);
     }
@@ -202,7 +205,7 @@ fn widest(rows: &[Vec<String>], columns: usize, index: usize) -> usize {
 
 /// Headings over rows; numbers are aligned right, texts left. A row of one cell in a table of several columns is a heading
 /// of the rows that follow.
-fn grid(head: &[Head], rows: &[Vec<String>]) -> String {
+pub(crate) fn grid(head: &[Head], rows: &[Vec<String>]) -> String {
     let columns: Vec<(usize, Vec<String>)> = head
         .iter()
         .enumerate()

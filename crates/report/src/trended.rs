@@ -10,18 +10,17 @@ use loadline_analyze::trend::{Change, LEAST_RUNS, judge};
 use loadline_model::Manifest;
 use loadline_model::format::counted;
 use minijinja::context;
-use serde_json::Value;
 
 use crate::columns::{scale, value};
 use crate::compared::beyond;
 use crate::content::kept_tests;
-use crate::content::ratios::ratio;
 use crate::doc::{Block, Chart, Document, Section};
+use crate::listing::{Listing, Named};
 use crate::platform_run::platform;
 use crate::svg::{self, ChartLine, ChartPoint};
 use crate::templates::items;
-use crate::words::{heading_of, place};
-use crate::{Format, ReportError, RunData, columns, csv};
+use crate::words::{heading_of, place, ratio};
+use crate::{Format, ReportError, RunData, columns};
 
 /// Expected share of false ones among the series that are said to have changed.
 const ERROR: f64 = 0.05;
@@ -44,8 +43,7 @@ struct Series {
 }
 
 /// A column of the table for scripts, which has a row per series; those from `last_run_before` to `p` are of its newest change.
-type SeriesColumn = (&'static str, fn(&Series) -> Value);
-const COLUMNS: [SeriesColumn; 21] = [
+const COLUMNS: [Named<Series>; 21] = [
     ("platform", |s| s.history.platform.clone().into()),
     ("workload", |s| s.history.sweep.workload.clone().into()),
     ("parameters", |s| s.parameters().into()),
@@ -166,8 +164,7 @@ impl<'a> Trended<'a> {
     /// # Errors
     /// A value that cannot be written as JSON.
     pub fn render(&self, format: Format) -> Result<String, ReportError> {
-        let rows: Vec<_> = self.series.iter().map(|s| COLUMNS.map(|(_, cell)| cell(s))).collect();
-        csv::written(format, COLUMNS.map(|(id, _)| id), &rows, || self.page())
+        Listing::new(&COLUMNS, &self.series).or(|| self.page(), format)
     }
 
     /// The workload of `series`, with what distinguishes it from other series of that.

@@ -200,6 +200,26 @@ pub(crate) fn alike<S: AsRef<str>, T>(said: impl IntoIterator<Item = (S, T)>) ->
     groups.into_iter().filter_map(whole).collect()
 }
 
+/// `1.034`.
+pub(crate) fn ratio(value: f64) -> String {
+    match value {
+        100.0.. => format!("{value:.0}"),
+        0.1..100.0 => format!("{value:.3}"),
+        // Three digits that count.
+        _ => format!("{value:.*}", (2.0 - value.max(1e-12).log10().floor()) as usize),
+    }
+}
+
+/// `12 %`, `1.5 %`: a share of 1.
+pub(crate) fn percent(share: f64) -> String {
+    if share >= 0.1 { format!("{:.0} %", share * 100.0) } else { format!("{:.1} %", share * 100.0) }
+}
+
+/// `6`, or `5 of 6` if one was dropped.
+pub(crate) fn of_pairs(all: usize, dropped: usize) -> String {
+    if dropped == 0 { all.to_string() } else { format!("{} of {all}", all - dropped) }
+}
+
 /// `text` without a final full stop.
 pub(crate) fn stop(text: &str) -> &str {
     text.trim_end().trim_end_matches('.')

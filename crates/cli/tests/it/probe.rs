@@ -14,7 +14,7 @@ use nix::sys::signal::Signal;
 use serde_json::Value;
 
 /// The log writer takes long to measure: its rows are read back by a test of `--limits`, and how they stand in tables is a test of
-/// `probe_table`.
+/// `report/src/probed.rs`.
 const SHORT: &str = "--size 16MiB --no-log-writer";
 
 fn is_empty(dir: &Path) -> bool {

@@ -151,24 +151,9 @@ fn several(served: &Served, ids: &[String]) -> Result<Vec<RunData>, PageError> {
 
 pub(super) fn compare(served: &Served, query: &str) -> Result<String, PageError> {
     let mut runs = several(served, &chosen(query)?)?;
-    let of_arms = |run: &RunData| run.manifest.plan.arms().is_some();
-    let asked = |text: &str| Err(PageError::Asked(text.to_owned()));
-    let compared = match runs.as_slice() {
-        [run] => match Compared::of_arms(run, WIDTH) {
-            Some(compared) => compared,
-            None => {
-                return asked("this is no run of two arms (`loadline ab`): choose a second run to compare it with");
-            }
-        },
-        [a, b] if of_arms(a) || of_arms(b) => return asked("a run of two arms is compared by itself"),
-        [_, _] => {
-            // What was measured later is held against what was before, whatever the order of the list.
-            runs.sort_by(|a, b| a.manifest.started_at.cmp(&b.manifest.started_at));
-            let pair: Result<[RunData; 2], _> = runs.try_into();
-            Compared::of_runs(&pair.map_err(|_| PageError::Defect)?, TERMS, WIDTH)
-        }
-        _ => return asked("choose one run of two arms, or two other runs"),
-    };
+    // What was measured later is held against what was before, whatever the order of the list.
+    runs.sort_by(|a, b| a.manifest.started_at.cmp(&b.manifest.started_at));
+    let compared = Compared::new(&runs, TERMS, WIDTH).map_err(|e| PageError::Asked(e.to_string()))?;
     Ok(linked(compared.html().as_bytes(), &[]))
 }
 

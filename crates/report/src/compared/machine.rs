@@ -1,13 +1,13 @@
 //! How fast the machine itself was in two runs: by the limits measured beside their tests, and by the probes before them.
 
 use loadline_analyze::stats::{Ratio, ratio_in_strata};
-use loadline_model::format::{bytes, counted};
+use loadline_model::format::bytes;
 use loadline_model::{TestLimit, TestRecord};
 use minijinja::context;
 
-use crate::content::ratios::{percent, ratio};
 use crate::platform_run::PlatformRun;
 use crate::templates::prose;
+use crate::words::{percent, ratio};
 
 /// Differences below this share are not worth a word if nothing tells how sure they are.
 const VARIES: f64 = 0.1;
@@ -72,36 +72,21 @@ fn said(name: &str, found: &Ratio) -> String {
 /// What the probes of the storage before both runs say.
 fn probes(a: &PlatformRun<'_>, b: &PlatformRun<'_>) -> Option<String> {
     let (a, b) = (&a.run.manifest.probes, &b.run.manifest.probes);
-    let of_role = |role: &String| {
+    let roles = a.keys().filter_map(|role| {
         let (x, y) = (a.get(role)?, b.get(role)?);
         if (x.engine, x.direct, x.file_bytes) != (y.engine, y.direct, y.file_bytes) {
-            return Some(format!("{role}: measured in another way"));
+            return Some(context! { role });
         }
-        let mut rates: Vec<(f64, String)> = x
-            .rows
-            .iter()
-            .filter_map(|row| {
-                let then = y.row(row.operation, row.size_bytes, row.depth)?.per_s / row.per_s;
-                let what = format!("{}, {}", row.operation.title().to_lowercase(), bytes(row.size_bytes as f64));
-                (then.is_finite() && then > 0.0).then_some((then, what))
-            })
-            .collect();
+        let rates = x.rows.iter().filter_map(|row| {
+            let then = y.row(row.operation, row.size_bytes, row.depth)?.per_s / row.per_s;
+            let what = format!("{}, {}", row.operation.title().to_lowercase(), bytes(row.size_bytes as f64));
+            (then.is_finite() && then > 0.0).then_some((then, what))
+        });
+        let mut rates: Vec<(f64, String)> = rates.collect();
         rates.sort_by(|x, y| x.0.total_cmp(&y.0));
-        let [(low, slowest), .., (high, fastest)] = rates.as_slice() else { return None };
-        let middle = rates[rates.len() / 2].0;
-        Some(format!(
-            "{role} {}, of {} from {} ({slowest}) to {} ({fastest})",
-            ratio(middle),
-            counted(rates.len(), "rate"),
-            ratio(*low),
-            ratio(*high)
-        ))
-    };
-    let roles: Vec<String> = a.keys().filter_map(of_role).collect();
-    (!roles.is_empty()).then(|| {
-        format!(
-            "The probe of the storage before B by that before A: {}. Each ran once: how sure that is, it does not tell.",
-            roles.join("; ")
-        )
-    })
+        let [low, .., high] = rates.as_slice() else { return None };
+        Some(context! { role, low, high, middle => rates[rates.len() / 2].0, count => rates.len() })
+    });
+    let roles: Vec<_> = roles.collect();
+    (!roles.is_empty()).then(|| prose("probes", context! { roles }))
 }

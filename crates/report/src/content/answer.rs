@@ -17,8 +17,8 @@ use crate::words::{cut, grouped, short_name, short_place, unit};
 
 use super::factors;
 use super::figure::doubts_of_share;
-use super::kept::MAX_REASON;
 use super::page::colour_of;
+use super::qualified::MAX_REASON;
 
 /// Most workloads of a platform.
 const MOST: usize = 3;

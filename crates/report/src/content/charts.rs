@@ -1,31 +1,32 @@
-//! Charts: figures over jobs with one line per platform, and throughput over time with one line per test.
+//! Charts: figures over jobs with one line per platform, load lines, and throughput over time with one line per test.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use loadline_analyze::kpi::{LATENCY, RESPONSE, THROUGHPUT};
 use loadline_analyze::sweep::{JOBS, swept_value};
 use loadline_analyze::waits::{Bucket, Counts, label};
-use loadline_analyze::{Estimate, Interval, Sweep};
+use loadline_analyze::{Estimate, Interval, Sweep, SweepPoint};
 use loadline_model::column::{self, column};
 use loadline_model::format::number;
-use loadline_model::{Column, TestRecord};
+use loadline_model::{Column, Series, TestRecord};
 use minijinja::context;
 
-use super::curves;
 use super::figure::with_interval;
 use crate::bars::{Bars, heat};
 use crate::canvas::COLOURS;
 use crate::columns::{scale, value};
 use crate::doc::{Block, Chart, Section};
-use crate::over_time::OverTime;
-use crate::platform_run::PlatformRun;
+use crate::platform_run::{PlatformRun, swept as swept_workloads};
 use crate::svg;
 use crate::templates::prose;
-use crate::words::{distinct, grouped, heading_of, lower, place, swept, swept_title, title_of};
+use crate::words::{distinct, grouped, heading_of, lower, place, short_name, swept, swept_title, title_of, unit};
 
 /// Columns drawn for a workload whose records name no KPIs.
 const USUAL: [&Column; 3] = [THROUGHPUT, LATENCY, column::REDO_MIB_PER_S];
 const PER_ROW: u8 = 3;
+/// Fewest points of a load line, and most load lines of a summary.
+const FEWEST: usize = 3;
+const MOST_IN_SUMMARY: usize = 12;
 /// Ratio of the largest to the smallest swept value that makes the axis logarithmic.
 const LOG_AXIS_RATIO: f64 = 16.0;
 /// Most charts over time that are not folded away.
@@ -41,7 +42,7 @@ pub(crate) fn of_workload(sides: &[PlatformRun<'_>], workload: &str) -> Option<B
     let overs = distinct(sweeps().map(|s| s.over.as_str()));
     let both = overs.iter().flat_map(|over| columns.iter().map(move |column| (*over, *column)));
     let charts = both.filter_map(|(over, column)| sweep_chart(sides, workload, over, (column, log)));
-    Block::charts(PER_ROW, charts.chain(curves::load_line(sides, workload)))
+    Block::charts(PER_ROW, charts.chain(load_line(sides, workload)))
 }
 
 /// `None` if all values are 0 or no sweep has more than one point.
@@ -127,6 +128,55 @@ fn sweep_line(name: &str, sweep: &Sweep, column: &Column, colour: usize) -> svg:
     }
 }
 
+/// The load lines of a summary.
+pub(crate) fn load_lines(sides: &[PlatformRun<'_>]) -> Section {
+    let workloads = swept_workloads(sides);
+    let charts = Block::charts(3, workloads.iter().filter_map(|w| load_line(sides, w)).take(MOST_IN_SUMMARY));
+    let legend = charts.is_some().then(|| Block::Legend { text: prose("curves", ()) });
+    let blocks = charts.into_iter().chain(legend).collect();
+    Section { group: true, ..Section::evidence("curves", "Load lines as charts", blocks) }
+}
+
+/// The load line as people of the field draw it: mean latency, ms, over throughput, a point for each number of jobs.
+fn load_line(sides: &[PlatformRun<'_>], workload: &str) -> Option<Chart> {
+    let (mut lines, mut first) = (Vec::new(), None);
+    let sweeps = sides.iter().enumerate().flat_map(|(colour, side)| side.sweeps.iter().map(move |s| (colour, side, s)));
+    for (colour, side, sweep) in sweeps.filter(|(.., s)| s.workload == workload && s.over_jobs()) {
+        // Lines of other rates are not in this unit.
+        let rate = *first.get_or_insert(sweep.rate);
+        if sweep.rate != rate {
+            continue;
+        }
+        let what = short_name(sweep, &side.sweeps);
+        let name = match what.strip_prefix(workload).map(str::trim).filter(|more| !more.is_empty()) {
+            Some(more) => format!("{} {more}", side.label),
+            None => side.label.clone(),
+        };
+        let mut line = svg::ChartLine { name: name.clone(), colour, ..svg::ChartLine::default() };
+        for point in &sweep.points {
+            let (Some(x), Some((column, y))) = (sweep.rate_at(point), latency(point)) else { continue };
+            let at = place(&sweep.over, point.at);
+            let ms = scale(column);
+            let tip = format!("{name}, {at}: {} {}, {} ms", value(rate, x.mean), unit(rate), with_interval(column, y));
+            line.labels.push((x.mean, y.mean * ms, point.at.to_string()));
+            line.points.push(svg::ChartPoint { x: x.mean, y: y.mean * ms, bar: None, tip });
+        }
+        if line.points.len() >= FEWEST {
+            lines.push(line);
+        }
+    }
+    let rate = first?;
+    let unnamed = sides.len() == 1 && lines.len() == 1;
+    let labels = [format!("Throughput [{}]", unit(rate)), "Mean latency [ms]".to_owned()];
+    let chart = svg::Chart::of_points(format!("{workload}: load line"), labels, lines);
+    svg::Chart { unnamed, ..chart }.drawn()
+}
+
+/// Latency at `point`: from the intended start on in an open loop.
+fn latency(point: &SweepPoint) -> Option<(&'static Column, &Estimate)> {
+    [RESPONSE, LATENCY].into_iter().find_map(|c| Some((c, point.figure(c)?)))
+}
+
 /// How transaction times spread over jobs, and what sessions waited for, for each platform with several numbers of jobs.
 pub(crate) fn spread_and_waits(sides: &[PlatformRun<'_>], workload: &str) -> Option<Block> {
     let mut charts = Vec::new();
@@ -206,6 +256,39 @@ fn wait_stack(at: &ByJobs<'_>, title: &str) -> Option<Chart> {
         stacked: true,
     };
     bars.drawn()
+}
+
+/// Most points of a line; more are averaged.
+const MOST_POINTS: usize = 300;
+
+/// Throughput over time.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OverTime {
+    /// Seconds since the window start, and tps.
+    pub(crate) points: Vec<(f64, f64)>,
+    /// Rows of the series per point.
+    pub(crate) rows_per_point: usize,
+}
+
+impl OverTime {
+    /// Throughput in `series` from the window start on; `None` if it has none.
+    #[must_use]
+    pub fn of(series: &Series) -> Option<OverTime> {
+        let (times, values) = (series.column("t_s")?, series.column(THROUGHPUT.id)?);
+        let rows: Vec<(f64, f64)> = times
+            .into_iter()
+            .zip(values)
+            .filter_map(|(t, v)| Some((t?, v?)))
+            .filter(|(t, v)| *t >= 0.0 && v.is_finite())
+            .collect();
+        let rows_per_point = rows.len().div_ceil(MOST_POINTS).max(1);
+        let mean = |chunk: &[(f64, f64)]| {
+            let n = chunk.len() as f64;
+            chunk.iter().fold((0.0, 0.0), |a, r| (a.0 + r.0 / n, a.1 + r.1 / n))
+        };
+        let points: Vec<(f64, f64)> = rows.chunks(rows_per_point).map(mean).collect();
+        (!points.is_empty()).then_some(OverTime { points, rows_per_point })
+    }
 }
 
 /// Throughput over time by platform and workload, one line per test.

@@ -7,7 +7,7 @@ use loadline_model::disturbance::why_not_valid;
 use loadline_model::format::{counted, number};
 use loadline_model::{Check, Column, Outcome, TestRecord};
 
-use super::{disturbed, stop};
+use super::{qualified, stop};
 use crate::doc::{Block, Row, Section};
 use crate::platform_run::PlatformRun;
 use crate::spec::TableSpec;
@@ -94,7 +94,7 @@ pub(super) fn noted(records: &[TestRecord]) -> impl Iterator<Item = String> {
 fn notes(side: &PlatformRun<'_>, several: bool) -> impl Iterator<Item = String> {
     let of = if several { format!("{}, ", side.label) } else { String::new() };
     let records = &side.run.records;
-    noted(records).chain(disturbed::sentences(records)).map(move |text| format!("{of}{text}"))
+    noted(records).chain(qualified::noticed(records)).map(move |text| format!("{of}{text}"))
 }
 
 fn waits(all: &[Of<'_, ()>], several: bool) -> Vec<Block> {

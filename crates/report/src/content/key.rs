@@ -6,7 +6,7 @@ use loadline_model::{Column, TestRecord, column};
 use minijinja::context;
 
 use super::figure::{LIMIT, TITLE, figure, limit, share};
-use super::{kept, stop};
+use super::{qualified, stop};
 use crate::columns::value;
 use crate::doc::{Block, Cell, Notes, Row, Section, Table};
 use crate::platform_run::{PlatformRun, group_title, groups, swept};
@@ -23,13 +23,10 @@ pub(super) const NO_MEAN: &str =
 
 /// The section; a brief one does not say which tests are kept, as its first page does.
 pub(crate) fn section(sides: &[PlatformRun<'_>], brief: bool) -> Section {
-    let mut table = table(sides, brief);
-    if brief {
-        table.merge_notes();
-    }
     let imported = sides.iter().any(|side| side.run.published.as_ref().is_some_and(|p| p.imported));
     let explained = || Block::para(prose("load-lines", context! { imported }));
-    let blocks = if swept(sides).is_empty() { Vec::new() } else { vec![Block::Table(table), explained()] };
+    let blocks =
+        if swept(sides).is_empty() { Vec::new() } else { vec![Block::Table(table(sides, brief)), explained()] };
     Section::of("load-lines", "Load lines", blocks)
 }
 
@@ -63,7 +60,7 @@ fn table(sides: &[PlatformRun<'_>], brief: bool) -> Table {
     };
     // Only in tables of one group: most groups do not need these columns.
     let (redo, limited) = (alone && REDO.iter().any(|column| any(column)), alone || any(LIMIT));
-    let notes = Notes::default();
+    let notes = Notes::new(brief);
     let at_peak = |(side, sweep): Of<'_>, cell: &dyn Fn(&[TestRecord], &SweepPoint) -> Cell| match sweep.peak() {
         Some(peak) => cell(&side.run.records, peak),
         None => Cell::absent(notes.mark("no valid test has a throughput", "")),
@@ -78,7 +75,7 @@ fn table(sides: &[PlatformRun<'_>], brief: bool) -> Table {
         })
     };
     let reached = |of: Of<'_>| {
-        at_peak(of, &|records, peak| figure(records, peak, of.1.rate, &notes).marked(kept::mark(peak, &notes)))
+        at_peak(of, &|records, peak| figure(records, peak, of.1.rate, &notes).marked(qualified::mark(peak, &notes)))
     };
     TableSpec::of("key", ordered(sides))
         .text("Workload", |(side, sweep)| name(sweep, &side.sweeps))
@@ -86,33 +83,25 @@ fn table(sides: &[PlatformRun<'_>], brief: bool) -> Table {
         .text("Platform", |(side, _)| &side.label)
         .when(several)
         .number("Peak", "", reached)
-        .tip("Highest mean throughput, by the workload's first KPI. Refused tests do not count.")
         .text("", |(_, sweep)| sweep.peak().map_or_else(String::new, |_| unit(sweep.rate)))
         .text("at", |(_, sweep)| sweep.peak().map_or_else(String::new, |peak| place(&sweep.over, peak.at)))
-        .tip("Jobs (or swept value) with the highest throughput.")
         .number("Latency", "ms", |of| latency(of, 0))
-        .tip("Mean transaction time at the peak; in an open loop the response time.")
         .number("p50", "ms", |of| latency(of, 1))
-        .tip("Median of the same.")
         .number("p99", "ms", |of| latency(of, 2))
-        .tip("99th percentile of the same.")
         .number("Redo", "MiB/s", |of| shown(of, REDO[0]))
-        .tip("Redo generated per second at the peak.")
         .when(redo)
         .number("Redo", "KiB/tx", |of| shown(of, REDO[1]))
-        .tip("Redo generated per transaction at the peak.")
         .when(redo)
         .number(TITLE, "", |of| at_peak(of, &|records, peak| limit(records, of.1, peak, &notes)))
-        .tip("What the hardware allows for the same work and jobs, in the unit of the peak.")
         .when(limited)
         .number("Of limit", "%", |of| at_peak(of, &|records, peak| share(records, of.1, peak, &notes)))
-        .tip("Peak throughput as a share of the limit.")
         .when(limited)
         .text("Growth", |(_, sweep)| format!("{}{}", growth(sweep), beyond(sweep)))
         .text("Load line", |(side, sweep)| load_line(sweep, side.run.manifest.plan.latency_objective_ns))
         .titles(|(_, sweep)| if alone { String::new() } else { group_title(&sweep.group).to_owned() })
         .lines(|(side, sweep)| Row { remark: remark(side, sweep, several, brief), ..Row::default() })
         .notes(&notes)
+        .tips("tips of load lines")
         .build()
 }
 
@@ -124,7 +113,7 @@ fn remark(side: &PlatformRun<'_>, sweep: &Sweep, several: bool, brief: bool) -> 
         BoundBy::Unknown => format!("{of}{}.", stop(&b.sentence())),
         _ => format!("{of}bounded by {}.", stop(&b.sentence())),
     });
-    let kept = Some(kept::remark(sweep)).filter(|k| !brief && !k.is_empty()).map(|k| match several {
+    let kept = Some(qualified::remark(sweep)).filter(|k| !brief && !k.is_empty()).map(|k| match several {
         true => format!("{of}{k}."),
         false => format!("{}.", k.replacen("test", "Test", 1)),
     });

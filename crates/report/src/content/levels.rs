@@ -8,15 +8,14 @@ use loadline_model::format::{counted, whole};
 use loadline_model::variant::{Links, Paired};
 use minijinja::context;
 
-use super::ratios::{of_pairs, percent};
 use crate::RunData;
-use crate::csv::{self, Named, number};
 use crate::doc::{Block, Cell, Chart, Notes, Section, Table};
+use crate::listing::{Listing, Named};
 use crate::spec::TableSpec;
 use crate::svg::{self, ChartLine, ChartPoint};
-use crate::templates::prose;
+use crate::templates::{items, prose};
 use crate::text::for_terminal;
-use crate::words::grouped;
+use crate::words::{grouped, of_pairs, percent};
 
 /// The levels of a run and what they cost.
 pub(crate) struct RunOfLevels<'a> {
@@ -72,34 +71,52 @@ impl<'a> RunOfLevels<'a> {
     /// The answer in a sentence for each level, and what breaks the law that a commit cannot be faster than its round trip.
     pub(crate) fn sentences(&self) -> Vec<String> {
         let groups = self.groups();
-        let said = groups.iter().map(|((workload, level), costs)| {
-            sentence(&self.named(workload, level, ", "), costs, self.has_own_standbys())
+        let levels = groups.iter().map(|((workload, level), costs)| {
+            // Without intervals a line says more than is known.
+            let line = line_of(costs).filter(|(_, line)| line.slope.1.is_some() && line.intercept.1.is_some());
+            let line = line.map(|(jobs, Line { slope, intercept })| {
+                let two = |v: f64| format!("{v:.2}");
+                let added = signed(intercept.0) + " ms" + &between(intercept.1, ms);
+                let sign = if slope.0 < 0.0 { "−" } else { "+" };
+                context! { jobs, added, slope => format!("{sign} {}", two(slope.0.abs())), within => between(slope.1, two) }
+            });
+            let nearest = costs.first().and_then(|c| {
+                let added = c.added?;
+                let shown = signed(added.value) + " ms" + &between(added.interval, ms);
+                Some(context! { jobs => c.cell.jobs, added => shown, rtt => c.rtt_ms.map(ms) })
+            });
+            let most = costs.iter().map(|c| c.cell.jobs).max();
+            let left = costs.iter().rfind(|c| Some(c.cell.jobs) == most).and_then(|c| {
+                let share = c.share?;
+                Some(context! { jobs => c.cell.jobs, delay => c.delay_ms.to_string(), share })
+            });
+            context! { name => self.named(workload, level, ", "), line, nearest, left }
         });
-        said.chain(self.too_fast()).collect()
+        let too_fast = self.too_fast().into_iter().map(|(cost, most, rtt)| {
+            context! { level => cost.level, delay => cost.delay_ms.to_string(), most => ms(most), rtt => ms(rtt) }
+        });
+        let (levels, too_fast) = (levels.collect::<Vec<_>>(), too_fast.collect::<Vec<_>>());
+        items("levels-say", context! { levels, too_fast, own_standbys => self.has_own_standbys() })
     }
 
-    /// Costs whose added time is shown to be below the round trip, although commits should wait for one. Levels that wait for none
-    /// show it too: of those nothing is added at any distance. Nor does a copy show it that is sent at once: its way is in part that
-    /// of the own log. Nor do several jobs: those that wait for replicas do not queue for the log meanwhile, so less than a round trip
-    /// may be added; that each commit takes one is checked in every window.
-    fn too_fast(&self) -> Vec<String> {
+    /// Costs whose added time is shown to be below the round trip, although commits should wait for one; with the most that may be
+    /// added, and the round trip, ms. Levels that wait for none show it too: of those nothing is added at any distance. Nor does a
+    /// copy show it that is sent at once: its way is in part that of the own log. Nor do several jobs: those that wait for replicas do
+    /// not queue for the log meanwhile, so less than a round trip may be added; that each commit takes one is checked in every window.
+    fn too_fast(&self) -> Vec<(&Cost<'a>, f64, f64)> {
         if self.links.at_once {
             return Vec::new();
         }
-        let said = |cost: &Cost<'_>| {
-            let (rtt, i) = cost.rtt_ms.zip(cost.added.and_then(|a| a.interval))?;
-            (cost.waits() && cost.cell.jobs == 1 && i.high < rtt * 0.98).then(|| {
-                format!(
-                    "{} at {} ms one way with 1 job: {} ms are added to a commit at most, less than the round trip of {} ms: part of \
-                     the commits did not wait.",
-                    cost.level,
-                    cost.delay_ms,
-                    ms(i.high),
-                    ms(rtt)
-                )
-            })
-        };
-        self.groups().into_iter().flat_map(|(_, costs)| costs).filter_map(said).collect()
+        let mut found = Vec::new();
+        let all = self.groups().into_iter().flat_map(|(_, costs)| costs);
+        for cost in all.filter(|cost| cost.waits() && cost.cell.jobs == 1) {
+            if let Some((rtt, within)) = cost.rtt_ms.zip(cost.added.and_then(|a| a.interval))
+                && within.high < rtt * 0.98
+            {
+                found.push((cost, within.high, rtt));
+            }
+        }
+        found
     }
 
     /// Whether every cost has a valid pair, and none is too fast.
@@ -129,34 +146,23 @@ impl<'a> RunOfLevels<'a> {
             .number("Jobs", "", |c| c.cell.jobs)
             .once()
             .number("Delay", "ms", |c| c.delay_ms.to_string())
-            .tip("One way, added by loadline's relay on the way to the replicas and on the way back")
             .when(has_way)
             .number("Round trip", "ms", |c| c.rtt_ms.map(ms))
-            .tip("Measured through the relay in the windows of the level")
             .when(has_way)
             .number("Baseline", "ms", |c| c.latency_ms.map(|[base, _]| ms(base)))
-            .tip("Mean commit latency in the windows of the baseline, which waits for its own disk alone")
             .number("Commit", "ms", |c| c.latency_ms.map(|[_, level]| ms(level)))
-            .tip("Mean commit latency in the windows of the level")
             .number("p99", "ms", |c| c.p99_ms.map(|[_, level]| ms(level)))
-            .tip("99th percentile in the windows of the level, median over the windows")
             .number("Added", "ms", added)
-            .tip("Typical difference of neighbouring windows (Hodges and Lehmann), not of the means")
             .number("Interval", "ms", |c| Some(range(c.added?.interval?, signed)))
-            .tip("95 %")
             .number("Throughput", "tps", |c| c.tps.map(|[_, tps]| whole(tps)))
             .number("Share", "", |c| c.share.map(|s| percent(s.value)))
-            .tip("Throughput as a share of the baseline's, from neighbouring windows")
             .number("Interval", "", |c| Some(range(c.share?.interval?, percent)))
-            .tip("95 %")
             .number("Of law", "", |c| c.share_of_law().map(|share| format!("{share:.2}")))
-            .tip(
-                "One job: its throughput as a share of 1 / (baseline + round trip), if a commit waits for one round trip and nothing else",
-            )
             .when(self.has_law())
             .number("Pairs", "", |c| of_pairs(c.cell.pairs.len(), c.dropped()))
             .caption("What a level adds to a commit")
             .notes(&notes)
+            .tips("tips of levels")
             .build()
     }
 
@@ -216,74 +222,37 @@ impl<'a> RunOfLevels<'a> {
 
     /// A header and a row of each cost.
     pub(crate) fn csv(&self) -> String {
-        let columns: [Named<'_, &Cost<'_>>; 19] = [
-            ("level", &|c| c.level.to_owned()),
-            ("delay_ms", &|c| c.delay_ms.to_string()),
-            ("rtt_ms", &|c| number(c.rtt_ms)),
-            ("jobs", &|c| c.cell.jobs.to_string()),
-            ("commit_latency_ms", &|c| number(c.latency_ms.map(|l| l[1]))),
-            ("added_ms", &|c| number(c.added.map(|a| a.value))),
-            ("added_low_ms", &|c| number(c.added.and_then(|a| a.interval).map(|i| i.low))),
-            ("added_high_ms", &|c| number(c.added.and_then(|a| a.interval).map(|i| i.high))),
-            ("tps_share", &|c| number(c.share.map(|s| s.value))),
-            ("tps_share_low", &|c| number(c.share.and_then(|s| s.interval).map(|i| i.low))),
-            ("tps_share_high", &|c| number(c.share.and_then(|s| s.interval).map(|i| i.high))),
-            ("baseline_latency_ms", &|c| number(c.latency_ms.map(|l| l[0]))),
-            ("commit_throughput_tps", &|c| number(c.tps.map(|t| t[1]))),
-            ("baseline_throughput_tps", &|c| number(c.tps.map(|t| t[0]))),
-            ("transaction_p99_ms", &|c| number(c.p99_ms.map(|p| p[1]))),
-            ("baseline_p99_ms", &|c| number(c.p99_ms.map(|p| p[0]))),
-            ("workload", &|c| c.cell.workload.to_owned()),
-            ("pairs", &|c| (c.cell.pairs.len() - c.dropped()).to_string()),
-            ("pairs_dropped", &|c| c.dropped().to_string()),
+        let columns: [Named<Cost<'_>>; 19] = [
+            ("level", |c| c.level.into()),
+            ("delay_ms", |c| c.delay_ms.into()),
+            ("rtt_ms", |c| c.rtt_ms.into()),
+            ("jobs", |c| c.cell.jobs.into()),
+            ("commit_latency_ms", |c| c.latency_ms.map(|l| l[1]).into()),
+            ("added_ms", |c| c.added.map(|a| a.value).into()),
+            ("added_low_ms", |c| c.added.and_then(|a| a.interval).map(|i| i.low).into()),
+            ("added_high_ms", |c| c.added.and_then(|a| a.interval).map(|i| i.high).into()),
+            ("tps_share", |c| c.share.map(|s| s.value).into()),
+            ("tps_share_low", |c| c.share.and_then(|s| s.interval).map(|i| i.low).into()),
+            ("tps_share_high", |c| c.share.and_then(|s| s.interval).map(|i| i.high).into()),
+            ("baseline_latency_ms", |c| c.latency_ms.map(|l| l[0]).into()),
+            ("commit_throughput_tps", |c| c.tps.map(|t| t[1]).into()),
+            ("baseline_throughput_tps", |c| c.tps.map(|t| t[0]).into()),
+            ("transaction_p99_ms", |c| c.p99_ms.map(|p| p[1]).into()),
+            ("baseline_p99_ms", |c| c.p99_ms.map(|p| p[0]).into()),
+            ("workload", |c| c.cell.workload.into()),
+            ("pairs", |c| (c.cell.pairs.len() - c.dropped()).into()),
+            ("pairs_dropped", |c| c.dropped().into()),
         ];
-        csv::table(&columns, &self.costs)
+        Listing::new(&columns, &self.costs).csv()
     }
 }
 
-/// `on: +0.41 ms (0.38 to 0.45) + 1.02 × round trip (0.99 to 1.05); …`.
-fn sentence(of: &str, costs: &[&Cost<'_>], own_standbys: bool) -> String {
-    let jobs = |n: u32| counted(n as usize, "job");
-    // Without intervals a line says more than is known.
-    let line = line_of(costs).filter(|(_, line)| line.slope.1.is_some() && line.intercept.1.is_some()).map_or_else(
-        || {
-            let nearest = costs.first().and_then(|c| Some((c, c.added?)));
-            nearest.map_or_else(
-                || "no pair of windows is valid".to_owned(),
-                |(c, added)| {
-                    let rtt = c.rtt_ms.map_or_else(String::new, |rtt| format!(" at a round trip of {} ms", ms(rtt)));
-                    format!("{} ms{}{rtt} with {}", signed(added.value), between(added.interval, ms), jobs(c.cell.jobs))
-                },
-            )
-        },
-        |(n, Line { slope, intercept })| {
-            let two = |v: f64| format!("{v:.2}");
-            format!(
-                "{} ms{} {} {:.2} × round trip{} with {}",
-                signed(intercept.0),
-                between(intercept.1, ms),
-                if slope.0 < 0.0 { "−" } else { "+" },
-                slope.0.abs(),
-                between(slope.1, two),
-                jobs(n)
-            )
-        },
-    );
-    let most = costs.iter().map(|c| c.cell.jobs).max();
-    let share = costs.iter().rfind(|c| Some(c.cell.jobs) == most).and_then(|c| Some((c, c.share?)));
-    let share = share.map_or_else(String::new, |(c, share)| {
-        let way = if own_standbys { String::new() } else { format!(" and {} ms one way", c.delay_ms) };
-        let range =
-            share.interval.map_or_else(String::new, |i| format!(" ({} to {})", percent(i.low), percent(i.high)));
-        format!("; with {}{way} {} of the throughput is left{range}", jobs(c.cell.jobs), percent(share.value))
-    });
-    format!("{of}: {line}{share}.")
-}
-
 /// The section of a report on one run of levels.
-pub(crate) fn section(of_run: Option<&RunOfLevels<'_>>) -> Section {
+pub(crate) fn section(runs: &[RunData]) -> Section {
     let mut blocks = Vec::new();
-    if let Some(of_run) = of_run.filter(|of_run| !of_run.costs.is_empty()) {
+    if let [run] = runs
+        && let Some(of_run) = of_run(run).filter(|of_run| !of_run.costs.is_empty())
+    {
         blocks.push(Block::List { items: of_run.sentences() });
         blocks.extend(Block::charts(2, of_run.charts()));
         blocks.extend([Block::Table(of_run.table()), Block::Para { text: of_run.method() }]);

@@ -7,10 +7,10 @@ use loadline_model::{Severity, column};
 use minijinja::context;
 
 use super::figure::LIMIT;
-use super::{disturbed, kept};
+use super::qualified;
 use crate::doc::{Block, Section};
 use crate::platform_run::PlatformRun;
-use crate::templates::{items, prose};
+use crate::templates::{items, prose, stored};
 use crate::words::{alike, cut, short_name, stop};
 
 /// Most characters of what was noticed.
@@ -25,7 +25,7 @@ pub(crate) fn section(sides: &[PlatformRun<'_>]) -> Section {
 
 /// Machine and storage of `manifest` in one line: `8 × AMD EPYC, 64.0 GiB, Debian 12; log on ext4, data on xfs`.
 pub(crate) fn platform(manifest: &Manifest) -> String {
-    prose("machine", manifest)
+    prose("machine", stored(manifest))
 }
 
 /// What bounds the workload `name`, in a sentence.
@@ -41,7 +41,7 @@ fn minded(side: &PlatformRun<'_>) -> Vec<String> {
     }
     let mut refused = alike(records.iter().filter(|r| !r.is_usable()).map(|r| (why_not_valid(r), r.test)));
     refused.sort_by_key(|(_, tests)| std::cmp::Reverse(tests.len()));
-    let noticed = disturbed::sentences(records).into_iter().chain(disturbed::noted_sentences(records));
+    let noticed = qualified::noticed(records).into_iter().chain(qualified::noted_sentences(records));
     let mut findings: Vec<_> = side.run.manifest.doctor.iter().filter(|f| f.severity > Severity::Ok).collect();
     findings.sort_by_key(|f| std::cmp::Reverse(f.severity));
     let names = |of: &dyn Fn(&Sweep, &SweepPoint) -> bool| -> Vec<String> {
@@ -56,7 +56,7 @@ fn minded(side: &PlatformRun<'_>) -> Vec<String> {
     };
     let context = context! {
         refused,
-        kept => kept::counted(records.iter()),
+        kept => qualified::kept(records.iter()),
         valid => records.iter().filter(|r| r.valid).count(),
         noticed => noticed.map(|sentence| cut(&sentence, MOST_NOTICED)).collect::<Vec<_>>(),
         rising => names(&|s, _| s.over_jobs() && matches!(s.saturation(), Saturation::Rising { .. })),
@@ -65,7 +65,7 @@ fn minded(side: &PlatformRun<'_>) -> Vec<String> {
         measured => names(&|_, _| true),
         why => records.iter().find_map(|r| r.absent.get(column::LIMIT_SHARE_PCT.id)),
         findings,
-        plan,
+        plan => stored(plan),
         private => side.run.manifest.target.kind.ends_with("-temp"),
     };
     items("mind", context)

@@ -1,26 +1,20 @@
 //! Contents of a report, in the order of a reader's needs: verdict and key figures, charts and tables, evidence.
 
-mod agents;
 mod answer;
-mod charts;
-mod curves;
-pub(crate) mod disturbed;
+pub(crate) mod charts;
 mod elsewhere;
 mod evidence;
 mod factors;
 mod figure;
-mod glossary;
-mod groups;
-mod kept;
 mod key;
 pub(crate) mod levels;
 pub(crate) mod load;
 mod mind;
 pub(crate) mod nodes;
 mod page;
-mod platform;
+pub(crate) mod platform;
+pub(crate) mod qualified;
 pub(crate) mod ratios;
-pub(crate) mod settings;
 mod sizes;
 mod tables;
 pub(crate) mod variants;
@@ -28,10 +22,9 @@ pub(crate) mod wait_profiles;
 mod waits;
 
 pub(crate) use crate::words::stop;
-pub(crate) use kept::{counted as kept_tests, verdict};
 pub(crate) use mind::bounded;
 pub(crate) use page::{not_measured, table as page};
-pub(crate) use platform::facts_of;
+pub(crate) use qualified::{kept as kept_tests, verdict};
 pub(crate) use waits::{all as waits_of, histogram};
 
 use loadline_model::Column;
@@ -40,91 +33,91 @@ use minijinja::context;
 
 use crate::doc::{Block, Document, Section};
 use crate::platform_run::{PlatformRun, by_variant, comparisons, sides};
-use crate::templates::{items, prose};
+use crate::templates::{items, prose, stored};
 use crate::words::grouped;
 use crate::{Options, RunData};
 
 /// The report of `runs`; test tables have the columns `chosen`, or the default ones.
-#[expect(clippy::too_many_lines)]
 pub(crate) fn document(runs: &[RunData], chosen: Option<&[&'static Column]>, options: &Options) -> Document {
-    let across_drivers = options.across_drivers;
-    let linked = runs;
-    let of_arms = if let [run] = runs { variants::of_run(run) } else { None };
-    let of_levels = if let [run] = runs { levels::of_run(run) } else { None };
-    let over_nodes = nodes::section(runs);
-    let of_jobs = load::section(runs);
-    let over_agents = agents::section(runs);
     // Parts of one run share its database, its time and its name, unless they are variants, which are named by what they differ in.
     let parts_of_one = matches!(runs, [run] if run.manifest.plan.arms().is_none());
     let whole = parts_of_one.then(|| sides(runs));
     let by_variant = by_variant(runs);
-    let runs = by_variant.as_deref().unwrap_or(runs);
-    let sides = sides(runs);
+    let sides = sides(by_variant.as_deref().unwrap_or(runs));
     let named = whole.as_ref().unwrap_or(&sides);
-    // Published jobs ran in the database; each comparison with others says so.
-    let comparisons = comparisons(&sides, across_drivers || sides.iter().any(|side| side.run.published.is_some()));
     // loadline has neither checks nor facts of published and imported figures.
     let measured: Vec<PlatformRun<'_>> = sides.iter().filter(|side| side.run.published.is_none()).cloned().collect();
-    let measured = measured.as_slice();
-    // Key figures have imported tests as well, marked as such; published platforms do not.
-    let own = |side: &&PlatformRun<'_>| side.run.published.as_ref().is_none_or(|p| p.imported);
-    let own: Vec<PlatformRun<'_>> = sides.iter().filter(own).cloned().collect();
     let records = || measured.iter().flat_map(|side| &side.run.records);
     let (tests, valid) = (records().count(), records().filter(|r| r.valid).count());
     let complete = measured.iter().all(|side| side.run.manifest.state == RunState::Complete);
-    // Windows of a baseline are compared in their pairs: a peak over all of them would not be.
-    let of_pairs = of_levels.is_some();
-    let pooled = |section: Section| if of_pairs { Section { blocks: Vec::new(), ..section } } else { section };
-    // Windows of pairs are the answer themselves.
-    let in_pairs = of_arms.is_some() || of_levels.is_some();
-    let answer = if in_pairs { Section::of("answer", "", Vec::new()) } else { answer::section(&own, &comparisons) };
-    let first = [
-        answer,
-        variants::section(of_arms.as_ref()),
-        levels::section(of_levels.as_ref()),
-        over_nodes,
-        over_agents,
-        pooled(page::section(&own, options.paper)),
-        mind::section(measured),
-        notes(linked, options.summary),
-        of_jobs,
-        elsewhere::imported(&sides),
-        elsewhere::published(&sides, options.summary),
-        pooled(key::section(&sides, options.summary)),
-        factors::summary(&comparisons),
-        settings::section(measured),
-    ];
-    let last = || {
-        [
-            sizes::section(&sides),
-            factors::in_full(&comparisons),
-            charts::over_time(&sides),
-            evidence::section(measured, options.paper),
-            platform::section(measured),
-            platform::again(measured),
-            glossary::section(&sides),
-        ]
-    };
-    let whole = || groups::sections(&sides, chosen).into_iter().chain(last());
-    let all_well = tests > 0 && valid == tests && complete && kept::counted(records()).is_none();
     let unchecked = elsewhere::verdict(&sides);
-    let verdict = (tests > 0 || unchecked.is_none()).then(|| kept::verdict(records(), false));
-    let told = if let [side] = measured { disturbed::tells_apart(&side.run.records) } else { None };
-    let tried = disturbed::tried_again(records()).into_iter().chain(told);
+    let verdict = (tests > 0 || unchecked.is_none()).then(|| qualified::verdict(records(), false));
+    let told = if let [side] = measured.as_slice() { qualified::tells_apart(&side.run.records) } else { None };
+    let tried = qualified::tried_again(records()).into_iter().chain(told);
     let verdict: Vec<String> = verdict.into_iter().chain(unchecked).chain(tried).collect();
-    let sections =
-        first.into_iter().chain(if options.summary { vec![curves::summary(&sides)] } else { whole().collect() });
-    let sections: Vec<Section> = sections.filter(|s: &Section| !s.blocks.is_empty()).collect();
     Document {
         title: options.title.clone().unwrap_or_else(|| title_of(named)),
         customer: options.customer.clone().unwrap_or_default(),
         platforms: platforms_of(named, options.title.is_some()),
         subtitle: subtitle_of(named),
-        all_well,
+        all_well: tests > 0 && valid == tests && complete && qualified::kept(records()).is_none(),
         verdict: verdict.join(" "),
-        remarks: remarks(linked),
-        sections,
+        remarks: remarks(runs),
+        sections: sections(runs, (&sides, &measured), chosen, options),
     }
+}
+
+/// The sections that say anything, of the platforms of `runs` and of those that loadline measured.
+fn sections(
+    runs: &[RunData],
+    (sides, measured): (&[PlatformRun<'_>], &[PlatformRun<'_>]),
+    chosen: Option<&[&'static Column]>,
+    options: &Options,
+) -> Vec<Section> {
+    // Published jobs ran in the database; each comparison with others says so.
+    let across_drivers = options.across_drivers || sides.iter().any(|side| side.run.published.is_some());
+    let comparisons = comparisons(sides, across_drivers);
+    // Key figures have imported tests as well, marked as such; published platforms do not.
+    let own = |side: &&PlatformRun<'_>| side.run.published.as_ref().is_none_or(|p| p.imported);
+    let own: Vec<PlatformRun<'_>> = sides.iter().filter(own).cloned().collect();
+    let mut all = vec![
+        answer::section(&own, &comparisons),
+        variants::section(runs),
+        levels::section(runs),
+        nodes::section(runs),
+        nodes::agents(runs),
+        page::section(&own, options.paper),
+        mind::section(measured),
+        notes(runs, options.summary),
+        load::section(runs),
+        elsewhere::imported(sides),
+        elsewhere::published(sides, options.summary),
+        key::section(sides, options.summary),
+        factors::summary(&comparisons),
+        platform::settings(measured),
+    ];
+    if options.summary {
+        all.push(charts::load_lines(sides));
+    } else {
+        all.extend(tables::sections(sides, chosen));
+        all.extend([
+            sizes::section(sides),
+            factors::in_full(&comparisons),
+            charts::over_time(sides),
+            evidence::section(measured, options.paper),
+            platform::section(measured),
+            platform::again(measured),
+            platform::glossary(sides),
+        ]);
+    }
+    // Pairs are the answer themselves, and a peak over all windows of the baseline of levels would be none.
+    let left_out: &[&str] = match runs {
+        [run] if run.manifest.plan.levels().is_some() => &["answer", "key-figures", "load-lines"],
+        [run] if run.manifest.plan.arms().is_some() => &["answer"],
+        _ => &[],
+    };
+    all.retain(|section| !section.blocks.is_empty() && !left_out.contains(&section.id));
+    all
 }
 
 /// What the users wrote on the runs, and in a summary on their workloads as well.
@@ -151,7 +144,7 @@ fn title_of(sides: &[PlatformRun<'_>]) -> String {
 fn subtitle_of(sides: &[PlatformRun<'_>]) -> String {
     let one = |s: &PlatformRun<'_>| {
         let (m, source) = (&s.run.manifest, s.run.published.as_ref().map(|p| &p.source));
-        context! { label => s.label, target => m.target, source, started_at => m.started_at, version => m.loadline_version }
+        context! { label => s.label, target => stored(&m.target), source, started_at => m.started_at, version => m.loadline_version }
     };
     prose("subtitle", context! { sides => sides.iter().map(one).collect::<Vec<_>>() })
 }

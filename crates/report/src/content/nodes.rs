@@ -1,19 +1,20 @@
-//! Tests over several nodes: total and per-node figures, speed-up, and what each node did.
+//! Tests over several nodes: total and per-node figures, speed-up, and what each node did. And what each agent did, if the jobs ran on
+//! agents.
 
 use std::collections::BTreeMap;
 
 use loadline_analyze::stats::{self, Estimate, Interval};
-use loadline_model::format::{counted, whole};
+use loadline_model::format::{counted, number, whole};
 use loadline_model::manifest::TargetInfo;
-use loadline_model::record::NodeFigures;
+use loadline_model::record::{AgentFigures, MOST_START_SKEW_MS, NodeFigures};
 use loadline_model::snapshot::counter;
 use loadline_model::{TestRecord, column};
-use minijinja::context;
+use minijinja::{Value, context};
 
 use crate::RunData;
 use crate::doc::{Block, Section, Table};
 use crate::spec::TableSpec;
-use crate::templates::prose;
+use crate::templates::{items, prose};
 use crate::words::grouped;
 
 /// Counters of a node in the table of nodes, with headings, units and what they are divided by.
@@ -41,7 +42,8 @@ pub(crate) fn section(runs: &[RunData]) -> Section {
     if let [run] = runs {
         let records = over_jobs(run);
         if let Some(table) = table(run) {
-            blocks.push(Block::List { items: peaks(&records).into_iter().chain(paused(&records)).collect() });
+            let paused: Vec<_> = paused(&records).into_iter().collect();
+            blocks.push(Block::List { items: items("nodes-say", context! { peaks => peaks(&records), paused }) });
             blocks.push(Block::Table(table));
             let TargetInfo { nodes, local, .. } = run.manifest.target;
             blocks.push(Block::para(prose("nodes", context! { nodes, local })));
@@ -98,7 +100,7 @@ fn mean(tests: &[&TestRecord], column: &column::Column) -> Option<f64> {
 }
 
 /// The highest throughput of each workload on each number of nodes, against that of the fewest.
-fn peaks(records: &[&TestRecord]) -> Vec<String> {
+fn peaks(records: &[&TestRecord]) -> Vec<Value> {
     let mut out = Vec::new();
     for (workload, groups) in grouped(groups(records), |group| group[0].workload.as_str()) {
         let mut best: BTreeMap<u32, (f64, u32)> = BTreeMap::new();
@@ -108,16 +110,11 @@ fn peaks(records: &[&TestRecord]) -> Vec<String> {
                 *best = (tps, group.jobs);
             }
         }
-        let Some((fewest, (base, at))) = best.pop_first().filter(|(_, (base, _))| *base > 0.0) else { continue };
-        let on = |nodes: u32, jobs: u32| {
-            format!("on {} ({})", counted(nodes as usize, "node"), counted(jobs as usize, "job"))
-        };
-        let (_, unit) = throughput(groups[0][0]);
-        let first = format!("{workload}: {} {unit} at most {}", whole(base), on(fewest, at));
-        let others = best.iter().map(|(nodes, (tps, jobs))| {
-            format!("{} {}, {:.2} times as many", whole(*tps), on(*nodes, *jobs), tps / base)
-        });
-        out.push(std::iter::once(first).chain(others).collect::<Vec<_>>().join("; ") + ".");
+        let base = best.first_key_value().map_or(0.0, |(_, (tps, _))| *tps);
+        if base > 0.0 {
+            let best: Vec<_> = best.iter().map(|(nodes, (tps, jobs))| (nodes, jobs, tps, tps / base)).collect();
+            out.push(context! { workload, unit => throughput(groups[0][0]).1, best });
+        }
     }
     out
 }
@@ -126,20 +123,13 @@ fn peaks(records: &[&TestRecord]) -> Vec<String> {
 const PAUSED: f64 = 1.0;
 
 /// The node that flow control paused longest: it then waited for one that was slow to apply, so the slowest node bounds all.
-fn paused(records: &[&TestRecord]) -> Option<String> {
+fn paused<'a>(records: &[&'a TestRecord]) -> Option<(f64, u32, &'a str, u32, usize)> {
     let nodes = records.iter().flat_map(|r| (1..).zip(&r.by_node).map(move |(number, node)| (*r, number, node)));
-    let share =
-        |(r, number, node): (_, usize, &NodeFigures)| Some((node.per_s.get(counter::FLOW_PAUSED_NS)? / 1e7, r, number));
-    let (pct, r, number): (f64, &TestRecord, usize) = nodes.filter_map(share).max_by(|a, b| a.0.total_cmp(&b.0))?;
-    (pct >= PAUSED).then(|| {
-        format!(
-            "Flow control paused node {number} for {pct:.0} % of the time in test {} ({}, {}): a node could not apply as fast as the \
-             others wrote, and all waited for it.",
-            r.test,
-            r.workload,
-            counted(r.jobs as usize, "job")
-        )
-    })
+    let paused = nodes.filter_map(|(r, number, node): (&'a TestRecord, usize, &NodeFigures)| {
+        let pct = node.per_s.get(counter::FLOW_PAUSED_NS)? / 1e7;
+        Some((pct, r.test, r.workload.as_str(), r.jobs, number))
+    });
+    paused.max_by(|a, b| a.0.total_cmp(&b.0)).filter(|(pct, ..)| *pct >= PAUSED)
 }
 
 /// The valid tests of each workload, number of nodes and jobs.
@@ -174,19 +164,15 @@ fn scaling(records: &[&TestRecord]) -> Table {
         .once()
         .number("Nodes", "", |g| g[0].nodes)
         .number("Jobs", "", |g| g[0].jobs)
-        .tip("All nodes together; they are spread over the nodes in turn")
         .number("Throughput", "tps", |g| estimate(g).map(|e| within(e.mean, e.interval(), whole)))
-        .tip("All nodes together, of loads in rows per second; with repetitions their mean and its interval of 95 %")
         .number("Per node", "tps", |g| estimate(g).map(|e| whole(e.mean / f64::from(g[0].nodes.max(1)))))
         .number("Slowest node", "tps", |g| slowest(g).map(whole))
-        .tip("Mean over the repetitions of the node with the least")
         .number("Speed-up", "", |g| up(g).map(|up| within(up.value, up.interval, two)))
-        .tip("Against one node with as many jobs as each node has here; interval of 95 %")
         .number("Latency", "ms", |g| mean(g, column::COMMIT_LATENCY_MS).map(|v| format!("{v:.3}")))
         .number("Tried again", "", |g| mean(g, column::CONFLICTS).map(whole))
-        .tip("Transactions that lost against another one, were rolled back and tried again: no throughput")
         .number("Errors", "", |g| mean(g, column::ERRORS).map(whole))
         .caption("Nodes and jobs")
+        .tips("tips of nodes")
         .build()
 }
 
@@ -207,4 +193,42 @@ fn each(records: &[&TestRecord]) -> Table {
         table = table.number(title, unit, move |(_, node, _)| of_node(node, name).map(shown)).when(any);
     }
     table.build()
+}
+
+/// The section of runs over agents; empty without any.
+pub(crate) fn agents(runs: &[RunData]) -> Section {
+    let records = runs.iter().flat_map(|run| &run.records);
+    let table = of_agents(records.flat_map(|r| r.by_agent.iter().map(move |agent| (r, agent))));
+    let mut blocks = Vec::new();
+    if !table.rows.is_empty() {
+        blocks.push(Block::para(prose("agents", context! { most_skew_ms => MOST_START_SKEW_MS })));
+        blocks.push(Block::Table(table));
+    }
+    Section::evidence("agents", "Agents", blocks)
+}
+
+/// A row for each agent of each test.
+fn of_agents<'a>(rows: impl Iterator<Item = (&'a TestRecord, &'a AgentFigures)>) -> Table {
+    let shown = |value: Option<f64>, digits: usize| value.map(|v| number(v, digits));
+    let ms = move |ns: Option<u64>| shown(ns.map(|ns| ns as f64 / 1e6), 3);
+    // An agent that failed has counted nothing.
+    let counted = |agent: &AgentFigures, n: String| agent.tps.map(|_| n);
+    TableSpec::of("figures", rows)
+        .number("Test", "", |(r, _)| r.test)
+        .once()
+        .text("Agent", |(_, agent)| &agent.name)
+        .text("Machine", |(_, agent)| &agent.host)
+        .number("Jobs", "", |(_, agent)| agent.jobs)
+        .number("Throughput", "tps", |(_, agent)| agent.tps.map(whole))
+        .number("Time p50", "ms", move |(_, agent)| ms(agent.transaction_time_ns_p50))
+        .number("Time p99", "ms", move |(_, agent)| ms(agent.transaction_time_ns_p99))
+        .number("Errors", "", move |(_, agent)| counted(agent, agent.errors.to_string()))
+        .number("Late starts", "", move |(_, agent)| counted(agent, agent.late_starts.to_string()))
+        .number("CPU", "%", move |(_, agent)| shown(agent.client_cpu_pct, 0))
+        .number("Machine CPU", "%", move |(_, agent)| shown(agent.machine_cpu_pct, 0))
+        .number("Network", "%", move |(_, agent)| shown(agent.network.as_ref().and_then(|link| link.pct), 0))
+        .number("Skew", "ms", move |(_, agent)| shown(agent.start_skew_ms, 3))
+        .text("Failed", |(_, agent)| agent.failed.clone().unwrap_or_default())
+        .tips("tips of agents")
+        .build()
 }

@@ -10,15 +10,14 @@ use loadline_model::{Column, TestRecord};
 
 use super::figure::{absent, share as share_of_limit};
 use super::key::NO_MEAN;
-use super::ratios::of_pairs;
-use super::{kept, sizes, stop};
+use super::{qualified, sizes, stop};
 use crate::bars::{load_line, share};
 use crate::columns::value;
 use crate::doc::{Block, Cell, Notes, Row, Section, Table};
 use crate::platform_run::{PlatformRun, Scan, group_title, groups};
 use crate::spec::TableSpec;
 use crate::templates::prose;
-use crate::words::{alike, are, cut, grouped, short_name, short_place, tests_named, unit};
+use crate::words::{alike, are, cut, grouped, of_pairs, short_name, short_place, tests_named, unit};
 
 /// Mean and 99th percentile of the time of a single-block read.
 const READ: (&Column, &Column) = (column::READ_TIME_US_MEAN, column::READ_TIME_US_P99);
@@ -31,11 +30,7 @@ pub(crate) fn section(sides: &[PlatformRun<'_>], on_paper: bool) -> Section {
     let several = sides.len() > 1;
     let mut blocks = Vec::new();
     for side in sides {
-        let mut table = table(side, if several { &side.label } else { "" }, on_paper);
-        if on_paper {
-            table.merge_notes();
-        }
-        blocks.extend(Block::table(table));
+        blocks.extend(Block::table(table(side, if several { &side.label } else { "" }, on_paper)));
         let of = if several { format!("{}: ", side.label) } else { String::new() };
         blocks.extend(not_measured(side).into_iter().map(|text| Block::para(format!("{of}{text}"))));
     }
@@ -45,113 +40,123 @@ pub(crate) fn section(sides: &[PlatformRun<'_>], on_paper: bool) -> Section {
     Section::of("key-figures", "Key figures", blocks)
 }
 
-#[derive(Clone, Copy)]
-enum Line<'a> {
-    Sweep(&'a Sweep),
-    Scan(&'a Scan<'a>),
-}
-
-impl Line<'_> {
-    fn group(&self) -> &str {
-        match self {
-            Line::Sweep(sweep) => &sweep.group,
-            Line::Scan(scan) => &scan.record.group,
-        }
-    }
-
-    /// What is said of its peak; `none` without one, and what `of_scan` says of a scan, which has a shape instead.
-    fn cell<C: Into<Cell>>(
-        self,
-        none: &str,
-        of_peak: impl FnOnce(&Sweep, &SweepPoint) -> C,
-        of_scan: impl FnOnce(&TestRecord) -> Cell,
-    ) -> Cell {
-        match self {
-            Line::Sweep(sweep) => sweep.peak().map_or_else(|| none.into(), |peak| of_peak(sweep, peak).into()),
-            Line::Scan(scan) => of_scan(scan.record),
-        }
-    }
+/// The line of a workload: of a sweep its peak, of a scan, which has a shape instead, its commit times.
+struct Line {
+    group: String,
+    workload: String,
+    peak: Cell,
+    unit: String,
+    at: Cell,
+    mean: Cell,
+    p99: Cell,
+    valid_tests: String,
+    of_limit: Cell,
+    bounded_by: Option<BoundBy>,
+    is_invalid: bool,
+    remark: String,
 }
 
 /// The page of one platform. The first page on paper has space for one list of refused, disturbed and kept tests: that of what to
 /// mind. So this one has none there.
-#[expect(clippy::too_many_lines)]
 pub(crate) fn table(side: &PlatformRun<'_>, caption: &str, on_paper: bool) -> Table {
-    let (notes, records, all) = (Notes::default(), &side.run.records, groups(std::iter::once(side)));
-    let mut lines: Vec<Line<'_>> =
-        side.sweeps.iter().map(Line::Sweep).chain(side.scans.iter().map(Line::Scan)).collect();
-    lines.sort_by_key(|line| all.iter().position(|group| group == line.group()));
-    let bound = |sweep: &Sweep| bound_of_sweep(sweep, records).filter(|_| side.run.published.is_none());
-    let is_bounded = |line: &Line<'_>| match line {
-        Line::Sweep(sweep) => sweep.peak().and_then(|_| bound(sweep)).is_some_and(|b| b.by != BoundBy::Unknown),
-        Line::Scan(_) => false,
-    };
-    let any_bound = lines.iter().any(is_bounded);
-    let of_scan = |column: &'static Column| move |r: &TestRecord| Cell::from(r.figure(column).map(short_ns));
-    let absent = |_: &TestRecord| Cell::from(ABSENT);
-    let reached = |sweep: &Sweep, peak: &SweepPoint| {
-        Cell::from(sweep.rate_at(peak).map(|e| value(sweep.rate, e.mean))).marked(kept::mark(peak, &notes))
-    };
-    let none = "every test is refused or has no throughput";
-    let no_peak = |line: Line<'_>| matches!(line, Line::Sweep(s) if s.peak().is_none()).then(|| notes.mark(none, ""));
-    let place = |sweep: &Sweep, peak: &SweepPoint| {
-        let points = sweep.points.iter().filter_map(|p| Some((f64::from(p.at), sweep.rate_at(p)?.mean)));
-        let drawn = load_line(&points.collect::<Vec<_>>(), f64::from(peak.at));
-        Cell::from(short_place(sweep, peak.at)).drawn(drawn)
-    };
-    let mean = |sweep: &Sweep, peak: &SweepPoint| match latency(sweep, peak).0 {
-        Some(mean) => time(records, peak, mean, &notes),
-        None => Cell::absent(notes.mark(NO_MEAN, "Latency [mean]")),
-    };
-    let of_limit = |sweep: &Sweep, peak: &SweepPoint| {
-        let colour = colour_of(bound(sweep).map_or(BoundBy::Unknown, |b| b.by));
-        let pct = peak.figure(column::LIMIT_SHARE_PCT).map(|e| e.mean);
-        share_of_limit(records, sweep, peak, &notes).drawn(pct.map(|pct| share(pct, colour)))
-    };
-    TableSpec::<Line<'_>>::of("key", lines)
-        .text("Workload", |line| match line {
-            Line::Sweep(sweep) => short_name(sweep, &side.sweeps),
-            Line::Scan(scan) => scan.record.workload.clone(),
-        })
-        .number("Peak", "", |line| line.cell(ABSENT, reached, absent).marked(no_peak(line)))
-        .tip("Highest mean of the workload's first KPI. Refused tests do not count.")
-        .text("", |line| line.cell("", |sweep, _| unit(sweep.rate), |_| "".into()))
-        .text("at", |line| line.cell("", place, |r| counted(r.sizes.len(), "size").into()))
-        .tip("Jobs (or swept value) at the peak.")
-        .number("Latency", "mean", |line| line.cell(ABSENT, mean, of_scan(column::COMMIT_TIME_NS_MEAN)))
-        .tip("Mean latency at the peak.")
-        .number("Latency", "p99", |line| {
-            let p99 = |sweep: &Sweep, peak: &SweepPoint| time(records, peak, latency(sweep, peak).1, &notes);
-            line.cell(ABSENT, p99, of_scan(column::COMMIT_TIME_NS_P99))
-        })
-        .tip("99th percentile of the latency at the peak.")
-        .text("Valid tests", |line| match line {
-            Line::Sweep(_) if side.run.published.is_some() => "not checked".to_owned(),
-            Line::Sweep(sweep) => valid_tests(sweep),
-            Line::Scan(scan) => if scan.record.valid { "1" } else { "0 of 1" }.to_owned(),
-        })
-        .tip("Valid tests of all completed tests; the others are disturbed or refused.")
+    let (notes, all) = (Notes::new(on_paper), groups(std::iter::once(side)));
+    let mut lines: Vec<Line> = Vec::new();
+    for group in &all {
+        let sweeps = side.sweeps.iter().filter(|sweep| sweep.group == *group);
+        lines.extend(sweeps.map(|sweep| of_sweep(side, sweep, on_paper, &notes)));
+        let scans = side.scans.iter().filter(|scan| scan.record.group == *group);
+        lines.extend(scans.map(|scan| of_scan(scan, on_paper)));
+    }
+    let any_bound = lines.iter().any(|line| line.bounded_by.is_some_and(|by| by != BoundBy::Unknown));
+    TableSpec::<&Line>::of("key", &lines)
+        .text("Workload", |line| &line.workload)
+        .number("Peak", "", |line| line.peak.clone())
+        .text("", |line| &line.unit)
+        .text("at", |line| line.at.clone())
+        .number("Latency", "mean", |line| line.mean.clone())
+        .number("Latency", "p99", |line| line.p99.clone())
+        .text("Valid tests", |line| &line.valid_tests)
         .dispensable()
-        .number("Of limit", "%", |line| line.cell(ABSENT, of_limit, absent))
-        .tip("Peak throughput as a share of what the hardware allows for the same work.")
+        .number("Of limit", "%", |line| line.of_limit.clone())
         .if_any()
         .dispensable()
-        .text("Bounded by", |line| line.cell(ABSENT, |sweep, _| bound(sweep).map_or(ABSENT, |b| b.by.name()), absent))
-        .tip("What bounds the workload at its peak; the load lines give the reason.")
+        .text("Bounded by", |line| line.bounded_by.map_or(ABSENT, |by| by.name()))
         .dispensable()
         .when(any_bound)
-        .titles(|line| if all.len() > 1 { group_title(line.group()).to_owned() } else { String::new() })
-        .lines(|line| Row {
-            invalid: match line {
-                Line::Sweep(sweep) => sweep.points.iter().all(|p| p.tests.is_empty()),
-                Line::Scan(scan) => !scan.record.is_usable(),
-            },
-            remark: remark(line, on_paper),
-            ..Row::default()
-        })
+        .titles(|line| if all.len() > 1 { group_title(&line.group).to_owned() } else { String::new() })
+        .lines(|line| Row { invalid: line.is_invalid, remark: line.remark.clone(), ..Row::default() })
         .caption(caption)
         .notes(&notes)
+        .tips("tips of key figures")
         .build()
+}
+
+fn of_sweep(side: &PlatformRun<'_>, sweep: &Sweep, on_paper: bool, notes: &Notes) -> Line {
+    let (records, is_published) = (&side.run.records, side.run.published.is_some());
+    let said = if on_paper { Vec::new() } else { vec![why_not(sweep), qualified::remark(sweep)] };
+    let absent = || Cell::from(ABSENT);
+    let without_peak = Line {
+        group: sweep.group.clone(),
+        workload: short_name(sweep, &side.sweeps),
+        peak: absent(),
+        unit: String::new(),
+        at: Cell::default(),
+        mean: absent(),
+        p99: absent(),
+        valid_tests: if is_published { "not checked".to_owned() } else { valid_tests(sweep) },
+        of_limit: absent(),
+        bounded_by: None,
+        is_invalid: sweep.points.iter().all(|p| p.tests.is_empty()),
+        remark: remark(&sweep.workload, said),
+    };
+    let Some(peak) = sweep.peak() else {
+        let why = notes.mark("every test is refused or has no throughput", "");
+        return Line { peak: Cell::absent(why), ..without_peak };
+    };
+    let points = sweep.points.iter().filter_map(|p| Some((f64::from(p.at), sweep.rate_at(p)?.mean)));
+    let drawn = load_line(&points.collect::<Vec<_>>(), f64::from(peak.at));
+    let bounded_by = bound_of_sweep(sweep, records).filter(|_| !is_published).map(|bound| bound.by);
+    let colour = colour_of(bounded_by.unwrap_or(BoundBy::Unknown));
+    let pct = peak.figure(column::LIMIT_SHARE_PCT).map(|e| e.mean);
+    let (mean, p99) = latency(sweep, peak);
+    let rate = Cell::from(sweep.rate_at(peak).map(|e| value(sweep.rate, e.mean)));
+    Line {
+        peak: rate.marked(qualified::mark(peak, notes)),
+        unit: unit(sweep.rate),
+        at: Cell::from(short_place(sweep, peak.at)).drawn(drawn),
+        mean: match mean {
+            Some(mean) => time(records, peak, mean, notes),
+            None => Cell::absent(notes.mark(NO_MEAN, "Latency [mean]")),
+        },
+        p99: time(records, peak, p99, notes),
+        of_limit: share_of_limit(records, sweep, peak, notes).drawn(pct.map(|pct| share(pct, colour))),
+        bounded_by,
+        ..without_peak
+    }
+}
+
+fn of_scan(scan: &Scan<'_>, on_paper: bool) -> Line {
+    let r = scan.record;
+    let of_test = |what: &str| format!("test {} is {what}", r.test);
+    let said = match &scan.shape {
+        Some(shape) => vec![sizes::sentence(shape), kept_test(r).map_or_else(String::new, |kept| of_test(&kept))],
+        None if on_paper => Vec::new(),
+        None => vec![of_test(stop(&judged(r)))],
+    };
+    Line {
+        group: r.group.clone(),
+        workload: r.workload.clone(),
+        peak: ABSENT.into(),
+        unit: String::new(),
+        at: counted(r.sizes.len(), "size").into(),
+        mean: r.figure(column::COMMIT_TIME_NS_MEAN).map(short_ns).into(),
+        p99: r.figure(column::COMMIT_TIME_NS_P99).map(short_ns).into(),
+        valid_tests: if r.valid { "1" } else { "0 of 1" }.to_owned(),
+        of_limit: ABSENT.into(),
+        bounded_by: None,
+        is_invalid: !r.is_usable(),
+        remark: remark(&r.workload, said),
+    }
 }
 
 /// `4`, or `3 of 4` if one is not valid.
@@ -172,21 +177,8 @@ pub(super) fn colour_of(by: BoundBy) -> usize {
     }
 }
 
-/// What is to be said of a line: tests that are not valid or kept, and the shape of a scan; empty without any.
-fn remark(line: Line<'_>, on_paper: bool) -> String {
-    let (workload, said) = match line {
-        Line::Sweep(_) if on_paper => return String::new(),
-        Line::Sweep(sweep) => (&sweep.workload, [why_not(sweep), kept::remark(sweep)]),
-        Line::Scan(Scan { record: r, shape: Some(shape), .. }) => {
-            let kept = kept_test(r).map_or(String::new(), |kept| format!("test {} is {kept}", r.test));
-            (&r.workload, [sizes::sentence(shape), kept])
-        }
-        Line::Scan(_) if on_paper => return String::new(),
-        Line::Scan(scan) => {
-            let r = scan.record;
-            (&r.workload, [format!("test {} is {}", r.test, stop(&judged(r))), String::new()])
-        }
-    };
+/// What is to be said of a workload: tests that are not valid or kept, and the shape of a scan; empty without any.
+fn remark(workload: &str, said: Vec<String>) -> String {
     let said = said.into_iter().filter(|s| !s.is_empty()).collect::<Vec<_>>().join("; ");
     let end = if said.ends_with('…') { "" } else { "." };
     if said.is_empty() { said } else { format!("{workload}: {said}{end}") }
@@ -247,7 +239,7 @@ fn why_not(sweep: &Sweep) -> String {
     let mut refused: Vec<_> = sweep.points.iter().flat_map(|p| &p.refused).collect();
     refused.sort_by_key(|t| t.test);
     let said = alike(refused.into_iter().map(|t| (&t.reason, t.test))).into_iter().map(|(reason, tests)| {
-        format!("{} {} refused: {}", tests_named(&tests), are(tests.len()), cut(stop(reason), kept::MAX_REASON))
+        format!("{} {} refused: {}", tests_named(&tests), are(tests.len()), cut(stop(reason), qualified::MAX_REASON))
     });
     said.collect::<Vec<_>>().join("; ")
 }

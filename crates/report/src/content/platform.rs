@@ -1,23 +1,24 @@
-//! The manifests of all platforms side by side, and the commands to repeat the runs.
+//! The manifests of all platforms side by side, their settings that differ, the commands to repeat the runs, and the sources of figures.
 
-use loadline_model::format::{bytes, number};
+use loadline_model::format::{ABSENT, bytes, number};
 use loadline_model::manifest::{Manifest, TableLoad};
-use loadline_model::{Finding, Severity};
+use loadline_model::{Column, Finding, Severity};
 use minijinja::context;
 
-use super::settings::{self, collect, side_by_side};
 use super::stop;
-use crate::doc::{Block, Row, Section};
+use crate::columns;
+use crate::doc::{Block, Head, Row, Section, Table};
 use crate::platform_run::PlatformRun;
 use crate::spec::TableSpec;
-use crate::templates::{facts, prose};
+use crate::templates::{facts, prose, stored};
+use crate::words::{cut, distinct};
 
 pub(crate) fn section(sides: &[PlatformRun<'_>]) -> Section {
     let of = |what: &str| collect(sides, |m| facts_of(what, m));
     let facts = [
         ("Run and plan", of("plan")),
         ("Database", of("database")),
-        ("Settings", settings::all(sides)),
+        ("Settings", all_settings(sides)),
         ("Machine", of("machine")),
         ("Storage", of("storage")),
         ("Storage probe before the run", of("probe")),
@@ -31,11 +32,9 @@ pub(crate) fn section(sides: &[PlatformRun<'_>]) -> Section {
 
 /// Names and values of what a manifest says of the plan, the machine and so on.
 pub(crate) fn facts_of(what: &str, m: &Manifest) -> Vec<(String, String)> {
-    let (p, name) = (&m.plan, format!("facts of the {what}"));
-    facts(
-        &name,
-        context! { m, warmup => p.warmup(), window => p.duration_s.to_string(), load => p.load.words(), seeds => p.seeds() },
-    )
+    let p = &m.plan;
+    let (window, load, seeds) = (p.duration_s.to_string(), p.load.words(), p.seeds());
+    facts(&format!("facts of the {what}"), context! { m => stored(m), warmup => p.warmup(), window, load, seeds })
 }
 
 fn doctor(sides: &[PlatformRun<'_>]) -> Vec<Block> {
@@ -72,24 +71,16 @@ fn loads(sides: &[PlatformRun<'_>]) -> Vec<Block> {
         .when(sides.len() > 1)
         .text("Table", |(_, t)| &t.table)
         .number("Rows", "", |(_, t)| number(t.rows as f64, 0))
-        .tip("Rows of the table.")
         .number("Loaded", "rows", |(_, t)| number(t.rows_loaded as f64, 0))
-        .tip("Rows loaded by this run; the others existed already.")
         .number("Values", "", |(_, t)| bytes(t.bytes_loaded as f64))
-        .tip("Bytes of the values, without the database's overhead.")
         .number("Load", "s", |(_, t)| number(t.load_s, 2))
-        .tip("Time to load all rows.")
         .number("Finish", "s", |(_, t)| number(t.finish_s, 2))
-        .tip("Time to build keys, indexes and statistics after that.")
         .number("Rate", "rows/s", |(_, t)| number(t.rows_per_s(), 0))
-        .tip("Rows loaded / load, without keys, indexes and statistics.")
         .number("Rate", "MiB/s", |(_, t)| number(t.mib_per_s(), 1))
-        .tip("Bytes of values / load, without keys, indexes and statistics.")
         .number("Sessions", "", |(_, t)| t.loaders.to_string())
-        .tip("Parallel loader sessions.")
         .text("Method", |(_, t)| &t.path)
         .text("Fingerprint", |(_, t)| format!("{} (version {})", t.fingerprint, t.version))
-        .tip("Fingerprint of the rows, with the version of the data.");
+        .tips("tips of the data set");
     Block::under("Data set", Block::table(table.build()))
 }
 
@@ -119,6 +110,83 @@ fn shell(argument: &str) -> String {
         return argument.to_owned();
     }
     format!("'{}'", argument.replace('\'', "'\\''"))
+}
+
+/// All columns of the runs' tables with their meaning, and their sources by kind of target.
+pub(crate) fn glossary(sides: &[PlatformRun<'_>]) -> Section {
+    let columns = columns::of_files(sides.iter().flat_map(|s| &s.run.records));
+    let mut table = TableSpec::<&Column>::of("facts", columns)
+        .text("Column", Column::heading)
+        .text("Id", |c| c.id)
+        .text("Meaning", |c| c.meaning);
+    for kind in distinct(sides.iter().map(|side| side.run.manifest.target.kind.as_str())) {
+        table = table.column(Head::text(&format!("Source on {kind}")), |c| c.source(kind).unwrap_or_default());
+    }
+    let details = Block::details("All columns with meaning and source", vec![Block::Table(table.build())]);
+    Section::evidence("columns", "Sources of the figures", vec![details])
+}
+
+/// Before the name of a setting that differs.
+const DIFFERS: &str = "≠ ";
+/// Most settings, and characters of a value, in the short table; the full one has them all.
+const FEW: usize = 30;
+const SHORT: usize = 40;
+
+/// Whether a value names the folder of a private server: another one for each.
+pub(crate) fn of_private_server(value: &str) -> bool {
+    ["loadline-pg-", "loadline-mariadb-", "loadline-mysql-"].iter().any(|prefix| value.contains(prefix))
+}
+
+/// All settings of `sides`, those that differ first and marked.
+fn all_settings(sides: &[PlatformRun<'_>]) -> Facts {
+    let (mut first, same) = split(sides);
+    first.iter_mut().for_each(|(name, _)| name.insert_str(0, DIFFERS));
+    first.into_iter().chain(same).collect()
+}
+
+/// The settings that differ, where the figures are compared.
+pub(crate) fn settings(sides: &[PlatformRun<'_>]) -> Section {
+    let (mut differing, _) = split(sides);
+    let more = differing.len().saturating_sub(FEW);
+    differing.truncate(FEW);
+    differing.iter_mut().flat_map(|(_, values)| values).for_each(|value| *value = cut(value, SHORT));
+    let left_out = format!("And {more} more: see the settings of the platforms in the HTML report.");
+    let left_out = (more > 0).then(|| Block::para(left_out));
+    let blocks = Block::table(side_by_side(sides, differing)).into_iter().chain(left_out).collect();
+    Section::of("settings", "Settings that differ", blocks)
+}
+
+/// The settings that differ between platforms, and the others. One that a platform lacks differs if all are of one product:
+/// others have settings of their own.
+fn split(sides: &[PlatformRun<'_>]) -> (Facts, Facts) {
+    let target = |s: &PlatformRun<'_>| s.run.manifest.target.product.clone();
+    let one_product = sides.windows(2).all(|pair| target(&pair[0]) == target(&pair[1]));
+    let all = collect(sides, |m| m.target.settings.clone().into_iter().collect());
+    all.into_iter().partition(|(_, values)| {
+        let mut known = values.iter().filter(|v| one_product || *v != ABSENT);
+        let first = known.next();
+        known.any(|v| Some(v) != first) && !values.iter().all(|v| of_private_server(v))
+    })
+}
+
+/// Names, each with its value on every platform.
+type Facts = Vec<(String, Vec<String>)>;
+
+/// Rows of all manifests by name, in the order in which names first appear.
+fn collect(sides: &[PlatformRun<'_>], of: impl Fn(&Manifest) -> Vec<(String, String)>) -> Facts {
+    let each: Vec<Vec<(String, String)>> = sides.iter().map(|side| of(&side.run.manifest)).collect();
+    let value = |facts: &Vec<(String, String)>, name: &String| {
+        facts.iter().find(|(n, _)| n == name).map_or(ABSENT.to_owned(), |(_, v)| v.clone())
+    };
+    let names = distinct(each.iter().flatten().map(|(name, _)| name));
+    names.into_iter().map(|name| (name.clone(), each.iter().map(|facts| value(facts, name)).collect())).collect()
+}
+
+/// The table of `rows`, a column for each of `sides`.
+fn side_by_side(sides: &[PlatformRun<'_>], rows: Facts) -> Table {
+    let head = std::iter::once(Head::text("")).chain(sides.iter().map(|s| Head::text(&s.label)));
+    let rows = rows.into_iter().map(|(name, values)| Row::of(std::iter::once(name).chain(values)));
+    Table::of("facts manifest", head, rows)
 }
 
 #[cfg(test)]

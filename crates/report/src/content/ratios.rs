@@ -5,9 +5,10 @@ use loadline_analyze::stats::Interval;
 use loadline_model::{Column, Letter};
 
 use crate::columns::value;
-use crate::csv::{self, Named, number};
 use crate::doc::{Cell, Notes, Table};
+use crate::listing::{Listing, Named};
 use crate::spec::TableSpec;
+use crate::words::{of_pairs, percent, ratio};
 
 /// A figure of A and B.
 #[derive(Debug, Clone)]
@@ -59,25 +60,6 @@ impl Shown {
     }
 }
 
-/// `1.034`.
-pub(crate) fn ratio(value: f64) -> String {
-    match value {
-        100.0.. => format!("{value:.0}"),
-        0.1..100.0 => format!("{value:.3}"),
-        // Three digits that count.
-        _ => format!("{value:.*}", (2.0 - value.max(1e-12).log10().floor()) as usize),
-    }
-}
-
-pub(crate) fn percent(share: f64) -> String {
-    if share >= 0.1 { format!("{:.0} %", share * 100.0) } else { format!("{:.1} %", share * 100.0) }
-}
-
-/// `6`, or `5 of 6` if one was dropped.
-pub(crate) fn of_pairs(all: usize, dropped: usize) -> String {
-    if dropped == 0 { all.to_string() } else { format!("{} of {all}", all - dropped) }
-}
-
 /// The table; `counted`: what the last column counts.
 pub(crate) fn table(rows: &[Shown], counted: &str) -> Table {
     let notes = Notes::default();
@@ -108,33 +90,33 @@ pub(crate) fn table(rows: &[Shown], counted: &str) -> Table {
         .number("Interval", "", |shown| Cell::from(shown.interval.map(interval)).marked(mark(shown, &shown.why)))
         .text(b_is, |shown| Cell::from(shown.word().replace('_', " ")).marked(mark(shown, &shown.but)))
         .number("Detectable", "", |shown| shown.detectable.map(percent))
-        .tip("The smallest difference that would be shown in four of five such comparisons")
         .dispensable()
         .number(counted, "", |shown| of_pairs(shown.pairs + shown.dropped, shown.dropped))
         .dispensable()
         .caption(caption)
         .notes(&notes)
+        .tips("tips of ratios")
         .build()
 }
 
-/// A header and a row of each figure; with more than two variants, the last column names that of the row.
-pub(crate) fn csv(rows: &[Shown]) -> String {
-    let columns: [Named<'_, &Shown>; 11] = [
-        ("workload", &|row| row.workload.clone()),
-        ("jobs", &|row| row.jobs.map_or_else(String::new, |jobs| jobs.to_string())),
-        ("figure", &|row| row.column.id.to_owned()),
-        ("a", &|row| number(row.sides.map(|s| s.0))),
-        ("b", &|row| number(row.sides.map(|s| s.1))),
-        ("ratio", &|row| number(row.ratio)),
-        ("low", &|row| number(row.interval.map(|i| i.low))),
-        ("high", &|row| number(row.interval.map(|i| i.high))),
-        ("verdict", &|row| row.word().to_owned()),
-        ("smallest_detectable_pct", &|row| number(row.detectable.map(|share| share * 100.0))),
-        ("pairs", &|row| row.pairs.to_string()),
+/// A row of each figure; with more than two variants, the last column names that of the row.
+pub(crate) fn listing(rows: &[Shown]) -> Listing {
+    let columns: [Named<Shown>; 11] = [
+        ("workload", |row| row.workload.as_str().into()),
+        ("jobs", |row| row.jobs.into()),
+        ("figure", |row| row.column.id.into()),
+        ("a", |row| row.sides.map(|s| s.0).into()),
+        ("b", |row| row.sides.map(|s| s.1).into()),
+        ("ratio", |row| row.ratio.into()),
+        ("low", |row| row.interval.map(|i| i.low).into()),
+        ("high", |row| row.interval.map(|i| i.high).into()),
+        ("verdict", |row| row.word().into()),
+        ("smallest_detectable_pct", |row| row.detectable.map(|share| share * 100.0).into()),
+        ("pairs", |row| row.pairs.into()),
     ];
     let mut columns = columns.to_vec();
     if rows.iter().any(|row| row.arm.is_some()) {
-        columns.push(("arm", &|row| row.arm.map_or_else(String::new, |arm| arm.to_string())));
+        columns.push(("arm", |row| row.arm.map(|arm| arm.to_string()).into()));
     }
-    csv::table(&columns, rows)
+    Listing::new(&columns, rows)
 }

@@ -66,21 +66,17 @@ fn table(workload: &str, scans: &[SideScan<'_>], several: bool) -> Table {
         .when(several)
         .number("Test", "", |(.., scan)| scan.record.test)
         .number("Sizes", "", |(.., scan)| scan.record.sizes.len())
-        .tip("Sizes of redo before the commit.")
         .number("Largest", "MiB", |(.., scan)| largest(scan))
-        .tip("Most redo before a commit.")
         .number("Commits", "per size", |(.., scan)| commits(scan))
-        .tip("Commits timed at each size.")
         .number("Shortest", "ms", |(.., scan)| medians(scan, f64::min))
-        .tip("Lowest median of a size.")
         .number("Longest", "ms", |(.., scan)| medians(scan, f64::max))
-        .tip("Highest median of a size.")
         .lines(|(_, side, scan)| Row {
             invalid: !scan.record.is_usable(),
             first: true,
             remark: remark(side, scan),
             ..Row::default()
         })
+        .tips("tips of scans of sizes")
         .build()
 }
 

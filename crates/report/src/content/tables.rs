@@ -1,4 +1,4 @@
-//! The test tables: one per platform and workload, as in published studies.
+//! A section for each component group, with the test tables: one per platform and workload, as in published studies.
 
 use loadline_analyze::kpi::LATENCY;
 use loadline_analyze::{Sweep, SweepPoint};
@@ -6,52 +6,66 @@ use loadline_model::column::*;
 use loadline_model::column::{self, Cell as Value};
 use loadline_model::disturbance::judged;
 use loadline_model::{Column, Table as Columns, TestRecord};
+use minijinja::context;
 
 use super::figure::figure;
-use super::{disturbed, kept, stop};
+use super::{charts, qualified, stop, waits};
 use crate::columns::is_numeric;
-use crate::doc::{Block, Cell, Head, Notes, Row, Table};
-use crate::platform_run::PlatformRun;
+use crate::doc::{Block, Cell, Head, Notes, Row, Section, Table};
+use crate::platform_run::{PlatformRun, group_title, groups, workloads_of};
 use crate::spec::TableSpec;
-use crate::words::{alike, distinct, name, place, swept_title, title_of};
+use crate::templates::prose;
+use crate::words::{distinct, name, place, swept_title, title_of};
 
 /// The group whose tables keep columns without figures: they have the layout of published studies.
 const ALL_COLUMNS_GROUP: &str = "log-writer";
 
-/// Columns left out of tables, as no test has a figure: reason, heading of the column, and workload.
-#[derive(Debug, Default)]
-pub(crate) struct Hidden(Vec<(String, (String, String))>);
+/// A section for each component group: charts, wait histograms and test tables of its workloads. These have the columns `chosen`, or the
+/// group's by default.
+pub(crate) fn sections(sides: &[PlatformRun<'_>], chosen: Option<&[&'static Column]>) -> Vec<Section> {
+    groups(sides.iter()).iter().map(|group| section(sides, group, chosen)).collect()
+}
 
-impl Hidden {
-    fn add(&mut self, column: &Column, records: &[&TestRecord]) {
-        // Without a reason the workload does not have this figure.
-        let reason = |r: &&TestRecord| Some((r.absent.get(column.id)?.clone(), (column.heading(), r.workload.clone())));
-        self.0.extend(records.iter().filter_map(reason));
+fn section(sides: &[PlatformRun<'_>], group: &str, chosen: Option<&[&'static Column]>) -> Section {
+    let mut blocks = Vec::new();
+    // When printed, a workload starts a new page if its tables do not fit on the current one.
+    let (mut on_page, mut charted, mut timed) = (0, false, false);
+    for workload in workloads_of(sides, group) {
+        let mut of_tests = of_workload(sides, &workload, chosen);
+        let page = on_page > 0 && on_page + of_tests.len() > 2;
+        on_page = if page { of_tests.len() } else { on_page + of_tests.len() };
+        blocks.push(Block::Heading { text: workload.clone(), page });
+        for side in sides {
+            let notes = side.run.notes.get(&workload);
+            blocks.extend(notes.map(|markdown| Block::Notes { markdown: markdown.clone() }));
+        }
+        let charts = charts::of_workload(sides, &workload);
+        charted |= charts.is_some();
+        blocks.extend(charts);
+        blocks.extend(charts::spread_and_waits(sides, &workload));
+        blocks.append(&mut of_tests);
+        let mut histograms = waits::of_workload(sides, group, &workload);
+        timed |= !histograms.is_empty();
+        blocks.append(&mut histograms);
     }
-
-    pub(crate) fn block(self) -> Option<Block> {
-        let one = |(reason, of): (String, Vec<(String, String)>)| {
-            let (columns, workloads): (Vec<String>, Vec<String>) = of.into_iter().unzip();
-            let [columns, workloads] = [columns, workloads].map(|all| distinct(all).join(", "));
-            format!("{columns} ({workloads}): {}.", stop(&reason))
-        };
-        let items: Vec<String> = alike(self.0).into_iter().map(one).collect();
-        let summary = format!("Columns not shown, as no test has a figure, with the reasons ({})", items.len());
-        Block::list(items).map(|list| Block::details(summary, vec![list]))
+    if charted {
+        blocks.push(Block::Legend {
+            text: prose("charts", context! { pages => sides.iter().any(|side| !side.run.pages.is_empty()) }),
+        });
     }
+    if timed {
+        blocks.push(Block::para(prose("waits", ())));
+    }
+    let id = TABLES.iter().find(|t| t.group == group).map_or("other", |t| t.group);
+    Section { group: true, ..Section::of(id, group_title(group), blocks) }
 }
 
 /// The tables of a workload: its tests by platform, and means over repetitions.
-pub(crate) fn of_workload(
-    sides: &[PlatformRun<'_>],
-    workload: &str,
-    chosen: Option<&[&'static Column]>,
-    hidden: &mut Hidden,
-) -> Vec<Block> {
+fn of_workload(sides: &[PlatformRun<'_>], workload: &str, chosen: Option<&[&'static Column]>) -> Vec<Block> {
     let mut tables = Vec::new();
     for side in sides {
         let of_workload: Vec<&TestRecord> = side.run.records.iter().filter(|r| r.workload == workload).collect();
-        let columns = chosen.map_or_else(|| default_columns(&of_workload, hidden), <[_]>::to_vec);
+        let columns = chosen.map_or_else(|| default_columns(&of_workload), <[_]>::to_vec);
         tables.extend(Block::table(tests(side, workload, &of_workload, &columns)));
         for sweep in side.sweeps.iter().filter(|s| s.workload == workload) {
             tables.extend(means(side, sweep).map(Block::Table));
@@ -60,20 +74,14 @@ pub(crate) fn of_workload(
     tables
 }
 
-/// Default columns of `records`' group, without run and workload, which the caption names. Columns without any figure
-/// go to `hidden`, except in [`ALL_COLUMNS_GROUP`].
-fn default_columns(records: &[&TestRecord], hidden: &mut Hidden) -> Vec<&'static Column> {
+/// Default columns of `records`' group, without run and workload, which the caption names, and outside [`ALL_COLUMNS_GROUP`] without those
+/// in which no test has a figure: the evidence says why.
+fn default_columns(records: &[&TestRecord]) -> Vec<&'static Column> {
     let group = records.first().map_or("", |r| r.group.as_str());
     let mut out: Vec<&'static Column> =
         Columns::of(group).shown().into_iter().filter(|c| ![column::RUN, column::WORKLOAD].contains(c)).collect();
     if group != ALL_COLUMNS_GROUP {
-        out.retain(|c| {
-            let empty = records.iter().all(|r| matches!(c.cell(r), Value::Absent));
-            if empty {
-                hidden.add(c, records);
-            }
-            !empty
-        });
+        out.retain(|c| records.iter().any(|r| !matches!(c.cell(r), Value::Absent)));
     }
     let mut add = |column: &'static Column, behind: &Column| {
         if !out.contains(&column) {
@@ -132,7 +140,7 @@ fn remark(record: &TestRecord) -> String {
     if !record.forced.is_empty() {
         remarks.push(format!("Test {} was forced: {}.", record.test, stop(&record.forced.to_string())));
     }
-    remarks.extend(disturbed::noted_of(record));
+    remarks.extend(qualified::noted_of(record));
     remarks.join(" ")
 }
 
@@ -167,7 +175,7 @@ fn means(side: &PlatformRun<'_>, sweep: &Sweep) -> Option<Table> {
     let notes = Notes::default();
     let mut table = TableSpec::<&SweepPoint>::of("figures", sweep.points.iter().filter(|p| !p.tests.is_empty()))
         .text(&swept_title(&sweep.over), |p| place(&sweep.over, p.at))
-        .number(counted, "", |p| Cell::from(p.tests.len()).marked(kept::mark(p, &notes)));
+        .number(counted, "", |p| Cell::from(p.tests.len()).marked(qualified::mark(p, &notes)));
     for column in columns {
         let head = Head { title: title_of(column, log).to_owned(), ..Head::of(column) };
         table = table.column(head, |p| figure(&side.run.records, p, column, &notes));

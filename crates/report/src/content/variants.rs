@@ -2,24 +2,25 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use loadline_analyze::paired::{Verdict, percent as confidence};
+use loadline_analyze::paired::percent as confidence;
 use loadline_analyze::stats::mean;
-use loadline_analyze::variants::{Compared, Curves, Precision, Row as Figure, compare, curves};
+use loadline_analyze::variants::{Compared, Curves, Row as Figure, compare, curves};
 use loadline_model::CheckId;
 use loadline_model::format::{counted, whole};
 use loadline_model::manifest::VariantFound;
 use loadline_model::variant::{Letter, Paired};
 use loadline_model::{Column, Outcome, TestRecord, column};
-use minijinja::context;
+use minijinja::{Value, context};
 
-use super::ratios::{Shown, percent, ratio, table};
+use super::ratios::{Shown, table};
 use super::sizes;
 use super::stop;
 use super::wait_profiles;
 use crate::RunData;
 use crate::bars::intervals;
 use crate::doc::{Block, Section, Table};
-use crate::templates::prose;
+use crate::templates::{items, prose};
+use crate::words::percent;
 
 /// The variants of a run and what its pairs show.
 pub(crate) struct RunOfVariants<'a> {
@@ -58,33 +59,17 @@ const LEAST_REDO_KIB: f64 = 0.1;
 /// Block reads up to which what is read fits the cache, 1/s: a server reads its catalogue now and then.
 const LEAST_READS_PER_S: f64 = 10.0;
 
-/// What a setting is about.
-enum About {
-    /// How much redo a transaction writes.
-    Redo,
-    /// Which blocks the database's cache holds.
-    Cache,
-}
-
-impl About {
-    fn column(&self) -> &'static Column {
-        match self {
-            About::Redo => column::REDO_KIB_PER_TX,
-            About::Cache => column::BLOCK_READS_PER_S,
-        }
-    }
-}
-
-/// Settings that arms may differ in without any effect on a workload.
-const ABOUT: [(&str, About); 8] = [
-    ("wal_compression", About::Redo),
-    ("full_page_writes", About::Redo),
-    ("wal_log_hints", About::Redo),
-    ("binlog_row_image", About::Redo),
-    ("shared_buffers", About::Cache),
-    ("innodb_buffer_pool_size", About::Cache),
-    ("cache_size", About::Cache),
-    ("mmap_size", About::Cache),
+/// Settings that arms may differ in without any effect on a workload, and the figure that shows what each is about: how much redo a
+/// transaction writes, or which blocks the database's cache holds.
+const ABOUT: [(&str, &Column); 8] = [
+    ("wal_compression", column::REDO_KIB_PER_TX),
+    ("full_page_writes", column::REDO_KIB_PER_TX),
+    ("wal_log_hints", column::REDO_KIB_PER_TX),
+    ("binlog_row_image", column::REDO_KIB_PER_TX),
+    ("shared_buffers", column::BLOCK_READS_PER_S),
+    ("innodb_buffer_pool_size", column::BLOCK_READS_PER_S),
+    ("cache_size", column::BLOCK_READS_PER_S),
+    ("mmap_size", column::BLOCK_READS_PER_S),
 ];
 
 /// `LGWR-LAT1 with 4 jobs`.
@@ -107,13 +92,20 @@ impl RunOfVariants<'_> {
     /// The answer in a sentence for each main figure, what an arm has that no platform should have, what did not fall into both
     /// arms alike, and how many figures were judged together.
     pub(crate) fn sentences(&self) -> Vec<String> {
-        let answers = self.main().map(|row| self.sentence(row)).chain(self.curves.iter().map(of_curves));
-        let forced = forced(self.records.iter()).into_iter().map(|(arm, why)| although(arm, &why) + ".");
         let families = ["Main figures", "Other figures"].into_iter().zip(&self.compared.families);
-        let families = families.filter_map(|(which, family)| Some(format!("{which}: {}.", family.says()?)));
-        let why = self.other_redo().chain(self.same_work());
-        let not_alike = self.others().filter_map(|letter| self.not_alike(letter));
-        answers.chain(why).chain(forced).chain(not_alike).chain(families).collect()
+        let forced = forced(self.records.iter()).into_iter().map(|(arm, why)| although(arm, &why));
+        let context = context! {
+            main => self.main().map(|row| self.answer(row)).collect::<Vec<_>>(),
+            margin => self.paired.margin,
+            wanted => self.paired.precision,
+            curves => self.curves.iter().map(shapes).collect::<Vec<_>>(),
+            redo => self.other_redo(),
+            same => self.same_work(),
+            forced => forced.collect::<Vec<_>>(),
+            not_alike => self.others().filter_map(|letter| self.not_alike(letter)).collect::<Vec<_>>(),
+            families => families.filter_map(|(which, family)| Some((which, family.says()?))).collect::<Vec<_>>(),
+        };
+        items("arms-say", context)
     }
 
     /// Whether curves of commit time over redo are compared.
@@ -141,38 +133,30 @@ impl RunOfVariants<'_> {
     }
 
     /// How much redo a transaction is in each arm, where it differs by a tenth or more: often why one is faster.
-    fn other_redo(&self) -> impl Iterator<Item = String> {
-        self.main().filter_map(|row| {
-            let [a, b] = self.means_of(row, column::REDO_KIB_PER_TX)?;
-            let (less, more) = (a.min(b), a.max(b));
-            (more > LEAST_REDO_KIB && more >= less * 1.1).then(|| {
-                let arm = row.cell.other();
-                format!("{}: {a:.2} KiB of redo per transaction in A, {b:.2} KiB in {arm}.", self.named(row))
-            })
-        })
+    fn other_redo(&self) -> Vec<Value> {
+        let differing = |row: &Figure<'_>| {
+            let kib = self.means_of(row, column::REDO_KIB_PER_TX)?;
+            let (less, more) = (kib[0].min(kib[1]), kib[0].max(kib[1]));
+            let differs = more > LEAST_REDO_KIB && more >= less * 1.1;
+            differs.then(|| context! { place => self.named(row), arm => row.cell.other(), kib })
+        };
+        self.main().filter_map(differing).collect()
     }
 
     /// Figures that show what a setting of the arms is about, where they are the same in both: then the comparison cannot show it.
-    fn same_work(&self) -> Vec<String> {
-        let of_setting = |(name, about): &(&str, About), row: &Figure<'_>| {
-            let [a, b] = self.means_of(row, about.column()).filter(|_| self.differ(name, row.cell.other()))?;
-            let said = match about {
-                About::Redo if a.max(b) <= a.min(b) * 1.01 => {
-                    format!("both arms wrote {a:.2} KiB of redo per transaction: {name} changed nothing of it here")
+    fn same_work(&self) -> Vec<Value> {
+        let mut found = Vec::new();
+        for (name, about) in ABOUT {
+            for row in self.main().filter(|row| self.differ(name, row.cell.other())) {
+                let Some([a, b]) = self.means_of(row, about) else { continue };
+                let of_redo = about == column::REDO_KIB_PER_TX;
+                let is_same = if of_redo { a.max(b) <= a.min(b) * 1.01 } else { a.max(b) < LEAST_READS_PER_S };
+                if is_same {
+                    found.push(context! { place => self.named(row), name, redo_kib => of_redo.then_some(a) });
                 }
-                About::Cache if a.max(b) < LEAST_READS_PER_S => {
-                    format!("neither arm read a block from outside its cache: what is read fits {name} of both")
-                }
-                _ => return None,
-            };
-            Some(format!("{}: {said}.", self.named(row)))
-        };
-        let rows: Vec<&Figure<'_>> = self.main().collect();
-        ABOUT
-            .iter()
-            .flat_map(|setting| rows.iter().map(move |row| (setting, *row)))
-            .filter_map(|(setting, row)| of_setting(setting, row))
-            .collect()
+            }
+        }
+        found
     }
 
     /// Whether the setting `name` of `arm`, as it was given or found, is another than that of the first.
@@ -207,73 +191,30 @@ impl RunOfVariants<'_> {
     }
 
     /// What fell into windows of one variant more often than into those of the other.
-    fn not_alike(&self, other: Letter) -> Option<String> {
-        let seen_in = |seen: Seen| [Letter::A, other].map(|arm| self.windows(arm, other).filter(|r| seen(r)).count());
-        let found: Vec<(&str, [usize; 2])> =
-            BURSTS.into_iter().map(|(what, seen)| (what, seen_in(seen))).filter(|(_, [a, b])| a != b).collect();
-        let said: Vec<String> = found
-            .iter()
-            .map(|(what, [a, b])| format!("{what} in {} of A and {b} of {other}", counted(*a, "window")))
-            .collect();
-        let cycles = if found.iter().any(|(what, _)| *what == CHECKPOINT) {
-            " Windows as long as the time between checkpoints (--duration) share them out."
-        } else {
-            ""
-        };
-        (!said.is_empty()).then(|| {
-            format!(
-                "Not the same in both arms: {}. What hit an arm by chance is in its figures; if the arm brings it about, that is part \
-                 of the answer.{cycles}",
-                said.join("; ")
-            )
-        })
+    fn not_alike(&self, other: Letter) -> Option<Value> {
+        let count = |arm: Letter, seen: Seen| self.windows(arm, other).filter(|r| seen(r)).count();
+        let seen = BURSTS.map(|(what, seen)| (what, count(Letter::A, seen), count(other, seen)));
+        let seen: Vec<(&str, usize, usize)> = seen.into_iter().filter(|(_, a, b)| a != b).collect();
+        let cycles = seen.iter().any(|(what, ..)| *what == CHECKPOINT);
+        (!seen.is_empty()).then(|| context! { arm => other, seen, cycles })
     }
 
-    fn sentence(&self, row: &Figure<'_>) -> String {
-        let arm = row.cell.other();
-        let place = self.named(row);
-        let Some(found) = &row.ratio else { return format!("{place}: no pair of windows is valid.") };
-        let title = row.metric.column.title.to_lowercase();
-        let interval = found.interval.map_or_else(
-            || found.why_no_interval().map_or_else(String::new, |why| format!(" ({why})")),
-            |i| format!(" ({} % interval {} to {})", confidence(found.confidence), ratio(i.low), ratio(i.high)),
-        );
-        let said = match row.verdict {
-            Some(Verdict::Faster) => format!("{arm} is faster"),
-            Some(Verdict::Slower) => format!("{arm} is slower"),
-            Some(Verdict::Equivalent) => format!("the arms are equivalent within ±{}", percent(self.paired.margin)),
-            _ => "no difference is shown".to_owned(),
-        };
-        let mut text = format!("{place}: {said}; {title} of {arm} is {} of A's{interval}", ratio(found.value));
-        if let Some(pairs) = row.together_takes {
-            text +=
-                &format!("; that is the interval of this figure alone, all figures judged together take {pairs} pairs");
+    /// What the pairs of a main figure show.
+    fn answer(&self, row: &Figure<'_>) -> Value {
+        // A precision that was reached needs no word.
+        let precision = row.precision.filter(|p| p.more_pairs != Some(0));
+        context! {
+            place => self.named(row),
+            arm => row.cell.other(),
+            title => row.metric.column.title.to_lowercase(),
+            found => row.ratio,
+            why => row.ratio.and_then(|r| r.why_no_interval()),
+            verdict => row.verdict,
+            together => row.together_takes,
+            precision => precision.map(|p| (p.half_width.unwrap_or_default(), p.more_pairs.map(rough))),
+            detectable => row.detectable,
+            more => row.more_pairs.filter(|more| *more > 0).map(rough),
         }
-        if let Some(Precision { half_width, more_pairs: Some(more) }) =
-            row.precision.filter(|p| p.more_pairs != Some(0))
-        {
-            text += &format!(
-                "; ±{} was not reached with {}, the interval is ±{} wide: that takes about {} more",
-                percent(self.paired.precision.unwrap_or_default()),
-                counted(found.pairs, "pair"),
-                percent(half_width.unwrap_or_default()),
-                rough(more)
-            );
-        } else if let Some(Precision { more_pairs: None, .. }) = row.precision {
-            text += &format!("; ±{} was not reached", percent(self.paired.precision.unwrap_or_default()));
-        }
-        if found.by_pairs && found.interval.is_some() {
-            text += "; with so few pairs the interval assumes that neighbouring windows vary independently";
-        }
-        if row.verdict == Some(Verdict::NotShown) {
-            if let Some(seen) = row.detectable {
-                text += &format!("; a difference of {} would have been seen in four of five such runs", percent(seen));
-            }
-            if let Some(more) = row.more_pairs.filter(|more| *more > 0 && found.interval.is_some()) {
-                text += &format!("; to tell {} takes about {} more pairs", percent(self.paired.margin), rough(more));
-            }
-        }
-        text + "."
     }
 
     /// What the sessions of each variant and the first waited for.
@@ -337,19 +278,9 @@ impl RunOfVariants<'_> {
 }
 
 /// The shapes of commit time over redo, and whether they differ.
-fn of_curves(curves: &Curves<'_>) -> String {
-    let (workload, arm) = (curves.cell.workload, curves.cell.other());
-    let Some([a, b]) = curves.shapes.as_ref().map(|shapes| shapes.each_ref().map(sizes::sentence)) else {
-        return format!("{workload}: no pair of tests is valid.");
-    };
-    let said = match curves.differ() {
-        Some(true) => {
-            "the curves differ: one of them alone has a period, or the 95 % intervals of their periods do not overlap"
-        }
-        Some(false) => "no difference of their periods is shown",
-        None => "whether they differ is not known",
-    };
-    format!("{workload}: {said}. A: {a}. {arm}: {b}.")
+fn shapes(curves: &Curves<'_>) -> Value {
+    let shapes = curves.shapes.as_ref().map(|shapes| shapes.each_ref().map(sizes::sentence));
+    context! { workload => curves.cell.workload, arm => curves.cell.other(), shapes, differ => curves.differ() }
 }
 
 /// `Arm B was measured although commits do not wait`.
@@ -358,9 +289,11 @@ fn although(arm: Letter, why: &str) -> String {
 }
 
 /// The section of a report on one run of variants.
-pub(crate) fn section(of_run: Option<&RunOfVariants<'_>>) -> Section {
+pub(crate) fn section(runs: &[RunData]) -> Section {
     let mut blocks = Vec::new();
-    if let Some(of_run) = of_run {
+    if let [run] = runs
+        && let Some(of_run) = of_run(run)
+    {
         let rows = of_run.rows();
         let what = if of_run.paired.variants.len() > 2 { "Ratio to A" } else { "B/A" };
         let title = format!("{what} of the main figures; the band is what is called equivalent");

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::RunData;
 use crate::bars::Bars;
-use crate::doc::{Block, Chart, Table};
+use crate::doc::{Block, Chart, Head, Table};
 use crate::platform_run::PlatformRun;
 use crate::spec::TableSpec;
 use crate::words::{grouped, name, place};
@@ -140,8 +140,9 @@ fn table(caption: &str, all: &[Times]) -> Table {
         table = table
             .number(title, "waits", move |power| known(at(power).map(|b| number(b.count as f64, 0)), "0"))
             .number("", "%", move |power| known(at(power).map(|b| percent(b.share_pct)), "0.00"))
-            .number("", "≤ %", move |power| known(at(power).map(|b| percent(b.up_to_pct)), beyond(power)))
-            .tip("Share of all up to the bound.");
+            .column(Head::number("", "≤ %").tip("Share of all up to the bound."), move |power| {
+                known(at(power).map(|b| percent(b.up_to_pct)), beyond(power))
+            });
     }
     table.build()
 }

@@ -16,7 +16,10 @@
   const number = (text) => {
     if (/^\d{4}-\d\d-/.test(text)) return NaN; // A date sorts as text.
     const [found, digits, unit] = /^[<≤+]?\s*([-−]?[\d,]*\.?\d+)(?:\s*([^\s\d]+))?/.exec(text) ?? [];
-    return found === undefined ? NaN : digits.replaceAll(",", "").replace("−", "-") * (UNITS[unit] ?? 1);
+    if (found === undefined) return NaN;
+    // `2 min 05 s` and `1 h 03 min` have two parts.
+    const [, more, small] = ["min", "h"].includes(unit) ? /^ (\d+) (min|s)\b/.exec(text.slice(found.length)) ?? [] : [];
+    return digits.replaceAll(",", "").replace("−", "-") * (UNITS[unit] ?? 1) + (more ?? 0) * (UNITS[small] ?? 1);
   };
   const before = (a, b) => {
     const [x, y] = [number(a), number(b)];

@@ -11,5 +11,6 @@ mod page;
 mod pages;
 mod properties;
 mod redact;
+mod size;
 mod snapshots;
 mod studies;

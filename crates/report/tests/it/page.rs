@@ -90,23 +90,6 @@ fn a_limit_is_in_the_unit_of_the_peak_and_a_doubtful_one_has_a_footnote() {
 }
 
 #[test]
-fn every_planned_workload_is_on_the_page() {
-    let run = all_groups("disk", "run-disk", 1.0);
-    for width in [None, Some(200), Some(100), Some(80), Some(60)] {
-        let page = words(&end_page(&run, width));
-        let planned = run.manifest.plan.workloads.iter().map(|w| &w.code);
-        for code in planned.chain(run.manifest.plan.skipped.iter().map(|s| &s.code)) {
-            assert!(page.contains(code.as_str()), "{width:?}: the page lacks {code}: {page}");
-        }
-        for skipped in &run.manifest.plan.skipped {
-            assert!(page.contains(&skipped.reason), "{width:?}: {page}");
-        }
-        assert!(page.contains("the run ended before: TP-HEAVY"), "{page}");
-        assert!(page.contains("money does not add up"), "why a test is invalid: {page}");
-    }
-}
-
-#[test]
 fn no_line_of_the_page_is_wider_than_the_terminal() {
     for run in [all_groups("disk", "run-disk", 1.0), two_platforms().remove(1)] {
         for width in [50, 60, 80, 90, 100, 120, 160, 200, 300] {

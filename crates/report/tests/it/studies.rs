@@ -1,13 +1,13 @@
-//! Published studies as reports: their factors and tables. Writes pages to `target/tmp` to look at.
+//! Published studies as reports: their factors and tables.
 
 use std::collections::BTreeMap;
 
 use loadline_model::TestRecord;
 use loadline_model::column::{self, column};
 use loadline_model::limits::SizePoint;
-use loadline_report::{Format, Options, RunData, end_page, render};
+use loadline_report::{Format, RunData, end_page};
 
-use crate::common::{manifest, record, run, scan};
+use crate::common::{manifest, record, run, scan, text};
 
 const DATA_LOAD: &str = include_str!("../../../../references/data-load-exadata-x4-2.csv");
 /// Columns that identify a test.
@@ -39,13 +39,6 @@ fn published(csv: &str, platform: &str, product: [&str; 2]) -> RunData {
     RunData::new(m, records, Vec::new())
 }
 
-/// The page of `runs` with plain slashes, which is also written.
-fn page(name: &str, runs: &[RunData]) -> String {
-    let page = render(runs, Format::Html, &Options::default()).unwrap();
-    std::fs::write(std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(name), &page).unwrap();
-    String::from_utf8(page).unwrap().replace("&#x2f;", "/")
-}
-
 fn assert_has(page: &str, wanted: &[&str]) {
     for wanted in wanted {
         assert!(page.contains(wanted), "the page lacks '{wanted}'");
@@ -56,7 +49,7 @@ fn assert_has(page: &str, wanted: &[&str]) {
 fn the_factors_of_the_log_writer_study_are_computed() {
     let csv = include_str!("../../../../references/log-writer-exadata.csv");
     let of = |name: &str| published(csv, name, ["Oracle", "19c"]);
-    let page = page("study-1.html", &[of("X5-2"), of("X9M-2")]);
+    let page = text(&[of("X5-2"), of("X9M-2")], Format::Html);
     let factors = ["4.95 at 48", "8.25 at 48", "one test each: no interval"];
     assert_has(&page, &factors);
     assert_has(&page, &["61 tests, all valid.", "still rising at 72 jobs"]);
@@ -81,14 +74,13 @@ fn data_load() -> RunData {
 
 #[test]
 fn the_report_has_the_table_of_the_data_load_study() {
-    let text = |format| String::from_utf8(render(&[data_load()], format, &Options::default()).unwrap()).unwrap();
-    let csv = text(Format::Csv);
+    let csv = text(&[data_load()], Format::Csv);
     assert_eq!(csv.lines().count(), DATA_LOAD.lines().count());
     for (ours, published) in csv.lines().zip(DATA_LOAD.lines()) {
         assert!(ours.starts_with(&format!("{published},")), "{published}\n{ours}");
     }
     // Shown tables have all of its columns too, in its order.
-    let plain = text(Format::Text);
+    let plain = text(&[data_load()], Format::Text);
     let table = plain.split("X4-2 – DBL-11 (run 7").nth(1).unwrap();
     let row = table.lines().find(|l| l.split_whitespace().next() == Some("8")).unwrap();
     let wanted = "8 1 1 1 100 1 27,020 270 0.003501 1,490 3,257 53.0 27.00 296 156.0 3 128.0 310";
@@ -97,7 +89,7 @@ fn the_report_has_the_table_of_the_data_load_study() {
 
 #[test]
 fn rows_per_transaction_were_swept() {
-    let page = page("study-2.html", &[data_load()]);
+    let page = text(&[data_load()], Format::Html);
     assert_has(&page, &["DBL-11: rows over rows/tx", "DBL-11: SQL service time over rows/tx"]);
     assert_has(&page, &["still rising at 100 rows/tx (+7.1 % over 50)"]);
     insta::assert_snapshot!("data_load_study", end_page(&data_load(), Some(100)));
@@ -120,7 +112,7 @@ fn on_a_busy_disk_the_lowest_deciles_are_used() {
         .collect();
     run.records.push(scan);
     run.manifest.target.settings.insert("flush_at_bytes".to_owned(), "1048576".to_owned());
-    let page = page("busy-disk.html", &[run]);
+    let page = text(&[run], Format::Html);
     let lowest = "(in the lowest deciles: stalls blur the medians)";
     assert_has(&page, &[lowest, "flush_at_bytes = 1048576 (1.0 MiB).", "cut off above"]);
 }

@@ -1,0 +1,126 @@
+//! Tables for scripts, and for people who list what there is: rows of values under the ids of their columns. And one table with all tests
+//! of all runs.
+
+use loadline_model::Column;
+use loadline_model::column::{self, Cell};
+use loadline_model::format::csv_line;
+use serde_json::{Map, Value};
+
+use crate::doc::{Document, Head};
+use crate::{Format, ReportError, RunData, columns, templates, text};
+
+/// A column of a table: its id, and what it holds of a row.
+pub(crate) type Named<T> = (&'static str, fn(&T) -> Value);
+
+/// A table from which each format follows.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Listing {
+    /// Ids of the columns.
+    pub columns: Vec<&'static str>,
+    /// Rows with a value for each column; a missing one is null.
+    pub rows: Vec<Vec<Value>>,
+}
+
+impl Listing {
+    pub(crate) fn new<'r, T: 'r>(columns: &[Named<T>], rows: impl IntoIterator<Item = &'r T>) -> Listing {
+        let row = |row: &T| columns.iter().map(|(_, cell)| cell(row)).collect();
+        Listing { columns: columns.iter().map(|(id, _)| *id).collect(), rows: rows.into_iter().map(row).collect() }
+    }
+
+    /// The table itself. There is no page of it: instead of HTML it is JSON.
+    ///
+    /// # Errors
+    /// A value that cannot be written as JSON.
+    pub fn render(&self, format: Format) -> Result<String, ReportError> {
+        Ok(match format {
+            Format::Csv => self.csv(),
+            Format::Json | Format::Html => self.json()?,
+            Format::Markdown => self.markdown(),
+            Format::Text => self.text(),
+        })
+    }
+
+    /// For scripts the table, for people the document.
+    pub(crate) fn or(&self, document: impl FnOnce() -> Document, format: Format) -> Result<String, ReportError> {
+        match format {
+            Format::Csv => Ok(self.csv()),
+            Format::Json => self.json(),
+            Format::Html | Format::Markdown | Format::Text => templates::page(&document(), format, false),
+        }
+    }
+
+    pub(crate) fn csv(&self) -> String {
+        csv_line(&self.columns) + &self.rows.iter().map(|row| csv_line(row.iter().map(cell))).collect::<String>()
+    }
+
+    /// An object for each row.
+    fn json(&self) -> Result<String, ReportError> {
+        let object = |row: &Vec<Value>| self.columns.iter().map(|id| (*id).to_owned()).zip(row.clone()).collect();
+        let objects: Vec<Map<String, Value>> = self.rows.iter().map(object).collect();
+        Ok(serde_json::to_string_pretty(&objects)? + "\n")
+    }
+
+    /// The ids as headings.
+    fn titles(&self) -> impl Iterator<Item = String> {
+        self.columns.iter().map(|id| id.replace('_', " "))
+    }
+
+    /// Its texts may be Markdown.
+    fn markdown(&self) -> String {
+        let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
+        let row = |row: &Vec<Value>| line(row.iter().map(|of| markdown_cell(&cell(of))).collect());
+        let head = line(self.titles().collect()) + &line(vec!["---".to_owned(); self.columns.len()]);
+        head + &self.rows.iter().map(row).collect::<String>()
+    }
+
+    fn text(&self) -> String {
+        let head: Vec<Head> = self.titles().map(|title| Head::text(&title)).collect();
+        let row = |row: &Vec<Value>| row.iter().map(|of| text::clean(&cell(of))).collect();
+        text::grid(&head, &self.rows.iter().map(row).collect::<Vec<Vec<String>>>())
+    }
+}
+
+/// A value as text; a missing one is empty.
+pub(crate) fn cell(cell: &Value) -> String {
+    match cell {
+        Value::String(text) => text.clone(),
+        cell => cell.as_f64().map_or_else(String::new, |n| n.to_string()),
+    }
+}
+
+/// A text in a cell of a Markdown table.
+#[must_use]
+pub fn markdown_cell(text: &str) -> String {
+    text.replace('|', "\\|").replace('\n', " ")
+}
+
+/// A header of column ids, then one line per test. A missing figure is an empty cell, and so is the validity of published tests,
+/// which nobody has checked.
+pub(crate) fn all_tests(runs: &[RunData], chosen: Option<&[&'static Column]>) -> String {
+    let records = || runs.iter().flat_map(|run| run.records.iter().map(move |r| (run, r)));
+    let columns = chosen.map_or_else(|| columns::of_files(records().map(|(_, r)| r)), <[_]>::to_vec);
+    let mut out = csv_line(columns.iter().map(|c| c.id));
+    for (run, record) in records() {
+        out.push_str(&csv_line(columns.iter().map(|c| match c.cell(record) {
+            Cell::Number(n) if !n.is_finite() => String::new(),
+            _ if *c == column::VALID && run.published.is_some() => String::new(),
+            _ => c.plain(record),
+        })));
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_format_keeps_every_cell() {
+        let list = Listing { columns: vec!["a", "b_c"], rows: vec![vec!["x, \"y\"".into(), "1|2".into()]] };
+        assert_eq!(list.csv(), "a,b_c\n\"x, \"\"y\"\"\",1|2\n");
+        assert_eq!(list.markdown(), "| a | b c |\n| --- | --- |\n| x, \"y\" | 1\\|2 |\n");
+        assert_eq!(list.text(), "a       b c\n──────  ───\nx, \"y\"  1|2\n");
+        let json: Value = serde_json::from_str(&list.json().unwrap()).unwrap();
+        assert_eq!(json[0]["b_c"], "1|2");
+    }
+}

@@ -1,0 +1,270 @@
+//! What `loadline probe` measured: a table for each operation and one of the reference log writer, the directories side by side.
+
+use loadline_model::LogWriterPoint;
+use loadline_model::format::{bytes, csv_line, duration_ns, number};
+use loadline_model::probe::{Operation, ProbeReport, ProbeRow, ProbedDir};
+
+use crate::doc::{Block, Document, Section, Table};
+use crate::spec::TableSpec;
+use crate::words::grouped;
+use crate::{Format, ReportError, templates};
+
+/// A figure: its heading, how it is shown, and whether it is shown of directories beside each other as well.
+type Figure<T> = (&'static str, fn(&T) -> Option<String>, bool);
+
+const OF_OPERATION: [Figure<ProbeRow>; 9] = [
+    ("per s", |r| Some(rate(r.per_s)), true),
+    ("MiB/s", |r| Some(rate(r.mib_per_s)), true),
+    ("mean", |r| Some(duration_ns(r.mean_ns)), true),
+    ("p50", |r| Some(duration_ns(r.p50_ns as f64)), false),
+    ("p99", |r| r.p99_ns.map(|ns| duration_ns(ns as f64)), true),
+    ("p99.9", |r| r.p999_ns.map(|ns| duration_ns(ns as f64)), false),
+    ("max", |r| Some(duration_ns(r.max_ns as f64)), false),
+    ("CPU each", |r| Some(duration_ns(r.cpu_ns_per_op)), false),
+    ("samples", |r| Some(number(r.samples as f64, 0)), false),
+];
+const OF_LOG_WRITER: [Figure<LogWriterPoint>; 3] = [
+    ("per s", |p| Some(number(p.tps, 0)), true),
+    ("MiB/s", |p| Some(number(redo_mib_per_s(p), 1)), true),
+    ("mean", |p| Some(duration_ns(p.latency_ns_mean)), true),
+];
+
+/// The report in `format`.
+///
+/// # Errors
+/// [`ReportError`]: a value that cannot be written as JSON.
+pub fn render_probe(report: &ProbeReport, format: Format) -> Result<String, ReportError> {
+    match format {
+        Format::Csv => Ok(csv(report)),
+        Format::Json => Ok(serde_json::to_string_pretty(report)? + "\n"),
+        Format::Html | Format::Markdown | Format::Text => templates::page(&document(report), format, false),
+    }
+}
+
+fn document(report: &ProbeReport) -> Document {
+    let said = report.dirs.iter().enumerate().flat_map(|(i, dir)| about(&label(report, i), dir));
+    let mut sections = vec![Section::of("directories", "Directories", Block::list(said).into_iter().collect())];
+    sections.extend(Operation::ALL.into_iter().map(|operation| {
+        let absent = report.dirs.iter().enumerate().flat_map(|(i, dir)| {
+            let absent = dir.absent.iter().filter(move |absent| absent.operation == operation);
+            absent.map(move |absent| format!("{}{}", label(report, i), absent.reason))
+        });
+        let blocks = Block::list(absent).into_iter().chain(Block::table(of_operation(report, operation)));
+        Section::of(operation.id(), operation.title(), blocks.collect())
+    }));
+    let commits = Block::table(of_log_writer(report)).into_iter().collect();
+    sections.push(Section::of("log-writer", "Reference log writer: commits by jobs", commits));
+    sections.retain(|section| !section.blocks.is_empty());
+    let title = format!("Device probe of {}", report.machine.host);
+    Document { title, subtitle: report.at.clone(), sections, ..Document::default() }
+}
+
+/// `A: `, `B: `, … where there are several directories.
+fn label(report: &ProbeReport, i: usize) -> String {
+    if report.dirs.len() > 1 { format!("{}: ", letter(i)) } else { String::new() }
+}
+
+fn letter(i: usize) -> String {
+    match u8::try_from(i) {
+        Ok(n) if n < 26 => char::from(b'A' + n).to_string(),
+        _ => format!("#{}", i + 1),
+    }
+}
+
+/// What a directory is on, and how it was measured.
+fn about(label: &str, d: &ProbedDir) -> Vec<String> {
+    let device = d.storage.device.as_ref().map_or(String::new(), |device| format!(" on {device}"));
+    let facts: Vec<String> =
+        d.storage.device_facts.iter().map(|(name, value)| format!("{} {value}", name.replace('_', " "))).collect();
+    let facts = if facts.is_empty() { String::new() } else { format!("; device: {}", facts.join(", ")) };
+    let how = format!(
+        "{}, {}, test file {}, {:.0} ms a figure, compressibility {}, dedup {}",
+        d.engine.name(),
+        if d.direct { "O_DIRECT" } else { "page cache" },
+        bytes(d.file_bytes as f64),
+        d.window_s * 1e3,
+        d.compressibility,
+        d.dedup
+    );
+    let place = format!("{}: {} ({}){device}", d.dir, d.storage.filesystem, d.storage.mount_options);
+    let notes = d.notes.iter().map(|note| format!("{label}note: {note}"));
+    std::iter::once(format!("{label}{place}; {how}{facts}")).chain(notes).collect()
+}
+
+/// A row for each size and depth.
+fn of_operation(report: &ProbeReport, operation: Operation) -> Table {
+    let rows = report.dirs.iter().flat_map(|dir| &dir.rows).filter(|row| row.operation == operation);
+    let mut keys: Vec<(u64, u32)> = rows.map(|row| (row.size_bytes, row.depth)).collect();
+    keys.sort_unstable();
+    keys.dedup();
+    let table = TableSpec::<(u64, u32)>::of("figures", keys)
+        // Sizes here are powers of two.
+        .number("size", "", |(size, _)| bytes(size as f64).replace(".0 ", " "))
+        .number("in flight", "", |(_, depth)| depth);
+    side_by_side(table, report, &OF_OPERATION, move |dir, (size, depth)| dir.row(operation, size, depth))
+}
+
+/// A row for each workload and number of jobs.
+fn of_log_writer(report: &ProbeReport) -> Table {
+    let points = report.dirs.iter().flat_map(|dir| &dir.log_writer);
+    let first = grouped(points, |p| (p.workload.as_str(), p.jobs)).into_iter().map(|(_, of)| of[0]);
+    let table = TableSpec::<&LogWriterPoint>::of("figures", first)
+        .text("workload", |p| &p.workload)
+        .number("redo", "", |p| format!("{:.1} KiB", p.redo_bytes_per_tx / 1024.0))
+        .text("durable", |p| if p.wait { "yes" } else { "no wait" })
+        .number("jobs", "", |p| p.jobs);
+    side_by_side(table, report, &OF_LOG_WRITER, |dir, key| {
+        dir.log_writer.iter().find(|p| (&p.workload, p.jobs) == (&key.workload, key.jobs))
+    })
+}
+
+/// `table` with the figures of each directory; `of`: what it measured at a row.
+fn side_by_side<'a, R: Copy + 'a, T: 'a>(
+    mut table: TableSpec<'a, R>,
+    report: &'a ProbeReport,
+    figures: &'a [Figure<T>],
+    of: impl Fn(&'a ProbedDir, R) -> Option<&'a T> + Copy + 'a,
+) -> Table {
+    let alone = report.dirs.len() == 1;
+    for (i, dir) in report.dirs.iter().enumerate() {
+        for (title, shown, _) in figures.iter().filter(|(.., beside)| alone || *beside) {
+            // In one line.
+            let title =
+                if alone { (*title).to_owned() } else { format!("{} {title}", letter(i)).replace(' ', "\u{a0}") };
+            table = table.number(&title, "", move |row| of(dir, row).and_then(shown));
+        }
+    }
+    table.build()
+}
+
+/// A rate with a decimal if it is low.
+fn rate(per_s: f64) -> String {
+    number(per_s, if per_s < 100.0 { 1 } else { 0 })
+}
+
+/// Redo per second, MiB/s.
+fn redo_mib_per_s(point: &LogWriterPoint) -> f64 {
+    point.tps * point.redo_bytes_per_tx / 1048576.0
+}
+
+/// One row per directory, operation, size and depth. What is not there is an empty cell.
+fn csv(report: &ProbeReport) -> String {
+    let columns: Vec<&str> =
+        "dir kind filesystem device engine operation size_bytes depth direct per_s mib_per_s mean_ns \
+         p50_ns p99_ns p999_ns max_ns cpu_ns_per_op samples elapsed_s file_bytes compressibility dedup"
+            .split(' ')
+            .collect();
+    let maybe = |v: Option<u64>| v.map_or(String::new(), |v| v.to_string());
+    let row = |d: &ProbedDir, r: &ProbeRow| {
+        vec![
+            d.engine.name().to_owned(),
+            r.operation.id().to_owned(),
+            r.size_bytes.to_string(),
+            r.depth.to_string(),
+            r.direct.to_string(),
+            format!("{:.3}", r.per_s),
+            format!("{:.3}", r.mib_per_s),
+            format!("{:.0}", r.mean_ns),
+            r.p50_ns.to_string(),
+            maybe(r.p99_ns),
+            maybe(r.p999_ns),
+            r.max_ns.to_string(),
+            format!("{:.0}", r.cpu_ns_per_op),
+            r.samples.to_string(),
+            format!("{:.6}", r.elapsed_s),
+            d.file_bytes.to_string(),
+            d.compressibility.to_string(),
+            d.dedup.to_string(),
+        ]
+    };
+    let commits = |p: &LogWriterPoint| {
+        vec![
+            "log-writer".to_owned(),
+            format!("log-writer-{}", p.workload.to_ascii_lowercase()),
+            format!("{:.0}", p.redo_bytes_per_tx),
+            p.jobs.to_string(),
+            "false".to_owned(),
+            format!("{:.3}", p.tps),
+            format!("{:.3}", redo_mib_per_s(p)),
+            format!("{:.0}", p.latency_ns_mean),
+        ]
+    };
+    let mut out = csv_line(&columns);
+    for d in &report.dirs {
+        let device = d.storage.device.clone().unwrap_or_default();
+        let begin = [d.dir.clone(), d.kind.clone(), d.storage.filesystem.clone(), device];
+        for rest in d.rows.iter().map(|r| row(d, r)).chain(d.log_writer.iter().map(commits)) {
+            let mut cells: Vec<String> = begin.iter().cloned().chain(rest).collect();
+            cells.resize(columns.len(), String::new());
+            out += &csv_line(cells);
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn point(workload: &str, jobs: u32, tps: f64, wait: bool) -> LogWriterPoint {
+        LogWriterPoint {
+            of: "O_DIRECT".to_owned(),
+            workload: workload.to_owned(),
+            mix: false,
+            wait,
+            redo_bytes_per_tx: 1536.0,
+            jobs,
+            tps,
+            latency_ns_mean: f64::from(jobs) / tps * 1e9,
+        }
+    }
+
+    /// A report of directories with these points.
+    fn report(dirs: Vec<Vec<LogWriterPoint>>) -> ProbeReport {
+        let dir = |points: Vec<LogWriterPoint>| {
+            serde_json::json!({
+                "dir": "/log", "storage": loadline_model::machine::Storage::default(), "kind": "local", "st_dev": 1,
+                "engine": "threads", "direct": true, "file_bytes": 16 << 20, "window_s": 1.0, "rounds": 1,
+                "compressibility": 0.0, "dedup": 0.0, "notes": [], "rows": [], "absent": [], "log_writer": points,
+            })
+        };
+        let dirs = dirs.into_iter().map(|points| serde_json::from_value(dir(points)).unwrap()).collect();
+        let (loadline, at, machine) = (String::new(), String::new(), Default::default());
+        ProbeReport { version: loadline_model::probe::VERSION, loadline, at, machine, dirs }
+    }
+
+    #[test]
+    fn commits_of_each_directory_stand_side_by_side() {
+        let said = |dirs| render_probe(&report(dirs), Format::Markdown).unwrap().replace('\u{a0}', " ");
+        let (one, two) = (point("LGWR-LAT1", 1, 1000.0, true), point("LGWR-THR", 8, 20_000.0, false));
+        assert!(!said(vec![Vec::new()]).contains("Reference log writer"), "not measured");
+        let alone = said(vec![vec![one.clone()]]);
+        assert!(alone.contains("| workload | redo | durable | jobs | per s | MiB/s | mean |"), "{alone}");
+        assert!(alone.contains("| LGWR-LAT1 | 1.5 KiB | yes | 1 | 1,000 | 1.5 | 1.00 ms |"), "{alone}");
+        let both = said(vec![vec![one.clone()], vec![one, two]]);
+        assert!(both.contains("| jobs | A per s | A MiB/s | A mean | B per s | B MiB/s | B mean |"), "{both}");
+        assert!(both.contains("| LGWR-THR | 1.5 KiB | no wait | 8 | – | – | – | 20,000 | 29.3 | 400.0 µs |"), "{both}");
+    }
+
+    #[test]
+    fn commits_of_the_log_writer_are_rows_of_the_csv() {
+        let csv = csv(&report(vec![vec![point("LGWR-LAT1", 1, 1000.0, true), point("LGWR-THR", 8, 20_000.0, false)]]));
+        let lines: Vec<Vec<&str>> = csv.lines().map(|line| line.split(',').collect()).collect();
+        let [head, lat1, thr] = &lines[..] else { panic!("{csv}") };
+        for (name, figures) in [
+            ("dir", ["/log", "/log"]),
+            ("engine", ["log-writer"; 2]),
+            ("operation", ["log-writer-lgwr-lat1", "log-writer-lgwr-thr"]),
+            ("size_bytes", ["1536"; 2]),
+            ("depth", ["1", "8"]),
+            ("per_s", ["1000.000", "20000.000"]),
+            ("mib_per_s", ["1.465", "29.297"]),
+            ("mean_ns", ["1000000", "400000"]),
+            ("max_ns", [""; 2]),
+        ] {
+            let at = head.iter().position(|column| *column == name).unwrap();
+            assert_eq!([lat1[at], thr[at]], figures, "{name}");
+        }
+        assert!(lines.iter().all(|line| line.len() == head.len()), "{csv}");
+    }
+}
