@@ -103,6 +103,8 @@ type Measured = (Vec<String>, Duration);
 /// What is stored of finished windows: by the number of the window and the file, its line or that file.
 type Finished = BTreeMap<(usize, PathBuf), Vec<u8>>;
 
+/// The setting that commands of a case change.
+const SWITCHED: &str = "wal_compression";
 /// What takes longer hangs.
 const HANGS: Duration = Duration::from_secs(300);
 /// Time for servers and processes to do what they were told.
@@ -197,9 +199,7 @@ impl<'a> Bench<'a> {
             }
             kills.push(stored.keys().next_back().map_or(0, |(test, _)| *test));
             if random.below(3) == 0 {
-                // What the user's own commands change is not loadline's to put back.
-                let before = Some(&before).filter(|_| !args.contains("--switch"));
-                self.clean(target, &results, before, tally)?;
+                self.clean(target, &results, &before, false, tally)?;
             }
             if let Some(run) = run {
                 line = format!("{command} --resume {}", run.display());
@@ -215,7 +215,7 @@ impl<'a> Bench<'a> {
             }
             _ => tally.fault(Count::NotCompleted, &said),
         }
-        self.clean(target, &results, Some(&before), tally)?;
+        self.clean(target, &results, &before, true, tally)?;
         if tally.faults() == faults {
             fs::remove_dir_all(results)?;
         }
@@ -249,8 +249,16 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// Runs `loadline clean`, and looks what is left then. `before`: the state that the servers must have again.
-    fn clean(&self, target: &str, results: &Path, before: Option<&BTreeSet<String>>, tally: &mut Tally) -> Outcome<()> {
+    /// Runs `loadline clean`, and looks what is left then. `before`: the state that the servers must have again; what the user's own
+    /// commands change is put back once the run has `ended`.
+    fn clean(
+        &self,
+        target: &str,
+        results: &Path,
+        before: &BTreeSet<String>,
+        ended: bool,
+        tally: &mut Tally,
+    ) -> Outcome<()> {
         let private = || -> Outcome<Vec<PathBuf>> {
             let all =
                 fs::read_dir(results)?.flatten().filter(|e| e.file_name().to_string_lossy().contains("loadline-"));
@@ -266,8 +274,8 @@ impl<'a> Bench<'a> {
             Ok(folders.chain(processes(results).iter().map(|pid| format!("process {pid}"))).collect())
         })?;
         left.iter().for_each(|what| tally.fault(Count::LeftBehind, what));
-        let Some(before) = before else { return Ok(()) };
-        let changed = settled(|| Ok(self.state()?.symmetric_difference(before).cloned().collect()))?;
+        let is_due = |line: &&String| ended || !line.contains(SWITCHED);
+        let changed = settled(|| Ok(self.state()?.symmetric_difference(before).filter(is_due).cloned().collect()))?;
         if !changed.is_empty() {
             tally.fault(Count::NotPutBack, &changed.join("; "));
         }
