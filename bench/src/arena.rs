@@ -14,6 +14,7 @@ use loadline_model::snapshot::counter;
 use loadline_model::{Column, Driver, column};
 use loadline_run::{alone, calibrate};
 use nix::sys::resource::{UsageWho, getrusage};
+use nix::unistd::Pid;
 
 use crate::rounds::Contest;
 
@@ -240,8 +241,15 @@ pub(crate) fn children_cpu_s() -> Outcome<f64> {
     Ok(seconds(usage.user_time()) + seconds(usage.system_time()))
 }
 
-/// Processes that a process has started.
-pub(crate) fn children(of: i32) -> Vec<i32> {
-    let children = std::fs::read_to_string(format!("/proc/{of}/task/{of}/children")).unwrap_or_default();
-    children.split_whitespace().filter_map(|id| id.parse().ok()).collect()
+/// Processes that work in `folder` or name it in their command line.
+pub(crate) fn processes(folder: &Path) -> Vec<Pid> {
+    let name = folder.display().to_string();
+    let of_process = |id: i32| {
+        let command = std::fs::read(format!("/proc/{id}/cmdline")).unwrap_or_default();
+        let works_there = std::fs::read_link(format!("/proc/{id}/cwd")).is_ok_and(|cwd| cwd.starts_with(folder));
+        works_there || String::from_utf8_lossy(&command).contains(&name)
+    };
+    let all = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let ids = all.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    ids.filter(|id| of_process(*id)).map(Pid::from_raw).collect()
 }

@@ -9,11 +9,11 @@ mod arena;
 mod arms;
 mod builds;
 mod fio;
+mod kills;
 mod noisy;
 mod outcomes;
 mod pgbench;
 mod procedures;
-mod replica_kills;
 mod rounds;
 mod scripts;
 mod servers;
@@ -52,8 +52,8 @@ enum Command {
     Arms(arms::Args),
     /// The statistics of two arms and of warm-ups against simulated truth: coverage, power, price (docs/statistics.md)
     Statistics(statistics::Args),
-    /// Kills a primary while jobs commit, and asks its standby for what was acknowledged, at each level
-    ReplicaKills(replica_kills::Args),
+    /// Kills of loadline under `run`, `ab` and `replica-cost`, which then resumes: what is lost; `kills primary` kills a server
+    Kills(kills::Args),
     /// First runs beside a scripted neighbour: tests that end valid, the time that takes, and whether second tries are biased
     Noisy(noisy::Args),
     /// Many sessions: client CPU and tps against pgbench and sysbench
@@ -78,7 +78,7 @@ fn main() -> ExitCode {
             Ok(ExitCode::SUCCESS)
         }
         Command::Noisy(args) => done(noisy::run(&args)),
-        Command::ReplicaKills(args) => done(replica_kills::run(&args)),
+        Command::Kills(args) => kills::run(&args),
         Command::Sessions(args) => done(sessions::run(&args)),
     };
     match result {

@@ -15,7 +15,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde::Deserialize;
 
-use crate::arena::{Outcome, children, said_by};
+use crate::arena::{Outcome, processes, said_by};
 use crate::pgbench::{binary, place};
 use crate::sysbench;
 
@@ -460,22 +460,10 @@ impl Server {
         format!("exec {} {} \"{sql}\"", self.client.join(" "), self.flag())
     }
 
-    /// The server's processes, the first one first.
-    pub(super) fn processes(&self) -> Outcome<Vec<Pid>> {
-        let data = PathBuf::from(self.target.info()?.data_dir.ok_or("no data directory")?);
-        let file = if self.client[0] == "mariadb" {
-            PathBuf::from(self.sql("SELECT @@pid_file")?)
-        } else {
-            data.join("postmaster.pid")
-        };
-        let text = std::fs::read_to_string(file)?;
-        let root: i32 = text.lines().next().unwrap_or_default().trim().parse()?;
-        Ok(std::iter::once(root).chain(children(root)).map(Pid::from_raw).collect())
-    }
-
     /// Stops all its processes for this time.
     pub(super) fn stall(&self, time: Duration) -> Outcome<()> {
-        let processes = self.processes()?;
+        let data = self.target.info()?.data_dir.ok_or("no data directory")?;
+        let processes = processes(Path::new(&data));
         let begin = Instant::now();
         let all = |signal| processes.iter().try_for_each(|id| kill(*id, signal));
         let stopped = all(Signal::SIGSTOP);
