@@ -239,11 +239,17 @@ pub(crate) enum Answer {
     UnderWay,
     Opened(Opened),
     /// The time: when the order came and when this left, on the agent's clock, ns.
-    Pong { received_ns: u64, answered_ns: u64 },
+    Pong {
+        received_ns: u64,
+        answered_ns: u64,
+    },
     /// The order cannot be carried out.
     Refused(Refusal),
     /// Unasked, every 0.1 s until the window is set: how far the jobs of a test are.
-    Progress { test: u64, progress: Progress },
+    Progress {
+        test: u64,
+        progress: Progress,
+    },
     /// Unasked, once all jobs have passed the window end: the number of the test.
     Closed(u64),
     /// What the jobs counted; empty if they never were.

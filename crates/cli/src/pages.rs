@@ -8,7 +8,6 @@ use loadline_database::{Rendered, TARGETS, TargetKind, Work};
 use loadline_model::column::TABLES;
 use loadline_model::format::Format;
 use loadline_model::{Column, Driver};
-use loadline_report::markdown_cell;
 use loadline_run::plan::{Refusal, refusal};
 use loadline_workload::{CATALOGUE, Instrument, Template, Workload};
 use minijinja::{Value, context};
