@@ -134,7 +134,7 @@ impl PlannedTest<'_> {
     ) -> Result<(), StudyError> {
         let missing = output.record.notes.iter().find(|note| matches!(note, Note::NoNativeReport { .. }));
         if let Some(note) = missing {
-            context.warn(note.to_string());
+            context.warn(format!("{note}"));
         }
         context.folder.append(&output)?;
         context.listener.on(Event::TestDone(&output.record));
