@@ -115,6 +115,10 @@ pub(crate) fn run(args: &Args) -> Outcome<ExitCode> {
         return primary::run(args).map(|()| ExitCode::SUCCESS);
     }
     let bench = Bench::start(args)?;
+    let is_known = |name: &&String| bench.cases.case.iter().any(|case| case.name == **name);
+    if let Some(unknown) = args.case.iter().find(|name| !is_known(name)) {
+        return Err(format!("there is no case '{unknown}'").into());
+    }
     let is_chosen = |case: &&Case| args.case.is_empty() || args.case.contains(&case.name);
     let chosen: Vec<&Case> = bench.cases.case.iter().filter(is_chosen).collect();
     let shares: usize = chosen.iter().map(|case| case.share).sum();

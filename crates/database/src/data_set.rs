@@ -427,12 +427,12 @@ impl Loader<'_> {
         if self.dialect.load.transactions {
             self.session.run("BEGIN")?;
         }
-        let added = self.session.insert(work, table, batches);
+        let added = self.session.insert(work, table, batches).and_then(|()| self.session.run("COMMIT"));
         if added.as_ref().is_err_and(|e| !e.is_lost()) {
-            self.session.run("ROLLBACK")?;
+            // Some databases have rolled back by themselves, as SQLite on a full disk: the first error is the cause.
+            let _ = self.session.run("ROLLBACK");
         }
-        added?;
-        self.session.run("COMMIT")
+        added
     }
 
     /// Deletes the rows with these keys, in its own transaction.

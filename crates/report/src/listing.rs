@@ -84,7 +84,8 @@ impl Listing {
 pub(crate) fn cell(cell: &Value) -> String {
     match cell {
         Value::String(text) => text.clone(),
-        cell => cell.as_f64().map_or_else(String::new, |n| n.to_string()),
+        Value::Null => String::new(),
+        cell => cell.as_f64().map_or_else(|| cell.to_string(), |n| n.to_string()),
     }
 }
 

@@ -11,7 +11,7 @@ pub use crate::relay::Link;
 use crate::relay::{Prober, Relay};
 
 /// Pause between two looks whether a level is in force.
-const PAUSE: Duration = Duration::from_millis(5);
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// A database with replicas, whose level (how far a commit waits for them) and whose distance loadline can change.
 pub trait Replication {

@@ -26,13 +26,14 @@ pub(super) fn insert(db: &Connection, work: &Work, table: &Table, batch: &Batch)
     })
 }
 
-/// A value as text; `None` for NULL and bytes.
+/// A value as text; `None` for NULL.
 pub(super) fn text(value: ValueRef<'_>) -> Option<String> {
     match value {
         ValueRef::Integer(i) => Some(i.to_string()),
         ValueRef::Real(n) => Some(n.to_string()),
         ValueRef::Text(t) => Some(String::from_utf8_lossy(t).into_owned()),
-        ValueRef::Null | ValueRef::Blob(_) => None,
+        ValueRef::Blob(bytes) => Some(String::from_utf8_lossy(bytes).into_owned()),
+        ValueRef::Null => None,
     }
 }
 
@@ -48,7 +49,7 @@ impl LoadSession for Connection {
     }
 
     fn run(&mut self, sql: &str) -> Result<(), TargetError> {
-        self.execute_batch(sql).map_err(failed(self, "loading"))
+        self.execute_batch(sql).map_err(failed(self, "a statement on tables"))
     }
 
     fn insert(&mut self, work: &Work, table: &Table, batches: &[Batch]) -> Result<(), TargetError> {

@@ -18,14 +18,15 @@ const TOP_WAITS: usize = 5;
 /// A test with the label of its platform, and what is said of it.
 type Of<'a, T> = (&'a str, &'a TestRecord, T);
 
-pub(crate) fn section(sides: &[PlatformRun<'_>], on_paper: bool) -> Section {
+/// Evidence of the `measured` ones of `sides`. What an imported or published run lacks has its reason too.
+pub(crate) fn section(sides: &[PlatformRun<'_>], measured: &[PlatformRun<'_>], on_paper: bool) -> Section {
     let all: Vec<Of<'_, ()>> =
-        sides.iter().flat_map(|s| s.run.records.iter().map(|r| (s.label.as_str(), r, ()))).collect();
-    let several = sides.len() > 1;
+        measured.iter().flat_map(|s| s.run.records.iter().map(|r| (s.label.as_str(), r, ()))).collect();
+    let several = measured.len() > 1;
     let mut blocks = not_valid(&all, several);
     blocks.extend(missing(sides));
     blocks.extend(errors(&all, several));
-    blocks.extend(Block::under("Notes", Block::list(sides.iter().flat_map(|side| notes(side, several)))));
+    blocks.extend(Block::under("Notes", Block::list(measured.iter().flat_map(|side| notes(side, several)))));
     blocks.extend(waits(&all, several));
     blocks.extend(checks(&all, several, on_paper));
     Section::evidence("evidence", "Evidence", blocks)

@@ -104,7 +104,7 @@ fn sections(
             sizes::section(sides),
             factors::in_full(&comparisons),
             charts::over_time(sides),
-            evidence::section(measured, options.paper),
+            evidence::section(sides, measured, options.paper),
             platform::section(measured),
             platform::again(measured),
             platform::glossary(sides),

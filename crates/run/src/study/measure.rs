@@ -1,7 +1,7 @@
 //! Runs one test of a plan, in a straight line: prepare, measure, evidence, test, store.
 
 use std::sync::Arc;
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{Sender, channel};
 
 use loadline_collect::CpuSource;
 use loadline_database::{NativeReports, RemainingNodes, Target, TargetError, Work, is_temporary, kind_of};
@@ -117,6 +117,10 @@ impl PlannedTest<'_> {
     /// Runs a scan of sizes. It has no fixed duration.
     fn scan(&self, context: &mut Context<'_>, scan: &SizeScan) -> Result<TestOutput, StudyError> {
         let prepared = self.prepare(context, None)?;
+        let look = context.look();
+        if let Some(began) = context.wait_until_quiet(self.position.test, self.position.try_of, look) {
+            context.book_wait(began, self.position.try_of);
+        }
         let mark = native_report::mark(native_reports(context));
         let (scanned, proof) = self.run_scan(context, scan, &prepared)?;
         let (native, missing) = self.report(context, mark);
@@ -184,14 +188,31 @@ impl PlannedTest<'_> {
         Ok(Prepared { request, before, info, cache_bytes, unsettled })
     }
 
+    /// The instruments of the test, which have measured what they measure before it. `say`: for the alarm of replicas.
+    fn instruments(
+        &self,
+        context: &Context<'_>,
+        prepared: &mut Prepared,
+        say: &Sender<String>,
+    ) -> Result<Instruments, StudyError> {
+        let replicas = self.level.as_ref().map(|level| level.instrument(say.clone()));
+        let mut instruments = Instruments::listed_by(&self.work.workload, replicas);
+        let run = self.run_context(context, prepared.cache_bytes);
+        instruments.prepare(&mut prepared.request, &run).map_err(|e| self.target_failed(e))?;
+        Ok(instruments)
+    }
+
     /// Runs jobs in a common window, with instruments, and asks what proves their work.
     fn run_jobs(&self, context: &mut Context<'_>, prepared: &mut Prepared) -> Result<Ended, StudyError> {
         let (say, alarm) = channel();
-        let replicas = self.level.as_ref().map(|level| level.instrument(say));
-        let mut instruments = Instruments::listed_by(&self.work.workload, replicas);
-        let (run, look) = (self.run_context(context, prepared.cache_bytes), context.look());
-        instruments.prepare(&mut prepared.request, &run).map_err(|e| self.target_failed(e))?;
-        context.wait_until_quiet(self.position.test, look);
+        let (unprepared, look) = (prepared.request.clone(), context.look());
+        let mut instruments = self.instruments(context, prepared, &say)?;
+        if let Some(began) = context.wait_until_quiet(self.position.test, self.position.try_of, look) {
+            // Limits that were measured meanwhile were disturbed.
+            prepared.request = unprepared;
+            instruments = self.instruments(context, prepared, &say)?;
+            context.book_wait(began, self.position.try_of);
+        }
         let request = &prepared.request;
         // Outside the window: taking the mark is work for the database.
         let mark = native_report::mark(native_reports(context));
@@ -205,9 +226,6 @@ impl PlannedTest<'_> {
             }
         })
         .map_err(|e| self.failed(e))?;
-        if let Some(around) = &measured.around {
-            context.tries.server = around.server.clone();
-        }
         let sessions = end_lost(context.side.target.as_ref(), &measured.agents);
         let lost = measured.jobs.iter().find_map(|j| j.lost.clone());
         let left = lost.is_some() || measured.after.is_err() || !is_same_cluster(&measured);

@@ -206,6 +206,7 @@ impl Context<'_> {
         let (first, record) = self.due_again(is_meant)?;
         // Over fewer nodes it would be another test.
         if record.nodes > self.side.target.facts().nodes {
+            self.tries.end_try();
             return None;
         }
         let swept = SweepPoints::of(&self.known, workload).parameter.filter(|_| record.swept.is_some());

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
+use loadline_collect::os::Server;
 use loadline_collect::page_cache::DataFiles;
-use loadline_database::{OpenRequest, PRIVILEGE, RunLock, Target, TargetError, is_temporary, kind_of};
+use loadline_database::{OpenRequest, PRIVILEGE, RunLock, Runs, Target, TargetError, is_temporary, kind_of};
 use loadline_model::machine::Machine;
 use loadline_model::manifest::TargetInfo;
 use loadline_model::plan::{Jobs, Plan, SkippedWorkload};
@@ -33,6 +34,8 @@ pub(super) struct Side {
     pub(super) changes: Changes,
     /// The target's data files, for dropping them from the page cache.
     pub(super) data_files: Result<DataFiles, String>,
+    /// The database's processes, as they are known without a test.
+    pub(super) server: Server,
     /// Memory of the server's machine, if known.
     pub(super) server_memory: Option<ServerMemory>,
     /// Highest job count of an automatic sweep.
@@ -80,6 +83,11 @@ impl Side {
         space.notes.iter().for_each(|note| listener.on(Event::Warning(note.clone())));
         info.notes.extend(space.notes.iter().cloned());
         let data_files = data_files(target.as_ref(), &info);
+        let server = match target.facts().runs {
+            // By their names: a server that is started again has other processes.
+            Runs::Apart => Server::of(None, target.observer()?.session_tasks().commands),
+            Runs::InProcess | Runs::Nowhere => Server::Inside,
+        };
         let cache_bytes = target.abilities().block_cache.filter(|_| !temporary && plan.server_memory_bytes.is_some());
         let cache_bytes = cache_bytes.map_or(Ok(None), |cache| cache.set_cache(None))?;
         let server_memory = server_memory::of(plan, &info, cache_bytes, machine.memory_bytes)?;
@@ -98,6 +106,7 @@ impl Side {
             findings,
             changes,
             data_files,
+            server,
             server_memory,
             max_jobs,
             forced,

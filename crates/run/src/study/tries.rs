@@ -1,5 +1,5 @@
-//! Second tries: a test whose only fault is that others disturbed it is measured again, at once, and once more at the end of the run.
-//! Which try counts: `loadline_model::tries`.
+//! Waiting for a quiet machine before a test, and second tries: a test whose only fault is that others disturbed it is measured again,
+//! at once, and once more at the end of the run. Which try counts: `loadline_model::tries`.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -11,6 +11,7 @@ use loadline_model::disturbance::DISTURBANCES;
 use loadline_model::plan::Plan;
 use loadline_model::tries::{MOST_TRIES, TryOutcome, split, tries};
 use loadline_model::{TestRecord, column};
+use loadline_storage::now_ns;
 
 use super::Context;
 use crate::figures::disturbance::shares;
@@ -73,8 +74,6 @@ pub(super) struct Tries {
     since: Instant,
     /// Whether the machine was not quiet for as long as a try may wait, and no test since was undisturbed.
     in_vain: bool,
-    /// The database's processes, as the last test saw them.
-    pub(super) server: Server,
     /// Planned time of a window with what is around it, s.
     pub(super) window_s: f64,
     /// Windows that do not count.
@@ -83,8 +82,8 @@ pub(super) struct Tries {
     due: Vec<u32>,
     /// Whether the plan is done, and only what is due is measured.
     pub(super) is_end: bool,
-    /// When the try under way began, with the wait before it.
-    began: Option<Instant>,
+    /// When the second try under way began, and about how long it takes without waiting, s.
+    began: Option<(Instant, f64)>,
 }
 
 impl Tries {
@@ -100,7 +99,6 @@ impl Tries {
             waited_s: 0.0,
             since: Instant::now(),
             in_vain: false,
-            server: Server::Inside,
             window_s,
             others,
             due: Vec::new(),
@@ -124,7 +122,7 @@ impl Tries {
 
     /// Books the time of the try under way, which has ended or failed. Returns whether there was one.
     pub(super) fn end_try(&mut self) -> bool {
-        let Some(began) = self.began.take() else { return false };
+        let Some((began, _)) = self.began.take() else { return false };
         self.spent_s += began.elapsed().as_secs_f64();
         self.since = Instant::now();
         true
@@ -140,10 +138,10 @@ impl Tries {
     fn wait_s(&self) -> f64 {
         let Budget { most_s, spent_s } = self.budget();
         let left_s = match self.began {
-            Some(began) => most_s - spent_s - began.elapsed().as_secs_f64() - self.window_s,
+            Some((began, try_s)) => most_s - spent_s - began.elapsed().as_secs_f64() - try_s,
             // Whoever always disturbs is not waited for before each test: what is left is for second tries.
             None if self.in_vain => 0.0,
-            None => most_s - spent_s,
+            None => most_s - spent_s - self.window_s,
         };
         left_s.clamp(0.0, MOST_WAIT_S)
     }
@@ -194,35 +192,37 @@ impl Context<'_> {
             }
         };
         self.tries.end_try();
-        self.tries.began = Some(Instant::now());
+        let windows = if record.variant.is_some() { 2.0 } else { 1.0 };
+        self.tries.began = Some((Instant::now(), windows * self.tries.try_s(&[&record])));
         Some((first, record))
     }
 
     /// What is read of this machine to see whether it is quiet.
     pub(super) fn look(&self) -> Look {
         let devices = ["log", "data"].map(|role| self.side.info.device(role));
-        (Surroundings::read(&self.tries.server), devices.map(|d| DiskCounters::local(d?).ok()))
+        (Surroundings::read(&self.side.server), devices.map(|d| DiskCounters::local(d?).ok()))
     }
 
-    /// Waits with the jobs until nothing on this machine disturbs as much as makes a test disturbed, as far as patience goes. Decides
-    /// by what was since `before` if that is long enough.
-    pub(super) fn wait_until_quiet(&mut self, test: u32, mut before: Look) {
-        let is_first = self.tries.began.is_none();
+    /// Waits until nothing on this machine disturbs as much as makes a test disturbed, as far as patience goes. Decides by what was since
+    /// `before` if that is long enough. Returns when it began to wait, if it did: what was measured since `before` is disturbed.
+    pub(super) fn wait_until_quiet(&mut self, test: u32, try_of: Option<u32>, mut before: Look) -> Option<Instant> {
         let (began, most_s) = (Instant::now(), self.tries.wait_s());
-        if seconds_between(&before, &self.look()) < SHORTEST_LOOK_S {
-            if is_first {
-                return;
-            }
-        } else if self.is_quiet_since(&mut before) {
-            return;
+        let looked_s = now_ns().saturating_sub(before.0.at_ns) as f64 / 1e9;
+        let is_long = looked_s >= SHORTEST_LOOK_S;
+        // Before a second try it is looked anew: what came before was disturbed.
+        if most_s <= 0.0 || !is_long && try_of.is_none() || is_long && self.is_quiet_since(&mut before) {
+            return None;
         }
-        if most_s > 0.0 {
-            self.step(format!("test {test}: waiting for the machine to be quiet"));
-        }
+        self.step(format!("test {test}: waiting for the machine to be quiet"));
         let is_quiet = wait_for(began, most_s, &self.interrupted, || self.is_quiet_since(&mut before));
-        let waited_s = began.elapsed().as_secs_f64();
-        self.tries.in_vain |= !is_quiet && waited_s >= MOST_WAIT_S;
-        if is_first {
+        self.tries.in_vain |= !is_quiet;
+        Some(began)
+    }
+
+    /// Books the time since a test `began` to wait, with what is measured anew because of it. A second try is booked as a whole.
+    pub(super) fn book_wait(&mut self, began: Instant, try_of: Option<u32>) {
+        if try_of.is_none() {
+            let waited_s = began.elapsed().as_secs_f64();
             self.tries.waited_s += waited_s;
             self.tries.spent_s += waited_s;
         }
@@ -231,8 +231,7 @@ impl Context<'_> {
     /// Whether the machine was quiet since `before`, which is set to now.
     fn is_quiet_since(&self, before: &mut Look) -> bool {
         let now = self.look();
-        let server = self.tries.server.clone();
-        is_quiet(&std::mem::replace(before, now.clone()), &now, server)
+        is_quiet(&std::mem::replace(before, now.clone()), &now, self.side.server.clone())
     }
 
     /// Judges the try that just ended: the first, whose first window has this `number`, or another one `try_of` a test.
@@ -240,8 +239,8 @@ impl Context<'_> {
         let first = try_of.unwrap_or(number);
         let made = tries(self.windows(), first);
         let windows = made.last().map_or(1, Vec::len);
-        let is_disturbed = made.last().is_some_and(|last| TryOutcome::of_windows(last).severity().is_some());
-        self.tries.in_vain &= is_disturbed;
+        let was_quiet = made.last().is_some_and(|last| TryOutcome::of_windows(last) == TryOutcome::Undisturbed);
+        self.tries.in_vain &= !was_quiet;
         if try_of.is_some() {
             self.tries.end_try();
         } else {
@@ -291,12 +290,8 @@ fn wait_for(began: Instant, most_s: f64, interrupted: &AtomicBool, mut is_quiet:
 /// What is read to see whether the machine is quiet.
 pub(super) type Look = (Surroundings, [Option<DiskCounters>; 2]);
 
-fn seconds_between(before: &Look, now: &Look) -> f64 {
-    now.0.at_ns.saturating_sub(before.0.at_ns) as f64 / 1e9
-}
-
 fn is_quiet(before: &Look, now: &Look, server: Server) -> bool {
-    let seconds = seconds_between(before, now);
+    let seconds = now.0.at_ns.saturating_sub(before.0.at_ns) as f64 / 1e9;
     let rates = before.1.iter().zip(&now.1).filter_map(|(a, b)| DiskRates::between(a.as_ref()?, b.as_ref()?, seconds));
     let util_pct = rates.map(|rates| rates.util_pct).reduce(f64::max);
     let readings = [before.0.clone(), now.0.clone()];
@@ -352,9 +347,9 @@ mod tests {
         assert_eq!(tries.wait_s(), 0.0, "whoever always disturbs is not waited for before each test");
         tries.in_vain = false;
         tries.spent_s = 25.0;
-        assert_eq!(tries.wait_s(), 5.0);
-        tries.began = Some(Instant::now());
-        assert!(tries.wait_s() <= 1.0, "the window of a second try takes of the time too");
+        assert_eq!(tries.wait_s(), 1.0, "a second try stays possible");
+        tries.began = Some((Instant::now(), 2.0));
+        assert!((2.0..=3.0).contains(&tries.wait_s()), "the window of a second try takes of the time too");
         tries.spent_s = 31.0;
         assert_eq!(tries.wait_s(), 0.0);
         tries.over_s = 100.0;
