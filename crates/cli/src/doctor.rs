@@ -164,9 +164,12 @@ fn storage_size(
         ("any".to_owned(), "the server gets a cache that is small for the data".to_owned())
     } else if info.local && !reads(info) {
         let memory = loadline_collect::inventory::machine().memory_bytes;
+        let because = match &info.data_dir {
+            None => "because this role cannot see the data directory (GRANT pg_monitor)",
+            Some(_) => "unless loadline runs as root or as the server's user",
+        };
         let why = format!(
-            "{DATA_PER_MEMORY} times this machine's memory: the data files cannot be kept out of the page cache unless loadline runs as \
-             root or as the server's user"
+            "{DATA_PER_MEMORY} times this machine's memory: the data files cannot be kept out of the page cache {because}"
         );
         (format!("{} or more", beyond_memory(memory)), why)
     } else if info.local {

@@ -138,7 +138,7 @@ impl Forecasts {
 /// What the forecast rests on, and how far answers were looked for.
 fn basis(fitted: &Fitted) -> String {
     let (name, points, law) = (&fitted.series.name, fitted.series.points.len(), fitted.kind.title());
-    let [measured, looked] = [fitted.measured_to(), fitted.looked_to()].map(shown);
+    let [measured, looked] = [fitted.measured_to(), fitted.looked_to()].map(|jobs| jobs.round() as usize);
     let (refused, checked) = (fitted.refused.map(refusal), fitted.checked);
     prose("basis", context! { name, points, law, measured, looked, refused, checked })
 }

@@ -212,15 +212,19 @@ impl<'a> Trended<'a> {
             more => reasons.len().saturating_sub(REASONS),
         };
         let items = items("trend", context);
-        let charts = self.series.iter().filter_map(|s| s.chart(&self.name(s))).take(MOST_CHARTS).collect();
-        let blocks = vec![Block::List { items }, Block::Charts { charts, per_row: 3 }];
+        let charts = self.series.iter().filter_map(|s| s.chart(&self.name(s))).take(MOST_CHARTS);
+        let blocks: Vec<Block> = Block::list(items).into_iter().chain(Block::charts(3, charts)).collect();
+        let sections = (!blocks.is_empty()).then(|| Section::of("trend", "Levels over time", blocks));
         let ends = [self.runs.first(), self.runs.last()].map(|run| run.map_or("", |run| &run.manifest.run));
         Document {
             title: "Trend".to_owned(),
             subtitle: format!("{} from {} to {}", counted(self.runs.len(), "run"), ends[0], ends[1]),
-            verdict: format!("Of {series} series {short} have fewer than {LEAST_RUNS} runs; level changes: {changed}."),
+            verdict: match series {
+                0 => "There is no series: no valid test has such a figure.".to_owned(),
+                _ => format!("Of {series} series {short} have fewer than {LEAST_RUNS} runs; level changes: {changed}."),
+            },
             all_well: changed == 0 && series > 0 && short == 0,
-            sections: vec![Section::of("trend", "Levels over time", blocks)],
+            sections: sections.into_iter().collect(),
             ..Document::default()
         }
     }

@@ -181,6 +181,9 @@ impl Study {
             context.listener.on(Event::Skipped { code: &skipped.code, reason: &skipped.reason });
         }
         let result = context.measure();
+        if result.is_ok() && context.stored > 0 && context.next_test() == context.stored + 1 {
+            context.warn("nothing was left to measure".to_owned());
+        }
         let (refused, first_refusal) = context.refused.take();
         let ended = match (result, first_refusal.filter(|_| context.records.is_empty())) {
             (Ok(()), Some(refusal)) => Ended::Failed(refusal),
@@ -231,6 +234,7 @@ impl Study {
         let known = workloads_of(&self.plan)?;
         let machine = loadline_collect::inventory::machine();
         let earlier = resumed.as_ref().map(|r| &r.manifest);
+        let had_ended = earlier.is_some_and(|m| m.state == RunState::Complete);
         let Sides { side, parked, plan } = self.open_sides(&known, &machine, earlier, listener)?;
         let (manifest, folder, records, others) = match resumed {
             Some(r) => {
@@ -245,13 +249,15 @@ impl Study {
             }
         };
         let stored = records.iter().chain(&others).map(|r| r.test).max().unwrap_or(0);
+        let mut tries = Tries::new(&manifest.plan, &records, others);
+        tries.settled = if had_ended { stored } else { 0 };
         let mut context = Context {
             listener,
             requests: self.requests().cloned().collect(),
             variants: VariantsState::of(&manifest.plan, parked.is_empty()),
             side,
             parked,
-            tries: Tries::new(&manifest.plan, &records, others),
+            tries,
             manifest,
             known,
             folder,

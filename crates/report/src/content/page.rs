@@ -17,7 +17,7 @@ use crate::doc::{Block, Cell, Notes, Row, Section, Table};
 use crate::platform_run::{PlatformRun, Scan, group_title, groups};
 use crate::spec::TableSpec;
 use crate::templates::prose;
-use crate::words::{alike, are, cut, grouped, of_pairs, short_name, short_place, tests_named, unit};
+use crate::words::{alike, are, cut, grouped, name, of_pairs, short_name, short_place, tests_named, unit};
 
 /// Mean and 99th percentile of the time of a single-block read.
 const READ: (&Column, &Column) = (column::READ_TIME_US_MEAN, column::READ_TIME_US_P99);
@@ -111,7 +111,8 @@ fn of_sweep(side: &PlatformRun<'_>, sweep: &Sweep, on_paper: bool, notes: &Notes
     };
     let Some(peak) = sweep.peak() else {
         let why = notes.mark("every test is refused or has no throughput", "");
-        return Line { peak: Cell::absent(why), ..without_peak };
+        // Where a place would say what was swept, there is none.
+        return Line { workload: name(sweep, &side.sweeps), peak: Cell::absent(why), ..without_peak };
     };
     let points = sweep.points.iter().filter_map(|p| Some((f64::from(p.at), sweep.rate_at(p)?.mean)));
     let drawn = load_line(&points.collect::<Vec<_>>(), f64::from(peak.at));

@@ -78,6 +78,8 @@ pub(super) struct Tries {
     pub(super) window_s: f64,
     /// Windows that do not count.
     pub(super) others: Vec<TestRecord>,
+    /// Tests up to this number are of a run that had ended: none of them is measured again.
+    pub(super) settled: u32,
     /// Numbers of the first windows of the tests that are to be measured again now.
     due: Vec<u32>,
     /// Whether the plan is done, and only what is due is measured.
@@ -101,6 +103,7 @@ impl Tries {
             in_vain: false,
             window_s,
             others,
+            settled: 0,
             due: Vec::new(),
             is_end: false,
             began: None,
@@ -148,6 +151,9 @@ impl Tries {
 
     /// What follows after the tries of the test whose first window is number `first`, among `all` windows.
     fn next<'a>(&self, all: impl Iterator<Item = &'a TestRecord> + Clone, first: u32) -> Next {
+        if first <= self.settled {
+            return Next::Done;
+        }
         let tries = tries(all, first);
         let outcomes: Vec<TryOutcome> = tries.iter().map(|windows| TryOutcome::of_windows(windows)).collect();
         next(&outcomes, self.budget(), tries.last().map_or(0.0, |windows| self.try_s(windows)))
@@ -302,6 +308,8 @@ fn is_quiet(before: &Look, now: &Look, server: Server) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use loadline_model::check::{Check, CheckId, Outcome};
+
     use super::*;
 
     #[test]
@@ -354,5 +362,17 @@ mod tests {
         assert_eq!(tries.wait_s(), 0.0);
         tries.over_s = 100.0;
         assert!(tries.wait_s() > 9.0, "a plan that takes longer than was estimated has more of it");
+    }
+
+    #[test]
+    fn tests_of_a_run_that_had_ended_are_not_measured_again() {
+        let mut record = TestRecord { test: 3, ..TestRecord::blank("X") };
+        record.add_check(Check::new(CheckId::OtherCpu, Outcome::Failed, ""));
+        let mut tries = Tries::new(&Plan::default(), &[], Vec::new());
+        (tries.patience, tries.planned_s, tries.window_s) = (0.3, 100.0, 4.0);
+        for (settled, follows) in [(0, Next::AtOnce), (2, Next::AtOnce), (3, Next::Done)] {
+            tries.settled = settled;
+            assert_eq!(tries.next([&record].into_iter(), 3), follows, "{settled}");
+        }
     }
 }
