@@ -18,6 +18,7 @@ use loadline_model::manifest::RunState;
 use loadline_model::{Random, TestRecord};
 use loadline_store::{StoredRun, runs_in};
 use serde::Deserialize;
+use serde_json::Value;
 
 use crate::arena::{Outcome, processes};
 use crate::outcomes;
@@ -101,7 +102,7 @@ impl Tally {
 type Measured = (Vec<String>, Duration);
 
 /// What is stored of finished windows: by the number of the window and the file, its line or that file.
-type Finished = BTreeMap<(usize, PathBuf), Vec<u8>>;
+type Finished = BTreeMap<(u64, PathBuf), Vec<u8>>;
 
 /// The setting that commands of a case change.
 const SWITCHED: &str = "wal_compression";
@@ -201,7 +202,7 @@ impl<'a> Bench<'a> {
             if said.is_some() || control.is_none() {
                 break (run, said.unwrap_or_default());
             }
-            kills.push(stored.keys().next_back().map_or(0, |(test, _)| *test));
+            kills.push(stored.keys().filter(|(_, file)| file.as_os_str().is_empty()).count());
             if random.below(3) == 0 {
                 self.clean(target, &results, &before, false, tally)?;
             }
@@ -217,7 +218,7 @@ impl<'a> Bench<'a> {
             Some(Ok(run)) if run.manifest.state == RunState::Complete => {
                 points = judge(&run.records, &kills, control.map(|(planned, _)| &planned[..]), tally);
             }
-            _ => tally.fault(Count::NotCompleted, &said),
+            _ => tally.fault(Count::NotCompleted, &format!("not completed: {said}")),
         }
         self.clean(target, &results, &before, true, tally)?;
         if tally.faults() == faults {
@@ -277,11 +278,11 @@ impl<'a> Bench<'a> {
             let folders = private()?.into_iter().map(|folder| folder.display().to_string());
             Ok(folders.chain(processes(results).iter().map(|pid| format!("process {pid}"))).collect())
         })?;
-        left.iter().for_each(|what| tally.fault(Count::LeftBehind, what));
+        left.iter().for_each(|what| tally.fault(Count::LeftBehind, &format!("left behind: {what}")));
         let is_due = |line: &&String| ended || !line.contains(SWITCHED);
         let changed = settled(|| Ok(self.state()?.symmetric_difference(before).filter(is_due).cloned().collect()))?;
         if !changed.is_empty() {
-            tally.fault(Count::NotPutBack, &changed.join("; "));
+            tally.fault(Count::NotPutBack, &format!("not put back: {}", changed.join("; ")));
         }
         Ok(())
     }
@@ -290,13 +291,15 @@ impl<'a> Bench<'a> {
 /// What is stored of the windows whose line is complete.
 fn finished(run: &Path) -> Outcome<Finished> {
     let text = fs::read(run.join("tests.jsonl")).unwrap_or_default();
-    let lines = text.split_inclusive(|byte| *byte == b'\n').filter(|line| line.ends_with(b"\n"));
-    let mut all: Finished = (1..).zip(lines).map(|(test, line)| ((test, PathBuf::new()), line.to_vec())).collect();
-    let last = all.len();
+    let mut all = Finished::new();
+    for line in text.split_inclusive(|byte| *byte == b'\n').filter(|line| line.ends_with(b"\n")) {
+        let test = serde_json::from_slice::<Value>(line)?["test"].as_u64().ok_or("a test without a number")?;
+        all.insert((test, PathBuf::new()), line.to_vec());
+    }
     for folder in fs::read_dir(run)?.flatten() {
         for file in fs::read_dir(folder.path()).into_iter().flatten().flatten().map(|entry| entry.path()) {
-            let test = file.file_stem().and_then(|name| name.to_str()?.parse::<usize>().ok());
-            if let Some(test) = test.filter(|test| *test <= last) {
+            let test = file.file_stem().and_then(|name| name.to_str()?.parse::<u64>().ok());
+            if let Some(test) = test.filter(|test| all.contains_key(&(*test, PathBuf::new()))) {
                 let bytes = fs::read(&file)?;
                 all.insert((test, file), bytes);
             }
