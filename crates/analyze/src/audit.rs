@@ -2,78 +2,57 @@
 //!
 //! [`table::read`] makes tables of text, [`Sheet`] finds out what their columns are, and [`audit`] checks the [`LAWS`].
 
-mod claim;
 mod context;
 mod finding;
-mod formula;
 mod header;
-mod interval;
 mod judge;
 mod law;
 mod laws;
-mod mapping;
 mod number;
 mod sheet;
 pub mod table;
 
-pub use claim::{Claim, ClaimError};
-pub use finding::{Finding, Reason, Severity, Shape};
-pub use law::{LAWS, Law};
-pub use mapping::{Mapping, MappingError};
-pub use sheet::Sheet;
-pub use table::{ReadError, Table};
+use std::collections::BTreeSet;
 
 use loadline_model::Column;
 use loadline_model::column::column;
 
-use context::Context;
+pub use finding::{AuditError, Figure, Finding, Reason, Severity};
+pub use law::{LAWS, Law};
+pub use sheet::{Mapping, Sheet};
+pub use table::Table;
 
-/// What an audit is told besides the tables.
-#[derive(Debug, Clone, Default)]
-pub struct Options {
-    /// What the user says that columns are.
-    pub mapping: Mapping,
-    /// Claims to hold against the tables.
-    pub claims: Vec<Claim>,
-}
+use context::Context;
+use sheet::is_same;
 
 /// What was found in a file.
 #[derive(Debug, Clone, Default)]
+#[expect(missing_docs, reason = "the names say it")]
 pub struct Audit {
-    /// Findings, table by table, the worst first.
     pub findings: Vec<Finding>,
-    /// Tables that were read.
     pub tables: usize,
-    /// Rows that were read.
     pub rows: usize,
     /// Ids of the laws that could be checked in one table or another.
-    pub checked: Vec<&'static str>,
-    /// Shapes of tables that are not read.
-    pub refused: Vec<Shape>,
+    pub checked: BTreeSet<&'static str>,
+    /// Tables whose shape is not read.
+    pub refused: Vec<AuditError>,
     /// Claims that could not be held against the tables.
-    pub unchecked: Vec<ClaimError>,
+    pub unchecked: Vec<AuditError>,
 }
 
 impl Audit {
     /// Number of findings of a severity.
-    #[must_use]
     pub fn count(&self, severity: Severity) -> usize {
         self.findings.iter().filter(|f| f.severity == severity).count()
     }
 }
 
 /// All columns of ours that an audit looks at: what laws need, and what tells tests apart.
-#[must_use]
-pub fn columns_of_laws() -> Vec<&'static Column> {
+pub fn columns_of_laws() -> impl Iterator<Item = &'static Column> {
     let also = ["run", "valid", "thinking_pct", "connecting_pct"];
-    let all = context::TEXT_KEYS.into_iter().chain(context::SETTINGS).chain(also).chain(LAWS.iter().flat_map(Law::ids));
-    let mut columns: Vec<&Column> = Vec::new();
-    for column in all.filter_map(column) {
-        if !columns.contains(&column) {
-            columns.push(column);
-        }
-    }
-    columns
+    let all = header::words("key").chain(header::words("setting")).chain(also).chain(LAWS.iter().flat_map(Law::ids));
+    let mut seen = BTreeSet::new();
+    all.filter_map(column).filter(move |column| seen.insert(column.id))
 }
 
 /// Law of findings about how a table is written, and what was assumed of it.
@@ -81,48 +60,87 @@ const TABLE: &str = "table";
 /// Laws that any list obeys: they alone cover no table.
 const OF_ROWS: [&str; 3] = ["cells", "duplicates", "test-numbers"];
 
-/// Checks all laws in all tables.
+/// Checks all laws and claims in all tables; `mapping` is what the user says that columns are.
 #[must_use]
-pub fn audit(tables: &[Table], options: &Options) -> Audit {
+pub fn audit(tables: &[Table], mapping: &Mapping, claims: &[Claim]) -> Audit {
     let mut audit = Audit { tables: tables.len(), ..Audit::default() };
-    let mut claims: Vec<&Claim> = options.claims.iter().collect();
+    let mut claims: Vec<&Claim> = claims.iter().collect();
     for table in tables {
         audit.rows += table.rows();
-        let mut context = Context::new(Sheet::new(table, &options.mapping));
-        remarks(&context);
+        let mut context = Context::new(Sheet::new(table, mapping));
+        for remark in context.sheet.table.remarks.iter().chain(&context.sheet.remarks) {
+            let graded = (TABLE, if remark.odd { Severity::Warning } else { Severity::Info });
+            match remark.row {
+                Some(row) => context.find(graded, row, &[], None, remark.reason.clone()),
+                None => context.about(None, graded, &[], remark.reason.clone()),
+            }
+        }
         if let Some(shape) = context.sheet.side_by_side() {
-            context.about_table(TABLE, Severity::Warning, &[], Reason::Refused(shape.clone()));
+            context.about(None, (TABLE, Severity::Warning), &[], Reason::Refused(shape.clone()));
             audit.refused.push(shape);
         } else {
             laws::settle_kilobyte(&mut context);
             laws::settle_jobs(&mut context);
-            let checked = LAWS.iter().filter(|law| laws::check(law, &context)).map(|law| law.id);
-            let checked: Vec<&str> = checked.collect();
+            let checked: Vec<&str> = LAWS.iter().filter(|l| laws::check(l, &context)).map(|law| law.id).collect();
             if checked.iter().any(|id| !OF_ROWS.contains(id)) {
                 audit.checked.extend(checked);
             } else {
                 let known: Vec<&str> = context.sheet.columns.iter().map(|c| c.id).collect();
                 let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-                context.about_table(TABLE, Severity::Info, &[], Reason::NoLaw(known));
+                context.about(None, (TABLE, Severity::Info), &[], Reason::NoLaw(known));
             }
             claims.retain(|claim| claim.check(&context).is_none());
         }
         audit.findings.extend(context.findings());
     }
-    audit.checked.sort_unstable();
-    audit.checked.dedup();
-    audit.unchecked = claims.into_iter().map(|claim| ClaimError::NoRows(claim.text.clone())).collect();
+    audit.unchecked = claims.into_iter().map(|claim| AuditError::NoRows(claim.text.clone())).collect();
     audit
 }
 
-/// Adds what is odd about how the table is written, and what was assumed of it.
-fn remarks(context: &Context<'_>) {
-    let table = context.sheet.table;
-    for remark in table.remarks.iter().chain(&context.sheet.remarks) {
-        let severity = if remark.odd { Severity::Warning } else { Severity::Info };
-        context.find((TABLE, severity), remark.row, &[], None, remark.reason.clone());
+/// A claim about the ratio of one column in two rows: `COLUMN: ROW / ROW = FACTOR`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Claim {
+    pub(crate) text: String,
+    column: String,
+    rows: [String; 2],
+    factor: f64,
+    /// What the digits of the factor leave open, 1 % of it at most.
+    tolerance: f64,
+}
+
+impl Claim {
+    /// Parses `COLUMN: ROW / ROW = FACTOR`, with a factor above 0.
+    pub fn parse(text: &str) -> Result<Claim, AuditError> {
+        let parsed = || {
+            let (left, factor) = text.rsplit_once('=')?;
+            let (column, rows) = left.rsplit_once(": ")?;
+            let (above, below) = rows.split_once(" / ")?;
+            let n = number::with_point(factor.trim().trim_end_matches(['x', '×']))?;
+            let [column, above, below] = [column, above, below].map(|part| part.trim().to_owned());
+            let is_whole = n.value > 0.0 && n.unit.is_empty() && ![&column, &above, &below].contains(&&String::new());
+            let tolerance = n.half.min(0.01 * n.value) * (1.0 + 1e-9);
+            is_whole.then(|| Claim { text: text.to_owned(), column, rows: [above, below], factor: n.value, tolerance })
+        };
+        parsed().ok_or_else(|| AuditError::Claim(text.to_owned()))
     }
-    if table.more_remarks > 0 {
-        context.about_table(TABLE, Severity::Warning, &[], Reason::More(table.more_remarks));
+
+    /// Holds the claim against a table, if that has its column and rows.
+    pub(crate) fn check(&self, context: &Context<'_>) -> Option<()> {
+        let (table, columns) = (context.sheet.table, &context.sheet.columns);
+        let is_it = |name: &str| is_same(name, &self.column);
+        let place = columns.iter().position(|c| is_it(c.id) || is_it(&table.headers[c.index]))?;
+        // A cell of the first column counts before the number of a row.
+        let row = |name: &String| {
+            let number = || name.parse::<usize>().ok()?.checked_sub(1).filter(|row| *row < table.rows());
+            table.cells(0, usize::MAX).position(|cell| is_same(cell, name)).or_else(number)
+        };
+        let (above, below) = (row(&self.rows[0])?, row(&self.rows[1])?);
+        let base = columns[place].value(below).filter(|b| *b != 0.0)?;
+        let ratio = columns[place].value(above)? / base;
+        let holds = (ratio - self.factor).abs() <= self.tolerance;
+        let graded = ("claim", if holds { Severity::Info } else { Severity::Error });
+        let why = Reason::Claim(Figure(self.factor), Figure(ratio));
+        context.find(graded, above, &[place], Some(base * self.factor), why);
+        Some(())
     }
 }

@@ -1,9 +1,10 @@
 //! `loadline audit`: checks a table of results by operational laws.
 
+use std::fmt::Display;
 use std::path::Path;
 
 use loadline_analyze::audit::{
-    Audit, Claim, ClaimError, Finding, LAWS, Law, Mapping, Options, Severity, audit, columns_of_laws, table,
+    Audit, AuditError, Claim, Finding, LAWS, Law, Mapping, Severity, audit, columns_of_laws, table,
 };
 use loadline_model::format::{counted, csv_line};
 use loadline_model::{Check, CheckId, Column, Outcome, TestRecord};
@@ -26,15 +27,14 @@ pub(crate) fn check(args: &AuditArgs) -> Result<u8, Failure> {
         Some(found) => found,
         None => read(file, &args.results)?,
     };
-    let of_file = |what: String| Failure::usage(format!("{}: {what}", file.display()));
-    let tables = table::read(&text, &name).map_err(|e| of_file(e.to_string()))?;
+    let of_file = |what: &dyn Display| Failure::usage(format!("{}: {what}", file.display()));
+    let of_options = |refusal: AuditError| Failure::usage(refusal.to_string());
+    let tables = table::read(&text, &name).map_err(|e| of_file(&e))?;
     drop(text);
-    let mapping = args.columns.as_deref().map_or(Ok(Mapping::default()), Mapping::parse);
-    let mapping = mapping.and_then(|mapping| mapping.check(&tables).map(|()| mapping));
-    let mapping = mapping.map_err(|e| Failure::usage(format!("--columns: {e}")))?;
-    let unclaimed = |e: &ClaimError| Failure::usage(format!("--claim {e}"));
-    let claims = args.claim.iter().map(|c| Claim::parse(c)).collect::<Result<_, _>>().map_err(|e| unclaimed(&e))?;
-    let found = audit(&tables, &Options { mapping, claims });
+    let mapping = args.columns.as_deref().map_or(Ok(Mapping::default()), Mapping::parse).map_err(of_options)?;
+    mapping.check(&tables).map_err(of_options)?;
+    let claims: Result<Vec<Claim>, AuditError> = args.claim.iter().map(|c| Claim::parse(c)).collect();
+    let found = audit(&tables, &mapping, &claims.map_err(of_options)?);
     match args.list.format {
         Format::Text => output::write(&args.list.output, text_of(&found).as_bytes()).map(|()| 0),
         _ => listing(&found.findings).write_with(&args.list, &["row", "recomputed", "deviation_pct"]),
@@ -42,10 +42,10 @@ pub(crate) fn check(args: &AuditArgs) -> Result<u8, Failure> {
     // Exit code 1 says that errors were found.
     .map_err(|e| Failure { code: exit::USAGE, ..e })?;
     match (found.unchecked.first(), found.refused.first()) {
-        (Some(claim), _) => Err(unclaimed(claim)),
+        (Some(claim), _) => Err(of_options(claim.clone())),
         _ if found.count(Severity::Error) > 0 => Ok(exit::FAILED),
-        (_, Some(shape)) => Err(of_file(format!("{shape}; write it as CSV with a row per test"))),
-        _ if found.checked.is_empty() => Err(of_file("nothing was checked: no law covers its columns".to_owned())),
+        (_, Some(shape)) => Err(of_file(shape)),
+        _ if found.checked.is_empty() => Err(of_file(&"nothing was checked: no law covers its columns")),
         _ => Ok(0),
     }
 }
@@ -53,7 +53,7 @@ pub(crate) fn check(args: &AuditArgs) -> Result<u8, Failure> {
 /// What an audit of the table `text` finds; those of one law are counted after the first.
 pub(crate) fn findings(text: &str, name: &str) -> Result<Vec<AuditFinding>, Failure> {
     let tables = table::read(text, name).map_err(|e| Failure::usage(format!("{name}: {e}")))?;
-    let found = audit(&tables, &Options::default()).findings;
+    let found = audit(&tables, &Mapping::default(), &[]).findings;
     let sentence = |all: &[Finding]| {
         let (f, count) = (&all[0], all.len());
         let more = if count > 1 { format!(" ({count} such findings; this is the first)") } else { String::new() };
@@ -73,7 +73,7 @@ const OTHER_IN_RUNS: &str = "io_per_s";
 /// The table of a run with what laws ask for, which is more than its own tables show.
 pub(crate) fn table_of(tests: &[TestRecord]) -> String {
     let is_asked = |column: &&Column| column.id != OTHER_IN_RUNS || tests.iter().any(|t| t.imported.is_some());
-    let columns: Vec<&Column> = columns_of_laws().into_iter().filter(is_asked).collect();
+    let columns: Vec<&Column> = columns_of_laws().filter(is_asked).collect();
     let does_not_wait = |c: &Check| c.id == CheckId::CommitsPerSync && c.outcome == Outcome::NotMade;
     let row = |test: &TestRecord| {
         let left_out = if test.checks.iter().any(does_not_wait) { &OF_WAITING_COMMITS[..] } else { &[] };
@@ -198,7 +198,7 @@ mod tests {
         };
         let tests = [test(Outcome::NotMade), test(Outcome::Passed)];
         let tables = table::read(&table_of(&tests), "run").unwrap();
-        let found = audit(&tables, &Options::default()).findings;
+        let found = audit(&tables, &Mapping::default(), &[]).findings;
         let rows = found.iter().filter(|f| f.law == "group-commit").map(|f| f.row.map(|row| row.to_string()));
         assert_eq!(rows.collect::<Vec<_>>(), [Some("2".to_owned())]);
     }

@@ -4,20 +4,14 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::finding::{Figure, Finding, Reason, Severity};
+use super::header::{is_text, words};
 use super::number::{self, Cell};
-use super::sheet::{How, SAMPLE, Sheet};
-use super::table::Table;
+use super::sheet::{Column, SAMPLE, Sheet};
 
 /// Findings of one law about rows of one table that are listed one by one.
 const LISTED: usize = 1000;
-/// Text columns that say what was measured.
-pub(crate) const TEXT_KEYS: [&str; 8] =
-    ["platform", "workload", "target", "driver", "job_load", "arm", "level", "repetition"];
-/// Settings; a series is over the first that varies within it, the others tell series apart.
-pub(crate) const SETTINGS: [&str; 12] = [
-    "jobs", "rows_per_tx", "threads", "nodes", "rate_tps", "delay_ms", "block_bytes", "write_pct", "indexes", "groups",
-    "queue_depth", "warehouses",
-];
+/// A law, and how bad it is that it is broken.
+type Graded = (&'static str, Severity);
 
 /// A sheet with all that laws ask about it.
 pub(crate) struct Context<'a> {
@@ -31,7 +25,7 @@ pub(crate) struct Context<'a> {
     /// Columns whose cells tell one series from another, as places in the table.
     telling: Vec<usize>,
     found: RefCell<Vec<Finding>>,
-    counts: RefCell<HashMap<(&'static str, Severity), usize>>,
+    counts: RefCell<HashMap<Graded, usize>>,
 }
 
 impl<'a> Context<'a> {
@@ -44,10 +38,10 @@ impl<'a> Context<'a> {
         };
         let series_over = |swept: Option<&'static str>| {
             let telling: Vec<usize> = (0..table.headers.len()).filter(|i| is_key(&sheet, *i, swept)).collect();
-            let series = series_of(table, &telling);
+            let series = series_of(&sheet, &telling, swept);
             (swept, telling, series)
         };
-        let mut over = SETTINGS.into_iter().filter(|id| varies(id, &all)).map(|id| (id, series_over(Some(id))));
+        let mut over = words("setting").filter(|id| varies(id, &all)).map(|id| (id, series_over(Some(id))));
         let over = over.find(|(id, (.., series))| series.iter().any(|rows| varies(id, rows)));
         let (swept, mut telling, series) = over.map_or_else(|| series_over(None), |(_, found)| found);
         telling.retain(|i| series.iter().any(|rows| table.cell(rows[0], *i) != table.cell(series[0][0], *i)));
@@ -72,18 +66,9 @@ impl<'a> Context<'a> {
         Some((ids.into_iter().map(place).collect::<Option<_>>()?, factor))
     }
 
-    pub(crate) fn value(&self, id: &str, row: usize) -> Option<f64> {
-        self.sheet.value(if id == "tps" { self.sheet.throughput()? } else { id }, row)
-    }
-
-    /// Whether all columns are known at least as surely as by `how`.
-    pub(crate) fn is_sure(&self, columns: &[usize], how: How) -> bool {
-        columns.iter().all(|c| self.sheet.columns[*c].how <= how)
-    }
-
     /// Relative error of a rate whose counters are read up to `seconds` late; 0 if the length of the test is not known.
     pub(crate) fn late(&self, row: usize, seconds: f64) -> f64 {
-        self.value("elapsed_s", row).filter(|s| *s > 0.0).map_or(0.0, |elapsed| seconds / elapsed)
+        self.sheet.value("elapsed_s", row).filter(|s| *s > 0.0).map_or(0.0, |elapsed| seconds / elapsed)
     }
 
     /// Places of columns in the sheet; those that are missing are left out.
@@ -91,7 +76,6 @@ impl<'a> Context<'a> {
         ids.iter().filter_map(|id| self.resolve(id)).flat_map(|(places, _)| places).collect()
     }
 
-    /// What tells the series of a row from others.
     fn series_name(&self, row: usize) -> String {
         let (table, style) = (self.sheet.table, self.sheet.style);
         let name = |i: &usize| match (number::read(table.cell(row, *i), style), table.cell(row, *i)) {
@@ -109,68 +93,47 @@ impl<'a> Context<'a> {
         parts.collect::<Vec<_>>().join(", ").chars().take(100).collect()
     }
 
-    /// Adds a finding about the table. `columns` are places in the sheet.
-    pub(crate) fn about_table(&self, law: &'static str, severity: Severity, columns: &[usize], reason: Reason) {
-        self.find((law, severity), None::<usize>, columns, None, reason);
-    }
-
-    /// Adds a finding about the series that has `row`.
-    pub(crate) fn about_series(
-        &self,
-        row: usize,
-        law: &'static str,
-        severity: Severity,
-        columns: &[usize],
-        why: Reason,
-    ) {
-        self.about_table(law, severity, columns, why);
-        let name = self.series_name(row);
-        self.found.borrow_mut().last_mut().into_iter().for_each(|found| found.test.clone_from(&name));
-    }
-
-    /// Adds a finding about `row`, unless a thousand rows have the same one, or about the table. `recomputed` is of the last column, in
-    /// the unit of its id; a finding has it in the unit that is printed.
-    pub(crate) fn find(
-        &self,
-        (law, mut severity): (&'static str, Severity),
-        row: impl Into<Option<usize>>,
-        columns: &[usize],
-        recomputed: Option<f64>,
-        mut reason: Reason,
-    ) {
-        let (row, mut columns) = (row.into(), columns.to_vec());
-        let (exact, mut test, mut printed, mut recomputed) = (recomputed, String::new(), String::new(), String::new());
-        let mut deviation_pct = None;
-        if let Some(row) = row {
-            if severity == Severity::Error && matches!(self.sheet.text("valid", row), "false" | "no") {
-                (severity, reason) = (Severity::Warning, Reason::Invalid(Box::new(reason)));
-            }
-            let mut counts = self.counts.borrow_mut();
-            let count = counts.entry((law, severity)).or_insert(0);
-            *count += 1;
-            if *count > LISTED {
-                return;
-            }
-            test = self.test(row);
-            if let Some(target) = columns.last().map(|c| &self.sheet.columns[*c]) {
-                self.sheet.table.cell(row, target.index).clone_into(&mut printed);
-                let factor = target.printed_factor(&printed, row, self.sheet.style);
-                recomputed = exact.map_or_else(String::new, |r| Figure(r / factor).to_string());
-                let deviation = target.value(row).zip(exact).map(|(p, r)| (p / r - 1.0) * 100.0);
-                deviation_pct = deviation.filter(|d| d.is_finite());
-            }
-            columns.sort_unstable();
-        }
-        let (table, row) = (self.sheet.table.name.clone(), row.map(|row| row + 1));
+    /// Adds a finding about the table, or about the series that has the row `of`. `columns` are places in the sheet.
+    pub(crate) fn about(&self, of: Option<usize>, (law, severity): Graded, columns: &[usize], reason: Reason) {
+        let test = of.map_or_else(String::new, |row| self.series_name(row));
+        let (table, row, deviation_pct) = (self.sheet.table.name.clone(), None, None);
         let columns = columns.iter().map(|c| self.sheet.columns[*c].id).collect();
+        let (printed, recomputed) = (String::new(), String::new());
         let found = Finding { severity, table, row, test, columns, law, printed, recomputed, deviation_pct, reason };
         self.found.borrow_mut().push(found);
+    }
+
+    /// Adds a finding about `row`, unless a thousand rows have the same one. `recomputed` is of the last column, in the unit of its id; a
+    /// finding has it in the unit that is printed.
+    pub(crate) fn find(&self, graded: Graded, row: usize, columns: &[usize], recomputed: Option<f64>, reason: Reason) {
+        let ((law, mut severity), mut reason) = (graded, reason);
+        if severity == Severity::Error && matches!(self.sheet.text("valid", row), "false" | "no") {
+            (severity, reason) = (Severity::Warning, Reason::Invalid(Box::new(reason)));
+        }
+        let mut counts = self.counts.borrow_mut();
+        let count = counts.entry((law, severity)).or_insert(0);
+        *count += 1;
+        if *count > LISTED {
+            return;
+        }
+        let mut sorted = columns.to_vec();
+        sorted.sort_unstable();
+        self.about(None, (law, severity), &sorted, reason);
+        let mut all = self.found.borrow_mut();
+        let Some(found) = all.last_mut() else { return };
+        (found.row, found.test) = (Some(row + 1), self.test(row));
+        let Some(column) = columns.last().map(|c| &self.sheet.columns[*c]) else { return };
+        self.sheet.table.cell(row, column.index).clone_into(&mut found.printed);
+        let factor = column.printed_factor(&found.printed, row, self.sheet.style);
+        found.recomputed = recomputed.map_or_else(String::new, |r| Figure(r / factor).to_string());
+        let deviation = column.value(row).zip(recomputed).map(|(p, r)| (p / r - 1.0) * 100.0);
+        found.deviation_pct = deviation.filter(|d| d.is_finite());
     }
 
     pub(crate) fn findings(self) -> Vec<Finding> {
         for ((law, severity), count) in self.counts.take() {
             if count > LISTED {
-                self.about_table(law, severity, &[], Reason::More(count - LISTED));
+                self.about(None, (law, severity), &[], Reason::More(count - LISTED));
             }
         }
         let mut all = self.found.into_inner();
@@ -181,8 +144,9 @@ impl<'a> Context<'a> {
 
 /// Rows with the same cells in `telling`. A name that stands once above several rows, in merged cells or in a row of its own, is that of
 /// all of them.
-fn series_of(table: &Table, telling: &[usize]) -> Vec<Vec<usize>> {
-    let merged: Vec<bool> = telling.iter().map(|i| is_merged(table, *i)).collect();
+fn series_of(sheet: &Sheet<'_>, telling: &[usize], swept: Option<&str>) -> Vec<Vec<usize>> {
+    let table = sheet.table;
+    let merged: Vec<bool> = telling.iter().map(|i| is_merged(sheet, *i, swept)).collect();
     let mut key = vec![""; telling.len() + 1];
     let mut series: BTreeMap<Vec<&str>, Vec<usize>> = BTreeMap::new();
     for row in 0..table.rows() {
@@ -201,29 +165,35 @@ fn series_of(table: &Table, telling: &[usize]) -> Vec<Vec<usize>> {
     series.into_values().collect()
 }
 
-/// Whether the cells of a column are names that stand once above several rows.
-fn is_merged(table: &Table, column: usize) -> bool {
-    let cells: Vec<&str> = table.cells(column, SAMPLE).collect();
+/// Whether the cells of a column are names that stand once above several rows: the first row has one, and the column stands before that
+/// of the setting `swept`, or before all figures. Further right, an empty cell is a setting that does not apply, or a row without a note.
+fn is_merged(sheet: &Sheet<'_>, index: usize, swept: Option<&str>) -> bool {
+    let is_figure = |c: &&Column| !is_text(c.id) && !["test", "run"].contains(&c.id);
+    let bound = sheet.columns.iter().find(|c| swept.map_or_else(|| is_figure(c), |id| c.id == id));
+    let cells: Vec<&str> = sheet.table.cells(index, SAMPLE).collect();
+    let first = (0..cells.len()).find(|row| sheet.table.heading(*row).is_none());
     let names = cells.iter().filter(|cell| !cell.is_empty()).count();
-    names > 0 && names * 2 <= cells.len() && !cells.windows(2).any(|two| two[0] == two[1] && !two[0].is_empty())
+    let is_repeated = || cells.windows(2).any(|two| two[0] == two[1] && !two[0].is_empty());
+    let is_left = bound.is_none_or(|column| index < column.index);
+    is_left && names * 2 <= cells.len() && first.is_some_and(|row| !cells[row].is_empty()) && !is_repeated()
 }
 
-/// Whether the cells of a column tell series apart over `swept`: settings, and text that repeats, such as an engine's name.
+/// Whether the cells of a column tell series apart over `swept`: settings, and text that repeats, such as an engine's name. Notes do not:
+/// most of their cells are empty, or hold a text of their own.
 fn is_key(sheet: &Sheet<'_>, index: usize, swept: Option<&str>) -> bool {
     // A run may have a row or many.
     if let Some(column) = sheet.at(index).filter(|column| column.id != "run") {
-        return TEXT_KEYS.contains(&column.id) || SETTINGS.contains(&column.id) && Some(column.id) != swept;
+        return words("key").chain(words("setting")).any(|id| id == column.id && Some(id) != swept);
     }
     let mut cells: Vec<&str> = sheet.table.cells(index, SAMPLE).collect();
     let rows = cells.len();
-    if is_merged(sheet.table, index) {
-        cells.retain(|cell| !cell.is_empty());
-    }
     let text = cells.iter().filter(|cell| matches!(number::read(cell, sheet.style), Cell::Text)).count();
-    let is_text = text * 2 > cells.len();
+    cells.retain(|cell| !cell.is_empty());
+    let (filled, is_merged) = (cells.len(), is_merged(sheet, index, swept));
     cells.sort_unstable();
     cells.dedup();
-    is_text && cells.len() * 2 <= rows.max(2) || swept.is_some_and(|swept| is_crossed(sheet, index, swept))
+    let (all, most) = if is_merged { (filled, rows) } else { (rows, filled) };
+    text * 2 > all && cells.len() * 2 <= most.max(2) || swept.is_some_and(|swept| is_crossed(sheet, index, swept))
 }
 
 /// Whether a column of figures that nobody knows is a setting, such as a scale: with each of its values, `swept` has the same values.

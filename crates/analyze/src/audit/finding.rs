@@ -15,7 +15,6 @@ pub enum Severity {
 
 impl Severity {
     /// `error`, `warning` or `info`.
-    #[must_use]
     pub fn name(self) -> &'static str {
         ["error", "warning", "info"][self as usize]
     }
@@ -23,45 +22,22 @@ impl Severity {
 
 /// One finding.
 #[derive(Debug, Clone, PartialEq)]
+#[expect(missing_docs, reason = "the names say it")]
 pub struct Finding {
-    /// How bad it is.
     pub severity: Severity,
-    /// Name of the table.
     pub table: String,
     /// Row below the column names, counted from 1; `None` if it is about the table.
     pub row: Option<usize>,
     /// Which test the row is, in words; without a row, the series that it is about.
     pub test: String,
-    /// Ids of the columns that it is about.
     pub columns: Vec<&'static str>,
-    /// Id of the law.
     pub law: &'static str,
-    /// What is printed.
     pub printed: String,
     /// What the other cells give instead, in the printed unit.
     pub recomputed: String,
     /// How much larger the printed figure is than the recomputed one, in percent.
     pub deviation_pct: Option<f64>,
-    /// What it is and what it likely means.
     pub reason: Reason,
-}
-
-/// A shape of tables that is not read.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[expect(missing_docs, reason = "the texts say it")]
-pub enum Shape {
-    #[error("HTML is not read")]
-    Html,
-    #[error("columns set apart by spaces are not read")]
-    Aligned,
-    #[error("a table with two header rows of different cells is not read")]
-    TwoHeaderRows,
-    #[error("a table with a row per metric is read only if its metrics are known")]
-    MetricsAsRows,
-    #[error("an extract of an AWR report, per second and per transaction, is not read")]
-    Awr,
-    #[error("platforms side by side are not read: '{}'", .0.join("', '"))]
-    SideBySide(Vec<String>),
 }
 
 /// A number that is shown with 5 significant digits, without zeros at the end of its fraction.
@@ -82,16 +58,37 @@ impl fmt::Display for Figure {
     }
 }
 
-macro_rules! reasons {
-    ($($reason:ident $(($($value:ty),*))? $text:literal;)*) => {
-        /// What a finding or a remark says.
+macro_rules! texts {
+    ($doc:literal $name:ident: $($variant:ident $(($($value:ty),*))? $text:literal;)*) => {
+        #[doc = $doc]
         #[derive(Debug, Clone, PartialEq, thiserror::Error)]
         #[expect(missing_docs, reason = "the texts say it")]
-        pub enum Reason { $(#[error($text)] $reason $(($($value),*))?),* }
+        pub enum $name { $(#[error($text)] $variant $(($($value),*))?),* }
     };
 }
 
-reasons! {
+texts! {
+    "Why a text, what a user says of columns, or a claim is not used." AuditError:
+    Empty "it is empty: a table has a line of column names and a line per test";
+    NoTable "no table was found: expected CSV (commas, semicolons or tabs), a Markdown table or one in a box of bars, with a line of column names and at least one row";
+    NoHeader(String) "its first line '{0}' holds numbers: write a line of column names above it";
+    Header(String, usize, usize) "the column names '{0}' are {1}, and the rows have {2} cells: name each column";
+    Html "HTML is not read; write it as CSV with a row per test";
+    Aligned "columns set apart by spaces are not read; write it as CSV with a row per test";
+    TwoHeaderRows "a table with two header rows of different cells is not read; write it as CSV with a row per test";
+    MetricsAsRows "a table with a row per metric is read only if its metrics are known; write it as CSV with a row per test";
+    Awr "an extract of an AWR report, per second and per transaction, is not read; write it as CSV with a row per test";
+    SideBySide(String) "platforms side by side are not read: {0}; write it as CSV with a row per test";
+    Mapping(String) "--columns: '{0}' is no mapping of a column: write HEADER=ID, such as 'tps=commit_throughput_tps'";
+    Unknown(String, String) "--columns: there is no column '{0}'{1} (`loadline columns` lists them)";
+    Twice(String) "--columns: '{0}' is named twice";
+    NoColumn(String, String) "--columns: no table has a column '{0}': there are {1}";
+    Claim(String) "--claim '{0}' is no claim: write COLUMN: ROW / ROW = FACTOR, such as 'tps: new / old = 2.5' or 'latency_ms: 4 / 1 = 6'";
+    NoRows(String) "--claim '{0}': no table has that column with a figure in both rows; a row is a cell of the first column, or its number";
+}
+
+texts! {
+    "What a finding or a remark says." Reason:
     TooManyCells(usize, usize) "it has {0} cells for {1} columns: it was not used";
     TooFewCells(usize, usize) "it has {0} cells for {1} columns: those at its end are taken as empty";
     HeaderAgain "it repeats the column names: it was not used";
@@ -103,7 +100,7 @@ reasons! {
     SecondColumn(String, &'static str, String) "column '{0}' would be {1} as well as '{2}': it was not used";
     Unknown(String) "no law knows {0}: --columns says what columns are";
     NoLaw(String) "no law covers its columns; known are: {0}. --columns says what columns are";
-    Refused(Shape) "{0}";
+    Refused(AuditError) "{0}";
     Broken(String, &'static str, &'static str, &'static str) "{0}: {1}{2}{3}";
     Factor(String, usize, usize, Figure, &'static str) "{0}: in {1} of {2} rows the left side is {3} × the right: {4}";
     Apart(String, usize, usize, Figure, Figure) "{0}: not in {1} of {2} rows, where the left side is {3} to {4} × the right: the columns are not what they were taken for, or of different tests";

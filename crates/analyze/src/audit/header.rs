@@ -16,7 +16,9 @@ static LINES: LazyLock<HashMap<&str, Vec<Vec<&str>>>> = LazyLock::new(|| {
     all
 });
 
-fn lines(what: &str) -> impl Iterator<Item = &'static [&'static str]> + use<> {
+type Line = &'static [&'static str];
+
+fn lines(what: &str) -> impl Iterator<Item = Line> + use<> {
     LINES.get(what).into_iter().flatten().map(Vec::as_slice)
 }
 
@@ -25,9 +27,13 @@ fn named(what: &str, word: &str) -> Option<&'static str> {
     lines(what).find(|line| line[1..].contains(&word)).map(|line| line[0])
 }
 
+pub(crate) fn words(what: &str) -> impl Iterator<Item = &'static str> + use<> {
+    lines(what).flatten().copied()
+}
+
 /// All columns that audits know: ours, and those that others print.
 pub(crate) fn known() -> impl Iterator<Item = &'static str> {
-    COLUMNS.iter().map(|c| c.id).chain(lines("column").flatten().copied())
+    COLUMNS.iter().map(|c| c.id).chain(words("column"))
 }
 
 pub(crate) fn find_column(id: &str) -> Option<&'static str> {
@@ -47,7 +53,6 @@ pub(crate) struct Unit {
     pub(crate) size: f64,
     /// Its other size: 1,024 bytes of a KB, which strictly has 1,000.
     pub(crate) other: Option<f64>,
-    /// As printed.
     pub(crate) text: String,
 }
 
@@ -58,7 +63,16 @@ impl Unit {
         let quotient = || {
             let (above, below) = text.rsplit_once('/').or_else(|| text.rsplit_once(" per "))?;
             let above = if above.trim().is_empty() { "1" } else { above.trim() };
-            Unit::of(above, |kind| kind != "share" && !kind.contains('/'))?.per(&below.trim().to_lowercase())
+            let unit = Unit::of(above, |kind| kind != "share" && !kind.contains('/'))?;
+            let below = below.trim().to_lowercase();
+            let line = lines("per").find(|line| line[2..].contains(&below.as_str()))?;
+            let parts: f64 = line[1].parse().ok()?;
+            let kind = match (unit.is_time(), line[0]) {
+                (true, "/s") => return None,
+                (true, _) => unit.kind,
+                (false, per) => unit.kind + per,
+            };
+            Some(Unit { kind, size: unit.size * parts, other: unit.other.map(|o| o * parts), text: String::new() })
         };
         let found = Unit::of(text, |_| text != "#").or_else(quotient)?;
         Some(Unit { text: text.to_owned(), ..found })
@@ -68,43 +82,22 @@ impl Unit {
     fn of(word: &str, of_kind: impl Fn(&str) -> bool) -> Option<Unit> {
         let find = |word: &str| lines("unit").find(|line| of_kind(line[0]) && line[2..].contains(&word));
         let small = word.to_lowercase();
-        let (line, times) = match find(word).or_else(|| find(&small)) {
-            Some(line) => (line, 1.0),
-            None => {
-                let piece = word.strip_prefix(['k', 'K', 'M'])?.trim_start().to_lowercase();
-                let line = find(&piece).filter(|line| line[0].starts_with("count") && piece.len() > 1)?;
-                (line, if word.starts_with('M') { 1e6 } else { 1e3 })
-            }
+        let thousands = || {
+            let piece = word.strip_prefix(['k', 'K', 'M'])?.trim_start().to_lowercase();
+            let line = find(&piece).filter(|line| line[0].starts_with("count") && piece.len() > 1)?;
+            Some((line, if word.starts_with('M') { 1e6 } else { 1e3 }))
         };
+        let (line, times) = find(word).or_else(|| find(&small)).map(|line| (line, 1.0)).or_else(thousands)?;
         let (size, other) = line[1].split_once(',').unwrap_or((line[1], ""));
         let size = size.parse().unwrap_or(1.0) * times;
         Some(Unit { kind: line[0].to_owned(), size, other: other.parse().ok(), text: word.to_owned() })
     }
 
-    fn per(self, below: &str) -> Option<Unit> {
-        let line = lines("per").find(|line| line[2..].contains(&below))?;
-        let parts: f64 = line[1].parse().ok()?;
-        let kind = match (self.is_time(), line[0]) {
-            (true, "/s") => return None,
-            (true, _) => self.kind,
-            (false, per) => self.kind + per,
-        };
-        Some(Unit { kind, size: self.size * parts, other: self.other.map(|o| o * parts), ..self })
-    }
-
     /// The unit in which the figures of a column with this id are.
     pub(crate) fn of_id(id: &str) -> Unit {
-        const UNITS: [&str; 9] = ["ns", "us", "ms", "mib", "kib", "bytes", "pct", "mops", "tps"];
-        let parts: Vec<&str> = id.split('_').collect();
-        let per = parts.windows(2).find(|w| w[0] == "per" && matches!(w[1], "s" | "tx")).map(|w| w[1]);
-        let unit = match (UNITS.iter().find(|unit| parts.contains(unit)), per) {
-            (Some(&"mops"), _) => "M/s".to_owned(),
-            (Some(unit), Some(per)) => format!("{unit}/{per}"),
-            (None, Some(per)) => format!("1/{per}"),
-            (Some(unit), None) => (*unit).to_owned(),
-            (None, None) => (if id.ends_with("_s") { "s" } else { "1" }).to_owned(),
-        };
-        Unit::parse(&unit).unwrap_or_default()
+        let id = format!("_{id}_");
+        let unit = lines("own").find(|line| id.contains(line[1])).map_or("1", |line| line[0]);
+        Unit::parse(unit).unwrap_or_default()
     }
 
     pub(crate) fn is_time(&self) -> bool {
@@ -118,18 +111,10 @@ impl Unit {
     }
 }
 
-/// The id of a column, and that of a second one that means the same.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Meaning {
-    pub(crate) id: &'static str,
-    pub(crate) second: Option<&'static str>,
-}
-
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Header {
     /// Words in lower case, without the unit.
     pub(crate) words: Vec<String>,
-    /// Unit, in brackets or among the words.
     pub(crate) unit: Option<Unit>,
     pub(crate) bracketed: bool,
     /// Whether three headers of its table, at least, are ranks without a unit.
@@ -162,9 +147,9 @@ impl Header {
         }
         let plain = plain.replace(" per ", "/").replace("_per_", "/").replace("%ile", "th");
         let split = |c: char| c.is_whitespace() || matches!(c, '_' | ',' | ':' | ';' | '-' | '–' | '=' | '|');
-        plain
-            .split(split)
-            .for_each(|token| header.add(token.trim_matches(['*', '`', '.', '†', '‡', '¹', '²', '³', '"'])));
+        for token in plain.split(split) {
+            header.add(token.trim_matches(['*', '`', '.', '†', '‡', '¹', '²', '³', '"']));
+        }
         // `95th pct`: a rank is no share.
         let is_rank = header.is_rank();
         header.unit = header.unit.filter(|u| u.kind != "share" || !is_rank);
@@ -173,43 +158,39 @@ impl Header {
 
     /// Adds the unit that a token is, or its words: `AverageLatency`, `WAL/tx`, `%usr`, `#N`, `99thPercentile`.
     fn add(&mut self, token: &str) {
-        let among = |u: &Unit| u.kind.contains('/') && token != "ops";
-        let among = |u: &Unit| among(u) || lines("among").any(|names| names.contains(&token.to_lowercase().as_str()));
+        let lower = token.to_lowercase();
+        let among = |u: &Unit| u.kind.contains('/') && token != "ops" || words("among").any(|name| name == lower);
+        let rank = token.strip_suffix("th").or(token.strip_suffix('%')).and_then(|rank| rank.parse::<f64>().ok());
         if let Some(unit) = Unit::parse(token).filter(among) {
-            // What is counted is a word, too: `rows/s`, `qps`.
-            let piece = unit.kind.split(['.', '/']).nth(1);
-            let counted = match (token.split_once('/'), piece) {
-                (Some((what, _)), Some(_)) if unit.kind.starts_with("count") => what,
-                (None, Some(piece @ ("tx" | "row" | "query" | "io" | "neworder"))) if unit.kind.contains('.') => piece,
-                (None, Some("min")) => "tx",
-                (None, Some("logblock")) => "redo",
-                _ => "",
-            };
-            let tpmc = if token.eq_ignore_ascii_case("tpmc") { token } else { "" };
-            self.words.extend([counted, tpmc].iter().filter(|w| !w.is_empty()).map(|w| w.to_lowercase()));
+            // What is counted is a word, too: `rows/s`, `qps`; but not `rps`, which may be rows.
+            let is_clear =
+                unit.kind.contains('.') && !unit.kind.contains(".rowortx") && named("word", &lower).is_some();
+            let what = lower.split('/').next().unwrap_or_default();
+            if !what.is_empty() && unit.kind.starts_with("count") && (token.contains('/') || is_clear) {
+                self.words.push(what.to_owned());
+            }
             // `IOPS (k)` are thousands.
             let thousands = self.unit.take_if(|u| u.kind == "count" && u.size >= 1e3).map_or(1.0, |u| u.size);
             self.unit.get_or_insert(Unit { size: unit.size * thousands, ..unit });
         } else if token.starts_with('#') && token.len() == 2 {
-            self.words.push(token.to_lowercase());
-        } else if let Some(Ok(rank)) = token.strip_suffix("th").or(token.strip_suffix('%')).map(str::parse::<f64>) {
+            self.words.push(lower);
+        } else if let Some(rank) = rank {
             // `95% latency` is the 95th percentile, and so is `95.00th`.
             self.words.push(format!("{rank}th"));
         } else {
             if token.contains('%') && token.len() > 1 {
                 self.unit.get_or_insert(Unit::of_id("pct"));
             }
-            let (mut spaced, mut before) = (String::new(), ' ');
-            let mut chars = token.chars().peekable();
-            while let Some(c) = chars.next() {
-                let part = c.is_alphanumeric() || c == '.' && before.is_ascii_digit() || c == 'Δ';
+            let chars: Vec<char> = token.chars().collect();
+            let is = |at: Option<usize>, what: fn(&char) -> bool| at.and_then(|at| chars.get(at)).is_some_and(what);
+            let spaced = chars.iter().enumerate().flat_map(|(at, c)| {
+                let (before, next) = (at.checked_sub(1), Some(at + 1));
+                let part = c.is_alphanumeric() || *c == 'Δ' || *c == '.' && is(before, char::is_ascii_digit);
                 // `LogFile` is two words, `MySQL` is one.
-                if c.is_uppercase() && before.is_lowercase() && chars.peek().is_some_and(|next| next.is_lowercase()) {
-                    spaced.push(' ');
-                }
-                spaced.push(if part { c } else { ' ' });
-                before = c;
-            }
+                let begins = c.is_uppercase() && is(before, |c| c.is_lowercase()) && is(next, |c| c.is_lowercase());
+                [begins.then_some(' '), Some(if part { *c } else { ' ' })].into_iter().flatten()
+            });
+            let spaced: String = spaced.collect();
             self.words.extend(spaced.split_whitespace().map(str::to_lowercase));
         }
     }
@@ -222,8 +203,8 @@ impl Header {
         self.words.iter().any(|w| named("word", w).or_else(|| named("statistic", w)).is_none())
     }
 
-    /// The column that it means; `strict` if all words must be known.
-    pub(crate) fn meaning(&self, strict: bool) -> Option<Meaning> {
+    /// The id of the column that it means, and that of a second one that means the same; `strict` if all words must be known.
+    pub(crate) fn meaning(&self, strict: bool) -> Option<Vec<&'static str>> {
         if strict && self.has_unknown_words() || self.second {
             return None;
         }
@@ -243,17 +224,13 @@ impl Header {
         }
         let kind = self.unit.as_ref().map(|u| u.kind.as_str());
         let (ids, alternative) = lines("rule").find_map(|rule| fits(rule, kind, &concepts))?;
-        let id = |id: &&str| find_column(&id.replace('*', statistics.first().unwrap_or(&alternative)));
-        Some(Meaning { id: id(ids.first()?)?, second: ids.get(1).and_then(id) })
+        let statistic = statistics.first().unwrap_or(&alternative);
+        ids.iter().map(|id| find_column(&id.replace('*', statistic))).collect()
     }
 }
 
 /// The ids of a rule, if the kind of a unit and these concepts are those of the rule, and the last alternative that is one of them.
-fn fits(
-    rule: &'static [&'static str],
-    kind: Option<&str>,
-    concepts: &[&str],
-) -> Option<(&'static [&'static str], &'static str)> {
+fn fits(rule: Line, kind: Option<&str>, concepts: &[&str]) -> Option<(Line, &'static str)> {
     let at = |sign| rule.iter().position(|word| *word == sign);
     let (bar, is) = (at("|")?, at("=")?);
     let (kinds, parts) = (&rule[..bar], &rule[bar + 1..is]);
@@ -279,17 +256,20 @@ fn fits(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::audit::{LAWS, Law};
 
-    /// Words of rules that mean nothing: no column, no concept and no kind of a unit.
+    /// Words of rules that mean nothing: no column, no concept and no kind of a unit; and ids of laws and settings that are no column.
     #[test]
     fn no_word_of_a_rule_is_misspelt() {
         let free = ["-", "p", "end", "bare", "ranks", "|", "="];
-        let is_kind =
-            |word: &str| lines("unit").any(|line| line[0] == word || Some(line[0]) == word.split(['/', '*']).next());
+        let is_kind = |word: &str| lines("unit").any(|l| l[0] == word || Some(l[0]) == word.split(['/', '*']).next());
         let is_concept = |word: &str| lines("word").any(|line| line[0] == word) || free.contains(&word);
         let is_id = |word: &str| word.contains('*') || find_column(word).is_some();
         let words = lines("rule").flatten().flat_map(|word| word.trim_matches(['?', '-']).split('|'));
-        let unknown = words.filter(|w| !w.is_empty() && !is_concept(w) && !is_kind(w) && !is_id(w));
+        let ids =
+            LAWS.iter().flat_map(Law::needed).flat_map(|(_, of)| of).filter(|id| *id != "tps" && *id != "time_ms");
+        let ids = ids.chain(["key", "setting", "count"].into_iter().flat_map(super::words)).filter(|id| !is_id(id));
+        let unknown = words.filter(|w| !w.is_empty() && !is_concept(w) && !is_kind(w) && !is_id(w)).chain(ids);
         assert_eq!(unknown.collect::<Vec<_>>(), Vec::<&str>::new());
     }
 }

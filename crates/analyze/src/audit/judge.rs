@@ -4,12 +4,10 @@
 
 use loadline_model::load::OPEN_LOOP;
 
-use super::context::Context;
 use super::finding::{Figure, Reason, Severity};
-use super::formula::Pair;
-use super::interval::{Interval, common};
-use super::law::{Kind, Law, law};
-use super::sheet::{How, SAMPLE};
+use super::law::{Kind, Law, Pair, law};
+use super::number::{Interval, common};
+use super::sheet::{Column, How, SAMPLE};
 
 /// Share of the rows that must agree with each other to speak against another.
 const MOST: f64 = 0.75;
@@ -31,27 +29,61 @@ pub(crate) fn is_most(count: usize, all: usize) -> bool {
     count as f64 >= MOST * all as f64
 }
 
-/// How many rows do not obey the law.
-fn missed(rows: &[Row]) -> usize {
-    rows.iter().filter(|r| !r.meets).count()
-}
-
 /// The left side in a row, as a multiple of the right one; for parts of a whole, 1 and their difference in percent.
-struct Row {
+pub(crate) struct Row {
     row: usize,
-    ratio: Interval,
+    pub(crate) ratio: Interval,
     /// Whether it obeys the law as far as this row alone shows it.
     meets: bool,
     /// Whether it does so only if digits were cut off rather than rounded.
     cut: bool,
-    /// Mean time, and what is missing to jobs / throughput, ms.
+    /// Mean time, and what is missing to jobs / throughput, s.
     time: f64,
     pause: Interval,
     /// Whether transactions are due at a rate.
     open: bool,
 }
 
+fn ratio(law: &Law, pair: &Pair<'_>, row: usize, cut: bool) -> Option<Interval> {
+    let (left, right) = pair.values(row, cut)?;
+    let difference = || Interval::exact(1.0).plus(0.01, left).plus(-0.01, right);
+    // Of nothing at all, both sides are 0.
+    let is_something = left.at != 0.0 || right.at != 0.0;
+    is_something.then(|| if law.kind == Kind::Parts { difference() } else { left.over(right) })
+}
+
 impl Row {
+    pub(crate) fn read(law: &Law, pair: &Pair<'_>, row: usize) -> Option<Row> {
+        let (context, ratio_of, slack) = (pair.context, |cut| ratio(law, pair, row, cut), law.slack);
+        let (ratio, most) =
+            (ratio_of(false)?, 1.0 + if slack > 0.0 { slack + context.late(row, VERY_LATE) } else { 0.0 });
+        let meets = if pair.equal { ratio.holds(1.0) } else { ratio.low <= most };
+        let mut r = Row { row, ratio, meets, cut: false, time: 0.0, pause: ratio, open: false };
+        if law.kind == Kind::Jobs {
+            let outside = OUTSIDE.iter().filter_map(|id| context.sheet.column(id)?.interval(row, false));
+            let share = outside.fold(Interval::exact(1.0), |left, part| left.plus(-0.01, part));
+            let (rate, time) = pair.named_and_rest(row)?;
+            let jobs = pair.values(row, false)?.1.times(share);
+            if rate.at <= 0.0 || jobs.at <= 0.0 {
+                return None;
+            }
+            (r.ratio, r.time, r.pause) = (ratio.over(share), time.at, jobs.over(rate).plus(-1.0, time));
+            r.open = context.sheet.value("rate_tps", row).is_some()
+                || context.sheet.text("job_load", row).contains(OPEN_LOOP);
+            // Each of all jobs has a transaction that began before the window, also where they pause most of the time.
+            let longest = context.sheet.value("transaction_time_ns_max", row).map_or(5.0 * time.at, |ns| ns / 1e9);
+            let edge = context.late(row, longest) / share.at.clamp(0.01, 1.0);
+            r.meets = r.ratio.holds(1.0) || r.deviation(1.0) <= edge || r.open && r.ratio.low <= 1.0;
+        } else if law.kind == Kind::Agreed {
+            r.meets |= r.deviation(1.0) <= slack;
+        }
+        if !r.meets {
+            let cut = ratio_of(true)?;
+            r.cut = if pair.equal || law.kind == Kind::Jobs { cut.holds(1.0) } else { cut.low <= most };
+        }
+        Some(r)
+    }
+
     /// How far it is from a left side of `at` times the right one.
     fn deviation(&self, at: f64) -> f64 {
         (self.ratio.at / at - 1.0).abs()
@@ -64,7 +96,11 @@ impl Row {
     }
 }
 
-/// What explains most rows: the left side is so many times the right one, or each job pauses for so many ms.
+fn count(rows: &[Row], is_counted: impl Fn(&Row) -> bool) -> usize {
+    rows.iter().filter(|r| is_counted(r)).count()
+}
+
+/// What explains most rows: the left side is so many times the right one, or each job pauses for so many seconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Model {
     Factor(f64),
@@ -72,9 +108,26 @@ enum Model {
 }
 
 impl Model {
+    /// What explains most of the rows, if many do not obey the law.
+    fn find(law: &Law, pair: &Pair<'_>, rows: &[Row]) -> Option<Model> {
+        if rows.len() < 4 || count(rows, |r| !r.meets) * 2 < rows.len() {
+            return None;
+        }
+        let (of_jobs, sample) = (law.kind == Kind::Jobs, &rows[..rows.len().min(SAMPLE)]);
+        let most = |of: fn(&Row) -> Interval| {
+            let (value, count) = common(&sample.iter().map(of).collect::<Vec<_>>())?;
+            is_most(count, sample.len()).then_some(value)
+        };
+        let is_below = of_jobs && is_most(count(rows, |r| r.ratio.high < 1.0), rows.len());
+        let pause = most(|r| r.pause).filter(|s| is_below && *s > 0.0);
+        let late = NOISE.max(if of_jobs { law.slack } else { pair.context.late(0, LATE) });
+        let factor = || most(|r| r.ratio).filter(|at| (at - 1.0).abs() > late && (pair.equal || is_below || *at > 1.0));
+        pause.map(Model::Pause).or_else(|| factor().map(Model::Factor))
+    }
+
     fn fits(self, row: &Row) -> bool {
         match self {
-            Model::Pause(ms) => row.pause.holds(ms),
+            Model::Pause(s) => row.pause.holds(s),
             Model::Factor(at) => row.ratio.holds(at) || at > 1.0 && row.deviation(at) < GROUPS && row.time > 0.0,
         }
     }
@@ -82,153 +135,122 @@ impl Model {
     fn factor(self, row: &Row) -> f64 {
         match self {
             Model::Factor(at) => at,
-            Model::Pause(ms) => row.time / (row.time + ms),
+            Model::Pause(s) => row.time / (row.time + s),
         }
     }
 }
 
-/// A law's formula with the rows of a table, and what they say together.
-pub(crate) struct Judge<'a> {
+/// Holds a law's formula against all rows of its table. Each series that a model of its own explains is judged alone.
+pub(crate) fn check(law: &'static Law, pair: &Pair<'_>) {
+    let (context, of_jobs) = (pair.context, law.kind == Kind::Jobs);
+    let read = || (0..context.rows()).filter_map(|row| Row::read(law, pair, row));
+    if read().all(|r| r.meets) {
+        return;
+    }
+    let mut rows: Vec<Row> = read().collect();
+    if context.series.len() > 1 && Model::find(law, pair, &rows).is_none() {
+        // A factor explains no series if most rows of the table agree that the columns are what they are called.
+        let agree = is_most(count(&rows, |r| r.meets), rows.len());
+        let mut others: Vec<Option<Row>> = (0..context.rows()).map(|row| Row::read(law, pair, row)).collect();
+        rows.clear();
+        for series in &context.series {
+            let own: Vec<Row> = series.iter().filter_map(|row| others[*row].take()).collect();
+            let is_explained = match Model::find(law, pair, &own) {
+                Some(Model::Pause(_)) => true,
+                Some(Model::Factor(at)) if of_jobs => at < 1.0,
+                Some(Model::Factor(_)) => pair.equal && !agree && !pair.is_sure(law.sure),
+                None => false,
+            };
+            if is_explained {
+                let alone = own.first().map(|r| r.row);
+                Judge::new(law, pair, own, alone).judge();
+            } else {
+                rows.extend(own);
+            }
+        }
+        rows.sort_by_key(|r| r.row);
+    }
+    Judge::new(law, pair, rows, None).judge();
+}
+
+/// A law's formula with rows of a table, and what they say together.
+struct Judge<'a> {
     law: &'static Law,
-    pair: &'a Pair,
-    context: &'a Context<'a>,
-    /// Whether the jobs are on the right: more is impossible, and less is time outside the transactions.
+    pair: &'a Pair<'a>,
+    rows: Vec<Row>,
+    /// A row of the series that is judged alone.
+    alone: Option<usize>,
     of_jobs: bool,
-    is_two_sided: bool,
+    /// Whether digits were cut off, in as many rows as `Row::cut` says.
+    cut: bool,
     model: Option<Model>,
     /// Half widths of the rows, the most precise first, with how many up to each meet.
     witnesses: Vec<(f64, usize)>,
-    /// Whether the columns are what they were taken for.
+    /// Whether the columns are surely what they were taken for, or the rows show it.
     known: bool,
-    /// Whether a row shows that digits were rounded.
-    rounded: bool,
-    /// A row of the series that is judged alone.
-    alone: Option<usize>,
 }
 
 impl<'a> Judge<'a> {
-    pub(crate) fn check(law: &'static Law, pair: &'a Pair, context: &'a Context<'a>) {
-        let mut judge = Judge::new(law, pair, context);
-        if (0..context.rows()).filter_map(|row| judge.read(row)).any(|r| !r.meets) {
-            let all: Vec<Row> = (0..context.rows()).filter_map(|row| judge.read(row)).collect();
-            let alone = context.series.len() > 1 && judge.model(&all, missed(&all)).is_none();
-            let rest = if alone { judge.without_series(all) } else { all };
-            judge.judge(&rest);
-        }
-    }
-
-    /// Whether a model explains most rows of a series, and none of them is surely impossible: a factor does not if most rows of the table
-    /// `agree` that the columns are what they are called.
-    fn explains(&self, series: &[Row], agree: bool) -> bool {
-        match self.model(series, missed(series)) {
-            Some(Model::Pause(_)) => true,
-            Some(Model::Factor(at)) if self.of_jobs => at < 1.0,
-            Some(Model::Factor(_)) => {
-                self.pair.equal && !agree && !self.context.is_sure(&self.pair.columns, self.law.sure)
-            }
-            None => false,
-        }
-    }
-
-    /// Judges each series alone that a model of its own explains, and returns the other rows.
-    fn without_series(&self, rows: Vec<Row>) -> Vec<Row> {
-        let series = &self.context.series;
-        let agree = is_most(rows.iter().filter(|r| r.meets).count(), rows.len());
-        let mut place = vec![series.len(); self.context.rows()];
-        series.iter().enumerate().for_each(|(at, rows)| rows.iter().for_each(|row| place[*row] = at));
-        let mut groups: Vec<Vec<Row>> = std::iter::repeat_with(Vec::new).take(series.len() + 1).collect();
-        rows.into_iter().for_each(|r| groups[place[r.row]].push(r));
-        let (alone, others): (Vec<_>, Vec<_>) = groups.into_iter().partition(|rows| self.explains(rows, agree));
-        for rows in alone {
-            Judge { alone: rows.first().map(|r| r.row), ..Judge::new(self.law, self.pair, self.context) }.judge(&rows);
-        }
-        let mut rest: Vec<Row> = others.into_iter().flatten().collect();
-        rest.sort_by_key(|r| r.row);
-        rest
-    }
-
-    /// The left side as a multiple of the right one in each row of the sample.
-    pub(crate) fn ratios(law: &'static Law, pair: &'a Pair, context: &'a Context<'a>) -> Vec<Interval> {
-        let judge = Judge::new(law, pair, context);
-        (0..context.rows().min(SAMPLE)).filter_map(|row| judge.read(row)).map(|r| r.ratio).collect()
-    }
-
-    fn new(law: &'static Law, pair: &'a Pair, context: &'a Context<'a>) -> Judge<'a> {
+    fn new(law: &'static Law, pair: &'a Pair<'a>, mut rows: Vec<Row>, alone: Option<usize>) -> Judge<'a> {
         let of_jobs = law.kind == Kind::Jobs;
-        let is_two_sided = pair.equal || of_jobs;
-        let (model, witnesses, known, rounded, alone) = (None, Vec::new(), false, false, None);
-        Judge { law, pair, context, of_jobs, is_two_sided, model, witnesses, known, rounded, alone }
+        // Rows that meet if digits were rounded, and not if they were cut off, show that they were rounded.
+        let only_rounded = |r: &Row| ratio(law, pair, r.row, true).is_some_and(|cut| !cut.holds(1.0));
+        if pair.equal && rows.iter().any(|r| r.ratio.holds(1.0) && only_rounded(r)) {
+            rows.iter_mut().for_each(|r| r.cut = false);
+        }
+        let cut = count(&rows, |r| r.cut);
+        let cut = if of_jobs {
+            cut >= 2 && cut == count(&rows, |r| !r.meets)
+        } else {
+            pair.equal && rows.len() >= 4 && cut * 2 > rows.len()
+        };
+        let model = Model::find(law, pair, &rows).filter(|_| of_jobs || pair.equal && !cut);
+        let at = if let Some(Model::Factor(at)) = model { at } else { 1.0 };
+        let witness = |r: &Row| ((r.ratio.high - r.ratio.low) / 2.0, usize::from(r.ratio.holds(at)));
+        let mut witnesses: Vec<(f64, usize)> = rows.iter().map(witness).collect();
+        witnesses.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let mut met = 0;
+        witnesses.iter_mut().for_each(|(_, count)| (met, *count) = (met + *count, met + *count));
+        let is_near = |r: &Row| r.ratio.holds(1.0) || (NEAR..=1.0 + law.slack).contains(&r.ratio.at);
+        let near = count(&rows, |r| r.ratio.high - r.ratio.low < 0.5 && is_near(r));
+        let known = if of_jobs {
+            pair.is_sure(How::Id) || near >= 2 && near * 2 >= rows.len()
+        } else {
+            // Of what only a header says, most rows know better.
+            pair.is_sure(law.sure) && (!pair.equal || rows.len() <= 2 || pair.is_sure(How::Id))
+        };
+        let known = known || model.is_some();
+        Judge { law, pair, rows, alone, of_jobs, cut, model, witnesses, known }
     }
 
-    fn ratio(&self, row: usize, cut: bool) -> Option<Interval> {
-        let (left, right) = self.pair.values(row, self.context, cut)?;
-        // Of nothing at all, both sides are 0.
-        if left.at == 0.0 && right.at == 0.0 {
-            return None;
-        }
-        let difference = || left.plus(right.scaled(-1.0)).scaled(0.01).plus(Interval::exact(1.0));
-        Some(if self.law.kind == Kind::Parts { difference() } else { left.over(right) })
-    }
-
-    fn read(&self, row: usize) -> Option<Row> {
-        let (context, ratio, slack) = (self.context, self.ratio(row, false)?, self.law.slack);
-        let most = 1.0 + if slack > 0.0 { slack + context.late(row, VERY_LATE) } else { 0.0 };
-        let meets = if self.pair.equal { ratio.holds(1.0) } else { ratio.low <= most };
-        let mut r = Row { row, ratio, meets, cut: false, time: 0.0, pause: ratio, open: false };
-        if self.of_jobs {
-            let outside = OUTSIDE.iter().filter_map(|id| context.sheet.column(id)?.interval(row, false));
-            let share = outside.fold(Interval::exact(1.0), |left, part| left.plus(part.scaled(-0.01)));
-            let (rate, time) = self.pair.named_and_rest(row, context)?;
-            let jobs = self.pair.values(row, context, false)?.1.times(share);
-            if rate.at <= 0.0 || jobs.at <= 0.0 {
-                return None;
-            }
-            (r.ratio, r.time) = (ratio.over(share), time.at * 1e3);
-            r.pause = jobs.over(rate).plus(time.scaled(-1.0)).scaled(1e3);
-            r.open =
-                context.value("rate_tps", row).is_some() || context.sheet.text("job_load", row).contains(OPEN_LOOP);
-            // Each of all jobs has a transaction that began before the window, also where they pause most of the time.
-            let longest = context.value("transaction_time_ns_max", row).map_or(5.0 * time.at, |ns| ns / 1e9);
-            let edge = context.late(row, longest) / share.at.clamp(0.01, 1.0);
-            r.meets = r.ratio.holds(1.0) || r.deviation(1.0) <= edge || r.open && r.ratio.low <= 1.0;
-        } else if self.law.kind == Kind::Agreed {
-            r.meets |= r.deviation(1.0) <= slack;
-        }
-        if !r.meets {
-            let cut = self.ratio(row, true)?;
-            r.cut = if self.is_two_sided { cut.holds(1.0) } else { cut.low <= most };
-        }
-        Some(r)
-    }
-
-    fn judge(&mut self, all: &[Row]) {
-        let missed = missed(all);
-        if self.law.kind == Kind::Agreed && (all.len() < 3 || missed * 4 > all.len()) {
+    fn judge(&self) {
+        let (rows, missed) = (self.rows.len(), count(&self.rows, |r| !r.meets));
+        if self.law.kind == Kind::Agreed && (rows < 3 || missed * 4 > rows) {
             return;
         }
-        // Rows that meet if digits were rounded, and not if they were cut off, show that they were rounded.
-        let is_rounded = |r: &Row| r.ratio.holds(1.0) && self.ratio(r.row, true).is_some_and(|cut| !cut.holds(1.0));
-        self.rounded = self.pair.equal && all.iter().any(is_rounded);
-        let edges = all.iter().filter(|r| r.cut && !self.rounded).count();
-        let most = edges * 2 > all.len();
-        let cut = if self.of_jobs { edges >= 2 && edges == missed } else { self.pair.equal && all.len() >= 4 && most };
-        self.model = self.model(all, missed).filter(|_| self.of_jobs || self.pair.equal && !cut);
+        let fitting = |model: Model| count(&self.rows, |r| model.fits(r));
+        let cut = count(&self.rows, |r| self.cut && r.cut);
         match self.model {
-            Some(model) => self.announce(all, model),
-            None if cut && most => {
-                self.about_table(self.law, Severity::Info, Reason::Cut(self.pair.text.clone(), edges, all.len()));
+            Some(model @ Model::Pause(s)) => {
+                self.about(self.law, Severity::Info, Reason::Think(Figure(s * 1e3), fitting(model), rows));
+            }
+            Some(model @ Model::Factor(at)) => {
+                let law = if self.of_jobs && at < 1.0 { law("dilution") } else { self.law };
+                let why = Reason::Factor(self.text(law), fitting(model), rows, Figure(at), law.meaning);
+                self.about(law, Severity::Warning, why);
+            }
+            None if cut * 2 > rows => {
+                self.about(self.law, Severity::Info, Reason::Cut(self.pair.text.clone(), cut, rows));
             }
             None => {}
         }
-        self.known = self.model.is_some() || self.is_known(all);
-        self.witnesses = self.witnesses(all);
         let fits = |r: &Row| match self.model {
             Some(model) => model.fits(r) || r.meets && !r.ratio.holds(1.0),
             None => r.meets,
         };
-        let odd: Vec<&Row> = all.iter().filter(|r| !(fits(r) || cut && r.cut && !self.rounded)).collect();
+        let odd: Vec<&Row> = self.rows.iter().filter(|r| !(fits(r) || self.cut && r.cut)).collect();
         if !self.of_jobs {
-            return self.report_side(self.law, &odd, all.len());
+            return self.report_side(self.law, &odd);
         }
         let (mut above, mut below): (Vec<&Row>, Vec<&Row>) = odd.into_iter().partition(|r| r.ratio.low > 1.0);
         // A rate and a time of slightly different transactions scatter to both sides.
@@ -237,36 +259,11 @@ impl<'a> Judge<'a> {
             [&mut above, &mut below].into_iter().for_each(|side| side.retain(|r| !is_small(r)));
         }
         if !above.is_empty() && above.iter().all(|r| r.open) {
-            self.about_table(self.law, Severity::Info, Reason::OpenLoop(above.len(), all.len()));
+            self.about(self.law, Severity::Info, Reason::OpenLoop(above.len(), rows));
         } else {
-            self.report_side(self.law, &above, all.len());
+            self.report_side(self.law, &above);
         }
-        self.report_side(law("dilution"), &below, all.len());
-    }
-
-    /// Whether the columns are surely what they were taken for, or the rows show it.
-    fn is_known(&self, all: &[Row]) -> bool {
-        let is_sure = |how| self.context.is_sure(&self.pair.columns, how);
-        if self.of_jobs {
-            let is_near = |r: &&Row| r.ratio.holds(1.0) || (NEAR..=1.0 + self.law.slack).contains(&r.ratio.at);
-            let near = all.iter().filter(|r| r.ratio.high - r.ratio.low < 0.5).filter(is_near).count();
-            return is_sure(How::Id) || near >= 2 && near * 2 >= all.len();
-        }
-        // Of what only a header says, most rows know better.
-        is_sure(self.law.sure) && (!self.pair.equal || all.len() <= 2 || is_sure(How::Id))
-    }
-
-    fn witnesses(&self, all: &[Row]) -> Vec<(f64, usize)> {
-        let at = if let Some(Model::Factor(at)) = self.model { at } else { 1.0 };
-        let witness = |r: &Row| ((r.ratio.high - r.ratio.low) / 2.0, usize::from(r.ratio.holds(at)));
-        let mut found: Vec<(f64, usize)> = all.iter().map(witness).collect();
-        found.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let mut met = 0;
-        for witness in &mut found {
-            met += witness.1;
-            witness.1 = met;
-        }
-        found
+        self.report_side(law("dilution"), &below);
     }
 
     /// Whether most of the rows whose digits would show a deviation as large as `deviation` have none.
@@ -276,28 +273,8 @@ impl<'a> Judge<'a> {
         met >= 3 && is_most(met, precise) || met == 2 && self.witnesses.len() == 3
     }
 
-    fn model(&self, all: &[Row], missed: usize) -> Option<Model> {
-        if all.len() < 4 || missed * 2 < all.len() {
-            return None;
-        }
-        let sample = &all[..all.len().min(SAMPLE)];
-        let most = |of: fn(&Row) -> Interval| {
-            let (value, count) = common(&sample.iter().map(of).collect::<Vec<_>>())?;
-            is_most(count, sample.len()).then_some(value)
-        };
-        let is_below = self.of_jobs && is_most(all.iter().filter(|r| r.ratio.high < 1.0).count(), all.len());
-        let pause = most(|r| r.pause).filter(|ms| is_below && *ms > 0.0);
-        let late = NOISE.max(if self.of_jobs { self.law.slack } else { self.context.late(0, LATE) });
-        let factor =
-            || most(|r| r.ratio).filter(|at| (at - 1.0).abs() > late && (self.pair.equal || is_below || *at > 1.0));
-        pause.map(Model::Pause).or_else(|| factor().map(Model::Factor))
-    }
-
-    fn about_table(&self, law: &Law, severity: Severity, reason: Reason) {
-        match self.alone {
-            Some(row) => self.context.about_series(row, law.id, severity, &self.pair.columns, reason),
-            None => self.context.about_table(law.id, severity, &self.pair.columns, reason),
-        }
+    fn about(&self, law: &Law, severity: Severity, reason: Reason) {
+        self.pair.context.about(self.alone, (law.id, severity), &self.pair.columns, reason);
     }
 
     /// The formula of the law, or of what is beside it.
@@ -305,70 +282,54 @@ impl<'a> Judge<'a> {
         if law.id == self.law.id { self.pair.text.clone() } else { self.pair.text.replace("<=", "=") }
     }
 
-    fn announce(&self, all: &[Row], model: Model) {
-        let fitting = all.iter().filter(|r| model.fits(r)).count();
-        match model {
-            Model::Pause(ms) => {
-                self.about_table(self.law, Severity::Info, Reason::Think(Figure(ms), fitting, all.len()));
-            }
-            Model::Factor(at) => {
-                let law = if self.of_jobs && at < 1.0 { law("dilution") } else { self.law };
-                let why = Reason::Factor(self.text(law), fitting, all.len(), Figure(at), law.meaning);
-                self.about_table(law, Severity::Warning, why);
-            }
-        }
-    }
-
     /// Reports rows that do not fit, each or together; `law` is that of the side on which they are.
-    fn report_side(&self, law: &Law, side: &[&Row], rows: usize) {
-        let under = law.id != self.law.id;
-        if !self.known && side.len() > 1 && (under || side.len() * 2 > rows) {
-            let ratios = || side.iter().map(|r| r.ratio.at);
-            let (low, high) = (ratios().fold(f64::INFINITY, f64::min), ratios().fold(f64::NEG_INFINITY, f64::max));
-            let worst = (high - 1.0).max(1.0 - low);
-            let severity = if under && worst <= self.law.slack { Severity::Info } else { Severity::Warning };
-            if worst > NOISE || !self.pair.equal {
-                let why = Reason::Apart(self.text(law), side.len(), rows, Figure(low), Figure(high));
-                self.about_table(law, severity, why);
-            }
-            return;
+    fn report_side(&self, law: &Law, side: &[&Row]) {
+        let (under, rows) = (law.id != self.law.id, self.rows.len());
+        if self.known || side.len() < 2 || !under && side.len() * 2 <= rows {
+            let kept = rows - side.len() >= 2 && rows >= 3 * side.len();
+            return side.iter().for_each(|r| self.report(law, r, kept));
         }
-        let kept = rows - side.len() >= 2 && rows >= 3 * side.len();
-        side.iter().for_each(|r| self.report(law, r, kept));
+        let ratios = || side.iter().map(|r| r.ratio.at);
+        let (low, high) = (ratios().fold(f64::INFINITY, f64::min), ratios().fold(f64::NEG_INFINITY, f64::max));
+        let worst = (high - 1.0).max(1.0 - low);
+        let severity = if under && worst <= self.law.slack { Severity::Info } else { Severity::Warning };
+        if worst > NOISE || !self.pair.equal {
+            self.about(law, severity, Reason::Apart(self.text(law), side.len(), rows, Figure(low), Figure(high)));
+        }
     }
 
     /// Reports a row; `kept` if enough others keep the law.
     fn report(&self, law: &Law, r: &Row, kept: bool) {
-        let (context, columns, under) = (self.context, &self.pair.columns, law.id != self.law.id);
-        let (has, at) = (|id| context.sheet.has(id), self.model.map_or(1.0, |model| model.factor(r)));
-        let names = |id: &str| columns.iter().any(|c| context.sheet.columns[*c].id == id);
-        let deviation = r.deviation(at);
-        let agree = if self.is_two_sided { self.others_speak_against((r.ratio.at - at).abs()) } else { kept };
+        let (pair, context, under) = (self.pair, self.pair.context, law.id != self.law.id);
+        let sheet = &context.sheet;
+        let columns = || pair.columns.iter().map(move |c| &sheet.columns[*c]);
+        let (names, at) = (|id: &str| columns().any(|c| c.id == id), self.model.map_or(1.0, |model| model.factor(r)));
+        let (deviation, is_parts) = (r.deviation(at), self.law.kind == Kind::Parts);
+        // More than the jobs is impossible, and less is time outside the transactions.
+        let two_sided = pair.equal || self.of_jobs;
+        let agree = if two_sided { self.others_speak_against((r.ratio.at - at).abs()) } else { kept };
         // A counter that is read at another moment than the jobs' own deviates as much, in one row as well as in all.
         let noise = NOISE.max(if self.of_jobs { 0.0 } else { context.late(r.row, LATE) });
-        let late = self.is_two_sided && deviation < noise && !matches!(self.model, Some(Model::Pause(_)));
+        let late = two_sided && deviation < noise && !matches!(self.model, Some(Model::Pause(_)));
         // Less than the whole is a part that is not printed.
-        let is_part = self.law.kind == Kind::Parts && r.ratio.at <= at;
+        let is_part = is_parts && r.ratio.at <= at;
         if late && self.of_jobs || !agree && (late || is_part || under && !self.known) {
             return;
         }
-        let edge = r.cut && !self.rounded;
         // The database counts its redo over an interval of its own, with other commits in it.
-        let own_interval = names("redo_mib_per_s") && has("commits_database");
+        let own_interval = names("redo_mib_per_s") && sheet.has("commits_database");
         // Busy and idle leave room for waiting, unless that is a column.
-        let waiting = names("cpu_idle_pct") && !has("cpu_iowait_pct") && r.ratio.at < 1.0;
+        let waiting = names("cpu_idle_pct") && !sheet.has("cpu_iowait_pct") && r.ratio.at < 1.0;
         // CPU time may be in percent of one CPU.
-        let one_cpu =
-            |c: &usize| context.sheet.columns[*c].how > How::Id && context.sheet.columns[*c].id.starts_with("cpu_");
-        let one_cpu = !self.pair.equal && columns.iter().all(one_cpu);
-        let other = self.model.is_some_and(|model| self.pair.equal || model.factor(r) >= 1.0);
+        let one_cpu = !pair.equal && columns().all(|c: &Column| c.how > How::Id && c.id.starts_with("cpu_"));
+        let other = self.model.is_some_and(|model| pair.equal || model.factor(r) >= 1.0);
         let multiple = r.multiple().filter(|_| self.of_jobs);
-        let excused = edge || late || own_interval || waiting || one_cpu || other || multiple.is_some();
+        let excused = r.cut || late || own_interval || waiting || one_cpu || other || multiple.is_some();
         let certain = if self.of_jobs {
             self.known && !under && deviation > self.law.slack
         } else {
-            let enough = !self.pair.equal || deviation > self.law.slack.max(context.late(r.row, VERY_LATE));
-            agree || enough && context.is_sure(columns, self.law.sure)
+            let enough = !pair.equal || deviation > self.law.slack.max(context.late(r.row, VERY_LATE));
+            agree || enough && pair.is_sure(self.law.sure)
         };
         let severity = match self.law.severity {
             Severity::Error if certain && !excused => Severity::Error,
@@ -376,16 +337,16 @@ impl<'a> Judge<'a> {
             _ => Severity::Warning,
         };
         // The column that must be wrong is that which is printed as 0, or else the named one. A part may be 0; a rate or a whole may not.
-        let zero = |c: &usize| context.sheet.columns[*c].value(r.row) == Some(0.0);
-        let (mut others, zeros): (Vec<usize>, Vec<usize>) = columns.iter().partition(|c| !zero(c));
+        let is_zero = |c: &usize| sheet.columns[*c].value(r.row) == Some(0.0);
+        let (mut others, zeros): (Vec<usize>, Vec<usize>) = pair.columns.iter().partition(|c| !is_zero(c));
         others.extend(&zeros);
-        let columns = if zeros.len() == 1 && self.law.kind != Kind::Parts { &others } else { columns };
-        let usual = if self.law.kind == Kind::Parts { (1.0, (at - 1.0) * 100.0) } else { (at, 0.0) };
-        let recomputed = columns.last().and_then(|c| self.pair.solve(*c, r.row, context, usual));
+        let columns = if zeros.len() == 1 && !is_parts { &others } else { &pair.columns };
+        let usual = if is_parts { (1.0, (at - 1.0) * 100.0) } else { (at, 0.0) };
+        let recomputed = columns.last().and_then(|c| pair.solve(*c, r.row, usual));
         let agree = if agree { "; the other rows agree" } else { "" };
-        let edge = if edge { "; it holds if digits were cut off" } else { "" };
+        let edge = if r.cut { "; it holds if digits were cut off" } else { "" };
         let why = match multiple {
-            Some(multiple) => Reason::InFlight(self.pair.text.clone(), Figure(multiple)),
+            Some(multiple) => Reason::InFlight(pair.text.clone(), Figure(multiple)),
             None => Reason::Broken(self.text(law), law.meaning, agree, edge),
         };
         context.find((law.id, severity), r.row, columns, recomputed, why);

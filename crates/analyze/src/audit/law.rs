@@ -1,14 +1,21 @@
-//! The laws, which `laws.txt` has as data: docs/audit.md and `loadline audit --laws` are drawn from it. `formula.rs` reads formulas.
+//! The laws, which `laws.txt` has as data: docs/audit.md and `loadline audit --laws` are drawn from it. Their formulas are compiled with
+//! the columns of a table: `tps * redo_kib_per_tx / 1024 = redo_mib_per_s`.
+//!
+//! Words of a formula are ids of columns and numbers; one in capitals is what the law finds out. `?` stands behind what may be
+//! missing, `??` behind what another term may hold as well, `~` before a factor that may be, and `!` behind the column that a finding
+//! names; without it, that is the last one. A formula is not checked where the column behind `unless` is known. `tps` is either
+//! throughput, `time_ms` either mean time, `jobs` what the jobs were found to be.
 
 use std::sync::LazyLock;
 
+use super::context::Context;
 use super::finding::Severity;
-use super::formula::is_unknown;
-use super::sheet::How;
+use super::number::Interval;
+use super::sheet::{Column, How};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Nothing: a row that breaks it is wrong, if the other rows agree, or the columns are known surely enough.
+    /// A row that breaks it is wrong, if the other rows agree, or the columns are known surely enough.
     Plain,
     /// More than the jobs are impossible; fewer break another law.
     Jobs,
@@ -22,13 +29,11 @@ pub(crate) enum Kind {
 
 /// A law that the figures of a test obey.
 #[derive(Debug)]
-#[non_exhaustive]
+#[expect(missing_docs, reason = "the names say it")]
 pub struct Law {
     /// Stable id, in the column `law` of findings.
     pub id: &'static str,
-    /// Name.
     pub name: &'static str,
-    /// What holds, in ids of columns.
     pub formulas: Vec<&'static str>,
     /// What it likely means if it is broken.
     pub meaning: &'static str,
@@ -41,7 +46,7 @@ pub struct Law {
     pub(crate) slack: f64,
     /// Columns that it needs, where its formulas do not say it.
     needs: Vec<&'static str>,
-    /// What a word in its formulas may be.
+    /// A word of its formulas, and what it may be.
     pub(crate) values: Vec<&'static str>,
 }
 
@@ -53,14 +58,14 @@ pub static LAWS: LazyLock<Vec<Law>> = LazyLock::new(|| {
         match (parts.as_slice(), all.last_mut()) {
             (&[id, name, grade, slack, meaning], _) => {
                 let has = |word: &str| grade.split(' ').any(|w| w == word);
-                let is = |severity: &Severity| has(severity.name());
-                let severity = [Severity::Error, Severity::Info].into_iter().find(is).unwrap_or(Severity::Warning);
-                let (formulas, needs, values) = Default::default();
+                let severity = [Severity::Error, Severity::Info].into_iter().find(|severity| has(severity.name()));
+                let severity = severity.unwrap_or(Severity::Warning);
                 let sure = [(How::Unit, "unit"), (How::Words, "words")].into_iter().find(|(_, word)| has(word));
                 let kinds =
                     [(Kind::Jobs, "jobs"), (Kind::Parts, "parts"), (Kind::Waits, "waits"), (Kind::Agreed, "agreed")];
                 let kind = kinds.into_iter().find(|(_, word)| has(word)).map_or(Kind::Plain, |(kind, _)| kind);
                 let (sure, slack) = (sure.map_or(How::Id, |(how, _)| how), slack.parse().unwrap_or(0.0));
+                let (formulas, needs, values) = Default::default();
                 all.push(Law { id, name, formulas, meaning, severity, sure, kind, slack, needs, values });
             }
             (_, Some(law)) => match line.trim().split_once(' ').unwrap_or((line.trim(), "")) {
@@ -97,5 +102,134 @@ impl Law {
     pub(crate) fn ids(&self) -> impl Iterator<Item = &'static str> {
         let texts = self.formulas.iter().chain(&self.needs);
         texts.flat_map(|text| text.split(' ')).map(|word| word.trim_matches(['?', '!', '~']))
+    }
+}
+
+/// A product of columns, as places in the sheet, and a number.
+#[derive(Clone)]
+struct Term {
+    text: String,
+    factor: f64,
+    /// Columns, and whether the product has them above its line.
+    columns: Vec<(usize, bool)>,
+    named: Option<usize>,
+}
+
+/// Two sums that are equal, or of which the left is the smaller, with the columns of one table.
+pub(crate) struct Pair<'a> {
+    pub(crate) context: &'a Context<'a>,
+    left: Vec<Term>,
+    right: Vec<Term>,
+    pub(crate) equal: bool,
+    /// Its columns, as places in the sheet; the one that a finding names is the last.
+    pub(crate) columns: Vec<usize>,
+    /// The formula as people write it; of a chain, this pair.
+    pub(crate) text: String,
+}
+
+/// Whether a word of a formula stands for a number that its law finds out.
+pub(crate) fn is_unknown(word: &str) -> bool {
+    word.chars().all(|c| c.is_ascii_uppercase())
+}
+
+/// The formula with the columns that the table has, as pairs of sides; none if some are missing.
+pub(crate) fn compile<'a>(text: &str, context: &'a Context<'a>) -> Option<Vec<Pair<'a>>> {
+    let (text, unless) = text.split_once(" unless ").unwrap_or((text, ""));
+    let is_complete = |c: &Column| (0..context.rows()).all(|row| c.value(row).is_some());
+    if context.sheet.column(unless).is_some_and(is_complete) {
+        return None;
+    }
+    let sign = if text.contains(" <= ") { " <= " } else { " = " };
+    let mut sides: Vec<Vec<Term>> = Vec::new();
+    for side in text.split(sign) {
+        let mut terms = Vec::new();
+        for term in side.split(" + ") {
+            match Term::compile(term, context) {
+                None if !term.ends_with('?') => return None,
+                made => terms.extend(made),
+            }
+        }
+        sides.extend((!terms.is_empty()).then_some(terms));
+    }
+    (sides.len() > 1).then(|| sides.windows(2).map(|two| Pair::new(context, &two[0], sign, &two[1])).collect())
+}
+
+impl Term {
+    fn compile(text: &str, context: &Context<'_>) -> Option<Term> {
+        let mut term = Term { text: text.to_owned(), factor: 1.0, columns: Vec::new(), named: None };
+        let mut above = true;
+        for word in text.split(' ') {
+            let name = word.trim_matches(['!', '~', '?']);
+            match (word, name.parse::<f64>(), context.resolve(name)) {
+                ("*" | "/", ..) => above = word == "*",
+                (_, Ok(number), _) => term.factor *= if above { number } else { 1.0 / number },
+                (_, _, Some((columns, factor))) => {
+                    term.factor *= factor;
+                    term.named = columns.first().copied().filter(|_| word.ends_with('!')).or(term.named);
+                    term.columns.extend(columns.into_iter().map(|column| (column, above)));
+                }
+                _ if word.starts_with('~') || is_unknown(word) => {}
+                _ => return None,
+            }
+        }
+        Some(term)
+    }
+}
+
+impl<'a> Pair<'a> {
+    fn new(context: &'a Context<'a>, left: &[Term], sign: &str, right: &[Term]) -> Pair<'a> {
+        let terms = || left.iter().chain(right);
+        let named = terms().filter_map(|t| t.named).next_back();
+        let mut columns: Vec<usize> = Vec::new();
+        for (column, _) in terms().flat_map(|t| &t.columns) {
+            if Some(*column) != named && !columns.contains(column) {
+                columns.push(*column);
+            }
+        }
+        columns.extend(named);
+        let text = [left, right].map(|side| side.iter().map(|t| t.text.as_str()).collect::<Vec<_>>().join(" + "));
+        let text = text.join(sign).replace(['?', '!', '~'], "");
+        Pair { context, left: left.to_vec(), right: right.to_vec(), equal: sign == " = ", columns, text }
+    }
+
+    /// Whether all columns are known at least as surely as by `how`.
+    pub(crate) fn is_sure(&self, how: How) -> bool {
+        self.columns.iter().all(|c| self.context.sheet.columns[*c].how <= how)
+    }
+
+    fn sides(&self, figure: impl Fn(usize) -> Option<Interval>) -> Option<(Interval, Interval)> {
+        let value = |term: &Term| {
+            let mut product = Interval::exact(term.factor);
+            for (column, above) in &term.columns {
+                product = if *above { product.times(figure(*column)?) } else { product.over(figure(*column)?) };
+            }
+            // What another term may hold already may be nothing.
+            Some(if term.text.ends_with("??") { Interval { low: 0.0, at: 0.0, ..product } } else { product })
+        };
+        let sum = |all: &[Term]| all.iter().try_fold(Interval::exact(0.0), |sum, t| Some(sum.plus(1.0, value(t)?)));
+        Some((sum(&self.left)?, sum(&self.right)?))
+    }
+
+    /// Both sides in a row; `cut` if digits were cut off rather than rounded.
+    pub(crate) fn values(&self, row: usize, cut: bool) -> Option<(Interval, Interval)> {
+        self.sides(|c| self.context.sheet.columns[c].interval(row, cut))
+    }
+
+    /// The named figure of the left side in a row, and the rest of its product.
+    pub(crate) fn named_and_rest(&self, row: usize) -> Option<(Interval, Interval)> {
+        let (named, figure) = (*self.columns.last()?, |c: usize| self.context.sheet.columns[c].interval(row, false));
+        let (rest, _) = self.sides(|c| if c == named { Some(Interval::exact(1.0)) } else { figure(c) })?;
+        Some((figure(named)?, rest))
+    }
+
+    /// What `column` is in a row if the left side is `times` the right one, and `more`.
+    pub(crate) fn solve(&self, column: usize, row: usize, (times, more): (f64, f64)) -> Option<f64> {
+        let off = |x: f64| {
+            let figure = |c: usize| if c == column { Some(x) } else { self.context.sheet.columns[c].value(row) };
+            let (left, right) = self.sides(|c| figure(c).map(Interval::exact))?;
+            Some(left.at - right.at * times - more)
+        };
+        let (at_0, at_1) = (off(0.0)?, off(1.0)?);
+        Some(at_0 / (at_0 - at_1)).filter(|x| x.is_finite() && *x >= 0.0)
     }
 }

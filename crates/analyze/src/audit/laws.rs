@@ -3,72 +3,61 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 
-use super::context::{Context, SETTINGS};
+use super::context::Context;
 use super::finding::{Figure, Reason, Severity};
-use super::formula::{Pair, compile, is_unknown};
-use super::header::is_text;
-use super::interval::{Interval, middle};
-use super::judge::{GROUPS, Judge, is_most};
-use super::law::{Kind, Law, law};
+use super::header::{is_text, words};
+use super::judge::{self, GROUPS, Row, is_most};
+use super::law::{Kind, Law, Pair, compile, is_unknown, law};
+use super::number::{Interval, middle};
 use super::sheet::{Column, How, SAMPLE};
-
-type Function = fn(&'static Law, &Context<'_>);
-
-/// Laws with functions of their own. Dilution is found with Little's law, and the kilobyte before all laws.
-const FUNCTIONS: [(&str, Function); 8] = [
-    ("dilution", |_, _| {}),
-    ("kilobyte", |_, _| {}),
-    ("elapsed", elapsed),
-    ("same-work", same_work),
-    ("falling-throughput", falling_throughput),
-    ("test-numbers", test_numbers),
-    ("duplicates", duplicates),
-    ("cells", cells),
-];
 
 /// Checks a law, and says whether it could be.
 pub(crate) fn check(law: &'static Law, context: &Context<'_>) -> bool {
-    if let Some((_, function)) = FUNCTIONS.iter().find(|(id, _)| *id == law.id) {
-        let has = |id: &&&str| context.resolve(id).is_some();
-        let applies = law.needed().any(|(least, of)| of.iter().filter(has).count() >= least);
-        if applies {
-            function(law, context);
+    let function: fn(&'static Law, &Context<'_>) = match law.id {
+        // Dilution is found with Little's law, and the kilobyte before all laws.
+        "dilution" | "kilobyte" => |_, _| {},
+        "elapsed" => elapsed,
+        "same-work" => same_work,
+        "falling-throughput" => falling_throughput,
+        "test-numbers" => test_numbers,
+        "duplicates" => duplicates,
+        "cells" => cells,
+        _ => {
+            let most = if matches!(law.kind, Kind::Waits | Kind::Jobs) { 1 } else { usize::MAX };
+            let is_open = law.values.first().is_some_and(|word| is_unknown(word));
+            let pairs = |text: &&str| if is_open { with_values(law, text, context) } else { compile(text, context) };
+            let check = |pairs: Vec<Pair<'_>>| pairs.iter().for_each(|pair| judge::check(law, pair));
+            return law.formulas.iter().filter_map(pairs).take(most).map(check).count() > 0;
         }
-        return applies;
-    }
-    let most = if matches!(law.kind, Kind::Waits | Kind::Jobs) { 1 } else { usize::MAX };
-    let pairs = |text: &&'static str| match law.values.split_first() {
-        Some((word, values)) if is_unknown(word) => with_values(law, text, (word, values), context),
-        _ => compile(text, context),
     };
-    let check = |pairs: Vec<Pair>| pairs.iter().for_each(|pair| Judge::check(law, pair, context));
-    law.formulas.iter().filter_map(pairs).take(most).map(check).count() > 0
+    let has = |id: &&&str| context.resolve(id).is_some();
+    let applies = law.needed().any(|(least, of)| of.iter().filter(has).count() >= least);
+    if applies {
+        function(law, context);
+    }
+    applies
 }
 
-/// The reading of a formula and the value of `word` that most rows have; of those that as many have, the last, and for an upper bound the
-/// first.
-fn with_values(
-    law: &Law,
-    text: &str,
-    (word, values): (&str, &[&'static str]),
-    context: &Context<'_>,
-) -> Option<Vec<Pair>> {
+/// The reading of a formula and the value of its unknown word that most rows have; of those that as many have, the last, and for an upper
+/// bound the first.
+fn with_values<'a>(law: &Law, text: &str, context: &'a Context<'a>) -> Option<Vec<Pair<'a>>> {
+    let (word, values) = law.values.split_first()?;
     let readings = text.split(" or ").flat_map(|reading| values.iter().map(move |value| reading.replace(word, value)));
-    let mut found: Vec<(usize, usize, Pair)> = Vec::new();
+    let mut found: Vec<(usize, usize, Pair<'_>)> = Vec::new();
     for pair in readings.filter_map(|reading| compile(&reading, context)).flatten() {
         let meets = |row| {
-            let (left, right) = pair.values(row, context, false)?;
+            let (left, right) = pair.values(row, false)?;
             Some(left.low <= right.high && (!pair.equal || right.low <= left.high))
         };
         let rows: Vec<bool> = (0..context.rows()).filter_map(meets).collect();
         found.push((rows.iter().filter(|meets| **meets).count(), rows.len(), pair));
     }
     let (plainest, equal) = found.last().map(|(.., pair)| (pair.columns.len(), pair.equal))?;
-    let is_found = |(fits, rows, _): &(usize, usize, Pair)| *fits > 0 && is_most(*fits, *rows);
+    let is_found = |(fits, rows, _): &(usize, usize, Pair<'_>)| *fits > 0 && is_most(*fits, *rows);
     let best = if equal { found.into_iter().max_by_key(|(fits, ..)| *fits) } else { found.into_iter().find(is_found) };
     let Some((fits, rows, pair)) = best.filter(is_found) else { return Some(Vec::new()) };
     let severity = if pair.columns.len() > plainest { Severity::Warning } else { Severity::Info };
-    context.about_table(law.id, severity, &pair.columns, Reason::Fits(pair.text.clone(), fits, rows));
+    context.about(None, (law.id, severity), &pair.columns, Reason::Fits(pair.text.clone(), fits, rows));
     Some(vec![pair])
 }
 
@@ -76,8 +65,8 @@ fn with_values(
 pub(crate) fn settle_jobs(context: &mut Context<'_>) {
     let law = law("little");
     let busy = |context: &Context<'_>| -> Vec<Interval> {
-        let pair = law.formulas.iter().find_map(|text| compile(text, context)?.pop());
-        pair.map_or_else(Vec::new, |pair| Judge::ratios(law, &pair, context))
+        let Some(pair) = law.formulas.iter().find_map(|text| compile(text, context)?.pop()) else { return Vec::new() };
+        (0..context.rows().min(SAMPLE)).filter_map(|row| Row::read(law, &pair, row)).map(|r| r.ratio).collect()
     };
     let fits = |all: &[Interval]| all.iter().filter(|b| b.holds(1.0) || (b.at - 1.0).abs() < GROUPS).count();
     let alone = busy(context);
@@ -90,7 +79,7 @@ pub(crate) fn settle_jobs(context: &mut Context<'_>) {
         let count = fits(&all);
         if count >= 2 && is_most(count, all.len()) && count > fits(&alone) {
             let why = Reason::Sessions(count, all.len(), context.jobs.join(" × "));
-            return context.about_table(law.id, Severity::Info, &context.places(&["jobs"]), why);
+            return context.about(None, (law.id, Severity::Info), &context.places(&["jobs"]), why);
         }
     }
     context.jobs = vec!["jobs"];
@@ -101,12 +90,12 @@ pub(crate) fn settle_kilobyte(context: &mut Context<'_>) {
     const SIZES: [&str; 2] = ["redo_kib_per_tx", "redo_mib_per_s"];
     let law = law("kilobyte");
     let Some(pairs) = compile(law.formulas[0], context) else { return };
-    let ratio = |row| pairs[0].values(row, context, false).map(|(left, right)| left.over(right));
-    let rows = (0..context.rows().min(SAMPLE)).filter_map(ratio);
-    let all: Vec<Interval> = rows.filter(|i| i.high.is_finite()).collect();
+    let ratio = |row| pairs[0].values(row, false).map(|(left, right)| left.over(right));
+    let all = (0..context.rows().min(SAMPLE)).filter_map(ratio).filter(|i| i.high.is_finite());
+    let all: Vec<Interval> = all.collect();
     let open = SIZES.map(|id| context.sheet.column(id).and_then(|c| c.other));
-    let others = open.map(|other| other.unwrap_or(1.0));
-    let readings = [[1.0, 1.0], others, [1.0, others[1]], [others[0], 1.0]];
+    let [small, large] = open.map(|other| other.unwrap_or(1.0));
+    let readings = [[1.0, 1.0], [small, large], [1.0, large], [small, 1.0]];
     let count = |[small, large]: [f64; 2]| all.iter().filter(|i| i.holds(large / small)).count();
     let fits = readings.into_iter().map(count).max().unwrap_or(0);
     // Where several fit alike, it is as printed; if it cannot be, both are the others.
@@ -116,24 +105,19 @@ pub(crate) fn settle_kilobyte(context: &mut Context<'_>) {
         return;
     }
     let size = |i: usize| if open[i].is_none() == (factors[i] == 1.0) { 1024 } else { 1000 };
-    let columns = context.places(&["tps", SIZES[0], SIZES[1]]);
-    context.about_table(law.id, Severity::Info, &columns, Reason::Kilobyte(fits, all.len(), size(0), size(1)));
+    let why = Reason::Kilobyte(fits, all.len(), size(0), size(1));
+    context.about(None, (law.id, Severity::Info), &context.places(&["tps", SIZES[0], SIZES[1]]), why);
     for (id, factor) in SIZES.into_iter().zip(factors) {
         context.sheet.columns.iter_mut().filter(|c| c.id == id).for_each(|c| c.scale(factor));
     }
 }
 
-/// Times that tests are set to, s.
-const NOMINAL: [f64; 22] = [
-    1.0, 2.0, 5.0, 10.0, 15.0, 20.0, 30.0, 45.0, 60.0, 90.0, 120.0, 150.0, 180.0, 240.0, 300.0, 600.0, 900.0, 1200.0,
-    1800.0, 2700.0, 3600.0, 7200.0,
-];
-
 fn elapsed(law: &'static Law, context: &Context<'_>) {
     let figure = |row| Some((row, context.sheet.column("elapsed_s")?.interval(row, false)?));
     let all: Vec<(usize, Interval)> = (0..context.rows()).filter_map(figure).collect();
     let least = all.iter().map(|(_, e)| e.high).filter(|s| *s > 0.0).fold(f64::INFINITY, f64::min);
-    let Some(nominal) = NOMINAL.into_iter().rev().find(|n| *n <= least && least <= n * 1.1) else { return };
+    let mut nominal = law.values.iter().rev().filter_map(|seconds| seconds.parse::<f64>().ok());
+    let Some(nominal) = nominal.find(|n| *n <= least && least <= n * 1.1) else { return };
     // Where most took quite another time, it is not one that was set.
     if !is_most(all.iter().filter(|(_, e)| e.low <= nominal * 1.1).count(), all.len()) {
         return;
@@ -144,18 +128,17 @@ fn elapsed(law: &'static Law, context: &Context<'_>) {
     for (row, time) in all.iter().filter(|(_, e)| e.low > nominal * 1.002) {
         let share = time.at / nominal - 1.0;
         // Little's law may show that the average is not diluted.
-        let value = |id| context.value(id, *row).unwrap_or(f64::NAN);
+        let value = |id| context.sheet.value(id, *row).unwrap_or(f64::NAN);
         if value("tps") * value("commit_latency_ms") / 1e3 > value("jobs") * (1.0 - share / 2.0) {
             continue;
         }
-        let severity = if share > 0.0101 { Severity::Warning } else { Severity::Info };
+        let graded = (law.id, if share > 0.0101 { Severity::Warning } else { Severity::Info });
         if same {
-            let why = Reason::AllElapsed(Figure(time.at), Figure(nominal));
-            return context.about_table(law.id, severity, &columns, why);
+            return context.about(None, graded, &columns, Reason::AllElapsed(Figure(time.at), Figure(nominal)));
         }
-        let rate = context.value(rate, *row).map_or(f64::INFINITY, |r| r * (1.0 + share));
+        let rate = context.sheet.value(rate, *row).map_or(f64::INFINITY, |r| r * (1.0 + share));
         let why = Reason::Elapsed(Figure(time.at), Figure(nominal), Figure(rate));
-        context.find((law.id, severity), *row, &columns, Some(nominal), why);
+        context.find(graded, *row, &columns, Some(nominal), why);
     }
 }
 
@@ -166,17 +149,17 @@ fn same_work(law: &'static Law, context: &Context<'_>) {
     }
     for pair in law.formulas.iter().filter_map(|text| compile(text, context)).flatten() {
         let named = &context.sheet.columns[pair.columns[pair.columns.len() - 1]];
+        let what = pair.text.split(" = ").next().unwrap_or_default();
         for series in &context.series {
-            let left = |row: &usize| Some((*row, pair.values(*row, context, false)?.0));
-            let all: Vec<(usize, Interval)> =
-                series.iter().filter_map(left).filter(|(_, left)| left.high.is_finite()).collect();
+            let left = |row: &usize| Some((*row, pair.values(*row, false)?.0)).filter(|(_, i)| i.high.is_finite());
+            let all: Vec<(usize, Interval)> = series.iter().filter_map(left).collect();
             let usual = middle(all.iter().map(|(_, left)| left.at).collect());
             let spread = middle(all.iter().map(|(_, left)| (left.at - usual).abs()).collect());
             let far = (6.0 * spread).max(law.slack * usual.abs());
             let is_far = |left: Interval| left.low > usual + far || left.high < usual - far;
             for (row, left) in all.iter().filter(|(_, left)| all.len() >= 4 && usual > 0.0 && is_far(*left)) {
                 let recomputed = named.value(*row).map(|printed| printed * usual / left.at).filter(|r| r.is_finite());
-                let why = Reason::Usual(pair.left_text(), Figure(usual));
+                let why = Reason::Usual(what.to_owned(), Figure(usual));
                 context.find((law.id, Severity::Warning), *row, &pair.columns, recomputed, why);
             }
         }
@@ -186,7 +169,7 @@ fn same_work(law: &'static Law, context: &Context<'_>) {
 fn falling_throughput(law: &'static Law, context: &Context<'_>) {
     let columns = context.places(&["jobs", "tps"]);
     for series in context.series.iter().filter(|_| context.swept == Some("jobs")) {
-        let figure = |row: &usize| Some((*row, context.value("jobs", *row)?, context.value("tps", *row)?));
+        let figure = |row: &usize| Some((*row, context.sheet.value("jobs", *row)?, context.sheet.value("tps", *row)?));
         let mut rows: Vec<(usize, f64, f64)> = series.iter().filter_map(figure).collect();
         rows.sort_by(|a, b| a.1.total_cmp(&b.1));
         let (mut most, mut at) = (0.0, 0.0);
@@ -202,27 +185,25 @@ fn falling_throughput(law: &'static Law, context: &Context<'_>) {
 }
 
 fn test_numbers(law: &'static Law, context: &Context<'_>) {
-    let columns = context.places(&["test"]);
-    let number = |row: &usize| Some((*row, context.value("test", *row)?));
-    let all: Vec<Vec<(usize, f64)>> =
-        context.series.iter().map(|rows| rows.iter().filter_map(number).collect()).collect();
+    let number = |row: &usize| Some((*row, context.sheet.value("test", *row)?));
+    let numbers = |rows: &Vec<usize>| rows.iter().filter_map(number).collect();
+    let all: Vec<Vec<(usize, f64)>> = context.series.iter().map(numbers).collect();
     let ones = |tests: &[(usize, f64)]| tests.windows(2).filter(|w| w[1].1 - w[0].1 == 1.0).count();
     let (found, steps) = all.iter().fold((0, 0), |(f, s), tests| (f + ones(tests), s + tests.len().saturating_sub(1)));
     if found < 2 || found * 2 < steps {
         return;
     }
     for tests in &all {
-        for (at, w) in tests.windows(2).enumerate().filter(|(_, w)| w[1].1 - w[0].1 != 1.0) {
+        for (at, w) in tests.windows(2).enumerate() {
             // Between two that have room for one, or at an end where all others follow each other, a digit may be wrong.
             let room = tests.get(at + 2).is_some_and(|next| next.1 - w[0].1 == 2.0);
-            if !room && w[1].1 < w[0].1 + 2.0 {
-                continue;
-            }
             let end = tests.len() > 3 && (at == 0 || at + 2 == tests.len()) && ones(tests) + 2 == tests.len();
-            let severity = if room || end { Severity::Warning } else { Severity::Info };
+            let graded = (law.id, if room || end { Severity::Warning } else { Severity::Info });
             let row = if end && at == 0 { w[0].0 } else { w[1].0 };
             let (first, last) = (w[0].1 + 1.0, if room { w[0].1 + 1.0 } else { w[1].1 - 1.0 });
-            context.find((law.id, severity), row, &columns, Some(first), Reason::Gap(first, last));
+            if w[1].1 != first && (room || last >= first) {
+                context.find(graded, row, &context.places(&["test"]), Some(first), Reason::Gap(first, last));
+            }
         }
     }
 }
@@ -230,16 +211,15 @@ fn test_numbers(law: &'static Law, context: &Context<'_>) {
 fn duplicates(law: &'static Law, context: &Context<'_>) {
     let (table, has) = (context.sheet.table, |id| context.sheet.has(id));
     // All but the figures says which test it is.
-    let is_key_id = |id| is_text(id) || SETTINGS.contains(&id) || id == "test" || id == "run";
+    let is_key_id = |id| is_text(id) || words("setting").chain(["test", "run"]).any(|key| key == id);
     let is_key = |index: &usize| context.sheet.at(*index).is_none_or(|column| is_key_id(column.id));
     let whole: Vec<usize> = (0..table.headers.len()).collect();
     let keys: Vec<usize> = whole.iter().copied().filter(is_key).collect();
-    let repeats = |w: &&[usize]| context.value("test", w[0]) == context.value("test", w[1]);
+    let repeats = |w: &&[usize]| context.sheet.value("test", w[0]) == context.sheet.value("test", w[1]);
     let repeated: usize = context.series.iter().map(|rows| rows.windows(2).filter(repeats).count()).sum();
     let numbered = has("test") && has("jobs") && keys.len() < whole.len() && repeated * 4 <= table.rows();
     let hasher = BuildHasherDefault::<DefaultHasher>::default();
-    let hash =
-        |row: usize, of: &[usize]| hasher.hash_one(of.iter().map(|c| table.cell(row, *c)).collect::<Vec<&str>>());
+    let hash = |row: usize, of: &[usize]| hasher.hash_one(of.iter().map(|c| table.cell(row, *c)).collect::<Vec<_>>());
     let (mut seen, mut tests): (HashMap<u64, usize>, HashMap<u64, usize>) = Default::default();
     let columns = context.places(&["platform", "workload", "run", "jobs", "test"]);
     for row in (0..table.rows()).filter(|row| whole.iter().any(|c| !table.cell(*row, *c).is_empty())) {
@@ -264,31 +244,28 @@ fn cells(law: &'static Law, context: &Context<'_>) {
             let figure = table.cell(*row, column.index).contains(|c: char| c.is_ascii_digit());
             say(if figure { Severity::Warning } else { Severity::Info }, *row, Reason::Unread);
         }
-        for row in 0..context.rows() {
-            if let Some((severity, why)) = impossible(context, column, row) {
-                say(severity, row, why);
-            }
-        }
+        let found = |row| Some((row, impossible(context, column, row)?));
+        (0..context.rows()).filter_map(found).for_each(|(row, (severity, why))| say(severity, row, why));
     }
 }
 
+/// What is wrong with a figure by itself: negative, 0 where there is work, all nines.
 fn impossible(context: &Context<'_>, column: &Column, row: usize) -> Option<(Severity, Reason)> {
     let value = column.value(row).filter(|v| *v <= 0.0 || *v / column.factor > 9998.5)?;
     let graver = |sure: bool| if sure { Severity::Error } else { Severity::Warning };
+    let is_positive = |id| context.sheet.value(id, row).is_some_and(|v| v > 0.0);
     if value < 0.0 {
-        return Some((graver(column.how <= How::Id), Reason::Negative));
-    }
-    if value == 0.0 && ["jobs", "nodes", "elapsed_s", "threads"].contains(&column.id) {
+        Some((graver(column.how <= How::Id), Reason::Negative))
+    } else if value == 0.0 && ["jobs", "nodes", "elapsed_s", "threads"].contains(&column.id) {
         let exact = column.interval(row, false).is_some_and(|i| i.high < 0.5);
-        let works = context.value("tps", row).is_some_and(|tps| tps > 0.0);
-        return Some((graver(works && exact && (column.how <= How::Id || column.id == "jobs")), Reason::NoJobs));
-    }
-    if value == 0.0 {
+        let sure = is_positive("tps") && exact && (column.how <= How::Id || column.id == "jobs");
+        Some((graver(sure), Reason::NoJobs))
+    } else if value == 0.0 {
         let is_rate = context.sheet.throughput() == Some(column.id);
-        let jobs = context.value("jobs", row).is_some_and(|jobs| jobs > 0.0);
-        return (is_rate && jobs).then_some((Severity::Warning, Reason::NoWork));
+        (is_rate && is_positive("jobs")).then_some((Severity::Warning, Reason::NoWork))
+    } else {
+        let digits = || context.sheet.table.cell(row, column.index).bytes().filter(|b| *b != b'.');
+        let nines = value <= 1e15 && digits().count() >= 4 && digits().all(|b| b == b'9');
+        nines.then_some((Severity::Warning, Reason::Nines))
     }
-    let digits = || context.sheet.table.cell(row, column.index).bytes().filter(|b| *b != b'.');
-    let nines = value <= 1e15 && digits().count() >= 4 && digits().all(|b| b == b'9');
-    nines.then_some((Severity::Warning, Reason::Nines))
 }

@@ -1,4 +1,5 @@
-//! Numbers as printed. The digits of a cell say how precise it is: `74` stands for 73.5 to 74.5, `0.50` for 0.495 to 0.505.
+//! Numbers as printed, and the intervals that they stand for. The digits of a cell say how precise it is: `74` stands for 73.5 to 74.5,
+//! `0.50` for 0.495 to 0.505.
 
 /// How a table writes fractions and thousands: `1,234.5` or `1.234,5`. Spaces and apostrophes separate thousands in both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -9,7 +10,6 @@ pub(crate) enum Style {
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Number<'a> {
-    /// Value, without the unit behind it.
     pub(crate) value: f64,
     /// Half of its last digit, or what is printed behind `±`.
     pub(crate) half: f64,
@@ -17,7 +17,6 @@ pub(crate) struct Number<'a> {
     pub(crate) digits: u8,
     /// Zeros at the end of a whole number, which may be digits or not: 3 of `15000`.
     pub(crate) zeros: u8,
-    /// Unit behind it, such as `%`, `ms` or `k`.
     pub(crate) unit: &'a str,
     /// Whether a space separates its thousands.
     pub(crate) spaced: bool,
@@ -50,7 +49,7 @@ fn is_space(c: char) -> bool {
 
 /// The figure in cell `text`; `style` decides what else can be read in two ways.
 pub(crate) fn read(text: &str, style: Option<Style>) -> Cell<'_> {
-    if let Some(number) = plain(text.as_bytes(), style) {
+    if let Some(number) = plain(text, style) {
         return Cell::Number(number);
     }
     let text = text.trim().trim_matches(['*', '`']).trim();
@@ -76,12 +75,15 @@ fn figure(text: &str, style: Option<Style>) -> Result<Number<'_>, Cell<'_>> {
     let rest = arrow.strip_prefix(['-', '−', '+']).unwrap_or(arrow);
     let (body, behind) = rest.split_at(body_length(rest));
     let (digits, decimals) = interpret(body, style)?;
-    let (exponent, length) = exponent(behind);
-    let place = exponent - i32::try_from(decimals).unwrap_or(0);
+    let power = behind.strip_prefix(['e', 'E']).unwrap_or("");
+    let is_end = |(at, c): &(usize, char)| !c.is_ascii_digit() && (*at > 0 || !matches!(c, '+' | '-'));
+    let (power, after) = power.split_at(power.char_indices().find(is_end).map_or(power.len(), |(at, _)| at));
+    let exponent: Option<i32> = power.parse().ok().filter(|e: &i32| e.abs() < 400);
+    let place = exponent.unwrap_or(0) - i32::try_from(decimals).unwrap_or(0);
     let value: f64 = format!("{digits}e{place}").parse().unwrap_or(f64::INFINITY);
-    let (unit, spread) = unit_behind(&behind[length..], style)?;
+    let (unit, spread) = unit_behind(if exponent.is_some() { after } else { behind }, style)?;
     let significant = digits.trim_start_matches('0');
-    let whole = decimals == 0 && length == 0;
+    let whole = decimals == 0 && exponent.is_none();
     let zeros = if whole { significant.len() - significant.trim_end_matches('0').len() } else { 0 };
     // About 30,900 is no more exact than 30,900 ± 50.
     let coarse = if about.len() < text.len() { zeros.max(1) as i32 } else { 0 };
@@ -96,22 +98,18 @@ fn figure(text: &str, style: Option<Style>) -> Result<Number<'_>, Cell<'_>> {
 }
 
 /// Nothing but digits, and a point that can only be a decimal one: most cells of a large table.
-fn plain(bytes: &[u8], style: Option<Style>) -> Option<Number<'static>> {
-    let point = bytes.iter().position(|b| *b == b'.');
-    let (whole, fraction) = bytes.split_at(point.unwrap_or(bytes.len()));
-    let fraction = fraction.get(1..).unwrap_or(&[]);
+fn plain(text: &str, style: Option<Style>) -> Option<Number<'static>> {
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let open = fraction.len() == 3 && style != Some(Style::Point);
-    let digits = || whole.iter().chain(fraction);
-    if whole.is_empty() || bytes.len() > 15 || open || !digits().all(u8::is_ascii_digit) {
+    let all = || whole.bytes().chain(fraction.bytes());
+    if whole.is_empty() || text.len() > 15 || open || !all().all(|b| b.is_ascii_digit()) {
         return None;
     }
-    let value = digits().fold(0u64, |value, b| value * 10 + u64::from(b - b'0')) as f64;
-    let significant = digits().skip_while(|b| **b == b'0').count() as u8;
-    let zeros = digits().rev().take_while(|b| **b == b'0').count() as u8;
-    let zeros = if fraction.is_empty() { zeros.min(significant) } else { 0 };
     let scale = 10f64.powi(fraction.len() as i32);
-    let (value, half) = (value / scale, 0.5 / scale);
-    Some(Number { value, half, digits: significant, zeros, unit: "", spaced: false, plus: false })
+    let value = all().fold(0u64, |value, b| value * 10 + u64::from(b - b'0')) as f64 / scale;
+    let digits = all().skip_while(|b| *b == b'0').count() as u8;
+    let zeros = if fraction.is_empty() { all().rev().take_while(|b| *b == b'0').count() as u8 } else { 0 };
+    Some(Number { value, half: 0.5 / scale, digits, zeros: zeros.min(digits), unit: "", spaced: false, plus: false })
 }
 
 fn body_length(text: &str) -> usize {
@@ -151,19 +149,8 @@ fn interpret(body: &str, style: Option<Style>) -> Result<(String, usize), Cell<'
     }
 }
 
-/// The exponent at the beginning of `text`, and its length.
-fn exponent(text: &str) -> (i32, usize) {
-    let Some(rest) = text.strip_prefix(['e', 'E']) else { return (0, 0) };
-    let signed = rest.strip_prefix(['+', '-']).unwrap_or(rest);
-    let length = rest.len() - signed.len() + signed.bytes().take_while(u8::is_ascii_digit).count();
-    rest[..length].parse().ok().filter(|e: &i32| e.abs() < 400).map_or((0, 0), |e| (e, 1 + length))
-}
-
 /// The unit behind a number, and its spread behind `±`.
 fn unit_behind(text: &str, style: Option<Style>) -> Result<(&str, f64), Cell<'static>> {
-    if text.is_empty() {
-        return Ok(("", 0.0));
-    }
     if let Some((unit, spread)) = text.split_once('±').or_else(|| text.split_once("+/-")) {
         let unit = unit.trim();
         return Ok(match read(spread, style) {
@@ -196,8 +183,80 @@ pub(crate) fn style<'a>(cells: impl Iterator<Item = &'a str>) -> Option<Style> {
         }
     }
     let [points, commas] = counts;
-    if points.min(commas) * 10 > points.max(commas) {
-        return None;
+    let agree = points.min(commas) * 10 <= points.max(commas);
+    agree.then_some(if commas > points { Style::Comma } else { Style::Point })
+}
+
+/// All values from `low` to `high`, both included; `at` is what the cells give as they are printed.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Interval {
+    pub(crate) low: f64,
+    pub(crate) high: f64,
+    pub(crate) at: f64,
+}
+
+/// Relative error of the arithmetic itself, and of half widths, which are floats of 32 bits.
+const DUST: f64 = 1e-6;
+
+impl Interval {
+    /// What a cell can have been that prints `at` with a last digit of `2 * half`; `cut` if digits were cut off, not rounded.
+    pub(crate) fn around(at: f64, half: f64, cut: bool) -> Interval {
+        let (below, above) = if cut { (0.0, 2.0 * half * (1.0 - 4.0 * DUST)) } else { (half, half) };
+        let (low, dust) = (at - below * (1.0 + DUST), at.abs() * 1e-12);
+        // What is counted or timed is not negative.
+        let low = if at >= 0.0 { (low - dust).max(0.0) } else { low - dust };
+        Interval { low, high: at + above * (1.0 + DUST) + dust, at }
     }
-    Some(if commas > points { Style::Comma } else { Style::Point })
+
+    pub(crate) fn exact(value: f64) -> Interval {
+        Interval { low: value, high: value, at: value }
+    }
+
+    pub(crate) fn holds(self, value: f64) -> bool {
+        self.low <= value && value <= self.high
+    }
+
+    pub(crate) fn times(self, by: Interval) -> Interval {
+        let all = [self.low * by.low, self.low * by.high, self.high * by.low, self.high * by.high];
+        let (low, high) = all.into_iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), v| (l.min(v), h.max(v)));
+        Interval { low, high, at: self.at * by.at }
+    }
+
+    /// All quotients; up to infinity if `by` holds 0.
+    pub(crate) fn over(self, by: Interval) -> Interval {
+        let at = if by.at > 0.0 { self.at / by.at } else { f64::INFINITY };
+        if by.low <= 0.0 {
+            return Interval { low: if by.high > 0.0 { self.low / by.high } else { 0.0 }, high: f64::INFINITY, at };
+        }
+        Interval { at, ..self.times(Interval { low: 1.0 / by.high, high: 1.0 / by.low, at: 1.0 / by.at }) }
+    }
+
+    /// The sum with `factor` times `other`.
+    pub(crate) fn plus(self, factor: f64, other: Interval) -> Interval {
+        let by = other.times(Interval::exact(factor));
+        Interval { low: self.low + by.low, high: self.high + by.high, at: self.at + by.at }
+    }
+}
+
+/// The median, the upper one of two; 0 of nothing.
+pub(crate) fn middle(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(0.0)
+}
+
+/// The value that most of `intervals` hold, as near as can be to what is printed, and how many do.
+pub(crate) fn common(intervals: &[Interval]) -> Option<(f64, usize)> {
+    let finite = intervals.iter().filter(|i| i.low.is_finite() && i.high.is_finite());
+    let mut ends: Vec<(f64, bool)> = finite.flat_map(|i| [(i.low, false), (i.high, true)]).collect();
+    ends.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+    let (mut depth, mut best, mut from, mut until) = (0usize, 0, 0.0, 0.0);
+    for (i, (value, closes)) in ends.iter().enumerate() {
+        depth = if *closes { depth.saturating_sub(1) } else { depth + 1 };
+        if depth > best {
+            (best, from) = (depth, *value);
+            until = ends.get(i + 1).map_or(from, |(next, _)| *next);
+        }
+    }
+    let printed = intervals.iter().filter(|i| i.low <= from && until <= i.high).map(|i| i.at).collect();
+    (best > 0).then(|| (middle(printed).max(from).min(until), best))
 }

@@ -1,10 +1,10 @@
 //! A table with its known columns, and their figures in the units of their ids, with what their digits leave open.
 
-use super::finding::{Reason, Shape};
-use super::header::{Header, Meaning, Unit, find_column, is_text};
-use super::interval::Interval;
-use super::mapping::Mapping;
-use super::number::{self, Cell, Number, Style};
+use loadline_model::format::did_you_mean;
+
+use super::finding::{AuditError, Reason};
+use super::header::{Header, Unit, find_column, is_text, known, words};
+use super::number::{self, Cell, Interval, Number, Style};
 use super::table::{Remark, Table};
 
 /// Rows by which is decided what a column is.
@@ -25,30 +25,31 @@ pub(crate) enum How {
 }
 
 const THROUGHPUTS: [&str; 2] = ["commit_throughput_tps", "tx_per_s"];
-/// Columns that hold counts, so that whole numbers were not rounded.
-const COUNTS: [&str; 8] = ["jobs", "nodes", "threads", "test", "run", "repetition", "warehouses", "rows_per_tx"];
+
+/// The power of a thousand that a letter behind a figure stands for.
+fn power(unit: &str) -> Option<i32> {
+    [("k", 1), ("K", 1), ("M", 2), ("G", 3), ("B", 3)].into_iter().find(|(letter, _)| *letter == unit).map(|p| p.1)
+}
 
 /// A column of a table that is known.
 #[derive(Debug, Clone, Default)]
 pub struct Column {
-    /// Its place in the table, from 0.
-    pub index: usize,
-    /// Its id.
-    pub id: &'static str,
+    pub(crate) index: usize,
+    pub(crate) id: &'static str,
     pub(crate) how: How,
     /// Rows whose cell should be a number and is none: `NaN`, `####`.
     pub(crate) broken: Vec<usize>,
-    /// Rows whose cell is text.
+    /// Rows whose cell is text, or has another unit.
     pub(crate) unread: Vec<usize>,
     /// Rows whose cell holds several numbers, or one that can be read as two.
-    pub(crate) unclear: Vec<usize>,
+    unclear: Vec<usize>,
     /// Times which a printed number is one in the unit of the id.
     pub(crate) factor: f64,
     /// The factor with the other kilobyte, as a multiple of `factor`, if the header leaves it open.
     pub(crate) other: Option<f64>,
     signed: usize,
-    values: Vec<f64>,
-    halves: Vec<f32>,
+    /// Figures in the unit of the id, NaN where there is none, and half of their last digits.
+    figures: Vec<(f64, f32)>,
 }
 
 impl Column {
@@ -60,57 +61,42 @@ impl Column {
         let factor = unit.map_or(unnamed, |u| u.size) / own.size;
         let other = unit.and_then(|u| Some(u.other? / u.size));
         let mut column = Column { factor, other, index, id, how, ..Column::default() };
-        if !is_text(id) {
-            column.read_cells(sheet.table, sheet.style, &own);
+        if is_text(id) {
+            return column;
         }
-        column
-    }
-
-    fn read_cells(&mut self, table: &Table, style: Option<Style>, own: &Unit) {
-        let spaced = |cell| matches!(number::read(cell, style), Cell::Number(n) if n.spaced);
+        let spaced = |cell| matches!(number::read(cell, sheet.style), Cell::Number(n) if n.spaced);
         // Where a space separates thousands, a point or a comma may be either.
-        let style = style.filter(|_| !table.cells(self.index, SAMPLE).any(spaced));
-        let (mut digits, mut precision) = (Vec::with_capacity(table.rows()), 2);
-        for (row, cell) in table.cells(self.index, usize::MAX).enumerate() {
-            let read = number::read(cell, style);
-            let factor = if let Cell::Number(n) = &read { self.factor_of(n, own) } else { None };
-            let (mut value, mut half, mut printed) = (f64::NAN, 0.0, (0, 0));
+        let style = sheet.style.filter(|_| !sheet.table.cells(index, SAMPLE).any(spaced));
+        let figures = || sheet.table.cells(index, usize::MAX).map(move |cell| number::read(cell, style));
+        let digits = |cell| if let Cell::Number(n) = cell { n.digits - n.zeros.min(n.digits) } else { 0 };
+        let precision = figures().map(digits).max().unwrap_or(0).max(2);
+        let is_count = words("count").any(|count| count == id);
+        for (row, read) in figures().enumerate() {
+            let factor = if let Cell::Number(n) = &read { column.factor_of(n, &own) } else { None };
+            let (mut value, mut half) = (f64::NAN, 0.0);
             match (read, factor) {
                 (Cell::Number(n), Some(factor)) => {
-                    (value, half, printed) = (n.value * factor, n.half * factor, (n.zeros, n.digits));
-                    precision = precision.max(n.digits - n.zeros.min(n.digits));
-                    self.signed += usize::from(n.plus || n.value < 0.0);
+                    // Zeros at the end are digits if another cell has as many of them.
+                    let open = n.zeros.min(n.digits.saturating_sub(precision));
+                    (value, half) = (n.value * factor, n.half * factor * 10f64.powi(open.into()));
+                    column.signed += usize::from(n.plus || n.value < 0.0);
                 }
-                (Cell::Broken, _) => self.broken.push(row),
+                (Cell::Broken, _) => column.broken.push(row),
                 (Cell::Absent, _) => {}
-                (Cell::Unclear, _) => self.unclear.push(row),
-                (Cell::Number(_) | Cell::Text, _) => self.unread.push(row),
+                (Cell::Unclear, _) => column.unclear.push(row),
+                (Cell::Number(_) | Cell::Text, _) => column.unread.push(row),
             }
-            digits.push(printed);
-            self.values.push(value);
-            self.halves.push(half as f32);
+            column.figures.push((value, if is_count && value.fract() == 0.0 { 0.0 } else { half as f32 }));
         }
-        let exact = COUNTS.contains(&self.id);
-        for ((half, value), (zeros, digits)) in self.halves.iter_mut().zip(&self.values).zip(digits) {
-            // Zeros at the end are digits if another cell has as many of them.
-            *half *= 10f32.powi(zeros.min(digits.saturating_sub(precision)).into());
-            if exact && value.fract() == 0.0 {
-                *half = 0.0;
-            }
-        }
+        column
     }
 
     fn factor_of(&self, n: &Number<'_>, own: &Unit) -> Option<f64> {
         // The k of a block has 1,024 bytes.
         let of_blocks = self.id == "block_bytes";
-        let power = match n.unit {
-            "" => return Some(self.factor),
-            "k" | "K" => 1,
-            "M" => 2,
-            "G" | "B" => 3,
-            _ => 0,
-        };
-        if power > 0 && (of_blocks || own.kind.starts_with("count")) {
+        if n.unit.is_empty() {
+            return Some(self.factor);
+        } else if let Some(power) = power(n.unit).filter(|_| of_blocks || own.kind.starts_with("count")) {
             return Some(self.factor * if of_blocks { 1024f64 } else { 1e3 }.powi(power));
         }
         let unit = Unit::parse(n.unit)?;
@@ -121,34 +107,80 @@ impl Column {
     /// Times which the printed figure of `cell` is one in the unit of the id.
     pub(crate) fn printed_factor(&self, cell: &str, row: usize, style: Option<Style>) -> f64 {
         let Cell::Number(n) = number::read(cell, style) else { return self.factor };
-        let is_scaled = n.value == 0.0 || matches!(n.unit, "k" | "K" | "M" | "G" | "B");
+        let is_scaled = n.value == 0.0 || power(n.unit).is_some();
         self.value(row).filter(|_| !is_scaled).map_or(self.factor, |value| value / n.value)
     }
 
-    /// The figure in `row`, in the unit of the id.
     pub(crate) fn value(&self, row: usize) -> Option<f64> {
-        self.values.get(row).copied().filter(|v| !v.is_nan())
+        self.figures.get(row).map(|(value, _)| *value).filter(|value| !value.is_nan())
     }
 
     /// What the figure in `row` can have been; `cut` if digits were cut off rather than rounded.
     pub(crate) fn interval(&self, row: usize, cut: bool) -> Option<Interval> {
-        Some(Interval::around(self.value(row)?, self.halves[row].into(), cut))
+        Some(Interval::around(self.value(row)?, self.figures[row].1.into(), cut))
     }
 
     /// Reads the column with its other kilobyte.
     pub(crate) fn scale(&mut self, times: f64) {
         self.factor *= times;
-        self.other = None;
-        self.values.iter_mut().for_each(|v| *v *= times);
-        self.halves.iter_mut().for_each(|h| *h *= times as f32);
+        self.figures.iter_mut().for_each(|(value, half)| (*value, *half) = (*value * times, *half * times as f32));
     }
+}
+
+/// Headers and the ids of the columns that they are.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Mapping(Vec<(String, &'static str)>);
+
+impl Mapping {
+    /// Parses `HEADER=ID,…`. A header may hold commas.
+    pub fn parse(text: &str) -> Result<Mapping, AuditError> {
+        let (mut all, mut open) = (Mapping::default(), String::new());
+        for part in text.split(',') {
+            open += part;
+            let Some((header, id)) = open.rsplit_once('=') else {
+                open.push(',');
+                continue;
+            };
+            let (header, id) = (header.trim(), id.trim());
+            let unknown = || AuditError::Unknown(id.to_owned(), did_you_mean(id, known()));
+            let found = find_column(id).ok_or_else(unknown)?;
+            if header.is_empty() {
+                return Err(AuditError::Mapping(part.to_owned()));
+            } else if all.id(header).is_some() || all.0.iter().any(|(_, id)| *id == found) {
+                let twice = if all.id(header).is_some() { header } else { id };
+                return Err(AuditError::Twice(twice.to_owned()));
+            }
+            all.0.push((header.to_owned(), found));
+            open.clear();
+        }
+        if open.is_empty() { Ok(all) } else { Err(AuditError::Mapping(open.trim_end_matches(',').to_owned())) }
+    }
+
+    /// Checks that each header is in one of `tables`.
+    pub fn check(&self, tables: &[Table]) -> Result<(), AuditError> {
+        let there = || tables.iter().flat_map(|t| &t.headers);
+        let missing = self.0.iter().find(|(header, _)| !there().any(|h| is_same(h, header)));
+        missing.map_or(Ok(()), |(header, _)| Err(AuditError::NoColumn(header.clone(), quoted(there()))))
+    }
+
+    pub(crate) fn id(&self, header: &str) -> Option<&'static str> {
+        self.0.iter().find(|(h, _)| is_same(h, header)).map(|(_, id)| *id)
+    }
+}
+
+fn quoted<'a>(names: impl Iterator<Item = &'a String>) -> String {
+    names.map(|name| format!("'{name}'")).collect::<Vec<_>>().join(", ")
+}
+
+/// Whether two names are the same but for case and spaces around them.
+pub(crate) fn is_same(a: &str, b: &str) -> bool {
+    a.trim().to_lowercase() == b.trim().to_lowercase()
 }
 
 /// A table with its known columns.
 #[derive(Debug, Clone)]
 pub struct Sheet<'a> {
-    /// The table.
-    pub table: &'a Table,
+    pub(crate) table: &'a Table,
     /// Its known columns, in their order.
     pub columns: Vec<Column>,
     /// What was assumed, and what was odd.
@@ -158,33 +190,31 @@ pub struct Sheet<'a> {
 
 impl<'a> Sheet<'a> {
     /// Finds out what the columns of `table` are: what `mapping` says, ids of ours, units with a subject, then words.
-    #[must_use]
     pub fn new(table: &'a Table, mapping: &Mapping) -> Sheet<'a> {
-        let cells = (0..table.headers.len()).flat_map(|c| table.cells(c, SAMPLE));
-        let mut sheet = Sheet { table, columns: Vec::new(), remarks: Vec::new(), style: number::style(cells) };
-        let mut headers: Vec<Header> = (0..table.headers.len()).map(|c| sheet.header(c)).collect();
+        let all = 0..table.headers.len();
+        let style = number::style(all.clone().flat_map(|c| table.cells(c, SAMPLE)));
+        let mut sheet = Sheet { table, columns: Vec::new(), remarks: Vec::new(), style };
+        let mut headers: Vec<Header> = all.clone().map(|c| sheet.header(c)).collect();
         let ranks = headers.iter().filter(|h| h.unit.is_none() && h.is_rank()).count();
         headers.iter_mut().for_each(|h| h.among_ranks = ranks > 2);
-        let mut found: Vec<_> = headers.iter().enumerate().filter_map(|(i, h)| sheet.meaning(i, h, mapping)).collect();
         // What one word alone means is known by the other columns.
         let is_alone = |index: usize| headers[index].unit.is_none() && headers[index].words.len() == 1;
-        found.sort_by_key(|(how, index, _)| (*how, is_alone(*index)));
         let is_time = |id: &str| Unit::of_id(id).is_time();
-        for (how, index, meaning) in found {
+        let mut found: Vec<_> = all.clone().filter_map(|i| sheet.meaning(i, &headers[i], mapping)).collect();
+        found.sort_by_key(|(how, index, _)| (*how, is_alone(*index)));
+        for (how, index, ids) in found {
             // `p99` alone may be of anything, unless another column is a time, or several are ranks without a unit.
-            let alone = how == How::Words && is_alone(index);
-            if !alone || !is_time(meaning.id) || ranks > 2 || sheet.columns.iter().any(|c| is_time(c.id)) {
-                sheet.bind(index, &headers[index], meaning, how);
+            let alone = how == How::Words && is_alone(index) && is_time(ids[0]);
+            if !alone || ranks > 2 || sheet.columns.iter().any(|c| is_time(c.id)) {
+                sheet.bind(index, &headers[index], &ids, how);
             }
         }
         // Shares of the CPU time may have headers of a word each: `user`, `sys`, `idle`.
         let beside_cpu = sheet.columns.iter().any(|c| c.id.starts_with("cpu_"));
-        let is_share = |i: &usize| beside_cpu && is_alone(*i) && sheet.is_numeric(*i);
-        for index in (0..headers.len()).filter(is_share).collect::<Vec<_>>() {
+        for index in all.clone().filter(|i| beside_cpu && is_alone(*i)) {
             let share = Header { unit: Some(Unit::of_id("pct")), ..headers[index].clone() };
-            if let Some(meaning) = share.meaning(true).filter(|found| found.id.starts_with("cpu_")) {
-                sheet.bind(index, &share, meaning, How::Words);
-            }
+            let ids = share.meaning(true).filter(|ids| ids[0].starts_with("cpu_") && sheet.is_numeric(index));
+            ids.into_iter().for_each(|ids| sheet.bind(index, &share, &ids, How::Words));
         }
         // Without a column of jobs, threads are the jobs; without one of transactions, new orders are all that is known of them.
         for (id, wanted) in [("threads", &["jobs"][..]), ("new_orders_per_s", &THROUGHPUTS[..])] {
@@ -196,10 +226,10 @@ impl<'a> Sheet<'a> {
             }
         }
         sheet.columns.sort_by_key(|c| c.index);
-        let unknown = (0..headers.len()).filter(|i| sheet.at(*i).is_none() && sheet.is_numeric(*i));
-        let unknown: Vec<String> = unknown.map(|i| format!("'{}'", table.headers[i])).collect();
+        let unknown = all.filter(|i| sheet.at(*i).is_none() && sheet.is_numeric(*i));
+        let unknown = quoted(unknown.map(|i| &table.headers[i]));
         if !unknown.is_empty() {
-            sheet.remark(false, Reason::Unknown(unknown.join(", ")));
+            sheet.remark(false, Reason::Unknown(unknown));
         }
         sheet
     }
@@ -209,7 +239,7 @@ impl<'a> Sheet<'a> {
         let mut header = Header::parse(&self.table.headers[index]);
         if header.unit.is_none() {
             let unit = |cell| match number::read(cell, self.style) {
-                Cell::Number(n) if !matches!(n.unit, "" | "k" | "K" | "M" | "G" | "B" | "x") => Unit::parse(n.unit),
+                Cell::Number(n) if !matches!(n.unit, "" | "x") && power(n.unit).is_none() => Unit::parse(n.unit),
                 _ => None,
             };
             let all: Vec<Unit> = self.table.cells(index, SAMPLE).filter_map(unit).collect();
@@ -219,56 +249,50 @@ impl<'a> Sheet<'a> {
         header
     }
 
-    /// How it is known what a column is, its place, and what it is.
-    fn meaning(&self, index: usize, header: &Header, mapping: &Mapping) -> Option<(How, usize, Meaning)> {
+    /// How it is known what a column is, its place, and its id, with one that it has if there is that column already.
+    fn meaning(&self, index: usize, header: &Header, mapping: &Mapping) -> Option<(How, usize, Vec<&'static str>)> {
         let text = self.table.headers[index].as_str();
-        let rate = Some("rate_tps").filter(|_| text == "target" && self.is_numeric(index));
         if let Some(id) = mapping.id(text) {
-            return Some((How::Mapped, index, Meaning { id, second: None }));
+            return Some((How::Mapped, index, vec![id]));
         }
+        let rate = Some("rate_tps").filter(|_| text == "target" && self.is_numeric(index));
         if let Some(id) = rate.or_else(|| find_column(text)) {
-            return Some((How::Id, index, Meaning { id, second: None }));
+            return Some((How::Id, index, vec![id]));
         }
         // A unit says what it means, unless it is all of the header.
         let is_by_unit = header.unit.is_some() && (header.bracketed || !header.words.is_empty());
-        let how = if is_by_unit { How::Unit } else { How::Words };
-        Some((how, index, header.meaning(true)?))
+        Some((if is_by_unit { How::Unit } else { How::Words }, index, header.meaning(true)?))
     }
 
-    fn bind(&mut self, index: usize, header: &Header, Meaning { id, second }: Meaning, how: How) {
+    fn bind(&mut self, index: usize, header: &Header, ids: &[&'static str], how: How) {
         let absent = |cell| matches!(number::read(cell, self.style), Cell::Absent);
+        // A second throughput is the same figure once more, and beside a time of transactions that of commits is a part.
+        let Some(id) = ids.iter().copied().find(|id| !self.has(id)).or(ids.last().copied()) else { return };
         if self.at(index).is_some() || self.table.cells(index, SAMPLE).all(absent) {
             return;
         }
-        // A second throughput is the same figure once more, and beside a time of transactions that of commits is a part.
-        let id = second.filter(|_| self.has(id)).unwrap_or(id);
         let text = self.table.headers[index].clone();
         if let Some(first) = self.column(id) {
             return self.remark(false, Reason::SecondColumn(text, id, self.table.headers[first.index].clone()));
         }
         let column = Column::read(self, index, (id, how), header.unit.as_ref());
-        if !is_text(id) {
-            let figures = column.values.iter().filter(|v| !v.is_nan()).count();
-            if how > How::Id && column.signed * 2 > figures {
-                return self.remark(false, Reason::Changes(text));
-            }
-            if let Some(row) = column.unclear.first() {
-                let cell = self.table.cell(*row, index).to_owned();
-                self.remark(true, Reason::Unclear(text.clone(), column.unclear.len(), cell));
-            }
-            if figures == 0 {
-                return;
-            }
-            if how > How::Id {
-                let unit = header.unit.as_ref().map_or(String::new(), |u| format!(" in {}", u.text));
-                self.remark(false, Reason::TakenFor(text, id, unit));
-            }
+        let figures = column.figures.iter().filter(|(value, _)| !value.is_nan()).count();
+        if how > How::Id && column.signed * 2 > figures {
+            return self.remark(false, Reason::Changes(text));
         }
-        self.columns.push(column);
+        if let Some(row) = column.unclear.first() {
+            let cell = self.table.cell(*row, index).to_owned();
+            self.remark(true, Reason::Unclear(text.clone(), column.unclear.len(), cell));
+        }
+        if figures > 0 && how > How::Id {
+            let unit = header.unit.as_ref().map_or(String::new(), |u| format!(" in {}", u.text));
+            self.remark(false, Reason::TakenFor(text, id, unit));
+        }
+        self.columns.extend((figures > 0 || is_text(id)).then_some(column));
     }
 
     /// Platforms that stand side by side: columns of one meaning, apart by words that nobody knows.
-    pub(crate) fn side_by_side(&self) -> Option<Shape> {
+    pub(crate) fn side_by_side(&self) -> Option<AuditError> {
         const RATES: [&str; 5] = ["commit_throughput_tps", "tx_per_s", "queries_per_s", "rows_per_s", "io_per_s"];
         // Ids of columns of figures that are known by words, or would be but for unknown ones, with their headers.
         let mut found: Vec<(&'static str, &String, bool)> = Vec::new();
@@ -277,17 +301,16 @@ impl<'a> Sheet<'a> {
             let unknown = header.has_unknown_words();
             let id = match self.at(index) {
                 Some(column) => Some(column.id).filter(|_| column.how > How::Id),
-                None => header.meaning(false).map(|found| found.id).filter(|_| unknown),
+                None => header.meaning(false).map(|ids| ids[0]).filter(|_| unknown),
             };
             found.extend(id.filter(|id| !is_text(id)).map(|id| (id, text, unknown)));
         }
         let of = |id: &'static str| found.iter().filter(move |(other, ..)| *other == id);
-        let mut ids: Vec<&'static str> =
-            found.iter().filter(|(id, _, u)| *u && of(id).count() > 1).map(|f| f.0).collect();
+        let mut ids: Vec<&str> = found.iter().filter(|(id, _, u)| *u && of(id).count() > 1).map(|f| f.0).collect();
         ids.dedup();
         let several = ids.first().filter(|_| ids.len() > 1);
         let first = ids.iter().find(|id| RATES.contains(id)).or(several)?;
-        Some(Shape::SideBySide(of(first).map(|(_, text, _)| (*text).clone()).collect()))
+        Some(AuditError::SideBySide(quoted(of(first).map(|(_, text, _)| *text))))
     }
 
     fn is_numeric(&self, index: usize) -> bool {
@@ -316,10 +339,9 @@ impl<'a> Sheet<'a> {
         self.column(id).is_some()
     }
 
-    /// The figure of column `id` in `row`, counted from 0, in the unit of the id.
-    #[must_use]
+    /// The figure of column `id` in `row`, counted from 0, in the unit of the id; of `tps`, either throughput.
     pub fn value(&self, id: &str, row: usize) -> Option<f64> {
-        self.column(id)?.value(row)
+        self.column(if id == "tps" { self.throughput()? } else { id })?.value(row)
     }
 
     /// The text of column `id` in `row`; empty if there is none.

@@ -1,7 +1,7 @@
 //! Tables as they were found in public, as benchmarks, vendors, databases and blogs write them, and of published studies, with what is
 //! known about them. `cases.txt` says how they are written.
 
-use loadline_analyze::audit::{Audit, Claim, Finding, LAWS, Mapping, Options, Severity, Sheet, Table, audit, table};
+use loadline_analyze::audit::{Audit, Claim, Finding, LAWS, Mapping, Severity, Sheet, Table, audit, table};
 
 /// A table with its expectations, and with lines that make a row wrong.
 #[derive(Default)]
@@ -13,24 +13,24 @@ struct Case {
 }
 
 fn cases(text: &'static str) -> Vec<Case> {
-    let mut all: Vec<Case> = Vec::new();
-    for line in text.lines() {
-        let (what, rest) = line.split_once(' ').unwrap_or((line, ""));
-        match (what, all.last_mut()) {
-            ("==", _) => all.push(Case { name: rest, ..Case::default() }),
-            (">", Some(last)) => last.expected.push(rest.split_once(' ').unwrap_or((rest, ""))),
-            ("!", Some(last)) => last.planted.push(rest),
-            (_, Some(last)) if line.starts_with('@') => {
-                let parts: Vec<&str> = line.split('@').collect();
-                let path = format!("{}/tests/audit/data/{}", env!("CARGO_MANIFEST_DIR"), parts[1]);
-                let text = std::fs::read_to_string(path).unwrap();
-                last.text = if parts.len() > 3 { text.replace(parts[2], parts[3]) } else { text };
+    let case = |block: &'static str| {
+        let mut case = Case { name: block.lines().next().unwrap(), ..Case::default() };
+        for line in block.lines().skip(1) {
+            match line.split_once(' ').unwrap_or((line, "")) {
+                (">", rest) => case.expected.push(rest.split_once(' ').unwrap_or((rest, ""))),
+                ("!", rest) => case.planted.push(rest),
+                _ if line.starts_with('@') => {
+                    let parts: Vec<&str> = line.split('@').collect();
+                    let path = format!("{}/tests/audit/data/{}", env!("CARGO_MANIFEST_DIR"), parts[1]);
+                    let text = std::fs::read_to_string(path).unwrap();
+                    case.text = if parts.len() > 3 { text.replace(parts[2], parts[3]) } else { text };
+                }
+                _ => case.text += &format!("{line}\n"),
             }
-            (_, Some(last)) => last.text += &format!("{line}\n"),
-            _ => {}
         }
-    }
-    all
+        case
+    };
+    text.split("\n== ").skip(1).map(case).collect()
 }
 
 /// The audit with the column names and the claims of a case; the refusal as it is named in the code.
@@ -39,10 +39,10 @@ fn check(case: &Case, text: &str) -> Result<(Vec<Table>, Mapping, Audit), String
     let all = |what| case.expected.iter().filter(move |(w, _)| *w == what).map(|(_, rest)| *rest);
     let mapping = all("columns").next().map_or(Ok(Mapping::default()), Mapping::parse);
     let mapping = mapping.and_then(|m| m.check(&tables).map(|()| m)).map_err(|e| format!("{e:?}"))?;
-    let claims = all("claim").map(Claim::parse).collect::<Result<_, _>>().map_err(|e| format!("{e:?}"))?;
-    let found = audit(&tables, &Options { mapping: mapping.clone(), claims });
-    let refusal = found.refused.first().map(|e| format!("{e:?}"));
-    let refusal = refusal.or_else(|| found.unchecked.first().map(|e| format!("{e:?}")));
+    let claims: Result<Vec<Claim>, _> = all("claim").map(Claim::parse).collect();
+    let found = audit(&tables, &mapping, &claims.map_err(|e| format!("{e:?}"))?);
+    let refused = found.refused.first().map(|e| format!("{e:?}"));
+    let refusal = refused.or_else(|| found.unchecked.first().map(|e| format!("{e:?}")));
     refusal.map_or(Ok((tables, mapping, found)), Err)
 }
 
@@ -71,9 +71,8 @@ fn hold(case: &Case) -> Option<Audit> {
             "laws" => Some(found.checked.len() as f64) >= numbers[0],
             "warnings" => Some(found.count(Severity::Warning) as f64) == numbers[0],
             "between" => {
-                let is_within = |f: &&&Finding| (numbers[1]..numbers[2]).contains(&f.deviation_pct);
-                let (all, within) = (of(words[0]), of(words[0]).iter().filter(is_within).count());
-                all.len() == within && Some(within as f64) == numbers[3]
+                let is_within = |f: &Finding| (numbers[1]..numbers[2]).contains(&f.deviation_pct);
+                Some(of(words[0]).len() as f64) == numbers[3] && of(words[0]).into_iter().all(is_within)
             }
             law if LAWS.iter().any(|l| l.id == law) || law == "table" => {
                 let said = |f: &&Finding| f.row.map_or_else(|| format!("{:?}", f.reason), |row| row.to_string());

@@ -3,5 +3,4 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
 mod cases;
-mod made_up;
 mod properties;
