@@ -207,7 +207,7 @@ pub struct Plan {
     pub settings: BTreeMap<String, String>,
     /// Whether refusals were overridden.
     pub force: bool,
-    /// Most time for second tries of disturbed tests, as a share of the planned time; 0: none.
+    /// Most time for waiting for a quiet machine and for second tries of disturbed tests, as a share of the time of the plan; 0: none.
     #[serde(default)]
     pub patience: f64,
     /// Whether the storage is probed and the limit of each test is measured.

@@ -304,7 +304,7 @@ options! {
     }
 }
 
-/// Default time for second tries, as a share of the planned time.
+/// Default time for waits and second tries, as a share of the time of the plan.
 const DEFAULT_PATIENCE: f64 = 0.3;
 /// Default of the longest warm-up of `auto`: throughput that settles within half a minute is found steady.
 const DEFAULT_MAX_WARMUP_S: f64 = 60.0;
