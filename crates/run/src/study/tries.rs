@@ -151,9 +151,6 @@ impl Tries {
 
     /// What follows after the tries of the test whose first window is number `first`, among `all` windows.
     fn next<'a>(&self, all: impl Iterator<Item = &'a TestRecord> + Clone, first: u32) -> Next {
-        if first <= self.settled {
-            return Next::Done;
-        }
         let tries = tries(all, first);
         let outcomes: Vec<TryOutcome> = tries.iter().map(|windows| TryOutcome::of_windows(windows)).collect();
         next(&outcomes, self.budget(), tries.last().map_or(0.0, |windows| self.try_s(windows)))
@@ -265,7 +262,8 @@ impl Context<'_> {
     /// The first windows of the tests of which `is_meant` that are not done.
     fn not_done<'a>(&'a self, is_meant: impl Fn(&TestRecord) -> bool + 'a) -> impl Iterator<Item = u32> + 'a {
         let firsts = self.records.iter().filter(move |r| is_meant(r)).map(|r| r.try_of.unwrap_or(r.test));
-        firsts.filter(|first| self.tries.next(self.windows(), *first) != Next::Done)
+        let is_open = |first: &u32| *first > self.tries.settled;
+        firsts.filter(is_open).filter(|first| self.tries.next(self.windows(), *first) != Next::Done)
     }
 
     /// Whether tests of the workload `code` may be measured once more at the end.
@@ -308,8 +306,6 @@ fn is_quiet(before: &Look, now: &Look, server: Server) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use loadline_model::check::{Check, CheckId, Outcome};
-
     use super::*;
 
     #[test]
@@ -362,17 +358,5 @@ mod tests {
         assert_eq!(tries.wait_s(), 0.0);
         tries.over_s = 100.0;
         assert!(tries.wait_s() > 9.0, "a plan that takes longer than was estimated has more of it");
-    }
-
-    #[test]
-    fn tests_of_a_run_that_had_ended_are_not_measured_again() {
-        let mut record = TestRecord { test: 3, ..TestRecord::blank("X") };
-        record.add_check(Check::new(CheckId::OtherCpu, Outcome::Failed, ""));
-        let mut tries = Tries::new(&Plan::default(), &[], Vec::new());
-        (tries.patience, tries.planned_s, tries.window_s) = (0.3, 100.0, 4.0);
-        for (settled, follows) in [(0, Next::AtOnce), (2, Next::AtOnce), (3, Next::Done)] {
-            tries.settled = settled;
-            assert_eq!(tries.next([&record].into_iter(), 3), follows, "{settled}");
-        }
     }
 }
