@@ -254,7 +254,7 @@ impl<'a> Ways<'_, 'a> {
                             Err(e) => return Err(e),
                         };
                         opened.fetch_add(1, Ordering::Relaxed);
-                        loader.closing(&work_off)
+                        loader.closing(work_off)
                     };
                     std::thread::Builder::new()
                         .name(format!("loader {i}"))

@@ -235,7 +235,7 @@ impl Dialect {
     pub(crate) fn create(&self, work: &Work, table: &Table) -> Vec<String> {
         let Create { column, key, between, key_line, index_line, later_key, later_index, .. } = &self.create;
         let (name, stem) = (self.table_name(work, &table.name), table_stem(work, &table.name));
-        let primary = table.primary_key().filter(|_| !(table.is_whole() && !later_key.is_empty()));
+        let primary = table.primary_key().filter(|_| !table.is_whole() || later_key.is_empty());
         let line = |of: &ColumnDef| {
             let key = if primary == Some(of.name.as_str()) { key.as_str() } else { "" };
             fill(column, &[("column", &self.quoted(&of.name)), ("type", &self.column_type(work, of)), ("key", key)])

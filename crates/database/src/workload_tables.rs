@@ -161,7 +161,7 @@ impl<T: LoadsTables> Administration for T {
 
 impl<T: LoadsTables> DataSet for T {
     fn data_set(&self) -> Result<Vec<FoundTable>, TargetError> {
-        self.with_loader(|loader| data_set::found(loader))
+        self.with_loader(data_set::found)
     }
 
     fn check_rows(&self, work: &Work, table: &Table) -> Result<(), TargetError> {

@@ -205,8 +205,9 @@ impl Study {
             Ended::Interrupted => RunState::Interrupted,
             Ended::Failed(_) => RunState::Failed,
         };
-        let written = context.folder.write_manifest(&context.manifest);
+        // A run is complete when what it changed is put back: if it is killed before, a resume does that.
         context.end();
+        let written = context.folder.write_manifest(&context.manifest);
         if context.records.is_empty() && !matches!(ended, Ended::Complete) {
             // Nothing was measured: remove the run folder.
             let _ = std::fs::remove_dir_all(context.folder.path());
