@@ -140,7 +140,7 @@ impl<'a, T: FnMut(&Tick)> Watch<'a, T> {
         }
     }
 
-    /// Waits until the warm-up is nearly over. Returns the window start, and what the warm-up was.
+    /// Waits until a warm-up of unknown length is nearly over. Returns the window start, and what the warm-up was.
     pub(crate) fn warm_up(&mut self, request: &Request) -> (u64, WarmedUp) {
         let began_ns = now_ns();
         let (most_s, steady) = match request.warmup {
