@@ -3,8 +3,9 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use loadline_collect::os::{CpuTimes, Processes, Server};
-use loadline_database::{Privilege, Runs, Target, TargetKind, Use, kind_of, open};
+use loadline_collect::os::{CpuTimes, Processes};
+use loadline_database::{Privilege, Target, TargetKind, Use, kind_of, open};
+use loadline_load::server_of;
 use loadline_model::disturbance::measured_by;
 use loadline_model::format;
 use loadline_model::manifest::TargetInfo;
@@ -196,10 +197,7 @@ fn reads(info: &TargetInfo) -> bool {
 
 /// Who else uses this machine for half a second, if tests would say so.
 fn others(target: &dyn Target) -> Result<Option<Finding>, Failure> {
-    let server = match target.facts().runs {
-        Runs::Apart => Server::of(None, target.observer()?.session_tasks().commands),
-        Runs::InProcess | Runs::Nowhere => Server::Inside,
-    };
+    let server = server_of(target)?;
     let (begin, before) = (Instant::now(), Processes::read());
     std::thread::sleep(Duration::from_millis(500));
     let (Ok(before), Ok(after), Ok(cpus)) = (before, Processes::read(), CpuTimes::of_each()) else { return Ok(None) };

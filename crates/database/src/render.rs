@@ -5,6 +5,9 @@ use loadline_model::{Capabilities, Capability, Driver};
 use crate::dialect::Dialect;
 use crate::work::Work;
 
+/// Why a client has no procedural language.
+pub(crate) const NO_LANGUAGE: &str = "a client computes nothing: procedural code runs inside the database";
+
 /// Why a database cannot run pgbench scripts.
 pub(crate) const NO_SCRIPTS: &str = "they are written for PostgreSQL: use a target such as postgres://user@host/db";
 

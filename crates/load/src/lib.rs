@@ -438,6 +438,15 @@ fn wait_published(request: &Request, hooks: &dyn TestHooks) {
     }
 }
 
+/// The database's processes as they are known without a session of a job: by their names, so also after the server was started again.
+///
+/// # Errors
+/// No session that observes the target can be opened.
+pub fn server_of(target: &dyn Target) -> Result<Server, TargetError> {
+    let is_apart = target.facts().runs == Runs::Apart;
+    Ok(if is_apart { Server::of(None, target.observer()?.session_tasks().commands) } else { Server::Inside })
+}
+
 /// The tasks that run the jobs' sessions, if they are on this machine and all are known; and the database's processes.
 pub fn session_tasks(request: &Request, observer: &mut dyn Observer, threads: &[u32]) -> (Option<Tasks>, Server) {
     match request.target.facts().runs {

@@ -5,7 +5,7 @@ use loadline_model::capability::{Capabilities, Capability};
 
 use super::knowledge::KNOWLEDGE;
 use super::procedure;
-use crate::render::{NO_COUNTS, NO_SCRIPTS, Rendered, lacking, queries, statements, tables};
+use crate::render::{NO_COUNTS, NO_LANGUAGE, NO_SCRIPTS, Rendered, lacking, queries, statements, tables};
 use crate::work::Work;
 
 /// Why a commit in a procedure does not wait: see docs/inside.md for the measurement.
@@ -18,13 +18,12 @@ pub(super) fn of_mysql() -> Capabilities {
     let no_cursor = "a procedure here can only fetch rows by a cursor, which first copies them to a temporary table";
     let no_load = "a procedure cannot receive rows: LOAD DATA needs a client";
     let one_thread = "a query is run by one thread";
-    let no_language = "a client computes nothing: procedural code runs inside the database";
     lacking([
         (Driver::Database, Capability::ReadRows, no_cursor),
         (Driver::Database, Capability::BulkLoad, no_load),
         (Driver::Database, Capability::ParallelQuery, one_thread),
         (Driver::Client, Capability::ParallelQuery, one_thread),
-        (Driver::Client, Capability::Procedures, no_language),
+        (Driver::Client, Capability::Procedures, NO_LANGUAGE),
         (Driver::Database, Capability::Scripts, NO_SCRIPTS),
         (Driver::Database, Capability::CountChanges, NO_COUNTS),
         (Driver::Client, Capability::Scripts, NO_SCRIPTS),

@@ -23,7 +23,7 @@ use loadline_workload::Kernel;
 
 use crate::error::TargetError;
 use crate::kind::TargetKind;
-use crate::render::{NO_COUNTS, NO_SCRIPTS, Rendered, lacking, queries, statements, tables};
+use crate::render::{NO_COUNTS, NO_LANGUAGE, NO_SCRIPTS, Rendered, lacking, queries, statements, tables};
 use crate::request::OpenRequest;
 use crate::target::Target;
 use crate::work::Work;
@@ -94,10 +94,9 @@ const INTERPRETED: &str = "the code runs as an anonymous block, which leaves not
 /// by which plain commits wait only at the end of the call, does not apply to it.
 fn capabilities() -> Capabilities {
     let no_binds = "a block cannot receive rows: array binds need a client";
-    let no_language = "a client computes nothing: procedural code runs inside the database";
     lacking([
         (Driver::Database, Capability::BulkLoad, no_binds),
-        (Driver::Client, Capability::Procedures, no_language),
+        (Driver::Client, Capability::Procedures, NO_LANGUAGE),
         (Driver::Database, Capability::Scripts, NO_SCRIPTS),
         (Driver::Database, Capability::CountChanges, NO_COUNTS),
         (Driver::Client, Capability::Scripts, NO_SCRIPTS),

@@ -44,7 +44,7 @@ use versions::{NEWEST, Version};
 
 use crate::env::process_env;
 use crate::kind::TargetKind;
-use crate::render::{self, NO_COUNTS, Rendered, lacking};
+use crate::render::{self, NO_COUNTS, NO_LANGUAGE, Rendered, lacking};
 use crate::temp::settings::SERVERS;
 use crate::temp::{check_url, clean_leftovers};
 use crate::work::Work;
@@ -107,11 +107,10 @@ pub(crate) static TEMP_KIND: TargetKind = TargetKind {
 /// What the drivers cannot do.
 fn capabilities() -> Capabilities {
     let no_copy = "a procedure cannot receive rows: COPY needs a client";
-    let no_language = "a client computes nothing: procedural code runs inside the database";
     let no_scripts = "pgbench scripts are run by a client, as pgbench does";
     lacking([
         (Driver::Database, Capability::BulkLoad, no_copy),
-        (Driver::Client, Capability::Procedures, no_language),
+        (Driver::Client, Capability::Procedures, NO_LANGUAGE),
         (Driver::Database, Capability::Scripts, no_scripts),
         (Driver::Database, Capability::CountChanges, NO_COUNTS),
     ])

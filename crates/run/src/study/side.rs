@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use loadline_collect::os::Server;
 use loadline_collect::page_cache::DataFiles;
-use loadline_database::{OpenRequest, PRIVILEGE, RunLock, Runs, Target, TargetError, is_temporary, kind_of};
+use loadline_database::{OpenRequest, PRIVILEGE, RunLock, Target, TargetError, is_temporary, kind_of};
 use loadline_model::machine::Machine;
 use loadline_model::manifest::TargetInfo;
 use loadline_model::plan::{Jobs, Plan, SkippedWorkload};
 use loadline_model::{Driver, Finding, Severity};
 
-use loadline_load::{allow_jobs, allow_threads};
+use loadline_load::{allow_jobs, allow_threads, server_of};
 use loadline_storage::StorageFacts;
 
 use super::same::Changes;
@@ -83,11 +83,7 @@ impl Side {
         space.notes.iter().for_each(|note| listener.on(Event::Warning(note.clone())));
         info.notes.extend(space.notes.iter().cloned());
         let data_files = data_files(target.as_ref(), &info);
-        let server = match target.facts().runs {
-            // By their names: a server that is started again has other processes.
-            Runs::Apart => Server::of(None, target.observer()?.session_tasks().commands),
-            Runs::InProcess | Runs::Nowhere => Server::Inside,
-        };
+        let server = server_of(target.as_ref())?;
         let cache_bytes = target.abilities().block_cache.filter(|_| !temporary && plan.server_memory_bytes.is_some());
         let cache_bytes = cache_bytes.map_or(Ok(None), |cache| cache.set_cache(None))?;
         let server_memory = server_memory::of(plan, &info, cache_bytes, machine.memory_bytes)?;

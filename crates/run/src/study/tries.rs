@@ -33,26 +33,11 @@ enum Next {
     AtEnd,
 }
 
-/// Time for tries after the first, s.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-struct Budget {
-    /// That all of them may take, with waiting.
-    most_s: f64,
-    /// That they took so far.
-    spent_s: f64,
-}
-
-impl Budget {
-    fn allows(self, try_s: f64) -> bool {
-        self.spent_s + try_s <= self.most_s
-    }
-}
-
-/// What follows after these tries of a test, if another takes `try_s`.
-fn next(made: &[TryOutcome], budget: Budget, try_s: f64) -> Next {
+/// What follows after these tries of a test, if another takes `try_s` of the `left_s` of patience.
+fn next(made: &[TryOutcome], left_s: f64, try_s: f64) -> Next {
     let disturbed = !made.is_empty() && made.iter().all(|outcome| outcome.severity().is_some());
     match made.len() {
-        n if !disturbed || n >= MOST_TRIES || !budget.allows(try_s) => Next::Done,
+        n if !disturbed || n >= MOST_TRIES || try_s > left_s => Next::Done,
         1 => Next::AtOnce,
         _ => Next::AtEnd,
     }
@@ -114,8 +99,9 @@ impl Tries {
         tries
     }
 
-    fn budget(&self) -> Budget {
-        Budget { most_s: self.patience * (self.planned_s + self.over_s.max(0.0)), spent_s: self.spent_s }
+    /// Time that waits and tries after the first may still take, s.
+    fn left_s(&self) -> f64 {
+        self.patience * (self.planned_s + self.over_s.max(0.0)) - self.spent_s
     }
 
     /// About how long a try like that of `windows` takes, s.
@@ -139,21 +125,20 @@ impl Tries {
 
     /// How long the try under way may wait for a quiet machine, s.
     fn wait_s(&self) -> f64 {
-        let Budget { most_s, spent_s } = self.budget();
-        let left_s = match self.began {
-            Some((began, try_s)) => most_s - spent_s - began.elapsed().as_secs_f64() - try_s,
+        let most_s = match self.began {
+            Some((began, try_s)) => self.left_s() - began.elapsed().as_secs_f64() - try_s,
             // Whoever always disturbs is not waited for before each test: what is left is for second tries.
             None if self.in_vain => 0.0,
-            None => most_s - spent_s - self.window_s,
+            None => self.left_s() - self.window_s,
         };
-        left_s.clamp(0.0, MOST_WAIT_S)
+        most_s.clamp(0.0, MOST_WAIT_S)
     }
 
     /// What follows after the tries of the test whose first window is number `first`, among `all` windows.
     fn next<'a>(&self, all: impl Iterator<Item = &'a TestRecord> + Clone, first: u32) -> Next {
         let tries = tries(all, first);
         let outcomes: Vec<TryOutcome> = tries.iter().map(|windows| TryOutcome::of_windows(windows)).collect();
-        next(&outcomes, self.budget(), tries.last().map_or(0.0, |windows| self.try_s(windows)))
+        next(&outcomes, self.left_s(), tries.last().map_or(0.0, |windows| self.try_s(windows)))
     }
 }
 
@@ -234,7 +219,7 @@ impl Context<'_> {
     /// Whether the machine was quiet since `before`, which is set to now.
     fn is_quiet_since(&self, before: &mut Look) -> bool {
         let now = self.look();
-        is_quiet(&std::mem::replace(before, now.clone()), &now, self.side.server.clone())
+        is_quiet(std::mem::replace(before, now.clone()), now, self.side.server.clone())
     }
 
     /// Judges the try that just ended: the first, whose first window has this `number`, or another one `try_of` a test.
@@ -294,11 +279,11 @@ fn wait_for(began: Instant, most_s: f64, interrupted: &AtomicBool, mut is_quiet:
 /// What is read to see whether the machine is quiet.
 pub(super) type Look = (Surroundings, [Option<DiskCounters>; 2]);
 
-fn is_quiet(before: &Look, now: &Look, server: Server) -> bool {
+fn is_quiet(before: Look, now: Look, server: Server) -> bool {
     let seconds = now.0.at_ns.saturating_sub(before.0.at_ns) as f64 / 1e9;
     let rates = before.1.iter().zip(&now.1).filter_map(|(a, b)| DiskRates::between(a.as_ref()?, b.as_ref()?, seconds));
     let util_pct = rates.map(|rates| rates.util_pct).reduce(f64::max);
-    let readings = [before.0.clone(), now.0.clone()];
+    let readings = [before.0, now.0];
     let mut seen = Test::default();
     shares(&mut seen, &Around { readings, server, own: vec![std::process::id()] }, None, util_pct);
     DISTURBANCES.iter().all(|kind| seen.figure(kind.column).is_none_or(|pct| !kind.is_disturbing(pct)))
@@ -311,25 +296,23 @@ mod tests {
     #[test]
     fn the_tries_so_far_and_the_time_left_say_what_follows() {
         use TryOutcome::{Disturbed, Refused, Undisturbed};
-        let left = |s: f64| Budget { most_s: 30.0, spent_s: 30.0 - s };
-        let none = Budget::default();
         let d = Disturbed(1.2);
-        for (made, budget, follows) in [
-            (&[][..], left(30.0), Next::Done),
-            (&[Undisturbed][..], left(30.0), Next::Done),
-            (&[Refused][..], left(30.0), Next::Done),
-            (&[d][..], left(30.0), Next::AtOnce),
-            (&[d][..], left(5.0), Next::AtOnce),
-            (&[d][..], left(4.9), Next::Done),
-            (&[d][..], none, Next::Done),
-            (&[d, Undisturbed][..], left(30.0), Next::Done),
-            (&[d, Refused][..], left(30.0), Next::Done),
-            (&[d, d][..], left(30.0), Next::AtEnd),
-            (&[d, Disturbed(900.0)][..], left(5.0), Next::AtEnd),
-            (&[d, d][..], left(4.9), Next::Done),
-            (&[d, d, d][..], left(30.0), Next::Done),
+        for (made, left_s, follows) in [
+            (&[][..], 30.0, Next::Done),
+            (&[Undisturbed][..], 30.0, Next::Done),
+            (&[Refused][..], 30.0, Next::Done),
+            (&[d][..], 30.0, Next::AtOnce),
+            (&[d][..], 5.0, Next::AtOnce),
+            (&[d][..], 4.9, Next::Done),
+            (&[d][..], 0.0, Next::Done),
+            (&[d, Undisturbed][..], 30.0, Next::Done),
+            (&[d, Refused][..], 30.0, Next::Done),
+            (&[d, d][..], 30.0, Next::AtEnd),
+            (&[d, Disturbed(900.0)][..], 5.0, Next::AtEnd),
+            (&[d, d][..], 4.9, Next::Done),
+            (&[d, d, d][..], 30.0, Next::Done),
         ] {
-            assert_eq!(next(made, budget, 5.0), follows, "{made:?} {budget:?}");
+            assert_eq!(next(made, left_s, 5.0), follows, "{made:?} {left_s}");
         }
     }
 
