@@ -29,6 +29,7 @@ fn jobs_that_meet_all_the_time(target: &str, driver: &str) {
 }
 
 #[test]
+#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn jobs_that_meet_at_their_rows_never_fail() {
     for (target, driver) in [("postgres-temp:", "client"), ("postgres-temp:", "database"), ("mariadb-temp:", "client")]
     {
@@ -37,6 +38,7 @@ fn jobs_that_meet_at_their_rows_never_fail() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn money_or_stock_that_vanishes_makes_a_test_invalid() {
     let server = Server::start(&[]);
     let dir = results();
@@ -68,6 +70,7 @@ fn money_or_stock_that_vanishes_makes_a_test_invalid() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn the_log_writers_mix_is_held_against_the_same_mix() {
     let dir = results();
     // Redo per transaction is checked: with the few transactions of a busy machine, whole pages that PostgreSQL logs at first weigh

@@ -20,6 +20,7 @@ fn ends(mut child: Child) -> Ran {
 }
 
 #[test]
+#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn a_lock_that_is_held_is_named_and_not_waited_for() {
     let dir = results();
     std::thread::scope(|scope| {
@@ -54,6 +55,7 @@ fn a_lock_that_is_held_is_named_and_not_waited_for() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn a_stopped_server_does_not_keep_an_interrupted_run() {
     interrupted_at_a_stopped_server();
 }
@@ -82,6 +84,7 @@ fn interrupted_at_a_stopped_server() -> Duration {
 }
 
 #[test]
+#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn a_standby_that_is_stopped_is_named() {
     let (server, dir) = (Server::start(&["synchronous_standby_names=sb"]), results());
     let url = format!("{}&connect_timeout=1", server.url());
