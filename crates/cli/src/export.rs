@@ -70,7 +70,8 @@ fn written(path: &Path, bytes: &[u8]) -> Result<u8, Failure> {
 }
 
 fn table_as(form: Form, name: &str, stored: &StoredRun, tests: &[TestData]) -> Result<Vec<u8>, Failure> {
-    let table = Table::new(name, &stored.manifest, tests).ok_or_else(|| Failure::usage(format!("there is no table '{name}'")))?;
+    let table = Table::new(name, &stored.manifest, tests)
+        .ok_or_else(|| Failure::usage(format!("there is no table '{name}'")))?;
     table.write(form).map_err(|e| Failure::usage(e.to_string()))
 }
 

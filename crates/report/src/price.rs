@@ -1,19 +1,22 @@
 //! What the platforms cost: a price list, and throughput for the price. A total is of three years, or of an hour if all prices are by the hour.
 
-use std::fmt;
-
-use loadline_analyze::{Comparison, Sweep};
+use loadline_analyze::stats::Interval;
+use loadline_analyze::{Comparison, Factor, Sweep};
+use loadline_model::Manifest;
 use loadline_model::facts::capacity_bytes;
-use loadline_model::format::{ABSENT, number};
-use loadline_model::{Column, Manifest};
+use loadline_model::format::{ABSENT, number, whole};
+
 use minijinja::context;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use toml::value::Datetime;
 
-use crate::columns::{scale, value};
+use crate::columns::scale;
+use crate::content::factors::factor_cell;
+use crate::content::figure::figure;
+use crate::content::qualified::mark;
 use crate::doc::{Block, Cell, Notes, Section, Table};
-use crate::listing::{Listing, Named};
+use crate::listing::Listing;
 use crate::platform_run::{PlatformRun, by_variant, comparisons, sides, swept};
 use crate::spec::TableSpec;
 use crate::templates::prose;
@@ -33,18 +36,10 @@ pub enum PriceError {
     Toml { line: usize, message: String },
     #[error("it has no [[price]]")]
     Empty,
-    #[error("the price of '{0}' has no date: a price holds on a day; write date = \"2021-06-01\"")]
-    NoDate(String),
-    #[error("the price of '{platform}' has the date '{date}': write a day as in \"2021-06-01\"")]
-    BadDate { platform: String, date: String },
-    #[error("the price of '{platform}' is {amount}: it must be a number above 0")]
-    Amount { platform: String, amount: String },
-    #[error("the price of '{platform}' is in '{currency}': write three letters as in EUR")]
-    Currency { platform: String, currency: String },
+    #[error("the {key} of the price of '{platform}' {found}: write {allowed}")]
+    Value { platform: String, key: &'static str, found: String, allowed: &'static str },
     #[error("prices are in {0} and {1}: loadline does not convert; write all in one currency")]
     Mixed(String, String),
-    #[error("the price of '{0}' does not say what it covers: write covers = \"2 servers, 3 years of support\"")]
-    Covers(String),
     #[error("'{0}' has two [[price]]: write one, and what comes on top as [[licence]]")]
     Twice(String),
     #[error("'{0}' has a [[licence]] and no [[price]]")]
@@ -58,76 +53,62 @@ enum PriceKind {
     PerHour,
 }
 
-/// A day as TOML has it, or as a text.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(untagged)]
-enum Day {
-    Native(Datetime),
-    Text(String),
-}
-
-impl fmt::Display for Day {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Day::Native(day) => day.fmt(f),
-            Day::Text(text) => f.write_str(text),
-        }
-    }
-}
-
-/// An entry of the file.
+/// A price, or a licence on top of it.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Entry {
+struct Price {
     platform: String,
     amount: f64,
     currency: String,
-    date: Option<Day>,
+    date: Option<Datetime>,
     kind: PriceKind,
     covers: String,
+    #[serde(skip)]
+    is_licence: bool,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
     #[serde(default)]
-    price: Vec<Entry>,
+    price: Vec<Price>,
     #[serde(default)]
-    licence: Vec<Entry>,
-}
-
-/// A price, or a licence on top of it.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-struct Price {
-    platform: String,
-    is_licence: bool,
-    amount: f64,
-    date: String,
-    kind: PriceKind,
-    covers: String,
+    licence: Vec<Price>,
 }
 
 impl Price {
-    fn new(entry: Entry, is_licence: bool) -> Result<Price, PriceError> {
-        let Entry { platform, amount, currency, date, kind, covers } = entry;
-        if !amount.is_finite() || amount <= 0.0 {
-            return Err(PriceError::Amount { platform, amount: amount.to_string() });
+    fn check(&self) -> Result<(), PriceError> {
+        let bad =
+            |key, found: String, allowed| PriceError::Value { platform: self.platform.clone(), key, found, allowed };
+        if !self.amount.is_finite() || self.amount <= 0.0 {
+            return Err(bad("amount", format!("is {}", self.amount), "a number above 0"));
         }
-        if currency.len() != 3 || !currency.bytes().all(|c| c.is_ascii_uppercase()) {
-            return Err(PriceError::Currency { platform, currency });
+        if self.currency.len() != 3 || !self.currency.bytes().all(|c| c.is_ascii_uppercase()) {
+            return Err(bad("currency", format!("is '{}'", self.currency), "three letters as in EUR"));
         }
-        let Some(date) = date.map(|date| date.to_string()) else { return Err(PriceError::NoDate(platform)) };
-        if !date.parse::<Datetime>().is_ok_and(|day| day.date.is_some() && day.time.is_none()) {
-            return Err(PriceError::BadDate { platform, date });
+        match &self.date {
+            Some(day) if day.date.is_some() && day.time.is_none() => {}
+            other => {
+                let found = other.map_or("is missing".to_owned(), |time| format!("is {time}"));
+                return Err(bad("date", found, "the day on which it holds, as in 2021-06-01"));
+            }
         }
-        if covers.trim().is_empty() {
-            return Err(PriceError::Covers(platform));
+        if self.covers.trim().is_empty() {
+            return Err(bad(
+                "covers",
+                "is empty".to_owned(),
+                "what it covers, as in \"2 servers, 3 years of support\"",
+            ));
         }
-        Ok(Price { platform, is_licence, amount, date, kind, covers })
+        Ok(())
     }
 
     fn once(&self) -> bool {
         self.kind == PriceKind::Once
+    }
+
+    fn date(&self) -> String {
+        self.date.map_or_else(String::new, |day| day.to_string())
     }
 }
 
@@ -156,12 +137,28 @@ impl Priced<'_> {
 struct Line<'a> {
     priced: &'a Priced<'a>,
     sweep: &'a Sweep,
-    currency: &'a str,
-    basis: &'static str,
     /// Jobs or swept value of the peak, and the rate there as its column shows it.
     peak: Option<(u32, f64)>,
-    /// Against the first platform: throughput, price, and throughput for the price.
-    factors: Result<[f64; 3], String>,
+    /// Against the first platform; `None` if it is that, or why there is none.
+    factors: Result<Option<Factors>, String>,
+}
+
+/// Factors against the first platform.
+struct Factors {
+    throughput: Factor,
+    price: f64,
+    caveat: Option<String>,
+}
+
+impl Factors {
+    /// The factor of throughput for the price.
+    fn for_price(&self) -> Factor {
+        let mut factor = self.throughput;
+        factor.factor.value /= self.price;
+        factor.factor.interval =
+            factor.factor.interval.map(|i| Interval { low: i.low / self.price, high: i.high / self.price });
+        factor
+    }
 }
 
 impl Line<'_> {
@@ -181,11 +178,10 @@ impl Prices {
             let before = e.span().and_then(|at| text.get(..at.start.min(text.len()))).unwrap_or_default();
             PriceError::Toml { line: before.matches('\n').count() + 1, message: e.message().to_owned() }
         })?;
-        let currencies = distinct(file.price.iter().chain(&file.licence).map(|entry| entry.currency.clone()));
-        let priced = |entries: Vec<Entry>, is_licence| {
-            entries.into_iter().map(move |entry| Price::new(entry, is_licence)).collect::<Result<Vec<_>, _>>()
-        };
-        let (base, licences) = (priced(file.price, false)?, priced(file.licence, true)?);
+        let (base, mut licences) = (file.price, file.licence);
+        licences.iter_mut().for_each(|price| price.is_licence = true);
+        base.iter().chain(&licences).try_for_each(Price::check)?;
+        let currencies = distinct(base.iter().chain(&licences).map(|price| price.currency.clone()));
         let currency = match currencies.as_slice() {
             [one] => one.clone(),
             [one, other, ..] => return Err(PriceError::Mixed(one.clone(), other.clone())),
@@ -219,10 +215,11 @@ impl Prices {
         })
     }
 
-    /// The prices of `side`, by its name in the report or that of its run.
+    /// The prices of `side`, by its name in the report, or else by that of its run.
     fn of<'a>(&'a self, side: &'a PlatformRun<'_>) -> impl Iterator<Item = &'a Price> {
-        let names = [side.label.as_str(), side.run.manifest.plan.platform.as_str()];
-        self.prices.iter().filter(move |price| names.contains(&price.platform.as_str()))
+        let by_label = self.prices.iter().any(|price| price.platform == side.label);
+        let name = if by_label { &side.label } else { &side.run.manifest.plan.platform };
+        self.prices.iter().filter(move |price| price.platform == *name)
     }
 
     fn are_by_hour(&self) -> bool {
@@ -248,13 +245,11 @@ impl Prices {
     }
 
     /// The workloads of all platforms, each platform's beside those of the others.
-    fn lines<'a>(&'a self, priced: &'a [Priced<'a>], comparisons: &[Comparison]) -> Vec<Line<'a>> {
+    fn lines<'a>(priced: &'a [Priced<'a>], comparisons: &[Comparison]) -> Vec<Line<'a>> {
         let Some(first) = priced.first() else { return Vec::new() };
         let line = |priced: &'a Priced<'a>, sweep: &'a Sweep| Line {
             priced,
             sweep,
-            currency: &self.currency,
-            basis: self.basis(),
             peak: sweep.peak().and_then(|peak| Some((peak.at, sweep.rate_at(peak)?.mean * scale(sweep.rate)))),
             factors: factors([first, priced], sweep, comparisons),
         };
@@ -271,7 +266,7 @@ impl Prices {
     /// The section: what each platform costs, and what it gives for that.
     pub(crate) fn section(&self, sides: &[PlatformRun<'_>], comparisons: &[Comparison]) -> Section {
         let priced = self.priced(sides);
-        let lines = self.lines(&priced, comparisons);
+        let lines = Prices::lines(&priced, comparisons);
         let blocks = [self.table(&priced), self.throughput(&lines)].into_iter().filter_map(Block::table);
         let names = distinct(self.prices.iter().map(|price| price.platform.as_str()));
         let known = |name: &&str| sides.iter().any(|side| self.of(side).any(|price| price.platform == *name));
@@ -301,8 +296,8 @@ impl Prices {
             .text("", |(_, price)| price.map_or("total", |p| if p.is_licence { "licence" } else { "price" }))
             .number("Amount", &self.currency, |(_, price)| price.map_or(String::new(), |p| money(p.amount)))
             .text("Paid", |(_, price)| price.map_or("", |p| if p.once() { "once" } else { "per hour" }))
-            .text("On", |(_, price)| price.map_or("", |p| p.date.as_str()))
-            .number(&title_case(self.basis()), &self.currency, |(of, price)| match price {
+            .text("On", |(_, price)| price.map_or(String::new(), Price::date))
+            .number("Total", &format!("{} {}", self.currency, self.basis()), |(of, price)| match price {
                 Some(price) => Cell::from(money(self.share(price))),
                 None => total(of, &|| of.total.map(money), ""),
             })
@@ -324,8 +319,9 @@ impl Prices {
     fn throughput(&self, lines: &[Line<'_>]) -> Table {
         let notes = Notes::default();
         let several = distinct(lines.iter().map(|line| line.priced.side.label.as_str())).len() > 1;
-        let factor = |line: &Line<'_>, which: usize| match &line.factors {
-            Ok(factors) => Cell::from(ratio(factors[which])),
+        let factor = |line: &Line<'_>, of: &dyn Fn(&Factors) -> Cell| match &line.factors {
+            Ok(None) => Cell::from("base"),
+            Ok(Some(factors)) => of(factors).marked(factors.caveat.iter().map(|text| notes.mark(text, ""))),
             Err(why) => Cell::absent(notes.mark(why, &line.sweep.workload)),
         };
         let none = "the price list has no [[price]] of it";
@@ -333,21 +329,24 @@ impl Prices {
             .text("Workload", |line| &line.sweep.workload)
             .once()
             .text("Platform", |line| &line.priced.side.label)
-            .number("Peak", "", |line| {
-                line.sweep.peak().and_then(|p| line.sweep.rate_at(p)).map(|e| value(line.sweep.rate, e.mean))
+            .number("Peak", "", |line| match line.sweep.peak() {
+                Some(peak) => {
+                    figure(&line.priced.side.run.records, peak, line.sweep.rate, &notes).marked(mark(peak, &notes))
+                }
+                None => ABSENT.into(),
             })
             .text("", |line| unit(line.sweep.rate))
             .text("at", |line| line.peak.map_or(ABSENT.to_owned(), |(at, _)| place(&line.sweep.over, at)))
             .number(&format!("Per 1,000 {}", self.currency), self.basis(), |line| match line.per_1000() {
-                Some(rate) => Cell::from(three_digits(rate)),
+                Some(rate) => Cell::from(whole(rate)),
                 None if line.priced.total.is_none() => Cell::absent(notes.mark(none, &line.priced.side.label)),
                 None => Cell::absent(notes.mark("no valid test has a throughput", &line.sweep.workload)),
             })
-            .number("Throughput", "×", |line| factor(line, 0))
+            .number("Throughput", "×", |line| factor(line, &|f| factor_cell(&f.throughput, &notes)))
             .when(several)
-            .number("Price", "×", |line| factor(line, 1))
+            .number("Price", "×", |line| factor(line, &|f| ratio(f.price).into()))
             .when(several)
-            .number("Throughput for the price", "×", |line| factor(line, 2))
+            .number("Throughput for the price", "×", |line| factor(line, &|f| factor_cell(&f.for_price(), &notes)))
             .when(several)
             .notes(&notes)
             .caption("Throughput at the peak for the price")
@@ -360,40 +359,47 @@ impl Prices {
         let sides = sides(parts.as_deref().unwrap_or(runs));
         let across_drivers = across_drivers || sides.iter().any(|side| side.run.published.is_some());
         let priced = self.priced(&sides);
-        let columns: [Named<Line<'_>>; 16] = [
-            ("platform", |line| line.priced.side.label.as_str().into()),
-            ("workload", |line| line.sweep.workload.as_str().into()),
-            ("over", |line| line.sweep.over.as_str().into()),
-            ("peak_at", |line| line.peak.map(|(at, _)| at).into()),
-            ("peak_rate", |line| line.peak.map(|(_, rate)| rate).into()),
-            ("rate_column", |line| line.sweep.rate.id.into()),
-            ("currency", |line| line.currency.into()),
-            ("basis", |line| line.basis.into()),
-            ("total_price", |line| line.priced.total.into()),
-            ("rate_per_1000", |line| line.per_1000().into()),
-            ("capacity_tb", |line| line.priced.capacity_tb.into()),
-            ("price_per_tb", |line| line.priced.per_tb().into()),
-            ("throughput_factor", |line| line.factors.as_ref().ok().map(|factors| factors[0]).into()),
-            ("price_factor", |line| line.factors.as_ref().ok().map(|factors| factors[1]).into()),
-            ("throughput_for_price_factor", |line| line.factors.as_ref().ok().map(|factors| factors[2]).into()),
-            ("why_no_factor", |line| line.factors.as_ref().err().map(String::as_str).into()),
+        let columns = [
+            "platform", "workload", "over", "peak_at", "peak_rate", "rate_column", "currency", "basis", "total_price",
+            "rate_per_1000", "capacity_tb", "price_per_tb", "throughput_factor", "price_factor",
+            "throughput_for_price_factor", "remark",
         ];
-        Listing::new(&columns, &self.lines(&priced, &comparisons(&sides, across_drivers)))
+        let row = |line: &Line<'_>| {
+            let Line { priced, sweep, peak, factors } = line;
+            let [at, rate] = [peak.map(|(at, _)| json!(at)), peak.map(|(_, rate)| json!(rate))];
+            let of_sweep = [json!(sweep.workload), json!(sweep.over), json!(at), json!(rate), json!(sweep.rate.id)];
+            let price = [json!(self.currency), json!(self.basis()), json!(priced.total), json!(line.per_1000())];
+            let capacity = [json!(priced.capacity_tb), json!(priced.per_tb())];
+            let compared = factors.as_ref().ok().and_then(Option::as_ref);
+            let remark = factors.as_ref().err().or(compared.and_then(|f| f.caveat.as_ref()));
+            let factors = [
+                json!(compared.map(|f| f.throughput.factor.value)),
+                json!(compared.map(|f| f.price)),
+                json!(compared.map(|f| f.for_price().factor.value)),
+                json!(remark),
+            ];
+            let all = of_sweep.into_iter().chain(price).chain(capacity).chain(factors);
+            std::iter::once(json!(priced.side.label)).chain(all).collect()
+        };
+        let lines = Prices::lines(&priced, &comparisons(&sides, across_drivers));
+        Listing { columns: columns.into(), rows: lines.iter().map(row).collect() }
     }
 
     /// The list, and throughput for the price.
     pub(crate) fn json(&self, runs: &[RunData], across_drivers: bool) -> Value {
-        json!({ "currency": self.currency, "prices": self.prices, "workloads": self.listing(runs, across_drivers).objects() })
+        let price = |p: &Price| json!({ "platform": p.platform, "is_licence": p.is_licence, "amount": p.amount, "kind": p.kind, "date": p.date(), "covers": p.covers });
+        let prices: Vec<Value> = self.prices.iter().map(price).collect();
+        json!({ "currency": self.currency, "prices": prices, "workloads": self.listing(runs, across_drivers).objects() })
     }
 }
 
 /// Factors of `of` against the base, as they are compared: only equal work is.
-fn factors([base, of]: [&Priced<'_>; 2], sweep: &Sweep, comparisons: &[Comparison]) -> Result<[f64; 3], String> {
+fn factors([base, of]: [&Priced<'_>; 2], sweep: &Sweep, comparisons: &[Comparison]) -> Result<Option<Factors>, String> {
+    if base.side.label == of.side.label {
+        return Ok(None);
+    }
     let none = |priced: &Priced<'_>| format!("the price list has no [[price]] of '{}'", priced.side.label);
     let price = of.total.ok_or_else(|| none(of))? / base.total.ok_or_else(|| none(base))?;
-    if base.side.label == of.side.label {
-        return Ok([1.0; 3]);
-    }
     let is_of = |c: &&Comparison| {
         let (workload, over) = (c.workload == sweep.workload, c.over == sweep.over);
         workload && over && c.other == of.side.label && c.nodes.is_none_or(|nodes| nodes == sweep.nodes)
@@ -407,9 +413,8 @@ fn factors([base, of]: [&Priced<'_>; 2], sweep: &Sweep, comparisons: &[Compariso
     refused(&one.refused)?;
     let peak = one.peak().ok_or("the peaks are not compared")?;
     refused(&peak.refused)?;
-    let rate: &Column = sweep.rate;
-    let throughput = peak.factor(rate).ok_or("the peaks have no factor of throughput")?.factor.value;
-    Ok([throughput, price, throughput / price])
+    let throughput = *peak.factor(sweep.rate).ok_or("the peaks have no factor of throughput")?;
+    Ok(Some(Factors { throughput, price, caveat: peak.caveat.clone() }))
 }
 
 /// Persistent memory, flash and disks as the user states them, TB (10¹² bytes). What the machine shows are the devices under one
@@ -425,74 +430,59 @@ fn money(amount: f64) -> String {
     number(amount, if amount < 1000.0 { 2 } else { 0 })
 }
 
-fn three_digits(n: f64) -> String {
-    let decimals = match n.abs() {
-        v if v >= 100.0 => 0,
-        v if v >= 10.0 => 1,
-        v if v >= 1.0 => 2,
-        _ => 4,
-    };
-    number(n, decimals)
-}
-
-fn title_case(text: &str) -> String {
-    let mut letters = text.chars();
-    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const PRICE: &str =
-        "platform = 'a'\namount = 100\ncurrency = 'USD'\ndate = 2021-06-01\nkind = 'once'\ncovers = 'all'\n";
-
+    /// A list of prices, or licences, in which a key has another value, or none.
     fn list(entries: &[(&str, &str)]) -> Result<Prices, PriceError> {
+        let keys = [
+            "platform = 'a'", "amount = 100", "currency = 'USD'", "date = 2021-06-01", "kind = 'once'",
+            "covers = 'all'",
+        ];
         let entry = |(what, change): &(&str, &str)| {
-            let (key, _) = change.split_once(' ').unwrap_or((change, ""));
-            let kept: String =
-                PRICE.lines().filter(|l| !l.starts_with(key) || key.is_empty()).map(|l| format!("{l}\n")).collect();
-            format!("[[{what}]]\n{kept}{}\n", change)
+            let key = change.split(' ').next().unwrap_or_default();
+            let kept = keys.iter().filter(|line| key.is_empty() || !line.starts_with(key)).copied();
+            let lines: Vec<&str> = kept.chain([*change].into_iter().filter(|line| line.contains('='))).collect();
+            format!("[[{what}]]\n{}\n", lines.join("\n"))
         };
         Prices::parse(&entries.iter().map(entry).collect::<String>())
     }
 
     #[test]
     fn what_is_no_price_is_refused_and_named() {
-        let no_date: String = PRICE.lines().filter(|l| !l.starts_with("date")).map(|l| format!("{l}\n")).collect();
-        assert_eq!(Prices::parse(&format!("[[price]]\n{no_date}")), Err(PriceError::NoDate("a".to_owned())));
-        assert_eq!(Prices::parse(""), Err(PriceError::Empty));
-        let two = |change| list(&[("price", ""), ("price", change)]);
-        assert_eq!(two(""), Err(PriceError::Twice("a".to_owned())));
-        let other = format!("[[price]]\n{PRICE}[[licence]]\n{}", PRICE.replace("USD", "EUR"));
-        assert_eq!(Prices::parse(&other), Err(PriceError::Mixed("USD".to_owned(), "EUR".to_owned())));
-        assert_eq!(list(&[("price", ""), ("licence", "platform = 'b'")]), Err(PriceError::OnlyLicence("b".to_owned())));
         let bad = [
-            ("amount = 0", "'a' is 0"),
-            ("amount = -5", "-5"),
-            ("amount = nan", "NaN"),
-            ("currency = 'dollars'", "'dollars'"),
-            ("date = '2021-02-30'", "'2021-02-30'"),
-            ("date = '10:00:00'", "'10:00:00'"),
-            ("kind = 'monthly'", "monthly"),
-            ("covers = ' '", "covers"),
-            ("tax = 1", "tax"),
+            ("prize", "", "prize"),
+            ("price", "date", "date of the price of 'a' is missing"),
+            ("price", "amount = 0", "'a' is 0"),
+            ("price", "amount = -5", "-5"),
+            ("price", "amount = nan", "NaN"),
+            ("price", "currency = 'dollars'", "'dollars'"),
+            ("price", "date = 10:00:00", "10:00:00"),
+            ("price", "date = 2021-02-30", "line 7"),
+            ("price", "kind = 'monthly'", "per-hour"),
+            ("price", "covers = ' '", "covers"),
+            ("price", "tax = 1", "tax"),
         ];
-        for (change, says) in bad {
-            let e = list(&[("price", change)]).unwrap_err().to_string();
+        for (what, change, says) in bad {
+            let e = list(&[(what, change)]).unwrap_err().to_string();
             assert!(e.contains(says), "{change}: {e}");
         }
-        assert!(list(&[("prize", "")]).unwrap_err().to_string().contains("prize"));
+        assert_eq!(Prices::parse(""), Err(PriceError::Empty));
+        assert_eq!(list(&[("price", ""), ("price", "")]), Err(PriceError::Twice("a".to_owned())));
+        let mixed = PriceError::Mixed("USD".to_owned(), "EUR".to_owned());
+        assert_eq!(list(&[("price", ""), ("licence", "currency = 'EUR'")]), Err(mixed));
+        assert_eq!(list(&[("price", ""), ("licence", "platform = 'b'")]), Err(PriceError::OnlyLicence("b".to_owned())));
     }
 
     #[test]
     fn totals_are_of_three_years_unless_all_prices_are_by_the_hour() {
         let total = |prices: &Prices| prices.prices.iter().map(|p| prices.share(p)).sum::<f64>();
-        let hour = ("price", "kind = 'per-hour'");
-        let by_hour = list(&[hour, ("licence", "kind = 'per-hour'")]).unwrap();
+        let hour = "kind = 'per-hour'";
+        let by_hour = list(&[("price", hour), ("licence", hour)]).unwrap();
         assert_eq!((total(&by_hour), by_hour.basis()), (200.0, "per hour"));
-        let both = list(&[hour, ("licence", "")]).unwrap();
+        let both = list(&[("price", hour), ("licence", "")]).unwrap();
         assert_eq!((total(&both), both.basis()), (100.0 * 26_280.0 + 100.0, "over three years"));
-        assert!(both.prices[1].is_licence);
+        assert!(both.prices[1].is_licence && !both.prices[0].is_licence);
     }
 }

@@ -73,7 +73,8 @@ fn a_window_of_a_says_beside_which_of_several_arms_it_stands() {
     let [a, b, c] = [Letter::A, Letter::B, Letter::nth(2)];
     let two = Table::new("tests", &Manifest::default(), &[window(a, b), window(b, b)]).unwrap();
     assert!(two.columns.iter().all(|(name, _)| name != "beside"), "of two arms the other one is meant");
-    let three = Table::new("tests", &Manifest::default(), &[window(a, b), window(b, b), window(a, c), window(c, c)]).unwrap();
+    let three =
+        Table::new("tests", &Manifest::default(), &[window(a, b), window(b, b), window(a, c), window(c, c)]).unwrap();
     assert_eq!(column(&three, "beside"), ["B", "B", "C", "C"]);
     assert_eq!(column(&three, "arm"), ["A", "B", "A", "C"]);
 }
@@ -131,5 +132,10 @@ fn parquet_reads_back_cell_by_cell() {
 #[cfg(not(feature = "parquet"))]
 #[test]
 fn parquet_is_refused_without_its_library() {
-    assert!(TABLES.map(|name| Table::new(name, &Manifest::default(), &data()).unwrap().write(Form::Parquet)).iter().all(Result::is_err));
+    assert!(
+        TABLES
+            .map(|name| Table::new(name, &Manifest::default(), &data()).unwrap().write(Form::Parquet))
+            .iter()
+            .all(Result::is_err)
+    );
 }

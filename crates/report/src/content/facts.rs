@@ -18,8 +18,8 @@ pub(crate) fn section(runs: &[RunData]) -> Section {
     let columns: Vec<(String, Vec<Fact>)> = of_platforms(runs);
     let words = |known: &[Fact], name: &FactName| known.iter().find(|fact| fact.id == name.id).map(Fact::words);
     let is_known = |name: &&FactName| columns.iter().any(|(_, known)| words(known, name).is_some());
-    let mut table = TableSpec::<&FactName>::of("facts manifest", FACTS.iter().filter(is_known))
-        .text("", |name| name.title);
+    let mut table =
+        TableSpec::<&FactName>::of("facts manifest", FACTS.iter().filter(is_known)).text("", |name| name.title);
     for (label, known) in &columns {
         table = table.text(label, move |name| words(known, name));
     }

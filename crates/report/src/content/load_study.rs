@@ -13,10 +13,10 @@ use super::qualified;
 use crate::RunData;
 use crate::doc::{Block, Cell, Head, Notes, Section};
 use crate::listing::{Listing, Named};
-use crate::platform_run::sides;
+use crate::platform_run::{PlatformRun, sides};
 use crate::spec::TableSpec;
 use crate::templates::prose;
-use crate::words::distinct;
+use crate::words::{distinct, grouped};
 
 /// Group of the workloads that load data.
 const GROUP: &str = "data-load";
@@ -52,29 +52,18 @@ impl Study<'_> {
 
 /// The studies of `runs`: workloads of which at least two of [`PARTS`] are known.
 fn studies(runs: &[RunData]) -> Vec<Study<'_>> {
-    let is_load = |r: &TestRecord| r.group == GROUP && r.variant.is_none();
-    if !runs.iter().flat_map(|run| &run.records).any(is_load) {
+    let is_load = |r: &&TestRecord| r.group == GROUP && r.variant.is_none();
+    if !runs.iter().flat_map(|run| &run.records).any(|r| is_load(&r)) {
         return Vec::new();
     }
-    let of_run = |(label, run): (String, &'_ RunData)| {
-        let records: Vec<TestRecord> = run.records.iter().filter(|r| is_load(r)).cloned().collect();
-        let workloads = distinct(records.iter().map(|r| r.workload.clone()));
-        let all = workloads.into_iter().map(|workload| {
-            let own: Vec<TestRecord> = records.iter().filter(|r| r.workload == workload).cloned().collect();
-            (measured(&own), workload)
-        });
-        all.map(|(measured, workload)| (label.clone(), workload, measured)).collect::<Vec<_>>()
+    let of_side = |side: PlatformRun<'_>| {
+        let (label, run) = (side.label, side.run);
+        let workloads = grouped(run.records.iter().filter(is_load).cloned(), |r| r.workload.clone());
+        let study = |(workload, own): (String, Vec<TestRecord>)| (workload, measured(&own));
+        let all = workloads.into_iter().map(study).collect::<Vec<_>>().into_iter();
+        all.map(move |(workload, measured)| Study { label: label.clone(), run, workload, measured })
     };
-    let of_sides = sides(runs).into_iter().flat_map(|side| {
-        let run = side.run;
-        of_run((side.label, run)).into_iter().map(move |(label, workload, measured)| Study {
-            label,
-            run,
-            workload,
-            measured,
-        })
-    });
-    of_sides.filter(|study| study.measured.len() > 1).collect()
+    sides(runs).into_iter().flat_map(of_side).filter(|study| study.measured.len() > 1).collect()
 }
 
 /// The parts of which the tests of one workload tell, over jobs.
@@ -92,16 +81,17 @@ fn measured(records: &[TestRecord]) -> Vec<Measured> {
         Some(Measured { part, nodes, sweep: sweep?.clone(), point: point?.clone() })
     };
     // One job runs on one node, of however many.
-    let single = one.as_ref().map(|sweep| (1, sweep)).or(all.as_ref().map(|sweep| (most, sweep)));
-    let job = single.and_then(|(_, sweep)| sweep.at(1)).filter(|point| !point.tests.is_empty());
-    [
-        found(0, single.map_or(1, |(nodes, _)| nodes), single.map(|(_, sweep)| sweep), job),
-        found(1, 1, one.as_ref(), one.as_ref().and_then(Sweep::peak)),
-        found(2, most, all.as_ref(), all.as_ref().and_then(Sweep::peak)),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
+    let (nodes, single) = if one.is_some() { (1, one.as_ref()) } else { (most, all.as_ref()) };
+    let job = single.and_then(|sweep| sweep.at(1)).filter(|point| !point.tests.is_empty());
+    // A single job count has no peak.
+    let peak =
+        |sweep: &Option<Sweep>| sweep.as_ref().filter(|sweep| sweep.points.len() > 1).and_then(|s| s.peak().cloned());
+    let parts = [
+        found(0, nodes, single, job),
+        found(1, 1, one.as_ref(), peak(&one).as_ref()),
+        found(2, most, all.as_ref(), peak(&all).as_ref()),
+    ];
+    parts.into_iter().flatten().collect()
 }
 
 /// What a row shows: where the figures were measured, or a figure.
@@ -111,13 +101,7 @@ type Metric = Option<&'static Column>;
 fn metrics(study: &Study<'_>) -> Vec<&'static Column> {
     let kpis = study.measured.iter().flat_map(|measured| &measured.sweep.kpis).filter_map(|id| column(id));
     let known = |c: &&Column| study.measured.iter().any(|measured| measured.point.figure(c).is_some());
-    let mut all: Vec<&'static Column> = Vec::new();
-    for column in kpis.chain([LATENCY]).filter(known) {
-        if !all.contains(&column) {
-            all.push(column);
-        }
-    }
-    all
+    distinct(kpis.chain([LATENCY]).filter(known))
 }
 
 /// The section; empty without a study.
@@ -127,13 +111,7 @@ pub(crate) fn section(runs: &[RunData]) -> Section {
     let workloads = distinct(studies.iter().map(|study| study.workload.as_str()));
     let of_workload = |workload: &str| {
         let own = studies.iter().filter(|study| study.workload == workload);
-        let metrics = own.flat_map(metrics).fold(Vec::new(), |mut all: Vec<Metric>, column| {
-            if !all.contains(&Some(column)) {
-                all.push(Some(column));
-            }
-            all
-        });
-        std::iter::once(None).chain(metrics).collect::<Vec<Metric>>()
+        std::iter::once(None).chain(distinct(own.flat_map(metrics)).into_iter().map(Some)).collect::<Vec<Metric>>()
     };
     let rows: Vec<(&str, Metric)> = workloads
         .iter()
@@ -172,11 +150,8 @@ fn cell(study: Option<&Study<'_>>, part: usize, metric: Metric, notes: &Notes) -
     match metric {
         Some(column) => figure(&study.run.records, &measured.point, column, notes),
         None => {
-            let nodes = if measured.nodes > 1 {
-                format!(", {}", counted(measured.nodes as usize, "node"))
-            } else {
-                String::new()
-            };
+            let on = |n: u32| format!(", {}", counted(n as usize, "node"));
+            let nodes = if measured.nodes > 1 { on(measured.nodes) } else { String::new() };
             let place = format!("{}{nodes}", counted(measured.point.jobs as usize, "job"));
             Cell::from(place).marked(qualified::mark(&measured.point, notes))
         }
