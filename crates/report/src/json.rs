@@ -64,7 +64,7 @@ impl<'a> Test<'a> {
 /// The object, indented, with a final line break.
 pub(crate) fn render(runs: &[RunData], options: &Options) -> Result<String, ReportError> {
     let load_study = content::load_study::listing(runs).objects();
-    let prices = options.prices.as_ref().map(|prices| prices.json(runs, options.across_drivers));
+    let prices = options.prices.as_ref().map(|prices| prices.listing(runs, options.across_drivers).objects());
     let by_variant = by_variant(runs);
     let runs = by_variant.as_deref().unwrap_or(runs);
     let sides = sides(runs);

@@ -8,7 +8,7 @@ use loadline_model::format::{ABSENT, number, whole};
 
 use minijinja::context;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::json;
 use toml::value::Datetime;
 
 use crate::columns::scale;
@@ -383,13 +383,6 @@ impl Prices {
         };
         let lines = Prices::lines(&priced, &comparisons(&sides, across_drivers));
         Listing { columns: columns.into(), rows: lines.iter().map(row).collect() }
-    }
-
-    /// The list, and throughput for the price.
-    pub(crate) fn json(&self, runs: &[RunData], across_drivers: bool) -> Value {
-        let price = |p: &Price| json!({ "platform": p.platform, "is_licence": p.is_licence, "amount": p.amount, "kind": p.kind, "date": p.date(), "covers": p.covers });
-        let prices: Vec<Value> = self.prices.iter().map(price).collect();
-        json!({ "currency": self.currency, "prices": prices, "workloads": self.listing(runs, across_drivers).objects() })
     }
 }
 
