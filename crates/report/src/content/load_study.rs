@@ -50,20 +50,28 @@ impl Study<'_> {
     }
 }
 
+fn is_load(r: &&TestRecord) -> bool {
+    r.group == GROUP && r.variant.is_none()
+}
+
 /// The studies of `runs`: workloads of which at least two of [`PARTS`] are known.
 fn studies(runs: &[RunData]) -> Vec<Study<'_>> {
-    let is_load = |r: &&TestRecord| r.group == GROUP && r.variant.is_none();
     if !runs.iter().flat_map(|run| &run.records).any(|r| is_load(&r)) {
         return Vec::new();
     }
-    let of_side = |side: PlatformRun<'_>| {
-        let (label, run) = (side.label, side.run);
-        let workloads = grouped(run.records.iter().filter(is_load).cloned(), |r| r.workload.clone());
-        let study = |(workload, own): (String, Vec<TestRecord>)| (workload, measured(&own));
-        let all = workloads.into_iter().map(study).collect::<Vec<_>>().into_iter();
-        all.map(move |(workload, measured)| Study { label: label.clone(), run, workload, measured })
-    };
     sides(runs).into_iter().flat_map(of_side).filter(|study| study.measured.len() > 1).collect()
+}
+
+fn of_side(side: PlatformRun<'_>) -> Vec<Study<'_>> {
+    let (label, run) = (side.label, side.run);
+    let workloads = grouped(run.records.iter().filter(is_load).cloned(), |r| r.workload.clone());
+    let study = |(workload, own): (String, Vec<TestRecord>)| Study {
+        label: label.clone(),
+        run,
+        workload,
+        measured: measured(&own),
+    };
+    workloads.into_iter().map(study).collect()
 }
 
 /// The parts of which the tests of one workload tell, over jobs.
