@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use loadline_database::{OpenRequest, kind_of, redact};
+use loadline_model::facts::FactName;
 use loadline_model::plan::Plan;
 use loadline_report::{Compared, Costs, RunData, end_page};
 use loadline_run::plan::{DEFAULT_RESULTS, DEFAULT_TARGET};
@@ -122,10 +123,20 @@ fn spec(args: &RunArgs, flags: PlanSpec, default: PlanSpec) -> Result<PlanSpec, 
         (file.define, file.allow_writes, file.evidence) = (None, None, None);
     }
     let mut spec = file.overridden_by(flags);
+    if !args.fact.is_empty() {
+        let facts = spec.facts.get_or_insert_default();
+        let is_given = |name: &String| args.fact.iter().any(|(given, _)| is_same_fact(given, name));
+        facts.retain(|name, _| !is_given(name));
+        facts.extend(unique("--fact", &args.fact)?.into_iter().map(|(name, value)| (name, value.into())));
+    }
     if !args.parameter.is_empty() {
         set_parameters(spec.parameters.get_or_insert_default(), &args.parameter);
     }
     Ok(spec)
+}
+
+fn is_same_fact(a: &str, b: &str) -> bool {
+    FactName::find(a).zip(FactName::find(b)).is_some_and(|(a, b)| a.id == b.id)
 }
 
 /// Sets workload parameters, by workload code and name.

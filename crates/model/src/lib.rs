@@ -6,6 +6,7 @@ pub mod capability;
 pub mod check;
 pub mod column;
 pub mod disturbance;
+pub mod facts;
 pub mod finding;
 mod forced;
 pub mod format;

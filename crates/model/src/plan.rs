@@ -160,6 +160,9 @@ pub struct Plan {
     pub agents: Option<PlannedAgents>,
     /// Name of the platform in tables and charts.
     pub platform: String,
+    /// Facts of the platform that the user states, by id: see [`crate::facts`].
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub facts: BTreeMap<String, String>,
     /// Workloads in the order in which they run.
     pub workloads: Vec<PlannedWorkload>,
     /// Workloads that were asked for but cannot run, with reasons. One that is among [`Self::workloads`] as well was refused by the

@@ -18,6 +18,7 @@ use std::sync::Arc;
 
 use loadline_database::{TargetError, TargetKind, kind_of, redact, table_names};
 use loadline_model::Driver;
+use loadline_model::facts::stated;
 use loadline_model::plan::{Jobs, JobsSpec, Plan, PlannedWorkload, SkippedWorkload, TimeSpec, WorkloadFile};
 use loadline_workload::{CATALOGUE, ParamError, Params, Unknown, UserError, Workload, Workloads, find_group};
 use thiserror::Error;
@@ -103,6 +104,7 @@ fn one_plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
         on_node_loss: spec.on_node_loss.unwrap_or_default(),
         agents,
         platform: spec.platform.clone().unwrap_or_default(),
+        facts: facts_of(spec)?,
         workloads,
         skipped,
         workload_files: files,
@@ -152,6 +154,13 @@ fn checked_target(spec: &PlanSpec, url: &str) -> Result<&'static TargetKind, Pla
         return value(format!("{AWR_FLAG} is for Oracle: {} is {} and has no AWR", redact(url), kind.product));
     }
     Ok(kind)
+}
+
+/// The facts that the user states, without passwords.
+fn facts_of(spec: &PlanSpec) -> Result<BTreeMap<String, String>, PlanError> {
+    let text = |value: &serde_json::Value| value.as_str().map_or_else(|| value.to_string(), redact);
+    let given: Vec<(&str, String)> = spec.facts.iter().flatten().map(|(name, of)| (name.as_str(), text(of))).collect();
+    stated(given.iter().map(|(name, value)| (*name, value.as_str()))).map_err(PlanError::Value)
 }
 
 /// Numbers of nodes, rising. Whether the target has as many is checked when the run begins: plans are listed without one.

@@ -31,6 +31,7 @@ mod mysql;
 mod pages;
 mod pgbench_scripts;
 mod plans;
+mod platforms;
 mod populations;
 mod postgres;
 mod postgres_versions;

@@ -291,6 +291,8 @@ options! {
         }
     }
     keys {
+        /// Facts of the platform, by name (see `loadline_model::facts`).
+        facts: BTreeMap<String, serde_json::Value>;
         /// Settings of a private server.
         setting: BTreeMap<String, String>;
         /// Workload parameters by workload code.

@@ -19,6 +19,7 @@ const GIVEN_WARMUP: Mode = ("a warm-up of a given length", |s| !s.warmup.as_ref(
 const ARMS: Mode = ("two arms or more", |s| !(LEVELS.1)(s) && super::variants::are_in(s));
 const LEVELS: Mode = ("levels of replication", super::levels::are_in);
 const STANDBYS: Mode = ("standbys of your own", |s| s.standby.is_some());
+const TARGETS: Mode = ("arms with targets of their own", |s| s.variant.iter().flatten().any(|of| of.target.is_some()));
 const PAIRS: Mode = ("windows compared in pairs, of two arms or of levels", |s| (ARMS.1)(s) || (LEVELS.1)(s));
 
 const AGENTS: &[&str] = &["agents", "hub", "agent-credentials"];
@@ -43,6 +44,7 @@ const REFUSALS: &[(&[&str], Mode, &str)] = &[
         "each window needs the same time under load before it, and the arm that settles later would get more; write --warmup with a time, \
          such as one that `loadline run --warmup auto` took",
     ),
+    (&["facts"], TARGETS, "they are of one platform; measure each with `loadline run`, and compare the runs"),
     (&["platform"], ARMS, "they are named by what they differ in; leave it out"),
     (&["nodes N,…"], ARMS, "they are measured over one number of nodes; give --nodes once, such as --nodes 1"),
     (
@@ -83,7 +85,7 @@ pub(super) fn check(spec: &PlanSpec) -> Result<(), PlanError> {
     for (options, (mode, _), why) in REFUSALS.iter().filter(|(_, (_, holds), _)| holds(spec)) {
         if let Some(option) = options.iter().find(|option| is_given(spec, option)) {
             // Some have no flag.
-            let dashes = if ["populations", "variant"].contains(option) { "" } else { "--" };
+            let dashes = if ["populations", "variant", "facts"].contains(option) { "" } else { "--" };
             return value(format!("{dashes}{option} does not apply to {mode}: {why}"));
         }
     }
