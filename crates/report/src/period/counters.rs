@@ -123,6 +123,7 @@ const LINES: [Line; 19] = [
     ("Written to data files", counter::WRITE_BYTES, Unit::Bytes, Some((column::PHYSICAL_WRITTEN_MIB_PER_S, MIB))),
     ("Write calls", counter::WRITE_CALLS, Unit::Count, Some((column::PHYSICAL_WRITES_PER_S, 1.0))),
     ("Checkpoints", counter::CHECKPOINTS, Unit::Count, None),
+    ("Log switches", counter::LOG_SWITCHES, Unit::Count, None),
     ("Time in waits for the log", counter::LOG_WAIT_NS, Unit::Ms, None),
     ("Time in writes of the log", counter::REDO_WRITE_NS, Unit::Ms, None),
     ("Time in syncs of the log", counter::REDO_SYNC_NS, Unit::Ms, None),

@@ -43,6 +43,7 @@ const REFUSALS: &[(&[&str], Mode, &str)] = &[
         "each window needs the same time under load before it, and the arm that settles later would get more; write --warmup with a time, \
          such as one that `loadline run --warmup auto` took",
     ),
+    (&["idle"], PAIRS, "scans are compared by their curves over sizes; leave it out"),
     (&["platform"], ARMS, "they are named by what they differ in; leave it out"),
     (&["nodes N,…"], ARMS, "they are measured over one number of nodes; give --nodes once, such as --nodes 1"),
     (

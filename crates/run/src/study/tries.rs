@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use loadline_collect::Surroundings;
-use loadline_collect::os::{DiskCounters, DiskRates, Server};
+use loadline_collect::os::{CostUnknown, DiskCounters, DiskRates, Server};
 use loadline_load::Around;
 use loadline_model::disturbance::DISTURBANCES;
 use loadline_model::plan::Plan;
@@ -285,7 +285,8 @@ fn is_quiet(before: Look, now: Look, server: Server) -> bool {
     let util_pct = rates.map(|rates| rates.util_pct).reduce(f64::max);
     let readings = [before.0, now.0];
     let mut seen = Test::default();
-    shares(&mut seen, &Around { readings, server, own: vec![std::process::id()] }, None, util_pct);
+    let cost = Err(CostUnknown::Unread);
+    shares(&mut seen, &Around { readings, server, own: vec![std::process::id()], cost }, None, util_pct);
     DISTURBANCES.iter().all(|kind| seen.figure(kind.column).is_none_or(|pct| !kind.is_disturbing(pct)))
 }
 

@@ -1,5 +1,6 @@
 //! Figures and checks of a scan of sizes.
 
+use loadline_analyze::idle::{FlushByTime, flush_by_time};
 use loadline_model::column::{self, Cell};
 use loadline_model::format::Format;
 use loadline_model::snapshot::counter;
@@ -8,7 +9,7 @@ use loadline_model::{Column, Latencies, Note, SizePoint, Table, TestRecord};
 use super::Scanned;
 use crate::checks::{COMMITS_NOT_COUNTED, SYNCS_NOT_COUNTED, grown};
 use crate::evidence::{Evidence, excused};
-use crate::figures::{KIB, disturbance as others};
+use crate::figures::{KIB, NOT_IDLE, disturbance as others};
 use crate::test::{Test, Verdict, not_made, require};
 
 /// A larger share of outliers refuses the scan.
@@ -32,6 +33,17 @@ pub(crate) fn figures(e: &Evidence<'_, Scanned>, out: &mut Test) {
         set(columns.max, times.max_ns().map(|ns| ns as f64));
     }
     set(column::COMMIT_TIME_NS_MEAN, scanned.commit.mean_ns());
+    match flush_by_time(&scanned.sizes) {
+        Some(FlushByTime::Within(_, by_s)) => set(column::LOG_FLUSHED_WITHIN_S, Some(by_s)),
+        Some(FlushByTime::NotUpTo(s)) => {
+            let why = format!(
+                "commits after {s} s of idle time are not shorter by 30 %: the log is not flushed by time up to there"
+            );
+            out.set_absent(column::LOG_FLUSHED_WITHIN_S, why);
+        }
+        None => out.set_absent(column::LOG_FLUSHED_WITHIN_S, NOT_IDLE),
+    }
+    let mut set = |column: &Column, value: Option<f64>| value.into_iter().for_each(|value| out.set(column, value));
     let redo = scanned.scan.grown(counter::REDO_BYTES).map(|bytes| bytes / scanned.transactions.max(1) as f64);
     set(column::REDO_BYTES_PER_TX, redo);
     set(column::REDO_KIB_PER_TX, redo.map(|bytes| bytes / KIB));
