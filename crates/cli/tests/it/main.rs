@@ -11,6 +11,7 @@ mod bad_input;
 mod bound;
 mod browser;
 mod clusters;
+mod cost;
 mod common;
 mod exchange;
 mod first_use;
