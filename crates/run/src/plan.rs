@@ -97,6 +97,7 @@ fn one_plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
     let (warmup_s, auto_warmup) = warmup(spec)?;
     let objective = |t: &TimeSpec| time_with_unit("latency objective", t, 1e-6, 3600.0);
     let objective_s = spec.latency_objective.as_ref().map(objective).transpose()?;
+    let idle_s = idle_times(spec, &known, &workloads)?;
     Ok(Plan {
         target: redact(url),
         nodes: spec.node.iter().flatten().map(|n| redact(n)).collect(),
@@ -128,7 +129,7 @@ fn one_plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
         patience: spec.patience()?,
         probe: spec.probe.unwrap_or(true),
         native_report: spec.oracle_awr.unwrap_or(false),
-        idle_s: idle_times(spec, &known, &workloads)?,
+        idle_s,
         perf_events: counts_perf_events(spec)?,
         keep_data: spec.keep_data.unwrap_or(false),
         reload: spec.reload.unwrap_or(false),

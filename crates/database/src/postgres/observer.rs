@@ -165,7 +165,7 @@ impl ObserverSession {
         if !self.counts_syncs {
             here.retain(|name, _| ![counter::REDO_SYNCS, counter::REDO_SYNC_NS].contains(&name.as_str()));
         }
-        if let Some(position) = here.get(LSN) {
+        if let Some(position) = here.get(LSN).copied() {
             here.insert(counter::LOG_SWITCHES.to_owned(), (position / self.log_file).floor());
         }
         if let Some(all) = here.get("pg_stat_database.xact_commit") {

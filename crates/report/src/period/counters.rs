@@ -109,7 +109,7 @@ const TIMED: [(&str, &str); 3] = [
     (counter::READ_NS, counter::READ_CALLS),
 ];
 
-const LINES: [Line; 19] = [
+const LINES: [Line; 20] = [
     ("Redo", counter::REDO_BYTES, Unit::Bytes, Some((column::REDO_MIB_PER_S, MIB))),
     ("Redo writes", counter::REDO_WRITES, Unit::Count, Some((column::REDO_WRITES_PER_S, 1.0))),
     ("Redo syncs", counter::REDO_SYNCS, Unit::Count, Some((column::REDO_SYNC_WRITES_PER_S, 1.0))),

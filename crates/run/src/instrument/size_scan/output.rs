@@ -24,17 +24,8 @@ pub(crate) fn figures(e: &Evidence<'_, Scanned>, out: &mut Test) {
     out.set(column::WARMUP_S, scanned.warmup_ns as f64 / 1e9);
     out.set(column::COMMITS, scanned.transactions as f64);
     out.set(column::ERRORS, 0.0);
-    let mut set = |column: &Column, value: Option<f64>| value.into_iter().for_each(|value| out.set(column, value));
-    let quantile = |times: &Latencies, q| times.quantile_ns(q).map(|ns| ns as f64);
-    let kinds = [(column::TRANSACTION_TIMES, &scanned.transaction), (column::COMMIT_TIMES, &scanned.commit)];
-    for (columns, times) in kinds {
-        set(columns.p50, quantile(times, 0.5));
-        set(columns.p99, quantile(times, 0.99));
-        set(columns.max, times.max_ns().map(|ns| ns as f64));
-    }
-    set(column::COMMIT_TIME_NS_MEAN, scanned.commit.mean_ns());
     match flush_by_time(&scanned.sizes) {
-        Some(FlushByTime::Within(_, by_s)) => set(column::LOG_FLUSHED_WITHIN_S, Some(by_s)),
+        Some(FlushByTime::Within(_, by_s)) => out.set(column::LOG_FLUSHED_WITHIN_S, by_s),
         Some(FlushByTime::NotUpTo(s)) => {
             let why = format!(
                 "commits after {s} s of idle time are not shorter by 30 %: the log is not flushed by time up to there"
@@ -44,6 +35,14 @@ pub(crate) fn figures(e: &Evidence<'_, Scanned>, out: &mut Test) {
         None => out.set_absent(column::LOG_FLUSHED_WITHIN_S, NOT_IDLE),
     }
     let mut set = |column: &Column, value: Option<f64>| value.into_iter().for_each(|value| out.set(column, value));
+    let quantile = |times: &Latencies, q| times.quantile_ns(q).map(|ns| ns as f64);
+    let kinds = [(column::TRANSACTION_TIMES, &scanned.transaction), (column::COMMIT_TIMES, &scanned.commit)];
+    for (columns, times) in kinds {
+        set(columns.p50, quantile(times, 0.5));
+        set(columns.p99, quantile(times, 0.99));
+        set(columns.max, times.max_ns().map(|ns| ns as f64));
+    }
+    set(column::COMMIT_TIME_NS_MEAN, scanned.commit.mean_ns());
     let redo = scanned.scan.grown(counter::REDO_BYTES).map(|bytes| bytes / scanned.transactions.max(1) as f64);
     set(column::REDO_BYTES_PER_TX, redo);
     set(column::REDO_KIB_PER_TX, redo.map(|bytes| bytes / KIB));
