@@ -203,6 +203,16 @@ pub trait TestHooks {
         Ok(())
     }
 
+    /// Whether [`TestHooks::may_open`] is to be asked.
+    fn holds(&self) -> bool {
+        false
+    }
+
+    /// Whether the window may start: asked each 0.2 s, first 0.2 s before the end of the warm-up.
+    fn may_open(&mut self) -> bool {
+        true
+    }
+
     /// Ends what was started. Called after the jobs have ended.
     fn stop(&mut self, _jobs: &[JobResult]) {}
 
@@ -348,7 +358,7 @@ pub fn run_test(request: &Request, hooks: &mut dyn TestHooks, tick: impl FnMut(&
         return Err(TestError::Target(why));
     }
     let mut watch = Watch::new(&shared, start_ns, tick);
-    let (open_ns, mut warmup) = watch.warm_up(request);
+    let (open_ns, mut warmup) = watch.warm_up(request, hooks);
     let late_ns = (now_ns() + crew.lead_ns()).saturating_sub(open_ns);
     let open_ns = open_ns + late_ns;
     warmup.taken_s += late_ns as f64 / 1e9;

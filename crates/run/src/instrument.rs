@@ -22,6 +22,7 @@ use loadline_workload::Workload;
 
 use crate::evidence::{Evidence, RunContext};
 pub(crate) use crate::evidence::{Instrument, Instruments};
+use crate::study::quiet::Hold;
 use crate::test::Test;
 
 pub(crate) use device::data_files;
@@ -52,7 +53,7 @@ impl Instruments {
             Some(replicas) => all.push(Box::new(replicas)),
             None => absent.push((replicas::COLUMNS, replicas::ABSENT)),
         }
-        Instruments { all, absent }
+        Instruments { all, absent, hold: None }
     }
 
     pub(crate) fn prepare(&mut self, request: &mut Request, run: &RunContext<'_>) -> Result<(), TargetError> {
@@ -89,6 +90,14 @@ fn outcome<T>(thread: JoinHandle<Result<T, String>>) -> Result<T, String> {
 impl TestHooks for Instruments {
     fn start(&mut self, request: &Request, shared: &Arc<Shared>) -> Result<(), TargetError> {
         self.all.iter_mut().try_for_each(|i| i.start(request, shared))
+    }
+
+    fn holds(&self) -> bool {
+        self.hold.as_ref().is_some_and(Hold::holds)
+    }
+
+    fn may_open(&mut self) -> bool {
+        self.hold.as_mut().is_none_or(Hold::may_open)
     }
 
     fn stop(&mut self, jobs: &[JobResult]) {

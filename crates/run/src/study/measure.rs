@@ -1,6 +1,7 @@
 //! Runs one test of a plan, in a straight line: prepare, measure, evidence, test, store.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Sender, channel};
 
 use loadline_collect::CpuSource;
@@ -17,6 +18,7 @@ use loadline_workload::{Instrument, SizeScan};
 use super::level::TestUnderLevels;
 use super::native_report::Mark;
 use super::proof::{BeforeTest, Proof};
+use super::quiet::Others;
 use super::variants::{VariantsState, may_change_redo};
 use super::{Context, StudyError, full_disk, native_report, nodes, window_length};
 use crate::activity::{GrownViews, ReadViews};
@@ -117,8 +119,8 @@ impl PlannedTest<'_> {
     /// Runs a scan of sizes. It has no fixed duration.
     fn scan(&self, context: &mut Context<'_>, scan: &SizeScan) -> Result<TestOutput, StudyError> {
         let prepared = self.prepare(context, None)?;
-        let look = context.look();
-        if let Some(began) = context.wait_until_quiet(self.position.test, self.position.try_of, look) {
+        let mut others = Others::beside(context);
+        if let Some(began) = context.wait_until_quiet(self.position.test, self.position.try_of, &mut others) {
             context.book_wait(began, self.position.try_of);
         }
         let mark = native_report::mark(native_reports(context));
@@ -206,14 +208,19 @@ impl PlannedTest<'_> {
     /// Runs jobs in a common window, with instruments, and asks what proves their work.
     fn run_jobs(&self, context: &mut Context<'_>, prepared: &mut Prepared) -> Result<Ended, StudyError> {
         let (say, alarm) = channel();
-        let (unprepared, look) = (prepared.request.clone(), context.look());
+        let (unprepared, mut others) = (prepared.request.clone(), Others::beside(context));
         let mut instruments = self.instruments(context, prepared, &say)?;
-        if let Some(began) = context.wait_until_quiet(self.position.test, self.position.try_of, look) {
+        let LiveTest { test, try_of, .. } = self.position;
+        let waited = context.wait_until_quiet(test, try_of, &mut others);
+        if let Some(began) = waited {
             // Limits that were measured meanwhile were disturbed.
             prepared.request = unprepared;
             instruments = self.instruments(context, prepared, &say)?;
-            context.book_wait(began, self.position.try_of);
+            context.book_wait(began, try_of);
         }
+        let hold = context.hold(others, waited);
+        let waits = Arc::clone(&hold.waits);
+        instruments.hold = Some(hold);
         let request = &prepared.request;
         // Outside the window: taking the mark is work for the database.
         let mark = native_report::mark(native_reports(context));
@@ -222,11 +229,17 @@ impl PlannedTest<'_> {
         let measured = run_test(request, &mut instruments, |tick| {
             let second = pace.second(self.position.test, request, tick);
             context.listener.on(Event::Progress { position: self.position.clone(), second });
+            if waits.swap(false, Ordering::Relaxed) {
+                context.say_waiting(test);
+            }
             if let Ok(text) = alarm.try_recv() {
                 context.warn(format!("test {}: {text}", self.position.test));
             }
         })
         .map_err(|e| self.failed(e))?;
+        if let Some(hold) = instruments.hold.take() {
+            context.book_hold(&hold, try_of);
+        }
         let sessions = end_lost(context.side.target.as_ref(), &measured.agents);
         let lost = measured.jobs.iter().find_map(|j| j.lost.clone());
         let left = lost.is_some() || measured.after.is_err() || !is_same_cluster(&measured);
