@@ -199,7 +199,10 @@ pub(crate) fn watch_window(
     let passed_open = sampler.edge("passed open").map_err(text);
     let at_close = sampler.edge_at("at close", schedule.close_ns).map_err(text);
     let look = |(server, meter): (&Server, &CostMeter)| {
-        before_others(shared.jobs() >= MANY_JOBS, || (meter.read(), Surroundings::read(server)))
+        before_others(shared.jobs() >= MANY_JOBS, || {
+            let around = Surroundings::read(server);
+            (meter.read(around.processes.as_ref()), around)
+        })
     };
     let around_open = server.map(look);
     watch.tick(TickAt::WindowStart);

@@ -93,53 +93,51 @@ impl CostMeter {
     pub fn new(whose: Whose, with_events: bool) -> CostMeter {
         let mut meter = CostMeter { whose, events: None };
         if with_events {
-            let threads = meter.places().unwrap_or_default().into_iter().flat_map(|place| place.threads());
+            let places = meter.places(Processes::read().ok().as_ref());
+            let threads = places.unwrap_or_default().into_iter().flat_map(|place| place.threads());
             meter.events = Some(PerfEvents::open(threads.filter_map(|dir| dir.rsplit('/').next()?.parse().ok())));
         }
         meter
     }
 
     /// The folders of the processes or threads in `/proc`.
-    fn places(&self) -> Result<Vec<Place>, CostUnknown> {
+    fn places(&self, seen: Option<&Processes>) -> Result<Vec<Place>, CostUnknown> {
         match &self.whose {
             Whose::Threads(tasks) => {
                 Ok(tasks.ids().map(|id| Place { dir: format!("/proc/self/task/{id}"), is_thread: true }).collect())
             }
             Whose::Server(server) => {
-                let ids = Processes::read().map_err(|_| CostUnknown::Unread)?.tree(server)?;
+                let ids = seen.ok_or(CostUnknown::Unread)?.tree(server)?;
                 Ok(ids.into_iter().map(|id| Place { dir: format!("/proc/{id}"), is_thread: false }).collect())
             }
             Whose::None(why) => Err(why.clone()),
         }
     }
 
-    /// The sums now. Takes about 60 µs for each thread. Reads them again if a process began or ended meanwhile: it would be in no list,
-    /// or in its parent's as well.
+    /// The sums now; `seen` are the processes of this machine a moment ago. Takes about 60 µs for each thread. Reads them again if a
+    /// process ended meanwhile, whose counts are its parent's then.
     ///
     /// # Errors
     /// Why they are unknown.
-    pub fn read(&self) -> Result<Cost, CostUnknown> {
-        let mut places = self.places()?;
+    pub fn read(&self, seen: Option<&Processes>) -> Result<Cost, CostUnknown> {
+        let mut places = self.places(seen)?;
         for _ in 0..READINGS {
             let sum = self.sum(&places);
-            let later = self.places()?;
-            if later == places {
-                return sum;
+            if sum.processes == places.len() as u64 {
+                return Ok(sum);
             }
-            places = later;
+            places = self.places(Processes::read().ok().as_ref())?;
         }
-        self.sum(&places)
+        Some(self.sum(&places)).filter(|sum| sum.processes > 0).ok_or(CostUnknown::Unread)
     }
 
-    fn sum(&self, places: &[Place]) -> Result<Cost, CostUnknown> {
+    fn sum(&self, places: &[Place]) -> Cost {
         let begin_ns = now_ns();
         let events = self.events.as_ref().map(|events| events.as_ref().map_err(Clone::clone)?.read());
         let mut sum = Cost { io: Some([0; 2]), events, ..Cost::default() };
-        for place in places {
-            place.add_to(&mut sum);
-        }
+        places.iter().for_each(|place| place.add_to(&mut sum));
         sum.at_ns = begin_ns + now_ns().saturating_sub(begin_ns) / 2;
-        if sum.processes == 0 { Err(CostUnknown::Unread) } else { Ok(sum) }
+        sum
     }
 }
 
@@ -172,7 +170,6 @@ impl Cost {
 }
 
 /// The folder of a process or of a thread of this process.
-#[derive(PartialEq)]
 struct Place {
     dir: String,
     is_thread: bool,
@@ -294,9 +291,10 @@ mod tests {
         let mut shell = std::process::Command::new("sh").args(["-c", script]).spawn().unwrap();
         let meter = CostMeter::new(Whose::Server(Server::Roots([shell.id()].into())), false);
         let begin = std::time::Instant::now();
-        let first = meter.read().unwrap();
+        let now = || meter.read(Processes::read().ok().as_ref());
+        let first = now().unwrap();
         let used = loop {
-            let used = first.used_until(&meter.read().unwrap()).unwrap();
+            let used = first.used_until(&now().unwrap()).unwrap();
             if used.cpu_us[0] + used.cpu_us[1] > 3e5 || begin.elapsed().as_secs() >= 20 {
                 break used;
             }
@@ -306,22 +304,22 @@ mod tests {
         let cpu_s = (used.cpu_us[0] + used.cpu_us[1]) / 1e6;
         assert!(cpu_s > 0.3 && cpu_s <= used.seconds * 1.2 + 0.05, "one process at a time: {used:?}");
         assert_eq!(used.switches, None, "the children took theirs along: {used:?}");
-        assert_eq!(meter.read(), Err(CostUnknown::Unseen));
+        assert_eq!(now(), Err(CostUnknown::Unseen));
     }
 
     #[test]
     fn this_thread_costs_what_it_does() {
         let own = nix::unistd::gettid().as_raw().unsigned_abs();
         let meter = CostMeter::new(Whose::Threads(Tasks::own(vec![own])), false);
-        let before = meter.read().unwrap();
+        let before = meter.read(None).unwrap();
         for _ in 0..20 {
             std::thread::sleep(std::time::Duration::from_millis(1));
         }
-        let used = before.used_until(&meter.read().unwrap()).unwrap();
+        let used = before.used_until(&meter.read(None).unwrap()).unwrap();
         assert!(used.switches.unwrap()[0] >= 20.0, "each sleep is one: {used:?}");
         assert_eq!(used.events, None);
         let none = CostMeter::new(Whose::None(CostUnknown::Elsewhere), true);
-        assert_eq!(none.read(), Err(CostUnknown::Elsewhere));
+        assert_eq!(none.read(None), Err(CostUnknown::Elsewhere));
     }
 
     #[test]
