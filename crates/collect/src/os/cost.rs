@@ -15,6 +15,8 @@ use crate::error::read;
 
 /// Share of the CPU time that threads which ended in the window may have had, whose context switches are not known.
 const UNSEEN: f64 = 0.05;
+/// Bytes by which a write call may dirty more than it passes: the rest of its first and of its last page.
+const CALL_BYTES: f64 = 8192.0;
 /// Most readings that are made again.
 const READINGS: usize = 3;
 
@@ -68,6 +70,8 @@ pub struct Cost {
     threads_ns: u64,
     /// Bytes read from and written to storage, if this user may read them.
     io: Option<[u64; 2]>,
+    /// Bytes that write calls passed, and their number.
+    calls: [u64; 2],
     processes: u64,
     events: Option<Result<[f64; 2], PerfRefused>>,
 }
@@ -83,6 +87,8 @@ pub struct CostUsed {
     pub switches: Option<[f64; 2]>,
     /// Bytes read from and written to storage, if this user may read them.
     pub io_bytes: Option<[f64; 2]>,
+    /// Most bytes that write calls can have written: of each what it passed, and its first and last page.
+    pub write_calls_bytes: f64,
     /// Instructions and cache misses, or why they are not counted; `None` if they were not asked for.
     pub events: Option<Result<[f64; 2], PerfRefused>>,
 }
@@ -164,6 +170,7 @@ impl Cost {
             cpu_us: ticks.map(|n| n * tick_us),
             switches: exact_s.and_then(|_| grown(self.switches, later.switches)),
             io_bytes: self.io.zip(later.io).and_then(|(a, b)| grown(a, b)),
+            write_calls_bytes: grown(self.calls, later.calls).map_or(0.0, |[bytes, calls]| bytes + calls * CALL_BYTES),
             events,
         })
     }
@@ -192,9 +199,9 @@ impl Place {
         let children = if self.is_thread { [0; 2] } else { [ticks[2], ticks[3]] };
         let add = |sum: [u64; 2], more: [u64; 2]| [sum[0].saturating_add(more[0]), sum[1].saturating_add(more[1])];
         sum.ticks = add(add(sum.ticks, [ticks[0], ticks[1]]), children);
-        let io = read(format!("{}/io", self.dir)).ok();
-        let io = io.as_deref().and_then(|text| values(text, ["read_bytes:", "write_bytes:"]));
-        sum.io = sum.io.zip(io).map(|(sum, io)| add(sum, io));
+        let io = read(format!("{}/io", self.dir)).unwrap_or_default();
+        sum.io = sum.io.zip(values(&io, ["read_bytes:", "write_bytes:"])).map(|(sum, io)| add(sum, io));
+        sum.calls = add(sum.calls, values(&io, ["wchar:", "syscw:"]).unwrap_or_default());
         for thread in self.threads() {
             let status = read(format!("{thread}/status")).unwrap_or_default();
             let switches = values(&status, ["voluntary_ctxt_switches:", "nonvoluntary_ctxt_switches:"]);
@@ -260,6 +267,7 @@ mod tests {
             switches: [1000 * seconds, 10 * seconds],
             threads_ns: 5 + seconds * 1_000_000_000,
             io: Some([0, 4096 * seconds]),
+            calls: [100 * seconds, seconds],
             processes: 1,
             events: None,
         }
@@ -271,6 +279,7 @@ mod tests {
         let all = used(after(5)).unwrap();
         assert_eq!((all.seconds, all.cpu_us), (4.0, [3.2e6, 0.8e6]));
         assert_eq!((all.switches, all.io_bytes), (Some([4000.0, 40.0]), Some([0.0, 16384.0])));
+        assert_eq!(all.write_calls_bytes, 400.0 + 4.0 * 8192.0);
         // The ns of the threads are better than ticks.
         let exact = used(Cost { threads_ns: after(5).threads_ns - 100_000_000, ..after(5) }).unwrap();
         assert!((exact.cpu_us[0] - 3.12e6).abs() < 1.0 && exact.switches.is_some(), "{exact:?}");
