@@ -114,6 +114,7 @@ fn request(order: &JobsOrder, target: Arc<dyn Target>, interrupted: &Arc<AtomicB
         disk: None,
         data_disk: None,
         place: Place::Part { first_job: order.jobs.start, all_jobs: order.all_jobs },
+        perf_events: false,
         interrupted: Arc::clone(interrupted),
     })
 }

@@ -31,7 +31,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
-use loadline_collect::os::{Server, Tasks};
+use loadline_collect::os::{CostMeter, CostUnknown, CostUsed, Server, Tasks, Whose};
 use loadline_collect::{Collected, CpuSource, Edge, Sampler, SamplerConfig, Surroundings};
 use loadline_database::machine::boot_id;
 use loadline_database::{Observer, Runs, SessionTasks, Target, TargetError, Work};
@@ -61,6 +61,8 @@ pub struct Request {
     /// The same under the data.
     pub data_disk: Option<String>,
     pub place: Place,
+    /// Whether hardware events of the database's processes are counted.
+    pub perf_events: bool,
     /// Set when the user wants to stop.
     pub interrupted: Arc<AtomicBool>,
 }
@@ -81,6 +83,7 @@ impl Request {
             disk: None,
             data_disk: None,
             place: Place::Here,
+            perf_events: false,
             interrupted: Arc::default(),
         }
     }
@@ -151,6 +154,8 @@ pub struct Around {
     pub server: Server,
     /// loadline's, also those of agents on this machine.
     pub own: Vec<u32>,
+    /// What the database's used, or why that is unknown.
+    pub cost: Result<CostUsed, CostUnknown>,
 }
 
 impl Measured {
@@ -337,7 +342,8 @@ pub fn run_test(request: &Request, hooks: &mut dyn TestHooks, tick: impl FnMut(&
     let shared = Arc::new(Shared::new(request.jobs, Arc::clone(&request.interrupted)));
     let mut crew = open_jobs(request, &shared)?;
     let (sessions, server) = session_tasks(request, observer.as_mut(), crew.tasks());
-    let around = hooks.counts().then_some(&server);
+    let meter = CostMeter::new(whose(request, &server, sessions.as_ref()), request.perf_events);
+    let around = hooks.counts().then_some((&server, &meter));
     if let Err(e) = hooks.start(request, &shared) {
         crew.end(Counts::default(), &mut || ());
         return Err(e.into());
@@ -392,7 +398,7 @@ pub fn run_test(request: &Request, hooks: &mut dyn TestHooks, tick: impl FnMut(&
         |text: String| if lost { Ok((Edges::unread_because(&text), None)) } else { Err(TestError::Counters(text)) };
     let (mut edges, readings) = edges.or_else(unread)?;
     own_commits.subtract_from(&mut edges, &mut after);
-    let around = readings.map(|readings| Around { readings, server, own: own_processes(&agents) });
+    let around = readings.map(|(readings, cost)| Around { readings, server, own: own_processes(&agents), cost });
     let mut merged = Tally::new(schedule.window_ns(), request.load.has_rate());
     tallies.iter().for_each(|tally| merged.merge(tally));
     tallies.resize_with(request.load.populations.len(), Tally::default);
@@ -411,6 +417,16 @@ pub fn run_test(request: &Request, hooks: &mut dyn TestHooks, tick: impl FnMut(&
         around,
         agents,
     })
+}
+
+/// Whose cost is that of the database. `sessions`: the tasks of the jobs' sessions.
+fn whose(request: &Request, server: &Server, sessions: Option<&Tasks>) -> Whose {
+    match request.target.facts().runs {
+        Runs::Nowhere => Whose::None(CostUnknown::NoDatabase),
+        Runs::InProcess => sessions.map_or(Whose::None(CostUnknown::OtherThreads), |of| Whose::Threads(of.clone())),
+        Runs::Apart if request.cpu == CpuSource::Local => Whose::Server(server.clone()),
+        Runs::Apart => Whose::None(CostUnknown::Elsewhere),
+    }
 }
 
 /// What is sampled in the window of `schedule`. `sessions`: the server's tasks for the jobs' sessions.

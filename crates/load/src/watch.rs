@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use loadline_collect::os::Server;
+use loadline_collect::os::{CostMeter, CostUnknown, CostUsed, Server};
 use loadline_collect::{CollectError, Edge, PendingEdge, Recent, Sampler, Second, Surroundings};
 use loadline_database::TargetError;
 use loadline_storage::{before_others, now_ns};
@@ -179,14 +179,17 @@ impl<'a, T: FnMut(&Tick)> Watch<'a, T> {
     }
 }
 
+/// What surrounded a test at window start and window end, and what the database cost in between.
+pub(crate) type Readings = ([Surroundings; 2], Result<CostUsed, CostUnknown>);
+
 /// Waits for window start and window end, and takes the snapshots there; and reads what surrounds the test, if the
 /// database's processes are given.
 pub(crate) fn watch_window(
     schedule: &Schedule,
     watch: &mut Watch<'_, impl FnMut(&Tick)>,
     sampler: &Sampler,
-    server: Option<&Server>,
-) -> Result<(Edges, Option<[Surroundings; 2]>), String> {
+    server: Option<(&Server, &CostMeter)>,
+) -> Result<(Edges, Option<Readings>), String> {
     let text = |e: CollectError| e.to_string();
     let shared = watch.shared;
     // Requested in advance, so that the sampler does nothing else at that moment.
@@ -195,7 +198,12 @@ pub(crate) fn watch_window(
     watch.wait_passed(&shared.passed_open);
     let passed_open = sampler.edge("passed open").map_err(text);
     let at_close = sampler.edge_at("at close", schedule.close_ns).map_err(text);
-    let look = |server| before_others(shared.jobs() >= MANY_JOBS, || Surroundings::read(server));
+    let look = |(server, meter): (&Server, &CostMeter)| {
+        before_others(shared.jobs() >= MANY_JOBS, || {
+            let around = Surroundings::read(server);
+            (meter.read(around.processes.as_ref()), around)
+        })
+    };
     let around_open = server.map(look);
     watch.tick(TickAt::WindowStart);
     watch.in_window(schedule);
@@ -207,7 +215,10 @@ pub(crate) fn watch_window(
     }
     // Before the jobs end: a session that ends publishes what it did after the window.
     let passed_close = sampler.edge("passed close").map_err(text);
-    let around = around_open.zip(server.map(look)).map(|(open, close)| [open, close]);
+    let around = around_open.zip(server.map(look)).map(|((cost, open), (later, close))| {
+        let used = cost.and_then(|cost| cost.used_until(&later?));
+        ([open, close], used)
+    });
     watch.tick(TickAt::WindowEnd);
     shared.stop.store(true, Ordering::Relaxed);
     let (passed_open, passed_close) = (passed_open?, passed_close?);

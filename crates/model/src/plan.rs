@@ -219,6 +219,12 @@ pub struct Plan {
     /// Whether the database's own report of each test is kept.
     #[serde(default)]
     pub native_report: bool,
+    /// Times from the last change to the commit over which scans are made, s, ascending; empty: they are made over sizes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub idle_s: Vec<f64>,
+    /// Whether hardware events of the database's processes are counted.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub perf_events: bool,
     /// Whether the data set stays on the target after the run.
     #[serde(default)]
     pub keep_data: bool,

@@ -5,7 +5,9 @@ use loadline_model::CheckId as Id;
 
 use crate::checks::{self, agents, disturbance as others, load, redo_on_device, settings, steady};
 use crate::evidence::Evidence;
-use crate::figures::{self, blocks, database, disturbance, machine, nodes, populations, shares, volume};
+use crate::figures::{
+    self, blocks, cost, database, disturbance, log_switches, machine, nodes, populations, shares, volume,
+};
 use crate::instrument::size_scan::{Scanned, output as scan};
 use crate::study::window_length;
 use crate::test::Test;
@@ -23,6 +25,8 @@ const FIGURES: &[fn(&Evidence<'_>, &mut Test)] = &[
     shares::figures,
     nodes::replicas,
     disturbance::figures,
+    cost::figures,
+    log_switches::figures,
     figures::background,
     steady::within_window,
 ];

@@ -12,6 +12,7 @@ mod bound;
 mod browser;
 mod clusters;
 mod common;
+mod cost;
 mod exchange;
 mod first_use;
 mod forecast;

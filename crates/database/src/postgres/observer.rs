@@ -10,6 +10,7 @@ use super::connect::{Endpoint, SessionRole};
 use super::knowledge::KNOWLEDGE;
 use super::settings::PgSettings;
 use super::sql::own;
+use super::versions::LSN;
 use super::wire::{Connection, Row, SYNC};
 use crate::descriptor::{BlockBytes, Counter};
 use crate::error::TargetError;
@@ -60,7 +61,7 @@ pub(super) fn uncounted_syncs(settings: &PgSettings) -> Option<String> {
 
 /// Whether a counter is of the log.
 fn is_of_log(name: &str) -> bool {
-    ["pg_stat_wal.", "pg_stat_io.wal_", "loadline.redo_"].iter().any(|begin| name.starts_with(begin))
+    ["pg_stat_wal.", "pg_stat_io.wal_", "loadline.redo_", "loadline.log_"].iter().any(|begin| name.starts_with(begin))
 }
 
 /// The observer's session with one instance.
@@ -72,6 +73,8 @@ struct ObserverSession {
     reads_proc_stat: bool,
     /// Its log is a copy of its primary's.
     standby: bool,
+    /// Size of a file of the log, bytes.
+    log_file: f64,
     /// CPU time of others' sessions.
     others: OtherSessions,
 }
@@ -115,6 +118,7 @@ impl ObserverSession {
             counts_syncs: gaps.redo_syncs.is_none(),
             reads_proc_stat: gaps.reads_proc_stat,
             standby,
+            log_file: settings.bytes("wal_segment_size").unwrap_or(16_777_216.0),
             others: OtherSessions::new(COMMANDS),
         })
     }
@@ -160,6 +164,9 @@ impl ObserverSession {
         Counter::fill(&KNOWLEDGE.counters, c.version.into(), self.block, &mut here);
         if !self.counts_syncs {
             here.retain(|name, _| ![counter::REDO_SYNCS, counter::REDO_SYNC_NS].contains(&name.as_str()));
+        }
+        if let Some(position) = here.get(LSN).copied() {
+            here.insert(counter::LOG_SWITCHES.to_owned(), (position / self.log_file).floor());
         }
         if let Some(all) = here.get("pg_stat_database.xact_commit") {
             here.insert(counter::COMMITS.to_owned(), all - c.own_commits_booked() as f64);

@@ -271,7 +271,11 @@ impl Observation for Postgres {
     }
 
     fn absent_columns(&self) -> Vec<(&'static Column, String)> {
-        let mut absent = vec![(column::FLASH_CACHE_WRITE_PCT, "PostgreSQL has no flash cache".to_owned())];
+        const NO_UNDO: &str = "PostgreSQL has no undo: old row versions stay in the table, and it counts them, but not their size (old_rows_per_tx)";
+        let mut absent = vec![
+            (column::FLASH_CACHE_WRITE_PCT, "PostgreSQL has no flash cache".to_owned()),
+            (column::UNDO_KIB_PER_TX, NO_UNDO.to_owned()),
+        ];
         for (columns, why) in [
             (&[column::REDO_BLOCKS_PER_S][..], KNOWLEDGE.texts.no_redo_blocks.at(self.version)),
             (&[column::REDO_SYNC_WRITES_PER_S, column::COMMITS_PER_REDO_SYNC], self.gaps.redo_syncs.as_deref()),

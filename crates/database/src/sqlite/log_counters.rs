@@ -23,6 +23,8 @@ pub(super) struct LogCounters {
     /// Pages written (a frame is a header and a page, two writes).
     pub(super) pages: AtomicU64,
     pub(super) syncs: AtomicU64,
+    /// Times that the log began anew.
+    pub(super) restarts: AtomicU64,
     /// Time spent in syncs, ns.
     pub(super) sync_ns: AtomicU64,
     /// Time spent in writes, ns.
@@ -184,6 +186,7 @@ unsafe extern "C" fn write(file: *mut ffi::sqlite3_file, data: *const c_void, am
             if offset == 0 {
                 // Its header: the log starts again.
                 counters.checkpoint_at.store(0, Ordering::Relaxed);
+                counters.restarts.fetch_add(1, Ordering::Relaxed);
             }
         }
         let begin = now_ns();

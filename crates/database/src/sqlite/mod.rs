@@ -219,6 +219,7 @@ impl Observer for LogObserver {
             (counter::REDO_BYTES, &self.counters.bytes),
             (counter::REDO_BLOCKS, &self.counters.pages),
             (counter::REDO_SYNCS, &self.counters.syncs),
+            (counter::LOG_SWITCHES, &self.counters.restarts),
             (counter::LOG_WAIT_NS, &self.counters.sync_ns),
             (counter::REDO_SYNC_NS, &self.counters.sync_ns),
             (counter::WRITER_WAIT_NS, &self.counters.writer_wait_ns),

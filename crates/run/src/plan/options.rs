@@ -204,6 +204,9 @@ options! {
             /// Mean time that a job thinks after each transaction, with its unit, e.g. 10ms; drawn from an exponential distribution. Client
             /// driver only, and not with --rate (see docs/load.md)
             think: TimeSpec [value_name = "TIME", allow_hyphen_values = true, help_heading = LOAD];
+            /// Scan commit time over these times between the last change and the commit instead of over sizes (LGWR-SIZE), e.g.
+            /// 0,100ms,500ms,1s,2s,5s, at most 1m each: shows whether the log is flushed by time
+            idle: Vec<TimeSpec> [value_name = "TIME,…", value_delimiter = ',', allow_hyphen_values = true, help_heading = LOAD];
             /// Transactions after which a job closes its session and opens a new one; the time to connect is a figure of its own. Client
             /// driver only
             reconnect_every: u64 [value_name = "N", allow_hyphen_values = true, help_heading = LOAD] where ("1", "1000000000");
@@ -242,6 +245,9 @@ options! {
             server_memory: String [value_name = "SIZE", help_heading = PROOF] where ("16 MiB", "1024 TiB");
             /// Keep storage figures although reads did not come from the device; such tests are marked
             allow_cached: bool [num_args = 0, default_missing_value = "true", help_heading = PROOF];
+            /// Count the instructions and cache misses of the database's processes on this machine (perf_event_open). Each switch between
+            /// them then takes longer, so compare throughput with runs that have it too [default: neither is counted]
+            perf_events: bool [num_args = 0, default_missing_value = "true", help_heading = PROOF];
             /// Oracle: take AWR snapshots around each test and keep the AWR report in the run folder. Needs a licence for the
             /// Diagnostics Pack; without this flag AWR and ASH are never used
             oracle_awr: bool [num_args = 0, default_missing_value = "true", help_heading = PROOF];

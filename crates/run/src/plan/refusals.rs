@@ -45,6 +45,7 @@ const REFUSALS: &[(&[&str], Mode, &str)] = &[
          such as one that `loadline run --warmup auto` took",
     ),
     (&["facts"], TARGETS, "they are of one platform; measure each with `loadline run`, and compare the runs"),
+    (&["idle"], PAIRS, "scans are compared by their curves over sizes; leave it out"),
     (&["platform"], ARMS, "they are named by what they differ in; leave it out"),
     (&["nodes N,…"], ARMS, "they are measured over one number of nodes; give --nodes once, such as --nodes 1"),
     (

@@ -185,6 +185,7 @@ impl PlannedTest<'_> {
             place: context.agents.clone().map_or(Place::Here, Place::Remote),
             disk: at.device("log").map(str::to_owned),
             data_disk: at.device("data").map(str::to_owned),
+            perf_events: plan.perf_events,
             interrupted: Arc::clone(&context.interrupted),
         };
         Ok(Prepared { request, before, info, cache_bytes, unsettled })
@@ -309,7 +310,8 @@ impl PlannedTest<'_> {
     ) -> Result<(Scanned, Proof), StudyError> {
         let LiveTest { test, workload, .. } = &self.position;
         let (mut last, mut began) = (None, None);
-        let scanned = size_scan::scan(&prepared.request, scan, |done, all| {
+        let idle_s = context.manifest.plan.idle_s.clone();
+        let scanned = size_scan::scan(&prepared.request, scan, &idle_s, |done, all| {
             let percent = done * 100 / all.max(1);
             let took_s = began.get_or_insert_with(std::time::Instant::now).elapsed().as_secs_f64();
             if last.replace(percent) != Some(percent) {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use loadline_collect::Surroundings;
-use loadline_collect::os::{DiskCounters, DiskRates, Server};
+use loadline_collect::os::{CostUnknown, DiskCounters, DiskRates, Server};
 use loadline_load::Around;
 use loadline_model::disturbance::DISTURBANCES;
 use loadline_storage::now_ns;
@@ -52,7 +52,8 @@ impl Others {
         let util_pct = rates.map(|rates| rates.util_pct).reduce(f64::max);
         let own = vec![std::process::id()];
         let mut seen = Test::default();
-        let around = Around { readings: [before.0, now.0], server: self.server.clone(), own };
+        let around =
+            Around { readings: [before.0, now.0], server: self.server.clone(), own, cost: Err(CostUnknown::Unread) };
         shares(&mut seen, &around, None, util_pct);
         DISTURBANCES.iter().all(|kind| seen.figure(kind.column).is_none_or(|pct| !kind.is_disturbing(pct)))
     }
