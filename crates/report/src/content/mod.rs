@@ -7,6 +7,7 @@ mod evidence;
 mod factors;
 mod figure;
 mod key;
+pub(crate) mod kinds;
 pub(crate) mod levels;
 pub(crate) mod load;
 mod mind;
