@@ -77,7 +77,7 @@ pub(crate) fn compared(a: &[&TestRecord], b: &[&TestRecord]) -> Option<Table> {
     let mut lines = Vec::new();
     for (at, x) in by_place(a) {
         let y = by_place(b).into_iter().find(|(other, _)| *other == at).map(|(_, tests)| tests).unwrap_or_default();
-        let Some(first) = x.iter().find(|r| !r.kinds.is_empty()) else { continue };
+        let Some(first) = x.iter().copied().find(|r| !r.kinds.is_empty()) else { continue };
         let line = |kind: &'_ KindFigures| [&x, &y].map(|tests| means(tests, &kind.name));
         let both = first.kinds.iter().map(|kind| Line { first, name: &kind.name, of: line(kind) });
         lines.extend(both.filter(|line| line.of[1][0].is_some()));

@@ -75,19 +75,16 @@ pub(crate) fn slowest(e: &Evidence<'_>) -> Result<SlowFigures, Unknown> {
     let (measured, events) = (e.measured, e.request.target.facts().waits);
     let schedule = &measured.schedule;
     let answers: BTreeMap<u64, u64> = measured.collected.answers.iter().copied().collect();
-    let sampled = |(at_ns, sample): &'_ (u64, WaitSample)| {
-        let (asked_ns, took_ns) =
-            answers.range(..=at_ns).next_back().map_or((*at_ns, 0), |(asked, took)| (*asked, *took));
-        (asked_ns, asked_ns + took_ns)
+    let sampled = |(at_ns, sample)| {
+        let asked = answers.range(..=at_ns).next_back();
+        let (asked_ns, took_ns) = asked.map_or((at_ns, 0), |(asked, took)| (*asked, *took));
+        Sampled { asked_ns, answered_ns: asked_ns + took_ns, sample }
     };
     let inside = measured.collected.wait_samples.iter().filter(|(at, _)| schedule.counts(*at));
-    let samples = inside.map(|of| {
-        let (asked_ns, answered_ns) = sampled(of);
-        Sampled { asked_ns, answered_ns, sample: &of.1 }
-    });
+    let samples: Vec<Sampled<'_>> = inside.map(|(at_ns, sample)| sampled((*at_ns, sample))).collect();
     let p99_ns = e.merged().transaction.quantile_ns(1.0 - SLOWEST).unwrap_or(0);
     let waits = e.request.load.waits();
-    of_samples(&measured.jobs, &samples.collect::<Vec<_>>(), p99_ns, |event| {
+    of_samples(&measured.jobs, &samples, p99_ns, |event| {
         // A session that waits between transactions is idle too.
         let class = class(events, event);
         (class != WaitClass::Client || !waits).then_some(class)
