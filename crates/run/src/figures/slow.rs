@@ -242,8 +242,8 @@ mod tests {
 
     fn of(jobs: &[JobResult], samples: &[(u64, WaitSample)]) -> Result<SlowFigures, Unknown> {
         let events = WaitEvents { lock: ["Lock:*"].into(), log_sync: ["IO:WALSync"].into(), ..WaitEvents::default() };
-        let sampled = |(at, sample)| Sampled { asked_ns: *at, answered_ns: *at + 2 * MS, sample };
-        let samples: Vec<Sampled<'_>> = samples.iter().map(|(at, sample)| sampled((at, sample))).collect();
+        let samples = samples.iter().map(|(at, sample)| Sampled { asked_ns: *at, answered_ns: at + 2 * MS, sample });
+        let samples: Vec<Sampled<'_>> = samples.collect();
         of_samples(jobs, &samples, 10 * MS, |event| Some(class(&events, event)))
     }
 
