@@ -208,18 +208,18 @@ fn histograms_table(tests: &[TestData]) -> Table {
     table
 }
 
-/// What each script of a mix did: weight, transactions, throughput, and times of its transactions, ms.
+/// What each kind of transaction did: weight, transactions, throughput, and times of its transactions, ms.
 fn kinds_table(tests: &[TestData]) -> Table {
-    let [mean, p50, p99] = ["mean_ms", "p50_ms", "p99_ms"].map(|name| (name, Kind::Number));
+    let [mean, p50, p99, p95] = ["mean_ms", "p50_ms", "p99_ms", "p95_ms"].map(|name| (name, Kind::Number));
     let [weight, transactions] = ["weight", "transactions"].map(|name| (name, Kind::Whole));
-    let own = [("kind", Kind::Text), weight, transactions, ("tps", Kind::Number), mean, p50, p99];
+    let own = [("kind", Kind::Text), weight, transactions, ("tps", Kind::Number), mean, p50, p99, p95];
     let mut table = Table::of_parts("kinds", &own);
     for TestData { record, .. } in tests {
         for kind in &record.kinds {
-            // Null for a script of which none completed.
+            // Null for a kind of which none completed.
             let times = kind.transaction_ns.map(|times| times.map(|ns| json!(ns / 1e6))).unwrap_or_default();
             let own = [json!(kind.name), json!(kind.weight), json!(kind.transactions), json!(kind.tps)];
-            table.push(record, own.into_iter().chain(times));
+            table.push(record, own.into_iter().chain(times).chain([json!(kind.p95_ns.map(|ns| ns / 1e6))]));
         }
     }
     table

@@ -19,7 +19,7 @@ mod worker;
 
 pub use client_job::Timing;
 pub use crew::Crew;
-pub use job::{Books, Held, JobResult, Tally, tps};
+pub use job::{Books, Held, JobResult, Slowest, Tally, WATCHED_JOBS, tps};
 pub use limits::{Limit, OWN_FILES, Which, allow_jobs, allow_threads};
 pub use remote::{OwnCommits, RemoteJobs, end_lost};
 pub use schedule::{Reported, SECOND_NS, STEP_NS, Schedule, Shared, course_step_ns};

@@ -25,6 +25,7 @@ pub mod probe;
 pub mod random;
 pub mod record;
 pub mod series;
+pub mod slow;
 pub mod snapshot;
 pub mod tries;
 pub mod variant;

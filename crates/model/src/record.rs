@@ -13,6 +13,7 @@ use crate::imported::{Imported, valid_or_unchecked};
 use crate::limits::{SizePoint, TestLimit};
 use crate::load::Population;
 use crate::note::{Note, known_notes};
+use crate::slow::SlowFigures;
 use crate::snapshot::WaitProfile;
 use crate::variant::{InPair, Letter, LevelPoint};
 
@@ -52,7 +53,7 @@ pub struct PopulationFigures {
 /// What one kind of transaction of a mix did.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct KindFigures {
-    /// Its name: that of a script.
+    /// Its name: that of a script, or of an arm of the program's choice.
     pub name: String,
     /// Its weight in the mix.
     pub weight: i64,
@@ -64,6 +65,9 @@ pub struct KindFigures {
     /// Mean, median and 99th percentile of their time, ns; absent if none completed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transaction_ns: Option<[f64; 3]>,
+    /// 95th percentile of their time, ns; absent in runs of older versions too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p95_ns: Option<f64>,
 }
 
 /// The windows of agents may be apart from the common one by this much, ms: 0.2 % of a window of a second.
@@ -276,6 +280,9 @@ pub struct TestRecord {
     /// What each kind of transaction did; empty if all are of one kind.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kinds: Vec<KindFigures>,
+    /// What its slowest transactions waited for, if its samples say which job waited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slow: Option<SlowFigures>,
     /// What each agent did, if the jobs ran on agents.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub by_agent: Vec<AgentFigures>,

@@ -114,6 +114,11 @@ impl Endpoint {
         self.connect_as(true)
     }
 
+    /// Says that `c` is the session of job number `job`.
+    pub(super) fn is_of_job(&self, c: &Connection, job: u32) {
+        self.sessions.is_of_job(c.session, job);
+    }
+
     fn connect_as(&self, loads: bool) -> Result<Connection, TargetError> {
         let retry = |(e, code)| match code {
             DENIED | DENIED_NO_PASSWORD if self.ask() => self.attempt(loads).map_err(|(e, _)| e),

@@ -29,7 +29,9 @@ impl DatabaseDriver for Mysql {
     }
 
     fn database_session(&self, work: &Work, job: u32) -> Result<Box<dyn DatabaseSession>, TargetError> {
-        let mut connection = self.endpoint_of(work, job)?.connect()?;
+        let endpoint = self.endpoint_of(work, job)?;
+        let mut connection = endpoint.connect()?;
+        endpoint.is_of_job(&connection, job);
         // Holds the moments of a second on the fastest server.
         connection.run("SET SESSION max_heap_table_size = 67108864")?;
         // The default allows no procedure to call itself.

@@ -39,6 +39,8 @@ pub struct Slice {
     pub first_start_ns: u64,
     /// Times of the transactions that completed before the end of the slice.
     pub transaction: Latencies,
+    /// Start and end of each of them, ns, in order; `None` if the server returns a histogram.
+    pub each: Option<Vec<[u64; 2]>>,
     /// Their commit times.
     pub commit: Latencies,
     /// The transaction that crossed the end, after which the slice ended.

@@ -21,6 +21,7 @@ fn data() -> Vec<TestData> {
         transactions,
         tps: 7.5,
         transaction_ns,
+        p95_ns: transaction_ns.map(|_| 4e6),
     };
     own.kinds = kinds.map(kind).to_vec();
     let series =
@@ -62,7 +63,18 @@ fn every_table_has_a_row_for_each() {
     let kinds = made("kinds", &data);
     assert_eq!(
         kinds.rows[0],
-        [json!("own"), json!(2), json!("a.sql"), json!(3), json!(9), json!(7.5), json!(2.0), json!(1.0), json!(5.0)]
+        [
+            json!("own"),
+            json!(2),
+            json!("a.sql"),
+            json!(3),
+            json!(9),
+            json!(7.5),
+            json!(2.0),
+            json!(1.0),
+            json!(5.0),
+            json!(4.0)
+        ]
     );
     assert_eq!(
         ["weight", "transactions", "p99_ms"].map(|name| column(&kinds, name)),

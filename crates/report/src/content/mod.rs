@@ -8,6 +8,7 @@ pub(crate) mod factors;
 pub(crate) mod facts;
 pub(crate) mod figure;
 mod key;
+pub(crate) mod kinds;
 pub(crate) mod levels;
 pub(crate) mod load;
 pub(crate) mod load_study;
