@@ -4,6 +4,7 @@
 mod cpu;
 mod disk;
 mod limits;
+mod listener;
 mod network;
 mod processes;
 mod tasks;
@@ -11,6 +12,7 @@ mod tasks;
 pub use cpu::{CpuShares, CpuTimes};
 pub use disk::{DiskCounters, DiskRates};
 pub use limits::{CpuLimit, Cpus, Pressure, allowed, frequency_pct, thermal_ms};
+pub use listener::{at_port, at_socket};
 pub use network::Interfaces;
 pub use processes::{Processes, Server, TICKS_PER_S, Used};
 pub(crate) use tasks::timed;

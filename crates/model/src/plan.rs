@@ -216,6 +216,9 @@ pub struct Plan {
     /// Whether the database's own report of each test is kept.
     #[serde(default)]
     pub native_report: bool,
+    /// Whether the window is recorded in parts, with the size of the tables ([`crate::record::AgePoint`]).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub aging: bool,
     /// Whether the data set stays on the target after the run.
     #[serde(default)]
     pub keep_data: bool,
