@@ -165,7 +165,8 @@ impl Endpoint {
 
     /// The proxy or pooler at `url` before this server. What jobs do there is counted here.
     pub(super) fn via(&self, url: &str, request: &OpenRequest) -> Result<Endpoint, TargetError> {
-        let (name, ledger) = (self.name.clone(), self.ledger.clone());
+        // Sessions that a pooler keeps open are none of the jobs that go directly.
+        let (name, ledger) = (format!("{} via", self.name), self.ledger.clone());
         Ok(Endpoint { way: JobsWay::Via, name, ledger, ..Endpoint::new(url, request, of_target(false))? })
     }
 

@@ -230,7 +230,11 @@ impl Postgres {
         let local = self.nodes.instances.iter().all(|i| i.local);
         let standbys = self.nodes.instances.iter().filter(|i| i.standby).count();
         let by_node = endpoints.len() > 1 && endpoints.len() == self.nodes.endpoints.len();
-        Ok(Box::new(PgObserver::open(&endpoints, standbys, &self.gaps, (local, by_node), scope)?))
+        let mut observer = PgObserver::open(&endpoints, standbys, &self.gaps, (local, by_node), scope)?;
+        if let Some(via) = self.via() {
+            observer.job_prefix = via.job_prefix();
+        }
+        Ok(Box::new(observer))
     }
 
     pub(super) fn session<T>(
