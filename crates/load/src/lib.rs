@@ -375,10 +375,10 @@ pub fn run_test(request: &Request, hooks: &mut dyn TestHooks, tick: impl FnMut(&
     hooks.stop(&results);
     let mut collected = sampler.finish();
     let published = wait_published(request, hooks);
-    let mut after = match collected.source.as_mut() {
-        _ if published.is_err() => Err(published.map_or_else(|e| e.to_string(), |()| String::new())),
-        Some(source) => source.snapshot().map_err(|e| e.to_string()),
-        None => Err("the session that reads the counters does not respond".to_owned()),
+    let mut after = match (published, collected.source.as_mut()) {
+        (Err(why), _) => Err(why.to_string()),
+        (Ok(()), Some(source)) => source.snapshot().map_err(|e| e.to_string()),
+        (Ok(()), None) => Err("the session that reads the counters does not respond".to_owned()),
     };
     if request.interrupted.load(Ordering::Relaxed) {
         return Err(TestError::Interrupted);

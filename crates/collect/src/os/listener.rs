@@ -56,9 +56,9 @@ fn holders(inodes: &BTreeSet<String>) -> Option<Vec<u32>> {
     let holds = |id: u32| {
         let open = std::fs::read_dir(format!("/proc/{id}/fd")).into_iter().flatten().flatten();
         let links = open.filter_map(|file| std::fs::read_link(file.path()).ok());
-        let sockets =
+        let mut sockets =
             links.filter_map(|link| Some(link.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.to_owned()));
-        sockets.into_iter().any(|inode| inodes.contains(&inode))
+        sockets.any(|inode| inodes.contains(&inode))
     };
     let all = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let ids = all.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());

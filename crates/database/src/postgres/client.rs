@@ -20,6 +20,9 @@ use crate::work::Work;
 /// number is prime, so that it is not in step with a cycle of rows.
 const SAMPLE: u32 = 7;
 
+/// Names of the prepared statements that begin and end a transaction.
+const ENDS: [(&str, &str); 3] = [("b", "BEGIN"), ("c", "COMMIT"), ("r", "ROLLBACK")];
+
 /// A statement as it is sent each time it runs.
 struct Sent {
     /// Name of the prepared statement; empty if it is prepared each time.
@@ -73,7 +76,6 @@ impl PgClientSession {
             .collect();
         let mut statements: Vec<(&str, &str, &[u32])> =
             texts.iter().map(|(name, sql, types)| (name.as_str(), sql.as_str(), types.as_slice())).collect();
-        const ENDS: [(&str, &str); 3] = [("b", "BEGIN"), ("c", "COMMIT"), ("r", "ROLLBACK")];
         if !named {
             for (s, (_, sql, types)) in work.program.statements.iter().zip(&texts) {
                 connection.prepare(&[("", sql, types)]).map_err(|e| e.at(&s.place))?;

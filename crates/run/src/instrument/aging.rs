@@ -30,7 +30,7 @@ pub(super) struct Aging {
 impl Instrument for Aging {
     fn start(&mut self, request: &Request, shared: &Arc<Shared>) -> Result<(), TargetError> {
         let (target, shared) = (Arc::clone(&request.target), Arc::clone(shared));
-        let ask = move || {
+        let ask = move || -> Result<Vec<Wear>, String> {
             let queries = target.abilities().queries.ok_or("this target has no tables")?;
             let mut seen = Vec::new();
             for part in 1..=AGE_PARTS as u64 {

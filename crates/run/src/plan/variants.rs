@@ -52,10 +52,7 @@ pub(super) fn plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
     }
     keep_common(&mut plans)?;
     let Some(mut plan) = plans.first().cloned() else { return one_plan(&base) };
-    let vias: Vec<Option<String>> = (0..arms.len()).map(|n| via_of(spec, n)).collect();
-    for via in spec.via.iter().flatten() {
-        check_via(&plan, via)?;
-    }
+    let vias = vias(spec, &plan, arms.len())?;
     let scans = scans_alone(&plan)?;
     if scans {
         // A scan has one job, and its curve an interval of its own.
@@ -126,9 +123,12 @@ fn given(spec: &PlanSpec) -> Result<Vec<VariantSpec>, PlanError> {
     Ok(arms)
 }
 
-/// The proxy of the arm `n`, without a password.
-fn via_of(spec: &PlanSpec, n: usize) -> Option<String> {
-    spec.via.as_ref()?.get(n.checked_sub(1)?).map(|url| redact(url))
+/// The proxies of `arms` arms, without passwords: A has none.
+fn vias(spec: &PlanSpec, plan: &Plan, arms: usize) -> Result<Vec<Option<String>>, PlanError> {
+    let given = spec.via.iter().flatten();
+    given.clone().try_for_each(|via| check_via(plan, via))?;
+    let shown = given.map(|via| Some(redact(via))).chain(std::iter::repeat(None));
+    Ok(std::iter::once(None).chain(shown).take(arms).collect())
 }
 
 /// Refuses a proxy of another kind than the target of `plan`, and workloads whose sessions need settings that a pooler would lose.
