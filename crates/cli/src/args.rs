@@ -15,7 +15,7 @@ use loadline_model::probe::Engine;
 use loadline_report::Format;
 use loadline_run::plan::DEFAULT_RESULTS;
 use loadline_run::plan::options::{
-    CLUSTER, HubOptions, LevelOptions, PROOF, PairOptions, PrecisionOptions, RunOptions, TargetOptions,
+    CLUSTER, HubOptions, LevelOptions, PROOF, PairOptions, PrecisionOptions, RunOptions, TargetOptions, ViaOptions,
 };
 use loadline_run::plans::{self, NamedPlan};
 
@@ -175,6 +175,8 @@ const AB_JOBS: &str = "Job counts, e.g. 4 or 1,8 [default: those of the plan]";
 pub(crate) struct AbArgs {
     #[command(flatten)]
     pub(crate) variants: VariantFlags,
+    #[command(flatten)]
+    pub(crate) via: ViaOptions,
     #[command(flatten)]
     pub(crate) pairs: PairOptions,
     #[command(flatten)]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use loadline_database::{Attempts, TargetError};
-use loadline_model::Latencies;
+use loadline_model::{Latencies, PartLatencies};
 use serde::{Deserialize, Serialize};
 
 use crate::phase::Split;
@@ -33,6 +33,9 @@ pub struct Tally {
     pub thoughts: u64,
     /// Completed transactions by step of the window ([`course_step_ns`]); those of in-database jobs stand in the first step of a second.
     pub per_step: Vec<u64>,
+    /// Transaction times by part of the window, all equally long, if the test asks for it ([`crate::Request::parts`]). Agents have none.
+    #[serde(skip)]
+    pub parts: Vec<PartLatencies>,
     /// All committed transactions, including warm-up and tail.
     pub total: u64,
     /// Rows that these changed according to the program.
@@ -105,6 +108,8 @@ impl Tally {
         if let Some(theirs) = &other.split {
             self.split.get_or_insert_default().merge(theirs);
         }
+        self.parts.resize_with(self.parts.len().max(other.parts.len()), PartLatencies::default);
+        self.parts.iter_mut().zip(&other.parts).for_each(|(mine, theirs)| mine.merge(theirs));
         self.total += other.total;
         self.rows_changed += other.rows_changed;
         self.errors += other.errors;
@@ -338,6 +343,11 @@ impl<'a> Books<'a> {
                 }
                 if let Some(n) = tally.per_step.get_mut(schedule.step(end_ns)) {
                     *n += 1;
+                }
+                if !tally.parts.is_empty() {
+                    let each_ns = schedule.window_ns().div_ceil(tally.parts.len() as u64).max(1);
+                    let part = end_ns.saturating_sub(schedule.open_ns) / each_ns;
+                    tally.parts.get_mut(part as usize).into_iter().for_each(|part| part.record(ns));
                 }
             }
         });

@@ -225,6 +225,9 @@ pub struct Plan {
     /// Whether hardware events of the database's processes are counted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub perf_events: bool,
+    /// Whether the window is recorded in parts, with the size of the tables ([`crate::record::AgePoint`]).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub aging: bool,
     /// Whether the data set stays on the target after the run.
     #[serde(default)]
     pub keep_data: bool,

@@ -190,6 +190,21 @@ pub struct WorkloadFacts {
     pub writes: bool,
 }
 
+/// A part of the window of a test that watches the database grow old. What was not measured is absent.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct AgePoint {
+    /// Its end, s after the window start.
+    pub t_s: f64,
+    /// Transactions per second in it.
+    pub tps: f64,
+    /// 99th percentile of their times, ns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p99_ns: Option<u64>,
+    /// What the database said of its tables at its end, by column id.
+    #[serde(flatten)]
+    pub sizes: BTreeMap<String, f64>,
+}
+
 /// One line of `tests.jsonl`; each begins as [`TestRecord::blank`]. Figures are at the top level under their column ids (see [`crate::column`]), so that
 /// `jq .commit_throughput_tps` works.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -289,6 +304,9 @@ pub struct TestRecord {
     /// Commit times by redo since the last commit, rising (LGWR-SIZE only).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sizes: Vec<SizePoint>,
+    /// The parts of its window, of a test that watches the database grow old (`--aging`).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub aging: Vec<AgePoint>,
     /// Where its figures come from, if loadline did not measure it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub imported: Option<Imported>,

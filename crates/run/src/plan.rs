@@ -133,6 +133,7 @@ fn one_plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
         native_report: spec.oracle_awr.unwrap_or(false),
         idle_s,
         perf_events: counts_perf_events(spec)?,
+        aging: spec.aging.unwrap_or(false),
         keep_data: spec.keep_data.unwrap_or(false),
         reload: spec.reload.unwrap_or(false),
         paired: None,
@@ -311,7 +312,8 @@ fn choose(spec: &PlanSpec, kind: &TargetKind, url: &str) -> Result<Chosen, PlanE
     let wanted = wanted(spec, own, &known)?;
     let parameters = parameters(spec, &known)?;
     // Of the in-database driver the load is the database's own, wherever its sessions come from.
-    let asked = if spec.agents.is_some() { Some(Driver::Client) } else { spec.driver };
+    let client = spec.agents.is_some() || spec.aging == Some(true);
+    let asked = if client { Some(Driver::Client) } else { spec.driver };
     let (mut workloads, mut skipped) = (Vec::new(), Vec::new());
     for workload in CATALOGUE.iter().chain(&known.own).filter(|w| wanted.iter().any(|v| v.code == w.code)) {
         let code = workload.code.clone();

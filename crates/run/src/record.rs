@@ -73,6 +73,7 @@ fn record<S>(test: Test, e: &Evidence<'_, S>, id: TestRecord) -> TestRecord {
         kpis: work.workload.kpis.iter().map(|k| k.column.id.to_owned()).collect(),
         facts: Some(work.workload.facts()),
         limit: test.limit,
+        aging: test.aging,
         parameters: work.params.to_map(),
         seed: Some(work.draws),
         ..id

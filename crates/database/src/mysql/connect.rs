@@ -20,7 +20,7 @@ use super::version::Version;
 use super::wire::Connection;
 use super::{auth, flavours};
 use crate::descriptor::Release;
-use crate::env::Env;
+use crate::env::{Env, of_target};
 use crate::error::{Meaning, TargetError, unless_refused};
 use crate::flavour::Recognised;
 use crate::patience::{ENDING, HASTY, PATIENCE, Patience, told};
@@ -52,6 +52,8 @@ pub(super) struct Endpoint {
     pub(super) sessions: OwnSessions,
     /// Whether they are jobs'.
     of_jobs: bool,
+    /// Whether it is that of a proxy.
+    is_proxy: bool,
     /// The member of a cluster to which each must lead.
     node: Option<Member>,
     pub(super) recognised: Recognised,
@@ -73,6 +75,7 @@ impl Endpoint {
             interrupted,
             sessions: OwnSessions::default(),
             of_jobs: false,
+            is_proxy: false,
             node: None,
             recognised: Recognised::default(),
         })
@@ -81,6 +84,12 @@ impl Endpoint {
     /// The same endpoint for jobs, whose sessions are recorded in `sessions`, and lead to `node` if it is one of a cluster.
     pub(super) fn for_jobs(&self, sessions: &OwnSessions, node: Option<&Member>) -> Endpoint {
         Endpoint { sessions: sessions.clone(), of_jobs: true, node: node.cloned(), ..self.clone() }
+    }
+
+    /// The proxy at `url` before this server, for jobs.
+    pub(super) fn via(&self, url: &str, request: &OpenRequest) -> Result<Endpoint, TargetError> {
+        let proxy = Endpoint::new(url, request, of_target(false))?;
+        Ok(Endpoint { is_proxy: true, ..proxy.for_jobs(&self.sessions, None) })
     }
 
     /// Opens a session. Asks for a missing password if the server wants one. The server cannot request local files in it.
@@ -148,6 +157,11 @@ impl Endpoint {
         let started = c.wait_with(Some(connecting)).and_then(|()| self.start_session(&mut c, loads));
         match started {
             Ok(()) => {
+                if self.is_proxy {
+                    // The greeting is the proxy's.
+                    let own = c.number("SELECT CONNECTION_ID()").map_err(|e| (e, 0))?;
+                    c.session = own.map_or(c.session, |id| id as u32);
+                }
                 self.sessions.add(c.session, self.of_jobs);
                 Ok(c)
             }

@@ -26,7 +26,7 @@ use crate::env::{Env, of_target};
 use crate::error::{Meaning, TargetError};
 use crate::flavour::{self, Basis, FLAVOURS, Flavour, Recognised};
 use crate::patience::{HASTY, PATIENCE, Patience, told, unanswered, waited_for};
-use crate::request::{AskPassword, OpenRequest};
+use crate::request::{AskPassword, OpenRequest, Way};
 use crate::role::Canceller;
 use crate::secret::Secret;
 use crate::stream::{Socket, Stream};
@@ -90,10 +90,19 @@ impl SessionRole<'_> {
     }
 }
 
+/// How the sessions of jobs reach the server: [`Way`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum JobsWay {
+    Own,
+    Direct,
+    Via,
+}
+
 /// How to reach one node.
 #[derive(Clone)]
 pub(super) struct Endpoint {
     pub(super) config: Config,
+    way: JobsWay,
     tls: Option<Arc<ClientConfig>>,
     /// The password typed by the user, so that it is asked once and not for each session.
     asked: Arc<Mutex<Option<Secret>>>,
@@ -128,8 +137,10 @@ impl Endpoint {
         let name = config.application_name.as_deref().unwrap_or("loadline");
         let name = format!("{} {}", clip(name, 16), clip(&request.run, 32)).trim().to_owned();
         let (ask, interrupted) = (Arc::clone(&request.ask_password), Arc::clone(&request.interrupted));
+        let way = if request.way == Way::Own { JobsWay::Own } else { JobsWay::Direct };
         Ok(Endpoint {
             config,
+            way,
             tls,
             asked: Arc::default(),
             ask,
@@ -150,6 +161,27 @@ impl Endpoint {
     /// The same, if it leads to a server whose own commits are counted in `ledger`.
     pub(super) fn with_books_in(&self, ledger: Ledger) -> Endpoint {
         Endpoint { ledger, ..self.clone() }
+    }
+
+    /// The proxy or pooler at `url` before this server. What jobs do there is counted here.
+    pub(super) fn via(&self, url: &str, request: &OpenRequest) -> Result<Endpoint, TargetError> {
+        // Sessions that a pooler keeps open are none of the jobs that go directly.
+        let (name, ledger) = (format!("{} via", self.name), self.ledger.clone());
+        Ok(Endpoint { way: JobsWay::Via, name, ledger, ..Endpoint::new(url, request, of_target(false))? })
+    }
+
+    /// Whether sessions of `role` are opened as behind a pooler.
+    fn is_shared(&self, role: SessionRole) -> bool {
+        match self.way {
+            JobsWay::Own => false,
+            JobsWay::Direct => matches!(role, SessionRole::Job(..)),
+            JobsWay::Via => true,
+        }
+    }
+
+    /// Whether jobs have prepared statements with names: a pooler loses them.
+    pub(super) fn names_statements(&self) -> bool {
+        self.way == JobsWay::Own
     }
 
     /// Prefix of the application names of the job sessions.
@@ -230,14 +262,19 @@ impl Endpoint {
 
     fn start_session(&self, c: &mut Connection, role: SessionRole) -> Result<(), TargetError> {
         let purpose = match role {
-            SessionRole::Inspect | SessionRole::Admin => "admin".to_owned(),
+            // A pooler would set another name before each transaction of another session.
+            _ if self.way == JobsWay::Via => "job 0".to_owned(),
+            SessionRole::Job(..) if self.is_shared(role) => "job 0".to_owned(),
             SessionRole::Lock => "lock".to_owned(),
+            SessionRole::Inspect | SessionRole::Admin => "admin".to_owned(),
             SessionRole::Observer => "observer".to_owned(),
             SessionRole::Job(_, job) => format!("job {job}"),
         };
         let name = format!("{} {purpose}", self.name);
-        let parallel = role.workers().map_or_else(Vec::new, parallel::settings);
-        let lists = role.settings().into_iter().flatten();
+        let is_shared = self.is_shared(role);
+        let parallel = role.workers().filter(|_| !is_shared).map_or_else(Vec::new, parallel::settings);
+        let lists = if is_shared { vec![&KNOWLEDGE.sessions.shared] } else { role.settings() };
+        let lists = lists.into_iter().flatten();
         let mut parameters =
             vec![("user", self.config.user.as_str()), ("database", &self.config.database), ("application_name", &name)];
         // Settings in the startup message cost no transaction, and override those of role and database.
@@ -247,6 +284,9 @@ impl Endpoint {
         c.put(|out| frontend::startup_message(parameters, out))?;
         c.send()?;
         self.authenticate(c)?;
+        if self.way == JobsWay::Via {
+            c.no_login();
+        }
         loop {
             let incoming = c.next()?;
             match (incoming.tag, c.body(incoming)) {
@@ -267,6 +307,9 @@ impl Endpoint {
         c.canceller = self.canceller(c, role);
         let at_most = self.config.connect_timeout * PATIENCE;
         c.wait_with(Some(Patience::new(&self.interrupted, at_most, c.canceller.clone())))?;
+        if is_shared {
+            return Ok(());
+        }
         if !matches!(role, SessionRole::Inspect) {
             for sql in KNOWLEDGE.texts.session_settings.all(c.version) {
                 c.query(sql)?;

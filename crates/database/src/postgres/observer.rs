@@ -83,7 +83,7 @@ struct ObserverSession {
 /// Reads all instances of a target and adds them up.
 pub(super) struct PgObserver {
     sessions: Vec<ObserverSession>,
-    job_prefix: String,
+    pub(super) job_prefix: String,
     /// Prefix of the names of all of loadline's sessions.
     own_prefix: String,
     /// Whether the servers run on this machine.

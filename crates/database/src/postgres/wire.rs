@@ -341,6 +341,11 @@ impl Connection {
         self.until_own_ready(|_, _| ())
     }
 
+    /// The login was at a pooler: the server did not count it.
+    pub(super) fn no_login(&mut self) {
+        self.own_commits = 0;
+    }
+
     /// Adds commits of loadline's own work inside a block.
     pub(super) fn add_own_commits(&mut self, n: u64) {
         self.own_commits += n;

@@ -1,5 +1,6 @@
 //! Contents of a report, in the order of a reader's needs: verdict and key figures, charts and tables, evidence.
 
+mod aging;
 mod answer;
 pub(crate) mod charts;
 mod elsewhere;
@@ -89,6 +90,7 @@ fn sections(
         levels::section(runs),
         facts::section(runs),
         load_study::section(runs),
+        aging::section(measured),
         nodes::section(runs),
         nodes::agents(runs),
         page::section(&own, options.paper),

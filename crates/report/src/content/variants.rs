@@ -1,5 +1,7 @@
 //! What a run of variants shows: a table of ratios, and a row of each figure for scripts.
 
+mod via;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use loadline_analyze::paired::percent as confidence;
@@ -103,6 +105,7 @@ impl RunOfVariants<'_> {
             same => self.same_work(),
             forced => forced.collect::<Vec<_>>(),
             not_alike => self.others().filter_map(|letter| self.not_alike(letter)).collect::<Vec<_>>(),
+            via => self.via_says(),
             families => families.filter_map(|(which, family)| Some((which, family.says()?))).collect::<Vec<_>>(),
         };
         items("arms-say", context)
@@ -303,6 +306,7 @@ pub(crate) fn section(runs: &[RunData]) -> Section {
             main.filter_map(|row| Some((row.place(), row.ratio.filter(|r| *r > 0.0)?, row.interval))).collect();
         blocks.push(Block::List { items: of_run.sentences() });
         blocks.extend(Block::charts(1, intervals(&title, &ratios, of_run.paired.margin)));
+        blocks.extend(of_run.via_table().map(Block::Table));
         blocks.extend(Block::table(table(&rows, "Pairs")));
         blocks.extend(of_run.profiles().map(Block::Table));
         blocks.push(Block::Para { text: of_run.method() });

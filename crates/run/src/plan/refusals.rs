@@ -20,6 +20,8 @@ const ARMS: Mode = ("two arms or more", |s| !(LEVELS.1)(s) && super::variants::a
 const LEVELS: Mode = ("levels of replication", super::levels::are_in);
 const STANDBYS: Mode = ("standbys of your own", |s| s.standby.is_some());
 const TARGETS: Mode = ("arms with targets of their own", |s| s.variant.iter().flatten().any(|of| of.target.is_some()));
+const VIA: Mode = ("jobs through a proxy", |s| s.via.is_some());
+const AGING: Mode = ("a window in parts (--aging)", |s| s.aging == Some(true));
 const PAIRS: Mode = ("windows compared in pairs, of two arms or of levels", |s| (ARMS.1)(s) || (LEVELS.1)(s));
 
 const AGENTS: &[&str] = &["agents", "hub", "agent-credentials"];
@@ -36,6 +38,11 @@ const REFUSALS: &[(&[&str], Mode, &str)] = &[
     ),
     (AGENTS, SCRIPTS, OWN_PROCESS),
     (AGENTS, PAIRS, OWN_PROCESS),
+    (&["driver database"], VIA, "that driver sends nothing per transaction; leave it out, or write --driver client"),
+    (&["node", "nodes"], VIA, "a proxy is before one server; leave it out"),
+    (&["driver database"], AGING, "that driver returns times once a second; write --driver client"),
+    (&["agents"], AGING, "their jobs tell what they did at the end; leave out one of the two"),
+    (&["aging"], PAIRS, "windows are compared as a whole; leave it out"),
     (&["repeat"], PAIRS, "each pair is a repetition; give --pairs"),
     (&["jobs auto"], PAIRS, "they are measured at given job counts; write --jobs 1,4"),
     (
@@ -49,7 +56,7 @@ const REFUSALS: &[(&[&str], Mode, &str)] = &[
     (&["platform"], ARMS, "they are named by what they differ in; leave it out"),
     (&["nodes N,…"], ARMS, "they are measured over one number of nodes; give --nodes once, such as --nodes 1"),
     (
-        &["variant", "precision", "equivalence"],
+        &["variant", "via", "precision", "equivalence"],
         LEVELS,
         "levels of replication and arms are two runs; leave out the keys of one",
     ),
