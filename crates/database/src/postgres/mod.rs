@@ -22,7 +22,6 @@ mod replay;
 mod replication;
 mod roles;
 mod schema;
-mod scram;
 mod server;
 mod settings;
 mod slice;
