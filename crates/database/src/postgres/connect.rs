@@ -16,10 +16,9 @@ use rustls::ClientConfig;
 
 use super::config::{Address, Config, default_host};
 use super::knowledge::KNOWLEDGE;
-use super::ledger::Ledger;
 use super::protocol::ServerError;
 use super::versions::{NEWEST, OLDEST};
-use super::wire::{CancelKey, Connection};
+use super::wire::{CancelKey, Connection, Ledger};
 use super::{parallel, pgpass};
 use crate::env::{Env, of_target};
 use crate::error::{Meaning, TargetError};
