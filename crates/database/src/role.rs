@@ -32,6 +32,7 @@ mod replication;
 
 pub use administration::{Administration, LogSpace, RunLock};
 pub use client_driver::{Canceller, ClientDriver, ClientSession, Results, TextDone, TextResult};
+pub(crate) use database_driver::median_of_three;
 pub use database_driver::{Attempts, DatabaseDriver, DatabaseSession, Slice, SliceEnd};
 pub use doctor::{Doctor, GrantSql, JobLimit, PRIVILEGE, Privilege, Use};
 pub use observation::{Observation, Observer, SessionTasks};

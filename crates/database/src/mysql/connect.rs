@@ -6,9 +6,11 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, SHA256};
 use rustls::ClientConfig;
 
 use super::config::{Address, Config};
+use super::flavours;
 use super::knowledge::KNOWLEDGE;
 use super::member::Member;
 use super::own_sessions::{OwnSessions, hindrance};
@@ -18,7 +20,6 @@ use super::protocol::{
 };
 use super::version::Version;
 use super::wire::Connection;
-use super::{auth, flavours};
 use crate::descriptor::Release;
 use crate::env::{Env, of_target};
 use crate::error::{Meaning, TargetError, unless_refused};
@@ -269,7 +270,7 @@ impl Endpoint {
                     return Err(TargetError::Refused(format!(
                         "{} sent a request of '{plugin}' that loadline does not support: use one of {}",
                         self.config.place(),
-                        auth::KNOWN
+                        protocol::KNOWN
                     )));
                 }
             };
@@ -281,20 +282,21 @@ impl Endpoint {
     /// The client's answer by authentication method `plugin`.
     fn answer(&self, plugin: &str, nonce: &[u8], safe: bool) -> Result<Vec<u8>, TargetError> {
         let password = self.password();
-        let answer = |method: fn(&[u8], &[u8]) -> Vec<u8>| {
-            password.as_ref().map_or_else(Vec::new, |password| method(password.expose().as_bytes(), nonce))
+        let answer = |algorithm| {
+            let of = |password: &Secret| protocol::password_answer(algorithm, password.expose().as_bytes(), nonce);
+            password.as_ref().map_or_else(Vec::new, of)
         };
         match plugin {
             // The server asks the operating system who we are.
             "unix_socket" | "auth_socket" => Ok(Vec::new()),
-            "mysql_native_password" => Ok(answer(auth::native)),
-            "caching_sha2_password" => Ok(answer(auth::caching_sha2)),
+            "mysql_native_password" => Ok(answer(&SHA1_FOR_LEGACY_USE_ONLY)),
+            "caching_sha2_password" => Ok(answer(&SHA256)),
             "mysql_clear_password" => self.cleartext(plugin, safe),
             other => Err(TargetError::Refused(format!(
                 "{} wants user '{}' to authenticate with '{other}', which loadline does not support: give the user one of {}",
                 self.config.place(),
                 self.config.user,
-                auth::KNOWN
+                protocol::KNOWN
             ))),
         }
     }

@@ -10,17 +10,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytes::BytesMut;
 use loadline_workload::{Commit, Instrument};
 use postgres_protocol::authentication::md5_hash;
-use postgres_protocol::authentication::sasl::SCRAM_SHA_256;
+use postgres_protocol::authentication::sasl::{ChannelBinding, SCRAM_SHA_256, ScramSha256};
 use postgres_protocol::message::frontend;
 use rustls::ClientConfig;
 
 use super::config::{Address, Config, default_host};
 use super::knowledge::KNOWLEDGE;
-use super::ledger::Ledger;
 use super::protocol::ServerError;
-use super::scram::{Exchange, KnownKeys, Wrong};
 use super::versions::{NEWEST, OLDEST};
-use super::wire::{CancelKey, Connection};
+use super::wire::{CancelKey, Connection, Ledger};
 use super::{parallel, pgpass};
 use crate::env::{Env, of_target};
 use crate::error::{Meaning, TargetError};
@@ -107,8 +105,6 @@ pub(super) struct Endpoint {
     /// The password typed by the user, so that it is asked once and not for each session.
     asked: Arc<Mutex<Option<Secret>>>,
     ask: AskPassword,
-    /// Of the password, once a session has derived them.
-    keys: KnownKeys,
     /// Set when the user wants to stop.
     pub(super) interrupted: Arc<AtomicBool>,
     pub(super) recognised: Recognised,
@@ -144,7 +140,6 @@ impl Endpoint {
             tls,
             asked: Arc::default(),
             ask,
-            keys: KnownKeys::default(),
             interrupted,
             recognised: Recognised::default(),
             name,
@@ -358,10 +353,10 @@ impl Endpoint {
     }
 
     fn authenticate(&self, c: &mut Connection) -> Result<(), TargetError> {
-        let mut scram: Option<Exchange> = None;
+        let mut scram: Option<ScramSha256> = None;
         let mut note = None;
         let asks_for = |what: &str| TargetError::Refused(format!("{} asks for {what}", self.config.place()));
-        let wrong = |e: Wrong| TargetError::Refused(format!("{}: {e}", self.config.place()));
+        let wrong = |e: io::Error| TargetError::Refused(format!("{}: password exchange: {e}", self.config.place()));
         loop {
             let incoming = c.next()?;
             let body = c.body(incoming).to_vec();
@@ -398,8 +393,8 @@ impl Endpoint {
                         return Err(asks_for(&format!("'{methods}', which loadline does not support")));
                     }
                     let password = self.password(&mut note)?;
-                    let exchange = Exchange::new(password).map_err(wrong)?;
-                    c.put(|out| frontend::sasl_initial_response(SCRAM_SHA_256, exchange.first().as_bytes(), out))?;
+                    let exchange = ScramSha256::new(password.expose().as_bytes(), ChannelBinding::unsupported());
+                    c.put(|out| frontend::sasl_initial_response(SCRAM_SHA_256, exchange.message(), out))?;
                     scram = Some(exchange);
                 }
                 11 | 12 => {
@@ -409,8 +404,8 @@ impl Endpoint {
                         exchange.finish(data).map_err(wrong)?;
                         continue;
                     }
-                    let answer = exchange.answer(data, &self.keys).map_err(wrong)?;
-                    c.put(|out| frontend::sasl_response(answer.as_bytes(), out))?;
+                    exchange.update(data).map_err(wrong)?;
+                    c.put(|out| frontend::sasl_response(exchange.message(), out))?;
                 }
                 7 | 9 => {
                     return Err(asks_for("Kerberos (GSSAPI, SSPI), which loadline does not support: use a password"));

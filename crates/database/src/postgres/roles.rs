@@ -22,7 +22,7 @@ use crate::facts::Facts;
 use crate::request::{OpenRequest, Way};
 use crate::role::{
     BlockCache, Checkpoints, ClientDriver, ClientSession, DatabaseDriver, DatabaseSession, Doctor, JobLimit, LogSpace,
-    Observation, Observer, ParallelQueries, ParallelWorkers, Privilege, Queries, RunLock, WorkerLimit,
+    Observation, Observer, ParallelQueries, ParallelWorkers, Privilege, Queries, RunLock, WorkerLimit, median_of_three,
 };
 use crate::scope::Scope;
 use crate::target::{Abilities, Listening, Nodes, RemainingNodes, Target, Ways};
@@ -325,18 +325,14 @@ impl DatabaseDriver for Postgres {
 
     fn overhead_ns(&self) -> Result<Option<f64>, TargetError> {
         const ITERATIONS: u32 = 20_000;
-        let mut times = self.at_primary(|c| {
-            let block = procedure::overhead(ITERATIONS);
-            let mut times = Vec::new();
-            for _ in 0..3 {
+        let block = procedure::overhead(ITERATIONS);
+        self.at_primary(|c| {
+            median_of_three(|| {
                 c.query(&block)?;
                 c.add_own_commits(u64::from(ITERATIONS));
-                times.extend(c.number::<f64>(&format!("SELECT current_setting('{}')", procedure::OVERHEAD))?);
-            }
-            Ok(times)
-        })?;
-        times.sort_by(f64::total_cmp);
-        Ok(times.get(times.len() / 2).copied())
+                c.number(&format!("SELECT current_setting('{}')", procedure::OVERHEAD))
+            })
+        })
     }
 }
 

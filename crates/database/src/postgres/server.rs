@@ -5,15 +5,15 @@ use std::time::Duration;
 
 use super::config::Address;
 use super::connect::{Endpoint, SessionRole};
-use super::identity::Identity;
 use super::knowledge::KNOWLEDGE;
 use super::observer::{CounterGaps, PgObserver, uncounted_syncs};
 use super::pair::Pair;
 use super::settings::{PgSettings, refuse_placeholders};
+use super::standbys::Identity;
 use super::temp::{TempServer, url_of};
 use super::versions::Version;
 use super::wire::Connection;
-use super::{replay, sql};
+use super::{sql, standbys};
 use crate::cloud::{Cloud, Part, why_absent};
 use crate::env::of_target;
 use crate::error::{Cause, TargetError, unless_refused};
@@ -278,7 +278,7 @@ impl Postgres {
 
     /// Waits until all standbys have replayed what their primary has on disk.
     pub(super) fn wait_replayed(&self) -> Result<(), TargetError> {
-        replay::wait(&self.primary().endpoint, &self.standbys()?)
+        standbys::wait(&self.primary().endpoint, &self.standbys()?)
     }
 
     /// The proxy or pooler through which jobs go now.
