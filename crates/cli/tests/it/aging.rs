@@ -3,6 +3,7 @@
 use crate::common::{measured, report, results, tests_of, words};
 
 #[test]
+#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn a_window_is_seen_to_grow_old_on_each_database() {
     for (target, known, absent) in [
         ("sqlite:", &["tables_mib", "tables_free_mib"][..], &["dead_rows"][..]),

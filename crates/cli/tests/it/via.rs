@@ -66,6 +66,7 @@ fn pairs(target: &str, via: &str, results: &Path, more: &str) -> (std::path::Pat
 }
 
 #[test]
+#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn a_pooler_that_shares_sessions_is_measured_in_turns_with_direct_ones() {
     let (server, results) = (Server::start(&[]), results());
     let pooler = Pooler::start(&server);
@@ -87,6 +88,7 @@ fn a_pooler_that_shares_sessions_is_measured_in_turns_with_direct_ones() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn a_proxy_that_leads_elsewhere_is_refused_before_anything_is_measured() {
     let (server, other, results) = (Server::start(&[]), Server::start(&[]), results());
     server.sql("CREATE DATABASE second").unwrap();
@@ -103,6 +105,7 @@ fn a_proxy_that_leads_elsewhere_is_refused_before_anything_is_measured() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn a_proxy_of_mariadb_is_measured_as_well() {
     let (server, results) = (Maria::start(&[]), results());
     let socket = server.file("relay");

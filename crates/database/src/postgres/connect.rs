@@ -268,7 +268,8 @@ impl Endpoint {
         let name = format!("{} {purpose}", self.name);
         let is_shared = self.is_shared(role);
         let parallel = role.workers().filter(|_| !is_shared).map_or_else(Vec::new, parallel::settings);
-        let lists = if is_shared { vec![&KNOWLEDGE.sessions.shared] } else { role.settings() };
+        // A pooler refuses most, and sets the others anew before each transaction if the server writes them otherwise (`ISO, MDY`).
+        let lists = if is_shared { Vec::new() } else { role.settings() };
         let lists = lists.into_iter().flatten();
         let mut parameters =
             vec![("user", self.config.user.as_str()), ("database", &self.config.database), ("application_name", &name)];

@@ -40,7 +40,7 @@ impl RunOfVariants<'_> {
     /// Of each proxy and workload: what it adds, and with how many jobs it pays.
     pub(super) fn via_says(&self) -> Vec<Value> {
         let mut cells: BTreeMap<(Letter, &str), Vec<&Figure<'_>>> = BTreeMap::new();
-        for row in self.through() {
+        for row in self.through().filter(|row| row.ratio.is_some()) {
             cells.entry((row.cell.other(), row.cell.workload)).or_default().push(row);
         }
         let said = |((arm, workload), rows): ((Letter, &str), Vec<&Figure<'_>>)| {
