@@ -80,7 +80,7 @@ fn a_pooler_that_shares_sessions_is_measured_in_turns_with_direct_ones() {
     }
     let proxied = tests.iter().filter(|test| test["arm"] == "B");
     assert!(proxied.map(|test| test["via_cpu_us_per_tx"].as_f64().unwrap()).sum::<f64>() > 0.0);
-    let text = report(&folder, "--format text");
+    let text = report(&folder, "--format md");
     assert!(text.contains("The price of the way") && text.contains("unprepared"), "{text}");
     let manifest = manifest_of(&folder);
     let via = manifest["plan"]["paired"]["variants"][1]["via"].as_str().unwrap();
