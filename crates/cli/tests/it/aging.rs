@@ -31,7 +31,7 @@ fn a_window_is_seen_to_grow_old_on_each_database() {
         // New orders only: the tables grow.
         let sizes: Vec<f64> = parts.iter().filter_map(|part| part["tables_mib"].as_f64()).collect();
         assert!(target != "postgres-temp:" || sizes.last() > sizes.first(), "{sizes:?}");
-        let page = report(&ran.folder(), "--format text");
+        let page = words(&report(&ran.folder(), "--format text")).join(" ");
         let verdicts = ["throughput falls", "throughput rises", "no fall is shown"];
         assert!(page.contains("Aging") && verdicts.iter().any(|said| page.contains(said)), "{page}");
     }
