@@ -2,13 +2,13 @@
 //!
 //! [`table::read`] makes tables of text, [`Sheet`] finds out what their columns are, and [`audit`] checks the [`LAWS`].
 
-mod context;
 mod finding;
 mod header;
 mod judge;
 mod law;
 mod laws;
 mod number;
+mod series;
 mod sheet;
 pub mod table;
 
@@ -22,7 +22,6 @@ pub use law::{LAWS, Law};
 pub use sheet::{Mapping, Sheet};
 pub use table::Table;
 
-use context::Context;
 use sheet::is_same;
 
 /// What was found in a file.
@@ -67,31 +66,31 @@ pub fn audit(tables: &[Table], mapping: &Mapping, claims: &[Claim]) -> Audit {
     let mut claims: Vec<&Claim> = claims.iter().collect();
     for table in tables {
         audit.rows += table.rows();
-        let mut context = Context::new(Sheet::new(table, mapping));
-        for remark in context.sheet.table.remarks.iter().chain(&context.sheet.remarks) {
+        let mut sheet = Sheet::new(table, mapping);
+        for remark in sheet.table.remarks.iter().chain(&sheet.remarks) {
             let graded = (TABLE, if remark.odd { Severity::Warning } else { Severity::Info });
             match remark.row {
-                Some(row) => context.find(graded, row, &[], None, remark.reason.clone()),
-                None => context.about(None, graded, &[], remark.reason.clone()),
+                Some(row) => sheet.find(graded, row, &[], None, remark.reason.clone()),
+                None => sheet.about(None, graded, &[], remark.reason.clone()),
             }
         }
-        if let Some(shape) = context.sheet.side_by_side() {
-            context.about(None, (TABLE, Severity::Warning), &[], Reason::Refused(shape.clone()));
+        if let Some(shape) = sheet.side_by_side() {
+            sheet.about(None, (TABLE, Severity::Warning), &[], Reason::Refused(shape.clone()));
             audit.refused.push(shape);
         } else {
-            laws::settle_kilobyte(&mut context);
-            laws::settle_jobs(&mut context);
-            let checked: Vec<&str> = LAWS.iter().filter(|l| laws::check(l, &context)).map(|law| law.id).collect();
+            laws::settle_kilobyte(&mut sheet);
+            laws::settle_jobs(&mut sheet);
+            let checked: Vec<&str> = LAWS.iter().filter(|l| laws::check(l, &sheet)).map(|law| law.id).collect();
             if checked.iter().any(|id| !OF_ROWS.contains(id)) {
                 audit.checked.extend(checked);
             } else {
-                let known: Vec<&str> = context.sheet.columns.iter().map(|c| c.id).collect();
+                let known: Vec<&str> = sheet.columns.iter().map(|c| c.id).collect();
                 let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-                context.about(None, (TABLE, Severity::Info), &[], Reason::NoLaw(known));
+                sheet.about(None, (TABLE, Severity::Info), &[], Reason::NoLaw(known));
             }
-            claims.retain(|claim| claim.check(&context).is_none());
+            claims.retain(|claim| claim.check(&sheet).is_none());
         }
-        audit.findings.extend(context.findings());
+        audit.findings.extend(sheet.findings());
     }
     audit.unchecked = claims.into_iter().map(|claim| AuditError::NoRows(claim.text.clone())).collect();
     audit
@@ -125,8 +124,8 @@ impl Claim {
     }
 
     /// Holds the claim against a table, if that has its column and rows.
-    pub(crate) fn check(&self, context: &Context<'_>) -> Option<()> {
-        let (table, columns) = (context.sheet.table, &context.sheet.columns);
+    pub(crate) fn check(&self, sheet: &Sheet<'_>) -> Option<()> {
+        let (table, columns) = (sheet.table, &sheet.columns);
         let is_it = |name: &str| is_same(name, &self.column);
         let place = columns.iter().position(|c| is_it(c.id) || is_it(&table.headers[c.index]))?;
         // A cell of the first column counts before the number of a row.
@@ -140,7 +139,7 @@ impl Claim {
         let holds = (ratio - self.factor).abs() <= self.tolerance;
         let graded = ("claim", if holds { Severity::Info } else { Severity::Error });
         let why = Reason::Claim(Figure(self.factor), Figure(ratio));
-        context.find(graded, above, &[place], Some(base * self.factor), why);
+        sheet.find(graded, above, &[place], Some(base * self.factor), why);
         Some(())
     }
 }

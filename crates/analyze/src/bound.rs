@@ -194,7 +194,7 @@ pub fn bound(record: &TestRecord) -> Option<Bound> {
     if record.imported.is_some() || !record.is_usable() || !record.sizes.is_empty() || record.jobs == 0 {
         return None;
     }
-    const RULES: [fn(&TestRecord, f64) -> Option<Bound>; 9] = [
+    const RULES: [fn(Evidence<'_>, f64) -> Option<Bound>; 9] = [
         rate,
         client,
         data_device,
@@ -205,11 +205,10 @@ pub fn bound(record: &TestRecord) -> Option<Bound> {
         time::busy_device,
         single_writer,
     ];
-    Some(RULES.iter().find_map(|rule| rule(record, tps)).unwrap_or_else(|| unknown(record)))
+    Some(RULES.iter().find_map(|rule| rule(Evidence::new(record), tps)).unwrap_or_else(|| unknown(record)))
 }
 
-fn rate(record: &TestRecord, tps: f64) -> Option<Bound> {
-    let e = Evidence::new(record);
+fn rate(e: Evidence<'_>, tps: f64) -> Option<Bound> {
     let asked = e.figure(column::RATE_TPS).filter(|r| *r > 0.0)?;
     (tps >= asked * RATE_MET).then(|| {
         e.add(
@@ -220,8 +219,7 @@ fn rate(record: &TestRecord, tps: f64) -> Option<Bound> {
     })
 }
 
-fn client(record: &TestRecord, tps: f64) -> Option<Bound> {
-    let e = Evidence::new(record);
+fn client(e: Evidence<'_>, tps: f64) -> Option<Bound> {
     let own = e.figure(column::CLIENT_CPU_PCT);
     if let Some(share) = own.filter(|p| *p >= CLIENT_FULL) {
         let text = format!("loadline used {} of its machine's CPU", pct(share));
@@ -235,7 +233,7 @@ fn client(record: &TestRecord, tps: f64) -> Option<Bound> {
         return Some(e.add(&[column::CPU_BUSY_PCT, column::CLIENT_CPU_PCT], text).bound(BoundBy::Client));
     }
     // The client of the in-database driver only waits for its calls to return.
-    let per_job = e.figure(column::CLIENT_CPU_US_PER_TX).map(|us| us * tps / 1e6 / f64::from(record.jobs));
+    let per_job = e.figure(column::CLIENT_CPU_US_PER_TX).map(|us| us * tps / 1e6 / f64::from(e.record.jobs));
     if let Some(share) = per_job.filter(|s| s.is_finite() && *s >= CLIENT_SHARE) {
         let text = format!("loadline's own code took {} of each job's time", pct(share * 100.0));
         return Some(e.add(&[column::CLIENT_CPU_US_PER_TX, THROUGHPUT], text).bound(BoundBy::Client));
@@ -246,15 +244,13 @@ fn client(record: &TestRecord, tps: f64) -> Option<Bound> {
 }
 
 /// Most of the jobs' time is a wait for a replica: whatever keeps the CPUs busy then, it is not the jobs.
-fn replica(record: &TestRecord, _: f64) -> Option<Bound> {
-    let e = Evidence::new(record);
+fn replica(e: Evidence<'_>, _: f64) -> Option<Bound> {
     let waits = e.figure(column::REPLICA_WAIT_PCT).filter(|waits| *waits >= 50.0)?;
     let text = format!("sessions waited for a replica to have a commit for {} of the jobs' time", pct(waits));
     Some(e.add(&[column::REPLICA_WAIT_PCT], text).bound(BoundBy::Replica))
 }
 
-fn cpu(record: &TestRecord, _: f64) -> Option<Bound> {
-    let e = Evidence::new(record);
+fn cpu(e: Evidence<'_>, _: f64) -> Option<Bound> {
     e.figure(column::CPU_BUSY_PCT).filter(|b| *b >= CPU_FULL)?;
     if time::waits_are_longer(&e) {
         return None;
@@ -269,8 +265,8 @@ fn at_commit(e: &Evidence<'_>, tps: f64) -> Option<(f64, &'static Column, &'stat
     times.into_iter().find_map(|(column, unit, doing)| Some((e.figure(column)? / unit * tps, column, doing)))
 }
 
-fn single_writer(record: &TestRecord, tps: f64) -> Option<Bound> {
-    let e = Evidence::new(record);
+fn single_writer(e: Evidence<'_>, tps: f64) -> Option<Bound> {
+    let record = e.record;
     // Long transactions that are rarely in a commit look alike; where the sessions' time is known, it says more.
     if record.jobs < SEVERAL || e.figure(column::SESSION_CPU_PCT).is_some() {
         return None;
@@ -293,8 +289,8 @@ fn single_writer(record: &TestRecord, tps: f64) -> Option<Bound> {
 }
 
 /// The device under the data gives the best program no more: then neither would more CPU.
-fn data_device(record: &TestRecord, _: f64) -> Option<Bound> {
-    let e = Evidence::new(record);
+fn data_device(e: Evidence<'_>, _: f64) -> Option<Bound> {
+    let record = e.record;
     let share = e.figure(column::LIMIT_SHARE_PCT).filter(|s| *s >= DATA_DEVICE_FULL)?;
     let limit = record.limit.as_ref()?;
     let by = match limit.name.as_str() {
@@ -309,14 +305,13 @@ fn data_device(record: &TestRecord, _: f64) -> Option<Bound> {
     Some(e.add_cpu_busy().bound(by))
 }
 
-fn device_bandwidth(record: &TestRecord, _: f64) -> Option<Bound> {
-    let e = Evidence::new(record);
+fn device_bandwidth(e: Evidence<'_>, _: f64) -> Option<Bound> {
     let util = e.figure(column::DEVICE_UTIL_PCT).filter(|u| *u >= DEVICE_FULL)?;
     let mib = e.figure(column::DEVICE_WRITE_MIB_PER_S)?;
     let size_kib = mib * 1024.0 / e.figure(column::DEVICE_WRITES_PER_S).filter(|w| *w > 0.0)?;
     let share = e.figure(column::LIMIT_SHARE_PCT).filter(|s| *s >= DEVICE_FULL)?;
     // A share of another limit says nothing about the log.
-    record.limit.as_ref().is_none_or(|limit| limit.name == name::LOG_WRITER).then_some(())?;
+    e.record.limit.as_ref().is_none_or(|limit| limit.name == name::LOG_WRITER).then_some(())?;
     // The quotient of two finite figures may be infinite.
     (size_kib.is_finite() && size_kib >= LARGE_WRITE_KIB).then(|| {
         e.add(

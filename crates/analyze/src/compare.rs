@@ -154,12 +154,6 @@ impl Comparison {
     pub fn peak(&self) -> Option<&ComparisonRow> {
         self.rows.iter().find(|r| matches!(r.at, ComparedAt::Peak { .. }))
     }
-
-    /// The comparison at `jobs` jobs.
-    #[must_use]
-    pub fn at_jobs(&self, jobs: u32) -> Option<&ComparisonRow> {
-        self.rows.iter().find(|r| r.at == ComparedAt::Jobs(jobs))
-    }
 }
 
 impl ComparisonRow {
@@ -200,7 +194,8 @@ pub fn compare(platforms: &[Platform<'_>]) -> Vec<Comparison> {
         for (sweep, _) in base_sweeps.iter().zip(&partnered).filter(|(_, seen)| !**seen) {
             let several = other.records.iter().any(|r| r.workload == sweep.workload && r.nodes != sweep.nodes);
             let alike = |r: &TestRecord| {
-                r.workload == sweep.workload && swept_alike(r, sweep) && (!several || r.nodes == sweep.nodes)
+                let is_swept_alike = r.swept.as_deref().unwrap_or(JOBS) == sweep.over;
+                r.workload == sweep.workload && is_swept_alike && (!several || r.nodes == sweep.nodes)
             };
             if !other.records.iter().any(alike) {
                 out.push(one_sided(base, other, sweep, other.label));
@@ -230,10 +225,6 @@ fn partner<'a>(
     };
     // The first of those that are as good.
     same.rev().max_by_key(|(_, b)| rank(b))
-}
-
-fn swept_alike(record: &TestRecord, sweep: &Sweep) -> bool {
-    record.swept.as_deref().unwrap_or(JOBS) == sweep.over
 }
 
 /// Which of two platforms is imported, if they are not both loadline's own: no workload of one tool is another's.

@@ -52,18 +52,21 @@ impl Pair {
         log(self.a).zip(log(self.b))
     }
 
-    /// `ln(b / a)`.
-    fn log_ratio(self) -> Option<f64> {
+    /// `ln(b / a)`; `None` unless both are positive and finite.
+    #[must_use]
+    pub fn log_ratio(self) -> Option<f64> {
         self.logs().map(|(a, b)| b - a)
     }
 
-    /// `ln √(a b)`.
-    fn log_mean(self) -> Option<f64> {
+    /// `ln √(a b)`, likewise.
+    #[must_use]
+    pub fn log_mean(self) -> Option<f64> {
         self.logs().map(|(a, b)| f64::midpoint(a, b))
     }
 
     /// `b − a`; `None` unless both are finite.
-    fn difference(self) -> Option<f64> {
+    #[must_use]
+    pub fn difference(self) -> Option<f64> {
         Some(self.b? - self.a?).filter(|d| d.is_finite())
     }
 }

@@ -124,6 +124,11 @@ pub fn ratio_in_strata(strata: &[(Vec<f64>, Vec<f64>)]) -> Option<Ratio> {
     Some(Ratio { value, interval, n_numerator: n.1, n_denominator: n.0 })
 }
 
+/// Sum of the products of `a` and `b`.
+pub(crate) fn dot(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
+}
+
 /// Arithmetic mean; `None` if there are no values or one is not finite.
 #[must_use]
 pub fn mean(values: &[f64]) -> Option<f64> {

@@ -7,7 +7,7 @@
 
 use std::ops::Range;
 
-use crate::stats::{averaged, long_run, mean, median};
+use crate::stats::{averaged, dot, long_run, mean, median};
 
 /// Time of a value, s.
 pub const STEP_S: f64 = 0.1;
@@ -131,21 +131,17 @@ fn centred(values: &[f64]) -> Vec<f64> {
     values.iter().map(|v| v - mean).collect()
 }
 
-fn product(a: &[f64], b: &[f64]) -> f64 {
-    a.iter().zip(b).map(|(a, b)| a * b).sum()
-}
-
 /// Size of `shape` in `values` beside their mean, and what both leave.
 fn beside(values: &[f64], shape: &[f64]) -> (f64, Vec<f64>) {
     let (values, shape) = (centred(values), centred(shape));
-    let size = product(&values, &shape) / product(&shape, &shape);
+    let size = dot(&values, &shape) / dot(&shape, &shape);
     (size, values.iter().zip(&shape).map(|(v, s)| v - size * s).collect())
 }
 
 /// The `size` of `shape` in standard errors, if values scatter as `left`.
 fn errors(size: f64, shape: &[f64], left: &[f64]) -> f64 {
     let shape = centred(shape);
-    size * (product(&shape, &shape) / long_run(left).variance).sqrt()
+    size * (dot(&shape, &shape) / long_run(left).variance).sqrt()
 }
 
 /// Fewest values in which a trend or a change can be seen.

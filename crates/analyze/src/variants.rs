@@ -134,16 +134,15 @@ pub struct Curves<'a> {
 /// The curves of a run's records.
 #[must_use]
 pub fn curves(records: &[TestRecord], planned: u32) -> Vec<Curves<'_>> {
-    cells(records, planned).into_iter().filter(Cell::is_scan).map(Curves::of_cell).collect()
-}
-
-impl<'a> Curves<'a> {
-    fn of_cell(cell: Cell<'a>) -> Curves<'a> {
-        let usable = |pair: &&[&TestRecord; 2]| pair.iter().all(|r| r.is_usable());
+    let usable = |pair: &&[&TestRecord; 2]| pair.iter().all(|r| r.is_usable());
+    let all = cells(records, planned).into_iter().filter(Cell::is_scan).map(|cell| {
         let shapes = cell.pairs.iter().flatten().rfind(usable).map(|pair| pair.map(|r| shape(&r.sizes)));
         Curves { shapes, cell }
-    }
+    });
+    all.collect()
+}
 
+impl Curves<'_> {
     /// Whether they differ: one alone has a period, with teeth that the scatter of the other would not hide, or the 95 % intervals of
     /// both periods do not overlap. `None` if a shape is not decided, or may have teeth that are hidden.
     #[must_use]

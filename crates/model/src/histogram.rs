@@ -134,15 +134,6 @@ impl Latencies {
     pub fn histogram(&self) -> &Histogram<u64> {
         &self.histogram
     }
-
-    /// Wraps a histogram read from disk; sum and maximum are computed from its buckets.
-    #[must_use]
-    pub fn from_histogram(histogram: Histogram<u64>) -> Latencies {
-        let sum_ns =
-            histogram.iter_recorded().map(|v| u128::from(v.value_iterated_to()) * u128::from(v.count_at_value())).sum();
-        let max_ns = if histogram.is_empty() { 0 } else { histogram.max() };
-        Latencies { histogram, sum_ns, max_ns }
-    }
 }
 
 /// Latencies of a part of a window with two significant digits: of these a job has many, and one takes 16 KiB.

@@ -12,7 +12,6 @@ mod forced;
 pub mod format;
 pub mod histogram;
 pub mod imported;
-mod kept;
 pub mod limits;
 pub mod live;
 pub mod load;

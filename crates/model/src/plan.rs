@@ -196,7 +196,6 @@ pub struct Plan {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub draws: Option<u64>,
     /// Size of the data set, bytes.
-    #[serde(default = "default_size")]
     pub size_bytes: u64,
     /// Memory of the server's machine as the user states it, bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -308,11 +307,6 @@ impl Plan {
         let most = if self.auto_warmup { "at most " } else { "" };
         format!("{most}{} s", self.warmup_s)
     }
-}
-
-/// Size of the data set in runs stored before it was recorded.
-fn default_size() -> u64 {
-    DEFAULT_SIZE_BYTES
 }
 
 /// Default size of the data set, bytes: loaded in seconds on two cores.

@@ -239,14 +239,14 @@ impl Study {
         }
         let known = workloads_of(&self.plan)?;
         let machine = loadline_collect::inventory::machine();
-        let earlier = resumed.as_ref().map(|r| &r.manifest);
+        let earlier = resumed.as_ref().map(|(_, run)| &run.manifest);
         let had_ended = earlier.is_some_and(|m| m.state == RunState::Complete);
         let Sides { side, parked, plan } = self.open_sides(&known, &machine, earlier, listener)?;
         let (manifest, folder, records, others) = match resumed {
-            Some(r) => {
+            Some((folder, r)) => {
                 r.warnings.iter().for_each(|w| listener.on(Event::Warning(w.clone())));
                 let manifest = gone_on(r.manifest, plan, &side, &parked, listener);
-                (manifest, r.folder, r.records, r.other_tries)
+                (manifest, folder, r.records, r.other_tries)
             }
             None => {
                 let probes = self.probe_storage(&plan, &side.info, listener)?;

@@ -60,21 +60,6 @@ pub struct RunFolder {
     stored: BTreeSet<u32>,
 }
 
-/// An interrupted run, ready to continue.
-#[derive(Debug)]
-pub struct Resumed {
-    /// The folder.
-    pub folder: RunFolder,
-    /// Its manifest.
-    pub manifest: Manifest,
-    /// The finished tests, each by the try that counts.
-    pub records: Vec<TestRecord>,
-    /// Their other tries.
-    pub other_tries: Vec<TestRecord>,
-    /// What was repaired.
-    pub warnings: Vec<String>,
-}
-
 impl RunFolder {
     /// Creates folder `name` (or `name-2`, `name-3`, … if it exists) in `results`, which is created if missing. Locks it and
     /// checks that it is writable.
@@ -108,17 +93,17 @@ impl RunFolder {
         Ok(RunFolder { path: path.to_owned(), _lock: lock, tests: None, whole_bytes: 0, stored: BTreeSet::new() })
     }
 
-    /// Opens the run at `path` (its folder or its `manifest.json`) to continue it. Cuts off a torn last line of
-    /// `tests.jsonl`, left by a process killed during an append.
+    /// Opens the run at `path` (its folder or its `manifest.json`) to continue it, and returns also what it holds. Cuts off a torn last
+    /// line of `tests.jsonl`, left by a process killed during an append.
     ///
     /// # Errors
     /// There is no run, another process writes to it, a newer loadline wrote it, or it is damaged in another way (the error
     /// names file and line).
-    pub fn resume(path: &Path) -> Result<Resumed, StoreError> {
+    pub fn resume(path: &Path) -> Result<(RunFolder, StoredRun), StoreError> {
         let path = layout::locate(path)?;
         let lock = lock(&path)?;
         let (run, whole_bytes) = StoredRun::read(path, "was cut off")?;
-        let StoredRun { path, manifest, records, other_tries, warnings } = run;
+        let path = run.path.clone();
         remove_temporary(&path);
         make_directories(&path)?;
         let file = path.join(layout::TESTS);
@@ -129,9 +114,8 @@ impl RunFolder {
             });
             cut.map_err(|e| io_error("repair", &file, e, PERMISSIONS))?;
         }
-        let stored = records.iter().chain(&other_tries).map(|r| r.test).collect();
-        let folder = RunFolder { path, _lock: lock, tests: None, whole_bytes, stored };
-        Ok(Resumed { folder, manifest, records, other_tries, warnings })
+        let stored = run.records.iter().chain(&run.other_tries).map(|r| r.test).collect();
+        Ok((RunFolder { path, _lock: lock, tests: None, whole_bytes, stored }, run))
     }
 
     /// The run folder.

@@ -32,7 +32,7 @@ mod watched;
 
 pub use atomic::write_report;
 pub use error::StoreError;
-pub use folder::{NativeFile, Resumed, RunFolder, TestOutput};
+pub use folder::{NativeFile, RunFolder, TestOutput};
 pub use hlog::{Interval, histogram_log};
 pub use layout::runs_in;
 pub use live::{LiveFile, Tail, clock_s, is_written};

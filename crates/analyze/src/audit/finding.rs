@@ -17,6 +17,9 @@ loadline_model::named! {
     pub fn name;
 }
 
+/// A law, and how bad it is that it is broken.
+pub(crate) type Graded = (&'static str, Severity);
+
 /// One finding.
 #[derive(Debug, Clone, PartialEq)]
 #[expect(missing_docs, reason = "the names say it")]

@@ -54,13 +54,13 @@ fn ratio(law: &Law, pair: &Pair<'_>, row: usize, cut: bool) -> Option<Interval> 
 
 impl Row {
     pub(crate) fn read(law: &Law, pair: &Pair<'_>, row: usize) -> Option<Row> {
-        let (context, ratio_of, slack) = (pair.context, |cut| ratio(law, pair, row, cut), law.slack);
+        let (sheet, ratio_of, slack) = (pair.sheet, |cut| ratio(law, pair, row, cut), law.slack);
         let (ratio, most) =
-            (ratio_of(false)?, 1.0 + if slack > 0.0 { slack + context.late(row, VERY_LATE) } else { 0.0 });
+            (ratio_of(false)?, 1.0 + if slack > 0.0 { slack + sheet.late(row, VERY_LATE) } else { 0.0 });
         let meets = if pair.equal { ratio.holds(1.0) } else { ratio.low <= most };
         let mut r = Row { row, ratio, meets, cut: false, time: 0.0, pause: ratio, open: false };
         if law.kind == Kind::Jobs {
-            let outside = OUTSIDE.iter().filter_map(|id| context.sheet.column(id)?.interval(row, false));
+            let outside = OUTSIDE.iter().filter_map(|id| sheet.column(id)?.interval(row, false));
             let share = outside.fold(Interval::exact(1.0), |left, part| left.plus(-0.01, part));
             let (rate, time) = pair.named_and_rest(row)?;
             let jobs = pair.values(row, false)?.1.times(share);
@@ -68,11 +68,10 @@ impl Row {
                 return None;
             }
             (r.ratio, r.time, r.pause) = (ratio.over(share), time.at, jobs.over(rate).plus(-1.0, time));
-            r.open = context.sheet.value("rate_tps", row).is_some()
-                || context.sheet.text("job_load", row).contains(OPEN_LOOP);
+            r.open = sheet.value("rate_tps", row).is_some() || sheet.text("job_load", row).contains(OPEN_LOOP);
             // Each of all jobs has a transaction that began before the window, also where they pause most of the time.
-            let longest = context.sheet.value("transaction_time_ns_max", row).map_or(5.0 * time.at, |ns| ns / 1e9);
-            let edge = context.late(row, longest) / share.at.clamp(0.01, 1.0);
+            let longest = sheet.value("transaction_time_ns_max", row).map_or(5.0 * time.at, |ns| ns / 1e9);
+            let edge = sheet.late(row, longest) / share.at.clamp(0.01, 1.0);
             r.meets = r.ratio.holds(1.0) || r.deviation(1.0) <= edge || r.open && r.ratio.low <= 1.0;
         } else if law.kind == Kind::Agreed {
             r.meets |= r.deviation(1.0) <= slack;
@@ -120,7 +119,7 @@ impl Model {
         };
         let is_below = of_jobs && is_most(count(rows, |r| r.ratio.high < 1.0), rows.len());
         let pause = most(|r| r.pause).filter(|s| is_below && *s > 0.0);
-        let late = NOISE.max(if of_jobs { law.slack } else { pair.context.late(0, LATE) });
+        let late = NOISE.max(if of_jobs { law.slack } else { pair.sheet.late(0, LATE) });
         let factor = || most(|r| r.ratio).filter(|at| (at - 1.0).abs() > late && (pair.equal || is_below || *at > 1.0));
         pause.map(Model::Pause).or_else(|| factor().map(Model::Factor))
     }
@@ -142,18 +141,18 @@ impl Model {
 
 /// Holds a law's formula against all rows of its table. Each series that a model of its own explains is judged alone.
 pub(crate) fn check(law: &'static Law, pair: &Pair<'_>) {
-    let (context, of_jobs) = (pair.context, law.kind == Kind::Jobs);
-    let read = || (0..context.rows()).filter_map(|row| Row::read(law, pair, row));
+    let (sheet, of_jobs) = (pair.sheet, law.kind == Kind::Jobs);
+    let read = || (0..sheet.rows()).filter_map(|row| Row::read(law, pair, row));
     if read().all(|r| r.meets) {
         return;
     }
     let mut rows: Vec<Row> = read().collect();
-    if context.series.len() > 1 && Model::find(law, pair, &rows).is_none() {
+    if sheet.series.len() > 1 && Model::find(law, pair, &rows).is_none() {
         // A factor explains no series if most rows of the table agree that the columns are what they are called.
         let agree = is_most(count(&rows, |r| r.meets), rows.len());
-        let mut others: Vec<Option<Row>> = (0..context.rows()).map(|row| Row::read(law, pair, row)).collect();
+        let mut others: Vec<Option<Row>> = (0..sheet.rows()).map(|row| Row::read(law, pair, row)).collect();
         rows.clear();
-        for series in &context.series {
+        for series in &sheet.series {
             let own: Vec<Row> = series.iter().filter_map(|row| others[*row].take()).collect();
             let is_explained = match Model::find(law, pair, &own) {
                 Some(Model::Pause(_)) => true,
@@ -274,7 +273,7 @@ impl<'a> Judge<'a> {
     }
 
     fn about(&self, law: &Law, severity: Severity, reason: Reason) {
-        self.pair.context.about(self.alone, (law.id, severity), &self.pair.columns, reason);
+        self.pair.sheet.about(self.alone, (law.id, severity), &self.pair.columns, reason);
     }
 
     /// The formula of the law, or of what is beside it.
@@ -300,8 +299,7 @@ impl<'a> Judge<'a> {
 
     /// Reports a row; `kept` if enough others keep the law.
     fn report(&self, law: &Law, r: &Row, kept: bool) {
-        let (pair, context, under) = (self.pair, self.pair.context, law.id != self.law.id);
-        let sheet = &context.sheet;
+        let (pair, sheet, under) = (self.pair, self.pair.sheet, law.id != self.law.id);
         let columns = || pair.columns.iter().map(move |c| &sheet.columns[*c]);
         let (names, at) = (|id: &str| columns().any(|c| c.id == id), self.model.map_or(1.0, |model| model.factor(r)));
         let (deviation, is_parts) = (r.deviation(at), self.law.kind == Kind::Parts);
@@ -309,7 +307,7 @@ impl<'a> Judge<'a> {
         let two_sided = pair.equal || self.of_jobs;
         let agree = if two_sided { self.others_speak_against((r.ratio.at - at).abs()) } else { kept };
         // A counter that is read at another moment than the jobs' own deviates as much, in one row as well as in all.
-        let noise = NOISE.max(if self.of_jobs { 0.0 } else { context.late(r.row, LATE) });
+        let noise = NOISE.max(if self.of_jobs { 0.0 } else { sheet.late(r.row, LATE) });
         let late = two_sided && deviation < noise && !matches!(self.model, Some(Model::Pause(_)));
         // Less than the whole is a part that is not printed.
         let is_part = is_parts && r.ratio.at <= at;
@@ -328,7 +326,7 @@ impl<'a> Judge<'a> {
         let certain = if self.of_jobs {
             self.known && !under && deviation > self.law.slack
         } else {
-            let enough = !pair.equal || deviation > self.law.slack.max(context.late(r.row, VERY_LATE));
+            let enough = !pair.equal || deviation > self.law.slack.max(sheet.late(r.row, VERY_LATE));
             agree || enough && pair.is_sure(self.law.sure)
         };
         let severity = match self.law.severity {
@@ -349,6 +347,6 @@ impl<'a> Judge<'a> {
             Some(multiple) => Reason::InFlight(pair.text.clone(), Figure(multiple)),
             None => Reason::Broken(self.text(law), law.meaning, agree, edge),
         };
-        context.find((law.id, severity), r.row, columns, recomputed, why);
+        sheet.find((law.id, severity), r.row, columns, recomputed, why);
     }
 }

@@ -8,10 +8,9 @@
 
 use std::sync::LazyLock;
 
-use super::context::Context;
 use super::finding::Severity;
 use super::number::Interval;
-use super::sheet::{Column, How};
+use super::sheet::{Column, How, Sheet};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -116,7 +115,7 @@ struct Term {
 
 /// Two sums that are equal, or of which the left is the smaller, with the columns of one table.
 pub(crate) struct Pair<'a> {
-    pub(crate) context: &'a Context<'a>,
+    pub(crate) sheet: &'a Sheet<'a>,
     left: Vec<Term>,
     right: Vec<Term>,
     pub(crate) equal: bool,
@@ -132,10 +131,10 @@ pub(crate) fn is_unknown(word: &str) -> bool {
 }
 
 /// The formula with the columns that the table has, as pairs of sides; none if some are missing.
-pub(crate) fn compile<'a>(text: &str, context: &'a Context<'a>) -> Option<Vec<Pair<'a>>> {
+pub(crate) fn compile<'a>(text: &str, sheet: &'a Sheet<'a>) -> Option<Vec<Pair<'a>>> {
     let (text, unless) = text.split_once(" unless ").unwrap_or((text, ""));
-    let is_complete = |c: &Column| (0..context.rows()).all(|row| c.value(row).is_some());
-    if context.sheet.column(unless).is_some_and(is_complete) {
+    let is_complete = |c: &Column| (0..sheet.rows()).all(|row| c.value(row).is_some());
+    if sheet.column(unless).is_some_and(is_complete) {
         return None;
     }
     let sign = if text.contains(" <= ") { " <= " } else { " = " };
@@ -143,23 +142,23 @@ pub(crate) fn compile<'a>(text: &str, context: &'a Context<'a>) -> Option<Vec<Pa
     for side in text.split(sign) {
         let mut terms = Vec::new();
         for term in side.split(" + ") {
-            match Term::compile(term, context) {
+            match Term::compile(term, sheet) {
                 None if !term.ends_with('?') => return None,
                 made => terms.extend(made),
             }
         }
         sides.extend((!terms.is_empty()).then_some(terms));
     }
-    (sides.len() > 1).then(|| sides.windows(2).map(|two| Pair::new(context, &two[0], sign, &two[1])).collect())
+    (sides.len() > 1).then(|| sides.windows(2).map(|two| Pair::new(sheet, &two[0], sign, &two[1])).collect())
 }
 
 impl Term {
-    fn compile(text: &str, context: &Context<'_>) -> Option<Term> {
+    fn compile(text: &str, sheet: &Sheet<'_>) -> Option<Term> {
         let mut term = Term { text: text.to_owned(), factor: 1.0, columns: Vec::new(), named: None };
         let mut above = true;
         for word in text.split(' ') {
             let name = word.trim_matches(['!', '~', '?']);
-            match (word, name.parse::<f64>(), context.resolve(name)) {
+            match (word, name.parse::<f64>(), sheet.resolve(name)) {
                 ("*" | "/", ..) => above = word == "*",
                 (_, Ok(number), _) => term.factor *= if above { number } else { 1.0 / number },
                 (_, _, Some((columns, factor))) => {
@@ -176,7 +175,7 @@ impl Term {
 }
 
 impl<'a> Pair<'a> {
-    fn new(context: &'a Context<'a>, left: &[Term], sign: &str, right: &[Term]) -> Pair<'a> {
+    fn new(sheet: &'a Sheet<'a>, left: &[Term], sign: &str, right: &[Term]) -> Pair<'a> {
         let terms = || left.iter().chain(right);
         let named = terms().filter_map(|t| t.named).next_back();
         let mut columns: Vec<usize> = Vec::new();
@@ -188,12 +187,12 @@ impl<'a> Pair<'a> {
         columns.extend(named);
         let text = [left, right].map(|side| side.iter().map(|t| t.text.as_str()).collect::<Vec<_>>().join(" + "));
         let text = text.join(sign).replace(['?', '!', '~'], "");
-        Pair { context, left: left.to_vec(), right: right.to_vec(), equal: sign == " = ", columns, text }
+        Pair { sheet, left: left.to_vec(), right: right.to_vec(), equal: sign == " = ", columns, text }
     }
 
     /// Whether all columns are known at least as surely as by `how`.
     pub(crate) fn is_sure(&self, how: How) -> bool {
-        self.columns.iter().all(|c| self.context.sheet.columns[*c].how <= how)
+        self.columns.iter().all(|c| self.sheet.columns[*c].how <= how)
     }
 
     fn sides(&self, figure: impl Fn(usize) -> Option<Interval>) -> Option<(Interval, Interval)> {
@@ -211,12 +210,12 @@ impl<'a> Pair<'a> {
 
     /// Both sides in a row; `cut` if digits were cut off rather than rounded.
     pub(crate) fn values(&self, row: usize, cut: bool) -> Option<(Interval, Interval)> {
-        self.sides(|c| self.context.sheet.columns[c].interval(row, cut))
+        self.sides(|c| self.sheet.columns[c].interval(row, cut))
     }
 
     /// The named figure of the left side in a row, and the rest of its product.
     pub(crate) fn named_and_rest(&self, row: usize) -> Option<(Interval, Interval)> {
-        let (named, figure) = (*self.columns.last()?, |c: usize| self.context.sheet.columns[c].interval(row, false));
+        let (named, figure) = (*self.columns.last()?, |c: usize| self.sheet.columns[c].interval(row, false));
         let (rest, _) = self.sides(|c| if c == named { Some(Interval::exact(1.0)) } else { figure(c) })?;
         Some((figure(named)?, rest))
     }
@@ -224,7 +223,7 @@ impl<'a> Pair<'a> {
     /// What `column` is in a row if the left side is `times` the right one, and `more`.
     pub(crate) fn solve(&self, column: usize, row: usize, (times, more): (f64, f64)) -> Option<f64> {
         let off = |x: f64| {
-            let figure = |c: usize| if c == column { Some(x) } else { self.context.sheet.columns[c].value(row) };
+            let figure = |c: usize| if c == column { Some(x) } else { self.sheet.columns[c].value(row) };
             let (left, right) = self.sides(|c| figure(c).map(Interval::exact))?;
             Some(left.at - right.at * times - more)
         };

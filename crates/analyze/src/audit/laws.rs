@@ -3,17 +3,16 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 
-use super::context::Context;
 use super::finding::{Figure, Reason, Severity};
 use super::header::{is_text, words};
 use super::judge::{self, GROUPS, Row, is_most};
 use super::law::{Kind, Law, Pair, compile, is_unknown, law};
 use super::number::{Interval, middle};
-use super::sheet::{Column, How, SAMPLE};
+use super::sheet::{Column, How, SAMPLE, Sheet};
 
 /// Checks a law, and says whether it could be.
-pub(crate) fn check(law: &'static Law, context: &Context<'_>) -> bool {
-    let function: fn(&'static Law, &Context<'_>) = match law.id {
+pub(crate) fn check(law: &'static Law, sheet: &Sheet<'_>) -> bool {
+    let function: fn(&'static Law, &Sheet<'_>) = match law.id {
         // Dilution is found with Little's law, and the kilobyte before all laws.
         "dilution" | "kilobyte" => |_, _| {},
         "elapsed" => elapsed,
@@ -25,31 +24,31 @@ pub(crate) fn check(law: &'static Law, context: &Context<'_>) -> bool {
         _ => {
             let most = if matches!(law.kind, Kind::Waits | Kind::Jobs) { 1 } else { usize::MAX };
             let is_open = law.values.first().is_some_and(|word| is_unknown(word));
-            let pairs = |text: &&str| if is_open { with_values(law, text, context) } else { compile(text, context) };
+            let pairs = |text: &&str| if is_open { with_values(law, text, sheet) } else { compile(text, sheet) };
             let check = |pairs: Vec<Pair<'_>>| pairs.iter().for_each(|pair| judge::check(law, pair));
             return law.formulas.iter().filter_map(pairs).take(most).map(check).count() > 0;
         }
     };
-    let has = |id: &&&str| context.resolve(id).is_some();
+    let has = |id: &&&str| sheet.resolve(id).is_some();
     let applies = law.needed().any(|(least, of)| of.iter().filter(has).count() >= least);
     if applies {
-        function(law, context);
+        function(law, sheet);
     }
     applies
 }
 
 /// The reading of a formula and the value of its unknown word that most rows have; of those that as many have, the last, and for an upper
 /// bound the first.
-fn with_values<'a>(law: &Law, text: &str, context: &'a Context<'a>) -> Option<Vec<Pair<'a>>> {
+fn with_values<'a>(law: &Law, text: &str, sheet: &'a Sheet<'a>) -> Option<Vec<Pair<'a>>> {
     let (word, values) = law.values.split_first()?;
     let readings = text.split(" or ").flat_map(|reading| values.iter().map(move |value| reading.replace(word, value)));
     let mut found: Vec<(usize, usize, Pair<'_>)> = Vec::new();
-    for pair in readings.filter_map(|reading| compile(&reading, context)).flatten() {
+    for pair in readings.filter_map(|reading| compile(&reading, sheet)).flatten() {
         let meets = |row| {
             let (left, right) = pair.values(row, false)?;
             Some(left.low <= right.high && (!pair.equal || right.low <= left.high))
         };
-        let rows: Vec<bool> = (0..context.rows()).filter_map(meets).collect();
+        let rows: Vec<bool> = (0..sheet.rows()).filter_map(meets).collect();
         found.push((rows.iter().filter(|meets| **meets).count(), rows.len(), pair));
     }
     let (plainest, equal) = found.last().map(|(.., pair)| (pair.columns.len(), pair.equal))?;
@@ -57,43 +56,43 @@ fn with_values<'a>(law: &Law, text: &str, context: &'a Context<'a>) -> Option<Ve
     let best = if equal { found.into_iter().max_by_key(|(fits, ..)| *fits) } else { found.into_iter().find(is_found) };
     let Some((fits, rows, pair)) = best.filter(is_found) else { return Some(Vec::new()) };
     let severity = if pair.columns.len() > plainest { Severity::Warning } else { Severity::Info };
-    context.about(None, (law.id, severity), &pair.columns, Reason::Fits(pair.text.clone(), fits, rows));
+    sheet.about(None, (law.id, severity), &pair.columns, Reason::Fits(pair.text.clone(), fits, rows));
     Some(vec![pair])
 }
 
 /// Finds out what the jobs are a product of, if those of the column called so are too few.
-pub(crate) fn settle_jobs(context: &mut Context<'_>) {
+pub(crate) fn settle_jobs(sheet: &mut Sheet<'_>) {
     let law = law("little");
-    let busy = |context: &Context<'_>| -> Vec<Interval> {
-        let Some(pair) = law.formulas.iter().find_map(|text| compile(text, context)?.pop()) else { return Vec::new() };
-        (0..context.rows().min(SAMPLE)).filter_map(|row| Row::read(law, &pair, row)).map(|r| r.ratio).collect()
+    let busy = |sheet: &Sheet<'_>| -> Vec<Interval> {
+        let Some(pair) = law.formulas.iter().find_map(|text| compile(text, sheet)?.pop()) else { return Vec::new() };
+        (0..sheet.rows().min(SAMPLE)).filter_map(|row| Row::read(law, &pair, row)).map(|r| r.ratio).collect()
     };
     let fits = |all: &[Interval]| all.iter().filter(|b| b.holds(1.0) || (b.at - 1.0).abs() < GROUPS).count();
-    let alone = busy(context);
-    if context.sheet.has("jobs") && alone.iter().all(|b| b.low <= 1.0 + law.slack) {
+    let alone = busy(sheet);
+    if sheet.has("jobs") && alone.iter().all(|b| b.low <= 1.0 + law.slack) {
         return;
     }
     for product in &law.values[1..] {
-        context.jobs = product.split('*').collect();
-        let all = busy(context);
+        sheet.jobs = product.split('*').collect();
+        let all = busy(sheet);
         let count = fits(&all);
         if count >= 2 && is_most(count, all.len()) && count > fits(&alone) {
-            let why = Reason::Sessions(count, all.len(), context.jobs.join(" × "));
-            return context.about(None, (law.id, Severity::Info), &context.places(&["jobs"]), why);
+            let why = Reason::Sessions(count, all.len(), sheet.jobs.join(" × "));
+            return sheet.about(None, (law.id, Severity::Info), &sheet.places(&["jobs"]), why);
         }
     }
-    context.jobs = vec!["jobs"];
+    sheet.jobs = vec!["jobs"];
 }
 
 /// Finds out which kilobyte was meant, where headers leave it open: that with which throughput × redo per transaction is the redo rate.
-pub(crate) fn settle_kilobyte(context: &mut Context<'_>) {
+pub(crate) fn settle_kilobyte(sheet: &mut Sheet<'_>) {
     const SIZES: [&str; 2] = ["redo_kib_per_tx", "redo_mib_per_s"];
     let law = law("kilobyte");
-    let Some(pairs) = compile(law.formulas[0], context) else { return };
+    let Some(pairs) = compile(law.formulas[0], sheet) else { return };
     let ratio = |row| pairs[0].values(row, false).map(|(left, right)| left.over(right));
-    let all = (0..context.rows().min(SAMPLE)).filter_map(ratio).filter(|i| i.high.is_finite());
+    let all = (0..sheet.rows().min(SAMPLE)).filter_map(ratio).filter(|i| i.high.is_finite());
     let all: Vec<Interval> = all.collect();
-    let open = SIZES.map(|id| context.sheet.column(id).and_then(|c| c.other));
+    let open = SIZES.map(|id| sheet.column(id).and_then(|c| c.other));
     let [small, large] = open.map(|other| other.unwrap_or(1.0));
     let readings = [[1.0, 1.0], [small, large], [1.0, large], [small, 1.0]];
     let count = |[small, large]: [f64; 2]| all.iter().filter(|i| i.holds(large / small)).count();
@@ -106,15 +105,15 @@ pub(crate) fn settle_kilobyte(context: &mut Context<'_>) {
     }
     let size = |i: usize| if open[i].is_none() == (factors[i] == 1.0) { 1024 } else { 1000 };
     let why = Reason::Kilobyte(fits, all.len(), size(0), size(1));
-    context.about(None, (law.id, Severity::Info), &context.places(&["tps", SIZES[0], SIZES[1]]), why);
+    sheet.about(None, (law.id, Severity::Info), &sheet.places(&["tps", SIZES[0], SIZES[1]]), why);
     for (id, factor) in SIZES.into_iter().zip(factors) {
-        context.sheet.columns.iter_mut().filter(|c| c.id == id).for_each(|c| c.scale(factor));
+        sheet.columns.iter_mut().filter(|c| c.id == id).for_each(|c| c.scale(factor));
     }
 }
 
-fn elapsed(law: &'static Law, context: &Context<'_>) {
-    let figure = |row| Some((row, context.sheet.column("elapsed_s")?.interval(row, false)?));
-    let all: Vec<(usize, Interval)> = (0..context.rows()).filter_map(figure).collect();
+fn elapsed(law: &'static Law, sheet: &Sheet<'_>) {
+    let figure = |row| Some((row, sheet.column("elapsed_s")?.interval(row, false)?));
+    let all: Vec<(usize, Interval)> = (0..sheet.rows()).filter_map(figure).collect();
     let least = all.iter().map(|(_, e)| e.high).filter(|s| *s > 0.0).fold(f64::INFINITY, f64::min);
     let mut nominal = law.values.iter().rev().filter_map(|seconds| seconds.parse::<f64>().ok());
     let Some(nominal) = nominal.find(|n| *n <= least && least <= n * 1.1) else { return };
@@ -122,35 +121,35 @@ fn elapsed(law: &'static Law, context: &Context<'_>) {
     if !is_most(all.iter().filter(|(_, e)| e.low <= nominal * 1.1).count(), all.len()) {
         return;
     }
-    let rate = if context.resolve("tps").is_some() { "tps" } else { "rows_per_s" };
-    let columns = context.places(&[rate, "elapsed_s"]);
+    let rate = if sheet.resolve("tps").is_some() { "tps" } else { "rows_per_s" };
+    let columns = sheet.places(&[rate, "elapsed_s"]);
     let same = all.len() > 1 && all.iter().all(|(_, e)| e.at == all[0].1.at);
     for (row, time) in all.iter().filter(|(_, e)| e.low > nominal * 1.002) {
         let share = time.at / nominal - 1.0;
         // Little's law may show that the average is not diluted.
-        let value = |id| context.sheet.value(id, *row).unwrap_or(f64::NAN);
+        let value = |id| sheet.value(id, *row).unwrap_or(f64::NAN);
         if value("tps") * value("commit_latency_ms") / 1e3 > value("jobs") * (1.0 - share / 2.0) {
             continue;
         }
         let graded = (law.id, if share > 0.0101 { Severity::Warning } else { Severity::Info });
         if same {
-            return context.about(None, graded, &columns, Reason::AllElapsed(Figure(time.at), Figure(nominal)));
+            return sheet.about(None, graded, &columns, Reason::AllElapsed(Figure(time.at), Figure(nominal)));
         }
-        let rate = context.sheet.value(rate, *row).map_or(f64::INFINITY, |r| r * (1.0 + share));
+        let rate = sheet.value(rate, *row).map_or(f64::INFINITY, |r| r * (1.0 + share));
         let why = Reason::Elapsed(Figure(time.at), Figure(nominal), Figure(rate));
-        context.find(graded, *row, &columns, Some(nominal), why);
+        sheet.find(graded, *row, &columns, Some(nominal), why);
     }
 }
 
 /// Finds rows whose left side is far from the median of their series.
-fn same_work(law: &'static Law, context: &Context<'_>) {
-    if context.swept.is_some_and(|id| id != "jobs") {
+fn same_work(law: &'static Law, sheet: &Sheet<'_>) {
+    if sheet.swept.is_some_and(|id| id != "jobs") {
         return;
     }
-    for pair in law.formulas.iter().filter_map(|text| compile(text, context)).flatten() {
-        let named = &context.sheet.columns[pair.columns[pair.columns.len() - 1]];
+    for pair in law.formulas.iter().filter_map(|text| compile(text, sheet)).flatten() {
+        let named = &sheet.columns[pair.columns[pair.columns.len() - 1]];
         let what = pair.text.split(" = ").next().unwrap_or_default();
-        for series in &context.series {
+        for series in &sheet.series {
             let left = |row: &usize| Some((*row, pair.values(*row, false)?.0)).filter(|(_, i)| i.high.is_finite());
             let all: Vec<(usize, Interval)> = series.iter().filter_map(left).collect();
             let usual = middle(all.iter().map(|(_, left)| left.at).collect());
@@ -160,16 +159,16 @@ fn same_work(law: &'static Law, context: &Context<'_>) {
             for (row, left) in all.iter().filter(|(_, left)| all.len() >= 4 && usual > 0.0 && is_far(*left)) {
                 let recomputed = named.value(*row).map(|printed| printed * usual / left.at).filter(|r| r.is_finite());
                 let why = Reason::Usual(what.to_owned(), Figure(usual));
-                context.find((law.id, Severity::Warning), *row, &pair.columns, recomputed, why);
+                sheet.find((law.id, Severity::Warning), *row, &pair.columns, recomputed, why);
             }
         }
     }
 }
 
-fn falling_throughput(law: &'static Law, context: &Context<'_>) {
-    let columns = context.places(&["jobs", "tps"]);
-    for series in context.series.iter().filter(|_| context.swept == Some("jobs")) {
-        let figure = |row: &usize| Some((*row, context.sheet.value("jobs", *row)?, context.sheet.value("tps", *row)?));
+fn falling_throughput(law: &'static Law, sheet: &Sheet<'_>) {
+    let columns = sheet.places(&["jobs", "tps"]);
+    for series in sheet.series.iter().filter(|_| sheet.swept == Some("jobs")) {
+        let figure = |row: &usize| Some((*row, sheet.value("jobs", *row)?, sheet.value("tps", *row)?));
         let mut rows: Vec<(usize, f64, f64)> = series.iter().filter_map(figure).collect();
         rows.sort_by(|a, b| a.1.total_cmp(&b.1));
         let (mut most, mut at) = (0.0, 0.0);
@@ -178,16 +177,16 @@ fn falling_throughput(law: &'static Law, context: &Context<'_>) {
                 (most, at) = (tps, jobs);
             } else if jobs > at && tps < most * (1.0 - law.slack) {
                 let why = Reason::Peak(Figure(most), Figure(at));
-                context.find((law.id, Severity::Info), row, &columns, Some(most), why);
+                sheet.find((law.id, Severity::Info), row, &columns, Some(most), why);
             }
         }
     }
 }
 
-fn test_numbers(law: &'static Law, context: &Context<'_>) {
-    let number = |row: &usize| Some((*row, context.sheet.value("test", *row)?));
+fn test_numbers(law: &'static Law, sheet: &Sheet<'_>) {
+    let number = |row: &usize| Some((*row, sheet.value("test", *row)?));
     let numbers = |rows: &Vec<usize>| rows.iter().filter_map(number).collect();
-    let all: Vec<Vec<(usize, f64)>> = context.series.iter().map(numbers).collect();
+    let all: Vec<Vec<(usize, f64)>> = sheet.series.iter().map(numbers).collect();
     let ones = |tests: &[(usize, f64)]| tests.windows(2).filter(|w| w[1].1 - w[0].1 == 1.0).count();
     let (found, steps) = all.iter().fold((0, 0), |(f, s), tests| (f + ones(tests), s + tests.len().saturating_sub(1)));
     if found < 2 || found * 2 < steps {
@@ -202,58 +201,58 @@ fn test_numbers(law: &'static Law, context: &Context<'_>) {
             let row = if end && at == 0 { w[0].0 } else { w[1].0 };
             let (first, last) = (w[0].1 + 1.0, if room { w[0].1 + 1.0 } else { w[1].1 - 1.0 });
             if w[1].1 != first && (room || last >= first) {
-                context.find(graded, row, &context.places(&["test"]), Some(first), Reason::Gap(first, last));
+                sheet.find(graded, row, &sheet.places(&["test"]), Some(first), Reason::Gap(first, last));
             }
         }
     }
 }
 
-fn duplicates(law: &'static Law, context: &Context<'_>) {
-    let (table, has) = (context.sheet.table, |id| context.sheet.has(id));
+fn duplicates(law: &'static Law, sheet: &Sheet<'_>) {
+    let (table, has) = (sheet.table, |id| sheet.has(id));
     // All but the figures says which test it is.
     let is_key_id = |id| is_text(id) || words("setting").chain(["test", "run"]).any(|key| key == id);
-    let is_key = |index: &usize| context.sheet.at(*index).is_none_or(|column| is_key_id(column.id));
+    let is_key = |index: &usize| sheet.at(*index).is_none_or(|column| is_key_id(column.id));
     let whole: Vec<usize> = (0..table.headers.len()).collect();
     let keys: Vec<usize> = whole.iter().copied().filter(is_key).collect();
-    let repeats = |w: &&[usize]| context.sheet.value("test", w[0]) == context.sheet.value("test", w[1]);
-    let repeated: usize = context.series.iter().map(|rows| rows.windows(2).filter(repeats).count()).sum();
+    let repeats = |w: &&[usize]| sheet.value("test", w[0]) == sheet.value("test", w[1]);
+    let repeated: usize = sheet.series.iter().map(|rows| rows.windows(2).filter(repeats).count()).sum();
     let numbered = has("test") && has("jobs") && keys.len() < whole.len() && repeated * 4 <= table.rows();
     let hasher = BuildHasherDefault::<DefaultHasher>::default();
     let hash = |row: usize, of: &[usize]| hasher.hash_one(of.iter().map(|c| table.cell(row, *c)).collect::<Vec<_>>());
     let (mut seen, mut tests): (HashMap<u64, usize>, HashMap<u64, usize>) = Default::default();
-    let columns = context.places(&["platform", "workload", "run", "jobs", "test"]);
+    let columns = sheet.places(&["platform", "workload", "run", "jobs", "test"]);
     for row in (0..table.rows()).filter(|row| whole.iter().any(|c| !table.cell(*row, *c).is_empty())) {
         let first = *seen.entry(hash(row, &whole)).or_insert(row);
         let test = if numbered && first == row { *tests.entry(hash(row, &keys)).or_insert(row) } else { row };
         if first < row {
-            context.find((law.id, Severity::Warning), row, &columns, None, Reason::Copy(first + 1));
+            sheet.find((law.id, Severity::Warning), row, &columns, None, Reason::Copy(first + 1));
         } else if test < row {
-            context.find((law.id, Severity::Error), row, &columns, None, Reason::Again(test + 1));
+            sheet.find((law.id, Severity::Error), row, &columns, None, Reason::Again(test + 1));
         }
     }
 }
 
-fn cells(law: &'static Law, context: &Context<'_>) {
-    let table = context.sheet.table;
-    for (place, column) in context.sheet.columns.iter().enumerate() {
-        let say = |severity, row, why| context.find((law.id, severity), row, &[place], None, why);
+fn cells(law: &'static Law, sheet: &Sheet<'_>) {
+    let table = sheet.table;
+    for (place, column) in sheet.columns.iter().enumerate() {
+        let say = |severity, row, why| sheet.find((law.id, severity), row, &[place], None, why);
         column.broken.iter().for_each(|row| say(Severity::Warning, *row, Reason::NotANumber));
         // A column of names is none of ours.
-        let few = column.unread.len() * 2 <= context.rows();
+        let few = column.unread.len() * 2 <= sheet.rows();
         for row in column.unread.iter().filter(|row| few && table.heading(**row).is_none()) {
             let figure = table.cell(*row, column.index).contains(|c: char| c.is_ascii_digit());
             say(if figure { Severity::Warning } else { Severity::Info }, *row, Reason::Unread);
         }
-        let found = |row| Some((row, impossible(context, column, row)?));
-        (0..context.rows()).filter_map(found).for_each(|(row, (severity, why))| say(severity, row, why));
+        let found = |row| Some((row, impossible(sheet, column, row)?));
+        (0..sheet.rows()).filter_map(found).for_each(|(row, (severity, why))| say(severity, row, why));
     }
 }
 
 /// What is wrong with a figure by itself: negative, 0 where there is work, all nines.
-fn impossible(context: &Context<'_>, column: &Column, row: usize) -> Option<(Severity, Reason)> {
+fn impossible(sheet: &Sheet<'_>, column: &Column, row: usize) -> Option<(Severity, Reason)> {
     let value = column.value(row).filter(|v| *v <= 0.0 || *v / column.factor > 9998.5)?;
     let graver = |sure: bool| if sure { Severity::Error } else { Severity::Warning };
-    let is_positive = |id| context.sheet.value(id, row).is_some_and(|v| v > 0.0);
+    let is_positive = |id| sheet.value(id, row).is_some_and(|v| v > 0.0);
     if value < 0.0 {
         Some((graver(column.how <= How::Id), Reason::Negative))
     } else if value == 0.0 && ["jobs", "nodes", "elapsed_s", "threads"].contains(&column.id) {
@@ -261,10 +260,10 @@ fn impossible(context: &Context<'_>, column: &Column, row: usize) -> Option<(Sev
         let sure = is_positive("tps") && exact && (column.how <= How::Id || column.id == "jobs");
         Some((graver(sure), Reason::NoJobs))
     } else if value == 0.0 {
-        let is_rate = context.sheet.throughput() == Some(column.id);
+        let is_rate = sheet.throughput() == Some(column.id);
         (is_rate && is_positive("jobs")).then_some((Severity::Warning, Reason::NoWork))
     } else {
-        let digits = || context.sheet.table.cell(row, column.index).bytes().filter(|b| *b != b'.');
+        let digits = || sheet.table.cell(row, column.index).bytes().filter(|b| *b != b'.');
         let nines = value <= 1e15 && digits().count() >= 4 && digits().all(|b| b == b'9');
         nines.then_some((Severity::Warning, Reason::Nines))
     }

@@ -1,8 +1,11 @@
 //! A table with its known columns, and their figures in the units of their ids, with what their digits leave open.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
+
 use loadline_model::format::did_you_mean;
 
-use super::finding::{AuditError, Reason};
+use super::finding::{AuditError, Finding, Graded, Reason};
 use super::header::{Header, Unit, find_column, is_text, known, words};
 use super::number::{self, Cell, Interval, Number, Style};
 use super::table::{Remark, Table};
@@ -177,7 +180,7 @@ pub(crate) fn is_same(a: &str, b: &str) -> bool {
     a.trim().to_lowercase() == b.trim().to_lowercase()
 }
 
-/// A table with its known columns.
+/// A table with its known columns, and all that laws ask about it.
 #[derive(Debug, Clone)]
 pub struct Sheet<'a> {
     pub(crate) table: &'a Table,
@@ -186,6 +189,16 @@ pub struct Sheet<'a> {
     /// What was assumed, and what was odd.
     pub remarks: Vec<Remark>,
     pub(crate) style: Option<Style>,
+    /// Rows that belong together: the tests of one workload on one platform, over rising jobs or another setting.
+    pub(crate) series: Vec<Vec<usize>>,
+    /// The setting that changes within a series: `jobs`, mostly.
+    pub(crate) swept: Option<&'static str>,
+    /// The columns whose product are the jobs.
+    pub(crate) jobs: Vec<&'static str>,
+    /// Columns whose cells tell one series from another, as places in the table.
+    pub(super) telling: Vec<usize>,
+    pub(super) found: RefCell<Vec<Finding>>,
+    pub(super) counts: RefCell<HashMap<Graded, usize>>,
 }
 
 impl<'a> Sheet<'a> {
@@ -193,7 +206,9 @@ impl<'a> Sheet<'a> {
     pub fn new(table: &'a Table, mapping: &Mapping) -> Sheet<'a> {
         let all = 0..table.headers.len();
         let style = number::style(all.clone().flat_map(|c| table.cells(c, SAMPLE)));
-        let mut sheet = Sheet { table, columns: Vec::new(), remarks: Vec::new(), style };
+        let (columns, remarks, series, telling, found) = Default::default();
+        let (swept, jobs, counts) = (None, vec!["jobs"], RefCell::default());
+        let mut sheet = Sheet { table, columns, remarks, style, series, swept, jobs, telling, found, counts };
         let mut headers: Vec<Header> = all.clone().map(|c| sheet.header(c)).collect();
         let ranks = headers.iter().filter(|h| h.unit.is_none() && h.is_rank()).count();
         headers.iter_mut().for_each(|h| h.among_ranks = ranks > 2);
@@ -231,6 +246,7 @@ impl<'a> Sheet<'a> {
         if !unknown.is_empty() {
             sheet.remark(false, Reason::Unknown(unknown));
         }
+        sheet.find_series();
         sheet
     }
 

@@ -44,7 +44,7 @@ struct Part<'a> {
 }
 
 /// The largest part, if it is a limit. Jobs of several populations are each bound by something else.
-pub(super) fn largest_part(record: &TestRecord, _: f64) -> Option<Bound> {
+pub(super) fn largest_part(Evidence { record, .. }: Evidence<'_>, _: f64) -> Option<Bound> {
     if !record.populations.is_empty() {
         return None;
     }
@@ -75,12 +75,11 @@ pub(super) fn waits_are_longer(e: &Evidence<'_>) -> bool {
 
 /// The data device, if it was busy and the largest part of the jobs' time is that of sessions that slept in statements for
 /// a reason that was not measured. What moved more bytes names the cause.
-pub(super) fn busy_device(record: &TestRecord, _: f64) -> Option<Bound> {
-    let e = Evidence::new(record);
+pub(super) fn busy_device(e: Evidence<'_>, _: f64) -> Option<Bound> {
     let asleep = 100.0 - e.figure(column::SESSION_CPU_PCT)? - e.figure(column::SESSION_CPU_WAIT_PCT)?;
     // In an embedded database sessions are never idle, and have no such figure.
     let idle = e.figure(column::SESSION_IDLE_PCT).unwrap_or(0.0);
-    let parts = parts(record);
+    let parts = parts(e.record);
     let unexplained = unexplained(&parts).min(asleep - idle);
     let util = e.figure(column::DATA_DEVICE_UTIL_PCT).filter(|util| *util >= DEVICE_FULL)?;
     let [read, written] = [column::DEVICE_READ_MIB_PER_S, column::PHYSICAL_WRITTEN_MIB_PER_S].map(|c| e.figure(c));

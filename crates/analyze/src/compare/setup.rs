@@ -152,7 +152,7 @@ impl<'a> Setup<'a> {
     /// does not.)
     pub(super) fn different_parameters(&self) -> Option<String> {
         let names = [named(self.base, self.a), named(self.other, self.b)];
-        // Records of older versions have no parameters: see `not_recorded`.
+        // Other tools may not state them: see `not_recorded`.
         if names.iter().any(BTreeSet::is_empty) {
             return None;
         }
@@ -174,14 +174,9 @@ impl<'a> Setup<'a> {
     pub(super) fn not_recorded(&self) -> [Vec<&'static str>; 2] {
         let sides = [(self.base, self.a), (self.other, self.b)];
         let parameters = sides.map(|(platform, sweep)| !named(platform, sweep).is_empty());
-        let seeds = sides.map(|(platform, sweep)| tests(platform, sweep).any(|r| r.seed.is_some()));
         let all = [
             (parameters, "parameters of the workload"),
             (self.programs().map(|text| text.is_some()), "file of the workload"),
-            (
-                seeds,
-                "seeds of the tests (in older versions later tests drew the rows of earlier ones, and found them in caches)",
-            ),
         ];
         let of =
             |side: usize| all.iter().filter(|(has, _)| !has[side] && has[1 - side]).map(|(_, what)| *what).collect();
@@ -189,16 +184,13 @@ impl<'a> Setup<'a> {
     }
 }
 
-fn tests<'a>(platform: &Platform<'a>, sweep: &Sweep) -> impl Iterator<Item = &'a TestRecord> {
-    platform.records.iter().filter(|r| {
-        let swept = r.swept.as_deref().unwrap_or(crate::sweep::JOBS) == sweep.over;
-        r.workload == sweep.workload && r.run == sweep.run && r.driver == sweep.driver && swept
-    })
-}
-
 /// Names of the parameters that the tests of `sweep` record.
 fn named<'a>(platform: &Platform<'a>, sweep: &Sweep) -> BTreeSet<&'a str> {
-    tests(platform, sweep).flat_map(|r| r.parameters.keys()).map(String::as_str).collect()
+    let is_of = |r: &&TestRecord| {
+        let swept = r.swept.as_deref().unwrap_or(crate::sweep::JOBS) == sweep.over;
+        r.workload == sweep.workload && r.run == sweep.run && r.driver == sweep.driver && swept
+    };
+    platform.records.iter().filter(is_of).flat_map(|r| r.parameters.keys()).map(String::as_str).collect()
 }
 
 /// Text of the workload file that defines `code`.

@@ -8,6 +8,7 @@
 //! The Universal Scalability Law: `N / X = a + b(N − 1) + c·N(N − 1)`. docs/forecast.md has the sources of both.
 
 use super::points::Point;
+use crate::stats::dot;
 
 loadline_model::named! {
     /// What a figure comes from.
@@ -199,7 +200,6 @@ fn solution<const P: usize>(rows: &[Row<P>], set: usize) -> Option<([f64; P], f6
     let n = used.len();
     // Columns are scaled to 1: their units differ by 10⁶. The right side is the last one.
     let column = |i: &usize| rows.iter().map(|(a, _)| a[*i]).collect::<Vec<f64>>();
-    let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
     let mut columns: Vec<Vec<f64>> = used.iter().map(column).collect();
     let scale: Vec<f64> = columns.iter().map(|c| dot(c, c).sqrt()).collect();
     columns.iter_mut().zip(&scale).for_each(|(column, scale)| column.iter_mut().for_each(|v| *v /= scale));

@@ -97,7 +97,7 @@ impl Family {
 
 /// The smallest error at which the interval of `question` gives a verdict: it leaves out 1, or is within the margin.
 fn p_value(question: &Question<'_>) -> f64 {
-    let sample = Sample::of(question.pairs);
+    let sample = Sample::of(question.pairs, Pair::log_ratio);
     let differs = sample.above(0.0).min(sample.below(0.0));
     let within = if question.margin > 0.0 {
         let end = question.margin.ln_1p();

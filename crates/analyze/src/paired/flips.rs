@@ -24,7 +24,7 @@ const EXACT_BLOCKS: usize = 200;
 /// With fewer blocks no interval of 95 % exists, and a pair counts as a block of its own.
 pub const FEW_BLOCKS: usize = 6;
 
-/// The log ratios of the valid pairs of a figure, by block.
+/// A contrast of the valid pairs of a figure, by block: their log ratios, mostly.
 #[derive(Debug, Clone)]
 pub struct Sample {
     blocks: Vec<Vec<f64>>,
@@ -35,25 +35,9 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// Reads pairs in planned order; those without two positive, finite figures are left out.
+    /// Reads a contrast of pairs in planned order, such as [`Pair::log_ratio`]; those without it are left out.
     #[must_use]
-    pub fn of(pairs: &[Pair]) -> Sample {
-        Sample::by(pairs, Pair::log_ratio)
-    }
-
-    /// The same of the differences B − A of pairs with two finite figures.
-    #[must_use]
-    pub fn of_differences(pairs: &[Pair]) -> Sample {
-        Sample::by(pairs, Pair::difference)
-    }
-
-    /// The logarithms of the geometric means of pairs with two positive, finite figures.
-    #[must_use]
-    pub fn of_levels(pairs: &[Pair]) -> Sample {
-        Sample::by(pairs, Pair::log_mean)
-    }
-
-    fn by(pairs: &[Pair], contrast: fn(Pair) -> Option<f64>) -> Sample {
+    pub fn of(pairs: &[Pair], contrast: fn(Pair) -> Option<f64>) -> Sample {
         let valid = |block: &[Pair]| block.iter().filter_map(|p| contrast(*p)).collect::<Vec<f64>>();
         let of = |size| pairs.chunks(size).map(valid).filter(|b| !b.is_empty()).collect::<Vec<_>>();
         let blocks = of(BLOCK);

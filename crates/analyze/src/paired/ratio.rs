@@ -43,13 +43,13 @@ pub struct PairedEstimate {
 /// all runs (0.05 for 95 %). `None` without a valid pair, or unless 0 < `error` < 1.
 #[must_use]
 pub fn paired_ratio(pairs: &[Pair], error: f64) -> Option<PairedEstimate> {
-    estimate(&Sample::of(pairs), pairs.len(), error, f64::exp)
+    estimate(&Sample::of(pairs, Pair::log_ratio), pairs.len(), error, f64::exp)
 }
 
 /// The difference B − A, likewise.
 #[must_use]
 pub fn paired_difference(pairs: &[Pair], error: f64) -> Option<PairedEstimate> {
-    estimate(&Sample::of_differences(pairs), pairs.len(), error, |difference| difference)
+    estimate(&Sample::of(pairs, Pair::difference), pairs.len(), error, |difference| difference)
 }
 
 /// An estimate from `planned` pairs. `value`: what the contrasts of the sample mean.
@@ -78,8 +78,8 @@ fn estimate(sample: &Sample, planned: usize, error: f64, value: fn(f64) -> f64) 
 /// `None` without a valid pair.
 #[must_use]
 pub fn levels(pairs: &[Pair]) -> Option<(f64, f64)> {
-    let half = stats::median(&Sample::of(pairs).walsh())? / 2.0;
-    let both = stats::median(&Sample::of_levels(pairs).walsh())?;
+    let half = stats::median(&Sample::of(pairs, Pair::log_ratio).walsh())? / 2.0;
+    let both = stats::median(&Sample::of(pairs, Pair::log_mean).walsh())?;
     Some(((both - half).exp(), (both + half).exp()))
 }
 
@@ -146,7 +146,7 @@ mod tests {
         let after = [0.878, 0.647, 0.598, 2.05, 1.06, 1.29, 1.06, 3.14, 1.29];
         let pair = |(x, y): (&f64, &f64)| [Pair::of(f64::exp(*y), f64::exp(*x)), ABSENT];
         let pairs: Vec<Pair> = before.iter().zip(&after).flat_map(pair).collect();
-        assert!((Sample::of(&pairs).above(0.0) - 10.0 / 512.0).abs() < 1e-12);
+        assert!((Sample::of(&pairs, Pair::log_ratio).above(0.0) - 10.0 / 512.0).abs() < 1e-12);
         let ratio = paired_ratio(&pairs, 0.05).unwrap();
         assert!((ratio.value.ln() - 0.46).abs() < 1e-9, "{ratio:?}");
         let interval = ratio.interval.unwrap();

@@ -3,7 +3,7 @@
 //! For a frequency f (teeth per step), the sizes are sorted by u = frac(f·x). A sawtooth that falls between the k-th and the next is
 //! u + [rank < k], up to a constant. So the fits of all phases follow from running sums over that order, without a grid of phases.
 
-use crate::stats::POSSIBLE;
+use crate::stats::{POSSIBLE, dot};
 
 /// Largest gap between two values of u that is a rounding error.
 const NO_GAP: f64 = 1e-9;
@@ -56,10 +56,6 @@ impl Model {
 
 pub(super) fn square(values: &[f64]) -> f64 {
     dot(values, values)
-}
-
-fn dot(a: &[f64], b: &[f64]) -> f64 {
-    a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
 /// A fitted sawtooth.

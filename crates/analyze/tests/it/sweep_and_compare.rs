@@ -116,7 +116,7 @@ fn open_loop_latency_counts_from_the_intended_start() {
 #[test]
 fn factors_above_one_favour_the_other_platform() {
     let c = versus(&[measured("a", 1, 4, 100.0, 40.0)], &[measured("b", 1, 4, 200.0, 20.0)]);
-    let row = c.at_jobs(4).unwrap();
+    let row = c.rows.iter().find(|row| row.at == ComparedAt::Jobs(4)).unwrap();
     for id in [column::COMMIT_THROUGHPUT_TPS, column::COMMIT_LATENCY_MS] {
         let f = row.factor(id).unwrap();
         assert_eq!((f.factor.value, f.factor.interval, f.n_base, f.n_other), (2.0, None, 1, 1), "{id}");
@@ -129,7 +129,7 @@ fn factors_above_one_favour_the_other_platform() {
 fn repetitions_on_both_sides_give_an_interval() {
     let twice = |p: &str, tps: f64| [measured(p, 1, 4, tps, 40.0), measured(p, 2, 4, tps * 1.01, 40.0)];
     let c = versus(&twice("a", 100.0), &twice("b", 200.0));
-    let f = c.at_jobs(4).unwrap().factor(column::COMMIT_THROUGHPUT_TPS).unwrap().factor;
+    let f = c.rows[1].factor(column::COMMIT_THROUGHPUT_TPS).unwrap().factor;
     let i = f.interval.unwrap();
     assert!(i.low < 2.0 && 2.0 < i.high && i.high < 2.1, "{i:?}");
 }
@@ -165,7 +165,7 @@ fn each_number_of_nodes_is_compared_with_its_own() {
     let factors = |b: &[TestRecord]| {
         let all = compare(&[Platform::of("a", &a), Platform::of("b", b)]);
         let factor =
-            |c: &loadline_analyze::Comparison| Some(c.at_jobs(4)?.factor(column::COMMIT_THROUGHPUT_TPS)?.factor.value);
+            |c: &loadline_analyze::Comparison| Some(c.rows.get(1)?.factor(column::COMMIT_THROUGHPUT_TPS)?.factor.value);
         all.iter().map(|c| (c.nodes, factor(c), c.refused.clone())).collect::<Vec<_>>()
     };
     assert_eq!(factors(&b), [(Some(1), Some(2.0), None), (Some(3), Some(2.0), None)]);

@@ -14,7 +14,6 @@ pub struct DiskCounters {
     pub read_bytes: u64,
     pub writes: u64,
     pub written_bytes: u64,
-    pub in_flight: u64,
     /// Time with at least one I/O in flight (`io_ticks`), ms. The kernel prints its low 32 bits.
     pub busy_ms: u32,
 }
@@ -43,7 +42,6 @@ impl DiskCounters {
             read_bytes: at(5)?.saturating_mul(SECTOR),
             writes: at(7)?,
             written_bytes: at(9)?.saturating_mul(SECTOR),
-            in_flight: at(11)?,
             busy_ms: at(12)? as u32,
         })
     }
@@ -105,14 +103,8 @@ mod tests {
     #[test]
     fn the_line_of_the_device_is_read() {
         let nvme = DiskCounters::parse(STATS, "nvme0n1").unwrap();
-        let expected = DiskCounters {
-            reads: 100,
-            read_bytes: 800 * 512,
-            writes: 200,
-            written_bytes: 4096 * 512,
-            in_flight: 3,
-            busy_ms: 4000,
-        };
+        let expected =
+            DiskCounters { reads: 100, read_bytes: 800 * 512, writes: 200, written_bytes: 4096 * 512, busy_ms: 4000 };
         assert_eq!(nvme, expected);
         assert_eq!(DiskCounters::parse(STATS, "sda").unwrap().busy_ms, 10, "kernels before 4.18 have 11 fields");
         assert!(DiskCounters::parse(STATS, "nvme0n").unwrap_err().to_string().contains("no device 'nvme0n'"));
@@ -129,7 +121,6 @@ mod tests {
             writes: a.writes + 1000,
             written_bytes: a.written_bytes + (10 << 20),
             busy_ms: a.busy_ms + 500,
-            in_flight: 0,
         };
         let r = DiskRates::between(&a, &b, 2.0).unwrap();
         assert_eq!((r.reads_per_s, r.read_mib_per_s, r.writes_per_s, r.write_mib_per_s), (5.0, 0.5, 500.0, 5.0));

@@ -158,7 +158,8 @@ fn only_the_files_of_a_list_are_touched_and_locks_on_open_ones_stay() {
     std::fs::write(&log, vec![7; 1 << 20]).unwrap();
     std::fs::write(dir.path().join("base/holiday.jpg"), vec![7; 1 << 20]).unwrap();
     let open = Arc::new(File::options().read(true).write(true).open(&database).unwrap());
-    let all = libc_lock();
+    let (l_type, l_whence) = (nix::libc::F_WRLCK as i16, nix::libc::SEEK_SET as i16);
+    let all = nix::libc::flock { l_type, l_whence, l_start: 0, l_len: 0, l_pid: 0 };
     nix::fcntl::fcntl(&*open, nix::fcntl::FcntlArg::F_SETLK(&all)).unwrap();
     let number = open.metadata().unwrap().ino();
     let is_locked = || {
@@ -178,16 +179,6 @@ fn only_the_files_of_a_list_are_touched_and_locks_on_open_ones_stay() {
     assert!(is_locked(), "somebody has closed a descriptor of the file");
     drop(files);
     assert!(!is_locked(), "the test would show it");
-}
-
-fn libc_lock() -> nix::libc::flock {
-    nix::libc::flock {
-        l_type: nix::libc::F_WRLCK as i16,
-        l_whence: nix::libc::SEEK_SET as i16,
-        l_start: 0,
-        l_len: 0,
-        l_pid: 0,
-    }
 }
 
 #[test]

@@ -223,10 +223,3 @@ fn a_source_that_panics_ends_the_sampler_only() {
     let collected = sampler.finish();
     assert!(collected.source.is_none() && collected.problems[0].contains("defect"), "{:?}", collected.problems);
 }
-
-#[test]
-fn a_rate_that_is_none_is_named() {
-    let config = SamplerConfig { wait_hz: f64::NAN, ..SamplerConfig::new(loadline_storage::now_ns()) };
-    let collected = start(config, Box::new(snapshot), Box::new(waits)).finish();
-    assert!(collected.problems[0].contains("'NaN'"), "{:?}", collected.problems);
-}

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use loadline_database::Observer;
 use loadline_model::Snapshot;
 
-use super::schedule::{GUARD_NS, WaitSlots, next_second, next_step};
+use super::schedule::{GUARD_NS, SECOND_NS, WaitSlots, next_step};
 use super::{Collected, CpuSource, Edge, Point, SamplerConfig, System};
 use crate::clock;
 use crate::error::CollectError;
@@ -60,11 +60,6 @@ impl Shared {
     }
 }
 
-struct EdgeWanted {
-    at_ns: u64,
-    reply: Sender<Edge>,
-}
-
 pub(super) struct Worker {
     config: SamplerConfig,
     source: Box<dyn Observer>,
@@ -76,8 +71,8 @@ pub(super) struct Worker {
     next_between_ns: u64,
     waits: Option<WaitSlots>,
     states: Option<WaitSlots>,
-    /// Announced edges, the earliest first.
-    edges: Vec<EdgeWanted>,
+    /// When announced edges are due, and who waits for them, the earliest first.
+    edges: Vec<(u64, Sender<Edge>)>,
 }
 
 impl Worker {
@@ -98,16 +93,11 @@ impl Worker {
             origin_ns,
             waits,
             states,
-            next_tick_ns: next_second(origin_ns, now),
+            next_tick_ns: next_step(origin_ns, now, SECOND_NS),
             next_between_ns: u64::MAX,
             edges: Vec::new(),
         };
         worker.advance_between();
-        if worker.waits.is_none() && worker.config.wait_hz != 0.0 {
-            let text =
-                format!("'{}' wait samples a second is not a valid rate: no waits were sampled", worker.config.wait_hz);
-            worker.with_shared(|s| s.problem(text));
-        }
         worker
     }
 
@@ -116,12 +106,12 @@ impl Worker {
         loop {
             match self.inbox.recv_timeout(clock::until(self.due_ns())) {
                 Ok(Command::Edge { at_ns, reply }) => {
-                    self.edges.push(EdgeWanted { at_ns, reply });
-                    self.edges.sort_by_key(|e| e.at_ns);
+                    self.edges.push((at_ns, reply));
+                    self.edges.sort_by_key(|(at_ns, _)| *at_ns);
                 }
                 Ok(Command::Align(origin_ns)) => {
                     self.origin_ns = origin_ns;
-                    self.next_tick_ns = next_second(origin_ns, loadline_storage::now_ns());
+                    self.next_tick_ns = next_step(origin_ns, loadline_storage::now_ns(), SECOND_NS);
                     self.advance_between();
                 }
                 Ok(Command::Stop) | Err(RecvTimeoutError::Disconnected) => return self.source,
@@ -131,7 +121,7 @@ impl Worker {
     }
 
     fn due_ns(&self) -> u64 {
-        let edge = self.edges.first().map_or(u64::MAX, |e| e.at_ns);
+        let edge = self.edges.first().map_or(u64::MAX, |(at_ns, _)| *at_ns);
         let slots = [&self.waits, &self.states].into_iter().flatten().map(WaitSlots::due_ns).min();
         edge.min(slots.unwrap_or(u64::MAX)).min(self.next_tick_ns).min(self.next_between_ns)
     }
@@ -139,16 +129,17 @@ impl Worker {
     /// Edges first; other readings in the guard time before an edge are skipped.
     fn read_what_is_due(&mut self) {
         let now = loadline_storage::now_ns();
-        let edge_at = self.edges.first().map(|e| e.at_ns);
+        let edge_at = self.edges.first().map(|(at_ns, _)| *at_ns);
         if edge_at.is_some_and(|at| at <= now) {
-            let wanted = self.edges.remove(0);
-            self.read_edge(wanted);
+            let (_, reply) = self.edges.remove(0);
+            self.read_edge(&reply);
             return;
         }
         let guarded = edge_at.is_some_and(|at| at <= now.saturating_add(GUARD_NS));
         if self.next_tick_ns <= now {
             if !guarded {
-                self.read_point();
+                let (system, snapshot) = self.read_counters();
+                self.add_point(system, snapshot.ok());
             }
             // Read, or covered by the edge.
             self.advance_tick();
@@ -190,15 +181,15 @@ impl Worker {
 
     /// Advances to the next future second; those that passed meanwhile are counted as missed.
     fn advance_tick(&mut self) {
-        let next = next_second(self.origin_ns, loadline_storage::now_ns());
-        let missed = (next.saturating_sub(self.next_tick_ns) / 1_000_000_000).saturating_sub(1);
+        let next = next_step(self.origin_ns, loadline_storage::now_ns(), SECOND_NS);
+        let missed = (next.saturating_sub(self.next_tick_ns) / SECOND_NS).saturating_sub(1);
         self.next_tick_ns = next;
         if missed > 0 {
             self.with_shared(|s| s.missed_seconds += missed);
         }
     }
 
-    fn read_edge(&mut self, wanted: EdgeWanted) {
+    fn read_edge(&mut self, reply: &Sender<Edge>) {
         // Without them their columns say why; a job that lost its session is reported otherwise.
         let job_threads = TaskTimes::of(&self.config.job_threads);
         let sessions = self.config.sessions.as_ref().and_then(TaskTimes::of);
@@ -206,16 +197,11 @@ impl Worker {
         self.add_point(system, snapshot.as_ref().ok().cloned());
         // An edge on a whole second is that second's point.
         if self.next_tick_ns.abs_diff(system.at_ns) <= GUARD_NS {
-            self.next_tick_ns = next_second(self.origin_ns, self.next_tick_ns);
+            self.next_tick_ns = next_step(self.origin_ns, self.next_tick_ns, SECOND_NS);
         }
         self.advance_between();
         // The requester may have given up.
-        let _ = wanted.reply.send(Edge { system, snapshot, job_threads, sessions });
-    }
-
-    fn read_point(&mut self) {
-        let (system, snapshot) = self.read_counters();
-        self.add_point(system, snapshot.ok());
+        let _ = reply.send(Edge { system, snapshot, job_threads, sessions });
     }
 
     fn add_point(&mut self, system: System, snapshot: Option<Snapshot>) {

@@ -4,7 +4,6 @@
 use loadline_analyze::audit::{Audit, Claim, Finding, LAWS, Mapping, Severity, Sheet, Table, audit, table};
 
 /// A table with its expectations, and with lines that make a row wrong.
-#[derive(Default)]
 struct Case {
     name: &'static str,
     text: String,
@@ -14,15 +13,15 @@ struct Case {
 
 fn cases(text: &'static str) -> Vec<Case> {
     let case = |block: &'static str| {
-        let mut case = Case { name: block.lines().next().unwrap(), ..Case::default() };
-        for line in block.lines().skip(1) {
-            match line.split_once(' ').unwrap_or((line, "")) {
-                (">", rest) => case.expected.push(rest.split_once(' ').unwrap_or((rest, ""))),
-                ("!", rest) => case.planted.push(rest),
-                _ => case.text += &format!("{line}\n"),
-            }
+        let lines = || block.lines().skip(1);
+        let after = |sign: &'static str| lines().filter_map(move |line| line.strip_prefix(sign));
+        let is_of_table = |line: &&str| !line.starts_with("> ") && !line.starts_with("! ");
+        Case {
+            name: block.lines().next().unwrap(),
+            text: lines().filter(is_of_table).map(|line| format!("{line}\n")).collect(),
+            expected: after("> ").map(|rest| rest.split_once(' ').unwrap_or((rest, ""))).collect(),
+            planted: after("! ").collect(),
         }
-        case
     };
     text.split("\n== ").skip(1).map(case).collect()
 }

@@ -1,74 +1,56 @@
-//! What laws look at: a sheet with its series of tests; and what they find there.
+//! The series of tests of a sheet, which laws look at, and what they find there.
 
-use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::finding::{Figure, Finding, Reason, Severity};
+use super::finding::{Figure, Finding, Graded, Reason, Severity};
 use super::header::{is_text, words};
 use super::number::{self, Cell};
 use super::sheet::{Column, SAMPLE, Sheet};
 
 /// Findings of one law about rows of one table that are listed one by one.
 const LISTED: usize = 1000;
-/// A law, and how bad it is that it is broken.
-type Graded = (&'static str, Severity);
 
-/// A sheet with all that laws ask about it.
-pub(crate) struct Context<'a> {
-    pub(crate) sheet: Sheet<'a>,
-    /// Rows that belong together: the tests of one workload on one platform, over rising jobs or another setting.
-    pub(crate) series: Vec<Vec<usize>>,
-    /// The setting that changes within a series: `jobs`, mostly.
-    pub(crate) swept: Option<&'static str>,
-    /// The columns whose product are the jobs.
-    pub(crate) jobs: Vec<&'static str>,
-    /// Columns whose cells tell one series from another, as places in the table.
-    telling: Vec<usize>,
-    found: RefCell<Vec<Finding>>,
-    counts: RefCell<HashMap<Graded, usize>>,
-}
-
-impl<'a> Context<'a> {
-    pub(crate) fn new(sheet: Sheet<'a>) -> Context<'a> {
-        let table = sheet.table;
+impl Sheet<'_> {
+    /// Finds out which rows belong together.
+    pub(super) fn find_series(&mut self) {
+        let (table, sheet) = (self.table, &*self);
         let all: Vec<usize> = (0..table.rows()).collect();
         let varies = |id: &str, rows: &[usize]| {
             let mut seen = rows.iter().filter_map(|row| sheet.value(id, *row));
             seen.next().is_some_and(|first| seen.any(|v| v != first))
         };
         let series_over = |swept: Option<&'static str>| {
-            let telling: Vec<usize> = (0..table.headers.len()).filter(|i| is_key(&sheet, *i, swept)).collect();
-            let series = series_of(&sheet, &telling, swept);
+            let telling: Vec<usize> = (0..table.headers.len()).filter(|i| is_key(sheet, *i, swept)).collect();
+            let series = series_of(sheet, &telling, swept);
             (swept, telling, series)
         };
         let mut over = words("setting").filter(|id| varies(id, &all)).map(|id| (id, series_over(Some(id))));
         let over = over.find(|(id, (.., series))| series.iter().any(|rows| varies(id, rows)));
         let (swept, mut telling, series) = over.map_or_else(|| series_over(None), |(_, found)| found);
         telling.retain(|i| series.iter().any(|rows| table.cell(rows[0], *i) != table.cell(series[0][0], *i)));
-        let (found, counts) = (RefCell::default(), RefCell::default());
-        Context { sheet, series, swept, jobs: vec!["jobs"], telling, found, counts }
+        (self.swept, self.telling, self.series) = (swept, telling, series);
     }
 
     pub(crate) fn rows(&self) -> usize {
-        self.sheet.table.rows()
+        self.table.rows()
     }
 
     /// The columns that a name in a formula stands for, as a product, and a factor.
     pub(crate) fn resolve(&self, name: &str) -> Option<(Vec<usize>, f64)> {
         let (ids, factor) = match name {
-            "tps" => (vec![self.sheet.throughput()?], 1.0),
+            "tps" => (vec![self.throughput()?], 1.0),
             "jobs" => (self.jobs.clone(), 1.0),
-            "time_ms" if self.sheet.has("commit_latency_ms") => (vec!["commit_latency_ms"], 1.0),
+            "time_ms" if self.has("commit_latency_ms") => (vec!["commit_latency_ms"], 1.0),
             "time_ms" => (vec!["transaction_time_ns_mean"], 1e-6),
             id => (vec![id], 1.0),
         };
-        let place = |id: &str| self.sheet.columns.iter().position(|c| c.id == id);
+        let place = |id: &str| self.columns.iter().position(|c| c.id == id);
         Some((ids.into_iter().map(place).collect::<Option<_>>()?, factor))
     }
 
     /// Relative error of a rate whose counters are read up to `seconds` late; 0 if the length of the test is not known.
     pub(crate) fn late(&self, row: usize, seconds: f64) -> f64 {
-        self.sheet.value("elapsed_s", row).filter(|s| *s > 0.0).map_or(0.0, |elapsed| seconds / elapsed)
+        self.value("elapsed_s", row).filter(|s| *s > 0.0).map_or(0.0, |elapsed| seconds / elapsed)
     }
 
     /// Places of columns in the sheet; those that are missing are left out.
@@ -77,7 +59,7 @@ impl<'a> Context<'a> {
     }
 
     fn series_name(&self, row: usize) -> String {
-        let (table, style) = (self.sheet.table, self.sheet.style);
+        let (table, style) = (self.table, self.style);
         let name = |i: &usize| match (number::read(table.cell(row, *i), style), table.cell(row, *i)) {
             (Cell::Number(_), cell) => format!("{} {cell}", table.headers[*i]),
             (_, cell) => cell.to_owned(),
@@ -87,7 +69,7 @@ impl<'a> Context<'a> {
 
     /// Which test a row is: its series, the setting that is swept, and its number.
     fn test(&self, row: usize) -> String {
-        let settings = self.swept.into_iter().chain(["test"]).map(|id| (id, self.sheet.text(id, row)));
+        let settings = self.swept.into_iter().chain(["test"]).map(|id| (id, self.text(id, row)));
         let settings = settings.filter(|(_, text)| !text.is_empty()).map(|(id, text)| format!("{id} {text}"));
         let parts = [self.series_name(row)].into_iter().chain(settings).filter(|part| !part.is_empty());
         parts.collect::<Vec<_>>().join(", ").chars().take(100).collect()
@@ -96,8 +78,8 @@ impl<'a> Context<'a> {
     /// Adds a finding about the table, or about the series that has the row `of`. `columns` are places in the sheet.
     pub(crate) fn about(&self, of: Option<usize>, (law, severity): Graded, columns: &[usize], reason: Reason) {
         let test = of.map_or_else(String::new, |row| self.series_name(row));
-        let (table, row, deviation_pct) = (self.sheet.table.name.clone(), None, None);
-        let columns = columns.iter().map(|c| self.sheet.columns[*c].id).collect();
+        let (table, row, deviation_pct) = (self.table.name.clone(), None, None);
+        let columns = columns.iter().map(|c| self.columns[*c].id).collect();
         let (printed, recomputed) = (String::new(), String::new());
         let found = Finding { severity, table, row, test, columns, law, printed, recomputed, deviation_pct, reason };
         self.found.borrow_mut().push(found);
@@ -107,7 +89,7 @@ impl<'a> Context<'a> {
     /// finding has it in the unit that is printed.
     pub(crate) fn find(&self, graded: Graded, row: usize, columns: &[usize], recomputed: Option<f64>, reason: Reason) {
         let ((law, mut severity), mut reason) = (graded, reason);
-        if severity == Severity::Error && matches!(self.sheet.text("valid", row), "false" | "no") {
+        if severity == Severity::Error && matches!(self.text("valid", row), "false" | "no") {
             (severity, reason) = (Severity::Warning, Reason::Invalid(Box::new(reason)));
         }
         let mut counts = self.counts.borrow_mut();
@@ -122,9 +104,9 @@ impl<'a> Context<'a> {
         let mut all = self.found.borrow_mut();
         let Some(found) = all.last_mut() else { return };
         (found.row, found.test) = (Some(row + 1), self.test(row));
-        let Some(column) = columns.last().map(|c| &self.sheet.columns[*c]) else { return };
-        self.sheet.table.cell(row, column.index).clone_into(&mut found.printed);
-        let factor = column.printed_factor(&found.printed, row, self.sheet.style);
+        let Some(column) = columns.last().map(|c| &self.columns[*c]) else { return };
+        self.table.cell(row, column.index).clone_into(&mut found.printed);
+        let factor = column.printed_factor(&found.printed, row, self.style);
         found.recomputed = recomputed.map_or_else(String::new, |r| Figure(r / factor).to_string());
         let deviation = column.value(row).zip(recomputed).map(|(p, r)| (p / r - 1.0) * 100.0);
         found.deviation_pct = deviation.filter(|d| d.is_finite());
