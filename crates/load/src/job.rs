@@ -217,7 +217,8 @@ pub const WATCHED_JOBS: u32 = 256;
 /// Transactions that a job keeps at least.
 const KEPT: usize = 4096;
 
-/// The slowest transactions of a job that completed in the window: all, or at least 4,096 of those above a floor.
+/// The slowest transactions of a job that completed in the window or were in progress at its end: all, or at least 4,096 of those above a
+/// floor.
 #[derive(Debug, Clone, Default)]
 pub struct Slowest {
     /// Start and end of each, ns.
@@ -301,7 +302,7 @@ impl<'a> Books<'a> {
         Books { job: JobResult { slowest, ..JobResult::default() }, tally }
     }
 
-    /// Keeps a transaction of the window if it is one of the slowest.
+    /// Keeps a transaction that ended in the window, or was in progress at its end, if it is one of the slowest.
     #[inline]
     pub(crate) fn may_be_slow(&mut self, start_ns: u64, end_ns: u64) {
         if let Some(slowest) = &mut self.job.slowest {
@@ -329,6 +330,8 @@ impl<'a> Books<'a> {
         if counts {
             self.job.completed += 1;
             self.job.sum_ns += ns;
+        }
+        if counts || (start_ns < schedule.close_ns && end_ns >= schedule.close_ns) {
             self.may_be_slow(start_ns, end_ns);
         }
         self.tally.with(|tally| {

@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 
 /// Fewest samples within slow transactions, and fewest moments at which they were taken, for a cause.
 pub const LEAST: [u64; 2] = [20, 5];
-/// Standard errors by which the shares of a wait must differ.
-const ERRORS: f64 = 3.0;
-/// And least difference of the shares.
-const DIFFERENCE: f64 = 0.1;
+/// Share of the time by which slow transactions took longer that a cause explains at least.
+const EXPLAINED: f64 = 0.5;
+/// Standard errors by which the shares of work in the background must differ, and least difference.
+const DIFFERENCE: (f64, f64) = (3.0, 0.1);
 
 crate::named! {
     /// What a session waits for, as the database's descriptor groups its wait events.
@@ -59,13 +59,15 @@ pub struct SlowFigures {
     pub of: u64,
     /// They took longer than this, ns.
     pub above_ns: u64,
+    /// Mean time of them, and of the others, ns.
+    pub mean_ns: [f64; 2],
     /// Samples of these jobs' sessions within them.
     pub samples: u64,
     /// Moments at which these were taken.
     pub moments: u64,
     /// All other samples of these jobs' sessions.
     pub others: u64,
-    /// Waits, those first whose shares differ most.
+    /// Waits, those first that explain most of the time by which slow transactions took longer.
     pub waits: Vec<SlowWait>,
     /// Work of the server in the background at the same moments, likewise.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -77,8 +79,8 @@ pub struct SlowFigures {
 pub enum NoCause {
     /// Too few samples fell into slow transactions: samples, and moments at which they were taken.
     FewSamples(u64, u64),
-    /// Slow transactions waited for the same as others.
-    Alike,
+    /// No wait explains half of the time by which slow transactions took longer.
+    Several,
 }
 
 impl fmt::Display for NoCause {
@@ -90,8 +92,8 @@ impl fmt::Display for NoCause {
                 "too few samples of wait events fell into the slowest transactions: {samples} at {at} moments, and {least} at \
                  {moments} are needed (longer windows have more)"
             ),
-            NoCause::Alike => {
-                write!(f, "the slowest transactions waited for nothing that others did not wait for as often")
+            NoCause::Several => {
+                f.write_str("no single wait explains half of the time by which the slowest transactions took longer")
             }
         }
     }
@@ -104,15 +106,19 @@ impl SlowFigures {
         [(wait.samples, self.samples), (wait.others, self.others)].map(|(n, of)| n as f64 / of.max(1) as f64)
     }
 
-    /// Whether `wait` is more frequent in slow transactions than chance explains. Sessions that wait for the same at one moment count
-    /// once: the error is that of the moments.
-    fn differs(&self, wait: &SlowWait) -> bool {
+    /// Share of the time by which slow transactions took longer than others that is `wait`, 0…1 or beyond: mean time in it per slow
+    /// transaction minus that per other transaction.
+    #[must_use]
+    pub fn explained(&self, wait: &SlowWait) -> f64 {
         let [slow, others] = self.shares(wait);
-        let moments = self.moments as f64;
-        let other_moments = self.others as f64 * moments / self.samples.max(1) as f64;
-        let pooled = (slow * moments + others * other_moments) / (moments + other_moments).max(1.0);
-        let error = (pooled * (1.0 - pooled) * (1.0 / moments.max(1.0) + 1.0 / other_moments.max(1.0))).sqrt();
-        slow - others >= (ERRORS * error).max(DIFFERENCE)
+        let [slow_ns, others_ns] = self.mean_ns;
+        (slow * slow_ns - others * others_ns) / (slow_ns - others_ns).max(1.0)
+    }
+
+    /// Standard error of a share of the samples within slow transactions. Sessions that wait at one moment may wait for the same, so
+    /// that moments count.
+    fn error(&self, share: f64) -> f64 {
+        (share * (1.0 - share) / (self.moments as f64).max(1.0)).sqrt()
     }
 
     /// What sets the slow transactions apart.
@@ -123,13 +129,22 @@ impl SlowFigures {
         if self.samples < LEAST[0] || self.moments < LEAST[1] || self.others < LEAST[0] {
             return Err(NoCause::FewSamples(self.samples.min(self.others), self.moments));
         }
-        self.waits.first().filter(|wait| self.differs(wait)).ok_or(NoCause::Alike)
+        let [slow_ns, others_ns] = self.mean_ns;
+        let is_cause = |wait: &&SlowWait| {
+            let error = self.error(self.shares(wait)[0]) * slow_ns / (slow_ns - others_ns).max(1.0);
+            self.explained(wait) - error >= EXPLAINED
+        };
+        self.waits.first().filter(is_cause).ok_or(NoCause::Several)
     }
 
     /// Work in the background that ran more often during slow transactions.
     #[must_use]
     pub fn during(&self) -> Option<&SlowWait> {
-        self.background.first().filter(|work| self.cause().is_ok() && self.differs(work))
+        let differs = |work: &&SlowWait| {
+            let [slow, others] = self.shares(work);
+            slow - others >= (DIFFERENCE.0 * self.error(slow).max(self.error(others))).max(DIFFERENCE.1)
+        };
+        self.background.first().filter(differs).filter(|_| self.cause().is_ok())
     }
 
     /// `locks (Lock:transactionid), during checkpoint`; `None` without a cause.
@@ -151,22 +166,30 @@ mod tests {
     }
 
     fn slow(samples: u64, moments: u64, waits: Vec<SlowWait>) -> SlowFigures {
-        SlowFigures { samples, moments, others: 1000, waits, ..SlowFigures::default() }
+        SlowFigures { samples, moments, others: 1000, waits, mean_ns: [200e6, 4e6], ..SlowFigures::default() }
     }
 
     #[test]
-    fn a_cause_needs_samples_and_a_difference() {
-        let locks = || vec![wait(WaitClass::Lock, "Lock:tuple", 36, 40)];
-        assert_eq!(slow(40, 20, locks()).words().as_deref(), Some("locks (Lock:tuple)"));
-        assert_eq!(slow(19, 19, locks()).cause(), Err(NoCause::FewSamples(19, 19)));
-        assert_eq!(slow(40, 4, locks()).cause(), Err(NoCause::FewSamples(40, 4)), "one stall of all jobs");
-        let alike = vec![wait(WaitClass::LogSync, "IO:WALSync", 24, 550)];
-        assert_eq!(slow(40, 20, alike).cause(), Err(NoCause::Alike), "60 % of 20 moments and 55 %");
+    fn a_cause_needs_samples_and_most_of_the_time() {
+        let locks = |n| vec![wait(WaitClass::Lock, "Lock:tuple", n, 40)];
+        assert_eq!(slow(40, 20, locks(36)).words().as_deref(), Some("locks (Lock:tuple)"));
+        assert_eq!(slow(19, 19, locks(18)).cause(), Err(NoCause::FewSamples(19, 19)));
+        assert_eq!(slow(40, 4, locks(36)).cause(), Err(NoCause::FewSamples(40, 4)), "one stall of all jobs");
+        assert_eq!(slow(40, 20, locks(22)).cause(), Err(NoCause::Several), "55 %, by 20 moments");
+    }
+
+    #[test]
+    fn slow_transactions_may_wait_longer_for_what_all_wait_for() {
+        let mut of = slow(40, 20, vec![wait(WaitClass::LogSync, "IO:WALSync", 39, 920)]);
+        assert_eq!(of.words().as_deref(), Some("log sync (IO:WALSync)"));
+        of.mean_ns = [4.4e6, 4e6];
+        of.waits[0].others = 995;
+        assert_eq!(of.cause(), Err(NoCause::Several), "longer by something else");
     }
 
     #[test]
     fn work_in_the_background_is_said_with_the_cause() {
-        let mut of = slow(40, 20, vec![wait(WaitClass::Other, "IO:SLRUSync", 30, 10)]);
+        let mut of = slow(40, 20, vec![wait(WaitClass::Other, "IO:SLRUSync", 36, 10)]);
         of.background = vec![wait(WaitClass::Other, "checkpoint", 38, 100)];
         assert_eq!(of.words().as_deref(), Some("IO:SLRUSync, during checkpoint"));
     }

@@ -11,7 +11,7 @@ use crate::doc::Block;
 use crate::spec::TableSpec;
 use crate::templates::prose;
 
-/// Waits shown: those whose shares differ most, in either direction.
+/// Waits shown: those that explain most.
 const MOST: usize = 8;
 
 /// A sentence and a table for each test.
@@ -32,16 +32,17 @@ fn of_period(p: &Period, caption: &str) -> Vec<Block> {
     let words = slow.words();
     let shares = cause.ok().map(share);
     let said = prose("slow", context! { slow, words, shares, why });
-    let waits: Vec<(bool, &SlowWait)> =
-        slow.waits.iter().map(|wait| (false, wait)).chain(slow.background.iter().map(|work| (true, work))).collect();
+    let waits: Vec<(bool, &SlowWait)> = slow
+        .waits
+        .iter()
+        .take(MOST)
+        .map(|wait| (false, wait))
+        .chain(slow.background.iter().map(|work| (true, work)))
+        .collect();
     vec![Block::para(said)].into_iter().chain(table(slow, waits, caption)).collect()
 }
 
-fn table(slow: &SlowFigures, mut waits: Vec<(bool, &SlowWait)>, caption: &str) -> Option<Block> {
-    let surplus = |wait: &SlowWait| slow.shares(wait)[0] - slow.shares(wait)[1];
-    waits.sort_by(|(_, a), (_, b)| surplus(b).abs().total_cmp(&surplus(a).abs()));
-    waits.truncate(MOST);
-    waits.sort_by(|(_, a), (_, b)| surplus(b).total_cmp(&surplus(a)));
+fn table(slow: &SlowFigures, waits: Vec<(bool, &SlowWait)>, caption: &str) -> Option<Block> {
     let name = |(background, wait): &(bool, &SlowWait)| match (background, wait.class) {
         (true, _) => format!("during {}", wait.event),
         (_, WaitClass::Other) => wait.event.clone(),
@@ -53,6 +54,7 @@ fn table(slow: &SlowFigures, mut waits: Vec<(bool, &SlowWait)>, caption: &str) -
         .text("Mostly", |(_, wait)| &wait.event)
         .number("Slow", "samples", |(_, wait)| wait.samples.to_string())
         .number("", "%", |(_, wait)| pct(wait, 0))
+        .number("Explains", "%", |(background, wait)| (!background).then(|| number(slow.explained(wait) * 100.0, 1)))
         .number("Others", "samples", |(_, wait)| wait.others.to_string())
         .number("", "%", |(_, wait)| pct(wait, 1))
         .caption(caption);

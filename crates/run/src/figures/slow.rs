@@ -84,7 +84,7 @@ pub(crate) fn slowest(e: &Evidence<'_>) -> Result<SlowFigures, Unknown> {
     let samples: Vec<Sampled<'_>> = inside.map(|(at_ns, sample)| sampled((*at_ns, sample))).collect();
     let p99_ns = e.merged().transaction.quantile_ns(1.0 - SLOWEST).unwrap_or(0);
     let waits = e.request.load.waits();
-    of_samples(&measured.jobs, &samples, p99_ns, |event| {
+    of_samples(&measured.jobs, &samples, (p99_ns, schedule.close_ns), |event| {
         // A session that waits between transactions is idle too.
         let class = class(events, event);
         (class != WaitClass::Client || !waits).then_some(class)
@@ -95,7 +95,7 @@ pub(crate) fn slowest(e: &Evidence<'_>) -> Result<SlowFigures, Unknown> {
 fn of_samples(
     jobs: &[JobResult],
     samples: &[Sampled<'_>],
-    p99_ns: u64,
+    (p99_ns, close_ns): (u64, u64),
     class: impl Fn(&str) -> Option<WaitClass>,
 ) -> Result<SlowFigures, Unknown> {
     let watched = || jobs.iter().take(WATCHED_JOBS as usize).filter_map(|job| Some((job, job.slowest.as_ref()?)));
@@ -108,7 +108,9 @@ fn of_samples(
         return Err(Unknown::NoJobs);
     }
     let slow: Vec<Vec<[u64; 2]>> = jobs.iter().map(|job| slow_of(job.slowest.as_ref(), above_ns)).collect();
-    let transactions = slow.iter().map(|of| of.len() as u64).sum();
+    // That in progress at the window end has samples, but is none of those that completed.
+    let completed = || slow.iter().flatten().filter(|[_, end]| *end < close_ns);
+    let transactions = completed().count() as u64;
     let of = watched().map(|(job, _)| job.completed).sum();
     if transactions == 0 {
         return Err(Unknown::NoneSlower(of));
@@ -131,10 +133,14 @@ fn of_samples(
         }
     }
     let [samples, others] = counts;
+    let slow_ns: u64 = completed().map(|[start, end]| end - start).sum();
+    let others_ns = watched().map(|(job, _)| job.sum_ns).sum::<u64>().saturating_sub(slow_ns);
+    let mean = |ns: u64, n: u64| ns as f64 / n.max(1) as f64;
     let none = SlowFigures {
         transactions,
         of,
         above_ns,
+        mean_ns: [mean(slow_ns, transactions), mean(others_ns, of - transactions)],
         samples,
         moments: moments.len() as u64,
         others,
@@ -193,7 +199,7 @@ impl Waits {
         self.0.entry((class, own)).or_default().entry(event.to_owned()).or_default()[place] += 1;
     }
 
-    /// Those first whose shares in `all` differ most.
+    /// Those first that explain most of the time by which the slow transactions of `all` took longer.
     fn sorted(self, all: &SlowFigures) -> Vec<SlowWait> {
         let wait = |((class, _), events): ((WaitClass, String), BTreeMap<String, [u64; 2]>)| {
             let sum = |place: usize| events.values().map(|counts| counts[place]).sum();
@@ -203,8 +209,7 @@ impl Waits {
             SlowWait { class, event, samples, others }
         };
         let mut waits: Vec<SlowWait> = self.0.into_iter().map(wait).collect();
-        let surplus = |wait: &SlowWait| all.shares(wait)[SLOW] - all.shares(wait)[OTHER];
-        waits.sort_by(|a, b| surplus(b).total_cmp(&surplus(a)));
+        waits.sort_by(|a, b| all.explained(b).total_cmp(&all.explained(a)));
         waits
     }
 }
@@ -225,7 +230,8 @@ mod tests {
             slowest.add(start, start + slow_ms * MS);
             (0..50).for_each(|i| slowest.add(start + (slow_ms + i) * MS, start + (slow_ms + i + 1) * MS));
         }
-        JobResult { completed: 510, slowest: Some(slowest), ..JobResult::default() }
+        let sum_ns = 10 * (slow_ms + 50) * MS;
+        JobResult { completed: 510, sum_ns, slowest: Some(slowest), ..JobResult::default() }
     }
 
     /// Samples each 50 ms, answered in 2 ms, of two jobs; what the first waits for follows from the ms in its second.
@@ -240,11 +246,11 @@ mod tests {
         (0..200).map(sample).collect()
     }
 
-    fn of(jobs: &[JobResult], samples: &[(u64, WaitSample)]) -> Result<SlowFigures, Unknown> {
+    fn slowest_of(jobs: &[JobResult], samples: &[(u64, WaitSample)]) -> Result<SlowFigures, Unknown> {
         let events = WaitEvents { lock: ["Lock:*"].into(), log_sync: ["IO:WALSync"].into(), ..WaitEvents::default() };
         let samples = samples.iter().map(|(at, sample)| Sampled { asked_ns: *at, answered_ns: at + 2 * MS, sample });
         let samples: Vec<Sampled<'_>> = samples.collect();
-        of_samples(jobs, &samples, 10 * MS, |event| Some(class(&events, event)))
+        of_samples(jobs, &samples, (10 * MS, u64::MAX), |event| Some(class(&events, event)))
     }
 
     #[test]
@@ -252,7 +258,7 @@ mod tests {
         // From 190 ms to 390 ms of each second the first job waits for a lock.
         let jobs = [job(190, 200), job(990, 1)];
         let locked = samples(|ms| if (190..390).contains(&ms) { "Lock:tuple" } else { "IO:WALSync" });
-        let slow = of(&jobs, &locked).unwrap();
+        let slow = slowest_of(&jobs, &locked).unwrap();
         assert_eq!((slow.transactions, slow.of, slow.above_ns), (10, 1020, 10 * MS));
         // At 200, 250, 300 and 350 ms.
         assert_eq!((slow.samples, slow.moments, slow.others), (40, 40, 360));
@@ -261,15 +267,18 @@ mod tests {
     }
 
     #[test]
-    fn slow_transactions_that_wait_as_others_have_no_cause() {
-        let slow = of(&[job(190, 200), job(990, 1)], &samples(|_| "IO:WALSync")).unwrap();
-        assert_eq!(slow.cause(), Err(NoCause::Alike));
+    fn waits_that_share_the_time_are_no_cause_and_one_that_all_wait_for_may_be() {
+        let jobs = [job(190, 200), job(990, 1)];
+        let cycle = samples(|ms| ["CPU", "IO:DataFileRead", "Lock:tuple", "IO:WALSync"][ms as usize / 50 % 4]);
+        assert_eq!(slowest_of(&jobs, &cycle).unwrap().cause(), Err(NoCause::Several));
+        let longer = slowest_of(&jobs, &samples(|_| "IO:WALSync")).unwrap();
+        assert_eq!(longer.cause().map(|wait| wait.class), Ok(WaitClass::LogSync));
     }
 
     #[test]
     fn a_sample_that_is_partly_in_a_slow_transaction_counts_nowhere() {
         // From 199 to 251 ms: the sample of 200 ms is within it, that of 250 ms is answered after its end.
-        let slow = of(&[job(199, 52), job(990, 1)], &samples(|_| "CPU")).unwrap();
+        let slow = slowest_of(&[job(199, 52), job(990, 1)], &samples(|_| "CPU")).unwrap();
         assert_eq!((slow.samples, slow.others), (10, 380));
         assert_eq!(slow.cause(), Err(NoCause::FewSamples(10, 10)));
     }
@@ -277,12 +286,12 @@ mod tests {
     #[test]
     fn without_a_time_or_a_job_nothing_is_said() {
         let two = || [job(190, 200), job(990, 1)];
-        assert_eq!(of(&two(), &[]), Err(Unknown::NotSampled));
-        assert_eq!(of(&two(), &[(0, WaitSample::default())]), Err(Unknown::NoJobs));
+        assert_eq!(slowest_of(&two(), &[]), Err(Unknown::NotSampled));
+        assert_eq!(slowest_of(&two(), &[(0, WaitSample::default())]), Err(Unknown::NoJobs));
         assert_eq!(
-            of(&two().map(|job| JobResult { slowest: None, ..job }), &samples(|_| "CPU")),
+            slowest_of(&two().map(|job| JobResult { slowest: None, ..job }), &samples(|_| "CPU")),
             Err(Unknown::NotKept)
         );
-        assert_eq!(of(&[job(190, 2)], &samples(|_| "CPU")), Err(Unknown::NoneSlower(510)));
+        assert_eq!(slowest_of(&[job(190, 2)], &samples(|_| "CPU")), Err(Unknown::NoneSlower(510)));
     }
 }
