@@ -19,7 +19,7 @@ mod worker;
 
 pub use client_job::Timing;
 pub use crew::Crew;
-pub use job::{Books, Held, JobResult, Tally, tps};
+pub use job::{Books, Held, JobResult, Slowest, Tally, WATCHED_JOBS, tps};
 pub use limits::{Limit, OWN_FILES, Which, allow_jobs, allow_threads};
 pub use remote::{OwnCommits, RemoteJobs, end_lost};
 pub use schedule::{Reported, SECOND_NS, STEP_NS, Schedule, Shared, course_step_ns};
@@ -60,6 +60,10 @@ pub struct Request {
     pub disk: Option<String>,
     /// The same under the data.
     pub data_disk: Option<String>,
+    /// Processes of this machine that are a proxy between jobs and server: part of what is measured.
+    pub proxy: Vec<u32>,
+    /// Parts of the window whose transaction times are kept apart; 0: none.
+    pub parts: usize,
     pub place: Place,
     /// Whether hardware events of the database's processes are counted.
     pub perf_events: bool,
@@ -82,6 +86,8 @@ impl Request {
             cpu: CpuSource::Local,
             disk: None,
             data_disk: None,
+            proxy: Vec::new(),
+            parts: 0,
             place: Place::Here,
             perf_events: false,
             interrupted: Arc::default(),
@@ -335,7 +341,7 @@ const START_DELAY: Duration = Duration::from_millis(20);
 #[expect(clippy::too_many_lines)]
 pub fn run_test(request: &Request, hooks: &mut dyn TestHooks, tick: impl FnMut(&Tick)) -> Result<Measured, TestError> {
     let mut observer = request.target.observer()?;
-    wait_published(request, hooks);
+    wait_published(request, hooks)?;
     let begin_ns = now_ns();
     let before = observer.snapshot().map_err(|e| e.to_string());
     let took_ns = now_ns().saturating_sub(begin_ns);
@@ -384,10 +390,11 @@ pub fn run_test(request: &Request, hooks: &mut dyn TestHooks, tick: impl FnMut(&
     let Ended { own: own_commits, mut tallies, jobs: results, counts, agents } = ended;
     hooks.stop(&results);
     let mut collected = sampler.finish();
-    wait_published(request, hooks);
-    let mut after = match collected.source.as_mut() {
-        Some(source) => source.snapshot().map_err(|e| e.to_string()),
-        None => Err("the session that reads the counters does not respond".to_owned()),
+    let published = wait_published(request, hooks);
+    let mut after = match (published, collected.source.as_mut()) {
+        (Err(why), _) => Err(why.to_string()),
+        (Ok(()), Some(source)) => source.snapshot().map_err(|e| e.to_string()),
+        (Ok(()), None) => Err("the session that reads the counters does not respond".to_owned()),
     };
     if request.interrupted.load(Ordering::Relaxed) {
         return Err(TestError::Interrupted);
@@ -398,7 +405,8 @@ pub fn run_test(request: &Request, hooks: &mut dyn TestHooks, tick: impl FnMut(&
         |text: String| if lost { Ok((Edges::unread_because(&text), None)) } else { Err(TestError::Counters(text)) };
     let (mut edges, readings) = edges.or_else(unread)?;
     own_commits.subtract_from(&mut edges, &mut after);
-    let around = readings.map(|(readings, cost)| Around { readings, server, own: own_processes(&agents), cost });
+    let own = [own_processes(&agents), request.proxy.clone()].concat();
+    let around = readings.map(|(readings, cost)| Around { readings, server, own, cost });
     let mut merged = Tally::new(schedule.window_ns(), request.load.has_rate());
     tallies.iter().for_each(|tally| merged.merge(tally));
     tallies.resize_with(request.load.populations.len(), Tally::default);
@@ -459,11 +467,13 @@ fn own_processes(agents: &[AgentFigures]) -> Vec<u32> {
     std::iter::once(std::process::id()).chain(agents.iter().filter(here).map(|agent| agent.process)).collect()
 }
 
-/// Waits until a server that counts late has counted all that was done.
-fn wait_published(request: &Request, hooks: &dyn TestHooks) {
-    if hooks.counts() {
-        std::thread::sleep(Duration::from_secs_f64(request.target.facts().counter_lag_s));
+/// Waits until a server that counts late, or behind a pooler, has counted all that was done.
+fn wait_published(request: &Request, hooks: &dyn TestHooks) -> Result<(), TargetError> {
+    if !hooks.counts() {
+        return Ok(());
     }
+    std::thread::sleep(Duration::from_secs_f64(request.target.facts().counter_lag_s));
+    request.target.publish_shared()
 }
 
 /// The database's processes as they are known without a session of a job: by their names, so also after the server was started again.

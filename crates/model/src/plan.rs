@@ -160,6 +160,9 @@ pub struct Plan {
     pub agents: Option<PlannedAgents>,
     /// Name of the platform in tables and charts.
     pub platform: String,
+    /// Facts of the platform that the user states, by id: see [`crate::facts`].
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub facts: BTreeMap<String, String>,
     /// Workloads in the order in which they run.
     pub workloads: Vec<PlannedWorkload>,
     /// Workloads that were asked for but cannot run, with reasons. One that is among [`Self::workloads`] as well was refused by the
@@ -222,6 +225,9 @@ pub struct Plan {
     /// Whether hardware events of the database's processes are counted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub perf_events: bool,
+    /// Whether the window is recorded in parts, with the size of the tables ([`crate::record::AgePoint`]).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub aging: bool,
     /// Whether the data set stays on the target after the run.
     #[serde(default)]
     pub keep_data: bool,

@@ -46,6 +46,9 @@ impl Snapshot {
 pub struct WaitSample {
     /// Sessions by wait event (`IO:WALSync`); `CPU` counts running sessions.
     pub sessions: BTreeMap<String, u32>,
+    /// Numbers of the jobs whose sessions these are, by wait event, as far as known. Not stored.
+    #[serde(skip)]
+    pub jobs: BTreeMap<String, Vec<u32>>,
     /// Sessions of others at work; `None` if unknown.
     pub others: Option<u32>,
     /// Background work that runs (`checkpoint`, [`AUTOVACUUM`]); `None` if unknown.

@@ -13,6 +13,7 @@ pub(crate) mod nodes;
 pub(crate) mod populations;
 pub(crate) mod series;
 pub(crate) mod shares;
+pub(crate) mod slow;
 pub(crate) mod volume;
 
 use loadline_database::Runs;

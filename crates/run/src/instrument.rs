@@ -3,12 +3,14 @@
 //! An instrument is one file here, which implements [`Instrument`] and states its [`Kind`], and one line in
 //! [`KINDS`]. A workload lists it.
 
+mod aging;
 mod cache_hit;
 mod checkpoint;
 mod device;
 mod limit;
 mod replicas;
 pub(crate) mod size_scan;
+mod via;
 mod visible;
 mod workers;
 
@@ -25,8 +27,10 @@ pub(crate) use crate::evidence::{Instrument, Instruments};
 use crate::study::quiet::Hold;
 use crate::test::Test;
 
+pub(crate) use aging::AGE_PARTS;
 pub(crate) use device::data_files;
 pub(crate) use replicas::Replicas;
+pub(crate) use via::Via;
 
 /// All instruments, in the order in which they are prepared and report.
 const KINDS: [Kind; 6] = [limit::KIND, workers::KIND, cache_hit::KIND, device::KIND, checkpoint::KIND, visible::KIND];
@@ -40,8 +44,14 @@ struct Kind {
 }
 
 impl Instruments {
-    /// The instruments that `workload` lists, and what looks at the replicas in a run of levels.
-    pub(crate) fn listed_by(workload: &Workload, replicas: Option<Replicas>) -> Instruments {
+    /// The instruments that `workload` lists, what looks at the replicas in a run of levels, at the proxy through which jobs go,
+    /// and at the size of the tables.
+    pub(crate) fn listed_by(
+        workload: &Workload,
+        replicas: Option<Replicas>,
+        via: Option<Via>,
+        aging: bool,
+    ) -> Instruments {
         let (mut all, mut absent) = (Vec::new(), Vec::new());
         for kind in KINDS {
             match (kind.make)(workload) {
@@ -52,6 +62,14 @@ impl Instruments {
         match replicas {
             Some(replicas) => all.push(Box::new(replicas)),
             None => absent.push((replicas::COLUMNS, replicas::ABSENT)),
+        }
+        match via {
+            Some(via) => all.push(Box::new(via)),
+            None => absent.push((via::COLUMNS, via::ABSENT)),
+        }
+        match aging {
+            true => all.push(Box::<aging::Aging>::default()),
+            false => absent.push((aging::COLUMNS, aging::ABSENT)),
         }
         Instruments { all, absent, hold: None }
     }

@@ -19,6 +19,7 @@ use std::sync::Arc;
 use loadline_collect::os::perf_events;
 use loadline_database::{TargetError, TargetKind, kind_of, redact, table_names};
 use loadline_model::Driver;
+use loadline_model::facts::stated;
 use loadline_model::plan::{Jobs, JobsSpec, Plan, PlannedWorkload, SkippedWorkload, TimeSpec, WorkloadFile};
 use loadline_workload::{CATALOGUE, ParamError, Params, Unknown, UserError, Workload, Workloads, find_group};
 use thiserror::Error;
@@ -105,6 +106,7 @@ fn one_plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
         on_node_loss: spec.on_node_loss.unwrap_or_default(),
         agents,
         platform: spec.platform.clone().unwrap_or_default(),
+        facts: facts_of(spec)?,
         workloads,
         skipped,
         workload_files: files,
@@ -131,6 +133,7 @@ fn one_plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
         native_report: spec.oracle_awr.unwrap_or(false),
         idle_s,
         perf_events: counts_perf_events(spec)?,
+        aging: spec.aging.unwrap_or(false),
         keep_data: spec.keep_data.unwrap_or(false),
         reload: spec.reload.unwrap_or(false),
         paired: None,
@@ -188,6 +191,13 @@ fn checked_target(spec: &PlanSpec, url: &str) -> Result<&'static TargetKind, Pla
         return value(format!("{AWR_FLAG} is for Oracle: {} is {} and has no AWR", redact(url), kind.product));
     }
     Ok(kind)
+}
+
+/// The facts that the user states, without passwords.
+fn facts_of(spec: &PlanSpec) -> Result<BTreeMap<String, String>, PlanError> {
+    let text = |value: &serde_json::Value| value.as_str().map_or_else(|| value.to_string(), redact);
+    let given: Vec<(&str, String)> = spec.facts.iter().flatten().map(|(name, of)| (name.as_str(), text(of))).collect();
+    stated(given.iter().map(|(name, value)| (*name, value.as_str()))).map_err(PlanError::Value)
 }
 
 /// Numbers of nodes, rising. Whether the target has as many is checked when the run begins: plans are listed without one.
@@ -302,7 +312,8 @@ fn choose(spec: &PlanSpec, kind: &TargetKind, url: &str) -> Result<Chosen, PlanE
     let wanted = wanted(spec, own, &known)?;
     let parameters = parameters(spec, &known)?;
     // Of the in-database driver the load is the database's own, wherever its sessions come from.
-    let asked = if spec.agents.is_some() { Some(Driver::Client) } else { spec.driver };
+    let client = spec.agents.is_some() || spec.aging == Some(true);
+    let asked = if client { Some(Driver::Client) } else { spec.driver };
     let (mut workloads, mut skipped) = (Vec::new(), Vec::new());
     for workload in CATALOGUE.iter().chain(&known.own).filter(|w| wanted.iter().any(|v| v.code == w.code)) {
         let code = workload.code.clone();

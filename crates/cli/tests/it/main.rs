@@ -5,6 +5,7 @@
 mod ab;
 #[cfg(feature = "hub")]
 mod agents;
+mod aging;
 mod analytics;
 mod audit;
 mod bad_input;
@@ -32,6 +33,7 @@ mod mysql;
 mod pages;
 mod pgbench_scripts;
 mod plans;
+mod platforms;
 mod populations;
 mod postgres;
 mod postgres_versions;
@@ -43,5 +45,6 @@ mod snapshot;
 mod tp;
 mod trend;
 mod user_workload;
+mod via;
 mod waits;
 mod warmup;

@@ -20,14 +20,15 @@ use crate::scope::Scope;
 
 /// The query that samples the waits in `scope`. A session that is idle in a transaction may block others.
 fn waits(scope: Scope) -> String {
-    let (name, idle) = match scope {
-        Scope::Jobs => ("waits-of-jobs", "'Client:idle'"),
+    let (name, jobs, idle) = match scope {
+        Scope::Jobs => ("waits-of-jobs", KNOWLEDGE.queries.text("jobs-of-prefix", &[]), "'Client:idle'"),
         Scope::All => (
             "waits-of-all",
+            "NULL".to_owned(),
             "CASE WHEN starts_with(a.state, 'idle in ') THEN 'Client:' || a.state ELSE 'Client:idle' END",
         ),
     };
-    KNOWLEDGE.queries.text(name, &[("idle", idle)])
+    KNOWLEDGE.queries.text(name, &[("idle", idle), ("jobs", &jobs)])
 }
 
 /// The server's processes.
@@ -82,7 +83,7 @@ struct ObserverSession {
 /// Reads all instances of a target and adds them up.
 pub(super) struct PgObserver {
     sessions: Vec<ObserverSession>,
-    job_prefix: String,
+    pub(super) job_prefix: String,
     /// Prefix of the names of all of loadline's sessions.
     own_prefix: String,
     /// Whether the servers run on this machine.
@@ -234,7 +235,15 @@ impl Observer for PgObserver {
                     (Some("background"), None) => {}
                     (Some("other"), Some(_)) => sample.others = sample.others.map(|n| n + count),
                     (Some("other"), None) => sample.others = None,
-                    (_, Some(doing)) => *sample.sessions.entry(doing).or_default() += count,
+                    (_, Some(doing)) => {
+                        let jobs = row
+                            .get(3)
+                            .into_iter()
+                            .flat_map(|jobs| jobs.split(','))
+                            .filter_map(|n| n.parse::<u32>().ok());
+                        sample.jobs.entry(doing.clone()).or_default().extend(jobs);
+                        *sample.sessions.entry(doing).or_default() += count;
+                    }
                     (_, None) => return Ok(None),
                 }
             }

@@ -2,6 +2,7 @@
 
 use super::{Cell, Column};
 use crate::record::Validity;
+use crate::slow::SlowFigures;
 
 /// Defines columns: their ids in capitals and, of fields of [`crate::TestRecord`], the functions that read them. Lists them under a name.
 macro_rules! define {
@@ -74,6 +75,7 @@ define! { BASE:
     JOB_LOAD = |r| if r.imported.is_none() { text(&r.load().words()) } else { Cell::Absent },
     THINK_TIME_MS, THINK_TIME_MS_MEAN, THINKING_PCT, SCRIPT_SLEEP_PCT, RECONNECT_EVERY, CONNECTS_PER_S,
     CONNECT_TIME_NS_MEAN, CONNECT_TIME_NS_P50, CONNECT_TIME_NS_P99, CONNECT_TIME_NS_MAX, CONNECTING_PCT,
+    VIA_CPU_US_PER_TX, TABLES_MIB, TABLES_FREE_MIB, DEAD_ROWS, AGING_PCT,
 }
 
 define! { LOG:
@@ -112,6 +114,8 @@ define! { SHARES:
     SESSION_CPU_PCT, SESSION_CPU_WAIT_PCT, SESSION_IO_PCT, SESSION_IDLE_PCT, CLIENT_JOB_CPU_PCT,
     CLIENT_JOB_CPU_WAIT_PCT, DATA_DEVICE_UTIL_PCT, LOCK_WAIT_PCT, LOG_WRITE_WAIT_PCT, WRITE_WAIT_PCT, WRITER_WAIT_PCT,
     REPLICA_WAIT_PCT,
+    SLOW_WAIT = |r| text_or_absent(r.slow.as_ref().and_then(SlowFigures::words).as_ref()),
+    SLOW_WAIT_PCT, SLOW_WAIT_OTHERS_PCT,
 }
 
 define! { REPLICATION:

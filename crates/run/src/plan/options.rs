@@ -243,6 +243,9 @@ options! {
             /// Memory of the server's machine, e.g. 64GiB, if loadline cannot enter it: bounds what its caches can hide. With a --size k
             /// times as large, at most 1/k of random reads are cached [default: what the server states, if it does]
             server_memory: String [value_name = "SIZE", help_heading = PROOF] where ("16 MiB", "1024 TiB");
+            /// Watch the database grow old: 60 parts of the window, each with throughput and 99th percentile, and the size of the tables and
+            /// what is unused in them after each. Client driver only; use a long window, as the plan 'aging' does
+            aging: bool [num_args = 0, default_missing_value = "true", help_heading = PROOF];
             /// Keep storage figures although reads did not come from the device; such tests are marked
             allow_cached: bool [num_args = 0, default_missing_value = "true", help_heading = PROOF];
             /// Count the instructions and cache misses of the database's processes on this machine (perf_event_open). Each switch between
@@ -280,6 +283,12 @@ options! {
             /// Difference up to which the arms are called equivalent [default: 2%]
             equivalence: ShareSpec [value_name = "PERCENT"] = (DEFAULT_EQUIVALENCE, "0.01%", "50%");
         }
+        /// Proxies and poolers.
+        ViaOptions [""; 0] {
+            /// Proxy or pooler before the --target, such as pgbouncer, as the URL of a target: arm B, whose jobs go through it, while those
+            /// of arm A go directly; repeatable: arms C, D, … (see docs/ab.md)
+            via: Vec<String> [value_name = "URL", value_hint = ValueHint::Url];
+        }
         /// Levels of replication and distances.
         LevelOptions ["resume"] {
             /// Levels, separated by commas, e.g. local,remote_write,on (see docs/replica-cost.md) [default: all that one replica has]
@@ -297,6 +306,8 @@ options! {
         }
     }
     keys {
+        /// Facts of the platform, by name (see `loadline_model::facts`).
+        facts: BTreeMap<String, serde_json::Value>;
         /// Settings of a private server.
         setting: BTreeMap<String, String>;
         /// Workload parameters by workload code.

@@ -28,8 +28,8 @@ use crate::event::Event;
 use crate::evidence::{Evidence, Excuse, Excuses, Jobs, RunContext};
 use crate::figures::nodes::is_same_cluster;
 use crate::figures::volume::only_adds;
-use crate::instrument::Instruments;
 use crate::instrument::size_scan::{self, Scanned};
+use crate::instrument::{AGE_PARTS, Instruments, Via};
 use crate::live::Pace;
 use crate::{record, steps};
 
@@ -186,6 +186,8 @@ impl PlannedTest<'_> {
             disk: at.device("log").map(str::to_owned),
             data_disk: at.device("data").map(str::to_owned),
             perf_events: plan.perf_events,
+            parts: if context.manifest.plan.aging { AGE_PARTS } else { 0 },
+            proxy: context.via.clone().and_then(Result::ok).unwrap_or_default(),
             interrupted: Arc::clone(&context.interrupted),
         };
         Ok(Prepared { request, before, info, cache_bytes, unsettled })
@@ -199,7 +201,8 @@ impl PlannedTest<'_> {
         say: &Sender<String>,
     ) -> Result<Instruments, StudyError> {
         let replicas = self.level.as_ref().map(|level| level.instrument(say.clone()));
-        let mut instruments = Instruments::listed_by(&self.work.workload, replicas);
+        let via = context.via.clone().map(Via::of);
+        let mut instruments = Instruments::listed_by(&self.work.workload, replicas, via, context.manifest.plan.aging);
         let run = self.run_context(context, prepared.cache_bytes);
         instruments.prepare(&mut prepared.request, &run).map_err(|e| self.target_failed(e))?;
         Ok(instruments)

@@ -21,6 +21,8 @@ pub(super) const LOOK: Duration = Duration::from_millis(200);
 /// What others do on this machine, since it was last looked.
 pub(crate) struct Others {
     server: Server,
+    /// loadline and a proxy that is measured.
+    own: Vec<u32>,
     /// Of log and data.
     devices: [Option<String>; 2],
     before: Reading,
@@ -34,7 +36,9 @@ impl Others {
     pub(super) fn beside(context: &Context<'_>) -> Others {
         let (server, info) = (context.side.server.clone(), &context.side.info);
         let devices = ["log", "data"].map(|role| info.device(role).map(str::to_owned));
-        Others { before: read(&server, &devices), server, devices }
+        let proxy = context.via.iter().flatten().flatten().copied();
+        let own = std::iter::once(std::process::id()).chain(proxy).collect();
+        Others { before: read(&server, &devices), own, server, devices }
     }
 
     /// Time since it was last looked, s.
@@ -50,10 +54,9 @@ impl Others {
         let disks = before.1.iter().zip(&now.1);
         let rates = disks.filter_map(|(a, b)| DiskRates::between(a.as_ref()?, b.as_ref()?, seconds));
         let util_pct = rates.map(|rates| rates.util_pct).reduce(f64::max);
-        let own = vec![std::process::id()];
+        let (server, own) = (self.server.clone(), self.own.clone());
         let mut seen = Test::default();
-        let around =
-            Around { readings: [before.0, now.0], server: self.server.clone(), own, cost: Err(CostUnknown::Unread) };
+        let around = Around { readings: [before.0, now.0], server, own, cost: Err(CostUnknown::Unread) };
         shares(&mut seen, &around, None, util_pct);
         DISTURBANCES.iter().all(|kind| seen.figure(kind.column).is_none_or(|pct| !kind.is_disturbing(pct)))
     }
@@ -148,7 +151,8 @@ mod tests {
     #[test]
     fn a_window_is_held_back_until_a_whole_look_is_quiet_or_patience_is_gone() {
         let none = [None, None];
-        let others = Others { before: read(&Server::Inside, &none), server: Server::Inside, devices: none };
+        let others =
+            Others { before: read(&Server::Inside, &none), server: Server::Inside, own: Vec::new(), devices: none };
         let mut hold = Hold::new(others, 600.0);
         assert!(hold.holds() && !hold.decide(true), "the first look only begins");
         assert!(!hold.decide(false) && hold.waits.swap(false, Ordering::Relaxed));

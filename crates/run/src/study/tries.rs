@@ -199,7 +199,9 @@ impl Context<'_> {
     /// What waits at the end of the warm-up, of a try that has waited for `waited` already.
     pub(super) fn hold(&self, others: Others, waited: Option<Instant>) -> Hold {
         let waited_s = waited.map_or(0.0, |began| began.elapsed().as_secs_f64());
-        Hold::new(others, self.tries.wait_s().min(MOST_WAIT_S - waited_s))
+        let most_s = self.tries.wait_s().min(MOST_WAIT_S - waited_s);
+        // Agents on this machine are not told from others while they work.
+        Hold::new(others, if self.agents.is_some() { 0.0 } else { most_s })
     }
 
     /// Books what a try waited at the end of its warm-up.

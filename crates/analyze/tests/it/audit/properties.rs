@@ -2,9 +2,10 @@
 //! what jobs, CPUs and a log writer do is computed first, then printed with some digits. No formula of the laws is used, so that a law
 //! that is wrong finds errors in them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use loadline_analyze::audit::{Audit, Finding, LAWS, Law, Mapping, Reason, Severity, audit, table};
+use loadline_analyze::paired::simulated::unit;
 use loadline_model::random::Random;
 use proptest::prelude::*;
 
@@ -44,13 +45,10 @@ fn consistent_tables_have_no_errors_and_few_warnings_and_spoiled_cells_of_equati
 fn spoil(made: &mut Made, random: &mut Random) -> Option<(usize, &'static str)> {
     let (up, factor) = (unit(random) < 0.5, 1.05 + unit(random));
     let factor = if up { factor } else { 1.0 / factor };
-    let names = [("tps", "commit_throughput_tps"), ("time_ms", "commit_latency_ms")];
-    let real = |id: &'static str| names.into_iter().find(|(name, _)| *name == id).map_or(id, |(_, real)| real);
-    let needed = LAWS.iter().filter(|l| EQUATIONS.contains(&l.id)).flat_map(Law::needed).map(|(_, of)| of);
-    let complete: Vec<Vec<&str>> = needed.filter(|of| of.iter().all(|id| made.at(real(id)).is_some())).collect();
-    let covered = |id: &str| complete.iter().flatten().any(|of| real(of) == id);
-    let candidates: Vec<usize> = (0..made.columns.len()).filter(|c| covered(made.columns[*c].0)).collect();
-    let column = *candidates.get(below(random, candidates.len().max(1)))?;
+    let needed = LAWS.iter().filter(|l| EQUATIONS.contains(&l.id)).flat_map(Law::needed);
+    let places = needed.filter_map(|(_, of)| of.into_iter().map(|id| made.at(id)).collect::<Option<Vec<usize>>>());
+    let covered: BTreeSet<usize> = places.flatten().collect();
+    let column = *covered.iter().nth(below(random, covered.len().max(1)))?;
     let row = below(random, made.values.len());
     let before = made.values[row][column];
     made.values[row][column] *= factor;
@@ -173,11 +171,6 @@ proptest! {
     }
 }
 
-/// From 0 to 1.
-fn unit(random: &mut Random) -> f64 {
-    (random.next() >> 11) as f64 / (1u64 << 53) as f64
-}
-
 /// An index below `n`.
 fn below(random: &mut Random, n: usize) -> usize {
     (random.next() % n as u64) as usize
@@ -200,8 +193,11 @@ struct Made {
 }
 
 impl Made {
+    /// The place of a column; formulas name some otherwise.
     fn at(&self, id: &str) -> Option<usize> {
-        self.columns.iter().position(|(known, _)| *known == id)
+        let names = [("tps", "commit_throughput_tps"), ("time_ms", "commit_latency_ms")];
+        let real = names.into_iter().find(|(name, _)| *name == id).map_or(id, |(_, real)| real);
+        self.columns.iter().position(|(known, _)| *known == real)
     }
 
     fn printed(&self, row: usize, column: usize) -> String {

@@ -19,12 +19,6 @@ fn cases(text: &'static str) -> Vec<Case> {
             match line.split_once(' ').unwrap_or((line, "")) {
                 (">", rest) => case.expected.push(rest.split_once(' ').unwrap_or((rest, ""))),
                 ("!", rest) => case.planted.push(rest),
-                _ if line.starts_with('@') => {
-                    let parts: Vec<&str> = line.split('@').collect();
-                    let path = format!("{}/tests/audit/data/{}", env!("CARGO_MANIFEST_DIR"), parts[1]);
-                    let text = std::fs::read_to_string(path).unwrap();
-                    case.text = if parts.len() > 3 { text.replace(parts[2], parts[3]) } else { text };
-                }
                 _ => case.text += &format!("{line}\n"),
             }
         }
