@@ -431,6 +431,8 @@ pub fn run_test(request: &Request, hooks: &mut dyn TestHooks, tick: impl FnMut(&
 fn whose(request: &Request, server: &Server, sessions: Option<&Tasks>) -> Whose {
     match request.target.facts().runs {
         Runs::Nowhere => Whose::None(CostUnknown::NoDatabase),
+        // A log without a database has threads of its own.
+        Runs::InProcess if request.target.abilities().queries.is_none() => Whose::None(CostUnknown::NoDatabase),
         Runs::InProcess => sessions.map_or(Whose::None(CostUnknown::OtherThreads), |of| Whose::Threads(of.clone())),
         Runs::Apart if request.cpu == CpuSource::Local => Whose::Server(server.clone()),
         Runs::Apart => Whose::None(CostUnknown::Elsewhere),

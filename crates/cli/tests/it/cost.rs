@@ -84,7 +84,7 @@ fn perf_events_are_counted_or_refused_with_the_reason() {
     }
     let t = &tests_of(&ran.folder())[0];
     let counted = t["server_instructions_per_tx"].as_f64();
-    assert!(counted.map_or(!absent(t, "server_instructions_per_tx").is_empty(), |n| n > 1000.0), "{t}");
+    assert!(counted.map_or_else(|| !absent(t, "server_instructions_per_tx").is_empty(), |n| n > 1000.0), "{t}");
 }
 
 #[test]
@@ -102,7 +102,7 @@ fn commit_time_is_scanned_over_idle_times() {
     assert!(figure(t, "elapsed_s") >= 0.4, "four times 100 ms: {t}");
     // SQLite writes nothing in the background; whatever it shows, it says.
     let within = t["log_flushed_within_s"].as_f64();
-    assert!(within.map_or(absent(t, "log_flushed_within_s").contains("0.1 s"), |s| s == 0.1), "{t}");
+    assert!(within.map_or_else(|| absent(t, "log_flushed_within_s").contains("0.1 s"), |s| s == 0.1), "{t}");
     let text = report(&ran.folder(), "--format md");
     assert!(text.contains("Idle") && text.contains("0.100"), "{text}");
 }

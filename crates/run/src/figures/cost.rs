@@ -14,10 +14,6 @@ const NO_IO: &str =
 const NOT_ASKED: &str = "not asked for (--perf-events)";
 
 pub(crate) fn figures(e: &Evidence<'_>, out: &mut Test) {
-    // A target that has none says why.
-    if out.target_lacks(column::SERVER_CPU_USER_US_PER_TX) {
-        return;
-    }
     let used = match &e.measured.around {
         Some(around) => around.cost.as_ref().map_err(ToString::to_string),
         None if all_ended_early(e.measured) => Err(ENDED_EARLY.to_owned()),

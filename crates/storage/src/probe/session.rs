@@ -191,12 +191,15 @@ impl<S: Deref<Target = AtomicBool>> ProbeSession<S> {
     ///
     /// # Errors
     /// The file cannot be read.
-    pub fn duplicates(&self) -> io::Result<f64> {
+    pub fn duplicates(&self) -> Result<f64, ProbeError> {
         use std::hash::{DefaultHasher, Hasher as _};
         let (mut seen, mut pages) = (HashSet::new(), 0_u64);
-        let mut buffer = vec![0; MIB as usize];
+        // O_DIRECT reads into aligned memory.
+        let mut buffer = AlignedBuf::new(MIB as usize)?;
         for at in (0..self.bytes.min(HASHED_BYTES)).step_by(MIB as usize) {
-            let read = self.file.plain.read_at(&mut buffer, at)?;
+            let read = self.file.plain.read_at(&mut buffer, at);
+            let failed = |cause| DeviceError::Io { step: Step::Read, path: self.dir.clone(), cause };
+            let read = read.map_err(failed)?;
             for page in buffer.get(..read).unwrap_or_default().chunks_exact(PAGE) {
                 let mut hash = DefaultHasher::new();
                 hash.write(page);
