@@ -2,7 +2,7 @@
 
 use loadline_load::{JobResult, Measured, Request, Schedule, Tally};
 use loadline_model::record::{KindFigures, PopulationFigures};
-use loadline_model::{JobLoad, Latencies, Population, column};
+use loadline_model::{JobLoad, Keys, Latencies, Population, column};
 
 use super::{NONE_COMPLETED, latencies};
 use crate::evidence::Evidence;
@@ -83,6 +83,20 @@ pub(crate) fn figures(e: &Evidence<'_>, out: &mut Test) {
     let slept = merged.scripted.as_ref().map(|did| did.sleeping_ns as f64);
     let all_ns = measured.schedule.window_ns() as f64 * measured.jobs.len().max(1) as f64;
     out.set_or_absent(column::SCRIPT_SLEEP_PCT, slept.map(|ns| ns / all_ns * 100.0), "no pgbench scripts were run");
+    // Set once the rate is found, if it is.
+    let searched = [
+        column::RATE_LOW_TPS,
+        column::RATE_HIGH_TPS,
+        column::RATE_LOOKS,
+        column::RATE_OBJECTIVE_MS,
+        column::RATE_OBJECTIVE_PCT,
+    ];
+    out.set_all_absent(&searched, "no rate was searched (--rate auto)");
+    let keys = load.keys.map_or([None; 3], Keys::figures);
+    for (column, figure) in [column::KEYS_ZIPF, column::KEYS_HOT_PCT, column::KEYS_HOT_DRAWS_PCT].into_iter().zip(keys)
+    {
+        out.set_or_absent(column, figure, "keys are not drawn so (--keys)");
+    }
     out.set_or_absent(column::RECONNECT_EVERY, load.reconnect_every.map(|n| n as f64), KEPT);
     if load.reconnect_every.is_some() {
         let none = Latencies::new();

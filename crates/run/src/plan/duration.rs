@@ -7,6 +7,7 @@ use loadline_workload::{Workload, Workloads};
 use super::sweep::SweepPoints;
 use super::{planned, workloads_of};
 use crate::reference::around_test_s;
+use crate::study::find_rate::WINDOWS;
 
 /// Time per test outside warm-up and window, s: loading, sessions, counters.
 const OVERHEAD_S: f64 = 0.6;
@@ -52,7 +53,8 @@ impl DurationEstimate {
             let found = known.find(&w.code).ok().filter(|_| limited);
             let limits_s = found.map_or(0.0, |workload| limits_s(&workload));
             let window_s = scan_s(&known, w).unwrap_or(plan.duration_s);
-            let each_s = plan.warmup_s + window_s + OVERHEAD_S + limits_s;
+            let windows = if plan.load.objective.is_some() { 1 + WINDOWS } else { 1 };
+            let each_s = (plan.warmup_s + window_s + OVERHEAD_S) * windows as f64 + limits_s;
             Tests { number: SweepPoints::of(&known, w).count(steps) * plan.node_counts.len().max(1) as f64, each_s }
         };
         let tests = plan.workloads.iter().map(tests).collect();
