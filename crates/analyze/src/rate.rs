@@ -19,6 +19,8 @@ const BISECTIONS: usize = 6;
 const ROW: usize = 5;
 /// Looks of a search.
 pub const LOOKS: usize = BISECTIONS + 2 * ROW;
+/// Windows of a search: before the looks, one job and all jobs in a closed loop.
+pub const WINDOWS: usize = 2 + LOOKS;
 /// Distance of the first and the last look of a row from its middle, as a share of it.
 const REACH: f64 = 0.1;
 /// Two levels must fit so many times better than a line.

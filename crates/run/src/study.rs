@@ -1,7 +1,7 @@
 //! A run, from its plan to its last record: checks the target, creates the run folder, measures, cleans up.
 
 mod disk_space;
-pub(crate) mod find_rate;
+mod find_rate;
 mod full_disk;
 mod level;
 mod measure;

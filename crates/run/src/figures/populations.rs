@@ -1,6 +1,8 @@
 //! What jobs did between transactions, and what each part of them did.
 
+use loadline_analyze::rate::{FoundRate, LOOKS};
 use loadline_load::{JobResult, Measured, Request, Schedule, Tally};
+use loadline_model::load::RateObjective;
 use loadline_model::record::{KindFigures, PopulationFigures};
 use loadline_model::{JobLoad, Keys, Latencies, Population, column};
 
@@ -108,6 +110,16 @@ pub(crate) fn figures(e: &Evidence<'_>, out: &mut Test) {
         out.set_all_absent(&[column::CONNECTS_PER_S, column::CONNECTING_PCT], KEPT);
         out.set_all_absent(&column::CONNECT_TIMES.all(), KEPT);
     }
+}
+
+/// Sets the figures of a rate that was found for the objective.
+pub(crate) fn found_rate(found: FoundRate, objective: RateObjective, test: &mut Test) {
+    test.set(column::RATE_LOW_TPS, found.low);
+    test.set(column::RATE_HIGH_TPS, found.high);
+    test.set(column::RATE_LOOKS, LOOKS as f64);
+    let [ms, pct] = objective.figures();
+    test.set(column::RATE_OBJECTIVE_MS, ms);
+    test.set(column::RATE_OBJECTIVE_PCT, pct);
 }
 
 /// Mean think time of `jobs`, ns: their time in it over the number that ended. Of exponential times that is the estimate with the

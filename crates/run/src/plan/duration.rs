@@ -1,5 +1,6 @@
 //! Estimated duration of a plan's tests.
 
+use loadline_analyze::rate::WINDOWS;
 use loadline_database::kind_of;
 use loadline_model::plan::{Jobs, Plan, PlannedWorkload};
 use loadline_workload::{Workload, Workloads};
@@ -7,7 +8,6 @@ use loadline_workload::{Workload, Workloads};
 use super::sweep::SweepPoints;
 use super::{planned, workloads_of};
 use crate::reference::around_test_s;
-use crate::study::find_rate::WINDOWS;
 
 /// Time per test outside warm-up and window, s: loading, sessions, counters.
 const OVERHEAD_S: f64 = 0.6;

@@ -1,19 +1,15 @@
 //! Finds the highest rate of an open loop that meets an objective, before the test that is stored is measured at it. Each look is a
 //! window of its own, with draws of its own. `analyze/src/rate.rs` chooses the rates and computes the answer.
 
-use loadline_analyze::rate::{FoundRate, LOOKS, RateSearch};
+use loadline_analyze::rate::{FoundRate, RateSearch};
 use loadline_database::TargetError;
 use loadline_load::run_test;
-use loadline_model::column;
 use loadline_model::format::{counted, number};
 use loadline_model::load::RateObjective;
 
 use super::measure::PlannedTest;
 use super::{Context, StudyError};
-use crate::test::Test;
 
-/// Windows of a search: of one job and of all jobs in a closed loop, then looks at rates.
-pub(crate) const WINDOWS: usize = 2 + LOOKS;
 /// Share of its rate that a look must complete, as that of the check of a rate.
 const KEPT: f64 = 0.98;
 /// A rate that is a little higher than the throughput of the closed loop may be kept: its jobs wait for each other.
@@ -88,14 +84,4 @@ impl PlannedTest<'_> {
         ));
         Ok(Look { tps, latency_ns })
     }
-}
-
-/// Sets the figures of a rate that was found for the objective.
-pub(super) fn set_figures(found: FoundRate, objective: RateObjective, test: &mut Test) {
-    test.set(column::RATE_LOW_TPS, found.low);
-    test.set(column::RATE_HIGH_TPS, found.high);
-    test.set(column::RATE_LOOKS, LOOKS as f64);
-    let [ms, pct] = objective.figures();
-    test.set(column::RATE_OBJECTIVE_MS, ms);
-    test.set(column::RATE_OBJECTIVE_PCT, pct);
 }

@@ -18,13 +18,14 @@ use super::level::TestUnderLevels;
 use super::native_report::Mark;
 use super::proof::{BeforeTest, Proof};
 use super::variants::{VariantsState, may_change_redo};
-use super::{Context, StudyError, find_rate, full_disk, native_report, nodes, window_length};
+use super::{Context, StudyError, full_disk, native_report, nodes, window_length};
 use crate::activity::{GrownViews, ReadViews};
 use crate::checks::steady::until_warm;
 use crate::checks::{self, settings};
 use crate::event::Event;
 use crate::evidence::{Evidence, Excuse, Excuses, Jobs, RunContext};
 use crate::figures::nodes::is_same_cluster;
+use crate::figures::populations::found_rate;
 use crate::figures::volume::only_adds;
 use crate::instrument::Instruments;
 use crate::instrument::size_scan::{self, Scanned};
@@ -106,7 +107,7 @@ impl PlannedTest<'_> {
         // A limit is that of the work that the jobs did, which their figures say.
         let mut figures = steps::figures_of(&evidence);
         if let Some((found, objective)) = found.zip(context.manifest.plan.load.objective) {
-            find_rate::set_figures(found, objective, &mut figures);
+            found_rate(found, objective, &mut figures);
         }
         evidence.seen.instruments.complete(&prepared.request, &run, &figures);
         let (native, missing) = self.report(context, ended.mark.clone());
