@@ -58,7 +58,7 @@ fn the_highest_rate_of_a_known_service_time_is_found() {
     assert_eq!([looks, ms, pct], [16.0, 50.0, 99.0]);
     assert_eq!(tests_of(Path::new(&folder)).len(), 1, "the looks are no tests");
     assert!(said.contains("highest rate with a p99 of at most 50 ms"), "{said}");
-    let missed = [&["run", "--results", dir.path().to_str().unwrap()], &target[..], &search].concat().join(" ");
+    let missed = [&["run", "--results", dir.path().to_str().unwrap()][..], &target[..], &search[..]].concat().join(" ");
     let missed = command(&missed.replace("50ms", "1ms"));
     missed.fails(2, &["p99 of one job", "a p99 of at most 1 ms"]);
 }
