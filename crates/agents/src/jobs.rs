@@ -69,6 +69,7 @@ fn work(order: &JobsOrder) -> Result<Work, String> {
         None => loadline_workload::find(&order.workload).map_err(|e| e.to_string())?,
     };
     let params = workload.params(&order.parameters).map_err(|e| e.to_string())?.with_size(order.size_bytes);
+    let params = params.with_keys(order.load.keys);
     let work = Work::new(workload, params, order.seed, order.compressibility);
     Ok(Work { draws: order.draws, nodes: order.used_nodes, ..work })
 }

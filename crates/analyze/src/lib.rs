@@ -11,6 +11,7 @@ pub mod kpi;
 pub mod levels;
 pub mod limit;
 pub mod paired;
+pub mod rate;
 pub mod repeatable;
 pub mod sawtooth;
 pub mod stats;

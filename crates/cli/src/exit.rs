@@ -84,7 +84,7 @@ ends! {
         | TargetError::Local(_) => FAILED,
     };
     StudyError => |e| match e {
-        StudyError::Plan(_) | StudyError::TooManyJobs { .. } => USAGE,
+        StudyError::Plan(_) | StudyError::Objective(_) | StudyError::TooManyJobs { .. } => USAGE,
         StudyError::Target(e) => e.code(),
         StudyError::Store(e) => e.code(),
         StudyError::Doctor(_)

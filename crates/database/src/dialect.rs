@@ -149,6 +149,8 @@ pub(crate) struct Language {
     /// Before and after a block that runs `{times}` times, with `{depth}` open loops, this one included.
     pub(crate) repeat: String,
     pub(crate) end_repeat: String,
+    /// Before a block that runs while `{condition}` holds; after it is [`Language::end_repeat`].
+    pub(crate) repeat_while: String,
     pub(crate) nothing: String,
     pub(crate) else_if: String,
     /// Texts and words of `kernels.toml`; empty: it computes nothing.

@@ -1,9 +1,12 @@
 //! Renders a transaction program in the procedure language of a database, in the words of its [`Language`]. The code around the body
 //! (loop, timestamps, commit, return of times) is in each database's file.
 
+use std::fmt::Display;
+
+use loadline_model::keys::MILLION;
 use loadline_workload::{
-    Arg, Arm, Effect, FACTORS, Generator, JobStart, Kernel, MODULI, PAYLOAD_STRIDE, POOL_BYTES, Program, SECOND, Step,
-    VarType, salt_offset,
+    Arg, Arm, Effect, FACTORS, Generator, JobStart, Kernel, Law, MODULI, PAYLOAD_STRIDE, POOL_BYTES, Program, SECOND,
+    SHARES, Skew, Step, VarType, salt_offset,
 };
 
 use crate::descriptor::fill;
@@ -24,6 +27,13 @@ pub(crate) fn arguments<'a>(start: &JobStart, pool: &'a [u8], until_us: i64, nex
         Arg::Int(next),
     ]
 }
+
+/// Variables with which skewed keys are drawn.
+const SKEW_VARIABLES: &[&str] = &["l_last", "l_drawn", "l_low", "l_rank", "l_base", "l_step"];
+/// The number that was drawn last for a skewed key.
+const NUMBER: &str = "(l_last * 2147483648 + l_low)";
+/// The step of a candidate that won: more than there are coins.
+const WON: u64 = 1 << 30;
 
 /// A rendered program.
 pub(crate) struct Body {
@@ -98,16 +108,17 @@ impl<'a> Writer<'a> {
 
     fn declarations(&self) -> String {
         let stored = |var: &str| self.is_used(var) && self.program.sum(var).is_none();
-        let used = self.program.vars().into_iter().filter(|(var, _)| stored(var));
-        used.map(|(var, generator)| {
-            let kind = match generator.var_type() {
-                VarType::Int => &self.language.number,
-                VarType::Bytes => &self.language.bytes,
-            };
-            let line = fill(&self.language.declare, &[("variable", &self.variable(var)), ("type", kind)]);
-            format!("  {line}\n")
-        })
-        .collect()
+        let line = |variable: &str, kind: &str| {
+            format!("  {}\n", fill(&self.language.declare, &[("variable", variable), ("type", kind)]))
+        };
+        let used: Vec<_> = self.program.vars().into_iter().filter(|(var, _)| stored(var)).collect();
+        let skewed = used.iter().any(|(_, generator)| matches!(generator, Generator::Skewed { .. }));
+        let of_skews = if skewed { SKEW_VARIABLES } else { &[] };
+        let variables = used.into_iter().map(|(var, generator)| match generator.var_type() {
+            VarType::Int => line(&self.variable(var), &self.language.number),
+            VarType::Bytes => line(&self.variable(var), &self.language.bytes),
+        });
+        variables.chain(of_skews.iter().map(|variable| line(variable, &self.language.number))).collect()
     }
 
     fn line(&mut self, level: usize, text: &str) {
@@ -205,6 +216,10 @@ impl<'a> Writer<'a> {
                 fill(&language.payload, &parts)
             }
             Generator::Uniform { from, range, salt } => self.uniform(sequence, from, range, salt),
+            Generator::Skewed { from, ref skew, salt } => {
+                let variable = self.variable(var);
+                return self.skewed(sequence, (&variable, from), skew, salt, level);
+            }
             Generator::Turn { of } => self.turn(sequence, of),
             Generator::NewKey => format!("{} + {sequence}", language.new_key),
             Generator::Constant(value) => value.to_string(),
@@ -214,8 +229,8 @@ impl<'a> Writer<'a> {
         self.assign(level, &variable, &value);
     }
 
-    /// `a`, which may be any term, modulo `b`.
-    fn modulo(&self, a: &str, b: u64) -> String {
+    /// `a` and `b`, which may be any terms: `a` modulo `b`.
+    fn modulo(&self, a: &str, b: impl Display) -> String {
         fill(&self.language.modulo, &[("a", a), ("b", &b.to_string())])
     }
 
@@ -225,9 +240,9 @@ impl<'a> Writer<'a> {
     }
 
     /// A random number below 2³¹: the arithmetic of [`loadline_workload::draw`].
-    fn draw_31(&self, sequence: &str, salt: u64) -> String {
+    fn draw_31(&self, sequence: &str, salt: &str) -> String {
         if !self.language.draw.is_empty() {
-            return fill(&self.language.draw, &[("sequence", sequence), ("salt", &salt.to_string())]);
+            return fill(&self.language.draw, &[("sequence", sequence), ("salt", salt)]);
         }
         let (step, start) = (self.modulo(sequence, MODULI[0]), &self.language.first_draw);
         let index = self.modulo(&format!("({step} * {} + {start} + {salt})", FACTORS[0]), MODULI[0]);
@@ -236,7 +251,7 @@ impl<'a> Writer<'a> {
     }
 
     fn uniform(&self, sequence: &str, from: i64, range: u64, salt: u32) -> String {
-        let part = |salt: u32| self.draw_31(sequence, salt_offset(salt));
+        let part = |salt: u32| self.draw_31(sequence, &salt_offset(salt).to_string());
         let number = if range <= MODULI[2] {
             part(salt)
         } else {
@@ -244,6 +259,85 @@ impl<'a> Writer<'a> {
         };
         let number = self.modulo(&number, range.max(1));
         if from == 0 { number } else { format!("{from} + {number}") }
+    }
+
+    /// Draws the next number of the chain of [`Skew::draw`], which is then [`NUMBER`].
+    fn chain(&mut self, sequence: &str, level: usize) {
+        self.assign(level, "l_drawn", "l_drawn + 1");
+        let low = self.draw_31(sequence, "l_last + l_drawn");
+        self.assign(level, "l_low", &low);
+        let last = self.draw_31(sequence, "l_low");
+        self.assign(level, "l_last", &last);
+    }
+
+    /// The arithmetic of [`Skew::draw`].
+    fn skewed(&mut self, sequence: &str, (variable, from): (&str, i64), skew: &Skew, salt: u32, level: usize) {
+        self.assign(level, "l_last", &salt_offset(salt).to_string());
+        self.assign(level, "l_drawn", "0");
+        match &skew.law {
+            Law::Zipf { whole, rest, octaves } => {
+                self.zipf(sequence, [*whole, *rest, skew.rows], octaves, level);
+                self.assign(level, variable, &format!("{} + l_rank", from - 1));
+            }
+            Law::Hot { hot, draws } => {
+                self.chain(sequence, level);
+                let is_hot = format!("IF {} < {draws} THEN", self.modulo(NUMBER, MILLION));
+                self.line(level, &is_hot);
+                for (part, rows) in [(from, *hot), (from + *hot as i64, skew.rows - hot)] {
+                    if part > from {
+                        self.line(level, "ELSE");
+                    }
+                    self.chain(sequence, level + 1);
+                    let key = format!("{part} + {}", self.modulo(NUMBER, rows.max(1)));
+                    self.assign(level + 1, variable, &key);
+                }
+                self.line(level, "END IF;");
+            }
+        }
+    }
+
+    /// Draws `l_rank`. `l_step` counts the coins of a candidate, and is below 0 before there is one.
+    fn zipf(&mut self, sequence: &str, [whole, rest, rows]: [u64; 3], octaves: &[(u64, u64)], level: usize) {
+        let language = self.language;
+        let done = if rest == 0 { whole } else { WON };
+        self.assign(level, "l_step", "-1");
+        self.lines(level, &language.repeat_while, &[("condition", &format!("l_step < {done}"))]);
+        self.chain(sequence, level + 1);
+        self.line(level + 1, "IF l_step < 0 THEN");
+        let share = self.modulo(NUMBER, SHARES);
+        self.assign(level + 2, "l_rank", &share);
+        for (i, (base, below)) in octaves.iter().enumerate() {
+            let word = if i == 0 { "IF" } else { &language.else_if };
+            match i + 1 == octaves.len() && i > 0 {
+                true => self.line(level + 2, "ELSE"),
+                false => self.line(level + 2, &format!("{word} l_rank < {below} THEN")),
+            }
+            self.assign(level + 3, "l_base", &base.to_string());
+        }
+        self.line(level + 2, "END IF;");
+        self.chain(sequence, level + 2);
+        let rank = format!("l_base + {}", self.modulo(NUMBER, format!("LEAST(l_base, {} - l_base)", rows + 1)));
+        self.assign(level + 2, "l_rank", &rank);
+        self.assign(level + 2, "l_step", "0");
+        self.line(level + 1, &format!("{} {} < l_base THEN", language.else_if, self.modulo(NUMBER, "l_rank")));
+        let heads = if rest == 0 {
+            "l_step + 1".to_owned()
+        } else {
+            format!("CASE WHEN l_step < {whole} THEN l_step + 1 ELSE {WON} END")
+        };
+        self.assign(level + 2, "l_step", &heads);
+        if whole > 0 {
+            self.line(level + 1, &format!("{} l_step < {whole} THEN", language.else_if));
+            self.assign(level + 2, "l_step", "-1");
+        }
+        if rest > 0 {
+            self.line(level + 1, "ELSE");
+            self.chain(sequence, level + 2);
+            let lost = self.modulo(NUMBER, format!("((l_step - {whole} + 1) * {MILLION})"));
+            self.assign(level + 2, "l_step", &format!("CASE WHEN {lost} < {rest} THEN -1 ELSE l_step + 1 END"));
+        }
+        self.line(level + 1, "END IF;");
+        self.line(level, &language.end_repeat);
     }
 
     fn execute(&mut self, number: usize, level: usize) {

@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::format::{counted, number};
+use crate::histogram::Latencies;
+use crate::keys::Keys;
 
 /// Words of a load whose transactions are due at a rate.
 pub const OPEN_LOOP: &str = "open loop";
@@ -12,15 +14,86 @@ pub const OPEN_LOOP: &str = "open loop";
 pub struct JobLoad {
     /// Transactions per second over all jobs (open loop), if any.
     pub rate_tps: Option<f64>,
+    /// What the highest rate must meet that is found and takes the place of a given one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub objective: Option<RateObjective>,
     /// Mean time that a job thinks after each transaction, s; drawn from an exponential distribution.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub think_s: Option<f64>,
     /// Transactions after which a job closes its session and opens a new one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reconnect_every: Option<u64>,
+    /// Which keys their transactions draw; `None`: all alike.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keys: Option<Keys>,
     /// Parts of the jobs that differ, in the order of the jobs' numbers; empty: all jobs are alike.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub populations: Vec<Population>,
+}
+
+crate::named! {
+    /// What is asked of the latencies of a test.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum LatencyOf {
+        /// Their mean.
+        Mean: "mean latency";
+        /// Their 95th percentile.
+        P95: "p95";
+        /// Their 99th percentile.
+        P99: "p99";
+    }
+    /// Its words.
+    pub fn name;
+}
+
+/// What the highest rate must meet: response times, from the intended start on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RateObjective {
+    /// What of them.
+    pub of: LatencyOf,
+    /// The longest allowed, ns.
+    pub ns: u64,
+}
+
+impl RateObjective {
+    /// That of the figures of a test: see [`RateObjective::figures`].
+    #[must_use]
+    pub fn from_figures(ms: Option<f64>, pct: Option<f64>) -> Option<RateObjective> {
+        let of = |pct: f64| LatencyOf::ALL.into_iter().find(|of| f64::from(of.pct()) == pct);
+        Some(RateObjective { of: of(pct?)?, ns: (ms? * 1e6).round() as u64 })
+    }
+
+    /// The longest time, ms, and the percentile; 0 for the mean.
+    #[must_use]
+    pub fn figures(self) -> [f64; 2] {
+        [self.ns as f64 / 1e6, self.of.pct().into()]
+    }
+
+    /// What it asks of these times, ns; `None` if there are none.
+    #[must_use]
+    pub fn latency_ns(self, times: &Latencies) -> Option<f64> {
+        match self.of {
+            LatencyOf::Mean => times.mean_ns(),
+            of => times.quantile_ns(f64::from(of.pct()) / 100.0).map(|ns| ns as f64),
+        }
+    }
+
+    /// `a p99 of at most 5 ms`.
+    #[must_use]
+    pub fn words(self) -> String {
+        format!("a {} of at most {} ms", self.of.name(), trimmed(self.ns as f64 / 1e6))
+    }
+}
+
+impl LatencyOf {
+    const fn pct(self) -> u8 {
+        match self {
+            LatencyOf::Mean => 0,
+            LatencyOf::P95 => 95,
+            LatencyOf::P99 => 99,
+        }
+    }
 }
 
 /// Jobs of a test that make load in the same way.
@@ -87,7 +160,7 @@ impl JobLoad {
     /// Whether any job starts its transactions at a rate.
     #[must_use]
     pub fn has_rate(&self) -> bool {
-        self.rate_tps.is_some() || self.populations.iter().any(|p| p.rate_tps.is_some())
+        self.rate_tps.is_some() || self.objective.is_some() || self.populations.iter().any(|p| p.rate_tps.is_some())
     }
 
     /// Whether any job thinks.
@@ -102,28 +175,33 @@ impl JobLoad {
         self.has_rate() || self.thinks()
     }
 
-    /// `closed loop, think time 10 ms, a new session after 100 transactions`.
+    /// `closed loop, think time 10 ms, a new session after 100 transactions, keys zipf:1.1`.
     #[must_use]
     pub fn words(&self) -> String {
-        let out = if self.populations.is_empty() {
+        let out = if let Some(objective) = self.objective {
+            format!("{OPEN_LOOP} at the highest rate with {}", objective.words())
+        } else if self.populations.is_empty() {
             manner(self.rate_tps, self.think_s)
         } else {
             self.populations.iter().map(Population::words).collect::<Vec<_>>().join("; ")
         };
-        out + &self.new_sessions()
+        out + &self.sessions_and_keys()
     }
 
-    /// What a closed loop of equal jobs has beside the default: `, think time 10 ms, a new session after 100 transactions`.
+    /// What equal jobs have beside a closed loop, or a rate that was found: `, think time 10 ms, a new session after 100 transactions`.
     #[must_use]
     pub fn beside_closed_loop(&self) -> String {
-        thinking(self.think_s) + &self.new_sessions()
+        let rate = self.objective.map(|objective| format!(", highest rate with {}", objective.words()));
+        rate.unwrap_or_else(|| thinking(self.think_s)) + &self.sessions_and_keys()
     }
 
-    /// `, a new session after 100 transactions`; empty if jobs keep theirs.
+    /// `, a new session after 100 transactions, keys zipf:1.1`; empty if jobs keep theirs and draw all keys alike.
     #[must_use]
-    pub fn new_sessions(&self) -> String {
+    pub fn sessions_and_keys(&self) -> String {
         let plural = if self.reconnect_every == Some(1) { "" } else { "s" };
-        self.reconnect_every.map_or(String::new(), |n| format!(", a new session after {n} transaction{plural}"))
+        let sessions = self.reconnect_every.map(|n| format!(", a new session after {n} transaction{plural}"));
+        let keys = self.keys.map(|keys| format!(", keys {keys}"));
+        sessions.into_iter().chain(keys).collect()
     }
 }
 
@@ -167,6 +245,13 @@ mod tests {
     fn a_load_in_words() {
         let load = JobLoad { think_s: Some(0.0105), reconnect_every: Some(1), ..JobLoad::default() };
         assert_eq!(load.words(), "closed loop, think time 10.5 ms, a new session after 1 transaction");
+        let objective = RateObjective { of: LatencyOf::P99, ns: 5_000_000 };
+        let found = JobLoad { objective: Some(objective), ..JobLoad::default() };
+        assert_eq!(found.words(), "open loop at the highest rate with a p99 of at most 5 ms");
+        let [ms, pct] = objective.figures();
+        assert_eq!(RateObjective::from_figures(Some(ms), Some(pct)), found.objective);
+        let keys = Some(Keys::Zipf { exponent: 1_100_000 });
+        assert_eq!(JobLoad { keys, ..JobLoad::default() }.words(), "closed loop, keys zipf:1.1");
         assert_eq!(JobLoad { rate_tps: Some(20.0), ..JobLoad::default() }.words(), "open loop at 20 tps");
         assert_eq!(JobLoad { think_s: Some(10.0), ..JobLoad::default() }.words(), "closed loop, think time 10,000 ms");
     }

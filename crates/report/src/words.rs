@@ -133,7 +133,7 @@ fn named(sweep: &Sweep, all: &[Sweep], in_full: bool) -> String {
         Some(_) if !in_full => {}
         Some(rate) => out += &format!(" at {} tps, open loop", number(rate, 1)),
         None if sweep.load.is_mixed() => {
-            let (n, sessions) = (sweep.load.populations.len(), sweep.load.new_sessions());
+            let (n, sessions) = (sweep.load.populations.len(), sweep.load.sessions_and_keys());
             out += &format!(", mix of {n} populations{sessions}");
         }
         None => out += &sweep.load.beside_closed_loop(),

@@ -42,6 +42,8 @@ pub const DEFAULT_EQUIVALENCE: f64 = 0.02;
 pub const DEFAULT_SEED: u64 = 42;
 /// Maximum job count of an automatic sweep.
 pub const AUTO_MAX_JOBS: u32 = 1024;
+/// Default number of jobs with which the highest rate is searched.
+const SEARCH_JOBS: u32 = 16;
 /// Flag of the key `oracle-awr`.
 pub const AWR_FLAG: &str = "--oracle-awr";
 /// Maximum number of jobs of one process, each with a thread.
@@ -94,7 +96,9 @@ fn one_plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
     let Chosen { known, workloads, skipped, files } = choose(spec, kind, url)?;
     let load = load::load(spec, (&known, &workloads), kind, url)?;
     let processes = agents.as_ref().map_or(1, |a| a.agents);
-    let jobs = load::jobs_of(&load.populations).map_or_else(|| jobs(spec.jobs.as_ref(), processes), Ok)?;
+    let few = JobsSpec::One(SEARCH_JOBS);
+    let given = spec.jobs.as_ref().or(load.objective.and(Some(&few)));
+    let jobs = load::jobs_of(&load.populations).map_or_else(|| jobs(given, processes), Ok)?;
     let (warmup_s, auto_warmup) = warmup(spec)?;
     let objective = |t: &TimeSpec| time_with_unit("latency objective", t, 1e-6, 3600.0);
     let objective_s = spec.latency_objective.as_ref().map(objective).transpose()?;

@@ -1,6 +1,7 @@
 //! A run, from its plan to its last record: checks the target, creates the run folder, measures, cleans up.
 
 mod disk_space;
+mod find_rate;
 mod full_disk;
 mod level;
 mod measure;
@@ -114,6 +115,8 @@ pub enum StudyError {
     Doctor(String),
     #[error("nothing can be measured on the target:\n{0}")]
     Impossible(String),
+    #[error("{0}")]
+    Objective(String),
     #[error("{asked} jobs are more than the target allows: {because}; the maximum is {most}")]
     TooManyJobs { asked: u32, because: String, most: u32 },
     #[error("test {test} ({workload}, {}) failed: {source}", counted(*jobs as usize, "job"))]

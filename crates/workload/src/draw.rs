@@ -30,18 +30,19 @@ pub fn salt_offset(salt: u32) -> u64 {
 /// `salt` and `salt` + [`SECOND`].
 #[must_use]
 pub fn draw(sequence: u64, offset: u64, salt: u32, range: u64) -> u64 {
-    let low = draw_31(sequence, offset, salt);
+    let low = draw_31(sequence, offset, salt_offset(salt));
     if range <= MODULI[2] {
         return low % range.max(1);
     }
-    (draw_31(sequence, offset, salt + SECOND) * (1 << 31) + low) % range
+    (draw_31(sequence, offset, salt_offset(salt + SECOND)) * (1 << 31) + low) % range
 }
 
 /// Added to the salt for the upper half of a large number.
 pub const SECOND: u32 = 1000;
 
-fn draw_31(sequence: u64, offset: u64, salt: u32) -> u64 {
-    let place = ((sequence % MODULI[0]) * FACTORS[0] + offset + salt_offset(salt)) % MODULI[0];
+/// A number below 2³¹; `more` is what its salt adds to the offset.
+pub(crate) fn draw_31(sequence: u64, offset: u64, more: u64) -> u64 {
+    let place = ((sequence % MODULI[0]) * FACTORS[0] + offset + more) % MODULI[0];
     ((place * place) % MODULI[1]) * FACTORS[1] % MODULI[2]
 }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
+use loadline_model::Keys;
 use loadline_model::plan::DEFAULT_SIZE_BYTES;
 use serde::Serialize;
 use thiserror::Error;
@@ -74,6 +75,7 @@ impl Node<'_> {
 pub struct Params {
     values: BTreeMap<String, i64>,
     size_bytes: u64,
+    keys: Option<Keys>,
 }
 
 /// A parameter that is not accepted.
@@ -160,7 +162,7 @@ impl Params {
                 return refused(p, value, Allowed::UpTo(limit.clone(), most));
             }
         }
-        Ok(Params { values, size_bytes: DEFAULT_SIZE_BYTES })
+        Ok(Params { values, size_bytes: DEFAULT_SIZE_BYTES, keys: None })
     }
 
     /// Value of `name`; 0 if the workload has no such parameter.
@@ -189,6 +191,18 @@ impl Params {
     #[must_use]
     pub fn size_bytes(&self) -> u64 {
         self.size_bytes
+    }
+
+    /// The same parameters with keys drawn so; `None`: all alike.
+    #[must_use]
+    pub fn with_keys(self, keys: Option<Keys>) -> Params {
+        Params { keys, ..self }
+    }
+
+    /// Which keys are drawn; `None`: all alike.
+    #[must_use]
+    pub fn keys(&self) -> Option<Keys> {
+        self.keys
     }
 
     /// All values by name.

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::skew::Skew;
 use crate::template::{Template, TemplateError};
 
 mod check;
@@ -211,6 +212,15 @@ pub enum Generator {
         /// Number of values.
         range: u64,
         /// Distinguishes several numbers for one sequence.
+        salt: u32,
+    },
+    /// A key from `from` on, not all alike.
+    Skewed {
+        /// The lowest.
+        from: i64,
+        /// How often each is drawn.
+        skew: Box<Skew>,
+        /// As of [`Generator::Uniform`].
         salt: u32,
     },
     /// The place in a cycle of `of` places. A job starts at any place and advances by one with each number of its
@@ -437,6 +447,12 @@ impl Program {
         let arms =
             self.body.iter().find_map(|step| if let Step::Choose { arms, .. } = step { Some(arms) } else { None });
         arms.into_iter().flatten().map(|arm| (arm.name.as_str(), arm.share as i64)).collect()
+    }
+
+    /// Whether it draws keys that are not all alike.
+    #[must_use]
+    pub fn draws_skewed(&self) -> bool {
+        self.vars().iter().any(|(_, generator)| matches!(generator, Generator::Skewed { .. }))
     }
 
     /// Whether transactions can differ.

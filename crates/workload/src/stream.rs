@@ -390,6 +390,9 @@ impl Stream {
             Generator::Uniform { from, range, salt } => {
                 Slot::Int(from + draw(seq, self.start.draw, salt, range) as i64)
             }
+            Generator::Skewed { from, ref skew, salt } => {
+                Slot::Int(from + skew.draw(seq, self.start.draw, salt) as i64)
+            }
             Generator::Turn { of } => Slot::Int(turn(of) as i64),
             Generator::NewKey => Slot::Int(self.start.new_key + seq as i64),
             // `Plus` has its own operation.

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use crate::common::figures::{check, figure, passed};
-use crate::common::{measured, results, tests_of};
+use crate::common::{command, measured, results, tests_of};
 
 /// A target whose transactions take 1 ms and a little, with one short test.
 const ONE_MS: [&str; 8] =
@@ -41,6 +41,38 @@ fn populations_of_one_test_keep_to_their_own_load() {
     assert!(said.contains("3 jobs: open loop at 300 tps") && said.contains("mix of 3 populations"), "{said}");
     let html = std::fs::read_to_string(Path::new(&folder).join("report/index.html")).unwrap();
     assert!(html.contains("6 jobs: closed loop, think time 10 ms"));
+}
+
+#[test]
+fn the_highest_rate_of_a_known_service_time_is_found() {
+    let dir = results();
+    // Two jobs of 2 ms and a little: below 1,000 transactions per second, whatever the machine.
+    let target = ["--target", "null:?pause=2ms", "--workload", "TP-LIGHT", "--jobs", "2", "--no-probe"];
+    let search = ["--rate", "auto", "--p99", "50ms", "--duration", "500ms", "--warmup=200ms", "--patience", "0"];
+    let (test, folder, said) = at(dir.path(), &[&target[..], &search].concat());
+    let [rate, low, high] = ["rate_tps", "rate_low_tps", "rate_high_tps"].map(|id| figure(&test, id));
+    assert!(low <= rate && rate <= high, "{low} {rate} {high}");
+    // A queue that grows by a tenth of the window is at the objective.
+    assert!(0.0 < rate && rate < 1000.0 * 1.15, "{rate}");
+    let [looks, ms, pct] = ["rate_looks", "rate_objective_ms", "rate_objective_pct"].map(|id| figure(&test, id));
+    assert_eq!([looks, ms, pct], [16.0, 50.0, 99.0]);
+    assert_eq!(tests_of(Path::new(&folder)).len(), 1, "the looks are no tests");
+    assert!(said.contains("highest rate with a p99 of at most 50 ms"), "{said}");
+    let missed = [&["run", "--results", dir.path().to_str().unwrap()][..], &target[..], &search[..]].concat().join(" ");
+    let missed = command(&missed.replace("50ms", "1ms"));
+    missed.fails(2, &["p99 of one job", "a p99 of at most 1 ms"]);
+}
+
+#[test]
+fn skewed_keys_are_drawn_and_said() {
+    let dir = results();
+    let more = ["--target", "sqlite:", "--workload", "TP-LIGHT", "--jobs", "1", "--no-probe", "--duration", "500ms"];
+    let (zipf, _, said) = at(dir.path(), &[&more[..], &["--keys", "zipf:1.1"]].concat());
+    passed(&zipf, "work-evidence");
+    assert_eq!(figure(&zipf, "keys_zipf"), 1.1);
+    assert!(zipf["keys_hot_pct"].is_null() && said.contains("keys zipf:1.1"), "{said}");
+    let (hot, ..) = at(dir.path(), &[&more[..], &["--keys", "hot:10%:90%"]].concat());
+    assert_eq!([figure(&hot, "keys_hot_pct"), figure(&hot, "keys_hot_draws_pct")], [10.0, 90.0]);
 }
 
 /// New sessions on a server: what connecting and loadline's own statements commit must not be missing in the books.

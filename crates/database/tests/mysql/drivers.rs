@@ -1,18 +1,19 @@
 //! Both drivers: the same work, the same bytes, honest times.
 
 use loadline_database::{TargetError, Work};
-use loadline_workload::{Arg, LogicalType};
+use loadline_workload::{Arg, ColumnDef, LogicalType};
 
 use crate::server::{Server, loaded, server_alone, work};
 use crate::shared::{both_drivers_write_the_same_bytes, slices, transact};
 
 fn contents(server: &Server, work: &Work) -> String {
-    let table = format!("loadline.{}_redo", work.workload.code.to_lowercase().replace('-', "_"));
-    let bytes = work.workload.tables[0].columns.iter().filter(|c| c.logical == LogicalType::Bytes);
-    let row: Vec<String> = bytes.map(|c| format!("HEX({})", c.name)).collect();
-    let row = format!("MD5(CONCAT_WS(':', id, n, {}))", row.join(", "));
+    let first = &work.workload.tables[0];
+    let table = format!("loadline.{}_{}", work.workload.code.to_lowercase().replace('-', "_"), first.name);
+    let hex = |c: &ColumnDef| if c.logical == LogicalType::Bytes { format!("HEX({})", c.name) } else { c.name.clone() };
+    let row: Vec<String> = first.columns.iter().map(hex).collect();
+    let row = format!("MD5(CONCAT_WS(':', {}))", row.join(", "));
     server.sql(&format!(
-        "SELECT COUNT(*), SUM(n), MD5(GROUP_CONCAT({row} ORDER BY id SEPARATOR '')), \
+        "SELECT COUNT(*), MD5(GROUP_CONCAT({row} ORDER BY id SEPARATOR '')), \
          BIT_XOR(CONV(SUBSTRING({row}, 1, 15), 16, 10)) FROM {table}"
     ))
 }

@@ -56,9 +56,24 @@ pub(crate) fn transact(
 /// `contents`: a checksum of the workload's rows. Returns how many commits were seen to begin.
 pub(crate) fn both_drivers_write_the_same_bytes(target: &dyn Target, contents: impl Fn(&Work) -> String) -> usize {
     let mut seen = 0;
-    for code in ["LGWR-LAT1", "LGWR-LAT25", "LGWR-THR", "LGWR-MIXED"] {
+    let of = |code: &str| Work::of(code, &[]).unwrap();
+    let skewed = |code: &str, accounts: i64, keys: &str| {
+        let work = Work::of(code, &[("accounts", accounts)]).unwrap();
+        Work::new(work.workload, work.params.with_keys(Some(keys.parse().unwrap())), 42, 0.0)
+    };
+    for work in [
+        of("LGWR-LAT1"),
+        of("LGWR-LAT25"),
+        of("LGWR-THR"),
+        of("LGWR-MIXED"),
+        skewed("TP-LIGHT", 1000, "zipf:1.1"),
+        skewed("TP-LIGHT", 7, "zipf:2"),
+        skewed("TP-LIGHT", 1000, "zipf:0.3"),
+        skewed("TP-LIGHT", 1000, "hot:10%:90%"),
+    ] {
         // Jobs draw with another seed than the rows, as in every window of a run but the first.
-        let work = Work { draws: 77, ..Work::of(code, &[]).unwrap() };
+        let work = Work { draws: 77, ..work };
+        let code = &work.workload.code;
         prepare(target, &work, 3);
         let loaded = contents(&work);
         let job = 1;

@@ -9,7 +9,8 @@ use std::sync::LazyLock;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::format::{self, Format};
-use crate::load::JobLoad;
+use crate::keys::Keys;
+use crate::load::{JobLoad, RateObjective};
 use crate::record::TestRecord;
 
 mod list;
@@ -158,10 +159,18 @@ impl TestRecord {
     /// How its jobs made load.
     #[must_use]
     pub fn load(&self) -> JobLoad {
+        let objective = RateObjective::from_figures(self.figure(RATE_OBJECTIVE_MS), self.figure(RATE_OBJECTIVE_PCT));
         JobLoad {
-            rate_tps: self.figure(RATE_TPS),
+            // A rate that was found is a result: tests with the same objective have the same load.
+            rate_tps: self.figure(RATE_TPS).filter(|_| objective.is_none()),
+            objective,
             think_s: self.figure(THINK_TIME_MS).map(|ms| ms / 1e3),
             reconnect_every: self.figure(RECONNECT_EVERY).map(|n| n as u64),
+            keys: Keys::from_figures(
+                self.figure(KEYS_ZIPF),
+                self.figure(KEYS_HOT_PCT),
+                self.figure(KEYS_HOT_DRAWS_PCT),
+            ),
             populations: self.populations.iter().map(|p| p.population.clone()).collect(),
         }
     }

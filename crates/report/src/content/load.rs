@@ -34,12 +34,13 @@ struct Line<'a> {
     response_ns: [Option<f64>; 2],
 }
 
-/// A row for each valid test whose jobs think, open new sessions or differ, or run several scripts, and one for each of these parts;
+/// A row for each valid test whose jobs think, open new sessions, differ, have a rate that was found or skewed keys, or run several scripts, and one for each of these parts;
 /// `None` without any.
 pub(crate) fn table(run: &RunData) -> Option<Table> {
     let special = |r: &&TestRecord| {
         let load = r.load();
-        r.is_usable() && (load.thinks() || load.is_mixed() || load.reconnect_every.is_some() || !r.kinds.is_empty())
+        let has_more = load.reconnect_every.is_some() || load.objective.is_some() || load.keys.is_some();
+        r.is_usable() && (load.thinks() || load.is_mixed() || has_more || !r.kinds.is_empty())
     };
     let lines: Vec<Line<'_>> =
         run.records.iter().filter(special).flat_map(|r| std::iter::once(of_test(r)).chain(parts(r))).collect();
@@ -54,6 +55,15 @@ pub(crate) fn table(run: &RunData) -> Option<Table> {
         .text("Test", |line| &line.name)
         .text("Load", |line| &line.load)
         .number("Throughput", "tps", |line| line.tps.map(whole))
+        .number("Highest rate", "tps", |line| {
+            let found = line.record.filter(|r| r.figure(column::RATE_LOOKS).is_some());
+            found.and_then(|r| r.figure(column::RATE_TPS)).map(|tps| number(tps, 1))
+        })
+        .if_any()
+        .number("from", "tps", |line| figure(line, column::RATE_LOW_TPS, &|tps| number(tps, 1)))
+        .if_any()
+        .number("to", "tps", |line| figure(line, column::RATE_HIGH_TPS, &|tps| number(tps, 1)))
+        .if_any()
         .number("Transaction mean", "ms", |line| ms(line.transaction_ns[0]))
         .dispensable()
         .number("p50", "ms", |line| ms(line.transaction_ns[1]))
@@ -96,7 +106,7 @@ pub(crate) fn table(run: &RunData) -> Option<Table> {
 fn of_test(r: &TestRecord) -> Line<'_> {
     let load = r.load();
     let said = match load.is_mixed() {
-        true => format!("{}{}", counted(load.populations.len(), "population"), load.new_sessions()),
+        true => format!("{}{}", counted(load.populations.len(), "population"), load.sessions_and_keys()),
         false => load.words(),
     };
     let times = column::TRANSACTION_TIMES;

@@ -1,9 +1,11 @@
 //! What jobs did between transactions, and what each part of them did.
 
+use loadline_analyze::rate::{FoundRate, LOOKS};
 use loadline_database::Work;
 use loadline_load::{JobResult, Measured, Request, Schedule, Tally};
+use loadline_model::load::RateObjective;
 use loadline_model::record::{KindFigures, PopulationFigures};
-use loadline_model::{JobLoad, Latencies, Population, column};
+use loadline_model::{JobLoad, Keys, Latencies, Population, column};
 
 use super::{NONE_COMPLETED, latencies};
 use crate::evidence::Evidence;
@@ -84,6 +86,20 @@ pub(crate) fn figures(e: &Evidence<'_>, out: &mut Test) {
     let slept = merged.scripted.as_ref().map(|did| did.sleeping_ns as f64);
     let all_ns = measured.schedule.window_ns() as f64 * measured.jobs.len().max(1) as f64;
     out.set_or_absent(column::SCRIPT_SLEEP_PCT, slept.map(|ns| ns / all_ns * 100.0), "no pgbench scripts were run");
+    // Set once the rate is found, if it is.
+    let searched = [
+        column::RATE_LOW_TPS,
+        column::RATE_HIGH_TPS,
+        column::RATE_LOOKS,
+        column::RATE_OBJECTIVE_MS,
+        column::RATE_OBJECTIVE_PCT,
+    ];
+    out.set_all_absent(&searched, "no rate was searched (--rate auto)");
+    let keys = load.keys.map_or([None; 3], Keys::figures);
+    for (column, figure) in [column::KEYS_ZIPF, column::KEYS_HOT_PCT, column::KEYS_HOT_DRAWS_PCT].into_iter().zip(keys)
+    {
+        out.set_or_absent(column, figure, "keys are not drawn so (--keys)");
+    }
     out.set_or_absent(column::RECONNECT_EVERY, load.reconnect_every.map(|n| n as f64), KEPT);
     if load.reconnect_every.is_some() {
         let none = Latencies::new();
@@ -95,6 +111,16 @@ pub(crate) fn figures(e: &Evidence<'_>, out: &mut Test) {
         out.set_all_absent(&[column::CONNECTS_PER_S, column::CONNECTING_PCT], KEPT);
         out.set_all_absent(&column::CONNECT_TIMES.all(), KEPT);
     }
+}
+
+/// Sets the figures of a rate that was found for the objective.
+pub(crate) fn found_rate(found: FoundRate, objective: RateObjective, test: &mut Test) {
+    test.set(column::RATE_LOW_TPS, found.low);
+    test.set(column::RATE_HIGH_TPS, found.high);
+    test.set(column::RATE_LOOKS, LOOKS as f64);
+    let [ms, pct] = objective.figures();
+    test.set(column::RATE_OBJECTIVE_MS, ms);
+    test.set(column::RATE_OBJECTIVE_PCT, pct);
 }
 
 /// Mean think time of `jobs`, ns: their time in it over the number that ended. Of exponential times that is the estimate with the

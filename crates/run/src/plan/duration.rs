@@ -1,5 +1,6 @@
 //! Estimated duration of a plan's tests.
 
+use loadline_analyze::rate::WINDOWS;
 use loadline_database::kind_of;
 use loadline_model::plan::{Jobs, Plan, PlannedWorkload};
 use loadline_workload::{Workload, Workloads};
@@ -52,7 +53,8 @@ impl DurationEstimate {
             let found = known.find(&w.code).ok().filter(|_| limited);
             let limits_s = found.map_or(0.0, |workload| limits_s(&workload));
             let window_s = scan_s(&known, w, &plan.idle_s).unwrap_or(plan.duration_s);
-            let each_s = plan.warmup_s + window_s + OVERHEAD_S + limits_s;
+            let windows = if plan.load.objective.is_some() { 1 + WINDOWS } else { 1 };
+            let each_s = (plan.warmup_s + window_s + OVERHEAD_S) * windows as f64 + limits_s;
             Tests { number: SweepPoints::of(&known, w).count(steps) * plan.node_counts.len().max(1) as f64, each_s }
         };
         let tests = plan.workloads.iter().map(tests).collect();

@@ -2,9 +2,10 @@
 
 use loadline_database::{TargetKind, redact};
 use loadline_model::capability::Driver;
-use loadline_model::plan::{Jobs, PlannedWorkload, PopulationSpec, TimeSpec};
-use loadline_model::{JobLoad, Population};
-use loadline_workload::{Sweep, Workloads};
+use loadline_model::load::{LatencyOf, RateObjective};
+use loadline_model::plan::{Jobs, PlannedWorkload, PopulationSpec, RateSpec, TimeSpec};
+use loadline_model::{JobLoad, Keys, Population};
+use loadline_workload::{Instrument, Sweep, Workloads};
 
 use super::{MAX_JOBS, PlanError, PlanSpec, time_with_unit, value};
 
@@ -19,11 +20,14 @@ pub(super) fn load(
 ) -> Result<JobLoad, PlanError> {
     let load = JobLoad {
         rate_tps: rate(spec, known, workloads)?,
+        objective: objective(spec)?,
         think_s: spec.think.as_ref().map(|t| think("think", t)).transpose()?,
         reconnect_every: reconnect(spec, kind, url)?,
+        keys: keys(spec, known, workloads)?,
         populations: populations(spec, known, workloads)?,
     };
     for (flag, given) in [
+        ("--rate auto", load.objective.is_some()),
         ("--think", load.think_s.is_some()),
         ("--reconnect-every", load.reconnect_every.is_some()),
         ("[[populations]]", load.is_mixed()),
@@ -62,8 +66,15 @@ fn jobs_of_loadline(flag: &str, known: &Workloads, workloads: &[PlannedWorkload]
 }
 
 fn rate(spec: &PlanSpec, known: &Workloads, workloads: &[PlannedWorkload]) -> Result<Option<f64>, PlanError> {
-    let Some(rate) = spec.rate else { return Ok(None) };
-    check_rate("rate", rate)?;
+    let tps = match &spec.rate {
+        None => return Ok(None),
+        Some(RateSpec::Tps(tps)) => Some(*tps),
+        Some(RateSpec::Text(word)) if word.trim().eq_ignore_ascii_case("auto") => None,
+        Some(RateSpec::Text(word)) => {
+            return value(format!("rate '{word}' must be a number of transactions per second, or 'auto'"));
+        }
+    };
+    tps.map_or(Ok(()), |tps| check_rate("rate", tps))?;
     if let Some(w) = workloads.iter().find(|w| w.driver == Driver::Database) {
         return value(format!(
             "a rate needs the client driver, but {} would run with the database driver: add --driver client",
@@ -78,7 +89,28 @@ fn rate(spec: &PlanSpec, known: &Workloads, workloads: &[PlannedWorkload]) -> Re
             (under [parameters.{code}])"
         ));
     }
-    Ok(Some(rate))
+    Ok(tps)
+}
+
+/// What the rate must meet that is to be found.
+fn objective(spec: &PlanSpec) -> Result<Option<RateObjective>, PlanError> {
+    let all = [
+        (LatencyOf::Mean, "latency", &spec.latency),
+        (LatencyOf::P95, "p95", &spec.p95),
+        (LatencyOf::P99, "p99", &spec.p99),
+    ];
+    let given: Vec<_> = all.into_iter().filter_map(|(of, name, time)| Some((of, name, time.as_ref()?))).collect();
+    match (&spec.rate, &given[..]) {
+        (Some(RateSpec::Text(_)), [(of, name, time)]) => {
+            let seconds = time_with_unit(name, time, 1e-6, 3600.0)?;
+            Ok(Some(RateObjective { of: *of, ns: (seconds * 1e9).round() as u64 }))
+        }
+        (Some(RateSpec::Text(_)), _) => {
+            value("--rate auto needs one objective: --p99, --p95 or --latency, such as --p99 5ms".to_owned())
+        }
+        // Objectives without a search are refused before.
+        _ => Ok(None),
+    }
 }
 
 fn check_rate(what: &str, rate: f64) -> Result<(), PlanError> {
@@ -97,6 +129,24 @@ fn reconnect(spec: &PlanSpec, kind: &TargetKind, url: &str) -> Result<Option<u64
         Some(why) => value(format!("--reconnect-every does not apply to {}: {why}", redact(url))),
         None => spec.reconnect_every(),
     }
+}
+
+/// Refuses keys for workloads that draw none, or whose proofs need that all are drawn alike.
+fn keys(spec: &PlanSpec, known: &Workloads, workloads: &[PlannedWorkload]) -> Result<Option<Keys>, PlanError> {
+    for w in workloads.iter().filter(|_| spec.keys.is_some()) {
+        let found = known.find(&w.code)?;
+        let drawn = found.make(&found.params(&w.parameters)?.with_keys(spec.keys)).draws_skewed();
+        let why = match found.instruments.iter().any(|of| *of != Instrument::CacheHit) {
+            true => "whose figures of the storage hold for keys that are all drawn alike",
+            false if !drawn => "which draws no keys of rows that jobs share",
+            false => continue,
+        };
+        return value(format!(
+            "--keys does not apply to {}, {why}: name other workloads, such as --workload TP-LIGHT,SRV-QUERY1",
+            w.code
+        ));
+    }
+    Ok(spec.keys)
 }
 
 fn populations(
@@ -153,5 +203,14 @@ mod tests {
         assert_eq!(load_of("think = '10ms'"), JobLoad { think_s: Some(0.01), ..JobLoad::default() });
         assert!(load_of("think = '10ms'\ntarget = 'postgres://u@h/d'\ndriver = 'client'").thinks());
         assert_eq!(load_of("reconnect-every = 100").reconnect_every, Some(100));
+        let found =
+            JobLoad { objective: Some(RateObjective { of: LatencyOf::P95, ns: 2_500_000 }), ..JobLoad::default() };
+        assert_eq!(load_of("rate = 'auto'\np95 = '2.5ms'"), found);
+        let keys = |codes: &str| make_plan(&parse(&format!("workload = {codes}\nkeys = 'hot:10%:90%'")).unwrap());
+        let all = "['SRV-QUERY1', 'SRV-QUERY25', 'SRV-MIXED', 'TP-LOOKUP', 'TP-REPORT', 'TP-LIGHT', 'TP-MEDIUM', 'TP-HEAVY', 'TP-MIXED']";
+        assert_eq!(keys(all).unwrap().load.keys, Some(Keys::Hot { keys: 100_000, draws: 900_000 }));
+        for code in ["LGWR-LAT1", "DA-SCAN", "SRV-SCAN", "STO-READ", "DBWR-CKPT"] {
+            assert!(keys(&format!("['{code}']")).unwrap_err().to_string().contains(code), "{code}");
+        }
     }
 }

@@ -6,12 +6,12 @@ use std::str::FromStr;
 
 use clap::builder::{NonEmptyStringValueParser, PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueHint};
-use loadline_model::Driver;
 use loadline_model::format::{parse_bytes, parse_duration_s, share_of};
 use loadline_model::plan::{
-    AgentCredentials, DEFAULT_SIZE_BYTES, JobsSpec, OnNodeLoss, PopulationSpec, ShareSpec, TimeSpec,
+    AgentCredentials, DEFAULT_SIZE_BYTES, JobsSpec, OnNodeLoss, PopulationSpec, RateSpec, ShareSpec, TimeSpec,
 };
 use loadline_model::variant::VariantSpec;
+use loadline_model::{Driver, Keys};
 use serde::{Deserialize, Serialize};
 
 use super::{DEFAULT_DURATION_S, DEFAULT_EQUIVALENCE, DEFAULT_WARMUP_S, PlanError, value};
@@ -199,8 +199,15 @@ options! {
             repeat: u32 [value_name = "N"] = (1, "1", "1000");
             /// Where the load is generated [default: that of the plan, else database where the target can, else client]
             driver: Driver [value_parser = driver()];
-            /// Open loop: transactions started per second over all jobs, whether or not earlier ones have ended
-            rate: f64 [value_name = "TPS", help_heading = LOAD];
+            /// Open loop: transactions started per second over all jobs, whether or not earlier ones have ended, or auto: the highest rate
+            /// that meets --p99, --p95 or --latency, found with 16 looks (see docs/load.md)
+            rate: RateSpec [value_name = "TPS|auto", value_parser = rate, help_heading = LOAD];
+            /// With --rate auto, the longest 99th percentile of the response times, with its unit, e.g. 5ms
+            p99: TimeSpec [value_name = "TIME", help_heading = LOAD];
+            /// With --rate auto, the longest 95th percentile of the response times
+            p95: TimeSpec [value_name = "TIME", help_heading = LOAD];
+            /// With --rate auto, the longest mean response time
+            latency: TimeSpec [value_name = "TIME", help_heading = LOAD];
             /// Mean time that a job thinks after each transaction, with its unit, e.g. 10ms; drawn from an exponential distribution. Client
             /// driver only, and not with --rate (see docs/load.md)
             think: TimeSpec [value_name = "TIME", allow_hyphen_values = true, help_heading = LOAD];
@@ -210,6 +217,9 @@ options! {
             /// Transactions after which a job closes its session and opens a new one; the time to connect is a figure of its own. Client
             /// driver only
             reconnect_every: u64 [value_name = "N", allow_hyphen_values = true, help_heading = LOAD] where ("1", "1000000000");
+            /// How often each key is drawn: zipf:S, key number k as often as k^-S, or hot:KEYS%:DRAWS%, e.g. zipf:1.1 or hot:10%:90%. Of
+            /// transactions, cached queries and workloads of your own (see docs/load.md) [default: that of the plan, else all alike]
+            keys: Keys [value_name = "LAW", help_heading = LOAD];
         }
         /// What is loaded and written.
         data: DataOptions ["resume"] {
@@ -390,6 +400,15 @@ fn jobs(text: &str) -> Result<JobsSpec, String> {
         Err(_) if !text.contains(',') => Ok(JobsSpec::Word(text.to_owned())),
         Err(_) => Err(format!("'{text}' is not a list of job counts: write 1,2,4,8 or auto")),
     }
+}
+
+/// The rate of a command line.
+fn rate(text: &str) -> Result<RateSpec, String> {
+    let number = text.parse().map(RateSpec::Tps);
+    number.or_else(|_| match text {
+        "auto" => Ok(RateSpec::Text(text.to_owned())),
+        _ => Err(format!("'{text}' is not a rate: give transactions per second, or auto")),
+    })
 }
 
 /// Parses one of `values`: each has its name, its help and what it means.

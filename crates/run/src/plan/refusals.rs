@@ -1,7 +1,7 @@
 //! Options that make no sense together: one table, and one sentence for each of its rows.
 
 use loadline_model::Driver;
-use loadline_model::plan::JobsSpec;
+use loadline_model::plan::{JobsSpec, RateSpec};
 
 use super::{PlanError, PlanSpec, is_auto, value};
 
@@ -14,6 +14,7 @@ const WITH_AGENTS: Mode = ("a run with agents", |s| s.agents.is_some());
 const NO_AGENTS: Mode = ("a run without agents", |s| s.agents.is_none());
 const NO_HUB: Mode = ("a run without a hub", |s| s.hub.is_none());
 const OPEN_LOOP: Mode = ("an open loop", |s| s.rate.is_some());
+const NO_SEARCH: Mode = ("a run without --rate auto", |s| !is_given(s, "rate auto"));
 const POPULATIONS: Mode = ("a plan with populations", |s| s.populations.is_some());
 const GIVEN_WARMUP: Mode = ("a warm-up of a given length", |s| !s.warmup.as_ref().is_some_and(is_auto));
 const ARMS: Mode = ("two arms or more", |s| !(LEVELS.1)(s) && super::variants::are_in(s));
@@ -36,6 +37,7 @@ const REFUSALS: &[(&[&str], Mode, &str)] = &[
         SCRIPTS,
         "they run alone, on tables that are there; leave out one of the two",
     ),
+    (&["keys"], SCRIPTS, "scripts draw their own, such as by random_zipfian(1, 1000, 1.1); leave it out"),
     (AGENTS, SCRIPTS, OWN_PROCESS),
     (AGENTS, PAIRS, OWN_PROCESS),
     (&["driver database"], VIA, "that driver sends nothing per transaction; leave it out, or write --driver client"),
@@ -81,6 +83,9 @@ const REFUSALS: &[(&[&str], Mode, &str)] = &[
         "sessions that a lost agent leaves on the server are ended by the ids that they had at the start; leave out one of the two",
     ),
     (&["think"], OPEN_LOOP, "its transactions start at the rate that is asked for; leave out --think or --rate"),
+    (&["p99", "p95", "latency"], NO_SEARCH, "it is what a rate that is found must meet; add --rate auto"),
+    (&["rate auto"], PAIRS, "they are compared at the same load; give --rate a number"),
+    (&["rate auto"], WITH_AGENTS, "its first look is of one job; give --rate a number"),
     (&["jobs", "think", "rate"], POPULATIONS, "each population has its own; leave out one of the two"),
     (&["max-warmup"], GIVEN_WARMUP, "it bounds one of 'auto'; add --warmup auto"),
 ];
@@ -105,6 +110,7 @@ fn is_given(spec: &PlanSpec, option: &str) -> bool {
     match option {
         "driver database" => spec.driver == Some(Driver::Database),
         "jobs auto" => matches!(spec.jobs, Some(JobsSpec::Word(_))),
+        "rate auto" => matches!(spec.rate, Some(RateSpec::Text(_))),
         "nodes N,…" => spec.nodes.as_ref().is_some_and(|counts| counts.len() > 1),
         // Once is what every run does.
         "repeat" => spec.repeat.is_some_and(|n| n != 1),

@@ -11,7 +11,7 @@ use loadline_model::live::LiveTest;
 use loadline_model::manifest::TargetInfo;
 use loadline_model::plan::PlannedWorkload;
 use loadline_model::record::AgentFigures;
-use loadline_model::{Column, Forced, InPair, Note, TestRecord};
+use loadline_model::{Column, Forced, InPair, JobLoad, Note, TestRecord};
 use loadline_store::{NativeFile, TestOutput};
 use loadline_workload::{Instrument, SizeScan};
 
@@ -27,6 +27,7 @@ use crate::checks::{self, settings};
 use crate::event::Event;
 use crate::evidence::{Evidence, Excuse, Excuses, Jobs, RunContext};
 use crate::figures::nodes::is_same_cluster;
+use crate::figures::populations::found_rate;
 use crate::figures::volume::only_adds;
 use crate::instrument::size_scan::{self, Scanned};
 use crate::instrument::{AGE_PARTS, Instruments, Via};
@@ -47,8 +48,8 @@ pub(super) struct PlannedTest<'a> {
 }
 
 /// A test that may begin.
-struct Prepared {
-    request: Request,
+pub(super) struct Prepared {
+    pub(super) request: Request,
     before: BeforeTest,
     info: TargetInfo,
     cache_bytes: Option<u64>,
@@ -90,21 +91,26 @@ impl PlannedTest<'_> {
 
     /// Runs jobs in a window, and again in a longer one if it was too short. Also returns what is left of a target that lost nodes.
     fn jobs(&self, context: &mut Context<'_>) -> Result<(TestOutput, Option<RemainingNodes>), StudyError> {
-        let mut prepared = self.prepare(context, None)?;
+        let found = self.find_rate(context)?;
+        let rate_tps = found.map(|found| found.rate);
+        let mut prepared = self.prepare(context, None, rate_tps)?;
         let mut ended = self.run_jobs(context, &mut prepared)?;
         if let Some(longer_s) = ended.needs_longer_s(&prepared) {
             let test = self.position.test;
             context.step(format!(
                 "test {test}: the window is too short for the transactions; repeating the test with {longer_s:.0} s"
             ));
-            prepared = self.prepare(context, Some(longer_s))?;
+            prepared = self.prepare(context, Some(longer_s), rate_tps)?;
             ended = self.run_jobs(context, &mut prepared)?;
         }
         let run = self.run_context(context, prepared.cache_bytes);
         let instruments = std::mem::take(&mut ended.instruments);
         let mut evidence = self.evidence(context, &run, &prepared, &ended, instruments);
         // A limit is that of the work that the jobs did, which their figures say.
-        let figures = steps::figures_of(&evidence);
+        let mut figures = steps::figures_of(&evidence);
+        if let Some((found, objective)) = found.zip(context.manifest.plan.load.objective) {
+            found_rate(found, objective, &mut figures);
+        }
         evidence.seen.instruments.complete(&prepared.request, &run, &figures);
         let (native, missing) = self.report(context, ended.mark.clone());
         let evidence = evidence.and_remarks(missing);
@@ -118,7 +124,7 @@ impl PlannedTest<'_> {
 
     /// Runs a scan of sizes. It has no fixed duration.
     fn scan(&self, context: &mut Context<'_>, scan: &SizeScan) -> Result<TestOutput, StudyError> {
-        let prepared = self.prepare(context, None)?;
+        let prepared = self.prepare(context, None, None)?;
         let mut others = Others::beside(context);
         if let Some(began) = context.wait_until_quiet(self.position.test, self.position.try_of, &mut others) {
             context.book_wait(began, self.position.try_of);
@@ -154,8 +160,13 @@ impl PlannedTest<'_> {
         remaining.map_or(Ok(()), |remaining| context.leave_nodes(remaining, &format!("in test {test}")))
     }
 
-    /// Loads the tables, and asks what must be known before the jobs start.
-    fn prepare(&self, context: &mut Context<'_>, longer_s: Option<f64>) -> Result<Prepared, StudyError> {
+    /// Loads the tables, and asks what must be known before the jobs start. `rate_tps`: in place of the plan's rate.
+    pub(super) fn prepare(
+        &self,
+        context: &mut Context<'_>,
+        longer_s: Option<f64>,
+        rate_tps: Option<f64>,
+    ) -> Result<Prepared, StudyError> {
         let drawn = context.drawn_anew(&self.work)?;
         let (work, jobs, target) = (&self.work, self.position.jobs, Arc::clone(&context.side.target));
         let failed = |e| self.target_failed(e);
@@ -180,7 +191,7 @@ impl PlannedTest<'_> {
             jobs,
             warmup: if plan.auto_warmup { until_warm(plan.warmup_s) } else { Warmup::Seconds(plan.warmup_s) },
             duration_s: longer_s.unwrap_or(planned_s),
-            load: plan.load.clone(),
+            load: JobLoad { rate_tps: rate_tps.or(plan.load.rate_tps), objective: None, ..plan.load.clone() },
             cpu: if at.local { CpuSource::Local } else { CpuSource::Snapshot },
             place: context.agents.clone().map_or(Place::Here, Place::Remote),
             disk: at.device("log").map(str::to_owned),
@@ -411,12 +422,12 @@ impl PlannedTest<'_> {
         }
     }
 
-    fn failed(&self, source: TestError) -> StudyError {
+    pub(super) fn failed(&self, source: TestError) -> StudyError {
         let LiveTest { test, jobs, .. } = self.position;
         StudyError::Test { test, workload: self.workload.code.clone(), jobs, source }
     }
 
-    fn target_failed(&self, e: TargetError) -> StudyError {
+    pub(super) fn target_failed(&self, e: TargetError) -> StudyError {
         self.failed(TestError::Target(e))
     }
 }

@@ -47,6 +47,7 @@ impl Context<'_> {
     ) -> Result<Work, StudyError> {
         let plan = &self.manifest.plan;
         let (found, params) = planned(&self.known, workload, calibrated, plan.size_bytes)?;
+        let params = params.with_keys(plan.load.keys);
         let most = nodes::most(&self.known, workload, self.side.target.facts());
         // In a sweep over nodes each test then has its own number.
         let nodes = Some(plan.node_counts.last().map_or(most, |n| most.min(*n)));

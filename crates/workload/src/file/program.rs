@@ -7,6 +7,7 @@ use std::ops::RangeInclusive;
 use super::expression::{MAX_COPIES, Scope};
 use crate::params::Params;
 use crate::program::{Arm, Commit, Effect, Generator, Program, Statement, Step, VarType, each, each_mut};
+use crate::skew::Skew;
 use crate::source::{ANY, MAX_ROWS, MAX_WORD, Node, PAYLOADS, SALTS, UserError};
 use crate::table::{LogicalType, RowCount, Table};
 use crate::template::{IndexAtom, Piece, Template};
@@ -357,12 +358,13 @@ impl<'n> Walk<'n> {
     }
 
     fn generator(&mut self, node: Node<'n>, bound: &Bound) -> Result<Generator, UserError> {
-        let kinds: [(_, &[&str]); 7] = [
+        let kinds: [(_, &[&str]); 8] = [
             ("own-row", &[]),
             ("own-range", &["rows"]),
             ("row", &["salt"]),
             ("payload", &[]),
             ("uniform", &["salt"]),
+            ("key", &["salt"]),
             ("constant", &[]),
             ("plus", &[]),
         ];
@@ -384,18 +386,22 @@ impl<'n> Walk<'n> {
                     return Err(of.error(text));
                 }
                 let range = table.total_rows(self.scope.params, 0).max(1);
-                Generator::Uniform { from: 0, range, salt: self.salt(node)? }
+                let salt = self.salt(node)?;
+                self.key(0, range, salt)
             }
             "payload" => Generator::Payload { bytes: of.amount(&self.scope, PAYLOADS)? as u32 },
-            "uniform" => {
+            "uniform" | "key" => {
                 let [low, high] = of.list_of("[LOWEST, HIGHEST]")?;
                 // Parameters may meet: then there is one value.
                 if low.integer().zip(high.integer()).is_some_and(|(low, high)| low > high) {
-                    return Err(of.error("'uniform' must be [LOWEST, HIGHEST], but the first is above the second"));
+                    return Err(
+                        of.error(format!("'{kind}' must be [LOWEST, HIGHEST], but the first is above the second"))
+                    );
                 }
                 let (from, high) = (low.amount(&self.scope, DRAWN)?, high.amount(&self.scope, DRAWN)?);
                 let range = high.saturating_sub(from).max(0) as u64 + 1;
-                Generator::Uniform { from, range, salt: self.salt(node)? }
+                let salt = self.salt(node)?;
+                if kind == "key" { self.key(from, range, salt) } else { Generator::Uniform { from, range, salt } }
             }
             "constant" => Generator::Constant(of.amount(&self.scope, i64::MIN / 2..=i64::MAX / 2)?),
             _ => {
@@ -410,6 +416,14 @@ impl<'n> Walk<'n> {
                 Generator::Plus { by: by.amount(&self.scope, DRAWN)?, var: name }
             }
         })
+    }
+
+    /// Draws one of `range` keys.
+    fn key(&self, from: i64, range: u64, salt: u32) -> Generator {
+        match self.scope.params.keys() {
+            Some(keys) => Generator::Skewed { from, skew: Box::new(Skew::new(keys, range)), salt },
+            None => Generator::Uniform { from, range, salt },
+        }
     }
 
     /// The table of this name with its number.

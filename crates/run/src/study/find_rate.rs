@@ -1,0 +1,87 @@
+//! Finds the highest rate of an open loop that meets an objective, before the test that is stored is measured at it. Each look is a
+//! window of its own, with draws of its own. `analyze/src/rate.rs` chooses the rates and computes the answer.
+
+use loadline_analyze::rate::{FoundRate, RateSearch};
+use loadline_database::TargetError;
+use loadline_load::run_test;
+use loadline_model::format::{counted, number};
+use loadline_model::load::RateObjective;
+
+use super::measure::PlannedTest;
+use super::{Context, StudyError};
+
+/// Share of its rate that a look must complete, as that of the check of a rate.
+const KEPT: f64 = 0.98;
+/// A rate that is a little higher than the throughput of the closed loop may be kept: its jobs wait for each other.
+const ABOVE_CLOSED_LOOP: f64 = 1.1;
+
+/// What a window showed.
+struct Look {
+    tps: f64,
+    latency_ns: f64,
+}
+
+impl PlannedTest<'_> {
+    /// The highest rate that meets the plan's objective; `None` if it has none.
+    pub(super) fn find_rate(&self, context: &mut Context<'_>) -> Result<Option<FoundRate>, StudyError> {
+        let Some(objective) = context.manifest.plan.load.objective else { return Ok(None) };
+        let objective_ns = objective.ns as f64;
+        let idle = self.look(context, objective, 1, None)?;
+        if idle.latency_ns > objective_ns {
+            let (asked, ms) = (objective.words(), number(idle.latency_ns / 1e6, 3));
+            return Err(StudyError::Objective(format!(
+                "--rate auto: {} of one job, which waits for no other, is {ms} ms, so no rate has {asked}: ask for a longer time",
+                objective.of.name(),
+            )));
+        }
+        let full = self.look(context, objective, self.position.jobs, None)?;
+        let mut search = RateSearch::new(objective_ns, idle.latency_ns, full.tps * ABOVE_CLOSED_LOOP);
+        while let Some(rate) = search.next_rate() {
+            let look = self.look(context, objective, self.position.jobs, Some(rate))?;
+            let kept = look.tps >= rate * KEPT;
+            search.add(rate, if kept { objective_ns / look.latency_ns } else { 0.0 });
+        }
+        let found = search.answer();
+        let test = self.position.test;
+        context.step(format!(
+            "test {test}: the highest rate is {} tps ({} to {})",
+            number(found.rate, 1),
+            number(found.low, 1),
+            number(found.high, 1)
+        ));
+        Ok(Some(found))
+    }
+
+    /// A window of so many jobs at a rate; without one, in a closed loop.
+    fn look(
+        &self,
+        context: &mut Context<'_>,
+        objective: RateObjective,
+        jobs: u32,
+        rate_tps: Option<f64>,
+    ) -> Result<Look, StudyError> {
+        let mut prepared = self.prepare(context, None, rate_tps)?;
+        prepared.request.jobs = jobs;
+        let measured = run_test(&prepared.request, &mut (), |_| ()).map_err(|e| self.failed(e))?;
+        if let Some(lost) = measured.jobs.iter().find_map(|job| job.lost.clone()) {
+            return Err(self.target_failed(TargetError::lost(lost, measured.merged.full_disk)));
+        }
+        let merged = &measured.merged;
+        let times = if rate_tps.is_some() { merged.response.as_ref() } else { Some(&merged.transaction) };
+        let tps = merged.transaction.count() as f64 / measured.schedule.window_s();
+        let at = rate_tps.map_or("a closed loop".to_owned(), |rate| format!("{} tps", number(rate, 1)));
+        let Some(latency_ns) = times.and_then(|times| objective.latency_ns(times)).filter(|ns| *ns > 0.0) else {
+            return Err(StudyError::Objective(format!(
+                "--rate auto: no transaction was due or completed in a window of {} s at {at}: use a longer --duration",
+                prepared.request.duration_s
+            )));
+        };
+        let (jobs, of, ms) = (counted(jobs as usize, "job"), objective.of.name(), number(latency_ns / 1e6, 3));
+        context.step(format!(
+            "test {}: look at {at} of {jobs}: {of} {ms} ms, {} tps",
+            self.position.test,
+            number(tps, 1)
+        ));
+        Ok(Look { tps, latency_ns })
+    }
+}
