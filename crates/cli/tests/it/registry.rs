@@ -79,6 +79,12 @@ fn every_workload_runs_on_sqlite() {
 }
 
 #[test]
+fn every_workload_runs_on_duckdb() {
+    crate::common::fetch_duckdb();
+    every_workload_on("duckdb:", "client");
+}
+
+#[test]
 #[ignore = "nightly: every workload in a window on every server"]
 fn every_workload_runs_on_servers() {
     for target in ["postgres-temp:", "mariadb-temp:"] {
