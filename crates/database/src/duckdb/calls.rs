@@ -31,6 +31,8 @@ struct Watched {
     counters: Arc<LogCounters>,
     /// Whether the library has opened it.
     seen: AtomicBool,
+    /// Whether a header was written that is not synced yet.
+    header: AtomicBool,
 }
 
 /// Files that are counted, by the paths with which the library opens them. They stay until the process ends, because a call may be
@@ -49,8 +51,9 @@ pub(super) fn watch(database: &Path, counters: &Arc<LogCounters>) {
     let mut watched = WATCHED.lock().unwrap_or_else(PoisonError::into_inner);
     watched.retain(|file| file.database != database);
     for is_log in [false, true] {
-        let (database, counters, seen) = (database.to_owned(), Arc::clone(counters), AtomicBool::new(false));
-        watched.push(Box::leak(Box::new(Watched { database, is_log, counters, seen })));
+        let (database, counters) = (database.to_owned(), Arc::clone(counters));
+        let [seen, header] = [const { AtomicBool::new(false) }; 2];
+        watched.push(Box::leak(Box::new(Watched { database, is_log, counters, seen, header })));
     }
 }
 
@@ -90,8 +93,11 @@ impl Watched {
         }
         add(&data.writes, bytes / BLOCK_BYTES);
         add(&data.write_bytes, bytes);
-        let header = [1, 2].map(|n| n * HEADER_BYTES as i64);
-        add(&data.checkpoints, (bytes == HEADER_BYTES as u64 && offset.is_some_and(|at| header.contains(&at))).into());
+        let headers = [1, 2].map(|n| n * HEADER_BYTES as i64);
+        if bytes == HEADER_BYTES as u64 && offset.is_some_and(|at| headers.contains(&at)) {
+            add(&data.checkpoints, 1);
+            self.header.store(true, Ordering::Relaxed);
+        }
     }
 }
 
@@ -187,9 +193,15 @@ unsafe extern "C" fn fdatasync(descriptor: c_int) -> c_int {
 
 fn synced(descriptor: c_int, call: impl FnOnce() -> c_int) -> c_int {
     let Some(file) = watched_at(descriptor) else { return call() };
-    let done = file.timed(|log| &log.sync_ns, call);
+    // A commit that starts a checkpoint may write no log: the header makes it durable.
+    let makes_durable = file.is_log || file.header.swap(false, Ordering::Relaxed);
+    let begin = now_ns();
+    let done = if file.is_log { call() } else { file.timed(|log| &log.sync_ns, call) };
     // One that fails makes nothing durable.
-    add(&file.counters.syncs, (file.is_log && done == 0).into());
+    if makes_durable && done == 0 {
+        add(&file.counters.syncs, 1);
+        add(&file.counters.sync_ns, now_ns().saturating_sub(begin));
+    }
     done
 }
 

@@ -174,11 +174,6 @@ impl Connection {
         Err(Refusal { cause: Cause::Other, code: String::new(), text: format!("DuckDB: {said}") }.into())
     }
 
-    /// The first value of a query, as text.
-    pub(super) fn value(&self, sql: &str) -> Result<Option<String>, TargetError> {
-        Ok(self.texts(sql)?.into_iter().next().and_then(|row| row.into_iter().next()).flatten())
-    }
-
     /// Rows of a query whose values become texts.
     pub(super) fn texts(&self, sql: &str) -> Result<Vec<Vec<Option<String>>>, TargetError> {
         let mut answer = self.run_sql(&format!("SELECT COLUMNS(*)::VARCHAR FROM ({sql})"))?;

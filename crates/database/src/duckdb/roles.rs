@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use loadline_model::manifest::TargetInfo;
 use loadline_model::snapshot::{WaitSample, counter};
 use loadline_model::{Column, Driver, Finding, Severity, Snapshot, column};
+use loadline_workload::{ColumnDef, Instrument, Piece, Table};
 
 use super::connection::dialect;
 use super::session::DuckSession;
@@ -20,7 +21,7 @@ use crate::file_counters::FileObserver;
 use crate::parallel;
 use crate::role::{
     BlockCache, Checkpoints, ClientDriver, ClientSession, Doctor, LogSpace, Observation, Observer, ParallelQueries,
-    ParallelWorkers, Queries, RunLock, WorkerLimit,
+    ParallelWorkers, Queries, RunLock, SessionTasks, WorkerLimit,
 };
 use crate::target::{Abilities, Target};
 use crate::work::Work;
@@ -124,6 +125,12 @@ impl LoadsTables for DuckDb {
     }
 
     fn expect_jobs(&self, work: &Work, _: Driver) -> Result<(), TargetError> {
+        if work.workload.has(Instrument::Device) && !names_wide_columns(work) {
+            return Err(TargetError::Unsupported(
+                "DuckDB stores each column apart and reads those that a query names: of a table whose wide columns no query names it                  reads next to nothing from the storage"
+                    .into(),
+            ));
+        }
         self.set_threads(work.parallel_workers())
     }
 
@@ -188,6 +195,10 @@ impl Observer for DuckObserver {
     fn sample_waits(&mut self) -> Result<Option<WaitSample>, TargetError> {
         Ok(self.threads.sample())
     }
+
+    fn session_tasks(&mut self) -> SessionTasks {
+        SessionTasks { ids: self.threads.workers(), commands: &[] }
+    }
 }
 
 impl Observation for DuckDb {
@@ -210,9 +221,25 @@ impl Observation for DuckDb {
     }
 }
 
-/// Memory for the index pages of `data_bytes` bytes of data (an eighth with the smallest rows of the catalogue), and little else.
+/// Memory with which `data_bytes` bytes of data are loaded and read by a few jobs, and little else: DuckDB's blocks are 256 KiB, and it
+/// evicts those of indexes as well.
 fn small_memory(data_bytes: u64) -> u64 {
-    data_bytes / 8 + (64 << 20)
+    data_bytes / 64 + (48 << 20)
+}
+
+/// Whether a statement names the widest column of one of the workload's tables.
+fn names_wide_columns(work: &Work) -> bool {
+    let named = |column: &ColumnDef| {
+        let mut pieces = work.program.statements.iter().flat_map(|s| &s.template.pieces);
+        pieces.any(|piece| match piece {
+            Piece::Sql(sql) => sql.contains(&column.name),
+            Piece::Renew(columns) => columns.contains(&column.name),
+            _ => false,
+        })
+    };
+    let bulk = !work.program.bulk_tables().is_empty();
+    let widest = |table: &Table| table.columns.iter().max_by_key(|column| column.value_bytes(&work.params));
+    bulk || work.workload.tables.iter().filter_map(widest).any(named)
 }
 
 impl BlockCache for DuckDb {

@@ -53,7 +53,13 @@ fn every_workload_changes_what_it_says_and_logs_as_much_as_it_says() {
         }
         let params = workload.params(&BTreeMap::new()).unwrap().with_size(1 << 20);
         let work = Work::new(Arc::clone(workload), params, 1, 0.0);
-        target.create(&work).unwrap();
+        match target.create(&work) {
+            Err(TargetError::Unsupported(why)) => {
+                assert!(workload.code == "STO-SCAN" && why.contains("column"), "{}: {why}", workload.code);
+                continue;
+            }
+            created => created.unwrap(),
+        }
         target.load(&work, 2).unwrap();
         target.load(&work, 2).unwrap();
         target.reset(&work, Driver::Client).unwrap();
@@ -244,11 +250,11 @@ fn a_query_beyond_the_memory_limit_fails_and_the_session_goes_on() {
     let db = DuckDb::open(&request).unwrap().connect().unwrap();
     let sort =
         "SELECT max(n) FROM (SELECT range AS n, hash(range) AS h FROM range(20000000) ORDER BY h LIMIT 15000000)";
-    match db.value(sort) {
+    match db.texts(sort) {
         Err(TargetError::Server(refusal)) => assert_eq!(refusal.cause, Cause::Limit, "{refusal}"),
         other => panic!("{other:?}"),
     }
-    assert_eq!(db.value("SELECT 7 / 2").unwrap().as_deref(), Some("3"), "whole numbers are divided as such");
+    assert_eq!(db.texts("SELECT 7 / 2").unwrap(), [[Some("3".to_owned())]], "whole numbers are divided as such");
 }
 
 #[test]
@@ -268,9 +274,10 @@ fn workers_are_started_and_ended() {
     assert_eq!(target.threads.workers().len(), 0);
 }
 
-/// Commits until it is killed, and tells each commit that has returned. Does nothing unless a test starts it.
+/// Commits until it is killed, and tells each commit that has returned.
 #[test]
-fn commits_until_it_is_killed() {
+#[ignore = "run by tests that kill it"]
+fn committing_process() {
     let Some(path) = std::env::var_os(CHILD).map(PathBuf::from) else { return };
     let target = registry::open(&request(&path, path.parent().unwrap())).unwrap();
     let work = Work::of("LGWR-LAT1", &[]).unwrap();
@@ -288,7 +295,7 @@ fn commits_until_it_is_killed() {
 
 fn child(path: &Path) -> (std::process::Child, impl Iterator<Item = String>) {
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "duckdb::tests::commits_until_it_is_killed", "--nocapture", "--test-threads", "1"])
+        .args(["--exact", "duckdb::tests::committing_process", "--ignored", "--nocapture", "--test-threads", "1"])
         .env(CHILD, path)
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
