@@ -108,6 +108,12 @@ impl EmbeddedFiles {
         })
     }
 
+    /// Removes the lock of a run that opens nothing; the caller holds it.
+    pub(crate) fn remove_lock(&self) {
+        // One that stays is taken by the next run.
+        let _ = fs::remove_file(self.beside(LOCK));
+    }
+
     /// Removes the database's files.
     pub(crate) fn remove(&self) -> Result<Vec<String>, TargetError> {
         let mut removed = Vec::new();

@@ -94,7 +94,10 @@ impl Database {
                 Err(TargetError::Usage(format!("DuckDB {version} does not take the setting {name} = '{value}'")))
             }
             None if opened => Ok(database),
-            None => Err(TargetError::Refused(format!("DuckDB {} cannot open {shown}: {said}", library.version))),
+            None => {
+                let said = said.replace('\n', " ");
+                Err(TargetError::Refused(format!("DuckDB {} cannot open {shown}: {said}", library.version)))
+            }
         }
     }
 }

@@ -149,7 +149,7 @@ impl Library {
         let opened = paths.into_iter().find_map(|path| match open(&path) {
             Ok(raw) => Some((path, raw)),
             Err(e) => {
-                failed.push(e.to_string());
+                failed.push(std::error::Error::source(&e).map_or_else(|| e.to_string(), ToString::to_string));
                 None
             }
         });

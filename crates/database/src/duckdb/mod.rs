@@ -12,6 +12,7 @@ mod roles;
 mod session;
 mod workers;
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -161,15 +162,25 @@ impl DuckDb {
         let library = Library::load(place.library.as_deref())?;
         let files = Arc::new(EmbeddedFiles::make(&NAMES, &path, &absolute(&request.scratch)?)?);
         let lock = files.lock()?;
+        DuckDb::open_locked(request, library, &files, settings, lock).inspect_err(|_| files.remove_lock())
+    }
+
+    fn open_locked(
+        request: &OpenRequest,
+        library: &'static Library,
+        files: &Arc<EmbeddedFiles>,
+        settings: Vec<(String, String)>,
+        lock: File,
+    ) -> Result<DuckDb, TargetError> {
         if files.database().exists() {
-            refuse_foreign(library, &files)?;
+            refuse_foreign(library, files)?;
         }
         let counters = Arc::new(LogCounters::default());
         calls::watch(files.database(), &counters);
         // Its threads are started by [`Threads::set`], which knows them by their name.
         let at_open = settings.iter().filter(|(name, _)| name != "threads").cloned();
         let at_open: Vec<_> = at_open.chain([("threads".to_owned(), "1".to_owned())]).collect();
-        let mut database = Database::open(library, &files, &at_open)?;
+        let mut database = Database::open(library, files, &at_open)?;
         if !calls::sees(files.database()) {
             return Err(TargetError::Local(format!(
                 "the operations of DuckDB {} on {} cannot be counted; please report it",

@@ -33,6 +33,8 @@ const PAUSE: Duration = Duration::from_millis(1);
 /// Largest part of the data in the log while they are loaded: a checkpoint follows from 16 MiB on, once no transaction is open, and
 /// rows of a whole row group go to the database's file at once.
 const LOADING_LOG_BYTES: u64 = 256 << 20;
+/// Rows of a row group, the least that a thread of a query reads.
+const ROW_GROUP: u64 = 122_880;
 /// Kind of the error with which DuckDB refuses a checkpoint because of open transactions (`DUCKDB_ERROR_TRANSACTION`).
 const TRANSACTION: &str = "10";
 
@@ -131,7 +133,15 @@ impl LoadsTables for DuckDb {
                     .into(),
             ));
         }
-        self.set_threads(work.parallel_workers())
+        let workers = work.parallel_workers();
+        let rows = work.workload.tables.iter().map(|table| table.total_rows(&work.params, 0)).max().unwrap_or(0);
+        if let Some(workers) = workers.filter(|n| rows.div_ceil(ROW_GROUP) < u64::from(*n)) {
+            return Err(TargetError::Unsupported(format!(
+                "a thread of DuckDB's reads row groups of {ROW_GROUP} rows: {rows} rows are too few for {workers} workers, give a larger \
+                 --size"
+            )));
+        }
+        self.set_threads(workers)
     }
 
     fn remove(&self, kept: &dyn Fn() -> Result<Kept, TargetError>) -> Result<Vec<String>, TargetError> {

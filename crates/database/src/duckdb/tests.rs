@@ -55,7 +55,11 @@ fn every_workload_changes_what_it_says_and_logs_as_much_as_it_says() {
         let work = Work::new(Arc::clone(workload), params, 1, 0.0);
         match target.create(&work) {
             Err(TargetError::Unsupported(why)) => {
-                assert!(workload.code == "STO-SCAN" && why.contains("column"), "{}: {why}", workload.code);
+                let (code, why_of) = (workload.code.as_str(), |part: &str| why.contains(part));
+                assert!(
+                    code == "STO-SCAN" && why_of("column") || code == "DA-PARALLEL" && why_of("--size"),
+                    "{code}: {why}"
+                );
                 continue;
             }
             created => created.unwrap(),
@@ -80,8 +84,8 @@ fn every_workload_changes_what_it_says_and_logs_as_much_as_it_says() {
         ran += 1;
         let size = workload.redo.filter(|_| workload.scan.is_none());
         let Some(size) = size else { continue };
-        // The payload is calibrated before a sweep: here it is the default, made for larger logs.
-        assert!((size.min / 2.0..=size.max).contains(&redo), "{}: {redo} bytes of redo", workload.code);
+        // The payload is calibrated before a sweep: here it is the default.
+        assert!((size.min / 2.0..=size.max * 2.0).contains(&redo), "{}: {redo} bytes of redo", workload.code);
     }
     assert!(ran > 25, "{ran}");
 }
@@ -262,7 +266,7 @@ fn workers_are_started_and_ended() {
     let scratch = tempfile::tempdir().unwrap();
     let target = DuckDb::open(&request(Path::new(""), scratch.path())).unwrap();
     assert!(target.threads.workers().is_empty() && target.threads.sample().is_none());
-    let work = Work::of("DA-PARALLEL", &[("workers", 3)]).unwrap().with_size(1 << 20);
+    let work = Work::of("DA-PARALLEL", &[("workers", 3)]).unwrap().with_size(64 << 20);
     target.reset(&work, Driver::Client).unwrap();
     assert_eq!(target.threads.workers().len(), 2);
     target.load(&work, 1).unwrap();
