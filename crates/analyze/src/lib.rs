@@ -5,6 +5,7 @@ pub mod audit;
 pub mod bound;
 pub mod compare;
 pub mod forecast;
+pub mod idle;
 pub mod kept;
 pub mod kpi;
 pub mod levels;

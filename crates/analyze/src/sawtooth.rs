@@ -121,6 +121,9 @@ fn undecided(reason: impl Into<String>) -> Shape {
 /// without a finite size are left out.
 #[must_use]
 pub fn shape(points: &[SizePoint]) -> Shape {
+    if points.iter().any(|p| p.idle_s > 0.0) {
+        return undecided("its transactions are all of one size, and differ in the time since the last change");
+    }
     let usable = data::usable(points);
     if usable.len() < MIN_POINTS {
         return undecided(format!(

@@ -81,6 +81,47 @@ fn trend(values: &[f64]) -> Option<(f64, f64)> {
     Some(if is_rounding { (0.0, 0.0) } else { (slope, errors(slope, &line, &left)) })
 }
 
+/// A trend over a whole window, which says whether a database grows old.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Drift {
+    /// Change from the first to the last value by the straight line through all, as a share of the mean.
+    pub change: f64,
+    /// The same in standard errors, which hold for autocorrelated values.
+    pub errors: f64,
+}
+
+impl Drift {
+    /// From so many standard errors on it is a trend. Of 60 values without one, autocorrelated by up to 0.95, less than 5 % seem to fall
+    /// by that (2,000 simulated series each; 0.2 % without autocorrelation).
+    const LIMIT: f64 = 3.0;
+
+    /// Whether the values fall.
+    #[must_use]
+    pub fn falls(&self) -> bool {
+        self.errors <= -Drift::LIMIT
+    }
+
+    /// Whether they rise.
+    #[must_use]
+    pub fn rises(&self) -> bool {
+        self.errors >= Drift::LIMIT
+    }
+
+    /// The least change that would have been called one, as a share; `None` if the values do not scatter.
+    #[must_use]
+    pub fn least(&self) -> Option<f64> {
+        (self.errors != 0.0).then(|| (self.change / self.errors * Drift::LIMIT).abs()).filter(|least| least.is_finite())
+    }
+}
+
+/// The trend of `values` over a window; `None` for fewer than [`LEAST_VALUES`], or if all are nothing.
+#[must_use]
+pub fn drift(values: &[f64]) -> Option<Drift> {
+    let level = mean(values).filter(|level| *level > 0.0)?;
+    let (slope, errors) = trend(values)?;
+    Some(Drift { change: slope * (values.len() - 1) as f64 / level, errors })
+}
+
 fn line(n: usize) -> Vec<f64> {
     (0..n).map(|i| i as f64).collect()
 }

@@ -368,7 +368,12 @@ mod tests {
                 let mib = 0.25 * f64::from(n);
                 let tooth = period.map_or(0.0, |period| (mib / period).fract() * 2e6);
                 let at = |k: u32| (5e5 + 1e5 * mib + tooth + 1e3 * f64::from((n * 7 + k * 13) % 11)) as u64;
-                SizePoint { redo_bytes: mib * 1_048_576.0, commit_ns: (0..5).map(at).collect(), write_ns: Vec::new() }
+                SizePoint {
+                    idle_s: 0.0,
+                    redo_bytes: mib * 1_048_576.0,
+                    commit_ns: (0..5).map(at).collect(),
+                    write_ns: Vec::new(),
+                }
             };
             let sizes = (1..=96).map(point).collect();
             TestRecord { sizes, variant: Some(InPair::of_two(arm)), ..window(test, arm, 1, 1.0) }

@@ -9,7 +9,9 @@ use crate::run;
 
 pub(crate) fn ab(args: &AbArgs, command: Vec<String>) -> Result<u8, Failure> {
     let urls: Vec<Option<String>> = args.variants.0.iter().map(|arm| arm.target.clone()).collect();
-    run::measure(&args.run, command, PlanSpec::default(), &urls, |spec| with_variants(args, spec))
+    // A resumed run needs their passwords.
+    let default = PlanSpec { via: args.via.via.clone(), ..PlanSpec::default() };
+    run::measure(&args.run, command, default, &urls, |spec| with_variants(args, spec))
 }
 
 /// `spec` with the variants of the flags, each key of which overrides the plan file's.
@@ -32,6 +34,7 @@ fn with_variants(args: &AbArgs, mut spec: PlanSpec) -> Result<PlanSpec, Failure>
         variant.driver = given.driver.or(variant.driver);
         variant.switch = given.switch.or(variant.switch.take());
     }
+    args.via.set(&mut spec);
     args.pairs.set(&mut spec);
     args.precision.set(&mut spec);
     // Arms are compared with each other, and a limit takes as long as a window.

@@ -15,13 +15,13 @@ use loadline_model::probe::Engine;
 use loadline_report::Format;
 use loadline_run::plan::DEFAULT_RESULTS;
 use loadline_run::plan::options::{
-    CLUSTER, HubOptions, LevelOptions, PROOF, PairOptions, PrecisionOptions, RunOptions, TargetOptions,
+    CLUSTER, HubOptions, LevelOptions, PROOF, PairOptions, PrecisionOptions, RunOptions, TargetOptions, ViaOptions,
 };
 use loadline_run::plans::{self, NamedPlan};
 
 pub(crate) use stored::*;
 pub(crate) use variants::{VariantFlags, letters};
-use variants::{parameter, setting};
+use variants::{fact, parameter, setting};
 
 /// Finds the load line of a database platform: how fast it commits, loads, reads, writes and computes, how that grows
 /// with load, and where it goes under. Each test is checked against the database's own counters; a test that fails a
@@ -141,9 +141,12 @@ pub(crate) struct RunArgs {
     /// Parameter of a workload, e.g. LGWR-LAT25.rows=50 (see `loadline workloads CODE`); repeatable
     #[arg(long, value_name = "CODE.NAME=N", value_parser = parameter)]
     pub(crate) parameter: Vec<(String, String, i64)>,
+    /// Fact of the platform that loadline cannot see, e.g. 'Launch year=2021'; repeatable, also [facts] in a plan (see docs/facts.md)
+    #[arg(long, value_name = "NAME=VALUE", value_parser = fact, help_heading = PROOF)]
+    pub(crate) fact: Vec<(String, String)>,
     /// Continue an interrupted run, named by its folder or id; its plan stays unchanged but for --agents
     #[arg(long, value_name = "RUN", value_hint = ValueHint::DirPath, conflicts_with_all = [
-        "plan_file", "plan", "node", "setting", "parameter", "dry_run"])]
+        "plan_file", "plan", "node", "setting", "parameter", "fact", "dry_run"])]
     pub(crate) resume: Option<PathBuf>,
     /// Print the complete plan and the time it takes, and start nothing
     #[arg(long)]
@@ -172,6 +175,8 @@ const AB_JOBS: &str = "Job counts, e.g. 4 or 1,8 [default: those of the plan]";
 pub(crate) struct AbArgs {
     #[command(flatten)]
     pub(crate) variants: VariantFlags,
+    #[command(flatten)]
+    pub(crate) via: ViaOptions,
     #[command(flatten)]
     pub(crate) pairs: PairOptions,
     #[command(flatten)]

@@ -1,6 +1,7 @@
 //! `loadline import`: results of other tools as runs of their own kind. What was read is written only once all of it was understood.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::fs::{File, canonicalize};
 use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -8,6 +9,7 @@ use std::rc::Rc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use loadline_exchange::{ImportedTest, Source, Tool, import as read};
+use loadline_model::facts::stated;
 use loadline_model::format::counted;
 use loadline_model::manifest::TargetInfo;
 use loadline_model::{Imported, ImportedFile, Manifest};
@@ -20,6 +22,8 @@ use crate::exit::Failure;
 use crate::output;
 
 pub(crate) fn import(args: &ImportArgs, command: Vec<String>) -> Result<u8, Failure> {
+    let facts = args.fact.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+    let facts = stated(facts).map_err(Failure::usage)?;
     let mut runs = runs(args.tool, &args.files)?;
     if args.one_run {
         runs =
@@ -27,7 +31,7 @@ pub(crate) fn import(args: &ImportArgs, command: Vec<String>) -> Result<u8, Fail
     }
     let mut written: Vec<PathBuf> = Vec::new();
     for run in runs {
-        if let Err(e) = write(run, args, &command, &mut written) {
+        if let Err(e) = write(run, args, &facts, &command, &mut written) {
             // Best effort: an import leaves all of its runs or none.
             written.iter().for_each(|path| drop(std::fs::remove_dir_all(path)));
             return Err(e);
@@ -104,6 +108,7 @@ impl Read for Summed {
 fn write(
     (product, tests): Run,
     args: &ImportArgs,
+    facts: &BTreeMap<String, String>,
     command: &[String],
     written: &mut Vec<PathBuf>,
 ) -> Result<(), Failure> {
@@ -133,7 +138,8 @@ fn write(
     }
     let records: Vec<_> = outputs.iter().map(|output| output.record.clone()).collect();
     let target = TargetInfo { kind, product, ..TargetInfo::default() };
-    let manifest = unmeasured(&platform, target, &records).map_err(|e| Failure::failed(e.to_string()))?;
+    let mut manifest = unmeasured(&platform, target, &records).map_err(|e| Failure::failed(e.to_string()))?;
+    manifest.plan.facts.clone_from(facts);
     let first = records.iter().map(|r| &r.started_at).filter(|at| !at.is_empty()).min();
     outputs.iter().try_for_each(|output| folder.append(output))?;
     // Last: without it the folder is no run, whatever ends this process before.

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use loadline_report::{Format, Options, Period, ReportError, RunData, render, render_page};
+use loadline_report::{Format, Options, Period, Prices, ReportError, RunData, render, render_page};
 use loadline_store::{StoredRun, write_report};
 use loadline_workload::script::BUILTINS;
 use loadline_workload::{CATALOGUE, Workload};
@@ -62,6 +62,10 @@ pub(crate) fn report(args: &ReportArgs) -> Result<u8, Failure> {
     if !args.test.is_empty() {
         return pages(args);
     }
+    if args.table.is_some() && !matches!(args.format, Some(Format::Csv | Format::Json)) {
+        return Err(Failure::usage("--table is raw values: give --format csv or json"));
+    }
+    let prices = args.price.as_deref().map(prices).transpose()?;
     let internal = |e: ReportError| Failure::failed(e.to_string());
     let mut runs = if args.example { loadline_report::example().map_err(internal)? } else { Vec::new() };
     let mut all_stored: Vec<StoredRun> = Vec::new();
@@ -95,6 +99,8 @@ pub(crate) fn report(args: &ReportArgs) -> Result<u8, Failure> {
         title: args.title.clone(),
         customer: args.customer.clone(),
         paper: args.format.is_none(),
+        table: args.table.clone(),
+        prices,
     };
     let made =
         render(&runs, args.format.unwrap_or(Format::Html), &options).map_err(|e| Failure::usage(e.to_string()))?;
@@ -102,6 +108,14 @@ pub(crate) fn report(args: &ReportArgs) -> Result<u8, Failure> {
     let folder = if let [stored] = all_stored.as_slice() { Some((stored, "report/index.html")) } else { None };
     write_out(args, &bytes, folder.filter(|_| in_folder))?;
     Ok(0)
+}
+
+/// The price list of `--price`.
+fn prices(path: &Path) -> Result<Prices, Failure> {
+    let shown = path.display();
+    let text = std::fs::read_to_string(path);
+    let text = text.map_err(|e| Failure::usage(format!("the price list {shown} cannot be read: {e}")))?;
+    Prices::parse(&text).map_err(|e| Failure::usage(format!("{shown} is no price list: {e}")))
 }
 
 /// Adds the published runs of `--with`, and says what is not as it should be in any.

@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use loadline_database::{OpenRequest, kind_of, redact};
+use loadline_database::{OpenRequest, Way, kind_of, redact};
+use loadline_model::facts::FactName;
 use loadline_model::plan::Plan;
+use loadline_model::variant::Paired;
 use loadline_report::{Compared, Costs, RunData, end_page};
 use loadline_run::plan::{DEFAULT_RESULTS, DEFAULT_TARGET};
 use loadline_run::planfile::PlanFileError;
@@ -41,7 +43,8 @@ pub(crate) fn measure(
     let mut named = flags.workload.clone().unwrap_or_default();
     let study = match &args.resume {
         Some(run) => {
-            let (study, by_first_command) = resumed(args, &flags, urls, run, command)?;
+            let (study, by_first_command) =
+                resumed(args, &flags, urls, default.via.as_deref().unwrap_or_default(), run, command)?;
             named.extend(by_first_command);
             study
         }
@@ -122,10 +125,20 @@ fn spec(args: &RunArgs, flags: PlanSpec, default: PlanSpec) -> Result<PlanSpec, 
         (file.define, file.allow_writes, file.evidence) = (None, None, None);
     }
     let mut spec = file.overridden_by(flags);
+    if !args.fact.is_empty() {
+        let facts = spec.facts.get_or_insert_default();
+        let is_given = |name: &String| args.fact.iter().any(|(given, _)| is_same_fact(given, name));
+        facts.retain(|name, _| !is_given(name));
+        facts.extend(unique("--fact", &args.fact)?.into_iter().map(|(name, value)| (name, value.into())));
+    }
     if !args.parameter.is_empty() {
         set_parameters(spec.parameters.get_or_insert_default(), &args.parameter);
     }
     Ok(spec)
+}
+
+fn is_same_fact(a: &str, b: &str) -> bool {
+    FactName::find(a).zip(FactName::find(b)).is_some_and(|(a, b)| a.id == b.id)
 }
 
 /// Sets workload parameters, by workload code and name.
@@ -182,16 +195,17 @@ fn planned(spec: &PlanSpec, command: Vec<String>) -> Result<Study, Failure> {
     let common = spec.target.as_deref().unwrap_or(DEFAULT_TARGET);
     let count = plan.arms().map_or(1, |paired| paired.variants.len());
     let urls = (0..count).map(|n| given(n).unwrap_or_else(|| common.to_owned())).collect();
-    let servers = [spec.node.clone(), spec.standby.clone()].map(Option::unwrap_or_default);
+    let servers = [&spec.node, &spec.standby, &spec.via].map(|urls| urls.clone().unwrap_or_default());
     let results = PathBuf::from(spec.results.as_deref().unwrap_or(DEFAULT_RESULTS));
     Ok(study(plan, urls, servers, results, None, command))
 }
 
-/// A study of `plan`. `urls`: of the target of each variant, or of the one target; `servers`: further nodes, and standbys.
+/// A study of `plan`. `urls`: of the target of each variant, or of the one target; `servers`: further nodes, standbys, and proxies of
+/// the variants after the first.
 fn study(
     plan: Plan,
     urls: Vec<String>,
-    [nodes, standbys]: [Vec<String>; 2],
+    [nodes, standbys, vias]: [Vec<String>; 3],
     results: PathBuf,
     resume: Option<PathBuf>,
     command: Vec<String>,
@@ -202,24 +216,30 @@ fn study(
         standbys,
         settings: plan.settings.clone(),
         native_report: plan.native_report,
+        way: if plan.arms().is_some_and(Paired::has_via) { Way::Direct } else { Way::Own },
         replicas: plan.levels().map_or(0, |(_, links)| links.replicas),
         ask_password: arguments::ask(),
         ..OpenRequest::new(&urls.next().unwrap_or_default(), absolute(&results))
     };
     let others = plan.arms().into_iter().flat_map(|paired| &paired.variants).skip(1).zip(urls);
+    let mut vias = vias.into_iter();
     let others = others
-        .map(|(variant, url)| OpenRequest { url, settings: variant.settings.clone(), ..request.clone() })
+        .map(|(variant, url)| {
+            let way = vias.next().filter(|_| variant.via.is_some()).map_or_else(|| request.way.clone(), Way::Via);
+            OpenRequest { url, settings: variant.settings.clone(), way, ..request.clone() }
+        })
         .collect();
     let version = env!("CARGO_PKG_VERSION").to_owned();
     Study { plan, request, results, resume, command, version, limits: None, others, agents: None }
 }
 
 /// Continues a run with the plan of its manifest, and the workloads that its first command named. A target URL is only needed for its
-/// password. `urls`: those of variants.
+/// password. `urls`: those of variants; `vias`: those of their proxies.
 fn resumed(
     args: &RunArgs,
     flags: &PlanSpec,
     urls: &[Option<String>],
+    vias: &[String],
     run: &Path,
     command: Vec<String>,
 ) -> Result<(Study, Vec<String>), Failure> {
@@ -256,8 +276,12 @@ fn resumed(
         own_url(own.or(given.filter(|_| n == 0 || target == plan.target)), target)
     };
     let urls = targets.enumerate().map(url).collect::<Result<Vec<String>, Failure>>()?;
+    let proxies =
+        plan.arms().into_iter().flat_map(|paired| &paired.variants).filter_map(|variant| variant.via.as_ref());
+    let proxy = |(n, via): (usize, &String)| own_url(vias.get(n).map(String::as_str), via);
+    let proxies = proxies.enumerate().map(proxy).collect::<Result<Vec<String>, Failure>>()?;
     let standbys = plan.levels().map_or_else(Vec::new, |(_, links)| links.standbys.clone());
-    let servers = [plan.nodes.clone(), standbys];
+    let servers = [plan.nodes.clone(), standbys, proxies];
     let folder = absolute(stored.path());
     let results = folder.parent().map_or(results, Path::to_owned);
     Ok((study(plan, urls, servers, results, Some(folder), command), workloads_of(&stored.manifest.command)))

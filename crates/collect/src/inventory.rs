@@ -1,5 +1,6 @@
 //! Inventory of a machine, from the kernel: CPU, memory, kernel, operating system.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use loadline_model::format;
@@ -16,11 +17,14 @@ fn machine_at(root: &Path) -> Machine {
     let text = |path: &str| std::fs::read_to_string(root.join(path)).unwrap_or_default();
     let kernel = text("proc/sys/kernel/osrelease").trim().to_owned();
     let cpuinfo = text("proc/cpuinfo");
+    let (sockets, cores) = sockets_and_cores(&cpuinfo);
     Machine {
         host: text("proc/sys/kernel/hostname").trim().to_owned(),
         cpu_model: cpu_model(&cpuinfo),
         // Affinity and the CPU quota of a container included.
         cpus: std::thread::available_parallelism().map_or(0, |n| u32::try_from(n.get()).unwrap_or(u32::MAX)),
+        sockets,
+        cores,
         memory_bytes: loadline_database::machine::total_memory(&text("proc/meminfo")).unwrap_or(0),
         os: pretty_name(&text("etc/os-release")),
         virtualisation: virtualisation(root, &cpuinfo, &kernel),
@@ -43,6 +47,17 @@ fn cpu_model(cpuinfo: &str) -> String {
         (Some(implementer), Some(part)) => format!("Arm, implementer {implementer}, part {part}"),
         _ => String::new(),
     }
+}
+
+/// Numbers of packages and of cores, where the kernel states of each thread to which it belongs (x86).
+fn sockets_and_cores(cpuinfo: &str) -> (Option<u32>, Option<u32>) {
+    let cores: BTreeSet<(&str, &str)> = cpuinfo
+        .split("\n\n")
+        .filter_map(|thread| Some((cpu_field(thread, "physical id")?, cpu_field(thread, "core id")?)))
+        .collect();
+    let sockets: BTreeSet<&str> = cores.iter().map(|(socket, _)| *socket).collect();
+    let count = |n: usize| u32::try_from(n).ok().filter(|n| *n > 0);
+    (count(sockets.len()), count(cores.len()))
 }
 
 fn pretty_name(os_release: &str) -> String {
@@ -116,6 +131,16 @@ mod tests {
         assert_eq!(m.virtualisation.as_deref(), Some(virtualisation));
         put("sys/fs/cgroup/bench.slice/memory.max", "max\n");
         assert!(!machine_at(root.path()).virtualisation.unwrap().contains("memory"));
+    }
+
+    #[test]
+    fn sockets_and_cores_are_counted_once() {
+        let thread =
+            |socket: u32, core: u32| format!("processor\t: 0\nphysical id\t: {socket}\ncore id\t\t: {core}\n\n");
+        // Two packages of two cores, each with two threads; numbers of cores begin anew in each package.
+        let all = (0..8).map(|n| thread(n / 4, n % 2)).collect::<String>();
+        assert_eq!(sockets_and_cores(&all), (Some(2), Some(4)));
+        assert_eq!(sockets_and_cores("CPU implementer\t: 0x41\n"), (None, None));
     }
 
     #[test]

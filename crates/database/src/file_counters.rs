@@ -17,6 +17,8 @@ pub(crate) struct LogCounters {
     /// Pages written (a frame is a header and a page, two writes).
     pub(crate) pages: AtomicU64,
     pub(crate) syncs: AtomicU64,
+    /// Times that the log began anew.
+    pub(crate) restarts: AtomicU64,
     /// Time spent in syncs, ns.
     pub(crate) sync_ns: AtomicU64,
     /// Time spent in writes, ns.
@@ -64,6 +66,7 @@ impl Observer for FileObserver {
             (counter::REDO_BYTES, &self.counters.bytes),
             (counter::REDO_BLOCKS, &self.counters.pages),
             (counter::REDO_SYNCS, &self.counters.syncs),
+            (counter::LOG_SWITCHES, &self.counters.restarts),
             (counter::LOG_WAIT_NS, &self.counters.sync_ns),
             (counter::REDO_SYNC_NS, &self.counters.sync_ns),
             (counter::WRITER_WAIT_NS, &self.counters.writer_wait_ns),

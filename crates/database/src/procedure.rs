@@ -364,7 +364,7 @@ mod tests {
 
     #[test]
     fn a_choice_is_one_if_and_an_empty_arm_has_the_empty_statement() {
-        let arm = |share, body| Arm { share, body };
+        let arm = |share, body| Arm { name: String::new(), share, body };
         let program = Program {
             statements: vec![Statement::new("UPDATE {redo} SET n = 1 WHERE k = :k", Effect::Change(1)).unwrap()],
             body: vec![

@@ -10,6 +10,19 @@ use crate::secret::Secret;
 /// Asks the user for a password; the argument says whose. `None` if nobody can be asked.
 pub type AskPassword = Arc<dyn Fn(&str) -> Option<Secret> + Send + Sync>;
 
+/// How the sessions of jobs reach the server. All others reach it directly.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub enum Way {
+    /// Directly, with prepared statements and settings of their own.
+    #[default]
+    Own,
+    /// Directly, but as [`Way::Via`] in all else, so that the two differ in the way alone.
+    Direct,
+    /// Through the proxy or pooler at this URL, possibly with a password in it. It may give each transaction to another session of the
+    /// server, so jobs have no settings of their own and, in PostgreSQL, no prepared statements with names.
+    Via(String),
+}
+
 /// What is needed to open a target.
 #[derive(Clone)]
 pub struct OpenRequest {
@@ -32,6 +45,8 @@ pub struct OpenRequest {
     pub replicas: u32,
     /// URLs of the user's own standbys of the target, for levels.
     pub standbys: Vec<String>,
+    /// How jobs reach the server; one that is not [`Way::Own`] can be changed ([`Ways`](crate::Ways)).
+    pub way: Way,
     /// Set when the user wants to stop: sessions outside the timed window then no longer wait for the server.
     pub interrupted: Arc<AtomicBool>,
 }
@@ -50,6 +65,7 @@ impl OpenRequest {
             native_report: false,
             replicas: 0,
             standbys: Vec::new(),
+            way: Way::Own,
             interrupted: Arc::default(),
         }
     }

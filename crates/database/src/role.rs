@@ -15,6 +15,7 @@
 //! | [`Queries`] | checks of the jobs' work, and sizes of tables |
 //! | [`DataSet`] | the study, for the data set shared by many workloads |
 //! | [`Settings`](crate::Settings) | the study of two arms, before each of its tests |
+//! | [`Ways`](crate::Ways) | the study of jobs through a proxy, before each of its tests |
 //! | [`Nodes`](crate::Nodes) | the study before and after each test over nodes |
 //! | [`StatisticsViews`] | the study before and after each test, and `loadline snapshot` |
 //! | [`Replication`] | the study of levels (`loadline replica-cost`) before and in each of its tests |
@@ -31,12 +32,13 @@ mod replication;
 
 pub use administration::{Administration, LogSpace, RunLock};
 pub use client_driver::{Canceller, ClientDriver, ClientSession, Results, TextDone, TextResult};
+pub(crate) use database_driver::median_of_three;
 pub use database_driver::{Attempts, DatabaseDriver, DatabaseSession, Slice, SliceEnd};
 pub use doctor::{Doctor, GrantSql, JobLimit, PRIVILEGE, Privilege, Use};
 pub use observation::{Observation, Observer, SessionTasks};
 pub use optional::{
     BlockCache, Checkpoints, DataSet, DiskSpace, FreeSpace, NativeReports, ParallelQueries, ParallelWorkers, Queries,
-    StatisticsViews, WorkerLimit,
+    StatisticsViews, Wear, WorkerLimit,
 };
 pub use replication::{Level, Link, Replica, ReplicaWatch, Replication};
 pub(crate) use replication::{find_level, not_in_force, wait_in_force};

@@ -78,6 +78,7 @@ impl ServerClock {
     /// The transaction times of a slice. The last transaction crossed the end of the slice and is reported apart.
     pub(crate) fn slice(&self, moments: impl ExactSizeIterator<Item = Moments>) -> Result<Slice, TargetError> {
         let mut slice = Slice::default();
+        let mut each = Vec::with_capacity(moments.len());
         let (mut before, count) = (i64::MIN, moments.len());
         for (i, [start, commit, end]) in moments.enumerate() {
             if !(before <= start && start <= commit && commit <= end) {
@@ -93,10 +94,11 @@ impl ServerClock {
                 slice.end = Some(self.end([start, commit, end]));
             } else {
                 slice.transaction.record(end.abs_diff(start).saturating_mul(1000));
+                each.push([self.own_ns(start), self.own_ns(end)]);
                 slice.commit.record(end.abs_diff(commit).saturating_mul(1000));
             }
         }
-        Ok(slice)
+        Ok(Slice { each: Some(each), ..slice })
     }
 
     /// A clock that is `offset_ns` ahead of ours.
@@ -128,6 +130,7 @@ mod tests {
         let slice = clock.slice(moments.into_iter()).unwrap();
         assert_eq!((slice.transaction.count(), slice.transaction.sum_ns()), (2, 210_000));
         assert_eq!((slice.commit.sum_ns(), slice.commit.max_ns()), (120_000, Some(70_000)));
+        assert_eq!(slice.each, Some(vec![[100_000, 200_000], [210_000, 320_000]]));
         assert_eq!(slice.first_start_ns, 100_000);
         assert_eq!(slice.end, Some(SliceEnd { start_ns: 330_000, commit_ns: 340_000, end_ns: 400_000 }));
     }

@@ -1,5 +1,7 @@
 //! A database under test: facts, roles and abilities.
 
+use std::path::PathBuf;
+
 use loadline_model::manifest::TargetInfo;
 
 use crate::error::TargetError;
@@ -36,6 +38,24 @@ pub trait Settings {
     fn setting(&self, name: &str) -> Result<Option<String>, TargetError>;
 }
 
+/// Where a proxy on this machine listens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Listening {
+    /// At this TCP port.
+    Port(u16),
+    /// At this Unix socket.
+    Socket(PathBuf),
+}
+
+/// Leads the jobs through a proxy or pooler, or directly to the server. Only of a target of one node.
+pub trait Ways {
+    /// From now on the sessions of jobs are opened as [`OpenRequest::way`] says. Returns where the proxy listens, if on this machine.
+    ///
+    /// # Errors
+    /// [`TargetError::Refused`] if it leads to another server or database.
+    fn lead(&self, request: &OpenRequest) -> Result<Option<Listening>, TargetError>;
+}
+
 /// The nodes of a target of several. Some may be lost while the others go on.
 pub trait Nodes {
     /// Asks each node whether it answers and is of use; waits until a cluster has noticed a loss. `None` if no node is lost.
@@ -64,6 +84,8 @@ pub struct Abilities<'a> {
     pub statistics_views: Option<&'a dyn StatisticsViews>,
     /// Only of a private server.
     pub settings: Option<&'a dyn Settings>,
+    /// Only of servers.
+    pub ways: Option<&'a dyn Ways>,
     /// Only of several nodes that can be lost one by one.
     pub nodes: Option<&'a dyn Nodes>,
     /// Only if it was opened with replicas ([`OpenRequest::replicas`], [`OpenRequest::standbys`]).

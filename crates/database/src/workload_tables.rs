@@ -14,7 +14,7 @@ use crate::dialect::Dialect;
 use crate::error::TargetError;
 use crate::loading::{batches, table_stem};
 use crate::number::Number;
-use crate::role::{Administration, DataSet, LogSpace, Queries, RunLock};
+use crate::role::{Administration, DataSet, LogSpace, Queries, RunLock, Wear};
 use crate::work::Work;
 
 /// Tables known to hold all their rows, so they are not counted again before each test: name, rows.
@@ -181,6 +181,17 @@ impl<T: LoadsTables> Queries for T {
 
     fn table_bytes(&self, work: &Work, table: &str) -> Result<Option<u64>, TargetError> {
         self.with_loader(|loader| loader.size(work, table))
+    }
+
+    fn wear(&self) -> Wear {
+        let of = &self.dialect().load;
+        let ask = |sql: &str| {
+            let value = self.with_loader(|loader| loader.value(sql)).map_err(|e| e.to_string())?;
+            let number = value.as_deref().and_then(|text| text.trim().parse().ok());
+            number.ok_or_else(|| "the database said nothing of it".to_owned())
+        };
+        let absent = of.no_wear.iter().map(|(id, why)| (id.clone(), Err(why.clone())));
+        of.wear.iter().map(|(id, sql)| (id.clone(), ask(sql))).chain(absent).collect()
     }
 }
 

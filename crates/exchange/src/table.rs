@@ -1,12 +1,13 @@
 //! What is exported of a run: tables whose columns have a type. `tests` has a row for each test, `series` one for each
-//! second or tenth of one, `histograms` one for each bucket, `kinds` one for each script of a mix.
+//! second or tenth of one, `histograms` one for each bucket, `kinds` one for each script of a mix, `facts` one for each fact of the platform.
 
 #[cfg(feature = "parquet")]
 mod parquet;
 
 use loadline_model::column::{COLUMNS, Cell, VALID};
+use loadline_model::facts::{Fact, facts};
 use loadline_model::format::{Format, csv_line};
-use loadline_model::{Column, Latencies, Letter, Series, TestRecord};
+use loadline_model::{Column, Latencies, Letter, Manifest, Series, TestRecord};
 use serde_json::{Map, Value, json};
 use thiserror::Error;
 
@@ -65,14 +66,20 @@ pub struct TestData {
 }
 
 /// Names of the tables.
-pub const TABLES: [&str; 4] = ["tests", "series", "histograms", "kinds"];
-const MAKE: [fn(&[TestData]) -> Table; 4] = [tests_table, series_table, histograms_table, kinds_table];
+pub const TABLES: [&str; 5] = ["tests", "series", "histograms", "kinds", "facts"];
+const MAKE: [fn(&Manifest, &[TestData]) -> Table; 5] = [
+    |_, tests| tests_table(tests),
+    |_, tests| series_table(tests),
+    |_, tests| histograms_table(tests),
+    |_, tests| kinds_table(tests),
+    |manifest, _| facts_table(manifest),
+];
 
 impl Table {
     /// The table called `name`; `None` if there is none.
     #[must_use]
-    pub fn new(name: &str, tests: &[TestData]) -> Option<Table> {
-        TABLES.iter().zip(MAKE).find(|(known, _)| **known == name).map(|(_, make)| make(tests))
+    pub fn new(name: &str, manifest: &Manifest, tests: &[TestData]) -> Option<Table> {
+        TABLES.iter().zip(MAKE).find(|(known, _)| **known == name).map(|(_, make)| make(manifest, tests))
     }
 
     /// A table of parts of tests: columns that say the test stand before its `own`.
@@ -139,6 +146,13 @@ fn tests_table(tests: &[TestData]) -> Table {
     Table { name: "tests", columns: named.chain(own.map(|name| (name.to_owned(), Kind::Text))).collect(), rows }
 }
 
+/// What the user states of the platform, and what the machine and the database show.
+fn facts_table(manifest: &Manifest) -> Table {
+    let columns = ["run", "fact", "stated", "found"].map(|name| (name.to_owned(), Kind::Text));
+    let row = |fact: Fact| vec![json!(manifest.run), json!(fact.id), json!(fact.stated), json!(fact.found)];
+    Table { name: "facts", columns: columns.into(), rows: facts(manifest).into_iter().map(row).collect() }
+}
+
 /// What a column's format shows as a number is one.
 fn kind(column: &Column) -> Kind {
     match column.format {
@@ -194,18 +208,18 @@ fn histograms_table(tests: &[TestData]) -> Table {
     table
 }
 
-/// What each script of a mix did: weight, transactions, throughput, and times of its transactions, ms.
+/// What each kind of transaction did: weight, transactions, throughput, and times of its transactions, ms.
 fn kinds_table(tests: &[TestData]) -> Table {
-    let [mean, p50, p99] = ["mean_ms", "p50_ms", "p99_ms"].map(|name| (name, Kind::Number));
+    let [mean, p50, p99, p95] = ["mean_ms", "p50_ms", "p99_ms", "p95_ms"].map(|name| (name, Kind::Number));
     let [weight, transactions] = ["weight", "transactions"].map(|name| (name, Kind::Whole));
-    let own = [("kind", Kind::Text), weight, transactions, ("tps", Kind::Number), mean, p50, p99];
+    let own = [("kind", Kind::Text), weight, transactions, ("tps", Kind::Number), mean, p50, p99, p95];
     let mut table = Table::of_parts("kinds", &own);
     for TestData { record, .. } in tests {
         for kind in &record.kinds {
-            // Null for a script of which none completed.
+            // Null for a kind of which none completed.
             let times = kind.transaction_ns.map(|times| times.map(|ns| json!(ns / 1e6))).unwrap_or_default();
             let own = [json!(kind.name), json!(kind.weight), json!(kind.transactions), json!(kind.tps)];
-            table.push(record, own.into_iter().chain(times));
+            table.push(record, own.into_iter().chain(times).chain([json!(kind.p95_ns.map(|ns| ns / 1e6))]));
         }
     }
     table

@@ -136,7 +136,7 @@ pub struct Client<'a> {
 #[expect(clippy::too_many_lines)]
 pub fn run(client: Client<'_>, timing: Timing, shared: &Shared, tally: Held<'_>) -> JobResult {
     let Client { job, session: mut held, stream, program, mut script, mut pace, think: mut thinks } = client;
-    let mut books = Books::new(tally);
+    let mut books = Books::watching(job, tally);
     let phase = shared.phase.get();
     if phase.is_some() {
         books.tally.with(|tally| {
@@ -171,8 +171,7 @@ pub fn run(client: Client<'_>, timing: Timing, shared: &Shared, tally: Held<'_>)
         shared.update(&mut schedule);
         books.lost(schedule.counts(end_ns), lost);
         if let Some(script) = &mut script {
-            let succeeded = matches!(outcome, Some(Ok(_)));
-            books.scripted(&schedule, [start_ns, end_ns], script, succeeded);
+            books.scripted(&schedule, end_ns, script);
         }
         if books.job.first_start_ns.is_none() {
             shared.started.fetch_add(1, Ordering::Relaxed);
@@ -183,7 +182,8 @@ pub fn run(client: Client<'_>, timing: Timing, shared: &Shared, tally: Held<'_>)
                 books.responded(&schedule, intended_ns, end_ns);
             }
             Some(Ok(commit_ns)) => {
-                books.completed(&schedule, start_ns, commit_ns, end_ns);
+                let kind = script.as_ref().map_or_else(|| stream.kind(), ScriptJob::kind);
+                books.completed(&schedule, kind, start_ns, commit_ns, end_ns);
                 books.tally.with(|tally| {
                     if let Some(phase) = phase.filter(|_| schedule.counts(end_ns))
                         && let Some(split) = tally.split.as_deref_mut()

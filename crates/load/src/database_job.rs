@@ -5,20 +5,22 @@ use std::sync::atomic::Ordering;
 
 use loadline_database::{DatabaseSession, Slice, TargetError};
 use loadline_storage::now_ns;
+use loadline_workload::Replay;
 
 use crate::client_job::{Timing, sleep_until};
 use crate::job::{Books, Held, JobResult};
 use crate::schedule::{Schedule, Shared};
 
-/// Runs job `job` until `shared` stops it.
+/// Runs job `job` until `shared` stops it. `kinds` follows its transactions, if they are of several kinds.
 pub(crate) fn run(
     job: u32,
     session: &mut dyn DatabaseSession,
+    mut kinds: Option<Replay>,
     timing: Timing,
     shared: &Shared,
     tally: Held<'_>,
 ) -> JobResult {
-    let mut books = Books::new(tally);
+    let mut books = Books::watching(job, tally);
     let mut schedule = Schedule::pending(timing.start_ns);
     let (mut passed_open, mut passed_close) = (false, false);
     sleep_until(timing.start_ns, shared);
@@ -35,7 +37,7 @@ pub(crate) fn run(
         }
         let ended_ns = match outcome {
             Ok(slice) => {
-                add_slice(&mut books, &schedule, begin_ns, until_ns, &slice);
+                add_slice(&mut books, &mut kinds, &schedule, begin_ns, until_ns, &slice);
                 slice.end.map_or_else(now_ns, |end| end.end_ns)
             }
             Err(e) => {
@@ -69,7 +71,18 @@ pub(crate) fn run(
 
 /// Adds a slice from `begin_ns` to `until_ns`. All but its last transaction ended before `until_ns`, and no slice
 /// crosses window start or window end, so they all count or none does.
-fn add_slice(books: &mut Books<'_>, schedule: &Schedule, begin_ns: u64, until_ns: u64, slice: &Slice) {
+fn add_slice(
+    books: &mut Books<'_>,
+    kinds: &mut Option<Replay>,
+    schedule: &Schedule,
+    begin_ns: u64,
+    until_ns: u64,
+    slice: &Slice,
+) {
+    if slice.each.is_none() {
+        // A histogram does not say which transaction was slow, or of which kind.
+        (*kinds, books.job.slowest) = (None, None);
+    }
     let inside = begin_ns >= schedule.open_ns && until_ns <= schedule.close_ns;
     let n = slice.transaction.count();
     books.lost(inside, slice.lost);
@@ -89,8 +102,17 @@ fn add_slice(books: &mut Books<'_>, schedule: &Schedule, begin_ns: u64, until_ns
             }
         });
     }
+    for [start_ns, end_ns] in slice.each.iter().flatten() {
+        let kind = kinds.as_mut().and_then(Replay::next_kind);
+        if inside {
+            books.may_be_slow(*start_ns, *end_ns);
+            let ns = end_ns.saturating_sub(*start_ns);
+            books.tally.with(|tally| kind.into_iter().for_each(|kind| tally.record_kind(kind, ns)));
+        }
+    }
     if let Some(end) = slice.end {
-        books.completed(schedule, end.start_ns, Some(end.commit_ns), end.end_ns);
+        let kind = kinds.as_mut().and_then(Replay::next_kind);
+        books.completed(schedule, kind, end.start_ns, Some(end.commit_ns), end.end_ns);
     }
 }
 
@@ -117,6 +139,7 @@ mod tests {
                     return Ok(slice);
                 }
                 slice.transaction.record(end_ns - start_ns);
+                slice.each.get_or_insert_default().push([start_ns, end_ns]);
                 slice.commit.record(1_000_000);
             }
         }
@@ -142,7 +165,7 @@ mod tests {
         std::thread::scope(|scope| {
             let running = scope.spawn(|| {
                 let tally = Mutex::new(Tally::new(window_ns, false));
-                let job = run(0, session, Timing { start_ns, window_ns }, &shared, Held::new(&tally, true));
+                let job = run(0, session, None, Timing { start_ns, window_ns }, &shared, Held::new(&tally, true));
                 (job, tally.into_inner().unwrap())
             });
             shared.window.set(schedule).unwrap();

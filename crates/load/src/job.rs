@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use loadline_database::{Attempts, TargetError};
-use loadline_model::Latencies;
+use loadline_model::{Latencies, PartLatencies};
 use serde::{Deserialize, Serialize};
 
 use crate::phase::Split;
@@ -26,10 +26,16 @@ pub struct Tally {
     pub response: Option<Latencies>,
     /// Times from the start of connecting until a new session was ready, of those that were ready in the window, if jobs open any.
     pub connect: Option<Latencies>,
+    /// Transaction times of each kind of transaction, in the order of the kinds; empty if all are of one, or their kinds are unknown.
+    #[serde(default)]
+    pub kinds: Vec<Latencies>,
     /// Number of think times that ended in the window.
     pub thoughts: u64,
     /// Completed transactions by step of the window ([`course_step_ns`]); those of in-database jobs stand in the first step of a second.
     pub per_step: Vec<u64>,
+    /// Transaction times by part of the window, all equally long, if the test asks for it ([`crate::Request::parts`]). Agents have none.
+    #[serde(skip)]
+    pub parts: Vec<PartLatencies>,
     /// All committed transactions, including warm-up and tail.
     pub total: u64,
     /// Rows that these changed according to the program.
@@ -76,10 +82,18 @@ impl Tally {
         all.iter_mut().zip(theirs).for_each(|(all, theirs)| all.merge(theirs));
     }
 
+    /// Adds a transaction time of kind number `kind`.
+    pub(crate) fn record_kind(&mut self, kind: usize, ns: u64) {
+        self.kinds.resize_with(self.kinds.len().max(kind + 1), Latencies::new);
+        self.kinds[kind].record(ns);
+    }
+
     /// Adds all of `other`.
     pub fn merge(&mut self, other: &Tally) {
         self.transaction.merge(&other.transaction);
         self.commit.merge(&other.commit);
+        self.kinds.resize_with(self.kinds.len().max(other.kinds.len()), Latencies::new);
+        self.kinds.iter_mut().zip(&other.kinds).for_each(|(all, more)| all.merge(more));
         if let Some(theirs) = &other.response {
             self.response.get_or_insert_with(Latencies::new).merge(theirs);
         }
@@ -94,6 +108,8 @@ impl Tally {
         if let Some(theirs) = &other.split {
             self.split.get_or_insert_default().merge(theirs);
         }
+        self.parts.resize_with(self.parts.len().max(other.parts.len()), PartLatencies::default);
+        self.parts.iter_mut().zip(&other.parts).for_each(|(mine, theirs)| mine.merge(theirs));
         self.total += other.total;
         self.rows_changed += other.rows_changed;
         self.errors += other.errors;
@@ -145,6 +161,9 @@ pub struct JobResult {
     /// Open loop, first job only: intended start of each transaction, ns, including failed ones and those due before
     /// the window end that never began.
     pub intended_ns: Vec<u64>,
+    /// Its slowest transactions, if they are kept; agents do not send them.
+    #[serde(skip)]
+    pub slowest: Option<Slowest>,
     /// Why the job ended early, if it did.
     pub lost: Option<String>,
 }
@@ -190,6 +209,43 @@ impl JobResult {
         if start_ns < schedule.close_ns && end_ns >= schedule.close_ns {
             self.age_at_close_ns = schedule.close_ns - start_ns;
         }
+    }
+}
+
+/// Jobs of a test whose slowest transactions are kept, the first ones.
+pub const WATCHED_JOBS: u32 = 256;
+/// Transactions that a job keeps at least.
+const KEPT: usize = 4096;
+
+/// The slowest transactions of a job that completed in the window: all, or at least 4,096 of those above a floor.
+#[derive(Debug, Clone, Default)]
+pub struct Slowest {
+    /// Start and end of each, ns.
+    kept: Vec<[u64; 2]>,
+    /// Length above which none is missing, ns.
+    floor_ns: u64,
+}
+
+impl Slowest {
+    /// Adds a transaction.
+    #[inline]
+    pub fn add(&mut self, start_ns: u64, end_ns: u64) {
+        let length = |of: &[u64; 2]| of[1].saturating_sub(of[0]);
+        if end_ns.saturating_sub(start_ns) <= self.floor_ns && self.floor_ns > 0 {
+            return;
+        }
+        self.kept.push([start_ns, end_ns]);
+        if self.kept.len() == 2 * KEPT {
+            let (.., least, _) = self.kept.select_nth_unstable_by_key(KEPT, |of| std::cmp::Reverse(length(of)));
+            self.floor_ns = length(least);
+            self.kept.truncate(KEPT);
+        }
+    }
+
+    /// Start and end of each, ns, and the length above which none is missing, ns.
+    #[must_use]
+    pub fn kept(&self) -> (&[[u64; 2]], u64) {
+        (&self.kept, self.floor_ns)
     }
 }
 
@@ -239,9 +295,30 @@ impl<'a> Books<'a> {
         Books { job: JobResult::default(), tally }
     }
 
-    /// Counts a transaction from `start_ns` to `end_ns`, with its commit from `commit_ns` on, if known.
+    /// Books of job number `job`, which keep its slowest transactions if it is watched.
+    pub(crate) fn watching(job: u32, tally: Held<'a>) -> Books<'a> {
+        let slowest = (job < WATCHED_JOBS).then(Slowest::default);
+        Books { job: JobResult { slowest, ..JobResult::default() }, tally }
+    }
+
+    /// Keeps a transaction of the window if it is one of the slowest.
     #[inline]
-    pub fn completed(&mut self, schedule: &Schedule, start_ns: u64, commit_ns: Option<u64>, end_ns: u64) {
+    pub(crate) fn may_be_slow(&mut self, start_ns: u64, end_ns: u64) {
+        if let Some(slowest) = &mut self.job.slowest {
+            slowest.add(start_ns, end_ns);
+        }
+    }
+
+    /// Counts a transaction of `kind` from `start_ns` to `end_ns`, with its commit from `commit_ns` on, if known.
+    #[inline]
+    pub fn completed(
+        &mut self,
+        schedule: &Schedule,
+        kind: Option<usize>,
+        start_ns: u64,
+        commit_ns: Option<u64>,
+        end_ns: u64,
+    ) {
         self.job.total += 1;
         self.job.note_times(schedule, start_ns, end_ns);
         let (counts, ns) = (schedule.counts(end_ns), end_ns.saturating_sub(start_ns));
@@ -252,16 +329,25 @@ impl<'a> Books<'a> {
         if counts {
             self.job.completed += 1;
             self.job.sum_ns += ns;
+            self.may_be_slow(start_ns, end_ns);
         }
         self.tally.with(|tally| {
             tally.total += 1;
             if counts {
                 tally.transaction.record(ns);
+                if let Some(kind) = kind {
+                    tally.record_kind(kind, ns);
+                }
                 if let Some(commit_ns) = commit_ns {
                     tally.commit.record(end_ns.saturating_sub(commit_ns));
                 }
                 if let Some(n) = tally.per_step.get_mut(schedule.step(end_ns)) {
                     *n += 1;
+                }
+                if !tally.parts.is_empty() {
+                    let each_ns = schedule.window_ns().div_ceil(tally.parts.len() as u64).max(1);
+                    let part = end_ns.saturating_sub(schedule.open_ns) / each_ns;
+                    tally.parts.get_mut(part as usize).into_iter().for_each(|part| part.record(ns));
                 }
             }
         });
@@ -298,23 +384,11 @@ impl<'a> Books<'a> {
         }
     }
 
-    /// Counts what the script did that ran from `start_ns` to `end_ns`.
+    /// Counts what the script did that ended at `end_ns`.
     #[inline]
-    pub(crate) fn scripted(
-        &mut self,
-        schedule: &Schedule,
-        [start_ns, end_ns]: [u64; 2],
-        script: &mut ScriptJob,
-        succeeded: bool,
-    ) {
+    pub(crate) fn scripted(&mut self, schedule: &Schedule, end_ns: u64, script: &mut ScriptJob) {
         let did = script.take(schedule, end_ns);
-        self.tally.with(|tally| {
-            let all = tally.scripted.get_or_insert_default();
-            all.merge(&did);
-            if succeeded && schedule.counts(end_ns) {
-                all.record(script.script(), end_ns.saturating_sub(start_ns));
-            }
-        });
+        self.tally.with(|tally| tally.scripted.get_or_insert_default().merge(&did));
     }
 
     /// Counts a transaction that ended with an error.
@@ -352,6 +426,21 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    #[test]
+    fn none_of_the_slowest_is_missing() {
+        let mut slowest = Slowest::default();
+        let lengths: Vec<u64> = (1..30_000).map(|i| i * 7919 % 10_007 + 1).collect();
+        lengths.iter().for_each(|ns| slowest.add(0, *ns));
+        let (kept, floor_ns) = slowest.kept();
+        assert!((KEPT..2 * KEPT).contains(&kept.len()) && floor_ns > 0, "{} above {floor_ns}", kept.len());
+        let above = |all: Vec<u64>| {
+            let mut above: Vec<u64> = all.into_iter().filter(|ns| *ns > floor_ns).collect();
+            above.sort_unstable();
+            above
+        };
+        assert_eq!(above(kept.iter().map(|of| of[1]).collect()), above(lengths));
+    }
+
     proptest! {
         #[test]
         fn throughput_is_not_in_steps_of_one(first_ns in 1u64..3_000_000_000, each_ns in 1_000_000u64..3_000_000_000) {
@@ -360,7 +449,7 @@ mod tests {
             let mut books = Books::new(Held::new(&tally, true));
             let mut start_ns = first_ns;
             while start_ns < schedule.close_ns {
-                books.completed(&schedule, start_ns, None, start_ns + each_ns);
+                books.completed(&schedule, None, start_ns, None, start_ns + each_ns);
                 start_ns += each_ns;
             }
             let tps = tps([&books.job], &schedule);

@@ -19,7 +19,7 @@ mod worker;
 
 pub use client_job::Timing;
 pub use crew::Crew;
-pub use job::{Books, Held, JobResult, Tally, tps};
+pub use job::{Books, Held, JobResult, Slowest, Tally, WATCHED_JOBS, tps};
 pub use limits::{Limit, OWN_FILES, Which, allow_jobs, allow_threads};
 pub use remote::{OwnCommits, RemoteJobs, end_lost};
 pub use schedule::{Reported, SECOND_NS, STEP_NS, Schedule, Shared, course_step_ns};
@@ -31,7 +31,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
-use loadline_collect::os::{Server, Tasks};
+use loadline_collect::os::{CostMeter, CostUnknown, CostUsed, Server, Tasks, Whose};
 use loadline_collect::{Collected, CpuSource, Edge, Sampler, SamplerConfig, Surroundings};
 use loadline_database::machine::boot_id;
 use loadline_database::{Observer, Runs, SessionTasks, Target, TargetError, Work};
@@ -60,7 +60,13 @@ pub struct Request {
     pub disk: Option<String>,
     /// The same under the data.
     pub data_disk: Option<String>,
+    /// Processes of this machine that are a proxy between jobs and server: part of what is measured.
+    pub proxy: Vec<u32>,
+    /// Parts of the window whose transaction times are kept apart; 0: none.
+    pub parts: usize,
     pub place: Place,
+    /// Whether hardware events of the database's processes are counted.
+    pub perf_events: bool,
     /// Set when the user wants to stop.
     pub interrupted: Arc<AtomicBool>,
 }
@@ -80,7 +86,10 @@ impl Request {
             cpu: CpuSource::Local,
             disk: None,
             data_disk: None,
+            proxy: Vec::new(),
+            parts: 0,
             place: Place::Here,
+            perf_events: false,
             interrupted: Arc::default(),
         }
     }
@@ -151,6 +160,8 @@ pub struct Around {
     pub server: Server,
     /// loadline's, also those of agents on this machine.
     pub own: Vec<u32>,
+    /// What the database's used, or why that is unknown.
+    pub cost: Result<CostUsed, CostUnknown>,
 }
 
 impl Measured {
@@ -196,6 +207,16 @@ pub trait TestHooks {
     /// If it cannot start; the test then fails.
     fn start(&mut self, _request: &Request, _shared: &Arc<Shared>) -> Result<(), TargetError> {
         Ok(())
+    }
+
+    /// Whether [`TestHooks::may_open`] is to be asked.
+    fn holds(&self) -> bool {
+        false
+    }
+
+    /// Whether the window may start: asked each 0.2 s, first 0.2 s before the end of the warm-up.
+    fn may_open(&mut self) -> bool {
+        true
     }
 
     /// Ends what was started. Called after the jobs have ended.
@@ -320,14 +341,15 @@ const START_DELAY: Duration = Duration::from_millis(20);
 #[expect(clippy::too_many_lines)]
 pub fn run_test(request: &Request, hooks: &mut dyn TestHooks, tick: impl FnMut(&Tick)) -> Result<Measured, TestError> {
     let mut observer = request.target.observer()?;
-    wait_published(request, hooks);
+    wait_published(request, hooks)?;
     let begin_ns = now_ns();
     let before = observer.snapshot().map_err(|e| e.to_string());
     let took_ns = now_ns().saturating_sub(begin_ns);
     let shared = Arc::new(Shared::new(request.jobs, Arc::clone(&request.interrupted)));
     let mut crew = open_jobs(request, &shared)?;
     let (sessions, server) = session_tasks(request, observer.as_mut(), crew.tasks());
-    let around = hooks.counts().then_some(&server);
+    let meter = CostMeter::new(whose(request, &server, sessions.as_ref()), request.perf_events);
+    let around = hooks.counts().then_some((&server, &meter));
     if let Err(e) = hooks.start(request, &shared) {
         crew.end(Counts::default(), &mut || ());
         return Err(e.into());
@@ -342,7 +364,7 @@ pub fn run_test(request: &Request, hooks: &mut dyn TestHooks, tick: impl FnMut(&
         return Err(TestError::Target(why));
     }
     let mut watch = Watch::new(&shared, start_ns, tick);
-    let (open_ns, mut warmup) = watch.warm_up(request);
+    let (open_ns, mut warmup) = watch.warm_up(request, hooks);
     let late_ns = (now_ns() + crew.lead_ns()).saturating_sub(open_ns);
     let open_ns = open_ns + late_ns;
     warmup.taken_s += late_ns as f64 / 1e9;
@@ -373,10 +395,11 @@ pub fn run_test(request: &Request, hooks: &mut dyn TestHooks, tick: impl FnMut(&
     let Ended { own: own_commits, mut tallies, jobs: results, counts, agents } = ended;
     hooks.stop(&results);
     let mut collected = sampler.finish();
-    wait_published(request, hooks);
-    let mut after = match collected.source.as_mut() {
-        Some(source) => source.snapshot().map_err(|e| e.to_string()),
-        None => Err("the session that reads the counters does not respond".to_owned()),
+    let published = wait_published(request, hooks);
+    let mut after = match (published, collected.source.as_mut()) {
+        (Err(why), _) => Err(why.to_string()),
+        (Ok(()), Some(source)) => source.snapshot().map_err(|e| e.to_string()),
+        (Ok(()), None) => Err("the session that reads the counters does not respond".to_owned()),
     };
     if request.interrupted.load(Ordering::Relaxed) {
         return Err(TestError::Interrupted);
@@ -387,7 +410,8 @@ pub fn run_test(request: &Request, hooks: &mut dyn TestHooks, tick: impl FnMut(&
         |text: String| if lost { Ok((Edges::unread_because(&text), None)) } else { Err(TestError::Counters(text)) };
     let (mut edges, readings) = edges.or_else(unread)?;
     own_commits.subtract_from(&mut edges, &mut after);
-    let around = readings.map(|readings| Around { readings, server, own: own_processes(&agents) });
+    let own = [own_processes(&agents), request.proxy.clone()].concat();
+    let around = readings.map(|(readings, cost)| Around { readings, server, own, cost });
     let mut merged = Tally::new(schedule.window_ns(), request.load.has_rate());
     tallies.iter().for_each(|tally| merged.merge(tally));
     tallies.resize_with(request.load.populations.len(), Tally::default);
@@ -406,6 +430,16 @@ pub fn run_test(request: &Request, hooks: &mut dyn TestHooks, tick: impl FnMut(&
         around,
         agents,
     })
+}
+
+/// Whose cost is that of the database. `sessions`: the tasks of the jobs' sessions.
+fn whose(request: &Request, server: &Server, sessions: Option<&Tasks>) -> Whose {
+    match request.target.facts().runs {
+        Runs::Nowhere => Whose::None(CostUnknown::NoDatabase),
+        Runs::InProcess => sessions.map_or(Whose::None(CostUnknown::OtherThreads), |of| Whose::Threads(of.clone())),
+        Runs::Apart if request.cpu == CpuSource::Local => Whose::Server(server.clone()),
+        Runs::Apart => Whose::None(CostUnknown::Elsewhere),
+    }
 }
 
 /// What is sampled in the window of `schedule`. `sessions`: the server's tasks for the jobs' sessions.
@@ -436,11 +470,13 @@ fn own_processes(agents: &[AgentFigures]) -> Vec<u32> {
     std::iter::once(std::process::id()).chain(agents.iter().filter(here).map(|agent| agent.process)).collect()
 }
 
-/// Waits until a server that counts late has counted all that was done.
-fn wait_published(request: &Request, hooks: &dyn TestHooks) {
-    if hooks.counts() {
-        std::thread::sleep(Duration::from_secs_f64(request.target.facts().counter_lag_s));
+/// Waits until a server that counts late, or behind a pooler, has counted all that was done.
+fn wait_published(request: &Request, hooks: &dyn TestHooks) -> Result<(), TargetError> {
+    if !hooks.counts() {
+        return Ok(());
     }
+    std::thread::sleep(Duration::from_secs_f64(request.target.facts().counter_lag_s));
+    request.target.publish_shared()
 }
 
 /// The database's processes as they are known without a session of a job: by their names, so also after the server was started again.

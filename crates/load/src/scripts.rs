@@ -1,7 +1,6 @@
 //! Jobs that run pgbench scripts: one execution of a script is a transaction.
 
 use loadline_database::{ClientSession, Results, TargetError, TextDone, Work};
-use loadline_model::Latencies;
 use loadline_storage::now_ns;
 use loadline_workload::SCALE;
 use loadline_workload::script::{Client, Event, Gather};
@@ -21,8 +20,6 @@ pub struct Scripted {
     pub sleeping_ns: u64,
     /// A statement that may have committed more often than its client can see.
     pub uncertain: Option<String>,
-    /// Times of the executions of each script that succeeded and ended in the window, in the order of the mix.
-    pub times: Vec<Latencies>,
 }
 
 impl Scripted {
@@ -34,14 +31,6 @@ impl Scripted {
         if let Some(statement) = &other.uncertain {
             self.uncertain.get_or_insert_with(|| statement.clone());
         }
-        self.times.resize_with(self.times.len().max(other.times.len()), Latencies::new);
-        self.times.iter_mut().zip(&other.times).for_each(|(all, more)| all.merge(more));
-    }
-
-    /// Adds an execution of script number `script`.
-    pub(crate) fn record(&mut self, script: usize, ns: u64) {
-        self.times.resize_with(self.times.len().max(script + 1), Latencies::new);
-        self.times[script].record(ns);
     }
 }
 
@@ -49,6 +38,7 @@ impl Scripted {
 #[derive(Debug)]
 pub struct ScriptJob {
     client: Client,
+    mixed: bool,
     sent: TextDone,
     commits: u64,
     statements: u64,
@@ -64,7 +54,8 @@ impl ScriptJob {
         let scripts = work.workload.scripts.as_ref()?;
         let client = scripts.mix.client(job, jobs, work.draws, work.params.get(SCALE));
         let sent = TextDone::default();
-        Some(ScriptJob { client, sent, commits: 0, statements: 0, slept: Vec::new(), uncertain: None })
+        let mixed = scripts.mix.scripts().count() > 1;
+        Some(ScriptJob { client, mixed, sent, commits: 0, statements: 0, slept: Vec::new(), uncertain: None })
     }
 
     /// Runs a script from its start to its end.
@@ -116,12 +107,12 @@ impl ScriptJob {
         let inside = |n: u64| if counts { n } else { 0 };
         let uncertain = self.uncertain.take();
         let (commits, statements) = (inside(commits_total), inside(statements));
-        Scripted { commits, commits_total, statements, sleeping_ns, uncertain, times: Vec::new() }
+        Scripted { commits, commits_total, statements, sleeping_ns, uncertain }
     }
 
-    /// The number of the script that it ran last.
-    pub(crate) fn script(&self) -> usize {
-        self.client.script()
+    /// The number of the script that it ran last; `None` if there is one.
+    pub(crate) fn kind(&self) -> Option<usize> {
+        self.mixed.then(|| self.client.script())
     }
 
     fn keep(&mut self, keep: &Gather) -> Result<(), TargetError> {

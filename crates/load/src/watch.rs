@@ -4,14 +4,14 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use loadline_collect::os::Server;
+use loadline_collect::os::{CostMeter, CostUnknown, CostUsed, Server};
 use loadline_collect::{CollectError, Edge, PendingEdge, Recent, Sampler, Second, Surroundings};
 use loadline_database::TargetError;
 use loadline_storage::{before_others, now_ns};
 
 use crate::schedule::{Reported, SECOND_NS, STEP_NS, Schedule, Shared};
-use crate::warmup::{Counts, LEAD_NS, Load, WarmedUp, Warmup, next_count_ns};
-use crate::{Edges, Request, RunningJobs};
+use crate::warmup::{Counts, LEAD_NS, WarmedUp, Warmup, next_count_ns};
+use crate::{Edges, Request, RunningJobs, TestHooks};
 
 /// How long to wait for jobs to pass window start or window end before its snapshot is taken anyway.
 const PASS_TIMEOUT: Duration = Duration::from_millis(1000);
@@ -49,6 +49,9 @@ pub enum TickAt {
     /// Jobs are still to end, more than a second after it.
     Ending,
 }
+
+/// Time between two questions whether the window may start, ns.
+const HOLD_NS: u64 = 2 * STEP_NS;
 
 /// How long after a whole second of the window jobs are asked what they did in it: in-database slices that ended with it have
 /// reported by then.
@@ -140,26 +143,44 @@ impl<'a, T: FnMut(&Tick)> Watch<'a, T> {
         }
     }
 
-    /// Waits until a warm-up of unknown length is nearly over. Returns the window start, and what the warm-up was.
-    pub(crate) fn warm_up(&mut self, request: &Request) -> (u64, WarmedUp) {
+    /// Waits until the warm-up is nearly over: its length may be unknown, and the window held back. Returns the window start, and what the
+    /// warm-up was.
+    pub(crate) fn warm_up(&mut self, request: &Request, hooks: &mut dyn TestHooks) -> (u64, WarmedUp) {
         let began_ns = now_ns();
-        let (most_s, steady) = match request.warmup {
-            Warmup::Seconds(s) => return (began_ns + (s * 1e9) as u64, WarmedUp { taken_s: s, ..WarmedUp::default() }),
-            Warmup::UntilSteady { most_s, steady } => (most_s, steady),
+        let mut warmed = WarmedUp::default();
+        let mut open_ns = match request.warmup {
+            Warmup::Seconds(s) => began_ns + (s * 1e9) as u64,
+            Warmup::UntilSteady { most_s, steady } => {
+                let last_ns = began_ns + ((most_s * 1e9) as u64).saturating_sub(LEAD_NS);
+                let due = request.load.rate_tps.map(|rate| (rate / 1e9, self.start_ns));
+                let mut is_steady = false;
+                while !is_steady && now_ns() < last_ns && !self.ended() {
+                    self.wait_until(self.next_count_ns.min(last_ns));
+                    self.count();
+                    warmed.load = self.counts.load(began_ns, now_ns(), request.jobs, due);
+                    is_steady = steady(&warmed.load);
+                }
+                warmed.steady = Some(is_steady);
+                now_ns() + LEAD_NS
+            }
         };
-        let last_ns = began_ns + ((most_s * 1e9) as u64).saturating_sub(LEAD_NS);
-        let due = request.load.rate_tps.map(|rate| (rate / 1e9, self.start_ns));
-        let (mut load, mut is_steady) = (Load::default(), false);
-        while !is_steady && now_ns() < last_ns && !self.ended() {
-            self.wait_until(self.next_count_ns.min(last_ns));
-            self.count();
-            load = self.counts.load(began_ns, now_ns(), request.jobs, due);
-            is_steady = steady(&load);
+        // The first look is only where the next begins.
+        let mut next_ns = open_ns.saturating_sub(LEAD_NS + HOLD_NS);
+        while hooks.holds() {
+            self.wait_until(next_ns);
+            if self.ended() || hooks.may_open() {
+                open_ns = open_ns.max(now_ns() + LEAD_NS);
+                break;
+            }
+            next_ns = now_ns() + HOLD_NS;
         }
-        let open_ns = now_ns() + LEAD_NS;
-        (open_ns, WarmedUp { taken_s: (open_ns - began_ns) as f64 / 1e9, steady: Some(is_steady), load })
+        warmed.taken_s = (open_ns - began_ns) as f64 / 1e9;
+        (open_ns, warmed)
     }
 }
+
+/// What surrounded a test at window start and window end, and what the database cost in between.
+pub(crate) type Readings = ([Surroundings; 2], Result<CostUsed, CostUnknown>);
 
 /// Waits for window start and window end, and takes the snapshots there; and reads what surrounds the test, if the
 /// database's processes are given.
@@ -167,8 +188,8 @@ pub(crate) fn watch_window(
     schedule: &Schedule,
     watch: &mut Watch<'_, impl FnMut(&Tick)>,
     sampler: &Sampler,
-    server: Option<&Server>,
-) -> Result<(Edges, Option<[Surroundings; 2]>), String> {
+    server: Option<(&Server, &CostMeter)>,
+) -> Result<(Edges, Option<Readings>), String> {
     let text = |e: CollectError| e.to_string();
     let shared = watch.shared;
     // Requested in advance, so that the sampler does nothing else at that moment.
@@ -177,7 +198,12 @@ pub(crate) fn watch_window(
     watch.wait_passed(&shared.passed_open);
     let passed_open = sampler.edge("passed open").map_err(text);
     let at_close = sampler.edge_at("at close", schedule.close_ns).map_err(text);
-    let look = |server| before_others(shared.jobs() >= MANY_JOBS, || Surroundings::read(server));
+    let look = |(server, meter): (&Server, &CostMeter)| {
+        before_others(shared.jobs() >= MANY_JOBS, || {
+            let around = Surroundings::read(server);
+            (meter.read(around.processes.as_ref()), around)
+        })
+    };
     let around_open = server.map(look);
     watch.tick(TickAt::WindowStart);
     watch.in_window(schedule);
@@ -189,7 +215,10 @@ pub(crate) fn watch_window(
     }
     // Before the jobs end: a session that ends publishes what it did after the window.
     let passed_close = sampler.edge("passed close").map_err(text);
-    let around = around_open.zip(server.map(look)).map(|(open, close)| [open, close]);
+    let around = around_open.zip(server.map(look)).map(|((cost, open), (later, close))| {
+        let used = cost.and_then(|cost| cost.used_until(&later?));
+        ([open, close], used)
+    });
     watch.tick(TickAt::WindowEnd);
     shared.stop.store(true, Ordering::Relaxed);
     let (passed_open, passed_close) = (passed_open?, passed_close?);

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use loadline_database::{Canceller, ClientSession, DatabaseSession, TargetError};
 use loadline_model::Driver;
 use loadline_model::load::PartOfJob;
-use loadline_workload::Stream;
+use loadline_workload::{Replay, Stream};
 
 use crate::between::{CurrentCanceller, Renewed, Session, Think};
 use crate::client_job::{self, Client, Timing};
@@ -132,7 +132,11 @@ impl JobSession {
                 client_job::run(client, timing, shared, held)
             }
             JobSession::Database(mut s) => {
-                let result = database_job::run(job, s.as_mut(), timing, shared, held);
+                // What follows a computation is known only to the database.
+                let follows = program.kinds().len() > 1 && program.computations_per_tx() == 0;
+                let kinds = follows.then(|| request.work.stream(job).ok()).flatten();
+                let kinds = kinds.map(|stream| Replay::new(stream, program));
+                let result = database_job::run(job, s.as_mut(), kinds, timing, shared, held);
                 if program.varies() {
                     // The database reports the number of transactions; the changes of each follow from its number.
                     if let Ok(stream) = request.work.stream(job) {

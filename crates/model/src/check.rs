@@ -53,6 +53,7 @@ checks! {
     DataWritten "data-written" "Workloads that write data: the database and the device wrote the blocks that were changed."
     DatabaseThrottled "database-throttled" "No control group stopped the database; noted from 1 % of its periods, because its limit is part of the platform."
     Errors "errors" "At most 1 % of the transactions failed; any is noted."
+    Kinds "kinds" "The times of the kinds of transactions, merged, are those of all: each bucket of the histogram, sum and longest."
     LittlesLaw "littles-law" "Closed loop: jobs = throughput × time per transaction, plus thinking and connecting, within 5 %."
     MemoryPressure "memory-pressure" "Tasks did not wait for memory: noted from 5 %, disturbed from 40 % of the time."
     OtherCpu "other-cpu" "Other processes used little CPU: noted from 5 %, disturbed from 20 %."

@@ -141,10 +141,18 @@ impl LogWriterPoint {
 pub struct SizePoint {
     /// Redo written by a transaction before its commit, bytes.
     pub redo_bytes: f64,
+    /// Time from its last change to its commit, s.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub idle_s: f64,
     /// Commit time of each transaction of this size, ns, in chronological order.
     pub commit_ns: Vec<u64>,
     /// Time from the first statement to the issue of the commit of the same transactions, ns.
     pub write_ns: Vec<u64>,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // serde's signature.
+fn is_none(seconds: &f64) -> bool {
+    *seconds == 0.0
 }
 
 #[cfg(test)]

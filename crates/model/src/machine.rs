@@ -30,6 +30,12 @@ pub struct Machine {
     pub cpu_model: String,
     /// Logical CPUs usable by this process.
     pub cpus: u32,
+    /// Processor packages, if the kernel states them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sockets: Option<u32>,
+    /// Cores of all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cores: Option<u32>,
     pub memory_bytes: u64,
     pub kernel: String,
     /// Operating system, e.g. `Debian GNU/Linux 12 (bookworm)`.

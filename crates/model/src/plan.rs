@@ -160,6 +160,9 @@ pub struct Plan {
     pub agents: Option<PlannedAgents>,
     /// Name of the platform in tables and charts.
     pub platform: String,
+    /// Facts of the platform that the user states, by id: see [`crate::facts`].
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub facts: BTreeMap<String, String>,
     /// Workloads in the order in which they run.
     pub workloads: Vec<PlannedWorkload>,
     /// Workloads that were asked for but cannot run, with reasons. One that is among [`Self::workloads`] as well was refused by the
@@ -216,6 +219,15 @@ pub struct Plan {
     /// Whether the database's own report of each test is kept.
     #[serde(default)]
     pub native_report: bool,
+    /// Times from the last change to the commit over which scans are made, s, ascending; empty: they are made over sizes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub idle_s: Vec<f64>,
+    /// Whether hardware events of the database's processes are counted.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub perf_events: bool,
+    /// Whether the window is recorded in parts, with the size of the tables ([`crate::record::AgePoint`]).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub aging: bool,
     /// Whether the data set stays on the target after the run.
     #[serde(default)]
     pub keep_data: bool,

@@ -52,6 +52,9 @@ pub struct ProbedDir {
     pub compressibility: f64,
     /// Share of duplicates among the 4 KiB pages written, 0 to 1.
     pub dedup: f64,
+    /// Share of the 4 KiB pages of the test file that repeated others at the end, as hashed; `None` if it could not be read.
+    #[serde(default)]
+    pub dedup_seen: Option<f64>,
     /// Notes for the reader: what fsync means there, fallbacks, shortened measurements.
     pub notes: Vec<String>,
     /// The figures.

@@ -13,6 +13,7 @@ use crate::imported::{Imported, valid_or_unchecked};
 use crate::limits::{SizePoint, TestLimit};
 use crate::load::Population;
 use crate::note::{Note, known_notes};
+use crate::slow::SlowFigures;
 use crate::snapshot::WaitProfile;
 use crate::variant::{InPair, Letter, LevelPoint};
 
@@ -52,7 +53,7 @@ pub struct PopulationFigures {
 /// What one kind of transaction of a mix did.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct KindFigures {
-    /// Its name: that of a script.
+    /// Its name: that of a script, or of an arm of the program's choice.
     pub name: String,
     /// Its weight in the mix.
     pub weight: i64,
@@ -64,6 +65,9 @@ pub struct KindFigures {
     /// Mean, median and 99th percentile of their time, ns; absent if none completed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transaction_ns: Option<[f64; 3]>,
+    /// 95th percentile of their time, ns; absent in runs of older versions too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p95_ns: Option<f64>,
 }
 
 /// The windows of agents may be apart from the common one by this much, ms: 0.2 % of a window of a second.
@@ -186,6 +190,21 @@ pub struct WorkloadFacts {
     pub writes: bool,
 }
 
+/// A part of the window of a test that watches the database grow old. What was not measured is absent.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct AgePoint {
+    /// Its end, s after the window start.
+    pub t_s: f64,
+    /// Transactions per second in it.
+    pub tps: f64,
+    /// 99th percentile of their times, ns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p99_ns: Option<u64>,
+    /// What the database said of its tables at its end, by column id.
+    #[serde(flatten)]
+    pub sizes: BTreeMap<String, f64>,
+}
+
 /// One line of `tests.jsonl`; each begins as [`TestRecord::blank`]. Figures are at the top level under their column ids (see [`crate::column`]), so that
 /// `jq .commit_throughput_tps` works.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -276,12 +295,18 @@ pub struct TestRecord {
     /// What each kind of transaction did; empty if all are of one kind.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kinds: Vec<KindFigures>,
+    /// What its slowest transactions waited for, if its samples say which job waited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slow: Option<SlowFigures>,
     /// What each agent did, if the jobs ran on agents.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub by_agent: Vec<AgentFigures>,
     /// Commit times by redo since the last commit, rising (LGWR-SIZE only).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sizes: Vec<SizePoint>,
+    /// The parts of its window, of a test that watches the database grow old (`--aging`).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub aging: Vec<AgePoint>,
     /// Where its figures come from, if loadline did not measure it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub imported: Option<Imported>,

@@ -46,6 +46,9 @@ impl Snapshot {
 pub struct WaitSample {
     /// Sessions by wait event (`IO:WALSync`); `CPU` counts running sessions.
     pub sessions: BTreeMap<String, u32>,
+    /// Numbers of the jobs whose sessions these are, by wait event, as far as known. Not stored.
+    #[serde(skip)]
+    pub jobs: BTreeMap<String, Vec<u32>>,
     /// Sessions of others at work; `None` if unknown.
     pub others: Option<u32>,
     /// Background work that runs (`checkpoint`, [`AUTOVACUUM`]); `None` if unknown.
@@ -117,6 +120,9 @@ pub mod counter {
         REDO_SYNCS "loadline.redo_syncs" "Syncs of the log."
         LOG_WAIT_NS "loadline.log_wait_ns" "Time that sessions waited for the log, ns, measured by the database."
         REDO_BLOCKS "loadline.redo_blocks" "Log blocks written."
+        LOG_SWITCHES "loadline.log_switches" "Times that the database went on in the next file of its log, or began its log anew."
+        UNDO_BYTES "loadline.undo_bytes" "Bytes of undo generated."
+        OLD_ROWS "loadline.old_rows" "Rows updated and deleted, of each of which the version before is kept for readers."
         LOG_PART_WAIT_NS "loadline.log_part_wait_ns" "Commit time before the write of the group began, ns."
         LOG_PART_COPY_NS "loadline.log_part_copy_ns" "Time to copy records to the log buffer, ns."
         LOG_PART_WRITE_NS "loadline.log_part_write_ns" "Commit time in the write of the group, ns."

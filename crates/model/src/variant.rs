@@ -132,6 +132,9 @@ pub struct Variant {
     /// Command that brings it about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub switch: Option<String>,
+    /// URL of the proxy or pooler through which its jobs reach the target, without any password.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub via: Option<String>,
     /// Level of replication at a distance.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub level: Option<LevelPoint>,
@@ -179,6 +182,12 @@ pub struct Paired {
 }
 
 impl Paired {
+    /// Whether the jobs of a variant go through a proxy or pooler.
+    #[must_use]
+    pub fn has_via(&self) -> bool {
+        self.variants.iter().any(|variant| variant.via.is_some())
+    }
+
     /// The window of the first variant, or of `other`, in the pairs that compare these two.
     #[must_use]
     pub fn window(&self, other: usize, is_first: bool) -> InPair {

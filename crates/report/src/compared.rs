@@ -13,7 +13,7 @@ use loadline_model::manifest::RunState;
 use minijinja::context;
 
 use crate::content::ratios::{self, Shown};
-use crate::content::{platform, variants, wait_profiles};
+use crate::content::{kinds, platform, variants, wait_profiles};
 use crate::doc::{Block, Document, Section, Table};
 use crate::platform_run::{PlatformRun, comparisons_as_told, scanned, sides};
 use crate::templates::{items, prose};
@@ -83,7 +83,7 @@ impl Compared {
     pub fn of_arms(run: &RunData, width: usize) -> Option<Compared> {
         let of = variants::of_run(run)?;
         let labels = run.manifest.plan.arms().into_iter().flat_map(|paired| &paired.variants).map(|v| v.label.clone());
-        let more = of.waits().map(Block::Table).chain(Block::list(of.sentences())).collect();
+        let more = of.profiles().map(Block::Table).chain(Block::list(of.sentences())).collect();
         let compared = Compared::made((run.manifest.run.clone(), labels.collect()), of.rows(), "Pairs", more, width);
         Some(Compared { has_curves: of.has_curves(), ..compared })
     }
@@ -111,7 +111,7 @@ impl Compared {
         let rows: Vec<Shown> = compared.iter().flat_map(|comparison| shown(comparison, terms.margin)).collect();
         let title = format!("{} against {}", runs[1].manifest.run, runs[0].manifest.run);
         let qualified = Block::list(qualified(&sides).into_iter().map(|sentence| format!("! {sentence}")));
-        let more = qualified.into_iter().chain(waits(&sides).map(Block::Table)).chain(differences(&sides)).collect();
+        let more = qualified.into_iter().chain(profiles(&sides).map(Block::Table)).chain(differences(&sides)).collect();
         Compared::made((title, heads(&sides)), rows, "Tests", more, width)
     }
 
@@ -292,11 +292,11 @@ fn is_imported(sides: &[PlatformRun<'_>]) -> bool {
     sides.iter().any(|side| side.run.published.is_some())
 }
 
-/// What the sessions of both waited for.
-fn waits(sides: &[PlatformRun<'_>]) -> Option<Table> {
-    let [first, second] = sides else { return None };
-    let tests = [first, second].map(|side| side.run.records.iter().collect::<Vec<_>>());
-    wait_profiles::table(&tests[0], &tests[1])
+/// Times of each kind of transaction, and what the sessions of both waited for.
+fn profiles(sides: &[PlatformRun<'_>]) -> impl Iterator<Item = Table> {
+    let tests = |side: usize| sides.get(side).into_iter().flat_map(|side| &side.run.records).collect::<Vec<_>>();
+    let [first, second] = [0, 1].map(tests);
+    [kinds::compared, wait_profiles::table].into_iter().filter_map(move |make| make(&first, &second))
 }
 
 /// What else changed from the first to the second of `sides`: what the manifests name, and settings.

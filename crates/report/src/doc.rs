@@ -26,7 +26,7 @@ pub(crate) struct Document {
     pub(crate) sections: Vec<Section>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 pub(crate) struct Section {
     /// Anchor.
     pub(crate) id: &'static str,

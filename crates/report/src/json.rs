@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 
 use loadline_analyze::{Sweep, bound_of_sweep};
+use loadline_model::facts::{Fact, facts};
 use loadline_model::{Manifest, TestRecord, Validity};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::content::{kept_tests, waits_of};
+use crate::content::{self, kept_tests, waits_of};
 use crate::platform_run::{PlatformRun, Scan, by_variant, comparisons, sides};
-use crate::{ReportError, RunData};
+use crate::{Options, ReportError, RunData};
 
 /// Version of the layout below.
 const REPORT_SCHEMA: u32 = 3;
@@ -30,6 +31,7 @@ struct Run<'a> {
     /// In Markdown, by workload; of the whole run under the empty name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     notes: &'a BTreeMap<String, String>,
+    facts: Vec<Fact>,
 }
 
 /// A test as it is stored, and what its checks say of it.
@@ -60,7 +62,9 @@ impl<'a> Test<'a> {
 }
 
 /// The object, indented, with a final line break.
-pub(crate) fn render(runs: &[RunData], across_drivers: bool) -> Result<String, ReportError> {
+pub(crate) fn render(runs: &[RunData], options: &Options) -> Result<String, ReportError> {
+    let load_study = content::load_study::listing(runs).objects();
+    let prices = options.prices.as_ref().map(|prices| prices.listing(runs, options.across_drivers).objects());
     let by_variant = by_variant(runs);
     let runs = by_variant.as_deref().unwrap_or(runs);
     let sides = sides(runs);
@@ -78,6 +82,7 @@ pub(crate) fn render(runs: &[RunData], across_drivers: bool) -> Result<String, R
                     tests: s.run.records.iter().map(Test::of).collect::<Result<_, _>>()?,
                     warnings: &s.run.warnings,
                     notes: &s.run.notes,
+                    facts: facts(&s.run.manifest),
                 })
             })
             .collect::<Result<_, ReportError>>()?,
@@ -92,7 +97,9 @@ pub(crate) fn render(runs: &[RunData], across_drivers: bool) -> Result<String, R
             "kept_by_option": kept_tests(records()).map_or(0, |(n, _)| n),
             "sweeps": of_sweeps.collect::<Result<Vec<Value>, ReportError>>()?,
             "scans": sides.iter().flat_map(|s| s.scans.iter().map(|scan| scan_summary(s, scan))).collect::<Vec<_>>(),
-            "comparisons": serde_json::to_value(comparisons(&sides, across_drivers))?,
+            "comparisons": serde_json::to_value(comparisons(&sides, options.across_drivers))?,
+            "load_study": load_study,
+            "prices": prices,
             "waits": sides.iter().flat_map(waits_of).collect::<Vec<_>>(),
         }),
     };

@@ -18,6 +18,7 @@ mod listing;
 mod live;
 mod period;
 mod platform_run;
+mod price;
 mod probed;
 mod redact;
 mod spec;
@@ -43,6 +44,7 @@ pub use forecasted::{Forecasts, evaluation_page};
 pub use listing::{Listing, markdown_cell};
 pub use live::{HEADLINES, LiveRun, headlines, live_table, live_text, render_live, test_name, validity};
 pub use period::{Period, render_page};
+pub use price::{PriceError, Prices};
 pub use probed::render_probe;
 pub use redact::redact;
 pub use templates::{SCRIPT, STYLE, filled};
@@ -150,7 +152,7 @@ pub enum Format {
 }
 
 /// Options of a report.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Options {
     /// Ids of the columns of test tables (and of CSV), in order; `None` for the default ones.
     pub columns: Option<Vec<String>>,
@@ -164,7 +166,14 @@ pub struct Options {
     pub customer: Option<String>,
     /// For paper: with footers, and nothing folded.
     pub paper: bool,
+    /// Only this one of [`TABLES`], of raw values, as CSV or JSON.
+    pub table: Option<String>,
+    /// What the platforms cost.
+    pub prices: Option<Prices>,
 }
+
+/// Tables of a report that are written alone: facts of the platforms, throughput for the price, one job against a node and all nodes.
+pub const TABLES: [&str; 3] = ["facts", "prices", "load-study"];
 
 /// Why a report could not be made.
 #[derive(Debug, thiserror::Error)]
@@ -201,6 +210,19 @@ pub enum ReportError {
          --redact can hide whose it is"
     )]
     NotAnonymousImport(String),
+    /// Prices of other platforms only.
+    #[error(
+        "the price list has no [[price]] of a platform of this report: it names {listed}; the platforms are {platforms}"
+    )]
+    NoPrice {
+        /// The platforms of the price list.
+        listed: String,
+        /// Those of the report.
+        platforms: String,
+    },
+    /// A table of prices without a price list.
+    #[error("the table of prices needs a price list: add --price FILE")]
+    NoPriceList,
     /// A value that could not be written or read as JSON.
     #[error("internal error with JSON, please report it: {0}")]
     Json(#[from] serde_json::Error),
@@ -216,6 +238,12 @@ pub fn render(runs: &[RunData], format: Format, options: &Options) -> Result<Vec
     }
     let columns = columns::chosen(options.columns.as_deref())?;
     let columns = columns.as_deref();
+    if let Some(prices) = &options.prices {
+        prices.check(runs)?;
+    }
+    if let Some(table) = &options.table {
+        return Ok(listed(table, runs, options)?.render(format)?.into_bytes());
+    }
     let text = match format {
         Format::Csv => match (runs, columns) {
             ([run], None) => {
@@ -223,8 +251,18 @@ pub fn render(runs: &[RunData], format: Format, options: &Options) -> Result<Vec
             }
             _ => listing::all_tests(runs, columns),
         },
-        Format::Json => json::render(runs, options.across_drivers)?,
+        Format::Json => json::render(runs, options)?,
         for_people => templates::page(&content::document(runs, columns, options), for_people, options.paper)?,
     };
     Ok(text.into_bytes())
+}
+
+/// The table of raw values called `table`, one of [`TABLES`].
+fn listed(table: &str, runs: &[RunData], options: &Options) -> Result<Listing, ReportError> {
+    match (table, &options.prices) {
+        ("facts", _) => Ok(content::facts::listing(runs)),
+        ("load-study", _) => Ok(content::load_study::listing(runs)),
+        (_, None) => Err(ReportError::NoPriceList),
+        (_, Some(prices)) => Ok(prices.listing(runs, options.across_drivers)),
+    }
 }

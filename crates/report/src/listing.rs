@@ -54,10 +54,13 @@ impl Listing {
     }
 
     /// An object for each row.
-    fn json(&self) -> Result<String, ReportError> {
+    pub(crate) fn objects(&self) -> Vec<Map<String, Value>> {
         let object = |row: &Vec<Value>| self.columns.iter().map(|id| (*id).to_owned()).zip(row.clone()).collect();
-        let objects: Vec<Map<String, Value>> = self.rows.iter().map(object).collect();
-        Ok(serde_json::to_string_pretty(&objects)? + "\n")
+        self.rows.iter().map(object).collect()
+    }
+
+    fn json(&self) -> Result<String, ReportError> {
+        Ok(serde_json::to_string_pretty(&self.objects())? + "\n")
     }
 
     /// The ids as headings.

@@ -3,6 +3,7 @@
 
 mod counters;
 mod over_time;
+mod slow;
 mod time;
 mod views;
 mod words;
@@ -174,6 +175,7 @@ fn document(periods: &[Period]) -> Document {
         Section::of("load", "Load profile", counters::profile(periods)),
         Section::of("time", "Time model", time::model(periods)),
         Section::of("waits", "Top waits", time::waits(periods)),
+        Section::of("slow", "Slowest transactions", slow::blocks(periods)),
         Section::of("over-time", "Over time", over_time::blocks(periods)),
         Section::of("latency", "Latencies", time::latencies(periods)),
     ];

@@ -77,8 +77,9 @@ fn about(label: &str, d: &ProbedDir) -> Vec<String> {
     let facts: Vec<String> =
         d.storage.device_facts.iter().map(|(name, value)| format!("{} {value}", name.replace('_', " "))).collect();
     let facts = if facts.is_empty() { String::new() } else { format!("; device: {}", facts.join(", ")) };
+    let seen = d.dedup_seen.map_or(String::new(), |share| format!(" ({share:.3} of the file's pages as hashed)"));
     let how = format!(
-        "{}, {}, test file {}, {:.0} ms a figure, compressibility {}, dedup {}",
+        "{}, {}, test file {}, {:.0} ms a figure, compressibility {}, dedup {}{seen}",
         d.engine.name(),
         if d.direct { "O_DIRECT" } else { "page cache" },
         bytes(d.file_bytes as f64),
@@ -151,7 +152,7 @@ fn redo_mib_per_s(point: &LogWriterPoint) -> f64 {
 fn csv(report: &ProbeReport) -> String {
     let columns: Vec<&str> =
         "dir kind filesystem device engine operation size_bytes depth direct per_s mib_per_s mean_ns \
-         p50_ns p99_ns p999_ns max_ns cpu_ns_per_op samples elapsed_s file_bytes compressibility dedup"
+         p50_ns p99_ns p999_ns max_ns cpu_ns_per_op samples elapsed_s file_bytes compressibility dedup dedup_seen"
             .split(' ')
             .collect();
     let maybe = |v: Option<u64>| v.map_or(String::new(), |v| v.to_string());
@@ -175,6 +176,7 @@ fn csv(report: &ProbeReport) -> String {
             d.file_bytes.to_string(),
             d.compressibility.to_string(),
             d.dedup.to_string(),
+            d.dedup_seen.map_or(String::new(), |share| format!("{share:.4}")),
         ]
     };
     let commits = |p: &LogWriterPoint| {

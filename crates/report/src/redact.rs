@@ -91,6 +91,7 @@ impl Hiding<'_> {
                 manifest.target.version.clear();
                 manifest.target.product = format!("Database {product}");
                 manifest.plan.settings.clear();
+                manifest.plan.facts.remove("database-version");
                 manifest.doctor.clear();
                 manifest.plan.platform.clone_from(&manifest.target.product);
                 records.iter_mut().for_each(|r| r.platform.clone_from(&manifest.target.product));

@@ -3,14 +3,17 @@
 //! `steps.rs` lists the functions.
 
 pub(crate) mod blocks;
+pub(crate) mod cost;
 pub(crate) mod counters;
 pub(crate) mod database;
 pub(crate) mod disturbance;
+pub(crate) mod log_switches;
 pub(crate) mod machine;
 pub(crate) mod nodes;
 pub(crate) mod populations;
 pub(crate) mod series;
 pub(crate) mod shares;
+pub(crate) mod slow;
 pub(crate) mod volume;
 
 use loadline_database::Runs;
@@ -24,6 +27,7 @@ pub(crate) use crate::storage_size::MIB;
 use crate::test::Test;
 
 pub(crate) const KIB: f64 = 1024.0;
+pub(crate) const NOT_IDLE: &str = "only scans over times since the last change show it (LGWR-SIZE with --idle)";
 const NONE_COMPLETED: &str = "no transaction completed in the window";
 const ENDED_EARLY: &str = "all jobs ended before the window did";
 
@@ -68,6 +72,7 @@ pub(crate) fn own(e: &Evidence<'_>, out: &mut Test) {
     out.set(column::WARMUP_S, e.measured.warmup.taken_s);
     out.set(column::COMMITS, e.transactions());
     out.set(column::ERRORS, merged.errors as f64);
+    out.set_absent(column::LOG_FLUSHED_WITHIN_S, NOT_IDLE);
     let counted = e.request.driver == Driver::Client || e.request.target.facts().retries_inside;
     let conflicts = counted.then_some(merged.conflicts as f64);
     out.set_or_absent(column::CONFLICTS, conflicts, "inside the database a transaction that loses is an error");

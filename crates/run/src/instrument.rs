@@ -3,12 +3,14 @@
 //! An instrument is one file here, which implements [`Instrument`] and states its [`Kind`], and one line in
 //! [`KINDS`]. A workload lists it.
 
+mod aging;
 mod cache_hit;
 mod checkpoint;
 mod device;
 mod limit;
 mod replicas;
 pub(crate) mod size_scan;
+mod via;
 mod visible;
 mod workers;
 
@@ -22,10 +24,13 @@ use loadline_workload::Workload;
 
 use crate::evidence::{Evidence, RunContext};
 pub(crate) use crate::evidence::{Instrument, Instruments};
+use crate::study::quiet::Hold;
 use crate::test::Test;
 
+pub(crate) use aging::AGE_PARTS;
 pub(crate) use device::data_files;
 pub(crate) use replicas::Replicas;
+pub(crate) use via::Via;
 
 /// All instruments, in the order in which they are prepared and report.
 const KINDS: [Kind; 6] = [limit::KIND, workers::KIND, cache_hit::KIND, device::KIND, checkpoint::KIND, visible::KIND];
@@ -39,8 +44,14 @@ struct Kind {
 }
 
 impl Instruments {
-    /// The instruments that `workload` lists, and what looks at the replicas in a run of levels.
-    pub(crate) fn listed_by(workload: &Workload, replicas: Option<Replicas>) -> Instruments {
+    /// The instruments that `workload` lists, what looks at the replicas in a run of levels, at the proxy through which jobs go,
+    /// and at the size of the tables.
+    pub(crate) fn listed_by(
+        workload: &Workload,
+        replicas: Option<Replicas>,
+        via: Option<Via>,
+        aging: bool,
+    ) -> Instruments {
         let (mut all, mut absent) = (Vec::new(), Vec::new());
         for kind in KINDS {
             match (kind.make)(workload) {
@@ -52,7 +63,15 @@ impl Instruments {
             Some(replicas) => all.push(Box::new(replicas)),
             None => absent.push((replicas::COLUMNS, replicas::ABSENT)),
         }
-        Instruments { all, absent }
+        match via {
+            Some(via) => all.push(Box::new(via)),
+            None => absent.push((via::COLUMNS, via::ABSENT)),
+        }
+        match aging {
+            true => all.push(Box::<aging::Aging>::default()),
+            false => absent.push((aging::COLUMNS, aging::ABSENT)),
+        }
+        Instruments { all, absent, hold: None }
     }
 
     pub(crate) fn prepare(&mut self, request: &mut Request, run: &RunContext<'_>) -> Result<(), TargetError> {
@@ -89,6 +108,14 @@ fn outcome<T>(thread: JoinHandle<Result<T, String>>) -> Result<T, String> {
 impl TestHooks for Instruments {
     fn start(&mut self, request: &Request, shared: &Arc<Shared>) -> Result<(), TargetError> {
         self.all.iter_mut().try_for_each(|i| i.start(request, shared))
+    }
+
+    fn holds(&self) -> bool {
+        self.hold.as_ref().is_some_and(Hold::holds)
+    }
+
+    fn may_open(&mut self) -> bool {
+        self.hold.as_mut().is_none_or(Hold::may_open)
     }
 
     fn stop(&mut self, jobs: &[JobResult]) {

@@ -16,8 +16,10 @@ pub mod variants;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use loadline_collect::os::perf_events;
 use loadline_database::{TargetError, TargetKind, kind_of, redact, table_names};
 use loadline_model::Driver;
+use loadline_model::facts::stated;
 use loadline_model::plan::{Jobs, JobsSpec, Plan, PlannedWorkload, SkippedWorkload, TimeSpec, WorkloadFile};
 use loadline_workload::{CATALOGUE, ParamError, Params, Unknown, UserError, Workload, Workloads, find_group};
 use thiserror::Error;
@@ -96,6 +98,7 @@ fn one_plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
     let (warmup_s, auto_warmup) = warmup(spec)?;
     let objective = |t: &TimeSpec| time_with_unit("latency objective", t, 1e-6, 3600.0);
     let objective_s = spec.latency_objective.as_ref().map(objective).transpose()?;
+    let idle_s = idle_times(spec, &known, &workloads)?;
     Ok(Plan {
         target: redact(url),
         nodes: spec.node.iter().flatten().map(|n| redact(n)).collect(),
@@ -103,6 +106,7 @@ fn one_plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
         on_node_loss: spec.on_node_loss.unwrap_or_default(),
         agents,
         platform: spec.platform.clone().unwrap_or_default(),
+        facts: facts_of(spec)?,
         workloads,
         skipped,
         workload_files: files,
@@ -127,10 +131,45 @@ fn one_plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
         patience: spec.patience()?,
         probe: spec.probe.unwrap_or(true),
         native_report: spec.oracle_awr.unwrap_or(false),
+        idle_s,
+        perf_events: counts_perf_events(spec)?,
+        aging: spec.aging.unwrap_or(false),
         keep_data: spec.keep_data.unwrap_or(false),
         reload: spec.reload.unwrap_or(false),
         paired: None,
     })
+}
+
+/// Times from the last change to the commit, s, ascending.
+///
+/// # Errors
+/// One is out of its range, there is only one, or no workload scans.
+fn idle_times(spec: &PlanSpec, known: &Workloads, planned: &[PlannedWorkload]) -> Result<Vec<f64>, PlanError> {
+    let Some(given) = &spec.idle else { return Ok(Vec::new()) };
+    let each = given.iter().map(|time| options::in_range("idle", time, ["0", "60 s"]));
+    let mut idle_s = each.collect::<Result<Vec<f64>, _>>()?;
+    idle_s.sort_by(f64::total_cmp);
+    idle_s.dedup();
+    if idle_s.len() < 2 {
+        return value(format!("idle needs two different times or more, such as 0,1s, and has {}", idle_s.len()));
+    }
+    if !planned.iter().any(|w| known.find(&w.code).is_ok_and(|found| found.scan.is_some())) {
+        return value(
+            "idle applies to scans of commit time only, and none is planned: add --workload LGWR-SIZE".to_owned(),
+        );
+    }
+    Ok(idle_s)
+}
+
+/// Whether hardware events are to be counted.
+///
+/// # Errors
+/// The kernel of this machine does not count them.
+fn counts_perf_events(spec: &PlanSpec) -> Result<bool, PlanError> {
+    match spec.perf_events.unwrap_or(false).then(perf_events) {
+        Some(Err(why)) => value(format!("--perf-events: {why}")),
+        asked => Ok(asked.is_some()),
+    }
 }
 
 /// The kind of the target at `url`, if it and its nodes can be asked for what `spec` asks of them.
@@ -152,6 +191,13 @@ fn checked_target(spec: &PlanSpec, url: &str) -> Result<&'static TargetKind, Pla
         return value(format!("{AWR_FLAG} is for Oracle: {} is {} and has no AWR", redact(url), kind.product));
     }
     Ok(kind)
+}
+
+/// The facts that the user states, without passwords.
+fn facts_of(spec: &PlanSpec) -> Result<BTreeMap<String, String>, PlanError> {
+    let text = |value: &serde_json::Value| value.as_str().map_or_else(|| value.to_string(), redact);
+    let given: Vec<(&str, String)> = spec.facts.iter().flatten().map(|(name, of)| (name.as_str(), text(of))).collect();
+    stated(given.iter().map(|(name, value)| (*name, value.as_str()))).map_err(PlanError::Value)
 }
 
 /// Numbers of nodes, rising. Whether the target has as many is checked when the run begins: plans are listed without one.
@@ -266,7 +312,8 @@ fn choose(spec: &PlanSpec, kind: &TargetKind, url: &str) -> Result<Chosen, PlanE
     let wanted = wanted(spec, own, &known)?;
     let parameters = parameters(spec, &known)?;
     // Of the in-database driver the load is the database's own, wherever its sessions come from.
-    let asked = if spec.agents.is_some() { Some(Driver::Client) } else { spec.driver };
+    let client = spec.agents.is_some() || spec.aging == Some(true);
+    let asked = if client { Some(Driver::Client) } else { spec.driver };
     let (mut workloads, mut skipped) = (Vec::new(), Vec::new());
     for workload in CATALOGUE.iter().chain(&known.own).filter(|w| wanted.iter().any(|v| v.code == w.code)) {
         let code = workload.code.clone();

@@ -8,7 +8,7 @@ use loadline_store::{NativeFile, TestOutput, rfc3339};
 use crate::activity;
 use crate::evidence::Evidence;
 use crate::figures::series::series;
-use crate::figures::{nodes, populations};
+use crate::figures::{nodes, populations, slow};
 use crate::instrument::size_scan::Scanned;
 use crate::test::Test;
 
@@ -25,7 +25,8 @@ pub(crate) fn of_jobs(e: &Evidence<'_>, test: Test, id: TestRecord, native: Opti
         error_texts: merged.error_texts.clone(),
         by_node: nodes::of_each(e),
         populations: populations::of_each(e.request, measured),
-        kinds: populations::of_each_script(e.request, measured),
+        kinds: populations::of_each_kind(e.request, measured),
+        slow: slow::slowest(e).ok(),
         by_agent: measured.agents.iter().map(AgentFigures::stored).collect(),
         waits: measured.waits(),
         ..record(test, e, id)
@@ -72,6 +73,7 @@ fn record<S>(test: Test, e: &Evidence<'_, S>, id: TestRecord) -> TestRecord {
         kpis: work.workload.kpis.iter().map(|k| k.column.id.to_owned()).collect(),
         facts: Some(work.workload.facts()),
         limit: test.limit,
+        aging: test.aging,
         parameters: work.params.to_map(),
         seed: Some(work.draws),
         ..id

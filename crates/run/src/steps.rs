@@ -5,7 +5,9 @@ use loadline_model::CheckId as Id;
 
 use crate::checks::{self, agents, disturbance as others, load, redo_on_device, settings, steady};
 use crate::evidence::Evidence;
-use crate::figures::{self, blocks, database, disturbance, machine, nodes, populations, shares, volume};
+use crate::figures::{
+    self, blocks, cost, database, disturbance, log_switches, machine, nodes, populations, shares, slow, volume,
+};
 use crate::instrument::size_scan::{Scanned, output as scan};
 use crate::study::window_length;
 use crate::test::Test;
@@ -21,8 +23,11 @@ const FIGURES: &[fn(&Evidence<'_>, &mut Test)] = &[
     machine::client,
     blocks::figures,
     shares::figures,
+    slow::figures,
     nodes::replicas,
     disturbance::figures,
+    cost::figures,
+    log_switches::figures,
     figures::background,
     steady::within_window,
 ];
@@ -40,6 +45,7 @@ pub(crate) const CHECKS: &[fn(&Evidence<'_>, &mut Test)] = &[
     |e, t| t.check(Id::CommitsDatabase, checks::all_commits(e)),
     |e, t| t.check(Id::CommitsWindow, checks::window_commits(e)),
     |e, t| t.check(Id::WorkEvidence, checks::work_evidence(e)),
+    |e, t| t.check(Id::Kinds, populations::kinds_are_all(e)),
     |e, t| t.check(Id::LittlesLaw, load::littles_law(e)),
     |e, t| t.check(Id::CommitsPerSync, checks::commits_per_sync(e)),
     |e, t| t.check(Id::RedoSize, checks::redo_size(e, t)),

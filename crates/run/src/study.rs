@@ -9,6 +9,7 @@ mod nodes;
 mod pairs;
 mod prepare;
 pub(crate) mod proof;
+pub(crate) mod quiet;
 mod refused;
 mod same;
 mod sequence;
@@ -25,7 +26,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
-use loadline_database::{OpenRequest, Runs, TargetError, Work, is_temporary, kind_of};
+use loadline_database::{OpenRequest, Runs, TargetError, Way, Work, is_temporary, kind_of};
 use loadline_load::{RemoteJobs, TestError};
 use loadline_model::format::counted;
 use loadline_model::machine::Machine;
@@ -142,6 +143,8 @@ struct Context<'a> {
     parked: BTreeMap<usize, Side>,
     /// In a run of `loadline ab`.
     variants: Option<VariantsState>,
+    /// The processes of the proxy through which jobs go in the variant in force, or why they are unknown; `None`: there is no proxy.
+    via: Option<Result<Vec<u32>, String>>,
     manifest: Manifest,
     /// The workloads that the plan may name.
     known: Workloads,
@@ -173,7 +176,9 @@ impl Study {
     /// # Errors
     /// [`StudyError`] if no test was measured; nothing is left behind. Otherwise the run ends with an outcome.
     pub fn run(self, listener: &mut dyn Listener) -> Result<StudyOutcome, StudyError> {
-        let urls = self.requests().flat_map(|r| r.nodes.iter().chain(&r.standbys).chain([&r.url])).cloned().collect();
+        let via = |r: &OpenRequest| if let Way::Via(url) = &r.way { Some(url.clone()) } else { None };
+        let all = |r: &OpenRequest| [&r.nodes[..], &r.standbys, &[r.url.clone()], via(r).as_slice()].concat();
+        let urls = self.requests().flat_map(all).collect();
         let mut listener = WatchedRun::new(listener, urls);
         let mut context = self.begin(&mut listener)?;
         context.listener.on(Event::Started { folder: context.folder.path() });
@@ -256,6 +261,7 @@ impl Study {
             listener,
             requests: self.requests().cloned().collect(),
             variants: VariantsState::of(&manifest.plan, parked.is_empty()),
+            via: None,
             side,
             parked,
             tries,

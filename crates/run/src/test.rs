@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use loadline_model::column::NOT_FINITE;
+use loadline_model::record::AgePoint;
 use loadline_model::{Check, CheckId, Column, DataSource, Note, Outcome, TestLimit};
 
 /// Figures, reasons for absent ones, checks and notes. Precedence, in whatever order they are set: value, first reason of this
@@ -24,6 +25,8 @@ pub(crate) struct Test {
     /// The most active of the processes that are neither loadline nor the database, with their CPU time.
     pub(crate) others: String,
     pub(crate) limit: Option<TestLimit>,
+    /// The parts of the window.
+    pub(crate) aging: Vec<AgePoint>,
 }
 
 /// How a check ended, with a sentence: the value seen, the value allowed, and the counters used.

@@ -245,3 +245,19 @@ fn space_that_vanishes_in_mid_probe_is_an_error_that_says_so() {
         assert_eq!(std::fs::read_dir(dir).unwrap().count(), 1, "the filler only");
     });
 }
+
+#[test]
+fn the_share_of_repeated_pages_is_what_a_device_sees_in_the_file() {
+    for dedup in [0.0, 0.5, 1.0] {
+        let (dir, stop) = (on_disk(), AtomicBool::new(false));
+        let mut session = ProbeSession::open(dir.path(), &ProbeOptions { dedup, ..short() }, &stop).unwrap();
+        session.fill(1.0, |_, _| ()).unwrap();
+        let bytes = std::fs::read(session.peer_path()).unwrap();
+        let pages: Vec<&[u8]> = bytes.chunks_exact(4096).collect();
+        let distinct = pages.iter().collect::<std::collections::HashSet<_>>().len();
+        let repeated = 1.0 - distinct as f64 / pages.len() as f64;
+        assert!((session.duplicates().unwrap() - repeated).abs() < 1e-9, "{dedup}: {repeated}");
+        // One at each of the 256 places in a block is the original.
+        assert!(repeated <= dedup + 0.04 && repeated >= dedup - 0.11, "{dedup}: {repeated}");
+    }
+}

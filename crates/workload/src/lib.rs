@@ -34,7 +34,7 @@ pub use pool::{POOL_BYTES, pool};
 pub use program::{Arm, Commit, Effect, Generator, Kernel, Program, ProgramError, Statement, Step, VarType};
 pub use script::{SCALE, Scripts};
 pub use source::UserError;
-pub use stream::{Arg, Execute, JobStart, NEW_KEYS_PER_JOB, Stream, StreamError};
+pub use stream::{Arg, Execute, JobStart, NEW_KEYS_PER_JOB, Replay, Stream, StreamError};
 pub use sum::sum;
 pub use table::{BATCH_ROWS, ColumnDef, Datum, Fill, LogicalType, RowCount, Scope, Table, Typed};
 pub use template::{IndexAtom, Piece, Template, TemplateError, limit, swapped};

@@ -153,6 +153,9 @@ pub enum Step {
 /// One alternative of a [`Step::Choose`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Arm {
+    /// Name of the kind of transaction that it makes; not what it does.
+    #[serde(skip)]
+    pub name: String,
     /// Number of values that choose it.
     pub share: u64,
     /// Its steps.
@@ -426,6 +429,14 @@ impl Program {
             }
         });
         tables
+    }
+
+    /// Names and shares of the kinds of transactions: the arms of the first choice that is in no other step; none without one.
+    #[must_use]
+    pub fn kinds(&self) -> Vec<(&str, i64)> {
+        let arms =
+            self.body.iter().find_map(|step| if let Step::Choose { arms, .. } = step { Some(arms) } else { None });
+        arms.into_iter().flatten().map(|arm| (arm.name.as_str(), arm.share as i64)).collect()
     }
 
     /// Whether transactions can differ.

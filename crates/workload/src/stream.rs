@@ -36,6 +36,7 @@ pub trait Execute {
 }
 
 /// An executor in which every statement touches exactly the expected rows.
+#[derive(Debug)]
 struct AsExpected(Vec<u64>);
 
 impl Execute for AsExpected {
@@ -59,6 +60,28 @@ pub struct JobStart {
     pub new_key: i64,
     /// See [`crate::draw_offset`].
     pub draw: u64,
+}
+
+/// Follows transactions that a database runs by itself: what each does follows from its number.
+#[derive(Debug)]
+pub struct Replay {
+    stream: Stream,
+    expected: AsExpected,
+}
+
+impl Replay {
+    /// Follows those of `stream`, a stream of `program`.
+    #[must_use]
+    pub fn new(stream: Stream, program: &Program) -> Replay {
+        Replay { stream, expected: AsExpected(program.statements.iter().map(|s| s.effect.most_rows()).collect()) }
+    }
+
+    /// Kind of the next transaction, as [`Stream::kind`]; unknown after a computation, which only a database can do.
+    pub fn next_kind(&mut self) -> Option<usize> {
+        // The only possible error is a computation, which changes nothing.
+        let _ = self.stream.transaction(&mut self.expected);
+        self.stream.kind
+    }
 }
 
 /// Number of new keys per job: those of job `j` start at `j` times this.
@@ -103,6 +126,8 @@ pub struct Stream {
     sequence: u64,
     /// Rows changed by the last transaction.
     changed: u64,
+    /// Kind of the last transaction: index in [`Program::kinds`].
+    kind: Option<usize>,
     start: JobStart,
     pool: Arc<[u8]>,
     /// Places of the statements in a user's file.
@@ -130,6 +155,8 @@ enum Op {
     Choose {
         slot: usize,
         arms: Vec<(i64, Vec<Op>)>,
+        /// Whether the arm is the kind of the transaction.
+        is_kind: bool,
     },
     Repeat {
         times: u32,
@@ -188,7 +215,8 @@ impl Stream {
                                 below += arm.share as i64;
                                 Ok((below, compile(program, &arm.body, slot)?))
                             };
-                            Op::Choose { slot: slot(var)?, arms: arms.iter().map(&mut arm).collect::<Result<_, _>>()? }
+                            let arms = arms.iter().map(&mut arm).collect::<Result<_, _>>()?;
+                            Op::Choose { slot: slot(var)?, arms, is_kind: false }
                         }
                         Step::Execute { statement } => {
                             let s = program.statements.get(*statement).ok_or(ProgramError::NoStatement(*statement))?;
@@ -200,9 +228,24 @@ impl Stream {
                 })
                 .collect()
         }
-        let steps = compile(program, &program.body, &slot)?;
+        let mut steps = compile(program, &program.body, &slot)?;
+        if let Some(is_kind) = steps.iter_mut().find_map(|op| match op {
+            Op::Choose { is_kind, .. } => Some(is_kind),
+            _ => None,
+        }) {
+            *is_kind = true;
+        }
         let places = program.statements.iter().map(|s| s.place.clone()).collect();
-        Ok(Stream { steps, slots: vec![Slot::Int(0); vars.len()], sequence, changed: 0, start, pool, places })
+        Ok(Stream {
+            steps,
+            slots: vec![Slot::Int(0); vars.len()],
+            sequence,
+            changed: 0,
+            kind: None,
+            start,
+            pool,
+            places,
+        })
     }
 
     /// How often the sequence has been bound.
@@ -222,18 +265,22 @@ impl Stream {
         self.changed
     }
 
+    /// Kind of the last transaction: index in [`Program::kinds`]; `None` if all are of one.
+    #[must_use]
+    pub fn kind(&self) -> Option<usize> {
+        self.kind
+    }
+
     /// Rows that the next `transactions` transactions change. Simulates them without a database, because they are
     /// functions of the sequence.
     #[must_use]
-    pub fn rows_changed_by(mut self, program: &Program, transactions: u64) -> u64 {
-        let mut expected = AsExpected(program.statements.iter().map(|s| s.effect.most_rows()).collect());
-        let mut sum = 0;
-        for _ in 0..transactions {
-            // The only possible error is a computation, which changes nothing.
-            let _ = self.transaction(&mut expected);
-            sum += self.changed;
-        }
-        sum
+    pub fn rows_changed_by(self, program: &Program, transactions: u64) -> u64 {
+        let mut replay = Replay::new(self, program);
+        let mut changed = || {
+            replay.next_kind();
+            replay.stream.changed
+        };
+        (0..transactions).map(|_| changed()).sum()
     }
 
     /// Does one transaction without its commit.
@@ -273,10 +320,15 @@ impl Stream {
                     }
                     self.changed += got;
                 }
-                Op::Choose { slot, arms } => {
+                Op::Choose { slot, arms, is_kind } => {
                     let Slot::Int(value) = self.slots[*slot] else { continue };
                     // The shares cover all values; the last arm is a safe default.
-                    if let Some((_, body)) = arms.iter().find(|(below, _)| value < *below).or(arms.last()) {
+                    let chosen =
+                        arms.iter().position(|(below, _)| value < *below).unwrap_or(arms.len().saturating_sub(1));
+                    if *is_kind {
+                        self.kind = Some(chosen);
+                    }
+                    if let Some((_, body)) = arms.get(chosen) {
                         self.run(body, executor)?;
                     }
                 }

@@ -2,22 +2,19 @@
 
 use std::fmt;
 
-/// How bad a finding is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Severity {
-    /// The printed figures cannot all be right.
-    Error,
-    /// They can be right only under an assumption, which the finding states.
-    Warning,
-    /// Something was inferred.
-    Info,
-}
-
-impl Severity {
-    /// `error`, `warning` or `info`.
-    pub fn name(self) -> &'static str {
-        ["error", "warning", "info"][self as usize]
+loadline_model::named! {
+    /// How bad a finding is.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum Severity {
+        /// The printed figures cannot all be right.
+        Error: "error";
+        /// They can be right only under an assumption, which the finding states.
+        Warning: "warning";
+        /// Something was inferred.
+        Info: "info";
     }
+    /// In tables.
+    pub fn name;
 }
 
 /// One finding.

@@ -58,8 +58,7 @@ pub static LAWS: LazyLock<Vec<Law>> = LazyLock::new(|| {
         match (parts.as_slice(), all.last_mut()) {
             (&[id, name, grade, slack, meaning], _) => {
                 let has = |word: &str| grade.split(' ').any(|w| w == word);
-                let severity = [Severity::Error, Severity::Info].into_iter().find(|severity| has(severity.name()));
-                let severity = severity.unwrap_or(Severity::Warning);
+                let severity = Severity::ALL.into_iter().find(|s| has(s.name())).unwrap_or(Severity::Warning);
                 let sure = [(How::Unit, "unit"), (How::Words, "words")].into_iter().find(|(_, word)| has(word));
                 let kinds =
                     [(Kind::Jobs, "jobs"), (Kind::Parts, "parts"), (Kind::Waits, "waits"), (Kind::Agreed, "agreed")];

@@ -28,7 +28,6 @@ pub struct Table {
     text: String,
     /// Where the cells end in the text.
     ends: Vec<usize>,
-    rows: usize,
     continued: usize,
 }
 
@@ -43,7 +42,7 @@ impl Table {
 
     /// Number of rows.
     pub fn rows(&self) -> usize {
-        self.rows
+        self.ends.len() / self.headers.len().max(1)
     }
 
     /// A cell, trimmed; empty if there is none.
@@ -62,7 +61,7 @@ impl Table {
     }
 
     pub(crate) fn cells(&self, column: usize, rows: usize) -> impl Iterator<Item = &str> {
-        (0..self.rows.min(rows)).map(move |row| self.cell(row, column))
+        (0..self.rows().min(rows)).map(move |row| self.cell(row, column))
     }
 
     fn remark(&mut self, row: Option<usize>, odd: bool, reason: Reason) {
@@ -77,7 +76,7 @@ impl Table {
 
     /// Adds a row, or a first one that continues the column names to them; among the lines of a header, only rows have figures.
     fn add(&mut self, cells: &[String], in_header: bool) -> Result<(), AuditError> {
-        let is_names = self.rows == 0 && !(in_header && cells.iter().any(|cell| is_figure(cell)));
+        let is_names = self.rows() == 0 && !(in_header && cells.iter().any(|cell| is_figure(cell)));
         if is_names && self.continue_header(cells)? {
             return Ok(());
         } else if is_names && in_header {
@@ -99,12 +98,11 @@ impl Table {
             true => Some(Reason::TooFewCells(count, columns)),
             false => repeated.then_some(Reason::HeaderAgain),
         };
-        odd.into_iter().for_each(|reason| self.remark(Some(self.rows), true, reason));
+        odd.into_iter().for_each(|reason| self.remark(Some(self.rows()), true, reason));
         for at in 0..columns {
             self.text.push_str(if extra || repeated { "" } else { cell(at) });
             self.ends.push(self.text.len());
         }
-        self.rows += 1;
     }
 
     /// Takes a first row that continues the column names into them: units, or names below a merged one.
@@ -152,7 +150,7 @@ pub fn read(text: &str, name: &str) -> Result<Vec<Table>, AuditError> {
     } else if tables.is_empty() {
         tables = separated(text)?;
     }
-    tables.retain(|table| table.rows > 0);
+    tables.retain(|table| table.rows() > 0);
     let count = tables.len();
     for (i, table) in tables.iter_mut().enumerate() {
         let base = if table.name.is_empty() { name } else { table.name.as_str() };

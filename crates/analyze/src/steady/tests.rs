@@ -34,6 +34,22 @@ fn trends_are_seen_and_noise_is_none() {
     }
 }
 
+#[test]
+fn a_window_grows_old_only_by_more_than_it_scatters() {
+    let of =
+        |fall: f64, correlation, seed| drift(&series(|t| 1.0 - fall * t / 6.0, 0.05, correlation, seed, 60)).unwrap();
+    for correlation in [0.0, 0.5, 0.9] {
+        let falls = |fall| (0..200).filter(|seed| of(fall, correlation, *seed).falls()).count();
+        assert!(falls(0.0) <= 12, "{correlation}: {}", falls(0.0));
+        assert!(correlation > 0.5 || falls(0.2) >= 180, "{correlation}: {}", falls(0.2));
+    }
+    let rise = drift(&(0..60).map(|i| 100.0 + f64::from(i)).collect::<Vec<_>>()).unwrap();
+    assert!(rise.rises() && !rise.falls() && (rise.change - 59.0 / 129.5).abs() < 1e-9, "{rise:?}");
+    let still = drift(&[7.0; 60]).unwrap();
+    assert_eq!((still.change, still.falls(), still.least()), (0.0, false, None));
+    assert_eq!([drift(&[0.0; 60]), drift(&[1.0; 5])], [None, None]);
+}
+
 /// What is seen in 20 windows of `n` values.
 fn seen(truth: impl Fn(f64) -> f64, noise: f64, n: usize) -> Vec<Option<Departure>> {
     (0..20).map(|seed| departure(&series(&truth, noise, 0.5, seed, n), 5)).collect()

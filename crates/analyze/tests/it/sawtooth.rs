@@ -13,7 +13,9 @@ const STEP: f64 = 65_536.0;
 /// Sizes 0…6 MiB in steps of 64 KiB with the commit times that `commit_ns` makes of each.
 fn sizes(mut commit_ns: impl FnMut(f64) -> Vec<u64>) -> Vec<SizePoint> {
     let bytes = (0..=96).map(|i| f64::from(i) * STEP);
-    bytes.map(|redo_bytes| SizePoint { redo_bytes, commit_ns: commit_ns(redo_bytes), write_ns: Vec::new() }).collect()
+    bytes
+        .map(|redo_bytes| SizePoint { idle_s: 0.0, redo_bytes, commit_ns: commit_ns(redo_bytes), write_ns: Vec::new() })
+        .collect()
 }
 
 /// `n` commits for each size: `ideal(redo)` ns times noise of `spread`, a stall of up to 20 times in `stalls` of all cases, and a slow
@@ -209,7 +211,7 @@ fn clean_shapes_and_rounding() {
 fn too_few_sizes_are_undecided() {
     let all = scan(1, 5, 0.1, 0.0, flushed_at(MIB, 0.0));
     let few: Vec<SizePoint> = all.iter().take(15).cloned().collect();
-    let same: Vec<SizePoint> = all.iter().cloned().map(|p| SizePoint { redo_bytes: 1e6, ..p }).collect();
+    let same: Vec<SizePoint> = all.iter().cloned().map(|p| SizePoint { idle_s: 0.0, redo_bytes: 1e6, ..p }).collect();
     let thin: Vec<SizePoint> = all.iter().cloned().map(|p| SizePoint { commit_ns: vec![1, 2], ..p }).collect();
     for (points, wanted) in [(vec![], "0 sizes"), (few, "15 sizes"), (same, "do not differ"), (thin, "0 sizes")] {
         let Shape::Undecided { reason } = shape(&points) else { panic!("{wanted}") };
@@ -224,7 +226,7 @@ proptest! {
         prop_oneof![Just(f64::NAN), Just(f64::INFINITY), Just(1e308), -1e9..1e9f64, (0..60).prop_map(|i| f64::from(i) * STEP)],
         prop::collection::vec(prop_oneof![Just(0u64), Just(u64::MAX), 0..10_000_000u64], 0..6),
     ), 0..60)) {
-        let point = |(redo_bytes, commit_ns)| SizePoint { redo_bytes, commit_ns, write_ns: vec![] };
+        let point = |(redo_bytes, commit_ns)| SizePoint { idle_s: 0.0, redo_bytes, commit_ns, write_ns: vec![] };
         match shape(&points.into_iter().map(point).collect::<Vec<_>>()) {
             Shape::Sawtooth { period_bytes, period_interval, amplitude_ns, amplitude_interval, p_value, .. } => {
                 prop_assert!(period_interval.contains(period_bytes) && period_bytes > 0.0 && period_bytes.is_finite());
@@ -244,6 +246,7 @@ fn measured(rule: &str) -> Vec<SizePoint> {
     let rows = include_str!("../data/commit-time-by-redo.csv").lines().map(|l| l.split(',').collect::<Vec<_>>());
     rows.filter(|r| r[0] == rule)
         .map(|r| SizePoint {
+            idle_s: 0.0,
             redo_bytes: r[1].parse().unwrap(),
             commit_ns: r[2].split(' ').map(|ns| ns.parse().unwrap()).collect(),
             write_ns: vec![],

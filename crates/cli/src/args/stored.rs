@@ -12,6 +12,7 @@ use loadline_run::plan::DEFAULT_RESULTS;
 use loadline_run::plans::NamedPlan;
 
 use super::PlanName;
+use super::variants::fact;
 
 /// How a listing is written.
 #[derive(Debug, Args)]
@@ -130,6 +131,12 @@ pub(crate) struct ReportArgs {
     /// Only key figures, what bounds them, load lines and charts: a few pages on paper
     #[arg(long, conflicts_with = "test")]
     pub(crate) summary: bool,
+    /// Only this table, of raw values, with --format csv or json; prices need --price
+    #[arg(long, value_name = "TABLE", value_parser = loadline_report::TABLES, conflicts_with_all = ["test", "columns", "summary"])]
+    pub(crate) table: Option<String>,
+    /// Price list (TOML, see docs/facts.md): throughput for the price of each platform, and cost per TB
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["test", "redact", "anonymous"])]
+    pub(crate) price: Option<PathBuf>,
     /// Title of the report [default: the platforms' names]
     #[arg(long, value_name = "TEXT", value_parser = one_line, conflicts_with = "test")]
     pub(crate) title: Option<String>,
@@ -270,6 +277,9 @@ pub(crate) struct ImportArgs {
     /// Name of the platform in tables and charts; '(imported)' is added [default: the tool and the name of the file]
     #[arg(long, value_name = "TEXT", value_parser = one_line)]
     pub(crate) title: Option<String>,
+    /// Fact of the platform, e.g. 'Launch year=2021'; repeatable (see docs/facts.md)
+    #[arg(long, value_name = "NAME=VALUE", value_parser = fact)]
+    pub(crate) fact: Vec<(String, String)>,
     /// Folder that holds the runs
     #[arg(long, visible_alias = "runs", value_name = "DIR", default_value = DEFAULT_RESULTS, value_hint = ValueHint::DirPath)]
     pub(crate) results: PathBuf,

@@ -114,6 +114,11 @@ pub(super) fn parameter(text: &str) -> Result<(String, String, i64), String> {
     Ok((code.trim().to_owned(), name.trim().to_owned(), value))
 }
 
+pub(super) fn fact(text: &str) -> Result<(String, String), String> {
+    let said = format!("'{text}' is not a fact: write NAME=VALUE, for example 'Launch year=2021'");
+    text.split_once('=').map(|(name, value)| (name.trim().to_owned(), value.trim().to_owned())).ok_or(said)
+}
+
 pub(super) fn setting(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.trim().is_empty() => Ok((name.trim().to_owned(), value.trim().to_owned())),

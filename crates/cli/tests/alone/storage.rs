@@ -58,6 +58,7 @@ fn sqlite_reads_from_the_device_and_from_its_cache() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn a_private_postgres_has_the_cache_that_each_workload_needs() {
     let _alone = alone();
     let workloads = ["SRV-QUERY1", "STO-READ", "STO-WRITE", "STO-RANDOM", "DBWR-THR", "DBWR-CKPT"];
@@ -108,6 +109,7 @@ fn through_a_checkpoint(test: &Value) {
 }
 
 #[test]
+#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn a_private_mariadb_reads_past_the_page_cache() {
     let _alone = alone();
     let workloads = ["SRV-SCAN", "STO-READ", "STO-WRITE", "DBWR-THR", "DBWR-CKPT"];
@@ -127,6 +129,7 @@ fn a_private_mariadb_reads_past_the_page_cache() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn a_users_cache_that_holds_the_data_makes_the_test_invalid_unless_allowed() {
     let _alone = alone();
     let server = Server::start(&["shared_buffers=128MB"]);

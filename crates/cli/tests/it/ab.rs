@@ -90,6 +90,7 @@ fn verdict_between(arms: &[&str], results: &Path) -> (String, Ran) {
 }
 
 #[test]
+#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn settings_of_a_private_server_change_from_window_to_window() {
     for (target, name, [a, b]) in [
         ("postgres-temp:", "synchronous_commit", ["on", "off"]),
@@ -252,6 +253,7 @@ fn each_arm_is_stored_and_reported_as_it_was_found() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn a_command_is_held_against_the_settings_that_it_changed() {
     let (server, results) = (Server::start(&[]), results());
     let psql = format!(
@@ -290,6 +292,7 @@ fn a_command_is_held_against_the_settings_that_it_changed() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn an_arm_that_a_command_spoils_is_named_with_the_way_to_measure_it() {
     let (server, results) = (Maria::start(&[]), results());
     let client = format!("mariadb --no-defaults -uroot -S {}", server.file("s"));
@@ -301,6 +304,7 @@ fn an_arm_that_a_command_spoils_is_named_with_the_way_to_measure_it() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn a_server_that_no_longer_starts_ends_the_run_as_a_target_that_failed() {
     let results = results();
     let library = Path::new("/var/tmp").join(format!("loadline-test-{}.so", std::process::id()));

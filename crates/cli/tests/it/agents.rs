@@ -158,6 +158,7 @@ fn jobs_are_spread_over_agents_and_add_up() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn a_server_is_loaded_by_agents_that_it_is_sent_to() {
     let server = Server::start(&[]);
     // The workload file is longer than the longest message that this hub takes, and compresses to half of it.
@@ -184,6 +185,7 @@ fn a_server_is_loaded_by_agents_that_it_is_sent_to() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn open_files_bound_sessions_on_a_server_here_and_on_agents_and_no_jobs_on_null() {
     let (mut fleet, server) = (Fleet::new(""), Server::start(&[]));
     let target = server.tcp("boss", Some("tops3cret"));
@@ -213,6 +215,7 @@ fn example() -> PathBuf {
 }
 
 #[test]
+#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn a_hub_with_tls_is_used_by_those_who_trust_its_certificate() {
     // The hub has the server's certificate.
     let server = Maria::start(&[]);

@@ -36,6 +36,7 @@ fn ask(target: &dyn Target, row: &Row) -> [i64; 2] {
 }
 
 #[test]
+#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn every_query_has_the_same_right_answer_everywhere() {
     let (dir, answers) = (results(), rows_of(ANSWERS));
     let right: Vec<[i64; 2]> =
@@ -58,6 +59,7 @@ fn measure(target: &str, results: &Path, more: &str) -> Vec<serde_json::Value> {
 }
 
 #[test]
+#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn queries_have_their_figures_and_groups_are_counted() {
     let dir = results();
     for (target, driver) in [("sqlite:", "client"), ("postgres-temp:", "database")] {
@@ -76,6 +78,7 @@ fn queries_have_their_figures_and_groups_are_counted() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn workers_come_or_the_test_is_invalid() {
     // A server that would run everything in parallel by itself, and has two workers.
     let server = Server::start(&[
@@ -122,6 +125,7 @@ fn workers_come_or_the_test_is_invalid() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn procedures_compute_and_their_commits_are_counted() {
     let dir = results();
     for target in ["postgres-temp:", "mariadb-temp:"] {
@@ -143,6 +147,7 @@ fn procedures_compute_and_their_commits_are_counted() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn a_wrong_result_is_an_error() {
     let server = Server::start(&[]);
     server.sql("CREATE SCHEMA loadline").unwrap();

@@ -40,6 +40,7 @@ fn a_level_that_waits_adds_its_round_trip() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn a_level_that_waits_takes_its_round_trip() {
     let results = results();
     let (ran, [_, on]) = far_standby(results.path());
@@ -68,6 +69,7 @@ fn a_level_that_waits_takes_its_round_trip() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn a_run_is_interrupted_while_its_replicas_catch_up() {
     let results = results();
     let narrow =
@@ -85,6 +87,7 @@ fn a_run_is_interrupted_while_its_replicas_catch_up() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn levels_of_a_users_own_pair_are_put_back() {
     let results = results();
     let primary = Server::start(&[]);
@@ -150,6 +153,7 @@ fn levels_of_a_users_own_pair_are_put_back() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn jobs_that_read_are_spread_over_standbys_and_counted_there() {
     let results = results();
     let more =

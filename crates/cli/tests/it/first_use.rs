@@ -98,6 +98,7 @@ fn listings_come_in_every_format() {
 
 /// What the user set is meant for other servers; a private one has neither passwords nor certificates.
 #[test]
+#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn a_private_server_takes_nothing_from_the_users_environment() {
     let dir = results();
     std::fs::write(dir.path().join(".my.cnf"), "[client]\nuser=ann\npassword=x\n").unwrap();

@@ -60,6 +60,7 @@ fn a_killed_runs_reference_log_is_removed() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn a_killed_run_goes_on_and_leaves_nothing() {
     // The private server has processes of its own.
     for target in ["sqlite:", "postgres-temp:"] {
@@ -85,6 +86,7 @@ fn a_killed_run_goes_on_and_leaves_nothing() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn ctrl_c_ends_in_order_and_leaves_nothing() {
     let dir = results();
     let child = slow("postgres-temp:", dir.path());
@@ -100,6 +102,7 @@ fn ctrl_c_ends_in_order_and_leaves_nothing() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn a_server_killed_in_mid_test_keeps_what_was_measured() {
     let dir = results();
     let mut server = Server::start(&[]);
@@ -121,6 +124,7 @@ fn a_server_killed_in_mid_test_keeps_what_was_measured() {
 const SCHEMAS: &str = "SELECT count(*) FROM pg_namespace WHERE nspname = 'loadline'";
 
 #[test]
+#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn a_killed_run_on_a_users_server_is_cleaned() {
     let dir = results();
     let server = Server::start(&[]);

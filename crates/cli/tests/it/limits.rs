@@ -29,6 +29,7 @@ fn share_of_the_limit(test: &Value) {
 }
 
 #[test]
+#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn every_durable_test_is_held_against_the_reference_log_writer() {
     for target in ["sqlite:", "postgres-temp:", "mariadb-temp:"] {
         let dir = results();
@@ -71,6 +72,7 @@ fn without_a_limit_its_reason_stands_there() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn limits_are_brought_from_the_databases_own_machine() {
     let dir = results();
     let path = dir.path().to_str().unwrap();
@@ -124,6 +126,7 @@ fn reads_are_compared_with_the_device_if_there_is_one() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn transactions_that_change_nothing_are_not_compared_with_the_log() {
     let (dir, server) = (results(), Server::start(&[]));
     let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/examples/queue.toml");
@@ -147,6 +150,7 @@ fn transactions_that_change_nothing_are_not_compared_with_the_log() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn what_bounds_a_test_is_what_its_workload_lists() {
     let dir = results();
     for (target, jobs, workloads) in [

@@ -63,6 +63,7 @@ fn group_on(target: &str) {
 }
 
 #[test]
+#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn the_group_on_every_database() {
     ["sqlite:", "postgres-temp:", "mariadb-temp:"].into_iter().for_each(group_on);
 }
@@ -103,6 +104,7 @@ fn data_are_kept_used_again_refused_and_loaded_anew() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn a_table_dropped_in_mid_run_fails_its_test_and_names_it() {
     let server = Server::start(&[]);
     let dir = results();

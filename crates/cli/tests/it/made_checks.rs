@@ -84,11 +84,13 @@ fn the_quick_plan_makes_the_same_checks_on_sqlite() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn the_quick_plan_makes_the_same_checks_on_postgres() {
     the_quick_plan_makes_the_same_checks("postgres", "postgres-temp:");
 }
 
 #[test]
+#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn the_quick_plan_makes_the_same_checks_on_mariadb() {
     the_quick_plan_makes_the_same_checks("mariadb", "mariadb-temp:");
 }

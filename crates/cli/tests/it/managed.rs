@@ -45,6 +45,7 @@ fn bounded(target: &str, results: &Path, workloads: &str) -> Ran {
 }
 
 #[test]
+#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn a_plain_role_on_a_postgres_elsewhere() {
     let server = Server::start(&["shared_buffers=8MB"]);
     server.sql("CREATE ROLE \"o'ann\" LOGIN PASSWORD 'x'; REVOKE CREATE ON DATABASE postgres FROM PUBLIC").unwrap();
@@ -109,6 +110,7 @@ fn ok_far(args: &[&str]) -> String {
 }
 
 #[test]
+#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn a_plain_user_on_a_mariadb_elsewhere() {
     let server = Maria::start(&["--innodb-buffer-pool-size=32M"]);
     server.sql("CREATE USER 'o\\'ann'@'%' IDENTIFIED BY 'x'").unwrap();

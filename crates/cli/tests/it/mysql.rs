@@ -14,6 +14,7 @@ fn measure(url: &str, results: impl AsRef<Path>, more: &str) -> Ran {
 }
 
 #[test]
+#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn with_a_binary_log_commits_in_a_procedure_wait_and_are_counted_once() {
     let dir = results();
     let more = "--driver database --force --setting log_bin=bin --jobs 8 --duration 2s --warmup 500ms --no-probe";
@@ -28,6 +29,7 @@ fn with_a_binary_log_commits_in_a_procedure_wait_and_are_counted_once() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn a_users_server_is_measured_checked_and_left_clean() {
     // Settings of a server that loadline's sessions must not take over.
     let server = Maria::start(&[
@@ -121,6 +123,7 @@ fn far_away(port: u16) -> u16 {
 }
 
 #[test]
+#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn encryption_and_passwords() {
     let server = Maria::start(&[]);
     let doctor = |url: &str| run(&["doctor", "--target", url]);

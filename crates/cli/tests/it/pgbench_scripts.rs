@@ -48,6 +48,7 @@ fn statements(log: &str, application: &str) -> Vec<Vec<String>> {
 }
 
 #[test]
+#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn scripts_of_all_features_send_what_pgbench_sends() {
     let server = Server::start(&["log_statement=all", "log_line_prefix=%a|%p|"]);
     let dir = results();
@@ -87,6 +88,7 @@ fn write(dir: &Path, name: &str, text: &str) -> String {
 }
 
 #[test]
+#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn scripts_do_what_pgbench_does_and_are_counted() {
     let server = Server::start(&["log_statement=all", "log_line_prefix=%a|%p|"]);
     let dir = results();

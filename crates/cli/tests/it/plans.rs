@@ -3,6 +3,7 @@
 use crate::common::{command, ok, printed, results, rows_of};
 
 #[test]
+#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn every_plan_runs_by_name_and_as_the_file_that_is_printed() {
     let dir = results();
     let csv = printed("plans --format csv");

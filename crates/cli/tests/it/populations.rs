@@ -73,6 +73,7 @@ fn new_sessions(target: &str, every: u64) {
 }
 
 #[test]
+#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn new_sessions_are_in_the_books() {
     for (target, every) in [("sqlite:", 50), ("postgres-temp:", 5), ("mariadb-temp:", 5)] {
         new_sessions(target, every);

@@ -14,6 +14,7 @@ fn measure(url: &str, results: impl AsRef<Path>, more: &str) -> Ran {
 }
 
 #[test]
+#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn a_users_server_is_measured_checked_and_left_clean() {
     let server = Server::start(&["max_connections=20", "superuser_reserved_connections=3"]);
     let dir = results();
@@ -57,6 +58,7 @@ fn a_users_server_is_measured_checked_and_left_clean() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn settings_that_spoil_figures_are_refused_or_marked() {
     // With fsync off the server claims durability that no sync backs.
     let server = Server::start(&["synchronous_commit=off", "fsync=off"]);

@@ -25,6 +25,7 @@ fn ends(ran: &Ran, named: bool) {
 const SHORT: &str = "--duration 300ms --warmup 200ms --size 16MiB --no-probe";
 
 #[test]
+#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn a_server_that_requires_primary_keys_and_allows_few_statements_refuses_what_it_cannot_do() {
     let (server, dir) = (Maria::start(&["--innodb-force-primary-key=1"]), results());
     let url = server.url("root");
@@ -53,6 +54,7 @@ fn a_server_that_requires_primary_keys_and_allows_few_statements_refuses_what_it
 }
 
 #[test]
+#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn what_was_refused_for_want_of_a_privilege_is_measured_by_a_resumed_run() {
     let server = Server::start(&[]);
     server.sql("CREATE ROLE ann LOGIN; GRANT CREATE ON DATABASE postgres TO ann").unwrap();
@@ -75,6 +77,7 @@ fn what_was_refused_for_want_of_a_privilege_is_measured_by_a_resumed_run() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn tests_with_more_sessions_than_are_free_are_left_out() {
     let server = Server::start(&["max_connections=20"]);
     let idle = || {

@@ -26,9 +26,26 @@ fn jobs_that_meet_all_the_time(target: &str, driver: &str) {
     // The mix has the statements of its parts by their shares, the same with every driver.
     let statements = figure(&tests[3], "statements_per_tx");
     assert!((statements - (0.45 + 0.05 + 0.30 + 0.15 * 5.0 + 0.05 * 25.0)).abs() < 1e-9, "{statements}");
+    kinds_are_all(&tests[3], &["lookup", "report", "light", "medium", "heavy"]);
+}
+
+/// Each kind has a row of its own, and together they are the test.
+fn kinds_are_all(test: &Value, names: &[&str]) {
+    passed(test, "kinds");
+    let kinds = test["kinds"].as_array().unwrap();
+    assert_eq!(kinds.iter().map(|kind| kind["name"].as_str().unwrap()).collect::<Vec<_>>(), names);
+    let sum = |key: &str| kinds.iter().map(|kind| kind[key].as_f64().unwrap()).sum::<f64>();
+    assert!((sum("tps") / figure(test, "commit_throughput_tps") - 1.0).abs() < 1e-6, "{test}");
+    assert_eq!(sum("transactions"), figure(test, "commits"));
+    for kind in kinds.iter().filter(|kind| kind["transactions"] != 0) {
+        let [p50, p95, p99] =
+            [&kind["transaction_ns"][1], &kind["p95_ns"], &kind["transaction_ns"][2]].map(|ns| ns.as_f64().unwrap());
+        assert!(0.0 < p50 && p50 <= p95 && p95 <= p99, "{kind}");
+    }
 }
 
 #[test]
+#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn jobs_that_meet_at_their_rows_never_fail() {
     for (target, driver) in [("postgres-temp:", "client"), ("postgres-temp:", "database"), ("mariadb-temp:", "client")]
     {
@@ -37,6 +54,7 @@ fn jobs_that_meet_at_their_rows_never_fail() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn money_or_stock_that_vanishes_makes_a_test_invalid() {
     let server = Server::start(&[]);
     let dir = results();
@@ -68,6 +86,7 @@ fn money_or_stock_that_vanishes_makes_a_test_invalid() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn the_log_writers_mix_is_held_against_the_same_mix() {
     let dir = results();
     // Redo per transaction is checked: with the few transactions of a busy machine, whole pages that PostgreSQL logs at first weigh
@@ -76,6 +95,7 @@ fn the_log_writers_mix_is_held_against_the_same_mix() {
     for target in ["sqlite:", "postgres-temp:"] {
         let ran = on(target, dir.path(), &format!("--workload LGWR-MIXED --driver client {times}"));
         let t = &sound_tests(&ran)[0];
+        kinds_are_all(t, &["small", "medium", "large"]);
         let rows = figure(t, "rows_per_tx");
         // 16, 3 and 1 of 20 change 1, 25 and 125 rows.
         assert!((rows - 10.8).abs() < 1e-9, "{target}: {rows}");

@@ -21,6 +21,7 @@ fn run_file(file: &Path, target: &str, results: &Path, more: &str) -> Ran {
 }
 
 #[test]
+#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn every_part_of_the_language_is_proved_on_every_database_with_tables() {
     let (dir, files) = (results(), results());
     let (unix, json) = ("EXTRACT(EPOCH FROM at) - 946684800", "doc ->> 'id'");
@@ -58,6 +59,7 @@ fn every_part_of_the_language_is_proved_on_every_database_with_tables() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn an_error_of_a_statement_names_it() {
     let (server, dir) = (Server::start(&[]), results());
     let file = dir.path().join("maybe.toml");

@@ -2,12 +2,16 @@
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 
+use crate::common::figures::figure;
 use crate::common::mariadb::Maria;
-use crate::common::{Killed, Ran, Server, ended, folder_with_tests, results, run, signal, start_on, wait_for};
+use crate::common::{
+    Killed, Ran, Server, ended, folder_with_tests, report, results, run, signal, start_on, tests_of, wait_for,
+};
 
 fn short(url: &str, results: &Path) -> Child {
     start_on(url, results, "--workload LGWR-LAT1 --jobs 1,2 --duration 1s --warmup 200ms --no-probe")
@@ -20,6 +24,7 @@ fn ends(mut child: Child) -> Ran {
 }
 
 #[test]
+#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn a_lock_that_is_held_is_named_and_not_waited_for() {
     let dir = results();
     std::thread::scope(|scope| {
@@ -53,7 +58,49 @@ fn a_lock_that_is_held_is_named_and_not_waited_for() {
     });
 }
 
+/// What the slowest transactions of a run on `url` waited for while somebody `stalls` them, again and again.
+fn cause_of_stalls(url: &str, stall: &(dyn Fn() + Sync)) -> serde_json::Value {
+    let dir = results();
+    let few = "--workload TP-LIGHT --parameter TP-LIGHT.accounts=100 --driver client --jobs 2 --duration 6s --warmup 300ms --no-probe";
+    let ended_now = AtomicBool::new(false);
+    let ran = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !ended_now.load(Ordering::Relaxed) {
+                stall();
+                std::thread::sleep(Duration::from_millis(700));
+            }
+        });
+        let ran = ended(start_on(url, dir.path(), few));
+        ended_now.store(true, Ordering::Relaxed);
+        ran
+    });
+    // The other session's work is not the jobs': whatever the checks say of it, the figures are there.
+    let tests = tests_of(&ran.folder());
+    assert_eq!(tests.len(), 1, "{}", ran.said());
+    let pages = report(&ran.folder(), "--test 1 --format md");
+    assert!(pages.contains("waited for locks"), "{pages}");
+    tests[0].clone()
+}
+
 #[test]
+fn a_lock_that_stalls_some_transactions_is_why_they_are_slow() {
+    let locked = |test: &serde_json::Value, event: &str| {
+        let wait = &test["slow"]["waits"][0];
+        assert_eq!((&wait["class"], &wait["event"]), (&"lock".into(), &event.into()), "{}", test["slow"]);
+        let [slow, others] = ["slow_wait_pct", "slow_wait_others_pct"].map(|id| figure(test, id));
+        assert!(slow > 50.0 && others < slow / 2.0, "{}", test["slow"]);
+    };
+    let server = Server::start(&[]);
+    // Rolled back, so that the server counts no commit.
+    let stall = "BEGIN; LOCK TABLE loadline.tp_light_account IN EXCLUSIVE MODE; SELECT pg_sleep(0.5); ROLLBACK";
+    locked(&cause_of_stalls(&server.url(), &|| drop(server.sql(stall))), "Lock:relation");
+    let server = Maria::start(&[]);
+    let stall = "BEGIN; SELECT COUNT(*) FROM (SELECT id FROM loadline.tp_light_account FOR UPDATE) x; SELECT SLEEP(0.5); ROLLBACK";
+    locked(&cause_of_stalls(&server.url("root"), &|| drop(server.sql(stall))), "Lock:row");
+}
+
+#[test]
+#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn a_stopped_server_does_not_keep_an_interrupted_run() {
     interrupted_at_a_stopped_server();
 }
@@ -82,6 +129,7 @@ fn interrupted_at_a_stopped_server() -> Duration {
 }
 
 #[test]
+#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn a_standby_that_is_stopped_is_named() {
     let (server, dir) = (Server::start(&["synchronous_standby_names=sb"]), results());
     let url = format!("{}&connect_timeout=1", server.url());

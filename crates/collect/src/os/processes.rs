@@ -194,6 +194,29 @@ impl Processes {
         Ok(Processes(all))
     }
 
+    pub(super) fn ids(&self) -> impl Iterator<Item = u32> {
+        self.0.keys().copied()
+    }
+
+    /// The process `id`, its parent, and so on.
+    pub(super) fn ancestors(&self, id: u32) -> impl Iterator<Item = u32> {
+        let parent = |id: &u32| self.0.get(id).map(|p| p.parent);
+        std::iter::successors(Some(id), parent).take(self.0.len())
+    }
+
+    /// The processes whose names begin with one of `names`, and those of whose parents do not.
+    pub(super) fn highest_named(&self, names: &[&str]) -> BTreeSet<u32> {
+        let is_named = |id: &u32| self.0.get(id).is_some_and(|p| names.iter().any(|n| p.name.starts_with(n)));
+        self.ids().filter(|id| is_named(id) && !self.0.get(id).is_some_and(|p| is_named(&p.parent))).collect()
+    }
+
+    /// CPU time of these processes and all of their threads, s; `None` if one is not there.
+    #[must_use]
+    pub fn own_s(&self, ids: &[u32]) -> Option<f64> {
+        let ticks = ids.iter().map(|id| Some(self.0.get(id)?.own)).sum::<Option<u64>>()?;
+        Some(ticks as f64 / TICKS_PER_S)
+    }
+
     fn whose(&self, id: u32, own: &[u32], server: &Server) -> Whose {
         let Some(process) = self.0.get(&id) else { return Whose::Other };
         if process.kernel {
@@ -202,8 +225,7 @@ impl Processes {
         if matches!(server, Server::Named(names) if names.iter().any(|n| process.name.starts_with(n))) {
             return Whose::Server;
         }
-        let parent = |id: &u32| self.0.get(id).map(|p| p.parent);
-        for ancestor in std::iter::successors(Some(id), parent).take(self.0.len()) {
+        for ancestor in self.ancestors(id) {
             if matches!(server, Server::Roots(ids) if ids.contains(&ancestor)) {
                 return Whose::Server;
             }

@@ -33,7 +33,8 @@ fn snapshot() -> Result<Snapshot, String> {
 }
 
 fn waits() -> Result<Option<WaitSample>, String> {
-    Ok(Some(WaitSample { sessions: BTreeMap::from([("IO:WALSync".to_owned(), 2)]), others: Some(1), background: None }))
+    let sessions = BTreeMap::from([("IO:WALSync".to_owned(), 2)]);
+    Ok(Some(WaitSample { sessions, others: Some(1), ..WaitSample::default() }))
 }
 
 fn start(config: SamplerConfig, snapshot: Snap, waits: Waits) -> Sampler {

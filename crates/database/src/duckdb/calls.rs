@@ -130,6 +130,8 @@ unsafe extern "C" fn open(path: *const c_char, flags: c_int, mode: c_uint) -> c_
         set(descriptor, found);
         if let Some(file) = found {
             file.seen.store(true, Ordering::Relaxed);
+            // A checkpoint removes the log, and the next commit makes a new one.
+            add(&file.counters.restarts, (file.is_log && flags & libc::O_CREAT != 0).into());
         }
     }
     descriptor

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use loadline_model::manifest::TargetInfo;
 use loadline_model::snapshot::{WaitSample, counter};
 use loadline_model::{Column, Driver, Finding, Severity, Snapshot, column};
-use loadline_workload::{ColumnDef, Instrument, Piece, Table};
+use loadline_workload::{ColumnDef, Instrument, Piece};
 
 use super::connection::dialect;
 use super::session::DuckSession;
@@ -222,11 +222,14 @@ impl Observation for DuckDb {
     }
 
     fn absent_columns(&self) -> Vec<(&'static Column, String)> {
+        const NO_UNDO: &str = "DuckDB keeps old versions in memory only, and does not count them";
         let why = |what: &str| format!("DuckDB does not count {what}");
         vec![
             (column::COMMITS_DATABASE, why("its commits; the rows changed are counted instead")),
             (column::REDO_BLOCKS_PER_S, "DuckDB's log has no blocks".to_owned()),
             (column::WRITER_WAIT_PCT, "DuckDB does not time how long commits wait for each other".to_owned()),
+            (column::UNDO_KIB_PER_TX, NO_UNDO.to_owned()),
+            (column::OLD_ROWS_PER_TX, NO_UNDO.to_owned()),
         ]
     }
 }
@@ -248,8 +251,8 @@ fn names_wide_columns(work: &Work) -> bool {
         })
     };
     let bulk = !work.program.bulk_tables().is_empty();
-    let widest = |table: &Table| table.columns.iter().max_by_key(|column| column.value_bytes(&work.params));
-    bulk || work.workload.tables.iter().filter_map(widest).any(named)
+    let mut tables = work.workload.tables.iter();
+    bulk || tables.any(|table| table.columns.iter().max_by_key(|of| of.value_bytes(&work.params)).is_some_and(named))
 }
 
 impl BlockCache for DuckDb {

@@ -28,6 +28,7 @@ impl ClientDriver for Mysql {
         let endpoint = self.endpoint_of(work, job)?;
         let bulk = work.workload.needs.contains(&Capability::BulkLoad);
         let mut connection = if bulk { endpoint.connect_loading()? } else { endpoint.connect()? };
+        endpoint.is_of_job(&connection, job);
         if let Some(isolation) = render::isolation(work) {
             connection.run(isolation)?;
         }

@@ -6,9 +6,11 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, SHA256};
 use rustls::ClientConfig;
 
 use super::config::{Address, Config};
+use super::flavours;
 use super::knowledge::KNOWLEDGE;
 use super::member::Member;
 use super::own_sessions::{OwnSessions, hindrance};
@@ -18,9 +20,8 @@ use super::protocol::{
 };
 use super::version::Version;
 use super::wire::Connection;
-use super::{auth, flavours};
 use crate::descriptor::Release;
-use crate::env::Env;
+use crate::env::{Env, of_target};
 use crate::error::{Meaning, TargetError, unless_refused};
 use crate::flavour::Recognised;
 use crate::patience::{ENDING, HASTY, PATIENCE, Patience, told};
@@ -52,6 +53,8 @@ pub(super) struct Endpoint {
     pub(super) sessions: OwnSessions,
     /// Whether they are jobs'.
     of_jobs: bool,
+    /// Whether it is that of a proxy.
+    is_proxy: bool,
     /// The member of a cluster to which each must lead.
     node: Option<Member>,
     pub(super) recognised: Recognised,
@@ -73,6 +76,7 @@ impl Endpoint {
             interrupted,
             sessions: OwnSessions::default(),
             of_jobs: false,
+            is_proxy: false,
             node: None,
             recognised: Recognised::default(),
         })
@@ -81,6 +85,12 @@ impl Endpoint {
     /// The same endpoint for jobs, whose sessions are recorded in `sessions`, and lead to `node` if it is one of a cluster.
     pub(super) fn for_jobs(&self, sessions: &OwnSessions, node: Option<&Member>) -> Endpoint {
         Endpoint { sessions: sessions.clone(), of_jobs: true, node: node.cloned(), ..self.clone() }
+    }
+
+    /// The proxy at `url` before this server, for jobs.
+    pub(super) fn via(&self, url: &str, request: &OpenRequest) -> Result<Endpoint, TargetError> {
+        let proxy = Endpoint::new(url, request, of_target(false))?;
+        Ok(Endpoint { is_proxy: true, ..proxy.for_jobs(&self.sessions, None) })
     }
 
     /// Opens a session. Asks for a missing password if the server wants one. The server cannot request local files in it.
@@ -114,6 +124,11 @@ impl Endpoint {
         self.connect_as(true)
     }
 
+    /// Says that `c` is the session of job number `job`.
+    pub(super) fn is_of_job(&self, c: &Connection, job: u32) {
+        self.sessions.is_of_job(c.session, job);
+    }
+
     fn connect_as(&self, loads: bool) -> Result<Connection, TargetError> {
         let retry = |(e, code)| match code {
             DENIED | DENIED_NO_PASSWORD if self.ask() => self.attempt(loads).map_err(|(e, _)| e),
@@ -143,6 +158,11 @@ impl Endpoint {
         let started = c.wait_with(Some(connecting)).and_then(|()| self.start_session(&mut c, loads));
         match started {
             Ok(()) => {
+                if self.is_proxy {
+                    // The greeting is the proxy's.
+                    let own = c.number("SELECT CONNECTION_ID()").map_err(|e| (e, 0))?;
+                    c.session = own.map_or(c.session, |id| id as u32);
+                }
                 self.sessions.add(c.session, self.of_jobs);
                 Ok(c)
             }
@@ -250,7 +270,7 @@ impl Endpoint {
                     return Err(TargetError::Refused(format!(
                         "{} sent a request of '{plugin}' that loadline does not support: use one of {}",
                         self.config.place(),
-                        auth::KNOWN
+                        protocol::KNOWN
                     )));
                 }
             };
@@ -262,20 +282,21 @@ impl Endpoint {
     /// The client's answer by authentication method `plugin`.
     fn answer(&self, plugin: &str, nonce: &[u8], safe: bool) -> Result<Vec<u8>, TargetError> {
         let password = self.password();
-        let answer = |method: fn(&[u8], &[u8]) -> Vec<u8>| {
-            password.as_ref().map_or_else(Vec::new, |password| method(password.expose().as_bytes(), nonce))
+        let answer = |algorithm| {
+            let of = |password: &Secret| protocol::password_answer(algorithm, password.expose().as_bytes(), nonce);
+            password.as_ref().map_or_else(Vec::new, of)
         };
         match plugin {
             // The server asks the operating system who we are.
             "unix_socket" | "auth_socket" => Ok(Vec::new()),
-            "mysql_native_password" => Ok(answer(auth::native)),
-            "caching_sha2_password" => Ok(answer(auth::caching_sha2)),
+            "mysql_native_password" => Ok(answer(&SHA1_FOR_LEGACY_USE_ONLY)),
+            "caching_sha2_password" => Ok(answer(&SHA256)),
             "mysql_clear_password" => self.cleartext(plugin, safe),
             other => Err(TargetError::Refused(format!(
                 "{} wants user '{}' to authenticate with '{other}', which loadline does not support: give the user one of {}",
                 self.config.place(),
                 self.config.user,
-                auth::KNOWN
+                protocol::KNOWN
             ))),
         }
     }

@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use super::config::Address;
 use super::connect::Endpoint;
-use super::group;
 use super::ledger::Ledger;
-use super::member::Member;
+use super::member::{Member, refuse_group};
 use super::performance::CommitTimes;
 use super::settings::MysqlSettings;
 use super::version::Version;
@@ -54,7 +53,7 @@ pub(super) fn identify(endpoints: Vec<Endpoint>, private: bool) -> Result<MysqlN
     let mut held: Vec<(Connection, String)> = Vec::new();
     for (node, mut endpoint) in endpoints.into_iter().enumerate() {
         let mut c = endpoint.connect()?;
-        group::refuse(&mut c, &endpoint.config.place())?;
+        refuse_group(&mut c, &endpoint.config.place())?;
         let member = Member::ask(&mut c, private, &endpoint.config.place())?;
         if let Some(member) = member.as_ref().filter(|_| several) {
             endpoint.config.name_node(node, &member.name);

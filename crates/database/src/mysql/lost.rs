@@ -92,6 +92,7 @@ impl Nodes for Mysql {
             facts: Facts { nodes: nodes.endpoints.len() as u32, ..self.facts.clone() },
             nodes,
             url: self.url.clone(),
+            via: std::sync::Mutex::default(),
             loaded: LoadedTables::default(),
             server: self.server.clone(),
         };

@@ -3,7 +3,6 @@
 //! The session is loadline's own code ([`wire`]), so that the cost of the timing loop is known.
 
 mod activity;
-mod auth;
 mod cache;
 mod client;
 mod config;
@@ -11,7 +10,6 @@ mod connect;
 mod doctor;
 mod flavours;
 mod grants;
-mod group;
 mod instance;
 mod knowledge;
 mod ledger;

@@ -154,7 +154,19 @@ impl Observation for Mysql {
         let mut absent = vec![
             (column::FLASH_CACHE_WRITE_PCT, format!("{product} has no flash cache")),
             (column::REDO_BLOCKS_PER_S, format!("{product} does not count the blocks of its log")),
+            (
+                column::UNDO_KIB_PER_TX,
+                format!(
+                    "InnoDB does not count the bytes of its undo; {product} counts the rows that have some (old_rows_per_tx)"
+                ),
+            ),
         ];
+        let no_switches = if self.first().version.mariadb {
+            "MariaDB writes its one redo log file in a circle: there is no next one"
+        } else {
+            "MySQL counts no switches of its redo log files"
+        };
+        absent.extend(column::SWITCHES.map(|id| (id, no_switches.to_owned())));
         if self.instances().iter().any(|i| sync_counter(&i.version, i.ledger.flush()).is_none()) {
             absent.push((column::REDO_SYNC_WRITES_PER_S, UNCOUNTED_SYNCS.to_owned()));
             absent.push((column::COMMITS_PER_REDO_SYNC, UNCOUNTED_SYNCS.to_owned()));

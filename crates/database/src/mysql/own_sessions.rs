@@ -51,6 +51,7 @@ struct Listed {
     command: String,
     state: String,
     user: String,
+    waits_for_row: bool,
 }
 
 impl Listed {
@@ -68,6 +69,7 @@ impl Listed {
 
     fn event(&self) -> String {
         match (&*self.command, &*self.state) {
+            _ if self.waits_for_row => ROW_LOCK.to_owned(),
             ("Sleep", _) => "Client:idle".to_owned(),
             (_, "") => "Stage:none".to_owned(),
             (_, stage) => format!("Stage:{stage}"),
@@ -79,7 +81,7 @@ fn list(c: &mut Connection) -> Result<Vec<Listed>, TargetError> {
     let (sql, columns) = if c.version.mariadb { SESSIONS } else { MYSQL_SESSIONS };
     let listed = |mut row: Row| {
         let [id, command, state, user] = columns.map(|at| row.get_mut(at).and_then(Option::take).unwrap_or_default());
-        Some(Listed { id: id.parse().ok()?, command, state, user })
+        Some(Listed { id: id.parse().ok()?, command, state, user, waits_for_row: false })
     };
     Ok(c.query(sql)?.into_iter().filter_map(listed).collect())
 }
@@ -103,8 +105,18 @@ pub(super) fn at_work_for_the_server(c: &mut Connection) -> Result<usize, Target
 /// The server's ids of loadline's sessions, and whether each is a job's.
 type Ids = BTreeMap<u32, bool>;
 
+/// Event of a session that waits for a lock of a row, which no state of the process list tells.
+const ROW_LOCK: &str = "Lock:row";
+/// How many do so, which costs little to ask, and which.
+const ROW_LOCK_WAITS: &str = "SHOW GLOBAL STATUS LIKE 'Innodb_row_lock_current_waits'";
+const ROW_LOCK_WAITERS: &str =
+    "SELECT trx_mysql_thread_id FROM information_schema.INNODB_TRX WHERE trx_state = 'LOCK WAIT'";
+
+/// The sessions of jobs, with the numbers of these.
+type Numbers = BTreeMap<u32, u32>;
+
 #[derive(Debug, Clone, Default)]
-pub(super) struct OwnSessions(Arc<Mutex<Ids>>);
+pub(super) struct OwnSessions(Arc<Mutex<Ids>>, Arc<Mutex<Numbers>>);
 
 impl OwnSessions {
     fn ids(&self) -> MutexGuard<'_, Ids> {
@@ -113,6 +125,15 @@ impl OwnSessions {
 
     pub(super) fn add(&self, session: u32, of_job: bool) {
         self.ids().insert(session, of_job);
+    }
+
+    /// Says that `session` is that of job number `job`.
+    pub(super) fn is_of_job(&self, session: u32, job: u32) {
+        self.numbers().insert(session, job);
+    }
+
+    fn numbers(&self) -> MutexGuard<'_, Numbers> {
+        self.1.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn of_jobs(&self) -> Vec<u32> {
@@ -129,10 +150,14 @@ impl OwnSessions {
         (sees_all, applies): (bool, bool),
         sample: &mut WaitSample,
     ) -> Result<bool, TargetError> {
-        let listed = list(c)?;
+        let mut listed = list(c)?;
         let known = sees_all && has_own(&listed, c);
+        // MySQL writes the rows of such lists into a table of InnoDB, and counts them.
+        if known && c.version.mariadb {
+            wait_for_rows(c, &mut listed)?;
+        }
         if known || scope == Scope::Jobs {
-            add(&listed, &self.ids(), scope, (known, applies), sample);
+            add(&listed, (&self.ids(), &self.numbers()), scope, (known, applies), sample);
         }
         Ok(known || scope == Scope::Jobs)
     }
@@ -179,10 +204,28 @@ impl OwnSessions {
     }
 }
 
+/// Marks the sessions that wait for a lock of a row.
+fn wait_for_rows(c: &mut Connection, listed: &mut [Listed]) -> Result<(), TargetError> {
+    if c.pairs(ROW_LOCK_WAITS)?.iter().all(|(_, waits)| waits == "0") {
+        return Ok(());
+    }
+    let waiters: Vec<u32> =
+        c.query(ROW_LOCK_WAITERS)?.into_iter().flatten().flatten().filter_map(|id| id.parse().ok()).collect();
+    listed.iter_mut().filter(|session| waiters.contains(&session.id)).for_each(|session| session.waits_for_row = true);
+    Ok(())
+}
+
 /// See [`OwnSessions::sample`]; `known`: whether all sessions are listed.
-fn add(listed: &[Listed], own: &Ids, scope: Scope, (known, applies): (bool, bool), sample: &mut WaitSample) {
+fn add(
+    listed: &[Listed],
+    (own, numbers): (&Ids, &Numbers),
+    scope: Scope,
+    (known, applies): (bool, bool),
+    sample: &mut WaitSample,
+) {
     let mut others = 0;
     for session in listed {
+        let number = numbers.get(&session.id);
         let own = own.get(&session.id);
         let in_scope = match scope {
             Scope::Jobs => own == Some(&true),
@@ -190,6 +233,7 @@ fn add(listed: &[Listed], own: &Ids, scope: Scope, (known, applies): (bool, bool
         };
         if in_scope {
             *sample.sessions.entry(session.event()).or_default() += 1;
+            sample.jobs.entry(session.event()).or_default().extend(number);
         }
         others += u32::from(own.is_none() && session.works() && !(applies && session.is_servers()));
     }
@@ -272,16 +316,20 @@ mod tests {
         ];
         let listed = listed.map(|(id, command, state, user)| {
             let [command, state, user] = [command, state, user].map(str::to_owned);
-            Listed { id, command, state, user }
+            Listed { id, command, state, user, waits_for_row: id == 3 }
         });
         let own: Ids = [(1, true), (2, true), (3, true), (4, true), (8, false)].into();
         let sampled = |scope, known, applies| {
             let mut sample = WaitSample { others: Some(0), ..WaitSample::default() };
-            add(&listed, &own, scope, (known, applies), &mut sample);
+            add(&listed, (&own, &[(2, 5), (3, 0)].into()), scope, (known, applies), &mut sample);
+            let jobs: Vec<_> =
+                sample.jobs.iter().flat_map(|(event, jobs)| jobs.iter().map(|n| (&**event, *n))).collect();
+            let numbered = [("Client:idle", 5), ("Lock:row", 0)];
+            assert_eq!(jobs, if scope == Scope::Jobs { &numbered[..] } else { &[] });
             let sessions = sample.sessions.into_iter().map(|(event, n)| format!("{event} {n}"));
             (sessions.collect::<Vec<_>>().join(", "), sample.others)
         };
-        let jobs = "Client:idle 1, Stage:Commit 2, Stage:none 1".to_owned();
+        let jobs = "Client:idle 1, Lock:row 1, Stage:Commit 1, Stage:none 1".to_owned();
         assert_eq!(sampled(Scope::Jobs, true, false), (jobs.clone(), Some(3)));
         assert_eq!(sampled(Scope::Jobs, true, true).1, Some(2));
         assert_eq!(sampled(Scope::Jobs, false, false), (jobs, None));

@@ -3,9 +3,11 @@
 //! <https://mariadb.com/kb/en/clientserver-protocol/>,
 //! <https://dev.mysql.com/doc/dev/mysql-server/latest/PAGE_PROTOCOL.html>
 
+use loadline_workload::Arg;
+use ring::digest::{Algorithm, SHA256, digest};
+
 use super::knowledge::KNOWLEDGE;
 use crate::error::{Cause, Refusal};
-use loadline_workload::Arg;
 
 /// Longest payload of a packet, bytes; a longer one takes several packets.
 pub(super) const MAX_PAYLOAD: usize = 0xff_ffff;
@@ -281,8 +283,23 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// Authentication methods that loadline supports, for messages.
+pub(super) const KNOWN: &str = "mysql_native_password, caching_sha2_password, unix_socket, mysql_clear_password";
+
+/// The answer to the challenge `nonce` by `mysql_native_password` (SHA-1), hash(password) xor hash(nonce, hash(hash(password))), and by
+/// `caching_sha2_password` (SHA-256), where the nonce comes last.
+pub(super) fn password_answer(algorithm: &'static Algorithm, password: &[u8], nonce: &[u8]) -> Vec<u8> {
+    let hash = |parts: [&[u8]; 2]| digest(algorithm, &parts.concat());
+    let once = hash([password, b""]);
+    let twice = hash([once.as_ref(), b""]);
+    let last = if *algorithm == SHA256 { [twice.as_ref(), nonce] } else { [nonce, twice.as_ref()] };
+    once.as_ref().iter().zip(hash(last).as_ref()).map(|(a, b)| a ^ b).collect()
+}
+
 #[cfg(test)]
 mod tests {
+    use ring::digest::SHA1_FOR_LEGACY_USE_ONLY;
+
     use super::*;
 
     #[test]
@@ -310,6 +327,21 @@ mod tests {
             let _ = ServerError::parse(&body);
             let _ = ok(&body);
             let _ = text_row(&body, columns);
+        }
+    }
+
+    /// A server stores hash(hash(password)) only and checks the answer against it.
+    #[test]
+    fn the_server_can_check_the_answer() {
+        let nonce: &[u8] = &[7; 20];
+        for algorithm in [&SHA1_FOR_LEGACY_USE_ONLY, &SHA256] {
+            let hash = |bytes: &[u8]| digest(algorithm, bytes).as_ref().to_vec();
+            let stored = hash(&hash(b"secret"));
+            let asked =
+                if *algorithm == SHA256 { [&stored[..], nonce].concat() } else { [nonce, &stored[..]].concat() };
+            let answer = password_answer(algorithm, b"secret", nonce);
+            let once: Vec<u8> = answer.iter().zip(hash(&asked)).map(|(a, b)| a ^ b).collect();
+            assert_eq!(hash(&once), stored);
         }
     }
 }

@@ -1,10 +1,11 @@
 //! The target itself, its administration and small roles; the others are implemented beside what they need.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use loadline_model::Driver;
 use loadline_model::manifest::TargetInfo;
 
+use super::config::Address;
 use super::instance::MysqlInstance;
 use super::knowledge::KNOWLEDGE;
 use super::loading::MysqlLoader;
@@ -15,9 +16,10 @@ use crate::data_set::LoadSession;
 use crate::dialect::Dialect;
 use crate::error::TargetError;
 use crate::facts::Facts;
-use crate::request::OpenRequest;
+use crate::request::{OpenRequest, Way};
 use crate::role::{BlockCache, Checkpoints, LogSpace, RunLock};
-use crate::target::{Abilities, Settings, Target};
+use crate::target::{Abilities, Listening, Settings, Target, Ways};
+use crate::tcp::is_loopback;
 use crate::work::Work;
 use crate::workload_tables::{Kept, LoadedTables, LoadsTables};
 
@@ -66,10 +68,25 @@ impl Target for Mysql {
             checkpoints: Some(self),
             statistics_views: Some(self),
             settings: self.server.is_some().then_some(self as _),
+            ways: Some(self),
             nodes: (self.instances().len() > 1).then_some(self as _),
             replication: self.private().is_some_and(|s| !s.replicas().is_empty()).then_some(self as _),
             ..Abilities::default()
         }
+    }
+}
+
+impl Ways for Mysql {
+    fn lead(&self, request: &OpenRequest) -> Result<Option<Listening>, TargetError> {
+        *self.via.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        let Way::Via(url) = &request.way else { return Ok(None) };
+        let via = self.first().endpoint.via(url, request)?;
+        let listening = match &via.config.address {
+            Address::Tcp(host, port) => is_loopback(host).then_some(Listening::Port(*port)),
+            Address::Unix(path) => Some(Listening::Socket(path.clone())),
+        };
+        self.go_via(via)?;
+        Ok(listening)
     }
 }
 

@@ -31,6 +31,8 @@ pub(super) struct Mysql {
     pub(super) nodes: MysqlNodes,
     pub(super) facts: Facts,
     pub(super) url: String,
+    /// The proxy through which jobs go now.
+    pub(super) via: Mutex<Option<Arc<Endpoint>>>,
     /// Workload tables known to be loaded.
     pub(super) loaded: LoadedTables,
     /// The private server, if this is one. Dropped last, which stops it.
@@ -71,7 +73,7 @@ impl Mysql {
             ..Facts::of(Runs::Apart)
         };
         let url = if server.is_some() { request.url.clone() } else { crate::redact(url) };
-        Ok(Mysql { nodes, facts, url, loaded: LoadedTables::default(), server })
+        Ok(Mysql { nodes, facts, url, via: Mutex::default(), loaded: LoadedTables::default(), server })
     }
 
     pub(super) fn private(&self) -> Option<MutexGuard<'_, TempServer>> {
@@ -124,8 +126,32 @@ impl Mysql {
     }
 
     /// Where `job` connects ([`Work::node`]).
-    pub(super) fn endpoint_of(&self, work: &Work, job: u32) -> Result<&Arc<Endpoint>, TargetError> {
-        Ok(self.nodes.of_job(work, job)?.0)
+    pub(super) fn endpoint_of(&self, work: &Work, job: u32) -> Result<Arc<Endpoint>, TargetError> {
+        if let Some(via) = &*self.via.lock().unwrap_or_else(PoisonError::into_inner) {
+            return Ok(Arc::clone(via));
+        }
+        Ok(Arc::clone(self.nodes.of_job(work, job)?.0))
+    }
+
+    /// Has jobs go through `via` if it leads to the server.
+    pub(super) fn go_via(&self, via: Endpoint) -> Result<(), TargetError> {
+        let name = format!("loadline {} {} via", std::process::id(), loadline_storage::now_ns());
+        let mut there = via.connect()?;
+        let is_same = self.first().admin(|c| {
+            c.query(&format!("SELECT GET_LOCK('{name}', 0)"))?;
+            Ok(there.number(&format!("SELECT IS_USED_LOCK('{name}')"))? == Some(f64::from(c.session)))
+        })?;
+        // The server counts what jobs do there.
+        self.first().ledger.book(&mut there)?;
+        if !is_same {
+            return Err(TargetError::Refused(format!(
+                "'{}' leads to another server than '{}': give the target that the proxy leads to",
+                via.config.place(),
+                self.first().endpoint.config.place()
+            )));
+        }
+        *self.via.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(via));
+        Ok(())
     }
 
     /// What holds for the nodes of a cluster, for the report; `settings` are those of the first.

@@ -10,7 +10,7 @@ use super::server::Mysql;
 use super::wire::{Connection, Prepared};
 use crate::error::TargetError;
 use crate::procedure::arguments;
-use crate::role::{Attempts, Canceller, DatabaseDriver, DatabaseSession, Slice};
+use crate::role::{Attempts, Canceller, DatabaseDriver, DatabaseSession, Slice, median_of_three};
 use crate::server_clock::{Moments, ServerClock};
 use crate::work::Work;
 
@@ -29,7 +29,9 @@ impl DatabaseDriver for Mysql {
     }
 
     fn database_session(&self, work: &Work, job: u32) -> Result<Box<dyn DatabaseSession>, TargetError> {
-        let mut connection = self.endpoint_of(work, job)?.connect()?;
+        let endpoint = self.endpoint_of(work, job)?;
+        let mut connection = endpoint.connect()?;
+        endpoint.is_of_job(&connection, job);
         // Holds the moments of a second on the fastest server.
         connection.run("SET SESSION max_heap_table_size = 67108864")?;
         // The default allows no procedure to call itself.
@@ -44,21 +46,18 @@ impl DatabaseDriver for Mysql {
 
     fn overhead_ns(&self) -> Result<Option<f64>, TargetError> {
         const ITERATIONS: u32 = 5_000;
-        let mut times = self.first().admin(|c| {
+        self.first().admin(|c| {
             c.run(&format!("DROP PROCEDURE IF EXISTS {OVERHEAD}"))?;
             c.run(&procedure::create_overhead())?;
             c.run(&procedure::create_moments())?;
-            let mut times = Vec::new();
-            for _ in 0..3 {
+            let median = median_of_three(|| {
                 let begin = loadline_storage::now_ns();
                 c.run(&format!("CALL {OVERHEAD}({ITERATIONS})"))?;
-                times.push(loadline_storage::now_ns().saturating_sub(begin) as f64 / f64::from(ITERATIONS));
-            }
+                Ok(Some(loadline_storage::now_ns().saturating_sub(begin) as f64 / f64::from(ITERATIONS)))
+            })?;
             c.run(&format!("DROP PROCEDURE {OVERHEAD}"))?;
-            Ok(times)
-        })?;
-        times.sort_by(f64::total_cmp);
-        Ok(times.get(times.len() / 2).copied())
+            Ok(median)
+        })
     }
 }
 

@@ -11,7 +11,7 @@ use super::schema;
 use super::session::{self, OraSession, number};
 use crate::error::TargetError;
 use crate::loading::Batch;
-use crate::role::{Canceller, ClientDriver, ClientSession, DatabaseDriver, DatabaseSession, Slice};
+use crate::role::{Canceller, ClientDriver, ClientSession, DatabaseDriver, DatabaseSession, Slice, median_of_three};
 use crate::server_clock::ServerClock;
 use crate::work::Work;
 
@@ -104,12 +104,7 @@ impl DatabaseDriver for Oracle {
     fn overhead_ns(&self) -> Result<Option<f64>, TargetError> {
         let mut session = self.admin()?;
         let block = block::overhead(20_000);
-        let mut times = Vec::new();
-        for _ in 0..3 {
-            times.extend(number::<f64>(&session.call(&block, &[], &[40])?, 0));
-        }
-        times.sort_by(f64::total_cmp);
-        Ok(times.get(times.len() / 2).copied())
+        median_of_three(|| Ok(number(&session.call(&block, &[], &[40])?, 0)))
     }
 }
 

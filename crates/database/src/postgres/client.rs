@@ -2,7 +2,9 @@
 
 use std::iter;
 
+use bytes::BytesMut;
 use loadline_workload::Arg;
+use postgres_protocol::message::frontend;
 
 use super::knowledge::KNOWLEDGE;
 use super::protocol;
@@ -18,11 +20,44 @@ use crate::work::Work;
 /// number is prime, so that it is not in step with a cycle of rows.
 const SAMPLE: u32 = 7;
 
+/// Names of the prepared statements that begin and end a transaction.
+const ENDS: [(&str, &str); 3] = [("b", "BEGIN"), ("c", "COMMIT"), ("r", "ROLLBACK")];
+
+/// A statement as it is sent each time it runs.
+struct Sent {
+    /// Name of the prepared statement; empty if it is prepared each time.
+    name: String,
+    /// Prepares it; empty if it has a name.
+    parse: Vec<u8>,
+}
+
+impl Sent {
+    fn named(name: &str) -> Sent {
+        Sent { name: name.to_owned(), parse: Vec::new() }
+    }
+
+    fn unnamed(sql: &str, types: &[u32]) -> Result<Sent, TargetError> {
+        let mut parse = BytesMut::new();
+        let put = frontend::parse("", sql, types.iter().copied(), &mut parse);
+        put.map_err(|e| TargetError::Usage(format!("this cannot be sent to PostgreSQL: {e}")))?;
+        Ok(Sent { name: String::new(), parse: parse.to_vec() })
+    }
+
+    /// Appends a run of it to the output buffer.
+    #[inline]
+    fn put<'a>(&self, connection: &mut Connection, values: impl ExactSizeIterator<Item = Arg<'a>>) {
+        connection.out.extend_from_slice(&self.parse);
+        connection.call(&self.name, true, values);
+    }
+}
+
 /// A job's session.
 pub(super) struct PgClientSession {
     connection: Connection,
-    /// Names of the program's prepared statements.
-    names: Vec<String>,
+    /// The program's statements.
+    statements: Vec<Sent>,
+    /// BEGIN, COMMIT, ROLLBACK.
+    ends: [Sent; 3],
     /// Whether a BEGIN is not sent yet.
     pending: bool,
     /// Transactions since the last sampled one.
@@ -33,15 +68,25 @@ pub(super) struct PgClientSession {
 }
 
 impl PgClientSession {
-    /// Prepares the program's statements in the session of a job.
-    pub(super) fn open(mut connection: Connection, work: &Work) -> Result<PgClientSession, TargetError> {
+    /// Prepares the program's statements in the session of a job. `named`: whether the session keeps prepared statements.
+    pub(super) fn open(mut connection: Connection, work: &Work, named: bool) -> Result<PgClientSession, TargetError> {
         let all = work.program.statements.iter().map(|s| &s.template).enumerate();
         let texts: Vec<_> = all
             .map(|(i, s)| (format!("s{i}"), KNOWLEDGE.dialect.statement(work, s), sql::parameter_types(work, s)))
             .collect();
         let mut statements: Vec<(&str, &str, &[u32])> =
             texts.iter().map(|(name, sql, types)| (name.as_str(), sql.as_str(), types.as_slice())).collect();
-        statements.extend([("b", "BEGIN", &[][..]), ("c", "COMMIT", &[]), ("r", "ROLLBACK", &[])]);
+        if !named {
+            for (s, (_, sql, types)) in work.program.statements.iter().zip(&texts) {
+                connection.prepare(&[("", sql, types)]).map_err(|e| e.at(&s.place))?;
+            }
+            connection.publish()?;
+            let statements =
+                statements.iter().map(|(_, sql, types)| Sent::unnamed(sql, types)).collect::<Result<_, _>>()?;
+            let [begin, commit, rollback] = ENDS.map(|(_, sql)| Sent::unnamed(sql, &[]));
+            return Ok(PgClientSession::of(connection, statements, [begin?, commit?, rollback?], work));
+        }
+        statements.extend(ENDS.map(|(name, sql)| (name, sql, &[][..])));
         if let Err(e) = connection.prepare(&statements) {
             // They are sent together; the one that is refused alone has the error.
             for (s, (_, sql, types)) in work.program.statements.iter().zip(&texts).filter(|_| !e.is_lost()) {
@@ -50,19 +95,23 @@ impl PgClientSession {
             return Err(e);
         }
         connection.publish()?;
-        let names = texts.into_iter().map(|(name, _, _)| name).collect();
+        let statements = texts.iter().map(|(name, _, _)| Sent::named(name)).collect();
+        Ok(PgClientSession::of(connection, statements, ENDS.map(|(name, _)| Sent::named(name)), work))
+    }
+
+    fn of(connection: Connection, statements: Vec<Sent>, ends: [Sent; 3], work: &Work) -> PgClientSession {
         let (work, writes) = (work.clone(), work.program.writes());
-        Ok(PgClientSession { connection, names, pending: false, unsampled: 0, writes, work })
+        PgClientSession { connection, statements, ends, pending: false, unsampled: 0, writes, work }
     }
 
     /// Appends a statement with its arguments to the output buffer.
     #[inline]
     fn put(&mut self, statement: usize, args: &[Arg<'_>]) -> Result<(), TargetError> {
-        let Some(name) = self.names.get(statement) else {
+        let Some(sent) = self.statements.get(statement) else {
             self.connection.out.clear();
             return Err(TargetError::Usage(format!("the program has no statement number {statement}")));
         };
-        self.connection.call(name, true, args.iter().copied());
+        sent.put(&mut self.connection, args.iter().copied());
         Ok(())
     }
 
@@ -84,7 +133,7 @@ impl PgClientSession {
     #[inline]
     fn put_pending_begin(&mut self) {
         if std::mem::take(&mut self.pending) {
-            self.connection.call("b", true, iter::empty());
+            self.ends[0].put(&mut self.connection, iter::empty());
         }
     }
 }
@@ -125,7 +174,7 @@ impl ClientSession for PgClientSession {
     #[inline]
     fn commit(&mut self) -> Result<(), TargetError> {
         self.put_pending_begin();
-        self.connection.call("c", true, iter::empty());
+        self.ends[1].put(&mut self.connection, iter::empty());
         self.connection.send_and_sync()?;
         let mut committed = false;
         self.connection.until_ready(|tag, body| {
@@ -173,7 +222,7 @@ impl ClientSession for PgClientSession {
         if self.connection.is_idle() {
             return Ok(());
         }
-        self.connection.call("r", true, iter::empty());
+        self.ends[2].put(&mut self.connection, iter::empty());
         self.connection.send_and_sync()?;
         self.connection.until_ready(|_, _| ())
     }

@@ -10,23 +10,21 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytes::BytesMut;
 use loadline_workload::{Commit, Instrument};
 use postgres_protocol::authentication::md5_hash;
-use postgres_protocol::authentication::sasl::SCRAM_SHA_256;
+use postgres_protocol::authentication::sasl::{ChannelBinding, SCRAM_SHA_256, ScramSha256};
 use postgres_protocol::message::frontend;
 use rustls::ClientConfig;
 
 use super::config::{Address, Config, default_host};
 use super::knowledge::KNOWLEDGE;
-use super::ledger::Ledger;
 use super::protocol::ServerError;
-use super::scram::{Exchange, KnownKeys, Wrong};
 use super::versions::{NEWEST, OLDEST};
-use super::wire::{CancelKey, Connection};
+use super::wire::{CancelKey, Connection, Ledger};
 use super::{parallel, pgpass};
 use crate::env::{Env, of_target};
 use crate::error::{Meaning, TargetError};
 use crate::flavour::{self, Basis, FLAVOURS, Flavour, Recognised};
 use crate::patience::{HASTY, PATIENCE, Patience, told, unanswered, waited_for};
-use crate::request::{AskPassword, OpenRequest};
+use crate::request::{AskPassword, OpenRequest, Way};
 use crate::role::Canceller;
 use crate::secret::Secret;
 use crate::stream::{Socket, Stream};
@@ -90,16 +88,23 @@ impl SessionRole<'_> {
     }
 }
 
+/// How the sessions of jobs reach the server: [`Way`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum JobsWay {
+    Own,
+    Direct,
+    Via,
+}
+
 /// How to reach one node.
 #[derive(Clone)]
 pub(super) struct Endpoint {
     pub(super) config: Config,
+    way: JobsWay,
     tls: Option<Arc<ClientConfig>>,
     /// The password typed by the user, so that it is asked once and not for each session.
     asked: Arc<Mutex<Option<Secret>>>,
     ask: AskPassword,
-    /// Of the password, once a session has derived them.
-    keys: KnownKeys,
     /// Set when the user wants to stop.
     pub(super) interrupted: Arc<AtomicBool>,
     pub(super) recognised: Recognised,
@@ -128,12 +133,13 @@ impl Endpoint {
         let name = config.application_name.as_deref().unwrap_or("loadline");
         let name = format!("{} {}", clip(name, 16), clip(&request.run, 32)).trim().to_owned();
         let (ask, interrupted) = (Arc::clone(&request.ask_password), Arc::clone(&request.interrupted));
+        let way = if request.way == Way::Own { JobsWay::Own } else { JobsWay::Direct };
         Ok(Endpoint {
             config,
+            way,
             tls,
             asked: Arc::default(),
             ask,
-            keys: KnownKeys::default(),
             interrupted,
             recognised: Recognised::default(),
             name,
@@ -150,6 +156,27 @@ impl Endpoint {
     /// The same, if it leads to a server whose own commits are counted in `ledger`.
     pub(super) fn with_books_in(&self, ledger: Ledger) -> Endpoint {
         Endpoint { ledger, ..self.clone() }
+    }
+
+    /// The proxy or pooler at `url` before this server. What jobs do there is counted here.
+    pub(super) fn via(&self, url: &str, request: &OpenRequest) -> Result<Endpoint, TargetError> {
+        // Sessions that a pooler keeps open are none of the jobs that go directly.
+        let (name, ledger) = (format!("{} via", self.name), self.ledger.clone());
+        Ok(Endpoint { way: JobsWay::Via, name, ledger, ..Endpoint::new(url, request, of_target(false))? })
+    }
+
+    /// Whether sessions of `role` are opened as behind a pooler.
+    fn is_shared(&self, role: SessionRole) -> bool {
+        match self.way {
+            JobsWay::Own => false,
+            JobsWay::Direct => matches!(role, SessionRole::Job(..)),
+            JobsWay::Via => true,
+        }
+    }
+
+    /// Whether jobs have prepared statements with names: a pooler loses them.
+    pub(super) fn names_statements(&self) -> bool {
+        self.way == JobsWay::Own
     }
 
     /// Prefix of the application names of the job sessions.
@@ -230,14 +257,19 @@ impl Endpoint {
 
     fn start_session(&self, c: &mut Connection, role: SessionRole) -> Result<(), TargetError> {
         let purpose = match role {
-            SessionRole::Inspect | SessionRole::Admin => "admin".to_owned(),
+            // A pooler would set another name before each transaction of another session.
+            _ if self.way == JobsWay::Via => "job 0".to_owned(),
+            SessionRole::Job(..) if self.is_shared(role) => "job 0".to_owned(),
             SessionRole::Lock => "lock".to_owned(),
+            SessionRole::Inspect | SessionRole::Admin => "admin".to_owned(),
             SessionRole::Observer => "observer".to_owned(),
             SessionRole::Job(_, job) => format!("job {job}"),
         };
         let name = format!("{} {purpose}", self.name);
-        let parallel = role.workers().map_or_else(Vec::new, parallel::settings);
-        let lists = role.settings().into_iter().flatten();
+        let is_shared = self.is_shared(role);
+        let parallel = role.workers().filter(|_| !is_shared).map_or_else(Vec::new, parallel::settings);
+        let lists = if is_shared { vec![&KNOWLEDGE.sessions.shared] } else { role.settings() };
+        let lists = lists.into_iter().flatten();
         let mut parameters =
             vec![("user", self.config.user.as_str()), ("database", &self.config.database), ("application_name", &name)];
         // Settings in the startup message cost no transaction, and override those of role and database.
@@ -247,6 +279,9 @@ impl Endpoint {
         c.put(|out| frontend::startup_message(parameters, out))?;
         c.send()?;
         self.authenticate(c)?;
+        if self.way == JobsWay::Via {
+            c.no_login();
+        }
         loop {
             let incoming = c.next()?;
             match (incoming.tag, c.body(incoming)) {
@@ -267,6 +302,9 @@ impl Endpoint {
         c.canceller = self.canceller(c, role);
         let at_most = self.config.connect_timeout * PATIENCE;
         c.wait_with(Some(Patience::new(&self.interrupted, at_most, c.canceller.clone())))?;
+        if is_shared {
+            return Ok(());
+        }
         if !matches!(role, SessionRole::Inspect) {
             for sql in KNOWLEDGE.texts.session_settings.all(c.version) {
                 c.query(sql)?;
@@ -315,10 +353,10 @@ impl Endpoint {
     }
 
     fn authenticate(&self, c: &mut Connection) -> Result<(), TargetError> {
-        let mut scram: Option<Exchange> = None;
+        let mut scram: Option<ScramSha256> = None;
         let mut note = None;
         let asks_for = |what: &str| TargetError::Refused(format!("{} asks for {what}", self.config.place()));
-        let wrong = |e: Wrong| TargetError::Refused(format!("{}: {e}", self.config.place()));
+        let wrong = |e: io::Error| TargetError::Refused(format!("{}: password exchange: {e}", self.config.place()));
         loop {
             let incoming = c.next()?;
             let body = c.body(incoming).to_vec();
@@ -355,8 +393,8 @@ impl Endpoint {
                         return Err(asks_for(&format!("'{methods}', which loadline does not support")));
                     }
                     let password = self.password(&mut note)?;
-                    let exchange = Exchange::new(password).map_err(wrong)?;
-                    c.put(|out| frontend::sasl_initial_response(SCRAM_SHA_256, exchange.first().as_bytes(), out))?;
+                    let exchange = ScramSha256::new(password.expose().as_bytes(), ChannelBinding::unsupported());
+                    c.put(|out| frontend::sasl_initial_response(SCRAM_SHA_256, exchange.message(), out))?;
                     scram = Some(exchange);
                 }
                 11 | 12 => {
@@ -366,8 +404,8 @@ impl Endpoint {
                         exchange.finish(data).map_err(wrong)?;
                         continue;
                     }
-                    let answer = exchange.answer(data, &self.keys).map_err(wrong)?;
-                    c.put(|out| frontend::sasl_response(answer.as_bytes(), out))?;
+                    exchange.update(data).map_err(wrong)?;
+                    c.put(|out| frontend::sasl_response(exchange.message(), out))?;
                 }
                 7 | 9 => {
                     return Err(asks_for("Kerberos (GSSAPI, SSPI), which loadline does not support: use a password"));

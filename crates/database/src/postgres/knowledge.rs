@@ -49,6 +49,7 @@ pub(super) struct Knowledge {
 #[serde(deny_unknown_fields)]
 pub(super) struct Sessions {
     pub(super) every: BTreeMap<String, String>,
+    pub(super) shared: BTreeMap<String, String>,
     pub(super) measuring: BTreeMap<String, String>,
     pub(super) preparing: BTreeMap<String, String>,
     pub(super) reading: BTreeMap<String, String>,

@@ -10,6 +10,7 @@ use super::connect::{Endpoint, SessionRole};
 use super::knowledge::KNOWLEDGE;
 use super::settings::PgSettings;
 use super::sql::own;
+use super::versions::LSN;
 use super::wire::{Connection, Row, SYNC};
 use crate::descriptor::{BlockBytes, Counter};
 use crate::error::TargetError;
@@ -19,14 +20,15 @@ use crate::scope::Scope;
 
 /// The query that samples the waits in `scope`. A session that is idle in a transaction may block others.
 fn waits(scope: Scope) -> String {
-    let (name, idle) = match scope {
-        Scope::Jobs => ("waits-of-jobs", "'Client:idle'"),
+    let (name, jobs, idle) = match scope {
+        Scope::Jobs => ("waits-of-jobs", KNOWLEDGE.queries.text("jobs-of-prefix", &[]), "'Client:idle'"),
         Scope::All => (
             "waits-of-all",
+            "NULL".to_owned(),
             "CASE WHEN starts_with(a.state, 'idle in ') THEN 'Client:' || a.state ELSE 'Client:idle' END",
         ),
     };
-    KNOWLEDGE.queries.text(name, &[("idle", idle)])
+    KNOWLEDGE.queries.text(name, &[("idle", idle), ("jobs", &jobs)])
 }
 
 /// The server's processes.
@@ -60,7 +62,7 @@ pub(super) fn uncounted_syncs(settings: &PgSettings) -> Option<String> {
 
 /// Whether a counter is of the log.
 fn is_of_log(name: &str) -> bool {
-    ["pg_stat_wal.", "pg_stat_io.wal_", "loadline.redo_"].iter().any(|begin| name.starts_with(begin))
+    ["pg_stat_wal.", "pg_stat_io.wal_", "loadline.redo_", "loadline.log_"].iter().any(|begin| name.starts_with(begin))
 }
 
 /// The observer's session with one instance.
@@ -72,6 +74,8 @@ struct ObserverSession {
     reads_proc_stat: bool,
     /// Its log is a copy of its primary's.
     standby: bool,
+    /// Size of a file of the log, bytes.
+    log_file: f64,
     /// CPU time of others' sessions.
     others: OtherSessions,
 }
@@ -79,7 +83,7 @@ struct ObserverSession {
 /// Reads all instances of a target and adds them up.
 pub(super) struct PgObserver {
     sessions: Vec<ObserverSession>,
-    job_prefix: String,
+    pub(super) job_prefix: String,
     /// Prefix of the names of all of loadline's sessions.
     own_prefix: String,
     /// Whether the servers run on this machine.
@@ -115,6 +119,7 @@ impl ObserverSession {
             counts_syncs: gaps.redo_syncs.is_none(),
             reads_proc_stat: gaps.reads_proc_stat,
             standby,
+            log_file: settings.bytes("wal_segment_size").unwrap_or(16_777_216.0),
             others: OtherSessions::new(COMMANDS),
         })
     }
@@ -160,6 +165,9 @@ impl ObserverSession {
         Counter::fill(&KNOWLEDGE.counters, c.version.into(), self.block, &mut here);
         if !self.counts_syncs {
             here.retain(|name, _| ![counter::REDO_SYNCS, counter::REDO_SYNC_NS].contains(&name.as_str()));
+        }
+        if let Some(position) = here.get(LSN).copied() {
+            here.insert(counter::LOG_SWITCHES.to_owned(), (position / self.log_file).floor());
         }
         if let Some(all) = here.get("pg_stat_database.xact_commit") {
             here.insert(counter::COMMITS.to_owned(), all - c.own_commits_booked() as f64);
@@ -227,7 +235,15 @@ impl Observer for PgObserver {
                     (Some("background"), None) => {}
                     (Some("other"), Some(_)) => sample.others = sample.others.map(|n| n + count),
                     (Some("other"), None) => sample.others = None,
-                    (_, Some(doing)) => *sample.sessions.entry(doing).or_default() += count,
+                    (_, Some(doing)) => {
+                        let jobs = row
+                            .get(3)
+                            .into_iter()
+                            .flat_map(|jobs| jobs.split(','))
+                            .filter_map(|n| n.parse::<u32>().ok());
+                        sample.jobs.entry(doing.clone()).or_default().extend(jobs);
+                        *sample.sessions.entry(doing).or_default() += count;
+                    }
                     (_, None) => return Ok(None),
                 }
             }

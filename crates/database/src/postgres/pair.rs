@@ -8,8 +8,8 @@ use loadline_model::{Finding, Severity};
 
 use super::changed_settings::{self, CHANGED, Present};
 use super::connect::{Endpoint, SessionRole};
-use super::identity::Identity;
 use super::knowledge::KNOWLEDGE;
+use super::standbys::Identity;
 use super::wire::Connection;
 use crate::env::of_target;
 use crate::error::TargetError;

@@ -3,6 +3,9 @@
 //!
 //! <https://www.postgresql.org/docs/current/protocol-message-formats.html>
 
+use fallible_iterator::FallibleIterator;
+use postgres_protocol::types;
+
 use super::knowledge::KNOWLEDGE;
 use crate::error::{Refusal, TargetError};
 
@@ -110,23 +113,10 @@ pub(super) fn texts(body: &[u8]) -> Vec<Option<String>> {
 
 /// Parses a one-dimensional binary array of `timestamptz` without NULLs: µs since 2000. `None` for anything else.
 pub(super) fn timestamps(bytes: &[u8]) -> Option<Vec<i64>> {
-    let mut words = bytes.chunks_exact(4).map(|w| i32::from_be_bytes([w[0], w[1], w[2], w[3]]));
-    let (dimensions, _flags, oid) = (words.next()?, words.next()?, words.next()?);
-    if dimensions == 0 {
-        return Some(Vec::new());
-    }
-    let count = usize::try_from(words.next()?).ok()?;
-    let items = bytes.get(20..)?;
-    if dimensions != 1 || u32::try_from(oid).ok()? != TIMESTAMPTZ || items.len() != count.checked_mul(12)? {
-        return None;
-    }
-    items
-        .chunks_exact(12)
-        .map(|item| {
-            let (len, value) = item.split_first_chunk::<4>()?;
-            (i32::from_be_bytes(*len) == 8).then_some(i64::from_be_bytes(value.try_into().ok()?))
-        })
-        .collect()
+    let array = types::array_from_sql(bytes).ok()?;
+    let is_one = matches!(array.dimensions().count(), Ok(0 | 1)) && [0, TIMESTAMPTZ].contains(&array.element_type());
+    let values = array.values().map(|value| types::timestamp_from_sql(value.unwrap_or_default()));
+    values.collect().ok().filter(|_| is_one)
 }
 
 #[cfg(test)]

@@ -1,11 +1,13 @@
 //! The roles of [`crate::role`] for PostgreSQL.
 
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
 use loadline_model::manifest::TargetInfo;
 use loadline_model::{Capabilities, Capability, Column, Driver, Finding, Severity, column};
 
 use super::client::PgClientSession;
+use super::config::Address;
 use super::connect::SessionRole;
 use super::knowledge::KNOWLEDGE;
 use super::server::{PgInstance, Postgres};
@@ -17,12 +19,14 @@ use crate::data_set::{LoadSession, Loader};
 use crate::dialect::Dialect;
 use crate::error::TargetError;
 use crate::facts::Facts;
+use crate::request::{OpenRequest, Way};
 use crate::role::{
     BlockCache, Checkpoints, ClientDriver, ClientSession, DatabaseDriver, DatabaseSession, Doctor, JobLimit, LogSpace,
-    Observation, Observer, ParallelQueries, ParallelWorkers, Privilege, Queries, RunLock, WorkerLimit,
+    Observation, Observer, ParallelQueries, ParallelWorkers, Privilege, Queries, RunLock, WorkerLimit, median_of_three,
 };
 use crate::scope::Scope;
-use crate::target::{Abilities, Nodes, RemainingNodes, Target};
+use crate::target::{Abilities, Listening, Nodes, RemainingNodes, Target, Ways};
+use crate::tcp::is_loopback;
 use crate::work::Work;
 use crate::workload_tables::{Kept, LoadedTables, LoadsTables};
 
@@ -57,6 +61,13 @@ impl Target for Postgres {
                     .into(),
             );
         }
+        if !self.primary().endpoint.names_statements() {
+            notes.push(
+                "--via: jobs send each statement unprepared on both ways, because a pooler that gives a transaction to another session \
+                 loses prepared ones (pgbouncer before 1.21), and their sessions have the server's own settings"
+                    .into(),
+            );
+        }
         notes.extend(KNOWLEDGE.notes.iter().cloned());
         let (host, memory_bytes) =
             if local { (None, None) } else { self.session(self.primary(), SessionRole::Inspect, server::machine)? };
@@ -88,6 +99,7 @@ impl Target for Postgres {
             parallel_queries: Some(self),
             statistics_views: Some(self),
             settings: self.server.is_some().then_some(self as _),
+            ways: Some(self),
             nodes: (self.nodes.instances.len() > 1).then_some(self as _),
             replication: self.has_levels.then_some(self as _),
             ..Abilities::default()
@@ -238,7 +250,12 @@ impl Doctor for Postgres {
 
 impl ClientDriver for Postgres {
     fn client_session(&self, work: &Work, job: u32) -> Result<Box<dyn ClientSession>, TargetError> {
-        Ok(Box::new(PgClientSession::open(self.job_session(work, job)?, work)?))
+        let named = self.primary().endpoint.names_statements();
+        Ok(Box::new(PgClientSession::open(self.job_session(work, job)?, work, named)?))
+    }
+
+    fn publish_shared(&self) -> Result<(), TargetError> {
+        self.flush_pooled()
     }
 }
 
@@ -271,7 +288,11 @@ impl Observation for Postgres {
     }
 
     fn absent_columns(&self) -> Vec<(&'static Column, String)> {
-        let mut absent = vec![(column::FLASH_CACHE_WRITE_PCT, "PostgreSQL has no flash cache".to_owned())];
+        const NO_UNDO: &str = "PostgreSQL has no undo: old row versions stay in the table, and it counts them, but not their size (old_rows_per_tx)";
+        let mut absent = vec![
+            (column::FLASH_CACHE_WRITE_PCT, "PostgreSQL has no flash cache".to_owned()),
+            (column::UNDO_KIB_PER_TX, NO_UNDO.to_owned()),
+        ];
         for (columns, why) in [
             (&[column::REDO_BLOCKS_PER_S][..], KNOWLEDGE.texts.no_redo_blocks.at(self.version)),
             (&[column::REDO_SYNC_WRITES_PER_S, column::COMMITS_PER_REDO_SYNC], self.gaps.redo_syncs.as_deref()),
@@ -304,18 +325,14 @@ impl DatabaseDriver for Postgres {
 
     fn overhead_ns(&self) -> Result<Option<f64>, TargetError> {
         const ITERATIONS: u32 = 20_000;
-        let mut times = self.at_primary(|c| {
-            let block = procedure::overhead(ITERATIONS);
-            let mut times = Vec::new();
-            for _ in 0..3 {
+        let block = procedure::overhead(ITERATIONS);
+        self.at_primary(|c| {
+            median_of_three(|| {
                 c.query(&block)?;
                 c.add_own_commits(u64::from(ITERATIONS));
-                times.extend(c.number::<f64>(&format!("SELECT current_setting('{}')", procedure::OVERHEAD))?);
-            }
-            Ok(times)
-        })?;
-        times.sort_by(f64::total_cmp);
-        Ok(times.get(times.len() / 2).copied())
+                c.number(&format!("SELECT current_setting('{}')", procedure::OVERHEAD))
+            })
+        })
     }
 }
 
@@ -343,6 +360,20 @@ impl ParallelQueries for Postgres {
 
     fn try_parallel(&self, work: &Work) -> Result<Option<ParallelWorkers>, TargetError> {
         self.session(self.primary(), SessionRole::Job(work, 0), |c| parallel::count_workers(c, work))
+    }
+}
+
+impl Ways for Postgres {
+    fn lead(&self, request: &OpenRequest) -> Result<Option<Listening>, TargetError> {
+        *self.via.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        let Way::Via(url) = &request.way else { return Ok(None) };
+        let endpoint = self.primary().endpoint.via(url, request)?;
+        let listening = match &endpoint.config.address {
+            Address::Tcp(host) => is_loopback(host).then_some(Listening::Port(endpoint.config.port)),
+            Address::Unix(dir) => Some(Listening::Socket(dir.join(format!(".s.PGSQL.{}", endpoint.config.port)))),
+        };
+        self.go_via(endpoint)?;
+        Ok(listening)
     }
 }
 
@@ -380,6 +411,7 @@ impl Nodes for Postgres {
             has_levels: self.has_levels,
             // A pair is of one node.
             pair: None,
+            via: Mutex::default(),
             loaded: LoadedTables::default(),
             server: self.server.clone(),
         };

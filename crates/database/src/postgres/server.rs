@@ -1,23 +1,24 @@
 //! The target: its nodes and the server instances behind them. Its roles are in `roles.rs`.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use super::config::Address;
 use super::connect::{Endpoint, SessionRole};
-use super::identity::Identity;
 use super::knowledge::KNOWLEDGE;
 use super::observer::{CounterGaps, PgObserver, uncounted_syncs};
 use super::pair::Pair;
 use super::settings::{PgSettings, refuse_placeholders};
+use super::standbys::Identity;
 use super::temp::{TempServer, url_of};
 use super::versions::Version;
 use super::wire::Connection;
-use super::{replay, sql};
+use super::{sql, standbys};
 use crate::cloud::{Cloud, Part, why_absent};
 use crate::env::of_target;
 use crate::error::{Cause, TargetError, unless_refused};
 use crate::facts::{Facts, Runs};
-use crate::request::OpenRequest;
+use crate::request::{OpenRequest, Way};
 use crate::role::Observer;
 use crate::scope::Scope;
 use crate::servers::Servers;
@@ -54,6 +55,8 @@ pub(super) struct Postgres {
     pub(super) has_levels: bool,
     /// The user's own standbys, for levels.
     pub(super) pair: Option<Pair>,
+    /// The proxy or pooler through which jobs go now.
+    pub(super) via: Mutex<Option<Arc<Endpoint>>>,
     /// Workload tables known to be complete.
     pub(super) loaded: LoadedTables,
     /// The private server, if this is one. Last field: it must stop after all else is dropped.
@@ -130,7 +133,11 @@ impl Postgres {
                 }
                 gaps.log_times = (!settings.is_on("track_wal_io_timing"))
                     .then_some("track_wal_io_timing is off: set it on for the whole server");
-                let timed = KNOWLEDGE.texts.reads_are_timed.at(c.version).unwrap_or_default();
+                let timed = match request.way {
+                    Way::Own => KNOWLEDGE.texts.reads_are_timed.at(c.version).unwrap_or_default(),
+                    // Their sessions have no settings of their own.
+                    Way::Direct | Way::Via(_) => "current_setting('track_io_timing') = 'on'",
+                };
                 gaps.read_times = (c.value(&format!("SELECT {timed}"))?.as_deref() != Some("t")).then_some(
                     "track_io_timing is off: GRANT SET ON PARAMETER track_io_timing (from 15 on), or set it on for the role",
                 );
@@ -179,7 +186,12 @@ impl Postgres {
             ),
             publishes_counters: true,
             // Without a forced flush, sessions report at most once a second (PGSTAT_STAT_INTERVAL).
-            counter_lag_s: if KNOWLEDGE.texts.flush.at(version).is_some() { 0.0 } else { 1.0 },
+            counter_lag_s: match (&request.way, KNOWLEDGE.texts.flush.at(version)) {
+                (_, None) => 1.0,
+                (Way::Own, Some(_)) => 0.0,
+                // Those of a pooler are made to report after the test only.
+                (Way::Direct | Way::Via(_), Some(_)) => 0.05,
+            },
             waits: &KNOWLEDGE.waits,
             growth_is_written: KNOWLEDGE.texts.growth_is_written.at(version),
             empty_query: "SELECT 1",
@@ -197,6 +209,7 @@ impl Postgres {
             url,
             has_levels: has_levels || pair.is_some(),
             pair,
+            via: Mutex::default(),
             loaded: LoadedTables::default(),
             server,
         })
@@ -217,7 +230,11 @@ impl Postgres {
         let local = self.nodes.instances.iter().all(|i| i.local);
         let standbys = self.nodes.instances.iter().filter(|i| i.standby).count();
         let by_node = endpoints.len() > 1 && endpoints.len() == self.nodes.endpoints.len();
-        Ok(Box::new(PgObserver::open(&endpoints, standbys, &self.gaps, (local, by_node), scope)?))
+        let mut observer = PgObserver::open(&endpoints, standbys, &self.gaps, (local, by_node), scope)?;
+        if let Some(via) = self.via() {
+            observer.job_prefix = via.job_prefix();
+        }
+        Ok(Box::new(observer))
     }
 
     pub(super) fn session<T>(
@@ -261,12 +278,68 @@ impl Postgres {
 
     /// Waits until all standbys have replayed what their primary has on disk.
     pub(super) fn wait_replayed(&self) -> Result<(), TargetError> {
-        replay::wait(&self.primary().endpoint, &self.standbys()?)
+        standbys::wait(&self.primary().endpoint, &self.standbys()?)
+    }
+
+    /// The proxy or pooler through which jobs go now.
+    pub(super) fn via(&self) -> Option<Arc<Endpoint>> {
+        self.via.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Has jobs go through `endpoint` if it leads to the primary, and to the same database.
+    pub(super) fn go_via(&self, endpoint: Endpoint) -> Result<(), TargetError> {
+        const DATABASE: &str = "SELECT current_database()";
+        let (here, private) = (self.primary(), self.server.is_some());
+        let mut c = endpoint.connect(SessionRole::Inspect)?;
+        let [via, at] = [&endpoint.config.shown, &here.endpoint.config.shown];
+        if Identity::read(&mut c, &here.endpoint, private)? != here.identity {
+            return Err(TargetError::Refused(format!(
+                "'{via}' leads to another server than '{at}': give the target that the proxy or pooler leads to"
+            )));
+        }
+        let [there, here] =
+            [c.value(DATABASE)?, self.at_primary(|c| c.value(DATABASE))?].map(Option::unwrap_or_default);
+        if there != here {
+            return Err(TargetError::Refused(format!(
+                "'{via}' leads to the database '{there}', and '{at}' is the database '{here}' of the same server: give both the same"
+            )));
+        }
+        c.book();
+        *self.via.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(endpoint));
+        Ok(())
+    }
+
+    /// Has all sessions that a pooler keeps open for jobs report what they did: as many transactions as there are sessions, all open at a
+    /// time, so that each has one of its own.
+    pub(super) fn flush_pooled(&self) -> Result<(), TargetError> {
+        let Some(via) = self.via() else { return Ok(()) };
+        let of_jobs = KNOWLEDGE.queries.text("processes", &[]);
+        let pooled = self.at_primary(|c| Ok(c.query_with(&of_jobs, &[&via.job_prefix()])?.len()))?;
+        let flush = KNOWLEDGE.texts.flush.at(self.version);
+        let begin = format!("BEGIN; {}", sql::own(flush.unwrap_or("SELECT 1")));
+        let mut open = Vec::new();
+        for _ in 0..pooled {
+            let mut c = via.connect(SessionRole::Inspect)?;
+            c.query(&begin)?;
+            open.push(c);
+        }
+        for c in &mut open {
+            c.query("COMMIT")?;
+            c.book();
+        }
+        if flush.is_none() {
+            // The collector of version 14 is told at the end of a transaction, and has a second.
+            std::thread::sleep(Duration::from_secs(1));
+        }
+        Ok(())
     }
 
     /// Opens the session of `job` at its node. With several servers it proves that it is at the right one: an address may
     /// lead to another one by now.
     pub(super) fn job_session(&self, work: &Work, job: u32) -> Result<Connection, TargetError> {
+        if let Some(via) = self.via() {
+            return via.connect(SessionRole::Job(work, job));
+        }
         let (endpoint, instance) = self.nodes.of_job(work, job)?;
         let mut c = endpoint.connect(SessionRole::Job(work, job))?;
         if self.nodes.instances.len() > 1 {

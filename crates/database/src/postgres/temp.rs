@@ -13,7 +13,7 @@ use nix::unistd::Pid;
 
 use super::connect::{Endpoint, SessionRole};
 use super::versions::OLDEST;
-use super::{replay, sql};
+use super::{sql, standbys};
 use crate::env::of_target;
 use crate::error::TargetError;
 use crate::relay::Relay;
@@ -241,7 +241,7 @@ impl TempServer {
         self.servers.start(0)?;
         // A standby does not start with lower limits (max_connections …) than those in the log before the primary's new ones.
         // One that cannot replay higher limits stands still until it is restarted.
-        let _ = replay::wait(&self.endpoint, &self.running_standbys()?);
+        let _ = standbys::wait(&self.endpoint, &self.running_standbys()?);
         for number in 1..=self.servers.further.len() {
             self.servers.further[number - 1].stop(stages);
             self.servers.start(number)?;

@@ -2,13 +2,14 @@
 
 use std::io::{self, Read, Write};
 use std::str::FromStr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::BytesMut;
 use loadline_workload::Arg;
 use postgres_protocol::message::frontend;
 
 use super::knowledge::KNOWLEDGE;
-use super::ledger::Ledger;
 use super::protocol::{self, ServerError};
 use super::sql::{SCHEMA, own};
 use super::versions::Version;
@@ -341,6 +342,11 @@ impl Connection {
         self.until_own_ready(|_, _| ())
     }
 
+    /// The login was at a pooler: the server did not count it.
+    pub(super) fn no_login(&mut self) {
+        self.own_commits = 0;
+    }
+
     /// Adds commits of loadline's own work inside a block.
     pub(super) fn add_own_commits(&mut self, n: u64) {
         self.own_commits += n;
@@ -387,5 +393,22 @@ impl Drop for Connection {
         let mut message = BytesMut::new();
         frontend::terminate(&mut message);
         let _ = self.stream.write_all(&message).and_then(|()| self.stream.flush());
+    }
+}
+
+/// Commits of loadline's own work (administration, probes, the end of a CALL) that the server's counters already
+/// include. They are subtracted from `xact_commit`.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Ledger(Arc<AtomicU64>);
+
+impl Ledger {
+    /// Adds `commits`.
+    pub(super) fn add(&self, commits: u64) {
+        self.0.fetch_add(commits, Ordering::Relaxed);
+    }
+
+    /// Sum of all commits.
+    pub(super) fn total(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
     }
 }

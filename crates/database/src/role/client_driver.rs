@@ -11,6 +11,11 @@ use crate::work::Work;
 pub trait ClientDriver {
     /// Opens the session of `job` and prepares its statements.
     fn client_session(&self, work: &Work, job: u32) -> Result<Box<dyn ClientSession>, TargetError>;
+
+    /// Makes visible in the database's counters what jobs did in sessions that a pooler keeps open, if they are delayed.
+    fn publish_shared(&self) -> Result<(), TargetError> {
+        Ok(())
+    }
 }
 
 /// A session of the client driver. Points in time are on [`loadline_storage::now_ns`].

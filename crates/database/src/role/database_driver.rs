@@ -19,6 +19,18 @@ pub trait DatabaseDriver {
     fn overhead_ns(&self) -> Result<Option<f64>, TargetError>;
 }
 
+/// The median of three measurements, of those that give one.
+pub(crate) fn median_of_three(
+    mut measure: impl FnMut() -> Result<Option<f64>, TargetError>,
+) -> Result<Option<f64>, TargetError> {
+    let mut times = Vec::new();
+    for _ in 0..3 {
+        times.extend(measure()?);
+    }
+    times.sort_by(f64::total_cmp);
+    Ok(times.get(times.len() / 2).copied())
+}
+
 /// A session of the in-database driver.
 pub trait DatabaseSession: Send {
     /// Runs transactions inside the database until the first one that completes at or after `until_ns` (on
@@ -39,6 +51,8 @@ pub struct Slice {
     pub first_start_ns: u64,
     /// Times of the transactions that completed before the end of the slice.
     pub transaction: Latencies,
+    /// Start and end of each of them, ns, in order; `None` if the server returns a histogram.
+    pub each: Option<Vec<[u64; 2]>>,
     /// Their commit times.
     pub commit: Latencies,
     /// The transaction that crossed the end, after which the slice ended.

@@ -1,5 +1,7 @@
 //! The optional roles of few methods.
 
+use std::collections::BTreeMap;
+
 use loadline_model::activity::View;
 use loadline_workload::Table;
 
@@ -28,7 +30,13 @@ pub trait Queries {
     /// Stored size of a table of the workload, bytes, without its indexes (if the database stores them separately);
     /// `None` if unknown.
     fn table_bytes(&self, work: &Work, table: &str) -> Result<Option<u64>, TargetError>;
+
+    /// Size of all of loadline's tables, and what is unused in them, by column id; or why that is unknown.
+    fn wear(&self) -> Wear;
 }
+
+/// See [`Queries::wear`].
+pub type Wear = BTreeMap<String, Result<f64, String>>;
 
 /// Manages the data set.
 pub trait DataSet {

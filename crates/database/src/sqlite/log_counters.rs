@@ -164,6 +164,7 @@ unsafe extern "C" fn write(file: *mut ffi::sqlite3_file, data: *const c_void, am
             if offset == 0 {
                 // Its header: the log starts again.
                 counters.checkpoint_at.store(0, Ordering::Relaxed);
+                counters.restarts.fetch_add(1, Ordering::Relaxed);
             }
         }
         let begin = now_ns();

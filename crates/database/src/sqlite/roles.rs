@@ -180,7 +180,12 @@ impl Observation for Sqlite {
 
     fn absent_columns(&self) -> Vec<(&'static Column, String)> {
         let why = |what: &str| format!("SQLite does not count {what}");
-        vec![(column::COMMITS_DATABASE, why("its commits; the rows changed are counted instead"))]
+        const NO_UNDO: &str = "SQLite keeps no undo: its log holds the new pages, and the database the old ones";
+        vec![
+            (column::COMMITS_DATABASE, why("its commits; the rows changed are counted instead")),
+            (column::UNDO_KIB_PER_TX, NO_UNDO.to_owned()),
+            (column::OLD_ROWS_PER_TX, NO_UNDO.to_owned()),
+        ]
     }
 }
 

@@ -103,6 +103,7 @@ fn mapped(pids: &str) -> BTreeSet<PathBuf> {
 }
 
 #[test]
+#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn a_private_server_counts_statements_if_the_library_is_loaded() {
     let statements = |settings: &[(&str, &str)]| {
         let scratch = scratch();
@@ -117,6 +118,7 @@ fn a_private_server_counts_statements_if_the_library_is_loaded() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn a_server_starts_answers_and_is_removed_also_in_a_panic() {
     let scratch = scratch();
     let settings = [("wal_buffers", "8MB"), ("event_source", "it's 'here'")];
@@ -150,6 +152,7 @@ fn a_server_starts_answers_and_is_removed_also_in_a_panic() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn a_server_that_was_killed_leaves_nothing() {
     let scratch = scratch();
     let server = open(scratch.path(), &[]);
@@ -173,6 +176,7 @@ fn a_server_that_was_killed_leaves_nothing() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn wrong_settings_are_named_and_nothing_is_left() {
     let scratch = scratch();
     for (settings, parts) in [
@@ -192,6 +196,7 @@ fn wrong_settings_are_named_and_nothing_is_left() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn a_full_disk_is_named_and_nothing_is_left() {
     let scratch = scratch();
     let bin = scratch.path().join("bin");
@@ -236,6 +241,7 @@ fn owner(url: &str, replicas: u32, scratch: &Path) -> std::process::Child {
 }
 
 #[test]
+#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn a_killed_owner_leaves_nothing() {
     let scratch = scratch();
     let mut killed = owner("postgres-temp:", 1, scratch.path());
@@ -268,6 +274,7 @@ fn a_killed_owner_leaves_nothing() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn a_server_killed_before_it_is_ready_leaves_nothing() {
     let scratch = scratch();
     let mut owner = owner("postgres-temp:", 0, scratch.path());
@@ -288,6 +295,7 @@ fn a_server_killed_before_it_is_ready_leaves_nothing() {
 
 /// A script stands for `mariadb-install-db` whose child would go on for long.
 #[test]
+#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn nothing_outlives_an_owner_that_dies_while_a_data_folder_is_made() {
     let (scratch, bin) = (scratch(), scratch());
     let (open, made) = (Permissions::from_mode(0o777), bin.path().join("made"));
@@ -393,6 +401,7 @@ fn nothing_is_left_by_kills_at_any_moment() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn a_leftover_whose_server_still_runs_is_stopped_by_the_next_start() {
     let scratch = scratch();
     let server = open(scratch.path(), &[]);
@@ -411,6 +420,7 @@ fn a_leftover_whose_server_still_runs_is_stopped_by_the_next_start() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn a_long_path_and_a_closed_one() {
     let scratch = scratch();
     let long = scratch.path().join("a, b ".repeat(20));
@@ -440,6 +450,7 @@ fn a_long_path_and_a_closed_one() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn missing_directories_are_named() {
     let scratch = scratch();
     let mut request = request(scratch.path(), &[]);
@@ -451,6 +462,7 @@ fn missing_directories_are_named() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn too_little_memory_is_refused_with_numbers() {
     const GIB: u64 = 1 << 30;
     let mut setup = Setup::new(&SERVERS.postgres, &request(Path::new("/"), &[])).unwrap();

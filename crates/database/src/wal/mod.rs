@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use loadline_logwriter::device::Receiver;
 use loadline_logwriter::{LogConfig, LogWriter};
 use loadline_model::manifest::TargetInfo;
-use loadline_model::{Capabilities, Capability, Column, Driver, Finding, Severity};
+use loadline_model::{Capabilities, Capability, Column, Driver, Finding, Severity, column};
 use loadline_workload::{Commit, Step};
 
 use crate::error::TargetError;
@@ -331,7 +331,8 @@ impl Observation for Wal {
     }
 
     fn absent_columns(&self) -> Vec<(&'static Column, String)> {
-        Vec::new()
+        const WHY: &str = "the log writer's own thread is one of loadline's process: see cpu_busy_pct";
+        column::SERVER_COST.into_iter().flatten().map(|column| (column, WHY.to_owned())).collect()
     }
 }
 

@@ -8,6 +8,7 @@ use loadline_model::{Driver, Snapshot, column};
 use loadline_workload::Arg;
 
 use crate::server::{Server, loaded, server_alone, work};
+use crate::shared::{assert_one_task, done_in_slices, watch_others};
 
 #[test]
 #[expect(clippy::too_many_lines)]
@@ -76,12 +77,9 @@ fn commits_are_counted_to_the_last_one() {
     target.reset(&huge, Driver::Database).unwrap();
     let mut session = target.abilities().driver().unwrap().database_session(&huge, 1).unwrap();
     let before = observer.snapshot().unwrap();
-    let mut done = 0;
-    for _ in 0..4 {
-        done += session.run_slice(loadline_storage::now_ns() + 50_000_000).unwrap().transaction.count() + 1;
-    }
+    let done = done_in_slices(session.as_mut());
     let after = observer.snapshot().unwrap();
-    assert_eq!(before.delta(&after, counter::COMMITS), Some(done as f64));
+    assert_eq!(before.delta(&after, counter::COMMITS), Some(done));
     assert!(!after.counters.contains_key(counter::REDO_SYNCS), "not counted, so not said");
     assert!(target.absent_columns().iter().any(|(id, _)| *id == column::REDO_SYNC_WRITES_PER_S));
     target.create(&small).unwrap();
@@ -203,10 +201,7 @@ fn without_a_binary_log_the_wait_for_the_log_is_seen_in_samples() {
         observer.sample_waits().unwrap().unwrap().sessions == [("Client:idle".to_owned(), 1)].into()
     });
     assert!(idle, "{:?}", observer.sample_waits());
-    let tasks = observer.session_tasks();
-    let [thread] = tasks.ids[..] else { panic!("{tasks:?}") };
-    let command = std::fs::read_to_string(format!("/proc/{thread}/cmdline")).unwrap();
-    assert!(tasks.commands.iter().any(|c| command.contains(c)), "{command}");
+    assert_one_task(&observer.session_tasks());
     drop(client);
     drop(observer);
     let pooled = Server::start("", &[("thread_handling", "pool-of-threads")]);
@@ -233,32 +228,20 @@ fn other_sessions_at_work_are_sampled_and_timed() {
     let (own, blind) = (server.as_users("root").unwrap(), server.as_users("blind").unwrap());
     let (_lock, mut own) = (own.lock().unwrap(), own.observer().unwrap());
     let mut blind = blind.observer().unwrap();
-    let cpu_ns = |observer: &mut Box<dyn Observer>| {
-        observer.snapshot().unwrap().counters.get(counter::OTHER_SESSIONS_CPU_NS).copied()
-    };
     // Once the sessions that opened the targets have ended.
     let quiet = (0..100).any(|_| {
         std::thread::sleep(std::time::Duration::from_millis(10));
         own.sample_waits().unwrap().unwrap().others == Some(0)
     });
     assert!(quiet, "loadline's own do not count");
-    std::thread::scope(|scope| {
-        let begin = std::time::Instant::now();
-        let query = scope.spawn(|| server.sql("SELECT BENCHMARK(4000000, MD5(RAND()))"));
-        let (mut seen, mut used) = (0, Vec::new());
-        while !query.is_finished() {
-            seen = seen.max(own.sample_waits().unwrap().unwrap().others.unwrap());
-            used.extend(cpu_ns(&mut own));
-            std::thread::sleep(std::time::Duration::from_millis(20));
-        }
-        assert!(seen >= 1);
-        let (first, last) = (used[0], *used.last().unwrap());
-        assert!(first < last && last <= begin.elapsed().as_nanos() as f64, "{first} to {last} ns");
-        assert!(used.is_sorted(), "{used:?}");
-    });
-    assert_eq!(
-        (blind.sample_waits().unwrap().unwrap().others, cpu_ns(&mut blind)),
-        (None, None),
-        "it may not see them"
-    );
+    let begin = std::time::Instant::now();
+    let work = || drop(server.sql("SELECT BENCHMARK(4000000, MD5(RAND()))"));
+    let (seen, used) = watch_others(own.as_mut(), work);
+    assert!(seen >= 1);
+    let used: Vec<f64> = used.into_iter().flatten().collect();
+    let (first, last) = (used[0], *used.last().unwrap());
+    assert!(first < last && last <= begin.elapsed().as_nanos() as f64, "{first} to {last} ns");
+    assert!(used.is_sorted(), "{used:?}");
+    let timed = blind.snapshot().unwrap().counters.get(counter::OTHER_SESSIONS_CPU_NS).copied();
+    assert_eq!((blind.sample_waits().unwrap().unwrap().others, timed), (None, None), "it may not see them");
 }

@@ -5,7 +5,7 @@ use loadline_model::snapshot::counter;
 use loadline_workload::Arg;
 
 use crate::server::{server, work};
-use crate::shared::prepare;
+use crate::shared::{assert_one_task, done_in_slices, prepare, watch_others};
 
 #[test]
 fn commits_are_counted_exactly() {
@@ -56,19 +56,9 @@ fn commits_are_counted_exactly() {
     let mut session = target.abilities().driver().unwrap().database_session(&work, 1).unwrap();
     let before = observer.snapshot().unwrap();
     assert_eq!(after.delta(&before, counter::COMMITS), Some(0.0));
-    let mut done = 0;
-    for _ in 0..4 {
-        done += session.run_slice(loadline_storage::now_ns() + 50_000_000).unwrap().transaction.count() + 1;
-    }
+    let done = done_in_slices(session.as_mut());
     let after = observer.snapshot().unwrap();
-    assert_eq!(before.delta(&after, counter::COMMITS), Some(done as f64), "a slice's commits show when it returns");
-}
-
-/// The task of one session: a process of this machine.
-fn assert_one_process(tasks: &loadline_database::SessionTasks) {
-    let [id] = tasks.ids[..] else { panic!("{tasks:?}") };
-    let command = std::fs::read_to_string(format!("/proc/{id}/cmdline")).unwrap();
-    assert!(tasks.commands.iter().any(|c| command.contains(c)), "{command}");
+    assert_eq!(before.delta(&after, counter::COMMITS), Some(done), "a slice's commits show when it returns");
 }
 
 #[test]
@@ -81,7 +71,7 @@ fn waits_of_the_job_sessions_are_sampled() {
     assert_eq!(observer.sample_waits().unwrap().unwrap().sessions.len(), 0, "no job, no wait");
     let idle = target.client_session(&work, 3).unwrap();
     assert_eq!(observer.sample_waits().unwrap().unwrap().sessions, [("Client:idle".to_owned(), 1)].into());
-    assert_one_process(&observer.session_tasks());
+    assert_one_task(&observer.session_tasks());
     drop(idle);
     let workers: Vec<_> = (0..3)
         .map(|job| {
@@ -158,18 +148,11 @@ fn other_sessions_at_work_are_sampled() {
     let db = server().database("others");
     let (own, blind) = (db.target(), crate::server::open(&server().socket_url("limited", "others")).unwrap());
     let (mut own, mut blind) = (own.observer().unwrap(), blind.observer().unwrap());
-    std::thread::scope(|scope| {
-        let query = scope.spawn(|| db.psql("SELECT count(*) FROM generate_series(1, 8000000)"));
-        let (mut seen, mut used) = (0, Vec::new());
-        while !query.is_finished() {
-            seen = seen.max(own.sample_waits().unwrap().unwrap().others.unwrap());
-            used.push(own.snapshot().unwrap().counters[counter::OTHER_SESSIONS_CPU_NS]);
-            std::thread::sleep(std::time::Duration::from_millis(5));
-        }
-        // Other tests of this binary have sessions too.
-        assert!(seen >= 1);
-        assert!(used.is_sorted() && used[0] < *used.last().unwrap(), "{used:?}");
-    });
+    let work = || drop(db.psql("SELECT count(*) FROM generate_series(1, 8000000)"));
+    let (seen, used) = watch_others(own.as_mut(), work);
+    // Other tests of this binary have sessions too.
+    assert!(seen >= 1);
+    assert!(used.is_sorted() && used[0].is_some() && used[0] < *used.last().unwrap(), "{used:?}");
     std::thread::scope(|scope| {
         let query = scope.spawn(|| db.psql("SELECT pg_sleep(2)"));
         let mut unknown = false;

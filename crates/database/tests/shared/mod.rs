@@ -1,7 +1,10 @@
 //! What each server must do alike: tests that every binary runs on its own.
 
-use loadline_database::{ClientSession, LoadProgress, Target, TargetError, Work};
+use loadline_database::{
+    ClientSession, DatabaseSession, LoadProgress, Observer, SessionTasks, Target, TargetError, Work,
+};
 use loadline_model::activity::View;
+use loadline_model::snapshot::counter;
 use loadline_workload::{Arg, Execute};
 
 /// Runs statements without loadline.
@@ -162,6 +165,33 @@ pub(crate) fn whole_tables_are_loaded_once_and_then_indexed(
     assert!(rest[0].rows_loaded == 0 && sql(keys) == "2", "{rest:?}");
     target.drop_tables(&work).unwrap();
     target.clean().unwrap();
+}
+
+/// The task of the one session that works: it is of this machine.
+pub(crate) fn assert_one_task(tasks: &SessionTasks) {
+    let [id] = tasks.ids[..] else { panic!("{tasks:?}") };
+    let command = std::fs::read_to_string(format!("/proc/{id}/cmdline")).unwrap();
+    assert!(tasks.commands.iter().any(|c| command.contains(c)), "{command}");
+}
+
+/// Transactions of four short slices.
+pub(crate) fn done_in_slices(session: &mut dyn DatabaseSession) -> f64 {
+    let mut slice = || session.run_slice(loadline_storage::now_ns() + 50_000_000).unwrap();
+    (0..4).map(|_| slice().transaction.count() + 1).sum::<u64>() as f64
+}
+
+/// What `observer` sees of other sessions while `query` runs in one: the most at work at once, and their CPU time so far.
+pub(crate) fn watch_others(observer: &mut dyn Observer, query: impl FnOnce() + Send) -> (u32, Vec<Option<f64>>) {
+    let (mut seen, mut used) = (0, Vec::new());
+    std::thread::scope(|scope| {
+        let query = scope.spawn(query);
+        while !query.is_finished() {
+            seen = seen.max(observer.sample_waits().unwrap().unwrap().others.unwrap());
+            used.push(observer.snapshot().unwrap().counters.get(counter::OTHER_SESSIONS_CPU_NS).copied());
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+    });
+    (seen, used)
 }
 
 /// What the statistics views say now.

@@ -2,6 +2,7 @@
 
 use super::{Cell, Column};
 use crate::record::Validity;
+use crate::slow::SlowFigures;
 
 /// Defines columns: their ids in capitals and, of fields of [`crate::TestRecord`], the functions that read them. Lists them under a name.
 macro_rules! define {
@@ -74,6 +75,7 @@ define! { BASE:
     JOB_LOAD = |r| if r.imported.is_none() { text(&r.load().words()) } else { Cell::Absent },
     THINK_TIME_MS, THINK_TIME_MS_MEAN, THINKING_PCT, SCRIPT_SLEEP_PCT, RECONNECT_EVERY, CONNECTS_PER_S,
     CONNECT_TIME_NS_MEAN, CONNECT_TIME_NS_P50, CONNECT_TIME_NS_P99, CONNECT_TIME_NS_MAX, CONNECTING_PCT,
+    VIA_CPU_US_PER_TX, TABLES_MIB, TABLES_FREE_MIB, DEAD_ROWS, AGING_PCT,
 }
 
 define! { LOG:
@@ -82,7 +84,8 @@ define! { LOG:
     LIMIT_OF = |r| text_or_absent(r.limit.as_ref().map(|l| &l.name)),
     LIMIT_TPS, COMMITS_PER_REDO_SYNC, REDO_BYTES_PER_TX, LOG_PART_WAIT_US, LOG_PART_COPY_US, LOG_PART_WRITE_US,
     LOG_PART_SYNC_US, LOG_PART_WAKE_US, LOG_GROUP_COMMITS, LOG_FILL_KIB, LOG_FULL_US, REDO_WRITE_TIME_US, REDO_SYNCS,
-    REDO_SYNC_TIME_US,
+    REDO_SYNC_TIME_US, LOG_SWITCHES, LOG_SWITCH_TPS, BETWEEN_SWITCHES_TPS,
+    LOG_FLUSHED_WITHIN_S,
 }
 
 define! { WORK:
@@ -97,7 +100,13 @@ define! { STORAGE:
     DATA_SOURCE = |r| text_or_absent(r.data_source.map(|source| source.to_string()).as_ref()),
     CACHED_PCT_MAX, IO_PER_S, BUFFER_WAIT_PCT, PHYSICAL_WRITES_PER_S, PHYSICAL_WRITTEN_BLOCKS_PER_S,
     PHYSICAL_WRITTEN_MIB_PER_S, CHECKPOINTS, AUTOVACUUM_SHARE_PCT, CHECKPOINT_SHARE_PCT, CHECKPOINT_TPS, CALM_TPS,
-    CHECKPOINT_TIME_NS_P99, CALM_TIME_NS_P99,
+    CHECKPOINT_TIME_NS_P99, CALM_TIME_NS_P99, BLOCK_READS_PER_TX, BLOCK_WRITES_PER_TX, UNDO_KIB_PER_TX, OLD_ROWS_PER_TX,
+}
+
+define! { COST:
+    SERVER_CPU_USER_US_PER_TX, SERVER_CPU_SYS_US_PER_TX, SERVER_VOLUNTARY_SWITCHES_PER_TX,
+    SERVER_INVOLUNTARY_SWITCHES_PER_TX, SERVER_READ_KIB_PER_TX, SERVER_WRITTEN_KIB_PER_TX, SERVER_INSTRUCTIONS_PER_TX,
+    SERVER_CACHE_MISSES_PER_TX,
 }
 
 define! { SHARES:
@@ -105,6 +114,8 @@ define! { SHARES:
     SESSION_CPU_PCT, SESSION_CPU_WAIT_PCT, SESSION_IO_PCT, SESSION_IDLE_PCT, CLIENT_JOB_CPU_PCT,
     CLIENT_JOB_CPU_WAIT_PCT, DATA_DEVICE_UTIL_PCT, LOCK_WAIT_PCT, LOG_WRITE_WAIT_PCT, WRITE_WAIT_PCT, WRITER_WAIT_PCT,
     REPLICA_WAIT_PCT,
+    SLOW_WAIT = |r| text_or_absent(r.slow.as_ref().and_then(SlowFigures::words).as_ref()),
+    SLOW_WAIT_PCT, SLOW_WAIT_OTHERS_PCT,
 }
 
 define! { REPLICATION:
@@ -123,6 +134,17 @@ define! { DISTURBANCE:
 
 /// Shares of CPU time, `busy` first.
 pub const CPU_SHARES: [&Column; 5] = [CPU_BUSY_PCT, CPU_USER_PCT, CPU_SYS_PCT, CPU_IDLE_PCT, CPU_IOWAIT_PCT];
+
+/// Log switches, and throughput with and without them.
+pub const SWITCHES: [&Column; 3] = [LOG_SWITCHES, LOG_SWITCH_TPS, BETWEEN_SWITCHES_TPS];
+
+/// What the database's processes used per transaction: pairs of CPU time, context switches, I/O and hardware events.
+pub const SERVER_COST: [[&Column; 2]; 4] = [
+    [SERVER_CPU_USER_US_PER_TX, SERVER_CPU_SYS_US_PER_TX],
+    [SERVER_VOLUNTARY_SWITCHES_PER_TX, SERVER_INVOLUNTARY_SWITCHES_PER_TX],
+    [SERVER_READ_KIB_PER_TX, SERVER_WRITTEN_KIB_PER_TX],
+    [SERVER_INSTRUCTIONS_PER_TX, SERVER_CACHE_MISSES_PER_TX],
+];
 
 /// The columns of one kind of time.
 #[derive(Debug, Clone, Copy)]

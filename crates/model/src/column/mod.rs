@@ -104,7 +104,8 @@ pub enum Cell {
 
 /// All columns.
 pub static COLUMNS: LazyLock<Vec<&'static Column>> = LazyLock::new(|| {
-    [list::BASE, list::LOG, list::WORK, list::STORAGE, list::SHARES, list::REPLICATION, list::DISTURBANCE].concat()
+    [list::BASE, list::LOG, list::WORK, list::STORAGE, list::COST, list::SHARES, list::REPLICATION, list::DISTURBANCE]
+        .concat()
 });
 
 /// Finds a column by its id.

@@ -155,7 +155,7 @@ fn caveats(c: &Comparison) -> Vec<String> {
 }
 
 /// `4.95` with a note why there is no interval, or `4.95 [4.80, 5.10]`.
-fn factor_cell(f: &Factor, notes: &Notes) -> Cell {
+pub(crate) fn factor_cell(f: &Factor, notes: &Notes) -> Cell {
     let text = format!("{:.2}", f.factor.value);
     if let Some(i) = f.factor.interval {
         return format!("{text} [{:.2}, {:.2}]", i.low, i.high).into();

@@ -1,8 +1,10 @@
 //! What jobs did between transactions, and what each population of them did: think times, new sessions, parts that differ.
 
 use loadline_model::format::{counted, number, whole};
+use loadline_model::record::{KindFigures, PopulationFigures};
 use loadline_model::{Column, TestRecord, column};
 
+use super::kinds;
 use crate::RunData;
 use crate::doc::{Block, Cell, Row, Section, Table};
 use crate::spec::TableSpec;
@@ -14,6 +16,7 @@ pub(crate) fn section(runs: &[RunData]) -> Section {
         && let Some(table) = table(run)
     {
         blocks.push(Block::Table(table));
+        blocks.extend(kinds::charts(run));
         blocks.push(Block::para(prose("load", ())));
     }
     Section::of("load", "Load of the jobs", blocks)
@@ -25,8 +28,8 @@ struct Line<'a> {
     name: String,
     load: String,
     tps: Option<f64>,
-    /// Mean, median and 99th percentile.
-    transaction_ns: [Option<f64>; 3],
+    /// Mean, median, 95th and 99th percentile.
+    transaction_ns: [Option<f64>; 4],
     /// Median and 99th percentile.
     response_ns: [Option<f64>; 2],
 }
@@ -55,7 +58,10 @@ pub(crate) fn table(run: &RunData) -> Option<Table> {
         .dispensable()
         .number("p50", "ms", |line| ms(line.transaction_ns[1]))
         .dispensable()
-        .number("p99", "ms", |line| ms(line.transaction_ns[2]))
+        .number("p95", "ms", |line| ms(line.transaction_ns[2]))
+        .if_any()
+        .dispensable()
+        .number("p99", "ms", |line| ms(line.transaction_ns[3]))
         .number("Response p50", "ms", |line| ms(line.response_ns[0]))
         .if_any()
         .dispensable()
@@ -93,29 +99,32 @@ fn of_test(r: &TestRecord) -> Line<'_> {
         true => format!("{}{}", counted(load.populations.len(), "population"), load.new_sessions()),
         false => load.words(),
     };
-    let mean = column::TRANSACTION_TIME_NS_MEAN;
+    let times = column::TRANSACTION_TIMES;
+    let [mean, p50, p99] = [times.mean, times.p50, times.p99].map(|c| r.figure(c));
     Line {
         record: Some(r),
         name: format!("{} {}", r.test, r.workload),
         load: format!("{}: {said}", counted(r.jobs as usize, "job")),
         tps: r.figure(column::COMMIT_THROUGHPUT_TPS),
-        transaction_ns: [mean, column::TRANSACTION_TIME_NS_P50, column::TRANSACTION_TIME_NS_P99].map(|c| r.figure(c)),
+        transaction_ns: [mean, p50, None, p99],
         response_ns: [column::RESPONSE_TIME_NS_P50, column::RESPONSE_TIME_NS_P99].map(|c| r.figure(c)),
     }
 }
 
 /// The populations of a test, and the kinds of its transactions.
 fn parts(r: &TestRecord) -> impl Iterator<Item = Line<'_>> {
-    let populations = r.populations.iter().map(|p| (p.population.words(), p.tps, p.transaction_ns, p.response_ns));
-    let kinds = r.kinds.iter().map(|k| (format!("{} (weight {})", k.name, k.weight), k.tps, k.transaction_ns, None));
-    populations.chain(kinds).map(
-        |(load, tps, transaction_ns, response_ns): (_, _, Option<[f64; 3]>, Option<[f64; 3]>)| Line {
-            record: None,
-            name: String::new(),
-            load,
-            tps: Some(tps),
-            transaction_ns: [0, 1, 2].map(|which| Some(transaction_ns?[which])),
-            response_ns: [1, 2].map(|which| Some(response_ns?[which])),
-        },
-    )
+    let line = |load, tps, times: Option<[f64; 3]>, p95_ns, response_ns: Option<[f64; 3]>| Line {
+        record: None,
+        name: String::new(),
+        load,
+        tps: Some(tps),
+        transaction_ns: [times.map(|of| of[0]), times.map(|of| of[1]), p95_ns, times.map(|of| of[2])],
+        response_ns: [1, 2].map(|which| Some(response_ns?[which])),
+    };
+    let kind = move |k: &KindFigures| {
+        line(format!("{} (weight {})", k.name, k.weight), k.tps, k.transaction_ns, k.p95_ns, None)
+    };
+    let population =
+        move |p: &PopulationFigures| line(p.population.words(), p.tps, p.transaction_ns, None, p.response_ns);
+    r.populations.iter().map(population).chain(r.kinds.iter().map(kind))
 }

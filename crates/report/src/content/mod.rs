@@ -1,14 +1,18 @@
 //! Contents of a report, in the order of a reader's needs: verdict and key figures, charts and tables, evidence.
 
+mod aging;
 mod answer;
 pub(crate) mod charts;
 mod elsewhere;
 mod evidence;
-mod factors;
-mod figure;
+pub(crate) mod factors;
+pub(crate) mod facts;
+pub(crate) mod figure;
 mod key;
+pub(crate) mod kinds;
 pub(crate) mod levels;
 pub(crate) mod load;
+pub(crate) mod load_study;
 mod mind;
 pub(crate) mod nodes;
 mod page;
@@ -84,6 +88,9 @@ fn sections(
         answer::section(&own, &comparisons),
         variants::section(runs),
         levels::section(runs),
+        facts::section(runs),
+        load_study::section(runs),
+        aging::section(measured),
         nodes::section(runs),
         nodes::agents(runs),
         page::section(&own, options.paper),
@@ -94,6 +101,7 @@ fn sections(
         elsewhere::published(sides, options.summary),
         key::section(sides, options.summary),
         factors::summary(&comparisons),
+        options.prices.as_ref().map_or_else(Section::default, |prices| prices.section(sides, &comparisons)),
         platform::settings(measured),
     ];
     if options.summary {

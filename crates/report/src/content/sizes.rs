@@ -30,7 +30,12 @@ pub(crate) fn section(sides: &[PlatformRun<'_>]) -> Section {
             .filter(|(.., scan)| scan.record.workload == workload)
             .collect();
         blocks.push(Block::Table(table(&workload, &scans, sides.len() > 1)));
-        let charts = scans.iter().filter_map(|(colour, side, scan)| chart(*colour, side, scan));
+        let idle: Vec<IdlePoint<'_>> = scans.iter().flat_map(idle_points).collect();
+        if !idle.is_empty() {
+            blocks.push(Block::Table(idle_table(&idle, sides.len() > 1)));
+        }
+        let charts =
+            scans.iter().filter(|scan| !is_idle(scan.2)).filter_map(|(colour, side, scan)| chart(*colour, side, scan));
         blocks.extend(Block::charts(2, charts));
     }
     let blocks = Block::explained(blocks, &prose("sizes", ()));
@@ -77,6 +82,34 @@ fn table(workload: &str, scans: &[SideScan<'_>], several: bool) -> Table {
             ..Row::default()
         })
         .tips("tips of scans of sizes")
+        .build()
+}
+
+/// A side, its scan and one of the idle times with the quartiles of its commit times, ns.
+type IdlePoint<'a> = (&'a str, u32, &'a SizePoint, [f64; 3]);
+
+/// Whether the scan is one over times since the last change.
+fn is_idle(scan: &Scan<'_>) -> bool {
+    scan.record.sizes.iter().any(|p| p.idle_s > 0.0)
+}
+
+fn idle_points<'a>((_, side, scan): &SideScan<'a>) -> Vec<IdlePoint<'a>> {
+    let points = drawn(&scan.record.sizes, QUARTILES).filter(|_| is_idle(scan));
+    points.map(|(point, q)| (side.label.as_str(), scan.record.test, point, q)).collect()
+}
+
+fn idle_table(points: &[IdlePoint<'_>], several: bool) -> Table {
+    let ms = |ns: f64| number(ns / 1e6, 3);
+    TableSpec::<&IdlePoint<'_>>::of("key", points)
+        .text("Platform", |(label, ..)| *label)
+        .when(several)
+        .number("Test", "", |(_, test, ..)| *test)
+        .number("Idle", "s", |(.., point, _)| number(point.idle_s, 3))
+        .number("Commits", "", |(.., point, _)| point.commit_ns.len())
+        .number("Lower quartile", "ms", |(.., q)| ms(q[0]))
+        .number("Median", "ms", |(.., q)| ms(q[1]))
+        .number("Upper quartile", "ms", |(.., q)| ms(q[2]))
+        .tips("tips of idle times")
         .build()
 }
 

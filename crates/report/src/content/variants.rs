@@ -1,5 +1,7 @@
 //! What a run of variants shows: a table of ratios, and a row of each figure for scripts.
 
+mod via;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use loadline_analyze::paired::percent as confidence;
@@ -15,7 +17,7 @@ use minijinja::{Value, context};
 use super::ratios::{Shown, table};
 use super::sizes;
 use super::stop;
-use super::wait_profiles;
+use super::{kinds, wait_profiles};
 use crate::RunData;
 use crate::bars::intervals;
 use crate::doc::{Block, Section, Table};
@@ -103,6 +105,7 @@ impl RunOfVariants<'_> {
             same => self.same_work(),
             forced => forced.collect::<Vec<_>>(),
             not_alike => self.others().filter_map(|letter| self.not_alike(letter)).collect::<Vec<_>>(),
+            via => self.via_says(),
             families => families.filter_map(|(which, family)| Some((which, family.says()?))).collect::<Vec<_>>(),
         };
         items("arms-say", context)
@@ -217,15 +220,16 @@ impl RunOfVariants<'_> {
         }
     }
 
-    /// What the sessions of each variant and the first waited for.
-    pub(crate) fn waits(&self) -> impl Iterator<Item = Table> {
-        self.others().filter_map(|other| {
+    /// Times of each kind of transaction of each variant and the first, and what their sessions waited for.
+    pub(crate) fn profiles(&self) -> impl Iterator<Item = Table> {
+        self.others().flat_map(|other| {
             let [a, b] = [Letter::A, other].map(|arm| self.windows(arm, other).collect::<Vec<_>>());
-            let mut table = wait_profiles::table(&a, &b)?;
+            let mut tables: Vec<Table> =
+                kinds::compared(&a, &b).into_iter().chain(wait_profiles::table(&a, &b)).collect();
             if self.paired.variants.len() > 2 {
-                table.caption += &format!(", in {other} beside A");
+                tables.iter_mut().for_each(|table| table.caption += &format!(", in {other} beside A"));
             }
-            Some(table)
+            tables
         })
     }
 
@@ -302,8 +306,9 @@ pub(crate) fn section(runs: &[RunData]) -> Section {
             main.filter_map(|row| Some((row.place(), row.ratio.filter(|r| *r > 0.0)?, row.interval))).collect();
         blocks.push(Block::List { items: of_run.sentences() });
         blocks.extend(Block::charts(1, intervals(&title, &ratios, of_run.paired.margin)));
+        blocks.extend(of_run.via_table().map(Block::Table));
         blocks.extend(Block::table(table(&rows, "Pairs")));
-        blocks.extend(of_run.waits().map(Block::Table));
+        blocks.extend(of_run.profiles().map(Block::Table));
         blocks.push(Block::Para { text: of_run.method() });
     }
     Section::of("arms", "Which is faster", blocks)

@@ -26,13 +26,13 @@ fn per_transaction(tests: &[&TestRecord], event: &str) -> Option<f64> {
 }
 
 /// What tests must have in common.
-type Place<'a> = (&'a String, u32, &'a BTreeMap<String, i64>);
+pub(super) type Place<'a> = (&'a String, u32, &'a BTreeMap<String, i64>);
 
 /// A wait of a place, with its time per transaction on both sides, ns.
 type Wait<'a> = (&'a TestRecord, &'a str, f64, f64);
 
 /// The valid tests of each place.
-fn by_place<'a>(side: &[&'a TestRecord]) -> Vec<(Place<'a>, Vec<&'a TestRecord>)> {
+pub(super) fn by_place<'a>(side: &[&'a TestRecord]) -> Vec<(Place<'a>, Vec<&'a TestRecord>)> {
     grouped(side.iter().copied().filter(|r| r.is_usable()), |r| (&r.workload, r.jobs, &r.parameters))
 }
 

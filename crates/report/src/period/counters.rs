@@ -109,7 +109,7 @@ const TIMED: [(&str, &str); 3] = [
     (counter::READ_NS, counter::READ_CALLS),
 ];
 
-const LINES: [Line; 19] = [
+const LINES: [Line; 20] = [
     ("Redo", counter::REDO_BYTES, Unit::Bytes, Some((column::REDO_MIB_PER_S, MIB))),
     ("Redo writes", counter::REDO_WRITES, Unit::Count, Some((column::REDO_WRITES_PER_S, 1.0))),
     ("Redo syncs", counter::REDO_SYNCS, Unit::Count, Some((column::REDO_SYNC_WRITES_PER_S, 1.0))),
@@ -123,6 +123,7 @@ const LINES: [Line; 19] = [
     ("Written to data files", counter::WRITE_BYTES, Unit::Bytes, Some((column::PHYSICAL_WRITTEN_MIB_PER_S, MIB))),
     ("Write calls", counter::WRITE_CALLS, Unit::Count, Some((column::PHYSICAL_WRITES_PER_S, 1.0))),
     ("Checkpoints", counter::CHECKPOINTS, Unit::Count, None),
+    ("Log switches", counter::LOG_SWITCHES, Unit::Count, None),
     ("Time in waits for the log", counter::LOG_WAIT_NS, Unit::Ms, None),
     ("Time in writes of the log", counter::REDO_WRITE_NS, Unit::Ms, None),
     ("Time in syncs of the log", counter::REDO_SYNC_NS, Unit::Ms, None),

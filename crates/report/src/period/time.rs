@@ -8,8 +8,9 @@ use loadline_model::format::{ABSENT, duration_ns, number};
 use loadline_model::{Column, TestRecord};
 
 use super::Period;
-use super::words::{each, heads, name, row};
+use super::words::{each, heads, name, of, row};
 use crate::columns::value;
+use crate::content::kinds::of_test;
 use crate::content::{histogram, stop};
 use crate::doc::{Block, Head, Table};
 use crate::spec::TableSpec;
@@ -135,7 +136,7 @@ fn sampled(periods: &[Period], caption: &str, most: usize, named: impl Fn(&str) 
     Block::table(Table { caption: caption.to_owned(), sub, ..Table::of("figures narrow", head, lines) })
 }
 
-/// Histograms of the stored latencies.
+/// Times of each kind of transaction, and histograms of the stored latencies.
 pub(super) fn latencies(periods: &[Period]) -> Vec<Block> {
     let stored = periods.iter().flat_map(|p| p.histograms.iter().map(move |(kind, counts)| (p, kind, counts)));
     let kinds = grouped(stored.filter(|(.., counts)| counts.count() > 0), |(_, kind, _)| *kind);
@@ -144,5 +145,6 @@ pub(super) fn latencies(periods: &[Period]) -> Vec<Block> {
         let times: Vec<_> = of.into_iter().map(|(p, _, counts)| (name(p), counts.buckets())).collect();
         histogram(&format!("Times by {kind}"), &times)
     };
-    kinds.into_iter().flat_map(drawn).collect()
+    let of_kinds = |p: &Period| Some(of_test(p.record.as_ref()?, &of(p, periods, "kinds of transactions")));
+    periods.iter().filter_map(of_kinds).flatten().chain(kinds.into_iter().flat_map(drawn)).collect()
 }

@@ -14,3 +14,4 @@ mod redact;
 mod size;
 mod snapshots;
 mod studies;
+mod tables;

@@ -212,7 +212,7 @@ proptest! {
             r.leave_out(column::ERRORS, words.clone());
             r.error_texts.insert(words.clone(), u64::MAX);
             if *w == 2 {
-                let point = |i: u32| SizePoint { redo_bytes: f64::from(i) * tps, commit_ns: vec![u64::from(i.wrapping_mul(*jobs) % 7); 3], write_ns: Vec::new() };
+                let point = |i: u32| SizePoint { idle_s: 0.0, redo_bytes: f64::from(i) * tps, commit_ns: vec![u64::from(i.wrapping_mul(*jobs) % 7); 3], write_ns: Vec::new() };
                 r.sizes = (0..20).map(point).collect();
             }
             r

@@ -200,7 +200,14 @@ fn no_format_tells_the_product() {
         record.waits.sessions.insert("LWLock:WALWrite".to_owned(), 5);
         record.notes.push("InnoDB flushed".into());
         let name = "builtin:tpcb-like".to_owned();
-        record.kinds.push(KindFigures { name, weight: 1, transactions: None, tps: 1.0, transaction_ns: None });
+        record.kinds.push(KindFigures {
+            name,
+            weight: 1,
+            transactions: None,
+            tps: 1.0,
+            transaction_ns: None,
+            p95_ns: None,
+        });
         record.add_check(Check::new(CheckId::ClientCpu, Outcome::Failed, "pg_stat_io has no counter"));
     }
     redact(&mut runs, true, &known).unwrap();

@@ -105,6 +105,7 @@ fn on_a_busy_disk_the_lowest_deciles_are_used() {
         .map(|l| l.split(',').collect::<Vec<_>>())
         .filter(|r| r[0] == "1 MiB")
         .map(|r| SizePoint {
+            idle_s: 0.0,
             redo_bytes: r[1].parse().unwrap(),
             commit_ns: r[2].split(' ').map(|ns| ns.parse().unwrap()).collect(),
             write_ns: Vec::new(),

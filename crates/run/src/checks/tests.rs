@@ -16,7 +16,7 @@ fn back_to_back(tx_ns: u64) -> impl Fn(&Schedule, &mut Books<'_>) {
     move |schedule, books| {
         let mut t = schedule.start_ns;
         while t < schedule.close_ns {
-            books.completed(schedule, t, Some(t + tx_ns / 2), t + tx_ns);
+            books.completed(schedule, None, t, Some(t + tx_ns / 2), t + tx_ns);
             t += tx_ns;
         }
     }
@@ -285,7 +285,7 @@ fn time_lost_between_transactions_is_caught() {
     let slow = jobs(2, |schedule, books| {
         let mut t = schedule.start_ns;
         while t < schedule.close_ns {
-            books.completed(schedule, t, Some(t), t + 2_000_000);
+            books.completed(schedule, None, t, Some(t), t + 2_000_000);
             t += 3_000_000;
         }
     });
@@ -353,7 +353,7 @@ fn thinking(tx_ns: u64, outside_ns: u64, think_ns: u64) -> Case {
     let thinking = jobs(4, |schedule, books| {
         let mut t = schedule.start_ns;
         while t < schedule.close_ns {
-            books.completed(schedule, t, Some(t), t + tx_ns);
+            books.completed(schedule, None, t, Some(t), t + tx_ns);
             t += tx_ns + outside_ns;
             books.thought(schedule, t, t + think_ns, true);
             t += think_ns;
@@ -413,6 +413,27 @@ fn a_mix_is_checked_by_the_rows_and_syncs_of_its_parts() {
     assert_eq!(mix(0, 1.0 / 8.0), [], "half of them need no sync");
     assert_eq!(mix(-1, 1.0 / 8.0), [CheckId::WorkEvidence]);
     assert_eq!(mix(0, 1.0 / 16.0), [CheckId::CommitsPerSync]);
+}
+
+#[test]
+fn kinds_that_are_not_all_transactions_fail() {
+    let of = |kind: fn(u64) -> Option<usize>, change: fn(&mut Tally)| {
+        let each = move |schedule: &Schedule, books: &mut Books<'_>| {
+            for n in 0..1000 {
+                let start = schedule.open_ns + n * 1_000_000;
+                books.completed(schedule, kind(n), start, None, start + 500_000 + n);
+            }
+        };
+        let mut case = testing::case(Work::of("TP-MIXED", &[]).unwrap(), jobs(2, each));
+        change(&mut case.measured.merged);
+        check(&case, CheckId::Kinds).outcome
+    };
+    let mixed = |n: u64| Some(n as usize % 5);
+    assert_eq!(of(mixed, |_| ()), Outcome::Passed);
+    assert_eq!(of(|_| None, |_| ()), Outcome::NotMade, "kinds are unknown");
+    assert_eq!(of(|n| (n > 0).then_some(0), |_| ()), Outcome::Failed, "one has no kind");
+    assert_eq!(of(mixed, |all| all.kinds[4].record(500_000)), Outcome::Failed, "one is of two kinds");
+    assert_eq!(of(mixed, |all| all.kinds[1].add_sum(1, 0)), Outcome::Failed, "a time is another");
 }
 
 #[test]

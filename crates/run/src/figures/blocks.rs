@@ -5,9 +5,9 @@ use loadline_model::snapshot::{LEAST_IO_NS, WaitProfile, counter};
 use loadline_model::{Column, Note, column};
 use loadline_workload::{Commit, Instrument};
 
-use super::MIB;
 use super::counters::Counters;
 use super::volume::{is_one_read, only_adds};
+use super::{KIB, MIB};
 use crate::evidence::Evidence;
 use crate::test::Test;
 
@@ -33,6 +33,7 @@ pub(crate) fn figures(e: &Evidence<'_>, out: &mut Test) {
     out.set_or_fallback(column::DEVICE_READ_MIB_PER_S, device.map(|d| d.read_mib_per_s), why);
     let counters = e.counters.as_ref();
     rates(out, counters.ok().copied(), counters.map_or_else(|why| why.as_str(), |_| NOT_PROVIDED));
+    per_transaction(e, out);
     match counters {
         Ok(counters) => {
             read_times(out, e, counters);
@@ -71,6 +72,20 @@ fn rates(out: &mut Test, counters: Option<Counters<'_>>, why: &str) {
         set(id, both(time, times).map(|(ns, n)| ns / n / 1e3));
     }
     set(column::REDO_SYNCS, counters.and_then(|w| w.grown(counter::REDO_SYNCS)));
+}
+
+/// Blocks, undo and old rows per transaction that the jobs completed.
+fn per_transaction(e: &Evidence<'_>, out: &mut Test) {
+    let why = e.missing(NOT_PROVIDED);
+    let done = e.comparable().count;
+    for (column, name, unit) in [
+        (column::BLOCK_READS_PER_TX, counter::BLOCK_READS, 1.0),
+        (column::BLOCK_WRITES_PER_TX, counter::BLOCK_WRITES, 1.0),
+        (column::UNDO_KIB_PER_TX, counter::UNDO_BYTES, KIB),
+        (column::OLD_ROWS_PER_TX, counter::OLD_ROWS, 1.0),
+    ] {
+        out.set_or_fallback(column, e.grown(name).filter(|_| done > 0.0).map(|n| n / unit / done), &why);
+    }
 }
 
 fn read_times(out: &mut Test, e: &Evidence<'_>, w: &Counters<'_>) {

@@ -301,7 +301,9 @@ mod tests {
             // All CPUs were busy: of a short window, because no tick of idle time ended in it.
             let mut readings = readings(ALL).map(|r| Surroundings { processes: Some(Default::default()), ..r });
             readings[1].at_ns = readings[0].at_ns + length_ns;
-            let around = Around { readings, server: loadline_collect::os::Server::Inside, own: Vec::new() };
+            let cost = Err(loadline_collect::os::CostUnknown::NoDatabase);
+            let server = loadline_collect::os::Server::Inside;
+            let around = Around { readings, server, own: Vec::new(), cost };
             let mut out = Test::default();
             super::shares(&mut out, &around, Some(50.0), None);
             let columns = [column::UNKNOWN_CPU_PCT, column::CPU_STEAL_PCT];

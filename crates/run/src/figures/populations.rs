@@ -1,12 +1,13 @@
 //! What jobs did between transactions, and what each part of them did.
 
+use loadline_database::Work;
 use loadline_load::{JobResult, Measured, Request, Schedule, Tally};
 use loadline_model::record::{KindFigures, PopulationFigures};
 use loadline_model::{JobLoad, Latencies, Population, column};
 
 use super::{NONE_COMPLETED, latencies};
 use crate::evidence::Evidence;
-use crate::test::Test;
+use crate::test::{Test, Verdict, not_made, require};
 
 /// The parts of `jobs`, each with its jobs: their numbers are in the order of the parts.
 pub(crate) fn parts<'a>(load: &JobLoad, mut jobs: &'a [JobResult]) -> Vec<(Population, &'a [JobResult])> {
@@ -109,12 +110,21 @@ fn times(all: &Latencies) -> Option<[f64; 3]> {
     Some([all.mean_ns()?, all.quantile_ns(0.5)? as f64, all.quantile_ns(0.99)? as f64])
 }
 
-/// What each script of a mix did; empty for one script, or none.
-pub(crate) fn of_each_script(request: &Request, measured: &Measured) -> Vec<KindFigures> {
-    let Some(scripts) = request.work.workload.scripts.as_ref().filter(|of| of.mix.scripts().count() > 1) else {
-        return Vec::new();
+/// Names and weights of the kinds of transactions: scripts of a mix, or arms of the program's choice; none if all are of one kind.
+fn kinds(work: &Work) -> Vec<(&str, i64)> {
+    let all = match &work.workload.scripts {
+        Some(scripts) => scripts.mix.scripts().collect(),
+        None => work.program.kinds(),
     };
-    let all = measured.merged.scripted.iter().flat_map(|did| &did.times).map(Some).chain(std::iter::repeat(None));
+    if all.len() > 1 { all } else { Vec::new() }
+}
+
+/// What each kind of transaction did; empty if all are of one, or their kinds are unknown.
+pub(crate) fn of_each_kind(request: &Request, measured: &Measured) -> Vec<KindFigures> {
+    if measured.merged.kinds.is_empty() {
+        return Vec::new();
+    }
+    let all = measured.merged.kinds.iter().map(Some).chain(std::iter::repeat(None));
     // Parts of transactions that cross the window are shared out alike.
     let each =
         loadline_load::tps(&measured.jobs, &measured.schedule) / (measured.merged.transaction.count().max(1) as f64);
@@ -124,8 +134,34 @@ pub(crate) fn of_each_script(request: &Request, measured: &Measured) -> Vec<Kind
         transactions: Some(all.map_or(0, Latencies::count)),
         tps: all.map_or(0.0, |all| all.count() as f64 * each),
         transaction_ns: all.and_then(times),
+        p95_ns: all.and_then(|all| all.quantile_ns(0.95)).map(|ns| ns as f64),
     };
-    scripts.mix.scripts().zip(all).map(figures).collect()
+    kinds(&request.work).into_iter().zip(all).map(figures).collect()
+}
+
+/// Whether the kinds of transactions, merged, are all transactions.
+pub(crate) fn kinds_are_all(e: &Evidence<'_>) -> Option<Verdict> {
+    let names: Vec<&str> = kinds(e.work()).into_iter().map(|(name, _)| name).collect();
+    let Tally { transaction: all, kinds, .. } = e.merged();
+    match (names.is_empty(), kinds.is_empty()) {
+        (true, _) => return None,
+        (false, true) if all.count() == 0 => return None,
+        (false, true) if e.work().program.computations_per_tx() > 0 => {
+            return Some(not_made(
+                "transactions compute in the database: what they choose afterwards is known only there",
+            ));
+        }
+        (false, true) => {
+            return Some(not_made("the procedure returns a histogram of all transactions: their kinds are unknown"));
+        }
+        (false, false) => {}
+    }
+    let mut sum = Latencies::new();
+    kinds.iter().for_each(|kind| sum.merge(kind));
+    let same = sum.histogram() == all.histogram() && sum.sum_ns() == all.sum_ns() && sum.max_ns() == all.max_ns();
+    let [merged, of_all] = [&sum, all].map(|of| format!("{} in {:.6} s", of.count(), of.sum_ns() as f64 / 1e9));
+    let detail = format!("transactions of {}, merged: {merged}; all transactions: {of_all}", names.join(", "));
+    Some(require(same && kinds.len() <= names.len(), detail))
 }
 
 /// What each population did; empty if all jobs are alike.

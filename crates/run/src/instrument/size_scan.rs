@@ -1,4 +1,5 @@
-//! A scan of commit time by transaction size (redo per transaction): one session, sizes in random order.
+//! A scan of commit time by transaction size (redo per transaction): one session, sizes in random order. Or, with transactions of the
+//! largest size, by the time from the last change to the commit.
 //!
 //! The size of each transaction is measured: the target's redo counter is read before and after it.
 
@@ -8,6 +9,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime};
 
 use loadline_collect::Surroundings;
+use loadline_collect::os::CostUnknown;
 use loadline_database::{ClientSession, Observer, TargetError, Work};
 use loadline_load::{Around, Request, TestError, session_tasks};
 use loadline_model::snapshot::counter;
@@ -91,6 +93,7 @@ impl Execute for Paced<'_> {
 
 struct Sample {
     redo_bytes: f64,
+    idle_s: f64,
     write_ns: u64,
     commit_ns: u64,
 }
@@ -126,20 +129,20 @@ impl ScanSession {
             let before = self.redo()?;
             for _ in 0..own.div_ceil(per_tx) {
                 go_on(request)?;
-                self.transaction(stream, per_tx)?;
+                self.transaction(stream, per_tx, 0.0)?;
             }
             redo = self.redo()? - before;
         }
         Ok(redo / (own.div_ceil(per_tx) * per_tx) as f64)
     }
 
-    /// Runs `samples` transactions of each size, by the rows and the stream of each, in an order of its own in each round. Each goes on
+    /// Runs `samples` transactions of each kind, by the rows, idle time and stream of each, in an order of its own in each round. Each goes on
     /// at the `sequence` where the last one ended, so that every update changes its row.
     fn rounds(
         &mut self,
         request: &Request,
         samples: u64,
-        mut streams: Vec<(u64, Stream)>,
+        mut streams: Vec<(u64, f64, Stream)>,
         mut sequence: u64,
         mut tick: impl FnMut(u64, u64),
     ) -> Result<Vec<Vec<Sample>>, TestError> {
@@ -150,20 +153,21 @@ impl ScanSession {
             random.shuffle(&mut order);
             for (done, i) in (1..).zip(order.iter().copied()) {
                 go_on(request)?;
-                let Some(((rows, stream), of_size)) = streams.get_mut(i).zip(seen.get_mut(i)) else { continue };
+                let Some(((rows, idle_s, stream), of_size)) = streams.get_mut(i).zip(seen.get_mut(i)) else { continue };
                 let redo = self.redo()?;
                 stream.go_on_at(sequence);
-                let (write_ns, commit_ns) = self.transaction(stream, *rows)?;
+                let (write_ns, commit_ns) = self.transaction(stream, *rows, *idle_s)?;
                 sequence = stream.sequence();
-                of_size.push(Sample { redo_bytes: self.redo()? - redo, write_ns, commit_ns });
+                let redo_bytes = self.redo()? - redo;
+                of_size.push(Sample { redo_bytes, idle_s: *idle_s, write_ns, commit_ns });
                 tick(round * sizes + done, samples * sizes);
             }
         }
         Ok(seen)
     }
 
-    /// Runs one transaction. Returns the time before its commit and the time of its commit, ns.
-    fn transaction(&mut self, stream: &mut Stream, rows: u64) -> Result<(u64, u64), TargetError> {
+    /// Runs one transaction, which is idle before its commit. Returns the time until then and the time of its commit, ns.
+    fn transaction(&mut self, stream: &mut Stream, rows: u64, idle_s: f64) -> Result<(u64, u64), TargetError> {
         let start = now_ns();
         self.session.begin()?;
         stream.transaction(&mut Paced {
@@ -172,12 +176,16 @@ impl ScanSession {
             row_ns: self.row_ns,
             rows: 0,
         })?;
+        let written = now_ns();
+        if idle_s > 0.0 {
+            std::thread::sleep(Duration::from_secs_f64(idle_s));
+        }
         let commit = now_ns();
         self.session.commit()?;
         let end = now_ns();
         self.committed += 1;
         self.rows += rows;
-        Ok((commit - start, end - commit))
+        Ok((written - start, end - commit))
     }
 
     fn counters(&mut self) -> Result<Snapshot, TargetError> {
@@ -208,11 +216,16 @@ fn go_on(request: &Request) -> Result<(), TestError> {
     if request.interrupted.load(Ordering::Relaxed) { Err(TestError::Interrupted) } else { Ok(()) }
 }
 
-/// Runs the scan. Calls `tick` with the number of samples done and the total.
+/// Runs the scan over sizes, or over `idle_s` if there are any. Calls `tick` with the number of samples done and the total.
 ///
 /// # Errors
 /// [`TestError`]; there are no results then.
-pub(crate) fn scan(request: &Request, spec: &SizeScan, tick: impl FnMut(u64, u64)) -> Result<Scanned, TestError> {
+pub(crate) fn scan(
+    request: &Request,
+    spec: &SizeScan,
+    idle_s: &[f64],
+    tick: impl FnMut(u64, u64),
+) -> Result<Scanned, TestError> {
     let work = request.work.as_ref();
     let thread = nix::unistd::gettid().as_raw().unsigned_abs();
     let mut session = ScanSession::open(request)?;
@@ -226,9 +239,11 @@ pub(crate) fn scan(request: &Request, spec: &SizeScan, tick: impl FnMut(u64, u64
     if pace > 0.0 {
         session.row_ns = bytes_per_row / pace * 1e9;
     }
-    let of_size = |rows: u64| Ok((rows, with(work, &[(spec.rows.clone(), rows as i64)].into()).stream(0)?));
-    let streams = sizes(work, spec, bytes_per_row, own).into_iter().map(of_size);
-    let streams = streams.collect::<Result<Vec<(u64, Stream)>, TargetError>>()?;
+    let of_kind = |(rows, idle_s): (u64, f64)| {
+        Ok((rows, idle_s, with(work, &[(spec.rows.clone(), rows as i64)].into()).stream(0)?))
+    };
+    let streams = kinds(sizes(work, spec, bytes_per_row, own), idle_s).into_iter().map(of_kind);
+    let streams = streams.collect::<Result<Vec<(u64, f64, Stream)>, TargetError>>()?;
     let samples = work.params.get(&spec.samples).max(1) as u64;
     let warmup_ns = now_ns() - started_ns;
     let opened_at = SystemTime::now();
@@ -258,7 +273,7 @@ pub(crate) fn scan(request: &Request, spec: &SizeScan, tick: impl FnMut(u64, u64
         commit,
         all: Pair { open: all_before, close: after.clone() },
         scan: Pair { open: before, close: after },
-        around: Around { readings, server, own: vec![std::process::id()] },
+        around: Around { readings, server, own: vec![std::process::id()], cost: Err(CostUnknown::Unread) },
     })
 }
 
@@ -275,6 +290,14 @@ fn sizes(work: &Work, spec: &SizeScan, bytes_per_row: f64, own: u64) -> Vec<u64>
     rows
 }
 
+/// Rows changed per transaction with its idle time: of each size, or of the largest with each idle time.
+fn kinds(sizes: Vec<u64>, idle_s: &[f64]) -> Vec<(u64, f64)> {
+    match sizes.last() {
+        Some(largest) if !idle_s.is_empty() => idle_s.iter().map(|s| (*largest, *s)).collect(),
+        _ => sizes.into_iter().map(|rows| (rows, 0.0)).collect(),
+    }
+}
+
 /// Points without outliers, and the number of outliers.
 fn by_size(seen: Vec<Vec<Sample>>) -> (Vec<SizePoint>, u64) {
     let mut outliers = 0;
@@ -282,7 +305,7 @@ fn by_size(seen: Vec<Vec<Sample>>) -> (Vec<SizePoint>, u64) {
     for samples in seen {
         let all: Vec<f64> = samples.iter().map(|s| s.redo_bytes).collect();
         let Some(median) = median(all) else { continue };
-        let count = samples.len();
+        let (count, idle_s) = (samples.len(), samples.first().map_or(0.0, |s| s.idle_s));
         let kept: Vec<Sample> = samples
             .into_iter()
             .filter(|s| (s.redo_bytes - median).abs() <= (MAX_OFF_SHARE * median).max(MAX_OFF_BYTES))
@@ -290,11 +313,12 @@ fn by_size(seen: Vec<Vec<Sample>>) -> (Vec<SizePoint>, u64) {
         outliers += (count - kept.len()) as u64;
         points.push(SizePoint {
             redo_bytes: median,
+            idle_s,
             commit_ns: kept.iter().map(|s| s.commit_ns).collect(),
             write_ns: kept.iter().map(|s| s.write_ns).collect(),
         });
     }
-    points.sort_by(|a, b| a.redo_bytes.total_cmp(&b.redo_bytes));
+    points.sort_by(|a, b| a.idle_s.total_cmp(&b.idle_s).then(a.redo_bytes.total_cmp(&b.redo_bytes)));
     (points, outliers)
 }
 
@@ -309,7 +333,7 @@ mod tests {
 
     #[test]
     fn outliers_are_excluded_and_counted() {
-        let sample = |redo_bytes| Sample { redo_bytes, write_ns: 1, commit_ns: 2 };
+        let sample = |redo_bytes| Sample { redo_bytes, idle_s: 0.0, write_ns: 1, commit_ns: 2 };
         let (points, outliers) = by_size(vec![
             vec![sample(200_000.0), sample(201_000.0), sample(900_000.0)],
             vec![sample(2_000.0), sample(2_100.0), sample(10_000.0)],
@@ -317,5 +341,11 @@ mod tests {
         assert_eq!(outliers, 1, "only those off by more than 16 KiB");
         assert!(points[0].redo_bytes < points[1].redo_bytes);
         assert_eq!((points[0].commit_ns.len(), points[1].commit_ns.len()), (3, 2));
+    }
+
+    #[test]
+    fn idle_times_are_scanned_with_the_largest_transaction() {
+        assert_eq!(kinds(vec![1, 8, 64], &[]), [(1, 0.0), (8, 0.0), (64, 0.0)]);
+        assert_eq!(kinds(vec![1, 8, 64], &[0.0, 5.0]), [(64, 0.0), (64, 5.0)]);
     }
 }

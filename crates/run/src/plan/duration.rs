@@ -51,7 +51,7 @@ impl DurationEstimate {
         let tests = |w: &PlannedWorkload| {
             let found = known.find(&w.code).ok().filter(|_| limited);
             let limits_s = found.map_or(0.0, |workload| limits_s(&workload));
-            let window_s = scan_s(&known, w).unwrap_or(plan.duration_s);
+            let window_s = scan_s(&known, w, &plan.idle_s).unwrap_or(plan.duration_s);
             let each_s = plan.warmup_s + window_s + OVERHEAD_S + limits_s;
             Tests { number: SweepPoints::of(&known, w).count(steps) * plan.node_counts.len().max(1) as f64, each_s }
         };
@@ -90,16 +90,22 @@ impl DurationEstimate {
 /// Assumed time of a statement that changes one row, s.
 const ROW_S: f64 = 80e-6;
 
-/// About how long the scan of `workload` takes, s: by its highest rate of redo, and row by row. `None` if it has a window.
-fn scan_s(known: &Workloads, workload: &PlannedWorkload) -> Option<f64> {
+/// About how long the scan of `workload` takes, s, over sizes or over `idle_s`: by its highest rate of redo, and row by row. `None` if it
+/// has a window.
+fn scan_s(known: &Workloads, workload: &PlannedWorkload, idle_s: &[f64]) -> Option<f64> {
     let (found, params) = planned(known, workload, &Default::default(), 0).ok()?;
     let (scan, redo) = (found.scan.as_ref()?, found.redo?);
     let of = |name: &str| params.get(name) as f64;
-    let sizes = (of(&scan.most_kib) / of(&scan.step_kib)).floor() + 1.0;
-    let kib = of(&scan.samples) * sizes * of(&scan.most_kib) / 2.0;
+    // Idle times have the largest size, and the mean of the sizes is half of it.
+    let sizes = match idle_s.len() {
+        0 => ((of(&scan.most_kib) / of(&scan.step_kib)).floor() + 1.0) / 2.0,
+        n => n as f64,
+    };
+    let kib = of(&scan.samples) * sizes * of(&scan.most_kib);
+    let idle_s = of(&scan.samples) * idle_s.iter().sum::<f64>();
     let paced_s = kib / 1024.0 / of(&scan.pace_mib);
     let rows_s = kib * 1024.0 / of(redo.payload) * ROW_S;
-    Some(if paced_s.is_finite() { rows_s.max(paced_s) } else { rows_s })
+    Some(idle_s + if paced_s.is_finite() { rows_s.max(paced_s) } else { rows_s })
 }
 
 fn limits_s(workload: &Workload) -> f64 {

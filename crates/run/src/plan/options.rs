@@ -204,6 +204,9 @@ options! {
             /// Mean time that a job thinks after each transaction, with its unit, e.g. 10ms; drawn from an exponential distribution. Client
             /// driver only, and not with --rate (see docs/load.md)
             think: TimeSpec [value_name = "TIME", allow_hyphen_values = true, help_heading = LOAD];
+            /// Scan commit time over these times between the last change and the commit instead of over sizes (LGWR-SIZE), e.g.
+            /// 0,100ms,500ms,1s,2s,5s, at most 1m each: shows whether the log is flushed by time
+            idle: Vec<TimeSpec> [value_name = "TIME,…", value_delimiter = ',', allow_hyphen_values = true, help_heading = LOAD];
             /// Transactions after which a job closes its session and opens a new one; the time to connect is a figure of its own. Client
             /// driver only
             reconnect_every: u64 [value_name = "N", allow_hyphen_values = true, help_heading = LOAD] where ("1", "1000000000");
@@ -240,8 +243,14 @@ options! {
             /// Memory of the server's machine, e.g. 64GiB, if loadline cannot enter it: bounds what its caches can hide. With a --size k
             /// times as large, at most 1/k of random reads are cached [default: what the server states, if it does]
             server_memory: String [value_name = "SIZE", help_heading = PROOF] where ("16 MiB", "1024 TiB");
+            /// Watch the database grow old: 60 parts of the window, each with throughput and 99th percentile, and the size of the tables and
+            /// what is unused in them after each. Client driver only; use a long window, as the plan 'aging' does
+            aging: bool [num_args = 0, default_missing_value = "true", help_heading = PROOF];
             /// Keep storage figures although reads did not come from the device; such tests are marked
             allow_cached: bool [num_args = 0, default_missing_value = "true", help_heading = PROOF];
+            /// Count the instructions and cache misses of the database's processes on this machine (perf_event_open). Each switch between
+            /// them then takes longer, so compare throughput with runs that have it too [default: neither is counted]
+            perf_events: bool [num_args = 0, default_missing_value = "true", help_heading = PROOF];
             /// Oracle: take AWR snapshots around each test and keep the AWR report in the run folder. Needs a licence for the
             /// Diagnostics Pack; without this flag AWR and ASH are never used
             oracle_awr: bool [num_args = 0, default_missing_value = "true", help_heading = PROOF];
@@ -274,6 +283,12 @@ options! {
             /// Difference up to which the arms are called equivalent [default: 2%]
             equivalence: ShareSpec [value_name = "PERCENT"] = (DEFAULT_EQUIVALENCE, "0.01%", "50%");
         }
+        /// Proxies and poolers.
+        ViaOptions [""; 0] {
+            /// Proxy or pooler before the --target, such as pgbouncer, as the URL of a target: arm B, whose jobs go through it, while those
+            /// of arm A go directly; repeatable: arms C, D, … (see docs/ab.md)
+            via: Vec<String> [value_name = "URL", value_hint = ValueHint::Url];
+        }
         /// Levels of replication and distances.
         LevelOptions ["resume"] {
             /// Levels, separated by commas, e.g. local,remote_write,on (see docs/replica-cost.md) [default: all that one replica has]
@@ -291,6 +306,8 @@ options! {
         }
     }
     keys {
+        /// Facts of the platform, by name (see `loadline_model::facts`).
+        facts: BTreeMap<String, serde_json::Value>;
         /// Settings of a private server.
         setting: BTreeMap<String, String>;
         /// Workload parameters by workload code.

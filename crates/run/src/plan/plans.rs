@@ -34,6 +34,7 @@ pub static PLANS: &[NamedPlan] = &[
     plan!("transaction-processing"),
     plan!("procedural-code"),
     plan!("cluster"),
+    plan!("aging"),
 ];
 
 /// The plan called `name`, in any case.

@@ -19,6 +19,9 @@ const GIVEN_WARMUP: Mode = ("a warm-up of a given length", |s| !s.warmup.as_ref(
 const ARMS: Mode = ("two arms or more", |s| !(LEVELS.1)(s) && super::variants::are_in(s));
 const LEVELS: Mode = ("levels of replication", super::levels::are_in);
 const STANDBYS: Mode = ("standbys of your own", |s| s.standby.is_some());
+const TARGETS: Mode = ("arms with targets of their own", |s| s.variant.iter().flatten().any(|of| of.target.is_some()));
+const VIA: Mode = ("jobs through a proxy", |s| s.via.is_some());
+const AGING: Mode = ("a window in parts (--aging)", |s| s.aging == Some(true));
 const PAIRS: Mode = ("windows compared in pairs, of two arms or of levels", |s| (ARMS.1)(s) || (LEVELS.1)(s));
 
 const AGENTS: &[&str] = &["agents", "hub", "agent-credentials"];
@@ -35,6 +38,11 @@ const REFUSALS: &[(&[&str], Mode, &str)] = &[
     ),
     (AGENTS, SCRIPTS, OWN_PROCESS),
     (AGENTS, PAIRS, OWN_PROCESS),
+    (&["driver database"], VIA, "that driver sends nothing per transaction; leave it out, or write --driver client"),
+    (&["node", "nodes"], VIA, "a proxy is before one server; leave it out"),
+    (&["driver database"], AGING, "that driver returns times once a second; write --driver client"),
+    (&["agents"], AGING, "their jobs tell what they did at the end; leave out one of the two"),
+    (&["aging"], PAIRS, "windows are compared as a whole; leave it out"),
     (&["repeat"], PAIRS, "each pair is a repetition; give --pairs"),
     (&["jobs auto"], PAIRS, "they are measured at given job counts; write --jobs 1,4"),
     (
@@ -43,10 +51,12 @@ const REFUSALS: &[(&[&str], Mode, &str)] = &[
         "each window needs the same time under load before it, and the arm that settles later would get more; write --warmup with a time, \
          such as one that `loadline run --warmup auto` took",
     ),
+    (&["facts"], TARGETS, "they are of one platform; measure each with `loadline run`, and compare the runs"),
+    (&["idle"], PAIRS, "scans are compared by their curves over sizes; leave it out"),
     (&["platform"], ARMS, "they are named by what they differ in; leave it out"),
     (&["nodes N,…"], ARMS, "they are measured over one number of nodes; give --nodes once, such as --nodes 1"),
     (
-        &["variant", "precision", "equivalence"],
+        &["variant", "via", "precision", "equivalence"],
         LEVELS,
         "levels of replication and arms are two runs; leave out the keys of one",
     ),
@@ -83,7 +93,7 @@ pub(super) fn check(spec: &PlanSpec) -> Result<(), PlanError> {
     for (options, (mode, _), why) in REFUSALS.iter().filter(|(_, (_, holds), _)| holds(spec)) {
         if let Some(option) = options.iter().find(|option| is_given(spec, option)) {
             // Some have no flag.
-            let dashes = if ["populations", "variant"].contains(option) { "" } else { "--" };
+            let dashes = if ["populations", "variant", "facts"].contains(option) { "" } else { "--" };
             return value(format!("{dashes}{option} does not apply to {mode}: {why}"));
         }
     }

@@ -6,10 +6,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use loadline_analyze::paired::looks::Looks;
 use loadline_analyze::variants::ERROR;
 use loadline_database::{kind_of, redact};
-use loadline_model::Driver;
 use loadline_model::format::{parse_bytes, parse_duration_s};
 use loadline_model::plan::{Jobs, JobsSpec, Plan, PlannedWorkload, SkippedWorkload};
 use loadline_model::variant::{Letter, Paired, Variant, VariantSpec};
+use loadline_model::{Capability, Driver};
+use loadline_workload::Instrument;
 
 use super::sweep::SweepPoints;
 use super::{DEFAULT_TARGET, PlanError, PlanSpec, one_plan, value, workloads_of};
@@ -20,8 +21,8 @@ pub const DEFAULT_PAIRS: u32 = 16;
 pub const DEFAULT_MOST_PAIRS: u32 = 200;
 
 pub(super) fn are_in(spec: &PlanSpec) -> bool {
-    let PlanSpec { variant, pairs, precision, equivalence, .. } = spec;
-    variant.is_some() || pairs.is_some() || precision.is_some() || equivalence.is_some()
+    let PlanSpec { variant, via, pairs, precision, equivalence, .. } = spec;
+    variant.is_some() || via.is_some() || pairs.is_some() || precision.is_some() || equivalence.is_some()
 }
 
 /// The plan of `spec` with its variants; the first one's target, settings and workloads are also those of the plan.
@@ -31,6 +32,8 @@ pub(super) fn plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
         jobs: spec.jobs.clone().or_else(|| spec.populations.is_none().then_some(JobsSpec::One(1))),
         setting: spec.setting.as_ref().map(normal_names),
         variant: None,
+        via: None,
+        driver: spec.driver.or(spec.via.is_some().then_some(Driver::Client)),
         pairs: None,
         precision: None,
         equivalence: None,
@@ -49,6 +52,7 @@ pub(super) fn plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
     }
     keep_common(&mut plans)?;
     let Some(mut plan) = plans.first().cloned() else { return one_plan(&base) };
+    let vias = vias(spec, &plan, arms.len())?;
     let scans = scans_alone(&plan)?;
     if scans {
         // A scan has one job, and its curve an interval of its own.
@@ -77,16 +81,17 @@ pub(super) fn plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
     }
     let looks = if precision.is_some() { Looks::declare(pairs as usize, ERROR).pairs } else { vec![pairs as usize] };
     let margin = spec.equivalence()?;
-    let labels = labels(&specs, &arms)?;
-    let variant = |((plan, arm), label): ((Plan, VariantSpec), String)| Variant {
+    let labels = labels(&specs, &arms, &vias)?;
+    let variant = |(((plan, arm), label), via): (((Plan, VariantSpec), String), Option<String>)| Variant {
         label,
         target: plan.target,
         settings: plan.settings,
         workloads: plan.workloads,
         switch: arm.switch,
+        via,
         level: None,
     };
-    let variants = plans.into_iter().zip(arms).zip(labels).map(variant).collect();
+    let variants = plans.into_iter().zip(arms).zip(labels).zip(vias).map(variant).collect();
     let seed = spec.seed.unwrap_or_else(drawn_seed);
     plan.paired = Some(Box::new(Paired { variants, pairs, precision, looks, margin, seed, links: None }));
     Ok(plan)
@@ -95,10 +100,16 @@ pub(super) fn plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
 /// The variants of `spec`, two at least.
 fn given(spec: &PlanSpec) -> Result<Vec<VariantSpec>, PlanError> {
     let mut arms = spec.variant.clone().unwrap_or_default();
+    arms.resize(arms.len().max(2).max(1 + spec.via.iter().flatten().count()), VariantSpec::default());
+    if let Some(n) = arms.iter().position(|arm| spec.via.is_some() && arm.driver == Some(Driver::Database)) {
+        return value(format!(
+            "arm {} has the database driver, of which no transaction goes through --via",
+            Letter::nth(n)
+        ));
+    }
     if arms.len() > Letter::MOST {
         return value(format!("{} arms are given: {} can be compared in one run", arms.len(), Letter::MOST));
     }
-    arms.resize(arms.len().max(2), VariantSpec::default());
     for arm in &mut arms {
         arm.setting = normal_names(&arm.setting);
     }
@@ -110,6 +121,45 @@ fn given(spec: &PlanSpec) -> Result<Vec<VariantSpec>, PlanError> {
         ));
     }
     Ok(arms)
+}
+
+/// The proxies of `arms` arms, without passwords: A has none.
+fn vias(spec: &PlanSpec, plan: &Plan, arms: usize) -> Result<Vec<Option<String>>, PlanError> {
+    let given = spec.via.iter().flatten();
+    given.clone().try_for_each(|via| check_via(plan, via))?;
+    let shown = given.map(|via| Some(redact(via))).chain(std::iter::repeat(None));
+    Ok(std::iter::once(None).chain(shown).take(arms).collect())
+}
+
+/// Refuses a proxy of another kind than the target of `plan`, and workloads whose sessions need settings that a pooler would lose.
+fn check_via(plan: &Plan, via: &str) -> Result<(), PlanError> {
+    let (kind, proxy) = (kind_of(&plan.target)?, kind_of(via)?);
+    (proxy.check_url)(via)?;
+    let in_process = (kind.capabilities)().missing_drivers.iter().any(|(driver, _)| *driver == Driver::Database);
+    if in_process || kind.no_sessions.is_some() {
+        return value(format!("--via does not apply to {}: its jobs need no connection to a server", plan.target));
+    }
+    if proxy.source_key != kind.source_key || (proxy.is_temporary)(via) {
+        return value(format!(
+            "--via {} is no proxy of {}: give the URL at which the proxy or pooler takes sessions of {}",
+            redact(via),
+            plan.target,
+            kind.product
+        ));
+    }
+    let known = workloads_of(plan)?;
+    for workload in plan.workloads.iter().filter_map(|w| known.find(&w.code).ok()) {
+        let needs = [Capability::CommitNowait, Capability::ParallelQuery].iter().any(|n| workload.needs.contains(n));
+        let reads = workload.scripts.as_ref().is_some_and(|scripts| !scripts.allow_writes);
+        if needs || reads || workload.has(Instrument::Device) {
+            return value(format!(
+                "{} sets what its sessions may do, and a pooler does not keep that: name other workloads{}",
+                workload.code,
+                if reads { ", or --allow-writes" } else { "" }
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// Keeps the workloads that all `plans`, one of each variant, can run in one place. The first plan says which are left out: a workload
@@ -238,31 +288,32 @@ fn spec_of(base: &PlanSpec, arm: &VariantSpec) -> PlanSpec {
 }
 
 /// What distinguishes the variants, in words; an error if one is the same as another.
-fn labels(specs: &[PlanSpec], arms: &[VariantSpec]) -> Result<Vec<String>, PlanError> {
+fn labels(specs: &[PlanSpec], arms: &[VariantSpec], vias: &[Option<String>]) -> Result<Vec<String>, PlanError> {
     let target = |n: usize| redact(specs[n].target.as_deref().unwrap_or(DEFAULT_TARGET));
     let none = BTreeMap::new();
     let settings: Vec<_> = specs.iter().map(|spec| spec.setting.as_ref().unwrap_or(&none)).collect();
     let switch = |n: usize| arms[n].switch.as_deref();
     let reads = |n: usize| switch(n).is_some_and(|text| text.contains(ARM_VARIABLE));
-    let is_same: [&dyn Fn(usize, usize) -> bool; 5] = [
+    let is_same: [&dyn Fn(usize, usize) -> bool; 6] = [
         &|m, n| same_address(&target(m), &target(n)),
         &|m, n| settings[m] == settings[n],
         &|m, n| specs[m].driver == specs[n].driver,
         &|m, n| specs[m].parameters == specs[n].parameters,
         &|m, n| switch(m) == switch(n) && !reads(n),
+        &|m, n| vias[m] == vias[n],
     ];
     let all = 0..specs.len();
     for (m, n) in all.clone().flat_map(|n| (0..n).map(move |m| (m, n))) {
         if is_same.iter().all(|is_same| is_same(m, n)) {
             return value(format!(
-                "arms {} and {} are the same: let them differ in --setting-a and --setting-b, --target-…, --driver-…, --parameter-… or \
+                "arms {} and {} are the same: let them differ in --setting-a and --setting-b, --target-…, --driver-…, --parameter-…, --via or \
                  --switch-… (one command for both must have {ARM_VARIABLE} in its text, which is A or B)",
                 Letter::nth(m),
                 Letter::nth(n)
             ));
         }
     }
-    let [targets, _, drivers, parameters, switches] = is_same.map(|is_same| all.clone().any(|n| !is_same(0, n)));
+    let [targets, _, drivers, parameters, switches, ways] = is_same.map(|is_same| all.clone().any(|n| !is_same(0, n)));
     let names = differing(settings.iter().copied());
     let label = |(n, arm): (usize, &VariantSpec)| {
         let letter = Letter::nth(n);
@@ -284,6 +335,9 @@ fn labels(specs: &[PlanSpec], arms: &[VariantSpec]) -> Result<Vec<String>, PlanE
             let is_shared = all.clone().any(|other| other != n && switch(other) == switch(n));
             let with = if is_shared { format!(" ({ARM_VARIABLE}={letter})") } else { String::new() };
             named.push(shortened(text) + &with);
+        }
+        if ways {
+            named.push(vias[n].as_ref().map_or_else(|| "direct".to_owned(), |via| format!("through {via}")));
         }
         let given = arm.label.as_deref().map(str::trim);
         if given.is_some_and(|label| label.is_empty() || label.chars().any(char::is_control)) {

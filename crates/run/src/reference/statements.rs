@@ -65,7 +65,7 @@ fn steps(body: &[Step]) -> Vec<Step> {
         Step::Bulk { .. } | Step::Compute { .. } => None,
         Step::Repeat { times, body } => Some(Step::Repeat { times: *times, body: steps(body) }),
         Step::Choose { var, arms } => {
-            let arms = arms.iter().map(|arm| Arm { share: arm.share, body: steps(&arm.body) }).collect();
+            let arms = arms.iter().map(|arm| Arm { body: steps(&arm.body), ..arm.clone() }).collect();
             Some(Step::Choose { var: var.clone(), arms })
         }
         Step::Bind { .. } | Step::Execute { .. } => Some(step.clone()),

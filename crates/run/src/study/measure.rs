@@ -1,6 +1,7 @@
 //! Runs one test of a plan, in a straight line: prepare, measure, evidence, test, store.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Sender, channel};
 
 use loadline_collect::CpuSource;
@@ -17,6 +18,7 @@ use loadline_workload::{Instrument, SizeScan};
 use super::level::TestUnderLevels;
 use super::native_report::Mark;
 use super::proof::{BeforeTest, Proof};
+use super::quiet::Others;
 use super::variants::{VariantsState, may_change_redo};
 use super::{Context, StudyError, full_disk, native_report, nodes, window_length};
 use crate::activity::{GrownViews, ReadViews};
@@ -26,8 +28,8 @@ use crate::event::Event;
 use crate::evidence::{Evidence, Excuse, Excuses, Jobs, RunContext};
 use crate::figures::nodes::is_same_cluster;
 use crate::figures::volume::only_adds;
-use crate::instrument::Instruments;
 use crate::instrument::size_scan::{self, Scanned};
+use crate::instrument::{AGE_PARTS, Instruments, Via};
 use crate::live::Pace;
 use crate::{record, steps};
 
@@ -117,8 +119,8 @@ impl PlannedTest<'_> {
     /// Runs a scan of sizes. It has no fixed duration.
     fn scan(&self, context: &mut Context<'_>, scan: &SizeScan) -> Result<TestOutput, StudyError> {
         let prepared = self.prepare(context, None)?;
-        let look = context.look();
-        if let Some(began) = context.wait_until_quiet(self.position.test, self.position.try_of, look) {
+        let mut others = Others::beside(context);
+        if let Some(began) = context.wait_until_quiet(self.position.test, self.position.try_of, &mut others) {
             context.book_wait(began, self.position.try_of);
         }
         let mark = native_report::mark(native_reports(context));
@@ -183,6 +185,9 @@ impl PlannedTest<'_> {
             place: context.agents.clone().map_or(Place::Here, Place::Remote),
             disk: at.device("log").map(str::to_owned),
             data_disk: at.device("data").map(str::to_owned),
+            perf_events: plan.perf_events,
+            parts: if context.manifest.plan.aging { AGE_PARTS } else { 0 },
+            proxy: context.via.clone().and_then(Result::ok).unwrap_or_default(),
             interrupted: Arc::clone(&context.interrupted),
         };
         Ok(Prepared { request, before, info, cache_bytes, unsettled })
@@ -196,7 +201,8 @@ impl PlannedTest<'_> {
         say: &Sender<String>,
     ) -> Result<Instruments, StudyError> {
         let replicas = self.level.as_ref().map(|level| level.instrument(say.clone()));
-        let mut instruments = Instruments::listed_by(&self.work.workload, replicas);
+        let via = context.via.clone().map(Via::of);
+        let mut instruments = Instruments::listed_by(&self.work.workload, replicas, via, context.manifest.plan.aging);
         let run = self.run_context(context, prepared.cache_bytes);
         instruments.prepare(&mut prepared.request, &run).map_err(|e| self.target_failed(e))?;
         Ok(instruments)
@@ -205,14 +211,19 @@ impl PlannedTest<'_> {
     /// Runs jobs in a common window, with instruments, and asks what proves their work.
     fn run_jobs(&self, context: &mut Context<'_>, prepared: &mut Prepared) -> Result<Ended, StudyError> {
         let (say, alarm) = channel();
-        let (unprepared, look) = (prepared.request.clone(), context.look());
+        let (unprepared, mut others) = (prepared.request.clone(), Others::beside(context));
         let mut instruments = self.instruments(context, prepared, &say)?;
-        if let Some(began) = context.wait_until_quiet(self.position.test, self.position.try_of, look) {
+        let LiveTest { test, try_of, .. } = self.position;
+        let waited = context.wait_until_quiet(test, try_of, &mut others);
+        if let Some(began) = waited {
             // Limits that were measured meanwhile were disturbed.
             prepared.request = unprepared;
             instruments = self.instruments(context, prepared, &say)?;
-            context.book_wait(began, self.position.try_of);
+            context.book_wait(began, try_of);
         }
+        let hold = context.hold(others, waited);
+        let waits = Arc::clone(&hold.waits);
+        instruments.hold = Some(hold);
         let request = &prepared.request;
         // Outside the window: taking the mark is work for the database.
         let mark = native_report::mark(native_reports(context));
@@ -221,11 +232,17 @@ impl PlannedTest<'_> {
         let measured = run_test(request, &mut instruments, |tick| {
             let second = pace.second(self.position.test, request, tick);
             context.listener.on(Event::Progress { position: self.position.clone(), second });
+            if waits.swap(false, Ordering::Relaxed) {
+                context.say_waiting(test);
+            }
             if let Ok(text) = alarm.try_recv() {
                 context.warn(format!("test {}: {text}", self.position.test));
             }
         })
         .map_err(|e| self.failed(e))?;
+        if let Some(hold) = instruments.hold.take() {
+            context.book_hold(&hold, try_of);
+        }
         let sessions = end_lost(context.side.target.as_ref(), &measured.agents);
         let lost = measured.jobs.iter().find_map(|j| j.lost.clone());
         let left = lost.is_some() || measured.after.is_err() || !is_same_cluster(&measured);
@@ -296,7 +313,8 @@ impl PlannedTest<'_> {
     ) -> Result<(Scanned, Proof), StudyError> {
         let LiveTest { test, workload, .. } = &self.position;
         let (mut last, mut began) = (None, None);
-        let scanned = size_scan::scan(&prepared.request, scan, |done, all| {
+        let idle_s = context.manifest.plan.idle_s.clone();
+        let scanned = size_scan::scan(&prepared.request, scan, &idle_s, |done, all| {
             let percent = done * 100 / all.max(1);
             let took_s = began.get_or_insert_with(std::time::Instant::now).elapsed().as_secs_f64();
             if last.replace(percent) != Some(percent) {

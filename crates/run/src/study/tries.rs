@@ -2,26 +2,18 @@
 //! at once, and once more at the end of the run. Which try counts: `loadline_model::tries`.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use loadline_collect::Surroundings;
-use loadline_collect::os::{DiskCounters, DiskRates, Server};
-use loadline_load::Around;
-use loadline_model::disturbance::DISTURBANCES;
 use loadline_model::plan::Plan;
 use loadline_model::tries::{MOST_TRIES, TryOutcome, split, tries};
 use loadline_model::{TestRecord, column};
-use loadline_storage::now_ns;
 
 use super::Context;
-use crate::figures::disturbance::shares;
+use super::quiet::{Hold, LOOK, Others};
 use crate::plan::duration::DurationEstimate;
-use crate::test::Test;
 
 /// Longest time that a try waits for a quiet machine, s.
 const MOST_WAIT_S: f64 = 10.0;
-/// Time over which is looked whether it is quiet.
-const LOOK: Duration = Duration::from_millis(200);
 /// What was done before the jobs start tells as much if it took so long, s.
 const SHORTEST_LOOK_S: f64 = 0.2;
 
@@ -185,41 +177,51 @@ impl Context<'_> {
         Some((first, record))
     }
 
-    /// What is read of this machine to see whether it is quiet.
-    pub(super) fn look(&self) -> Look {
-        let devices = ["log", "data"].map(|role| self.side.info.device(role));
-        (Surroundings::read(&self.side.server), devices.map(|d| DiskCounters::local(d?).ok()))
-    }
-
-    /// Waits until nothing on this machine disturbs as much as makes a test disturbed, as far as patience goes. Decides by what was since
-    /// `before` if that is long enough. Returns when it began to wait, if it did: what was measured since `before` is disturbed.
-    pub(super) fn wait_until_quiet(&mut self, test: u32, try_of: Option<u32>, mut before: Look) -> Option<Instant> {
+    /// Waits until others have been quiet since they were last looked at, as far as patience goes. Returns when it began to wait, if it
+    /// did: what was measured since is disturbed.
+    pub(super) fn wait_until_quiet(&mut self, test: u32, try_of: Option<u32>, others: &mut Others) -> Option<Instant> {
         let (began, most_s) = (Instant::now(), self.tries.wait_s());
-        let looked_s = now_ns().saturating_sub(before.0.at_ns) as f64 / 1e9;
-        let is_long = looked_s >= SHORTEST_LOOK_S;
+        let is_long = others.looked_s() >= SHORTEST_LOOK_S;
         // Before a second try it is looked anew: what came before was disturbed.
-        if most_s <= 0.0 || !is_long && try_of.is_none() || is_long && self.is_quiet_since(&mut before) {
+        if most_s <= 0.0 || !is_long && try_of.is_none() || is_long && others.were_quiet() {
             return None;
         }
-        self.step(format!("test {test}: waiting for the machine to be quiet"));
-        let is_quiet = wait_for(began, most_s, &self.interrupted, || self.is_quiet_since(&mut before));
+        self.say_waiting(test);
+        let is_quiet = wait_for(began, most_s, &self.interrupted, || others.were_quiet());
         self.tries.in_vain |= !is_quiet;
         Some(began)
     }
 
-    /// Books the time since a test `began` to wait, with what is measured anew because of it. A second try is booked as a whole.
-    pub(super) fn book_wait(&mut self, began: Instant, try_of: Option<u32>) {
-        if try_of.is_none() {
-            let waited_s = began.elapsed().as_secs_f64();
-            self.tries.waited_s += waited_s;
-            self.tries.spent_s += waited_s;
+    pub(super) fn say_waiting(&mut self, test: u32) {
+        self.step(format!("test {test}: waiting for the machine to be quiet"));
+    }
+
+    /// What waits at the end of the warm-up, of a try that has waited for `waited` already.
+    pub(super) fn hold(&self, others: Others, waited: Option<Instant>) -> Hold {
+        let waited_s = waited.map_or(0.0, |began| began.elapsed().as_secs_f64());
+        let most_s = self.tries.wait_s().min(MOST_WAIT_S - waited_s);
+        // Agents on this machine are not told from others while they work.
+        Hold::new(others, if self.agents.is_some() { 0.0 } else { most_s })
+    }
+
+    /// Books what a try waited at the end of its warm-up.
+    pub(super) fn book_hold(&mut self, hold: &Hold, try_of: Option<u32>) {
+        self.tries.in_vain |= hold.in_vain;
+        if let Some(began) = hold.began {
+            self.book_wait_s(hold.ended.unwrap_or_else(Instant::now).duration_since(began).as_secs_f64(), try_of);
         }
     }
 
-    /// Whether the machine was quiet since `before`, which is set to now.
-    fn is_quiet_since(&self, before: &mut Look) -> bool {
-        let now = self.look();
-        is_quiet(std::mem::replace(before, now.clone()), now, self.side.server.clone())
+    /// Books the time since a test `began` to wait, with what is measured anew because of it. A second try is booked as a whole.
+    pub(super) fn book_wait(&mut self, began: Instant, try_of: Option<u32>) {
+        self.book_wait_s(began.elapsed().as_secs_f64(), try_of);
+    }
+
+    fn book_wait_s(&mut self, waited_s: f64, try_of: Option<u32>) {
+        if try_of.is_none() {
+            self.tries.waited_s += waited_s;
+            self.tries.spent_s += waited_s;
+        }
     }
 
     /// Judges the try that just ended: the first, whose first window has this `number`, or another one `try_of` a test.
@@ -274,19 +276,6 @@ fn wait_for(began: Instant, most_s: f64, interrupted: &AtomicBool, mut is_quiet:
         }
     }
     false
-}
-
-/// What is read to see whether the machine is quiet.
-pub(super) type Look = (Surroundings, [Option<DiskCounters>; 2]);
-
-fn is_quiet(before: Look, now: Look, server: Server) -> bool {
-    let seconds = now.0.at_ns.saturating_sub(before.0.at_ns) as f64 / 1e9;
-    let rates = before.1.iter().zip(&now.1).filter_map(|(a, b)| DiskRates::between(a.as_ref()?, b.as_ref()?, seconds));
-    let util_pct = rates.map(|rates| rates.util_pct).reduce(f64::max);
-    let readings = [before.0, now.0];
-    let mut seen = Test::default();
-    shares(&mut seen, &Around { readings, server, own: vec![std::process::id()] }, None, util_pct);
-    DISTURBANCES.iter().all(|kind| seen.figure(kind.column).is_none_or(|pct| !kind.is_disturbing(pct)))
 }
 
 #[cfg(test)]

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use loadline_database::{Target, TargetError, is_temporary};
+use loadline_collect::os::{at_port, at_socket};
+use loadline_database::{Listening, Target, TargetError, Way, is_temporary, redact};
 use loadline_model::manifest::{Calibration, TargetInfo, VariantFound};
 use loadline_model::plan::{Plan, PlannedWorkload};
 use loadline_model::variant::{Letter, Paired, Variant};
@@ -253,6 +254,28 @@ impl Context<'_> {
         if self.side.lock.is_none() {
             self.side.lock = Some(until_released(|| self.side.target.lock())?);
         }
+        if paired.has_via() {
+            self.lead(n)?;
+        }
+        Ok(())
+    }
+
+    /// Leads the jobs on the way of the variant `n`.
+    fn lead(&mut self, n: usize) -> Result<(), StudyError> {
+        let Some(ways) = self.side.target.abilities().ways else {
+            let url = redact(&self.requests[n].url);
+            return Err(TargetError::Unsupported(format!(
+                "--via does not apply to {url}: loadline leads no jobs of this database through a proxy"
+            ))
+            .into());
+        };
+        let listening = ways.lead(&self.requests[n])?;
+        let is_via = matches!(self.requests[n].way, Way::Via(_));
+        self.via = is_via.then(|| match listening {
+            Some(Listening::Port(port)) => at_port(port),
+            Some(Listening::Socket(path)) => at_socket(&path),
+            None => Err("the proxy is on another machine".to_owned()),
+        });
         Ok(())
     }
 

@@ -3,7 +3,7 @@
 use loadline_model::Random;
 
 /// Unit in which arrays deduplicate, bytes.
-const PAGE: usize = 4096;
+pub(crate) const PAGE: usize = 4096;
 /// Unit that gets a unique number, bytes.
 const SECTOR: usize = 512;
 /// Unit of compressible bytes: so small that every block of a compressing array contains the same share, bytes.

@@ -125,6 +125,7 @@ pub fn probe(
         rounds,
         compressibility: options.compressibility,
         dedup: options.dedup,
+        dedup_seen: session.duplicates().ok(),
         notes,
         rows,
         absent,

@@ -1,8 +1,10 @@
 //! The probe's files in a directory, and the measurement of single points.
 
+use std::collections::HashSet;
 use std::fs::File;
 use std::io;
 use std::ops::Deref;
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
@@ -12,7 +14,7 @@ use loadline_model::Random;
 use loadline_model::probe::{Engine, Operation, ProbeRow};
 
 use crate::clock::now_ns;
-use crate::probe::data::Data;
+use crate::probe::data::{Data, PAGE};
 use crate::probe::error::ProbeError;
 use crate::probe::options::{ProbeOptions, SMALLEST_FILE};
 use crate::probe::plan::Point;
@@ -27,6 +29,8 @@ const MIB: u64 = 1 << 20;
 const DEFAULT_FILE: u64 = 1 << 30;
 /// Largest growing file and largest mapping, bytes.
 const LARGEST_SIDE: u64 = 256 * MIB;
+/// Most bytes whose pages are hashed.
+const HASHED_BYTES: u64 = 64 * MIB;
 /// Share of a slice under load before its window opens.
 const WARM_UP: f64 = 0.1;
 
@@ -180,6 +184,27 @@ impl<S: Deref<Target = AtomicBool>> ProbeSession<S> {
     pub fn peer_path(&self) -> PathBuf {
         use std::os::fd::AsRawFd as _;
         PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), self.file.plain.as_raw_fd()))
+    }
+
+    /// Share of the 4 KiB pages at the beginning of the test file that repeat another one there, 0 to 1, by hashing them: what a device that
+    /// deduplicates such pages sees.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn duplicates(&self) -> io::Result<f64> {
+        use std::hash::{DefaultHasher, Hasher as _};
+        let (mut seen, mut pages) = (HashSet::new(), 0_u64);
+        let mut buffer = vec![0; MIB as usize];
+        for at in (0..self.bytes.min(HASHED_BYTES)).step_by(MIB as usize) {
+            let read = self.file.plain.read_at(&mut buffer, at)?;
+            for page in buffer.get(..read).unwrap_or_default().chunks_exact(PAGE) {
+                let mut hash = DefaultHasher::new();
+                hash.write(page);
+                seen.insert(hash.finish());
+                pages += 1;
+            }
+        }
+        Ok(1.0 - seen.len() as f64 / pages.max(1) as f64)
     }
 
     /// Writes the test file once, so that its blocks exist and reads find data. Stops after `seconds`, but not below

@@ -303,13 +303,27 @@ impl<'n> Walk<'n> {
         }
         let mut arms = Vec::new();
         for arm in written {
-            arm.fields(&["share", "steps"])?;
+            arm.fields(&["name", "share", "steps"])?;
             let share = self.amount(arm, "share", TIMES)? as u64;
+            let name = self.arm_name(arm, &arms)?;
+            if arms.iter().any(|other: &Arm| other.name == name) {
+                return Err(arm.error(format!("two arms have the name '{name}'")));
+            }
             // A variable bound in one arm is not bound after the choice.
-            arms.push(Arm { share, body: self.block(arm.need("steps")?, &mut bound.clone())? });
+            arms.push(Arm { name, share, body: self.block(arm.need("steps")?, &mut bound.clone())? });
         }
         arms.retain(|arm| arm.share > 0);
         Ok(arms)
+    }
+
+    /// Its own, or that of the parameter that is its share, or `arm N` from 1.
+    fn arm_name(&self, arm: Node<'n>, before: &[Arm]) -> Result<String, UserError> {
+        if let Some(name) = arm.opt("name", |node| node.name('-', MAX_WORD))? {
+            return Ok(name);
+        }
+        let share = arm.need("share")?.raw_text().unwrap_or_default();
+        let is_free = self.scope.params.to_map().contains_key(share) && before.iter().all(|other| other.name != share);
+        Ok(if is_free { share.to_owned() } else { format!("arm {}", before.len() + 1) })
     }
 
     fn bind(&mut self, node: Node<'n>, to: Node<'n>, bound: &mut Bound) -> Result<Step, UserError> {

@@ -18,8 +18,8 @@ fn mix(choose: Step) -> Program {
 fn arms() -> Vec<Arm> {
     let execute = |statement| Step::Execute { statement };
     vec![
-        Arm { share: 9, body: vec![execute(0)] },
-        Arm { share: 1, body: vec![Step::Repeat { times: 2, body: vec![execute(1)] }] },
+        Arm { name: "read".to_owned(), share: 9, body: vec![execute(0)] },
+        Arm { name: "change".to_owned(), share: 1, body: vec![Step::Repeat { times: 2, body: vec![execute(1)] }] },
     ]
 }
 
@@ -51,7 +51,8 @@ fn repeated_choices_write_more_often_and_none_does_not_write() {
 fn a_mix_of_single_statements_needs_no_begin() {
     let execute = |statement| vec![Step::Execute { statement }];
     let with = |bodies: [Vec<Step>; 2]| {
-        let arms = bodies.into_iter().zip([9, 1]).map(|(body, share)| Arm { share, body }).collect();
+        let arms =
+            bodies.into_iter().zip([9, 1]).map(|(body, share)| Arm { name: String::new(), share, body }).collect();
         mix(Step::Choose { var: "turn".to_owned(), arms }).is_single_statement()
     };
     assert!(with([execute(0), execute(1)]));
@@ -95,4 +96,23 @@ fn rows_of_a_read_of_any_number_are_not_known() {
     assert!(!program.rows_are_known(), "one arm is enough");
     program.body = vec![Step::Execute { statement: 1 }];
     assert!(program.rows_are_known(), "only what is executed counts");
+}
+
+#[test]
+fn the_kind_of_a_transaction_is_its_arm_also_where_only_its_number_is_known() {
+    use crate::stream::{JobStart, Replay, Stream};
+    use std::sync::Arc;
+
+    let mut program = mix(Step::Choose { var: "turn".to_owned(), arms: arms() });
+    assert_eq!(program.kinds(), [("read", 9), ("change", 1)]);
+    let start = JobStart { first_key: 0, new_key: 0, draw: 3 };
+    let replay = |program: &Program| Replay::new(Stream::new(program, start, Arc::from([]), 0).unwrap(), program);
+    let mut all = replay(&program);
+    let kinds: Vec<Option<usize>> = (0..20).map(|_| all.next_kind()).collect();
+    // Of a cycle of ten that begins at place 3, the seventh is at place 9.
+    let changes: Vec<usize> = (0..20).filter(|n| kinds[*n] == Some(1)).collect();
+    assert_eq!((changes, kinds.contains(&None)), (vec![6, 16], false));
+    // A choice within another step is no kind of transaction.
+    program.body = vec![Step::Repeat { times: 2, body: program.body }];
+    assert!(program.kinds().is_empty() && replay(&program).next_kind().is_none());
 }

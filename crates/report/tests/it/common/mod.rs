@@ -148,7 +148,7 @@ pub(crate) fn scan(m: &Manifest, test: u32, flush_at: Option<f64>, ns_per_mib: f
             // One commit in 20 meets a stall.
             let mut time = || ideal * (0.9 + 0.2 * noise()) * if noise() < 0.05 { 4.0 } else { 1.0 };
             let commit_ns: Vec<u64> = (0..12).map(|_| time() as u64).collect();
-            SizePoint { redo_bytes, write_ns: vec![(redo_bytes * 0.8) as u64; commit_ns.len()], commit_ns }
+            SizePoint { idle_s: 0.0, redo_bytes, write_ns: vec![(redo_bytes * 0.8) as u64; commit_ns.len()], commit_ns }
         })
         .collect();
     r

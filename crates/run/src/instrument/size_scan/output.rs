@@ -1,5 +1,6 @@
 //! Figures and checks of a scan of sizes.
 
+use loadline_analyze::idle::{FlushByTime, flush_by_time};
 use loadline_model::column::{self, Cell};
 use loadline_model::format::Format;
 use loadline_model::snapshot::counter;
@@ -8,7 +9,7 @@ use loadline_model::{Column, Latencies, Note, SizePoint, Table, TestRecord};
 use super::Scanned;
 use crate::checks::{COMMITS_NOT_COUNTED, SYNCS_NOT_COUNTED, grown};
 use crate::evidence::{Evidence, excused};
-use crate::figures::{KIB, disturbance as others};
+use crate::figures::{KIB, NOT_IDLE, disturbance as others};
 use crate::test::{Test, Verdict, not_made, require};
 
 /// A larger share of outliers refuses the scan.
@@ -23,6 +24,16 @@ pub(crate) fn figures(e: &Evidence<'_, Scanned>, out: &mut Test) {
     out.set(column::WARMUP_S, scanned.warmup_ns as f64 / 1e9);
     out.set(column::COMMITS, scanned.transactions as f64);
     out.set(column::ERRORS, 0.0);
+    match flush_by_time(&scanned.sizes) {
+        Some(FlushByTime::Within(_, by_s)) => out.set(column::LOG_FLUSHED_WITHIN_S, by_s),
+        Some(FlushByTime::NotUpTo(s)) => {
+            let why = format!(
+                "commits after {s} s of idle time are not shorter by 30 %: the log is not flushed by time up to there"
+            );
+            out.set_absent(column::LOG_FLUSHED_WITHIN_S, why);
+        }
+        None => out.set_absent(column::LOG_FLUSHED_WITHIN_S, NOT_IDLE),
+    }
     let mut set = |column: &Column, value: Option<f64>| value.into_iter().for_each(|value| out.set(column, value));
     let quantile = |times: &Latencies, q| times.quantile_ns(q).map(|ns| ns as f64);
     let kinds = [(column::TRANSACTION_TIMES, &scanned.transaction), (column::COMMIT_TIMES, &scanned.commit)];

@@ -1,0 +1,57 @@
+//! What is stated of a platform, and what it costs: from the command line to the tables.
+
+use serde_json::{Value, json};
+
+use crate::common::{ok, report, results, run};
+
+const QUICK: &str = "workload = ['LGWR-LAT1']\njobs = [1]\nduration = '300ms'\nwarmup = '200ms'\nprobe = false\n";
+
+/// The facts of a stored run that are stated.
+fn stated(folder: &std::path::Path) -> Value {
+    let text = std::fs::read_to_string(folder.join("manifest.json")).unwrap();
+    serde_json::from_str::<Value>(&text).unwrap()["plan"]["facts"].clone()
+}
+
+#[test]
+fn facts_of_plan_and_flags_are_stored_and_survive_a_resume() {
+    let dir = results();
+    let plan = dir.path().join("plan.toml");
+    let facts = "[facts]\nLaunch-Year = 2019\nflash = '2 TB'\ncompression = false\n";
+    std::fs::write(&plan, format!("target = 'null:?pause=1ms'\nplatform = 'sata ssd'\n{QUICK}{facts}")).unwrap();
+    let (plan, into) = (plan.to_str().unwrap(), dir.path().to_str().unwrap());
+    let flags = ["--fact", "Launch year=2021", "--fact", "System=a box"];
+    let dry = ok(&[&["run", plan, "--dry-run", "--results", into], &flags[..]].concat()).out;
+    assert!(dry.contains("launch-year = 2021") && dry.contains("system = a box"), "{dry}");
+    let folder = ok(&[&["run", plan, "--results", into], &flags[..]].concat()).folder();
+    let wanted = json!({"compression": "no", "flash": "2 TB", "launch-year": "2021", "system": "a box"});
+    assert_eq!(stated(&folder), wanted, "a flag goes before the plan, however both spell it");
+    let name = folder.to_str().unwrap();
+    ok(&["run", "--resume", name]);
+    assert_eq!(stated(&folder), wanted);
+    assert_eq!(run(&["run", "--resume", name, "--fact", "cores=4"]).code, 2, "a stored plan stays as it is");
+    let table = report(&folder, "--table facts --format csv");
+    assert!(table.contains("sata ssd,launch-year,Launch year,2021,\n"), "{table}");
+    let exported = ok(&["export", name, "--table", "facts", "--format", "csv"]).out;
+    assert!(exported.contains(",system,a box,"), "{exported}");
+    assert!(report(&folder, "--format text").contains("2021 (stated)"));
+
+    // The price follows from the same run.
+    let list = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/data/priced.toml");
+    let prices = report(&folder, &format!("--price {list} --table prices --format json"));
+    let row = &serde_json::from_str::<Value>(&prices).unwrap()[0];
+    let number = |key: &str| row[key].as_f64().unwrap();
+    assert_eq!((number("total_price"), number("price_per_tb")), (4_000.0, 2_000.0));
+    assert!((number("rate_per_1000") * 4.0 / number("peak_rate") - 1.0).abs() < 1e-9, "{row}");
+    assert_eq!(run(&["report", name, "--price", list, "--redact"]).code, 2, "prices name what is hidden");
+}
+
+#[test]
+fn an_imported_run_has_the_facts_that_are_stated_and_no_machine() {
+    let dir = results();
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../exchange/tests/it/data/pgbench-select.txt");
+    let into = dir.path().to_str().unwrap();
+    let folder = ok(&["import", "pgbench", file, "--fact", "cores=32", "--results", into]).folder();
+    assert_eq!(stated(&folder), json!({"cores": "32"}));
+    let table = report(&folder, "--table facts --format csv");
+    assert!(table.contains(",cores,Cores,32,\n") && !table.contains("threads"), "{table}");
+}

@@ -1,0 +1,120 @@
+//! The price of a proxy or pooler: jobs through it, in turns with jobs that go directly.
+
+use std::path::Path;
+use std::process::Stdio;
+
+use loadline_database::Relay;
+use serde_json::Value;
+
+use crate::common::mariadb::Maria;
+use crate::common::{
+    Killed, Server, as_user, free_port, manifest_of, measured, report, results, run, tests_of, wait_for, words,
+};
+
+const INSTALL: &str = "pgbouncer is missing: apt-get install pgbouncer (./test does it as root)";
+
+/// A private pgbouncer in transaction mode, which has a single session at the server for all.
+struct Pooler {
+    _child: Killed,
+    port: u16,
+}
+
+impl Pooler {
+    fn start(server: &Server) -> Pooler {
+        let (port, dir) = (free_port(), server.folder_path().display());
+        let config = server.folder_path().join("pgbouncer.ini");
+        let text = format!(
+            "[databases]\n* = host={dir} port={} user=boss\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\n\
+             unix_socket_dir =\nauth_type = any\npool_mode = transaction\ndefault_pool_size = 1\n",
+            server.port
+        );
+        std::fs::write(&config, text).unwrap();
+        let mut command = as_user("postgres", "pgbouncer");
+        command.arg(&config).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut child = Killed(command.spawn().expect(INSTALL));
+        wait_for("pgbouncer to listen", || {
+            assert!(child.0.try_wait().unwrap().is_none(), "it ended. {INSTALL}");
+            std::net::TcpStream::connect(("127.0.0.1", port)).is_ok()
+        });
+        Pooler { _child: child, port }
+    }
+
+    fn url(&self, database: &str) -> String {
+        format!("postgres://boss:tops3cret@127.0.0.1:{}/{database}", self.port)
+    }
+}
+
+/// Measures two pairs of two jobs on `target` and through `via`. Returns the run folder and its tests.
+fn pairs(target: &str, via: &str, results: &Path, more: &str) -> (std::path::PathBuf, Vec<Value>) {
+    let line = format!(
+        "ab --target {target} --via {via} --jobs 2 --pairs 2 --duration 1s --warmup 300ms {more} --results {}",
+        results.display()
+    );
+    let ran = measured(&words(&line));
+    assert!(ran.out.contains(" through "), "{}", ran.said());
+    let tests = tests_of(&ran.folder());
+    assert_eq!(tests.len(), 4, "{}", ran.said());
+    for test in &tests {
+        let (cpu, why) = (&test["via_cpu_us_per_tx"], test["absent"]["via_cpu_us_per_tx"].as_str());
+        match test["arm"].as_str().unwrap() {
+            "A" => assert!(cpu.is_null() && why.unwrap().contains("directly"), "{test}"),
+            _ => assert!(cpu.as_f64().is_some_and(|us| us >= 0.0) && why.is_none(), "{test}"),
+        }
+        assert_eq!(test["driver"], "client", "the database's own loop would not go through it");
+    }
+    (ran.folder(), tests)
+}
+
+#[test]
+fn a_pooler_that_shares_sessions_is_measured_in_turns_with_direct_ones() {
+    let (server, results) = (Server::start(&[]), results());
+    let pooler = Pooler::start(&server);
+    let small = "--workload TP-MIXED --parameter TP-MIXED.accounts=1000 --parameter TP-MIXED.entries=1000";
+    let (folder, tests) = pairs(&server.url(), &pooler.url("postgres"), results.path(), small);
+    // Sessions of jobs report late behind a pooler: they are counted over the whole test, in both arms.
+    for test in &tests {
+        let checks = test["checks"].as_array().unwrap();
+        let of = |id: &str| checks.iter().find(|check| check["id"] == id).unwrap()["outcome"].clone();
+        assert_eq!((of("commits-database"), of("commits-window")), ("passed".into(), "not-made".into()), "{test}");
+    }
+    let proxied = tests.iter().filter(|test| test["arm"] == "B");
+    assert!(proxied.map(|test| test["via_cpu_us_per_tx"].as_f64().unwrap()).sum::<f64>() > 0.0);
+    let text = report(&folder, "--format text");
+    assert!(text.contains("The price of the way") && text.contains("unprepared"), "{text}");
+    let manifest = manifest_of(&folder);
+    let via = manifest["plan"]["paired"]["variants"][1]["via"].as_str().unwrap();
+    assert!(via.contains("boss@127.0.0.1") && !manifest.to_string().contains("tops3cret"), "{via}");
+}
+
+#[test]
+fn a_proxy_that_leads_elsewhere_is_refused_before_anything_is_measured() {
+    let (server, other, results) = (Server::start(&[]), Server::start(&[]), results());
+    server.sql("CREATE DATABASE second").unwrap();
+    let pooler = Pooler::start(&server);
+    let here = format!("--results {}", results.path().display());
+    let refused = |target: &str, via: &str, code: i32, parts: &[&str]| {
+        let line = format!("ab --target {target} --via {via} --workload TP-LIGHT --pairs 1 {here}");
+        run(&words(&line)).fails(code, parts);
+        assert_eq!(std::fs::read_dir(results.path()).unwrap().count(), 0, "{via}");
+    };
+    refused(&other.url(), &pooler.url("postgres"), 3, &["leads to another server"]);
+    refused(&server.url(), &pooler.url("second"), 3, &["the database 'second'", "'postgres'"]);
+    assert_eq!(server.sql("SELECT count(*) FROM pg_namespace WHERE nspname = 'loadline'").unwrap(), "0");
+}
+
+#[test]
+fn a_proxy_of_mariadb_is_measured_as_well() {
+    let (server, results) = (Maria::start(&[]), results());
+    let socket = server.file("relay");
+    let _relay = Relay::start(Path::new(&socket), Path::new(&server.file("s"))).unwrap();
+    let via = format!("mysql://root@/?socket={socket}");
+    pairs(&server.url("root"), &via, results.path(), "--workload TP-LIGHT --parameter TP-LIGHT.accounts=1000");
+    let other = Maria::start(&[]);
+    let elsewhere = crate::common::results();
+    let line = format!(
+        "ab --target {} --via {via} --workload TP-LIGHT --pairs 1 --results {}",
+        other.url("root"),
+        elsewhere.path().display()
+    );
+    run(&words(&line)).fails(3, &["leads to another server"]);
+}

@@ -1,0 +1,351 @@
+//! What the database costs its machine: CPU time, context switches, I/O and hardware events of all of its processes, or of the threads
+//! of loadline in which an embedded one runs.
+//!
+//! A process that its parent waits for adds its CPU time and I/O to the parent, so sums over a whole tree of processes only grow, and lose
+//! nothing when some end. Context switches are not handed on: [`CostUsed::switches`] is absent if threads that ended matter.
+
+use std::collections::BTreeSet;
+
+use loadline_storage::now_ns;
+
+use super::perf::{PerfEvents, PerfRefused};
+use super::processes::{Processes, Server, TICKS_PER_S};
+use super::tasks::Tasks;
+use crate::error::read;
+
+/// Share of the CPU time that threads which ended in the window may have had, whose context switches are not known.
+const UNSEEN: f64 = 0.05;
+/// Bytes by which a write call may dirty more than it passes: the rest of its first and of its last page.
+const CALL_BYTES: f64 = 8192.0;
+/// Most readings that are made again.
+const READINGS: usize = 3;
+
+/// Why the cost of the database is unknown.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs)] // Its text says what each is.
+pub enum CostUnknown {
+    #[error("there is no database whose cost could be measured")]
+    NoDatabase,
+    #[error("the database runs on another machine, where loadline cannot read its processes")]
+    Elsewhere,
+    #[error("the database runs in the jobs' threads, which are not threads of this process")]
+    OtherThreads,
+    #[error("no process of the database is seen on this machine")]
+    Unseen,
+    #[error("{0} servers of the database's name run on this machine, and which one is the target is unknown")]
+    Several(usize),
+    #[error("the database's processes could not be read at window start and window end")]
+    Unread,
+    #[error("a process of the database ended and nobody waited for it, so that its counts are lost")]
+    Lost,
+}
+
+/// Whose cost is measured.
+#[derive(Debug)]
+pub enum Whose {
+    /// The processes of a server on this machine.
+    Server(Server),
+    /// Threads of loadline.
+    Threads(Tasks),
+    /// Nobody's.
+    None(CostUnknown),
+}
+
+/// Reads the cost of a database at moments.
+#[derive(Debug)]
+pub struct CostMeter {
+    whose: Whose,
+    events: Option<Result<PerfEvents, PerfRefused>>,
+}
+
+/// Sums over all processes or threads since they began.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Cost {
+    at_ns: u64,
+    /// CPU time in user mode and in the kernel, ticks.
+    ticks: [u64; 2],
+    /// Voluntary and involuntary context switches of the threads that run.
+    switches: [u64; 2],
+    /// CPU time of these threads, ns.
+    threads_ns: u64,
+    /// Bytes read from and written to storage, if this user may read them.
+    io: Option<[u64; 2]>,
+    /// Bytes that write calls passed, and their number.
+    calls: [u64; 2],
+    processes: u64,
+    events: Option<Result<[f64; 2], PerfRefused>>,
+}
+
+/// What was used between two readings.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CostUsed {
+    /// Time between them, s.
+    pub seconds: f64,
+    /// CPU time in user mode and in the kernel, µs. Error: 10 ms for each process.
+    pub cpu_us: [f64; 2],
+    /// Voluntary and involuntary context switches. `None` if threads that ended had more than 5 % of the CPU time.
+    pub switches: Option<[f64; 2]>,
+    /// Bytes read from and written to storage, if this user may read them.
+    pub io_bytes: Option<[f64; 2]>,
+    /// Most bytes that write calls can have written: of each what it passed, and its first and last page.
+    pub write_calls_bytes: f64,
+    /// Instructions and cache misses, or why they are not counted; `None` if they were not asked for.
+    pub events: Option<Result<[f64; 2], PerfRefused>>,
+}
+
+impl CostMeter {
+    /// A meter, which counts hardware events from now on if they are asked for (`with_events`).
+    #[must_use]
+    pub fn new(whose: Whose, with_events: bool) -> CostMeter {
+        let mut meter = CostMeter { whose, events: None };
+        if with_events {
+            let places = meter.places(Processes::read().ok().as_ref());
+            let threads = places.unwrap_or_default().into_iter().flat_map(|place| place.threads());
+            meter.events = Some(PerfEvents::open(threads.filter_map(|dir| dir.rsplit('/').next()?.parse().ok())));
+        }
+        meter
+    }
+
+    /// The folders of the processes or threads in `/proc`.
+    fn places(&self, seen: Option<&Processes>) -> Result<Vec<Place>, CostUnknown> {
+        match &self.whose {
+            Whose::Threads(tasks) => {
+                Ok(tasks.ids().map(|id| Place { dir: format!("/proc/self/task/{id}"), is_thread: true }).collect())
+            }
+            Whose::Server(server) => {
+                let ids = seen.ok_or(CostUnknown::Unread)?.tree(server)?;
+                Ok(ids.into_iter().map(|id| Place { dir: format!("/proc/{id}"), is_thread: false }).collect())
+            }
+            Whose::None(why) => Err(why.clone()),
+        }
+    }
+
+    /// The sums now; `seen` are the processes of this machine a moment ago. Takes about 60 µs for each thread. Reads them again if a
+    /// process ended meanwhile, whose counts are its parent's then.
+    ///
+    /// # Errors
+    /// Why they are unknown.
+    pub fn read(&self, seen: Option<&Processes>) -> Result<Cost, CostUnknown> {
+        let mut places = self.places(seen)?;
+        for _ in 0..READINGS {
+            let sum = self.sum(&places);
+            if sum.processes == places.len() as u64 {
+                return Ok(sum);
+            }
+            places = self.places(Processes::read().ok().as_ref())?;
+        }
+        Some(self.sum(&places)).filter(|sum| sum.processes > 0).ok_or(CostUnknown::Unread)
+    }
+
+    fn sum(&self, places: &[Place]) -> Cost {
+        let begin_ns = now_ns();
+        let events = self.events.as_ref().map(|events| events.as_ref().map_err(Clone::clone)?.read());
+        let mut sum = Cost { io: Some([0; 2]), events, ..Cost::default() };
+        places.iter().for_each(|place| place.add_to(&mut sum));
+        sum.at_ns = begin_ns + now_ns().saturating_sub(begin_ns) / 2;
+        sum
+    }
+}
+
+impl Cost {
+    /// What was used until `later`.
+    ///
+    /// # Errors
+    /// A sum is smaller than before.
+    pub fn used_until(&self, later: &Cost) -> Result<CostUsed, CostUnknown> {
+        let grown = |a: [u64; 2], b: [u64; 2]| Some([b[0].checked_sub(a[0])? as f64, b[1].checked_sub(a[1])? as f64]);
+        let ticks = grown(self.ticks, later.ticks).ok_or(CostUnknown::Lost)?;
+        let (ticks_s, slack_s) = ((ticks[0] + ticks[1]) / TICKS_PER_S, later.processes as f64 / TICKS_PER_S);
+        let threads_s = later.threads_ns.checked_sub(self.threads_ns).map(|ns| ns as f64 / 1e9);
+        // Of all that ran, and to the ns: better than ticks.
+        let exact_s = threads_s.filter(|s| (s - ticks_s).abs() <= UNSEEN * ticks_s + slack_s);
+        let tick_us = exact_s.filter(|_| ticks_s > 0.0).unwrap_or(ticks_s) / ticks_s.max(1e-9) * 1e6 / TICKS_PER_S;
+        let events = match (&self.events, &later.events) {
+            (Some(Ok(a)), Some(Ok(b))) => Some(Ok([b[0] - a[0], b[1] - a[1]])),
+            (Some(Err(why)), _) | (_, Some(Err(why))) => Some(Err(why.clone())),
+            _ => None,
+        };
+        Ok(CostUsed {
+            seconds: later.at_ns.saturating_sub(self.at_ns) as f64 / 1e9,
+            cpu_us: ticks.map(|n| n * tick_us),
+            switches: exact_s.and_then(|_| grown(self.switches, later.switches)),
+            io_bytes: self.io.zip(later.io).and_then(|(a, b)| grown(a, b)),
+            write_calls_bytes: grown(self.calls, later.calls).map_or(0.0, |[bytes, calls]| bytes + calls * CALL_BYTES),
+            events,
+        })
+    }
+}
+
+/// The folder of a process or of a thread of this process.
+struct Place {
+    dir: String,
+    is_thread: bool,
+}
+
+impl Place {
+    fn threads(&self) -> Vec<String> {
+        if self.is_thread {
+            return vec![self.dir.clone()];
+        }
+        let entries = std::fs::read_dir(format!("{}/task", self.dir)).into_iter().flatten().flatten();
+        entries.map(|entry| entry.path().display().to_string()).collect()
+    }
+
+    /// Adds what is known of it; one that has ended adds nothing.
+    fn add_to(&self, sum: &mut Cost) {
+        let Some(ticks) = read(format!("{}/stat", self.dir)).ok().as_deref().and_then(ticks) else { return };
+        sum.processes += 1;
+        // The children of a thread's process are none of the database.
+        let children = if self.is_thread { [0; 2] } else { [ticks[2], ticks[3]] };
+        let add = |sum: [u64; 2], more: [u64; 2]| [sum[0].saturating_add(more[0]), sum[1].saturating_add(more[1])];
+        sum.ticks = add(add(sum.ticks, [ticks[0], ticks[1]]), children);
+        let io = read(format!("{}/io", self.dir)).unwrap_or_default();
+        sum.io = sum.io.zip(values(&io, ["read_bytes:", "write_bytes:"])).map(|(sum, io)| add(sum, io));
+        sum.calls = add(sum.calls, values(&io, ["wchar:", "syscw:"]).unwrap_or_default());
+        for thread in self.threads() {
+            let status = read(format!("{thread}/status")).unwrap_or_default();
+            let switches = values(&status, ["voluntary_ctxt_switches:", "nonvoluntary_ctxt_switches:"]);
+            let ns = read(format!("{thread}/schedstat")).ok();
+            let ns = ns.and_then(|text| text.split_whitespace().next()?.parse::<u64>().ok());
+            sum.switches = add(sum.switches, switches.unwrap_or_default());
+            sum.threads_ns = sum.threads_ns.saturating_add(ns.unwrap_or(0));
+        }
+    }
+}
+
+/// utime, stime, cutime and cstime of `/proc/…/stat` (proc_pid_stat(5)).
+fn ticks(stat: &str) -> Option<[u64; 4]> {
+    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
+    let at = |i: usize| fields.get(i)?.parse().ok();
+    Some([at(11)?, at(12)?, at(13)?, at(14)?])
+}
+
+/// The numbers after these beginnings of lines.
+fn values(text: &str, keys: [&str; 2]) -> Option<[u64; 2]> {
+    let of = |key: &str| text.lines().find_map(|line| line.strip_prefix(key)?.trim().parse().ok());
+    Some([of(keys[0])?, of(keys[1])?])
+}
+
+impl Processes {
+    /// The processes of `server` with their descendants.
+    ///
+    /// # Errors
+    /// None is seen, or several servers have its name and nothing says which it is.
+    fn tree(&self, server: &Server) -> Result<BTreeSet<u32>, CostUnknown> {
+        let roots = match server {
+            Server::Inside => return Err(CostUnknown::NoDatabase),
+            Server::Roots(ids) => ids.clone(),
+            Server::Named(names) => self.highest_named(names),
+        };
+        if roots.len() > 1 && matches!(server, Server::Named(_)) {
+            return Err(CostUnknown::Several(roots.len()));
+        }
+        let tree: BTreeSet<u32> = self.ids().filter(|id| self.ancestors(*id).any(|a| roots.contains(&a))).collect();
+        if tree.is_empty() { Err(CostUnknown::Unseen) } else { Ok(tree) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_those_of_the_manual() {
+        let stat = "42 (a) b) S 7 42 42 0 -1 4194560 1 2 3 4 150 25 300 40 20 0 1 0 9876 1 2";
+        assert_eq!(ticks(stat), Some([150, 25, 300, 40]));
+        assert_eq!(ticks("42 (a) S 7"), None);
+        let status = "Name:\tx\nvoluntary_ctxt_switches:\t12\nnonvoluntary_ctxt_switches:\t3\n";
+        assert_eq!(values(status, ["voluntary_ctxt_switches:", "nonvoluntary_ctxt_switches:"]), Some([12, 3]));
+        assert_eq!(values(status, ["voluntary_ctxt_switches:", "read_bytes:"]), None);
+    }
+
+    /// After so many s, with 80 ticks a second in user mode and 20 in the kernel.
+    fn after(seconds: u64) -> Cost {
+        Cost {
+            at_ns: seconds * 1_000_000_000,
+            ticks: [100 + 80 * seconds, 50 + 20 * seconds],
+            switches: [1000 * seconds, 10 * seconds],
+            threads_ns: 5 + seconds * 1_000_000_000,
+            io: Some([0, 4096 * seconds]),
+            calls: [100 * seconds, seconds],
+            processes: 1,
+            events: None,
+        }
+    }
+
+    #[test]
+    fn what_threads_that_ended_took_along_is_not_made_up() {
+        let used = |later: Cost| after(1).used_until(&later);
+        let all = used(after(5)).unwrap();
+        assert_eq!((all.seconds, all.cpu_us), (4.0, [3.2e6, 0.8e6]));
+        assert_eq!((all.switches, all.io_bytes), (Some([4000.0, 40.0]), Some([0.0, 16384.0])));
+        assert_eq!(all.write_calls_bytes, 400.0 + 4.0 * 8192.0);
+        // The ns of the threads are better than ticks.
+        let exact = used(Cost { threads_ns: after(5).threads_ns - 100_000_000, ..after(5) }).unwrap();
+        assert!((exact.cpu_us[0] - 3.12e6).abs() < 1.0 && exact.switches.is_some(), "{exact:?}");
+        // A session that ended had a tenth of the CPU time.
+        let ended = used(Cost { threads_ns: after(5).threads_ns - 400_000_000, ..after(5) }).unwrap();
+        assert_eq!((ended.cpu_us, ended.switches), ([3.2e6, 0.8e6], None));
+        // One whose whole life was longer than the window.
+        let older = used(Cost { threads_ns: 0, switches: [0; 2], ..after(5) }).unwrap();
+        assert_eq!((older.cpu_us, older.switches), ([3.2e6, 0.8e6], None));
+        assert_eq!(used(Cost { ticks: [1; 2], ..after(5) }), Err(CostUnknown::Lost));
+        assert_eq!(used(Cost { io: None, ..after(5) }).unwrap().io_bytes, None);
+    }
+
+    /// Ticks of all of a tree that a shell is the root of, however many of its children have ended.
+    #[test]
+    fn children_that_ended_stay_in_the_sum() {
+        let script = "i=0; while :; do (j=0; while [ $j -lt 3000 ]; do j=$((j+1)); done); i=$((i+1)); done";
+        let mut shell = std::process::Command::new("sh").args(["-c", script]).spawn().unwrap();
+        let meter = CostMeter::new(Whose::Server(Server::Roots([shell.id()].into())), false);
+        let begin = std::time::Instant::now();
+        let now = || meter.read(Processes::read().ok().as_ref());
+        let first = now().unwrap();
+        let used = loop {
+            let used = first.used_until(&now().unwrap()).unwrap();
+            if used.cpu_us[0] + used.cpu_us[1] > 3e5 || begin.elapsed().as_secs() >= 20 {
+                break used;
+            }
+        };
+        shell.kill().unwrap();
+        shell.wait().unwrap();
+        let cpu_s = (used.cpu_us[0] + used.cpu_us[1]) / 1e6;
+        assert!(cpu_s > 0.3 && cpu_s <= used.seconds * 1.2 + 0.05, "one process at a time: {used:?}");
+        assert_eq!(used.switches, None, "the children took theirs along: {used:?}");
+        assert_eq!(now(), Err(CostUnknown::Unseen));
+    }
+
+    #[test]
+    fn this_thread_costs_what_it_does() {
+        let own = nix::unistd::gettid().as_raw().unsigned_abs();
+        let meter = CostMeter::new(Whose::Threads(Tasks::own(vec![own])), false);
+        let before = meter.read(None).unwrap();
+        for _ in 0..20 {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        let used = before.used_until(&meter.read(None).unwrap()).unwrap();
+        assert!(used.switches.unwrap()[0] >= 20.0, "each sleep is one: {used:?}");
+        assert_eq!(used.events, None);
+        let none = CostMeter::new(Whose::None(CostUnknown::Elsewhere), true);
+        assert_eq!(none.read(None), Err(CostUnknown::Elsewhere));
+    }
+
+    #[test]
+    fn servers_of_one_name_are_not_added_up() {
+        let mut children: Vec<_> =
+            (0..2).map(|_| std::process::Command::new("sleep").arg("30").spawn().unwrap()).collect();
+        let (all, ids) = (Processes::read().unwrap(), children.iter().map(std::process::Child::id));
+        let named = all.tree(&Server::Named(&["sleep"]));
+        let one = all.tree(&Server::Roots(ids.clone().take(1).collect()));
+        let first = children[0].id();
+        children.iter_mut().for_each(|child| {
+            child.kill().unwrap();
+            child.wait().unwrap();
+        });
+        assert!(matches!(named, Err(CostUnknown::Several(n)) if n >= 2), "{named:?}");
+        assert_eq!(one, Ok([first].into()));
+        assert_eq!(all.tree(&Server::Named(&["no-such-server"])), Err(CostUnknown::Unseen));
+        assert_eq!(all.tree(&Server::Inside), Err(CostUnknown::NoDatabase));
+    }
+}

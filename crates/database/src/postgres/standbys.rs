@@ -1,0 +1,112 @@
+//! Which server a session leads to, and the wait until standbys have replayed what a primary has written.
+
+use std::time::{Duration, Instant};
+
+use super::connect::{Endpoint, SessionRole};
+use super::sql::literal;
+use super::wire::Connection;
+use crate::error::{TargetError, unless_refused};
+use crate::patience::go_on;
+
+/// Identity of a server instance.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Identity {
+    /// Of the database cluster: equal for a primary, its standbys and copies. `None` without the privilege to see it.
+    pub(super) system: Option<String>,
+    /// Of the instance: its name if it is a private server, which may be restarted, else its start time.
+    instance: String,
+    /// Whether it is a standby.
+    pub(super) standby: bool,
+}
+
+impl Identity {
+    /// The server of `c`.
+    pub(super) fn read(c: &mut Connection, endpoint: &Endpoint, private: bool) -> Result<Identity, TargetError> {
+        let instance =
+            if private { "current_setting('cluster_name')" } else { "date_part('epoch', pg_postmaster_start_time())" };
+        let row = c.row(&format!("SELECT ({instance})::text, pg_is_in_recovery()"))?;
+        let system = unless_refused(c.value("SELECT system_identifier::text FROM pg_control_system()"))?;
+        // Two servers may have been started at the same time: without the identifier the address distinguishes them.
+        let place = if system.is_none() { endpoint.config.place() } else { String::new() };
+        Ok(Identity { system, instance: format!("{place} {}", row.text(0)), standby: row.is_true(1) })
+    }
+
+    /// Refuses a further server, at `endpoint`, unless it is a standby of the first.
+    pub(super) fn check_standby(
+        &self,
+        endpoint: &Endpoint,
+        first: &Identity,
+        at: &Endpoint,
+    ) -> Result<(), TargetError> {
+        let (shown, at) = (&endpoint.config.shown, &at.config.shown);
+        if first.standby {
+            return Err(TargetError::Refused(format!(
+                "'{at}' is a read-only standby: give its primary in the URL, and standbys with --node, or for levels with --standby"
+            )));
+        }
+        match (&first.system, &self.system) {
+            _ if !self.standby => Err(TargetError::Refused(format!(
+                "'{shown}' is no standby of '{at}', but a server of its own: nodes are instances of one database. Measure each by \
+                 itself, and set their runs side by side (loadline report RUN RUN)"
+            ))),
+            (Some(a), Some(b)) if a == b => Ok(()),
+            (Some(a), Some(b)) => Err(TargetError::Refused(format!(
+                "'{shown}' is a standby of another primary: its system identifier is {b}, and that of the URL's server is {a}"
+            ))),
+            _ => Err(TargetError::Refused(format!(
+                "'{shown}' is a standby, and whether it is one of the URL's server is unknown: GRANT EXECUTE ON FUNCTION \
+                 pg_catalog.pg_control_system() to the role"
+            ))),
+        }
+    }
+}
+
+/// Time without progress after which a standby is given up.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Waits until each of `standbys` has replayed the log that `primary` has on disk now.
+///
+/// # Errors
+/// [`TargetError::Local`] if one of them does not get on.
+pub(super) fn wait(primary: &Endpoint, standbys: &[Endpoint]) -> Result<(), TargetError> {
+    if standbys.is_empty() {
+        return Ok(());
+    }
+    let mut c = primary.connect(SessionRole::Inspect)?;
+    let end = c.value("SELECT pg_current_wal_flush_lsn()")?.unwrap_or_default();
+    c.publish()?;
+    standbys.iter().try_for_each(|standby| {
+        let mut c = standby.connect(SessionRole::Inspect)?;
+        reach(&mut c, &end, standby)?;
+        c.publish()
+    })
+}
+
+/// Waits until the standby of `c` has replayed up to `end`.
+fn reach(c: &mut Connection, end: &str, standby: &Endpoint) -> Result<(), TargetError> {
+    let sql = format!(
+        "SELECT pg_wal_lsn_diff({}, pg_last_wal_replay_lsn())::text, pg_get_wal_replay_pause_state()",
+        literal(end)
+    );
+    let (mut least, mut since) = (f64::INFINITY, Instant::now());
+    loop {
+        let row = c.row(&sql)?;
+        let behind = row.number(0).unwrap_or(f64::INFINITY);
+        if behind <= 0.0 {
+            return Ok(());
+        }
+        if behind < least {
+            (least, since) = (behind, Instant::now());
+        }
+        let paused = row.get(1) == Some("paused");
+        if paused || since.elapsed() > PATIENCE {
+            let how = if paused { "its replay is paused" } else { "it does not get on" };
+            return Err(TargetError::Local(format!(
+                "the standby at {} is {behind:.0} bytes of log behind its primary, and {how}: see its log",
+                standby.config.place()
+            )));
+        }
+        go_on(&standby.interrupted, "waiting for a standby")?;
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}

@@ -1,0 +1,73 @@
+//! How a database grows old in a long window: throughput, 99th percentile, size of its tables and what is unused in them.
+
+use loadline_analyze::steady::drift;
+use loadline_model::record::AgePoint;
+use loadline_model::{Column, TestRecord, column};
+use minijinja::context;
+
+use crate::columns::value;
+use crate::doc::{Block, Chart, Section};
+use crate::platform_run::PlatformRun;
+use crate::svg;
+use crate::templates::prose;
+use crate::words::heading_of;
+
+/// The columns drawn, in their order, with what each is in a part of the window.
+type Drawn = (&'static Column, fn(&AgePoint, &str) -> Option<f64>);
+const DRAWN: [Drawn; 5] = [
+    (column::COMMIT_THROUGHPUT_TPS, |point, _| Some(point.tps)),
+    (column::TRANSACTION_TIME_NS_P99, |point, _| point.p99_ns.map(|ns| ns as f64 / 1e6)),
+    (column::TABLES_MIB, |point, id| point.sizes.get(id).copied()),
+    (column::TABLES_FREE_MIB, |point, id| point.sizes.get(id).copied()),
+    (column::DEAD_ROWS, |point, id| point.sizes.get(id).copied()),
+];
+
+/// The section: of each test whether throughput falls, then a chart of each figure over the window.
+pub(crate) fn section(sides: &[PlatformRun<'_>]) -> Section {
+    let mut blocks = Vec::new();
+    for (colour, side) in sides.iter().enumerate() {
+        for test in side.run.records.iter().filter(|r| !r.aging.is_empty()) {
+            blocks.push(Block::para(verdict(test, if sides.len() > 1 { &side.label } else { "" })));
+            blocks.extend(Block::charts(2, DRAWN.iter().filter_map(|drawn| chart(test, drawn, colour))));
+        }
+    }
+    Section::of("aging", "Aging", blocks)
+}
+
+/// Whether throughput falls in the window of `test`, and what became of the tables.
+fn verdict(test: &TestRecord, platform: &str) -> String {
+    let rates: Vec<f64> = test.aging.iter().map(|point| point.tps).collect();
+    let found = drift(&rates).filter(|_| test.is_usable());
+    let sizes = [column::TABLES_MIB, column::TABLES_FREE_MIB, column::DEAD_ROWS].map(|column| {
+        let of = |point: &AgePoint| point.sizes.get(column.id).map(|v| value(column, *v));
+        let ends = test.aging.first().and_then(of).zip(test.aging.iter().rev().find_map(of));
+        let why = test.absent.get(column.id).cloned().unwrap_or_else(|| "not measured".to_owned());
+        context! { title => column.title, unit => column.unit, ends, why }
+    });
+    let context = context! {
+        platform, test => test.test, workload => test.workload, jobs => test.jobs,
+        minutes => test.aging.last().map(|point| point.t_s / 60.0),
+        parts => test.aging.len(),
+        change => found.map(|drift| drift.change),
+        errors => found.map(|drift| drift.errors.abs()),
+        falls => found.is_some_and(|drift| drift.falls()),
+        rises => found.is_some_and(|drift| drift.rises()),
+        least => found.and_then(|drift| drift.least()),
+        sizes,
+    };
+    prose("aging", context)
+}
+
+fn chart(test: &TestRecord, (column, of): &Drawn, colour: usize) -> Option<Chart> {
+    let point = |point: &AgePoint| {
+        Some(svg::ChartPoint { x: point.t_s / 60.0, y: of(point, column.id)?, ..svg::ChartPoint::default() })
+    };
+    let points: Vec<svg::ChartPoint> = test.aging.iter().filter_map(point).collect();
+    if points.len() < 2 {
+        return None;
+    }
+    let line = svg::ChartLine { name: format!("test {}", test.test), colour, points, ..svg::ChartLine::default() };
+    let title = format!("{}, test {}: {}", test.workload, test.test, column.title.to_lowercase());
+    let labels = ["Time since window start [min]".to_owned(), heading_of(column, false)];
+    svg::Chart::of_lines(title, labels, vec![line], (480.0, 220.0)).drawn()
+}

@@ -1,0 +1,102 @@
+//! What a proxy or pooler between jobs and server costs, and with how many jobs it pays.
+
+use std::collections::BTreeMap;
+
+use loadline_analyze::kpi::LATENCY;
+use loadline_analyze::paired::Verdict;
+use loadline_analyze::stats::mean;
+use loadline_analyze::variants::Row as Figure;
+use loadline_model::format::{ABSENT, number};
+use loadline_model::variant::Letter;
+use loadline_model::{Column, column};
+use minijinja::{Value, context};
+
+use super::RunOfVariants;
+use crate::doc::{Cell, Notes, Table};
+use crate::spec::TableSpec;
+use crate::words::ratio;
+
+const P99: &Column = column::TRANSACTION_TIME_NS_P99;
+const CPU: &Column = column::VIA_CPU_US_PER_TX;
+
+impl RunOfVariants<'_> {
+    /// The main figures of arms whose jobs go through a proxy.
+    fn through(&self) -> impl Iterator<Item = &Figure<'_>> {
+        self.main().filter(|row| self.via(row).is_some())
+    }
+
+    fn via(&self, row: &Figure<'_>) -> Option<&String> {
+        self.paired.variants.get(row.cell.other().index())?.via.as_ref()
+    }
+
+    /// CPU time of the proxy of `row`, µs per transaction; or why it is unknown.
+    fn proxy_cpu(&self, row: &Figure<'_>) -> Result<f64, String> {
+        let windows: Vec<_> = self.of_row(row).filter(|r| r.is_usable() && r.arm() == Some(row.cell.other())).collect();
+        let known: Vec<f64> = windows.iter().filter_map(|r| r.figure(CPU)).collect();
+        let why = || windows.iter().find_map(|r| r.absent.get(CPU.id).cloned());
+        mean(&known).ok_or_else(|| why().unwrap_or_else(|| "no window is valid".to_owned()))
+    }
+
+    /// Of each proxy and workload: what it adds, and with how many jobs it pays.
+    pub(super) fn via_says(&self) -> Vec<Value> {
+        let mut cells: BTreeMap<(Letter, &str), Vec<&Figure<'_>>> = BTreeMap::new();
+        for row in self.through() {
+            cells.entry((row.cell.other(), row.cell.workload)).or_default().push(row);
+        }
+        let said = |((arm, workload), rows): ((Letter, &str), Vec<&Figure<'_>>)| {
+            let at = |verdict: Verdict| {
+                let jobs = rows.iter().filter(move |row| row.verdict == Some(verdict)).map(|row| row.cell.jobs);
+                jobs.collect::<Vec<u32>>()
+            };
+            let added = |row: &Figure<'_>| {
+                let [a, b] = self.means_of(row, LATENCY)?;
+                Some((row.cell.jobs, b - a))
+            };
+            context! {
+                arm, workload,
+                url => rows.first().and_then(|row| self.via(row)),
+                added => rows.iter().filter_map(|row| added(row)).collect::<Vec<_>>(),
+                pays => at(Verdict::Faster),
+                costs => at(Verdict::Slower),
+            }
+        };
+        cells.into_iter().map(said).collect()
+    }
+
+    /// Latency on both ways, and the proxy's CPU time; `None` without a proxy.
+    pub(super) fn via_table(&self) -> Option<Table> {
+        let notes = Notes::default();
+        let rows: Vec<&Figure<'_>> = self.through().collect();
+        let ms = |row: &Figure<'_>, column: &Column, of: fn([f64; 2]) -> f64| {
+            let in_ms = if column == P99 { 1e-6 } else { 1.0 };
+            self.means_of(row, column).map(|sides| number(of(sides) * in_ms, 3))
+        };
+        let cpu = |row: &Figure<'_>| match self.proxy_cpu(row) {
+            Ok(us) => Cell::from(number(us, 1)),
+            Err(why) => Cell::absent(notes.mark(&why, CPU.title)),
+        };
+        let table = TableSpec::<&Figure<'_>>::of("via", rows.iter().copied())
+            .text("Workload", |row| row.cell.workload)
+            .once()
+            .number("Jobs", "", |row| row.cell.jobs.to_string())
+            .text("Arm", |row| row.cell.other().to_string())
+            .when(self.paired.variants.len() > 2)
+            .number("Mean", "ms, direct", |row| ms(row, LATENCY, |s| s[0]))
+            .number("Mean", "ms, through", |row| ms(row, LATENCY, |s| s[1]))
+            .number("Mean", "ms, added", |row| ms(row, LATENCY, |s| s[1] - s[0]))
+            .number("p99", "ms, added", |row| ms(row, P99, |s| s[1] - s[0]))
+            .number(CPU.title, CPU.unit, cpu)
+            .number("Throughput", "through/direct", |row| row.ratio.map(|r| ratio(r.value)))
+            .text("It pays", |row| match row.verdict {
+                Some(Verdict::Faster) => "yes",
+                Some(Verdict::Slower) => "no",
+                Some(Verdict::Equivalent) => "neither",
+                Some(Verdict::NotShown) => "not shown",
+                None => ABSENT,
+            })
+            .caption("The price of the way: latency through the proxy beside that of direct sessions")
+            .notes(&notes)
+            .build();
+        (!rows.is_empty()).then_some(table)
+    }
+}

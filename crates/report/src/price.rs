@@ -1,0 +1,481 @@
+//! What the platforms cost: a price list, and throughput for the price. A total is of three years, or of an hour if all prices are by the hour.
+
+use loadline_analyze::stats::Interval;
+use loadline_analyze::{Comparison, Factor, Sweep};
+use loadline_model::Manifest;
+use loadline_model::facts::capacity_bytes;
+use loadline_model::format::{ABSENT, number, whole};
+
+use minijinja::context;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use toml::value::Datetime;
+
+use crate::columns::scale;
+use crate::content::factors::factor_cell;
+use crate::content::figure::figure;
+use crate::content::qualified::mark;
+use crate::doc::{Block, Cell, Notes, Section, Table};
+use crate::listing::Listing;
+use crate::platform_run::{PlatformRun, by_variant, comparisons, sides, swept};
+use crate::spec::TableSpec;
+use crate::templates::prose;
+use crate::words::{distinct, place, ratio, unit};
+use crate::{ReportError, RunData};
+
+/// Hours of three years.
+const HOURS: f64 = 3.0 * 365.0 * 24.0;
+/// Facts that are added to the capacity of a platform.
+const CAPACITIES: [&str; 3] = ["persistent-memory", "flash", "disk"];
+
+/// Why a price list is none.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs)] // Its text says what each is.
+pub enum PriceError {
+    #[error("line {line}: {message}")]
+    Toml { line: usize, message: String },
+    #[error("it has no [[price]]")]
+    Empty,
+    #[error("the {key} of the price of '{platform}' {found}: write {allowed}")]
+    Value { platform: String, key: &'static str, found: String, allowed: &'static str },
+    #[error("prices are in {0} and {1}: loadline does not convert; write all in one currency")]
+    Mixed(String, String),
+    #[error("'{0}' has two [[price]]: write one, and what comes on top as [[licence]]")]
+    Twice(String),
+    #[error("'{0}' has a [[licence]] and no [[price]]")]
+    OnlyLicence(String),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum PriceKind {
+    Once,
+    PerHour,
+}
+
+/// A price, or a licence on top of it.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Price {
+    platform: String,
+    amount: f64,
+    currency: String,
+    date: Option<Datetime>,
+    kind: PriceKind,
+    covers: String,
+    #[serde(skip)]
+    is_licence: bool,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    #[serde(default)]
+    price: Vec<Price>,
+    #[serde(default)]
+    licence: Vec<Price>,
+}
+
+impl Price {
+    fn check(&self) -> Result<(), PriceError> {
+        let bad =
+            |key, found: String, allowed| PriceError::Value { platform: self.platform.clone(), key, found, allowed };
+        if !self.amount.is_finite() || self.amount <= 0.0 {
+            return Err(bad("amount", format!("is {}", self.amount), "a number above 0"));
+        }
+        if self.currency.len() != 3 || !self.currency.bytes().all(|c| c.is_ascii_uppercase()) {
+            return Err(bad("currency", format!("is '{}'", self.currency), "three letters as in EUR"));
+        }
+        match &self.date {
+            Some(day) if day.date.is_some() && day.time.is_none() => {}
+            other => {
+                let found = other.map_or("is missing".to_owned(), |time| format!("is {time}"));
+                return Err(bad("date", found, "the day on which it holds, as in 2021-06-01"));
+            }
+        }
+        if self.covers.trim().is_empty() {
+            return Err(bad(
+                "covers",
+                "is empty".to_owned(),
+                "what it covers, as in \"2 servers, 3 years of support\"",
+            ));
+        }
+        Ok(())
+    }
+
+    fn once(&self) -> bool {
+        self.kind == PriceKind::Once
+    }
+
+    fn date(&self) -> String {
+        self.date.map_or_else(String::new, |day| day.to_string())
+    }
+}
+
+/// A price list whose amounts are of one currency and have a date.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Prices {
+    currency: String,
+    /// Each platform's price before its licences.
+    prices: Vec<Price>,
+}
+
+/// A platform with its price; `None` if the list has none.
+struct Priced<'a> {
+    side: &'a PlatformRun<'a>,
+    total: Option<f64>,
+    capacity_tb: Option<f64>,
+}
+
+impl Priced<'_> {
+    fn per_tb(&self) -> Option<f64> {
+        Some(self.total? / self.capacity_tb?)
+    }
+}
+
+/// A workload on a platform with a price.
+struct Line<'a> {
+    priced: &'a Priced<'a>,
+    sweep: &'a Sweep,
+    /// Jobs or swept value of the peak, and the rate there as its column shows it.
+    peak: Option<(u32, f64)>,
+    /// Against the first platform; `None` if it is that, or why there is none.
+    factors: Result<Option<Factors>, String>,
+}
+
+/// Factors against the first platform.
+struct Factors {
+    throughput: Factor,
+    price: f64,
+    caveat: Option<String>,
+}
+
+impl Factors {
+    /// The factor of throughput for the price.
+    fn for_price(&self) -> Factor {
+        let mut factor = self.throughput;
+        factor.factor.value /= self.price;
+        factor.factor.interval =
+            factor.factor.interval.map(|i| Interval { low: i.low / self.price, high: i.high / self.price });
+        factor
+    }
+}
+
+impl Line<'_> {
+    /// Throughput per 1,000 of the currency.
+    fn per_1000(&self) -> Option<f64> {
+        Some(self.peak?.1 / (self.priced.total? / 1000.0))
+    }
+}
+
+impl Prices {
+    /// Reads a price list.
+    ///
+    /// # Errors
+    /// [`PriceError`] with the offending value.
+    pub fn parse(text: &str) -> Result<Prices, PriceError> {
+        let file: File = toml::from_str(text).map_err(|e| {
+            let before = e.span().and_then(|at| text.get(..at.start.min(text.len()))).unwrap_or_default();
+            PriceError::Toml { line: before.matches('\n').count() + 1, message: e.message().to_owned() }
+        })?;
+        let (base, mut licences) = (file.price, file.licence);
+        licences.iter_mut().for_each(|price| price.is_licence = true);
+        base.iter().chain(&licences).try_for_each(Price::check)?;
+        let currencies = distinct(base.iter().chain(&licences).map(|price| price.currency.clone()));
+        let currency = match currencies.as_slice() {
+            [one] => one.clone(),
+            [one, other, ..] => return Err(PriceError::Mixed(one.clone(), other.clone())),
+            [] => return Err(PriceError::Empty),
+        };
+        let of = |platform: &str| base.iter().filter(|price| price.platform == platform).count();
+        if let Some(twice) = base.iter().find(|price| of(&price.platform) > 1) {
+            return Err(PriceError::Twice(twice.platform.clone()));
+        }
+        if let Some(alone) = licences.iter().find(|price| of(&price.platform) == 0) {
+            return Err(PriceError::OnlyLicence(alone.platform.clone()));
+        }
+        let prices = base.into_iter().flat_map(|price| {
+            let own: Vec<Price> = licences.iter().filter(|other| other.platform == price.platform).cloned().collect();
+            std::iter::once(price).chain(own)
+        });
+        Ok(Prices { currency, prices: prices.collect() })
+    }
+
+    /// Refuses a list without a platform of `runs`.
+    pub(crate) fn check(&self, runs: &[RunData]) -> Result<(), ReportError> {
+        let parts = by_variant(runs);
+        let sides = sides(parts.as_deref().unwrap_or(runs));
+        if sides.iter().any(|side| self.of(side).next().is_some()) {
+            return Ok(());
+        }
+        let named = |names: Vec<&str>| names.iter().map(|name| format!("'{name}'")).collect::<Vec<_>>().join(", ");
+        Err(ReportError::NoPrice {
+            listed: named(distinct(self.prices.iter().map(|price| price.platform.as_str()))),
+            platforms: named(sides.iter().map(|side| side.label.as_str()).collect()),
+        })
+    }
+
+    /// The prices of `side`, by its name in the report, or else by that of its run.
+    fn of<'a>(&'a self, side: &'a PlatformRun<'_>) -> impl Iterator<Item = &'a Price> {
+        let by_label = self.prices.iter().any(|price| price.platform == side.label);
+        let name = if by_label { &side.label } else { &side.run.manifest.plan.platform };
+        self.prices.iter().filter(move |price| price.platform == *name)
+    }
+
+    fn are_by_hour(&self) -> bool {
+        !self.prices.iter().any(Price::once)
+    }
+
+    /// `per hour` or `over three years`: what totals are of.
+    fn basis(&self) -> &'static str {
+        if self.are_by_hour() { "per hour" } else { "over three years" }
+    }
+
+    /// What a price adds to the total.
+    fn share(&self, price: &Price) -> f64 {
+        if price.once() || self.are_by_hour() { price.amount } else { price.amount * HOURS }
+    }
+
+    fn priced<'a>(&self, sides: &'a [PlatformRun<'a>]) -> Vec<Priced<'a>> {
+        let one = |side: &'a PlatformRun<'a>| {
+            let total: f64 = self.of(side).map(|price| self.share(price)).sum();
+            Priced { side, total: (total > 0.0).then_some(total), capacity_tb: capacity_tb(&side.run.manifest) }
+        };
+        sides.iter().map(one).collect()
+    }
+
+    /// The workloads of all platforms, each platform's beside those of the others.
+    fn lines<'a>(priced: &'a [Priced<'a>], comparisons: &[Comparison]) -> Vec<Line<'a>> {
+        let Some(first) = priced.first() else { return Vec::new() };
+        let line = |priced: &'a Priced<'a>, sweep: &'a Sweep| Line {
+            priced,
+            sweep,
+            peak: sweep.peak().and_then(|peak| Some((peak.at, sweep.rate_at(peak)?.mean * scale(sweep.rate)))),
+            factors: factors([first, priced], sweep, comparisons),
+        };
+        let sides: Vec<PlatformRun<'_>> = priced.iter().map(|priced| priced.side.clone()).collect();
+        let of = |code: String| {
+            let all = priced.iter().flat_map(|priced| priced.side.sweeps.iter().map(move |sweep| (priced, sweep)));
+            all.filter(move |(_, sweep)| sweep.workload == code)
+                .map(|(priced, sweep)| line(priced, sweep))
+                .collect::<Vec<_>>()
+        };
+        swept(&sides).into_iter().flat_map(of).collect()
+    }
+
+    /// The section: what each platform costs, and what it gives for that.
+    pub(crate) fn section(&self, sides: &[PlatformRun<'_>], comparisons: &[Comparison]) -> Section {
+        let priced = self.priced(sides);
+        let lines = Prices::lines(&priced, comparisons);
+        let blocks = [self.table(&priced), self.throughput(&lines)].into_iter().filter_map(Block::table);
+        let names = distinct(self.prices.iter().map(|price| price.platform.as_str()));
+        let known = |name: &&str| sides.iter().any(|side| self.of(side).any(|price| price.platform == *name));
+        let context = context! {
+            currency => self.currency,
+            by_hour => self.are_by_hour(),
+            several => sides.len() > 1,
+            hours => number(HOURS, 0),
+            without => priced.iter().filter(|of| of.total.is_none()).map(|of| &of.side.label).collect::<Vec<_>>(),
+            others => names.into_iter().filter(|name| !known(name)).collect::<Vec<_>>(),
+        };
+        Section::of("prices", "Throughput for the price", Block::explained(blocks.collect(), &prose("prices", context)))
+    }
+
+    /// The prices of each platform, with their total.
+    fn table(&self, priced: &[Priced<'_>]) -> Table {
+        let rows = priced.iter().flat_map(|of| self.of(of.side).map(move |p| (of, Some(p))).chain([(of, None)]));
+        let notes = Notes::default();
+        let total = |of: &Priced<'_>, shown: &dyn Fn() -> Option<String>, why: &str| match of.total {
+            None => Cell::absent(notes.mark("the price list has no [[price]] of it", &of.side.label)),
+            Some(_) => shown().map_or_else(|| Cell::absent(notes.mark(why, &of.side.label)), Cell::from),
+        };
+        const NO_CAPACITY: &str = "no capacity is stated: run with --fact 'Flash capacity=25.6 TB', 'Disk capacity=…' or 'Persistent memory=…'";
+        TableSpec::<(&Priced<'_>, Option<&Price>)>::of("facts", rows)
+            .text("Platform", |(of, _)| &of.side.label)
+            .once()
+            .text("", |(_, price)| price.map_or("total", |p| if p.is_licence { "licence" } else { "price" }))
+            .number("Amount", &self.currency, |(_, price)| price.map_or(String::new(), |p| money(p.amount)))
+            .text("Paid", |(_, price)| price.map_or("", |p| if p.once() { "once" } else { "per hour" }))
+            .text("On", |(_, price)| price.map_or(String::new(), Price::date))
+            .number("Total", &format!("{} {}", self.currency, self.basis()), |(of, price)| match price {
+                Some(price) => Cell::from(money(self.share(price))),
+                None => total(of, &|| of.total.map(money), ""),
+            })
+            .number("Capacity", "TB", |(of, price)| match price {
+                Some(_) => Cell::default(),
+                None => total(of, &|| of.capacity_tb.map(|tb| number(tb, 3)), NO_CAPACITY),
+            })
+            .number("Per TB", &self.currency, |(of, price)| match price {
+                Some(_) => Cell::default(),
+                None => total(of, &|| of.per_tb().map(money), NO_CAPACITY),
+            })
+            .text("Covers", |(_, price)| price.map_or("", |p| p.covers.as_str()))
+            .notes(&notes)
+            .caption("What the platforms cost")
+            .build()
+    }
+
+    /// Throughput for the price of each workload.
+    fn throughput(&self, lines: &[Line<'_>]) -> Table {
+        let notes = Notes::default();
+        let several = distinct(lines.iter().map(|line| line.priced.side.label.as_str())).len() > 1;
+        let factor = |line: &Line<'_>, of: &dyn Fn(&Factors) -> Cell| match &line.factors {
+            Ok(None) => Cell::from("base"),
+            Ok(Some(factors)) => of(factors).marked(factors.caveat.iter().map(|text| notes.mark(text, ""))),
+            Err(why) => Cell::absent(notes.mark(why, &line.sweep.workload)),
+        };
+        let none = "the price list has no [[price]] of it";
+        TableSpec::<&Line<'_>>::of("figures", lines)
+            .text("Workload", |line| &line.sweep.workload)
+            .once()
+            .text("Platform", |line| &line.priced.side.label)
+            .number("Peak", "", |line| match line.sweep.peak() {
+                Some(peak) => {
+                    figure(&line.priced.side.run.records, peak, line.sweep.rate, &notes).marked(mark(peak, &notes))
+                }
+                None => ABSENT.into(),
+            })
+            .text("", |line| unit(line.sweep.rate))
+            .text("at", |line| line.peak.map_or(ABSENT.to_owned(), |(at, _)| place(&line.sweep.over, at)))
+            .number(&format!("Per 1,000 {}", self.currency), self.basis(), |line| match line.per_1000() {
+                Some(rate) => Cell::from(whole(rate)),
+                None if line.priced.total.is_none() => Cell::absent(notes.mark(none, &line.priced.side.label)),
+                None => Cell::absent(notes.mark("no valid test has a throughput", &line.sweep.workload)),
+            })
+            .number("Throughput", "×", |line| factor(line, &|f| factor_cell(&f.throughput, &notes)))
+            .when(several)
+            .number("Price", "×", |line| factor(line, &|f| ratio(f.price).into()))
+            .when(several)
+            .number("Throughput for the price", "×", |line| factor(line, &|f| factor_cell(&f.for_price(), &notes)))
+            .when(several)
+            .notes(&notes)
+            .caption("Throughput at the peak for the price")
+            .build()
+    }
+
+    /// A row for each workload of each platform.
+    pub(crate) fn listing(&self, runs: &[RunData], across_drivers: bool) -> Listing {
+        let parts = by_variant(runs);
+        let sides = sides(parts.as_deref().unwrap_or(runs));
+        let across_drivers = across_drivers || sides.iter().any(|side| side.run.published.is_some());
+        let priced = self.priced(&sides);
+        let columns = [
+            "platform", "workload", "over", "peak_at", "peak_rate", "rate_column", "currency", "basis", "total_price",
+            "rate_per_1000", "capacity_tb", "price_per_tb", "throughput_factor", "price_factor",
+            "throughput_for_price_factor", "remark",
+        ];
+        let row = |line: &Line<'_>| {
+            let Line { priced, sweep, peak, factors } = line;
+            let [at, rate] = [peak.map(|(at, _)| json!(at)), peak.map(|(_, rate)| json!(rate))];
+            let of_sweep = [json!(sweep.workload), json!(sweep.over), json!(at), json!(rate), json!(sweep.rate.id)];
+            let price = [json!(self.currency), json!(self.basis()), json!(priced.total), json!(line.per_1000())];
+            let capacity = [json!(priced.capacity_tb), json!(priced.per_tb())];
+            let compared = factors.as_ref().ok().and_then(Option::as_ref);
+            let remark = factors.as_ref().err().or(compared.and_then(|f| f.caveat.as_ref()));
+            let factors = [
+                json!(compared.map(|f| f.throughput.factor.value)),
+                json!(compared.map(|f| f.price)),
+                json!(compared.map(|f| f.for_price().factor.value)),
+                json!(remark),
+            ];
+            let all = of_sweep.into_iter().chain(price).chain(capacity).chain(factors);
+            std::iter::once(json!(priced.side.label)).chain(all).collect()
+        };
+        let lines = Prices::lines(&priced, &comparisons(&sides, across_drivers));
+        Listing { columns: columns.into(), rows: lines.iter().map(row).collect() }
+    }
+}
+
+/// Factors of `of` against the base, as they are compared: only equal work is.
+fn factors([base, of]: [&Priced<'_>; 2], sweep: &Sweep, comparisons: &[Comparison]) -> Result<Option<Factors>, String> {
+    if base.side.label == of.side.label {
+        return Ok(None);
+    }
+    let none = |priced: &Priced<'_>| format!("the price list has no [[price]] of '{}'", priced.side.label);
+    let price = of.total.ok_or_else(|| none(of))? / base.total.ok_or_else(|| none(base))?;
+    let is_of = |c: &&Comparison| {
+        let (workload, over) = (c.workload == sweep.workload, c.over == sweep.over);
+        workload && over && c.other == of.side.label && c.nodes.is_none_or(|nodes| nodes == sweep.nodes)
+    };
+    let mut found = comparisons.iter().filter(is_of);
+    let one = found.next().ok_or("this report has no comparison of it with the first platform")?;
+    if found.next().is_some() {
+        return Err("it is compared more than once: see the factors between platforms".to_owned());
+    }
+    let refused = |why: &Option<String>| why.clone().map_or(Ok(()), |why| Err(format!("not compared: {why}")));
+    refused(&one.refused)?;
+    let peak = one.peak().ok_or("the peaks are not compared")?;
+    refused(&peak.refused)?;
+    let throughput = *peak.factor(sweep.rate).ok_or("the peaks have no factor of throughput")?;
+    Ok(Some(Factors { throughput, price, caveat: peak.caveat.clone() }))
+}
+
+/// Persistent memory, flash and disks as the user states them, TB (10¹² bytes). What the machine shows are the devices under one
+/// database, and not what is paid.
+fn capacity_tb(m: &Manifest) -> Option<f64> {
+    let stated = CAPACITIES.iter().filter_map(|id| capacity_bytes(m.plan.facts.get(*id)?).ok());
+    let bytes: f64 = stated.sum();
+    (bytes > 0.0).then_some(bytes / 1e12)
+}
+
+/// An amount with cents if it is small.
+fn money(amount: f64) -> String {
+    number(amount, if amount < 1000.0 { 2 } else { 0 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A list of prices, or licences, in which a key has another value, or none.
+    fn list(entries: &[(&str, &str)]) -> Result<Prices, PriceError> {
+        let keys = [
+            "platform = 'a'", "amount = 100", "currency = 'USD'", "date = 2021-06-01", "kind = 'once'",
+            "covers = 'all'",
+        ];
+        let entry = |(what, change): &(&str, &str)| {
+            let key = change.split(' ').next().unwrap_or_default();
+            let kept = keys.iter().filter(|line| key.is_empty() || !line.starts_with(key)).copied();
+            let lines: Vec<&str> = kept.chain([*change].into_iter().filter(|line| line.contains('='))).collect();
+            format!("[[{what}]]\n{}\n", lines.join("\n"))
+        };
+        Prices::parse(&entries.iter().map(entry).collect::<String>())
+    }
+
+    #[test]
+    fn what_is_no_price_is_refused_and_named() {
+        let bad = [
+            ("prize", "", "prize"),
+            ("price", "date", "date of the price of 'a' is missing"),
+            ("price", "amount = 0", "'a' is 0"),
+            ("price", "amount = -5", "-5"),
+            ("price", "amount = nan", "NaN"),
+            ("price", "currency = 'dollars'", "'dollars'"),
+            ("price", "date = 10:00:00", "10:00:00"),
+            ("price", "date = 2021-02-30", "line 7"),
+            ("price", "kind = 'monthly'", "per-hour"),
+            ("price", "covers = ' '", "covers"),
+            ("price", "tax = 1", "tax"),
+        ];
+        for (what, change, says) in bad {
+            let e = list(&[(what, change)]).unwrap_err().to_string();
+            assert!(e.contains(says), "{change}: {e}");
+        }
+        assert_eq!(Prices::parse(""), Err(PriceError::Empty));
+        assert_eq!(list(&[("price", ""), ("price", "")]), Err(PriceError::Twice("a".to_owned())));
+        let mixed = PriceError::Mixed("USD".to_owned(), "EUR".to_owned());
+        assert_eq!(list(&[("price", ""), ("licence", "currency = 'EUR'")]), Err(mixed));
+        assert_eq!(list(&[("price", ""), ("licence", "platform = 'b'")]), Err(PriceError::OnlyLicence("b".to_owned())));
+    }
+
+    #[test]
+    fn totals_are_of_three_years_unless_all_prices_are_by_the_hour() {
+        let total = |prices: &Prices| prices.prices.iter().map(|p| prices.share(p)).sum::<f64>();
+        let hour = "kind = 'per-hour'";
+        let by_hour = list(&[("price", hour), ("licence", hour)]).unwrap();
+        assert_eq!((total(&by_hour), by_hour.basis()), (200.0, "per hour"));
+        let both = list(&[("price", hour), ("licence", "")]).unwrap();
+        assert_eq!((total(&both), both.basis()), (100.0 * 26_280.0 + 100.0, "over three years"));
+        assert!(both.prices[1].is_licence && !both.prices[0].is_licence);
+    }
+}

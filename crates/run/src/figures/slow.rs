@@ -1,0 +1,288 @@
+//! What the slowest transactions waited for: samples of the sessions' wait events within them against all others of the same jobs.
+//!
+//! Both are on loadline's clock. The database took a sample at some time until it had answered, so a sample counts as within a
+//! transaction only if that had begun before the question and ended after the answer; one that is partly within a slow transaction
+//! counts nowhere.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use loadline_database::WaitEvents;
+use loadline_load::{JobResult, Slowest, WATCHED_JOBS};
+use loadline_model::column;
+use loadline_model::slow::{SlowFigures, SlowWait, WaitClass};
+use loadline_model::snapshot::WaitSample;
+
+use crate::evidence::Evidence;
+use crate::test::Test;
+
+/// The slowest share of the transactions.
+const SLOWEST: f64 = 0.01;
+
+/// Why nothing is known of slow transactions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unknown {
+    NotSampled,
+    /// The samples do not say which job waited.
+    NoJobs,
+    /// Nothing says when the slow ones were.
+    NotKept,
+    /// None of so many was slower than the percentile.
+    NoneSlower(u64),
+}
+
+impl fmt::Display for Unknown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Unknown::NotSampled => f.write_str("the target's wait events are not sampled"),
+            Unknown::NoJobs => f.write_str("the samples of wait events do not say which job waited"),
+            Unknown::NotKept => f.write_str(
+                "when the slow ones were is unknown: jobs ran on agents, or the procedure returns a histogram",
+            ),
+            Unknown::NoneSlower(of) => {
+                write!(
+                    f,
+                    "none of the {of} transactions was slower than the 99th percentile, as histograms distinguish times"
+                )
+            }
+        }
+    }
+}
+
+/// A sample, with when it was asked for and answered, ns.
+struct Sampled<'a> {
+    asked_ns: u64,
+    answered_ns: u64,
+    sample: &'a WaitSample,
+}
+
+/// What sets the slowest transactions apart.
+pub(crate) fn figures(e: &Evidence<'_>, out: &mut Test) {
+    let shares = [column::SLOW_WAIT_PCT, column::SLOW_WAIT_OTHERS_PCT];
+    let mut absent = |why: String| out.set_all_absent(&[column::SLOW_WAIT, shares[0], shares[1]], &why);
+    let slow = match slowest(e) {
+        Ok(slow) => slow,
+        Err(why) => return absent(why.to_string()),
+    };
+    match slow.cause() {
+        Ok(cause) => shares.into_iter().zip(slow.shares(cause)).for_each(|(id, share)| out.set(id, share * 100.0)),
+        Err(why) => absent(why.to_string()),
+    }
+}
+
+/// The slowest transactions of a test.
+pub(crate) fn slowest(e: &Evidence<'_>) -> Result<SlowFigures, Unknown> {
+    let (measured, events) = (e.measured, e.request.target.facts().waits);
+    let schedule = &measured.schedule;
+    let answers: BTreeMap<u64, u64> = measured.collected.answers.iter().copied().collect();
+    let sampled = |(at_ns, sample)| {
+        let asked = answers.range(..=at_ns).next_back();
+        let (asked_ns, took_ns) = asked.map_or((at_ns, 0), |(asked, took)| (*asked, *took));
+        Sampled { asked_ns, answered_ns: asked_ns + took_ns, sample }
+    };
+    let inside = measured.collected.wait_samples.iter().filter(|(at, _)| schedule.counts(*at));
+    let samples: Vec<Sampled<'_>> = inside.map(|(at_ns, sample)| sampled((*at_ns, sample))).collect();
+    let p99_ns = e.merged().transaction.quantile_ns(1.0 - SLOWEST).unwrap_or(0);
+    let waits = e.request.load.waits();
+    of_samples(&measured.jobs, &samples, p99_ns, |event| {
+        // A session that waits between transactions is idle too.
+        let class = class(events, event);
+        (class != WaitClass::Client || !waits).then_some(class)
+    })
+}
+
+/// `class`: that of an event; `None` leaves its samples out.
+fn of_samples(
+    jobs: &[JobResult],
+    samples: &[Sampled<'_>],
+    p99_ns: u64,
+    class: impl Fn(&str) -> Option<WaitClass>,
+) -> Result<SlowFigures, Unknown> {
+    let watched = || jobs.iter().take(WATCHED_JOBS as usize).filter_map(|job| Some((job, job.slowest.as_ref()?)));
+    // Above it no job's are missing.
+    let above_ns = watched().map(|(_, slowest)| slowest.kept().1).max().ok_or(Unknown::NotKept)?.max(p99_ns);
+    if samples.is_empty() {
+        return Err(Unknown::NotSampled);
+    }
+    if samples.iter().all(|of| of.sample.jobs.values().all(Vec::is_empty)) {
+        return Err(Unknown::NoJobs);
+    }
+    let slow: Vec<Vec<[u64; 2]>> = jobs.iter().map(|job| slow_of(job.slowest.as_ref(), above_ns)).collect();
+    let transactions = slow.iter().map(|of| of.len() as u64).sum();
+    let of = watched().map(|(job, _)| job.completed).sum();
+    if transactions == 0 {
+        return Err(Unknown::NoneSlower(of));
+    }
+    let (mut waits, mut background) = (Waits::default(), Waits::default());
+    let (mut moments, mut counts) = (BTreeSet::new(), [0; 2]);
+    for Sampled { asked_ns, answered_ns, sample } in samples {
+        for (event, numbers) in &sample.jobs {
+            let Some(class) = class(event) else { continue };
+            let places = numbers.iter().filter_map(|job| place(slow.get(*job as usize)?, *asked_ns, *answered_ns));
+            for place in places {
+                counts[place] += 1;
+                if place == SLOW {
+                    moments.insert(*asked_ns);
+                }
+                waits.add(class, event, place);
+                let work: BTreeSet<&String> = sample.background.iter().flatten().collect();
+                work.into_iter().for_each(|work| background.add(WaitClass::Other, work, place));
+            }
+        }
+    }
+    let [samples, others] = counts;
+    let none = SlowFigures {
+        transactions,
+        of,
+        above_ns,
+        samples,
+        moments: moments.len() as u64,
+        others,
+        ..SlowFigures::default()
+    };
+    let [waits, background] = [waits, background].map(|all| all.sorted(&none));
+    Ok(SlowFigures { waits, background, ..none })
+}
+
+/// Places of a sample: within a slow transaction, or in none.
+const SLOW: usize = 0;
+const OTHER: usize = 1;
+
+/// Where a sample of a job belongs, of whose slow transactions these are start and end, in order; `None` if that is not known.
+fn place(slow: &[[u64; 2]], asked_ns: u64, answered_ns: u64) -> Option<usize> {
+    // The last that began before the answer.
+    let Some([start, end]) = slow[..slow.partition_point(|[start, _]| *start < answered_ns)].last() else {
+        return Some(OTHER);
+    };
+    match (*start <= asked_ns && answered_ns <= *end, *end <= asked_ns) {
+        (true, _) => Some(SLOW),
+        (false, true) => Some(OTHER),
+        (false, false) => None,
+    }
+}
+
+/// Start and end of a job's transactions that took longer than `above_ns`, in order.
+fn slow_of(slowest: Option<&Slowest>, above_ns: u64) -> Vec<[u64; 2]> {
+    let kept = slowest.map_or(&[][..], |slowest| slowest.kept().0);
+    let mut slow: Vec<[u64; 2]> = kept.iter().copied().filter(|[start, end]| end - start > above_ns).collect();
+    slow.sort_unstable();
+    slow
+}
+
+/// Class of a wait event, as the database's descriptor groups it.
+fn class(events: &WaitEvents, event: &str) -> WaitClass {
+    let classes = [
+        (&events.log_file, WaitClass::LogFile),
+        (&events.log_sync, WaitClass::LogSync),
+        (&events.log_write, WaitClass::LogBuffer),
+        (&events.buffer, WaitClass::Buffer),
+        (&events.replica, WaitClass::Replica),
+        (&events.lock, WaitClass::Lock),
+        (&events.idle, WaitClass::Client),
+    ];
+    classes.into_iter().find(|(known, _)| known.has(event)).map_or(WaitClass::Other, |(_, class)| class)
+}
+
+/// Samples by class, and by event if it has no class; of each event those within slow transactions, and others.
+#[derive(Default)]
+struct Waits(BTreeMap<(WaitClass, String), BTreeMap<String, [u64; 2]>>);
+
+impl Waits {
+    fn add(&mut self, class: WaitClass, event: &str, place: usize) {
+        let own = if class == WaitClass::Other { event.to_owned() } else { String::new() };
+        self.0.entry((class, own)).or_default().entry(event.to_owned()).or_default()[place] += 1;
+    }
+
+    /// Those first whose shares in `all` differ most.
+    fn sorted(self, all: &SlowFigures) -> Vec<SlowWait> {
+        let wait = |((class, _), events): ((WaitClass, String), BTreeMap<String, [u64; 2]>)| {
+            let sum = |place: usize| events.values().map(|counts| counts[place]).sum();
+            let (samples, others) = (sum(SLOW), sum(OTHER));
+            let event =
+                events.into_iter().max_by_key(|(_, counts)| *counts).map(|(event, _)| event).unwrap_or_default();
+            SlowWait { class, event, samples, others }
+        };
+        let mut waits: Vec<SlowWait> = self.0.into_iter().map(wait).collect();
+        let surplus = |wait: &SlowWait| all.shares(wait)[SLOW] - all.shares(wait)[OTHER];
+        waits.sort_by(|a, b| surplus(b).total_cmp(&surplus(a)));
+        waits
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use loadline_model::slow::NoCause;
+
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    /// A job that does nothing but a transaction of `slow_ms` each second, from `begin_ms` on, and short ones in between.
+    fn job(begin_ms: u64, slow_ms: u64) -> JobResult {
+        let mut slowest = Slowest::default();
+        for second in 0..10 {
+            let start = (second * 1000 + begin_ms) * MS;
+            slowest.add(start, start + slow_ms * MS);
+            (0..50).for_each(|i| slowest.add(start + (slow_ms + i) * MS, start + (slow_ms + i + 1) * MS));
+        }
+        JobResult { completed: 510, slowest: Some(slowest), ..JobResult::default() }
+    }
+
+    /// Samples each 50 ms, answered in 2 ms, of two jobs; what the first waits for follows from the ms in its second.
+    fn samples(waits: impl Fn(u64) -> &'static str) -> Vec<(u64, WaitSample)> {
+        let sample = |i: u64| {
+            let mut jobs = BTreeMap::<String, Vec<u32>>::new();
+            jobs.entry(waits(i * 50 % 1000).to_owned()).or_default().push(0);
+            jobs.entry("IO:WALSync".to_owned()).or_default().push(1);
+            let background = Some(if i * 50 % 1000 < 500 { vec!["checkpoint".to_owned()] } else { Vec::new() });
+            (i * 50 * MS, WaitSample { jobs, background, ..WaitSample::default() })
+        };
+        (0..200).map(sample).collect()
+    }
+
+    fn of(jobs: &[JobResult], samples: &[(u64, WaitSample)]) -> Result<SlowFigures, Unknown> {
+        let events = WaitEvents { lock: ["Lock:*"].into(), log_sync: ["IO:WALSync"].into(), ..WaitEvents::default() };
+        let samples = samples.iter().map(|(at, sample)| Sampled { asked_ns: *at, answered_ns: at + 2 * MS, sample });
+        let samples: Vec<Sampled<'_>> = samples.collect();
+        of_samples(jobs, &samples, 10 * MS, |event| Some(class(&events, event)))
+    }
+
+    #[test]
+    fn what_slow_transactions_wait_for_is_their_cause() {
+        // From 190 ms to 390 ms of each second the first job waits for a lock.
+        let jobs = [job(190, 200), job(990, 1)];
+        let locked = samples(|ms| if (190..390).contains(&ms) { "Lock:tuple" } else { "IO:WALSync" });
+        let slow = of(&jobs, &locked).unwrap();
+        assert_eq!((slow.transactions, slow.of, slow.above_ns), (10, 1020, 10 * MS));
+        // At 200, 250, 300 and 350 ms.
+        assert_eq!((slow.samples, slow.moments, slow.others), (40, 40, 360));
+        assert_eq!((slow.waits[0].samples, slow.waits[0].others), (40, 0));
+        assert_eq!(slow.words().as_deref(), Some("locks (Lock:tuple), during checkpoint"));
+    }
+
+    #[test]
+    fn slow_transactions_that_wait_as_others_have_no_cause() {
+        let slow = of(&[job(190, 200), job(990, 1)], &samples(|_| "IO:WALSync")).unwrap();
+        assert_eq!(slow.cause(), Err(NoCause::Alike));
+    }
+
+    #[test]
+    fn a_sample_that_is_partly_in_a_slow_transaction_counts_nowhere() {
+        // From 199 to 251 ms: the sample of 200 ms is within it, that of 250 ms is answered after its end.
+        let slow = of(&[job(199, 52), job(990, 1)], &samples(|_| "CPU")).unwrap();
+        assert_eq!((slow.samples, slow.others), (10, 380));
+        assert_eq!(slow.cause(), Err(NoCause::FewSamples(10, 10)));
+    }
+
+    #[test]
+    fn without_a_time_or_a_job_nothing_is_said() {
+        let two = || [job(190, 200), job(990, 1)];
+        assert_eq!(of(&two(), &[]), Err(Unknown::NotSampled));
+        assert_eq!(of(&two(), &[(0, WaitSample::default())]), Err(Unknown::NoJobs));
+        assert_eq!(
+            of(&two().map(|job| JobResult { slowest: None, ..job }), &samples(|_| "CPU")),
+            Err(Unknown::NotKept)
+        );
+        assert_eq!(of(&[job(190, 2)], &samples(|_| "CPU")), Err(Unknown::NoneSlower(510)));
+    }
+}
