@@ -10,7 +10,7 @@ use super::*;
 use crate::data_set::LoadProgress;
 use crate::error::Cause;
 use crate::registry;
-use crate::role::{Administration, ClientDriver, ClientSession, Observation, ParallelQueries};
+use crate::role::{Administration, ClientSession, ParallelQueries};
 use crate::target::Target;
 
 /// Of a child process: the database in which it commits.
