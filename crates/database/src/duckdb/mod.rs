@@ -177,9 +177,11 @@ impl DuckDb {
         }
         let counters = Arc::new(LogCounters::default());
         calls::watch(files.database(), &counters);
-        // Its threads are started by [`Threads::set`], which knows them by their name.
+        // Its threads are started by [`Threads::set`], which knows them by their name, and nothing is fetched from the network.
         let at_open = settings.iter().filter(|(name, _)| name != "threads").cloned();
-        let at_open: Vec<_> = at_open.chain([("threads".to_owned(), "1".to_owned())]).collect();
+        let fixed = [("threads", "1"), ("autoinstall_known_extensions", "false")];
+        let fixed = fixed.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let at_open: Vec<_> = at_open.chain(fixed).collect();
         let mut database = Database::open(library, files, &at_open)?;
         if !calls::sees(files.database()) {
             return Err(TargetError::Local(format!(
