@@ -154,9 +154,12 @@ impl Library {
             }
         });
         let Some((path, raw)) = opened else {
-            return Err(TargetError::Unreachable(match named {
-                Some(_) => format!("DuckDB's library cannot be opened: {}; {PACKAGES}", failed.join("; ")),
-                None => format!("DuckDB's library {NAME} was not found: {PACKAGES}"),
+            if named.is_none() {
+                failed.retain(|why| !why.contains("No such file"));
+            }
+            return Err(TargetError::Unreachable(match failed.join("; ") {
+                why if why.is_empty() => format!("DuckDB's library {NAME} was not found: {PACKAGES}"),
+                why => format!("DuckDB's library cannot be opened: {why}; {PACKAGES}"),
             }));
         };
         let shown = path.display();
