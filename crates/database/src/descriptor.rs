@@ -1,4 +1,5 @@
-//! The language of `postgres.toml`, `mysql.toml`, `oracle.toml` and `sqlite.toml`, which hold what loadline knows about these databases.
+//! The language of `postgres.toml`, `mysql.toml`, `oracle.toml`, `sqlite.toml` and `duckdb.toml`, which hold what loadline knows about
+//! these databases.
 //!
 //! A mistake in a file is an error with its line and what is allowed there. The files are part of the program, and
 //! tests read them, so a user never sees such an error.

@@ -1,5 +1,5 @@
-//! How a database writes SQL, as data: `[dialect]` of `postgres.toml`, `mysql.toml`, `oracle.toml` and `sqlite.toml`, and what is written
-//! by it: names, tables, statements and queries. `data_set.rs` loads rows by it, `procedure.rs` writes procedures.
+//! How a database writes SQL, as data: `[dialect]` of `postgres.toml`, `mysql.toml`, `oracle.toml`, `sqlite.toml` and `duckdb.toml`, and
+//! what is written by it: names, tables, statements and queries. `data_set.rs` loads rows by it, `procedure.rs` writes procedures.
 
 use std::collections::BTreeMap;
 

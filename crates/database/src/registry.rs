@@ -6,11 +6,12 @@ use crate::error::TargetError;
 use crate::kind::TargetKind;
 use crate::request::OpenRequest;
 use crate::target::Target;
-use crate::{mysql, null, oracle, postgres, sqlite, wal};
+use crate::{duckdb, mysql, null, oracle, postgres, sqlite, wal};
 
 /// All kinds of targets.
 pub static TARGETS: &[&TargetKind] = &[
     &sqlite::KIND,
+    &duckdb::KIND,
     &postgres::KIND,
     &postgres::TEMP_KIND,
     &mysql::KIND,

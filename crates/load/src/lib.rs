@@ -372,7 +372,12 @@ pub fn run_test(request: &Request, hooks: &mut dyn TestHooks, tick: impl FnMut(&
     let _ = shared.window.set(schedule);
     crew.set_window(schedule);
     let opened_at = SystemTime::now() + Duration::from_nanos(open_ns.saturating_sub(now_ns()));
-    let config = sampler_config(request, &schedule, Tasks::own(crew.tasks().to_vec()), sessions);
+    let mut threads = crew.tasks().to_vec();
+    if request.target.facts().runs == Runs::InProcess {
+        // What helps the jobs' threads is no work of loadline's either.
+        threads.extend(observer.session_tasks().ids);
+    }
+    let config = sampler_config(request, &schedule, Tasks::own(threads), sessions);
     // Neither in-database jobs nor those of agents tell in the window what they have done.
     let counting = (request.driver == Driver::Client && !crew.tasks().is_empty()).then(|| Arc::clone(&shared));
     let sampler = match Sampler::start(config, Box::new(Observed::new(observer, counting, took_ns))) {

@@ -87,7 +87,7 @@ pub(crate) const RULES: &[Rule] = &[
     Rule {
         says: "A workload never names a database.",
         breaches: |tree| {
-            const DATABASES: [&str; 6] = ["postgres", "sqlite", "mysql", "mariadb", "oracle", "innodb"];
+            const DATABASES: [&str; 7] = ["postgres", "sqlite", "duckdb", "mysql", "mariadb", "oracle", "innodb"];
             let names = |line: &str| DATABASES.iter().any(|name| line.to_lowercase().contains(name));
             // pgbench is PostgreSQL's own, and its scripts are a language.
             let ours = |path: &str| path.starts_with("crates/workload/src/") && !path.contains("/script");

@@ -54,7 +54,7 @@ pub trait Observer: Send {
         Ok(None)
     }
 
-    /// The processes or threads of the server that run the job sessions.
+    /// The processes or threads of the server that run the job sessions; of a database in this process those that help the jobs' own.
     fn session_tasks(&mut self) -> SessionTasks {
         SessionTasks::default()
     }

@@ -11,10 +11,10 @@ use rusqlite::Connection;
 use rusqlite::hooks::Wal;
 use rusqlite::wal::CheckpointMode;
 
-use super::log_counters::LogCounters;
 use super::session::waiting_briefly;
 use super::{failed, pragma};
 use crate::error::TargetError;
+use crate::file_counters::LogCounters;
 use crate::work::Work;
 
 /// Time limit of a checkpoint on demand.

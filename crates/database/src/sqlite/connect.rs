@@ -6,9 +6,10 @@ use loadline_workload::Commit;
 use rusqlite::{Connection, OpenFlags};
 
 use super::failed;
-use super::files::{SqliteFiles, held_by_others};
+use super::files::held_by_others;
 use super::loading::text;
 use super::session::wait_for_writer;
+use crate::embedded_files::EmbeddedFiles;
 use crate::error::TargetError;
 use crate::machine::memory_bytes;
 use crate::request::OpenRequest;
@@ -32,7 +33,7 @@ pub(super) fn default(name: &str, memory_bytes: u64) -> String {
 
 /// Opens connections to one database.
 pub(super) struct Connector {
-    pub(super) files: SqliteFiles,
+    pub(super) files: EmbeddedFiles,
     pub(super) settings: Vec<(String, String)>,
     /// Virtual file system that counts operations on the log.
     pub(super) vfs: &'static CStr,

@@ -3,30 +3,11 @@
 //! The virtual file system ([`super::log_counters`]) counts file operations; with `mmap_size` above 0 it does not see
 //! reads. Each connection has its own cache: a session adds its counts every few statements.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 use rusqlite::{Connection, ffi};
 
-/// Operations on one target's database files, and cache accesses of its sessions.
-#[derive(Debug, Default)]
-pub(super) struct DataCounters {
-    /// Pages read from the database file. Reads of the log are not counted: most are made by checkpoints.
-    pub(super) reads: AtomicU64,
-    /// Time of the reads, ns.
-    pub(super) read_ns: AtomicU64,
-    /// Pages written to the database file.
-    pub(super) writes: AtomicU64,
-    pub(super) write_bytes: AtomicU64,
-    /// Time of writes and syncs, ns, that jobs make themselves, in a checkpoint or to free a page of their cache.
-    pub(super) write_ns: AtomicU64,
-    pub(super) checkpoints: AtomicU64,
-    /// Cache accesses, pages.
-    pub(super) gets: AtomicU64,
-    /// Cache misses, pages. Some are read from the log.
-    pub(super) misses: AtomicU64,
-    /// Rows that sessions changed.
-    pub(super) changed: AtomicU64,
-}
+use crate::file_counters::DataCounters;
 
 /// When a session adds its connection's counts to the counters.
 #[derive(Debug, Default)]

@@ -6,36 +6,14 @@
 
 use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
-use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use loadline_storage::now_ns;
 use rusqlite::ffi;
 
-use super::data_counters::DataCounters;
 use crate::error::TargetError;
-
-/// Operations on the log of one target. Only SQLite's single writer adds to it.
-#[derive(Debug, Default)]
-pub(super) struct LogCounters {
-    pub(super) writes: AtomicU64,
-    pub(super) bytes: AtomicU64,
-    /// Pages written (a frame is a header and a page, two writes).
-    pub(super) pages: AtomicU64,
-    pub(super) syncs: AtomicU64,
-    /// Times that the log began anew.
-    pub(super) restarts: AtomicU64,
-    /// Time spent in syncs, ns.
-    pub(super) sync_ns: AtomicU64,
-    /// Time spent in writes, ns.
-    pub(super) write_ns: AtomicU64,
-    /// Time in which jobs waited for their turn to write, ns.
-    pub(super) writer_wait_ns: AtomicU64,
-    /// Length of the present log when its last checkpoint began, pages: see [`super::checkpoint::make_by_length`].
-    pub(super) checkpoint_at: AtomicI32,
-    /// Operations on the database.
-    pub(super) data: DataCounters,
-}
+use crate::file_counters::{DataCounters, LogCounters};
 
 thread_local! {
     /// The counters of the job that runs in this thread; a busy handler gets no argument to find them by.

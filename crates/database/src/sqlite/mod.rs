@@ -18,26 +18,23 @@ mod session;
 use std::fs::File;
 use std::sync::Arc;
 
-use std::sync::atomic::Ordering;
-
-use loadline_model::snapshot::counter;
-use loadline_model::{Capabilities, Capability, Driver, Snapshot};
+use loadline_model::{Capabilities, Capability, Driver};
 use loadline_workload::{Commit, Instrument, Piece, Statement, Table};
 use rusqlite::{Connection, ErrorCode};
 
+use crate::embedded_files::EmbeddedFiles;
 use crate::error::TargetError;
 use crate::facts::{Facts, OwnFiles, Runs};
+use crate::file_counters::LogCounters;
 use crate::folder;
 use crate::kind::TargetKind;
 use crate::render::{NO_SCRIPTS, Rendered, lacking, queries};
 use crate::request::OpenRequest;
-use crate::role::Observer;
 use crate::work::Work;
 use crate::workload_tables::LoadedTables;
 use connect::{Connector, pragma, set_pragma, settings, synchronous};
-use files::{SqliteFiles, held_by_others};
+use files::held_by_others;
 use knowledge::KNOWLEDGE;
-use log_counters::LogCounters;
 
 const NO_PROCEDURES: &str =
     "SQLite has no stored procedures; its client driver runs inside the same process as the database";
@@ -77,7 +74,7 @@ pub(crate) static KIND: TargetKind = TargetKind {
     check_url: |url| files::path_of(url).map(|_| 1),
     open: |request| Ok(Box::new(Sqlite::open(request)?)),
     render,
-    clean_leftovers: |request| folder::clean_leftovers(&request.scratch, files::TEMP_PREFIX),
+    clean_leftovers: |request| folder::clean_leftovers(&request.scratch, &files::NAMES.temp_prefix()),
     is_temporary: |url| files::path_of(url).is_ok_and(|p| p.is_none()),
     no_limit: None,
     no_sessions: None,
@@ -117,7 +114,7 @@ impl Sqlite {
             return Err(TargetError::Usage("SQLite has no nodes: leave out --node".into()));
         }
         let settings = settings(request)?;
-        let files = SqliteFiles::make(&files::path_of(&request.url)?, &request.scratch)?;
+        let files = EmbeddedFiles::make(&files::NAMES, &files::path_of(&request.url)?, &request.scratch)?;
         let (vfs, counters) = log_counters::register()?;
         let connector = Connector { files, settings, vfs };
         let db = connector.connect(Commit::Wait)?;
@@ -203,45 +200,6 @@ fn render(work: &Work) -> Vec<Rendered> {
     out.push(Rendered::new("commit", "COMMIT"));
     out.extend(queries(work, dialect, ""));
     out
-}
-
-/// Reads the counters of log and database.
-struct LogObserver {
-    counters: Arc<LogCounters>,
-    page_size: u64,
-}
-
-impl Observer for LogObserver {
-    fn snapshot(&mut self) -> Result<Snapshot, TargetError> {
-        let data = &self.counters.data;
-        let counters = [
-            (counter::REDO_WRITES, &self.counters.writes),
-            (counter::REDO_BYTES, &self.counters.bytes),
-            (counter::REDO_BLOCKS, &self.counters.pages),
-            (counter::REDO_SYNCS, &self.counters.syncs),
-            (counter::LOG_SWITCHES, &self.counters.restarts),
-            (counter::LOG_WAIT_NS, &self.counters.sync_ns),
-            (counter::REDO_SYNC_NS, &self.counters.sync_ns),
-            (counter::WRITER_WAIT_NS, &self.counters.writer_wait_ns),
-            (counter::REDO_WRITE_NS, &self.counters.write_ns),
-            (counter::BLOCK_GETS, &data.gets),
-            (counter::BLOCK_READS, &data.misses),
-            (counter::READ_CALLS, &data.reads),
-            (counter::READ_NS, &data.read_ns),
-            (counter::BLOCK_WRITES, &data.writes),
-            (counter::WRITE_CALLS, &data.writes),
-            (counter::WRITE_BYTES, &data.write_bytes),
-            (counter::BUFFER_WAIT_NS, &data.write_ns),
-            (counter::CHECKPOINTS, &data.checkpoints),
-            (counter::ROWS_CHANGED, &data.changed),
-        ];
-        let counters = counters.into_iter().map(|(name, counter)| (name, counter.load(Ordering::Relaxed) as f64));
-        // As of the other databases: the blocks that were read, from wherever.
-        let read_bytes = data.misses.load(Ordering::Relaxed) as f64 * self.page_size as f64;
-        let counters = counters.chain([(counter::READ_BYTES, read_bytes)]);
-        let counters = counters.map(|(name, value)| (name.to_owned(), value)).collect();
-        Ok(Snapshot { at_ns: loadline_storage::now_ns(), counters, ..Snapshot::default() })
-    }
 }
 
 #[cfg(test)]

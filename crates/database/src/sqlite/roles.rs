@@ -11,11 +11,12 @@ use rusqlite::ErrorCode;
 use super::connect::{pragma, set_pragma};
 use super::knowledge::KNOWLEDGE;
 use super::session::{self, SqliteSession};
-use super::{KIND, LogObserver, PAGE_SIZE, Sqlite, TRANSACTION_BYTES, checkpoint, failed, files, small_cache_kib};
+use super::{KIND, PAGE_SIZE, Sqlite, TRANSACTION_BYTES, checkpoint, failed, files, small_cache_kib};
 use crate::data_set::LoadSession;
 use crate::dialect::Dialect;
 use crate::error::TargetError;
 use crate::facts::Facts;
+use crate::file_counters::FileObserver;
 use crate::role::{
     BlockCache, Checkpoints, ClientDriver, ClientSession, Doctor, LogSpace, Observation, Observer, Queries, RunLock,
 };
@@ -151,7 +152,7 @@ impl Doctor for Sqlite {
             }
             done => done.map_err(failed(&db, "an empty transaction"))?,
         }
-        out.push(files::filesystem(self.connector.files.directory()));
+        out.push(self.connector.files.filesystem());
         Ok(out)
     }
 }
@@ -170,7 +171,7 @@ impl ClientDriver for Sqlite {
 
 impl Observation for Sqlite {
     fn observer(&self) -> Result<Box<dyn Observer>, TargetError> {
-        Ok(Box::new(LogObserver { counters: Arc::clone(&self.counters), page_size: self.page_size }))
+        Ok(Box::new(FileObserver { counters: Arc::clone(&self.counters), page_size: self.page_size }))
     }
 
     fn evidence(&self, work: &Work) -> Result<Option<i64>, TargetError> {

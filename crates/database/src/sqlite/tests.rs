@@ -1,5 +1,6 @@
 use std::collections::BTreeMap;
 
+use loadline_model::snapshot::counter;
 use loadline_workload::{Arg, CATALOGUE, Effect, Execute, Limit, LoopRows, Looping, Stream};
 use rusqlite::params_from_iter;
 
@@ -109,7 +110,7 @@ fn a_temporary_folder_is_removed_and_leftovers_are_found() {
     let scratch = tempfile::tempdir().unwrap();
     let target = registry::open(&request("sqlite:", scratch.path())).unwrap();
     assert_eq!(
-        crate::folder::clean_leftovers(scratch.path(), files::TEMP_PREFIX).unwrap(),
+        crate::folder::clean_leftovers(scratch.path(), &files::NAMES.temp_prefix()).unwrap(),
         Vec::<String>::new(),
         "a live one stays"
     );
@@ -119,7 +120,7 @@ fn a_temporary_folder_is_removed_and_leftovers_are_found() {
     std::fs::create_dir(&dead).unwrap();
     std::fs::write(dead.join("owner.lock"), "").unwrap();
     std::fs::create_dir(scratch.path().join("loadline-sqlite-foreign")).unwrap();
-    assert_eq!(crate::folder::clean_leftovers(scratch.path(), files::TEMP_PREFIX).unwrap().len(), 1);
+    assert_eq!(crate::folder::clean_leftovers(scratch.path(), &files::NAMES.temp_prefix()).unwrap().len(), 1);
     assert!(!dead.exists() && scratch.path().join("loadline-sqlite-foreign").exists());
 }
 

@@ -35,6 +35,12 @@ pub(crate) fn loadline() -> Command {
     command
 }
 
+/// Fetches DuckDB's library to where `.cargo/config.toml` has it.
+pub(crate) fn fetch_duckdb() {
+    let fetched = Command::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../.ci/duckdb")).output().unwrap();
+    assert!(fetched.status.success(), "{}", String::from_utf8_lossy(&fetched.stderr));
+}
+
 /// A folder for results that a server running as another user can reach, on a disk.
 pub(crate) fn results() -> tempfile::TempDir {
     tempfile::Builder::new().prefix("loadline-test-").tempdir_in("/var/tmp").unwrap()

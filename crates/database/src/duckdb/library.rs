@@ -1,0 +1,209 @@
+//! DuckDB's C library, opened while loadline runs: nothing of DuckDB is compiled or linked.
+
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use libloading::os::unix::Library as Raw;
+
+use super::calls;
+use crate::error::TargetError;
+
+/// Environment variable with the library's path.
+pub(super) const VARIABLE: &str = "LOADLINE_DUCKDB";
+/// Its name in the folders that the dynamic linker searches.
+const NAME: &str = "libduckdb.so";
+/// Folders of installations by hand, which the dynamic linker need not search.
+const FOLDERS: [&str; 3] = ["/usr/local/lib", "/opt/duckdb", "/opt/duckdb/lib"];
+/// Where packages of it are.
+const PACKAGES: &str = "it is in the archives libduckdb-linux-*.zip of DuckDB's releases on GitHub, in the npm packages \
+     @duckdb/node-bindings-linux-x64 and -arm64, and in conda-forge's libduckdb; give its path with ?lib=PATH or in LOADLINE_DUCKDB";
+/// Versions whose C functions, files and log loadline knows.
+const VERSIONS: std::ops::RangeInclusive<(u32, u32)> = (1, 4)..=(2, u32::MAX);
+
+/// A pointer to one of DuckDB's objects.
+pub(super) type Handle = *mut c_void;
+/// `duckdb_state` of success.
+pub(super) const DONE: c_int = 0;
+
+/// `duckdb_result`: freed by `duckdb_destroy_result`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(super) struct RawResult([usize; 6]);
+
+impl RawResult {
+    pub(super) const EMPTY: RawResult = RawResult([0; 6]);
+}
+
+/// `duckdb_string_t`: up to twelve bytes are inside, of more only the address.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(super) struct RawString {
+    pub(super) length: u32,
+    _prefix: [u8; 4],
+    pub(super) pointer: *const u8,
+}
+
+macro_rules! functions {
+    ($($name:ident: fn($($arg:ty),*) $(-> $out:ty)?;)*) => {
+        /// The functions of the library that loadline calls, without the prefix `duckdb_`.
+        pub(super) struct Functions { $(pub(super) $name: unsafe extern "C" fn($($arg),*) $(-> $out)?,)* }
+
+        impl Functions {
+            /// Finds all; else the name of the one that is missing.
+            #[allow(unsafe_code)]
+            fn find(library: &Raw) -> Result<Functions, &'static str> {
+                Ok(Functions { $($name: {
+                    const NAME: &str = concat!("duckdb_", stringify!($name));
+                    // SAFETY: the type is that of `duckdb.h`, which is the same in all versions of `VERSIONS`.
+                    *unsafe { library.get(NAME.as_bytes()) }.map_err(|_| NAME)?
+                },)* })
+            }
+        }
+    };
+}
+
+functions! {
+    library_version: fn() -> *const c_char;
+    create_config: fn(*mut Handle) -> c_int;
+    set_config: fn(Handle, *const c_char, *const c_char) -> c_int;
+    destroy_config: fn(*mut Handle);
+    open_ext: fn(*const c_char, *mut Handle, Handle, *mut *mut c_char) -> c_int;
+    close: fn(*mut Handle);
+    connect: fn(Handle, *mut Handle) -> c_int;
+    disconnect: fn(*mut Handle);
+    interrupt: fn(Handle);
+    query: fn(Handle, *const c_char, *mut RawResult) -> c_int;
+    destroy_result: fn(*mut RawResult);
+    result_error: fn(*mut RawResult) -> *const c_char;
+    result_error_type: fn(*mut RawResult) -> c_int;
+    rows_changed: fn(*mut RawResult) -> u64;
+    column_count: fn(*mut RawResult) -> u64;
+    fetch_chunk: fn(RawResult) -> Handle;
+    prepare: fn(Handle, *const c_char, *mut Handle) -> c_int;
+    prepare_error: fn(Handle) -> *const c_char;
+    destroy_prepare: fn(*mut Handle);
+    bind_int64: fn(Handle, u64, i64) -> c_int;
+    bind_blob: fn(Handle, u64, *const c_void, u64) -> c_int;
+    execute_prepared: fn(Handle, *mut RawResult) -> c_int;
+    create_logical_type: fn(c_int) -> Handle;
+    destroy_logical_type: fn(*mut Handle);
+    create_data_chunk: fn(*mut Handle, u64) -> Handle;
+    destroy_data_chunk: fn(*mut Handle);
+    data_chunk_get_vector: fn(Handle, u64) -> Handle;
+    data_chunk_get_size: fn(Handle) -> u64;
+    data_chunk_set_size: fn(Handle, u64);
+    data_chunk_reset: fn(Handle);
+    vector_size: fn() -> u64;
+    vector_get_data: fn(Handle) -> *mut c_void;
+    vector_get_validity: fn(Handle) -> *mut u64;
+    vector_assign_string_element_len: fn(Handle, u64, *const c_char, u64);
+    appender_create: fn(Handle, *const c_char, *const c_char, *mut Handle) -> c_int;
+    append_data_chunk: fn(Handle, Handle) -> c_int;
+    appender_flush: fn(Handle) -> c_int;
+    appender_destroy: fn(*mut Handle) -> c_int;
+    appender_error: fn(Handle) -> *const c_char;
+    free: fn(*mut c_void);
+}
+
+/// The library of this process.
+pub(super) struct Library {
+    pub(super) path: PathBuf,
+    /// Its version as it states it, without the `v`: `1.5.6`.
+    pub(super) version: String,
+    pub(super) call: Functions,
+}
+
+/// The one library of this process: its threads and its C++ runtime's symbols stay until the process ends, so it is never closed, and
+/// no second one is opened.
+static LOADED: Mutex<Option<&'static Library>> = Mutex::new(None);
+
+impl Library {
+    /// Opens the library at `given`, at [`VARIABLE`], or where the dynamic linker and installations by hand have it.
+    pub(super) fn load(given: Option<&Path>) -> Result<&'static Library, TargetError> {
+        let of_variable = std::env::var_os(VARIABLE).filter(|path| !path.is_empty()).map(PathBuf::from);
+        let named = given.map(Path::to_owned).or(of_variable);
+        let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(library) = *loaded {
+            return match named.filter(|path| !same_file(path, &library.path)) {
+                None => Ok(library),
+                Some(other) => Err(TargetError::Usage(format!(
+                    "this process has opened the library {} already, and cannot open {} as well: compare two of them in two runs",
+                    library.path.display(),
+                    other.display()
+                ))),
+            };
+        }
+        let library: &'static Library = Box::leak(Box::new(Library::open(named)?));
+        *loaded = Some(library);
+        Ok(library)
+    }
+
+    #[allow(unsafe_code)]
+    fn open(named: Option<PathBuf>) -> Result<Library, TargetError> {
+        let usual = || std::iter::once(PathBuf::from(NAME)).chain(FOLDERS.map(|folder| Path::new(folder).join(NAME)));
+        let paths: Vec<PathBuf> = named.clone().map_or_else(|| usual().collect(), |path| vec![path]);
+        let mut failed = Vec::new();
+        // SAFETY: the user named this file, or installed it as DuckDB: its initialisers are those of a C++ library.
+        let open = |path: &PathBuf| unsafe { Raw::open(Some(path), calls::FLAGS) };
+        let opened = paths.into_iter().find_map(|path| match open(&path) {
+            Ok(raw) => Some((path, raw)),
+            Err(e) => {
+                failed.push(std::error::Error::source(&e).map_or_else(|| e.to_string(), ToString::to_string));
+                None
+            }
+        });
+        let Some((path, raw)) = opened else {
+            if named.is_none() {
+                failed.retain(|why| !why.contains("No such file"));
+            }
+            return Err(TargetError::Unreachable(match failed.join("; ") {
+                why if why.is_empty() => format!("DuckDB's library {NAME} was not found: {PACKAGES}"),
+                why => format!("DuckDB's library cannot be opened: {why}; {PACKAGES}"),
+            }));
+        };
+        let shown = path.display();
+        let call = Functions::find(&raw).map_err(|name| {
+            TargetError::Refused(format!("{shown} has no function {name}: it is not {NAME} of 1.4 to 2.x"))
+        })?;
+        // SAFETY: the function has no arguments and returns a constant text.
+        let version = unsafe { CStr::from_ptr((call.library_version)()) }.to_string_lossy().replace('v', "");
+        if !number(&version).is_some_and(|number| VERSIONS.contains(&number)) {
+            return Err(TargetError::Refused(format!("{shown} is DuckDB {version}: loadline knows 1.4 to 2.x")));
+        }
+        let path = calls::redirect(raw).map_err(|why| {
+            TargetError::Refused(format!("the file operations of {shown} (DuckDB {version}) cannot be counted: {why}"))
+        })?;
+        Ok(Library { path, version, call })
+    }
+}
+
+fn same_file(a: &Path, b: &Path) -> bool {
+    match (a.canonicalize(), b.canonicalize()) {
+        (Ok(a), Ok(b)) => a == b,
+        _ => a == b,
+    }
+}
+
+/// Major and minor number of a version.
+fn number(version: &str) -> Option<(u32, u32)> {
+    let mut parts = version.split(['.', '-']).map(str::parse);
+    Some((parts.next()?.ok()?, parts.next()?.ok()?))
+}
+
+/// `text` for a C function.
+pub(super) fn c_text(text: &str) -> Result<CString, TargetError> {
+    CString::new(text).map_err(|_| TargetError::Usage(format!("'{}' contains a zero byte", text.replace('\0', "\\0"))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_those_that_loadline_knows() {
+        let known = |version: &str| number(version).is_some_and(|number| VERSIONS.contains(&number));
+        assert!(known("1.4.0") && known("1.5.6") && known("2.0.0") && known("1.5.0-dev12"));
+        assert!(!known("1.3.2") && !known("0.10.2") && !known("3.0.0") && !known("") && !known("main"));
+    }
+}

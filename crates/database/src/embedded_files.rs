@@ -1,0 +1,145 @@
+//! The files of an embedded database: at a path of the user, or in a temporary folder.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+use loadline_model::{Finding, Severity};
+
+use crate::error::TargetError;
+use crate::folder::{self, OwnedFolder, io};
+use crate::storage::{free_space, in_memory};
+
+/// What follows the database's name in that of the lock of a run.
+const LOCK: &str = "-loadline-lock";
+
+/// How an embedded database names its files.
+pub(crate) struct FileNames {
+    /// Its URL's scheme.
+    pub(crate) scheme: &'static str,
+    /// What follows the database's name in that of its log.
+    pub(crate) log: &'static str,
+    /// The same of its other files and folders.
+    pub(crate) others: &'static [&'static str],
+}
+
+impl FileNames {
+    /// Path and parameters in a URL; no path for a private database.
+    pub(crate) fn split<'u>(&self, url: &'u str) -> Result<(Option<PathBuf>, Option<&'u str>), TargetError> {
+        let rest = url.strip_prefix(self.scheme).and_then(|rest| rest.strip_prefix(':'));
+        let rest = rest.ok_or_else(|| TargetError::Usage(format!("'{url}' is no URL of {}:", self.scheme)))?;
+        let (path, query) = rest.split_once('?').map_or((rest, None), |(path, query)| (path, Some(query)));
+        // sqlite:///dir/file.db is the same as sqlite:/dir/file.db.
+        let path = path.strip_prefix("//").unwrap_or(path);
+        Ok(((!path.is_empty()).then(|| PathBuf::from(path)), query))
+    }
+
+    /// Prefix of its temporary folders.
+    pub(crate) fn temp_prefix(&self) -> String {
+        format!("loadline-{}-", self.scheme)
+    }
+}
+
+/// The database file and its temporary folder, if it has one.
+pub(crate) struct EmbeddedFiles {
+    names: &'static FileNames,
+    database: PathBuf,
+    temporary: Option<OwnedFolder>,
+}
+
+impl EmbeddedFiles {
+    /// The files of `path`, or a temporary folder in `scratch`.
+    pub(crate) fn make(
+        names: &'static FileNames,
+        path: &Option<PathBuf>,
+        scratch: &Path,
+    ) -> Result<EmbeddedFiles, TargetError> {
+        if let Some(path) = path {
+            if path.is_dir() {
+                return Err(TargetError::Usage(format!("{} is a folder: name a file in it", path.display())));
+            }
+            let parent = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            if !parent.is_dir() {
+                return Err(TargetError::Usage(format!(
+                    "the folder {} does not exist: create it first",
+                    parent.display()
+                )));
+            }
+            return Ok(EmbeddedFiles { names, database: path.clone(), temporary: None });
+        }
+        let folder = OwnedFolder::temporary(scratch, &names.temp_prefix())?;
+        Ok(EmbeddedFiles { names, database: folder.path().join("loadline.db"), temporary: Some(folder) })
+    }
+
+    pub(crate) fn database(&self) -> &Path {
+        &self.database
+    }
+
+    pub(crate) fn directory(&self) -> &Path {
+        self.database.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))
+    }
+
+    /// URL as the user gave it, without parameters.
+    pub(crate) fn url(&self) -> String {
+        let path = if self.temporary.is_some() { String::new() } else { self.database.display().to_string() };
+        format!("{}:{path}", self.names.scheme)
+    }
+
+    /// The write-ahead log.
+    pub(crate) fn log(&self) -> PathBuf {
+        self.beside(self.names.log)
+    }
+
+    /// Opens the database file for reading. Closing the returned file releases all locks of this process on it.
+    pub(crate) fn open(&self) -> Result<File, TargetError> {
+        File::open(&self.database).map_err(io("opening", &self.database))
+    }
+
+    fn beside(&self, suffix: &str) -> PathBuf {
+        let mut name = self.database.as_os_str().to_owned();
+        name.push(suffix);
+        PathBuf::from(name)
+    }
+
+    /// Takes the lock of the run; the system releases it when the process ends.
+    pub(crate) fn lock(&self) -> Result<File, TargetError> {
+        folder::lock(&self.beside(LOCK), || {
+            let database = self.database.display();
+            format!("another loadline run is using {database}: wait for it or give another file")
+        })
+    }
+
+    /// Removes the lock of a run that opens nothing; the caller holds it.
+    pub(crate) fn remove_lock(&self) {
+        // One that stays is taken by the next run.
+        let _ = fs::remove_file(self.beside(LOCK));
+    }
+
+    /// Removes the database's files.
+    pub(crate) fn remove(&self) -> Result<Vec<String>, TargetError> {
+        let mut removed = Vec::new();
+        for suffix in ["", self.names.log].iter().chain(self.names.others).chain([&LOCK]) {
+            let path = self.beside(suffix);
+            if path.is_dir() {
+                fs::remove_dir_all(&path).map_err(io("removing", &path))?;
+            } else if path.exists() {
+                fs::remove_file(&path).map_err(io("removing", &path))?;
+            } else {
+                continue;
+            }
+            removed.push(format!("removed {}", path.display()));
+        }
+        Ok(removed)
+    }
+
+    /// The doctor's finding on the filesystem under the database.
+    pub(crate) fn filesystem(&self) -> Finding {
+        if in_memory(self.directory()) != Some(true) {
+            return free_space(self.directory());
+        }
+        let advice = format!(
+            "a log in memory is never durable: choose a folder on a disk (--results, or {}:/dir/file.db)",
+            self.names.scheme
+        );
+        Finding::new("log-on-tmpfs", Severity::Refused, "filesystem under the log", "in main memory (tmpfs)", advice)
+    }
+}
