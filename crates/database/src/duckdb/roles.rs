@@ -129,7 +129,8 @@ impl LoadsTables for DuckDb {
     fn expect_jobs(&self, work: &Work, _: Driver) -> Result<(), TargetError> {
         if work.workload.has(Instrument::Device) && !names_wide_columns(work) {
             return Err(TargetError::Unsupported(
-                "DuckDB stores each column apart and reads those that a query names: of a table whose wide columns no query names it                  reads next to nothing from the storage"
+                "DuckDB stores each column apart and reads those that a query names: of a table whose wide columns no query names it \
+                 reads next to nothing from the storage"
                     .into(),
             ));
         }
