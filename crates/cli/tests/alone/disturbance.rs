@@ -123,7 +123,7 @@ fn a_test_that_was_disturbed_is_measured_again_when_the_machine_is_quiet() {
     let _alone = alone();
     let dir = results();
     let busy = all_busy();
-    let child = start(&words(&patient("run --target null:", dir.path())));
+    let child = start(&words(&patient("run --target null:?pause=1ms", dir.path())));
     folder_with_tests(dir.path(), 1);
     drop(busy);
     let ran = ended(child);
@@ -150,7 +150,7 @@ fn a_resumed_run_keeps_its_tries() {
     let _alone = alone();
     let dir = results();
     let busy = all_busy();
-    let mut child = start(&words(&patient("run --target null:", dir.path())));
+    let mut child = start(&words(&patient("run --target null:?pause=1ms", dir.path())));
     let folder = folder_with_tests(dir.path(), 1);
     signal(&child, SIGKILL);
     child.wait().unwrap();
