@@ -21,7 +21,6 @@ use crate::figures::counters::{Completed, Counters};
 use crate::reference::References;
 use crate::server_memory::ServerMemory;
 use crate::study::proof::Proof;
-use crate::study::quiet::Hold;
 use crate::test::{Test, Verdict, noted};
 
 /// The run that a test is part of.
@@ -95,8 +94,6 @@ pub(crate) struct Instruments {
     pub(crate) all: Vec<Box<dyn Instrument>>,
     /// Columns of other instruments, and why they are empty.
     pub(crate) absent: Vec<(&'static [&'static Column], &'static str)>,
-    /// What waits for a quiet machine.
-    pub(crate) hold: Option<Hold>,
 }
 
 impl<'a> RunContext<'a> {

@@ -24,7 +24,6 @@ use loadline_workload::Workload;
 
 use crate::evidence::{Evidence, RunContext};
 pub(crate) use crate::evidence::{Instrument, Instruments};
-use crate::study::quiet::Hold;
 use crate::test::Test;
 
 pub(crate) use aging::AGE_PARTS;
@@ -71,7 +70,7 @@ impl Instruments {
             true => all.push(Box::<aging::Aging>::default()),
             false => absent.push((aging::COLUMNS, aging::ABSENT)),
         }
-        Instruments { all, absent, hold: None }
+        Instruments { all, absent }
     }
 
     pub(crate) fn prepare(&mut self, request: &mut Request, run: &RunContext<'_>) -> Result<(), TargetError> {
@@ -108,14 +107,6 @@ fn outcome<T>(thread: JoinHandle<Result<T, String>>) -> Result<T, String> {
 impl TestHooks for Instruments {
     fn start(&mut self, request: &Request, shared: &Arc<Shared>) -> Result<(), TargetError> {
         self.all.iter_mut().try_for_each(|i| i.start(request, shared))
-    }
-
-    fn holds(&self) -> bool {
-        self.hold.as_ref().is_some_and(Hold::holds)
-    }
-
-    fn may_open(&mut self) -> bool {
-        self.hold.as_mut().is_none_or(Hold::may_open)
     }
 
     fn stop(&mut self, jobs: &[JobResult]) {

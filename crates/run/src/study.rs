@@ -10,7 +10,7 @@ mod nodes;
 mod pairs;
 mod prepare;
 pub(crate) mod proof;
-pub(crate) mod quiet;
+mod quiet;
 mod refused;
 mod same;
 mod sequence;

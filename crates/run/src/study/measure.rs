@@ -18,7 +18,7 @@ use loadline_workload::{Instrument, SizeScan};
 use super::level::TestUnderLevels;
 use super::native_report::Mark;
 use super::proof::{BeforeTest, Proof};
-use super::quiet::Others;
+use super::quiet::{Others, WhenQuiet};
 use super::variants::{VariantsState, may_change_redo};
 use super::{Context, StudyError, full_disk, native_report, nodes, window_length};
 use crate::activity::{GrownViews, ReadViews};
@@ -232,15 +232,15 @@ impl PlannedTest<'_> {
             instruments = self.instruments(context, prepared, &say)?;
             context.book_wait(began, try_of);
         }
-        let hold = context.hold(others, waited);
+        let mut hold = context.hold(others, waited);
         let waits = Arc::clone(&hold.waits);
-        instruments.hold = Some(hold);
         let request = &prepared.request;
         // Outside the window: taking the mark is work for the database.
         let mark = native_report::mark(native_reports(context));
         let views = ReadViews::unless_arms(context.side.target.as_ref(), self.in_pair.is_some());
         let mut pace = Pace::default();
-        let measured = run_test(request, &mut instruments, |tick| {
+        let mut hooks = WhenQuiet(&mut instruments, &mut hold);
+        let measured = run_test(request, &mut hooks, |tick| {
             let second = pace.second(self.position.test, request, tick);
             context.listener.on(Event::Progress { position: self.position.clone(), second });
             if waits.swap(false, Ordering::Relaxed) {
@@ -251,9 +251,7 @@ impl PlannedTest<'_> {
             }
         })
         .map_err(|e| self.failed(e))?;
-        if let Some(hold) = instruments.hold.take() {
-            context.book_hold(&hold, try_of);
-        }
+        context.book_hold(&hold, try_of);
         let sessions = end_lost(context.side.target.as_ref(), &measured.agents);
         let lost = measured.jobs.iter().find_map(|j| j.lost.clone());
         let left = lost.is_some() || measured.after.is_err() || !is_same_cluster(&measured);

@@ -7,19 +7,21 @@ use std::time::{Duration, Instant};
 
 use loadline_collect::Surroundings;
 use loadline_collect::os::{CostUnknown, DiskCounters, DiskRates, Server};
-use loadline_load::Around;
+use loadline_database::TargetError;
+use loadline_load::{Around, JobResult, Request, Shared, TestHooks};
 use loadline_model::disturbance::DISTURBANCES;
 use loadline_storage::now_ns;
 
 use super::Context;
 use crate::figures::disturbance::shares;
+use crate::instrument::Instruments;
 use crate::test::Test;
 
 /// Time over which is looked whether it is quiet.
 pub(super) const LOOK: Duration = Duration::from_millis(200);
 
 /// What others do on this machine, since it was last looked.
-pub(crate) struct Others {
+pub(super) struct Others {
     server: Server,
     /// loadline and a proxy that is measured.
     own: Vec<u32>,
@@ -66,8 +68,30 @@ fn read(server: &Server, devices: &[Option<String>; 2]) -> Reading {
     (Surroundings::read(server), devices.each_ref().map(|d| DiskCounters::local(d.as_deref()?).ok()))
 }
 
+/// The instruments of a test whose window may be held back.
+pub(super) struct WhenQuiet<'a>(pub(super) &'a mut Instruments, pub(super) &'a mut Hold);
+
+impl TestHooks for WhenQuiet<'_> {
+    fn start(&mut self, request: &Request, shared: &Arc<Shared>) -> Result<(), TargetError> {
+        self.0.start(request, shared)
+    }
+
+    fn holds(&self) -> bool {
+        self.1.most_s > 0.0
+    }
+
+    fn may_open(&mut self) -> bool {
+        let is_quiet = self.1.others.were_quiet();
+        self.1.decide(is_quiet)
+    }
+
+    fn stop(&mut self, jobs: &[JobResult]) {
+        self.0.stop(jobs);
+    }
+}
+
 /// Holds the window back at the end of a warm-up until others are quiet.
-pub(crate) struct Hold {
+pub(super) struct Hold {
     others: Others,
     most_s: f64,
     /// When a look was first not quiet.
@@ -87,16 +111,7 @@ impl Hold {
         Hold { others, most_s, began: None, ended: None, in_vain: false, is_looking: false, waits: Arc::default() }
     }
 
-    pub(crate) fn holds(&self) -> bool {
-        self.most_s > 0.0
-    }
-
-    /// Whether the window may start. The first time it is only looked where the next look begins.
-    pub(crate) fn may_open(&mut self) -> bool {
-        let is_quiet = self.others.were_quiet();
-        self.decide(is_quiet)
-    }
-
+    /// Whether the window may start, if others were quiet since the last look. The first one is only where the next begins.
     fn decide(&mut self, is_quiet: bool) -> bool {
         if !std::mem::replace(&mut self.is_looking, true) {
             return false;
@@ -117,7 +132,7 @@ mod tests {
     use std::path::PathBuf;
 
     use loadline_database::{OpenRequest, Target, Work, open};
-    use loadline_load::{Request, TestHooks, Warmup, run_test};
+    use loadline_load::{Warmup, run_test};
 
     use super::*;
 
@@ -154,11 +169,11 @@ mod tests {
         let others =
             Others { before: read(&Server::Inside, &none), server: Server::Inside, own: Vec::new(), devices: none };
         let mut hold = Hold::new(others, 600.0);
-        assert!(hold.holds() && !hold.decide(true), "the first look only begins");
+        assert!(!hold.decide(true), "the first look only begins");
         assert!(!hold.decide(false) && hold.waits.swap(false, Ordering::Relaxed));
         assert!(!hold.decide(false) && !hold.waits.load(Ordering::Relaxed), "it is told once that it waits");
         assert!(hold.decide(true) && !hold.in_vain && hold.began < hold.ended);
         hold.most_s = 0.0;
-        assert!(hold.decide(false) && hold.in_vain && !hold.holds(), "a machine that is never quiet ends the wait");
+        assert!(hold.decide(false) && hold.in_vain, "a machine that is never quiet ends the wait");
     }
 }

@@ -113,6 +113,7 @@ fn the_kind_of_a_transaction_is_its_arm_also_where_only_its_number_is_known() {
     let changes: Vec<usize> = (0..20).filter(|n| kinds[*n] == Some(1)).collect();
     assert_eq!((changes, kinds.contains(&None)), (vec![6, 16], false));
     // A choice within another step is no kind of transaction.
-    program.body = vec![Step::Repeat { times: 2, body: program.body }];
+    let choose = program.body.pop().unwrap();
+    program.body.push(Step::Repeat { times: 2, body: vec![choose] });
     assert!(program.kinds().is_empty() && replay(&program).next_kind().is_none());
 }
