@@ -13,7 +13,9 @@ use crate::spec::TableSpec;
 use crate::words::{grouped, ratio};
 
 /// Names of the percentiles, and what they are of a kind, ns.
-const PERCENTILES: [(&str, fn(&KindFigures) -> Option<f64>); 3] = [
+type Percentile = (&'static str, fn(&KindFigures) -> Option<f64>);
+
+const PERCENTILES: [Percentile; 3] = [
     ("p50", |kind| Some(kind.transaction_ns?[1])),
     ("p95", |kind| kind.p95_ns),
     ("p99", |kind| Some(kind.transaction_ns?[2])),
