@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use loadline_database::redact;
 use loadline_exchange::{ImportedTest, Source, Tool, import as read};
 use loadline_model::facts::stated;
 use loadline_model::format::counted;
@@ -22,8 +23,8 @@ use crate::exit::Failure;
 use crate::output;
 
 pub(crate) fn import(args: &ImportArgs, command: Vec<String>) -> Result<u8, Failure> {
-    let facts = args.fact.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-    let facts = stated(facts).map_err(Failure::usage)?;
+    let given: Vec<(&str, String)> = args.fact.iter().map(|(name, value)| (name.as_str(), redact(value))).collect();
+    let facts = stated(given.iter().map(|(name, value)| (*name, value.as_str()))).map_err(Failure::usage)?;
     let mut runs = runs(args.tool, &args.files)?;
     if args.one_run {
         runs =

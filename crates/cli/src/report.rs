@@ -65,6 +65,10 @@ pub(crate) fn report(args: &ReportArgs) -> Result<u8, Failure> {
     if args.table.is_some() && !matches!(args.format, Some(Format::Csv | Format::Json)) {
         return Err(Failure::usage("--table is raw values: give --format csv or json"));
     }
+    let has_prices = args.table.as_deref().map_or(!matches!(args.format, Some(Format::Csv)), |table| table == "prices");
+    if args.price.is_some() && !has_prices {
+        return Err(Failure::usage("--price has no effect on the table of all tests or of facts: give --table prices"));
+    }
     let prices = args.price.as_deref().map(prices).transpose()?;
     let internal = |e: ReportError| Failure::failed(e.to_string());
     let mut runs = if args.example { loadline_report::example().map_err(internal)? } else { Vec::new() };

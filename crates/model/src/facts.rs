@@ -48,10 +48,14 @@ pub static FACTS: [FactName; 19] = [
     fact("processor", "Processor", FactKind::Text, |m| Some(machine(m)?.cpu_model.clone())),
     fact("storage-system", "Storage system", FactKind::Text, |m| each(m, |device| fact_of(device, "model"))),
     fact("launch-year", "Launch year", FactKind::Year, |_| None),
-    fact("nodes", "Nodes", FactKind::Count, |m| count(m.target.nodes)),
+    // Of imported and published runs there is no target, and nobody counted.
+    fact("nodes", "Nodes", FactKind::Count, |m| count(m.target.nodes).filter(|_| !m.plan.target.is_empty())),
     fact("sockets", "Sockets", FactKind::Count, |m| count(machine(m)?.sockets?)),
     fact("cores", "Cores", FactKind::Count, |m| count(machine(m)?.cores?)),
-    fact("threads", "Threads", FactKind::Count, |m| count(machine(m)?.cpus)),
+    fact("threads", "Threads", FactKind::Count, |m| {
+        // Fewer threads than cores are those that loadline may use.
+        machine(m).filter(|machine| machine.cores.is_none_or(|cores| machine.cpus >= cores)).and_then(|m| count(m.cpus))
+    }),
     fact("memory", "Memory", FactKind::Size, |m| {
         let found = machine(m).map(|machine| machine.memory_bytes).or(m.target.memory_bytes);
         found.filter(|n| *n > 0).map(|n| bytes(n as f64))
@@ -67,7 +71,7 @@ pub static FACTS: [FactName; 19] = [
     fact("deduplication", "Deduplication", FactKind::YesNo, |_| None),
     fact("compression", "Compression", FactKind::YesNo, |_| None),
     fact("database-version", "Database version", FactKind::Text, |m| {
-        Some(format!("{} {}", m.target.product, m.target.version).trim().to_owned())
+        (!m.target.version.is_empty()).then(|| format!("{} {}", m.target.product, m.target.version).trim().to_owned())
     }),
     fact("database-size", "Database size", FactKind::Size, |m| {
         (!m.data_set.is_empty()).then(|| format!("{} (data set)", bytes(m.plan.size_bytes as f64)))
@@ -205,11 +209,17 @@ impl Fact {
     #[must_use]
     pub fn words(&self) -> String {
         match (&self.stated, &self.found) {
-            (Some(stated), Some(found)) if stated != found => format!("{stated} (stated; found: {found})"),
+            (Some(stated), Some(found)) if !is_same(stated, found) => format!("{stated} (stated; found: {found})"),
             (Some(stated), None) => format!("{stated} (stated)"),
             (_, found) => found.clone().unwrap_or_default(),
         }
     }
+}
+
+/// Whether both say the same: `64 GiB` is `64.0 GiB`, as far as that has decimals.
+fn is_same(stated: &str, found: &str) -> bool {
+    let shown = |text: &str| capacity_bytes(text).map(bytes);
+    stated == found || shown(stated).is_ok_and(|size| shown(found) == Ok(size))
 }
 
 /// The facts that are known of the platform of a run, in the order of tables.
@@ -286,6 +296,14 @@ mod tests {
         let wanted = ["4", "8", "64 GiB (stated; found: 16.0 GiB)", "2021 (stated)", "1.8 TiB (nvme0n1)"];
         assert_eq!(known[..5], wanted.map(|text| Some(text.to_owned())));
         assert_eq!(known[5], None);
+        m.plan.facts = stated([("memory", "16 GiB")]).unwrap();
+        assert_eq!(words(&m, "memory").as_deref(), Some("16.0 GiB"), "the same in another spelling");
+        // What loadline may use is not what the machine has, and an import has no nodes and no version.
+        m.machine.cpus = 2;
+        m.target.nodes = 1;
+        assert_eq!(["threads", "nodes", "database-version"].map(|id| words(&m, id)), [None, None, None]);
+        m.plan.target = "sqlite:".to_owned();
+        assert_eq!(words(&m, "nodes").as_deref(), Some("1"));
     }
 
     fn flash(device: &str, rotational: &str) -> Storage {

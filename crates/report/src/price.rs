@@ -7,8 +7,7 @@ use loadline_model::facts::capacity_bytes;
 use loadline_model::format::{ABSENT, number, whole};
 
 use minijinja::context;
-use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde::Deserialize;
 use toml::value::Datetime;
 
 use crate::columns::scale;
@@ -16,17 +15,24 @@ use crate::content::factors::factor_cell;
 use crate::content::figure::figure;
 use crate::content::qualified::mark;
 use crate::doc::{Block, Cell, Notes, Section, Table};
-use crate::listing::Listing;
+use crate::listing::{Listing, Named};
 use crate::platform_run::{PlatformRun, by_variant, comparisons, sides, swept};
 use crate::spec::TableSpec;
 use crate::templates::prose;
+use crate::text::is_unseen;
 use crate::words::{distinct, place, ratio, unit};
 use crate::{ReportError, RunData};
 
 /// Hours of three years.
 const HOURS: f64 = 3.0 * 365.0 * 24.0;
+/// Highest amount, in any currency: above it an amount is mistyped.
+const MOST: f64 = 1e15;
 /// Facts that are added to the capacity of a platform.
 const CAPACITIES: [&str; 3] = ["persistent-memory", "flash", "disk"];
+
+const NO_PRICE: &str = "the price list has no [[price]] of it";
+const NO_CAPACITY: &str =
+    "no capacity is stated: run with --fact 'Flash capacity=25.6 TB', 'Disk capacity=…' or 'Persistent memory=…'";
 
 /// Why a price list is none.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -46,7 +52,7 @@ pub enum PriceError {
     OnlyLicence(String),
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum PriceKind {
     Once,
@@ -78,33 +84,24 @@ struct File {
 
 impl Price {
     fn check(&self) -> Result<(), PriceError> {
-        let bad =
-            |key, found: String, allowed| PriceError::Value { platform: self.platform.clone(), key, found, allowed };
-        if !self.amount.is_finite() || self.amount <= 0.0 {
-            return Err(bad("amount", format!("is {}", self.amount), "a number above 0"));
+        let bad = |key, found: String, allowed| {
+            Err(PriceError::Value { platform: self.platform.clone(), key, found, allowed })
+        };
+        if !(f64::MIN_POSITIVE..=MOST).contains(&self.amount) {
+            return bad("amount", format!("is {}", self.amount), "a number above 0, at most 1e15");
         }
         if self.currency.len() != 3 || !self.currency.bytes().all(|c| c.is_ascii_uppercase()) {
-            return Err(bad("currency", format!("is '{}'", self.currency), "three letters as in EUR"));
+            return bad("currency", format!("is '{}'", self.currency), "three letters as in EUR");
         }
-        match &self.date {
-            Some(day) if day.date.is_some() && day.time.is_none() => {}
-            other => {
-                let found = other.map_or("is missing".to_owned(), |time| format!("is {time}"));
-                return Err(bad("date", found, "the day on which it holds, as in 2021-06-01"));
-            }
+        if self.date.is_none_or(|day| day.date.is_none() || day.time.is_some()) {
+            let found = self.date.map_or("is missing".to_owned(), |time| format!("is {time}"));
+            return bad("date", found, "the day on which it holds, as in 2021-06-01");
         }
-        if self.covers.trim().is_empty() {
-            return Err(bad(
-                "covers",
-                "is empty".to_owned(),
-                "what it covers, as in \"2 servers, 3 years of support\"",
-            ));
+        if self.covers.trim().is_empty() || self.covers.chars().any(is_unseen) {
+            let found = "is empty, or not one line of text".to_owned();
+            return bad("covers", found, "what it covers, as in \"2 servers, 3 years of support\"");
         }
         Ok(())
-    }
-
-    fn once(&self) -> bool {
-        self.kind == PriceKind::Once
     }
 
     fn date(&self) -> String {
@@ -116,14 +113,17 @@ impl Price {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Prices {
     currency: String,
-    /// Each platform's price before its licences.
+    /// All prices, then all licences.
     prices: Vec<Price>,
 }
 
-/// A platform with its price; `None` if the list has none.
+/// A platform with what it costs.
 struct Priced<'a> {
+    list: &'a Prices,
     side: &'a PlatformRun<'a>,
+    /// `None` if the list has no price of it.
     total: Option<f64>,
+    /// `None` if no capacity is stated.
     capacity_tb: Option<f64>,
 }
 
@@ -133,7 +133,7 @@ impl Priced<'_> {
     }
 }
 
-/// A workload on a platform with a price.
+/// A workload on a platform.
 struct Line<'a> {
     priced: &'a Priced<'a>,
     sweep: &'a Sweep,
@@ -151,7 +151,7 @@ struct Factors {
 }
 
 impl Factors {
-    /// The factor of throughput for the price.
+    /// The factor of throughput for the price. A price has no interval: that of throughput is divided as the factor is.
     fn for_price(&self) -> Factor {
         let mut factor = self.throughput;
         factor.factor.value /= self.price;
@@ -166,6 +166,20 @@ impl Line<'_> {
     fn per_1000(&self) -> Option<f64> {
         Some(self.peak?.1 / (self.priced.total? / 1000.0))
     }
+
+    fn compared(&self) -> Option<&Factors> {
+        self.factors.as_ref().ok()?.as_ref()
+    }
+
+    /// Limits of the 95 % interval of the factor of throughput for the price.
+    fn interval(&self) -> Option<Interval> {
+        self.compared()?.for_price().factor.interval
+    }
+
+    /// Why there is no factor, or what is to be minded of it.
+    fn remark(&self) -> Option<&String> {
+        self.factors.as_ref().err().or_else(|| self.compared()?.caveat.as_ref())
+    }
 }
 
 impl Prices {
@@ -174,31 +188,25 @@ impl Prices {
     /// # Errors
     /// [`PriceError`] with the offending value.
     pub fn parse(text: &str) -> Result<Prices, PriceError> {
-        let file: File = toml::from_str(text).map_err(|e| {
+        let File { price: mut prices, mut licence } = toml::from_str(text).map_err(|e| {
             let before = e.span().and_then(|at| text.get(..at.start.min(text.len()))).unwrap_or_default();
             PriceError::Toml { line: before.matches('\n').count() + 1, message: e.message().to_owned() }
         })?;
-        let (base, mut licences) = (file.price, file.licence);
-        licences.iter_mut().for_each(|price| price.is_licence = true);
-        base.iter().chain(&licences).try_for_each(Price::check)?;
-        let currencies = distinct(base.iter().chain(&licences).map(|price| price.currency.clone()));
-        let currency = match currencies.as_slice() {
-            [one] => one.clone(),
-            [one, other, ..] => return Err(PriceError::Mixed(one.clone(), other.clone())),
-            [] => return Err(PriceError::Empty),
-        };
-        let of = |platform: &str| base.iter().filter(|price| price.platform == platform).count();
-        if let Some(twice) = base.iter().find(|price| of(&price.platform) > 1) {
+        let of = |platform: &str| prices.iter().filter(|price| price.platform == platform).count();
+        if let Some(twice) = prices.iter().find(|price| of(&price.platform) > 1) {
             return Err(PriceError::Twice(twice.platform.clone()));
         }
-        if let Some(alone) = licences.iter().find(|price| of(&price.platform) == 0) {
+        if let Some(alone) = licence.iter().find(|price| of(&price.platform) == 0) {
             return Err(PriceError::OnlyLicence(alone.platform.clone()));
         }
-        let prices = base.into_iter().flat_map(|price| {
-            let own: Vec<Price> = licences.iter().filter(|other| other.platform == price.platform).cloned().collect();
-            std::iter::once(price).chain(own)
-        });
-        Ok(Prices { currency, prices: prices.collect() })
+        licence.iter_mut().for_each(|price| price.is_licence = true);
+        prices.append(&mut licence);
+        prices.iter().try_for_each(Price::check)?;
+        match distinct(prices.iter().map(|price| price.currency.clone())).as_slice() {
+            [] => Err(PriceError::Empty),
+            [currency] => Ok(Prices { currency: currency.clone(), prices }),
+            [one, other, ..] => Err(PriceError::Mixed(one.clone(), other.clone())),
+        }
     }
 
     /// Refuses a list without a platform of `runs`.
@@ -223,7 +231,7 @@ impl Prices {
     }
 
     fn are_by_hour(&self) -> bool {
-        !self.prices.iter().any(Price::once)
+        self.prices.iter().all(|price| price.kind == PriceKind::PerHour)
     }
 
     /// `per hour` or `over three years`: what totals are of.
@@ -233,40 +241,23 @@ impl Prices {
 
     /// What a price adds to the total.
     fn share(&self, price: &Price) -> f64 {
-        if price.once() || self.are_by_hour() { price.amount } else { price.amount * HOURS }
+        let is_hours = price.kind == PriceKind::PerHour && !self.are_by_hour();
+        price.amount * if is_hours { HOURS } else { 1.0 }
     }
 
-    fn priced<'a>(&self, sides: &'a [PlatformRun<'a>]) -> Vec<Priced<'a>> {
+    fn priced<'a>(&'a self, sides: &'a [PlatformRun<'a>]) -> Vec<Priced<'a>> {
         let one = |side: &'a PlatformRun<'a>| {
             let total: f64 = self.of(side).map(|price| self.share(price)).sum();
-            Priced { side, total: (total > 0.0).then_some(total), capacity_tb: capacity_tb(&side.run.manifest) }
+            let capacity_tb = capacity_tb(&side.run.manifest);
+            Priced { list: self, side, total: (total > 0.0).then_some(total), capacity_tb }
         };
         sides.iter().map(one).collect()
-    }
-
-    /// The workloads of all platforms, each platform's beside those of the others.
-    fn lines<'a>(priced: &'a [Priced<'a>], comparisons: &[Comparison]) -> Vec<Line<'a>> {
-        let Some(first) = priced.first() else { return Vec::new() };
-        let line = |priced: &'a Priced<'a>, sweep: &'a Sweep| Line {
-            priced,
-            sweep,
-            peak: sweep.peak().and_then(|peak| Some((peak.at, sweep.rate_at(peak)?.mean * scale(sweep.rate)))),
-            factors: factors([first, priced], sweep, comparisons),
-        };
-        let sides: Vec<PlatformRun<'_>> = priced.iter().map(|priced| priced.side.clone()).collect();
-        let of = |code: String| {
-            let all = priced.iter().flat_map(|priced| priced.side.sweeps.iter().map(move |sweep| (priced, sweep)));
-            all.filter(move |(_, sweep)| sweep.workload == code)
-                .map(|(priced, sweep)| line(priced, sweep))
-                .collect::<Vec<_>>()
-        };
-        swept(&sides).into_iter().flat_map(of).collect()
     }
 
     /// The section: what each platform costs, and what it gives for that.
     pub(crate) fn section(&self, sides: &[PlatformRun<'_>], comparisons: &[Comparison]) -> Section {
         let priced = self.priced(sides);
-        let lines = Prices::lines(&priced, comparisons);
+        let lines = lines(&priced, comparisons);
         let blocks = [self.table(&priced), self.throughput(&lines)].into_iter().filter_map(Block::table);
         let names = distinct(self.prices.iter().map(|price| price.platform.as_str()));
         let known = |name: &&str| sides.iter().any(|side| self.of(side).any(|price| price.platform == *name));
@@ -283,31 +274,31 @@ impl Prices {
 
     /// The prices of each platform, with their total.
     fn table(&self, priced: &[Priced<'_>]) -> Table {
+        type Row<'a> = (&'a Priced<'a>, Option<&'a Price>);
         let rows = priced.iter().flat_map(|of| self.of(of.side).map(move |p| (of, Some(p))).chain([(of, None)]));
         let notes = Notes::default();
-        let total = |of: &Priced<'_>, shown: &dyn Fn() -> Option<String>, why: &str| match of.total {
-            None => Cell::absent(notes.mark("the price list has no [[price]] of it", &of.side.label)),
-            Some(_) => shown().map_or_else(|| Cell::absent(notes.mark(why, &of.side.label)), Cell::from),
+        // Only the row of the total has such a cell.
+        let total = |(of, price): Row<'_>, text: Option<String>, why: &str| match text {
+            _ if price.is_some() => Cell::default(),
+            Some(text) => text.into(),
+            None => Cell::absent(notes.mark(why, &of.side.label)),
         };
-        const NO_CAPACITY: &str = "no capacity is stated: run with --fact 'Flash capacity=25.6 TB', 'Disk capacity=…' or 'Persistent memory=…'";
-        TableSpec::<(&Priced<'_>, Option<&Price>)>::of("facts", rows)
+        let over = format!("{} {}", self.currency, self.basis());
+        let paid = |price: &Price| if price.kind == PriceKind::Once { "once" } else { "per hour" };
+        TableSpec::<Row<'_>>::of("facts", rows)
             .text("Platform", |(of, _)| &of.side.label)
             .once()
             .text("", |(_, price)| price.map_or("total", |p| if p.is_licence { "licence" } else { "price" }))
             .number("Amount", &self.currency, |(_, price)| price.map_or(String::new(), |p| money(p.amount)))
-            .text("Paid", |(_, price)| price.map_or("", |p| if p.once() { "once" } else { "per hour" }))
-            .text("On", |(_, price)| price.map_or(String::new(), Price::date))
-            .number("Total", &format!("{} {}", self.currency, self.basis()), |(of, price)| match price {
-                Some(price) => Cell::from(money(self.share(price))),
-                None => total(of, &|| of.total.map(money), ""),
+            .text("Paid", |(_, price)| price.map_or("", paid))
+            .text("Date", |(_, price)| price.map_or(String::new(), Price::date))
+            .number("Total", &over, |row| match row {
+                (_, Some(price)) => money(self.share(price)).into(),
+                (of, None) => total(row, of.total.map(money), NO_PRICE),
             })
-            .number("Capacity", "TB", |(of, price)| match price {
-                Some(_) => Cell::default(),
-                None => total(of, &|| of.capacity_tb.map(|tb| number(tb, 3)), NO_CAPACITY),
-            })
-            .number("Per TB", &self.currency, |(of, price)| match price {
-                Some(_) => Cell::default(),
-                None => total(of, &|| of.per_tb().map(money), NO_CAPACITY),
+            .number("Capacity", "TB", |row| total(row, row.0.capacity_tb.map(|tb| number(tb, 3)), NO_CAPACITY))
+            .number("Per TB", &over, |row| {
+                total(row, row.0.per_tb().map(money), if row.0.total.is_some() { NO_CAPACITY } else { NO_PRICE })
             })
             .text("Covers", |(_, price)| price.map_or("", |p| p.covers.as_str()))
             .notes(&notes)
@@ -319,12 +310,12 @@ impl Prices {
     fn throughput(&self, lines: &[Line<'_>]) -> Table {
         let notes = Notes::default();
         let several = distinct(lines.iter().map(|line| line.priced.side.label.as_str())).len() > 1;
+        let caveat = |of: &Factors| of.caveat.as_ref().map(|text| notes.mark(text, ""));
         let factor = |line: &Line<'_>, of: &dyn Fn(&Factors) -> Cell| match &line.factors {
             Ok(None) => Cell::from("base"),
-            Ok(Some(factors)) => of(factors).marked(factors.caveat.iter().map(|text| notes.mark(text, ""))),
+            Ok(Some(factors)) => of(factors),
             Err(why) => Cell::absent(notes.mark(why, &line.sweep.workload)),
         };
-        let none = "the price list has no [[price]] of it";
         TableSpec::<&Line<'_>>::of("figures", lines)
             .text("Workload", |line| &line.sweep.workload)
             .once()
@@ -338,15 +329,19 @@ impl Prices {
             .text("", |line| unit(line.sweep.rate))
             .text("at", |line| line.peak.map_or(ABSENT.to_owned(), |(at, _)| place(&line.sweep.over, at)))
             .number(&format!("Per 1,000 {}", self.currency), self.basis(), |line| match line.per_1000() {
-                Some(rate) => Cell::from(whole(rate)),
-                None if line.priced.total.is_none() => Cell::absent(notes.mark(none, &line.priced.side.label)),
+                // Three digits that count: a dear platform does not give 0.
+                Some(rate) if rate < 0.1 => ratio(rate).into(),
+                Some(rate) => whole(rate).into(),
+                None if line.priced.total.is_none() => Cell::absent(notes.mark(NO_PRICE, &line.priced.side.label)),
                 None => Cell::absent(notes.mark("no valid test has a throughput", &line.sweep.workload)),
             })
-            .number("Throughput", "×", |line| factor(line, &|f| factor_cell(&f.throughput, &notes)))
+            .number("Throughput", "×", |line| factor(line, &|f| factor_cell(&f.throughput, &notes).marked(caveat(f))))
             .when(several)
             .number("Price", "×", |line| factor(line, &|f| ratio(f.price).into()))
             .when(several)
-            .number("Throughput for the price", "×", |line| factor(line, &|f| factor_cell(&f.for_price(), &notes)))
+            .number("Throughput for the price", "×", |line| {
+                factor(line, &|f| factor_cell(&f.for_price(), &notes).marked(caveat(f)))
+            })
             .when(several)
             .notes(&notes)
             .caption("Throughput at the peak for the price")
@@ -359,31 +354,46 @@ impl Prices {
         let sides = sides(parts.as_deref().unwrap_or(runs));
         let across_drivers = across_drivers || sides.iter().any(|side| side.run.published.is_some());
         let priced = self.priced(&sides);
-        let columns = [
-            "platform", "workload", "over", "peak_at", "peak_rate", "rate_column", "currency", "basis", "total_price",
-            "rate_per_1000", "capacity_tb", "price_per_tb", "throughput_factor", "price_factor",
-            "throughput_for_price_factor", "remark",
+        let columns: [Named<Line<'_>>; 19] = [
+            ("platform", |line| line.priced.side.label.as_str().into()),
+            ("workload", |line| line.sweep.workload.as_str().into()),
+            ("over", |line| line.sweep.over.as_str().into()),
+            ("peak_at", |line| line.peak.map(|(at, _)| at).into()),
+            ("peak_rate", |line| line.peak.map(|(_, rate)| rate).into()),
+            ("rate_column", |line| line.sweep.rate.id.into()),
+            ("currency", |line| line.priced.list.currency.as_str().into()),
+            ("basis", |line| line.priced.list.basis().into()),
+            ("dates", |line| distinct(line.priced.list.of(line.priced.side).map(Price::date)).join(" ").into()),
+            ("total_price", |line| line.priced.total.into()),
+            ("rate_per_1000", |line| line.per_1000().into()),
+            ("capacity_tb", |line| line.priced.capacity_tb.into()),
+            ("price_per_tb", |line| line.priced.per_tb().into()),
+            ("throughput_factor", |line| line.compared().map(|f| f.throughput.factor.value).into()),
+            ("price_factor", |line| line.compared().map(|f| f.price).into()),
+            ("throughput_for_price_factor", |line| line.compared().map(|f| f.for_price().factor.value).into()),
+            ("throughput_for_price_low", |line| line.interval().map(|i| i.low).into()),
+            ("throughput_for_price_high", |line| line.interval().map(|i| i.high).into()),
+            ("remark", |line| line.remark().cloned().into()),
         ];
-        let row = |line: &Line<'_>| {
-            let Line { priced, sweep, peak, factors } = line;
-            let [at, rate] = [peak.map(|(at, _)| json!(at)), peak.map(|(_, rate)| json!(rate))];
-            let of_sweep = [json!(sweep.workload), json!(sweep.over), json!(at), json!(rate), json!(sweep.rate.id)];
-            let price = [json!(self.currency), json!(self.basis()), json!(priced.total), json!(line.per_1000())];
-            let capacity = [json!(priced.capacity_tb), json!(priced.per_tb())];
-            let compared = factors.as_ref().ok().and_then(Option::as_ref);
-            let remark = factors.as_ref().err().or(compared.and_then(|f| f.caveat.as_ref()));
-            let factors = [
-                json!(compared.map(|f| f.throughput.factor.value)),
-                json!(compared.map(|f| f.price)),
-                json!(compared.map(|f| f.for_price().factor.value)),
-                json!(remark),
-            ];
-            let all = of_sweep.into_iter().chain(price).chain(capacity).chain(factors);
-            std::iter::once(json!(priced.side.label)).chain(all).collect()
-        };
-        let lines = Prices::lines(&priced, &comparisons(&sides, across_drivers));
-        Listing { columns: columns.into(), rows: lines.iter().map(row).collect() }
+        Listing::new(&columns, &lines(&priced, &comparisons(&sides, across_drivers)))
     }
+}
+
+/// The workloads of all platforms, each platform's beside those of the others.
+fn lines<'a>(priced: &'a [Priced<'a>], comparisons: &[Comparison]) -> Vec<Line<'a>> {
+    let Some(first) = priced.first() else { return Vec::new() };
+    let line = |(priced, sweep): (&'a Priced<'a>, &'a Sweep)| Line {
+        priced,
+        sweep,
+        peak: sweep.peak().and_then(|peak| Some((peak.at, sweep.rate_at(peak)?.mean * scale(sweep.rate)))),
+        factors: factors([first, priced], sweep, comparisons),
+    };
+    let sides: Vec<PlatformRun<'_>> = priced.iter().map(|priced| priced.side.clone()).collect();
+    let of = |code: String| {
+        let all = priced.iter().flat_map(|priced| priced.side.sweeps.iter().map(move |sweep| (priced, sweep)));
+        all.filter(move |(_, sweep)| sweep.workload == code)
+    };
+    swept(&sides).into_iter().flat_map(of).map(line).collect()
 }
 
 /// Factors of `of` against the base, as they are compared: only equal work is.
@@ -418,9 +428,13 @@ fn capacity_tb(m: &Manifest) -> Option<f64> {
     (bytes > 0.0).then_some(bytes / 1e12)
 }
 
-/// An amount with cents if it is small.
+/// An amount, with cents if it is small.
 fn money(amount: f64) -> String {
-    number(amount, if amount < 1000.0 { 2 } else { 0 })
+    match amount {
+        1000.0.. => number(amount, 0),
+        1.0..1000.0 => number(amount, 2),
+        _ => ratio(amount),
+    }
 }
 
 #[cfg(test)]
@@ -454,7 +468,9 @@ mod tests {
             ("price", "date = 10:00:00", "10:00:00"),
             ("price", "date = 2021-02-30", "line 7"),
             ("price", "kind = 'monthly'", "per-hour"),
+            ("price", "amount = 1e16", "1e15"),
             ("price", "covers = ' '", "covers"),
+            ("price", "covers = \"a\\nb\"", "one line"),
             ("price", "tax = 1", "tax"),
         ];
         for (what, change, says) in bad {

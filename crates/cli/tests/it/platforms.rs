@@ -49,8 +49,9 @@ fn an_imported_run_has_the_facts_that_are_stated_and_no_machine() {
     let dir = results();
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../exchange/tests/it/data/pgbench-select.txt");
     let into = dir.path().to_str().unwrap();
-    let folder = ok(&["import", "pgbench", file, "--fact", "cores=32", "--results", into]).folder();
-    assert_eq!(stated(&folder), json!({"cores": "32"}));
+    let flags = ["--fact", "cores=32", "--fact", "connectivity=postgres://ann:hush@db1/b", "--results", into];
+    let folder = ok(&[&["import", "pgbench", file], &flags[..]].concat()).folder();
+    assert_eq!(stated(&folder), json!({"cores": "32", "connectivity": "postgres://ann@db1/b"}), "no password");
     let table = report(&folder, "--table facts --format csv");
-    assert!(table.contains(",cores,Cores,32,\n") && !table.contains("threads"), "{table}");
+    assert!(table.contains(",cores,Cores,32,\n") && !table.contains("threads") && !table.contains("nodes"), "{table}");
 }

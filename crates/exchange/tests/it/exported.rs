@@ -36,7 +36,7 @@ fn data() -> Vec<TestData> {
 
 fn made(name: &str, data: &[TestData]) -> Table {
     let mut manifest = Manifest { run: "r".to_owned(), ..Manifest::default() };
-    manifest.target.product = "PostgreSQL".to_owned();
+    (manifest.target.product, manifest.target.version) = ("PostgreSQL".to_owned(), "17.2".to_owned());
     manifest.plan.facts.insert("launch-year".to_owned(), "2021".to_owned());
     Table::new(name, &manifest, data).unwrap()
 }
@@ -81,8 +81,10 @@ fn every_table_has_a_row_for_each() {
         [[json!(3), json!(1)], [json!(9), Value::Null], [json!(5.0), Value::Null]]
     );
     let row = |fact: &str, stated: Value, found: Value| vec![json!("r"), json!(fact), stated, found];
-    let facts =
-        [row("launch-year", json!("2021"), Value::Null), row("database-version", Value::Null, json!("PostgreSQL"))];
+    let facts = [
+        row("launch-year", json!("2021"), Value::Null),
+        row("database-version", Value::Null, json!("PostgreSQL 17.2")),
+    ];
     assert_eq!(made("facts", &data).rows, facts);
 }
 

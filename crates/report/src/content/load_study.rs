@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::figure::figure;
 use super::qualified;
 use crate::RunData;
-use crate::doc::{Block, Cell, Head, Notes, Section};
+use crate::doc::{Block, Cell, Notes, Section};
 use crate::listing::{Listing, Named};
 use crate::platform_run::{PlatformRun, sides};
 use crate::spec::TableSpec;
@@ -23,9 +23,9 @@ const GROUP: &str = "data-load";
 
 /// How much of the platform a column is of: its id, its title, and why it may be missing.
 const PARTS: [(&str, &str, &str); 3] = [
-    ("one-job", "1 job", "no test of one job that is not refused"),
-    ("one-node", "one node, peak", "no sweep over jobs on one node"),
-    ("all-nodes", "all nodes, peak", "no sweep over jobs on more than one node"),
+    ("one-job", "1 job", "no test of one job in the sweep over jobs, or it is refused"),
+    ("one-node", "one node, peak", "no sweep over jobs on one node, or all its tests are refused"),
+    ("all-nodes", "all nodes, peak", "no sweep over jobs on more than one node, or all its tests are refused"),
 ];
 
 /// One of [`PARTS`] of a platform, with what was measured.
@@ -78,28 +78,30 @@ fn of_side(side: PlatformRun<'_>) -> Vec<Study<'_>> {
 fn measured(records: &[TestRecord]) -> Vec<Measured> {
     let over = |fits: &dyn Fn(u32) -> bool| -> Option<Sweep> {
         let of_nodes: Vec<TestRecord> = records.iter().filter(|r| fits(r.nodes)).cloned().collect();
-        let peak = |sweep: &Sweep| sweep.peak().and_then(|peak| sweep.rate_at(peak)).map_or(0.0, |rate| rate.mean);
+        let rate = |sweep: &Sweep| sweep.peak().and_then(|peak| sweep.rate_at(peak)).map_or(0.0, |rate| rate.mean);
         let all = sweeps(&of_nodes).into_iter().filter(|sweep| sweep.over_jobs() && sweep.peak().is_some());
-        all.max_by(|a, b| peak(a).total_cmp(&peak(b)))
+        all.max_by(|a, b| rate(a).total_cmp(&rate(b)))
     };
     let most = records.iter().map(|r| r.nodes).max().unwrap_or(1);
     let one = over(&|nodes| nodes <= 1);
     let all = over(&|nodes| nodes == most).filter(|_| most > 1);
-    let found = |part, nodes, sweep: Option<&Sweep>, point: Option<&SweepPoint>| {
-        Some(Measured { part, nodes, sweep: sweep?.clone(), point: point?.clone() })
+    let found = |part, nodes, sweep: &Option<Sweep>, point: fn(&Sweep) -> Option<&SweepPoint>| {
+        let sweep = sweep.as_ref()?;
+        Some(Measured { part, nodes, point: point(sweep)?.clone(), sweep: sweep.clone() })
     };
     // One job runs on one node, of however many.
-    let (nodes, single) = if one.is_some() { (1, one.as_ref()) } else { (most, all.as_ref()) };
-    let job = single.and_then(|sweep| sweep.at(1)).filter(|point| !point.tests.is_empty());
-    // A single job count has no peak.
-    let peak =
-        |sweep: &Option<Sweep>| sweep.as_ref().filter(|sweep| sweep.points.len() > 1).and_then(|s| s.peak().cloned());
-    let parts = [
-        found(0, nodes, single, job),
-        found(1, 1, one.as_ref(), peak(&one).as_ref()),
-        found(2, most, all.as_ref(), peak(&all).as_ref()),
-    ];
+    let single = found(0, 1, &one, job).or_else(|| found(0, most, &all, job));
+    let parts = [single, found(1, 1, &one, peak), found(2, most, &all, peak)];
     parts.into_iter().flatten().collect()
+}
+
+fn job(sweep: &Sweep) -> Option<&SweepPoint> {
+    sweep.at(1).filter(|point| !point.tests.is_empty())
+}
+
+/// A single job count has no peak.
+fn peak(sweep: &Sweep) -> Option<&SweepPoint> {
+    sweep.peak().filter(|_| sweep.points.len() > 1)
 }
 
 /// What a row shows: where the figures were measured, or a figure.
@@ -112,36 +114,32 @@ fn metrics(study: &Study<'_>) -> Vec<&'static Column> {
     distinct(kpis.chain([LATENCY]).filter(known))
 }
 
-/// The section; empty without a study.
+/// The section; empty without a study. Platforms are rows: their names may be long.
 pub(crate) fn section(runs: &[RunData]) -> Section {
     let studies = studies(runs);
-    let labels = distinct(studies.iter().map(|study| study.label.as_str()));
-    let workloads = distinct(studies.iter().map(|study| study.workload.as_str()));
-    let of_workload = |workload: &str| {
-        let own = studies.iter().filter(|study| study.workload == workload);
-        std::iter::once(None).chain(distinct(own.flat_map(metrics)).into_iter().map(Some)).collect::<Vec<Metric>>()
-    };
-    let rows: Vec<(&str, Metric)> = workloads
-        .iter()
-        .flat_map(|workload| of_workload(workload).into_iter().map(|metric| (*workload, metric)))
-        .collect();
-    let notes = Notes::default();
-    let mut table = TableSpec::<(&str, Metric)>::of("figures", rows)
-        .text("Workload", |(workload, _)| workload)
-        .once()
-        .text("Figure", |(_, metric)| metric.map_or("measured with", |column| title_of(column, false)))
-        .text("Unit", |(_, metric)| metric.map_or("", |column| column.unit));
-    let (studies, notes) = (&studies, &notes);
-    for label in &labels {
-        for (part, (_, title, _)) in PARTS.iter().enumerate() {
-            let title = if labels.len() > 1 { format!("{label}: {title}") } else { (*title).to_owned() };
-            let head = Head { numeric: true, ..Head::text(&title) };
-            let of = move |workload: &str| studies.iter().find(|s| s.workload == workload && s.label == *label);
-            let any = part < 2 || studies.iter().any(|study| study.part(part).is_some());
-            table = table.column(head, move |(workload, metric)| cell(of(workload), part, metric, notes)).when(any);
-        }
+    let several = distinct(studies.iter().map(|study| study.label.as_str())).len() > 1;
+    let mut rows: Vec<(&Study<'_>, Metric)> = Vec::new();
+    for (_, own) in grouped(&studies, |study| study.workload.as_str()) {
+        let all = distinct(own.iter().flat_map(|study| metrics(study))).into_iter().map(Some);
+        rows.extend(std::iter::once(None).chain(all).flat_map(|metric| own.iter().map(move |study| (*study, metric))));
     }
-    let table = table.notes(notes).build();
+    let notes = Notes::default();
+    let mut table = TableSpec::<(&Study<'_>, Metric)>::of("figures", rows)
+        .titles(|(study, _)| study.workload.clone())
+        .text("Figure", |(_, metric)| metric.map_or("measured with", |column| title_of(column, false)));
+    if several {
+        table = table.once();
+    }
+    table = table
+        .text("Unit", |(_, metric)| metric.map_or("", |column| column.unit))
+        .text("Platform", |(study, _)| &study.label)
+        .when(several);
+    for (part, (_, title, _)) in PARTS.iter().enumerate() {
+        let notes = &notes;
+        let any = part < 2 || studies.iter().any(|study| study.part(part).is_some());
+        table = table.number(title, "", move |(study, metric)| cell(study, part, metric, notes)).when(any);
+    }
+    let table = table.notes(&notes).build();
     let blocks = Block::table(table).into_iter().collect();
     Section::of(
         "load-study",
@@ -150,16 +148,17 @@ pub(crate) fn section(runs: &[RunData]) -> Section {
     )
 }
 
-fn cell(study: Option<&Study<'_>>, part: usize, metric: Metric, notes: &Notes) -> Cell {
+fn cell(study: &Study<'_>, part: usize, metric: Metric, notes: &Notes) -> Cell {
     let (_, title, why) = PARTS[part];
-    let missing =
-        || Cell::absent(notes.mark(if study.is_some() { why } else { "not measured on this platform" }, title));
-    let Some((study, measured)) = study.and_then(|study| Some((study, study.part(part)?))) else { return missing() };
+    let Some(measured) = study.part(part) else { return Cell::absent(notes.mark(why, title)) };
     match metric {
         Some(column) => figure(&study.run.records, &measured.point, column, notes),
         None => {
-            let on = |n: u32| format!(", {}", counted(n as usize, "node"));
-            let nodes = if measured.nodes > 1 { on(measured.nodes) } else { String::new() };
+            let nodes = match (measured.nodes, study.run.manifest.target.nodes) {
+                (0..=1, _) => String::new(),
+                (n, all) if n < all => format!(", {n} of {all} nodes"),
+                (n, _) => format!(", {n} nodes"),
+            };
             let place = format!("{}{nodes}", counted(measured.point.jobs as usize, "job"));
             Cell::from(place).marked(qualified::mark(&measured.point, notes))
         }

@@ -100,6 +100,7 @@ fn throughput_for_the_price_follows_from_peaks_totals_and_factors() {
     assert_eq!(all.len(), 4, "two workloads on two platforms: {all:?}");
     let number = |row: &Value, key: &str| row[key].as_f64().unwrap_or_else(|| panic!("{key} of {row}"));
     let near = |a: f64, b: f64| (a / b - 1.0).abs() < 1e-9;
+    assert_eq!([&all[0]["dates"], &all[1]["dates"]], ["2021-06-01", "2021-06-02"]);
     for row in &all {
         let total = if row["platform"] == "nvme" { 4.0 * 26_280.0 } else { 50_000.0 };
         assert!(near(number(row, "total_price"), total), "the licence is in it: {row}");
@@ -179,5 +180,8 @@ fn a_load_study_sets_one_job_beside_the_peaks_of_a_node_and_of_all() {
     let mut other = load_study(false);
     other.manifest.plan.platform = "single".to_owned();
     let both = words(&text(&[load_study(true), other], Format::Markdown));
-    assert!(both.contains("single: 1 job") && both.contains("no sweep over jobs on more than one node"), "{both}");
+    assert!(
+        both.contains("| single | 1 job | 4 jobs |") && both.contains("no sweep over jobs on more than one node"),
+        "{both}"
+    );
 }
