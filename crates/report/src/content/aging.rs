@@ -35,7 +35,7 @@ pub(crate) fn section(sides: &[PlatformRun<'_>]) -> Section {
 }
 
 /// Whether throughput falls in the window of `test`, and what became of the tables.
-fn verdict(test: &TestRecord, platform: &str) -> String {
+pub(crate) fn verdict(test: &TestRecord, platform: &str) -> String {
     let rates: Vec<f64> = test.aging.iter().map(|point| point.tps).collect();
     // Of a cache that is still filled at first the second half says more.
     let [found, later] = [&rates[..], &rates[rates.len() / 2..]].map(drift);
@@ -58,6 +58,7 @@ fn verdict(test: &TestRecord, platform: &str) -> String {
         later => later.map(told),
         p99 => p99.and_then(|p99| drift(&p99)).map(told),
         falls => found.is_some_and(|drift| drift.falls()),
+        falls_later => later.is_some_and(|drift| drift.half_falls()),
         rises => found.is_some_and(|drift| drift.rises()),
         least => found.and_then(|drift| drift.least()),
         sizes,
