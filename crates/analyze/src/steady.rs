@@ -94,7 +94,8 @@ impl Drift {
     /// From so many standard errors on it is a trend. Of 60 values without one, autocorrelated by up to 0.95, less than 5 % seem to fall
     /// by that (2,000 simulated series each; 0.2 % without autocorrelation).
     const LIMIT: f64 = 3.0;
-    /// Of the last half of them: 0 % without autocorrelation, 1.1 % at 0.8, 3.7 % at 0.95 (3,000 series each).
+    /// The same for the last half of a window: of 30 values without a trend, 0 % seem to fall by that without autocorrelation, 1.1 % at
+    /// 0.8, 3.7 % at 0.95.
     const LIMIT_OF_HALF: f64 = 4.0;
 
     /// Whether the values fall.

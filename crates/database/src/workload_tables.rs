@@ -185,14 +185,15 @@ impl<T: LoadsTables> Queries for T {
 
     fn wear(&self) -> Wear {
         let of = &self.dialect().load;
-        let ask = |id: &String, queries: &[String]| {
+        let ask = |id: &String, queries: &[String]| -> Result<f64, String> {
             let mut errors = Vec::new();
             for sql in queries {
                 match self.with_loader(|loader| loader.value(sql)) {
-                    Ok(value) => match value.and_then(|text| text.trim().parse::<f64>().ok()) {
-                        Some(number) => return Ok(number),
-                        None => continue,
-                    },
+                    Ok(value) => {
+                        if let Some(number) = value.and_then(|text| text.trim().parse().ok()) {
+                            return Ok(number);
+                        }
+                    }
                     Err(e) => errors.push(e.to_string()),
                 }
             }

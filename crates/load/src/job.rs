@@ -33,7 +33,8 @@ pub struct Tally {
     pub thoughts: u64,
     /// Completed transactions by step of the window ([`course_step_ns`]); those of in-database jobs stand in the first step of a second.
     pub per_step: Vec<u64>,
-    /// Transaction times, open loop from the intended start, by part of the window, all equally long, if the test asks for it ([`crate::Request::parts`]). Agents have none.
+    /// Transaction times (open loop: from the intended start) by part of the window, all equally long, if the test asks for it
+    /// ([`crate::Request::parts`]). Agents have none.
     #[serde(skip)]
     pub parts: Vec<PartLatencies>,
     /// All committed transactions, including warm-up and tail.

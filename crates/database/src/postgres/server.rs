@@ -286,7 +286,7 @@ impl Postgres {
         self.via.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Has jobs go through `endpoint` if it leads to the primary, and to the same database.
+    /// Has jobs go through `endpoint` if it leads to the primary, to the same database and as the same role.
     pub(super) fn go_via(&self, mut endpoint: Endpoint) -> Result<(), TargetError> {
         const SETTINGS: &str = "SELECT name, setting FROM pg_settings WHERE context IN ('user', 'superuser') AND \
                                 name <> 'application_name' ORDER BY 1";

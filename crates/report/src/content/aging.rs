@@ -68,7 +68,7 @@ pub(crate) fn verdict(test: &TestRecord, platform: &str) -> String {
 
 fn chart(test: &TestRecord, (column, of): &Drawn, colour: usize) -> Option<Chart> {
     let from_due = *column == column::TRANSACTION_TIME_NS_P99 && test.load().has_rate();
-    let column = if from_due { column::RESPONSE_TIME_NS_P99 } else { column };
+    let column = if from_due { column::RESPONSE_TIME_NS_P99 } else { *column };
     let point = |point: &AgePoint| {
         Some(svg::ChartPoint { x: point.t_s / 60.0, y: of(point, column.id)?, ..svg::ChartPoint::default() })
     };
