@@ -288,8 +288,6 @@ impl Postgres {
 
     /// Has jobs go through `endpoint` if it leads to the primary, to the same database and as the same role.
     pub(super) fn go_via(&self, mut endpoint: Endpoint) -> Result<(), TargetError> {
-        const SETTINGS: &str = "SELECT name, setting FROM pg_settings WHERE context IN ('user', 'superuser') AND \
-                                name <> 'application_name' ORDER BY 1";
         let (here, private) = (self.primary(), self.server.is_some());
         let mut c = endpoint.connect(SessionRole::Inspect)?;
         let [via, at] = [endpoint.config.shown.clone(), here.endpoint.config.shown.clone()];
@@ -322,10 +320,7 @@ impl Postgres {
             c.add_own_commits(1);
         }
         let mut bare = here.endpoint.bare().connect(SessionRole::Inspect)?;
-        let both = bare.query(SETTINGS)?.into_iter().map(Row).zip(c.query(SETTINGS)?.into_iter().map(Row));
-        let unlike = both.filter(|(a, b)| a.text(1) != b.text(1));
-        endpoint.unlike =
-            unlike.map(|(a, b)| format!("{} = '{}', not '{}'", a.text(0), b.text(1), a.text(1))).collect();
+        endpoint.unlike = unlike(&mut bare, &mut c)?;
         bare.book();
         c.book();
         *self.via.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(endpoint));
@@ -377,6 +372,15 @@ impl Postgres {
         }
         Ok(c)
     }
+}
+
+/// Settings of `there` that are not as `here`, as the server states them.
+fn unlike(here: &mut Connection, there: &mut Connection) -> Result<Vec<String>, TargetError> {
+    const SETTINGS: &str = "SELECT name, setting FROM pg_settings WHERE context IN ('user', 'superuser') AND \
+                            name <> 'application_name' ORDER BY 1";
+    let both = here.query(SETTINGS)?.into_iter().map(Row).zip(there.query(SETTINGS)?.into_iter().map(Row));
+    let differ = both.filter(|(here, there)| here.text(1) != there.text(1));
+    Ok(differ.map(|(here, there)| format!("{} = '{}', not '{}'", here.text(0), there.text(1), here.text(1))).collect())
 }
 
 /// Creates the extension on a private server that loads its library.
