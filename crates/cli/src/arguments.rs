@@ -2,9 +2,10 @@
 //! itself again with the password taken out of its arguments and handed over in the environment, which only its owner
 //! can read.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use loadline_database::{AskPassword, Secret, redact};
 
@@ -66,14 +67,21 @@ pub(crate) fn command(arguments: &[OsString]) -> Vec<String> {
         .collect()
 }
 
-/// Asks for a password on the terminal, if there is one.
+/// Asks for a password on the terminal, if there is one; for each user and place once.
 pub(crate) fn ask() -> AskPassword {
-    Arc::new(|what| {
+    let typed = Mutex::new(BTreeMap::<String, Secret>::new());
+    Arc::new(move |what| {
+        let mut typed = typed.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = typed.get(what) {
+            return Some(known.clone());
+        }
         use std::io::IsTerminal;
         // Without a terminal nobody would answer.
         if !std::io::stderr().is_terminal() {
             return None;
         }
-        rpassword::prompt_password(format!("Password for {what}: ")).ok().map(Secret::new)
+        let given = Secret::new(rpassword::prompt_password(format!("Password for {what}: ")).ok()?);
+        typed.insert(what.to_owned(), given.clone());
+        Some(given)
     })
 }

@@ -276,10 +276,13 @@ fn resumed(
         own_url(own.or(given.filter(|_| n == 0 || target == plan.target)), target)
     };
     let urls = targets.enumerate().map(url).collect::<Result<Vec<String>, Failure>>()?;
-    let proxies =
-        plan.arms().into_iter().flat_map(|paired| &paired.variants).filter_map(|variant| variant.via.as_ref());
-    let proxy = |(n, via): (usize, &String)| own_url(vias.get(n).map(String::as_str), via);
-    let proxies = proxies.enumerate().map(proxy).collect::<Result<Vec<String>, Failure>>()?;
+    let shown: Vec<&String> =
+        plan.arms().map_or_else(Vec::new, |p| p.variants.iter().filter_map(|v| v.via.as_ref()).collect());
+    if let Some(other) = vias.iter().map(|url| redact(url)).find(|url| !shown.contains(&url)) {
+        return Err(Failure::usage(format!("run {} has no --via {other}: resume it with its own", stored.id())));
+    }
+    let given = |via: &&String| vias.iter().find(|url| redact(url) == **via).unwrap_or(via).clone();
+    let proxies = shown.iter().map(given).collect();
     let standbys = plan.levels().map_or_else(Vec::new, |(_, links)| links.standbys.clone());
     let servers = [plan.nodes.clone(), standbys, proxies];
     let folder = absolute(stored.path());

@@ -110,8 +110,9 @@ pub(crate) struct Load {
     pub(crate) finish_whole: Vec<String>,
     /// Statements, the last of them the query of a table's size, bytes.
     pub(crate) size: Vec<String>,
-    /// Queries of the size of all of loadline's tables and of what is unused in them, by column id; or why there is none.
-    pub(crate) wear: BTreeMap<String, String>,
+    /// Queries of the size of all of loadline's tables and of what is unused in them, by column id: the first that has an answer counts.
+    /// Then why there is none.
+    pub(crate) wear: BTreeMap<String, Vec<String>>,
     pub(crate) no_wear: BTreeMap<String, String>,
 }
 

@@ -52,7 +52,7 @@ pub trait Ways {
     /// From now on the sessions of jobs are opened as [`OpenRequest::way`] says. Returns where the proxy listens, if on this machine.
     ///
     /// # Errors
-    /// [`TargetError::Refused`] if it leads to another server or database.
+    /// [`TargetError::Refused`] if it leads to another server or database, or as another role.
     fn lead(&self, request: &OpenRequest) -> Result<Option<Listening>, TargetError>;
 }
 

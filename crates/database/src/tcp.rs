@@ -1,7 +1,7 @@
 //! TCP connections to a server, with or without TLS.
 
 use std::io;
-use std::net::ToSocketAddrs;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,7 +25,19 @@ pub(crate) struct Names {
 
 /// Whether the host is this machine by its name or address.
 pub(crate) fn is_loopback(host: &str) -> bool {
-    host.eq_ignore_ascii_case("localhost") || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
+    host.eq_ignore_ascii_case("localhost") || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
+}
+
+/// Whether `host` is this machine, by whatever name or address: the system would send from there as well. Nothing is sent.
+pub(crate) fn is_here(host: &str) -> bool {
+    let own = |at: SocketAddr| {
+        let any: IpAddr = if at.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+        let socket = UdpSocket::bind((any, 0)).ok()?;
+        socket.connect(at).ok()?;
+        Some(socket.local_addr().ok()?.ip() == at.ip())
+    };
+    // The port matters not.
+    is_loopback(host) || (host, 9).to_socket_addrs().is_ok_and(|mut all| all.any(|at| own(at) == Some(true)))
 }
 
 /// A server and its names in messages.

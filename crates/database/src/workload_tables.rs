@@ -185,13 +185,23 @@ impl<T: LoadsTables> Queries for T {
 
     fn wear(&self) -> Wear {
         let of = &self.dialect().load;
-        let ask = |sql: &str| {
-            let value = self.with_loader(|loader| loader.value(sql)).map_err(|e| e.to_string())?;
-            let number = value.as_deref().and_then(|text| text.trim().parse().ok());
-            number.ok_or_else(|| "the database said nothing of it".to_owned())
+        let ask = |id: &String, queries: &[String]| -> Result<f64, String> {
+            let mut errors = Vec::new();
+            for sql in queries {
+                match self.with_loader(|loader| loader.value(sql)) {
+                    Ok(value) => {
+                        if let Some(number) = value.and_then(|text| text.trim().parse().ok()) {
+                            return Ok(number);
+                        }
+                    }
+                    Err(e) => errors.push(e.to_string()),
+                }
+            }
+            let unsaid = || of.no_wear.get(id).map_or("the database said nothing of it", String::as_str).to_owned();
+            Err(if errors.is_empty() { unsaid() } else { errors.join("; ") })
         };
         let absent = of.no_wear.iter().map(|(id, why)| (id.clone(), Err(why.clone())));
-        of.wear.iter().map(|(id, sql)| (id.clone(), ask(sql))).chain(absent).collect()
+        absent.chain(of.wear.iter().map(|(id, queries)| (id.clone(), ask(id, queries)))).collect()
     }
 }
 

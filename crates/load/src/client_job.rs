@@ -191,6 +191,7 @@ pub fn run(client: Client<'_>, timing: Timing, shared: &Shared, tally: Held<'_>)
                         split.record(phase.active(), end_ns.saturating_sub(start_ns));
                     }
                     tally.rows_changed += stream.rows_changed();
+                    tally.record_part(&schedule, intended_ns.unwrap_or(start_ns), end_ns);
                 });
                 books.responded(&schedule, intended_ns, end_ns);
                 failed_in_a_row = 0;

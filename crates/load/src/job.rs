@@ -33,7 +33,8 @@ pub struct Tally {
     pub thoughts: u64,
     /// Completed transactions by step of the window ([`course_step_ns`]); those of in-database jobs stand in the first step of a second.
     pub per_step: Vec<u64>,
-    /// Transaction times by part of the window, all equally long, if the test asks for it ([`crate::Request::parts`]). Agents have none.
+    /// Transaction times (open loop: from the intended start) by part of the window, all equally long, if the test asks for it
+    /// ([`crate::Request::parts`]). Agents have none.
     #[serde(skip)]
     pub parts: Vec<PartLatencies>,
     /// All committed transactions, including warm-up and tail.
@@ -80,6 +81,16 @@ impl Tally {
     pub fn merge_parts(all: &mut Vec<Tally>, theirs: &[Tally]) {
         all.resize_with(all.len().max(theirs.len()), Tally::default);
         all.iter_mut().zip(theirs).for_each(|(all, theirs)| all.merge(theirs));
+    }
+
+    /// Adds a transaction that was due at `due_ns` to the part of the window in which it completed, if parts are asked for.
+    #[inline]
+    pub(crate) fn record_part(&mut self, schedule: &Schedule, due_ns: u64, end_ns: u64) {
+        if !self.parts.is_empty() && schedule.counts(end_ns) {
+            let each_ns = schedule.window_ns().div_ceil(self.parts.len() as u64).max(1);
+            let part = end_ns.saturating_sub(schedule.open_ns) / each_ns;
+            self.parts.get_mut(part as usize).into_iter().for_each(|part| part.record(end_ns.saturating_sub(due_ns)));
+        }
     }
 
     /// Adds a transaction time of kind number `kind`.
@@ -346,11 +357,6 @@ impl<'a> Books<'a> {
                 }
                 if let Some(n) = tally.per_step.get_mut(schedule.step(end_ns)) {
                     *n += 1;
-                }
-                if !tally.parts.is_empty() {
-                    let each_ns = schedule.window_ns().div_ceil(tally.parts.len() as u64).max(1);
-                    let part = end_ns.saturating_sub(schedule.open_ns) / each_ns;
-                    tally.parts.get_mut(part as usize).into_iter().for_each(|part| part.record(ns));
                 }
             }
         });

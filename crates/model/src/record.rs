@@ -197,7 +197,7 @@ pub struct AgePoint {
     pub t_s: f64,
     /// Transactions per second in it.
     pub tps: f64,
-    /// 99th percentile of their times, ns.
+    /// 99th percentile of their times, ns; open loop from the intended start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p99_ns: Option<u64>,
     /// What the database said of its tables at its end, by column id.

@@ -10,7 +10,7 @@ use minijinja::context;
 
 use crate::RunData;
 use crate::columns::value;
-use crate::content::{bounded, load, nodes, not_measured, page, qualified, verdict};
+use crate::content::{aging, bounded, load, nodes, not_measured, page, qualified, verdict};
 use crate::doc::Block;
 use crate::platform_run::{PlatformRun, sides};
 use crate::templates::{prose, stored};
@@ -78,6 +78,7 @@ fn blocks(side: &PlatformRun<'_>) -> Vec<Block> {
     let mut said = vec![verdict(records.iter(), true)];
     said.extend(qualified::tried_again(records.iter()).into_iter().chain(qualified::tells_apart(records)));
     said.extend(not_measured(side));
+    said.extend(records.iter().filter(|r| !r.aging.is_empty()).map(|test| aging::verdict(test, "")));
     if side.sweeps.len() <= FEW {
         let bounds = side.sweeps.iter().filter_map(|s| Some((s, bound_of_sweep(s, records)?)));
         said.extend(bounds.map(|(sweep, bound)| bounded(&name(sweep, &side.sweeps), &bound)));

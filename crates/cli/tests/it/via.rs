@@ -89,6 +89,34 @@ fn a_pooler_that_shares_sessions_is_measured_in_turns_with_direct_ones() {
 
 #[test]
 #[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
+fn each_of_several_ways_is_counted_whole() {
+    let (server, results) = (Server::start(&[]), results());
+    let poolers = [Pooler::start(&server), Pooler::start(&server)];
+    let (port, dir) = (free_port(), server.folder_path());
+    let socket = |port: u16| dir.join(format!(".s.PGSQL.{port}"));
+    // The server counts each login that is passed on to it.
+    let _relay = Relay::start(&socket(port), &socket(server.port)).unwrap();
+    let relayed = format!("postgres://boss@/postgres?host={}&port={port}", dir.display());
+    let line = format!(
+        "ab --target {} --via {} --via {} --via {relayed} --workload TP-LIGHT --parameter TP-LIGHT.accounts=1000 --jobs 2 --pairs 1 \
+         --duration 1s --warmup 300ms --reconnect-every 1 --patience 0 --results {}",
+        server.url(),
+        poolers[0].url("postgres"),
+        poolers[1].url("postgres"),
+        results.path().display()
+    );
+    let ran = measured(&words(&line));
+    let tests = tests_of(&ran.folder());
+    assert_eq!(tests.len(), 6, "{}", ran.said());
+    for test in &tests {
+        let of_database = |check: &&Value| check["id"] == "commits-database";
+        let check = test["checks"].as_array().unwrap().iter().find(of_database).unwrap();
+        assert_eq!(check["outcome"], "passed", "{test}");
+    }
+}
+
+#[test]
+#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn a_proxy_that_leads_elsewhere_is_refused_before_anything_is_measured() {
     let (server, other, results) = (Server::start(&[]), Server::start(&[]), results());
     server.sql("CREATE DATABASE second").unwrap();
@@ -101,6 +129,8 @@ fn a_proxy_that_leads_elsewhere_is_refused_before_anything_is_measured() {
     };
     refused(&other.url(), &pooler.url("postgres"), 3, &["leads to another server"]);
     refused(&server.url(), &pooler.url("second"), 3, &["the database 'second'", "'postgres'"]);
+    server.sql("CREATE ROLE ann LOGIN SUPERUSER").unwrap();
+    refused(&server.url().replace("boss", "ann"), &pooler.url("postgres"), 3, &["the role 'boss'", "'ann'"]);
     assert_eq!(server.sql("SELECT count(*) FROM pg_namespace WHERE nspname = 'loadline'").unwrap(), "0");
 }
 

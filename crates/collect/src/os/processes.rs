@@ -210,13 +210,6 @@ impl Processes {
         self.ids().filter(|id| is_named(id) && !self.0.get(id).is_some_and(|p| is_named(&p.parent))).collect()
     }
 
-    /// CPU time of these processes and all of their threads, s; `None` if one is not there.
-    #[must_use]
-    pub fn own_s(&self, ids: &[u32]) -> Option<f64> {
-        let ticks = ids.iter().map(|id| Some(self.0.get(id)?.own)).sum::<Option<u64>>()?;
-        Some(ticks as f64 / TICKS_PER_S)
-    }
-
     fn whose(&self, id: u32, own: &[u32], server: &Server) -> Whose {
         let Some(process) = self.0.get(&id) else { return Whose::Other };
         if process.kernel {

@@ -19,7 +19,7 @@ use crate::facts::Facts;
 use crate::request::{OpenRequest, Way};
 use crate::role::{BlockCache, Checkpoints, LogSpace, RunLock};
 use crate::target::{Abilities, Listening, Settings, Target, Ways};
-use crate::tcp::is_loopback;
+use crate::tcp::is_here;
 use crate::work::Work;
 use crate::workload_tables::{Kept, LoadedTables, LoadsTables};
 
@@ -82,7 +82,7 @@ impl Ways for Mysql {
         let Way::Via(url) = &request.way else { return Ok(None) };
         let via = self.first().endpoint.via(url, request)?;
         let listening = match &via.config.address {
-            Address::Tcp(host, port) => is_loopback(host).then_some(Listening::Port(*port)),
+            Address::Tcp(host, port) => is_here(host).then_some(Listening::Port(*port)),
             Address::Unix(path) => Some(Listening::Socket(path.clone())),
         };
         self.go_via(via)?;

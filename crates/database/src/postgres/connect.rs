@@ -101,6 +101,10 @@ pub(super) enum JobsWay {
 pub(super) struct Endpoint {
     pub(super) config: Config,
     way: JobsWay,
+    /// Whether each login reaches the server, which counts it as a transaction; not so at a pooler.
+    pub(super) logs_in: bool,
+    /// Settings that sessions have otherwise than direct ones, of a proxy or pooler.
+    pub(super) unlike: Vec<String>,
     tls: Option<Arc<ClientConfig>>,
     /// The password typed by the user, so that it is asked once and not for each session.
     asked: Arc<Mutex<Option<Secret>>>,
@@ -137,6 +141,8 @@ impl Endpoint {
         Ok(Endpoint {
             config,
             way,
+            logs_in: true,
+            unlike: Vec::new(),
             tls,
             asked: Arc::default(),
             ask,
@@ -160,9 +166,21 @@ impl Endpoint {
 
     /// The proxy or pooler at `url` before this server. What jobs do there is counted here.
     pub(super) fn via(&self, url: &str, request: &OpenRequest) -> Result<Endpoint, TargetError> {
-        // Sessions that a pooler keeps open are none of the jobs that go directly.
-        let (name, ledger) = (format!("{} via", self.name), self.ledger.clone());
-        Ok(Endpoint { way: JobsWay::Via, name, ledger, ..Endpoint::new(url, request, of_target(false))? })
+        // Sessions that a pooler keeps open are none of the jobs that go directly, nor of those that went through another pooler before.
+        let name = format!("{} via {:08x}", clip(&self.name, 40), loadline_storage::now_ns() as u32);
+        let ledger = self.ledger.clone();
+        Ok(Endpoint {
+            way: JobsWay::Via,
+            logs_in: false,
+            name,
+            ledger,
+            ..Endpoint::new(url, request, of_target(false))?
+        })
+    }
+
+    /// Settings of a session that jobs have on both ways: the server's own.
+    pub(super) fn bare(&self) -> Endpoint {
+        Endpoint { way: JobsWay::Via, ..self.clone() }
     }
 
     /// Whether sessions of `role` are opened as behind a pooler.
@@ -280,7 +298,7 @@ impl Endpoint {
         c.put(|out| frontend::startup_message(parameters, out))?;
         c.send()?;
         self.authenticate(c)?;
-        if self.way == JobsWay::Via {
+        if !self.logs_in {
             c.no_login();
         }
         loop {

@@ -26,7 +26,7 @@ use crate::role::{
 };
 use crate::scope::Scope;
 use crate::target::{Abilities, Listening, Nodes, RemainingNodes, Target, Ways};
-use crate::tcp::is_loopback;
+use crate::tcp::is_here;
 use crate::work::Work;
 use crate::workload_tables::{Kept, LoadedTables, LoadsTables};
 
@@ -67,6 +67,13 @@ impl Target for Postgres {
                  loses prepared ones (pgbouncer before 1.21), and their sessions have the server's own settings"
                     .into(),
             );
+        }
+        if let Some(via) = self.via().filter(|via| !via.unlike.is_empty()) {
+            notes.push(format!(
+                "sessions through {} have settings that direct ones have not, which is part of the difference: {}",
+                via.config.shown,
+                via.unlike.join("; ")
+            ));
         }
         notes.extend(KNOWLEDGE.notes.iter().cloned());
         let (host, memory_bytes) =
@@ -369,7 +376,7 @@ impl Ways for Postgres {
         let Way::Via(url) = &request.way else { return Ok(None) };
         let endpoint = self.primary().endpoint.via(url, request)?;
         let listening = match &endpoint.config.address {
-            Address::Tcp(host) => is_loopback(host).then_some(Listening::Port(endpoint.config.port)),
+            Address::Tcp(host) => is_here(host).then_some(Listening::Port(endpoint.config.port)),
             Address::Unix(dir) => Some(Listening::Socket(dir.join(format!(".s.PGSQL.{}", endpoint.config.port)))),
         };
         self.go_via(endpoint)?;

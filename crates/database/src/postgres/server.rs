@@ -12,7 +12,7 @@ use super::settings::{PgSettings, refuse_placeholders};
 use super::standbys::Identity;
 use super::temp::{TempServer, url_of};
 use super::versions::Version;
-use super::wire::Connection;
+use super::wire::{Connection, Row};
 use super::{sql, standbys};
 use crate::cloud::{Cloud, Part, why_absent};
 use crate::env::of_target;
@@ -286,24 +286,42 @@ impl Postgres {
         self.via.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Has jobs go through `endpoint` if it leads to the primary, and to the same database.
-    pub(super) fn go_via(&self, endpoint: Endpoint) -> Result<(), TargetError> {
-        const DATABASE: &str = "SELECT current_database()";
+    /// Has jobs go through `endpoint` if it leads to the primary, to the same database and as the same role.
+    pub(super) fn go_via(&self, mut endpoint: Endpoint) -> Result<(), TargetError> {
         let (here, private) = (self.primary(), self.server.is_some());
         let mut c = endpoint.connect(SessionRole::Inspect)?;
-        let [via, at] = [&endpoint.config.shown, &here.endpoint.config.shown];
+        let [via, at] = [endpoint.config.shown.clone(), here.endpoint.config.shown.clone()];
+        let read = |c: &mut Connection| c.row("SELECT current_user, current_database(), pg_backend_pid()::text");
+        let (there, direct) = (read(&mut c)?, self.at_primary(read)?);
+        // What a role may see of the server's identity depends on the role.
+        if there.text(0) != direct.text(0) {
+            return Err(TargetError::Refused(format!(
+                "jobs through '{via}' are the role '{}', and those of '{at}' are '{}', with rights and settings of its own: have both \
+                 log in as the same role",
+                there.text(0),
+                direct.text(0)
+            )));
+        }
         if Identity::read(&mut c, &here.endpoint, private)? != here.identity {
             return Err(TargetError::Refused(format!(
                 "'{via}' leads to another server than '{at}': give the target that the proxy or pooler leads to"
             )));
         }
-        let [there, here] =
-            [c.value(DATABASE)?, self.at_primary(|c| c.value(DATABASE))?].map(Option::unwrap_or_default);
-        if there != here {
+        if there.text(1) != direct.text(1) {
             return Err(TargetError::Refused(format!(
-                "'{via}' leads to the database '{there}', and '{at}' is the database '{here}' of the same server: give both the same"
+                "'{via}' leads to the database '{}', and '{at}' is the database '{}' of the same server: give both the same",
+                there.text(1),
+                direct.text(1)
             )));
         }
+        // A pooler makes up its sessions; what only passes them on shows the server's.
+        if there.text(2) == c.key.pid.to_string() {
+            endpoint.logs_in = true;
+            c.add_own_commits(1);
+        }
+        let mut bare = here.endpoint.bare().connect(SessionRole::Inspect)?;
+        endpoint.unlike = unlike(&mut bare, &mut c)?;
+        bare.book();
         c.book();
         *self.via.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(endpoint));
         Ok(())
@@ -354,6 +372,15 @@ impl Postgres {
         }
         Ok(c)
     }
+}
+
+/// Settings of `there` that are not as `here`, as the server states them.
+fn unlike(here: &mut Connection, there: &mut Connection) -> Result<Vec<String>, TargetError> {
+    const SETTINGS: &str = "SELECT name, setting FROM pg_settings WHERE context IN ('user', 'superuser') AND \
+                            name <> 'application_name' ORDER BY 1";
+    let both = here.query(SETTINGS)?.into_iter().map(Row).zip(there.query(SETTINGS)?.into_iter().map(Row));
+    let differ = both.filter(|(here, there)| here.text(1) != there.text(1));
+    Ok(differ.map(|(here, there)| format!("{} = '{}', not '{}'", here.text(0), there.text(1), here.text(1))).collect())
 }
 
 /// Creates the extension on a private server that loads its library.

@@ -1,6 +1,6 @@
 //! How a database grows old in a long window: throughput, 99th percentile, size of its tables and what is unused in them.
 
-use loadline_analyze::steady::drift;
+use loadline_analyze::steady::{Drift, drift};
 use loadline_model::record::AgePoint;
 use loadline_model::{Column, TestRecord, column};
 use minijinja::context;
@@ -35,9 +35,12 @@ pub(crate) fn section(sides: &[PlatformRun<'_>]) -> Section {
 }
 
 /// Whether throughput falls in the window of `test`, and what became of the tables.
-fn verdict(test: &TestRecord, platform: &str) -> String {
+pub(crate) fn verdict(test: &TestRecord, platform: &str) -> String {
     let rates: Vec<f64> = test.aging.iter().map(|point| point.tps).collect();
-    let found = drift(&rates).filter(|_| test.is_usable());
+    // Of a cache that is still filled at first the second half says more.
+    let [found, later] = [&rates[..], &rates[rates.len() / 2..]].map(drift);
+    let p99 = test.aging.iter().map(|point| Some(point.p99_ns? as f64)).collect::<Option<Vec<f64>>>();
+    let told = |of: Drift| format!("{:+.1} % ({:.1} standard errors)", of.change * 100.0, of.errors.abs());
     let sizes = [column::TABLES_MIB, column::TABLES_FREE_MIB, column::DEAD_ROWS].map(|column| {
         let of = |point: &AgePoint| point.sizes.get(column.id).map(|v| value(column, *v));
         let ends = test.aging.first().and_then(of).zip(test.aging.iter().rev().find_map(of));
@@ -48,9 +51,14 @@ fn verdict(test: &TestRecord, platform: &str) -> String {
         platform, test => test.test, workload => test.workload, jobs => test.jobs,
         minutes => test.aging.last().map(|point| point.t_s / 60.0),
         parts => test.aging.len(),
-        change => found.map(|drift| drift.change),
-        errors => found.map(|drift| drift.errors.abs()),
+        usable => test.is_usable(),
+        disturbed => test.is_disturbed(),
+        rate => test.load().has_rate(),
+        whole => found.map(told),
+        later => later.map(told),
+        p99 => p99.and_then(|p99| drift(&p99)).map(told),
         falls => found.is_some_and(|drift| drift.falls()),
+        falls_later => later.is_some_and(|drift| drift.half_falls()),
         rises => found.is_some_and(|drift| drift.rises()),
         least => found.and_then(|drift| drift.least()),
         sizes,
@@ -59,6 +67,8 @@ fn verdict(test: &TestRecord, platform: &str) -> String {
 }
 
 fn chart(test: &TestRecord, (column, of): &Drawn, colour: usize) -> Option<Chart> {
+    let from_due = *column == column::TRANSACTION_TIME_NS_P99 && test.load().has_rate();
+    let column = if from_due { column::RESPONSE_TIME_NS_P99 } else { *column };
     let point = |point: &AgePoint| {
         Some(svg::ChartPoint { x: point.t_s / 60.0, y: of(point, column.id)?, ..svg::ChartPoint::default() })
     };

@@ -1,6 +1,6 @@
 //! Contents of a report, in the order of a reader's needs: verdict and key figures, charts and tables, evidence.
 
-mod aging;
+pub(crate) mod aging;
 mod answer;
 pub(crate) mod charts;
 mod elsewhere;

@@ -36,7 +36,8 @@ impl Instrument for Aging {
             for part in 1..=AGE_PARTS as u64 {
                 // The last one before the window ends and the jobs are told so.
                 let at = move |window: &loadline_load::Schedule| {
-                    window.open_ns + window.window_ns() / AGE_PARTS as u64 * part - window.window_ns() / 1000
+                    window.open_ns + window.window_ns() / AGE_PARTS as u64 * part
+                        - (window.window_ns() / 1000).min(100_000_000)
                 };
                 match wait_until(&shared, at) {
                     Ok(()) => seen.push(queries.wear()),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use loadline_collect::os::Processes;
+use loadline_collect::os::{Processes, Server};
 use loadline_database::TargetError;
 use loadline_load::{JobResult, Request, Schedule, Shared};
 use loadline_model::{Column, column};
@@ -60,11 +60,14 @@ impl Instrument for Via {
     }
 }
 
-/// CPU time that the processes use in the window, s.
+/// CPU time that the processes and those that they start use in the window, s.
 fn in_window(ids: &[u32], shared: &Shared) -> Result<f64, String> {
-    let at = |edge: fn(&Schedule) -> u64| wait_until(shared, edge).and_then(|()| cpu_s(ids));
-    let begin = at(|window| window.open_ns)?;
-    Ok((at(|window| window.close_ns)? - begin).max(0.0))
+    let read = || Processes::read().map_err(|e| e.to_string());
+    let at = |edge: fn(&Schedule) -> u64| wait_until(shared, edge).and_then(|()| read());
+    let (begin, end) = (at(|window| window.open_ns)?, at(|window| window.close_ns)?);
+    // Some have a process for each session.
+    let used = begin.used_until(&end, &[], &Server::Roots(ids.iter().copied().collect()));
+    if used.server_seen { Ok(used.server_s) } else { Err("the proxy's process ended in the test".to_owned()) }
 }
 
 /// Waits until a moment of the window, once that is known.
@@ -80,9 +83,4 @@ pub(super) fn wait_until(shared: &Shared, edge: impl Fn(&Schedule) -> u64) -> Re
         }
         std::thread::sleep(Duration::from_nanos(left_ns.min(LOOK_NS)));
     }
-}
-
-fn cpu_s(ids: &[u32]) -> Result<f64, String> {
-    let all = Processes::read().map_err(|e| e.to_string())?;
-    all.own_s(ids).ok_or_else(|| "a process of the proxy ended in the test".to_owned())
 }

@@ -147,6 +147,9 @@ fn check_via(plan: &Plan, via: &str) -> Result<(), PlanError> {
             kind.product
         ));
     }
+    if redact(via) == plan.target {
+        return value(format!("--via {} is the target itself: give the URL of the proxy or pooler", plan.target));
+    }
     let known = workloads_of(plan)?;
     for workload in plan.workloads.iter().filter_map(|w| known.find(&w.code).ok()) {
         let needs = [Capability::CommitNowait, Capability::ParallelQuery].iter().any(|n| workload.needs.contains(n));
