@@ -7,8 +7,8 @@ use super::{ENDED_EARLY, KIB, MIB, NONE_COMPLETED, all_ended_early};
 use crate::evidence::Evidence;
 use crate::test::Test;
 
-const SWITCHES_LOST: &str = "threads that ended in the window, such as those of sessions or parallel workers, had more than 5 % of the \
-     database's CPU time, and their context switches are lost with them";
+const SWITCHES_LOST: &str = "the threads that still ran at window end had less than 95 % of the database's CPU time: those that ended, such as \
+     of sessions or parallel workers, took their context switches along";
 const NO_IO: &str =
     "this user may not read /proc/PID/io of the database's processes: run loadline as root or as their user";
 const NOT_ASKED: &str = "not asked for (--perf-events)";
