@@ -22,33 +22,29 @@ pub(crate) fn figures(e: &Evidence<'_>, out: &mut Test) {
     };
     match used {
         Ok(used) => {
-            // As long as others write too, the device's bytes are no proof for all of the database's.
-            let own = 1.0 - e.measured.around.as_ref().and_then(others_share).unwrap_or(0.0);
+            // What others may have written is no proof of the database's bytes.
+            let others = e.measured.around.as_ref().and_then(others_bytes).unwrap_or(0.0);
             let devices = [e.rates.disk, e.rates.data_disk.filter(|_| e.request.data_disk != e.request.disk)];
             let device_mib_per_s = devices.iter().flatten().map(|d| d.write_mib_per_s).reduce(|a, b| a + b);
-            per_transaction(
-                out,
-                used,
-                e.tps() * used.seconds,
-                device_mib_per_s.map(|mib| mib * MIB * used.seconds * own),
-            );
+            let device_bytes = device_mib_per_s.map(|mib| mib * MIB * used.seconds - others);
+            per_transaction(out, used, e.tps() * used.seconds, device_bytes);
         }
         Err(why) => column::SERVER_COST.as_flattened().iter().for_each(|column| out.set_absent(column, why.as_str())),
     }
 }
 
-/// Share of the I/O of all processes that is neither the database's nor loadline's.
-fn others_share(around: &Around) -> Option<f64> {
+/// Bytes of I/O of all processes but the database's and loadline's.
+fn others_bytes(around: &Around) -> Option<f64> {
     let [open, close] = &around.readings;
     let used = open.processes.as_ref()?.used_until(close.processes.as_ref()?, &around.own, &around.server);
-    Some(used.others_io_bytes as f64 / (used.io_bytes as f64).max(1.0))
+    Some(used.others_io_bytes as f64)
 }
 
 /// Bytes written are not believed from so many times what the device wrote for all on.
 const TOO_MUCH: f64 = 1.5;
 
 /// The figures of `used`, by `done` transactions. `device_bytes`: what the devices of log and data wrote meanwhile, less
-/// the part of others.
+/// what others had.
 fn per_transaction(out: &mut Test, used: &CostUsed, done: f64, device_bytes: Option<f64>) {
     if done <= 0.0 {
         return out.set_all_absent(column::SERVER_COST.as_flattened(), NONE_COMPLETED);
