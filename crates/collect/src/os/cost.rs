@@ -99,7 +99,7 @@ impl CostMeter {
         if with_events {
             let places = meter.places(Processes::read().ok().as_ref());
             let threads = places.unwrap_or_default().into_iter().flat_map(|place| place.threads());
-            meter.events = Some(PerfEvents::open(threads.map(|(id, _)| id)));
+            meter.events = Some(PerfEvents::open(threads.map(|(id, _)| id as i32)));
         }
         meter
     }
