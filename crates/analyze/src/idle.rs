@@ -10,16 +10,14 @@ const FELL: f64 = 0.7;
 /// What commit times over idle times show.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum FlushByTime {
-    /// The log is flushed after more than the first time, and at most the second, s: from there on commits take less than half-way between
-    /// those without idle time and those with the longest.
-    Within(f64, f64),
+    /// The log is flushed by then, s: from there on commits take less than half-way between those without idle time and those with the longest.
+    Within(f64),
     /// Commits are not shorter by 30 % after the longest idle time, s.
     NotUpTo(f64),
 }
 
 /// Idle times, ascending, with the median commit time of each, ns.
-#[must_use]
-pub fn medians(points: &[SizePoint]) -> Vec<(f64, f64)> {
+fn medians(points: &[SizePoint]) -> Vec<(f64, f64)> {
     let median = |p: &SizePoint| quantile(&p.commit_ns.iter().map(|ns| *ns as f64).collect::<Vec<_>>(), 0.5);
     let mut all: Vec<(f64, f64)> = points.iter().filter_map(|p| Some((p.idle_s, median(p)?))).collect();
     all.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -40,7 +38,7 @@ pub fn flush_by_time(points: &[SizePoint]) -> Option<FlushByTime> {
     let is_high = |(_, ns): &(f64, f64)| *ns >= f64::midpoint(*first, *last);
     // The first is high, and the last is not.
     let high = medians.iter().rposition(is_high)?;
-    Some(FlushByTime::Within(medians.get(high)?.0, medians.get(high + 1)?.0))
+    Some(FlushByTime::Within(medians.get(high + 1)?.0))
 }
 
 #[cfg(test)]
@@ -59,10 +57,10 @@ mod tests {
             flush_by_time(&times.iter().map(point).collect::<Vec<_>>())
         };
         let by_time = [(5.0, 2), (0.0, 20), (0.1, 21), (1.0, 3), (0.5, 18)];
-        assert_eq!(of(&by_time), Some(FlushByTime::Within(0.5, 1.0)), "in any order");
+        assert_eq!(of(&by_time), Some(FlushByTime::Within(1.0)), "in any order");
         // One that is short by chance is no flush if later ones are long again.
         let chance = [(0.0, 20), (0.1, 4), (0.5, 19), (1.0, 3)];
-        assert_eq!(of(&chance), Some(FlushByTime::Within(0.5, 1.0)));
+        assert_eq!(of(&chance), Some(FlushByTime::Within(1.0)));
         assert_eq!(of(&[(0.0, 20), (1.0, 15), (5.0, 18)]), Some(FlushByTime::NotUpTo(5.0)));
         assert_eq!([of(&[(0.0, 20)]), of(&[(1.0, 20), (1.0, 2)]), of(&[])], [None; 3]);
     }

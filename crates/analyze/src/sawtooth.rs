@@ -26,6 +26,7 @@ use loadline_model::format::duration_ns;
 use loadline_model::limits::SizePoint;
 use serde::Serialize;
 
+use crate::idle::{FlushByTime, flush_by_time};
 use crate::stats::{Interval, mean, student_t_975};
 use data::Data;
 use teeth::{Model, Search, square};
@@ -122,7 +123,14 @@ fn undecided(reason: impl Into<String>) -> Shape {
 #[must_use]
 pub fn shape(points: &[SizePoint]) -> Shape {
     if points.iter().any(|p| p.idle_s > 0.0) {
-        return undecided("its transactions are all of one size, and differ in the time since the last change");
+        let flushed = match flush_by_time(points) {
+            Some(FlushByTime::Within(s)) => format!(": the log is flushed in the background within {s} s"),
+            Some(FlushByTime::NotUpTo(s)) => format!(": the log is not flushed by time up to {s} s"),
+            None => String::new(),
+        };
+        return undecided(format!(
+            "its transactions are all of one size, and differ in the time since the last change{flushed}"
+        ));
     }
     let usable = data::usable(points);
     if usable.len() < MIN_POINTS {

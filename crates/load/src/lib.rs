@@ -348,7 +348,8 @@ pub fn run_test(request: &Request, hooks: &mut dyn TestHooks, tick: impl FnMut(&
     let shared = Arc::new(Shared::new(request.jobs, Arc::clone(&request.interrupted)));
     let mut crew = open_jobs(request, &shared)?;
     let (sessions, server) = session_tasks(request, observer.as_mut(), crew.tasks());
-    let meter = CostMeter::new(whose(request, &server, sessions.as_ref()), request.perf_events);
+    let helpers = || observer.session_tasks().ids;
+    let meter = CostMeter::new(whose(request, &server, sessions.as_ref(), helpers), request.perf_events);
     let around = hooks.counts().then_some((&server, &meter));
     if let Err(e) = hooks.start(request, &shared) {
         crew.end(Counts::default(), &mut || ());
@@ -432,13 +433,15 @@ pub fn run_test(request: &Request, hooks: &mut dyn TestHooks, tick: impl FnMut(&
     })
 }
 
-/// Whose cost is that of the database. `sessions`: the tasks of the jobs' sessions.
-fn whose(request: &Request, server: &Server, sessions: Option<&Tasks>) -> Whose {
+/// Whose cost is that of the database. `sessions`: the tasks of the jobs' sessions; `helpers`: threads with which an embedded one helps them.
+fn whose(request: &Request, server: &Server, sessions: Option<&Tasks>, helpers: impl FnOnce() -> Vec<u32>) -> Whose {
     match request.target.facts().runs {
         Runs::Nowhere => Whose::None(CostUnknown::NoDatabase),
         // A log without a database has threads of its own.
         Runs::InProcess if request.target.abilities().queries.is_none() => Whose::None(CostUnknown::NoDatabase),
-        Runs::InProcess => sessions.map_or(Whose::None(CostUnknown::OtherThreads), |of| Whose::Threads(of.clone())),
+        Runs::InProcess => sessions.map_or(Whose::None(CostUnknown::OtherThreads), |of| {
+            Whose::Threads(Tasks::own(of.ids().chain(helpers()).collect()))
+        }),
         Runs::Apart if request.cpu == CpuSource::Local => Whose::Server(server.clone()),
         Runs::Apart => Whose::None(CostUnknown::Elsewhere),
     }

@@ -4,11 +4,11 @@
 //! A process that its parent waits for adds its CPU time and I/O to the parent, so sums over a whole tree of processes only grow, and lose
 //! nothing when some end. Context switches are not handed on: [`CostUsed::switches`] is absent if threads that ended matter.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use loadline_storage::now_ns;
 
-use super::perf::{PerfEvents, PerfRefused};
+use super::perf::{Counts, PerfEvents, PerfRefused, grown_counts};
 use super::processes::{Processes, Server, TICKS_PER_S};
 use super::tasks::Tasks;
 use crate::error::read;
@@ -64,16 +64,14 @@ pub struct Cost {
     at_ns: u64,
     /// CPU time in user mode and in the kernel, ticks.
     ticks: [u64; 2],
-    /// Voluntary and involuntary context switches of the threads that run.
-    switches: [u64; 2],
-    /// CPU time of these threads, ns.
-    threads_ns: u64,
+    /// Voluntary and involuntary context switches and CPU time, ns, of each thread that runs.
+    threads: BTreeMap<u32, [u64; 3]>,
     /// Bytes read from and written to storage, if this user may read them.
     io: Option<[u64; 2]>,
     /// Bytes that write calls passed, and their number.
     calls: [u64; 2],
     processes: u64,
-    events: Option<Result<[f64; 2], PerfRefused>>,
+    events: Option<Result<Counts, PerfRefused>>,
 }
 
 /// What was used between two readings.
@@ -101,7 +99,7 @@ impl CostMeter {
         if with_events {
             let places = meter.places(Processes::read().ok().as_ref());
             let threads = places.unwrap_or_default().into_iter().flat_map(|place| place.threads());
-            meter.events = Some(PerfEvents::open(threads.filter_map(|dir| dir.rsplit('/').next()?.parse().ok())));
+            meter.events = Some(PerfEvents::open(threads.map(|(id, _)| id as i32)));
         }
         meter
     }
@@ -156,23 +154,36 @@ impl Cost {
         let grown = |a: [u64; 2], b: [u64; 2]| Some([b[0].checked_sub(a[0])? as f64, b[1].checked_sub(a[1])? as f64]);
         let ticks = grown(self.ticks, later.ticks).ok_or(CostUnknown::Lost)?;
         let (ticks_s, slack_s) = ((ticks[0] + ticks[1]) / TICKS_PER_S, later.processes as f64 / TICKS_PER_S);
-        let threads_s = later.threads_ns.checked_sub(self.threads_ns).map(|ns| ns as f64 / 1e9);
-        // Of all that ran, and to the ns: better than ticks.
-        let exact_s = threads_s.filter(|s| (s - ticks_s).abs() <= UNSEEN * ticks_s + slack_s);
-        let tick_us = exact_s.filter(|_| ticks_s > 0.0).unwrap_or(ticks_s) / ticks_s.max(1e-9) * 1e6 / TICKS_PER_S;
+        let [voluntary, involuntary, ns] = self.of_threads(later);
+        let off_s = (ns / 1e9 - ticks_s).abs();
+        // Of all that ran, and to the ns: better than ticks. If threads that ended had more than ticks are off, ticks have all.
+        let cpu_s = if off_s <= slack_s && ticks_s > 0.0 { ns / 1e9 } else { ticks_s };
+        let tick_us = cpu_s / ticks_s.max(1e-9) * 1e6 / TICKS_PER_S;
         let events = match (&self.events, &later.events) {
-            (Some(Ok(a)), Some(Ok(b))) => Some(Ok([b[0] - a[0], b[1] - a[1]])),
+            (Some(Ok(a)), Some(Ok(b))) => Some(grown_counts(a, b)),
             (Some(Err(why)), _) | (_, Some(Err(why))) => Some(Err(why.clone())),
             _ => None,
         };
         Ok(CostUsed {
             seconds: later.at_ns.saturating_sub(self.at_ns) as f64 / 1e9,
             cpu_us: ticks.map(|n| n * tick_us),
-            switches: exact_s.and_then(|_| grown(self.switches, later.switches)),
+            switches: (off_s <= UNSEEN * ticks_s + slack_s).then_some([voluntary, involuntary]),
             io_bytes: self.io.zip(later.io).and_then(|(a, b)| grown(a, b)),
             write_calls_bytes: grown(self.calls, later.calls).map_or(0.0, |[bytes, calls]| bytes + calls * CALL_BYTES),
             events,
         })
+    }
+
+    /// Growth until `later` of what the threads that run then have done: voluntary and involuntary context switches, and CPU time, ns.
+    fn of_threads(&self, later: &Cost) -> [f64; 3] {
+        let mut sum = [0.0; 3];
+        for (id, now) in &later.threads {
+            let before = self.threads.get(id).copied().unwrap_or_default();
+            let is_new = now.iter().zip(before).any(|(now, before)| *now < before);
+            let before = if is_new { [0; 3] } else { before };
+            sum.iter_mut().zip(now).zip(before).for_each(|((sum, now), before)| *sum += (now - before) as f64);
+        }
+        sum
     }
 }
 
@@ -183,32 +194,37 @@ struct Place {
 }
 
 impl Place {
-    fn threads(&self) -> Vec<String> {
-        if self.is_thread {
-            return vec![self.dir.clone()];
-        }
-        let entries = std::fs::read_dir(format!("{}/task", self.dir)).into_iter().flatten().flatten();
-        entries.map(|entry| entry.path().display().to_string()).collect()
+    /// Its threads, with the folder of each.
+    fn threads(&self) -> Vec<(u32, String)> {
+        let dirs = if self.is_thread {
+            vec![self.dir.clone()]
+        } else {
+            let entries = std::fs::read_dir(format!("{}/task", self.dir)).into_iter().flatten().flatten();
+            entries.map(|entry| entry.path().display().to_string()).collect()
+        };
+        dirs.into_iter().filter_map(|dir| Some((dir.rsplit('/').next()?.parse().ok()?, dir))).collect()
     }
 
     /// Adds what is known of it; one that has ended adds nothing.
     fn add_to(&self, sum: &mut Cost) {
+        // Before `stat`: of a process that ends meanwhile nothing is added, and it is not taken for one whose I/O is forbidden.
+        let io = read(format!("{}/io", self.dir)).unwrap_or_default();
         let Some(ticks) = read(format!("{}/stat", self.dir)).ok().as_deref().and_then(ticks) else { return };
         sum.processes += 1;
         // The children of a thread's process are none of the database.
         let children = if self.is_thread { [0; 2] } else { [ticks[2], ticks[3]] };
         let add = |sum: [u64; 2], more: [u64; 2]| [sum[0].saturating_add(more[0]), sum[1].saturating_add(more[1])];
         sum.ticks = add(add(sum.ticks, [ticks[0], ticks[1]]), children);
-        let io = read(format!("{}/io", self.dir)).unwrap_or_default();
         sum.io = sum.io.zip(values(&io, ["read_bytes:", "write_bytes:"])).map(|(sum, io)| add(sum, io));
         sum.calls = add(sum.calls, values(&io, ["wchar:", "syscw:"]).unwrap_or_default());
-        for thread in self.threads() {
-            let status = read(format!("{thread}/status")).unwrap_or_default();
+        for (id, dir) in self.threads() {
+            let status = read(format!("{dir}/status")).unwrap_or_default();
             let switches = values(&status, ["voluntary_ctxt_switches:", "nonvoluntary_ctxt_switches:"]);
-            let ns = read(format!("{thread}/schedstat")).ok();
-            let ns = ns.and_then(|text| text.split_whitespace().next()?.parse::<u64>().ok());
-            sum.switches = add(sum.switches, switches.unwrap_or_default());
-            sum.threads_ns = sum.threads_ns.saturating_add(ns.unwrap_or(0));
+            let ns =
+                read(format!("{dir}/schedstat")).ok().and_then(|text| text.split_whitespace().next()?.parse().ok());
+            if let Some(([voluntary, involuntary], ns)) = switches.zip(ns) {
+                sum.threads.insert(id, [voluntary, involuntary, ns]);
+            }
         }
     }
 }
@@ -227,11 +243,12 @@ fn values(text: &str, keys: [&str; 2]) -> Option<[u64; 2]> {
 }
 
 impl Processes {
-    /// The processes of `server` with their descendants.
+    /// The processes of `server` with their descendants, parents first: what one that ends has used is read once, of itself or missed and
+    /// read again, as its parent has been read before.
     ///
     /// # Errors
     /// None is seen, or several servers have its name and nothing says which it is.
-    fn tree(&self, server: &Server) -> Result<BTreeSet<u32>, CostUnknown> {
+    fn tree(&self, server: &Server) -> Result<Vec<u32>, CostUnknown> {
         let roots = match server {
             Server::Inside => return Err(CostUnknown::NoDatabase),
             Server::Roots(ids) => ids.clone(),
@@ -240,7 +257,8 @@ impl Processes {
         if roots.len() > 1 && matches!(server, Server::Named(_)) {
             return Err(CostUnknown::Several(roots.len()));
         }
-        let tree: BTreeSet<u32> = self.ids().filter(|id| self.ancestors(*id).any(|a| roots.contains(&a))).collect();
+        let mut tree: Vec<u32> = self.ids().filter(|id| self.ancestors(*id).any(|a| roots.contains(&a))).collect();
+        tree.sort_by_cached_key(|id| self.ancestors(*id).count());
         if tree.is_empty() { Err(CostUnknown::Unseen) } else { Ok(tree) }
     }
 }
@@ -264,8 +282,7 @@ mod tests {
         Cost {
             at_ns: seconds * 1_000_000_000,
             ticks: [100 + 80 * seconds, 50 + 20 * seconds],
-            switches: [1000 * seconds, 10 * seconds],
-            threads_ns: 5 + seconds * 1_000_000_000,
+            threads: [(7, [1000 * seconds, 10 * seconds, 5 + seconds * 1_000_000_000])].into(),
             io: Some([0, 4096 * seconds]),
             calls: [100 * seconds, seconds],
             processes: 1,
@@ -280,15 +297,26 @@ mod tests {
         assert_eq!((all.seconds, all.cpu_us), (4.0, [3.2e6, 0.8e6]));
         assert_eq!((all.switches, all.io_bytes), (Some([4000.0, 40.0]), Some([0.0, 16384.0])));
         assert_eq!(all.write_calls_bytes, 400.0 + 4.0 * 8192.0);
-        // The ns of the threads are better than ticks.
-        let exact = used(Cost { threads_ns: after(5).threads_ns - 100_000_000, ..after(5) }).unwrap();
-        assert!((exact.cpu_us[0] - 3.12e6).abs() < 1.0 && exact.switches.is_some(), "{exact:?}");
-        // A session that ended had a tenth of the CPU time.
-        let ended = used(Cost { threads_ns: after(5).threads_ns - 400_000_000, ..after(5) }).unwrap();
+        // The ns of the threads are better than ticks, as far as these may be off.
+        let with = |less_ns: u64, more: &[(u32, [u64; 3])]| {
+            let mut later = after(5);
+            later.threads.values_mut().for_each(|of| of[2] -= less_ns);
+            later.threads.extend(more.iter().copied());
+            used(later).unwrap()
+        };
+        let exact = with(10_000_000, &[]);
+        assert!((exact.cpu_us[0] - 3.192e6).abs() < 1.0 && exact.switches.is_some(), "{exact:?}");
+        // Sessions that ended had a fortieth of the CPU time, or a tenth.
+        let few = with(100_000_000, &[]);
+        assert_eq!((few.cpu_us, few.switches), ([3.2e6, 0.8e6], Some([4000.0, 40.0])));
+        let ended = with(400_000_000, &[]);
         assert_eq!((ended.cpu_us, ended.switches), ([3.2e6, 0.8e6], None));
-        // One whose whole life was longer than the window.
-        let older = used(Cost { threads_ns: 0, switches: [0; 2], ..after(5) }).unwrap();
-        assert_eq!((older.cpu_us, older.switches), ([3.2e6, 0.8e6], None));
+        // One that began is counted, and so is one that has the id of an older one.
+        assert_eq!(with(100_000_000, &[(8, [50, 5, 100_000_000])]).switches, Some([4050.0, 45.0]));
+        assert_eq!(with(0, &[(7, [50, 5, 3_990_000_000])]).switches, Some([50.0, 5.0]));
+        // One that ended takes what it did before the window along.
+        let older = Cost { threads: [(6, [90_000; 3]), (7, after(1).threads[&7])].into(), ..after(1) };
+        assert_eq!(older.used_until(&after(5)).unwrap().switches, Some([4000.0, 40.0]));
         assert_eq!(used(Cost { ticks: [1; 2], ..after(5) }), Err(CostUnknown::Lost));
         assert_eq!(used(Cost { io: None, ..after(5) }).unwrap().io_bytes, None);
     }
@@ -344,7 +372,7 @@ mod tests {
             child.wait().unwrap();
         });
         assert!(matches!(named, Err(CostUnknown::Several(n)) if n >= 2), "{named:?}");
-        assert_eq!(one, Ok([first].into()));
+        assert_eq!(one, Ok(vec![first]));
         assert_eq!(all.tree(&Server::Named(&["no-such-server"])), Err(CostUnknown::Unseen));
         assert_eq!(all.tree(&Server::Inside), Err(CostUnknown::NoDatabase));
     }

@@ -63,10 +63,29 @@ impl std::fmt::Display for PerfRefused {
                 "this machine has no hardware counters that the kernel can use ({}; perf_event_paranoid is {paranoid}), as most virtual ones",
                 errno
             ),
+            Errno::EBUSY => {
+                f.write_str("no hardware counter was free for the database's threads: others were counting")
+            }
             Errno::EMFILE => f.write_str("perf events need two open files per thread of the server: raise ulimit -n"),
             errno => write!(f, "the kernel does not count perf events here ({errno})"),
         }
     }
+}
+
+/// Of each of [`EVENTS`], over all threads: its count, and the time, ns, for which it was to be counted and for which it was.
+pub(super) type Counts = [[u64; 3]; 2];
+
+/// How often the events happened between two readings, scaled up if the counters had to be shared with others.
+pub(super) fn grown_counts(before: &Counts, after: &Counts) -> Result<[f64; 2], PerfRefused> {
+    let mut out = [0.0; 2];
+    for ((out, before), after) in out.iter_mut().zip(before).zip(after) {
+        let [count, wanted, counted] = std::array::from_fn(|i| after[i].saturating_sub(before[i]) as f64);
+        if counted == 0.0 {
+            return Err(refused(Errno::EBUSY));
+        }
+        *out = count * wanted / counted;
+    }
+    Ok(out)
 }
 
 /// Counters of threads, in the order of [`EVENTS`].
@@ -88,12 +107,13 @@ impl PerfEvents {
         Ok(PerfEvents(Arc::new(files)))
     }
 
-    /// Instructions and cache misses so far.
-    pub(super) fn read(&self) -> Result<[f64; 2], PerfRefused> {
-        let mut sums = [0.0; 2];
+    /// The counts so far.
+    pub(super) fn read(&self) -> Result<Counts, PerfRefused> {
+        let mut sums = Counts::default();
         for of_thread in self.0.iter() {
-            for (sum, file) in sums.iter_mut().zip(of_thread) {
-                *sum += count(file).map_err(|e| refused(e.raw_os_error().map_or(Errno::EIO, Errno::from_raw)))?;
+            for (sums, file) in sums.iter_mut().zip(of_thread) {
+                let counts = count(file).map_err(|e| refused(e.raw_os_error().map_or(Errno::EIO, Errno::from_raw)))?;
+                sums.iter_mut().zip(counts).for_each(|(sum, n)| *sum = sum.saturating_add(n));
             }
         }
         Ok(sums)
@@ -129,13 +149,11 @@ fn open(event: u64, thread: i32) -> Result<File, Errno> {
     Ok(unsafe { File::from_raw_fd(fd) })
 }
 
-/// The count, scaled up if the counter had to be shared with others.
-fn count(mut file: &File) -> std::io::Result<f64> {
-    let mut bytes = [0; 24];
-    file.read_exact(&mut bytes)?;
-    let mut values = bytes.chunks_exact(8).map(|b| u64::from_ne_bytes(b.try_into().unwrap_or_default()) as f64);
-    let [count, enabled, running] = [(); 3].map(|()| values.next().unwrap_or(0.0));
-    Ok(if running > 0.0 { count * enabled / running } else { 0.0 })
+/// The count, with those of threads that the thread started, and its times.
+fn count(mut file: &File) -> std::io::Result<[u64; 3]> {
+    let mut bytes = [[0; 8]; 3];
+    file.read_exact(bytes.as_flattened_mut())?;
+    Ok(bytes.map(u64::from_ne_bytes))
 }
 
 #[cfg(test)]
@@ -149,8 +167,8 @@ mod tests {
             Ok(events) => {
                 let before = events.read().unwrap();
                 let sum = std::hint::black_box((0..1_000_000_u64).fold(0, |a, b| a ^ std::hint::black_box(b)));
-                let after = events.read().unwrap();
-                assert!(after[0] - before[0] >= 1e6, "{sum}: {before:?} {after:?}");
+                let grown = grown_counts(&before, &events.read().unwrap()).unwrap();
+                assert!(grown[0] >= 1e6, "{sum}: {before:?} {grown:?}");
             }
             Err(why) => assert!(why.errno != 0 && why.to_string().len() > 20, "{why}"),
         }
@@ -158,6 +176,10 @@ mod tests {
         assert!(["EACCES", "perf_event_paranoid is 4", "1 or less"].iter().all(|w| denied.to_string().contains(w)));
         let none = PerfRefused { errno: Errno::ENOENT as i32, paranoid: None };
         assert!(none.to_string().contains("ENOENT"), "{none}");
+        let scaled = grown_counts(&[[10, 100, 50]; 2], &[[110, 300, 150]; 2]);
+        assert_eq!(scaled, Ok([200.0; 2]), "counted for half of the time");
+        let never = grown_counts(&[[0; 3]; 2], &[[0, 100, 0]; 2]);
+        assert!(never.is_err_and(|why| why.to_string().contains("no hardware counter was free")), "not 0");
         // A thread that has ended is none.
         assert!(
             PerfEvents::open(std::iter::once(i32::MAX)).is_ok_and(|events| events.0.is_empty())

@@ -164,7 +164,7 @@ impl Observation for Mysql {
         let no_switches = if self.first().version.mariadb {
             "MariaDB writes its one redo log file in a circle: there is no next one"
         } else {
-            "MySQL counts no switches of its redo log files"
+            "MySQL counts no switches of its redo log files, and loadline does not follow their names"
         };
         absent.extend(column::SWITCHES.map(|id| (id, no_switches.to_owned())));
         if self.instances().iter().any(|i| sync_counter(&i.version, i.ledger.flush()).is_none()) {

@@ -94,6 +94,8 @@ pub(super) fn absent(views: &[(&'static View, ViewAccess)]) -> Vec<(&'static Col
         let why = "V$SYSSTAT shows 0 for 'physical write requests optimized': this is no Exadata, or its flash cache takes no writes";
         out.push((column::FLASH_CACHE_WRITE_PCT, why.to_owned()));
     }
+    let no_switches = "V$SYSSTAT does not count log switches, and loadline reads them from no other view";
+    out.extend(column::SWITCHES.map(|column| (column, no_switches.to_owned())));
     for (view, access) in views {
         let ViewAccess::None(said) = access else { continue };
         let why = format!("{} cannot be read ({said}): {}", view.named(false), view.grant());

@@ -1,14 +1,15 @@
 //! Figures of what a transaction costs the database's machine.
 
 use loadline_collect::os::CostUsed;
+use loadline_load::Around;
 use loadline_model::column;
 
 use super::{ENDED_EARLY, KIB, MIB, NONE_COMPLETED, all_ended_early};
 use crate::evidence::Evidence;
 use crate::test::Test;
 
-const SWITCHES_LOST: &str = "threads that ended in the window, such as those of sessions or parallel workers, had more than 5 % of the \
-     database's CPU time, and their context switches are lost with them";
+const SWITCHES_LOST: &str = "the threads that still ran at window end had less than 95 % of the database's CPU time: those that ended, such as \
+     of sessions or parallel workers, took their context switches along";
 const NO_IO: &str =
     "this user may not read /proc/PID/io of the database's processes: run loadline as root or as their user";
 const NOT_ASKED: &str = "not asked for (--perf-events)";
@@ -21,18 +22,29 @@ pub(crate) fn figures(e: &Evidence<'_>, out: &mut Test) {
     };
     match used {
         Ok(used) => {
+            // What others may have written is no proof of the database's bytes.
+            let others = e.measured.around.as_ref().and_then(others_bytes).unwrap_or(0.0);
             let devices = [e.rates.disk, e.rates.data_disk.filter(|_| e.request.data_disk != e.request.disk)];
             let device_mib_per_s = devices.iter().flatten().map(|d| d.write_mib_per_s).reduce(|a, b| a + b);
-            per_transaction(out, used, e.tps() * used.seconds, device_mib_per_s.map(|mib| mib * MIB * used.seconds));
+            let device_bytes = device_mib_per_s.map(|mib| mib * MIB * used.seconds - others);
+            per_transaction(out, used, e.tps() * used.seconds, device_bytes);
         }
         Err(why) => column::SERVER_COST.as_flattened().iter().for_each(|column| out.set_absent(column, why.as_str())),
     }
 }
 
+/// Bytes of I/O of all processes but the database's and loadline's.
+fn others_bytes(around: &Around) -> Option<f64> {
+    let [open, close] = &around.readings;
+    let used = open.processes.as_ref()?.used_until(close.processes.as_ref()?, &around.own, &around.server);
+    Some(used.others_io_bytes as f64)
+}
+
 /// Bytes written are not believed from so many times what the device wrote for all on.
 const TOO_MUCH: f64 = 1.5;
 
-/// The figures of `used`, by `done` transactions. `device_bytes`: what the devices of log and data wrote meanwhile, for all.
+/// The figures of `used`, by `done` transactions. `device_bytes`: what the devices of log and data wrote meanwhile, less
+/// what others had.
 fn per_transaction(out: &mut Test, used: &CostUsed, done: f64, device_bytes: Option<f64>) {
     if done <= 0.0 {
         return out.set_all_absent(column::SERVER_COST.as_flattened(), NONE_COMPLETED);
@@ -64,8 +76,8 @@ fn overstated(written: f64, used: &CostUsed, device_bytes: Option<f64>) -> Optio
     let is_too_much = written > used.write_calls_bytes && device_bytes.is_none_or(|bytes| written > TOO_MUCH * bytes);
     is_too_much.then(|| {
         format!(
-            "write_bytes of /proc/PID/io grew by {:.1} MiB, where write calls can have written {:.1} MiB at most: the kernel counts whole \
-             folios of its page cache",
+            "write_bytes of /proc/PID/io grew by {:.1} MiB, where write calls can have written {:.1} MiB at most, and the device is not \
+             known to have written as much for it: the kernel counts whole folios of its page cache",
             written / MIB,
             used.write_calls_bytes / MIB
         )

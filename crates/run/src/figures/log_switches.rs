@@ -19,7 +19,10 @@ pub(crate) fn figures(e: &Evidence<'_>, out: &mut Test) {
         return column::SWITCHES.iter().for_each(|column| out.set_fallback_reason(column, &why));
     };
     out.set(column::LOG_SWITCHES, switches);
-    let sides = throughput(&measured.collected.points, measured.schedule.open_ns, &measured.per_second());
+    // The window's last second may be a part of one.
+    let mut per_second = measured.per_second();
+    per_second.truncate((measured.schedule.window_ns() / SECOND_NS) as usize);
+    let sides = throughput(&measured.collected.points, measured.schedule.open_ns, &per_second);
     let whys = [
         if switches == 0.0 { "no log switch in the window" } else { "no whole second with a log switch was read" },
         "no whole second without a log switch was read",

@@ -63,6 +63,9 @@ impl Pair {
 /// Shorter sleeps are skipped: the kernel cannot sleep less.
 const MIN_SLEEP_NS: u64 = 200_000;
 
+/// Longest sleep after which nobody looks whether the user wants to stop.
+const MOST_ASLEEP: Duration = Duration::from_millis(200);
+
 /// Executes statements no faster than the pace.
 struct Paced<'a> {
     session: &'a mut dyn ClientSession,
@@ -129,7 +132,7 @@ impl ScanSession {
             let before = self.redo()?;
             for _ in 0..own.div_ceil(per_tx) {
                 go_on(request)?;
-                self.transaction(stream, per_tx, 0.0)?;
+                self.transaction(request, stream, per_tx, 0.0)?;
             }
             redo = self.redo()? - before;
         }
@@ -156,7 +159,7 @@ impl ScanSession {
                 let Some(((rows, idle_s, stream), of_size)) = streams.get_mut(i).zip(seen.get_mut(i)) else { continue };
                 let redo = self.redo()?;
                 stream.go_on_at(sequence);
-                let (write_ns, commit_ns) = self.transaction(stream, *rows, *idle_s)?;
+                let (write_ns, commit_ns) = self.transaction(request, stream, *rows, *idle_s)?;
                 sequence = stream.sequence();
                 let redo_bytes = self.redo()? - redo;
                 of_size.push(Sample { redo_bytes, idle_s: *idle_s, write_ns, commit_ns });
@@ -167,7 +170,13 @@ impl ScanSession {
     }
 
     /// Runs one transaction, which is idle before its commit. Returns the time until then and the time of its commit, ns.
-    fn transaction(&mut self, stream: &mut Stream, rows: u64, idle_s: f64) -> Result<(u64, u64), TargetError> {
+    fn transaction(
+        &mut self,
+        request: &Request,
+        stream: &mut Stream,
+        rows: u64,
+        idle_s: f64,
+    ) -> Result<(u64, u64), TargetError> {
         let start = now_ns();
         self.session.begin()?;
         stream.transaction(&mut Paced {
@@ -177,8 +186,9 @@ impl ScanSession {
             rows: 0,
         })?;
         let written = now_ns();
-        if idle_s > 0.0 {
-            std::thread::sleep(Duration::from_secs_f64(idle_s));
+        let until = written + (idle_s * 1e9) as u64;
+        while now_ns() < until && go_on(request).is_ok() {
+            std::thread::sleep(Duration::from_nanos(until.saturating_sub(now_ns())).min(MOST_ASLEEP));
         }
         let commit = now_ns();
         self.session.commit()?;

@@ -25,7 +25,7 @@ pub(crate) fn figures(e: &Evidence<'_, Scanned>, out: &mut Test) {
     out.set(column::COMMITS, scanned.transactions as f64);
     out.set(column::ERRORS, 0.0);
     match flush_by_time(&scanned.sizes) {
-        Some(FlushByTime::Within(_, by_s)) => out.set(column::LOG_FLUSHED_WITHIN_S, by_s),
+        Some(FlushByTime::Within(by_s)) => out.set(column::LOG_FLUSHED_WITHIN_S, by_s),
         Some(FlushByTime::NotUpTo(s)) => {
             let why = format!(
                 "commits after {s} s of idle time are not shorter by 30 %: the log is not flushed by time up to there"
