@@ -161,7 +161,7 @@ impl Cost {
         let tick_us = cpu_s / ticks_s.max(1e-9) * 1e6 / TICKS_PER_S;
         let events = match (&self.events, &later.events) {
             (Some(Ok(a)), Some(Ok(b))) => Some(grown_counts(a, b)),
-            (Some(Err(why)), _) | (_, Some(Err(why))) => Some(Err(why.clone())),
+            (Some(Err(why)), _) | (_, Some(Err(why))) => Some(Err(*why)),
             _ => None,
         };
         Ok(CostUsed {
