@@ -28,8 +28,8 @@ crate::named! {
         Lock: "locks";
         /// A replica.
         Replica: "replica";
-        /// Its client.
-        Client: "client";
+        /// Its client, as far as the server knows: also the network, or a CPU for what the client has sent.
+        Client: "client, network or CPU";
         /// Events that are in no group, each by itself; and work in the background.
         Other: "other";
     }
@@ -79,6 +79,8 @@ pub struct SlowFigures {
 pub enum NoCause {
     /// Too few samples fell into slow transactions: samples, and moments at which they were taken.
     FewSamples(u64, u64),
+    /// Too few fell into others.
+    FewOthers(u64),
     /// No wait explains half of the time by which slow transactions took longer.
     Several,
 }
@@ -89,9 +91,12 @@ impl fmt::Display for NoCause {
         match self {
             NoCause::FewSamples(samples, at) => write!(
                 f,
-                "too few samples of wait events fell into the slowest transactions: {samples} at {at} moments, and {least} at \
-                 {moments} are needed (longer windows have more)"
+                "too few samples of wait events were asked for and answered within one of the slowest transactions: {samples} at \
+                 {at} moments, and {least} at {moments} are needed"
             ),
+            NoCause::FewOthers(samples) => {
+                write!(f, "too few samples of wait events are of other transactions: {samples}, and {least} are needed")
+            }
             NoCause::Several => {
                 f.write_str("no single wait explains half of the time by which the slowest transactions took longer")
             }
@@ -126,8 +131,11 @@ impl SlowFigures {
     /// # Errors
     /// Why nothing is named.
     pub fn cause(&self) -> Result<&SlowWait, NoCause> {
-        if self.samples < LEAST[0] || self.moments < LEAST[1] || self.others < LEAST[0] {
-            return Err(NoCause::FewSamples(self.samples.min(self.others), self.moments));
+        if self.samples < LEAST[0] || self.moments < LEAST[1] {
+            return Err(NoCause::FewSamples(self.samples, self.moments));
+        }
+        if self.others < LEAST[0] {
+            return Err(NoCause::FewOthers(self.others));
         }
         let [slow_ns, others_ns] = self.mean_ns;
         let is_cause = |wait: &&SlowWait| {
@@ -144,7 +152,7 @@ impl SlowFigures {
             let [slow, others] = self.shares(work);
             slow - others >= (DIFFERENCE.0 * self.error(slow).max(self.error(others))).max(DIFFERENCE.1)
         };
-        self.background.first().filter(differs).filter(|_| self.cause().is_ok())
+        self.background.iter().find(differs).filter(|_| self.cause().is_ok())
     }
 
     /// `locks (Lock:transactionid), during checkpoint`; `None` without a cause.

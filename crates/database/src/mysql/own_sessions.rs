@@ -112,6 +112,10 @@ const ROW_LOCK_WAITS: &str = "SHOW GLOBAL STATUS LIKE 'Innodb_row_lock_current_w
 const ROW_LOCK_WAITERS: &str =
     "SELECT trx_mysql_thread_id FROM information_schema.INNODB_TRX WHERE trx_state = 'LOCK WAIT'";
 
+/// InnoDB returns its last list to whoever asks within 100 ms after another one, ns (MariaDB 10.11: as long as somebody asked every
+/// 60 ms, it never changed).
+const LIST_STAYS_NS: u64 = 101_000_000;
+
 /// The sessions of jobs, with the numbers of these.
 type Numbers = BTreeMap<u32, u32>;
 
@@ -148,16 +152,16 @@ impl OwnSessions {
         c: &mut Connection,
         scope: Scope,
         (sees_all, applies): (bool, bool),
+        rows: &mut RowWaits,
         sample: &mut WaitSample,
     ) -> Result<bool, TargetError> {
         let mut listed = list(c)?;
         let known = sees_all && has_own(&listed, c);
         // MySQL writes the rows of such lists into a table of InnoDB, and counts them.
-        if known && c.version.mariadb {
-            wait_for_rows(c, &mut listed)?;
-        }
+        let is_new = !(known && c.version.mariadb) || rows.mark(c, &mut listed)?;
         if known || scope == Scope::Jobs {
-            add(&listed, (&self.ids(), &self.numbers()), scope, (known, applies), sample);
+            let numbers = if is_new { self.numbers().clone() } else { Numbers::new() };
+            add(&listed, (&self.ids(), &numbers), scope, (known, applies), sample);
         }
         Ok(known || scope == Scope::Jobs)
     }
@@ -204,15 +208,27 @@ impl OwnSessions {
     }
 }
 
-/// Marks the sessions that wait for a lock of a row.
-fn wait_for_rows(c: &mut Connection, listed: &mut [Listed]) -> Result<(), TargetError> {
-    if c.pairs(ROW_LOCK_WAITS)?.iter().all(|(_, waits)| waits == "0") {
-        return Ok(());
+/// Sessions that wait for a lock of a row.
+#[derive(Debug, Default)]
+pub(super) struct RowWaits {
+    asked_ns: u64,
+    waiters: Vec<u32>,
+}
+
+impl RowWaits {
+    /// Marks these sessions. Returns whether they are those of now, which depends on the time alone: whoever uses only such samples
+    /// sees no state more often than another one.
+    fn mark(&mut self, c: &mut Connection, listed: &mut [Listed]) -> Result<bool, TargetError> {
+        let is_new = loadline_storage::now_ns().saturating_sub(self.asked_ns) > LIST_STAYS_NS;
+        if is_new {
+            let some = c.pairs(ROW_LOCK_WAITS)?.iter().any(|(_, waits)| waits != "0");
+            let waiters = if some { c.query(ROW_LOCK_WAITERS)? } else { Vec::new() };
+            self.waiters = waiters.into_iter().flatten().flatten().filter_map(|id| id.parse().ok()).collect();
+            self.asked_ns = loadline_storage::now_ns();
+        }
+        listed.iter_mut().for_each(|session| session.waits_for_row = self.waiters.contains(&session.id));
+        Ok(is_new)
     }
-    let waiters: Vec<u32> =
-        c.query(ROW_LOCK_WAITERS)?.into_iter().flatten().flatten().filter_map(|id| id.parse().ok()).collect();
-    listed.iter_mut().filter(|session| waiters.contains(&session.id)).for_each(|session| session.waits_for_row = true);
-    Ok(())
 }
 
 /// See [`OwnSessions::sample`]; `known`: whether all sessions are listed.
