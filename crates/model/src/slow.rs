@@ -120,12 +120,6 @@ impl SlowFigures {
         (slow * slow_ns - others * others_ns) / (slow_ns - others_ns).max(1.0)
     }
 
-    /// Standard error of a share of the samples within slow transactions. Sessions that wait at one moment may wait for the same, so
-    /// that moments count.
-    fn error(&self, share: f64) -> f64 {
-        (share * (1.0 - share) / (self.moments as f64).max(1.0)).sqrt()
-    }
-
     /// What sets the slow transactions apart.
     ///
     /// # Errors
@@ -139,7 +133,7 @@ impl SlowFigures {
         }
         let [slow_ns, others_ns] = self.mean_ns;
         let is_cause = |wait: &&SlowWait| {
-            let error = self.error(self.shares(wait)[0]) * slow_ns / (slow_ns - others_ns).max(1.0);
+            let error = error(self.shares(wait)[0], self.moments as f64) * slow_ns / (slow_ns - others_ns).max(1.0);
             self.explained(wait) - error >= EXPLAINED
         };
         self.waits.first().filter(is_cause).ok_or(NoCause::Several)
@@ -150,7 +144,9 @@ impl SlowFigures {
     pub fn during(&self) -> Option<&SlowWait> {
         let differs = |work: &&SlowWait| {
             let [slow, others] = self.shares(work);
-            slow - others >= (DIFFERENCE.0 * self.error(slow).max(self.error(others))).max(DIFFERENCE.1)
+            let of_others = self.others as f64 * self.moments as f64 / self.samples.max(1) as f64;
+            let error = error(slow, self.moments as f64).hypot(error(others, of_others));
+            slow - others >= (DIFFERENCE.0 * error).max(DIFFERENCE.1)
         };
         self.background.iter().find(differs).filter(|_| self.cause().is_ok())
     }
@@ -163,6 +159,13 @@ impl SlowFigures {
         let named = if *class == WaitClass::Other { event.clone() } else { format!("{} ({event})", class.name()) };
         Some(named + &during)
     }
+}
+
+/// Standard error of a share of samples, taken at so many moments: sessions that wait at one moment may wait for the same. With two
+/// more moments, so that it is above 0 at a share of 0 or 1 (Agresti and Coull, Approximate is better than 'exact', 1998).
+fn error(share: f64, moments: f64) -> f64 {
+    let share = (share * moments + 1.0) / (moments + 2.0);
+    (share * (1.0 - share) / (moments + 2.0)).sqrt()
 }
 
 #[cfg(test)]
@@ -199,6 +202,9 @@ mod tests {
     fn work_in_the_background_is_said_with_the_cause() {
         let mut of = slow(40, 20, vec![wait(WaitClass::Other, "IO:SLRUSync", 36, 10)]);
         of.background = vec![wait(WaitClass::Other, "checkpoint", 38, 100)];
+        assert_eq!(of.words().as_deref(), Some("IO:SLRUSync, during checkpoint"));
+        // Most often, but as often meanwhile as otherwise: then the other work.
+        of.background.insert(0, wait(WaitClass::Other, "autovacuum", 39, 950));
         assert_eq!(of.words().as_deref(), Some("IO:SLRUSync, during checkpoint"));
     }
 }
