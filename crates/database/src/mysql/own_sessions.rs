@@ -107,7 +107,7 @@ type Ids = BTreeMap<u32, (bool, Option<u32>)>;
 
 /// Event of a session that waits for a lock of a row, which no state of the process list tells.
 const ROW_LOCK: &str = "Lock:row";
-/// How many do so, which costs little to ask, and which.
+/// How many do so, and which: to make that list, InnoDB holds the latch of all locks.
 const ROW_LOCK_WAITS: &str = "SHOW GLOBAL STATUS LIKE 'Innodb_row_lock_current_waits'";
 const ROW_LOCK_WAITERS: &str =
     "SELECT trx_mysql_thread_id FROM information_schema.INNODB_TRX WHERE trx_state = 'LOCK WAIT'";
