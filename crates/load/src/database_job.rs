@@ -106,8 +106,9 @@ fn add_slice(
         let kind = kinds.as_mut().and_then(Replay::next_kind);
         if inside {
             books.may_be_slow(*start_ns, *end_ns);
-            let ns = end_ns.saturating_sub(*start_ns);
-            books.tally.with(|tally| kind.into_iter().for_each(|kind| tally.record_kind(kind, ns)));
+            if let Some(kind) = kind {
+                books.tally.with(|tally| tally.record_kind(kind, end_ns.saturating_sub(*start_ns)));
+            }
         }
     }
     if let Some(end) = slice.end {

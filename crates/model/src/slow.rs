@@ -28,8 +28,8 @@ crate::named! {
         Lock: "locks";
         /// A replica.
         Replica: "replica";
-        /// Its client.
-        Client: "client";
+        /// Its client, as far as the server knows: also the network, or a CPU for what the client has sent.
+        Client: "client, network or CPU";
         /// Events that are in no group, each by itself; and work in the background.
         Other: "other";
     }
@@ -79,6 +79,8 @@ pub struct SlowFigures {
 pub enum NoCause {
     /// Too few samples fell into slow transactions: samples, and moments at which they were taken.
     FewSamples(u64, u64),
+    /// Too few fell into others.
+    FewOthers(u64),
     /// No wait explains half of the time by which slow transactions took longer.
     Several,
 }
@@ -89,9 +91,12 @@ impl fmt::Display for NoCause {
         match self {
             NoCause::FewSamples(samples, at) => write!(
                 f,
-                "too few samples of wait events fell into the slowest transactions: {samples} at {at} moments, and {least} at \
-                 {moments} are needed (longer windows have more)"
+                "too few samples of wait events were asked for and answered within one of the slowest transactions: {samples} at \
+                 {at} moments, and {least} at {moments} are needed"
             ),
+            NoCause::FewOthers(samples) => {
+                write!(f, "too few samples of wait events are of other transactions: {samples}, and {least} are needed")
+            }
             NoCause::Several => {
                 f.write_str("no single wait explains half of the time by which the slowest transactions took longer")
             }
@@ -115,23 +120,20 @@ impl SlowFigures {
         (slow * slow_ns - others * others_ns) / (slow_ns - others_ns).max(1.0)
     }
 
-    /// Standard error of a share of the samples within slow transactions. Sessions that wait at one moment may wait for the same, so
-    /// that moments count.
-    fn error(&self, share: f64) -> f64 {
-        (share * (1.0 - share) / (self.moments as f64).max(1.0)).sqrt()
-    }
-
     /// What sets the slow transactions apart.
     ///
     /// # Errors
     /// Why nothing is named.
     pub fn cause(&self) -> Result<&SlowWait, NoCause> {
-        if self.samples < LEAST[0] || self.moments < LEAST[1] || self.others < LEAST[0] {
-            return Err(NoCause::FewSamples(self.samples.min(self.others), self.moments));
+        if self.samples < LEAST[0] || self.moments < LEAST[1] {
+            return Err(NoCause::FewSamples(self.samples, self.moments));
+        }
+        if self.others < LEAST[0] {
+            return Err(NoCause::FewOthers(self.others));
         }
         let [slow_ns, others_ns] = self.mean_ns;
         let is_cause = |wait: &&SlowWait| {
-            let error = self.error(self.shares(wait)[0]) * slow_ns / (slow_ns - others_ns).max(1.0);
+            let error = error(self.shares(wait)[0], self.moments as f64) * slow_ns / (slow_ns - others_ns).max(1.0);
             self.explained(wait) - error >= EXPLAINED
         };
         self.waits.first().filter(is_cause).ok_or(NoCause::Several)
@@ -142,9 +144,11 @@ impl SlowFigures {
     pub fn during(&self) -> Option<&SlowWait> {
         let differs = |work: &&SlowWait| {
             let [slow, others] = self.shares(work);
-            slow - others >= (DIFFERENCE.0 * self.error(slow).max(self.error(others))).max(DIFFERENCE.1)
+            let of_others = self.others as f64 * self.moments as f64 / self.samples.max(1) as f64;
+            let error = error(slow, self.moments as f64).hypot(error(others, of_others));
+            slow - others >= (DIFFERENCE.0 * error).max(DIFFERENCE.1)
         };
-        self.background.first().filter(differs).filter(|_| self.cause().is_ok())
+        self.background.iter().find(differs).filter(|_| self.cause().is_ok())
     }
 
     /// `locks (Lock:transactionid), during checkpoint`; `None` without a cause.
@@ -155,6 +159,13 @@ impl SlowFigures {
         let named = if *class == WaitClass::Other { event.clone() } else { format!("{} ({event})", class.name()) };
         Some(named + &during)
     }
+}
+
+/// Standard error of a share of samples, taken at so many moments: sessions that wait at one moment may wait for the same. With two
+/// more moments, so that it is above 0 at a share of 0 or 1 (Agresti and Coull, Approximate is better than 'exact', 1998).
+fn error(share: f64, moments: f64) -> f64 {
+    let share = (share * moments + 1.0) / (moments + 2.0);
+    (share * (1.0 - share) / (moments + 2.0)).sqrt()
 }
 
 #[cfg(test)]
@@ -191,6 +202,9 @@ mod tests {
     fn work_in_the_background_is_said_with_the_cause() {
         let mut of = slow(40, 20, vec![wait(WaitClass::Other, "IO:SLRUSync", 36, 10)]);
         of.background = vec![wait(WaitClass::Other, "checkpoint", 38, 100)];
+        assert_eq!(of.words().as_deref(), Some("IO:SLRUSync, during checkpoint"));
+        // Most often, but as often meanwhile as otherwise: then the other work.
+        of.background.insert(0, wait(WaitClass::Other, "autovacuum", 39, 950));
         assert_eq!(of.words().as_deref(), Some("IO:SLRUSync, during checkpoint"));
     }
 }

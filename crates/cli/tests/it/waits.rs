@@ -61,7 +61,7 @@ fn a_lock_that_is_held_is_named_and_not_waited_for() {
 /// What the slowest transactions of a run on `url` waited for while somebody `stalls` them, again and again.
 fn cause_of_stalls(url: &str, stall: &(dyn Fn() + Sync)) -> serde_json::Value {
     let dir = results();
-    let few = "--workload TP-LIGHT --parameter TP-LIGHT.accounts=100 --driver client --jobs 2 --duration 6s --warmup 300ms --no-probe";
+    let few = "--workload TP-LIGHT --parameter TP-LIGHT.accounts=100 --driver client --jobs 2 --duration 8s --warmup 300ms --no-probe";
     let ended_now = AtomicBool::new(false);
     let ran = std::thread::scope(|scope| {
         scope.spawn(|| {

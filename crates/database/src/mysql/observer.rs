@@ -50,6 +50,8 @@ struct ObserverSession {
     others: Option<OtherSessions>,
     /// The query of InnoDB's metrics, if the user may run it. It needs PROCESS, as the sessions of all users do.
     metrics: Option<String>,
+    /// Sessions that wait for locks of rows, on MariaDB.
+    rows: own_sessions::RowWaits,
 }
 
 impl ObserverSession {
@@ -57,7 +59,8 @@ impl ObserverSession {
         let mut connection = instance.endpoint.connect()?;
         let metrics = metrics(&mut connection)?;
         let others = instance.local.then(|| OtherSessions::new(COMMANDS));
-        Ok(ObserverSession { connection, instance: instance.clone(), scope, others, metrics })
+        let rows = own_sessions::RowWaits::default();
+        Ok(ObserverSession { connection, instance: instance.clone(), scope, others, metrics, rows })
     }
 
     fn read(&mut self) -> Result<Counters, TargetError> {
@@ -217,9 +220,10 @@ impl Observer for MysqlObserver {
     fn sample_waits(&mut self) -> Result<Option<WaitSample>, TargetError> {
         let mut sample = WaitSample { others: Some(0), ..WaitSample::default() };
         for session in &mut self.sessions {
-            let ObserverSession { connection, instance, scope, others, metrics } = session;
+            let ObserverSession { connection, instance, scope, others, metrics, rows } = session;
             let (sessions, sees_all) = (&instance.endpoint.sessions, metrics.is_some());
-            if !sessions.sample(connection, *scope, (sees_all, instance.member.is_some()), &mut sample)? {
+            let seen = (sees_all, instance.member.is_some());
+            if !sessions.sample(connection, *scope, seen, rows, &mut sample)? {
                 return Ok(None);
             }
             if let Some(others) = others.as_mut().filter(|_| sees_all) {

@@ -102,21 +102,22 @@ pub(super) fn at_work_for_the_server(c: &mut Connection) -> Result<usize, Target
     Ok(list(c)?.iter().filter(at_work).count())
 }
 
-/// The server's ids of loadline's sessions, and whether each is a job's.
-type Ids = BTreeMap<u32, bool>;
+/// The server's ids of loadline's sessions, whether each is a job's, and that job's number, if known.
+type Ids = BTreeMap<u32, (bool, Option<u32>)>;
 
 /// Event of a session that waits for a lock of a row, which no state of the process list tells.
 const ROW_LOCK: &str = "Lock:row";
-/// How many do so, which costs little to ask, and which.
+/// How many do so, and which: to make that list, InnoDB holds the latch of all locks.
 const ROW_LOCK_WAITS: &str = "SHOW GLOBAL STATUS LIKE 'Innodb_row_lock_current_waits'";
 const ROW_LOCK_WAITERS: &str =
     "SELECT trx_mysql_thread_id FROM information_schema.INNODB_TRX WHERE trx_state = 'LOCK WAIT'";
 
-/// The sessions of jobs, with the numbers of these.
-type Numbers = BTreeMap<u32, u32>;
+/// InnoDB returns its last list to whoever asks within 100 ms after another one, ns (MariaDB 10.11: as long as somebody asked every
+/// 60 ms, it never changed).
+const LIST_STAYS_NS: u64 = 101_000_000;
 
 #[derive(Debug, Clone, Default)]
-pub(super) struct OwnSessions(Arc<Mutex<Ids>>, Arc<Mutex<Numbers>>);
+pub(super) struct OwnSessions(Arc<Mutex<Ids>>);
 
 impl OwnSessions {
     fn ids(&self) -> MutexGuard<'_, Ids> {
@@ -124,20 +125,16 @@ impl OwnSessions {
     }
 
     pub(super) fn add(&self, session: u32, of_job: bool) {
-        self.ids().insert(session, of_job);
+        self.ids().insert(session, (of_job, None));
     }
 
     /// Says that `session` is that of job number `job`.
     pub(super) fn is_of_job(&self, session: u32, job: u32) {
-        self.numbers().insert(session, job);
-    }
-
-    fn numbers(&self) -> MutexGuard<'_, Numbers> {
-        self.1.lock().unwrap_or_else(PoisonError::into_inner)
+        self.ids().entry(session).and_modify(|(_, number)| *number = Some(job));
     }
 
     pub(super) fn of_jobs(&self) -> Vec<u32> {
-        self.ids().iter().filter(|(_, of_job)| **of_job).map(|(id, _)| *id).collect()
+        self.ids().iter().filter(|(_, (of_job, _))| *of_job).map(|(id, _)| *id).collect()
     }
 
     /// Adds the current states of the sessions in `scope` to `sample`, and the number of others at work, which are unknown
@@ -148,16 +145,18 @@ impl OwnSessions {
         c: &mut Connection,
         scope: Scope,
         (sees_all, applies): (bool, bool),
+        rows: &mut RowWaits,
         sample: &mut WaitSample,
     ) -> Result<bool, TargetError> {
         let mut listed = list(c)?;
         let known = sees_all && has_own(&listed, c);
         // MySQL writes the rows of such lists into a table of InnoDB, and counts them.
-        if known && c.version.mariadb {
-            wait_for_rows(c, &mut listed)?;
-        }
+        let is_new = !(known && c.version.mariadb) || rows.mark(c, &mut listed)?;
         if known || scope == Scope::Jobs {
-            add(&listed, (&self.ids(), &self.numbers()), scope, (known, applies), sample);
+            add(&listed, &self.ids(), scope, (known, applies), sample);
+        }
+        if !is_new {
+            sample.jobs.clear();
         }
         Ok(known || scope == Scope::Jobs)
     }
@@ -193,7 +192,7 @@ impl OwnSessions {
     /// The threads of the jobs' sessions, as [`all_threads`].
     pub(super) fn job_threads(&self, c: &mut Connection) -> Result<Vec<u32>, TargetError> {
         let (all, own) = (all_threads(c)?, self.ids());
-        Ok(all.iter().filter(|t| own.get(&t.session) == Some(&true)).map(|t| t.task).collect())
+        Ok(all.iter().filter(|t| own.get(&t.session).is_some_and(|(of_job, _)| *of_job)).map(|t| t.task).collect())
     }
 
     /// The threads of the sessions of others, and that of `c`, as [`all_threads`].
@@ -204,36 +203,41 @@ impl OwnSessions {
     }
 }
 
-/// Marks the sessions that wait for a lock of a row.
-fn wait_for_rows(c: &mut Connection, listed: &mut [Listed]) -> Result<(), TargetError> {
-    if c.pairs(ROW_LOCK_WAITS)?.iter().all(|(_, waits)| waits == "0") {
-        return Ok(());
+/// Sessions that wait for a lock of a row.
+#[derive(Debug, Default)]
+pub(super) struct RowWaits {
+    asked_ns: u64,
+    waiters: Vec<u32>,
+}
+
+impl RowWaits {
+    /// Marks these sessions. Returns whether they are those of now, which depends on the time alone: whoever uses only such samples
+    /// sees no state more often than another one.
+    fn mark(&mut self, c: &mut Connection, listed: &mut [Listed]) -> Result<bool, TargetError> {
+        let is_new = loadline_storage::now_ns().saturating_sub(self.asked_ns) > LIST_STAYS_NS;
+        if is_new {
+            let some = c.pairs(ROW_LOCK_WAITS)?.iter().any(|(_, waits)| waits != "0");
+            let waiters = if some { c.query(ROW_LOCK_WAITERS)? } else { Vec::new() };
+            self.waiters = waiters.into_iter().flatten().flatten().filter_map(|id| id.parse().ok()).collect();
+            self.asked_ns = loadline_storage::now_ns();
+        }
+        listed.iter_mut().for_each(|session| session.waits_for_row = self.waiters.contains(&session.id));
+        Ok(is_new)
     }
-    let waiters: Vec<u32> =
-        c.query(ROW_LOCK_WAITERS)?.into_iter().flatten().flatten().filter_map(|id| id.parse().ok()).collect();
-    listed.iter_mut().filter(|session| waiters.contains(&session.id)).for_each(|session| session.waits_for_row = true);
-    Ok(())
 }
 
 /// See [`OwnSessions::sample`]; `known`: whether all sessions are listed.
-fn add(
-    listed: &[Listed],
-    (own, numbers): (&Ids, &Numbers),
-    scope: Scope,
-    (known, applies): (bool, bool),
-    sample: &mut WaitSample,
-) {
+fn add(listed: &[Listed], own: &Ids, scope: Scope, (known, applies): (bool, bool), sample: &mut WaitSample) {
     let mut others = 0;
     for session in listed {
-        let number = numbers.get(&session.id);
         let own = own.get(&session.id);
         let in_scope = match scope {
-            Scope::Jobs => own == Some(&true),
+            Scope::Jobs => own.is_some_and(|(of_job, _)| *of_job),
             Scope::All => own.is_none() && session.is_clients(),
         };
         if in_scope {
             *sample.sessions.entry(session.event()).or_default() += 1;
-            sample.jobs.entry(session.event()).or_default().extend(number);
+            sample.jobs.entry(session.event()).or_default().extend(own.and_then(|(_, number)| *number));
         }
         others += u32::from(own.is_none() && session.works() && !(applies && session.is_servers()));
     }
@@ -318,10 +322,12 @@ mod tests {
             let [command, state, user] = [command, state, user].map(str::to_owned);
             Listed { id, command, state, user, waits_for_row: id == 3 }
         });
-        let own: Ids = [(1, true), (2, true), (3, true), (4, true), (8, false)].into();
+        let own: Ids =
+            [(1, (true, None)), (2, (true, Some(5))), (3, (true, Some(0))), (4, (true, None)), (8, (false, None))]
+                .into();
         let sampled = |scope, known, applies| {
             let mut sample = WaitSample { others: Some(0), ..WaitSample::default() };
-            add(&listed, (&own, &[(2, 5), (3, 0)].into()), scope, (known, applies), &mut sample);
+            add(&listed, &own, scope, (known, applies), &mut sample);
             let jobs: Vec<_> =
                 sample.jobs.iter().flat_map(|(event, jobs)| jobs.iter().map(|n| (&**event, *n))).collect();
             let numbered = [("Client:idle", 5), ("Lock:row", 0)];

@@ -84,6 +84,8 @@ struct ObserverSession {
 pub(super) struct PgObserver {
     sessions: Vec<ObserverSession>,
     pub(super) job_prefix: String,
+    /// Whether sessions are a pooler's, which serve any job, and keep the name of the last one.
+    pub(super) is_shared: bool,
     /// Prefix of the names of all of loadline's sessions.
     own_prefix: String,
     /// Whether the servers run on this machine.
@@ -194,7 +196,7 @@ impl PgObserver {
         let sessions = endpoints.iter().enumerate().map(open).collect::<Result<Vec<_>, _>>()?;
         let job_prefix = endpoints.first().map_or_else(String::new, |d| d.job_prefix());
         let own_prefix = endpoints.first().map_or_else(String::new, |d| d.name.clone());
-        Ok(PgObserver { sessions, job_prefix, own_prefix, local, by_node })
+        Ok(PgObserver { sessions, job_prefix, is_shared: false, own_prefix, local, by_node })
     }
 }
 
@@ -238,6 +240,7 @@ impl Observer for PgObserver {
                     (_, Some(doing)) => {
                         let jobs = row
                             .get(3)
+                            .filter(|_| !self.is_shared)
                             .into_iter()
                             .flat_map(|jobs| jobs.split(','))
                             .filter_map(|n| n.parse::<u32>().ok());

@@ -232,7 +232,7 @@ impl Postgres {
         let by_node = endpoints.len() > 1 && endpoints.len() == self.nodes.endpoints.len();
         let mut observer = PgObserver::open(&endpoints, standbys, &self.gaps, (local, by_node), scope)?;
         if let Some(via) = self.via() {
-            observer.job_prefix = via.job_prefix();
+            (observer.job_prefix, observer.is_shared) = (via.job_prefix(), true);
         }
         Ok(Box::new(observer))
     }

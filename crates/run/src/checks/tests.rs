@@ -3,7 +3,7 @@ use std::sync::Arc;
 use loadline_database::Work;
 use loadline_load::{Books, JobResult, Schedule};
 use loadline_model::record::AgentFigures;
-use loadline_model::{Check, CheckId, JobLoad, Population};
+use loadline_model::{Check, CheckId, Driver, JobLoad, Population};
 use loadline_workload::{Commit, read_file};
 
 use super::*;
@@ -406,6 +406,7 @@ fn a_mix_is_checked_by_the_rows_and_syncs_of_its_parts() {
         let mut case = testing::case(Work::with(Arc::clone(&workload), &[]).unwrap(), jobs(4, back_to_back(3_000_000)));
         let (n, rows) = (case.measured.merged.transaction.count() as f64, case.measured.merged.total as i64 / 2 * 16);
         case.measured.merged.rows_changed = rows as u64;
+        case.measured.merged.kinds = vec![case.measured.merged.transaction.clone()];
         case.proof.grown = Ok(Some(rows + off));
         case.count(counter::REDO_SYNCS, n * syncs_share);
         failed(&case)
@@ -417,7 +418,7 @@ fn a_mix_is_checked_by_the_rows_and_syncs_of_its_parts() {
 
 #[test]
 fn kinds_that_are_not_all_transactions_fail() {
-    let of = |kind: fn(u64) -> Option<usize>, change: fn(&mut Tally)| {
+    let of = |kind: fn(u64) -> Option<usize>, change: fn(&mut Case)| {
         let each = move |schedule: &Schedule, books: &mut Books<'_>| {
             for n in 0..1000 {
                 let start = schedule.open_ns + n * 1_000_000;
@@ -425,15 +426,17 @@ fn kinds_that_are_not_all_transactions_fail() {
             }
         };
         let mut case = testing::case(Work::of("TP-MIXED", &[]).unwrap(), jobs(2, each));
-        change(&mut case.measured.merged);
+        change(&mut case);
         check(&case, CheckId::Kinds).outcome
     };
     let mixed = |n: u64| Some(n as usize % 5);
     assert_eq!(of(mixed, |_| ()), Outcome::Passed);
-    assert_eq!(of(|_| None, |_| ()), Outcome::NotMade, "kinds are unknown");
+    let in_database = |case: &mut Case| case.request.driver = Driver::Database;
+    assert_eq!(of(|_| None, in_database), Outcome::NotMade, "a histogram of all");
+    assert_eq!(of(|_| None, |_| ()), Outcome::Failed, "at the client each has one");
     assert_eq!(of(|n| (n > 0).then_some(0), |_| ()), Outcome::Failed, "one has no kind");
-    assert_eq!(of(mixed, |all| all.kinds[4].record(500_000)), Outcome::Failed, "one is of two kinds");
-    assert_eq!(of(mixed, |all| all.kinds[1].add_sum(1, 0)), Outcome::Failed, "a time is another");
+    assert_eq!(of(mixed, |case| case.measured.merged.kinds[4].record(500_000)), Outcome::Failed, "one is of two kinds");
+    assert_eq!(of(mixed, |case| case.measured.merged.kinds[1].add_sum(1, 0)), Outcome::Failed, "a time is another");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use loadline_database::WaitEvents;
-use loadline_load::{JobResult, Slowest, WATCHED_JOBS};
+use loadline_load::{JobResult, Schedule, Slowest, WATCHED_JOBS};
 use loadline_model::column;
 use loadline_model::slow::{SlowFigures, SlowWait, WaitClass};
 use loadline_model::snapshot::WaitSample;
@@ -83,33 +83,31 @@ pub(crate) fn slowest(e: &Evidence<'_>) -> Result<SlowFigures, Unknown> {
     let inside = measured.collected.wait_samples.iter().filter(|(at, _)| schedule.counts(*at));
     let samples: Vec<Sampled<'_>> = inside.map(|(at_ns, sample)| sampled((*at_ns, sample))).collect();
     let p99_ns = e.merged().transaction.quantile_ns(1.0 - SLOWEST).unwrap_or(0);
-    let waits = e.request.load.waits();
-    of_samples(&measured.jobs, &samples, (p99_ns, schedule.close_ns), |event| {
-        // A session that waits between transactions is idle too.
-        let class = class(events, event);
-        (class != WaitClass::Client || !waits).then_some(class)
-    })
+    of_samples(&measured.jobs, &samples, p99_ns, schedule, |event| class(events, event))
 }
 
-/// `class`: that of an event; `None` leaves its samples out.
 fn of_samples(
     jobs: &[JobResult],
     samples: &[Sampled<'_>],
-    (p99_ns, close_ns): (u64, u64),
-    class: impl Fn(&str) -> Option<WaitClass>,
+    p99_ns: u64,
+    schedule: &Schedule,
+    class: impl Fn(&str) -> WaitClass,
 ) -> Result<SlowFigures, Unknown> {
-    let watched = || jobs.iter().take(WATCHED_JOBS as usize).filter_map(|job| Some((job, job.slowest.as_ref()?)));
+    let jobs = jobs.get(..WATCHED_JOBS as usize).unwrap_or(jobs);
+    let watched = || jobs.iter().filter_map(|job| Some((job, job.slowest.as_ref()?)));
     // Above it no job's are missing.
     let above_ns = watched().map(|(_, slowest)| slowest.kept().1).max().ok_or(Unknown::NotKept)?.max(p99_ns);
     if samples.is_empty() {
         return Err(Unknown::NotSampled);
     }
-    if samples.iter().all(|of| of.sample.jobs.values().all(Vec::is_empty)) {
+    let known = samples.iter().filter(|of| of.sample.jobs.values().any(|jobs| !jobs.is_empty())).count();
+    if known == 0 {
         return Err(Unknown::NoJobs);
     }
-    let slow: Vec<Vec<[u64; 2]>> = jobs.iter().map(|job| slow_of(job.slowest.as_ref(), above_ns)).collect();
+    let slow: Vec<Option<Vec<[u64; 2]>>> =
+        jobs.iter().map(|job| Some(slow_of(job.slowest.as_ref()?, above_ns))).collect();
     // That in progress at the window end has samples, but is none of those that completed.
-    let completed = || slow.iter().flatten().filter(|[_, end]| *end < close_ns);
+    let completed = || slow.iter().flatten().flatten().filter(|[_, end]| *end < schedule.close_ns);
     let transactions = completed().count() as u64;
     let of = watched().map(|(job, _)| job.completed).sum();
     if transactions == 0 {
@@ -119,8 +117,9 @@ fn of_samples(
     let (mut moments, mut counts) = (BTreeSet::new(), [0; 2]);
     for Sampled { asked_ns, answered_ns, sample } in samples {
         for (event, numbers) in &sample.jobs {
-            let Some(class) = class(event) else { continue };
-            let places = numbers.iter().filter_map(|job| place(slow.get(*job as usize)?, *asked_ns, *answered_ns));
+            let class = class(event);
+            let of = |job: &u32| place(slow.get(*job as usize)?.as_ref()?, *asked_ns, *answered_ns);
+            let places = numbers.iter().filter_map(of);
             for place in places {
                 counts[place] += 1;
                 if place == SLOW {
@@ -132,7 +131,14 @@ fn of_samples(
             }
         }
     }
-    let [samples, others] = counts;
+    // Between two transactions sessions wait for their clients too: so often, as the jobs' clocks say.
+    let between_ns = |job: &JobResult| (job.thinking_ns as f64 + job.time_outside_ns(schedule)).max(0.0);
+    let between: f64 = watched().map(|(job, _)| between_ns(job)).sum::<f64>() / schedule.window_ns().max(1) as f64;
+    let idle = waits.take_idle((between * known as f64) as u64);
+    for counted in background.0.values_mut().flat_map(BTreeMap::values_mut) {
+        counted[OTHER] -= counted[OTHER] * idle / counts[OTHER].max(1);
+    }
+    let [samples, others] = [counts[SLOW], counts[OTHER] - idle];
     let slow_ns: u64 = completed().map(|[start, end]| end - start).sum();
     let others_ns = watched().map(|(job, _)| job.sum_ns).sum::<u64>().saturating_sub(slow_ns);
     let mean = |ns: u64, n: u64| ns as f64 / n.max(1) as f64;
@@ -168,9 +174,9 @@ fn place(slow: &[[u64; 2]], asked_ns: u64, answered_ns: u64) -> Option<usize> {
 }
 
 /// Start and end of a job's transactions that took longer than `above_ns`, in order.
-fn slow_of(slowest: Option<&Slowest>, above_ns: u64) -> Vec<[u64; 2]> {
-    let kept = slowest.map_or(&[][..], |slowest| slowest.kept().0);
-    let mut slow: Vec<[u64; 2]> = kept.iter().copied().filter(|[start, end]| end - start > above_ns).collect();
+fn slow_of(slowest: &Slowest, above_ns: u64) -> Vec<[u64; 2]> {
+    let mut slow: Vec<[u64; 2]> =
+        slowest.kept().0.iter().copied().filter(|[start, end]| end - start > above_ns).collect();
     slow.sort_unstable();
     slow
 }
@@ -197,6 +203,16 @@ impl Waits {
     fn add(&mut self, class: WaitClass, event: &str, place: usize) {
         let own = if class == WaitClass::Other { event.to_owned() } else { String::new() };
         self.0.entry((class, own)).or_default().entry(event.to_owned()).or_default()[place] += 1;
+    }
+
+    /// Takes away at most so many samples outside slow transactions in which sessions waited for their clients; returns how many.
+    fn take_idle(&mut self, most: u64) -> u64 {
+        let mut left = most;
+        for counts in self.0.get_mut(&(WaitClass::Client, String::new())).into_iter().flat_map(BTreeMap::values_mut) {
+            let taken = counts[OTHER].min(left);
+            (counts[OTHER], left) = (counts[OTHER] - taken, left - taken);
+        }
+        most - left
     }
 
     /// Those first that explain most of the time by which the slow transactions of `all` took longer.
@@ -247,10 +263,16 @@ mod tests {
     }
 
     fn slowest_of(jobs: &[JobResult], samples: &[(u64, WaitSample)]) -> Result<SlowFigures, Unknown> {
-        let events = WaitEvents { lock: ["Lock:*"].into(), log_sync: ["IO:WALSync"].into(), ..WaitEvents::default() };
+        let events = WaitEvents {
+            lock: ["Lock:*"].into(),
+            log_sync: ["IO:WALSync"].into(),
+            idle: ["Client:idle"].into(),
+            ..WaitEvents::default()
+        };
         let samples = samples.iter().map(|(at, sample)| Sampled { asked_ns: *at, answered_ns: at + 2 * MS, sample });
         let samples: Vec<Sampled<'_>> = samples.collect();
-        of_samples(jobs, &samples, (10 * MS, u64::MAX), |event| Some(class(&events, event)))
+        let schedule = Schedule { start_ns: 0, open_ns: 0, close_ns: 10_000 * MS };
+        of_samples(jobs, &samples, 10 * MS, &schedule, |event| class(&events, event))
     }
 
     #[test]
@@ -273,6 +295,17 @@ mod tests {
         assert_eq!(slowest_of(&jobs, &cycle).unwrap().cause(), Err(NoCause::Several));
         let longer = slowest_of(&jobs, &samples(|_| "IO:WALSync")).unwrap();
         assert_eq!(longer.cause().map(|wait| wait.class), Ok(WaitClass::LogSync));
+    }
+
+    #[test]
+    fn what_is_between_transactions_or_of_a_job_without_times_counts_nowhere() {
+        let locked = samples(|ms| if (250..390).contains(&ms) { "Lock:tuple" } else { "Client:idle" });
+        let slow = slowest_of(&[job(190, 200), job(990, 1)], &locked).unwrap();
+        assert_eq!((slow.samples, slow.others), (40, 200));
+        assert_eq!(slow.words().as_deref(), Some("locks (Lock:tuple), during checkpoint"));
+        let unknown = JobResult { slowest: None, ..job(990, 1) };
+        // Of each second's 16 outside slow transactions, 15 are between transactions and one, at 400 ms, is within short ones.
+        assert_eq!(slowest_of(&[job(190, 200), unknown], &locked).unwrap().others, 10);
     }
 
     #[test]
