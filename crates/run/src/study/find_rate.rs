@@ -1,14 +1,20 @@
 //! Finds the highest rate of an open loop that meets an objective, before the test that is stored is measured at it. Each look is a
 //! window of its own, with draws of its own. `analyze/src/rate.rs` chooses the rates and computes the answer.
 
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
 use loadline_analyze::rate::{FoundRate, RateSearch};
 use loadline_database::TargetError;
 use loadline_load::run_test;
 use loadline_model::format::{counted, number};
 use loadline_model::load::RateObjective;
+use loadline_model::{TestRecord, column};
 
 use super::measure::PlannedTest;
+use super::quiet::Others;
 use super::{Context, StudyError};
+use crate::instrument::Instruments;
 
 /// Share of its rate that a look must complete, as that of the check of a rate.
 const KEPT: f64 = 0.98;
@@ -21,10 +27,23 @@ struct Look {
     latency_ns: f64,
 }
 
+/// The rate that was found for a stored test.
+fn found_before(r: &TestRecord) -> Option<FoundRate> {
+    Some(FoundRate {
+        rate: r.figure(column::RATE_TPS)?,
+        low: r.figure(column::RATE_LOW_TPS)?,
+        high: r.figure(column::RATE_HIGH_TPS)?,
+    })
+}
+
 impl PlannedTest<'_> {
-    /// The highest rate that meets the plan's objective; `None` if it has none.
+    /// The highest rate that meets the plan's objective; `None` if it has none. A second try of a disturbed test takes that of the first.
     pub(super) fn find_rate(&self, context: &mut Context<'_>) -> Result<Option<FoundRate>, StudyError> {
         let Some(objective) = context.manifest.plan.load.objective else { return Ok(None) };
+        let first = self.position.try_of.and_then(|first| context.windows().find(|r| r.test == first));
+        if let Some(found) = first.and_then(found_before) {
+            return Ok(Some(found));
+        }
         let objective_ns = objective.ns as f64;
         let idle = self.look(context, objective, 1, None)?;
         if idle.latency_ns > objective_ns {
@@ -62,7 +81,22 @@ impl PlannedTest<'_> {
     ) -> Result<Look, StudyError> {
         let mut prepared = self.prepare(context, None, rate_tps)?;
         prepared.request.jobs = jobs;
-        let measured = run_test(&prepared.request, &mut (), |_| ()).map_err(|e| self.failed(e))?;
+        // As the window of a test, that of a look is held back until others are quiet.
+        let hold = context.hold(Others::beside(context), None);
+        let waits = Arc::clone(&hold.waits);
+        let mut hooks = Instruments { hold: Some(hold), ..Instruments::default() };
+        let test = self.position.test;
+        let measured = run_test(&prepared.request, &mut hooks, |_| {
+            if waits.swap(false, Ordering::Relaxed) {
+                context.say_waiting(test);
+            }
+        })
+        .map_err(|e| self.failed(e))?;
+        let mut was_disturbed = false;
+        if let Some(mut hold) = hooks.hold.take() {
+            was_disturbed = hold.was_disturbed();
+            context.book_hold(&hold, self.position.try_of);
+        }
         if let Some(lost) = measured.jobs.iter().find_map(|job| job.lost.clone()) {
             return Err(self.target_failed(TargetError::lost(lost, measured.merged.full_disk)));
         }
@@ -77,11 +111,13 @@ impl PlannedTest<'_> {
             )));
         };
         let (jobs, of, ms) = (counted(jobs as usize, "job"), objective.of.name(), number(latency_ns / 1e6, 3));
-        context.step(format!(
-            "test {}: look at {at} of {jobs}: {of} {ms} ms, {} tps",
-            self.position.test,
-            number(tps, 1)
-        ));
+        let tps_shown = number(tps, 1);
+        context.step(format!("test {test}: look at {at} of {jobs}: {of} {ms} ms, {tps_shown} tps"));
+        if was_disturbed {
+            context.warn(format!(
+                "test {test}: others disturbed the look at {at} of {jobs}, so the rate found may be too low, and its interval too wide"
+            ));
+        }
         Ok(Look { tps, latency_ns })
     }
 }

@@ -97,6 +97,11 @@ impl Hold {
         self.decide(is_quiet)
     }
 
+    /// Whether others disturbed since the last look, which is when the window was let go.
+    pub(super) fn was_disturbed(&mut self) -> bool {
+        !self.others.were_quiet()
+    }
+
     fn decide(&mut self, is_quiet: bool) -> bool {
         if !std::mem::replace(&mut self.is_looking, true) {
             return false;
