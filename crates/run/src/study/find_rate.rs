@@ -4,12 +4,12 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use loadline_analyze::rate::{FoundRate, RateSearch};
+use loadline_analyze::rate::{FoundRate, RateSearch, WINDOWS};
 use loadline_database::TargetError;
 use loadline_load::run_test;
 use loadline_model::format::{counted, number};
 use loadline_model::load::RateObjective;
-use loadline_model::{TestRecord, column};
+use loadline_model::{Latencies, Note, TestRecord, column};
 
 use super::measure::PlannedTest;
 use super::quiet::Others;
@@ -25,24 +25,46 @@ const ABOVE_CLOSED_LOOP: f64 = 1.1;
 struct Look {
     tps: f64,
     latency_ns: f64,
+    was_disturbed: bool,
 }
 
-/// The rate that was found for a stored test.
-fn found_before(r: &TestRecord) -> Option<FoundRate> {
-    Some(FoundRate {
-        rate: r.figure(column::RATE_TPS)?,
-        low: r.figure(column::RATE_LOW_TPS)?,
-        high: r.figure(column::RATE_HIGH_TPS)?,
-    })
+/// A rate that was found, and what for.
+pub(super) struct Searched {
+    pub(super) found: FoundRate,
+    pub(super) objective: RateObjective,
+    /// Note of others that disturbed.
+    disturbed: Option<Note>,
+}
+
+impl Searched {
+    /// That of a stored test.
+    fn of_test(r: &TestRecord, objective: RateObjective) -> Option<Searched> {
+        let [rate, low, high] = [column::RATE_TPS, column::RATE_LOW_TPS, column::RATE_HIGH_TPS].map(|c| r.figure(c));
+        let found = FoundRate { rate: rate?, low: low?, high: high? };
+        let disturbed = r.notes.iter().find(|note| matches!(note, Note::DisturbedLooks { .. })).cloned();
+        Some(Searched { found, objective, disturbed })
+    }
+
+    /// Notes of a test at the rate, which had these response times.
+    pub(super) fn remarks(&self, response: Option<&Latencies>) -> [Option<Note>; 3] {
+        let latency_ns = response.and_then(|times| self.objective.latency_ns(times));
+        let [objective_ms, _] = self.objective.figures();
+        let missed = latency_ns.filter(|ns| *ns > self.objective.ns as f64).map(|ns| {
+            let of = self.objective.of.name().to_owned();
+            Note::ObjectiveMissed { of, ms: ns / 1e6, objective_ms }
+        });
+        let unbounded = (self.found.low <= 0.0).then_some(Note::UnboundedRate {});
+        [self.disturbed.clone(), missed, unbounded]
+    }
 }
 
 impl PlannedTest<'_> {
     /// The highest rate that meets the plan's objective; `None` if it has none. A second try of a disturbed test takes that of the first.
-    pub(super) fn find_rate(&self, context: &mut Context<'_>) -> Result<Option<FoundRate>, StudyError> {
+    pub(super) fn find_rate(&self, context: &mut Context<'_>) -> Result<Option<Searched>, StudyError> {
         let Some(objective) = context.manifest.plan.load.objective else { return Ok(None) };
         let first = self.position.try_of.and_then(|first| context.windows().find(|r| r.test == first));
-        if let Some(found) = first.and_then(found_before) {
-            return Ok(Some(found));
+        if let Some(searched) = first.and_then(|r| Searched::of_test(r, objective)) {
+            return Ok(Some(searched));
         }
         let objective_ns = objective.ns as f64;
         let idle = self.look(context, objective, 1, None)?;
@@ -54,9 +76,11 @@ impl PlannedTest<'_> {
             )));
         }
         let full = self.look(context, objective, self.position.jobs, None)?;
+        let mut disturbed = usize::from(idle.was_disturbed) + usize::from(full.was_disturbed);
         let mut search = RateSearch::new(objective_ns, idle.latency_ns, full.tps * ABOVE_CLOSED_LOOP);
         while let Some(rate) = search.next_rate() {
             let look = self.look(context, objective, self.position.jobs, Some(rate))?;
+            disturbed += usize::from(look.was_disturbed);
             let kept = look.tps >= rate * KEPT;
             search.add(rate, if kept { objective_ns / look.latency_ns } else { 0.0 });
         }
@@ -68,7 +92,8 @@ impl PlannedTest<'_> {
             number(found.low, 1),
             number(found.high, 1)
         ));
-        Ok(Some(found))
+        let disturbed = (disturbed > 0).then_some(Note::DisturbedLooks { disturbed, windows: WINDOWS });
+        Ok(Some(Searched { found, objective, disturbed }))
     }
 
     /// A window of so many jobs at a rate; without one, in a closed loop.
@@ -111,13 +136,7 @@ impl PlannedTest<'_> {
             )));
         };
         let (jobs, of, ms) = (counted(jobs as usize, "job"), objective.of.name(), number(latency_ns / 1e6, 3));
-        let tps_shown = number(tps, 1);
-        context.step(format!("test {test}: look at {at} of {jobs}: {of} {ms} ms, {tps_shown} tps"));
-        if was_disturbed {
-            context.warn(format!(
-                "test {test}: others disturbed the look at {at} of {jobs}, so the rate found may be too low, and its interval too wide"
-            ));
-        }
-        Ok(Look { tps, latency_ns })
+        context.step(format!("test {test}: look at {at} of {jobs}: {of} {ms} ms, {} tps", number(tps, 1)));
+        Ok(Look { tps, latency_ns, was_disturbed })
     }
 }
