@@ -71,8 +71,9 @@ impl PlannedTest<'_> {
         if idle.latency_ns > objective_ns {
             let (asked, ms) = (objective.words(), number(idle.latency_ns / 1e6, 3));
             return Err(StudyError::Objective(format!(
-                "--rate auto: {} of one job, which waits for no other, is {ms} ms, so no rate has {asked}: ask for a longer time",
+                "--rate auto: {} of one job of {}, which waits for no other, is {ms} ms, so no rate has {asked}: ask for a longer time",
                 objective.of.name(),
+                self.workload.code,
             )));
         }
         let full = self.look(context, objective, self.position.jobs, None)?;
@@ -131,8 +132,8 @@ impl PlannedTest<'_> {
         let at = rate_tps.map_or("a closed loop".to_owned(), |rate| format!("{} tps", number(rate, 1)));
         let Some(latency_ns) = times.and_then(|times| objective.latency_ns(times)).filter(|ns| *ns > 0.0) else {
             return Err(StudyError::Objective(format!(
-                "--rate auto: no transaction was due or completed in a window of {} s at {at}: use a longer --duration",
-                prepared.request.duration_s
+                "--rate auto: {}: no transaction was due or completed in a window of {} s at {at}: use a longer --duration",
+                self.workload.code, prepared.request.duration_s
             )));
         };
         let (jobs, of, ms) = (counted(jobs as usize, "job"), objective.of.name(), number(latency_ns / 1e6, 3));
