@@ -125,7 +125,7 @@ fn limits_s(workload: &Workload) -> f64 {
 #[cfg(test)]
 mod tests {
     use crate::plan::PlanSpec;
-    use loadline_model::plan::JobsSpec;
+    use loadline_model::plan::{JobsSpec, RateSpec, TimeSpec};
     use loadline_workload::{CATALOGUE, Limit};
 
     use super::*;
@@ -147,6 +147,22 @@ mod tests {
         assert!((more(1, 0, 0) - 3.0 * (log + statements)).abs() < 1e-9, "{}", more(1, 0, 0));
         assert!((more(1, 1, 2) - log).abs() < 1e-9, "the last one of LGWR-LAT1: {}", more(1, 1, 2));
         assert_eq!(length("null:", true).total_s(), length("null:", false).total_s(), "it has no limits");
+    }
+
+    #[test]
+    fn a_search_takes_its_windows() {
+        let length = |rate: Option<&str>| {
+            let target = Some("sqlite:".to_owned());
+            let workload = Some(vec!["TP-LIGHT".to_owned()]);
+            let rate = rate.map(|word| RateSpec::Text(word.to_owned()));
+            let p99 = rate.is_some().then(|| TimeSpec::Text("5ms".to_owned()));
+            let jobs = Some(JobsSpec::One(2));
+            let spec = PlanSpec { target, workload, jobs, rate, p99, probe: Some(false), ..PlanSpec::default() };
+            DurationEstimate::of(&make_plan(&spec).unwrap())
+        };
+        let (plain, searched) = (length(None), length(Some("auto")));
+        assert!((searched.window_s() - plain.total_s()).abs() < 1e-9 && plain.search_s() == 0.0);
+        assert!((searched.search_s() - WINDOWS as f64 * plain.total_s()).abs() < 1e-9);
     }
 
     #[test]

@@ -141,3 +141,26 @@ impl PlannedTest<'_> {
         Ok(Look { tps, latency_ns, was_disturbed })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use loadline_model::load::LatencyOf;
+
+    use super::*;
+
+    #[test]
+    fn a_window_that_misses_the_objective_and_a_rate_without_bounds_say_so() {
+        let objective = RateObjective { of: LatencyOf::Mean, ns: 5_000_000 };
+        let searched = |low| Searched { found: FoundRate { rate: 9.0, low, high: 11.0 }, objective, disturbed: None };
+        let times = |ns| {
+            let mut times = Latencies::new();
+            times.record(ns);
+            times
+        };
+        assert_eq!(searched(8.0).remarks(Some(&times(4_000_000))), [None, None, None]);
+        let [_, missed, unbounded] = searched(0.0).remarks(Some(&times(6_000_000)));
+        assert_eq!(unbounded, Some(Note::UnboundedRate {}));
+        let missed = missed.unwrap().to_string();
+        assert!(missed.starts_with("mean latency of this window is ") && missed.contains("above the 5 ms"), "{missed}");
+    }
+}
