@@ -5,11 +5,15 @@
 //! and exponential times, margins of means and of percentiles fall in proportion to the rate (Kleinrock, Queueing Systems I, 1975, chapter
 //! 3.2), so a line through rates near the answer is a good model of other queues as well.
 //!
-//! First, bisection between 0 and the highest rate. Then two rows of looks evenly around the answer so far, a line through them, and the
-//! rate at which it is 1 with its interval by Fieller's theorem (Fieller, Some problems in interval estimation, 1954, section 4). Where
-//! the margin does not fall but drops, as that of a server with fixed service times does at its capacity, a line says little. If two levels fit
-//! four times better than a line, the second row is bisection too, and the interval is from the highest rate that met the objective to the
-//! next one.
+//! Margins above 2 count as 2: how far latency is below the objective does not say where it meets it.
+//!
+//! First, bisection between 0 and the highest rate. Then two rows of looks evenly around the answer so far. The first one reaches a tenth
+//! to either side, the second one so far that the slope of the first lets the margin be from 1.25 to 0.75. Through the looks of both rows
+//! that are in the reach of the second goes a line. The answer is the rate at which it is 1, with its interval by Fieller's theorem
+//! (Fieller, Some problems in interval estimation, 1954, section 4). Where the margin does not fall but drops, as that of a server with
+//! fixed service times does at its capacity, a line says little. If all looks that met have twice the margin of any that missed, and two
+//! levels fit four times better than a line, the second row is bisection too, and the interval is from the highest rate that met the
+//! objective to the next one.
 
 use crate::stats::student_t_975;
 
@@ -21,8 +25,12 @@ const ROW: usize = 5;
 pub const LOOKS: usize = BISECTIONS + 2 * ROW;
 /// Windows of a search: before the looks, one job and all jobs in a closed loop.
 pub const WINDOWS: usize = 2 + LOOKS;
-/// Distance of the first and the last look of a row from its middle, as a share of it.
+/// Distance of the first and the last look of the first row from its middle, as a share of it.
 const REACH: f64 = 0.1;
+/// Least and greatest such distance of the second row.
+const REACHES: [f64; 2] = [0.05, 0.4];
+/// Margin that greater ones count as.
+const MOST_MARGIN: f64 = 2.0;
 /// Two levels must fit so many times better than a line.
 const DROP: f64 = 4.0;
 
@@ -51,8 +59,9 @@ pub struct RateSearch {
     idle: f64,
     highest: f64,
     looks: Vec<Look>,
-    /// Middle of the row under way.
+    /// Middle of the row under way, and the distance of its ends as a share of it.
     middle: f64,
+    reach: f64,
     drops: bool,
 }
 
@@ -71,7 +80,8 @@ impl RateSearch {
     /// A search below `highest` transactions per second, of jobs that take `idle_ns` without load.
     #[must_use]
     pub fn new(objective_ns: f64, idle_ns: f64, highest: f64) -> RateSearch {
-        RateSearch { idle: objective_ns / idle_ns, highest, looks: Vec::new(), middle: 0.0, drops: false }
+        let idle = (objective_ns / idle_ns).min(MOST_MARGIN);
+        RateSearch { idle, highest, looks: Vec::new(), middle: 0.0, reach: REACH, drops: false }
     }
 
     /// The rate of the next look; `None` after the last.
@@ -83,13 +93,16 @@ impl RateSearch {
             None => Some((low.rate + high.rate) / 2.0),
             Some(n) if n >= 2 * ROW => None,
             Some(n) if n >= ROW && self.drops => Some((low.rate + high.rate) / 2.0),
-            Some(n) => Some(self.middle * (1.0 - REACH + 2.0 * REACH * (n % ROW) as f64 / (ROW - 1) as f64)),
+            Some(n) => {
+                let place = (n % ROW) as f64 / (ROW - 1) as f64;
+                Some(self.middle * (1.0 + self.reach * (2.0 * place - 1.0)))
+            }
         }
     }
 
     /// Adds the look at the rate of [`RateSearch::next_rate`]: the objective divided by its latency; 0 if the jobs did not keep the rate.
     pub fn add(&mut self, rate: f64, margin: f64) {
-        self.looks.push(Look { rate, margin });
+        self.looks.push(Look { rate, margin: margin.min(MOST_MARGIN) });
         if self.looks.len() == BISECTIONS {
             let [low, high] = self.bracket();
             self.middle = low.rate + (high.rate - low.rate) * (low.margin - 1.0) / (low.margin - high.margin);
@@ -99,6 +112,7 @@ impl RateSearch {
             if line.slope < 0.0 {
                 let reach = 2.0 * REACH * self.middle;
                 self.middle = line.root.clamp(self.middle - reach, self.middle + reach);
+                self.reach = (0.25 / (-line.slope * self.middle)).clamp(REACHES[0], REACHES[1]);
             }
         }
     }
@@ -110,7 +124,7 @@ impl RateSearch {
         if self.drops {
             return FoundRate { rate: low.rate, low: low.rate, high: high.rate };
         }
-        let (line, n) = (self.line(), self.row().len());
+        let (line, n) = (self.line(), self.near().len());
         let t = student_t_975(n.saturating_sub(2)).unwrap_or(f64::INFINITY);
         let variance = line.rest / n.saturating_sub(2).max(1) as f64;
         let doubt = t * t * variance / (line.slope * line.slope * line.rates);
@@ -133,16 +147,18 @@ impl RateSearch {
         [low, high]
     }
 
-    fn row(&self) -> &[Look] {
-        self.looks.get(BISECTIONS..).unwrap_or_default()
+    /// Looks of the rows in the reach of the last row.
+    fn near(&self) -> Vec<Look> {
+        let (rows, far) = (self.looks.iter().skip(BISECTIONS), self.reach * self.middle);
+        rows.filter(|look| (look.rate - self.middle).abs() <= far * 1.000_001).copied().collect()
     }
 
-    /// The line through the looks of the rows, by least squares.
+    /// The line through these looks, by least squares.
     fn line(&self) -> Line {
-        let n = self.row().len() as f64;
-        let mean = |of: fn(&Look) -> f64| self.row().iter().map(of).sum::<f64>() / n;
+        let near = self.near();
+        let mean = |of: fn(&Look) -> f64| near.iter().map(of).sum::<f64>() / near.len() as f64;
         let (mean_rate, mean_margin) = (mean(|look| look.rate), mean(|look| look.margin));
-        let sum = |of: &dyn Fn(&Look) -> f64| self.row().iter().map(of).sum::<f64>();
+        let sum = |of: &dyn Fn(&Look) -> f64| near.iter().map(of).sum::<f64>();
         let rates = sum(&|look| (look.rate - mean_rate).powi(2));
         let slope = sum(&|look| (look.rate - mean_rate) * (look.margin - mean_margin)) / rates;
         let rest = sum(&|look| (look.margin - mean_margin - slope * (look.rate - mean_rate)).powi(2));
@@ -151,15 +167,16 @@ impl RateSearch {
 
     /// Sum of squares of margins around the mean of those that met and of those that missed; `None` if these are not apart.
     fn two_levels(&self) -> Option<f64> {
-        let (met, missed): (Vec<Look>, Vec<Look>) = self.row().iter().partition(|look| look.margin >= 1.0);
-        if missed.is_empty() || met.iter().any(|a| missed.iter().any(|b| a.rate > b.rate)) {
+        let (met, missed): (Vec<Look>, Vec<Look>) = self.near().iter().partition(|look| look.margin >= 1.0);
+        let apart = |a: &Look| missed.iter().all(|b| a.rate < b.rate && a.margin >= 2.0 * b.margin);
+        if met.is_empty() || missed.is_empty() || !met.iter().all(apart) {
             return None;
         }
         let around = |looks: &[Look]| {
-            let mean = looks.iter().map(|look| look.margin).sum::<f64>() / looks.len().max(1) as f64;
+            let mean = looks.iter().map(|look| look.margin).sum::<f64>() / looks.len() as f64;
             looks.iter().map(|look| (look.margin - mean).powi(2)).sum::<f64>()
         };
-        (!met.is_empty()).then(|| around(&met) + around(&missed))
+        Some(around(&met) + around(&missed))
     }
 }
 
@@ -245,7 +262,11 @@ mod tests {
             });
             assert!((found.rate / capacity - 1.0).abs() < 0.02, "{capacity}: {found:?}");
         }
-        let found = searched(1.0, 0.1, 1000.0, |rate| if rate > 300.0 { f64::INFINITY } else { 0.1 });
+        // However latency varies far below the objective.
+        let mut random = Random::new(5);
+        let found = searched(1.0, 0.1, 1000.0, |rate| {
+            if rate > 300.0 { f64::INFINITY } else { (0.05 + exponential(&mut random, 0.05)).min(0.4) }
+        });
         assert!(found.low == found.rate && found.low <= 300.0 && found.high > 300.0, "{found:?}");
         assert!(found.high / found.low < 1.02, "{found:?}");
     }

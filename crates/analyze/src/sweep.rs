@@ -274,6 +274,9 @@ impl Sweep {
         if !self.over_jobs() {
             return Some("the sweep was over work, not over load");
         }
+        if self.load.objective.is_some() {
+            return Some("each test has the highest rate that was found for it, so the sweep was not over load");
+        }
         if self.load.rate_tps.is_some() {
             return Some("the rate was given, so the sweep was not over load");
         }

@@ -151,6 +151,19 @@ notes! {
         "{transactions:.0} transactions completed in the window: rates are accurate to about {error_pct:.0} %; use a longer \
          window (--duration)"
     );
+    /// Others disturbed windows of the search for the highest rate.
+    DisturbedLooks { disturbed: usize, windows: usize } format!(
+        "others disturbed {disturbed} of the {windows} windows in which the highest rate was searched: it may be too low, and its \
+         interval too wide"
+    );
+    /// The window at the rate that was found missed the objective.
+    ObjectiveMissed { of: String, ms: f64, objective_ms: f64 } format!(
+        "{of} of this window is {} ms, above the {objective_ms} ms asked for: the highest rate is an estimate, which about half of all \
+         windows at it miss; rate_low_tps is on the safe side",
+        number(*ms, 3)
+    );
+    /// The looks do not bound the highest rate.
+    UnboundedRate {} "the looks do not bound the highest rate, so it says little: use a longer window (--duration)";
     /// The database's own report could not be made.
     NoNativeReport { test: u32, why: String } format!("the database's own report of test {test} is missing: {why}");
     /// The target did not come to rest before the test.

@@ -22,6 +22,8 @@ pub struct DurationEstimate {
     pub exact: bool,
     /// Of each workload, in the plan's order.
     tests: Vec<Tests>,
+    /// Windows of a test, with those in which its rate is searched.
+    windows: usize,
     /// How often each is made.
     pub repeat: u32,
 }
@@ -49,11 +51,11 @@ impl DurationEstimate {
         let limited = plan.probe && kind_of(&plan.target).is_ok_and(|kind| kind.no_limit.is_none());
         // Without those of files that are not read, whose plan is refused, the estimate is of the others.
         let known = workloads_of(plan).unwrap_or_default();
+        let windows = if plan.load.objective.is_some() { 1 + WINDOWS } else { 1 };
         let tests = |w: &PlannedWorkload| {
             let found = known.find(&w.code).ok().filter(|_| limited);
             let limits_s = found.map_or(0.0, |workload| limits_s(&workload));
             let window_s = scan_s(&known, w, &plan.idle_s).unwrap_or(plan.duration_s);
-            let windows = if plan.load.objective.is_some() { 1 + WINDOWS } else { 1 };
             let each_s = (plan.warmup_s + window_s + OVERHEAD_S) * windows as f64 + limits_s;
             Tests { number: SweepPoints::of(&known, w).count(steps) * plan.node_counts.len().max(1) as f64, each_s }
         };
@@ -62,7 +64,7 @@ impl DurationEstimate {
             Some(paired) => 2 * paired.pairs * paired.variants.len().saturating_sub(1) as u32,
             None => plan.repeat,
         };
-        DurationEstimate { steps, exact, tests, repeat }
+        DurationEstimate { steps, exact, tests, windows, repeat }
     }
 
     /// Duration of all tests, s.
@@ -71,11 +73,17 @@ impl DurationEstimate {
         self.left_s(1, 0, 0)
     }
 
-    /// Mean duration of a test, s.
+    /// Mean duration of a window, with what is around it, s.
     #[must_use]
     pub fn window_s(&self) -> f64 {
         let number: f64 = self.tests.iter().map(|t| t.number).sum();
-        self.tests.iter().map(Tests::all_s).sum::<f64>() / number.max(1.0)
+        self.tests.iter().map(Tests::all_s).sum::<f64>() / number.max(1.0) / self.windows as f64
+    }
+
+    /// Mean duration of the search for the rate of a test, s.
+    #[must_use]
+    pub fn search_s(&self) -> f64 {
+        (self.windows - 1) as f64 * self.window_s()
     }
 
     /// Remaining duration, s, after `done` tests of the workload at `index` in `repetition` (from 1), and all tests
@@ -117,7 +125,7 @@ fn limits_s(workload: &Workload) -> f64 {
 #[cfg(test)]
 mod tests {
     use crate::plan::PlanSpec;
-    use loadline_model::plan::JobsSpec;
+    use loadline_model::plan::{JobsSpec, RateSpec, TimeSpec};
     use loadline_workload::{CATALOGUE, Limit};
 
     use super::*;
@@ -139,6 +147,22 @@ mod tests {
         assert!((more(1, 0, 0) - 3.0 * (log + statements)).abs() < 1e-9, "{}", more(1, 0, 0));
         assert!((more(1, 1, 2) - log).abs() < 1e-9, "the last one of LGWR-LAT1: {}", more(1, 1, 2));
         assert_eq!(length("null:", true).total_s(), length("null:", false).total_s(), "it has no limits");
+    }
+
+    #[test]
+    fn a_search_takes_its_windows() {
+        let length = |rate: Option<&str>| {
+            let target = Some("sqlite:".to_owned());
+            let workload = Some(vec!["TP-LIGHT".to_owned()]);
+            let rate = rate.map(|word| RateSpec::Text(word.to_owned()));
+            let p99 = rate.is_some().then(|| TimeSpec::Text("5ms".to_owned()));
+            let jobs = Some(JobsSpec::One(2));
+            let spec = PlanSpec { target, workload, jobs, rate, p99, probe: Some(false), ..PlanSpec::default() };
+            DurationEstimate::of(&make_plan(&spec).unwrap())
+        };
+        let (plain, searched) = (length(None), length(Some("auto")));
+        assert!((searched.window_s() - plain.total_s()).abs() < 1e-9 && plain.search_s() == 0.0);
+        assert!((searched.search_s() - WINDOWS as f64 * plain.total_s()).abs() < 1e-9);
     }
 
     #[test]

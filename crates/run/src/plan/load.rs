@@ -105,9 +105,9 @@ fn objective(spec: &PlanSpec) -> Result<Option<RateObjective>, PlanError> {
             let seconds = time_with_unit(name, time, 1e-6, 3600.0)?;
             Ok(Some(RateObjective { of: *of, ns: (seconds * 1e9).round() as u64 }))
         }
-        (Some(RateSpec::Text(_)), _) => {
-            value("--rate auto needs one objective: --p99, --p95 or --latency, such as --p99 5ms".to_owned())
-        }
+        (Some(RateSpec::Text(_)), _) => value(
+            "--rate auto needs one objective, and not more: --p99, --p95 or --latency, such as --p99 5ms".to_owned(),
+        ),
         // Objectives without a search are refused before.
         _ => Ok(None),
     }

@@ -203,11 +203,11 @@ options! {
             /// that meets --p99, --p95 or --latency, found with 16 looks (see docs/load.md)
             rate: RateSpec [value_name = "TPS|auto", value_parser = rate, help_heading = LOAD];
             /// With --rate auto, the longest 99th percentile of the response times, with its unit, e.g. 5ms
-            p99: TimeSpec [value_name = "TIME", help_heading = LOAD];
+            p99: TimeSpec [value_name = "TIME", allow_hyphen_values = true, help_heading = LOAD];
             /// With --rate auto, the longest 95th percentile of the response times
-            p95: TimeSpec [value_name = "TIME", help_heading = LOAD];
+            p95: TimeSpec [value_name = "TIME", allow_hyphen_values = true, help_heading = LOAD];
             /// With --rate auto, the longest mean response time
-            latency: TimeSpec [value_name = "TIME", help_heading = LOAD];
+            latency: TimeSpec [value_name = "TIME", allow_hyphen_values = true, help_heading = LOAD];
             /// Mean time that a job thinks after each transaction, with its unit, e.g. 10ms; drawn from an exponential distribution. Client
             /// driver only, and not with --rate (see docs/load.md)
             think: TimeSpec [value_name = "TIME", allow_hyphen_values = true, help_heading = LOAD];

@@ -1,14 +1,20 @@
 //! Finds the highest rate of an open loop that meets an objective, before the test that is stored is measured at it. Each look is a
 //! window of its own, with draws of its own. `analyze/src/rate.rs` chooses the rates and computes the answer.
 
-use loadline_analyze::rate::{FoundRate, RateSearch};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use loadline_analyze::rate::{FoundRate, RateSearch, WINDOWS};
 use loadline_database::TargetError;
 use loadline_load::run_test;
 use loadline_model::format::{counted, number};
 use loadline_model::load::RateObjective;
+use loadline_model::{Latencies, Note, TestRecord, column};
 
 use super::measure::PlannedTest;
+use super::quiet::{Others, WhenQuiet};
 use super::{Context, StudyError};
+use crate::instrument::Instruments;
 
 /// Share of its rate that a look must complete, as that of the check of a rate.
 const KEPT: f64 = 0.98;
@@ -19,25 +25,63 @@ const ABOVE_CLOSED_LOOP: f64 = 1.1;
 struct Look {
     tps: f64,
     latency_ns: f64,
+    was_disturbed: bool,
+}
+
+/// A rate that was found, and what for.
+pub(super) struct Searched {
+    pub(super) found: FoundRate,
+    pub(super) objective: RateObjective,
+    /// Note of others that disturbed.
+    disturbed: Option<Note>,
+}
+
+impl Searched {
+    /// That of a stored test.
+    fn of_test(r: &TestRecord, objective: RateObjective) -> Option<Searched> {
+        let [rate, low, high] = [column::RATE_TPS, column::RATE_LOW_TPS, column::RATE_HIGH_TPS].map(|c| r.figure(c));
+        let found = FoundRate { rate: rate?, low: low?, high: high? };
+        let disturbed = r.notes.iter().find(|note| matches!(note, Note::DisturbedLooks { .. })).cloned();
+        Some(Searched { found, objective, disturbed })
+    }
+
+    /// Notes of a test at the rate, which had these response times.
+    pub(super) fn remarks(&self, response: Option<&Latencies>) -> [Option<Note>; 3] {
+        let latency_ns = response.and_then(|times| self.objective.latency_ns(times));
+        let [objective_ms, _] = self.objective.figures();
+        let missed = latency_ns.filter(|ns| *ns > self.objective.ns as f64).map(|ns| {
+            let of = self.objective.of.name().to_owned();
+            Note::ObjectiveMissed { of, ms: ns / 1e6, objective_ms }
+        });
+        let unbounded = (self.found.low <= 0.0).then_some(Note::UnboundedRate {});
+        [self.disturbed.clone(), missed, unbounded]
+    }
 }
 
 impl PlannedTest<'_> {
-    /// The highest rate that meets the plan's objective; `None` if it has none.
-    pub(super) fn find_rate(&self, context: &mut Context<'_>) -> Result<Option<FoundRate>, StudyError> {
+    /// The highest rate that meets the plan's objective; `None` if it has none. A second try of a disturbed test takes that of the first.
+    pub(super) fn find_rate(&self, context: &mut Context<'_>) -> Result<Option<Searched>, StudyError> {
         let Some(objective) = context.manifest.plan.load.objective else { return Ok(None) };
+        let first = self.position.try_of.and_then(|first| context.windows().find(|r| r.test == first));
+        if let Some(searched) = first.and_then(|r| Searched::of_test(r, objective)) {
+            return Ok(Some(searched));
+        }
         let objective_ns = objective.ns as f64;
         let idle = self.look(context, objective, 1, None)?;
         if idle.latency_ns > objective_ns {
             let (asked, ms) = (objective.words(), number(idle.latency_ns / 1e6, 3));
             return Err(StudyError::Objective(format!(
-                "--rate auto: {} of one job, which waits for no other, is {ms} ms, so no rate has {asked}: ask for a longer time",
+                "--rate auto: {} of one job of {}, which waits for no other, is {ms} ms, so no rate has {asked}: ask for a longer time",
                 objective.of.name(),
+                self.workload.code,
             )));
         }
         let full = self.look(context, objective, self.position.jobs, None)?;
+        let mut disturbed = usize::from(idle.was_disturbed) + usize::from(full.was_disturbed);
         let mut search = RateSearch::new(objective_ns, idle.latency_ns, full.tps * ABOVE_CLOSED_LOOP);
         while let Some(rate) = search.next_rate() {
             let look = self.look(context, objective, self.position.jobs, Some(rate))?;
+            disturbed += usize::from(look.was_disturbed);
             let kept = look.tps >= rate * KEPT;
             search.add(rate, if kept { objective_ns / look.latency_ns } else { 0.0 });
         }
@@ -49,7 +93,8 @@ impl PlannedTest<'_> {
             number(found.low, 1),
             number(found.high, 1)
         ));
-        Ok(Some(found))
+        let disturbed = (disturbed > 0).then_some(Note::DisturbedLooks { disturbed, windows: WINDOWS });
+        Ok(Some(Searched { found, objective, disturbed }))
     }
 
     /// A window of so many jobs at a rate; without one, in a closed loop.
@@ -62,7 +107,20 @@ impl PlannedTest<'_> {
     ) -> Result<Look, StudyError> {
         let mut prepared = self.prepare(context, None, rate_tps)?;
         prepared.request.jobs = jobs;
-        let measured = run_test(&prepared.request, &mut (), |_| ()).map_err(|e| self.failed(e))?;
+        // As the window of a test, that of a look is held back until others are quiet.
+        let mut hold = context.hold(Others::beside(context), None);
+        let waits = Arc::clone(&hold.waits);
+        let mut none = Instruments::default();
+        let mut hooks = WhenQuiet(&mut none, &mut hold);
+        let test = self.position.test;
+        let measured = run_test(&prepared.request, &mut hooks, |_| {
+            if waits.swap(false, Ordering::Relaxed) {
+                context.say_waiting(test);
+            }
+        })
+        .map_err(|e| self.failed(e))?;
+        let was_disturbed = hold.was_disturbed();
+        context.book_hold(&hold, self.position.try_of);
         if let Some(lost) = measured.jobs.iter().find_map(|job| job.lost.clone()) {
             return Err(self.target_failed(TargetError::lost(lost, measured.merged.full_disk)));
         }
@@ -72,16 +130,35 @@ impl PlannedTest<'_> {
         let at = rate_tps.map_or("a closed loop".to_owned(), |rate| format!("{} tps", number(rate, 1)));
         let Some(latency_ns) = times.and_then(|times| objective.latency_ns(times)).filter(|ns| *ns > 0.0) else {
             return Err(StudyError::Objective(format!(
-                "--rate auto: no transaction was due or completed in a window of {} s at {at}: use a longer --duration",
-                prepared.request.duration_s
+                "--rate auto: {}: no transaction was due or completed in a window of {} s at {at}: use a longer --duration",
+                self.workload.code, prepared.request.duration_s
             )));
         };
         let (jobs, of, ms) = (counted(jobs as usize, "job"), objective.of.name(), number(latency_ns / 1e6, 3));
-        context.step(format!(
-            "test {}: look at {at} of {jobs}: {of} {ms} ms, {} tps",
-            self.position.test,
-            number(tps, 1)
-        ));
-        Ok(Look { tps, latency_ns })
+        context.step(format!("test {test}: look at {at} of {jobs}: {of} {ms} ms, {} tps", number(tps, 1)));
+        Ok(Look { tps, latency_ns, was_disturbed })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use loadline_model::load::LatencyOf;
+
+    use super::*;
+
+    #[test]
+    fn a_window_that_misses_the_objective_and_a_rate_without_bounds_say_so() {
+        let objective = RateObjective { of: LatencyOf::Mean, ns: 5_000_000 };
+        let searched = |low| Searched { found: FoundRate { rate: 9.0, low, high: 11.0 }, objective, disturbed: None };
+        let times = |ns| {
+            let mut times = Latencies::new();
+            times.record(ns);
+            times
+        };
+        assert_eq!(searched(8.0).remarks(Some(&times(4_000_000))), [None, None, None]);
+        let [_, missed, unbounded] = searched(0.0).remarks(Some(&times(6_000_000)));
+        assert_eq!(unbounded, Some(Note::UnboundedRate {}));
+        let missed = missed.unwrap().to_string();
+        assert!(missed.starts_with("mean latency of this window is ") && missed.contains("above the 5 ms"), "{missed}");
     }
 }

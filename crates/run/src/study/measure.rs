@@ -91,8 +91,8 @@ impl PlannedTest<'_> {
 
     /// Runs jobs in a window, and again in a longer one if it was too short. Also returns what is left of a target that lost nodes.
     fn jobs(&self, context: &mut Context<'_>) -> Result<(TestOutput, Option<RemainingNodes>), StudyError> {
-        let found = self.find_rate(context)?;
-        let rate_tps = found.map(|found| found.rate);
+        let searched = self.find_rate(context)?;
+        let rate_tps = searched.as_ref().map(|searched| searched.found.rate);
         let mut prepared = self.prepare(context, None, rate_tps)?;
         let mut ended = self.run_jobs(context, &mut prepared)?;
         if let Some(longer_s) = ended.needs_longer_s(&prepared) {
@@ -108,12 +108,13 @@ impl PlannedTest<'_> {
         let mut evidence = self.evidence(context, &run, &prepared, &ended, instruments);
         // A limit is that of the work that the jobs did, which their figures say.
         let mut figures = steps::figures_of(&evidence);
-        if let Some((found, objective)) = found.zip(context.manifest.plan.load.objective) {
-            found_rate(found, objective, &mut figures);
+        if let Some(searched) = &searched {
+            found_rate(searched.found, searched.objective, &mut figures);
         }
         evidence.seen.instruments.complete(&prepared.request, &run, &figures);
         let (native, missing) = self.report(context, ended.mark.clone());
-        let evidence = evidence.and_remarks(missing);
+        let of_search = searched.iter().flat_map(|s| s.remarks(ended.measured.merged.response.as_ref())).flatten();
+        let evidence = evidence.and_remarks(missing.into_iter().chain(of_search));
         let test = steps::with_checks(figures, &evidence);
         let mut output = record::of_jobs(&evidence, test, self.identity(context), native);
         if let Some(activity) = &mut output.activity {

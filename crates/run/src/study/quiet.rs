@@ -111,6 +111,11 @@ impl Hold {
         Hold { others, most_s, began: None, ended: None, in_vain: false, is_looking: false, waits: Arc::default() }
     }
 
+    /// Whether others disturbed since the last look, which is when the window was let go.
+    pub(super) fn was_disturbed(&mut self) -> bool {
+        !self.others.were_quiet()
+    }
+
     /// Whether the window may start, if others were quiet since the last look. The first one is only where the next begins.
     fn decide(&mut self, is_quiet: bool) -> bool {
         if !std::mem::replace(&mut self.is_looking, true) {

@@ -53,6 +53,8 @@ pub(super) struct Tries {
     in_vain: bool,
     /// Planned time of a window with what is around it, s.
     pub(super) window_s: f64,
+    /// Planned time of the search for the rate of a test, s: tries after the first take the one that was found.
+    search_s: f64,
     /// Windows that do not count.
     pub(super) others: Vec<TestRecord>,
     /// Tests up to this number are of a run that had ended: none of them is measured again.
@@ -79,6 +81,7 @@ impl Tries {
             since: Instant::now(),
             in_vain: false,
             window_s,
+            search_s: length.search_s(),
             others,
             settled: 0,
             due: Vec::new(),
@@ -112,7 +115,7 @@ impl Tries {
     /// Books the time of the first try of a test, which has ended, with so many `windows`.
     fn end_first(&mut self, windows: usize) {
         let took_s = std::mem::replace(&mut self.since, Instant::now()).elapsed().as_secs_f64();
-        self.over_s += took_s - std::mem::take(&mut self.waited_s) - windows as f64 * self.window_s;
+        self.over_s += took_s - std::mem::take(&mut self.waited_s) - windows as f64 * self.window_s - self.search_s;
     }
 
     /// How long the try under way may wait for a quiet machine, s.
@@ -144,7 +147,7 @@ impl Context<'_> {
         self.windows().max_by_key(|r| r.test)
     }
 
-    fn windows(&self) -> impl Iterator<Item = &TestRecord> + Clone {
+    pub(super) fn windows(&self) -> impl Iterator<Item = &TestRecord> + Clone {
         self.records.iter().chain(&self.tries.others)
     }
 
