@@ -17,6 +17,8 @@ pub(super) struct Knowledge {
     pub(super) full_disk: Vec<String>,
     pub(super) absent: Vec<(Topic, String)>,
     pub(super) settings: Vec<String>,
+    pub(super) objects: String,
+    pub(super) columns: String,
     pub(super) events: WaitEvents,
     pub(super) dialect: Dialect,
 }

@@ -3,7 +3,7 @@
 use loadline_database::TargetError;
 use loadline_load::Request;
 use loadline_model::{LimitSource, Note, TestLimit, TestRecord, column};
-use loadline_workload::Limit;
+use loadline_workload::{Limit, Loop};
 
 use super::{Instrument, Kind, RunContext};
 use crate::evidence::Evidence;
@@ -44,6 +44,9 @@ impl Instrument for Limits {
         if let Ok(references) = run.references
             && !request.load.thinks()
         {
+            if request.target.facts().columns_apart {
+                self.read_columns();
+            }
             if references.elsewhere.is_some() && self.parts.iter().all(|m| m.limit.is_of_device()) {
                 // No device of another machine: what remains are the round trips.
                 self.parts.push(Measured::new(Limit::Statements));
@@ -78,6 +81,15 @@ impl Instrument for Limits {
 }
 
 impl Limits {
+    /// The columns that a query reads are read from memory, in place of loops over whole rows.
+    fn read_columns(&mut self) {
+        let before = self.parts.len();
+        self.parts.retain(|part| !matches!(part.limit, Limit::Loop(of) if of != Loop::Keys));
+        if self.parts.len() < before && self.parts.iter().all(|part| part.limit != Limit::Memory) {
+            self.parts.push(Measured::new(Limit::Memory));
+        }
+    }
+
     /// Measures after the test. The lowest limit, and those that are unknown.
     fn measure(&mut self, subject: Subject<'_>, run: &RunContext<'_>) -> Result<(TestLimit, Vec<String>), String> {
         let references = run.references.as_ref().map_err(Clone::clone)?;
