@@ -53,7 +53,8 @@ pub(crate) fn in_process(
 ) -> Vec<Rendered> {
     let table = |t: &Table| Rendered::new(format!("table {}", t.name), dialect.text(&dialect.create(work, t)));
     let statement = |(i, s): (usize, &Statement)| {
-        let name = |(n, var)| format!("{} = {var}", dialect.placeholder.replace("{n}", &(n + 1_usize).to_string()));
+        let name =
+            |(n, var): (usize, &str)| format!("{} = {var}", dialect.placeholder.replace("{n}", &(n + 1).to_string()));
         let vars = s.template.vars().enumerate().map(name).collect::<Vec<_>>().join(", ");
         let used = s.template.pieces.iter().any(|p| matches!(p, Piece::Var(_)));
         let note = if used { format!(" -- {vars}") } else { String::new() };

@@ -1,4 +1,5 @@
 //! DuckDB's C library, opened while loadline runs: nothing of DuckDB is compiled or linked.
+#![allow(unsafe_code)]
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::fs::File;
@@ -53,7 +54,6 @@ macro_rules! functions {
 
         impl Functions {
             /// Finds all; else the name of the one that is missing.
-            #[allow(unsafe_code)]
             fn find(library: &Raw) -> Result<Functions, &'static str> {
                 Ok(Functions { $($name: {
                     const NAME: &str = concat!("duckdb_", stringify!($name));
@@ -137,7 +137,6 @@ impl Library {
         Ok(library)
     }
 
-    #[allow(unsafe_code)]
     fn open(named: Option<PathBuf>) -> Result<Library, TargetError> {
         let usual = || std::iter::once(PathBuf::from(NAME)).chain(FOLDERS.map(|folder| Path::new(folder).join(NAME)));
         let paths: Vec<PathBuf> = named.clone().map_or_else(|| usual().collect(), |path| vec![path]);

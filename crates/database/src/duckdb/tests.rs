@@ -170,6 +170,8 @@ fn blocks_are_counted_when_they_come_from_the_file() {
     drop(target);
     let target = registry::open(&request(&path, dir.path())).unwrap();
     assert_eq!(load(&*target), 0, "it was kept");
+    let second = refused(DuckDb::open(&request(&path, dir.path())));
+    assert!(matches!(&second, TargetError::Refused(m) if m.contains("x.db")), "a database is one run's: {second}");
     let before = snapshot(&*target);
     let mut session = target.client_session(&work, 0).unwrap();
     let mut stream = work.stream(0).unwrap();
@@ -239,21 +241,6 @@ fn unusable_files_and_settings_are_refused_by_name_and_stay_whole() {
     let place = Place::of("duckdb:/d/x.db?lib=/a%20b/lib.so").unwrap();
     assert_eq!((place.path, place.library), (Some("/d/x.db".into()), Some("/a b/lib.so".into())));
     assert!((KIND.is_temporary)("duckdb:?lib=/x") && !(KIND.is_temporary)("duckdb:x.db"));
-}
-
-#[test]
-fn a_database_is_one_runs_and_clean_removes_its_files() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("x.db");
-    let target = registry::open(&request(&path, dir.path())).unwrap();
-    let second = refused(DuckDb::open(&request(&path, dir.path())));
-    assert!(matches!(&second, TargetError::Refused(m) if m.contains("x.db")), "{second}");
-    let work = Work::of("LGWR-LAT1", &[]).unwrap();
-    target.create(&work).unwrap();
-    target.load(&work, 1).unwrap();
-    assert!(!target.clean().unwrap().is_empty());
-    drop(target);
-    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "nothing is left");
 }
 
 #[test]
