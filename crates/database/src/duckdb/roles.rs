@@ -49,9 +49,7 @@ impl Target for DuckDb {
     }
 
     fn info(&self) -> Result<TargetInfo, TargetError> {
-        let names: Vec<String> = KNOWLEDGE.settings.iter().map(|name| format!("'{name}'")).collect();
-        let sql = format!("SELECT name, value FROM duckdb_settings() WHERE name IN ({})", names.join(", "));
-        let rows = self.connect()?.texts(&sql)?.into_iter();
+        let rows = self.connect()?.texts(&KNOWLEDGE.settings)?.into_iter();
         let pair = |row: Vec<Option<String>>| {
             let mut values = row.into_iter().map(Option::unwrap_or_default);
             Some((values.next()?, values.next()?))
