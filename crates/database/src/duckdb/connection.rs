@@ -322,7 +322,8 @@ fn other(text: &str) -> TargetError {
 
 /// What DuckDB refused, by the kind of its error.
 fn refusal(kind: c_int, said: String) -> TargetError {
-    let text = format!("DuckDB: {said}");
+    // What follows is advice.
+    let text = format!("DuckDB: {}", said.lines().next().unwrap_or_default());
     match kind {
         INTERRUPT => return TargetError::Lost("the session was cancelled".into()),
         // Two transactions changed a row, or one a table that the other altered. Other errors of this kind are of transactions that are

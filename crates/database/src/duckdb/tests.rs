@@ -254,7 +254,9 @@ fn a_query_beyond_the_memory_limit_fails_and_the_session_goes_on() {
     let sort =
         "SELECT max(n) FROM (SELECT range AS n, hash(range) AS h FROM range(20000000) ORDER BY h LIMIT 15000000)";
     match db.texts(sort) {
-        Err(TargetError::Server(refusal)) => assert_eq!(refusal.cause, Cause::Limit, "{refusal}"),
+        Err(TargetError::Server(refusal)) => {
+            assert!(refusal.cause == Cause::Limit && !refusal.text.contains('\n'), "{refusal}");
+        }
         other => panic!("{other:?}"),
     }
     assert_eq!(db.texts("SELECT 7 / 2").unwrap(), [[Some("3".to_owned())]], "whole numbers are divided as such");
