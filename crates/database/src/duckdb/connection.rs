@@ -246,7 +246,7 @@ impl Answer {
         let (kind, said) = unsafe {
             ((call.result_error_type)(&raw mut answer.raw), text_at((call.result_error)(&raw mut answer.raw)))
         };
-        Err(refusal(kind, said))
+        Err(refusal(kind, &said))
     }
 
     /// Rows that a statement changed.
@@ -321,7 +321,7 @@ fn other(text: &str) -> TargetError {
 }
 
 /// What DuckDB refused, by the kind of its error.
-fn refusal(kind: c_int, said: String) -> TargetError {
+fn refusal(kind: c_int, said: &str) -> TargetError {
     // What follows is advice.
     let text = format!("DuckDB: {}", said.lines().next().unwrap_or_default());
     match kind {
