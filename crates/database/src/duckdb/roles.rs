@@ -69,7 +69,8 @@ impl Target for DuckDb {
         }
         if !self.cache_given {
             notes.push("memory_limit is an eighth of the memory, as the shared caches of private servers are (DuckDB's own: 80 %), and \
-                        less where the storage is measured; --setting memory_limit=SIZE replaces both".into());
+                        less where the storage is measured, but 48 MiB at least, which loads need: STO-READ takes a --size of 1GiB or \
+                        more; --setting memory_limit=SIZE replaces both".into());
         }
         Ok(TargetInfo {
             in_process: true,
