@@ -72,7 +72,7 @@ pub(crate) trait LoadsTables: Sync {
 
     /// See [`Queries::bytes_read`].
     fn bytes_read_of(&self, work: &Work, table: &str) -> Result<Option<u64>, TargetError> {
-        self.table_bytes(work, table)
+        self.with_loader(|loader| loader.size(work, table))
     }
 
     /// Does what else is needed once rows are loaded.

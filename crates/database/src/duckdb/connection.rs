@@ -291,7 +291,9 @@ impl Answer {
         let mut all = Vec::new();
         self.chunks(|columns, rows| {
             // SAFETY: the query has made texts of all columns.
-            all.extend((0..rows).map(|row| columns.iter().map(|column| unsafe { text_of(*column, row) }).collect()));
+            all.extend(
+                (0..rows).map(|row| columns.iter().map(|column| unsafe { text_of(*column, row) }).collect::<Vec<_>>()),
+            );
         });
         all
     }
