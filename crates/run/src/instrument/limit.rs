@@ -310,6 +310,20 @@ mod tests {
     }
 
     #[test]
+    fn of_columns_that_are_apart_no_loop_over_rows_is_a_limit() {
+        let of = |code: &str| {
+            let workload = loadline_workload::find(code).unwrap();
+            let parts = workload.limits.iter().copied().map(Measured::new).collect();
+            let mut limits = Limits { parts, lowest: Err(String::new()) };
+            limits.read_columns();
+            limits.parts.iter().map(|part| part.limit).collect::<Vec<_>>()
+        };
+        assert_eq!((of("DA-SCAN"), of("SRV-SCAN")), (vec![Limit::Memory], vec![Limit::Memory]));
+        assert_eq!(of("DBL-INDEX"), [Limit::Loop(Loop::Keys), Limit::WriteBandwidth]);
+        assert_eq!(of("STO-READ"), [Limit::BlockReads]);
+    }
+
+    #[test]
     fn times_of_one_job_add_up() {
         let statements = limit("empty statements", &[1000.0, 500.0], LimitSource::Run);
         let log = limit("log writer", &[1000.0, 500.0], LimitSource::Run);
