@@ -99,7 +99,7 @@ functions! {
     append_blob: fn(Handle, *const c_void, u64) -> c_int;
     appender_end_row: fn(Handle) -> c_int;
     appender_flush: fn(Handle) -> c_int;
-    appender_destroy: fn(*mut Handle) -> c_int;
+    appender_destroy: fn(*mut Handle);
     appender_error: fn(Handle) -> *const c_char;
     free: fn(*mut c_void);
 }
