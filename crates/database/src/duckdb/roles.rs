@@ -272,7 +272,8 @@ impl Observation for DuckDb {
 }
 
 /// Memory with which `data_bytes` bytes of data are loaded and read by a few jobs, and little else: DuckDB's blocks are 256 KiB, and it
-/// evicts those of indexes as well. With 32 MiB it cannot make the index of STO-READ-ASYNC.
+/// evicts those of indexes as well. With 32 MiB it cannot make the index of STO-READ-ASYNC at 256 MiB, nor
+/// with this at 1 GiB.
 fn small_memory(data_bytes: u64) -> u64 {
     data_bytes / 64 + (48 << 20)
 }
