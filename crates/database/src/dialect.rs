@@ -38,7 +38,7 @@ pub(crate) struct Dialect {
     /// What follows DROP INDEX.
     drop_index: String,
     /// Variable number `{n}` of a client's statement.
-    placeholder: String,
+    pub(crate) placeholder: String,
     /// The first `{rows}` rows of a query, also after `{after}` others; empty: [`limit`].
     first_rows: Vec<String>,
     /// See [`Piece::Renew`]: what becomes of each column; empty: [`swapped`].

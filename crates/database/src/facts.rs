@@ -17,6 +17,8 @@ pub struct Facts {
     pub block_bytes: Option<u64>,
     /// Whether rows are stored in the primary key's tree (index-organized): the key then takes no extra space.
     pub rows_in_primary_key: bool,
+    /// Whether columns are stored apart, so that a query reads those only that it needs: a loop over whole rows bounds none then.
+    pub columns_apart: bool,
     /// Fill factor of a table whose rows are updated in place, %.
     pub in_place_pct: u64,
     /// Where the database runs.
@@ -58,6 +60,7 @@ impl Facts {
             read_only_nodes: 0,
             block_bytes: None,
             rows_in_primary_key: false,
+            columns_apart: false,
             in_place_pct: 100,
             runs,
             commit_unseen: None,

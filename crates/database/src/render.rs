@@ -1,6 +1,7 @@
 //! A workload rendered as SQL text: for `loadline workloads CODE`, docs and tests.
 
 use loadline_model::{Capabilities, Capability, Driver};
+use loadline_workload::{Piece, Statement, Table};
 
 use crate::dialect::Dialect;
 use crate::work::Work;
@@ -40,6 +41,31 @@ pub(crate) fn statements(work: &Work, dialect: &Dialect, end: &str) -> Vec<Rende
     let statement = |(i, sql): (usize, String)| Rendered::new(format!("statement {i}"), sql + end).by(Driver::Client);
     let all = work.program.statements.iter().map(|s| dialect.statement(work, &s.template));
     all.enumerate().map(statement).collect()
+}
+
+/// All that a job inside the process of its database sends, with the variables of each statement.
+pub(crate) fn in_process(
+    work: &Work,
+    dialect: &Dialect,
+    session: Option<Rendered>,
+    begin: &str,
+    sql: impl Fn(&Statement) -> String,
+) -> Vec<Rendered> {
+    let table = |t: &Table| Rendered::new(format!("table {}", t.name), dialect.text(&dialect.create(work, t)));
+    let statement = |(i, s): (usize, &Statement)| {
+        let name =
+            |(n, var): (usize, &str)| format!("{} = {var}", dialect.placeholder.replace("{n}", &(n + 1).to_string()));
+        let vars = s.template.vars().enumerate().map(name).collect::<Vec<_>>().join(", ");
+        let used = s.template.pieces.iter().any(|p| matches!(p, Piece::Var(_)));
+        let note = if used { format!(" -- {vars}") } else { String::new() };
+        Rendered::new(format!("statement {i}"), sql(s) + &note)
+    };
+    let mut out: Vec<Rendered> = work.workload.tables.iter().map(table).chain(session).collect();
+    out.push(Rendered::new("begin", begin));
+    out.extend(work.program.statements.iter().enumerate().map(statement));
+    out.push(Rendered::new("commit", "COMMIT"));
+    out.extend(queries(work, dialect, ""));
+    out
 }
 
 /// Queries that run before or after a test, each with its purpose and followed by `end`.

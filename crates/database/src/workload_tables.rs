@@ -70,6 +70,11 @@ pub(crate) trait LoadsTables: Sync {
         Ok(())
     }
 
+    /// See [`Queries::bytes_read`].
+    fn bytes_read_of(&self, work: &Work, table: &str) -> Result<Option<u64>, TargetError> {
+        self.with_loader(|loader| loader.size(work, table))
+    }
+
     /// Does what else is needed once rows are loaded.
     fn after_load(&self) -> Result<(), TargetError> {
         Ok(())
@@ -181,6 +186,10 @@ impl<T: LoadsTables> Queries for T {
 
     fn table_bytes(&self, work: &Work, table: &str) -> Result<Option<u64>, TargetError> {
         self.with_loader(|loader| loader.size(work, table))
+    }
+
+    fn bytes_read(&self, work: &Work, table: &str) -> Result<Option<u64>, TargetError> {
+        self.bytes_read_of(work, table)
     }
 
     fn wear(&self) -> Wear {

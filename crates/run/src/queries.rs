@@ -11,6 +11,11 @@ pub(crate) fn rows(target: &dyn Target, work: &Work, table: &str) -> Result<Opti
     integer(target, work, &format!("SELECT COUNT(*) FROM {{{table}}}"))
 }
 
+/// Bytes of `table`, as it is stored, that a query over all of its rows reads; `None` if unknown.
+pub(crate) fn bytes_read(target: &dyn Target, work: &Work, table: &str) -> Result<Option<u64>, TargetError> {
+    target.abilities().queries.map_or(Ok(None), |queries| queries.bytes_read(work, table))
+}
+
 /// Bytes of `table` as it is stored; `None` if unknown.
 pub(crate) fn table_bytes(target: &dyn Target, work: &Work, table: &str) -> Result<Option<u64>, TargetError> {
     target.abilities().queries.map_or(Ok(None), |queries| queries.table_bytes(work, table))

@@ -56,7 +56,9 @@ fn every_workload_on(target: &str, driver: &str) {
             assert!(t.get(id).is_some() != t["absent"].get(id).is_some(), "{code} on {target}: {id}");
         }
         let kpi = t["kpis"][0].as_str().unwrap();
-        let none_here = t["absent"].get(kpi).is_some() && scheme == "null";
+        // DuckDB has so few new rows in memory only, where their size is unknown.
+        let unknown = scheme == "null" || (scheme == "duckdb" && kpi == "data_mib_per_s");
+        let none_here = t["absent"].get(kpi).is_some() && unknown;
         // So little data is in every cache: a storage figure may be 0 here, which is allowed and marked.
         // A checkpoint may end between two transactions.
         let least = if w["group"] == "storage" || w["group"] == "database-writer" { -1.0 } else { 0.0 };

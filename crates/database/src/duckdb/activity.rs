@@ -12,10 +12,10 @@ impl StatisticsViews for DuckDb {
     fn views(&self) -> Result<Vec<View>, TargetError> {
         let absent = |(topic, why): &(Topic, String)| ViewQuery::new(*topic, topic.title(), Vec::new()).absent(why);
         let mut views: Vec<View> = KNOWLEDGE.absent.iter().map(absent).collect();
-        let names: Vec<String> = KNOWLEDGE.settings.iter().map(|name| format!("'{name}'")).collect();
-        let sql = format!("SELECT name, value FROM duckdb_settings() WHERE name IN ({})", names.join(", "));
         let columns = ["key name", "text value"].into_iter().filter_map(column).collect();
-        views.push(ViewQuery::new(Topic::Settings, "Settings", columns).with(self.connect()?.texts(&sql)?));
+        views.push(
+            ViewQuery::new(Topic::Settings, "Settings", columns).with(self.connect()?.texts(&KNOWLEDGE.settings)?),
+        );
         Ok(views)
     }
 

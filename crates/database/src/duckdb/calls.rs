@@ -3,6 +3,7 @@
 //! The library calls `write`, `pwrite`, `pread`, `fsync`, `open` and `close` through a table of addresses that the dynamic linker fills
 //! (its global offset table). [`redirect`] puts functions of this file there, which call libc's. Other libraries and loadline itself
 //! have tables of their own and are not counted.
+#![allow(unsafe_code)]
 
 use std::cell::Cell;
 use std::ffi::{CStr, OsStr, c_char, c_int, c_uint, c_void};
@@ -82,30 +83,12 @@ impl Watched {
         }
         done
     }
-
-    fn wrote(&self, bytes: isize, offset: Option<i64>) {
-        let Ok(bytes) = u64::try_from(bytes) else { return };
-        let LogCounters { data, .. } = &*self.counters;
-        if self.is_log {
-            add(&self.counters.writes, 1);
-            add(&self.counters.bytes, bytes);
-            return;
-        }
-        add(&data.writes, bytes / BLOCK_BYTES);
-        add(&data.write_bytes, bytes);
-        let headers = [1, 2].map(|n| n * HEADER_BYTES as i64);
-        if bytes == HEADER_BYTES as u64 && offset.is_some_and(|at| headers.contains(&at)) {
-            add(&data.checkpoints, 1);
-            self.header.store(true, Ordering::Relaxed);
-        }
-    }
 }
 
 fn add(counter: &AtomicU64, n: u64) {
     counter.fetch_add(n, Ordering::Relaxed);
 }
 
-#[allow(unsafe_code)]
 fn watched_at(descriptor: c_int) -> Option<&'static Watched> {
     let slot = OPEN.get(usize::try_from(descriptor).ok()?)?;
     // SAFETY: only addresses of `WATCHED` are put there, which live as long as the process.
@@ -120,7 +103,6 @@ fn set(descriptor: c_int, watched: Option<&'static Watched>) {
 
 // SAFETY of all: the library calls them with the arguments of the function of libc that they replace, and they pass them on.
 
-#[allow(unsafe_code)]
 unsafe extern "C" fn open(path: *const c_char, flags: c_int, mode: c_uint) -> c_int {
     // SAFETY: see above; the path ends with a zero byte.
     let (bytes, descriptor) = unsafe { (CStr::from_ptr(path).to_bytes(), libc::open(path, flags, mode)) };
@@ -137,34 +119,42 @@ unsafe extern "C" fn open(path: *const c_char, flags: c_int, mode: c_uint) -> c_
     descriptor
 }
 
-#[allow(unsafe_code)]
 unsafe extern "C" fn close(descriptor: c_int) -> c_int {
     set(descriptor, None);
     // SAFETY: see above.
     unsafe { libc::close(descriptor) }
 }
 
-#[allow(unsafe_code)]
 unsafe extern "C" fn write(descriptor: c_int, data: *const c_void, bytes: usize) -> isize {
     // SAFETY: see above.
-    let call = || unsafe { libc::write(descriptor, data, bytes) };
-    let Some(file) = watched_at(descriptor) else { return call() };
-    let done = file.timed(|log| &log.write_ns, call);
-    file.wrote(done, None);
-    done
+    written(descriptor, None, || unsafe { libc::write(descriptor, data, bytes) })
 }
 
-#[allow(unsafe_code)]
 unsafe extern "C" fn pwrite(descriptor: c_int, data: *const c_void, bytes: usize, offset: i64) -> isize {
     // SAFETY: see above.
-    let call = || unsafe { libc::pwrite(descriptor, data, bytes, offset) };
+    written(descriptor, Some(offset), || unsafe { libc::pwrite(descriptor, data, bytes, offset) })
+}
+
+fn written(descriptor: c_int, offset: Option<i64>, call: impl FnOnce() -> isize) -> isize {
     let Some(file) = watched_at(descriptor) else { return call() };
     let done = file.timed(|log| &log.write_ns, call);
-    file.wrote(done, Some(offset));
+    let Ok(bytes) = u64::try_from(done) else { return done };
+    let LogCounters { data, .. } = &*file.counters;
+    if file.is_log {
+        add(&file.counters.writes, 1);
+        add(&file.counters.bytes, bytes);
+        return done;
+    }
+    add(&data.writes, bytes / BLOCK_BYTES);
+    add(&data.write_bytes, bytes);
+    let headers = [1, 2].map(|n| n * HEADER_BYTES as i64);
+    if bytes == HEADER_BYTES as u64 && offset.is_some_and(|at| headers.contains(&at)) {
+        add(&data.checkpoints, 1);
+        file.header.store(true, Ordering::Relaxed);
+    }
     done
 }
 
-#[allow(unsafe_code)]
 unsafe extern "C" fn pread(descriptor: c_int, data: *mut c_void, bytes: usize, offset: i64) -> isize {
     // SAFETY: see above.
     let call = || unsafe { libc::pread(descriptor, data, bytes, offset) };
@@ -181,13 +171,11 @@ unsafe extern "C" fn pread(descriptor: c_int, data: *mut c_void, bytes: usize, o
     done
 }
 
-#[allow(unsafe_code)]
 unsafe extern "C" fn fsync(descriptor: c_int) -> c_int {
     // SAFETY: see above.
     unsafe { synced(descriptor, || libc::fsync(descriptor)) }
 }
 
-#[allow(unsafe_code)]
 unsafe extern "C" fn fdatasync(descriptor: c_int) -> c_int {
     // SAFETY: see above.
     unsafe { synced(descriptor, || libc::fdatasync(descriptor)) }
@@ -256,7 +244,6 @@ const ADDRESSES: [u32; 2] = if cfg!(target_arch = "aarch64") { [1025, 1026] } el
 ///
 /// # Errors
 /// What the library lacks, or that its table cannot be changed.
-#[allow(unsafe_code)]
 pub(super) fn redirect(library: Raw) -> Result<PathBuf, String> {
     if !cfg!(all(target_os = "linux", target_env = "gnu", any(target_arch = "x86_64", target_arch = "aarch64"))) {
         return Err("that is made for Linux with glibc on x86_64 and aarch64".to_owned());
@@ -317,7 +304,6 @@ pub(super) fn redirect(library: Raw) -> Result<PathBuf, String> {
 ///
 /// # Safety
 /// `address` must be an entry of a loaded library's table of addresses.
-#[allow(unsafe_code)]
 unsafe fn put(address: usize, function: *const c_void) -> Result<(), String> {
     const PAGE: usize = 4096;
     let page = std::ptr::with_exposed_provenance_mut::<c_void>(address & !(PAGE - 1));

@@ -16,7 +16,9 @@ pub(super) struct Knowledge {
     pub(super) conflicts: Vec<String>,
     pub(super) full_disk: Vec<String>,
     pub(super) absent: Vec<(Topic, String)>,
-    pub(super) settings: Vec<String>,
+    pub(super) settings: String,
+    pub(super) objects: String,
+    pub(super) columns: String,
     pub(super) events: WaitEvents,
     pub(super) dialect: Dialect,
 }

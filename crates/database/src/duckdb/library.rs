@@ -1,6 +1,9 @@
 //! DuckDB's C library, opened while loadline runs: nothing of DuckDB is compiled or linked.
+#![allow(unsafe_code)]
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::fs::File;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -51,7 +54,6 @@ macro_rules! functions {
 
         impl Functions {
             /// Finds all; else the name of the one that is missing.
-            #[allow(unsafe_code)]
             fn find(library: &Raw) -> Result<Functions, &'static str> {
                 Ok(Functions { $($name: {
                     const NAME: &str = concat!("duckdb_", stringify!($name));
@@ -86,22 +88,18 @@ functions! {
     bind_int64: fn(Handle, u64, i64) -> c_int;
     bind_blob: fn(Handle, u64, *const c_void, u64) -> c_int;
     execute_prepared: fn(Handle, *mut RawResult) -> c_int;
-    create_logical_type: fn(c_int) -> Handle;
-    destroy_logical_type: fn(*mut Handle);
-    create_data_chunk: fn(*mut Handle, u64) -> Handle;
     destroy_data_chunk: fn(*mut Handle);
     data_chunk_get_vector: fn(Handle, u64) -> Handle;
     data_chunk_get_size: fn(Handle) -> u64;
-    data_chunk_set_size: fn(Handle, u64);
-    data_chunk_reset: fn(Handle);
-    vector_size: fn() -> u64;
     vector_get_data: fn(Handle) -> *mut c_void;
     vector_get_validity: fn(Handle) -> *mut u64;
-    vector_assign_string_element_len: fn(Handle, u64, *const c_char, u64);
     appender_create: fn(Handle, *const c_char, *const c_char, *mut Handle) -> c_int;
-    append_data_chunk: fn(Handle, Handle) -> c_int;
+    append_int64: fn(Handle, i64) -> c_int;
+    append_varchar_length: fn(Handle, *const c_char, u64) -> c_int;
+    append_blob: fn(Handle, *const c_void, u64) -> c_int;
+    appender_end_row: fn(Handle) -> c_int;
     appender_flush: fn(Handle) -> c_int;
-    appender_destroy: fn(*mut Handle) -> c_int;
+    appender_destroy: fn(*mut Handle);
     appender_error: fn(Handle) -> *const c_char;
     free: fn(*mut c_void);
 }
@@ -139,7 +137,6 @@ impl Library {
         Ok(library)
     }
 
-    #[allow(unsafe_code)]
     fn open(named: Option<PathBuf>) -> Result<Library, TargetError> {
         let usual = || std::iter::once(PathBuf::from(NAME)).chain(FOLDERS.map(|folder| Path::new(folder).join(NAME)));
         let paths: Vec<PathBuf> = named.clone().map_or_else(|| usual().collect(), |path| vec![path]);
@@ -149,7 +146,8 @@ impl Library {
         let opened = paths.into_iter().find_map(|path| match open(&path) {
             Ok(raw) => Some((path, raw)),
             Err(e) => {
-                failed.push(std::error::Error::source(&e).map_or_else(|| e.to_string(), ToString::to_string));
+                let said = || std::error::Error::source(&e).map_or_else(|| e.to_string(), ToString::to_string);
+                failed.push(of_another_machine(&path).unwrap_or_else(said));
                 None
             }
         });
@@ -167,7 +165,8 @@ impl Library {
             TargetError::Refused(format!("{shown} has no function {name}: it is not {NAME} of 1.4 to 2.x"))
         })?;
         // SAFETY: the function has no arguments and returns a constant text.
-        let version = unsafe { CStr::from_ptr((call.library_version)()) }.to_string_lossy().replace('v', "");
+        let version = unsafe { CStr::from_ptr((call.library_version)()) }.to_string_lossy().into_owned();
+        let version = version.trim_start_matches('v').to_owned();
         if !number(&version).is_some_and(|number| VERSIONS.contains(&number)) {
             return Err(TargetError::Refused(format!("{shown} is DuckDB {version}: loadline knows 1.4 to 2.x")));
         }
@@ -176,6 +175,21 @@ impl Library {
         })?;
         Ok(Library { path, version, call })
     }
+}
+
+/// What a library of another architecture is: the dynamic linker says that there is no such file.
+fn of_another_machine(path: &Path) -> Option<String> {
+    let mut head = [0; 20];
+    File::open(path).ok()?.read_exact(&mut head).ok()?;
+    // `e_machine` of elf(5).
+    let name = |machine: u8| match machine {
+        62 => "x86_64".to_owned(),
+        183 => "aarch64".to_owned(),
+        other => format!("machine {other} of elf.h"),
+    };
+    let (machine, own) = (name(head[18]), std::env::consts::ARCH);
+    let is_other = head.starts_with(b"\x7fELF") && machine != own;
+    is_other.then(|| format!("{} is for {machine}, and this program for {own}", path.display()))
 }
 
 fn same_file(a: &Path, b: &Path) -> bool {
@@ -201,8 +215,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_are_those_that_loadline_knows() {
+    fn versions_and_machines_are_those_that_loadline_knows() {
         let known = |version: &str| number(version).is_some_and(|number| VERSIONS.contains(&number));
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(NAME);
+        for (machine, named) in [(183_u8, "aarch64"), (62, "x86_64"), (8, "machine 8")] {
+            let mut head = b"\x7fELF".to_vec();
+            head.resize(64, machine);
+            std::fs::write(&path, head).unwrap();
+            let why = of_another_machine(&path);
+            assert_eq!(why.is_none(), named == std::env::consts::ARCH, "{why:?}");
+            assert!(why.is_none_or(|why| why.contains(named)), "{named}");
+        }
         assert!(known("1.4.0") && known("1.5.6") && known("2.0.0") && known("1.5.0-dev12"));
         assert!(!known("1.3.2") && !known("0.10.2") && !known("3.0.0") && !known("") && !known("main"));
     }

@@ -18,7 +18,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use loadline_model::{Capabilities, Capability, Driver};
-use loadline_workload::{Piece, Table};
 use percent_encoding::percent_decode_str;
 
 use crate::dialect::MARK;
@@ -29,9 +28,8 @@ use crate::file_counters::LogCounters;
 use crate::folder;
 use crate::kind::TargetKind;
 use crate::machine::memory_bytes;
-use crate::render::{NO_SCRIPTS, Rendered, lacking, queries};
+use crate::render::{NO_SCRIPTS, in_process, lacking};
 use crate::request::OpenRequest;
-use crate::work::Work;
 use crate::workload_tables::LoadedTables;
 use connection::{Connection, Database, dialect};
 use knowledge::KNOWLEDGE;
@@ -73,7 +71,7 @@ pub(crate) static KIND: TargetKind = TargetKind {
     },
     check_url: |url| Place::of(url).map(|_| 1),
     open: |request| Ok(Box::new(DuckDb::open(request)?)),
-    render,
+    render: |work| in_process(work, dialect(), None, "BEGIN TRANSACTION", |s| dialect().statement(work, &s.template)),
     clean_leftovers: |request| folder::clean_leftovers(&request.scratch, &NAMES.temp_prefix()),
     is_temporary: |url| Place::of(url).is_ok_and(|place| place.path.is_none()),
     no_limit: None,
@@ -196,6 +194,7 @@ impl DuckDb {
         Connection::open(&database)?.run_sql("SET GLOBAL integer_division = true")?;
         let facts = Facts {
             block_bytes: Some(calls::BLOCK_BYTES),
+            columns_apart: true,
             own_files: Some(OwnFiles { open: vec![file], named: vec![files.log()] }),
             waits: &KNOWLEDGE.events,
             empty_query: "SELECT 1",
@@ -240,37 +239,20 @@ fn absolute(path: &Path) -> Result<PathBuf, TargetError> {
     std::path::absolute(path).map_err(|e| TargetError::Usage(format!("'{}' is no path: {e}", path.display())))
 }
 
-/// Refuses a database with tables that are not loadline's; it is opened for reading only.
+/// Refuses a database with anything that is not loadline's; it is opened for reading only.
 fn refuse_foreign(library: &'static Library, files: &Arc<EmbeddedFiles>) -> Result<(), TargetError> {
     let settings = [("access_mode".to_owned(), "READ_ONLY".to_owned()), ("threads".to_owned(), "1".to_owned())];
     let database = Arc::new(Database::open(library, files, &settings)?);
-    let tables = Connection::open(&database)?.texts(&dialect().load.tables)?;
+    let objects = Connection::open(&database)?.texts(&KNOWLEDGE.objects)?;
     let is_ours = |row: &Vec<Option<String>>| row.get(1).and_then(Option::as_ref).is_some_and(|c| c.starts_with(MARK));
-    match tables.iter().find(|row| !is_ours(row)) {
+    match objects.iter().find(|row| !is_ours(row)) {
         None => Ok(()),
         Some(row) => Err(TargetError::Refused(format!(
-            "{} contains the table '{}' that loadline did not create: give the name of a new file",
+            "{} contains '{}' that loadline did not create: give the name of a new file",
             files.database().display(),
             row.first().and_then(Option::as_deref).unwrap_or_default()
         ))),
     }
-}
-
-fn render(work: &Work) -> Vec<Rendered> {
-    let table = |t: &Table| Rendered::new(format!("table {}", t.name), dialect().text(&dialect().create(work, t)));
-    let mut out: Vec<Rendered> = work.workload.tables.iter().map(table).collect();
-    out.push(Rendered::new("begin", "BEGIN TRANSACTION"));
-    for (i, s) in work.program.statements.iter().enumerate() {
-        let used = s.template.pieces.iter().any(|p| matches!(p, Piece::Var(_)));
-        let vars =
-            s.template.vars().enumerate().map(|(i, v)| format!("${} = {v}", i + 1)).collect::<Vec<_>>().join(", ");
-        let note = if used { format!(" -- {vars}") } else { String::new() };
-        let sql = dialect().statement(work, &s.template);
-        out.push(Rendered::new(format!("statement {i}"), format!("{sql}{note}")));
-    }
-    out.push(Rendered::new("commit", "COMMIT"));
-    out.extend(queries(work, dialect(), ""));
-    out
 }
 
 #[cfg(test)]

@@ -8,16 +8,19 @@ use loadline_model::manifest::TargetInfo;
 use loadline_model::snapshot::{WaitSample, counter};
 use loadline_model::{Column, Driver, Finding, Severity, Snapshot, column};
 use loadline_workload::{ColumnDef, Instrument, Piece};
+use serde_json::Value;
 
 use super::connection::dialect;
 use super::session::DuckSession;
 use super::workers::Threads;
 use super::{DuckDb, KIND, KNOWLEDGE, calls, kib};
 use crate::data_set::LoadSession;
+use crate::descriptor::fill;
 use crate::dialect::Dialect;
 use crate::error::{Refusal, TargetError};
 use crate::facts::Facts;
 use crate::file_counters::FileObserver;
+use crate::loading::table_stem;
 use crate::parallel;
 use crate::role::{
     BlockCache, Checkpoints, ClientDriver, ClientSession, Doctor, LogSpace, Observation, Observer, ParallelQueries,
@@ -33,6 +36,8 @@ const PAUSE: Duration = Duration::from_millis(1);
 /// Largest part of the data in the log while they are loaded: a checkpoint follows from 16 MiB on, once no transaction is open, and
 /// rows of a whole row group go to the database's file at once.
 const LOADING_LOG_BYTES: u64 = 256 << 20;
+/// Rows that a scan of commit times may change: those of minutes.
+const MAX_SCANNED: f64 = 20_000.0;
 /// Rows of a row group, the least that a thread of a query reads.
 const ROW_GROUP: u64 = 122_880;
 /// Kind of the error with which DuckDB refuses a checkpoint because of open transactions (`DUCKDB_ERROR_TRANSACTION`).
@@ -44,9 +49,7 @@ impl Target for DuckDb {
     }
 
     fn info(&self) -> Result<TargetInfo, TargetError> {
-        let names: Vec<String> = KNOWLEDGE.settings.iter().map(|name| format!("'{name}'")).collect();
-        let sql = format!("SELECT name, value FROM duckdb_settings() WHERE name IN ({})", names.join(", "));
-        let rows = self.connect()?.texts(&sql)?.into_iter();
+        let rows = self.connect()?.texts(&KNOWLEDGE.settings)?.into_iter();
         let pair = |row: Vec<Option<String>>| {
             let mut values = row.into_iter().map(Option::unwrap_or_default);
             Some((values.next()?, values.next()?))
@@ -57,8 +60,8 @@ impl Target for DuckDb {
         let mut notes = vec![
             "DuckDB commits one transaction after the other: the log is written and synced by the job that commits, while others wait"
                 .to_owned(),
-            "a table's size is that of its compressed columns; a query reads those it names only: data per second of a scan is \
-             more than DuckDB touches, and its limit, a loop over whole rows, is no bound"
+            "DuckDB stores columns apart and compressed: data per second of a query are the stored bytes of the columns that it reads, \
+             and its limit is that of reading as many from memory"
                 .to_owned(),
         ];
         if self.given("threads") == "1" {
@@ -66,7 +69,8 @@ impl Target for DuckDb {
         }
         if !self.cache_given {
             notes.push("memory_limit is an eighth of the memory, as the shared caches of private servers are (DuckDB's own: 80 %), and \
-                        less where the storage is measured; --setting memory_limit=SIZE replaces both".into());
+                        less where the storage is measured, but 48 MiB at least, which loads need: STO-READ takes a --size of 1GiB or \
+                        more; --setting memory_limit=SIZE replaces both".into());
         }
         Ok(TargetInfo {
             in_process: true,
@@ -134,6 +138,14 @@ impl LoadsTables for DuckDb {
                     .into(),
             ));
         }
+        let changed = scanned_changes(work);
+        if changed > MAX_SCANNED {
+            return Err(TargetError::Unsupported(format!(
+                "to change one row DuckDB reads and decompresses 2,048, some 10 ms, and {code} changes {changed:.0} rows one by \
+                 one: make it smaller, e.g. by --parameter {code}.most-kib=1024 and --parameter {code}.samples=4",
+                code = work.workload.code
+            )));
+        }
         let workers = work.parallel_workers();
         let rows = work.workload.tables.iter().map(|table| table.total_rows(&work.params, 0)).max().unwrap_or(0);
         if let Some(workers) = workers.filter(|n| rows.div_ceil(ROW_GROUP) < u64::from(*n)) {
@@ -143,6 +155,30 @@ impl LoadsTables for DuckDb {
             )));
         }
         self.set_threads(workers)
+    }
+
+    /// Of the columns that the plan of the workload's queries reads.
+    fn bytes_read_of(&self, work: &Work, table: &str) -> Result<Option<u64>, TargetError> {
+        let (db, plain) = (self.connect()?, dialect().plain_name(&table_stem(work, table)));
+        let mut read = Vec::new();
+        for sql in parallel::queries(work, dialect())? {
+            let plan = db.run_sql(&format!("EXPLAIN (FORMAT json) {sql}"))?.texts().concat().pop().flatten();
+            let plan: Option<Value> = plan.and_then(|plan| serde_json::from_str(&plan).ok());
+            scans(plan.as_ref().unwrap_or(&Value::Null), &plain, &mut read);
+        }
+        if read.is_empty() {
+            let why = format!("DuckDB does not say which columns of '{table}' it reads");
+            return Err(TargetError::Unsupported(why));
+        }
+        let named = |name: &str| {
+            read.iter().any(|text| text.split(|c: char| c != '_' && !c.is_alphanumeric()).any(|w| w == name))
+        };
+        let columns = work.workload.tables.iter().filter(|t| t.name == table).flat_map(|t| &t.columns);
+        let columns =
+            columns.filter(|c| named(&c.name)).map(|c| format!("'{}'", c.name)).collect::<Vec<_>>().join(", ");
+        let parts = [("plain", plain.as_str()), ("columns", if columns.is_empty() { "''" } else { columns.as_str() })];
+        let bytes = db.texts(&fill(&KNOWLEDGE.columns, &parts))?.concat().pop().flatten();
+        Ok(bytes.and_then(|bytes| bytes.parse().ok()))
     }
 
     fn remove(&self, kept: &dyn Fn() -> Result<Kept, TargetError>) -> Result<Vec<String>, TargetError> {
@@ -165,7 +201,7 @@ impl Doctor for DuckDb {
         let syncs = || self.counters.syncs.load(Ordering::Relaxed);
         let (before, db) = (syncs(), self.connect()?);
         let table = dialect().full_name("doctor");
-        db.run_sql(&format!("CREATE TABLE {table} (n BIGINT)"))?;
+        db.run_sql(&format!("CREATE OR REPLACE TABLE {table} (n BIGINT)"))?;
         db.run_sql(&format!("DROP TABLE {table}"))?;
         let synced = syncs() - before;
         let (severity, advice) = match synced {
@@ -236,9 +272,29 @@ impl Observation for DuckDb {
 }
 
 /// Memory with which `data_bytes` bytes of data are loaded and read by a few jobs, and little else: DuckDB's blocks are 256 KiB, and it
-/// evicts those of indexes as well.
+/// evicts those of indexes as well. With 32 MiB it cannot make the index of STO-READ-ASYNC at 256 MiB, nor
+/// with this at 1 GiB.
 fn small_memory(data_bytes: u64) -> u64 {
     data_bytes / 64 + (48 << 20)
+}
+
+/// Rows that a scan of commit times over redo changes one by one; 0 of other workloads.
+fn scanned_changes(work: &Work) -> f64 {
+    let Some(scan) = &work.workload.scan else { return 0.0 };
+    let of = |name: &str| work.params.get(name).max(1) as f64;
+    let sizes = of(&scan.most_kib) / of(&scan.step_kib) + 1.0;
+    // So many rows write 64 KiB.
+    of(&scan.samples) * sizes * of(&scan.most_kib) / 2.0 / 64.0 * of(&scan.rows)
+}
+
+/// Adds what the scans of `table` in a plan name: columns, and filters on columns.
+fn scans(plan: &Value, table: &str, found: &mut Vec<String>) {
+    let info = &plan["extra_info"];
+    if info["Table"].as_str().is_some_and(|name| name.rsplit('.').next() == Some(table)) {
+        found.push(format!("{} {}", info["Projections"], info["Filters"]));
+    }
+    let inner = plan["children"].as_array().or(plan.as_array());
+    inner.into_iter().flatten().for_each(|plan| scans(plan, table, found));
 }
 
 /// Whether a statement names the widest column of one of the workload's tables.

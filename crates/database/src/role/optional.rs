@@ -31,6 +31,9 @@ pub trait Queries {
     /// `None` if unknown.
     fn table_bytes(&self, work: &Work, table: &str) -> Result<Option<u64>, TargetError>;
 
+    /// The part of [`Queries::table_bytes`] that a query of the workload which reads all rows reads: all, but for a column store.
+    fn bytes_read(&self, work: &Work, table: &str) -> Result<Option<u64>, TargetError>;
+
     /// Size of all of loadline's tables, and what is unused in them, by column id; or why that is unknown.
     fn wear(&self) -> Wear;
 }

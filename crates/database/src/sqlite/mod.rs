@@ -19,7 +19,7 @@ use std::fs::File;
 use std::sync::Arc;
 
 use loadline_model::{Capabilities, Capability, Driver};
-use loadline_workload::{Commit, Instrument, Piece, Statement, Table};
+use loadline_workload::{Commit, Instrument, Statement};
 use rusqlite::{Connection, ErrorCode};
 
 use crate::embedded_files::EmbeddedFiles;
@@ -28,7 +28,7 @@ use crate::facts::{Facts, OwnFiles, Runs};
 use crate::file_counters::LogCounters;
 use crate::folder;
 use crate::kind::TargetKind;
-use crate::render::{NO_SCRIPTS, Rendered, lacking, queries};
+use crate::render::{NO_SCRIPTS, Rendered, in_process, lacking};
 use crate::request::OpenRequest;
 use crate::work::Work;
 use crate::workload_tables::LoadedTables;
@@ -182,24 +182,12 @@ pub(super) fn sql(work: &Work, statement: &Statement) -> String {
 }
 
 fn render(work: &Work) -> Vec<Rendered> {
-    let dialect = &KNOWLEDGE.dialect;
-    let table = |t: &Table| Rendered::new(format!("table {}", t.name), dialect.text(&dialect.create(work, t)));
-    let mut out: Vec<Rendered> = work.workload.tables.iter().map(table).collect();
     let (mode, _) = synchronous(work.program.commit);
     let log =
         checkpoint::log_pages(work, PAGE_SIZE).map_or(String::new(), |n| format!("; PRAGMA wal_autocheckpoint = {n}"));
-    out.push(Rendered::new("session", format!("PRAGMA journal_mode = WAL; PRAGMA synchronous = {mode}{log}")));
-    out.push(Rendered::new("begin", if work.program.writes() { "BEGIN IMMEDIATE" } else { "BEGIN" }));
-    for (i, s) in work.program.statements.iter().enumerate() {
-        let used = s.template.pieces.iter().any(|p| matches!(p, Piece::Var(_)));
-        let vars =
-            s.template.vars().enumerate().map(|(i, v)| format!("?{} = {v}", i + 1)).collect::<Vec<_>>().join(", ");
-        let note = if used { format!(" -- {vars}") } else { String::new() };
-        out.push(Rendered::new(format!("statement {i}"), format!("{}{note}", sql(work, s))));
-    }
-    out.push(Rendered::new("commit", "COMMIT"));
-    out.extend(queries(work, dialect, ""));
-    out
+    let session = Rendered::new("session", format!("PRAGMA journal_mode = WAL; PRAGMA synchronous = {mode}{log}"));
+    let begin = if work.program.writes() { "BEGIN IMMEDIATE" } else { "BEGIN" };
+    in_process(work, &KNOWLEDGE.dialect, Some(session), begin, |s| sql(work, s))
 }
 
 #[cfg(test)]

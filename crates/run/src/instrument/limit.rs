@@ -3,7 +3,7 @@
 use loadline_database::TargetError;
 use loadline_load::Request;
 use loadline_model::{LimitSource, Note, TestLimit, TestRecord, column};
-use loadline_workload::Limit;
+use loadline_workload::{Limit, Loop};
 
 use super::{Instrument, Kind, RunContext};
 use crate::evidence::Evidence;
@@ -44,6 +44,9 @@ impl Instrument for Limits {
         if let Ok(references) = run.references
             && !request.load.thinks()
         {
+            if request.target.facts().columns_apart {
+                self.read_columns();
+            }
             if references.elsewhere.is_some() && self.parts.iter().all(|m| m.limit.is_of_device()) {
                 // No device of another machine: what remains are the round trips.
                 self.parts.push(Measured::new(Limit::Statements));
@@ -78,6 +81,15 @@ impl Instrument for Limits {
 }
 
 impl Limits {
+    /// The columns that a query reads are read from memory, in place of loops over whole rows.
+    fn read_columns(&mut self) {
+        let before = self.parts.len();
+        self.parts.retain(|part| !matches!(part.limit, Limit::Loop(of) if of != Loop::Keys));
+        if self.parts.len() < before && self.parts.iter().all(|part| part.limit != Limit::Memory) {
+            self.parts.push(Measured::new(Limit::Memory));
+        }
+    }
+
     /// Measures after the test. The lowest limit, and those that are unknown.
     fn measure(&mut self, subject: Subject<'_>, run: &RunContext<'_>) -> Result<(TestLimit, Vec<String>), String> {
         let references = run.references.as_ref().map_err(Clone::clone)?;
@@ -295,6 +307,20 @@ mod tests {
         let earlier = [record(2, true, 500.0), record(2, true, 520.0), record(2, false, 7.0), record(9, true, 8.0)];
         assert_eq!(earlier_redo_bytes(&request, &earlier), Some(520.0));
         assert_eq!(earlier_redo_bytes(&request, &earlier[2..]), None, "invalid, and with other parameters");
+    }
+
+    #[test]
+    fn of_columns_that_are_apart_no_loop_over_rows_is_a_limit() {
+        let of = |code: &str| {
+            let workload = loadline_workload::find(code).unwrap();
+            let parts = workload.limits.iter().copied().map(Measured::new).collect();
+            let mut limits = Limits { parts, lowest: Err(String::new()) };
+            limits.read_columns();
+            limits.parts.iter().map(|part| part.limit).collect::<Vec<_>>()
+        };
+        assert_eq!((of("DA-SCAN"), of("SRV-SCAN")), (vec![Limit::Memory], vec![Limit::Memory]));
+        assert_eq!(of("DBL-INDEX"), [Limit::Loop(Loop::Keys), Limit::WriteBandwidth]);
+        assert_eq!(of("STO-READ"), [Limit::BlockReads]);
     }
 
     #[test]

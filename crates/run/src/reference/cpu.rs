@@ -100,7 +100,8 @@ impl Part for Memory {
         // Not zeros, which the system maps to one page.
         self.words.resize(wanted.div_ceil(8).max(1), 1);
         self.pages = in_huge_pages(&self.words);
-        self.threads = threads(subject.request.jobs);
+        let workers = subject.request.work.parallel_workers().unwrap_or(1);
+        self.threads = threads(subject.request.jobs.saturating_mul(workers));
         let words = &self.words;
         let read = |_| {
             |_| {
@@ -111,7 +112,7 @@ impl Part for Memory {
         Ok(Some(reads * size_of_val(&words[..]) as f64))
     }
 
-    /// Bytes of the tables that a transaction reads, as stored by the database.
+    /// Bytes of the tables that a transaction reads, as stored by the database: of the columns that it reads, if these are apart.
     fn per_tx(&self, subject: Subject<'_>) -> Result<f64, String> {
         Ok(subject.figure(column::DATA_MIB_PER_S)? / subject.figure(column::COMMIT_THROUGHPUT_TPS)? * MIB)
     }

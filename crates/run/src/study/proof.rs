@@ -3,7 +3,7 @@
 use loadline_database::{Target, TargetError, Work};
 use loadline_workload::{RowCount, Step};
 
-use crate::queries::{self, integer, table_bytes};
+use crate::queries::{self, bytes_read, integer, table_bytes};
 
 /// Results of queries before and after a test.
 #[derive(Debug, Clone)]
@@ -54,7 +54,7 @@ fn data_bytes(target: &dyn Target, work: &Work) -> Result<Option<f64>, String> {
     let Some(volume) = work.workload.volume(&work.params) else { return bulk_bytes(target, work) };
     let mut sum = 0.0;
     for table in &volume.tables {
-        match table_bytes(target, work, table).map_err(|e| e.to_string())? {
+        match bytes_read(target, work, table).map_err(|e| e.to_string())? {
             Some(bytes) => sum += bytes as f64,
             None => return Err("the size of the target's tables is unknown".to_owned()),
         }
