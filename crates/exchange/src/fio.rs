@@ -266,7 +266,7 @@ impl Job {
 fn set_calls(test: &mut ImportedTest, sides: &[Side<'_>]) {
     for ((kind, calls, mib), what) in CALLS.into_iter().zip(["reads per second", "writes per second"]) {
         let Some((_, d)) = sides.iter().find(|(known, _)| *known == kind) else {
-            [calls, mib].into_iter().for_each(|column| test.set(column, Err(Absence::NotIn { place: JOB, what })));
+            [calls, mib].into_iter().for_each(|column| test.set(column, Err(Absence::NoneMade { what: kind })));
             continue;
         };
         test.set(calls, positive(d.iops));
@@ -353,7 +353,7 @@ impl DirectionTimes {
             Some(ns) if ns <= 0.0 => Err(Absence::PrintedZero),
             Some(ns) if ns >= END_NS => Err(Absence::AtLeast { ns: END_NS }),
             Some(ns) if self.max > 0.0 && ns > self.max * (1.0 + APART) => {
-                Err(Absence::Above { what: "the percentile [ns]", value: ns, bound: "the maximum", limit: self.max })
+                Err(Absence::Above { what: "the percentile", value: ns, bound: "the maximum", limit: self.max })
             }
             Some(ns) if self.max > 0.0 => Ok(ns.min(self.max)),
             Some(ns) => Ok(ns),
@@ -364,7 +364,7 @@ impl DirectionTimes {
     fn figures(&self) -> [Result<f64, Absence>; 3] {
         let held = |figure: Result<f64, Absence>, low: &'static str| match figure {
             Ok(ns) if ns < self.min * (1.0 - APART) => {
-                Err(Absence::Above { what: "the minimum [ns]", value: self.min, bound: low, limit: ns })
+                Err(Absence::Above { what: "the minimum", value: self.min, bound: low, limit: ns })
             }
             figure => figure,
         };
@@ -372,7 +372,7 @@ impl DirectionTimes {
         let mean = held(positive(self.mean), "the mean");
         match (&p50, &p99) {
             (Ok(value), Ok(limit)) if *value > limit * (1.0 + APART) => {
-                let (what, bound) = ("the median [ns]", "the 99th percentile");
+                let (what, bound) = ("the median", "the 99th percentile");
                 let why = Absence::Above { what, value: *value, bound, limit: *limit };
                 [mean, Err(why.clone()), Err(why)]
             }

@@ -136,8 +136,8 @@ fn faults_that_no_equation_shows_are_found() {
 }
 
 #[test]
-fn broken_rows_beyond_the_first_hundred_are_counted() {
-    let found = check(&format!("jobs,tps\n{}{}", "1,2\n".repeat(200), "1,2,3\n".repeat(103)));
+fn broken_rows_beyond_the_first_thousand_are_counted() {
+    let found = check(&format!("jobs,tps\n{}{}", "1,2\n".repeat(2000), "1,2,3\n".repeat(1003)));
     assert!(found.findings.iter().any(|f| f.reason == Reason::More(3)));
 }
 
