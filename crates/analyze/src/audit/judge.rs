@@ -311,8 +311,8 @@ impl<'a> Judge<'a> {
         let late = two_sided && deviation < noise && !matches!(self.model, Some(Model::Pause(_)));
         // Less than the whole is a part that is not printed.
         let is_part = is_parts && r.ratio.at <= at;
-        // A few promille of one row alone show nothing.
-        let is_little = under && self.rows.len() == 1 && deviation <= self.law.slack;
+        // One row alone does not distinguish idle time from what a tool needs between two transactions.
+        let is_little = under && self.rows.len() == 1 && deviation < GROUPS;
         if late && self.of_jobs || is_little || !agree && (late || is_part || under && !self.known) {
             return;
         }
