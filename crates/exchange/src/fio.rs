@@ -210,15 +210,21 @@ impl Job {
         let both = if sides.len() > 1 { Some("readwrite") } else { sides.first().map(|(kind, _)| *kind) };
         let pattern = options.text(["rw", "readwrite"]).or(both).unwrap_or_default();
         let size = options.text(["bs", "blocksize"]);
+        let jobs = if alone { 1 } else { options.whole("numjobs").unwrap_or(1).max(1) };
+        let asked = options.whole("iodepth").unwrap_or(1).max(1);
+        let under_way: f64 = sides.iter().map(|(_, d)| d.iops * d.times().0.mean / 1e9).sum();
         let depth = match options.text(["ioengine"; 2]) {
             Some(engine) if ONE_AT_A_TIME.contains(&engine) => 1,
-            _ => options.whole("iodepth").unwrap_or(1).max(1),
+            // fio's default is one of these on Linux.
+            None if under_way <= f64::from(jobs) * (1.0 + APART) => 1,
+            _ => asked,
         };
-        let jobs = if alone { 1 } else { options.whole("numjobs").unwrap_or(1).max(1) };
         let work = format!("fio {pattern} {} {}", size.unwrap_or(""), self.jobname);
         let mut test = ImportedTest::new("storage", &work, jobs.saturating_mul(depth), false);
         if depth > 1 {
             test.note(format!("its jobs are {jobs} of fio with {depth} calls under way each (iodepth)"));
+        } else if asked > 1 {
+            test.note(format!("iodepth={asked} has no effect: its engine has one call under way"));
         }
         for (name, otherwise) in [("iodepth", 1), ("direct", 0)] {
             test.record.parameters.insert(name.to_owned(), options.whole(name).unwrap_or(otherwise).into());
