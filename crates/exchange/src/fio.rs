@@ -200,10 +200,11 @@ impl Job {
         let sides = [("read", &self.read), ("write", &self.write)];
         let sides: Vec<Side<'_>> = sides.into_iter().filter(|(_, d)| d.total_ios > 0.0).collect();
         let wrong = |what: &str| {
-            Err(lines.whole(format!("job '{}' {what}, and ended with error {}", cut(&self.jobname), self.error)))
+            let end = if self.error == 0 { String::new() } else { format!(", and ended with error {}", self.error) };
+            Err(lines.whole(format!("job '{}' {what}{end}", cut(&self.jobname))))
         };
-        if [&self.read, &self.write, &self.trim].into_iter().any(Direction::is_impossible) {
-            return wrong("has a figure that cannot be: below 0, or a counter that wrapped");
+        if let Some(n) = [&self.read, &self.write, &self.trim].into_iter().find_map(Direction::impossible) {
+            return wrong(&format!("has a figure of {n}, which cannot be: below 0, or a counter that wrapped"));
         } else if sides.is_empty() {
             return wrong("did no reads and no writes");
         }
@@ -341,11 +342,11 @@ impl Direction {
         }
     }
 
-    fn is_impossible(&self) -> bool {
+    fn impossible(&self) -> Option<f64> {
         let [clat, lat] = [&self.clat_ns, &self.lat_ns].map(|t| [t.max, t.mean]);
         let percentiles = self.clat_ns.percentile.values().chain(self.lat_ns.percentile.values()).copied();
         let own = [self.total_ios, self.iops, self.bw, self.bw_bytes.unwrap_or(0.0), self.runtime];
-        own.into_iter().chain(clat).chain(lat).chain(percentiles).any(|n| !(0.0..MOST * 1e3).contains(&n))
+        own.into_iter().chain(clat).chain(lat).chain(percentiles).find(|n| !(0.0..MOST * 1e3).contains(n))
     }
 }
 
