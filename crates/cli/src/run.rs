@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use loadline_database::{OpenRequest, Way, kind_of, redact};
 use loadline_model::facts::FactName;
-use loadline_model::plan::Plan;
+use loadline_model::plan::{Plan, SkippedWorkload};
 use loadline_model::variant::Paired;
 use loadline_report::{Compared, Costs, RunData, end_page};
 use loadline_run::plan::{DEFAULT_RESULTS, DEFAULT_TARGET};
@@ -74,6 +74,10 @@ pub(crate) fn measure(
     let study = if study.plan.agents.is_some() { hub_run::with(study, hub.as_deref())? } else { study };
     let _metrics = args.metrics.map(|listen| live::start_metrics(&study.results, listen)).transpose()?;
     let mut progress = Progress::new(&study.plan, study.resume.as_deref());
+    // What no server of this kind can do was known before: this one does not refuse it.
+    let known = study.plan.skipped.iter().filter(|skipped| !study.plan.has(&skipped.code));
+    let known: Vec<&String> = known.map(|skipped| &skipped.code).collect();
+    named.retain(|code| !known.iter().any(|known| known.eq_ignore_ascii_case(code)));
     let outcome = study.run(&mut progress);
     progress.finish();
     let outcome = outcome.map_err(Failure::from)?;
@@ -340,15 +344,16 @@ fn finish(outcome: StudyOutcome, named: &[String], strict: bool) -> Result<u8, F
         failed |= !figures.answered;
         output::say(&format!("{refused} of {tests} tests are refused: do not use their figures"));
     }
+    let plan = data.as_ref().ok().map(|(_, data)| &data.manifest.plan);
+    // One of a plan or a group is left out like others that the target cannot run.
+    let is_named = |skipped: &SkippedWorkload| named.iter().any(|code| code.eq_ignore_ascii_case(&skipped.code));
+    failed |= plan.is_some_and(|plan| plan.skipped.iter().any(is_named)) || outcome.refused.iter().any(is_named);
     for skipped in &outcome.refused {
-        // One of a plan or a group is left out like others that the target cannot run.
-        failed |= named.iter().any(|code| code.eq_ignore_ascii_case(&skipped.code));
         output::say(&format!("not measured: {}: {}", skipped.code, skipped.reason));
     }
     if !outcome.left_out.is_empty() {
         output::say(&format!("planned and not measured: {}", outcome.left_out.join(", ")));
     }
-    let plan = data.as_ref().ok().map(|(_, data)| &data.manifest.plan);
     let hub = plan.and_then(|plan| plan.agents.as_ref()).map_or_else(String::new, |of| format!(" --hub {}", of.hub));
     let resume = format!("loadline {} --resume {folder}{hub}", plan.map_or("run", |plan| plan.command()));
     let written = data.and_then(|(stored, data)| report::write_index(&stored, data));

@@ -16,6 +16,8 @@ pub enum Absence {
     NotIn { place: &'static str, what: &'static str },
     #[error("it is printed as 0, which it cannot be")]
     PrintedZero,
+    #[error("it made no {what}s")]
+    NoneMade { what: &'static str },
     #[error("nothing was completed")]
     NothingTimed,
     #[error("the tool's histogram is empty")]
@@ -26,7 +28,7 @@ pub enum Absence {
     AtMost { ns: f64 },
     #[error("'{0}' is printed, which no such figure can be")]
     CannotBe(String),
-    #[error("it cannot be: {what} is {value}, above {bound} of {limit}")]
+    #[error("it cannot be: {what} is {value} ns, above {bound} of {limit} ns")]
     Above { what: &'static str, value: f64, bound: &'static str, limit: f64 },
     #[error("the load was a closed loop: no rate was asked for")]
     ClosedLoop,

@@ -120,14 +120,19 @@ impl Fields {
 
     /// The number of `key`, without which the report is none.
     pub(crate) fn required(&self, key: &str, lines: &Lines<'_>) -> Result<f64, ImportError> {
-        let (text, line) = self.all.get(key).ok_or_else(|| self.missing(key, lines))?;
-        number(text).ok_or_else(|| lines.at(*line, format!("'{}' is no number that can be in '{key}'", cut(text))))
+        self.text(key).ok_or_else(|| self.missing(key, lines))?;
+        self.number(key).ok_or_else(|| self.wrong(key, lines))
+    }
+
+    /// The error of a value that cannot be, at its line.
+    pub(crate) fn wrong(&self, key: &str, lines: &Lines<'_>) -> ImportError {
+        let (text, line) = self.all.get(key).map_or(("", 1), |(text, line)| (text.as_str(), *line));
+        lines.at(line, format!("'{}' is no number that can be in '{key}'", cut(text)))
     }
 
     pub(crate) fn jobs(&self, key: &str, lines: &Lines<'_>) -> Result<u32, ImportError> {
         let n = self.required(key, lines)?;
-        let line = self.all.get(key).map_or(1, |(_, line)| *line);
         let jobs = if n.fract() == 0.0 && (1.0..=1e6).contains(&n) { Some(n as u32) } else { None };
-        jobs.ok_or_else(|| lines.at(line, format!("{n} is no number of jobs in '{key}'")))
+        jobs.ok_or_else(|| self.wrong(key, lines))
     }
 }

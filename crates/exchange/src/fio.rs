@@ -200,25 +200,32 @@ impl Job {
         let sides = [("read", &self.read), ("write", &self.write)];
         let sides: Vec<Side<'_>> = sides.into_iter().filter(|(_, d)| d.total_ios > 0.0).collect();
         let wrong = |what: &str| {
-            Err(lines.whole(format!("job '{}' {what}, and ended with error {}", cut(&self.jobname), self.error)))
+            let end = if self.error == 0 { String::new() } else { format!(", and ended with error {}", self.error) };
+            Err(lines.whole(format!("job '{}' {what}{end}", cut(&self.jobname))))
         };
-        if [&self.read, &self.write, &self.trim].into_iter().any(Direction::is_impossible) {
-            return wrong("has a figure that cannot be: below 0, or a counter that wrapped");
+        if let Some(n) = [&self.read, &self.write, &self.trim].into_iter().find_map(Direction::impossible) {
+            return wrong(&format!("has a figure of {n}, which cannot be: below 0, or a counter that wrapped"));
         } else if sides.is_empty() {
             return wrong("did no reads and no writes");
         }
         let both = if sides.len() > 1 { Some("readwrite") } else { sides.first().map(|(kind, _)| *kind) };
         let pattern = options.text(["rw", "readwrite"]).or(both).unwrap_or_default();
         let size = options.text(["bs", "blocksize"]);
+        let jobs = if alone { 1 } else { options.whole("numjobs").unwrap_or(1).max(1) };
+        let asked = options.whole("iodepth").unwrap_or(1).max(1);
+        let under_way: f64 = sides.iter().map(|(_, d)| d.iops * d.times().0.mean / 1e9).sum();
         let depth = match options.text(["ioengine"; 2]) {
             Some(engine) if ONE_AT_A_TIME.contains(&engine) => 1,
-            _ => options.whole("iodepth").unwrap_or(1).max(1),
+            // fio's default is one of these on Linux.
+            None if under_way <= f64::from(jobs) * (1.0 + APART) => 1,
+            _ => asked,
         };
-        let jobs = if alone { 1 } else { options.whole("numjobs").unwrap_or(1).max(1) };
         let work = format!("fio {pattern} {} {}", size.unwrap_or(""), self.jobname);
         let mut test = ImportedTest::new("storage", &work, jobs.saturating_mul(depth), false);
         if depth > 1 {
             test.note(format!("its jobs are {jobs} of fio with {depth} calls under way each (iodepth)"));
+        } else if asked > 1 {
+            test.note(format!("iodepth={asked} has no effect: its engine has one call under way"));
         }
         for (name, otherwise) in [("iodepth", 1), ("direct", 0)] {
             test.record.parameters.insert(name.to_owned(), options.whole(name).unwrap_or(otherwise).into());
@@ -266,7 +273,7 @@ impl Job {
 fn set_calls(test: &mut ImportedTest, sides: &[Side<'_>]) {
     for ((kind, calls, mib), what) in CALLS.into_iter().zip(["reads per second", "writes per second"]) {
         let Some((_, d)) = sides.iter().find(|(known, _)| *known == kind) else {
-            [calls, mib].into_iter().for_each(|column| test.set(column, Err(Absence::NotIn { place: JOB, what })));
+            [calls, mib].into_iter().for_each(|column| test.set(column, Err(Absence::NoneMade { what: kind })));
             continue;
         };
         test.set(calls, positive(d.iops));
@@ -335,11 +342,11 @@ impl Direction {
         }
     }
 
-    fn is_impossible(&self) -> bool {
+    fn impossible(&self) -> Option<f64> {
         let [clat, lat] = [&self.clat_ns, &self.lat_ns].map(|t| [t.max, t.mean]);
         let percentiles = self.clat_ns.percentile.values().chain(self.lat_ns.percentile.values()).copied();
         let own = [self.total_ios, self.iops, self.bw, self.bw_bytes.unwrap_or(0.0), self.runtime];
-        own.into_iter().chain(clat).chain(lat).chain(percentiles).any(|n| !(0.0..MOST * 1e3).contains(&n))
+        own.into_iter().chain(clat).chain(lat).chain(percentiles).find(|n| !(0.0..MOST * 1e3).contains(n))
     }
 }
 
@@ -353,7 +360,7 @@ impl DirectionTimes {
             Some(ns) if ns <= 0.0 => Err(Absence::PrintedZero),
             Some(ns) if ns >= END_NS => Err(Absence::AtLeast { ns: END_NS }),
             Some(ns) if self.max > 0.0 && ns > self.max * (1.0 + APART) => {
-                Err(Absence::Above { what: "the percentile [ns]", value: ns, bound: "the maximum", limit: self.max })
+                Err(Absence::Above { what: "the percentile", value: ns, bound: "the maximum", limit: self.max })
             }
             Some(ns) if self.max > 0.0 => Ok(ns.min(self.max)),
             Some(ns) => Ok(ns),
@@ -364,7 +371,7 @@ impl DirectionTimes {
     fn figures(&self) -> [Result<f64, Absence>; 3] {
         let held = |figure: Result<f64, Absence>, low: &'static str| match figure {
             Ok(ns) if ns < self.min * (1.0 - APART) => {
-                Err(Absence::Above { what: "the minimum [ns]", value: self.min, bound: low, limit: ns })
+                Err(Absence::Above { what: "the minimum", value: self.min, bound: low, limit: ns })
             }
             figure => figure,
         };
@@ -372,7 +379,7 @@ impl DirectionTimes {
         let mean = held(positive(self.mean), "the mean");
         match (&p50, &p99) {
             (Ok(value), Ok(limit)) if *value > limit * (1.0 + APART) => {
-                let (what, bound) = ("the median [ns]", "the 99th percentile");
+                let (what, bound) = ("the median", "the 99th percentile");
                 let why = Absence::Above { what, value: *value, bound, limit: *limit };
                 [mean, Err(why.clone()), Err(why)]
             }

@@ -68,7 +68,7 @@ impl<'a> Lines<'a> {
                 return Err(self.wrong(format!("the file ends within the JSON from line {begin} on: it is cut off")));
             };
             open += open_brackets(&line);
-            text = text + "\n" + &line;
+            text = text + "\n" + &with_null(&line);
         }
         serde_json::from_str(&text).map_err(|e| {
             let what = format!("it is no result of {}: {}", self.tool.name(), cut(&e.to_string()));
@@ -91,6 +91,16 @@ impl<'a> Lines<'a> {
     /// An error of a file that was read to its end without a result: it is empty, or `what`.
     pub(crate) fn nothing(&self, what: &str) -> ImportError {
         self.whole(if self.number == 0 { "it is empty" } else { what })
+    }
+}
+
+/// A line of JSON with `null` where fio printed a division by nothing, which JSON does not have.
+fn with_null(line: &str) -> String {
+    let (key, value) = line.split_once(": ").unwrap_or((line, ""));
+    let number = value.trim_end().trim_end_matches(',');
+    match number.trim_start_matches('-') {
+        "nan" | "inf" => format!("{key}: null{}", value.get(number.len()..).unwrap_or_default()),
+        _ => line.to_owned(),
     }
 }
 

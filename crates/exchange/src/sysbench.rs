@@ -144,7 +144,7 @@ impl Printed {
         let fields = &self.fields;
         let n = fields.required(TRANSACTIONS, lines)?;
         let per_s = fields.text(TRANSACTIONS).and_then(|value| number(value.split_once('(')?.1));
-        let per_s = per_s.ok_or_else(|| lines.wrong("a report has no rate in 'transactions' that can be"))?;
+        let per_s = per_s.ok_or_else(|| fields.wrong(TRANSACTIONS, lines))?;
         // The report does not name its script: what distinguishes scripts is what a transaction does.
         let each = ["SQL statistics/read", "SQL statistics/write", "SQL statistics/other"];
         let each = each.map(|key| fields.number(key).filter(|_| n > 0.0).map(|queries| queries / n));

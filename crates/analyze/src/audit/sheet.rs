@@ -241,7 +241,15 @@ impl<'a> Sheet<'a> {
             }
         }
         sheet.columns.sort_by_key(|c| c.index);
-        let unknown = all.filter(|i| sheet.at(*i).is_none() && sheet.is_numeric(*i));
+        let is_said = |text: &String| {
+            let of = |r: &Remark| match &r.reason {
+                Reason::Changes(of) | Reason::Unclear(of, ..) | Reason::SecondColumn(of, ..) => of == text,
+                _ => false,
+            };
+            sheet.remarks.iter().any(of)
+        };
+        let is_unknown = |i: &usize| sheet.at(*i).is_none() && sheet.is_numeric(*i) && !is_said(&table.headers[*i]);
+        let unknown = all.filter(is_unknown);
         let unknown = quoted(unknown.map(|i| &table.headers[i]));
         if !unknown.is_empty() {
             sheet.remark(false, Reason::Unknown(unknown));

@@ -14,9 +14,6 @@ pub struct Remark {
     pub(crate) reason: Reason,
 }
 
-/// Remarks kept of one table, before one that counts the others: a file of a million broken rows has one cause.
-const REMARKS: usize = 100;
-
 /// One table of text cells. Every row has as many cells as there are headers; missing ones are empty.
 #[derive(Debug, Clone, Default)]
 pub struct Table {
@@ -65,13 +62,7 @@ impl Table {
     }
 
     fn remark(&mut self, row: Option<usize>, odd: bool, reason: Reason) {
-        if let Some(Remark { reason: Reason::More(more), .. }) = self.remarks.get_mut(REMARKS) {
-            *more += 1;
-        } else if self.remarks.len() < REMARKS {
-            self.remarks.push(Remark { row, odd, reason });
-        } else {
-            self.remarks.push(Remark { row: None, odd: true, reason: Reason::More(1) });
-        }
+        self.remarks.push(Remark { row, odd, reason });
     }
 
     /// Adds a row, or a first one that continues the column names to them; among the lines of a header, only rows have figures.
@@ -121,12 +112,13 @@ impl Table {
             return Ok(false);
         }
         let mut above = String::new();
-        for (header, cell) in self.headers.iter_mut().zip(&below) {
+        for ((header, below), cell) in self.headers.iter_mut().zip(&below).zip(cells) {
             if !header.starts_with("column ") {
                 above.clone_from(header);
             }
-            if !cell.is_empty() {
-                *header = if units { format!("{header} [{cell}]") } else { format!("{above} {cell}") };
+            if !below.is_empty() {
+                let joined = if units { format!("{header} [{below}]") } else { format!("{above} {cell}") };
+                joined.trim().clone_into(header);
             }
         }
         self.continued += 1;
@@ -150,7 +142,8 @@ pub fn read(text: &str, name: &str) -> Result<Vec<Table>, AuditError> {
     } else if tables.is_empty() {
         tables = separated(text)?;
     }
-    tables.retain(|table| table.rows() > 0);
+    // One column without a figure is prose.
+    tables.retain(|table| table.rows() > 0 && (table.headers.len() > 1 || table.cells(0, MOST).any(is_figure)));
     let count = tables.len();
     for (i, table) in tables.iter_mut().enumerate() {
         let base = if table.name.is_empty() { name } else { table.name.as_str() };
@@ -335,9 +328,11 @@ fn score(text: &str, separator: char) -> Option<(usize, usize, char)> {
     Some((with(most), most, separator))
 }
 
-/// Whether columns are set apart by spaces: a third of the lines, at least, has several figures.
+/// Whether columns are set apart by spaces: a third of the lines, at least, has several figures, as many as other words.
 fn is_aligned(text: &str) -> bool {
-    let is_row = |l: &&str| !l.contains([';', '\t']) && l.split(' ').filter(|word| is_figure(word)).count() >= 2;
+    let figures = |l: &str| l.split(' ').filter(|word| is_figure(word)).count();
+    let is_row =
+        |l: &&str| !l.contains([';', '\t']) && figures(l) >= 2 && figures(l) * 2 >= l.split_whitespace().count();
     let (lines, rows) = (|| text.lines().take(LINES), text.lines().take(LINES).filter(is_row).count());
     let first = text.lines().find(|line| !line.trim().is_empty()).unwrap_or("");
     rows > 0 && rows * 3 >= lines().filter(|l| l.contains(' ')).count() && !first.contains([',', ';', '\t'])

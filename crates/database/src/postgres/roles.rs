@@ -233,7 +233,14 @@ impl Doctor for Postgres {
             let why = format!("the role is not {privilege}");
             missing.extend(Driver::ALL.map(|d| (d, Capability::Checkpoint, why.clone())));
         }
-        Ok(Capabilities { missing, ..Capabilities::default() })
+        let language = "SELECT FROM pg_language WHERE lanname = 'plpgsql' AND has_language_privilege(oid, 'USAGE')";
+        let has_language = self.at_primary(|c| c.row(&sql::own(&format!("SELECT EXISTS ({language})"))))?;
+        let mut missing_drivers = Vec::new();
+        if !has_language.is_true(0) {
+            missing_drivers
+                .push((Driver::Database, "the role may not use plpgsql (GRANT USAGE ON LANGUAGE)".to_owned()));
+        }
+        Ok(Capabilities { missing, missing_drivers, ..Capabilities::default() })
     }
 
     fn job_limit(&self) -> Result<JobLimit, TargetError> {

@@ -127,6 +127,23 @@ fn an_option_that_stands_twice_is_noted_twice() {
 }
 
 #[test]
+fn without_an_engine_the_depth_is_that_of_the_default_unless_times_show_more() {
+    let text = contents("fio-depth.json").replace("\"ioengine\": \"libaio\",", "");
+    let slow = text.replace("94695.784347", "1400.0");
+    assert_eq!([&text, &slow].map(|text| test_of(Tool::Fio, text).record.jobs), [64, 1]);
+}
+
+#[test]
+fn a_division_by_nothing_that_no_figure_needs_is_passed_over() {
+    let text = contents("fio-depth.json");
+    let (line, _) = text.split_once(",\n").unwrap();
+    let [nan, needed] = [format!("{line},\n  \"other\" : -nan,"), "\"iops\": inf,".to_owned()];
+    assert_eq!(test_of(Tool::Fio, &text.replacen(&format!("{line},"), &nan, 1)).record.jobs, 64);
+    let refused = read(Tool::Fio, &[("f", &text.replacen("\"iops\": 94695.784347,", &needed, 1))]);
+    assert!(matches!(refused, Err(ImportError::Wrong { line: Some(_), .. })));
+}
+
+#[test]
 fn line_ends_and_marks_of_windows_change_nothing() {
     for (tool, file) in crate::bad::FIRST {
         let text = format!("\u{feff}{}", contents(file).replace('\n', "\r\n"));

@@ -12,7 +12,7 @@ use crate::figures::MIB;
 use crate::figures::counters::Counters;
 use crate::figures::volume::Access;
 use crate::server_memory::ServerMemory;
-use crate::storage_size::{DATA_PER_CACHE, DATA_PER_MEMORY, beyond_cache};
+use crate::storage_size::{DATA_PER_CACHE, DATA_PER_MEMORY, beyond_cache, beyond_memory};
 use crate::test::{Test, Verdict, failed, not_made, noted, passed, require};
 
 /// Minimum number of reads in a window to determine their source.
@@ -275,12 +275,12 @@ fn bound(work: &Work, jobs: u32, facts: &CacheFacts, [asked, read]: [f64; 2]) ->
         return Err(format!("{detail}, which is more: that memory is not the server's"));
     }
     if share > MAX_CACHED_SHARE {
-        let size = work.params.size_bytes() as f64 * share / GOOD_SHARE;
+        let uncompressed = memory.bytes as f64 / (1.0 - work.compressibility);
         return Err(format!(
-            "the counters of the data device cannot be read, and {detail}; at most {} are allowed, and --size {}GiB gives {}",
+            "the counters of the data device cannot be read, and {detail}; at most {} are allowed: give --size {} or more, \
+             {DATA_PER_MEMORY} times what that memory may hold",
             percent(MAX_CACHED_SHARE),
-            (size / f64::from(1 << 30)).ceil(),
-            percent(GOOD_SHARE)
+            beyond_memory(uncompressed as u64)
         ));
     }
     let source = if counted <= GOOD_SHARE { DataSource::Device } else { DataSource::Bounded };
