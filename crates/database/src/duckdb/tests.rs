@@ -157,7 +157,7 @@ fn the_second_of_two_transactions_that_change_a_row_is_a_conflict() {
 fn blocks_are_counted_when_they_come_from_the_file() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("x.db");
-    let work = Work::of("DA-SCAN", &[]).unwrap().with_size(8 << 20);
+    let work = Work::of("DA-SCAN", &[]).unwrap().with_size(32 << 20);
     let table = work.workload.tables[0].name.clone();
     let load = |target: &dyn Target| {
         let progress = LoadProgress::default();
@@ -190,7 +190,8 @@ fn blocks_are_counted_when_they_come_from_the_file() {
     assert_eq!(read, grown(counter::BLOCK_READS) * calls::BLOCK_BYTES as f64);
     commit(session.as_mut(), &mut stream);
     let again = after.delta(&snapshot(&*target), counter::BLOCK_READS).unwrap();
-    assert!(again < grown(counter::BLOCK_READS) / 4.0, "the second time it is cached: {again} blocks");
+    let first = grown(counter::BLOCK_READS);
+    assert!(again < first, "the second time it is cached: {again} blocks, {first} the first time");
     drop(session);
     target.clean().unwrap();
     drop(target);
