@@ -180,7 +180,8 @@ impl Study {
     /// [`StudyError`] if no test was measured; nothing is left behind. Otherwise the run ends with an outcome.
     pub fn run(self, listener: &mut dyn Listener) -> Result<StudyOutcome, StudyError> {
         let via = |r: &OpenRequest| if let Way::Via(url) = &r.way { Some(url.clone()) } else { None };
-        let all = |r: &OpenRequest| [&r.nodes[..], &r.standbys, &[r.url.clone()], via(r).as_slice()].concat();
+        let all =
+            |r: &OpenRequest| [&r.nodes[..], &r.standbys, std::slice::from_ref(&r.url), via(r).as_slice()].concat();
         let urls = self.requests().flat_map(all).collect();
         let mut listener = WatchedRun::new(listener, urls);
         let mut context = self.begin(&mut listener)?;
