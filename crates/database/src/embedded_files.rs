@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
+use loadline_model::manifest::TargetInfo;
 use loadline_model::{Finding, Severity};
 
 use crate::error::TargetError;
@@ -47,6 +48,23 @@ pub(crate) struct EmbeddedFiles {
 }
 
 impl EmbeddedFiles {
+    /// What is known of every database of such files, whose `product` has this version.
+    pub(crate) fn info(&self, product: &str, version: &str) -> TargetInfo {
+        let directory = Some(self.directory().display().to_string());
+        TargetInfo {
+            in_process: true,
+            kind: self.names.scheme.into(),
+            product: product.into(),
+            version: version.into(),
+            url: self.url(),
+            nodes: 1,
+            local: true,
+            log_dir: directory.clone(),
+            data_dir: directory,
+            ..TargetInfo::default()
+        }
+    }
+
     /// The files of `path`, or a temporary folder in `scratch`.
     pub(crate) fn make(
         names: &'static FileNames,

@@ -56,7 +56,6 @@ impl Target for DuckDb {
         };
         let mut settings: std::collections::BTreeMap<String, String> = rows.filter_map(pair).collect();
         settings.insert("library".into(), self.database.library.path.display().to_string());
-        let directory = self.database.files.directory().display().to_string();
         let mut notes = vec![
             "DuckDB commits one transaction after the other: the log is written and synced by the job that commits, while others wait"
                 .to_owned(),
@@ -72,20 +71,7 @@ impl Target for DuckDb {
                         less where the storage is measured, but 48 MiB at least, which loads need: STO-READ takes a --size of 1GiB or \
                         more; --setting memory_limit=SIZE replaces both".into());
         }
-        Ok(TargetInfo {
-            in_process: true,
-            kind: KIND.scheme.into(),
-            product: KIND.product.into(),
-            version: self.database.library.version.clone(),
-            url: self.database.files.url(),
-            nodes: 1,
-            local: true,
-            settings,
-            log_dir: Some(directory.clone()),
-            data_dir: Some(directory),
-            notes,
-            ..TargetInfo::default()
-        })
+        Ok(TargetInfo { settings, notes, ..self.database.files.info(KIND.product, &self.database.library.version) })
     }
 
     fn abilities(&self) -> Abilities<'_> {

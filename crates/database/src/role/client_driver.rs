@@ -45,11 +45,19 @@ pub trait ClientSession: Send {
     /// Those of the database; it is then unknown whether the transaction is committed.
     fn commit(&mut self) -> Result<(), TargetError>;
 
+    /// Whether its transactions only read, and one of a single query needs neither begin nor commit.
+    fn only_reads(&self) -> bool {
+        false
+    }
+
     /// Runs a transaction of one statement: statement and commit in one round trip (autocommit). Returns the number of
     /// rows touched and, if the session can see it, the time (ns) at which the statement was done and its commit
     /// began. If that costs throughput (a second wake-up per transaction), it is measured for a regular sample of the
     /// transactions only.
     fn execute_and_commit(&mut self, statement: usize, args: &[Arg<'_>]) -> Result<(u64, Option<u64>), TargetError> {
+        if self.only_reads() {
+            return Ok((self.execute(statement, args)?, None));
+        }
         self.begin()?;
         let rows = self.execute(statement, args)?;
         let done = loadline_storage::now_ns();

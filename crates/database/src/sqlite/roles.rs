@@ -39,7 +39,6 @@ impl Target for Sqlite {
         }
         settings.insert("synchronous".into(), "FULL for commits that wait, NORMAL for those that do not".into());
         settings.insert("busy_handler".into(), session::WAIT_DESCRIPTION.into());
-        let directory = self.connector.files.directory().display().to_string();
         let mut notes = vec![
             "SQLite has one writer at a time: jobs wait for each other, and this wait is part of their transaction time"
                 .to_owned(),
@@ -50,20 +49,7 @@ impl Target for Sqlite {
         if self.page_size == PAGE_SIZE {
             notes.push("pages of 1 KiB instead of SQLite's usual 4 KiB, so that LGWR-LAT1 logs 1–2 KiB; --setting page_size=4096 changes it".into());
         }
-        Ok(TargetInfo {
-            in_process: true,
-            kind: "sqlite".into(),
-            product: KIND.product.into(),
-            version: rusqlite::version().into(),
-            url: self.connector.files.url(),
-            nodes: 1,
-            local: true,
-            settings,
-            log_dir: Some(directory.clone()),
-            data_dir: Some(directory),
-            notes,
-            ..TargetInfo::default()
-        })
+        Ok(TargetInfo { settings, notes, ..self.connector.files.info(KIND.product, rusqlite::version()) })
     }
 
     fn abilities(&self) -> Abilities<'_> {

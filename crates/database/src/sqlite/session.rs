@@ -192,16 +192,8 @@ impl ClientSession for SqliteSession {
         Ok(batch.len())
     }
 
-    /// A single query needs neither begin nor commit.
-    fn execute_and_commit(&mut self, statement: usize, args: &[Arg<'_>]) -> Result<(u64, Option<u64>), TargetError> {
-        if !self.writes {
-            return Ok((self.execute(statement, args)?, None));
-        }
-        self.begin()?;
-        let rows = self.execute(statement, args)?;
-        let done = loadline_storage::now_ns();
-        self.commit()?;
-        Ok((rows, Some(done)))
+    fn only_reads(&self) -> bool {
+        !self.writes
     }
 
     fn commit(&mut self) -> Result<(), TargetError> {
