@@ -16,10 +16,12 @@ mod workers;
 
 use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
 
 use loadline_database::TargetError;
-use loadline_load::{JobResult, Request, Shared, TestHooks};
+use loadline_load::{JobResult, Request, Schedule, Shared, TestHooks};
 use loadline_model::Column;
+use loadline_storage::now_ns;
 use loadline_workload::Workload;
 
 use crate::evidence::{Evidence, RunContext};
@@ -102,6 +104,21 @@ fn beside_jobs<T: Send + 'static>(
 
 fn outcome<T>(thread: JoinHandle<Result<T, String>>) -> Result<T, String> {
     thread.join().unwrap_or_else(|_| Err("its thread crashed".to_owned()))
+}
+
+/// Waits until a moment of the window, once that is known.
+fn wait_until(shared: &Shared, edge: impl Fn(&Schedule) -> u64) -> Result<(), String> {
+    const LOOK_NS: u64 = 20_000_000;
+    loop {
+        let left_ns = shared.window.get().map_or(LOOK_NS, |window| edge(window).saturating_sub(now_ns()));
+        if left_ns == 0 {
+            return Ok(());
+        }
+        if shared.stopped() {
+            return Err("the test ended earlier".to_owned());
+        }
+        std::thread::sleep(Duration::from_nanos(left_ns.min(LOOK_NS)));
+    }
 }
 
 impl TestHooks for Instruments {

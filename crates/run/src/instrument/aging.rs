@@ -9,8 +9,7 @@ use loadline_load::{JobResult, Request, Shared};
 use loadline_model::record::AgePoint;
 use loadline_model::{Column, column};
 
-use super::via::wait_until;
-use super::{Instrument, beside_jobs, outcome};
+use super::{Instrument, beside_jobs, outcome, wait_until};
 use crate::evidence::Evidence;
 use crate::test::Test;
 

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::Duration;
 
 use loadline_database::{Target, TargetError};
 use loadline_load::phase::{Phase, Split};
@@ -12,7 +11,7 @@ use loadline_model::{CheckId, Note, column};
 use loadline_storage::now_ns;
 use loadline_workload::Instrument as InstrumentSpec;
 
-use super::{Instrument, Kind, beside_jobs, outcome};
+use super::{Instrument, Kind, beside_jobs, outcome, wait_until};
 use crate::evidence::Evidence;
 use crate::test::{Test, failed, require};
 
@@ -80,18 +79,7 @@ impl Instrument for Checkpoint {
 }
 
 fn ask(target: &dyn Target, shared: &Shared) -> Result<Times, String> {
-    const LOOK: u64 = 20_000_000;
-    let left_ns = || match shared.window.get() {
-        Some(schedule) => (schedule.open_ns + schedule.window_ns() / AFTER).saturating_sub(now_ns()),
-        None => LOOK,
-    };
-    loop {
-        match left_ns() {
-            0 => break,
-            _ if shared.stopped() => return Err("the test ended earlier".to_owned()),
-            left => std::thread::sleep(Duration::from_nanos(left.min(LOOK))),
-        }
-    }
+    wait_until(shared, |window| window.open_ns + window.window_ns() / AFTER)?;
     let set_active = |is: bool| shared.phase.get().into_iter().for_each(|phase| phase.set(is));
     set_active(true);
     let begin_ns = now_ns();

@@ -2,15 +2,13 @@
 
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::Duration;
 
 use loadline_collect::os::{Processes, Server};
 use loadline_database::TargetError;
 use loadline_load::{JobResult, Request, Schedule, Shared};
 use loadline_model::{Column, column};
-use loadline_storage::now_ns;
 
-use super::{Instrument, beside_jobs, outcome};
+use super::{Instrument, beside_jobs, outcome, wait_until};
 use crate::evidence::Evidence;
 use crate::test::Test;
 
@@ -68,19 +66,4 @@ fn in_window(ids: &[u32], shared: &Shared) -> Result<f64, String> {
     // Some have a process for each session.
     let used = begin.used_until(&end, &[], &Server::Roots(ids.iter().copied().collect()));
     if used.server_seen { Ok(used.server_s) } else { Err("the proxy's process ended in the test".to_owned()) }
-}
-
-/// Waits until a moment of the window, once that is known.
-pub(super) fn wait_until(shared: &Shared, edge: impl Fn(&Schedule) -> u64) -> Result<(), String> {
-    const LOOK_NS: u64 = 20_000_000;
-    loop {
-        let left_ns = shared.window.get().map_or(LOOK_NS, |window| edge(window).saturating_sub(now_ns()));
-        if left_ns == 0 {
-            return Ok(());
-        }
-        if shared.stopped() {
-            return Err("the test ended earlier".to_owned());
-        }
-        std::thread::sleep(Duration::from_nanos(left_ns.min(LOOK_NS)));
-    }
 }

@@ -95,9 +95,9 @@ pub(super) struct Hold {
     others: Others,
     most_s: f64,
     /// When a look was first not quiet.
-    pub(super) began: Option<Instant>,
-    /// When the window was let go.
-    pub(super) ended: Option<Instant>,
+    began: Option<Instant>,
+    /// How long the window has been held, s.
+    pub(super) waited_s: f64,
     /// Whether it was let go although others were not quiet.
     pub(super) in_vain: bool,
     is_looking: bool,
@@ -108,7 +108,7 @@ pub(super) struct Hold {
 impl Hold {
     /// For at most `most_s`; without any, no window is held.
     pub(super) fn new(others: Others, most_s: f64) -> Hold {
-        Hold { others, most_s, began: None, ended: None, in_vain: false, is_looking: false, waits: Arc::default() }
+        Hold { others, most_s, began: None, waited_s: 0.0, in_vain: false, is_looking: false, waits: Arc::default() }
     }
 
     /// Whether others disturbed since the last look, which is when the window was let go.
@@ -123,12 +123,11 @@ impl Hold {
         }
         if !is_quiet {
             self.waits.store(self.began.is_none(), Ordering::Relaxed);
-            let waited_s = self.began.get_or_insert_with(Instant::now).elapsed().as_secs_f64();
-            self.in_vain = waited_s >= self.most_s;
+            self.began.get_or_insert_with(Instant::now);
         }
-        let may = is_quiet || self.in_vain;
-        self.ended = may.then(Instant::now);
-        may
+        self.waited_s = self.began.map_or(0.0, |began| began.elapsed().as_secs_f64());
+        self.in_vain = !is_quiet && self.waited_s >= self.most_s;
+        is_quiet || self.in_vain
     }
 }
 
@@ -177,7 +176,7 @@ mod tests {
         assert!(!hold.decide(true), "the first look only begins");
         assert!(!hold.decide(false) && hold.waits.swap(false, Ordering::Relaxed));
         assert!(!hold.decide(false) && !hold.waits.load(Ordering::Relaxed), "it is told once that it waits");
-        assert!(hold.decide(true) && !hold.in_vain && hold.began < hold.ended);
+        assert!(hold.decide(true) && !hold.in_vain && hold.waited_s > 0.0);
         hold.most_s = 0.0;
         assert!(hold.decide(false) && hold.in_vain, "a machine that is never quiet ends the wait");
     }

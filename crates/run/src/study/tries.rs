@@ -210,9 +210,7 @@ impl Context<'_> {
     /// Books what a try waited at the end of its warm-up.
     pub(super) fn book_hold(&mut self, hold: &Hold, try_of: Option<u32>) {
         self.tries.in_vain |= hold.in_vain;
-        if let Some(began) = hold.began {
-            self.book_wait_s(hold.ended.unwrap_or_else(Instant::now).duration_since(began).as_secs_f64(), try_of);
-        }
+        self.book_wait_s(hold.waited_s, try_of);
     }
 
     /// Books the time since a test `began` to wait, with what is measured anew because of it. A second try is booked as a whole.
