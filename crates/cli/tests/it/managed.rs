@@ -115,6 +115,11 @@ fn doctor_and_dry_run_say_the_same_size_for_storage_workloads() {
     // Who does not reach the server reads the rule, and why.
     let nobody = said(&printed(&dry("postgres://ann@127.0.0.1:1/x", "")), "needs a --size of ");
     times(&nobody, "12 times the database's cache", "cannot be asked: 127.0.0.1:1");
+    // A database that is a file is not made.
+    let dir = results();
+    let file = dir.path().join("x.db");
+    let said = printed(&dry(&format!("sqlite:{}", file.display()), ""));
+    assert!(!said.contains("needs a --size") && !file.exists(), "{said}");
 }
 
 #[test]
