@@ -8,7 +8,7 @@ use loadline_model::format::{counted, duration_s};
 use loadline_model::plan::Plan;
 use loadline_run::plan::duration::DurationEstimate;
 use loadline_run::plan::{by_reason, workloads_of};
-use loadline_run::storage_size::{DATA_PER_CACHE, DATA_PER_MEMORY};
+use loadline_run::storage_size::{DATA_PER_CACHE, DATA_PER_MEMORY, beyond_memory};
 use loadline_run::sweep::{SweepPoints, SweptParameter};
 use loadline_workload::{RowCount, Scope, Table, Workload};
 use minijinja::context;
@@ -110,10 +110,17 @@ fn storage_size(plan: &Plan, request: &OpenRequest) -> Option<String> {
     });
     match asked {
         Ok(found) => found.map(|found| format!("{}: {}", found.value, found.advice)),
-        Err(e) => Some(format!(
-            "{DATA_PER_CACHE} times the database's cache if loadline can read the data files, else {DATA_PER_MEMORY} times the \
-             memory of their machine; the target cannot be asked: {}",
-            e.message
-        )),
+        Err(e) => {
+            let rule = plan.server_memory_bytes.map_or_else(
+                || {
+                    format!(
+                        "{DATA_PER_CACHE} times the database's cache if loadline can read the data files, else {DATA_PER_MEMORY} \
+                         times the memory of their machine"
+                    )
+                },
+                |bytes| format!("{} or more: {DATA_PER_MEMORY} times that memory", beyond_memory(bytes)),
+            );
+            Some(format!("{rule}; the target cannot be asked: {}", e.message))
+        }
     }
 }
