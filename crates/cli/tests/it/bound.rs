@@ -52,6 +52,7 @@ const MISSED: usize = 1;
 
 #[test]
 #[ignore = "nightly: what bounds a test is another thing while others use the CPUs"]
+#[expect(clippy::print_stdout, reason = "how often each cause is named")]
 fn each_cause_that_is_made_is_named() {
     let bounds: Bounds = toml::from_str(include_str!("data/bounds.toml")).unwrap();
     let mut wrong = Vec::new();
