@@ -1,9 +1,8 @@
 //! The pages of the workloads in `docs/workloads`, and the listing: nothing stale, missing or superfluous.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 
-use crate::common::{Ran, as_on_a_quiet_machine, command, leftovers, ok, printed, results};
+use crate::common::*;
 
 /// What to do when the pages are not those of the catalogue.
 const RENEW: &str = "renew them: cargo run -p loadline-cli -- workloads --pages docs/workloads";
@@ -16,7 +15,7 @@ fn files(folder: &Path) -> BTreeMap<String, String> {
     std::fs::read_dir(folder).map(|d| d.map(|e| read(e.unwrap())).collect()).unwrap_or_default()
 }
 
-pub(super) fn workloads() -> Vec<serde_json::Value> {
+pub(super) fn workloads() -> Vec<Value> {
     serde_json::from_str(&ok(&["workloads", "--format", "json"]).out).unwrap()
 }
 
@@ -40,7 +39,7 @@ fn the_pages_in_docs_are_those_of_the_catalogue() {
     std::fs::write(dir.path().join("LGWR-LAT25.md"), "broken").unwrap();
     let ran = command(&renew);
     assert!(!old.exists() && ran.err.contains("LGWR-GONE.md"), "{}", ran.said());
-    assert_eq!(std::fs::read_to_string(&notes).unwrap(), "my own\n");
+    assert_eq!(read(&notes), "my own\n");
     std::fs::remove_file(&notes).unwrap();
     assert_eq!(files(dir.path()), made);
     assert_eq!(command(&format!("{renew} LGWR-LAT1")).code, 2);
@@ -94,7 +93,7 @@ fn the_reference_is_what_the_program_says() {
     assert!(made["commands.md"].contains("## loadline run") && made["checks.md"].contains("| littles-law |"));
 }
 
-fn documents(folder: &Path) -> Vec<std::path::PathBuf> {
+fn documents(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap().flatten() {
         match entry.path() {
@@ -127,7 +126,7 @@ fn commands_of_the_documents_are_known() {
     pages.push(root.join("README.md"));
     let mut lines: Vec<(String, String)> = Vec::new();
     for page in pages {
-        let text = std::fs::read_to_string(&page).unwrap();
+        let text = read(&page);
         lines.extend(commands(&text).into_iter().map(|line| (line, page.display().to_string())));
     }
     lines.sort();
@@ -138,7 +137,7 @@ fn commands_of_the_documents_are_known() {
         .filter_map(|(line, page)| {
             // The help ends a command before it begins, and what stands before it must be known.
             let program = line.replacen("loadline", env!("CARGO_BIN_EXE_loadline"), 1);
-            let out = std::process::Command::new("sh").arg("-c").arg(format!("{program} --help")).output().unwrap();
+            let out = Command::new("sh").arg("-c").arg(format!("{program} --help")).output().unwrap();
             (!out.status.success()).then(|| format!("{page}: {line}\n{}", String::from_utf8_lossy(&out.stderr)))
         })
         .collect();
@@ -149,7 +148,7 @@ fn commands_of_the_documents_are_known() {
 fn the_book_has_every_document() {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
     let summary = docs.join("SUMMARY.md");
-    let chapters = std::fs::read_to_string(&summary).unwrap();
+    let chapters = read(&summary);
     let mut wrong = Vec::new();
     for page in documents(&docs) {
         let name = page.strip_prefix(&docs).unwrap().display().to_string();
@@ -180,7 +179,7 @@ fn masked(text: &str) -> String {
 #[test]
 fn the_first_hour_works_as_written() {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide/first-hour.md");
-    let text = std::fs::read_to_string(page).unwrap();
+    let text = read(page);
     let dir = results();
     let mut folder = String::from("RUN");
     for block in text.split("```console\n").skip(1).map(|rest| rest.split("```").next().unwrap()) {
