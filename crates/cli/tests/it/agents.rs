@@ -157,7 +157,7 @@ fn a_server_is_loaded_by_agents_that_it_is_sent_to() {
     let [config, file] = ["hub.conf", "mine.toml"].map(|name| folder.path().join(name));
     std::fs::write(&config, "max_payload: 10000").unwrap();
     let digits: String = (0..4000u64).map(|n| format!("{:016x}", n.wrapping_mul(0x9e37_79b9_7f4a_7c15))).collect();
-    std::fs::write(&file, format!("# {digits}\n{}", read(example()))).unwrap();
+    std::fs::write(&file, format!("# {digits}\n{}", read(EXAMPLE))).unwrap();
     let fleet = Fleet::at(&format!("-c {}", config.display()), "", "a1 a2", "");
     let target = server.tcp("boss", Some("tops3cret"));
     let more = format!(
@@ -200,12 +200,6 @@ fn open_files_bound_sessions_on_a_server_here_and_on_agents_and_no_jobs_on_null(
     let ran = fleet.run(1, &target, &more);
     ran.fails(2, &["11 jobs are more than the agents run, which is 10 (a0 10)", "ulimit -Hn"]);
     sound_tests(&fleet.run(1, "null:?pause=1ms", &more));
-}
-
-fn example() -> PathBuf {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/examples");
-    let files = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path());
-    files.filter(|path| path.extension().is_some_and(|extension| extension == "toml")).min().unwrap()
 }
 
 #[test]

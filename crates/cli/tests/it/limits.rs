@@ -115,9 +115,8 @@ fn reads_are_compared_with_the_device_if_there_is_one() {
 #[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn transactions_that_change_nothing_are_not_compared_with_the_log() {
     let (dir, server) = (results(), Server::start(&[]));
-    let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/examples/queue.toml");
     // A transaction may put no message, and then looks.
-    let text = read(example);
+    let text = read(EXAMPLE);
     let text = text.replace("default = 3\nmin = 1\nmax = 100\n", "default = 3\nmin = 0\nmax = 100\n");
     let text = text.replace("default = 1\nmin = 0", "default = 1\nmin = 1");
     let file = dir.path().join("queue.toml");

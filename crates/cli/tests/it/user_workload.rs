@@ -7,10 +7,6 @@ const TYPED: &str = include_str!("data/typed.toml");
 const MAYBE: &str = include_str!("data/maybe.toml");
 const REST: &str = include_str!("data/rest.toml");
 
-fn example() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/examples/queue.toml").canonicalize().unwrap()
-}
-
 /// Runs a workload file for a moment; `more` are further words.
 fn run_file(file: &Path, target: &str, results: &Path, more: &str) -> Ran {
     let short = "--duration 500ms --warmup 200ms --no-probe";
@@ -42,7 +38,7 @@ fn every_part_of_the_language_is_proved_on_every_database_with_tables() {
             std::fs::write(&file, text).unwrap();
             more += &format!(" --workload-file {}", file.display());
         }
-        let tests = sound_tests(&run_file(&example(), target, dir.path(), &more));
+        let tests = sound_tests(&run_file(Path::new(EXAMPLE), target, dir.path(), &more));
         assert_eq!(tests.len(), texts.len() + 1, "{target} {driver}");
         all_passed(&tests, &["work-evidence"]);
         for t in tests.iter().filter(|t| t["workload"] == "TYPED" || t["workload"] == "QUEUE") {
@@ -90,7 +86,7 @@ fn a_run_is_resumed_and_reported_without_the_file() {
     let dir = results();
     let path = dir.path().to_str().unwrap();
     let file = dir.path().join("mine.toml");
-    std::fs::copy(example(), &file).unwrap();
+    std::fs::copy(EXAMPLE, &file).unwrap();
     let plan = dir.path().join("plan.toml");
     // A file that a plan names lies beside it; parameters are given as for any other workload.
     let keys =
@@ -115,8 +111,7 @@ fn a_run_is_resumed_and_reported_without_the_file() {
 
 #[test]
 fn it_is_shown_as_those_of_the_catalogue_are() {
-    let example = example();
-    let file = format!("--workload-file {}", example.display());
+    let file = format!("--workload-file {EXAMPLE}");
     let page = printed(&format!("workloads {file}"));
     assert!(page.contains("# QUEUE: puts batches") && page.contains("CREATE PROCEDURE"), "{page}");
     let csv = printed(&format!("workloads QUEUE {file} --format csv"));
@@ -128,10 +123,7 @@ fn it_is_shown_as_those_of_the_catalogue_are() {
 fn a_plan_with_a_file_is_narrowed_by_flags() {
     let dir = results();
     let plan = dir.path().join("plan.toml");
-    let text = format!(
-        "workload-file = [\"{}\"]\nworkload = [\"TP-LIGHT\"]\n[parameters.QUEUE]\nbatch = 5\n",
-        example().display()
-    );
+    let text = format!("workload-file = [\"{EXAMPLE}\"]\nworkload = [\"TP-LIGHT\"]\n[parameters.QUEUE]\nbatch = 5\n");
     std::fs::write(&plan, text).unwrap();
     let dry = |more: &[&str]| ok(&[&["run", plan.to_str().unwrap(), "--dry-run"], more].concat()).out;
     let runs = |out: &str, code: &str| out.lines().any(|l| l.trim_start().starts_with(code) && l.contains("driver"));

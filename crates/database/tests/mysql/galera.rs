@@ -9,6 +9,7 @@ use loadline_model::{Driver, snapshot::counter};
 use loadline_workload::Arg;
 
 use crate::server::*;
+use crate::shared::*;
 
 /// The folders of the cluster's nodes in `scratch`, in their order.
 fn folders(scratch: &Path) -> Vec<PathBuf> {

@@ -4,6 +4,7 @@ use loadline_database::{OpenRequest, Target};
 use loadline_model::snapshot::counter;
 
 use crate::server::*;
+use crate::shared::*;
 
 fn open(first: &Server, second: &OpenRequest) -> Box<dyn Target> {
     let mut request = first.request("root");

@@ -31,6 +31,9 @@ const INSTALL: &str = "is the server missing? apt-get install postgresql mariadb
 /// Folder of the files that tests read.
 pub(crate) const DATA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/data");
 
+/// The documented workload of a user.
+pub(crate) const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/examples/queue.toml");
+
 pub(crate) fn loadline() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_loadline"));
     // Nothing of the tester's environment reaches the runs.
