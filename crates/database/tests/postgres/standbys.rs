@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use loadline_database::{Link, OpenRequest};
+use loadline_database::{Link, OpenRequest, Target, Work};
 use loadline_model::snapshot::counter;
 use loadline_model::{Driver, Severity, Snapshot};
 use loadline_workload::Arg;
@@ -44,7 +44,6 @@ fn kill(socket: &Path) {
 }
 
 #[test]
-#[expect(clippy::too_many_lines)]
 fn levels_come_into_force_and_links_take_their_time() {
     let scratch = scratch();
     let mut opening = request("postgres-temp:", scratch.path());
@@ -94,18 +93,7 @@ fn levels_come_into_force_and_links_take_their_time() {
     let trips = watch.round_trips_ns();
     assert!(!trips.is_empty() && watch.link_bytes().unwrap() > 0);
 
-    // A test that repeats the payloads of the one before writes as much log.
-    let mut observer = target.observer().unwrap();
-    for _ in 0..2 {
-        target.reset(&work, Driver::Client).unwrap();
-        let mut session = target.client_session(&work, 0).unwrap();
-        let before = observer.snapshot().unwrap();
-        for row in 1..=20 {
-            session.execute_and_commit(0, &[Arg::Bytes(&[7; 900]), Arg::Int(row)]).unwrap();
-        }
-        let each = before.delta(&observer.snapshot().unwrap(), counter::REDO_BYTES).unwrap() / 20.0;
-        assert!(each > 900.0 && each < 1800.0, "{each} bytes");
-    }
+    repeated_payloads_write_as_much_log(target.as_ref(), &work);
 
     // What has been committed at remote_apply is seen there, and one that is away is seen and started again.
     replication.bring_about(Some("remote_apply:first-2"), Link::default()).unwrap();
@@ -121,6 +109,21 @@ fn levels_come_into_force_and_links_take_their_time() {
     drop(watch);
     drop(target);
     assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 0);
+}
+
+/// A test that repeats the payloads of the one before writes as much log.
+fn repeated_payloads_write_as_much_log(target: &dyn Target, work: &Work) {
+    let mut observer = target.observer().unwrap();
+    for _ in 0..2 {
+        target.reset(work, Driver::Client).unwrap();
+        let mut session = target.client_session(work, 0).unwrap();
+        let before = observer.snapshot().unwrap();
+        for row in 1..=20 {
+            session.execute_and_commit(0, &[Arg::Bytes(&[7; 900]), Arg::Int(row)]).unwrap();
+        }
+        let each = before.delta(&observer.snapshot().unwrap(), counter::REDO_BYTES).unwrap() / 20.0;
+        assert!(each > 900.0 && each < 1800.0, "{each} bytes");
+    }
 }
 
 #[test]
