@@ -1,17 +1,9 @@
 //! What does not come is not waited for: a lock that somebody holds, a server that is stopped.
 
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use nix::sys::signal::Signal;
-
-use crate::common::figures::figure;
-use crate::common::mariadb::Maria;
-use crate::common::{
-    Killed, Ran, Server, ended, folder_with_tests, report, results, run, signal, start_on, tests_of, wait_for,
-};
+use crate::common::*;
 
 fn short(url: &str, results: &Path) -> Child {
     start_on(url, results, "--workload LGWR-LAT1 --jobs 1,2 --duration 1s --warmup 200ms --no-probe")
@@ -59,9 +51,9 @@ fn a_lock_that_is_held_is_named_and_not_waited_for() {
 }
 
 /// What the slowest transactions of a run on `url` waited for while somebody `stalls` them, again and again.
-fn cause_of_stalls(url: &str, stall: &(dyn Fn() + Sync)) -> serde_json::Value {
+fn cause_of_stalls(url: &str, stall: &(dyn Fn() + Sync)) -> Value {
     let dir = results();
-    let few = "--workload TP-LIGHT --parameter TP-LIGHT.accounts=100 --driver client --jobs 2 --duration 8s --warmup 300ms --no-probe";
+    let few = "--workload TP-LIGHT --parameter TP-LIGHT.accounts=100 --driver client --jobs 2 --duration 5s --warmup 300ms --no-probe";
     let ended_now = AtomicBool::new(false);
     let ran = std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -83,8 +75,9 @@ fn cause_of_stalls(url: &str, stall: &(dyn Fn() + Sync)) -> serde_json::Value {
 }
 
 #[test]
+#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn a_lock_that_stalls_some_transactions_is_why_they_are_slow() {
-    let locked = |test: &serde_json::Value, event: &str| {
+    let locked = |test: &Value, event: &str| {
         let wait = &test["slow"]["waits"][0];
         assert_eq!((&wait["class"], &wait["event"]), (&"lock".into(), &event.into()), "{}", test["slow"]);
         let [slow, others] = ["slow_wait_pct", "slow_wait_others_pct"].map(|id| figure(test, id));
