@@ -1,4 +1,4 @@
-//! Stored runs of 2581090b, and what it printed of them: every cell of every table.
+//! Stored runs of 2581090b, and what it printed of them: every cell of every table, and the key figures of text and page.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -28,6 +28,9 @@ const TABLES: [(&str, &str); 19] = [
     ("export-series", "export nodes --format csv --table series"),
     ("export-histograms", "export open --format csv --table histograms"),
 ];
+
+/// Runs whose key figures are held.
+const KEY_FIGURES: [&str; 4] = ["sqlite", "postgres", "mariadb", "scan"];
 
 /// What the program prints of the archives in `dir`. Exit codes other than 0 are answers of some commands.
 fn said(dir: &Path, command: &str) -> String {
@@ -96,4 +99,54 @@ fn every_cell_of_stored_runs_is_what_it_was() {
     }
     assert!(then.len() > 10_000, "{}", then.len());
     kept::compare("golden", &then, &now);
+}
+
+/// A cell without the mark of its footnote.
+fn plain(cell: &str) -> String {
+    cell.trim().trim_end_matches(|c| "⁰¹²³⁴⁵⁶⁷⁸⁹".contains(c)).to_owned()
+}
+
+/// The cells of each line of a text, and of each table row of a page.
+fn rows(text: &str, page: &str) -> [Vec<BTreeSet<String>>; 2] {
+    let of_text = text.lines().map(|line| line.split("  ").map(plain).collect()).collect();
+    let cell = |td: &str| {
+        let inner = td.split_once('>').map_or("", |(_, inner)| inner).split("<sup").next().unwrap_or_default();
+        let mut bare = String::new();
+        let mut within = false;
+        for c in inner.split("</td>").next().unwrap_or_default().chars() {
+            within = (within || c == '<') && c != '>';
+            if !within && c != '>' {
+                bare.push(c);
+            }
+        }
+        plain(
+            &["&#x2f;", "&#x27;", "&lt;", "&gt;", "&amp;"]
+                .iter()
+                .zip(["/", "'", "<", ">", "&"])
+                .fold(bare, |text, (from, to)| text.replace(from, to)),
+        )
+    };
+    let of_page = page.split("<tr").map(|row| row.split("<td").skip(1).map(cell).collect()).collect();
+    [of_text, of_page]
+}
+
+/// `keys.txt` has a line per workload of a run: the run, then what its row of key figures must hold.
+#[test]
+fn the_key_figures_of_stored_runs_are_what_they_were() {
+    let dir = archive();
+    let keys = std::fs::read_to_string(dir.path().join("printed/keys.txt")).unwrap();
+    for run in KEY_FIGURES {
+        let text = said(dir.path(), &format!("report {run} --format text"));
+        let page = said(dir.path(), &format!("report {run} --format html --output -"));
+        let of_run = keys.lines().filter_map(|line| line.strip_prefix(&format!("{run}\t")));
+        let mut held = 0;
+        for cells in of_run.map(|line| line.split('\t').map(str::to_owned).collect::<BTreeSet<String>>()) {
+            for (rows, where_) in rows(&text, &page).iter().zip(["text", "page"]) {
+                let found = rows.iter().any(|row| cells.is_subset(row));
+                assert!(found, "the {where_} of {run} has no row with {cells:?}");
+            }
+            held += 1;
+        }
+        assert!(held > 0, "{run}");
+    }
 }

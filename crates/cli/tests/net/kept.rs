@@ -10,7 +10,7 @@ use serde::Deserialize;
 pub(crate) type Items = BTreeMap<String, String>;
 
 /// What is compared.
-const LISTS: [&str; 5] = ["hashes", "golden", "checks of sqlite", "checks of postgres", "checks of mariadb"];
+const LISTS: [&str; 6] = ["census", "hashes", "golden", "checks of sqlite", "checks of postgres", "checks of mariadb"];
 /// Most differences that a failure prints.
 const SHOWN: usize = 60;
 

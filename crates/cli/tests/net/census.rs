@@ -1,0 +1,96 @@
+//! Names that users, scripts and stored runs know: none vanishes, none comes unseen.
+
+use std::path::Path;
+use std::process::Command;
+
+use loadline_workload::CATALOGUE;
+use serde_json::Value;
+
+use crate::kept::{self, Items};
+
+/// What the program prints; it must succeed.
+fn said(args: &[&str]) -> String {
+    let out = Command::new(env!("CARGO_BIN_EXE_loadline")).args(args).output().unwrap();
+    assert!(out.status.success(), "{args:?}: {}", String::from_utf8_lossy(&out.stderr));
+    String::from_utf8(out.stdout).unwrap()
+}
+
+/// The objects of a list that the program prints as JSON.
+fn listed(args: &[&str]) -> Vec<Value> {
+    serde_json::from_str(&said(&[args, &["--format", "json"]].concat())).unwrap()
+}
+
+/// Commands and flags, as the completions for fish name them.
+fn commands_and_flags(found: &mut Vec<String>) {
+    for line in said(&["completions", "fish"]).lines().filter(|l| l.starts_with("complete ")) {
+        let mut parts = line.splitn(3, '"').skip(1);
+        let (Some(place), Some(rest)) = (parts.next(), parts.next()) else { continue };
+        if place.contains("help") && rest.contains(" -a ") || place.contains("_subcommand help") {
+            continue;
+        }
+        let place =
+            place.trim_start_matches("__fish_loadline_using_subcommand ").trim_start_matches("__fish_loadline_");
+        let place = match place.split_once("; and ") {
+            Some((command, within)) if within.starts_with("not ") => command.to_owned(),
+            Some((command, within)) => format!("{command} {}", within.rsplit(' ').next().unwrap_or_default()),
+            None => place.replace("needs_command", "loadline"),
+        };
+        let options = rest.split(" -d '").next().unwrap_or_default();
+        let after = |key: &str| options.split(key).nth(1).and_then(|r| r.split_whitespace().next());
+        if let Some(flag) = after(" -l ") {
+            found.push(format!("flag {place} --{flag}"));
+        } else if let Some(command) = after(" -a ").filter(|c| c.len() > 2) {
+            found.push(format!("command {place} {}", command.trim_matches('"')));
+        }
+    }
+}
+
+/// Keys of a plan file: those that the refusal of an unknown one names.
+fn plan_keys(found: &mut Vec<String>) {
+    let dir = tempfile::tempdir().unwrap();
+    let plan = dir.path().join("plan.toml");
+    std::fs::write(&plan, "no-such-key = 1\n").unwrap();
+    let out = Command::new(env!("CARGO_BIN_EXE_loadline")).arg("run").arg(&plan).output().unwrap();
+    let why = String::from_utf8(out.stderr).unwrap();
+    let keys = why.split("known: ").nth(1).and_then(|rest| rest.split(')').next()).unwrap();
+    found.extend(keys.split(", ").map(|key| format!("plan key {key}")));
+}
+
+/// Neutral counters, which the source of the model names.
+fn counters(dir: &Path, found: &mut Vec<String>) {
+    for entry in std::fs::read_dir(dir).unwrap().map(Result::unwrap) {
+        let path = entry.path();
+        if path.is_dir() {
+            counters(&path, found);
+        } else if path.extension().is_some_and(|e| e == "rs") {
+            let text = std::fs::read_to_string(&path).unwrap();
+            let names = text.split("\"loadline.").skip(1).filter_map(|rest| rest.split('"').next());
+            let is_name =
+                |name: &&str| name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || "_.".contains(c));
+            found.extend(names.filter(is_name).map(|name| format!("counter loadline.{name}")));
+        }
+    }
+}
+
+fn census() -> Items {
+    let mut found = Vec::new();
+    commands_and_flags(&mut found);
+    plan_keys(&mut found);
+    counters(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../model/src"), &mut found);
+    let id_of = |value: &Value, key: &str| value[key].as_str().unwrap().to_owned();
+    found.extend(listed(&["columns"]).iter().map(|c| format!("column {}", id_of(c, "id"))));
+    found.extend(listed(&["checks"]).iter().map(|c| format!("check {}", id_of(c, "check"))));
+    found.extend(listed(&["audit", "--laws"]).iter().map(|l| format!("law {}", id_of(l, "law"))));
+    found.extend(loadline_database::TARGETS.iter().map(|t| format!("target {}", t.scheme)));
+    for workload in CATALOGUE.iter() {
+        found.push(format!("workload {}", workload.code));
+        found.extend(workload.params.iter().map(|p| format!("parameter {}.{}", workload.code, p.name)));
+        found.extend(workload.kpis.iter().map(|k| format!("kpi {}.{}", workload.code, k.column)));
+    }
+    found.into_iter().map(|name| (name, String::new())).collect()
+}
+
+#[test]
+fn no_name_vanishes_and_none_comes_unseen() {
+    kept::compare("census", &kept::items("census.txt"), &census());
+}
