@@ -2,10 +2,13 @@
 
 use std::path::Path;
 
+use nix::sys::signal::Signal;
 use serde_json::Value;
 
 use crate::common::figures::{check, figure, passed};
-use crate::common::{command, measured, results, tests_of};
+use crate::common::{
+    command, ended, made, manifest_of, measured, on, results, run, signal, start_on, tests_of, wait_for,
+};
 
 /// A target whose transactions take 1 ms and a little, with one short test.
 const ONE_MS: [&str; 8] =
@@ -61,6 +64,39 @@ fn the_highest_rate_of_a_known_service_time_is_found() {
     let missed = [&["run", "--results", dir.path().to_str().unwrap()][..], &target[..], &search[..]].concat().join(" ");
     let missed = command(&missed.replace("50ms", "1ms"));
     missed.fails(2, &["p99 of one job", "a p99 of at most 1 ms"]);
+}
+
+#[test]
+fn a_workload_whose_one_job_misses_the_objective_is_left_out_alone() {
+    let dir = results();
+    let search = "--jobs 1 --no-probe --rate auto --latency 3ms --duration 200ms --warmup 200ms";
+    let ran = on("sqlite:", dir.path(), &format!("--workload DA-SORT,TP-LOOKUP {search}"));
+    // Named workloads that are not measured are a failure.
+    ran.fails(1, &["not measured: DA-SORT: --rate auto"]);
+    let tests = tests_of(&ran.folder());
+    assert_eq!(made(&tests, "jobs"), [("TP-LOOKUP", 1)], "{}", ran.said());
+    assert_eq!(manifest_of(&ran.folder())["looks"], Value::Null, "none is left");
+}
+
+#[test]
+fn a_search_that_is_interrupted_goes_on_with_its_looks() {
+    let dir = results();
+    let search = "--workload TP-LIGHT --jobs 2 --no-probe --rate auto --p99 50ms --duration 500ms --warmup 200ms";
+    let child = start_on("null:?pause=2ms", dir.path(), search);
+    let folder = || {
+        let mut folders = std::fs::read_dir(dir.path()).unwrap().flatten().map(|folder| folder.path());
+        folders.find(|folder| folder.join("manifest.json").exists())
+    };
+    let looks = || folder().map_or(0, |folder| manifest_of(&folder)["looks"].as_array().map_or(0, Vec::len));
+    wait_for("looks on disk", || looks() >= 4);
+    signal(&child, Signal::SIGINT);
+    ended(child).fails(130, &["--resume"]);
+    let (folder, kept) = (folder().unwrap(), looks());
+    assert!(kept >= 4 && tests_of(&folder).is_empty(), "{kept}");
+    let resumed = run(&["run", "--resume", folder.to_str().unwrap()]);
+    assert_eq!((resumed.code, tests_of(&folder).len(), looks()), (0, 1, 0), "{}", resumed.said());
+    // 18 of the search, that of the test, and one that was interrupted.
+    assert!(manifest_of(&folder)["windows"].as_u64().unwrap() <= 20, "{}", resumed.said());
 }
 
 #[test]
