@@ -1,8 +1,9 @@
 //! Keys that are not drawn alike: Zipf's law, and hot keys. Exact, and the same in every language: integers below 2⁶³ only, no logarithm
 //! and no power, which languages round differently.
 //!
-//! Hot keys are two pieces of the ranks. Zipf's law by rejection: the ranks are in octaves 1, 2 to 3, 4 to 7, … A candidate is any rank r of an octave, which is drawn as often as
-//! its ranks times b^−s, where b is its first rank. It is taken with the probability (b/r)^s, else another candidate is drawn. This
+//! Hot keys are two pieces of the ranks. Zipf's law by rejection: the ranks are in octaves 1, 2 to 3, 4 to 7, … A candidate is any rank r
+//! of an octave, which is drawn as often as its ranks times b^−s, where b is its first rank. It is taken with the probability (b/r)^s, else
+//! another candidate is drawn. This
 //! power is a game of coins that show heads with the probability b/r. Its whole part: so many coins in a row must show heads. The rest c
 //! of the exponent: the first coin that shows heads wins, and after tail number i the game is lost with the probability c/i (Mendo, An
 //! asymptotically optimal Bernoulli factory for certain functions that can be expressed as power series, 2019, section 2).
