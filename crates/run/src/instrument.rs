@@ -10,7 +10,6 @@ mod device;
 mod limit;
 mod replicas;
 pub(crate) mod size_scan;
-mod via;
 mod visible;
 mod workers;
 
@@ -31,7 +30,6 @@ use crate::test::Test;
 pub(crate) use aging::AGE_PARTS;
 pub(crate) use device::data_files;
 pub(crate) use replicas::Replicas;
-pub(crate) use via::Via;
 
 /// All instruments, in the order in which they are prepared and report.
 const KINDS: [Kind; 6] = [limit::KIND, workers::KIND, cache_hit::KIND, device::KIND, checkpoint::KIND, visible::KIND];
@@ -45,14 +43,8 @@ struct Kind {
 }
 
 impl Instruments {
-    /// The instruments that `workload` lists, what looks at the replicas in a run of levels, at the proxy through which jobs go,
-    /// and at the size of the tables.
-    pub(crate) fn listed_by(
-        workload: &Workload,
-        replicas: Option<Replicas>,
-        via: Option<Via>,
-        aging: bool,
-    ) -> Instruments {
+    /// The instruments that `workload` lists, what looks at the replicas in a run of levels, and at the size of the tables.
+    pub(crate) fn listed_by(workload: &Workload, replicas: Option<Replicas>, aging: bool) -> Instruments {
         let (mut all, mut absent) = (Vec::new(), Vec::new());
         for kind in KINDS {
             match (kind.make)(workload) {
@@ -63,10 +55,6 @@ impl Instruments {
         match replicas {
             Some(replicas) => all.push(Box::new(replicas)),
             None => absent.push((replicas::COLUMNS, replicas::ABSENT)),
-        }
-        match via {
-            Some(via) => all.push(Box::new(via)),
-            None => absent.push((via::COLUMNS, via::ABSENT)),
         }
         match aging {
             true => all.push(Box::<aging::Aging>::default()),
@@ -95,6 +83,10 @@ impl Instruments {
 
     pub(crate) fn reasons_first(&self, test: &mut Test) {
         self.all.iter().for_each(|i| i.reasons_first(test));
+    }
+
+    pub(crate) fn report_interrupted(&self, test: &mut Test) {
+        self.all.iter().for_each(|i| i.report_interrupted(test));
     }
 
     /// See [`Instrument::report`]; with the reasons why columns of other instruments are empty.

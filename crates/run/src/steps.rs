@@ -27,6 +27,7 @@ const FIGURES: &[fn(&Evidence<'_>, &mut Test)] = &[
     nodes::replicas,
     disturbance::figures,
     cost::figures,
+    cost::proxy,
     log_switches::figures,
     figures::background,
     steady::within_window,

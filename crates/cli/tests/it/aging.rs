@@ -35,3 +35,29 @@ fn a_window_is_seen_to_grow_old_on_each_database() {
         assert!(page.contains("Aging") && verdicts.iter().any(|said| page.contains(said)), "{page}");
     }
 }
+
+#[test]
+fn an_interrupted_window_keeps_the_parts_that_ended() {
+    let results = results();
+    let line = "--plan aging --jobs 2 --duration 60s --warmup 200ms --no-probe --parameter TP-MIXED.accounts=1000 --parameter \
+                TP-MIXED.entries=1000";
+    let child = start_on("sqlite:", results.path(), line);
+    let live = || {
+        let mut folders = std::fs::read_dir(results.path()).unwrap().flatten();
+        folders.find_map(|folder| std::fs::read_to_string(folder.path().join("live.jsonl")).ok()).unwrap_or_default()
+    };
+    wait_for("seconds of the window", || live().matches("\"event\":\"second\"").count() >= 4);
+    signal(&child, Signal::SIGINT);
+    let ran = ended(child);
+    assert_eq!(ran.code, 130, "{}", ran.said());
+    let folder = ran.folder();
+    let [test] = &tests_of(&folder)[..] else { panic!("{}", ran.said()) };
+    let parts = test["aging"].as_array().unwrap();
+    assert!((1..60).contains(&parts.len()) && parts.iter().all(|part| part["tps"].as_f64() > Some(0.0)), "{test}");
+    assert!(test["tables_mib"].is_number() && test["commit_throughput_tps"].is_null(), "{test}");
+    assert_eq!(test["valid"], false, "nothing proves it: {test}");
+    let page = words(&report(&folder, "--format text")).join(" ");
+    assert!(page.contains("the window was interrupted"), "{page}");
+    let again = run(&["run", "--resume", folder.to_str().unwrap()]);
+    assert!(again.err.contains("nothing was left to measure") && tests_of(&folder).len() == 1, "{}", again.said());
+}

@@ -76,6 +76,10 @@ fn a_pooler_that_shares_sessions_is_measured_in_turns_with_direct_ones() {
     assert!(proxied.map(|test| test["via_cpu_us_per_tx"].as_f64().unwrap()).sum::<f64>() > 0.0);
     let text = report(&folder, "--format md");
     assert!(text.contains("The price of the way") && text.contains("unprepared"), "{text}");
+    assert!(
+        text.contains("It pays from 2 jobs on, the fewest") || text.contains("Up to 2 jobs it is not shown to pay"),
+        "{text}"
+    );
     let manifest = manifest_of(&folder);
     let via = manifest["plan"]["paired"]["variants"][1]["via"].as_str().unwrap();
     assert!(via.contains("boss@127.0.0.1") && !manifest.to_string().contains("tops3cret"), "{via}");

@@ -7,11 +7,12 @@ use std::sync::mpsc::{Sender, channel};
 use loadline_collect::CpuSource;
 use loadline_database::{NativeReports, RemainingNodes, Target, TargetError, Work, is_temporary, kind_of};
 use loadline_load::{Measured, Place, Request, TestError, Warmup, end_lost, run_test};
+use loadline_model::column::COLUMNS;
 use loadline_model::live::LiveTest;
 use loadline_model::manifest::TargetInfo;
 use loadline_model::plan::PlannedWorkload;
 use loadline_model::record::AgentFigures;
-use loadline_model::{Column, Forced, InPair, JobLoad, Note, TestRecord};
+use loadline_model::{CheckId, Column, Forced, InPair, JobLoad, Note, TestRecord};
 use loadline_store::{NativeFile, TestOutput};
 use loadline_workload::{Instrument, SizeScan};
 
@@ -30,8 +31,9 @@ use crate::figures::nodes::is_same_cluster;
 use crate::figures::populations::found_rate;
 use crate::figures::volume::only_adds;
 use crate::instrument::size_scan::{self, Scanned};
-use crate::instrument::{AGE_PARTS, Instruments, Via};
+use crate::instrument::{AGE_PARTS, Instruments};
 use crate::live::Pace;
+use crate::test::{Test, failed};
 use crate::{record, steps};
 
 /// A test to run.
@@ -150,6 +152,7 @@ impl PlannedTest<'_> {
         context.listener.on(Event::TestDone(&output.record));
         let lost: Vec<AgentFigures> = output.record.by_agent.iter().filter(|agent| agent.lost).cloned().collect();
         context.add_record(output.record);
+        context.manifest.looks.clear();
         let test = self.position.test;
         if !lost.is_empty() {
             let why = AgentFigures::failures(&lost);
@@ -196,7 +199,7 @@ impl PlannedTest<'_> {
             data_disk: at.device("data").map(str::to_owned),
             perf_events: plan.perf_events,
             parts: if context.manifest.plan.aging { AGE_PARTS } else { 0 },
-            proxy: context.via.clone().and_then(Result::ok).unwrap_or_default(),
+            proxy: context.via.clone(),
             interrupted: Arc::clone(&context.interrupted),
         };
         Ok(Prepared { request, before, info, cache_bytes, unsettled })
@@ -210,8 +213,7 @@ impl PlannedTest<'_> {
         say: &Sender<String>,
     ) -> Result<Instruments, StudyError> {
         let replicas = self.level.as_ref().map(|level| level.instrument(say.clone()));
-        let via = context.via.clone().map(Via::of);
-        let mut instruments = Instruments::listed_by(&self.work.workload, replicas, via, context.manifest.plan.aging);
+        let mut instruments = Instruments::listed_by(&self.work.workload, replicas, context.manifest.plan.aging);
         let run = self.run_context(context, prepared.cache_bytes);
         instruments.prepare(&mut prepared.request, &run).map_err(|e| self.target_failed(e))?;
         Ok(instruments)
@@ -245,8 +247,11 @@ impl PlannedTest<'_> {
             if let Ok(text) = alarm.try_recv() {
                 context.warn(format!("test {}: {text}", self.position.test));
             }
-        })
-        .map_err(|e| self.failed(e))?;
+        });
+        if matches!(measured, Err(TestError::Interrupted)) {
+            self.store_parts(context, request, &instruments)?;
+        }
+        let measured = measured.map_err(|e| self.failed(e))?;
         context.book_hold(&hold, try_of);
         let sessions = end_lost(context.side.target.as_ref(), &measured.agents);
         let lost = measured.jobs.iter().find_map(|j| j.lost.clone());
@@ -263,6 +268,23 @@ impl PlannedTest<'_> {
         let again = hold.has_repeated.then_some(Note::WindowRepeated {});
         let notes = sessions.into_iter().chain(again).collect();
         Ok(Ended { measured, instruments, views, proof, mark, remaining, notes })
+    }
+
+    /// Stores what is known of the parts of a window that was interrupted, if they were recorded.
+    fn store_parts(
+        &self,
+        context: &mut Context<'_>,
+        request: &Request,
+        instruments: &Instruments,
+    ) -> Result<(), StudyError> {
+        let mut test = Test::default();
+        instruments.report_interrupted(&mut test);
+        let Some(last) = test.aging.last() else { return Ok(()) };
+        let why =
+            format!("interrupted: {:.1} s of a window of {} s are known, without proofs", last.t_s, request.duration_s);
+        COLUMNS.iter().for_each(|column| test.set_fallback_reason(column, &why));
+        test.check(CheckId::Window, failed(why));
+        self.store(context, record::of_parts(request, test, self.identity(context)), None)
     }
 
     /// The evidence of jobs. What instruments can only measure now is added to it by [`Instruments::complete`].

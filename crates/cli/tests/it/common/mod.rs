@@ -259,6 +259,8 @@ pub(crate) struct Server {
     bin: PathBuf,
     child: Option<Child>,
     pub(crate) port: u16,
+    /// Library whose functions replace those of the system.
+    preload: Option<PathBuf>,
 }
 
 /// A program of a server, which root runs as `user`.
@@ -337,6 +339,11 @@ impl Server {
 
     /// Starts one that accepts passwords on 127.0.0.1 and everybody on its socket.
     pub(crate) fn start(settings: &[&str]) -> Server {
+        Self::start_with(settings, None)
+    }
+
+    /// The same with a library whose functions replace those of the system.
+    pub(crate) fn start_with(settings: &[&str], preload: Option<&Path>) -> Server {
         let bin = Self::bin();
         let dir = tempfile::Builder::new().prefix("loadline-server-").tempdir_in("/var/tmp").unwrap();
         let version = bin.parent().unwrap().file_name().unwrap().display();
@@ -348,7 +355,8 @@ impl Server {
             done(initdb.args(words(INITDB)).arg(&secret).arg("-D").arg(made.join("data")));
         });
         give_to("postgres", dir.path());
-        let mut server = Server { dir, bin, child: None, port: free_port() };
+        let preload = preload.map(Path::to_owned);
+        let mut server = Server { dir, bin, child: None, port: free_port(), preload };
         server.launch(settings);
         server
     }
@@ -361,7 +369,7 @@ impl Server {
         let mut copy = as_user("postgres", self.bin.join("pg_basebackup"));
         copy.args(["-R", "-X", "stream", "-c", "fast", "--no-sync", "-U", "boss", "-D"]).arg(&data);
         done(copy.args(["-p", &self.port.to_string(), "-h"]).arg(self.dir.path()));
-        let mut server = Server { dir, bin: self.bin.clone(), child: None, port: free_port() };
+        let mut server = Server { dir, bin: self.bin.clone(), child: None, port: free_port(), preload: None };
         server.launch(&[]);
         server
     }
@@ -375,6 +383,7 @@ impl Server {
             command.arg("-c").arg(setting);
         }
         command.arg("-c").arg(format!("unix_socket_directories={}", self.dir.path().display()));
+        command.envs(self.preload.iter().map(|library| ("LD_PRELOAD", library)));
         self.child = Some(command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log).spawn().unwrap());
         wait_for("the server to answer", || self.sql("SELECT 1").is_ok());
     }
