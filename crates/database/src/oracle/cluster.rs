@@ -13,7 +13,7 @@ use crate::facts::{Facts, Runs};
 use crate::parallel::queries;
 use crate::request::OpenRequest;
 use crate::role::{
-    BlockCache, DiskSpace, FreeSpace, LogSpace, NativeReports, Observation, Observer, ParallelQueries, ParallelWorkers,
+    BlockCache, DiskSpace, FreeSpace, NativeReports, Observation, Observer, ParallelQueries, ParallelWorkers,
     Queries, StatisticsViews, WorkerLimit,
 };
 use crate::scope::Scope;
@@ -159,7 +159,7 @@ impl BlockCache for Oracle {
     }
 }
 
-fn is_forbidden(e: &OraError) -> bool {
+pub(super) fn is_forbidden(e: &OraError) -> bool {
     e.is(NO_VIEW) || e.lacks_privilege()
 }
 
@@ -185,20 +185,6 @@ impl DiskSpace for Oracle {
         let place = format!("the files of the tablespace {}", text(&row, 0).unwrap_or_default());
         // A full tablespace has no row of free space.
         Ok(Some(FreeSpace { bytes: number(&row, 1).unwrap_or(0), place, may_grow }))
-    }
-}
-
-impl Oracle {
-    /// Redo logs have a fixed size. If they are archived, the free space for that is unknown.
-    pub(super) fn archived_log_space(&self) -> Result<LogSpace, TargetError> {
-        let unknown = match self.admin()?.value(KNOWLEDGE.query("archived")) {
-            Ok(Some(mode)) if mode.trim() == "NOARCHIVELOG" => None,
-            Err(e) if !is_forbidden(&e) => return Err(e.into()),
-            _ => Some(
-                "the free space for archived redo is unknown: it takes about as much as data and indexes".to_owned(),
-            ),
-        };
-        Ok(LogSpace { unknown, ..LogSpace::default() })
     }
 }
 

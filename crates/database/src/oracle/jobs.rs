@@ -21,9 +21,8 @@ use crate::work::Work;
 struct OraClientSession {
     session: Box<dyn OraSession>,
     canceller: Canceller,
-    statements: Vec<String>,
-    /// Which of them return rows.
-    reads: Vec<bool>,
+    /// Each with whether it returns rows.
+    statements: Vec<(String, bool)>,
     work: Work,
     commit: &'static str,
 }
@@ -31,11 +30,10 @@ struct OraClientSession {
 impl ClientDriver for Oracle {
     fn client_session(&self, work: &Work, job: u32) -> Result<Box<dyn ClientSession>, TargetError> {
         let (session, canceller) = self.nodes.job_session(work, job)?;
-        let all = &work.program.statements;
-        let statements = all.iter().map(|s| KNOWLEDGE.dialect.statement(work, &s.template)).collect();
-        let reads = all.iter().map(|s| s.effect.reads()).collect();
+        let all = work.program.statements.iter();
+        let statements = all.map(|s| (KNOWLEDGE.dialect.statement(work, &s.template), s.effect.reads())).collect();
         let commit = session::commit(work.program.commit);
-        Ok(Box::new(OraClientSession { session, canceller, statements, reads, work: work.clone(), commit }))
+        Ok(Box::new(OraClientSession { session, canceller, statements, work: work.clone(), commit }))
     }
 }
 
@@ -47,13 +45,11 @@ impl ClientSession for OraClientSession {
 
     #[inline]
     fn execute(&mut self, statement: usize, args: &[Arg<'_>]) -> Result<u64, TargetError> {
-        let Some(sql) = self.statements.get(statement) else {
-            return Err(TargetError::Usage(format!("the program has no statement number {statement}")));
-        };
-        if self.reads.get(statement) == Some(&true) {
-            return Ok(self.session.query(sql, args)?.len() as u64);
+        match self.statements.get(statement) {
+            Some((sql, true)) => Ok(self.session.query(sql, args)?.len() as u64),
+            Some((sql, false)) => Ok(self.session.execute(sql, args)?),
+            None => Err(TargetError::Usage(format!("the program has no statement number {statement}"))),
         }
-        Ok(self.session.execute(sql, args)?)
     }
 
     fn bulk(&mut self, table: usize, first: i64, rows: u32) -> Result<u64, TargetError> {

@@ -1,5 +1,6 @@
 //! The nodes of a target: their sessions, the instance that each leads to, and how a call that hangs is cancelled.
 
+use std::fmt::Display;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::address::OraAddress;
@@ -43,16 +44,12 @@ impl Node {
     fn canceller(self: &Arc<Self>, id: Option<String>) -> Canceller {
         let node = Arc::clone(self);
         Canceller::new(move || {
+            let warn = |e: &dyn Display| log::warn!("a call that hangs could not be cancelled: {e}");
             let Some(id) = id.clone() else { return };
             let node = Arc::clone(&node);
-            let cancel = move || {
-                if let Err(e) = node.cancel(&id) {
-                    log::warn!("a call that hangs could not be cancelled: {e}");
-                }
-            };
-            if let Err(e) = std::thread::Builder::new().name("loadline-cancel".to_owned()).spawn(cancel) {
-                log::warn!("a call that hangs could not be cancelled: {e}");
-            }
+            let cancel = move || node.cancel(&id).unwrap_or_else(|e| warn(&e));
+            let spawned = std::thread::Builder::new().name("loadline-cancel".to_owned()).spawn(cancel);
+            spawned.map_or_else(|e| warn(&e), drop);
         })
     }
 }

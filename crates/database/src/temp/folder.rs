@@ -1,8 +1,8 @@
 //! The folder of a private server, who owns it, and the removal of folders whose owner is dead.
 //!
-//! `PARENT/PREFIX-RANDOM/` has the owner file and its lock, the ids of the processes that were started for it, the server's log,
+//! `PARENT/PREFIX-RANDOM/` has the owner file, which the owner holds locked, the ids of the server's processes, the server's log,
 //! `data/` and `socket/`. If loadline runs as root, only `data/` and `socket/` belong to the server's user; the folder belongs to
-//! root, so the owner file can be trusted. Owner file and lock are removed last, so an interrupted removal can be repeated.
+//! root, so the owner file can be trusted. It is removed last, so an interrupted removal can be repeated.
 
 use std::fs::{DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Write};
@@ -24,11 +24,8 @@ use crate::error::TargetError;
 use crate::folder::try_lock;
 use crate::machine::boot_id;
 
-const OWNER: &str = "owner.json";
-/// Draft of [`OWNER`], renamed when it is on disk.
-pub(super) const DRAFT: &str = "owner.json.new";
-/// Locked by the owner as long as it lives.
-pub(super) const LOCK: &str = "lock";
+/// Who owns the server. Locked by the owner as long as it lives.
+pub(super) const OWNER: &str = "owner";
 /// The process ids, one a line.
 const STARTED: &str = "started";
 const LOG: &str = "server.log";
@@ -45,7 +42,7 @@ const MAX_CREATION_TIME: Duration = Duration::from_secs(60);
 /// Content of an owner file.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Owner {
-    /// Process id of the owner, as information for people: it lives as long as it holds [`LOCK`].
+    /// Process id of the owner, as information for people: it lives as long as it holds the lock.
     pub(super) pid: i32,
     /// Process ids of another boot are invalid.
     boot_id: String,
@@ -55,25 +52,24 @@ pub(super) struct Owner {
 }
 
 impl Owner {
-    fn this_process(user: &User) -> Owner {
-        Owner { pid: getpid().as_raw(), boot_id: boot_id(), uid: user.uid, gid: user.gid }
-    }
-
-    /// Writes the owner file atomically, also if the machine crashes.
-    fn write(&self, dir: &Path) -> io::Result<()> {
-        let draft = dir.join(DRAFT);
-        let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o644).open(&draft)?;
-        file.write_all(&serde_json::to_vec_pretty(self)?)?;
+    /// Makes this process the owner of `dir` as long as the returned file is open.
+    fn take(dir: &Path, user: &User) -> io::Result<(Owner, File)> {
+        let locked = try_lock(&dir.join(OWNER))?;
+        let mut file = locked.ok_or_else(|| io::Error::other("its lock is held by another process"))?;
+        let owner = Owner { pid: getpid().as_raw(), boot_id: boot_id(), uid: user.uid, gid: user.gid };
+        // Everybody may read whose it is.
+        file.set_permissions(Permissions::from_mode(0o644))?;
+        file.write_all(&serde_json::to_vec_pretty(&owner)?)?;
         file.sync_all()?;
-        std::fs::rename(draft, dir.join(OWNER))
+        Ok((owner, file))
     }
 
-    /// Reads the owner file; `None` if there is none.
+    /// Reads the owner file; `None` if there is none, or an empty one, which an interrupted start leaves.
     pub(super) fn read(dir: &Path) -> io::Result<Option<Owner>> {
         match std::fs::read(dir.join(OWNER)) {
-            Ok(bytes) => Ok(Some(serde_json::from_slice(&bytes)?)),
-            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(e) => Err(e),
+            Ok(bytes) if !bytes.is_empty() => Ok(Some(serde_json::from_slice(&bytes)?)),
+            Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
+            _ => Ok(None),
         }
     }
 
@@ -85,8 +81,16 @@ impl Owner {
 
     /// Ends the processes of the server in `dir` and removes its shared memory; returns whether anything still ran.
     fn end(&self, product: &Product, dir: &Path) -> io::Result<bool> {
-        let started = self.started(dir);
-        let ran = Marks { name: name(dir), uid: self.uid, started: &started }.end_all(&product.stop)?;
+        let mut started = self.started(dir);
+        let marks = Marks { name: name(dir), uid: self.uid, started: &started };
+        let found: Vec<i32> = marks.running().iter().map(|pid| pid.as_raw()).collect();
+        // A helper of initdb leaves shared memory if it is killed, and this process may be killed before it has removed it.
+        if let Ok(mut file) = open_for_appending(&dir.join(STARTED), 0o600) {
+            let _ = file.write_all(found.iter().map(|pid| format!("{pid}\n")).collect::<String>().as_bytes());
+        }
+        marks.end_all(&product.end)?;
+        let ran = !found.is_empty();
+        started.extend(found);
         shared_memory::remove(&started, &User::of_ids(self.uid, self.gid));
         Ok(ran)
     }
@@ -102,7 +106,7 @@ impl Owner {
             ignore_not_found(std::fs::remove_dir_all(dir.join(part)))?;
         }
         let files = product.files.iter().map(String::as_str);
-        for file in files.chain([LOG, STARTED, DRAFT, OWNER, LOCK]) {
+        for file in files.chain([LOG, STARTED, OWNER]) {
             ignore_not_found(std::fs::remove_file(dir.join(file)))?;
         }
         // Fails if the folder has files that loadline did not create: they must not be removed.
@@ -129,6 +133,10 @@ fn sockets(product: &Product, dir: &Path) -> PathBuf {
 
 fn outside(dir: &Path) -> PathBuf {
     Path::new("/tmp").join(format!("{}-socket", name(dir)))
+}
+
+fn open_for_appending(path: &Path, mode: u32) -> io::Result<File> {
+    OpenOptions::new().append(true).create(true).mode(mode).open(path)
 }
 
 fn ignore_not_found(result: io::Result<()>) -> io::Result<()> {
@@ -161,10 +169,7 @@ impl Folder {
             .tempdir_in(&place.parent)
             .map_err(failed)?;
         // If one of these fails, `TempDir` removes the folder; later `Folder` does.
-        let lock = try_lock(&dir.path().join(LOCK)).map_err(failed)?;
-        let lock = lock.ok_or_else(|| failed(io::Error::other("its lock is held by another process")))?;
-        let owner = Owner::this_process(user);
-        owner.write(dir.path()).map_err(failed)?;
+        let (owner, lock) = Owner::take(dir.path(), user).map_err(failed)?;
         let folder = Folder { product, dir: dir.keep(), owner, made: place.made.clone(), _lock: lock };
         // Sets the mode again, because creation applied the umask.
         std::fs::set_permissions(&folder.dir, Permissions::from_mode(mode)).map_err(failed)?;
@@ -200,8 +205,7 @@ impl Folder {
     #[allow(unsafe_code)]
     pub(crate) fn note_process(&self, command: &mut Command) -> Result<(), TargetError> {
         let path = self.dir.join(STARTED);
-        let opened = OpenOptions::new().append(true).create(true).mode(0o600).open(&path);
-        let mut started = opened.map_err(|e| self.product.cannot_use(&path, &e))?;
+        let mut started = open_for_appending(&path, 0o600).map_err(|e| self.product.cannot_use(&path, &e))?;
         // SAFETY: between fork and exec only system calls are made, and no memory is allocated: the line is on the stack.
         unsafe {
             command.pre_exec(move || {
@@ -235,8 +239,8 @@ impl Folder {
     /// Opens the server's log for standard output and standard error.
     pub(super) fn open_log(&self) -> Result<(File, File), TargetError> {
         let path = self.dir.join(LOG);
-        let made = OpenOptions::new().append(true).create(true).mode(0o640).open(&path);
-        made.and_then(|log| Ok((log.try_clone()?, log))).map_err(|e| self.product.cannot_use(&path, &e))
+        let opened = open_for_appending(&path, 0o640);
+        opened.and_then(|log| Ok((log.try_clone()?, log))).map_err(|e| self.product.cannot_use(&path, &e))
     }
 
     /// The present content of the log.
@@ -329,7 +333,7 @@ fn examine(product: &Product, dir: &Path) -> io::Result<Option<String>> {
         Err(e) => return Ok(Some(format!("left '{shown}' alone: its owner file cannot be read ({e})"))),
     };
     // Held by a living owner; from here on until the folder is removed, so no other process cleans up here at the same time.
-    let Some(_lock) = try_lock(&dir.join(LOCK))? else { return Ok(None) };
+    let Some(_lock) = try_lock(&dir.join(OWNER))? else { return Ok(None) };
     let ran = owner.remove(product, dir)?;
     let stopped = if ran { " (the server was still running and was stopped)" } else { "" };
     Ok(Some(format!(
@@ -338,18 +342,15 @@ fn examine(product: &Product, dir: &Path) -> io::Result<Option<String>> {
     )))
 }
 
-/// Removes a folder with nothing but its lock, which an interrupted start or removal leaves.
+/// Removes a folder with nothing but an empty owner file, which an interrupted start or removal leaves.
 fn remove_unfinished(product: &Product, dir: &Path, metadata: &std::fs::Metadata) -> io::Result<Option<String>> {
     let names = std::fs::read_dir(dir)?.map(|e| e.map(|e| e.file_name())).collect::<io::Result<Vec<_>>>()?;
-    let only_ours = names.iter().all(|name| name == LOCK || name == DRAFT);
     let old = metadata.modified()?.elapsed().is_ok_and(|age| age > MAX_CREATION_TIME);
-    if !only_ours || !old {
+    if !old || names.iter().any(|name| name != OWNER) {
         return Ok(None);
     }
-    let Some(_lock) = try_lock(&dir.join(LOCK))? else { return Ok(None) };
-    for name in [LOCK, DRAFT] {
-        ignore_not_found(std::fs::remove_file(dir.join(name)))?;
-    }
+    let Some(_lock) = try_lock(&dir.join(OWNER))? else { return Ok(None) };
+    std::fs::remove_file(dir.join(OWNER))?;
     std::fs::remove_dir(dir)?;
     Ok(Some(format!("removed '{}', an unfinished private {} server", dir.display(), product.name)))
 }
@@ -361,7 +362,7 @@ mod tests {
     #[test]
     fn process_ids_are_those_of_a_boot() {
         let dir = tempfile::tempdir().unwrap();
-        let mut owner = Owner::this_process(&User::of_ids(1, 2));
+        let (mut owner, _) = Owner::take(dir.path(), &User::of_ids(1, 2)).unwrap();
         std::fs::write(dir.path().join(STARTED), "12\n345\n").unwrap();
         assert_eq!(owner.started(dir.path()), [12, 345]);
         owner.boot_id.push('x');

@@ -210,7 +210,7 @@ impl<S: Stages> Servers<S> {
         let command = stages.command(setup, settings, server).map_err(|e| e.with(&which))?;
         server.spawn(command)?;
         let Err(why) = server.wait_ready(S::ask) else { return Ok(()) };
-        server.stop(&setup.product.at_once);
+        server.stop(&setup.product.end);
         let what = format!("the private {} did not start ({why})", setup.product.name);
         Err(server.failure(&what, Some(settings), &server.folder.log()).with(&which))
     }
@@ -222,7 +222,7 @@ impl<S: Stages> Servers<S> {
             if server.runs() && !hang.contains(&server.name) {
                 continue;
             }
-            server.stop(&self.setup.product.at_once);
+            server.stop(&self.setup.product.end);
             // A killed server may have left processes and shared memory.
             server.folder.end()?;
             self.start(number)?;
@@ -390,8 +390,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        let Product { stop, at_once, .. } = self.folder.product;
-        self.stop(if self.number == 0 { stop } else { at_once });
+        self.stop(&self.folder.product.end);
     }
 }
 

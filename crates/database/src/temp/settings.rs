@@ -70,9 +70,8 @@ pub(crate) struct Product {
     pub(crate) levels: bool,
     pub(crate) disk_mib: u64,
     pub(crate) memory_mib: Option<u64>,
-    pub(crate) stop: Vec<Stage>,
     pub(crate) restart: Vec<Stage>,
-    pub(crate) at_once: Vec<Stage>,
+    pub(crate) end: Vec<Stage>,
     secrets: Vec<String>,
     reserved: Vec<String>,
     #[serde(default)]
@@ -290,8 +289,7 @@ mod tests {
             for list in product.reserved.iter().chain(&product.reserved_further).chain(&product.reserved_levels) {
                 assert!(all.reserved.contains_key(list), "servers.toml: {scheme}: no list reserved.{list}");
             }
-            let signals = [&product.stop, &product.restart, &product.at_once];
-            assert!(signals.iter().all(|stages| !stages.is_empty()), "servers.toml: {scheme}: signals");
+            assert!(!product.restart.is_empty() && !product.end.is_empty(), "servers.toml: {scheme}: signals");
             assert!(product.servers > 0 && product.disk_mib > 0, "servers.toml: {scheme}: servers, disk_mib");
             assert!(product.cache.step_mib > 0, "servers.toml: {scheme}: cache.step_mib");
             for setting in product.fixed.iter().chain(&product.further) {
