@@ -33,7 +33,9 @@ fn failed(doing: &str, e: OraError) -> TargetError {
 }
 
 fn snapshot(session: &mut dyn OraSession) -> Result<i64, TargetError> {
-    let row = session.call(KNOWLEDGE.query("awr-snapshot"), &[], &[40]).map_err(|e| failed("no AWR snapshot could be taken", e))?;
+    let row = session
+        .call(KNOWLEDGE.query("awr-snapshot"), &[], &[40])
+        .map_err(|e| failed("no AWR snapshot could be taken", e))?;
     let what = || format!("taking an AWR snapshot returned {row:?}, which is not a number");
     number(&row, 0).ok_or_else(|| TargetError::Statement(what()))
 }

@@ -13,8 +13,8 @@ use crate::facts::{Facts, Runs};
 use crate::parallel::queries;
 use crate::request::OpenRequest;
 use crate::role::{
-    BlockCache, DiskSpace, FreeSpace, NativeReports, Observation, Observer, ParallelQueries, ParallelWorkers,
-    Queries, StatisticsViews, WorkerLimit,
+    BlockCache, DiskSpace, FreeSpace, NativeReports, Observation, Observer, ParallelQueries, ParallelWorkers, Queries,
+    StatisticsViews, WorkerLimit,
 };
 use crate::scope::Scope;
 use crate::target::{Abilities, Target};

@@ -53,41 +53,31 @@ impl Stages for Installed {
         vec!["postgres"]
     }
 
-    /// Checks each setting with PostgreSQL itself (`postgres -c name=value -C name`).
+    /// Asks PostgreSQL itself (`postgres -c name=value … -C shared_buffers`): when it reads its configuration anew, it goes on without
+    /// a setting that it refuses.
     fn check(
         &self,
         setup: &Setup,
         given: &BTreeMap<String, String>,
         first: &Server,
     ) -> Result<Option<u64>, TargetError> {
-        let mut blocks = None;
-        for (name, value) in given {
-            if setup.servers > 1 {
-                check_followed(name, value, setup.servers - 1)?;
-            }
-            let one = ["-c", &format!("{name}={value}"), "-C", name].map(OsString::from);
-            let output = setup.ask(first.arguments(&setup.product.check).chain(one))?;
-            let stderr = String::from_utf8_lossy(&output.stderr);
-            if !is_name(name) || stderr.contains("unrecognized configuration parameter") {
-                let list = setup.ask(["--describe-config"])?.stdout;
-                let list = String::from_utf8_lossy(&list);
-                let known = list.lines().filter_map(|line| line.split('\t').next());
-                return Err(setup.unknown(name, known, "--describe-config"));
-            }
-            if output.status.success() {
-                if normal(name) == "shared_buffers" {
-                    blocks = String::from_utf8_lossy(&output.stdout).trim().parse::<u64>().ok();
-                }
-            } else if setup.product.is_secret(name) {
-                let what = format!("--setting {name}: PostgreSQL rejects its value (not shown here)");
-                return Err(TargetError::Usage(what));
-            } else {
-                let said = setup.product.cause(&stderr);
-                return Err(TargetError::Usage(format!("--setting {name}={value}: postgres says: '{said}'")));
-            }
+        if setup.servers > 1 {
+            given.iter().try_for_each(|(name, value)| check_followed(name, value, setup.servers - 1))?;
+        }
+        if given.is_empty() {
+            return Ok(None);
+        }
+        let all = given.iter().flat_map(|(name, value)| ["-c".to_owned(), format!("{name}={value}")]);
+        let asks = all.chain(["-C", "shared_buffers"].map(str::to_owned)).map(OsString::from);
+        let output = setup.ask(first.arguments(&setup.product.check).chain(asks))?;
+        let settings = Settings::new(setup.product, &[], given, 0);
+        if !output.status.success() {
+            let says = String::from_utf8_lossy(&output.stderr);
+            return Err(setup.refused(first, "no server can be started", &settings, &says));
         }
         // Of 8 KiB.
-        Ok(blocks.map(|blocks| blocks.saturating_mul(8192)))
+        let blocks = String::from_utf8_lossy(&output.stdout).trim().parse::<u64>().ok();
+        Ok(blocks.filter(|_| !settings.own_cache()).map(|blocks| blocks.saturating_mul(8192)))
     }
 
     fn make_data(&self, setup: &Setup, _: &Settings, first: &Server) -> Result<(), TargetError> {
@@ -132,13 +122,6 @@ impl Stages for Installed {
     }
 }
 
-/// Whether PostgreSQL accepts the name in configuration files.
-fn is_name(name: &str) -> bool {
-    !name.starts_with(|c: char| c.is_ascii_digit() || c == '.')
-        && !name.is_empty()
-        && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'.' || b == b'$')
-}
-
 /// Refuses values with which no standby can follow.
 fn check_followed(name: &str, value: &str, standbys: u32) -> Result<(), TargetError> {
     let few = match normal(name).as_str() {
@@ -177,7 +160,7 @@ fn config(mut all: Vec<(String, String)>, is_standby: bool) -> String {
         }
     }
     let quoted = |value: &str| value.replace('\\', "\\\\").replace('\'', "''");
-    let lines = all.iter().map(|(name, value)| format!("{name} = '{}'\n", quoted(value)));
+    let lines = all.iter().map(|(name, value)| format!("{} = '{}'\n", name.replace('-', "_"), quoted(value)));
     std::iter::once("include 'data/postgresql.conf'\n".to_owned()).chain(lines).collect()
 }
 

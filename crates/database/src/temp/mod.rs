@@ -51,13 +51,16 @@ pub(crate) trait Stages: Sized {
     /// The lists of `servers.toml` with loadline's settings.
     fn lists(&self, levels: bool, given: &BTreeMap<String, String>) -> Vec<&'static str>;
 
-    /// Asks the program whether it takes the user's settings. Returns the size of the block cache that they give, bytes, if it counts.
+    /// Checks the user's settings, unless each change of them is a start, which fails. Returns the size of the block cache that they
+    /// give, bytes, if it counts.
     fn check(
         &self,
-        setup: &Setup,
-        given: &BTreeMap<String, String>,
-        first: &Server,
-    ) -> Result<Option<u64>, TargetError>;
+        _setup: &Setup,
+        _given: &BTreeMap<String, String>,
+        _first: &Server,
+    ) -> Result<Option<u64>, TargetError> {
+        Ok(None)
+    }
 
     fn make_data(&self, setup: &Setup, settings: &Settings, first: &Server) -> Result<(), TargetError>;
 
@@ -117,15 +120,23 @@ impl Setup {
         command.args(arguments).output().map_err(|e| cannot_run(&self.program.path, &e))
     }
 
-    /// The error for a setting that is not among those `known` to the program, which its arguments `list` list.
-    pub(crate) fn unknown<'k>(&self, name: &str, known: impl Iterator<Item = &'k str>, list: &str) -> TargetError {
-        let Program { path, version, .. } = &self.program;
-        let hint = nearest(&normal(name), known).map_or_else(
-            || format!("`{} {list}` lists its settings", path.display()),
-            |near| format!("did you mean '{near}'?"),
-        );
-        let product = &self.product.name;
-        TargetError::Usage(format!("--setting {name}: {product} {version} has no setting '{name}': {hint}"))
+    /// The error if `server` refuses the user's settings in `log`.
+    pub(crate) fn refused(&self, server: &Server, what: &str, settings: &Settings, log: &str) -> TargetError {
+        server.failure(what, Some(settings), log).with(&self.meant(settings, log))
+    }
+
+    /// What the user may have meant, if the program does not know one of these settings according to its log.
+    fn meant(&self, settings: &Settings, log: &str) -> String {
+        let Some(name) = self.product.unknown(settings, log) else { return String::new() };
+        let list = &self.product.list;
+        let listed = self.ask(list).map_or_else(|_| Vec::new(), |output| output.stdout);
+        let listed = String::from_utf8_lossy(&listed);
+        let first = |line: &str| line.split_whitespace().next().map(|word| normal(word.trim_start_matches('-')));
+        let known: Vec<String> = listed.lines().filter_map(first).collect();
+        nearest(&normal(name), known.iter().map(String::as_str)).map_or_else(
+            || format!(": `{} {}` lists its settings", self.program.path.display(), list.join(" ")),
+            |near| format!(": did you mean '{near}'?"),
+        )
     }
 
     /// Refuses several servers with block caches of so many bytes if there is too little memory for them.
@@ -209,10 +220,12 @@ impl<S: Stages> Servers<S> {
         let which = if number > 0 { format!(" ({})", server.name) } else { String::new() };
         let command = stages.command(setup, settings, server).map_err(|e| e.with(&which))?;
         server.spawn(command)?;
-        let Err(why) = server.wait_ready(S::ask) else { return Ok(()) };
+        let Err(why) = server.wait_ready(S::ask).and_then(|()| settings.check_taken(&server.folder.log())) else {
+            return Ok(());
+        };
         server.stop(&setup.product.end);
         let what = format!("the private {} did not start ({why})", setup.product.name);
-        Err(server.failure(&what, Some(settings), &server.folder.log()).with(&which))
+        Err(setup.refused(server, &what, settings, &server.folder.log()).with(&which))
     }
 
     /// Starts further servers again that have ended, and those of the names `hang`.
@@ -370,7 +383,7 @@ impl Server {
         match given.filter(|settings| !settings.given.is_empty() && !self.folder.disk_is_full(log)) {
             None => self.folder.failure(what, &message),
             Some(settings) => {
-                let program = &self.folder.product.program;
+                let (program, message) = (&self.folder.product.program, settings.without_secrets(message));
                 TargetError::Usage(format!("{what} with --setting {}; {program} says: '{message}'", settings.shown()))
             }
         }

@@ -9,7 +9,7 @@ use std::process::Command;
 use std::sync::mpsc::{Sender, channel};
 use std::time::{Duration, Instant};
 
-use nix::sys::signal::{Signal, kill};
+use nix::sys::signal::kill;
 use nix::unistd::Pid;
 
 use super::settings::Stage;

@@ -180,7 +180,7 @@ fn a_server_that_was_killed_leaves_nothing() {
 fn wrong_settings_are_named_and_nothing_is_left() {
     let scratch = scratch();
     for (settings, parts) in [
-        (&[("shared_bufers", "1GB")][..], &["'shared_bufers'", "did you mean 'shared_buffers'?"][..]),
+        (&[("shared_bufers", "1GB")][..], &["\"shared_bufers\"", "did you mean 'shared_buffers'?"][..]),
         (&[("wal_level", "high")], &["--setting wal_level=high", "Available values: minimal, replica, logical"]),
         // Each is valid alone; only a start shows that they conflict.
         (
