@@ -191,8 +191,8 @@ fn as_identifier(name: &str) -> String {
 impl Doctor for Oracle {
     fn doctor(&self) -> Result<Vec<Finding>, TargetError> {
         let mut findings = Vec::new();
-        for i in 0..self.nodes.len() {
-            let mut found = Answers::read(self.nodes.session(i, "doctor")?.as_mut())?.judge();
+        for (i, node) in self.nodes.iter().enumerate() {
+            let mut found = Answers::read(node.session("doctor")?.as_mut())?.judge();
             if self.nodes.len() > 1 {
                 found.iter_mut().for_each(|finding| finding.subject.push_str(&format!(" (node {})", i + 1)));
             }

@@ -29,7 +29,7 @@ struct OraClientSession {
 
 impl ClientDriver for Oracle {
     fn client_session(&self, work: &Work, job: u32) -> Result<Box<dyn ClientSession>, TargetError> {
-        let (session, canceller) = self.nodes.job_session(work, job)?;
+        let (session, canceller) = self.job_session(work, job)?;
         let all = work.program.statements.iter();
         let statements = all.map(|s| (KNOWLEDGE.dialect.statement(work, &s.template), s.effect.reads())).collect();
         let commit = session::commit(work.program.commit);
@@ -90,7 +90,7 @@ impl DatabaseDriver for Oracle {
     }
 
     fn database_session(&self, work: &Work, job: u32) -> Result<Box<dyn DatabaseSession>, TargetError> {
-        let (mut session, canceller) = self.nodes.job_session(work, job)?;
+        let (mut session, canceller) = self.job_session(work, job)?;
         let clock = ServerClock::measure(&mut || read_clock(session.as_mut()), 8)?;
         let (pool, start) = (work.pool_of_job(job), work.start(job));
         Ok(Box::new(OraDatabaseSession { session, canceller, block: block::run(work), pool, start, next: 0, clock }))

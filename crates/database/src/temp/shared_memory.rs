@@ -133,6 +133,28 @@ mod tests {
         assert!(segments(table, &[], 101).is_empty() && segments("", &[70], 101).is_empty());
     }
 
+    /// A killed process has no command line while it still unmaps its memory: then the segment was left for ever.
+    #[test]
+    #[allow(unsafe_code)]
+    fn a_segment_is_abandoned_once_its_last_process_has_detached() {
+        let (pid, uid) = (nix::unistd::getpid().as_raw(), nix::unistd::getuid().as_raw());
+        // SAFETY: a segment of this test's own; nothing points into it.
+        let (id, at) = unsafe {
+            let id = libc::shmget(libc::IPC_PRIVATE, 4096, 0o600);
+            (id, libc::shmat(id, std::ptr::null(), 0).expose_provenance())
+        };
+        let process = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(100));
+            // SAFETY: as above.
+            unsafe { libc::shmdt(std::ptr::with_exposed_provenance(at)) }
+        });
+        let found = abandoned_segments(&[pid], uid);
+        assert_eq!(process.join().unwrap(), 0);
+        // SAFETY: as above.
+        assert_eq!(unsafe { libc::shmctl(id, libc::IPC_RMID, std::ptr::null_mut()) }, 0);
+        assert_eq!(found, [id]);
+    }
+
     #[test]
     fn a_header_names_the_control_segment_which_lists_the_others() {
         let words = |words: &[u32]| words.iter().flat_map(|word| word.to_ne_bytes()).collect::<Vec<u8>>();
