@@ -23,7 +23,6 @@ use super::version::Version;
 use crate::error::TargetError;
 use crate::relay::Relay;
 use crate::request::OpenRequest;
-use crate::temp::folder::Folder;
 use crate::temp::programs::folders;
 use crate::temp::settings::{Product, Settings, normal};
 use crate::temp::{Server, Servers, Setup, Stages, encoded};
@@ -129,8 +128,7 @@ impl Stages for Installed {
             (command, Some(settings))
         };
         command.args(self.paths());
-        first.run(program, command, given)?;
-        first.folder.bring_to_disk()
+        first.run(program, command, given)
     }
 
     /// A node of a cluster gets its data when it joins.
@@ -138,8 +136,8 @@ impl Stages for Installed {
         if self.cluster.is_some() {
             return Ok(());
         }
-        replica.copy(first, &setup.user, None)?;
-        let started = Relay::on_loopback(setup.user.uid, &first.folder.socket()).map(|(relay, port)| {
+        replica.copy(first, None)?;
+        let started = Relay::on_loopback(setup.user.uid, &first.socket()).map(|(relay, port)| {
             replica.way.1 = port;
             relay
         });
@@ -149,9 +147,9 @@ impl Stages for Installed {
     fn command(&mut self, setup: &Setup, settings: &Settings, server: &Server) -> Result<Command, TargetError> {
         if let Some(cluster) = &mut self.cluster {
             // The option file says how a member of a cluster is reached by the others.
-            let failed = |e: io::Error| server.folder.failure("a node cannot be prepared", &e.to_string());
+            let failed = |e: io::Error| server.failure("a node cannot be prepared", &e.to_string());
             let options = cluster.options(&setup.product.option_file, server, free_ports().map_err(failed)?);
-            server.folder.write(&server.folder.sockets().join("cluster.cnf"), &options, &setup.user)?;
+            server.write(&server.sockets().join("cluster.cnf"), &options)?;
         }
         // Nothing in it is worth an orderly shutdown, and a starting server may ignore a request for one.
         let mut command = setup.user.command(&setup.program.path, Signal::SIGKILL);
@@ -162,8 +160,8 @@ impl Stages for Installed {
     }
 
     /// A server that is ready creates the socket and sends a greeting to each connection.
-    fn ask(folder: &Folder, _: Pid) -> Result<(), String> {
-        let greeted = UnixStream::connect(folder.socket()).and_then(|mut socket| {
+    fn ask(server: &Server, _: Pid) -> Result<(), String> {
+        let greeted = UnixStream::connect(server.socket()).and_then(|mut socket| {
             socket.set_read_timeout(Some(Duration::from_secs(5)))?;
             socket.read_exact(&mut [0; 5])
         });
@@ -289,7 +287,7 @@ impl TempServer {
         loop {
             let started = self.start(number);
             let server = number.checked_sub(1).map_or(&self.first, |n| &self.further[n]);
-            let again = started.is_err() && self.stages.cluster.is_some() && is_taken(server.folder.log());
+            let again = started.is_err() && self.stages.cluster.is_some() && is_taken(server.log());
             if !again || tries == PORT_TRIES {
                 return started;
             }
@@ -338,7 +336,7 @@ impl TempServer {
 
 /// URL of a running server, without a password.
 pub(super) fn url_of(server: &Server) -> String {
-    format!("mysql://{SUPERUSER}@/?socket={}", encoded(&server.folder.socket()))
+    format!("mysql://{SUPERUSER}@/?socket={}", encoded(&server.socket()))
 }
 
 /// The statements that have a replica follow the server, once.

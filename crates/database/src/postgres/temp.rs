@@ -18,7 +18,6 @@ use crate::env::of_target;
 use crate::error::TargetError;
 use crate::relay::Relay;
 use crate::request::OpenRequest;
-use crate::temp::folder::Folder;
 use crate::temp::programs::{Program, leading_number};
 use crate::temp::settings::{SERVERS, Settings, normal};
 use crate::temp::{Server, Servers, Setup, Stages, encoded};
@@ -84,19 +83,18 @@ impl Stages for Installed {
         let initdb = setup.program.path.with_file_name("initdb");
         let mut command = setup.user.command(&initdb, Signal::SIGKILL);
         command.args(first.arguments(&setup.product.make));
-        first.run(&initdb, command, None)?;
-        first.folder.bring_to_disk()
+        first.run(&initdb, command, None)
     }
 
     fn join(&self, setup: &Setup, standby: &mut Server, primary: &Server) -> Result<(), TargetError> {
-        standby.copy(primary, &setup.user, Some("standby.signal"))?;
-        standby.way = (primary.folder.sockets(), PORT);
+        standby.copy(primary, Some("standby.signal"))?;
+        standby.way = (primary.sockets(), PORT);
         if !setup.levels {
             return Ok(());
         }
-        standby.way = (standby.folder.sockets(), RELAY_PORT);
-        let listens = standby.folder.sockets().join(format!(".s.PGSQL.{RELAY_PORT}"));
-        let started = Relay::start(&listens, &primary.folder.socket()).and_then(|relay| {
+        standby.way = (standby.sockets(), RELAY_PORT);
+        let listens = standby.sockets().join(format!(".s.PGSQL.{RELAY_PORT}"));
+        let started = Relay::start(&listens, &primary.socket()).and_then(|relay| {
             // Otherwise the standby may not write to it.
             let user = &setup.user;
             let owned = if user.switch { chown(&listens, Some(user.uid), Some(user.gid)) } else { Ok(()) };
@@ -106,7 +104,7 @@ impl Stages for Installed {
     }
 
     fn command(&mut self, setup: &Setup, settings: &Settings, server: &Server) -> Result<Command, TargetError> {
-        configure(setup, settings, server)?;
+        configure(settings, server)?;
         // SIGINT: fast shutdown if loadline is killed.
         let mut command = setup.user.command(&setup.program.path, Signal::SIGINT);
         command.args(server.arguments(&setup.product.start));
@@ -114,8 +112,8 @@ impl Stages for Installed {
     }
 
     /// PostgreSQL says so in its lock file: the process is in the first line, its state in the eighth (`pidfile.h`).
-    fn ask(folder: &Folder, pid: Pid) -> Result<(), String> {
-        let file = std::fs::read_to_string(folder.data().join("postmaster.pid")).map_err(|e| e.to_string())?;
+    fn ask(server: &Server, pid: Pid) -> Result<(), String> {
+        let file = std::fs::read_to_string(server.data().join("postmaster.pid")).map_err(|e| e.to_string())?;
         let lines: Vec<&str> = file.lines().map(str::trim).collect();
         let state = lines.get(7).filter(|_| lines[0] == pid.to_string()).copied().unwrap_or("starting");
         if state == "ready" { Ok(()) } else { Err(format!("it is {state}")) }
@@ -142,12 +140,11 @@ const CONFIG: &str = "postgresql.conf";
 const NEW_CONFIG: &str = "postgresql.conf.new";
 
 /// Writes a server's configuration file, under a name of its own first: the server may read it at any time.
-fn configure(setup: &Setup, settings: &Settings, server: &Server) -> Result<(), TargetError> {
-    let folder = &server.folder;
-    let new = folder.dir.join(NEW_CONFIG);
-    folder.write(&new, &config(settings.of_server(server), server.number > 0), &setup.user)?;
-    std::fs::rename(&new, folder.dir.join(CONFIG))
-        .map_err(|e| folder.failure("its configuration cannot be written", &e.to_string()))
+fn configure(settings: &Settings, server: &Server) -> Result<(), TargetError> {
+    let new = server.dir.join(NEW_CONFIG);
+    server.write(&new, &config(settings.of_server(server), server.number > 0))?;
+    std::fs::rename(&new, server.dir.join(CONFIG))
+        .map_err(|e| server.failure("its configuration cannot be written", &e.to_string()))
 }
 
 /// The configuration file with `all` settings. It includes initdb's file first, so later settings override it.
@@ -213,8 +210,8 @@ impl TempServer {
     /// Replaces the settings given by the user and writes the configuration files; the server still has to read its own.
     pub(super) fn give(&mut self, given: &BTreeMap<String, String>) -> Result<(), TargetError> {
         self.servers.give(given)?;
-        let Servers { setup, settings, further, first, .. } = &self.servers;
-        further.iter().chain([first]).try_for_each(|server| configure(setup, settings, server))
+        let Servers { settings, further, first, .. } = &self.servers;
+        further.iter().chain([first]).try_for_each(|server| configure(settings, server))
     }
 
     /// Restarts the server and its standbys with their settings.
@@ -236,12 +233,12 @@ impl TempServer {
     /// configuration file if the result is `true`.
     pub(super) fn set_level(&mut self, level: [(&'static str, String); 2]) -> Result<bool, TargetError> {
         self.servers.revive(&[])?;
-        let Servers { setup, settings, first, .. } = &mut self.servers;
+        let Servers { settings, first, .. } = &mut self.servers;
         if first.level == level {
             return Ok(false);
         }
         first.level = level.into();
-        configure(setup, settings, first)?;
+        configure(settings, first)?;
         Ok(true)
     }
 
@@ -251,7 +248,7 @@ impl TempServer {
 }
 
 pub(super) fn url_of(server: &Server) -> String {
-    format!("postgres://{SUPERUSER}@/postgres?host={}&port={PORT}", encoded(&server.folder.sockets()))
+    format!("postgres://{SUPERUSER}@/postgres?host={}&port={PORT}", encoded(&server.sockets()))
 }
 
 #[cfg(test)]

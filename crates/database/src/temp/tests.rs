@@ -4,12 +4,14 @@ use std::collections::BTreeSet;
 use std::fs::{DirBuilder, Permissions};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt, symlink};
 use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
 use std::process::Stdio;
+use std::time::{Duration, Instant};
 
 use nix::sys::signal::kill;
 use nix::unistd::Pid;
 
-use super::folder::{OWNER, Owner};
+use super::owner::{OWNER, Owner};
 use super::process::{Marks, group};
 use super::settings::SERVERS;
 use super::*;
