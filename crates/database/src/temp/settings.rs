@@ -142,7 +142,7 @@ impl Product {
 
     /// Finds in what a program wrote why it failed.
     pub(crate) fn cause(&self, log: &str) -> String {
-        let Errors { marks, causes, noise, first, most, .. } = &self.errors;
+        let Errors { marks, causes, noise, adjusted, first, most, .. } = &self.errors;
         let is_noise = |line: &&str| noise.iter().any(|words| line.contains(words.as_str()));
         let lines: Vec<&str> = log.lines().filter(|line| !is_noise(line)).collect();
         let marked = |marks: &[String]| lines.iter().filter_map(|line| message(line, marks)).collect::<Vec<_>>();
@@ -152,6 +152,10 @@ impl Product {
         }
         if *first {
             parts.truncate(*most);
+        }
+        if parts.is_empty() {
+            let is_adjusted = |line: &&&str| adjusted.iter().any(|words| line.contains(words.as_str()));
+            parts = lines.iter().filter(is_adjusted).map(|line| line.trim()).collect();
         }
         if parts.is_empty() {
             parts = lines.iter().map(|line| line.trim()).filter(|line| !line.is_empty()).collect();
@@ -376,6 +380,7 @@ mod tests {
             ),
             (&SERVERS.mariadb, "2026-01-01 0:00:00 0 [ERROR] mariadbd: Error in it\n", "mariadbd: Error in it"),
             (&SERVERS.mariadb, "no such library\n", "no such library"),
+            (&SERVERS.mariadb, "'x': value 1 adjusted to 2\nready\n", "'x': value 1 adjusted to 2"),
         ] {
             assert_eq!(product.cause(log), cause);
         }
