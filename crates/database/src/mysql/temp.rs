@@ -154,7 +154,7 @@ impl Stages for Installed {
         // Nothing in it is worth an orderly shutdown, and a starting server may ignore a request for one.
         let mut command = setup.user.command(&setup.program.path, Signal::SIGKILL);
         command.args(server.arguments(&setup.product.start));
-        command.args(settings.of_server(server).iter().map(|(name, value)| argument(name, value)));
+        command.args(server.settings(settings).iter().map(|(name, value)| argument(name, value)));
         command.args(self.paths());
         Ok(command)
     }

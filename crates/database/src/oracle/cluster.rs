@@ -189,7 +189,7 @@ impl ParallelQueries for Oracle {
     /// Runs the first query of `work` in a job's session and reads how many parallel servers it had.
     fn try_parallel(&self, work: &Work) -> Result<Option<ParallelWorkers>, TargetError> {
         let Some(sql) = queries(work, &KNOWLEDGE.dialect)?.into_iter().next() else { return Ok(None) };
-        let mut session = self.job_session(work, 0)?.0;
+        let mut session = nodes::job_session(&self.nodes, work, 0)?.0;
         session.query(&sql, &[])?;
         match answered(session.query(KNOWLEDGE.query("v$pq_sesstat"), &[]))? {
             Ok(rows) => Ok(of_statistics(&rows)),

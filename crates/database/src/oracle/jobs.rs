@@ -7,6 +7,7 @@ use loadline_workload::{Arg, JobStart};
 use super::block::{self, MAX_TEXT, read_clock};
 use super::cluster::Oracle;
 use super::knowledge::KNOWLEDGE;
+use super::nodes;
 use super::schema;
 use super::session::{self, OraSession, number};
 use crate::error::TargetError;
@@ -29,7 +30,7 @@ struct OraClientSession {
 
 impl ClientDriver for Oracle {
     fn client_session(&self, work: &Work, job: u32) -> Result<Box<dyn ClientSession>, TargetError> {
-        let (session, canceller) = self.job_session(work, job)?;
+        let (session, canceller) = nodes::job_session(&self.nodes, work, job)?;
         let all = work.program.statements.iter();
         let statements = all.map(|s| (KNOWLEDGE.dialect.statement(work, &s.template), s.effect.reads())).collect();
         let commit = session::commit(work.program.commit);
@@ -90,7 +91,7 @@ impl DatabaseDriver for Oracle {
     }
 
     fn database_session(&self, work: &Work, job: u32) -> Result<Box<dyn DatabaseSession>, TargetError> {
-        let (mut session, canceller) = self.job_session(work, job)?;
+        let (mut session, canceller) = nodes::job_session(&self.nodes, work, job)?;
         let clock = ServerClock::measure(&mut || read_clock(session.as_mut()), 8)?;
         let (pool, start) = (work.pool_of_job(job), work.start(job));
         Ok(Box::new(OraDatabaseSession { session, canceller, block: block::run(work), pool, start, next: 0, clock }))

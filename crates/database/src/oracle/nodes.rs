@@ -4,7 +4,6 @@ use std::fmt::Display;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::address::OraAddress;
-use super::cluster::Oracle;
 use super::knowledge::KNOWLEDGE;
 use super::session::{Connector, OraSession, session_settings};
 use crate::error::TargetError;
@@ -104,27 +103,29 @@ pub(super) fn open(
     Ok((nodes, session))
 }
 
-impl Oracle {
-    /// The session of a job, with the handle that cancels its calls.
-    pub(super) fn job_session(&self, work: &Work, job: u32) -> Result<(Box<dyn OraSession>, Canceller), TargetError> {
-        let node = &self.nodes[job as usize % self.nodes.len()];
-        let mut session = node.session(&format!("job {job}"))?;
-        let instance = instance(session.as_mut())?;
-        // A service on several instances leads to any of them.
-        if self.nodes.len() > 1 && instance.is_some() && instance != node.instance {
-            let [found, wanted] = [instance, node.instance].map(|i| i.map_or("–".to_owned(), |i| i.to_string()));
-            return Err(TargetError::Usage(format!(
-                "{} led job {job} to instance {found}, but before to instance {wanted}: name a service or an address that only \
-                 one instance has, or give one URL without --node",
-                node.address.shown()
-            )));
-        }
-        for sql in session_settings(work) {
-            session.execute(&sql, &[])?;
-        }
-        let id = session.id().zip(instance).map(|(id, instance)| format!("{id}, @{instance}"));
-        Ok((session, node.canceller(id)))
+/// The session of a job at one of `nodes`, with the handle that cancels its calls.
+pub(super) fn job_session(
+    nodes: &[Arc<Node>],
+    work: &Work,
+    job: u32,
+) -> Result<(Box<dyn OraSession>, Canceller), TargetError> {
+    let node = &nodes[job as usize % nodes.len()];
+    let mut session = node.session(&format!("job {job}"))?;
+    let instance = instance(session.as_mut())?;
+    // A service on several instances leads to any of them.
+    if nodes.len() > 1 && instance.is_some() && instance != node.instance {
+        let [found, wanted] = [instance, node.instance].map(|i| i.map_or("–".to_owned(), |i| i.to_string()));
+        return Err(TargetError::Usage(format!(
+            "{} led job {job} to instance {found}, but before to instance {wanted}: name a service or an address that only \
+             one instance has, or give one URL without --node",
+            node.address.shown()
+        )));
     }
+    for sql in session_settings(work) {
+        session.execute(&sql, &[])?;
+    }
+    let id = session.id().zip(instance).map(|(id, instance)| format!("{id}, @{instance}"));
+    Ok((session, node.canceller(id)))
 }
 
 /// Number of the instance that the session is on.

@@ -142,7 +142,7 @@ const NEW_CONFIG: &str = "postgresql.conf.new";
 /// Writes a server's configuration file, under a name of its own first: the server may read it at any time.
 fn configure(settings: &Settings, server: &Server) -> Result<(), TargetError> {
     let new = server.dir.join(NEW_CONFIG);
-    server.write(&new, &config(settings.of_server(server), server.number > 0))?;
+    server.write(&new, &config(server.settings(settings), server.number > 0))?;
     std::fs::rename(&new, server.dir.join(CONFIG))
         .map_err(|e| server.failure("its configuration cannot be written", &e.to_string()))
 }

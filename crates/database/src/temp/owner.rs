@@ -15,13 +15,13 @@ use serde::{Deserialize, Serialize};
 
 use super::process::{Marks, group};
 use super::programs::User;
-use super::server::LOG;
 use super::settings::Product;
 use super::shared_memory;
 use crate::folder::try_lock;
 use crate::machine::boot_id;
 
 pub(super) const OWNER: &str = "owner";
+pub(super) const LOG: &str = "server.log";
 /// A folder without an owner is left alone up to this age: a server may be starting in it.
 const MAX_CREATION_TIME: Duration = Duration::from_secs(60);
 

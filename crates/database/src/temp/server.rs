@@ -17,7 +17,7 @@ use nix::sys::signal::Signal;
 use nix::unistd::{Pid, getpid};
 
 use super::Setup;
-use super::owner::{OWNER, Owner, name, outside};
+use super::owner::{LOG, OWNER, Owner, name, outside};
 use super::place::{Location, free_bytes};
 use super::process::Child;
 use super::programs::{User, cannot_run};
@@ -25,7 +25,6 @@ use super::settings::{Product, Settings, Stage};
 use crate::error::TargetError;
 use crate::relay::Relay;
 
-pub(super) const LOG: &str = "server.log";
 /// Time for a server to start and accept sessions.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
 /// Maximum length of a socket's path on all systems, bytes.
@@ -137,6 +136,14 @@ impl Server {
             }
         }
         filled
+    }
+
+    /// Name and value of all its settings: its own are last.
+    pub(crate) fn settings(&self, settings: &Settings) -> Vec<(String, String)> {
+        let own = self.product.own_settings(self.number);
+        let own = own.map(|(name, value)| (name.to_owned(), self.filled(value).to_string_lossy().into_owned()));
+        let level = self.level.iter().map(|(name, value)| ((*name).to_owned(), value.clone()));
+        settings.all().chain(own).chain(level).collect()
     }
 
     /// `arguments` of `servers.toml`.

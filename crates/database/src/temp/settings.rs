@@ -8,7 +8,6 @@ use std::time::Duration;
 use nix::sys::signal::Signal;
 use serde::Deserialize;
 
-use super::Server;
 use crate::descriptor::Embedded;
 use crate::error::TargetError;
 
@@ -168,6 +167,12 @@ impl Product {
         settings.named_in(log, &self.errors.unknown)
     }
 
+    /// Name and value of the settings behind all others, of the server of this number.
+    pub(super) fn own_settings(&self, number: u32) -> impl Iterator<Item = (&str, &str)> {
+        let further = self.further.iter().filter(move |_| number > 0);
+        self.fixed.iter().chain(further).filter_map(|setting| setting.split_once('='))
+    }
+
     /// Whether the value of the setting may contain a password.
     pub(crate) fn is_secret(&self, name: &str) -> bool {
         let name = normal(name);
@@ -272,15 +277,6 @@ impl Settings {
     /// Name and value of all settings, the user's last.
     pub(crate) fn all(&self) -> impl Iterator<Item = (String, String)> {
         self.defaults().chain(self.given.iter().map(|(name, value)| (name.clone(), value.clone())))
-    }
-
-    /// Name and value of all settings of `server`: its own are last.
-    pub(crate) fn of_server(&self, server: &Server) -> Vec<(String, String)> {
-        let further = self.product.further.iter().filter(|_| server.number > 0);
-        let own = self.product.fixed.iter().chain(further).filter_map(|setting| setting.split_once('='));
-        let own = own.map(|(name, value)| (name.to_owned(), server.filled(value).to_string_lossy().into_owned()));
-        let level = server.level.iter().map(|(name, value)| ((*name).to_owned(), value.clone()));
-        self.all().chain(own).chain(level).collect()
     }
 
     pub(crate) fn notes(&self) -> Vec<String> {
