@@ -116,7 +116,7 @@ pub struct Shared {
     /// Jobs that have completed their first transaction.
     pub started: AtomicU32,
     /// The windows, as far as they are set: the last one counts.
-    windows: [OnceLock<Schedule>; MOST_WINDOWS],
+    pub(crate) windows: [OnceLock<Schedule>; MOST_WINDOWS],
     /// Set when jobs may end: the snapshot of the window end has been taken.
     pub stop: AtomicBool,
     /// Jobs that have passed the window start and published their counters.
