@@ -60,7 +60,8 @@ fn a_server_that_requires_primary_keys_and_allows_few_statements_refuses_what_it
     for (asked, is_named) in [(plan.to_str().unwrap(), false), ("--workload LGWR-LAT1,DBL-11,DBL-22 --jobs 1", true)] {
         let ran = with(asked);
         ends(&ran, is_named);
-        let [tested, skipped] = tested_and_skipped(&ran.folder());
+        let [tested, mut skipped] = tested_and_skipped(&ran.folder());
+        skipped.dedup();
         assert_eq!((tested, skipped), (vec!["DBL-11".to_owned()], ["LGWR-LAT1", "DBL-22"].map(str::to_owned).to_vec()));
         assert!(ran.err.contains("error 1153"), "{}", ran.said());
     }
