@@ -182,7 +182,7 @@ fn laws(list: &ListArgs) -> Result<u8, Failure> {
         };
         let columns = law.needed().map(columns).collect::<Vec<_>>().join("; or ");
         let formulas = law.formulas.join("; ").replace(['?', '!', '~'], "");
-        [law.id, law.name, &formulas, &columns, law.severity.name(), law.meaning].map(str::to_owned).to_vec()
+        [law.id.as_str(), &law.name, &formulas, &columns, law.severity.name(), &law.meaning].map(str::to_owned).to_vec()
     };
     Listing {
         columns: vec!["law", "name", "formula", "columns", "at worst", "meaning"],

@@ -28,7 +28,7 @@ pub enum Absence {
     AtMost { ns: f64 },
     #[error("'{0}' is printed, which no such figure can be")]
     CannotBe(String),
-    #[error("it cannot be: {what} is {value} ns, above {bound} of {limit} ns")]
+    #[error("it cannot be: {what} is {value}, above {bound} of {limit}")]
     Above { what: &'static str, value: f64, bound: &'static str, limit: f64 },
     #[error("the load was a closed loop: no rate was asked for")]
     ClosedLoop,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use loadline_database::{Attempts, TargetError};
+use loadline_database::{Attempts, Cause, Refusal, TargetError};
 use loadline_model::Latencies;
 use serde::{Deserialize, Serialize};
 
@@ -174,6 +174,9 @@ pub struct JobResult {
     pub slowest: Option<Slowest>,
     /// Why the job ended early, if it did.
     pub lost: Option<String>,
+    /// What the server refuses to it, by a limit, for want of a privilege, or at all; agents do not send it.
+    #[serde(skip)]
+    pub refused: Option<Refusal>,
 }
 
 impl JobResult {
@@ -436,6 +439,11 @@ impl<'a> Books<'a> {
         let text = error.to_string();
         self.job.note_times(schedule, start_ns, end_ns);
         self.job.errors_total += 1;
+        if let TargetError::Server(refusal) = error
+            && matches!(refusal.cause, Cause::Limit | Cause::NotAllowed | Cause::Privilege)
+        {
+            self.job.refused = Some(refusal.clone());
+        }
         self.tally.with(|tally| {
             tally.errors_total += 1;
             tally.errors += u64::from(schedule.counts(end_ns));

@@ -47,6 +47,21 @@ fn a_server_that_requires_primary_keys_and_allows_few_statements_refuses_what_it
     assert_eq!(made(&tests_of(&ran.folder()), "jobs"), [once, once].concat(), "{}", ran.said());
     assert!(ran.err.contains("TP-MEDIUM: with 4 jobs and more"), "{}", ran.said());
     assert!(doctor().contains("max_prepared_stmt_count = 6: one of the limits of jobs"), "{}", doctor());
+
+    // The server ends the session of a packet that is too long for it.
+    server.sql("SET GLOBAL max_prepared_stmt_count = 16382").unwrap();
+    server.sql("SET GLOBAL innodb_force_primary_key = 0").unwrap();
+    server.sql("SET GLOBAL max_allowed_packet = 1024").unwrap();
+    std::fs::write(&plan, "workload = [\"LGWR-LAT1\", \"DBL-11\", \"DBL-22\"]\njobs = [1]\n").unwrap();
+    for (asked, is_named) in [(plan.to_str().unwrap(), false), ("--workload LGWR-LAT1,DBL-11,DBL-22 --jobs 1", true)] {
+        let ran = with(asked);
+        ends(&ran, is_named);
+        let [tested, mut skipped] = tested_and_skipped(&ran.folder());
+        skipped.dedup();
+        assert_eq!((tested, skipped), (vec!["DBL-11".to_owned()], ["LGWR-LAT1", "DBL-22"].map(str::to_owned).to_vec()));
+        assert!(ran.err.contains("error 1153"), "{}", ran.said());
+    }
+    assert!(doctor().contains("max_allowed_packet = 1024: the server refuses longer packets"), "{}", doctor());
 }
 
 #[test]

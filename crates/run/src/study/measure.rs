@@ -5,8 +5,8 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Sender, channel};
 
 use loadline_collect::CpuSource;
-use loadline_database::{NativeReports, RemainingNodes, Target, TargetError, Work, is_temporary, kind_of};
-use loadline_load::{Measured, Place, Request, TestError, Warmup, end_lost, run_test};
+use loadline_database::{NativeReports, Refusal, RemainingNodes, Target, TargetError, Work, is_temporary, kind_of};
+use loadline_load::{JobResult, Measured, Place, Request, TestError, Warmup, end_lost, run_test};
 use loadline_model::column::COLUMNS;
 use loadline_model::live::LiveTest;
 use loadline_model::manifest::TargetInfo;
@@ -253,6 +253,12 @@ impl PlannedTest<'_> {
         }
         let measured = measured.map_err(|e| self.failed(e))?;
         context.book_hold(&hold, try_of);
+        // What the server refuses to each job from its first transaction on is no test.
+        let refused = |job: &JobResult| job.refused.clone().filter(|_| job.total == 0 && job.lost.is_some());
+        let refusals: Option<Vec<Refusal>> = measured.jobs.iter().map(refused).collect();
+        if let Some(refusal) = refusals.and_then(|all| all.into_iter().next()) {
+            return Err(self.target_failed(refusal.into()));
+        }
         let sessions = end_lost(context.side.target.as_ref(), &measured.agents);
         let lost = measured.jobs.iter().find_map(|j| j.lost.clone());
         let left = lost.is_some() || measured.after.is_err() || !is_same_cluster(&measured);

@@ -10,7 +10,6 @@ use loadline_collect::os::{CostUnknown, DiskCounters, DiskRates, Server};
 use loadline_database::TargetError;
 use loadline_load::{Around, JobResult, Request, Shared, TestHooks};
 use loadline_model::disturbance::DISTURBANCES;
-use loadline_storage::now_ns;
 
 use super::Context;
 use crate::figures::disturbance::shares;
@@ -169,6 +168,7 @@ mod tests {
 
     use loadline_database::{OpenRequest, Target, Work, open};
     use loadline_load::{Warmup, run_test};
+    use loadline_storage::now_ns;
 
     use super::*;
 
