@@ -7,6 +7,7 @@ mod aging;
 mod cache_hit;
 mod checkpoint;
 mod device;
+mod identical;
 mod limit;
 mod replicas;
 pub(crate) mod size_scan;
@@ -20,7 +21,7 @@ use std::time::Duration;
 
 use loadline_database::TargetError;
 use loadline_load::{JobResult, Request, Schedule, Shared, TestHooks};
-use loadline_model::Column;
+use loadline_model::{Column, Plan};
 use loadline_storage::now_ns;
 use loadline_workload::Workload;
 
@@ -46,12 +47,12 @@ struct Kind {
 
 impl Instruments {
     /// The instruments that `workload` lists, what looks at the replicas in a run of levels, at the proxy through which jobs go,
-    /// and at the size of the tables.
+    /// and what `plan` asks for.
     pub(crate) fn listed_by(
         workload: &Workload,
         replicas: Option<Replicas>,
         via: Option<Via>,
-        aging: bool,
+        plan: &Plan,
     ) -> Instruments {
         let (mut all, mut absent) = (Vec::new(), Vec::new());
         for kind in KINDS {
@@ -68,9 +69,13 @@ impl Instruments {
             Some(via) => all.push(Box::new(via)),
             None => absent.push((via::COLUMNS, via::ABSENT)),
         }
-        match aging {
+        match plan.aging {
             true => all.push(Box::<aging::Aging>::default()),
             false => absent.push((aging::COLUMNS, aging::ABSENT)),
+        }
+        match plan.payload.duplicates {
+            Some(_) => all.push(Box::<identical::IdenticalBlocks>::default()),
+            None => absent.push((identical::COLUMNS, identical::ABSENT)),
         }
         Instruments { all, absent }
     }

@@ -214,7 +214,7 @@ impl PlannedTest<'_> {
     ) -> Result<Instruments, StudyError> {
         let replicas = self.level.as_ref().map(|level| level.instrument(say.clone()));
         let via = context.via.clone().map(Via::of);
-        let mut instruments = Instruments::listed_by(&self.work.workload, replicas, via, context.manifest.plan.aging);
+        let mut instruments = Instruments::listed_by(&self.work.workload, replicas, via, &context.manifest.plan);
         let run = self.run_context(context, prepared.cache_bytes);
         instruments.prepare(&mut prepared.request, &run).map_err(|e| self.target_failed(e))?;
         Ok(instruments)
