@@ -12,7 +12,7 @@ use std::ops::Range;
 use flate2::Compression;
 use flate2::read::ZlibDecoder;
 use flate2::write::ZlibEncoder;
-use loadline_model::plan::WorkloadFile;
+use loadline_model::plan::{Payload, WorkloadFile};
 use loadline_model::{Driver, JobLoad};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -215,7 +215,7 @@ pub(crate) struct JobsOrder {
     pub(crate) seed: u64,
     /// Seed of what the jobs draw.
     pub(crate) draws: u64,
-    pub(crate) compressibility: f64,
+    pub(crate) payload: Payload,
     /// Nodes of the target over which all jobs are spread, the first ones.
     pub(crate) used_nodes: Option<u32>,
     pub(crate) load: JobLoad,

@@ -97,7 +97,7 @@ impl Agents {
             size_bytes: work.params.size_bytes(),
             seed: work.seed,
             draws: work.draws,
-            compressibility: work.compressibility,
+            payload: work.payload,
             used_nodes: work.nodes,
             load: request.load.clone(),
             ..self.order.clone()

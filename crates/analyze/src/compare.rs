@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use loadline_model::manifest::Calibration;
+use loadline_model::plan::Payload;
 use loadline_model::plan::WorkloadFile;
 use loadline_model::{Column, TestRecord};
 use serde::Serialize;
@@ -23,8 +24,8 @@ pub use setup::codes_in;
 pub struct Platform<'a> {
     /// Label, unique among the platforms compared.
     pub label: &'a str,
-    /// Share of the payload that can be compressed away, 0…1, if known.
-    pub payload_compressibility: Option<f64>,
+    /// What rows were filled with, if known.
+    pub payload: Option<Payload>,
     /// Size of the data set, bytes, if known.
     pub data_bytes: Option<u64>,
     /// Calibration by workload code, if known.

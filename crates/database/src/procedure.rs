@@ -5,8 +5,8 @@ use std::fmt::Display;
 
 use loadline_model::keys::MILLION;
 use loadline_workload::{
-    Arg, Arm, Effect, FACTORS, Generator, JobStart, Kernel, MODULI, PAYLOAD_STRIDE, POOL_BYTES, Program, RankRange,
-    SECOND, SHARES, Skew, Step, VarType, salt_offset,
+    Arg, Arm, Effect, FACTORS, Generator, JobStart, Kernel, MODULI, PAYLOAD_CYCLE, PAYLOAD_STRIDE, POOL_BYTES, Program,
+    RankRange, SECOND, SHARES, Skew, Step, VarType, new_payloads, salt_offset,
 };
 
 use crate::descriptor::fill;
@@ -212,7 +212,9 @@ impl<'a> Writer<'a> {
             Generator::Payload { bytes } => {
                 let offsets = (POOL_BYTES as u64).saturating_sub(u64::from(bytes)).max(1);
                 let [stride, offsets, bytes] = [PAYLOAD_STRIDE, offsets, bytes.into()].map(|n| n.to_string());
-                let parts = [("sequence", sequence), ("stride", &stride), ("offsets", &offsets), ("bytes", &bytes)];
+                let number = self.payload_number(sequence);
+                let parts =
+                    [("sequence", number.as_str()), ("stride", &stride), ("offsets", &offsets), ("bytes", &bytes)];
                 fill(&language.payload, &parts)
             }
             Generator::Uniform { from, range, salt } => self.uniform(sequence, from, range, salt),
@@ -232,6 +234,16 @@ impl<'a> Writer<'a> {
     /// `a` and `b`, which may be any terms: `a` modulo `b`.
     fn modulo(&self, a: &str, b: impl Display) -> String {
         fill(&self.language.modulo, &[("a", a), ("b", &b.to_string())])
+    }
+
+    /// The sequence number whose payload is taken: the arithmetic of [`loadline_workload::Pool::offset`].
+    fn payload_number(&self, sequence: &str) -> String {
+        let new = new_payloads(self.work.payload);
+        if new == PAYLOAD_CYCLE {
+            return sequence.to_owned();
+        }
+        let turn = self.modulo(sequence, PAYLOAD_CYCLE);
+        format!("({sequence} - {turn} + {})", self.modulo(&turn, new))
     }
 
     /// The place in a cycle of `of` places.

@@ -94,6 +94,12 @@ notes! {
         self::bytes(*left_bytes as f64),
         self::bytes(*bytes as f64)
     );
+    /// Only a part of the data files was hashed to count identical blocks.
+    HashedPart { read_bytes: u64, bytes: u64 } format!(
+        "identical blocks were counted in {} of the {} of data and log files: at most 64 MiB of each, those that were changed last first",
+        self::bytes(*read_bytes as f64),
+        self::bytes(*bytes as f64)
+    );
     /// The data files were kept out of the page cache, or only written at once, and at what cost.
     KeptOut {
         only_written: bool,

@@ -190,8 +190,9 @@ pub struct Plan {
     /// How the jobs make load.
     #[serde(flatten)]
     pub load: JobLoad,
-    /// Share of the payload that can be compressed away, 0…1.
-    pub payload_compressibility: f64,
+    /// What rows are filled with.
+    #[serde(flatten)]
+    pub payload: Payload,
     /// Seed of the rows that are loaded, and of what jobs draw unless `draws` says otherwise.
     pub seed: u64,
     /// Seed with which jobs draw in the first window (see [`crate::seed_of_window`]), if the user gave none: drawn for each run.
@@ -238,6 +239,25 @@ pub struct Plan {
     /// Variants that are compared in pairs of windows; `None`: the run is a sweep.
     #[serde(default, alias = "arms", alias = "levels", skip_serializing_if = "Option::is_none")]
     pub paired: Option<Box<Paired>>,
+}
+
+/// What the bytes are that fill rows.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Payload {
+    /// Share of each payload that can be compressed away, 0…1.
+    #[serde(rename = "payload_compressibility")]
+    pub compressibility: f64,
+    /// Share of payloads that are copies of earlier ones, 0…1; if the user gives it, identical blocks are counted.
+    #[serde(rename = "payload_duplicates", default, skip_serializing_if = "Option::is_none")]
+    pub duplicates: Option<f64>,
+}
+
+impl fmt::Display for Payload {
+    /// `0.5`, or `0.5, duplicates 0.25`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.compressibility)?;
+        self.duplicates.filter(|share| *share > 0.0).map_or(Ok(()), |share| write!(f, ", duplicates {share}"))
+    }
 }
 
 impl Plan {

@@ -174,7 +174,7 @@ pub(crate) fn platform<'a>(run: &'a RunData, label: &'a str) -> Platform<'a> {
     let m = &run.manifest;
     Platform {
         label,
-        payload_compressibility: Some(m.plan.payload_compressibility),
+        payload: Some(m.plan.payload),
         data_bytes: Some(m.plan.size_bytes).filter(|bytes| *bytes > 0),
         calibration: Some(&m.calibration),
         workload_files: &m.plan.workload_files,

@@ -7,6 +7,7 @@ mod aging;
 mod cache_hit;
 mod checkpoint;
 mod device;
+mod identical;
 mod limit;
 mod replicas;
 pub(crate) mod size_scan;
@@ -19,7 +20,7 @@ use std::time::Duration;
 
 use loadline_database::TargetError;
 use loadline_load::{JobResult, Request, Schedule, Shared, TestHooks};
-use loadline_model::Column;
+use loadline_model::{Column, Plan};
 use loadline_storage::now_ns;
 use loadline_workload::Workload;
 
@@ -43,8 +44,8 @@ struct Kind {
 }
 
 impl Instruments {
-    /// The instruments that `workload` lists, what looks at the replicas in a run of levels, and at the size of the tables.
-    pub(crate) fn listed_by(workload: &Workload, replicas: Option<Replicas>, aging: bool) -> Instruments {
+    /// The instruments that `workload` lists, what looks at the replicas in a run of levels, and what `plan` asks for.
+    pub(crate) fn listed_by(workload: &Workload, replicas: Option<Replicas>, plan: &Plan) -> Instruments {
         let (mut all, mut absent) = (Vec::new(), Vec::new());
         for kind in KINDS {
             match (kind.make)(workload) {
@@ -56,9 +57,13 @@ impl Instruments {
             Some(replicas) => all.push(Box::new(replicas)),
             None => absent.push((replicas::COLUMNS, replicas::ABSENT)),
         }
-        match aging {
+        match plan.aging {
             true => all.push(Box::<aging::Aging>::default()),
             false => absent.push((aging::COLUMNS, aging::ABSENT)),
+        }
+        match plan.payload.duplicates {
+            Some(_) => all.push(Box::<identical::IdenticalBlocks>::default()),
+            None => absent.push((identical::COLUMNS, identical::ABSENT)),
         }
         Instruments { all, absent }
     }

@@ -20,7 +20,7 @@ use loadline_collect::os::perf_events;
 use loadline_database::{TargetError, TargetKind, kind_of, redact, table_names};
 use loadline_model::Driver;
 use loadline_model::facts::stated;
-use loadline_model::plan::{Jobs, JobsSpec, Plan, PlannedWorkload, SkippedWorkload, TimeSpec, WorkloadFile};
+use loadline_model::plan::{Jobs, JobsSpec, Payload, Plan, PlannedWorkload, SkippedWorkload, TimeSpec, WorkloadFile};
 use loadline_workload::{CATALOGUE, ParamError, Params, Unknown, UserError, Workload, Workloads, find_group};
 use thiserror::Error;
 
@@ -121,7 +121,7 @@ fn one_plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
         auto_warmup,
         repeat: spec.repeat()?,
         load,
-        payload_compressibility: spec.payload_compressibility()?,
+        payload: Payload { compressibility: spec.payload_compressibility()?, duplicates: spec.payload_duplicates()? },
         seed: spec.seed.unwrap_or(DEFAULT_SEED),
         // Rows that stay on a server must be the same in the next run, which must not draw what this one drew: its rows would be in
         // caches.

@@ -351,7 +351,7 @@ impl Study {
         }
         listener.on(Event::Step("probing the storage".to_owned()));
         let (scratch, interrupted) = (&self.request.scratch, &self.request.interrupted);
-        let probed = storage_probe::by_role(info, scratch, plan.warmup_s + plan.duration_s, interrupted);
+        let probed = storage_probe::by_role(info, scratch, plan.warmup_s + plan.duration_s, plan.payload, interrupted);
         let (probes, notes) = probed.map_err(|_| StudyError::Interrupted)?;
         notes.into_iter().for_each(|n| listener.on(Event::Warning(n)));
         Ok(probes)

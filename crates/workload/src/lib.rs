@@ -31,7 +31,7 @@ pub use limit::{Limit, Loop};
 pub use loops::{LoopRows, Looping};
 pub use named_for::{Component, Instead, NamedFor};
 pub use params::{Allowed, Param, ParamError, Params};
-pub use pool::{POOL_BYTES, pool};
+pub use pool::{PAYLOAD_CYCLE, POOL_BYTES, Pool, new_payloads};
 pub use program::{Arm, Commit, Effect, Generator, Kernel, Program, ProgramError, Statement, Step, VarType};
 pub use script::{SCALE, Scripts};
 pub use skew::{RankRange, SHARES, Skew};

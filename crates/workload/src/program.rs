@@ -199,7 +199,7 @@ pub enum Generator {
         /// Ranges of each job.
         ranges: u64,
     },
-    /// Payload of `bytes` bytes from the job's pool, at [`crate::payload_offset`] of the sequence.
+    /// Payload of `bytes` bytes from the job's pool, at [`crate::Pool::offset`] of the sequence.
     Payload {
         /// Length.
         bytes: u32,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use thiserror::Error;
 
 use crate::draw::draw;
-use crate::payload_offset;
+use crate::pool::Pool;
 use crate::program::{Arm, Effect, Generator, Kernel, Program, ProgramError, Step};
 
 /// An argument of a statement.
@@ -129,7 +129,7 @@ pub struct Stream {
     /// Kind of the last transaction: index in [`Program::kinds`].
     kind: Option<usize>,
     start: JobStart,
-    pool: Arc<[u8]>,
+    pool: Arc<Pool>,
     /// Places of the statements in a user's file.
     places: Arc<[String]>,
 }
@@ -187,7 +187,7 @@ impl Stream {
     ///
     /// # Errors
     /// [`ProgramError`] if the program is not valid.
-    pub fn new(program: &Program, start: JobStart, pool: Arc<[u8]>, sequence: u64) -> Result<Stream, ProgramError> {
+    pub fn new(program: &Program, start: JobStart, pool: Arc<Pool>, sequence: u64) -> Result<Stream, ProgramError> {
         program.check()?;
         let vars = program.vars();
         let slot = |name: &str| vars.iter().position(|(v, _)| *v == name).ok_or(ProgramError::Unbound(name.to_owned()));
@@ -398,7 +398,7 @@ impl Stream {
             // `Plus` has its own operation.
             Generator::Constant(value) | Generator::Plus { by: value, .. } => Slot::Int(value),
             Generator::Payload { bytes } => {
-                let start = payload_offset(seq, bytes);
+                let start = self.pool.offset(seq, bytes);
                 Slot::Bytes { start, len: (bytes as usize).min(self.pool.len().saturating_sub(start)) }
             }
         }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::draw::scatter;
 use crate::params::Params;
-use crate::payload_offset;
+use crate::pool::Pool;
 
 mod read;
 
@@ -277,12 +277,8 @@ impl Table {
     }
 
     /// Fills `row` with the row with `key`, number `index` of its batch, with payloads from the batch's `pool`.
-    pub fn row<'a>(&self, key: i64, index: u64, params: &Params, pool: &'a [u8], row: &mut Vec<Datum<'a>>) {
-        let payload = |bytes: u32| {
-            let start = payload_offset(index, bytes).min(pool.len());
-            let end = (start + bytes as usize).min(pool.len());
-            &pool[start..end]
-        };
+    pub fn row<'a>(&self, key: i64, index: u64, params: &Params, pool: &'a Pool, row: &mut Vec<Datum<'a>>) {
+        let payload = |bytes: u32| pool.payload(index, bytes);
         let sized = |size: &str| payload(params.get(size).max(0) as u32);
         let number = |logical, number, length| match logical {
             LogicalType::Int | LogicalType::Bytes => Datum::Int(number),

@@ -69,6 +69,25 @@ fn log_switches_are_as_many_as_the_redo_fills_files() {
 }
 
 #[test]
+fn copies_among_payloads_are_found_as_identical_blocks() {
+    let dir = results();
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/data/wide.toml");
+    let wide =
+        format!("--workload-file {file} --setting page_size=4096 --jobs 1 --duration 300ms --warmup 100ms --no-probe");
+    let share = |more: &str| {
+        let ran = on("sqlite:", dir.path(), &format!("{wide} {more}"));
+        let t = tests_of(&ran.folder()).remove(0);
+        t["identical_blocks_pct"].as_f64().ok_or_else(|| absent(&t, "identical_blocks_pct").to_owned())
+    };
+    assert!(share("").unwrap_err().contains("--payload-duplicates"));
+    // A row is a page of payload, and a part of a page that has its key.
+    let [none, half, all] = ["0", "50%", "100%"].map(|given| share(&format!("--payload-duplicates {given}")).unwrap());
+    assert!(none < 1.0 && (20.0..50.0).contains(&half) && (50.0..80.0).contains(&all), "{none} {half} {all}");
+    let e = on("sqlite:", dir.path(), &format!("{wide} --payload-duplicates 101%"));
+    assert!(e.code == 2 && e.err.contains("101%") && e.err.contains("between 0 and 100%"), "{}", e.said());
+}
+
+#[test]
 #[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn perf_events_are_counted_or_refused_with_the_reason() {
     let dir = results();

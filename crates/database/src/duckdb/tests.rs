@@ -53,7 +53,7 @@ fn every_workload_changes_what_it_says_and_logs_as_much_as_it_says() {
             continue;
         }
         let params = workload.params(&BTreeMap::new()).unwrap().with_size(1 << 20);
-        let work = Work::new(Arc::clone(workload), params, 1, 0.0);
+        let work = Work::new(Arc::clone(workload), params, 1, Default::default());
         match target.create(&work) {
             Err(TargetError::Unsupported(why)) => {
                 let (code, why_of) = (workload.code.as_str(), |part: &str| why.contains(part));

@@ -1,5 +1,5 @@
 //! The database's counters and statistics views, none of which needs the licence of a pack (Database Reference; Database Licensing
-//! Information): `V$SYSSTAT`, `V$SYSTEM_EVENT` and `V$OSSTAT`, SQL statistics, the wait and time models. They count from the start of
+//! Information): `V$SYSSTAT`, `V$SYSTEM_EVENT`, `V$OSSTAT` and `V$THREAD`, SQL statistics, the wait and time models. They count from the start of
 //! the instance. The `GV$` views cover all instances of a cluster. A test checks that none of AWR, the history of sessions or that of
 //! metrics is named.
 
@@ -80,8 +80,6 @@ pub(super) fn absent(views: &[(&'static View, ViewAccess)]) -> Vec<(&'static Col
         let why = "V$SYSSTAT shows 0 for 'physical write requests optimized': this is no Exadata, or its flash cache takes no writes";
         out.push((column::FLASH_CACHE_WRITE_PCT, why.to_owned()));
     }
-    let no_switches = "V$SYSSTAT does not count log switches, and loadline reads them from no other view";
-    out.extend(column::SWITCHES.map(|column| (column, no_switches.to_owned())));
     for (view, access) in views {
         let ViewAccess::None(said) = access else { continue };
         let why = format!("{} cannot be read ({said}): {}", view.named(false), view.grant());

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use loadline_workload::{Arg, JobStart};
+use loadline_workload::{Arg, JobStart, Pool};
 
 use super::block::{self, MAX_TEXT, read_clock};
 use super::cluster::Oracle;
@@ -78,7 +78,7 @@ struct OraDatabaseSession {
     session: Box<dyn OraSession>,
     canceller: Canceller,
     block: String,
-    pool: Arc<[u8]>,
+    pool: Arc<Pool>,
     start: JobStart,
     next: i64,
     clock: ServerClock,

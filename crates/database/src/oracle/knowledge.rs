@@ -76,6 +76,7 @@ impl View {
             "SYSSTAT" => &column::REDO_AND_COMMITS,
             "SYSTEM_EVENT" => &[column::LOG_FILE_SYNC_MS],
             "OSSTAT" => &column::CPU_SHARES,
+            "THREAD" => &column::SWITCHES,
             _ => &[],
         }
     }

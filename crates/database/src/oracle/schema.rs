@@ -207,7 +207,7 @@ mod tests {
     fn every_payload_fits_a_column_and_every_name_fits() {
         for workload in CATALOGUE.iter() {
             let most: BTreeMap<_, _> = workload.params.iter().map(|p| (p.name.to_owned(), p.max)).collect();
-            let work = Work::new(Arc::clone(workload), workload.params(&most).unwrap(), 1, 0.0);
+            let work = Work::new(Arc::clone(workload), workload.params(&most).unwrap(), 1, Default::default());
             assert!(longest_payload(&work.program.body) <= MAX_RAW, "{}", workload.code);
             for table in &workload.tables {
                 // 128 bytes from 12.2 on.

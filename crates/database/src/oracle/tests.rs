@@ -145,7 +145,7 @@ fn work_of(w: &Arc<Workload>) -> Work {
     // PMD is slow with many rows in one statement, because it looks far ahead at each assignment.
     let several = matches!(w.code.as_str(), "DBL-12" | "DBL-STREAM");
     let given = if several { [("rows".to_owned(), 3)].into() } else { BTreeMap::new() };
-    Work::new(Arc::clone(w), w.params(&given).unwrap().with_size(1 << 20), 1, 0.0)
+    Work::new(Arc::clone(w), w.params(&given).unwrap().with_size(1 << 20), 1, Default::default())
 }
 
 /// The first of the log writer's workloads.

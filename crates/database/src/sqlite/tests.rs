@@ -1,5 +1,6 @@
 use std::collections::BTreeMap;
 
+use loadline_model::plan::Payload;
 use loadline_model::snapshot::counter;
 use loadline_workload::{Arg, CATALOGUE, Effect, Execute, Limit, LoopRows, Looping, Stream};
 use rusqlite::params_from_iter;
@@ -34,7 +35,7 @@ fn every_workload_changes_what_it_says_and_logs_whole_pages() {
             continue;
         }
         let params = workload.params(&BTreeMap::new()).unwrap().with_size(1 << 20);
-        let work = Work::new(Arc::clone(workload), params, 1, 0.0);
+        let work = Work::new(Arc::clone(workload), params, 1, Default::default());
         target.create(&work).unwrap();
         target.load(&work, 2).unwrap();
         target.load(&work, 2).unwrap();
@@ -384,10 +385,10 @@ fn loops_over_the_rows_answer_as_the_database() {
         let given = given.map(|one| BTreeMap::from([one])).chain([BTreeMap::new()]);
         for given in given {
             let params = workload.params(&given).unwrap().with_size(4 << 20);
-            let work = Work::new(Arc::clone(workload), params, 7, 0.3);
+            let work = Work::new(Arc::clone(workload), params, 7, Payload { compressibility: 0.3, duplicates: None });
             target.create(&work).unwrap();
             target.load(&work, 1).unwrap();
-            let rows = LoopRows::new(&workload.tables, &work.params, work.seed, work.compressibility, 128 << 20);
+            let rows = LoopRows::new(&workload.tables, &work.params, work.seed, work.payload, 128 << 20);
             assert_eq!(rows.rows(), rows.of_all());
             let db = target.connector.connect(Commit::Wait).unwrap();
             let mut both = Both { db, work: &work, looping: Looping::new(*of, &rows), compared: 0 };

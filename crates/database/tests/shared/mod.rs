@@ -4,6 +4,7 @@ use loadline_database::{
     ClientSession, DatabaseSession, LoadProgress, Observer, SessionTasks, Target, TargetError, Work,
 };
 use loadline_model::activity::View;
+use loadline_model::plan::Payload;
 use loadline_model::snapshot::counter;
 use loadline_workload::{Arg, Execute};
 
@@ -87,13 +88,15 @@ pub(crate) fn both_drivers_write_the_same_bytes(target: &dyn Target, contents: i
     let of = |code: &str| Work::of(code, &[]).unwrap();
     let skewed = |code: &str, accounts: i64, keys: &str| {
         let work = Work::of(code, &[("accounts", accounts)]).unwrap();
-        Work::new(work.workload, work.params.with_keys(Some(keys.parse().unwrap())), 42, 0.0)
+        Work::new(work.workload, work.params.with_keys(Some(keys.parse().unwrap())), 42, Default::default())
     };
     for work in [
         of("LGWR-LAT1"),
         of("LGWR-LAT25"),
         of("LGWR-THR"),
         of("LGWR-MIXED"),
+        // Of a thousand payloads five are new.
+        Work { payload: Payload { compressibility: 0.0, duplicates: Some(0.995) }, ..of("LGWR-LAT1") },
         skewed("TP-LIGHT", 1000, "zipf:1.1"),
         skewed("TP-LIGHT", 7, "zipf:2"),
         skewed("TP-LIGHT", 1000, "zipf:0.3"),

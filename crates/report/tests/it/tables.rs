@@ -82,6 +82,9 @@ fn throughput_for_the_price_follows_from_peaks_totals_and_factors() {
         assert!(near(number(row, "total_price"), total), "the licence is in it: {row}");
         assert!(near(number(row, "rate_per_1000"), number(row, "peak_rate") / (total / 1000.0)), "{row}");
     }
+    // Totals are of three years unless all prices are by the hour.
+    let hourly = rows(&runs, "prices", Some(BY_HOUR)).into_iter().find(|row| row["platform"] == "nvme").unwrap();
+    assert_eq!((number(&hourly, "total_price"), hourly["basis"].as_str()), (4.0, Some("per hour")));
     assert!(near(number(&all[0], "price_per_tb"), 5_000.0) && all[1]["price_per_tb"].is_null(), "{all:?}");
     let compared: Vec<&Value> = all.iter().filter(|row| !row["throughput_factor"].is_null()).collect();
     assert!(!compared.is_empty(), "{all:?}");

@@ -233,6 +233,9 @@ options! {
             reload: bool [num_args = 0, default_missing_value = "true", help_heading = DATA];
             /// Share of the payload that can be compressed away, 0 to 1 [default: that of the plan, else 0]
             payload_compressibility: f64 [value_name = "SHARE", allow_hyphen_values = true, help_heading = DATA] = (0.0, "0", "1");
+            /// Share of the payloads that are copies of earlier ones, 0 to 100%, for arrays that deduplicate; also counts the identical
+            /// blocks of 4 KiB in the data files after each test (see docs/costs.md) [default: no copies, and no count]
+            payload_duplicates: ShareSpec [value_name = "SHARE", allow_hyphen_values = true, help_heading = DATA] where ("0", "100%");
             /// Seed of all randomness: of rows [default: that of the plan, else 42], and of what jobs draw [default: that of the plan, else
             /// one drawn for each run]
             seed: u64 [value_name = "N"];

@@ -213,7 +213,7 @@ impl PlannedTest<'_> {
         say: &Sender<String>,
     ) -> Result<Instruments, StudyError> {
         let replicas = self.level.as_ref().map(|level| level.instrument(say.clone()));
-        let mut instruments = Instruments::listed_by(&self.work.workload, replicas, context.manifest.plan.aging);
+        let mut instruments = Instruments::listed_by(&self.work.workload, replicas, &context.manifest.plan);
         let run = self.run_context(context, prepared.cache_bytes);
         instruments.prepare(&mut prepared.request, &run).map_err(|e| self.target_failed(e))?;
         Ok(instruments)

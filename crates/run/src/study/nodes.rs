@@ -17,7 +17,7 @@ use crate::plan::{PlanError, planned};
 /// Nodes on which a workload can run: all, but those that take writes only if it writes.
 pub(super) fn most(known: &Workloads, workload: &PlannedWorkload, facts: &Facts) -> u32 {
     let writes = planned(known, workload, &Default::default(), 1 << 20)
-        .is_ok_and(|(found, params)| Work::new(found, params, 0, 0.0).program.writes());
+        .is_ok_and(|(found, params)| Work::new(found, params, 0, Default::default()).program.writes());
     let read_only = if writes { facts.read_only_nodes } else { 0 };
     facts.nodes.saturating_sub(read_only).max(1)
 }

@@ -51,7 +51,7 @@ impl Context<'_> {
         let most = nodes::most(&self.known, workload, self.side.target.facts());
         // In a sweep over nodes each test then has its own number.
         let nodes = Some(plan.node_counts.last().map_or(most, |n| most.min(*n)));
-        Ok(Work { nodes, ..Work::new(found, params, plan.seed, plan.payload_compressibility) })
+        Ok(Work { nodes, ..Work::new(found, params, plan.seed, plan.payload) })
     }
 
     /// Sets the block cache of a private server to the size that the workload needs. Returns it, bytes.

@@ -7,10 +7,11 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use loadline_model::manifest::TargetInfo;
+use loadline_model::plan::Payload;
 use loadline_model::probe::{Operation, ProbedDir};
 use loadline_storage::probe::{Point, ProbeError, ProbeOptions, probe};
 
-use crate::reference::{Role, writable_dir};
+use crate::reference::{Role, probe_options, writable_dir};
 
 /// Shortest and longest time per directory, s, including the creation of the test file.
 const SECONDS: [f64; 2] = [1.0, 4.0];
@@ -32,6 +33,7 @@ pub(crate) fn by_role(
     info: &TargetInfo,
     scratch: &Path,
     test_s: f64,
+    payload: Payload,
     stop: &AtomicBool,
 ) -> Result<(BTreeMap<String, ProbedDir>, Vec<String>), ProbeError> {
     let (mut found, mut notes): (BTreeMap<String, ProbedDir>, _) = (BTreeMap::new(), Vec::new());
@@ -49,7 +51,7 @@ pub(crate) fn by_role(
         if found.values().any(|p| Some(p.st_dev) == device) {
             continue;
         }
-        let options = ProbeOptions { size: Some(FILE_BYTES), seconds, only: Some(points()), ..ProbeOptions::default() };
+        let options = ProbeOptions { size: Some(FILE_BYTES), seconds, only: Some(points()), ..probe_options(payload) };
         match probe(&dir, &options, stop, &mut |_| ()) {
             Ok(probed) => {
                 found.insert(name.to_owned(), probed);
