@@ -4,6 +4,7 @@ use loadline_model::{Capabilities, Finding, Severity};
 use serde::Deserialize;
 
 use crate::error::TargetError;
+use crate::work::Work;
 
 /// Checks a target before a run.
 pub trait Doctor {
@@ -14,6 +15,12 @@ pub trait Doctor {
     /// change; nothing by default. Workloads that need it are skipped with the reason.
     fn capabilities(&self) -> Result<Capabilities, TargetError> {
         Ok(Capabilities::default())
+    }
+
+    /// Why it cannot do this work, with these parameters and this size of the data; nothing by default. Workloads are skipped with it.
+    fn refuses(&self, work: &Work) -> Option<String> {
+        let _ = work;
+        None
     }
 
     /// The privileges that loadline uses; none if the database has no such thing.

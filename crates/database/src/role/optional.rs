@@ -80,6 +80,11 @@ pub trait BlockCache {
     /// gets its usual size. A user's server is not changed. Returns the present size of the cache, bytes; `None` if
     /// unknown.
     fn set_cache(&self, data_bytes: Option<u64>) -> Result<Option<u64>, TargetError>;
+
+    /// As [`BlockCache::set_cache`] with so much data, for transactions that are to read one block of the device each.
+    fn set_cache_for_one_read(&self, data_bytes: u64) -> Result<Option<u64>, TargetError> {
+        self.set_cache(Some(data_bytes))
+    }
 }
 
 /// Makes a checkpoint on demand.
