@@ -72,7 +72,7 @@ const OTHER_IN_RUNS: &str = "io_per_s";
 
 /// The table of a run with what laws ask for, which is more than its own tables show.
 pub(crate) fn table_of(tests: &[TestRecord]) -> String {
-    let is_asked = |column: &&Column| column.id != OTHER_IN_RUNS || tests.iter().any(|t| t.imported.is_some());
+    let is_asked = |column: &&Column| column.id != OTHER_IN_RUNS || tests.iter().any(|t| t.imported().is_some());
     let columns: Vec<&Column> = columns_of_laws().filter(is_asked).collect();
     let does_not_wait = |c: &Check| c.id == CheckId::CommitsPerSync && c.outcome == Outcome::NotMade;
     let row = |test: &TestRecord| {

@@ -8,7 +8,7 @@ use loadline_model::format::duration_s;
 use loadline_model::plan::Plan;
 use loadline_run::plan::duration::DurationEstimate;
 use loadline_run::plan::{by_reason, workloads_of};
-use loadline_run::storage_size::{DATA_PER_CACHE, DATA_PER_MEMORY, beyond_memory};
+use loadline_run::server_memory::{DATA_PER_CACHE, DATA_PER_MEMORY, beyond_memory};
 use loadline_run::sweep::{SweepPoints, SweptParameter};
 use loadline_workload::{RowCount, Scope, Table, Workload};
 use minijinja::context;
@@ -19,7 +19,7 @@ use crate::template::filled;
 /// The plan in words.
 pub(crate) fn describe(plan: &Plan, results: &Path) -> Result<String, Failure> {
     let length = DurationEstimate::of(plan);
-    let each = length.steps * plan.node_counts.len().max(1) as f64 * f64::from(length.repeat);
+    let each = length.steps * plan.node_counts().len().max(1) as f64 * f64::from(length.repeat);
     let known = workloads_of(plan).unwrap_or_default();
     let points: Vec<SweepPoints> = plan.workloads.iter().map(|w| SweepPoints::of(&known, w)).collect();
     let workloads = plan.workloads.iter().zip(&points).map(|(w, points)| {
@@ -27,7 +27,7 @@ pub(crate) fn describe(plan: &Plan, results: &Path) -> Result<String, Failure> {
         format!("{:<12} {} driver{}{forced}", w.code, w.driver, swept(points))
     });
     let kind = kind_of(&plan.target).ok();
-    let report = kind.and_then(|kind| kind.native_report).filter(|_| plan.native_report);
+    let report = kind.and_then(|kind| kind.native_report).filter(|_| plan.native_report());
     let (levels, delays) = plan.levels().map(|(paired, _)| paired.levels_and_delays()).unwrap_or_default();
     // Drawn again when the run starts.
     let drawn = plan.draws.map(|_| format!("{} for rows, drawn for what jobs draw", plan.seed));
@@ -42,7 +42,7 @@ pub(crate) fn describe(plan: &Plan, results: &Path) -> Result<String, Failure> {
         warmup => plan.warmup(),
         load => (plan.load != JobLoad::default()).then(|| plan.load.words()),
         seed => drawn.unwrap_or_else(|| plan.seeds()),
-        beyond_memory => plan.server_memory_bytes.map(beyond_memory),
+        beyond_memory => plan.server_memory_bytes().copied().map(beyond_memory),
         reads_storage => reads_storage(plan),
         data_per_cache => DATA_PER_CACHE,
         data_per_memory => DATA_PER_MEMORY,

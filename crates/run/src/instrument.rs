@@ -29,6 +29,7 @@ pub(crate) use crate::evidence::{Instrument, Instruments};
 use crate::test::Test;
 
 pub(crate) use aging::AGE_PARTS;
+use aging::Aging;
 pub(crate) use device::data_files;
 pub(crate) use replicas::Replicas;
 pub(crate) use via::Via;
@@ -53,26 +54,20 @@ impl Instruments {
         via: Option<Via>,
         aging: bool,
     ) -> Instruments {
-        let (mut all, mut absent) = (Vec::new(), Vec::new());
-        for kind in KINDS {
-            match (kind.make)(workload) {
-                Some(instrument) => all.push(instrument),
-                None => absent.push((kind.columns, kind.absent)),
+        let of_workload = KINDS.map(|kind| ((kind.make)(workload), kind.columns, kind.absent));
+        let of_run = [
+            (boxed(replicas), replicas::COLUMNS, replicas::ABSENT),
+            (boxed(via), via::COLUMNS, via::ABSENT),
+            (boxed(aging.then(Aging::default)), aging::COLUMNS, aging::ABSENT),
+        ];
+        let mut instruments = Instruments::default();
+        for (made, columns, why) in of_workload.into_iter().chain(of_run) {
+            match made {
+                Some(instrument) => instruments.all.push(instrument),
+                None => instruments.absent.push((columns, why)),
             }
         }
-        match replicas {
-            Some(replicas) => all.push(Box::new(replicas)),
-            None => absent.push((replicas::COLUMNS, replicas::ABSENT)),
-        }
-        match via {
-            Some(via) => all.push(Box::new(via)),
-            None => absent.push((via::COLUMNS, via::ABSENT)),
-        }
-        match aging {
-            true => all.push(Box::<aging::Aging>::default()),
-            false => absent.push((aging::COLUMNS, aging::ABSENT)),
-        }
-        Instruments { all, absent }
+        instruments
     }
 
     pub(crate) fn prepare(&mut self, request: &mut Request, run: &RunContext<'_>) -> Result<(), TargetError> {
@@ -92,6 +87,10 @@ impl Instruments {
         self.absent.iter().for_each(|(columns, why)| test.set_all_absent(columns, why));
         self.all.iter().for_each(|i| i.report(e, test));
     }
+}
+
+fn boxed(instrument: Option<impl Instrument + 'static>) -> Option<Box<dyn Instrument>> {
+    instrument.map(|of| Box::new(of) as Box<dyn Instrument>)
 }
 
 fn beside_jobs<T: Send + 'static>(

@@ -31,9 +31,9 @@ pub(crate) fn chart(r: &TestRecord) -> Option<Chart> {
     let bars = Bars {
         title: format!("{} with {}: times of each kind", r.workload, counted(r.jobs as usize, "job")),
         y_label: "Transaction time [ms]".to_owned(),
-        places: r.kinds.iter().map(|kind| kind.name.clone()).collect(),
+        places: r.kinds().iter().map(|kind| kind.name.clone()).collect(),
         parts: PERCENTILES.iter().zip(0..).map(|((name, _), colour)| ((*name).to_owned(), colour)).collect(),
-        heights: r.kinds.iter().map(heights).collect(),
+        heights: r.kinds().iter().map(heights).collect(),
         ..Bars::default()
     };
     bars.drawn()
@@ -41,8 +41,8 @@ pub(crate) fn chart(r: &TestRecord) -> Option<Chart> {
 
 /// A chart for each workload of a run with several kinds: of the test with the highest throughput.
 pub(crate) fn charts(run: &RunData) -> Option<Block> {
-    let with_kinds = run.records.iter().filter(|r| r.is_usable() && !r.kinds.is_empty());
-    let tps = |r: &&TestRecord| r.kinds.iter().map(|kind| kind.tps).sum::<f64>();
+    let with_kinds = run.records.iter().filter(|r| r.is_usable() && !r.kinds().is_empty());
+    let tps = |r: &&TestRecord| r.kinds().iter().map(|kind| kind.tps).sum::<f64>();
     let peak = |(_, tests): (&String, Vec<&TestRecord>)| {
         tests.into_iter().max_by(|a, b| tps(a).total_cmp(&tps(b))).and_then(chart)
     };
@@ -52,7 +52,7 @@ pub(crate) fn charts(run: &RunData) -> Option<Block> {
 /// Throughput and times of each kind of a test, with their chart; nothing if all transactions are of one.
 pub(crate) fn of_test(r: &TestRecord, caption: &str) -> Vec<Block> {
     let ms = |ns: Option<f64>| ns.map(|ns| number(ns / 1e6, 3));
-    let mut table = TableSpec::<&KindFigures>::of("figures narrow", &r.kinds)
+    let mut table = TableSpec::<&KindFigures>::of("figures narrow", r.kinds())
         .text("Kind", |kind| &kind.name)
         .number("Weight", "", |kind| kind.weight.to_string())
         .number("Throughput", "tps", |kind| whole(kind.tps))
@@ -79,9 +79,9 @@ pub(crate) fn compared(a: &[&TestRecord], b: &[&TestRecord]) -> Option<Table> {
     let mut lines = Vec::new();
     for (at, x) in by_place(a) {
         let y = by_place(b).into_iter().find(|(other, _)| *other == at).map(|(_, tests)| tests).unwrap_or_default();
-        let Some(first) = x.iter().copied().find(|r| !r.kinds.is_empty()) else { continue };
+        let Some(first) = x.iter().copied().find(|r| !r.kinds().is_empty()) else { continue };
         let line = |kind: &'_ KindFigures| [&x, &y].map(|tests| means(tests, &kind.name));
-        let both = first.kinds.iter().map(|kind| Line { first, name: &kind.name, of: line(kind) });
+        let both = first.kinds().iter().map(|kind| Line { first, name: &kind.name, of: line(kind) });
         lines.extend(both.filter(|line| line.of[1][0].is_some()));
     }
     let mut table = TableSpec::<Line<'_>>::of("figures", lines)
@@ -104,7 +104,7 @@ pub(crate) fn compared(a: &[&TestRecord], b: &[&TestRecord]) -> Option<Table> {
 
 /// Means of throughput and percentiles of the kind `name` over `tests`; `None` where no test has it.
 fn means(tests: &[&TestRecord], name: &str) -> [Option<f64>; 4] {
-    let kinds = || tests.iter().flat_map(|r| &r.kinds).filter(|kind| kind.name == name);
+    let kinds = || tests.iter().flat_map(|r| r.kinds()).filter(|kind| kind.name == name);
     let of = |figure: fn(&KindFigures) -> Option<f64>| mean(&kinds().filter_map(figure).collect::<Vec<_>>());
     let [(_, p50), (_, p95), (_, p99)] = PERCENTILES;
     [of(|kind| Some(kind.tps)), of(p50), of(p95), of(p99)]
@@ -112,6 +112,8 @@ fn means(tests: &[&TestRecord], name: &str) -> [Option<f64>; 4] {
 
 #[cfg(test)]
 mod tests {
+    use loadline_model::Detail;
+
     use super::*;
 
     fn test(kinds: &[(&str, f64, f64)]) -> TestRecord {
@@ -123,7 +125,7 @@ mod tests {
             transaction_ns: Some([ms * 1e6, ms * 1e6, ms * 3e6]),
             p95_ns: Some(ms * 2e6),
         };
-        TestRecord { kinds: kinds.iter().map(kind).collect(), ..TestRecord::blank("TP-MIXED") }
+        TestRecord { details: vec![Detail::Kinds(kinds.iter().map(kind).collect())], ..TestRecord::blank("TP-MIXED") }
     }
 
     #[test]

@@ -40,7 +40,7 @@ pub(crate) fn table(run: &RunData) -> Option<Table> {
     let special = |r: &&TestRecord| {
         let load = r.load();
         let has_more = load.reconnect_every.is_some() || load.objective.is_some() || load.keys.is_some();
-        r.is_usable() && (load.thinks() || load.is_mixed() || has_more || !r.kinds.is_empty())
+        r.is_usable() && (load.thinks() || load.is_mixed() || has_more || !r.kinds().is_empty())
     };
     let lines: Vec<Line<'_>> =
         run.records.iter().filter(special).flat_map(|r| std::iter::once(of_test(r)).chain(parts(r))).collect();
@@ -136,5 +136,5 @@ fn parts(r: &TestRecord) -> impl Iterator<Item = Line<'_>> {
     };
     let population =
         move |p: &PopulationFigures| line(p.population.words(), p.tps, p.transaction_ns, None, p.response_ns);
-    r.populations.iter().map(population).chain(r.kinds.iter().map(kind))
+    r.populations().iter().map(population).chain(r.kinds().iter().map(kind))
 }

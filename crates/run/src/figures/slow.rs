@@ -9,9 +9,9 @@ use std::fmt;
 
 use loadline_database::WaitEvents;
 use loadline_load::{JobResult, Schedule, Slowest, WATCHED_JOBS};
-use loadline_model::column;
 use loadline_model::slow::{SlowFigures, SlowWait, WaitClass};
 use loadline_model::snapshot::WaitSample;
+use loadline_model::{Detail, column};
 
 use crate::evidence::Evidence;
 use crate::test::Test;
@@ -68,10 +68,11 @@ pub(crate) fn figures(e: &Evidence<'_>, out: &mut Test) {
         Ok(cause) => shares.into_iter().zip(slow.shares(cause)).for_each(|(id, share)| out.set(id, share * 100.0)),
         Err(why) => absent(why.to_string()),
     }
+    out.details.push(Detail::Slow(slow));
 }
 
 /// The slowest transactions of a test.
-pub(crate) fn slowest(e: &Evidence<'_>) -> Result<SlowFigures, Unknown> {
+fn slowest(e: &Evidence<'_>) -> Result<SlowFigures, Unknown> {
     let (measured, events) = (e.measured, e.request.target.facts().waits);
     let schedule = &measured.schedule;
     let answers: BTreeMap<u64, u64> = measured.collected.answers.iter().copied().collect();

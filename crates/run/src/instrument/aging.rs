@@ -7,7 +7,7 @@ use loadline_analyze::steady::drift;
 use loadline_database::{TargetError, Wear};
 use loadline_load::{JobResult, Request, Shared};
 use loadline_model::record::AgePoint;
-use loadline_model::{Column, column};
+use loadline_model::{Column, Detail, column};
 
 use super::{Instrument, beside_jobs, outcome, wait_until};
 use crate::evidence::Evidence;
@@ -80,8 +80,9 @@ impl Instrument for Aging {
                 .filter_map(|(id, v)| Some((id.clone(), *v.as_ref().ok()?)))
                 .collect(),
         };
-        test.aging = parts.iter().enumerate().map(point).collect();
-        let rates: Vec<f64> = test.aging.iter().map(|point| point.tps).collect();
+        let points: Vec<AgePoint> = parts.iter().enumerate().map(point).collect();
+        let rates: Vec<f64> = points.iter().map(|point| point.tps).collect();
+        test.add(Detail::Aging, points);
         let change = drift(&rates).map(|drift| drift.change * 100.0);
         test.set_or_absent(column::AGING_PCT, change, "no transaction completed in the window");
     }

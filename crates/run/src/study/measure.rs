@@ -20,18 +20,17 @@ use super::native_report::Mark;
 use super::proof::{BeforeTest, Proof};
 use super::quiet::{Others, WhenQuiet};
 use super::variants::{VariantsState, may_change_redo};
-use super::{Context, StudyError, full_disk, native_report, nodes, window_length};
+use super::{Context, StudyError, native_report, nodes, refused, window_length};
 use crate::activity::{GrownViews, ReadViews};
 use crate::checks::steady::until_warm;
 use crate::checks::{self, settings};
-use crate::event::Event;
 use crate::evidence::{Evidence, Excuse, Excuses, Jobs, RunContext};
 use crate::figures::nodes::is_same_cluster;
 use crate::figures::populations::found_rate;
 use crate::figures::volume::only_adds;
 use crate::instrument::size_scan::{self, Scanned};
 use crate::instrument::{AGE_PARTS, Instruments, Via};
-use crate::live::Pace;
+use crate::live::{Event, Pace};
 use crate::{record, steps};
 
 /// A test to run.
@@ -151,7 +150,7 @@ impl PlannedTest<'_> {
         }
         context.folder.append(&output)?;
         context.listener.on(Event::TestDone(&output.record));
-        let lost: Vec<AgentFigures> = output.record.by_agent.iter().filter(|agent| agent.lost).cloned().collect();
+        let lost: Vec<AgentFigures> = output.record.by_agent().iter().filter(|agent| agent.lost).cloned().collect();
         context.add_record(output.record);
         let test = self.position.test;
         if !lost.is_empty() {
@@ -197,8 +196,8 @@ impl PlannedTest<'_> {
             place: context.agents.clone().map_or(Place::Here, Place::Remote),
             disk: at.device("log").map(str::to_owned),
             data_disk: at.device("data").map(str::to_owned),
-            perf_events: plan.perf_events,
-            parts: if context.manifest.plan.aging { AGE_PARTS } else { 0 },
+            perf_events: plan.perf_events(),
+            parts: if context.manifest.plan.aging() { AGE_PARTS } else { 0 },
             proxy: context.via.clone().and_then(Result::ok).unwrap_or_default(),
             interrupted: Arc::clone(&context.interrupted),
         };
@@ -214,7 +213,7 @@ impl PlannedTest<'_> {
     ) -> Result<Instruments, StudyError> {
         let replicas = self.level.as_ref().map(|level| level.instrument(say.clone()));
         let via = context.via.clone().map(Via::of);
-        let mut instruments = Instruments::listed_by(&self.work.workload, replicas, via, context.manifest.plan.aging);
+        let mut instruments = Instruments::listed_by(&self.work.workload, replicas, via, context.manifest.plan.aging());
         let run = self.run_context(context, prepared.cache_bytes);
         instruments.prepare(&mut prepared.request, &run).map_err(|e| self.target_failed(e))?;
         Ok(instruments)
@@ -280,7 +279,7 @@ impl PlannedTest<'_> {
         let measured = &ended.measured;
         let (side, full) = (&context.side, measured.merged.full_disk);
         let full_disk = match checks::have_failed(measured) {
-            true => full_disk::advice(full, side.target.as_ref(), &side.info),
+            true => refused::advice(full, side.target.as_ref(), &side.info),
             false => None,
         };
         let jobs = Jobs {
@@ -323,7 +322,7 @@ impl PlannedTest<'_> {
     ) -> Result<(Scanned, Proof), StudyError> {
         let LiveTest { test, workload, .. } = &self.position;
         let (mut last, mut began) = (None, None);
-        let idle_s = context.manifest.plan.idle_s.clone();
+        let idle_s = context.manifest.plan.idle_s().to_vec();
         let scanned = size_scan::scan(&prepared.request, scan, &idle_s, |done, all| {
             let percent = done * 100 / all.max(1);
             let took_s = began.get_or_insert_with(std::time::Instant::now).elapsed().as_secs_f64();
@@ -444,5 +443,5 @@ fn of_the_rest<'a>(context: &'a Context<'_>, remaining: &'a Option<RemainingNode
 
 /// What makes the database's own reports, if the plan asks for them.
 fn native_reports<'a>(context: &'a Context<'_>) -> Option<&'a dyn NativeReports> {
-    context.side.target.abilities().native_reports.filter(|_| context.manifest.plan.native_report)
+    context.side.target.abilities().native_reports.filter(|_| context.manifest.plan.native_report())
 }
