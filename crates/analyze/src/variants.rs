@@ -361,7 +361,6 @@ mod tests {
 
     #[test]
     fn curves_differ_if_the_intervals_of_their_periods_do_not_overlap() {
-        use loadline_model::Detail;
         use loadline_model::limits::SizePoint;
         let scan = |test: u32, arm: Letter, period: Option<f64>| {
             let point = |n: u32| {
