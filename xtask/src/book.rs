@@ -1,13 +1,16 @@
 //! What other programs make of the documentation and of exported runs. On demand: both need programs that few have.
 
+use std::path::Path;
 use std::process::Command;
 
 use crate::build::Source;
 use crate::{Result, command};
 
-/// Builds the documentation as a book with `mdbook`, and checks that each page of it is there.
+/// Builds the documentation as a book with `mdbook`, with what the program says of itself, and checks that each page of it is there.
 pub(crate) fn book(source: &Source) -> Result<()> {
     let (docs, book) = (source.root.join("docs"), source.target.join("book"));
+    write_reference(source, &docs.join("reference"))?;
+    command::run(loadline(source).args(["workloads", "--pages"]).arg(docs.join("workloads")))?;
     let mut mdbook = Command::new("mdbook");
     mdbook.arg("build").arg(&docs).arg("--dest-dir").arg(&book);
     command::run(&mut mdbook).map_err(|e| format!("{e}\nneeds: cargo install --locked mdbook"))?;
@@ -23,6 +26,45 @@ pub(crate) fn book(source: &Source) -> Result<()> {
     Ok(())
 }
 
+/// Writes the pages of columns, checks, targets and commands, from what the program says.
+fn write_reference(source: &Source, folder: &Path) -> Result<()> {
+    let said = |arguments: &[&str]| Ok(String::from_utf8(command::output(loadline(source).args(arguments))?)?);
+    std::fs::create_dir_all(folder)?;
+    for (listing, about) in [
+        ("columns", "The columns of the tables and of `--format csv`: what each means, and where it comes from."),
+        ("checks", "A test is valid if none of its checks failed. A check that cannot be made says why."),
+        ("targets", "The forms of `--target`."),
+    ] {
+        let table: Result<String> = said(&[listing, "--format", "md"]);
+        let page = format!("# The {listing}\n\n{about} From `loadline {listing}`.\n\n{}", table?);
+        std::fs::write(folder.join(format!("{listing}.md")), page)?;
+    }
+    let help: String = said(&["--help"])?;
+    let listed =
+        help.split_once("Commands:").and_then(|(_, rest)| rest.split_once("Options:")).map_or("", |(of, _)| of);
+    // Two blanks, then a name: what is more indented explains it.
+    let names = listed.lines().filter_map(|line| line.strip_prefix("  ")?.split(' ').next().filter(|n| !n.is_empty()));
+    let mut page =
+        "# Commands\n\nWhat `loadline COMMAND --help` says, or `--help-all` where there is one.\n".to_owned();
+    for name in names.filter(|name| *name != "help") {
+        let mut text: String = said(&[name, "--help"])?;
+        if text.contains("--help-all") {
+            text = said(&[name, "--help-all"])?;
+        }
+        page += &format!("\n## loadline {name}\n\n```text\n{}\n```\n", text.trim_end());
+    }
+    Ok(std::fs::write(folder.join("commands.md"), page)?)
+}
+
+/// The program, with all that it can have.
+fn loadline(source: &Source) -> Command {
+    let mut cargo = Command::new("cargo");
+    cargo
+        .current_dir(&source.root)
+        .args(["run", "--quiet", "--package", "loadline-cli", "--features", "oracle,hub,parquet", "--"]);
+    cargo
+}
+
 /// Exports a run and has it read by pyarrow and HdrHistogram's package for Python (`docs/examples/read_exports.py`).
 pub(crate) fn readers(source: &Source) -> Result<()> {
     let folder = tempfile::tempdir_in(&source.target)?;
@@ -30,21 +72,15 @@ pub(crate) fn readers(source: &Source) -> Result<()> {
     let python = at("venv").join("bin/python");
     command::run(Command::new("python3").args(["-m", "venv"]).arg(at("venv")))?;
     command::run(Command::new(&python).args(["-m", "pip", "install", "--quiet", "pyarrow", "hdrhistogram"]))?;
-    let loadline = |arguments: &[&str]| {
-        let mut cargo = Command::new("cargo");
-        cargo
-            .current_dir(&source.root)
-            .args(["run", "--quiet", "--package", "loadline-cli", "--features", "parquet", "--"]);
-        cargo.args(arguments);
-        cargo
-    };
     let results = at("runs");
     let plan = ["run", "--target", "null:?pause=1ms", "--workload", "LGWR-LAT1", "--jobs", "1,2", "--duration", "3s"];
-    let said = command::output(loadline(&plan).args(["--warmup", "300ms", "--no-probe", "--results"]).arg(&results))?;
+    let said = command::output(
+        loadline(source).args(plan).args(["--warmup", "300ms", "--no-probe", "--results"]).arg(&results),
+    )?;
     let said = String::from_utf8(said)?;
     let run = said.lines().last().ok_or("the run does not say where it is")?;
     for (format, output) in [("parquet", "tables"), ("hlog", "run.hlog")] {
-        command::run(loadline(&["export", run, "--format", format, "--output"]).arg(at(output)))?;
+        command::run(loadline(source).args(["export", run, "--format", format, "--output"]).arg(at(output)))?;
     }
     let script = source.root.join("docs/examples/read_exports.py");
     command::run(Command::new(&python).arg(script).arg(run).arg(at("tables")).arg(at("run.hlog")))

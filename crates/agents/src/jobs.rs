@@ -160,7 +160,7 @@ fn run(
             }
             Ok(Command::Window { open_ns, close_ns }) => {
                 let schedule = Schedule { start_ns: watch.start_ns, open_ns, close_ns };
-                let _ = shared.window.set(schedule);
+                shared.set_window(schedule);
                 watch.window = Some(schedule);
             }
             Err(RecvTimeoutError::Timeout) => watch.look(tell),

@@ -334,8 +334,7 @@ fn unknown(record: &TestRecord) -> Bound {
     let mut e =
         Evidence::new(record).add_cpu_busy().add_figure(column::CLIENT_CPU_PCT, |v| format!("client CPU {}", pct(v)));
     if let (Some(wait), Some(whole)) = (e.figure(column::LOG_FILE_SYNC_MS), e.figure(LATENCY)) {
-        let text = format!("sessions waited {} of {} ms per commit for the log", number(wait, 3), number(whole, 3));
-        e = e.add(&[column::LOG_FILE_SYNC_MS, LATENCY], text);
+        e = e.add(&[column::LOG_FILE_SYNC_MS, LATENCY], time::waited_for_log(wait, whole, 3));
     }
     e = e.add_figure(column::DEVICE_UTIL_PCT, |v| format!("log device busy {}", pct(v)));
     e = time::add_parts(e, record).add_top_wait();

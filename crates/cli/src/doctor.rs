@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use loadline_collect::os::{CpuTimes, Processes};
-use loadline_database::{Privilege, Target, TargetKind, Use, kind_of, open};
+use loadline_database::{Privilege, Target, TargetKind, Use, is_temporary, kind_of, open};
 use loadline_load::server_of;
 use loadline_model::disturbance::measured_by;
 use loadline_model::format;
@@ -54,7 +54,7 @@ pub(crate) fn doctor(args: &DoctorArgs) -> Result<u8, Failure> {
     let subject =
         if limit.because.is_empty() { "jobs at most".to_owned() } else { format!("jobs at most ({})", limit.because) };
     findings.push(Finding::new("jobs", severity, subject, jobs, advice));
-    findings.extend(storage_size(target.as_ref(), &info, kind, &url)?);
+    findings.extend(storage_size(target.as_ref(), &info, &url, None)?);
     findings.extend(missing_figures(target.as_ref(), kind));
     let of_server = target.capabilities()?;
     findings.extend(CATALOGUE.iter().map(|workload| can_run(workload, kind, &of_server)));
@@ -153,34 +153,35 @@ fn text(info: &TargetInfo, findings: &[Finding]) -> String {
     out
 }
 
-/// The size of the data set from which on storage figures are the device's.
-fn storage_size(
+/// The size of the data set from which on storage figures are the device's, and how it comes. `given`: memory of the server's
+/// machine (`--server-memory`), bytes. `None` if the target has no block cache that it keeps.
+pub(crate) fn storage_size(
     target: &dyn Target,
     info: &TargetInfo,
-    kind: &TargetKind,
     url: &str,
+    given: Option<u64>,
 ) -> Result<Option<Finding>, Failure> {
     let Some(cache) = target.abilities().block_cache else { return Ok(None) };
-    let (value, why) = if (kind.is_temporary)(url) {
+    let of_nodes = |memory: u64| memory.saturating_mul(u64::from(info.nodes.max(1)));
+    let (value, why) = if is_temporary(url) {
         ("any".to_owned(), "the server gets a cache that is small for the data".to_owned())
-    } else if info.local && !reads(info) {
-        let memory = loadline_collect::inventory::machine().memory_bytes;
+    } else if info.local && reads(info) {
+        let Some(bytes) = cache.set_cache(None)? else { return Ok(None) };
+        let cache = format::bytes(bytes as f64);
+        let why = format!("{DATA_PER_CACHE} times the database's cache of {cache}; the page cache is kept empty");
+        (format!("{} or more", beyond_cache(bytes)), why)
+    } else if info.local {
+        let bytes = given.unwrap_or_else(|| loadline_collect::inventory::machine().memory_bytes);
         let because = match &info.data_dir {
             None => "because this role cannot see the data directory (GRANT pg_monitor)",
             Some(_) => "unless loadline runs as root or as the server's user",
         };
+        let memory = format::bytes(bytes as f64);
         let why = format!(
-            "{DATA_PER_MEMORY} times this machine's memory: the data files cannot be kept out of the page cache {because}"
+            "{DATA_PER_MEMORY} times this machine's memory of {memory}: the data files cannot be kept out of the page cache {because}"
         );
-        (format!("{} or more", beyond_memory(memory)), why)
-    } else if info.local {
-        let Some(bytes) = cache.set_cache(None)? else { return Ok(None) };
-        let why = format!(
-            "{DATA_PER_CACHE} times the database's cache of {}; the page cache is kept empty",
-            format::bytes(bytes as f64)
-        );
-        (format!("{} or more", beyond_cache(bytes)), why)
-    } else if let Some(bytes) = info.memory_bytes {
+        (format!("{} or more", beyond_memory(of_nodes(bytes))), why)
+    } else if let Some(bytes) = given.or(info.memory_bytes).map(of_nodes) {
         let why = format!("{DATA_PER_MEMORY} times the memory of its machine ({})", format::bytes(bytes as f64));
         (format!("{} or more", beyond_memory(bytes)), why)
     } else {

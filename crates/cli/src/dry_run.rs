@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use loadline_database::kind_of;
+use loadline_database::{OpenRequest, is_temporary, kind_of, open};
 use loadline_model::JobLoad;
-use loadline_model::format::duration_s;
+use loadline_model::format::{counted, duration_s};
 use loadline_model::plan::Plan;
 use loadline_run::plan::duration::DurationEstimate;
 use loadline_run::plan::{by_reason, workloads_of};
@@ -13,18 +13,19 @@ use loadline_run::sweep::{SweepPoints, SweptParameter};
 use loadline_workload::{RowCount, Scope, Table, Workload};
 use minijinja::context;
 
+use crate::doctor;
 use crate::exit::Failure;
 use crate::template::filled;
 
-/// The plan in words.
-pub(crate) fn describe(plan: &Plan, results: &Path) -> Result<String, Failure> {
+/// The plan in words. `request`: the target, which is asked for what storage figures need of a server.
+pub(crate) fn describe(plan: &Plan, results: &Path, request: &OpenRequest) -> Result<String, Failure> {
     let length = DurationEstimate::of(plan);
     let each = length.steps * plan.node_counts().len().max(1) as f64 * f64::from(length.repeat);
     let known = workloads_of(plan).unwrap_or_default();
     let points: Vec<SweepPoints> = plan.workloads.iter().map(|w| SweepPoints::of(&known, w)).collect();
     let workloads = plan.workloads.iter().zip(&points).map(|(w, points)| {
         let forced = w.forced.as_ref().map_or(String::new(), |f| format!("  FORCED: {f}"));
-        format!("{:<12} {} driver{}{forced}", w.code, w.driver, swept(points))
+        format!("{:<14} {} driver{}{forced}", w.code, w.driver, swept(points))
     });
     let kind = kind_of(&plan.target).ok();
     let report = kind.and_then(|kind| kind.native_report).filter(|_| plan.native_report());
@@ -42,13 +43,10 @@ pub(crate) fn describe(plan: &Plan, results: &Path) -> Result<String, Failure> {
         warmup => plan.warmup(),
         load => (plan.load != JobLoad::default()).then(|| plan.load.words()),
         seed => drawn.unwrap_or_else(|| plan.seeds()),
-        beyond_memory => plan.server_memory_bytes().copied().map(beyond_memory),
-        reads_storage => reads_storage(plan),
-        data_per_cache => DATA_PER_CACHE,
-        data_per_memory => DATA_PER_MEMORY,
+        storage_size => storage_size(plan, request),
         own_size => codes_of(plan, has_own_size),
         report => report.map(|report| (report.name, report.notice)),
-        tests => if length.exact { format!("{each:.0} tests each") } else { "a sweep each".to_owned() },
+        tests => if length.exact { format!("{} each", counted(each.round() as usize, "test")) } else { "a sweep each".to_owned() },
         apart => points.iter().any(|p| p.parameter.is_some() || !p.over_jobs),
         workloads => workloads.collect::<Vec<_>>(),
         drivers => by_reason(plan.workloads.iter().map(|w| (&*w.code, &*w.driver_reason))),
@@ -99,8 +97,30 @@ pub(crate) fn unsized_ones(plan: &Plan, size: &str) -> Option<String> {
     })
 }
 
-/// Whether storage workloads are measured on a server with a cache of its own size.
-fn reads_storage(plan: &Plan) -> bool {
-    let private = kind_of(&plan.target).is_ok_and(|kind| (kind.is_temporary)(&plan.target));
-    !private && !codes_of(plan, |w| w.group == "storage").is_empty()
+/// The `--size` that storage workloads need on a server that keeps its cache, and how it comes, as the doctor says it.
+fn storage_size(plan: &Plan, request: &OpenRequest) -> Option<String> {
+    // What runs in loadline's own process has no database driver, and gets a small cache.
+    let is_server = kind_of(&plan.target).is_ok_and(|kind| (kind.capabilities)().missing_drivers.is_empty());
+    if !is_server || is_temporary(&plan.target) || codes_of(plan, |w| w.group == "storage").is_empty() {
+        return None;
+    }
+    let asked = open(request).map_err(Failure::from).and_then(|target| {
+        let info = target.info()?;
+        doctor::storage_size(target.as_ref(), &info, &request.url, plan.server_memory_bytes().copied())
+    });
+    match asked {
+        Ok(found) => found.map(|found| format!("{}: {}", found.value, found.advice)),
+        Err(e) => {
+            let rule = plan.server_memory_bytes().copied().map_or_else(
+                || {
+                    format!(
+                        "{DATA_PER_CACHE} times the database's cache if loadline can read the data files, else {DATA_PER_MEMORY} \
+                         times the memory of their machine"
+                    )
+                },
+                |bytes| format!("{} or more: {DATA_PER_MEMORY} times that memory", beyond_memory(bytes)),
+            );
+            Some(format!("{rule}; the target cannot be asked: {}", e.message))
+        }
+    }
 }

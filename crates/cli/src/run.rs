@@ -57,7 +57,7 @@ pub(crate) fn measure(
                 unsized_ones(&study.plan, size).inspect(|warning| output::say(warning));
             }
             if args.dry_run {
-                output::stdout(describe(&study.plan, &study.results)?.as_bytes())?;
+                output::stdout(describe(&study.plan, &study.results, &study.request)?.as_bytes())?;
                 return Ok(0);
             }
             study

@@ -169,6 +169,12 @@ pub fn run(client: Client<'_>, timing: Timing, shared: &Shared, tally: Held<'_>)
         };
         let end_ns = now_ns();
         shared.update(&mut schedule);
+        if edges.close
+            && let Some(next) = shared.next_window(&schedule)
+        {
+            (schedule, edges) = (next, Edges::default());
+            books.forget_window();
+        }
         books.lost(schedule.counts(end_ns), lost);
         if let Some(script) = &mut script {
             books.scripted(&schedule, end_ns, script);

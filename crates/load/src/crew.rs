@@ -23,7 +23,7 @@ const STACK_BYTES: usize = 512 << 10;
 /// Sessions that are opened at a time: servers refuse connections that come all at once.
 const OPEN_AT_A_TIME: usize = 128;
 /// Tallies of each part of the jobs. One takes 540 KiB, so more jobs share them; so many do not wait for each other.
-const TALLIES: u32 = 256;
+pub(crate) const TALLIES: u32 = 256;
 /// How often a crew looks whether a job has ended before it said anything.
 const LOOK: Duration = Duration::from_millis(100);
 /// Time for jobs to end before the database is asked why they do not, and their sessions are cancelled: at least the length of the
@@ -135,7 +135,7 @@ impl RunningJobs for Crew {
         let shared = &self.shared;
         shared.stop.store(true, Ordering::Relaxed);
         let threads: Vec<JoinHandle<JobResult>> = self.workers.into_iter().map(|w| w.thread).collect();
-        let window_ns = shared.window.get().map_or(0, Schedule::window_ns);
+        let window_ns = shared.window().map_or(0, Schedule::window_ns);
         let at_most = END_TIMEOUT.max(Duration::from_nanos(window_ns));
         let (begin, mut cut) = (Instant::now(), false);
         while threads.iter().any(|t| !t.is_finished()) {

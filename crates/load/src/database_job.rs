@@ -169,7 +169,7 @@ mod tests {
                 let job = run(0, session, None, Timing { start_ns, window_ns }, &shared, Held::new(&tally, true));
                 (job, tally.into_inner().unwrap())
             });
-            shared.window.set(schedule).unwrap();
+            shared.set_window(schedule);
             let waited = [wait(&shared.passed_open, schedule.open_ns), wait(&shared.passed_close, schedule.close_ns)];
             shared.stop.store(true, Ordering::Relaxed);
             let (job, tally) = running.join().unwrap();

@@ -77,6 +77,19 @@ impl Tally {
         self.scripted.as_ref().filter(|_| done > 0).map_or(1.0, |did| did.commits as f64 / done as f64)
     }
 
+    /// Forgets the window, as another one follows. What is counted of the whole test stays.
+    fn forget_window(&mut self) {
+        let begun = Tally {
+            response: self.response.as_ref().map(|_| Latencies::new()),
+            per_step: vec![0; self.per_step.len()],
+            ..Tally::default()
+        };
+        let old = std::mem::replace(self, begun);
+        (self.total, self.rows_changed, self.errors_total) = (old.total, old.rows_changed, old.errors_total);
+        (self.conflicts_total, self.error_texts, self.full_disk) =
+            (old.conflicts_total, old.error_texts, old.full_disk);
+    }
+
     /// Adds tallies of parts of jobs to those of all.
     pub fn merge_parts(all: &mut Vec<Tally>, theirs: &[Tally]) {
         all.resize_with(all.len().max(theirs.len()), Tally::default);
@@ -313,6 +326,15 @@ impl<'a> Books<'a> {
         let slowest = || Slowest { kept: Vec::with_capacity(2 * KEPT), floor_ns: 0 };
         let slowest = (job < WATCHED_JOBS).then(slowest);
         Books { job: JobResult { slowest, ..JobResult::default() }, tally }
+    }
+
+    /// Forgets the window, which the job has passed, as another one follows. What is counted of the whole test stays.
+    pub(crate) fn forget_window(&mut self) {
+        let JobResult { total, errors_total, failed_commits, first_start_ns, slowest, .. } =
+            std::mem::take(&mut self.job);
+        let slowest = slowest.map(|of| Slowest { kept: Vec::with_capacity(of.kept.capacity()), floor_ns: 0 });
+        self.job = JobResult { total, errors_total, failed_commits, first_start_ns, slowest, ..JobResult::default() };
+        self.tally.with(Tally::forget_window);
     }
 
     /// Keeps a transaction that ended in the window, or was in progress at its end, if it is one of the slowest.

@@ -40,6 +40,7 @@ use loadline_model::snapshot::WaitProfile;
 use loadline_model::{Driver, JobLoad, Snapshot};
 use loadline_storage::now_ns;
 
+use crew::TALLIES;
 use observed::Observed;
 use watch::{MANY_JOBS, Watch, wait_started, watch_window};
 
@@ -97,6 +98,13 @@ impl Request {
     /// Number in the test of the job of this number here.
     pub(crate) fn number(&self, job: u32) -> u32 {
         if let Place::Part { first_job, .. } = self.place { first_job + job } else { job }
+    }
+
+    /// Whether its jobs may pass another window: those of a closed loop without pauses, whose books are all their own.
+    fn may_repeat_window(&self) -> bool {
+        let is_here = self.driver == Driver::Client && matches!(self.place, Place::Here) && self.jobs <= TALLIES;
+        let is_plain = JobLoad { keys: None, ..self.load.clone() } == JobLoad::default();
+        is_here && is_plain && self.parts == 0 && self.work.workload.scripts.is_none()
     }
 
     /// Jobs of the test, here and elsewhere.
@@ -219,6 +227,11 @@ pub trait TestHooks {
         true
     }
 
+    /// Whether the window, which all jobs have passed, does not count: another one follows, of the same jobs. Asked only where one can.
+    fn opens_again(&mut self) -> bool {
+        false
+    }
+
     /// Ends what was started. Called after the jobs have ended.
     fn stop(&mut self, _jobs: &[JobResult]) {}
 
@@ -331,6 +344,8 @@ fn open_jobs(request: &Request, shared: &Arc<Shared>) -> Result<Box<dyn RunningJ
     }
 }
 
+const SILENT_SOURCE: &str = "the session that reads the counters does not respond";
+
 /// Time between the last session being ready and the common start.
 const START_DELAY: Duration = Duration::from_millis(20);
 
@@ -365,31 +380,51 @@ pub fn run_test(request: &Request, hooks: &mut dyn TestHooks, tick: impl FnMut(&
         return Err(TestError::Target(why));
     }
     let mut watch = Watch::new(&shared, start_ns, tick);
-    let (open_ns, mut warmup) = watch.warm_up(request, hooks);
-    let late_ns = (now_ns() + crew.lead_ns()).saturating_sub(open_ns);
-    let open_ns = open_ns + late_ns;
-    warmup.taken_s += late_ns as f64 / 1e9;
-    let schedule = Schedule { start_ns, open_ns, close_ns: open_ns + timing.window_ns };
-    let _ = shared.window.set(schedule);
-    crew.set_window(schedule);
-    let opened_at = SystemTime::now() + Duration::from_nanos(open_ns.saturating_sub(now_ns()));
+    let (warm_ns, mut warmup) = watch.warm_up(request, hooks);
     let mut threads = crew.tasks().to_vec();
     if request.target.facts().runs == Runs::InProcess {
         // What helps the jobs' threads is no work of loadline's either.
         threads.extend(observer.session_tasks().ids);
     }
-    let config = sampler_config(request, &schedule, Tasks::own(threads), sessions);
     // Neither in-database jobs nor those of agents tell in the window what they have done.
     let counting = (request.driver == Driver::Client && !crew.tasks().is_empty()).then(|| Arc::clone(&shared));
-    let sampler = match Sampler::start(config, Box::new(Observed::new(observer, counting, took_ns))) {
-        Ok(s) => s,
-        Err(e) => {
-            crew.end(Counts::default(), &mut || ());
-            return Err(TestError::Counters(e.to_string()));
-        }
+    let mut source: Box<dyn Observer> = Box::new(Observed::new(observer, counting, took_ns));
+    let mut open_ns = warm_ns;
+    let (schedule, opened_at, sampler, edges) = loop {
+        open_ns = open_ns.max(now_ns() + crew.lead_ns());
+        let schedule = Schedule { start_ns, open_ns, close_ns: open_ns + timing.window_ns };
+        shared.set_window(schedule);
+        crew.set_window(schedule);
+        let opened_at = SystemTime::now() + Duration::from_nanos(open_ns.saturating_sub(now_ns()));
+        let config = sampler_config(request, &schedule, Tasks::own(threads.clone()), sessions.clone());
+        let sampler = match Sampler::start(config, source) {
+            Ok(s) => s,
+            Err(e) => {
+                crew.end(Counts::default(), &mut || ());
+                return Err(TestError::Counters(e.to_string()));
+            }
+        };
+        watch.recent = Some(sampler.recent());
+        let may_repeat = request.may_repeat_window() && shared.has_window_left();
+        let is_repeated = || may_repeat && hooks.opens_again();
+        let edges = match watch_window(&schedule, &mut watch, &sampler, around, is_repeated) {
+            Ok(Some(edges)) => Ok(edges),
+            Ok(None) => {
+                source = match sampler.finish().source {
+                    Some(source) => source,
+                    None => {
+                        crew.end(Counts::default(), &mut || ());
+                        return Err(TestError::Counters(SILENT_SOURCE.to_owned()));
+                    }
+                };
+                open_ns = watch.hold_again(hooks);
+                continue;
+            }
+            Err(why) => Err(why),
+        };
+        break (schedule, opened_at, sampler, edges);
     };
-    watch.recent = Some(sampler.recent());
-    let edges = watch_window(&schedule, &mut watch, &sampler, around);
+    warmup.taken_s += (schedule.open_ns - warm_ns) as f64 / 1e9;
     let counts = std::mem::take(&mut watch.counts);
     watch.tick_from_now();
     let ended = crew.end(counts, &mut || watch.tick_if_due(TickAt::Ending));
@@ -400,7 +435,7 @@ pub fn run_test(request: &Request, hooks: &mut dyn TestHooks, tick: impl FnMut(&
     let mut after = match (published, collected.source.as_mut()) {
         (Err(why), _) => Err(why.to_string()),
         (Ok(()), Some(source)) => source.snapshot().map_err(|e| e.to_string()),
-        (Ok(()), None) => Err("the session that reads the counters does not respond".to_owned()),
+        (Ok(()), None) => Err(SILENT_SOURCE.to_owned()),
     };
     if request.interrupted.load(Ordering::Relaxed) {
         return Err(TestError::Interrupted);

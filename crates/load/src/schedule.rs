@@ -103,6 +103,9 @@ impl Schedule {
     }
 }
 
+/// Windows that the jobs of a test may pass: one that others disturbed may be followed by another.
+const MOST_WINDOWS: usize = 2;
+
 /// Length of an in-database slice before the window is set and after its end, when the job must react soon.
 pub(crate) const SHORT_SLICE_NS: u64 = 100_000_000;
 
@@ -111,8 +114,8 @@ pub(crate) const SHORT_SLICE_NS: u64 = 100_000_000;
 pub struct Shared {
     /// Jobs that have completed their first transaction.
     pub started: AtomicU32,
-    /// The window, once it is set.
-    pub window: OnceLock<Schedule>,
+    /// The windows, as far as they are set: the last one counts.
+    windows: [OnceLock<Schedule>; MOST_WINDOWS],
     /// Set when jobs may end: the snapshot of the window end has been taken.
     pub stop: AtomicBool,
     /// Jobs that have passed the window start and published their counters.
@@ -224,14 +227,38 @@ impl Shared {
         self.ended.load(Ordering::Relaxed) >= self.jobs()
     }
 
+    /// The window that counts, once it is set.
+    #[must_use]
+    pub fn window(&self) -> Option<&Schedule> {
+        self.windows.iter().rev().find_map(OnceLock::get)
+    }
+
+    /// Sets the window, or another one after one that all jobs have passed.
+    pub fn set_window(&self, schedule: Schedule) {
+        self.passed_open.store(0, Ordering::Relaxed);
+        self.passed_close.store(0, Ordering::Relaxed);
+        let unset = self.windows.iter().find(|window| window.get().is_none());
+        let _ = unset.map(|window| window.set(schedule));
+    }
+
+    /// Whether another window may follow.
+    pub(crate) fn has_window_left(&self) -> bool {
+        self.windows[MOST_WINDOWS - 1].get().is_none()
+    }
+
     /// Updates a pending `schedule` once the window is set.
     #[inline]
     pub fn update(&self, schedule: &mut Schedule) {
         if schedule.is_pending()
-            && let Some(set) = self.window.get()
+            && let Some(set) = self.window()
         {
             *schedule = *set;
         }
+    }
+
+    /// The window after `schedule`, which the job has passed, if one is set.
+    pub(crate) fn next_window(&self, schedule: &Schedule) -> Option<Schedule> {
+        self.window().copied().filter(|next| next.open_ns > schedule.open_ns)
     }
 
     /// Transactions completed so far by all jobs.

@@ -164,18 +164,30 @@ impl<'a, T: FnMut(&Tick)> Watch<'a, T> {
                 now_ns() + LEAD_NS
             }
         };
+        open_ns = self.hold(hooks, open_ns);
+        warmed.taken_s = (open_ns - began_ns) as f64 / 1e9;
+        (open_ns, warmed)
+    }
+
+    /// Waits as long as the window is held back, which is to start at `open_ns`. Returns when it does.
+    fn hold(&mut self, hooks: &mut dyn TestHooks, open_ns: u64) -> u64 {
         // The first look is only where the next begins.
         let mut next_ns = open_ns.saturating_sub(LEAD_NS + HOLD_NS);
         while hooks.holds() {
             self.wait_until(next_ns);
             if self.ended() || hooks.may_open() {
-                open_ns = open_ns.max(now_ns() + LEAD_NS);
-                break;
+                return open_ns.max(now_ns() + LEAD_NS);
             }
             next_ns = now_ns() + HOLD_NS;
         }
-        warmed.taken_s = (open_ns - began_ns) as f64 / 1e9;
-        (open_ns, warmed)
+        open_ns
+    }
+
+    /// Waits for the start of another window after one that does not count. Returns when it starts.
+    pub(crate) fn hold_again(&mut self, hooks: &mut dyn TestHooks) -> u64 {
+        self.recent = None;
+        self.tick_from_now();
+        self.hold(hooks, now_ns() + LEAD_NS)
     }
 }
 
@@ -183,13 +195,14 @@ impl<'a, T: FnMut(&Tick)> Watch<'a, T> {
 pub(crate) type Readings = ([Surroundings; 2], Result<CostUsed, CostUnknown>);
 
 /// Waits for window start and window end, and takes the snapshots there; and reads what surrounds the test, if the
-/// database's processes are given.
+/// database's processes are given. `None`: the window does not count, by `is_repeated`, which is asked when all jobs have passed it.
 pub(crate) fn watch_window(
     schedule: &Schedule,
     watch: &mut Watch<'_, impl FnMut(&Tick)>,
     sampler: &Sampler,
     server: Option<(&Server, &CostMeter)>,
-) -> Result<(Edges, Option<Readings>), String> {
+    is_repeated: impl FnOnce() -> bool,
+) -> Result<Option<(Edges, Option<Readings>)>, String> {
     let text = |e: CollectError| e.to_string();
     let shared = watch.shared;
     // Requested in advance, so that the sampler does nothing else at that moment.
@@ -215,6 +228,10 @@ pub(crate) fn watch_window(
     }
     // Before the jobs end: a session that ends publishes what it did after the window.
     let passed_close = sampler.edge("passed close").map_err(text);
+    let all_passed = shared.passed_close.load(Ordering::Relaxed) == shared.jobs() && !shared.any_ended();
+    if all_passed && is_repeated() {
+        return Ok(None);
+    }
     let around = around_open.zip(server.map(look)).map(|((cost, open), (later, close))| {
         let used = cost.and_then(|cost| cost.used_until(&later?));
         ([open, close], used)
@@ -232,7 +249,7 @@ pub(crate) fn watch_window(
         passed_open,
         passed_close,
     };
-    Ok((edges, around))
+    Ok(Some((edges, around)))
 }
 
 /// Waits until every job has completed its first transaction. Returns what all of them wait for, if that is not the

@@ -45,6 +45,9 @@ notes! {
     );
     /// Something could not be read during the test.
     NotRead { problem: String } problem;
+    /// Others disturbed a window of the same jobs before the one that counts.
+    WindowRepeated {}
+        "others disturbed a window before this one, of the same jobs, which went on running: no figure was made of it";
     /// Counters were read late, in sum by so long.
     ReadLate { off_s: f64, window_s: f64 } format!(
         "the database's counters were read {off_s:.2} s after window start and window end (sum), when the last job had passed them: \

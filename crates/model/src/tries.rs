@@ -4,10 +4,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::disturbance::severity;
+use crate::note::Note;
 use crate::record::{TestRecord, Validity};
 
 /// Most tries of a test.
-pub const MOST_TRIES: usize = 3;
+pub const MOST_TRIES: u32 = 3;
 
 /// The outcome of a try.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -70,6 +71,13 @@ pub fn tries<'a>(all: impl Iterator<Item = &'a TestRecord> + Clone, first: u32) 
     tries
 }
 
+/// How often a test was measured in the try of these windows: one may follow another of the same jobs.
+#[must_use]
+pub fn measured(windows: &[&TestRecord]) -> u32 {
+    let repeated = |r: &&TestRecord| r.notes.contains(&Note::WindowRepeated {});
+    if windows.iter().any(repeated) { 2 } else { 1 }
+}
+
 /// Whether two windows are those of a pair, measured one after the other.
 fn are_pair(a: &TestRecord, b: &TestRecord) -> bool {
     let Some((x, y)) = a.variant.as_ref().zip(b.variant.as_ref()) else { return false };
@@ -82,6 +90,7 @@ fn are_pair(a: &TestRecord, b: &TestRecord) -> bool {
 #[must_use]
 pub fn split(mut all: Vec<TestRecord>) -> (Vec<TestRecord>, Vec<TestRecord>) {
     let firsts: BTreeSet<u32> = all.iter().filter_map(|r| r.try_of).collect();
+    all.iter_mut().for_each(|r| r.tries = measured(&[r]));
     if firsts.is_empty() {
         return (all, Vec::new());
     }
@@ -95,13 +104,13 @@ pub fn split(mut all: Vec<TestRecord>) -> (Vec<TestRecord>, Vec<TestRecord>) {
         {
             if Some(place) == counting {
                 others.remove(&window);
-                counted.insert(window, tries.len() as u32);
+                counted.insert(window, tries.iter().map(|windows| measured(windows)).sum());
             } else {
                 others.insert(window);
             }
         }
     }
-    all.iter_mut().for_each(|r| r.tries = counted.get(&r.test).copied().unwrap_or(1));
+    all.iter_mut().for_each(|r| r.tries = counted.get(&r.test).copied().unwrap_or(r.tries));
     let (others, mut counting): (Vec<TestRecord>, Vec<TestRecord>) =
         all.into_iter().partition(|r| others.contains(&r.test));
     counting.sort_by_key(|r| (r.try_of.unwrap_or(r.test), r.test));
@@ -127,6 +136,15 @@ mod tests {
 
     fn numbers(records: &[TestRecord]) -> Vec<(u32, u32)> {
         records.iter().map(|r| (r.test, r.tries)).collect()
+    }
+
+    #[test]
+    fn a_window_that_another_one_followed_is_a_try_too() {
+        let mut repeated = window(1, None, 30.0, 1.0);
+        repeated.notes.push(Note::WindowRepeated {});
+        let all = vec![repeated, window(2, None, 0.0, 1.0), window(3, Some(1), 0.0, 1.0)];
+        assert_eq!(numbers(&split(all[..2].to_vec()).0), [(1, 2), (2, 1)]);
+        assert_eq!(numbers(&split(all).0), [(3, 3), (2, 1)]);
     }
 
     #[test]

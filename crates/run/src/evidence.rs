@@ -70,6 +70,14 @@ pub(crate) trait Instrument {
         Ok(())
     }
 
+    /// Called after [`Instrument::prepare`] if others disturbed it: nothing that it measured may be used.
+    fn forget(&mut self) {}
+
+    /// Whether it does something at moments of the window, so that no other window can follow.
+    fn follows_window(&self) -> bool {
+        false
+    }
+
     /// See [`loadline_load::TestHooks::start`]. `shared` has the window once it is set.
     fn start(&mut self, _request: &Request, _shared: &Arc<Shared>) -> Result<(), TargetError> {
         Ok(())

@@ -74,6 +74,16 @@ impl Instruments {
         self.all.iter_mut().try_for_each(|i| i.prepare(request, run))
     }
 
+    /// See [`Instrument::forget`].
+    pub(crate) fn forget(&mut self) {
+        self.all.iter_mut().for_each(|i| i.forget());
+    }
+
+    /// See [`Instrument::follows_window`].
+    pub(crate) fn follow_window(&self) -> bool {
+        self.all.iter().any(|i| i.follows_window())
+    }
+
     pub(crate) fn complete(&mut self, request: &Request, run: &RunContext<'_>, figures: &Test) {
         self.all.iter_mut().for_each(|i| i.complete(request, run, figures));
     }
@@ -109,7 +119,7 @@ fn outcome<T>(thread: JoinHandle<Result<T, String>>) -> Result<T, String> {
 fn wait_until(shared: &Shared, edge: impl Fn(&Schedule) -> u64) -> Result<(), String> {
     const LOOK_NS: u64 = 20_000_000;
     loop {
-        let left_ns = shared.window.get().map_or(LOOK_NS, |window| edge(window).saturating_sub(now_ns()));
+        let left_ns = shared.window().map_or(LOOK_NS, |window| edge(window).saturating_sub(now_ns()));
         if left_ns == 0 {
             return Ok(());
         }

@@ -209,7 +209,7 @@ fn open_files_bound_sessions_on_a_server_here_and_on_agents_and_no_jobs_on_null(
 }
 
 fn example() -> PathBuf {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/examples");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
     let files = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path());
     files.filter(|path| path.extension().is_some_and(|extension| extension == "toml")).min().unwrap()
 }

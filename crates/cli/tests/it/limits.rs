@@ -129,7 +129,7 @@ fn reads_are_compared_with_the_device_if_there_is_one() {
 #[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn transactions_that_change_nothing_are_not_compared_with_the_log() {
     let (dir, server) = (results(), Server::start(&[]));
-    let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/examples/queue.toml");
+    let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/queue.toml");
     // A transaction may put no message, and then looks.
     let text = std::fs::read_to_string(example).unwrap();
     let text = text.replace("default = 3\nmin = 1\nmax = 100\n", "default = 3\nmin = 0\nmax = 100\n");

@@ -4,7 +4,9 @@ use std::path::Path;
 
 use crate::common::figures::{check, figure};
 use crate::common::mariadb::Maria;
-use crate::common::{Ran, Server, command, far, lat1, manifest_of, results, run, sound, sound_tests, tests_of, words};
+use crate::common::{
+    Ran, Server, command, far, lat1, manifest_of, printed, results, run, sound, sound_tests, tests_of, words,
+};
 
 /// The statements of a script that are not comments.
 fn statements(script: &str) -> impl Iterator<Item = &str> {
@@ -85,6 +87,39 @@ fn a_plain_role_on_a_postgres_elsewhere() {
 
     run(&["run", "--target", &server.url(), "--server-memory", "16MiB"])
         .fails(2, &["16.0 MiB is too small: the machine"]);
+}
+
+#[test]
+#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
+fn doctor_and_dry_run_say_the_same_size_for_storage_workloads() {
+    let server = Server::start(&["shared_buffers=16MB"]);
+    server.sql("CREATE ROLE ann LOGIN PASSWORD 'x'").unwrap();
+    let dry = |target: &str, more: &str| format!("run --target {target} --plan storage --dry-run {more}");
+    let said = |out: &str, before: &str| {
+        let line = out.lines().find_map(|line| line.split_once(before)).unwrap_or_else(|| panic!("{before}: {out}"));
+        line.1.to_owned()
+    };
+    // One that may see the data directory, one that may not, and one elsewhere.
+    let [boss, ann] = [server.url(), server.tcp("ann", Some("x"))];
+    let here = [&boss, &ann].map(|target| {
+        let doctor = command(&format!("doctor --target {target}")).out;
+        let size = said(&doctor, "--size for storage workloads = ");
+        assert_eq!(said(&printed(&dry(target, "")), "needs a --size of "), size);
+        size
+    });
+    assert_ne!(here[0], here[1]);
+    let times = |size: &str, number: &str, of: &str| assert!(size.starts_with(number) && size.contains(of), "{size}");
+    times(&here[0], "192MiB or more", "12 times the database's cache of 16.0 MiB");
+    let given = said(&ok_far(&words(&dry(&ann, "--server-memory 128GiB"))), "needs a --size of ");
+    times(&given, "1280GiB or more", "10 times the memory of its machine (128.0 GiB)");
+    // Who does not reach the server reads the rule, and why.
+    let nobody = said(&printed(&dry("postgres://ann@127.0.0.1:1/x", "")), "needs a --size of ");
+    times(&nobody, "12 times the database's cache", "cannot be asked: 127.0.0.1:1");
+    // A database that is a file is not made.
+    let dir = results();
+    let file = dir.path().join("x.db");
+    let said = printed(&dry(&format!("sqlite:{}", file.display()), ""));
+    assert!(!said.contains("needs a --size") && !file.exists(), "{said}");
 }
 
 #[test]

@@ -35,6 +35,22 @@ fn every_plan_runs_by_name_and_as_the_file_that_is_printed() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
+fn every_example_is_a_plan_of_its_command() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples");
+    let files = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path());
+    let plans: Vec<_> = files.filter(|file| !file.ends_with("queue.toml")).collect();
+    for plan in &plans {
+        let text = std::fs::read_to_string(plan).unwrap();
+        let command = if text.contains("[[variant]]") { "ab" } else { "run" };
+        let target = if text.contains("target = ") { "" } else { "--target postgres-temp:" };
+        let dry = printed(&format!("{command} {} {target} --dry-run", plan.display()));
+        assert!(dry.contains("postgres-temp:") && dry.contains("time "), "{dry}");
+    }
+    assert_eq!(plans.len(), 5);
+}
+
+#[test]
 fn the_quick_plan_is_what_a_run_does_that_names_none() {
     let bare = ok(&["run", "--dry-run"]).out;
     assert_eq!(ok(&["run", "--plan", "quick", "--dry-run"]).out, bare);

@@ -11,7 +11,7 @@ const MAYBE: &str = include_str!("data/maybe.toml");
 const REST: &str = include_str!("data/rest.toml");
 
 fn example() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/examples/queue.toml").canonicalize().unwrap()
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/queue.toml").canonicalize().unwrap()
 }
 
 /// Runs a workload file for a moment; `more` are further words.

@@ -151,7 +151,7 @@ fn hashes() -> Items {
         rows(&work, &mut all);
         draws(&work, &mut all);
     }
-    let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/examples/queue.toml");
+    let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/queue.toml");
     let own = loadline_workload::read_file("queue.toml", &std::fs::read_to_string(example).unwrap()).unwrap();
     let own = Work::with(own, &[]).unwrap();
     sql(&own, &mut all);

@@ -199,11 +199,11 @@ fn threads(c: &mut Connection, what: &str) -> Result<f64, TargetError> {
 fn job_limit(c: &mut Connection) -> Result<JobLimit, TargetError> {
     /// Sessions that loadline needs beside its jobs: counters, lock, administration, cancelling.
     const OWN: f64 = 4.0;
-    let connected = threads(c, "connected")?;
+    let others = threads(c, "connected")? - 1.0;
     let most = c.number("SELECT @@GLOBAL.max_connections")?.unwrap_or(151.0);
-    let mut limit = (most - (connected - 1.0) - OWN).max(0.0);
+    let mut limit = (most - others - OWN).max(0.0);
     let mut because =
-        format!("max_connections = {most:.0}, of which {connected:.0} are in use and loadline needs {OWN:.0}");
+        format!("max_connections = {most:.0} ({others:.0} in use by others, {OWN:.0} for loadline itself)");
     let of_user = c.number("SELECT @@SESSION.max_user_connections")?.filter(|n| *n > 0.0);
     if let Some(of_user) = of_user.filter(|n| n - OWN < limit) {
         limit = (of_user - OWN).max(0.0);

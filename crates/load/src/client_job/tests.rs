@@ -100,7 +100,7 @@ fn run_with<'s>(
     let schedule = Schedule { start_ns, open_ns, close_ns: open_ns + window_ms * 1_000_000 };
     let shared = Shared::new(1, Arc::new(AtomicBool::new(false)));
     let timing = Timing { start_ns, window_ns: schedule.window_ns() };
-    shared.window.set(schedule).unwrap();
+    shared.set_window(schedule);
     let pace = rate.map(|r| Pace::new(r, 0, 1, start_ns));
     let (result, tally) = std::thread::scope(|scope| {
         let running = scope.spawn(|| {

@@ -17,7 +17,7 @@ use crate::doc::{Block, Cell, Notes, Row, Section, Table};
 use crate::platform_run::{PlatformRun, Scan, group_title, groups};
 use crate::spec::TableSpec;
 use crate::templates::prose;
-use crate::words::{alike, are, cut, grouped, name, of_pairs, short_name, short_place, tests_named, unit};
+use crate::words::{alike, are, grouped, name, of_pairs, short_name, short_place, tests_named, unit};
 
 /// Mean and 99th percentile of the time of a single-block read.
 const READ: (&Column, &Column) = (column::READ_TIME_US_MEAN, column::READ_TIME_US_P99);
@@ -235,13 +235,13 @@ fn nanoseconds(column: &Column, value: f64) -> f64 {
     }
 }
 
-/// The refused tests with their reasons, shortened. Reasons that differ only in numbers appear once.
+/// The refused tests with their reasons, whose ends say what to do. Reasons that differ only in numbers appear once.
 fn why_not(sweep: &Sweep) -> String {
     let mut refused: Vec<_> = sweep.points.iter().flat_map(|p| &p.refused).collect();
     refused.sort_by_key(|t| t.test);
-    let said = alike(refused.into_iter().map(|t| (&t.reason, t.test))).into_iter().map(|(reason, tests)| {
-        format!("{} {} refused: {}", tests_named(&tests), are(tests.len()), cut(stop(reason), qualified::MAX_REASON))
-    });
+    let said = alike(refused.into_iter().map(|t| (&t.reason, t.test)))
+        .into_iter()
+        .map(|(reason, tests)| format!("{} {} refused: {}", tests_named(&tests), are(tests.len()), stop(reason)));
     said.collect::<Vec<_>>().join("; ")
 }
 

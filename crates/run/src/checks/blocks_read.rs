@@ -148,7 +148,14 @@ fn advice(beyond: f64, share: f64, facts: &CacheFacts) -> String {
     }
     if share < MIN_DEVICE_SHARE {
         match &facts.not_kept_out {
-            Some(why) => out += &format!("; the operating system's page cache was not kept empty: {why}"),
+            Some(why) => {
+                out += &format!("; the operating system's page cache was not kept empty: {why}");
+                if let Some(memory) = facts.memory {
+                    let size = beyond_memory(memory.bytes);
+                    out +=
+                        &format!("; or give --size {size} or more, {DATA_PER_MEMORY} times the memory of the machine");
+                }
+            }
             None => out += "; the rest came from the operating system's page cache, although it was emptied repeatedly",
         }
     }
@@ -324,8 +331,12 @@ mod tests {
         let little = CacheFacts { cache_bytes: Some(1 << 20), ..facts.clone() };
         let text = advice(0.8, 1.0, &little);
         assert!(text.contains("longer window") && !text.contains("--size"), "{text}");
-        let text = advice(1.0, 0.3, &CacheFacts { not_kept_out: Some("no right".into()), ..CacheFacts::default() });
+        let shared = CacheFacts { not_kept_out: Some("no right".into()), ..CacheFacts::default() };
+        let text = advice(1.0, 0.3, &shared);
         assert!(text.contains("no right") && !text.contains("--size"), "{text}");
+        let memory = Some(ServerMemory { bytes: 8 << 30, source: "this machine's" });
+        let text = advice(1.0, 0.3, &CacheFacts { memory, ..shared });
+        assert!(text.contains("no right") && text.contains("--size 80GiB"), "{text}");
         assert_eq!(advice(1.0, 1.0, &facts), "");
     }
 

@@ -27,6 +27,10 @@ pub(super) struct Aging {
 }
 
 impl Instrument for Aging {
+    fn follows_window(&self) -> bool {
+        true
+    }
+
     fn start(&mut self, request: &Request, shared: &Arc<Shared>) -> Result<(), TargetError> {
         let (target, shared) = (Arc::clone(&request.target), Arc::clone(shared));
         let ask = move || -> Result<Vec<Wear>, String> {

@@ -54,6 +54,10 @@ struct Checkpoint {
 }
 
 impl Instrument for Checkpoint {
+    fn follows_window(&self) -> bool {
+        true
+    }
+
     fn start(&mut self, request: &Request, shared: &Arc<Shared>) -> Result<(), TargetError> {
         let (target, shared) = (Arc::clone(&request.target), Arc::clone(shared));
         let _ = shared.phase.set(Phase::default());

@@ -57,6 +57,10 @@ impl Instrument for Limits {
         Ok(())
     }
 
+    fn forget(&mut self) {
+        self.parts.iter_mut().filter(|m| m.before.is_ok()).for_each(|m| m.before = Ok(None));
+    }
+
     fn complete(&mut self, request: &Request, run: &RunContext<'_>, figures: &Test) {
         self.lowest = if request.load.thinks() {
             Err("jobs think between transactions: their throughput is not bounded by the machine's".to_owned())

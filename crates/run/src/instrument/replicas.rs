@@ -163,6 +163,10 @@ impl Replicas {
 }
 
 impl Instrument for Replicas {
+    fn follows_window(&self) -> bool {
+        true
+    }
+
     fn start(&mut self, request: &Request, shared: &Arc<Shared>) -> Result<(), TargetError> {
         let replication = request.target.abilities().replication;
         let watch =
@@ -221,7 +225,7 @@ fn look(mut watch: ReplicaWatch, shared: &Shared, alarm: impl Fn(&Seen) -> bool)
     // A short window may end before it is known whether a replica hangs.
     let mut suspect = false;
     while !(shared.all_ended() && (!suspect || seen.hangs().is_some())) && !shared.interrupted.load(Ordering::Relaxed) {
-        let window = shared.window.get().filter(|window| !window.is_pending());
+        let window = shared.window().filter(|window| !window.is_pending());
         let now = now_ns();
         match window {
             Some(window) if now >= window.close_ns => {
@@ -301,7 +305,7 @@ mod tests {
         let shared = Shared::new(1, Arc::default());
         let open_ns = now_ns();
         let window = Schedule { start_ns: open_ns, open_ns, close_ns: open_ns + 2_000_000_000 };
-        shared.window.set(window).unwrap();
+        shared.set_window(window);
         // It is there at the first look only.
         let mut left = vec![replica(true, 0)];
         let leaving = ReplicaWatch::new(Vec::new(), move || Ok(std::mem::take(&mut left))).unwrap();

@@ -30,6 +30,10 @@ impl Via {
 }
 
 impl Instrument for Via {
+    fn follows_window(&self) -> bool {
+        true
+    }
+
     fn start(&mut self, _: &Request, shared: &Arc<Shared>) -> Result<(), TargetError> {
         if let Ok(ids) = self.processes.clone() {
             let shared = Arc::clone(shared);

@@ -64,6 +64,10 @@ impl Instrument for Visibility {
         Ok(())
     }
 
+    fn follows_window(&self) -> bool {
+        true
+    }
+
     fn start(&mut self, request: &Request, shared: &Arc<Shared>) -> Result<(), TargetError> {
         let work = reader_work(&request.work, &self.visible)?;
         let rows = request.work.params.get(&self.visible.rows).max(1);

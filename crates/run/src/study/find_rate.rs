@@ -108,7 +108,7 @@ impl PlannedTest<'_> {
         let mut prepared = self.prepare(context, None, rate_tps)?;
         prepared.request.jobs = jobs;
         // As the window of a test, that of a look is held back until others are quiet.
-        let mut hold = context.hold(Others::beside(context), None);
+        let mut hold = context.hold(Others::beside(context));
         let waits = Arc::clone(&hold.waits);
         let mut none = Instruments::default();
         let mut hooks = WhenQuiet(&mut none, &mut hold);

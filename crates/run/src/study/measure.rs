@@ -65,8 +65,8 @@ struct Ended {
     mark: Mark,
     /// What is left of a target that lost nodes.
     remaining: Option<RemainingNodes>,
-    /// What became of the sessions of lost agents.
-    sessions: Vec<Note>,
+    /// What became of the sessions of lost agents; windows that did not count.
+    notes: Vec<Note>,
 }
 
 impl Ended {
@@ -125,10 +125,7 @@ impl PlannedTest<'_> {
     /// Runs a scan of sizes. It has no fixed duration.
     fn scan(&self, context: &mut Context<'_>, scan: &SizeScan) -> Result<TestOutput, StudyError> {
         let prepared = self.prepare(context, None, None)?;
-        let mut others = Others::beside(context);
-        if let Some(began) = context.wait_until_quiet(self.position.test, self.position.try_of, &mut others) {
-            context.book_wait(began, self.position.try_of);
-        }
+        context.wait_until_quiet(self.position.test, self.position.try_of);
         let mark = native_report::mark(native_reports(context));
         let (scanned, proof) = self.run_scan(context, scan, &prepared)?;
         let (native, missing) = self.report(context, mark);
@@ -222,17 +219,15 @@ impl PlannedTest<'_> {
     /// Runs jobs in a common window, with instruments, and asks what proves their work.
     fn run_jobs(&self, context: &mut Context<'_>, prepared: &mut Prepared) -> Result<Ended, StudyError> {
         let (say, alarm) = channel();
-        let (unprepared, mut others) = (prepared.request.clone(), Others::beside(context));
+        let mut others = Others::beside(context);
         let mut instruments = self.instruments(context, prepared, &say)?;
-        let LiveTest { test, try_of, .. } = self.position;
-        let waited = context.wait_until_quiet(test, try_of, &mut others);
-        if let Some(began) = waited {
-            // Limits that were measured meanwhile were disturbed.
-            prepared.request = unprepared;
-            instruments = self.instruments(context, prepared, &say)?;
-            context.book_wait(began, try_of);
+        if !others.were_quiet() {
+            instruments.forget();
         }
-        let mut hold = context.hold(others, waited);
+        let LiveTest { test, try_of, .. } = self.position;
+        let mut hold = context.hold(others);
+        // The windows of a pair are repeated together.
+        hold.may_repeat = self.in_pair.is_none() && try_of.is_none() && !instruments.follow_window();
         let waits = Arc::clone(&hold.waits);
         let request = &prepared.request;
         // Outside the window: taking the mark is work for the database.
@@ -264,7 +259,9 @@ impl PlannedTest<'_> {
         // Before the queries that prove the jobs' work, which are loadline's own.
         let views = views.grown(target);
         let proof = prepared.before.proof(target, &self.work);
-        Ok(Ended { measured, instruments, views, proof, mark, remaining, sessions })
+        let again = hold.has_repeated.then_some(Note::WindowRepeated {});
+        let notes = sessions.into_iter().chain(again).collect();
+        Ok(Ended { measured, instruments, views, proof, mark, remaining, notes })
     }
 
     /// The evidence of jobs. What instruments can only measure now is added to it by [`Instruments::complete`].
@@ -289,7 +286,7 @@ impl PlannedTest<'_> {
             ..Jobs::from(&prepared.request, measured)
         };
         let after = of_the_rest(context, &ended.remaining).info();
-        self.evidence_of(context, run, prepared, &ended.proof, after, jobs).and_remarks(ended.sessions.iter().cloned())
+        self.evidence_of(context, run, prepared, &ended.proof, after, jobs).and_remarks(ended.notes.iter().cloned())
     }
 
     /// Evidence of what was `seen`.

@@ -11,6 +11,7 @@ use loadline_analyze::variants::{Cell, ERROR, cells};
 use loadline_database::Work;
 use loadline_load::TestError;
 use loadline_model::TestRecord;
+use loadline_model::format::counted;
 use loadline_model::live::LiveTest;
 use loadline_model::plan::{Plan, PlannedWorkload};
 use loadline_model::variant::{InPair, Letter, Paired};
@@ -115,17 +116,17 @@ impl Context<'_> {
     fn say_too_few(&mut self, paired: &Paired, comparisons: usize) {
         let pairs = paired.pairs as usize;
         let (least, what) = if paired.links.is_some() {
-            (least_pairs(ERROR, true), "have no interval of 95 %".to_owned())
+            (least_pairs(ERROR, true), "there is no interval of 95 %".to_owned())
         } else {
             let among = if comparisons == 1 { String::new() } else { format!(" among {comparisons} comparisons") };
             let least = least_pairs(ERROR / comparisons as f64, pairs.div_ceil(BLOCK) < FEW_BLOCKS);
-            (least, format!("are too few to show a difference{among}, however large"))
+            (least, format!("no difference can be shown{among}, however large"))
         };
         // A scan has an interval of its own.
         let is_scan = |code: &str| self.known.find(code).is_ok_and(|workload| workload.scan.is_some());
         let has_windows = self.manifest.plan.workloads.iter().any(|w| !is_scan(&w.code));
         if pairs < least && has_windows && !self.tries.is_end {
-            self.warn(format!("{pairs} pairs {what}: that takes {least} (--pairs)"));
+            self.warn(format!("with {} {what}: that takes {least} (--pairs)", counted(pairs, "pair")));
         }
     }
 

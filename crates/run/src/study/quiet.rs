@@ -43,11 +43,6 @@ impl Others {
         Others { before: read(&server, &devices), own, server, devices }
     }
 
-    /// Time since it was last looked, s.
-    pub(super) fn looked_s(&self) -> f64 {
-        now_ns().saturating_sub(self.before.0.at_ns) as f64 / 1e9
-    }
-
     /// Whether nothing has disturbed as much as makes a test disturbed since it was last looked, which it is now.
     pub(super) fn were_quiet(&mut self) -> bool {
         let now = read(&self.server, &self.devices);
@@ -85,19 +80,31 @@ impl TestHooks for WhenQuiet<'_> {
         self.1.decide(is_quiet)
     }
 
+    fn opens_again(&mut self) -> bool {
+        self.1.repeats()
+    }
+
     fn stop(&mut self, jobs: &[JobResult]) {
         self.0.stop(jobs);
     }
 }
 
-/// Holds the window back at the end of a warm-up until others are quiet.
+/// Holds the window back at the end of a warm-up until others are quiet, and lets another one follow if they were not in it: the jobs go
+/// on running, which takes far less time than to start the test again. What decides is the disturbance alone: of a window that does
+/// not count no figure is made.
 pub(super) struct Hold {
     others: Others,
     most_s: f64,
     /// When a look was first not quiet.
     began: Option<Instant>,
-    /// How long the window has been held, s.
+    /// How long the window has been held, with a window that did not count, s.
     pub(super) waited_s: f64,
+    /// Whether another window may follow.
+    pub(super) may_repeat: bool,
+    /// Whether one does.
+    pub(super) has_repeated: bool,
+    /// When the window was let go.
+    opened: Option<Instant>,
     /// Whether it was let go although others were not quiet.
     pub(super) in_vain: bool,
     is_looking: bool,
@@ -108,7 +115,18 @@ pub(super) struct Hold {
 impl Hold {
     /// For at most `most_s`; without any, no window is held.
     pub(super) fn new(others: Others, most_s: f64) -> Hold {
-        Hold { others, most_s, began: None, waited_s: 0.0, in_vain: false, is_looking: false, waits: Arc::default() }
+        Hold {
+            others,
+            most_s,
+            began: None,
+            waited_s: 0.0,
+            may_repeat: false,
+            has_repeated: false,
+            opened: None,
+            in_vain: false,
+            is_looking: false,
+            waits: Arc::default(),
+        }
     }
 
     /// Whether others disturbed since the last look, which is when the window was let go.
@@ -127,7 +145,21 @@ impl Hold {
         }
         self.waited_s = self.began.map_or(0.0, |began| began.elapsed().as_secs_f64());
         self.in_vain = !is_quiet && self.waited_s >= self.most_s;
+        self.opened = Some(Instant::now());
         is_quiet || self.in_vain
+    }
+
+    /// Whether another window follows one that is over: others disturbed it, and it took no more than may still be waited.
+    fn repeats(&mut self) -> bool {
+        let Some(opened) = self.opened.filter(|_| self.may_repeat && !self.in_vain) else { return false };
+        let waited_s = self.began.unwrap_or(opened).elapsed().as_secs_f64();
+        if waited_s >= self.most_s || !self.was_disturbed() {
+            return false;
+        }
+        self.began.get_or_insert(opened);
+        (self.waited_s, self.is_looking) = (waited_s, false);
+        self.has_repeated = true;
+        true
     }
 }
 
@@ -140,7 +172,13 @@ mod tests {
 
     use super::*;
 
-    struct Looks(u32);
+    /// How often it was looked whether the window may start, and what ended when a window did not count.
+    #[derive(Default)]
+    struct Looks {
+        looks: u32,
+        repeats: bool,
+        repeated: Vec<u64>,
+    }
 
     impl TestHooks for Looks {
         fn holds(&self) -> bool {
@@ -148,19 +186,57 @@ mod tests {
         }
 
         fn may_open(&mut self) -> bool {
-            self.0 += 1;
-            self.0 > 4
+            self.looks += 1;
+            self.looks > 4
         }
+
+        fn opens_again(&mut self) -> bool {
+            self.repeated.push(now_ns());
+            self.repeats
+        }
+    }
+
+    fn on_null(jobs: u32) -> Request {
+        let target: Arc<dyn Target> = Arc::from(open(&OpenRequest::new("null:", PathBuf::new())).unwrap());
+        let of_null = Request::of(&target, &Arc::new(Work::of("LGWR-LAT1", &[]).unwrap()), jobs);
+        Request { warmup: Warmup::Seconds(0.5), duration_s: 0.2, ..of_null }
+    }
+
+    #[test]
+    fn of_a_window_that_does_not_count_nothing_is_in_the_one_that_follows() {
+        let mut looks = Looks { repeats: true, ..Looks::default() };
+        let measured = run_test(&on_null(2), &mut looks, |_| ()).unwrap();
+        let (window, tally) = (&measured.schedule, &measured.merged);
+        assert_eq!(looks.repeated.len(), 1, "the last one that may follow counts");
+        assert!(looks.repeated[0] < window.open_ns, "{looks:?} {window:?}", looks = looks.repeated);
+        assert!(measured.warmup.taken_s >= 0.5 + window.window_s());
+        let completed: u64 = measured.jobs.iter().map(|job| job.completed).sum();
+        assert_eq!([tally.transaction.count(), tally.per_step.iter().sum()], [completed; 2]);
+        for job in &measured.jobs {
+            assert!(job.ran_through(window) && job.lost.is_none(), "{job:?}");
+            let outside = job.time_outside_ns(window) / window.window_ns() as f64;
+            assert!((-0.001..1.0).contains(&outside), "transactions fill no more than the window: {job:?}");
+            assert!(job.slowest.as_ref().unwrap().kept().0.iter().all(|[_, end]| *end >= window.open_ns));
+        }
+        assert_eq!(tally.total, measured.jobs.iter().map(|job| job.total).sum::<u64>());
+        assert!(completed < tally.total, "{completed} of {}", tally.total);
+    }
+
+    #[test]
+    fn jobs_of_an_open_loop_pass_one_window() {
+        let mut looks = Looks { repeats: true, ..Looks::default() };
+        let mut request = on_null(1);
+        request.load.rate_tps = Some(1000.0);
+        let measured = run_test(&request, &mut looks, |_| ()).unwrap();
+        assert!(looks.repeated.is_empty() && measured.jobs[0].completed > 0);
     }
 
     #[test]
     fn jobs_of_a_window_that_is_held_back_go_on_warming_up() {
-        let target: Arc<dyn Target> = Arc::from(open(&OpenRequest::new("null:", PathBuf::new())).unwrap());
-        let of_null = Request::of(&target, &Arc::new(Work::of("LGWR-LAT1", &[]).unwrap()), 1);
-        let request = Request { warmup: Warmup::Seconds(0.5), duration_s: 0.2, ..of_null };
-        let mut looks = Looks(0);
+        let request = on_null(1);
+        let mut looks = Looks::default();
         let measured = run_test(&request, &mut looks, |_| ()).unwrap();
-        assert_eq!(looks.0, 5);
+        assert_eq!(looks.looks, 5);
         // Three more looks than a quiet machine needs.
         assert!(measured.warmup.taken_s >= 1.0, "{:?}", measured.warmup);
         let job = &measured.jobs[0];
@@ -177,6 +253,7 @@ mod tests {
         assert!(!hold.decide(false) && hold.waits.swap(false, Ordering::Relaxed));
         assert!(!hold.decide(false) && !hold.waits.load(Ordering::Relaxed), "it is told once that it waits");
         assert!(hold.decide(true) && !hold.in_vain && hold.waited_s > 0.0);
+        assert!(!hold.repeats(), "no other window follows where none may");
         hold.most_s = 0.0;
         assert!(hold.decide(false) && hold.in_vain, "a machine that is never quiet ends the wait");
     }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use loadline_model::plan::Plan;
-use loadline_model::tries::{MOST_TRIES, TryOutcome, split, tries};
+use loadline_model::tries::{MOST_TRIES, TryOutcome, measured, split, tries};
 use loadline_model::{TestRecord, column};
 
 use super::Context;
@@ -14,8 +14,6 @@ use crate::plan::duration::DurationEstimate;
 
 /// Longest time that a try waits for a quiet machine, s.
 const MOST_WAIT_S: f64 = 10.0;
-/// What was done before the jobs start tells as much if it took so long, s.
-const SHORTEST_LOOK_S: f64 = 0.2;
 
 /// What follows a try.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,10 +23,10 @@ enum Next {
     AtEnd,
 }
 
-/// What follows after these tries of a test, if another takes `try_s` of the `left_s` of patience.
-fn next(made: &[TryOutcome], left_s: f64, try_s: f64) -> Next {
+/// What follows after these tries of a test, which was `measured` so often, if another takes `try_s` of the `left_s` of patience.
+fn next(made: &[TryOutcome], measured: u32, left_s: f64, try_s: f64) -> Next {
     let disturbed = !made.is_empty() && made.iter().all(|outcome| outcome.severity().is_some());
-    match made.len() {
+    match measured {
         n if !disturbed || n >= MOST_TRIES || try_s > left_s => Next::Done,
         1 => Next::AtOnce,
         _ => Next::AtEnd,
@@ -133,7 +131,8 @@ impl Tries {
     fn next<'a>(&self, all: impl Iterator<Item = &'a TestRecord> + Clone, first: u32) -> Next {
         let tries = tries(all, first);
         let outcomes: Vec<TryOutcome> = tries.iter().map(|windows| TryOutcome::of_windows(windows)).collect();
-        next(&outcomes, self.left_s(), tries.last().map_or(0.0, |windows| self.try_s(windows)))
+        let measured = tries.iter().map(|windows| measured(windows)).sum();
+        next(&outcomes, measured, self.left_s(), tries.last().map_or(0.0, |windows| self.try_s(windows)))
     }
 }
 
@@ -151,7 +150,8 @@ impl Context<'_> {
         self.records.iter().chain(&self.tries.others)
     }
 
-    pub(super) fn add_record(&mut self, record: TestRecord) {
+    pub(super) fn add_record(&mut self, mut record: TestRecord) {
+        record.tries = measured(&[&record]);
         let again = record.try_of.is_some();
         self.records.push(record);
         if again {
@@ -180,44 +180,35 @@ impl Context<'_> {
         Some((first, record))
     }
 
-    /// Waits until others have been quiet since they were last looked at, as far as patience goes. Returns when it began to wait, if it
-    /// did: what was measured since is disturbed.
-    pub(super) fn wait_until_quiet(&mut self, test: u32, try_of: Option<u32>, others: &mut Others) -> Option<Instant> {
+    /// Waits until others are quiet, as far as patience goes, before a test without a window.
+    pub(super) fn wait_until_quiet(&mut self, test: u32, try_of: Option<u32>) {
         let (began, most_s) = (Instant::now(), self.tries.wait_s());
-        let is_long = others.looked_s() >= SHORTEST_LOOK_S;
-        // Before a second try it is looked anew: what came before was disturbed.
-        if most_s <= 0.0 || !is_long && try_of.is_none() || is_long && others.were_quiet() {
-            return None;
+        if most_s > 0.0 {
+            let mut others = Others::beside(self);
+            self.say_waiting(test);
+            let is_quiet = wait_for(began, most_s, &self.interrupted, || others.were_quiet());
+            self.tries.in_vain |= !is_quiet;
+            self.book_wait_s(began.elapsed().as_secs_f64(), try_of);
         }
-        self.say_waiting(test);
-        let is_quiet = wait_for(began, most_s, &self.interrupted, || others.were_quiet());
-        self.tries.in_vain |= !is_quiet;
-        Some(began)
     }
 
     pub(super) fn say_waiting(&mut self, test: u32) {
         self.step(format!("test {test}: waiting for the machine to be quiet"));
     }
 
-    /// What waits at the end of the warm-up, of a try that has waited for `waited` already.
-    pub(super) fn hold(&self, others: Others, waited: Option<Instant>) -> Hold {
-        let waited_s = waited.map_or(0.0, |began| began.elapsed().as_secs_f64());
-        let most_s = self.tries.wait_s().min(MOST_WAIT_S - waited_s);
+    /// What waits at the end of the warm-up.
+    pub(super) fn hold(&self, others: Others) -> Hold {
         // Agents on this machine are not told from others while they work.
-        Hold::new(others, if self.agents.is_some() { 0.0 } else { most_s })
+        Hold::new(others, if self.agents.is_some() { 0.0 } else { self.tries.wait_s() })
     }
 
-    /// Books what a try waited at the end of its warm-up.
+    /// Books what a try waited at the end of its warm-up, and a window that did not count.
     pub(super) fn book_hold(&mut self, hold: &Hold, try_of: Option<u32>) {
         self.tries.in_vain |= hold.in_vain;
         self.book_wait_s(hold.waited_s, try_of);
     }
 
-    /// Books the time since a test `began` to wait, with what is measured anew because of it. A second try is booked as a whole.
-    pub(super) fn book_wait(&mut self, began: Instant, try_of: Option<u32>) {
-        self.book_wait_s(began.elapsed().as_secs_f64(), try_of);
-    }
-
+    /// Books what a test waited. A second try is booked as a whole.
     fn book_wait_s(&mut self, waited_s: f64, try_of: Option<u32>) {
         if try_of.is_none() {
             self.tries.waited_s += waited_s;
@@ -287,6 +278,7 @@ mod tests {
     fn the_tries_so_far_and_the_time_left_say_what_follows() {
         use TryOutcome::{Disturbed, Refused, Undisturbed};
         let d = Disturbed(1.2);
+        assert_eq!(next(&[d], 2, 30.0, 5.0), Next::AtEnd, "of two windows of the same jobs none was quiet");
         for (made, left_s, follows) in [
             (&[][..], 30.0, Next::Done),
             (&[Undisturbed][..], 30.0, Next::Done),
@@ -302,7 +294,7 @@ mod tests {
             (&[d, d][..], 4.9, Next::Done),
             (&[d, d, d][..], 30.0, Next::Done),
         ] {
-            assert_eq!(next(made, left_s, 5.0), follows, "{made:?} {left_s}");
+            assert_eq!(next(made, made.len() as u32, left_s, 5.0), follows, "{made:?} {left_s}");
         }
     }
 

@@ -14,7 +14,7 @@ use crate::table::{Fill, RowCount};
 use crate::{Workloads, find};
 use loadline_model::plan::WorkloadFile;
 
-const EXAMPLE: &str = include_str!("../../../../docs/examples/queue.toml");
+const EXAMPLE: &str = include_str!("../../../../examples/queue.toml");
 
 /// The error of `text`, and the text that it points at.
 fn error(text: &str) -> (UserError, String) {
