@@ -155,11 +155,11 @@ fn tests_are_pooled_as_before() {
             .map(|(why, not_the_devices)| (Forced { refused: Some(why.to_owned()), not_the_devices }, None));
         let all = ways.into_iter().chain(versions.clone().map(|imported| (Forced::default(), imported)));
         // Each two that differ are of one point, where one of them is set aside.
-        let record = |(test, (forced, imported))| TestRecord {
+        let record = |(test, (forced, imported)): (u32, (Forced, Option<Imported>))| TestRecord {
             test,
             jobs: 1 + (test - 1) % 6 / 2,
             forced,
-            imported,
+            details: imported.map(Detail::Imported).into_iter().collect(),
             ..first.clone()
         };
         run.records = (1..).zip(all.cycle().take(12)).map(record).collect();
