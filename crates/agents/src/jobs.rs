@@ -114,7 +114,7 @@ fn request(order: &JobsOrder, target: Arc<dyn Target>, interrupted: &Arc<AtomicB
         cpu: CpuSource::Local,
         disk: None,
         data_disk: None,
-        proxy: Vec::new(),
+        proxy: None,
         parts: 0,
         place: Place::Part { first_job: order.jobs.start, all_jobs: order.all_jobs },
         perf_events: false,

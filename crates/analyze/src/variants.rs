@@ -83,7 +83,13 @@ impl<'a> Cell<'a> {
     /// The figure of each planned pair; none of a refused window.
     #[must_use]
     pub fn pairs_of(&self, column: &Column) -> Vec<Pair> {
-        let figure = |r: &TestRecord| r.figure(column).filter(|_| r.is_usable());
+        self.pairs_by(|r| r.figure(column))
+    }
+
+    /// The figure `of` the windows of each planned pair, likewise.
+    #[must_use]
+    pub fn pairs_by(&self, of: impl Fn(&TestRecord) -> Option<f64>) -> Vec<Pair> {
+        let figure = |r: &TestRecord| of(r).filter(|_| r.is_usable());
         let pair = |windows: &Option<[&TestRecord; 2]>| match windows {
             Some([a, b]) => Pair { a: figure(a), b: figure(b) },
             None => Pair { a: None, b: None },

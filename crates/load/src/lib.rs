@@ -27,8 +27,8 @@ pub use scripts::{ScriptJob, Scripted};
 pub use warmup::{Counts, Load, WarmedUp, Warmup, next_count_ns};
 pub use watch::{Tick, TickAt};
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use loadline_collect::os::{CostMeter, CostUnknown, CostUsed, Server, Tasks, Whose};
@@ -61,8 +61,9 @@ pub struct Request {
     pub disk: Option<String>,
     /// The same under the data.
     pub data_disk: Option<String>,
-    /// Processes of this machine that are a proxy between jobs and server: part of what is measured.
-    pub proxy: Vec<u32>,
+    /// Processes of this machine that are a proxy between jobs and server, part of what is measured, or why they are unknown; `None`
+    /// without a proxy.
+    pub proxy: Option<Result<Vec<u32>, String>>,
     /// Parts of the window whose transaction times are kept apart; 0: none.
     pub parts: usize,
     pub place: Place,
@@ -87,7 +88,7 @@ impl Request {
             cpu: CpuSource::Local,
             disk: None,
             data_disk: None,
-            proxy: Vec::new(),
+            proxy: None,
             parts: 0,
             place: Place::Here,
             perf_events: false,
@@ -360,7 +361,8 @@ pub fn run_test(request: &Request, hooks: &mut dyn TestHooks, tick: impl FnMut(&
     let begin_ns = now_ns();
     let before = observer.snapshot().map_err(|e| e.to_string());
     let took_ns = now_ns().saturating_sub(begin_ns);
-    let shared = Arc::new(Shared::new(request.jobs, Arc::clone(&request.interrupted)));
+    let parts = std::iter::repeat_with(Mutex::default).take(request.parts).collect();
+    let shared = Arc::new(Shared { parts, ..Shared::new(request.jobs, Arc::clone(&request.interrupted)) });
     let mut crew = open_jobs(request, &shared)?;
     let (sessions, server) = session_tasks(request, observer.as_mut(), crew.tasks());
     let helpers = || observer.session_tasks().ids;
@@ -446,7 +448,7 @@ pub fn run_test(request: &Request, hooks: &mut dyn TestHooks, tick: impl FnMut(&
         |text: String| if lost { Ok((Edges::unread_because(&text), None)) } else { Err(TestError::Counters(text)) };
     let (mut edges, readings) = edges.or_else(unread)?;
     own_commits.subtract_from(&mut edges, &mut after);
-    let own = [own_processes(&agents), request.proxy.clone()].concat();
+    let own = own_processes(&agents).into_iter().chain(request.proxy.iter().flatten().flatten().copied()).collect();
     let around = readings.map(|(readings, cost)| Around { readings, server, own, cost });
     let mut merged = Tally::new(schedule.window_ns(), request.load.has_rate());
     tallies.iter().for_each(|tally| merged.merge(tally));

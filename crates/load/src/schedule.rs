@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
+use loadline_model::Latencies;
 use loadline_storage::now_ns;
 
 use crate::phase::Phase;
@@ -130,6 +131,9 @@ pub struct Shared {
     pub progress: Vec<Progress>,
     /// COMMITs that failed so far, of all jobs of the client driver.
     pub failed_commits: AtomicU64,
+    /// Transaction times (open loop: from the intended start) by part of the window, all equally long, if the test asks for it
+    /// ([`crate::Request::parts`]). A job adds its times in a part when it completes a transaction in a later one, or ends.
+    pub parts: Vec<Mutex<Latencies>>,
     /// Set when the user wants to stop.
     pub interrupted: Arc<AtomicBool>,
     /// Why loadline ended the sessions of jobs that did not end. Set before it does so.
@@ -194,6 +198,13 @@ impl Shared {
     #[must_use]
     pub fn of_part(first_job: u32, jobs: u32, interrupted: Arc<AtomicBool>) -> Shared {
         Shared { first_job, ..Shared::new(jobs, interrupted) }
+    }
+
+    /// Length of a part of the window, ns.
+    #[inline]
+    #[must_use]
+    pub fn part_ns(&self, schedule: &Schedule) -> u64 {
+        schedule.window_ns().div_ceil(self.parts.len().max(1) as u64).max(1)
     }
 
     /// The progress of a job, by its number in the test.

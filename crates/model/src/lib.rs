@@ -38,7 +38,7 @@ pub use check::{Check, CheckId, Outcome};
 pub use column::{Column, Table};
 pub use finding::{Finding, Severity};
 pub use forced::{DataSource, Forced};
-pub use histogram::{Latencies, PartLatencies};
+pub use histogram::Latencies;
 pub use imported::{Imported, ImportedFile};
 pub use keys::Keys;
 pub use limits::{LimitSource, LogWriterPoint, SizePoint, TestLimit};

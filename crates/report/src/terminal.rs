@@ -74,7 +74,7 @@ fn blocks(side: &PlatformRun<'_>) -> Vec<Block> {
     if records.is_empty() {
         out = vec![Block::para(format!("Key figures of {}: no test was completed.", side.label))];
     }
-    out.extend([nodes::table(side.run), load::table(side.run)].into_iter().flatten().map(Block::Table));
+    out.extend([nodes::table(side.run), load::table(records)].into_iter().flatten().map(Block::Table));
     let mut said = vec![verdict(records.iter(), true)];
     said.extend(qualified::tried_again(records.iter()).into_iter().chain(qualified::tells_apart(records)));
     said.extend(not_measured(side));

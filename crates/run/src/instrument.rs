@@ -10,7 +10,6 @@ mod device;
 mod limit;
 mod replicas;
 pub(crate) mod size_scan;
-mod via;
 mod visible;
 mod workers;
 
@@ -32,7 +31,6 @@ pub(crate) use aging::AGE_PARTS;
 use aging::Aging;
 pub(crate) use device::data_files;
 pub(crate) use replicas::Replicas;
-pub(crate) use via::Via;
 
 /// All instruments, in the order in which they are prepared and report.
 const KINDS: [Kind; 6] = [limit::KIND, workers::KIND, cache_hit::KIND, device::KIND, checkpoint::KIND, visible::KIND];
@@ -46,18 +44,11 @@ struct Kind {
 }
 
 impl Instruments {
-    /// The instruments that `workload` lists, what looks at the replicas in a run of levels, at the proxy through which jobs go,
-    /// and at the size of the tables.
-    pub(crate) fn listed_by(
-        workload: &Workload,
-        replicas: Option<Replicas>,
-        via: Option<Via>,
-        aging: bool,
-    ) -> Instruments {
+    /// The instruments that `workload` lists, what looks at the replicas in a run of levels, and at the size of the tables.
+    pub(crate) fn listed_by(workload: &Workload, replicas: Option<Replicas>, aging: bool) -> Instruments {
         let of_workload = KINDS.map(|kind| ((kind.make)(workload), kind.columns, kind.absent));
         let of_run = [
             (boxed(replicas), replicas::COLUMNS, replicas::ABSENT),
-            (boxed(via), via::COLUMNS, via::ABSENT),
             (boxed(aging.then(Aging::default)), aging::COLUMNS, aging::ABSENT),
         ];
         let mut instruments = Instruments::default();
@@ -90,6 +81,10 @@ impl Instruments {
 
     pub(crate) fn reasons_first(&self, test: &mut Test) {
         self.all.iter().for_each(|i| i.reasons_first(test));
+    }
+
+    pub(crate) fn report_interrupted(&self, test: &mut Test) {
+        self.all.iter().for_each(|i| i.report_interrupted(test));
     }
 
     /// See [`Instrument::report`]; with the reasons why columns of other instruments are empty.

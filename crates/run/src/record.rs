@@ -1,5 +1,8 @@
 //! Builds the record of a test: the only place that does.
 
+use std::time::{Duration, SystemTime};
+
+use loadline_load::Request;
 use loadline_model::disturbance::disturbed_by;
 use loadline_model::{Forced, Series, TestRecord};
 use loadline_store::{NativeFile, TestOutput, rfc3339};
@@ -22,7 +25,7 @@ pub(crate) fn of_jobs(e: &Evidence<'_>, test: Test, id: TestRecord, native: Opti
         started_at: rfc3339(measured.opened_at),
         error_texts: merged.error_texts.clone(),
         waits: measured.waits(),
-        ..record(test, e, id)
+        ..record(test, e.request, id)
     };
     TestOutput {
         record,
@@ -36,7 +39,7 @@ pub(crate) fn of_jobs(e: &Evidence<'_>, test: Test, id: TestRecord, native: Opti
 
 /// The record of a scan of sizes, which has no rate to compare tests by.
 pub(crate) fn of_scan(e: Evidence<'_, Scanned>, test: Test, id: TestRecord, native: Option<NativeFile>) -> TestOutput {
-    let record = record(test, &e, id);
+    let record = record(test, e.request, id);
     let seen = e.seen;
     let started_at = rfc3339(seen.opened_at);
     let record = TestRecord { started_at, kpis: Vec::new(), ..record };
@@ -51,13 +54,27 @@ pub(crate) fn of_scan(e: Evidence<'_, Scanned>, test: Test, id: TestRecord, nati
     }
 }
 
-/// What records of jobs and scans have in common.
-fn record<S>(test: Test, e: &Evidence<'_, S>, id: TestRecord) -> TestRecord {
-    let work = e.work();
+/// The record of a test that was interrupted, of which only parts of the window are known.
+pub(crate) fn of_parts(request: &Request, test: Test, id: TestRecord) -> TestOutput {
+    let length = Duration::from_secs_f64(test.known_s().unwrap_or(0.0));
+    let started_at = rfc3339(SystemTime::now() - length);
+    TestOutput {
+        record: TestRecord { started_at, ..record(test, request, id) },
+        series: Series::default(),
+        histograms: Vec::new(),
+        snapshots: Vec::new(),
+        activity: None,
+        native: None,
+    }
+}
+
+/// What all records have in common.
+fn record(test: Test, request: &Request, id: TestRecord) -> TestRecord {
+    let work = &request.work;
     let record = TestRecord {
         group: work.workload.group.to_owned(),
-        driver: e.request.driver,
-        jobs: e.request.jobs,
+        driver: request.driver,
+        jobs: request.jobs,
         forced: Forced { not_the_devices: test.not_the_devices, ..id.forced },
         absent: test.absent(),
         figures: test.values,

@@ -31,6 +31,7 @@ const FIGURES: &[fn(&Evidence<'_>, &mut Test)] = &[
     |e, t| t.add(Detail::Agents, e.measured.agents.clone()),
     disturbance::figures,
     cost::figures,
+    cost::proxy,
     log_switches::figures,
     figures::background,
     steady::within_window,

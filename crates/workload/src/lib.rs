@@ -34,7 +34,7 @@ pub use params::{Allowed, Param, ParamError, Params};
 pub use pool::{POOL_BYTES, pool};
 pub use program::{Arm, Commit, Effect, Generator, Kernel, Program, ProgramError, Statement, Step, VarType};
 pub use script::{SCALE, Scripts};
-pub use skew::{Law, SHARES, Skew};
+pub use skew::{RankRange, SHARES, Skew};
 pub use source::UserError;
 pub use stream::{Arg, Execute, JobStart, NEW_KEYS_PER_JOB, Replay, Stream, StreamError};
 pub use sum::sum;

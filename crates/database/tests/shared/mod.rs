@@ -27,6 +27,34 @@ impl Execute for Autocommit<'_> {
     }
 }
 
+/// Demands that the database is refused, with all of `parts`.
+#[track_caller]
+pub(crate) fn assert_refused<T>(result: Result<T, TargetError>, parts: &[&str]) {
+    match result.map(drop) {
+        Err(TargetError::Refused(text)) if parts.iter().all(|part| text.contains(part)) => {}
+        other => panic!("{parts:?}: {other:?}"),
+    }
+}
+
+/// Demands that what was given is refused, with all of `parts`.
+#[track_caller]
+pub(crate) fn assert_usage<T>(result: Result<T, TargetError>, parts: &[&str]) {
+    match result.map(drop) {
+        Err(TargetError::Usage(text)) if parts.iter().all(|part| text.contains(part)) => {}
+        other => panic!("{parts:?}: {other:?}"),
+    }
+}
+
+/// Waits until `condition` holds. How long that may take is no claim.
+#[track_caller]
+pub(crate) fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(120);
+    while !condition() {
+        assert!(std::time::Instant::now() < deadline, "waited for {what}");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+}
+
 pub(crate) fn prepare(target: &dyn Target, work: &Work, jobs: u32) {
     target.create(work).unwrap();
     target.load(work, jobs).unwrap();
@@ -132,16 +160,10 @@ pub(crate) fn the_data_set_is_loaded_once_and_resumed(
     let check = || data_set().check_rows(&work, shared);
     check().unwrap();
     sql("UPDATE loadline.data_lookup SET payload = '' WHERE id % 10 = 3");
-    match check() {
-        Err(TargetError::Refused(e)) => assert!(e.contains("0 bytes instead of 100 in column 'payload'"), "{e}"),
-        other => panic!("{other:?}"),
-    }
+    assert_refused(check(), &["0 bytes instead of 100 in column 'payload'"]);
     // Other data are not touched.
     let other = Work { seed: work.seed + 1, ..work.clone() };
-    match target.load(&other, 1) {
-        Err(TargetError::Refused(e)) => assert!(e.contains("other data") && e.contains("--reload"), "{e}"),
-        other => panic!("{other:?}"),
-    }
+    assert_refused(target.load(&other, 1), &["other data", "--reload"]);
     target.clean_after_run(true).unwrap();
     assert!(data_set().data_set().unwrap()[0].kept);
     whole

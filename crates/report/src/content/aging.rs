@@ -52,6 +52,7 @@ pub(crate) fn verdict(test: &TestRecord, platform: &str) -> String {
         minutes => test.aging().last().map(|point| point.t_s / 60.0),
         parts => test.aging().len(),
         usable => test.is_usable(),
+        interrupted => test.figure(column::COMMIT_THROUGHPUT_TPS).is_none(),
         disturbed => test.is_disturbed(),
         rate => test.load().has_rate(),
         whole => found.map(told),

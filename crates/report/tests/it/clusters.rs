@@ -6,7 +6,7 @@ use loadline_model::variant::{InPair, Letter, LevelPoint, Links, Paired};
 use loadline_model::{CheckId, Detail, TestRecord, column};
 use loadline_report::{Costs, Format, Options, RunData, render};
 
-use crate::common::{manifest, record, section, text, words};
+use crate::common::*;
 
 /// A run in which `on` adds 0.3 ms and a round trip to a commit of 0.5 ms, and `local` nothing.
 fn levels() -> RunData {

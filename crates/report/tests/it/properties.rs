@@ -1,6 +1,6 @@
 //! Properties of all reports.
 
-use crate::common::{record, run, section, text, two_platforms, two_scans, unscripted, words};
+use crate::common::*;
 use loadline_analyze::waits::Counts;
 use loadline_model::limits::SizePoint;
 use loadline_model::{Check, CheckId, Detail, Latencies, Outcome, TestRecord, column};

@@ -2,8 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::common::groups::all_groups;
-use crate::common::{run, text, two_platforms};
+use crate::common::*;
 use loadline_analyze::sweeps;
 use loadline_model::Forced;
 use loadline_model::column::COLUMNS;

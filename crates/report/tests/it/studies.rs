@@ -7,7 +7,7 @@ use loadline_model::limits::SizePoint;
 use loadline_model::{Detail, TestRecord};
 use loadline_report::{Format, RunData, end_page};
 
-use crate::common::{manifest, record, run, scan, text};
+use crate::common::*;
 
 const DATA_LOAD: &str = include_str!("../../../../references/data-load-exadata-x4-2.csv");
 /// Columns that identify a test.

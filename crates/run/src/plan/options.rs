@@ -2,6 +2,7 @@
 //! default follow. What it does not go with is in `refusals.rs`; what it becomes, in `plan.rs`.
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::str::FromStr;
 
 use clap::builder::{NonEmptyStringValueParser, PossibleValue, PossibleValuesParser, TypedValueParser};
@@ -402,13 +403,9 @@ fn jobs(text: &str) -> Result<JobsSpec, String> {
     }
 }
 
-/// The rate of a command line.
-fn rate(text: &str) -> Result<RateSpec, String> {
-    let number = text.parse().map(RateSpec::Tps);
-    number.or_else(|_| match text {
-        "auto" => Ok(RateSpec::Text(text.to_owned())),
-        _ => Err(format!("'{text}' is not a rate: give transactions per second, or auto")),
-    })
+/// The rate of a command line; what else it may be is said with that of a plan file.
+fn rate(text: &str) -> Result<RateSpec, Infallible> {
+    Ok(text.parse().map_or_else(|_| RateSpec::Text(text.to_owned()), RateSpec::Tps))
 }
 
 /// Parses one of `values`: each has its name, its help and what it means.

@@ -7,11 +7,12 @@ use std::sync::mpsc::{Sender, channel};
 use loadline_collect::CpuSource;
 use loadline_database::{NativeReports, RemainingNodes, Target, TargetError, Work, is_temporary, kind_of};
 use loadline_load::{Measured, Place, Request, TestError, Warmup, end_lost, run_test};
+use loadline_model::column::COLUMNS;
 use loadline_model::live::LiveTest;
 use loadline_model::manifest::TargetInfo;
 use loadline_model::plan::PlannedWorkload;
 use loadline_model::record::AgentFigures;
-use loadline_model::{Column, Forced, InPair, JobLoad, Note, TestRecord};
+use loadline_model::{CheckId, Column, Forced, InPair, JobLoad, Note, TestRecord};
 use loadline_store::{NativeFile, TestOutput};
 use loadline_workload::{Instrument, SizeScan};
 
@@ -29,8 +30,9 @@ use crate::figures::nodes::is_same_cluster;
 use crate::figures::populations::found_rate;
 use crate::figures::volume::only_adds;
 use crate::instrument::size_scan::{self, Scanned};
-use crate::instrument::{AGE_PARTS, Instruments, Via};
+use crate::instrument::{AGE_PARTS, Instruments};
 use crate::live::{Event, Pace};
+use crate::test::{Test, failed};
 use crate::{record, steps};
 
 /// A test to run.
@@ -149,6 +151,7 @@ impl PlannedTest<'_> {
         context.listener.on(Event::TestDone(&output.record));
         let lost: Vec<AgentFigures> = output.record.by_agent().iter().filter(|agent| agent.lost).cloned().collect();
         context.add_record(output.record);
+        context.manifest.looks.clear();
         let test = self.position.test;
         if !lost.is_empty() {
             let why = AgentFigures::failures(&lost);
@@ -194,8 +197,8 @@ impl PlannedTest<'_> {
             disk: at.device("log").map(str::to_owned),
             data_disk: at.device("data").map(str::to_owned),
             perf_events: plan.perf_events(),
-            parts: if context.manifest.plan.aging() { AGE_PARTS } else { 0 },
-            proxy: context.via.clone().and_then(Result::ok).unwrap_or_default(),
+            parts: if plan.aging() { AGE_PARTS } else { 0 },
+            proxy: context.via.clone(),
             interrupted: Arc::clone(&context.interrupted),
         };
         Ok(Prepared { request, before, info, cache_bytes, unsettled })
@@ -209,8 +212,7 @@ impl PlannedTest<'_> {
         say: &Sender<String>,
     ) -> Result<Instruments, StudyError> {
         let replicas = self.level.as_ref().map(|level| level.instrument(say.clone()));
-        let via = context.via.clone().map(Via::of);
-        let mut instruments = Instruments::listed_by(&self.work.workload, replicas, via, context.manifest.plan.aging());
+        let mut instruments = Instruments::listed_by(&self.work.workload, replicas, context.manifest.plan.aging());
         let run = self.run_context(context, prepared.cache_bytes);
         instruments.prepare(&mut prepared.request, &run).map_err(|e| self.target_failed(e))?;
         Ok(instruments)
@@ -244,8 +246,11 @@ impl PlannedTest<'_> {
             if let Ok(text) = alarm.try_recv() {
                 context.warn(format!("test {}: {text}", self.position.test));
             }
-        })
-        .map_err(|e| self.failed(e))?;
+        });
+        if matches!(measured, Err(TestError::Interrupted)) {
+            self.store_parts(context, request, &instruments)?;
+        }
+        let measured = measured.map_err(|e| self.failed(e))?;
         context.book_hold(&hold, try_of);
         let sessions = end_lost(context.side.target.as_ref(), &measured.agents);
         let lost = measured.jobs.iter().find_map(|j| j.lost.clone());
@@ -262,6 +267,23 @@ impl PlannedTest<'_> {
         let again = hold.has_repeated.then_some(Note::WindowRepeated {});
         let notes = sessions.into_iter().chain(again).collect();
         Ok(Ended { measured, instruments, views, proof, mark, remaining, notes })
+    }
+
+    /// Stores what is known of the parts of a window that was interrupted, if they were recorded.
+    fn store_parts(
+        &self,
+        context: &mut Context<'_>,
+        request: &Request,
+        instruments: &Instruments,
+    ) -> Result<(), StudyError> {
+        let mut test = Test::default();
+        instruments.report_interrupted(&mut test);
+        let Some(known_s) = test.known_s() else { return Ok(()) };
+        let why =
+            format!("interrupted: {known_s:.1} s of a window of {} s are known, without proofs", request.duration_s);
+        COLUMNS.iter().for_each(|column| test.set_fallback_reason(column, &why));
+        test.check(CheckId::Window, failed(why));
+        self.store(context, record::of_parts(request, test, self.identity(context)), None)
     }
 
     /// The evidence of jobs. What instruments can only measure now is added to it by [`Instruments::complete`].

@@ -69,11 +69,17 @@ impl Refusals {
     }
 }
 
-/// The error of `failure`, if the server refused what it was asked. A lost session is no refusal, as the server may have started anew,
-/// unless a full disk ended it.
-fn refusal_in(failure: &StudyError) -> Option<&TargetError> {
-    let (StudyError::Target(e) | StudyError::Test { source: TestError::Target(e), .. }) = failure else { return None };
-    matches!(e, TargetError::Server(_) | TargetError::Unsupported(_) | TargetError::NoSpace(_)).then_some(e)
+/// Whether a full disk is why, if the server refused what it was asked, or no rate meets the objective; `None` for other failures. A lost
+/// session is no refusal, as the server may have started anew, unless a full disk ended it.
+fn is_full_disk(failure: &StudyError) -> Option<bool> {
+    match failure {
+        StudyError::Objective(_) => Some(false),
+        StudyError::Target(e) | StudyError::Test { source: TestError::Target(e), .. } => {
+            let refused = matches!(e, TargetError::Server(_) | TargetError::Unsupported(_) | TargetError::NoSpace(_));
+            refused.then(|| e.is_full_disk())
+        }
+        _ => None,
+    }
 }
 
 impl Context<'_> {
@@ -104,8 +110,8 @@ impl Context<'_> {
         failure: StudyError,
     ) -> Result<(), StudyError> {
         let work = self.work(workload, &Default::default()).ok();
-        let full_disk = refusal_in(&failure).map(TargetError::is_full_disk);
-        let Some(full_disk) = full_disk.filter(|_| !self.stopped() && self.side.target.info().is_ok()) else {
+        let Some(full_disk) = is_full_disk(&failure).filter(|_| !self.stopped() && self.side.target.info().is_ok())
+        else {
             return Err(failure);
         };
         let failure = explained(failure, self.side.target.as_ref(), &self.side.info);

@@ -2,7 +2,9 @@
 
 #![allow(dead_code, clippy::unwrap_used)]
 
-pub(crate) mod groups;
+mod groups;
+
+pub(crate) use groups::all_groups;
 
 use std::collections::BTreeMap;
 
