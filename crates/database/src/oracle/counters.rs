@@ -7,9 +7,9 @@ use loadline_model::activity::{self, Topic};
 use loadline_model::snapshot::WaitSample;
 use loadline_model::{Column, Snapshot, column};
 
-use super::knowledge::{KNOWLEDGE, View};
+use super::knowledge::{KNOWLEDGE, RELEASE, View};
 use super::session::{MODULE, NO_VIEW, OraSession, Row, answered, number, text};
-use crate::descriptor::{BlockBytes, Counter, Product, Release};
+use crate::descriptor::{BlockBytes, Counter};
 use crate::error::TargetError;
 use crate::role::{Observer, SessionTasks};
 use crate::scope::Scope;
@@ -57,20 +57,6 @@ fn read(view: &View, rows: &[Row], snapshot: &mut Snapshot) {
             }
         }
     }
-}
-
-/// The release of a version such as `19.24.0.0.0`.
-fn release(version: &str) -> Release {
-    let mut numbers = version.split('.').map(|n| n.parse().unwrap_or(0));
-    Release { product: Product::Oracle, number: [(); 3].map(|()| numbers.next().unwrap_or(0)) }
-}
-
-/// Adds loadline's counters and the times of the CPUs.
-fn derive(release: Release, snapshot: &mut Snapshot) {
-    // No counter is in units of blocks.
-    let block = BlockBytes { data: 1.0, log: 1.0 };
-    Counter::fill(&KNOWLEDGE.counters, release, block, &mut snapshot.counters);
-    snapshot.proc_stat = proc_stat(snapshot);
 }
 
 /// The line `cpu` of `/proc/stat` with the times of `V$OSSTAT`, in hundredths of a second. There,
@@ -125,7 +111,6 @@ pub(super) fn whose(scope: Scope, run: &str) -> String {
 /// Reads all views that can be read.
 pub(super) struct OraObserver {
     session: Box<dyn OraSession>,
-    release: Release,
     queries: Vec<(&'static View, String)>,
     /// The query for what jobs wait for, if sessions can be read.
     waits: Option<String>,
@@ -153,7 +138,7 @@ impl OraObserver {
                 queries.push((*view, query));
             }
         }
-        OraObserver { release: release(&session.version()), session, queries, waits }
+        OraObserver { session, queries, waits }
     }
 }
 
@@ -169,7 +154,10 @@ impl Observer for OraObserver {
             }
             read(view, &rows, &mut snapshot);
         }
-        derive(self.release, &mut snapshot);
+        // No counter is in units of blocks.
+        let block = BlockBytes { data: 1.0, log: 1.0 };
+        Counter::fill(&KNOWLEDGE.counters, RELEASE, block, &mut snapshot.counters);
+        snapshot.proc_stat = proc_stat(&snapshot);
         Ok(snapshot)
     }
 

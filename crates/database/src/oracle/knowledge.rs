@@ -14,6 +14,9 @@ use crate::view::{Fragments, StatisticsView, ViewQuery};
 
 pub(super) static KNOWLEDGE: Embedded<Knowledge> = Embedded::new("src/oracle.toml", include_str!("../oracle.toml"));
 
+/// The oldest release: nothing in the file differs by version.
+pub(super) const RELEASE: Release = Release { product: Product::Oracle, number: [19, 0, 0] };
+
 /// The file, which describes its parts.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -121,9 +124,7 @@ impl Knowledge {
 
     /// The queries of the statistics views. `v` begins the names of views; `whose` is the condition of sessions.
     pub(super) fn statistics_views(&self, v: &str, whose: &str) -> impl Iterator<Item = ViewQuery> {
-        // None differs by version.
-        let release = Release { product: Product::Oracle, number: [19, 0, 0] };
-        self.statistics.iter().filter_map(move |view| view.at(release, &self.fragments, &[("v", v), ("whose", whose)]))
+        self.statistics.iter().filter_map(move |view| view.at(RELEASE, &self.fragments, &[("v", v), ("whose", whose)]))
     }
 }
 

@@ -401,10 +401,3 @@ fn an_awr_report_is_made_between_two_snapshots() {
         }
     }
 }
-
-#[test]
-fn without_the_driver_it_says_how_to_build_it_in() {
-    let address = address::OraAddress::parse("oracle://ann:secret@db/x").unwrap();
-    let text = no_driver(&address).to_string();
-    assert!(text.contains("--features oracle") && !text.contains("secret"), "{text}");
-}

@@ -14,7 +14,7 @@ use postgres_protocol::authentication::sasl::{ChannelBinding, SCRAM_SHA_256, Scr
 use postgres_protocol::message::frontend;
 use rustls::ClientConfig;
 
-use super::config::{Address, Config, default_host};
+use super::config::{Config, default_host};
 use super::knowledge::KNOWLEDGE;
 use super::protocol::ServerError;
 use super::versions::{NEWEST, OLDEST};
@@ -28,7 +28,7 @@ use crate::request::{AskPassword, OpenRequest, Way};
 use crate::role::Canceller;
 use crate::secret::Secret;
 use crate::stream::{Socket, Stream};
-use crate::tcp::{Names, Peer};
+use crate::tcp::{Address, Names, Peer};
 use crate::tls::{self, SslMode};
 use crate::work::Work;
 
@@ -115,7 +115,7 @@ impl Endpoint {
     /// For the node at `url`. What it leaves out comes from `env`.
     pub(super) fn new(url: &str, request: &OpenRequest, env: Env<'_>) -> Result<Endpoint, TargetError> {
         let config = Config::parse(url, env)?;
-        let encrypted = config.sslmode != SslMode::Disable && matches!(config.address, Address::Tcp(_));
+        let encrypted = config.sslmode != SslMode::Disable && matches!(config.address, Address::Tcp(..));
         let own = || env("HOME").map(|home| PathBuf::from(home).join(".postgresql/root.crt")).filter(|p| p.is_file());
         let authorities = match config.sslrootcert.as_deref() {
             // Those of the operating system.
@@ -228,12 +228,9 @@ impl Endpoint {
 
     fn stream(&self, mode: SslMode, handshake_failed: &mut bool) -> Result<Stream, TargetError> {
         match &self.config.address {
-            Address::Unix(dir) => {
-                let path = dir.join(format!(".s.PGSQL.{}", self.config.port));
-                UnixStream::connect(&path).map(Stream::unix).map_err(|e| no_socket(dir, &path, &e))
-            }
-            Address::Tcp(host) => {
-                let mut tcp = self.peer().connect(host, self.config.port, self.config.connect_timeout)?;
+            Address::Unix(path) => UnixStream::connect(path).map(Stream::unix).map_err(|e| no_socket(path, &e)),
+            Address::Tcp(host, port) => {
+                let mut tcp = self.peer().connect(host, *port, self.config.connect_timeout)?;
                 let Some(tls) = self.tls.as_ref().filter(|_| mode != SslMode::Disable) else {
                     return Ok(Stream::Plain(tcp));
                 };
@@ -437,11 +434,11 @@ impl Endpoint {
             return Ok(password.clone());
         }
         let hosts = match &config.address {
-            Address::Tcp(host) => vec![host.clone()],
-            Address::Unix(dir) if *dir == Path::new(&default_host()) => {
-                vec!["localhost".into(), dir.display().to_string()]
+            Address::Tcp(host, _) => vec![host.clone()],
+            Address::Unix(path) => {
+                let dir = path.parent().unwrap_or(path).display().to_string();
+                if dir == default_host() { vec!["localhost".into(), dir] } else { vec![dir] }
             }
-            Address::Unix(dir) => vec![dir.display().to_string()],
         };
         let port = config.port.to_string();
         let of = [port.as_str(), &config.database, &config.user];
@@ -514,8 +511,8 @@ fn hindrance(c: &mut Connection, pid: u32) -> Result<Option<TargetError>, Target
     })
 }
 
-fn no_socket(dir: &Path, path: &Path, e: &io::Error) -> TargetError {
-    let shown = path.display();
+fn no_socket(path: &Path, e: &io::Error) -> TargetError {
+    let (dir, shown) = (path.parent().unwrap_or(path), path.display());
     let others: Vec<String> = std::fs::read_dir(dir)
         .into_iter()
         .flatten()

@@ -3,7 +3,6 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use super::config::Address;
 use super::connect::{Endpoint, SessionRole};
 use super::knowledge::KNOWLEDGE;
 use super::observer::{CounterGaps, PgObserver, uncounted_syncs};
@@ -22,7 +21,6 @@ use crate::request::{OpenRequest, Way};
 use crate::role::Observer;
 use crate::scope::Scope;
 use crate::servers::Servers;
-use crate::tcp::is_loopback;
 use crate::work::Work;
 use crate::workload_tables::LoadedTables;
 
@@ -396,12 +394,8 @@ fn create_extension(c: &mut Connection, settings: &PgSettings) -> Result<(), Tar
 /// Whether the server runs on this machine: its address is local, and `pid` is a PostgreSQL process here (not so behind
 /// a tunnel or a container's port).
 fn is_local(endpoint: &Endpoint, pid: u32) -> bool {
-    let local_address = match &endpoint.config.address {
-        Address::Unix(_) => true,
-        Address::Tcp(host) => is_loopback(host),
-    };
     let process = std::fs::read_to_string(format!("/proc/{pid}/comm"));
-    local_address && process.is_ok_and(|name| name.trim().starts_with("postgres"))
+    endpoint.config.address.is_near() && process.is_ok_and(|name| name.trim().starts_with("postgres"))
 }
 
 /// Host name and memory, bytes, of the server's machine, as its kernel states them; `None` without the privilege.
