@@ -96,7 +96,7 @@ impl Instrument for Aging {
 impl Aging {
     /// The parts of the window through which all jobs ran.
     fn points(&self, seen: &[Wear]) -> Vec<AgePoint> {
-        let Some(window) = self.shared.window.get() else { return Vec::new() };
+        let Some(window) = self.shared.window() else { return Vec::new() };
         let parts = &self.shared.parts;
         // Parts are rounded up, all together by less than a nanosecond each.
         let ran_ns = self.ran_until_ns.saturating_sub(window.open_ns) + parts.len() as u64;
