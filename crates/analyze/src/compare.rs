@@ -231,7 +231,7 @@ fn partner<'a>(
 /// Which of two platforms is imported, if they are not both loadline's own: no workload of one tool is another's.
 fn other_tool(platforms: [&Platform<'_>; 2]) -> Option<String> {
     let tool = |p: &Platform<'_>| {
-        p.records.iter().find_map(|r| r.imported.as_ref()).map_or("loadline".to_owned(), |i| i.tool.clone())
+        p.records.iter().find_map(|r| r.imported()).map_or("loadline".to_owned(), |i| i.tool.clone())
     };
     let ([x, y], [of_x, of_y]) = (platforms.map(|p| p.label), platforms.map(tool));
     (of_x != of_y).then(|| format!("different definitions of work: '{x}' ran that of {of_x}, '{y}' that of {of_y}"))

@@ -90,7 +90,7 @@ impl Caveats {
             data_source: first.data_source,
             forced: first.forced.clone(),
             disturbed: Disturbed::of_tests(tests),
-            imported: first.imported.as_ref().map(loadline_model::Imported::unchecked),
+            imported: first.imported().map(loadline_model::Imported::unchecked),
         }
     }
 

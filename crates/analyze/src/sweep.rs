@@ -310,7 +310,7 @@ fn objective_line(valid: &[(u32, f64, f64)], objective_ms: f64, highest: u32) ->
 #[must_use]
 pub fn sweeps(records: &[TestRecord]) -> Vec<Sweep> {
     let mut groups: Vec<Vec<&TestRecord>> = Vec::new();
-    for record in records.iter().filter(|r| r.sizes.is_empty()) {
+    for record in records.iter().filter(|r| r.sizes().is_empty()) {
         match groups.iter_mut().find(|g| g.first().is_some_and(|first| same_work(first, record))) {
             Some(group) => group.push(record),
             None => groups.push(vec![record]),

@@ -118,7 +118,7 @@ impl<'a> Cell<'a> {
     /// Whether its windows are scans of commit time over redo, which are compared by their curves.
     #[must_use]
     pub fn is_scan(&self) -> bool {
-        self.pairs.iter().flatten().flatten().any(|r| !r.sizes.is_empty())
+        self.pairs.iter().flatten().flatten().any(|r| !r.sizes().is_empty())
     }
 
     /// The pairs of the main figure.
@@ -142,7 +142,7 @@ pub struct Curves<'a> {
 pub fn curves(records: &[TestRecord], planned: u32) -> Vec<Curves<'_>> {
     let usable = |pair: &&[&TestRecord; 2]| pair.iter().all(|r| r.is_usable());
     let all = cells(records, planned).into_iter().filter(Cell::is_scan).map(|cell| {
-        let shapes = cell.pairs.iter().flatten().rfind(usable).map(|pair| pair.map(|r| shape(&r.sizes)));
+        let shapes = cell.pairs.iter().flatten().rfind(usable).map(|pair| pair.map(|r| shape(r.sizes())));
         Curves { shapes, cell }
     });
     all.collect()
@@ -300,7 +300,7 @@ fn row<'a>(figure: &Figure<'a>, answer: &Answer, paired: &Paired, alone: f64) ->
 
 #[cfg(test)]
 mod tests {
-    use loadline_model::column;
+    use loadline_model::{Detail, column};
 
     use super::*;
 
@@ -380,8 +380,8 @@ mod tests {
                     write_ns: Vec::new(),
                 }
             };
-            let sizes = (1..=96).map(point).collect();
-            TestRecord { sizes, variant: Some(InPair::of_two(arm)), ..window(test, arm, 1, 1.0) }
+            let details = vec![Detail::Sizes((1..=96).map(point).collect())];
+            TestRecord { details, variant: Some(InPair::of_two(arm)), ..window(test, arm, 1, 1.0) }
         };
         for (a, b, differ) in [(Some(4.0), Some(6.0), true), (Some(4.0), Some(4.0), false), (Some(4.0), None, true)] {
             let records = [scan(1, Letter::A, a), scan(2, Letter::B, b)];

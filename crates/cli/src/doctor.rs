@@ -12,7 +12,7 @@ use loadline_model::manifest::TargetInfo;
 use loadline_model::{Capabilities, Column, Driver, Finding, Severity, column};
 use loadline_report::Format;
 use loadline_run::plan::{AWR_FLAG, refusal};
-use loadline_run::storage_size::{DATA_PER_CACHE, DATA_PER_MEMORY, beyond_cache, beyond_memory};
+use loadline_run::server_memory::{DATA_PER_CACHE, DATA_PER_MEMORY, beyond_cache, beyond_memory};
 use loadline_storage::StorageFacts;
 use loadline_workload::{CATALOGUE, Workload};
 use minijinja::{Value, context};

@@ -11,7 +11,7 @@ use loadline_exchange::{ImportedTest, Source, Tool, import as read};
 use loadline_model::facts::stated;
 use loadline_model::format::counted;
 use loadline_model::manifest::TargetInfo;
-use loadline_model::{Imported, ImportedFile, Manifest};
+use loadline_model::{Detail, Imported, ImportedFile, Manifest};
 use loadline_run::references::unmeasured;
 use loadline_store::{RunFolder, TestOutput, rfc3339, run_name};
 use sha2::{Digest as _, Sha256};
@@ -120,7 +120,7 @@ fn write(
         record.platform.clone_from(&platform);
         (record.run, record.test) = (folder.id(), number);
         record.target = format!("imported:{kind}");
-        record.imported = Some(imported);
+        record.details.push(Detail::Imported(imported));
         let alike = outputs.iter().filter(|TestOutput { record: other, .. }| {
             (&other.workload, other.jobs, &other.parameters) == (&record.workload, record.jobs, &record.parameters)
         });
@@ -147,7 +147,7 @@ fn write(
         ..manifest
     })?;
     warnings.iter().for_each(|warning| output::say(warning));
-    if let Some(imported) = records.first().and_then(|r| r.imported.as_ref()) {
+    if let Some(imported) = records.first().and_then(|r| r.imported()) {
         let tests = counted(records.len(), "test");
         output::say(&format!("{tests} {}", imported.unchecked()));
     }

@@ -201,7 +201,7 @@ fn kinds_table(tests: &[TestData]) -> Table {
     let own = [("kind", Kind::Text), weight, transactions, ("tps", Kind::Number), mean, p50, p99, p95];
     let mut table = Table::of_parts("kinds", &own);
     for TestData { record, .. } in tests {
-        for kind in &record.kinds {
+        for kind in record.kinds() {
             // Null for a kind of which none completed.
             let times = kind.transaction_ns.map(|times| times.map(|ns| json!(ns / 1e6))).unwrap_or_default();
             let own = [json!(kind.name), json!(kind.weight), json!(kind.transactions), json!(kind.tps)];

@@ -361,8 +361,9 @@ pub fn run_test(request: &Request, hooks: &mut dyn TestHooks, tick: impl FnMut(&
     let begin_ns = now_ns();
     let before = observer.snapshot().map_err(|e| e.to_string());
     let took_ns = now_ns().saturating_sub(begin_ns);
-    let parts = std::iter::repeat_with(Mutex::default).take(request.parts).collect();
-    let shared = Arc::new(Shared { parts, ..Shared::new(request.jobs, Arc::clone(&request.interrupted)) });
+    let mut shared = Shared::new(request.jobs, Arc::clone(&request.interrupted));
+    shared.parts = std::iter::repeat_with(Mutex::default).take(request.parts).collect();
+    let shared = Arc::new(shared);
     let mut crew = open_jobs(request, &shared)?;
     let (sessions, server) = session_tasks(request, observer.as_mut(), crew.tasks());
     let helpers = || observer.session_tasks().ids;

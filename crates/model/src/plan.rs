@@ -1,10 +1,13 @@
 //! What to measure: values as a user writes them, and the plan that they become.
 
+mod feature;
+
 use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+pub use self::feature::{AgentCredentials, OnNodeLoss, PlanFeature, PlannedAgents};
 use crate::load::JobLoad;
 pub use crate::variant::PlannedWorkload;
 use crate::variant::{Links, Paired, Variant};
@@ -93,73 +96,11 @@ impl Default for Jobs {
     }
 }
 
-crate::named! {
-    /// What a run does when a node of its target is lost in a test.
-    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-    #[serde(rename_all = "kebab-case")]
-    pub enum OnNodeLoss {
-        /// It ends after that test.
-        #[default]
-        End: "end", "The run ends after that test";
-        /// It measures the later tests over the nodes that are left.
-        Continue: "continue", "The later tests are measured over the nodes that are left";
-    }
-    /// The word used on the command line and in files.
-    pub fn name;
-    /// What it means, in help.
-    pub fn about;
-}
-
-impl OnNodeLoss {
-    fn is_end(&self) -> bool {
-        *self == OnNodeLoss::End
-    }
-}
-
-crate::named! {
-    /// Where agents have the target's password from.
-    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-    #[serde(rename_all = "kebab-case")]
-    pub enum AgentCredentials {
-        /// It is sent with the target's URL.
-        #[default]
-        Send: "send", "That of --target is sent to them, if nobody else can read it: by TLS, or on this machine";
-        /// Each has its own, in its environment or its files.
-        Local: "local", "Each has its own, in its environment, password file or option file";
-    }
-    /// The word used on the command line and in files.
-    pub fn name;
-    /// What it means, in help.
-    pub fn about;
-}
-
-/// Agents that run the jobs of a plan.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PlannedAgents {
-    /// URL of their hub without any secret.
-    pub hub: String,
-    /// Number of agents.
-    pub agents: u32,
-    /// Where they have the target's password from.
-    pub credentials: AgentCredentials,
-}
-
 /// A resolved plan: every value valid and explicit. It holds no secret. The default asks for nothing.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
     /// URL of the target without any password.
     pub target: String,
-    /// URLs of further nodes without any password.
-    pub nodes: Vec<String>,
-    /// Numbers of nodes to sweep over, rising; empty: all nodes of the target.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub node_counts: Vec<u32>,
-    /// What the run does when a node is lost.
-    #[serde(default, skip_serializing_if = "OnNodeLoss::is_end")]
-    pub on_node_loss: OnNodeLoss,
-    /// The agents that run the jobs; `None`: loadline's own process.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub agents: Option<PlannedAgents>,
     /// Name of the platform in tables and charts.
     pub platform: String,
     /// Facts of the platform that the user states, by id: see [`crate::facts`].
@@ -175,9 +116,6 @@ pub struct Plan {
     pub workload_files: Vec<WorkloadFile>,
     /// Job counts.
     pub jobs: Jobs,
-    /// Whether a list of them is of each node: `[1, 2]` over 3 nodes are 3 and 6 jobs.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub jobs_per_node: bool,
     /// Length of the measured window, s.
     pub duration_s: f64,
     /// Warm-up: time under load before the window starts, s; the longest one, if `auto_warmup`.
@@ -200,12 +138,6 @@ pub struct Plan {
     pub draws: Option<u64>,
     /// Size of the data set, bytes.
     pub size_bytes: u64,
-    /// Memory of the server's machine as the user states it, bytes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub server_memory_bytes: Option<u64>,
-    /// Whether storage figures whose reads did not come from the device are kept, and marked.
-    #[serde(default)]
-    pub allow_cached: bool,
     /// Latency objective for the load line, ns.
     pub latency_objective_ns: Option<u64>,
     /// Settings of a private server.
@@ -218,24 +150,15 @@ pub struct Plan {
     /// Whether the storage is probed and the limit of each test is measured.
     #[serde(default)]
     pub probe: bool,
-    /// Whether the database's own report of each test is kept.
-    #[serde(default)]
-    pub native_report: bool,
-    /// Times from the last change to the commit over which scans are made, s, ascending; empty: they are made over sizes.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub idle_s: Vec<f64>,
-    /// Whether hardware events of the database's processes are counted.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub perf_events: bool,
-    /// Whether the window is recorded in parts, with the size of the tables ([`crate::record::AgePoint`]).
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub aging: bool,
     /// Whether the data set stays on the target after the run.
     #[serde(default)]
     pub keep_data: bool,
     /// Whether an existing data set is dropped and loaded again.
     #[serde(default)]
     pub reload: bool,
+    /// What features add to it.
+    #[serde(flatten, with = "feature::stored")]
+    pub features: Vec<PlanFeature>,
     /// Variants that are compared in pairs of windows; `None`: the run is a sweep.
     #[serde(default, alias = "arms", alias = "levels", skip_serializing_if = "Option::is_none")]
     pub paired: Option<Box<Paired>>,
@@ -316,7 +239,7 @@ impl Plan {
     /// The listed job counts of tests over so many nodes, all nodes together; `None`: they are found in the sweep.
     #[must_use]
     pub fn jobs_over(&self, nodes: u32) -> Option<Vec<u32>> {
-        let each = if self.jobs_per_node { nodes } else { 1 };
+        let each = if self.jobs_per_node() { nodes } else { 1 };
         match &self.jobs {
             Jobs::List(list) => Some(list.iter().map(|jobs| jobs.saturating_mul(each)).collect()),
             Jobs::Auto { .. } => None,

@@ -39,7 +39,7 @@ pub(crate) struct Scan<'a> {
 
 fn scans(run: &RunData) -> Vec<Scan<'_>> {
     let of = |record| {
-        let shape = Some(record).filter(|r: &&TestRecord| r.is_usable()).map(|r| shape(&r.sizes));
+        let shape = Some(record).filter(|r: &&TestRecord| r.is_usable()).map(|r| shape(r.sizes()));
         let cause = match &shape {
             Some(Shape::Sawtooth { period_bytes, .. }) => {
                 Some(cause::sentence(*period_bytes, &run.manifest.target.settings))
@@ -48,7 +48,7 @@ fn scans(run: &RunData) -> Vec<Scan<'_>> {
         };
         Scan { record, shape, cause }
     };
-    run.records.iter().filter(|r| !r.sizes.is_empty()).map(of).collect()
+    run.records.iter().filter(|r| !r.sizes().is_empty()).map(of).collect()
 }
 
 /// The platforms of `runs`. Platforms with the same name get their run id added.

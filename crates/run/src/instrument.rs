@@ -29,7 +29,9 @@ pub(crate) use crate::evidence::{Instrument, Instruments};
 use crate::test::Test;
 
 pub(crate) use aging::AGE_PARTS;
+use aging::Aging;
 pub(crate) use device::data_files;
+use identical::IdenticalBlocks;
 pub(crate) use replicas::Replicas;
 
 /// All instruments, in the order in which they are prepared and report.
@@ -46,26 +48,20 @@ struct Kind {
 impl Instruments {
     /// The instruments that `workload` lists, what looks at the replicas in a run of levels, and what `plan` asks for.
     pub(crate) fn listed_by(workload: &Workload, replicas: Option<Replicas>, plan: &Plan) -> Instruments {
-        let (mut all, mut absent) = (Vec::new(), Vec::new());
-        for kind in KINDS {
-            match (kind.make)(workload) {
-                Some(instrument) => all.push(instrument),
-                None => absent.push((kind.columns, kind.absent)),
+        let of_workload = KINDS.map(|kind| ((kind.make)(workload), kind.columns, kind.absent));
+        let of_run = [
+            (boxed(replicas), replicas::COLUMNS, replicas::ABSENT),
+            (boxed(plan.aging().then(Aging::default)), aging::COLUMNS, aging::ABSENT),
+            (boxed(plan.payload.duplicates.map(|_| IdenticalBlocks::default())), identical::COLUMNS, identical::ABSENT),
+        ];
+        let mut instruments = Instruments::default();
+        for (made, columns, why) in of_workload.into_iter().chain(of_run) {
+            match made {
+                Some(instrument) => instruments.all.push(instrument),
+                None => instruments.absent.push((columns, why)),
             }
         }
-        match replicas {
-            Some(replicas) => all.push(Box::new(replicas)),
-            None => absent.push((replicas::COLUMNS, replicas::ABSENT)),
-        }
-        match plan.aging {
-            true => all.push(Box::<aging::Aging>::default()),
-            false => absent.push((aging::COLUMNS, aging::ABSENT)),
-        }
-        match plan.payload.duplicates {
-            Some(_) => all.push(Box::<identical::IdenticalBlocks>::default()),
-            None => absent.push((identical::COLUMNS, identical::ABSENT)),
-        }
-        Instruments { all, absent }
+        instruments
     }
 
     pub(crate) fn prepare(&mut self, request: &mut Request, run: &RunContext<'_>) -> Result<(), TargetError> {
@@ -99,6 +95,10 @@ impl Instruments {
         self.absent.iter().for_each(|(columns, why)| test.set_all_absent(columns, why));
         self.all.iter().for_each(|i| i.report(e, test));
     }
+}
+
+fn boxed(instrument: Option<impl Instrument + 'static>) -> Option<Box<dyn Instrument>> {
+    instrument.map(|of| Box::new(of) as Box<dyn Instrument>)
 }
 
 fn beside_jobs<T: Send + 'static>(

@@ -4,14 +4,12 @@ use std::time::{Duration, SystemTime};
 
 use loadline_load::Request;
 use loadline_model::disturbance::disturbed_by;
-use loadline_model::record::AgentFigures;
 use loadline_model::{Forced, Series, TestRecord};
 use loadline_store::{NativeFile, TestOutput, rfc3339};
 
 use crate::activity;
 use crate::evidence::Evidence;
 use crate::figures::series::series;
-use crate::figures::{nodes, populations, slow};
 use crate::instrument::size_scan::Scanned;
 use crate::test::Test;
 
@@ -26,11 +24,6 @@ pub(crate) fn of_jobs(e: &Evidence<'_>, test: Test, id: TestRecord, native: Opti
     let record = TestRecord {
         started_at: rfc3339(measured.opened_at),
         error_texts: merged.error_texts.clone(),
-        by_node: nodes::of_each(e),
-        populations: populations::of_each(e.request, measured),
-        kinds: populations::of_each_kind(e.request, measured),
-        slow: slow::slowest(e).ok(),
-        by_agent: measured.agents.iter().map(AgentFigures::stored).collect(),
         waits: measured.waits(),
         ..record(test, e.request, id)
     };
@@ -49,7 +42,7 @@ pub(crate) fn of_scan(e: Evidence<'_, Scanned>, test: Test, id: TestRecord, nati
     let record = record(test, e.request, id);
     let seen = e.seen;
     let started_at = rfc3339(seen.opened_at);
-    let record = TestRecord { started_at, kpis: Vec::new(), sizes: seen.sizes, ..record };
+    let record = TestRecord { started_at, kpis: Vec::new(), ..record };
     let snapshots = [("before", seen.all.open), ("open", seen.scan.open), ("close", seen.scan.close)];
     TestOutput {
         record,
@@ -63,7 +56,7 @@ pub(crate) fn of_scan(e: Evidence<'_, Scanned>, test: Test, id: TestRecord, nati
 
 /// The record of a test that was interrupted, of which only parts of the window are known.
 pub(crate) fn of_parts(request: &Request, test: Test, id: TestRecord) -> TestOutput {
-    let length = Duration::from_secs_f64(test.aging.last().map_or(0.0, |last| last.t_s));
+    let length = Duration::from_secs_f64(test.known_s().unwrap_or(0.0));
     let started_at = rfc3339(SystemTime::now() - length);
     TestOutput {
         record: TestRecord { started_at, ..record(test, request, id) },
@@ -90,7 +83,7 @@ fn record(test: Test, request: &Request, id: TestRecord) -> TestRecord {
         kpis: work.workload.kpis.iter().map(|k| k.column.id.to_owned()).collect(),
         facts: Some(work.workload.facts()),
         limit: test.limit,
-        aging: test.aging,
+        details: test.details,
         parameters: work.params.to_map(),
         seed: Some(work.draws),
         ..id

@@ -88,19 +88,12 @@ impl SessionRole<'_> {
     }
 }
 
-/// How the sessions of jobs reach the server: [`Way`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum JobsWay {
-    Own,
-    Direct,
-    Via,
-}
-
 /// How to reach one node.
 #[derive(Clone)]
 pub(super) struct Endpoint {
     pub(super) config: Config,
-    way: JobsWay,
+    /// How the sessions of jobs reach the server.
+    way: Way,
     /// Whether each login reaches the server, which counts it as a transaction; not so at a pooler.
     pub(super) logs_in: bool,
     /// Settings that sessions have otherwise than direct ones, of a proxy or pooler.
@@ -137,7 +130,7 @@ impl Endpoint {
         let name = config.application_name.as_deref().unwrap_or("loadline");
         let name = format!("{} {}", clip(name, 16), clip(&request.run, 32)).trim().to_owned();
         let (ask, interrupted) = (Arc::clone(&request.ask_password), Arc::clone(&request.interrupted));
-        let way = if request.way == Way::Own { JobsWay::Own } else { JobsWay::Direct };
+        let way = if request.way == Way::Own { Way::Own } else { Way::Direct };
         Ok(Endpoint {
             config,
             way,
@@ -170,7 +163,7 @@ impl Endpoint {
         let name = format!("{} via {:08x}", clip(&self.name, 40), loadline_storage::now_ns() as u32);
         let ledger = self.ledger.clone();
         Ok(Endpoint {
-            way: JobsWay::Via,
+            way: Way::Via(url.to_owned()),
             logs_in: false,
             name,
             ledger,
@@ -180,21 +173,21 @@ impl Endpoint {
 
     /// Settings of a session that jobs have on both ways: the server's own.
     pub(super) fn bare(&self) -> Endpoint {
-        Endpoint { way: JobsWay::Via, ..self.clone() }
+        Endpoint { way: Way::Via(String::new()), ..self.clone() }
     }
 
     /// Whether sessions of `role` are opened as behind a pooler.
     fn is_shared(&self, role: SessionRole) -> bool {
-        match self.way {
-            JobsWay::Own => false,
-            JobsWay::Direct => matches!(role, SessionRole::Job(..)),
-            JobsWay::Via => true,
+        match &self.way {
+            Way::Own => false,
+            Way::Direct => matches!(role, SessionRole::Job(..)),
+            Way::Via(_) => true,
         }
     }
 
     /// Whether jobs have prepared statements with names: a pooler loses them.
     pub(super) fn names_statements(&self) -> bool {
-        self.way == JobsWay::Own
+        self.way == Way::Own
     }
 
     /// Prefix of the application names of the job sessions.
@@ -273,7 +266,7 @@ impl Endpoint {
     fn start_session(&self, c: &mut Connection, role: SessionRole) -> Result<(), TargetError> {
         let purpose = match role {
             // A pooler would set another name before each transaction of another session.
-            _ if self.way == JobsWay::Via => "job 0".to_owned(),
+            _ if matches!(self.way, Way::Via(_)) => "job 0".to_owned(),
             SessionRole::Job(..) if self.is_shared(role) => "job 0".to_owned(),
             SessionRole::Lock => "lock".to_owned(),
             SessionRole::Inspect | SessionRole::Admin => "admin".to_owned(),

@@ -4,14 +4,18 @@ use loadline_exchange::table::{TABLES, Table, TestData};
 use loadline_exchange::{Form, Tool};
 use loadline_model::column::TX_PER_S;
 use loadline_model::record::KindFigures;
-use loadline_model::{InPair, Latencies, Letter, Series, TestRecord};
+use loadline_model::{Detail, InPair, Latencies, Letter, Series, TestRecord};
 use serde_json::{Value, json};
 
 use crate::one;
 
 fn data() -> Vec<TestData> {
     let sysbench = one(Tool::Sysbench, &["sysbench-rw.txt"]);
-    let record = TestRecord { run: "r, \"1\"".to_owned(), imported: Some(Default::default()), ..sysbench.record };
+    let record = TestRecord {
+        run: "r, \"1\"".to_owned(),
+        details: vec![Detail::Imported(Default::default())],
+        ..sysbench.record
+    };
     let mut own = TestRecord { run: "own".to_owned(), test: 2, ..TestRecord::blank("LGWR-LAT1") };
     own.set(TX_PER_S, 0.1 + 0.2);
     let kinds = [("a.sql", 3, Some(9), Some([2e6, 1e6, 5e6])), ("b, \"2\".sql", 1, None, None)];
@@ -23,7 +27,7 @@ fn data() -> Vec<TestData> {
         transaction_ns,
         p95_ns: transaction_ns.map(|_| 4e6),
     };
-    own.kinds = kinds.map(kind).to_vec();
+    own.details.push(Detail::Kinds(kinds.map(kind).to_vec()));
     let series =
         Series { columns: vec!["t_s".to_owned(), "x".to_owned()], rows: vec![vec![Some(-1.0), None], vec![Some(0.0)]] };
     let mut latencies = Latencies::new();

@@ -121,12 +121,12 @@ pub const NOT_FINITE: &str = "its value could not be computed from the counters"
 impl TestRecord {
     /// Agents that ran the jobs, if any did.
     fn agents(&self) -> Option<f64> {
-        (!self.by_agent.is_empty()).then_some(self.by_agent.len() as f64)
+        (!self.by_agent().is_empty()).then_some(self.by_agent().len() as f64)
     }
 
     /// The largest distance of an agent's window from the common one, ms; `None` if it is unknown of one.
     fn start_skew_ms(&self) -> Option<f64> {
-        self.by_agent
+        self.by_agent()
             .iter()
             .map(|agent| agent.start_skew_ms)
             .collect::<Option<Vec<f64>>>()?
@@ -171,7 +171,7 @@ impl TestRecord {
                 self.figure(KEYS_HOT_PCT),
                 self.figure(KEYS_HOT_DRAWS_PCT),
             ),
-            populations: self.populations.iter().map(|p| p.population.clone()).collect(),
+            populations: self.populations().iter().map(|p| p.population.clone()).collect(),
         }
     }
 
@@ -248,7 +248,7 @@ mod tests {
     fn an_imported_test_is_neither_valid_nor_invalid() {
         let mut record = TestRecord::blank("X");
         assert_eq!((VALIDITY.plain(&record).as_str(), VALID.plain(&record).as_str()), ("valid", "true"));
-        record.imported = Some(crate::Imported::default());
+        record.details.push(crate::Detail::Imported(crate::Imported::default()));
         assert_eq!((record.validity(), VALID.cell(&record)), (None, Cell::Absent));
         assert_eq!(VALID.shown(&record), format::ABSENT);
         assert!([NODES, DRIVER, JOB_LOAD].iter().all(|c| c.cell(&record) == Cell::Absent), "no file states them");

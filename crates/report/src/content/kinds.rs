@@ -47,9 +47,9 @@ pub(crate) fn chart(r: &TestRecord) -> Option<Chart> {
     let bars = Bars {
         title: format!("{} with {}: times of each kind", r.workload, counted(r.jobs as usize, "job")),
         y_label: "Transaction time [ms]".to_owned(),
-        places: r.kinds.iter().map(|kind| kind.name.clone()).collect(),
+        places: r.kinds().iter().map(|kind| kind.name.clone()).collect(),
         parts: PERCENTILES.iter().zip(0..).map(|(of, colour)| (of.name.to_owned(), colour)).collect(),
-        heights: r.kinds.iter().map(heights).collect(),
+        heights: r.kinds().iter().map(heights).collect(),
         ..Bars::default()
     };
     bars.drawn()
@@ -57,8 +57,8 @@ pub(crate) fn chart(r: &TestRecord) -> Option<Chart> {
 
 /// A chart for each workload of a run with several kinds: of the test with the highest throughput.
 pub(crate) fn charts(run: &RunData) -> Option<Block> {
-    let with_kinds = run.records.iter().filter(|r| r.is_usable() && !r.kinds.is_empty());
-    let tps = |r: &&TestRecord| r.kinds.iter().map(|kind| kind.tps).sum::<f64>();
+    let with_kinds = run.records.iter().filter(|r| r.is_usable() && !r.kinds().is_empty());
+    let tps = |r: &&TestRecord| r.kinds().iter().map(|kind| kind.tps).sum::<f64>();
     let peak = |(_, tests): (&String, Vec<&TestRecord>)| {
         tests.into_iter().max_by(|a, b| tps(a).total_cmp(&tps(b))).and_then(chart)
     };
@@ -67,7 +67,7 @@ pub(crate) fn charts(run: &RunData) -> Option<Block> {
 
 /// Throughput and times of a test and of each kind of its transactions, with their chart; nothing if all are of one.
 pub(crate) fn of_test(r: &TestRecord, caption: &str) -> Vec<Block> {
-    let table = load::shown(std::iter::once(r)).filter(|_| !r.kinds.is_empty());
+    let table = load::shown(std::iter::once(r)).filter(|_| !r.kinds().is_empty());
     let table = table.map(|table| Block::Table(Table { caption: caption.to_owned(), ..table }));
     let blocks: Vec<Block> = Block::charts(1, chart(r)).into_iter().chain(table).collect();
     if blocks.is_empty() { blocks } else { vec![Block::Beside { blocks }] }
@@ -125,10 +125,10 @@ pub(crate) fn of_pairs<'a>(cells: impl Iterator<Item = &'a Cell<'a>>) -> Option<
 
 /// A line for each figure of each kind of `tests` that can be compared.
 fn lines<'a>(tests: &[&'a TestRecord], compare: impl Fn(&InTest<'_>) -> Option<Compared>) -> Vec<Line<'a>> {
-    let Some(first) = tests.iter().copied().find(|r| !r.kinds.is_empty()) else { return Vec::new() };
-    let all = first.kinds.iter().flat_map(|kind| FIGURES.iter().map(move |figure| (kind.name.as_str(), figure)));
+    let Some(first) = tests.iter().copied().find(|r| !r.kinds().is_empty()) else { return Vec::new() };
+    let all = first.kinds().iter().flat_map(|kind| FIGURES.iter().map(move |figure| (kind.name.as_str(), figure)));
     let line = |(kind, figure): (&'a str, &'static Figure)| {
-        let in_test = |r: &TestRecord| (figure.of)(r.kinds.iter().find(|of| of.name == kind)?);
+        let in_test = |r: &TestRecord| (figure.of)(r.kinds().iter().find(|of| of.name == kind)?);
         Some(Line { first, kind, figure, estimate: compare(&in_test)? })
     };
     all.filter_map(line).collect()
@@ -163,6 +163,8 @@ fn table(lines: Vec<Line<'_>>) -> Option<Table> {
 
 #[cfg(test)]
 mod tests {
+    use loadline_model::Detail;
+
     use super::*;
 
     fn test(kinds: &[(&str, f64, f64)]) -> TestRecord {
@@ -174,7 +176,7 @@ mod tests {
             transaction_ns: Some([ms * 1e6, ms * 1e6, ms * 3e6]),
             p95_ns: Some(ms * 2e6),
         };
-        TestRecord { kinds: kinds.iter().map(kind).collect(), ..TestRecord::blank("TP-MIXED") }
+        TestRecord { details: vec![Detail::Kinds(kinds.iter().map(kind).collect())], ..TestRecord::blank("TP-MIXED") }
     }
 
     #[test]

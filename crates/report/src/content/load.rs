@@ -40,7 +40,7 @@ pub(crate) fn table<'a>(records: impl IntoIterator<Item = &'a TestRecord>) -> Op
     let special = |r: &&'a TestRecord| {
         let load = r.load();
         let has_more = load.reconnect_every.is_some() || load.objective.is_some() || load.keys.is_some();
-        r.is_usable() && (load.thinks() || load.is_mixed() || has_more || !r.kinds.is_empty())
+        r.is_usable() && (load.thinks() || load.is_mixed() || has_more || !r.kinds().is_empty())
     };
     shown(records.into_iter().filter(special))
 }
@@ -140,5 +140,5 @@ fn parts(r: &TestRecord) -> impl Iterator<Item = Line<'_>> {
     };
     let population =
         move |p: &PopulationFigures| line(p.population.words(), p.tps, p.transaction_ns, None, p.response_ns);
-    r.populations.iter().map(population).chain(r.kinds.iter().map(kind))
+    r.populations().iter().map(population).chain(r.kinds().iter().map(kind))
 }

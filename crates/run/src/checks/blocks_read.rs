@@ -11,8 +11,7 @@ use crate::evidence::Evidence;
 use crate::figures::MIB;
 use crate::figures::counters::Counters;
 use crate::figures::volume::Access;
-use crate::server_memory::ServerMemory;
-use crate::storage_size::{DATA_PER_CACHE, DATA_PER_MEMORY, beyond_cache, beyond_memory};
+use crate::server_memory::{DATA_PER_CACHE, DATA_PER_MEMORY, ServerMemory, beyond_cache, beyond_memory};
 use crate::test::{Test, Verdict, failed, not_made, noted, passed, require};
 
 /// Minimum number of reads in a window to determine their source.

@@ -8,9 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use loadline_database::WaitEvents;
 use loadline_load::{JobResult, Schedule, Slowest, WATCHED_JOBS};
-use loadline_model::column;
 use loadline_model::slow::{NoCause, SlowFigures, SlowWait, WaitClass};
 use loadline_model::snapshot::WaitSample;
+use loadline_model::{Detail, column};
 
 use crate::evidence::Evidence;
 use crate::test::Test;
@@ -27,10 +27,10 @@ struct Sampled<'a> {
 
 /// What sets the slowest transactions apart.
 pub(crate) fn figures(e: &Evidence<'_>, out: &mut Test) {
-    let shares = slowest(e).and_then(|slow| Ok(slow.shares(slow.cause()?)));
-    match shares {
-        Ok([slow, others]) => {
-            out.set(column::SLOW_WAIT_PCT, slow * 100.0);
+    let slow = slowest(e);
+    match slow.clone().and_then(|slow| Ok(slow.shares(slow.cause()?))) {
+        Ok([within, others]) => {
+            out.set(column::SLOW_WAIT_PCT, within * 100.0);
             out.set(column::SLOW_WAIT_OTHERS_PCT, others * 100.0);
         }
         Err(why) => {
@@ -38,10 +38,11 @@ pub(crate) fn figures(e: &Evidence<'_>, out: &mut Test) {
             out.set_all_absent(&columns, &why.to_string());
         }
     }
+    out.details.extend(slow.ok().map(Detail::Slow));
 }
 
 /// The slowest transactions of a test.
-pub(crate) fn slowest(e: &Evidence<'_>) -> Result<SlowFigures, NoCause> {
+fn slowest(e: &Evidence<'_>) -> Result<SlowFigures, NoCause> {
     let (measured, events) = (e.measured, e.request.target.facts().waits);
     let schedule = &measured.schedule;
     let answers: BTreeMap<u64, u64> = measured.collected.answers.iter().copied().collect();

@@ -7,7 +7,7 @@ use loadline_analyze::steady::drift;
 use loadline_database::{TargetError, Wear};
 use loadline_load::{JobResult, Request, Schedule, Shared};
 use loadline_model::record::AgePoint;
-use loadline_model::{Column, Latencies, column};
+use loadline_model::{Column, Detail, Latencies, column};
 
 use super::{Instrument, beside_jobs, outcome, wait_until};
 use crate::evidence::Evidence;
@@ -77,8 +77,9 @@ impl Instrument for Aging {
                 None => test.set_absent(column, why),
             }
         }
-        test.aging = self.points(seen);
-        let rates: Vec<f64> = test.aging.iter().map(|point| point.tps).collect();
+        let points = self.points(seen);
+        let rates: Vec<f64> = points.iter().map(|point| point.tps).collect();
+        test.add(Detail::Aging, points);
         let change = drift(&rates).map(|drift| drift.change * 100.0);
         test.set_or_absent(
             column::AGING_PCT,

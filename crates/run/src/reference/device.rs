@@ -17,7 +17,7 @@ use loadline_storage::{Kind, StorageFacts};
 
 use super::place::check_free_space;
 use super::{Part, References, Subject};
-use crate::storage_size::MIB;
+use crate::test::MIB;
 
 /// Lengths of a measurement to try, s: the first is enough for thousands of blocks, the second for a device that stalls.
 pub(super) const SAMPLES_S: [f64; 2] = [0.3, 2.0];

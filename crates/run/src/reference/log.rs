@@ -16,7 +16,7 @@ use loadline_workload::{CATALOGUE, Commit, LOG_APPENDS, ParamError};
 use super::place::{check_free_space, not_here};
 use super::{LogSource, Part, References, Subject, throughput_in, with_work};
 use crate::calibrate::{measure_expected, with};
-use crate::storage_size::MIB;
+use crate::test::MIB;
 
 const WARMUP_S: f64 = 0.2;
 /// Windows to try, s: the first is enough for thousands of commits, the second for large ones on a device that stalls.

@@ -21,18 +21,17 @@ use super::native_report::Mark;
 use super::proof::{BeforeTest, Proof};
 use super::quiet::{Others, WhenQuiet};
 use super::variants::{VariantsState, may_change_redo};
-use super::{Context, StudyError, full_disk, native_report, nodes, window_length};
+use super::{Context, StudyError, native_report, nodes, refused, window_length};
 use crate::activity::{GrownViews, ReadViews};
 use crate::checks::steady::until_warm;
 use crate::checks::{self, settings};
-use crate::event::Event;
 use crate::evidence::{Evidence, Excuse, Excuses, Jobs, RunContext};
 use crate::figures::nodes::is_same_cluster;
 use crate::figures::populations::found_rate;
 use crate::figures::volume::only_adds;
 use crate::instrument::size_scan::{self, Scanned};
 use crate::instrument::{AGE_PARTS, Instruments};
-use crate::live::Pace;
+use crate::live::{Event, Pace};
 use crate::test::{Test, failed};
 use crate::{record, steps};
 
@@ -150,7 +149,7 @@ impl PlannedTest<'_> {
         }
         context.folder.append(&output)?;
         context.listener.on(Event::TestDone(&output.record));
-        let lost: Vec<AgentFigures> = output.record.by_agent.iter().filter(|agent| agent.lost).cloned().collect();
+        let lost: Vec<AgentFigures> = output.record.by_agent().iter().filter(|agent| agent.lost).cloned().collect();
         context.add_record(output.record);
         context.manifest.looks.clear();
         let test = self.position.test;
@@ -197,8 +196,8 @@ impl PlannedTest<'_> {
             place: context.agents.clone().map_or(Place::Here, Place::Remote),
             disk: at.device("log").map(str::to_owned),
             data_disk: at.device("data").map(str::to_owned),
-            perf_events: plan.perf_events,
-            parts: if context.manifest.plan.aging { AGE_PARTS } else { 0 },
+            perf_events: plan.perf_events(),
+            parts: if plan.aging() { AGE_PARTS } else { 0 },
             proxy: context.via.clone(),
             interrupted: Arc::clone(&context.interrupted),
         };
@@ -285,9 +284,9 @@ impl PlannedTest<'_> {
     ) -> Result<(), StudyError> {
         let mut test = Test::default();
         instruments.report_interrupted(&mut test);
-        let Some(last) = test.aging.last() else { return Ok(()) };
+        let Some(known_s) = test.known_s() else { return Ok(()) };
         let why =
-            format!("interrupted: {:.1} s of a window of {} s are known, without proofs", last.t_s, request.duration_s);
+            format!("interrupted: {known_s:.1} s of a window of {} s are known, without proofs", request.duration_s);
         COLUMNS.iter().for_each(|column| test.set_fallback_reason(column, &why));
         test.check(CheckId::Window, failed(why));
         self.store(context, record::of_parts(request, test, self.identity(context)), None)
@@ -305,7 +304,7 @@ impl PlannedTest<'_> {
         let measured = &ended.measured;
         let (side, full) = (&context.side, measured.merged.full_disk);
         let full_disk = match checks::have_failed(measured) {
-            true => full_disk::advice(full, side.target.as_ref(), &side.info),
+            true => refused::advice(full, side.target.as_ref(), &side.info),
             false => None,
         };
         let jobs = Jobs {
@@ -348,7 +347,7 @@ impl PlannedTest<'_> {
     ) -> Result<(Scanned, Proof), StudyError> {
         let LiveTest { test, workload, .. } = &self.position;
         let (mut last, mut began) = (None, None);
-        let idle_s = context.manifest.plan.idle_s.clone();
+        let idle_s = context.manifest.plan.idle_s().to_vec();
         let scanned = size_scan::scan(&prepared.request, scan, &idle_s, |done, all| {
             let percent = done * 100 / all.max(1);
             let took_s = began.get_or_insert_with(std::time::Instant::now).elapsed().as_secs_f64();
@@ -469,5 +468,5 @@ fn of_the_rest<'a>(context: &'a Context<'_>, remaining: &'a Option<RemainingNode
 
 /// What makes the database's own reports, if the plan asks for them.
 fn native_reports<'a>(context: &'a Context<'_>) -> Option<&'a dyn NativeReports> {
-    context.side.target.abilities().native_reports.filter(|_| context.manifest.plan.native_report)
+    context.side.target.abilities().native_reports.filter(|_| context.manifest.plan.native_report())
 }

@@ -14,8 +14,8 @@ use loadline_workload::{Instrument, RowCount, SCALE, Scope, Scripts, Table};
 
 use super::{Context, StudyError, nodes};
 use crate::calibrate::{MeasureError, calibrate, measure, with};
-use crate::event::Event;
 use crate::figures::volume::is_one_read;
+use crate::live::Event;
 use crate::plan::planned;
 use crate::reference::throughput_in;
 
@@ -50,7 +50,7 @@ impl Context<'_> {
         let params = params.with_keys(plan.load.keys);
         let most = nodes::most(&self.known, workload, self.side.target.facts());
         // In a sweep over nodes each test then has its own number.
-        let nodes = Some(plan.node_counts.last().map_or(most, |n| most.min(*n)));
+        let nodes = Some(plan.node_counts().last().map_or(most, |n| most.min(*n)));
         Ok(Work { nodes, ..Work::new(found, params, plan.seed, plan.payload) })
     }
 

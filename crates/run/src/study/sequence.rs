@@ -94,7 +94,7 @@ impl Context<'_> {
             }
         }
         // Of the plan: tests that are measured once more were all measured.
-        if !self.tries.is_end && !plan.node_counts.is_empty() {
+        if !self.tries.is_end && !plan.node_counts().is_empty() {
             self.left_out = self.not_measured(&all_nodes);
         }
         Ok(())
@@ -141,7 +141,7 @@ impl Context<'_> {
     /// The same in all repetitions.
     fn repetitions<'a>(&'a self, code: &'a str, nodes: u32) -> impl Iterator<Item = &'a TestRecord> {
         // Without numbers of nodes, each test is made once, over all nodes that there are then.
-        let all = self.manifest.plan.node_counts.is_empty();
+        let all = self.manifest.plan.node_counts().is_empty();
         let over = move |r: &TestRecord| if all { r.nodes >= nodes } else { r.nodes == nodes };
         self.records.iter().filter(move |r| r.workload == code && over(r))
     }

@@ -11,8 +11,8 @@ use loadline_model::plan::{Plan, PlannedWorkload};
 use loadline_model::variant::{Letter, Paired, Variant};
 use loadline_model::{Finding, Note};
 
-use super::side::{fit_jobs, fit_workloads, forced};
-use super::{Context, StudyError, switch, until_released};
+use super::side::{fit_jobs, fit_workloads, forced, until_released};
+use super::{Context, StudyError, switch};
 use crate::checks::settings;
 use crate::plan::PlanError;
 use crate::plan::variants::{differing, keep_common, same_kind};
