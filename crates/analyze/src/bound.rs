@@ -99,7 +99,6 @@ loadline_model::named! {
 /// What bounds a test, and why.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Bound {
-    /// The limit.
     pub by: BoundBy,
     /// The figures that show it, with their values; one line without a full stop.
     pub because: String,

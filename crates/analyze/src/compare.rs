@@ -30,7 +30,6 @@ pub struct Platform<'a> {
     pub data_bytes: Option<u64>,
     /// Calibration by workload code, if known.
     pub calibration: Option<&'a BTreeMap<String, Calibration>>,
-    /// Workload files of the user.
     pub workload_files: &'a [WorkloadFile],
     /// Whether the database ran in loadline's own process.
     pub in_process: bool,
@@ -38,7 +37,6 @@ pub struct Platform<'a> {
     pub across_drivers: bool,
     /// Whether it may be compared with a platform that did other work, which is then said (`--unequal`).
     pub unequal: bool,
-    /// All of its tests.
     pub records: &'a [TestRecord],
 }
 
@@ -54,7 +52,6 @@ impl<'a> Platform<'a> {
 /// `base / other` if less is. Above 1 the other platform is better.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Factor {
-    /// The figure.
     pub metric: Metric,
     /// The base platform's figure, in the column's unit.
     pub base: f64,
@@ -64,7 +61,6 @@ pub struct Factor {
     pub n_base: usize,
     /// Tests behind the other platform's figure.
     pub n_other: usize,
-    /// The factor and its interval.
     pub factor: Ratio,
     /// If a side has a single test: an interval from the course of its window, in which what differs from window to window is not.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -89,7 +85,6 @@ pub enum ComparedAt {
 /// The comparison of two points: factors, or why there are none.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ComparisonRow {
-    /// The points compared.
     pub at: ComparedAt,
     /// Factors of the figures that both platforms have; empty if refused.
     pub factors: Vec<Factor>,
@@ -102,9 +97,7 @@ pub struct ComparisonRow {
 /// One workload on one platform against the base platform.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Comparison {
-    /// Workload code.
     pub workload: String,
-    /// Group of the workload.
     pub group: String,
     /// Id of the swept column: `jobs` or another parameter.
     pub over: String,
@@ -112,7 +105,6 @@ pub struct Comparison {
     pub metrics: Vec<Metric>,
     /// Base platform: the first one given.
     pub base: String,
-    /// The other platform.
     pub other: String,
     /// Why the whole comparison is refused.
     pub refused: Option<String>,

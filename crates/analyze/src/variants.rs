@@ -16,11 +16,8 @@ pub const ERROR: f64 = 0.05;
 /// The pairs of a variant and the first one, with a workload at a number of jobs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cell<'a> {
-    /// Workload code.
     pub workload: &'a str,
-    /// Number of jobs.
     pub jobs: u32,
-    /// One of its windows.
     window: &'a InPair,
     /// The windows of each planned pair, A's first; `None` if it was not measured as a pair.
     pub pairs: Vec<Option<[&'a TestRecord; 2]>>,
@@ -121,7 +118,6 @@ impl<'a> Cell<'a> {
         self.pairs.iter().flatten().flatten().any(|r| !r.sizes().is_empty())
     }
 
-    /// The pairs of the main figure.
     #[must_use]
     pub fn main_pairs(&self) -> Vec<Pair> {
         self.metrics().first().map_or_else(Vec::new, |main| self.pairs_of(main.column))
@@ -131,7 +127,6 @@ impl<'a> Cell<'a> {
 /// Commit time over redo since the last commit, of a variant and the first one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Curves<'a> {
-    /// The pairs that they are from.
     pub cell: Cell<'a>,
     /// Shape in the first variant and in the other, of the last pair whose tests are both usable; `None` if there is none.
     pub shapes: Option<[Shape; 2]>,
@@ -187,9 +182,7 @@ pub fn typical_windows(records: &[TestRecord], planned: u32) -> Vec<u32> {
 /// A figure of a variant and the first one, A; B stands for the variant.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row<'a> {
-    /// The pairs that it is from.
     pub cell: Cell<'a>,
-    /// The figure.
     pub metric: Metric,
     /// Whether it is the main figure of its cell.
     pub main: bool,

@@ -190,7 +190,6 @@ pub(crate) fn unique(flag: &str, given: &[(String, String)]) -> Result<BTreeMap<
     Ok(all)
 }
 
-/// The study of a specification.
 fn planned(spec: &PlanSpec, command: Vec<String>) -> Result<Study, Failure> {
     secrets::keep_all(&serde_json::to_value(spec).map_err(|e| Failure::usage(e.to_string()))?);
     secrets::keep(spec.known_workload_file.iter().flatten().map(String::as_str));

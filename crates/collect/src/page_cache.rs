@@ -33,12 +33,10 @@ const MAX_DEPTH: u32 = 6;
 pub enum DataFiles {
     /// All files under a directory that contains only a database.
     Below {
-        /// The data directory.
         directory: PathBuf,
         /// Excluded directory: the log.
         except: Option<PathBuf>,
     },
-    /// Only these files.
     These {
         /// Files that are already open. They are neither opened nor closed here: a process that closes any descriptor of a
         /// file loses all its locks on it (fcntl_locking(2)), including those of a database in this process.
@@ -51,7 +49,6 @@ pub enum DataFiles {
 /// Result of one pass over the files.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Dropped {
-    /// Files that were dropped.
     pub files: u32,
     /// Files that could not be opened.
     pub missed: Missed,
@@ -87,7 +84,6 @@ impl Missed {
 pub struct Identical {
     /// Share of the blocks that are not zeros which repeat another one, 0 to 1; `None` if there is none.
     pub share: Option<f64>,
-    /// Bytes that were read.
     pub read_bytes: u64,
     /// Size of all files, bytes.
     pub bytes: u64,

@@ -33,15 +33,12 @@ const MAX_LOADERS: usize = 16;
 pub struct DataTable {
     /// Name in the data set.
     pub table: String,
-    /// Version of the data.
     pub version: u32,
     /// Seed of all random values.
     pub seed: u64,
     /// What its payloads are, as text: the share that compresses away, and that of duplicates if there are any.
     pub payload: String,
-    /// Number of rows.
     pub rows: u64,
-    /// Fingerprint of the rows.
     pub fingerprint: u64,
 }
 
@@ -95,9 +92,7 @@ pub struct LoadProgress {
 pub struct Loading {
     /// The table; a workload table with its workload: `blocks of STO-RANDOM`.
     pub table: String,
-    /// Rows loaded so far.
     pub rows: u64,
-    /// Rows to load.
     pub of: u64,
     /// Bytes of values loaded so far.
     pub bytes: u64,
@@ -115,7 +110,6 @@ impl LoadProgress {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// What is being loaded now.
     #[must_use]
     pub fn now(&self) -> Option<Loading> {
         let (current, began) = lock(&self.current).clone()?;
@@ -151,10 +145,8 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// Opens another loader.
 pub(crate) type Open<'o, 'a> = dyn Fn() -> Result<Loader<'a>, TargetError> + Sync + 'o;
 
-/// How tables are loaded.
 #[derive(Clone, Copy)]
 pub(crate) struct Ways<'o, 'a> {
     pub(crate) open: &'o Open<'o, 'a>,
@@ -279,7 +271,6 @@ impl<'a> Ways<'_, 'a> {
 
 /// A session that loads tables: what differs between databases beside their [`Dialect`].
 pub(crate) trait LoadSession: Send {
-    /// Rows of a query.
     fn rows(&mut self, sql: &str) -> Result<Vec<Vec<Option<String>>>, TargetError>;
 
     /// Executes a statement, and makes what it did durable unless a transaction is open.
@@ -301,7 +292,6 @@ pub(crate) trait LoadSession: Send {
     /// How rows are loaded: `COPY BINARY`.
     fn path(&self) -> &'static str;
 
-    /// Ends the session.
     fn close(&mut self) -> Result<(), TargetError> {
         Ok(())
     }
@@ -358,12 +348,10 @@ impl Loader<'_> {
         Ok(names)
     }
 
-    /// Drops the table with this name in the catalogue.
     pub(crate) fn drop_table(&mut self, name: &str) -> Result<(), TargetError> {
         self.session.create(&fill(&self.dialect.load.drop, &[("name", &self.dialect.qualified(name))]))
     }
 
-    /// Drops all tables of the data set.
     pub(crate) fn drop_data_set(&mut self) -> Result<(), TargetError> {
         let begin = self.dialect.plain_name("data_");
         self.drop_tables(|name| name.starts_with(&begin)).map(drop)

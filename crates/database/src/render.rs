@@ -98,7 +98,6 @@ pub(crate) fn queries(work: &Work, dialect: &Dialect, end: &str) -> Vec<Rendered
 pub struct Rendered {
     /// Its title: `schema`, `procedure`, `statement 0`, `evidence`.
     pub title: String,
-    /// The text.
     pub sql: String,
     /// The only driver that uses it; `None` if both do.
     pub driver: Option<Driver>,
@@ -107,7 +106,6 @@ pub struct Rendered {
 }
 
 impl Rendered {
-    /// A piece of SQL.
     pub fn new(title: impl Into<String>, sql: impl Into<String>) -> Rendered {
         Rendered { title: title.into(), sql: sql.into(), driver: None, in_words: false }
     }

@@ -16,7 +16,6 @@ use crate::target::Listening;
 /// Where a server listens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Address {
-    /// The Unix socket.
     Unix(PathBuf),
     /// Host name or IP address, and port.
     Tcp(String, u16),

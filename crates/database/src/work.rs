@@ -14,9 +14,7 @@ use crate::error::TargetError;
 /// A workload with parameters and seeds.
 #[derive(Debug, Clone)]
 pub struct Work {
-    /// The workload.
     pub workload: Arc<Workload>,
-    /// Its parameters.
     pub params: Params,
     /// Its transaction program with these parameters.
     pub program: Program,

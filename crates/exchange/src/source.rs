@@ -7,7 +7,6 @@ use thiserror::Error;
 loadline_model::named! {
     /// A tool whose results can be imported.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-    #[allow(missing_docs)] // Its names say what each is.
     pub enum Tool {
         Pgbench: "pgbench";
         Sysbench: "sysbench";
@@ -56,13 +55,11 @@ impl Tool {
 pub struct Source<'a> {
     /// Its name, for messages.
     pub name: String,
-    /// Its contents.
     pub input: Box<dyn BufRead + 'a>,
 }
 
 /// Why a file cannot be imported.
 #[derive(Debug, Error)]
-#[allow(missing_docs)] // Its text says what each is.
 pub enum ImportError {
     /// What is wrong in a line of a file, from 1, or in the file as a whole.
     #[error("{file}{}: {what}", line.map_or_else(String::new, |line| format!(", line {line}")))]

@@ -10,7 +10,6 @@ use loadline_model::{Column, Latencies, Letter, Series, TestRecord};
 use serde_json::{Map, Value, json};
 use thiserror::Error;
 
-/// A table.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Table {
     /// Its name, also of its file.
@@ -23,7 +22,6 @@ pub struct Table {
 
 /// The type of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs)] // Its names say what each is.
 pub enum Kind {
     Text,
     Number,
@@ -53,10 +51,8 @@ pub enum TableError {
     Encoding(Box<dyn std::error::Error + Send + Sync>),
 }
 
-/// All of one test.
 #[derive(Debug, Clone)]
 pub struct TestData {
-    /// Its record.
     pub record: TestRecord,
     /// A row for each second, or tenth of one.
     pub series: Series,

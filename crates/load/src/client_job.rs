@@ -118,7 +118,6 @@ pub struct Timing {
 }
 
 /// A job of the client driver.
-#[allow(missing_docs)] // Its names say what each is.
 pub struct Client<'a> {
     pub job: u32,
     pub session: Session<'a>,

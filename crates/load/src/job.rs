@@ -51,7 +51,6 @@ pub struct Tally {
     /// What scripts did, if jobs run any.
     #[serde(skip)]
     pub scripted: Option<Scripted>,
-    /// Texts of the errors.
     pub error_texts: BTreeMap<String, u64>,
     /// Whether one of them was a full disk of the server.
     #[serde(default)]
@@ -180,7 +179,6 @@ pub struct JobResult {
 }
 
 impl JobResult {
-    /// A job that ended early.
     #[must_use]
     pub fn ended(why: impl Into<String>) -> JobResult {
         JobResult { lost: Some(why.into()), ..JobResult::default() }
@@ -239,7 +237,6 @@ pub struct Slowest {
 }
 
 impl Slowest {
-    /// Adds a transaction.
     #[inline]
     pub fn add(&mut self, start_ns: u64, end_ns: u64) {
         let length = |of: &[u64; 2]| of[1].saturating_sub(of[0]);

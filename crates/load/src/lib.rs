@@ -46,7 +46,6 @@ use watch::{MANY_JOBS, Watch, wait_started, watch_window};
 
 /// What a test does.
 #[derive(Clone)]
-#[allow(missing_docs)] // Its names say what each is.
 pub struct Request {
     pub target: Arc<dyn Target>,
     pub work: Arc<Work>,
@@ -124,16 +123,13 @@ pub enum Place {
     Part {
         /// Number of the first one in the test.
         first_job: u32,
-        /// Jobs of the test.
         all_jobs: u32,
     },
     /// In other processes.
     Remote(Arc<dyn RemoteJobs>),
 }
 
-/// Measurements of a test.
 #[derive(Debug)]
-#[allow(missing_docs)] // Its names say what each is.
 pub struct Measured {
     pub schedule: Schedule,
     /// Wall-clock time of the window start.
@@ -242,14 +238,12 @@ pub trait TestHooks {
     }
 }
 
-/// No hooks.
 impl TestHooks for () {}
 
 /// Counters at window start and window end. Each is read twice: on time, for counters that change continuously (log
 /// position, operating system), and again when all jobs have published their counters (commits, syncs), which can
 /// take as long as their current transaction.
 #[derive(Debug)]
-#[allow(missing_docs)] // Its names say what each is.
 pub struct Edges {
     pub at_open: Edge,
     pub at_close: Edge,
@@ -275,7 +269,6 @@ impl Edges {
 
 /// Why a test failed to run.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs)] // Its text says what each is.
 pub enum TestError {
     #[error("interrupted")]
     Interrupted,

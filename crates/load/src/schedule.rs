@@ -27,7 +27,6 @@ pub const fn course_step_ns(window_ns: u64) -> u64 {
 
 /// Times of one test, in ns on [`loadline_storage::now_ns`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs)] // Its names say what each is.
 pub struct Schedule {
     pub start_ns: u64,
     pub open_ns: u64,
@@ -123,7 +122,6 @@ pub struct Shared {
     pub passed_open: AtomicU32,
     /// The same for the window end.
     pub passed_close: AtomicU32,
-    /// Jobs that have ended.
     pub ended: AtomicU32,
     /// Number of the first job in the test.
     pub first_job: u32,
@@ -154,7 +152,6 @@ pub struct Progress {
 /// How many transactions a job had completed at a time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Reported {
-    /// Transactions.
     pub completed: u64,
     /// The time, ns.
     pub at_ns: u64,
@@ -220,7 +217,6 @@ impl Shared {
         self.stop.load(Ordering::Relaxed) || self.interrupted.load(Ordering::Relaxed)
     }
 
-    /// Number of jobs.
     #[must_use]
     pub fn jobs(&self) -> u32 {
         self.progress.len() as u32

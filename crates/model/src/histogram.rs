@@ -92,7 +92,6 @@ impl Latencies {
         self.max_ns = self.max_ns.max(other.max_ns);
     }
 
-    /// Number of latencies.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.histogram.len()

@@ -78,7 +78,6 @@ impl RateObjective {
 /// Jobs of a test that make load in the same way.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Population {
-    /// Number of jobs.
     pub jobs: u32,
     /// Mean time that each thinks after a transaction, s.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -91,11 +90,9 @@ pub struct Population {
 /// Where a job belongs.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct PartOfJob {
-    /// Index of its part.
     pub index: usize,
     /// Its number there, from 0.
     pub number: u32,
-    /// The part.
     pub population: Population,
 }
 

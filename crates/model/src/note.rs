@@ -13,7 +13,6 @@ macro_rules! notes {
         /// What the reader of a test must know beside its figures and checks. Units are in the names of the fields.
         #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
         #[serde(tag = "note", rename_all = "kebab-case")]
-        #[allow(missing_docs)]
         pub enum Note {
             $($(#[doc = $when])+ $note { $($field: $of),* },)+
             /// A text of another tool, or of a record of an older version, which stored notes as texts.

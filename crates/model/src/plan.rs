@@ -16,7 +16,6 @@ use crate::variant::{Links, Paired, Variant};
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct PopulationSpec {
-    /// Number of jobs.
     pub jobs: u32,
     /// Mean time that each thinks after a transaction, e.g. `10ms`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -30,9 +29,7 @@ pub struct PopulationSpec {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged, expecting = "jobs are 'auto', a count from 1 to 20000, or a list of counts: \"auto\", 4, [1, 2, 4]")]
 pub enum JobsSpec {
-    /// A list of job counts.
     List(Vec<u32>),
-    /// One job count.
     One(u32),
     /// The word `auto` (any other word is refused when the plan is made).
     Word(String),
@@ -114,7 +111,6 @@ pub struct Plan {
     /// The user's workload files with their texts, so that a run can be resumed without them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub workload_files: Vec<WorkloadFile>,
-    /// Job counts.
     pub jobs: Jobs,
     /// Length of the measured window, s.
     pub duration_s: f64,
@@ -123,9 +119,7 @@ pub struct Plan {
     /// Whether the window starts as soon as throughput is steady.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub auto_warmup: bool,
-    /// Repetitions of each test.
     pub repeat: u32,
-    /// How the jobs make load.
     #[serde(flatten)]
     pub load: JobLoad,
     /// What rows are filled with.
@@ -156,7 +150,6 @@ pub struct Plan {
     /// Whether an existing data set is dropped and loaded again.
     #[serde(default)]
     pub reload: bool,
-    /// What features add to it.
     #[serde(flatten, with = "feature::stored")]
     pub features: Vec<PlanFeature>,
     /// Variants that are compared in pairs of windows; `None`: the run is a sweep.
@@ -257,19 +250,15 @@ impl Plan {
 /// Default size of the data set, bytes: loaded in seconds on two cores.
 pub const DEFAULT_SIZE_BYTES: u64 = 128 << 20;
 
-/// A workload file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkloadFile {
-    /// Its name as given.
     pub name: String,
-    /// Its text.
     pub text: String,
 }
 
 /// One workload that was asked for but cannot run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SkippedWorkload {
-    /// Code in the catalogue.
     pub code: String,
     /// Why it cannot run here.
     pub reason: String,

@@ -52,7 +52,6 @@ pub struct WorkloadFacts {
 /// One line of `tests.jsonl`; each begins as [`TestRecord::blank`]. Figures are at the top level under their column ids (see [`crate::column`]), so that
 /// `jq .commit_throughput_tps` works.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[allow(missing_docs)] // Its names say what each is.
 pub struct TestRecord {
     pub schema: u32,
     pub platform: String,

@@ -40,13 +40,11 @@ crate::named! {
 /// A wait, or work in the background, in samples of jobs' sessions.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SlowWait {
-    /// Its group.
     pub class: WaitClass,
     /// The most frequent event of the group.
     pub event: String,
     /// Samples within slow transactions.
     pub samples: u64,
-    /// Other samples.
     pub others: u64,
 }
 
@@ -77,7 +75,6 @@ pub struct SlowFigures {
 /// Why no cause is named.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NoCause {
-    /// There are no samples.
     NotSampled,
     /// The samples do not say which job waited.
     NoJobs,

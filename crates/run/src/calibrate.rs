@@ -20,7 +20,6 @@ const ROUNDS: u32 = 8;
 
 /// Why the redo of a transaction was not measured.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs)] // Its text says what each is.
 pub enum MeasureError {
     #[error(transparent)]
     Target(#[from] TargetError),

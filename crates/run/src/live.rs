@@ -11,9 +11,7 @@ use loadline_model::manifest::TableLoad;
 use loadline_model::{Finding, JobLoad, TestRecord};
 use loadline_store::LiveFile;
 
-/// An event of a run.
 #[derive(Debug)]
-#[allow(missing_docs)] // Its names say what each is.
 pub enum Event<'a> {
     /// A step that may take a while: `opening the target`, `loading rows for 8 jobs`.
     Step(String),
@@ -34,13 +32,11 @@ pub enum Event<'a> {
         position: LiveTest,
         second: LiveSecond,
     },
-    /// A test is on disk.
     TestDone(&'a TestRecord),
 }
 
 /// Receives events. Called from the coordinating thread only.
 pub trait Listener {
-    /// Handles one event.
     fn on(&mut self, event: Event<'_>);
 }
 

@@ -48,7 +48,6 @@ pub const MAX_JOBS: u32 = 20_000;
 
 /// Why a plan cannot be made: a usage error. Nothing was started.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[allow(missing_docs)] // Its text says what each is.
 pub enum PlanError {
     #[error(transparent)]
     Target(#[from] TargetError),
@@ -213,7 +212,6 @@ pub fn workloads_of(plan: &Plan) -> Result<Workloads, PlanError> {
     Ok(Workloads::read(&plan.workload_files)?)
 }
 
-/// Each reason with the workloads that have it.
 pub fn by_reason<'a>(workloads: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<(&'a str, String)> {
     let mut reasons: Vec<(&str, String)> = Vec::new();
     for (code, reason) in workloads.filter(|(_, reason)| !reason.is_empty()) {

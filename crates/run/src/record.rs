@@ -68,7 +68,6 @@ pub(crate) fn of_parts(request: &Request, test: Test, id: TestRecord) -> TestOut
     }
 }
 
-/// What all records have in common.
 fn record(test: Test, request: &Request, id: TestRecord) -> TestRecord {
     let work = &request.work;
     let record = TestRecord {

@@ -57,7 +57,6 @@ pub struct Study {
     pub resume: Option<PathBuf>,
     /// The command line without secrets.
     pub command: Vec<String>,
-    /// Version of loadline.
     pub version: String,
     /// Reference log writer figures measured elsewhere (`--limits FILE`). `None`: measured here.
     pub limits: Option<KnownLimits>,
@@ -70,7 +69,6 @@ pub struct Study {
 /// Result of a run.
 #[derive(Debug)]
 pub struct StudyOutcome {
-    /// The run folder.
     pub folder: PathBuf,
     /// All its tests, including those made before a resume.
     pub records: Vec<TestRecord>,
@@ -78,11 +76,9 @@ pub struct StudyOutcome {
     pub left_out: Vec<String>,
     /// Workloads that the server refused while the run went on.
     pub refused: Vec<SkippedWorkload>,
-    /// How it ended.
     pub ended: Ended,
 }
 
-/// How a run ended.
 #[derive(Debug)]
 pub enum Ended {
     /// All tests of the plan were made.
@@ -95,7 +91,6 @@ pub enum Ended {
 
 /// Why a run did not start or did not complete.
 #[derive(Debug, Error)]
-#[allow(missing_docs)] // Its text says what each is.
 pub enum StudyError {
     #[error(transparent)]
     Plan(#[from] PlanError),

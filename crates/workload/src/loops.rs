@@ -69,7 +69,6 @@ impl LoopRows {
         self.of_all
     }
 
-    /// The memory of each table.
     pub fn memory(&self) -> impl Iterator<Item = &[i64]> {
         self.tables.iter().map(Records::words)
     }
@@ -139,7 +138,6 @@ impl<'a> Looping<'a> {
         &self.sorted
     }
 
-    /// DA-SCAN.
     fn scan(&mut self, below: i64, from: i64) {
         let (mut count, mut sum) = (0, 0);
         for row in self.rows.table::<FACT_WORDS>(0) {

@@ -47,12 +47,10 @@ impl Records {
         if self.width == WIDTH { self.words.as_chunks().0 } else { &[] }
     }
 
-    /// The words of all records.
     pub(crate) fn words(&self) -> &[i64] {
         &self.words
     }
 
-    /// Number of records.
     pub(crate) fn len(&self) -> usize {
         self.words.len() / self.width.max(1)
     }

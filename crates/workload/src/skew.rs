@@ -31,9 +31,7 @@ pub struct Skew {
 /// Ranks that are candidates equally often.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct RankRange {
-    /// The first one.
     pub base: u64,
-    /// Number of them.
     pub size: u64,
     /// Upper bound (exclusive) of the numbers below [`SHARES`] that choose it.
     pub below: u64,

@@ -8,7 +8,6 @@ use crate::draw::draw;
 use crate::pool::Pool;
 use crate::program::{Arm, Effect, Generator, Kernel, Program, ProgramError, Step};
 
-/// An argument of a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Arg<'a> {
     /// 64-bit signed integer.
@@ -19,7 +18,6 @@ pub enum Arg<'a> {
 
 /// Executes the statements of a stream.
 pub trait Execute {
-    /// Error of an execution.
     type Error;
 
     /// Executes statement number `statement` and returns how many rows it touched.
@@ -101,7 +99,6 @@ pub enum StreamError<E> {
     /// A statement touched the wrong number of rows.
     #[error("{statement} touched {got} rows instead of {}", rows(*expected))]
     Rows {
-        /// The statement.
         statement: String,
         /// The fewest and most rows that it may touch.
         expected: [u64; 2],

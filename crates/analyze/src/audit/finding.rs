@@ -26,7 +26,6 @@ pub(crate) const TABLE: &str = "table";
 /// A law, and how bad it is that it is broken.
 pub(crate) type Graded = (&'static str, Severity);
 
-/// One finding.
 #[derive(Debug, Clone, PartialEq)]
 #[expect(missing_docs, reason = "the names say it")]
 pub struct Finding {

@@ -31,7 +31,6 @@ impl Table {
         Table { headers: headers.iter().enumerate().map(named).collect(), ..Table::default() }
     }
 
-    /// Number of rows.
     pub fn rows(&self) -> usize {
         self.ends.len() / self.headers.len().max(1)
     }

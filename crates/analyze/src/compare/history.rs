@@ -15,13 +15,11 @@ pub struct History {
     pub platform: String,
     /// The work, as the newest run has it.
     pub sweep: Sweep,
-    /// Number of jobs.
     pub jobs: u32,
     /// That number, or the value of the swept column.
     pub at: u32,
     /// What besides workload, parameters and driver makes the work.
     pub setup: String,
-    /// The figure.
     pub metric: Metric,
     /// Whether it is the first figure of its work.
     pub main: bool,

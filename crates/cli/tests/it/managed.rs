@@ -2,7 +2,6 @@
 
 use crate::common::*;
 
-/// The statements of a script that are not comments.
 fn statements(script: &str) -> impl Iterator<Item = &str> {
     script.lines().filter(|line| !line.starts_with("--") && !line.is_empty())
 }

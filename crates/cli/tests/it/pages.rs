@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use crate::common::*;
 
-/// Files of a folder by name.
 fn files(folder: &Path) -> BTreeMap<String, String> {
     let read = |e: std::fs::DirEntry| {
         (e.file_name().into_string().unwrap(), std::fs::read_to_string(e.path()).unwrap_or_else(|e| panic!("{e}")))

@@ -6,7 +6,6 @@ use serde::Deserialize;
 
 use crate::tree::{Breach, Tree, breach, has_word};
 
-/// The file of the budget.
 const FILE: &str = "budget.toml";
 /// A crate that is so far below its budget, in lines and as a share, has it lowered.
 const SLACK_LINES: i64 = 100;

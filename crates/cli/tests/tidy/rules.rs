@@ -8,7 +8,6 @@ use crate::ignored::differences;
 use crate::links::dead;
 use crate::tree::{Breach, Tree, breach, code, is_test};
 
-/// A rule of the tree.
 pub(crate) struct Rule {
     pub(crate) says: &'static str,
     pub(crate) breaches: fn(&Tree) -> Vec<Breach>,

@@ -101,7 +101,6 @@ functions! {
     free: fn(*mut c_void);
 }
 
-/// The open library.
 pub(super) struct Library {
     pub(super) path: PathBuf,
     /// Its version as it states it, without the `v`: `1.5.6`.

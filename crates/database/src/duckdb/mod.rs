@@ -43,7 +43,6 @@ static NAMES: FileNames = FileNames {
     others: &[".wal.checkpoint", ".wal.recovery", ".tmp"],
 };
 
-/// DuckDB.
 pub(crate) static KIND: TargetKind = TargetKind {
     scheme: "duckdb",
     aliases: &[],
@@ -82,7 +81,6 @@ pub(crate) static KIND: TargetKind = TargetKind {
     level_settings: &[],
 };
 
-/// Settings that are sizes.
 const SIZES: [&str; 3] = ["memory_limit", "checkpoint_threshold", "max_temp_directory_size"];
 
 /// The settings, as DuckDB has them without the user's: jobs work alone, and the buffers are an eighth of the memory as the shared caches

@@ -14,7 +14,6 @@ use crate::loading::Batch;
 use crate::role::{Canceller, ClientSession};
 use crate::work::Work;
 
-/// A statement of the program.
 enum Statement {
     Prepared(Prepared),
     /// One that creates or drops an object, which changes what prepared statements refer to.

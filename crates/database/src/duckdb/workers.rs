@@ -115,7 +115,6 @@ impl Threads {
     }
 }
 
-/// The calling thread.
 pub(super) fn thread_id() -> u32 {
     nix::unistd::gettid().as_raw().unsigned_abs()
 }

@@ -28,7 +28,6 @@ pub(crate) struct LogCounters {
     pub(crate) writer_wait_ns: AtomicU64,
     /// Length of the present log when its last checkpoint began, pages: SQLite only.
     pub(crate) checkpoint_at: AtomicI32,
-    /// Operations on the database.
     pub(crate) data: DataCounters,
 }
 

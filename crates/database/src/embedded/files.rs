@@ -26,7 +26,6 @@ pub(crate) struct FileNames {
 }
 
 impl FileNames {
-    /// What a URL names.
     pub(crate) fn place(&self, url: &str) -> Result<Place, TargetError> {
         let scheme = self.scheme;
         let rest = url.strip_prefix(scheme).and_then(|rest| rest.strip_prefix(':'));
@@ -55,13 +54,11 @@ impl FileNames {
         self.place(url).is_ok_and(|place| place.database.is_none())
     }
 
-    /// Prefix of its temporary folders.
     pub(crate) fn temp_prefix(&self) -> String {
         format!("loadline-{}-", self.scheme)
     }
 }
 
-/// What a URL names.
 pub(crate) struct Place {
     /// `None` for a private database.
     pub(crate) database: Option<PathBuf>,

@@ -34,7 +34,6 @@ pub(crate) struct Knowledge {
     pub(crate) dialect: Dialect,
 }
 
-/// A note of each run.
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct Note {

@@ -20,7 +20,6 @@ pub(crate) struct Places {
     pub(crate) variable: &'static str,
     /// Folders of installations by hand, which the dynamic linker need not search.
     pub(crate) folders: &'static [&'static str],
-    /// Where packages of it are.
     pub(crate) packages: &'static str,
 }
 

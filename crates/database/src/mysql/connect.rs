@@ -49,11 +49,8 @@ pub(super) struct Endpoint {
     ask: AskPassword,
     /// Set when the user wants to stop.
     pub(super) interrupted: Arc<AtomicBool>,
-    /// Records the sessions.
     pub(super) sessions: OwnSessions,
-    /// Whether they are jobs'.
     of_jobs: bool,
-    /// Whether it is that of a proxy.
     is_proxy: bool,
     /// The member of a cluster to which each must lead.
     node: Option<Member>,

@@ -129,7 +129,6 @@ pub(super) fn metrics(c: &mut Connection) -> Result<Option<String>, TargetError>
 }
 
 impl Mysql {
-    /// An observer of all servers.
     pub(super) fn observer_of(&self, scope: Scope) -> Result<Box<dyn Observer>, TargetError> {
         let open = |instance| ObserverSession::open(instance, scope);
         let sessions = self.instances().iter().map(open).collect::<Result<Vec<_>, _>>()?;
@@ -252,7 +251,6 @@ impl Observer for MysqlObserver {
     }
 }
 
-/// Counters by name.
 type Counters = BTreeMap<String, f64>;
 
 /// Sums of the counters that every server has. Without some servers a sum would be incomplete.

@@ -17,7 +17,6 @@ pub(super) struct Prepared {
     id: u32,
     /// Whether the server knows the types of its parameters.
     typed: bool,
-    /// Columns of the rows that it returns.
     pub(super) columns: u16,
 }
 

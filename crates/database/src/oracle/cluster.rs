@@ -25,7 +25,6 @@ use crate::workload_tables::LoadedTables;
 
 /// An Oracle target. All its nodes are instances of one database and share its tables.
 pub(super) struct Oracle {
-    /// At least one.
     pub(super) nodes: Vec<Arc<Node>>,
     facts: Facts,
     pub(super) run: String,

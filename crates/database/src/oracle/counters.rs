@@ -172,7 +172,6 @@ impl Observer for OraObserver {
     }
 }
 
-/// Reads a statistics view.
 pub(super) fn read_view(session: &mut dyn OraSession, query: &ViewQuery) -> Result<activity::View, TargetError> {
     match answered(session.query(&query.sql, &[]))? {
         Ok(mut rows) => {

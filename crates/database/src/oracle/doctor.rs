@@ -64,7 +64,6 @@ impl Answers {
         facts
     }
 
-    /// The facts of the rules.
     fn facts(&self) -> BTreeMap<String, String> {
         let mut facts = self.plain_facts();
         let has = |name: &str| facts.contains_key(name);
@@ -135,7 +134,6 @@ impl Answers {
         grants.into_iter().chain(quota).collect::<Vec<_>>().join("; ")
     }
 
-    /// Judges the answers.
     fn judge(&self) -> Vec<Finding> {
         use Severity::Warning;
         let facts = self.facts();

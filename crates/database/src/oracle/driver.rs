@@ -28,7 +28,6 @@ const UNKNOWN_SERVICE: usize = 12514;
 /// Longest VARCHAR2 that the driver returns without a given length.
 const SHORT_TEXT: usize = 4000;
 
-/// Opens a session.
 pub(super) fn connect(address: &OraAddress, password: &Secret, name: &str) -> Result<Box<dyn OraSession>, TargetError> {
     connect_within(address, password, name, CONNECT_TIMEOUT)
 }

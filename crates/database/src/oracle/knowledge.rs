@@ -65,7 +65,6 @@ impl View {
         format!("GRANT SELECT ON SYS.GV_${0} TO …; GRANT SELECT ON SYS.V_${0} TO … (or SELECT_CATALOG_ROLE)", self.name)
     }
 
-    /// The query of its counters.
     pub(super) fn query(&self, all_instances: bool) -> String {
         self.select.replace("{view}", &self.named(all_instances))
     }
@@ -94,7 +93,6 @@ impl View {
 pub(super) struct Question {
     pub(super) id: String,
     pub(super) sql: String,
-    /// What is unknown without it.
     pub(super) without: String,
     /// What to ask the administrator for.
     #[serde(default = "public")]

@@ -128,7 +128,6 @@ pub(super) fn job_session(
     Ok((session, node.canceller(id)))
 }
 
-/// Number of the instance that the session is on.
 fn instance(session: &mut dyn OraSession) -> Result<Option<u32>, TargetError> {
     let number = session.value(KNOWLEDGE.query("instance"))?;
     Ok(number.and_then(|t| t.trim().parse().ok()))

@@ -102,7 +102,6 @@ fn lock(loader: &mut Loader<'_>) -> Result<(), TargetError> {
 }
 
 impl Oracle {
-    /// Loads in a session with this role.
     fn loader(&self, role: &str) -> Result<Loader<'static>, TargetError> {
         Ok(Loader { dialect: self.dialect(), session: Box::new(self.nodes[0].session(role)?) })
     }

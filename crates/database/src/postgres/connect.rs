@@ -40,7 +40,6 @@ const NAMES: Names =
 pub(super) enum SessionRole<'a> {
     /// Reads the server's settings, so it does not change any.
     Inspect,
-    /// Administration.
     Admin,
     /// Holds the lock.
     Lock,
@@ -51,7 +50,6 @@ pub(super) enum SessionRole<'a> {
 }
 
 impl SessionRole<'_> {
-    /// The lists of settings that the session has.
     fn settings(self) -> Vec<&'static BTreeMap<String, String>> {
         let known = &KNOWLEDGE.sessions;
         let mut lists = vec![&known.every];
@@ -195,7 +193,6 @@ impl Endpoint {
         format!("{} job ", self.name)
     }
 
-    /// Opens a session.
     pub(super) fn connect(&self, role: SessionRole) -> Result<Connection, TargetError> {
         let mut handshake_failed = false;
         let opened = match self.attempt(role, self.config.sslmode, &mut handshake_failed) {

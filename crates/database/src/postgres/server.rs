@@ -37,7 +37,6 @@ pub(super) struct PgInstance {
     pub(super) local: bool,
 }
 
-/// A PostgreSQL target.
 pub(super) struct Postgres {
     /// The primary first, then its standbys; or the one standby that the target is.
     pub(super) nodes: Servers<PgInstance, Arc<Endpoint>>,
@@ -222,7 +221,6 @@ impl Postgres {
         self.session(instance, SessionRole::Admin, f)
     }
 
-    /// An observer of all instances.
     pub(super) fn observer_of(&self, scope: Scope) -> Result<Box<dyn Observer>, TargetError> {
         let endpoints: Vec<_> = self.nodes.instances.iter().map(|i| &i.endpoint).collect();
         let local = self.nodes.instances.iter().all(|i| i.local);

@@ -44,7 +44,6 @@ const TRANSACTION_BYTES: u64 = 64 << 20;
 /// Default page size, bytes.
 const PAGE_SIZE: u64 = 1024;
 
-/// SQLite.
 pub(crate) static KIND: TargetKind = TargetKind {
     scheme: "sqlite",
     aliases: &[],

@@ -62,7 +62,6 @@ pub(crate) trait Stages: Sized {
     /// Prepares a further server, mostly by [`Server::copy`], before the first one starts.
     fn join(&self, setup: &Setup, server: &mut Server, first: &Server) -> Result<(), TargetError>;
 
-    /// The command that starts a server.
     fn command(&mut self, setup: &Setup, settings: &Settings, server: &Server) -> Result<Command, TargetError>;
 
     /// Whether the server of the process `pid` accepts sessions; else its last answer.
@@ -162,7 +161,6 @@ pub(crate) struct Servers<S> {
     pub(crate) stages: S,
     pub(crate) setup: Setup,
     pub(crate) settings: Settings,
-    /// For the report.
     pub(crate) notes: Vec<String>,
     /// They stop before the first, which may wait for them.
     pub(crate) further: Vec<Server>,

@@ -55,7 +55,6 @@ fn folders(scratch: &Path) -> Vec<PathBuf> {
     entries(scratch).into_iter().filter(|path| path.is_dir()).collect()
 }
 
-/// What was started for them.
 fn started(scratch: &Path) -> Vec<i32> {
     let of_dir = |dir: PathBuf| Some(Owner::read(&dir).ok()??.started(&dir));
     folders(scratch).into_iter().filter_map(of_dir).flatten().collect()

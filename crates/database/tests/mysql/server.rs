@@ -60,7 +60,6 @@ impl Server {
         Server::open(&format!("mariadb-temp:{query}"), settings)
     }
 
-    /// The private server of this URL.
     pub(crate) fn open(url: &str, settings: &[(&str, &str)]) -> Server {
         let scratch = scratch();
         let mut request = OpenRequest::new(url, scratch.path().to_owned());

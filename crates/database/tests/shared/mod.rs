@@ -239,7 +239,6 @@ pub(crate) fn views(target: &dyn Target) -> Vec<View> {
     target.abilities().statistics_views.unwrap().views().unwrap()
 }
 
-/// The view with this part of a title.
 pub(crate) fn find<'a>(views: &'a [View], title: &str) -> &'a View {
     views.iter().find(|v| v.title.contains(title)).unwrap_or_else(|| panic!("no {title} in {views:?}"))
 }

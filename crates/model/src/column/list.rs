@@ -8,7 +8,6 @@ use crate::slow::SlowFigures;
 macro_rules! define {
     ($list:ident: $($name:ident $(= $field:expr)?),+ $(,)?) => {
         $(
-            #[allow(missing_docs)] // `columns.toml` says what each is.
             pub const $name: &Column = &Column {
                 id: {
                     const ID: [u8; stringify!($name).len()] = small(stringify!($name));
@@ -150,18 +149,14 @@ pub const SERVER_COST: [[&Column; 2]; 4] = [
 /// The columns of one kind of time.
 #[derive(Debug, Clone, Copy)]
 pub struct Times {
-    /// The mean.
     pub mean: &'static Column,
-    /// The median.
     pub p50: &'static Column,
     /// The 99th percentile.
     pub p99: &'static Column,
-    /// The longest.
     pub max: &'static Column,
 }
 
 impl Times {
-    /// All four.
     #[must_use]
     pub const fn all(self) -> [&'static Column; 4] {
         [self.mean, self.p50, self.p99, self.max]

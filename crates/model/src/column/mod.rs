@@ -32,7 +32,6 @@ pub struct Column {
 /// What `columns.toml` states of a column, which gives it by [`Deref`].
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[allow(missing_docs)] // Its names say what each is.
 pub struct ColumnText {
     #[serde(deserialize_with = "kept")]
     pub title: Kept,
@@ -93,9 +92,7 @@ impl Serialize for Column {
     }
 }
 
-/// A cell of a table.
 #[derive(Debug, Clone, PartialEq)]
-#[allow(missing_docs)] // Its names say what each is.
 pub enum Cell {
     Text(String),
     /// A number in the column's own unit.
@@ -103,7 +100,6 @@ pub enum Cell {
     Absent,
 }
 
-/// All columns.
 pub static COLUMNS: LazyLock<Vec<&'static Column>> = LazyLock::new(|| {
     [list::BASE, list::LOG, list::WORK, list::STORAGE, list::COST, list::SHARES, list::REPLICATION, list::DISTURBANCE]
         .concat()
@@ -156,7 +152,6 @@ impl TestRecord {
         self.figures.get(column.id).copied()
     }
 
-    /// How its jobs made load.
     #[must_use]
     pub fn load(&self) -> JobLoad {
         let objective = RateObjective::from_figures(self.figure(RATE_OBJECTIVE_MS), self.figure(RATE_OBJECTIVE_PCT));

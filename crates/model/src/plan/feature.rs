@@ -82,7 +82,6 @@ crate::named! {
 pub struct PlannedAgents {
     /// URL of their hub without any secret.
     pub hub: String,
-    /// Number of agents.
     pub agents: u32,
     /// Where they have the target's password from.
     pub credentials: AgentCredentials,

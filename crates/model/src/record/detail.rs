@@ -37,7 +37,6 @@ features! {
 /// What one node did in the window of a test.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct NodeFigures {
-    /// Jobs on it.
     pub jobs: u32,
     /// Transactions per second of these jobs, by their own count.
     pub tps: f64,
@@ -51,7 +50,6 @@ pub struct NodeFigures {
 /// What the jobs of a part did in the window of a test.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct PopulationFigures {
-    /// The part.
     #[serde(flatten)]
     pub population: Population,
     /// Transactions per second of its jobs.
@@ -69,7 +67,6 @@ pub struct PopulationFigures {
 pub struct KindFigures {
     /// Its name: that of a script, or of an arm of the program's choice.
     pub name: String,
-    /// Its weight in the mix.
     pub weight: i64,
     /// Those that succeeded and ended in the window; absent in runs of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -111,7 +108,6 @@ impl AgentFigures {
 /// How much of a network link was used.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct LinkUse {
-    /// Its interface.
     pub interface: String,
     /// Bytes per second in the direction that had more.
     pub bytes_per_s: f64,
@@ -122,7 +118,6 @@ pub struct LinkUse {
 
 /// What one agent did in the window of a test.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[allow(missing_docs)] // Its names say what each is.
 pub struct AgentFigures {
     pub name: String,
     pub host: String,

@@ -187,7 +187,6 @@ struct Reads {
 pub(crate) struct CacheFacts {
     /// Size of the database's own block cache, bytes.
     pub(crate) cache_bytes: Option<u64>,
-    /// Bytes of the tables read.
     pub(crate) table_bytes: Option<u64>,
     pub(crate) memory: Option<ServerMemory>,
     /// Time from the end of the jobs' window until a checkpoint had synced their changes, s, or why there was none. `None` if

@@ -341,7 +341,6 @@ const DEFAULT_PATIENCE: f64 = 0.3;
 const DEFAULT_MAX_WARMUP_S: f64 = 60.0;
 /// A value as a user writes it, of an option that has a range.
 pub trait Ranged {
-    /// The value itself.
     type Value: PartialOrd;
     /// What the user wrote.
     fn text(&self) -> String;
@@ -422,7 +421,6 @@ pub fn one_of<T: Clone + Send + Sync + 'static, const N: usize>(
     })
 }
 
-/// Parses the name of a driver.
 pub fn driver() -> impl TypedValueParser<Value = Driver> {
     one_of(Driver::ALL.map(|driver| (driver.name(), driver.about(), driver)))
 }

@@ -24,7 +24,6 @@ struct Rows {
     pages: String,
 }
 
-/// What rows follow from.
 #[derive(PartialEq)]
 struct Key {
     tables: Vec<String>,

@@ -20,10 +20,8 @@ const ROW_OVERHEAD: u64 = 40;
 /// Bytes of an index entry.
 const INDEX_ENTRY: u64 = 24;
 
-/// Result of the check.
 #[derive(Debug, Default)]
 pub(super) struct SpaceCheck {
-    /// Notes for the record.
     pub(super) notes: Vec<String>,
     /// Whether to drop the existing data set before loading (`--reload`).
     pub(super) drop_data_set: bool,
@@ -184,7 +182,6 @@ struct Need {
 /// A filesystem or tablespace that takes data or log.
 struct Filesystem {
     name: String,
-    /// Identifies the filesystem.
     filesystem: String,
     free: u64,
     may_grow: Option<String>,

@@ -26,12 +26,10 @@ const ABOVE_CLOSED_LOOP: f64 = 1.1;
 pub(super) struct Searched {
     pub(super) found: FoundRate,
     pub(super) objective: RateObjective,
-    /// Note of others that disturbed.
     disturbed: Option<Note>,
 }
 
 impl Searched {
-    /// That of a stored test.
     fn of_test(r: &TestRecord, objective: RateObjective) -> Option<Searched> {
         let [rate, low, high] = [column::RATE_TPS, column::RATE_LOW_TPS, column::RATE_HIGH_TPS].map(|c| r.figure(c));
         let found = FoundRate { rate: rate?, low: low?, high: high? };

@@ -35,7 +35,6 @@ use crate::live::{Event, Pace};
 use crate::test::{Test, failed};
 use crate::{record, steps};
 
-/// A test to run.
 pub(super) struct PlannedTest<'a> {
     pub(super) workload: &'a PlannedWorkload,
     pub(super) work: Arc<Work>,
@@ -362,7 +361,6 @@ impl PlannedTest<'_> {
         Ok((scanned, proof))
     }
 
-    /// The run that the test is part of.
     fn run_context<'a>(&self, context: &'a Context<'_>, cache_bytes: Option<u64>) -> RunContext<'a> {
         RunContext {
             manifest: &context.manifest,

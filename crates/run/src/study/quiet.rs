@@ -29,7 +29,6 @@ pub(super) struct Others {
     before: Reading,
 }
 
-/// What is read for it.
 type Reading = (Surroundings, [Option<DiskCounters>; 2]);
 
 impl Others {

@@ -26,7 +26,6 @@ const TIGHT_BYTES: u64 = 64 << 20;
 /// What of a workload the server refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Refused {
-    /// All of it.
     Whole,
     /// Tests with so many jobs, and so those with more.
     Jobs(u32),

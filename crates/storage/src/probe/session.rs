@@ -124,7 +124,6 @@ impl<S: Deref<Target = AtomicBool>> ProbeSession<S> {
         })
     }
 
-    /// Facts about the storage.
     #[must_use]
     pub fn facts(&self) -> &StorageFacts {
         &self.facts

@@ -361,7 +361,6 @@ impl Server {
         server
     }
 
-    /// A standby that streams from this server.
     pub(crate) fn standby(&self) -> Server {
         let dir = tempfile::Builder::new().prefix("loadline-server-").tempdir_in("/var/tmp").unwrap();
         let data = dir.path().join("data");
