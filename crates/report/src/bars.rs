@@ -134,7 +134,7 @@ fn marked(widest: f64) -> Vec<(f64, String)> {
 }
 
 /// Those of `marks` whose texts do not overlap, from the middle outwards.
-fn apart(mut marks: Vec<(f64, String)>, x: impl Fn(f64) -> f64) -> Vec<(f64, String)> {
+fn without_overlaps(mut marks: Vec<(f64, String)>, x: impl Fn(f64) -> f64) -> Vec<(f64, String)> {
     let mut taken: Vec<[f64; 2]> = Vec::new();
     marks.sort_by(|a, b| a.0.abs().total_cmp(&b.0.abs()));
     marks.retain(|(ln, text)| {
@@ -174,7 +174,7 @@ pub(crate) fn intervals(title: &str, rows: &[(String, f64, Option<Interval>)], m
     }
     let mut marks = marked(high.max(-low));
     marks.retain(|(ln, _)| (low..=high).contains(ln));
-    let marks = apart(marks, |ln| x(ln.exp()));
+    let marks = without_overlaps(marks, |ln| x(ln.exp()));
     canvas.rules(marks.iter().map(|(ln, _)| (*ln, format!("M{} {TOP}V{}", Px(x(ln.exp())), Px(bottom)))));
     canvas.texts("tk m", marks.iter().map(|(ln, text)| (x(ln.exp()), bottom + 14.0, text)));
     let at = |n: usize| TOP + ROW * (n as f64 + 0.5);

@@ -136,7 +136,7 @@ fn unusable_files_and_urls_are_refused_by_name_and_stay_whole() {
             );
         }
         let mut request = OpenRequest::new(&format!("{scheme}:"), dir.path().to_owned());
-        request.nodes.push("x".to_owned());
+        request.nodes.push(format!("{scheme}:other.db"));
         let refused = registry::open(&request).map(drop).unwrap_err();
         assert!(matches!(&refused, TargetError::Usage(m) if m.contains("--node")), "{refused}");
     }

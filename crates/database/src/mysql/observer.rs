@@ -24,7 +24,7 @@ const LOST_SESSIONS: &str = "Performance_schema_thread_instances_lost";
 const COMMANDS: &[&str] = &["mariadbd", "mysqld"];
 /// The first MySQL that writes redo log files with numbers that grow; and the query of the last number.
 const NUMBERED_LOG_FILES: (u32, u32, u32) = (8, 0, 30);
-const LOG_FILES: &str =
+pub(super) const LOG_FILES: &str =
     "SELECT 'innodb_redo_log_files.FILE_ID', MAX(FILE_ID) FROM performance_schema.innodb_redo_log_files";
 /// Prefix of the metrics' names in a snapshot.
 const METRIC: &str = "INNODB_METRICS.";
