@@ -50,7 +50,7 @@ pub(crate) fn charts(run: &RunData) -> Option<Block> {
 }
 
 /// Throughput and times of each kind of a test, with their chart; nothing if all transactions are of one.
-pub(crate) fn of_test(r: &TestRecord, caption: &str) -> Vec<Block> {
+pub(crate) fn of_test(r: &TestRecord, caption: &str) -> Option<Block> {
     let ms = |ns: Option<f64>| ns.map(|ns| number(ns / 1e6, 3));
     let mut table = TableSpec::<&KindFigures>::of("figures narrow", &r.kinds)
         .text("Kind", |kind| &kind.name)
@@ -61,9 +61,7 @@ pub(crate) fn of_test(r: &TestRecord, caption: &str) -> Vec<Block> {
     for (name, of) in PERCENTILES {
         table = table.number(name, "ms", move |kind| ms(of(kind)));
     }
-    let chart = Block::charts(1, chart(r));
-    let blocks: Vec<Block> = chart.into_iter().chain(Block::table(table.build())).collect();
-    if blocks.is_empty() { blocks } else { vec![Block::Beside { blocks }] }
+    Block::beside(chart(r), Block::table(table.build()))
 }
 
 /// A kind of a place, with means of throughput and percentiles over the tests of both sides.
