@@ -33,7 +33,7 @@ pub(super) fn blocks(periods: &[Period]) -> Vec<Block> {
             charts.extend(chart(periods, "Mean transaction time [ms]", x_end, &spans, latency));
         }
     }
-    let Some(charts) = Block::charts(1, charts) else { return Vec::new() };
+    let Some(charts) = Block::charts(2, charts) else { return Vec::new() };
     let known = periods.iter().all(|p| p.activity.as_ref().is_some_and(|a| a.spans.is_some()));
     let said: Vec<String> = spans.into_iter().map(|(.., what)| what).collect();
     let said = match (known, said.is_empty()) {
@@ -79,6 +79,6 @@ fn chart(
         (points.len() > 1).then(|| ChartLine { name, points, colour, ..ChartLine::default() })
     };
     let lines: Vec<ChartLine> = periods.iter().enumerate().filter_map(line).collect();
-    let chart = svg::Chart::of_lines(title.to_owned(), ["s", ""], lines, (900.0, 150.0));
+    let chart = svg::Chart::of_lines(title.to_owned(), ["s", ""], lines, (480.0, 150.0));
     svg::Chart { unnamed: periods.len() == 1, spans: spans.to_vec(), x_end, ..chart }.drawn()
 }
