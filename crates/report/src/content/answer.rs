@@ -55,8 +55,8 @@ fn at_peak(c: &Comparison) -> Option<(String, f64, Option<Interval>)> {
 fn answer(side: &PlatformRun<'_>, is_named: bool) -> Option<Block> {
     let mut figures: Vec<Headline> = headlines(side).into_iter().filter_map(|sweep| headline(side, sweep)).collect();
     if is_named {
-        // Several platforms are compared first; their load lines say why.
-        figures.iter_mut().for_each(|figure| figure.because.clear());
+        // Several platforms are compared first; their key figures and load lines say why.
+        figures.iter_mut().for_each(|figure| (figure.doubts, figure.because) = Default::default());
     }
     let label = if is_named { side.label.clone() } else { String::new() };
     let sentence = prose("answer", context! { label, figures });
