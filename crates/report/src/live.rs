@@ -363,11 +363,10 @@ pub fn test_name(test: &LiveTest) -> String {
 fn waits(run: &LiveRun<'_>) -> Option<Table> {
     let mut waits: Vec<(&String, &f64)> = run.last()?.waits.iter().collect();
     waits.sort_by(|a, b| b.1.total_cmp(a.1));
-    let table = TableSpec::<(&String, &f64)>::of("figures narrow", waits)
+    TableSpec::<(&String, &f64)>::of("figures narrow", waits)
         .number("Sessions", "", |(_, n)| number(*n, 2))
         .text("Top waits", |(event, _)| event)
-        .build();
-    (!table.rows.is_empty()).then_some(table)
+        .if_rows()
 }
 
 fn tests(records: &[TestRecord]) -> Table {
@@ -388,11 +387,7 @@ fn tests(records: &[TestRecord]) -> Table {
 
 fn charts(run: &LiveRun<'_>) -> Vec<Chart> {
     let of = |figure: &Figure| {
-        let line = |points: Vec<(f64, f64)>| {
-            let points = points.into_iter().map(|(x, y)| ChartPoint { x, y, ..ChartPoint::default() }).collect();
-            ChartLine { points, ..ChartLine::default() }
-        };
-        let lines = run.lines(figure.of).into_iter().map(line).collect();
+        let lines = run.lines(figure.of).into_iter().map(|points| ChartLine::through("", 0, points)).collect();
         let labels = ["last seconds of the tests of this workload", ""];
         let chart = svg::Chart::of_lines(figure.name(), labels, lines, SIZE);
         svg::Chart { unnamed: true, x_end: run.seconds.len().max(2) as f64 - 1.0, ..chart }.drawn()

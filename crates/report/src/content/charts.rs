@@ -158,7 +158,7 @@ fn load_line(sides: &[PlatformRun<'_>], workload: &str, width: f64) -> Option<Ch
             Some(more) => format!("{} {more}", side.label),
             None => side.label.clone(),
         };
-        let mut line = svg::ChartLine { name: name.clone(), colour, ..svg::ChartLine::default() };
+        let mut line = svg::ChartLine::through(&name, colour, []);
         for point in &sweep.points {
             let (Some(x), Some((column, y))) = (sweep.rate_at(point), latency(point)) else { continue };
             let at = place(&sweep.over, point.at);
@@ -330,18 +330,12 @@ fn time_lines(side: &PlatformRun<'_>, tests: &[&TestRecord], colour: usize) -> (
     let known: Vec<(&TestRecord, &OverTime)> =
         tests.iter().filter_map(|test| Some((*test, side.run.over_time.get(&test.test)?))).collect();
     let line = |(test, over_time): &(&TestRecord, &OverTime)| {
-        let point = |(x, y): &(f64, f64)| svg::ChartPoint { x: *x, y: *y, ..svg::ChartPoint::default() };
         let rank = order.iter().position(|j| *j == swept_value(test)).unwrap_or(0) as f64;
         let share = if order.len() > 1 { rank / (order.len() - 1) as f64 } else { 1.0 };
         let jobs = place(test.swept.as_deref().unwrap_or(JOBS), swept_value(test));
-        svg::ChartLine {
-            name: if repeated { format!("{jobs}, no. {}", test.repetition) } else { jobs },
-            points: over_time.points.iter().map(point).collect(),
-            colour,
-            opacity: 0.4 + 0.6 * share,
-            dashed: !test.is_usable(),
-            ..svg::ChartLine::default()
-        }
+        let name = if repeated { format!("{jobs}, no. {}", test.repetition) } else { jobs };
+        let line = svg::ChartLine::through(&name, colour, over_time.points.iter().copied());
+        svg::ChartLine { opacity: 0.4 + 0.6 * share, dashed: !test.is_usable(), ..line }
     };
     let step = known.iter().map(|(_, over_time)| over_time.rows_per_point as f64).fold(0.0, f64::max);
     (known.iter().map(line).collect(), step)

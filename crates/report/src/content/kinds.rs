@@ -96,8 +96,7 @@ pub(crate) fn compared(a: &[&TestRecord], b: &[&TestRecord]) -> Option<Table> {
         }
         table = table.number("B / A", "", move |line| line.of[0][at].zip(line.of[1][at]).map(|(a, b)| ratio(b / a)));
     }
-    let table = table.caption("Times of each kind of transaction").sub("means over tests, without an interval").build();
-    (!table.rows.is_empty()).then_some(table)
+    table.caption("Times of each kind of transaction").sub("means over tests, without an interval").if_rows()
 }
 
 /// Means of throughput and percentiles of the kind `name` over `tests`; `None` where no test has it.

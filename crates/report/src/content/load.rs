@@ -51,7 +51,7 @@ pub(crate) fn table(run: &RunData) -> Option<Table> {
     };
     let of_ms = |line: &Line<'_>, column: &Column| figure(line, column, &|ns| number(ns / 1e6, 3));
     let pct = |line: &Line<'_>, column: &Column| figure(line, column, &|pct| number(pct, 1));
-    let table = TableSpec::<&Line<'_>>::of("figures", &lines)
+    TableSpec::<&Line<'_>>::of("figures", &lines)
         .text("Test", |line| &line.name)
         .text("Load", |line| &line.load)
         .number("Throughput", "tps", |line| line.tps.map(whole))
@@ -99,8 +99,7 @@ pub(crate) fn table(run: &RunData) -> Option<Table> {
         .lines(|line| Row { first: line.record.is_some(), ..Row::default() })
         .caption("Load of the jobs")
         .tips("tips of the load of jobs")
-        .build();
-    (!table.rows.is_empty()).then_some(table)
+        .if_rows()
 }
 
 fn of_test(r: &TestRecord) -> Line<'_> {

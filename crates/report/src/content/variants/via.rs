@@ -66,7 +66,6 @@ impl RunOfVariants<'_> {
     /// Latency on both ways, and the proxy's CPU time; `None` without a proxy.
     pub(super) fn via_table(&self) -> Option<Table> {
         let notes = Notes::default();
-        let rows: Vec<&Figure<'_>> = self.through().collect();
         let ms = |row: &Figure<'_>, column: &Column, of: fn([f64; 2]) -> f64| {
             let in_ms = if column == P99 { 1e-6 } else { 1.0 };
             self.means_of(row, column).map(|sides| number(of(sides) * in_ms, 3))
@@ -75,7 +74,7 @@ impl RunOfVariants<'_> {
             Ok(us) => Cell::from(number(us, 1)),
             Err(why) => Cell::absent(notes.mark(&why, CPU.title)),
         };
-        let table = TableSpec::<&Figure<'_>>::of("via", rows.iter().copied())
+        TableSpec::<&Figure<'_>>::of("via", self.through())
             .text("Workload", |row| row.cell.workload)
             .once()
             .number("Jobs", "", |row| row.cell.jobs.to_string())
@@ -96,7 +95,6 @@ impl RunOfVariants<'_> {
             })
             .caption("The price of the way: latency through the proxy beside that of direct sessions")
             .notes(&notes)
-            .build();
-        (!rows.is_empty()).then_some(table)
+            .if_rows()
     }
 }
