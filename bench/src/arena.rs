@@ -40,7 +40,6 @@ pub(crate) struct Args {
     pub(crate) results: std::path::PathBuf,
 }
 
-/// One measurement.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Figure {
     pub(crate) tps: f64,

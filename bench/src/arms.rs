@@ -56,7 +56,6 @@ fn arm(url: Option<&str>, setting: Option<(&str, &str)>) -> VariantSpec {
 #[derive(Clone)]
 struct Case {
     workload: String,
-    /// A parameter of the workload.
     parameter: Option<(&'static str, i64)>,
     /// Share of the payload that can be compressed away.
     compressible: f64,

@@ -17,7 +17,6 @@ use serde_json::Value;
 use crate::arena::{Outcome, children_cpu_s, said_by};
 use crate::rounds::Contest;
 
-/// How to get fio.
 const MISSING: &str = "apt-get install fio";
 
 /// Options of the comparison.
@@ -66,7 +65,6 @@ const POINTS: [Point; 16] = {
     ]
 };
 
-/// One measurement.
 #[derive(Debug, Clone, Copy)]
 struct Figure {
     per_s: f64,

@@ -183,7 +183,6 @@ fn point(r: &TestRecord) -> (String, u32, u32, u32) {
     (r.workload.clone(), r.jobs, swept_value(r), r.repetition)
 }
 
-/// Throughputs by point.
 fn throughputs<'a>(records: impl Iterator<Item = &'a TestRecord>) -> BTreeMap<(String, u32, u32, u32), Vec<f64>> {
     let mut found: BTreeMap<_, Vec<f64>> = BTreeMap::new();
     for r in records {

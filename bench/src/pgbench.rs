@@ -95,7 +95,6 @@ pub(crate) fn command(clients: u32, threads: u32, load: Load) -> Outcome<Command
     Ok(command)
 }
 
-/// The scripts with their payloads.
 fn payloads(command: &mut Command, work: &Work, scripts: &Path) {
     let pool = work.pool(0);
     let bytes = work.params.get("payload") as usize;

@@ -43,7 +43,6 @@ struct ByHand {
     set: String,
 }
 
-/// Rate of one measurement.
 #[derive(Debug, Clone, Copy)]
 struct Rate {
     tps: f64,

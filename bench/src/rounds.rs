@@ -11,7 +11,6 @@ pub(crate) type Figure<F> = (&'static str, fn(&F) -> f64, usize);
 
 /// Who is compared, at which points, by which figures.
 pub(crate) struct Contest<'a, F> {
-    /// Names of the points.
     pub(crate) points: Vec<String>,
     pub(crate) contenders: Vec<&'a str>,
     pub(crate) figures: &'a [Figure<F>],

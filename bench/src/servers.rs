@@ -122,7 +122,6 @@ fn chosen<'a>(list: &'a List, names: &[String]) -> Outcome<Vec<&'a Server>> {
 /// Name of the plan of all workloads that are in no other.
 const REST: &str = "rest";
 
-/// What a plan of that name asks for.
 fn spec(name: &str) -> Outcome<PlanSpec> {
     if name != REST {
         return Ok(plans::find(name)?.spec()?);
@@ -133,7 +132,6 @@ fn spec(name: &str) -> Outcome<PlanSpec> {
     Ok(PlanSpec { workload: Some(rest), ..PlanSpec::default() })
 }
 
-/// The workloads that a plan asks for.
 fn workloads(spec: &PlanSpec) -> Outcome<Vec<Arc<Workload>>> {
     let mut all = Vec::new();
     for group in spec.group.iter().flatten() {

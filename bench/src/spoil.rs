@@ -49,7 +49,6 @@ struct Tried {
     server: String,
     /// Whether it came out as it must.
     holds: bool,
-    /// What was seen of it.
     seen: String,
     /// Runs of the clean twin until one was proved and unmarked; `None` if none was.
     clean: Option<usize>,

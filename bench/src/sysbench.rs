@@ -15,7 +15,6 @@ use crate::arena::{Arena, Args, Load, Outcome, Said, number_after, said_by};
 /// Number of payloads of the script. InnoDB does not log bytes that an UPDATE does not change, so with few payloads sysbench
 /// would write less redo.
 const PAYLOADS: usize = 512;
-/// How to get sysbench.
 pub(crate) const MISSING: &str = "sysbench cannot be run: apt-get install sysbench";
 const CONTENDERS: [(&str, Option<Driver>); 2] = [("sysbench", None), ("loadline client", Some(Driver::Client))];
 

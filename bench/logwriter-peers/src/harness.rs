@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 
 use nix::sys::resource::{UsageWho, getrusage};
 
-/// A result with any error.
 pub(crate) type Outcome<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
 /// One job: each call commits one record, which is durable on return (or, in the contest of commits that do not wait, handed

@@ -59,7 +59,6 @@ struct Cli {
     check: bool,
 }
 
-/// A part of the comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Part {
     /// Commits that wait.

@@ -9,7 +9,6 @@ use loadline_logwriter::{CommitMode, LogConfig, LogDevice, LogWriter};
 
 use crate::harness::{Contender, Job, Outcome};
 
-/// The log device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Device {
     /// Through the page cache, fdatasync.

@@ -54,7 +54,6 @@ pub(crate) struct Stream {
     pub(crate) raw: Raw,
     files: Vec<PathBuf>,
     file_bytes: u64,
-    /// Of each write.
     pub(crate) bytes: usize,
     /// Writes so far: a slice continues where the previous one ended.
     written: Arc<AtomicU64>,

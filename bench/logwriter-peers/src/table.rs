@@ -16,7 +16,6 @@ pub(crate) struct Table {
     rounds: BTreeMap<(String, usize), Rounds>,
 }
 
-/// The middle one.
 pub(crate) fn median(mut values: Vec<f64>) -> Option<f64> {
     values.retain(|v| v.is_finite());
     values.sort_by(f64::total_cmp);

@@ -24,12 +24,10 @@ impl List {
     }
 }
 
-/// A server to measure.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Server {
     pub(super) name: String,
-    /// Scheme of its private servers.
     pub(super) scheme: String,
     /// Product and version, as people say it.
     pub(super) version: String,

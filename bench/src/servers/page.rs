@@ -16,6 +16,9 @@ elsewhere, it ran with one driver, fewer job counts or some of its workloads onl
 their speed is not that of a distribution's. PostgreSQL 15 and MariaDB 10.11 are the packages of Debian 12, with which
 loadline is tested and its [measurements](measurements.md) are made.
 
+DuckDB is a library, not a server. 1.5.6 and 1.4.4 (npm, `@duckdb/node-bindings-linux-x64`, `1.5.6-r.1` and `1.4.4-r.1`) ran the quick
+plan with one and two jobs on 2026-11-29, beside compilers: no test was refused, and 5 of 18 workloads were skipped with their reasons.
+
 ";
 
 /// The page about `all` outcomes.

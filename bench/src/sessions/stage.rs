@@ -48,7 +48,6 @@ impl Stage {
         Ok(Stage { product, target, work })
     }
 
-    /// What it is.
     pub(super) fn name(&self) -> Outcome<String> {
         let info = self.target.info()?;
         Ok(format!("{} {}", info.product, info.version))

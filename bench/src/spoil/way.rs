@@ -118,7 +118,6 @@ fn once() -> u32 {
 struct BesideSpec {
     #[serde(default)]
     n: usize,
-    /// Times for each CPU.
     #[serde(default)]
     per_cpu: usize,
     /// A command such as `nice -n -5`.
@@ -249,7 +248,6 @@ impl Seen {
         self.records.iter().flat_map(|r| &r.checks).find(|c| c.id == id && c.outcome == outcome)
     }
 
-    /// What marks its records.
     pub(super) fn marks(&self) -> impl Iterator<Item = String> {
         let of_record = |r: &TestRecord| {
             let said = [r.disturbed_by.clone(), r.forced.refused.clone()];
@@ -280,7 +278,6 @@ impl Scene<'_> {
         Ok(self.server.get_or_init(|| server))
     }
 
-    /// A file of the scene.
     pub(super) fn file(&self, name: &str) -> String {
         self.results.join(name).display().to_string()
     }

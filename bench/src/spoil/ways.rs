@@ -133,7 +133,8 @@ const BY_HAND: &[(&str, ByHand)] = &[
         run("umount", &[&place])?;
         seen
     }),
-    ("no-syncs", |s| s.run_through(&["env", &format!("LD_PRELOAD={}", eatmydata()?)], &[])),
+    ("no-syncs", without_syncs),
+    ("no-syncs-duckdb", without_syncs),
     ("no-syncs-server", |s| {
         // The server's user must pass through, unlike to the scene's folder.
         let bin = tempfile::Builder::new().permissions(PermissionsExt::from_mode(0o755)).tempdir_in("/var/tmp")?;
@@ -230,6 +231,11 @@ const BY_HAND: &[(&str, ByHand)] = &[
 ];
 
 /// The library whose syncs do nothing.
+/// The run with a library before libc's whose syncs do nothing.
+fn without_syncs(s: &Scene<'_>) -> Outcome<Seen> {
+    s.run_through(&["env", &format!("LD_PRELOAD={}", eatmydata()?)], &[])
+}
+
 fn eatmydata() -> Outcome<String> {
     let all = fs::read_dir("/usr/lib")?.flatten().map(|entry| entry.path().join("libeatmydata.so"));
     let found = all.into_iter().find(|path| path.exists()).map(|path| path.display().to_string());

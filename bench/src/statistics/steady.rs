@@ -17,7 +17,6 @@ fn opens(values: &[f64]) -> Option<usize> {
     looks.filter(|n| *n >= steady::FIRST_LOOK).find(|n| values.get(..*n).is_some_and(|values| is_warm(values, 1)))
 }
 
-/// Prints the tables.
 pub(super) fn tables(runs: usize) {
     openings(runs / 10);
     marks(runs);

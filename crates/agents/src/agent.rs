@@ -54,7 +54,6 @@ enum Stage {
     Running,
     Window,
     Ending,
-    /// They have ended and counted this.
     Ended(String),
 }
 
@@ -82,7 +81,6 @@ pub(crate) struct Agent {
 }
 
 impl Agent {
-    /// An agent that is free.
     pub(crate) fn new(presence: Presence) -> Agent {
         Agent { presence, reader: Reader::default(), work: None, left: None, ending: false }
     }

@@ -30,7 +30,6 @@ const AT_A_TIME: usize = 8;
 
 /// Why there are no agents to work with, or why some do not work.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[allow(missing_docs)] // Its text says what each is.
 pub enum AgentsError {
     /// `there`: all who are there, and why some cannot be used.
     #[error("{} were asked for, {} free at the hub{}; start more with `loadline agent --hub … --name …`", counted(*.asked, "agent"), are(*.free), listed(.there))]

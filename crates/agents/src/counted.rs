@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::offset::Offset;
 
-/// What an agent counted.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Counted {
     /// What the jobs of each part of them counted together.

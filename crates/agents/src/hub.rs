@@ -21,12 +21,10 @@ const AGAIN: Duration = Duration::from_millis(200);
 /// How long what was said last may take to get out.
 const FLUSH: Duration = Duration::from_secs(1);
 
-/// How the hub is reached.
 #[derive(Clone)]
 pub struct HubOptions {
     /// `nats://host:port`, `tls://host:port`, with a token or a user and a password in it, if so.
     pub url: String,
-    /// Name of this connection at the hub.
     pub name: String,
 }
 

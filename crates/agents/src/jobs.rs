@@ -52,7 +52,7 @@ pub(crate) fn fingerprint(work: &Work, first_job: u32) -> String {
     let start = work.start(first_job);
     let mut text = String::new();
     let (params, pool) = (work.params.to_map(), work.pool_of_job(first_job));
-    let of = (&work.workload.code, &params, (work.seed, work.draws), work.compressibility, work.nodes);
+    let of = (&work.workload.code, &params, (work.seed, work.draws), work.payload, work.nodes);
     // Writing into a string cannot fail.
     let _ = write!(text, "{of:?} {:?} {:?} {:?} ", work.params.size_bytes(), start, work.program);
     // FNV-1a, 64 bits: it finds differences, it does not resist an adversary.
@@ -70,7 +70,7 @@ fn work(order: &JobsOrder) -> Result<Work, String> {
     };
     let params = workload.params(&order.parameters).map_err(|e| e.to_string())?.with_size(order.size_bytes);
     let params = params.with_keys(order.load.keys);
-    let work = Work::new(workload, params, order.seed, order.compressibility);
+    let work = Work::new(workload, params, order.seed, order.payload);
     Ok(Work { draws: order.draws, nodes: order.used_nodes, ..work })
 }
 
@@ -114,7 +114,7 @@ fn request(order: &JobsOrder, target: Arc<dyn Target>, interrupted: &Arc<AtomicB
         cpu: CpuSource::Local,
         disk: None,
         data_disk: None,
-        proxy: Vec::new(),
+        proxy: None,
         parts: 0,
         place: Place::Part { first_job: order.jobs.start, all_jobs: order.all_jobs },
         perf_events: false,

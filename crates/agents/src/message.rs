@@ -12,7 +12,7 @@ use std::ops::Range;
 use flate2::Compression;
 use flate2::read::ZlibDecoder;
 use flate2::write::ZlibEncoder;
-use loadline_model::plan::WorkloadFile;
+use loadline_model::plan::{Payload, WorkloadFile};
 use loadline_model::{Driver, JobLoad};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -144,7 +144,6 @@ pub(crate) enum Order {
     Beat,
     /// Work for the run from now on; all else needs it.
     Enlist,
-    /// What time is it?
     Ping,
     /// Open the sessions of these jobs.
     Open(Box<JobsOrder>),
@@ -205,7 +204,6 @@ pub(crate) struct JobsOrder {
     pub(crate) all_jobs: u32,
     /// `None`: the client.
     pub(crate) driver: Option<Driver>,
-    /// Code of the workload.
     pub(crate) workload: String,
     /// Its file, if it is the user's own.
     pub(crate) file: Option<WorkloadFile>,
@@ -213,9 +211,8 @@ pub(crate) struct JobsOrder {
     pub(crate) size_bytes: u64,
     /// Seed of the rows that are loaded.
     pub(crate) seed: u64,
-    /// Seed of what the jobs draw.
     pub(crate) draws: u64,
-    pub(crate) compressibility: f64,
+    pub(crate) payload: Payload,
     /// Nodes of the target over which all jobs are spread, the first ones.
     pub(crate) used_nodes: Option<u32>,
     pub(crate) load: JobLoad,
@@ -256,7 +253,6 @@ pub(crate) enum Answer {
     Counts(String),
 }
 
-/// Sessions that are open.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Opened {
     pub(crate) fingerprint: String,
@@ -299,7 +295,6 @@ pub(crate) struct Progress {
     pub(crate) completed: u64,
 }
 
-/// An agent.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Presence {
@@ -307,21 +302,17 @@ pub struct Presence {
     pub id: String,
     /// Name that the user gave it.
     pub name: String,
-    /// Version of loadline.
     pub version: String,
-    /// Number of its protocol.
     pub protocol: u32,
     /// Name of its machine.
     pub host: String,
     /// What only its machine has, so that agents of one machine are known.
     pub machine: String,
-    /// Process id.
     pub process: u32,
     /// Whether nobody between it and the hub can read what is said.
     pub private: bool,
     /// CPUs of its machine that it may use.
     pub cpus: u32,
-    /// Most jobs that it runs.
     pub most_jobs: u32,
     /// Most sessions on servers: it may not open more files.
     pub most_sessions: u32,

@@ -36,7 +36,6 @@ pub struct AgentTarget {
     pub files: Vec<WorkloadFile>,
 }
 
-/// The agents of a run.
 pub struct Agents {
     coordinator: Arc<Mutex<Coordinator<HubLink>>>,
     target: AgentTarget,
@@ -79,7 +78,6 @@ impl Agents {
         self.coordinator.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The agents.
     #[must_use]
     pub fn who(&self) -> Vec<Presence> {
         self.lock().members.iter().map(|member| member.presence.clone()).collect()
@@ -97,7 +95,7 @@ impl Agents {
             size_bytes: work.params.size_bytes(),
             seed: work.seed,
             draws: work.draws,
-            compressibility: work.compressibility,
+            payload: work.payload,
             used_nodes: work.nodes,
             load: request.load.clone(),
             ..self.order.clone()
@@ -250,7 +248,6 @@ impl Conductor {
         }
     }
 
-    /// What all of them did.
     fn ended(&self, c: &mut Coordinator<HubLink>) -> Ended {
         let mut all = Ended {
             tallies: vec![Tally::new(self.window.map_or(0, |w| w.window_ns()), false)],

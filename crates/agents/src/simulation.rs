@@ -55,7 +55,6 @@ struct Host {
     heard_ns: u64,
 }
 
-/// What happens at a time.
 type Happening = Box<dyn FnOnce(&mut World)>;
 
 /// The hub, the hosts and the time.

@@ -22,6 +22,7 @@ pub use law::{LAWS, Law};
 pub use sheet::{Mapping, Sheet};
 pub use table::Table;
 
+use finding::TABLE;
 use sheet::is_same;
 
 /// What was found in a file.
@@ -54,8 +55,6 @@ pub fn columns_of_laws() -> impl Iterator<Item = &'static Column> {
     all.filter_map(column).filter(move |column| seen.insert(column.id))
 }
 
-/// Law of findings about how a table is written, and what was assumed of it.
-const TABLE: &str = "table";
 /// Laws that any list obeys: they alone cover no table.
 const OF_ROWS: [&str; 3] = ["cells", "duplicates", "test-numbers"];
 
@@ -67,11 +66,10 @@ pub fn audit(tables: &[Table], mapping: &Mapping, claims: &[Claim]) -> Audit {
     for table in tables {
         audit.rows += table.rows();
         let mut sheet = Sheet::new(table, mapping);
-        for remark in sheet.table.remarks.iter().chain(&sheet.remarks) {
-            let graded = (TABLE, if remark.odd { Severity::Warning } else { Severity::Info });
-            match remark.row {
-                Some(row) => sheet.find(graded, row, &[], None, remark.reason.clone()),
-                None => sheet.about(None, graded, &[], remark.reason.clone()),
+        for (row, severity, reason) in &table.remarks {
+            match row {
+                Some(row) => sheet.find((TABLE, *severity), *row, &[], None, reason.clone()),
+                None => sheet.about(None, (TABLE, *severity), &[], reason.clone()),
             }
         }
         if let Some(shape) = sheet.side_by_side() {
@@ -80,13 +78,12 @@ pub fn audit(tables: &[Table], mapping: &Mapping, claims: &[Claim]) -> Audit {
         } else {
             laws::settle_kilobyte(&mut sheet);
             laws::settle_jobs(&mut sheet);
-            let checked: Vec<&str> = LAWS.iter().filter(|l| laws::check(l, &sheet)).map(|law| law.id).collect();
+            let checked: Vec<&str> = LAWS.iter().filter(|l| laws::check(l, &sheet)).map(|law| &*law.id).collect();
             if checked.iter().any(|id| !OF_ROWS.contains(id)) {
                 audit.checked.extend(checked);
             } else {
                 let known: Vec<&str> = sheet.columns.iter().map(|c| c.id).collect();
-                let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-                sheet.about(None, (TABLE, Severity::Info), &[], Reason::NoLaw(known));
+                sheet.about(None, (TABLE, Severity::Info), &[], Reason::NoLaw(known.join(", ")));
             }
             claims.retain(|claim| claim.check(&sheet).is_none());
         }

@@ -99,7 +99,6 @@ loadline_model::named! {
 /// What bounds a test, and why.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Bound {
-    /// The limit.
     pub by: BoundBy,
     /// The figures that show it, with their values; one line without a full stop.
     pub because: String,
@@ -191,7 +190,7 @@ pub fn fill_bounded_by(records: &mut [TestRecord]) {
 #[must_use]
 pub fn bound(record: &TestRecord) -> Option<Bound> {
     let tps = record.figure(THROUGHPUT).filter(|tps| tps.is_finite() && *tps > 0.0)?;
-    if record.imported.is_some() || !record.is_usable() || !record.sizes.is_empty() || record.jobs == 0 {
+    if record.imported().is_some() || !record.is_usable() || !record.sizes().is_empty() || record.jobs == 0 {
         return None;
     }
     const RULES: [fn(Evidence<'_>, f64) -> Option<Bound>; 9] = [
@@ -347,7 +346,7 @@ fn unknown(record: &TestRecord) -> Bound {
     .into_iter()
     .filter_map(|(column, name)| e.figure(column).is_none().then_some(name))
     .collect();
-    if !record.populations.is_empty() {
+    if !record.populations().is_empty() {
         e.texts.push("the jobs are a mix of populations".to_owned());
     }
     let none =

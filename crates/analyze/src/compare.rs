@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use loadline_model::manifest::Calibration;
+use loadline_model::plan::Payload;
 use loadline_model::plan::WorkloadFile;
 use loadline_model::{Column, TestRecord};
 use serde::Serialize;
@@ -23,13 +24,12 @@ pub use setup::codes_in;
 pub struct Platform<'a> {
     /// Label, unique among the platforms compared.
     pub label: &'a str,
-    /// Share of the payload that can be compressed away, 0…1, if known.
-    pub payload_compressibility: Option<f64>,
+    /// What rows were filled with, if known.
+    pub payload: Option<Payload>,
     /// Size of the data set, bytes, if known.
     pub data_bytes: Option<u64>,
     /// Calibration by workload code, if known.
     pub calibration: Option<&'a BTreeMap<String, Calibration>>,
-    /// Workload files of the user.
     pub workload_files: &'a [WorkloadFile],
     /// Whether the database ran in loadline's own process.
     pub in_process: bool,
@@ -37,7 +37,6 @@ pub struct Platform<'a> {
     pub across_drivers: bool,
     /// Whether it may be compared with a platform that did other work, which is then said (`--unequal`).
     pub unequal: bool,
-    /// All of its tests.
     pub records: &'a [TestRecord],
 }
 
@@ -53,7 +52,6 @@ impl<'a> Platform<'a> {
 /// `base / other` if less is. Above 1 the other platform is better.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Factor {
-    /// The figure.
     pub metric: Metric,
     /// The base platform's figure, in the column's unit.
     pub base: f64,
@@ -63,7 +61,6 @@ pub struct Factor {
     pub n_base: usize,
     /// Tests behind the other platform's figure.
     pub n_other: usize,
-    /// The factor and its interval.
     pub factor: Ratio,
     /// If a side has a single test: an interval from the course of its window, in which what differs from window to window is not.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -88,7 +85,6 @@ pub enum ComparedAt {
 /// The comparison of two points: factors, or why there are none.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ComparisonRow {
-    /// The points compared.
     pub at: ComparedAt,
     /// Factors of the figures that both platforms have; empty if refused.
     pub factors: Vec<Factor>,
@@ -101,9 +97,7 @@ pub struct ComparisonRow {
 /// One workload on one platform against the base platform.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Comparison {
-    /// Workload code.
     pub workload: String,
-    /// Group of the workload.
     pub group: String,
     /// Id of the swept column: `jobs` or another parameter.
     pub over: String,
@@ -111,7 +105,6 @@ pub struct Comparison {
     pub metrics: Vec<Metric>,
     /// Base platform: the first one given.
     pub base: String,
-    /// The other platform.
     pub other: String,
     /// Why the whole comparison is refused.
     pub refused: Option<String>,
@@ -230,7 +223,7 @@ fn partner<'a>(
 /// Which of two platforms is imported, if they are not both loadline's own: no workload of one tool is another's.
 fn other_tool(platforms: [&Platform<'_>; 2]) -> Option<String> {
     let tool = |p: &Platform<'_>| {
-        p.records.iter().find_map(|r| r.imported.as_ref()).map_or("loadline".to_owned(), |i| i.tool.clone())
+        p.records.iter().find_map(|r| r.imported()).map_or("loadline".to_owned(), |i| i.tool.clone())
     };
     let ([x, y], [of_x, of_y]) = (platforms.map(|p| p.label), platforms.map(tool));
     (of_x != of_y).then(|| format!("different definitions of work: '{x}' ran that of {of_x}, '{y}' that of {of_y}"))

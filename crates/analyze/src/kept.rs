@@ -55,9 +55,7 @@ pub struct Caveats {
 /// A usable test left out of the figures, as better tests of the same point exist.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SetAside {
-    /// Number of the test.
     pub test: u32,
-    /// What qualifies it.
     #[serde(flatten)]
     pub kept: Caveats,
     /// Its figures as measured, by column id.
@@ -90,7 +88,7 @@ impl Caveats {
             data_source: first.data_source,
             forced: first.forced.clone(),
             disturbed: Disturbed::of_tests(tests),
-            imported: first.imported.as_ref().map(loadline_model::Imported::unchecked),
+            imported: first.imported().map(loadline_model::Imported::unchecked),
         }
     }
 

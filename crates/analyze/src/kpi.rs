@@ -7,7 +7,6 @@ use loadline_model::{Column, TestRecord};
 use loadline_workload::CATALOGUE;
 use serde::Serialize;
 
-/// Throughput.
 pub const THROUGHPUT: &Column = column::COMMIT_THROUGHPUT_TPS;
 /// Latency in a closed loop, ms.
 pub const LATENCY: &Column = column::COMMIT_LATENCY_MS;
@@ -92,7 +91,6 @@ pub fn rate_of(tests: &[&TestRecord]) -> &'static Column {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(into = "&'static Column")]
 pub struct Metric {
-    /// Its column.
     pub column: &'static Column,
     /// Whether more is better.
     pub higher_is_better: bool,

@@ -18,7 +18,6 @@ pub use line::{Line, line};
 pub struct Cost<'a> {
     /// Its windows, the baseline's being those of arm A.
     pub cell: Cell<'a>,
-    /// Name of the level.
     pub level: &'a str,
     /// One-way delay, ms.
     pub delay_ms: f64,

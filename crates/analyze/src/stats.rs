@@ -9,7 +9,6 @@ pub(crate) const POSSIBLE: f64 = 7.35;
 /// A 95 % confidence interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
-    /// Lower end.
     pub low: f64,
     /// Upper end.
     pub high: f64,
@@ -26,7 +25,6 @@ impl Interval {
 /// The mean of a sample with its size and standard deviation.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
-    /// Arithmetic mean.
     pub mean: f64,
     /// Sample size.
     pub n: usize,
@@ -60,7 +58,6 @@ impl Estimate {
 /// A ratio of two means.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Ratio {
-    /// The ratio.
     pub value: f64,
     /// Its 95 % confidence interval; `None` if a side has a single value.
     pub interval: Option<Interval>,

@@ -110,7 +110,6 @@ impl Drift {
         self.errors <= -Drift::LIMIT_OF_HALF
     }
 
-    /// Whether they rise.
     #[must_use]
     pub fn rises(&self) -> bool {
         self.errors >= Drift::LIMIT
@@ -169,7 +168,6 @@ const OUTAGE: f64 = 0.02;
 /// A stretch of a window in which throughput was unlike the rest.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Departure {
-    /// Places of its values.
     pub values: Range<usize>,
     /// Its mean over that of the rest; infinite if that was nothing.
     pub level: f64,

@@ -17,19 +17,13 @@ pub const JOBS: &str = "jobs";
 /// All tests of the same work on one platform.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Sweep {
-    /// Platform name.
     pub platform: String,
     /// Run id. Tests of two runs are never pooled.
     pub run: String,
-    /// Workload code.
     pub workload: String,
-    /// Group of the workload.
     pub group: String,
-    /// Driver.
     pub driver: Driver,
-    /// Number of nodes.
     pub nodes: u32,
-    /// How the jobs made load.
     #[serde(flatten)]
     pub load: JobLoad,
     /// Workload parameters with the same value in all tests.
@@ -50,7 +44,6 @@ pub struct Sweep {
 /// All tests of one job count or one swept value.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SweepPoint {
-    /// Number of jobs.
     pub jobs: u32,
     /// Its jobs or swept value.
     pub at: u32,
@@ -69,10 +62,8 @@ pub struct SweepPoint {
     pub refused: Vec<RefusedTest>,
 }
 
-/// A refused test.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RefusedTest {
-    /// Number of the test.
     pub test: u32,
     /// Failed checks.
     pub reason: String,
@@ -310,7 +301,7 @@ fn objective_line(valid: &[(u32, f64, f64)], objective_ms: f64, highest: u32) ->
 #[must_use]
 pub fn sweeps(records: &[TestRecord]) -> Vec<Sweep> {
     let mut groups: Vec<Vec<&TestRecord>> = Vec::new();
-    for record in records.iter().filter(|r| r.sizes.is_empty()) {
+    for record in records.iter().filter(|r| r.sizes().is_empty()) {
         match groups.iter_mut().find(|g| g.first().is_some_and(|first| same_work(first, record))) {
             Some(group) => group.push(record),
             None => groups.push(vec![record]),

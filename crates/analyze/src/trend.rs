@@ -18,7 +18,6 @@ pub const LEAST_RUNS: usize = 2 * LEAST;
 /// Random orders of a test: a p value is at least 1/5,000, which is small enough for one of 250 series to have changed.
 const ORDERS: usize = 4_999;
 
-/// A change of the level.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Change {
     /// Index of the first run at the new level.

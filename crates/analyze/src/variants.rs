@@ -16,11 +16,8 @@ pub const ERROR: f64 = 0.05;
 /// The pairs of a variant and the first one, with a workload at a number of jobs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cell<'a> {
-    /// Workload code.
     pub workload: &'a str,
-    /// Number of jobs.
     pub jobs: u32,
-    /// One of its windows.
     window: &'a InPair,
     /// The windows of each planned pair, A's first; `None` if it was not measured as a pair.
     pub pairs: Vec<Option<[&'a TestRecord; 2]>>,
@@ -83,7 +80,13 @@ impl<'a> Cell<'a> {
     /// The figure of each planned pair; none of a refused window.
     #[must_use]
     pub fn pairs_of(&self, column: &Column) -> Vec<Pair> {
-        let figure = |r: &TestRecord| r.figure(column).filter(|_| r.is_usable());
+        self.pairs_by(|r| r.figure(column))
+    }
+
+    /// The figure `of` the windows of each planned pair, likewise.
+    #[must_use]
+    pub fn pairs_by(&self, of: impl Fn(&TestRecord) -> Option<f64>) -> Vec<Pair> {
+        let figure = |r: &TestRecord| of(r).filter(|_| r.is_usable());
         let pair = |windows: &Option<[&TestRecord; 2]>| match windows {
             Some([a, b]) => Pair { a: figure(a), b: figure(b) },
             None => Pair { a: None, b: None },
@@ -112,10 +115,9 @@ impl<'a> Cell<'a> {
     /// Whether its windows are scans of commit time over redo, which are compared by their curves.
     #[must_use]
     pub fn is_scan(&self) -> bool {
-        self.pairs.iter().flatten().flatten().any(|r| !r.sizes.is_empty())
+        self.pairs.iter().flatten().flatten().any(|r| !r.sizes().is_empty())
     }
 
-    /// The pairs of the main figure.
     #[must_use]
     pub fn main_pairs(&self) -> Vec<Pair> {
         self.metrics().first().map_or_else(Vec::new, |main| self.pairs_of(main.column))
@@ -125,7 +127,6 @@ impl<'a> Cell<'a> {
 /// Commit time over redo since the last commit, of a variant and the first one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Curves<'a> {
-    /// The pairs that they are from.
     pub cell: Cell<'a>,
     /// Shape in the first variant and in the other, of the last pair whose tests are both usable; `None` if there is none.
     pub shapes: Option<[Shape; 2]>,
@@ -136,7 +137,7 @@ pub struct Curves<'a> {
 pub fn curves(records: &[TestRecord], planned: u32) -> Vec<Curves<'_>> {
     let usable = |pair: &&[&TestRecord; 2]| pair.iter().all(|r| r.is_usable());
     let all = cells(records, planned).into_iter().filter(Cell::is_scan).map(|cell| {
-        let shapes = cell.pairs.iter().flatten().rfind(usable).map(|pair| pair.map(|r| shape(&r.sizes)));
+        let shapes = cell.pairs.iter().flatten().rfind(usable).map(|pair| pair.map(|r| shape(r.sizes())));
         Curves { shapes, cell }
     });
     all.collect()
@@ -181,9 +182,7 @@ pub fn typical_windows(records: &[TestRecord], planned: u32) -> Vec<u32> {
 /// A figure of a variant and the first one, A; B stands for the variant.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row<'a> {
-    /// The pairs that it is from.
     pub cell: Cell<'a>,
-    /// The figure.
     pub metric: Metric,
     /// Whether it is the main figure of its cell.
     pub main: bool,
@@ -294,7 +293,7 @@ fn row<'a>(figure: &Figure<'a>, answer: &Answer, paired: &Paired, alone: f64) ->
 
 #[cfg(test)]
 mod tests {
-    use loadline_model::column;
+    use loadline_model::{Detail, column};
 
     use super::*;
 
@@ -374,8 +373,8 @@ mod tests {
                     write_ns: Vec::new(),
                 }
             };
-            let sizes = (1..=96).map(point).collect();
-            TestRecord { sizes, variant: Some(InPair::of_two(arm)), ..window(test, arm, 1, 1.0) }
+            let details = vec![Detail::Sizes((1..=96).map(point).collect())];
+            TestRecord { details, variant: Some(InPair::of_two(arm)), ..window(test, arm, 1, 1.0) }
         };
         for (a, b, differ) in [(Some(4.0), Some(6.0), true), (Some(4.0), Some(4.0), false), (Some(4.0), None, true)] {
             let records = [scan(1, Letter::A, a), scan(2, Letter::B, b)];

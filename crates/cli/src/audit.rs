@@ -73,7 +73,7 @@ const TEST_NUMBER: &str = "test";
 
 /// The table of a run with what laws ask for, which is more than its own tables show.
 pub(crate) fn table_of(tests: &[TestRecord]) -> String {
-    let is_imported = tests.iter().any(|t| t.imported.is_some());
+    let is_imported = tests.iter().any(|t| t.imported().is_some());
     // Other tries of a test have numbers too, and no rows: none of them is missing.
     let has_tries = tests.iter().any(|t| t.tries > 1);
     let is_asked = |column: &&Column| match column.id {
@@ -182,7 +182,7 @@ fn laws(list: &ListArgs) -> Result<u8, Failure> {
         };
         let columns = law.needed().map(columns).collect::<Vec<_>>().join("; or ");
         let formulas = law.formulas.join("; ").replace(['?', '!', '~'], "");
-        [law.id, law.name, &formulas, &columns, law.severity.name(), law.meaning].map(str::to_owned).to_vec()
+        [law.id.as_str(), &law.name, &formulas, &columns, law.severity.name(), &law.meaning].map(str::to_owned).to_vec()
     };
     Listing {
         columns: vec!["law", "name", "formula", "columns", "at worst", "meaning"],

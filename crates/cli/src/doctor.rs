@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use loadline_collect::os::{CpuTimes, Processes};
-use loadline_database::{Privilege, Target, TargetKind, Use, is_temporary, kind_of, open};
+use loadline_database::{Privilege, Target, TargetKind, Use, Work, is_temporary, kind_of, open};
 use loadline_load::server_of;
 use loadline_model::disturbance::measured_by;
 use loadline_model::format;
@@ -12,7 +12,7 @@ use loadline_model::manifest::TargetInfo;
 use loadline_model::{Capabilities, Column, Driver, Finding, Severity, column};
 use loadline_report::Format;
 use loadline_run::plan::{AWR_FLAG, refusal};
-use loadline_run::storage_size::{DATA_PER_CACHE, DATA_PER_MEMORY, beyond_cache, beyond_memory};
+use loadline_run::server_memory::{DATA_PER_CACHE, DATA_PER_MEMORY, beyond_cache, beyond_memory};
 use loadline_storage::StorageFacts;
 use loadline_workload::{CATALOGUE, Workload};
 use minijinja::{Value, context};
@@ -57,7 +57,7 @@ pub(crate) fn doctor(args: &DoctorArgs) -> Result<u8, Failure> {
     findings.extend(storage_size(target.as_ref(), &info, &url, None)?);
     findings.extend(missing_figures(target.as_ref(), kind));
     let of_server = target.capabilities()?;
-    findings.extend(CATALOGUE.iter().map(|workload| can_run(workload, kind, &of_server)));
+    findings.extend(CATALOGUE.iter().map(|workload| can_run(workload, kind, &of_server, target.as_ref())));
     findings.sort_by_key(|f| std::cmp::Reverse(f.severity));
     let refused = findings.iter().filter(|f| f.severity >= Severity::Refused).count();
     if args.list.format == Format::Text {
@@ -91,8 +91,8 @@ fn missing_figures(target: &dyn Target, kind: &TargetKind) -> impl Iterator<Item
     })
 }
 
-/// By which drivers a workload can run.
-fn can_run(workload: &Workload, kind: &TargetKind, of_server: &Capabilities) -> Finding {
+/// By which drivers a workload can run, with its parameters and the size of the data at their defaults.
+fn can_run(workload: &Workload, kind: &TargetKind, of_server: &Capabilities, target: &dyn Target) -> Finding {
     let of_kind = |d| refusal(workload, kind, d).map(|refused| refused.reason);
     let refusal = |d| of_kind(d).or_else(|| of_server.refusal(d, &workload.needs));
     let refusals: Vec<_> = Driver::ALL.iter().map(|d| (d, refusal(*d))).collect();
@@ -101,6 +101,11 @@ fn can_run(workload: &Workload, kind: &TargetKind, of_server: &Capabilities) -> 
         [(_, Some(a)), (_, Some(b))] if a == b => vec![a.clone()],
         _ => refusals.iter().filter_map(|(d, r)| Some(format!("not with the {d} driver: {}", r.as_ref()?))).collect(),
     };
+    let refused = || Work::of(&workload.code, &[]).ok().and_then(|work| target.refuses(&work));
+    if let Some(why) = refused().filter(|_| !drivers.is_empty()) {
+        let value = "cannot run with its defaults";
+        return Finding::new("workload", Severity::Warning, workload.code.as_str(), value, why);
+    }
     let severity = if drivers.is_empty() { Severity::Warning } else { Severity::Ok };
     let value = if drivers.is_empty() { "cannot run".to_owned() } else { format!("{} driver", drivers.join(", ")) };
     Finding::new("workload", severity, workload.code.as_str(), value, reasons.join("; "))

@@ -8,7 +8,7 @@ use loadline_model::format::{counted, duration_s};
 use loadline_model::plan::Plan;
 use loadline_run::plan::duration::DurationEstimate;
 use loadline_run::plan::{by_reason, workloads_of};
-use loadline_run::storage_size::{DATA_PER_CACHE, DATA_PER_MEMORY, beyond_memory};
+use loadline_run::server_memory::{DATA_PER_CACHE, DATA_PER_MEMORY, beyond_memory};
 use loadline_run::sweep::{SweepPoints, SweptParameter};
 use loadline_workload::{RowCount, Scope, Table, Workload};
 use minijinja::context;
@@ -20,7 +20,7 @@ use crate::template::filled;
 /// The plan in words. `request`: the target, which is asked for what storage figures need of a server.
 pub(crate) fn describe(plan: &Plan, results: &Path, request: &OpenRequest) -> Result<String, Failure> {
     let length = DurationEstimate::of(plan);
-    let each = length.steps * plan.node_counts.len().max(1) as f64 * f64::from(length.repeat);
+    let each = length.steps * plan.node_counts().len().max(1) as f64 * f64::from(length.repeat);
     let known = workloads_of(plan).unwrap_or_default();
     let points: Vec<SweepPoints> = plan.workloads.iter().map(|w| SweepPoints::of(&known, w)).collect();
     let workloads = plan.workloads.iter().zip(&points).map(|(w, points)| {
@@ -28,7 +28,7 @@ pub(crate) fn describe(plan: &Plan, results: &Path, request: &OpenRequest) -> Re
         format!("{:<14} {} driver{}{forced}", w.code, w.driver, swept(points))
     });
     let kind = kind_of(&plan.target).ok();
-    let report = kind.and_then(|kind| kind.native_report).filter(|_| plan.native_report);
+    let report = kind.and_then(|kind| kind.native_report).filter(|_| plan.native_report());
     let (levels, delays) = plan.levels().map(|(paired, _)| paired.levels_and_delays()).unwrap_or_default();
     // Drawn again when the run starts.
     let drawn = plan.draws.map(|_| format!("{} for rows, drawn for what jobs draw", plan.seed));
@@ -106,12 +106,12 @@ fn storage_size(plan: &Plan, request: &OpenRequest) -> Option<String> {
     }
     let asked = open(request).map_err(Failure::from).and_then(|target| {
         let info = target.info()?;
-        doctor::storage_size(target.as_ref(), &info, &request.url, plan.server_memory_bytes)
+        doctor::storage_size(target.as_ref(), &info, &request.url, plan.server_memory_bytes().copied())
     });
     match asked {
         Ok(found) => found.map(|found| format!("{}: {}", found.value, found.advice)),
         Err(e) => {
-            let rule = plan.server_memory_bytes.map_or_else(
+            let rule = plan.server_memory_bytes().copied().map_or_else(
                 || {
                     format!(
                         "{DATA_PER_CACHE} times the database's cache if loadline can read the data files, else {DATA_PER_MEMORY} \

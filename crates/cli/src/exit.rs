@@ -21,20 +21,17 @@ pub(crate) const FAILED: u8 = 1;
 pub(crate) const USAGE: u8 = 2;
 /// The target does not answer, cannot be started or refuses the connection, or the doctor refuses the target.
 pub(crate) const TARGET: u8 = 3;
-/// Interrupted.
 pub(crate) const INTERRUPTED: u8 = 130;
 
 /// Why a command failed.
 #[derive(Debug)]
 pub(crate) struct Failure {
-    /// Exit code.
     pub(crate) code: u8,
     /// Text for standard error.
     pub(crate) message: String,
 }
 
 impl Failure {
-    /// A usage error.
     pub(crate) fn usage(message: impl Into<String>) -> Failure {
         Failure { code: USAGE, message: message.into() }
     }
@@ -135,7 +132,6 @@ ends! {
     };
 }
 
-/// Prints the failure and returns its exit code.
 #[allow(clippy::print_stderr)]
 pub(crate) fn show(failure: &Failure) -> ExitCode {
     eprintln!("loadline: {}", secrets::harmless(&failure.message));

@@ -35,7 +35,7 @@ pub(crate) fn export(args: &ExportArgs) -> Result<u8, Failure> {
             if form == Form::Parquet && path == stdout && std::io::stdout().is_terminal() {
                 return Err(Failure::usage("Parquet is not for a terminal: name a file with --output"));
             }
-            written(path, &table_as(form, table, &stored, &tests)?)
+            written(path, &table_as(form, table, &tests)?)
         }
         (Some(_), None) if args.output.as_deref() == Some(stdout) => {
             let tables = TABLES.join(", ");
@@ -43,7 +43,7 @@ pub(crate) fn export(args: &ExportArgs) -> Result<u8, Failure> {
         }
         (Some(form), None) => {
             // All of it is made before any of it is written.
-            let files = TABLES.map(|table| Ok((format!("{table}.{end}"), table_as(form, table, &stored, &tests)?)));
+            let files = TABLES.map(|table| Ok((format!("{table}.{end}"), table_as(form, table, &tests)?)));
             let files = files.into_iter().collect::<Result<Vec<_>, Failure>>()?;
             let folder = args.output.clone().unwrap_or_else(default);
             let shown = folder.display();
@@ -69,9 +69,8 @@ fn written(path: &Path, bytes: &[u8]) -> Result<u8, Failure> {
     Ok(0)
 }
 
-fn table_as(form: Form, name: &str, stored: &StoredRun, tests: &[TestData]) -> Result<Vec<u8>, Failure> {
-    let table = Table::new(name, &stored.manifest, tests)
-        .ok_or_else(|| Failure::usage(format!("there is no table '{name}'")))?;
+fn table_as(form: Form, name: &str, tests: &[TestData]) -> Result<Vec<u8>, Failure> {
+    let table = Table::new(name, tests).ok_or_else(|| Failure::usage(format!("there is no table '{name}'")))?;
     table.write(form).map_err(|e| Failure::usage(e.to_string()))
 }
 

@@ -72,7 +72,7 @@ pub(crate) fn agents_list(args: &AgentsListArgs) -> Result<u8, Failure> {
 
 /// The study with its agents, if its plan has some.
 pub(crate) fn with(mut study: Study, hub: Option<&str>) -> Result<Study, Failure> {
-    let Some(planned) = study.plan.agents.clone() else { return Ok(study) };
+    let Some(planned) = study.plan.agents().cloned() else { return Ok(study) };
     let hub = hub.ok_or_else(|| {
         Failure::usage(format!(
             "the run has {}: add --hub {}, with its token if it has one",

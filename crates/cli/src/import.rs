@@ -1,11 +1,9 @@
 //! `loadline import`: results of other tools as runs of their own kind. What was read is written only once all of it was understood.
 
-use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs::{File, canonicalize};
 use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use loadline_database::redact;
@@ -13,7 +11,7 @@ use loadline_exchange::{ImportedTest, Source, Tool, import as read};
 use loadline_model::facts::stated;
 use loadline_model::format::counted;
 use loadline_model::manifest::TargetInfo;
-use loadline_model::{Imported, ImportedFile, Manifest};
+use loadline_model::{Detail, Imported, ImportedFile, Manifest};
 use loadline_run::references::unmeasured;
 use loadline_store::{RunFolder, TestOutput, rfc3339, run_name};
 use sha2::{Digest as _, Sha256};
@@ -48,8 +46,7 @@ type Run = (String, Vec<(Imported, ImportedTest)>);
 
 /// Reads all files, to their ends, so that their checksums are those of the files.
 fn runs(tool: Tool, files: &[PathBuf]) -> Result<Vec<Run>, Failure> {
-    let mut sources: Vec<Source<'_>> = Vec::new();
-    let mut sums: Vec<Sum> = Vec::new();
+    let mut inputs: Vec<(String, BufReader<Summed>)> = Vec::new();
     for (n, file) in files.iter().enumerate() {
         let same =
             |other: &&PathBuf| *other == file || canonicalize(other).is_ok_and(|a| Some(a) == canonicalize(file).ok());
@@ -63,21 +60,21 @@ fn runs(tool: Tool, files: &[PathBuf]) -> Result<Vec<Run>, Failure> {
             let opened = opened.map_err(|e| Failure::usage(format!("{} cannot be read: {e}", file.display())))?;
             (file.file_name().unwrap_or_default().to_string_lossy(), Box::new(opened))
         };
-        let sum = Sum::default();
         let name = name.chars().filter(|c| !c.is_control()).collect();
-        let summed = Summed { input, sum: Rc::clone(&sum) };
-        sources.push(Source { name, input: Box::new(BufReader::with_capacity(1 << 16, summed)) });
-        sums.push(sum);
+        inputs.push((name, BufReader::with_capacity(1 << 16, Summed { input, sum: Sha256::new(), bytes: 0 })));
     }
+    let sources = inputs.iter_mut().map(|(name, input)| Source { name: name.clone(), input: Box::new(input) });
+    let mut sources: Vec<Source<'_>> = sources.collect();
     let groups = read(tool, &mut sources).map_err(|e| Failure::usage(e.to_string()))?;
-    for source in &mut sources {
-        let rest = io::copy(&mut source.input, &mut io::sink());
-        rest.map_err(|e| Failure::usage(format!("{} cannot be read: {e}", source.name)))?;
+    drop(sources);
+    for (name, input) in &mut inputs {
+        io::copy(input, &mut io::sink()).map_err(|e| Failure::usage(format!("{name} cannot be read: {e}")))?;
     }
     let file = |n: &usize| {
-        let (sum, name) = (sums.get(*n)?.borrow(), sources.get(*n)?.name.clone());
-        let sha256 = sum.0.clone().finalize().iter().map(|byte| format!("{byte:02x}")).collect();
-        Some(ImportedFile { name, bytes: sum.1, sha256 })
+        let (name, input) = inputs.get(*n)?;
+        let Summed { sum, bytes, .. } = input.get_ref();
+        let sha256 = sum.clone().finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+        Some(ImportedFile { name: name.clone(), bytes: *bytes, sha256 })
     };
     let run = |group: loadline_exchange::Group| {
         let files = group.files.iter().filter_map(file).collect();
@@ -87,20 +84,18 @@ fn runs(tool: Tool, files: &[PathBuf]) -> Result<Vec<Run>, Failure> {
     Ok(groups.into_iter().map(run).collect())
 }
 
-/// Checksum and length of what was read.
-type Sum = Rc<RefCell<(Sha256, u64)>>;
-
+/// An input with checksum and length of what was read.
 struct Summed {
     input: Box<dyn Read>,
-    sum: Sum,
+    sum: Sha256,
+    bytes: u64,
 }
 
 impl Read for Summed {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let n = self.input.read(buffer)?;
-        let mut sum = self.sum.borrow_mut();
-        sum.0.update(buffer.get(..n).unwrap_or_default());
-        sum.1 += n as u64;
+        self.sum.update(buffer.get(..n).unwrap_or_default());
+        self.bytes += n as u64;
         Ok(n)
     }
 }
@@ -125,7 +120,7 @@ fn write(
         record.platform.clone_from(&platform);
         (record.run, record.test) = (folder.id(), number);
         record.target = format!("imported:{kind}");
-        record.imported = Some(imported);
+        record.details.push(Detail::Imported(imported));
         let alike = outputs.iter().filter(|TestOutput { record: other, .. }| {
             (&other.workload, other.jobs, &other.parameters) == (&record.workload, record.jobs, &record.parameters)
         });
@@ -152,7 +147,7 @@ fn write(
         ..manifest
     })?;
     warnings.iter().for_each(|warning| output::say(warning));
-    if let Some(imported) = records.first().and_then(|r| r.imported.as_ref()) {
+    if let Some(imported) = records.first().and_then(|r| r.imported()) {
         let tests = counted(records.len(), "test");
         output::say(&format!("{tests} {}", imported.unchecked()));
     }

@@ -15,9 +15,7 @@ use crate::output;
 
 /// A table of text.
 pub(crate) struct Listing {
-    /// Ids of the columns.
     pub(crate) columns: Vec<&'static str>,
-    /// Rows.
     pub(crate) rows: Vec<Vec<String>>,
 }
 

@@ -95,7 +95,7 @@ fn letter(driver: Driver) -> &'static str {
 /// All about one workload, as Markdown that reads well as plain text.
 pub(crate) fn page(w: &Arc<Workload>) -> Result<String, Failure> {
     let params = w.params(&BTreeMap::new()).map_err(|e| Failure::failed(e.to_string()))?;
-    let work = Work::new(Arc::clone(w), params, SEED, 0.0);
+    let work = Work::new(Arc::clone(w), params, SEED, Default::default());
     let of_work = context! {
         code => w.code,
         summary => w.summary,

@@ -39,7 +39,6 @@ impl Changing {
         self.0.set_message(harmless(&text));
     }
 
-    /// A line that stays.
     pub(crate) fn line(&self, text: &str) {
         if self.0.is_hidden() { output::say(text) } else { self.0.println(harmless(text)) }
     }
@@ -113,7 +112,6 @@ impl Listener for Progress {
     }
 }
 
-/// Progress of loading a table.
 fn loading(now: &Loading) -> String {
     let (share, mib) = (now.rows as f64 / now.of.max(1) as f64, now.bytes as f64 / (1024.0 * 1024.0));
     let left = if share >= 1.0 {

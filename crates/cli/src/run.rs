@@ -71,7 +71,7 @@ pub(crate) fn measure(
         study.request.clean_command()
     );
     signals::interruptible(&study.request.interrupted, left)?;
-    let study = if study.plan.agents.is_some() { hub_run::with(study, hub.as_deref())? } else { study };
+    let study = if study.plan.agents().is_some() { hub_run::with(study, hub.as_deref())? } else { study };
     let _metrics = args.metrics.map(|listen| live::start_metrics(&study.results, listen)).transpose()?;
     let mut progress = Progress::new(&study.plan, study.resume.as_deref());
     // What no server of this kind can do was known before: this one does not refuse it.
@@ -190,7 +190,6 @@ pub(crate) fn unique(flag: &str, given: &[(String, String)]) -> Result<BTreeMap<
     Ok(all)
 }
 
-/// The study of a specification.
 fn planned(spec: &PlanSpec, command: Vec<String>) -> Result<Study, Failure> {
     secrets::keep_all(&serde_json::to_value(spec).map_err(|e| Failure::usage(e.to_string()))?);
     secrets::keep(spec.known_workload_file.iter().flatten().map(String::as_str));
@@ -219,7 +218,7 @@ fn study(
         nodes,
         standbys,
         settings: plan.settings.clone(),
-        native_report: plan.native_report,
+        native_report: plan.native_report(),
         way: if plan.arms().is_some_and(Paired::has_via) { Way::Direct } else { Way::Own },
         replicas: plan.levels().map_or(0, |(_, links)| links.replicas),
         ask_password: arguments::ask(),
@@ -257,7 +256,7 @@ fn resumed(
         )));
     }
     let stored = StoredRun::open(&folder)?;
-    if let Some(imported) = stored.records.iter().find_map(|r| r.imported.as_ref()) {
+    if let Some(imported) = stored.records.iter().find_map(|r| r.imported()) {
         let what = imported.unchecked();
         return Err(Failure::usage(format!("run {} is {what}: there is nothing to go on with", stored.id())));
     }
@@ -265,12 +264,10 @@ fn resumed(
     // The manifest holds the texts of the workload files.
     Workloads::read(&plan.workload_files).map_err(PlanError::from)?;
     plan.force |= flags.force.is_some();
-    match (&mut plan.agents, flags.agents()?) {
-        (Some(of), Some(agents)) => of.agents = agents,
-        (None, Some(_)) => {
-            return Err(Failure::usage(format!("the jobs of run {} do not run on agents", stored.id())));
-        }
-        (_, None) => {}
+    if let Some(agents) = flags.agents()?
+        && !plan.set_agents(agents)
+    {
+        return Err(Failure::usage(format!("the jobs of run {} do not run on agents", stored.id())));
     }
     let given = args.target.options.target.as_deref();
     let variants = plan.arms().into_iter().flat_map(|paired| &paired.variants).skip(1);
@@ -288,7 +285,7 @@ fn resumed(
     let given = |via: &&String| vias.iter().find(|url| redact(url) == **via).unwrap_or(via).clone();
     let proxies = shown.iter().map(given).collect();
     let standbys = plan.levels().map_or_else(Vec::new, |(_, links)| links.standbys.clone());
-    let servers = [plan.nodes.clone(), standbys, proxies];
+    let servers = [plan.nodes().to_vec(), standbys, proxies];
     let folder = absolute(stored.path());
     let results = folder.parent().map_or(results, Path::to_owned);
     Ok((study(plan, urls, servers, results, Some(folder), command), workloads_of(&stored.manifest.command)))
@@ -316,7 +313,7 @@ fn own_url(given: Option<&str>, target: &str) -> Result<String, Failure> {
 /// Prints what the database's own reports require, if they were requested.
 fn licence(plan: &Plan) {
     let report = kind_of(&plan.target).ok().and_then(|kind| kind.native_report);
-    if let Some(report) = report.filter(|_| plan.native_report) {
+    if let Some(report) = report.filter(|_| plan.native_report()) {
         output::say(report.notice);
     }
 }
@@ -354,7 +351,7 @@ fn finish(outcome: StudyOutcome, named: &[String], strict: bool) -> Result<u8, F
     if !outcome.left_out.is_empty() {
         output::say(&format!("planned and not measured: {}", outcome.left_out.join(", ")));
     }
-    let hub = plan.and_then(|plan| plan.agents.as_ref()).map_or_else(String::new, |of| format!(" --hub {}", of.hub));
+    let hub = plan.and_then(Plan::agents).map_or_else(String::new, |of| format!(" --hub {}", of.hub));
     let resume = format!("loadline {} --resume {folder}{hub}", plan.map_or("run", |plan| plan.command()));
     let written = data.and_then(|(stored, data)| report::write_index(&stored, data));
     match written {

@@ -25,7 +25,6 @@ pub(crate) fn text(source: &Path) -> Result<Option<(String, String)>, Failure> {
     Ok(Some((reference.csv(), name.into_owned())))
 }
 
-/// The text of a file.
 pub(crate) fn text_of_file(path: &Path) -> Result<String, Failure> {
     let name = format!("'{}'", path.display());
     let file = std::fs::File::open(path)

@@ -9,7 +9,6 @@ use crate::args::TargetArgs;
 use crate::arguments;
 
 impl TargetArgs {
-    /// URL of the target.
     pub(crate) fn url(&self) -> String {
         self.options.target.clone().unwrap_or_else(|| DEFAULT_TARGET.to_owned())
     }

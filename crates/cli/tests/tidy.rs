@@ -7,8 +7,6 @@
 mod budget;
 #[path = "tidy/circles.rs"]
 mod circles;
-#[path = "tidy/dependencies.rs"]
-mod dependencies;
 #[path = "tidy/ignored.rs"]
 mod ignored;
 #[path = "tidy/links.rs"]

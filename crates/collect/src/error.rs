@@ -5,7 +5,6 @@ use std::path::PathBuf;
 /// Why a counter or the counters at window start or end could not be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-#[allow(missing_docs)] // Its text says what each is.
 pub enum CollectError {
     #[error("cannot read '{}': {cause}. Check that it exists and that this user may read it", .path.display())]
     Read { path: PathBuf, cause: std::io::Error },

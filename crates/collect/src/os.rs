@@ -15,7 +15,7 @@ pub use cost::{Cost, CostMeter, CostUnknown, CostUsed, Whose};
 pub use cpu::{CpuShares, CpuTimes};
 pub use disk::{DiskCounters, DiskRates};
 pub use limits::{CpuLimit, Cpus, Pressure, allowed, frequency_pct, thermal_ms};
-pub use listener::{at_port, at_socket};
+pub use listener::listeners;
 pub use network::Interfaces;
 pub use perf::{PerfRefused, perf_events};
 pub use processes::{Processes, Server, TICKS_PER_S, Used};

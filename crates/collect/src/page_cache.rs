@@ -12,7 +12,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use loadline_storage::{cached_bytes, drop_cached};
+use loadline_storage::{IdenticalBlocks, cached_bytes, drop_cached};
 use nix::errno::Errno;
 
 use crate::error::CollectError;
@@ -23,6 +23,8 @@ pub use keeper::{Keep, Keeper, Kept};
 
 /// Smallest file to look after, bytes. Smaller ones are catalogs, which the database caches itself; there are hundreds.
 const SMALLEST: u64 = 64 << 10;
+/// Most bytes of a file that are hashed, from its beginning: a log may be larger than all data.
+const MOST_OF_A_FILE: u64 = 64 << 20;
 /// Depth of the search under the data directory; links lead to tablespaces elsewhere.
 const MAX_DEPTH: u32 = 6;
 
@@ -31,12 +33,10 @@ const MAX_DEPTH: u32 = 6;
 pub enum DataFiles {
     /// All files under a directory that contains only a database.
     Below {
-        /// The data directory.
         directory: PathBuf,
         /// Excluded directory: the log.
         except: Option<PathBuf>,
     },
-    /// Only these files.
     These {
         /// Files that are already open. They are neither opened nor closed here: a process that closes any descriptor of a
         /// file loses all its locks on it (fcntl_locking(2)), including those of a database in this process.
@@ -49,7 +49,6 @@ pub enum DataFiles {
 /// Result of one pass over the files.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Dropped {
-    /// Files that were dropped.
     pub files: u32,
     /// Files that could not be opened.
     pub missed: Missed,
@@ -78,6 +77,16 @@ impl Missed {
             self.unreadable += 1;
         }
     }
+}
+
+/// Identical blocks of 4 KiB in the files.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Identical {
+    /// Share of the blocks that are not zeros which repeat another one, 0 to 1; `None` if there is none.
+    pub share: Option<f64>,
+    pub read_bytes: u64,
+    /// Size of all files, bytes.
+    pub bytes: u64,
 }
 
 /// A file to keep out of the page cache.
@@ -118,6 +127,37 @@ impl DataFiles {
         }
         dropped.missed = missed;
         Ok(dropped)
+    }
+
+    /// Hashes the blocks of at most `most` bytes, the log's included, of the files that were changed last first.
+    ///
+    /// # Errors
+    /// The directory, or none of the files, can be read.
+    pub fn identical_blocks(&self, most: u64) -> Result<Identical, CollectError> {
+        let mut all = match self {
+            DataFiles::Below { directory, .. } => below(directory, None)?.0,
+            DataFiles::These { .. } => self.find()?.0,
+        };
+        let held = self.held();
+        let held_bytes = held.iter().filter_map(|file| file.metadata().ok()).map(|m| m.len());
+        let bytes = held_bytes.chain(all.iter().map(|file| file.bytes)).sum();
+        let (mut blocks, mut read_bytes, mut failed) = (IdenticalBlocks::default(), 0, None);
+        let mut read = |file: &File| {
+            // A file that is cut off meanwhile has no more blocks.
+            read_bytes += blocks.add(file, MOST_OF_A_FILE.min(most - read_bytes)).unwrap_or(0);
+        };
+        held.iter().for_each(|file| read(file));
+        all.sort_by_cached_key(|file| std::fs::metadata(&file.path).map_or(0, |m| -m.mtime()));
+        for file in &all {
+            match open(&file.path) {
+                Ok(file) => read(&file),
+                Err(why) => failed = failed.or(Some(why)),
+            }
+        }
+        match failed.filter(|_| read_bytes == 0) {
+            Some(why) => Err(why),
+            None => Ok(Identical { share: blocks.share(), read_bytes, bytes }),
+        }
     }
 
     fn held(&self) -> &[Arc<File>] {

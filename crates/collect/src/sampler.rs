@@ -24,25 +24,21 @@ use crate::error::CollectError;
 use crate::os::{CpuShares, CpuTimes, DiskCounters, DiskRates, TaskStates, TaskTimes, Tasks};
 use worker::{Command, Shared, Worker};
 
-/// Source of the CPU figures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CpuSource {
     /// `/proc/stat` of this machine: the database runs on it.
     Local,
     /// [`Snapshot::proc_stat`]: the database runs elsewhere and may provide it.
     Snapshot,
-    /// No CPU figures.
     None,
 }
 
-/// Settings of a sampler.
 #[derive(Debug, Clone)]
 pub struct SamplerConfig {
     /// The (planned) window start on [`loadline_storage::now_ns`]. Readings are taken at whole seconds before and after it.
     pub origin_ns: u64,
     /// Wait samples per second; 0 for none.
     pub wait_hz: f64,
-    /// Source of the CPU figures.
     pub cpu: CpuSource,
     /// Block device under the log (name in `/proc/diskstats` of this machine), if any.
     pub disk: Option<String>,
@@ -99,7 +95,6 @@ pub struct System {
 
 /// What the operating system counted between two moments.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-#[allow(missing_docs)] // Its names say what each is.
 pub struct Rates {
     /// Time between them, s.
     pub seconds: f64,
@@ -125,10 +120,8 @@ impl System {
     }
 }
 
-/// One reading.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Point {
-    /// Of the operating system.
     pub system: System,
     /// The database's counters, if they could be read. `proc_stat` is in `system`.
     pub snapshot: Option<Snapshot>,
@@ -137,7 +130,6 @@ pub struct Point {
 /// The counters at one edge of the window: its start or its end.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Edge {
-    /// Of the operating system.
     pub system: System,
     /// The database's counters, or why they could not be read.
     pub snapshot: Result<Snapshot, String>,

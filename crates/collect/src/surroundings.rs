@@ -21,14 +21,11 @@ impl Confined {
     }
 }
 
-/// A reading.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Surroundings {
     /// When, ns on [`now_ns`].
     pub at_ns: u64,
-    /// All processes that are visible.
     pub processes: Option<Processes>,
-    /// CPU time of each CPU.
     pub cpus: BTreeMap<u32, CpuTimes>,
     /// Waits for CPU, memory and I/O, of the whole machine.
     pub pressure: [Option<Pressure>; 3],
@@ -68,7 +65,6 @@ impl Surroundings {
         }
     }
 
-    /// The CPUs that are online.
     #[must_use]
     pub fn online(&self) -> Cpus {
         self.cpus.keys().copied().collect()

@@ -43,7 +43,6 @@ pub(crate) fn check(loader: &mut Loader<'_>, work: &Work, table: &Table) -> Resu
     })
 }
 
-/// The query of the sample.
 pub(crate) fn query(dialect: &Dialect, work: &Work, table: &Table) -> String {
     let columns: Vec<String> = table.columns.iter().map(|c| as_text(dialect, c)).collect();
     let keys: Vec<String> = sample(work, table).iter().map(|row| row.keys.start.to_string()).collect();
@@ -51,7 +50,6 @@ pub(crate) fn query(dialect: &Dialect, work: &Work, table: &Table) -> String {
     format!("SELECT {} FROM {name} WHERE {key} IN ({})", columns.join(", "), keys.join(", "))
 }
 
-/// The rows of the sample.
 fn sample(work: &Work, table: &Table) -> Vec<Batch> {
     let batches = table.batches(&work.params, 0);
     let spread = (0..batches.min(BATCHES)).map(|i| i * (batches - 1) / (BATCHES - 1).min(batches - 1).max(1));

@@ -49,7 +49,6 @@ pub(crate) fn why_absent(cloud: Option<&Cloud>, of: Part, without: &str) -> Stri
     }
 }
 
-/// Part of a machine.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Part {
     Cpus,

@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Instant;
 
 use loadline_model::manifest::TableLoad;
+use loadline_model::plan::Payload;
 use loadline_workload::{ColumnDef, LogicalType, Params, Scope, Table, data};
 
 use crate::descriptor::fill;
@@ -32,38 +33,35 @@ const MAX_LOADERS: usize = 16;
 pub struct DataTable {
     /// Name in the data set.
     pub table: String,
-    /// Version of the data.
     pub version: u32,
     /// Seed of all random values.
     pub seed: u64,
-    /// Share of the payload that compresses away, as text.
-    pub compressibility: String,
-    /// Number of rows.
+    /// What its payloads are, as text: the share that compresses away, and that of duplicates if there are any.
+    pub payload: String,
     pub rows: u64,
-    /// Fingerprint of the rows.
     pub fingerprint: u64,
 }
 
 impl DataTable {
     /// What `table` must hold.
     #[must_use]
-    pub fn wanted(table: &Table, params: &Params, seed: u64, compressibility: f64) -> DataTable {
+    pub fn wanted(table: &Table, params: &Params, seed: u64, payload: Payload) -> DataTable {
         DataTable {
             table: table.name.clone(),
             version: data::VERSION,
             seed,
-            compressibility: compressibility.to_string(),
+            payload: payload.to_string(),
             rows: table.total_rows(params, 0),
-            fingerprint: data::fingerprint(table, params, seed, compressibility),
+            fingerprint: data::fingerprint(table, params, seed, payload),
         }
     }
 }
 
 impl std::fmt::Display for DataTable {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let DataTable { table, version, seed, compressibility, rows, .. } = self;
+        let DataTable { table, version, seed, payload, rows, .. } = self;
         write!(f, "{table}: {rows} rows, seed {seed}, version {version}")?;
-        if compressibility == "0" { Ok(()) } else { write!(f, ", compressibility {compressibility}") }
+        if payload == "0" { Ok(()) } else { write!(f, ", compressibility {payload}") }
     }
 }
 
@@ -94,9 +92,7 @@ pub struct LoadProgress {
 pub struct Loading {
     /// The table; a workload table with its workload: `blocks of STO-RANDOM`.
     pub table: String,
-    /// Rows loaded so far.
     pub rows: u64,
-    /// Rows to load.
     pub of: u64,
     /// Bytes of values loaded so far.
     pub bytes: u64,
@@ -114,7 +110,6 @@ impl LoadProgress {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// What is being loaded now.
     #[must_use]
     pub fn now(&self) -> Option<Loading> {
         let (current, began) = lock(&self.current).clone()?;
@@ -150,10 +145,8 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// Opens another loader.
 pub(crate) type Open<'o, 'a> = dyn Fn() -> Result<Loader<'a>, TargetError> + Sync + 'o;
 
-/// How tables are loaded.
 #[derive(Clone, Copy)]
 pub(crate) struct Ways<'o, 'a> {
     pub(crate) open: &'o Open<'o, 'a>,
@@ -278,7 +271,6 @@ impl<'a> Ways<'_, 'a> {
 
 /// A session that loads tables: what differs between databases beside their [`Dialect`].
 pub(crate) trait LoadSession: Send {
-    /// Rows of a query.
     fn rows(&mut self, sql: &str) -> Result<Vec<Vec<Option<String>>>, TargetError>;
 
     /// Executes a statement, and makes what it did durable unless a transaction is open.
@@ -300,7 +292,6 @@ pub(crate) trait LoadSession: Send {
     /// How rows are loaded: `COPY BINARY`.
     fn path(&self) -> &'static str;
 
-    /// Ends the session.
     fn close(&mut self) -> Result<(), TargetError> {
         Ok(())
     }
@@ -357,12 +348,10 @@ impl Loader<'_> {
         Ok(names)
     }
 
-    /// Drops the table with this name in the catalogue.
     pub(crate) fn drop_table(&mut self, name: &str) -> Result<(), TargetError> {
         self.session.create(&fill(&self.dialect.load.drop, &[("name", &self.dialect.qualified(name))]))
     }
 
-    /// Drops all tables of the data set.
     pub(crate) fn drop_data_set(&mut self) -> Result<(), TargetError> {
         let begin = self.dialect.plain_name("data_");
         self.drop_tables(|name| name.starts_with(&begin)).map(drop)
@@ -511,14 +500,14 @@ pub(crate) fn found(loader: &mut Loader<'_>) -> Result<Vec<FoundTable>, TargetEr
     );
     let rows = loader.rows(&sql)?;
     let read = |row: &Vec<String>| {
-        let [name, version, seed, compressibility, rows, fingerprint, complete, kept] = row.as_slice() else {
+        let [name, version, seed, payload, rows, fingerprint, complete, kept] = row.as_slice() else {
             return None;
         };
         let holds = DataTable {
             table: name.clone(),
             version: version.parse().ok()?,
             seed: seed.parse().ok()?,
-            compressibility: compressibility.clone(),
+            payload: payload.clone(),
             rows: rows.parse().ok()?,
             fingerprint: u64::from_str_radix(fingerprint, 16).ok()?,
         };
@@ -568,9 +557,7 @@ fn load_table<'a>(work: &Work, table: &Table, loader: &mut Loader<'a>, ways: Way
     let exists = loader.exists(&stem)?;
     let same = |t: &FoundTable| {
         let h = &t.holds;
-        h.version == data::VERSION
-            && (h.seed, h.rows) == (work.seed, total)
-            && h.compressibility == work.compressibility.to_string()
+        h.version == data::VERSION && (h.seed, h.rows) == (work.seed, total) && h.payload == work.payload.to_string()
     };
     match recorded.as_ref().filter(|_| exists) {
         Some(t) if t.complete && same(t) => return Ok(()),
@@ -588,10 +575,10 @@ fn load_table<'a>(work: &Work, table: &Table, loader: &mut Loader<'a>, ways: Way
         }
         loader.session.run(&format!("DELETE FROM {record} WHERE name = '{}'", table.name))?;
         loader.make(work, table)?;
-        let DataTable { table: name, version, seed, compressibility, rows, fingerprint } = wanted(work, table);
+        let DataTable { table: name, version, seed, payload, rows, fingerprint } = wanted(work, table);
         loader.session.run(&format!(
             "INSERT INTO {record} (name, version, seed, compressibility, data_rows, fingerprint, complete, kept) \
-             VALUES ('{name}', {version}, '{seed}', '{compressibility}', {rows}, '{fingerprint:016x}', 0, 0)"
+             VALUES ('{name}', {version}, '{seed}', '{payload}', {rows}, '{fingerprint:016x}', 0, 0)"
         ))?;
     }
     let complete = format!("UPDATE {record} SET complete = 1 WHERE name = '{}'", table.name);
@@ -599,7 +586,7 @@ fn load_table<'a>(work: &Work, table: &Table, loader: &mut Loader<'a>, ways: Way
 }
 
 fn wanted(work: &Work, table: &Table) -> DataTable {
-    DataTable::wanted(table, &work.params, work.seed, work.compressibility)
+    DataTable::wanted(table, &work.params, work.seed, work.payload)
 }
 
 /// The error for existing data that differ from the wanted data; they are not touched.

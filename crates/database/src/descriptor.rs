@@ -93,7 +93,6 @@ pub(crate) struct Release {
     pub(crate) number: [u32; 3],
 }
 
-/// The product of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Product {
     Postgres,
@@ -148,7 +147,6 @@ impl Versions {
     }
 }
 
-/// Texts of which each is of some versions.
 #[derive(Debug, Default, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct Versioned(Vec<VersionText>);
@@ -162,7 +160,6 @@ struct VersionText {
 }
 
 impl Versioned {
-    /// All texts of this release.
     pub(crate) fn all(&self, release: impl Into<Release>) -> impl Iterator<Item = &str> {
         let release = release.into();
         self.0.iter().filter(move |one| one.versions.has(release)).map(|one| one.text.as_str())
@@ -226,7 +223,6 @@ pub(crate) struct Counter {
     versions: Versions,
 }
 
-/// Which of its sources a counter needs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Need {

@@ -35,7 +35,6 @@ pub(crate) struct Dialect {
     prefix: String,
     /// Name of the index on `{column}` of the table `{stem}`.
     index_name: String,
-    /// What follows DROP INDEX.
     drop_index: String,
     /// Variable number `{n}` of a client's statement.
     pub(crate) placeholder: String,
@@ -116,7 +115,6 @@ pub(crate) struct Load {
     pub(crate) no_wear: BTreeMap<String, String>,
 }
 
-/// The procedure language.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct Language {
@@ -291,7 +289,6 @@ impl Dialect {
         statements
     }
 
-    /// These statements as one text.
     pub(crate) fn text(&self, statements: &[String]) -> String {
         let end = if statements.is_empty() { "" } else { &self.end };
         statements.join(&self.separator) + end

@@ -125,7 +125,6 @@ pub enum Cause {
     Limit,
     /// The server forbids it, or does not have what it needs: a primary key, a type, an extension, a function.
     NotAllowed,
-    /// Any other.
     Other,
 }
 

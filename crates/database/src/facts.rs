@@ -92,9 +92,7 @@ pub struct WaitEvents {
     pub buffer: Events,
     /// It waits for a lock or latch, if the database does not count that time. Events of the log and of buffers are none of them.
     pub lock: Events,
-    /// Its commit waits for a replica.
     pub replica: Events,
-    /// It waits for its client.
     pub idle: Events,
     /// A process of a query does not work on it: it waits for a client or another process of the query, or is idle.
     pub resting: Events,

@@ -38,7 +38,6 @@ pub(crate) enum Basis {
     Same,
     /// It is measured, but this part of it is its own.
     Partly(String),
-    /// It is refused.
     Other,
 }
 
@@ -69,7 +68,6 @@ impl Recognised {
         self.0.get().copied().flatten()
     }
 
-    /// For the report.
     pub(crate) fn note(&self) -> Option<String> {
         self.flavour().map(|flavour| format!("the server is {}", flavour.name))
     }

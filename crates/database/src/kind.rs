@@ -15,7 +15,6 @@ pub struct TargetKind {
     pub scheme: &'static str,
     /// Other accepted URL schemes.
     pub aliases: &'static [&'static str],
-    /// Product name.
     pub product: &'static str,
     /// Key of its sources of figures in [`loadline_model::column`].
     pub source_key: &'static str,
@@ -27,9 +26,7 @@ pub struct TargetKind {
     pub capabilities: fn() -> Capabilities,
     /// Validates a URL without connecting, and counts its nodes.
     pub check_url: fn(&str) -> Result<u32, TargetError>,
-    /// Opens the target.
     pub open: fn(&OpenRequest) -> Result<Box<dyn Target>, TargetError>,
-    /// Renders a workload as SQL.
     pub render: fn(&Work) -> Vec<Rendered>,
     /// Removes leftovers of dead runs on this machine (private servers, files) and returns what was removed.
     pub clean_leftovers: fn(&OpenRequest) -> Result<Vec<String>, TargetError>,

@@ -13,7 +13,6 @@ pub(crate) struct Batch {
     pub(crate) number: u64,
     /// Rows of the batch before the first of this part.
     pub(crate) skipped: u64,
-    /// Keys of its rows.
     pub(crate) keys: Range<i64>,
 }
 

@@ -17,7 +17,6 @@ pub(crate) struct SessionTask {
 /// Shortest time between two readings, ns: with hundreds of sessions one takes milliseconds.
 const PAUSE_NS: u64 = 250_000_000;
 
-/// The sessions at one moment.
 #[derive(Debug)]
 pub(crate) struct Sessions {
     /// The task of one of loadline's own, if it is known.

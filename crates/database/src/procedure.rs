@@ -5,8 +5,8 @@ use std::fmt::Display;
 
 use loadline_model::keys::MILLION;
 use loadline_workload::{
-    Arg, Arm, Effect, FACTORS, Generator, JobStart, Kernel, Law, MODULI, PAYLOAD_STRIDE, POOL_BYTES, Program, SECOND,
-    SHARES, Skew, Step, VarType, salt_offset,
+    Arg, Arm, Effect, FACTORS, Generator, JobStart, Kernel, MODULI, PAYLOAD_CYCLE, PAYLOAD_STRIDE, POOL_BYTES, Program,
+    RankRange, SECOND, SHARES, Skew, Step, VarType, new_payloads, salt_offset,
 };
 
 use crate::descriptor::fill;
@@ -29,7 +29,7 @@ pub(crate) fn arguments<'a>(start: &JobStart, pool: &'a [u8], until_us: i64, nex
 }
 
 /// Variables with which skewed keys are drawn.
-const SKEW_VARIABLES: &[&str] = &["l_last", "l_drawn", "l_low", "l_rank", "l_base", "l_step"];
+const SKEW_VARIABLES: &[&str] = &["l_last", "l_drawn", "l_low", "l_rank", "l_base", "l_size", "l_step"];
 /// The number that was drawn last for a skewed key.
 const NUMBER: &str = "(l_last * 2147483648 + l_low)";
 /// The step of a candidate that won: more than there are coins.
@@ -212,7 +212,9 @@ impl<'a> Writer<'a> {
             Generator::Payload { bytes } => {
                 let offsets = (POOL_BYTES as u64).saturating_sub(u64::from(bytes)).max(1);
                 let [stride, offsets, bytes] = [PAYLOAD_STRIDE, offsets, bytes.into()].map(|n| n.to_string());
-                let parts = [("sequence", sequence), ("stride", &stride), ("offsets", &offsets), ("bytes", &bytes)];
+                let number = self.payload_number(sequence);
+                let parts =
+                    [("sequence", number.as_str()), ("stride", &stride), ("offsets", &offsets), ("bytes", &bytes)];
                 fill(&language.payload, &parts)
             }
             Generator::Uniform { from, range, salt } => self.uniform(sequence, from, range, salt),
@@ -232,6 +234,16 @@ impl<'a> Writer<'a> {
     /// `a` and `b`, which may be any terms: `a` modulo `b`.
     fn modulo(&self, a: &str, b: impl Display) -> String {
         fill(&self.language.modulo, &[("a", a), ("b", &b.to_string())])
+    }
+
+    /// The sequence number whose payload is taken: the arithmetic of [`loadline_workload::Pool::offset`].
+    fn payload_number(&self, sequence: &str) -> String {
+        let new = new_payloads(self.work.payload);
+        if new == PAYLOAD_CYCLE {
+            return sequence.to_owned();
+        }
+        let turn = self.modulo(sequence, PAYLOAD_CYCLE);
+        format!("({sequence} - {turn} + {})", self.modulo(&turn, new))
     }
 
     /// The place in a cycle of `of` places.
@@ -270,34 +282,11 @@ impl<'a> Writer<'a> {
         self.assign(level, "l_last", &last);
     }
 
-    /// The arithmetic of [`Skew::draw`].
+    /// The arithmetic of [`Skew::draw`]. `l_step` counts the coins of a candidate, and is below 0 before there is one.
     fn skewed(&mut self, sequence: &str, (variable, from): (&str, i64), skew: &Skew, salt: u32, level: usize) {
+        let Skew { ref pieces, whole, rest } = *skew;
         self.assign(level, "l_last", &salt_offset(salt).to_string());
         self.assign(level, "l_drawn", "0");
-        match &skew.law {
-            Law::Zipf { whole, rest, octaves } => {
-                self.zipf(sequence, [*whole, *rest, skew.rows], octaves, level);
-                self.assign(level, variable, &format!("{} + l_rank", from - 1));
-            }
-            Law::Hot { hot, draws } => {
-                self.chain(sequence, level);
-                let is_hot = format!("IF {} < {draws} THEN", self.modulo(NUMBER, MILLION));
-                self.line(level, &is_hot);
-                for (part, rows) in [(from, *hot), (from + *hot as i64, skew.rows - hot)] {
-                    if part > from {
-                        self.line(level, "ELSE");
-                    }
-                    self.chain(sequence, level + 1);
-                    let key = format!("{part} + {}", self.modulo(NUMBER, rows.max(1)));
-                    self.assign(level + 1, variable, &key);
-                }
-                self.line(level, "END IF;");
-            }
-        }
-    }
-
-    /// Draws `l_rank`. `l_step` counts the coins of a candidate, and is below 0 before there is one.
-    fn zipf(&mut self, sequence: &str, [whole, rest, rows]: [u64; 3], octaves: &[(u64, u64)], level: usize) {
         let language = self.language;
         let done = if rest == 0 { whole } else { WON };
         self.assign(level, "l_step", "-1");
@@ -306,17 +295,18 @@ impl<'a> Writer<'a> {
         self.line(level + 1, "IF l_step < 0 THEN");
         let share = self.modulo(NUMBER, SHARES);
         self.assign(level + 2, "l_rank", &share);
-        for (i, (base, below)) in octaves.iter().enumerate() {
+        for (i, RankRange { base, size, below }) in pieces.iter().enumerate() {
             let word = if i == 0 { "IF" } else { &language.else_if };
-            match i + 1 == octaves.len() && i > 0 {
+            match i + 1 == pieces.len() && i > 0 {
                 true => self.line(level + 2, "ELSE"),
                 false => self.line(level + 2, &format!("{word} l_rank < {below} THEN")),
             }
             self.assign(level + 3, "l_base", &base.to_string());
+            self.assign(level + 3, "l_size", &size.to_string());
         }
         self.line(level + 2, "END IF;");
         self.chain(sequence, level + 2);
-        let rank = format!("l_base + {}", self.modulo(NUMBER, format!("LEAST(l_base, {} - l_base)", rows + 1)));
+        let rank = format!("l_base + {}", self.modulo(NUMBER, "l_size"));
         self.assign(level + 2, "l_rank", &rank);
         self.assign(level + 2, "l_step", "0");
         self.line(level + 1, &format!("{} {} < l_base THEN", language.else_if, self.modulo(NUMBER, "l_rank")));
@@ -338,6 +328,7 @@ impl<'a> Writer<'a> {
         }
         self.line(level + 1, "END IF;");
         self.line(level, &language.end_repeat);
+        self.assign(level, variable, &format!("{} + l_rank", from - 1));
     }
 
     fn execute(&mut self, number: usize, level: usize) {

@@ -8,7 +8,6 @@ use crate::request::OpenRequest;
 use crate::target::Target;
 use crate::{duckdb, mysql, null, oracle, postgres, sqlite, wal};
 
-/// All kinds of targets.
 pub static TARGETS: &[&TargetKind] = &[
     &sqlite::KIND,
     &duckdb::KIND,

@@ -44,7 +44,6 @@ const PIECE: usize = size_of::<Piece>() + 16;
 
 /// A listening relay. Dropping it closes its connections and removes its socket.
 pub struct Relay {
-    /// Removed with it.
     socket: Option<PathBuf>,
     link: Arc<Shared>,
     /// Its other end ends the listener.

@@ -22,6 +22,21 @@ pub(crate) fn lacking<const N: usize>(missing: [(Driver, Capability, &str); N]) 
     Capabilities { missing, ..Capabilities::default() }
 }
 
+/// What a database of this process cannot do, and what else it cannot.
+pub(crate) fn lacking_in_process<const N: usize>(
+    product: &str,
+    missing: [(Driver, Capability, &str); N],
+) -> Capabilities {
+    let no_procedures = format!("{product} has no stored procedures");
+    let no_driver = format!("{no_procedures}; its client driver runs inside the same process as the database");
+    let mut capabilities = lacking([
+        (Driver::Client, Capability::Procedures, no_procedures.as_str()),
+        (Driver::Client, Capability::Scripts, NO_SCRIPTS),
+    ]);
+    capabilities.missing.extend(lacking(missing).missing);
+    Capabilities { missing_drivers: vec![(Driver::Database, no_driver)], ..capabilities }
+}
+
 /// The statements that create the tables of a workload.
 pub(crate) fn tables(work: &Work, dialect: &Dialect) -> Vec<Rendered> {
     let mut out = Vec::new();
@@ -83,7 +98,6 @@ pub(crate) fn queries(work: &Work, dialect: &Dialect, end: &str) -> Vec<Rendered
 pub struct Rendered {
     /// Its title: `schema`, `procedure`, `statement 0`, `evidence`.
     pub title: String,
-    /// The text.
     pub sql: String,
     /// The only driver that uses it; `None` if both do.
     pub driver: Option<Driver>,
@@ -92,7 +106,6 @@ pub struct Rendered {
 }
 
 impl Rendered {
-    /// A piece of SQL.
     pub fn new(title: impl Into<String>, sql: impl Into<String>) -> Rendered {
         Rendered { title: title.into(), sql: sql.into(), driver: None, in_words: false }
     }

@@ -34,7 +34,6 @@ pub struct OpenRequest {
     pub settings: BTreeMap<String, String>,
     /// The results folder, where private servers and embedded databases are placed.
     pub scratch: PathBuf,
-    /// Asks the user for a password.
     pub ask_password: AskPassword,
     /// Run id, for session names; may be empty.
     pub run: String,

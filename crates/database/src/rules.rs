@@ -12,7 +12,6 @@ use crate::descriptor::fill_with;
 
 /// Settings of a server, by name.
 pub(crate) trait SettingValues {
-    /// Value as it is shown.
     fn text(&self, name: &str) -> Option<&str>;
     /// Value in the setting's own unit.
     fn number(&self, name: &str) -> Option<f64>;

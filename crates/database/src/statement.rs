@@ -5,7 +5,6 @@ const SECRET: [&str; 3] = ["password", "identified", "secret"];
 /// What may follow such a word and is none: a parameter, a literal that was replaced, or a mark.
 const HARMLESS: [&str; 7] = ["$", "?", "'…", "=", ",", ")", ";"];
 
-/// What double quotes hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DoubleQuotes {
     /// A name, as in the standard.

@@ -99,7 +99,6 @@ impl Write for Socket {
 }
 
 impl Stream {
-    /// Over a Unix socket.
     pub(crate) fn unix(socket: UnixStream) -> Stream {
         Stream::Plain(Socket::new(socket, true))
     }

@@ -41,9 +41,7 @@ pub trait Settings {
 /// Where a proxy on this machine listens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Listening {
-    /// At this TCP port.
     Port(u16),
-    /// At this Unix socket.
     Socket(PathBuf),
 }
 
@@ -95,7 +93,6 @@ pub struct Abilities<'a> {
 }
 
 impl<'a> Abilities<'a> {
-    /// The in-database driver.
     pub fn driver(&self) -> Result<&'a dyn DatabaseDriver, TargetError> {
         self.database_driver.ok_or_else(|| TargetError::Unsupported("this target has no in-database driver".into()))
     }

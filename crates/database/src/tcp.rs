@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,6 +11,30 @@ use rustls::{ClientConfig, ClientConnection, StreamOwned};
 
 use crate::error::TargetError;
 use crate::stream::{Socket, Stream};
+use crate::target::Listening;
+
+/// Where a server listens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Address {
+    Unix(PathBuf),
+    /// Host name or IP address, and port.
+    Tcp(String, u16),
+}
+
+impl Address {
+    /// Whether it names this machine. The server may be elsewhere, behind a tunnel or a container's port.
+    pub(crate) fn is_near(&self) -> bool {
+        matches!(self, Address::Unix(_)) || matches!(self, Address::Tcp(host, _) if is_loopback(host))
+    }
+
+    /// What listens there, if on this machine.
+    pub(crate) fn listening(&self) -> Option<Listening> {
+        match self {
+            Address::Tcp(host, port) => is_here(host).then_some(Listening::Port(*port)),
+            Address::Unix(path) => Some(Listening::Socket(path.clone())),
+        }
+    }
+}
 
 /// A product's names of the settings in error messages.
 pub(crate) struct Names {
@@ -24,12 +49,12 @@ pub(crate) struct Names {
 }
 
 /// Whether the host is this machine by its name or address.
-pub(crate) fn is_loopback(host: &str) -> bool {
+fn is_loopback(host: &str) -> bool {
     host.eq_ignore_ascii_case("localhost") || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }
 
 /// Whether `host` is this machine, by whatever name or address: the system would send from there as well. Nothing is sent.
-pub(crate) fn is_here(host: &str) -> bool {
+fn is_here(host: &str) -> bool {
     let own = |at: SocketAddr| {
         let any: IpAddr = if at.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
         let socket = UdpSocket::bind((any, 0)).ok()?;

@@ -15,7 +15,6 @@ use crate::error::TargetError;
 /// How a TCP connection is encrypted. The products have the same five modes under different names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SslMode {
-    /// Never.
     Disable,
     /// If the server supports it.
     Prefer,

@@ -128,7 +128,6 @@ impl ViewQuery {
         }
     }
 
-    /// The view with these rows.
     pub(crate) fn with(&self, rows: Vec<Vec<Option<String>>>) -> View {
         let row =
             |row: Vec<Option<String>>| row.into_iter().zip(&self.empty.columns).map(|(v, c)| cell(v, c)).collect();
@@ -148,7 +147,6 @@ impl ViewQuery {
         assert!(order.is_none_or(|i| columns[i].kind == Kind::Counter), "{title}");
     }
 
-    /// All of it as a text.
     #[cfg(test)]
     pub(crate) fn described(&self) -> String {
         self.assert_whole();

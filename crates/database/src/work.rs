@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
+use loadline_model::plan::Payload;
 use loadline_workload::{
-    JobStart, NEW_KEYS_PER_JOB, Params, Piece, Program, RowCount, Stream, StreamError, Table, Template, Workload,
-    draw_offset, find, pool,
+    JobStart, NEW_KEYS_PER_JOB, Params, Piece, Pool, Program, RowCount, Stream, StreamError, Table, Template, Workload,
+    draw_offset, find,
 };
 
 use crate::error::TargetError;
@@ -13,9 +14,7 @@ use crate::error::TargetError;
 /// A workload with parameters and seeds.
 #[derive(Debug, Clone)]
 pub struct Work {
-    /// The workload.
     pub workload: Arc<Workload>,
-    /// Its parameters.
     pub params: Params,
     /// Its transaction program with these parameters.
     pub program: Program,
@@ -24,8 +23,8 @@ pub struct Work {
     /// Seed of what jobs draw: keys, values, payloads, think times. Each window of a run has its own
     /// ([`loadline_model::seed_of_window`]).
     pub draws: u64,
-    /// Share of the payload that compresses away, 0…1.
-    pub compressibility: f64,
+    /// What rows are filled with.
+    pub payload: Payload,
     /// Nodes of the target over which its jobs are spread, the first ones; `None`: all.
     pub nodes: Option<u32>,
 }
@@ -33,18 +32,18 @@ pub struct Work {
 /// Pools of jobs: more of them share one, because a pool is larger than a session.
 const JOB_POOLS: u32 = 64;
 
-/// Seed, number and compressibility of a pool.
-type PoolKey = (u64, u32, u64);
+/// Seed and number of a pool, and the bits of what its payloads are.
+type PoolKey = (u64, u32, [u64; 2]);
 
 /// Pools that jobs use now.
-static SHARED: Mutex<BTreeMap<PoolKey, Weak<[u8]>>> = Mutex::new(BTreeMap::new());
+static SHARED: Mutex<BTreeMap<PoolKey, Weak<Pool>>> = Mutex::new(BTreeMap::new());
 
 impl Work {
     /// Builds the program for these parameters. Jobs draw with the seed of the rows.
     #[must_use]
-    pub fn new(workload: Arc<Workload>, params: Params, seed: u64, compressibility: f64) -> Work {
+    pub fn new(workload: Arc<Workload>, params: Params, seed: u64, payload: Payload) -> Work {
         let program = workload.make(&params);
-        Work { workload, params, program, seed, draws: seed, compressibility, nodes: None }
+        Work { workload, params, program, seed, draws: seed, payload, nodes: None }
     }
 
     /// The work of the workload `code` with the parameters `given`, all others at their defaults, and seed 42.
@@ -56,7 +55,7 @@ impl Work {
     pub fn with(workload: Arc<Workload>, given: &[(&str, i64)]) -> Result<Work, TargetError> {
         let given = given.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
         let params = workload.params(&given).map_err(|e| TargetError::Usage(e.to_string()))?;
-        Ok(Work::new(workload, params, 42, 0.0))
+        Ok(Work::new(workload, params, 42, Payload::default()))
     }
 
     /// The same for a data set of so many bytes.
@@ -83,21 +82,22 @@ impl Work {
 
     /// Pool number `number`: the bytes from which payloads of loaded rows are taken.
     #[must_use]
-    pub fn pool(&self, number: u32) -> Arc<[u8]> {
-        Arc::from(pool(self.seed, number, self.compressibility))
+    pub fn pool(&self, number: u32) -> Pool {
+        Pool::new(self.seed, number, self.payload)
     }
 
     /// The bytes from which the payloads of `job` are taken in both drivers. They are no bytes of loaded rows: a change that
     /// writes what is there costs databases less redo, or none.
     #[must_use]
-    pub fn pool_of_job(&self, job: u32) -> Arc<[u8]> {
+    pub fn pool_of_job(&self, job: u32) -> Arc<Pool> {
         let number = job % JOB_POOLS;
-        let key = (self.draws, number, self.compressibility.to_bits());
+        let bits = [self.payload.compressibility, self.payload.duplicates.unwrap_or(0.0)].map(f64::to_bits);
+        let key = (self.draws, number, bits);
         let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(pool) = shared.get(&key).and_then(Weak::upgrade) {
             return pool;
         }
-        let pool: Arc<[u8]> = Arc::from(pool(!self.draws, number, self.compressibility));
+        let pool = Arc::new(Pool::new(!self.draws, number, self.payload));
         shared.retain(|_, pool| pool.strong_count() > 0);
         shared.insert(key, Arc::downgrade(&pool));
         pool
@@ -199,7 +199,7 @@ mod tests {
             assert_ne!(sent(&later, 0), sent(&later, 1), "{code}: jobs draw their own");
             // Else a row may get the payload again that it has, from an earlier window or as it was loaded.
             assert_ne!(first.pool_of_job(1), later.pool_of_job(1), "{code}");
-            assert_ne!(first.pool_of_job(1), first.pool(1), "{code}");
+            assert_ne!(*first.pool_of_job(1), first.pool(1), "{code}");
             assert_eq!(first.pool(3), later.pool(3), "{code}: rows that are loaded do not depend on it");
         }
     }

@@ -43,10 +43,8 @@ pub(crate) trait LoadsTables: Sync {
 
     fn dialect(&self) -> &'static Dialect;
 
-    /// Opens a session that loads.
     fn load_session(&self) -> Result<Box<dyn LoadSession + '_>, TargetError>;
 
-    /// Tables known to be loaded.
     fn loaded(&self) -> &LoadedTables;
 
     /// See [`Administration::lock`].
@@ -91,7 +89,6 @@ pub(crate) trait LoadsTables: Sync {
         f()
     }
 
-    /// Opens a loader.
     fn open_loader(&self) -> Result<Loader<'_>, TargetError> {
         Ok(Loader { dialect: self.dialect(), session: self.load_session()? })
     }

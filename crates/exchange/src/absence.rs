@@ -8,7 +8,6 @@ use crate::source::Tool;
 
 /// Why a figure of an imported test is missing.
 #[derive(Debug, Clone, PartialEq, Error)]
-#[allow(missing_docs)] // Its text says what each is.
 pub enum Absence {
     #[error("import looks for no such figure in files of {}", .0.name())]
     NotLookedFor(Tool),
@@ -28,7 +27,7 @@ pub enum Absence {
     AtMost { ns: f64 },
     #[error("'{0}' is printed, which no such figure can be")]
     CannotBe(String),
-    #[error("it cannot be: {what} is {value} ns, above {bound} of {limit} ns")]
+    #[error("it cannot be: {what} is {value}, above {bound} of {limit}")]
     Above { what: &'static str, value: f64, bound: &'static str, limit: f64 },
     #[error("the load was a closed loop: no rate was asked for")]
     ClosedLoop,
@@ -44,7 +43,6 @@ pub enum Absence {
 
 /// What the reader of an import is warned of. It is a note of the test as well.
 #[derive(Debug, Clone, PartialEq, Error)]
-#[allow(missing_docs)] // Its text says what each is.
 pub enum Warning {
     #[error("contradictory: {what} is {stated:.3}, but {how} gives {computed:.3}")]
     Apart { what: &'static str, stated: f64, how: &'static str, computed: f64 },

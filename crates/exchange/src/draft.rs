@@ -209,29 +209,29 @@ impl ImportedTest {
         }
     }
 
-    /// Holds the figures against each other, and gives every missing one a reason.
-    pub(crate) fn complete(&mut self, tool: Tool) {
-        let Times { mean, p50, p99, max } = self.times;
+    /// Leaves out times that contradict each other: the first of each of `bounds`, or else `least`, is no larger than the second. A
+    /// percentile may be a bucket's end: up to its width above its bound it is that bound; further off, neither can be believed.
+    pub(crate) fn hold(&mut self, bounds: &[(Option<&'static Column>, &'static Column)], least: Option<f64>) {
         let stated = self.record.figures.clone();
-        let bounds = [(Some(p50), p99), (Some(p50), max), (Some(p99), max), (Some(mean), max)];
-        for (low, high) in bounds.into_iter().chain([p50, p99, mean].map(|column| (None, column))) {
-            let value = low.map_or(self.least_ns, |low| stated.get(low.id).copied());
-            let Some((value, limit)) = value.zip(stated.get(high.id).copied()) else { continue };
-            // A percentile may be a bucket's end. Further off than its width, neither of the two can be believed.
-            if value > limit * (1.0 + APART) {
-                let what = low.map_or("the minimum", |low| low.title);
-                let why = Absence::Above { what, value, bound: high.title, limit };
-                if low.is_some() {
-                    self.record.figures.remove(high.id);
-                    self.absent.insert(high.id, why.clone());
-                }
-                self.set(low.unwrap_or(high), Err(why));
-            }
+        for (low, high) in bounds.iter().copied() {
+            let value = low.map_or(least, |low| stated.get(low.id).copied());
+            let Some((value, limit)) = value.zip(stated.get(high.id).copied()).filter(|(v, l)| v > l) else { continue };
             let (column, bound) = low.map_or((high, value), |low| (low, limit));
-            if value > limit && column != mean && self.record.figure(column).is_some() {
+            if value > limit * (1.0 + APART) {
+                let why =
+                    Absence::Above { what: low.map_or("the minimum", |low| low.id), value, bound: high.id, limit };
+                [Some(high), low].into_iter().flatten().for_each(|column| self.set(column, Err(why.clone())));
+            } else if !column.id.ends_with("_mean") && self.record.figure(column).is_some() {
                 self.record.set(column, bound);
             }
         }
+    }
+
+    /// Holds the figures against each other, and gives every missing one a reason.
+    pub(crate) fn complete(&mut self, tool: Tool) {
+        let Times { mean, p50, p99, max } = self.times;
+        let rising = [(Some(p50), p99), (Some(p50), max), (Some(p99), max), (Some(mean), max)];
+        self.hold(&[&rising[..], &[(None, p50), (None, p99), (None, mean)]].concat(), self.least_ns);
         // Little's law: in a closed loop no more transactions are under way than there are jobs.
         let per_s = self.record.figure(throughput(&self.record.group));
         if per_s == Some(0.0) {

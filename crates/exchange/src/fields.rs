@@ -127,7 +127,7 @@ impl Fields {
     /// The error of a value that cannot be, at its line.
     pub(crate) fn wrong(&self, key: &str, lines: &Lines<'_>) -> ImportError {
         let (text, line) = self.all.get(key).map_or(("", 1), |(text, line)| (text.as_str(), *line));
-        lines.at(line, format!("'{}' is no number that can be in '{key}'", cut(text)))
+        lines.at(Some(line), format!("'{}' is no number that can be in '{key}'", cut(text)))
     }
 
     pub(crate) fn jobs(&self, key: &str, lines: &Lines<'_>) -> Result<u32, ImportError> {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use loadline_model::column::{self, BLOCK_BYTES, ELAPSED_S, ERRORS, IO_PER_S};
+use loadline_model::format::{parse_bytes, parse_duration_s};
 use loadline_model::{Column, Note};
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
@@ -28,18 +29,6 @@ const CALLS: [(&str, &Column, &Column); 2] = [
     ("read", column::BLOCK_READS_PER_S, column::READ_MIB_PER_S),
     ("write", column::PHYSICAL_WRITES_PER_S, column::PHYSICAL_WRITTEN_MIB_PER_S),
 ];
-/// Units of sizes, as with `kb_base=1024`, and of times.
-const BYTES: &[(&str, f64)] = &[("", 1.0), ("k", 1024.0), ("m", 1_048_576.0)];
-const SECONDS: &[(&str, f64)] = &[("", 1.0), ("s", 1.0), ("ms", 1e-3), ("us", 1e-6), ("m", 60.0), ("h", 3600.0)];
-
-/// A number with its unit: `4k`, `128KiB`, `30s`; `None` of a range or a list.
-fn scaled(text: &str, units: &[(&str, f64)]) -> Option<f64> {
-    let text = text.trim().to_lowercase();
-    let (number, unit) = text.split_at(text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len()));
-    let unit = unit.trim_end_matches(['i', 'b']);
-    let (_, factor) = units.iter().find(|(known, _)| *known == unit)?;
-    Some(number.parse::<f64>().ok()? * factor)
-}
 
 #[derive(Deserialize)]
 struct Output {
@@ -137,7 +126,7 @@ pub(crate) fn read(lines: &mut Lines<'_>) -> Result<Group, ImportError> {
             let output: Output = lines.json(line)?;
             let version = output.version.trim_start_matches("fio-");
             if version.starts_with("1.") || version.starts_with("2.") {
-                return Err(lines.at(first, format!("it is of fio {version}: versions before 3.0 are not read")));
+                return Err(lines.at(Some(first), format!("it is of fio {version}: versions before 3.0 are not read")));
             }
             group.version = Some(plain(version));
             group.tests = output.tests(lines)?;
@@ -159,9 +148,9 @@ pub(crate) fn read(lines: &mut Lines<'_>) -> Result<Group, ImportError> {
 impl Output {
     fn tests(&self, lines: &Lines<'_>) -> Result<Vec<ImportedTest>, ImportError> {
         if self.client_stats.is_some() {
-            return Err(lines.whole("it is of fio's client and server mode (--client), which is not read"));
+            return Err(lines.at(None, "it is of fio's client and server mode (--client), which is not read"));
         } else if self.jobs.is_empty() {
-            return Err(lines.whole("it has no 'jobs': fio ran none"));
+            return Err(lines.at(None, "it has no 'jobs': fio ran none"));
         }
         let test = |(n, job): (usize, &Job)| {
             let alike = |jobs: &[Job]| jobs.iter().filter(|other| other.jobname == job.jobname).count();
@@ -201,7 +190,7 @@ impl Job {
         let sides: Vec<Side<'_>> = sides.into_iter().filter(|(_, d)| d.total_ios > 0.0).collect();
         let wrong = |what: &str| {
             let end = if self.error == 0 { String::new() } else { format!(", and ended with error {}", self.error) };
-            Err(lines.whole(format!("job '{}' {what}{end}", cut(&self.jobname))))
+            Err(lines.at(None, format!("job '{}' {what}{end}", cut(&self.jobname))))
         };
         if let Some(n) = [&self.read, &self.write, &self.trim].into_iter().find_map(Direction::impossible) {
             return wrong(&format!("has a figure of {n}, which cannot be: below 0, or a counter that wrapped"));
@@ -230,8 +219,8 @@ impl Job {
         for (name, otherwise) in [("iodepth", 1), ("direct", 0)] {
             test.record.parameters.insert(name.to_owned(), options.whole(name).unwrap_or(otherwise).into());
         }
-        if let Some(bytes) = size.and_then(|size| scaled(size, BYTES)) {
-            test.record.set(BLOCK_BYTES, bytes);
+        if let Some(bytes) = size.and_then(|size| parse_bytes(size).ok()) {
+            test.record.set(BLOCK_BYTES, bytes as f64);
             test.record.parameters.insert("block-bytes".to_owned(), bytes as i64);
         }
         if options.text(["rate_iops", "rate"]).is_some() {
@@ -261,7 +250,7 @@ impl Job {
         if self.error != 0 {
             test.warnings.push(Warning::Error { code: self.error });
         }
-        let asked_s = options.text(["runtime", "timeout"]).and_then(|text| scaled(text, SECONDS));
+        let asked_s = options.text(["runtime", "timeout"]).and_then(|text| parse_duration_s(&text.to_lowercase()).ok());
         // Without time_based a job may be done before its time.
         let whole = self.error == 0 && options.text(["time_based"; 2]).is_none();
         if let Some(asked_s) = asked_s.filter(|s| !whole && ran_s < s * (1.0 - APART)) {
@@ -297,6 +286,8 @@ fn set_times(test: &mut ImportedTest, sides: &[Side<'_>]) {
         for (column, figure) in reads.into_iter().zip(times.figures()) {
             test.set(column, figure.map(|ns| ns / 1e3));
         }
+        let [mean, p50, p99] = reads;
+        test.hold(&[(Some(p50), p99), (None, p50), (None, p99), (None, mean)], times.least().map(|ns| ns / 1e3));
     }
     let count: f64 = timed.iter().map(|(_, n, _)| n).sum();
     let mean = |(_, n, times): &(&str, f64, &DirectionTimes)| times.figures()[0].clone().map(|ns| ns * n / count);
@@ -323,8 +314,7 @@ fn set_times(test: &mut ImportedTest, sides: &[Side<'_>]) {
     } else if bins.len() < timed.len() {
         [test.times.p50, test.times.p99].into_iter().for_each(|column| test.set(column, Err(Absence::ReadsAndWrites)));
     }
-    // Without any times the minimum of some versions is that of no number.
-    test.least_ns = Some(timed.iter().map(|(.., times)| times.min).fold(f64::MAX, f64::min)).filter(|ns| *ns < MOST);
+    test.least_ns = timed.iter().filter_map(|(.., times)| times.least()).reduce(f64::min);
     test.set(test.times.mean, mean);
     test.set(test.times.max, max);
     let kind = sides.first().map_or("", |(_, d)| d.times().1);
@@ -359,32 +349,22 @@ impl DirectionTimes {
             None => Err(Absence::NotIn { place: JOB, what: PERCENTILES }),
             Some(ns) if ns <= 0.0 => Err(Absence::PrintedZero),
             Some(ns) if ns >= END_NS => Err(Absence::AtLeast { ns: END_NS }),
-            Some(ns) if self.max > 0.0 && ns > self.max * (1.0 + APART) => {
-                Err(Absence::Above { what: "the percentile", value: ns, bound: "the maximum", limit: self.max })
+            Some(value) if self.max > 0.0 && value > self.max * (1.0 + APART) => {
+                Err(Absence::Above { what: "the percentile", value, bound: "the maximum", limit: self.max })
             }
             Some(ns) if self.max > 0.0 => Ok(ns.min(self.max)),
             Some(ns) => Ok(ns),
         }
     }
 
-    /// Mean, median and 99th percentile; none that is below the minimum, and neither percentile if they contradict each other.
+    /// Mean, median and 99th percentile.
     fn figures(&self) -> [Result<f64, Absence>; 3] {
-        let held = |figure: Result<f64, Absence>, low: &'static str| match figure {
-            Ok(ns) if ns < self.min * (1.0 - APART) => {
-                Err(Absence::Above { what: "the minimum", value: self.min, bound: low, limit: ns })
-            }
-            figure => figure,
-        };
-        let [p50, p99] = [50.0, 99.0].map(|which| held(self.percentile(which), "the percentile"));
-        let mean = held(positive(self.mean), "the mean");
-        match (&p50, &p99) {
-            (Ok(value), Ok(limit)) if *value > limit * (1.0 + APART) => {
-                let (what, bound) = ("the median", "the 99th percentile");
-                let why = Absence::Above { what, value: *value, bound, limit: *limit };
-                [mean, Err(why.clone()), Err(why)]
-            }
-            _ => [mean, p50, p99],
-        }
+        [positive(self.mean), self.percentile(50.0), self.percentile(99.0)]
+    }
+
+    /// The minimum. Without any times that of some versions is the largest number.
+    fn least(&self) -> Option<f64> {
+        Some(self.min).filter(|ns| *ns <= self.max)
     }
 
     /// The times of json+: a bucket has its value in ns and its count.

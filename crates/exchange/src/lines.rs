@@ -72,25 +72,22 @@ impl<'a> Lines<'a> {
         }
         serde_json::from_str(&text).map_err(|e| {
             let what = format!("it is no result of {}: {}", self.tool.name(), cut(&e.to_string()));
-            self.at(begin + (e.line() as u64).saturating_sub(1), what)
+            self.at(Some(begin + (e.line() as u64).saturating_sub(1)), what)
         })
     }
 
     pub(crate) fn wrong(&self, what: impl Into<String>) -> ImportError {
-        self.at(self.number.max(1), what)
+        self.at(Some(self.number.max(1)), what)
     }
 
-    pub(crate) fn at(&self, line: u64, what: impl Into<String>) -> ImportError {
-        ImportError::Wrong { file: self.file.to_owned(), line: Some(line), what: what.into() }
-    }
-
-    pub(crate) fn whole(&self, what: impl Into<String>) -> ImportError {
-        ImportError::Wrong { file: self.file.to_owned(), line: None, what: what.into() }
+    /// An error at a line, or of the file as a whole.
+    pub(crate) fn at(&self, line: Option<u64>, what: impl Into<String>) -> ImportError {
+        ImportError::Wrong { file: self.file.to_owned(), line, what: what.into() }
     }
 
     /// An error of a file that was read to its end without a result: it is empty, or `what`.
     pub(crate) fn nothing(&self, what: &str) -> ImportError {
-        self.whole(if self.number == 0 { "it is empty" } else { what })
+        self.at(None, if self.number == 0 { "it is empty" } else { what })
     }
 }
 

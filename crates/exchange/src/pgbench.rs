@@ -41,7 +41,7 @@ pub(crate) fn import(sources: &mut [Source<'_>]) -> Result<Vec<Group>, ImportErr
             continue;
         }
         let Some((group, log)) = groups.last_mut().filter(|(group, _)| group.tests.len() == 1) else {
-            return Err(lines.whole("it is a log of transactions: name it after the printed report of its run"));
+            return Err(lines.at(None, "it is a log of transactions: name it after the printed report of its run"));
         };
         log.add_file(n, first, &mut lines)?;
         group.files.push(n);

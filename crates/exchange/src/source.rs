@@ -7,7 +7,6 @@ use thiserror::Error;
 loadline_model::named! {
     /// A tool whose results can be imported.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-    #[allow(missing_docs)] // Its names say what each is.
     pub enum Tool {
         Pgbench: "pgbench";
         Sysbench: "sysbench";
@@ -27,6 +26,9 @@ const MARKS: &[(&str, &str)] = &[
     ("File operations:", "sysbench"),
     ("HammerDB CLI", "HammerDB"),
     ("\"fio version\"", "fio"),
+    ("\"NEWORD\"", "HammerDB"),
+    ("\"Benchmark Type\"", "BenchBase"),
+    ("Transaction Type Index,", "BenchBase"),
     ("[OVERALL], ", "YCSB"),
     ("Average number of seconds to run all queries", "mysqlslap"),
     ("<TpmC>", "tpcc-mysql"),
@@ -53,13 +55,11 @@ impl Tool {
 pub struct Source<'a> {
     /// Its name, for messages.
     pub name: String,
-    /// Its contents.
     pub input: Box<dyn BufRead + 'a>,
 }
 
 /// Why a file cannot be imported.
 #[derive(Debug, Error)]
-#[allow(missing_docs)] // Its text says what each is.
 pub enum ImportError {
     /// What is wrong in a line of a file, from 1, or in the file as a whole.
     #[error("{file}{}: {what}", line.map_or_else(String::new, |line| format!(", line {line}")))]

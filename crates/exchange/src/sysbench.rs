@@ -105,7 +105,7 @@ impl Report for Printed {
         let events = fields.required(&format!("{part}/total number of events"), lines)?;
         let jobs = fields.jobs("Number of threads", lines)?;
         fields.required("Latency (ms)/sum", lines)?;
-        let rate = fields.number(RATE);
+        let rate = fields.number(RATE).filter(|rate| *rate > 0.0);
         if fields.text(TRANSACTIONS).is_none() {
             let has = |key: &str| fields.text(key).is_some();
             let work = match has("CPU speed/events per second") {
@@ -113,10 +113,12 @@ impl Report for Printed {
                 false if has("File operations/reads/s") || has("Throughput/read") => "its fileio test",
                 false => "a script without SQL",
             };
-            return Err(lines.whole(format!("this is a report of sysbench on {work}: those of oltp scripts are read")));
+            return Err(
+                lines.at(None, format!("this is a report of sysbench on {work}: those of oltp scripts are read"))
+            );
         }
         let mut test = self.transactions(jobs, rate.is_some(), lines)?;
-        test.record.set(ELAPSED_S, total_s);
+        test.set(ELAPSED_S, positive(total_s));
         if let Some(n) = fields.number(TRANSACTIONS) {
             test.set_count(n, 0.0);
         }
@@ -175,7 +177,11 @@ impl Printed {
         let max = fields.time_ns("Latency (ms)/max").map_err(none);
         // The printed mean has two decimals: the sum has more digits.
         let sum = fields.time_ns("Latency (ms)/sum").ok().filter(|_| events > 0.0);
-        let mean = sum.map_or_else(|| fields.time_ns("Latency (ms)/avg").map_err(none), |sum| Ok(sum / events));
+        let printed = fields.time_ns("Latency (ms)/avg").map_err(none);
+        if let (Some(sum), Ok(ns)) = (sum, &printed) {
+            test.compare(("the mean latency [ns]", *ns), ("sum / events", sum / events), APART + 5e3 / ns);
+        }
+        let mean = sum.map_or(printed, |sum| Ok(sum / events));
         for column in [test.times.p50, test.times.p99] {
             test.set(column, Err(Absence::NotIn { place: fields.place, what: NO_PERCENTILES }));
         }

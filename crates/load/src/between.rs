@@ -39,10 +39,8 @@ impl Think {
     }
 }
 
-/// Opens a session of a job.
 pub type Open<'a> = Box<dyn Fn() -> Result<Box<dyn ClientSession>, TargetError> + 'a>;
 
-/// The session of a job.
 pub enum Session<'a> {
     /// One for the whole test.
     Fixed(&'a mut (dyn ClientSession + 'static)),
@@ -58,7 +56,6 @@ pub struct Renewed<'a> {
     pub every: u64,
     /// Transactions that the job had completed when it was opened.
     pub since: u64,
-    /// Opens another.
     pub open: Open<'a>,
     /// Ends a call of the session that is open now.
     pub canceller: CurrentCanceller,

@@ -118,7 +118,6 @@ pub struct Timing {
 }
 
 /// A job of the client driver.
-#[allow(missing_docs)] // Its names say what each is.
 pub struct Client<'a> {
     pub job: u32,
     pub session: Session<'a>,
@@ -197,8 +196,8 @@ pub fn run(client: Client<'_>, timing: Timing, shared: &Shared, tally: Held<'_>)
                         split.record(phase.active(), end_ns.saturating_sub(start_ns));
                     }
                     tally.rows_changed += stream.rows_changed();
-                    tally.record_part(&schedule, intended_ns.unwrap_or(start_ns), end_ns);
                 });
+                books.in_part(&schedule, shared, intended_ns.unwrap_or(start_ns), end_ns);
                 books.responded(&schedule, intended_ns, end_ns);
                 failed_in_a_row = 0;
                 if let Some(progress) = shared.progress_of(job) {
@@ -226,6 +225,7 @@ pub fn run(client: Client<'_>, timing: Timing, shared: &Shared, tally: Held<'_>)
             break None;
         }
     };
+    books.end_part(shared, 0);
     if let Some(pace) = pace.as_mut().filter(|_| !schedule.is_pending()) {
         never_began_until_the_end(pace, never_began, &schedule, job == 0, &mut books);
     }

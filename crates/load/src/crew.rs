@@ -8,7 +8,6 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use loadline_database::{Canceller, TargetError};
-use loadline_model::PartLatencies;
 
 use crate::client_job::Timing;
 use crate::job::{JobResult, Tally};
@@ -119,10 +118,7 @@ impl RunningJobs for Crew {
         let alone = self.request.jobs <= TALLIES;
         for (job, worker) in (0..).zip(&self.workers) {
             let part = self.request.load.part_of(self.request.number(job), self.request.all_jobs());
-            let new = || Tally {
-                parts: vec![PartLatencies::default(); self.request.parts],
-                ..Tally::new(timing.window_ns, part.population.rate_tps.is_some())
-            };
+            let new = || Tally::new(timing.window_ns, part.population.rate_tps.is_some());
             let tally = self.tallies.entry((part.index, part.number % TALLIES));
             let tally = Arc::clone(tally.or_insert_with(|| Arc::new(Mutex::new(new()))));
             // A worker that has ended reports why when it is joined.

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use loadline_database::{Attempts, TargetError};
-use loadline_model::{Latencies, PartLatencies};
+use loadline_database::{Attempts, Cause, Refusal, TargetError};
+use loadline_model::Latencies;
 use serde::{Deserialize, Serialize};
 
 use crate::phase::Split;
-use crate::schedule::{Schedule, course_step_ns};
+use crate::schedule::{Schedule, Shared, course_step_ns};
 use crate::scripts::{ScriptJob, Scripted};
 
 /// What jobs counted together: some of a part, or all of a test.
@@ -33,10 +33,6 @@ pub struct Tally {
     pub thoughts: u64,
     /// Completed transactions by step of the window ([`course_step_ns`]); those of in-database jobs stand in the first step of a second.
     pub per_step: Vec<u64>,
-    /// Transaction times (open loop: from the intended start) by part of the window, all equally long, if the test asks for it
-    /// ([`crate::Request::parts`]). Agents have none.
-    #[serde(skip)]
-    pub parts: Vec<PartLatencies>,
     /// All committed transactions, including warm-up and tail.
     pub total: u64,
     /// Rows that these changed according to the program.
@@ -55,7 +51,6 @@ pub struct Tally {
     /// What scripts did, if jobs run any.
     #[serde(skip)]
     pub scripted: Option<Scripted>,
-    /// Texts of the errors.
     pub error_texts: BTreeMap<String, u64>,
     /// Whether one of them was a full disk of the server.
     #[serde(default)]
@@ -96,16 +91,6 @@ impl Tally {
         all.iter_mut().zip(theirs).for_each(|(all, theirs)| all.merge(theirs));
     }
 
-    /// Adds a transaction that was due at `due_ns` to the part of the window in which it completed, if parts are asked for.
-    #[inline]
-    pub(crate) fn record_part(&mut self, schedule: &Schedule, due_ns: u64, end_ns: u64) {
-        if !self.parts.is_empty() && schedule.counts(end_ns) {
-            let each_ns = schedule.window_ns().div_ceil(self.parts.len() as u64).max(1);
-            let part = end_ns.saturating_sub(schedule.open_ns) / each_ns;
-            self.parts.get_mut(part as usize).into_iter().for_each(|part| part.record(end_ns.saturating_sub(due_ns)));
-        }
-    }
-
     /// Adds a transaction time of kind number `kind`.
     pub(crate) fn record_kind(&mut self, kind: usize, ns: u64) {
         self.kinds.resize_with(self.kinds.len().max(kind + 1), Latencies::new);
@@ -132,8 +117,6 @@ impl Tally {
         if let Some(theirs) = &other.split {
             self.split.get_or_insert_default().merge(theirs);
         }
-        self.parts.resize_with(self.parts.len().max(other.parts.len()), PartLatencies::default);
-        self.parts.iter_mut().zip(&other.parts).for_each(|(mine, theirs)| mine.merge(theirs));
         self.total += other.total;
         self.rows_changed += other.rows_changed;
         self.errors += other.errors;
@@ -190,10 +173,12 @@ pub struct JobResult {
     pub slowest: Option<Slowest>,
     /// Why the job ended early, if it did.
     pub lost: Option<String>,
+    /// What the server refuses to it, by a limit, for want of a privilege, or at all; agents do not send it.
+    #[serde(skip)]
+    pub refused: Option<Refusal>,
 }
 
 impl JobResult {
-    /// A job that ended early.
     #[must_use]
     pub fn ended(why: impl Into<String>) -> JobResult {
         JobResult { lost: Some(why.into()), ..JobResult::default() }
@@ -252,7 +237,6 @@ pub struct Slowest {
 }
 
 impl Slowest {
-    /// Adds a transaction.
     #[inline]
     pub fn add(&mut self, start_ns: u64, end_ns: u64) {
         let length = |of: &[u64; 2]| of[1].saturating_sub(of[0]);
@@ -286,6 +270,8 @@ pub struct Books<'a> {
     /// What is known of it alone.
     pub job: JobResult,
     pub(crate) tally: Held<'a>,
+    /// The part of the window that is under way, with the times in it: see [`Shared::parts`].
+    part: (usize, Option<Latencies>),
 }
 
 /// A tally as a job holds it. Locking one for each transaction takes a tenth of those that do nothing.
@@ -317,7 +303,7 @@ impl<'a> Books<'a> {
     /// Books of a job that has done nothing.
     #[must_use]
     pub fn new(tally: Held<'a>) -> Books<'a> {
-        Books { job: JobResult::default(), tally }
+        Books { job: JobResult::default(), tally, part: (0, None) }
     }
 
     /// Books of job number `job`, which keep its slowest transactions if it is watched.
@@ -325,7 +311,7 @@ impl<'a> Books<'a> {
         // Nothing is allocated while it runs.
         let slowest = || Slowest { kept: Vec::with_capacity(2 * KEPT), floor_ns: 0 };
         let slowest = (job < WATCHED_JOBS).then(slowest);
-        Books { job: JobResult { slowest, ..JobResult::default() }, tally }
+        Books { job: JobResult { slowest, ..JobResult::default() }, ..Books::new(tally) }
     }
 
     /// Forgets the window, which the job has passed, as another one follows. What is counted of the whole test stays.
@@ -386,6 +372,27 @@ impl<'a> Books<'a> {
         });
     }
 
+    /// Adds a transaction that was due at `due_ns` to the part of the window in which it completed, if parts are asked for.
+    #[inline]
+    pub(crate) fn in_part(&mut self, schedule: &Schedule, shared: &Shared, due_ns: u64, end_ns: u64) {
+        if shared.parts.is_empty() || !schedule.counts(end_ns) {
+            return;
+        }
+        let part = (end_ns.saturating_sub(schedule.open_ns) / shared.part_ns(schedule)) as usize;
+        if part != self.part.0 {
+            self.end_part(shared, part);
+        }
+        self.part.1.get_or_insert_with(Latencies::new).record(end_ns.saturating_sub(due_ns));
+    }
+
+    /// Adds the times in the part under way to those of all jobs; `next` is under way now.
+    pub(crate) fn end_part(&mut self, shared: &Shared, next: usize) {
+        let (part, times) = std::mem::replace(&mut self.part, (next, None));
+        if let (Some(all), Some(times)) = (shared.parts.get(part), times) {
+            all.lock().unwrap_or_else(PoisonError::into_inner).merge(&times);
+        }
+    }
+
     /// Open loop: counts the response time of a transaction that was due at `intended_ns` and ended at `end_ns`.
     #[inline]
     pub(crate) fn responded(&mut self, schedule: &Schedule, intended_ns: Option<u64>, end_ns: u64) {
@@ -429,6 +436,11 @@ impl<'a> Books<'a> {
         let text = error.to_string();
         self.job.note_times(schedule, start_ns, end_ns);
         self.job.errors_total += 1;
+        if let TargetError::Server(refusal) = error
+            && matches!(refusal.cause, Cause::Limit | Cause::NotAllowed | Cause::Privilege)
+        {
+            self.job.refused = Some(refusal.clone());
+        }
         self.tally.with(|tally| {
             tally.errors_total += 1;
             tally.errors += u64::from(schedule.counts(end_ns));

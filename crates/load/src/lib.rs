@@ -27,8 +27,8 @@ pub use scripts::{ScriptJob, Scripted};
 pub use warmup::{Counts, Load, WarmedUp, Warmup, next_count_ns};
 pub use watch::{Tick, TickAt};
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use loadline_collect::os::{CostMeter, CostUnknown, CostUsed, Server, Tasks, Whose};
@@ -46,7 +46,6 @@ use watch::{MANY_JOBS, Watch, wait_started, watch_window};
 
 /// What a test does.
 #[derive(Clone)]
-#[allow(missing_docs)] // Its names say what each is.
 pub struct Request {
     pub target: Arc<dyn Target>,
     pub work: Arc<Work>,
@@ -61,8 +60,9 @@ pub struct Request {
     pub disk: Option<String>,
     /// The same under the data.
     pub data_disk: Option<String>,
-    /// Processes of this machine that are a proxy between jobs and server: part of what is measured.
-    pub proxy: Vec<u32>,
+    /// Processes of this machine that are a proxy between jobs and server, part of what is measured, or why they are unknown; `None`
+    /// without a proxy.
+    pub proxy: Option<Result<Vec<u32>, String>>,
     /// Parts of the window whose transaction times are kept apart; 0: none.
     pub parts: usize,
     pub place: Place,
@@ -87,7 +87,7 @@ impl Request {
             cpu: CpuSource::Local,
             disk: None,
             data_disk: None,
-            proxy: Vec::new(),
+            proxy: None,
             parts: 0,
             place: Place::Here,
             perf_events: false,
@@ -123,16 +123,13 @@ pub enum Place {
     Part {
         /// Number of the first one in the test.
         first_job: u32,
-        /// Jobs of the test.
         all_jobs: u32,
     },
     /// In other processes.
     Remote(Arc<dyn RemoteJobs>),
 }
 
-/// Measurements of a test.
 #[derive(Debug)]
-#[allow(missing_docs)] // Its names say what each is.
 pub struct Measured {
     pub schedule: Schedule,
     /// Wall-clock time of the window start.
@@ -241,14 +238,12 @@ pub trait TestHooks {
     }
 }
 
-/// No hooks.
 impl TestHooks for () {}
 
 /// Counters at window start and window end. Each is read twice: on time, for counters that change continuously (log
 /// position, operating system), and again when all jobs have published their counters (commits, syncs), which can
 /// take as long as their current transaction.
 #[derive(Debug)]
-#[allow(missing_docs)] // Its names say what each is.
 pub struct Edges {
     pub at_open: Edge,
     pub at_close: Edge,
@@ -274,7 +269,6 @@ impl Edges {
 
 /// Why a test failed to run.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs)] // Its text says what each is.
 pub enum TestError {
     #[error("interrupted")]
     Interrupted,
@@ -360,7 +354,9 @@ pub fn run_test(request: &Request, hooks: &mut dyn TestHooks, tick: impl FnMut(&
     let begin_ns = now_ns();
     let before = observer.snapshot().map_err(|e| e.to_string());
     let took_ns = now_ns().saturating_sub(begin_ns);
-    let shared = Arc::new(Shared::new(request.jobs, Arc::clone(&request.interrupted)));
+    let mut shared = Shared::new(request.jobs, Arc::clone(&request.interrupted));
+    shared.parts = std::iter::repeat_with(Mutex::default).take(request.parts).collect();
+    let shared = Arc::new(shared);
     let mut crew = open_jobs(request, &shared)?;
     let (sessions, server) = session_tasks(request, observer.as_mut(), crew.tasks());
     let helpers = || observer.session_tasks().ids;
@@ -446,7 +442,7 @@ pub fn run_test(request: &Request, hooks: &mut dyn TestHooks, tick: impl FnMut(&
         |text: String| if lost { Ok((Edges::unread_because(&text), None)) } else { Err(TestError::Counters(text)) };
     let (mut edges, readings) = edges.or_else(unread)?;
     own_commits.subtract_from(&mut edges, &mut after);
-    let own = [own_processes(&agents), request.proxy.clone()].concat();
+    let own = own_processes(&agents).into_iter().chain(request.proxy.iter().flatten().flatten().copied()).collect();
     let around = readings.map(|(readings, cost)| Around { readings, server, own, cost });
     let mut merged = Tally::new(schedule.window_ns(), request.load.has_rate());
     tallies.iter().for_each(|tally| merged.merge(tally));

@@ -20,7 +20,6 @@ const MAPPINGS: u64 = 4;
 /// A limit of the operating system that jobs would exceed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{jobs} jobs need {need} {}, and {left} are left: run fewer jobs or raise the limit ({which})", self.which.things())]
-#[allow(missing_docs)] // Its names say what each is.
 pub struct Limit {
     pub jobs: u32,
     pub need: u64,
@@ -30,7 +29,6 @@ pub struct Limit {
 
 /// Limits of a process, a user or the machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[allow(missing_docs)] // Its names say what each is.
 pub enum Which {
     OpenFiles,
     ThreadsMax,

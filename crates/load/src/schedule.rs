@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
+use loadline_model::Latencies;
 use loadline_storage::now_ns;
 
 use crate::phase::Phase;
@@ -26,7 +27,6 @@ pub const fn course_step_ns(window_ns: u64) -> u64 {
 
 /// Times of one test, in ns on [`loadline_storage::now_ns`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs)] // Its names say what each is.
 pub struct Schedule {
     pub start_ns: u64,
     pub open_ns: u64,
@@ -115,14 +115,13 @@ pub struct Shared {
     /// Jobs that have completed their first transaction.
     pub started: AtomicU32,
     /// The windows, as far as they are set: the last one counts.
-    windows: [OnceLock<Schedule>; MOST_WINDOWS],
+    pub(crate) windows: [OnceLock<Schedule>; MOST_WINDOWS],
     /// Set when jobs may end: the snapshot of the window end has been taken.
     pub stop: AtomicBool,
     /// Jobs that have passed the window start and published their counters.
     pub passed_open: AtomicU32,
     /// The same for the window end.
     pub passed_close: AtomicU32,
-    /// Jobs that have ended.
     pub ended: AtomicU32,
     /// Number of the first job in the test.
     pub first_job: u32,
@@ -130,6 +129,9 @@ pub struct Shared {
     pub progress: Vec<Progress>,
     /// COMMITs that failed so far, of all jobs of the client driver.
     pub failed_commits: AtomicU64,
+    /// Transaction times (open loop: from the intended start) by part of the window, all equally long, if the test asks for it
+    /// ([`crate::Request::parts`]). A job adds its times in a part when it completes a transaction in a later one, or ends.
+    pub parts: Vec<Mutex<Latencies>>,
     /// Set when the user wants to stop.
     pub interrupted: Arc<AtomicBool>,
     /// Why loadline ended the sessions of jobs that did not end. Set before it does so.
@@ -150,7 +152,6 @@ pub struct Progress {
 /// How many transactions a job had completed at a time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Reported {
-    /// Transactions.
     pub completed: u64,
     /// The time, ns.
     pub at_ns: u64,
@@ -196,6 +197,13 @@ impl Shared {
         Shared { first_job, ..Shared::new(jobs, interrupted) }
     }
 
+    /// Length of a part of the window, ns.
+    #[inline]
+    #[must_use]
+    pub fn part_ns(&self, schedule: &Schedule) -> u64 {
+        schedule.window_ns().div_ceil(self.parts.len().max(1) as u64).max(1)
+    }
+
     /// The progress of a job, by its number in the test.
     #[inline]
     pub(crate) fn progress_of(&self, job: u32) -> Option<&Progress> {
@@ -209,7 +217,6 @@ impl Shared {
         self.stop.load(Ordering::Relaxed) || self.interrupted.load(Ordering::Relaxed)
     }
 
-    /// Number of jobs.
     #[must_use]
     pub fn jobs(&self) -> u32 {
         self.progress.len() as u32

@@ -34,7 +34,6 @@ impl Scripted {
     }
 }
 
-/// A job that runs scripts.
 #[derive(Debug)]
 pub struct ScriptJob {
     client: Client,

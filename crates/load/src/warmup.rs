@@ -27,7 +27,6 @@ pub enum Warmup {
 /// The load so far, in values of 0.1 s.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Load {
-    /// Number of jobs.
     pub jobs: u32,
     /// Transactions per second.
     pub rates: Vec<f64>,
@@ -43,7 +42,6 @@ pub struct WarmedUp {
     pub taken_s: f64,
     /// Whether throughput was steady, if that was asked.
     pub steady: Option<bool>,
-    /// Load in it.
     pub load: Load,
 }
 

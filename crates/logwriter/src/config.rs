@@ -32,7 +32,6 @@ pub struct LogConfig {
 /// What happens to full log files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keep {
-    /// Keep all.
     All,
     /// Keep this number of the newest files, the current one included (at least 2), and recycle older ones.
     Newest(u64),

@@ -205,7 +205,6 @@ impl Engine {
         Ok(served)
     }
 
-    /// Writes a group to the device.
     fn put(&self, group: Group, trigger: Trigger) -> Result<Put, DeviceError> {
         let clock = self.clock.as_ref();
         let Some(pending) = group.pending else {

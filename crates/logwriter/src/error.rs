@@ -13,7 +13,6 @@ pub enum LogError {
     /// reported durable.
     #[error("the log has stopped and reports nothing durable until it is opened again: {0}")]
     Stopped(Arc<DeviceError>),
-    /// The log was closed.
     #[error("the log is closed: open it again to continue")]
     Closed,
     /// The device's code panicked. As with [`LogError::Stopped`], nothing more is reported durable.
@@ -51,7 +50,6 @@ pub enum RecoverError {
     /// The device could not be read.
     #[error("the log cannot be read: {0}")]
     Device(Arc<DeviceError>),
-    /// Invalid sizes.
     #[error("the log cannot be read: {0}")]
     Sizes(String),
     /// A file between two others is missing, or is no longer a log file.
@@ -62,7 +60,6 @@ pub enum RecoverError {
     Missing {
         /// The file's number.
         file: u64,
-        /// The device.
         device: String,
     },
     /// The log was made with other sizes.
@@ -72,7 +69,6 @@ pub enum RecoverError {
          new log"
     )]
     OtherSizes {
-        /// The device.
         device: String,
         /// File size of the existing log.
         file_bytes: u64,

@@ -18,7 +18,6 @@ struct FilesState {
     have: BTreeSet<u64>,
     /// All needed files below this number are ready.
     ready: u64,
-    /// The current file.
     current: u64,
     failed: Option<DeviceError>,
     over: bool,
@@ -80,7 +79,6 @@ impl Files {
         }
     }
 
-    /// Ends the thread.
     pub(crate) fn end(&self) {
         crate::locked(&self.state).over = true;
         self.changed.notify_all();

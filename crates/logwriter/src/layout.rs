@@ -44,7 +44,6 @@ impl Layout {
         self.file_bytes - self.block
     }
 
-    /// The file of a position.
     pub(crate) fn file(self, lsn: Lsn) -> u64 {
         lsn.0 / self.per_file()
     }

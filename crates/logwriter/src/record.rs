@@ -16,10 +16,8 @@ use crate::Lsn;
 /// Bytes of a record's header; records start at multiples of it.
 pub(crate) const HEADER: usize = 32;
 
-/// Kind of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Redo.
     Data,
     /// Ends a transaction: everything that the session appended since its previous commit.
     Commit,

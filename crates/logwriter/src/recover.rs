@@ -13,10 +13,8 @@ use crate::record::{HEADER, Header, Kind, space};
 /// Bytes per read.
 const WINDOW: usize = 1 << 20;
 
-/// A record of the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// Its position.
     pub lsn: Lsn,
     /// The opening of the log that wrote it, from 1.
     pub epoch: u32,
@@ -26,7 +24,6 @@ pub struct Record {
     pub body: Body,
 }
 
-/// Contents of a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Body {
     /// Redo, as it was appended.
@@ -44,11 +41,8 @@ pub struct Recovered {
     pub end: Lsn,
     /// The last opening on the device; 0 if the log is new.
     pub epoch: u32,
-    /// Records of redo.
     pub records: u64,
-    /// Commits.
     pub commits: u64,
-    /// Bytes of redo.
     pub redo_bytes: u64,
     /// The log's identity, a random number drawn when it was made; 0 if it is new.
     pub log: u32,

@@ -126,7 +126,6 @@ impl Ring {
         self.allocation.size() as u64
     }
 
-    /// A new port.
     pub(crate) fn port(self: &Arc<Self>) -> Port {
         let claim_start = Arc::new(ClaimStart(AtomicU64::new(NO_CLAIM)));
         crate::locked(&self.ports).push(Arc::clone(&claim_start));

@@ -7,7 +7,6 @@ use crate::sync::{Arc, AtomicU32, AtomicU64, Ordering};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub(crate) enum Signal {
-    /// No signal yet.
     Wait = 0,
     /// The job's records are durable; the times are in the slot.
     Durable = 1,
@@ -17,7 +16,6 @@ pub(crate) enum Signal {
     KeepTime = 3,
     /// The buffer may have space.
     Space = 4,
-    /// The log has stopped.
     Stopped = 5,
 }
 

@@ -13,7 +13,6 @@ use crate::slot::{Slot, Waiter};
 use crate::stats::Trigger;
 use crate::sync::Arc;
 
-/// Phase of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     /// Nobody writes.
@@ -29,7 +28,6 @@ enum Phase {
 pub(crate) enum Arrival {
     /// Nothing: they are durable.
     Durable,
-    /// Write.
     Lead,
     /// Wait for a signal, at most until the given time, if any. The job is in the queue.
     Queued(Option<u64>),
@@ -331,7 +329,6 @@ impl State {
         if self.keeper_turn().is_some() { Next::Keeper } else { Next::Nobody }
     }
 
-    /// Stops the log. Returns all waiting jobs.
     pub(crate) fn stop(&mut self, why: LogError) -> Vec<Waiter> {
         self.stopped.get_or_insert(why);
         self.phase = Phase::Idle;

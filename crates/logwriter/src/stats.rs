@@ -20,7 +20,6 @@ pub struct CommitTimes {
     pub copy_ns: u64,
     /// Writing the commit's group.
     pub write_ns: u64,
-    /// Syncing it.
     pub sync_ns: u64,
     /// From the durable group to this job running again.
     pub wake_ns: u64,
@@ -29,7 +28,6 @@ pub struct CommitTimes {
 /// Why a group was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trigger {
-    /// A commit that waits.
     Commit,
     /// The buffer reached [`crate::LogConfig::buffer_fraction`].
     Fraction,
@@ -37,9 +35,7 @@ pub enum Trigger {
     Bytes,
     /// The interval [`crate::LogConfig::every`] was over.
     Timer,
-    /// The buffer was full.
     BufferFull,
-    /// A flush or a close.
     Flush,
 }
 
@@ -56,7 +52,6 @@ pub const GROUP_BUCKETS: usize = 18;
 pub struct Stats {
     /// Commits of both modes, durable or not.
     pub commits: u64,
-    /// Commits that waited and are durable.
     pub commits_waited: u64,
     /// Records appended, commit records not counted.
     pub records: u64,
@@ -67,7 +62,6 @@ pub struct Stats {
     pub record_bytes: u64,
     /// Bytes of the log written: redo, headers, and the padding of blocks and files.
     pub log_bytes: u64,
-    /// Groups written.
     pub groups: u64,
     /// Write calls to the device. More than groups if a group wraps around the buffer's end or continues in the next
     /// file.
@@ -84,7 +78,6 @@ pub struct Stats {
     pub group_sizes: [u64; GROUP_BUCKETS],
     /// Sum over groups of the bytes in the buffer at the start of the write: `/ groups` is the mean fill.
     pub fill_sum_bytes: u64,
-    /// The largest of them.
     pub fill_max_bytes: u64,
     /// How often a job waited because the buffer was full.
     pub buffer_full_waits: u64,

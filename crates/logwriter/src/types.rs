@@ -18,6 +18,5 @@ impl fmt::Display for Lsn {
 pub enum CommitMode {
     /// Returns when it is durable.
     Wait,
-    /// Returns at once.
     Nowait,
 }

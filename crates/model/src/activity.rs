@@ -47,7 +47,6 @@ crate::named! {
     /// Part of a page that a view belongs to, in the order of the page.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
     #[serde(rename_all = "kebab-case")]
-    #[allow(missing_docs)] // Its names say what each is.
     pub enum Topic {
         /// Waits by event, timed by the database.
         Waits: "Waits timed by the database";
@@ -78,10 +77,8 @@ pub enum Kind {
     State,
 }
 
-/// Unit of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-#[allow(missing_docs)] // Its names say what each is.
 pub enum Unit {
     Text,
     /// A number of things.
@@ -90,9 +87,7 @@ pub enum Unit {
     Bytes,
 }
 
-/// A column of a view.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[allow(missing_docs)] // Its names say what each is.
 pub struct ViewColumn {
     pub title: String,
     pub kind: Kind,
@@ -102,10 +97,8 @@ pub struct ViewColumn {
     pub per: Option<usize>,
 }
 
-/// A cell of a view.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
-#[allow(missing_docs)] // Its names say what each is.
 pub enum Value {
     Number(f64),
     Text(String),
@@ -113,7 +106,6 @@ pub enum Value {
 
 /// Rows of a statistics view, or why there are none.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[allow(missing_docs)] // Its names say what each is.
 pub struct View {
     pub topic: Topic,
     /// What its rows are, with the view that they come from.
@@ -234,7 +226,6 @@ pub struct Span {
 /// What the sampling of a window asked of the database.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Sampling {
-    /// Readings of all counters.
     pub readings: u32,
     /// Samples of the sessions' waits.
     pub samples: u32,

@@ -81,7 +81,6 @@ checks! {
     WorkEvidence "work-evidence" "The rows in the database are those that the jobs' transactions must have left."
 }
 
-/// How a check ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
@@ -96,12 +95,9 @@ pub enum Outcome {
     NotMade,
 }
 
-/// One check of one test.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Check {
-    /// Which check.
     pub id: CheckId,
-    /// How it ended.
     pub outcome: Outcome,
     /// One sentence: the value seen, the value allowed, and the counters used.
     pub detail: String,
@@ -114,7 +110,6 @@ impl Check {
         Check::new(id, if ok { Outcome::Passed } else { Outcome::Failed }, detail)
     }
 
-    /// A check with the given outcome.
     #[must_use]
     pub fn new(id: CheckId, outcome: Outcome, detail: impl Into<String>) -> Check {
         Check { id, outcome, detail: detail.into() }

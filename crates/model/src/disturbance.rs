@@ -8,22 +8,18 @@ use crate::column::*;
 use crate::format::number;
 use crate::record::TestRecord;
 
-/// A kind of disturbance.
 #[derive(Debug, Clone, Copy)]
 pub struct Disturbance {
-    /// Its check.
     pub check: CheckId,
     /// Its figure, %.
     pub column: &'static Column,
     /// In words, before the value.
     pub words: &'static str,
-    /// From this value on it is noted.
     pub noted_from: f64,
     /// From this value on the test is disturbed; `None` if never.
     pub disturbed_from: Option<f64>,
 }
 
-/// All kinds.
 pub const DISTURBANCES: [Disturbance; 11] = [
     // An idle server's daemons use 1 to 3 %. A fifth of the CPUs costs a saturated test a fifth of its throughput, more
     // than any figure may be off.

@@ -9,7 +9,6 @@ use crate::format::{bytes, did_you_mean};
 use crate::machine::{Machine, Storage};
 use crate::manifest::Manifest;
 
-/// What the value of a fact is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names say it")]
 pub enum FactKind {
@@ -28,7 +27,6 @@ pub struct FactName {
     pub id: &'static str,
     /// As tables have it: `Launch year`.
     pub title: &'static str,
-    /// What its value is.
     pub kind: FactKind,
     found: fn(&Manifest) -> Option<String>,
 }
@@ -191,14 +189,12 @@ pub fn stated<'a>(given: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result
     Ok(all)
 }
 
-/// A fact of one platform.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Fact {
     /// Its name in files.
     pub id: &'static str,
     /// Its name in tables.
     pub title: &'static str,
-    /// What the user states.
     pub stated: Option<String>,
     /// What the machine or the database shows.
     pub found: Option<String>,
@@ -227,7 +223,7 @@ fn is_same(stated: &str, found: &str) -> bool {
 pub fn facts(m: &Manifest) -> Vec<Fact> {
     let one = |fact: &FactName| {
         // The same is stated by an option of its own.
-        let memory = m.plan.server_memory_bytes.filter(|_| fact.id == "memory").map(|n| bytes(n as f64));
+        let memory = m.plan.server_memory_bytes().copied().filter(|_| fact.id == "memory").map(|n| bytes(n as f64));
         let stated = m.plan.facts.get(fact.id).cloned().or(memory);
         let found = (fact.found)(m).filter(|text| !text.is_empty());
         (stated.is_some() || found.is_some()).then_some(Fact { id: fact.id, title: fact.title, stated, found })

@@ -25,7 +25,6 @@ crate::named! {
 pub struct Finding {
     /// Stable identifier, e.g. `fsync`.
     pub id: String,
-    /// How bad it is.
     pub severity: Severity,
     /// What was checked, e.g. `fsync`.
     pub subject: String,
@@ -36,7 +35,6 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// Makes a finding.
     #[must_use]
     pub fn new(
         id: &str,

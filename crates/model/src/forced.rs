@@ -8,13 +8,11 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DataSource {
-    /// The device.
     Device,
     /// The device, but for a share that is known to be no larger than a bound.
     Bounded,
     /// Caches and the device.
     Lukewarm,
-    /// Caches.
     Cached,
 }
 

@@ -10,7 +10,6 @@ pub const ABSENT: &str = "–";
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Format {
-    /// Unchanged.
     Text,
     /// `yes` / `NO`.
     YesNo,

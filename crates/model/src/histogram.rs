@@ -92,7 +92,6 @@ impl Latencies {
         self.max_ns = self.max_ns.max(other.max_ns);
     }
 
-    /// Number of latencies.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.histogram.len()
@@ -136,44 +135,6 @@ impl Latencies {
     }
 }
 
-/// Latencies of a part of a window with two significant digits: of these a job has many, and one takes 16 KiB.
-#[derive(Debug, Clone)]
-pub struct PartLatencies(Histogram<u32>);
-
-impl Default for PartLatencies {
-    fn default() -> Self {
-        // Constants as above.
-        #[allow(clippy::expect_used)]
-        PartLatencies(Histogram::new_with_bounds(1_000, HIGHEST_NS, 2).expect("constant bounds are valid"))
-    }
-}
-
-impl PartLatencies {
-    /// Adds one latency in ns.
-    #[inline]
-    pub fn record(&mut self, ns: u64) {
-        self.0.saturating_record(ns.min(HIGHEST_NS));
-    }
-
-    /// Adds all of `other`.
-    pub fn merge(&mut self, other: &PartLatencies) {
-        // Equal bounds: `add` cannot fail.
-        let _ = self.0.add(&other.0);
-    }
-
-    /// Number of latencies.
-    #[must_use]
-    pub fn count(&self) -> u64 {
-        self.0.len()
-    }
-
-    /// Latency in ns at quantile `q` (0…1), `None` when empty.
-    #[must_use]
-    pub fn quantile_ns(&self, q: f64) -> Option<u64> {
-        (self.count() > 0).then(|| self.0.value_at_quantile(q))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -183,17 +144,6 @@ mod tests {
     fn empty_has_no_figures() {
         let l = Latencies::new();
         assert_eq!((l.count(), l.mean_ns(), l.max_ns(), l.quantile_ns(0.5)), (0, None, None, None));
-    }
-
-    #[test]
-    fn latencies_of_a_part_have_two_digits() {
-        let (mut a, mut b) = (PartLatencies::default(), PartLatencies::default());
-        [0, 1_000, 2_000_000, u64::MAX].into_iter().for_each(|ns| a.record(ns));
-        (0..100).for_each(|_| b.record(5_000_000_000));
-        assert_eq!(PartLatencies::default().quantile_ns(0.99), None);
-        b.merge(&a);
-        let p50 = b.quantile_ns(0.5).unwrap() as f64;
-        assert!(b.count() == 104 && (p50 / 5e9 - 1.0).abs() < 0.01, "{p50}");
     }
 
     #[test]

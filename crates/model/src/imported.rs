@@ -10,11 +10,9 @@ pub struct Imported {
     /// Its version, if its files state it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// The files that were read.
     pub files: Vec<ImportedFile>,
 }
 
-/// A file that was imported.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ImportedFile {
     /// Its name without folders; `-` is standard input.

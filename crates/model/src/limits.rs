@@ -10,7 +10,6 @@ pub struct TestLimit {
     pub name: String,
     /// What was measured, in words: `reference log writer (fdatasync) in /var/lib/…`.
     pub of: String,
-    /// Jobs it was measured with.
     pub jobs: u32,
     /// Redo per transaction that the log writer was measured with, bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -19,12 +18,10 @@ pub struct TestLimit {
     pub tps: f64,
     /// The measurements before and after the test, transactions per second.
     pub samples: Vec<f64>,
-    /// Its source.
     pub source: LimitSource,
 }
 
 /// Names of limits, as records and the column `limit_of` hold them.
-#[allow(missing_docs)] // They say what each is.
 pub mod name {
     /// Commits of the reference log writer: the only limit that older records have.
     pub const LOG_WRITER: &str = "log writer";
@@ -47,7 +44,6 @@ fn log_writer() -> String {
     name::LOG_WRITER.to_owned()
 }
 
-/// Source of a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LimitSource {
@@ -59,7 +55,6 @@ pub enum LimitSource {
 
 /// The reference log writer at one number of jobs and one size of transaction.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[allow(missing_docs)] // Its names say what each is.
 pub struct LogWriterPoint {
     /// Device and folder.
     pub of: String,

@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::variant::Letter;
 
-/// One line.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LiveLine {
     /// Wall-clock time, s since 1970.
@@ -19,7 +18,6 @@ pub struct LiveLine {
 /// What happened in a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
-#[allow(missing_docs)] // Its names say what each is.
 pub enum LiveEvent {
     /// A step between tests: `loading rows for 8 jobs`.
     Step {
@@ -34,14 +32,12 @@ pub enum LiveEvent {
 
 /// A test that begins, and its place in the run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[allow(missing_docs)] // Its names say what each is.
 pub struct LiveTest {
     pub test: u32,
     pub workload: String,
     pub jobs: u32,
     /// Repetition, from 1; the number of the pair in a run of pairs.
     pub repetition: u32,
-    /// Repetitions in all.
     pub repeat: u32,
     /// The variant that it measures, in a run of pairs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -72,7 +68,6 @@ impl LiveTest {
 /// What is known of one second of a test. What was not measured is absent.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct LiveSecond {
-    /// Number of the test.
     pub test: u32,
     /// Seconds since its jobs began.
     pub elapsed_s: f64,
@@ -94,7 +89,6 @@ pub struct LiveSecond {
     /// Share of the time with at least one I/O in flight on the log's device, %.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device_util_pct: Option<f64>,
-    /// Writes completed per second on that device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device_writes_per_s: Option<f64>,
     /// Mean number of job sessions in each wait (`IO:WALSync`), those with the most sessions.

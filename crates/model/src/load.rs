@@ -31,27 +31,11 @@ pub struct JobLoad {
     pub populations: Vec<Population>,
 }
 
-crate::named! {
-    /// What is asked of the latencies of a test.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-    #[serde(rename_all = "kebab-case")]
-    pub enum LatencyOf {
-        /// Their mean.
-        Mean: "mean latency";
-        /// Their 95th percentile.
-        P95: "p95";
-        /// Their 99th percentile.
-        P99: "p99";
-    }
-    /// Its words.
-    pub fn name;
-}
-
 /// What the highest rate must meet: response times, from the intended start on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RateObjective {
-    /// What of them.
-    pub of: LatencyOf,
+    /// Which percentile of them; 0: their mean.
+    pub pct: u8,
     /// The longest allowed, ns.
     pub ns: u64,
 }
@@ -60,46 +44,40 @@ impl RateObjective {
     /// That of the figures of a test: see [`RateObjective::figures`].
     #[must_use]
     pub fn from_figures(ms: Option<f64>, pct: Option<f64>) -> Option<RateObjective> {
-        let of = |pct: f64| LatencyOf::ALL.into_iter().find(|of| f64::from(of.pct()) == pct);
-        Some(RateObjective { of: of(pct?)?, ns: (ms? * 1e6).round() as u64 })
+        Some(RateObjective { pct: pct? as u8, ns: (ms? * 1e6).round() as u64 })
     }
 
     /// The longest time, ms, and the percentile; 0 for the mean.
     #[must_use]
     pub fn figures(self) -> [f64; 2] {
-        [self.ns as f64 / 1e6, self.of.pct().into()]
+        [self.ns as f64 / 1e6, self.pct.into()]
     }
 
     /// What it asks of these times, ns; `None` if there are none.
     #[must_use]
     pub fn latency_ns(self, times: &Latencies) -> Option<f64> {
-        match self.of {
-            LatencyOf::Mean => times.mean_ns(),
-            of => times.quantile_ns(f64::from(of.pct()) / 100.0).map(|ns| ns as f64),
+        match self.pct {
+            0 => times.mean_ns(),
+            pct => times.quantile_ns(f64::from(pct) / 100.0).map(|ns| ns as f64),
         }
+    }
+
+    /// `p99`, or `mean latency`.
+    #[must_use]
+    pub fn name(self) -> String {
+        if self.pct == 0 { "mean latency".to_owned() } else { format!("p{}", self.pct) }
     }
 
     /// `a p99 of at most 5 ms`.
     #[must_use]
     pub fn words(self) -> String {
-        format!("a {} of at most {} ms", self.of.name(), trimmed(self.ns as f64 / 1e6))
-    }
-}
-
-impl LatencyOf {
-    const fn pct(self) -> u8 {
-        match self {
-            LatencyOf::Mean => 0,
-            LatencyOf::P95 => 95,
-            LatencyOf::P99 => 99,
-        }
+        format!("a {} of at most {} ms", self.name(), trimmed(self.ns as f64 / 1e6))
     }
 }
 
 /// Jobs of a test that make load in the same way.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Population {
-    /// Number of jobs.
     pub jobs: u32,
     /// Mean time that each thinks after a transaction, s.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -112,11 +90,9 @@ pub struct Population {
 /// Where a job belongs.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct PartOfJob {
-    /// Index of its part.
     pub index: usize,
     /// Its number there, from 0.
     pub number: u32,
-    /// The part.
     pub population: Population,
 }
 
@@ -245,7 +221,7 @@ mod tests {
     fn a_load_in_words() {
         let load = JobLoad { think_s: Some(0.0105), reconnect_every: Some(1), ..JobLoad::default() };
         assert_eq!(load.words(), "closed loop, think time 10.5 ms, a new session after 1 transaction");
-        let objective = RateObjective { of: LatencyOf::P99, ns: 5_000_000 };
+        let objective = RateObjective { pct: 99, ns: 5_000_000 };
         let found = JobLoad { objective: Some(objective), ..JobLoad::default() };
         assert_eq!(found.words(), "open loop at the highest rate with a p99 of at most 5 ms");
         let [ms, pct] = objective.figures();

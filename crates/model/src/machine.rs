@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 
 /// Filesystem and device under a directory.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[allow(missing_docs)] // Its names say what each is.
 pub struct Storage {
     pub path: String,
     pub mount_point: String,
@@ -22,9 +21,7 @@ pub struct Storage {
     pub free_bytes: Option<u64>,
 }
 
-/// A machine.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[allow(missing_docs)] // Its names say what each is.
 pub struct Machine {
     pub host: String,
     pub cpu_model: String,
@@ -33,7 +30,6 @@ pub struct Machine {
     /// Processor packages, if the kernel states them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sockets: Option<u32>,
-    /// Cores of all of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cores: Option<u32>,
     pub memory_bytes: u64,

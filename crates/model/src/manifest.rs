@@ -15,7 +15,6 @@ pub const MANIFEST_SCHEMA: u32 = 2;
 
 /// `manifest.json` of a run folder.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[allow(missing_docs)] // Its names say what each is.
 pub struct Manifest {
     pub schema: u32,
     /// Run id: the folder's name.
@@ -46,8 +45,24 @@ pub struct Manifest {
     /// Windows that were begun, also those that were interrupted or made anew: each draws with a seed of its own.
     #[serde(default)]
     pub windows: u32,
-    /// State of the run.
+    /// Looks of a search for a rate whose test is not stored yet, in their order: a resumed run goes on with them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub looks: Vec<RateLook>,
     pub state: RunState,
+}
+
+/// A window of a search for the highest rate that meets an objective.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RateLook {
+    /// Number of the test that is to be measured at the rate.
+    pub test: u32,
+    pub workload: String,
+    /// Transactions that completed, 1/s.
+    pub tps: f64,
+    /// What the objective is about of their times, ns.
+    pub latency_ns: f64,
+    /// Whether others disturbed it.
+    pub disturbed: bool,
 }
 
 /// A variant as it was found when it was first in force.
@@ -55,13 +70,11 @@ pub struct Manifest {
 pub struct VariantFound {
     /// The target, with the settings as they were read back.
     pub target: TargetInfo,
-    /// Findings of the doctor.
     pub doctor: Vec<Finding>,
 }
 
 /// How a table of the data set was loaded.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[allow(missing_docs)] // Its names say what each is.
 pub struct TableLoad {
     pub table: String,
     /// The variant that it belongs to, if some have a target of their own.
@@ -97,7 +110,6 @@ impl TableLoad {
     }
 }
 
-/// State of a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RunState {
@@ -128,7 +140,6 @@ impl Manifest {
 
 /// The database under test.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[allow(missing_docs)] // Its names say what each is.
 pub struct TargetInfo {
     pub kind: String,
     pub product: String,
@@ -186,7 +197,6 @@ pub struct Overhead {
 /// Result of calibrating a workload on a target.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Calibration {
-    /// Parameters chosen.
     pub parameters: BTreeMap<String, i64>,
     /// Redo bytes per transaction seen with them.
     pub redo_bytes_per_tx: Option<f64>,

@@ -13,7 +13,6 @@ macro_rules! notes {
         /// What the reader of a test must know beside its figures and checks. Units are in the names of the fields.
         #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
         #[serde(tag = "note", rename_all = "kebab-case")]
-        #[allow(missing_docs)]
         pub enum Note {
             $($(#[doc = $when])+ $note { $($field: $of),* },)+
             /// A text of another tool, or of a record of an older version, which stored notes as texts.
@@ -92,6 +91,12 @@ notes! {
     StayedCached { left_bytes: u64, bytes: u64, files: u64 } format!(
         "{} of {} in {files} data files stayed in the page cache when it was emptied",
         self::bytes(*left_bytes as f64),
+        self::bytes(*bytes as f64)
+    );
+    /// Only a part of the data files was hashed to count identical blocks.
+    HashedPart { read_bytes: u64, bytes: u64 } format!(
+        "identical blocks were counted in {} of the {} of data and log files: at most 64 MiB of each, those that were changed last first",
+        self::bytes(*read_bytes as f64),
         self::bytes(*bytes as f64)
     );
     /// The data files were kept out of the page cache, or only written at once, and at what cost.

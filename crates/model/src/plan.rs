@@ -1,10 +1,13 @@
 //! What to measure: values as a user writes them, and the plan that they become.
 
+mod feature;
+
 use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+pub use self::feature::{AgentCredentials, OnNodeLoss, PlanFeature, PlannedAgents};
 use crate::load::JobLoad;
 pub use crate::variant::PlannedWorkload;
 use crate::variant::{Links, Paired, Variant};
@@ -13,7 +16,6 @@ use crate::variant::{Links, Paired, Variant};
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct PopulationSpec {
-    /// Number of jobs.
     pub jobs: u32,
     /// Mean time that each thinks after a transaction, e.g. `10ms`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -27,9 +29,7 @@ pub struct PopulationSpec {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged, expecting = "jobs are 'auto', a count from 1 to 20000, or a list of counts: \"auto\", 4, [1, 2, 4]")]
 pub enum JobsSpec {
-    /// A list of job counts.
     List(Vec<u32>),
-    /// One job count.
     One(u32),
     /// The word `auto` (any other word is refused when the plan is made).
     Word(String),
@@ -93,73 +93,11 @@ impl Default for Jobs {
     }
 }
 
-crate::named! {
-    /// What a run does when a node of its target is lost in a test.
-    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-    #[serde(rename_all = "kebab-case")]
-    pub enum OnNodeLoss {
-        /// It ends after that test.
-        #[default]
-        End: "end", "The run ends after that test";
-        /// It measures the later tests over the nodes that are left.
-        Continue: "continue", "The later tests are measured over the nodes that are left";
-    }
-    /// The word used on the command line and in files.
-    pub fn name;
-    /// What it means, in help.
-    pub fn about;
-}
-
-impl OnNodeLoss {
-    fn is_end(&self) -> bool {
-        *self == OnNodeLoss::End
-    }
-}
-
-crate::named! {
-    /// Where agents have the target's password from.
-    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-    #[serde(rename_all = "kebab-case")]
-    pub enum AgentCredentials {
-        /// It is sent with the target's URL.
-        #[default]
-        Send: "send", "That of --target is sent to them, if nobody else can read it: by TLS, or on this machine";
-        /// Each has its own, in its environment or its files.
-        Local: "local", "Each has its own, in its environment, password file or option file";
-    }
-    /// The word used on the command line and in files.
-    pub fn name;
-    /// What it means, in help.
-    pub fn about;
-}
-
-/// Agents that run the jobs of a plan.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PlannedAgents {
-    /// URL of their hub without any secret.
-    pub hub: String,
-    /// Number of agents.
-    pub agents: u32,
-    /// Where they have the target's password from.
-    pub credentials: AgentCredentials,
-}
-
 /// A resolved plan: every value valid and explicit. It holds no secret. The default asks for nothing.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
     /// URL of the target without any password.
     pub target: String,
-    /// URLs of further nodes without any password.
-    pub nodes: Vec<String>,
-    /// Numbers of nodes to sweep over, rising; empty: all nodes of the target.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub node_counts: Vec<u32>,
-    /// What the run does when a node is lost.
-    #[serde(default, skip_serializing_if = "OnNodeLoss::is_end")]
-    pub on_node_loss: OnNodeLoss,
-    /// The agents that run the jobs; `None`: loadline's own process.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub agents: Option<PlannedAgents>,
     /// Name of the platform in tables and charts.
     pub platform: String,
     /// Facts of the platform that the user states, by id: see [`crate::facts`].
@@ -173,11 +111,7 @@ pub struct Plan {
     /// The user's workload files with their texts, so that a run can be resumed without them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub workload_files: Vec<WorkloadFile>,
-    /// Job counts.
     pub jobs: Jobs,
-    /// Whether a list of them is of each node: `[1, 2]` over 3 nodes are 3 and 6 jobs.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub jobs_per_node: bool,
     /// Length of the measured window, s.
     pub duration_s: f64,
     /// Warm-up: time under load before the window starts, s; the longest one, if `auto_warmup`.
@@ -185,13 +119,12 @@ pub struct Plan {
     /// Whether the window starts as soon as throughput is steady.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub auto_warmup: bool,
-    /// Repetitions of each test.
     pub repeat: u32,
-    /// How the jobs make load.
     #[serde(flatten)]
     pub load: JobLoad,
-    /// Share of the payload that can be compressed away, 0…1.
-    pub payload_compressibility: f64,
+    /// What rows are filled with.
+    #[serde(flatten)]
+    pub payload: Payload,
     /// Seed of the rows that are loaded, and of what jobs draw unless `draws` says otherwise.
     pub seed: u64,
     /// Seed with which jobs draw in the first window (see [`crate::seed_of_window`]), if the user gave none: drawn for each run.
@@ -199,12 +132,6 @@ pub struct Plan {
     pub draws: Option<u64>,
     /// Size of the data set, bytes.
     pub size_bytes: u64,
-    /// Memory of the server's machine as the user states it, bytes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub server_memory_bytes: Option<u64>,
-    /// Whether storage figures whose reads did not come from the device are kept, and marked.
-    #[serde(default)]
-    pub allow_cached: bool,
     /// Latency objective for the load line, ns.
     pub latency_objective_ns: Option<u64>,
     /// Settings of a private server.
@@ -217,27 +144,36 @@ pub struct Plan {
     /// Whether the storage is probed and the limit of each test is measured.
     #[serde(default)]
     pub probe: bool,
-    /// Whether the database's own report of each test is kept.
-    #[serde(default)]
-    pub native_report: bool,
-    /// Times from the last change to the commit over which scans are made, s, ascending; empty: they are made over sizes.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub idle_s: Vec<f64>,
-    /// Whether hardware events of the database's processes are counted.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub perf_events: bool,
-    /// Whether the window is recorded in parts, with the size of the tables ([`crate::record::AgePoint`]).
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub aging: bool,
     /// Whether the data set stays on the target after the run.
     #[serde(default)]
     pub keep_data: bool,
     /// Whether an existing data set is dropped and loaded again.
     #[serde(default)]
     pub reload: bool,
+    #[serde(flatten, with = "feature::stored")]
+    pub features: Vec<PlanFeature>,
     /// Variants that are compared in pairs of windows; `None`: the run is a sweep.
     #[serde(default, alias = "arms", alias = "levels", skip_serializing_if = "Option::is_none")]
     pub paired: Option<Box<Paired>>,
+}
+
+/// What the bytes are that fill rows.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Payload {
+    /// Share of each payload that can be compressed away, 0…1.
+    #[serde(rename = "payload_compressibility")]
+    pub compressibility: f64,
+    /// Share of payloads that are copies of earlier ones, 0…1; if the user gives it, identical blocks are counted.
+    #[serde(rename = "payload_duplicates", default, skip_serializing_if = "Option::is_none")]
+    pub duplicates: Option<f64>,
+}
+
+impl fmt::Display for Payload {
+    /// `0.5`, or `0.5, duplicates 0.25`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.compressibility)?;
+        self.duplicates.filter(|share| *share > 0.0).map_or(Ok(()), |share| write!(f, ", duplicates {share}"))
+    }
 }
 
 impl Plan {
@@ -296,7 +232,7 @@ impl Plan {
     /// The listed job counts of tests over so many nodes, all nodes together; `None`: they are found in the sweep.
     #[must_use]
     pub fn jobs_over(&self, nodes: u32) -> Option<Vec<u32>> {
-        let each = if self.jobs_per_node { nodes } else { 1 };
+        let each = if self.jobs_per_node() { nodes } else { 1 };
         match &self.jobs {
             Jobs::List(list) => Some(list.iter().map(|jobs| jobs.saturating_mul(each)).collect()),
             Jobs::Auto { .. } => None,
@@ -314,19 +250,15 @@ impl Plan {
 /// Default size of the data set, bytes: loaded in seconds on two cores.
 pub const DEFAULT_SIZE_BYTES: u64 = 128 << 20;
 
-/// A workload file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkloadFile {
-    /// Its name as given.
     pub name: String,
-    /// Its text.
     pub text: String,
 }
 
 /// One workload that was asked for but cannot run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SkippedWorkload {
-    /// Code in the catalogue.
     pub code: String,
     /// Why it cannot run here.
     pub reason: String,

@@ -12,7 +12,6 @@ pub const VERSION: u32 = 1;
 
 /// One probe of one or several directories on one machine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[allow(missing_docs)] // Its names say what each is.
 pub struct ProbeReport {
     pub version: u32,
     pub loadline: String,
@@ -23,10 +22,8 @@ pub struct ProbeReport {
     pub dirs: Vec<ProbedDir>,
 }
 
-/// Results for one directory.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ProbedDir {
-    /// The directory as given.
     pub dir: String,
     /// Filesystem, mount and device.
     pub storage: Storage,
@@ -57,7 +54,6 @@ pub struct ProbedDir {
     pub dedup_seen: Option<f64>,
     /// Notes for the reader: what fsync means there, fallbacks, shortened measurements.
     pub notes: Vec<String>,
-    /// The figures.
     pub rows: Vec<ProbeRow>,
     /// Figures that could not be measured, with the reason.
     pub absent: Vec<Absent>,
@@ -124,7 +120,6 @@ impl fmt::Display for Operation {
 
 /// The figures of one operation at one size and depth.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[allow(missing_docs)] // Its names say what each is.
 pub struct ProbeRow {
     pub operation: Operation,
     pub size_bytes: u64,
@@ -152,7 +147,6 @@ pub struct ProbeRow {
 
 /// A figure that is missing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[allow(missing_docs)] // Its names say what each is.
 pub struct Absent {
     pub operation: Operation,
     /// Bytes per operation; `None` for every size.

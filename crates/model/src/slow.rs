@@ -40,13 +40,11 @@ crate::named! {
 /// A wait, or work in the background, in samples of jobs' sessions.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SlowWait {
-    /// Its group.
     pub class: WaitClass,
     /// The most frequent event of the group.
     pub event: String,
     /// Samples within slow transactions.
     pub samples: u64,
-    /// Other samples.
     pub others: u64,
 }
 
@@ -77,6 +75,13 @@ pub struct SlowFigures {
 /// Why no cause is named.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NoCause {
+    NotSampled,
+    /// The samples do not say which job waited.
+    NoJobs,
+    /// Nothing says when the slow ones were.
+    NotKept,
+    /// None of so many was slower than the percentile.
+    NoneSlower(u64),
     /// Too few samples fell into slow transactions: samples, and moments at which they were taken.
     FewSamples(u64, u64),
     /// Too few fell into others.
@@ -89,6 +94,15 @@ impl fmt::Display for NoCause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [least, moments] = LEAST;
         match self {
+            NoCause::NotSampled => f.write_str("the target's wait events are not sampled"),
+            NoCause::NoJobs => f.write_str("the samples of wait events do not say which job waited"),
+            NoCause::NotKept => f.write_str(
+                "when the slow ones were is unknown: jobs ran on agents, or the procedure returns a histogram",
+            ),
+            NoCause::NoneSlower(of) => write!(
+                f,
+                "none of the {of} transactions was slower than the 99th percentile, as histograms distinguish times"
+            ),
             NoCause::FewSamples(samples, at) => write!(
                 f,
                 "too few samples of wait events were asked for and answered within one of the slowest transactions: {samples} at \

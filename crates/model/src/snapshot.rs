@@ -61,7 +61,6 @@ pub const AUTOVACUUM: &str = "autovacuum";
 /// Sum of the wait samples of one window.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct WaitProfile {
-    /// Number of samples.
     pub samples: u32,
     /// Sessions by wait event, summed over the samples.
     pub sessions: BTreeMap<String, u64>,
@@ -71,7 +70,6 @@ pub struct WaitProfile {
 }
 
 impl WaitProfile {
-    /// Adds one sample.
     pub fn add(&mut self, sample: &WaitSample) {
         let before = if self.samples == 0 { Some(0) } else { self.others };
         self.others = before.zip(sample.others).map(|(sum, n)| sum + u64::from(n));

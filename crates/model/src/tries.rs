@@ -10,7 +10,6 @@ use crate::record::{TestRecord, Validity};
 /// Most tries of a test.
 pub const MOST_TRIES: u32 = 3;
 
-/// The outcome of a try.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum TryOutcome {
     /// All proofs hold, and nothing disturbed it.

@@ -15,7 +15,6 @@ pub struct Letter(char);
 impl Letter {
     /// The first variant.
     pub const A: Letter = Letter('A');
-    /// The second one.
     pub const B: Letter = Letter('B');
     /// Both of a pair.
     pub const BOTH: [Letter; 2] = [Letter::A, Letter::B];
@@ -78,12 +77,9 @@ pub struct LevelPoint {
     pub delay_ms: f64,
 }
 
-/// One workload of a plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlannedWorkload {
-    /// Code in the catalogue.
     pub code: String,
-    /// Driver.
     pub driver: Driver,
     /// Whether the plan asked for it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

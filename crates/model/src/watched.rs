@@ -13,7 +13,6 @@ pub const WATCHED_SCHEMA: u32 = 1;
 
 /// What `loadline snapshot` stores.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[allow(missing_docs)] // Its names say what each is.
 pub struct Watched {
     pub schema: u32,
     pub loadline_version: String,

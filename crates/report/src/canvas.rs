@@ -11,6 +11,8 @@ use crate::escape::Text;
 /// Number of colours and markers before they repeat.
 pub(crate) const COLOURS: usize = 6;
 pub(crate) const CHAR: f64 = 6.1;
+/// Width of a character of a title.
+const TITLE_CHAR: f64 = 7.0;
 
 /// A place in pixels, with one decimal at most.
 pub(crate) struct Px(pub(crate) f64);
@@ -117,10 +119,17 @@ impl Canvas {
     }
 
     pub(crate) fn finish(self, title: &str, width: f64, height: f64) -> Chart {
+        // A title that is too long is drawn narrower.
+        let (most, length) = (width - 4.0, title.chars().count() as f64 * TITLE_CHAR);
+        let fit = if length > most {
+            format!(" textLength=\"{most:.0}\" lengthAdjust=\"spacingAndGlyphs\"")
+        } else {
+            String::new()
+        };
         let (title, drawn) = (Text(title), self.0);
         Chart {
             svg: format!(
-                "<svg viewBox=\"0 0 {width:.0} {height:.0}\" role=\"img\" aria-label=\"{title}\"><text class=\"ti\" x=\"2\" y=\"13\">\
+                "<svg viewBox=\"0 0 {width:.0} {height:.0}\" role=\"img\" aria-label=\"{title}\"><text class=\"ti\" x=\"2\" y=\"13\"{fit}>\
                  {title}</text>{drawn}</svg>"
             ),
         }

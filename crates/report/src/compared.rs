@@ -298,7 +298,7 @@ fn is_imported(sides: &[PlatformRun<'_>]) -> bool {
 fn profiles(sides: &[PlatformRun<'_>]) -> impl Iterator<Item = Table> {
     let tests = |side: usize| sides.get(side).into_iter().flat_map(|side| &side.run.records).collect::<Vec<_>>();
     let [first, second] = [0, 1].map(tests);
-    [kinds::compared, wait_profiles::table].into_iter().filter_map(move |make| make(&first, &second))
+    [kinds::of_runs, wait_profiles::table].into_iter().filter_map(move |make| make(&first, &second))
 }
 
 /// What else changed from the first to the second of `sides`: what the manifests name, and settings.

@@ -103,7 +103,7 @@ impl RunData {
         let of_run = [&mut plan.platform, &mut target.product, &mut target.version].into_iter();
         let of_run = of_run.chain(plan.workloads.iter_mut().map(|w| &mut w.code));
         of_records.chain(of_run).for_each(|name| *name = shown_name(name));
-        let source = records.iter().find_map(|r| r.imported.as_ref()).map(loadline_model::Imported::unchecked);
+        let source = records.iter().find_map(|r| r.imported()).map(loadline_model::Imported::unchecked);
         let published = source.map(|source| Published { imported: true, source, findings: Vec::new() });
         RunData {
             manifest,

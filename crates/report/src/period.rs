@@ -207,12 +207,12 @@ fn named(period: &Period, several: bool, text: &str) -> String {
 fn verdict(periods: &[Period]) -> (bool, String) {
     let tests = || periods.iter().filter_map(|p| p.record.as_ref());
     let of_test = |r: &TestRecord| {
-        let (imported, validity) = (r.imported.as_ref().map(Imported::unchecked), r.validity());
+        let (imported, validity) = (r.imported().map(Imported::unchecked), r.validity());
         // Only tests of loadline's own were judged.
         let why = validity.map_or_else(|| format!("not valid: {}", why_not_valid(r)), |_| judged(r));
         context! { test => r.test, imported, why => (!r.valid).then_some(why) }
     };
-    let all_well = tests().all(|r| r.valid && r.imported.is_none()) && kept_tests(tests()).is_none();
+    let all_well = tests().all(|r| r.valid && r.imported().is_none()) && kept_tests(tests()).is_none();
     let each: Vec<_> = tests().map(of_test).collect();
     (
         all_well,

@@ -39,7 +39,7 @@ pub(crate) struct Scan<'a> {
 
 fn scans(run: &RunData) -> Vec<Scan<'_>> {
     let of = |record| {
-        let shape = Some(record).filter(|r: &&TestRecord| r.is_usable()).map(|r| shape(&r.sizes));
+        let shape = Some(record).filter(|r: &&TestRecord| r.is_usable()).map(|r| shape(r.sizes()));
         let cause = match &shape {
             Some(Shape::Sawtooth { period_bytes, .. }) => {
                 Some(cause::sentence(*period_bytes, &run.manifest.target.settings))
@@ -48,7 +48,7 @@ fn scans(run: &RunData) -> Vec<Scan<'_>> {
         };
         Scan { record, shape, cause }
     };
-    run.records.iter().filter(|r| !r.sizes.is_empty()).map(of).collect()
+    run.records.iter().filter(|r| !r.sizes().is_empty()).map(of).collect()
 }
 
 /// The platforms of `runs`. Platforms with the same name get their run id added.
@@ -174,7 +174,7 @@ pub(crate) fn platform<'a>(run: &'a RunData, label: &'a str) -> Platform<'a> {
     let m = &run.manifest;
     Platform {
         label,
-        payload_compressibility: Some(m.plan.payload_compressibility),
+        payload: Some(m.plan.payload),
         data_bytes: Some(m.plan.size_bytes).filter(|bytes| *bytes > 0),
         calibration: Some(&m.calibration),
         workload_files: &m.plan.workload_files,

@@ -483,15 +483,4 @@ mod tests {
         assert_eq!(list(&[("price", ""), ("licence", "currency = 'EUR'")]), Err(mixed));
         assert_eq!(list(&[("price", ""), ("licence", "platform = 'b'")]), Err(PriceError::OnlyLicence("b".to_owned())));
     }
-
-    #[test]
-    fn totals_are_of_three_years_unless_all_prices_are_by_the_hour() {
-        let total = |prices: &Prices| prices.prices.iter().map(|p| prices.share(p)).sum::<f64>();
-        let hour = "kind = 'per-hour'";
-        let by_hour = list(&[("price", hour), ("licence", hour)]).unwrap();
-        assert_eq!((total(&by_hour), by_hour.basis()), (200.0, "per hour"));
-        let both = list(&[("price", hour), ("licence", "")]).unwrap();
-        assert_eq!((total(&both), both.basis()), (100.0 * 26_280.0 + 100.0, "over three years"));
-        assert!(both.prices[1].is_licence && !both.prices[0].is_licence);
-    }
 }

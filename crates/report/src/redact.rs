@@ -51,7 +51,7 @@ fn is_in(name: &str, fits: impl Fn(&str) -> bool) -> bool {
 /// whose tool is known by the product that it tests.
 pub fn redact(runs: &mut [RunData], anonymous: bool, known: &dyn Fn(&str) -> bool) -> Result<(), ReportError> {
     for RunData { manifest, records, .. } in runs.iter().filter(|_| anonymous) {
-        if records.iter().any(|r| r.imported.is_some()) {
+        if records.iter().any(|r| r.imported().is_some()) {
             return Err(ReportError::NotAnonymousImport(manifest.run.clone()));
         }
         if manifest.plan.paired.is_some() {
@@ -121,7 +121,7 @@ impl Hiding<'_> {
         let notes = std::mem::take(&mut run.notes).into_keys();
         run.notes = notes.map(|code| (self.key("manifest.calibration", &code), LEFT_OUT.to_owned())).collect();
         if let Some(published) = &mut run.published {
-            let imported = run.records.iter().find_map(|r| r.imported.as_ref());
+            let imported = run.records.iter().find_map(|r| r.imported());
             published.source = imported.map_or(LEFT_OUT.to_owned(), Imported::unchecked);
             for finding in &mut published.findings {
                 finding.said = format!("{}{LEFT_OUT}", if finding.is_error { "error: " } else { "" });

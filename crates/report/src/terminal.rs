@@ -41,7 +41,7 @@ pub fn done_line(r: &TestRecord) -> String {
         unit => unit(rate),
         ms => figure(LATENCY, 3),
         skew,
-        sizes => r.sizes.len(),
+        sizes => r.sizes().len(),
         median => ms(column::COMMIT_TIME_NS_P50),
         longest => ms(column::COMMIT_TIME_NS_MAX),
         disturbed => r.is_disturbed().then(|| judged(r)),
@@ -65,11 +65,11 @@ fn blocks(side: &PlatformRun<'_>) -> Vec<Block> {
     if records.is_empty() {
         out = vec![Block::para(format!("Key figures of {}: no test was completed.", side.label))];
     }
-    out.extend([nodes::table(side.run), load::table(side.run)].into_iter().flatten().map(Block::Table));
+    out.extend([nodes::table(side.run), load::table(records)].into_iter().flatten().map(Block::Table));
     let mut said = vec![verdict(records.iter(), true)];
     said.extend(qualified::tried_again(records.iter()).into_iter().chain(qualified::tells_apart(records)));
     said.extend(not_measured(side));
-    said.extend(records.iter().filter(|r| !r.aging.is_empty()).map(|test| aging::verdict(test, "")));
+    said.extend(records.iter().filter(|r| !r.aging().is_empty()).map(|test| aging::verdict(test, "")));
     if side.sweeps.len() <= FEW {
         let bounds = side.sweeps.iter().filter_map(|s| Some((s, bound_of_sweep(s, records)?)));
         said.extend(bounds.map(|(sweep, bound)| bounded(&name(sweep, &side.sweeps), &bound)));

@@ -20,7 +20,6 @@ const ROUNDS: u32 = 8;
 
 /// Why the redo of a transaction was not measured.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs)] // Its text says what each is.
 pub enum MeasureError {
     #[error(transparent)]
     Target(#[from] TargetError),
@@ -90,7 +89,7 @@ pub fn with(work: &Work, given: &BTreeMap<String, i64>) -> Work {
     match work.workload.params(&all) {
         Ok(params) => {
             let params = params.with_size(work.params.size_bytes()).with_keys(work.params.keys());
-            Work { draws: work.draws, ..Work::new(Arc::clone(&work.workload), params, work.seed, work.compressibility) }
+            Work { draws: work.draws, ..Work::new(Arc::clone(&work.workload), params, work.seed, work.payload) }
         }
         Err(_) => work.clone(),
     }

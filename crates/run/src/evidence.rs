@@ -92,6 +92,9 @@ pub(crate) trait Instrument {
     /// Adds checks of what makes other checks fail as well.
     fn reasons_first(&self, _test: &mut Test) {}
 
+    /// Adds what it knows of a window that was interrupted, if that is worth keeping.
+    fn report_interrupted(&self, _test: &mut Test) {}
+
     /// Adds its figures or the reasons for their absence, its checks and notes.
     fn report(&self, e: &Evidence<'_>, test: &mut Test);
 }

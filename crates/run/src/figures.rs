@@ -23,7 +23,7 @@ use loadline_model::{Driver, Latencies, Note, column};
 use loadline_workload::Instrument;
 
 use crate::evidence::Evidence;
-pub(crate) use crate::storage_size::MIB;
+pub(crate) use crate::test::MIB;
 use crate::test::Test;
 
 pub(crate) const KIB: f64 = 1024.0;

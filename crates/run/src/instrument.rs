@@ -7,10 +7,10 @@ mod aging;
 mod cache_hit;
 mod checkpoint;
 mod device;
+mod identical;
 mod limit;
 mod replicas;
 pub(crate) mod size_scan;
-mod via;
 mod visible;
 mod workers;
 
@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use loadline_database::TargetError;
 use loadline_load::{JobResult, Request, Schedule, Shared, TestHooks};
-use loadline_model::Column;
+use loadline_model::{Column, Plan};
 use loadline_storage::now_ns;
 use loadline_workload::Workload;
 
@@ -29,9 +29,10 @@ pub(crate) use crate::evidence::{Instrument, Instruments};
 use crate::test::Test;
 
 pub(crate) use aging::AGE_PARTS;
+use aging::Aging;
 pub(crate) use device::data_files;
+use identical::IdenticalBlocks;
 pub(crate) use replicas::Replicas;
-pub(crate) use via::Via;
 
 /// All instruments, in the order in which they are prepared and report.
 const KINDS: [Kind; 6] = [limit::KIND, workers::KIND, cache_hit::KIND, device::KIND, checkpoint::KIND, visible::KIND];
@@ -45,34 +46,22 @@ struct Kind {
 }
 
 impl Instruments {
-    /// The instruments that `workload` lists, what looks at the replicas in a run of levels, at the proxy through which jobs go,
-    /// and at the size of the tables.
-    pub(crate) fn listed_by(
-        workload: &Workload,
-        replicas: Option<Replicas>,
-        via: Option<Via>,
-        aging: bool,
-    ) -> Instruments {
-        let (mut all, mut absent) = (Vec::new(), Vec::new());
-        for kind in KINDS {
-            match (kind.make)(workload) {
-                Some(instrument) => all.push(instrument),
-                None => absent.push((kind.columns, kind.absent)),
+    /// The instruments that `workload` lists, what looks at the replicas in a run of levels, and what `plan` asks for.
+    pub(crate) fn listed_by(workload: &Workload, replicas: Option<Replicas>, plan: &Plan) -> Instruments {
+        let of_workload = KINDS.map(|kind| ((kind.make)(workload), kind.columns, kind.absent));
+        let of_run = [
+            (boxed(replicas), replicas::COLUMNS, replicas::ABSENT),
+            (boxed(plan.aging().then(Aging::default)), aging::COLUMNS, aging::ABSENT),
+            (boxed(plan.payload.duplicates.map(|_| IdenticalBlocks::default())), identical::COLUMNS, identical::ABSENT),
+        ];
+        let mut instruments = Instruments::default();
+        for (made, columns, why) in of_workload.into_iter().chain(of_run) {
+            match made {
+                Some(instrument) => instruments.all.push(instrument),
+                None => instruments.absent.push((columns, why)),
             }
         }
-        match replicas {
-            Some(replicas) => all.push(Box::new(replicas)),
-            None => absent.push((replicas::COLUMNS, replicas::ABSENT)),
-        }
-        match via {
-            Some(via) => all.push(Box::new(via)),
-            None => absent.push((via::COLUMNS, via::ABSENT)),
-        }
-        match aging {
-            true => all.push(Box::<aging::Aging>::default()),
-            false => absent.push((aging::COLUMNS, aging::ABSENT)),
-        }
-        Instruments { all, absent }
+        instruments
     }
 
     pub(crate) fn prepare(&mut self, request: &mut Request, run: &RunContext<'_>) -> Result<(), TargetError> {
@@ -97,11 +86,19 @@ impl Instruments {
         self.all.iter().for_each(|i| i.reasons_first(test));
     }
 
+    pub(crate) fn report_interrupted(&self, test: &mut Test) {
+        self.all.iter().for_each(|i| i.report_interrupted(test));
+    }
+
     /// See [`Instrument::report`]; with the reasons why columns of other instruments are empty.
     pub(crate) fn report(&self, e: &Evidence<'_>, test: &mut Test) {
         self.absent.iter().for_each(|(columns, why)| test.set_all_absent(columns, why));
         self.all.iter().for_each(|i| i.report(e, test));
     }
+}
+
+fn boxed(instrument: Option<impl Instrument + 'static>) -> Option<Box<dyn Instrument>> {
+    instrument.map(|of| Box::new(of) as Box<dyn Instrument>)
 }
 
 fn beside_jobs<T: Send + 'static>(

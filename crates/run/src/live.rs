@@ -1,15 +1,44 @@
-//! What a run says of itself while it goes on, in `live.jsonl`: for `loadline watch` and `loadline serve`, which read it from
-//! a process of their own.
+//! What a run says while it goes on: events for whoever started it, and `live.jsonl` for `loadline watch` and `loadline serve`,
+//! which read it from a process of their own.
 //!
-//! All of it is known anyway when a second of a test is over, and is written by the thread that then shows the progress: one
+//! All that is written is known anyway when a second of a test is over, and is written by the thread that then shows the progress: one
 //! write into the page cache, no sync. No job has a part in it.
 
+use loadline_database::Loading;
 use loadline_load::{Reported, Request, Tick, TickAt, Warmup};
-use loadline_model::JobLoad;
-use loadline_model::live::{LiveEvent, LiveSecond};
+use loadline_model::live::{LiveEvent, LiveSecond, LiveTest};
+use loadline_model::manifest::TableLoad;
+use loadline_model::{Finding, JobLoad, TestRecord};
 use loadline_store::LiveFile;
 
-use crate::event::{Event, Listener};
+#[derive(Debug)]
+pub enum Event<'a> {
+    /// A step that may take a while: `opening the target`, `loading rows for 8 jobs`.
+    Step(String),
+    Doctor(&'a [Finding]),
+    Started {
+        folder: &'a std::path::Path,
+    },
+    Skipped {
+        code: &'a str,
+        reason: &'a str,
+    },
+    Warning(String),
+    Loading(Loading),
+    Loaded(&'a TableLoad),
+    TestStarted(LiveTest),
+    /// Progress of a test, about once a second.
+    Progress {
+        position: LiveTest,
+        second: LiveSecond,
+    },
+    TestDone(&'a TestRecord),
+}
+
+/// Receives events. Called from the coordinating thread only.
+pub trait Listener {
+    fn on(&mut self, event: Event<'_>);
+}
 
 /// Waits of a second that are told: those with the most sessions.
 const MOST_WAITS: usize = 8;

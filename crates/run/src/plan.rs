@@ -1,8 +1,8 @@
 //! Makes a plan, in which every value is valid and explicit, from the user's options.
 
-mod agents;
 mod driver;
 pub mod duration;
+mod features;
 pub mod levels;
 mod load;
 pub mod options;
@@ -16,16 +16,15 @@ pub mod variants;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use loadline_collect::os::perf_events;
 use loadline_database::{TargetError, TargetKind, kind_of, redact, table_names};
-use loadline_model::Driver;
 use loadline_model::facts::stated;
-use loadline_model::plan::{Jobs, JobsSpec, Plan, PlannedWorkload, SkippedWorkload, TimeSpec, WorkloadFile};
+use loadline_model::plan::{Jobs, JobsSpec, Payload, Plan, PlannedWorkload, SkippedWorkload, TimeSpec, WorkloadFile};
 use loadline_workload::{CATALOGUE, ParamError, Params, Unknown, UserError, Workload, Workloads, find_group};
 use thiserror::Error;
 
 use driver::choose_driver;
 pub use driver::{Refusal, refusal};
+pub use features::AWR_FLAG;
 pub use options::PlanSpec;
 
 /// Default target: needs no server.
@@ -44,14 +43,11 @@ pub const DEFAULT_SEED: u64 = 42;
 pub const AUTO_MAX_JOBS: u32 = 1024;
 /// Default number of jobs with which the highest rate is searched.
 const SEARCH_JOBS: u32 = 16;
-/// Flag of the key `oracle-awr`.
-pub const AWR_FLAG: &str = "--oracle-awr";
 /// Maximum number of jobs of one process, each with a thread.
 pub const MAX_JOBS: u32 = 20_000;
 
 /// Why a plan cannot be made: a usage error. Nothing was started.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[allow(missing_docs)] // Its text says what each is.
 pub enum PlanError {
     #[error(transparent)]
     Target(#[from] TargetError),
@@ -89,91 +85,45 @@ pub fn make_plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
 fn one_plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
     let url = spec.target.as_deref().unwrap_or(DEFAULT_TARGET);
     let kind = checked_target(spec, url)?;
-    let agents = match spec.hub.as_deref().zip(spec.agents()?) {
-        Some(given) => Some(agents::planned(spec, given, kind, url)?),
-        None => None,
-    };
     let Chosen { known, workloads, skipped, files } = choose(spec, kind, url)?;
     let load = load::load(spec, (&known, &workloads), kind, url)?;
-    let processes = agents.as_ref().map_or(1, |a| a.agents);
+    let scans = workloads.iter().any(|w| known.find(&w.code).is_ok_and(|found| found.scan.is_some()));
+    let features = features::of_plan(spec, kind, url, scans)?;
     let few = JobsSpec::One(SEARCH_JOBS);
     let given = spec.jobs.as_ref().or(load.objective.and(Some(&few)));
-    let jobs = load::jobs_of(&load.populations).map_or_else(|| jobs(given, processes), Ok)?;
+    let jobs = load::jobs_of(&load.populations).map_or_else(|| jobs(given, features::processes(spec)?), Ok)?;
     let (warmup_s, auto_warmup) = warmup(spec)?;
     let objective = |t: &TimeSpec| time_with_unit("latency objective", t, 1e-6, 3600.0);
     let objective_s = spec.latency_objective.as_ref().map(objective).transpose()?;
-    let idle_s = idle_times(spec, &known, &workloads)?;
     Ok(Plan {
         target: redact(url),
-        nodes: spec.node.iter().flatten().map(|n| redact(n)).collect(),
-        node_counts: node_counts(spec.nodes.as_deref())?,
-        on_node_loss: spec.on_node_loss.unwrap_or_default(),
-        agents,
         platform: spec.platform.clone().unwrap_or_default(),
         facts: facts_of(spec)?,
         workloads,
         skipped,
         workload_files: files,
         jobs,
-        jobs_per_node: spec.jobs_per_node.unwrap_or(false),
         duration_s: spec.duration()?,
         warmup_s,
         auto_warmup,
         repeat: spec.repeat()?,
         load,
-        payload_compressibility: spec.payload_compressibility()?,
+        payload: Payload { compressibility: spec.payload_compressibility()?, duplicates: spec.payload_duplicates()? },
         seed: spec.seed.unwrap_or(DEFAULT_SEED),
         // Rows that stay on a server must be the same in the next run, which must not draw what this one drew: its rows would be in
         // caches.
         draws: spec.seed.is_none().then(|| u64::from(variants::drawn_seed() as u32)),
         size_bytes: spec.size()?,
-        server_memory_bytes: spec.server_memory()?,
-        allow_cached: spec.allow_cached.unwrap_or(false),
         latency_objective_ns: objective_s.map(|s| (s * 1e9) as u64),
         settings: spec.setting.clone().unwrap_or_default(),
         force: spec.force.unwrap_or(false),
         patience: spec.patience()?,
         probe: spec.probe.unwrap_or(true),
-        native_report: spec.oracle_awr.unwrap_or(false),
-        idle_s,
-        perf_events: counts_perf_events(spec)?,
-        aging: spec.aging.unwrap_or(false),
         keep_data: spec.keep_data.unwrap_or(false),
         reload: spec.reload.unwrap_or(false),
+        features,
         paired: None,
     })
-}
-
-/// Times from the last change to the commit, s, ascending.
-///
-/// # Errors
-/// One is out of its range, there is only one, or no workload scans.
-fn idle_times(spec: &PlanSpec, known: &Workloads, planned: &[PlannedWorkload]) -> Result<Vec<f64>, PlanError> {
-    let Some(given) = &spec.idle else { return Ok(Vec::new()) };
-    let each = given.iter().map(|time| options::in_range("idle", time, ["0", "60 s"]));
-    let mut idle_s = each.collect::<Result<Vec<f64>, _>>()?;
-    idle_s.sort_by(f64::total_cmp);
-    idle_s.dedup();
-    if idle_s.len() < 2 {
-        return value(format!("idle needs two different times or more, such as 0,1s, and has {}", idle_s.len()));
-    }
-    if !planned.iter().any(|w| known.find(&w.code).is_ok_and(|found| found.scan.is_some())) {
-        return value(
-            "idle applies to scans of commit time only, and none is planned: add --workload LGWR-SIZE".to_owned(),
-        );
-    }
-    Ok(idle_s)
-}
-
-/// Whether hardware events are to be counted.
-///
-/// # Errors
-/// The kernel of this machine does not count them.
-fn counts_perf_events(spec: &PlanSpec) -> Result<bool, PlanError> {
-    match spec.perf_events.unwrap_or(false).then(perf_events) {
-        Some(Err(why)) => value(format!("--perf-events: {why}")),
-        asked => Ok(asked.is_some()),
-    }
 }
 
 /// The kind of the target at `url`, if it and its nodes can be asked for what `spec` asks of them.
@@ -191,9 +141,6 @@ fn checked_target(spec: &PlanSpec, url: &str) -> Result<&'static TargetKind, Pla
             redact(url)
         ));
     }
-    if spec.oracle_awr == Some(true) && kind.native_report.is_none_or(|r| r.flag != AWR_FLAG) {
-        return value(format!("{AWR_FLAG} is for Oracle: {} is {} and has no AWR", redact(url), kind.product));
-    }
     Ok(kind)
 }
 
@@ -202,21 +149,6 @@ fn facts_of(spec: &PlanSpec) -> Result<BTreeMap<String, String>, PlanError> {
     let text = |value: &serde_json::Value| value.as_str().map_or_else(|| value.to_string(), redact);
     let given: Vec<(&str, String)> = spec.facts.iter().flatten().map(|(name, of)| (name.as_str(), text(of))).collect();
     stated(given.iter().map(|(name, value)| (*name, value.as_str()))).map_err(PlanError::Value)
-}
-
-/// Numbers of nodes, rising. Whether the target has as many is checked when the run begins: plans are listed without one.
-fn node_counts(given: Option<&[u32]>) -> Result<Vec<u32>, PlanError> {
-    let Some(given) = given else { return Ok(Vec::new()) };
-    let mut counts = given.to_vec();
-    counts.sort_unstable();
-    if let Some(twice) = counts.windows(2).find(|pair| pair[0] == pair[1]) {
-        return value(format!("nodes: {} is given twice: keep one", twice[0]));
-    }
-    match counts.first() {
-        Some(0) => value("--nodes 0: a test needs a node".to_owned()),
-        None => value("nodes = [] names nothing to measure: leave the key out for all nodes".to_owned()),
-        Some(_) => Ok(counts),
-    }
 }
 
 /// Whether the warm-up lasts until throughput is steady.
@@ -280,7 +212,6 @@ pub fn workloads_of(plan: &Plan) -> Result<Workloads, PlanError> {
     Ok(Workloads::read(&plan.workload_files)?)
 }
 
-/// Each reason with the workloads that have it.
 pub fn by_reason<'a>(workloads: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<(&'a str, String)> {
     let mut reasons: Vec<(&str, String)> = Vec::new();
     for (code, reason) in workloads.filter(|(_, reason)| !reason.is_empty()) {
@@ -315,13 +246,11 @@ fn choose(spec: &PlanSpec, kind: &TargetKind, url: &str) -> Result<Chosen, PlanE
     let known = Workloads::read(&files)?;
     let wanted = wanted(spec, own, &known)?;
     let parameters = parameters(spec, &known)?;
-    // Of the in-database driver the load is the database's own, wherever its sessions come from.
-    let client = spec.agents.is_some() || spec.aging == Some(true);
-    let asked = if client { Some(Driver::Client) } else { spec.driver };
+    let asked = features::driver(spec);
     let (mut workloads, mut skipped) = (Vec::new(), Vec::new());
     for workload in CATALOGUE.iter().chain(&known.own).filter(|w| wanted.iter().any(|v| v.code == w.code)) {
         let code = workload.code.clone();
-        let barred = spec.agents.and_then(|_| agents::barred(workload));
+        let barred = features::barred(spec, workload);
         let choice = choose_driver(workload, kind, asked, spec.force.unwrap_or(false));
         match choice.and_then(|choice| barred.map_or(Ok(choice), Err)) {
             Ok(planned) => {
@@ -437,6 +366,7 @@ pub fn planned(
 
 #[cfg(test)]
 mod tests {
+    use loadline_model::Driver;
     use serde::Deserialize;
 
     use super::*;
@@ -473,7 +403,7 @@ mod tests {
         assert_eq!(made("rate = 10\nworkload = ['DBL-STREAM', 'LGWR-LAT1']").load.rate_tps, Some(10.0));
         let client = made("target = 'postgres://u@h/d'\nrate = 10\ndriver = 'client'");
         assert!(client.workloads.iter().all(|w| w.driver == Driver::Client));
-        let oracle = |more: &str| made(&format!("target = 'oracle://u@h/s'\n{more}")).native_report;
+        let oracle = |more: &str| made(&format!("target = 'oracle://u@h/s'\n{more}")).native_report();
         assert_eq!([oracle("oracle-awr = true"), oracle("")], [true, false]);
         for (text, share) in [("0", 0.0), ("30%", 0.3), ("0.3", 0.3), (" 300 % ", 3.0)] {
             assert_eq!(made(&format!("patience = '{text}'")).patience, share, "{text}");

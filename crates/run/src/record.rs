@@ -1,14 +1,15 @@
 //! Builds the record of a test: the only place that does.
 
+use std::time::{Duration, SystemTime};
+
+use loadline_load::Request;
 use loadline_model::disturbance::disturbed_by;
-use loadline_model::record::AgentFigures;
 use loadline_model::{Forced, Series, TestRecord};
 use loadline_store::{NativeFile, TestOutput, rfc3339};
 
 use crate::activity;
 use crate::evidence::Evidence;
 use crate::figures::series::series;
-use crate::figures::{nodes, populations, slow};
 use crate::instrument::size_scan::Scanned;
 use crate::test::Test;
 
@@ -23,13 +24,8 @@ pub(crate) fn of_jobs(e: &Evidence<'_>, test: Test, id: TestRecord, native: Opti
     let record = TestRecord {
         started_at: rfc3339(measured.opened_at),
         error_texts: merged.error_texts.clone(),
-        by_node: nodes::of_each(e),
-        populations: populations::of_each(e.request, measured),
-        kinds: populations::of_each_kind(e.request, measured),
-        slow: slow::slowest(e).ok(),
-        by_agent: measured.agents.iter().map(AgentFigures::stored).collect(),
         waits: measured.waits(),
-        ..record(test, e, id)
+        ..record(test, e.request, id)
     };
     TestOutput {
         record,
@@ -43,10 +39,10 @@ pub(crate) fn of_jobs(e: &Evidence<'_>, test: Test, id: TestRecord, native: Opti
 
 /// The record of a scan of sizes, which has no rate to compare tests by.
 pub(crate) fn of_scan(e: Evidence<'_, Scanned>, test: Test, id: TestRecord, native: Option<NativeFile>) -> TestOutput {
-    let record = record(test, &e, id);
+    let record = record(test, e.request, id);
     let seen = e.seen;
     let started_at = rfc3339(seen.opened_at);
-    let record = TestRecord { started_at, kpis: Vec::new(), sizes: seen.sizes, ..record };
+    let record = TestRecord { started_at, kpis: Vec::new(), ..record };
     let snapshots = [("before", seen.all.open), ("open", seen.scan.open), ("close", seen.scan.close)];
     TestOutput {
         record,
@@ -58,13 +54,26 @@ pub(crate) fn of_scan(e: Evidence<'_, Scanned>, test: Test, id: TestRecord, nati
     }
 }
 
-/// What records of jobs and scans have in common.
-fn record<S>(test: Test, e: &Evidence<'_, S>, id: TestRecord) -> TestRecord {
-    let work = e.work();
+/// The record of a test that was interrupted, of which only parts of the window are known.
+pub(crate) fn of_parts(request: &Request, test: Test, id: TestRecord) -> TestOutput {
+    let length = Duration::from_secs_f64(test.known_s().unwrap_or(0.0));
+    let started_at = rfc3339(SystemTime::now() - length);
+    TestOutput {
+        record: TestRecord { started_at, ..record(test, request, id) },
+        series: Series::default(),
+        histograms: Vec::new(),
+        snapshots: Vec::new(),
+        activity: None,
+        native: None,
+    }
+}
+
+fn record(test: Test, request: &Request, id: TestRecord) -> TestRecord {
+    let work = &request.work;
     let record = TestRecord {
         group: work.workload.group.to_owned(),
-        driver: e.request.driver,
-        jobs: e.request.jobs,
+        driver: request.driver,
+        jobs: request.jobs,
         forced: Forced { not_the_devices: test.not_the_devices, ..id.forced },
         absent: test.absent(),
         figures: test.values,
@@ -73,7 +82,7 @@ fn record<S>(test: Test, e: &Evidence<'_, S>, id: TestRecord) -> TestRecord {
         kpis: work.workload.kpis.iter().map(|k| k.column.id.to_owned()).collect(),
         facts: Some(work.workload.facts()),
         limit: test.limit,
-        aging: test.aging,
+        details: test.details,
         parameters: work.params.to_map(),
         seed: Some(work.draws),
         ..id

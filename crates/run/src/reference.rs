@@ -26,8 +26,8 @@ pub use log::{GRID_JOBS, clean_leftovers, grid};
 pub use place::{Role, writable_dir};
 
 use crate::test::Test;
-pub(crate) use device::TestFile;
 use device::{Device, Transfers};
+pub(crate) use device::{TestFile, probe_options};
 use log::LogWriter;
 pub(crate) use log::SmallestCommits;
 pub(crate) use rows::LastRows;

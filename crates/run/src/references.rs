@@ -12,7 +12,6 @@ use loadline_workload::{Sweep, Workload};
 
 use crate::plan::{PlanError, make_plan};
 
-/// A published platform.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reference {
     /// Name on the command line: `exadata-x9m`.
@@ -23,7 +22,6 @@ pub struct Reference {
     pub summary: &'static str,
     /// Where the figures come from.
     pub source: &'static str,
-    /// Year in which they were published.
     pub year: &'static str,
     /// Name of its rows in `table`.
     rows: &'static str,

@@ -1,10 +1,34 @@
-//! The memory of a server's machine: the most that its caches can hold.
+//! What caches can hold: the memory of a server's machine, and how large the data set must be for storage figures to be the device's,
+//! which doctor, dry run, checks and guide say.
 
 use loadline_model::format::bytes;
 use loadline_model::manifest::TargetInfo;
 use loadline_model::plan::Plan;
 
 use crate::plan::PlanError;
+
+/// A cache smaller than 1/n of the data does not matter.
+pub const DATA_PER_CACHE: u64 = 12;
+/// At most 1/n of random reads are cached by a memory that is n times smaller than the data.
+pub const DATA_PER_MEMORY: u64 = 10;
+
+/// The `--size` that passes the database's own cache, on a machine whose page cache loadline keeps empty.
+#[must_use]
+pub fn beyond_cache(cache_bytes: u64) -> String {
+    size(cache_bytes, DATA_PER_CACHE)
+}
+
+/// The `--size` that passes all caches of a machine that loadline cannot enter.
+#[must_use]
+pub fn beyond_memory(memory_bytes: u64) -> String {
+    size(memory_bytes, DATA_PER_MEMORY)
+}
+
+/// As the option takes it: `3GiB`.
+fn size(bytes: u64, times: u64) -> String {
+    let mib = bytes.saturating_mul(times).div_ceil(1 << 20);
+    if mib >= 1 << 10 { format!("{}GiB", mib.div_ceil(1 << 10)) } else { format!("{mib}MiB") }
+}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ServerMemory {
@@ -25,7 +49,7 @@ pub(crate) fn of(
     let all = |bytes: u64| bytes.saturating_mul(u64::from(info.nodes.max(1)));
     let (stated, source) =
         if info.local { (Some(here_bytes), "this machine's") } else { (info.memory_bytes, "as the server states") };
-    let Some(given) = plan.server_memory_bytes else {
+    let Some(given) = plan.server_memory_bytes().copied() else {
         return Ok(stated.map(|bytes| ServerMemory { bytes: all(bytes), source }));
     };
     let more = [(stated, "the machine of the server has"), (cache_bytes, "the database's own cache has")];
@@ -66,5 +90,12 @@ mod tests {
             let why = of(Some("4GiB"), info, cache).unwrap_err();
             assert!(why.contains(says) && why.contains("4.0 GiB is too small"), "{why}");
         }
+    }
+
+    #[test]
+    fn sizes_are_as_the_option_takes_them() {
+        assert_eq!(beyond_cache(16 << 20), "192MiB");
+        assert_eq!(beyond_cache(256 << 20), "3GiB");
+        assert_eq!(beyond_memory(128 << 30), "1280GiB");
     }
 }

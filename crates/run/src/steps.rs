@@ -1,7 +1,7 @@
 //! The lists of functions that make a test of its evidence. Each reads the evidence and what the functions before it made, and adds
 //! figures (a value or a reason), checks and notes. Nothing is changed later: the order of a list is the order in the record.
 
-use loadline_model::CheckId as Id;
+use loadline_model::{CheckId as Id, Detail};
 
 use crate::checks::{self, agents, disturbance as others, load, redo_on_device, settings, steady};
 use crate::evidence::Evidence;
@@ -25,8 +25,13 @@ const FIGURES: &[fn(&Evidence<'_>, &mut Test)] = &[
     shares::figures,
     slow::figures,
     nodes::replicas,
+    |e, t| t.add(Detail::Nodes, nodes::of_each(e)),
+    |e, t| t.add(Detail::Populations, populations::of_each(e.request, e.measured)),
+    |e, t| t.add(Detail::Kinds, populations::of_each_kind(e.request, e.measured)),
+    |e, t| t.add(Detail::Agents, e.measured.agents.clone()),
     disturbance::figures,
     cost::figures,
+    cost::proxy,
     log_switches::figures,
     figures::background,
     steady::within_window,
@@ -67,6 +72,7 @@ pub(crate) const CHECKS: &[fn(&Evidence<'_>, &mut Test)] = &[
 const SCAN: &[fn(&Evidence<'_, Scanned>, &mut Test)] = &[
     scan::figures,
     scan::disturbance,
+    |e, t| t.add(Detail::Sizes, e.sizes.clone()),
     |e, t| t.check(Id::Sizes, scan::sizes_found(e)),
     |e, t| t.check(Id::CommitsDatabase, scan::commits(e)),
     |e, t| t.check(Id::WorkEvidence, scan::work_evidence(e)),

@@ -5,8 +5,9 @@
 use std::collections::BTreeMap;
 
 use loadline_model::column::NOT_FINITE;
-use loadline_model::record::AgePoint;
-use loadline_model::{Check, CheckId, Column, DataSource, Note, Outcome, TestLimit};
+use loadline_model::{Check, CheckId, Column, DataSource, Detail, Note, Outcome, TestLimit};
+
+pub(crate) const MIB: f64 = 1024.0 * 1024.0;
 
 /// Figures, reasons for absent ones, checks and notes. Precedence, in whatever order they are set: value, first reason of this
 /// test, reason of the target, fallback reason.
@@ -25,8 +26,7 @@ pub(crate) struct Test {
     /// The most active of the processes that are neither loadline nor the database, with their CPU time.
     pub(crate) others: String,
     pub(crate) limit: Option<TestLimit>,
-    /// The parts of the window.
-    pub(crate) aging: Vec<AgePoint>,
+    pub(crate) details: Vec<Detail>,
 }
 
 /// How a check ended, with a sentence: the value seen, the value allowed, and the counters used.
@@ -123,6 +123,21 @@ impl Test {
             Some(value) => self.set(column, value),
             None => self.set_absent(column, why),
         }
+    }
+
+    /// Adds the `details` of a feature, if there are any.
+    pub(crate) fn add<T>(&mut self, as_detail: fn(Vec<T>) -> Detail, details: Vec<T>) {
+        if !details.is_empty() {
+            self.details.push(as_detail(details));
+        }
+    }
+
+    /// End of the last part of the window that was recorded, s after its start.
+    pub(crate) fn known_s(&self) -> Option<f64> {
+        self.details.iter().find_map(|detail| match detail {
+            Detail::Aging(parts) => parts.last().map(|last| last.t_s),
+            _ => None,
+        })
     }
 
     pub(crate) fn figure(&self, column: &Column) -> Option<f64> {

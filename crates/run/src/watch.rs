@@ -25,7 +25,6 @@ const TICK: Duration = Duration::from_millis(200);
 
 /// Why a database was not watched.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs)] // Its text says what each is.
 pub enum WatchError {
     #[error("{url} cannot be watched: {why}")]
     Refused { url: String, why: String },

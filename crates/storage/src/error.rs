@@ -7,7 +7,6 @@ loadline_model::named! {
     /// The operation that failed.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     #[non_exhaustive]
-    #[allow(missing_docs)] // Its names say what each is.
     pub enum Step {
         Read: "read";
         Create: "create";
@@ -25,7 +24,6 @@ loadline_model::named! {
 /// Why storage could not be used as asked.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-#[allow(missing_docs)] // Its text says what each is.
 pub enum DeviceError {
     #[error("cannot {} '{}': {cause}. {}", .step.verb(), .path.display(), advice(.cause))]
     Io { step: Step, path: PathBuf, cause: io::Error },

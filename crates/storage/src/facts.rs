@@ -59,7 +59,6 @@ pub struct StorageFacts {
     /// exactly one block device (tmpfs, NFS, ZFS, btrfs on several disks) have none. Facts of the device: `model`, `rotational`,
     /// `scheduler`, `write_cache`, `size`, …; those of underlying devices after their name and a dot.
     pub storage: Storage,
-    /// Kind of filesystem.
     pub kind: Kind,
     /// Mounted for direct access to persistent memory: `dax` or `dax=always`.
     pub dax: bool,

@@ -48,7 +48,6 @@ fn try_out() -> io::Result<()> {
     }
 }
 
-/// Direction of a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
     /// From the file to the slot's buffer.
@@ -57,7 +56,6 @@ pub enum Direction {
     Write,
 }
 
-/// A completed operation.
 #[derive(Debug)]
 pub struct Completion {
     /// Its slot, which is free again.

@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 /// Why a run folder could not be created, written or read. Each text can be shown on its own.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-#[allow(missing_docs)] // Its text says what each is.
 pub enum StoreError {
     #[error("the results folder '{}' is a file: name a directory, or move the file away", .0.display())]
     ResultsIsFile(PathBuf),
@@ -16,13 +15,7 @@ pub enum StoreError {
     #[error("{}", io_text(.doing, .path, .cause, .advice))]
     Io { doing: &'static str, path: PathBuf, cause: io::Error, advice: &'static str },
     #[error("test {test} could not be stored: {cause} {safe}; then continue with `loadline run --resume {}`", .run.display())]
-    NotStored {
-        test: u32,
-        run: PathBuf,
-        cause: Box<StoreError>,
-        /// Which tests are safe.
-        safe: String,
-    },
+    NotStored { test: u32, run: PathBuf, cause: Box<StoreError>, safe: String },
     #[error("test {test} cannot be stored: {what}. This is a defect of loadline: please report it")]
     Unwritable { test: u32, what: String },
     #[error("the run '{}' is in use by another loadline{}: wait until it ends, or stop it", .path.display(),

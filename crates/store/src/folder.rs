@@ -19,7 +19,6 @@ const MAX_NUMBER: u32 = 10_000;
 const LOCK_TRIES: u32 = 20;
 const LOCK_PAUSE: Duration = Duration::from_millis(10);
 
-/// All results of one test.
 #[derive(Debug, Clone)]
 pub struct TestOutput {
     /// Its line in `tests.jsonl`.
@@ -43,7 +42,6 @@ pub struct NativeFile {
     pub folder: String,
     /// Its extension, without the dot.
     pub extension: String,
-    /// Its text.
     pub text: String,
 }
 
@@ -118,7 +116,6 @@ impl RunFolder {
         Ok((RunFolder { path, _lock: lock, tests: None, whole_bytes, stored }, run))
     }
 
-    /// The run folder.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path

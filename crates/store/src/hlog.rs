@@ -26,9 +26,7 @@ pub struct Interval<'a> {
     pub tag: String,
     /// Its begin, from the begin of the log on.
     pub from: Duration,
-    /// Length of the window.
     pub length: Duration,
-    /// The latencies.
     pub latencies: &'a Latencies,
 }
 

@@ -177,8 +177,12 @@ mod tests {
     #[test]
     fn an_imported_test_is_stored_without_validity() {
         let tool = "\"valid\":true,";
-        let imported = Some(loadline_model::Imported { tool: tool.to_owned(), ..Default::default() });
-        let record = TestRecord { imported, target: tool.to_owned(), ..sample(1) };
+        let imported = loadline_model::Imported { tool: tool.to_owned(), ..Default::default() };
+        let record = TestRecord {
+            details: vec![loadline_model::Detail::Imported(imported)],
+            target: tool.to_owned(),
+            ..sample(1)
+        };
         let line = line(&record).unwrap();
         let read: serde_json::Value = serde_json::from_slice(&line).unwrap();
         assert!(read["valid"].is_null() && read["imported"]["tool"] == tool && read["target"] == tool);

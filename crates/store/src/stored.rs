@@ -17,15 +17,12 @@ use crate::{hlog, layout, series_csv, snapshots};
 
 const READABLE: &str = "Check its permissions and the health of its filesystem.";
 
-/// A run on disk.
 #[derive(Debug, Clone)]
 pub struct StoredRun {
     pub(crate) path: PathBuf,
-    /// Its manifest.
     pub manifest: Manifest,
     /// All complete tests, each by the try that counts, in the order of measurement of their first tries.
     pub records: Vec<TestRecord>,
-    /// Their other tries.
     pub other_tries: Vec<TestRecord>,
     /// What was skipped, e.g. a torn last line of `tests.jsonl`.
     pub warnings: Vec<String>,
@@ -53,7 +50,6 @@ impl StoredRun {
         Ok((StoredRun { path, manifest, records, other_tries, warnings }, tests.whole_bytes))
     }
 
-    /// The run folder.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path

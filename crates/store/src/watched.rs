@@ -27,7 +27,6 @@ impl WatchedFile {
         Ok(WatchedFile { path, written: false })
     }
 
-    /// Its path.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path

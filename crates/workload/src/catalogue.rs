@@ -39,7 +39,6 @@ fn read(files: &[(&str, &str)]) -> Vec<Arc<Workload>> {
     files.iter().filter_map(|(code, text)| file::read_built_in(code, text).ok()).map(Arc::new).collect()
 }
 
-/// An unknown name.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("there is no {what} '{given}'{hint}; `loadline workloads` lists all")]
 pub struct Unknown {

@@ -5,9 +5,11 @@
 
 use std::sync::LazyLock;
 
+use loadline_model::plan::Payload;
+
 use crate::draw::scatter;
 use crate::params::Params;
-use crate::pool::pool;
+use crate::pool::Pool;
 use crate::source::{Source, UserError};
 use crate::table::{Datum, Fill, Scope, Table};
 
@@ -68,12 +70,12 @@ const SAMPLED_BATCHES: i64 = 16;
 
 /// A number that changes with the rows of `table`: FNV-1a over all rows of its first batch and samples of others.
 #[must_use]
-pub fn fingerprint(table: &Table, params: &Params, seed: u64, compressibility: f64) -> u64 {
+pub fn fingerprint(table: &Table, params: &Params, seed: u64, payload: Payload) -> u64 {
     let batches = table.batches(params, 0);
     let sample = (0..SAMPLED_BATCHES).map(|i| scatter(i, 77, batches.max(1)) as u64);
     let mut hash = Fnv::default();
     for batch in [0, batches.saturating_sub(1)].into_iter().chain(sample) {
-        let pool = pool(seed, batch as u32, compressibility);
+        let pool = Pool::new(seed, batch as u32, payload);
         let keys = table.batch(params, 0, batch);
         let every = if batch == 0 { 1 } else { (keys.end - keys.start).max(1) as u64 / SAMPLED_ROWS };
         let mut row = Vec::new();
@@ -121,7 +123,8 @@ mod tests {
         assert_eq!(table("customer").unwrap().total_rows(&params, 0), CUSTOMERS);
         assert_eq!(table("lookup").unwrap().total_rows(&params, 0), LOOKUPS);
         let of = |t: &Table| {
-            format!("{VERSION} {} {} {:016x}", t.name, t.total_rows(&params, 0), fingerprint(t, &params, 42, 0.0))
+            let hash = fingerprint(t, &params, 42, Payload::default());
+            format!("{VERSION} {} {} {hash:016x}", t.name, t.total_rows(&params, 0))
         };
         assert_eq!(
             TABLES.iter().map(of).collect::<Vec<_>>(),
@@ -137,18 +140,20 @@ mod tests {
     #[test]
     fn a_fingerprint_depends_on_all_that_the_rows_depend_on() {
         let (params, fact) = (params(), table("fact").unwrap());
-        let one = fingerprint(fact, &params, 42, 0.0);
-        assert_eq!(one, fingerprint(fact, &params, 42, 0.0));
-        assert_ne!(one, fingerprint(fact, &params, 43, 0.0));
-        assert_ne!(one, fingerprint(fact, &params, 42, 0.5));
-        assert_ne!(one, fingerprint(fact, &params.clone().with_size(params.size_bytes() * 2), 42, 0.0));
+        let plain = Payload::default();
+        let one = fingerprint(fact, &params, 42, plain);
+        assert_eq!(one, fingerprint(fact, &params, 42, plain));
+        assert_ne!(one, fingerprint(fact, &params, 43, plain));
+        assert_ne!(one, fingerprint(fact, &params, 42, Payload { compressibility: 0.5, ..plain }));
+        assert_ne!(one, fingerprint(fact, &params, 42, Payload { duplicates: Some(0.5), ..plain }));
+        assert_ne!(one, fingerprint(fact, &params.clone().with_size(params.size_bytes() * 2), 42, plain));
     }
 
     #[test]
     fn a_batch_is_the_same_whatever_was_computed_before() {
         let (params, fact) = (params(), table("fact").unwrap());
         let rows = |batch: u64| {
-            let (pool, mut row, mut out) = (pool(42, batch as u32, 0.0), Vec::new(), String::new());
+            let (pool, mut row, mut out) = (Pool::new(42, batch as u32, Payload::default()), Vec::new(), String::new());
             for (i, key) in fact.batch(&params, 0, batch).enumerate() {
                 fact.row(key, i as u64, &params, &pool, &mut row);
                 out.push_str(&format!("{row:?}"));

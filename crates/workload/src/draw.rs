@@ -20,7 +20,6 @@ pub fn draw_offset(seed: u64, job: u32) -> u64 {
     random.below(MODULI[0])
 }
 
-/// What a salt adds to the offset.
 #[must_use]
 pub fn salt_offset(salt: u32) -> u64 {
     (u64::from(salt) * SALT_STEP) % MODULI[0]

@@ -39,7 +39,6 @@ pub struct SizeScan {
     pub step_kib: String,
     /// Maximum redo rate within a transaction, MiB/s; 0 for no limit.
     pub pace_mib: String,
-    /// Transactions of each size.
     pub samples: String,
     /// Parameter of [`crate::Workload::redo`] that sets the size: number of rows changed.
     pub rows: String,

@@ -30,7 +30,6 @@ pub const TEXT: &str =
 pub const MODULUS: i64 = 100_003;
 
 impl Kernel {
-    /// All kernels.
     pub const ALL: [Kernel; 5] = [Kernel::Add, Kernel::Fibonacci, Kernel::Prime, Kernel::Text, Kernel::Builtin];
 
     /// The sum of `times` rounds, without the start.

@@ -8,6 +8,8 @@ use std::collections::{BinaryHeap, HashMap};
 use std::convert::Infallible;
 use std::hash::{BuildHasherDefault, Hasher};
 
+use loadline_model::plan::Payload;
+
 use crate::data::CUSTOMERS;
 use crate::limit::Loop;
 use crate::params::Params;
@@ -49,9 +51,9 @@ pub struct LoopRows {
 impl LoopRows {
     /// The rows of `tables`, of each up to `max_bytes`.
     #[must_use]
-    pub fn new(tables: &[Table], params: &Params, seed: u64, compressibility: f64, max_bytes: u64) -> LoopRows {
+    pub fn new(tables: &[Table], params: &Params, seed: u64, payload: Payload, max_bytes: u64) -> LoopRows {
         let of_all = tables.first().map_or(0, |table| table.total_rows(params, 0));
-        let tables = tables.iter().map(|t| Records::of(t, params, seed, compressibility, max_bytes)).collect();
+        let tables = tables.iter().map(|t| Records::of(t, params, seed, payload, max_bytes)).collect();
         LoopRows { tables, params: params.clone(), of_all }
     }
 
@@ -67,7 +69,6 @@ impl LoopRows {
         self.of_all
     }
 
-    /// The memory of each table.
     pub fn memory(&self) -> impl Iterator<Item = &[i64]> {
         self.tables.iter().map(Records::words)
     }
@@ -137,7 +138,6 @@ impl<'a> Looping<'a> {
         &self.sorted
     }
 
-    /// DA-SCAN.
     fn scan(&mut self, below: i64, from: i64) {
         let (mut count, mut sum) = (0, 0);
         for row in self.rows.table::<FACT_WORDS>(0) {
@@ -332,7 +332,8 @@ mod tests {
     #[test]
     fn a_part_of_the_rows_is_their_start() {
         let params = crate::find("DA-JOIN").unwrap().params(&Default::default()).unwrap().with_size(4 << 20);
-        let of = |max_bytes| LoopRows::new(&tables(&["fact", "customer"]), &params, 7, 0.5, max_bytes);
+        let payload = Payload { compressibility: 0.5, duplicates: None };
+        let of = |max_bytes| LoopRows::new(&tables(&["fact", "customer"]), &params, 7, payload, max_bytes);
         let (all, part) = (of(u64::MAX), of(1 << 20));
         assert_eq!((all.rows(), part.of_all()), (all.of_all(), all.of_all()));
         assert_eq!(part.rows(), (1 << 20) / (FACT_WORDS * 8) as u64);
@@ -344,7 +345,7 @@ mod tests {
     #[test]
     fn records_have_all_columns() {
         let params = crate::find("DA-SCAN").unwrap().params(&Default::default()).unwrap().with_size(1 << 20);
-        let rows = LoopRows::new(&tables(&["fact"]), &params, 7, 0.0, u64::MAX);
+        let rows = LoopRows::new(&tables(&["fact"]), &params, 7, Payload::default(), u64::MAX);
         let row = rows.table::<FACT_WORDS>(0)[3];
         assert_eq!(size_of_val(&row) as u64, table("fact").unwrap().value_bytes(&params));
         assert_eq!(row[fact::ID], 3);

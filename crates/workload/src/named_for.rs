@@ -44,7 +44,6 @@ pub struct NamedFor {
 /// Another component that can bound a workload.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Instead {
-    /// The component.
     pub component: Component,
     /// Why, and what would be needed; sentences. They name abilities, not databases.
     pub why: String,

@@ -10,12 +10,9 @@ use thiserror::Error;
 
 use crate::source::{ANY, MAX_WORD, Node, UserError};
 
-/// A parameter of a workload.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Param {
-    /// Name.
     pub name: String,
-    /// Default.
     pub default: i64,
     /// Lowest allowed value.
     pub min: i64,
@@ -30,7 +27,6 @@ pub struct Param {
 }
 
 impl Param {
-    /// Reads the parameters of a file.
     pub(crate) fn read_all(file: Node<'_>) -> Result<Vec<Param>, UserError> {
         let params = file.all_named("parameter", Param::read, |p| &p.name)?;
         let limit = |node: Node<'_>| node.opt("at-most", |name| name.param(&params, ANY).map(drop));
@@ -78,31 +74,12 @@ pub struct Params {
     keys: Option<Keys>,
 }
 
-/// A parameter that is not accepted.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ParamError {
-    /// No such parameter.
     #[error("workload {workload} has no parameter '{name}': it has {known}")]
-    Unknown {
-        /// Code of the workload.
-        workload: String,
-        /// The unknown name.
-        name: String,
-        /// The names it has.
-        known: String,
-    },
-    /// A value that is not allowed.
+    Unknown { workload: String, name: String, known: String },
     #[error("parameter '{}' of {workload} is {value}, but must be {allowed}: {}", param.name, param.meaning)]
-    Value {
-        /// Code of the workload.
-        workload: String,
-        /// The parameter.
-        param: Box<Param>,
-        /// The given value.
-        value: i64,
-        /// The allowed values.
-        allowed: Allowed,
-    },
+    Value { workload: String, param: Box<Param>, value: i64, allowed: Allowed },
     /// Values with which the workload's file gives no program.
     #[error("the parameters do not fit together: {why}")]
     Unfit {
@@ -111,7 +88,6 @@ pub enum ParamError {
     },
 }
 
-/// Allowed values of a parameter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Allowed {
     /// The lowest, the highest and all between.
@@ -176,7 +152,6 @@ impl Params {
         self.values.get(name).copied()
     }
 
-    /// Names of all parameters.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         self.values.keys().map(String::as_str)
     }

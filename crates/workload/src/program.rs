@@ -30,11 +30,9 @@ pub struct Program {
     pub statements: Vec<Statement>,
     /// Steps in order; the commit follows.
     pub body: Vec<Step>,
-    /// Commit mode.
     pub commit: Commit,
 }
 
-/// A statement of a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Statement {
     /// Parsed portable SQL.
@@ -104,13 +102,11 @@ impl Effect {
     }
 }
 
-/// One step of a program.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Step {
     /// Gives a variable its next value.
     Bind {
-        /// Name of the variable.
         var: String,
         /// Source of its values.
         generator: Generator,
@@ -120,11 +116,8 @@ pub enum Step {
         /// Index in [`Program::statements`].
         statement: usize,
     },
-    /// Repeats steps.
     Repeat {
-        /// How often.
         times: u32,
-        /// The steps.
         body: Vec<Step>,
     },
     /// Adds new rows to a table by the target's fastest way for many rows (for example `COPY`). Their keys are
@@ -132,12 +125,10 @@ pub enum Step {
     Bulk {
         /// Index in the workload's tables.
         table: usize,
-        /// Number of rows.
         rows: u32,
     },
     /// Computes in the database's own language.
     Compute {
-        /// The computation.
         kernel: Kernel,
         /// Number of rounds.
         times: u32,
@@ -159,7 +150,6 @@ pub struct Arm {
     pub name: String,
     /// Number of values that choose it.
     pub share: u64,
-    /// Its steps.
     pub body: Vec<Step>,
 }
 
@@ -194,20 +184,16 @@ pub enum Generator {
     /// First key of the job's own range number `(draw + sequence) mod ranges`, in turn as [`Generator::Turn`]. A range is
     /// `rows` consecutive keys; the first one starts at the job's first row.
     OwnRange {
-        /// Rows of a range.
         rows: u64,
-        /// Ranges of each job.
         ranges: u64,
     },
-    /// Payload of `bytes` bytes from the job's pool, at [`crate::payload_offset`] of the sequence.
+    /// Payload of `bytes` bytes from the job's pool, at [`crate::Pool::offset`] of the sequence.
     Payload {
-        /// Length.
         bytes: u32,
     },
     /// A uniform random number from `from` to below `from + range`: see [`crate::draw`]. Different `salt`s give
     /// independent numbers.
     Uniform {
-        /// The lowest.
         from: i64,
         /// Number of values.
         range: u64,
@@ -216,7 +202,6 @@ pub enum Generator {
     },
     /// A key from `from` on, not all alike.
     Skewed {
-        /// The lowest.
         from: i64,
         /// How often each is drawn.
         skew: Box<Skew>,
@@ -231,13 +216,11 @@ pub enum Generator {
     },
     /// A unique key: `job · 2⁴⁰ + sequence`.
     NewKey,
-    /// A constant.
     Constant(i64),
     /// Another variable plus `by`.
     Plus {
         /// The other variable, bound before.
         var: String,
-        /// The difference.
         by: i64,
     },
 }
@@ -250,7 +233,6 @@ impl Step {
     }
 }
 
-/// Type of a variable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum VarType {
     /// 64-bit signed integer.
@@ -260,7 +242,6 @@ pub enum VarType {
 }
 
 impl Generator {
-    /// Type of the values.
     #[must_use]
     pub fn var_type(&self) -> VarType {
         if matches!(self, Generator::Payload { .. }) { VarType::Bytes } else { VarType::Int }
@@ -485,7 +466,6 @@ impl Program {
         cycle
     }
 
-    /// Computations of a transaction.
     #[must_use]
     pub fn computations_per_tx(&self) -> u64 {
         self.most(&|_, step| if let Step::Compute { times, .. } = step { u64::from(*times) } else { 0 })

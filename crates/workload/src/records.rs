@@ -1,7 +1,9 @@
 //! Rows of a table in memory, as the loops of [`crate::Loop`] read them.
 
+use loadline_model::plan::Payload;
+
 use crate::params::Params;
-use crate::pool::pool;
+use crate::pool::Pool;
 use crate::table::{Datum, Fill, Table, Typed};
 
 /// Rows of a table with all columns, one after the other in records of a fixed number of 8-byte words: a number is one
@@ -20,13 +22,13 @@ pub(crate) fn width(table: &Table) -> usize {
 
 impl Records {
     /// The first rows of `table`, up to about `max_bytes`, exactly as a database gets them.
-    pub(crate) fn of(table: &Table, params: &Params, seed: u64, compressibility: f64, max_bytes: u64) -> Records {
+    pub(crate) fn of(table: &Table, params: &Params, seed: u64, payload: Payload, max_bytes: u64) -> Records {
         let width = width(table);
         let most = max_bytes / (width as u64 * 8);
         let rows = table.total_rows(params, 0).min(most);
         let mut words = Vec::with_capacity(rows as usize * width);
         for batch in 0..rows.div_ceil(table.batch_rows(params).max(1)) {
-            let (pool, mut row) = (pool(seed, batch as u32, compressibility), Vec::new());
+            let (pool, mut row) = (Pool::new(seed, batch as u32, payload), Vec::new());
             for (index, key) in table.batch(params, 0, batch).take_while(|key| (*key as u64) < rows).enumerate() {
                 table.row(key, index as u64, params, &pool, &mut row);
                 for datum in &row {
@@ -45,12 +47,10 @@ impl Records {
         if self.width == WIDTH { self.words.as_chunks().0 } else { &[] }
     }
 
-    /// The words of all records.
     pub(crate) fn words(&self) -> &[i64] {
         &self.words
     }
 
-    /// Number of records.
     pub(crate) fn len(&self) -> usize {
         self.words.len() / self.width.max(1)
     }

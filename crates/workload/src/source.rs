@@ -29,7 +29,6 @@ pub(crate) const MAX_ROWS: i64 = 1 << 40;
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{file}:{line}:{column}: {message}")]
 pub struct UserError {
-    /// The file as the user named it.
     pub file: String,
     /// Line, from 1.
     pub line: usize,
@@ -217,7 +216,6 @@ impl<'n> Node<'n> {
         Err(first.map_or_else(|| self.must_be(&all.join(" or ")), |key| self.unknown_key(key, &known)))
     }
 
-    /// A text as it is.
     pub(crate) fn raw_text(self) -> Result<&'n str, UserError> {
         let DeValue::String(text) = self.value.get_ref() else { return Err(self.must_be("a string in quotes")) };
         Ok(text)
@@ -249,7 +247,6 @@ impl<'n> Node<'n> {
         self.error(format!("{message}{near}"))
     }
 
-    /// The column with this id.
     pub(crate) fn column(self) -> Result<&'static Column, UserError> {
         let id = self.text()?;
         column::column(id).ok_or_else(|| {

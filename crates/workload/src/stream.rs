@@ -5,10 +5,9 @@ use std::sync::Arc;
 use thiserror::Error;
 
 use crate::draw::draw;
-use crate::payload_offset;
+use crate::pool::Pool;
 use crate::program::{Arm, Effect, Generator, Kernel, Program, ProgramError, Step};
 
-/// An argument of a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Arg<'a> {
     /// 64-bit signed integer.
@@ -19,7 +18,6 @@ pub enum Arg<'a> {
 
 /// Executes the statements of a stream.
 pub trait Execute {
-    /// Error of an execution.
     type Error;
 
     /// Executes statement number `statement` and returns how many rows it touched.
@@ -101,7 +99,6 @@ pub enum StreamError<E> {
     /// A statement touched the wrong number of rows.
     #[error("{statement} touched {got} rows instead of {}", rows(*expected))]
     Rows {
-        /// The statement.
         statement: String,
         /// The fewest and most rows that it may touch.
         expected: [u64; 2],
@@ -129,7 +126,7 @@ pub struct Stream {
     /// Kind of the last transaction: index in [`Program::kinds`].
     kind: Option<usize>,
     start: JobStart,
-    pool: Arc<[u8]>,
+    pool: Arc<Pool>,
     /// Places of the statements in a user's file.
     places: Arc<[String]>,
 }
@@ -187,7 +184,7 @@ impl Stream {
     ///
     /// # Errors
     /// [`ProgramError`] if the program is not valid.
-    pub fn new(program: &Program, start: JobStart, pool: Arc<[u8]>, sequence: u64) -> Result<Stream, ProgramError> {
+    pub fn new(program: &Program, start: JobStart, pool: Arc<Pool>, sequence: u64) -> Result<Stream, ProgramError> {
         program.check()?;
         let vars = program.vars();
         let slot = |name: &str| vars.iter().position(|(v, _)| *v == name).ok_or(ProgramError::Unbound(name.to_owned()));
@@ -398,7 +395,7 @@ impl Stream {
             // `Plus` has its own operation.
             Generator::Constant(value) | Generator::Plus { by: value, .. } => Slot::Int(value),
             Generator::Payload { bytes } => {
-                let start = payload_offset(seq, bytes);
+                let start = self.pool.offset(seq, bytes);
                 Slot::Bytes { start, len: (bytes as usize).min(self.pool.len().saturating_sub(start)) }
             }
         }

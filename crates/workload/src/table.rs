@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::draw::scatter;
 use crate::params::Params;
-use crate::payload_offset;
+use crate::pool::Pool;
 
 mod read;
 
@@ -19,7 +19,6 @@ pub enum LogicalType {
     Int,
     /// Binary string.
     Bytes,
-    /// Characters.
     Text,
     /// A point in time, without time zone.
     Timestamp,
@@ -27,7 +26,6 @@ pub enum LogicalType {
     Numeric,
     /// True or false.
     Boolean,
-    /// A JSON document.
     Json,
 }
 
@@ -39,9 +37,7 @@ pub enum Fill {
     Key,
     /// The row's key, in a table without a primary key.
     PlainKey,
-    /// Zero.
     Zero,
-    /// A constant.
     Constant(i64),
     /// A random number below `range`, a function of key and salt ([`crate::scatter`]).
     Scattered {
@@ -65,23 +61,19 @@ pub enum Fill {
     },
     /// The first half of a payload with the size in this parameter; of an odd size, the larger one.
     FirstHalf(String),
-    /// The other half.
     SecondHalf(String),
 }
 
 /// A column of a table. No column may be NULL.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ColumnDef {
-    /// Name.
     pub name: String,
-    /// Type.
     pub logical: LogicalType,
     /// Initial contents.
     pub fill: Fill,
 }
 
 impl ColumnDef {
-    /// Bytes of a value as it is loaded.
     #[must_use]
     pub fn value_bytes(&self, params: &Params) -> u64 {
         match (self.logical, &self.fill) {
@@ -103,7 +95,6 @@ pub enum RowCount {
     PerJob(String),
     /// The value of this parameter.
     Total(String),
-    /// A fixed number.
     Fixed(u64),
     /// A share of the data set's size (`--size`).
     Share {
@@ -125,7 +116,6 @@ pub enum Scope {
     DataSet,
 }
 
-/// A table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Table {
     /// Name in templates, and (with a prefix or schema) in the database.
@@ -134,7 +124,6 @@ pub struct Table {
     pub columns: Vec<ColumnDef>,
     /// Number of rows before a test.
     pub rows: RowCount,
-    /// Its owner.
     pub scope: Scope,
     /// Whether rows are updated in place repeatedly: a target then leaves free space in its pages.
     pub updated_in_place: bool,
@@ -149,7 +138,6 @@ pub enum Datum<'a> {
     Int(i64),
     /// Of [`LogicalType::Bytes`].
     Bytes(&'a [u8]),
-    /// Of another type.
     Typed(Typed),
 }
 
@@ -277,12 +265,8 @@ impl Table {
     }
 
     /// Fills `row` with the row with `key`, number `index` of its batch, with payloads from the batch's `pool`.
-    pub fn row<'a>(&self, key: i64, index: u64, params: &Params, pool: &'a [u8], row: &mut Vec<Datum<'a>>) {
-        let payload = |bytes: u32| {
-            let start = payload_offset(index, bytes).min(pool.len());
-            let end = (start + bytes as usize).min(pool.len());
-            &pool[start..end]
-        };
+    pub fn row<'a>(&self, key: i64, index: u64, params: &Params, pool: &'a Pool, row: &mut Vec<Datum<'a>>) {
+        let payload = |bytes: u32| pool.payload(index, bytes);
         let sized = |size: &str| payload(params.get(size).max(0) as u32);
         let number = |logical, number, length| match logical {
             LogicalType::Int | LogicalType::Bytes => Datum::Int(number),

@@ -7,22 +7,17 @@ use thiserror::Error;
 /// A parsed statement in portable SQL.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Template {
-    /// Its pieces in order.
     pub pieces: Vec<Piece>,
 }
 
-/// A piece of a template.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Piece {
     /// SQL that is the same for every database.
     Sql(String),
-    /// A table of the workload.
     Table(String),
-    /// A variable of the program.
     Var(String),
     /// A limit of a query's rows.
     First {
-        /// Rows to return.
         rows: u64,
         /// Rows to skip before them.
         after: u64,
@@ -69,9 +64,7 @@ pub fn swapped([a, b]: &[String; 2]) -> String {
 pub struct IndexAtom<'a> {
     /// Whether it is created, not dropped.
     pub new: bool,
-    /// Its table.
     pub table: &'a str,
-    /// Its column.
     pub column: &'a str,
 }
 

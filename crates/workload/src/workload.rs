@@ -18,9 +18,7 @@ use crate::table::{RowCount, Table};
 /// A key performance metric: a column and its title in this workload.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kpi {
-    /// Column id.
     pub column: &'static Column,
-    /// Its title in this workload.
     pub title: String,
 }
 
@@ -53,12 +51,10 @@ pub struct Evidence {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Sweep {
-    /// Numbers of jobs.
     #[default]
     Jobs,
     /// Values of a parameter, with one job.
     Parameter {
-        /// Its name.
         name: String,
         /// Its values, in rising order.
         values: Vec<i64>,
@@ -76,13 +72,11 @@ pub enum Sweep {
 pub struct Volume {
     /// Rows read or written.
     pub rows: f64,
-    /// Operations of computations.
     pub operations: f64,
     /// Tables that are read or written completely: a transaction processes their size.
     pub tables: Vec<String>,
     /// Share of these tables that a transaction processes, 0…1; above 1 for several passes.
     pub share: f64,
-    /// Groups of a grouping.
     pub groups: f64,
 }
 
@@ -101,9 +95,7 @@ pub struct Consistency {
 pub struct Workload {
     /// Code, e.g. `LGWR-LAT1`.
     pub code: String,
-    /// Code of its group.
     pub group: String,
-    /// One line.
     pub summary: String,
     /// What it does and what its figures mean; by default the summary.
     pub description: String,
@@ -115,7 +107,6 @@ pub struct Workload {
     pub kpis: Vec<Kpi>,
     /// Tables, those of the data set first.
     pub tables: Vec<Table>,
-    /// Parameters.
     pub params: Vec<Param>,
     /// What a target must be able to do; by default what its program needs.
     pub needs: Vec<Capability>,
@@ -146,7 +137,6 @@ pub struct Workload {
 }
 
 impl Workload {
-    /// The text of its file.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.source.text

@@ -2,9 +2,12 @@
 
 use std::fmt;
 
+use serde::Deserialize;
+
 loadline_model::named! {
     /// How bad a finding is.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+    #[serde(rename_all = "lowercase")]
     pub enum Severity {
         /// The printed figures cannot all be right.
         Error: "error";
@@ -17,10 +20,12 @@ loadline_model::named! {
     pub fn name;
 }
 
+/// Law of findings about how a table is written, and what was assumed of it.
+pub(crate) const TABLE: &str = "table";
+
 /// A law, and how bad it is that it is broken.
 pub(crate) type Graded = (&'static str, Severity);
 
-/// One finding.
 #[derive(Debug, Clone, PartialEq)]
 #[expect(missing_docs, reason = "the names say it")]
 pub struct Finding {
@@ -73,7 +78,8 @@ texts! {
     NoTable "no table was found: expected CSV (commas, semicolons or tabs), a Markdown table or one in a box of bars, with a line of column names and at least one row";
     NoHeader(String) "its first line '{0}' holds numbers: write a line of column names above it";
     Header(String, usize, usize) "the column names '{0}' are {1}, and the rows have {2} cells: name each column";
-    Html "HTML is not read; write it as CSV with a row per test";
+    Html "HTML and the markup of wikis are not read; write it as CSV with a row per test";
+    Json "JSON is not read; write it as CSV with a row per test";
     Aligned "columns set apart by spaces are not read; write it as CSV with a row per test";
     TwoHeaderRows "a table with two header rows of different cells is not read; write it as CSV with a row per test";
     MetricsAsRows "a table with a row per metric is read only if its metrics are known; write it as CSV with a row per test";
@@ -99,7 +105,7 @@ texts! {
     TakenFor(String, &'static str, String) "column '{0}' was taken for {1}{2}";
     SecondColumn(String, &'static str, String) "column '{0}' would be {1} as well as '{2}': it was not used";
     Unknown(String) "no law knows {0}: --columns says what columns are";
-    NoLaw(String) "no law covers its columns; known are: {0}. --columns says what columns are";
+    NoLaw(String) "no law covers its columns; known are [{0}]. --columns says what columns are";
     Refused(AuditError) "{0}";
     Broken(String, &'static str, &'static str, &'static str) "{0}: {1}{2}{3}";
     Factor(String, usize, usize, Figure, &'static str) "{0}: in {1} of {2} rows the left side is {3} × the right: {4}";
@@ -111,7 +117,6 @@ texts! {
     Think(Figure, usize, usize) "jobs / throughput − time is {0} ms in {1} of {2} rows: a think time, or time outside what was timed";
     OpenLoop(usize, usize) "throughput × time is more than the jobs in {0} of {1} rows: times of an open loop count from when a transaction was due";
     Elapsed(Figure, Figure, Figure) "it took {0} s of nominal {1} s, which dilutes its average; the rate was up to {2}";
-    AllElapsed(Figure, Figure) "all tests took {0} s of nominal {1} s, which dilutes their averages";
     Usual(String, Figure) "{0} is {1} in the other rows: other work, or a wrong digit";
     Fits(String, usize, usize) "{0} fits in {1} of {2} rows";
     Peak(Figure, Figure) "throughput falls: {0} at {1} jobs was its peak";

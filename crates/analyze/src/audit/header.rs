@@ -116,7 +116,6 @@ pub(crate) struct Header {
     /// Words in lower case, without the unit.
     pub(crate) words: Vec<String>,
     pub(crate) unit: Option<Unit>,
-    pub(crate) bracketed: bool,
     /// Whether three headers of its table, at least, are ranks without a unit.
     pub(crate) among_ranks: bool,
     /// Whether there is a second unit of another kind, so that it is the header of two columns.
@@ -137,7 +136,6 @@ impl Header {
                 Some(unit) => {
                     header.second |= header.unit.as_ref().is_some_and(|first| first.kind != unit.kind);
                     header.unit.get_or_insert(unit);
-                    header.bracketed = true;
                     words
                 }
                 None if is_remark || !inside.contains(|c: char| c.is_alphabetic() || c == '%') => "",
@@ -145,7 +143,7 @@ impl Header {
             };
             plain += &format!(" {after} ");
         }
-        let plain = plain.replace(" per ", "/").replace("_per_", "/").replace("%ile", "th");
+        let plain = plain.replace(" per ", "/").replace("_per_", "/").replace("%ile", "th").replace("%-tile", "th");
         let split = |c: char| c.is_whitespace() || matches!(c, '_' | ',' | ':' | ';' | '-' | '–' | '=' | '|');
         for token in plain.split(split) {
             header.add(token.trim_matches(['*', '`', '.', '†', '‡', '¹', '²', '³', '"']));
@@ -245,7 +243,7 @@ fn fits(rule: Line, kind: Option<&str>, concepts: &[&str]) -> Option<(Line, &'st
     };
     let held = |part: &'static str| part.trim_end_matches('?').split('|').find(|c| concepts.contains(c));
     let is_in = |c: &&str| {
-        matches!(*c, "rate" | "size" | "mean" | "time" | "bare" | "ranks")
+        matches!(*c, "rate" | "size" | "mean" | "time" | "db" | "bare" | "ranks")
             || parts.iter().any(|part| part.trim_end_matches('?').split('|').any(|p| p == *c))
     };
     let alternative = parts.iter().filter(|part| part.contains('|')).find_map(|part| held(part));

@@ -142,7 +142,7 @@ impl Model {
 /// Holds a law's formula against all rows of its table. Each series that a model of its own explains is judged alone.
 pub(crate) fn check(law: &'static Law, pair: &Pair<'_>) {
     let (sheet, of_jobs) = (pair.sheet, law.kind == Kind::Jobs);
-    let read = || (0..sheet.rows()).filter_map(|row| Row::read(law, pair, row));
+    let read = || (0..sheet.table.rows()).filter_map(|row| Row::read(law, pair, row));
     if read().all(|r| r.meets) {
         return;
     }
@@ -150,7 +150,7 @@ pub(crate) fn check(law: &'static Law, pair: &Pair<'_>) {
     if sheet.series.len() > 1 && Model::find(law, pair, &rows).is_none() {
         // A factor explains no series if most rows of the table agree that the columns are what they are called.
         let agree = is_most(count(&rows, |r| r.meets), rows.len());
-        let mut others: Vec<Option<Row>> = (0..sheet.rows()).map(|row| Row::read(law, pair, row)).collect();
+        let mut others: Vec<Option<Row>> = (0..sheet.table.rows()).map(|row| Row::read(law, pair, row)).collect();
         rows.clear();
         for series in &sheet.series {
             let own: Vec<Row> = series.iter().filter_map(|row| others[*row].take()).collect();
@@ -235,7 +235,7 @@ impl<'a> Judge<'a> {
             }
             Some(model @ Model::Factor(at)) => {
                 let law = if self.of_jobs && at < 1.0 { law("dilution") } else { self.law };
-                let why = Reason::Factor(self.text(law), fitting(model), rows, Figure(at), law.meaning);
+                let why = Reason::Factor(self.text(law), fitting(model), rows, Figure(at), &law.meaning);
                 self.about(law, Severity::Warning, why);
             }
             None if cut * 2 > rows => {
@@ -272,8 +272,8 @@ impl<'a> Judge<'a> {
         met >= 3 && is_most(met, precise) || met == 2 && self.witnesses.len() == 3
     }
 
-    fn about(&self, law: &Law, severity: Severity, reason: Reason) {
-        self.pair.sheet.about(self.alone, (law.id, severity), &self.pair.columns, reason);
+    fn about(&self, law: &'static Law, severity: Severity, reason: Reason) {
+        self.pair.sheet.about(self.alone, (&law.id, severity), &self.pair.columns, reason);
     }
 
     /// The formula of the law, or of what is beside it.
@@ -282,7 +282,7 @@ impl<'a> Judge<'a> {
     }
 
     /// Reports rows that do not fit, each or together; `law` is that of the side on which they are.
-    fn report_side(&self, law: &Law, side: &[&Row]) {
+    fn report_side(&self, law: &'static Law, side: &[&Row]) {
         let (under, rows) = (law.id != self.law.id, self.rows.len());
         if self.known || side.len() < 2 || !under && side.len() * 2 <= rows {
             let kept = rows - side.len() >= 2 && rows >= 3 * side.len();
@@ -298,7 +298,7 @@ impl<'a> Judge<'a> {
     }
 
     /// Reports a row; `kept` if enough others keep the law.
-    fn report(&self, law: &Law, r: &Row, kept: bool) {
+    fn report(&self, law: &'static Law, r: &Row, kept: bool) {
         let (pair, sheet, under) = (self.pair, self.pair.sheet, law.id != self.law.id);
         let columns = || pair.columns.iter().map(move |c| &sheet.columns[*c]);
         let (names, at) = (|id: &str| columns().any(|c| c.id == id), self.model.map_or(1.0, |model| model.factor(r)));
@@ -347,8 +347,8 @@ impl<'a> Judge<'a> {
         let edge = if r.cut { "; it holds if digits were cut off" } else { "" };
         let why = match multiple {
             Some(multiple) => Reason::InFlight(pair.text.clone(), Figure(multiple)),
-            None => Reason::Broken(self.text(law), law.meaning, agree, edge),
+            None => Reason::Broken(self.text(law), &law.meaning, agree, edge),
         };
-        sheet.find((law.id, severity), r.row, columns, recomputed, why);
+        sheet.find((&law.id, severity), r.row, columns, recomputed, why);
     }
 }

@@ -1,4 +1,4 @@
-//! The laws, which `laws.txt` has as data: docs/audit.md and `loadline audit --laws` are drawn from it. Their formulas are compiled with
+//! The laws, which `laws.toml` has as data: docs/audit.md and `loadline audit --laws` are drawn from it. Their formulas are compiled with
 //! the columns of a table: `tps * redo_kib_per_tx / 1024 = redo_mib_per_s`.
 //!
 //! Words of a formula are ids of columns and numbers; one in capitals is what the law finds out. `?` stands behind what may be
@@ -6,15 +6,20 @@
 //! names; without it, that is the last one. A formula is not checked where the column behind `unless` is known. `tps` is either
 //! throughput, `time_ms` either mean time, `jobs` what the jobs were found to be.
 
+use std::collections::BTreeMap;
 use std::sync::LazyLock;
+
+use serde::Deserialize;
 
 use super::finding::Severity;
 use super::number::Interval;
 use super::sheet::{Column, How, Sheet};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub(crate) enum Kind {
     /// A row that breaks it is wrong, if the other rows agree, or the columns are known surely enough.
+    #[default]
     Plain,
     /// More than the jobs are impossible; fewer break another law.
     Jobs,
@@ -27,55 +32,38 @@ pub(crate) enum Kind {
 }
 
 /// A law that the figures of a test obey.
-#[derive(Debug)]
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "the names say it")]
 pub struct Law {
     /// Stable id, in the column `law` of findings.
-    pub id: &'static str,
-    pub name: &'static str,
-    pub formulas: Vec<&'static str>,
+    pub id: String,
+    pub name: String,
+    pub formulas: Vec<String>,
     /// What it likely means if it is broken.
-    pub meaning: &'static str,
+    pub meaning: String,
     /// What a row that breaks it is, at worst.
     pub severity: Severity,
     /// How surely columns must be known for a row to be wrong, whatever the others are.
+    #[serde(default)]
     pub(crate) sure: How,
+    #[serde(default)]
     pub(crate) kind: Kind,
     /// Relative deviation that has known causes.
+    #[serde(default)]
     pub(crate) slack: f64,
     /// Columns that it needs, where its formulas do not say it.
-    needs: Vec<&'static str>,
+    #[serde(default)]
+    needs: Vec<String>,
     /// A word of its formulas, and what it may be.
-    pub(crate) values: Vec<&'static str>,
+    #[serde(default)]
+    pub(crate) values: Vec<String>,
 }
 
 /// All laws, in the order of the docs.
 pub static LAWS: LazyLock<Vec<Law>> = LazyLock::new(|| {
-    let mut all: Vec<Law> = Vec::new();
-    for line in include_str!("laws.txt").lines().filter(|l| !l.is_empty() && !l.starts_with('#')) {
-        let parts: Vec<&str> = line.split(" | ").collect();
-        match (parts.as_slice(), all.last_mut()) {
-            (&[id, name, grade, slack, meaning], _) => {
-                let has = |word: &str| grade.split(' ').any(|w| w == word);
-                let severity = Severity::ALL.into_iter().find(|s| has(s.name())).unwrap_or(Severity::Warning);
-                let sure = [(How::Unit, "unit"), (How::Words, "words")].into_iter().find(|(_, word)| has(word));
-                let kinds =
-                    [(Kind::Jobs, "jobs"), (Kind::Parts, "parts"), (Kind::Waits, "waits"), (Kind::Agreed, "agreed")];
-                let kind = kinds.into_iter().find(|(_, word)| has(word)).map_or(Kind::Plain, |(kind, _)| kind);
-                let (sure, slack) = (sure.map_or(How::Id, |(how, _)| how), slack.parse().unwrap_or(0.0));
-                let (formulas, needs, values) = Default::default();
-                all.push(Law { id, name, formulas, meaning, severity, sure, kind, slack, needs, values });
-            }
-            (_, Some(law)) => match line.trim().split_once(' ').unwrap_or((line.trim(), "")) {
-                ("needs", columns) => law.needs.push(columns),
-                ("with", values) => law.values = values.split(' ').collect(),
-                ("says", text) => law.formulas.push(text),
-                _ => law.formulas.push(line.trim()),
-            },
-            _ => {}
-        }
-    }
-    all
+    let file = toml::from_str::<BTreeMap<String, Vec<Law>>>(include_str!("laws.toml"));
+    file.unwrap_or_default().remove("law").unwrap_or_default()
 });
 
 pub(crate) fn law(id: &str) -> &'static Law {
@@ -84,7 +72,7 @@ pub(crate) fn law(id: &str) -> &'static Law {
 
 impl Law {
     /// Sets of columns, with any of which it can be checked: how many of them are enough, and their ids.
-    pub fn needed(&self) -> impl Iterator<Item = (usize, Vec<&'static str>)> {
+    pub fn needed(&self) -> impl Iterator<Item = (usize, Vec<&str>)> {
         let is_id = |w: &&str| w.len() > 1 && !w.starts_with(['<', '~']) && w.parse::<f64>().is_err() && !is_unknown(w);
         let texts = if self.needs.is_empty() { &self.formulas } else { &self.needs };
         texts.iter().map(move |text| {
@@ -97,7 +85,7 @@ impl Law {
         })
     }
 
-    pub(crate) fn ids(&self) -> impl Iterator<Item = &'static str> {
+    pub(crate) fn ids(&self) -> impl Iterator<Item = &str> {
         let texts = self.formulas.iter().chain(&self.needs);
         texts.flat_map(|text| text.split(' ')).map(|word| word.trim_matches(['?', '!', '~']))
     }
@@ -133,7 +121,7 @@ pub(crate) fn is_unknown(word: &str) -> bool {
 /// The formula with the columns that the table has, as pairs of sides; none if some are missing.
 pub(crate) fn compile<'a>(text: &str, sheet: &'a Sheet<'a>) -> Option<Vec<Pair<'a>>> {
     let (text, unless) = text.split_once(" unless ").unwrap_or((text, ""));
-    let is_complete = |c: &Column| (0..sheet.rows()).all(|row| c.value(row).is_some());
+    let is_complete = |c: &Column| (0..sheet.table.rows()).all(|row| c.value(row).is_some());
     if sheet.column(unless).is_some_and(is_complete) {
         return None;
     }

@@ -7,12 +7,13 @@ use super::finding::{Figure, Reason, Severity};
 use super::header::{is_text, words};
 use super::judge::{self, GROUPS, Row, is_most};
 use super::law::{Kind, Law, Pair, compile, is_unknown, law};
-use super::number::{Interval, middle};
+use super::number::Interval;
 use super::sheet::{Column, How, SAMPLE, Sheet};
+use crate::stats::median;
 
 /// Checks a law, and says whether it could be.
 pub(crate) fn check(law: &'static Law, sheet: &Sheet<'_>) -> bool {
-    let function: fn(&'static Law, &Sheet<'_>) = match law.id {
+    let function: fn(&'static Law, &Sheet<'_>) = match law.id.as_str() {
         // Dilution is found with Little's law, and the kilobyte before all laws.
         "dilution" | "kilobyte" => |_, _| {},
         "elapsed" => elapsed,
@@ -24,7 +25,7 @@ pub(crate) fn check(law: &'static Law, sheet: &Sheet<'_>) -> bool {
         _ => {
             let most = if matches!(law.kind, Kind::Waits | Kind::Jobs) { 1 } else { usize::MAX };
             let is_open = law.values.first().is_some_and(|word| is_unknown(word));
-            let pairs = |text: &&str| if is_open { with_values(law, text, sheet) } else { compile(text, sheet) };
+            let pairs = |text: &String| if is_open { with_values(law, text, sheet) } else { compile(text, sheet) };
             let check = |pairs: Vec<Pair<'_>>| pairs.iter().for_each(|pair| judge::check(law, pair));
             return law.formulas.iter().filter_map(pairs).take(most).map(check).count() > 0;
         }
@@ -39,7 +40,7 @@ pub(crate) fn check(law: &'static Law, sheet: &Sheet<'_>) -> bool {
 
 /// The reading of a formula and the value of its unknown word that most rows have; of those that as many have, the last, and for an upper
 /// bound the first.
-fn with_values<'a>(law: &Law, text: &str, sheet: &'a Sheet<'a>) -> Option<Vec<Pair<'a>>> {
+fn with_values<'a>(law: &'static Law, text: &str, sheet: &'a Sheet<'a>) -> Option<Vec<Pair<'a>>> {
     let (word, values) = law.values.split_first()?;
     let readings = text.split(" or ").flat_map(|reading| values.iter().map(move |value| reading.replace(word, value)));
     let mut found: Vec<(usize, usize, Pair<'_>)> = Vec::new();
@@ -48,7 +49,7 @@ fn with_values<'a>(law: &Law, text: &str, sheet: &'a Sheet<'a>) -> Option<Vec<Pa
             let (left, right) = pair.values(row, false)?;
             Some(left.low <= right.high && (!pair.equal || right.low <= left.high))
         };
-        let rows: Vec<bool> = (0..sheet.rows()).filter_map(meets).collect();
+        let rows: Vec<bool> = (0..sheet.table.rows()).filter_map(meets).collect();
         found.push((rows.iter().filter(|meets| **meets).count(), rows.len(), pair));
     }
     let (plainest, equal) = found.last().map(|(.., pair)| (pair.columns.len(), pair.equal))?;
@@ -56,7 +57,7 @@ fn with_values<'a>(law: &Law, text: &str, sheet: &'a Sheet<'a>) -> Option<Vec<Pa
     let best = if equal { found.into_iter().max_by_key(|(fits, ..)| *fits) } else { found.into_iter().find(is_found) };
     let Some((fits, rows, pair)) = best.filter(is_found) else { return Some(Vec::new()) };
     let severity = if pair.columns.len() > plainest { Severity::Warning } else { Severity::Info };
-    sheet.about(None, (law.id, severity), &pair.columns, Reason::Fits(pair.text.clone(), fits, rows));
+    sheet.about(None, (&law.id, severity), &pair.columns, Reason::Fits(pair.text.clone(), fits, rows));
     Some(vec![pair])
 }
 
@@ -65,7 +66,7 @@ pub(crate) fn settle_jobs(sheet: &mut Sheet<'_>) {
     let law = law("little");
     let busy = |sheet: &Sheet<'_>| -> Vec<Interval> {
         let Some(pair) = law.formulas.iter().find_map(|text| compile(text, sheet)?.pop()) else { return Vec::new() };
-        (0..sheet.rows().min(SAMPLE)).filter_map(|row| Row::read(law, &pair, row)).map(|r| r.ratio).collect()
+        (0..sheet.table.rows().min(SAMPLE)).filter_map(|row| Row::read(law, &pair, row)).map(|r| r.ratio).collect()
     };
     let fits = |all: &[Interval]| all.iter().filter(|b| b.holds(1.0) || (b.at - 1.0).abs() < GROUPS).count();
     let alone = busy(sheet);
@@ -78,7 +79,7 @@ pub(crate) fn settle_jobs(sheet: &mut Sheet<'_>) {
         let count = fits(&all);
         if count >= 2 && is_most(count, all.len()) && count > fits(&alone) {
             let why = Reason::Sessions(count, all.len(), sheet.jobs.join(" × "));
-            return sheet.about(None, (law.id, Severity::Info), &sheet.places(&["jobs"]), why);
+            return sheet.about(None, (&law.id, Severity::Info), &sheet.places(&["jobs"]), why);
         }
     }
     sheet.jobs = vec!["jobs"];
@@ -88,9 +89,9 @@ pub(crate) fn settle_jobs(sheet: &mut Sheet<'_>) {
 pub(crate) fn settle_kilobyte(sheet: &mut Sheet<'_>) {
     const SIZES: [&str; 2] = ["redo_kib_per_tx", "redo_mib_per_s"];
     let law = law("kilobyte");
-    let Some(pairs) = compile(law.formulas[0], sheet) else { return };
+    let Some(pairs) = compile(&law.formulas[0], sheet) else { return };
     let ratio = |row| pairs[0].values(row, false).map(|(left, right)| left.over(right));
-    let all = (0..sheet.rows().min(SAMPLE)).filter_map(ratio).filter(|i| i.high.is_finite());
+    let all = (0..sheet.table.rows().min(SAMPLE)).filter_map(ratio).filter(|i| i.high.is_finite());
     let all: Vec<Interval> = all.collect();
     let open = SIZES.map(|id| sheet.column(id).and_then(|c| c.other));
     let [small, large] = open.map(|other| other.unwrap_or(1.0));
@@ -105,7 +106,7 @@ pub(crate) fn settle_kilobyte(sheet: &mut Sheet<'_>) {
     }
     let size = |i: usize| if open[i].is_none() == (factors[i] == 1.0) { 1024 } else { 1000 };
     let why = Reason::Kilobyte(fits, all.len(), size(0), size(1));
-    sheet.about(None, (law.id, Severity::Info), &sheet.places(&["tps", SIZES[0], SIZES[1]]), why);
+    sheet.about(None, (&law.id, Severity::Info), &sheet.places(&["tps", SIZES[0], SIZES[1]]), why);
     for (id, factor) in SIZES.into_iter().zip(factors) {
         sheet.columns.iter_mut().filter(|c| c.id == id).for_each(|c| c.scale(factor));
     }
@@ -113,7 +114,7 @@ pub(crate) fn settle_kilobyte(sheet: &mut Sheet<'_>) {
 
 fn elapsed(law: &'static Law, sheet: &Sheet<'_>) {
     let figure = |row| Some((row, sheet.column("elapsed_s")?.interval(row, false)?));
-    let all: Vec<(usize, Interval)> = (0..sheet.rows()).filter_map(figure).collect();
+    let all: Vec<(usize, Interval)> = (0..sheet.table.rows()).filter_map(figure).collect();
     let least = all.iter().map(|(_, e)| e.high).filter(|s| *s > 0.0).fold(f64::INFINITY, f64::min);
     let mut nominal = law.values.iter().rev().filter_map(|seconds| seconds.parse::<f64>().ok());
     let Some(nominal) = nominal.find(|n| *n <= least && least <= n * 1.1) else { return };
@@ -123,7 +124,6 @@ fn elapsed(law: &'static Law, sheet: &Sheet<'_>) {
     }
     let rate = if sheet.resolve("tps").is_some() { "tps" } else { "rows_per_s" };
     let columns = sheet.places(&[rate, "elapsed_s"]);
-    let same = all.len() > 1 && all.iter().all(|(_, e)| e.at == all[0].1.at);
     for (row, time) in all.iter().filter(|(_, e)| e.low > nominal * 1.002) {
         let share = time.at / nominal - 1.0;
         // Little's law may show that the average is not diluted.
@@ -131,10 +131,7 @@ fn elapsed(law: &'static Law, sheet: &Sheet<'_>) {
         if value("tps") * value("commit_latency_ms") / 1e3 > value("jobs") * (1.0 - share / 2.0) {
             continue;
         }
-        let graded = (law.id, if share > 0.0101 { Severity::Warning } else { Severity::Info });
-        if same {
-            return sheet.about(None, graded, &columns, Reason::AllElapsed(Figure(time.at), Figure(nominal)));
-        }
+        let graded = (&*law.id, if share > 0.0101 { Severity::Warning } else { Severity::Info });
         let rate = sheet.value(rate, *row).map_or(f64::INFINITY, |r| r * (1.0 + share));
         let why = Reason::Elapsed(Figure(time.at), Figure(nominal), Figure(rate));
         sheet.find(graded, *row, &columns, Some(nominal), why);
@@ -152,14 +149,16 @@ fn same_work(law: &'static Law, sheet: &Sheet<'_>) {
         for series in &sheet.series {
             let left = |row: &usize| Some((*row, pair.values(*row, false)?.0)).filter(|(_, i)| i.high.is_finite());
             let all: Vec<(usize, Interval)> = series.iter().filter_map(left).collect();
-            let usual = middle(all.iter().map(|(_, left)| left.at).collect());
-            let spread = middle(all.iter().map(|(_, left)| (left.at - usual).abs()).collect());
+            let figures: Vec<f64> = all.iter().map(|(_, left)| left.at).collect();
+            let usual = median(&figures).unwrap_or(0.0);
+            let distances: Vec<f64> = figures.iter().map(|figure| (figure - usual).abs()).collect();
+            let spread = median(&distances).unwrap_or(0.0);
             let far = (6.0 * spread).max(law.slack * usual.abs());
             let is_far = |left: Interval| left.low > usual + far || left.high < usual - far;
             for (row, left) in all.iter().filter(|(_, left)| all.len() >= 4 && usual > 0.0 && is_far(*left)) {
                 let recomputed = named.value(*row).map(|printed| printed * usual / left.at).filter(|r| r.is_finite());
                 let why = Reason::Usual(what.to_owned(), Figure(usual));
-                sheet.find((law.id, Severity::Warning), *row, &pair.columns, recomputed, why);
+                sheet.find((&law.id, Severity::Warning), *row, &pair.columns, recomputed, why);
             }
         }
     }
@@ -177,7 +176,7 @@ fn falling_throughput(law: &'static Law, sheet: &Sheet<'_>) {
                 (most, at) = (tps, jobs);
             } else if jobs > at && tps < most * (1.0 - law.slack) {
                 let why = Reason::Peak(Figure(most), Figure(at));
-                sheet.find((law.id, Severity::Info), row, &columns, Some(most), why);
+                sheet.find((&law.id, Severity::Info), row, &columns, Some(most), why);
             }
         }
     }
@@ -197,7 +196,7 @@ fn test_numbers(law: &'static Law, sheet: &Sheet<'_>) {
             // Between two that have room for one, or at an end where all others follow each other, a digit may be wrong.
             let room = tests.get(at + 2).is_some_and(|next| next.1 - w[0].1 == 2.0);
             let end = tests.len() > 3 && (at == 0 || at + 2 == tests.len()) && ones(tests) + 2 == tests.len();
-            let graded = (law.id, if room || end { Severity::Warning } else { Severity::Info });
+            let graded = (&*law.id, if room || end { Severity::Warning } else { Severity::Info });
             let row = if end && at == 0 { w[0].0 } else { w[1].0 };
             let (first, last) = (w[0].1 + 1.0, if room { w[0].1 + 1.0 } else { w[1].1 - 1.0 });
             if w[1].1 != first && (room || last >= first) {
@@ -225,9 +224,9 @@ fn duplicates(law: &'static Law, sheet: &Sheet<'_>) {
         let first = *seen.entry(hash(row, &whole)).or_insert(row);
         let test = if numbered && first == row { *tests.entry(hash(row, &keys)).or_insert(row) } else { row };
         if first < row {
-            sheet.find((law.id, Severity::Warning), row, &columns, None, Reason::Copy(first + 1));
+            sheet.find((&law.id, Severity::Warning), row, &columns, None, Reason::Copy(first + 1));
         } else if test < row {
-            sheet.find((law.id, Severity::Error), row, &columns, None, Reason::Again(test + 1));
+            sheet.find((&law.id, Severity::Error), row, &columns, None, Reason::Again(test + 1));
         }
     }
 }
@@ -235,16 +234,16 @@ fn duplicates(law: &'static Law, sheet: &Sheet<'_>) {
 fn cells(law: &'static Law, sheet: &Sheet<'_>) {
     let table = sheet.table;
     for (place, column) in sheet.columns.iter().enumerate() {
-        let say = |severity, row, why| sheet.find((law.id, severity), row, &[place], None, why);
+        let say = |severity, row, why| sheet.find((&law.id, severity), row, &[place], None, why);
         column.broken.iter().for_each(|row| say(Severity::Warning, *row, Reason::NotANumber));
         // A column of names is none of ours.
-        let few = column.unread.len() * 2 <= sheet.rows();
+        let few = column.unread.len() * 2 <= sheet.table.rows();
         for row in column.unread.iter().filter(|row| few && table.heading(**row).is_none()) {
             let figure = table.cell(*row, column.index).contains(|c: char| c.is_ascii_digit());
             say(if figure { Severity::Warning } else { Severity::Info }, *row, Reason::Unread);
         }
         let found = |row| Some((row, impossible(sheet, column, row)?));
-        (0..sheet.rows()).filter_map(found).for_each(|(row, (severity, why))| say(severity, row, why));
+        (0..sheet.table.rows()).filter_map(found).for_each(|(row, (severity, why))| say(severity, row, why));
     }
 }
 

@@ -1,6 +1,8 @@
 //! Numbers as printed, and the intervals that they stand for. The digits of a cell say how precise it is: `74` stands for 73.5 to 74.5,
 //! `0.50` for 0.495 to 0.505.
 
+use crate::stats::median;
+
 /// How a table writes fractions and thousands: `1,234.5` or `1.234,5`. Spaces and apostrophes separate thousands in both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Style {
@@ -238,12 +240,6 @@ impl Interval {
     }
 }
 
-/// The median, the upper one of two; 0 of nothing.
-pub(crate) fn middle(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(0.0)
-}
-
 /// The value that most of `intervals` hold, as near as can be to what is printed, and how many do.
 pub(crate) fn common(intervals: &[Interval]) -> Option<(f64, usize)> {
     let finite = intervals.iter().filter(|i| i.low.is_finite() && i.high.is_finite());
@@ -257,6 +253,6 @@ pub(crate) fn common(intervals: &[Interval]) -> Option<(f64, usize)> {
             until = ends.get(i + 1).map_or(from, |(next, _)| *next);
         }
     }
-    let printed = intervals.iter().filter(|i| i.low <= from && until <= i.high).map(|i| i.at).collect();
-    (best > 0).then(|| (middle(printed).max(from).min(until), best))
+    let printed: Vec<f64> = intervals.iter().filter(|i| i.low <= from && until <= i.high).map(|i| i.at).collect();
+    (best > 0).then(|| (median(&printed).unwrap_or(from).max(from).min(until), best))
 }

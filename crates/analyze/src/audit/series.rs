@@ -31,10 +31,6 @@ impl Sheet<'_> {
         (self.swept, self.telling, self.series) = (swept, telling, series);
     }
 
-    pub(crate) fn rows(&self) -> usize {
-        self.table.rows()
-    }
-
     /// The columns that a name in a formula stands for, as a product, and a factor.
     pub(crate) fn resolve(&self, name: &str) -> Option<(Vec<usize>, f64)> {
         let (ids, factor) = match name {

@@ -4,26 +4,28 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 
 use loadline_model::format::did_you_mean;
+use serde::Deserialize;
 
-use super::finding::{AuditError, Finding, Graded, Reason};
+use super::finding::{AuditError, Finding, Graded, Reason, Severity, TABLE};
 use super::header::{Header, Unit, find_column, is_text, known, words};
 use super::number::{self, Cell, Interval, Number, Style};
-use super::table::{Remark, Table};
+use super::table::Table;
 
 /// Rows by which is decided what a column is.
 pub(crate) const SAMPLE: usize = 20_000;
 
 /// How it is known what a column is, the surest first.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub(crate) enum How {
     /// The user says it.
     Mapped,
     /// Its header is an id of ours.
+    #[default]
     Id,
     /// Its header names its subject and its unit.
     Unit,
     /// By words only.
-    #[default]
     Words,
 }
 
@@ -186,8 +188,6 @@ pub struct Sheet<'a> {
     pub(crate) table: &'a Table,
     /// Its known columns, in their order.
     pub columns: Vec<Column>,
-    /// What was assumed, and what was odd.
-    pub remarks: Vec<Remark>,
     pub(crate) style: Option<Style>,
     /// Rows that belong together: the tests of one workload on one platform, over rising jobs or another setting.
     pub(crate) series: Vec<Vec<usize>>,
@@ -206,9 +206,9 @@ impl<'a> Sheet<'a> {
     pub fn new(table: &'a Table, mapping: &Mapping) -> Sheet<'a> {
         let all = 0..table.headers.len();
         let style = number::style(all.clone().flat_map(|c| table.cells(c, SAMPLE)));
-        let (columns, remarks, series, telling, found) = Default::default();
+        let (columns, series, telling, found) = Default::default();
         let (swept, jobs, counts) = (None, vec!["jobs"], RefCell::default());
-        let mut sheet = Sheet { table, columns, remarks, style, series, swept, jobs, telling, found, counts };
+        let mut sheet = Sheet { table, columns, style, series, swept, jobs, telling, found, counts };
         let mut headers: Vec<Header> = all.clone().map(|c| sheet.header(c)).collect();
         let ranks = headers.iter().filter(|h| h.unit.is_none() && h.is_rank()).count();
         headers.iter_mut().for_each(|h| h.among_ranks = ranks > 2);
@@ -217,19 +217,19 @@ impl<'a> Sheet<'a> {
         let is_time = |id: &str| Unit::of_id(id).is_time();
         let mut found: Vec<_> = all.clone().filter_map(|i| sheet.meaning(i, &headers[i], mapping)).collect();
         found.sort_by_key(|(how, index, _)| (*how, is_alone(*index)));
+        let mut named = Vec::new();
         for (how, index, ids) in found {
             // `p99` alone may be of anything, unless another column is a time, or several are ranks without a unit.
             let alone = how == How::Words && is_alone(index) && is_time(ids[0]);
-            if !alone || ranks > 2 || sheet.columns.iter().any(|c| is_time(c.id)) {
-                sheet.bind(index, &headers[index], &ids, how);
-            }
+            let is_known = !alone || ranks > 2 || sheet.columns.iter().any(|c| is_time(c.id));
+            named.extend((is_known && sheet.bind(index, &headers[index], &ids, how)).then_some(index));
         }
         // Shares of the CPU time may have headers of a word each: `user`, `sys`, `idle`.
         let beside_cpu = sheet.columns.iter().any(|c| c.id.starts_with("cpu_"));
         for index in all.clone().filter(|i| beside_cpu && is_alone(*i)) {
             let share = Header { unit: Some(Unit::of_id("pct")), ..headers[index].clone() };
             let ids = share.meaning(true).filter(|ids| ids[0].starts_with("cpu_") && sheet.is_numeric(index));
-            ids.into_iter().for_each(|ids| sheet.bind(index, &share, &ids, How::Words));
+            named.extend(ids.filter(|ids| sheet.bind(index, &share, ids, How::Words)).map(|_| index));
         }
         // Without a column of jobs, threads are the jobs; without one of transactions, new orders are all that is known of them.
         for (id, wanted) in [("threads", &["jobs"][..]), ("new_orders_per_s", &THROUGHPUTS[..])] {
@@ -241,15 +241,7 @@ impl<'a> Sheet<'a> {
             }
         }
         sheet.columns.sort_by_key(|c| c.index);
-        let is_said = |text: &String| {
-            let of = |r: &Remark| match &r.reason {
-                Reason::Changes(of) | Reason::Unclear(of, ..) | Reason::SecondColumn(of, ..) => of == text,
-                _ => false,
-            };
-            sheet.remarks.iter().any(of)
-        };
-        let is_unknown = |i: &usize| sheet.at(*i).is_none() && sheet.is_numeric(*i) && !is_said(&table.headers[*i]);
-        let unknown = all.filter(is_unknown);
+        let unknown = all.filter(|i| !named.contains(i) && sheet.is_numeric(*i));
         let unknown = quoted(unknown.map(|i| &table.headers[i]));
         if !unknown.is_empty() {
             sheet.remark(false, Reason::Unknown(unknown));
@@ -284,25 +276,28 @@ impl<'a> Sheet<'a> {
             return Some((How::Id, index, vec![id]));
         }
         // A unit says what it means, unless it is all of the header.
-        let is_by_unit = header.unit.is_some() && (header.bracketed || !header.words.is_empty());
+        let is_by_unit = header.unit.is_some() && !header.words.is_empty();
         Some((if is_by_unit { How::Unit } else { How::Words }, index, header.meaning(true)?))
     }
 
-    fn bind(&mut self, index: usize, header: &Header, ids: &[&'static str], how: How) {
+    /// Takes a column for the first of `ids` that is not there yet; returns whether it is used, or a remark says why not.
+    fn bind(&mut self, index: usize, header: &Header, ids: &[&'static str], how: How) -> bool {
         let absent = |cell| matches!(number::read(cell, self.style), Cell::Absent);
         // A second throughput is the same figure once more, and beside a time of transactions that of commits is a part.
-        let Some(id) = ids.iter().copied().find(|id| !self.has(id)).or(ids.last().copied()) else { return };
+        let Some(id) = ids.iter().copied().find(|id| !self.has(id)).or(ids.last().copied()) else { return false };
         if self.at(index).is_some() || self.table.cells(index, SAMPLE).all(absent) {
-            return;
+            return self.at(index).is_some();
         }
         let text = self.table.headers[index].clone();
         if let Some(first) = self.column(id) {
-            return self.remark(false, Reason::SecondColumn(text, id, self.table.headers[first.index].clone()));
+            self.remark(false, Reason::SecondColumn(text, id, self.table.headers[first.index].clone()));
+            return true;
         }
         let column = Column::read(self, index, (id, how), header.unit.as_ref());
         let figures = column.figures.iter().filter(|(value, _)| !value.is_nan()).count();
         if how > How::Id && column.signed * 2 > figures {
-            return self.remark(false, Reason::Changes(text));
+            self.remark(false, Reason::Changes(text));
+            return true;
         }
         if let Some(row) = column.unclear.first() {
             let cell = self.table.cell(*row, index).to_owned();
@@ -312,7 +307,10 @@ impl<'a> Sheet<'a> {
             let unit = header.unit.as_ref().map_or(String::new(), |u| format!(" in {}", u.text));
             self.remark(false, Reason::TakenFor(text, id, unit));
         }
-        self.columns.extend((figures > 0 || is_text(id)).then_some(column));
+        let is_used = figures > 0 || is_text(id);
+        let is_said = is_used || !column.unclear.is_empty();
+        self.columns.extend(is_used.then_some(column));
+        is_said
     }
 
     /// Platforms that stand side by side: columns of one meaning, apart by words that nobody knows.
@@ -342,8 +340,9 @@ impl<'a> Sheet<'a> {
         self.table.cells(index, SAMPLE).filter(none).count() * 4 <= self.table.rows().min(SAMPLE)
     }
 
-    fn remark(&mut self, odd: bool, reason: Reason) {
-        self.remarks.push(Remark { row: None, odd, reason });
+    /// Says what was assumed, or what is odd.
+    fn remark(&self, odd: bool, reason: Reason) {
+        self.about(None, (TABLE, if odd { Severity::Warning } else { Severity::Info }), &[], reason);
     }
 
     /// The column of throughput in transactions per second that the table has.

@@ -1,18 +1,11 @@
 //! Reads tables of results from text: separated values, Markdown, and what is boxed by bars. Cells stay text, because their digits
 //! say how precise they are; [`super::Sheet`] knows what the columns mean.
 
-use super::finding::{AuditError, Reason};
+use std::collections::BTreeSet;
+
+use super::finding::{AuditError, Reason, Severity};
 use super::header::{Header, Unit, is_text, words};
 use super::number::{self, Cell, Number, Style, with_point};
-
-/// Something odd about how a table is written, or what was assumed of it.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Remark {
-    pub(crate) row: Option<usize>,
-    /// Whether something of the table was not used as it is written.
-    pub(crate) odd: bool,
-    pub(crate) reason: Reason,
-}
 
 /// One table of text cells. Every row has as many cells as there are headers; missing ones are empty.
 #[derive(Debug, Clone, Default)]
@@ -21,7 +14,8 @@ pub struct Table {
     pub(crate) name: String,
     /// Names of the columns as printed; `column 3` if nothing is printed.
     pub headers: Vec<String>,
-    pub(crate) remarks: Vec<Remark>,
+    /// What is odd about how it is written, with its row (a warning), and what was assumed (an info).
+    pub(crate) remarks: Vec<(Option<usize>, Severity, Reason)>,
     text: String,
     /// Where the cells end in the text.
     ends: Vec<usize>,
@@ -37,7 +31,6 @@ impl Table {
         Table { headers: headers.iter().enumerate().map(named).collect(), ..Table::default() }
     }
 
-    /// Number of rows.
     pub fn rows(&self) -> usize {
         self.ends.len() / self.headers.len().max(1)
     }
@@ -59,10 +52,6 @@ impl Table {
 
     pub(crate) fn cells(&self, column: usize, rows: usize) -> impl Iterator<Item = &str> {
         (0..self.rows().min(rows)).map(move |row| self.cell(row, column))
-    }
-
-    fn remark(&mut self, row: Option<usize>, odd: bool, reason: Reason) {
-        self.remarks.push(Remark { row, odd, reason });
     }
 
     /// Adds a row, or a first one that continues the column names to them; among the lines of a header, only rows have figures.
@@ -89,7 +78,9 @@ impl Table {
             true => Some(Reason::TooFewCells(count, columns)),
             false => repeated.then_some(Reason::HeaderAgain),
         };
-        odd.into_iter().for_each(|reason| self.remark(Some(self.rows()), true, reason));
+        if let Some(reason) = odd {
+            self.remarks.push((Some(self.rows()), Severity::Warning, reason));
+        }
         for at in 0..columns {
             self.text.push_str(if extra || repeated { "" } else { cell(at) });
             self.ends.push(self.text.len());
@@ -98,26 +89,28 @@ impl Table {
 
     /// Takes a first row that continues the column names into them: units, or names below a merged one.
     fn continue_header(&mut self, cells: &[String]) -> Result<bool, AuditError> {
-        let below: Vec<&str> = cells.iter().map(|c| c.trim_matches(['[', ']', '(', ')', '*', ' ', '#', '-'])).collect();
-        let filled = || below.iter().filter(|c| !c.is_empty());
-        let (units, texts) = (filled().all(|c| Unit::parse(c).is_some()), filled().all(|c| !is_figure(c)));
-        if texts && filled().count() > 1 && cells.len() > self.headers.len() {
+        let below = cells.iter().map(|c| c.trim_matches(['[', ']', '(', ')', '*', ' ', '#', '-']));
+        let filled: Vec<&str> = below.filter(|c| !c.is_empty()).collect();
+        let texts = filled.iter().all(|c| !is_figure(c));
+        if texts && filled.len() > 1 && cells.len() > self.headers.len() {
             return Err(AuditError::TwoHeaderRows);
         }
         // An unnamed first column holds the names of rows.
         let unnamed = |(i, h): (usize, &String)| i > 0 && h.starts_with("column ") || self.headers[..i].contains(h);
         let merged = texts && self.headers.iter().enumerate().any(unnamed);
-        let named = filled().any(|c| c.contains(|c: char| c.is_alphabetic() || c == '%'));
-        if !named || self.continued > 1 || cells.len() != self.headers.len() || !units && !merged {
+        let named = filled.iter().any(|c| c.contains(|c: char| c.is_alphabetic() || c == '%'));
+        let units = filled.iter().all(|c| Unit::parse(c).is_some());
+        if !named || !units && !merged || self.continued > 1 || cells.len() != self.headers.len() {
             return Ok(false);
         }
         let mut above = String::new();
-        for ((header, below), cell) in self.headers.iter_mut().zip(&below).zip(cells) {
+        for (header, cell) in self.headers.iter_mut().zip(cells) {
             if !header.starts_with("column ") {
                 above.clone_from(header);
             }
-            if !below.is_empty() {
-                let joined = if units { format!("{header} [{below}]") } else { format!("{above} {cell}") };
+            if cell.contains(|c: char| c.is_alphanumeric() || c == '%') {
+                let unit = cell.trim_matches(['[', ']', '(', ')', '*', ' ']);
+                let joined = if units { format!("{header} [{unit}]") } else { format!("{above} {cell}") };
                 joined.trim().clone_into(header);
             }
         }
@@ -137,8 +130,12 @@ pub fn read(text: &str, name: &str) -> Result<Vec<Table>, AuditError> {
         return Err(AuditError::Empty);
     }
     let mut tables = boxed(text)?;
-    if tables.is_empty() && ["<table", "<html", "<TABLE", "<HTML"].iter().any(|tag| text.contains(tag)) {
+    let inner = text.trim_start_matches(|c: char| c.is_whitespace() || matches!(c, '[' | '{'));
+    let is_html = || ["<table", "<html", "<TABLE", "<HTML"].iter().any(|tag| text.contains(tag));
+    if text.trim_start().starts_with("{|") || tables.is_empty() && is_html() {
         return Err(AuditError::Html);
+    } else if tables.is_empty() && text.trim_start().starts_with(['[', '{']) && inner.starts_with('"') {
+        return Err(AuditError::Json);
     } else if tables.is_empty() {
         tables = separated(text)?;
     }
@@ -191,8 +188,11 @@ fn is_change(table: &Table, column: usize) -> bool {
 
 fn turned(table: &Table) -> Result<Table, AuditError> {
     let units = table.headers.iter().position(|h| h.to_lowercase().starts_with("unit"));
-    let (changes, tests): (Vec<usize>, Vec<usize>) =
-        (1..table.headers.len()).filter(|c| Some(*c) != units).partition(|c| is_change(table, *c));
+    let figures = |c: &usize| table.cells(*c, MOST).filter(|cell| is_figure(cell)).count();
+    // Without figures it is a remark; one metric in several rows is that of several tests.
+    let columns = (1..table.headers.len()).filter(|c| Some(*c) != units && figures(c) > 0);
+    let (changes, tests): (Vec<usize>, Vec<usize>) = columns.partition(|c| is_change(table, *c));
+    let metrics: BTreeSet<&str> = table.cells(0, MOST).collect();
     // `8 clients`, `32 clients`: what is counted names the column; `Clients`, `8`, `32`: the first one does.
     let unit = |c: &usize| with_point(&table.headers[*c]).map(|n| n.unit);
     let counted = tests.iter().map(unit).collect::<Option<Vec<_>>>().and_then(|units| units.first().copied());
@@ -205,15 +205,16 @@ fn turned(table: &Table) -> Result<Table, AuditError> {
     let mut made = Table::new(&label.chain((0..table.rows()).map(metric)).collect::<Vec<_>>());
     (made.name, made.remarks) = (table.name.clone(), table.remarks.clone());
     // What could not be used of its lines is no metric now.
-    made.remarks.iter_mut().for_each(|remark| remark.row = None);
-    made.remark(None, false, Reason::Turned(tests.len()));
-    changes.iter().for_each(|column| made.remark(None, false, Reason::Changes(table.headers[*column].clone())));
+    made.remarks.iter_mut().for_each(|remark| remark.0 = None);
+    let changes = changes.iter().map(|column| Reason::Changes(table.headers[*column].clone()));
+    let assumed = std::iter::once(Reason::Turned(tests.len())).chain(changes);
+    made.remarks.extend(assumed.map(|reason| (None, Severity::Info, reason)));
     for column in &tests {
         let name = table.headers[*column].as_str();
         let name = if counted.is_some() { name.trim_end_matches(|c: char| !c.is_ascii_digit()) } else { name };
         made.push(&std::iter::once(name).chain(table.cells(*column, MOST)).collect::<Vec<_>>());
     }
-    if tests.is_empty() { Err(AuditError::MetricsAsRows) } else { Ok(made) }
+    if tests.is_empty() || metrics.len() < table.rows() { Err(AuditError::MetricsAsRows) } else { Ok(made) }
 }
 
 /// Characters that rules are drawn with; bars are replaced before.
@@ -361,10 +362,12 @@ fn separated(text: &str) -> Result<Vec<Table>, AuditError> {
         match tables.last_mut() {
             Some(table) if !(was_blank && names()) => {
                 if open {
-                    table.remark(Some(table.rows()), true, Reason::OpenQuote);
+                    table.remarks.push((Some(table.rows()), Severity::Warning, Reason::OpenQuote));
                 }
                 table.add(&cells, false)?;
             }
+            // The title of a sheet.
+            None if cells.len() > 1 && cells.iter().filter(|cell| !cell.trim().is_empty()).count() == 1 => {}
             None if cells.len() != width => other = Some(cells.clone()).filter(|_| names()),
             _ if cells.iter().all(|h| h.trim().is_empty() || is_figure(h)) => {
                 let shown = |cells: &[String]| cells.join(" ").chars().take(80).collect();

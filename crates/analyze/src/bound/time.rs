@@ -45,7 +45,7 @@ struct Part<'a> {
 
 /// The largest part, if it is a limit. Jobs of several populations are each bound by something else.
 pub(super) fn largest_part(Evidence { record, .. }: Evidence<'_>, _: f64) -> Option<Bound> {
-    if !record.populations.is_empty() {
+    if !record.populations().is_empty() {
         return None;
     }
     let mut parts = parts(record);

@@ -3,7 +3,7 @@
 use loadline_model::format::bytes;
 use loadline_model::{Column, column};
 
-use super::setup::Setup;
+use super::setup::{Setup, payload_words};
 use super::{ComparedAt, Platform};
 use crate::kpi::{LATENCY, Metric, RESPONSE, metrics, uses_data};
 use crate::sweep::{Sweep, sweeps};
@@ -15,13 +15,11 @@ pub struct History {
     pub platform: String,
     /// The work, as the newest run has it.
     pub sweep: Sweep,
-    /// Number of jobs.
     pub jobs: u32,
     /// That number, or the value of the swept column.
     pub at: u32,
     /// What besides workload, parameters and driver makes the work.
     pub setup: String,
-    /// The figure.
     pub metric: Metric,
     /// Whether it is the first figure of its work.
     pub main: bool,
@@ -89,7 +87,7 @@ fn at_place(group: &[Member<'_>], at: u32, figures: Option<&[&'static Column]>) 
     let shown = figures.map_or_else(|| usual(sweep), |figures| figures.iter().copied().map(Metric::new).collect());
     let data = newest.platform.data_bytes.map(|size| format!("{} of data", bytes(size as f64)));
     let data = data.filter(|_| uses_data(&sweep.workload, sweep.facts));
-    let payload = newest.platform.payload_compressibility.map(|share| format!("{:.0} % compressible", share * 100.0));
+    let payload = newest.platform.payload.map(payload_words);
     let nodes = (sweep.nodes > 1).then(|| format!("{} nodes", sweep.nodes));
     let setup = [Some(sweep.load.words()), data, payload, nodes].into_iter().flatten().collect::<Vec<_>>().join("; ");
     let history = |(n, metric): (usize, &Metric)| History {

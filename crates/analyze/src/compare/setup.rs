@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Display;
 
 use loadline_model::manifest::Calibration;
+use loadline_model::plan::Payload;
 use loadline_model::{Driver, TestRecord, format};
 
 use super::Platform;
@@ -23,6 +24,13 @@ pub(super) struct DefinedRedo {
     pub(super) kib: Option<[f64; 2]>,
     /// Whether calibration chose a number of rows that meets it.
     pub(super) rows_chosen: bool,
+}
+
+/// `50 % compressible`, or `50 % compressible and 25 % duplicates`.
+pub(super) fn payload_words(Payload { compressibility, duplicates }: Payload) -> String {
+    let copies = duplicates.filter(|share| *share > 0.0);
+    let copies = copies.map_or_else(String::new, |share| format!(" and {:.1} % duplicates", share * 100.0));
+    format!("{:.0} % compressible{copies}", compressibility * 100.0)
 }
 
 /// Two sweeps of a workload, each with its platform.
@@ -108,11 +116,9 @@ impl<'a> Setup<'a> {
             let [x, y] = [sizes.0, sizes.1].map(|bytes| format!("of {}", format::bytes(bytes as f64)));
             format!("different data: a data set {} (--size)", self.on_both(x, y))
         });
-        let payload = base.payload_compressibility.zip(other.payload_compressibility);
-        let payload = payload.filter(|(x, y)| (x - y).abs() > 1e-9).map(|(x, y)| {
-            let x = format!("{:.0} % of it can be compressed away", x * 100.0);
-            format!("different payload: {}", self.on_both(x, format!("{:.0} %", y * 100.0)))
-        });
+        let payload = base.payload.zip(other.payload).map(|(x, y)| (payload_words(x), payload_words(y)));
+        let payload =
+            payload.filter(|(x, y)| x != y).map(|(x, y)| format!("different payload: {}", self.on_both(x, y)));
         let all = [load, swept, self.different_program(), self.different_parameters(), data, payload];
         all.into_iter().flatten().collect()
     }

@@ -8,7 +8,6 @@ use crate::stats::mean;
 /// A held-out point and its forecast.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct HeldOut {
-    /// As measured.
     pub point: Point,
     /// Forecast throughput, tps.
     pub forecast: Estimate,
@@ -40,9 +39,7 @@ pub struct Evaluated {
 /// What held-out points show together, percent.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Overall {
-    /// Held-out points.
     pub held_out: usize,
-    /// Mean absolute error over them.
     pub mean_abs_error_pct: f64,
     /// Share of them that the intervals hold.
     pub coverage_pct: f64,

@@ -21,7 +21,6 @@ loadline_model::named! {
 }
 
 impl Figure {
-    /// The measured figure of a point.
     #[must_use]
     pub fn measured(self, p: &Point) -> Option<f64> {
         match self {

@@ -32,9 +32,7 @@ const FARTHEST_ANSWER: f64 = 8.0;
 /// A value with its 90 % interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Estimate {
-    /// The value.
     pub value: f64,
-    /// Lower end.
     pub low: f64,
     /// Upper end.
     pub high: f64,
@@ -58,9 +56,7 @@ impl Estimate {
 /// measured range, because few jobs may be slow while the machine wakes up.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Question {
-    /// The figure.
     pub figure: Figure,
-    /// Its limit.
     pub limit: f64,
 }
 
@@ -78,7 +74,6 @@ pub struct Jobs {
 /// A series with the law it is forecast with.
 #[derive(Debug, Clone)]
 pub struct Fitted {
-    /// The series.
     pub series: Series,
     /// What forecasts beyond the measured jobs come from.
     pub kind: Kind,
@@ -181,7 +176,6 @@ struct Judged {
     kind: Kind,
     /// Place of the series, and size of the error per unit of growth.
     residuals: Vec<(usize, f64)>,
-    /// By series.
     curves: Vec<Option<Curve>>,
 }
 

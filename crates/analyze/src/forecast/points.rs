@@ -14,7 +14,6 @@ const POINTS: RangeInclusive<usize> = 2..=256;
 /// One job count of a sweep; several tests of it are one point with their means.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Point {
-    /// Jobs.
     pub jobs: f64,
     /// Throughput, transactions per second.
     pub tps: f64,
@@ -69,7 +68,6 @@ impl Point {
 pub struct Series {
     /// Platform: series of the same platform share what its log costs.
     pub platform: String,
-    /// Code of the workload.
     pub workload: String,
     /// `PLATFORM WORKLOAD, 2 nodes`, with what distinguishes it from others of the workload.
     pub name: String,

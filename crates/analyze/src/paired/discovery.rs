@@ -33,12 +33,10 @@ pub struct Question<'a> {
     pub margin: f64,
 }
 
-/// The answer to a question.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Answer {
     /// The ratio B/A, with the interval of the family; `None` if no pair is valid.
     pub ratio: Option<PairedEstimate>,
-    /// What it shows.
     pub verdict: Verdict,
     /// The smallest error at which this comparison alone has a verdict.
     pub p: f64,

@@ -45,7 +45,6 @@ impl Sample {
         Sample { blocks: if by_pairs { of(1) } else { blocks }, by_pairs }
     }
 
-    /// Valid pairs.
     #[must_use]
     pub fn pairs(&self) -> usize {
         self.blocks.iter().map(Vec::len).sum()

@@ -31,7 +31,6 @@ pub struct PairedEstimate {
     pub least_pairs: usize,
     /// Whether each pair was taken for a block because there are few ([`Sample::by_pairs`]).
     pub by_pairs: bool,
-    /// Valid pairs.
     pub pairs: usize,
     /// Pairs left out: a window was refused, or a figure absent, not finite or, of a ratio, not positive.
     pub dropped: usize,
@@ -98,7 +97,6 @@ impl PairedEstimate {
         self.interval.map(|i| (i.high / i.low).sqrt() - 1.0)
     }
 
-    /// Why there is no interval.
     #[must_use]
     pub fn why_no_interval(&self) -> Option<String> {
         let needs = format!("an interval of {} %", crate::paired::percent(self.confidence));

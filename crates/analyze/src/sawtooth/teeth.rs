@@ -58,7 +58,6 @@ pub(super) fn square(values: &[f64]) -> f64 {
     dot(values, values)
 }
 
-/// A fitted sawtooth.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Fit {
     /// Teeth per step.

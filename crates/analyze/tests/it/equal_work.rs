@@ -25,7 +25,7 @@ fn tests_are_compared_or_refused_as_the_table_says() {
         let side = |n: usize, label| Platform {
             calibration: calibrations[n].as_ref(),
             workload_files: &files[n],
-            payload_compressibility: line.sides[n]["payload_compressibility"].as_f64(),
+            payload: serde_json::from_value(line.sides[n].clone()).ok(),
             data_bytes: line.sides[n]["data_bytes"].as_u64(),
             in_process: line.sides[n]["in_process"] == true,
             across_drivers: line.sides[n]["across_drivers"] == true,

@@ -7,7 +7,7 @@ use loadline_model::{Driver, TestRecord, column};
 use proptest::prelude::*;
 
 fn versus(a: &[TestRecord], b: &[TestRecord]) -> loadline_analyze::Comparison {
-    let side = |label, records| Platform { payload_compressibility: Some(0.0), ..Platform::of(label, records) };
+    let side = |label, records| Platform { payload: Some(Default::default()), ..Platform::of(label, records) };
     compare(&[side("a", a), side("b", b)]).remove(0)
 }
 

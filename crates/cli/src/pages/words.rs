@@ -62,7 +62,6 @@ fn steps(work: &Work, body: &[Step], indent: &str, lines: &mut Vec<Value>) {
     }
 }
 
-/// The tables that a workload works on.
 pub(super) fn tables(work: &Work) -> Vec<Value> {
     let table = |table: &Table| {
         context! {

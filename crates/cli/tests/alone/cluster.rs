@@ -1,10 +1,7 @@
 //! A Galera cluster: three servers take all CPUs of a small machine.
 
-use std::path::Path;
-
 use crate::alone;
-use crate::common::figures::check;
-use crate::common::{ended, folder_with_tests, made, results, sound, start_on, tests_of, wait_for};
+use crate::common::*;
 
 /// Kills the server of a private cluster in `folder` that is called `name` there.
 fn kill_node(folder: &str, name: &str) {
@@ -19,7 +16,7 @@ fn kill_node(folder: &str, name: &str) {
     };
     let mut all = std::fs::read_dir("/proc").unwrap().flatten().filter_map(|e| e.file_name().to_str()?.parse().ok());
     let pid = all.find(is_node).unwrap_or_else(|| panic!("no server of {name}"));
-    nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::Signal::SIGKILL).unwrap();
+    nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), Signal::SIGKILL).unwrap();
 }
 
 #[test]
@@ -37,14 +34,14 @@ fn a_galera_cluster_is_measured_over_its_nodes_and_goes_on_without_a_lost_one() 
     };
     wait_for("the jobs of test 3", || std::fs::read_dir(&tasks).unwrap().flatten().any(is_job));
     // In its window.
-    std::thread::sleep(std::time::Duration::from_millis(1500));
+    std::thread::sleep(Duration::from_millis(1500));
     kill_node(results.path().to_str().unwrap(), "node1");
     let ran = ended(child);
     let tests = tests_of(&ran.folder());
     let expected = [("LGWR-LAT1", 2), ("LGWR-LAT1", 3), ("LGWR-LAT25", 2), ("TP-LOOKUP", 2)];
     assert_eq!(made(&tests, "nodes"), expected, "{}", ran.said());
     for test in [&tests[0], &tests[1], &tests[3]] {
-        assert!(sound(test) && check(test, "commits-node")["outcome"] == "passed", "{test}");
+        assert!(sound(test) && outcome(test, "commits-node") == "passed", "{test}");
     }
     assert!(ran.out.contains("LGWR-LAT1 on 3 nodes"), "{}", ran.said());
     let loss = check(&tests[2], "commits-node");
@@ -54,5 +51,5 @@ fn a_galera_cluster_is_measured_over_its_nodes_and_goes_on_without_a_lost_one() 
     assert!(tests[3]["notes"].to_string().contains("2 nodes are left"), "{}", tests[3]);
     assert!(ran.err.contains("tests over 3 nodes are skipped from here on"), "{}", ran.said());
     // The other two took the lost node out of their cluster and went on: that test is measured to its end.
-    assert!(check(&tests[2], "work-evidence")["outcome"] == "passed", "{}", tests[2]);
+    assert!(outcome(&tests[2], "work-evidence") == "passed", "{}", tests[2]);
 }

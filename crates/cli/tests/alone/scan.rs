@@ -1,8 +1,7 @@
 //! Scans read the device: the number of its reads is that of all who read.
 
 use crate::alone;
-use crate::common::figures::{figure, from_the_device};
-use crate::common::{on, results, tests_of};
+use crate::common::*;
 
 #[test]
 fn a_scan_of_sqlite_reads_many_blocks_at_once_from_the_device() {

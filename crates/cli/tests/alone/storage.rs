@@ -2,9 +2,7 @@
 //! invalid; and the proof of the server group that they come from the cache.
 
 use crate::alone;
-use crate::common::figures::{check, figure, from_the_device, passed};
-use crate::common::{Server, on, results, sound, tests_of};
-use serde_json::Value;
+use crate::common::*;
 
 /// Runs `workloads` on `target` in short windows and returns the tests.
 fn measure(target: &str, workloads: &[&str], more: &str) -> Vec<Value> {
@@ -58,11 +56,10 @@ fn sqlite_reads_from_the_device_and_from_its_cache() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn a_private_postgres_has_the_cache_that_each_workload_needs() {
     let _alone = alone();
     let workloads = ["SRV-QUERY1", "STO-READ", "STO-WRITE", "STO-RANDOM", "DBWR-THR", "DBWR-CKPT"];
-    let tests = measure("postgres-temp:", &workloads, "--jobs 2 --size 64MiB");
+    let tests = measure("postgres-temp:", &workloads, "--jobs 2 --size 32MiB");
     let of = |code: &str| tests.iter().filter(|t| t["workload"] == code).collect::<Vec<_>>();
     passed(of("SRV-QUERY1")[0], "cache-hit");
     let read = of("STO-READ")[0];
@@ -109,11 +106,10 @@ fn through_a_checkpoint(test: &Value) {
 }
 
 #[test]
-#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn a_private_mariadb_reads_past_the_page_cache() {
     let _alone = alone();
     let workloads = ["SRV-SCAN", "STO-READ", "STO-WRITE", "DBWR-THR", "DBWR-CKPT"];
-    let tests = measure("mariadb-temp:", &workloads, "--jobs 2 --size 64MiB");
+    let tests = measure("mariadb-temp:", &workloads, "--jobs 2 --size 32MiB");
     let of = |code: &str| tests.iter().find(|t| t["workload"] == code).unwrap();
     passed(of("SRV-SCAN"), "cache-hit");
     from_the_device(of("STO-READ"));
@@ -129,7 +125,6 @@ fn a_private_mariadb_reads_past_the_page_cache() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn a_users_cache_that_holds_the_data_makes_the_test_invalid_unless_allowed() {
     let _alone = alone();
     let server = Server::start(&["shared_buffers=128MB"]);
@@ -143,5 +138,5 @@ fn a_users_cache_that_holds_the_data_makes_the_test_invalid_unless_allowed() {
     let test = measure(&server.url(), &["STO-READ"], &format!("{small} --allow-cached")).remove(0);
     assert!(sound(&test) && test["data_source"] == "cached", "{}", test["invalid_reason"]);
     assert!(test["forced"].as_str().unwrap().contains("--allow-cached"), "{}", test["forced"]);
-    assert_eq!(check(&test, "data-source")["outcome"], "noted");
+    assert_eq!(outcome(&test, "data-source"), "noted");
 }

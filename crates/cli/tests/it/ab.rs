@@ -1,16 +1,8 @@
 //! Two arms in one run, and what `loadline compare` says of them.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 
-use nix::sys::signal::Signal;
-use serde_json::Value;
-
-use crate::common::mariadb::Maria;
-use crate::common::{
-    Ran, Row, Server, command, ended, folder_with_tests, manifest_of, measured, number, ok, printed, report, results,
-    rows_of, run, signal, start, tests_of,
-};
+use crate::common::*;
 
 const SHORT: [&str; 9] =
     ["--workload", "LGWR-LAT1", "--jobs", "1", "--duration", "200ms", "--warmup", "200ms", "--no-probe"];
@@ -130,7 +122,7 @@ fn recipes() -> Vec<Vec<String>> {
     let guide = std::fs::read_dir(root.join("docs/guide")).unwrap().map(|entry| entry.unwrap().path());
     let mut found = Vec::new();
     for file in guide.chain([root.join("README.md"), root.join("docs/ab.md")]) {
-        let text = std::fs::read_to_string(&file).unwrap().replace("\\\n", " ");
+        let text = read(&file).replace("\\\n", " ");
         let commands = text.lines().filter_map(|line| line.split_once("loadline ab ")).map(|(_, command)| command);
         let whole = commands.filter(|c| c.contains("--setting-a") && c.contains("--workload"));
         found.extend(
@@ -184,10 +176,9 @@ fn a_command_brings_an_arm_about_and_a_resumed_run_keeps_its_pairs() {
     let (a, b) = (format!("echo A >> {}", log.display()), format!("echo $LOADLINE_ARM >> {}", log.display()));
     let given =
         ab(&["--target", "null:?pause=1ms", "--switch-a", &a, "--switch-b", &b, "--pairs", "4"], results.path());
-    let mut child = start(&given);
+    let child = start(&given);
     let folder = folder_with_tests(results.path(), 3);
-    signal(&child, Signal::SIGKILL);
-    child.wait().unwrap();
+    kill(child);
     let before = tests_of(&folder).len();
     let ran = measured(&["ab", "--resume", &folder.display().to_string()]);
     let tests = tests_of(&folder);
@@ -202,7 +193,7 @@ fn a_command_brings_an_arm_about_and_a_resumed_run_keeps_its_pairs() {
         assert!((*x < before) == (*y < before), "{order:?}: windows of a pair are of one session");
     }
     assert_eq!(compared(&[&folder])["commit_throughput_tps"]["pairs"], "4");
-    let switched = std::fs::read_to_string(&log).unwrap();
+    let switched = read(&log);
     assert!(switched.ends_with("A\n") && switched.contains("B\n"), "arm A is left in force: {switched}");
 }
 
@@ -250,7 +241,7 @@ fn each_arm_is_stored_and_reported_as_it_was_found() {
         .unwrap()
         .map(|e| e.unwrap().path())
         .filter(|path| path.file_name().unwrap().to_string_lossy().starts_with("test-"))
-        .map(|path| std::fs::read_to_string(path).unwrap())
+        .map(read)
         .collect();
     let of = |product: &str| pages.iter().filter(|page| page.contains(&format!(": {product} "))).count();
     assert_eq!((pages.len(), of(&product(0)), of(&product(1))), (2, 1, 1));

@@ -3,17 +3,8 @@
 mod faults;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
 
-use serde_json::Value;
-
-use crate::common::figures::{all_passed, check, figure, passed};
-use crate::common::mariadb::Maria;
-use crate::common::{
-    Killed, Ran, Server, command, free_port, loadline, on, report, results, sound, sound_tests, start_on, tests_of,
-    wait_for, words,
-};
+use crate::common::*;
 
 /// How to get the hub: said by every test that needs it, which then fails.
 const INSTALL: &str = "nats-server is missing: apt-get install nats-server (./test does it as root)";
@@ -131,11 +122,11 @@ fn jobs_are_spread_over_agents_and_add_up() {
         let all = figure(test, "commit_throughput_tps");
         assert!((sum / all - 1.0).abs() < 1e-9, "{sum} {all}");
         let skew = each(test, "start_skew_ms", Value::as_f64).into_iter().fold(0.0, f64::max);
-        assert_eq!(check(test, "agents")["outcome"] == "passed", skew > 0.0 && skew <= 2.0, "{skew}");
+        assert_eq!(outcome(test, "agents") == "passed", skew > 0.0 && skew <= 2.0, "{skew}");
     }
     let csv = report(&ran.folder(), "--format csv");
     assert!(csv.lines().next().unwrap().contains("agents,start_skew_ms"), "{csv}");
-    let html = std::fs::read_to_string(ran.folder().join("report/index.html")).unwrap();
+    let html = read(ran.folder().join("report/index.html"));
     assert!(html.contains("id=\"agents\"") && html.contains("a10"), "the table of agents");
     fleet
         .run(3, "null:", &format!("{SHORT} --jobs 13"))
@@ -166,10 +157,13 @@ fn a_server_is_loaded_by_agents_that_it_is_sent_to() {
     let [config, file] = ["hub.conf", "mine.toml"].map(|name| folder.path().join(name));
     std::fs::write(&config, "max_payload: 10000").unwrap();
     let digits: String = (0..4000u64).map(|n| format!("{:016x}", n.wrapping_mul(0x9e37_79b9_7f4a_7c15))).collect();
-    std::fs::write(&file, format!("# {digits}\n{}", std::fs::read_to_string(example()).unwrap())).unwrap();
+    std::fs::write(&file, format!("# {digits}\n{}", read(EXAMPLE))).unwrap();
     let fleet = Fleet::at(&format!("-c {}", config.display()), "", "a1 a2", "");
     let target = server.tcp("boss", Some("tops3cret"));
-    let more = format!("--workload-file {} --workload LGWR-LAT1 --jobs 5 --duration 2s --size 8MiB", file.display());
+    let more = format!(
+        "--workload-file {} --workload LGWR-LAT1 --jobs 5 --duration 1s --warmup 300ms --size 8MiB",
+        file.display()
+    );
     let ran = fleet.run(2, &target, &more);
     assert!(!ran.said().contains("tops3cret"));
     let tests = tests_of(&ran.folder());
@@ -177,7 +171,7 @@ fn a_server_is_loaded_by_agents_that_it_is_sent_to() {
     // The database counted what the agents say, and has the rows that they say.
     all_passed(&tests, &["errors", "commits-database"]);
     for test in &tests {
-        assert!(sound(test) && check(test, "work-evidence")["outcome"] != "failed", "{test}");
+        assert!(sound(test) && outcome(test, "work-evidence") != "failed", "{test}");
     }
     // Whoever lacks the password says so, and which agent it is.
     let ran = fleet.run(2, &target, &format!("{SHORT} --jobs 2 --agent-credentials local"));
@@ -208,12 +202,6 @@ fn open_files_bound_sessions_on_a_server_here_and_on_agents_and_no_jobs_on_null(
     sound_tests(&fleet.run(1, "null:?pause=1ms", &more));
 }
 
-fn example() -> PathBuf {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
-    let files = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path());
-    files.filter(|path| path.extension().is_some_and(|extension| extension == "toml")).min().unwrap()
-}
-
 #[test]
 #[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn a_hub_with_tls_is_used_by_those_who_trust_its_certificate() {
@@ -239,7 +227,7 @@ fn a_hub_with_tls_is_used_by_those_who_trust_its_certificate() {
     wait_for("the agents to be at the hub", || there().contains("a1") && there().contains("a2"));
     // The password travels, because the way is encrypted; and the server's counters say what the agents do.
     let (results, target) = (results(), server.tcp("ann:tops3cret", "loads"));
-    let more = "--workload LGWR-LAT1 --jobs 3 --duration 2s --agents 2 --no-probe";
+    let more = "--workload LGWR-LAT1 --jobs 3 --duration 1s --warmup 300ms --agents 2 --no-probe";
     let line = format!("run {more} {reach} --target {target} --results {}", results.path().display());
     let ran = Ran::of(trusting("ca.crt", &line).output().unwrap());
     let tests = tests_of(&ran.folder());

@@ -1,9 +1,6 @@
 //! Analytic queries and procedural code: the same answers on every database, and no work that is not done.
 
-use std::path::Path;
-
-use crate::common::figures::{check, figure, passed};
-use crate::common::{Row, Server, on, refused, results, rows_of, sound, tests_of};
+use crate::common::*;
 use loadline_database::{OpenRequest, Target, Work, kind_of, open};
 
 const SIZE: u64 = 4 << 20;
@@ -36,7 +33,6 @@ fn ask(target: &dyn Target, row: &Row) -> [i64; 2] {
 }
 
 #[test]
-#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn every_query_has_the_same_right_answer_everywhere() {
     let (dir, answers) = (results(), rows_of(ANSWERS));
     let right: Vec<[i64; 2]> =
@@ -54,12 +50,11 @@ fn every_query_has_the_same_right_answer_everywhere() {
     }
 }
 
-fn measure(target: &str, results: &Path, more: &str) -> Vec<serde_json::Value> {
+fn measure(target: &str, results: &Path, more: &str) -> Vec<Value> {
     tests_of(&on(target, results, &format!("--no-probe --size 4MiB --warmup 200ms {more}")).folder())
 }
 
 #[test]
-#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn queries_have_their_figures_and_groups_are_counted() {
     let dir = results();
     for (target, driver) in [("sqlite:", "client"), ("postgres-temp:", "database")] {
@@ -78,7 +73,6 @@ fn queries_have_their_figures_and_groups_are_counted() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn workers_come_or_the_test_is_invalid() {
     // A server that would run everything in parallel by itself, and has two workers.
     let server = Server::start(&[
@@ -107,7 +101,7 @@ fn workers_come_or_the_test_is_invalid() {
         assert!(sound(&tests[1]), "{:#}", tests[1]);
         let compared = if !refused(&tests[1]) { &two["speed_up"] } else { &two["absent"]["speed_up"] };
         assert!(!compared.is_null() && tests[1]["speed_up"] == 1.0 && two["swept"] == "threads", "{two:#}");
-        assert_eq!(check(two, "commits-database")["outcome"], "not-made");
+        assert_eq!(outcome(two, "commits-database"), "not-made");
         assert!(two["absent"]["commits_database"].as_str().unwrap().contains("worker"), "{two:#}");
         assert!(tests[0]["absent"]["speed_up"].is_string() && tests[0]["commits_database"].is_number());
     }
@@ -125,11 +119,10 @@ fn workers_come_or_the_test_is_invalid() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn procedures_compute_and_their_commits_are_counted() {
     let dir = results();
     for target in ["postgres-temp:", "mariadb-temp:"] {
-        let tests = measure(target, dir.path(), "--group procedural-code --jobs 2 --duration 2s");
+        let tests = measure(target, dir.path(), "--group procedural-code --jobs 2 --duration 1s");
         assert_eq!(tests.len(), 6);
         for t in &tests {
             let f = |id: &str| figure(t, id);
@@ -137,7 +130,7 @@ fn procedures_compute_and_their_commits_are_counted() {
             assert!(f("mops_per_s") > 0.0 && (f("mops_per_s_per_job") * 2.0 / f("mops_per_s") - 1.0).abs() < 1e-9);
             assert!(sound(t), "{t:#}");
             passed(t, "commits-database");
-            assert_eq!(check(t, "commits-per-sync")["outcome"], "not-made", "nothing is made durable");
+            assert_eq!(outcome(t, "commits-per-sync"), "not-made", "nothing is made durable");
             assert!(t.get("queries_per_s").is_none() && t["absent"]["queries_per_s"].is_string());
         }
         let operations = figure(&tests[0], "mops_per_s") / figure(&tests[0], "tx_per_s");
@@ -147,7 +140,6 @@ fn procedures_compute_and_their_commits_are_counted() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn a_wrong_result_is_an_error() {
     let server = Server::start(&[]);
     server.sql("CREATE SCHEMA loadline").unwrap();

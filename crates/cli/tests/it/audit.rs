@@ -1,8 +1,6 @@
 //! `loadline audit`: its contract, own runs, and what is no table.
 
-use std::path::Path;
-
-use crate::common::{Ran, loadline, ok, on, results, run, sound_tests};
+use crate::common::*;
 
 fn file(dir: &Path, name: &str, text: &str) -> String {
     let path = dir.join(name);
@@ -31,7 +29,7 @@ fn the_exit_code_says_whether_there_are_errors() {
     let mut command = loadline();
     command.args(["audit", "-", "--format", "json"]).stdin(std::fs::File::open(&path).unwrap());
     let piped = Ran::of(command.output().unwrap());
-    let found: serde_json::Value = serde_json::from_str(&piped.out).unwrap();
+    let found: Value = serde_json::from_str(&piped.out).unwrap();
     let keys = ["row", "recomputed", "printed"].map(|key| found[0][key].to_string());
     assert_eq!((bad.code, piped.code, keys), (1, 1, ["3", "12800", "\"18200\""].map(str::to_owned)));
 }
@@ -96,5 +94,5 @@ fn the_docs_have_the_laws_of_the_registry() {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/audit.md");
     let laws = ok(&["audit", "--laws", "--format", "md"]).out;
     let renew = "renew the table of docs/audit.md with `loadline audit --laws --format md`";
-    assert!(std::fs::read_to_string(docs).unwrap().contains(&laws), "{renew}");
+    assert!(read(docs).contains(&laws), "{renew}");
 }

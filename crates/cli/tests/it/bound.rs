@@ -1,21 +1,20 @@
 //! What bounds a test, end to end: each test makes one cause on purpose. Which figures name which cause is tested with made-up ones
 //! (`analyze/tests/it/bound.rs` and `bound_time.rs`).
 
-use crate::common::figures::figure;
-use crate::common::{DATA, measured, report, results, words};
+use crate::common::*;
 
 /// Runs it for a moment and returns its last test as the JSON report has it.
-fn last_test(target: &str, options: &str) -> serde_json::Value {
+fn last_test(target: &str, options: &str) -> Value {
     let dir = results();
     let short = "--duration 2s --warmup 300ms --no-probe";
     let line = format!("run --target {target} {short} --results {} {options}", dir.path().display());
     let json = report(&measured(&words(&line)).folder(), "--format json");
-    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let json: Value = serde_json::from_str(&json).unwrap();
     json["runs"][0]["tests"].as_array().unwrap().last().unwrap().clone()
 }
 
 #[track_caller]
-fn assert_bounded(test: &serde_json::Value, by: &str) {
+fn assert_bounded(test: &Value, by: &str) {
     assert_eq!(test["bounded_by"], by, "{test:#}");
 }
 

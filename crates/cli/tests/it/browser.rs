@@ -2,11 +2,11 @@
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{ChildStdin, ChildStdout, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::common::Killed;
+use crate::common::*;
 
 /// How to get it: said by every test that needs it, which then fails.
 const INSTALL: &str = "Chromium is missing: apt-get install chromium (./test --nightly does it as root)";

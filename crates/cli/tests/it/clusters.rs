@@ -1,15 +1,6 @@
 //! Runs over nodes, and levels of replication.
 
-use std::path::Path;
-
-use nix::sys::signal::Signal;
-use serde_json::Value;
-
-use crate::common::figures::{all_passed, passed};
-use crate::common::{
-    Ran, Row, Server, command, ended, folder_with_tests, leftovers, made, measured, number, on, printed, report,
-    results, rows_of, run, signal, sound_tests, start, tests_of, wait_for, words,
-};
+use crate::common::*;
 
 fn csv(folder: &Path) -> Vec<Row> {
     rows_of(&report(folder, "--format csv"))
@@ -40,7 +31,6 @@ fn a_level_that_waits_adds_its_round_trip() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn a_level_that_waits_takes_its_round_trip() {
     let results = results();
     let (ran, [_, on]) = far_standby(results.path());
@@ -61,15 +51,14 @@ fn a_level_that_waits_takes_its_round_trip() {
         })
         .collect();
     std::fs::write(folder.join("tests.jsonl"), lines.join("\n") + "\n").unwrap();
-    let again = run(&["run", "--resume", folder.to_str().unwrap()]);
+    let again = resumed(&folder, "");
     assert!(again.code == 1 && tests_of(&again.folder()).len() == 8, "{}", again.said());
     let copy = results.path().join("copy");
-    assert!(std::process::Command::new("cp").arg("-r").args([&folder, &copy]).status().unwrap().success());
+    assert!(Command::new("cp").arg("-r").args([&folder, &copy]).status().unwrap().success());
     command(&format!("compare {} {}", folder.display(), copy.display())).fails(2, &["levels of replication"]);
 }
 
 #[test]
-#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn a_run_is_interrupted_while_its_replicas_catch_up() {
     let results = results();
     let narrow =
@@ -78,7 +67,7 @@ fn a_run_is_interrupted_while_its_replicas_catch_up() {
     let child = start(&words(&format!("{narrow} {short}")));
     folder_with_tests(results.path(), 1);
     // The window's redo takes the link a minute; the next test waits for it.
-    std::thread::sleep(std::time::Duration::from_secs(2));
+    std::thread::sleep(Duration::from_secs(2));
     signal(&child, Signal::SIGINT);
     let ran = ended(child);
     ran.fails(130, &["have to catch up"]);
@@ -87,7 +76,6 @@ fn a_run_is_interrupted_while_its_replicas_catch_up() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn levels_of_a_users_own_pair_are_put_back() {
     let results = results();
     let primary = Server::start(&[]);
@@ -133,10 +121,10 @@ fn levels_of_a_users_own_pair_are_put_back() {
     let rows = csv(&ran.folder());
     assert_eq!(rows.iter().map(|r| r["level"].as_str()).collect::<Vec<_>>(), ["local", "on"], "{rows:?}");
     assert!(rows.iter().all(|r| r["rtt_ms"].is_empty()), "{rows:?}");
-    let manifest = std::fs::read_to_string(ran.folder().join("manifest.json")).unwrap();
+    let manifest = read(ran.folder().join("manifest.json"));
     assert!(manifest.contains("postgres://boss@127.0.0.1") && !manifest.contains("tops3cret"), "{manifest}");
     assert_eq!(settings(), before, "{}", ran.said());
-    assert_eq!(sql("SELECT count(*) FROM pg_namespace WHERE nspname = 'loadline'"), "0");
+    assert!(!primary.has_schema());
 
     for by in [Signal::SIGINT, Signal::SIGKILL] {
         let child = start(&words(&args(&url, &[&second], 50)));
@@ -153,7 +141,6 @@ fn levels_of_a_users_own_pair_are_put_back() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn jobs_that_read_are_spread_over_standbys_and_counted_there() {
     let results = results();
     let more =

@@ -1,18 +1,12 @@
 //! What a transaction costs the database's machine, log switches, and scans over idle times.
 
-use serde_json::Value;
+use crate::common::*;
 
-use crate::common::figures::figure;
-use crate::common::{lat1, number, on, report, results, rows_of, sound_tests, tests_of};
-
-const SHORT: &str = "--driver client --jobs 2 --duration 3s --warmup 500ms --no-probe";
+const SHORT: &str = "--driver client --jobs 2 --duration 2s --warmup 500ms --no-probe";
 const CPU: [&str; 2] = ["server_cpu_user_us_per_tx", "server_cpu_sys_us_per_tx"];
 
-fn absent<'a>(test: &'a Value, id: &str) -> &'a str {
-    test["absent"][id].as_str().unwrap_or_else(|| panic!("{id}: {}", test[id]))
-}
-
 #[test]
+#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn what_a_transaction_costs_is_of_all_processes_of_the_database() {
     let dir = results();
     for target in ["sqlite:", "postgres-temp:", "mariadb-temp:"] {
@@ -33,6 +27,9 @@ fn what_a_transaction_costs_is_of_all_processes_of_the_database() {
             assert!(f("server_voluntary_switches_per_tx") >= 0.5, "{target}: {t}");
             assert!((0.9..1.1).contains(&f("old_rows_per_tx")), "{target}: {}", f("old_rows_per_tx"));
         }
+        if target == "mariadb-temp:" {
+            assert!(absent(t, "log_switches").contains("circle"), "{t}");
+        }
         for id in ["server_involuntary_switches_per_tx", "block_reads_per_tx", "block_writes_per_tx"] {
             assert!(f(id) >= 0.0, "{target}: {id}");
         }
@@ -47,21 +44,19 @@ fn what_a_transaction_costs_is_of_all_processes_of_the_database() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn log_switches_are_as_many_as_the_redo_fills_files() {
     let dir = results();
-    let thr = "--workload LGWR-THR --driver client --jobs 2 --duration 4s --warmup 500ms --no-probe";
-    for target in ["postgres-temp:", "sqlite:", "mariadb-temp:"] {
+    let thr = "--workload LGWR-THR --driver client --jobs 2 --duration 2s --warmup 500ms --no-probe";
+    for target in ["postgres-temp:", "sqlite:"] {
         let ran = on(target, dir.path(), thr);
         let t = &tests_of(&ran.folder())[0];
-        if target == "mariadb-temp:" {
-            assert!(absent(t, "log_switches").contains("circle"), "{t}");
-            continue;
-        }
         let (switches, redo_mib) = (figure(t, "log_switches"), figure(t, "redo_mib_per_s") * figure(t, "elapsed_s"));
-        match target {
-            "postgres-temp:" => assert!((switches - redo_mib / 16.0).abs() < 1.1, "{switches} of {redo_mib} MiB"),
+        if target == "sqlite:" {
             // It begins anew after a checkpoint only.
-            _ => assert!(switches <= figure(t, "checkpoints") + 1.0, "{switches}: {t}"),
+            assert!(switches <= figure(t, "checkpoints") + 1.0, "{switches}: {t}");
+        } else {
+            assert!((switches - redo_mib / 16.0).abs() < 1.1, "{switches} of {redo_mib} MiB");
         }
         // Seconds with and without a switch make up the window, so its throughput lies between.
         let sides = ["log_switch_tps", "between_switches_tps"].map(|id| t[id].as_f64());
@@ -74,6 +69,26 @@ fn log_switches_are_as_many_as_the_redo_fills_files() {
 }
 
 #[test]
+fn copies_among_payloads_are_found_as_identical_blocks() {
+    let dir = results();
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/data/wide.toml");
+    let wide =
+        format!("--workload-file {file} --setting page_size=4096 --jobs 1 --duration 300ms --warmup 100ms --no-probe");
+    let share = |more: &str| {
+        let ran = on("sqlite:", dir.path(), &format!("{wide} {more}"));
+        let t = tests_of(&ran.folder()).remove(0);
+        t["identical_blocks_pct"].as_f64().ok_or_else(|| absent(&t, "identical_blocks_pct").to_owned())
+    };
+    assert!(share("").unwrap_err().contains("--payload-duplicates"));
+    // A row is a page of payload, and a part of a page that has its key.
+    let [none, half, all] = ["0", "50%", "100%"].map(|given| share(&format!("--payload-duplicates {given}")).unwrap());
+    assert!(none < 1.0 && (20.0..50.0).contains(&half) && (50.0..80.0).contains(&all), "{none} {half} {all}");
+    let e = on("sqlite:", dir.path(), &format!("{wide} --payload-duplicates 101%"));
+    assert!(e.code == 2 && e.err.contains("101%") && e.err.contains("between 0 and 100%"), "{}", e.said());
+}
+
+#[test]
+#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn perf_events_are_counted_or_refused_with_the_reason() {
     let dir = results();
     let path = dir.path().join("r");

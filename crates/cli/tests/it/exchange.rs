@@ -1,10 +1,8 @@
 //! Results of other tools as runs, and runs for other programs.
 
-use std::path::{Path, PathBuf};
+use serde_json::json;
 
-use serde_json::{Value, json};
-
-use crate::common::{lat1, ok, report, results, run, tests_of};
+use crate::common::*;
 
 fn file(name: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../exchange/tests/it/data").join(name);
@@ -27,7 +25,7 @@ fn imported_runs_stand_beside_others_and_pass_no_checks() {
     assert!(stored["valid"].is_null() && stored["checks"].as_array().unwrap().is_empty(), "{stored}");
     let files = stored["imported"]["files"].as_array().unwrap();
     assert_eq!((files.len(), &stored["imported"]["version"]), (2, &"15.18".into()));
-    let sum = std::process::Command::new("sha256sum").arg(&log).output().unwrap();
+    let sum = Command::new("sha256sum").arg(&log).output().unwrap();
     assert!(String::from_utf8_lossy(&sum.stdout).starts_with(files[1]["sha256"].as_str().unwrap()));
 
     let name = folders[0].to_str().unwrap();
@@ -55,7 +53,7 @@ fn imports_are_compared_and_files_of_one_run_are_a_sweep() {
     let results = results();
     let dir = results.path();
     let faster = dir.join("faster.txt");
-    let text = std::fs::read_to_string(file("pgbench-select.txt")).unwrap();
+    let text = read(file("pgbench-select.txt"));
     std::fs::write(&faster, text.replace("tps = 14699", "tps = 29398")).unwrap();
     let files = ["pgbench", &file("pgbench-select.txt"), faster.to_str().unwrap()];
     let folders = import(dir, &files);
@@ -89,11 +87,11 @@ fn a_run_is_exported_as_tables_and_as_a_log() {
     let name = folders[0].to_str().unwrap();
     let [out, parquet] = ["tables", "parquet"].map(|name| dir.join(name).to_str().unwrap().to_owned());
     ok(&["export", name, "--format", "csv", "--output", &out]);
-    let counts = std::fs::read_to_string(format!("{out}/histograms.csv")).unwrap();
+    let counts = read(format!("{out}/histograms.csv"));
     let counts = counts.lines().skip(1).map(|line| line.rsplit(',').next().unwrap().parse::<u64>().unwrap());
     assert_eq!(counts.sum::<u64>(), 92);
     let one = ok(&["export", name, "--format", "csv", "--table", "series"]).out;
-    assert_eq!(one, std::fs::read_to_string(format!("{out}/series.csv")).unwrap());
+    assert_eq!(one, read(format!("{out}/series.csv")));
     let rows: Value = serde_json::from_str(&ok(&["export", name, "--format", "json", "--table", "tests"]).out).unwrap();
     assert_eq!(rows[0]["tx_per_s"], json!(45.880253));
     let log = ok(&["export", name, "--format", "hlog", "--output", "-"]).out;

@@ -1,6 +1,6 @@
 //! `loadline forecast` of the published study: the forms of its output.
 
-use crate::common::{Ran, number, rows_of, run};
+use crate::common::*;
 
 /// The study: two platforms with four workloads each.
 const STUDY: [&str; 3] = ["forecast", "reference:exadata-x5-2", "reference:exadata-x9m"];

@@ -1,10 +1,9 @@
 //! Handing over: notes, redacted reports, paper.
 
 use std::fs;
-use std::path::{Path, PathBuf};
 
 use crate::browser::Browser;
-use crate::common::{lat1, ok, report, results, run};
+use crate::common::*;
 
 fn refused(args: &[&str], says: &str) {
     run(args).fails(2, &[says]);
@@ -43,12 +42,6 @@ fn a_run_is_noted_and_reported() {
     refused(&["report", folder, "--title", " "], "empty");
     refused(&["report", folder, "--summary", "--format", "csv"], "--summary is for reports to read");
     refused(&["report", folder, "--anonymous", "--with", "reference:exadata-x9m"], "--with");
-}
-
-#[test]
-fn the_example_needs_no_run() {
-    let text = ok(&["report", "--example", "--format", "text"]).out;
-    assert!(text.contains("PostgreSQL 15") && text.contains("MariaDB 10.11"), "{text}");
 }
 
 #[test]

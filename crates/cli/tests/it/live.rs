@@ -3,14 +3,9 @@
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::Duration;
 
 use crate::browser::Browser;
-use crate::common::{
-    Killed, as_on_a_quiet_machine, folder_with_tests, loadline, ok, on, run, start_on, tests_of, wait_for, words,
-};
+use crate::common::*;
 
 /// A server, or a run that serves its metrics; ended with the test.
 pub(super) struct Server {
@@ -99,7 +94,7 @@ fn name_of(folder: &Path) -> &str {
 fn three_runs(results: &Path) -> [String; 3] {
     let swept = "run --no-probe --target null:?pause=1ms --jobs 1,2,4 --platform";
     let arms = "ab --target-a null:?pause=1ms --target-b null:?pause=1001us --pairs 3 --jobs 1";
-    let short = format!("--workload LGWR-LAT1 --duration 1s --warmup 200ms --results {}", results.display());
+    let short = format!("--workload LGWR-LAT1 --duration 500ms --warmup 200ms --results {}", results.display());
     [(swept, &["one <b>bold</b>"][..]), (swept, &["two"]), (arms, &[])].map(|(line, platform)| {
         let folder = run(&[&words(line)[..], platform, &words(&short)].concat()).folder();
         as_on_a_quiet_machine(&folder);
@@ -122,11 +117,8 @@ fn pages_are_there_and_say_nothing_else(results: &Path, [first, second, arms]: &
     let server = Server::start(results, None);
     let list = server.get("/");
     assert_eq!(list.status, 200, "{}", list.body);
-    assert!(
-        list.body.contains(first) && list.body.contains("one &lt;b&gt;bold") && !list.body.contains("<b>bold"),
-        "{}",
-        list.body
-    );
+    let has = |part: &str| list.body.contains(part);
+    assert!(has(first) && has("one &lt;b&gt;bold") && !has("<b>bold"), "{}", list.body);
     for header in [
         "content-security-policy: default-src 'none'; script-src 'self' 'sha256-",
         "; style-src 'self' 'sha256-",
@@ -295,7 +287,7 @@ fn set_state(folder: &Path, state: &str) {
 }
 
 /// Starts a run of two tests of 5 s into `dir`.
-fn two_tests(dir: &str) -> std::process::Child {
+fn two_tests(dir: &str) -> Child {
     let line = "--driver client --workload LGWR-LAT1 --jobs 1,2 --duration 4s --warmup 1s --no-probe";
     start_on("null:?pause=1ms", dir, line)
 }
@@ -317,7 +309,7 @@ fn live_folder(results: &Path) -> PathBuf {
 }
 
 /// A run of [`two_tests`] that was watched: what that said, the run's folder, and its seconds under way.
-fn watched_run(results: &tempfile::TempDir) -> (String, PathBuf, Vec<serde_json::Value>) {
+fn watched_run(results: &tempfile::TempDir) -> (String, PathBuf, Vec<Value>) {
     let dir = results.path().to_str().unwrap();
     let mut measured = two_tests(dir);
     live_folder(results.path());
@@ -328,11 +320,8 @@ fn watched_run(results: &tempfile::TempDir) -> (String, PathBuf, Vec<serde_json:
     }
     let folder = folder_with_tests(results.path(), 2);
     let seconds = fs::read_to_string(folder.join("live.jsonl")).unwrap();
-    let seconds: Vec<serde_json::Value> = seconds
-        .lines()
-        .map(|l| serde_json::from_str(l).unwrap())
-        .filter(|l: &serde_json::Value| l["event"] == "second")
-        .collect();
+    let seconds: Vec<Value> =
+        seconds.lines().map(|l| serde_json::from_str(l).unwrap()).filter(|l: &Value| l["event"] == "second").collect();
     assert!([1, 2].iter().all(|test| seconds.iter().any(|s| s["test"] == *test)), "{seconds:?}");
     (text, folder, seconds)
 }
@@ -380,11 +369,8 @@ fn a_browser_shows_every_page_to_everyone() {
             let wide = browser.eval("document.documentElement.scrollWidth - document.documentElement.clientWidth");
             assert!(wide.as_i64().unwrap() <= 0, "{path} at {width} scrolls sideways by {wide}");
             let paper = browser.eval("getComputedStyle(document.documentElement).backgroundColor");
-            assert_eq!(
-                paper,
-                if dark { "rgb(20, 24, 31)" } else { "rgb(255, 255, 255)" },
-                "{path}: is the style allowed?"
-            );
+            let styled = if dark { "rgb(20, 24, 31)" } else { "rgb(255, 255, 255)" };
+            assert_eq!(paper, styled, "{path}: is the style allowed?");
         }
         let drawn = browser
             .eval("[...document.querySelectorAll('svg')].filter(s => s.getBoundingClientRect().height > 50).length");

@@ -1,13 +1,6 @@
 //! End to end: the data-load group, and the data set: kept, refused, dropped, too large.
 
-use std::path::Path;
-
-use crate::common::figures::{figure, passed};
-use crate::common::{
-    Ran, Server, ended, leftovers, manifest_of, ok, on, results, signal, sound_tests, start_on, tests_of, wait_for,
-};
-use nix::sys::signal::Signal;
-use serde_json::Value;
+use crate::common::*;
 
 /// All workloads of the group, small, one job.
 fn plan(dir: &Path) -> String {
@@ -109,11 +102,11 @@ fn a_table_dropped_in_mid_run_fails_its_test_and_names_it() {
     let server = Server::start(&[]);
     let dir = results();
     for driver in ["client", "database"] {
-        let more = format!("--workload SRV-QUERY1 --driver {driver} --jobs 1,2 --duration 3s --warmup 0.5s --no-probe");
+        let more = format!("--workload SRV-QUERY1 --driver {driver} --jobs 1,2 --duration 2s --warmup 0.3s --no-probe");
         let child = start_on(&server.url(), dir.path(), &more);
         let jobs = "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'loadline%job 1%'";
         wait_for("the second test", || server.sql(jobs).is_ok_and(|n| n == "1"));
-        std::thread::sleep(std::time::Duration::from_millis(700));
+        std::thread::sleep(Duration::from_millis(700));
         server.sql("DROP TABLE loadline.data_lookup").unwrap();
         let ran = ended(child);
         assert_ne!(ran.code, 0, "{}", ran.said());

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::common::{results, tests_of, words};
+use crate::common::*;
 use crate::kept::{self, Items};
 
 /// Checks that a busy neighbour can fail on any machine, or a window of a quarter of a second: the record is right and says so.
@@ -79,18 +79,14 @@ fn the_quick_plan_makes_the_same_checks(database: &str, target: &str) {
 }
 
 #[test]
+#[cfg_attr(not(feature = "servers"), ignore = "every workload in a window: ./test")]
 fn the_quick_plan_makes_the_same_checks_on_sqlite() {
     the_quick_plan_makes_the_same_checks("sqlite", "sqlite:");
 }
 
 #[test]
-#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
-fn the_quick_plan_makes_the_same_checks_on_postgres() {
+#[ignore = "nightly: every workload in a window on every server"]
+fn the_quick_plan_makes_the_same_checks_on_servers() {
     the_quick_plan_makes_the_same_checks("postgres", "postgres-temp:");
-}
-
-#[test]
-#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
-fn the_quick_plan_makes_the_same_checks_on_mariadb() {
     the_quick_plan_makes_the_same_checks("mariadb", "mariadb-temp:");
 }

@@ -5,12 +5,15 @@
 mod ab;
 #[cfg(feature = "hub")]
 mod agents;
+#[cfg(feature = "servers")]
 mod aging;
+#[cfg(feature = "servers")]
 mod analytics;
 mod audit;
 mod bad_input;
 mod bound;
 mod browser;
+#[cfg(feature = "servers")]
 mod clusters;
 mod common;
 mod cost;
@@ -29,8 +32,10 @@ mod made_checks;
 mod managed;
 mod many_sessions;
 mod metrics;
+#[cfg(feature = "servers")]
 mod mysql;
 mod pages;
+#[cfg(feature = "servers")]
 mod pgbench_scripts;
 mod plans;
 mod platforms;
@@ -39,12 +44,15 @@ mod postgres;
 mod postgres_versions;
 mod probe;
 mod references;
+#[cfg(feature = "servers")]
 mod refused;
 mod registry;
 mod snapshot;
+#[cfg(feature = "servers")]
 mod tp;
 mod trend;
 mod user_workload;
+#[cfg(feature = "servers")]
 mod via;
 mod waits;
 mod warmup;

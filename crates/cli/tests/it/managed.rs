@@ -1,14 +1,7 @@
 //! Servers whose machine loadline cannot enter, and roles without privileges: what bounds their figures, and what is missing.
 
-use std::path::Path;
+use crate::common::*;
 
-use crate::common::figures::{check, figure};
-use crate::common::mariadb::Maria;
-use crate::common::{
-    Ran, Server, command, far, lat1, manifest_of, printed, results, run, sound, sound_tests, tests_of, words,
-};
-
-/// The statements of a script that are not comments.
 fn statements(script: &str) -> impl Iterator<Item = &str> {
     script.lines().filter(|line| !line.starts_with("--") && !line.is_empty())
 }
@@ -16,8 +9,8 @@ fn statements(script: &str) -> impl Iterator<Item = &str> {
 /// Subjects and advice of the doctor's findings that are not fine.
 fn findings(target: &str) -> Vec<[String; 3]> {
     let ran = far(&["doctor", "--target", target, "--format", "json"]);
-    let rows: Vec<serde_json::Value> = serde_json::from_str(&ran.out).unwrap_or_else(|e| panic!("{e}: {}", ran.said()));
-    let text = |row: &serde_json::Value, key: &str| row[key].as_str().unwrap_or_default().to_owned();
+    let rows: Vec<Value> = serde_json::from_str(&ran.out).unwrap_or_else(|e| panic!("{e}: {}", ran.said()));
+    let text = |row: &Value, key: &str| row[key].as_str().unwrap_or_default().to_owned();
     let bad = rows.iter().filter(|row| row["verdict"] != "ok");
     bad.map(|row| ["subject", "value", "advice"].map(|key| text(row, key))).collect()
 }

@@ -1,9 +1,6 @@
 //! End to end: thousands of sessions, each with a thread.
 
-use nix::sys::signal::Signal;
-
-use crate::common::figures::{figure, passed};
-use crate::common::{ended, leftovers, on, results, signal, sound, start_on, tests_of, wait_for};
+use crate::common::*;
 
 /// Jobs that think for most of the time: also a small machine has CPU for all.
 const THINKING: &str = "--workload LGWR-LAT1 --jobs 2000 --think 500ms --warmup 2s --no-probe";
@@ -32,7 +29,7 @@ fn an_interrupt_ends_two_thousand_sessions_in_the_middle_of_a_long_window() {
     let mut running = start_on("null:", dir.path(), &format!("{THINKING} --duration 600s"));
     let tasks = format!("/proc/{}/task", running.id());
     wait_for("2,000 threads", || std::fs::read_dir(&tasks).is_ok_and(|tasks| tasks.count() > 2000));
-    std::thread::sleep(std::time::Duration::from_secs(3));
+    std::thread::sleep(Duration::from_secs(3));
     signal(&running, Signal::SIGINT);
     wait_for("its end", || running.try_wait().unwrap().is_some());
     ended(running).fails(130, &[]);

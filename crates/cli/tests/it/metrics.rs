@@ -2,13 +2,9 @@
 
 use std::fs;
 use std::net::{TcpListener, TcpStream};
-use std::path::Path;
-use std::process::{Command, Stdio};
-
-use serde_json::Value;
 
 use super::live::Server;
-use crate::common::{Killed, run, signal, start, tests_of, wait_for, words};
+use crate::common::*;
 
 const TARGET: &str = "null:?pause=1ms";
 const DASHBOARD: &str = include_str!("../../../../docs/grafana/loadline.json");
@@ -21,7 +17,7 @@ fn sample(text: &str, metric: &str, label: &str) -> Option<f64> {
 
 fn serving(results: &Path) -> Server {
     // More tests than are waited for: the run must be there until it has answered.
-    let line = "run --workload LGWR-LAT1 --jobs 1,2,3,4,5,6,7 --duration 6s --warmup 200ms --no-probe --metrics 127.0.0.1:0 --target";
+    let line = "run --workload LGWR-LAT1 --jobs 1,2,3,4,5,6,7 --duration 3s --warmup 200ms --no-probe --metrics 127.0.0.1:0 --target";
     let more = [TARGET, "--results", results.to_str().unwrap(), "--platform", "a \"b\"\\"];
     Server::of(start(&[&words(line)[..], &more].concat()))
 }
@@ -56,7 +52,7 @@ fn a_run_tells_its_figures_until_it_ends() {
     let valid = f64::from(u8::from(first["valid"] == true));
     assert_eq!(sample(&text, "loadline_result_valid", "test=\"1\""), Some(valid));
 
-    signal(&running.process.0, nix::sys::signal::Signal::SIGINT);
+    signal(&running.process.0, Signal::SIGINT);
     running.process.0.wait().unwrap();
     wait_for("the server to end with the run", || TcpStream::connect(&running.address).is_err());
 }

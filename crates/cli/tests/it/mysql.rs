@@ -2,19 +2,14 @@
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::path::Path;
-use std::time::Duration;
 
-use crate::common::figures::figure;
-use crate::common::mariadb::Maria;
-use crate::common::{Ran, lat1, loadline, manifest_of, on, printed, results, run, sound_tests, tests_of};
+use crate::common::*;
 
 fn measure(url: &str, results: impl AsRef<Path>, more: &str) -> Ran {
     lat1(url, results, &format!("--jobs 2 --duration 600ms --warmup 300ms --no-probe {more}"))
 }
 
 #[test]
-#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn with_a_binary_log_commits_in_a_procedure_wait_and_are_counted_once() {
     let dir = results();
     let more = "--driver database --force --setting log_bin=bin --jobs 8 --duration 2s --warmup 500ms --no-probe";
@@ -29,7 +24,6 @@ fn with_a_binary_log_commits_in_a_procedure_wait_and_are_counted_once() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn a_users_server_is_measured_checked_and_left_clean() {
     // Settings of a server that loadline's sessions must not take over.
     let server = Maria::start(&[
@@ -123,7 +117,6 @@ fn far_away(port: u16) -> u16 {
 }
 
 #[test]
-#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn encryption_and_passwords() {
     let server = Maria::start(&[]);
     let doctor = |url: &str| run(&["doctor", "--target", url]);

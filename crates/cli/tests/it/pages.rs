@@ -1,11 +1,9 @@
 //! The pages of the workloads, and the documents: nothing missing, superfluous or unknown.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
-use crate::common::{Ran, as_on_a_quiet_machine, command, leftovers, ok, printed, results};
+use crate::common::*;
 
-/// Files of a folder by name.
 fn files(folder: &Path) -> BTreeMap<String, String> {
     let read = |e: std::fs::DirEntry| {
         (e.file_name().into_string().unwrap(), std::fs::read_to_string(e.path()).unwrap_or_else(|e| panic!("{e}")))
@@ -13,7 +11,7 @@ fn files(folder: &Path) -> BTreeMap<String, String> {
     std::fs::read_dir(folder).map(|d| d.map(|e| read(e.unwrap())).collect()).unwrap_or_default()
 }
 
-pub(super) fn workloads() -> Vec<serde_json::Value> {
+pub(super) fn workloads() -> Vec<Value> {
     serde_json::from_str(&ok(&["workloads", "--format", "json"]).out).unwrap()
 }
 
@@ -33,7 +31,7 @@ fn every_workload_has_its_page_and_no_other_is_left() {
     std::fs::write(dir.path().join("LGWR-LAT25.md"), "broken").unwrap();
     let ran = command(&renew);
     assert!(!old.exists() && ran.err.contains("LGWR-GONE.md"), "{}", ran.said());
-    assert_eq!(std::fs::read_to_string(&notes).unwrap(), "my own\n");
+    assert_eq!(read(&notes), "my own\n");
     std::fs::remove_file(&notes).unwrap();
     assert_eq!(files(dir.path()), made);
     assert_eq!(command(&format!("{renew} LGWR-LAT1")).code, 2);
@@ -74,7 +72,7 @@ fn commands_of_the_documents_are_known() {
     pages.push(root.join("README.md"));
     let mut lines: Vec<(String, String)> = Vec::new();
     for page in pages {
-        let text = std::fs::read_to_string(&page).unwrap();
+        let text = read(&page);
         lines.extend(commands(&text).into_iter().map(|line| (line, page.display().to_string())));
     }
     lines.sort();
@@ -85,7 +83,7 @@ fn commands_of_the_documents_are_known() {
         .filter_map(|(line, page)| {
             // The help ends a command before it begins, and what stands before it must be known.
             let program = line.replacen("loadline", env!("CARGO_BIN_EXE_loadline"), 1);
-            let out = std::process::Command::new("sh").arg("-c").arg(format!("{program} --help")).output().unwrap();
+            let out = Command::new("sh").arg("-c").arg(format!("{program} --help")).output().unwrap();
             (!out.status.success()).then(|| format!("{page}: {line}\n{}", String::from_utf8_lossy(&out.stderr)))
         })
         .collect();
@@ -129,7 +127,7 @@ fn masked(text: &str) -> String {
 #[test]
 fn the_first_hour_works_as_written() {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide/first-hour.md");
-    let text = std::fs::read_to_string(page).unwrap();
+    let text = read(page);
     let dir = results();
     let mut folder = String::from("RUN");
     for block in text.split("```console\n").skip(1).map(|rest| rest.split("```").next().unwrap()) {

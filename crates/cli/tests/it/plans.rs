@@ -1,6 +1,6 @@
 //! Plans that come with loadline: listed, printed, run by name; nothing is started here.
 
-use crate::common::{command, ok, printed, results, rows_of};
+use crate::common::*;
 
 #[test]
 #[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
@@ -12,26 +12,24 @@ fn every_plan_runs_by_name_and_as_the_file_that_is_printed() {
     assert!(["quick", "full", "log-writer"].iter().all(|name| names.iter().any(|n| n == name)), "{names:?}");
     assert_eq!(rows_of(&printed("plans full --format csv")).len(), 1);
     assert!(!printed("plans").contains("LGWR-SIZE"), "a terminal has the number of workloads only");
+    let runs = dir.path().join("runs");
+    let dry =
+        |plan: &str| printed(&format!("run {plan} --target postgres-temp: --results {} --dry-run", runs.display()));
     for name in &names {
-        let copy = dir.path().join(format!("{name}.toml"));
-        let write = format!("plans {name} --output {}", copy.display());
-        printed(&write);
         let in_repository = format!("{}/../../plans/{name}.toml", env!("CARGO_MANIFEST_DIR"));
-        let text = printed(&format!("plans {name}"));
-        assert_eq!(text, std::fs::read_to_string(in_repository).unwrap(), "{name} is printed as it is");
-        assert_eq!(text, std::fs::read_to_string(&copy).unwrap());
-        std::fs::write(&copy, text + "# mine\n").unwrap();
-        command(&write).fails(2, &["exists: name another file"]);
-        assert!(std::fs::read_to_string(&copy).unwrap().ends_with("# mine\n"));
+        assert_eq!(printed(&format!("plans {name}")), read(in_repository), "{name} is printed as it is");
         // A private server can do what the plans ask for.
-        let runs = dir.path().join("runs");
-        let dry =
-            |plan: &str| printed(&format!("run {plan} --target postgres-temp: --results {} --dry-run", runs.display()));
         let by_name = dry(&format!("--plan {name}"));
         assert!(by_name.contains("postgres-temp:") && by_name.contains("driver"), "{by_name}");
-        assert_eq!(dry(copy.to_str().unwrap()), by_name);
-        assert!(!runs.exists(), "a dry run makes no folder");
     }
+    let copy = dir.path().join("copy.toml");
+    let write = format!("plans quick --output {}", copy.display());
+    printed(&write);
+    std::fs::write(&copy, read(&copy) + "# mine\n").unwrap();
+    command(&write).fails(2, &["exists"]);
+    assert!(read(&copy).ends_with("# mine\n"));
+    assert_eq!(dry(copy.to_str().unwrap()), dry("--plan quick"));
+    assert!(!runs.exists(), "a dry run makes no folder");
 }
 
 #[test]

@@ -1,11 +1,6 @@
 //! End to end: jobs that think, open new sessions, or differ.
 
-use std::path::Path;
-
-use serde_json::Value;
-
-use crate::common::figures::{check, figure, passed};
-use crate::common::{command, measured, results, tests_of};
+use crate::common::*;
 
 /// A target whose transactions take 1 ms and a little, with one short test.
 const ONE_MS: [&str; 8] =
@@ -33,13 +28,13 @@ fn populations_of_one_test_keep_to_their_own_load() {
     // Each is below its own bound; on an idle machine they nearly reach it.
     let of_closed = |n: f64, ms: f64| n * 1e3 / ms * (1.0 + 5.0 / (3.0 * n * 1e3 / ms).sqrt());
     assert!(tps[0] < of_closed(6.0, 11.0) && tps[2] < of_closed(1.0, 1.0), "{tps:?}");
-    let kept = check(&test, "rate")["outcome"] == "passed";
+    let kept = outcome(&test, "rate") == "passed";
     assert_eq!(kept, tps[1] >= 300.0 * 0.98, "{tps:?}: {}", check(&test, "rate"));
     let response = |p: &Value| p["response_ns"][1].as_f64();
     assert!(response(&parts[0]).is_none() && response(&parts[1]) >= parts[1]["transaction_ns"][1].as_f64());
     assert!(test["rate_tps"].is_null() && test["response_time_ns_mean"].is_null());
     assert!(said.contains("3 jobs: open loop at 300 tps") && said.contains("mix of 3 populations"), "{said}");
-    let html = std::fs::read_to_string(Path::new(&folder).join("report/index.html")).unwrap();
+    let html = read(Path::new(&folder).join("report/index.html"));
     assert!(html.contains("6 jobs: closed loop, think time 10 ms"));
 }
 
@@ -64,9 +59,42 @@ fn the_highest_rate_of_a_known_service_time_is_found() {
 }
 
 #[test]
+fn a_workload_whose_one_job_misses_the_objective_is_left_out_alone() {
+    let dir = results();
+    let search = "--jobs 1 --no-probe --rate auto --latency 3ms --duration 200ms --warmup 200ms";
+    let ran = on("sqlite:", dir.path(), &format!("--workload DA-SORT,TP-LOOKUP {search}"));
+    // Named workloads that are not measured are a failure.
+    ran.fails(1, &["not measured: DA-SORT: --rate auto"]);
+    let tests = tests_of(&ran.folder());
+    assert_eq!(made(&tests, "jobs"), [("TP-LOOKUP", 1)], "{}", ran.said());
+    assert_eq!(manifest_of(&ran.folder())["looks"], Value::Null, "none is left");
+}
+
+#[test]
+fn a_search_that_is_interrupted_goes_on_with_its_looks() {
+    let dir = results();
+    let search = "--workload TP-LIGHT --jobs 2 --no-probe --rate auto --p99 50ms --duration 500ms --warmup 200ms";
+    let child = start_on("null:?pause=2ms", dir.path(), search);
+    let folder = || {
+        let mut folders = std::fs::read_dir(dir.path()).unwrap().flatten().map(|folder| folder.path());
+        folders.find(|folder| folder.join("manifest.json").exists())
+    };
+    let looks = || folder().map_or(0, |folder| manifest_of(&folder)["looks"].as_array().map_or(0, Vec::len));
+    wait_for("looks on disk", || looks() >= 4);
+    signal(&child, Signal::SIGINT);
+    ended(child).fails(130, &["--resume"]);
+    let (folder, kept) = (folder().unwrap(), looks());
+    assert!(kept >= 4 && tests_of(&folder).is_empty(), "{kept}");
+    let resumed = run(&["run", "--resume", folder.to_str().unwrap()]);
+    assert_eq!((resumed.code, tests_of(&folder).len(), looks()), (0, 1, 0), "{}", resumed.said());
+    // 18 of the search, that of the test, and one that was interrupted.
+    assert!(manifest_of(&folder)["windows"].as_u64().unwrap() <= 20, "{}", resumed.said());
+}
+
+#[test]
 fn skewed_keys_are_drawn_and_said() {
     let dir = results();
-    let more = ["--target", "sqlite:", "--workload", "TP-LIGHT", "--jobs", "1", "--no-probe", "--duration", "500ms"];
+    let more = words("--target sqlite: --workload TP-LIGHT --jobs 1 --no-probe --duration 500ms --warmup 200ms");
     let (zipf, _, said) = at(dir.path(), &[&more[..], &["--keys", "zipf:1.1"]].concat());
     passed(&zipf, "work-evidence");
     assert_eq!(figure(&zipf, "keys_zipf"), 1.1);
@@ -78,20 +106,17 @@ fn skewed_keys_are_drawn_and_said() {
 /// New sessions on a server: what connecting and loadline's own statements commit must not be missing in the books.
 fn new_sessions(target: &str, every: u64) {
     let dir = results();
-    let n = every.to_string();
-    let load = ["--jobs", "3", "--reconnect-every", &n, "--driver", "client", "--no-probe", "--duration", "2s"];
-    let (test, folder, said) = at(dir.path(), &[&["--target", target, "--workload", "TP-LIGHT"], &load[..]].concat());
+    let load = "--workload TP-LIGHT --jobs 3 --driver client --no-probe --duration 1s --warmup 300ms --reconnect-every";
+    let (test, folder, said) = at(dir.path(), &words(&format!("--target {target} {load} {every}")));
     passed(&test, "work-evidence");
     let (tps, connects) = (figure(&test, "commit_throughput_tps"), figure(&test, "connects_per_s"));
     // Each job may be between its last transaction and a new session.
-    assert!(
-        (connects * every as f64 - tps).abs() < 0.05 * tps + 3.0 * every as f64,
-        "{connects} sessions/s, {tps} tps"
-    );
+    let apart = (connects * every as f64 - tps).abs();
+    assert!(apart < 0.05 * tps + 3.0 * every as f64, "{connects} sessions/s, {tps} tps");
     let [p50, p99, max] = ["p50", "p99", "max"].map(|q| figure(&test, &format!("connect_time_ns_{q}")));
     assert!(0.0 < p50 && p50 <= p99 && p99 <= max, "{p50} {p99} {max}");
     assert!(figure(&test, "connecting_pct") > 0.0 && said.contains("Connecting"), "{said}");
-    let hlog = std::fs::read_to_string(Path::new(&folder).join("histograms/1.hlog")).unwrap();
+    let hlog = read(Path::new(&folder).join("histograms/1.hlog"));
     assert!(hlog.contains("connect"), "the histogram of connect times is stored");
     if target != "sqlite:" {
         passed(&test, "commits-database");

@@ -1,11 +1,8 @@
 //! PostgreSQL as a user has it: passwords, privileges, limits, settings that spoil figures.
 
 use std::io::Read;
-use std::path::Path;
-use std::process::Stdio;
 
-use crate::common::figures::{check, figure};
-use crate::common::{Ran, Server, lat1, loadline, on, results, run, sound_tests, tests_of};
+use crate::common::*;
 
 const SHORT: &str = "--jobs 2 --duration 800ms --warmup 500ms --no-probe";
 
@@ -32,15 +29,14 @@ fn a_users_server_is_measured_checked_and_left_clean() {
         assert!((1.0..=2.0).contains(&kib), "LAT1 writes 1 to 2 KiB: {kib}");
         assert!(f("cpu_busy_pct") > 0.0 && f("redo_writes_per_s") > 0.0);
     }
-    let schemas = "SELECT count(*) FROM pg_namespace WHERE nspname = 'loadline'";
-    assert_eq!(server.sql(schemas).unwrap(), "0");
+    assert!(!server.has_schema());
 
     // Over TCP, as a role with just what is needed: its password stands in no file. A wrong one is refused and never shown.
     server.sql("CREATE ROLE ann LOGIN PASSWORD 'tops3cret'; REVOKE CREATE ON DATABASE postgres FROM PUBLIC").unwrap();
     measure(&server.tcp("ann", Some("tops3cret")), path, "").fails(3, &["CREATE"]);
     server.sql("GRANT CREATE ON DATABASE postgres TO ann").unwrap();
     sound_tests(&measure(&server.tcp("ann", Some("tops3cret")), path, ""));
-    let everything = std::process::Command::new("grep").args(["-rl", "tops3cret", path]).output().unwrap();
+    let everything = Command::new("grep").args(["-rl", "tops3cret", path]).output().unwrap();
     assert!(everything.stdout.is_empty(), "a password in {}", String::from_utf8_lossy(&everything.stdout));
     let wrong = measure(&server.tcp("boss", Some("wr0ngpass")), path, "");
     wrong.fails(3, &["password"]);
@@ -71,7 +67,7 @@ fn settings_that_spoil_figures_are_refused_or_marked() {
     let t = &tests_of(&forced.folder())[0];
     let why = t["forced"].as_str().unwrap();
     assert!(["synchronous_commit", "fsync"].iter().all(|name| why.contains(name)), "{t:#}");
-    assert_ne!(check(t, "commits-per-sync")["outcome"], "passed", "{t:#}");
+    assert_ne!(outcome(t, "commits-per-sync"), "passed", "{t:#}");
     // Nothing can be written where all is read only, as on a standby: refused, with --force as well.
     server.sql("ALTER DATABASE postgres SET default_transaction_read_only = on").unwrap();
     measure(&url, dir.path(), "--force").fails(3, &["default_transaction_read_only"]);

@@ -1,10 +1,8 @@
 //! The oldest and the newest supported PostgreSQL, from Maven's packages: the machine's own is one between them.
 
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
-use std::process::Command;
 
-use crate::common::{manifest_of, ok, results, sound_tests};
+use crate::common::*;
 
 const PLAN: &str = include_str!("data/group_each.toml");
 

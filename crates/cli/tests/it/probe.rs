@@ -2,16 +2,9 @@
 
 use std::collections::BTreeSet;
 use std::os::unix::process::ExitStatusExt as _;
-use std::path::Path;
-use std::process::{Child, Command};
-use std::time::Duration;
 
-use crate::common::{
-    Ran, as_user, done, ended, json_of, loadline, number, ok, results, rows_of, run, signal, start, wait_for, words,
-};
+use crate::common::*;
 use loadline_storage::probe::points;
-use nix::sys::signal::Signal;
-use serde_json::Value;
 
 /// The log writer takes long to measure: its rows are read back by a test of `--limits`, and how they stand in tables is a test of
 /// `report/src/probed.rs`.

@@ -1,6 +1,6 @@
 //! Published measurements: listed, printed as they are, and beside a run.
 
-use crate::common::{as_on_a_quiet_machine, on, printed, report, results, run};
+use crate::common::*;
 
 #[test]
 fn a_run_finds_its_place_among_published_platforms() {

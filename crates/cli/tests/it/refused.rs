@@ -1,13 +1,10 @@
 //! What the server refuses for one workload leaves that workload out, with the reason, and never ends the run.
 
-use std::path::Path;
-
-use crate::common::mariadb::Maria;
-use crate::common::{Killed, Ran, Server, command, made, manifest_of, on, refused, report, results, run, tests_of};
+use crate::common::*;
 
 /// Codes of the tests of a run, and of what it left out.
 fn tested_and_skipped(folder: &Path) -> [Vec<String>; 2] {
-    let codes = |of: &[serde_json::Value], key: &str| -> Vec<String> {
+    let codes = |of: &[Value], key: &str| -> Vec<String> {
         of.iter().map(|found| found[key].as_str().unwrap().to_owned()).collect()
     };
     let mut tested = codes(&tests_of(folder), "workload");
@@ -25,7 +22,6 @@ fn ends(ran: &Ran, named: bool) {
 const SHORT: &str = "--duration 300ms --warmup 200ms --size 16MiB --no-probe";
 
 #[test]
-#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn a_server_that_requires_primary_keys_and_allows_few_statements_refuses_what_it_cannot_do() {
     let (server, dir) = (Maria::start(&["--innodb-force-primary-key=1"]), results());
     let url = server.url("root");
@@ -51,10 +47,24 @@ fn a_server_that_requires_primary_keys_and_allows_few_statements_refuses_what_it
     assert_eq!(made(&tests_of(&ran.folder()), "jobs"), [once, once].concat(), "{}", ran.said());
     assert!(ran.err.contains("TP-MEDIUM: with 4 jobs and more"), "{}", ran.said());
     assert!(doctor().contains("max_prepared_stmt_count = 6: one of the limits of jobs"), "{}", doctor());
+
+    // The server ends the session of a packet that is too long for it.
+    server.sql("SET GLOBAL max_prepared_stmt_count = 16382").unwrap();
+    server.sql("SET GLOBAL innodb_force_primary_key = 0").unwrap();
+    server.sql("SET GLOBAL max_allowed_packet = 1024").unwrap();
+    std::fs::write(&plan, "workload = [\"LGWR-LAT1\", \"DBL-11\", \"DBL-22\"]\njobs = [1]\n").unwrap();
+    for (asked, is_named) in [(plan.to_str().unwrap(), false), ("--workload LGWR-LAT1,DBL-11,DBL-22 --jobs 1", true)] {
+        let ran = with(asked);
+        ends(&ran, is_named);
+        let [tested, mut skipped] = tested_and_skipped(&ran.folder());
+        skipped.dedup();
+        assert_eq!((tested, skipped), (vec!["DBL-11".to_owned()], ["LGWR-LAT1", "DBL-22"].map(str::to_owned).to_vec()));
+        assert!(ran.err.contains("error 1153"), "{}", ran.said());
+    }
+    assert!(doctor().contains("max_allowed_packet = 1024: the server refuses longer packets"), "{}", doctor());
 }
 
 #[test]
-#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn what_was_refused_for_want_of_a_privilege_is_measured_by_a_resumed_run() {
     let server = Server::start(&[]);
     server.sql("CREATE ROLE ann LOGIN; GRANT CREATE ON DATABASE postgres TO ann").unwrap();
@@ -71,32 +81,25 @@ fn what_was_refused_for_want_of_a_privilege_is_measured_by_a_resumed_run() {
     let page = report(&folder, "--format text");
     assert!(page.contains("Skipped: DBL-22: ERROR 42501") && !page.contains("as the run ended before"), "{page}");
     server.sql("DROP EVENT TRIGGER forbid").unwrap();
-    let resumed = run(&["run", "--resume", folder.to_str().unwrap()]);
-    ends(&resumed, false);
+    ends(&resumed(&folder, ""), false);
     assert_eq!(tested_and_skipped(&folder), [vec!["TP-LOOKUP".to_owned(), "DBL-22".to_owned()], vec![]]);
 }
 
 #[test]
-#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn tests_with_more_sessions_than_are_free_are_left_out() {
     let server = Server::start(&["max_connections=20"]);
     let idle = || {
-        let mut psql = std::process::Command::new(Server::bin().join("psql"));
-        psql.arg("-h").arg(server.folder_path()).args(["-p", &server.port.to_string(), "-U", "boss"]);
-        psql.args(["-c", "SELECT pg_sleep(600)", "postgres"])
-            .stdout(std::process::Stdio::null())
-            .spawn()
-            .map(Killed)
-            .unwrap()
+        let mut psql = server.client("psql");
+        Killed(psql.args(["-c", "SELECT pg_sleep(600)", "postgres"]).stdout(Stdio::null()).spawn().unwrap())
     };
     let dir = results();
     let args = format!("--workload LGWR-LAT1,TP-LOOKUP --jobs 1,12 {SHORT}");
-    let (url, prepares) = (server.url(), "SELECT count(*) FROM pg_namespace WHERE nspname = 'loadline'");
+    let url = server.url();
     // They come once the run has begun: it knows of those before.
     let ran = std::thread::scope(|scope| {
         let ran = scope.spawn(|| on(&url, dir.path(), &args));
-        while server.sql(prepares).unwrap() != "1" && !ran.is_finished() {
-            std::thread::sleep(std::time::Duration::from_millis(20));
+        while !server.has_schema() && !ran.is_finished() {
+            std::thread::sleep(Duration::from_millis(20));
         }
         let _others: Vec<_> = (0..10).map(|_| idle()).collect();
         ran.join().unwrap()

@@ -1,13 +1,9 @@
 //! Pages: of every test of a run, and of a running database that is watched without any load.
 
-use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 
-use crate::common::figures::figure;
-use crate::common::{
-    Server, command, ended, on, printed, report, results, signal, sound_tests, start, wait_for, words,
-};
+use crate::common::*;
 
 /// The first number after `name` in its line.
 fn value(page: &str, name: &str) -> f64 {
@@ -47,7 +43,7 @@ fn a_running_server_is_watched_and_left_as_it_was() {
     let begun = || {
         let child = start(&words(&format!("{snapshot} --for 5m")));
         wait_for("its session", watches);
-        std::thread::sleep(std::time::Duration::from_millis(2500));
+        std::thread::sleep(Duration::from_millis(2500));
         child
     };
     let (watched, second) = std::thread::scope(|scope| {
@@ -59,7 +55,7 @@ fn a_running_server_is_watched_and_left_as_it_was() {
         let watched = command(&format!("{snapshot} --for 2s --format text"));
         // A second one, ended by the user, keeps what it saw.
         let second = begun();
-        signal(&second, nix::sys::signal::Signal::SIGINT);
+        signal(&second, Signal::SIGINT);
         let second = ended(second);
         over.store(true, Relaxed);
         (watched, second)
@@ -79,7 +75,7 @@ fn a_running_server_is_watched_and_left_as_it_was() {
     let [first, second] = &of("json")[..] else { panic!("{:?}", of("json")) };
     let both = printed(&format!("snapshot {} {} --format md --output -", first.display(), second.display()));
     assert!(both.contains("B / A") && both.contains("ended by the user after"), "{both}");
-    let html = std::fs::read_to_string(&of("html")[0]).unwrap();
+    let html = read(&of("html")[0]);
     assert!(html.contains("&lt;b&gt;t") && !html.contains("<b>t"), "names are escaped");
 
     // A server that goes away: what was seen until then is kept, and it does not watch on.
@@ -95,7 +91,7 @@ fn every_test_has_a_page_with_its_figures() {
     let short = "--jobs 1 --duration 400ms --warmup 200ms --no-probe --size 1MiB";
     let ran = on("sqlite:", &dir, &format!("--workload LGWR-LAT1,TP-LOOKUP {short}"));
     let (tests, run) = (sound_tests(&ran), ran.folder());
-    let index = std::fs::read_to_string(run.join("report/index.html")).unwrap();
+    let index = read(run.join("report/index.html"));
     for (test, number) in tests.iter().zip(1..) {
         let link = format!("<a href=\"test-{number}.html\">");
         assert!(index.contains(&link) && run.join(format!("report/test-{number}.html")).exists(), "{link}");

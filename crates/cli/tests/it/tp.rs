@@ -1,11 +1,7 @@
 //! Transaction processing: nothing deadlocks, money and stock add up, and a row that is changed behind
 //! loadline's back makes the test invalid. And the log writer's mix.
 
-use std::time::Duration;
-
-use crate::common::figures::{all_passed, check, figure, passed};
-use crate::common::{Server, ended, on, results, sound, sound_tests, start_on, tests_of, wait_for};
-use serde_json::Value;
+use crate::common::*;
 
 /// Twenty accounts and seven items for sixteen jobs: everybody waits for everybody, and nobody in a circle.
 fn jobs_that_meet_all_the_time(target: &str, driver: &str) {
@@ -45,7 +41,6 @@ fn kinds_are_all(test: &Value, names: &[&str]) {
 }
 
 #[test]
-#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn jobs_that_meet_at_their_rows_never_fail() {
     for (target, driver) in [("postgres-temp:", "client"), ("postgres-temp:", "database"), ("mariadb-temp:", "client")]
     {
@@ -54,7 +49,6 @@ fn jobs_that_meet_at_their_rows_never_fail() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn money_or_stock_that_vanishes_makes_a_test_invalid() {
     let server = Server::start(&[]);
     let dir = results();
@@ -86,7 +80,6 @@ fn money_or_stock_that_vanishes_makes_a_test_invalid() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn the_log_writers_mix_is_held_against_the_same_mix() {
     let dir = results();
     // Redo per transaction is checked: with the few transactions of a busy machine, whole pages that PostgreSQL logs at first weigh

@@ -1,12 +1,11 @@
 //! Histories of stored runs: `loadline trend`. One run is measured; its copies have known figures.
 
 use std::fs;
-use std::path::{Path, PathBuf};
 
-use serde_json::{Value, json};
+use serde_json::json;
 use tempfile::TempDir;
 
-use crate::common::{Ran, Row, lat1, manifest_of, results, rows_of, run, tests_of};
+use crate::common::*;
 
 /// Throughputs that differ by a few percent, without an order.
 const NOISE: [f64; 8] = [1.01, 0.985, 1.02, 0.995, 0.98, 1.005, 1.015, 0.99];
@@ -76,12 +75,8 @@ fn what_cannot_be_followed_is_left_out_with_a_reason() {
     let arm = json!({ "label": "a", "target": "", "settings": {}, "workloads": [], "switch": null });
     let arms = json!({ "a": arm, "b": arm, "pairs": 6, "looks": [], "margin": 0.02, "seed": 1 });
     odd(57, &|manifest, _| manifest["plan"]["arms"] = arms.clone());
-    let levels =
-        json!({ "levels": ["on"], "delays_ms": [0.0], "jitter_ms": 0.0, "replicas": 1, "pairs": 6, "seed": 1 });
-    odd(58, &|manifest, _| manifest["plan"]["levels"] = levels.clone());
     let twice = results.path().join("nightly/../nightly").display().to_string();
-    let why =
-        ["'tomorrow'", "manifest.json", "once more", "is not complete", "night-57 is left out", "night-58 is left out"];
+    let why = ["'tomorrow'", "manifest.json", "once more", "is not complete", "night-57 is left out"];
     let found = rows(&dir, "commit_throughput_tps", &[&FAIL[..], &[&twice]].concat(), 1, &why);
     let first = found.iter().find(|row| row["first_run_after"] == ids[6]).unwrap();
     assert_eq!([&first["runs"], &first["left_out"], &first["verdict"]], ["13", "2", "slower"]);

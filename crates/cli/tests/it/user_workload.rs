@@ -1,18 +1,11 @@
 //! Workloads of users: the documented example runs end to end, and is resumed without its file.
 
-use std::path::{Path, PathBuf};
-
-use crate::common::figures::{all_passed, check, passed};
-use crate::common::{Ran, Server, leftovers, ok, on, printed, report, results, run, sound_tests, tests_of};
+use crate::common::*;
 
 /// Workloads of these tests.
 const TYPED: &str = include_str!("data/typed.toml");
 const MAYBE: &str = include_str!("data/maybe.toml");
 const REST: &str = include_str!("data/rest.toml");
-
-fn example() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/queue.toml").canonicalize().unwrap()
-}
 
 /// Runs a workload file for a moment; `more` are further words.
 fn run_file(file: &Path, target: &str, results: &Path, more: &str) -> Ran {
@@ -45,7 +38,7 @@ fn every_part_of_the_language_is_proved_on_every_database_with_tables() {
             std::fs::write(&file, text).unwrap();
             more += &format!(" --workload-file {}", file.display());
         }
-        let tests = sound_tests(&run_file(&example(), target, dir.path(), &more));
+        let tests = sound_tests(&run_file(Path::new(EXAMPLE), target, dir.path(), &more));
         assert_eq!(tests.len(), texts.len() + 1, "{target} {driver}");
         all_passed(&tests, &["work-evidence"]);
         for t in tests.iter().filter(|t| t["workload"] == "TYPED" || t["workload"] == "QUEUE") {
@@ -93,7 +86,7 @@ fn a_run_is_resumed_and_reported_without_the_file() {
     let dir = results();
     let path = dir.path().to_str().unwrap();
     let file = dir.path().join("mine.toml");
-    std::fs::copy(example(), &file).unwrap();
+    std::fs::copy(EXAMPLE, &file).unwrap();
     let plan = dir.path().join("plan.toml");
     // A file that a plan names lies beside it; parameters are given as for any other workload.
     let keys =
@@ -101,14 +94,14 @@ fn a_run_is_resumed_and_reported_without_the_file() {
     std::fs::write(&plan, format!("{keys}[parameters.QUEUE]\nbatch = 5\n")).unwrap();
     let ran = run(&["run", plan.to_str().unwrap(), "--results", path]);
     let folder = ran.folder();
-    let tests = std::fs::read_to_string(folder.join("tests.jsonl")).unwrap();
+    let tests = read(folder.join("tests.jsonl"));
     // The second test is taken away, as if the run had been cut off before it.
     std::fs::write(folder.join("tests.jsonl"), format!("{}\n", tests.lines().next().unwrap())).unwrap();
-    let manifest = std::fs::read_to_string(folder.join("manifest.json")).unwrap();
+    let manifest = read(folder.join("manifest.json"));
     assert!(manifest.contains("puts batches of messages"), "the text is in the manifest");
     std::fs::write(folder.join("manifest.json"), manifest.replace("\"complete\"", "\"interrupted\"")).unwrap();
     std::fs::remove_file(&file).unwrap();
-    sound_tests(&run(&["run", "--resume", folder.to_str().unwrap(), "--results", path]));
+    sound_tests(&resumed(&folder, ""));
     let tests = tests_of(&folder);
     assert_eq!(tests.iter().map(|t| t["jobs"].as_u64().unwrap()).collect::<Vec<_>>(), [1, 2]);
     assert!(tests.iter().all(|t| t["parameters"]["batch"] == 5), "{tests:?}");
@@ -118,8 +111,7 @@ fn a_run_is_resumed_and_reported_without_the_file() {
 
 #[test]
 fn it_is_shown_as_those_of_the_catalogue_are() {
-    let example = example();
-    let file = format!("--workload-file {}", example.display());
+    let file = format!("--workload-file {EXAMPLE}");
     let page = printed(&format!("workloads {file}"));
     assert!(page.contains("# QUEUE: puts batches") && page.contains("CREATE PROCEDURE"), "{page}");
     let csv = printed(&format!("workloads QUEUE {file} --format csv"));
@@ -131,10 +123,7 @@ fn it_is_shown_as_those_of_the_catalogue_are() {
 fn a_plan_with_a_file_is_narrowed_by_flags() {
     let dir = results();
     let plan = dir.path().join("plan.toml");
-    let text = format!(
-        "workload-file = [\"{}\"]\nworkload = [\"TP-LIGHT\"]\n[parameters.QUEUE]\nbatch = 5\n",
-        example().display()
-    );
+    let text = format!("workload-file = [\"{EXAMPLE}\"]\nworkload = [\"TP-LIGHT\"]\n[parameters.QUEUE]\nbatch = 5\n");
     std::fs::write(&plan, text).unwrap();
     let dry = |more: &[&str]| ok(&[&["run", plan.to_str().unwrap(), "--dry-run"], more].concat()).out;
     let runs = |out: &str, code: &str| out.lines().any(|l| l.trim_start().starts_with(code) && l.contains("driver"));
@@ -150,23 +139,5 @@ fn a_plan_with_a_file_is_narrowed_by_flags() {
         assert_eq!(found, (queue, light, lat1), "{flags:?}: {out}");
         assert_eq!(out.contains("queue.toml"), queue, "a file that is not run is not kept: {out}");
         assert_eq!(out.contains("sized by their parameters"), queue || light, "{out}");
-    }
-}
-
-#[test]
-fn sums_over_no_rows_prove_nothing() {
-    let dir = results();
-    let file = dir.path().join("mine.toml");
-    let sum = "{ query = \"SELECT SUM(id) FROM {none}\", what = \"it holds\" }";
-    let or_0 = sum.replace("SUM(id)", "COALESCE(SUM(id), 0)");
-    for (query, fails) in [("consistency", true), ("unchanged", true), ("unchanged", false)] {
-        let asked = if fails { sum } else { &or_0 };
-        std::fs::write(&file, format!("{query} = [{asked}]\n{}", include_str!("data/looks.toml"))).unwrap();
-        let ran = run_file(&file, "sqlite:", dir.path(), "--jobs 1");
-        let tests = tests_of(&ran.folder());
-        let check = check(&tests[0], "consistency");
-        assert_eq!(check["outcome"] == "failed", fails, "{query}: {}", ran.said());
-        let says = |part| check["detail"].as_str().unwrap().contains(part);
-        assert!(!fails || says("NULL or no row") && says("it holds"), "{check}");
     }
 }

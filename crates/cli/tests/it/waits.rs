@@ -1,17 +1,11 @@
 //! What does not come is not waited for: a lock that somebody holds, a server that is stopped.
 
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::os::unix::fs::PermissionsExt;
+use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use nix::sys::signal::Signal;
-
-use crate::common::figures::figure;
-use crate::common::mariadb::Maria;
-use crate::common::{
-    Killed, Ran, Server, ended, folder_with_tests, report, results, run, signal, start_on, tests_of, wait_for,
-};
+use crate::common::*;
 
 fn short(url: &str, results: &Path) -> Child {
     start_on(url, results, "--workload LGWR-LAT1 --jobs 1,2 --duration 1s --warmup 200ms --no-probe")
@@ -58,10 +52,13 @@ fn a_lock_that_is_held_is_named_and_not_waited_for() {
     });
 }
 
-/// What the slowest transactions of a run on `url` waited for while somebody `stalls` them, again and again.
-fn cause_of_stalls(url: &str, stall: &(dyn Fn() + Sync)) -> serde_json::Value {
+/// Rolled back, so that the server counts no commit.
+const LOCK: &str = "BEGIN; LOCK TABLE loadline.tp_light_account IN EXCLUSIVE MODE; SELECT pg_sleep(0.5); ROLLBACK";
+
+/// A test on `url` whose transactions somebody `stalls`, again and again; and what is said of the slowest.
+fn stalled(url: &str, stall: &(dyn Fn() + Sync)) -> (serde_json::Value, String) {
     let dir = results();
-    let few = "--workload TP-LIGHT --parameter TP-LIGHT.accounts=100 --driver client --jobs 2 --duration 8s --warmup 300ms --no-probe";
+    let few = "--workload TP-LIGHT --parameter TP-LIGHT.accounts=100 --driver client --jobs 2 --duration 5s --warmup 300ms --no-probe";
     let ended_now = AtomicBool::new(false);
     let ran = std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -78,25 +75,71 @@ fn cause_of_stalls(url: &str, stall: &(dyn Fn() + Sync)) -> serde_json::Value {
     let tests = tests_of(&ran.folder());
     assert_eq!(tests.len(), 1, "{}", ran.said());
     let pages = report(&ran.folder(), "--test 1 --format md");
-    assert!(pages.contains("waited for locks"), "{pages}");
-    tests[0].clone()
+    let said = pages.lines().find(|line| line.starts_with("The slowest ")).unwrap_or_else(|| panic!("{pages}"));
+    (tests[0].clone(), said.to_owned())
 }
 
 #[test]
+#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn a_lock_that_stalls_some_transactions_is_why_they_are_slow() {
-    let locked = |test: &serde_json::Value, event: &str| {
+    let locked = |(test, said): (serde_json::Value, String), event: &str| {
+        assert!(said.contains("waited for locks"), "{said}");
         let wait = &test["slow"]["waits"][0];
         assert_eq!((&wait["class"], &wait["event"]), (&"lock".into(), &event.into()), "{}", test["slow"]);
-        let [slow, others] = ["slow_wait_pct", "slow_wait_others_pct"].map(|id| figure(test, id));
+        let [slow, others] = ["slow_wait_pct", "slow_wait_others_pct"].map(|id| figure(&test, id));
         assert!(slow > 50.0 && others < slow / 2.0, "{}", test["slow"]);
     };
     let server = Server::start(&[]);
-    // Rolled back, so that the server counts no commit.
-    let stall = "BEGIN; LOCK TABLE loadline.tp_light_account IN EXCLUSIVE MODE; SELECT pg_sleep(0.5); ROLLBACK";
-    locked(&cause_of_stalls(&server.url(), &|| drop(server.sql(stall))), "Lock:relation");
+    locked(stalled(&server.url(), &|| drop(server.sql(LOCK))), "Lock:relation");
     let server = Maria::start(&[]);
     let stall = "BEGIN; SELECT COUNT(*) FROM (SELECT id FROM loadline.tp_light_account FOR UPDATE) x; SELECT SLEEP(0.5); ROLLBACK";
-    locked(&cause_of_stalls(&server.url("root"), &|| drop(server.sql(stall))), "Lock:row");
+    locked(stalled(&server.url("root"), &|| drop(server.sql(stall))), "Lock:row");
+}
+
+/// Has syncs of PostgreSQL wait as long as the file FLAG exists: a device that is throttled.
+const SLOW_SYNCS: &str = r#"
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <unistd.h>
+#define SYNC(name) int name(int file) { while (access(FLAG, F_OK) == 0) usleep(1000); \
+    return ((int (*)(int)) dlsym(RTLD_NEXT, #name))(file); }
+SYNC(fsync)
+SYNC(fdatasync)
+"#;
+
+#[test]
+#[ignore = "nightly: ten windows, in which others may stall transactions as well"]
+fn planted_stalls_are_named_in_nine_of_ten() {
+    let dir = results();
+    let [source, library, flag] = ["syncs.c", "syncs.so", "throttled"].map(|name| dir.path().join(name));
+    std::fs::write(&source, SLOW_SYNCS).unwrap();
+    let mut compiler = Command::new("cc");
+    compiler.arg(format!("-DFLAG=\"{}\"", flag.display())).args(["-shared", "-fPIC", "-o"]);
+    done(compiler.args([&library, &source]));
+    std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let server = Server::start_with(&[], Some(&library));
+    let throttled = |meanwhile: &(dyn Fn() + Sync)| {
+        std::fs::write(&flag, "").unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(meanwhile);
+            std::thread::sleep(Duration::from_millis(500));
+            std::fs::remove_file(&flag).unwrap();
+        });
+    };
+    let [lock, device, checkpoint]: [&(dyn Fn() + Sync); 3] =
+        [&|| drop(server.sql(LOCK)), &|| throttled(&|| ()), &|| throttled(&|| drop(server.sql("CHECKPOINT")))];
+    let planted = [(lock, "locks", false, 4), (device, "log sync", false, 3), (checkpoint, "log sync", true, 3)];
+    let mut wrong = Vec::new();
+    for (stall, cause, in_checkpoint, times) in planted {
+        for _ in 0..times {
+            let (_, said) = stalled(&server.url(), stall);
+            let named = said.contains(&format!("waited for {cause} ("));
+            if !named || said.contains("during checkpoint") != in_checkpoint {
+                wrong.push(format!("{cause}, during a checkpoint: {in_checkpoint}: {said}"));
+            }
+        }
+    }
+    assert!(wrong.len() <= 1, "{} of 10 stalls are named wrong: {wrong:#?}", wrong.len());
 }
 
 #[test]

@@ -1,11 +1,9 @@
 //! End to end: automatic warm-ups, what their record says, and whether the window was steady.
 
-use serde_json::Value;
-
-use crate::common::{command, figures, manifest_of, on, printed, results, sound_tests, tests_of};
+use crate::common::*;
 
 fn check<'a>(test: &'a Value, id: &str) -> (&'a str, &'a str) {
-    let check = figures::check(test, id);
+    let check = crate::common::check(test, id);
     (check["outcome"].as_str().unwrap(), check["detail"].as_str().unwrap())
 }
 

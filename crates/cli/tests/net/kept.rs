@@ -9,7 +9,6 @@ use serde::Deserialize;
 /// Values by id.
 pub(crate) type Items = BTreeMap<String, String>;
 
-/// What is compared.
 const LISTS: [&str; 6] = ["census", "hashes", "golden", "checks of sqlite", "checks of postgres", "checks of mariadb"];
 /// Most differences that a failure prints.
 const SHOWN: usize = 60;
@@ -22,9 +21,7 @@ struct Changed {
     list: String,
     /// Id of an item; `*` stands for any characters.
     id: String,
-    /// Number of the issue that changed it.
     issue: u32,
-    /// Why.
     why: String,
     /// `gone`, `new`, or the value now; without it, any other value.
     now: Option<String>,

@@ -35,7 +35,6 @@ struct File<'t> {
     used: Vec<Vec<String>>,
 }
 
-/// The modules of a crate.
 struct Modules<'t>(BTreeMap<Module, File<'t>>);
 
 /// The circles of the crate in `folder`.

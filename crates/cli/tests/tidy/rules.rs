@@ -4,12 +4,10 @@ use std::collections::BTreeMap;
 
 use crate::budget::{come_back, one_that_is_gone, over};
 use crate::circles::circles;
-use crate::dependencies::unused;
 use crate::ignored::differences;
 use crate::links::dead;
 use crate::tree::{Breach, Tree, breach, code, is_test};
 
-/// A rule of the tree.
 pub(crate) struct Rule {
     pub(crate) says: &'static str,
     pub(crate) breaches: fn(&Tree) -> Vec<Breach>,
@@ -183,15 +181,6 @@ pub(crate) const RULES: &[Rule] = &[
                 ("src/planted{n}c/mod.rs", "//! A file.\nfn f() { crate::planted{n}a::X }\n".to_owned()),
             ]
         },
-    },
-    Rule {
-        says: "A crate uses each dependency that its Cargo.toml names.",
-        breaches: |tree| {
-            let of = |folder| unused(tree, folder).into_iter().map(move |what| (format!("{folder}/Cargo.toml"), what));
-            tree.crates().into_iter().flat_map(of).map(|(path, what)| breach(&path, what)).collect()
-        },
-        applies: EVERYWHERE,
-        planted: |_| vec![("Cargo.toml", "\n[dev-dependencies.planted_{n}]\nversion = \"1\"\n".to_owned())],
     },
     Rule {
         says: "A link in a document leads to a file of the tree and a heading in it; a page of the book, to one in docs/.",

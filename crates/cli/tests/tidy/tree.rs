@@ -46,7 +46,6 @@ pub(crate) struct Breach {
     pub(crate) what: String,
 }
 
-/// A breach in one file.
 pub(crate) fn breach(path: &str, what: impl Into<String>) -> Breach {
     Breach { paths: vec![path.to_owned()], what: what.into() }
 }

@@ -22,7 +22,6 @@ const READINGS: usize = 3;
 
 /// Why the cost of the database is unknown.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[allow(missing_docs)] // Its text says what each is.
 pub enum CostUnknown {
     #[error("there is no database whose cost could be measured")]
     NoDatabase,
@@ -40,12 +39,10 @@ pub enum CostUnknown {
     Lost,
 }
 
-/// Whose cost is measured.
 #[derive(Debug)]
 pub enum Whose {
     /// The processes of a server on this machine.
     Server(Server),
-    /// Threads of loadline.
     Threads(Tasks),
     /// Nobody's.
     None(CostUnknown),

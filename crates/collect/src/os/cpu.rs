@@ -85,11 +85,9 @@ impl CpuTimes {
 pub struct CpuShares {
     /// `user + sys`.
     pub busy_pct: f64,
-    /// User mode.
     pub user_pct: f64,
     /// Kernel, interrupts and stolen time included.
     pub sys_pct: f64,
-    /// Idle.
     pub idle_pct: f64,
     /// Idle while I/O was outstanding.
     pub iowait_pct: f64,

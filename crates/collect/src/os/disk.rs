@@ -8,7 +8,6 @@ const MIB: f64 = 1024.0 * 1024.0;
 
 /// Counters of one block device since it appeared.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[allow(missing_docs)] // Its names say what each is.
 pub struct DiskCounters {
     pub reads: u64,
     pub read_bytes: u64,
@@ -57,7 +56,6 @@ impl DiskCounters {
 
 /// Rates of a device between two moments.
 #[derive(Debug, Clone, Copy, PartialEq)]
-#[allow(missing_docs)] // Its names say what each is.
 pub struct DiskRates {
     pub reads_per_s: f64,
     pub read_mib_per_s: f64,

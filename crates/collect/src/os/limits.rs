@@ -9,7 +9,6 @@ use loadline_storage::groups_in;
 
 use crate::error::{CollectError, read};
 
-/// Ids of CPUs.
 pub type Cpus = BTreeSet<u32>;
 
 /// The CPUs that the process `id` may use: `Cpus_allowed_list` of `/proc/ID/status`.

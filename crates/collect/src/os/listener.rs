@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use loadline_database::Listening;
+
 use crate::error::read;
 
 /// State of a TCP socket that listens: `TCP_LISTEN` of the kernel's `include/net/tcp_states.h`.
@@ -10,27 +12,23 @@ const LISTEN: &str = "0A";
 /// Flag of a Unix socket that listens: `__SO_ACCEPTCON` of the kernel's `include/uapi/linux/net.h`.
 const ACCEPTS: u32 = 0x10000;
 
-/// Processes that listen at the TCP `port`.
+/// Processes that listen `at` a port or socket of this machine.
 ///
 /// # Errors
 /// Why they are unknown.
-pub fn at_port(port: u16) -> Result<Vec<u32>, String> {
-    let inodes = ["tcp", "tcp6"].into_iter().filter_map(|file| read(format!("/proc/net/{file}")).ok());
-    let inodes: BTreeSet<String> = inodes.flat_map(|text| of_port(&text, port)).collect();
-    holders(&inodes).ok_or_else(|| unknown(&format!("port {port}")))
-}
-
-/// Processes that listen at the Unix socket `path`.
-///
-/// # Errors
-/// Why they are unknown.
-pub fn at_socket(path: &Path) -> Result<Vec<u32>, String> {
-    let inodes = read("/proc/net/unix".to_owned()).map(|text| of_socket(&text, path)).unwrap_or_default();
-    holders(&inodes).ok_or_else(|| unknown(&format!("the socket {}", path.display())))
-}
-
-fn unknown(place: &str) -> String {
-    format!("no process of this machine is seen that listens at {place}: it is of another user, or in a container")
+pub fn listeners(at: &Listening) -> Result<Vec<u32>, String> {
+    let text = |file: &str| read(format!("/proc/net/{file}")).unwrap_or_default();
+    let (inodes, place) = match at {
+        Listening::Port(port) => (of_port(&(text("tcp") + &text("tcp6")), *port), format!("port {port}")),
+        Listening::Socket(path) => (of_socket(&text("unix"), path), format!("the socket {}", path.display())),
+    };
+    let found = holders(&inodes);
+    if found.is_empty() {
+        return Err(format!(
+            "no process of this machine is seen that listens at {place}: it is of another user, or in a container"
+        ));
+    }
+    Ok(found)
 }
 
 /// Inodes of the sockets in `/proc/net/tcp` that listen at `port`.
@@ -51,8 +49,8 @@ fn of_socket(text: &str, path: &Path) -> BTreeSet<String> {
     text.lines().filter_map(inode).collect()
 }
 
-/// Processes that have one of these sockets open; `None` if there is none.
-fn holders(inodes: &BTreeSet<String>) -> Option<Vec<u32>> {
+/// Processes that have one of these sockets open.
+fn holders(inodes: &BTreeSet<String>) -> Vec<u32> {
     let holds = |id: u32| {
         let open = std::fs::read_dir(format!("/proc/{id}/fd")).into_iter().flatten().flatten();
         let links = open.filter_map(|file| std::fs::read_link(file.path()).ok());
@@ -62,13 +60,12 @@ fn holders(inodes: &BTreeSet<String>) -> Option<Vec<u32>> {
     };
     let all = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let ids = all.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    let found: Vec<u32> = ids.filter(|id| !inodes.is_empty() && holds(*id)).collect();
-    (!found.is_empty()).then_some(found)
+    ids.filter(|id| !inodes.is_empty() && holds(*id)).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use std::net::TcpListener;
+    use std::net::{TcpListener, TcpStream};
     use std::os::unix::net::UnixListener;
 
     use super::*;
@@ -77,25 +74,18 @@ mod tests {
     fn this_process_is_found_by_what_it_listens_at() {
         let own = vec![std::process::id()];
         let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = tcp.local_addr().unwrap().port();
-        assert_eq!(at_port(port), Ok(own.clone()));
+        let port = Listening::Port(tcp.local_addr().unwrap().port());
+        assert_eq!(listeners(&port), Ok(own.clone()));
+        let _client = TcpStream::connect(tcp.local_addr().unwrap()).unwrap();
+        let _accepted = tcp.accept().unwrap();
         drop(tcp);
-        assert!(at_port(port).unwrap_err().contains(&port.to_string()));
+        assert!(listeners(&port).is_err(), "a connection is no listener");
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("s");
         let unix = UnixListener::bind(&path).unwrap();
-        assert_eq!(at_socket(&path), Ok(own));
+        let socket = Listening::Socket(path);
+        assert_eq!(listeners(&socket), Ok(own));
         drop(unix);
-        assert!(at_socket(&path).is_err(), "the file is left, and nobody listens");
-    }
-
-    #[test]
-    fn a_connection_to_the_port_is_no_listener() {
-        let text = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n   \
-                    0: 0100007F:1920 00000000:0000 0A 00000000:00000000 00:00000000 00000000   105        0 7001 1\n   \
-                    1: 0100007F:1920 0100007F:9000 01 00000000:00000000 00:00000000 00000000   105        0 7002 1\n   \
-                    2: 0100007F:1921 00000000:0000 0A 00000000:00000000 00:00000000 00000000   105        0 7003 1\n";
-        assert_eq!(of_port(text, 6432), ["7001".to_owned()].into());
-        assert!(of_port("", 6432).is_empty() && of_port("0: :1920", 6432).is_empty());
+        assert!(listeners(&socket).is_err(), "the file is left, and nobody listens");
     }
 }

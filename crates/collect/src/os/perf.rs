@@ -107,7 +107,6 @@ impl PerfEvents {
         Ok(PerfEvents(Arc::new(files)))
     }
 
-    /// The counts so far.
     pub(super) fn read(&self) -> Result<Counts, PerfRefused> {
         let mut sums = Counts::default();
         for of_thread in self.0.iter() {

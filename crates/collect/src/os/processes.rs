@@ -61,7 +61,6 @@ fn io_bytes(text: &str) -> Option<u64> {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Processes(BTreeMap<u32, Process>);
 
-/// The processes of the database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Server {
     /// It runs in loadline's own process, or there is none.
@@ -108,7 +107,6 @@ pub struct Used {
     pub busiest: Vec<(String, f64)>,
     /// Bytes of I/O of all processes whose I/O can be read.
     pub io_bytes: u64,
-    /// The part of the others.
     pub others_io_bytes: u64,
     /// CPU time of the processes whose I/O cannot be read, s: those of other users, without root; in some containers that of
     /// process 1 even for root.

@@ -24,7 +24,6 @@ impl Tasks {
         (!ids.is_empty() && ids.iter().all(|id| runs_command(*id, commands))).then_some(Tasks(ids))
     }
 
-    /// Their ids.
     pub fn ids(&self) -> impl Iterator<Item = u32> {
         self.0.iter().copied()
     }

@@ -43,7 +43,6 @@ pub enum Keep {
     Written,
 }
 
-/// Figures of a keeper.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Kept {
     /// Files kept out of the cache at the end.
@@ -75,7 +74,6 @@ type Share = Mutex<Vec<Arc<File>>>;
 /// The open files, each once, with the number of their thread.
 struct OpenFiles {
     of: DataFiles,
-    /// Most files that may be open.
     most: usize,
     files: BTreeMap<Inode, (Arc<File>, usize)>,
     shares: Arc<[Share; THREADS]>,

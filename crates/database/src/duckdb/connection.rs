@@ -8,11 +8,10 @@ use std::sync::Arc;
 
 use loadline_workload::{Arg, Datum, Table};
 
-use super::knowledge::KNOWLEDGE;
+use super::KNOWLEDGE;
 use super::library::{DONE, Functions, Handle, Library, RawResult, RawString, c_text};
 use crate::data_set::LoadSession;
-use crate::dialect::Dialect;
-use crate::embedded_files::EmbeddedFiles;
+use crate::embedded::files::EmbeddedFiles;
 use crate::error::{Cause, Refusal, TargetError};
 use crate::loading::{Batch, rows, table_stem};
 use crate::work::Work;
@@ -20,8 +19,7 @@ use crate::work::Work;
 /// Longest text that a `duckdb_string_t` holds inside.
 const INLINED: usize = 12;
 /// Kinds of errors, `DUCKDB_ERROR_…`.
-const TRANSACTION: c_int = 10;
-const IO: c_int = 28;
+pub(super) const TRANSACTION: c_int = 10;
 const INTERRUPT: c_int = 29;
 const FATAL: c_int = 30;
 const OUT_OF_MEMORY: c_int = 33;
@@ -50,11 +48,10 @@ impl Drop for Owned {
 pub(super) struct Database {
     pub(super) library: &'static Library,
     object: Owned,
-    /// The database file, opened outside DuckDB, and the lock of the run. Closing any descriptor of the file releases DuckDB's lock
-    /// (fcntl_locking(2)), so that this one is closed after the database.
+    /// The database file, closed after the database (`embedded::Base::file`), and the lock of the run.
     pub(super) held: Option<(Arc<File>, File)>,
     /// Its folder, if it is a temporary one, is removed at last.
-    pub(super) files: Arc<EmbeddedFiles>,
+    _files: Arc<EmbeddedFiles>,
 }
 
 impl Database {
@@ -62,10 +59,10 @@ impl Database {
     ///
     /// # Errors
     /// [`TargetError::Refused`] in DuckDB's words: a file of a newer version, no database, locked by another process (with its number).
-    pub(super) fn open(
+    pub(super) fn open<'a>(
         library: &'static Library,
         files: &Arc<EmbeddedFiles>,
-        settings: &[(String, String)],
+        settings: impl IntoIterator<Item = (&'a str, &'a str)>,
     ) -> Result<Database, TargetError> {
         let (call, version) = (&library.call, &library.version);
         let (path, shown) = (c_text(&files.database().to_string_lossy())?, files.database().display());
@@ -81,7 +78,7 @@ impl Database {
                 }
             }
             if (call.open_ext)(path.as_ptr(), &raw mut object.handle, config.handle, &raw mut error) == DONE {
-                return Ok(Database { library, object, held: None, files: Arc::clone(files) });
+                return Ok(Database { library, object, held: None, _files: Arc::clone(files) });
             }
             let said = text_at(error).replace('\n', " ");
             if !error.is_null() {
@@ -118,32 +115,28 @@ impl Connection {
         Ok(Connection { object, database: Arc::clone(database) })
     }
 
-    fn call(&self) -> &'static Functions {
-        &self.database.library.call
-    }
-
     /// Ends the call that another thread makes on this connection.
     pub(super) fn interrupt(&self) {
         // SAFETY: the connection is open; DuckDB allows this call beside others.
-        unsafe { (self.call().interrupt)(self.object.handle) }
+        unsafe { (self.database.library.call.interrupt)(self.object.handle) }
     }
 
     /// Runs statements, and returns the result of the last one.
     pub(super) fn run_sql(&self, sql: &str) -> Result<Answer, TargetError> {
-        let sql = c_text(sql)?;
+        let (sql, call) = (c_text(sql)?, &self.database.library.call);
         // SAFETY: the connection is open, and the text ends with a zero byte.
-        Answer::made(self.call(), |result| unsafe { (self.call().query)(self.object.handle, sql.as_ptr(), result) })
+        Answer::made(call, |result| unsafe { (call.query)(self.object.handle, sql.as_ptr(), result) })
     }
 
     pub(super) fn prepare(&self, sql: &str) -> Result<Prepared, TargetError> {
-        let (text, call) = (c_text(sql)?, self.call());
+        let (text, call) = (c_text(sql)?, &self.database.library.call);
         let mut object = Owned { handle: null_mut(), free: call.destroy_prepare };
         // SAFETY: the connection is open; a statement that failed has the error's text.
         unsafe {
             if (call.prepare)(self.object.handle, text.as_ptr(), &raw mut object.handle) == DONE {
                 return Ok(Prepared { object, call });
             }
-            Err(other(&format!("DuckDB: {}", text_at((call.prepare_error)(object.handle)))))
+            Err(refusal(None, "DuckDB", &text_at((call.prepare_error)(object.handle))))
         }
     }
 
@@ -154,7 +147,8 @@ impl Connection {
 
     /// Adds the rows of `batches` by the appender: DuckDB casts texts to the types of the table.
     pub(super) fn append(&self, work: &Work, table: &Table, batches: &[Batch]) -> Result<u64, TargetError> {
-        let (name, call) = (c_text(&dialect().plain_name(&table_stem(work, &table.name)))?, self.call());
+        let (name, call) =
+            (c_text(&KNOWLEDGE.dialect.plain_name(&table_stem(work, &table.name)))?, &self.database.library.call);
         let mut object = Owned { handle: null_mut(), free: call.appender_destroy };
         // SAFETY: the connection is open, as long as this function runs.
         let made = unsafe {
@@ -164,7 +158,7 @@ impl Connection {
         let checked = |done: c_int| match done {
             DONE => Ok(()),
             // SAFETY: the appender keeps the text of its error. Its rows go with its transaction.
-            _ => Err(other(&format!("DuckDB's appender: {}", text_at(unsafe { (call.appender_error)(appender) })))),
+            _ => Err(refusal(None, "DuckDB's appender", &text_at(unsafe { (call.appender_error)(appender) }))),
         };
         checked(made)?;
         let mut added = 0;
@@ -246,7 +240,7 @@ impl Answer {
         let (kind, said) = unsafe {
             ((call.result_error_type)(&raw mut answer.raw), text_at((call.result_error)(&raw mut answer.raw)))
         };
-        Err(refusal(kind, &said))
+        Err(refusal(Some(kind), "DuckDB", &said))
     }
 
     /// Rows that a statement changed.
@@ -317,33 +311,30 @@ unsafe fn text_of((data, valid): Vector, row: usize) -> Option<String> {
     }
 }
 
-/// A refusal whose kind is unknown.
-fn other(text: &str) -> TargetError {
-    Refusal { cause: Cause::Other, code: String::new(), text: text.to_owned() }.into()
-}
-
-/// What DuckDB refused, by the kind of its error.
-fn refusal(kind: c_int, said: &str) -> TargetError {
+/// What `who` refused, by the kind of its error, if that is known.
+fn refusal(kind: Option<c_int>, who: &str, said: &str) -> TargetError {
     // What follows is advice.
-    let text = format!("DuckDB: {}", said.lines().next().unwrap_or_default());
+    let text = format!("{who}: {}", said.lines().next().unwrap_or_default());
+    let says = |parts: &[String]| parts.iter().any(|part| said.contains(part));
+    let errors = &KNOWLEDGE.errors;
     match kind {
-        INTERRUPT => return TargetError::Lost("the session was cancelled".into()),
+        Some(INTERRUPT) => return TargetError::Lost("the session was cancelled".into()),
         // Two transactions changed a row, or one a table that the other altered. Other errors of this kind are of transactions that are
         // used wrongly.
-        TRANSACTION if KNOWLEDGE.conflicts.iter().any(|part| said.contains(part)) => {
-            return TargetError::Conflict(text);
-        }
+        Some(TRANSACTION) if says(&errors.conflicts) => return TargetError::Conflict(text),
         // It can be used no longer until it is opened again.
-        FATAL => return TargetError::Lost(text),
+        Some(FATAL) => return TargetError::Lost(text),
         _ => {}
     }
     let cause = match kind {
-        IO if KNOWLEDGE.full_disk.iter().any(|part| said.contains(part)) => Cause::FullDisk,
-        OUT_OF_MEMORY => Cause::Limit,
-        PERMISSION => Cause::Privilege,
+        _ if says(&errors.full_disk) => Cause::FullDisk,
+        _ if says(&errors.limits) => Cause::Limit,
+        Some(OUT_OF_MEMORY) => Cause::Limit,
+        Some(PERMISSION) => Cause::Privilege,
         _ => Cause::Other,
     };
-    Refusal { cause, code: kind.to_string(), text }.into()
+    let code = kind.map_or(String::new(), |kind| kind.to_string());
+    Refusal { cause, code, text }.into()
 }
 
 impl LoadSession for Connection {
@@ -362,9 +353,4 @@ impl LoadSession for Connection {
     fn path(&self) -> &'static str {
         "appender"
     }
-}
-
-/// The words of DuckDB.
-pub(super) fn dialect() -> &'static Dialect {
-    &KNOWLEDGE.dialect
 }

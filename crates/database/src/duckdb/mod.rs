@@ -1,12 +1,9 @@
 //! DuckDB, embedded: jobs are threads, and the library is opened while loadline runs ([`library`]).
 //!
-//! Redo is what DuckDB writes to its write-ahead log, counted with its syncs by the library's own calls ([`calls`]). Transactions are
-//! optimistic: the second of two that change a row fails, and the job tries it again.
+//! Redo is what DuckDB writes to its write-ahead log, counted with its syncs by the library's own calls
+//! ([`crate::embedded::calls`]). Transactions are optimistic: the second of two that change a row fails, and the job tries it again.
 
-mod activity;
-mod calls;
 mod connection;
-mod knowledge;
 mod library;
 mod roles;
 mod session;
@@ -15,35 +12,37 @@ mod workers;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use loadline_model::{Capabilities, Capability, Driver};
-use percent_encoding::percent_decode_str;
+use loadline_model::{Capability, Driver};
 
+use crate::descriptor::Embedded;
 use crate::dialect::MARK;
-use crate::embedded_files::{EmbeddedFiles, FileNames};
+use crate::embedded::calls::{self, Layout};
+use crate::embedded::counters::LogCounters;
+use crate::embedded::files::{EmbeddedFiles, FileNames};
+use crate::embedded::knowledge::Knowledge;
+use crate::embedded::{Base, Chosen};
 use crate::error::TargetError;
-use crate::facts::{Facts, OwnFiles, Runs};
-use crate::file_counters::LogCounters;
 use crate::folder;
 use crate::kind::TargetKind;
 use crate::machine::memory_bytes;
-use crate::render::{NO_SCRIPTS, in_process, lacking};
+use crate::render::{in_process, lacking_in_process};
 use crate::request::OpenRequest;
-use crate::workload_tables::LoadedTables;
-use connection::{Connection, Database, dialect};
-use knowledge::KNOWLEDGE;
+use connection::{Connection, Database};
 use library::Library;
 use workers::Threads;
 
-const NO_PROCEDURES: &str =
-    "DuckDB has no stored procedures; its client driver runs inside the same process as the database";
-const NO_NOWAIT: &str = "DuckDB has no commit that returns before its log is synced";
+pub(crate) static KNOWLEDGE: Embedded<Knowledge> = Embedded::new("src/duckdb.toml", include_str!("../duckdb.toml"));
+/// The file's own header comes before both headers of its content.
+static LAYOUT: Layout = Layout { log: ".wal", block_bytes: 262_144, header_bytes: 4096, headers_at: &[4096, 8192] };
+static NAMES: FileNames = FileNames {
+    scheme: "duckdb",
+    parameter: Some("lib"),
+    log: ".wal",
+    others: &[".wal.checkpoint", ".wal.recovery", ".tmp"],
+};
 
-static NAMES: FileNames =
-    FileNames { scheme: "duckdb", log: ".wal", others: &[".wal.checkpoint", ".wal.recovery", ".tmp"] };
-
-/// DuckDB.
 pub(crate) static KIND: TargetKind = TargetKind {
     scheme: "duckdb",
     aliases: &[],
@@ -61,19 +60,19 @@ pub(crate) static KIND: TargetKind = TargetKind {
             "with this library; else that of LOADLINE_DUCKDB, or of the usual library folders",
         ),
     ],
-    capabilities: || Capabilities {
-        missing_drivers: vec![(Driver::Database, NO_PROCEDURES.to_owned())],
-        ..lacking([
-            (Driver::Client, Capability::CommitNowait, NO_NOWAIT),
-            (Driver::Client, Capability::Procedures, "DuckDB has no stored procedures"),
-            (Driver::Client, Capability::Scripts, NO_SCRIPTS),
-        ])
+    capabilities: || {
+        let no_nowait = "DuckDB has no commit that returns before its log is synced";
+        lacking_in_process("DuckDB", [(Driver::Client, Capability::CommitNowait, no_nowait)])
     },
-    check_url: |url| Place::of(url).map(|_| 1),
+    check_url: |url| NAMES.place(url).map(|_| 1),
     open: |request| Ok(Box::new(DuckDb::open(request)?)),
-    render: |work| in_process(work, dialect(), None, "BEGIN TRANSACTION", |s| dialect().statement(work, &s.template)),
+    render: |work| {
+        in_process(work, &KNOWLEDGE.dialect, None, "BEGIN TRANSACTION", |s| {
+            KNOWLEDGE.dialect.statement(work, &s.template)
+        })
+    },
     clean_leftovers: |request| folder::clean_leftovers(&request.scratch, &NAMES.temp_prefix()),
-    is_temporary: |url| Place::of(url).is_ok_and(|place| place.path.is_none()),
+    is_temporary: |url| NAMES.is_private(url),
     no_limit: None,
     no_sessions: None,
     native_report: None,
@@ -82,54 +81,30 @@ pub(crate) static KIND: TargetKind = TargetKind {
     level_settings: &[],
 };
 
-/// What a URL names.
-struct Place {
-    /// `None` for a private database.
-    path: Option<PathBuf>,
-    library: Option<PathBuf>,
+const SIZES: [&str; 3] = ["memory_limit", "checkpoint_threshold", "max_temp_directory_size"];
+
+/// The settings, as DuckDB has them without the user's: jobs work alone, and the buffers are an eighth of the memory as the shared caches
+/// of private servers are.
+fn settings(request: &OpenRequest) -> Result<Chosen, TargetError> {
+    let own = |name: &str| match name {
+        "threads" => Some("1".to_owned()),
+        "memory_limit" => Some(kib(usual_memory())),
+        _ => None,
+    };
+    let wanted = |name: &str, value: &str| match name {
+        "threads" if value.parse::<u32>().is_ok_and(|n| (1..=1024).contains(&n)) => None,
+        "threads" => Some("a number from 1 to 1024"),
+        "preserve_insertion_order" if !["true", "false"].contains(&value) => Some("true or false"),
+        name if SIZES.contains(&name) && !value.starts_with(|c: char| c.is_ascii_digit()) => {
+            Some("a size such as 512MiB")
+        }
+        _ => None,
+    };
+    Chosen::of(request, &KIND, &KNOWLEDGE, own, wanted)
 }
 
-impl Place {
-    fn of(url: &str) -> Result<Place, TargetError> {
-        let (path, query) = NAMES.split(url)?;
-        let mut place = Place { path, library: None };
-        for pair in query.unwrap_or("").split('&').filter(|pair| !pair.is_empty()) {
-            let Some(("lib", path @ [_, ..])) = pair.split_once('=').map(|(name, path)| (name, path.as_bytes())) else {
-                return Err(TargetError::Usage(format!(
-                    "'?{pair}' in '{url}': a DuckDB URL takes one parameter, lib=PATH; give settings with --setting name=value"
-                )));
-            };
-            let path = percent_decode_str(std::str::from_utf8(path).unwrap_or_default()).decode_utf8_lossy();
-            place.library = Some(PathBuf::from(path.into_owned()));
-        }
-        Ok(place)
-    }
-}
-
-/// Allowed settings.
-const SETTINGS: [&str; 7] = [
-    "threads", "memory_limit", "checkpoint_threshold", "preserve_insertion_order", "temp_directory",
-    "max_temp_directory_size", "storage_compatibility_version",
-];
-
-/// loadline's own, as DuckDB has them without the user's: jobs work alone, the buffers are an eighth of `memory_bytes` as the shared
-/// caches of private servers are, and a division of whole numbers is one, as in the SQL of other databases.
-fn settings(request: &OpenRequest, memory_bytes: u64) -> Result<Vec<(String, String)>, TargetError> {
-    let mut settings =
-        vec![("threads".to_owned(), "1".to_owned()), ("memory_limit".to_owned(), kib((memory_bytes / 8).max(1 << 30)))];
-    for (name, value) in &request.settings {
-        if !SETTINGS.contains(&name.as_str()) {
-            let near = loadline_model::format::did_you_mean(name, SETTINGS);
-            let all = SETTINGS.join(", ");
-            return Err(TargetError::Usage(format!("loadline sets no '{name}' of DuckDB{near} (known: {all})")));
-        }
-        if name == "threads" && !value.parse::<u32>().is_ok_and(|n| (1..=1024).contains(&n)) {
-            return Err(TargetError::Usage(format!("threads = '{value}' is no number from 1 to 1024")));
-        }
-        settings.retain(|(known, _)| known != name);
-        settings.push((name.clone(), value.clone()));
-    }
-    Ok(settings)
+fn usual_memory() -> u64 {
+    (memory_bytes() / 8).max(1 << 30)
 }
 
 /// Bytes as DuckDB reads them.
@@ -137,50 +112,42 @@ fn kib(bytes: u64) -> String {
     format!("{}KiB", bytes / 1024)
 }
 
+/// The order of its fields is that in which they are dropped.
 struct DuckDb {
     database: Arc<Database>,
-    facts: Facts,
-    counters: Arc<LogCounters>,
-    settings: Vec<(String, String)>,
-    /// Whether the user set the size of the buffers.
-    cache_given: bool,
-    loaded: LoadedTables,
+    base: Base,
     threads: Arc<Threads>,
     /// Threads of a query at present.
     threads_now: AtomicU32,
+    /// Memory for the next test, if it is less than usual, bytes; else 0.
+    small_memory: AtomicU64,
 }
 
 impl DuckDb {
     fn open(request: &OpenRequest) -> Result<DuckDb, TargetError> {
-        if !request.nodes.is_empty() {
-            return Err(TargetError::Usage("DuckDB has no nodes: leave out --node".into()));
-        }
-        let (place, settings) = (Place::of(&request.url)?, settings(request, memory_bytes())?);
-        let path = place.path.as_deref().map(absolute).transpose()?;
-        let library = Library::load(place.library.as_deref())?;
+        let (place, settings) = (NAMES.place(&request.url)?, settings(request)?);
+        let path = place.database.as_deref().map(absolute).transpose()?;
+        let library = Library::load(place.parameter.as_deref())?;
         let files = Arc::new(EmbeddedFiles::make(&NAMES, &path, &absolute(&request.scratch)?)?);
-        let lock = files.lock()?;
-        DuckDb::open_locked(request, library, &files, settings, lock).inspect_err(|_| files.remove_lock())
+        DuckDb::open_locked(library, &files, settings, files.lock()?).inspect_err(|_| files.remove_lock())
     }
 
     fn open_locked(
-        request: &OpenRequest,
         library: &'static Library,
         files: &Arc<EmbeddedFiles>,
-        settings: Vec<(String, String)>,
+        settings: Chosen,
         lock: File,
     ) -> Result<DuckDb, TargetError> {
         if files.database().exists() {
             refuse_foreign(library, files)?;
         }
         let counters = Arc::new(LogCounters::default());
-        calls::watch(files.database(), &counters);
+        calls::watch(files.database(), &LAYOUT, &counters);
         // Its threads are started by [`Threads::set`], which knows them by their name, and nothing is fetched from the network.
-        let at_open = settings.iter().filter(|(name, _)| name != "threads").cloned();
+        let at_open = settings.all.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        let at_open = at_open.filter(|(name, _)| *name != "threads");
         let fixed = [("threads", "1"), ("autoinstall_known_extensions", "false")];
-        let fixed = fixed.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        let at_open: Vec<_> = at_open.chain(fixed).collect();
-        let mut database = Database::open(library, files, &at_open)?;
+        let mut database = Database::open(library, files, at_open.chain(fixed))?;
         if !calls::sees(files.database()) {
             return Err(TargetError::Local(format!(
                 "the operations of DuckDB {} on {} cannot be counted; please report it",
@@ -188,27 +155,19 @@ impl DuckDb {
                 files.database().display()
             )));
         }
-        let file = Arc::new(files.open()?);
-        database.held = Some((Arc::clone(&file), lock));
+        let files = (Arc::clone(files), counters);
+        let mut base = Base::new((&KIND, &library.version), &KNOWLEDGE, files, settings, LAYOUT.block_bytes)?;
+        base.facts.columns_apart = true;
+        database.held = Some((Arc::clone(&base.file), lock));
         let database = Arc::new(database);
+        // A division of whole numbers is one, as in the SQL of other databases.
         Connection::open(&database)?.run_sql("SET GLOBAL integer_division = true")?;
-        let facts = Facts {
-            block_bytes: Some(calls::BLOCK_BYTES),
-            columns_apart: true,
-            own_files: Some(OwnFiles { open: vec![file], named: vec![files.log()] }),
-            waits: &KNOWLEDGE.events,
-            empty_query: "SELECT 1",
-            ..Facts::of(Runs::InProcess)
-        };
         let target = DuckDb {
             database,
-            facts,
-            counters,
-            cache_given: request.settings.contains_key("memory_limit"),
-            settings,
-            loaded: LoadedTables::default(),
+            base,
             threads: Arc::new(Threads::new()),
             threads_now: AtomicU32::new(0),
+            small_memory: AtomicU64::new(0),
         };
         target.set_threads(None)?;
         Ok(target)
@@ -218,19 +177,30 @@ impl DuckDb {
         Connection::open(&self.database)
     }
 
-    /// Value of a setting that loadline or the user gave.
-    fn given(&self, name: &str) -> &str {
-        self.settings.iter().find(|(known, _)| known == name).map_or("", |(_, value)| value)
-    }
-
     /// Lets a query have `threads` threads; `None`: as many as were set.
     fn set_threads(&self, threads: Option<u32>) -> Result<(), TargetError> {
-        let threads = threads.unwrap_or_else(|| self.given("threads").parse().unwrap_or(1));
+        let set = || self.base.settings.value("threads").and_then(|n| n.parse().ok()).unwrap_or(1);
+        let threads = threads.unwrap_or_else(set);
         if self.threads_now.load(Ordering::Relaxed) != threads {
             self.threads.set(&self.connect()?, threads)?;
             self.threads_now.store(threads, Ordering::Relaxed);
         }
         Ok(())
+    }
+
+    /// Gives the next test so much memory, bytes, unless the user chose how much; `None`: the usual, which loading gets in any case.
+    fn give_next_test(&self, memory: Option<u64>) -> Result<Option<u64>, TargetError> {
+        let wanted = memory.filter(|_| !self.base.settings.is_given("memory_limit")).map(|n| n.min(usual_memory()));
+        self.small_memory.store(wanted.unwrap_or(0), Ordering::Relaxed);
+        self.set_memory(None)?;
+        Ok(wanted)
+    }
+
+    /// Limits DuckDB's memory; `None`: as it was set.
+    fn set_memory(&self, bytes: Option<u64>) -> Result<(), TargetError> {
+        let set = || self.base.settings.value("memory_limit").unwrap_or_default().replace('\'', "''");
+        let limit = bytes.map_or_else(set, kib);
+        self.connect()?.run_sql(&format!("SET GLOBAL memory_limit = '{limit}'")).map(drop)
     }
 }
 
@@ -241,9 +211,8 @@ fn absolute(path: &Path) -> Result<PathBuf, TargetError> {
 
 /// Refuses a database with anything that is not loadline's; it is opened for reading only.
 fn refuse_foreign(library: &'static Library, files: &Arc<EmbeddedFiles>) -> Result<(), TargetError> {
-    let settings = [("access_mode".to_owned(), "READ_ONLY".to_owned()), ("threads".to_owned(), "1".to_owned())];
-    let database = Arc::new(Database::open(library, files, &settings)?);
-    let objects = Connection::open(&database)?.texts(&KNOWLEDGE.objects)?;
+    let database = Arc::new(Database::open(library, files, [("access_mode", "READ_ONLY"), ("threads", "1")])?);
+    let objects = Connection::open(&database)?.texts(&KNOWLEDGE.queries.objects)?;
     let is_ours = |row: &Vec<Option<String>>| row.get(1).and_then(Option::as_ref).is_some_and(|c| c.starts_with(MARK));
     match objects.iter().find(|row| !is_ours(row)) {
         None => Ok(()),

@@ -5,16 +5,15 @@ use std::sync::atomic::Ordering;
 
 use loadline_workload::{Arg, Effect};
 
-use super::calls::IS_JOB;
-use super::connection::{Connection, Prepared, dialect};
+use super::KNOWLEDGE;
+use super::connection::{Connection, Prepared};
 use super::workers::{Threads, thread_id};
+use crate::embedded::counters::{JOB, LogCounters};
 use crate::error::TargetError;
-use crate::file_counters::LogCounters;
 use crate::loading::Batch;
 use crate::role::{Canceller, ClientSession};
 use crate::work::Work;
 
-/// A statement of the program.
 enum Statement {
     Prepared(Prepared),
     /// One that creates or drops an object, which changes what prepared statements refer to.
@@ -44,7 +43,7 @@ impl DuckSession {
         threads: Arc<Threads>,
     ) -> Result<DuckSession, TargetError> {
         let prepare = |s: &loadline_workload::Statement| {
-            let sql = dialect().statement(work, &s.template);
+            let sql = KNOWLEDGE.dialect.statement(work, &s.template);
             if s.effect == Effect::Command {
                 return Ok((Statement::Text(sql), false));
             }
@@ -122,7 +121,7 @@ impl ClientSession for DuckSession {
     }
 
     fn wait_without_limit(&mut self) -> Result<(), TargetError> {
-        IS_JOB.set(true);
+        JOB.set(Some(Arc::clone(&self.counters)));
         self.thread = Some(thread_id());
         self.threads.add_job(thread_id());
         Ok(())

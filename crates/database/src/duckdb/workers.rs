@@ -5,7 +5,7 @@
 
 use std::fs::read_to_string;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::thread::Builder;
 use std::time::{Duration, Instant};
 
@@ -32,16 +32,12 @@ impl Threads {
         Threads { jobs: Mutex::default(), name }
     }
 
-    fn jobs(&self) -> MutexGuard<'_, Vec<u32>> {
-        self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(super) fn add_job(&self, thread: u32) {
-        self.jobs().push(thread);
+        self.jobs.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
     }
 
     pub(super) fn remove_job(&self, thread: Option<u32>) {
-        self.jobs().retain(|known| Some(*known) != thread);
+        self.jobs.lock().unwrap_or_else(PoisonError::into_inner).retain(|known| Some(*known) != thread);
     }
 
     /// DuckDB's threads in this process.
@@ -108,7 +104,8 @@ impl Threads {
             return None;
         }
         let mut sample = WaitSample::default();
-        for thread in self.jobs().clone().into_iter().chain(workers) {
+        let jobs = self.jobs.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        for thread in jobs.into_iter().chain(workers) {
             let Ok(stat) = read_to_string(format!("/proc/self/task/{thread}/stat")) else { continue };
             // The state follows the name, which is in parentheses (proc_pid_stat(5)).
             let runs = stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('R'));
@@ -118,7 +115,6 @@ impl Threads {
     }
 }
 
-/// The calling thread.
 pub(super) fn thread_id() -> u32 {
     nix::unistd::gettid().as_raw().unsigned_abs()
 }

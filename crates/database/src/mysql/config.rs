@@ -9,6 +9,7 @@ use super::option_file::{self, Options};
 use crate::env::Env;
 use crate::error::TargetError;
 use crate::secret::Secret;
+use crate::tcp::Address;
 use crate::tls::SslMode;
 use crate::url::{Url, choice, unknown};
 
@@ -22,13 +23,6 @@ const SSL_MODES: [(&str, SslMode); 5] = [
     ("verify-ca", SslMode::VerifyCa),
     ("verify-identity", SslMode::VerifyName),
 ];
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Address {
-    Unix(PathBuf),
-    /// Host name or IP address, and port.
-    Tcp(String, u16),
-}
 
 /// Address and credentials. Its `Debug` shows no password ([`Secret`]).
 #[derive(Debug, Clone)]

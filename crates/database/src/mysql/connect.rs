@@ -9,7 +9,7 @@ use std::time::Duration;
 use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, SHA256};
 use rustls::ClientConfig;
 
-use super::config::{Address, Config};
+use super::config::Config;
 use super::flavours;
 use super::knowledge::KNOWLEDGE;
 use super::member::Member;
@@ -29,7 +29,7 @@ use crate::request::{AskPassword, OpenRequest};
 use crate::role::Canceller;
 use crate::secret::Secret;
 use crate::stream::Stream;
-use crate::tcp::{Names, Peer};
+use crate::tcp::{Address, Names, Peer};
 use crate::tls::{self, SslMode};
 
 const NAMES: Names =
@@ -49,11 +49,8 @@ pub(super) struct Endpoint {
     ask: AskPassword,
     /// Set when the user wants to stop.
     pub(super) interrupted: Arc<AtomicBool>,
-    /// Records the sessions.
     pub(super) sessions: OwnSessions,
-    /// Whether they are jobs'.
     of_jobs: bool,
-    /// Whether it is that of a proxy.
     is_proxy: bool,
     /// The member of a cluster to which each must lead.
     node: Option<Member>,

@@ -257,6 +257,7 @@ mod tests {
             ("innodb_read_only=1", "", "innodb_read_only", Impossible),
             ("innodb_read_only=OFF", "", "innodb_read_only", Fine),
             ("", "wsrep_trouble=wsrep_ready = OFF", "wsrep_ready", Impossible),
+            ("max_allowed_packet=1024", "", "max_allowed_packet", Warning),
             ("innodb_flush_log_at_trx_commit=2", "", "innodb_flush_log_at_trx_commit", Warning),
             ("innodb_flush_log_at_trx_commit=0", "", "innodb_flush_log_at_trx_commit", Warning),
             ("log_bin=ON", "", "log_bin", Warning),

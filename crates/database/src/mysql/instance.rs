@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use super::config::Address;
 use super::connect::Endpoint;
 use super::ledger::Ledger;
 use super::member::{Member, refuse_group};
@@ -13,7 +12,6 @@ use super::wire::Connection;
 use crate::cloud::Cloud;
 use crate::error::TargetError;
 use crate::servers::Servers;
-use crate::tcp::is_loopback;
 
 /// A server. Several nodes may lead to the same one.
 #[derive(Clone)]
@@ -177,22 +175,19 @@ fn doublewrites(settings: &[(String, String)]) -> bool {
 /// Whether the server runs on this machine: it is reached by a socket or loopback address, and its process
 /// is here (not behind a tunnel or a container's port).
 fn is_local(endpoint: &Endpoint, pid_file: Option<&str>) -> bool {
-    let near = match &endpoint.config.address {
-        Address::Unix(_) => true,
-        Address::Tcp(host, _) => is_loopback(host),
-    };
     let is_server = |pid: &str| {
         let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
         matches!(name.trim(), "mariadbd" | "mysqld")
     };
     let of_file = pid_file.and_then(|path| std::fs::read_to_string(path).ok());
-    near && match of_file {
-        Some(pid) => is_server(pid.trim()),
-        // The file cannot be read: any server process counts.
-        None => std::fs::read_dir("/proc")
-            .into_iter()
-            .flatten()
-            .flatten()
-            .any(|entry| entry.file_name().to_str().is_some_and(is_server)),
-    }
+    endpoint.config.address.is_near()
+        && match of_file {
+            Some(pid) => is_server(pid.trim()),
+            // The file cannot be read: any server process counts.
+            None => std::fs::read_dir("/proc")
+                .into_iter()
+                .flatten()
+                .flatten()
+                .any(|entry| entry.file_name().to_str().is_some_and(is_server)),
+        }
 }

@@ -16,7 +16,6 @@ const EXCLUDING: Duration = Duration::from_secs(20);
 /// What a server says when it is asked whether it is of use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Answer {
-    /// It does not answer.
     None,
     /// It answers, but has lost its cluster, or the cluster is changing.
     NotReady,
@@ -46,7 +45,6 @@ fn is_settled(answers: &[Answer], before: u32) -> bool {
         && sizes.iter().all(|size| others == 0 || size + others as u32 <= before)
 }
 
-/// The nodes of the instances that are ready.
 fn ready(nodes: &MysqlNodes, answers: &[Answer]) -> MysqlNodes {
     let is_ready: Vec<bool> = answers.iter().map(|answer| answer.size().is_some()).collect();
     let mut left = nodes.left(&is_ready);

@@ -23,7 +23,6 @@ pub(super) struct Member {
     pub(super) name: String,
     /// Identity of the node's process (`wsrep_gcomm_uuid`).
     id: String,
-    /// Identity of the cluster.
     pub(super) cluster: String,
     /// Nodes of the cluster, also those that are not of the target.
     pub(super) size: u32,

@@ -22,6 +22,10 @@ use crate::work::Work;
 /// Number of sessions that performance_schema had no memory for: its sums lack their waits.
 const LOST_SESSIONS: &str = "Performance_schema_thread_instances_lost";
 const COMMANDS: &[&str] = &["mariadbd", "mysqld"];
+/// The first MySQL that writes redo log files with numbers that grow; and the query of the last number.
+const NUMBERED_LOG_FILES: (u32, u32, u32) = (8, 0, 30);
+const LOG_FILES: &str =
+    "SELECT 'innodb_redo_log_files.FILE_ID', MAX(FILE_ID) FROM performance_schema.innodb_redo_log_files";
 /// Prefix of the metrics' names in a snapshot.
 const METRIC: &str = "INNODB_METRICS.";
 
@@ -50,6 +54,8 @@ struct ObserverSession {
     others: Option<OtherSessions>,
     /// The query of InnoDB's metrics, if the user may run it. It needs PROCESS, as the sessions of all users do.
     metrics: Option<String>,
+    /// Whether the user may run [`LOG_FILES`], if the server knows it.
+    has_log_files: bool,
     /// Sessions that wait for locks of rows, on MariaDB.
     rows: own_sessions::RowWaits,
 }
@@ -58,9 +64,11 @@ impl ObserverSession {
     fn open(instance: &MysqlInstance, scope: Scope) -> Result<ObserverSession, TargetError> {
         let mut connection = instance.endpoint.connect()?;
         let metrics = metrics(&mut connection)?;
+        let has_log_files = connection.version.is_mysql_from(NUMBERED_LOG_FILES)
+            && unless_refused(connection.query(LOG_FILES).map(Some))?.is_some();
         let others = instance.local.then(|| OtherSessions::new(COMMANDS));
         let rows = own_sessions::RowWaits::default();
-        Ok(ObserverSession { connection, instance: instance.clone(), scope, others, metrics, rows })
+        Ok(ObserverSession { connection, instance: instance.clone(), scope, others, metrics, has_log_files, rows })
     }
 
     fn read(&mut self) -> Result<Counters, TargetError> {
@@ -80,6 +88,9 @@ impl ObserverSession {
         }
         if let Some(sql) = &self.metrics {
             counters.extend(numbers(c.pairs(sql)?, METRIC));
+        }
+        if self.has_log_files {
+            counters.extend(numbers(c.pairs(LOG_FILES)?, ""));
         }
         let block = BlockBytes { data: counters.get("Innodb_page_size").copied().unwrap_or(16_384.0), log: 512.0 };
         Counter::fill(&KNOWLEDGE.counters, (&c.version).into(), block, &mut counters);
@@ -118,7 +129,6 @@ pub(super) fn metrics(c: &mut Connection) -> Result<Option<String>, TargetError>
 }
 
 impl Mysql {
-    /// An observer of all servers.
     pub(super) fn observer_of(&self, scope: Scope) -> Result<Box<dyn Observer>, TargetError> {
         let open = |instance| ObserverSession::open(instance, scope);
         let sessions = self.instances().iter().map(open).collect::<Result<Vec<_>, _>>()?;
@@ -164,12 +174,10 @@ impl Observation for Mysql {
                 ),
             ),
         ];
-        let no_switches = if self.first().version.mariadb {
-            "MariaDB writes its one redo log file in a circle: there is no next one"
-        } else {
-            "MySQL counts no switches of its redo log files, and loadline does not follow their names"
-        };
-        absent.extend(column::SWITCHES.map(|id| (id, no_switches.to_owned())));
+        if !self.first().version.is_mysql_from(NUMBERED_LOG_FILES) {
+            let why = format!("{product} writes its redo log files in a circle: there is no next one");
+            absent.extend(column::SWITCHES.map(|id| (id, why.clone())));
+        }
         if self.instances().iter().any(|i| sync_counter(&i.version, i.ledger.flush()).is_none()) {
             absent.push((column::REDO_SYNC_WRITES_PER_S, UNCOUNTED_SYNCS.to_owned()));
             absent.push((column::COMMITS_PER_REDO_SYNC, UNCOUNTED_SYNCS.to_owned()));
@@ -220,7 +228,7 @@ impl Observer for MysqlObserver {
     fn sample_waits(&mut self) -> Result<Option<WaitSample>, TargetError> {
         let mut sample = WaitSample { others: Some(0), ..WaitSample::default() };
         for session in &mut self.sessions {
-            let ObserverSession { connection, instance, scope, others, metrics, rows } = session;
+            let ObserverSession { connection, instance, scope, others, metrics, rows, .. } = session;
             let (sessions, sees_all) = (&instance.endpoint.sessions, metrics.is_some());
             let seen = (sees_all, instance.member.is_some());
             if !sessions.sample(connection, *scope, seen, rows, &mut sample)? {
@@ -243,7 +251,6 @@ impl Observer for MysqlObserver {
     }
 }
 
-/// Counters by name.
 type Counters = BTreeMap<String, f64>;
 
 /// Sums of the counters that every server has. Without some servers a sum would be incomplete.

@@ -75,7 +75,6 @@ pub(super) fn login(capabilities: u32, user: &str, answer: &[u8], database: Opti
     [&ssl_request(capabilities), user.as_bytes(), &[0], &answer, &database, plugin.as_bytes(), &[0]].concat()
 }
 
-/// An error that the server reports.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct ServerError {
     pub(super) code: u16,

@@ -30,7 +30,6 @@ pub(super) fn of_mysql() -> Capabilities {
     ])
 }
 
-/// The same on MariaDB.
 pub(super) fn of_mariadb() -> Capabilities {
     let mut all = of_mysql();
     all.missing.insert(0, no_wait_in_procedures());

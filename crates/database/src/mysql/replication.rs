@@ -104,7 +104,6 @@ impl Followed {
         })
     }
 
-    /// In words.
     fn state(&self, server: &Said) -> String {
         let receives = if self.receives { "receiving" } else { "not receiving" };
         let applies = if self.applies { "" } else { ", not applying" };

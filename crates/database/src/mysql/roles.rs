@@ -5,7 +5,6 @@ use std::sync::{Arc, PoisonError};
 use loadline_model::Driver;
 use loadline_model::manifest::TargetInfo;
 
-use super::config::Address;
 use super::instance::MysqlInstance;
 use super::knowledge::KNOWLEDGE;
 use super::loading::MysqlLoader;
@@ -19,7 +18,6 @@ use crate::facts::Facts;
 use crate::request::{OpenRequest, Way};
 use crate::role::{BlockCache, Checkpoints, LogSpace, RunLock};
 use crate::target::{Abilities, Listening, Settings, Target, Ways};
-use crate::tcp::is_here;
 use crate::work::Work;
 use crate::workload_tables::{Kept, LoadedTables, LoadsTables};
 
@@ -81,10 +79,7 @@ impl Ways for Mysql {
         *self.via.lock().unwrap_or_else(PoisonError::into_inner) = None;
         let Way::Via(url) = &request.way else { return Ok(None) };
         let via = self.first().endpoint.via(url, request)?;
-        let listening = match &via.config.address {
-            Address::Tcp(host, port) => is_here(host).then_some(Listening::Port(*port)),
-            Address::Unix(path) => Some(Listening::Socket(path.clone())),
-        };
+        let listening = via.config.address.listening();
         self.go_via(via)?;
         Ok(listening)
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use loadline_workload::JobStart;
+use loadline_workload::{JobStart, Pool};
 
 use super::procedure::{self, CLOCK, LOST, MOMENTS, NEXT, OVERHEAD};
 use super::schema;
@@ -17,7 +17,7 @@ use crate::work::Work;
 struct MysqlDatabaseSession {
     connection: Connection,
     call: Prepared,
-    pool: Arc<[u8]>,
+    pool: Arc<Pool>,
     start: JobStart,
     next: i64,
     clock: ServerClock,

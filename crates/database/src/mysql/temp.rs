@@ -23,9 +23,8 @@ use super::version::Version;
 use crate::error::TargetError;
 use crate::relay::Relay;
 use crate::request::OpenRequest;
-use crate::temp::folder::Folder;
 use crate::temp::programs::folders;
-use crate::temp::settings::{Product, Settings, message, normal};
+use crate::temp::settings::{Product, Settings, normal};
 use crate::temp::{Server, Servers, Setup, Stages, encoded};
 
 /// The administrator. It needs no password: only the server's operating system user and root can open the socket's folder.
@@ -111,49 +110,6 @@ impl Stages for Installed {
         lists
     }
 
-    /// Checks each setting by itself (`mariadbd --name=value --help --verbose`, `mysqld …`), then all together where MySQL can.
-    fn check(&self, setup: &Setup, given: &BTreeMap<String, String>, _: &Server) -> Result<Option<u64>, TargetError> {
-        let ask = |more: &[&str]| {
-            let before = std::iter::once(OsString::from("--no-defaults")).chain(self.paths());
-            setup.ask(before.chain(more.iter().map(OsString::from)))
-        };
-        // A server that refuses a setting does not list the others: their names are at the end of its help.
-        let unknown = |name: &str| -> Result<TargetError, TargetError> {
-            let list = String::from_utf8_lossy(&ask(&["--help", "--verbose"])?.stdout).into_owned();
-            let known = list.lines().skip_while(|l| !l.starts_with("-----")).skip(1);
-            let known: Vec<String> = known.filter_map(|l| l.split_whitespace().next()).map(normal).collect();
-            Ok(setup.unknown(name, known.iter().map(String::as_str), "--help --verbose"))
-        };
-        let says = &setup.product.program;
-        let wrong = |name: &str, line: &str| {
-            let error = message(line, &["] "]).unwrap_or(line);
-            TargetError::Usage(format!("--setting {name}: {says} says: '{error}'"))
-        };
-        for (name, value) in given {
-            if !is_name(name) {
-                return Err(TargetError::Usage(format!("--setting {name}: '{name}' is not the name of a setting")));
-            }
-            let output = ask(&[&argument(name, value), "--help", "--verbose"])?;
-            let stderr = String::from_utf8_lossy(&output.stderr);
-            if is_unknown(&stderr) {
-                return Err(unknown(name)?);
-            }
-            if let Some(error) = stderr.lines().find(|l| l.contains("[ERROR]") || l.contains("adjusted to")) {
-                return Err(wrong(name, error));
-            }
-        }
-        if given.is_empty() || !self.version.is_mysql_from((8, 0, 16)) {
-            return Ok(None);
-        }
-        // Unlike MySQL's help, this accepts no unknown name, and it loads the plugins that another setting names.
-        let all: Vec<String> = given.iter().map(|(name, value)| argument(name, value)).collect();
-        let output = ask(&all.iter().map(String::as_str).chain(["--validate-config"]).collect::<Vec<_>>())?;
-        let stderr = String::from_utf8_lossy(&output.stderr);
-        let Some(error) = stderr.lines().find(|l| l.contains("[ERROR]")) else { return Ok(None) };
-        let name = named(error, given);
-        Err(if is_unknown(error) && given.contains_key(&name) { unknown(&name)? } else { wrong(&name, error) })
-    }
-
     fn make_data(&self, setup: &Setup, settings: &Settings, first: &Server) -> Result<(), TargetError> {
         let program = self.install.as_ref().unwrap_or(&setup.program.path);
         let make = first.arguments(&setup.product.make);
@@ -172,8 +128,7 @@ impl Stages for Installed {
             (command, Some(settings))
         };
         command.args(self.paths());
-        first.run(program, command, given)?;
-        first.folder.bring_to_disk()
+        first.run(program, command, given)
     }
 
     /// A node of a cluster gets its data when it joins.
@@ -181,8 +136,8 @@ impl Stages for Installed {
         if self.cluster.is_some() {
             return Ok(());
         }
-        replica.copy(first, &setup.user, None)?;
-        let started = Relay::on_loopback(setup.user.uid, &first.folder.socket()).map(|(relay, port)| {
+        replica.copy(first, None)?;
+        let started = Relay::on_loopback(setup.user.uid, &first.socket()).map(|(relay, port)| {
             replica.way.1 = port;
             relay
         });
@@ -192,21 +147,21 @@ impl Stages for Installed {
     fn command(&mut self, setup: &Setup, settings: &Settings, server: &Server) -> Result<Command, TargetError> {
         if let Some(cluster) = &mut self.cluster {
             // The option file says how a member of a cluster is reached by the others.
-            let failed = |e: io::Error| server.folder.failure("a node cannot be prepared", &e.to_string());
+            let failed = |e: io::Error| server.failure("a node cannot be prepared", &e.to_string());
             let options = cluster.options(&setup.product.option_file, server, free_ports().map_err(failed)?);
-            server.folder.write(&server.folder.sockets().join("cluster.cnf"), &options, &setup.user)?;
+            server.write(&server.sockets().join("cluster.cnf"), &options)?;
         }
         // Nothing in it is worth an orderly shutdown, and a starting server may ignore a request for one.
         let mut command = setup.user.command(&setup.program.path, Signal::SIGKILL);
         command.args(server.arguments(&setup.product.start));
-        command.args(settings.of_server(server).iter().map(|(name, value)| argument(name, value)));
+        command.args(server.settings(settings).iter().map(|(name, value)| argument(name, value)));
         command.args(self.paths());
         Ok(command)
     }
 
     /// A server that is ready creates the socket and sends a greeting to each connection.
-    fn ask(folder: &Folder, _: Pid) -> Result<(), String> {
-        let greeted = UnixStream::connect(folder.socket()).and_then(|mut socket| {
+    fn ask(server: &Server, _: Pid) -> Result<(), String> {
+        let greeted = UnixStream::connect(server.socket()).and_then(|mut socket| {
             socket.set_read_timeout(Some(Duration::from_secs(5)))?;
             socket.read_exact(&mut [0; 5])
         });
@@ -244,25 +199,6 @@ fn argument(name: &str, value: &str) -> String {
 
 fn is_off(value: &str) -> bool {
     matches!(value, "0" | "OFF" | "off")
-}
-
-/// Whether `name` can be a setting's name, so that it adds no other argument.
-fn is_name(name: &str) -> bool {
-    !name.is_empty()
-        && !name.starts_with('-')
-        && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-'))
-}
-
-fn is_unknown(error: &str) -> bool {
-    error.contains("unknown variable") || error.contains("unknown option")
-}
-
-/// The setting that an error of the server is about, in the user's spelling; all if none is named.
-fn named(error: &str, given: &BTreeMap<String, String>) -> String {
-    let error = normal(error);
-    let names = given.keys().filter(|name| error.contains(&normal(name)));
-    // The longest: `log_bin` is a part of `log_bin_index`.
-    names.max_by_key(|name| name.len()).cloned().unwrap_or_else(|| given.keys().cloned().collect::<Vec<_>>().join(", "))
 }
 
 impl Cluster {
@@ -351,7 +287,7 @@ impl TempServer {
         loop {
             let started = self.start(number);
             let server = number.checked_sub(1).map_or(&self.first, |n| &self.further[n]);
-            let again = started.is_err() && self.stages.cluster.is_some() && is_taken(server.folder.log());
+            let again = started.is_err() && self.stages.cluster.is_some() && is_taken(server.log());
             if !again || tries == PORT_TRIES {
                 return started;
             }
@@ -400,7 +336,7 @@ impl TempServer {
 
 /// URL of a running server, without a password.
 pub(super) fn url_of(server: &Server) -> String {
-    format!("mysql://{SUPERUSER}@/?socket={}", encoded(&server.folder.socket()))
+    format!("mysql://{SUPERUSER}@/?socket={}", encoded(&server.socket()))
 }
 
 /// The statements that have a replica follow the server, once.
@@ -487,16 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_is_about_the_setting_that_it_names() {
-        let given = ["log_bin", "log_bin_index", "Nonsense_xyz"].map(|name| (name.to_owned(), String::new())).into();
-        assert_eq!(named("unknown variable 'nonsense-xyz=1'.", &given), "Nonsense_xyz");
-        assert_eq!(named("Error while setting value '' to 'log-bin-index'", &given), "log_bin_index");
-        assert_eq!(named("out of memory", &given), "Nonsense_xyz, log_bin, log_bin_index");
-    }
-
-    #[test]
-    fn names_and_ports() {
-        assert!(is_name("log-bin") && !is_name("-x") && !is_name("a=b") && !is_name(""));
+    fn ports_differ() {
         let [a, b, c] = free_ports().unwrap();
         assert!(a != b && b != c && a != c);
     }

@@ -17,7 +17,6 @@ pub(super) struct Prepared {
     id: u32,
     /// Whether the server knows the types of its parameters.
     typed: bool,
-    /// Columns of the rows that it returns.
     pub(super) columns: u16,
 }
 
@@ -86,7 +85,20 @@ impl Connection {
     pub(super) fn send(&mut self) -> Result<(), TargetError> {
         let sent = self.stream.write_all(&self.out).and_then(|()| self.stream.flush());
         self.out.clear();
-        sent.map_err(|e| self.lost(&e))
+        sent.map_err(|e| self.ended(&e))
+    }
+
+    /// Why nothing more can be sent: what the server said before it closed the session, as of a packet above `max_allowed_packet`
+    /// (error 1153), or else `e`.
+    #[cold]
+    fn ended(&mut self, e: &io::Error) -> TargetError {
+        let is_closed = matches!(e.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset);
+        while let Some(body) = is_closed.then(|| self.next().ok()).flatten() {
+            if self.input.bytes.get(body.0) == Some(&0xff) {
+                return self.error(body);
+            }
+        }
+        self.lost(e)
     }
 
     /// The payload of the next packet, as a range of the buffer.

@@ -21,7 +21,6 @@ pub(super) struct OraAddress {
 }
 
 impl OraAddress {
-    /// Parses a URL.
     pub(super) fn parse(url: &str) -> Result<OraAddress, TargetError> {
         let url = Url::parse_careless(url, FORM)?;
         let wrong = |what: &str| url.wrong(format!("{what} ({FORM})"));

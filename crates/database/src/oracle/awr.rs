@@ -1,11 +1,12 @@
 //! AWR: snapshots around a test and the report between them. All of it needs Oracle's Diagnostics Pack
 //! licence, so nothing here is sent unless the user asks for it (`--oracle-awr`). A test checks that no other
-//! file of this module names any of it.
+//! file of this module names any of it; the queries begin with `awr-` in `oracle.toml`.
 
 use loadline_model::{Finding, Severity};
 use loadline_workload::Arg;
 
 use super::cluster::Oracle;
+use super::knowledge::KNOWLEDGE;
 use super::session::{OraError, OraSession, answered, number, text};
 use crate::error::TargetError;
 use crate::kind::NativeReport;
@@ -20,29 +21,6 @@ pub(super) static REPORT: NativeReport = NativeReport {
     notice: "--oracle-awr takes AWR snapshots around each test: using AWR needs a licence of Oracle's Diagnostics Pack",
 };
 
-/// The block that takes a snapshot of all instances and returns its number (PL/SQL Packages and Types
-/// Reference, `DBMS_WORKLOAD_REPOSITORY`).
-pub(super) const SNAPSHOT: &str = "BEGIN
-  :snapshot := TO_CHAR(DBMS_WORKLOAD_REPOSITORY.CREATE_SNAPSHOT());
-END;";
-
-/// The database id of two snapshots, and how many instances have both. A container and its databases number
-/// their snapshots independently; ours are the newest.
-pub(super) const FILED: &str = "SELECT DBID, MIN(INSTANCE_NUMBER), COUNT(DISTINCT INSTANCE_NUMBER) FROM DBA_HIST_SNAPSHOT \
-     WHERE SNAP_ID IN (:1, :2) GROUP BY DBID HAVING COUNT(DISTINCT SNAP_ID) = 2 ORDER BY MAX(END_INTERVAL_TIME) DESC";
-
-/// The report of one instance: database id, instance, first and last snapshot.
-pub(super) const OF_INSTANCE: &str =
-    "SELECT OUTPUT FROM TABLE(DBMS_WORKLOAD_REPOSITORY.AWR_REPORT_HTML(:1, :2, :3, :4))";
-/// The report of all instances: database id, first and last snapshot.
-pub(super) const OF_ALL: &str =
-    "SELECT OUTPUT FROM TABLE(DBMS_WORKLOAD_REPOSITORY.AWR_GLOBAL_REPORT_HTML(:1, CAST(NULL AS VARCHAR2(10)), :2, :3))";
-
-const LICENSED: &str = "SELECT VALUE FROM V$PARAMETER WHERE NAME = 'control_management_pack_access'";
-const EXECUTABLE: &str =
-    "SELECT COUNT(*) FROM ALL_PROCEDURES WHERE OWNER = 'SYS' AND OBJECT_NAME = 'DBMS_WORKLOAD_REPOSITORY'";
-const READABLE: &str = "SELECT COUNT(*) FROM DBA_HIST_SNAPSHOT WHERE ROWNUM = 1";
-
 /// What to ask the administrator for.
 const GRANT: &str = "GRANT EXECUTE ON SYS.DBMS_WORKLOAD_REPOSITORY TO …; GRANT SELECT_CATALOG_ROLE TO …";
 
@@ -55,7 +33,9 @@ fn failed(doing: &str, e: OraError) -> TargetError {
 }
 
 fn snapshot(session: &mut dyn OraSession) -> Result<i64, TargetError> {
-    let row = session.call(SNAPSHOT, &[], &[40]).map_err(|e| failed("no AWR snapshot could be taken", e))?;
+    let row = session
+        .call(KNOWLEDGE.query("awr-snapshot"), &[], &[40])
+        .map_err(|e| failed("no AWR snapshot could be taken", e))?;
     let what = || format!("taking an AWR snapshot returned {row:?}, which is not a number");
     number(&row, 0).ok_or_else(|| TargetError::Statement(what()))
 }
@@ -73,16 +53,17 @@ impl NativeReports for Oracle {
         let none = |why: &str| {
             TargetError::Statement(format!("there is no AWR report from snapshot {from} to snapshot {to}: {why}"))
         };
-        let filed = session.query(FILED, &[Arg::Int(from), Arg::Int(to)]);
+        let filed = session.query(KNOWLEDGE.query("awr-filed"), &[Arg::Int(from), Arg::Int(to)]);
         let filed = filed.map_err(|e| failed("the AWR snapshots cannot be read", e))?;
         let numbers = |row| Some((number(row, 0)?, number(row, 1)?, number::<i64>(row, 2)?));
         let found = filed.first().and_then(numbers);
         let (database, instance, instances) = found.ok_or_else(|| none("they are not in DBA_HIST_SNAPSHOT"))?;
-        let rows = if instances == 1 {
-            session.query(OF_INSTANCE, &[Arg::Int(database), Arg::Int(instance), Arg::Int(from), Arg::Int(to)])
-        } else {
-            session.query(OF_ALL, &[Arg::Int(database), Arg::Int(from), Arg::Int(to)])
+        let (query, numbers) = match instances {
+            1 => ("awr-of-instance", vec![database, instance, from, to]),
+            _ => ("awr-of-all", vec![database, from, to]),
         };
+        let args: Vec<Arg<'_>> = numbers.into_iter().map(Arg::Int).collect();
+        let rows = session.query(KNOWLEDGE.query(query), &args);
         let rows = rows.map_err(|e| failed("the AWR report cannot be made", e))?;
         let report: String = rows.iter().flat_map(|row| [text(row, 0).unwrap_or_default(), "\n"]).collect();
         if report.trim().is_empty() { Err(none("it is empty")) } else { Ok(report) }
@@ -101,7 +82,7 @@ impl Oracle {
             |value: &str, why: &str| finding(Severity::Refused, value, format!("{why}, or leave out {}", REPORT.flag));
         let mut session = self.admin()?;
         // If the parameter cannot be read, the queries below decide.
-        let licensed = answered(session.value(LICENSED))?.ok().flatten();
+        let licensed = answered(session.value(KNOWLEDGE.query("awr-licensed")))?.ok().flatten();
         if licensed.is_some_and(|value| value.eq_ignore_ascii_case("NONE")) {
             return refused(
                 "control_management_pack_access = NONE",
@@ -109,11 +90,11 @@ impl Oracle {
                  control_management_pack_access = 'DIAGNOSTIC'",
             );
         }
-        let executable = answered(session.value(EXECUTABLE))?;
+        let executable = answered(session.value(KNOWLEDGE.query("awr-executable")))?;
         if executable.as_ref().is_ok_and(|count| count.as_deref().is_none_or(|c| c.trim() == "0")) {
             return refused("DBMS_WORKLOAD_REPOSITORY may not be executed", GRANT);
         }
-        if let Err(e) = executable.and(answered(session.value(READABLE))?) {
+        if let Err(e) = executable.and(answered(session.value(KNOWLEDGE.query("awr-readable")))?) {
             return refused(&e.text, GRANT);
         }
         finding(Severity::Ok, "can be used", "it needs a licence of Oracle's Diagnostics Pack".to_owned())

@@ -120,11 +120,11 @@ mod tests {
     use crate::role::SliceEnd;
     use proptest::prelude::*;
 
-    use loadline_workload::{PAYLOAD_STRIDE, payload_offset, pool};
+    use loadline_workload::{PAYLOAD_STRIDE, Pool, payload_offset};
 
     #[test]
     fn pieces_give_the_bytes_that_other_drivers_bind() {
-        let pool = pool(1, 3, 0.0);
+        let pool = Pool::new(1, 3, Default::default());
         let pieces = pieces(&pool);
         assert_eq!(pieces.len(), 3);
         assert!(pieces.iter().all(|p| p.len() <= PIECE_BYTES));

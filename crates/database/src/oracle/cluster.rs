@@ -1,20 +1,22 @@
 //! The target: implements the roles for its nodes and the database behind them.
 
+use std::sync::Arc;
+
 use loadline_model::Column;
 use loadline_model::activity;
 use loadline_model::manifest::TargetInfo;
 
 use super::counters::{self, OraObserver, ViewAccess};
 use super::knowledge::{KNOWLEDGE, View};
-use super::nodes::{OraNodes, identity};
+use super::nodes::{self, Node};
 use super::session::{Connector, NO_VIEW, OraError, OraSession, Row, answered, number, text};
 use crate::error::TargetError;
 use crate::facts::{Facts, Runs};
 use crate::parallel::queries;
 use crate::request::OpenRequest;
 use crate::role::{
-    BlockCache, DiskSpace, FreeSpace, LogSpace, NativeReports, Observation, Observer, ParallelQueries, ParallelWorkers,
-    Queries, StatisticsViews, WorkerLimit,
+    BlockCache, DiskSpace, FreeSpace, NativeReports, Observation, Observer, ParallelQueries, ParallelWorkers, Queries,
+    StatisticsViews, WorkerLimit,
 };
 use crate::scope::Scope;
 use crate::target::{Abilities, Target};
@@ -23,7 +25,7 @@ use crate::workload_tables::LoadedTables;
 
 /// An Oracle target. All its nodes are instances of one database and share its tables.
 pub(super) struct Oracle {
-    pub(super) nodes: OraNodes,
+    pub(super) nodes: Vec<Arc<Node>>,
     facts: Facts,
     pub(super) run: String,
     version: String,
@@ -37,24 +39,10 @@ pub(super) struct Oracle {
 impl Oracle {
     /// Opens the URL and the nodes of `request`.
     pub(super) fn open(request: &OpenRequest, connector: &'static Connector) -> Result<Box<dyn Target>, TargetError> {
-        let mut nodes = OraNodes::new(request, connector)?;
-        let mut first = nodes.session(0, "look")?;
-        let (known, version) = (identity(first.as_mut())?, first.version());
-        let views = counters::check_access(first.as_mut())?;
+        let (nodes, mut first) = nodes::open(request, connector)?;
+        let (version, views) = (first.version(), counters::check_access(first.as_mut())?);
         let block_bytes =
             first.value(KNOWLEDGE.query("block-size")).ok().flatten().and_then(|bytes| bytes.trim().parse().ok());
-        nodes.record_instance(first.as_mut())?;
-        for node in 1..nodes.len() {
-            let mut session = nodes.session(node, "look")?;
-            let identity = identity(session.as_mut())?;
-            if known != identity {
-                return Err(TargetError::Usage(format!(
-                    "the nodes are different databases, containers or users: {known} and {identity}. \
-                     All nodes must lead to the same database, container and user"
-                )));
-            }
-            nodes.record_instance(session.as_mut())?;
-        }
         let facts = Facts {
             nodes: nodes.len() as u32,
             block_bytes,
@@ -67,7 +55,7 @@ impl Oracle {
     }
 
     pub(super) fn admin(&self) -> Result<Box<dyn OraSession>, TargetError> {
-        self.nodes.session(0, "admin")
+        self.nodes[0].session("admin")
     }
 }
 
@@ -96,7 +84,7 @@ impl Target for Oracle {
             kind: "oracle".into(),
             product: super::KIND.product.into(),
             version: self.version.clone(),
-            url: self.nodes.shown(0),
+            url: self.nodes[0].address.shown(),
             nodes: self.facts.nodes,
             // It is unknown whether the server is on this machine; its counters include CPU times.
             local: false,
@@ -124,7 +112,7 @@ impl Target for Oracle {
 
 impl Observation for Oracle {
     fn observer(&self) -> Result<Box<dyn Observer>, TargetError> {
-        Ok(Box::new(OraObserver::new(self.nodes.session(0, "observer")?, &self.views, &self.run, Scope::Jobs)))
+        Ok(Box::new(OraObserver::new(self.nodes[0].session("observer")?, &self.views, &self.run, Scope::Jobs)))
     }
 
     fn evidence(&self, work: &Work) -> Result<Option<i64>, TargetError> {
@@ -146,7 +134,7 @@ impl StatisticsViews for Oracle {
     }
 
     fn observer_of_all(&self) -> Result<Box<dyn Observer>, TargetError> {
-        let session = self.nodes.session(0, "observer")?;
+        let session = self.nodes[0].session("observer")?;
         Ok(Box::new(OraObserver::new(session, &self.views, &self.run, Scope::All)))
     }
 }
@@ -159,7 +147,7 @@ impl BlockCache for Oracle {
     }
 }
 
-fn is_forbidden(e: &OraError) -> bool {
+pub(super) fn is_forbidden(e: &OraError) -> bool {
     e.is(NO_VIEW) || e.lacks_privilege()
 }
 
@@ -188,20 +176,6 @@ impl DiskSpace for Oracle {
     }
 }
 
-impl Oracle {
-    /// Redo logs have a fixed size. If they are archived, the free space for that is unknown.
-    pub(super) fn archived_log_space(&self) -> Result<LogSpace, TargetError> {
-        let unknown = match self.admin()?.value(KNOWLEDGE.query("archived")) {
-            Ok(Some(mode)) if mode.trim() == "NOARCHIVELOG" => None,
-            Err(e) if !is_forbidden(&e) => return Err(e.into()),
-            _ => Some(
-                "the free space for archived redo is unknown: it takes about as much as data and indexes".to_owned(),
-            ),
-        };
-        Ok(LogSpace { unknown, ..LogSpace::default() })
-    }
-}
-
 impl ParallelQueries for Oracle {
     /// The highest degree of a query with two sets of servers; `None` if the parameter cannot be read.
     fn max_parallel_workers(&self) -> Result<Option<WorkerLimit>, TargetError> {
@@ -214,7 +188,7 @@ impl ParallelQueries for Oracle {
     /// Runs the first query of `work` in a job's session and reads how many parallel servers it had.
     fn try_parallel(&self, work: &Work) -> Result<Option<ParallelWorkers>, TargetError> {
         let Some(sql) = queries(work, &KNOWLEDGE.dialect)?.into_iter().next() else { return Ok(None) };
-        let mut session = self.nodes.job_session(work, 0)?.0;
+        let mut session = nodes::job_session(&self.nodes, work, 0)?.0;
         session.query(&sql, &[])?;
         match answered(session.query(KNOWLEDGE.query("v$pq_sesstat"), &[]))? {
             Ok(rows) => Ok(of_statistics(&rows)),

@@ -1,5 +1,5 @@
 //! The database's counters and statistics views, none of which needs the licence of a pack (Database Reference; Database Licensing
-//! Information): `V$SYSSTAT`, `V$SYSTEM_EVENT` and `V$OSSTAT`, SQL statistics, the wait and time models. They count from the start of
+//! Information): `V$SYSSTAT`, `V$SYSTEM_EVENT`, `V$OSSTAT` and `V$THREAD`, SQL statistics, the wait and time models. They count from the start of
 //! the instance. The `GV$` views cover all instances of a cluster. A test checks that none of AWR, the history of sessions or that of
 //! metrics is named.
 
@@ -7,9 +7,9 @@ use loadline_model::activity::{self, Topic};
 use loadline_model::snapshot::WaitSample;
 use loadline_model::{Column, Snapshot, column};
 
-use super::knowledge::{KNOWLEDGE, View};
+use super::knowledge::{KNOWLEDGE, RELEASE, View};
 use super::session::{MODULE, NO_VIEW, OraSession, Row, answered, number, text};
-use crate::descriptor::{BlockBytes, Counter, Product, Release};
+use crate::descriptor::{BlockBytes, Counter};
 use crate::error::TargetError;
 use crate::role::{Observer, SessionTasks};
 use crate::scope::Scope;
@@ -59,20 +59,6 @@ fn read(view: &View, rows: &[Row], snapshot: &mut Snapshot) {
     }
 }
 
-/// The release of a version such as `19.24.0.0.0`.
-fn release(version: &str) -> Release {
-    let mut numbers = version.split('.').map(|n| n.parse().unwrap_or(0));
-    Release { product: Product::Oracle, number: [(); 3].map(|()| numbers.next().unwrap_or(0)) }
-}
-
-/// Adds loadline's counters and the times of the CPUs.
-fn derive(release: Release, snapshot: &mut Snapshot) {
-    // No counter is in units of blocks.
-    let block = BlockBytes { data: 1.0, log: 1.0 };
-    Counter::fill(&KNOWLEDGE.counters, release, block, &mut snapshot.counters);
-    snapshot.proc_stat = proc_stat(snapshot);
-}
-
 /// The line `cpu` of `/proc/stat` with the times of `V$OSSTAT`, in hundredths of a second. There,
 /// IDLE_TIME includes IOWAIT_TIME: BUSY_TIME + IDLE_TIME is the time of all CPUs.
 fn proc_stat(snapshot: &Snapshot) -> Option<String> {
@@ -94,8 +80,6 @@ pub(super) fn absent(views: &[(&'static View, ViewAccess)]) -> Vec<(&'static Col
         let why = "V$SYSSTAT shows 0 for 'physical write requests optimized': this is no Exadata, or its flash cache takes no writes";
         out.push((column::FLASH_CACHE_WRITE_PCT, why.to_owned()));
     }
-    let no_switches = "V$SYSSTAT does not count log switches, and loadline reads them from no other view";
-    out.extend(column::SWITCHES.map(|column| (column, no_switches.to_owned())));
     for (view, access) in views {
         let ViewAccess::None(said) = access else { continue };
         let why = format!("{} cannot be read ({said}): {}", view.named(false), view.grant());
@@ -125,7 +109,6 @@ pub(super) fn whose(scope: Scope, run: &str) -> String {
 /// Reads all views that can be read.
 pub(super) struct OraObserver {
     session: Box<dyn OraSession>,
-    release: Release,
     queries: Vec<(&'static View, String)>,
     /// The query for what jobs wait for, if sessions can be read.
     waits: Option<String>,
@@ -153,7 +136,7 @@ impl OraObserver {
                 queries.push((*view, query));
             }
         }
-        OraObserver { release: release(&session.version()), session, queries, waits }
+        OraObserver { session, queries, waits }
     }
 }
 
@@ -169,7 +152,10 @@ impl Observer for OraObserver {
             }
             read(view, &rows, &mut snapshot);
         }
-        derive(self.release, &mut snapshot);
+        // No counter is in units of blocks.
+        let block = BlockBytes { data: 1.0, log: 1.0 };
+        Counter::fill(&KNOWLEDGE.counters, RELEASE, block, &mut snapshot.counters);
+        snapshot.proc_stat = proc_stat(&snapshot);
         Ok(snapshot)
     }
 
@@ -186,7 +172,6 @@ impl Observer for OraObserver {
     }
 }
 
-/// Reads a statistics view.
 pub(super) fn read_view(session: &mut dyn OraSession, query: &ViewQuery) -> Result<activity::View, TargetError> {
     match answered(session.query(&query.sql, &[]))? {
         Ok(mut rows) => {

@@ -64,7 +64,6 @@ impl Answers {
         facts
     }
 
-    /// The facts of the rules.
     fn facts(&self) -> BTreeMap<String, String> {
         let mut facts = self.plain_facts();
         let has = |name: &str| facts.contains_key(name);
@@ -98,18 +97,18 @@ impl Answers {
         let mut more: Vec<(&str, String)> = known.collect();
         let mut broken = if facts.get("utl_raw").is_some_and(|hex| hex == "4F41") { vec![] } else { vec!["UTL_RAW"] };
         for (name, error, part) in [("block", "block_error", "the block"), ("clock", "clock_error", "the clock")] {
-            let answer = self.answers.get(name);
-            let works = |rows: &Vec<Row>| number::<i64>(rows.first()?, 0);
-            if let Some(value) = answer.and_then(|answer| works(answer.as_ref().ok()?)) {
-                more.push((name, value.to_string()));
-                continue;
-            }
-            broken.push(part);
-            let said = |answer: &Result<Vec<Row>, OraError>| match answer {
-                Ok(rows) => format!("returned {rows:?}"),
+            let said = match &self.answers[name] {
                 Err(e) => e.text.clone(),
+                Ok(rows) => match rows.first().and_then(|row| number::<i64>(row, 0)) {
+                    None => format!("returned {rows:?}"),
+                    Some(value) => {
+                        more.push((name, value.to_string()));
+                        continue;
+                    }
+                },
             };
-            more.push((error, answer.map_or("not tried".to_owned(), said)));
+            broken.push(part);
+            more.push((error, said));
         }
         more.extend((!broken.is_empty()).then(|| ("broken", broken.join(", "))));
         facts.extend(more.into_iter().map(|(name, value)| (name.to_owned(), value)));
@@ -135,7 +134,6 @@ impl Answers {
         grants.into_iter().chain(quota).collect::<Vec<_>>().join("; ")
     }
 
-    /// Judges the answers.
     fn judge(&self) -> Vec<Finding> {
         use Severity::Warning;
         let facts = self.facts();
@@ -191,8 +189,8 @@ fn as_identifier(name: &str) -> String {
 impl Doctor for Oracle {
     fn doctor(&self) -> Result<Vec<Finding>, TargetError> {
         let mut findings = Vec::new();
-        for i in 0..self.nodes.len() {
-            let mut found = Answers::read(self.nodes.session(i, "doctor")?.as_mut())?.judge();
+        for (i, node) in self.nodes.iter().enumerate() {
+            let mut found = Answers::read(node.session("doctor")?.as_mut())?.judge();
             if self.nodes.len() > 1 {
                 found.iter_mut().for_each(|finding| finding.subject.push_str(&format!(" (node {})", i + 1)));
             }

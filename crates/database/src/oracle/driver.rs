@@ -3,6 +3,7 @@
 
 mod panics;
 
+use std::io;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
@@ -27,7 +28,6 @@ const UNKNOWN_SERVICE: usize = 12514;
 /// Longest VARCHAR2 that the driver returns without a given length.
 const SHORT_TEXT: usize = 4000;
 
-/// Opens a session.
 pub(super) fn connect(address: &OraAddress, password: &Secret, name: &str) -> Result<Box<dyn OraSession>, TargetError> {
     connect_within(address, password, name, CONNECT_TIMEOUT)
 }
@@ -49,24 +49,19 @@ fn connect_within(
     if let Some(wallet) = &address.wallet {
         config = config.set_wallet_location(wallet.as_str());
     }
-    // The thread is abandoned if the server hangs.
-    let (done, connected) = channel();
-    let spawned = std::thread::Builder::new().name("loadline-connect".to_owned()).spawn(move || {
-        let outcome = panics::catch(|| oracledb::connect(config));
-        let _ = done.send(outcome);
-    });
-    spawned.map_err(|e| TargetError::Local(format!("no thread could be started to connect: {e}")))?;
+    let connected = within(at_most, || oracledb::connect(config))
+        .map_err(|e| TargetError::Local(format!("no thread could be started to connect: {e}")))?;
     let unreachable = |what: String| {
         TargetError::Unreachable(format!("{}{what}. Check that the port is the listener's", address.shown()))
     };
-    let connection = match connected.recv_timeout(at_most) {
-        Ok(Ok(outcome)) => outcome.map_err(|e| refusal(&e, address, password))?,
-        Ok(Err(panic)) => {
+    let connection = match connected {
+        Some(Ok(outcome)) => outcome.map_err(|e| refusal(&e, address, password))?,
+        Some(Err(panic)) => {
             let panic = redact(&panic, password);
             let what = ": the service there is not an Oracle listener that the driver understands";
             return Err(unreachable(format!("{what} (it says: {panic})")));
         }
-        Err(_) => {
+        None => {
             let limit = at_most.as_secs_f64();
             return Err(unreachable(format!(" accepted the connection but opened no session within {limit:.0} s")));
         }
@@ -80,6 +75,18 @@ fn connect_within(
     })?;
     session.execute(SETUP, &[])?;
     Ok(Box::new(session))
+}
+
+/// Runs `call` of the driver in a thread of its own. The outer value is `None` after `at_most`: the thread is abandoned then, because
+/// the server hangs.
+fn within<T: Send + 'static>(
+    at_most: Duration,
+    call: impl FnOnce() -> T + Send + 'static,
+) -> io::Result<Option<Result<T, String>>> {
+    let (done, outcome) = channel();
+    let run = move || drop(done.send(panics::catch(call)));
+    std::thread::Builder::new().name("loadline-oracle".to_owned()).spawn(run)?;
+    Ok(outcome.recv_timeout(at_most).ok())
 }
 
 /// `text` with the password masked.
@@ -156,14 +163,8 @@ impl Wire {
 /// The driver logs off and waits for the answer without a time limit; this sets one.
 impl Drop for Wire {
     fn drop(&mut self) {
-        let Some(connection) = self.connection.take() else { return };
-        let (done, closed) = channel();
-        let spawned = std::thread::Builder::new().name("loadline-close".to_owned()).spawn(move || {
-            let _ = panics::catch(|| drop(connection));
-            let _ = done.send(());
-        });
-        if spawned.is_ok() {
-            let _ = closed.recv_timeout(CLOSE_TIMEOUT);
+        if let Some(connection) = self.connection.take() {
+            let _ = within(CLOSE_TIMEOUT, || drop(connection));
         }
     }
 }

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use loadline_workload::{Arg, JobStart};
+use loadline_workload::{Arg, JobStart, Pool};
 
 use super::block::{self, MAX_TEXT, read_clock};
 use super::cluster::Oracle;
 use super::knowledge::KNOWLEDGE;
+use super::nodes;
 use super::schema;
 use super::session::{self, OraSession, number};
 use crate::error::TargetError;
@@ -21,21 +22,19 @@ use crate::work::Work;
 struct OraClientSession {
     session: Box<dyn OraSession>,
     canceller: Canceller,
-    statements: Vec<String>,
-    /// Which of them return rows.
-    reads: Vec<bool>,
+    /// Each with whether it returns rows.
+    statements: Vec<(String, bool)>,
     work: Work,
     commit: &'static str,
 }
 
 impl ClientDriver for Oracle {
     fn client_session(&self, work: &Work, job: u32) -> Result<Box<dyn ClientSession>, TargetError> {
-        let (session, canceller) = self.nodes.job_session(work, job)?;
-        let all = &work.program.statements;
-        let statements = all.iter().map(|s| KNOWLEDGE.dialect.statement(work, &s.template)).collect();
-        let reads = all.iter().map(|s| s.effect.reads()).collect();
+        let (session, canceller) = nodes::job_session(&self.nodes, work, job)?;
+        let all = work.program.statements.iter();
+        let statements = all.map(|s| (KNOWLEDGE.dialect.statement(work, &s.template), s.effect.reads())).collect();
         let commit = session::commit(work.program.commit);
-        Ok(Box::new(OraClientSession { session, canceller, statements, reads, work: work.clone(), commit }))
+        Ok(Box::new(OraClientSession { session, canceller, statements, work: work.clone(), commit }))
     }
 }
 
@@ -47,13 +46,11 @@ impl ClientSession for OraClientSession {
 
     #[inline]
     fn execute(&mut self, statement: usize, args: &[Arg<'_>]) -> Result<u64, TargetError> {
-        let Some(sql) = self.statements.get(statement) else {
-            return Err(TargetError::Usage(format!("the program has no statement number {statement}")));
-        };
-        if self.reads.get(statement) == Some(&true) {
-            return Ok(self.session.query(sql, args)?.len() as u64);
+        match self.statements.get(statement) {
+            Some((sql, true)) => Ok(self.session.query(sql, args)?.len() as u64),
+            Some((sql, false)) => Ok(self.session.execute(sql, args)?),
+            None => Err(TargetError::Usage(format!("the program has no statement number {statement}"))),
         }
-        Ok(self.session.execute(sql, args)?)
     }
 
     fn bulk(&mut self, table: usize, first: i64, rows: u32) -> Result<u64, TargetError> {
@@ -81,7 +78,7 @@ struct OraDatabaseSession {
     session: Box<dyn OraSession>,
     canceller: Canceller,
     block: String,
-    pool: Arc<[u8]>,
+    pool: Arc<Pool>,
     start: JobStart,
     next: i64,
     clock: ServerClock,
@@ -94,7 +91,7 @@ impl DatabaseDriver for Oracle {
     }
 
     fn database_session(&self, work: &Work, job: u32) -> Result<Box<dyn DatabaseSession>, TargetError> {
-        let (mut session, canceller) = self.nodes.job_session(work, job)?;
+        let (mut session, canceller) = nodes::job_session(&self.nodes, work, job)?;
         let clock = ServerClock::measure(&mut || read_clock(session.as_mut()), 8)?;
         let (pool, start) = (work.pool_of_job(job), work.start(job));
         Ok(Box::new(OraDatabaseSession { session, canceller, block: block::run(work), pool, start, next: 0, clock }))

@@ -14,6 +14,9 @@ use crate::view::{Fragments, StatisticsView, ViewQuery};
 
 pub(super) static KNOWLEDGE: Embedded<Knowledge> = Embedded::new("src/oracle.toml", include_str!("../oracle.toml"));
 
+/// The oldest release: nothing in the file differs by version.
+pub(super) const RELEASE: Release = Release { product: Product::Oracle, number: [19, 0, 0] };
+
 /// The file, which describes its parts.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -62,7 +65,6 @@ impl View {
         format!("GRANT SELECT ON SYS.GV_${0} TO …; GRANT SELECT ON SYS.V_${0} TO … (or SELECT_CATALOG_ROLE)", self.name)
     }
 
-    /// The query of its counters.
     pub(super) fn query(&self, all_instances: bool) -> String {
         self.select.replace("{view}", &self.named(all_instances))
     }
@@ -73,6 +75,7 @@ impl View {
             "SYSSTAT" => &column::REDO_AND_COMMITS,
             "SYSTEM_EVENT" => &[column::LOG_FILE_SYNC_MS],
             "OSSTAT" => &column::CPU_SHARES,
+            "THREAD" => &column::SWITCHES,
             _ => &[],
         }
     }
@@ -90,7 +93,6 @@ impl View {
 pub(super) struct Question {
     pub(super) id: String,
     pub(super) sql: String,
-    /// What is unknown without it.
     pub(super) without: String,
     /// What to ask the administrator for.
     #[serde(default = "public")]
@@ -121,9 +123,7 @@ impl Knowledge {
 
     /// The queries of the statistics views. `v` begins the names of views; `whose` is the condition of sessions.
     pub(super) fn statistics_views(&self, v: &str, whose: &str) -> impl Iterator<Item = ViewQuery> {
-        // None differs by version.
-        let release = Release { product: Product::Oracle, number: [19, 0, 0] };
-        self.statistics.iter().filter_map(move |view| view.at(release, &self.fragments, &[("v", v), ("whose", whose)]))
+        self.statistics.iter().filter_map(move |view| view.at(RELEASE, &self.fragments, &[("v", v), ("whose", whose)]))
     }
 }
 

@@ -34,7 +34,6 @@ use session::{commit, session_settings};
 const NEVER_RUN: &str = "this target was written against Oracle's documentation and has never been run against a live server: \
      tell us what `loadline doctor` says on yours";
 
-/// The kind.
 pub(crate) static KIND: TargetKind = TargetKind {
     scheme: "oracle",
     aliases: &[],
@@ -76,7 +75,6 @@ fn open(request: &OpenRequest) -> Result<Box<dyn Target>, TargetError> {
     cluster::Oracle::open(request, DRIVER.ok_or_else(|| no_driver(&address))?)
 }
 
-/// How to build the driver in.
 fn no_driver(address: &address::OraAddress) -> TargetError {
     TargetError::Unsupported(format!(
         "{}: this loadline was built without the Oracle driver. Build it in, in loadline's source folder: \

@@ -4,7 +4,7 @@
 use loadline_model::Driver;
 use loadline_workload::{Generator, LogicalType, Step, Table};
 
-use super::cluster::Oracle;
+use super::cluster::{Oracle, is_forbidden};
 use super::knowledge::KNOWLEDGE;
 use super::session::{BUSY, MAX_RAW, NAME_USED, OraError, OraSession, Row};
 use crate::data_set::{LoadSession, Loader, not_ours};
@@ -102,9 +102,8 @@ fn lock(loader: &mut Loader<'_>) -> Result<(), TargetError> {
 }
 
 impl Oracle {
-    /// Loads in a session with this role.
     fn loader(&self, role: &str) -> Result<Loader<'static>, TargetError> {
-        Ok(Loader { dialect: self.dialect(), session: Box::new(self.nodes.session(0, role)?) })
+        Ok(Loader { dialect: self.dialect(), session: Box::new(self.nodes[0].session(role)?) })
     }
 }
 
@@ -127,8 +126,14 @@ impl LoadsTables for Oracle {
         Ok(RunLock::new(loader))
     }
 
+    /// Redo logs have a fixed size. If they are archived, the free space for that is unknown.
     fn space_for_log(&self, _data: u64, _indexes: u64) -> Result<LogSpace, TargetError> {
-        self.archived_log_space()
+        let unknown = match self.admin()?.value(KNOWLEDGE.query("archived")) {
+            Ok(Some(mode)) if mode.trim() == "NOARCHIVELOG" => None,
+            Err(e) if !is_forbidden(&e) => return Err(e.into()),
+            _ => Some("the free space for archived redo is unknown: it takes about as much as data and indexes".into()),
+        };
+        Ok(LogSpace { unknown, ..LogSpace::default() })
     }
 
     fn settled(&self) -> Result<Option<String>, TargetError> {
@@ -201,7 +206,7 @@ mod tests {
     fn every_payload_fits_a_column_and_every_name_fits() {
         for workload in CATALOGUE.iter() {
             let most: BTreeMap<_, _> = workload.params.iter().map(|p| (p.name.to_owned(), p.max)).collect();
-            let work = Work::new(Arc::clone(workload), workload.params(&most).unwrap(), 1, 0.0);
+            let work = Work::new(Arc::clone(workload), workload.params(&most).unwrap(), 1, Default::default());
             assert!(longest_payload(&work.program.body) <= MAX_RAW, "{}", workload.code);
             for table in &workload.tables {
                 // 128 bytes from 12.2 on.

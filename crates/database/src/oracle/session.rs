@@ -26,7 +26,6 @@ pub(super) fn number<N: FromStr>(row: &Row, i: usize) -> Option<N> {
 /// `V$SESSION.MODULE` of loadline's sessions; their role is in ACTION.
 pub(super) const MODULE: &str = "loadline";
 
-/// An error of Oracle or the driver.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct OraError {
     /// Number of the ORA- error, if it is one.
@@ -110,7 +109,6 @@ impl From<OraError> for TargetError {
 
 /// A session. One thread uses it at a time.
 pub(super) trait OraSession: Send {
-    /// Rows of a query.
     fn query(&mut self, sql: &str, args: &[Arg<'_>]) -> Result<Vec<Row>, OraError>;
     /// Executes a statement once and returns the number of affected rows.
     fn execute(&mut self, sql: &str, args: &[Arg<'_>]) -> Result<u64, OraError>;
@@ -118,7 +116,6 @@ pub(super) trait OraSession: Send {
     fn batch(&mut self, sql: &str, columns: usize, args: &[Arg<'_>]) -> Result<u64, OraError>;
     /// Runs a PL/SQL block and returns the texts of its last placeholders, which have `outs` characters at most.
     fn call(&mut self, block: &str, args: &[Arg<'_>], outs: &[usize]) -> Result<Row, OraError>;
-    /// Rolls back.
     fn rollback(&mut self) -> Result<(), OraError>;
     /// Version that the server reported at login: `19.24.0.0.0`.
     fn version(&self) -> String;

@@ -145,7 +145,7 @@ fn work_of(w: &Arc<Workload>) -> Work {
     // PMD is slow with many rows in one statement, because it looks far ahead at each assignment.
     let several = matches!(w.code.as_str(), "DBL-12" | "DBL-STREAM");
     let given = if several { [("rows".to_owned(), 3)].into() } else { BTreeMap::new() };
-    Work::new(Arc::clone(w), w.params(&given).unwrap().with_size(1 << 20), 1, 0.0)
+    Work::new(Arc::clone(w), w.params(&given).unwrap().with_size(1 << 20), 1, Default::default())
 }
 
 /// The first of the log writer's workloads.
@@ -400,11 +400,4 @@ fn an_awr_report_is_made_between_two_snapshots() {
             (Err(e), want) => assert!(want.is_err_and(|says| e.to_string().contains(says)), "{name}: {e}"),
         }
     }
-}
-
-#[test]
-fn without_the_driver_it_says_how_to_build_it_in() {
-    let address = address::OraAddress::parse("oracle://ann:secret@db/x").unwrap();
-    let text = no_driver(&address).to_string();
-    assert!(text.contains("--features oracle") && !text.contains("secret"), "{text}");
 }

@@ -32,11 +32,11 @@ struct Sent {
 }
 
 impl Sent {
-    fn named(name: &str) -> Sent {
-        Sent { name: name.to_owned(), parse: Vec::new() }
-    }
-
-    fn unnamed(sql: &str, types: &[u32]) -> Result<Sent, TargetError> {
+    /// The statement that is prepared as `name`, if the session is `named`; else one that is prepared each time.
+    fn new(named: bool, name: &str, sql: &str, types: &[u32]) -> Result<Sent, TargetError> {
+        if named {
+            return Ok(Sent { name: name.to_owned(), parse: Vec::new() });
+        }
         let mut parse = BytesMut::new();
         let put = frontend::parse("", sql, types.iter().copied(), &mut parse);
         put.map_err(|e| TargetError::Usage(format!("this cannot be sent to PostgreSQL: {e}")))?;
@@ -76,32 +76,24 @@ impl PgClientSession {
             .collect();
         let mut statements: Vec<(&str, &str, &[u32])> =
             texts.iter().map(|(name, sql, types)| (name.as_str(), sql.as_str(), types.as_slice())).collect();
-        if !named {
+        let own = statements.iter().map(|(name, sql, types)| Sent::new(named, name, sql, types));
+        let own = own.collect::<Result<_, _>>()?;
+        let [begin, commit, rollback] = ENDS.map(|(name, sql)| Sent::new(named, name, sql, &[]));
+        let ends = [begin?, commit?, rollback?];
+        statements.extend(ENDS.map(|(name, sql)| (name, sql, &[][..])));
+        let refused = if named { connection.prepare(&statements).err() } else { None };
+        // Named ones are sent together; the one that is refused alone has the error.
+        if !named || refused.as_ref().is_some_and(|e| !e.is_lost()) {
             for (s, (_, sql, types)) in work.program.statements.iter().zip(&texts) {
                 connection.prepare(&[("", sql, types)]).map_err(|e| e.at(&s.place))?;
             }
-            connection.publish()?;
-            let statements =
-                statements.iter().map(|(_, sql, types)| Sent::unnamed(sql, types)).collect::<Result<_, _>>()?;
-            let [begin, commit, rollback] = ENDS.map(|(_, sql)| Sent::unnamed(sql, &[]));
-            return Ok(PgClientSession::of(connection, statements, [begin?, commit?, rollback?], work));
         }
-        statements.extend(ENDS.map(|(name, sql)| (name, sql, &[][..])));
-        if let Err(e) = connection.prepare(&statements) {
-            // They are sent together; the one that is refused alone has the error.
-            for (s, (_, sql, types)) in work.program.statements.iter().zip(&texts).filter(|_| !e.is_lost()) {
-                connection.prepare(&[("", sql, types)]).map_err(|e| e.at(&s.place))?;
-            }
+        if let Some(e) = refused {
             return Err(e);
         }
         connection.publish()?;
-        let statements = texts.iter().map(|(name, _, _)| Sent::named(name)).collect();
-        Ok(PgClientSession::of(connection, statements, ENDS.map(|(name, _)| Sent::named(name)), work))
-    }
-
-    fn of(connection: Connection, statements: Vec<Sent>, ends: [Sent; 3], work: &Work) -> PgClientSession {
         let (work, writes) = (work.clone(), work.program.writes());
-        PgClientSession { connection, statements, ends, pending: false, unsampled: 0, writes, work }
+        Ok(PgClientSession { connection, statements: own, ends, pending: false, unsampled: 0, writes, work })
     }
 
     /// Appends a statement with its arguments to the output buffer.

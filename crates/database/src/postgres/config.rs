@@ -9,6 +9,7 @@ use std::time::Duration;
 use crate::env::Env;
 use crate::error::TargetError;
 use crate::secret::Secret;
+use crate::tcp::Address;
 use crate::tls::SslMode;
 use crate::url::{self, Url, choice, unknown};
 
@@ -36,19 +37,11 @@ const SSL_MODES: [(&str, SslMode); 5] = [
     ("verify-full", SslMode::VerifyName),
 ];
 
-/// Where the server listens.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Address {
-    /// Folder of the Unix socket.
-    Unix(PathBuf),
-    /// Host name or IP address.
-    Tcp(String),
-}
-
 /// A node's address and credentials. Its `Debug` shows no password ([`Secret`]).
 #[derive(Debug, Clone)]
 pub(super) struct Config {
     pub(super) address: Address,
+    /// Also in the name of a socket, and in the password file.
     pub(super) port: u16,
     pub(super) user: String,
     pub(super) database: String,
@@ -101,9 +94,11 @@ impl Config {
         let timeout = take("connect_timeout").unwrap_or_else(|| "10".into());
         let seconds: u64 =
             timeout.parse().map_err(|_| format!("connect_timeout '{timeout}' is not a number of seconds"))?;
+        let port = take("port").map_or(Ok(5432), |port| url::port(&port))?;
+        let socket = Path::new(&host).join(format!(".s.PGSQL.{port}"));
         Ok(Config {
-            address: if host.starts_with('/') { Address::Unix(host.into()) } else { Address::Tcp(host) },
-            port: take("port").map_or(Ok(5432), |port| url::port(&port))?,
+            address: if host.starts_with('/') { Address::Unix(socket) } else { Address::Tcp(host, port) },
+            port,
             database: take("dbname").unwrap_or_else(|| user.clone()),
             user,
             password: take("password").map(Secret::new),
@@ -121,9 +116,9 @@ impl Config {
     /// `host:port`, or the socket's path.
     pub(super) fn place(&self) -> String {
         match &self.address {
-            Address::Tcp(host) if host.contains(':') => format!("[{host}]:{}", self.port),
-            Address::Tcp(host) => format!("{host}:{}", self.port),
-            Address::Unix(dir) => dir.join(format!(".s.PGSQL.{}", self.port)).display().to_string(),
+            Address::Tcp(host, port) if host.contains(':') => format!("[{host}]:{port}"),
+            Address::Tcp(host, port) => format!("{host}:{port}"),
+            Address::Unix(socket) => socket.display().to_string(),
         }
     }
 }
@@ -145,13 +140,13 @@ mod tests {
     #[test]
     fn tcp_urls_are_read() {
         let c = parse("postgres://ann:p%40ss@db.example:6543/shop?sslmode=verify-full&connect_timeout=3").unwrap();
-        assert_eq!(c.address, Address::Tcp("db.example".into()));
+        assert_eq!(c.address, Address::Tcp("db.example".into(), 6543));
         assert_eq!((c.port, c.user.as_str(), c.database.as_str()), (6543, "ann", "shop"));
         assert_eq!(c.password.as_ref().map(Secret::expose), Some("p@ss"));
         assert_eq!((c.sslmode, c.connect_timeout), (SslMode::VerifyName, Duration::from_secs(3)));
         assert!(!format!("{c:?}").contains("p@ss") && !format!("{c:?}").contains("p%40ss"));
         let c = parse("postgresql://[::1]:5433/x").unwrap();
-        assert_eq!((c.address, c.port), (Address::Tcp("::1".into()), 5433));
+        assert_eq!(c.address, Address::Tcp("::1".into(), 5433));
     }
 
     #[test]
@@ -166,7 +161,7 @@ mod tests {
     fn missing_parts_come_from_the_environment() {
         let c = parse("postgres://").unwrap();
         assert_eq!((c.user.as_str(), c.database.as_str(), c.port), ("env_user", "env_user", 5432));
-        assert_eq!(c.address, Address::Unix(default_host().into()));
+        assert_eq!(c.place(), format!("{}/.s.PGSQL.5432", default_host()));
         let env = |name: &str| match name {
             "PGHOST" => Some("h".to_owned()),
             "PGPORT" => Some("7".to_owned()),

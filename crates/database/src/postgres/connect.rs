@@ -14,7 +14,7 @@ use postgres_protocol::authentication::sasl::{ChannelBinding, SCRAM_SHA_256, Scr
 use postgres_protocol::message::frontend;
 use rustls::ClientConfig;
 
-use super::config::{Address, Config, default_host};
+use super::config::{Config, default_host};
 use super::knowledge::KNOWLEDGE;
 use super::protocol::ServerError;
 use super::versions::{NEWEST, OLDEST};
@@ -28,7 +28,7 @@ use crate::request::{AskPassword, OpenRequest, Way};
 use crate::role::Canceller;
 use crate::secret::Secret;
 use crate::stream::{Socket, Stream};
-use crate::tcp::{Names, Peer};
+use crate::tcp::{Address, Names, Peer};
 use crate::tls::{self, SslMode};
 use crate::work::Work;
 
@@ -40,7 +40,6 @@ const NAMES: Names =
 pub(super) enum SessionRole<'a> {
     /// Reads the server's settings, so it does not change any.
     Inspect,
-    /// Administration.
     Admin,
     /// Holds the lock.
     Lock,
@@ -51,7 +50,6 @@ pub(super) enum SessionRole<'a> {
 }
 
 impl SessionRole<'_> {
-    /// The lists of settings that the session has.
     fn settings(self) -> Vec<&'static BTreeMap<String, String>> {
         let known = &KNOWLEDGE.sessions;
         let mut lists = vec![&known.every];
@@ -88,19 +86,12 @@ impl SessionRole<'_> {
     }
 }
 
-/// How the sessions of jobs reach the server: [`Way`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum JobsWay {
-    Own,
-    Direct,
-    Via,
-}
-
 /// How to reach one node.
 #[derive(Clone)]
 pub(super) struct Endpoint {
     pub(super) config: Config,
-    way: JobsWay,
+    /// How the sessions of jobs reach the server.
+    way: Way,
     /// Whether each login reaches the server, which counts it as a transaction; not so at a pooler.
     pub(super) logs_in: bool,
     /// Settings that sessions have otherwise than direct ones, of a proxy or pooler.
@@ -122,7 +113,7 @@ impl Endpoint {
     /// For the node at `url`. What it leaves out comes from `env`.
     pub(super) fn new(url: &str, request: &OpenRequest, env: Env<'_>) -> Result<Endpoint, TargetError> {
         let config = Config::parse(url, env)?;
-        let encrypted = config.sslmode != SslMode::Disable && matches!(config.address, Address::Tcp(_));
+        let encrypted = config.sslmode != SslMode::Disable && matches!(config.address, Address::Tcp(..));
         let own = || env("HOME").map(|home| PathBuf::from(home).join(".postgresql/root.crt")).filter(|p| p.is_file());
         let authorities = match config.sslrootcert.as_deref() {
             // Those of the operating system.
@@ -137,7 +128,7 @@ impl Endpoint {
         let name = config.application_name.as_deref().unwrap_or("loadline");
         let name = format!("{} {}", clip(name, 16), clip(&request.run, 32)).trim().to_owned();
         let (ask, interrupted) = (Arc::clone(&request.ask_password), Arc::clone(&request.interrupted));
-        let way = if request.way == Way::Own { JobsWay::Own } else { JobsWay::Direct };
+        let way = if request.way == Way::Own { Way::Own } else { Way::Direct };
         Ok(Endpoint {
             config,
             way,
@@ -170,7 +161,7 @@ impl Endpoint {
         let name = format!("{} via {:08x}", clip(&self.name, 40), loadline_storage::now_ns() as u32);
         let ledger = self.ledger.clone();
         Ok(Endpoint {
-            way: JobsWay::Via,
+            way: Way::Via(url.to_owned()),
             logs_in: false,
             name,
             ledger,
@@ -180,21 +171,21 @@ impl Endpoint {
 
     /// Settings of a session that jobs have on both ways: the server's own.
     pub(super) fn bare(&self) -> Endpoint {
-        Endpoint { way: JobsWay::Via, ..self.clone() }
+        Endpoint { way: Way::Via(String::new()), ..self.clone() }
     }
 
     /// Whether sessions of `role` are opened as behind a pooler.
     fn is_shared(&self, role: SessionRole) -> bool {
-        match self.way {
-            JobsWay::Own => false,
-            JobsWay::Direct => matches!(role, SessionRole::Job(..)),
-            JobsWay::Via => true,
+        match &self.way {
+            Way::Own => false,
+            Way::Direct => matches!(role, SessionRole::Job(..)),
+            Way::Via(_) => true,
         }
     }
 
     /// Whether jobs have prepared statements with names: a pooler loses them.
     pub(super) fn names_statements(&self) -> bool {
-        self.way == JobsWay::Own
+        self.way == Way::Own
     }
 
     /// Prefix of the application names of the job sessions.
@@ -202,7 +193,6 @@ impl Endpoint {
         format!("{} job ", self.name)
     }
 
-    /// Opens a session.
     pub(super) fn connect(&self, role: SessionRole) -> Result<Connection, TargetError> {
         let mut handshake_failed = false;
         let opened = match self.attempt(role, self.config.sslmode, &mut handshake_failed) {
@@ -235,12 +225,9 @@ impl Endpoint {
 
     fn stream(&self, mode: SslMode, handshake_failed: &mut bool) -> Result<Stream, TargetError> {
         match &self.config.address {
-            Address::Unix(dir) => {
-                let path = dir.join(format!(".s.PGSQL.{}", self.config.port));
-                UnixStream::connect(&path).map(Stream::unix).map_err(|e| no_socket(dir, &path, &e))
-            }
-            Address::Tcp(host) => {
-                let mut tcp = self.peer().connect(host, self.config.port, self.config.connect_timeout)?;
+            Address::Unix(path) => UnixStream::connect(path).map(Stream::unix).map_err(|e| no_socket(path, &e)),
+            Address::Tcp(host, port) => {
+                let mut tcp = self.peer().connect(host, *port, self.config.connect_timeout)?;
                 let Some(tls) = self.tls.as_ref().filter(|_| mode != SslMode::Disable) else {
                     return Ok(Stream::Plain(tcp));
                 };
@@ -276,7 +263,7 @@ impl Endpoint {
     fn start_session(&self, c: &mut Connection, role: SessionRole) -> Result<(), TargetError> {
         let purpose = match role {
             // A pooler would set another name before each transaction of another session.
-            _ if self.way == JobsWay::Via => "job 0".to_owned(),
+            _ if matches!(self.way, Way::Via(_)) => "job 0".to_owned(),
             SessionRole::Job(..) if self.is_shared(role) => "job 0".to_owned(),
             SessionRole::Lock => "lock".to_owned(),
             SessionRole::Inspect | SessionRole::Admin => "admin".to_owned(),
@@ -444,11 +431,11 @@ impl Endpoint {
             return Ok(password.clone());
         }
         let hosts = match &config.address {
-            Address::Tcp(host) => vec![host.clone()],
-            Address::Unix(dir) if *dir == Path::new(&default_host()) => {
-                vec!["localhost".into(), dir.display().to_string()]
+            Address::Tcp(host, _) => vec![host.clone()],
+            Address::Unix(path) => {
+                let dir = path.parent().unwrap_or(path).display().to_string();
+                if dir == default_host() { vec!["localhost".into(), dir] } else { vec![dir] }
             }
-            Address::Unix(dir) => vec![dir.display().to_string()],
         };
         let port = config.port.to_string();
         let of = [port.as_str(), &config.database, &config.user];
@@ -521,8 +508,8 @@ fn hindrance(c: &mut Connection, pid: u32) -> Result<Option<TargetError>, Target
     })
 }
 
-fn no_socket(dir: &Path, path: &Path, e: &io::Error) -> TargetError {
-    let shown = path.display();
+fn no_socket(path: &Path, e: &io::Error) -> TargetError {
+    let (dir, shown) = (path.parent().unwrap_or(path), path.display());
     let others: Vec<String> = std::fs::read_dir(dir)
         .into_iter()
         .flatten()

@@ -25,7 +25,6 @@ const FAST_REDO: f64 = 100.0 * 1024.0 * 1024.0;
 /// What the rules need beside the settings.
 type Facts = BTreeMap<&'static str, String>;
 
-/// Checks one instance.
 pub(super) fn examine(c: &mut Connection, instance: &PgInstance) -> Result<Vec<Finding>, TargetError> {
     let settings = PgSettings::read(c)?;
     let (facts, standbys) = facts(c, instance.endpoint.recognised.flavour())?;

@@ -86,7 +86,6 @@ pub(super) struct ViewNeeds {
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum ViewRows {
-    /// Its query.
     #[default]
     Query,
     Extension,
@@ -112,7 +111,6 @@ pub(super) struct Texts {
     pub(super) no_redo_blocks: Versioned,
 }
 
-/// A view of counters.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct View {

@@ -113,7 +113,6 @@ fn capabilities() -> Capabilities {
     ])
 }
 
-/// Renders all SQL of a workload.
 fn render(work: &Work) -> Vec<Rendered> {
     let dialect = &KNOWLEDGE.dialect;
     let mut out = render::tables(work, dialect);

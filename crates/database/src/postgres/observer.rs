@@ -60,7 +60,6 @@ pub(super) fn uncounted_syncs(settings: &PgSettings) -> Option<String> {
     })
 }
 
-/// Whether a counter is of the log.
 fn is_of_log(name: &str) -> bool {
     ["pg_stat_wal.", "pg_stat_io.wal_", "loadline.redo_", "loadline.log_"].iter().any(|begin| name.starts_with(begin))
 }

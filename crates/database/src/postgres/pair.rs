@@ -15,7 +15,6 @@ use crate::env::of_target;
 use crate::error::TargetError;
 use crate::request::OpenRequest;
 
-/// The two settings of a level.
 pub(super) type LevelSettings = [(&'static str, String); 2];
 
 /// A standby of the user's.
@@ -28,7 +27,6 @@ struct GivenStandby {
 /// The user's standbys.
 pub(super) struct Pair {
     standbys: Vec<GivenStandby>,
-    /// What was set last.
     level: Mutex<Option<LevelSettings>>,
     /// Whether one of them was not there when a level was brought about the last time.
     pub(super) missing: AtomicBool,
@@ -70,7 +68,6 @@ impl Pair {
         self.standbys.iter().map(|s| s.name.clone()).collect()
     }
 
-    /// How to reach them.
     pub(super) fn endpoints(&self) -> Vec<Endpoint> {
         self.standbys.iter().map(|s| s.endpoint.clone()).collect()
     }

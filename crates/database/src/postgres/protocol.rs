@@ -35,11 +35,9 @@ pub(super) fn rows_of_tag(tag: &[u8]) -> u64 {
     tag[tag.len() - digits..].iter().fold(0_u64, |n, b| n.wrapping_mul(10).wrapping_add(u64::from(b - b'0')))
 }
 
-/// An error of the server.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct ServerError {
     pub(super) severity: String,
-    /// SQLSTATE.
     pub(super) code: String,
     pub(super) message: String,
     pub(super) detail: String,

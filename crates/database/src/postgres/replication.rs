@@ -47,7 +47,6 @@ struct PgLevel {
     state: (&'static str, usize),
 }
 
-/// The levels with these standbys.
 fn levels(standbys: &[String]) -> Vec<PgLevel> {
     let all = standbys.len();
     let mut levels = Vec::new();

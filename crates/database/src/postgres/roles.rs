@@ -7,7 +7,6 @@ use loadline_model::manifest::TargetInfo;
 use loadline_model::{Capabilities, Capability, Column, Driver, Finding, Severity, column};
 
 use super::client::PgClientSession;
-use super::config::Address;
 use super::connect::SessionRole;
 use super::knowledge::KNOWLEDGE;
 use super::server::{PgInstance, Postgres};
@@ -26,7 +25,6 @@ use crate::role::{
 };
 use crate::scope::Scope;
 use crate::target::{Abilities, Listening, Nodes, RemainingNodes, Target, Ways};
-use crate::tcp::is_here;
 use crate::work::Work;
 use crate::workload_tables::{Kept, LoadedTables, LoadsTables};
 
@@ -382,10 +380,7 @@ impl Ways for Postgres {
         *self.via.lock().unwrap_or_else(PoisonError::into_inner) = None;
         let Way::Via(url) = &request.way else { return Ok(None) };
         let endpoint = self.primary().endpoint.via(url, request)?;
-        let listening = match &endpoint.config.address {
-            Address::Tcp(host) => is_here(host).then_some(Listening::Port(endpoint.config.port)),
-            Address::Unix(dir) => Some(Listening::Socket(dir.join(format!(".s.PGSQL.{}", endpoint.config.port)))),
-        };
+        let listening = endpoint.config.address.listening();
         self.go_via(endpoint)?;
         Ok(listening)
     }

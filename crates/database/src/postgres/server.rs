@@ -3,7 +3,6 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use super::config::Address;
 use super::connect::{Endpoint, SessionRole};
 use super::knowledge::KNOWLEDGE;
 use super::observer::{CounterGaps, PgObserver, uncounted_syncs};
@@ -22,7 +21,6 @@ use crate::request::{OpenRequest, Way};
 use crate::role::Observer;
 use crate::scope::Scope;
 use crate::servers::Servers;
-use crate::tcp::is_loopback;
 use crate::work::Work;
 use crate::workload_tables::LoadedTables;
 
@@ -39,7 +37,6 @@ pub(super) struct PgInstance {
     pub(super) local: bool,
 }
 
-/// A PostgreSQL target.
 pub(super) struct Postgres {
     /// The primary first, then its standbys; or the one standby that the target is.
     pub(super) nodes: Servers<PgInstance, Arc<Endpoint>>,
@@ -224,7 +221,6 @@ impl Postgres {
         self.session(instance, SessionRole::Admin, f)
     }
 
-    /// An observer of all instances.
     pub(super) fn observer_of(&self, scope: Scope) -> Result<Box<dyn Observer>, TargetError> {
         let endpoints: Vec<_> = self.nodes.instances.iter().map(|i| &i.endpoint).collect();
         let local = self.nodes.instances.iter().all(|i| i.local);
@@ -396,12 +392,8 @@ fn create_extension(c: &mut Connection, settings: &PgSettings) -> Result<(), Tar
 /// Whether the server runs on this machine: its address is local, and `pid` is a PostgreSQL process here (not so behind
 /// a tunnel or a container's port).
 fn is_local(endpoint: &Endpoint, pid: u32) -> bool {
-    let local_address = match &endpoint.config.address {
-        Address::Unix(_) => true,
-        Address::Tcp(host) => is_loopback(host),
-    };
     let process = std::fs::read_to_string(format!("/proc/{pid}/comm"));
-    local_address && process.is_ok_and(|name| name.trim().starts_with("postgres"))
+    endpoint.config.address.is_near() && process.is_ok_and(|name| name.trim().starts_with("postgres"))
 }
 
 /// Host name and memory, bytes, of the server's machine, as its kernel states them; `None` without the privilege.

@@ -9,7 +9,6 @@ use crate::cloud::Cloud;
 use crate::error::TargetError;
 use crate::rules::SettingValues;
 
-/// One setting.
 #[derive(Debug, Clone, Default)]
 struct Setting {
     /// Value with its unit: `128MB`.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use loadline_workload::{Arg, JobStart};
+use loadline_workload::{Arg, JobStart, Pool};
 
 use super::procedure::{CALL_TYPES, CLOCK, call};
 use super::protocol;
@@ -16,7 +16,7 @@ use crate::work::Work;
 /// A job's session.
 pub(super) struct PgDatabaseSession {
     connection: Connection,
-    pool: Arc<[u8]>,
+    pool: Arc<Pool>,
     start: JobStart,
     next: i64,
     clock: ServerClock,

@@ -15,7 +15,6 @@ pub(super) struct Identity {
     pub(super) system: Option<String>,
     /// Of the instance: its name if it is a private server, which may be restarted, else its start time.
     instance: String,
-    /// Whether it is a standby.
     pub(super) standby: bool,
 }
 

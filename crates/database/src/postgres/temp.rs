@@ -18,7 +18,6 @@ use crate::env::of_target;
 use crate::error::TargetError;
 use crate::relay::Relay;
 use crate::request::OpenRequest;
-use crate::temp::folder::Folder;
 use crate::temp::programs::{Program, leading_number};
 use crate::temp::settings::{SERVERS, Settings, normal};
 use crate::temp::{Server, Servers, Setup, Stages, encoded};
@@ -53,60 +52,49 @@ impl Stages for Installed {
         vec!["postgres"]
     }
 
-    /// Checks each setting with PostgreSQL itself (`postgres -c name=value -C name`).
+    /// Asks PostgreSQL itself (`postgres -c name=value … -C shared_buffers`): when it reads its configuration anew, it goes on without
+    /// a setting that it refuses.
     fn check(
         &self,
         setup: &Setup,
         given: &BTreeMap<String, String>,
         first: &Server,
     ) -> Result<Option<u64>, TargetError> {
-        let mut blocks = None;
-        for (name, value) in given {
-            if setup.servers > 1 {
-                check_followed(name, value, setup.servers - 1)?;
-            }
-            let one = ["-c", &format!("{name}={value}"), "-C", name].map(OsString::from);
-            let output = setup.ask(first.arguments(&setup.product.check).chain(one))?;
-            let stderr = String::from_utf8_lossy(&output.stderr);
-            if !is_name(name) || stderr.contains("unrecognized configuration parameter") {
-                let list = setup.ask(["--describe-config"])?.stdout;
-                let list = String::from_utf8_lossy(&list);
-                let known = list.lines().filter_map(|line| line.split('\t').next());
-                return Err(setup.unknown(name, known, "--describe-config"));
-            }
-            if output.status.success() {
-                if normal(name) == "shared_buffers" {
-                    blocks = String::from_utf8_lossy(&output.stdout).trim().parse::<u64>().ok();
-                }
-            } else if setup.product.is_secret(name) {
-                let what = format!("--setting {name}: PostgreSQL rejects its value (not shown here)");
-                return Err(TargetError::Usage(what));
-            } else {
-                let said = setup.product.cause(&stderr);
-                return Err(TargetError::Usage(format!("--setting {name}={value}: postgres says: '{said}'")));
-            }
+        if setup.servers > 1 {
+            given.iter().try_for_each(|(name, value)| check_followed(name, value, setup.servers - 1))?;
+        }
+        if given.is_empty() {
+            return Ok(None);
+        }
+        let all = given.iter().flat_map(|(name, value)| ["-c".to_owned(), format!("{name}={value}")]);
+        let asks = all.chain(["-C", "shared_buffers"].map(str::to_owned)).map(OsString::from);
+        let output = setup.ask(first.arguments(&setup.product.check).chain(asks))?;
+        let settings = Settings::new(setup.product, &[], given, 0);
+        if !output.status.success() {
+            let says = String::from_utf8_lossy(&output.stderr);
+            return Err(setup.refused(first, "no server can be started", &settings, &says));
         }
         // Of 8 KiB.
-        Ok(blocks.map(|blocks| blocks.saturating_mul(8192)))
+        let blocks = String::from_utf8_lossy(&output.stdout).trim().parse::<u64>().ok();
+        Ok(blocks.filter(|_| !settings.own_cache()).map(|blocks| blocks.saturating_mul(8192)))
     }
 
     fn make_data(&self, setup: &Setup, _: &Settings, first: &Server) -> Result<(), TargetError> {
         let initdb = setup.program.path.with_file_name("initdb");
         let mut command = setup.user.command(&initdb, Signal::SIGKILL);
         command.args(first.arguments(&setup.product.make));
-        first.run(&initdb, command, None)?;
-        first.folder.bring_to_disk()
+        first.run(&initdb, command, None)
     }
 
     fn join(&self, setup: &Setup, standby: &mut Server, primary: &Server) -> Result<(), TargetError> {
-        standby.copy(primary, &setup.user, Some("standby.signal"))?;
-        standby.way = (primary.folder.sockets(), PORT);
+        standby.copy(primary, Some("standby.signal"))?;
+        standby.way = (primary.sockets(), PORT);
         if !setup.levels {
             return Ok(());
         }
-        standby.way = (standby.folder.sockets(), RELAY_PORT);
-        let listens = standby.folder.sockets().join(format!(".s.PGSQL.{RELAY_PORT}"));
-        let started = Relay::start(&listens, &primary.folder.socket()).and_then(|relay| {
+        standby.way = (standby.sockets(), RELAY_PORT);
+        let listens = standby.sockets().join(format!(".s.PGSQL.{RELAY_PORT}"));
+        let started = Relay::start(&listens, &primary.socket()).and_then(|relay| {
             // Otherwise the standby may not write to it.
             let user = &setup.user;
             let owned = if user.switch { chown(&listens, Some(user.uid), Some(user.gid)) } else { Ok(()) };
@@ -116,7 +104,7 @@ impl Stages for Installed {
     }
 
     fn command(&mut self, setup: &Setup, settings: &Settings, server: &Server) -> Result<Command, TargetError> {
-        configure(setup, settings, server)?;
+        configure(settings, server)?;
         // SIGINT: fast shutdown if loadline is killed.
         let mut command = setup.user.command(&setup.program.path, Signal::SIGINT);
         command.args(server.arguments(&setup.product.start));
@@ -124,19 +112,12 @@ impl Stages for Installed {
     }
 
     /// PostgreSQL says so in its lock file: the process is in the first line, its state in the eighth (`pidfile.h`).
-    fn ask(folder: &Folder, pid: Pid) -> Result<(), String> {
-        let file = std::fs::read_to_string(folder.data().join("postmaster.pid")).map_err(|e| e.to_string())?;
+    fn ask(server: &Server, pid: Pid) -> Result<(), String> {
+        let file = std::fs::read_to_string(server.data().join("postmaster.pid")).map_err(|e| e.to_string())?;
         let lines: Vec<&str> = file.lines().map(str::trim).collect();
         let state = lines.get(7).filter(|_| lines[0] == pid.to_string()).copied().unwrap_or("starting");
         if state == "ready" { Ok(()) } else { Err(format!("it is {state}")) }
     }
-}
-
-/// Whether PostgreSQL accepts the name in configuration files.
-fn is_name(name: &str) -> bool {
-    !name.starts_with(|c: char| c.is_ascii_digit() || c == '.')
-        && !name.is_empty()
-        && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'.' || b == b'$')
 }
 
 /// Refuses values with which no standby can follow.
@@ -159,12 +140,11 @@ const CONFIG: &str = "postgresql.conf";
 const NEW_CONFIG: &str = "postgresql.conf.new";
 
 /// Writes a server's configuration file, under a name of its own first: the server may read it at any time.
-fn configure(setup: &Setup, settings: &Settings, server: &Server) -> Result<(), TargetError> {
-    let folder = &server.folder;
-    let new = folder.dir.join(NEW_CONFIG);
-    folder.write(&new, &config(settings.of_server(server), server.number > 0), &setup.user)?;
-    std::fs::rename(&new, folder.dir.join(CONFIG))
-        .map_err(|e| folder.failure("its configuration cannot be written", &e.to_string()))
+fn configure(settings: &Settings, server: &Server) -> Result<(), TargetError> {
+    let new = server.dir.join(NEW_CONFIG);
+    server.write(&new, &config(server.settings(settings), server.number > 0))?;
+    std::fs::rename(&new, server.dir.join(CONFIG))
+        .map_err(|e| server.failure("its configuration cannot be written", &e.to_string()))
 }
 
 /// The configuration file with `all` settings. It includes initdb's file first, so later settings override it.
@@ -177,7 +157,7 @@ fn config(mut all: Vec<(String, String)>, is_standby: bool) -> String {
         }
     }
     let quoted = |value: &str| value.replace('\\', "\\\\").replace('\'', "''");
-    let lines = all.iter().map(|(name, value)| format!("{name} = '{}'\n", quoted(value)));
+    let lines = all.iter().map(|(name, value)| format!("{} = '{}'\n", name.replace('-', "_"), quoted(value)));
     std::iter::once("include 'data/postgresql.conf'\n".to_owned()).chain(lines).collect()
 }
 
@@ -230,8 +210,8 @@ impl TempServer {
     /// Replaces the settings given by the user and writes the configuration files; the server still has to read its own.
     pub(super) fn give(&mut self, given: &BTreeMap<String, String>) -> Result<(), TargetError> {
         self.servers.give(given)?;
-        let Servers { setup, settings, further, first, .. } = &self.servers;
-        further.iter().chain([first]).try_for_each(|server| configure(setup, settings, server))
+        let Servers { settings, further, first, .. } = &self.servers;
+        further.iter().chain([first]).try_for_each(|server| configure(settings, server))
     }
 
     /// Restarts the server and its standbys with their settings.
@@ -253,12 +233,12 @@ impl TempServer {
     /// configuration file if the result is `true`.
     pub(super) fn set_level(&mut self, level: [(&'static str, String); 2]) -> Result<bool, TargetError> {
         self.servers.revive(&[])?;
-        let Servers { setup, settings, first, .. } = &mut self.servers;
+        let Servers { settings, first, .. } = &mut self.servers;
         if first.level == level {
             return Ok(false);
         }
         first.level = level.into();
-        configure(setup, settings, first)?;
+        configure(settings, first)?;
         Ok(true)
     }
 
@@ -268,7 +248,7 @@ impl TempServer {
 }
 
 pub(super) fn url_of(server: &Server) -> String {
-    format!("postgres://{SUPERUSER}@/postgres?host={}&port={PORT}", encoded(&server.folder.sockets()))
+    format!("postgres://{SUPERUSER}@/postgres?host={}&port={PORT}", encoded(&server.sockets()))
 }
 
 #[cfg(test)]

@@ -20,7 +20,6 @@ const COMMIT_BY_THEMSELVES: [&str; 11] = [
 /// Counts the commits of a text from its command tags.
 #[derive(Debug, Default)]
 struct Commits {
-    /// In a block.
     block: bool,
     /// In the implicit transaction of statements outside a block.
     implicit: bool,

@@ -12,7 +12,6 @@ pub(super) const OLDEST: u32 = 14;
 /// Newest supported version.
 pub(super) const NEWEST: u32 = 18;
 
-/// A version of the server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Version {
     pub(super) major: u32,

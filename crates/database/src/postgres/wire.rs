@@ -74,7 +74,6 @@ pub(super) struct Connection {
     place: String,
     /// Commits of this session that are loadline's own work and not yet in the ledger.
     own_commits: u64,
-    /// That of its server.
     ledger: Ledger,
 }
 

@@ -151,22 +151,3 @@ fn a_dropped_relay_closes_everything() {
     assert!(!dir.path().join("relay").exists());
     drop(prober);
 }
-
-/// `cargo test --release -p loadline-database --lib relay -- --ignored --nocapture`
-#[test]
-#[ignore = "measures"]
-#[allow(clippy::print_stdout, reason = "its result")]
-fn throughput() {
-    for link in [Link::default(), Link { delay: MS, ..Link::default() }, Link { delay: 20 * MS, ..Link::default() }] {
-        let (_dir, _relay, mut client, mut server) = connected(link);
-        let piece = noise(128 << 10);
-        let begin = Instant::now();
-        std::thread::spawn(move || (0..16_384).all(|_| client.write_all(&piece).is_ok()));
-        let mut buffer = vec![0; 1 << 20];
-        let mut left = 2_usize << 30;
-        while left > 0 {
-            left -= server.read(&mut buffer).unwrap();
-        }
-        println!("{link:?}: {:.2} GiB/s", 2.0 / begin.elapsed().as_secs_f64());
-    }
-}

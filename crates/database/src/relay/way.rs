@@ -27,7 +27,6 @@ pub struct Link {
     pub bytes_per_s: Option<u64>,
 }
 
-/// One direction.
 pub(super) struct Way(Mutex<State>);
 
 struct State {

@@ -96,31 +96,25 @@ pub trait ClientSession: Send {
 /// Which results of a text a session keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Results {
-    /// None.
     None,
-    /// The last one.
     Last,
-    /// All.
     All,
 }
 
 /// What a text of statements did.
 #[derive(Debug, Clone, Default)]
 pub struct TextDone {
-    /// Transactions that it committed.
     pub commits: u64,
     /// The statement that may have committed more often than the session can see, for example a call of a procedure.
     pub uncertain: Option<String>,
     /// Whether a transaction is still open, failed or not.
     pub open: bool,
-    /// The results that were asked for.
     pub results: Vec<TextResult>,
 }
 
 /// Result of a statement, in text form.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TextResult {
-    /// Names of its columns.
     pub columns: Vec<String>,
     /// Its rows; `None` is NULL.
     pub rows: Vec<Vec<Option<String>>>,

@@ -31,7 +31,6 @@ pub(crate) fn median_of_three(
     Ok(times.get(times.len() / 2).copied())
 }
 
-/// A session of the in-database driver.
 pub trait DatabaseSession: Send {
     /// Runs transactions inside the database until the first one that completes at or after `until_ns` (on
     /// [`loadline_storage::now_ns`]). The next call continues the program's sequence.
@@ -53,7 +52,6 @@ pub struct Slice {
     pub transaction: Latencies,
     /// Start and end of each of them, ns, in order; `None` if the server returns a histogram.
     pub each: Option<Vec<[u64; 2]>>,
-    /// Their commit times.
     pub commit: Latencies,
     /// The transaction that crossed the end, after which the slice ended.
     pub end: Option<SliceEnd>,

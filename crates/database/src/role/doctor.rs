@@ -4,6 +4,7 @@ use loadline_model::{Capabilities, Finding, Severity};
 use serde::Deserialize;
 
 use crate::error::TargetError;
+use crate::work::Work;
 
 /// Checks a target before a run.
 pub trait Doctor {
@@ -14,6 +15,12 @@ pub trait Doctor {
     /// change; nothing by default. Workloads that need it are skipped with the reason.
     fn capabilities(&self) -> Result<Capabilities, TargetError> {
         Ok(Capabilities::default())
+    }
+
+    /// Why it cannot do this work, with these parameters and this size of the data; nothing by default. Workloads are skipped with it.
+    fn refuses(&self, work: &Work) -> Option<String> {
+        let _ = work;
+        None
     }
 
     /// The privileges that loadline uses; none if the database has no such thing.
@@ -30,20 +37,16 @@ pub trait Doctor {
 /// A privilege that loadline uses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Privilege {
-    /// Statements that grant it.
     pub sql: Vec<GrantSql>,
-    /// What it gives.
     pub gives: &'static str,
     /// Whether the role has it.
     pub granted: bool,
-    /// What it is used for.
     pub used: Use,
 }
 
 /// A statement that grants something, and the one that takes it back, with quoted names and without a semicolon.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GrantSql {
-    /// Grants it.
     pub grant: String,
     /// Takes it back; `None` if nothing needs to be.
     pub revoke: Option<String>,
@@ -62,13 +65,11 @@ impl GrantSql {
     }
 }
 
-/// What a privilege is used for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Use {
     /// Nothing runs without it.
     Needed,
-    /// Figures and checks.
     Figures,
     /// Figures; a setting of the whole server, not a privilege.
     Setting,

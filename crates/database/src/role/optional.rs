@@ -41,9 +41,7 @@ pub trait Queries {
 /// See [`Queries::wear`].
 pub type Wear = BTreeMap<String, Result<f64, String>>;
 
-/// Manages the data set.
 pub trait DataSet {
-    /// Existing tables of the data set.
     fn data_set(&self) -> Result<Vec<FoundTable>, TargetError>;
 
     /// Compares a sample of the rows of `table`, which `work` reads and which is complete, with what they must be.
@@ -52,7 +50,6 @@ pub trait DataSet {
     /// [`TargetError::Refused`] if a row differs, or when a statement fails.
     fn check_rows(&self, work: &Work, table: &Table) -> Result<(), TargetError>;
 
-    /// Drops all tables of the data set.
     fn drop_data_set(&self) -> Result<(), TargetError>;
 }
 
@@ -62,10 +59,8 @@ pub trait DiskSpace {
     fn free_space(&self) -> Result<Option<FreeSpace>, TargetError>;
 }
 
-/// Free space for data.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FreeSpace {
-    /// Bytes.
     pub bytes: u64,
     /// Where: `the tablespace USERS`.
     pub place: String,
@@ -80,6 +75,11 @@ pub trait BlockCache {
     /// gets its usual size. A user's server is not changed. Returns the present size of the cache, bytes; `None` if
     /// unknown.
     fn set_cache(&self, data_bytes: Option<u64>) -> Result<Option<u64>, TargetError>;
+
+    /// As [`BlockCache::set_cache`] with so much data, for transactions that are to read one block of the device each.
+    fn set_cache_for_one_read(&self, data_bytes: u64) -> Result<Option<u64>, TargetError> {
+        self.set_cache(Some(data_bytes))
+    }
 }
 
 /// Makes a checkpoint on demand.
@@ -100,7 +100,6 @@ pub trait ParallelQueries {
 /// The maximum number of workers of a query.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorkerLimit {
-    /// The maximum.
     pub workers: u32,
     /// The limiting settings with their values.
     pub because: String,
@@ -109,9 +108,7 @@ pub struct WorkerLimit {
 /// How many workers ran a tried query.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParallelWorkers {
-    /// Workers in the plan.
     pub planned: u32,
-    /// Workers that ran.
     pub launched: u32,
     /// Further information of the database; may be empty.
     pub how: String,

@@ -128,7 +128,6 @@ pub(crate) fn not_in_force(level: Option<&str>, why: &str) -> TargetError {
 /// A replica as the database states it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Replica {
-    /// Its name.
     pub name: String,
     /// The database's own words for its state: `streaming, sync`.
     pub state: String,

@@ -13,8 +13,8 @@ use rusqlite::wal::CheckpointMode;
 
 use super::session::waiting_briefly;
 use super::{failed, pragma};
+use crate::embedded::counters::LogCounters;
 use crate::error::TargetError;
-use crate::file_counters::LogCounters;
 use crate::work::Work;
 
 /// Time limit of a checkpoint on demand.
@@ -36,12 +36,6 @@ const LOG_TRANSACTIONS: u64 = 256;
 const LOG_BYTES: u64 = 64 << 20;
 /// SQLite's default of `wal_autocheckpoint`.
 const DEFAULT_PAGES: u64 = 1000;
-
-pub(super) const NOTE: &str = "wal_autocheckpoint is what 32 transactions change if changes must reach the storage, from 100 pages on, \
-     512 MiB if loadline requests a checkpoint, and else what 256 transactions change, from 1,000 pages to 64 MiB; --setting \
-     wal_autocheckpoint replaces all of these. The job that reaches it makes the checkpoint while the other writers wait (where \
-     changes must reach the storage, or one transaction fills the log: from 64 MiB of log on), as SQLite's own never end while \
-     several write";
 
 /// Pages in the log at which a checkpoint is made; `None` for the default.
 pub(super) fn log_pages(work: &Work, page_size: u64) -> Option<u64> {

@@ -1,24 +1,23 @@
 //! Opens the database and applies the settings.
 
 use std::ffi::CStr;
+use std::sync::Arc;
 
 use loadline_workload::Commit;
 use rusqlite::{Connection, OpenFlags};
 
-use super::failed;
 use super::files::held_by_others;
 use super::loading::text;
 use super::session::wait_for_writer;
-use crate::embedded_files::EmbeddedFiles;
+use super::{KIND, KNOWLEDGE, failed};
+use crate::embedded::Chosen;
+use crate::embedded::files::EmbeddedFiles;
 use crate::error::TargetError;
 use crate::machine::memory_bytes;
 use crate::request::OpenRequest;
 
 /// `PRAGMA application_id` of loadline's databases: "load" in ASCII.
 const APPLICATION_ID: i64 = 0x6c6f_6164;
-
-/// Allowed settings.
-const SETTINGS: [&str; 4] = ["page_size", "wal_autocheckpoint", "cache_size", "mmap_size"];
 
 /// loadline's default of a setting on a machine with `memory_bytes`. Every session has a cache of its own, which takes memory
 /// only as it fills: those of 16 jobs are an eighth of the memory, as the shared caches of private servers are.
@@ -33,7 +32,7 @@ pub(super) fn default(name: &str, memory_bytes: u64) -> String {
 
 /// Opens connections to one database.
 pub(super) struct Connector {
-    pub(super) files: EmbeddedFiles,
+    pub(super) files: Arc<EmbeddedFiles>,
     pub(super) settings: Vec<(String, String)>,
     /// Virtual file system that counts operations on the log.
     pub(super) vfs: &'static CStr,
@@ -47,7 +46,6 @@ impl Connector {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let mut db = Connection::open_with_flags_and_vfs(path, flags, self.vfs).map_err(unreachable)?;
         db.busy_handler(Some(wait_for_writer)).map_err(unreachable)?;
-        let known: i64 = pragma(&db, "application_id")?.parse().unwrap_or(0);
         let objects: i64 = db.query_row("SELECT count(*) FROM sqlite_schema", [], |r| r.get(0)).map_err(|e| match e
             .sqlite_error_code()
         {
@@ -57,6 +55,7 @@ impl Connector {
             Some(rusqlite::ErrorCode::DatabaseBusy) => held_by_others(&db),
             _ => unreachable(e),
         })?;
+        let known: i64 = pragma(&db, "application_id")?.parse().unwrap_or(0);
         if known != APPLICATION_ID && objects > 0 {
             return Err(TargetError::Refused(format!(
                 "{} contains a database that loadline did not create: give the name of a new file",
@@ -94,28 +93,15 @@ pub(super) fn synchronous(commit: Commit) -> (&'static str, &'static str) {
     }
 }
 
-pub(super) fn settings(request: &OpenRequest) -> Result<Vec<(String, String)>, TargetError> {
-    for (name, value) in &request.settings {
-        if !SETTINGS.contains(&name.as_str()) {
-            let near = loadline_model::format::did_you_mean(name, SETTINGS);
-            let all = SETTINGS.join(", ");
-            return Err(TargetError::Usage(format!("SQLite has no setting '{name}'{near} (known: {all})")));
+pub(super) fn settings(request: &OpenRequest) -> Result<Chosen, TargetError> {
+    let wanted = |name: &str, value: &str| match value.parse::<i64>() {
+        Ok(n) if name == "page_size" && !((512..=65536).contains(&n) && n.count_ones() == 1) => {
+            Some("a power of two from 512 to 65536")
         }
-        let number: Option<i64> = value.parse().ok();
-        let page_size_ok = number.is_some_and(|n| (512..=65536).contains(&n) && n.count_ones() == 1);
-        if number.is_none() || (name == "page_size" && !page_size_ok) {
-            return Err(TargetError::Usage(format!(
-                "setting {name} = '{value}' is not valid: {}",
-                if name == "page_size" {
-                    "it must be a power of two from 512 to 65536"
-                } else {
-                    "it must be a whole number"
-                }
-            )));
-        }
-    }
-    let value = |name| request.settings.get(name).cloned().unwrap_or_else(|| default(name, memory_bytes()));
-    Ok(SETTINGS.into_iter().map(|name| (name.to_owned(), value(name))).collect())
+        Ok(_) => None,
+        Err(_) => Some("a whole number"),
+    };
+    Chosen::of(request, &KIND, &KNOWLEDGE, |name| Some(default(name, memory_bytes())), wanted)
 }
 
 pub(super) fn pragma(db: &Connection, name: &str) -> Result<String, TargetError> {

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 
 use rusqlite::{Connection, ffi};
 
-use crate::file_counters::DataCounters;
+use crate::embedded::counters::DataCounters;
 
 /// When a session adds its connection's counts to the counters.
 #[derive(Debug, Default)]

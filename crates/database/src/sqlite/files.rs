@@ -2,24 +2,13 @@
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
-use std::path::PathBuf;
 
 use rusqlite::Connection;
 
-use crate::embedded_files::FileNames;
+use crate::embedded::files::FileNames;
 use crate::error::TargetError;
 
-pub(super) static NAMES: FileNames = FileNames { scheme: "sqlite", log: "-wal", others: &["-shm"] };
-
-/// The path in a URL; `None` for a private database.
-pub(super) fn path_of(url: &str) -> Result<Option<PathBuf>, TargetError> {
-    match NAMES.split(url)? {
-        (path, None) => Ok(path),
-        (_, Some(query)) => Err(TargetError::Usage(format!(
-            "'?{query}' in '{url}': an SQLite URL takes no parameters; give settings with --setting name=value"
-        ))),
-    }
-}
+pub(super) static NAMES: FileNames = FileNames { scheme: "sqlite", parameter: None, log: "-wal", others: &["-shm"] };
 
 /// The error of a session that may not write, because another process writes to the database or keeps a transaction open.
 pub(super) fn held_by_others(db: &Connection) -> TargetError {

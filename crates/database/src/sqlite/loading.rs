@@ -4,8 +4,8 @@ use loadline_workload::{Datum, Table};
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, params_from_iter};
 
+use super::KNOWLEDGE;
 use super::failed;
-use super::knowledge::KNOWLEDGE;
 use crate::data_set::LoadSession;
 use crate::error::TargetError;
 use crate::loading::{Batch, rows};

@@ -4,35 +4,14 @@
 //! default one, and counts reads, writes and syncs of the write-ahead log and the database. Operations that may wait
 //! for a device are also timed.
 
-use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use loadline_storage::now_ns;
 use rusqlite::ffi;
 
+use crate::embedded::counters::{LogCounters, timed};
 use crate::error::TargetError;
-use crate::file_counters::{DataCounters, LogCounters};
-
-thread_local! {
-    /// The counters of the job that runs in this thread; a busy handler gets no argument to find them by.
-    pub(super) static COUNTERS: RefCell<Option<Arc<LogCounters>>> = const { RefCell::new(None) };
-}
-
-/// Adds the time since `begin_ns` to a counter.
-fn count_time(counter: &AtomicU64, begin_ns: u64) {
-    counter.fetch_add(now_ns().saturating_sub(begin_ns), Ordering::Relaxed);
-}
-
-impl DataCounters {
-    /// Counts the time since `begin_ns`, in which this thread wrote to the database, if it runs a job: no job waits for others.
-    fn waited_since(&self, begin_ns: u64) {
-        if COUNTERS.with_borrow(Option::is_some) {
-            count_time(&self.write_ns, begin_ns);
-        }
-    }
-}
 
 /// SQLite's minimum page size, bytes; headers are smaller.
 const MIN_PAGE_BYTES: c_int = 512;
@@ -167,14 +146,9 @@ unsafe extern "C" fn write(file: *mut ffi::sqlite3_file, data: *const c_void, am
                 counters.restarts.fetch_add(1, Ordering::Relaxed);
             }
         }
-        let begin = now_ns();
-        let code = (**real).xWrite.map_or(ffi::SQLITE_IOERR_WRITE, |real| real(file, data, amount, offset));
-        if *is_log {
-            count_time(&counters.write_ns, begin)
-        } else {
-            of_data.waited_since(begin)
-        }
-        code
+        let log = is_log.then_some(&counters.write_ns);
+        let call = || (**real).xWrite.map_or(ffi::SQLITE_IOERR_WRITE, |real| real(file, data, amount, offset));
+        counters.timed_write(log, call)
     }
 }
 
@@ -184,12 +158,12 @@ unsafe extern "C" fn read(file: *mut ffi::sqlite3_file, data: *mut c_void, amoun
     // SAFETY: as for `write`.
     unsafe {
         let FileMethods { real, counters, .. } = table(file);
-        let begin = now_ns();
-        let code = (**real).xRead.map_or(ffi::SQLITE_IOERR_READ, |real| real(file, data, amount, offset));
-        if amount >= MIN_PAGE_BYTES {
-            count_time(&counters.data.read_ns, begin);
-            counters.data.reads.fetch_add(1, Ordering::Relaxed);
+        let call = || (**real).xRead.map_or(ffi::SQLITE_IOERR_READ, |real| real(file, data, amount, offset));
+        if amount < MIN_PAGE_BYTES {
+            return call();
         }
+        let code = timed(&counters.data.read_ns, call);
+        counters.data.reads.fetch_add(1, Ordering::Relaxed);
         code
     }
 }
@@ -199,14 +173,9 @@ unsafe extern "C" fn sync(file: *mut ffi::sqlite3_file, flags: c_int) -> c_int {
     // SAFETY: as for `write`.
     unsafe {
         let FileMethods { real, is_log, counters, .. } = table(file);
-        let begin = now_ns();
-        let code = (**real).xSync.map_or(ffi::SQLITE_IOERR_FSYNC, |real| real(file, flags));
-        if *is_log {
-            count_time(&counters.sync_ns, begin);
-            counters.syncs.fetch_add(1, Ordering::Relaxed);
-        } else {
-            counters.data.waited_since(begin);
-        }
+        let call = || (**real).xSync.map_or(ffi::SQLITE_IOERR_FSYNC, |real| real(file, flags));
+        let code = counters.timed_write(is_log.then_some(&counters.sync_ns), call);
+        counters.syncs.fetch_add((*is_log).into(), Ordering::Relaxed);
         code
     }
 }

@@ -4,40 +4,35 @@
 //! default of 4 KiB the smallest transaction would log 4 KiB, too much for LGWR-LAT1 (1–2 KiB). Use
 //! `--setting page_size=4096` to measure the usual configuration.
 
-mod activity;
 mod checkpoint;
 mod connect;
 mod data_counters;
 mod files;
-mod knowledge;
 mod loading;
 mod log_counters;
 mod roles;
 mod session;
 
-use std::fs::File;
 use std::sync::Arc;
 
-use loadline_model::{Capabilities, Capability, Driver};
+use loadline_model::{Capability, Driver};
 use loadline_workload::{Commit, Instrument, Statement};
 use rusqlite::{Connection, ErrorCode};
 
-use crate::embedded_files::EmbeddedFiles;
+use crate::descriptor::Embedded;
+use crate::embedded::Base;
+use crate::embedded::files::EmbeddedFiles;
+use crate::embedded::knowledge::Knowledge;
 use crate::error::TargetError;
-use crate::facts::{Facts, OwnFiles, Runs};
-use crate::file_counters::LogCounters;
 use crate::folder;
 use crate::kind::TargetKind;
-use crate::render::{NO_SCRIPTS, Rendered, in_process, lacking};
+use crate::render::{Rendered, in_process, lacking_in_process};
 use crate::request::OpenRequest;
 use crate::work::Work;
-use crate::workload_tables::LoadedTables;
 use connect::{Connector, pragma, set_pragma, settings, synchronous};
 use files::held_by_others;
-use knowledge::KNOWLEDGE;
 
-const NO_PROCEDURES: &str =
-    "SQLite has no stored procedures; its client driver runs inside the same process as the database";
+pub(crate) static KNOWLEDGE: Embedded<Knowledge> = Embedded::new("src/sqlite.toml", include_str!("../sqlite.toml"));
 
 /// Minimum cache of a session for workloads that measure the storage, KiB.
 const SMALL_CACHE_KIB: u64 = 1024;
@@ -49,7 +44,6 @@ const TRANSACTION_BYTES: u64 = 64 << 20;
 /// Default page size, bytes.
 const PAGE_SIZE: u64 = 1024;
 
-/// SQLite.
 pub(crate) static KIND: TargetKind = TargetKind {
     scheme: "sqlite",
     aliases: &[],
@@ -63,19 +57,15 @@ pub(crate) static KIND: TargetKind = TargetKind {
             "a database file that loadline creates, and removes after the run (--keep-data: keeps, with the data set)",
         ),
     ],
-    capabilities: || Capabilities {
-        missing_drivers: vec![(Driver::Database, NO_PROCEDURES.to_owned())],
-        ..lacking([
-            (Driver::Client, Capability::ParallelQuery, "the calling thread runs the query"),
-            (Driver::Client, Capability::Procedures, "SQLite has no stored procedures"),
-            (Driver::Client, Capability::Scripts, NO_SCRIPTS),
-        ])
+    capabilities: || {
+        let no_workers = (Driver::Client, Capability::ParallelQuery, "the calling thread runs the query");
+        lacking_in_process("SQLite", [no_workers])
     },
-    check_url: |url| files::path_of(url).map(|_| 1),
+    check_url: |url| files::NAMES.place(url).map(|_| 1),
     open: |request| Ok(Box::new(Sqlite::open(request)?)),
     render,
     clean_leftovers: |request| folder::clean_leftovers(&request.scratch, &files::NAMES.temp_prefix()),
-    is_temporary: |url| files::path_of(url).is_ok_and(|p| p.is_none()),
+    is_temporary: |url| files::NAMES.is_private(url),
     no_limit: None,
     no_sessions: None,
     native_report: None,
@@ -84,20 +74,11 @@ pub(crate) static KIND: TargetKind = TargetKind {
     level_settings: &[],
 };
 
+/// The order of its fields is that in which they are dropped.
 struct Sqlite {
     connector: Connector,
-    facts: Facts,
-    counters: Arc<LogCounters>,
+    base: Base,
     page_size: u64,
-    /// Whether the user set the size of a session's cache.
-    cache_given: bool,
-    /// Workload tables known to be complete.
-    loaded: LoadedTables,
-    /// Whether the user set `wal_autocheckpoint`.
-    log_given: bool,
-    /// The database file, opened outside SQLite. Closing any descriptor of it releases SQLite's locks, so this one is
-    /// closed after all connections (sqlite.org/howtocorrupt.html, 2.2).
-    file: Arc<File>,
 }
 
 /// The error of `what` in session `db`.
@@ -110,33 +91,16 @@ fn failed<'a>(db: &'a Connection, what: &'a str) -> impl FnOnce(rusqlite::Error)
 
 impl Sqlite {
     fn open(request: &OpenRequest) -> Result<Sqlite, TargetError> {
-        if !request.nodes.is_empty() {
-            return Err(TargetError::Usage("SQLite has no nodes: leave out --node".into()));
-        }
         let settings = settings(request)?;
-        let files = EmbeddedFiles::make(&files::NAMES, &files::path_of(&request.url)?, &request.scratch)?;
+        let path = files::NAMES.place(&request.url)?.database;
+        let files = Arc::new(EmbeddedFiles::make(&files::NAMES, &path, &request.scratch)?);
         let (vfs, counters) = log_counters::register()?;
-        let connector = Connector { files, settings, vfs };
+        let connector = Connector { files: Arc::clone(&files), settings: settings.all.clone(), vfs };
         let db = connector.connect(Commit::Wait)?;
-        let file = Arc::new(connector.files.open()?);
         let page_size = pragma(&db, "page_size")?.parse().unwrap_or(0);
-        let facts = Facts {
-            block_bytes: Some(page_size),
-            rows_in_primary_key: true,
-            own_files: Some(OwnFiles { open: vec![Arc::clone(&file)], named: vec![connector.files.log()] }),
-            empty_query: "SELECT 1",
-            ..Facts::of(Runs::InProcess)
-        };
-        Ok(Sqlite {
-            connector,
-            facts,
-            counters,
-            page_size,
-            cache_given: request.settings.contains_key("cache_size"),
-            loaded: LoadedTables::default(),
-            log_given: request.settings.contains_key("wal_autocheckpoint"),
-            file,
-        })
+        let mut base = Base::new((&KIND, rusqlite::version()), &KNOWLEDGE, (files, counters), settings, page_size)?;
+        base.facts.rows_in_primary_key = true;
+        Ok(Sqlite { connector, base, page_size })
     }
 }
 
@@ -148,7 +112,7 @@ fn small_cache_kib(data_bytes: u64) -> u64 {
 impl Sqlite {
     /// Sets a session's cache: small to measure the storage, large and filled to measure the cache.
     fn ready_cache(&self, db: &Connection, work: &Work) -> Result<(), TargetError> {
-        if self.cache_given {
+        if self.base.settings.is_given("cache_size") {
             return Ok(());
         }
         if work.workload.has(Instrument::Device) {

@@ -1,66 +1,36 @@
 //! The roles of [`crate::role`] for SQLite.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use loadline_model::manifest::TargetInfo;
-use loadline_model::{Column, Finding, Severity, column};
+use loadline_model::{Finding, Severity};
 use loadline_workload::Commit;
 use rusqlite::ErrorCode;
 
 use super::connect::{pragma, set_pragma};
-use super::knowledge::KNOWLEDGE;
 use super::session::{self, SqliteSession};
-use super::{KIND, PAGE_SIZE, Sqlite, TRANSACTION_BYTES, checkpoint, failed, files, small_cache_kib};
+use super::{KNOWLEDGE, Sqlite, TRANSACTION_BYTES, checkpoint, failed, files, small_cache_kib};
 use crate::data_set::LoadSession;
 use crate::dialect::Dialect;
+use crate::embedded::{Base, Engine};
 use crate::error::TargetError;
-use crate::facts::Facts;
-use crate::file_counters::FileObserver;
-use crate::role::{
-    BlockCache, Checkpoints, ClientDriver, ClientSession, Doctor, LogSpace, Observation, Observer, Queries, RunLock,
-};
-use crate::target::{Abilities, Target};
+use crate::role::{BlockCache, Checkpoints, ClientDriver, ClientSession, Doctor, LogSpace, RunLock};
 use crate::work::Work;
 use crate::workload_tables::{Kept, LoadedTables, LoadsTables};
 
-impl Target for Sqlite {
-    fn facts(&self) -> &Facts {
-        &self.facts
+impl Engine for Sqlite {
+    fn base(&self) -> &Base {
+        &self.base
     }
 
-    fn info(&self) -> Result<TargetInfo, TargetError> {
+    fn shown_settings(&self) -> Result<BTreeMap<String, String>, TargetError> {
         let db = self.connector.connect(Commit::Wait)?;
-        let mut settings = std::collections::BTreeMap::new();
-        let stated = ["page_size", "journal_mode", "wal_autocheckpoint", "cache_size", "mmap_size", "locking_mode"];
-        // Also where large sorts and groupings are stored, and how many helper threads a sort has.
-        for name in stated.into_iter().chain(["temp_store", "threads"]) {
-            settings.insert(name.to_owned(), pragma(&db, name)?);
-        }
+        let value = |name: &String| Ok((name.clone(), pragma(&db, name)?));
+        let mut settings: BTreeMap<_, _> = KNOWLEDGE.defaults.keys().map(value).collect::<Result<_, TargetError>>()?;
         settings.insert("synchronous".into(), "FULL for commits that wait, NORMAL for those that do not".into());
         settings.insert("busy_handler".into(), session::WAIT_DESCRIPTION.into());
-        let mut notes = vec![
-            "SQLite has one writer at a time: jobs wait for each other, and this wait is part of their transaction time"
-                .to_owned(),
-        ];
-        if !self.log_given {
-            notes.push(checkpoint::NOTE.to_owned());
-        }
-        if self.page_size == PAGE_SIZE {
-            notes.push("pages of 1 KiB instead of SQLite's usual 4 KiB, so that LGWR-LAT1 logs 1–2 KiB; --setting page_size=4096 changes it".into());
-        }
-        Ok(TargetInfo { settings, notes, ..self.connector.files.info(KIND.product, rusqlite::version()) })
-    }
-
-    fn abilities(&self) -> Abilities<'_> {
-        Abilities {
-            queries: Some(self),
-            data_set: Some(self),
-            block_cache: Some(self),
-            checkpoints: Some(self),
-            statistics_views: Some(self),
-            ..Abilities::default()
-        }
+        Ok(settings)
     }
 }
 
@@ -76,11 +46,11 @@ impl LoadsTables for Sqlite {
     }
 
     fn loaded(&self) -> &LoadedTables {
-        &self.loaded
+        &self.base.loaded
     }
 
     fn lock_tables(&self) -> Result<RunLock, TargetError> {
-        self.connector.files.lock().map(RunLock::new)
+        self.base.files.lock().map(RunLock::new)
     }
 
     /// The log's space is reused after a checkpoint, and each loading transaction is followed by one. A transaction
@@ -96,21 +66,14 @@ impl LoadsTables for Sqlite {
         let db = self.connector.connect(Commit::Wait)?;
         let blocked = db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, bool>(0));
         let blocked = blocked.map_err(failed(&db, "the checkpoint"))?;
-        self.counters.data.checkpoints.fetch_add((!blocked).into(), Ordering::Relaxed);
+        self.base.counters.data.checkpoints.fetch_add((!blocked).into(), Ordering::Relaxed);
         Ok(blocked
             .then(|| "another program reads the database: its log could not be emptied before the test".to_owned()))
     }
 
     fn remove(&self, kept: &dyn Fn() -> Result<Kept, TargetError>) -> Result<Vec<String>, TargetError> {
-        let lock = self.connector.files.lock()?;
-        let kept: Vec<String> = kept()?.iter().map(|stem| self.dialect().plain_name(stem)).collect();
-        if !kept.is_empty() {
-            let removed = self.with_loader(|loader| loader.drop_tables(|name| !kept.iter().any(|k| k == name)))?;
-            return Ok(removed.into_iter().map(|name| format!("table {name}")).collect());
-        }
-        let removed = self.connector.files.remove()?;
-        drop(lock);
-        Ok(removed)
+        let _lock = self.base.files.lock()?;
+        self.remove_but(kept)
     }
 }
 
@@ -138,7 +101,7 @@ impl Doctor for Sqlite {
             }
             done => done.map_err(failed(&db, "an empty transaction"))?,
         }
-        out.push(self.connector.files.filesystem());
+        out.push(self.base.files.filesystem());
         Ok(out)
     }
 }
@@ -147,42 +110,30 @@ impl ClientDriver for Sqlite {
     fn client_session(&self, work: &Work, _job: u32) -> Result<Box<dyn ClientSession>, TargetError> {
         let mut db = self.connector.connect(work.program.commit)?;
         self.ready_cache(&db, work)?;
-        if let Some(pages) = checkpoint::log_pages(work, self.page_size).filter(|_| !self.log_given) {
+        if let Some(pages) =
+            checkpoint::log_pages(work, self.page_size).filter(|_| !self.base.settings.is_given("wal_autocheckpoint"))
+        {
             set_pragma(&db, "wal_autocheckpoint", &pages.to_string())?;
         }
-        checkpoint::make_by_length(&mut db, checkpoint::others_write(work), &self.counters)?;
-        Ok(Box::new(SqliteSession::new(db, work, Arc::clone(&self.counters), Arc::clone(&self.file))?))
-    }
-}
-
-impl Observation for Sqlite {
-    fn observer(&self) -> Result<Box<dyn Observer>, TargetError> {
-        Ok(Box::new(FileObserver { counters: Arc::clone(&self.counters), page_size: self.page_size }))
-    }
-
-    fn evidence(&self, work: &Work) -> Result<Option<i64>, TargetError> {
-        self.evidence_query(work)
-    }
-
-    fn absent_columns(&self) -> Vec<(&'static Column, String)> {
-        let why = |what: &str| format!("SQLite does not count {what}");
-        const NO_UNDO: &str = "SQLite keeps no undo: its log holds the new pages, and the database the old ones";
-        vec![
-            (column::COMMITS_DATABASE, why("its commits; the rows changed are counted instead")),
-            (column::UNDO_KIB_PER_TX, NO_UNDO.to_owned()),
-            (column::OLD_ROWS_PER_TX, NO_UNDO.to_owned()),
-        ]
+        checkpoint::make_by_length(&mut db, checkpoint::others_write(work), &self.base.counters)?;
+        Ok(Box::new(SqliteSession::new(db, work, Arc::clone(&self.base.counters), Arc::clone(&self.base.file))?))
     }
 }
 
 impl BlockCache for Sqlite {
     fn set_cache(&self, data_bytes: Option<u64>) -> Result<Option<u64>, TargetError> {
-        Ok((!self.cache_given && data_bytes.is_some()).then_some(small_cache_kib(data_bytes.unwrap_or(0)) << 10))
+        Ok((!self.base.settings.is_given("cache_size") && data_bytes.is_some())
+            .then_some(small_cache_kib(data_bytes.unwrap_or(0)) << 10))
     }
 }
 
 impl Checkpoints for Sqlite {
     fn checkpoint(&self) -> Result<(), TargetError> {
-        checkpoint::make(&self.connector.connect(Commit::Wait)?, &self.file, &self.counters, checkpoint::TIMEOUT)
+        checkpoint::make(
+            &self.connector.connect(Commit::Wait)?,
+            &self.base.file,
+            &self.base.counters,
+            checkpoint::TIMEOUT,
+        )
     }
 }

@@ -13,10 +13,9 @@ use rusqlite::{Connection, ErrorCode};
 use super::data_counters::SessionCounts;
 use super::files::held_by_others;
 use super::loading::insert;
-use super::log_counters::COUNTERS;
 use super::{failed, sql};
+use crate::embedded::counters::{JOB, LogCounters};
 use crate::error::{Cause, Refusal, TABLE_GONE, TargetError};
-use crate::file_counters::LogCounters;
 use crate::loading::Batch;
 use crate::role::{Canceller, ClientSession};
 use crate::work::Work;
@@ -45,7 +44,7 @@ pub(super) fn wait_for_writer(retries: i32) -> bool {
     let begin = loadline_storage::now_ns();
     std::thread::sleep(Duration::from_micros(us.min(MAX_WAIT_US)));
     let waited = loadline_storage::now_ns().saturating_sub(begin);
-    COUNTERS.with_borrow(|counters| {
+    JOB.with_borrow(|counters| {
         if let Some(counters) = counters {
             counters.writer_wait_ns.fetch_add(waited, Ordering::Relaxed);
         }
@@ -91,7 +90,7 @@ impl SqliteSession {
             }
         }
         let writes = work.program.writes();
-        COUNTERS.set(Some(Arc::clone(&counters)));
+        JOB.set(Some(Arc::clone(&counters)));
         Ok(SqliteSession {
             db,
             statements,

@@ -2,16 +2,13 @@
 //!
 //! They listen on Unix sockets only, are stopped when loadline ends or is killed, and are removed completely. What a killed loadline
 //! leaves has an owner file; the next start or `loadline clean` removes it. A product is a table in `servers.toml` and [`Stages`].
-//! Read on in [`Servers`], then [`folder`] and [`process`].
+//! Read on in [`Servers`], then [`server`], [`owner`] and [`process`].
 
 use std::collections::BTreeMap;
-use std::ffi::{OsStr, OsString};
-use std::io;
+use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::path::Path;
+use std::process::{Command, Output};
 
 use loadline_model::format::{bytes, nearest};
 use nix::sys::signal::Signal;
@@ -20,26 +17,24 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 
 use crate::error::TargetError;
 use crate::machine::memory_bytes;
-use crate::relay::Relay;
 use crate::request::OpenRequest;
 
-use folder::{Folder, remove_leftovers};
-use place::{FALLBACK, Location, TempUrl, has_scheme};
-use process::Child;
+use owner::remove_leftovers;
+use place::{FALLBACK, TempUrl, has_scheme};
 use programs::{Program, User, cannot_run};
-use settings::{Product, Settings, Stage, normal};
+pub(crate) use server::Server;
+use settings::{Product, Settings, normal};
 
-pub(crate) mod folder;
+mod owner;
 pub(crate) mod place;
 pub(crate) mod process;
 pub(crate) mod programs;
+mod server;
 pub(crate) mod settings;
 mod shared_memory;
 #[cfg(test)]
 mod tests;
 
-/// Time for a server to start and accept sessions.
-const START_TIMEOUT: Duration = Duration::from_secs(60);
 /// Characters that need no encoding in a URL's query (RFC 3986, unreserved).
 const QUERY: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
@@ -51,24 +46,26 @@ pub(crate) trait Stages: Sized {
     /// The lists of `servers.toml` with loadline's settings.
     fn lists(&self, levels: bool, given: &BTreeMap<String, String>) -> Vec<&'static str>;
 
-    /// Asks the program whether it takes the user's settings. Returns the size of the block cache that they give, bytes, if it counts.
+    /// Checks the user's settings, unless each change of them is a start, which fails. Returns the size of the block cache that they
+    /// give, bytes, if it counts.
     fn check(
         &self,
-        setup: &Setup,
-        given: &BTreeMap<String, String>,
-        first: &Server,
-    ) -> Result<Option<u64>, TargetError>;
+        _setup: &Setup,
+        _given: &BTreeMap<String, String>,
+        _first: &Server,
+    ) -> Result<Option<u64>, TargetError> {
+        Ok(None)
+    }
 
     fn make_data(&self, setup: &Setup, settings: &Settings, first: &Server) -> Result<(), TargetError>;
 
     /// Prepares a further server, mostly by [`Server::copy`], before the first one starts.
     fn join(&self, setup: &Setup, server: &mut Server, first: &Server) -> Result<(), TargetError>;
 
-    /// The command that starts a server.
     fn command(&mut self, setup: &Setup, settings: &Settings, server: &Server) -> Result<Command, TargetError>;
 
     /// Whether the server of the process `pid` accepts sessions; else its last answer.
-    fn ask(folder: &Folder, pid: Pid) -> Result<(), String>;
+    fn ask(server: &Server, pid: Pid) -> Result<(), String>;
 }
 
 /// What the servers of a run have in common.
@@ -117,15 +114,23 @@ impl Setup {
         command.args(arguments).output().map_err(|e| cannot_run(&self.program.path, &e))
     }
 
-    /// The error for a setting that is not among those `known` to the program, which its arguments `list` list.
-    pub(crate) fn unknown<'k>(&self, name: &str, known: impl Iterator<Item = &'k str>, list: &str) -> TargetError {
-        let Program { path, version, .. } = &self.program;
-        let hint = nearest(&normal(name), known).map_or_else(
-            || format!("`{} {list}` lists its settings", path.display()),
-            |near| format!("did you mean '{near}'?"),
-        );
-        let product = &self.product.name;
-        TargetError::Usage(format!("--setting {name}: {product} {version} has no setting '{name}': {hint}"))
+    /// The error if `server` refuses the user's settings in `log`.
+    pub(crate) fn refused(&self, server: &Server, what: &str, settings: &Settings, log: &str) -> TargetError {
+        server.refused(what, Some(settings), log).with(&self.meant(settings, log))
+    }
+
+    /// What the user may have meant, if the program does not know one of these settings according to its log.
+    fn meant(&self, settings: &Settings, log: &str) -> String {
+        let Some(name) = self.product.unknown(settings, log) else { return String::new() };
+        let list = &self.product.list;
+        let listed = self.ask(list).map_or_else(|_| Vec::new(), |output| output.stdout);
+        let listed = String::from_utf8_lossy(&listed);
+        let first = |line: &str| line.split_whitespace().next().map(|word| normal(word.trim_start_matches('-')));
+        let known: Vec<String> = listed.lines().filter_map(first).collect();
+        nearest(&normal(name), known.iter().map(String::as_str)).map_or_else(
+            || format!(": `{} {}` lists its settings", self.program.path.display(), list.join(" ")),
+            |near| format!(": did you mean '{near}'?"),
+        )
     }
 
     /// Refuses several servers with block caches of so many bytes if there is too little memory for them.
@@ -156,7 +161,6 @@ pub(crate) struct Servers<S> {
     pub(crate) stages: S,
     pub(crate) setup: Setup,
     pub(crate) settings: Settings,
-    /// For the report.
     pub(crate) notes: Vec<String>,
     /// They stop before the first, which may wait for them.
     pub(crate) further: Vec<Server>,
@@ -209,10 +213,12 @@ impl<S: Stages> Servers<S> {
         let which = if number > 0 { format!(" ({})", server.name) } else { String::new() };
         let command = stages.command(setup, settings, server).map_err(|e| e.with(&which))?;
         server.spawn(command)?;
-        let Err(why) = server.wait_ready(S::ask) else { return Ok(()) };
-        server.stop(&setup.product.at_once);
+        let Err(why) = server.wait_ready(S::ask).and_then(|()| settings.check_taken(&server.log())) else {
+            return Ok(());
+        };
+        server.stop(&setup.product.end);
         let what = format!("the private {} did not start ({why})", setup.product.name);
-        Err(server.failure(&what, Some(settings), &server.folder.log()).with(&which))
+        Err(setup.refused(server, &what, settings, &server.log()).with(&which))
     }
 
     /// Starts further servers again that have ended, and those of the names `hang`.
@@ -222,9 +228,9 @@ impl<S: Stages> Servers<S> {
             if server.runs() && !hang.contains(&server.name) {
                 continue;
             }
-            server.stop(&self.setup.product.at_once);
+            server.stop(&self.setup.product.end);
             // A killed server may have left processes and shared memory.
-            server.folder.end()?;
+            server.end()?;
             self.start(number)?;
         }
         Ok(())
@@ -239,159 +245,6 @@ impl<S: Stages> Servers<S> {
         }
         let next = Settings::new(setup.product, &stages.lists(setup.levels, given), given, settings.cache_mib);
         Ok(std::mem::replace(settings, next))
-    }
-}
-
-/// One server: its folder and, after its start, its process.
-pub(crate) struct Server {
-    /// Name among several: `standby1`, `node2`.
-    pub(crate) name: String,
-    /// 0 is the first.
-    pub(crate) number: u32,
-    /// The link to the first server, if loadline may change it.
-    pub(crate) relay: Option<Arc<Relay>>,
-    /// Folder of the socket and port by which it reaches the first server or the relay to it.
-    pub(crate) way: (PathBuf, u16),
-    /// Settings behind all others.
-    pub(crate) level: Vec<(&'static str, String)>,
-    child: Option<Child>,
-    pub(crate) folder: Folder,
-}
-
-impl Server {
-    fn create(setup: &Setup, place: &Location, number: u32) -> Result<Server, TargetError> {
-        let product = setup.product;
-        let folder = Folder::create(product, place, &setup.user)?;
-        let name = format!("{}{}", product.server, number + u32::from(product.counts_all));
-        Ok(Server { name, number, relay: None, way: (PathBuf::new(), 0), level: Vec::new(), child: None, folder })
-    }
-
-    /// `text` of `servers.toml` with what its words in braces stand for, whatever bytes the paths have.
-    pub(crate) fn filled(&self, text: &str) -> OsString {
-        let folder = &self.folder;
-        let mut filled = OsString::new();
-        for (n, part) in text.split(['{', '}']).enumerate() {
-            match part {
-                _ if n % 2 == 0 => filled.push(part),
-                "dir" => filled.push(&folder.dir),
-                "data" => filled.push(folder.data()),
-                "sockets" => filled.push(folder.sockets()),
-                "socket" => filled.push(folder.socket()),
-                "folder" => filled.push(folder.name()),
-                "server" => filled.push(&self.name),
-                "id" => filled.push((self.number + 1).to_string()),
-                "way" => filled.push(&self.way.0),
-                "port" => filled.push(self.way.1.to_string()),
-                // Those of one product.
-                other => filled.push(format!("{{{other}}}")),
-            }
-        }
-        filled
-    }
-
-    /// `arguments` of `servers.toml`.
-    pub(crate) fn arguments(&self, arguments: &[String]) -> impl Iterator<Item = OsString> {
-        arguments.iter().map(|argument| self.filled(argument))
-    }
-
-    /// Runs `command` of `program`, a step of making the data folder, to its end. `given`: it gets the user's settings.
-    pub(crate) fn run(
-        &self,
-        program: &Path,
-        mut command: Command,
-        given: Option<&Settings>,
-    ) -> Result<(), TargetError> {
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        // Helpers of initdb do not die with loadline, and only their process group identifies them.
-        self.folder.note_process(&mut command)?;
-        let ended = command.spawn().and_then(|mut child| {
-            // Stays open until it ends: MariaDB's script is killed when it is closed.
-            let _open = child.stdin.take();
-            child.wait_with_output()
-        });
-        let output = ended.map_err(|e| cannot_run(program, &e))?;
-        if output.status.success() {
-            return Ok(());
-        }
-        let what = format!("{} failed", program.file_name().unwrap_or_default().to_string_lossy());
-        let said = [output.stdout, output.stderr].concat();
-        Err(self.failure(&what, given, &String::from_utf8_lossy(&said)))
-    }
-
-    /// Copies the data folder of `first`, which has not been started yet, with an additional empty file of the name `mark`.
-    pub(crate) fn copy(&self, first: &Server, user: &User, mark: Option<&str>) -> Result<(), TargetError> {
-        let mut copy = user.command("cp", Signal::SIGKILL);
-        copy.arg("-a").arg(first.folder.data().join(".")).arg(self.folder.data());
-        self.run(Path::new("cp"), copy, None)?;
-        if let Some(mark) = mark {
-            // It is its user's: the server opens it for writing.
-            let mut touch = user.command("touch", Signal::SIGKILL);
-            touch.arg(self.folder.data().join(mark));
-            self.run(Path::new("touch"), touch, None)?;
-        }
-        self.folder.bring_to_disk()
-    }
-
-    /// Takes over the relay by which it reaches the first server.
-    pub(crate) fn link(&mut self, started: io::Result<Relay>) -> Result<(), TargetError> {
-        let failed = |e| TargetError::Local(format!("no relay to {} can be started: {e}", self.name));
-        self.relay = Some(Arc::new(started.map_err(failed)?));
-        Ok(())
-    }
-
-    fn spawn(&mut self, mut command: Command) -> Result<(), TargetError> {
-        let program = PathBuf::from(command.get_program());
-        let (stdout, stderr) = self.folder.open_log()?;
-        command.stdout(stdout).stderr(stderr);
-        self.folder.note_process(&mut command)?;
-        self.child = Some(Child::spawn(command).map_err(|e| cannot_run(&program, &e))?);
-        Ok(())
-    }
-
-    fn wait_ready(&mut self, ask: fn(&Folder, Pid) -> Result<(), String>) -> Result<(), String> {
-        let Some(child) = &mut self.child else { return Ok(()) };
-        let deadline = Instant::now() + START_TIMEOUT;
-        loop {
-            // First this check: after the exit, the log is complete.
-            if let Some(exit) = child.exit() {
-                return Err(exit);
-            }
-            let Err(state) = ask(&self.folder, child.pid()) else { return Ok(()) };
-            if Instant::now() >= deadline {
-                return Err(format!("no session within {} s: {state}", START_TIMEOUT.as_secs()));
-            }
-            std::thread::sleep(Duration::from_millis(20));
-        }
-    }
-
-    /// The error for a failed step, `what`, that wrote `log`: of usage if it had settings of the user.
-    fn failure(&self, what: &str, given: Option<&Settings>, log: &str) -> TargetError {
-        let message = self.folder.product.cause(log);
-        match given.filter(|settings| !settings.given.is_empty() && !self.folder.disk_is_full(log)) {
-            None => self.folder.failure(what, &message),
-            Some(settings) => {
-                let program = &self.folder.product.program;
-                TargetError::Usage(format!("{what} with --setting {}; {program} says: '{message}'", settings.shown()))
-            }
-        }
-    }
-
-    /// Stops it with `stages`; it can be started again.
-    pub(crate) fn stop(&mut self, stages: &[Stage]) {
-        if let Some(child) = self.child.take() {
-            child.stop(stages);
-        }
-    }
-
-    pub(crate) fn runs(&self) -> bool {
-        self.child.as_ref().is_some_and(Child::runs)
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let Product { stop, at_once, .. } = self.folder.product;
-        self.stop(if self.number == 0 { stop } else { at_once });
     }
 }
 

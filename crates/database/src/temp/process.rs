@@ -9,14 +9,10 @@ use std::process::Command;
 use std::sync::mpsc::{Sender, channel};
 use std::time::{Duration, Instant};
 
-use nix::sys::signal::{Signal, kill};
+use nix::sys::signal::kill;
 use nix::unistd::Pid;
 
 use super::settings::Stage;
-
-/// Time for the helpers of a killed initdb to end: they do so after their last input. If they were killed, they would leave shared
-/// memory that cannot be identified as theirs.
-const HELPERS_PATIENCE: Duration = Duration::from_secs(10);
 
 /// A child process, which may outlive the thread that wanted it, but not loadline.
 pub(crate) struct Child {
@@ -69,16 +65,6 @@ impl Child {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Role {
-    /// The server, or what makes its data folder.
-    Main,
-    /// A process of PostgreSQL's server that only cancels its query when it gets SIGINT.
-    Worker,
-    /// initdb of PostgreSQL or one of its helpers.
-    Helper,
-}
-
 /// The server in a folder.
 #[derive(Clone, Copy)]
 pub(crate) struct Marks<'a> {
@@ -90,75 +76,60 @@ pub(crate) struct Marks<'a> {
 }
 
 impl Marks<'_> {
-    pub(crate) fn running(self) -> Vec<(Pid, Role)> {
+    pub(crate) fn running(self) -> Vec<Pid> {
         let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
         entries
             .filter_map(|entry| {
                 let pid = entry.file_name().to_str()?.parse().ok()?;
                 let cmdline = std::fs::read(entry.path().join("cmdline")).ok()?;
                 let of_ours = || group(pid).is_some_and(|group| self.started.contains(&group));
-                let role = role(&String::from_utf8_lossy(&cmdline), self.name, of_ours)?;
-                (entry.metadata().ok()?.uid() == self.uid).then_some((Pid::from_raw(pid), role))
+                let is_its = belongs(&String::from_utf8_lossy(&cmdline), self.name, of_ours)
+                    && entry.metadata().ok()?.uid() == self.uid;
+                is_its.then_some(Pid::from_raw(pid))
             })
             .collect()
     }
 
-    /// Ends all its processes with the signals of `stages`. Returns whether there were any.
-    pub(crate) fn end_all(self, stages: &[Stage]) -> io::Result<bool> {
-        let found = self.running();
-        if found.iter().any(|(_, role)| *role == Role::Helper) {
-            self.wait_gone(HELPERS_PATIENCE);
-        }
+    /// Ends all its processes with the signals of `stages`.
+    pub(crate) fn end_all(self, stages: &[Stage]) -> io::Result<()> {
         for stage in stages {
-            let mut gets = self.running();
-            gets.retain(|(_, role)| stage.signal != Signal::SIGINT || *role == Role::Main);
-            if gets.is_empty() {
-                continue;
-            }
-            for (pid, _) in gets {
+            for pid in self.running() {
                 let _ = kill(pid, stage.signal);
             }
-            self.wait_gone(stage.patience);
+            let deadline = Instant::now() + stage.patience;
+            while !self.running().is_empty() && Instant::now() < deadline {
+                std::thread::sleep(Duration::from_millis(20));
+            }
         }
         match self.running().len() {
-            0 => Ok(!found.is_empty()),
+            0 => Ok(()),
             left => Err(io::Error::other(format!("{left} of its processes do not end"))),
-        }
-    }
-
-    fn wait_gone(self, patience: Duration) {
-        let deadline = Instant::now() + patience;
-        while !self.running().is_empty() && Instant::now() < deadline {
-            std::thread::sleep(Duration::from_millis(20));
         }
     }
 }
 
-/// Role of the process with this command line in the server whose folder has this name. `of_ours`: whether it is in the process group
+/// Whether a process with this command line is of the server whose folder has this name. `of_ours`: whether it is in the process group
 /// of one that loadline started, which is all that tells whose an initdb's helper is.
-fn role(cmdline: &str, name: &str, of_ours: impl Fn() -> bool) -> Option<Role> {
+fn belongs(cmdline: &str, name: &str, of_ours: impl Fn() -> bool) -> bool {
     // The title of PostgreSQL's processes, because of the setting cluster_name.
     if cmdline.starts_with(&format!("postgres: {name}: ")) {
-        return Some(Role::Worker);
+        return true;
     }
     let data = format!("/{name}/data");
     let has = |words: &[&str]| words.iter().any(|word| cmdline.contains(word));
-    let mut args = cmdline.split('\0');
-    let program = args.next()?;
+    let args: Vec<&str> = cmdline.split('\0').collect();
+    let program = args[0];
     let postmaster = program.ends_with("/postgres")
-        && args.next() == Some("-D")
-        && args.next().is_some_and(|folder| folder.ends_with(&data));
-    let is_data = |arg: &str| arg.starts_with("--datadir=") && arg.ends_with(&data);
+        && args.get(1) == Some(&"-D")
+        && args.get(2).is_some_and(|folder| folder.ends_with(&data));
+    let is_data = |arg: &&str| arg.starts_with("--datadir=") && arg.ends_with(&data);
     // Also `mariadb-install-db`, which feeds a `mariadbd --bootstrap`.
-    let mysqld = has(&["mariadbd", "mysqld", "install-db", "install_db"]) && cmdline.split('\0').any(is_data);
+    let mysqld = has(&["mariadbd", "mysqld", "install-db", "install_db"]) && args.iter().any(is_data);
     // Brings the data of another node of a cluster there.
     let snapshot = has(&["wsrep_sst_", "rsync"]) && cmdline.contains(&format!("{data}/"));
-    if postmaster || mysqld || snapshot {
-        return Some(Role::Main);
-    }
     // Directly or through a shell.
     let helper = program.ends_with("/initdb") || has(&["--boot", "--single", "--check"]) && has(&["postgres"]);
-    (helper && of_ours()).then_some(Role::Helper)
+    postmaster || mysqld || snapshot || helper && of_ours()
 }
 
 /// Group of a process; `None` if there is none or it is a zombie.
@@ -180,30 +151,30 @@ mod tests {
     #[test]
     fn only_its_own_processes_are_found() {
         for (cmdline, of_ours, expected) in [
-            ("/bin/postgres -D /x/loadline-abc/data -c a=b ", false, Some(Role::Main)),
-            ("/bin/postgres -D /x/loadline-abcd/data ", true, None),
-            ("/bin/postgres -D /var/lib/postgresql ", true, None),
-            ("tail -f /x/loadline-abc/data ", true, None),
-            ("", true, None),
-            ("/bin/initdb -D /x ", true, Some(Role::Helper)),
-            ("/bin/initdb -D /x ", false, None),
-            ("/bin/postgres --boot -F ", true, Some(Role::Helper)),
-            ("sh -c \"/usr/bin/postgres\"--single ", true, Some(Role::Helper)),
-            ("vi initdb ", true, None),
-            ("/usr/sbin/mariadbd --no-defaults --datadir=/x/loadline-abc/data", false, Some(Role::Main)),
-            ("/lib/ld.so /opt/mysqld --initialize-insecure --datadir=/x/loadline-abc/data ", false, Some(Role::Main)),
-            ("/bin/bash /usr/bin/wsrep_sst_rsync --datadir /x/loadline-abc/data/ ", false, Some(Role::Main)),
-            ("rsync --daemon --config /x/loadline-abc/data/rsync.conf ", false, Some(Role::Main)),
-            ("/usr/sbin/mariadbd --datadir=/var/lib/mysql ", true, None),
-            ("/usr/sbin/mariadbd --datadir=/x/loadline-abcd/data ", true, None),
-            ("less --datadir=/x/loadline-abc/data ", true, None),
-            ("mariadbd /x/loadline-abc/data ", true, None),
-            ("rsync --daemon --config /x/loadline-abcd/data/x ", true, None),
+            ("/bin/postgres -D /x/loadline-abc/data -c a=b ", false, true),
+            ("/bin/postgres -D /x/loadline-abcd/data ", true, false),
+            ("/bin/postgres -D /var/lib/postgresql ", true, false),
+            ("tail -f /x/loadline-abc/data ", true, false),
+            ("", true, false),
+            ("/bin/initdb -D /x ", true, true),
+            ("/bin/initdb -D /x ", false, false),
+            ("/bin/postgres --boot -F ", true, true),
+            ("sh -c \"/usr/bin/postgres\"--single ", true, true),
+            ("vi initdb ", true, false),
+            ("/usr/sbin/mariadbd --no-defaults --datadir=/x/loadline-abc/data", false, true),
+            ("/lib/ld.so /opt/mysqld --initialize-insecure --datadir=/x/loadline-abc/data ", false, true),
+            ("/bin/bash /usr/bin/wsrep_sst_rsync --datadir /x/loadline-abc/data/ ", false, true),
+            ("rsync --daemon --config /x/loadline-abc/data/rsync.conf ", false, true),
+            ("/usr/sbin/mariadbd --datadir=/var/lib/mysql ", true, false),
+            ("/usr/sbin/mariadbd --datadir=/x/loadline-abcd/data ", true, false),
+            ("less --datadir=/x/loadline-abc/data ", true, false),
+            ("mariadbd /x/loadline-abc/data ", true, false),
+            ("rsync --daemon --config /x/loadline-abcd/data/x ", true, false),
         ] {
-            assert_eq!(role(&cmdline.replace(' ', "\0"), "loadline-abc", || of_ours), expected, "{cmdline}");
+            assert_eq!(belongs(&cmdline.replace(' ', "\0"), "loadline-abc", || of_ours), expected, "{cmdline}");
         }
-        assert_eq!(role("postgres: loadline-abc: checkpointer \0", "loadline-abc", || false), Some(Role::Worker));
-        assert_eq!(role("postgres: loadline-abcd: checkpointer \0", "loadline-abc", || true), None);
+        assert!(belongs("postgres: loadline-abc: checkpointer \0", "loadline-abc", || false));
+        assert!(!belongs("postgres: loadline-abcd: checkpointer \0", "loadline-abc", || true));
     }
 
     #[test]

@@ -8,7 +8,6 @@ use std::time::Duration;
 use nix::sys::signal::Signal;
 use serde::Deserialize;
 
-use super::Server;
 use crate::descriptor::Embedded;
 use crate::error::TargetError;
 
@@ -53,6 +52,7 @@ pub(crate) struct Product {
     pub(crate) files: Vec<String>,
     #[serde(default)]
     pub(crate) check: Vec<String>,
+    pub(super) list: Vec<String>,
     pub(crate) make: Vec<String>,
     pub(crate) start: Vec<String>,
     #[serde(default)]
@@ -70,9 +70,8 @@ pub(crate) struct Product {
     pub(crate) levels: bool,
     pub(crate) disk_mib: u64,
     pub(crate) memory_mib: Option<u64>,
-    pub(crate) stop: Vec<Stage>,
     pub(crate) restart: Vec<Stage>,
-    pub(crate) at_once: Vec<Stage>,
+    pub(crate) end: Vec<Stage>,
     secrets: Vec<String>,
     reserved: Vec<String>,
     #[serde(default)]
@@ -101,6 +100,9 @@ struct Errors {
     #[serde(default)]
     causes: Vec<String>,
     noise: Vec<String>,
+    unknown: Vec<String>,
+    #[serde(default)]
+    adjusted: Vec<String>,
     #[serde(default)]
     first: bool,
     most: usize,
@@ -139,7 +141,7 @@ impl Product {
 
     /// Finds in what a program wrote why it failed.
     pub(crate) fn cause(&self, log: &str) -> String {
-        let Errors { marks, causes, noise, first, most } = &self.errors;
+        let Errors { marks, causes, noise, adjusted, first, most, .. } = &self.errors;
         let is_noise = |line: &&str| noise.iter().any(|words| line.contains(words.as_str()));
         let lines: Vec<&str> = log.lines().filter(|line| !is_noise(line)).collect();
         let marked = |marks: &[String]| lines.iter().filter_map(|line| message(line, marks)).collect::<Vec<_>>();
@@ -151,9 +153,24 @@ impl Product {
             parts.truncate(*most);
         }
         if parts.is_empty() {
+            let is_adjusted = |line: &&&str| adjusted.iter().any(|words| line.contains(words.as_str()));
+            parts = lines.iter().filter(is_adjusted).map(|line| line.trim()).collect();
+        }
+        if parts.is_empty() {
             parts = lines.iter().map(|line| line.trim()).filter(|line| !line.is_empty()).collect();
         }
         parts[parts.len().saturating_sub(*most)..].join(" – ")
+    }
+
+    /// The setting of the user that the program does not know according to its log.
+    pub(super) fn unknown<'s>(&self, settings: &'s Settings, log: &str) -> Option<&'s String> {
+        settings.named_in(log, &self.errors.unknown)
+    }
+
+    /// Name and value of the settings behind all others, of the server of this number.
+    pub(super) fn own_settings(&self, number: u32) -> impl Iterator<Item = (&str, &str)> {
+        let further = self.further.iter().filter(move |_| number > 0);
+        self.fixed.iter().chain(further).filter_map(|setting| setting.split_once('='))
     }
 
     /// Whether the value of the setting may contain a password.
@@ -176,6 +193,9 @@ impl Product {
             lists.into_iter().filter_map(|list| SERVERS.reserved.get(list)).flatten().collect();
         for (name, value) in given {
             let usage = |what: String| Err(TargetError::Usage(what));
+            if !is_name(name) {
+                return usage(format!("--setting {name}: '{name}' is not the name of a setting"));
+            }
             if reserved.iter().any(|reserved| **reserved == normal(name)) {
                 return usage(format!(
                     "--setting {name}: loadline itself sets '{name}' of its private server: leave it out"
@@ -194,7 +214,7 @@ impl Product {
 }
 
 /// The text behind the first of `marks` in a line of a log, and behind tags: `2026-… [ERROR] [MY-000067] [Server] unknown variable …`.
-pub(crate) fn message<'l>(line: &'l str, marks: &[impl AsRef<str>]) -> Option<&'l str> {
+fn message<'l>(line: &'l str, marks: &[impl AsRef<str>]) -> Option<&'l str> {
     let end_of = |mark: &str| Some(line.find(mark)? + mark.len());
     let begin = marks.iter().filter_map(|mark| end_of(mark.as_ref())).min()?;
     let mut text = line.get(begin..)?.trim();
@@ -202,6 +222,12 @@ pub(crate) fn message<'l>(line: &'l str, marks: &[impl AsRef<str>]) -> Option<&'
         text = rest;
     }
     Some(text.trim())
+}
+
+/// Whether `name` can be a setting's name, so that it adds no other argument or line.
+fn is_name(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-.$".contains(&b))
 }
 
 /// Normal form of a setting's name: `-` and `_`, and upper and lower case, are equal.
@@ -253,15 +279,6 @@ impl Settings {
         self.defaults().chain(self.given.iter().map(|(name, value)| (name.clone(), value.clone())))
     }
 
-    /// Name and value of all settings of `server`: its own are last.
-    pub(crate) fn of_server(&self, server: &Server) -> Vec<(String, String)> {
-        let further = self.product.further.iter().filter(|_| server.number > 0);
-        let own = self.product.fixed.iter().chain(further).filter_map(|setting| setting.split_once('='));
-        let own = own.map(|(name, value)| (name.to_owned(), server.filled(value).to_string_lossy().into_owned()));
-        let level = server.level.iter().map(|(name, value)| ((*name).to_owned(), value.clone()));
-        self.all().chain(own).chain(level).collect()
-    }
-
     pub(crate) fn notes(&self) -> Vec<String> {
         let defaults: Vec<String> = self.defaults().map(|(name, value)| format!("{name}={value}")).collect();
         let mut notes = vec![format!("settings that loadline chose: {}", defaults.join(", "))];
@@ -269,6 +286,29 @@ impl Settings {
             notes.push(format!("settings given with --setting: {}", self.shown()));
         }
         notes
+    }
+
+    /// The user's setting that a line of `log` with one of these words names; of several the longest, as `log_bin` is a part of
+    /// `log_bin_index`.
+    fn named_in(&self, log: &str, words: &[String]) -> Option<&String> {
+        let lines = log.lines().filter(|line| words.iter().any(|word| line.contains(word.as_str())));
+        let lines: Vec<String> = lines.map(normal).collect();
+        let named = self.given.keys().filter(|name| lines.iter().any(|line| line.contains(&normal(name))));
+        named.max_by_key(|name| name.len())
+    }
+
+    /// Fails if a server that wrote this log has started with other values than those given.
+    pub(super) fn check_taken(&self, log: &str) -> Result<(), String> {
+        match self.named_in(log, &self.product.errors.adjusted) {
+            Some(name) => Err(format!("it would run with another value of {name}")),
+            None => Ok(()),
+        }
+    }
+
+    /// `text` without the values of settings that may contain a password.
+    pub(super) fn without_secrets(&self, text: String) -> String {
+        let secret = self.given.iter().filter(|(name, value)| self.product.is_secret(name) && !value.is_empty());
+        secret.fold(text, |text, (_, value)| text.replace(value.as_str(), "(not shown)"))
     }
 
     /// The user's settings as text, without values that may contain a password.
@@ -290,8 +330,7 @@ mod tests {
             for list in product.reserved.iter().chain(&product.reserved_further).chain(&product.reserved_levels) {
                 assert!(all.reserved.contains_key(list), "servers.toml: {scheme}: no list reserved.{list}");
             }
-            let signals = [&product.stop, &product.restart, &product.at_once];
-            assert!(signals.iter().all(|stages| !stages.is_empty()), "servers.toml: {scheme}: signals");
+            assert!(!product.restart.is_empty() && !product.end.is_empty(), "servers.toml: {scheme}: signals");
             assert!(product.servers > 0 && product.disk_mib > 0, "servers.toml: {scheme}: servers, disk_mib");
             assert!(product.cache.step_mib > 0, "servers.toml: {scheme}: cache.step_mib");
             for setting in product.fixed.iter().chain(&product.further) {
@@ -337,6 +376,7 @@ mod tests {
             ),
             (&SERVERS.mariadb, "2026-01-01 0:00:00 0 [ERROR] mariadbd: Error in it\n", "mariadbd: Error in it"),
             (&SERVERS.mariadb, "no such library\n", "no such library"),
+            (&SERVERS.mariadb, "'x': value 1 adjusted to 2\nready\n", "'x': value 1 adjusted to 2"),
         ] {
             assert_eq!(product.cause(log), cause);
         }
@@ -361,6 +401,23 @@ mod tests {
         }
         assert!(!check(&[("fsync", "on"), ("FSYNC", "off")], 1, false));
         assert!(!check(&[("a", "b\nport = 1")], 1, false));
+        for (name, fine) in
+            [("log-bin", true), ("x.y_$1", true), ("-x", false), ("a=b", false), ("", false), ("1", false)]
+        {
+            assert_eq!(check(&[(name, "1")], 1, false), fine, "{name}");
+        }
+    }
+
+    #[test]
+    fn an_error_is_about_the_setting_that_it_names() {
+        let given = ["log_bin", "log_bin_index", "Nonsense_xyz"].map(|name| (name.to_owned(), String::new())).into();
+        let settings = Settings::new(&SERVERS.mysql, &[], &given, 512);
+        let unknown = |log| SERVERS.mysql.unknown(&settings, log).map(String::as_str);
+        assert_eq!(unknown("log_bin is on\n[ERROR] unknown variable 'nonsense-xyz=1'."), Some("Nonsense_xyz"));
+        assert_eq!(unknown("[ERROR] unknown option '--log-bin-index'"), Some("log_bin_index"));
+        assert_eq!(unknown("[ERROR] out of memory: log_bin"), None);
+        assert!(settings.check_taken("log_bin: value 1 adjusted to 2").is_err());
+        assert!(settings.check_taken("other: value 1 adjusted to 2\nlog_bin is on").is_ok());
     }
 
     #[test]
@@ -372,6 +429,7 @@ mod tests {
         assert!(all.contains(&"FSYNC=off".to_owned()) && !all.contains(&"fsync=on".to_owned()), "{all:?}");
         assert!(all.contains(&"shared_buffers=512MB".to_owned()) && settings.own_cache(), "{all:?}");
         assert_eq!(settings.shown(), "FSYNC=off, primary_conninfo=(not shown)");
+        assert_eq!(settings.without_secrets("no 'password=abc'".to_owned()), "no '(not shown)'");
         for (memory, mib) in [(4 << 30, 512), (1 << 20, 16), (1 << 50, 1024)] {
             assert_eq!(SERVERS.postgres.cache_mib(memory), mib);
         }

@@ -8,6 +8,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use nix::libc;
 use nix::sys::signal::Signal;
@@ -18,11 +19,12 @@ use super::programs::User;
 const HEADER: usize = 28;
 const HEADER_MAGIC: u32 = 679_834_894;
 const CONTROL_MAGIC: u32 = 0x9a50_3d32;
+/// Time for killed processes to detach.
+const DETACH: Duration = Duration::from_secs(5);
 
-/// Removes the shared memory of servers that were killed. Call it only when no process of them runs. `started` are their process ids.
-pub(crate) fn remove(started: &[i32], user: &User) {
-    let table = std::fs::read_to_string("/proc/sysvipc/shm").unwrap_or_default();
-    for id in abandoned_segments(&table, started, user.uid) {
+/// Removes the shared memory of servers that were killed. Call it only when no process of them runs. `creators` are their process ids.
+pub(crate) fn remove(creators: &[i32], user: &User) {
+    for id in abandoned_segments(creators, user.uid) {
         let theirs =
             |file: &&PathBuf| std::fs::symlink_metadata(file).is_ok_and(|m| m.is_file() && m.uid() == user.uid);
         let header = read_header(id, user).unwrap_or_default();
@@ -41,18 +43,35 @@ pub(crate) fn remove(started: &[i32], user: &User) {
     }
 }
 
-/// Ids of the System V segments that one of `creators` created and no process uses, from `/proc/sysvipc/shm`.
-fn abandoned_segments(table: &str, creators: &[i32], uid: u32) -> Vec<i32> {
+/// Ids of the System V segments of `creators` that no process uses. Waits for killed processes to detach: a process that ends has no
+/// command line any more while it still unmaps its memory, so it does not seem to run.
+fn abandoned_segments(creators: &[i32], uid: u32) -> Vec<i32> {
+    let deadline = Instant::now() + DETACH;
+    loop {
+        let table = std::fs::read_to_string("/proc/sysvipc/shm").unwrap_or_default();
+        let (abandoned, used): (Vec<_>, Vec<_>) =
+            segments(&table, creators, uid).into_iter().partition(|(_, attached)| *attached == 0);
+        // Still used: of another server, whose process got the id of a dead one of ours.
+        if used.is_empty() || Instant::now() >= deadline {
+            return abandoned.into_iter().map(|(id, _)| id).collect();
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Id of each System V segment of one of `creators`, and the number of processes that use it, from `/proc/sysvipc/shm`.
+fn segments(table: &str, creators: &[i32], uid: u32) -> Vec<(i32, i32)> {
     let mut lines = table.lines();
     let header: Vec<&str> = lines.next().unwrap_or_default().split_whitespace().collect();
     let of = |line: &str, name: &str| -> Option<i64> {
         line.split_whitespace().nth(header.iter().position(|column| *column == name)?)?.parse().ok()
     };
-    let abandoned = lines.filter(|line| {
-        let created = |creator: &i32| of(line, "cpid") == Some(i64::from(*creator));
-        creators.iter().any(created) && of(line, "nattch") == Some(0) && of(line, "uid") == Some(i64::from(uid))
-    });
-    abandoned.filter_map(|line| of(line, "shmid")?.try_into().ok()).collect()
+    let segment = |line: &str| {
+        let created = creators.contains(&of(line, "cpid")?.try_into().ok()?) && of(line, "uid")? == i64::from(uid);
+        let (id, attached) = (of(line, "shmid")?.try_into().ok()?, of(line, "nattch")?.try_into().ok()?);
+        created.then_some((id, attached))
+    };
+    lines.filter_map(segment).collect()
 }
 
 /// The beginning of a segment, read by a process of its user before that becomes a program that does nothing.
@@ -104,15 +123,36 @@ mod tests {
     use super::*;
 
     #[test]
-    fn segments_in_use_or_of_others_are_kept() {
+    fn segments_of_others_are_kept() {
         let table = "       key      shmid perms  size  cpid  lpid nattch   uid   gid\n\
              5432001 3 600 56 70 70 0 101 104\n\
              5432002 4 600 56 70 70 6 101 104\n\
              5432003 5 600 56 71 71 0 101 104\n\
              5432004 6 600 56 70 70 0 0 0\n";
-        assert_eq!(abandoned_segments(table, &[70, 99], 101), [3]);
-        assert!(abandoned_segments(table, &[], 101).is_empty());
-        assert!(abandoned_segments("", &[70], 101).is_empty());
+        assert_eq!(segments(table, &[70, 99], 101), [(3, 0), (4, 6)]);
+        assert!(segments(table, &[], 101).is_empty() && segments("", &[70], 101).is_empty());
+    }
+
+    /// A killed process has no command line while it still unmaps its memory: then the segment was left for ever.
+    #[test]
+    #[allow(unsafe_code)]
+    fn a_segment_is_abandoned_once_its_last_process_has_detached() {
+        let (pid, uid) = (nix::unistd::getpid().as_raw(), nix::unistd::getuid().as_raw());
+        // SAFETY: a segment of this test's own; nothing points into it.
+        let (id, at) = unsafe {
+            let id = libc::shmget(libc::IPC_PRIVATE, 4096, 0o600);
+            (id, libc::shmat(id, std::ptr::null(), 0).expose_provenance())
+        };
+        let process = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(100));
+            // SAFETY: as above.
+            unsafe { libc::shmdt(std::ptr::with_exposed_provenance(at)) }
+        });
+        let found = abandoned_segments(&[pid], uid);
+        assert_eq!(process.join().unwrap(), 0);
+        // SAFETY: as above.
+        assert_eq!(unsafe { libc::shmctl(id, libc::IPC_RMID, std::ptr::null_mut()) }, 0);
+        assert_eq!(found, [id]);
     }
 
     #[test]

@@ -4,12 +4,14 @@ use std::collections::BTreeSet;
 use std::fs::{DirBuilder, Permissions};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt, symlink};
 use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
 use std::process::Stdio;
+use std::time::{Duration, Instant};
 
 use nix::sys::signal::kill;
 use nix::unistd::Pid;
 
-use super::folder::{DRAFT, LOCK, Owner};
+use super::owner::{OWNER, Owner};
 use super::process::{Marks, group};
 use super::settings::SERVERS;
 use super::*;
@@ -53,7 +55,6 @@ fn folders(scratch: &Path) -> Vec<PathBuf> {
     entries(scratch).into_iter().filter(|path| path.is_dir()).collect()
 }
 
-/// What was started for them.
 fn started(scratch: &Path) -> Vec<i32> {
     let of_dir = |dir: PathBuf| Some(Owner::read(&dir).ok()??.started(&dir));
     folders(scratch).into_iter().filter_map(of_dir).flatten().collect()
@@ -163,7 +164,7 @@ fn a_server_that_was_killed_leaves_nothing() {
     let name = dir.file_name().unwrap().to_str().unwrap();
     let processes = Marks { name, uid: owner.uid, started: &[] }.running();
     assert!(processes.len() > 3, "{}", processes.len());
-    let files: BTreeSet<PathBuf> = processes.iter().flat_map(|(pid, _)| mapped(&pid.to_string())).collect();
+    let files: BTreeSet<PathBuf> = processes.iter().flat_map(|pid| mapped(&pid.to_string())).collect();
     kill(Pid::from_raw(postmaster), Signal::SIGKILL).unwrap();
     wait_until("the server ends", || !lives(postmaster));
     assert!(!files.is_empty() && files.iter().all(|file| file.exists()), "{files:?}");
@@ -180,7 +181,7 @@ fn a_server_that_was_killed_leaves_nothing() {
 fn wrong_settings_are_named_and_nothing_is_left() {
     let scratch = scratch();
     for (settings, parts) in [
-        (&[("shared_bufers", "1GB")][..], &["'shared_bufers'", "did you mean 'shared_buffers'?"][..]),
+        (&[("shared_bufers", "1GB")][..], &["\"shared_bufers\"", "did you mean 'shared_buffers'?"][..]),
         (&[("wal_level", "high")], &["--setting wal_level=high", "Available values: minimal, replica, logical"]),
         // Each is valid alone; only a start shows that they conflict.
         (
@@ -379,8 +380,7 @@ fn nothing_is_left_by_kills_at_any_moment() {
         clean();
         for dir in folders() {
             // Without an owner file it might be in the making.
-            let unfinished = |file: &PathBuf| file.ends_with(LOCK) || file.ends_with(DRAFT);
-            assert!(entries(&dir).iter().all(unfinished), "{what}");
+            assert!(entries(&dir).iter().all(|file| file.ends_with(OWNER)), "{what}");
             let long_ago = std::time::SystemTime::now() - Duration::from_secs(120);
             std::fs::File::open(&dir).unwrap().set_modified(long_ago).unwrap();
         }
@@ -408,7 +408,8 @@ fn a_leftover_whose_server_still_runs_is_stopped_by_the_next_start() {
     let dir = entries(scratch.path()).remove(0);
     let (_, postmaster) = server_in(&dir);
     // As if the owner had died while the server runs: its lock is free.
-    std::fs::remove_file(dir.join(LOCK)).unwrap();
+    std::fs::copy(dir.join(OWNER), scratch.path().join("copy")).unwrap();
+    std::fs::rename(scratch.path().join("copy"), dir.join(OWNER)).unwrap();
     let next = open(scratch.path(), &[]);
     assert!(!lives(postmaster));
     assert!(!dir.exists());

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use loadline_logwriter::{CommitMode, LogError, LogSession, LogWriter};
 use loadline_model::Snapshot;
 use loadline_model::snapshot::counter;
-use loadline_workload::{Arg, Commit, payload_offset};
+use loadline_workload::{Arg, Commit, Pool};
 
 use crate::error::TargetError;
 use crate::pause::pause;
@@ -29,7 +29,7 @@ pub(super) struct WalSession {
     /// row (0: the content is among the arguments).
     rows: Vec<(u64, u32)>,
     /// Source of that content, and how many rows have got some.
-    pool: Arc<[u8]>,
+    pool: Arc<Pool>,
     made: u64,
     /// Integer arguments as bytes.
     numbers: [[u8; 8]; MAX_PARTS],
@@ -63,9 +63,8 @@ impl WalSession {
     /// Appends a record for each of `rows` rows from key `first` on: its key and `bytes` bytes of content.
     fn append_rows(&mut self, first: i64, rows: u64, bytes: u32) -> Result<(), TargetError> {
         for key in first..first.saturating_add_unsigned(rows) {
-            let start = payload_offset(self.made, bytes);
+            let content = self.pool.payload(self.made, bytes);
             self.made += 1;
-            let content = self.pool.get(start..start + bytes as usize).unwrap_or_default();
             self.session.append_parts(&[content, &key.to_le_bytes()]).map_err(failed)?;
         }
         Ok(())

@@ -4,8 +4,8 @@ use loadline_database::Target;
 use loadline_model::activity::{Topic, Value, growth};
 use loadline_model::snapshot::counter;
 
-use crate::server::{Server, server_alone};
-use crate::shared::{cell, find, views};
+use crate::server::*;
+use crate::shared::*;
 
 #[test]
 fn views_grow_by_the_work_of_others_and_by_none_of_loadlines() {

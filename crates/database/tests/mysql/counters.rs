@@ -7,8 +7,8 @@ use loadline_model::snapshot::{WaitProfile, counter};
 use loadline_model::{Driver, Snapshot, column};
 use loadline_workload::Arg;
 
-use crate::server::{Server, loaded, server_alone, work};
-use crate::shared::{assert_one_task, done_in_slices, watch_others};
+use crate::server::*;
+use crate::shared::*;
 
 #[test]
 #[expect(clippy::too_many_lines)]

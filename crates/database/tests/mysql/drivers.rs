@@ -3,8 +3,8 @@
 use loadline_database::{TargetError, Work};
 use loadline_workload::{Arg, ColumnDef, LogicalType};
 
-use crate::server::{Server, loaded, server_alone, work};
-use crate::shared::{both_drivers_write_the_same_bytes, slices, transact};
+use crate::server::*;
+use crate::shared::*;
 
 fn contents(server: &Server, work: &Work) -> String {
     let first = &work.workload.tables[0];

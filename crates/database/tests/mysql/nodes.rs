@@ -1,11 +1,10 @@
 //! Several nodes of one server.
 
-use std::time::Duration;
-
-use loadline_database::{OpenRequest, Target, TargetError};
+use loadline_database::{OpenRequest, Target};
 use loadline_model::snapshot::counter;
 
-use crate::server::{Server, alone, loaded, run, server_alone};
+use crate::server::*;
+use crate::shared::*;
 
 fn open(first: &Server, second: &OpenRequest) -> Box<dyn Target> {
     let mut request = first.request("root");
@@ -29,11 +28,7 @@ fn two_nodes_of_one_server_are_counted_once() {
     let info = target.info().unwrap();
     assert!(info.nodes == 2 && info.notes.iter().any(|n| n.contains("2 nodes lead to one server")), "{:?}", info.notes);
     // The server counts a session that has just ended for a moment longer.
-    let is_alike = (0..1200).any(|_| {
-        std::thread::sleep(Duration::from_millis(100));
-        target.job_limit().unwrap() == server.target.job_limit().unwrap()
-    });
-    assert!(is_alike, "{:?} {:?}", target.job_limit(), server.target.job_limit());
+    wait_for("the same limit", || target.job_limit().unwrap() == server.target.job_limit().unwrap());
     target.clean().unwrap();
     server.sql("DROP USER second@localhost");
 }
@@ -44,12 +39,8 @@ fn a_server_of_its_own_is_no_node() {
     let two = Server::start("", &[]);
     let mut request = one.request("root");
     request.nodes = vec![two.request("root").url];
-    let e = loadline_database::open(&request).map(drop).unwrap_err();
-    let sockets = [one.socket(), two.socket()].map(|s| s.display().to_string());
-    assert!(
-        matches!(&e, TargetError::Refused(t) if sockets.iter().all(|s| t.contains(s)) && t.contains("one cluster")),
-        "{e}"
-    );
+    let [first, second] = [one.socket(), two.socket()].map(|s| s.display().to_string());
+    assert_refused(loadline_database::open(&request), &[&first, &second, "one cluster"]);
 }
 
 #[test]
@@ -60,6 +51,5 @@ fn a_private_server_from_named_binaries_and_without_further_nodes() {
     assert_eq!(server.sql("SELECT @@basedir").trim_end_matches('/'), "/usr");
     let mut request = OpenRequest::new("mariadb-temp:", std::env::temp_dir());
     request.nodes = vec!["mariadb-temp:".into()];
-    let e = loadline_database::open(&request).map(drop).unwrap_err();
-    assert!(matches!(&e, TargetError::Usage(t) if t.contains("one node")), "{e}");
+    assert_usage(loadline_database::open(&request), &["one node"]);
 }

@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use loadline_database::{Link, OpenRequest, Target, TargetError};
+use loadline_database::{Link, OpenRequest, Target};
 use loadline_workload::Arg;
 
-use crate::server::{alone, loaded, sql};
-use crate::shared::scratch;
+use crate::server::*;
+use crate::shared::*;
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -62,19 +62,12 @@ fn commits_wait_for_a_replica_at_its_distance() {
         assert!(found.len() == 1 && found[0].synchronous == level.is_some(), "{level:?}: {found:?}");
         assert!(watch.link_bytes().unwrap() > 0);
     }
-    match replication.bring_about(Some("nearly"), Link::default()) {
-        Err(TargetError::Usage(text)) => assert!(text.contains("known are off, after-sync, after-commit"), "{text}"),
-        other => panic!("{other:?}"),
-    }
+    assert_usage(replication.bring_about(Some("nearly"), Link::default()), &["off, after-sync, after-commit"]);
 
     // A replica that is gone is seen, and started again for the next level.
     let mut watch = replication.watch().unwrap();
     kill(&replica);
-    let deadline = Instant::now() + 60_000 * MS;
-    while !watch.look().unwrap().is_empty() {
-        assert!(Instant::now() < deadline, "the replica is dead");
-        std::thread::sleep(10 * MS);
-    }
+    wait_for("its end", || watch.look().unwrap().is_empty());
     replication.bring_about(Some("after-sync"), Link::default()).unwrap();
     for _ in 0..20 {
         commit();
@@ -84,15 +77,11 @@ fn commits_wait_for_a_replica_at_its_distance() {
     // What was acknowledged is at the replica when the server dies.
     kill(&server);
     let count = format!("SELECT n FROM loadline.lgwr_lat1_redo WHERE id = {row}");
-    let deadline = Instant::now() + 60_000 * MS;
-    loop {
+    wait_for("all commits at the replica", || {
         let changed: u64 = sql(&replica, &count).parse().unwrap();
-        if changed == commits {
-            break;
-        }
-        assert!(changed < commits && Instant::now() < deadline, "{changed} of {commits} commits are there");
-        std::thread::sleep(10 * MS);
-    }
+        assert!(changed <= commits, "{changed} of {commits} commits are there");
+        changed == commits
+    });
     drop(target);
     assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 0);
 }

@@ -6,8 +6,8 @@ use loadline_database::{LoadProgress, Secret, TargetError};
 use loadline_model::snapshot::counter;
 use loadline_model::{Capability, Severity};
 
-use crate::server::{Server, loaded, server, server_alone, work};
-use crate::shared;
+use crate::server::*;
+use crate::shared::*;
 
 #[test]
 fn what_loadline_made_goes_and_what_others_made_stays() {
@@ -25,8 +25,7 @@ fn what_loadline_made_goes_and_what_others_made_stays() {
     assert!(said.contains("left alone") && said.contains("lgwr_lat1_redo") && said.contains("lgwr_lat1_run"), "{said}");
     assert_eq!(server.sql("SHOW TABLES FROM loadline"), "theirs");
     // It has no mark any more and holds something: it is not loadline's.
-    let e = target.create(&work).unwrap_err();
-    assert!(matches!(&e, TargetError::Refused(t) if t.contains("made_by_loadline")), "{e}");
+    assert_refused(target.create(&work), &["made_by_loadline"]);
     server.sql("DROP TABLE loadline.theirs");
     // Empty, made by an administrator for a user who may not make one: taken, and left there.
     target.create(&work).unwrap();
@@ -44,8 +43,7 @@ fn a_poor_user_is_told_what_is_missing() {
     let server = server_alone();
     server.sql("CREATE OR REPLACE USER poor@localhost");
     let poor = server.as_users("poor").unwrap();
-    let e = poor.create(&work("LGWR-LAT1", &[])).unwrap_err();
-    assert!(matches!(&e, TargetError::Refused(t) if t.contains("GRANT ALL ON loadline.*")), "{e}");
+    assert_refused(poor.create(&work("LGWR-LAT1", &[])), &["GRANT ALL ON loadline.*"]);
     let findings = poor.doctor().unwrap();
     let lacks = |what: &str| {
         let of = findings.iter().find(|f| f.id == "privilege" && f.advice.contains(what));
@@ -156,7 +154,7 @@ fn rows_come_in_the_same_by_either_path() {
     let sum = "SELECT COUNT(*), SUM(CRC32(CONCAT_WS(',', id, k, n, HEX(payload)))) FROM loadline.data_lookup";
     let cut = "DELETE FROM loadline.data_lookup WHERE id DIV 4096 = 5";
     let sql = |sql: &str| server.sql(sql);
-    let whole = shared::the_data_set_is_loaded_once_and_resumed(target.as_ref(), &sql, sum, cut);
+    let whole = the_data_set_is_loaded_once_and_resumed(target.as_ref(), &sql, sum, cut);
     target.abilities().data_set.unwrap().drop_data_set().unwrap();
     // A server that takes no rows from files gets inserts, and workloads that need more are skipped.
     // They are given back as the load goes on: the server has few of them.
@@ -186,6 +184,6 @@ fn whole_tables_of_a_workload_are_loaded_once_and_indexed_then() {
     ];
     let (open, sql) = (|| server.as_users("root").unwrap(), |sql: &str| server.sql(sql));
     let path = "LOAD DATA LOCAL INFILE";
-    shared::whole_tables_are_loaded_once_and_then_indexed(server.target.as_ref(), &open, &sql, keys, path);
+    whole_tables_are_loaded_once_and_then_indexed(server.target.as_ref(), &open, &sql, keys, path);
     assert_eq!(server.sql("SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_NAME LIKE 'sto%'"), "0");
 }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use loadline_database::{OpenRequest, Target, TargetError, Work};
 use loadline_workload::Arg;
 
-use crate::shared::scratch;
+use crate::shared::*;
 
 /// How to get MariaDB's binaries: said by every test that needs them, which then fails.
 const INSTALL: &str = "MariaDB's server is missing: apt-get install mariadb-server (./test does it as root)";
@@ -60,7 +60,6 @@ impl Server {
         Server::open(&format!("mariadb-temp:{query}"), settings)
     }
 
-    /// The private server of this URL.
     pub(crate) fn open(url: &str, settings: &[(&str, &str)]) -> Server {
         let scratch = scratch();
         let mut request = OpenRequest::new(url, scratch.path().to_owned());

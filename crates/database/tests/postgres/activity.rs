@@ -3,8 +3,8 @@
 use loadline_model::activity::{Topic, Value, growth};
 use loadline_model::snapshot::counter;
 
-use crate::server::server;
-use crate::shared::{cell, find, views};
+use crate::server::*;
+use crate::shared::*;
 
 #[test]
 fn views_grow_by_the_work_of_others_and_by_none_of_loadlines() {
@@ -103,11 +103,7 @@ fn a_snapshot_of_all_counts_all_databases_and_open_transactions() {
 
     let mut waits = crate::server::open_transaction("elsewhere", "SELECT * FROM locked");
     let blocked = "SELECT count(*) FROM pg_stat_activity WHERE datname = 'elsewhere' AND wait_event_type = 'Lock'";
-    let waits_for_it = (0..1200).any(|_| {
-        std::thread::sleep(std::time::Duration::from_millis(50));
-        db.psql(blocked) != "0"
-    });
-    assert!(waits_for_it);
+    wait_for("it to be blocked", || db.psql(blocked) != "0");
     let views = views(target.as_ref());
     let running = find(&views, "Statements and open transactions");
     let row = |state: &str, statement: &str| {

@@ -4,8 +4,8 @@ use loadline_model::column;
 use loadline_model::snapshot::counter;
 use loadline_workload::Arg;
 
-use crate::server::{server, work};
-use crate::shared::{assert_one_task, done_in_slices, prepare, watch_others};
+use crate::server::*;
+use crate::shared::*;
 
 #[test]
 fn commits_are_counted_exactly() {

@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use loadline_database::{Link, OpenRequest, TargetError};
+use loadline_database::{Link, OpenRequest, Target, Work};
 use loadline_model::snapshot::counter;
 use loadline_model::{Driver, Severity, Snapshot};
 use loadline_workload::Arg;
 
-use crate::server::work;
-use crate::shared::scratch;
+use crate::server::*;
+use crate::shared::*;
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -44,7 +44,6 @@ fn kill(socket: &Path) {
 }
 
 #[test]
-#[expect(clippy::too_many_lines)]
 fn levels_come_into_force_and_links_take_their_time() {
     let scratch = scratch();
     let mut opening = request("postgres-temp:", scratch.path());
@@ -94,18 +93,7 @@ fn levels_come_into_force_and_links_take_their_time() {
     let trips = watch.round_trips_ns();
     assert!(!trips.is_empty() && watch.link_bytes().unwrap() > 0);
 
-    // A test that repeats the payloads of the one before writes as much log.
-    let mut observer = target.observer().unwrap();
-    for _ in 0..2 {
-        target.reset(&work, Driver::Client).unwrap();
-        let mut session = target.client_session(&work, 0).unwrap();
-        let before = observer.snapshot().unwrap();
-        for row in 1..=20 {
-            session.execute_and_commit(0, &[Arg::Bytes(&[7; 900]), Arg::Int(row)]).unwrap();
-        }
-        let each = before.delta(&observer.snapshot().unwrap(), counter::REDO_BYTES).unwrap() / 20.0;
-        assert!(each > 900.0 && each < 1800.0, "{each} bytes");
-    }
+    repeated_payloads_write_as_much_log(target.as_ref(), &work);
 
     // What has been committed at remote_apply is seen there, and one that is away is seen and started again.
     replication.bring_about(Some("remote_apply:first-2"), Link::default()).unwrap();
@@ -113,21 +101,29 @@ fn levels_come_into_force_and_links_take_their_time() {
     for standby in &servers[1..] {
         assert_eq!(ask(standby, "SELECT n FROM seen"), "1");
     }
-    match replication.bring_about(Some("nearly"), Link::default()) {
-        Err(TargetError::Usage(text)) => assert!(text.contains("known are off, local, remote_write:any-1"), "{text}"),
-        other => panic!("{other:?}"),
-    }
+    assert_usage(replication.bring_about(Some("nearly"), Link::default()), &["off, local, remote_write:any-1"]);
     kill(&servers[2]);
-    let deadline = Instant::now() + 60_000 * MS;
-    while watch.look().unwrap().len() == 2 {
-        assert!(Instant::now() < deadline);
-        std::thread::sleep(10 * MS);
-    }
+    wait_for("its end", || watch.look().unwrap().len() < 2);
     replication.bring_about(Some("on:first-2"), Link::default()).unwrap();
     assert_eq!(watch.look().unwrap().len(), 2);
     drop(watch);
     drop(target);
     assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 0);
+}
+
+/// A test that repeats the payloads of the one before writes as much log.
+fn repeated_payloads_write_as_much_log(target: &dyn Target, work: &Work) {
+    let mut observer = target.observer().unwrap();
+    for _ in 0..2 {
+        target.reset(work, Driver::Client).unwrap();
+        let mut session = target.client_session(work, 0).unwrap();
+        let before = observer.snapshot().unwrap();
+        for row in 1..=20 {
+            session.execute_and_commit(0, &[Arg::Bytes(&[7; 900]), Arg::Int(row)]).unwrap();
+        }
+        let each = before.delta(&observer.snapshot().unwrap(), counter::REDO_BYTES).unwrap() / 20.0;
+        assert!(each > 900.0 && each < 1800.0, "{each} bytes");
+    }
 }
 
 #[test]
@@ -211,10 +207,6 @@ fn a_users_standby_is_a_node_of_its_primary_only() {
         request.nodes = nodes[1..].iter().map(|node| url(node)).collect();
         loadline_database::open(&request)
     };
-    let refused = |nodes: &[&PathBuf]| match open(nodes).map(drop) {
-        Err(TargetError::Refused(text) | TargetError::Usage(text)) => text,
-        other => panic!("{other:?}"),
-    };
     let target = open(&[&servers[0], &servers[1]]).unwrap();
     assert_eq!((target.facts().nodes, target.facts().read_only_nodes), (2, 1));
     // Nodes at the primary are before standbys, in whatever order they were given.
@@ -228,18 +220,15 @@ fn a_users_standby_is_a_node_of_its_primary_only() {
     for job in 0..3 {
         target.client_session(&work, job).unwrap();
     }
-    assert!(refused(&[&servers[0], &others[1]]).contains("a standby of another primary"));
-    let apart = refused(&[&servers[0], &servers[1], &others[0]]);
-    assert!(apart.contains("is no standby of") && apart.contains(others[0].to_str().unwrap()), "{apart}");
-    assert!(refused(&[&servers[1], &servers[0]]).contains("give its primary in the URL"));
-    assert!(refused(&[&servers[0], &servers[1], &servers[1]]).contains("given twice"));
+    assert_refused(open(&[&servers[0], &others[1]]), &["a standby of another primary"]);
+    let apart = ["is no standby of", others[0].to_str().unwrap()];
+    assert_refused(open(&[&servers[0], &servers[1], &others[0]]), &apart);
+    assert_refused(open(&[&servers[1], &servers[0]]), &["give its primary in the URL"]);
+    assert_usage(open(&[&servers[0], &servers[1], &servers[1]]), &["given twice"]);
     // A promoted standby is no longer the node that it was.
     let target = open(&[&servers[0], &servers[1]]).unwrap();
     ask(&servers[1], "SELECT pg_promote()");
-    match target.client_session(&work, 1).map(drop) {
-        Err(TargetError::Refused(text)) => assert!(text.contains("promoted"), "{text}"),
-        other => panic!("{other:?}"),
-    }
+    assert_refused(target.client_session(&work, 1), &["promoted"]);
     target.client_session(&work, 0).unwrap();
 }
 
@@ -261,8 +250,5 @@ fn settings_can_be_switched_also_to_lower_limits() {
         assert_eq!(ask(&servers[1], "SHOW max_connections"), limit);
     }
     opening.settings.insert("hot_standby".into(), "off".into());
-    match target.abilities().settings.unwrap().switch(&opening, false).map(drop) {
-        Err(TargetError::Usage(text)) => assert!(text.contains("leave it out"), "{text}"),
-        other => panic!("{other:?}"),
-    }
+    assert_usage(target.abilities().settings.unwrap().switch(&opening, false), &["leave it out"]);
 }

@@ -4,6 +4,7 @@ use loadline_database::{
     ClientSession, DatabaseSession, LoadProgress, Observer, SessionTasks, Target, TargetError, Work,
 };
 use loadline_model::activity::View;
+use loadline_model::plan::Payload;
 use loadline_model::snapshot::counter;
 use loadline_workload::{Arg, Execute};
 
@@ -24,6 +25,34 @@ impl Execute for Autocommit<'_> {
 
     fn bulk(&mut self, table: usize, first: i64, rows: u32) -> Result<u64, TargetError> {
         self.0.bulk(table, first, rows)
+    }
+}
+
+/// Demands that the database is refused, with all of `parts`.
+#[track_caller]
+pub(crate) fn assert_refused<T>(result: Result<T, TargetError>, parts: &[&str]) {
+    match result.map(drop) {
+        Err(TargetError::Refused(text)) if parts.iter().all(|part| text.contains(part)) => {}
+        other => panic!("{parts:?}: {other:?}"),
+    }
+}
+
+/// Demands that what was given is refused, with all of `parts`.
+#[track_caller]
+pub(crate) fn assert_usage<T>(result: Result<T, TargetError>, parts: &[&str]) {
+    match result.map(drop) {
+        Err(TargetError::Usage(text)) if parts.iter().all(|part| text.contains(part)) => {}
+        other => panic!("{parts:?}: {other:?}"),
+    }
+}
+
+/// Waits until `condition` holds. How long that may take is no claim.
+#[track_caller]
+pub(crate) fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(120);
+    while !condition() {
+        assert!(std::time::Instant::now() < deadline, "waited for {what}");
+        std::thread::sleep(std::time::Duration::from_millis(20));
     }
 }
 
@@ -59,13 +88,15 @@ pub(crate) fn both_drivers_write_the_same_bytes(target: &dyn Target, contents: i
     let of = |code: &str| Work::of(code, &[]).unwrap();
     let skewed = |code: &str, accounts: i64, keys: &str| {
         let work = Work::of(code, &[("accounts", accounts)]).unwrap();
-        Work::new(work.workload, work.params.with_keys(Some(keys.parse().unwrap())), 42, 0.0)
+        Work::new(work.workload, work.params.with_keys(Some(keys.parse().unwrap())), 42, Default::default())
     };
     for work in [
         of("LGWR-LAT1"),
         of("LGWR-LAT25"),
         of("LGWR-THR"),
         of("LGWR-MIXED"),
+        // Of a thousand payloads five are new.
+        Work { payload: Payload { compressibility: 0.0, duplicates: Some(0.995) }, ..of("LGWR-LAT1") },
         skewed("TP-LIGHT", 1000, "zipf:1.1"),
         skewed("TP-LIGHT", 7, "zipf:2"),
         skewed("TP-LIGHT", 1000, "zipf:0.3"),
@@ -132,16 +163,10 @@ pub(crate) fn the_data_set_is_loaded_once_and_resumed(
     let check = || data_set().check_rows(&work, shared);
     check().unwrap();
     sql("UPDATE loadline.data_lookup SET payload = '' WHERE id % 10 = 3");
-    match check() {
-        Err(TargetError::Refused(e)) => assert!(e.contains("0 bytes instead of 100 in column 'payload'"), "{e}"),
-        other => panic!("{other:?}"),
-    }
+    assert_refused(check(), &["0 bytes instead of 100 in column 'payload'"]);
     // Other data are not touched.
     let other = Work { seed: work.seed + 1, ..work.clone() };
-    match target.load(&other, 1) {
-        Err(TargetError::Refused(e)) => assert!(e.contains("other data") && e.contains("--reload"), "{e}"),
-        other => panic!("{other:?}"),
-    }
+    assert_refused(target.load(&other, 1), &["other data", "--reload"]);
     target.clean_after_run(true).unwrap();
     assert!(data_set().data_set().unwrap()[0].kept);
     whole
@@ -214,7 +239,6 @@ pub(crate) fn views(target: &dyn Target) -> Vec<View> {
     target.abilities().statistics_views.unwrap().views().unwrap()
 }
 
-/// The view with this part of a title.
 pub(crate) fn find<'a>(views: &'a [View], title: &str) -> &'a View {
     views.iter().find(|v| v.title.contains(title)).unwrap_or_else(|| panic!("no {title} in {views:?}"))
 }

@@ -108,46 +108,10 @@ fn histograms_give_the_percentiles_that_are_printed() {
 }
 
 #[test]
-fn jobs_that_are_alike_are_tests() {
-    let mut output: Value = serde_json::from_str(&contents("fio-read.json")).unwrap();
-    let job = output["jobs"][0].clone();
-    output["jobs"].as_array_mut().unwrap().push(job);
-    let groups = read(Tool::Fio, &[("two.json", &output.to_string())]).unwrap();
-    let seen: Vec<_> = groups[0].tests.iter().map(|t| (t.record.workload.as_str(), t.record.jobs)).collect();
-    assert_eq!(seen, [("FIO-RANDREAD-4K-RR-1-OF-2", 1), ("FIO-RANDREAD-4K-RR-2-OF-2", 1)]);
-}
-
-#[test]
 fn an_option_that_stands_twice_is_noted_twice() {
     let text =
         contents("fio-depth.json").replace("\"filename\":", "\"iodepth\": \"2\", \"iodepth\": \"4\", \"filename\":");
     let notes = test_of(Tool::Fio, &text).record.notes;
     let mut said = notes.iter().map(ToString::to_string);
     assert!(said.any(|n| n.contains("iodepth=64") && n.contains("iodepth=2 iodepth=4")), "{notes:?}");
-}
-
-#[test]
-fn without_an_engine_the_depth_is_that_of_the_default_unless_times_show_more() {
-    let text = contents("fio-depth.json").replace("\"ioengine\": \"libaio\",", "");
-    let slow = text.replace("94695.784347", "1400.0");
-    assert_eq!([&text, &slow].map(|text| test_of(Tool::Fio, text).record.jobs), [64, 1]);
-}
-
-#[test]
-fn a_division_by_nothing_that_no_figure_needs_is_passed_over() {
-    let text = contents("fio-depth.json");
-    let (line, _) = text.split_once(",\n").unwrap();
-    let [nan, needed] = [format!("{line},\n  \"other\" : -nan,"), "\"iops\": inf,".to_owned()];
-    assert_eq!(test_of(Tool::Fio, &text.replacen(&format!("{line},"), &nan, 1)).record.jobs, 64);
-    let refused = read(Tool::Fio, &[("f", &text.replacen("\"iops\": 94695.784347,", &needed, 1))]);
-    assert!(matches!(refused, Err(ImportError::Wrong { line: Some(_), .. })));
-}
-
-#[test]
-fn line_ends_and_marks_of_windows_change_nothing() {
-    for (tool, file) in crate::bad::FIRST {
-        let text = format!("\u{feff}{}", contents(file).replace('\n', "\r\n"));
-        let [unix, windows] = [contents(file), text].map(|text| test_of(tool, &text));
-        assert_eq!((unix.record, unix.series), (windows.record, windows.series), "{tool:?}");
-    }
 }

@@ -3,6 +3,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use loadline_database::Canceller;
+use loadline_model::plan::Payload;
 use loadline_workload::JobStart;
 
 use super::*;
@@ -91,7 +92,7 @@ fn run_with<'s>(
     let mut stream = Stream::new(
         &program,
         JobStart { first_key: 0, new_key: 0, draw: 0 },
-        Arc::from(loadline_workload::pool(1, 0, 0.0)),
+        Arc::new(loadline_workload::Pool::new(1, 0, Payload::default())),
         0,
     )
     .unwrap();

@@ -17,7 +17,6 @@ use super::{DeviceError, FileMaker};
 /// folio), and each later write of a block costs time in proportion to its unit: with 1 MiB a durable commit took 3 % longer.
 const FILL: usize = 64 << 10;
 
-/// A directory of log files.
 #[derive(Clone, Debug)]
 pub(super) struct LogDir(pub(super) PathBuf);
 
@@ -32,7 +31,6 @@ impl LogDir {
         (format!("{number:010}") == digits).then_some(number)
     }
 
-    /// The numbers of the log files in it.
     pub(super) fn files(&self) -> Result<Vec<u64>, DeviceError> {
         let failed = |cause| DeviceError::io("list", &self.0, cause);
         let mut numbers = Vec::new();

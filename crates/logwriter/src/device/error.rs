@@ -26,7 +26,6 @@ pub enum DeviceError {
         what: String,
         /// Offset in the file, bytes.
         offset: u64,
-        /// Bytes given.
         asked: usize,
         /// Bytes taken.
         written: usize,
@@ -34,11 +33,9 @@ pub enum DeviceError {
     /// Too few members of a replica set work.
     #[error("{what}: {left} of {members} members left, {needed} needed ({cause}). {advice}")]
     TooFew {
-        /// The device.
         what: String,
         /// Members that work.
         left: usize,
-        /// All members.
         members: usize,
         /// Members needed for a durable write.
         needed: usize,
@@ -50,11 +47,9 @@ pub enum DeviceError {
     /// The device cannot do what it was asked.
     #[error("{what} cannot {wish}: {why}. {advice}")]
     Unsupported {
-        /// The device.
         what: String,
         /// What it was asked, as a verb phrase.
         wish: String,
-        /// Why it cannot.
         why: String,
         /// What to do next.
         advice: String,

@@ -5,7 +5,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::{DeviceError, FileMaker, LogDevice};
 
-/// The call that fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeviceCall {
     /// [`LogDevice::open_file`].
@@ -20,7 +19,6 @@ pub enum DeviceCall {
     Make,
 }
 
-/// How a call fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
     /// With this system error (`EIO`, `ENOSPC`, ...), having done nothing.
@@ -31,14 +29,11 @@ pub enum Failure {
     ShortBlocks(usize),
 }
 
-/// One planned failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// The call that fails.
     pub call: DeviceCall,
     /// Which of these calls, from 0.
     pub at: usize,
-    /// Failure it fails.
     pub failure: Failure,
 }
 
@@ -86,7 +81,6 @@ fn injected(call: DeviceCall, number: i32) -> DeviceError {
     }
 }
 
-/// A device that fails as planned.
 pub struct FaultDevice {
     inner: Box<dyn LogDevice>,
     plan: SharedPlan,

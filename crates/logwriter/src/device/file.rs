@@ -39,7 +39,6 @@ impl Default for FileConfig {
     }
 }
 
-/// The file that is written.
 struct Current {
     path: PathBuf,
     file: File,

@@ -30,7 +30,6 @@ pub(crate) enum Rule {
     All,
     /// This number of members has it.
     Quorum(usize),
-    /// This member has it.
     Member(usize),
 }
 
@@ -45,7 +44,6 @@ impl Rule {
     }
 }
 
-/// A member of a set.
 pub struct Member {
     pub(super) name: String,
     pub(super) device: Box<dyn LogDevice>,

@@ -28,9 +28,7 @@ pub enum StandbyRule {
     Local,
     /// The standby has it in memory. It survives the loss of either host, not of both at once.
     Received,
-    /// The standby has written it.
     Written,
-    /// Both have written it.
     Both,
 }
 

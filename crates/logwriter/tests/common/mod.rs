@@ -93,7 +93,6 @@ impl Disk {
     }
 }
 
-/// A call of a device.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Call {
     Write,

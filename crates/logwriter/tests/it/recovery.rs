@@ -47,7 +47,6 @@ struct Entry {
     redo: Option<Vec<u8>>,
 }
 
-/// What is read back from a disk.
 fn read(disk: &Disk) -> (Vec<Entry>, log::Recovered) {
     let device = MemDevice::new(&Arc::new(Mutex::new(disk.clone())), BLOCK);
     let mut records = recover(&device).unwrap();
@@ -129,7 +128,6 @@ fn check(
     Ok(end)
 }
 
-/// Draws fates from a seed.
 fn fates(seed: u64, lost: u64, garbled: u64) -> impl FnMut() -> Fate {
     let mut state = seed | 1;
     move || {

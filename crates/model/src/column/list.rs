@@ -8,7 +8,6 @@ use crate::slow::SlowFigures;
 macro_rules! define {
     ($list:ident: $($name:ident $(= $field:expr)?),+ $(,)?) => {
         $(
-            #[allow(missing_docs)] // `columns.toml` says what each is.
             pub const $name: &Column = &Column {
                 id: {
                     const ID: [u8; stringify!($name).len()] = small(stringify!($name));
@@ -51,20 +50,20 @@ define! { BASE:
     WORKLOAD = |r| text(&r.workload),
     RUN = |r| text(&r.run),
     TEST = |r| Cell::Number(r.test.into()),
-    NODES = |r| number_or_absent(r.imported.is_none().then(|| r.nodes.into())),
+    NODES = |r| number_or_absent(r.imported().is_none().then(|| r.nodes.into())),
     JOBS = |r| Cell::Number(r.jobs.into()),
     AGENTS = |r| number_or_absent(r.agents()),
     START_SKEW_MS = |r| number_or_absent(r.start_skew_ms()),
     CPU_BUSY_PCT, CPU_USER_PCT, CPU_SYS_PCT, CPU_IDLE_PCT, CPU_IOWAIT_PCT, COMMIT_THROUGHPUT_TPS, COMMIT_LATENCY_MS,
     ELAPSED_S, COMMIT_TIME_NS_P50, COMMIT_TIME_NS_P99, COMMIT_TIME_NS_MAX, ERRORS, CONFLICTS,
     TARGET = |r| text(&r.target),
-    DRIVER = |r| if r.imported.is_none() { text(r.driver.name()) } else { Cell::Absent },
+    DRIVER = |r| if r.imported().is_none() { text(r.driver.name()) } else { Cell::Absent },
     VALID = |r| r.validity().map_or(Cell::Absent, |of| text(if of == Validity::Valid { "true" } else { "false" })),
     VALIDITY = |r| r.validity().map_or(Cell::Absent, |of| text(of.name())),
     INVALID_REASON = |r| text_or_absent(r.invalid_reason.as_ref()),
     DISTURBED_BY = |r| text_or_absent(r.disturbed_by.as_ref()),
     REPETITION = |r| Cell::Number(r.repetition.into()),
-    TRIES = |r| number_or_absent(r.imported.is_none().then(|| r.tries.into())),
+    TRIES = |r| number_or_absent(r.imported().is_none().then(|| r.tries.into())),
     TRANSACTION_TIME_NS_P50, TRANSACTION_TIME_NS_P99, TRANSACTION_TIME_NS_MAX, COMMIT_TIME_NS_MEAN, RATE_TPS,
     RESPONSE_TIME_NS_MEAN, RESPONSE_TIME_NS_P50, RESPONSE_TIME_NS_P99, RESPONSE_TIME_NS_MAX, COMMITS,
     COMMITS_DATABASE, STATEMENTS_PER_TX, ROWS_PER_TX, ROWS_CHANGED_DATABASE, OUTSIDE_TX_PCT, CLIENT_CPU_US_PER_TX,
@@ -72,10 +71,10 @@ define! { BASE:
     STARTED_AT = |r| text(&r.started_at),
     FORCED = |r| text_or_absent(Option::from(r.forced.clone()).as_ref()),
     TRANSACTION_TIME_NS_MEAN, TX_PER_S, THREADS,
-    JOB_LOAD = |r| if r.imported.is_none() { text(&r.load().words()) } else { Cell::Absent },
+    JOB_LOAD = |r| if r.imported().is_none() { text(&r.load().words()) } else { Cell::Absent },
     THINK_TIME_MS, THINK_TIME_MS_MEAN, THINKING_PCT, SCRIPT_SLEEP_PCT, RECONNECT_EVERY, CONNECTS_PER_S,
     CONNECT_TIME_NS_MEAN, CONNECT_TIME_NS_P50, CONNECT_TIME_NS_P99, CONNECT_TIME_NS_MAX, CONNECTING_PCT,
-    VIA_CPU_US_PER_TX, TABLES_MIB, TABLES_FREE_MIB, DEAD_ROWS, AGING_PCT,
+    VIA_CPU_US_PER_TX, TABLES_MIB, TABLES_FREE_MIB, DEAD_ROWS, AGING_PCT, IDENTICAL_BLOCKS_PCT,
     RATE_LOW_TPS, RATE_HIGH_TPS, RATE_LOOKS, RATE_OBJECTIVE_MS, RATE_OBJECTIVE_PCT, KEYS_ZIPF, KEYS_HOT_PCT, KEYS_HOT_DRAWS_PCT,
 }
 
@@ -115,7 +114,7 @@ define! { SHARES:
     SESSION_CPU_PCT, SESSION_CPU_WAIT_PCT, SESSION_IO_PCT, SESSION_IDLE_PCT, CLIENT_JOB_CPU_PCT,
     CLIENT_JOB_CPU_WAIT_PCT, DATA_DEVICE_UTIL_PCT, LOCK_WAIT_PCT, LOG_WRITE_WAIT_PCT, WRITE_WAIT_PCT, WRITER_WAIT_PCT,
     REPLICA_WAIT_PCT,
-    SLOW_WAIT = |r| text_or_absent(r.slow.as_ref().and_then(SlowFigures::words).as_ref()),
+    SLOW_WAIT = |r| text_or_absent(r.slow().and_then(SlowFigures::words).as_ref()),
     SLOW_WAIT_PCT, SLOW_WAIT_OTHERS_PCT,
 }
 
@@ -150,18 +149,14 @@ pub const SERVER_COST: [[&Column; 2]; 4] = [
 /// The columns of one kind of time.
 #[derive(Debug, Clone, Copy)]
 pub struct Times {
-    /// The mean.
     pub mean: &'static Column,
-    /// The median.
     pub p50: &'static Column,
     /// The 99th percentile.
     pub p99: &'static Column,
-    /// The longest.
     pub max: &'static Column,
 }
 
 impl Times {
-    /// All four.
     #[must_use]
     pub const fn all(self) -> [&'static Column; 4] {
         [self.mean, self.p50, self.p99, self.max]

@@ -32,7 +32,6 @@ pub struct Column {
 /// What `columns.toml` states of a column, which gives it by [`Deref`].
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[allow(missing_docs)] // Its names say what each is.
 pub struct ColumnText {
     #[serde(deserialize_with = "kept")]
     pub title: Kept,
@@ -93,9 +92,7 @@ impl Serialize for Column {
     }
 }
 
-/// A cell of a table.
 #[derive(Debug, Clone, PartialEq)]
-#[allow(missing_docs)] // Its names say what each is.
 pub enum Cell {
     Text(String),
     /// A number in the column's own unit.
@@ -103,7 +100,6 @@ pub enum Cell {
     Absent,
 }
 
-/// All columns.
 pub static COLUMNS: LazyLock<Vec<&'static Column>> = LazyLock::new(|| {
     [list::BASE, list::LOG, list::WORK, list::STORAGE, list::COST, list::SHARES, list::REPLICATION, list::DISTURBANCE]
         .concat()
@@ -121,12 +117,12 @@ pub const NOT_FINITE: &str = "its value could not be computed from the counters"
 impl TestRecord {
     /// Agents that ran the jobs, if any did.
     fn agents(&self) -> Option<f64> {
-        (!self.by_agent.is_empty()).then_some(self.by_agent.len() as f64)
+        (!self.by_agent().is_empty()).then_some(self.by_agent().len() as f64)
     }
 
     /// The largest distance of an agent's window from the common one, ms; `None` if it is unknown of one.
     fn start_skew_ms(&self) -> Option<f64> {
-        self.by_agent
+        self.by_agent()
             .iter()
             .map(|agent| agent.start_skew_ms)
             .collect::<Option<Vec<f64>>>()?
@@ -156,7 +152,6 @@ impl TestRecord {
         self.figures.get(column.id).copied()
     }
 
-    /// How its jobs made load.
     #[must_use]
     pub fn load(&self) -> JobLoad {
         let objective = RateObjective::from_figures(self.figure(RATE_OBJECTIVE_MS), self.figure(RATE_OBJECTIVE_PCT));
@@ -171,7 +166,7 @@ impl TestRecord {
                 self.figure(KEYS_HOT_PCT),
                 self.figure(KEYS_HOT_DRAWS_PCT),
             ),
-            populations: self.populations.iter().map(|p| p.population.clone()).collect(),
+            populations: self.populations().iter().map(|p| p.population.clone()).collect(),
         }
     }
 
@@ -248,7 +243,7 @@ mod tests {
     fn an_imported_test_is_neither_valid_nor_invalid() {
         let mut record = TestRecord::blank("X");
         assert_eq!((VALIDITY.plain(&record).as_str(), VALID.plain(&record).as_str()), ("valid", "true"));
-        record.imported = Some(crate::Imported::default());
+        record.details.push(crate::Detail::Imported(crate::Imported::default()));
         assert_eq!((record.validity(), VALID.cell(&record)), (None, Cell::Absent));
         assert_eq!(VALID.shown(&record), format::ABSENT);
         assert!([NODES, DRIVER, JOB_LOAD].iter().all(|c| c.cell(&record) == Cell::Absent), "no file states them");

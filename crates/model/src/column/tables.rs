@@ -9,7 +9,6 @@ use super::*;
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Table {
-    /// Group code it is for.
     #[serde(deserialize_with = "kept")]
     pub group: Kept,
     /// The group's name.

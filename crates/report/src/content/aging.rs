@@ -26,7 +26,7 @@ const DRAWN: [Drawn; 5] = [
 pub(crate) fn section(sides: &[PlatformRun<'_>]) -> Section {
     let mut blocks = Vec::new();
     for (colour, side) in sides.iter().enumerate() {
-        for test in side.run.records.iter().filter(|r| !r.aging.is_empty()) {
+        for test in side.run.records.iter().filter(|r| !r.aging().is_empty()) {
             blocks.push(Block::para(verdict(test, if sides.len() > 1 { &side.label } else { "" })));
             blocks.extend(Block::charts(2, DRAWN.iter().filter_map(|drawn| chart(test, drawn, colour))));
         }
@@ -36,22 +36,23 @@ pub(crate) fn section(sides: &[PlatformRun<'_>]) -> Section {
 
 /// Whether throughput falls in the window of `test`, and what became of the tables.
 pub(crate) fn verdict(test: &TestRecord, platform: &str) -> String {
-    let rates: Vec<f64> = test.aging.iter().map(|point| point.tps).collect();
+    let rates: Vec<f64> = test.aging().iter().map(|point| point.tps).collect();
     // Of a cache that is still filled at first the second half says more.
     let [found, later] = [&rates[..], &rates[rates.len() / 2..]].map(drift);
-    let p99 = test.aging.iter().map(|point| Some(point.p99_ns? as f64)).collect::<Option<Vec<f64>>>();
+    let p99 = test.aging().iter().map(|point| Some(point.p99_ns? as f64)).collect::<Option<Vec<f64>>>();
     let told = |of: Drift| format!("{:+.1} % ({:.1} standard errors)", of.change * 100.0, of.errors.abs());
     let sizes = [column::TABLES_MIB, column::TABLES_FREE_MIB, column::DEAD_ROWS].map(|column| {
         let of = |point: &AgePoint| point.sizes.get(column.id).map(|v| value(column, *v));
-        let ends = test.aging.first().and_then(of).zip(test.aging.iter().rev().find_map(of));
+        let ends = test.aging().first().and_then(of).zip(test.aging().iter().rev().find_map(of));
         let why = test.absent.get(column.id).cloned().unwrap_or_else(|| "not measured".to_owned());
         context! { title => column.title, unit => column.unit, ends, why }
     });
     let context = context! {
         platform, test => test.test, workload => test.workload, jobs => test.jobs,
-        minutes => test.aging.last().map(|point| point.t_s / 60.0),
-        parts => test.aging.len(),
+        minutes => test.aging().last().map(|point| point.t_s / 60.0),
+        parts => test.aging().len(),
         usable => test.is_usable(),
+        interrupted => test.figure(column::COMMIT_THROUGHPUT_TPS).is_none(),
         disturbed => test.is_disturbed(),
         rate => test.load().has_rate(),
         whole => found.map(told),
@@ -69,7 +70,7 @@ pub(crate) fn verdict(test: &TestRecord, platform: &str) -> String {
 fn chart(test: &TestRecord, (column, of): &Drawn, colour: usize) -> Option<Chart> {
     let from_due = *column == column::TRANSACTION_TIME_NS_P99 && test.load().has_rate();
     let column = if from_due { column::RESPONSE_TIME_NS_P99 } else { *column };
-    let points = test.aging.iter().filter_map(|point| Some((point.t_s / 60.0, of(point, column.id)?)));
+    let points = test.aging().iter().filter_map(|point| Some((point.t_s / 60.0, of(point, column.id)?)));
     let line = svg::ChartLine::through(&format!("test {}", test.test), colour, points);
     if line.points.len() < 2 {
         return None;

@@ -13,7 +13,7 @@ use crate::words::{are, distinct};
 
 /// The tests of all sides that are imported, in a sentence; `None` without any.
 pub(super) fn verdict(sides: &[PlatformRun<'_>]) -> Option<String> {
-    let records = || sides.iter().flat_map(|side| &side.run.records).filter_map(|r| r.imported.as_ref());
+    let records = || sides.iter().flat_map(|side| &side.run.records).filter_map(|r| r.imported());
     let tools = distinct(records().map(Imported::tool_and_version));
     let tests = records().count();
     let said = format!("{} {} imported from {}", counted(tests, "test"), are(tests), tools.join(" and "));
@@ -54,6 +54,6 @@ fn source(side: &PlatformRun<'_>, listed: bool) -> Vec<Block> {
 }
 
 fn files(side: &PlatformRun<'_>) -> Vec<String> {
-    let files = side.run.records.iter().filter_map(|r| r.imported.as_ref()).flat_map(|i| &i.files);
+    let files = side.run.records.iter().filter_map(|r| r.imported()).flat_map(|i| &i.files);
     distinct(files.map(|file| format!("file {}, {} bytes, SHA-256 {}", file.name, file.bytes, file.sha256)))
 }

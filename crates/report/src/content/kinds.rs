@@ -1,39 +1,55 @@
 //! Times of each kind of transaction of a mix: of a test, and of two sides beside each other.
 
-use loadline_analyze::stats::mean;
+use loadline_analyze::paired::paired_ratio;
+use loadline_analyze::paired::ratio::levels;
+use loadline_analyze::stats::{self, Estimate, Interval};
+use loadline_analyze::variants::{Cell, ERROR};
 use loadline_model::TestRecord;
 use loadline_model::format::{counted, duration_ns, number, whole};
 use loadline_model::record::KindFigures;
 
+use super::load;
 use super::wait_profiles::by_place;
 use crate::RunData;
 use crate::bars::{Bars, Height};
-use crate::doc::{Block, Chart, Table};
+use crate::doc::{Block, Cell as TableCell, Chart, Notes, Table};
 use crate::spec::TableSpec;
 use crate::words::{grouped, ratio};
 
-/// Names of the percentiles, and what they are of a kind, ns.
-type Percentile = (&'static str, fn(&KindFigures) -> Option<f64>);
+/// A figure of a kind.
+struct Figure {
+    name: &'static str,
+    unit: &'static str,
+    /// In tps or ns.
+    of: fn(&KindFigures) -> Option<f64>,
+    shown: fn(f64) -> String,
+}
 
-const PERCENTILES: [Percentile; 3] = [
-    ("p50", |kind| Some(kind.transaction_ns?[1])),
-    ("p95", |kind| kind.p95_ns),
-    ("p99", |kind| Some(kind.transaction_ns?[2])),
+const FIGURES: [Figure; 4] = [
+    Figure { name: "tps", unit: "tps", of: |kind| Some(kind.tps), shown: whole },
+    Figure { name: "p50", unit: "ms", of: |kind| Some(kind.transaction_ns?[1]), shown: ms },
+    Figure { name: "p95", unit: "ms", of: |kind| kind.p95_ns, shown: ms },
+    Figure { name: "p99", unit: "ms", of: |kind| Some(kind.transaction_ns?[2]), shown: ms },
 ];
+const PERCENTILES: &[Figure] = FIGURES.split_at(1).1;
+
+fn ms(ns: f64) -> String {
+    number(ns / 1e6, 3)
+}
 
 /// Percentiles of the times of each kind; `None` if all transactions are of one.
 pub(crate) fn chart(r: &TestRecord) -> Option<Chart> {
     let height =
         |ns: f64, name: &str, kind: &KindFigures| (ns / 1e6, format!("{}: {name} {}", kind.name, duration_ns(ns)));
     let heights = |kind: &KindFigures| -> Vec<Height> {
-        PERCENTILES.iter().map(|(name, of)| of(kind).map(|ns| height(ns, name, kind))).collect()
+        PERCENTILES.iter().map(|of| (of.of)(kind).map(|ns| height(ns, of.name, kind))).collect()
     };
     let bars = Bars {
         title: format!("{} with {}: times of each kind", r.workload, counted(r.jobs as usize, "job")),
         y_label: "Transaction time [ms]".to_owned(),
-        places: r.kinds.iter().map(|kind| kind.name.clone()).collect(),
-        parts: PERCENTILES.iter().zip(0..).map(|((name, _), colour)| ((*name).to_owned(), colour)).collect(),
-        heights: r.kinds.iter().map(heights).collect(),
+        places: r.kinds().iter().map(|kind| kind.name.clone()).collect(),
+        parts: PERCENTILES.iter().zip(0..).map(|(of, colour)| (of.name.to_owned(), colour)).collect(),
+        heights: r.kinds().iter().map(heights).collect(),
         ..Bars::default()
     };
     bars.drawn()
@@ -41,74 +57,112 @@ pub(crate) fn chart(r: &TestRecord) -> Option<Chart> {
 
 /// A chart for each workload of a run with several kinds: of the test with the highest throughput.
 pub(crate) fn charts(run: &RunData) -> Option<Block> {
-    let with_kinds = run.records.iter().filter(|r| r.is_usable() && !r.kinds.is_empty());
-    let tps = |r: &&TestRecord| r.kinds.iter().map(|kind| kind.tps).sum::<f64>();
+    let with_kinds = run.records.iter().filter(|r| r.is_usable() && !r.kinds().is_empty());
+    let tps = |r: &&TestRecord| r.kinds().iter().map(|kind| kind.tps).sum::<f64>();
     let peak = |(_, tests): (&String, Vec<&TestRecord>)| {
         tests.into_iter().max_by(|a, b| tps(a).total_cmp(&tps(b))).and_then(chart)
     };
     Block::charts(2, grouped(with_kinds, |r| &r.workload).into_iter().filter_map(peak))
 }
 
-/// Throughput and times of each kind of a test, with their chart; nothing if all transactions are of one.
+/// Throughput and times of a test and of each kind of its transactions, with their chart; nothing if all are of one.
 pub(crate) fn of_test(r: &TestRecord, caption: &str) -> Option<Block> {
-    let ms = |ns: Option<f64>| ns.map(|ns| number(ns / 1e6, 3));
-    let mut table = TableSpec::<&KindFigures>::of("figures narrow", &r.kinds)
-        .text("Kind", |kind| &kind.name)
-        .number("Weight", "", |kind| kind.weight.to_string())
-        .number("Throughput", "tps", |kind| whole(kind.tps))
-        .number("Mean", "ms", |kind| ms(kind.transaction_ns.map(|times| times[0])))
-        .caption(caption);
-    for (name, of) in PERCENTILES {
-        table = table.number(name, "ms", move |kind| ms(of(kind)));
-    }
-    Block::beside(chart(r), Block::table(table.build()))
+    let table = load::shown(std::iter::once(r)).filter(|_| !r.kinds().is_empty());
+    let table = table.map(|table| Block::Table(Table { caption: caption.to_owned(), ..table }));
+    Block::beside(chart(r), table)
 }
 
-/// A kind of a place, with means of throughput and percentiles over the tests of both sides.
-#[derive(Clone, Copy)]
+/// A figure of a kind of transaction on both sides.
 struct Line<'a> {
     first: &'a TestRecord,
-    name: &'a str,
-    of: [[Option<f64>; 4]; 2],
+    kind: &'a str,
+    figure: &'static Figure,
+    estimate: Compared,
 }
 
-/// A row for each kind of transaction of the places at which both sides have valid tests.
-pub(crate) fn compared(a: &[&TestRecord], b: &[&TestRecord]) -> Option<Table> {
-    let mut lines = Vec::new();
-    for (at, x) in by_place(a) {
-        let y = by_place(b).into_iter().find(|(other, _)| *other == at).map(|(_, tests)| tests).unwrap_or_default();
-        let Some(first) = x.iter().copied().find(|r| !r.kinds.is_empty()) else { continue };
-        let line = |kind: &'_ KindFigures| [&x, &y].map(|tests| means(tests, &kind.name));
-        let both = first.kinds.iter().map(|kind| Line { first, name: &kind.name, of: line(kind) });
-        lines.extend(both.filter(|line| line.of[1][0].is_some()));
-    }
-    let mut table = TableSpec::<Line<'_>>::of("figures", lines)
+/// A figure of A and of B, and B/A with its 95 % interval, or why there is none.
+struct Compared {
+    sides: (f64, f64),
+    ratio: f64,
+    interval: Result<Interval, String>,
+}
+
+/// What a figure of a kind is in a test.
+type InTest<'a> = dyn Fn(&TestRecord) -> Option<f64> + 'a;
+
+/// The figures of each kind in two runs, at the places at which both have valid tests.
+pub(crate) fn of_runs(a: &[&TestRecord], b: &[&TestRecord]) -> Option<Table> {
+    let (a, b) = (by_place(a), by_place(b));
+    let both = a.iter().filter_map(|(at, x)| Some((x, &b.iter().find(|(other, _)| other == at)?.1)));
+    let lines = both.flat_map(|(x, y)| {
+        lines(x, |figure| {
+            let of =
+                |tests: &[&TestRecord]| Estimate::of(&tests.iter().filter_map(|r| figure(r)).collect::<Vec<f64>>());
+            let (a, b) = (of(x)?, of(y)?);
+            let found = stats::ratio(&b, &a)?;
+            let interval =
+                found.interval.ok_or_else(|| "an interval needs two tests of each run (--repeat)".to_owned());
+            Some(Compared { sides: (a.mean, b.mean), ratio: found.value, interval })
+        })
+    });
+    table(lines.collect())
+}
+
+/// The figures of each kind in the pairs of a variant and the first.
+pub(crate) fn of_pairs<'a>(cells: impl Iterator<Item = &'a Cell<'a>>) -> Option<Table> {
+    let lines = cells.flat_map(|cell| {
+        let windows: Vec<&TestRecord> = cell.pairs.iter().flatten().flatten().copied().collect();
+        lines(&windows, |figure| {
+            let pairs = cell.pairs_by(figure);
+            let found = paired_ratio(&pairs, ERROR)?;
+            let interval = found.interval.ok_or_else(|| found.why_no_interval().unwrap_or_default());
+            Some(Compared { sides: levels(&pairs)?, ratio: found.value, interval })
+        })
+    });
+    table(lines.collect())
+}
+
+/// A line for each figure of each kind of `tests` that can be compared.
+fn lines<'a>(tests: &[&'a TestRecord], compare: impl Fn(&InTest<'_>) -> Option<Compared>) -> Vec<Line<'a>> {
+    let Some(first) = tests.iter().copied().find(|r| !r.kinds().is_empty()) else { return Vec::new() };
+    let all = first.kinds().iter().flat_map(|kind| FIGURES.iter().map(move |figure| (kind.name.as_str(), figure)));
+    let line = |(kind, figure): (&'a str, &'static Figure)| {
+        let in_test = |r: &TestRecord| (figure.of)(r.kinds().iter().find(|of| of.name == kind)?);
+        Some(Line { first, kind, figure, estimate: compare(&in_test)? })
+    };
+    all.filter_map(line).collect()
+}
+
+fn table(lines: Vec<Line<'_>>) -> Option<Table> {
+    let notes = Notes::default();
+    let side = |line: &Line<'_>, of: fn((f64, f64)) -> f64| (line.figure.shown)(of(line.estimate.sides));
+    let interval = |line: &Line<'_>| match &line.estimate.interval {
+        Ok(of) => TableCell::from(format!("{} – {}", ratio(of.low), ratio(of.high))),
+        Err(why) => TableCell::absent(notes.mark(why, line.kind)),
+    };
+    TableSpec::<&Line<'_>>::of("figures narrow", &lines)
         .text("Workload", |line| &line.first.workload)
         .once()
         .text("Jobs", |line| line.first.jobs)
         .once()
-        .text("Kind", |line| line.name);
-    for (at, figure) in ["tps", "p50", "p95", "p99"].into_iter().enumerate() {
-        for (side, name) in ["A", "B"].into_iter().enumerate() {
-            table = table.number(&format!("{name} {figure}"), if at == 0 { "" } else { "ms" }, move |line| {
-                line.of[side][at].map(|value| if at == 0 { whole(value) } else { number(value / 1e6, 3) })
-            });
-        }
-        table = table.number("B / A", "", move |line| line.of[0][at].zip(line.of[1][at]).map(|(a, b)| ratio(b / a)));
-    }
-    table.caption("Times of each kind of transaction").sub("means over tests, without an interval").if_rows()
-}
-
-/// Means of throughput and percentiles of the kind `name` over `tests`; `None` where no test has it.
-fn means(tests: &[&TestRecord], name: &str) -> [Option<f64>; 4] {
-    let kinds = || tests.iter().flat_map(|r| &r.kinds).filter(|kind| kind.name == name);
-    let of = |figure: fn(&KindFigures) -> Option<f64>| mean(&kinds().filter_map(figure).collect::<Vec<_>>());
-    let [(_, p50), (_, p95), (_, p99)] = PERCENTILES;
-    [of(|kind| Some(kind.tps)), of(p50), of(p95), of(p99)]
+        .text("Kind", |line| line.kind)
+        .once()
+        .text("Figure", |line| line.figure.name)
+        .number("A", "", |line| side(line, |of| of.0))
+        .number("B", "", |line| side(line, |of| of.1))
+        .text("Unit", |line| line.figure.unit)
+        .number("B / A", "", |line| ratio(line.estimate.ratio))
+        .number("95 % interval", "", interval)
+        .caption("Times of each kind of transaction")
+        .sub("each interval by itself: of twenty figures that are the same, one seems to differ")
+        .notes(&notes)
+        .if_rows()
 }
 
 #[cfg(test)]
 mod tests {
+    use loadline_model::Detail;
+
     use super::*;
 
     fn test(kinds: &[(&str, f64, f64)]) -> TestRecord {
@@ -120,19 +174,24 @@ mod tests {
             transaction_ns: Some([ms * 1e6, ms * 1e6, ms * 3e6]),
             p95_ns: Some(ms * 2e6),
         };
-        TestRecord { kinds: kinds.iter().map(kind).collect(), ..TestRecord::blank("TP-MIXED") }
+        TestRecord { details: vec![Detail::Kinds(kinds.iter().map(kind).collect())], ..TestRecord::blank("TP-MIXED") }
     }
 
     #[test]
-    fn kinds_of_both_sides_are_compared_each_with_its_own() {
-        let (a, b) =
-            (test(&[("small", 80.0, 1.0), ("large", 20.0, 9.0)]), test(&[("large", 10.0, 18.0), ("new", 1.0, 1.0)]));
-        let table = compared(&[&a, &a], &[&b]).unwrap();
-        let cells: Vec<Vec<&str>> =
-            table.rows.iter().map(|r| r.cells.iter().map(|c| c.text.as_str()).collect()).collect();
-        assert_eq!(cells.len(), 1, "the others are of one side");
-        assert_eq!(cells[0][2..6], ["large", "20", "10", &ratio(0.5)]);
-        assert_eq!(cells[0][6..9], ["9.000", "18.000", &ratio(2.0)]);
-        assert!(compared(&[&a], &[&test(&[])]).is_none() && chart(&test(&[])).is_none() && chart(&a).is_some());
+    fn kinds_of_both_runs_are_compared_each_with_its_own() {
+        let a = test(&[("small", 80.0, 1.0), ("large", 20.0, 9.0)]);
+        let [b, c] = [18.0, 18.2].map(|ms| test(&[("large", 10.0, ms), ("new", 1.0, 1.0)]));
+        let cells = |b: &[&TestRecord]| -> Vec<Vec<String>> {
+            let table = of_runs(&[&a, &a], b).unwrap();
+            table.rows.iter().map(|r| r.cells.iter().map(|c| c.text.clone()).collect()).collect()
+        };
+        let one = cells(&[&b]);
+        assert_eq!(one.len(), 4, "the other kinds are of one side: {one:?}");
+        assert_eq!(one[0][2..8], ["large", "tps", "20", "10", "tps", &ratio(0.5)]);
+        assert_eq!(one[1][3..8], ["p50", "9.000", "18.000", "ms", &ratio(2.0)]);
+        assert!(!one[1][8].contains('–') || one[1][8].len() < 4, "{one:?}");
+        let two = cells(&[&b, &c]);
+        assert!(two[1][8].contains(" – "), "{two:?}");
+        assert!(of_runs(&[&a], &[&test(&[])]).is_none() && chart(&test(&[])).is_none() && chart(&a).is_some());
     }
 }

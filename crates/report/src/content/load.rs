@@ -13,7 +13,7 @@ use crate::templates::prose;
 pub(crate) fn section(runs: &[RunData]) -> Section {
     let mut blocks = Vec::new();
     if let [run] = runs
-        && let Some(table) = table(run)
+        && let Some(table) = table(&run.records)
     {
         blocks.push(Block::Table(table));
         blocks.extend(kinds::charts(run));
@@ -36,14 +36,18 @@ struct Line<'a> {
 
 /// A row for each valid test whose jobs think, open new sessions, differ, have a rate that was found or skewed keys, or run several scripts, and one for each of these parts;
 /// `None` without any.
-pub(crate) fn table(run: &RunData) -> Option<Table> {
-    let special = |r: &&TestRecord| {
+pub(crate) fn table<'a>(records: impl IntoIterator<Item = &'a TestRecord>) -> Option<Table> {
+    let special = |r: &&'a TestRecord| {
         let load = r.load();
         let has_more = load.reconnect_every.is_some() || load.objective.is_some() || load.keys.is_some();
-        r.is_usable() && (load.thinks() || load.is_mixed() || has_more || !r.kinds.is_empty())
+        r.is_usable() && (load.thinks() || load.is_mixed() || has_more || !r.kinds().is_empty())
     };
-    let lines: Vec<Line<'_>> =
-        run.records.iter().filter(special).flat_map(|r| std::iter::once(of_test(r)).chain(parts(r))).collect();
+    shown(records.into_iter().filter(special))
+}
+
+/// A row for each of these tests, and for each of its parts.
+pub(super) fn shown<'a>(tests: impl Iterator<Item = &'a TestRecord>) -> Option<Table> {
+    let lines: Vec<Line<'_>> = tests.flat_map(|r| std::iter::once(of_test(r)).chain(parts(r))).collect();
     let ms = |ns: Option<f64>| ns.map(|ns| number(ns / 1e6, 3));
     let figure = |line: &Line<'_>, column: &Column, shown: &dyn Fn(f64) -> String| match line.record {
         Some(r) => Cell::from(r.figure(column).map(shown)),
@@ -135,5 +139,5 @@ fn parts(r: &TestRecord) -> impl Iterator<Item = Line<'_>> {
     };
     let population =
         move |p: &PopulationFigures| line(p.population.words(), p.tps, p.transaction_ns, None, p.response_ns);
-    r.populations.iter().map(population).chain(r.kinds.iter().map(kind))
+    r.populations().iter().map(population).chain(r.kinds().iter().map(kind))
 }

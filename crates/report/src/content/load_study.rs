@@ -1,11 +1,13 @@
 //! The summary of a load study: one process, one server, the cluster. For each workload that loads data its figures with one job, at the peak of
 //! one node, and at the peak of all nodes.
 
+use std::ops::RangeInclusive;
+
 use loadline_analyze::kpi::LATENCY;
-use loadline_analyze::{Sweep, SweepPoint, sweeps};
+use loadline_analyze::{Sweep, SweepPoint};
+use loadline_model::Column;
 use loadline_model::column::column;
 use loadline_model::format::counted;
-use loadline_model::{Column, TestRecord};
 use serde_json::Value;
 
 use super::figure::figure;
@@ -28,71 +30,59 @@ const PARTS: [(&str, &str, &str); 3] = [
     ("all-nodes", "all nodes, peak", "no sweep over jobs on more than one node, or all its tests are refused"),
 ];
 
-/// One of [`PARTS`] of a platform, with what was measured.
-struct Measured {
+/// One of [`PARTS`] of a platform, where it was measured.
+struct Measured<'a> {
     part: usize,
-    nodes: u32,
-    sweep: Sweep,
-    point: SweepPoint,
+    sweep: &'a Sweep,
+    point: &'a SweepPoint,
 }
 
 /// A platform and a workload.
 struct Study<'a> {
-    label: String,
-    run: &'a RunData,
-    workload: String,
-    measured: Vec<Measured>,
+    side: &'a PlatformRun<'a>,
+    workload: &'a str,
+    measured: Vec<Measured<'a>>,
 }
 
-impl Study<'_> {
-    fn part(&self, part: usize) -> Option<&Measured> {
+impl<'a> Study<'a> {
+    /// The parts of which the sweeps of `workload` over jobs tell.
+    fn of(side: &'a PlatformRun<'a>, workload: &'a str) -> Study<'a> {
+        let own = || side.sweeps.iter().filter(|sweep| sweep.workload == workload && sweep.over_jobs());
+        let rate = |sweep: &Sweep| sweep.peak().and_then(|peak| sweep.rate_at(peak)).map_or(0.0, |rate| rate.mean);
+        let best = |nodes: RangeInclusive<u32>| {
+            let measured = own().filter(|sweep| nodes.contains(&sweep.nodes) && sweep.peak().is_some());
+            measured.max_by(|a, b| rate(a).total_cmp(&rate(b)))
+        };
+        let most = own().map(|sweep| sweep.nodes).max().unwrap_or(1);
+        let (one, all) = (best(0..=1), best(most.max(2)..=most));
+        let found = |part, sweep: Option<&'a Sweep>, point: fn(&'a Sweep) -> Option<&'a SweepPoint>| {
+            Some(Measured { part, sweep: sweep?, point: point(sweep?)? })
+        };
+        // One job runs on one node, of however many.
+        let single = found(0, one, job).or_else(|| found(0, all, job));
+        let parts = [single, found(1, one, peak), found(2, all, peak)];
+        Study { side, workload, measured: parts.into_iter().flatten().collect() }
+    }
+
+    fn part(&self, part: usize) -> Option<&Measured<'a>> {
         self.measured.iter().find(|measured| measured.part == part)
     }
-}
 
-fn is_load(r: &&TestRecord) -> bool {
-    r.group == GROUP && r.variant.is_none()
-}
-
-/// The studies of `runs`: workloads of which at least two of [`PARTS`] are known.
-fn studies(runs: &[RunData]) -> Vec<Study<'_>> {
-    if !runs.iter().flat_map(|run| &run.records).any(|r| is_load(&r)) {
-        return Vec::new();
+    /// The metrics of the workload: its KPIs, and the transaction time.
+    fn metrics(&self) -> Vec<&'static Column> {
+        let kpis = self.measured.iter().flat_map(|measured| &measured.sweep.kpis).filter_map(|id| column(id));
+        let known = |c: &&Column| self.measured.iter().any(|measured| measured.point.figure(c).is_some());
+        distinct(kpis.chain([LATENCY]).filter(known))
     }
-    sides(runs).into_iter().flat_map(of_side).filter(|study| study.measured.len() > 1).collect()
 }
 
-fn of_side(side: PlatformRun<'_>) -> Vec<Study<'_>> {
-    let (label, run) = (side.label, side.run);
-    let workloads = grouped(run.records.iter().filter(is_load).cloned(), |r| r.workload.clone());
-    let study = |(workload, own): (String, Vec<TestRecord>)| Study {
-        label: label.clone(),
-        run,
-        workload,
-        measured: measured(&own),
+/// The studies of `sides`: workloads of which at least two of [`PARTS`] are known.
+fn studies<'a>(sides: &'a [PlatformRun<'a>]) -> Vec<Study<'a>> {
+    let of_side = |side: &'a PlatformRun<'a>| {
+        let own = side.sweeps.iter().filter(|sweep| sweep.group == GROUP && side.run.manifest.plan.paired.is_none());
+        distinct(own.map(|sweep| sweep.workload.as_str())).into_iter().map(move |workload| Study::of(side, workload))
     };
-    workloads.into_iter().map(study).collect()
-}
-
-/// The parts of which the tests of one workload tell, over jobs.
-fn measured(records: &[TestRecord]) -> Vec<Measured> {
-    let over = |fits: &dyn Fn(u32) -> bool| -> Option<Sweep> {
-        let of_nodes: Vec<TestRecord> = records.iter().filter(|r| fits(r.nodes)).cloned().collect();
-        let rate = |sweep: &Sweep| sweep.peak().and_then(|peak| sweep.rate_at(peak)).map_or(0.0, |rate| rate.mean);
-        let all = sweeps(&of_nodes).into_iter().filter(|sweep| sweep.over_jobs() && sweep.peak().is_some());
-        all.max_by(|a, b| rate(a).total_cmp(&rate(b)))
-    };
-    let most = records.iter().map(|r| r.nodes).max().unwrap_or(1);
-    let one = over(&|nodes| nodes <= 1);
-    let all = over(&|nodes| nodes == most).filter(|_| most > 1);
-    let found = |part, nodes, sweep: &Option<Sweep>, point: fn(&Sweep) -> Option<&SweepPoint>| {
-        let sweep = sweep.as_ref()?;
-        Some(Measured { part, nodes, point: point(sweep)?.clone(), sweep: sweep.clone() })
-    };
-    // One job runs on one node, of however many.
-    let single = found(0, 1, &one, job).or_else(|| found(0, most, &all, job));
-    let parts = [single, found(1, 1, &one, peak), found(2, most, &all, peak)];
-    parts.into_iter().flatten().collect()
+    sides.iter().flat_map(of_side).filter(|study| study.measured.len() > 1).collect()
 }
 
 fn job(sweep: &Sweep) -> Option<&SweepPoint> {
@@ -107,32 +97,26 @@ fn peak(sweep: &Sweep) -> Option<&SweepPoint> {
 /// What a row shows: where the figures were measured, or a figure.
 type Metric = Option<&'static Column>;
 
-/// The metrics of a workload: its KPIs, and the transaction time.
-fn metrics(study: &Study<'_>) -> Vec<&'static Column> {
-    let kpis = study.measured.iter().flat_map(|measured| &measured.sweep.kpis).filter_map(|id| column(id));
-    let known = |c: &&Column| study.measured.iter().any(|measured| measured.point.figure(c).is_some());
-    distinct(kpis.chain([LATENCY]).filter(known))
-}
-
 /// The section; empty without a study. Platforms are rows: their names may be long.
 pub(crate) fn section(runs: &[RunData]) -> Section {
-    let studies = studies(runs);
-    let several = distinct(studies.iter().map(|study| study.label.as_str())).len() > 1;
+    let sides = sides(runs);
+    let studies = studies(&sides);
+    let several = distinct(studies.iter().map(|study| study.side.label.as_str())).len() > 1;
     let mut rows: Vec<(&Study<'_>, Metric)> = Vec::new();
-    for (_, own) in grouped(&studies, |study| study.workload.as_str()) {
-        let all = distinct(own.iter().flat_map(|study| metrics(study))).into_iter().map(Some);
+    for (_, own) in grouped(&studies, |study| study.workload) {
+        let all = distinct(own.iter().flat_map(|study| study.metrics())).into_iter().map(Some);
         rows.extend(std::iter::once(None).chain(all).flat_map(|metric| own.iter().map(move |study| (*study, metric))));
     }
     let notes = Notes::default();
     let mut table = TableSpec::<(&Study<'_>, Metric)>::of("figures", rows)
-        .titles(|(study, _)| study.workload.clone())
+        .titles(|(study, _)| study.workload.to_owned())
         .text("Figure", |(_, metric)| metric.map_or("measured with", |column| title_of(column, false)));
     if several {
         table = table.once();
     }
     table = table
         .text("Unit", |(_, metric)| metric.map_or("", |column| column.unit))
-        .text("Platform", |(study, _)| &study.label)
+        .text("Platform", |(study, _)| &study.side.label)
         .when(several);
     for (part, (_, title, _)) in PARTS.iter().enumerate() {
         let notes = &notes;
@@ -152,34 +136,35 @@ fn cell(study: &Study<'_>, part: usize, metric: Metric, notes: &Notes) -> Cell {
     let (_, title, why) = PARTS[part];
     let Some(measured) = study.part(part) else { return Cell::absent(notes.mark(why, title)) };
     match metric {
-        Some(column) => figure(&study.run.records, &measured.point, column, notes),
+        Some(column) => figure(&study.side.run.records, measured.point, column, notes),
         None => {
-            let nodes = match (measured.nodes, study.run.manifest.target.nodes) {
+            let nodes = match (measured.sweep.nodes, study.side.run.manifest.target.nodes) {
                 (0..=1, _) => String::new(),
                 (n, all) if n < all => format!(", {n} of {all} nodes"),
                 (n, _) => format!(", {n} nodes"),
             };
             let place = format!("{}{nodes}", counted(measured.point.jobs as usize, "job"));
-            Cell::from(place).marked(qualified::mark(&measured.point, notes))
+            Cell::from(place).marked(qualified::mark(measured.point, notes))
         }
     }
 }
 
 /// A figure of a part of a platform.
-type Line<'a> = (&'a Study<'a>, &'a Measured, &'static Column);
+type Line<'a> = (&'a Study<'a>, &'a Measured<'a>, &'static Column);
 
 /// A row for each figure of each part of each platform; a value is in the unit of the column.
 pub(crate) fn listing(runs: &[RunData]) -> Listing {
-    let studies = studies(runs);
+    let sides = sides(runs);
+    let studies = studies(&sides);
     let all = studies.iter().flat_map(|study| study.measured.iter().map(move |measured| (study, measured)));
     let lines: Vec<Line<'_>> = all
-        .flat_map(|(study, measured)| metrics(study).into_iter().map(move |column| (study, measured, column)))
+        .flat_map(|(study, measured)| study.metrics().into_iter().map(move |column| (study, measured, column)))
         .collect();
     let columns: [Named<Line<'_>>; 8] = [
-        ("platform", |(study, ..)| study.label.as_str().into()),
-        ("workload", |(study, ..)| study.workload.as_str().into()),
+        ("platform", |(study, ..)| study.side.label.as_str().into()),
+        ("workload", |(study, ..)| study.workload.into()),
         ("part", |(_, measured, _)| PARTS[measured.part].0.into()),
-        ("nodes", |(_, measured, _)| measured.nodes.into()),
+        ("nodes", |(_, measured, _)| measured.sweep.nodes.into()),
         ("jobs", |(_, measured, _)| measured.point.jobs.into()),
         ("figure", |(.., column)| column.id.into()),
         ("unit", |(.., column)| column.unit.into()),

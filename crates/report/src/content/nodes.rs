@@ -80,10 +80,10 @@ fn estimate(tests: &[&TestRecord]) -> Option<Estimate> {
 
 /// The least over the nodes of the mean over repetitions of what the jobs of a node did, in the unit of the throughput.
 fn slowest(tests: &[&TestRecord]) -> Option<f64> {
-    let nodes = tests.iter().map(|r| r.by_node.len()).max()?;
+    let nodes = tests.iter().map(|r| r.by_node().len()).max()?;
     let of_node = |node: usize| {
         let values = tests.iter().filter_map(|r| {
-            let here = r.by_node.get(node).filter(|n| n.jobs > 0)?;
+            let here = r.by_node().get(node).filter(|n| n.jobs > 0)?;
             let per_tx =
                 r.figure(throughput(r).0)? / r.figure(column::COMMIT_THROUGHPUT_TPS).filter(|tps| *tps > 0.0)?;
             Some(here.tps * per_tx)
@@ -124,7 +124,7 @@ const PAUSED: f64 = 1.0;
 
 /// The node that flow control paused longest: it then waited for one that was slow to apply, so the slowest node bounds all.
 fn paused<'a>(records: &[&'a TestRecord]) -> Option<(f64, u32, &'a str, u32, usize)> {
-    let nodes = records.iter().flat_map(|r| (1..).zip(&r.by_node).map(move |(number, node)| (*r, number, node)));
+    let nodes = records.iter().flat_map(|r| (1..).zip(r.by_node()).map(move |(number, node)| (*r, number, node)));
     let paused = nodes.filter_map(|(r, number, node): (&'a TestRecord, usize, &NodeFigures)| {
         let pct = node.per_s.get(counter::FLOW_PAUSED_NS)? / 1e7;
         Some((pct, r.test, r.workload.as_str(), r.jobs, number))
@@ -179,7 +179,7 @@ fn scaling(records: &[&TestRecord]) -> Table {
 /// A row for each node of each test.
 fn each(records: &[&TestRecord]) -> Table {
     let nodes =
-        records.iter().flat_map(|r| r.by_node.iter().zip(1_u32..).map(move |(node, number)| (*r, node, number)));
+        records.iter().flat_map(|r| r.by_node().iter().zip(1_u32..).map(move |(node, number)| (*r, node, number)));
     let mut table = TableSpec::<(&TestRecord, &NodeFigures, u32)>::of("figures", nodes)
         .text("Test", |(r, ..)| format!("{} {}, {}", r.test, r.workload, counted(r.jobs as usize, "job")))
         .once()
@@ -189,7 +189,7 @@ fn each(records: &[&TestRecord]) -> Table {
         .caption("What each node did, by the jobs' count and its own counters");
     for (name, title, unit, per) in OF_NODE {
         let shown = move |v: f64| if per > 1.0 { format!("{:.2}", v / per) } else { whole(v / per) };
-        let any = records.iter().flat_map(|r| &r.by_node).any(|n| of_node(n, name).is_some_and(|v| v > 0.0));
+        let any = records.iter().flat_map(|r| r.by_node()).any(|n| of_node(n, name).is_some_and(|v| v > 0.0));
         table = table.number(title, unit, move |(_, node, _)| of_node(node, name).map(shown)).when(any);
     }
     table.build()
@@ -198,7 +198,7 @@ fn each(records: &[&TestRecord]) -> Table {
 /// The section of runs over agents; empty without any.
 pub(crate) fn agents(runs: &[RunData]) -> Section {
     let records = runs.iter().flat_map(|run| &run.records);
-    let table = of_agents(records.flat_map(|r| r.by_agent.iter().map(move |agent| (r, agent))));
+    let table = of_agents(records.flat_map(|r| r.by_agent().iter().map(move |agent| (r, agent))));
     let mut blocks = Vec::new();
     if !table.rows.is_empty() {
         blocks.push(Block::para(prose("agents", context! { most_skew_ms => MOST_START_SKEW_MS })));

@@ -149,7 +149,7 @@ fn of_scan(scan: &Scan<'_>, on_paper: bool) -> Line {
         workload: r.workload.clone(),
         peak: ABSENT.into(),
         unit: String::new(),
-        at: counted(r.sizes.len(), "size").into(),
+        at: counted(r.sizes().len(), "size").into(),
         mean: r.figure(column::COMMIT_TIME_NS_MEAN).map(short_ns).into(),
         p99: r.figure(column::COMMIT_TIME_NS_P99).map(short_ns).into(),
         valid_tests: if r.valid { "1" } else { "0 of 1" }.to_owned(),

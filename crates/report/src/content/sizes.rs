@@ -48,14 +48,14 @@ type SideScan<'a> = (usize, &'a PlatformRun<'a>, &'a Scan<'a>);
 fn table(workload: &str, scans: &[SideScan<'_>], several: bool) -> Table {
     let ms = |ns: Option<f64>| ns.map(|ns| number(ns / 1e6, 3));
     let medians = |scan: &Scan<'_>, of: fn(f64, f64) -> f64| {
-        ms(drawn(&scan.record.sizes, QUARTILES).map(|(_, q)| q[1]).reduce(of))
+        ms(drawn(scan.record.sizes(), QUARTILES).map(|(_, q)| q[1]).reduce(of))
     };
     let largest = |scan: &Scan<'_>| {
-        let bytes = scan.record.sizes.iter().map(|p| p.redo_bytes).filter(|b| b.is_finite());
+        let bytes = scan.record.sizes().iter().map(|p| p.redo_bytes).filter(|b| b.is_finite());
         bytes.reduce(f64::max).map(|b| number(b / MIB, 2))
     };
     let commits = |scan: &Scan<'_>| {
-        let counts = || scan.record.sizes.iter().map(|p| p.commit_ns.len());
+        let counts = || scan.record.sizes().iter().map(|p| p.commit_ns.len());
         let (fewest, most) = (counts().min().unwrap_or(0), counts().max().unwrap_or(0));
         if fewest == most { most.to_string() } else { format!("{fewest}–{most}") }
     };
@@ -70,7 +70,7 @@ fn table(workload: &str, scans: &[SideScan<'_>], several: bool) -> Table {
         .text("Platform", |(_, side, _)| &side.label)
         .when(several)
         .number("Test", "", |(.., scan)| scan.record.test)
-        .number("Sizes", "", |(.., scan)| scan.record.sizes.len())
+        .number("Sizes", "", |(.., scan)| scan.record.sizes().len())
         .number("Largest", "MiB", |(.., scan)| largest(scan))
         .number("Commits", "per size", |(.., scan)| commits(scan))
         .number("Shortest", "ms", |(.., scan)| medians(scan, f64::min))
@@ -90,11 +90,11 @@ type IdlePoint<'a> = (&'a str, u32, &'a SizePoint, [f64; 3]);
 
 /// Whether the scan is one over times since the last change.
 fn is_idle(scan: &Scan<'_>) -> bool {
-    scan.record.sizes.iter().any(|p| p.idle_s > 0.0)
+    scan.record.sizes().iter().any(|p| p.idle_s > 0.0)
 }
 
 fn idle_points<'a>((_, side, scan): &SideScan<'a>) -> Vec<IdlePoint<'a>> {
-    let points = drawn(&scan.record.sizes, QUARTILES).filter(|_| is_idle(scan));
+    let points = drawn(scan.record.sizes(), QUARTILES).filter(|_| is_idle(scan));
     points.map(|(point, q)| (side.label.as_str(), scan.record.test, point, q)).collect()
 }
 
@@ -150,8 +150,8 @@ fn drawn(sizes: &[SizePoint], quantiles: [f64; 3]) -> impl Iterator<Item = (&Siz
 /// Dots at the second of `quantiles`.
 fn points(name: &str, scan: &Scan<'_>, quantiles: [f64; 3]) -> Vec<svg::ChartPoint> {
     let refused = if scan.record.is_usable() { "" } else { " (the test is refused)" };
-    let quarters = drawn(&scan.record.sizes, QUARTILES);
-    let dots = drawn(&scan.record.sizes, quantiles);
+    let quarters = drawn(scan.record.sizes(), QUARTILES);
+    let dots = drawn(scan.record.sizes(), quantiles);
     dots.zip(quarters)
         .map(|((p, [_, dot, _]), (_, [low, middle, high]))| svg::ChartPoint {
             x: p.redo_bytes / MIB,
@@ -180,7 +180,7 @@ fn chart(colour: usize, side: &PlatformRun<'_>, scan: &Scan<'_>) -> Option<Chart
         Some(Shape::Undecided { .. }) => ("nothing fitted".to_owned(), 0.5),
         None => ("refused".to_owned(), 0.5),
     };
-    let fit = scan.shape.as_ref().map(|s| fitted(s, &record.sizes)).unwrap_or_default();
+    let fit = scan.shape.as_ref().map(|s| fitted(s, record.sizes())).unwrap_or_default();
     // Draws the fitted quantile; the medians lie far above a low one.
     let is_low = fitted_to < 0.5;
     let quantiles = if is_low { [fitted_to, fitted_to, 0.5] } else { QUARTILES };
@@ -193,7 +193,7 @@ fn chart(colour: usize, side: &PlatformRun<'_>, scan: &Scan<'_>) -> Option<Chart
         fit,
         points,
         hollow,
-        band: drawn(&record.sizes, quantiles).map(|(p, q)| [p.redo_bytes / MIB, q[0] / 1e6, q[2] / 1e6]).collect(),
+        band: drawn(record.sizes(), quantiles).map(|(p, q)| [p.redo_bytes / MIB, q[0] / 1e6, q[2] / 1e6]).collect(),
         ..svg::ChartLine::default()
     };
     let title = format!("{} – {}, test {}", side.label, record.workload, record.test);

@@ -223,8 +223,9 @@ impl RunOfVariants<'_> {
     pub(crate) fn profiles(&self) -> impl Iterator<Item = Table> {
         self.others().flat_map(|other| {
             let [a, b] = [Letter::A, other].map(|arm| self.windows(arm, other).collect::<Vec<_>>());
+            let cells = self.main().map(|row| &row.cell).filter(|cell| cell.other() == other);
             let mut tables: Vec<Table> =
-                kinds::compared(&a, &b).into_iter().chain(wait_profiles::table(&a, &b)).collect();
+                kinds::of_pairs(cells).into_iter().chain(wait_profiles::table(&a, &b)).collect();
             if self.paired.variants.len() > 2 {
                 tables.iter_mut().for_each(|table| table.caption += &format!(", in {other} beside A"));
             }

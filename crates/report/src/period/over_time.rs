@@ -54,7 +54,7 @@ fn times(series: &Series) -> Vec<f64> {
 /// between transactions (Little's law).
 fn latency(period: &Period) -> Option<Vec<Option<f64>>> {
     let record = period.record.as_ref().filter(|r| r.load() == JobLoad::default())?;
-    if record.imported.is_some() {
+    if record.imported().is_some() {
         return period.series.column(COMMIT_LATENCY_MS.id);
     }
     let jobs = f64::from(record.jobs);

@@ -21,7 +21,7 @@ pub(super) fn blocks(periods: &[Period]) -> Vec<Block> {
 
 fn of_period(p: &Period, caption: &str) -> Vec<Block> {
     let Some(record) = &p.record else { return Vec::new() };
-    let Some(slow) = &record.slow else {
+    let Some(slow) = record.slow() else {
         // A run of an older version says nothing of them.
         let why = record.absent.get(column::SLOW_WAIT.id);
         return why.map(|why| Block::para(prose("slow-unknown", context! { why }))).into_iter().collect();

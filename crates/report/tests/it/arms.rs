@@ -7,7 +7,7 @@ use loadline_model::variant::{InPair, Letter, Paired, Variant};
 use loadline_model::{Check, CheckId, Driver, Outcome, TestRecord, column};
 use loadline_report::{Compared, Format, RunData, Terms};
 
-use crate::common::{manifest, text, words};
+use crate::common::*;
 
 /// Windows of `pairs` pairs in turns, B being `ratio` times as fast; levels vary by `spread`.
 fn windows(pairs: u32, ratio: f64, spread: f64) -> Vec<TestRecord> {

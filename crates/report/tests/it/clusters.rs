@@ -3,10 +3,10 @@
 use loadline_model::record::NodeFigures;
 use loadline_model::snapshot::counter;
 use loadline_model::variant::{InPair, Letter, LevelPoint, Links, Paired};
-use loadline_model::{CheckId, TestRecord, column};
+use loadline_model::{CheckId, Detail, TestRecord, column};
 use loadline_report::{Costs, Format, Options, RunData, render};
 
-use crate::common::{manifest, record, section, text, words};
+use crate::common::*;
 
 /// A run in which `on` adds 0.3 ms and a round trip to a commit of 0.5 ms, and `local` nothing.
 fn levels() -> RunData {
@@ -115,7 +115,7 @@ fn numbers_of_nodes_are_set_side_by_side() {
                 .into(),
                 gauges: [(counter::APPLY_QUEUE.to_owned(), 15.0), (counter::CLUSTER_SIZE.to_owned(), 3.0)].into(),
             };
-            r.by_node = (0..nodes).map(of).collect();
+            r.details.push(Detail::Nodes((0..nodes).map(of).collect()));
         }
         records.push(r);
     }
@@ -142,7 +142,9 @@ fn repetitions_over_nodes_have_intervals_and_loads_are_of_rows() {
             let half = (tps + off) / 2.0;
             let shift = if repetition == 2 { 60.0 } else { -30.0 };
             let of = |tps| NodeFigures { jobs: 1, tps, ..NodeFigures::default() };
-            r.by_node = if nodes == 2 { vec![of(half - shift), of(half + shift)] } else { Vec::new() };
+            if nodes == 2 {
+                r.details.push(Detail::Nodes(vec![of(half - shift), of(half + shift)]));
+            }
             records.push(r);
         }
     }

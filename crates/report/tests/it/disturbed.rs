@@ -4,7 +4,7 @@ use loadline_model::disturbance::disturbed_by;
 use loadline_model::{Check, CheckId, Outcome, column};
 use loadline_report::{Format, RunData, end_page};
 
-use crate::common::{run, text, words};
+use crate::common::*;
 
 /// A run whose first tests have these figures: other processes on the CPU, with their check, and steal, %.
 fn disturbed(figures: &[[f64; 2]]) -> RunData {

@@ -1,7 +1,6 @@
 //! Remarks beside figures: tests that are valid by an option only, caveats, missing histograms.
 
-use crate::common::groups::all_groups;
-use crate::common::{run, section, text, words};
+use crate::common::*;
 use loadline_analyze::waits::Counts;
 use loadline_model::DataSource;
 use loadline_model::{Latencies, TestRecord, column};

@@ -1,7 +1,6 @@
 //! The page of key figures, sections of groups and wait histograms.
 
-use crate::common::groups::all_groups;
-use crate::common::{run, section, text, two_platforms, words};
+use crate::common::*;
 use loadline_model::{Check, CheckId, LimitSource, Outcome, TestLimit, TestRecord, column};
 use loadline_report::{Format, RunData, done_line, end_page};
 

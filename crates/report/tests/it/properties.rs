@@ -1,9 +1,9 @@
 //! Properties of all reports.
 
-use crate::common::{record, run, section, text, two_platforms, two_scans, unscripted, words};
+use crate::common::*;
 use loadline_analyze::waits::Counts;
 use loadline_model::limits::SizePoint;
-use loadline_model::{Check, CheckId, Latencies, Outcome, TestRecord, column};
+use loadline_model::{Check, CheckId, Detail, Latencies, Outcome, TestRecord, column};
 use loadline_report::{Format, Options, ReportError, end_page, render};
 use proptest::prelude::*;
 
@@ -213,7 +213,7 @@ proptest! {
             r.error_texts.insert(words.clone(), u64::MAX);
             if *w == 2 {
                 let point = |i: u32| SizePoint { idle_s: 0.0, redo_bytes: f64::from(i) * tps, commit_ns: vec![u64::from(i.wrapping_mul(*jobs) % 7); 3], write_ns: Vec::new() };
-                r.sizes = (0..20).map(point).collect();
+                r.details.push(Detail::Sizes((0..20).map(point).collect()));
             }
             r
         }).collect();

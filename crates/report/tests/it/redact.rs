@@ -2,13 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use crate::common::groups::all_groups;
-use crate::common::{run, text, two_platforms};
+use crate::common::*;
 use loadline_analyze::sweeps;
 use loadline_model::Forced;
 use loadline_model::column::COLUMNS;
 use loadline_model::record::KindFigures;
-use loadline_model::{Check, CheckId, Imported, Outcome, TestRecord};
+use loadline_model::{Check, CheckId, Detail, Imported, Outcome, TestRecord};
 use loadline_report::{Format, Options, RunData, redact, render};
 use serde_json::{Value, json};
 
@@ -155,11 +154,11 @@ fn tests_are_pooled_as_before() {
             .map(|(why, not_the_devices)| (Forced { refused: Some(why.to_owned()), not_the_devices }, None));
         let all = ways.into_iter().chain(versions.clone().map(|imported| (Forced::default(), imported)));
         // Each two that differ are of one point, where one of them is set aside.
-        let record = |(test, (forced, imported))| TestRecord {
+        let record = |(test, (forced, imported)): (u32, (Forced, Option<Imported>))| TestRecord {
             test,
             jobs: 1 + (test - 1) % 6 / 2,
             forced,
-            imported,
+            details: imported.map(Detail::Imported).into_iter().collect(),
             ..first.clone()
         };
         run.records = (1..).zip(all.cycle().take(12)).map(record).collect();
@@ -179,11 +178,12 @@ fn names_agree() {
     let mut run = full();
     "acme's B".clone_into(&mut run.manifest.plan.paired.as_mut().unwrap().variants[1].label);
     "acme's B".clone_into(&mut run.records[0].platform);
-    let kinds = ["own.sql", "builtin:select-only"].map(|name| (name, run.records[0].kinds[0].clone()));
-    run.records[0].kinds = kinds.map(|(name, kind)| KindFigures { name: name.to_owned(), ..kind }).into();
+    let kinds = ["own.sql", "builtin:select-only"].map(|name| (name, run.records[0].kinds()[0].clone()));
+    let kinds = kinds.map(|(name, kind)| KindFigures { name: name.to_owned(), ..kind }).into();
+    run.records[0].details = vec![Detail::Kinds(kinds)];
     redact(std::slice::from_mut(&mut run), false, &known).unwrap();
     assert_eq!(run.records[0].platform, run.manifest.plan.paired.unwrap().variants[1].label);
-    let names: Vec<&str> = run.records[0].kinds.iter().map(|kind| kind.name.as_str()).collect();
+    let names: Vec<&str> = run.records[0].kinds().iter().map(|kind| kind.name.as_str()).collect();
     assert_eq!(names, ["script-1", "builtin:select-only"]);
 }
 
@@ -201,14 +201,14 @@ fn no_format_tells_the_product() {
         record.waits.sessions.insert("LWLock:WALWrite".to_owned(), 5);
         record.notes.push("InnoDB flushed".into());
         let name = "builtin:tpcb-like".to_owned();
-        record.kinds.push(KindFigures {
+        record.details.push(Detail::Kinds(vec![KindFigures {
             name,
             weight: 1,
             transactions: None,
             tps: 1.0,
             transaction_ns: None,
             p95_ns: None,
-        });
+        }]));
         record.add_check(Check::new(CheckId::ClientCpu, Outcome::Failed, "pg_stat_io has no counter"));
     }
     redact(&mut runs, true, &known).unwrap();

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use loadline_report::{Format, RunData};
 
-use crate::common::{run, text};
+use crate::common::*;
 
 /// A run of so many tests of two workloads, with throughput over time.
 fn long(tests: u32) -> RunData {

@@ -1,7 +1,6 @@
 //! Snapshots of whole reports of the fixture.
 
-use crate::common::groups::all_groups;
-use crate::common::{text, two_platforms, two_scans};
+use crate::common::*;
 use loadline_report::{Format, end_page, example};
 
 #[test]

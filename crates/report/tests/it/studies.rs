@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use loadline_model::TestRecord;
 use loadline_model::column::{self, column};
 use loadline_model::limits::SizePoint;
+use loadline_model::{Detail, TestRecord};
 use loadline_report::{Format, RunData, end_page};
 
-use crate::common::{manifest, record, run, scan, text};
+use crate::common::*;
 
 const DATA_LOAD: &str = include_str!("../../../../references/data-load-exadata-x4-2.csv");
 /// Columns that identify a test.
@@ -101,7 +101,7 @@ fn on_a_busy_disk_the_lowest_deciles_are_used() {
     let mut run = run("busy disk", "run-busy", 1.0);
     run.records.truncate(1);
     let mut scan = scan(&run.manifest, 2, None, 0.0);
-    scan.sizes = rows
+    let sizes = rows
         .map(|l| l.split(',').collect::<Vec<_>>())
         .filter(|r| r[0] == "1 MiB")
         .map(|r| SizePoint {
@@ -111,6 +111,7 @@ fn on_a_busy_disk_the_lowest_deciles_are_used() {
             write_ns: Vec::new(),
         })
         .collect();
+    scan.details = vec![Detail::Sizes(sizes)];
     run.records.push(scan);
     run.manifest.target.settings.insert("flush_at_bytes".to_owned(), "1048576".to_owned());
     let page = text(&[run], Format::Html);

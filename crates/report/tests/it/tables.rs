@@ -4,7 +4,7 @@ use loadline_model::{Check, CheckId, Outcome, column};
 use loadline_report::{Format, Options, Prices, RunData, redact, render};
 use serde_json::Value;
 
-use crate::common::{record, run, section, text, two_platforms, words};
+use crate::common::*;
 
 /// The rows of a table of raw values.
 fn rows(runs: &[RunData], table: &str, prices: Option<&str>) -> Vec<Value> {
@@ -65,32 +65,8 @@ fn a_redacted_report_keeps_numbers_of_facts_and_no_names() {
     }
 }
 
-const ONCE: &str = "
-[[price]]
-platform = 'sata ssd'
-amount = 30_000
-currency = 'EUR'
-date = 2021-06-01
-kind = 'once'
-covers = 'a server'
-
-[[licence]]
-platform = 'sata ssd'
-amount = 20_000
-currency = 'EUR'
-date = 2021-06-01
-kind = 'once'
-covers = 'the database'
-";
-const BY_HOUR: &str = "
-[[price]]
-platform = 'nvme'
-amount = 4
-currency = 'EUR'
-date = 2021-06-02
-kind = 'per-hour'
-covers = 'an instance'
-";
+const ONCE: &str = include_str!("once.toml");
+const BY_HOUR: &str = include_str!("by-hour.toml");
 
 #[test]
 fn throughput_for_the_price_follows_from_peaks_totals_and_factors() {
@@ -106,6 +82,9 @@ fn throughput_for_the_price_follows_from_peaks_totals_and_factors() {
         assert!(near(number(row, "total_price"), total), "the licence is in it: {row}");
         assert!(near(number(row, "rate_per_1000"), number(row, "peak_rate") / (total / 1000.0)), "{row}");
     }
+    // Totals are of three years unless all prices are by the hour.
+    let hourly = rows(&runs, "prices", Some(BY_HOUR)).into_iter().find(|row| row["platform"] == "nvme").unwrap();
+    assert_eq!((number(&hourly, "total_price"), hourly["basis"].as_str()), (4.0, Some("per hour")));
     assert!(near(number(&all[0], "price_per_tb"), 5_000.0) && all[1]["price_per_tb"].is_null(), "{all:?}");
     let compared: Vec<&Value> = all.iter().filter(|row| !row["throughput_factor"].is_null()).collect();
     assert!(!compared.is_empty(), "{all:?}");

@@ -11,8 +11,7 @@ use crate::evidence::Evidence;
 use crate::figures::MIB;
 use crate::figures::counters::Counters;
 use crate::figures::volume::Access;
-use crate::server_memory::ServerMemory;
-use crate::storage_size::{DATA_PER_CACHE, DATA_PER_MEMORY, beyond_cache, beyond_memory};
+use crate::server_memory::{DATA_PER_CACHE, DATA_PER_MEMORY, ServerMemory, beyond_cache, beyond_memory};
 use crate::test::{Test, Verdict, failed, not_made, noted, passed, require};
 
 /// Minimum number of reads in a window to determine their source.
@@ -188,7 +187,6 @@ struct Reads {
 pub(crate) struct CacheFacts {
     /// Size of the database's own block cache, bytes.
     pub(crate) cache_bytes: Option<u64>,
-    /// Bytes of the tables read.
     pub(crate) table_bytes: Option<u64>,
     pub(crate) memory: Option<ServerMemory>,
     /// Time from the end of the jobs' window until a checkpoint had synced their changes, s, or why there was none. `None` if
@@ -282,7 +280,7 @@ fn bound(work: &Work, jobs: u32, facts: &CacheFacts, [asked, read]: [f64; 2]) ->
         return Err(format!("{detail}, which is more: that memory is not the server's"));
     }
     if share > MAX_CACHED_SHARE {
-        let uncompressed = memory.bytes as f64 / (1.0 - work.compressibility);
+        let uncompressed = memory.bytes as f64 / (1.0 - work.payload.compressibility);
         return Err(format!(
             "the counters of the data device cannot be read, and {detail}; at most {} are allowed: give --size {} or more, \
              {DATA_PER_MEMORY} times what that memory may hold",
@@ -311,7 +309,7 @@ fn share_at_most(work: &Work, jobs: u32, table: f64, memory: f64) -> f64 {
         Access::Sequential => work.workload.volume(&work.params).map_or(1.0, |v| v.share),
     };
     let others = f64::from(jobs.saturating_sub(1)) * piece * 2.0;
-    let share = (memory / (table * (1.0 - work.compressibility)) + others) / (1.0 - piece);
+    let share = (memory / (table * (1.0 - work.payload.compressibility)) + others) / (1.0 - piece);
     // Nothing incompressible, or the whole table in each transaction: no bound.
     if share.is_finite() { share } else { f64::MAX }
 }
@@ -319,6 +317,7 @@ fn share_at_most(work: &Work, jobs: u32, table: f64, memory: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use loadline_model::Outcome;
+    use loadline_model::plan::Payload;
     use loadline_workload::{CATALOGUE, Generator, Instrument, RowCount, Step};
 
     use super::*;
@@ -398,7 +397,7 @@ mod tests {
     const GIB: u64 = 1 << 30;
 
     fn work(code: &str, size: u64, compressibility: f64) -> Work {
-        Work { compressibility, ..Work::of(code, &[]).unwrap().with_size(size) }
+        Work { payload: Payload { compressibility, duplicates: None }, ..Work::of(code, &[]).unwrap().with_size(size) }
     }
 
     fn judge(table_gib: u64, memory_gib: Option<u64>, read: f64) -> Result<Bound, String> {

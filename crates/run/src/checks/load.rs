@@ -75,7 +75,6 @@ pub(crate) fn littles_law(e: &Evidence<'_>) -> Verdict {
     require(ok, detail)
 }
 
-/// Each rate that was asked for.
 pub(crate) fn rate(e: &Evidence<'_>) -> Verdict {
     let (mut said, mut kept) = (Vec::new(), true);
     for (part, jobs) in parts(&e.request.load, &e.measured.jobs) {

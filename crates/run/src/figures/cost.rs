@@ -1,6 +1,6 @@
 //! Figures of what a transaction costs the database's machine.
 
-use loadline_collect::os::CostUsed;
+use loadline_collect::os::{CostUsed, Server};
 use loadline_load::Around;
 use loadline_model::column;
 
@@ -30,6 +30,30 @@ pub(crate) fn figures(e: &Evidence<'_>, out: &mut Test) {
             per_transaction(out, used, e.tps() * used.seconds, device_bytes);
         }
         Err(why) => column::SERVER_COST.as_flattened().iter().for_each(|column| out.set_absent(column, why.as_str())),
+    }
+}
+
+/// CPU time of the proxy or pooler through which the jobs go.
+pub(crate) fn proxy(e: &Evidence<'_>, out: &mut Test) {
+    let column = column::VIA_CPU_US_PER_TX;
+    let Some(processes) = &e.request.proxy else {
+        return out
+            .set_absent(column, "the jobs reach the server directly (loadline ab --via: through a proxy or pooler)");
+    };
+    let used = processes.as_ref().map_err(String::as_str).and_then(|ids| {
+        let readings = e.measured.around.as_ref().map(|around| &around.readings);
+        let read =
+            readings.and_then(|[open, close]| Some((open, open.processes.as_ref()?, close, close.processes.as_ref()?)));
+        let (open, before, close, after) = read.ok_or("the processes of this machine were not looked at")?;
+        // Some have a process for each session.
+        let used = before.used_until(after, &[], &Server::Roots(ids.iter().copied().collect()));
+        let seconds = close.at_ns.saturating_sub(open.at_ns) as f64 / 1e9;
+        let done = Some(e.tps() * seconds).filter(|done| *done > 0.0).ok_or(NONE_COMPLETED)?;
+        if used.server_seen { Ok(used.server_s * 1e6 / done) } else { Err("the proxy's process ended in the test") }
+    });
+    match used {
+        Ok(us) => out.set(column, us),
+        Err(why) => out.set_absent(column, why),
     }
 }
 

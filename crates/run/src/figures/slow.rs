@@ -5,49 +5,18 @@
 //! counts nowhere.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 
 use loadline_database::WaitEvents;
 use loadline_load::{JobResult, Schedule, Slowest, WATCHED_JOBS};
-use loadline_model::column;
-use loadline_model::slow::{SlowFigures, SlowWait, WaitClass};
+use loadline_model::slow::{NoCause, SlowFigures, SlowWait, WaitClass};
 use loadline_model::snapshot::WaitSample;
+use loadline_model::{Detail, column};
 
 use crate::evidence::Evidence;
 use crate::test::Test;
 
 /// The slowest share of the transactions.
 const SLOWEST: f64 = 0.01;
-
-/// Why nothing is known of slow transactions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Unknown {
-    NotSampled,
-    /// The samples do not say which job waited.
-    NoJobs,
-    /// Nothing says when the slow ones were.
-    NotKept,
-    /// None of so many was slower than the percentile.
-    NoneSlower(u64),
-}
-
-impl fmt::Display for Unknown {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Unknown::NotSampled => f.write_str("the target's wait events are not sampled"),
-            Unknown::NoJobs => f.write_str("the samples of wait events do not say which job waited"),
-            Unknown::NotKept => f.write_str(
-                "when the slow ones were is unknown: jobs ran on agents, or the procedure returns a histogram",
-            ),
-            Unknown::NoneSlower(of) => {
-                write!(
-                    f,
-                    "none of the {of} transactions was slower than the 99th percentile, as histograms distinguish times"
-                )
-            }
-        }
-    }
-}
 
 /// A sample, with when it was asked for and answered, ns.
 struct Sampled<'a> {
@@ -58,20 +27,22 @@ struct Sampled<'a> {
 
 /// What sets the slowest transactions apart.
 pub(crate) fn figures(e: &Evidence<'_>, out: &mut Test) {
-    let shares = [column::SLOW_WAIT_PCT, column::SLOW_WAIT_OTHERS_PCT];
-    let mut absent = |why: String| out.set_all_absent(&[column::SLOW_WAIT, shares[0], shares[1]], &why);
-    let slow = match slowest(e) {
-        Ok(slow) => slow,
-        Err(why) => return absent(why.to_string()),
-    };
-    match slow.cause() {
-        Ok(cause) => shares.into_iter().zip(slow.shares(cause)).for_each(|(id, share)| out.set(id, share * 100.0)),
-        Err(why) => absent(why.to_string()),
+    let slow = slowest(e);
+    match slow.clone().and_then(|slow| Ok(slow.shares(slow.cause()?))) {
+        Ok([within, others]) => {
+            out.set(column::SLOW_WAIT_PCT, within * 100.0);
+            out.set(column::SLOW_WAIT_OTHERS_PCT, others * 100.0);
+        }
+        Err(why) => {
+            let columns = [column::SLOW_WAIT, column::SLOW_WAIT_PCT, column::SLOW_WAIT_OTHERS_PCT];
+            out.set_all_absent(&columns, &why.to_string());
+        }
     }
+    out.details.extend(slow.ok().map(Detail::Slow));
 }
 
 /// The slowest transactions of a test.
-pub(crate) fn slowest(e: &Evidence<'_>) -> Result<SlowFigures, Unknown> {
+fn slowest(e: &Evidence<'_>) -> Result<SlowFigures, NoCause> {
     let (measured, events) = (e.measured, e.request.target.facts().waits);
     let schedule = &measured.schedule;
     let answers: BTreeMap<u64, u64> = measured.collected.answers.iter().copied().collect();
@@ -92,17 +63,17 @@ fn of_samples(
     p99_ns: u64,
     schedule: &Schedule,
     class: impl Fn(&str) -> WaitClass,
-) -> Result<SlowFigures, Unknown> {
+) -> Result<SlowFigures, NoCause> {
     let jobs = jobs.get(..WATCHED_JOBS as usize).unwrap_or(jobs);
     let watched = || jobs.iter().filter_map(|job| Some((job, job.slowest.as_ref()?)));
     // Above it no job's are missing.
-    let above_ns = watched().map(|(_, slowest)| slowest.kept().1).max().ok_or(Unknown::NotKept)?.max(p99_ns);
+    let above_ns = watched().map(|(_, slowest)| slowest.kept().1).max().ok_or(NoCause::NotKept)?.max(p99_ns);
     if samples.is_empty() {
-        return Err(Unknown::NotSampled);
+        return Err(NoCause::NotSampled);
     }
     let known = samples.iter().filter(|of| of.sample.jobs.values().any(|jobs| !jobs.is_empty())).count();
     if known == 0 {
-        return Err(Unknown::NoJobs);
+        return Err(NoCause::NoJobs);
     }
     let slow: Vec<Option<Vec<[u64; 2]>>> =
         jobs.iter().map(|job| Some(slow_of(job.slowest.as_ref()?, above_ns))).collect();
@@ -111,7 +82,7 @@ fn of_samples(
     let transactions = completed().count() as u64;
     let of = watched().map(|(job, _)| job.completed).sum();
     if transactions == 0 {
-        return Err(Unknown::NoneSlower(of));
+        return Err(NoCause::NoneSlower(of));
     }
     let (mut waits, mut background) = (Waits::default(), Waits::default());
     let (mut moments, mut counts) = (BTreeSet::new(), [0; 2]);
@@ -232,8 +203,6 @@ impl Waits {
 
 #[cfg(test)]
 mod tests {
-    use loadline_model::slow::NoCause;
-
     use super::*;
 
     const MS: u64 = 1_000_000;
@@ -262,7 +231,7 @@ mod tests {
         (0..200).map(sample).collect()
     }
 
-    fn slowest_of(jobs: &[JobResult], samples: &[(u64, WaitSample)]) -> Result<SlowFigures, Unknown> {
+    fn slowest_of(jobs: &[JobResult], samples: &[(u64, WaitSample)]) -> Result<SlowFigures, NoCause> {
         let events = WaitEvents {
             lock: ["Lock:*"].into(),
             log_sync: ["IO:WALSync"].into(),
@@ -319,12 +288,12 @@ mod tests {
     #[test]
     fn without_a_time_or_a_job_nothing_is_said() {
         let two = || [job(190, 200), job(990, 1)];
-        assert_eq!(slowest_of(&two(), &[]), Err(Unknown::NotSampled));
-        assert_eq!(slowest_of(&two(), &[(0, WaitSample::default())]), Err(Unknown::NoJobs));
+        assert_eq!(slowest_of(&two(), &[]), Err(NoCause::NotSampled));
+        assert_eq!(slowest_of(&two(), &[(0, WaitSample::default())]), Err(NoCause::NoJobs));
         assert_eq!(
             slowest_of(&two().map(|job| JobResult { slowest: None, ..job }), &samples(|_| "CPU")),
-            Err(Unknown::NotKept)
+            Err(NoCause::NotKept)
         );
-        assert_eq!(slowest_of(&[job(190, 2)], &samples(|_| "CPU")), Err(Unknown::NoneSlower(510)));
+        assert_eq!(slowest_of(&[job(190, 2)], &samples(|_| "CPU")), Err(NoCause::NoneSlower(510)));
     }
 }

@@ -1,13 +1,13 @@
 //! How the database grows old in a window: throughput, 99th percentile, size of the tables and what is unused in them, in parts.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use loadline_analyze::steady::drift;
 use loadline_database::{TargetError, Wear};
-use loadline_load::{JobResult, Request, Shared};
+use loadline_load::{JobResult, Request, Schedule, Shared};
 use loadline_model::record::AgePoint;
-use loadline_model::{Column, column};
+use loadline_model::{Column, Detail, Latencies, column};
 
 use super::{Instrument, beside_jobs, outcome, wait_until};
 use crate::evidence::Evidence;
@@ -21,9 +21,13 @@ pub(super) const ABSENT: &str = "the window is not recorded in parts (--aging)";
 
 #[derive(Default)]
 pub(super) struct Aging {
+    /// What the jobs did in each part.
+    shared: Arc<Shared>,
     thread: Option<JoinHandle<Result<Vec<Wear>, String>>>,
     /// What the database said at the end of each part.
     outcome: Option<Result<Vec<Wear>, String>>,
+    /// Until when all jobs ran, ns.
+    ran_until_ns: u64,
 }
 
 impl Instrument for Aging {
@@ -32,13 +36,14 @@ impl Instrument for Aging {
     }
 
     fn start(&mut self, request: &Request, shared: &Arc<Shared>) -> Result<(), TargetError> {
+        self.shared = Arc::clone(shared);
         let (target, shared) = (Arc::clone(&request.target), Arc::clone(shared));
         let ask = move || -> Result<Vec<Wear>, String> {
             let queries = target.abilities().queries.ok_or("this target has no tables")?;
             let mut seen = Vec::new();
             for part in 1..=AGE_PARTS as u64 {
                 // The last one before the window ends and the jobs are told so.
-                let at = move |window: &loadline_load::Schedule| {
+                let at = |window: &Schedule| {
                     window.open_ns + window.window_ns() / AGE_PARTS as u64 * part
                         - (window.window_ns() / 1000).min(100_000_000)
                 };
@@ -53,11 +58,12 @@ impl Instrument for Aging {
         Ok(())
     }
 
-    fn stop(&mut self, _: &[JobResult]) {
+    fn stop(&mut self, jobs: &[JobResult]) {
         self.outcome = self.thread.take().map(outcome);
+        self.ran_until_ns = jobs.iter().map(|job| job.ran_until_ns).min().unwrap_or(0);
     }
 
-    fn report(&self, e: &Evidence<'_>, test: &mut Test) {
+    fn report_interrupted(&self, test: &mut Test) {
         let none = Vec::new();
         let (seen, why) = match &self.outcome {
             Some(Ok(seen)) => (seen, "loadline has no query for it on this database"),
@@ -71,22 +77,41 @@ impl Instrument for Aging {
                 None => test.set_absent(column, why),
             }
         }
-        let parts = &e.merged().parts;
-        let each_s = e.measured.schedule.window_s() / parts.len().max(1) as f64;
-        let point = |(n, times): (usize, &loadline_model::PartLatencies)| AgePoint {
-            t_s: (n + 1) as f64 * each_s,
-            tps: times.count() as f64 / each_s,
-            p99_ns: times.quantile_ns(0.99),
-            sizes: seen
-                .get(n)
-                .into_iter()
-                .flatten()
-                .filter_map(|(id, v)| Some((id.clone(), *v.as_ref().ok()?)))
-                .collect(),
-        };
-        test.aging = parts.iter().enumerate().map(point).collect();
-        let rates: Vec<f64> = test.aging.iter().map(|point| point.tps).collect();
+        let points = self.points(seen);
+        let rates: Vec<f64> = points.iter().map(|point| point.tps).collect();
+        test.add(Detail::Aging, points);
         let change = drift(&rates).map(|drift| drift.change * 100.0);
-        test.set_or_absent(column::AGING_PCT, change, "no transaction completed in the window");
+        test.set_or_absent(
+            column::AGING_PCT,
+            change,
+            "no transaction completed in the window, or it has too few parts",
+        );
+    }
+
+    fn report(&self, _: &Evidence<'_>, test: &mut Test) {
+        self.report_interrupted(test);
+    }
+}
+
+impl Aging {
+    /// The parts of the window through which all jobs ran.
+    fn points(&self, seen: &[Wear]) -> Vec<AgePoint> {
+        let Some(window) = self.shared.window() else { return Vec::new() };
+        let parts = &self.shared.parts;
+        // Parts are rounded up, all together by less than a nanosecond each.
+        let ran_ns = self.ran_until_ns.saturating_sub(window.open_ns) + parts.len() as u64;
+        let ended = (ran_ns / self.shared.part_ns(window)) as usize;
+        let each_s = window.window_s() / parts.len().max(1) as f64;
+        let point = |(n, times): (usize, &Mutex<Latencies>)| {
+            let times = times.lock().unwrap_or_else(PoisonError::into_inner);
+            let known = seen.get(n).into_iter().flatten();
+            AgePoint {
+                t_s: (n + 1) as f64 * each_s,
+                tps: times.count() as f64 / each_s,
+                p99_ns: times.quantile_ns(0.99),
+                sizes: known.filter_map(|(id, v)| Some((id.clone(), *v.as_ref().ok()?))).collect(),
+            }
+        };
+        parts.iter().enumerate().take(ended).map(point).collect()
     }
 }

@@ -75,7 +75,7 @@ impl Instrument for Device {
         self.facts.cache_bytes = run.cache_bytes;
         self.facts.table_bytes = bytes;
         self.facts.memory = run.server_memory;
-        self.facts.allow_cached = run.manifest.plan.allow_cached;
+        self.facts.allow_cached = run.manifest.plan.allow_cached();
         let unseen = request.data_disk.is_none() && proved(work)[1] && target.abilities().checkpoints.is_some();
         self.unseen = unseen.then(|| Arc::clone(&request.target));
         if let Err(why) = self.keep(run.data_files, work, request.jobs) {

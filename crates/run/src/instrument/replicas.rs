@@ -51,7 +51,6 @@ struct Seen {
     fewest_at_all: Option<(u32, String)>,
     behind_bytes: Option<u64>,
     behind_s: Option<f64>,
-    /// Rising.
     round_trips_ns: Vec<u64>,
     link_bytes: Option<u64>,
     /// How long a replica that was behind has acknowledged nothing, at most, ns, and its name.

@@ -33,7 +33,6 @@ pub(crate) struct Scanned {
     transactions: u64,
     /// Transactions of warm-up and scan.
     committed: u64,
-    /// Rows changed by all of them.
     rows: u64,
     /// Wall-clock time at which the first sample began.
     pub(crate) opened_at: SystemTime,

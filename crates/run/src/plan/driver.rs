@@ -8,7 +8,6 @@ use loadline_workload::Workload;
 /// Why a workload cannot run with a driver.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
-    /// The reason.
     pub reason: String,
     /// Whether `--force` runs it anyway; such tests are marked.
     pub forceable: bool,

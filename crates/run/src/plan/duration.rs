@@ -55,9 +55,9 @@ impl DurationEstimate {
         let tests = |w: &PlannedWorkload| {
             let found = known.find(&w.code).ok().filter(|_| limited);
             let limits_s = found.map_or(0.0, |workload| limits_s(&workload));
-            let window_s = scan_s(&known, w, &plan.idle_s).unwrap_or(plan.duration_s);
+            let window_s = scan_s(&known, w, plan.idle_s()).unwrap_or(plan.duration_s);
             let each_s = (plan.warmup_s + window_s + OVERHEAD_S) * windows as f64 + limits_s;
-            Tests { number: SweepPoints::of(&known, w).count(steps) * plan.node_counts.len().max(1) as f64, each_s }
+            Tests { number: SweepPoints::of(&known, w).count(steps) * plan.node_counts().len().max(1) as f64, each_s }
         };
         let tests = plan.workloads.iter().map(tests).collect();
         let repeat = match &plan.paired {

@@ -2,7 +2,7 @@
 
 use loadline_database::{TargetKind, redact};
 use loadline_model::capability::Driver;
-use loadline_model::load::{LatencyOf, RateObjective};
+use loadline_model::load::RateObjective;
 use loadline_model::plan::{Jobs, PlannedWorkload, PopulationSpec, RateSpec, TimeSpec};
 use loadline_model::{JobLoad, Keys, Population};
 use loadline_workload::{Instrument, Sweep, Workloads};
@@ -94,16 +94,12 @@ fn rate(spec: &PlanSpec, known: &Workloads, workloads: &[PlannedWorkload]) -> Re
 
 /// What the rate must meet that is to be found.
 fn objective(spec: &PlanSpec) -> Result<Option<RateObjective>, PlanError> {
-    let all = [
-        (LatencyOf::Mean, "latency", &spec.latency),
-        (LatencyOf::P95, "p95", &spec.p95),
-        (LatencyOf::P99, "p99", &spec.p99),
-    ];
-    let given: Vec<_> = all.into_iter().filter_map(|(of, name, time)| Some((of, name, time.as_ref()?))).collect();
+    let all = [(0, "latency", &spec.latency), (95, "p95", &spec.p95), (99, "p99", &spec.p99)];
+    let given: Vec<_> = all.into_iter().filter_map(|(pct, name, time)| Some((pct, name, time.as_ref()?))).collect();
     match (&spec.rate, &given[..]) {
-        (Some(RateSpec::Text(_)), [(of, name, time)]) => {
+        (Some(RateSpec::Text(_)), [(pct, name, time)]) => {
             let seconds = time_with_unit(name, time, 1e-6, 3600.0)?;
-            Ok(Some(RateObjective { of: *of, ns: (seconds * 1e9).round() as u64 }))
+            Ok(Some(RateObjective { pct: *pct, ns: (seconds * 1e9).round() as u64 }))
         }
         (Some(RateSpec::Text(_)), _) => value(
             "--rate auto needs one objective, and not more: --p99, --p95 or --latency, such as --p99 5ms".to_owned(),
@@ -203,8 +199,7 @@ mod tests {
         assert_eq!(load_of("think = '10ms'"), JobLoad { think_s: Some(0.01), ..JobLoad::default() });
         assert!(load_of("think = '10ms'\ntarget = 'postgres://u@h/d'\ndriver = 'client'").thinks());
         assert_eq!(load_of("reconnect-every = 100").reconnect_every, Some(100));
-        let found =
-            JobLoad { objective: Some(RateObjective { of: LatencyOf::P95, ns: 2_500_000 }), ..JobLoad::default() };
+        let found = JobLoad { objective: Some(RateObjective { pct: 95, ns: 2_500_000 }), ..JobLoad::default() };
         assert_eq!(load_of("rate = 'auto'\np95 = '2.5ms'"), found);
         let keys = |codes: &str| make_plan(&parse(&format!("workload = {codes}\nkeys = 'hot:10%:90%'")).unwrap());
         let all = "['SRV-QUERY1', 'SRV-QUERY25', 'SRV-MIXED', 'TP-LOOKUP', 'TP-REPORT', 'TP-LIGHT', 'TP-MEDIUM', 'TP-HEAVY', 'TP-MIXED']";

@@ -2,6 +2,7 @@
 //! default follow. What it does not go with is in `refusals.rs`; what it becomes, in `plan.rs`.
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::str::FromStr;
 
 use clap::builder::{NonEmptyStringValueParser, PossibleValue, PossibleValuesParser, TypedValueParser};
@@ -232,6 +233,9 @@ options! {
             reload: bool [num_args = 0, default_missing_value = "true", help_heading = DATA];
             /// Share of the payload that can be compressed away, 0 to 1 [default: that of the plan, else 0]
             payload_compressibility: f64 [value_name = "SHARE", allow_hyphen_values = true, help_heading = DATA] = (0.0, "0", "1");
+            /// Share of the payloads that are copies of earlier ones, 0 to 100%, for arrays that deduplicate; also counts the identical
+            /// blocks of 4 KiB in the data files after each test (see docs/costs.md) [default: no copies, and no count]
+            payload_duplicates: ShareSpec [value_name = "SHARE", allow_hyphen_values = true, help_heading = DATA] where ("0", "100%");
             /// Seed of all randomness: of rows [default: that of the plan, else 42], and of what jobs draw [default: that of the plan, else
             /// one drawn for each run]
             seed: u64 [value_name = "N"];
@@ -337,7 +341,6 @@ const DEFAULT_PATIENCE: f64 = 0.3;
 const DEFAULT_MAX_WARMUP_S: f64 = 60.0;
 /// A value as a user writes it, of an option that has a range.
 pub trait Ranged {
-    /// The value itself.
     type Value: PartialOrd;
     /// What the user wrote.
     fn text(&self) -> String;
@@ -402,13 +405,9 @@ fn jobs(text: &str) -> Result<JobsSpec, String> {
     }
 }
 
-/// The rate of a command line.
-fn rate(text: &str) -> Result<RateSpec, String> {
-    let number = text.parse().map(RateSpec::Tps);
-    number.or_else(|_| match text {
-        "auto" => Ok(RateSpec::Text(text.to_owned())),
-        _ => Err(format!("'{text}' is not a rate: give transactions per second, or auto")),
-    })
+/// The rate of a command line; what else it may be is said with that of a plan file.
+fn rate(text: &str) -> Result<RateSpec, Infallible> {
+    Ok(text.parse().map_or_else(|_| RateSpec::Text(text.to_owned()), RateSpec::Tps))
 }
 
 /// Parses one of `values`: each has its name, its help and what it means.
@@ -422,7 +421,6 @@ pub fn one_of<T: Clone + Send + Sync + 'static, const N: usize>(
     })
 }
 
-/// Parses the name of a driver.
 pub fn driver() -> impl TypedValueParser<Value = Driver> {
     one_of(Driver::ALL.map(|driver| (driver.name(), driver.about(), driver)))
 }

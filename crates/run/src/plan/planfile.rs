@@ -11,7 +11,6 @@ use super::scripts::BUILTIN;
 
 /// Why a plan file cannot be used. A `path` has no password, and a `hint` says what the user may have meant.
 #[derive(Debug, Error)]
-#[allow(missing_docs)] // Its text says what each is.
 pub enum PlanFileError {
     #[error("cannot read the plan {path}: {source}{hint}")]
     Read { path: String, source: std::io::Error, hint: &'static str },

@@ -33,11 +33,9 @@ pub fn next_jobs(done: &[(u32, f64)], max: u32) -> Option<u32> {
 /// A parameter that is swept, with one job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SweptParameter {
-    /// Its name.
     pub name: String,
     /// Its values, ascending.
     pub values: Vec<i64>,
-    /// Column of the value.
     pub column: &'static Column,
 }
 

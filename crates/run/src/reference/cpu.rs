@@ -8,7 +8,7 @@ use loadline_workload::sum;
 
 use super::threads::{calls_per_s, in_huge_pages, threads};
 use super::{Part, References, Subject};
-use crate::storage_size::MIB;
+use crate::test::MIB;
 
 /// Size of all source buffers of copies, and of all target buffers, bytes: more than the caches of a CPU's own.
 const COPIED_BYTES: usize = 64 << 20;

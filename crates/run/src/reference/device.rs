@@ -7,15 +7,17 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use loadline_database::Work;
 use loadline_model::column;
 use loadline_model::format::bytes;
+use loadline_model::plan::Payload;
 use loadline_model::probe::Operation;
 use loadline_storage::probe::{Point, ProbeError, ProbeOptions, ProbeSession};
 use loadline_storage::{Kind, StorageFacts};
 
 use super::place::check_free_space;
 use super::{Part, References, Subject};
-use crate::storage_size::MIB;
+use crate::test::MIB;
 
 /// Lengths of a measurement to try, s: the first is enough for thousands of blocks, the second for a device that stalls.
 pub(super) const SAMPLES_S: [f64; 2] = [0.3, 2.0];
@@ -44,28 +46,34 @@ impl TestFile {
     ) -> Result<T, String> {
         let mut made = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let session = made.get_or_insert_with(|| {
-            let data_bytes = subject.request.work.params.size_bytes();
-            make(references.data_dir.as_deref().map_err(Clone::clone)?, data_bytes, &references.interrupted)
+            make(references.data_dir.as_deref().map_err(Clone::clone)?, &subject.request.work, &references.interrupted)
         });
         measure(session.as_mut().map_err(|why| why.clone())?).map_err(|e| e.to_string())
     }
 }
 
-/// Makes and fills a test file in `dir` for data of `data_bytes`.
-fn make(dir: &Path, data_bytes: u64, interrupted: &Arc<AtomicBool>) -> Result<Session, String> {
+/// Makes and fills a test file in `dir` as large as the data of `work`, of the same compressibility and share of duplicates.
+fn make(dir: &Path, work: &Work, interrupted: &Arc<AtomicBool>) -> Result<Session, String> {
     let facts = StorageFacts::of(dir).map_err(|e| e.to_string())?;
     if facts.kind == Kind::Tmpfs {
         return Err(format!("the data in {} is in memory (tmpfs): there is no device to measure", dir.display()));
     }
     let most = facts.storage.free_bytes.unwrap_or(u64::MAX) / 4;
-    let size = data_bytes.clamp(*FILE_BYTES.start(), *FILE_BYTES.end()).min(most).max(*FILE_BYTES.start());
+    let size =
+        work.params.size_bytes().clamp(*FILE_BYTES.start(), *FILE_BYTES.end()).min(most).max(*FILE_BYTES.start());
     check_free_space(dir, "the reference of the device", size * 2)?;
-    let options = ProbeOptions { size: Some(size), ..ProbeOptions::default() };
+    let options = ProbeOptions { size: Some(size), ..probe_options(work.payload) };
     let mut session = Session::open(dir, &options, Arc::clone(interrupted)).map_err(|e| e.to_string())?;
     session.fill(FILL_S, |_, _| ()).map_err(|e| e.to_string())?;
     // The best program does not sleep while its reads are in flight.
     session.poll();
     Ok(session)
+}
+
+/// Options of probes that write blocks like those of `payload`.
+pub(crate) fn probe_options(payload: Payload) -> ProbeOptions {
+    let Payload { compressibility, duplicates } = payload;
+    ProbeOptions { compressibility, dedup: duplicates.unwrap_or(0.0), ..ProbeOptions::default() }
 }
 
 /// A way of reading or writing the device.

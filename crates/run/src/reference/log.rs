@@ -16,7 +16,7 @@ use loadline_workload::{CATALOGUE, Commit, LOG_APPENDS, ParamError};
 use super::place::{check_free_space, not_here};
 use super::{LogSource, Part, References, Subject, throughput_in, with_work};
 use crate::calibrate::{measure_expected, with};
-use crate::storage_size::MIB;
+use crate::test::MIB;
 
 const WARMUP_S: f64 = 0.2;
 /// Windows to try, s: the first is enough for thousands of commits, the second for large ones on a device that stalls.
@@ -131,7 +131,7 @@ fn appends(work: &Work, redo_bytes: f64) -> Result<Work, String> {
     let rows = (redo_bytes / 1024.0).round().max(1.0) as i64;
     let given = BTreeMap::from([("wait".to_owned(), wait), ("rows".to_owned(), rows)]);
     let params = LOG_APPENDS.params(&given).map_err(|e| e.to_string())?;
-    Ok(Work::new(Arc::clone(&LOG_APPENDS), params, work.seed, work.compressibility))
+    Ok(Work::new(Arc::clone(&LOG_APPENDS), params, work.seed, work.payload))
 }
 
 /// The log device without its temporary folder: the same in each run.
@@ -262,7 +262,7 @@ impl SmallestCommits {
         }
         let usage = |e: ParamError| TargetError::Usage(e.to_string());
         let params = LOG_APPENDS.params(&[("payload".to_owned(), 16)].into()).map_err(usage)?;
-        let work = Arc::new(Work::new(Arc::clone(&LOG_APPENDS), params, like.work.seed, like.work.compressibility));
+        let work = Arc::new(Work::new(Arc::clone(&LOG_APPENDS), params, like.work.seed, like.work.payload));
         like.target.create(&work)?;
         if let Some(driver) = like.target.abilities().database_driver.filter(|_| like.driver == Driver::Database) {
             driver.install(&work)?;
@@ -296,8 +296,8 @@ pub fn grid(
     let mut points = Vec::new();
     for (workload, redo) in swept {
         let params = workload.params(&BTreeMap::new()).map_err(|e| e.to_string())?;
-        let work =
-            Arc::new(reference.equivalent_work(&Work::new(Arc::clone(workload), params, seed, 0.0), redo.nominal)?);
+        let like = Work::new(Arc::clone(workload), params, seed, Default::default());
+        let work = Arc::new(reference.equivalent_work(&like, redo.nominal)?);
         for jobs in GRID_JOBS {
             tick(&workload.code, jobs);
             let windows_s = [window_s, WINDOWS_S[1].max(window_s)];

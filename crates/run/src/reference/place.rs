@@ -10,9 +10,7 @@ use loadline_model::manifest::TargetInfo;
 /// A directory of a database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// Its log directory.
     Log,
-    /// Its data directory.
     Data,
 }
 

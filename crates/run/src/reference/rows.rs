@@ -4,6 +4,7 @@ use std::hint::black_box;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use loadline_database::Work;
+use loadline_model::plan::Payload;
 use loadline_workload::{Loop, LoopRows, Looping, Params, Stream};
 
 use super::threads::{calls_per_s, in_huge_pages, threads};
@@ -23,13 +24,12 @@ struct Rows {
     pages: String,
 }
 
-/// What rows follow from.
 #[derive(PartialEq)]
 struct Key {
     tables: Vec<String>,
     params: Params,
     seed: u64,
-    compressibility: f64,
+    payload: Payload,
 }
 
 impl LastRows {
@@ -39,7 +39,7 @@ impl LastRows {
             tables: tables.iter().map(|t| t.name.clone()).collect(),
             params: work.params.clone(),
             seed: work.seed,
-            compressibility: work.compressibility,
+            payload: work.payload,
         };
         let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match &*last {
@@ -47,7 +47,7 @@ impl LastRows {
             _ => {
                 // First frees the others.
                 *last = None;
-                let of = LoopRows::new(tables, &work.params, work.seed, work.compressibility, MAX_BYTES);
+                let of = LoopRows::new(tables, &work.params, work.seed, work.payload, MAX_BYTES);
                 let pages = of.memory().map(in_huge_pages).find(|note| !note.is_empty()).unwrap_or_default();
                 let rows = Rows { of: Arc::new(of), pages };
                 *last = Some((key, rows.clone()));

@@ -20,10 +20,8 @@ const ROW_OVERHEAD: u64 = 40;
 /// Bytes of an index entry.
 const INDEX_ENTRY: u64 = 24;
 
-/// Result of the check.
 #[derive(Debug, Default)]
 pub(super) struct SpaceCheck {
-    /// Notes for the record.
     pub(super) notes: Vec<String>,
     /// Whether to drop the existing data set before loading (`--reload`).
     pub(super) drop_data_set: bool,
@@ -55,7 +53,7 @@ pub(super) fn check(
             .sum();
     } else {
         for (work, table) in &shared {
-            let wanted = DataTable::wanted(table, &work.params, plan.seed, plan.payload_compressibility);
+            let wanted = DataTable::wanted(table, &work.params, plan.seed, plan.payload);
             if let Some(other) = existing.iter().find(|t| t.holds.table == wanted.table && t.holds != wanted) {
                 return Err(other_data(&other.holds, &wanted).into());
             }
@@ -76,7 +74,7 @@ pub(super) fn check(
 
 fn work(known: &Workloads, plan: &Plan, workload: &PlannedWorkload) -> Result<Work, StudyError> {
     let (found, params) = planned(known, workload, &Default::default(), plan.size_bytes)?;
-    Ok(Work::new(found, params, plan.seed, plan.payload_compressibility))
+    Ok(Work::new(found, params, plan.seed, plan.payload))
 }
 
 /// Tables of the data set that the plan's workloads read, without duplicates.
@@ -97,7 +95,7 @@ fn reading_work(plan: &Plan, table: &str) -> Option<Work> {
     let reads = |t: &Table| t.scope == Scope::DataSet && t.name == table;
     let found = CATALOGUE.iter().find(|w| w.tables.iter().any(reads))?;
     let params = found.params(&Default::default()).ok()?.with_size(plan.size_bytes);
-    Some(Work::new(Arc::clone(found), params, plan.seed, plan.payload_compressibility))
+    Some(Work::new(Arc::clone(found), params, plan.seed, plan.payload))
 }
 
 /// Stored bytes of a table; 0 if unknown, so that free space is never overestimated.
@@ -184,7 +182,6 @@ struct Need {
 /// A filesystem or tablespace that takes data or log.
 struct Filesystem {
     name: String,
-    /// Identifies the filesystem.
     filesystem: String,
     free: u64,
     may_grow: Option<String>,

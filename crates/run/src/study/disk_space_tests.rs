@@ -31,7 +31,6 @@ fn info(data: u64, log: Option<u64>) -> TargetInfo {
     TargetInfo { storage: all, ..TargetInfo::default() }
 }
 
-/// A database in a temporary folder.
 fn database() -> (tempfile::TempDir, Box<dyn Target>) {
     let dir = tempfile::tempdir().unwrap();
     let target =

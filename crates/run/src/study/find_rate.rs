@@ -9,6 +9,7 @@ use loadline_database::TargetError;
 use loadline_load::run_test;
 use loadline_model::format::{counted, number};
 use loadline_model::load::RateObjective;
+use loadline_model::manifest::RateLook;
 use loadline_model::{Latencies, Note, TestRecord, column};
 
 use super::measure::PlannedTest;
@@ -21,23 +22,14 @@ const KEPT: f64 = 0.98;
 /// A rate that is a little higher than the throughput of the closed loop may be kept: its jobs wait for each other.
 const ABOVE_CLOSED_LOOP: f64 = 1.1;
 
-/// What a window showed.
-struct Look {
-    tps: f64,
-    latency_ns: f64,
-    was_disturbed: bool,
-}
-
 /// A rate that was found, and what for.
 pub(super) struct Searched {
     pub(super) found: FoundRate,
     pub(super) objective: RateObjective,
-    /// Note of others that disturbed.
     disturbed: Option<Note>,
 }
 
 impl Searched {
-    /// That of a stored test.
     fn of_test(r: &TestRecord, objective: RateObjective) -> Option<Searched> {
         let [rate, low, high] = [column::RATE_TPS, column::RATE_LOW_TPS, column::RATE_HIGH_TPS].map(|c| r.figure(c));
         let found = FoundRate { rate: rate?, low: low?, high: high? };
@@ -50,7 +42,7 @@ impl Searched {
         let latency_ns = response.and_then(|times| self.objective.latency_ns(times));
         let [objective_ms, _] = self.objective.figures();
         let missed = latency_ns.filter(|ns| *ns > self.objective.ns as f64).map(|ns| {
-            let of = self.objective.of.name().to_owned();
+            let of = self.objective.name();
             Note::ObjectiveMissed { of, ms: ns / 1e6, objective_ms }
         });
         let unbounded = (self.found.low <= 0.0).then_some(Note::UnboundedRate {});
@@ -67,21 +59,29 @@ impl PlannedTest<'_> {
             return Ok(Some(searched));
         }
         let objective_ns = objective.ns as f64;
-        let idle = self.look(context, objective, 1, None)?;
+        let is_own = |look: &RateLook| look.test == self.position.test && look.workload == self.workload.code;
+        let mut known = std::mem::take(&mut context.manifest.looks);
+        known.retain(is_own);
+        let mut known = known.into_iter();
+        let mut look = |jobs, rate| {
+            let look = known.next().map_or_else(|| self.look(context, objective, jobs, rate), Ok)?;
+            context.manifest.looks.push(look.clone());
+            Ok::<RateLook, StudyError>(look)
+        };
+        let idle = look(1, None)?;
         if idle.latency_ns > objective_ns {
+            context.manifest.looks.clear();
             let (asked, ms) = (objective.words(), number(idle.latency_ns / 1e6, 3));
             return Err(StudyError::Objective(format!(
                 "--rate auto: {} of one job of {}, which waits for no other, is {ms} ms, so no rate has {asked}: ask for a longer time",
-                objective.of.name(),
+                objective.name(),
                 self.workload.code,
             )));
         }
-        let full = self.look(context, objective, self.position.jobs, None)?;
-        let mut disturbed = usize::from(idle.was_disturbed) + usize::from(full.was_disturbed);
+        let full = look(self.position.jobs, None)?;
         let mut search = RateSearch::new(objective_ns, idle.latency_ns, full.tps * ABOVE_CLOSED_LOOP);
         while let Some(rate) = search.next_rate() {
-            let look = self.look(context, objective, self.position.jobs, Some(rate))?;
-            disturbed += usize::from(look.was_disturbed);
+            let look = look(self.position.jobs, Some(rate))?;
             let kept = look.tps >= rate * KEPT;
             search.add(rate, if kept { objective_ns / look.latency_ns } else { 0.0 });
         }
@@ -93,6 +93,7 @@ impl PlannedTest<'_> {
             number(found.low, 1),
             number(found.high, 1)
         ));
+        let disturbed = context.manifest.looks.iter().filter(|look| look.disturbed).count();
         let disturbed = (disturbed > 0).then_some(Note::DisturbedLooks { disturbed, windows: WINDOWS });
         Ok(Some(Searched { found, objective, disturbed }))
     }
@@ -104,7 +105,7 @@ impl PlannedTest<'_> {
         objective: RateObjective,
         jobs: u32,
         rate_tps: Option<f64>,
-    ) -> Result<Look, StudyError> {
+    ) -> Result<RateLook, StudyError> {
         let mut prepared = self.prepare(context, None, rate_tps)?;
         prepared.request.jobs = jobs;
         // As the window of a test, that of a look is held back until others are quiet.
@@ -119,7 +120,7 @@ impl PlannedTest<'_> {
             }
         })
         .map_err(|e| self.failed(e))?;
-        let was_disturbed = hold.was_disturbed();
+        let disturbed = hold.was_disturbed();
         context.book_hold(&hold, self.position.try_of);
         if let Some(lost) = measured.jobs.iter().find_map(|job| job.lost.clone()) {
             return Err(self.target_failed(TargetError::lost(lost, measured.merged.full_disk)));
@@ -134,21 +135,19 @@ impl PlannedTest<'_> {
                 self.workload.code, prepared.request.duration_s
             )));
         };
-        let (jobs, of, ms) = (counted(jobs as usize, "job"), objective.of.name(), number(latency_ns / 1e6, 3));
+        let (jobs, of, ms) = (counted(jobs as usize, "job"), objective.name(), number(latency_ns / 1e6, 3));
         context.step(format!("test {test}: look at {at} of {jobs}: {of} {ms} ms, {} tps", number(tps, 1)));
-        Ok(Look { tps, latency_ns, was_disturbed })
+        Ok(RateLook { test, workload: self.workload.code.clone(), tps, latency_ns, disturbed })
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use loadline_model::load::LatencyOf;
-
     use super::*;
 
     #[test]
     fn a_window_that_misses_the_objective_and_a_rate_without_bounds_say_so() {
-        let objective = RateObjective { of: LatencyOf::Mean, ns: 5_000_000 };
+        let objective = RateObjective { pct: 0, ns: 5_000_000 };
         let searched = |low| Searched { found: FoundRate { rate: 9.0, low, high: 11.0 }, objective, disturbed: None };
         let times = |ns| {
             let mut times = Latencies::new();

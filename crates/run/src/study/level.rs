@@ -84,7 +84,6 @@ impl Context<'_> {
     }
 }
 
-/// The link of a delay.
 fn link(links: &Links, delay_ms: f64) -> Link {
     let time = |ms: f64| Duration::from_nanos((ms * 1e6) as u64);
     Link { delay: time(delay_ms), jitter: time(links.jitter_ms), bytes_per_s: links.bytes_per_s }

@@ -5,13 +5,14 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Sender, channel};
 
 use loadline_collect::CpuSource;
-use loadline_database::{NativeReports, RemainingNodes, Target, TargetError, Work, is_temporary, kind_of};
-use loadline_load::{Measured, Place, Request, TestError, Warmup, end_lost, run_test};
+use loadline_database::{NativeReports, Refusal, RemainingNodes, Target, TargetError, Work, is_temporary, kind_of};
+use loadline_load::{JobResult, Measured, Place, Request, TestError, Warmup, end_lost, run_test};
+use loadline_model::column::COLUMNS;
 use loadline_model::live::LiveTest;
 use loadline_model::manifest::TargetInfo;
 use loadline_model::plan::PlannedWorkload;
 use loadline_model::record::AgentFigures;
-use loadline_model::{Column, Forced, InPair, JobLoad, Note, TestRecord};
+use loadline_model::{CheckId, Column, Forced, InPair, JobLoad, Note, TestRecord};
 use loadline_store::{NativeFile, TestOutput};
 use loadline_workload::{Instrument, SizeScan};
 
@@ -20,21 +21,20 @@ use super::native_report::Mark;
 use super::proof::{BeforeTest, Proof};
 use super::quiet::{Others, WhenQuiet};
 use super::variants::{VariantsState, may_change_redo};
-use super::{Context, StudyError, full_disk, native_report, nodes, window_length};
+use super::{Context, StudyError, native_report, nodes, refused, window_length};
 use crate::activity::{GrownViews, ReadViews};
 use crate::checks::steady::until_warm;
 use crate::checks::{self, settings};
-use crate::event::Event;
 use crate::evidence::{Evidence, Excuse, Excuses, Jobs, RunContext};
 use crate::figures::nodes::is_same_cluster;
 use crate::figures::populations::found_rate;
 use crate::figures::volume::only_adds;
 use crate::instrument::size_scan::{self, Scanned};
-use crate::instrument::{AGE_PARTS, Instruments, Via};
-use crate::live::Pace;
+use crate::instrument::{AGE_PARTS, Instruments};
+use crate::live::{Event, Pace};
+use crate::test::{Test, failed};
 use crate::{record, steps};
 
-/// A test to run.
 pub(super) struct PlannedTest<'a> {
     pub(super) workload: &'a PlannedWorkload,
     pub(super) work: Arc<Work>,
@@ -148,8 +148,9 @@ impl PlannedTest<'_> {
         }
         context.folder.append(&output)?;
         context.listener.on(Event::TestDone(&output.record));
-        let lost: Vec<AgentFigures> = output.record.by_agent.iter().filter(|agent| agent.lost).cloned().collect();
+        let lost: Vec<AgentFigures> = output.record.by_agent().iter().filter(|agent| agent.lost).cloned().collect();
         context.add_record(output.record);
+        context.manifest.looks.clear();
         let test = self.position.test;
         if !lost.is_empty() {
             let why = AgentFigures::failures(&lost);
@@ -194,9 +195,9 @@ impl PlannedTest<'_> {
             place: context.agents.clone().map_or(Place::Here, Place::Remote),
             disk: at.device("log").map(str::to_owned),
             data_disk: at.device("data").map(str::to_owned),
-            perf_events: plan.perf_events,
-            parts: if context.manifest.plan.aging { AGE_PARTS } else { 0 },
-            proxy: context.via.clone().and_then(Result::ok).unwrap_or_default(),
+            perf_events: plan.perf_events(),
+            parts: if plan.aging() { AGE_PARTS } else { 0 },
+            proxy: context.via.clone(),
             interrupted: Arc::clone(&context.interrupted),
         };
         Ok(Prepared { request, before, info, cache_bytes, unsettled })
@@ -210,8 +211,7 @@ impl PlannedTest<'_> {
         say: &Sender<String>,
     ) -> Result<Instruments, StudyError> {
         let replicas = self.level.as_ref().map(|level| level.instrument(say.clone()));
-        let via = context.via.clone().map(Via::of);
-        let mut instruments = Instruments::listed_by(&self.work.workload, replicas, via, context.manifest.plan.aging);
+        let mut instruments = Instruments::listed_by(&self.work.workload, replicas, &context.manifest.plan);
         let run = self.run_context(context, prepared.cache_bytes);
         instruments.prepare(&mut prepared.request, &run).map_err(|e| self.target_failed(e))?;
         Ok(instruments)
@@ -245,9 +245,18 @@ impl PlannedTest<'_> {
             if let Ok(text) = alarm.try_recv() {
                 context.warn(format!("test {}: {text}", self.position.test));
             }
-        })
-        .map_err(|e| self.failed(e))?;
+        });
+        if matches!(measured, Err(TestError::Interrupted)) {
+            self.store_parts(context, request, &instruments)?;
+        }
+        let measured = measured.map_err(|e| self.failed(e))?;
         context.book_hold(&hold, try_of);
+        // What the server refuses to each job from its first transaction on is no test.
+        let refused = |job: &JobResult| job.refused.clone().filter(|_| job.total == 0 && job.lost.is_some());
+        let refusals: Option<Vec<Refusal>> = measured.jobs.iter().map(refused).collect();
+        if let Some(refusal) = refusals.and_then(|all| all.into_iter().next()) {
+            return Err(self.target_failed(refusal.into()));
+        }
         let sessions = end_lost(context.side.target.as_ref(), &measured.agents);
         let lost = measured.jobs.iter().find_map(|j| j.lost.clone());
         let left = lost.is_some() || measured.after.is_err() || !is_same_cluster(&measured);
@@ -265,6 +274,23 @@ impl PlannedTest<'_> {
         Ok(Ended { measured, instruments, views, proof, mark, remaining, notes })
     }
 
+    /// Stores what is known of the parts of a window that was interrupted, if they were recorded.
+    fn store_parts(
+        &self,
+        context: &mut Context<'_>,
+        request: &Request,
+        instruments: &Instruments,
+    ) -> Result<(), StudyError> {
+        let mut test = Test::default();
+        instruments.report_interrupted(&mut test);
+        let Some(known_s) = test.known_s() else { return Ok(()) };
+        let why =
+            format!("interrupted: {known_s:.1} s of a window of {} s are known, without proofs", request.duration_s);
+        COLUMNS.iter().for_each(|column| test.set_fallback_reason(column, &why));
+        test.check(CheckId::Window, failed(why));
+        self.store(context, record::of_parts(request, test, self.identity(context)), None)
+    }
+
     /// The evidence of jobs. What instruments can only measure now is added to it by [`Instruments::complete`].
     fn evidence<'a>(
         &self,
@@ -277,7 +303,7 @@ impl PlannedTest<'_> {
         let measured = &ended.measured;
         let (side, full) = (&context.side, measured.merged.full_disk);
         let full_disk = match checks::have_failed(measured) {
-            true => full_disk::advice(full, side.target.as_ref(), &side.info),
+            true => refused::advice(full, side.target.as_ref(), &side.info),
             false => None,
         };
         let jobs = Jobs {
@@ -320,7 +346,7 @@ impl PlannedTest<'_> {
     ) -> Result<(Scanned, Proof), StudyError> {
         let LiveTest { test, workload, .. } = &self.position;
         let (mut last, mut began) = (None, None);
-        let idle_s = context.manifest.plan.idle_s.clone();
+        let idle_s = context.manifest.plan.idle_s().to_vec();
         let scanned = size_scan::scan(&prepared.request, scan, &idle_s, |done, all| {
             let percent = done * 100 / all.max(1);
             let took_s = began.get_or_insert_with(std::time::Instant::now).elapsed().as_secs_f64();
@@ -335,7 +361,6 @@ impl PlannedTest<'_> {
         Ok((scanned, proof))
     }
 
-    /// The run that the test is part of.
     fn run_context<'a>(&self, context: &'a Context<'_>, cache_bytes: Option<u64>) -> RunContext<'a> {
         RunContext {
             manifest: &context.manifest,
@@ -441,5 +466,5 @@ fn of_the_rest<'a>(context: &'a Context<'_>, remaining: &'a Option<RemainingNode
 
 /// What makes the database's own reports, if the plan asks for them.
 fn native_reports<'a>(context: &'a Context<'_>) -> Option<&'a dyn NativeReports> {
-    context.side.target.abilities().native_reports.filter(|_| context.manifest.plan.native_report)
+    context.side.target.abilities().native_reports.filter(|_| context.manifest.plan.native_report())
 }

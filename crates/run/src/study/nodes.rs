@@ -9,15 +9,15 @@ use loadline_workload::Workloads;
 
 use super::side::add_storage;
 use super::{Context, StudyError, are};
-use crate::event::{Event, Listener};
 use crate::instrument::data_files;
+use crate::live::{Event, Listener};
 use crate::plan::sweep::SweepPoints;
 use crate::plan::{PlanError, planned};
 
 /// Nodes on which a workload can run: all, but those that take writes only if it writes.
 pub(super) fn most(known: &Workloads, workload: &PlannedWorkload, facts: &Facts) -> u32 {
     let writes = planned(known, workload, &Default::default(), 1 << 20)
-        .is_ok_and(|(found, params)| Work::new(found, params, 0, 0.0).program.writes());
+        .is_ok_and(|(found, params)| Work::new(found, params, 0, Default::default()).program.writes());
     let read_only = if writes { facts.read_only_nodes } else { 0 };
     facts.nodes.saturating_sub(read_only).max(1)
 }
@@ -25,10 +25,10 @@ pub(super) fn most(known: &Workloads, workload: &PlannedWorkload, facts: &Facts)
 /// Numbers of nodes over which `workload` is measured, rising: those of the plan that it can run on, by default all at once.
 pub(super) fn counts(known: &Workloads, plan: &Plan, workload: &PlannedWorkload, facts: &Facts) -> Vec<u32> {
     let most = most(known, workload, facts);
-    if plan.node_counts.is_empty() {
+    if plan.node_counts().is_empty() {
         return vec![most];
     }
-    plan.node_counts.iter().copied().filter(|n| *n <= most).collect()
+    plan.node_counts().iter().copied().filter(|n| *n <= most).collect()
 }
 
 /// Checks that the target that `request` would open has the plan's numbers of nodes.
@@ -37,7 +37,7 @@ pub(super) fn counts(known: &Workloads, plan: &Plan, workload: &PlannedWorkload,
 /// [`PlanError::Value`] with the number that it has not.
 pub(super) fn check(plan: &Plan, request: &OpenRequest) -> Result<(), StudyError> {
     let nodes = (kind_of(&request.url)?.check_url)(&request.url)? + request.nodes.len() as u32;
-    match plan.node_counts.iter().find(|n| **n > nodes) {
+    match plan.node_counts().iter().find(|n| **n > nodes) {
         Some(n) => Err(PlanError::Value(format!(
             "--nodes {n}: the target has {}; a node is added with --node, to a private server with a number in its URL (see \
              `loadline targets`)",
@@ -53,7 +53,7 @@ pub(super) fn say_left_out(known: &Workloads, plan: &Plan, facts: &Facts, listen
     for workload in &plan.workloads {
         let fitting = counts(known, plan, workload, facts);
         let left_out: Vec<String> =
-            plan.node_counts.iter().filter(|n| !fitting.contains(n)).map(u32::to_string).collect();
+            plan.node_counts().iter().filter(|n| !fitting.contains(n)).map(u32::to_string).collect();
         if !left_out.is_empty() {
             let code = &workload.code;
             listener.on(Event::Warning(format!(
@@ -113,11 +113,11 @@ impl Context<'_> {
             Err(why) => return Err(StudyError::NoNodeLeft { lost: remaining.lost, why }),
         }
         let plan = &self.manifest.plan;
-        if plan.on_node_loss == OnNodeLoss::End || plan.paired.is_some() {
+        if plan.on_node_loss() != Some(&OnNodeLoss::Continue) || plan.paired.is_some() {
             return Err(StudyError::NodesLost(remaining.lost));
         }
         let left = self.side.target.facts().nodes;
-        let left_out: Vec<String> = plan.node_counts.iter().filter(|n| **n > left).map(u32::to_string).collect();
+        let left_out: Vec<String> = plan.node_counts().iter().filter(|n| **n > left).map(u32::to_string).collect();
         let mut info = self.side.target.info()?;
         add_storage(&mut info);
         self.side.data_files = data_files(self.side.target.as_ref(), &info);
@@ -144,7 +144,7 @@ impl Context<'_> {
 #[cfg(test)]
 mod tests {
     use crate::plan::PlanSpec;
-    use loadline_model::plan::JobsSpec;
+    use loadline_model::plan::{JobsSpec, PlanFeature};
 
     use super::*;
     use crate::make_plan;
@@ -167,7 +167,8 @@ mod tests {
         assert_eq!(of("TP-LOOKUP", None), [3]);
         assert_eq!(of("LGWR-LAT1", Some(vec![3, 1])), [1]);
         assert_eq!(of("TP-LOOKUP", Some(vec![3, 1])), [1, 3]);
-        let each = Plan { jobs_per_node: true, ..plan("TP-LOOKUP", None) };
+        let features = vec![PlanFeature::JobsPerNode(true)];
+        let each = Plan { features, ..plan("TP-LOOKUP", None) };
         assert_eq!((each.jobs_over(1), each.jobs_over(3)), (Some(vec![1, 4]), Some(vec![3, 12])));
         let all = Facts { read_only_nodes: 0, ..facts.clone() };
         let log = plan("LGWR-LAT1", None);

@@ -29,7 +29,6 @@ struct Comparison<'a> {
     jobs: u32,
     /// Index of the variant.
     other: usize,
-    /// Comparisons from this one on.
     left: usize,
 }
 

@@ -14,8 +14,8 @@ use loadline_workload::{Instrument, RowCount, SCALE, Scope, Scripts, Table};
 
 use super::{Context, StudyError, nodes};
 use crate::calibrate::{MeasureError, calibrate, measure, with};
-use crate::event::Event;
 use crate::figures::volume::is_one_read;
+use crate::live::Event;
 use crate::plan::planned;
 use crate::reference::throughput_in;
 
@@ -50,17 +50,20 @@ impl Context<'_> {
         let params = params.with_keys(plan.load.keys);
         let most = nodes::most(&self.known, workload, self.side.target.facts());
         // In a sweep over nodes each test then has its own number.
-        let nodes = Some(plan.node_counts.last().map_or(most, |n| most.min(*n)));
-        Ok(Work { nodes, ..Work::new(found, params, plan.seed, plan.payload_compressibility) })
+        let nodes = Some(plan.node_counts().last().map_or(most, |n| most.min(*n)));
+        Ok(Work { nodes, ..Work::new(found, params, plan.seed, plan.payload) })
     }
 
     /// Sets the block cache of a private server to the size that the workload needs. Returns it, bytes.
     pub(super) fn set_cache(&self, work: &Work) -> Result<Option<u64>, TargetError> {
-        let small = work.workload.has(Instrument::Device);
-        // If a transaction is one read, the upper levels of the index must fit in the cache.
-        let part = if is_one_read(work) { 1 } else { 4 };
-        let data_bytes = small.then(|| work.params.size_bytes() / part);
-        self.side.target.abilities().block_cache.map_or(Ok(None), |cache| cache.set_cache(data_bytes))
+        let Some(cache) = self.side.target.abilities().block_cache else { return Ok(None) };
+        let data_bytes = work.params.size_bytes();
+        match work.workload.has(Instrument::Device) {
+            // The upper levels of the index must fit in the cache.
+            true if is_one_read(work) => cache.set_cache_for_one_read(data_bytes),
+            true => cache.set_cache(Some(data_bytes / 4)),
+            false => cache.set_cache(None),
+        }
     }
 
     /// Measures loadline's own overhead, with the first workload that the client driver can run.

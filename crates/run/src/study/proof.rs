@@ -23,7 +23,6 @@ pub(crate) struct BeforeTest {
 }
 
 impl BeforeTest {
-    /// Runs the queries before a test.
     pub(crate) fn query(target: &dyn Target, work: &Work) -> Result<BeforeTest, TargetError> {
         let ask = |query| integer(target, work, query).map_err(|e| format!("before the test: {e}"));
         let unchanged = work.workload.unchanged.iter().map(|c| ask(&c.query));

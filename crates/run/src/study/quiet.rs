@@ -10,7 +10,6 @@ use loadline_collect::os::{CostUnknown, DiskCounters, DiskRates, Server};
 use loadline_database::TargetError;
 use loadline_load::{Around, JobResult, Request, Shared, TestHooks};
 use loadline_model::disturbance::DISTURBANCES;
-use loadline_storage::now_ns;
 
 use super::Context;
 use crate::figures::disturbance::shares;
@@ -30,7 +29,6 @@ pub(super) struct Others {
     before: Reading,
 }
 
-/// What is read for it.
 type Reading = (Surroundings, [Option<DiskCounters>; 2]);
 
 impl Others {
@@ -169,6 +167,7 @@ mod tests {
 
     use loadline_database::{OpenRequest, Target, Work, open};
     use loadline_load::{Warmup, run_test};
+    use loadline_storage::now_ns;
 
     use super::*;
 

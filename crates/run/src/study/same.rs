@@ -12,7 +12,6 @@ use crate::plan::PlanError;
 pub struct KnownLimits {
     /// Host name of the machine on which they were measured.
     pub host: String,
-    /// The figures.
     pub points: Vec<LogWriterPoint>,
 }
 

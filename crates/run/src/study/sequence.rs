@@ -15,7 +15,6 @@ use crate::calibrate::with;
 use crate::plan::duration::DurationEstimate;
 use crate::plan::sweep::{SweepPoints, SweptParameter, next_jobs};
 
-/// A test of a sweep.
 struct SweepPoint {
     /// Nodes over which the jobs are spread.
     nodes: u32,
@@ -26,11 +25,9 @@ struct SweepPoint {
     try_of: Option<u32>,
 }
 
-/// A value of the swept parameter.
 struct ParameterValue {
     name: String,
     value: i64,
-    /// Column of the parameter.
     column: &'static Column,
 }
 
@@ -94,7 +91,7 @@ impl Context<'_> {
             }
         }
         // Of the plan: tests that are measured once more were all measured.
-        if !self.tries.is_end && !plan.node_counts.is_empty() {
+        if !self.tries.is_end && !plan.node_counts().is_empty() {
             self.left_out = self.not_measured(&all_nodes);
         }
         Ok(())
@@ -138,10 +135,9 @@ impl Context<'_> {
         self.repetitions(code, nodes).filter(move |r| r.repetition == repetition)
     }
 
-    /// The same in all repetitions.
     fn repetitions<'a>(&'a self, code: &'a str, nodes: u32) -> impl Iterator<Item = &'a TestRecord> {
         // Without numbers of nodes, each test is made once, over all nodes that there are then.
-        let all = self.manifest.plan.node_counts.is_empty();
+        let all = self.manifest.plan.node_counts().is_empty();
         let over = move |r: &TestRecord| if all { r.nodes >= nodes } else { r.nodes == nodes };
         self.records.iter().filter(move |r| r.workload == code && over(r))
     }

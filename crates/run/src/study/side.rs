@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use loadline_collect::os::Server;
 use loadline_collect::page_cache::DataFiles;
@@ -10,17 +11,18 @@ use loadline_database::{OpenRequest, PRIVILEGE, RunLock, Target, TargetError, is
 use loadline_model::machine::Machine;
 use loadline_model::manifest::TargetInfo;
 use loadline_model::plan::{Jobs, Plan, SkippedWorkload};
-use loadline_model::{Driver, Finding, Severity};
+use loadline_model::{Driver, Finding, LogWriterPoint, Severity};
 
 use loadline_load::{allow_jobs, allow_threads, server_of};
 use loadline_storage::StorageFacts;
 
 use super::same::Changes;
 use super::{Study, StudyError, disk_space};
-use crate::event::{Event, Listener};
 use crate::instrument::data_files;
+use crate::live::{Event, Listener};
 use crate::plan::{PlanError, reasons, workloads_of};
-use crate::reference::References;
+use crate::reference::log::LogWriter;
+use crate::reference::{self, LogSource, References, Role};
 use crate::server_memory::{self, ServerMemory};
 
 /// An open target.
@@ -84,7 +86,7 @@ impl Side {
         info.notes.extend(space.notes.iter().cloned());
         let data_files = data_files(target.as_ref(), &info);
         let server = server_of(target.as_ref())?;
-        let cache_bytes = target.abilities().block_cache.filter(|_| !temporary && plan.server_memory_bytes.is_some());
+        let cache_bytes = target.abilities().block_cache.filter(|_| !temporary && plan.server_memory_bytes().is_some());
         let cache_bytes = cache_bytes.map_or(Ok(None), |cache| cache.set_cache(None))?;
         let server_memory = server_memory::of(plan, &info, cache_bytes, machine.memory_bytes)?;
         listener.on(Event::Step("opening the reference log writer".to_owned()));
@@ -94,7 +96,7 @@ impl Side {
             warning.into_iter().for_each(|w| listener.on(Event::Warning(w)));
             points
         });
-        let references = study.references(no_limit, &info, limits);
+        let references = references(study, no_limit, &info, limits);
         Ok(Side {
             target,
             lock: Some(lock),
@@ -127,6 +129,56 @@ impl Side {
         Ok(())
     }
 }
+
+/// What measures the limits of the tests.
+fn references(
+    study: &Study,
+    no_limit: Option<&str>,
+    info: &TargetInfo,
+    limits: Option<Vec<LogWriterPoint>>,
+) -> Result<References, String> {
+    if let Some(reason) = no_limit {
+        return Err(reason.to_owned());
+    }
+    if !study.plan.probe && limits.is_none() {
+        return Err("not measured (--no-probe)".to_owned());
+    }
+    let dir = |role| reference::writable_dir(info, role, &study.request.scratch);
+    let log = match limits {
+        Some(points) => LogSource::Points(points),
+        None => match dir(Role::Log).and_then(|dir| LogWriter::open(&dir, &study.request.interrupted)) {
+            Ok(writer) => LogSource::Measured(Box::new(writer)),
+            Err(_) if !info.local => LogSource::Smallest(Default::default()),
+            Err(reason) => LogSource::None(reason),
+        },
+    };
+    let elsewhere = (!info.local).then(|| "the database runs on another machine than loadline".to_owned());
+    Ok(References {
+        log,
+        data_dir: dir(Role::Data),
+        test_file: Default::default(),
+        elsewhere,
+        rows: Default::default(),
+        interrupted: Arc::clone(&study.request.interrupted),
+    })
+}
+
+/// Does `what`, and again while the server still holds the run's former lock: it releases it when it notices that the session
+/// has ended.
+pub(super) fn until_released<T>(mut what: impl FnMut() -> Result<T, TargetError>) -> Result<T, TargetError> {
+    let mut done = what();
+    for _ in 0..RELEASE_TRIES {
+        if !matches!(done, Err(TargetError::Refused(_))) {
+            break;
+        }
+        std::thread::sleep(RELEASE_PAUSE);
+        done = what();
+    }
+    done
+}
+
+const RELEASE_TRIES: u32 = 20;
+const RELEASE_PAUSE: Duration = Duration::from_millis(100);
 
 /// Whether the plan only runs scripts, for which loadline makes nothing on the target.
 fn makes_nothing(plan: &Plan) -> bool {
@@ -220,9 +272,9 @@ pub(super) fn fit_workloads(plan: &mut Plan, target: &dyn Target, own: &[&str]) 
 
 /// Checks that this machine lets each job have a thread, before a server is started for them.
 fn fit_threads(plan: &Plan) -> Result<(), PlanError> {
-    let nodes = plan.node_counts.last().copied().unwrap_or(1);
+    let nodes = plan.node_counts().last().copied().unwrap_or(1);
     let most = match &plan.jobs {
-        Jobs::List(_) if plan.agents.is_none() => plan.jobs_over(nodes).into_iter().flatten().max(),
+        Jobs::List(_) if plan.agents().is_none() => plan.jobs_over(nodes).into_iter().flatten().max(),
         _ => None,
     };
     allow_threads(most.unwrap_or(1)).map_err(|e| PlanError::Value(e.to_string()))
@@ -233,7 +285,7 @@ pub(super) fn fit_jobs(plan: &Plan, target: &dyn Target) -> Result<u32, StudyErr
     let limit = target.job_limit()?;
     let most = match &plan.jobs {
         Jobs::List(_) => {
-            let nodes = plan.node_counts.last().copied().unwrap_or(target.facts().nodes);
+            let nodes = plan.node_counts().last().copied().unwrap_or(target.facts().nodes);
             let asked = plan.jobs_over(nodes).into_iter().flatten().max().unwrap_or(1);
             match limit.jobs {
                 Some(most) if asked > most => {
@@ -248,7 +300,7 @@ pub(super) fn fit_jobs(plan: &Plan, target: &dyn Target) -> Result<u32, StudyErr
         },
     };
     // Agents have limits of their own.
-    if plan.agents.is_none() {
+    if plan.agents().is_none() {
         allow_jobs(target, most).map_err(|e| PlanError::Value(e.to_string()))?;
     }
     Ok(most)

@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use loadline_collect::os::{at_port, at_socket};
-use loadline_database::{Listening, Target, TargetError, Way, is_temporary, redact};
+use loadline_collect::os::listeners;
+use loadline_database::{Target, TargetError, Way, is_temporary, redact};
 use loadline_model::manifest::{Calibration, TargetInfo, VariantFound};
 use loadline_model::plan::{Plan, PlannedWorkload};
 use loadline_model::variant::{Letter, Paired, Variant};
 use loadline_model::{Finding, Note};
 
-use super::side::{fit_jobs, fit_workloads, forced};
-use super::{Context, StudyError, switch, until_released};
+use super::side::{fit_jobs, fit_workloads, forced, until_released};
+use super::{Context, StudyError, switch};
 use crate::checks::settings;
 use crate::plan::PlanError;
 use crate::plan::variants::{differing, keep_common, same_kind};
@@ -271,11 +271,8 @@ impl Context<'_> {
         };
         let listening = ways.lead(&self.requests[n])?;
         let is_via = matches!(self.requests[n].way, Way::Via(_));
-        self.via = is_via.then(|| match listening {
-            Some(Listening::Port(port)) => at_port(port),
-            Some(Listening::Socket(path)) => at_socket(&path),
-            None => Err("the proxy is on another machine".to_owned()),
-        });
+        let listeners = || listeners(&listening.ok_or("the proxy is on another machine")?);
+        self.via = is_via.then(listeners);
         Ok(())
     }
 

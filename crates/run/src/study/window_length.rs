@@ -20,7 +20,7 @@ const MAX_WINDOW_S: f64 = 120.0;
 
 /// Window of the next test of workload `code`, s: as planned, or longer if earlier tests had long transactions.
 pub(super) fn window_s(plan_s: f64, records: &[TestRecord], code: &str, jobs: u32) -> f64 {
-    let whole = |r: &&TestRecord| r.by_agent.iter().all(|agent| agent.failed.is_none());
+    let whole = |r: &&TestRecord| r.by_agent().iter().all(|agent| agent.failed.is_none());
     let before = records.iter().rev().filter(whole).find(|r| r.workload == code);
     let Some((before, ms)) = before.and_then(|r| Some((r, r.figure(column::COMMIT_LATENCY_MS)?))) else {
         return plan_s;

@@ -9,7 +9,6 @@ use loadline_model::probe::Operation;
 /// Why a directory could not be probed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-#[allow(missing_docs)] // Its text says what each is.
 pub enum ProbeError {
     #[error("{option} is '{value}': {allowed}")]
     Option { option: &'static str, value: String, allowed: String },

@@ -17,7 +17,6 @@ use crate::probe::testfile::{is_locked, owner};
 /// Files of earlier probes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Leftovers {
-    /// Files removed.
     pub removed: Vec<PathBuf>,
     /// Files kept, with the reason.
     pub kept: Vec<(PathBuf, String)>,

@@ -9,7 +9,6 @@ use crate::probe::plan::Point;
 /// The smallest test file, bytes.
 pub const SMALLEST_FILE: u64 = 16 << 20;
 
-/// Options of a probe.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ProbeOptions {
     /// Size of the test file, bytes. `None`: 1 GiB, or less if space is short.

@@ -17,7 +17,6 @@ pub const SEQUENTIAL_DEPTHS: [u32; 2] = [1, 8];
 /// One row of the result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Point {
-    /// The operation.
     pub operation: Operation,
     /// Bytes per operation.
     pub size: u64,

@@ -19,7 +19,6 @@ const FILL_SHARE: f64 = 1.0 / 3.0;
 
 /// Progress of a probe.
 #[derive(Debug, Clone, Copy)]
-#[allow(missing_docs)] // Its names say what each is.
 pub enum Event<'a> {
     /// Before anything is written: needed and free space, bytes.
     Needs {

@@ -1,20 +1,18 @@
 //! The probe's files in a directory, and the measurement of single points.
 
-use std::collections::HashSet;
 use std::fs::File;
 use std::io;
 use std::ops::Deref;
-use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
-use crate::{AlignedBuf, DeviceError};
+use crate::{AlignedBuf, DeviceError, IdenticalBlocks};
 use crate::{Direction, Kind, PmemMap, Step, StorageFacts, SyncRing, io_uring_available, preallocate, set_direct};
 use loadline_model::Random;
 use loadline_model::probe::{Engine, Operation, ProbeRow};
 
 use crate::clock::now_ns;
-use crate::probe::data::{Data, PAGE};
+use crate::probe::data::Data;
 use crate::probe::error::ProbeError;
 use crate::probe::options::{ProbeOptions, SMALLEST_FILE};
 use crate::probe::plan::Point;
@@ -126,7 +124,6 @@ impl<S: Deref<Target = AtomicBool>> ProbeSession<S> {
         })
     }
 
-    /// Facts about the storage.
     #[must_use]
     pub fn facts(&self) -> &StorageFacts {
         &self.facts
@@ -192,22 +189,10 @@ impl<S: Deref<Target = AtomicBool>> ProbeSession<S> {
     /// # Errors
     /// The file cannot be read.
     pub fn duplicates(&self) -> Result<f64, ProbeError> {
-        use std::hash::{DefaultHasher, Hasher as _};
-        let (mut seen, mut pages) = (HashSet::new(), 0_u64);
-        // O_DIRECT reads into aligned memory.
-        let mut buffer = AlignedBuf::new(MIB as usize)?;
-        for at in (0..self.bytes.min(HASHED_BYTES)).step_by(MIB as usize) {
-            let read = self.file.plain.read_at(&mut buffer, at);
-            let failed = |cause| DeviceError::Io { step: Step::Read, path: self.dir.clone(), cause };
-            let read = read.map_err(failed)?;
-            for page in buffer.get(..read).unwrap_or_default().chunks_exact(PAGE) {
-                let mut hash = DefaultHasher::new();
-                hash.write(page);
-                seen.insert(hash.finish());
-                pages += 1;
-            }
-        }
-        Ok(1.0 - seen.len() as f64 / pages.max(1) as f64)
+        let mut blocks = IdenticalBlocks::default();
+        let read = blocks.add(&self.file.plain, self.bytes.min(HASHED_BYTES));
+        read.map_err(|cause| DeviceError::Io { step: Step::Read, path: self.dir.clone(), cause })?;
+        Ok(blocks.share().unwrap_or(0.0))
     }
 
     /// Writes the test file once, so that its blocks exist and reads find data. Stops after `seconds`, but not below

@@ -5,11 +5,12 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use loadline_model::column::TABLES;
+use loadline_model::plan::Payload;
 
 use super::CATALOGUE;
 use crate::params::{ParamError, Params};
 use crate::program::{Effect, Generator, Program};
-use crate::{Arg, Datum, Execute, Fill, JobStart, Piece, Stream, pool};
+use crate::{Arg, Datum, Execute, Fill, JobStart, Piece, Pool, Stream};
 
 /// Statements as they are executed, with the numbers and bytes among their arguments.
 struct Calls<'a>(&'a Program, Vec<Call>);
@@ -30,7 +31,7 @@ impl Call {
 /// What `transactions` of `job` execute, if its rows begin at `first_key`.
 fn calls(program: &Program, job: u32, first_key: i64, transactions: u64) -> Vec<Call> {
     let start = JobStart { first_key, new_key: 0, draw: 0 };
-    let mut stream = Stream::new(program, start, Arc::from(pool(1, job, 0.0)), 0).unwrap();
+    let mut stream = Stream::new(program, start, Arc::new(Pool::new(1, job, Payload::default())), 0).unwrap();
     let mut calls = Calls(program, Vec::new());
     (0..transactions).for_each(|_| stream.transaction(&mut calls).unwrap());
     calls.1
@@ -138,7 +139,7 @@ fn halves_that_change_places_are_a_whole_payload_and_differ() {
     for w in CATALOGUE.iter().filter(|w| w.redo.is_some()) {
         for bytes in [16, 17, 950, 1900] {
             let params = w.params(&BTreeMap::from([("payload".to_owned(), bytes)])).unwrap();
-            let (pool, mut row) = (pool(1, 0, 0.0), Vec::new());
+            let (pool, mut row) = (Pool::new(1, 0, Payload::default()), Vec::new());
             for index in 0..100 {
                 w.tables[0].row(index, index as u64, &params, &pool, &mut row);
                 let parts = row.iter().filter_map(|d| if let Datum::Bytes(part) = d { Some(*part) } else { None });
@@ -278,7 +279,7 @@ fn rows_are_locked_in_one_order() {
             let program = w.make(&w.params(&given).unwrap());
             assert_eq!(program.statements_per_tx(), statements, "{code}");
             let start = JobStart { first_key: 0, new_key: 0, draw: 77 };
-            let stream = || Stream::new(&program, start, Arc::from(pool(1, 0, 0.0)), 0).unwrap();
+            let stream = || Stream::new(&program, start, Arc::new(Pool::new(1, 0, Payload::default())), 0).unwrap();
             let (mut running, mut changed, mut counted) = (stream(), 0, 0);
             for _ in 0..500 {
                 let mut calls = Calls(&program, Vec::new());

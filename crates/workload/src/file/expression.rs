@@ -66,7 +66,6 @@ impl Node<'_> {
 }
 
 impl Scope<'_> {
-    /// The value of an expression.
     pub(super) fn number(&self, text: &str) -> Result<i128, ExpressionError> {
         let mut parser = Parser { rest: text, scope: self, depth: 0, skips: false };
         let value = parser.expression()?;
@@ -174,7 +173,6 @@ impl<'t> Parser<'t, '_, '_> {
         word
     }
 
-    /// A whole expression.
     fn expression(&mut self) -> Result<i128, ExpressionError> {
         self.depth += 1;
         if self.depth > MAX_DEPTH {

@@ -170,7 +170,6 @@ impl Workload {
         Ok(out)
     }
 
-    /// The capabilities that its program needs.
     fn needed(&self, programs: &[Program]) -> Vec<Capability> {
         let any = |is: fn(&Program) -> bool| programs.iter().any(is);
         let all = [

@@ -124,7 +124,6 @@ struct Walk<'n> {
 }
 
 impl<'n> Walk<'n> {
-    /// A number of a key.
     fn amount(&self, node: Node<'n>, key: &'n str, range: RangeInclusive<i64>) -> Result<i64, UserError> {
         node.need(key)?.amount(&self.scope, range)
     }
@@ -134,7 +133,6 @@ impl<'n> Walk<'n> {
         self.scope.text(node.text()?).map_err(|e| node.error(e.to_string()))
     }
 
-    /// The name of a new variable.
     fn new_name(&mut self, node: Node<'n>, also: char) -> Result<String, UserError> {
         node.new_name(self.written_out(node)?, also, MAX_WORD)
     }

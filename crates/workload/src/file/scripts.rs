@@ -13,7 +13,6 @@ use crate::workload::Workload;
 /// As pgbench reads it, if one of its own scripts runs.
 const SCALE_QUERY: &str = "SELECT count(*) FROM pgbench_branches";
 
-/// Reads the file.
 pub(super) fn read(root: Node<'_>) -> Result<Workload, UserError> {
     root.fields(&["code", "summary", "allow-writes", "evidence", "define", "script"])?;
     let given = root.all("define", variable)?;

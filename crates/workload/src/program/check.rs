@@ -6,7 +6,6 @@ use thiserror::Error;
 
 use super::{Generator, Program, Step, each};
 
-/// What is wrong with a program.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ProgramError {
     /// A statement uses a variable that nothing binds.
@@ -20,12 +19,7 @@ pub enum ProgramError {
         "the turn '{var}' of {of} skips places: each transaction must advance the sequence by 1, or by 1 plus a multiple \
          of {of}; a random choice has no such limit"
     )]
-    Turn {
-        /// The variable.
-        var: String,
-        /// Its places.
-        of: u64,
-    },
+    Turn { var: String, of: u64 },
 }
 
 impl Program {

@@ -4,7 +4,6 @@ use super::Step;
 
 /// What a walk over the steps of a transaction computes.
 pub(super) struct Walk<'a, T> {
-    /// Of a step that has no others in it.
     pub(super) step: &'a dyn Fn(&Step) -> T,
     /// Of steps that are repeated, from their result.
     pub(super) repeat: fn(u32, T) -> T,
@@ -12,7 +11,6 @@ pub(super) struct Walk<'a, T> {
     pub(super) choose: fn(&[(u64, T)]) -> T,
     /// Of two steps.
     pub(super) all: fn(T, T) -> T,
-    /// Of no step.
     pub(super) nothing: T,
 }
 
@@ -35,7 +33,6 @@ pub(super) fn weighted(arms: &[(u64, f64)]) -> f64 {
     arms.iter().map(|(share, of)| *share as f64 / all.max(1) as f64 * of).sum()
 }
 
-/// The largest of the arms.
 pub(super) fn largest(arms: &[(u64, u64)]) -> u64 {
     arms.iter().map(|(_, of)| *of).max().unwrap_or(0)
 }

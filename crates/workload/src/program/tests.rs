@@ -106,7 +106,7 @@ fn the_kind_of_a_transaction_is_its_arm_also_where_only_its_number_is_known() {
     let mut program = mix(Step::Choose { var: "turn".to_owned(), arms: arms() });
     assert_eq!(program.kinds(), [("read", 9), ("change", 1)]);
     let start = JobStart { first_key: 0, new_key: 0, draw: 3 };
-    let replay = |program: &Program| Replay::new(Stream::new(program, start, Arc::from([]), 0).unwrap(), program);
+    let replay = |program: &Program| Replay::new(Stream::new(program, start, Arc::default(), 0).unwrap(), program);
     let mut all = replay(&program);
     let kinds: Vec<Option<usize>> = (0..20).map(|_| all.next_kind()).collect();
     // Of a cycle of ten that begins at place 3, the seventh is at place 9.

@@ -15,7 +15,6 @@ use crate::script::value::{Value, Variables, is_name, is_name_char};
 pub enum Event {
     /// Sends this text as one simple query, and keeps what it returns.
     Statement(String, Option<Gather>),
-    /// Waits.
     Sleep(Duration),
     /// The script is done: a transaction in pgbench's sense.
     End,

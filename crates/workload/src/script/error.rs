@@ -2,7 +2,6 @@
 
 /// A command that failed while the script ran. pgbench aborts the client, and so must who drives the machine.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[allow(missing_docs)] // Its text says what each is.
 pub enum EvaluationError {
     #[error("{0} is out of range for a 64-bit integer")]
     OutOfRange(&'static str),

@@ -5,7 +5,6 @@ use crate::script::function::call;
 use crate::script::random::Random;
 use crate::script::value::{Value, Variables};
 
-/// An expression.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Expression {
     Constant(Value),

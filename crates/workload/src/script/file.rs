@@ -41,7 +41,6 @@ pub(crate) enum Command {
 /// A script that can be run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Script {
-    /// Its name or path.
     pub(crate) name: String,
     pub(crate) commands: Vec<Command>,
     /// The byte of the text at which each of them begins.

@@ -63,7 +63,6 @@ pub const SCALE: &str = "scale";
 /// pgbench scripts, mixed by weight, on tables that are there.
 #[derive(Debug, Clone)]
 pub struct Scripts {
-    /// The scripts.
     pub mix: Arc<Mix>,
     /// Whether their sessions may write.
     pub allow_writes: bool,

@@ -14,13 +14,11 @@ pub(crate) struct Random {
 }
 
 impl Random {
-    /// The generator of a seed.
     pub(crate) fn new(seed: u64) -> Self {
         let mut seeds = SplitMix::new(seed);
         Self { s0: seeds.next(), s1: seeds.next() }
     }
 
-    /// The next number.
     pub(crate) fn next_u64(&mut self) -> u64 {
         let s0 = self.s0;
         let sx = self.s1 ^ s0;

@@ -4,7 +4,6 @@ use std::collections::HashMap;
 
 use crate::script::error::EvaluationError;
 
-/// The value of an expression.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Value {
     Null,
@@ -65,7 +64,6 @@ impl Value {
         }
     }
 
-    /// As a double.
     #[allow(clippy::cast_precision_loss)]
     pub(crate) fn double(self) -> Result<f64, EvaluationError> {
         match self {
@@ -126,7 +124,6 @@ pub(crate) struct Variables {
 }
 
 impl Variables {
-    /// Sets a variable to a value.
     pub(crate) fn set(&mut self, name: &str, value: Value) {
         self.held.insert(name.to_owned(), Ok(value));
     }
@@ -142,7 +139,6 @@ impl Variables {
         self.held.get(name).map(text)
     }
 
-    /// Its value in an expression.
     pub(crate) fn value(&self, name: &str) -> Result<Value, EvaluationError> {
         let owned = || name.to_owned();
         match self.held.get(name).ok_or_else(|| EvaluationError::Undefined(owned()))? {

@@ -2,7 +2,7 @@
 //! what jobs, CPUs and a log writer do is computed first, then printed with some digits. No formula of the laws is used, so that a law
 //! that is wrong finds errors in them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use loadline_analyze::audit::{Audit, Finding, LAWS, Law, Mapping, Reason, Severity, audit, table};
 use loadline_analyze::paired::simulated::unit;
@@ -18,34 +18,36 @@ fn check(csv: &str) -> Audit {
 }
 
 #[test]
-fn consistent_tables_have_no_errors_and_few_warnings_and_spoiled_cells_of_equations_are_found() {
-    let (mut random, mut warned, mut rows) = (Random::new(7), 0, 0);
-    let mut by_column: BTreeMap<&str, (u32, u32)> = BTreeMap::new();
+fn consistent_tables_have_no_errors_and_few_warnings_and_faults_are_found() {
+    let (mut random, mut warned, mut rows, mut counts) = (Random::new(7), 0, 0, [(0, 0); FAULTS.len()]);
     for seed in 0..TABLES {
-        let mut made = made(&mut Random::new(seed));
-        let audit = check(&made.csv());
-        assert!(audit.rows == made.values.len() && audit.refused.is_empty(), "seed {seed}: {:?}", audit.refused);
+        let consistent = made(&mut Random::new(seed));
+        let audit = check(&consistent.csv());
+        assert!(audit.rows == consistent.values.len() && audit.refused.is_empty(), "seed {seed}: {:?}", audit.refused);
         let errors: Vec<_> = audit.findings.iter().filter(|f| f.severity == Severity::Error).collect();
-        assert!(errors.is_empty(), "seed {seed}: {errors:#?}\n{}", made.csv());
+        assert!(errors.is_empty(), "seed {seed}: {errors:#?}\n{}", consistent.csv());
         (rows, warned) = (rows + audit.rows, warned + audit.count(Severity::Warning));
-        let Some((row, column)) = spoil(&mut made, &mut random) else { continue };
-        let is_hit = |f: &Finding| f.severity != Severity::Info && f.row == Some(row + 1);
-        let (found, all) = by_column.entry(column).or_default();
-        (*found, *all) = (*found + u32::from(check(&made.csv()).findings.iter().any(is_hit)), *all + 1);
+        for ((law, fault), (found, all)) in FAULTS.iter().zip(&mut counts) {
+            let mut made = consistent.clone();
+            let Some(row) = fault(&mut made, &mut random).filter(|_| law.is_empty() || seed % 5 == 0) else { continue };
+            let is_of_law = |f: &Finding| law.is_empty() || f.law == *law;
+            let is_hit = |f: &Finding| is_of_law(f) && f.severity != Severity::Info && f.row == Some(row + 1);
+            *found += u32::from(check(&made.csv()).findings.iter().any(is_hit));
+            *all += 1;
+        }
     }
-    let (found, all) = by_column.values().fold((0, 0), |(f, a), (g, b)| (f + g, a + b));
-    let share = f64::from(found) / f64::from(all);
-    println!(
-        "{warned} warnings in {rows} rows of {TABLES} tables; {share:.4} of {all} wrong cells found: {by_column:?}"
-    );
-    assert!(warned * 100 <= rows && all > 5_000 && share >= 0.95, "{warned} in {rows}, {share} of {all}");
+    println!("{warned} warnings in {rows} rows of {TABLES} tables; found: {counts:?}");
+    assert!(warned * 100 <= rows, "{warned} warnings in {rows} rows");
+    let [(found, all), others @ ..] = counts;
+    assert!(all > 5_000 && f64::from(found) >= 0.95 * f64::from(all), "{found} of {all} wrong cells");
+    assert!(others.iter().all(|(found, all)| *all > 300 && found == all), "{others:?}");
 }
 
 /// Spoils one cell that an equation covers by 5 to 105 %; `None` if its digits hide that.
-fn spoil(made: &mut Made, random: &mut Random) -> Option<(usize, &'static str)> {
+fn spoil(made: &mut Made, random: &mut Random) -> Option<usize> {
     let (up, factor) = (unit(random) < 0.5, 1.05 + unit(random));
     let factor = if up { factor } else { 1.0 / factor };
-    let needed = LAWS.iter().filter(|l| EQUATIONS.contains(&l.id)).flat_map(Law::needed);
+    let needed = LAWS.iter().filter(|l| EQUATIONS.contains(&&*l.id)).flat_map(Law::needed);
     let places = needed.filter_map(|(_, of)| of.into_iter().map(|id| made.at(id)).collect::<Option<Vec<usize>>>());
     let covered: BTreeSet<usize> = places.flatten().collect();
     let column = *covered.iter().nth(below(random, covered.len().max(1)))?;
@@ -55,20 +57,21 @@ fn spoil(made: &mut Made, random: &mut Random) -> Option<(usize, &'static str)> 
     let moved = made.printed(row, column).parse::<f64>().unwrap() - before;
     // More than its rounding, and that of the two cells beside it.
     let least = if made.columns[column].0.starts_with("cpu_") { 3.0 } else { 2.0 };
-    (moved.abs() * 10f64.powi(made.decimals[column] as i32) > least).then_some((row, made.columns[column].0))
+    (moved.abs() * 10f64.powi(made.decimals[column] as i32) > least).then_some(row)
 }
 
-/// Makes rows wrong that no equation shows; `None` if the table cannot have this fault. Returns the rows that are found then.
-type Fault = fn(&mut Made, &mut Random) -> Option<Vec<usize>>;
+/// Makes a row wrong and returns it; `None` if the table cannot have this fault.
+type Fault = fn(&mut Made, &mut Random) -> Option<usize>;
 
-/// Faults by the law that finds them.
-const FAULTS: [(&str, Fault); 5] = [
+/// Faults by the law that finds them: a cell that an equation shows by any law, and others that none shows.
+const FAULTS: [(&str, Fault); 6] = [
+    ("", spoil),
     ("duplicates", copied_row),
     ("duplicates", |made, random| {
         let (rate, _, _) = (made.at("commit_throughput_tps")?, made.at("test")?, made.at("jobs")?);
-        let row = copied_row(made, random)?[0];
+        let row = copied_row(made, random)?;
         made.values[row][rate] *= 1.5;
-        Some(vec![row])
+        Some(row)
     }),
     // The number of a test between two of its series is that of the one before.
     ("test-numbers", |made, random| {
@@ -76,13 +79,13 @@ const FAULTS: [(&str, Fault); 5] = [
         let is_series = made.works[row - 1..=row + 1].iter().all(|work| *work == made.works[row]);
         let is_told = made.works.windows(2).filter(|w| w[0] == w[1]).count() * 2 > made.works.len() + 6;
         made.values[row][test] -= 1.0;
-        (is_series && is_told).then(|| vec![row])
+        (is_series && is_told).then_some(row)
     }),
     ("cells", |made, random| {
         let (row, columns) = (below(random, made.values.len()), made.columns.len());
         let column = (0..columns).find(|c| made.decimals[*c] == 0 && made.values[row][*c] > 1e4)?;
         made.values[row][column] = 99999.0;
-        Some(vec![row])
+        Some(row)
     }),
     // A test with more redo per transaction, and all that follows from it.
     ("same-work", |made, random| {
@@ -92,35 +95,17 @@ const FAULTS: [(&str, Fault); 5] = [
         for id in ["redo_kib_per_tx", "redo_mib_per_s", "redo_blocks_per_s"] {
             made.at(id).into_iter().for_each(|c| made.values[row][c] *= 1.5);
         }
-        Some(vec![row])
+        Some(row)
     }),
 ];
 
-fn copied_row(made: &mut Made, random: &mut Random) -> Option<Vec<usize>> {
+fn copied_row(made: &mut Made, random: &mut Random) -> Option<usize> {
     ["jobs", "test", "commit_throughput_tps"].iter().find_map(|id| made.at(id))?;
     let of = below(random, made.values.len());
     let to = of + 1 + below(random, made.values.len() - of);
     made.works.insert(to, made.works[of]);
     made.values.insert(to, made.values[of].clone());
-    Some(vec![to])
-}
-
-#[test]
-fn faults_that_no_equation_shows_are_found() {
-    let (mut random, mut counts) = (Random::new(11), [(0, 0); FAULTS.len()]);
-    for seed in 0..TABLES / 5 {
-        for ((law, fault), (found, all)) in FAULTS.iter().zip(&mut counts) {
-            let mut made = made(&mut Random::new(seed));
-            let Some(rows) = fault(&mut made, &mut random) else { continue };
-            let of_law = check(&made.csv()).findings.into_iter().filter(|f| f.law == *law && f.row.is_some());
-            let (severity, seen): (Vec<_>, Vec<_>) = of_law.map(|f| (f.severity, f.row.unwrap() - 1)).unzip();
-            let is_right = rows.iter().all(|row| seen.contains(row)) && severity.iter().any(|s| *s != Severity::Info);
-            *found += u32::from(is_right);
-            *all += 1;
-        }
-    }
-    println!("found: {counts:?}");
-    assert!(counts.iter().all(|(found, all)| *all > 300 && found == all), "{counts:?}");
+    Some(to)
 }
 
 #[test]

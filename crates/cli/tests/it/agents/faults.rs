@@ -1,13 +1,7 @@
 //! What fails while agents run a test: agents, the coordinator, the hub.
 
-use std::time::Duration;
-
-use nix::sys::signal::Signal;
-
 use super::{Fleet, SHORT, names};
-use crate::common::figures::check;
-use crate::common::mariadb::Maria;
-use crate::common::{Server, command, ended, manifest_of, signal, sound, tests_of, wait_for};
+use crate::common::*;
 
 impl Fleet {
     /// Waits until the jobs of the newest run have run for a second, a second before the window or in it.
@@ -29,7 +23,7 @@ fn sessions(server: &Server) -> u32 {
 /// Stops a2 in the first of two tests. It is named, the run ends, and the sessions that it leaves are ended.
 fn lose_a2(fleet: &Fleet, target: &str) {
     let agents = fleet.agents.len() as u32;
-    let more = format!("--workload LGWR-LAT1 --duration 3s --jobs {} --repeat 2", 2 * agents);
+    let more = format!("--workload LGWR-LAT1 --duration 3s --warmup 300ms --jobs {} --repeat 2", 2 * agents);
     let child = fleet.start(agents, target, &more);
     fleet.wait_until_jobs_run();
     // Its sessions stay on the database while it hangs.
@@ -40,7 +34,7 @@ fn lose_a2(fleet: &Fleet, target: &str) {
     assert!(!sound(&tests[0]), "{}", tests[0]);
     let agents = check(&tests[0], "agents");
     assert!(agents["outcome"] == "failed" && agents["detail"].to_string().contains("agent a2 on"), "{agents}");
-    let lost = |n: &serde_json::Value| n["note"] == "lost-agent" && n["agent"] == "a2" && n["ended"] == 2;
+    let lost = |n: &Value| n["note"] == "lost-agent" && n["agent"] == "a2" && n["ended"] == 2;
     assert!(tests[0]["notes"].as_array().unwrap().iter().any(lost), "{}", tests[0]["notes"]);
 }
 
@@ -81,12 +75,11 @@ fn an_agent_that_is_lost_before_a_test_is_named() {
 fn nothing_loads_the_database_after_the_run_is_gone() {
     let (fleet, server) = (Fleet::new("a1 a2"), Server::start(&[]));
     let more = "--workload LGWR-LAT1 --jobs 4 --duration 600s";
-    let mut child = fleet.start(2, &server.tcp("boss", Some("tops3cret")), more);
+    let child = fleet.start(2, &server.tcp("boss", Some("tops3cret")), more);
     wait_for("the jobs to run", || sessions(&server) == 4);
     std::thread::sleep(Duration::from_secs(2));
     assert_eq!(sessions(&server), 4, "beats hold the lease");
-    signal(&child, Signal::SIGKILL);
-    child.wait().unwrap();
+    kill(child);
     wait_for("the sessions to end", || sessions(&server) == 0);
     fleet.wait_until_free();
 }
@@ -95,7 +88,7 @@ fn nothing_loads_the_database_after_the_run_is_gone() {
 #[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn an_interrupted_run_goes_on_with_other_agents() {
     let (mut fleet, server) = (Fleet::new("a1 a2"), Server::start(&[]));
-    let child = fleet.start(2, &server.url(), "--workload LGWR-LAT1 --jobs 2,4 --duration 3s");
+    let child = fleet.start(2, &server.url(), "--workload LGWR-LAT1 --jobs 2,4 --duration 2s --warmup 300ms");
     wait_for("the jobs of the second test", || sessions(&server) == 4);
     signal(&child, Signal::SIGINT);
     let ran = ended(child);
@@ -118,6 +111,7 @@ fn an_interrupted_run_goes_on_with_other_agents() {
 }
 
 #[test]
+#[ignore = "nightly: waits three times until a lease is over"]
 fn a_hub_that_is_away_for_too_long_costs_a_test_and_not_the_agents() {
     let mut fleet = Fleet::new("a1 a2");
     let begin = |fleet: &Fleet, more: &str| {

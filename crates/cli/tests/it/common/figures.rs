@@ -1,6 +1,6 @@
 //! Figures and checks of a test, and what must hold of them.
 
-use serde_json::Value;
+use super::Value;
 
 pub(crate) fn figure(test: &Value, id: &str) -> f64 {
     test[id].as_f64().unwrap_or_else(|| panic!("{}: no {id}: {}", test["workload"], test["absent"][id]))
@@ -9,6 +9,15 @@ pub(crate) fn figure(test: &Value, id: &str) -> f64 {
 pub(crate) fn check<'a>(test: &'a Value, id: &str) -> &'a Value {
     let found = test["checks"].as_array().unwrap().iter().find(|c| c["id"] == id);
     found.unwrap_or_else(|| panic!("{}: no check {id}: {test}", test["workload"]))
+}
+
+pub(crate) fn outcome<'a>(test: &'a Value, id: &str) -> &'a str {
+    check(test, id)["outcome"].as_str().unwrap()
+}
+
+/// Why a figure is not there.
+pub(crate) fn absent<'a>(test: &'a Value, id: &str) -> &'a str {
+    test["absent"][id].as_str().unwrap_or_else(|| panic!("{id}: {}", test[id]))
 }
 
 pub(crate) fn passed(test: &Value, id: &str) {

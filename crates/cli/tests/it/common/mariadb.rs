@@ -1,10 +1,6 @@
 //! A private MariaDB of the test's own, as a user's server would be.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-use std::process::{Command, Stdio};
-
-use super::{Killed, answer, as_user, done, free_port, give_to, made_once, wait_for};
+use super::{Command, Killed, Stdio, answer, as_user, done, free_port, give_to, made_once, wait_for};
 
 pub(crate) struct Maria {
     /// Ends before its folder goes.

@@ -1,20 +1,26 @@
 //! What the end-to-end tests share: running the real binary, and a private PostgreSQL.
-#![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(dead_code, unused_imports, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-pub(crate) mod figures;
-pub(crate) mod mariadb;
+mod figures;
+mod mariadb;
 mod sound;
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::Output;
 use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-#[allow(unused_imports, reason = "`alone` uses fewer")]
-pub(crate) use sound::{as_on_a_quiet_machine, measured, refused, sound, sound_tests};
+pub(crate) use std::path::{Path, PathBuf};
+pub(crate) use std::process::{Child, Command, Stdio};
+pub(crate) use std::time::Duration;
+
+pub(crate) use figures::*;
+pub(crate) use mariadb::Maria;
+pub(crate) use nix::sys::signal::Signal;
+pub(crate) use serde_json::Value;
+pub(crate) use sound::*;
 
 /// What takes longer hangs, also on a busy machine.
 pub(crate) const HANGS: Duration = Duration::from_secs(120);
@@ -24,6 +30,9 @@ const INSTALL: &str = "is the server missing? apt-get install postgresql mariadb
 
 /// Folder of the files that tests read.
 pub(crate) const DATA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/data");
+
+/// The documented workload of a user.
+pub(crate) const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/queue.toml");
 
 pub(crate) fn loadline() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_loadline"));
@@ -167,21 +176,30 @@ pub(crate) fn lat1(target: &str, results: impl AsRef<Path>, more: &str) -> Ran {
     on(target, results, &format!("--workload LGWR-LAT1 {more}"))
 }
 
-pub(crate) fn json_of(path: &Path) -> serde_json::Value {
-    serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
+/// Goes on with the run in `folder`; `more` are further words.
+pub(crate) fn resumed(folder: &Path, more: &str) -> Ran {
+    command(&format!("run --resume {} {more}", folder.display()))
 }
 
-pub(crate) fn manifest_of(folder: &Path) -> serde_json::Value {
+pub(crate) fn read(path: impl AsRef<Path>) -> String {
+    std::fs::read_to_string(path).unwrap()
+}
+
+pub(crate) fn json_of(path: &Path) -> Value {
+    serde_json::from_str(&read(path)).unwrap()
+}
+
+pub(crate) fn manifest_of(folder: &Path) -> Value {
     json_of(&folder.join("manifest.json"))
 }
 
-pub(crate) fn tests_of(folder: &Path) -> Vec<serde_json::Value> {
+pub(crate) fn tests_of(folder: &Path) -> Vec<Value> {
     let text = std::fs::read_to_string(folder.join("tests.jsonl")).unwrap_or_default();
     text.lines().map(|l| serde_json::from_str(l).unwrap()).collect()
 }
 
 /// Workloads of tests, each with the number `key`.
-pub(crate) fn made<'a>(tests: &'a [serde_json::Value], key: &str) -> Vec<(&'a str, u64)> {
+pub(crate) fn made<'a>(tests: &'a [Value], key: &str) -> Vec<(&'a str, u64)> {
     tests.iter().map(|t| (t["workload"].as_str().unwrap(), t[key].as_u64().unwrap())).collect()
 }
 
@@ -218,19 +236,21 @@ impl Drop for Killed {
     }
 }
 
-pub(crate) fn signal(child: &Child, signal: nix::sys::signal::Signal) {
+pub(crate) fn signal(child: &Child, signal: Signal) {
     nix::sys::signal::kill(nix::unistd::Pid::from_raw(child.id() as i32), signal).unwrap();
+}
+
+/// Ends a process as a crash does.
+pub(crate) fn kill(mut child: Child) {
+    signal(&child, Signal::SIGKILL);
+    child.wait().unwrap();
 }
 
 /// What is left in `results` besides run folders.
 pub(crate) fn leftovers(results: &Path) -> Vec<String> {
-    let mut left = Vec::new();
-    for entry in std::fs::read_dir(results).into_iter().flatten().flatten() {
-        if !entry.path().join("manifest.json").exists() {
-            left.push(entry.file_name().to_string_lossy().into_owned());
-        }
-    }
-    left
+    let all = std::fs::read_dir(results).into_iter().flatten().flatten();
+    let left = all.filter(|entry| !entry.path().join("manifest.json").exists());
+    left.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
 }
 
 /// A private PostgreSQL of the test's own, as a user's server would be.
@@ -239,6 +259,8 @@ pub(crate) struct Server {
     bin: PathBuf,
     child: Option<Child>,
     pub(crate) port: u16,
+    /// Library whose functions replace those of the system.
+    preload: Option<PathBuf>,
 }
 
 /// A program of a server, which root runs as `user`.
@@ -317,6 +339,11 @@ impl Server {
 
     /// Starts one that accepts passwords on 127.0.0.1 and everybody on its socket.
     pub(crate) fn start(settings: &[&str]) -> Server {
+        Self::start_with(settings, None)
+    }
+
+    /// The same with a library whose functions replace those of the system.
+    pub(crate) fn start_with(settings: &[&str], preload: Option<&Path>) -> Server {
         let bin = Self::bin();
         let dir = tempfile::Builder::new().prefix("loadline-server-").tempdir_in("/var/tmp").unwrap();
         let version = bin.parent().unwrap().file_name().unwrap().display();
@@ -328,24 +355,20 @@ impl Server {
             done(initdb.args(words(INITDB)).arg(&secret).arg("-D").arg(made.join("data")));
         });
         give_to("postgres", dir.path());
-        let mut server = Server { dir, bin, child: None, port: free_port() };
+        let preload = preload.map(Path::to_owned);
+        let mut server = Server { dir, bin, child: None, port: free_port(), preload };
         server.launch(settings);
         server
     }
 
-    /// A standby that streams from this server.
     pub(crate) fn standby(&self) -> Server {
         let dir = tempfile::Builder::new().prefix("loadline-server-").tempdir_in("/var/tmp").unwrap();
         let data = dir.path().join("data");
         give_to("postgres", dir.path());
-        done(
-            as_user("postgres", self.bin.join("pg_basebackup"))
-                .args(["-R", "-X", "stream", "-c", "fast", "--no-sync", "-U", "boss", "-D"])
-                .arg(&data)
-                .args(["-p", &self.port.to_string(), "-h"])
-                .arg(self.dir.path()),
-        );
-        let mut server = Server { dir, bin: self.bin.clone(), child: None, port: free_port() };
+        let mut copy = as_user("postgres", self.bin.join("pg_basebackup"));
+        copy.args(["-R", "-X", "stream", "-c", "fast", "--no-sync", "-U", "boss", "-D"]).arg(&data);
+        done(copy.args(["-p", &self.port.to_string(), "-h"]).arg(self.dir.path()));
+        let mut server = Server { dir, bin: self.bin.clone(), child: None, port: free_port(), preload: None };
         server.launch(&[]);
         server
     }
@@ -359,6 +382,7 @@ impl Server {
             command.arg("-c").arg(setting);
         }
         command.arg("-c").arg(format!("unix_socket_directories={}", self.dir.path().display()));
+        command.envs(self.preload.iter().map(|library| ("LD_PRELOAD", library)));
         self.child = Some(command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log).spawn().unwrap());
         wait_for("the server to answer", || self.sql("SELECT 1").is_ok());
     }
@@ -383,12 +407,20 @@ impl Server {
 
     /// Runs a statement with psql; unaligned output.
     pub(crate) fn sql(&self, sql: &str) -> Result<String, String> {
-        answer(
-            Command::new(self.bin.join("psql"))
-                .args(["-X", "-A", "-t", "-q", "-v", "ON_ERROR_STOP=1", "-h"])
-                .arg(self.dir.path())
-                .args(["-p", &self.port.to_string(), "-U", "boss", "-d", "postgres", "-c", sql]),
-        )
+        let plain = ["-X", "-A", "-t", "-q", "-v", "ON_ERROR_STOP=1", "-d", "postgres", "-c", sql];
+        answer(self.client("psql").args(plain))
+    }
+
+    /// A client of PostgreSQL's own, with the words that lead it to this server.
+    pub(crate) fn client(&self, program: &str) -> Command {
+        let mut client = Command::new(self.bin.join(program));
+        client.arg("-h").arg(self.dir.path()).args(["-p", &self.port.to_string(), "-U", "boss"]);
+        client
+    }
+
+    /// Whether loadline's schema is there.
+    pub(crate) fn has_schema(&self) -> bool {
+        self.sql("SELECT count(*) FROM pg_namespace WHERE nspname = 'loadline'").unwrap() != "0"
     }
 
     /// Sends a signal (`-STOP`) to the postmaster and its children.
@@ -417,7 +449,7 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         if let Some(mut child) = self.child.take() {
-            signal(&child, nix::sys::signal::Signal::SIGQUIT);
+            signal(&child, Signal::SIGQUIT);
             let _ = child.wait();
         }
     }

@@ -1,11 +1,8 @@
 //! What must hold of a test that was measured on any machine, however busy it is.
 
-use std::path::Path;
-
 use loadline_model::CheckId;
-use serde_json::Value;
 
-use super::{Ran, run, tests_of};
+use super::{Path, Ran, Value, run, tests_of};
 
 /// A check that others on the machine can fail, because it is one of times.
 struct OfTime {

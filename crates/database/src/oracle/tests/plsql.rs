@@ -16,7 +16,8 @@ fn sent() -> BTreeSet<String> {
     target.clean().unwrap();
     let mut all: BTreeSet<String> = willing.texts().into_iter().chain(unwilling.texts()).collect();
     // What is sent by another thread, on a cluster, or where only one instance can be read.
-    all.extend([SETUP.to_owned(), awr::OF_ALL.to_owned(), "ALTER SYSTEM CANCEL SQL '12, 34567, @1'".to_owned()]);
+    let of_all = knowledge::KNOWLEDGE.query("awr-of-all");
+    all.extend([SETUP, of_all, "ALTER SYSTEM CANCEL SQL '12, 34567, @1'"].map(str::to_owned));
     let jobs = counters::whose(crate::scope::Scope::Jobs, "");
     all.extend(knowledge::KNOWLEDGE.views.iter().map(|view| view.query(false).replace("{whose}", &jobs)));
     all

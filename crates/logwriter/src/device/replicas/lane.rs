@@ -87,13 +87,10 @@ pub(crate) struct LaneState {
     pub(crate) behind: usize,
     /// All tickets up to this one are durable on this member.
     pub(crate) done: u64,
-    /// Why it failed.
     pub(crate) failed: Option<String>,
-    /// Bytes written.
     pub(crate) bytes: u64,
 }
 
-/// What all lanes share.
 #[derive(Debug, Default)]
 pub(crate) struct State {
     pub(crate) lanes: Vec<LaneState>,

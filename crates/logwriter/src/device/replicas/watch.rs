@@ -5,14 +5,12 @@ use std::sync::Arc;
 use super::Rule;
 use super::lane::{Board, LaneState};
 
-/// State of one member.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemberState {
     /// Why it dropped out, if it did.
     pub dropped: Option<String>,
     /// Bytes queued and not yet written.
     pub behind_bytes: u64,
-    /// Bytes written.
     pub bytes: u64,
 }
 

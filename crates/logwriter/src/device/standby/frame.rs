@@ -30,7 +30,6 @@ pub(super) enum Kind {
     Write,
     /// Make everything before it durable.
     Sync,
-    /// Write and sync.
     WriteSync,
     /// List the log files.
     Files,
@@ -117,7 +116,6 @@ impl Head {
         Ok(Head { kind, flags: bytes[7], length, number: u64_at(12), offset: u64_at(20), sum: u32_at(28) })
     }
 
-    /// Verifies the checksum of header and body.
     pub(super) fn check(&self, body: &[u8]) -> io::Result<()> {
         if self.encode(body)[28..] == self.sum.to_le_bytes() {
             return Ok(());

@@ -9,7 +9,6 @@ use super::frame::{Head, Kind, ON_RECEIPT};
 use super::stream::Stream;
 use crate::device::{DeviceError, DeviceTimes, FileMaker, LogDevice};
 
-/// One connection.
 struct Connection {
     stream: Stream,
     address: String,

@@ -74,7 +74,6 @@ impl Receiver {
         Ok(Receiver { address, standby, lane: vec![lane], thread: Some(thread) })
     }
 
-    /// Its listen address.
     #[must_use]
     pub fn address(&self) -> &str {
         &self.address

@@ -6,7 +6,7 @@ use loadline_analyze::kpi::LATENCY;
 use loadline_analyze::paired::Verdict;
 use loadline_analyze::stats::mean;
 use loadline_analyze::variants::Row as Figure;
-use loadline_model::format::{ABSENT, number};
+use loadline_model::format::number;
 use loadline_model::variant::Letter;
 use loadline_model::{Column, column};
 use minijinja::{Value, context};
@@ -14,7 +14,6 @@ use minijinja::{Value, context};
 use super::RunOfVariants;
 use crate::doc::{Cell, Notes, Table};
 use crate::spec::TableSpec;
-use crate::words::ratio;
 
 const P99: &Column = column::TRANSACTION_TIME_NS_P99;
 const CPU: &Column = column::VIA_CPU_US_PER_TX;
@@ -43,21 +42,29 @@ impl RunOfVariants<'_> {
         for row in self.through().filter(|row| row.ratio.is_some()) {
             cells.entry((row.cell.other(), row.cell.workload)).or_default().push(row);
         }
-        let said = |((arm, workload), rows): ((Letter, &str), Vec<&Figure<'_>>)| {
-            let at = |verdict: Verdict| {
-                let jobs = rows.iter().filter(move |row| row.verdict == Some(verdict)).map(|row| row.cell.jobs);
+        let said = |((arm, workload), mut rows): ((Letter, &str), Vec<&Figure<'_>>)| {
+            rows.sort_by_key(|row| row.cell.jobs);
+            let at = |is: fn(Verdict) -> bool| {
+                let jobs = rows.iter().filter(move |row| row.verdict.is_some_and(is)).map(|row| row.cell.jobs);
                 jobs.collect::<Vec<u32>>()
             };
+            let (pays, not_shown) = (at(|v| v == Verdict::Faster), at(|v| v == Verdict::NotShown));
+            let shown_not = at(|v| matches!(v, Verdict::Slower | Verdict::Equivalent));
+            let is_above = |from: &u32| rows.iter().all(|row| row.cell.jobs < *from || pays.contains(&row.cell.jobs));
+            let from = pays.first().copied().filter(is_above);
             let added = |row: &Figure<'_>| {
                 let [a, b] = self.means_of(row, LATENCY)?;
                 Some((row.cell.jobs, b - a))
             };
             context! {
-                arm, workload,
+                arm, workload, from, pays, not_shown,
+                below => shown_not.iter().rfind(|jobs| from.is_some_and(|from| **jobs < from)),
                 url => rows.first().and_then(|row| self.via(row)),
                 added => rows.iter().filter_map(|row| added(row)).collect::<Vec<_>>(),
-                pays => at(Verdict::Faster),
-                costs => at(Verdict::Slower),
+                is_least => from.is_some() && from == rows.first().map(|row| row.cell.jobs),
+                most => rows.last().map(|row| row.cell.jobs),
+                costs => at(|v| v == Verdict::Slower),
+                keep => self.records.iter().all(|r| r.load().reconnect_every.is_none()),
             }
         };
         cells.into_iter().map(said).collect()
@@ -85,14 +92,6 @@ impl RunOfVariants<'_> {
             .number("Mean", "ms, added", |row| ms(row, LATENCY, |s| s[1] - s[0]))
             .number("p99", "ms, added", |row| ms(row, P99, |s| s[1] - s[0]))
             .number(CPU.title, CPU.unit, cpu)
-            .number("Throughput", "through/direct", |row| row.ratio.map(|r| ratio(r.value)))
-            .text("It pays", |row| match row.verdict {
-                Some(Verdict::Faster) => "yes",
-                Some(Verdict::Slower) => "no",
-                Some(Verdict::Equivalent) => "neither",
-                Some(Verdict::NotShown) => "not shown",
-                None => ABSENT,
-            })
             .caption("The price of the way: latency through the proxy beside that of direct sessions")
             .notes(&notes)
             .if_rows()

@@ -2,13 +2,15 @@
 
 #![allow(dead_code, clippy::unwrap_used)]
 
-pub(crate) mod groups;
+mod groups;
+
+pub(crate) use groups::all_groups;
 
 use std::collections::BTreeMap;
 
 use loadline_model::limits::{LimitSource, SizePoint, TestLimit};
 use loadline_model::plan::SkippedWorkload;
-use loadline_model::{Check, CheckId, Column, Manifest, Series, TestRecord, column};
+use loadline_model::{Check, CheckId, Column, Detail, Manifest, Series, TestRecord, column};
 use loadline_report::{Format, Options, OverTime, RunData, SCRIPT, render};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -140,7 +142,7 @@ pub(crate) fn scan(m: &Manifest, test: u32, flush_at: Option<f64>, ns_per_mib: f
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 33) as f64 / 2_147_483_648.0
     };
-    r.sizes = (0..=96)
+    let sizes = (0..=96)
         .map(|i| {
             let redo_bytes = f64::from(i) * 65_536.0;
             let left = flush_at.map_or(redo_bytes, |at| (redo_bytes + 4096.0) % at);
@@ -151,6 +153,7 @@ pub(crate) fn scan(m: &Manifest, test: u32, flush_at: Option<f64>, ns_per_mib: f
             SizePoint { idle_s: 0.0, redo_bytes, write_ns: vec![(redo_bytes * 0.8) as u64; commit_ns.len()], commit_ns }
         })
         .collect();
+    r.details.push(Detail::Sizes(sizes));
     r
 }
 

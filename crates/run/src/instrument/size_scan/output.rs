@@ -64,7 +64,6 @@ pub(crate) fn disturbance(e: &Evidence<'_, Scanned>, out: &mut Test) {
     others::sessions(out, &e.around, &Default::default(), None);
 }
 
-/// Figures that a scan has not.
 pub(crate) fn no_load(e: &Evidence<'_, Scanned>, out: &mut Test) {
     let workload = &e.work().workload;
     let so_far = TestRecord { figures: out.values.clone(), ..TestRecord::blank(&workload.code) };

@@ -1,5 +1,6 @@
 //! Operations of an embedded database on its files, counted by loadline because the database does not.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
@@ -27,7 +28,6 @@ pub(crate) struct LogCounters {
     pub(crate) writer_wait_ns: AtomicU64,
     /// Length of the present log when its last checkpoint began, pages: SQLite only.
     pub(crate) checkpoint_at: AtomicI32,
-    /// Operations on the database.
     pub(crate) data: DataCounters,
 }
 
@@ -52,10 +52,36 @@ pub(crate) struct DataCounters {
     pub(crate) changed: AtomicU64,
 }
 
+thread_local! {
+    /// The counters of the job that runs in this thread: what others write is nobody's wait.
+    pub(crate) static JOB: RefCell<Option<Arc<LogCounters>>> = const { RefCell::new(None) };
+}
+
+/// Calls `call`, and adds its time, ns, to `counter`.
+pub(crate) fn timed<T>(counter: &AtomicU64, call: impl FnOnce() -> T) -> T {
+    let begin = loadline_storage::now_ns();
+    let done = call();
+    counter.fetch_add(loadline_storage::now_ns().saturating_sub(begin), Ordering::Relaxed);
+    done
+}
+
+impl LogCounters {
+    /// Calls what writes or syncs, and adds its time to that counter of the `log`, or to that of the data if a job makes it.
+    pub(crate) fn timed_write<T>(&self, log: Option<&AtomicU64>, call: impl FnOnce() -> T) -> T {
+        match log {
+            Some(counter) => timed(counter, call),
+            None if JOB.with_borrow(Option::is_some) => timed(&self.data.write_ns, call),
+            None => call(),
+        }
+    }
+}
+
 /// Reads the counters of log and database.
 pub(crate) struct FileObserver {
     pub(crate) counters: Arc<LogCounters>,
     pub(crate) page_size: u64,
+    /// Names of those that mean nothing of this database.
+    pub(crate) without: &'static [&'static str],
 }
 
 impl Observer for FileObserver {
@@ -86,6 +112,7 @@ impl Observer for FileObserver {
         // As of the other databases: the blocks that were read, from wherever.
         let read_bytes = data.misses.load(Ordering::Relaxed) as f64 * self.page_size as f64;
         let counters = counters.chain([(counter::READ_BYTES, read_bytes)]);
+        let counters = counters.filter(|(name, _)| !self.without.contains(name));
         let counters = counters.map(|(name, value)| (name.to_owned(), value)).collect();
         Ok(Snapshot { at_ns: loadline_storage::now_ns(), counters, ..Snapshot::default() })
     }

@@ -1,11 +1,10 @@
-//! Counts and times the library's own calls on the files of a database, as SQLite's are by its virtual file system: DuckDB counts none.
+//! Counts and times the calls that the library of a database makes on its files, if the database itself does not.
 //!
 //! The library calls `write`, `pwrite`, `pread`, `fsync`, `open` and `close` through a table of addresses that the dynamic linker fills
 //! (its global offset table). [`redirect`] puts functions of this file there, which call libc's. Other libraries and loadline itself
 //! have tables of their own and are not counted.
 #![allow(unsafe_code)]
 
-use std::cell::Cell;
 use std::ffi::{CStr, OsStr, c_char, c_int, c_uint, c_void};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
@@ -16,18 +15,26 @@ use libloading::os::unix::Library as Raw;
 use loadline_storage::now_ns;
 use nix::libc;
 
-use crate::file_counters::LogCounters;
+use super::counters::LogCounters;
 
 /// How the library is opened: all addresses at once, and its symbols for itself.
 pub(super) const FLAGS: c_int = libc::RTLD_NOW | libc::RTLD_LOCAL;
-/// Size of DuckDB's blocks, bytes.
-pub(super) const BLOCK_BYTES: u64 = 262_144;
-/// Size of a header of a database file, of which a checkpoint writes one at its end; the file's own header comes before both.
-const HEADER_BYTES: usize = 4096;
+
+/// The files of a database.
+pub(crate) struct Layout {
+    /// What follows the database's name in those of its logs, at their beginning.
+    pub(crate) log: &'static str,
+    /// Size of its blocks, bytes.
+    pub(crate) block_bytes: u64,
+    /// Size of the header that a checkpoint writes at its end, bytes, and where.
+    pub(crate) header_bytes: u64,
+    pub(crate) headers_at: &'static [i64],
+}
 
 /// A file that is counted.
 struct Watched {
     database: PathBuf,
+    layout: &'static Layout,
     is_log: bool,
     counters: Arc<LogCounters>,
     /// Whether the library has opened it.
@@ -42,24 +49,19 @@ static WATCHED: Mutex<Vec<&'static Watched>> = Mutex::new(Vec::new());
 /// Open files that are counted, by their descriptors.
 static OPEN: [AtomicPtr<Watched>; 65_536] = [const { AtomicPtr::new(std::ptr::null_mut()) }; 65_536];
 
-thread_local! {
-    /// Whether this thread runs a job: what others write is nobody's wait.
-    pub(super) static IS_JOB: Cell<bool> = const { Cell::new(false) };
-}
-
-/// Counts the calls on `database` and its log (`database.wal`, and those of its checkpoints) from now on.
-pub(super) fn watch(database: &Path, counters: &Arc<LogCounters>) {
+/// Counts the calls on `database` and its logs from now on.
+pub(crate) fn watch(database: &Path, layout: &'static Layout, counters: &Arc<LogCounters>) {
     let mut watched = WATCHED.lock().unwrap_or_else(PoisonError::into_inner);
     watched.retain(|file| file.database != database);
     for is_log in [false, true] {
         let (database, counters) = (database.to_owned(), Arc::clone(counters));
         let [seen, header] = [const { AtomicBool::new(false) }; 2];
-        watched.push(Box::leak(Box::new(Watched { database, is_log, counters, seen, header })));
+        watched.push(Box::leak(Box::new(Watched { database, layout, is_log, counters, seen, header })));
     }
 }
 
 /// Whether the library was seen to open `database`.
-pub(super) fn sees(database: &Path) -> bool {
+pub(crate) fn sees(database: &Path) -> bool {
     let watched = WATCHED.lock().unwrap_or_else(PoisonError::into_inner);
     watched.iter().any(|file| !file.is_log && file.database == database && file.seen.load(Ordering::Relaxed))
 }
@@ -67,21 +69,10 @@ pub(super) fn sees(database: &Path) -> bool {
 impl Watched {
     fn is_at(&self, path: &[u8]) -> bool {
         match path.strip_prefix(self.database.as_os_str().as_bytes()) {
-            Some(rest) if self.is_log => rest.starts_with(b".wal"),
+            Some(rest) if self.is_log => rest.starts_with(self.layout.log.as_bytes()),
             Some(rest) => rest.is_empty(),
             None => false,
         }
-    }
-
-    /// Calls `call` and adds its time, ns, to a counter of the log, or to that of the data if a job makes it.
-    fn timed<T>(&self, log: impl Fn(&LogCounters) -> &AtomicU64, call: impl FnOnce() -> T) -> T {
-        let begin = now_ns();
-        let done = call();
-        let counter = if self.is_log { log(&self.counters) } else { &self.counters.data.write_ns };
-        if self.is_log || IS_JOB.get() {
-            add(counter, now_ns().saturating_sub(begin));
-        }
-        done
     }
 }
 
@@ -137,7 +128,7 @@ unsafe extern "C" fn pwrite(descriptor: c_int, data: *const c_void, bytes: usize
 
 fn written(descriptor: c_int, offset: Option<i64>, call: impl FnOnce() -> isize) -> isize {
     let Some(file) = watched_at(descriptor) else { return call() };
-    let done = file.timed(|log| &log.write_ns, call);
+    let done = file.counters.timed_write(file.is_log.then_some(&file.counters.write_ns), call);
     let Ok(bytes) = u64::try_from(done) else { return done };
     let LogCounters { data, .. } = &*file.counters;
     if file.is_log {
@@ -145,10 +136,10 @@ fn written(descriptor: c_int, offset: Option<i64>, call: impl FnOnce() -> isize)
         add(&file.counters.bytes, bytes);
         return done;
     }
-    add(&data.writes, bytes / BLOCK_BYTES);
+    let Layout { block_bytes, header_bytes, headers_at, .. } = file.layout;
+    add(&data.writes, bytes / block_bytes);
     add(&data.write_bytes, bytes);
-    let headers = [1, 2].map(|n| n * HEADER_BYTES as i64);
-    if bytes == HEADER_BYTES as u64 && offset.is_some_and(|at| headers.contains(&at)) {
+    if bytes == *header_bytes && offset.is_some_and(|at| headers_at.contains(&at)) {
         add(&data.checkpoints, 1);
         file.header.store(true, Ordering::Relaxed);
     }
@@ -161,7 +152,7 @@ unsafe extern "C" fn pread(descriptor: c_int, data: *mut c_void, bytes: usize, o
     let Some(file) = watched_at(descriptor).filter(|file| !file.is_log) else { return call() };
     let begin = now_ns();
     let done = call();
-    let blocks = u64::try_from(done).unwrap_or(0) / BLOCK_BYTES;
+    let blocks = u64::try_from(done).unwrap_or(0) / file.layout.block_bytes;
     if blocks > 0 {
         let counters = &file.counters.data;
         add(&counters.read_ns, now_ns().saturating_sub(begin));
@@ -186,7 +177,7 @@ fn synced(descriptor: c_int, call: impl FnOnce() -> c_int) -> c_int {
     // A commit that starts a checkpoint may write no log: the header makes it durable.
     let makes_durable = file.is_log || file.header.swap(false, Ordering::Relaxed);
     let begin = now_ns();
-    let done = if file.is_log { call() } else { file.timed(|log| &log.sync_ns, call) };
+    let done = if file.is_log { call() } else { file.counters.timed_write(None, call) };
     // One that fails makes nothing durable.
     if makes_durable && done == 0 {
         add(&file.counters.syncs, 1);
@@ -244,7 +235,7 @@ const ADDRESSES: [u32; 2] = if cfg!(target_arch = "aarch64") { [1025, 1026] } el
 ///
 /// # Errors
 /// What the library lacks, or that its table cannot be changed.
-pub(super) fn redirect(library: Raw) -> Result<PathBuf, String> {
+pub(crate) fn redirect(library: Raw) -> Result<PathBuf, String> {
     if !cfg!(all(target_os = "linux", target_env = "gnu", any(target_arch = "x86_64", target_arch = "aarch64"))) {
         return Err("that is made for Linux with glibc on x86_64 and aarch64".to_owned());
     }

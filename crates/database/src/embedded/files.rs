@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use loadline_model::manifest::TargetInfo;
 use loadline_model::{Finding, Severity};
+use percent_encoding::percent_decode_str;
 
 use crate::error::TargetError;
 use crate::folder::{self, OwnedFolder, io};
@@ -15,8 +16,9 @@ const LOCK: &str = "-loadline-lock";
 
 /// How an embedded database names its files.
 pub(crate) struct FileNames {
-    /// Its URL's scheme.
+    /// Its URL's scheme, and the one parameter that it takes, a path: `lib`.
     pub(crate) scheme: &'static str,
+    pub(crate) parameter: Option<&'static str>,
     /// What follows the database's name in that of its log.
     pub(crate) log: &'static str,
     /// The same of its other files and folders.
@@ -24,20 +26,43 @@ pub(crate) struct FileNames {
 }
 
 impl FileNames {
-    /// Path and parameters in a URL; no path for a private database.
-    pub(crate) fn split<'u>(&self, url: &'u str) -> Result<(Option<PathBuf>, Option<&'u str>), TargetError> {
-        let rest = url.strip_prefix(self.scheme).and_then(|rest| rest.strip_prefix(':'));
-        let rest = rest.ok_or_else(|| TargetError::Usage(format!("'{url}' is no URL of {}:", self.scheme)))?;
-        let (path, query) = rest.split_once('?').map_or((rest, None), |(path, query)| (path, Some(query)));
+    pub(crate) fn place(&self, url: &str) -> Result<Place, TargetError> {
+        let scheme = self.scheme;
+        let rest = url.strip_prefix(scheme).and_then(|rest| rest.strip_prefix(':'));
+        let rest = rest.ok_or_else(|| TargetError::Usage(format!("'{url}' is no URL of {scheme}:")))?;
+        let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
         // sqlite:///dir/file.db is the same as sqlite:/dir/file.db.
         let path = path.strip_prefix("//").unwrap_or(path);
-        Ok(((!path.is_empty()).then(|| PathBuf::from(path)), query))
+        let mut place = Place { database: (!path.is_empty()).then(|| PathBuf::from(path)), parameter: None };
+        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+            let value = pair.split_once('=').filter(|(name, value)| Some(*name) == self.parameter && !value.is_empty());
+            let Some((_, value)) = value else {
+                let takes =
+                    self.parameter.map_or("no parameters".to_owned(), |name| format!("one parameter, {name}=PATH"));
+                return Err(TargetError::Usage(format!(
+                    "'?{pair}' in '{url}': a {scheme}: URL takes {takes}; give settings with --setting name=value"
+                )));
+            };
+            let value = percent_decode_str(value).decode_utf8_lossy();
+            place.parameter = Some(PathBuf::from(value.into_owned()));
+        }
+        Ok(place)
     }
 
-    /// Prefix of its temporary folders.
+    /// Whether a URL names a private database.
+    pub(crate) fn is_private(&self, url: &str) -> bool {
+        self.place(url).is_ok_and(|place| place.database.is_none())
+    }
+
     pub(crate) fn temp_prefix(&self) -> String {
         format!("loadline-{}-", self.scheme)
     }
+}
+
+pub(crate) struct Place {
+    /// `None` for a private database.
+    pub(crate) database: Option<PathBuf>,
+    pub(crate) parameter: Option<PathBuf>,
 }
 
 /// The database file and its temporary folder, if it has one.

@@ -1,0 +1,204 @@
+//! Who owns a private server's folder, and the end of servers whose owner is dead.
+//!
+//! The owner holds the owner file locked. Its first line says who that is; the ids of the processes that were started for the server
+//! follow, one a line. If loadline runs as root, the folder belongs to root, so the file can be trusted. It is removed last, so an
+//! interrupted removal can be repeated.
+
+use std::fs::{File, OpenOptions, Permissions};
+use std::io::{self, Write};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use nix::unistd::{geteuid, getpid};
+use serde::{Deserialize, Serialize};
+
+use super::process::{Marks, group};
+use super::programs::User;
+use super::settings::Product;
+use super::shared_memory;
+use crate::folder::try_lock;
+use crate::machine::boot_id;
+
+pub(super) const OWNER: &str = "owner";
+pub(super) const LOG: &str = "server.log";
+/// A folder without an owner is left alone up to this age: a server may be starting in it.
+const MAX_CREATION_TIME: Duration = Duration::from_secs(60);
+
+/// First line of an owner file.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Owner {
+    /// Process id of the owner, as information for people: it lives as long as it holds the lock.
+    pub(super) pid: i32,
+    /// Process ids of another boot are invalid.
+    boot_id: String,
+    /// User and group that the server runs as.
+    pub(super) uid: u32,
+    gid: u32,
+}
+
+impl Owner {
+    /// Makes this process the owner of `dir` as long as the returned file is open.
+    pub(super) fn take(dir: &Path, user: &User) -> io::Result<(Owner, File)> {
+        let locked = try_lock(&dir.join(OWNER))?;
+        let mut file = locked.ok_or_else(|| io::Error::other("its lock is held by another process"))?;
+        let owner = Owner { pid: getpid().as_raw(), boot_id: boot_id(), uid: user.uid, gid: user.gid };
+        // Everybody may read whose it is.
+        file.set_permissions(Permissions::from_mode(0o644))?;
+        file.write_all(format!("{}\n", serde_json::to_string(&owner)?).as_bytes())?;
+        file.sync_all()?;
+        Ok((owner, file))
+    }
+
+    /// Reads the owner file; `None` if there is none, or an empty one, which an interrupted start leaves.
+    pub(super) fn read(dir: &Path) -> io::Result<Option<Owner>> {
+        match std::fs::read_to_string(dir.join(OWNER)) {
+            Ok(text) => Ok(text.lines().next().map(serde_json::from_str).transpose()?),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// Processes that were started for the server in `dir`; none if they were of another boot.
+    pub(super) fn started(&self, dir: &Path) -> Vec<i32> {
+        let text = std::fs::read_to_string(dir.join(OWNER)).unwrap_or_default();
+        if self.boot_id == boot_id() { text.lines().filter_map(|pid| pid.parse().ok()).collect() } else { Vec::new() }
+    }
+
+    /// Ends the processes of the server in `dir` and removes its shared memory; returns whether anything still ran.
+    pub(super) fn end(&self, product: &Product, dir: &Path) -> io::Result<bool> {
+        let mut started = self.started(dir);
+        let marks = Marks { name: name(dir), uid: self.uid, started: &started };
+        let found: Vec<i32> = marks.running().iter().map(|pid| pid.as_raw()).collect();
+        // A helper of initdb leaves shared memory if it is killed, and this process may be killed before it has removed it.
+        if let Ok(mut file) = OpenOptions::new().append(true).open(dir.join(OWNER)) {
+            let _ = file.write_all(found.iter().map(|pid| format!("{pid}\n")).collect::<String>().as_bytes());
+        }
+        marks.end_all(&product.end)?;
+        let ran = !found.is_empty();
+        started.extend(found);
+        shared_memory::remove(&started, &User::of_ids(self.uid, self.gid));
+        Ok(ran)
+    }
+
+    /// Stops the server in `dir` and removes the folder; returns whether anything still ran.
+    pub(super) fn remove(&self, product: &Product, dir: &Path) -> io::Result<bool> {
+        let ran = self.end(product, dir)?;
+        let sockets = outside(dir);
+        if std::fs::symlink_metadata(&sockets).is_ok_and(|m| m.is_dir() && m.uid() == self.uid) {
+            std::fs::remove_dir_all(sockets)?;
+        }
+        for part in ["data", "socket"] {
+            ignore_not_found(std::fs::remove_dir_all(dir.join(part)))?;
+        }
+        let files = product.files.iter().map(String::as_str);
+        for file in files.chain([LOG, OWNER]) {
+            ignore_not_found(std::fs::remove_file(dir.join(file)))?;
+        }
+        // Fails if the folder has files that loadline did not create: they must not be removed.
+        std::fs::remove_dir(dir)?;
+        Ok(ran)
+    }
+}
+
+/// The unique name of a server's folder.
+pub(super) fn name(dir: &Path) -> &str {
+    dir.file_name().and_then(|name| name.to_str()).unwrap_or_default()
+}
+
+/// The folder of the socket in `/tmp`.
+pub(super) fn outside(dir: &Path) -> PathBuf {
+    Path::new("/tmp").join(format!("{}-socket", name(dir)))
+}
+
+fn ignore_not_found(result: io::Result<()>) -> io::Result<()> {
+    match result {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
+}
+
+/// Removes the servers of dead owners in these places. Returns a line per folder that was removed, or left alone with the reason, and
+/// whether all could be removed.
+pub(super) fn remove_leftovers(product: &Product, places: &[PathBuf]) -> (Vec<String>, bool) {
+    let (mut done, mut removed) = (Vec::new(), true);
+    let mut places: Vec<PathBuf> = places.iter().filter_map(|place| std::fs::canonicalize(place).ok()).collect();
+    places.sort();
+    places.dedup();
+    for place in places {
+        let entries = std::fs::read_dir(&place).into_iter().flatten().flatten();
+        let named = |name: &std::ffi::OsStr| name.to_str().is_some_and(|name| name.starts_with(&product.prefix));
+        let mut dirs: Vec<PathBuf> = entries.filter(|e| named(&e.file_name())).map(|e| e.path()).collect();
+        dirs.sort();
+        for dir in dirs {
+            match examine(product, &dir) {
+                Ok(line) => done.extend(line),
+                // Another process removed it at the same time.
+                Err(e) if e.kind() == io::ErrorKind::NotFound && !dir.exists() => {}
+                Err(e) => {
+                    done.push(format!("'{}' could not be removed: {e}", dir.display()));
+                    removed = false;
+                }
+            }
+        }
+    }
+    (done, removed)
+}
+
+/// Removes `dir` if it is loadline's and its owner is dead.
+fn examine(product: &Product, dir: &Path) -> io::Result<Option<String>> {
+    let metadata = std::fs::symlink_metadata(dir)?;
+    if !metadata.is_dir() {
+        return Ok(None);
+    }
+    let (shown, foreign) = (dir.display(), metadata.uid() != geteuid().as_raw());
+    let owner = match Owner::read(dir) {
+        // Its owner file cannot be trusted: in a folder such as /var/tmp anybody can create one.
+        Ok(Some(owner)) if foreign && (owner.boot_id != boot_id() || group(owner.pid).is_none()) => {
+            return Ok(Some(format!(
+                "left '{shown}' alone: it belongs to the user with uid {}, who can remove it with `loadline clean`",
+                metadata.uid()
+            )));
+        }
+        _ if foreign => return Ok(None),
+        Ok(Some(owner)) => owner,
+        Ok(None) => return remove_unfinished(product, dir, &metadata),
+        Err(e) => return Ok(Some(format!("left '{shown}' alone: its owner file cannot be read ({e})"))),
+    };
+    // Held by a living owner; from here on until the folder is removed, so no other process cleans up here at the same time.
+    let Some(_lock) = try_lock(&dir.join(OWNER))? else { return Ok(None) };
+    let ran = owner.remove(product, dir)?;
+    let stopped = if ran { " (the server was still running and was stopped)" } else { "" };
+    Ok(Some(format!(
+        "removed '{shown}', a private {} server whose owner (loadline, process {}) is dead{stopped}",
+        product.name, owner.pid
+    )))
+}
+
+/// Removes a folder with nothing but an empty owner file, which an interrupted start or removal leaves.
+fn remove_unfinished(product: &Product, dir: &Path, metadata: &std::fs::Metadata) -> io::Result<Option<String>> {
+    let names = std::fs::read_dir(dir)?.map(|e| e.map(|e| e.file_name())).collect::<io::Result<Vec<_>>>()?;
+    let old = metadata.modified()?.elapsed().is_ok_and(|age| age > MAX_CREATION_TIME);
+    if !old || names.iter().any(|name| name != OWNER) {
+        return Ok(None);
+    }
+    let Some(_lock) = try_lock(&dir.join(OWNER))? else { return Ok(None) };
+    std::fs::remove_file(dir.join(OWNER))?;
+    std::fs::remove_dir(dir)?;
+    Ok(Some(format!("removed '{}', an unfinished private {} server", dir.display(), product.name)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn process_ids_are_those_of_a_boot() {
+        let dir = tempfile::tempdir().unwrap();
+        let (mut owner, mut file) = Owner::take(dir.path(), &User::of_ids(1, 2)).unwrap();
+        file.write_all(b"12\n345\n").unwrap();
+        assert_eq!(owner.started(dir.path()), [12, 345]);
+        owner.boot_id.push('x');
+        assert!(owner.started(dir.path()).is_empty());
+    }
+}

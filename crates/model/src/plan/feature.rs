@@ -1,0 +1,88 @@
+//! What features add to a plan.
+
+use serde::{Deserialize, Serialize};
+
+use crate::feature::features;
+use crate::plan::Plan;
+
+features! {
+    Plan.features, stored by stored:
+    /// What a feature adds to a plan.
+    pub enum PlanFeature {
+        /// URLs of further nodes without any password.
+        list Nodes(nodes: String);
+        /// Numbers of nodes to sweep over, rising; empty: all nodes of the target.
+        list NodeCounts(node_counts: u32);
+        /// What the run does when a node is lost; it ends, if that is not said.
+        one OnNodeLoss(on_node_loss: OnNodeLoss);
+        /// The agents that run the jobs; `None`: loadline's own process.
+        one Agents(agents: PlannedAgents);
+        /// Whether a list of job counts is of each node: `[1, 2]` over 3 nodes are 3 and 6 jobs.
+        flag JobsPerNode(jobs_per_node: bool);
+        /// Memory of the server's machine as the user states it, bytes.
+        one ServerMemory(server_memory_bytes: u64);
+        /// Whether storage figures whose reads did not come from the device are kept, and marked.
+        flag AllowCached(allow_cached: bool);
+        /// Whether the database's own report of each test is kept.
+        flag NativeReport(native_report: bool);
+        /// Times from the last change to the commit over which scans are made, s, ascending; empty: they are made over sizes.
+        list IdleTimes(idle_s: f64);
+        /// Whether hardware events of the database's processes are counted.
+        flag PerfEvents(perf_events: bool);
+        /// Whether the window is recorded in parts, with the size of the tables ([`crate::record::AgePoint`]).
+        flag Aging(aging: bool);
+    }
+}
+
+impl Plan {
+    /// Has so many `agents` run its jobs from now on. Returns whether agents run them at all.
+    pub fn set_agents(&mut self, agents: u32) -> bool {
+        let planned =
+            self.features.iter_mut().find_map(|f| if let PlanFeature::Agents(of) = f { Some(of) } else { None });
+        planned.map(|of| of.agents = agents).is_some()
+    }
+}
+
+crate::named! {
+    /// What a run does when a node of its target is lost in a test.
+    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum OnNodeLoss {
+        /// It ends after that test.
+        #[default]
+        End: "end", "The run ends after that test";
+        /// It measures the later tests over the nodes that are left.
+        Continue: "continue", "The later tests are measured over the nodes that are left";
+    }
+    /// The word used on the command line and in files.
+    pub fn name;
+    /// What it means, in help.
+    pub fn about;
+}
+
+crate::named! {
+    /// Where agents have the target's password from.
+    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum AgentCredentials {
+        /// It is sent with the target's URL.
+        #[default]
+        Send: "send", "That of --target is sent to them, if nobody else can read it: by TLS, or on this machine";
+        /// Each has its own, in its environment or its files.
+        Local: "local", "Each has its own, in its environment, password file or option file";
+    }
+    /// The word used on the command line and in files.
+    pub fn name;
+    /// What it means, in help.
+    pub fn about;
+}
+
+/// Agents that run the jobs of a plan.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlannedAgents {
+    /// URL of their hub without any secret.
+    pub hub: String,
+    pub agents: u32,
+    /// Where they have the target's password from.
+    pub credentials: AgentCredentials,
+}

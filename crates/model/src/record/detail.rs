@@ -1,0 +1,204 @@
+//! What features add to the record of a test.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::feature::features;
+use crate::imported::Imported;
+use crate::limits::SizePoint;
+use crate::load::Population;
+use crate::record::TestRecord;
+use crate::slow::SlowFigures;
+
+features! {
+    TestRecord.details, stored by stored:
+    /// What a feature adds to the record of a test.
+    pub enum Detail {
+        /// What each node did, in the order of the nodes; empty if there is one.
+        list Nodes(by_node: NodeFigures);
+        /// What each part of the jobs did, in the order of the jobs; empty if all jobs are alike.
+        list Populations(populations: PopulationFigures);
+        /// What each kind of transaction did; empty if all are of one kind.
+        list Kinds(kinds: KindFigures);
+        /// What its slowest transactions waited for, if its samples say which job waited.
+        one Slow(slow: SlowFigures);
+        /// What each agent did, if the jobs ran on agents.
+        list Agents(by_agent: AgentFigures);
+        /// Commit times by redo since the last commit, rising (LGWR-SIZE only).
+        list Sizes(sizes: SizePoint);
+        /// The parts of its window, of a test that watches the database grow old (`--aging`).
+        list Aging(aging: AgePoint);
+        /// Where its figures come from, if loadline did not measure it.
+        one Imported(imported: Imported);
+    }
+}
+
+/// What one node did in the window of a test.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct NodeFigures {
+    pub jobs: u32,
+    /// Transactions per second of these jobs, by their own count.
+    pub tps: f64,
+    /// Growth per second of its neutral counters (`loadline.commits`, see [`crate::snapshot::counter`]).
+    pub per_s: BTreeMap<String, f64>,
+    /// Means of what describes the moment ([`crate::snapshot::counter::GAUGES`]) over the readings of the window.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub gauges: BTreeMap<String, f64>,
+}
+
+/// What the jobs of a part did in the window of a test.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct PopulationFigures {
+    #[serde(flatten)]
+    pub population: Population,
+    /// Transactions per second of its jobs.
+    pub tps: f64,
+    /// Mean, median and 99th percentile of their transaction time, ns; absent if none completed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transaction_ns: Option<[f64; 3]>,
+    /// The same of their response time, from the intended start on; of an open loop only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub response_ns: Option<[f64; 3]>,
+}
+
+/// What one kind of transaction of a mix did.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct KindFigures {
+    /// Its name: that of a script, or of an arm of the program's choice.
+    pub name: String,
+    pub weight: i64,
+    /// Those that succeeded and ended in the window; absent in runs of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transactions: Option<u64>,
+    /// Transactions per second.
+    pub tps: f64,
+    /// Mean, median and 99th percentile of their time, ns; absent if none completed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transaction_ns: Option<[f64; 3]>,
+    /// 95th percentile of their time, ns; absent in runs of older versions too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p95_ns: Option<f64>,
+}
+
+/// The windows of agents may be apart from the common one by this much, ms: 0.2 % of a window of a second.
+pub const MOST_START_SKEW_MS: f64 = 2.0;
+
+impl AgentFigures {
+    /// Why agents failed: those with the same reason together.
+    #[must_use]
+    pub fn failures(agents: &[AgentFigures]) -> String {
+        let mut by_reason: Vec<(&str, Vec<String>)> = Vec::new();
+        for agent in agents {
+            let Some(why) = agent.failed.as_deref() else { continue };
+            let name = format!("{} on {}", agent.name, agent.host);
+            match by_reason.iter_mut().find(|(of, _)| *of == why) {
+                Some((_, names)) => names.push(name),
+                None => by_reason.push((why, vec![name])),
+            }
+        }
+        let said = by_reason.iter().map(|(why, names)| {
+            let plural = if names.len() == 1 { "agent" } else { "agents" };
+            format!("{plural} {}: {why}", names.join(", "))
+        });
+        said.collect::<Vec<_>>().join("; ")
+    }
+}
+
+/// How much of a network link was used.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct LinkUse {
+    pub interface: String,
+    /// Bytes per second in the direction that had more.
+    pub bytes_per_s: f64,
+    /// The same as a share of the link's speed, %; `None` if that is unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pct: Option<f64>,
+}
+
+/// What one agent did in the window of a test.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct AgentFigures {
+    pub name: String,
+    pub host: String,
+    /// What only its machine has: agents with the same share CPUs.
+    #[serde(skip)]
+    pub machine: String,
+    #[serde(skip)]
+    pub process: u32,
+    /// Sessions of its jobs on each server, by the server's ids, as far as known.
+    #[serde(skip)]
+    pub sessions: Vec<Vec<u32>>,
+    /// CPUs of its machine that it may use.
+    pub cpus: u32,
+    /// Number of its first job in the test.
+    #[serde(default)]
+    pub first_job: u32,
+    pub jobs: u32,
+    /// Transactions per second of these jobs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tps: Option<f64>,
+    /// Median of their transaction times, ns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transaction_time_ns_p50: Option<u64>,
+    /// The same, 99 %.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transaction_time_ns_p99: Option<u64>,
+    /// Transactions that ended with an error in the window.
+    pub errors: u64,
+    /// Jobs whose first transaction began later than the window.
+    pub late_starts: u32,
+    /// CPU time of its process, as a share of its machine, %.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_cpu_pct: Option<f64>,
+    /// CPU time of its machine that was used, by whomever, %.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine_cpu_pct: Option<f64>,
+    /// The network interface of its machine that was used most, by whomever, if one was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network: Option<LinkUse>,
+    /// Upper bound of the distance of its window from the common one, ms.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start_skew_ms: Option<f64>,
+    /// Why it counted nothing, if it was lost or failed, in words that follow its name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failed: Option<String>,
+    /// Whether it is lost for the tests that follow.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub lost: bool,
+}
+
+/// A part of the window of a test that watches the database grow old. What was not measured is absent.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct AgePoint {
+    /// Its end, s after the window start.
+    pub t_s: f64,
+    /// Transactions per second in it.
+    pub tps: f64,
+    /// 99th percentile of their times, ns; open loop from the intended start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p99_ns: Option<u64>,
+    /// What the database said of its tables at its end, by column id.
+    #[serde(flatten)]
+    pub sizes: BTreeMap<String, f64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn details_are_fields_of_the_stored_record_in_one_order() {
+        let slow = Detail::Slow(SlowFigures::default());
+        let nodes = Detail::Nodes(vec![NodeFigures { jobs: 3, ..NodeFigures::default() }]);
+        let figures = [("tx_per_s".to_owned(), 7.0)].into();
+        let details = vec![slow.clone(), nodes.clone()];
+        let record = TestRecord { details, figures, ..TestRecord::blank("TP-MIXED") };
+        let text = serde_json::to_string(&record).unwrap();
+        assert!(text.contains(r#""by_node":[{"jobs":3"#) && text.find("by_node") < text.find("\"slow\""), "{text}");
+        let read: TestRecord = serde_json::from_str(&text).unwrap();
+        assert_eq!(read, TestRecord { details: vec![nodes, slow], ..record });
+        assert_eq!((read.by_node()[0].jobs, read.kinds().len(), read.imported()), (3, 0, None));
+        assert_eq!(serde_json::to_string(&read).unwrap(), text);
+    }
+}

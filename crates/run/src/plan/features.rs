@@ -1,0 +1,139 @@
+//! What options of features add to a plan: each feature is a line of [`of_plan`].
+
+use loadline_collect::os::perf_events;
+use loadline_database::{TargetKind, redact};
+use loadline_model::Driver;
+use loadline_model::plan::{OnNodeLoss, PlanFeature, PlannedAgents};
+use loadline_workload::{Instrument, Workload};
+
+use super::{PlanError, PlanSpec, options, value};
+
+/// Flag of the key `oracle-awr`.
+pub const AWR_FLAG: &str = "--oracle-awr";
+
+/// What the options of `spec` add to its plan for a target of this `kind` at `url`. `scans`: whether a workload of it scans.
+pub(super) fn of_plan(
+    spec: &PlanSpec,
+    kind: &TargetKind,
+    url: &str,
+    scans: bool,
+) -> Result<Vec<PlanFeature>, PlanError> {
+    let nodes: Vec<String> = spec.node.iter().flatten().map(|node| redact(node)).collect();
+    let all = [
+        listed(PlanFeature::Nodes, nodes),
+        listed(PlanFeature::NodeCounts, node_counts(spec.nodes.as_deref())?),
+        spec.on_node_loss.filter(|of| *of != OnNodeLoss::End).map(PlanFeature::OnNodeLoss),
+        agents(spec, kind, url)?.map(PlanFeature::Agents),
+        flag(PlanFeature::JobsPerNode, spec.jobs_per_node),
+        spec.server_memory()?.map(PlanFeature::ServerMemory),
+        flag(PlanFeature::AllowCached, spec.allow_cached),
+        flag(PlanFeature::NativeReport, native_report(spec, kind, url)?),
+        listed(PlanFeature::IdleTimes, idle_times(spec, scans)?),
+        flag(PlanFeature::PerfEvents, counts_perf_events(spec)?),
+        flag(PlanFeature::Aging, spec.aging),
+    ];
+    Ok(all.into_iter().flatten().collect())
+}
+
+fn listed<T>(feature: fn(Vec<T>) -> PlanFeature, values: Vec<T>) -> Option<PlanFeature> {
+    (!values.is_empty()).then(|| feature(values))
+}
+
+fn flag(feature: fn(bool) -> PlanFeature, given: Option<bool>) -> Option<PlanFeature> {
+    given.filter(|is| *is).map(feature)
+}
+
+/// The driver that `spec` asks for. Of the in-database driver the load is the database's own, wherever its sessions come from.
+pub(super) fn driver(spec: &PlanSpec) -> Option<Driver> {
+    let only_client = spec.agents.is_some() || spec.aging == Some(true);
+    if only_client { Some(Driver::Client) } else { spec.driver }
+}
+
+/// Processes of loadline over which the jobs are spread.
+pub(super) fn processes(spec: &PlanSpec) -> Result<u32, PlanError> {
+    Ok(if spec.hub.is_some() { spec.agents()?.unwrap_or(1) } else { 1 })
+}
+
+/// The agents that run the jobs, if there are any.
+fn agents(spec: &PlanSpec, kind: &TargetKind, url: &str) -> Result<Option<PlannedAgents>, PlanError> {
+    let Some((hub, agents)) = spec.hub.as_deref().zip(spec.agents()?) else { return Ok(None) };
+    // The null engine is temporary, but each process has one.
+    if (kind.is_temporary)(url) && kind.no_limit.is_none() {
+        return value(format!(
+            "agents cannot reach {}, a server that loadline starts for itself: give them the URL of a server",
+            redact(url)
+        ));
+    }
+    Ok(Some(PlannedAgents { hub: redact(hub), agents, credentials: spec.agent_credentials.unwrap_or_default() }))
+}
+
+/// Why `workload` cannot run as `spec` asks; `None` if it can.
+pub(super) fn barred(spec: &PlanSpec, workload: &Workload) -> Option<String> {
+    spec.agents?;
+    let why = if workload.scan.is_some() {
+        "it is a scan by one session of loadline itself, not a load of jobs"
+    } else if workload.has(Instrument::Checkpoint) {
+        "its jobs split their times by a phase that agents are not told of"
+    } else {
+        return None;
+    };
+    Some(format!("not with agents: {why}"))
+}
+
+/// Numbers of nodes, rising. Whether the target has as many is checked when the run begins: plans are listed without one.
+fn node_counts(given: Option<&[u32]>) -> Result<Vec<u32>, PlanError> {
+    let Some(given) = given else { return Ok(Vec::new()) };
+    let mut counts = given.to_vec();
+    counts.sort_unstable();
+    if let Some(twice) = counts.windows(2).find(|pair| pair[0] == pair[1]) {
+        return value(format!("nodes: {} is given twice: keep one", twice[0]));
+    }
+    match counts.first() {
+        Some(0) => value("--nodes 0: a test needs a node".to_owned()),
+        None => value("nodes = [] names nothing to measure: leave the key out for all nodes".to_owned()),
+        Some(_) => Ok(counts),
+    }
+}
+
+/// Whether the database's own report of each test is kept.
+///
+/// # Errors
+/// The database makes none.
+fn native_report(spec: &PlanSpec, kind: &TargetKind, url: &str) -> Result<Option<bool>, PlanError> {
+    if spec.oracle_awr == Some(true) && kind.native_report.is_none_or(|r| r.flag != AWR_FLAG) {
+        return value(format!("{AWR_FLAG} is for Oracle: {} is {} and has no AWR", redact(url), kind.product));
+    }
+    Ok(spec.oracle_awr)
+}
+
+/// Times from the last change to the commit, s, ascending.
+///
+/// # Errors
+/// One is out of its range, there is only one, or no workload scans.
+fn idle_times(spec: &PlanSpec, scans: bool) -> Result<Vec<f64>, PlanError> {
+    let Some(given) = &spec.idle else { return Ok(Vec::new()) };
+    let each = given.iter().map(|time| options::in_range("idle", time, ["0", "60 s"]));
+    let mut idle_s = each.collect::<Result<Vec<f64>, _>>()?;
+    idle_s.sort_by(f64::total_cmp);
+    idle_s.dedup();
+    if idle_s.len() < 2 {
+        return value(format!("idle needs two different times or more, such as 0,1s, and has {}", idle_s.len()));
+    }
+    if !scans {
+        return value(
+            "idle applies to scans of commit time only, and none is planned: add --workload LGWR-SIZE".to_owned(),
+        );
+    }
+    Ok(idle_s)
+}
+
+/// Whether hardware events are to be counted.
+///
+/// # Errors
+/// The kernel of this machine does not count them.
+fn counts_perf_events(spec: &PlanSpec) -> Result<Option<bool>, PlanError> {
+    match spec.perf_events.unwrap_or(false).then(perf_events) {
+        Some(Err(why)) => value(format!("--perf-events: {why}")),
+        _ => Ok(spec.perf_events),
+    }
+}
