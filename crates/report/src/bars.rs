@@ -99,8 +99,7 @@ pub(crate) fn heat(
     const ROW: f64 = 15.0;
     shares.iter().flatten().find_map(seen)?;
     let (left, bottom) = (8.0 + longest(rows), TOP + ROW * rows.len() as f64);
-    // Of few columns each is not a bar.
-    let slot = ((WIDTH - 4.0 - left) / columns.len() as f64).min(90.0);
+    let slot = (WIDTH - 4.0 - left) / columns.len() as f64;
     let mut canvas = Canvas::default();
     let beside = rows.iter().enumerate().map(|(i, row)| (left - 4.0, bottom - ROW * (i as f64 + 0.3), row));
     canvas.texts("tk e", beside);

@@ -64,16 +64,16 @@ pub struct Compared {
 }
 
 impl Compared {
-    /// `heads` says what A and B are; `more` stands below the table.
+    /// `heads` says what A and B are, `margin` what is equivalent; `more` stands below the table.
     fn made(
         (title, heads): (String, Vec<String>),
-        rows: Vec<Shown>,
+        (rows, margin): (Vec<Shown>, f64),
         counted: &str,
         more: Vec<Block>,
         width: usize,
     ) -> Compared {
-        let table = Block::table(ratios::table(&rows, counted));
-        let blocks: Vec<Block> = Block::list(heads).into_iter().chain(table).chain(more).collect();
+        let figures = ratios::chart(&rows, margin).into_iter().chain(Block::table(ratios::table(&rows, counted)));
+        let blocks: Vec<Block> = Block::list(heads).into_iter().chain(figures).chain(more).collect();
         let text = for_terminal(&blocks, Some(width)).trim_start_matches('\n').to_owned();
         Compared { rows, has_curves: false, title, blocks, text }
     }
@@ -82,9 +82,11 @@ impl Compared {
     #[must_use]
     pub fn of_arms(run: &RunData, width: usize) -> Option<Compared> {
         let of = variants::of_run(run)?;
-        let labels = run.manifest.plan.arms().into_iter().flat_map(|paired| &paired.variants).map(|v| v.label.clone());
+        let paired = run.manifest.plan.arms()?;
+        let labels = paired.variants.iter().map(|variant| variant.label.clone());
         let more = of.profiles().map(Block::Table).chain(Block::list(of.sentences())).collect();
-        let compared = Compared::made((run.manifest.run.clone(), labels.collect()), of.rows(), "Pairs", more, width);
+        let (heads, rows) = ((run.manifest.run.clone(), labels.collect()), (of.rows(), paired.margin));
+        let compared = Compared::made(heads, rows, "Pairs", more, width);
         Some(Compared { has_curves: of.has_curves(), ..compared })
     }
 
@@ -112,7 +114,7 @@ impl Compared {
         let title = format!("{} against {}", runs[1].manifest.run, runs[0].manifest.run);
         let qualified = Block::list(qualified(&sides).into_iter().map(|sentence| format!("! {sentence}")));
         let more = qualified.into_iter().chain(profiles(&sides).map(Block::Table)).chain(differences(&sides)).collect();
-        Compared::made((title, heads(&sides)), rows, "Tests", more, width)
+        Compared::made((title, heads(&sides)), (rows, terms.margin), "Tests", more, width)
     }
 
     /// Whether curves of commit time over redo are compared: they have no ratio.

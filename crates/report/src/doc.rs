@@ -107,6 +107,8 @@ pub(crate) struct Headline {
     pub(crate) place: String,
     /// What share of the limit it is, and what bounds it; may be empty.
     pub(crate) said: String,
+    /// Why the share is doubtful; may be empty.
+    pub(crate) doubts: String,
     /// Figures that show what bounds it; may be empty.
     pub(crate) because: String,
     /// The share as a bar.
@@ -286,6 +288,12 @@ impl Block {
     pub(crate) fn charts(per_row: u8, charts: impl IntoIterator<Item = Chart>) -> Option<Block> {
         let charts: Vec<Chart> = charts.into_iter().collect();
         (!charts.is_empty()).then_some(Block::Charts { charts, per_row })
+    }
+
+    /// A chart beside its table, if there are any.
+    pub(crate) fn beside(chart: Option<Chart>, tables: impl IntoIterator<Item = Block>) -> Option<Block> {
+        let blocks: Vec<Block> = Block::charts(1, chart).into_iter().chain(tables).collect();
+        (!blocks.is_empty()).then_some(Block::Beside { blocks })
     }
 
     /// `block` under a heading; nothing without it.

@@ -93,7 +93,7 @@ impl Forecasts {
         let blocks = vec![
             Block::Table(Table::of("figures narrow", head, lines)),
             Block::List { items: self.fitted.iter().map(basis).collect() },
-            Block::Charts { charts, per_row: 1 },
+            Block::Charts { charts, per_row: 2 },
         ];
         Document {
             title: self.title.clone(),
@@ -130,7 +130,7 @@ impl Forecasts {
         };
         let title = format!("Throughput of {}, forecast with 90 % band", fitted.series.name);
         let labels = ["jobs", "tps (dots: measured, rings: forecast)"];
-        let chart = svg::Chart::of_lines(title, labels, vec![line], (640.0, 300.0));
+        let chart = svg::Chart::of_lines(title, labels, vec![line], (480.0, 270.0));
         svg::Chart { markers: true, dots: true, whole_x: true, unnamed: true, ..chart }.drawn()
     }
 }

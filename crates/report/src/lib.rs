@@ -48,7 +48,7 @@ pub use price::{PriceError, Prices};
 pub use probed::render_probe;
 pub use redact::redact;
 pub use templates::{SCRIPT, STYLE, filled};
-pub use terminal::{done_line, end_page, test_line};
+pub use terminal::{done_line, end_page};
 pub use text::{clean, shown_name};
 pub use trended::Trended;
 

@@ -21,6 +21,8 @@ use crate::words::{unit, validities};
 use crate::{templates, text};
 
 const MOST_TESTS: usize = 12;
+/// Width and height of a chart, three of which stand side by side.
+const SIZE: (f64, f64) = (340.0, 170.0);
 /// Heights of a bar, and shades of a share.
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 const SHADES: [(f64, char); 4] = [(30.0, '█'), (10.0, '▓'), (1.0, '▒'), (0.0, '░')];
@@ -130,7 +132,7 @@ pub fn render_live(run: &LiveRun<'_>) -> String {
         let head = FIGURES.map(|f| Head::number(f.title, f.unit));
         blocks.push(Block::Table(Table::of("figures narrow", head, [Row::of(FIGURES.map(|f| f.newest(run)))])));
     }
-    blocks.extend(Block::charts(2, load_line(run).into_iter().chain(charts(run))));
+    blocks.extend(Block::charts(3, load_line(run).into_iter().chain(charts(run))));
     blocks.extend(waits(run).map(Block::Table));
     blocks.extend(rest(run));
     blocks.extend(Block::table(tests(run.records)));
@@ -260,7 +262,7 @@ fn load_line(run: &LiveRun<'_>) -> Option<Chart> {
         line.hollow.extend(run.newest(|s| s.tps).map(|tps| point(test.jobs, tps)));
     }
     let labels = ["Jobs".to_owned(), unit(rate)];
-    let chart = svg::Chart::of_lines(format!("{workload}: load line so far"), labels, vec![line], (480.0, 170.0));
+    let chart = svg::Chart::of_lines(format!("{workload}: load line so far"), labels, vec![line], SIZE);
     svg::Chart { unnamed: true, markers: true, whole_x: true, ..chart }.drawn()
 }
 
@@ -361,11 +363,10 @@ pub fn test_name(test: &LiveTest) -> String {
 fn waits(run: &LiveRun<'_>) -> Option<Table> {
     let mut waits: Vec<(&String, &f64)> = run.last()?.waits.iter().collect();
     waits.sort_by(|a, b| b.1.total_cmp(a.1));
-    let table = TableSpec::<(&String, &f64)>::of("figures narrow", waits)
+    TableSpec::<(&String, &f64)>::of("figures narrow", waits)
         .number("Sessions", "", |(_, n)| number(*n, 2))
         .text("Top waits", |(event, _)| event)
-        .build();
-    (!table.rows.is_empty()).then_some(table)
+        .if_rows()
 }
 
 fn tests(records: &[TestRecord]) -> Table {
@@ -386,13 +387,9 @@ fn tests(records: &[TestRecord]) -> Table {
 
 fn charts(run: &LiveRun<'_>) -> Vec<Chart> {
     let of = |figure: &Figure| {
-        let line = |points: Vec<(f64, f64)>| {
-            let points = points.into_iter().map(|(x, y)| ChartPoint { x, y, ..ChartPoint::default() }).collect();
-            ChartLine { points, ..ChartLine::default() }
-        };
-        let lines = run.lines(figure.of).into_iter().map(line).collect();
+        let lines = run.lines(figure.of).into_iter().map(|points| ChartLine::through("", 0, points)).collect();
         let labels = ["last seconds of the tests of this workload", ""];
-        let chart = svg::Chart::of_lines(figure.name(), labels, lines, (480.0, 170.0));
+        let chart = svg::Chart::of_lines(figure.name(), labels, lines, SIZE);
         svg::Chart { unnamed: true, x_end: run.seconds.len().max(2) as f64 - 1.0, ..chart }.drawn()
     };
     FIGURES.iter().filter(|f| f.drawn).filter_map(of).collect()

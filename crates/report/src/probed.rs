@@ -1,11 +1,14 @@
 //! What `loadline probe` measured: a table for each operation and one of the reference log writer, the directories side by side.
 
 use loadline_model::LogWriterPoint;
-use loadline_model::format::{bytes, csv_line, duration_ns, number};
+use loadline_model::format::{bytes, duration_ns, number};
 use loadline_model::probe::{Operation, ProbeReport, ProbeRow, ProbedDir};
+use serde_json::{Value, json};
 
 use crate::doc::{Block, Document, Section, Table};
+use crate::listing::Listing;
 use crate::spec::TableSpec;
+use crate::templates::stored;
 use crate::words::grouped;
 use crate::{Format, ReportError, templates};
 
@@ -148,60 +151,44 @@ fn redo_mib_per_s(point: &LogWriterPoint) -> f64 {
     point.tps * point.redo_bytes_per_tx / 1048576.0
 }
 
-/// One row per directory, operation, size and depth. What is not there is an empty cell.
+/// One row per directory, operation, size and depth, and of the log writer per workload and number of jobs. What is not there is an
+/// empty cell.
 fn csv(report: &ProbeReport) -> String {
-    let columns: Vec<&str> =
+    let columns: Vec<&'static str> =
         "dir kind filesystem device engine operation size_bytes depth direct per_s mib_per_s mean_ns \
          p50_ns p99_ns p999_ns max_ns cpu_ns_per_op samples elapsed_s file_bytes compressibility dedup dedup_seen"
             .split(' ')
             .collect();
-    let maybe = |v: Option<u64>| v.map_or(String::new(), |v| v.to_string());
-    let row = |d: &ProbedDir, r: &ProbeRow| {
-        vec![
-            d.engine.name().to_owned(),
-            r.operation.id().to_owned(),
-            r.size_bytes.to_string(),
-            r.depth.to_string(),
-            r.direct.to_string(),
-            format!("{:.3}", r.per_s),
-            format!("{:.3}", r.mib_per_s),
-            format!("{:.0}", r.mean_ns),
-            r.p50_ns.to_string(),
-            maybe(r.p99_ns),
-            maybe(r.p999_ns),
-            r.max_ns.to_string(),
-            format!("{:.0}", r.cpu_ns_per_op),
-            r.samples.to_string(),
-            format!("{:.6}", r.elapsed_s),
-            d.file_bytes.to_string(),
-            d.compressibility.to_string(),
-            d.dedup.to_string(),
-            d.dedup_seen.map_or(String::new(), |share| format!("{share:.4}")),
-        ]
-    };
-    let commits = |p: &LogWriterPoint| {
-        vec![
-            "log-writer".to_owned(),
-            format!("log-writer-{}", p.workload.to_ascii_lowercase()),
-            format!("{:.0}", p.redo_bytes_per_tx),
-            p.jobs.to_string(),
-            "false".to_owned(),
-            format!("{:.3}", p.tps),
-            format!("{:.3}", redo_mib_per_s(p)),
-            format!("{:.0}", p.latency_ns_mean),
-        ]
-    };
-    let mut out = csv_line(&columns);
+    let mut rows = Vec::new();
     for d in &report.dirs {
-        let device = d.storage.device.clone().unwrap_or_default();
-        let begin = [d.dir.clone(), d.kind.clone(), d.storage.filesystem.clone(), device];
-        for rest in d.rows.iter().map(|r| row(d, r)).chain(d.log_writer.iter().map(commits)) {
-            let mut cells: Vec<String> = begin.iter().cloned().chain(rest).collect();
-            cells.resize(columns.len(), String::new());
-            out += &csv_line(cells);
+        let of_dir = json!({
+            "dir": d.dir, "kind": d.kind, "filesystem": d.storage.filesystem, "device": d.storage.device,
+        });
+        let of_file = json!({
+            "engine": d.engine.name(), "file_bytes": d.file_bytes, "compressibility": d.compressibility, "dedup": d.dedup,
+            "dedup_seen": d.dedup_seen,
+        });
+        let measured = d.rows.iter().map(|row| [stored(row), of_file.clone()]);
+        for parts in measured.chain(d.log_writer.iter().map(|point| [of_commits(point), Value::Null])) {
+            let known = |id: &str| parts.iter().chain([&of_dir]).find_map(|part| part.get(id)).cloned();
+            rows.push(columns.iter().map(|id| known(id).unwrap_or_default()).collect());
         }
     }
-    out
+    Listing { columns, rows }.csv()
+}
+
+/// The row of a point of the log writer.
+fn of_commits(point: &LogWriterPoint) -> Value {
+    json!({
+        "engine": "log-writer",
+        "operation": format!("log-writer-{}", point.workload.to_ascii_lowercase()),
+        "size_bytes": point.redo_bytes_per_tx.round(),
+        "depth": point.jobs,
+        "direct": false,
+        "per_s": point.tps,
+        "mib_per_s": redo_mib_per_s(point),
+        "mean_ns": point.latency_ns_mean,
+    })
 }
 
 #[cfg(test)]
@@ -259,8 +246,8 @@ mod tests {
             ("operation", ["log-writer-lgwr-lat1", "log-writer-lgwr-thr"]),
             ("size_bytes", ["1536"; 2]),
             ("depth", ["1", "8"]),
-            ("per_s", ["1000.000", "20000.000"]),
-            ("mib_per_s", ["1.465", "29.297"]),
+            ("per_s", ["1000", "20000"]),
+            ("mib_per_s", ["1.46484375", "29.296875"]),
             ("mean_ns", ["1000000", "400000"]),
             ("max_ns", [""; 2]),
         ] {

@@ -142,6 +142,11 @@ impl<'a, R: Copy + 'a> TableSpec<'a, R> {
     pub(crate) fn build(self) -> Table {
         self.made.build()
     }
+
+    /// The table; `None` without rows.
+    pub(crate) fn if_rows(self) -> Option<Table> {
+        (!self.rows.is_empty()).then(|| self.build())
+    }
 }
 
 impl Made<'_> {

@@ -40,6 +40,14 @@ pub(crate) struct ChartLine {
     pub(crate) ideal: Vec<(f64, f64)>,
 }
 
+impl ChartLine {
+    /// A line through `points` without tooltips.
+    pub(crate) fn through(name: &str, colour: usize, points: impl IntoIterator<Item = (f64, f64)>) -> ChartLine {
+        let points = points.into_iter().map(|(x, y)| ChartPoint { x, y, ..ChartPoint::default() }).collect();
+        ChartLine { name: name.to_owned(), points, colour, ..ChartLine::default() }
+    }
+}
+
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Chart {
     pub(crate) title: String,
@@ -381,8 +389,7 @@ mod tests {
     #[test]
     fn a_line_breaks_where_there_is_no_value() {
         let points = [1.0, 2.0, f64::NAN, 4.0, 5.0, f64::NAN, 7.0].into_iter().zip(0..);
-        let points = points.map(|(y, x)| ChartPoint { x: f64::from(x), y, ..ChartPoint::default() }).collect();
-        let lines = vec![ChartLine { points, ..ChartLine::default() }];
+        let lines = vec![ChartLine::through("", 0, points.map(|(y, x)| (f64::from(x), y)))];
         let svg = Chart { lines, width: 400.0, height: 270.0, ..Chart::default() }.drawn().unwrap().svg;
         assert_eq!(svg.matches("<polyline").count(), 2, "{svg}");
         assert_eq!(svg.matches("<circle").count(), 1, "the last has no neighbour: {svg}");

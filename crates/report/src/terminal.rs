@@ -20,14 +20,17 @@ use crate::words::{name, place, unit};
 /// Most sweeps with a sentence on what bounds them; with more, only the report has it.
 const FEW: usize = 8;
 
-/// The test's first KPI and mean latency, and the redo of log-writer tests. Without line break and verdict.
+/// The line of a test that is done: its first KPI and mean latency, and the redo of log-writer tests, or the sizes of a scan; with the
+/// verdict, without line break.
 #[must_use]
-pub fn test_line(r: &TestRecord) -> String {
+pub fn done_line(r: &TestRecord) -> String {
     let figure = |column: &Column, decimals| r.figure(column).map_or(ABSENT.to_owned(), |v| number(v, decimals));
-    let (rate, of_log) = (rate_of(&[r]), r.group == "log-writer" || r.kpis.is_empty());
+    let ms = |column: &Column| r.figure(column).map_or(ABSENT.to_owned(), |ns| number(ns / 1e6, 3));
+    let skew = if let column::Cell::Number(ms) = column::START_SKEW_MS.cell(r) { Some(ms) } else { None };
+    let rate = rate_of(&[r]);
     let context = context! {
         r => stored(r),
-        of_log,
+        of_log => r.group == "log-writer" || r.kpis.is_empty(),
         jobs => place(JOBS, r.jobs),
         delay => r.level().map(|level| level.delay_ms.to_string()),
         // The swept value follows the jobs.
@@ -37,19 +40,7 @@ pub fn test_line(r: &TestRecord) -> String {
         rate => r.figure(rate).map_or(ABSENT.to_owned(), |v| value(rate, v)),
         unit => unit(rate),
         ms => figure(LATENCY, 3),
-    };
-    prose("test-line", context)
-}
-
-/// The line of a test that is done: [`test_line`], or the sizes of a scan, with the verdict.
-#[must_use]
-pub fn done_line(r: &TestRecord) -> String {
-    let ms = |column: &Column| r.figure(column).map_or(ABSENT.to_owned(), |ns| number(ns / 1e6, 3));
-    let skew = if let column::Cell::Number(ms) = column::START_SKEW_MS.cell(r) { Some(ms) } else { None };
-    let context = context! {
-        r => stored(r),
         skew,
-        line => test_line(r),
         sizes => r.sizes().len(),
         median => ms(column::COMMIT_TIME_NS_P50),
         longest => ms(column::COMMIT_TIME_NS_MAX),

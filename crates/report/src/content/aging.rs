@@ -70,14 +70,11 @@ pub(crate) fn verdict(test: &TestRecord, platform: &str) -> String {
 fn chart(test: &TestRecord, (column, of): &Drawn, colour: usize) -> Option<Chart> {
     let from_due = *column == column::TRANSACTION_TIME_NS_P99 && test.load().has_rate();
     let column = if from_due { column::RESPONSE_TIME_NS_P99 } else { *column };
-    let point = |point: &AgePoint| {
-        Some(svg::ChartPoint { x: point.t_s / 60.0, y: of(point, column.id)?, ..svg::ChartPoint::default() })
-    };
-    let points: Vec<svg::ChartPoint> = test.aging().iter().filter_map(point).collect();
-    if points.len() < 2 {
+    let points = test.aging().iter().filter_map(|point| Some((point.t_s / 60.0, of(point, column.id)?)));
+    let line = svg::ChartLine::through(&format!("test {}", test.test), colour, points);
+    if line.points.len() < 2 {
         return None;
     }
-    let line = svg::ChartLine { name: format!("test {}", test.test), colour, points, ..svg::ChartLine::default() };
     let title = format!("{}, test {}: {}", test.workload, test.test, column.title.to_lowercase());
     let labels = ["Time since window start [min]".to_owned(), heading_of(column, false)];
     svg::Chart::of_lines(title, labels, vec![line], (480.0, 220.0)).drawn()

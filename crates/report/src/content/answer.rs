@@ -36,10 +36,13 @@ pub(crate) fn section(sides: &[PlatformRun<'_>], comparisons: &[Comparison]) -> 
     let charts = charts.into_iter().filter_map(|((base, other), of)| {
         let mut rows: Vec<(String, f64, Option<Interval>)> = of.into_iter().filter_map(|(_, factor)| factor).collect();
         rows.sort_by(|a, b| b.1.total_cmp(&a.1));
-        intervals(&format!("{other} against {base}: times better at the peak"), &rows, 0.0)
+        intervals(&format!("{other} against {base}: times as good at the peak"), &rows, 0.0)
     });
-    blocks.extend(Block::charts(2, charts));
-    blocks.extend(Block::list(items("answer-factors", context! { caveats, single, refused => refused.len() })));
+    let qualified = items("answer-factors", context! { caveats, single, refused => refused.len() });
+    let factors: Vec<Block> = Block::charts(2, charts).into_iter().chain(Block::list(qualified)).collect();
+    if !factors.is_empty() {
+        blocks.push(Block::Beside { blocks: factors });
+    }
     Section::of("answer", "In short", blocks)
 }
 
@@ -52,8 +55,8 @@ fn at_peak(c: &Comparison) -> Option<(String, f64, Option<Interval>)> {
 fn answer(side: &PlatformRun<'_>, is_named: bool) -> Option<Block> {
     let mut figures: Vec<Headline> = headlines(side).into_iter().filter_map(|sweep| headline(side, sweep)).collect();
     if is_named {
-        // Several platforms are compared first; their load lines say why.
-        figures.iter_mut().for_each(|figure| figure.because.clear());
+        // Several platforms are compared first; their key figures and load lines say why.
+        figures.iter_mut().for_each(|figure| (figure.doubts, figure.because) = Default::default());
     }
     let label = if is_named { side.label.clone() } else { String::new() };
     let sentence = prose("answer", context! { label, figures });
@@ -89,7 +92,7 @@ fn headline(side: &PlatformRun<'_>, sweep: &Sweep) -> Option<Headline> {
     let published = side.run.published.as_ref().filter(|published| published.imported);
     let kept = peak.kept().map(|kept| cut(&kept, MAX_REASON));
     let context = context! {
-        doubts,
+        doubtful => !doubts.is_empty(),
         qualified => kept.or_else(|| published.map(|_| "not checked by loadline".to_owned())),
         pct => pct.map(|pct| number(pct, usize::from(pct < 9.95))),
         by => (by != BoundBy::Unknown).then(|| by.name()),
@@ -99,6 +102,7 @@ fn headline(side: &PlatformRun<'_>, sweep: &Sweep) -> Option<Headline> {
         unit,
         place: format!("{}, {}", short_name(sweep, &side.sweeps), short_place(sweep, peak.at)),
         said: prose("answer-said", context),
+        doubts: doubts.join("; "),
         because: bound.map_or_else(String::new, |bound| bound.because),
         drawn: pct.map(|pct| share(pct, colour_of(by))),
     })

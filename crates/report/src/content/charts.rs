@@ -24,6 +24,9 @@ use crate::words::{distinct, grouped, heading_of, lower, place, short_name, swep
 /// Columns drawn for a workload whose records name no KPIs.
 const USUAL: [&Column; 3] = [THROUGHPUT, LATENCY, column::REDO_MIB_PER_S];
 const PER_ROW: u8 = 3;
+/// Widths of a load line, one of three charts side by side and one of two.
+const NARROW: f64 = 340.0;
+const WIDE: f64 = 480.0;
 /// Fewest points of a load line, and most load lines of a summary.
 const FEWEST: usize = 3;
 const MOST_IN_SUMMARY: usize = 12;
@@ -32,8 +35,9 @@ const LOG_AXIS_RATIO: f64 = 16.0;
 /// Most charts over time that are not folded away.
 const MOST_OPEN: usize = 8;
 
-/// A workload's KPIs over jobs and other swept parameters, all platforms in each chart.
-pub(crate) fn of_workload(sides: &[PlatformRun<'_>], workload: &str) -> Option<Block> {
+/// A workload's KPIs over jobs and other swept parameters, all platforms in each chart; below, its load line, how its transaction times
+/// spread, and what sessions waited for.
+pub(crate) fn of_workload(sides: &[PlatformRun<'_>], workload: &str) -> Vec<Block> {
     let sweeps = || sides.iter().flat_map(|s| &s.sweeps).filter(|s| s.workload == workload);
     let named = sweeps().map(|s| &s.kpis).find(|kpis| !kpis.is_empty());
     let columns: Vec<&'static Column> =
@@ -42,7 +46,8 @@ pub(crate) fn of_workload(sides: &[PlatformRun<'_>], workload: &str) -> Option<B
     let overs = distinct(sweeps().map(|s| s.over.as_str()));
     let both = overs.iter().flat_map(|over| columns.iter().map(move |column| (*over, *column)));
     let charts = both.filter_map(|(over, column)| sweep_chart(sides, workload, over, (column, log)));
-    Block::charts(PER_ROW, charts.chain(load_line(sides, workload)))
+    let below = load_line(sides, workload, WIDE).into_iter().chain(spread_and_waits(sides, workload));
+    Block::charts(PER_ROW, charts).into_iter().chain(Block::charts(2, below)).collect()
 }
 
 /// `None` if all values are 0 or no sweep has more than one point.
@@ -131,14 +136,15 @@ fn sweep_line(name: &str, sweep: &Sweep, column: &Column, colour: usize) -> svg:
 /// The load lines of a summary.
 pub(crate) fn load_lines(sides: &[PlatformRun<'_>]) -> Section {
     let workloads = swept_workloads(sides);
-    let charts = Block::charts(3, workloads.iter().filter_map(|w| load_line(sides, w)).take(MOST_IN_SUMMARY));
+    let charts =
+        Block::charts(PER_ROW, workloads.iter().filter_map(|w| load_line(sides, w, NARROW)).take(MOST_IN_SUMMARY));
     let legend = charts.is_some().then(|| Block::Legend { text: prose("curves", ()) });
     let blocks = charts.into_iter().chain(legend).collect();
     Section { group: true, ..Section::evidence("curves", "Load lines as charts", blocks) }
 }
 
 /// The load line as people of the field draw it: mean latency, ms, over throughput, a point for each number of jobs.
-fn load_line(sides: &[PlatformRun<'_>], workload: &str) -> Option<Chart> {
+fn load_line(sides: &[PlatformRun<'_>], workload: &str, width: f64) -> Option<Chart> {
     let (mut lines, mut first) = (Vec::new(), None);
     let sweeps = sides.iter().enumerate().flat_map(|(colour, side)| side.sweeps.iter().map(move |s| (colour, side, s)));
     for (colour, side, sweep) in sweeps.filter(|(.., s)| s.workload == workload && s.over_jobs()) {
@@ -152,7 +158,7 @@ fn load_line(sides: &[PlatformRun<'_>], workload: &str) -> Option<Chart> {
             Some(more) => format!("{} {more}", side.label),
             None => side.label.clone(),
         };
-        let mut line = svg::ChartLine { name: name.clone(), colour, ..svg::ChartLine::default() };
+        let mut line = svg::ChartLine::through(&name, colour, []);
         for point in &sweep.points {
             let (Some(x), Some((column, y))) = (sweep.rate_at(point), latency(point)) else { continue };
             let at = place(&sweep.over, point.at);
@@ -169,7 +175,7 @@ fn load_line(sides: &[PlatformRun<'_>], workload: &str) -> Option<Chart> {
     let unnamed = sides.len() == 1 && lines.len() == 1;
     let labels = [format!("Throughput [{}]", unit(rate)), "Mean latency [ms]".to_owned()];
     let chart = svg::Chart::of_points(format!("{workload}: load line"), labels, lines);
-    svg::Chart { unnamed, ..chart }.drawn()
+    svg::Chart { unnamed, width, ..chart }.drawn()
 }
 
 /// Latency at `point`: from the intended start on in an open loop.
@@ -178,7 +184,7 @@ fn latency(point: &SweepPoint) -> Option<(&'static Column, &Estimate)> {
 }
 
 /// How transaction times spread over jobs, and what sessions waited for, for each platform with several numbers of jobs.
-pub(crate) fn spread_and_waits(sides: &[PlatformRun<'_>], workload: &str) -> Option<Block> {
+fn spread_and_waits(sides: &[PlatformRun<'_>], workload: &str) -> Vec<Chart> {
     let mut charts = Vec::new();
     for side in sides {
         let usable = |r: &&TestRecord| r.is_usable() && r.workload == workload && r.swept.is_none();
@@ -195,7 +201,7 @@ pub(crate) fn spread_and_waits(sides: &[PlatformRun<'_>], workload: &str) -> Opt
         charts.extend(spread(side, &at, &format!("{of}{workload}: transaction times, share of each number of jobs")));
         charts.extend(wait_stack(&at, &format!("{of}{workload}: what sessions did")));
     }
-    Block::charts(2, charts)
+    charts
 }
 
 type ByJobs<'a> = [(u32, Vec<&'a TestRecord>)];
@@ -324,18 +330,12 @@ fn time_lines(side: &PlatformRun<'_>, tests: &[&TestRecord], colour: usize) -> (
     let known: Vec<(&TestRecord, &OverTime)> =
         tests.iter().filter_map(|test| Some((*test, side.run.over_time.get(&test.test)?))).collect();
     let line = |(test, over_time): &(&TestRecord, &OverTime)| {
-        let point = |(x, y): &(f64, f64)| svg::ChartPoint { x: *x, y: *y, ..svg::ChartPoint::default() };
         let rank = order.iter().position(|j| *j == swept_value(test)).unwrap_or(0) as f64;
         let share = if order.len() > 1 { rank / (order.len() - 1) as f64 } else { 1.0 };
         let jobs = place(test.swept.as_deref().unwrap_or(JOBS), swept_value(test));
-        svg::ChartLine {
-            name: if repeated { format!("{jobs}, no. {}", test.repetition) } else { jobs },
-            points: over_time.points.iter().map(point).collect(),
-            colour,
-            opacity: 0.4 + 0.6 * share,
-            dashed: !test.is_usable(),
-            ..svg::ChartLine::default()
-        }
+        let name = if repeated { format!("{jobs}, no. {}", test.repetition) } else { jobs };
+        let line = svg::ChartLine::through(&name, colour, over_time.points.iter().copied());
+        svg::ChartLine { opacity: 0.4 + 0.6 * share, dashed: !test.is_usable(), ..line }
     };
     let step = known.iter().map(|(_, over_time)| over_time.rows_per_point as f64).fold(0.0, f64::max);
     (known.iter().map(line).collect(), step)

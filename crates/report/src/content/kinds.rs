@@ -66,11 +66,10 @@ pub(crate) fn charts(run: &RunData) -> Option<Block> {
 }
 
 /// Throughput and times of a test and of each kind of its transactions, with their chart; nothing if all are of one.
-pub(crate) fn of_test(r: &TestRecord, caption: &str) -> Vec<Block> {
+pub(crate) fn of_test(r: &TestRecord, caption: &str) -> Option<Block> {
     let table = load::shown(std::iter::once(r)).filter(|_| !r.kinds().is_empty());
     let table = table.map(|table| Block::Table(Table { caption: caption.to_owned(), ..table }));
-    let blocks: Vec<Block> = Block::charts(1, chart(r)).into_iter().chain(table).collect();
-    if blocks.is_empty() { blocks } else { vec![Block::Beside { blocks }] }
+    Block::beside(chart(r), table)
 }
 
 /// A figure of a kind of transaction on both sides.
@@ -141,7 +140,7 @@ fn table(lines: Vec<Line<'_>>) -> Option<Table> {
         Ok(of) => TableCell::from(format!("{} – {}", ratio(of.low), ratio(of.high))),
         Err(why) => TableCell::absent(notes.mark(why, line.kind)),
     };
-    let table = TableSpec::<&Line<'_>>::of("figures narrow", &lines)
+    TableSpec::<&Line<'_>>::of("figures narrow", &lines)
         .text("Workload", |line| &line.first.workload)
         .once()
         .text("Jobs", |line| line.first.jobs)
@@ -157,8 +156,7 @@ fn table(lines: Vec<Line<'_>>) -> Option<Table> {
         .caption("Times of each kind of transaction")
         .sub("each interval by itself: of twenty figures that are the same, one seems to differ")
         .notes(&notes)
-        .build();
-    (!table.rows.is_empty()).then_some(table)
+        .if_rows()
 }
 
 #[cfg(test)]

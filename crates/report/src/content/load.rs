@@ -55,7 +55,7 @@ pub(super) fn shown<'a>(tests: impl Iterator<Item = &'a TestRecord>) -> Option<T
     };
     let of_ms = |line: &Line<'_>, column: &Column| figure(line, column, &|ns| number(ns / 1e6, 3));
     let pct = |line: &Line<'_>, column: &Column| figure(line, column, &|pct| number(pct, 1));
-    let table = TableSpec::<&Line<'_>>::of("figures", &lines)
+    TableSpec::<&Line<'_>>::of("figures", &lines)
         .text("Test", |line| &line.name)
         .text("Load", |line| &line.load)
         .number("Throughput", "tps", |line| line.tps.map(whole))
@@ -103,8 +103,7 @@ pub(super) fn shown<'a>(tests: impl Iterator<Item = &'a TestRecord>) -> Option<T
         .lines(|line| Row { first: line.record.is_some(), ..Row::default() })
         .caption("Load of the jobs")
         .tips("tips of the load of jobs")
-        .build();
-    (!table.rows.is_empty()).then_some(table)
+        .if_rows()
 }
 
 fn of_test(r: &TestRecord) -> Line<'_> {

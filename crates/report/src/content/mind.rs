@@ -11,15 +11,18 @@ use super::qualified;
 use crate::doc::{Block, Section};
 use crate::platform_run::PlatformRun;
 use crate::templates::{items, prose, stored};
-use crate::words::{alike, cut, short_name, stop};
+use crate::words::{alike, cut, grouped, short_name, stop};
 
 /// Most characters of what was noticed.
 const MOST_NOTICED: usize = 320;
 
 /// What to mind; empty if there is nothing.
 pub(crate) fn section(sides: &[PlatformRun<'_>]) -> Section {
-    let of = |side: &PlatformRun<'_>| if sides.len() > 1 { format!("{}: ", side.label) } else { String::new() };
-    let items = sides.iter().flat_map(|side| minded(side).into_iter().map(move |item| format!("{}{item}", of(side))));
+    let all = sides.iter().flat_map(|side| minded(side).into_iter().map(move |item| (item, side.label.as_str())));
+    let items = grouped(all, |(item, _)| item.clone()).into_iter().map(|(item, of)| {
+        let labels: Vec<&str> = of.into_iter().map(|(_, label)| label).collect();
+        if sides.len() > 1 { format!("{}: {item}", labels.join(", ")) } else { item }
+    });
     Section::of("mind", "What to mind", Block::list(items).into_iter().collect())
 }
 

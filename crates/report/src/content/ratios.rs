@@ -4,8 +4,9 @@ use loadline_analyze::paired::Verdict;
 use loadline_analyze::stats::Interval;
 use loadline_model::{Column, Letter};
 
+use crate::bars::intervals;
 use crate::columns::value;
-use crate::doc::{Cell, Notes, Table};
+use crate::doc::{Block, Cell, Notes, Table};
 use crate::listing::{Listing, Named};
 use crate::spec::TableSpec;
 use crate::words::{of_pairs, percent, ratio};
@@ -97,6 +98,16 @@ pub(crate) fn table(rows: &[Shown], counted: &str) -> Table {
         .notes(&notes)
         .tips("tips of ratios")
         .build()
+}
+
+/// The main figures, with a band of what is called equivalent: ratios within 1 ± `margin`. `None` without a ratio.
+pub(crate) fn chart(rows: &[Shown], margin: f64) -> Option<Block> {
+    let what = if rows.iter().any(|row| row.arm.is_some()) { "Ratio to A" } else { "B/A" };
+    let title = format!("{what} of the main figures; the band is what is called equivalent");
+    let main = rows.iter().filter(|row| row.main);
+    let ratios: Vec<_> =
+        main.filter_map(|row| Some((row.place(), row.ratio.filter(|r| *r > 0.0)?, row.interval))).collect();
+    Block::charts(1, intervals(&title, &ratios, margin))
 }
 
 /// A row of each figure; with more than two variants, the last column names that of the row.

@@ -40,9 +40,8 @@ fn section(sides: &[PlatformRun<'_>], group: &str, chosen: Option<&[&'static Col
             blocks.extend(notes.map(|markdown| Block::Notes { markdown: markdown.clone() }));
         }
         let charts = charts::of_workload(sides, &workload);
-        charted |= charts.is_some();
+        charted |= !charts.is_empty();
         blocks.extend(charts);
-        blocks.extend(charts::spread_and_waits(sides, &workload));
         blocks.append(&mut of_tests);
         let mut histograms = waits::of_workload(sides, group, &workload);
         timed |= !histograms.is_empty();

@@ -14,12 +14,11 @@ use loadline_model::variant::{Letter, Paired};
 use loadline_model::{Column, Outcome, TestRecord, column};
 use minijinja::{Value, context};
 
-use super::ratios::{Shown, table};
+use super::ratios::{Shown, chart, table};
 use super::sizes;
 use super::stop;
 use super::{kinds, wait_profiles};
 use crate::RunData;
-use crate::bars::intervals;
 use crate::doc::{Block, Section, Table};
 use crate::templates::{items, prose};
 use crate::words::percent;
@@ -300,13 +299,8 @@ pub(crate) fn section(runs: &[RunData]) -> Section {
         && let Some(of_run) = of_run(run)
     {
         let rows = of_run.rows();
-        let what = if of_run.paired.variants.len() > 2 { "Ratio to A" } else { "B/A" };
-        let title = format!("{what} of the main figures; the band is what is called equivalent");
-        let main = rows.iter().filter(|row| row.main);
-        let ratios: Vec<_> =
-            main.filter_map(|row| Some((row.place(), row.ratio.filter(|r| *r > 0.0)?, row.interval))).collect();
         blocks.push(Block::List { items: of_run.sentences() });
-        blocks.extend(Block::charts(1, intervals(&title, &ratios, of_run.paired.margin)));
+        blocks.extend(chart(&rows, of_run.paired.margin));
         blocks.extend(of_run.via_table().map(Block::Table));
         blocks.extend(Block::table(table(&rows, "Pairs")));
         blocks.extend(of_run.profiles().map(Block::Table));

@@ -47,7 +47,7 @@ pub(crate) fn table(a: &[&TestRecord], b: &[&TestRecord]) -> Option<Table> {
     }
     let time = |ns: f64| (ns != 0.0).then(|| duration_ns(ns));
     let each = "per transaction";
-    let table = TableSpec::<Wait<'_>>::of("figures narrow", rows)
+    TableSpec::<Wait<'_>>::of("figures narrow", rows)
         .text("Workload", |(first, ..)| &first.workload)
         .once()
         .text("Jobs", |(first, ..)| first.jobs)
@@ -62,8 +62,7 @@ pub(crate) fn table(a: &[&TestRecord], b: &[&TestRecord]) -> Option<Table> {
         } else {
             "sampled; those that differ".to_owned()
         })
-        .build();
-    (!table.rows.is_empty()).then_some(table)
+        .if_rows()
 }
 
 /// The waits of one place that differ, those that differ most first.

@@ -59,8 +59,7 @@ pub(crate) fn of_workload(sides: &[PlatformRun<'_>], group: &str, workload: &str
     for (heading, of_heading) in grouped(tables, |(heading, _)| *heading) {
         let title = format!("{workload}: {} at the peak", heading.to_lowercase());
         let bars: Vec<_> = drawn.iter().filter(|(of, _)| *of == heading).map(|(_, bars)| bars.clone()).collect();
-        let blocks = Block::charts(1, chart(&title, &bars)).into_iter().chain(of_heading.into_iter().map(|(_, t)| t));
-        out.push(Block::Beside { blocks: blocks.collect() });
+        out.extend(Block::beside(chart(&title, &bars), of_heading.into_iter().map(|(_, table)| table)));
     }
     if !without.is_empty() {
         out.push(Block::para(format!("Without a histogram: {}.", without.join("; "))));
@@ -121,11 +120,10 @@ fn merged(run: &RunData, point: &SweepPoint, kind: &str) -> Option<Counts> {
 }
 
 /// A chart and a table of one kind of times, with a name for each histogram.
-pub(crate) fn histogram(title: &str, drawn: &[Times]) -> Vec<Block> {
+pub(crate) fn histogram(title: &str, drawn: &[Times]) -> Option<Block> {
     let bars: Vec<(String, usize, Vec<Bucket>)> =
         drawn.iter().enumerate().map(|(colour, (name, buckets))| (name.clone(), colour, buckets.clone())).collect();
-    let chart = Block::charts(1, chart(title, &bars));
-    vec![Block::Beside { blocks: chart.into_iter().chain([Block::Table(table(title, drawn))]).collect() }]
+    Block::beside(chart(title, &bars), [Block::Table(table(title, drawn))])
 }
 
 fn table(caption: &str, all: &[Times]) -> Table {

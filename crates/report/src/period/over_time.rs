@@ -8,7 +8,7 @@ use loadline_model::{Column, JobLoad, Series};
 use super::Period;
 use super::words::name;
 use crate::doc::{Block, Chart};
-use crate::svg::{self, ChartLine, ChartPoint};
+use crate::svg::{self, ChartLine};
 use crate::words::heading_of;
 
 /// Columns drawn, one chart each.
@@ -33,7 +33,7 @@ pub(super) fn blocks(periods: &[Period]) -> Vec<Block> {
             charts.extend(chart(periods, "Mean transaction time [ms]", x_end, &spans, latency));
         }
     }
-    let Some(charts) = Block::charts(1, charts) else { return Vec::new() };
+    let Some(charts) = Block::charts(2, charts) else { return Vec::new() };
     let known = periods.iter().all(|p| p.activity.as_ref().is_some_and(|a| a.spans.is_some()));
     let said: Vec<String> = spans.into_iter().map(|(.., what)| what).collect();
     let said = match (known, said.is_empty()) {
@@ -74,11 +74,9 @@ fn chart(
     let line = |(colour, period): (usize, &Period)| {
         let times = period.series.column("t_s")?;
         let points = times.into_iter().zip(values(period)?).filter_map(|(t, v)| t.zip(v)).filter(|(t, _)| *t >= 0.0);
-        let points: Vec<ChartPoint> = points.map(|(x, y)| ChartPoint { x, y, ..ChartPoint::default() }).collect();
-        let name = name(period, periods).to_owned();
-        (points.len() > 1).then(|| ChartLine { name, points, colour, ..ChartLine::default() })
+        Some(ChartLine::through(name(period, periods), colour, points)).filter(|line| line.points.len() > 1)
     };
     let lines: Vec<ChartLine> = periods.iter().enumerate().filter_map(line).collect();
-    let chart = svg::Chart::of_lines(title.to_owned(), ["s", ""], lines, (900.0, 150.0));
+    let chart = svg::Chart::of_lines(title.to_owned(), ["s", ""], lines, (480.0, 150.0));
     svg::Chart { unnamed: periods.len() == 1, spans: spans.to_vec(), x_end, ..chart }.drawn()
 }

@@ -145,6 +145,6 @@ pub(super) fn latencies(periods: &[Period]) -> Vec<Block> {
         let times: Vec<_> = of.into_iter().map(|(p, _, counts)| (name(p), counts.buckets())).collect();
         histogram(&format!("Times by {kind}"), &times)
     };
-    let of_kinds = |p: &Period| Some(of_test(p.record.as_ref()?, &of(p, periods, "kinds of transactions")));
-    periods.iter().filter_map(of_kinds).flatten().chain(kinds.into_iter().flat_map(drawn)).collect()
+    let of_kinds = |p: &Period| of_test(p.record.as_ref()?, &of(p, periods, "kinds of transactions"));
+    periods.iter().filter_map(of_kinds).chain(kinds.into_iter().flat_map(drawn)).collect()
 }

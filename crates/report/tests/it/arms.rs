@@ -221,6 +221,9 @@ fn single_tests_have_the_interval_of_their_windows_and_it_is_marked() {
         let compared = pair(pct);
         assert_eq!((compared.counts()[1], compared.slower_by(0.03).len()), (with_interval, slower), "{pct:?}");
         assert_eq!(words(compared.text()).contains("course of a single window"), with_interval > 0, "{pct:?}");
+        let page = compared.html();
+        assert!(page.contains("B/A of the main figures"), "{pct:?}: no chart");
+        assert_eq!(page.matches("class=\"wh\"").count(), with_interval, "{pct:?}: the interval is drawn");
     }
     // Two repetitions tell more than the course of a window.
     let twice = |tps: [f64; 2]| stored("x", &tps, &[2000.0; 2], Some(0.1));

@@ -2,7 +2,7 @@
 
 use crate::common::*;
 use loadline_model::{Check, CheckId, LimitSource, Outcome, TestLimit, TestRecord, column};
-use loadline_report::{Format, RunData, end_page, test_line};
+use loadline_report::{Format, RunData, done_line, end_page};
 
 /// A run of `code` whose peak of `rate` per transaction has a limit with these `samples`, tps.
 fn with_limit(code: &str, samples: [f64; 2], share: f64) -> RunData {
@@ -133,14 +133,14 @@ fn waits_have_power_of_two_buckets() {
 fn the_line_of_a_test_has_its_first_kpi() {
     let mut run = all_groups("disk", "run-disk", 1.0);
     let of = |run: &RunData, code: &str| {
-        words(&test_line(run.records.iter().rev().find(|r| r.workload == code && r.swept.is_none()).unwrap()))
+        words(&done_line(run.records.iter().rev().find(|r| r.workload == code && r.swept.is_none()).unwrap()))
     };
     assert_eq!(of(&run, "SRV-SCAN"), "test 8 SRV-SCAN 8 jobs 8,317.0 MiB/s 123.534 ms");
     assert_eq!(of(&run, "LGWR-LAT1"), "test 24 LGWR-LAT1 8 jobs 8,574 tps 0.933 ms 2.90 MiB/s of redo");
     // The line of an invalid test has its figure; the verdict follows it.
     assert!(of(&run, "STO-WRITE").contains("505.9 MiB/s written"));
     let swept = run.records.iter().find(|r| r.workload == "DA-PARALLEL").unwrap();
-    assert!(words(&test_line(swept)).contains("DA-PARALLEL 1 job 1 thread 7,800,000 rows/s"));
+    assert!(words(&done_line(swept)).contains("DA-PARALLEL 1 job 1 thread 7,800,000 rows/s"));
     run.records[7].leave_out(column::DATA_MIB_PER_S, "the tables' size could not be read");
     assert_eq!(of(&run, "SRV-SCAN"), "test 8 SRV-SCAN 8 jobs 65 tps 123.534 ms");
 }

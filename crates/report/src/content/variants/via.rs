@@ -73,7 +73,6 @@ impl RunOfVariants<'_> {
     /// Latency on both ways, and the proxy's CPU time; `None` without a proxy.
     pub(super) fn via_table(&self) -> Option<Table> {
         let notes = Notes::default();
-        let rows: Vec<&Figure<'_>> = self.through().collect();
         let ms = |row: &Figure<'_>, column: &Column, of: fn([f64; 2]) -> f64| {
             let in_ms = if column == P99 { 1e-6 } else { 1.0 };
             self.means_of(row, column).map(|sides| number(of(sides) * in_ms, 3))
@@ -82,7 +81,7 @@ impl RunOfVariants<'_> {
             Ok(us) => Cell::from(number(us, 1)),
             Err(why) => Cell::absent(notes.mark(&why, CPU.title)),
         };
-        let table = TableSpec::<&Figure<'_>>::of("via", rows.iter().copied())
+        TableSpec::<&Figure<'_>>::of("via", self.through())
             .text("Workload", |row| row.cell.workload)
             .once()
             .number("Jobs", "", |row| row.cell.jobs.to_string())
@@ -95,7 +94,6 @@ impl RunOfVariants<'_> {
             .number(CPU.title, CPU.unit, cpu)
             .caption("The price of the way: latency through the proxy beside that of direct sessions")
             .notes(&notes)
-            .build();
-        (!rows.is_empty()).then_some(table)
+            .if_rows()
     }
 }
