@@ -132,7 +132,6 @@ impl Metrics {
         }
     }
 
-    /// All of it in OpenMetrics text.
     #[must_use]
     pub fn text(&self) -> String {
         let mut text = String::new();

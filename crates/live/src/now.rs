@@ -29,7 +29,6 @@ pub struct Now {
     pub manifest: Option<Manifest>,
     /// The tests that are done, in order, each by the try that counts so far.
     pub records: Vec<TestRecord>,
-    /// Their other tries.
     pub other_tries: Vec<TestRecord>,
     /// How the transaction times of the newest tests are spread, by the number of the test.
     pub latencies: BTreeMap<u32, Counts>,
@@ -39,7 +38,6 @@ pub struct Now {
     pub step: Option<String>,
     /// The newest seconds of tests, the oldest first.
     pub seconds: VecDeque<LiveSecond>,
-    /// The newest warnings.
     pub warnings: Vec<String>,
     /// When the run last wrote something, s since 1970.
     pub heard_s: Option<f64>,
@@ -49,7 +47,6 @@ pub struct Now {
     pub problem: Option<String>,
 }
 
-/// How a run stands.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Standing {
     /// It cannot be read; why.
@@ -69,7 +66,6 @@ pub enum Standing {
     },
     /// It goes on, and writes nothing to follow.
     NotFollowed,
-    /// It has ended.
     Ended(RunState),
 }
 
@@ -129,7 +125,6 @@ impl Now {
         }
     }
 
-    /// Adds windows that are done.
     pub fn add(&mut self, windows: Vec<TestRecord>) {
         let again = windows.iter().any(|r| r.try_of.is_some());
         self.records.extend(windows);

@@ -6,7 +6,6 @@ use loadline_report::{clean, done_line, test_name};
 
 use crate::now::{Now, Standing};
 
-/// What was said already.
 #[derive(Debug, Default)]
 pub(crate) struct Said {
     /// Number of the newest window that was said.

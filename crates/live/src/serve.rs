@@ -36,7 +36,6 @@ const STOP_WITHIN: Duration = Duration::from_millis(200);
 /// Nobody is admitted for this time after a connection could not be accepted.
 const REFUSED_FOR: Duration = Duration::from_millis(100);
 
-/// What to serve and to whom.
 #[derive(Debug, Clone)]
 pub struct ServeOptions {
     /// The folder that holds the runs.
@@ -68,7 +67,6 @@ pub enum ServeError {
     #[error("cannot listen on {0}: {1}{hint}", hint = if .1.kind() == std::io::ErrorKind::AddrInUse {
         "; choose another port with --listen 127.0.0.1:PORT, 0 for any that is free" } else { "" })]
     Listen(SocketAddr, std::io::Error),
-    /// The server ended by an error.
     #[error("the server ended: {0}")]
     Failed(std::io::Error),
 }

@@ -21,10 +21,8 @@ const LOOKS_PER_LISTING: u32 = 10;
 /// Watching ends within this time.
 const STOP_WITHIN: Duration = Duration::from_millis(200);
 
-/// What to watch and how.
 #[derive(Debug, Clone)]
 pub struct WatchOptions {
-    /// The run folder.
     pub run: PathBuf,
     /// The folder whose newest run is followed, from one to the next, if the user named none.
     pub newest_in: Option<PathBuf>,
@@ -36,7 +34,6 @@ pub struct WatchOptions {
     pub stop: Arc<AtomicBool>,
 }
 
-/// How watching ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
     /// The user quit, the run is complete, or nobody reads any more.
@@ -50,7 +47,6 @@ pub enum Ended {
 /// Why watching failed.
 #[derive(Debug, thiserror::Error)]
 pub enum WatchError {
-    /// The terminal refuses.
     #[error("the terminal cannot be drawn on: {0}; --plain prints lines instead")]
     Terminal(std::io::Error),
     /// Standard output cannot be written.

@@ -38,7 +38,6 @@ impl Canvas {
         self.put(format_args!("<text class=\"{class}\" x=\"{}\" y=\"{}\">{}</text>", Px(x), Px(y), Text(text)));
     }
 
-    /// Adds texts of one class.
     pub(crate) fn texts<T: AsRef<str>>(&mut self, class: &str, texts: impl IntoIterator<Item = (f64, f64, T)>) {
         self.put(format_args!("<g class=\"{class}\">"));
         for (x, y, text) in texts {
@@ -175,7 +174,6 @@ pub(crate) fn ticks(max: f64, about: f64, whole: bool) -> (Vec<f64>, f64) {
     ((0..=n).map(|i| f64::from(i) * step).collect(), step)
 }
 
-/// A tick with the decimals of its step.
 pub(crate) fn tick_text(value: f64, step: f64) -> String {
     if value != 0.0 && !(1e-4..1e9).contains(&step) {
         return format!("{value:.1e}");

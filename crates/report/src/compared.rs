@@ -52,7 +52,6 @@ pub enum NotCompared {
     Levels(String),
 }
 
-/// What comparisons show.
 #[derive(Debug)]
 pub struct Compared {
     rows: Vec<Shown>,
@@ -123,7 +122,6 @@ impl Compared {
         self.has_curves
     }
 
-    /// As a page.
     #[must_use]
     pub fn html(self) -> String {
         let [figures, with_interval, refused] = self.counts();
@@ -141,7 +139,6 @@ impl Compared {
         templates::html(&page, false)
     }
 
-    /// For people.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
@@ -273,7 +270,6 @@ fn heads(sides: &[PlatformRun<'_>]) -> Vec<String> {
     ["A", "B"].into_iter().zip(sides).map(head).collect()
 }
 
-/// What qualifies a comparison of two runs.
 fn qualified(sides: &[PlatformRun<'_>]) -> Vec<String> {
     let [first, second] = sides else { return Vec::new() };
     let said = |(name, side): (&str, &PlatformRun<'_>)| {

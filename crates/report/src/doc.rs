@@ -28,7 +28,6 @@ pub(crate) struct Document {
 
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Section {
-    /// Anchor.
     pub(crate) id: &'static str,
     pub(crate) title: String,
     /// Whether the plain-text report, which has figures but no evidence, includes it.
@@ -117,7 +116,6 @@ pub(crate) struct Headline {
 
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Chart {
-    /// Escaped SVG.
     pub(crate) svg: String,
 }
 

@@ -19,7 +19,6 @@ pub struct Forecasts {
     pub title: String,
     /// What was left out or assumed.
     pub remarks: Vec<String>,
-    /// The series.
     pub fitted: Vec<Fitted>,
     /// Job counts to forecast; if empty, those measured times 1.5 and 2.
     pub jobs: Vec<f64>,

@@ -55,7 +55,6 @@ pub use trended::Trended;
 /// One stored run, as read from its folder.
 #[derive(Debug, Clone)]
 pub struct RunData {
-    /// The manifest.
     pub manifest: Manifest,
     /// All tests in the order in which they ran.
     pub records: Vec<TestRecord>,
@@ -76,7 +75,6 @@ pub struct RunData {
 /// What is known of figures that loadline did not measure: published ones, and those imported from another tool.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Published {
-    /// Whether they are imported.
     pub imported: bool,
     /// Where they come from.
     pub source: String,
@@ -87,9 +85,7 @@ pub struct Published {
 /// What an audit found of one law in a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuditFinding {
-    /// Whether it is an error.
     pub is_error: bool,
-    /// A sentence.
     pub said: String,
 }
 
@@ -135,7 +131,6 @@ impl RunData {
     }
 }
 
-/// Format of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// One self-contained page: no network, and readable without its script.
@@ -151,7 +146,6 @@ pub enum Format {
     Text,
 }
 
-/// Options of a report.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Options {
     /// Ids of the columns of test tables (and of CSV), in order; `None` for the default ones.
@@ -182,7 +176,6 @@ pub enum ReportError {
     #[error("there is no column '{given}': {}`loadline columns` lists them",
         if .near.is_empty() { String::new() } else { format!("did you mean '{}'? ", .near.join("' or '")) })]
     UnknownColumn {
-        /// The id given.
         given: String,
         /// The most similar id, and some that contain the given one.
         near: Vec<&'static str>,
@@ -195,10 +188,8 @@ pub enum ReportError {
     /// A format that pages about one test do not have.
     #[error("a page about a test or a snapshot is HTML, Markdown or text: give --format html, md or text")]
     NoPage,
-    /// No run was given.
     #[error("there is no run to report on: name at least one run folder")]
     NoRun,
-    /// A run whose product cannot be hidden.
     #[error(
         "--anonymous cannot hide the product of {0}: it is a run of arms or of levels, whose settings and levels are the \
          product's own words; --redact can hide whose it is"
@@ -217,7 +208,6 @@ pub enum ReportError {
     NoPrice {
         /// The platforms of the price list.
         listed: String,
-        /// Those of the report.
         platforms: String,
     },
     /// A table of prices without a price list.

@@ -15,7 +15,6 @@ pub(crate) type Named<T> = (&'static str, fn(&T) -> Value);
 /// A table from which each format follows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Listing {
-    /// Ids of the columns.
     pub columns: Vec<&'static str>,
     /// Rows with a value for each column; a missing one is null.
     pub rows: Vec<Vec<Value>>,
@@ -53,7 +52,6 @@ impl Listing {
         csv_line(&self.columns) + &self.rows.iter().map(|row| csv_line(row.iter().map(cell))).collect::<String>()
     }
 
-    /// An object for each row.
     pub(crate) fn objects(&self) -> Vec<Map<String, Value>> {
         let object = |row: &Vec<Value>| self.columns.iter().map(|id| (*id).to_owned()).zip(row.clone()).collect();
         self.rows.iter().map(object).collect()
@@ -92,7 +90,6 @@ pub(crate) fn cell(cell: &Value) -> String {
     }
 }
 
-/// A text in a cell of a Markdown table.
 #[must_use]
 pub fn markdown_cell(text: &str) -> String {
     text.replace('|', "\\|").replace('\n', " ")

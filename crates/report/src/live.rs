@@ -31,7 +31,6 @@ const MOST_BARS: usize = 16;
 /// Most rows of the heat map.
 const MOST_SHADED: usize = 8;
 
-/// A figure of each second.
 #[derive(Clone, Copy)]
 struct Figure {
     title: &'static str,
@@ -72,13 +71,11 @@ pub struct LiveRun<'a> {
     pub step: Option<&'a str>,
     /// Estimated time left, s.
     pub left_s: Option<f64>,
-    /// The tests that are done.
     pub records: &'a [TestRecord],
     /// Workloads of the plan without a test.
     pub to_come: Vec<&'a str>,
     /// The newest seconds of the tests of one workload, the oldest first: that of the test under way, or of the last one.
     pub seconds: Vec<&'a LiveSecond>,
-    /// Warnings.
     pub warnings: &'a [String],
     /// How the transaction times of tests are spread, by the number of the test.
     pub latencies: &'a BTreeMap<u32, Counts>,

@@ -25,7 +25,6 @@ use crate::doc::{Block, Document, Section};
 use crate::templates::{page, prose, stored};
 use crate::{Format, ReportError, RunData};
 
-/// One period.
 #[derive(Debug, Clone)]
 pub struct Period {
     /// Its name beside others.
@@ -109,7 +108,6 @@ impl Period {
         open.delta(close, name)
     }
 
-    /// The same per second.
     fn per_second(&self, name: &str) -> Option<f64> {
         let (.., seconds) = self.counters.as_ref()?;
         self.grown(name).filter(|_| *seconds > 0.0).map(|n| n / seconds)

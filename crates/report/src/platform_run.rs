@@ -13,14 +13,11 @@ use crate::RunData;
 use crate::cause;
 use crate::words::distinct;
 
-/// One run as a platform.
 #[derive(Debug, Clone)]
 pub(crate) struct PlatformRun<'a> {
     /// Unique name.
     pub(crate) label: String,
-    /// The run.
     pub(crate) run: &'a RunData,
-    /// Its sweeps.
     pub(crate) sweeps: Vec<Sweep>,
     /// Its scans of commit time over redo.
     pub(crate) scans: Vec<Scan<'a>>,
@@ -29,7 +26,6 @@ pub(crate) struct PlatformRun<'a> {
 /// A test that scanned commit time over redo since the last commit.
 #[derive(Debug, Clone)]
 pub(crate) struct Scan<'a> {
-    /// The test.
     pub(crate) record: &'a TestRecord,
     /// Its shape; `None` for a refused test.
     pub(crate) shape: Option<Shape>,
@@ -112,7 +108,6 @@ fn variants(run: &RunData) -> Option<Vec<RunData>> {
     (!parts.is_empty()).then_some(parts)
 }
 
-/// Makes the manifest that of one variant.
 fn set_as_found(m: &mut Manifest, arm: Letter, variant: &Variant) {
     m.target = m.target_of(Some(arm)).cloned().unwrap_or_else(|| TargetInfo {
         product: "unknown product".to_owned(),

@@ -36,7 +36,6 @@ const NO_CAPACITY: &str =
 
 /// Why a price list is none.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[allow(missing_docs)] // Its text says what each is.
 pub enum PriceError {
     #[error("line {line}: {message}")]
     Toml { line: usize, message: String },
@@ -306,7 +305,6 @@ impl Prices {
             .build()
     }
 
-    /// Throughput for the price of each workload.
     fn throughput(&self, lines: &[Line<'_>]) -> Table {
         let notes = Notes::default();
         let several = distinct(lines.iter().map(|line| line.priced.side.label.as_str())).len() > 1;

@@ -177,7 +177,6 @@ fn csv(report: &ProbeReport) -> String {
     Listing { columns, rows }.csv()
 }
 
-/// The row of a point of the log writer.
 fn of_commits(point: &LogWriterPoint) -> Value {
     json!({
         "engine": "log-writer",

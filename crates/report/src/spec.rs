@@ -10,7 +10,6 @@ use crate::templates::facts;
 /// What is made of the row of this number.
 type Of<'a, T> = Box<dyn Fn(usize) -> T + 'a>;
 
-/// How a column is shown.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Shown {
     Always,
@@ -35,7 +34,6 @@ pub(crate) struct TableSpec<'a, R> {
 
 struct Made<'a> {
     table: Table,
-    /// Number of rows.
     rows: usize,
     columns: Vec<Column<'a>>,
     /// The row without its cells.

@@ -64,7 +64,6 @@ pub(crate) fn facts(name: &str, context: impl Serialize) -> Vec<(String, String)
     items(name, context).into_iter().map(parts).collect()
 }
 
-/// The document in a format for people.
 pub(crate) fn page(document: &Document, format: Format, paper: bool) -> Result<String, ReportError> {
     match format {
         Format::Html => Ok(html(document, paper)),

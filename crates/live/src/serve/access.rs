@@ -79,7 +79,6 @@ impl Access {
         Some(if page { Answer::see("/login".to_owned()) } else { problem(401, "A token is wanted.") })
     }
 
-    /// The answer to the form that was sent.
     pub(super) fn login(&self, form: &str) -> Answer {
         let given = values(form, "token").pop().unwrap_or_default();
         let token = given.trim();

@@ -24,7 +24,6 @@ pub(super) const HTML: &str = "text/html; charset=utf-8";
 #[derive(Debug, Default)]
 pub(super) struct Request {
     pub(super) method: String,
-    /// Path as it was sent.
     pub(super) path: String,
     /// What follows the `?`, as it was sent.
     pub(super) query: String,

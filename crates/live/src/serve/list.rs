@@ -21,7 +21,6 @@ const MOST_LABELS: usize = 6;
 /// Headlines shown of a run.
 const MOST_FIGURES: usize = 3;
 
-/// What is asked of the list.
 #[derive(Debug, Clone, Default, Serialize)]
 pub(super) struct Asked {
     /// Words, each of which a run must have.
@@ -106,7 +105,6 @@ fn headline_name(code: &str, what: &str) -> String {
     format!("{}: {what}", shown_name(code))
 }
 
-/// State of a run in a word.
 pub(super) fn state(state: RunState) -> &'static str {
     match state {
         RunState::Started => "running",

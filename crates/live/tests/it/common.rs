@@ -37,7 +37,6 @@ pub(crate) fn manifest(state: RunState) -> Manifest {
     }
 }
 
-/// A finished test.
 pub(crate) fn record(test: u32, why_invalid: Option<&str>) -> TestRecord {
     let mut record = TestRecord {
         test,

@@ -133,7 +133,6 @@ fn sweep_line(name: &str, sweep: &Sweep, column: &Column, colour: usize) -> svg:
     }
 }
 
-/// The load lines of a summary.
 pub(crate) fn load_lines(sides: &[PlatformRun<'_>]) -> Section {
     let workloads = swept_workloads(sides);
     let charts =
@@ -267,12 +266,10 @@ fn wait_stack(at: &ByJobs<'_>, title: &str) -> Option<Chart> {
 /// Most points of a line; more are averaged.
 const MOST_POINTS: usize = 300;
 
-/// Throughput over time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OverTime {
     /// Seconds since the window start, and tps.
     pub(crate) points: Vec<(f64, f64)>,
-    /// Rows of the series per point.
     pub(crate) rows_per_point: usize,
 }
 

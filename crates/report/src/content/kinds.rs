@@ -16,7 +16,6 @@ use crate::doc::{Block, Cell as TableCell, Chart, Notes, Table};
 use crate::spec::TableSpec;
 use crate::words::{grouped, ratio};
 
-/// A figure of a kind.
 struct Figure {
     name: &'static str,
     unit: &'static str,

@@ -17,7 +17,6 @@ use crate::templates::{items, prose};
 use crate::text::for_terminal;
 use crate::words::{grouped, of_pairs, percent};
 
-/// The levels of a run and what they cost.
 pub(crate) struct RunOfLevels<'a> {
     paired: &'a Paired,
     links: &'a Links,
@@ -57,7 +56,6 @@ impl<'a> RunOfLevels<'a> {
         !self.links.at_once && !self.has_own_standbys()
     }
 
-    /// The costs of each workload and level.
     fn groups(&self) -> Vec<((&'a str, &'a str), Vec<&Cost<'a>>)> {
         grouped(&self.costs, |cost| (cost.cell.workload, cost.level))
     }
@@ -212,7 +210,6 @@ impl<'a> RunOfLevels<'a> {
         svg::Chart { signed: true, ..svg::Chart::of_points(title, labels.map(str::to_owned), lines) }.drawn()
     }
 
-    /// How to read it.
     fn method(&self) -> String {
         let Links { jitter_ms, bytes_per_s, at_once, .. } = self.links;
         let jitter = (*jitter_ms > 0.0).then(|| jitter_ms.to_string());
@@ -260,10 +257,8 @@ pub(crate) fn section(runs: &[RunData]) -> Section {
     Section::of("levels", "The cost of synchronous replication", blocks)
 }
 
-/// Costs of the levels of a run.
 #[derive(Debug, Clone)]
 pub struct Costs {
-    /// For people.
     pub text: String,
     /// A row per level, distance, job count and workload.
     pub csv: String,

@@ -207,7 +207,6 @@ pub(crate) fn agents(runs: &[RunData]) -> Section {
     Section::evidence("agents", "Agents", blocks)
 }
 
-/// A row for each agent of each test.
 fn of_agents<'a>(rows: impl Iterator<Item = (&'a TestRecord, &'a AgentFigures)>) -> Table {
     let shown = |value: Option<f64>, digits: usize| value.map(|v| number(v, digits));
     let ms = move |ns: Option<u64>| shown(ns.map(|ns| ns as f64 / 1e6), 3);

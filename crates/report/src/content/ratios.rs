@@ -49,7 +49,6 @@ impl Shown {
         format!("{}{jobs}{arm}", self.workload)
     }
 
-    /// The verdict in a word.
     pub(crate) fn word(&self) -> &'static str {
         match self.verdict {
             None => "refused",

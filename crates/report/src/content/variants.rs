@@ -29,7 +29,6 @@ pub(crate) struct RunOfVariants<'a> {
     compared: Compared<'a>,
     curves: Vec<Curves<'a>>,
     records: &'a [TestRecord],
-    /// The variants' targets as they were found.
     found: &'a [VariantFound],
 }
 
@@ -233,7 +232,6 @@ impl RunOfVariants<'_> {
         })
     }
 
-    /// All figures.
     pub(crate) fn rows(&self) -> Vec<Shown> {
         let shown = |row: &Figure<'_>| Shown {
             workload: row.cell.workload.to_owned(),
@@ -268,7 +266,6 @@ impl RunOfVariants<'_> {
         (!said.is_empty()).then(|| said.join("; "))
     }
 
-    /// How to read it.
     fn method(&self) -> String {
         let context = context! {
             confidence => confidence(self.compared.families[0].confidence),

@@ -31,7 +31,6 @@ pub(super) type Place<'a> = (&'a String, u32, &'a BTreeMap<String, i64>);
 /// A wait of a place, with its time per transaction on both sides, ns.
 type Wait<'a> = (&'a TestRecord, &'a str, f64, f64);
 
-/// The valid tests of each place.
 pub(super) fn by_place<'a>(side: &[&'a TestRecord]) -> Vec<(Place<'a>, Vec<&'a TestRecord>)> {
     grouped(side.iter().copied().filter(|r| r.is_usable()), |r| (&r.workload, r.jobs, &r.parameters))
 }

@@ -14,7 +14,6 @@ use crate::words::{cut, distinct, grouped};
 /// Most characters of a text.
 const MOST_TEXT: usize = 110;
 
-/// Anchor of a topic.
 pub(super) fn id(topic: Topic) -> &'static str {
     match topic {
         Topic::Waits => "waits-timed",

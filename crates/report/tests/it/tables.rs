@@ -6,7 +6,6 @@ use serde_json::Value;
 
 use crate::common::*;
 
-/// The rows of a table of raw values.
 fn rows(runs: &[RunData], table: &str, prices: Option<&str>) -> Vec<Value> {
     let options = with(prices, Some(table));
     serde_json::from_slice(&render(runs, Format::Json, &options).unwrap()).unwrap()
