@@ -24,6 +24,15 @@ macro_rules! features {
             )*
         }
 
+        impl $feature {
+            /// Its place in the order in which they are stored.
+            #[must_use]
+            pub fn place(&self) -> usize {
+                enum Place { $($value,)* }
+                match self { $($feature::$value(_) => Place::$value as usize,)* }
+            }
+        }
+
         pub(crate) mod $stored {
             use serde::ser::SerializeMap as _;
 

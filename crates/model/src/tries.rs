@@ -73,7 +73,7 @@ pub fn tries<'a>(all: impl Iterator<Item = &'a TestRecord> + Clone, first: u32) 
 /// How often a test was measured in the try of these windows: one may follow another of the same jobs.
 #[must_use]
 pub fn measured(windows: &[&TestRecord]) -> u32 {
-    let repeated = |r: &&TestRecord| r.notes.contains(&Note::WindowRepeated {});
+    let repeated = |r: &&TestRecord| r.notes.iter().any(|note| matches!(note, Note::WindowRepeated {}));
     if windows.iter().any(repeated) { 2 } else { 1 }
 }
 

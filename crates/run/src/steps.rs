@@ -1,6 +1,7 @@
 //! The lists of functions that make a test of its evidence. Each reads the evidence and what the functions before it made, and adds
 //! figures (a value or a reason), checks and notes. Nothing is changed later: the order of a list is the order in the record.
 
+use loadline_model::record::AgentFigures;
 use loadline_model::{CheckId as Id, Detail};
 
 use crate::checks::{self, agents, disturbance as others, load, redo_on_device, settings, steady};
@@ -28,7 +29,7 @@ const FIGURES: &[fn(&Evidence<'_>, &mut Test)] = &[
     |e, t| t.add(Detail::Nodes, nodes::of_each(e)),
     |e, t| t.add(Detail::Populations, populations::of_each(e.request, e.measured)),
     |e, t| t.add(Detail::Kinds, populations::of_each_kind(e.request, e.measured)),
-    |e, t| t.add(Detail::Agents, e.measured.agents.clone()),
+    |e, t| t.add(Detail::Agents, e.measured.agents.iter().map(AgentFigures::stored).collect()),
     disturbance::figures,
     cost::figures,
     cost::proxy,

@@ -10,7 +10,7 @@ use std::path::Path;
 use loadline_model::column::NOT_FINITE;
 use loadline_model::disturbance::judge_kept;
 use loadline_model::record::RECORD_SCHEMA;
-use loadline_model::{Check, CheckId, Outcome, TestRecord};
+use loadline_model::{Check, CheckId, Detail, Outcome, TestRecord};
 use serde::de::IgnoredAny;
 use sha2::{Digest as _, Sha256};
 
@@ -126,6 +126,7 @@ fn damaged(path: &Path, line: usize, what: String) -> StoreError {
 /// A sentence, if the line would not read back as the same record.
 pub(crate) fn line(record: &TestRecord) -> Result<Vec<u8>, String> {
     let mut record = record.clone();
+    record.details.sort_by_key(Detail::place);
     let odd: Vec<String> = record.figures.iter().filter(|(_, v)| !v.is_finite()).map(|(id, _)| id.clone()).collect();
     for id in odd {
         record.figures.remove(&id);
@@ -178,15 +179,18 @@ mod tests {
     fn an_imported_test_is_stored_without_validity() {
         let tool = "\"valid\":true,";
         let imported = loadline_model::Imported { tool: tool.to_owned(), ..Default::default() };
-        let record = TestRecord {
-            details: vec![loadline_model::Detail::Imported(imported)],
-            target: tool.to_owned(),
-            ..sample(1)
-        };
+        let record = TestRecord { details: vec![Detail::Imported(imported)], target: tool.to_owned(), ..sample(1) };
         let line = line(&record).unwrap();
         let read: serde_json::Value = serde_json::from_slice(&line).unwrap();
         assert!(read["valid"].is_null() && read["imported"]["tool"] == tool && read["target"] == tool);
         assert_eq!(parse(&line).unwrap().records, [record]);
+    }
+
+    #[test]
+    fn details_are_stored_in_one_order_however_they_were_made() {
+        let [nodes, aging] = [Detail::Nodes(vec![Default::default()]), Detail::Aging(vec![Default::default()])];
+        let of = |details: Vec<Detail>| line(&TestRecord { details, ..sample(1) }).unwrap();
+        assert_eq!(of(vec![aging.clone(), nodes.clone()]), of(vec![nodes, aging]));
     }
 
     #[test]

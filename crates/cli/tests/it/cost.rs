@@ -73,7 +73,7 @@ fn copies_among_payloads_are_found_as_identical_blocks() {
     let dir = results();
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/data/wide.toml");
     let wide =
-        format!("--workload-file {file} --setting page_size=4096 --jobs 1 --duration 300ms --warmup 100ms --no-probe");
+        format!("--workload-file {file} --setting page_size=4096 --jobs 1 --duration 300ms --warmup 200ms --no-probe");
     let share = |more: &str| {
         let ran = on("sqlite:", dir.path(), &format!("{wide} {more}"));
         let t = tests_of(&ran.folder()).remove(0);

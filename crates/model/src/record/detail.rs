@@ -85,6 +85,12 @@ pub struct KindFigures {
 pub const MOST_START_SKEW_MS: f64 = 2.0;
 
 impl AgentFigures {
+    /// As it is stored: what tells its machine, process and sessions apart is of no use later.
+    #[must_use]
+    pub fn stored(&self) -> AgentFigures {
+        AgentFigures { machine: String::new(), process: 0, sessions: Vec::new(), ..self.clone() }
+    }
+
     /// Why agents failed: those with the same reason together.
     #[must_use]
     pub fn failures(agents: &[AgentFigures]) -> String {

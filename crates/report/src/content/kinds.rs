@@ -8,7 +8,6 @@ use loadline_model::TestRecord;
 use loadline_model::format::{counted, duration_ns, number, whole};
 use loadline_model::record::KindFigures;
 
-use super::load;
 use super::wait_profiles::by_place;
 use crate::RunData;
 use crate::bars::{Bars, Height};
@@ -62,13 +61,6 @@ pub(crate) fn charts(run: &RunData) -> Option<Block> {
         tests.into_iter().max_by(|a, b| tps(a).total_cmp(&tps(b))).and_then(chart)
     };
     Block::charts(2, grouped(with_kinds, |r| &r.workload).into_iter().filter_map(peak))
-}
-
-/// Throughput and times of a test and of each kind of its transactions, with their chart; nothing if all are of one.
-pub(crate) fn of_test(r: &TestRecord, caption: &str) -> Option<Block> {
-    let table = load::shown(std::iter::once(r)).filter(|_| !r.kinds().is_empty());
-    let table = table.map(|table| Block::Table(Table { caption: caption.to_owned(), ..table }));
-    Block::beside(chart(r), table)
 }
 
 /// A figure of a kind of transaction on both sides.

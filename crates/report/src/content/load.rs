@@ -45,8 +45,15 @@ pub(crate) fn table<'a>(records: impl IntoIterator<Item = &'a TestRecord>) -> Op
     shown(records.into_iter().filter(special))
 }
 
+/// Throughput and times of a test and of each kind of its transactions, with their chart; nothing if all are of one.
+pub(crate) fn with_kinds(r: &TestRecord, caption: &str) -> Option<Block> {
+    let table = shown(std::iter::once(r)).filter(|_| !r.kinds().is_empty());
+    let table = table.map(|table| Block::Table(Table { caption: caption.to_owned(), ..table }));
+    Block::beside(kinds::chart(r), table)
+}
+
 /// A row for each of these tests, and for each of its parts.
-pub(super) fn shown<'a>(tests: impl Iterator<Item = &'a TestRecord>) -> Option<Table> {
+fn shown<'a>(tests: impl Iterator<Item = &'a TestRecord>) -> Option<Table> {
     let lines: Vec<Line<'_>> = tests.flat_map(|r| std::iter::once(of_test(r)).chain(parts(r))).collect();
     let ms = |ns: Option<f64>| ns.map(|ns| number(ns / 1e6, 3));
     let figure = |line: &Line<'_>, column: &Column, shown: &dyn Fn(f64) -> String| match line.record {

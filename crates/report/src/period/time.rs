@@ -10,7 +10,7 @@ use loadline_model::{Column, TestRecord};
 use super::Period;
 use super::words::{each, heads, name, of, row};
 use crate::columns::value;
-use crate::content::kinds::of_test;
+use crate::content::load::with_kinds;
 use crate::content::{histogram, stop};
 use crate::doc::{Block, Head, Table};
 use crate::spec::TableSpec;
@@ -145,6 +145,6 @@ pub(super) fn latencies(periods: &[Period]) -> Vec<Block> {
         let times: Vec<_> = of.into_iter().map(|(p, _, counts)| (name(p), counts.buckets())).collect();
         histogram(&format!("Times by {kind}"), &times)
     };
-    let of_kinds = |p: &Period| of_test(p.record.as_ref()?, &of(p, periods, "kinds of transactions"));
+    let of_kinds = |p: &Period| with_kinds(p.record.as_ref()?, &of(p, periods, "kinds of transactions"));
     periods.iter().filter_map(of_kinds).chain(kinds.into_iter().flat_map(drawn)).collect()
 }
