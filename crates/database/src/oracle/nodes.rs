@@ -74,11 +74,11 @@ impl Node {
     }
 }
 
-/// The nodes of `request`, which are instances of one database, and a session at the first.
-pub(super) fn open(
-    request: &OpenRequest,
-    connector: &'static Connector,
-) -> Result<(Vec<Arc<Node>>, Box<dyn OraSession>), TargetError> {
+/// Nodes, and a session at the first.
+type Opened = (Vec<Arc<Node>>, Box<dyn OraSession>);
+
+/// The nodes of `request`, which are instances of one database.
+pub(super) fn open(request: &OpenRequest, connector: &'static Connector) -> Result<Opened, TargetError> {
     let (first, session, known) = Node::open(&request.url, request, connector)?;
     let mut nodes = vec![Arc::new(first)];
     for url in &request.nodes {
