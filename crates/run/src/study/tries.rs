@@ -1,6 +1,7 @@
 //! Waiting for a quiet machine before a test, and second tries: a test whose only fault is that others disturbed it is measured again,
 //! at once, and once more at the end of the run. Which try counts: `loadline_model::tries`.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
@@ -184,9 +185,13 @@ impl Context<'_> {
     pub(super) fn wait_until_quiet(&mut self, test: u32, try_of: Option<u32>) {
         let (began, most_s) = (Instant::now(), self.tries.wait_s());
         if most_s > 0.0 {
-            let mut others = Others::beside(self);
-            self.say_waiting(test);
-            let is_quiet = wait_for(began, most_s, &self.interrupted, || others.were_quiet());
+            let (mut others, interrupted) = (Others::beside(self), Arc::clone(&self.interrupted));
+            let mut look_for = |most_s| wait_for(began, most_s, &interrupted, || others.were_quiet());
+            let mut is_quiet = look_for(most_s.min(LOOK.as_secs_f64()));
+            if !is_quiet {
+                self.say_waiting(test);
+                is_quiet = look_for(most_s);
+            }
             self.tries.in_vain |= !is_quiet;
             self.book_wait_s(began.elapsed().as_secs_f64(), try_of);
         }
