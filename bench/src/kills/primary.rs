@@ -66,7 +66,7 @@ pub(super) fn run(args: &Args) -> Outcome<()> {
             let target = open(&request)?;
             target.create(&work)?;
             target.load(&work, args.jobs)?;
-            let replication = target.abilities().replication.ok_or("no replicas")?;
+            let replication = target.abilities().levels.ok_or("no replicas")?;
             replication.bring_about(Some(level.as_str()).filter(|l| *l != BASELINE), link)?;
             let time = Duration::from_millis(50 + random.below(args.under_load));
             let data = PathBuf::from(target.info()?.data_dir.ok_or("no data directory")?);

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 use loadline_load::{
-    Counts, Ended, JobResult, RemoteJobs, Request, RunningJobs, Schedule, Shared, Tally, TestError, Timing, end_lost,
+    Counts, Elsewhere, Ended, JobResult, RemoteJobs, Request, RunningJobs, Schedule, Shared, Tally, TestError, Timing,
 };
 use loadline_model::plan::WorkloadFile;
 use loadline_model::record::AgentFigures;
@@ -131,7 +131,8 @@ impl RemoteJobs for Agents {
         let mut c = self.lock();
         if let Err(e) = c.open(&self.order(request), &move |first_job| fingerprint(&work, first_job)) {
             let lost = c.members.iter().filter(|member| member.lost).map(|member| figures(member, None, None));
-            let ended = end_lost(request.target.as_ref(), &lost.collect::<Vec<_>>());
+            let lost = Elsewhere { processes: lost.collect(), ..Elsewhere::default() };
+            let ended = lost.end_lost(request.target.as_ref());
             let said: Vec<String> =
                 std::iter::once(e.to_string()).chain(ended.iter().map(ToString::to_string)).collect();
             return Err(match e {
@@ -268,7 +269,7 @@ impl Conductor {
             match counted {
                 Some(of) => {
                     Tally::merge_parts(&mut all.tallies, &of.tallies);
-                    all.own.merge(&of.own);
+                    all.elsewhere.own.merge(&of.own);
                     counts.push(Counts(of.counts));
                     places.zip(of.jobs).for_each(|(place, job)| *place = job);
                 }
@@ -278,7 +279,7 @@ impl Conductor {
                     places.for_each(|place| *place = JobResult::ended(why.as_str()));
                 }
             }
-            all.agents.push(figures);
+            all.elsewhere.processes.push(figures);
         }
         all.counts = Counts::sum(&counts);
         all

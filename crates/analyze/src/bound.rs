@@ -27,7 +27,7 @@
 use loadline_model::disturbance::measured_by;
 use loadline_model::format::{counted, number};
 use loadline_model::limits::name;
-use loadline_model::{Column, TestRecord, column};
+use loadline_model::{Column, Detail, TestRecord, column};
 use serde::Serialize;
 
 use crate::kpi::{LATENCY, THROUGHPUT};
@@ -182,7 +182,9 @@ fn pct(v: f64) -> String {
 /// Fills [`TestRecord::bounded_by`] of all `records`.
 pub fn fill_bounded_by(records: &mut [TestRecord]) {
     for record in records {
-        record.bounded_by = bound(record).filter(|b| b.by != BoundBy::Unknown).map(|b| b.by.name().to_owned());
+        record.details.retain(|detail| !matches!(detail, Detail::BoundedBy(_)));
+        let known = bound(record).filter(|bound| bound.by != BoundBy::Unknown);
+        record.details.extend(known.map(|bound| Detail::BoundedBy(bound.by.name().to_owned())));
     }
 }
 
@@ -291,7 +293,7 @@ fn single_writer(e: Evidence<'_>, tps: f64) -> Option<Bound> {
 fn data_device(e: Evidence<'_>, _: f64) -> Option<Bound> {
     let record = e.record;
     let share = e.figure(column::LIMIT_SHARE_PCT).filter(|s| *s >= DATA_DEVICE_FULL)?;
-    let limit = record.limit.as_ref()?;
+    let limit = record.limit()?;
     let by = match limit.name.as_str() {
         name::BLOCK_READS | name::BATCH_READS | name::READ_BANDWIDTH => BoundBy::StorageReads,
         name::BLOCK_WRITES | name::WRITE_BANDWIDTH => BoundBy::StorageWrites,
@@ -310,7 +312,7 @@ fn device_bandwidth(e: Evidence<'_>, _: f64) -> Option<Bound> {
     let size_kib = mib * 1024.0 / e.figure(column::DEVICE_WRITES_PER_S).filter(|w| *w > 0.0)?;
     let share = e.figure(column::LIMIT_SHARE_PCT).filter(|s| *s >= DEVICE_FULL)?;
     // A share of another limit says nothing about the log.
-    e.record.limit.as_ref().is_none_or(|limit| limit.name == name::LOG_WRITER).then_some(())?;
+    e.record.limit().is_none_or(|limit| limit.name == name::LOG_WRITER).then_some(())?;
     // The quotient of two finite figures may be infinite.
     (size_kib.is_finite() && size_kib >= LARGE_WRITE_KIB).then(|| {
         e.add(

@@ -187,7 +187,7 @@ pub fn compare(platforms: &[Platform<'_>]) -> Vec<Comparison> {
         for (sweep, _) in base_sweeps.iter().zip(&partnered).filter(|(_, seen)| !**seen) {
             let several = other.records.iter().any(|r| r.workload == sweep.workload && r.nodes != sweep.nodes);
             let alike = |r: &TestRecord| {
-                let is_swept_alike = r.swept.as_deref().unwrap_or(JOBS) == sweep.over;
+                let is_swept_alike = r.swept().unwrap_or(JOBS) == sweep.over;
                 r.workload == sweep.workload && is_swept_alike && (!several || r.nodes == sweep.nodes)
             };
             if !other.records.iter().any(alike) {

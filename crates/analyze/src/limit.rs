@@ -18,7 +18,7 @@ const NOT_STEADY: &str = "the machine or device was not steady";
 #[must_use]
 pub fn doubt(record: &TestRecord, unit: Option<(f64, &str)>) -> Option<String> {
     let share = record.figure(column::LIMIT_SHARE_PCT)?;
-    let samples = &record.limit.as_ref()?.samples;
+    let samples = &record.limit()?.samples;
     let [low, high] = [samples.iter().copied().reduce(f64::min)?, samples.iter().copied().reduce(f64::max)?];
     let unsteady = high > low * UNSTEADY;
     let values = unit.map_or_else(String::new, |(of_rate, unit)| {
@@ -26,7 +26,7 @@ pub fn doubt(record: &TestRecord, unit: Option<(f64, &str)>) -> Option<String> {
         let values: Vec<String> = samples.iter().map(|s| number(s * of_rate, decimals)).collect();
         format!(" ({} {unit})", values.join(" and "))
     });
-    let durable = record.limit.as_ref().is_some_and(|limit| limit.redo_bytes_per_tx.is_some());
+    let durable = record.limit().is_some_and(|limit| limit.redo_bytes_per_tx.is_some());
     let (what, why) = match (share > TOO_MUCH, unsteady) {
         (false, false) => return None,
         (false, true) => ("the limit itself differed when measured twice around the test", NOT_STEADY),

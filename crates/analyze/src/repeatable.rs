@@ -43,7 +43,7 @@ fn differences(records: &[TestRecord]) -> Vec<f64> {
     let mut measured: BTreeMap<_, Vec<f64>> = BTreeMap::new();
     let mut in_order: Vec<&TestRecord> = records.iter().collect();
     in_order.sort_by_key(|r| r.test);
-    let limits = in_order.into_iter().filter_map(|r| Some((r, r.limit.as_ref()?)));
+    let limits = in_order.into_iter().filter_map(|r| Some((r, r.limit()?)));
     for (record, limit) in limits.filter(|(_, limit)| limit.source == LimitSource::Run) {
         // Limits of one name are of other work in another workload, and with another value of what is swept.
         let redo = limit.redo_bytes_per_tx.map(|bytes| bytes.round() as u64);
@@ -56,7 +56,7 @@ fn differences(records: &[TestRecord]) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use loadline_model::check::{Check, CheckId, Outcome};
-    use loadline_model::{Random, TestLimit};
+    use loadline_model::{Detail, Random, TestLimit};
 
     use super::*;
     use crate::paired::simulated::{normal, unit};
@@ -73,7 +73,7 @@ mod tests {
                 samples: vec![1000.0 * measure(), 1000.0 * measure()],
                 source: LimitSource::Run,
             };
-            TestRecord { test, limit: Some(limit), ..TestRecord::blank("X") }
+            TestRecord { test, details: vec![Detail::Limit(limit)], ..TestRecord::blank("X") }
         };
         (1..=61).map(&mut test).collect()
     }
@@ -111,7 +111,8 @@ mod tests {
         for (place, record) in all.iter_mut().enumerate().filter(|(place, _)| place % 2 == 1) {
             "Y".clone_into(&mut record.workload);
             record.test = place as u32 + 1;
-            record.limit.as_mut().unwrap().samples.iter_mut().for_each(|tps| *tps *= 10.0);
+            let Some(Detail::Limit(limit)) = record.details.first_mut() else { panic!() };
+            limit.samples.iter_mut().for_each(|tps| *tps *= 10.0);
         }
         assert!(repeatable(&all).unwrap().within < 0.2);
     }

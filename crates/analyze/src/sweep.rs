@@ -316,9 +316,9 @@ fn same_work(a: &TestRecord, b: &TestRecord) -> bool {
         && a.workload == b.workload
         && a.driver == b.driver
         && a.nodes == b.nodes
-        && a.swept == b.swept
+        && a.swept() == b.swept()
         && a.load() == b.load()
-        && match a.swept {
+        && match a.swept() {
             None => a.parameters == b.parameters,
             // The swept parameter is the only difference; its name may differ from the column's.
             Some(_) => a.jobs == b.jobs && differing(&a.parameters, &b.parameters) <= 1,
@@ -333,7 +333,7 @@ fn differing(a: &BTreeMap<String, i64>, b: &BTreeMap<String, i64>) -> usize {
 /// The jobs or swept value of a test; 0 if the record lacks it.
 #[must_use]
 pub fn swept_value(record: &TestRecord) -> u32 {
-    let Some(column) = &record.swept else { return record.jobs };
+    let Some(column) = record.swept() else { return record.jobs };
     let parameter = || record.parameters.get(column).map(|v| *v as f64);
     // Rows, workers and sizes are whole numbers; the cast saturates.
     record.figures.get(column).copied().or_else(parameter).map_or(0, |v| v.round() as u32)
@@ -355,7 +355,7 @@ fn sweep_of(group: &[&TestRecord]) -> Option<Sweep> {
         nodes: first.nodes,
         load: first.load(),
         parameters: common.map(|(k, v)| (k.clone(), *v)).collect(),
-        over: first.swept.clone().unwrap_or_else(|| JOBS.to_owned()),
+        over: first.swept().unwrap_or(JOBS).to_owned(),
         kpis: first.kpis.clone(),
         facts: first.facts,
         rate: rate_of(group),

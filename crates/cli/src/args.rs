@@ -13,6 +13,7 @@ use clap::{Args, Parser, Subcommand, ValueHint};
 use loadline_model::format::parse_bytes;
 use loadline_model::probe::Engine;
 use loadline_report::Format;
+use loadline_run::PlanSpec;
 use loadline_run::plan::DEFAULT_RESULTS;
 use loadline_run::plan::options::{
     CLUSTER, HubOptions, LevelOptions, PROOF, PairOptions, PrecisionOptions, RunOptions, TargetOptions, ViaOptions,
@@ -42,11 +43,8 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Measure a platform: by default the plan 'quick' on embedded SQLite, in three to four minutes
     Run(Box<RunArgs>),
-    /// Measure two or more settings, targets, drivers or states in turns, and say which is faster, by how much and how sure that is
-    Ab(Box<AbArgs>),
-    /// Measure the cost of synchronous replication for a commit: levels over distances and jobs, each in turns with a baseline
-    /// that waits for no replica
-    ReplicaCost(Box<ReplicaCostArgs>),
+    #[command(flatten)]
+    Paired(PairedCommand),
     /// Say what a run of two arms shows, or which of two runs is faster, as a table for people or scripts
     Compare(CompareArgs),
     /// Follow the figures of many runs, such as nightly ones: where did a level change, and between which runs
@@ -89,16 +87,10 @@ pub(crate) enum Command {
     Doctor(DoctorArgs),
     /// Measure what the storage under directories allows: sync writes, reads, persistent memory
     Probe(ProbeArgs),
-    /// Show the agents that wait at a hub for the jobs of `loadline run --hub`
-    Agents {
-        /// What to do
-        #[command(subcommand)]
-        command: AgentsCommand,
-    },
+    #[command(flatten)]
+    Hub(HubCommand),
     /// Remove everything that loadline has made on a target, and what dead runs left on this machine
     Clean(CleanArgs),
-    /// Wait at a hub for jobs of runs with --agents, and run them
-    Agent(AgentArgs),
     /// Print shell completions
     Completions {
         /// Shell
@@ -111,6 +103,29 @@ pub(crate) enum Command {
         #[arg(value_hint = ValueHint::DirPath)]
         directory: PathBuf,
     },
+}
+
+/// Runs in pairs of windows.
+#[derive(Debug, Subcommand)]
+pub(crate) enum PairedCommand {
+    /// Measure two or more settings, targets, drivers or states in turns, and say which is faster, by how much and how sure that is
+    Ab(Box<AbArgs>),
+    /// Measure the cost of synchronous replication for a commit: levels over distances and jobs, each in turns with a baseline
+    /// that waits for no replica
+    ReplicaCost(Box<ReplicaCostArgs>),
+}
+
+/// Jobs of runs on other machines.
+#[derive(Debug, Subcommand)]
+pub(crate) enum HubCommand {
+    /// Show the agents that wait at a hub for the jobs of `loadline run --hub`
+    Agents {
+        /// What to do
+        #[command(subcommand)]
+        command: AgentsCommand,
+    },
+    /// Wait at a hub for jobs of runs with --agents, and run them
+    Agent(AgentArgs),
 }
 
 /// The database under test.
@@ -298,6 +313,11 @@ pub(crate) const HUB_VARIABLE: &str = "LOADLINE_HUB";
 /// URL of the hub, from the flag or the environment.
 pub(crate) fn hub_url(flag: &HubOptions) -> Option<String> {
     flag.hub.clone().or_else(|| std::env::var(HUB_VARIABLE).ok().filter(|url| !url.is_empty()))
+}
+
+/// Sets the hub of a run whose flags ask for agents.
+pub(crate) fn set_hub(flag: &HubOptions, flags: &mut PlanSpec) {
+    flags.hub = flag.hub.clone().or_else(|| flags.agents.and_then(|_| hub_url(flag)));
 }
 
 #[derive(Debug, Args)]

@@ -14,7 +14,7 @@ use crate::args::{AuditArgs, ListArgs};
 use crate::exit::{self, Failure};
 use crate::listing::Listing;
 use crate::target::run_folder;
-use crate::{output, source, stored};
+use crate::{output, source};
 
 pub(crate) fn check(args: &AuditArgs) -> Result<u8, Failure> {
     if args.laws {
@@ -96,7 +96,7 @@ fn read(file: &Path, results: &Path) -> Result<(String, String), Failure> {
     let path = run_folder(file, results);
     let name = path.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
     if path.is_dir() {
-        let (_, data) = stored::load(&path)?;
+        let (_, data) = source::load(&path)?;
         data.warnings.iter().for_each(|w| output::say(&format!("warning: {w}")));
         return Ok((table_of(&data.records), name));
     }

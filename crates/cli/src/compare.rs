@@ -9,7 +9,7 @@ use loadline_run::plan::DEFAULT_EQUIVALENCE;
 use crate::args::CompareArgs;
 use crate::exit::{self, Failure};
 use crate::target::run_folder;
-use crate::{output, run, stored};
+use crate::{output, run, source};
 
 /// Says what is wrong with stored runs.
 fn warn(runs: &[RunData]) {
@@ -24,7 +24,7 @@ fn warn(runs: &[RunData]) {
 pub(crate) fn compare(args: &CompareArgs) -> Result<u8, Failure> {
     let (mut runs, mut paths): (Vec<RunData>, Vec<PathBuf>) = Default::default();
     for run in &args.runs {
-        let (stored, data) = stored::load(&run_folder(run, &args.results))?;
+        let (stored, data) = source::load(&run_folder(run, &args.results))?;
         if paths.iter().any(|path| path == stored.path()) {
             return Err(Failure::usage(format!("{} is named twice", stored.path().display())));
         }

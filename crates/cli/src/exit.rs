@@ -2,8 +2,6 @@
 
 use std::process::ExitCode;
 
-#[cfg(feature = "hub")]
-use loadline_agents::{AgentsError, HubError};
 use loadline_database::{Cause, Refusal, TargetError};
 use loadline_live::serve::ServeError;
 use loadline_load::TestError;
@@ -49,21 +47,23 @@ pub(crate) trait Ends {
 
 /// The exit code of errors of each type. A [`Failure`] follows from it and from what the error says.
 macro_rules! ends {
-    ($($(#[$when:meta])* $error:ty => |$e:pat_param| $code:expr;)*) => {
-        $($(#[$when])* impl Ends for $error {
+    ($($error:ty => |$e:pat_param| $code:expr;)*) => {
+        $(impl $crate::exit::Ends for $error {
             fn code(&self) -> u8 {
                 let $e = self;
                 $code
             }
         }
 
-        $(#[$when])* impl From<$error> for Failure {
-            fn from(e: $error) -> Failure {
-                Failure { code: e.code(), message: e.to_string() }
+        impl From<$error> for $crate::exit::Failure {
+            fn from(e: $error) -> $crate::exit::Failure {
+                $crate::exit::Failure { code: $crate::exit::Ends::code(&e), message: e.to_string() }
             }
         })*
     };
 }
+
+pub(crate) use ends;
 
 ends! {
     PlanError => |_| USAGE;
@@ -86,9 +86,7 @@ ends! {
         StudyError::Store(e) => e.code(),
         StudyError::Doctor(_)
         | StudyError::Impossible(_)
-        | StudyError::NodesLost(_)
-        | StudyError::NoNodeLeft { .. }
-        | StudyError::AgentsLost(_) => TARGET,
+        | StudyError::Lost(_) => TARGET,
         StudyError::Interrupted => INTERRUPTED,
         StudyError::Test { source, .. } => match source {
             TestError::Target(e) => e.code(),
@@ -124,12 +122,6 @@ ends! {
         _ => FAILED,
     };
     ServeError => |e| if matches!(e, ServeError::Failed(_)) { FAILED } else { USAGE };
-    #[cfg(feature = "hub")]
-    AgentsError => |e| match e {
-        AgentsError::Connect(HubError::Usage(_)) => USAGE,
-        AgentsError::Interrupted => INTERRUPTED,
-        _ => TARGET,
-    };
 }
 
 #[allow(clippy::print_stderr)]

@@ -10,8 +10,7 @@ use loadline_store::StoredRun;
 
 use crate::args::ForecastArgs;
 use crate::exit::{self, Failure};
-use crate::source::PREFIX;
-use crate::stored::check_workloads;
+use crate::source::{PREFIX, check_workloads};
 use crate::target::run_folder;
 use crate::{output, references};
 

@@ -3,17 +3,17 @@
 use std::sync::Arc;
 
 use loadline_agents::{
-    AgentTarget, Agents, AgentsError, HubLink, HubOptions, Presence, host, list, new_id, presence, serve,
+    AgentTarget, Agents, AgentsError, HubError, HubLink, HubOptions, Presence, host, list, new_id, presence, serve,
 };
 use loadline_database::machine::allow_open_files;
-use loadline_load::OWN_FILES;
+use loadline_load::{OWN_FILES, Place};
 use loadline_model::format::counted;
 use loadline_model::plan::{AgentCredentials, Jobs};
 use loadline_run::Study;
 use loadline_run::plan::MAX_JOBS;
 
-use crate::args::{AgentArgs, AgentsListArgs, HUB_VARIABLE, hub_url};
-use crate::exit::{self, Failure};
+use crate::args::{AgentArgs, AgentsCommand, AgentsListArgs, HUB_VARIABLE, HubCommand, hub_url};
+use crate::exit::{self, Failure, INTERRUPTED, TARGET, USAGE};
 use crate::listing::Listing;
 use crate::{output, secrets, signals};
 
@@ -31,8 +31,23 @@ fn options(url: Option<&str>, name: &str) -> Result<HubOptions, Failure> {
     Ok(HubOptions { url: url.to_owned(), name: format!("loadline {name}") })
 }
 
+exit::ends! {
+    AgentsError => |e| match e {
+        AgentsError::Connect(HubError::Usage(_)) => USAGE,
+        AgentsError::Interrupted => INTERRUPTED,
+        _ => TARGET,
+    };
+}
+
+pub(crate) fn command(command: &HubCommand) -> Result<u8, Failure> {
+    match command {
+        HubCommand::Agents { command: AgentsCommand::List(args) } => agents_list(args),
+        HubCommand::Agent(args) => agent(args),
+    }
+}
+
 /// `loadline agent`: works until it is interrupted.
-pub(crate) fn agent(args: &AgentArgs) -> Result<u8, Failure> {
+fn agent(args: &AgentArgs) -> Result<u8, Failure> {
     let name = args.name.clone().unwrap_or_else(host);
     if name.is_empty() || name.len() > 64 || name.chars().any(|c| c.is_control() || c.is_whitespace()) {
         return Err(Failure::usage(format!("--name '{name}': write 1 to 64 characters without blanks, such as a1")));
@@ -47,10 +62,10 @@ pub(crate) fn agent(args: &AgentArgs) -> Result<u8, Failure> {
     let interrupted = Arc::default();
     signals::interruptible(&interrupted, "sessions on the database end with this process".to_owned())?;
     serve(&options, presence(&name, VERSION, most, files), &interrupted, &mut |text| output::say(text))?;
-    Ok(exit::INTERRUPTED)
+    Ok(INTERRUPTED)
 }
 
-pub(crate) fn agents_list(args: &AgentsListArgs) -> Result<u8, Failure> {
+fn agents_list(args: &AgentsListArgs) -> Result<u8, Failure> {
     let AgentsListArgs { hub, list: format } = args;
     let asker = new_id();
     let interrupted = Arc::default();
@@ -110,6 +125,6 @@ pub(crate) fn with(mut study: Study, hub: Option<&str>) -> Result<Study, Failure
     }
     let names: Vec<String> = who.iter().map(|p| format!("{} on {}", p.name, p.host)).collect();
     output::say(&format!("run {run} at {}: agents {}", loadline_database::redact(hub), names.join(", ")));
-    study.agents = Some(Arc::new(agents));
+    study.place = Place::Remote(Arc::new(agents));
     Ok(study)
 }

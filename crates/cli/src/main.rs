@@ -2,7 +2,6 @@
 //!
 //! The only crate that prints and exits.
 
-mod ab;
 mod args;
 mod arguments;
 mod audit;
@@ -24,18 +23,17 @@ mod live;
 mod note;
 mod output;
 mod pages;
+mod paired;
 mod pdf;
 mod probe;
 mod progress;
 mod references;
-mod replica_cost;
 mod report;
 mod run;
 mod secrets;
 mod signals;
 mod snapshot;
 mod source;
-mod stored;
 mod target;
 mod template;
 mod trend;
@@ -50,10 +48,10 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{CommandFactory, FromArgMatches};
+use clap::{Arg, CommandFactory, FromArgMatches};
 use log::LevelFilter;
 
-use args::{AgentsCommand, Cli, Command};
+use args::{Cli, Command};
 use exit::Failure;
 
 fn main() -> ExitCode {
@@ -68,8 +66,7 @@ fn main() -> ExitCode {
     logging(cli.verbose);
     let result = match cli.command {
         Command::Run(args) => run::run(&args, arguments::command(&given)),
-        Command::Ab(args) => ab::ab(&args, arguments::command(&given)),
-        Command::ReplicaCost(args) => replica_cost::replica_cost(&args, arguments::command(&given)),
+        Command::Paired(command) => paired::measure(&command, arguments::command(&given)),
         Command::Compare(args) => compare::compare(&args),
         Command::Trend(args) => trend::trend(&args),
         Command::Audit(args) => audit::check(&args),
@@ -89,9 +86,8 @@ fn main() -> ExitCode {
         Command::Targets(args) => listing::targets(&args),
         Command::Doctor(args) => doctor::doctor(&args),
         Command::Probe(args) => probe::probe(&args),
-        Command::Agents { command: AgentsCommand::List(args) } => hub_run::agents_list(&args),
+        Command::Hub(command) => hub_run::command(&command),
         Command::Clean(args) => clean::clean(&args),
-        Command::Agent(args) => hub_run::agent(&args),
         Command::Completions { shell } => completions(shell),
         Command::Man { directory } => man(&directory),
     };
@@ -105,11 +101,9 @@ fn main() -> ExitCode {
 fn parse(given: &[OsString]) -> Result<Cli, clap::Error> {
     let mut command = Cli::command();
     if !given.iter().any(|word| word == "--help-all") {
-        for name in ["run", "ab", "replica-cost"] {
-            command = command.mut_subcommand(name, |c| {
-                c.mut_args(|arg| if arg.get_help_heading().is_some() { arg.hide(true) } else { arg })
-            });
-        }
+        let usual = |arg: Arg| if arg.get_help_heading().is_some() { arg.hide(true) } else { arg };
+        let has_all = |c: &clap::Command| c.get_arguments().any(|arg| arg.get_id() == "help_all");
+        command = command.mut_subcommands(|c| if has_all(&c) { c.mut_args(usual) } else { c });
     }
     let mut matches = command.try_get_matches_from_mut(given)?;
     Cli::from_arg_matches_mut(&mut matches).map_err(|e| e.format(&mut command))

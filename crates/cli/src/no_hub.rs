@@ -2,19 +2,15 @@
 
 use loadline_run::Study;
 
-use crate::args::{AgentArgs, AgentsListArgs};
+use crate::args::HubCommand;
 use crate::exit::Failure;
 
 const ABSENT: &str = "this loadline was built without agents: build it with `cargo build --release --features hub`";
 
-pub(crate) fn agent(_: &AgentArgs) -> Result<u8, Failure> {
+pub(crate) fn command(_: &HubCommand) -> Result<u8, Failure> {
     Err(Failure::usage(ABSENT))
 }
 
-pub(crate) fn agents_list(_: &AgentsListArgs) -> Result<u8, Failure> {
-    Err(Failure::usage(ABSENT))
-}
-
-pub(crate) fn with(_: Study, _: Option<&str>) -> Result<Study, Failure> {
-    Err(Failure::usage(ABSENT))
+pub(crate) fn with(study: Study, _: Option<&str>) -> Result<Study, Failure> {
+    if study.plan.runs_jobs_here() { Ok(study) } else { Err(Failure::usage(ABSENT)) }
 }

@@ -14,7 +14,7 @@ use crate::exit::Failure;
 use crate::output;
 use crate::pdf;
 use crate::references;
-use crate::stored::load;
+use crate::source::load;
 use crate::target::run_folder;
 
 /// The page of test number `test` of a stored run, without what other tests share.

@@ -3,24 +3,24 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use loadline_database::{OpenRequest, Way, kind_of, redact};
+use loadline_database::{OpenRequest, kind_of, redact};
+use loadline_load::Place;
 use loadline_model::facts::FactName;
 use loadline_model::plan::{Plan, SkippedWorkload};
-use loadline_model::variant::Paired;
 use loadline_report::{Compared, Costs, RunData, end_page};
-use loadline_run::plan::{DEFAULT_RESULTS, DEFAULT_TARGET};
+use loadline_run::plan::{DEFAULT_RESULTS, DEFAULT_TARGET, give_anew, requests};
 use loadline_run::planfile::PlanFileError;
 use loadline_run::study::Ended;
 use loadline_run::{PlanError, PlanSpec, Study, StudyOutcome, make_plan, planfile, plans};
 use loadline_store::StoredRun;
 use loadline_workload::{CATALOGUE, Workloads};
 
-use crate::args::{RunArgs, hub_url};
+use crate::args::{RunArgs, hub_url, set_hub};
 use crate::dry_run::{describe, unsized_ones};
 use crate::exit::{self, Failure};
 use crate::progress::Progress;
 use crate::target::{absolute, run_folder};
-use crate::{arguments, hub_run, live, output, probe, report, secrets, signals, stored};
+use crate::{arguments, hub_run, live, output, probe, report, secrets, signals, source};
 
 /// Width of tables if standard output is not a terminal.
 const WIDTH: usize = 160;
@@ -71,7 +71,7 @@ pub(crate) fn measure(
         study.request.clean_command()
     );
     signals::interruptible(&study.request.interrupted, left)?;
-    let study = if study.plan.agents().is_some() { hub_run::with(study, hub.as_deref())? } else { study };
+    let study = hub_run::with(study, hub.as_deref())?;
     let _metrics = args.metrics.map(|listen| live::start_metrics(&study.results, listen)).transpose()?;
     let mut progress = Progress::new(&study.plan, study.resume.as_deref());
     // What no server of this kind can do was known before: this one does not refuse it.
@@ -92,7 +92,7 @@ pub(crate) fn measure(
 fn flags(args: &RunArgs) -> Result<PlanSpec, Failure> {
     let mut flags = args.options.spec();
     args.target.options.set(&mut flags);
-    flags.hub = args.hub.hub.clone().or_else(|| flags.agents.and_then(|_| hub_url(&args.hub)));
+    set_hub(&args.hub, &mut flags);
     let settings = &args.target.setting;
     flags.setting = (!settings.is_empty()).then(|| unique("--setting", settings)).transpose()?;
     Ok(flags)
@@ -203,37 +203,19 @@ fn planned(spec: &PlanSpec, command: Vec<String>) -> Result<Study, Failure> {
     Ok(study(plan, urls, servers, results, None, command))
 }
 
-/// A study of `plan`. `urls`: of the target of each variant, or of the one target; `servers`: further nodes, standbys, and proxies of
-/// the variants after the first.
+/// A study of `plan`. `urls`: of the target of each variant, or of the one target; `servers`: see [`requests`].
 fn study(
     plan: Plan,
     urls: Vec<String>,
-    [nodes, standbys, vias]: [Vec<String>; 3],
+    servers: [Vec<String>; 3],
     results: PathBuf,
     resume: Option<PathBuf>,
     command: Vec<String>,
 ) -> Study {
-    let mut urls = urls.into_iter();
-    let request = OpenRequest {
-        nodes,
-        standbys,
-        settings: plan.settings.clone(),
-        native_report: plan.native_report(),
-        way: if plan.arms().is_some_and(Paired::has_via) { Way::Direct } else { Way::Own },
-        replicas: plan.levels().map_or(0, |(_, links)| links.replicas),
-        ask_password: arguments::ask(),
-        ..OpenRequest::new(&urls.next().unwrap_or_default(), absolute(&results))
-    };
-    let others = plan.arms().into_iter().flat_map(|paired| &paired.variants).skip(1).zip(urls);
-    let mut vias = vias.into_iter();
-    let others = others
-        .map(|(variant, url)| {
-            let way = vias.next().filter(|_| variant.via.is_some()).map_or_else(|| request.way.clone(), Way::Via);
-            OpenRequest { url, settings: variant.settings.clone(), way, ..request.clone() }
-        })
-        .collect();
+    let base = OpenRequest { ask_password: arguments::ask(), ..OpenRequest::new("", absolute(&results)) };
+    let (request, others) = requests(&plan, &base, urls, servers);
     let version = env!("CARGO_PKG_VERSION").to_owned();
-    Study { plan, request, results, resume, command, version, limits: None, others, agents: None }
+    Study { plan, request, results, resume, command, version, limits: None, others, place: Place::Here }
 }
 
 /// Continues a run with the plan of its manifest, and the workloads that its first command named. A target URL is only needed for its
@@ -263,12 +245,7 @@ fn resumed(
     let mut plan = stored.manifest.plan.clone();
     // The manifest holds the texts of the workload files.
     Workloads::read(&plan.workload_files).map_err(PlanError::from)?;
-    plan.force |= flags.force.is_some();
-    if let Some(agents) = flags.agents()?
-        && !plan.set_agents(agents)
-    {
-        return Err(Failure::usage(format!("the jobs of run {} do not run on agents", stored.id())));
-    }
+    give_anew(&mut plan, flags, &stored.id())?;
     let given = args.target.options.target.as_deref();
     let variants = plan.arms().into_iter().flat_map(|paired| &paired.variants).skip(1);
     let targets = std::iter::once(plan.target.as_str()).chain(variants.map(|variant| plan.target_of(variant)));
@@ -332,7 +309,7 @@ pub(crate) fn width() -> usize {
 /// `named`: workloads that the user named; `strict`: whether a disturbed test makes the exit code 1.
 fn finish(outcome: StudyOutcome, named: &[String], strict: bool) -> Result<u8, Failure> {
     let folder = outcome.folder.display().to_string();
-    let data = stored::load(&outcome.folder);
+    let data = source::load(&outcome.folder);
     let figures = show_figures(&data, &outcome)?;
     let tests = outcome.records.len();
     let refused = outcome.records.iter().filter(|r| !r.is_usable()).count();
@@ -351,8 +328,7 @@ fn finish(outcome: StudyOutcome, named: &[String], strict: bool) -> Result<u8, F
     if !outcome.left_out.is_empty() {
         output::say(&format!("planned and not measured: {}", outcome.left_out.join(", ")));
     }
-    let hub = plan.and_then(Plan::agents).map_or_else(String::new, |of| format!(" --hub {}", of.hub));
-    let resume = format!("loadline {} --resume {folder}{hub}", plan.map_or("run", |plan| plan.command()));
+    let resume = plan.cloned().unwrap_or_default().resume_command(&folder);
     let written = data.and_then(|(stored, data)| report::write_index(&stored, data));
     match written {
         _ if outcome.records.is_empty() => {}
@@ -390,7 +366,7 @@ fn finish(outcome: StudyOutcome, named: &[String], strict: bool) -> Result<u8, F
 struct Shown {
     /// Whether there is an answer although tests are refused: a pair of arms with a refused window is left out and counted.
     answered: bool,
-    /// Whether levels of replication kept their laws.
+    /// Whether levels kept their laws.
     holds: bool,
 }
 

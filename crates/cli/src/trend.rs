@@ -11,7 +11,7 @@ use loadline_store::{StoredRun, parse_rfc3339, runs_in};
 use crate::args::TrendArgs;
 use crate::exit::{self, Failure};
 use crate::output;
-use crate::stored::check_workloads;
+use crate::source::check_workloads;
 
 pub(crate) fn trend(args: &TrendArgs) -> Result<u8, Failure> {
     let mut runs = read(&args.folders)?;

@@ -13,6 +13,8 @@ mod ignored;
 mod links;
 #[path = "tidy/rules.rs"]
 mod rules;
+#[path = "tidy/spine.rs"]
+mod spine;
 #[path = "tidy/tree.rs"]
 mod tree;
 

@@ -5,7 +5,6 @@ use std::time::Duration;
 use loadline_storage::now_ns;
 
 /// Time until `at_ns`; zero if it is past.
-#[must_use]
 pub fn until(at_ns: u64) -> Duration {
     Duration::from_nanos(at_ns.saturating_sub(now_ns()))
 }

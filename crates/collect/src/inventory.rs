@@ -7,7 +7,6 @@ use loadline_model::format;
 use loadline_model::machine::Machine;
 
 /// This machine. Unknown texts are empty, unknown numbers 0.
-#[must_use]
 pub fn machine() -> Machine {
     machine_at(Path::new("/"))
 }

@@ -60,7 +60,6 @@ pub struct SamplerConfig {
 
 impl SamplerConfig {
     /// 10 wait samples a second, CPU of this machine, no device; limits of 10 s for an edge and 5 s for the end.
-    #[must_use]
     pub fn new(origin_ns: u64) -> SamplerConfig {
         SamplerConfig {
             origin_ns,
@@ -106,7 +105,6 @@ pub struct Rates {
 
 impl System {
     /// Rates until `later`.
-    #[must_use]
     pub fn rates_until(&self, later: &System) -> Rates {
         let seconds = later.at_ns.saturating_sub(self.at_ns) as f64 / 1e9;
         let disk = |a: Option<DiskCounters>, b: Option<DiskCounters>| DiskRates::between(&a?, &b?, seconds);
@@ -141,7 +139,6 @@ pub struct Edge {
 
 impl Edge {
     /// Counters of the database, or why they could not be read, and none of the operating system.
-    #[must_use]
     pub fn of_database(at_ns: u64, snapshot: Result<Snapshot, String>) -> Edge {
         let system = System { at_ns, ..System::default() };
         Edge { system, snapshot, job_threads: None, sessions: None }
@@ -167,7 +164,6 @@ pub struct Collected {
 
 impl Collected {
     /// The sum of the wait samples from `open_ns` (included) to `close_ns` (excluded).
-    #[must_use]
     pub fn waits_between(&self, open_ns: u64, close_ns: u64) -> WaitProfile {
         let mut profile = WaitProfile::default();
         self.wait_samples.iter().filter(|(at, _)| (open_ns..close_ns).contains(at)).for_each(|(_, s)| profile.add(s));
@@ -175,7 +171,6 @@ impl Collected {
     }
 
     /// The sum of the samples of the sessions' states, likewise.
-    #[must_use]
     pub fn states_between(&self, open_ns: u64, close_ns: u64) -> TaskStates {
         let inside = self.states.iter().filter(|(at, _)| (open_ns..close_ns).contains(at));
         inside.fold(TaskStates::default(), |sum, (_, s)| TaskStates {
@@ -256,7 +251,6 @@ impl Sampler {
     }
 
     /// What it reads while it runs, for those who watch.
-    #[must_use]
     pub fn recent(&self) -> Recent {
         Recent::new(Arc::clone(&self.shared))
     }

@@ -41,7 +41,6 @@ pub struct Surroundings {
 
 impl Surroundings {
     /// Reads them. What cannot be read is absent.
-    #[must_use]
     pub fn read(server: &Server) -> Surroundings {
         let begin_ns = now_ns();
         let cpus = CpuTimes::of_each().unwrap_or_default();
@@ -65,7 +64,6 @@ impl Surroundings {
         }
     }
 
-    #[must_use]
     pub fn online(&self) -> Cpus {
         self.cpus.keys().copied().collect()
     }

@@ -44,7 +44,6 @@ pub struct DataTable {
 
 impl DataTable {
     /// What `table` must hold.
-    #[must_use]
     pub fn wanted(table: &Table, params: &Params, seed: u64, payload: Payload) -> DataTable {
         DataTable {
             table: table.name.clone(),
@@ -110,7 +109,6 @@ impl LoadProgress {
         self.stop.load(Ordering::Relaxed)
     }
 
-    #[must_use]
     pub fn now(&self) -> Option<Loading> {
         let (current, began) = lock(&self.current).clone()?;
         let [rows, bytes] = [&self.rows, &self.bytes].map(|sum| sum.load(Ordering::Relaxed));
@@ -118,7 +116,6 @@ impl LoadProgress {
     }
 
     /// Tables loaded so far: those of the data set, and workload tables that are loaded as a whole.
-    #[must_use]
     pub fn done(&self) -> Vec<TableLoad> {
         lock(&self.done).clone()
     }
@@ -590,7 +587,6 @@ fn wanted(work: &Work, table: &Table) -> DataTable {
 }
 
 /// The error for existing data that differ from the wanted data; they are not touched.
-#[must_use]
 pub fn other_data(existing: &DataTable, wanted: &DataTable) -> TargetError {
     TargetError::Refused(format!(
         "other data are in place: {existing}; wanted: {wanted}. Give the --seed and --size of the existing data, or \

@@ -77,7 +77,6 @@ impl TargetError {
     }
 
     /// Of a session that is lost, for a full disk of the server if `full_disk`.
-    #[must_use]
     pub fn lost(text: String, full_disk: bool) -> TargetError {
         if full_disk { TargetError::NoSpace(text) } else { TargetError::Lost(text) }
     }
@@ -88,13 +87,11 @@ impl TargetError {
     }
 
     /// Whether a disk of the server is full.
-    #[must_use]
     pub fn is_full_disk(&self) -> bool {
         matches!(self, TargetError::NoSpace(_) | TargetError::Server(Refusal { cause: Cause::FullDisk, .. }))
     }
 
     /// Whether the session is gone.
-    #[must_use]
     pub fn is_lost(&self) -> bool {
         matches!(self, TargetError::Lost(_) | TargetError::NoSpace(_))
     }

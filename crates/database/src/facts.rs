@@ -119,7 +119,6 @@ pub struct Events(Vec<String>);
 
 impl Events {
     /// Whether `event` is one of them.
-    #[must_use]
     pub fn has(&self, event: &str) -> bool {
         self.0.iter().any(|known| match known.strip_suffix('*') {
             Some(begin) => event.starts_with(begin),
@@ -128,7 +127,6 @@ impl Events {
     }
 
     /// Whether the database has none.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -38,7 +38,7 @@ pub struct TargetKind {
     pub no_sessions: Option<&'static str>,
     /// The database's own report on a test, if there is one.
     pub native_report: Option<&'static NativeReport>,
-    /// Levels of replication that loadline can bring about ([`Replication`](crate::Replication)), in the order of how far a commit
+    /// Levels of replication that loadline can bring about ([`Levels`](crate::Levels)), in the order of how far a commit
     /// waits.
     pub levels: fn() -> Vec<Level>,
     /// Why it has no levels although it replicates; a sentence of what to do instead included.

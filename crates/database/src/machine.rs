@@ -6,13 +6,11 @@ use std::path::Path;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 /// Id of this boot: what another machine, or this one started anew, does not have. Empty if the kernel does not say.
-#[must_use]
 pub fn boot_id() -> String {
     kernel("random/boot_id")
 }
 
 /// Name of this machine. Empty if the kernel does not say.
-#[must_use]
 pub fn host_name() -> String {
     kernel("hostname")
 }
@@ -22,7 +20,6 @@ fn kernel(name: &str) -> String {
 }
 
 /// `MemTotal:       24598212 kB` of `/proc/meminfo`, in bytes.
-#[must_use]
 pub fn total_memory(meminfo: &str) -> Option<u64> {
     let line = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
     line.split_whitespace().next()?.parse::<u64>().ok()?.checked_mul(1024)
@@ -35,7 +32,6 @@ pub(crate) fn memory_bytes() -> u64 {
 }
 
 /// Whether the command line of the task `id` of this machine holds one of `commands`.
-#[must_use]
 pub fn runs_command(id: u32, commands: &[&str]) -> bool {
     let line = std::fs::read(format!("/proc/{id}/cmdline")).unwrap_or_default();
     let line = String::from_utf8_lossy(&line);
@@ -44,7 +40,6 @@ pub fn runs_command(id: u32, commands: &[&str]) -> bool {
 
 /// Time of the task `id` of this machine on a CPU, and ready to run and waiting for one, ns. `None` if it has ended, or the kernel keeps
 /// no such statistics (kernel: Documentation/scheduler/sched-stats.rst).
-#[must_use]
 pub fn task_times_ns(id: u32) -> Option<[u64; 2]> {
     times_in(&read_to_string(format!("/proc/{id}/schedstat")).ok()?)
 }
@@ -58,7 +53,6 @@ fn times_in(schedstat: &str) -> Option<[u64; 2]> {
 
 /// Raises the number of files that this process may have open to `need`, or as near as it may. Returns what it may have
 /// then; `None` if the limit is unknown.
-#[must_use]
 pub fn allow_open_files(need: u64) -> Option<u64> {
     let (now, most) = getrlimit(Resource::RLIMIT_NOFILE).ok()?;
     let aim = need.min(most);

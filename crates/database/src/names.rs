@@ -8,7 +8,6 @@ pub(crate) fn own(workload: &Workload, object: &str) -> String {
 }
 
 /// The workload tables of `workload`, each with its name in a database: unique within a plan.
-#[must_use]
 pub fn table_names(workload: &Workload) -> Vec<(&str, String)> {
     let tables = workload.tables.iter().filter(|t| t.scope == Scope::Workload);
     tables.map(|t| (t.name.as_str(), own(workload, &t.name))).collect()

@@ -38,7 +38,6 @@ pub fn kind_of(url: &str) -> Result<&'static TargetKind, TargetError> {
 }
 
 /// Whether `url` names a target that loadline makes and removes.
-#[must_use]
 pub fn is_temporary(url: &str) -> bool {
     kind_of(url).is_ok_and(|kind| (kind.is_temporary)(url))
 }

@@ -52,7 +52,6 @@ pub struct OpenRequest {
 
 impl OpenRequest {
     /// A request for `url`; all else is empty.
-    #[must_use]
     pub fn new(url: &str, scratch: PathBuf) -> OpenRequest {
         OpenRequest {
             url: url.to_owned(),
@@ -69,8 +68,13 @@ impl OpenRequest {
         }
     }
 
+    /// URLs of all that it names, possibly with passwords in them.
+    pub fn urls(&self) -> Vec<String> {
+        let via = if let Way::Via(url) = &self.way { Some(url) } else { None };
+        [&self.url].into_iter().chain(&self.nodes).chain(&self.standbys).chain(via).cloned().collect()
+    }
+
     /// The command that removes what a run with this request left, to be pasted into a shell; without the password.
-    #[must_use]
     pub fn clean_command(&self) -> String {
         let (url, results) = (crate::redact(&self.url), self.scratch.to_string_lossy());
         format!("loadline clean --target {} --results {}", for_shell(&url), for_shell(&results))

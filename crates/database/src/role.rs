@@ -18,7 +18,7 @@
 //! | [`Ways`](crate::Ways) | the study of jobs through a proxy, before each of its tests |
 //! | [`Nodes`](crate::Nodes) | the study before and after each test over nodes |
 //! | [`StatisticsViews`] | the study before and after each test, and `loadline snapshot` |
-//! | [`Replication`] | the study of levels (`loadline replica-cost`) before and in each of its tests |
+//! | [`Levels`] | the study of levels (`loadline replica-cost`) before and in each of its tests |
 //! | [`DiskSpace`] | the study, before anything is loaded |
 //! | [`BlockCache`], [`Checkpoints`], [`ParallelQueries`], [`NativeReports`] | the instruments of these names |
 
@@ -26,19 +26,19 @@ mod administration;
 mod client_driver;
 mod database_driver;
 mod doctor;
+mod levels;
 mod observation;
 mod optional;
-mod replication;
 
 pub use administration::{Administration, LogSpace, RunLock};
 pub use client_driver::{Canceller, ClientDriver, ClientSession, Results, TextDone, TextResult};
 pub(crate) use database_driver::median_of_three;
 pub use database_driver::{Attempts, DatabaseDriver, DatabaseSession, Slice, SliceEnd};
 pub use doctor::{Doctor, GrantSql, JobLimit, PRIVILEGE, Privilege, Use};
+pub use levels::{Level, Levels, Link, Replica, ReplicaWatch};
+pub(crate) use levels::{find_level, not_in_force, wait_in_force};
 pub use observation::{Observation, Observer, SessionTasks};
 pub use optional::{
     BlockCache, Checkpoints, DataSet, DiskSpace, FreeSpace, NativeReports, ParallelQueries, ParallelWorkers, Queries,
     StatisticsViews, Wear, WorkerLimit,
 };
-pub use replication::{Level, Link, Replica, ReplicaWatch, Replication};
-pub(crate) use replication::{find_level, not_in_force, wait_in_force};

@@ -6,13 +6,11 @@ pub struct Secret(String);
 
 impl Secret {
     /// Wraps a password.
-    #[must_use]
     pub fn new(text: String) -> Secret {
         Secret(text)
     }
 
     /// The password, for authentication only.
-    #[must_use]
     pub fn expose(&self) -> &str {
         &self.0
     }

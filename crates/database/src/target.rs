@@ -8,8 +8,8 @@ use crate::error::TargetError;
 use crate::facts::Facts;
 use crate::request::OpenRequest;
 use crate::role::{
-    Administration, BlockCache, Checkpoints, ClientDriver, DataSet, DatabaseDriver, DiskSpace, Doctor, NativeReports,
-    Observation, ParallelQueries, Queries, Replication, StatisticsViews,
+    Administration, BlockCache, Checkpoints, ClientDriver, DataSet, DatabaseDriver, DiskSpace, Doctor, Levels,
+    NativeReports, Observation, ParallelQueries, Queries, StatisticsViews,
 };
 
 /// A database under test. Calls may block; each opens the sessions it needs.
@@ -56,7 +56,7 @@ pub trait Ways {
 
 /// The nodes of a target of several. Some may be lost while the others go on.
 pub trait Nodes {
-    /// Asks each node whether it answers and is of use; waits until a cluster has noticed a loss. `None` if no node is lost.
+    /// Asks each node whether it answers and is of use; waits until they have noticed a loss. `None` if no node is lost.
     fn without_lost(&self) -> Option<RemainingNodes>;
 }
 
@@ -86,8 +86,8 @@ pub struct Abilities<'a> {
     pub ways: Option<&'a dyn Ways>,
     /// Only of several nodes that can be lost one by one.
     pub nodes: Option<&'a dyn Nodes>,
-    /// Only if it was opened with replicas ([`OpenRequest::replicas`], [`OpenRequest::standbys`]).
-    pub replication: Option<&'a dyn Replication>,
+    /// Only of a target that was opened for a study of them.
+    pub levels: Option<&'a dyn Levels>,
     /// Only if the user requested reports ([`OpenRequest::native_report`](crate::OpenRequest::native_report)).
     pub native_reports: Option<&'a dyn NativeReports>,
 }

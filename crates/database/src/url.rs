@@ -7,7 +7,6 @@ use std::ops::Range;
 pub(crate) use parts::{Url, choice, path, port, unknown};
 
 /// `url` without any password: neither the one after the user nor a `password=` parameter.
-#[must_use]
 pub fn redact(url: &str) -> String {
     let url = without_userinfo_secret(url);
     let (before_query, query) = url.split_once('?').map_or((url.as_str(), None), |(b, q)| (b, Some(q)));
@@ -50,7 +49,6 @@ fn without_userinfo_secret(url: &str) -> String {
 
 /// `text` without the passwords of `url`. The text may quote the URL or a part of it, also with merged slashes as in
 /// a path.
-#[must_use]
 pub fn hide(text: &str, url: &str) -> String {
     let clean = redact(url);
     if clean == url {

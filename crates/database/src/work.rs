@@ -40,7 +40,6 @@ static SHARED: Mutex<BTreeMap<PoolKey, Weak<Pool>>> = Mutex::new(BTreeMap::new()
 
 impl Work {
     /// Builds the program for these parameters. Jobs draw with the seed of the rows.
-    #[must_use]
     pub fn new(workload: Arc<Workload>, params: Params, seed: u64, payload: Payload) -> Work {
         let program = workload.make(&params);
         Work { workload, params, program, seed, draws: seed, payload, nodes: None }
@@ -66,7 +65,6 @@ impl Work {
     }
 
     /// Number of the node of `job`, from 0, of a target with `nodes` of them: jobs are assigned in turn.
-    #[must_use]
     pub fn node(&self, job: u32, nodes: usize) -> usize {
         let used = self.nodes.map_or(nodes, |n| nodes.min(n as usize));
         job as usize % used.max(1)
@@ -74,21 +72,18 @@ impl Work {
 
     /// Parallel workers of a query, including the session's own process; `None` if the workload does not ask for
     /// parallel queries.
-    #[must_use]
     pub fn parallel_workers(&self) -> Option<u32> {
         let workers = self.workload.workers.as_ref()?;
         Some(u32::try_from(self.params.get(workers)).unwrap_or(1).max(1))
     }
 
     /// Pool number `number`: the bytes from which payloads of loaded rows are taken.
-    #[must_use]
     pub fn pool(&self, number: u32) -> Pool {
         Pool::new(self.seed, number, self.payload)
     }
 
     /// The bytes from which the payloads of `job` are taken in both drivers. They are no bytes of loaded rows: a change that
     /// writes what is there costs databases less redo, or none.
-    #[must_use]
     pub fn pool_of_job(&self, job: u32) -> Arc<Pool> {
         let number = job % JOB_POOLS;
         let bits = [self.payload.compressibility, self.payload.duplicates.unwrap_or(0.0)].map(f64::to_bits);
@@ -104,7 +99,6 @@ impl Work {
     }
 
     /// Start values of the variables of `job`. Its own rows are in the first table with rows per job.
-    #[must_use]
     pub fn start(&self, job: u32) -> JobStart {
         let owned = self.workload.tables.iter().find(|t| matches!(t.rows, RowCount::PerJob(_)));
         JobStart {

@@ -1,6 +1,7 @@
-//! What a job of the client driver does between two transactions: it thinks, or opens a new session.
+//! What a job of the client driver does between two transactions: it waits for an intended start (open loop), thinks, or opens a new
+//! session.
 //!
-//! Both are part of the jobs' time and counted apart, so that what is left of it is loadline's own loop.
+//! The last two are part of the jobs' time and counted apart, so that what is left of it is loadline's own loop.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -14,6 +15,31 @@ use crate::schedule::{Schedule, Shared, sleep_until};
 /// While the window is not set, a job that thinks looks for it after this time, ns: less than its start is set ahead.
 const LOOK_NS: u64 = 50_000_000;
 
+/// Intended starts of one job's transactions: evenly spaced and shifted between jobs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Pace {
+    interval_ns: f64,
+    next: u64,
+    origin_ns: f64,
+}
+
+impl Pace {
+    /// For job `job` of `jobs`, which start `rate_tps` transactions per second in total, from `start_ns` on.
+    pub fn new(rate_tps: f64, job: u32, jobs: u32, start_ns: u64) -> Pace {
+        let interval_ns = f64::from(jobs) * 1e9 / rate_tps;
+        let shift = interval_ns * f64::from(job) / f64::from(jobs);
+        Pace { interval_ns, next: 0, origin_ns: start_ns as f64 + shift }
+    }
+
+    /// The next intended start, ns.
+    pub fn next_start_ns(&mut self) -> u64 {
+        // Multiplied, not added, so that rounding errors do not accumulate.
+        let start = self.origin_ns + self.interval_ns * self.next as f64;
+        self.next += 1;
+        start as u64
+    }
+}
+
 /// Think times of a job: exponentially distributed, from a random stream of their own, so that keys and values of the
 /// transactions are those of a job that does not think.
 #[derive(Debug, Clone)]
@@ -24,7 +50,6 @@ pub struct Think {
 
 impl Think {
     /// For job `job` of a test with `seed`.
-    #[must_use]
     pub fn new(mean_s: f64, seed: u64, job: u32) -> Think {
         // Another factor than in the draws of the transactions.
         let random = Random::new(seed ^ (u64::from(job) + 1).wrapping_mul(0xd1b5_4a32_d192_ed03));
@@ -67,7 +92,6 @@ pub struct CurrentCanceller(Arc<Mutex<Canceller>>);
 
 impl CurrentCanceller {
     /// Begins with `first`.
-    #[must_use]
     pub fn new(first: Canceller) -> CurrentCanceller {
         CurrentCanceller(Arc::new(Mutex::new(first)))
     }
@@ -81,7 +105,6 @@ impl CurrentCanceller {
     }
 
     /// One of the session of the moment at which it is called.
-    #[must_use]
     pub fn canceller(&self) -> Canceller {
         let (cancelled, asked) = (self.clone(), self.clone());
         Canceller::new(move || cancelled.now().cancel()).asking(move || asked.now().hindrance())
@@ -186,6 +209,22 @@ mod tests {
         };
         for other in [&b[..], &c, &a[1..]] {
             assert!(correlation(&a, other).abs() < 4.0, "streams and successive draws are independent");
+        }
+    }
+
+    #[test]
+    fn all_jobs_together_keep_the_rate() {
+        let (rate, jobs, start) = (1000.0, 7, 5_000_000_000);
+        let mut starts: Vec<u64> = (0..jobs)
+            .flat_map(|job| {
+                let mut pace = Pace::new(rate, job, jobs, start);
+                (0..200).map(move |_| pace.next_start_ns()).collect::<Vec<_>>()
+            })
+            .collect();
+        starts.sort_unstable();
+        assert_eq!(starts[0], start);
+        for pair in starts.windows(2) {
+            assert!((pair[1] - pair[0]).abs_diff(1_000_000) <= 1000, "evenly spaced: {pair:?}");
         }
     }
 }

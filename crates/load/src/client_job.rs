@@ -6,9 +6,8 @@ use loadline_database::{Attempts, ClientSession, TargetError};
 use loadline_storage::now_ns;
 use loadline_workload::{Arg, Execute, Program, Stream};
 
-use crate::between::{Session, Think, think};
+use crate::between::{Pace, Session, Think, think};
 use crate::job::{Books, Held, JobResult};
-use crate::pace::Pace;
 pub use crate::schedule::sleep_until;
 use crate::schedule::{Schedule, Shared};
 use crate::scripts::ScriptJob;
@@ -17,7 +16,7 @@ use crate::scripts::ScriptJob;
 const MAX_FAILURES_IN_A_ROW: u32 = 100;
 /// A transaction that lost against others this often, in some twenty seconds, ends with an error.
 const MAX_ATTEMPTS: u64 = 200;
-/// Pause before the third attempt, ns; before each later one it is twice as long, up to the second figure. A node of a cluster lets
+/// Pause before the third attempt, ns; before each later one it is twice as long, up to the second figure. One node of several lets
 /// a transaction lose until it has applied the change that came first.
 const PAUSE_AFTER_CONFLICT_NS: [u64; 2] = [100_000, 100_000_000];
 /// Pause after a failed transaction, ns.

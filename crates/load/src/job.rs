@@ -7,8 +7,7 @@ use loadline_database::{Attempts, Cause, Refusal, TargetError};
 use loadline_model::Latencies;
 use serde::{Deserialize, Serialize};
 
-use crate::phase::Split;
-use crate::schedule::{Schedule, Shared, course_step_ns};
+use crate::schedule::{Schedule, Shared, Split, course_step_ns};
 use crate::scripts::{ScriptJob, Scripted};
 
 /// What jobs counted together: some of a part, or all of a test.
@@ -18,7 +17,7 @@ pub struct Tally {
     pub transaction: Latencies,
     /// Commit times of the same transactions, or of a regular sample if the session cannot time all.
     pub commit: Latencies,
-    /// Transaction times split by a phase, if an instrument sets one. Agents have none; nor do they run scripts.
+    /// Transaction times split by a phase, if an instrument sets one. Jobs of a part of a test have none, and run no scripts.
     #[serde(skip)]
     pub split: Option<Box<Split>>,
     /// Open loop: times from the intended start, of the transactions that were due in the window. Those that ended after it
@@ -59,14 +58,12 @@ pub struct Tally {
 
 impl Tally {
     /// For a window of `window_ns`.
-    #[must_use]
     pub fn new(window_ns: u64, open_loop: bool) -> Tally {
         let steps = window_ns.div_ceil(course_step_ns(window_ns)) as usize;
         Tally { per_step: vec![0; steps], response: open_loop.then(Latencies::new), ..Tally::default() }
     }
 
     /// Commits of the database per transaction in the window, mean: 1, except of scripts.
-    #[must_use]
     pub fn commits_per_tx(&self) -> f64 {
         let done = self.transaction.count();
         self.scripted.as_ref().filter(|_| done > 0).map_or(1.0, |did| did.commits as f64 / done as f64)
@@ -168,38 +165,34 @@ pub struct JobResult {
     /// Open loop, first job only: intended start of each transaction, ns, including failed ones and those due before
     /// the window end that never began.
     pub intended_ns: Vec<u64>,
-    /// Its slowest transactions, if they are kept; agents do not send them.
+    /// Its slowest transactions, if they are kept: those of other processes are not.
     #[serde(skip)]
     pub slowest: Option<Slowest>,
     /// Why the job ended early, if it did.
     pub lost: Option<String>,
-    /// What the server refuses to it, by a limit, for want of a privilege, or at all; agents do not send it.
+    /// What the server refuses to it, by a limit, for want of a privilege, or at all; of jobs of this process.
     #[serde(skip)]
     pub refused: Option<Refusal>,
 }
 
 impl JobResult {
-    #[must_use]
     pub fn ended(why: impl Into<String>) -> JobResult {
         JobResult { lost: Some(why.into()), ..JobResult::default() }
     }
 
     /// Whether the job ran when the window opened and still ran when it closed.
-    #[must_use]
     pub fn ran_through(&self, schedule: &Schedule) -> bool {
         self.first_start_ns.is_some_and(|s| s <= schedule.open_ns) && self.ran_until_ns >= schedule.close_ns
     }
 
     /// Time inside transactions within the window, ns; exact. Sum of the transactions that completed in the window,
     /// minus the part before the window start, plus the part of the last transaction before the window end.
-    #[must_use]
     pub fn time_in_transactions_ns(&self) -> f64 {
         self.sum_ns as f64 - self.age_at_open_ns as f64 + self.age_at_close_ns as f64
     }
 
     /// Time in the window that was neither inside transactions, nor think time, nor connecting, ns: that of loadline's own loop,
     /// and in an open loop also that until the next transaction was due.
-    #[must_use]
     pub fn time_outside_ns(&self, schedule: &Schedule) -> f64 {
         schedule.window_ns() as f64
             - self.time_in_transactions_ns()
@@ -252,7 +245,6 @@ impl Slowest {
     }
 
     /// Start and end of each, ns, and the length above which none is missing, ns.
-    #[must_use]
     pub fn kept(&self) -> (&[[u64; 2]], u64) {
         (&self.kept, self.floor_ns)
     }
@@ -260,7 +252,6 @@ impl Slowest {
 
 /// Transactions per second of `jobs`. Of those that cross window start or window end their parts in the window count, by time: counted
 /// whole, throughput would be in steps of one.
-#[must_use]
 pub fn tps<'a>(jobs: impl IntoIterator<Item = &'a JobResult>, schedule: &Schedule) -> f64 {
     jobs.into_iter().map(|job| job.completed as f64 + job.crossing).sum::<f64>() / schedule.window_s().max(1e-9)
 }
@@ -284,7 +275,6 @@ pub enum Held<'a> {
 
 impl<'a> Held<'a> {
     /// `tally` of a job, alone or shared with others.
-    #[must_use]
     pub fn new(tally: &'a Mutex<Tally>, alone: bool) -> Held<'a> {
         if alone { Held::Alone(tally.lock().unwrap_or_else(PoisonError::into_inner)) } else { Held::Shared(tally) }
     }
@@ -301,7 +291,6 @@ impl<'a> Held<'a> {
 
 impl<'a> Books<'a> {
     /// Books of a job that has done nothing.
-    #[must_use]
     pub fn new(tally: Held<'a>) -> Books<'a> {
         Books { job: JobResult::default(), tally, part: (0, None) }
     }

@@ -7,21 +7,17 @@ mod crew;
 mod database_job;
 mod job;
 mod limits;
-mod observed;
-pub mod pace;
-pub mod phase;
 mod remote;
 pub mod schedule;
 mod scripts;
 mod warmup;
 mod watch;
-mod worker;
 
 pub use client_job::Timing;
 pub use crew::Crew;
 pub use job::{Books, Held, JobResult, Slowest, Tally, WATCHED_JOBS, tps};
 pub use limits::{Limit, OWN_FILES, Which, allow_jobs, allow_threads};
-pub use remote::{OwnCommits, RemoteJobs, end_lost};
+pub use remote::{Elsewhere, OwnCommits, RemoteJobs};
 pub use schedule::{Reported, SECOND_NS, STEP_NS, Schedule, Shared, course_step_ns};
 pub use scripts::{ScriptJob, Scripted};
 pub use warmup::{Counts, Load, WarmedUp, Warmup, next_count_ns};
@@ -33,16 +29,13 @@ use std::time::{Duration, SystemTime};
 
 use loadline_collect::os::{CostMeter, CostUnknown, CostUsed, Server, Tasks, Whose};
 use loadline_collect::{Collected, CpuSource, Edge, Sampler, SamplerConfig, Surroundings};
-use loadline_database::machine::boot_id;
 use loadline_database::{Observer, Runs, SessionTasks, Target, TargetError, Work};
-use loadline_model::record::AgentFigures;
 use loadline_model::snapshot::WaitProfile;
 use loadline_model::{Driver, JobLoad, Snapshot};
 use loadline_storage::now_ns;
 
 use crew::TALLIES;
-use observed::Observed;
-use watch::{MANY_JOBS, Watch, wait_started, watch_window};
+use watch::{MANY_JOBS, Observed, Watch, wait_started, watch_window};
 
 /// What a test does.
 #[derive(Clone)]
@@ -74,7 +67,6 @@ pub struct Request {
 
 impl Request {
     /// One second of so many jobs in a closed loop, without a warm-up: by the client driver, in this process and on this machine.
-    #[must_use]
     pub fn of(target: &Arc<dyn Target>, work: &Arc<Work>, jobs: u32) -> Request {
         Request {
             target: Arc::clone(target),
@@ -151,8 +143,7 @@ pub struct Measured {
     pub collected: Collected,
     /// What surrounded it, if anybody looks at that.
     pub around: Option<Around>,
-    /// What each agent did, if the jobs ran on agents.
-    pub agents: Vec<AgentFigures>,
+    pub elsewhere: Elsewhere,
 }
 
 /// What surrounded a test: read when all jobs had passed window start and window end, by a thread that does nothing else
@@ -163,7 +154,7 @@ pub struct Around {
     pub readings: [Surroundings; 2],
     /// The database's processes.
     pub server: Server,
-    /// loadline's, also those of agents on this machine.
+    /// loadline's on this machine.
     pub own: Vec<u32>,
     /// What the database's used, or why that is unknown.
     pub cost: Result<CostUsed, CostUnknown>,
@@ -171,7 +162,6 @@ pub struct Around {
 
 impl Measured {
     /// Sampled wait events of the window.
-    #[must_use]
     pub fn waits(&self) -> WaitProfile {
         self.collected.waits_between(self.schedule.open_ns, self.schedule.close_ns)
     }
@@ -191,14 +181,12 @@ impl Measured {
     }
 
     /// Completed transactions by second of the window.
-    #[must_use]
     pub fn per_second(&self) -> Vec<u64> {
         let steps = SECOND_NS / course_step_ns(self.schedule.window_ns());
         self.merged.per_step.chunks(steps as usize).map(|steps| steps.iter().sum()).collect()
     }
 
     /// Load of the window in values of 0.1 s. In-database jobs publish once a second only: see [`Measured::per_second`].
-    #[must_use]
     pub fn load(&self) -> Load {
         self.counts.load(self.schedule.open_ns, self.schedule.close_ns, self.jobs.len() as u32, None)
     }
@@ -259,7 +247,6 @@ impl Edges {
     }
 
     /// Why the counters could not be read, if so.
-    #[must_use]
     pub fn unread(&self) -> Option<String> {
         let all = [&self.at_open, &self.passed_open, &self.at_close, &self.passed_close];
         let why = all.iter().find_map(|e| e.snapshot.as_ref().err())?;
@@ -318,16 +305,13 @@ pub trait RunningJobs {
 /// What all jobs of a test did.
 #[derive(Default)]
 pub struct Ended {
-    /// What their sessions committed for themselves, if the jobs ran in other processes.
-    pub own: OwnCommits,
     /// What they counted together, for each part of them.
     pub tallies: Vec<Tally>,
     /// Each job, in the order of their numbers; times are on the clock of this machine.
     pub jobs: Vec<JobResult>,
     /// Transactions of all jobs, at times about 0.1 s apart.
     pub counts: Counts,
-    /// What each process did.
-    pub agents: Vec<AgentFigures>,
+    pub elsewhere: Elsewhere,
 }
 
 /// Opens the sessions of a test's jobs, wherever they are.
@@ -382,7 +366,7 @@ pub fn run_test(request: &Request, hooks: &mut dyn TestHooks, tick: impl FnMut(&
         // What helps the jobs' threads is no work of loadline's either.
         threads.extend(observer.session_tasks().ids);
     }
-    // Neither in-database jobs nor those of agents tell in the window what they have done.
+    // Neither in-database jobs nor those of other processes tell in the window what they have done.
     let counting = (request.driver == Driver::Client && !crew.tasks().is_empty()).then(|| Arc::clone(&shared));
     let mut source: Box<dyn Observer> = Box::new(Observed::new(observer, counting, took_ns));
     let mut open_ns = warm_ns;
@@ -424,7 +408,7 @@ pub fn run_test(request: &Request, hooks: &mut dyn TestHooks, tick: impl FnMut(&
     let counts = std::mem::take(&mut watch.counts);
     watch.tick_from_now();
     let ended = crew.end(counts, &mut || watch.tick_if_due(TickAt::Ending));
-    let Ended { own: own_commits, mut tallies, jobs: results, counts, agents } = ended;
+    let Ended { elsewhere, mut tallies, jobs: results, counts } = ended;
     hooks.stop(&results);
     let mut collected = sampler.finish();
     let published = wait_published(request, hooks);
@@ -441,8 +425,8 @@ pub fn run_test(request: &Request, hooks: &mut dyn TestHooks, tick: impl FnMut(&
     let unread =
         |text: String| if lost { Ok((Edges::unread_because(&text), None)) } else { Err(TestError::Counters(text)) };
     let (mut edges, readings) = edges.or_else(unread)?;
-    own_commits.subtract_from(&mut edges, &mut after);
-    let own = own_processes(&agents).into_iter().chain(request.proxy.iter().flatten().flatten().copied()).collect();
+    elsewhere.own.subtract_from(&mut edges, &mut after);
+    let own = elsewhere.processes_here().chain(request.proxy.iter().flatten().flatten().copied()).collect();
     let around = readings.map(|(readings, cost)| Around { readings, server, own, cost });
     let mut merged = Tally::new(schedule.window_ns(), request.load.has_rate());
     tallies.iter().for_each(|tally| merged.merge(tally));
@@ -460,7 +444,7 @@ pub fn run_test(request: &Request, hooks: &mut dyn TestHooks, tick: impl FnMut(&
         after,
         collected,
         around,
-        agents,
+        elsewhere,
     })
 }
 
@@ -500,12 +484,6 @@ fn sampler_config(
     config
 }
 
-fn own_processes(agents: &[AgentFigures]) -> Vec<u32> {
-    let machine = boot_id();
-    let here = |agent: &&AgentFigures| !agent.machine.is_empty() && agent.machine == machine;
-    std::iter::once(std::process::id()).chain(agents.iter().filter(here).map(|agent| agent.process)).collect()
-}
-
 /// Waits until a server that counts late, or behind a pooler, has counted all that was done.
 fn wait_published(request: &Request, hooks: &dyn TestHooks) -> Result<(), TargetError> {
     if !hooks.counts() {
@@ -528,7 +506,7 @@ pub fn server_of(target: &dyn Target) -> Result<Server, TargetError> {
 pub fn session_tasks(request: &Request, observer: &mut dyn Observer, threads: &[u32]) -> (Option<Tasks>, Server) {
     match request.target.facts().runs {
         Runs::InProcess => {
-            // Those of agents are elsewhere.
+            // Those of other processes are not known.
             let own = (threads.len() == request.jobs as usize).then(|| Tasks::own(threads.to_vec()));
             return (own, Server::Inside);
         }

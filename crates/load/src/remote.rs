@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use loadline_database::Target;
+use loadline_database::machine::boot_id;
 use loadline_model::record::AgentFigures;
 use loadline_model::snapshot::counter;
 use loadline_model::{Note, Snapshot};
@@ -57,15 +58,33 @@ fn subtract(snapshot: &mut Result<Snapshot, String>, own: &[u64]) {
     }
 }
 
-/// Ends the sessions that lost agents left on the database: they may hold locks. Returns what was done.
-#[must_use]
-pub fn end_lost(target: &dyn Target, agents: &[AgentFigures]) -> Vec<Note> {
-    let lost = agents.iter().filter(|agent| agent.lost && agent.jobs > 0);
-    lost.map(|agent| {
-        let ended = target.end_jobs(agent.first_job..agent.first_job.saturating_add(agent.jobs), &agent.sessions);
-        let (ended, failed) = ended.map_or_else(|e| (None, Some(e.to_string())), |ended| (ended, None));
-        let ended = ended.map(u64::from);
-        Note::LostAgent { agent: agent.name.clone(), host: agent.host.clone(), ended, failed }
-    })
-    .collect()
+/// What the jobs of other processes tell of themselves; empty if all of them ran in this one.
+#[derive(Debug, Clone, Default)]
+pub struct Elsewhere {
+    /// What their sessions committed for themselves.
+    pub own: OwnCommits,
+    /// What each of them did.
+    pub processes: Vec<AgentFigures>,
+}
+
+impl Elsewhere {
+    /// loadline's processes on this machine.
+    pub(crate) fn processes_here(&self) -> impl Iterator<Item = u32> {
+        let machine = boot_id();
+        let here = move |agent: &&AgentFigures| !agent.machine.is_empty() && agent.machine == machine;
+        std::iter::once(std::process::id()).chain(self.processes.iter().filter(here).map(|agent| agent.process))
+    }
+
+    /// Ends the sessions that lost agents left on the database: they may hold locks. Returns what was done.
+    #[must_use]
+    pub fn end_lost(&self, target: &dyn Target) -> Vec<Note> {
+        let lost = self.processes.iter().filter(|agent| agent.lost && agent.jobs > 0);
+        lost.map(|agent| {
+            let ended = target.end_jobs(agent.first_job..agent.first_job.saturating_add(agent.jobs), &agent.sessions);
+            let (ended, failed) = ended.map_or_else(|e| (None, Some(e.to_string())), |ended| (ended, None));
+            let ended = ended.map(u64::from);
+            Note::LostAgent { agent: agent.name.clone(), host: agent.host.clone(), ended, failed }
+        })
+        .collect()
+    }
 }

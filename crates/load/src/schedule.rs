@@ -9,8 +9,6 @@ use std::time::Duration;
 use loadline_model::Latencies;
 use loadline_storage::now_ns;
 
-use crate::phase::Phase;
-
 /// Time between two counts, ns. In-database jobs publish as often while the window is pending.
 pub const STEP_NS: u64 = SHORT_SLICE_NS;
 /// A second, ns.
@@ -20,7 +18,6 @@ const SHORT_WINDOW_NS: u64 = 20 * SECOND_NS;
 
 /// The step by which transactions of a window are counted, ns: a second, or [`STEP_NS`] if it is short.
 #[inline]
-#[must_use]
 pub const fn course_step_ns(window_ns: u64) -> u64 {
     if window_ns < SHORT_WINDOW_NS { STEP_NS } else { SECOND_NS }
 }
@@ -35,45 +32,38 @@ pub struct Schedule {
 
 impl Schedule {
     /// A window that is not set yet: no transaction counts.
-    #[must_use]
     pub fn pending(start_ns: u64) -> Schedule {
         Schedule { start_ns, open_ns: u64::MAX, close_ns: u64::MAX }
     }
 
     /// Whether the window has not been set yet.
-    #[must_use]
     pub fn is_pending(&self) -> bool {
         self.open_ns == u64::MAX
     }
 
     /// Length of the window, ns.
-    #[must_use]
     pub fn window_ns(&self) -> u64 {
         self.close_ns.saturating_sub(self.open_ns)
     }
 
     /// Length of the window, s.
-    #[must_use]
     pub fn window_s(&self) -> f64 {
         self.window_ns() as f64 / 1e9
     }
 
     /// Whether a transaction that completed at `ns` counts.
     #[inline]
-    #[must_use]
     pub fn counts(&self, ns: u64) -> bool {
         (self.open_ns..self.close_ns).contains(&ns)
     }
 
     /// Part of the time from `from_ns` to `to_ns` that is in the window, ns.
-    #[must_use]
     pub fn part_inside(&self, from_ns: u64, to_ns: u64) -> u64 {
         to_ns.min(self.close_ns).saturating_sub(from_ns.max(self.open_ns))
     }
 
     /// Step of the window's course ([`course_step_ns`]) that contains `ns`. `ns` must be in the window.
     #[inline]
-    #[must_use]
     pub fn step(&self, ns: u64) -> usize {
         let ns = ns.saturating_sub(self.open_ns);
         // Once a transaction: a division by a constant is a multiplication, one by a variable 30 cycles.
@@ -83,7 +73,6 @@ impl Schedule {
 
     /// End of an in-database slice that begins at `now_ns`: the next whole second counted from the window start, or
     /// window start or window end, whichever is first.
-    #[must_use]
     pub fn slice_end(&self, now_ns: u64) -> u64 {
         const SECOND: u64 = 1_000_000_000;
         if self.is_pending() {
@@ -171,13 +160,11 @@ impl Progress {
     }
 
     /// The job's count.
-    #[must_use]
     pub fn get(&self) -> u64 {
         self.completed.load(Ordering::Relaxed)
     }
 
     /// The job's count with the time for which it holds: that of its last report, or `now_ns` if it publishes each transaction.
-    #[must_use]
     pub fn reported(&self, now_ns: u64) -> Reported {
         let report = *self.report.lock().unwrap_or_else(PoisonError::into_inner);
         report.unwrap_or_else(|| Reported { completed: self.get(), at_ns: now_ns })
@@ -186,20 +173,17 @@ impl Progress {
 
 impl Shared {
     /// For `jobs` jobs.
-    #[must_use]
     pub fn new(jobs: u32, interrupted: Arc<AtomicBool>) -> Shared {
         Shared { progress: (0..jobs).map(|_| Progress::default()).collect(), interrupted, ..Shared::default() }
     }
 
     /// For `jobs` jobs of a test, of which the first has this number.
-    #[must_use]
     pub fn of_part(first_job: u32, jobs: u32, interrupted: Arc<AtomicBool>) -> Shared {
         Shared { first_job, ..Shared::new(jobs, interrupted) }
     }
 
     /// Length of a part of the window, ns.
     #[inline]
-    #[must_use]
     pub fn part_ns(&self, schedule: &Schedule) -> u64 {
         schedule.window_ns().div_ceil(self.parts.len().max(1) as u64).max(1)
     }
@@ -212,30 +196,25 @@ impl Shared {
 
     /// Whether jobs must end now.
     #[inline]
-    #[must_use]
     pub fn stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed) || self.interrupted.load(Ordering::Relaxed)
     }
 
-    #[must_use]
     pub fn jobs(&self) -> u32 {
         self.progress.len() as u32
     }
 
     /// Whether a job has ended.
-    #[must_use]
     pub fn any_ended(&self) -> bool {
         self.ended.load(Ordering::Relaxed) > 0
     }
 
     /// Whether all jobs have ended.
-    #[must_use]
     pub fn all_ended(&self) -> bool {
         self.ended.load(Ordering::Relaxed) >= self.jobs()
     }
 
     /// The window that counts, once it is set.
-    #[must_use]
     pub fn window(&self) -> Option<&Schedule> {
         self.windows.iter().rev().find_map(OnceLock::get)
     }
@@ -269,7 +248,6 @@ impl Shared {
     }
 
     /// Transactions completed so far by all jobs.
-    #[must_use]
     pub fn completed(&self) -> u64 {
         self.progress.iter().map(Progress::get).sum()
     }
@@ -284,6 +262,46 @@ pub fn sleep_until(ns: u64, shared: &Shared) {
         }
         // In short pieces, to notice an interrupt.
         std::thread::sleep(Duration::from_nanos((ns - now).min(100_000_000)));
+    }
+}
+
+/// A phase of the window, set by an instrument: whether it is active. Jobs count transactions that end in it separately.
+#[derive(Debug, Default)]
+pub struct Phase(AtomicBool);
+
+impl Phase {
+    /// Starts or ends the phase.
+    pub fn set(&self, active: bool) {
+        self.0.store(active, Ordering::Relaxed);
+    }
+
+    /// Whether the phase is active now.
+    #[inline]
+    pub fn active(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Transaction times of the window, split by a phase.
+#[derive(Debug, Clone, Default)]
+pub struct Split {
+    /// Transactions that ended in the phase.
+    pub inside: Latencies,
+    /// Transactions that ended outside the phase.
+    pub outside: Latencies,
+}
+
+impl Split {
+    /// Counts a transaction that ended with the phase `active` or not.
+    #[inline]
+    pub fn record(&mut self, active: bool, ns: u64) {
+        if active { self.inside.record(ns) } else { self.outside.record(ns) }
+    }
+
+    /// Adds the times of another job.
+    pub fn merge(&mut self, other: &Split) {
+        self.inside.merge(&other.inside);
+        self.outside.merge(&other.outside);
     }
 }
 
@@ -309,5 +327,16 @@ mod tests {
             let pending = Schedule::pending(start).slice_end(now);
             prop_assert!(pending > now && pending - now <= SHORT_SLICE_NS);
         }
+    }
+
+    #[test]
+    fn transactions_of_the_phase_are_counted_separately() {
+        let (phase, mut split) = (Phase::default(), Split::default());
+        for (active, ns) in [(false, 1000), (false, 1000), (true, 1001), (false, 1002)] {
+            phase.set(active);
+            split.record(phase.active(), ns);
+        }
+        assert_eq!((split.inside.count(), split.outside.count()), (1, 3));
+        assert_eq!(split.inside.max_ns(), Some(1001));
     }
 }

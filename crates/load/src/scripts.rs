@@ -48,7 +48,6 @@ pub struct ScriptJob {
 
 impl ScriptJob {
     /// Job number `job` of `jobs`; `None` if `work` has no scripts.
-    #[must_use]
     pub fn of(work: &Work, job: u32, jobs: u32) -> Option<ScriptJob> {
         let scripts = work.workload.scripts.as_ref()?;
         let client = scripts.mix.client(job, jobs, work.draws, work.params.get(SCALE));

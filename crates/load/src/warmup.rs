@@ -46,7 +46,6 @@ pub struct WarmedUp {
 }
 
 /// The next time to count after `now_ns`, of jobs that start at `start_ns`: between the slices of in-database jobs.
-#[must_use]
 pub fn next_count_ns(start_ns: u64, now_ns: u64) -> u64 {
     let first_ns = start_ns + STEP_NS / 2;
     first_ns + (now_ns.saturating_sub(first_ns) / STEP_NS + 1) * STEP_NS
@@ -63,7 +62,6 @@ impl Counts {
 
     /// The sum of counts of several processes, at the times at which the first was counted, from when all are known until one no
     /// longer is.
-    #[must_use]
     pub fn sum(all: &[Counts]) -> Counts {
         let ends = all.iter().flat_map(|counts| [counts.0.first(), counts.0.last()]).flatten();
         let times: BTreeSet<u64> =
@@ -84,7 +82,6 @@ impl Counts {
     }
 
     /// The load of `jobs` jobs between two times, ns, in whole steps. `due`: rate per ns of an open loop, and when it began.
-    #[must_use]
     pub fn load(&self, from_ns: u64, to_ns: u64, jobs: u32, due: Option<(f64, u64)>) -> Load {
         let first = self.0.first().map_or(from_ns, |(at, _)| from_ns.max(*at));
         let times = (0..).map(|i| first + i * STEP_NS).take_while(|at| *at <= to_ns);

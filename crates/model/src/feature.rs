@@ -2,7 +2,7 @@
 
 /// Declares the values that features add to `$owner`, how its list `$list` of them is stored, and a function of the owner for each.
 ///
-/// A `list` that is absent is empty, a `flag` is false, and a `one` is `None`.
+/// A `list` that is absent is empty, a `flag` is false, and a `one` or a `text` is `None`.
 macro_rules! features {
     (
         $owner:ident.$list:ident, stored by $stored:ident: $(#[$about:meta])* pub enum $feature:ident {
@@ -65,9 +65,11 @@ macro_rules! features {
     (@held list $type:ty) => { Vec<$type> };
     (@held $kind:ident $type:ty) => { $type };
     (@found list $type:ty) => { &[$type] };
+    (@found text $type:ty) => { Option<&str> };
     (@found one $type:ty) => { Option<&$type> };
     (@found flag $type:ty) => { $type };
     (@find list $found:ident) => { $found.map_or(&[], Vec::as_slice) };
+    (@find text $found:ident) => { $found.map(String::as_str) };
     (@find one $found:ident) => { $found };
     (@find flag $found:ident) => { $found.copied().unwrap_or_default() };
 }

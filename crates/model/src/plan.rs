@@ -7,7 +7,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-pub use self::feature::{AgentCredentials, OnNodeLoss, PlanFeature, PlannedAgents};
+pub use self::feature::*;
 use crate::load::JobLoad;
 pub use crate::variant::PlannedWorkload;
 use crate::variant::{Links, Paired, Variant};
@@ -194,7 +194,7 @@ impl Plan {
         self.paired.as_deref().filter(|paired| paired.links.is_none())
     }
 
-    /// The levels of replication of a run that measures what they cost, and the way to the replicas.
+    /// The levels of a run that measures what they cost, and the links between the servers.
     #[must_use]
     pub fn levels(&self) -> Option<(&Paired, &Links)> {
         let paired = self.paired.as_deref()?;
@@ -216,11 +216,7 @@ impl Plan {
     /// The command of loadline that measures and resumes such a run.
     #[must_use]
     pub fn command(&self) -> &'static str {
-        match &self.paired {
-            Some(paired) if paired.links.is_some() => "replica-cost",
-            Some(_) => "ab",
-            None => "run",
-        }
+        self.paired.as_ref().map_or("run", |paired| paired.command())
     }
 
     /// Seeds in words: `7`, or `42 for rows, 1234 for what jobs draw`.

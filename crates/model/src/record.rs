@@ -12,14 +12,11 @@ use crate::capability::Driver;
 use crate::check::{Check, CheckId, Outcome};
 use crate::forced::{DataSource, Forced};
 use crate::imported::valid_or_unchecked;
-use crate::limits::TestLimit;
 use crate::note::{Note, known_notes};
 use crate::snapshot::WaitProfile;
 use crate::variant::{InPair, Letter, LevelPoint};
 
-pub use self::detail::{
-    AgePoint, AgentFigures, Detail, KindFigures, LinkUse, MOST_START_SKEW_MS, NodeFigures, PopulationFigures,
-};
+pub use self::detail::*;
 
 /// Version of the record's layout; raised if an old reader would misread a new record.
 pub const RECORD_SCHEMA: u32 = 2;
@@ -120,15 +117,6 @@ pub struct TestRecord {
     /// What its workload is; absent in records of older versions and of other tools.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub facts: Option<WorkloadFacts>,
-    /// Id of the column that was swept, if not `jobs`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub swept: Option<String>,
-    /// What bounds the test, in short (`log sync`). Never stored: computed from the other fields for a report.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub bounded_by: Option<String>,
-    /// Limit: what the machine allows for the same work.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub limit: Option<TestLimit>,
     /// What features add to it.
     #[serde(flatten, with = "detail::stored")]
     pub details: Vec<Detail>,

@@ -178,6 +178,12 @@ pub struct Paired {
 }
 
 impl Paired {
+    /// The command of loadline that measures such pairs.
+    #[must_use]
+    pub fn command(&self) -> &'static str {
+        if self.links.is_some() { "replica-cost" } else { "ab" }
+    }
+
     /// Whether the jobs of a variant go through a proxy or pooler.
     #[must_use]
     pub fn has_via(&self) -> bool {

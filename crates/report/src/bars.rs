@@ -1,6 +1,7 @@
 //! Charts of bars: standing ones side by side or stacked, ratios with their intervals, and a heat map; and drawings within the cells of
 //! a table, a load line and a share of the limit.
 
+use loadline_analyze::BoundBy;
 use loadline_analyze::stats::Interval;
 use loadline_model::format::number;
 
@@ -219,8 +220,16 @@ pub(crate) fn load_line(points: &[(f64, f64)], chosen: f64) -> Option<Chart> {
     Some(canvas.within(SIZE))
 }
 
-/// A bar of `pct` % within 100 %, in a series' colour.
-pub(crate) fn share(pct: f64, colour: usize) -> Chart {
+/// A bar of `pct` % within 100 %, in the colour of what bounds the workload.
+pub(crate) fn share(pct: f64, bound: BoundBy) -> Chart {
+    let colour = match bound {
+        BoundBy::Cpu | BoundBy::Client => 0,
+        BoundBy::StorageReads | BoundBy::StorageWrites => 1,
+        BoundBy::LogSync | BoundBy::LogWrite | BoundBy::DeviceBandwidth | BoundBy::SingleWriter => 2,
+        BoundBy::Locks | BoundBy::Replica | BoundBy::RoundTrip => 3,
+        BoundBy::Rate | BoundBy::ThinkTime | BoundBy::ScriptSleep | BoundBy::Connecting => 4,
+        BoundBy::Unknown => 5,
+    };
     const SIZE: (f64, f64) = (110.0, 12.0);
     let mut canvas = Canvas::default();
     canvas.put(format_args!("<rect class=\"sp\" width=\"{}\" height=\"{}\"/>", SIZE.0, SIZE.1));

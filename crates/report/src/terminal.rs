@@ -34,7 +34,7 @@ pub fn done_line(r: &TestRecord) -> String {
         jobs => place(JOBS, r.jobs),
         delay => r.level().map(|level| level.delay_ms.to_string()),
         // The swept value follows the jobs.
-        swept => r.swept.as_deref().map(|over| place(over, swept_value(r))),
+        swept => r.swept().map(|over| place(over, swept_value(r))),
         tps => figure(column::COMMIT_THROUGHPUT_TPS, 0),
         redo => figure(column::REDO_MIB_PER_S, 2),
         rate => r.figure(rate).map_or(ABSENT.to_owned(), |v| value(rate, v)),

@@ -4,8 +4,7 @@ use loadline_load::{Request, TestError, run_test};
 use loadline_model::machine::Machine;
 use loadline_model::{Manifest, Plan, TestRecord};
 
-use crate::evidence::{Evidence, Excuses, Jobs, RunContext};
-use crate::study::proof::BeforeTest;
+use crate::evidence::{BeforeTest, Evidence, Excuses, Jobs, RunContext};
 use crate::{record, steps};
 
 /// Runs the test of `request` on tables that are loaded, and returns its record.

@@ -82,7 +82,6 @@ pub fn calibrate(
 }
 
 /// `work` with some parameters replaced; unchanged if any is out of range.
-#[must_use]
 pub fn with(work: &Work, given: &BTreeMap<String, i64>) -> Work {
     let mut all = work.params.to_map();
     all.extend(given.iter().map(|(k, v)| (k.clone(), *v)));

@@ -1,10 +1,10 @@
 //! Checks of every test, against the database's own counters and the laws of a closed loop. Pure functions of evidence.
 
-pub(crate) mod agents;
 pub(crate) mod blocks_read;
 pub(crate) mod blocks_written;
 pub(crate) mod disturbance;
 pub(crate) mod load;
+pub(crate) mod processes;
 pub(crate) mod redo_on_device;
 pub(crate) mod settings;
 pub(crate) mod steady;
@@ -15,11 +15,10 @@ use loadline_model::format::counted;
 use loadline_model::snapshot::counter;
 use loadline_model::{Driver, Outcome, column};
 
-use crate::evidence::{Evidence, excused};
+use crate::evidence::{Evidence, Proof, excused};
 use crate::figures::counters::{Completed, Counters};
 use crate::figures::database::{ENGINES_ELSEWHERE, commits_not_comparable, comparable_commits, engines_elsewhere};
 use crate::figures::nodes::{self, FailedCommits, NodeCommits};
-use crate::study::proof::Proof;
 use crate::test::{Test, Verdict, failed, not_made, noted, passed, require};
 
 /// Above this share of failed transactions a test is refused.
@@ -320,8 +319,8 @@ fn allowed_commits(e: &Evidence<'_>, commits: f64, syncs: f64, jobs: f64) -> f64
     (syncs + 2.0) * jobs * 1.01 + e.late_share() * commits
 }
 
-/// Syncs of each node make commits of its own jobs durable. A node of a cluster also syncs what it applies of others, so that its
-/// bound is a loose one.
+/// Syncs of each node make commits of its own jobs durable. It also syncs what it applies of others, so that its bound is a loose
+/// one.
 fn check_syncs_of(e: &Evidence<'_>, nodes: &[NodeCommits]) -> Verdict {
     let mut said = Vec::new();
     let mut broken = Vec::new();
@@ -408,7 +407,7 @@ pub(crate) fn client_cpu(e: &Evidence<'_>, figures: &Test) -> Verdict {
 
 /// The client used this share (0…1) of its machine's CPU.
 fn check_client(e: &Evidence<'_>, share: f64) -> Verdict {
-    let detail = match agents::busiest(&e.measured.agents) {
+    let detail = match processes::busiest(&e.measured.elsewhere.processes) {
         Some((who, _)) => format!("{who} used {:.0} % of the CPU of their machine", share * 100.0),
         None => format!("loadline used {:.0} % of its machine's CPU", share * 100.0),
     };

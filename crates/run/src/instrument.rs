@@ -8,8 +8,8 @@ mod cache_hit;
 mod checkpoint;
 mod device;
 mod identical;
+mod levels;
 mod limit;
-mod replicas;
 pub(crate) mod size_scan;
 mod visible;
 mod workers;
@@ -32,7 +32,7 @@ pub(crate) use aging::AGE_PARTS;
 use aging::Aging;
 pub(crate) use device::data_files;
 use identical::IdenticalBlocks;
-pub(crate) use replicas::Replicas;
+pub(crate) use levels::Levels;
 
 /// All instruments, in the order in which they are prepared and report.
 const KINDS: [Kind; 6] = [limit::KIND, workers::KIND, cache_hit::KIND, device::KIND, checkpoint::KIND, visible::KIND];
@@ -46,11 +46,11 @@ struct Kind {
 }
 
 impl Instruments {
-    /// The instruments that `workload` lists, what looks at the replicas in a run of levels, and what `plan` asks for.
-    pub(crate) fn listed_by(workload: &Workload, replicas: Option<Replicas>, plan: &Plan) -> Instruments {
+    /// The instruments that `workload` lists, that of a run of levels, and what `plan` asks for.
+    pub(crate) fn listed_by(workload: &Workload, levels: Option<Levels>, plan: &Plan) -> Instruments {
         let of_workload = KINDS.map(|kind| ((kind.make)(workload), kind.columns, kind.absent));
         let of_run = [
-            (boxed(replicas), replicas::COLUMNS, replicas::ABSENT),
+            (boxed(levels), levels::COLUMNS, levels::ABSENT),
             (boxed(plan.aging().then(Aging::default)), aging::COLUMNS, aging::ABSENT),
             (boxed(plan.payload.duplicates.map(|_| IdenticalBlocks::default())), identical::COLUMNS, identical::ABSENT),
         ];
@@ -64,10 +64,6 @@ impl Instruments {
         instruments
     }
 
-    pub(crate) fn prepare(&mut self, request: &mut Request, run: &RunContext<'_>) -> Result<(), TargetError> {
-        self.all.iter_mut().try_for_each(|i| i.prepare(request, run))
-    }
-
     /// See [`Instrument::forget`].
     pub(crate) fn forget(&mut self) {
         self.all.iter_mut().for_each(|i| i.forget());
@@ -76,18 +72,6 @@ impl Instruments {
     /// See [`Instrument::follows_window`].
     pub(crate) fn follow_window(&self) -> bool {
         self.all.iter().any(|i| i.follows_window())
-    }
-
-    pub(crate) fn complete(&mut self, request: &Request, run: &RunContext<'_>, figures: &Test) {
-        self.all.iter_mut().for_each(|i| i.complete(request, run, figures));
-    }
-
-    pub(crate) fn reasons_first(&self, test: &mut Test) {
-        self.all.iter().for_each(|i| i.reasons_first(test));
-    }
-
-    pub(crate) fn report_interrupted(&self, test: &mut Test) {
-        self.all.iter().for_each(|i| i.report_interrupted(test));
     }
 
     /// See [`Instrument::report`]; with the reasons why columns of other instruments are empty.

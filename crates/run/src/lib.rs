@@ -14,7 +14,6 @@ mod figures;
 mod instrument;
 mod live;
 pub mod plan;
-mod queries;
 mod record;
 pub mod reference;
 pub mod references;

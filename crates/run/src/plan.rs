@@ -1,6 +1,5 @@
 //! Makes a plan, in which every value is valid and explicit, from the user's options.
 
-mod driver;
 pub mod duration;
 mod features;
 pub mod levels;
@@ -12,20 +11,21 @@ mod refusals;
 pub mod scripts;
 pub mod sweep;
 pub mod variants;
+mod workloads;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
-use loadline_database::{TargetError, TargetKind, kind_of, redact, table_names};
+use loadline_database::{TargetError, TargetKind, kind_of, redact};
 use loadline_model::facts::stated;
-use loadline_model::plan::{Jobs, JobsSpec, Payload, Plan, PlannedWorkload, SkippedWorkload, TimeSpec, WorkloadFile};
-use loadline_workload::{CATALOGUE, ParamError, Params, Unknown, UserError, Workload, Workloads, find_group};
+use loadline_model::plan::{Jobs, JobsSpec, Payload, Plan, TimeSpec};
+use loadline_workload::{ParamError, Unknown, UserError};
 use thiserror::Error;
 
-use driver::choose_driver;
-pub use driver::{Refusal, refusal};
-pub use features::AWR_FLAG;
+pub use features::{AWR_FLAG, give_anew, requests};
 pub use options::PlanSpec;
+pub(crate) use workloads::reasons;
+use workloads::{Chosen, choose, read_file};
+pub use workloads::{Refusal, by_reason, planned, refusal, workloads_of};
 
 /// Default target: needs no server.
 pub const DEFAULT_TARGET: &str = "sqlite:";
@@ -167,148 +167,6 @@ fn warmup(spec: &PlanSpec) -> Result<(f64, bool), PlanError> {
     }
 }
 
-/// Maximum size of a workload file, bytes: the manifest stores it.
-const MAX_FILE_BYTES: u64 = 1 << 20;
-
-/// Refuses two workloads with a table of the same name. Names are made from code and table, so different codes can
-/// collide.
-fn check_table_names(known: &Workloads, workloads: &[PlannedWorkload]) -> Result<(), PlanError> {
-    let mut seen: BTreeMap<String, (&str, String)> = BTreeMap::new();
-    for planned in workloads {
-        for (table, name) in table_names(&*known.find(&planned.code)?) {
-            if let Some((other, of)) = seen.get(&name) {
-                return value(format!(
-                    "the table '{of}' of {other} and the table '{table}' of {} would both be named {name} in the \
-                    database: rename one, or run the two workloads separately",
-                    planned.code
-                ));
-            }
-            seen.insert(name, (&planned.code, table.to_owned()));
-        }
-    }
-    Ok(())
-}
-
-fn workload_files(names: &Option<Vec<String>>) -> Result<Vec<WorkloadFile>, PlanError> {
-    let read = |name: &String| Ok(WorkloadFile { name: name.clone(), text: read_file("workload file", name)? });
-    names.iter().flatten().map(read).collect()
-}
-
-/// The text of a file that a plan names; `what` it is.
-fn read_file(what: &str, name: &str) -> Result<String, PlanError> {
-    let failed = |e: std::io::Error| PlanError::Value(format!("the {what} {name} cannot be read: {e}"));
-    let size = std::fs::metadata(name).map_err(failed)?.len();
-    if size > MAX_FILE_BYTES {
-        return value(format!("the {what} {name} has {size} bytes; the maximum is {MAX_FILE_BYTES}"));
-    }
-    std::fs::read_to_string(name).map_err(failed)
-}
-
-/// The workloads that `plan` may name.
-///
-/// # Errors
-/// A file of an older plan that this version does not read.
-pub fn workloads_of(plan: &Plan) -> Result<Workloads, PlanError> {
-    Ok(Workloads::read(&plan.workload_files)?)
-}
-
-pub fn by_reason<'a>(workloads: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<(&'a str, String)> {
-    let mut reasons: Vec<(&str, String)> = Vec::new();
-    for (code, reason) in workloads.filter(|(_, reason)| !reason.is_empty()) {
-        match reasons.iter_mut().find(|(same, _)| *same == reason) {
-            Some((_, codes)) => *codes += &format!(", {code}"),
-            None => reasons.push((reason, code.to_owned())),
-        }
-    }
-    reasons
-}
-
-/// Why workloads are skipped, grouped by reason.
-pub(crate) fn reasons(skipped: &[SkippedWorkload]) -> String {
-    let groups = by_reason(skipped.iter().map(|s| (&*s.code, &*s.reason)));
-    groups.iter().map(|(reason, codes)| format!("{codes}: {reason}")).collect::<Vec<_>>().join("; ")
-}
-
-struct Chosen {
-    known: Workloads,
-    workloads: Vec<PlannedWorkload>,
-    skipped: Vec<SkippedWorkload>,
-    files: Vec<WorkloadFile>,
-}
-
-/// The chosen workloads with their drivers, and the skipped ones, in the order of the catalogue and of the files. If only files are given,
-/// only their workloads run.
-fn choose(spec: &PlanSpec, kind: &TargetKind, url: &str) -> Result<Chosen, PlanError> {
-    let mut files = workload_files(&spec.workload_file)?;
-    files.extend(scripts::file(spec)?);
-    let own = Workloads::read(&files)?.own;
-    files.extend(workload_files(&spec.known_workload_file)?);
-    let known = Workloads::read(&files)?;
-    let wanted = wanted(spec, own, &known)?;
-    let parameters = parameters(spec, &known)?;
-    let asked = features::driver(spec);
-    let (mut workloads, mut skipped) = (Vec::new(), Vec::new());
-    for workload in CATALOGUE.iter().chain(&known.own).filter(|w| wanted.iter().any(|v| v.code == w.code)) {
-        let code = workload.code.clone();
-        let barred = features::barred(spec, workload);
-        let choice = choose_driver(workload, kind, asked, spec.force.unwrap_or(false));
-        match choice.and_then(|choice| barred.map_or(Ok(choice), Err)) {
-            Ok(planned) => {
-                let parameters = parameters.get(&code).copied().cloned().unwrap_or_default();
-                workloads.push(PlannedWorkload { parameters, ..planned });
-            }
-            Err(reason) => skipped.push(SkippedWorkload { code, reason }),
-        }
-    }
-    if workloads.is_empty() {
-        return Err(PlanError::Nothing { target: redact(url), reasons: reasons(&skipped) });
-    }
-    check_table_names(&known, &workloads)?;
-    // A run stores the files of the workloads that it runs.
-    let runs = |code: &str| workloads.iter().any(|w| w.code == code) || skipped.iter().any(|s| s.code == code);
-    files.retain(|file| known.own.iter().any(|w| w.text() == file.text && runs(&w.code)));
-    Ok(Chosen { known, workloads, skipped, files })
-}
-
-/// The workloads that `spec` names. `own`: those of its files.
-fn wanted(spec: &PlanSpec, own: Vec<Arc<Workload>>, known: &Workloads) -> Result<Vec<Arc<Workload>>, PlanError> {
-    if spec.workload.is_none() && spec.group.is_none() && own.is_empty() {
-        // A scan takes as long as all sweeps: it runs only if it is named.
-        return Ok(CATALOGUE.iter().filter(|w| w.scan.is_none()).cloned().collect());
-    }
-    let mut wanted = own;
-    for code in spec.workload.iter().flatten() {
-        wanted.push(known.find(code)?);
-    }
-    for group in spec.group.iter().flatten() {
-        wanted.extend(find_group(group)?);
-    }
-    if wanted.is_empty() {
-        let key = if spec.workload.is_some() { "workload" } else { "group" };
-        return value(format!(
-            "{key} = [] names nothing to run: omit the key to run all workloads, or name some (`loadline workloads` \
-            lists them)"
-        ));
-    }
-    Ok(wanted)
-}
-
-/// The parameters that `spec` gives, by workload code; those of workloads that do not run are checked as well.
-fn parameters<'a>(
-    spec: &'a PlanSpec,
-    known: &Workloads,
-) -> Result<BTreeMap<String, &'a BTreeMap<String, i64>>, PlanError> {
-    let mut parameters = BTreeMap::new();
-    for (code, given) in spec.parameters.iter().flatten() {
-        let workload = known.find(code)?;
-        workload.params(given)?;
-        if parameters.insert(workload.code.clone(), given).is_some() {
-            return value(format!("the parameters of {} are given twice: keep one [parameters.{0}]", workload.code));
-        }
-    }
-    Ok(parameters)
-}
-
 fn jobs(spec: Option<&JobsSpec>, processes: u32) -> Result<Jobs, PlanError> {
     let most = MAX_JOBS.saturating_mul(processes);
     let allowed = format!("give 'auto' or counts from 1 to {most}, such as 1,2,4,8");
@@ -344,29 +202,10 @@ fn time_with_unit(what: &str, spec: &TimeSpec, min: f64, max: f64) -> Result<f64
     }
 }
 
-/// Workload and parameters of an entry of a plan, for a data set of `size_bytes`.
-///
-/// # Errors
-/// If the workload does not exist (any more) or a parameter is invalid.
-pub fn planned(
-    known: &Workloads,
-    workload: &PlannedWorkload,
-    calibrated: &BTreeMap<String, i64>,
-    size_bytes: u64,
-) -> Result<(Arc<Workload>, Params), PlanError> {
-    let found = known.find(&workload.code)?;
-    let mut given = workload.parameters.clone();
-    // An arm may give what was calibrated in the other.
-    for (name, value) in calibrated {
-        given.entry(name.clone()).or_insert(*value);
-    }
-    let params = found.params(&given)?.with_size(size_bytes);
-    Ok((found, params))
-}
-
 #[cfg(test)]
 mod tests {
     use loadline_model::Driver;
+    use loadline_workload::CATALOGUE;
     use serde::Deserialize;
 
     use super::*;

@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use loadline_load::Request;
 use loadline_model::disturbance::disturbed_by;
-use loadline_model::{Forced, Series, TestRecord};
+use loadline_model::{Forced, TestRecord};
 use loadline_store::{NativeFile, TestOutput, rfc3339};
 
 use crate::activity;
@@ -46,11 +46,10 @@ pub(crate) fn of_scan(e: Evidence<'_, Scanned>, test: Test, id: TestRecord, nati
     let snapshots = [("before", seen.all.open), ("open", seen.scan.open), ("close", seen.scan.close)];
     TestOutput {
         record,
-        series: Series::default(),
         histograms: vec![("transaction".to_owned(), seen.transaction), ("commit".to_owned(), seen.commit)],
         snapshots: snapshots.map(|(name, snapshot)| (name.to_owned(), snapshot)).into(),
-        activity: None,
         native,
+        ..TestOutput::default()
     }
 }
 
@@ -58,14 +57,7 @@ pub(crate) fn of_scan(e: Evidence<'_, Scanned>, test: Test, id: TestRecord, nati
 pub(crate) fn of_parts(request: &Request, test: Test, id: TestRecord) -> TestOutput {
     let length = Duration::from_secs_f64(test.known_s().unwrap_or(0.0));
     let started_at = rfc3339(SystemTime::now() - length);
-    TestOutput {
-        record: TestRecord { started_at, ..record(test, request, id) },
-        series: Series::default(),
-        histograms: Vec::new(),
-        snapshots: Vec::new(),
-        activity: None,
-        native: None,
-    }
+    TestOutput { record: TestRecord { started_at, ..record(test, request, id) }, ..TestOutput::default() }
 }
 
 fn record(test: Test, request: &Request, id: TestRecord) -> TestRecord {
@@ -81,8 +73,7 @@ fn record(test: Test, request: &Request, id: TestRecord) -> TestRecord {
         data_source: test.data_source,
         kpis: work.workload.kpis.iter().map(|k| k.column.id.to_owned()).collect(),
         facts: Some(work.workload.facts()),
-        limit: test.limit,
-        details: test.details,
+        details: id.details.into_iter().chain(test.details).collect(),
         parameters: work.params.to_map(),
         seed: Some(work.draws),
         ..id

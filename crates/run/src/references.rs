@@ -7,7 +7,7 @@ use crate::plan::PlanSpec;
 use loadline_model::column::{COLUMNS, column};
 use loadline_model::format::did_you_mean;
 use loadline_model::manifest::{MANIFEST_SCHEMA, RunState, TargetInfo};
-use loadline_model::{Driver, Jobs, Manifest, TestRecord, column as id};
+use loadline_model::{Detail, Driver, Jobs, Manifest, TestRecord, column as id};
 use loadline_workload::{Sweep, Workload};
 
 use crate::plan::{PlanError, make_plan};
@@ -79,7 +79,6 @@ pub fn find(name: &str) -> Result<&'static Reference, PlanError> {
 
 impl Reference {
     /// Its rows with their header, as CSV.
-    #[must_use]
     pub fn csv(&self) -> String {
         let mut lines = self.table.lines();
         let header = lines.next().unwrap_or_default();
@@ -181,7 +180,7 @@ fn derive(record: &mut TestRecord, workload: &Workload) {
     if let Sweep::Parameter { name, column, .. } = &workload.sweep
         && let Some(value) = record.figure(column)
     {
-        record.swept = Some(column.id.to_owned());
+        record.details.push(Detail::Swept(column.id.to_owned()));
         record.parameters.insert(name.clone(), value as i64);
     }
 }

@@ -13,13 +13,11 @@ pub const DATA_PER_CACHE: u64 = 12;
 pub const DATA_PER_MEMORY: u64 = 10;
 
 /// The `--size` that passes the database's own cache, on a machine whose page cache loadline keeps empty.
-#[must_use]
 pub fn beyond_cache(cache_bytes: u64) -> String {
     size(cache_bytes, DATA_PER_CACHE)
 }
 
 /// The `--size` that passes all caches of a machine that loadline cannot enter.
-#[must_use]
 pub fn beyond_memory(memory_bytes: u64) -> String {
     size(memory_bytes, DATA_PER_MEMORY)
 }

@@ -1,10 +1,9 @@
 //! The lists of functions that make a test of its evidence. Each reads the evidence and what the functions before it made, and adds
 //! figures (a value or a reason), checks and notes. Nothing is changed later: the order of a list is the order in the record.
 
-use loadline_model::record::AgentFigures;
 use loadline_model::{CheckId as Id, Detail};
 
-use crate::checks::{self, agents, disturbance as others, load, redo_on_device, settings, steady};
+use crate::checks::{self, disturbance as others, load, processes, redo_on_device, settings, steady};
 use crate::evidence::Evidence;
 use crate::figures::{
     self, blocks, cost, database, disturbance, log_switches, machine, nodes, populations, shares, slow, volume,
@@ -25,11 +24,11 @@ const FIGURES: &[fn(&Evidence<'_>, &mut Test)] = &[
     blocks::figures,
     shares::figures,
     slow::figures,
-    nodes::replicas,
+    nodes::behind,
     |e, t| t.add(Detail::Nodes, nodes::of_each(e)),
     |e, t| t.add(Detail::Populations, populations::of_each(e.request, e.measured)),
     |e, t| t.add(Detail::Kinds, populations::of_each_kind(e.request, e.measured)),
-    |e, t| t.add(Detail::Agents, e.measured.agents.iter().map(AgentFigures::stored).collect()),
+    processes::figures,
     disturbance::figures,
     cost::figures,
     cost::proxy,
@@ -38,13 +37,13 @@ const FIGURES: &[fn(&Evidence<'_>, &mut Test)] = &[
     steady::within_window,
 ];
 
-/// Checks of a test of jobs, and what instruments make of it. What a lost node, agent or replica spoils are other checks as well:
-/// the reason comes first.
+/// Checks of a test of jobs, and what instruments make of it. What was lost spoils other checks as well: the reason comes
+/// first.
 pub(crate) const CHECKS: &[fn(&Evidence<'_>, &mut Test)] = &[
     |e, t| t.check(Id::CommitsNode, nodes::lost(e.lost_nodes)),
-    |e, t| t.check(Id::Agents, agents::common_window(&e.measured.agents)),
-    |e, t| t.check(Id::Cluster, nodes::membership(e.measured)),
-    |e, t| e.instruments.reasons_first(t),
+    processes::windows,
+    nodes::members,
+    |e, t| e.instruments.all.iter().for_each(|of| of.reasons_first(t)),
     |e, t| t.check(Id::Window, checks::window(e)),
     |e, t| t.check(Id::Errors, checks::errors(e)),
     |e, t| t.check(Id::Counters, checks::reset(e)),
@@ -61,7 +60,7 @@ pub(crate) const CHECKS: &[fn(&Evidence<'_>, &mut Test)] = &[
     |e, t| t.check(Id::Consistency, checks::consistency(&e.proof.consistency)),
     |e, t| t.check(Id::RowsRead, checks::rows_read(e)),
     |e, t| t.check(Id::ReadOnly, checks::read_only(e)),
-    |e, t| t.check(Id::AgentsNetwork, agents::network(&e.measured.agents)),
+    processes::links,
     |e, t| t.check(Id::WarmUp, steady::warm_up(&e.measured.warmup)),
     |e, t| t.check(Id::Steady, steady::window(e.request, e.measured)),
     |e, t| t.check(Id::CommitsNode, nodes::commits_of_each(e.request, e.measured)),

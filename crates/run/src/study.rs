@@ -6,15 +6,14 @@ mod find_rate;
 mod level;
 mod measure;
 mod native_report;
-mod nodes;
 mod pairs;
 mod prepare;
-pub(crate) mod proof;
 mod quiet;
 mod refused;
 mod same;
 mod sequence;
 pub(crate) mod side;
+mod spread;
 mod switch;
 mod tries;
 mod variants;
@@ -25,8 +24,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use loadline_database::{OpenRequest, TargetError, Way, Work, is_temporary};
-use loadline_load::{RemoteJobs, TestError};
+use loadline_database::{OpenRequest, TargetError, Work, is_temporary};
+use loadline_load::{Place, TestError};
 use loadline_model::format::counted;
 use loadline_model::manifest::RunState;
 use loadline_model::plan::{Plan, SkippedWorkload};
@@ -36,12 +35,12 @@ use loadline_workload::Workloads;
 use thiserror::Error;
 
 pub use same::KnownLimits;
+pub use spread::Loss;
 
 use self::refused::Refusals;
 use self::side::{Side, until_released};
 use self::tries::Tries;
 use self::variants::VariantsState;
-use crate::figures::nodes::are;
 use crate::live::{Event, Listener, WatchedRun};
 use crate::plan::PlanError;
 
@@ -62,8 +61,8 @@ pub struct Study {
     pub limits: Option<KnownLimits>,
     /// How the targets of the variants after the first are opened, in a run of `loadline ab`.
     pub others: Vec<OpenRequest>,
-    /// The agents that run the jobs, if the plan says so.
-    pub agents: Option<Arc<dyn RemoteJobs>>,
+    /// Where the jobs run.
+    pub place: Place,
 }
 
 /// Result of a run.
@@ -108,16 +107,8 @@ pub enum StudyError {
     TooManyJobs { asked: u32, because: String, most: u32 },
     #[error("test {test} ({workload}, {}) failed: {source}", counted(*jobs as usize, "job"))]
     Test { test: u32, workload: String, jobs: u32, source: TestError },
-    #[error(
-        "{} lost: the run ends here, and a test in which that happened is stored as refused. To measure on over the nodes that \
-         are left, begin a run with --on-node-loss continue; a resumed run needs all nodes",
-        are(.0)
-    )]
-    NodesLost(Vec<String>),
-    #[error("{} lost, and {why}: the run ends here, and a test in which that happened is stored as refused", are(.lost))]
-    NoNodeLeft { lost: Vec<String>, why: String },
-    #[error("{0}. The run ends here: start others in their place and resume it, or resume it with fewer (--agents)")]
-    AgentsLost(String),
+    #[error(transparent)]
+    Lost(#[from] Loss),
     #[error("interrupted before the first test was complete: nothing is kept")]
     Interrupted,
 }
@@ -144,14 +135,14 @@ struct Context<'a> {
     tries: Tries,
     /// Number of the last test that was stored before this run was resumed; 0 in a new one.
     stored: u32,
-    agents: Option<Arc<dyn RemoteJobs>>,
+    place: Place,
     /// Work whose tables are there, by the index of its variant and the code of its workload.
     works: BTreeMap<(usize, String), Arc<Work>>,
     interrupted: Arc<AtomicBool>,
     /// See [`StudyOutcome::left_out`].
     left_out: Vec<String>,
     refused: Refusals,
-    /// Whether it was said that replicas fall behind.
+    /// Whether it was said that the links are too narrow.
     said_narrow: bool,
 }
 
@@ -166,11 +157,7 @@ impl Study {
     /// # Errors
     /// [`StudyError`] if no test was measured; nothing is left behind. Otherwise the run ends with an outcome.
     pub fn run(self, listener: &mut dyn Listener) -> Result<StudyOutcome, StudyError> {
-        let via = |r: &OpenRequest| if let Way::Via(url) = &r.way { Some(url.clone()) } else { None };
-        let all =
-            |r: &OpenRequest| [&r.nodes[..], &r.standbys, std::slice::from_ref(&r.url), via(r).as_slice()].concat();
-        let urls = self.requests().flat_map(all).collect();
-        let mut listener = WatchedRun::new(listener, urls);
+        let mut listener = WatchedRun::new(listener, self.requests().flat_map(OpenRequest::urls).collect());
         let mut context = begin::begin(&self, &mut listener)?;
         context.listener.on(Event::Started { folder: context.folder.path() });
         for skipped in &context.manifest.plan.skipped {

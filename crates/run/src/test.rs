@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use loadline_model::column::NOT_FINITE;
-use loadline_model::{Check, CheckId, Column, DataSource, Detail, Note, Outcome, TestLimit};
+use loadline_model::{Check, CheckId, Column, DataSource, Detail, Note, Outcome};
 
 pub(crate) const MIB: f64 = 1024.0 * 1024.0;
 
@@ -25,7 +25,6 @@ pub(crate) struct Test {
     pub(crate) not_the_devices: bool,
     /// The most active of the processes that are neither loadline nor the database, with their CPU time.
     pub(crate) others: String,
-    pub(crate) limit: Option<TestLimit>,
     pub(crate) details: Vec<Detail>,
 }
 

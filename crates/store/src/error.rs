@@ -45,7 +45,6 @@ pub enum StoreError {
 
 impl StoreError {
     /// Whether a full filesystem (or quota) is the cause.
-    #[must_use]
     pub fn is_full(&self) -> bool {
         match self {
             StoreError::Io { cause, .. } => fills_up(cause),

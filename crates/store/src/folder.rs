@@ -19,7 +19,7 @@ const MAX_NUMBER: u32 = 10_000;
 const LOCK_TRIES: u32 = 20;
 const LOCK_PAUSE: Duration = Duration::from_millis(10);
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct TestOutput {
     /// Its line in `tests.jsonl`.
     pub record: TestRecord,
@@ -116,13 +116,11 @@ impl RunFolder {
         Ok((RunFolder { path, _lock: lock, tests: None, whole_bytes, stored }, run))
     }
 
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
     /// The run's id: the name of its folder.
-    #[must_use]
     pub fn id(&self) -> String {
         layout::id(&self.path)
     }

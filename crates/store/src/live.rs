@@ -24,7 +24,6 @@ pub struct LiveFile(File);
 
 impl LiveFile {
     /// Opens the file of the run at `run`; `None` if it cannot be written.
-    #[must_use]
     pub fn open(run: &Path) -> Option<LiveFile> {
         OpenOptions::new().append(true).create(true).open(run.join(layout::LIVE)).ok().map(LiveFile)
     }
@@ -40,14 +39,12 @@ impl LiveFile {
 }
 
 /// Now, s since 1970: the clock of [`LiveLine::at_s`].
-#[must_use]
 pub fn clock_s() -> f64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |t| t.as_secs_f64())
 }
 
 /// Whether a loadline on this machine writes to the run at `run`; `None` if that cannot be known. Reads who holds locks
 /// (proc_locks(5)) and takes none, which could stop a run that begins.
-#[must_use]
 pub fn is_written(run: &Path) -> Option<bool> {
     let lock = run.join(layout::LOCK);
     let file = std::fs::symlink_metadata(&lock).ok().filter(|m| m.is_file() && m.len() < 100)?;
@@ -73,13 +70,11 @@ pub struct Tail {
 
 impl Tail {
     /// Follows `live.jsonl` of the run at `run`.
-    #[must_use]
     pub fn live(run: &Path) -> Tail {
         Tail { path: run.join(layout::LIVE), read: 0, file: None }
     }
 
     /// Follows `tests.jsonl` of the run at `run`.
-    #[must_use]
     pub fn tests(run: &Path) -> Tail {
         Tail { path: run.join(layout::TESTS), read: 0, file: None }
     }

@@ -50,13 +50,11 @@ impl StoredRun {
         Ok((StoredRun { path, manifest, records, other_tries, warnings }, tests.whole_bytes))
     }
 
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
     /// The run's id: the name of its folder.
-    #[must_use]
     pub fn id(&self) -> String {
         layout::id(&self.path)
     }

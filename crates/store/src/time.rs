@@ -6,7 +6,6 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 const LAST_SECOND: u64 = 253_402_300_799;
 
 /// `time` in RFC 3339, UTC, with milliseconds: `2026-11-20T16:15:30.123Z`. Times outside of 1970 to 9999 are clamped.
-#[must_use]
 pub fn rfc3339(time: SystemTime) -> String {
     // Outside of this range humantime panics.
     let time = time.clamp(UNIX_EPOCH, UNIX_EPOCH + Duration::from_secs(LAST_SECOND));
@@ -15,7 +14,6 @@ pub fn rfc3339(time: SystemTime) -> String {
 
 /// Name of a run that starts at `time` (UTC) on a target of kind `target_kind`: `2026-11-20-161530-postgres`. Characters
 /// that a folder's name cannot have become `-`.
-#[must_use]
 pub fn run_name(time: SystemTime, target_kind: &str) -> String {
     let start = rfc3339(time).replacen('T', "-", 1).replace(':', "");
     let start = start.split('.').next().unwrap_or_default();
@@ -25,7 +23,6 @@ pub fn run_name(time: SystemTime, target_kind: &str) -> String {
 }
 
 /// Parses the output of [`rfc3339`] (any number of decimals, `Z` only); `None` for anything else.
-#[must_use]
 pub fn parse_rfc3339(text: &str) -> Option<SystemTime> {
     humantime::parse_rfc3339(text).ok()
 }

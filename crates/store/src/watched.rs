@@ -27,7 +27,6 @@ impl WatchedFile {
         Ok(WatchedFile { path, written: false })
     }
 
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }

@@ -193,7 +193,7 @@ impl<'a> Setup<'a> {
 /// Names of the parameters that the tests of `sweep` record.
 fn named<'a>(platform: &Platform<'a>, sweep: &Sweep) -> BTreeSet<&'a str> {
     let is_of = |r: &&TestRecord| {
-        let swept = r.swept.as_deref().unwrap_or(crate::sweep::JOBS) == sweep.over;
+        let swept = r.swept().unwrap_or(crate::sweep::JOBS) == sweep.over;
         r.workload == sweep.workload && r.run == sweep.run && r.driver == sweep.driver && swept
     };
     platform.records.iter().filter(is_of).flat_map(|r| r.parameters.keys()).map(String::as_str).collect()

@@ -3,7 +3,7 @@
 use crate::common::{measured, with};
 use loadline_analyze::compare::Platform;
 use loadline_analyze::compare::history::{History, histories};
-use loadline_model::{Driver, TestRecord, column};
+use loadline_model::{Detail, Driver, TestRecord, column};
 
 /// Three runs with the records that `of` makes of a run's number.
 fn of_three(of: impl Fn(u32) -> Vec<TestRecord>) -> Vec<History> {
@@ -28,7 +28,7 @@ fn a_series_is_a_figure_of_equal_work_as_the_newest_run_has_it() {
         (1..=4).map(|test| measured("p", test, test.div_ceil(2), tps(test), 1.0)).collect()
     };
     let swept = |test: u32, of: i64| TestRecord {
-        swept: Some("rows_per_tx".to_owned()),
+        details: vec![Detail::Swept("rows_per_tx".to_owned())],
         parameters: [("rows".to_owned(), of)].into(),
         ..rows(test, of as f64)
     };

@@ -3,7 +3,7 @@
 use crate::common::measured;
 use loadline_analyze::compare::{ComparedAt, Platform, compare};
 use loadline_analyze::sweep::{LoadLine, Saturation, sweeps};
-use loadline_model::{TestRecord, column};
+use loadline_model::{Detail, TestRecord, column};
 
 /// A load of `rows` rows per transaction, as a point of a sweep over them.
 fn load(platform: &str, test: u32, rows: u32, rows_per_s: f64) -> TestRecord {
@@ -11,7 +11,7 @@ fn load(platform: &str, test: u32, rows: u32, rows_per_s: f64) -> TestRecord {
     r.workload = "DBL-11".to_owned();
     r.group = "data-load".to_owned();
     r.kpis = vec!["rows_per_s".to_owned(), "commit_throughput_tps".to_owned()];
-    r.swept = Some("rows_per_tx".to_owned());
+    r.details.push(Detail::Swept("rows_per_tx".to_owned()));
     r.parameters.insert("rows".to_owned(), i64::from(rows));
     r.parameters.insert("payload".to_owned(), 100);
     r.set(column::ROWS_PER_S, rows_per_s);
@@ -27,7 +27,7 @@ fn study(platform: &str, speed: f64) -> Vec<TestRecord> {
         sizes.iter().zip(1..).map(|((rows, rate), test)| load(platform, test, *rows, rate * speed)).collect();
     for (jobs, test) in [(1, 5), (2, 6), (4, 7)] {
         let mut r = load(platform, test, 2, 8_000.0 * f64::from(jobs) * speed);
-        r.swept = None;
+        r.details.clear();
         r.jobs = jobs;
         all.push(r);
     }

@@ -6,6 +6,7 @@ use crate::budget::{come_back, one_that_is_gone, over};
 use crate::circles::circles;
 use crate::ignored::differences;
 use crate::links::dead;
+use crate::spine::bent;
 use crate::tree::{Breach, Tree, breach, code, is_test};
 
 pub(crate) struct Rule {
@@ -181,6 +182,12 @@ pub(crate) const RULES: &[Rule] = &[
                 ("src/planted{n}c/mod.rs", "//! A file.\nfn f() { crate::planted{n}a::X }\n".to_owned()),
             ]
         },
+    },
+    Rule {
+        says: "The spine is short, and none of its files names what only a feature knows (docs/spine.toml).",
+        breaches: bent,
+        applies: |folder| folder == "crates/load",
+        planted: |_| vec![("src/lib.rs", "// Agents run others.\n".to_owned())],
     },
     Rule {
         says: "A link in a document leads to a file of the tree and a heading in it; a page of the book, to one in docs/.",

@@ -90,7 +90,6 @@ pub struct CostUsed {
 
 impl CostMeter {
     /// A meter, which counts hardware events from now on if they are asked for (`with_events`).
-    #[must_use]
     pub fn new(whose: Whose, with_events: bool) -> CostMeter {
         let mut meter = CostMeter { whose, events: None };
         if with_events {

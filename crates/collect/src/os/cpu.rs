@@ -97,7 +97,6 @@ pub struct CpuShares {
 
 impl CpuShares {
     /// Shares from `a` to the later `b`. `None` if no tick passed or the machine was restarted.
-    #[must_use]
     pub fn between(a: &CpuTimes, b: &CpuTimes) -> Option<CpuShares> {
         let (user, sys) = (b.user.checked_sub(a.user)?, b.sys.checked_sub(a.sys)?);
         // proc_stat(5): idle and iowait are estimates that can decrease a little.

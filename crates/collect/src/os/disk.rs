@@ -68,7 +68,6 @@ pub struct DiskRates {
 
 impl DiskRates {
     /// Rates from `a` to `b`, read `seconds` later. `None` if no time passed or a counter decreased (the device was replaced).
-    #[must_use]
     pub fn between(a: &DiskCounters, b: &DiskCounters, seconds: f64) -> Option<DiskRates> {
         let rate = |a: u64, b: u64| b.checked_sub(a).map(|grown| grown as f64 / seconds);
         if seconds.is_nan() || seconds <= 0.0 {

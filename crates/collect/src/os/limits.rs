@@ -12,7 +12,6 @@ use crate::error::{CollectError, read};
 pub type Cpus = BTreeSet<u32>;
 
 /// The CPUs that the process `id` may use: `Cpus_allowed_list` of `/proc/ID/status`.
-#[must_use]
 pub fn allowed(id: u32) -> Option<Cpus> {
     let status = std::fs::read_to_string(format!("/proc/{id}/status")).ok()?;
     status.lines().find_map(|l| list(l.strip_prefix("Cpus_allowed_list:")?.trim()))
@@ -41,7 +40,6 @@ pub struct CpuLimit {
 
 impl CpuLimit {
     /// Reads that of the process `id`; `None` if its control groups cannot be read.
-    #[must_use]
     pub fn of(id: u32) -> Option<CpuLimit> {
         CpuLimit::under(Path::new("/"), id)
     }
@@ -61,7 +59,6 @@ impl CpuLimit {
     }
 
     /// The largest share of the periods until `later` in which a limit was used up, %. Without a limit 0: nothing stopped it.
-    #[must_use]
     pub fn throttled_pct(&self, later: &CpuLimit) -> f64 {
         let share = |(path, [periods, throttled]): &(PathBuf, [u64; 2])| {
             let (_, [now, now_throttled]) = later.periods.iter().find(|(p, _)| p == path)?;
@@ -99,14 +96,12 @@ fn of_cpu<T: FromStr>(cpu: u32, file: &str) -> Option<T> {
 }
 
 /// Time in which each CPU, or its package, ran slower because it was too hot, ms. Not of CPUs whose time is unknown.
-#[must_use]
 pub fn thermal_ms(cpus: &Cpus) -> BTreeMap<u32, u64> {
     let of = |cpu, what| of_cpu(cpu, &format!("thermal_throttle/{what}_throttle_total_time_ms"));
     cpus.iter().filter_map(|cpu| Some((*cpu, of(*cpu, "core").max(of(*cpu, "package"))?))).collect()
 }
 
 /// Current frequency of the fastest CPU, as a share of its highest, %.
-#[must_use]
 pub fn frequency_pct(cpus: &Cpus) -> Option<f64> {
     let khz = |cpu, file| of_cpu::<f64>(cpu, file).filter(|khz| *khz > 0.0);
     let share =

@@ -19,7 +19,6 @@ pub struct Interfaces(BTreeMap<String, Interface>);
 
 impl Interfaces {
     /// Of this machine. What cannot be read is left out.
-    #[must_use]
     pub fn local() -> Interfaces {
         Interfaces::at(Path::new("/sys/class/net"))
     }
@@ -39,7 +38,6 @@ impl Interfaces {
 
     /// The interface that was used most from `self` to `later`, by the share of its link, or by bytes where no speed is known. `None`
     /// if none was used.
-    #[must_use]
     pub fn busiest(&self, later: &Interfaces, seconds: f64) -> Option<LinkUse> {
         let of = |(name, now): (&String, &Interface)| {
             let before = self.0.get(name)?;

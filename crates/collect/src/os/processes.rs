@@ -74,7 +74,6 @@ pub enum Server {
 impl Server {
     /// The server of `tasks` of this machine: their highest ancestors whose names begin with one of `names`. Without tasks,
     /// all processes of these names.
-    #[must_use]
     pub fn of(tasks: Option<&Tasks>, names: &'static [&'static str]) -> Server {
         let status = |id: u32| read(format!("/proc/{id}/status")).ok();
         let value = |status: &str, key: &str| Some(status.lines().find_map(|l| l.strip_prefix(key))?.trim().to_owned());
@@ -137,7 +136,6 @@ impl Used {
     }
 
     /// The busiest of the others in `seconds`: `rustc 0.93 CPUs, go 0.02 CPUs`.
-    #[must_use]
     pub fn names(&self, seconds: f64) -> String {
         let cpus = self.busiest.iter().map(|(name, s)| (name, s / seconds)).filter(|(_, cpus)| *cpus >= 0.005);
         cpus.map(|(name, cpus)| format!("{name} {cpus:.2} CPUs")).collect::<Vec<_>>().join(", ")
@@ -228,7 +226,6 @@ impl Processes {
     }
 
     /// What was done until `later`, where `own` are the ids of loadline and of its agents on this machine.
-    #[must_use]
     pub fn used_until(&self, later: &Processes, own: &[u32], server: &Server) -> Used {
         let ended = self.ended(later);
         let waited_for = self.waited_for(later, &ended);

@@ -19,7 +19,6 @@ pub struct Tasks(Vec<u32>);
 impl Tasks {
     /// The tasks `ids`, if all exist and their command lines hold one of `commands`. The ids come from a server, which may
     /// run in a container with ids of its own: other tasks of this machine then have these ids, or none.
-    #[must_use]
     pub fn of_command(ids: Vec<u32>, commands: &[&str]) -> Option<Tasks> {
         (!ids.is_empty() && ids.iter().all(|id| runs_command(*id, commands))).then_some(Tasks(ids))
     }
@@ -29,7 +28,6 @@ impl Tasks {
     }
 
     /// Threads of this process.
-    #[must_use]
     pub fn own(ids: Vec<u32>) -> Tasks {
         Tasks(ids)
     }
@@ -75,7 +73,6 @@ pub struct TaskTimes {
 
 impl TaskTimes {
     /// Times of `tasks`. `None` if one has ended, or the kernel does not keep these statistics.
-    #[must_use]
     pub fn of(tasks: &Tasks) -> Option<TaskTimes> {
         // Times of their own: a reader that waits for a CPU between two tasks reads the second late. The mean is exact
         // for a difference of two sums.

@@ -13,6 +13,7 @@ mod grants;
 mod instance;
 mod knowledge;
 mod ledger;
+mod levels;
 mod loading;
 mod lost;
 mod member;
@@ -23,7 +24,6 @@ mod performance;
 mod procedure;
 mod protocol;
 mod render;
-mod replication;
 mod roles;
 mod schema;
 mod server;
@@ -91,7 +91,7 @@ pub(crate) static MARIADB_TEMP_KIND: TargetKind = TargetKind {
     open: |request| open_temp(&SERVERS.mariadb, request),
     clean_leftovers: |request| clean_leftovers(&SERVERS.mariadb, request),
     is_temporary: |_| true,
-    levels: replication::levels,
+    levels: levels::levels,
     ..KIND
 };
 
@@ -142,7 +142,7 @@ pub(crate) static GALERA_TEMP_KIND: TargetKind = TargetKind {
 
 fn open_temp(product: &'static Product, request: &OpenRequest) -> Result<Box<dyn Target>, TargetError> {
     let server = TempServer::open(product, request)?;
-    replication::follow(&server)?;
+    levels::follow(&server)?;
     let (url, request) = server.address(request);
     Ok(Box::new(Mysql::open(&url, &request, Some(Arc::new(Mutex::new(server))))?))
 }

@@ -68,7 +68,7 @@ impl Target for Mysql {
             settings: self.server.is_some().then_some(self as _),
             ways: Some(self),
             nodes: (self.instances().len() > 1).then_some(self as _),
-            replication: self.private().is_some_and(|s| !s.replicas().is_empty()).then_some(self as _),
+            levels: self.private().is_some_and(|s| !s.replicas().is_empty()).then_some(self as _),
             ..Abilities::default()
         }
     }

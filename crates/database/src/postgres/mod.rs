@@ -9,6 +9,7 @@ mod config;
 mod connect;
 mod doctor;
 mod knowledge;
+mod levels;
 mod loading;
 mod observer;
 mod pair;
@@ -16,12 +17,10 @@ mod parallel;
 mod pgpass;
 mod procedure;
 mod protocol;
-mod replication;
 mod roles;
 mod schema;
 mod server;
 mod settings;
-mod slice;
 mod sql;
 mod standbys;
 mod switch;
@@ -69,7 +68,7 @@ pub(crate) static KIND: TargetKind = TargetKind {
     no_limit: None,
     no_sessions: None,
     native_report: None,
-    levels: replication::known,
+    levels: levels::known,
     no_levels: None,
     level_settings: &changed_settings::CHANGED,
 };

@@ -33,8 +33,19 @@ pub(super) struct Pair {
 }
 
 impl Pair {
-    /// The standbys of `request`. Only reads.
-    pub(super) fn open(request: &OpenRequest, primary: &Endpoint, of: &Identity) -> Result<Pair, TargetError> {
+    /// The standbys of `request` of the first of so many `instances`, if it has any. Only reads.
+    pub(super) fn open(
+        request: &OpenRequest,
+        primary: &Endpoint,
+        of: &Identity,
+        instances: usize,
+    ) -> Result<Option<Pair>, TargetError> {
+        if request.standbys.is_empty() {
+            return Ok(None);
+        }
+        if instances > 1 {
+            return Err(TargetError::Usage("levels of replication are of one primary: leave out --node".into()));
+        }
         let mut c = primary.connect(SessionRole::Inspect)?;
         let mut standbys: Vec<GivenStandby> = Vec::new();
         let mut known: Vec<Identity> = Vec::new();
@@ -60,7 +71,7 @@ impl Pair {
         check_role(&mut c)?;
         check_sources(&changed_settings::present(&mut c)?)?;
         c.publish()?;
-        Ok(Pair { standbys, level: Mutex::default(), missing: AtomicBool::new(false) })
+        Ok(Some(Pair { standbys, level: Mutex::default(), missing: AtomicBool::new(false) }))
     }
 
     /// Names of the standbys in pg_stat_replication.

@@ -9,10 +9,10 @@ use loadline_model::{Capabilities, Capability, Column, Driver, Finding, Severity
 use super::client::PgClientSession;
 use super::connect::SessionRole;
 use super::knowledge::KNOWLEDGE;
+use super::procedure::PgDatabaseSession;
 use super::server::{PgInstance, Postgres};
 use super::settings::PgSettings;
-use super::slice::PgDatabaseSession;
-use super::{changed_settings, doctor, pair, parallel, procedure, schema, server, sql};
+use super::{changed_settings, doctor, pair, parallel, procedure, schema, server, sql, standbys};
 use crate::cloud::absent_devices;
 use crate::data_set::{LoadSession, Loader};
 use crate::dialect::Dialect;
@@ -106,7 +106,7 @@ impl Target for Postgres {
             settings: self.server.is_some().then_some(self as _),
             ways: Some(self),
             nodes: (self.nodes.instances.len() > 1).then_some(self as _),
-            replication: self.has_levels.then_some(self as _),
+            levels: self.has_levels.then_some(self as _),
             ..Abilities::default()
         }
     }
@@ -134,8 +134,8 @@ impl LoadsTables for Postgres {
         let standbys = self.private_server().map_or(0, |s| s.servers.further.len() as u64);
         let written = data.saturating_add(indexes);
         let log = self.at_primary(|c| {
-            let slots = c.number::<u64>("SELECT count(*) FROM pg_replication_slots WHERE NOT temporary")?;
-            Ok(PgSettings::read(c)?.log_bytes(slots != Some(0) && standbys == 0, written))
+            let slots = standbys::have_slots(c)?;
+            Ok(PgSettings::read(c)?.log_bytes(slots && standbys == 0, written))
         })?;
         Ok(LogSpace { bytes: (1 + standbys) * log + standbys * written, ..LogSpace::default() })
     }

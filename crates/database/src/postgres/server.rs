@@ -48,7 +48,7 @@ pub(super) struct Postgres {
     pub(super) cloud: Option<&'static Cloud>,
     pub(super) kind: &'static str,
     pub(super) url: String,
-    /// Whether it has replicas that commits can wait for: those of a private server, or the user's.
+    /// Whether it has standbys that commits can wait for: those of a private server, or the user's.
     pub(super) has_levels: bool,
     /// The user's own standbys, for levels.
     pub(super) pair: Option<Pair>,
@@ -60,96 +60,147 @@ pub(super) struct Postgres {
     pub(super) server: Option<Arc<Mutex<TempServer>>>,
 }
 
+/// What is known of the servers of a target whose nodes are opened one after the other.
+#[derive(Default)]
+struct Opened {
+    instances: Vec<PgInstance>,
+    instance_of: Vec<usize>,
+    /// Version and settings of the first, and why nothing of its machine can be read.
+    first: Option<(Version, String, PgSettings, Option<String>)>,
+    gaps: CounterGaps,
+}
+
+impl Opened {
+    /// Connects to the node at `slot`, which gets the books of its instance if another node leads to the same.
+    fn add(&mut self, slot: &mut Arc<Endpoint>, request: &OpenRequest, private: bool) -> Result<(), TargetError> {
+        let endpoint = &Arc::clone(slot);
+        let mut c = endpoint.connect(SessionRole::Inspect)?;
+        if private {
+            refuse_placeholders(&mut c, &request.settings)?;
+        }
+        let identity = Identity::read(&mut c, endpoint, private)?;
+        if let Some((_, text, ..)) = self.first.as_ref().filter(|(version, ..)| *version != c.version) {
+            return Err(TargetError::Refused(format!(
+                "the nodes have different versions: {text} and {}. All nodes must have the same version",
+                c.version_text
+            )));
+        }
+        let known = self.instances.iter().position(|i| i.identity == identity).unwrap_or(self.instances.len());
+        self.instance_of.push(known);
+        if let Some(known) = self.instances.get_mut(known) {
+            if known.endpoint.config.database != endpoint.config.database {
+                return Err(TargetError::Usage(format!(
+                    "the nodes '{}' and '{}' name two databases of one server: all nodes must use the same database",
+                    known.endpoint.config.shown, endpoint.config.shown
+                )));
+            }
+            known.nodes += 1;
+            let ledger = known.endpoint.ledger.clone();
+            c.keep_books_in(&ledger);
+            *slot = Arc::new(endpoint.with_books_in(ledger));
+            return c.publish();
+        }
+        let local = is_local(endpoint, c.key.pid);
+        match self.instances.first() {
+            Some(first) => identity.check_standby(endpoint, &first.identity, &first.endpoint)?,
+            None => self.add_first(&mut c, request, private, local)?,
+        }
+        // A target that is one standby is left to the doctor.
+        let standby = identity.standby && !self.instances.is_empty();
+        self.instances.push(PgInstance { endpoint: Arc::clone(endpoint), identity, standby, nodes: 1, local });
+        c.publish()
+    }
+
+    fn add_first(
+        &mut self,
+        c: &mut Connection,
+        request: &OpenRequest,
+        private: bool,
+        local: bool,
+    ) -> Result<(), TargetError> {
+        let settings = PgSettings::read(c)?;
+        if private {
+            create_extension(c, &settings)?;
+        }
+        self.gaps.log_times = (!settings.is_on("track_wal_io_timing"))
+            .then_some("track_wal_io_timing is off: set it on for the whole server");
+        let timed = match request.way {
+            Way::Own => KNOWLEDGE.texts.reads_are_timed.at(c.version).unwrap_or_default(),
+            // Their sessions have no settings of their own.
+            Way::Direct | Way::Via(_) => "current_setting('track_io_timing') = 'on'",
+        };
+        self.gaps.read_times = (c.value(&format!("SELECT {timed}"))?.as_deref() != Some("t")).then_some(
+            "track_io_timing is off: GRANT SET ON PARAMETER track_io_timing (from 15 on), or set it on for the role",
+        );
+        let unreadable = if local { None } else { proc_stat_refusal(c, settings.cloud())? };
+        self.first = Some((c.version, c.version_text.clone(), settings, unreadable));
+        Ok(())
+    }
+}
+
+/// The endpoints at `urls`, each another one.
+fn endpoints(urls: &[String], request: &OpenRequest, private: bool) -> Result<Vec<Arc<Endpoint>>, TargetError> {
+    let mut endpoints: Vec<Arc<Endpoint>> = Vec::new();
+    for url in urls {
+        let endpoint = Endpoint::new(url, request, of_target(private))?;
+        if endpoints.iter().any(|other| {
+            other.config.place() == endpoint.config.place() && other.config.database == endpoint.config.database
+        }) {
+            return Err(TargetError::Usage(format!("the node '{}' is given twice", endpoint.config.shown)));
+        }
+        endpoints.push(Arc::new(endpoint));
+    }
+    Ok(endpoints)
+}
+
+/// Constants of a target of so many nodes, of which some only read.
+fn facts(version: Version, settings: &PgSettings, way: &Way, [nodes, read_only_nodes]: [u32; 2]) -> Facts {
+    Facts {
+        nodes,
+        read_only_nodes,
+        block_bytes: Some(settings.number("block_size").map_or(8192, |b| b as u64)),
+        in_place_pct: sql::IN_PLACE_PCT,
+        // Measured on 15: 2 to 3 for each worker that starts.
+        commits_of_workers: Some(
+            "the server also counts transactions that each worker of a parallel query makes when it starts",
+        ),
+        publishes_counters: true,
+        // Without a forced flush, sessions report at most once a second (PGSTAT_STAT_INTERVAL).
+        counter_lag_s: match (way, KNOWLEDGE.texts.flush.at(version)) {
+            (_, None) => 1.0,
+            (Way::Own, Some(_)) => 0.0,
+            // Those of a pooler are made to report after the test only.
+            (Way::Direct | Way::Via(_), Some(_)) => 0.05,
+        },
+        waits: &KNOWLEDGE.waits,
+        growth_is_written: KNOWLEDGE.texts.growth_is_written.at(version),
+        empty_query: "SELECT 1",
+        ..Facts::of(Runs::Apart)
+    }
+}
+
 impl Postgres {
     /// Opens `url` and the nodes of `request`.
-    #[expect(clippy::too_many_lines)]
     pub(super) fn open(
         kind: &'static str,
         url: &str,
         request: &OpenRequest,
         server: Option<Arc<Mutex<TempServer>>>,
     ) -> Result<Postgres, TargetError> {
-        let env = of_target(server.is_some());
         let mut urls = vec![url.to_owned()];
         urls.extend(request.nodes.iter().cloned());
         let mut has_levels = false;
         if let Some(server) = &server {
             let server = server.lock().unwrap_or_else(PoisonError::into_inner);
             has_levels = server.servers.setup.levels;
-            // Replicas for levels are no nodes: they may be far away, and tests of levels write.
+            // Standbys for levels are no nodes: they may be far away, and tests of levels write.
             urls.extend(server.servers.further.iter().filter(|_| !has_levels).map(url_of));
         }
-        let mut endpoints: Vec<Arc<Endpoint>> = Vec::new();
-        for node in &urls {
-            let endpoint = Endpoint::new(node, request, env)?;
-            if endpoints.iter().any(|other| {
-                other.config.place() == endpoint.config.place() && other.config.database == endpoint.config.database
-            }) {
-                return Err(TargetError::Usage(format!("the node '{}' is given twice", endpoint.config.shown)));
-            }
-            endpoints.push(Arc::new(endpoint));
-        }
-        let mut instances: Vec<PgInstance> = Vec::new();
-        let mut instance_of = Vec::new();
-        let mut found: Option<(Version, String, PgSettings, Option<String>)> = None;
-        let mut gaps = CounterGaps::default();
-        for slot in &mut endpoints {
-            let endpoint = &Arc::clone(slot);
-            let mut c = endpoint.connect(SessionRole::Inspect)?;
-            if server.is_some() {
-                refuse_placeholders(&mut c, &request.settings)?;
-            }
-            let identity = Identity::read(&mut c, endpoint, server.is_some())?;
-            if let Some((_, text, _, _)) = found.as_ref().filter(|(version, _, _, _)| *version != c.version) {
-                return Err(TargetError::Refused(format!(
-                    "the nodes have different versions: {text} and {}. All nodes must have the same version",
-                    c.version_text
-                )));
-            }
-            let known = instances.iter().position(|i| i.identity == identity).unwrap_or(instances.len());
-            instance_of.push(known);
-            if let Some(known) = instances.get_mut(known) {
-                if known.endpoint.config.database != endpoint.config.database {
-                    return Err(TargetError::Usage(format!(
-                        "the nodes '{}' and '{}' name two databases of one server: all nodes must use the same database",
-                        known.endpoint.config.shown, endpoint.config.shown
-                    )));
-                }
-                known.nodes += 1;
-                let ledger = known.endpoint.ledger.clone();
-                c.keep_books_in(&ledger);
-                *slot = Arc::new(endpoint.with_books_in(ledger));
-                c.publish()?;
-                continue;
-            }
-            let local = is_local(endpoint, c.key.pid);
-            if found.is_none() {
-                let settings = PgSettings::read(&mut c)?;
-                if server.is_some() {
-                    create_extension(&mut c, &settings)?;
-                }
-                gaps.log_times = (!settings.is_on("track_wal_io_timing"))
-                    .then_some("track_wal_io_timing is off: set it on for the whole server");
-                let timed = match request.way {
-                    Way::Own => KNOWLEDGE.texts.reads_are_timed.at(c.version).unwrap_or_default(),
-                    // Their sessions have no settings of their own.
-                    Way::Direct | Way::Via(_) => "current_setting('track_io_timing') = 'on'",
-                };
-                gaps.read_times = (c.value(&format!("SELECT {timed}"))?.as_deref() != Some("t")).then_some(
-                    "track_io_timing is off: GRANT SET ON PARAMETER track_io_timing (from 15 on), or set it on for the role",
-                );
-                let unreadable = if local { None } else { proc_stat_refusal(&mut c, settings.cloud())? };
-                found = Some((c.version, c.version_text.clone(), settings, unreadable));
-            }
-            if let Some(first) = instances.first() {
-                identity.check_standby(endpoint, &first.identity, &first.endpoint)?;
-            }
-            // A target that is one standby is left to the doctor.
-            let standby = identity.standby && !instances.is_empty();
-            instances.push(PgInstance { endpoint: Arc::clone(endpoint), identity, standby, nodes: 1, local });
-            c.publish()?;
-        }
-        let Some((version, version_text, settings, unreadable)) = found else {
+        let mut endpoints = endpoints(&urls, request, server.is_some())?;
+        let mut opened = Opened::default();
+        endpoints.iter_mut().try_for_each(|slot| opened.add(slot, request, server.is_some()))?;
+        let Opened { instances, instance_of, first, mut gaps } = opened;
+        let Some((version, version_text, settings, unreadable)) = first else {
             return Err(TargetError::Usage("the target has no node".into()));
         };
         // Nodes that take writes are before standbys, in whatever order they were given.
@@ -166,41 +217,14 @@ impl Postgres {
                 gaps.proc_stat = Some("the instances run on several machines: their CPUs are not added up".into());
             }
         }
-        let pair = match instances.as_slice() {
-            _ if request.standbys.is_empty() => None,
-            [primary] => Some(Pair::open(request, &primary.endpoint, &primary.identity)?),
-            _ => return Err(TargetError::Usage("levels of replication are of one primary: leave out --node".into())),
-        };
-        let block_bytes = settings.number("block_size").map_or(8192, |b| b as u64);
-        let facts = Facts {
-            nodes: endpoints.len() as u32,
-            read_only_nodes,
-            block_bytes: Some(block_bytes),
-            in_place_pct: sql::IN_PLACE_PCT,
-            // Measured on 15: 2 to 3 for each worker that starts.
-            commits_of_workers: Some(
-                "the server also counts transactions that each worker of a parallel query makes when it starts",
-            ),
-            publishes_counters: true,
-            // Without a forced flush, sessions report at most once a second (PGSTAT_STAT_INTERVAL).
-            counter_lag_s: match (&request.way, KNOWLEDGE.texts.flush.at(version)) {
-                (_, None) => 1.0,
-                (Way::Own, Some(_)) => 0.0,
-                // Those of a pooler are made to report after the test only.
-                (Way::Direct | Way::Via(_), Some(_)) => 0.05,
-            },
-            waits: &KNOWLEDGE.waits,
-            growth_is_written: KNOWLEDGE.texts.growth_is_written.at(version),
-            empty_query: "SELECT 1",
-            ..Facts::of(Runs::Apart)
-        };
+        let pair = Pair::open(request, &instances[0].endpoint, &instances[0].identity, instances.len())?;
         let url = if server.is_some() { request.url.clone() } else { crate::redact(url) };
         Ok(Postgres {
+            facts: facts(version, &settings, &request.way, [endpoints.len() as u32, read_only_nodes]),
             nodes: Servers { instances, instance_of, endpoints },
             version,
             version_text,
             gaps,
-            facts,
             cloud: settings.cloud(),
             kind,
             url,
@@ -261,7 +285,7 @@ impl Postgres {
         self.admin(self.primary(), f)
     }
 
-    /// Its standbys: those that are nodes, or replicas that run.
+    /// Its standbys: those that are nodes, or those for levels that run.
     pub(super) fn standbys(&self) -> Result<Vec<Endpoint>, TargetError> {
         if let Some(pair) = &self.pair {
             return Ok(pair.endpoints());

@@ -160,7 +160,6 @@ impl Canceller {
 
     /// What keeps the call from ending, if that is not the database's own work: a lock, a replica, a server that is
     /// stopped. Asks the server, which may take some seconds.
-    #[must_use]
     pub fn hindrance(&self) -> Option<TargetError> {
         (self.ask)()
     }

@@ -4,7 +4,7 @@
 //! rows itself, a record for each row), and a commit commits the log. Jobs are threads of this process.
 
 mod devices;
-mod replication;
+mod levels;
 mod session;
 mod wal_url;
 
@@ -26,7 +26,7 @@ use crate::request::OpenRequest;
 use crate::role::{Administration, ClientDriver, ClientSession, Doctor, Observation, Observer, RunLock};
 use crate::target::{Abilities, Target};
 use crate::work::Work;
-use replication::Attached;
+use levels::Attached;
 use session::{WalObserver, WalSession, failed};
 use wal_url::{SCHEME, WalUrl};
 
@@ -91,7 +91,7 @@ pub(crate) static KIND: TargetKind = TargetKind {
     no_limit: Some("it is itself the limit with which databases are compared"),
     no_sessions: Some("its jobs share one log and have no sessions"),
     native_report: None,
-    levels: replication::levels,
+    levels: levels::levels,
     no_levels: None,
     level_settings: &[],
 };
@@ -275,7 +275,7 @@ impl Target for Wal {
     }
 
     fn abilities(&self) -> Abilities<'_> {
-        Abilities { replication: self.attached.is_some().then_some(self as _), ..Abilities::default() }
+        Abilities { levels: self.attached.is_some().then_some(self as _), ..Abilities::default() }
     }
 }
 

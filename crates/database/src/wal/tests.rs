@@ -119,7 +119,7 @@ fn levels_come_into_force_and_a_link_takes_its_time() {
     let mut request = OpenRequest::new(&url, dir.path().to_owned());
     request.replicas = 1;
     let wal = Wal::open(&request).unwrap();
-    let replication = wal.abilities().replication.unwrap();
+    let replication = wal.abilities().levels.unwrap();
     let mut watch = replication.watch().unwrap();
     let work = Work::of("LGWR-LAT1", &[]).unwrap();
     let commit = || {
@@ -164,7 +164,7 @@ fn a_standby_that_fails_is_seen() {
     let mut request = OpenRequest::new("wal:?file-size=1MiB", dir.path().to_owned());
     request.replicas = 1;
     let wal = Wal::open(&request).unwrap();
-    let replication = wal.abilities().replication.unwrap();
+    let replication = wal.abilities().levels.unwrap();
     let mut watch = replication.watch().unwrap();
     replication.bring_about(None, Link::default()).unwrap();
     wal.attached().unwrap().cut_off();

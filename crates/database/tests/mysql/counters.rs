@@ -11,7 +11,6 @@ use crate::server::*;
 use crate::shared::*;
 
 #[test]
-#[expect(clippy::too_many_lines)]
 fn commits_are_counted_to_the_last_one() {
     let server = server_alone();
     let target = &server.target;
@@ -65,8 +64,16 @@ fn commits_are_counted_to_the_last_one() {
     client.rollback().unwrap();
     let after = observer.snapshot().unwrap();
     assert_eq!(before.delta(&after, counter::COMMITS), Some(5.0));
+}
 
-    // In the database; a private server's commits do not wait for this workload, and wait again after.
+#[test]
+fn commits_in_the_database_are_counted_and_wait_if_the_workload_says_so() {
+    let server = server_alone();
+    let target = &server.target;
+    let mut observer = target.observer().unwrap();
+    let small = work("LGWR-LAT1", &[]);
+    target.create(&small).unwrap();
+    // A private server's commits do not wait for this workload, and wait again after.
     let huge = work("LGWR-THR", &[("rows", 8)]);
     target.create(&huge).unwrap();
     assert_eq!(server.sql("SELECT @@GLOBAL.innodb_flush_log_at_trx_commit"), "0");

@@ -37,7 +37,7 @@ fn commits_wait_for_a_replica_at_its_distance() {
     let _alone = alone();
     let scratch = scratch();
     let target = open(scratch.path());
-    let replication = target.abilities().replication.unwrap();
+    let replication = target.abilities().levels.unwrap();
     let [server, replica] = sockets(scratch.path());
     for socket in [&server, &replica] {
         assert_eq!(sql(socket, "SELECT @@skip_networking"), "1", "the relay alone is at a port");

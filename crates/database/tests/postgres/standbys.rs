@@ -49,7 +49,7 @@ fn levels_come_into_force_and_links_take_their_time() {
     let mut opening = request("postgres-temp:", scratch.path());
     opening.replicas = 2;
     let target = loadline_database::open(&opening).unwrap();
-    let replication = target.abilities().replication.unwrap();
+    let replication = target.abilities().levels.unwrap();
     assert_eq!(target.facts().nodes, 1, "replicas are no nodes");
     let info = target.info().unwrap();
     assert!(info.local && info.url == "postgres-temp:", "{info:?}");
@@ -131,7 +131,7 @@ fn standbys_are_nodes_that_read() {
     let scratch = scratch();
     let target = loadline_database::open(&request("postgres-temp:?standbys=1", scratch.path())).unwrap();
     assert_eq!((target.facts().nodes, target.facts().read_only_nodes), (2, 1));
-    assert!(target.abilities().replication.is_none());
+    assert!(target.abilities().levels.is_none());
     let work = work("TP-LOOKUP", &[("accounts", 1000)]);
     let _lock = target.lock().unwrap();
     let mut observer = target.observer().unwrap();

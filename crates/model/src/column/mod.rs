@@ -191,7 +191,7 @@ impl Column {
             return field(record);
         }
         // The swept value is a parameter; not every record has a figure for it.
-        let swept = || record.parameters.get(self.id).filter(|_| record.swept.as_deref() == Some(self.id));
+        let swept = || record.parameters.get(self.id).filter(|_| record.swept() == Some(self.id));
         record.figure(self).or_else(|| swept().map(|v| *v as f64)).map_or(Cell::Absent, Cell::Number)
     }
 

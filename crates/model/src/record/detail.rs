@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::feature::features;
 use crate::imported::Imported;
-use crate::limits::SizePoint;
+use crate::limits::{SizePoint, TestLimit};
 use crate::load::Population;
 use crate::record::TestRecord;
 use crate::slow::SlowFigures;
@@ -15,6 +15,12 @@ features! {
     TestRecord.details, stored by stored:
     /// What a feature adds to the record of a test.
     pub enum Detail {
+        /// Id of the column that was swept, if not `jobs`.
+        text Swept(swept: String);
+        /// What bounds the test, in short (`log sync`). Never stored: computed from the other fields for a report.
+        text BoundedBy(bounded_by: String);
+        /// Limit: what the machine allows for the same work.
+        one Limit(limit: TestLimit);
         /// What each node did, in the order of the nodes; empty if there is one.
         list Nodes(by_node: NodeFigures);
         /// What each part of the jobs did, in the order of the jobs; empty if all jobs are alike.

@@ -23,7 +23,7 @@ pub(crate) fn sentences(a: &PlatformRun<'_>, b: &PlatformRun<'_>) -> Vec<String>
 
 /// The tests of one place, and the name of their limit.
 fn place(test: &TestRecord) -> Option<(&str, impl PartialEq)> {
-    let limit = test.limit.as_ref().filter(|limit| limit.tps > 0.0)?;
+    let limit = test.limit().filter(|limit| limit.tps > 0.0)?;
     Some((limit.name.as_str(), (&test.workload, test.jobs, test.driver, &test.parameters)))
 }
 
@@ -42,7 +42,7 @@ fn limits(a: &PlatformRun<'_>, b: &PlatformRun<'_>) -> Vec<String> {
         }
         let of = |tests: &[TestRecord], at: &TestRecord| -> Vec<f64> {
             let limits: Vec<&TestLimit> =
-                tests.iter().filter(|r| place(r) == place(at)).filter_map(|r| r.limit.as_ref()).collect();
+                tests.iter().filter(|r| place(r) == place(at)).filter_map(|r| r.limit()).collect();
             match limits.as_slice() {
                 // It was measured before and after the test.
                 [one] if one.samples.iter().all(|tps| *tps > 0.0) && one.samples.len() > 1 => one.samples.clone(),

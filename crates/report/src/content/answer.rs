@@ -17,7 +17,6 @@ use crate::words::{cut, grouped, short_name, short_place, unit};
 
 use super::factors;
 use super::figure::doubts_of_share;
-use super::page::colour_of;
 use super::qualified::MAX_REASON;
 
 /// Most workloads of a platform.
@@ -104,6 +103,6 @@ fn headline(side: &PlatformRun<'_>, sweep: &Sweep) -> Option<Headline> {
         said: prose("answer-said", context),
         doubts: doubts.join("; "),
         because: bound.map_or_else(String::new, |bound| bound.because),
-        drawn: pct.map(|pct| share(pct, colour_of(by))),
+        drawn: pct.map(|pct| share(pct, by)),
     })
 }

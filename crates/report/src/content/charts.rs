@@ -186,7 +186,7 @@ fn latency(point: &SweepPoint) -> Option<(&'static Column, &Estimate)> {
 fn spread_and_waits(sides: &[PlatformRun<'_>], workload: &str) -> Vec<Chart> {
     let mut charts = Vec::new();
     for side in sides {
-        let usable = |r: &&TestRecord| r.is_usable() && r.workload == workload && r.swept.is_none();
+        let usable = |r: &&TestRecord| r.is_usable() && r.workload == workload && r.swept().is_none();
         let tests: Vec<&TestRecord> = side.run.records.iter().filter(usable).collect();
         // Tests of other kinds are not one sweep: drivers, nodes, rates.
         let alike = tests.windows(2).all(|pair| (pair[0].driver, pair[0].nodes) == (pair[1].driver, pair[1].nodes));
@@ -329,7 +329,7 @@ fn time_lines(side: &PlatformRun<'_>, tests: &[&TestRecord], colour: usize) -> (
     let line = |(test, over_time): &(&TestRecord, &OverTime)| {
         let rank = order.iter().position(|j| *j == swept_value(test)).unwrap_or(0) as f64;
         let share = if order.len() > 1 { rank / (order.len() - 1) as f64 } else { 1.0 };
-        let jobs = place(test.swept.as_deref().unwrap_or(JOBS), swept_value(test));
+        let jobs = place(test.swept().unwrap_or(JOBS), swept_value(test));
         let name = if repeated { format!("{jobs}, no. {}", test.repetition) } else { jobs };
         let line = svg::ChartLine::through(&name, colour, over_time.points.iter().copied());
         svg::ChartLine { opacity: 0.4 + 0.6 * share, dashed: !test.is_usable(), ..line }

@@ -59,7 +59,7 @@ pub(super) fn limit(records: &[TestRecord], sweep: &Sweep, peak: &SweepPoint, no
     };
     let (of_rate, shown) = in_unit_of(sweep, peak);
     let e = Estimate { mean: e.mean * of_rate, sd: e.sd.map(|sd| sd * of_rate), n: e.n };
-    let limits = of_point(records, peak).filter_map(|r| r.limit.as_ref());
+    let limits = of_point(records, peak).filter_map(|r| r.limit());
     Cell::from(with_interval(shown, &e)).marked(limits.map(|limit| notes.mark(&what_limits(limit), TITLE)))
 }
 

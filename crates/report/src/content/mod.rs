@@ -91,7 +91,7 @@ fn sections(
         facts::section(runs),
         aging::section(measured),
         nodes::section(runs),
-        nodes::agents(runs),
+        nodes::processes(runs),
         page::section(&own, options.paper),
         mind::section(measured),
         notes(runs, options.summary),

@@ -62,7 +62,7 @@ pub(crate) fn table(run: &RunData) -> Option<Table> {
 
 /// The tests of a sweep over nodes that are not refused: those of a single job are none.
 fn over_jobs(run: &RunData) -> Vec<&TestRecord> {
-    let of_jobs = |r: &&TestRecord| r.is_usable() && r.variant.is_none() && r.swept.is_none();
+    let of_jobs = |r: &&TestRecord| r.is_usable() && r.variant.is_none() && r.swept().is_none();
     run.records.iter().filter(of_jobs).collect()
 }
 
@@ -196,7 +196,7 @@ fn each(records: &[&TestRecord]) -> Table {
 }
 
 /// The section of runs over agents; empty without any.
-pub(crate) fn agents(runs: &[RunData]) -> Section {
+pub(crate) fn processes(runs: &[RunData]) -> Section {
     let records = runs.iter().flat_map(|run| &run.records);
     let table = of_agents(records.flat_map(|r| r.by_agent().iter().map(move |agent| (r, agent))));
     let mut blocks = Vec::new();

@@ -117,7 +117,6 @@ fn of_sweep(side: &PlatformRun<'_>, sweep: &Sweep, on_paper: bool, notes: &Notes
     let points = sweep.points.iter().filter_map(|p| Some((f64::from(p.at), sweep.rate_at(p)?.mean)));
     let drawn = load_line(&points.collect::<Vec<_>>(), f64::from(peak.at));
     let bounded_by = bound_of_sweep(sweep, records).filter(|_| !is_published).map(|bound| bound.by);
-    let colour = colour_of(bounded_by.unwrap_or(BoundBy::Unknown));
     let pct = peak.figure(column::LIMIT_SHARE_PCT).map(|e| e.mean);
     let (mean, p99) = latency(sweep, peak);
     let rate = Cell::from(sweep.rate_at(peak).map(|e| value(sweep.rate, e.mean)));
@@ -130,7 +129,8 @@ fn of_sweep(side: &PlatformRun<'_>, sweep: &Sweep, on_paper: bool, notes: &Notes
             None => Cell::absent(notes.mark(NO_MEAN, "Latency [mean]")),
         },
         p99: time(records, peak, p99, notes),
-        of_limit: share_of_limit(records, sweep, peak, notes).drawn(pct.map(|pct| share(pct, colour))),
+        of_limit: share_of_limit(records, sweep, peak, notes)
+            .drawn(pct.map(|pct| share(pct, bounded_by.unwrap_or(BoundBy::Unknown)))),
         bounded_by,
         ..without_peak
     }
@@ -164,18 +164,6 @@ fn of_scan(scan: &Scan<'_>, on_paper: bool) -> Line {
 fn valid_tests(sweep: &Sweep) -> String {
     let [valid, all] = sweep.points.iter().map(SweepPoint::counts).fold([0, 0], |[v, a], [x, y]| [v + x, a + y]);
     of_pairs(all, all - valid)
-}
-
-/// Colour of a share of the limit, by what bounds the workload.
-pub(super) fn colour_of(by: BoundBy) -> usize {
-    match by {
-        BoundBy::Cpu | BoundBy::Client => 0,
-        BoundBy::StorageReads | BoundBy::StorageWrites => 1,
-        BoundBy::LogSync | BoundBy::LogWrite | BoundBy::DeviceBandwidth | BoundBy::SingleWriter => 2,
-        BoundBy::Locks | BoundBy::Replica | BoundBy::RoundTrip => 3,
-        BoundBy::Rate | BoundBy::ThinkTime | BoundBy::ScriptSleep | BoundBy::Connecting => 4,
-        BoundBy::Unknown => 5,
-    }
 }
 
 /// What is to be said of a workload: tests that are not valid or kept, and the shape of a scan; empty without any.

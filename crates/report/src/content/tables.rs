@@ -94,7 +94,7 @@ fn default_columns(records: &[&TestRecord]) -> Vec<&'static Column> {
     if records.iter().any(|r| records.first().is_some_and(|f| f.driver != r.driver)) {
         add(column::DRIVER, column::TEST);
     }
-    for over in records.iter().filter_map(|r| column(r.swept.as_deref()?)) {
+    for over in records.iter().filter_map(|r| column(r.swept()?)) {
         add(over, column::JOBS);
     }
     out
@@ -116,7 +116,7 @@ fn tests(side: &PlatformRun<'_>, workload: &str, records: &[&TestRecord], column
         .build();
     // A line separates sweeps.
     for (row, pair) in table.rows.iter_mut().skip(1).zip(records.windows(2)) {
-        row.first = pair[0].swept != pair[1].swept && row.remark.is_empty();
+        row.first = pair[0].swept() != pair[1].swept() && row.remark.is_empty();
     }
     table
 }

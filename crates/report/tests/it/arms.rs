@@ -4,7 +4,7 @@ use loadline_model::limits::{LimitSource, TestLimit};
 use loadline_model::manifest::{TargetInfo, VariantFound};
 use loadline_model::plan::PlannedWorkload;
 use loadline_model::variant::{InPair, Letter, Paired, Variant};
-use loadline_model::{Check, CheckId, Driver, Outcome, TestRecord, column};
+use loadline_model::{Check, CheckId, Detail, Driver, Outcome, TestRecord, column};
 use loadline_report::{Compared, Format, RunData, Terms};
 
 use crate::common::*;
@@ -183,7 +183,7 @@ fn stored(id: &str, tps: &[f64], limits: &[f64], within_pct: Option<f64>) -> Run
         if let Some(pct) = within_pct {
             r.set(column::WITHIN_WINDOW_PCT, pct);
         }
-        r.limit = Some(TestLimit {
+        r.details.push(Detail::Limit(TestLimit {
             name: "log writer".to_owned(),
             of: String::new(),
             jobs: 1,
@@ -191,7 +191,7 @@ fn stored(id: &str, tps: &[f64], limits: &[f64], within_pct: Option<f64>) -> Run
             tps: *limit,
             samples: Vec::new(),
             source: LimitSource::Run,
-        });
+        }));
         r
     };
     let records = tps.iter().zip(limits).enumerate().map(test).collect();
@@ -285,7 +285,7 @@ fn what_only_one_run_measured_is_a_row_of_its_own() {
     // A swept value is no number of jobs.
     let swept = |run: &str| {
         let mut run = stored(run, &[1000.0, 1010.0], &[2000.0; 2], None);
-        run.records.iter_mut().for_each(|r| r.swept = Some("rows_per_tx".to_owned()));
+        run.records.iter_mut().for_each(|r| r.details.push(Detail::Swept("rows_per_tx".to_owned())));
         run.records.iter_mut().for_each(|r| r.set(column::ROWS_PER_TX, 100.0));
         run
     };

@@ -1,7 +1,7 @@
 //! The page of key figures, sections of groups and wait histograms.
 
 use crate::common::*;
-use loadline_model::{Check, CheckId, LimitSource, Outcome, TestLimit, TestRecord, column};
+use loadline_model::{Check, CheckId, Detail, LimitSource, Outcome, TestLimit, TestRecord, column};
 use loadline_report::{Format, RunData, done_line, end_page};
 
 /// A run of `code` whose peak of `rate` per transaction has a limit with these `samples`, tps.
@@ -10,7 +10,7 @@ fn with_limit(code: &str, samples: [f64; 2], share: f64) -> RunData {
     run.records.retain(|r| r.workload == code);
     for r in &mut run.records {
         let limit = (samples[0] + samples[1]) / 2.0;
-        r.limit = Some(TestLimit {
+        r.details.push(Detail::Limit(TestLimit {
             name: "block reads".to_owned(),
             of: "io_uring in /data".to_owned(),
             jobs: r.jobs,
@@ -18,7 +18,7 @@ fn with_limit(code: &str, samples: [f64; 2], share: f64) -> RunData {
             tps: limit,
             samples: samples.to_vec(),
             source: LimitSource::Run,
-        });
+        }));
         r.set(column::LIMIT_TPS, limit);
         r.set(column::LIMIT_SHARE_PCT, share);
         r.set(column::COMMIT_THROUGHPUT_TPS, limit * share / 100.0);
@@ -133,7 +133,7 @@ fn waits_have_power_of_two_buckets() {
 fn the_line_of_a_test_has_its_first_kpi() {
     let mut run = all_groups("disk", "run-disk", 1.0);
     let of = |run: &RunData, code: &str| {
-        words(&done_line(run.records.iter().rev().find(|r| r.workload == code && r.swept.is_none()).unwrap()))
+        words(&done_line(run.records.iter().rev().find(|r| r.workload == code && r.swept().is_none()).unwrap()))
     };
     assert_eq!(of(&run, "SRV-SCAN"), "test 8 SRV-SCAN 8 jobs 8,317.0 MiB/s 123.534 ms");
     assert_eq!(of(&run, "LGWR-LAT1"), "test 24 LGWR-LAT1 8 jobs 8,574 tps 0.933 ms 2.90 MiB/s of redo");

@@ -207,7 +207,8 @@ proptest! {
             r.group = ["log-writer", "storage", words.as_str()][*w].to_owned();
             r.kpis = vec![["rows_per_s", "commit_latency_ms", words.as_str()][*w].to_owned()];
             r.figures.insert("rows_per_s".to_owned(), *ms);
-            r.swept = jobs.is_multiple_of(3).then(|| ["rows_per_tx", "threads", words.as_str()][*w].to_owned());
+            let swept = jobs.is_multiple_of(3).then(|| ["rows_per_tx", "threads", words.as_str()][*w].to_owned());
+            r.details.extend(swept.map(Detail::Swept));
             r.invalid_reason = (!valid).then(|| words.clone());
             r.leave_out(column::ERRORS, words.clone());
             r.error_texts.insert(words.clone(), u64::MAX);

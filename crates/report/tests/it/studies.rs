@@ -61,7 +61,7 @@ fn data_load() -> RunData {
         let kpis = [column::ROWS_PER_S, column::COMMIT_THROUGHPUT_TPS, column::SQL_SERVICE_TIME_S];
         r.group = "data-load".to_owned();
         r.kpis = kpis.map(|c| c.id.to_owned()).into();
-        r.swept = Some("rows_per_tx".to_owned());
+        r.details.push(Detail::Swept("rows_per_tx".to_owned()));
         let figure = |r: &TestRecord, column| r.figure(column).unwrap();
         let (rows, tps) = (figure(r, column::ROWS_PER_TX), figure(r, column::TX_PER_S));
         r.parameters.insert("rows".to_owned(), rows as i64);

@@ -2,7 +2,7 @@
 
 use loadline_model::format::counted;
 
-use super::{MAX_ERROR_SHARE, agents};
+use super::{MAX_ERROR_SHARE, processes};
 use crate::evidence::Evidence;
 use crate::figures::populations::{TimeShares, closed, mean_think_ns, parts};
 use crate::test::{Verdict, not_made, noted, passed, require};
@@ -46,7 +46,7 @@ pub(crate) fn littles_law(e: &Evidence<'_>) -> Verdict {
     let allowed = (MAX_OUTSIDE_SHARE + if e.merged().errors > 0 { MAX_ERROR_SHARE } else { 0.0 }) * busy;
     // The database's clock and loadline's agree within a round trip; a more negative share would mean overlapping
     // transactions.
-    let cpus = agents::cpus(&e.measured.agents).unwrap_or(e.run.manifest.machine.cpus);
+    let cpus = processes::cpus(&e.measured.elsewhere.processes).unwrap_or(e.run.manifest.machine.cpus);
     let small_ns = MAX_OUTSIDE_NS_PER_TX * (all_jobs / f64::from(cpus.max(1))).max(1.0);
     let stretched = outside_ns <= small_ns && share <= MAX_SHARED_CPU_OUTSIDE_SHARE * busy;
     let ok = share >= -0.02 * busy && (share <= allowed || outside_ns <= MAX_OUTSIDE_NS_PER_TX || stretched);

@@ -82,12 +82,13 @@ fn each_false_figure_fails_its_check() {
     let grown = |rows: i64| move |case: &mut Case| case.proof.grown = Ok(Some(rows));
     let skewed = |start_skew_ms| {
         move |case: &mut Case| {
-            case.measured.agents = vec![AgentFigures { start_skew_ms, cpus: 2, ..AgentFigures::default() }];
+            case.measured.elsewhere.processes =
+                vec![AgentFigures { start_skew_ms, cpus: 2, ..AgentFigures::default() }];
         }
     };
     let lost = |case: &mut Case| {
         skewed(Some(0.1))(case);
-        case.measured.agents[0].failed = Some("it hangs".into());
+        case.measured.elsewhere.processes[0].failed = Some("it hangs".into());
     };
     let cases: [(CheckId, Case); 10] = [
         (CheckId::CommitsDatabase, changed(|case| case.count_all(counter::COMMITS, n * 0.5))),

@@ -13,8 +13,7 @@ use loadline_model::snapshot::counter;
 use loadline_model::{Check, Manifest, Snapshot};
 
 use super::{Evidence, Excuses, Jobs};
-use crate::evidence::RunContext;
-use crate::study::proof::Proof;
+use crate::evidence::{Proof, RunContext};
 use crate::test::Test;
 
 pub(crate) const SECOND: u64 = 1_000_000_000;
@@ -67,7 +66,7 @@ pub(crate) fn case(work: Work, (schedule, jobs, merged): (Schedule, Vec<JobResul
             after: Ok(Snapshot::default()),
             collected: Collected::default(),
             around: None,
-            agents: Vec::new(),
+            elsewhere: Default::default(),
         },
         proof: Proof { grown: Ok(work_has_evidence.then_some(rows)), consistency: Vec::new(), data_bytes: Ok(None) },
         excuses: Excuses::default(),

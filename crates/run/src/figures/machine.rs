@@ -6,7 +6,7 @@ use loadline_load::{Measured, Request};
 use loadline_model::{Column, column};
 
 use super::populations::TimeShares;
-use crate::checks::agents;
+use crate::checks::processes;
 use crate::evidence::Evidence;
 use crate::test::Test;
 
@@ -40,7 +40,7 @@ pub(crate) fn rates(out: &mut Test, rates: &Rates) {
 pub(crate) fn client(e: &Evidence<'_>, out: &mut Test) {
     const BOTH: [&Column; 2] = [column::CLIENT_CPU_US_PER_TX, column::CLIENT_CPU_PCT];
     let (request, measured) = (e.request, e.measured);
-    if !measured.agents.is_empty() {
+    if !measured.elsewhere.processes.is_empty() {
         return of_agents(measured, out);
     }
     let Some(ns) = e.rates.process_ns.map(|ns| ns as f64) else {
@@ -65,9 +65,9 @@ fn of_agents(measured: &Measured, out: &mut Test) {
     let why = "the CPU time of an agent is unknown";
     let schedule = &measured.schedule;
     let done = loadline_load::tps(&measured.jobs, schedule) * schedule.window_s();
-    let ns = agents::cpu_ns(&measured.agents, schedule.window_s()).filter(|_| done > 0.0);
+    let ns = processes::cpu_ns(&measured.elsewhere.processes, schedule.window_s()).filter(|_| done > 0.0);
     out.set_or_absent(column::CLIENT_CPU_US_PER_TX, ns.map(|ns| ns / 1e3 / done), why);
-    let share = agents::busiest(&measured.agents).map(|(_, share)| share * 100.0);
+    let share = processes::busiest(&measured.elsewhere.processes).map(|(_, share)| share * 100.0);
     out.set_or_absent(column::CLIENT_CPU_PCT, share, why);
 }
 

@@ -6,7 +6,7 @@ use loadline_analyze::stats;
 use loadline_load::{JobResult, Measured, Request};
 use loadline_model::record::NodeFigures;
 use loadline_model::snapshot::counter;
-use loadline_model::{Outcome, Snapshot, column};
+use loadline_model::{CheckId, Outcome, Snapshot, column};
 
 use super::MIB;
 use crate::evidence::Evidence;
@@ -42,7 +42,7 @@ fn readings(measured: &Measured) -> impl Iterator<Item = &Snapshot> {
 }
 
 /// How far the standbys that are nodes of the target were behind, at most.
-pub(crate) fn replicas(e: &Evidence<'_>, out: &mut Test) {
+pub(crate) fn behind(e: &Evidence<'_>, out: &mut Test) {
     if e.request.target.facts().read_only_nodes > 0 {
         let most = |name| readings(e.measured).filter_map(|s| s.counters.get(name)).copied().reduce(f64::max);
         let (bytes, ns) = (most(counter::REPLICA_BEHIND_BYTES), most(counter::REPLICA_BEHIND_NS));
@@ -108,8 +108,12 @@ pub(crate) fn lost(names: &[String]) -> Option<Verdict> {
     (!names.is_empty()).then(|| failed(format!("{} lost in the test: {why}", are(names))))
 }
 
+pub(crate) fn members(e: &Evidence<'_>, test: &mut Test) {
+    test.check(CheckId::Cluster, membership(e.measured));
+}
+
 /// Each node of a cluster must have been a member of it in all snapshots of the test, beside the same others.
-pub(crate) fn membership(measured: &Measured) -> Option<Verdict> {
+fn membership(measured: &Measured) -> Option<Verdict> {
     let mut snapshots = measured.snapshots().map(|(_, snapshot)| of_nodes(snapshot));
     let first = snapshots.next()?;
     let later: Vec<_> = snapshots.collect();
@@ -141,7 +145,7 @@ pub(crate) fn membership(measured: &Measured) -> Option<Verdict> {
 }
 
 /// Whether no node left or joined a cluster, or there is none.
-pub(crate) fn is_same_cluster(measured: &Measured) -> bool {
+pub(crate) fn has_same_members(measured: &Measured) -> bool {
     membership(measured).is_none_or(|check| check.outcome == Outcome::Passed)
 }
 

@@ -38,7 +38,6 @@ pub(crate) fn is_one_read(work: &Work) -> bool {
 }
 
 /// Whether its transactions only add rows and read none.
-#[must_use]
 pub fn only_adds(work: &Work) -> bool {
     work.program.rows_changed_per_tx() > 0 && work.workload.tables.iter().all(|t| t.rows == RowCount::Empty)
 }

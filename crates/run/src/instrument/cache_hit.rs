@@ -7,8 +7,7 @@ use loadline_workload::Instrument as InstrumentSpec;
 
 use super::{Instrument, Kind, RunContext};
 use crate::checks::blocks_read::cache_hit;
-use crate::evidence::Evidence;
-use crate::queries::rows;
+use crate::evidence::{Evidence, rows_of};
 use crate::reference::throughput;
 use crate::test::{Test, failed};
 
@@ -23,7 +22,7 @@ struct CacheHit;
 impl Instrument for CacheHit {
     fn prepare(&mut self, request: &mut Request, run: &RunContext<'_>) -> Result<(), TargetError> {
         for table in &request.work.workload.tables {
-            rows(request.target.as_ref(), &request.work, &table.name)?;
+            rows_of(request.target.as_ref(), &request.work, &table.name)?;
         }
         // That does not read the indexes. The warm-up does, but it may be short for that, and a server that counts late counts
         // it as well.

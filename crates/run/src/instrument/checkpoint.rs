@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use loadline_database::{Target, TargetError};
-use loadline_load::phase::{Phase, Split};
+use loadline_load::schedule::{Phase, Split};
 use loadline_load::{JobResult, Request, Schedule, Shared};
 use loadline_model::snapshot::counter;
 use loadline_model::{CheckId, Note, column};

@@ -20,11 +20,10 @@ use loadline_workload::{Instrument as InstrumentSpec, RowCount};
 use super::{Instrument, Kind, RunContext};
 use crate::checks::blocks_read::{CacheFacts, MIN_READS, add_check, data_source};
 use crate::checks::blocks_written::{data_written, rows_changed};
-use crate::evidence::Evidence;
+use crate::evidence::{Evidence, table_bytes};
 use crate::figures::MIB;
 use crate::figures::counters::Counters;
 use crate::figures::volume::Access;
-use crate::queries::table_bytes;
 use crate::test::Test;
 
 const READ_SHARE: &Column = column::DEVICE_READ_SHARE_PCT;

@@ -2,7 +2,7 @@
 
 use loadline_database::TargetError;
 use loadline_load::Request;
-use loadline_model::{LimitSource, Note, TestLimit, TestRecord, column};
+use loadline_model::{Detail, LimitSource, Note, TestLimit, TestRecord, column};
 use loadline_workload::{Limit, Loop};
 
 use super::{Instrument, Kind, RunContext};
@@ -80,7 +80,7 @@ impl Instrument for Limits {
         test.set(column::LIMIT_TPS, limit.tps);
         let share = test.figure(column::COMMIT_THROUGHPUT_TPS).map(|tps| tps / limit.tps * 100.0);
         test.set_or_absent(column::LIMIT_SHARE_PCT, share, "there is no throughput to compare with it");
-        test.limit = Some(limit.clone());
+        test.details.push(Detail::Limit(limit.clone()));
     }
 }
 

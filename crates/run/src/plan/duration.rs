@@ -42,7 +42,6 @@ impl Tests {
 
 impl DurationEstimate {
     /// Estimates the duration of `plan`.
-    #[must_use]
     pub fn of(plan: &Plan) -> DurationEstimate {
         let (steps, exact) = match &plan.jobs {
             Jobs::List(list) => (list.len() as f64, true),
@@ -68,27 +67,23 @@ impl DurationEstimate {
     }
 
     /// Duration of all tests, s.
-    #[must_use]
     pub fn total_s(&self) -> f64 {
         self.left_s(1, 0, 0)
     }
 
     /// Mean duration of a window, with what is around it, s.
-    #[must_use]
     pub fn window_s(&self) -> f64 {
         let number: f64 = self.tests.iter().map(|t| t.number).sum();
         self.tests.iter().map(Tests::all_s).sum::<f64>() / number.max(1.0) / self.windows as f64
     }
 
     /// Mean duration of the search for the rate of a test, s.
-    #[must_use]
     pub fn search_s(&self) -> f64 {
         (self.windows - 1) as f64 * self.window_s()
     }
 
     /// Remaining duration, s, after `done` tests of the workload at `index` in `repetition` (from 1), and all tests
     /// before.
-    #[must_use]
     pub fn left_s(&self, repetition: u32, index: usize, done: usize) -> f64 {
         let here = self.tests.get(index).map_or(0.0, |t| (t.number - done as f64).max(1.0) * t.each_s);
         let later: f64 = self.tests.iter().skip(index + 1).map(Tests::all_s).sum();

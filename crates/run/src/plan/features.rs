@@ -1,9 +1,10 @@
 //! What options of features add to a plan: each feature is a line of [`of_plan`].
 
 use loadline_collect::os::perf_events;
-use loadline_database::{TargetKind, redact};
+use loadline_database::{OpenRequest, TargetKind, Way, redact};
 use loadline_model::Driver;
-use loadline_model::plan::{OnNodeLoss, PlanFeature, PlannedAgents};
+use loadline_model::plan::{OnNodeLoss, Plan, PlanFeature, PlannedAgents};
+use loadline_model::variant::Paired;
 use loadline_workload::{Instrument, Workload};
 
 use super::{PlanError, PlanSpec, options, value};
@@ -41,6 +42,47 @@ fn listed<T>(feature: fn(Vec<T>) -> PlanFeature, values: Vec<T>) -> Option<PlanF
 
 fn flag(feature: fn(bool) -> PlanFeature, given: Option<bool>) -> Option<PlanFeature> {
     given.filter(|is| *is).map(feature)
+}
+
+/// How the targets of `plan` are opened: as `base`, each at one of `urls`, the first with further `nodes`, `standbys` and the
+/// proxies `vias` of the variants after it.
+pub fn requests(
+    plan: &Plan,
+    base: &OpenRequest,
+    urls: Vec<String>,
+    [nodes, standbys, vias]: [Vec<String>; 3],
+) -> (OpenRequest, Vec<OpenRequest>) {
+    let mut urls = urls.into_iter();
+    let request = OpenRequest {
+        url: urls.next().unwrap_or_default(),
+        nodes,
+        standbys,
+        settings: plan.settings.clone(),
+        native_report: plan.native_report(),
+        way: if plan.arms().is_some_and(Paired::has_via) { Way::Direct } else { Way::Own },
+        replicas: plan.levels().map_or(0, |(_, links)| links.replicas),
+        ..base.clone()
+    };
+    let mut vias = vias.into_iter();
+    let others = plan.arms().into_iter().flat_map(|paired| &paired.variants).skip(1).zip(urls);
+    let others = others.map(|(variant, url)| {
+        let way = vias.next().filter(|_| variant.via.is_some()).map_or_else(|| request.way.clone(), Way::Via);
+        OpenRequest { url, settings: variant.settings.clone(), way, ..request.clone() }
+    });
+    let others = others.collect();
+    (request, others)
+}
+
+/// Changes the `plan` of a `run` that is resumed in what may be given anew.
+///
+/// # Errors
+/// Agents are given, and it has none.
+pub fn give_anew(plan: &mut Plan, given: &PlanSpec, run: &str) -> Result<(), PlanError> {
+    plan.force |= given.force.is_some();
+    match given.agents()? {
+        Some(agents) if !plan.set_agents(agents) => value(format!("the jobs of run {run} do not run on agents")),
+        _ => Ok(()),
+    }
 }
 
 /// The driver that `spec` asks for. Of the in-database driver the load is the database's own, wherever its sessions come from.

@@ -19,7 +19,6 @@ pub(super) const NO_RELAY: &str =
     "loadline's relay is only between servers that it makes itself, such as postgres-temp:";
 
 /// Default of the delays, which makes a plan one of levels.
-#[must_use]
 pub fn default_delays() -> Vec<TimeSpec> {
     DEFAULT_DELAYS.iter().map(|text| TimeSpec::Text((*text).to_owned())).collect()
 }

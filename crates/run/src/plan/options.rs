@@ -40,7 +40,6 @@ macro_rules! options {
 
         impl RunOptions {
             /// The specification that the flags give.
-            #[must_use]
             pub fn spec(&self) -> PlanSpec {
                 let mut spec = PlanSpec::default();
                 $(self.$field.set(&mut spec);)*
@@ -87,13 +86,11 @@ macro_rules! options {
 
         impl PlanSpec {
             /// The keys of a plan file.
-            #[must_use]
             pub fn keys() -> Vec<String> {
                 [$($(stringify!($key),)*)*].map(|key| key.replace('_', "-")).to_vec()
             }
 
             /// The keys that say something.
-            #[must_use]
             pub fn given(&self) -> Vec<String> {
                 let keys = [$($((stringify!($key), self.$key.is_some()),)*)*];
                 keys.into_iter().filter(|(_, given)| *given).map(|(key, _)| key.replace('_', "-")).collect()

@@ -61,7 +61,6 @@ impl NamedPlan {
     }
 
     /// One-line description: the first sentence of its file.
-    #[must_use]
     pub fn summary(&self) -> String {
         let comment: Vec<_> = self.text.lines().map_while(|line| line.strip_prefix("# ")).collect();
         let comment = comment.join(" ");

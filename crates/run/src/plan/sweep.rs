@@ -12,7 +12,6 @@ pub const FLAT_STEPS: usize = 2;
 
 /// Next job count of an automatic sweep; `None` at its end. `done`: job count and throughput of earlier tests, in
 /// order. Starts at 1 and doubles up to `max`.
-#[must_use]
 pub fn next_jobs(done: &[(u32, f64)], max: u32) -> Option<u32> {
     let Some((last, _)) = done.last() else { return Some(1) };
     let (mut best, mut flat) = (0.0_f64, 0);
@@ -50,7 +49,6 @@ pub struct SweepPoints {
 
 impl SweepPoints {
     /// Points of a planned workload, one of those `known`.
-    #[must_use]
     pub fn of(known: &Workloads, workload: &PlannedWorkload) -> SweepPoints {
         let none = SweepPoints { parameter: None, over_jobs: true };
         let Ok(found) = known.find(&workload.code) else { return none };
@@ -70,7 +68,6 @@ impl SweepPoints {
     }
 
     /// Number of points, if a sweep over jobs has `steps`.
-    #[must_use]
     pub fn count(&self, steps: f64) -> f64 {
         let values = self.parameter.as_ref().map_or(0, |swept| swept.values.len());
         let jobs = if self.over_jobs { steps } else { 0.0 };

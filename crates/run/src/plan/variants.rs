@@ -395,7 +395,6 @@ pub(crate) fn same_kind(plan: &Plan, [a, b]: [&Variant; 2]) -> bool {
     a == b
 }
 
-#[must_use]
 pub fn job_counts(plan: &Plan) -> &[u32] {
     match &plan.jobs {
         Jobs::List(list) => list,

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use loadline_database::{Runs, kind_of};
+use loadline_database::kind_of;
 use loadline_model::Manifest;
 use loadline_model::machine::Machine;
 use loadline_model::manifest::{MANIFEST_SCHEMA, RunState, TargetInfo};
@@ -21,7 +21,7 @@ use super::refused::Refusals;
 use super::side::Side;
 use super::tries::Tries;
 use super::variants::{self, VariantsState};
-use super::{Context, Study, StudyError, nodes};
+use super::{Context, Study, StudyError, spread};
 use crate::live::{Event, Listener};
 use crate::plan::{PlanError, workloads_of};
 use crate::reference::{Role, probe_options, writable_dir};
@@ -70,7 +70,7 @@ pub(super) fn begin<'a>(study: &Study, listener: &'a mut dyn Listener) -> Result
         folder,
         records,
         stored,
-        agents: study.agents.clone(),
+        place: study.place.clone(),
         works: BTreeMap::new(),
         interrupted: Arc::clone(&study.request.interrupted),
         left_out: Vec::new(),
@@ -108,20 +108,11 @@ impl Sides {
         earlier: Option<&Manifest>,
         listener: &mut dyn Listener,
     ) -> Result<Sides, StudyError> {
-        if !study.plan.node_counts().is_empty() {
-            study.requests().try_for_each(|request| nodes::check(&study.plan, request))?;
-        }
+        spread::check(study)?;
         listener.on(Event::Step("opening the target".to_owned()));
         let mut plan = study.plan.clone();
         let side = Side::open(study, &study.request, &mut plan, machine, earlier.map(|m| &m.target), listener)?;
-        if side.target.facts().nodes > 1 {
-            nodes::say_left_out(known, &plan, side.target.facts(), listener);
-        }
-        if plan.agents().is_some() && side.target.facts().runs == Runs::InProcess {
-            let url = loadline_database::redact(&study.request.url);
-            let text = format!("{url} runs inside loadline's own process: agents on other machines cannot load it");
-            return Err(PlanError::Value(text).into());
-        }
+        spread::check_open(&plan, known, side.target.facts(), listener)?;
         let (mut parked, mut plans) = (BTreeMap::new(), vec![plan.clone()]);
         let can_change = side.target.abilities().settings.is_some();
         let share = |a: &Variant, b: &Variant| a.target == b.target && (can_change || a.settings == b.settings);

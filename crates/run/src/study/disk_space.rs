@@ -100,7 +100,7 @@ fn reading_work(plan: &Plan, table: &str) -> Option<Work> {
 
 /// Stored bytes of a table; 0 if unknown, so that free space is never overestimated.
 fn stored(target: &dyn Target, work: &Work, table: &str) -> u64 {
-    crate::queries::table_bytes(target, work, table).ok().flatten().unwrap_or(0)
+    crate::evidence::table_bytes(target, work, table).ok().flatten().unwrap_or(0)
 }
 
 /// Size of tables, bytes.

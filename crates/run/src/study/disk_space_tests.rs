@@ -205,7 +205,7 @@ fn workload_tables_are_dropped_after_the_last_test() {
             version: String::new(),
             limits: None,
             others: Vec::new(),
-            agents: None,
+            place: Default::default(),
         };
         let mut watching = Watching { file, seen: Vec::new() };
         study.run(&mut watching).unwrap();

@@ -10,7 +10,7 @@ use loadline_model::variant::{LevelPoint, Links};
 
 use super::Context;
 use crate::evidence::Excuse;
-use crate::instrument::Replicas;
+use crate::instrument::Levels;
 
 /// What is known of replication in a window.
 #[derive(Clone)]
@@ -23,8 +23,8 @@ pub(super) struct TestUnderLevels {
 
 impl TestUnderLevels {
     /// What looks at the replicas, and says by `alarm` while the test still runs that one is gone.
-    pub(super) fn instrument(&self, alarm: Sender<String>) -> Replicas {
-        Replicas::new(self.level.as_ref().map(|level| (level.name.clone(), level.waits_for)), self.replicas, alarm)
+    pub(super) fn instrument(&self, alarm: Sender<String>) -> Levels {
+        Levels::new(self.level.as_ref().map(|level| (level.name.clone(), level.waits_for)), self.replicas, alarm)
     }
 
     /// Commits that do not wait for their disk are what such a level is, and do not make its windows refused.
@@ -59,10 +59,8 @@ impl Context<'_> {
             false => String::new(),
         };
         self.step(format!("level {}{way}", name.unwrap_or("of the baseline")));
-        let replication = self.side.target.abilities().replication;
-        replication
-            .ok_or_else(|| TargetError::Unsupported("the target has no replicas".into()))?
-            .bring_about(name, link)
+        let levels = self.side.target.abilities().levels;
+        levels.ok_or_else(|| TargetError::Unsupported("the target has no replicas".into()))?.bring_about(name, link)
     }
 
     /// That the last test wrote more redo than the links carry in the same time, `bytes_per_s`: then the replicas are waited for

@@ -1,4 +1,6 @@
-//! Runs one test of a plan, in a straight line: prepare, measure, evidence, test, store.
+//! Runs one test of a plan, in a straight line: prepare, measure, evidence, test, store. A scan of sizes: `measure/scan.rs`.
+
+mod scan;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -6,30 +8,27 @@ use std::sync::mpsc::{Sender, channel};
 
 use loadline_collect::CpuSource;
 use loadline_database::{NativeReports, Refusal, RemainingNodes, Target, TargetError, Work, is_temporary, kind_of};
-use loadline_load::{JobResult, Measured, Place, Request, TestError, Warmup, end_lost, run_test};
+use loadline_load::{JobResult, Measured, Request, TestError, Warmup, run_test};
 use loadline_model::column::COLUMNS;
 use loadline_model::live::LiveTest;
 use loadline_model::manifest::TargetInfo;
 use loadline_model::plan::PlannedWorkload;
-use loadline_model::record::AgentFigures;
-use loadline_model::{CheckId, Column, Forced, InPair, JobLoad, Note, TestRecord};
+use loadline_model::{CheckId, Column, Detail, Forced, InPair, JobLoad, Note, TestRecord};
 use loadline_store::{NativeFile, TestOutput};
-use loadline_workload::{Instrument, SizeScan};
+use loadline_workload::Instrument;
 
 use super::level::TestUnderLevels;
 use super::native_report::Mark;
-use super::proof::{BeforeTest, Proof};
 use super::quiet::{Others, WhenQuiet};
 use super::variants::{VariantsState, may_change_redo};
-use super::{Context, StudyError, native_report, nodes, refused, window_length};
+use super::{Context, StudyError, native_report, refused, spread, window_length};
 use crate::activity::{GrownViews, ReadViews};
 use crate::checks::steady::until_warm;
 use crate::checks::{self, settings};
-use crate::evidence::{Evidence, Excuse, Excuses, Jobs, RunContext};
-use crate::figures::nodes::is_same_cluster;
+use crate::evidence::{BeforeTest, Evidence, Excuse, Excuses, Jobs, Proof, RunContext};
+use crate::figures::nodes::has_same_members;
 use crate::figures::populations::found_rate;
 use crate::figures::volume::only_adds;
-use crate::instrument::size_scan::{self, Scanned};
 use crate::instrument::{AGE_PARTS, Instruments};
 use crate::live::{Event, Pace};
 use crate::test::{Test, failed};
@@ -43,7 +42,7 @@ pub(super) struct PlannedTest<'a> {
     pub(super) swept: Option<&'static Column>,
     /// Its place in a run of pairs.
     pub(super) in_pair: Option<InPair>,
-    /// What is known of replication, in a run of levels.
+    /// What is in force, in a run of levels.
     pub(super) level: Option<TestUnderLevels>,
 }
 
@@ -66,15 +65,16 @@ struct Ended {
     mark: Mark,
     /// What is left of a target that lost nodes.
     remaining: Option<RemainingNodes>,
-    /// What became of the sessions of lost agents; windows that did not count.
+    /// What became of lost sessions; windows that did not count.
     notes: Vec<Note>,
 }
 
 impl Ended {
     /// Window, s, with which the test must be repeated because its transactions were too long for a first one.
     fn needs_longer_s(&self, prepared: &Prepared) -> Option<f64> {
-        // With agents that failed, few transactions say nothing of their length.
-        let is_whole = self.remaining.is_none() && self.measured.agents.iter().all(|agent| agent.failed.is_none());
+        // If jobs are missing, few transactions say nothing of their length.
+        let is_whole =
+            self.remaining.is_none() && self.measured.elsewhere.processes.iter().all(|of| of.failed.is_none());
         window_length::longer_s(&prepared.request, &self.measured).filter(|_| is_whole)
     }
 }
@@ -83,7 +83,7 @@ impl PlannedTest<'_> {
     /// Runs and stores the test.
     pub(super) fn measure(&self, context: &mut Context<'_>) -> Result<(), StudyError> {
         let (output, remaining) = match &self.work.workload.scan {
-            Some(scan) => (self.scan(context, scan)?, None),
+            Some(scan) => (scan::measure(self, context, scan)?, None),
             None => self.jobs(context)?,
         };
         self.store(context, output, remaining)
@@ -111,7 +111,7 @@ impl PlannedTest<'_> {
         if let Some(searched) = &searched {
             found_rate(searched.found, searched.objective, &mut figures);
         }
-        evidence.seen.instruments.complete(&prepared.request, &run, &figures);
+        evidence.seen.instruments.all.iter_mut().for_each(|of| of.complete(&prepared.request, &run, &figures));
         let (native, missing) = self.report(context, ended.mark.clone());
         let of_search = searched.iter().flat_map(|s| s.remarks(ended.measured.merged.response.as_ref())).flatten();
         let evidence = evidence.and_remarks(missing.into_iter().chain(of_search));
@@ -121,19 +121,6 @@ impl PlannedTest<'_> {
             ended.views.add_to(activity);
         }
         Ok((output, ended.remaining))
-    }
-
-    /// Runs a scan of sizes. It has no fixed duration.
-    fn scan(&self, context: &mut Context<'_>, scan: &SizeScan) -> Result<TestOutput, StudyError> {
-        let prepared = self.prepare(context, None, None)?;
-        context.wait_until_quiet(self.position.test, self.position.try_of);
-        let mark = native_report::mark(native_reports(context));
-        let (scanned, proof) = self.run_scan(context, scan, &prepared)?;
-        let (native, missing) = self.report(context, mark);
-        let (run, after) = (self.run_context(context, prepared.cache_bytes), context.side.target.info());
-        let evidence = self.evidence_of(context, &run, &prepared, &proof, after, scanned).and_remarks(missing);
-        let (test, id) = (steps::test_of_scan(&evidence), self.identity(context));
-        Ok(record::of_scan(evidence, test, id, native))
     }
 
     fn store(
@@ -148,15 +135,13 @@ impl PlannedTest<'_> {
         }
         context.folder.append(&output)?;
         context.listener.on(Event::TestDone(&output.record));
-        let lost: Vec<AgentFigures> = output.record.by_agent().iter().filter(|agent| agent.lost).cloned().collect();
+        let lost = spread::lost_in(&output.record);
         context.add_record(output.record);
         context.manifest.looks.clear();
-        let test = self.position.test;
-        if !lost.is_empty() {
-            let why = AgentFigures::failures(&lost);
-            return Err(StudyError::AgentsLost(format!("lost in test {test}, which is refused: {why}")));
+        if let Some(lost) = lost {
+            return Err(lost.into());
         }
-        remaining.map_or(Ok(()), |remaining| context.leave_nodes(remaining, &format!("in test {test}")))
+        remaining.map_or(Ok(()), |remaining| context.leave_nodes(remaining, &format!("in test {}", self.position.test)))
     }
 
     /// Loads the tables, and asks what must be known before the jobs start. `rate_tps`: in place of the plan's rate.
@@ -192,7 +177,7 @@ impl PlannedTest<'_> {
             duration_s: longer_s.unwrap_or(planned_s),
             load: JobLoad { rate_tps: rate_tps.or(plan.load.rate_tps), objective: None, ..plan.load.clone() },
             cpu: if at.local { CpuSource::Local } else { CpuSource::Snapshot },
-            place: context.agents.clone().map_or(Place::Here, Place::Remote),
+            place: context.place.clone(),
             disk: at.device("log").map(str::to_owned),
             data_disk: at.device("data").map(str::to_owned),
             perf_events: plan.perf_events(),
@@ -203,18 +188,18 @@ impl PlannedTest<'_> {
         Ok(Prepared { request, before, info, cache_bytes, unsettled })
     }
 
-    /// The instruments of the test, which have measured what they measure before it. `say`: for the alarm of replicas.
+    /// The instruments of the test, which have measured what they measure before it. `say`: for what must be known while it runs.
     fn instruments(
         &self,
         context: &Context<'_>,
         prepared: &mut Prepared,
         say: &Sender<String>,
     ) -> Result<Instruments, StudyError> {
-        let replicas = self.level.as_ref().map(|level| level.instrument(say.clone()));
-        let mut instruments = Instruments::listed_by(&self.work.workload, replicas, &context.manifest.plan);
+        let levels = self.level.as_ref().map(|level| level.instrument(say.clone()));
+        let mut instruments = Instruments::listed_by(&self.work.workload, levels, &context.manifest.plan);
         let run = self.run_context(context, prepared.cache_bytes);
-        instruments.prepare(&mut prepared.request, &run).map_err(|e| self.target_failed(e))?;
-        Ok(instruments)
+        let made = instruments.all.iter_mut().try_for_each(|of| of.prepare(&mut prepared.request, &run));
+        made.map(|()| instruments).map_err(|e| self.target_failed(e))
     }
 
     /// Runs jobs in a common window, with instruments, and asks what proves their work.
@@ -257,10 +242,10 @@ impl PlannedTest<'_> {
         if let Some(refusal) = refusals.and_then(|all| all.into_iter().next()) {
             return Err(self.target_failed(refusal.into()));
         }
-        let sessions = end_lost(context.side.target.as_ref(), &measured.agents);
+        let sessions = measured.elsewhere.end_lost(context.side.target.as_ref());
         let lost = measured.jobs.iter().find_map(|j| j.lost.clone());
-        let left = lost.is_some() || measured.after.is_err() || !is_same_cluster(&measured);
-        let remaining = if left { nodes::without_lost(context.side.target.as_ref()) } else { None };
+        let left = lost.is_some() || measured.after.is_err() || !has_same_members(&measured);
+        let remaining = if left { spread::without_lost(context.side.target.as_ref()) } else { None };
         let target = of_the_rest(context, &remaining);
         if let Some(lost) = lost.filter(|_| remaining.is_none() && target.info().is_err()) {
             // The server is down, not only a session: the test is not stored, so a resume repeats it.
@@ -282,7 +267,7 @@ impl PlannedTest<'_> {
         instruments: &Instruments,
     ) -> Result<(), StudyError> {
         let mut test = Test::default();
-        instruments.report_interrupted(&mut test);
+        instruments.all.iter().for_each(|of| of.report_interrupted(&mut test));
         let Some(known_s) = test.known_s() else { return Ok(()) };
         let why =
             format!("interrupted: {known_s:.1} s of a window of {} s are known, without proofs", request.duration_s);
@@ -335,30 +320,6 @@ impl PlannedTest<'_> {
             remarks: self.remarks(context, prepared),
             seen,
         }
-    }
-
-    /// Runs a scan of sizes, and asks what proves its work.
-    fn run_scan(
-        &self,
-        context: &mut Context<'_>,
-        scan: &SizeScan,
-        prepared: &Prepared,
-    ) -> Result<(Scanned, Proof), StudyError> {
-        let LiveTest { test, workload, .. } = &self.position;
-        let (mut last, mut began) = (None, None);
-        let idle_s = context.manifest.plan.idle_s().to_vec();
-        let scanned = size_scan::scan(&prepared.request, scan, &idle_s, |done, all| {
-            let percent = done * 100 / all.max(1);
-            let took_s = began.get_or_insert_with(std::time::Instant::now).elapsed().as_secs_f64();
-            if last.replace(percent) != Some(percent) {
-                let left_s = took_s / done.max(1) as f64 * all.saturating_sub(done) as f64;
-                let left = if done > 0 { format!(", about {left_s:.0} s left") } else { String::new() };
-                context.step(format!("test {test:>2}  {workload}: {percent} % of {all} samples{left}"));
-            }
-        })
-        .map_err(|e| self.failed(e))?;
-        let proof = prepared.before.proof(context.side.target.as_ref(), &self.work);
-        Ok((scanned, proof))
     }
 
     fn run_context<'a>(&self, context: &'a Context<'_>, cache_bytes: Option<u64>) -> RunContext<'a> {
@@ -438,7 +399,7 @@ impl PlannedTest<'_> {
             try_of: self.position.try_of,
             nodes: work.nodes.unwrap_or(context.side.target.facts().nodes),
             forced: Forced { refused, ..Forced::default() },
-            swept: self.swept.map(|column| column.id.to_owned()),
+            details: self.swept.map(|column| Detail::Swept(column.id.to_owned())).into_iter().collect(),
             ..TestRecord::blank(&work.workload.code)
         }
     }

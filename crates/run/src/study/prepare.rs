@@ -12,7 +12,7 @@ use loadline_model::manifest::{Calibration, Overhead, TableLoad};
 use loadline_model::plan::PlannedWorkload;
 use loadline_workload::{Instrument, RowCount, SCALE, Scope, Scripts, Table};
 
-use super::{Context, StudyError, nodes};
+use super::{Context, StudyError, spread};
 use crate::calibrate::{MeasureError, calibrate, measure, with};
 use crate::figures::volume::is_one_read;
 use crate::live::Event;
@@ -48,7 +48,7 @@ impl Context<'_> {
         let plan = &self.manifest.plan;
         let (found, params) = planned(&self.known, workload, calibrated, plan.size_bytes)?;
         let params = params.with_keys(plan.load.keys);
-        let most = nodes::most(&self.known, workload, self.side.target.facts());
+        let most = spread::most(&self.known, workload, self.side.target.facts());
         // In a sweep over nodes each test then has its own number.
         let nodes = Some(plan.node_counts().last().map_or(most, |n| most.min(*n)));
         Ok(Work { nodes, ..Work::new(found, params, plan.seed, plan.payload) })

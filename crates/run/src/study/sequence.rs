@@ -10,7 +10,7 @@ use loadline_workload::Sweep;
 
 use super::measure::PlannedTest;
 use super::refused::Refused;
-use super::{Context, StudyError, nodes};
+use super::{Context, StudyError, spread};
 use crate::calibrate::with;
 use crate::plan::duration::DurationEstimate;
 use crate::plan::sweep::{SweepPoints, SweptParameter, next_jobs};
@@ -146,7 +146,7 @@ impl Context<'_> {
     /// well. `None` if any test of the sweep completed a transaction: then failures depend on the load, or on chance.
     /// Tests from before the run was resumed do not count: what failed may have been mended.
     fn failed_whole<'a>(&'a self, code: &'a str, nodes: u32, jobs: u32) -> Option<&'a TestRecord> {
-        let sweep = || self.repetitions(code, nodes).filter(|r| r.swept.is_none());
+        let sweep = || self.repetitions(code, nodes).filter(|r| r.swept().is_none());
         let completed = |r: &TestRecord| r.figure(column::TX_PER_S).is_none_or(|tps| tps > 0.0);
         if sweep().any(completed) {
             return None;
@@ -188,7 +188,7 @@ impl Context<'_> {
             return Some(point(1, 1, value));
         }
         if points.over_jobs {
-            let counts = nodes::counts(&self.known, &self.manifest.plan, workload, self.side.target.facts());
+            let counts = spread::counts(&self.known, &self.manifest.plan, workload, self.side.target.facts());
             let next = |nodes| Some(point(nodes, self.next_jobs(workload, repetition, nodes)?, None));
             return counts.into_iter().find_map(next);
         }
@@ -205,7 +205,7 @@ impl Context<'_> {
             self.tries.end_try();
             return None;
         }
-        let swept = SweepPoints::of(&self.known, workload).parameter.filter(|_| record.swept.is_some());
+        let swept = SweepPoints::of(&self.known, workload).parameter.filter(|_| record.swept().is_some());
         let value = match swept {
             Some(SweptParameter { name, column, .. }) => {
                 let value = *record.parameters.get(&name)?;
@@ -240,7 +240,7 @@ impl Context<'_> {
     ) -> Option<ParameterValue> {
         let found = self.known.find(&workload.code).ok()?;
         let done = |v: &&i64| {
-            let of_value = |r: &TestRecord| r.swept.is_some() && r.parameters.get(name) == Some(*v);
+            let of_value = |r: &TestRecord| r.swept().is_some() && r.parameters.get(name) == Some(*v);
             !self.done(&workload.code, repetition, 1).any(of_value)
         };
         let given = workload.parameters.contains_key(name);
@@ -253,7 +253,7 @@ impl Context<'_> {
     /// Next job count of a sweep over jobs on so many nodes. Later repetitions use the job counts of the first. Fewer jobs than
     /// nodes would leave nodes without any.
     pub(super) fn next_jobs(&self, workload: &PlannedWorkload, repetition: u32, nodes: u32) -> Option<u32> {
-        let of_jobs = |repetition| self.done(&workload.code, repetition, nodes).filter(|r| r.swept.is_none());
+        let of_jobs = |repetition| self.done(&workload.code, repetition, nodes).filter(|r| r.swept().is_none());
         let wanted = |jobs: &u32| {
             *jobs >= nodes
                 && !self.refused.leaves_out(&workload.code, *jobs, None)

@@ -274,7 +274,7 @@ pub(super) fn fit_workloads(plan: &mut Plan, target: &dyn Target, own: &[&str]) 
 fn fit_threads(plan: &Plan) -> Result<(), PlanError> {
     let nodes = plan.node_counts().last().copied().unwrap_or(1);
     let most = match &plan.jobs {
-        Jobs::List(_) if plan.agents().is_none() => plan.jobs_over(nodes).into_iter().flatten().max(),
+        Jobs::List(_) if plan.runs_jobs_here() => plan.jobs_over(nodes).into_iter().flatten().max(),
         _ => None,
     };
     allow_threads(most.unwrap_or(1)).map_err(|e| PlanError::Value(e.to_string()))
@@ -299,8 +299,8 @@ pub(super) fn fit_jobs(plan: &Plan, target: &dyn Target) -> Result<u32, StudyErr
             limit => (*max).min(limit.unwrap_or(u32::MAX)),
         },
     };
-    // Agents have limits of their own.
-    if plan.agents().is_none() {
+    // Other processes have limits of their own.
+    if plan.runs_jobs_here() {
         allow_jobs(target, most).map_err(|e| PlanError::Value(e.to_string()))?;
     }
     Ok(most)

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
+use loadline_load::Place;
 use loadline_model::plan::Plan;
 use loadline_model::tries::{MOST_TRIES, TryOutcome, measured, split, tries};
 use loadline_model::{TestRecord, column};
@@ -203,8 +204,8 @@ impl Context<'_> {
 
     /// What waits at the end of the warm-up.
     pub(super) fn hold(&self, others: Others) -> Hold {
-        // Agents on this machine are not told from others while they work.
-        Hold::new(others, if self.agents.is_some() { 0.0 } else { self.tries.wait_s() })
+        // Jobs of other processes on this machine are not told from others while they work.
+        Hold::new(others, if matches!(self.place, Place::Remote(_)) { 0.0 } else { self.tries.wait_s() })
     }
 
     /// Books what a try waited at the end of its warm-up, and a window that did not count.

@@ -1,6 +1,6 @@
 //! The probe of one directory: removes leftovers, fills the file, measures all slices, makes the rows.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use loadline_model::format::bytes;
@@ -43,7 +43,6 @@ pub enum Event<'a> {
 ///
 /// # Errors
 /// [`ProbeError`]. The probe leaves nothing in `dir`, also after an error.
-#[expect(clippy::too_many_lines)]
 pub fn probe(
     dir: &Path,
     options: &ProbeOptions,
@@ -59,13 +58,7 @@ pub fn probe(
         notes.push(text);
     };
     if dir.is_dir() {
-        let leftovers = clean_leftovers(dir)?;
-        for path in &leftovers.removed {
-            note(watch, format!("removed {}: a killed probe left it", path.display()));
-        }
-        for (path, reason) in &leftovers.kept {
-            note(watch, format!("kept {}, which a probe made: {reason}", path.display()));
-        }
+        cleaned(dir)?.into_iter().for_each(|text| note(watch, text));
     }
     let mut session = ProbeSession::open(dir, options, stop)?;
     watch(Event::Needs { needed: session.needed_bytes(), free: session.facts().storage.free_bytes });
@@ -93,17 +86,7 @@ pub fn probe(
         points.retain(|p| only.contains(p));
     }
     let (rounds, slice_s) = slices(points.len(), options.seconds - elapsed_s());
-    let mut tallies: Vec<Tally> = points.iter().map(|p| Tally::new(session.is_direct(p))).collect();
-    let total = points.len() * rounds as usize;
-    for round in 0..rounds as usize {
-        for (i, (point, tally)) in points.iter().zip(&mut tallies).enumerate() {
-            let done = round * points.len() + i;
-            watch(Event::Measuring { point: *point, done, total, left_s: (total - done) as f64 * slice_s });
-            session.slice(point, slice_s, tally)?;
-        }
-    }
-    let mut rows: Vec<ProbeRow> = points.iter().zip(&tallies).filter_map(|(p, t)| t.row(p)).collect();
-    rows.sort_by_key(|r| (r.operation, r.size_bytes, r.depth));
+    let rows = measured(&mut session, &points, (rounds, slice_s), watch)?;
     let (engine, engine_reason) = session.engine();
     let mut absent = Vec::new();
     if let Err(reason) = session.pmem() {
@@ -130,6 +113,35 @@ pub fn probe(
         absent,
         log_writer: Vec::new(),
     })
+}
+
+/// Removes what killed probes left in `dir`. Returns what was removed and kept, in words.
+fn cleaned(dir: &Path) -> Result<Vec<String>, ProbeError> {
+    let leftovers = clean_leftovers(dir)?;
+    let removed = leftovers.removed.iter().map(|path| format!("removed {}: a killed probe left it", path.display()));
+    let kept = |(path, why): &(PathBuf, String)| format!("kept {}, which a probe made: {why}", path.display());
+    Ok(removed.chain(leftovers.kept.iter().map(kept)).collect())
+}
+
+/// Measures all points in so many rounds, each in slices of so many seconds.
+fn measured(
+    session: &mut ProbeSession<&AtomicBool>,
+    points: &[Point],
+    (rounds, slice_s): (u32, f64),
+    watch: &mut dyn FnMut(Event<'_>),
+) -> Result<Vec<ProbeRow>, ProbeError> {
+    let mut tallies: Vec<Tally> = points.iter().map(|p| Tally::new(session.is_direct(p))).collect();
+    let total = points.len() * rounds as usize;
+    for round in 0..rounds as usize {
+        for (i, (point, tally)) in points.iter().zip(&mut tallies).enumerate() {
+            let done = round * points.len() + i;
+            watch(Event::Measuring { point: *point, done, total, left_s: (total - done) as f64 * slice_s });
+            session.slice(point, slice_s, tally)?;
+        }
+    }
+    let mut rows: Vec<ProbeRow> = points.iter().zip(&tallies).filter_map(|(p, t)| t.row(p)).collect();
+    rows.sort_by_key(|r| (r.operation, r.size_bytes, r.depth));
+    Ok(rows)
 }
 
 /// Notes about this directory.

@@ -6,7 +6,7 @@ use loadline_analyze::waits::Counts;
 use loadline_model::column::{self, column};
 use loadline_model::manifest::TableLoad;
 use loadline_model::plan::{PlannedWorkload, SkippedWorkload};
-use loadline_model::{Check, CheckId, Column, DataSource, Driver, Latencies, TestRecord};
+use loadline_model::{Check, CheckId, Column, DataSource, Detail, Driver, Latencies, TestRecord};
 use loadline_report::RunData;
 
 use super::{manifest, map, record};
@@ -135,7 +135,7 @@ fn made(
         }
     }
     if let Some(column) = column {
-        r.swept = Some(column.id.to_owned());
+        r.details.push(Detail::Swept(column.id.to_owned()));
         r.parameters = map(&[("swept", i64::from(value))]);
         r.set(column, f64::from(value));
         if column == column::THREADS {

@@ -109,7 +109,7 @@ pub(crate) fn two_platforms() -> Vec<RunData> {
     for r in &mut b.records {
         let tps = r.figure(column::COMMIT_THROUGHPUT_TPS).unwrap();
         let limit = tps * (1.2 + 0.01 * f64::from(r.test));
-        r.limit = Some(TestLimit {
+        r.details.push(Detail::Limit(TestLimit {
             name: "log writer".to_owned(),
             of: "reference log writer (fdatasync) in /var/lib/postgresql/15/main/pg_wal".to_owned(),
             jobs: r.jobs,
@@ -117,7 +117,7 @@ pub(crate) fn two_platforms() -> Vec<RunData> {
             tps: limit,
             samples: vec![limit * 0.99, limit * 1.01],
             source: LimitSource::Run,
-        });
+        }));
         r.set(column::LIMIT_TPS, limit);
         r.set(column::LIMIT_SHARE_PCT, tps / limit * 100.0);
     }

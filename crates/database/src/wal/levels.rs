@@ -1,4 +1,4 @@
-//! The role [`Replication`] of the log: a standby behind a relay, and the rule by which commits wait for it.
+//! The role [`Levels`] of the log: a standby behind a relay, and the rule by which commits wait for it.
 //!
 //! The log sends a group to the standby while it writes it itself, so a commit at a level that waits takes the longer of the
 //! two and not their sum. In the baseline the standby receives and writes as well, behind.
@@ -15,7 +15,7 @@ use super::{TEMP_PREFIX, Wal};
 use crate::error::TargetError;
 use crate::folder::OwnedFolder;
 use crate::relay::Relay;
-use crate::role::{Level, Link, Replica, ReplicaWatch, Replication, find_level, not_in_force, wait_in_force};
+use crate::role::{Level, Levels, Link, Replica, ReplicaWatch, find_level, not_in_force, wait_in_force};
 
 /// Name of the standby in tables.
 const NAME: &str = "standby";
@@ -99,7 +99,7 @@ impl Attached {
     }
 }
 
-impl Replication for Wal {
+impl Levels for Wal {
     fn bring_about(&self, level: Option<&str>, link: Link) -> Result<(), TargetError> {
         let standby = self.attached()?;
         let rule = find_level(&RULES, |(name, _)| *name, level)?.map_or(StandbyRule::Local, |(_, rule)| *rule);

@@ -14,7 +14,7 @@ use crate::relay::{Prober, Relay};
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// A database with replicas, whose level (how far a commit waits for them) and whose distance loadline can change.
-pub trait Replication {
+pub trait Levels {
     /// Brings the level of this name about (of [`TargetKind::levels`](crate::TargetKind)), or the baseline (`None`), in which a commit waits until its own log is on disk and for no replica,
     /// with this link to each replica. Waits until both are in force: a level that waits for replicas has as many synchronous
     /// ones as it needs. The replicas are there and receive in the baseline as well.

@@ -1,18 +1,46 @@
-//! The nodes of a target over which the jobs of a test are spread.
+//! What the jobs of a test are spread over: the nodes of the target, and agents.
 
 use std::sync::Arc;
 
-use loadline_database::{Facts, Nodes, OpenRequest, RemainingNodes, Target, Work, kind_of};
+use loadline_database::{Facts, Nodes, RemainingNodes, Runs, Target, Work, kind_of};
+use loadline_model::TestRecord;
 use loadline_model::format::counted;
 use loadline_model::plan::{OnNodeLoss, Plan, PlannedWorkload};
+use loadline_model::record::AgentFigures;
 use loadline_workload::Workloads;
+use thiserror::Error;
 
 use super::side::add_storage;
-use super::{Context, StudyError, are};
+use super::{Context, Study, StudyError};
+use crate::figures::nodes::are;
 use crate::instrument::data_files;
 use crate::live::{Event, Listener};
 use crate::plan::sweep::SweepPoints;
 use crate::plan::{PlanError, planned};
+
+/// What a run lost, so that it ends.
+#[derive(Debug, Error)]
+pub enum Loss {
+    #[error(
+        "{} lost: the run ends here, and a test in which that happened is stored as refused. To measure on over the nodes that \
+         are left, begin a run with --on-node-loss continue; a resumed run needs all nodes",
+        are(.0)
+    )]
+    Nodes(Vec<String>),
+    #[error("{} lost, and {why}: the run ends here, and a test in which that happened is stored as refused", are(.lost))]
+    LastNode { lost: Vec<String>, why: String },
+    #[error(
+        "lost in test {test}, which is refused: {why}. The run ends here: start others in their place and resume it, or resume it with \
+         fewer (--agents)"
+    )]
+    Agents { test: u32, why: String },
+}
+
+/// The agents that were lost in a test, if some were.
+pub(super) fn lost_in(record: &TestRecord) -> Option<Loss> {
+    let lost: Vec<AgentFigures> = record.by_agent().iter().filter(|agent| agent.lost).cloned().collect();
+    (!lost.is_empty()).then(|| Loss::Agents { test: record.test, why: AgentFigures::failures(&lost) })
+}
 
 /// Nodes on which a workload can run: all, but those that take writes only if it writes.
 pub(super) fn most(known: &Workloads, workload: &PlannedWorkload, facts: &Facts) -> u32 {
@@ -31,25 +59,39 @@ pub(super) fn counts(known: &Workloads, plan: &Plan, workload: &PlannedWorkload,
     plan.node_counts().iter().copied().filter(|n| *n <= most).collect()
 }
 
-/// Checks that the target that `request` would open has the plan's numbers of nodes.
+/// Checks that the targets that `study` would open have the plan's numbers of nodes.
 ///
 /// # Errors
-/// [`PlanError::Value`] with the number that it has not.
-pub(super) fn check(plan: &Plan, request: &OpenRequest) -> Result<(), StudyError> {
-    let nodes = (kind_of(&request.url)?.check_url)(&request.url)? + request.nodes.len() as u32;
-    match plan.node_counts().iter().find(|n| **n > nodes) {
-        Some(n) => Err(PlanError::Value(format!(
-            "--nodes {n}: the target has {}; a node is added with --node, to a private server with a number in its URL (see \
-             `loadline targets`)",
-            counted(nodes as usize, "node")
-        ))
-        .into()),
-        None => Ok(()),
+/// [`PlanError::Value`] with the number that one has not.
+pub(super) fn check(study: &Study) -> Result<(), StudyError> {
+    for request in study.requests() {
+        let nodes = (kind_of(&request.url)?.check_url)(&request.url)? + request.nodes.len() as u32;
+        if let Some(n) = study.plan.node_counts().iter().find(|n| **n > nodes) {
+            return Err(PlanError::Value(format!(
+                "--nodes {n}: the target has {}; a node is added with --node, to a private server with a number in its URL (see \
+                 `loadline targets`)",
+                counted(nodes as usize, "node")
+            ))
+            .into());
+        }
     }
+    Ok(())
 }
 
-/// Says which of the plan's numbers of nodes are left out.
-pub(super) fn say_left_out(known: &Workloads, plan: &Plan, facts: &Facts, listener: &mut dyn Listener) {
+/// Says which of the plan's numbers of nodes are left out of an open target.
+///
+/// # Errors
+/// [`PlanError::Value`] if the plan's agents cannot reach it.
+pub(super) fn check_open(
+    plan: &Plan,
+    known: &Workloads,
+    facts: &Facts,
+    listener: &mut dyn Listener,
+) -> Result<(), PlanError> {
+    if plan.agents().is_some() && facts.runs == Runs::InProcess {
+        let text = "runs inside loadline's own process: agents on other machines cannot load it";
+        return Err(PlanError::Value(format!("{} {text}", plan.target)));
+    }
     for workload in &plan.workloads {
         let fitting = counts(known, plan, workload, facts);
         let left_out: Vec<String> =
@@ -70,6 +112,7 @@ pub(super) fn say_left_out(known: &Workloads, plan: &Plan, facts: &Facts, listen
             listener.on(Event::Warning(format!("{code}: fewer jobs than nodes are not measured ({few})")));
         }
     }
+    Ok(())
 }
 
 /// What is left of a target that has lost nodes; `None` if it has lost none, or cannot say.
@@ -105,16 +148,16 @@ impl Context<'_> {
     /// Goes on with what is left of the target. Clusters that are compared must be the same throughout, so a run of pairs ends.
     ///
     /// # Errors
-    /// [`StudyError::NodesLost`] if the plan says that the run ends, or nothing can be measured at the nodes that are left.
+    /// [`Loss`] if the plan says that the run ends, or nothing can be measured at the nodes that are left.
     pub(super) fn leave_nodes(&mut self, remaining: RemainingNodes, when: &str) -> Result<(), StudyError> {
         // Also if the run ends: its tables are removed at a node that answers.
         match remaining.target {
             Ok(target) => self.side.target = Arc::from(target),
-            Err(why) => return Err(StudyError::NoNodeLeft { lost: remaining.lost, why }),
+            Err(why) => return Err(Loss::LastNode { lost: remaining.lost, why }.into()),
         }
         let plan = &self.manifest.plan;
         if plan.on_node_loss() != Some(&OnNodeLoss::Continue) || plan.paired.is_some() {
-            return Err(StudyError::NodesLost(remaining.lost));
+            return Err(Loss::Nodes(remaining.lost).into());
         }
         let left = self.side.target.facts().nodes;
         let left_out: Vec<String> = plan.node_counts().iter().filter(|n| **n > left).map(u32::to_string).collect();

@@ -31,10 +31,10 @@ pub(super) const ABSENT: &str = "replicas are looked at by loadline replica-cost
 const NOT_SAID: &str = "the database does not say how far its replicas are (PostgreSQL: to roles with pg_monitor; MariaDB: in \
      bytes of one binary log)";
 
-pub(crate) struct Replicas {
+pub(crate) struct Levels {
     /// Name of the level in force, and replicas that a commit waits for in it.
     level: Option<(String, u32)>,
-    /// Replicas that receive, in the baseline as well.
+    /// Levels that receive, in the baseline as well.
     all: u32,
     /// Hears while the test still runs that a replica is gone.
     alarm: Sender<String>,
@@ -116,11 +116,11 @@ impl Seen {
     }
 }
 
-impl Replicas {
+impl Levels {
     /// `level`: the one in force, with the number of replicas that its commits wait for; `None` in the baseline. `all`: replicas of
     /// the run.
-    pub(crate) fn new(level: Option<(String, u32)>, all: u32, alarm: Sender<String>) -> Replicas {
-        Replicas { level, all, alarm, thread: None, outcome: None }
+    pub(crate) fn new(level: Option<(String, u32)>, all: u32, alarm: Sender<String>) -> Levels {
+        Levels { level, all, alarm, thread: None, outcome: None }
     }
 
     /// Whether commits could wait for enough replicas in the whole window.
@@ -161,15 +161,14 @@ impl Replicas {
     }
 }
 
-impl Instrument for Replicas {
+impl Instrument for Levels {
     fn follows_window(&self) -> bool {
         true
     }
 
     fn start(&mut self, request: &Request, shared: &Arc<Shared>) -> Result<(), TargetError> {
-        let replication = request.target.abilities().replication;
-        let watch =
-            replication.ok_or_else(|| TargetError::Unsupported("the target has no replicas".into()))?.watch()?;
+        let levels = request.target.abilities().levels;
+        let watch = levels.ok_or_else(|| TargetError::Unsupported("the target has no replicas".into()))?.watch()?;
         let (shared, alarm, all) = (Arc::clone(shared), self.alarm.clone(), self.all);
         let alarm = move |seen: &Seen| {
             let gone = seen.fewest_at_all.as_ref().filter(|(fewest, _)| *fewest < all);
@@ -268,8 +267,8 @@ mod tests {
 
     use super::*;
 
-    fn watching(level: Option<(&str, u32)>, all: u32) -> Replicas {
-        Replicas::new(level.map(|(name, needed)| (name.to_owned(), needed)), all, mpsc::channel().0)
+    fn watching(level: Option<(&str, u32)>, all: u32) -> Levels {
+        Levels::new(level.map(|(name, needed)| (name.to_owned(), needed)), all, mpsc::channel().0)
     }
 
     fn replica(synchronous: bool, behind: u64) -> Replica {

@@ -1,4 +1,4 @@
-//! The role [`Replication`] of a private server with standbys, or of a user's own: synchronous_commit and synchronous_standby_names.
+//! The role [`Levels`] of a private server with standbys, or of a user's own: synchronous_commit and synchronous_standby_names.
 //!
 //! A commit waits for standbys if both ask for it: synchronous_commit says how far (written, on disk, applied), and
 //! synchronous_standby_names for how many. <https://www.postgresql.org/docs/current/warm-standby.html>, `Synchronous Replication`.
@@ -15,7 +15,7 @@ use super::temp::TempServer;
 use super::wire::{Connection, Row};
 use crate::error::TargetError;
 use crate::relay::Relay;
-use crate::role::{Level, Link, Replica, ReplicaWatch, Replication, find_level, wait_in_force};
+use crate::role::{Level, Levels, Link, Replica, ReplicaWatch, find_level, wait_in_force};
 
 /// Values of synchronous_commit: whether a commit waits for its own disk, and whether for standbys.
 const MODES: [(&str, bool, bool); 5] = [
@@ -105,7 +105,7 @@ impl Postgres {
     }
 }
 
-impl Replication for Postgres {
+impl Levels for Postgres {
     fn bring_about(&self, level: Option<&str>, link: Link) -> Result<(), TargetError> {
         let standbys = self.standby_names();
         let known = levels(&standbys);

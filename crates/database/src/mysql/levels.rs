@@ -1,4 +1,4 @@
-//! The role [`Replication`] of a private MariaDB with a replica: semi-synchronous replication.
+//! The role [`Levels`] of a private MariaDB with a replica: semi-synchronous replication.
 //!
 //! A commit waits until a replica has written its events to the relay log: before it is committed in InnoDB, and so before others
 //! see it (AFTER_SYNC), or after that (AFTER_COMMIT). <https://mariadb.com/kb/en/semisynchronous-replication/>
@@ -15,7 +15,7 @@ use super::wire::Connection;
 use crate::env::of_target;
 use crate::error::TargetError;
 use crate::request::OpenRequest;
-use crate::role::{Level, Link, Replica, ReplicaWatch, Replication, find_level, wait_in_force};
+use crate::role::{Level, Levels, Link, Replica, ReplicaWatch, find_level, wait_in_force};
 use crate::temp::Server;
 
 /// The levels, other names of them, and their values of `rpl_semi_sync_master_wait_point`; without one a commit does not wait, as in the
@@ -131,7 +131,7 @@ impl Mysql {
     }
 }
 
-impl Replication for Mysql {
+impl Levels for Mysql {
     fn bring_about(&self, level: Option<&str>, link: Link) -> Result<(), TargetError> {
         let point = find_level(&LEVELS, |(name, ..)| *name, level)?.and_then(|(.., point)| *point);
         self.replicated(|server| {
