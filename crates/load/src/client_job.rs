@@ -171,7 +171,7 @@ pub fn run(client: Client<'_>, timing: Timing, shared: &Shared, tally: Held<'_>)
             && let Some(next) = shared.next_window(&schedule)
         {
             (schedule, edges) = (next, Edges::default());
-            books.forget_window();
+            shared.completed_before.fetch_add(books.forget_window(), Ordering::Relaxed);
         }
         books.lost(schedule.counts(end_ns), lost);
         if let Some(script) = &mut script {

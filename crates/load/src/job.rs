@@ -303,13 +303,15 @@ impl<'a> Books<'a> {
         Books { job: JobResult { slowest, ..JobResult::default() }, ..Books::new(tally) }
     }
 
-    /// Forgets the window, which the job has passed, as another one follows. What is counted of the whole test stays.
-    pub(crate) fn forget_window(&mut self) {
-        let JobResult { total, errors_total, failed_commits, first_start_ns, slowest, .. } =
+    /// Forgets the window, which the job has passed, as another one follows. What is counted of the whole test stays. Returns the
+    /// transactions that were completed in the window.
+    pub(crate) fn forget_window(&mut self) -> u64 {
+        let JobResult { total, completed, errors_total, failed_commits, first_start_ns, slowest, .. } =
             std::mem::take(&mut self.job);
         let slowest = slowest.map(|of| Slowest { kept: Vec::with_capacity(of.kept.capacity()), floor_ns: 0 });
         self.job = JobResult { total, errors_total, failed_commits, first_start_ns, slowest, ..JobResult::default() };
         self.tally.with(Tally::forget_window);
+        completed
     }
 
     /// Keeps a transaction that ended in the window, or was in progress at its end, if it is one of the slowest.

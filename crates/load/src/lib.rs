@@ -130,6 +130,8 @@ pub struct Measured {
     /// Counts of warm-up and window.
     pub counts: Counts,
     pub jobs: Vec<JobResult>,
+    /// Transactions completed in a window before this one that does not count.
+    pub completed_before: u64,
     /// What all jobs counted.
     pub merged: Tally,
     /// What the jobs of each population counted, in the order of [`JobLoad::populations`].
@@ -437,6 +439,7 @@ pub fn run_test(request: &Request, hooks: &mut dyn TestHooks, tick: impl FnMut(&
         warmup,
         counts,
         jobs: results,
+        completed_before: shared.completed_before.load(Ordering::Relaxed),
         merged,
         populations: tallies,
         before,

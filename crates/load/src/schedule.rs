@@ -111,6 +111,8 @@ pub struct Shared {
     pub passed_open: AtomicU32,
     /// The same for the window end.
     pub passed_close: AtomicU32,
+    /// Transactions completed in a window that does not count.
+    pub(crate) completed_before: AtomicU64,
     pub ended: AtomicU32,
     /// Number of the first job in the test.
     pub first_job: u32,

@@ -5,6 +5,8 @@ use std::fmt;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer, Serialize};
 
+use crate::check::CheckId;
+use crate::disturbance::DISTURBANCES;
 use crate::format::{bytes, counted, number};
 
 /// Declares each note once: when it is made, its data, and its text.
@@ -44,9 +46,13 @@ notes! {
     );
     /// Something could not be read during the test.
     NotRead { problem: String } problem;
-    /// Others disturbed a window of the same jobs before the one that counts.
-    WindowRepeated {}
-        "others disturbed a window before this one, of the same jobs, which went on running: no figure was made of it";
+    /// Others disturbed a window of the same jobs before the one that counts, by so much.
+    WindowRepeated { by: CheckId, pct: f64, tx_per_s: f64 } format!(
+        "{} ({} %) disturbed a window before this one, of the same jobs, which went on running: {} transactions per second",
+        words_of(*by),
+        number(*pct, 0),
+        number(*tx_per_s, 1)
+    );
     /// Counters were read late, in sum by so long.
     ReadLate { off_s: f64, window_s: f64 } format!(
         "the database's counters were read {off_s:.2} s after window start and window end (sum), when the last job had passed them: \
@@ -234,6 +240,10 @@ pub(crate) fn known_notes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<
         Stored::Other(_) => Note::from("a note that only another version of loadline can read"),
     };
     Ok(Vec::deserialize(deserializer)?.into_iter().map(read).collect())
+}
+
+fn words_of(disturbance: CheckId) -> &'static str {
+    DISTURBANCES.iter().find(|kind| kind.check == disturbance).map_or("others", |kind| kind.words)
 }
 
 #[cfg(test)]

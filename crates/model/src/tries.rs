@@ -73,7 +73,7 @@ pub fn tries<'a>(all: impl Iterator<Item = &'a TestRecord> + Clone, first: u32) 
 /// How often a test was measured in the try of these windows: one may follow another of the same jobs.
 #[must_use]
 pub fn measured(windows: &[&TestRecord]) -> u32 {
-    let repeated = |r: &&TestRecord| r.notes.iter().any(|note| matches!(note, Note::WindowRepeated {}));
+    let repeated = |r: &&TestRecord| r.notes.iter().any(|note| matches!(note, Note::WindowRepeated { .. }));
     if windows.iter().any(repeated) { 2 } else { 1 }
 }
 
@@ -140,7 +140,7 @@ mod tests {
     #[test]
     fn a_window_that_another_one_followed_is_a_try_too() {
         let mut repeated = window(1, None, 30.0, 1.0);
-        repeated.notes.push(Note::WindowRepeated {});
+        repeated.notes.push(Note::WindowRepeated { by: CheckId::OtherCpu, pct: 40.0, tx_per_s: 0.5 });
         let all = vec![repeated, window(2, None, 0.0, 1.0), window(3, Some(1), 0.0, 1.0)];
         assert_eq!(numbers(&split(all.iter().take(2).cloned().collect()).0), [(1, 2), (2, 1)]);
         assert_eq!(numbers(&split(all).0), [(3, 3), (2, 1)]);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use loadline_model::format::bytes;
 use loadline_model::snapshot::{WaitSample, counter};
 use loadline_model::{Driver, Finding, Severity, Snapshot};
 use loadline_workload::{ColumnDef, Instrument, Piece};
@@ -37,6 +38,8 @@ const PAUSE: Duration = Duration::from_millis(1);
 const LOADING_LOG_BYTES: u64 = 256 << 20;
 /// Rows that a scan of commit times may change: those of minutes.
 const MAX_SCANNED: f64 = 20_000.0;
+/// Least size of data whose single blocks are read: of 512 blocks, eight sessions read an eighth from the operating system's cache.
+const LEAST_READ: u64 = 256 << 20;
 /// Rows of a row group, the least that a thread of a query reads.
 const ROW_GROUP: u64 = 122_880;
 
@@ -166,6 +169,14 @@ impl Doctor for DuckDb {
                  reads next to nothing from the storage"
                     .to_owned(),
             );
+        }
+        let is_read = work.workload.has(Instrument::Device) && work.program.rows_changed_per_tx() == 0;
+        if is_read && work.params.size_bytes() < LEAST_READ {
+            return Some(format!(
+                "DuckDB reads blocks of 256 KiB, and of a small table several sessions soon want the same one: one of them has it from \
+                 the operating system's cache; give --size {} or more",
+                bytes(LEAST_READ as f64)
+            ));
         }
         let changed = scanned_changes(work);
         if changed > MAX_SCANNED {

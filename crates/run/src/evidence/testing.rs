@@ -60,6 +60,7 @@ pub(crate) fn case(work: Work, (schedule, jobs, merged): (Schedule, Vec<JobResul
             counts: Default::default(),
             jobs,
             merged,
+            completed_before: 0,
             populations: Vec::new(),
             before: Ok(Snapshot::default()),
             edges: Edges { at_open: open.clone(), at_close: close.clone(), passed_open: open, passed_close: close },

@@ -19,7 +19,7 @@ use loadline_workload::Instrument;
 
 use super::level::TestUnderLevels;
 use super::native_report::Mark;
-use super::quiet::{Others, WhenQuiet};
+use super::quiet::{Others, Repeated, WhenQuiet};
 use super::variants::{VariantsState, may_change_redo};
 use super::{Context, StudyError, native_report, refused, spread, window_length};
 use crate::activity::{GrownViews, ReadViews};
@@ -213,7 +213,8 @@ impl PlannedTest<'_> {
         let LiveTest { test, try_of, .. } = self.position;
         let mut hold = context.hold(others);
         // The windows of a pair are repeated together.
-        hold.may_repeat = self.in_pair.is_none() && try_of.is_none() && !instruments.follow_window();
+        let is_one = self.in_pair.is_none() && try_of.is_none() && !instruments.follow_window();
+        hold.may_repeat = is_one && context.tries.may_repeat();
         let waits = Arc::clone(&hold.waits);
         let request = &prepared.request;
         // Outside the window: taking the mark is work for the database.
@@ -254,7 +255,8 @@ impl PlannedTest<'_> {
         // Before the queries that prove the jobs' work, which are loadline's own.
         let views = views.grown(target);
         let proof = prepared.before.proof(target, &self.work);
-        let again = hold.has_repeated.then_some(Note::WindowRepeated {});
+        let tx_per_s = measured.completed_before as f64 / measured.schedule.window_s();
+        let again = hold.repeated.map(|Repeated { by, pct, .. }| Note::WindowRepeated { by: by.check, pct, tx_per_s });
         let notes = sessions.into_iter().chain(again).collect();
         Ok(Ended { measured, instruments, views, proof, mark, remaining, notes })
     }

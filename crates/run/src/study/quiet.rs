@@ -9,7 +9,7 @@ use loadline_collect::Surroundings;
 use loadline_collect::os::{CostUnknown, DiskCounters, DiskRates, Server};
 use loadline_database::TargetError;
 use loadline_load::{Around, JobResult, Request, Shared, TestHooks};
-use loadline_model::disturbance::DISTURBANCES;
+use loadline_model::disturbance::{DISTURBANCES, Disturbance};
 
 use super::Context;
 use crate::figures::disturbance::shares;
@@ -43,6 +43,11 @@ impl Others {
 
     /// Whether nothing has disturbed as much as makes a test disturbed since it was last looked, which it is now.
     pub(super) fn were_quiet(&mut self) -> bool {
+        self.disturbed().is_none()
+    }
+
+    /// What disturbed most since it was last looked, %, if it makes a test disturbed.
+    fn disturbed(&mut self) -> Option<(&'static Disturbance, f64)> {
         let now = read(&self.server, &self.devices);
         let before = std::mem::replace(&mut self.before, now.clone());
         let seconds = now.0.at_ns.saturating_sub(before.0.at_ns) as f64 / 1e9;
@@ -53,7 +58,9 @@ impl Others {
         let mut seen = Test::default();
         let around = Around { readings: [before.0, now.0], server, own, cost: Err(CostUnknown::Unread) };
         shares(&mut seen, &around, None, util_pct);
-        DISTURBANCES.iter().all(|kind| seen.figure(kind.column).is_none_or(|pct| !kind.is_disturbing(pct)))
+        let kinds = DISTURBANCES.iter().filter_map(|kind| Some((kind, seen.figure(kind.column)?)));
+        let disturbing = kinds.filter(|(kind, pct)| kind.is_disturbing(*pct));
+        disturbing.max_by(|(a, x), (b, y)| (x / a.noted_from).total_cmp(&(y / b.noted_from)))
     }
 }
 
@@ -99,8 +106,8 @@ pub(super) struct Hold {
     pub(super) waited_s: f64,
     /// Whether another window may follow.
     pub(super) may_repeat: bool,
-    /// Whether one does.
-    pub(super) has_repeated: bool,
+    /// Why one does.
+    pub(super) repeated: Option<Repeated>,
     /// When the window was let go.
     opened: Option<Instant>,
     /// Whether it was let go although others were not quiet.
@@ -108,6 +115,13 @@ pub(super) struct Hold {
     is_looking: bool,
     /// Set when it begins to wait, for whoever tells it.
     pub(super) waits: Arc<AtomicBool>,
+}
+
+/// A window that does not count: what disturbed it, %, and how long it had been held, s.
+pub(super) struct Repeated {
+    pub(super) by: &'static Disturbance,
+    pub(super) pct: f64,
+    pub(super) held_s: f64,
 }
 
 impl Hold {
@@ -119,7 +133,7 @@ impl Hold {
             began: None,
             waited_s: 0.0,
             may_repeat: false,
-            has_repeated: false,
+            repeated: None,
             opened: None,
             in_vain: false,
             is_looking: false,
@@ -151,12 +165,13 @@ impl Hold {
     fn repeats(&mut self) -> bool {
         let Some(opened) = self.opened.filter(|_| self.may_repeat && !self.in_vain) else { return false };
         let waited_s = self.began.unwrap_or(opened).elapsed().as_secs_f64();
-        if waited_s >= self.most_s || !self.was_disturbed() {
+        if waited_s >= self.most_s {
             return false;
         }
+        let Some((by, pct)) = self.others.disturbed() else { return false };
+        self.repeated = Some(Repeated { by, pct, held_s: self.waited_s });
         self.began.get_or_insert(opened);
         (self.waited_s, self.is_looking) = (waited_s, false);
-        self.has_repeated = true;
         true
     }
 }
