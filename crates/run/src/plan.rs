@@ -24,7 +24,7 @@ use thiserror::Error;
 pub use features::{AWR_FLAG, give_anew, requests};
 pub use options::PlanSpec;
 pub(crate) use workloads::reasons;
-use workloads::{Chosen, choose, read_file};
+use workloads::{Chosen, choose};
 pub use workloads::{Refusal, by_reason, planned, refusal, workloads_of};
 
 /// Default target: needs no server.
@@ -165,6 +165,19 @@ fn warmup(spec: &PlanSpec) -> Result<(f64, bool), PlanError> {
         Err(PlanError::Value(why)) => value(format!("{why}, or 'auto'")),
         seconds => Ok((seconds?, false)),
     }
+}
+
+/// Maximum size of a workload file, bytes: the manifest stores it.
+const MAX_FILE_BYTES: u64 = 1 << 20;
+
+/// The text of a file that a plan names; `what` it is.
+fn read_file(what: &str, name: &str) -> Result<String, PlanError> {
+    let failed = |e: std::io::Error| PlanError::Value(format!("the {what} {name} cannot be read: {e}"));
+    let size = std::fs::metadata(name).map_err(failed)?.len();
+    if size > MAX_FILE_BYTES {
+        return value(format!("the {what} {name} has {size} bytes; the maximum is {MAX_FILE_BYTES}"));
+    }
+    std::fs::read_to_string(name).map_err(failed)
 }
 
 fn jobs(spec: Option<&JobsSpec>, processes: u32) -> Result<Jobs, PlanError> {

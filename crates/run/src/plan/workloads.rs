@@ -8,7 +8,7 @@ use loadline_model::capability::Driver;
 use loadline_model::plan::{Plan, PlannedWorkload, SkippedWorkload, WorkloadFile};
 use loadline_workload::{CATALOGUE, Params, Workload, Workloads, find_group};
 
-use super::{PlanError, PlanSpec, features, scripts, value};
+use super::{PlanError, PlanSpec, features, read_file, scripts, value};
 
 pub(super) struct Chosen {
     pub(super) known: Workloads,
@@ -150,9 +150,6 @@ fn choose_driver(
     Err(reasons.join("; "))
 }
 
-/// Maximum size of a workload file, bytes: the manifest stores it.
-const MAX_FILE_BYTES: u64 = 1 << 20;
-
 /// Refuses two workloads with a table of the same name. Names are made from code and table, so different codes can
 /// collide.
 fn check_table_names(known: &Workloads, workloads: &[PlannedWorkload]) -> Result<(), PlanError> {
@@ -175,16 +172,6 @@ fn check_table_names(known: &Workloads, workloads: &[PlannedWorkload]) -> Result
 fn workload_files(names: &Option<Vec<String>>) -> Result<Vec<WorkloadFile>, PlanError> {
     let read = |name: &String| Ok(WorkloadFile { name: name.clone(), text: read_file("workload file", name)? });
     names.iter().flatten().map(read).collect()
-}
-
-/// The text of a file that a plan names; `what` it is.
-pub(super) fn read_file(what: &str, name: &str) -> Result<String, PlanError> {
-    let failed = |e: std::io::Error| PlanError::Value(format!("the {what} {name} cannot be read: {e}"));
-    let size = std::fs::metadata(name).map_err(failed)?.len();
-    if size > MAX_FILE_BYTES {
-        return value(format!("the {what} {name} has {size} bytes; the maximum is {MAX_FILE_BYTES}"));
-    }
-    std::fs::read_to_string(name).map_err(failed)
 }
 
 /// Workload and parameters of an entry of a plan, for a data set of `size_bytes`.
