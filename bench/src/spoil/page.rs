@@ -12,7 +12,7 @@ const END: &str = "<!-- to here -->\n";
 const RUN_ON: &str = "Run on ";
 const AND_SQLITE: &str = " (and SQLite, which is part of loadline)";
 /// Longest text of a cell.
-const CELL: usize = 240;
+const CELL: usize = 120;
 
 /// `page` with these outcomes between its markers. Rows of ways that were not tried stay.
 pub(super) fn with(page: &str, ways: &Ways, all: &[Tried]) -> Outcome<String> {
@@ -30,9 +30,9 @@ fn part(ways: &Ways, all: &[Tried], former: &str) -> String {
     let servers: BTreeSet<&str> = servers.chain(all.iter().map(|t| t.server.as_str())).collect();
     let servers: Vec<&str> = servers.into_iter().filter(|server| !server.is_empty()).collect();
     let mut out = format!(
-        "{RUN_ON}{}{AND_SQLITE}. {} ways: {good} were caught or changed nothing, with a clean twin that is proved and \
+        "{RUN_ON}{}{AND_SQLITE}. {} ways: {good} were caught or changed nothing, with a control run that is proved and \
          unmarked; not caught: {}.\n\n\
-         | way | what is done | how it must come out | seen | clean twin | date |\n| --- | --- | --- | --- | --- | --- |\n",
+         | way | what is done | how it must come out | seen | control run | date |\n| --- | --- | --- | --- | --- | --- |\n",
         servers.join(", "),
         ways.all.len(),
         ways.all.iter().filter(|way| escapes(way)).count(),

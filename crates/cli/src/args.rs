@@ -27,7 +27,7 @@ use variants::{fact, parameter, setting};
 /// with load, and where it goes under. Each test is checked against the database's own counters; a test that fails a
 /// check is refused.
 #[derive(Debug, Parser)]
-#[command(name = "loadline", version, arg_required_else_help = true, max_term_width = 100)]
+#[command(name = "loadline", version = env!("LOADLINE_VERSION"), arg_required_else_help = true, max_term_width = 100)]
 pub(crate) struct Cli {
     /// More messages on standard error (-vv, -vvv: even more)
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]

@@ -1,4 +1,4 @@
-//! The laws, which `laws.toml` has as data: docs/audit.md and `loadline audit --laws` are drawn from it. Their formulas are compiled with
+//! The laws, which `laws.toml` has as data: `loadline audit --laws` and the page of the book are drawn from it. Their formulas are compiled with
 //! the columns of a table: `tps * redo_kib_per_tx / 1024 = redo_mib_per_s`.
 //!
 //! Words of a formula are ids of columns and numbers; one in capitals is what the law finds out. `?` stands behind what may be

@@ -88,11 +88,3 @@ fn what_is_no_table_is_refused_with_its_name_and_controls_no_terminal() {
         assert!(!ran.said().contains('\u{1b}') && ran.said().contains("[2Jx"), "{args:?}: {:?}", ran.said());
     }
 }
-
-#[test]
-fn the_docs_have_the_laws_of_the_registry() {
-    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/audit.md");
-    let laws = ok(&["audit", "--laws", "--format", "md"]).out;
-    let renew = "renew the table of docs/audit.md with `loadline audit --laws --format md`";
-    assert!(read(docs).contains(&laws), "{renew}");
-}

@@ -371,6 +371,7 @@ fn a_browser_shows_every_page_to_everyone() {
             let paper = browser.eval("getComputedStyle(document.documentElement).backgroundColor");
             let styled = if dark { "rgb(20, 24, 31)" } else { "rgb(255, 255, 255)" };
             assert_eq!(paper, styled, "{path}: is the style allowed?");
+            assert_eq!(browser.barriers(), serde_json::json!([]), "{path} at {width}, dark: {dark}");
         }
         let drawn = browser
             .eval("[...document.querySelectorAll('svg')].filter(s => s.getBoundingClientRect().height > 50).length");
