@@ -12,7 +12,7 @@ const END: &str = "<!-- to here -->\n";
 const RUN_ON: &str = "Run on ";
 const AND_SQLITE: &str = " (and SQLite, which is part of loadline)";
 /// Longest text of a cell.
-const CELL: usize = 120;
+const CELL: usize = 80;
 
 /// `page` with these outcomes between its markers. Rows of ways that were not tried stay.
 pub(super) fn with(page: &str, ways: &Ways, all: &[Tried]) -> Outcome<String> {
