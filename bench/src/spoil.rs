@@ -23,7 +23,7 @@ use way::{Must, On, Scene, Seen, Way};
 use ways::ways;
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct SpoilArgs {
     /// Ways [default: all]. 'list' prints their names
     names: Vec<String>,
     /// The loadline that is tried [default: beside this program]
@@ -52,12 +52,12 @@ struct Tried {
     seen: String,
     /// Runs of the clean twin until one was proved and unmarked; `None` if none was.
     clean: Option<usize>,
-    /// What was wrong with the last one that was not.
+    /// Fault of the last one that was not clean.
     #[serde(default)]
     unclean: String,
 }
 
-pub(crate) fn run(args: &Args) -> Outcome<ExitCode> {
+pub(crate) fn run(args: &SpoilArgs) -> Outcome<ExitCode> {
     let ways = ways()?;
     if args.names.iter().any(|name| name == "list") {
         ways.all.iter().for_each(|way| println!("{:<22} {}", way.name, way.does));

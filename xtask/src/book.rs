@@ -1,4 +1,4 @@
-//! What other programs make of the documentation and of exported runs. On demand: both need programs that few have.
+//! Products of the documentation and of exported runs by other programs. On demand: both need programs that few have.
 
 use std::path::Path;
 use std::process::Command;
@@ -31,7 +31,11 @@ fn write_reference(source: &Source, folder: &Path) -> Result<()> {
     let said = |arguments: &[&str]| Ok(String::from_utf8(command::output(loadline(source).args(arguments))?)?);
     std::fs::create_dir_all(folder)?;
     for (name, listing, about) in [
-        ("columns", &["columns"][..], "The columns of the tables and of `--format csv`: what each means, and where it comes from."),
+        (
+            "columns",
+            &["columns"][..],
+            "The columns of the tables and of `--format csv`: what each means, and where it comes from.",
+        ),
         ("checks", &["checks"], "A test is valid if none of its checks failed. A check that cannot be made says why."),
         ("laws", &["audit", "--laws"], "What `loadline audit` checks ([how](../audit.md))."),
         ("targets", &["targets"], "The forms of `--target`."),

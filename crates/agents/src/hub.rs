@@ -50,7 +50,7 @@ pub(crate) struct Hub {
     most_bytes: usize,
 }
 
-/// What is to be said, and what was wrong with the connection.
+/// Messages to send, and the last fault of the connection.
 #[derive(Debug, Default)]
 struct State {
     /// The run of which is said that it goes on.
@@ -63,7 +63,7 @@ struct Trouble {
     from_ns: u64,
     /// `None`: the hub is away.
     until_ns: Option<u64>,
-    /// What the hub refuses; `None`: the connection broke.
+    /// Refusal of the hub; `None`: the connection broke.
     refusal: Option<String>,
 }
 
@@ -131,7 +131,7 @@ impl Hub {
         locked(&self.state).run = run.map(str::to_owned);
     }
 
-    /// What is wrong with the hub now, or was since `since_ns`.
+    /// Fault of the hub now, or since `since_ns`.
     pub(crate) fn trouble(&self, since_ns: u64) -> Option<String> {
         let state = locked(&self.state);
         let last = state.last.as_ref()?;

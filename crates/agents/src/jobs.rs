@@ -47,7 +47,7 @@ pub(crate) fn open(
     Ok(commands)
 }
 
-/// What makes the work of jobs from this number on what it is: program, parameters, seeds and rows.
+/// Identity of the work of jobs from this number on: program, parameters, seeds and rows.
 pub(crate) fn fingerprint(work: &Work, first_job: u32) -> String {
     let start = work.start(first_job);
     let mut text = String::new();
@@ -224,7 +224,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// What was counted, once the jobs have ended; without what they counted themselves.
+    /// Counts, once the jobs have ended; without those of the jobs themselves.
     fn counted(mut self) -> Counted {
         self.note_own(4..5);
         let Watch { counts, edges: [open, close], own, .. } = self;

@@ -50,7 +50,7 @@ pub(crate) fn check(args: &AuditArgs) -> Result<u8, Failure> {
     }
 }
 
-/// What an audit of the table `text` finds; those of one law are counted after the first.
+/// Findings of an audit of the table `text`; those of one law are counted after the first.
 pub(crate) fn findings(text: &str, name: &str) -> Result<Vec<AuditFinding>, Failure> {
     let tables = table::read(text, name).map_err(|e| Failure::usage(format!("{name}: {e}")))?;
     let found = audit(&tables, &Mapping::default(), &[]).findings;
@@ -64,7 +64,7 @@ pub(crate) fn findings(text: &str, name: &str) -> Result<Vec<AuditFinding>, Fail
     Ok(found.chunk_by(|a, b| (a.law, a.severity) == (b.law, b.severity)).map(sentence).collect())
 }
 
-/// What laws hold against commits that wait.
+/// Laws that do not hold for commits that do not wait.
 const OF_WAITING_COMMITS: [&str; 4] =
     ["commits_per_redo_sync", "redo_sync_writes_per_s", "redo_syncs", "redo_writes_per_s"];
 /// Of a run that loadline measured: calls that read and wrote data files. A law takes it for the I/O of the data that a test processed.

@@ -42,7 +42,7 @@ pub struct SamplerConfig {
     pub cpu: CpuSource,
     /// Block device under the log (name in `/proc/diskstats` of this machine), if any.
     pub disk: Option<String>,
-    /// The same under the data.
+    /// Block device under the data, as above.
     pub data_disk: Option<String>,
     /// Time between readings of the operating system's counters alone, ns, which are cheap; none between whole seconds without it.
     pub between_ns: Option<u64>,
@@ -78,7 +78,7 @@ impl SamplerConfig {
     }
 }
 
-/// What the operating system counted, at one moment.
+/// Counters of the operating system at one moment.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct System {
     /// When, ns on [`loadline_storage::now_ns`]. The database's counters are read next and have their own time.
@@ -93,7 +93,7 @@ pub struct System {
     pub process_ns: Option<u64>,
 }
 
-/// What the operating system counted between two moments.
+/// Counts of the operating system between two moments.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Rates {
     /// Time between them, s.
@@ -159,7 +159,7 @@ pub struct Collected {
     pub states: Vec<(u64, TaskStates)>,
     /// When the source was asked for counters or waits, and how long until it had answered, ns.
     pub answers: Vec<(u64, u64)>,
-    /// What could not be read, each with the number of times.
+    /// Failed readings, each with the number of times.
     pub problems: Vec<String>,
     /// The observer, for further use; `None` if it hangs or panicked.
     pub source: Option<Box<dyn Observer>>,
@@ -255,7 +255,7 @@ impl Sampler {
         Ok(PendingEdge { name: name.to_owned(), at_ns, timeout: self.config.edge_timeout, reply })
     }
 
-    /// What it reads while it runs, for those who watch.
+    /// Readings while it runs, for those who watch.
     #[must_use]
     pub fn recent(&self) -> Recent {
         Recent::new(Arc::clone(&self.shared))

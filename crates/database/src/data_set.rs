@@ -625,7 +625,7 @@ mod tests {
 
     #[test]
     fn refused_loaders_are_not_counted() {
-        let work = Work::of("SRV-QUERY1", &[]).unwrap();
+        let work = Work::from_catalogue("SRV-QUERY1", &[]).unwrap();
         let table = work.workload.tables.iter().find(|t| t.name == "lookup").unwrap();
         let missing = batches(&work, table, 0);
         let dialect: &'static Dialect = Box::leak(Box::<Dialect>::default());

@@ -74,7 +74,7 @@ impl Recognised {
 }
 
 /// The flavour that these texts are of; `None` for the original.
-pub(crate) fn of(texts: &[&str]) -> Option<&'static Flavour> {
+pub(crate) fn recognised(texts: &[&str]) -> Option<&'static Flavour> {
     let has = |mark: &str| texts.iter().any(|text| text.to_lowercase().contains(&mark.to_lowercase()));
     FLAVOURS.flavours.iter().find(|flavour| has(&flavour.mark))
 }

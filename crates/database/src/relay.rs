@@ -74,7 +74,7 @@ impl Ends {
 impl Relay {
     /// Listens at `socket`, and connects each that comes to `server`.
     pub fn start(socket: &Path, server: &Path) -> io::Result<Relay> {
-        let mut relay = Relay::of(Listener::at(socket)?, server)?;
+        let mut relay = Relay::new(Listener::at(socket)?, server)?;
         relay.socket = Some(socket.to_owned());
         Ok(relay)
     }
@@ -83,10 +83,10 @@ impl Relay {
     /// process of the user `uid`.
     pub(crate) fn on_loopback(uid: u32, server: &Path) -> io::Result<(Relay, u16)> {
         let (listener, port) = Listener::on_loopback(uid)?;
-        Ok((Relay::of(listener, server)?, port))
+        Ok((Relay::new(listener, server)?, port))
     }
 
-    fn of(listening: Listener, server: &Path) -> io::Result<Relay> {
+    fn new(listening: Listener, server: &Path) -> io::Result<Relay> {
         let (wake, woken) = UnixStream::pair()?;
         let link = Arc::new(Shared {
             ways: [0, 1].map(|seed| Arc::new(Way::new(seed))),

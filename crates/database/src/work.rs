@@ -47,11 +47,11 @@ impl Work {
     }
 
     /// The work of the workload `code` with the parameters `given`, all others at their defaults, and seed 42.
-    pub fn of(code: &str, given: &[(&str, i64)]) -> Result<Work, TargetError> {
+    pub fn from_catalogue(code: &str, given: &[(&str, i64)]) -> Result<Work, TargetError> {
         Work::with(find(code).map_err(|e| TargetError::Usage(e.to_string()))?, given)
     }
 
-    /// As [`Work::of`], of a workload that need not be of the catalogue.
+    /// As [`Work::from_catalogue`], of a workload that need not be of the catalogue.
     pub fn with(workload: Arc<Workload>, given: &[(&str, i64)]) -> Result<Work, TargetError> {
         let given = given.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
         let params = workload.params(&given).map_err(|e| TargetError::Usage(e.to_string()))?;
@@ -192,7 +192,7 @@ mod tests {
         for code in
             ["STO-READ", "STO-RANDOM", "DBWR-CKPT", "TP-LIGHT", "TP-LOOKUP", "DBL-11", "LGWR-LAT1", "LGWR-LAT25"]
         {
-            let first = Work::of(code, &[]).unwrap();
+            let first = Work::from_catalogue(code, &[]).unwrap();
             let later = Work { draws: 7, ..first.clone() };
             assert_ne!(sent(&first, 1), sent(&later, 1), "{code}");
             assert_eq!(sent(&later, 1), sent(&later.clone(), 1), "{code}: the same seed draws the same");

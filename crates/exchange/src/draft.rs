@@ -21,7 +21,7 @@ pub struct Group {
     pub files: Vec<usize>,
     /// Version of the tool, if a file states it.
     pub version: Option<String>,
-    /// What was measured: `PostgreSQL`; empty if no file says it.
+    /// Measured product: `PostgreSQL`; empty if no file says it.
     pub product: String,
     /// The tests in the order of the file.
     pub tests: Vec<ImportedTest>,
@@ -42,7 +42,7 @@ pub(crate) struct Interval {
 /// A test of another tool.
 #[derive(Debug, Clone)]
 pub struct ImportedTest {
-    /// Its figures. Platform, run, number and source are left to the caller.
+    /// Figures. Platform, run, number and source are left to the caller.
     pub record: TestRecord,
     /// Throughput over time, if the files have it.
     pub series: Series,
@@ -52,7 +52,7 @@ pub struct ImportedTest {
     pub started_s: Option<f64>,
     /// Why figures are missing, by column id. The record has the same as text.
     pub absent: BTreeMap<&'static str, Absence>,
-    /// What the reader is warned of. The record's notes have the same as text.
+    /// Warnings to the reader. The record's notes have the same as text.
     pub warnings: Vec<Warning>,
     pub(crate) times: Times,
     /// The shortest of its times, ns, if it is stated.

@@ -44,7 +44,7 @@ use crew::TALLIES;
 use observed::Observed;
 use watch::{MANY_JOBS, Watch, wait_started, watch_window};
 
-/// What a test does.
+/// Parameters of a test.
 #[derive(Clone)]
 pub struct Request {
     pub target: Arc<dyn Target>,
@@ -58,7 +58,7 @@ pub struct Request {
     pub cpu: CpuSource,
     /// Block device under the log, if it is on this machine.
     pub disk: Option<String>,
-    /// The same under the data.
+    /// Block device under the data, as above.
     pub data_disk: Option<String>,
     /// Processes of this machine that are a proxy between jobs and server, part of what is measured, or why they are unknown; `None`
     /// without a proxy.
@@ -75,7 +75,7 @@ pub struct Request {
 impl Request {
     /// One second of so many jobs in a closed loop, without a warm-up: by the client driver, in this process and on this machine.
     #[must_use]
-    pub fn of(target: &Arc<dyn Target>, work: &Arc<Work>, jobs: u32) -> Request {
+    pub fn new(target: &Arc<dyn Target>, work: &Arc<Work>, jobs: u32) -> Request {
         Request {
             target: Arc::clone(target),
             work: Arc::clone(work),
@@ -138,9 +138,9 @@ pub struct Measured {
     /// Counts of warm-up and window.
     pub counts: Counts,
     pub jobs: Vec<JobResult>,
-    /// What all jobs counted.
+    /// Counts of all jobs.
     pub merged: Tally,
-    /// What the jobs of each population counted, in the order of [`JobLoad::populations`].
+    /// Counts of each population's jobs, in the order of [`JobLoad::populations`].
     pub populations: Vec<Tally>,
     /// Counters before the jobs connected.
     pub before: Result<Snapshot, String>,
@@ -149,13 +149,13 @@ pub struct Measured {
     pub after: Result<Snapshot, String>,
     /// Time series, waits, problems.
     pub collected: Collected,
-    /// What surrounded it, if anybody looks at that.
+    /// Surroundings, if anybody looks at them.
     pub around: Option<Around>,
-    /// What each agent did, if the jobs ran on agents.
+    /// Figures of each agent, if the jobs ran on agents.
     pub agents: Vec<AgentFigures>,
 }
 
-/// What surrounded a test: read when all jobs had passed window start and window end, by a thread that does nothing else
+/// Surroundings of a test: read when all jobs had passed window start and window end, by a thread that does nothing else
 /// then.
 #[derive(Debug)]
 pub struct Around {
@@ -165,7 +165,7 @@ pub struct Around {
     pub server: Server,
     /// loadline's, also those of agents on this machine.
     pub own: Vec<u32>,
-    /// What the database's used, or why that is unknown.
+    /// Use of the database's processes, or why that is unknown.
     pub cost: Result<CostUsed, CostUnknown>,
 }
 
@@ -294,7 +294,7 @@ pub trait RunningJobs {
         &[]
     }
 
-    /// What keeps those of this process from ending their transactions, if the database says so.
+    /// Hindrance of this process's transactions, if the database says so.
     fn hindrance(&self) -> Option<TargetError> {
         None
     }
@@ -315,18 +315,18 @@ pub trait RunningJobs {
     fn end(self: Box<Self>, counts: Counts, meanwhile: &mut dyn FnMut()) -> Ended;
 }
 
-/// What all jobs of a test did.
+/// Results of all jobs of a test.
 #[derive(Default)]
 pub struct Ended {
-    /// What their sessions committed for themselves, if the jobs ran in other processes.
+    /// Commits of their sessions for themselves, if the jobs ran in other processes.
     pub own: OwnCommits,
-    /// What they counted together, for each part of them.
+    /// Counts of each part of the jobs.
     pub tallies: Vec<Tally>,
     /// Each job, in the order of their numbers; times are on the clock of this machine.
     pub jobs: Vec<JobResult>,
     /// Transactions of all jobs, at times about 0.1 s apart.
     pub counts: Counts,
-    /// What each process did.
+    /// Figures of each process.
     pub agents: Vec<AgentFigures>,
 }
 
@@ -478,7 +478,7 @@ fn whose(request: &Request, server: &Server, sessions: Option<&Tasks>, helpers: 
     }
 }
 
-/// What is sampled in the window of `schedule`. `sessions`: the server's tasks for the jobs' sessions.
+/// Samples in the window of `schedule`. `sessions`: the server's tasks for the jobs' sessions.
 fn sampler_config(
     request: &Request,
     schedule: &Schedule,
@@ -521,7 +521,7 @@ fn wait_published(request: &Request, hooks: &dyn TestHooks) -> Result<(), Target
 /// No session that observes the target can be opened.
 pub fn server_of(target: &dyn Target) -> Result<Server, TargetError> {
     let is_apart = target.facts().runs == Runs::Apart;
-    Ok(if is_apart { Server::of(None, target.observer()?.session_tasks().commands) } else { Server::Inside })
+    Ok(if is_apart { Server::new(None, target.observer()?.session_tasks().commands) } else { Server::Inside })
 }
 
 /// The tasks that run the jobs' sessions, if they are on this machine and all are known; and the database's processes.
@@ -538,6 +538,6 @@ pub fn session_tasks(request: &Request, observer: &mut dyn Observer, threads: &[
     let SessionTasks { ids, commands } = observer.session_tasks();
     let all = request.cpu == CpuSource::Local && ids.len() == request.jobs as usize;
     let tasks = Some(ids).filter(|_| all).and_then(|ids| Tasks::of_command(ids, commands));
-    let server = Server::of(tasks.as_ref(), commands);
+    let server = Server::new(tasks.as_ref(), commands);
     (tasks, server)
 }

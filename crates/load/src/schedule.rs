@@ -120,7 +120,7 @@ pub struct Shared {
     pub stop: AtomicBool,
     /// Jobs that have passed the window start and published their counters.
     pub passed_open: AtomicU32,
-    /// The same for the window end.
+    /// Jobs that have passed the window end and published their counters.
     pub passed_close: AtomicU32,
     pub ended: AtomicU32,
     /// Number of the first job in the test.

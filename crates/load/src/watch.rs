@@ -22,18 +22,18 @@ const START_TIMEOUT: Duration = Duration::from_secs(60);
 /// From so many jobs on, what reads counters runs before them: else it has a few thousandths of a CPU, and reads for a minute.
 pub(crate) const MANY_JOBS: u32 = 64;
 
-/// What a test is at: about once a second, and when all jobs have passed window start and window end.
+/// Progress of a test: about once a second, and when all jobs have passed window start and window end.
 #[derive(Debug)]
 pub struct Tick {
     /// Seconds since the jobs began.
     pub elapsed_s: f64,
-    /// What happens then.
+    /// Event.
     pub when: TickAt,
-    /// What each job had completed.
+    /// Completed transactions of each job.
     pub jobs: Vec<Reported>,
     /// When the jobs began, ns.
     pub start_ns: u64,
-    /// What the sampler read; nothing during the warm-up.
+    /// Readings of the sampler; none during the warm-up.
     pub second: Second,
 }
 
@@ -191,7 +191,7 @@ impl<'a, T: FnMut(&Tick)> Watch<'a, T> {
     }
 }
 
-/// What surrounded a test at window start and window end, and what the database cost in between.
+/// Surroundings of a test at window start and window end, and the cost for the database in between.
 pub(crate) type Readings = ([Surroundings; 2], Result<CostUsed, CostUnknown>);
 
 /// Waits for window start and window end, and takes the snapshots there; and reads what surrounds the test, if the

@@ -133,7 +133,7 @@ impl Compared {
                 counted(figures, "main figure")
             ),
             all_well: figures > 0 && refused == 0,
-            sections: vec![Section::of("ratios", "Comparison", self.blocks)],
+            sections: vec![Section::new("ratios", "Comparison", self.blocks)],
             ..Document::default()
         };
         templates::html(&page, false)
@@ -297,7 +297,7 @@ fn profiles(sides: &[PlatformRun<'_>]) -> impl Iterator<Item = Table> {
     [kinds::of_runs, wait_profiles::table].into_iter().filter_map(move |make| make(&first, &second))
 }
 
-/// What else changed from the first to the second of `sides`: what the manifests name, and settings.
+/// Other changes from the first to the second of `sides`: those that the manifests name, and settings.
 fn differences(sides: &[PlatformRun<'_>]) -> Vec<Block> {
     let [first, second] = sides else { return Vec::new() };
     if is_imported(sides) {

@@ -312,7 +312,7 @@ mod tests {
         let [workload, throughput, detectable, pairs] =
             ["Workload", "Throughput", "Detectable", "Pairs"].map(Head::text);
         let head = [workload, throughput, Head { dispensable: true, ..detectable }, pairs];
-        let wide = Table::of("figures", head, [row(["TP", "10", "5 %", "6"]), row(["", "12", "7 %", "6"])]);
+        let wide = Table::new("figures", head, [row(["TP", "10", "5 %", "6"]), row(["", "12", "7 %", "6"])]);
         let titles = |width| {
             let (t, said) = narrowed(&wide, width);
             (t.head.iter().map(|h| h.title.as_str()).collect::<Vec<_>>().join(" "), said.join(" "))

@@ -182,7 +182,7 @@ pub(crate) fn all_commits(e: &Evidence<'_>) -> Verdict {
         Err(why) => return not_made(why),
     };
     let ours = merged.scripted.as_ref().map_or(merged.total, |did| did.commits_total) as f64;
-    let (counted, failed) = without_failed(counted, FailedCommits::of(e).all);
+    let (counted, failed) = without_failed(counted, FailedCommits::new(e).all);
     // Unknown: the outcome of transactions that failed or were cancelled at the end. Background workers commit too.
     let allowed = e.jobs() + merged.errors_total as f64 + (ours * 0.005).max(20.0);
     let detail = format!(
@@ -211,7 +211,7 @@ pub(crate) fn window_commits(e: &Evidence<'_>) -> Verdict {
     let Completed { count, uncertain } = e.comparable();
     let per_tx = e.merged().commits_per_tx();
     let (ours, uncertain) = (count * per_tx, uncertain * per_tx);
-    let of_failed = FailedCommits::of(e);
+    let of_failed = FailedCommits::new(e);
     let (counted, failed) = without_failed(counted, of_failed.window);
     let allowed = 2.0 * e.jobs() * per_tx.max(1.0)
         + e.merged().errors as f64

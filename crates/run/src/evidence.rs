@@ -30,7 +30,7 @@ pub(crate) struct RunContext<'a> {
     /// Repetition of this test, from 1.
     pub(crate) repetition: u32,
     pub(crate) log: Option<&'a Storage>,
-    /// What measures the limits of its tests, or why nothing does.
+    /// Tool that measures the limits of its tests, or why there is none.
     pub(crate) references: &'a Result<References, String>,
     /// The data files, or why they cannot be kept out of the page cache.
     pub(crate) data_files: &'a Result<DataFiles, String>,
@@ -128,7 +128,7 @@ impl<'a> RunContext<'a> {
 impl<'a> Jobs<'a> {
     /// Evidence of jobs that no instrument watched and that lost nothing.
     pub(crate) fn from(request: &Request, measured: &'a Measured) -> Jobs<'a> {
-        let counters = Counters::of(request, measured);
+        let counters = Counters::new(request, measured);
         let rates = measured.edges.at_open.system.rates_until(&measured.edges.at_close.system);
         Jobs { measured, rates, counters, instruments: Instruments::default(), lost_nodes: &[], full_disk: None }
     }
@@ -214,7 +214,7 @@ impl<'a> Evidence<'a> {
     }
 }
 
-/// What a test has on purpose: a check that fails because of it is noted.
+/// State of a test on purpose: a check that fails because of it is noted.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Excuses {
     /// Whether the doctor refused something of the target that the user forced.

@@ -82,7 +82,7 @@ pub fn watch(
         return Err(WatchError::Refused { url: info.url, why });
     };
     add_storage(&mut info);
-    let views = ReadViews::of(target);
+    let views = ReadViews::new(target);
     let observer = role.observer_of_all()?;
     let mut config = SamplerConfig::new(now_ns());
     let device = |role| info.device(role).map(str::to_owned);

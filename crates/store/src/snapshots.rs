@@ -13,7 +13,7 @@ pub(crate) struct File {
 }
 
 impl File {
-    /// What [`write`] wrote, in the same order.
+    /// Rows that [`write`] wrote, in the same order.
     pub(crate) fn named(self) -> Vec<(String, Snapshot)> {
         self.snapshots.into_iter().map(|n| (n.edge, n.snapshot)).collect()
     }

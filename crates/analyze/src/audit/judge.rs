@@ -99,7 +99,7 @@ fn count(rows: &[Row], is_counted: impl Fn(&Row) -> bool) -> usize {
     rows.iter().filter(|r| is_counted(r)).count()
 }
 
-/// What explains most rows: the left side is so many times the right one, or each job pauses for so many seconds.
+/// Explanation of most rows: the left side is so many times the right one, or each job pauses for so many seconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Model {
     Factor(f64),
@@ -107,7 +107,7 @@ enum Model {
 }
 
 impl Model {
-    /// What explains most of the rows, if many do not obey the law.
+    /// Explanation of most of the rows, if many do not obey the law.
     fn find(law: &Law, pair: &Pair<'_>, rows: &[Row]) -> Option<Model> {
         if rows.len() < 4 || count(rows, |r| !r.meets) * 2 < rows.len() {
             return None;

@@ -20,10 +20,10 @@ pub(crate) const SAMPLE: usize = 20_000;
 pub(crate) enum How {
     /// The user says it.
     Mapped,
-    /// Its header is an id of ours.
+    /// Header is an id of ours.
     #[default]
     Id,
-    /// Its header names its subject and its unit.
+    /// Header names its subject and its unit.
     Unit,
     /// By words only.
     Words,
@@ -120,7 +120,7 @@ impl Column {
         self.figures.get(row).map(|(value, _)| *value).filter(|value| !value.is_nan())
     }
 
-    /// What the figure in `row` can have been; `cut` if digits were cut off rather than rounded.
+    /// Interval of the figure in `row`; `cut` if digits were cut off rather than rounded.
     pub(crate) fn interval(&self, row: usize, cut: bool) -> Option<Interval> {
         Some(Interval::around(self.value(row)?, self.figures[row].1.into(), cut))
     }
@@ -186,7 +186,7 @@ pub(crate) fn is_same(a: &str, b: &str) -> bool {
 #[derive(Debug, Clone)]
 pub struct Sheet<'a> {
     pub(crate) table: &'a Table,
-    /// Its known columns, in their order.
+    /// Known columns, in their order.
     pub columns: Vec<Column>,
     pub(crate) style: Option<Style>,
     /// Rows that belong together: the tests of one workload on one platform, over rising jobs or another setting.

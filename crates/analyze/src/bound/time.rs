@@ -1,4 +1,4 @@
-//! What the jobs' time was spent on.
+//! Parts of the jobs' time.
 //!
 //! Jobs × window is all the time that jobs have (Little's law). A session is on a CPU, waits for one, or sleeps: it then
 //! waits for the log, for blocks, for a lock, for its turn to write, or for its client. CPU times are exact and waits are
@@ -27,10 +27,10 @@ const WAITS: [(&Column, BoundBy, &str); 4] = [
     (column::REPLICA_WAIT_PCT, BoundBy::Replica, "waited for a replica to have a commit"),
     (column::WRITER_WAIT_PCT, BoundBy::SingleWriter, "waited for their turn to write (one at a time)"),
 ];
-/// The same before a commit.
+/// Log writes before a commit.
 const LOG_WRITE: (&Column, BoundBy, &str) =
     (column::LOG_WRITE_WAIT_PCT, BoundBy::LogWrite, "wrote the log or waited for a place in it");
-/// What jobs do while they ask nothing of the database.
+/// Parts in which jobs ask nothing of the database.
 const BETWEEN: [(&Column, BoundBy, &str); 3] = [
     (column::THINKING_PCT, BoundBy::ThinkTime, "thought between transactions"),
     (column::CONNECTING_PCT, BoundBy::Connecting, "closed sessions and opened new ones"),

@@ -186,7 +186,7 @@ impl Setup<'_> {
         })
     }
 
-    /// What qualifies the figures of a platform, if anything.
+    /// Qualification of the figures of a platform, if any.
     fn kept(&self, a: &SweepPoint, b: &SweepPoint) -> Option<String> {
         match [a.kept(), b.kept()] {
             [Some(x), Some(y)] if x == y => Some(format!("on both platforms {x}")),

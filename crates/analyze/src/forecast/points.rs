@@ -1,4 +1,4 @@
-//! What a forecast is made from: the points of sweeps over jobs.
+//! Source of a forecast: the points of sweeps over jobs.
 
 use std::ops::RangeInclusive;
 
@@ -109,7 +109,7 @@ pub fn series(state: RunState, records: &[TestRecord], beside: &[TestRecord]) ->
     (found, remarks)
 }
 
-/// What distinguishes `sweep` from others of its platform and workload.
+/// Distinction of `sweep` from others of its platform and workload.
 fn distinction(sweep: &Sweep, records: &[TestRecord]) -> String {
     let others = || records.iter().filter(|r| r.workload == sweep.workload && r.platform == sweep.platform);
     let differs = |name: &str, value: &i64| others().any(|r| r.parameters.get(name) != Some(value));

@@ -28,7 +28,7 @@ fn the_exit_code_says_whether_there_are_errors() {
     // Figures are numbers in JSON, and standard input is a file.
     let mut command = loadline();
     command.args(["audit", "-", "--format", "json"]).stdin(std::fs::File::open(&path).unwrap());
-    let piped = Ran::of(command.output().unwrap());
+    let piped = Ran::from_output(command.output().unwrap());
     let found: Value = serde_json::from_str(&piped.out).unwrap();
     let keys = ["row", "recomputed", "printed"].map(|key| found[0][key].to_string());
     assert_eq!((bad.code, piped.code, keys), (1, 1, ["3", "12800", "\"18200\""].map(str::to_owned)));

@@ -20,7 +20,7 @@ pub struct Recent {
     waits: usize,
 }
 
-/// What a sampler read about the last second.
+/// Readings of the last second.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Second {
     /// Of the operating system.

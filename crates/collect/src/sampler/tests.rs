@@ -65,7 +65,7 @@ fn readings_are_taken_on_time() {
     assert!(collected.wait_samples.iter().all(|(at, _)| !(close_ns - 10_000_000..close_ns).contains(at)));
 }
 
-/// What is collected in a window of 2 s, each reading late by less than `late`; when its edges were read.
+/// Collected figures of a window of 2 s, each reading late by less than `late`; when its start and end were read.
 fn readings(late: u64) -> (Collected, [u64; 2]) {
     let origin = loadline_storage::now_ns() + S + S / 3;
     let sampler =

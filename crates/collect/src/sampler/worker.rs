@@ -191,8 +191,8 @@ impl Worker {
 
     fn read_edge(&mut self, reply: &Sender<Edge>) {
         // Without them their columns say why; a job that lost its session is reported otherwise.
-        let job_threads = TaskTimes::of(&self.config.job_threads);
-        let sessions = self.config.sessions.as_ref().and_then(TaskTimes::of);
+        let job_threads = TaskTimes::read(&self.config.job_threads);
+        let sessions = self.config.sessions.as_ref().and_then(TaskTimes::read);
         let (system, snapshot) = self.read_counters();
         self.add_point(system, snapshot.as_ref().ok().cloned());
         // An edge on a whole second is that second's point.

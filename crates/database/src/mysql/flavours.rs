@@ -16,7 +16,8 @@ pub(super) fn recognise(c: &mut Connection, place: &str) -> Result<Option<&'stat
     let mut said = |sql: &str| unless_refused(c.value(sql)).map(Option::unwrap_or_default);
     let (version, comment) = (said("SELECT VERSION()")?, said("SELECT @@GLOBAL.version_comment")?);
     let aurora = !said("SELECT @@GLOBAL.aurora_version")?.is_empty();
-    let known = if aurora { Some(&FLAVOURS.aurora) } else { flavour::of(&[&c.version.text, &version, &comment]) };
+    let known =
+        if aurora { Some(&FLAVOURS.aurora) } else { flavour::recognised(&[&c.version.text, &version, &comment]) };
     let counted = match c.shown("GLOBAL STATUS", COUNTERS) {
         Err(TargetError::Server(e)) => match e.cause {
             Cause::FullDisk | Cause::Limit | Cause::Sessions | Cause::Privilege => {

@@ -70,7 +70,7 @@ impl Mysql {
             counts_failed_commits: true,
             retries_inside: nodes.instances.iter().all(|i| i.member.is_some()),
             empty_query: "SELECT 1",
-            ..Facts::of(Runs::Apart)
+            ..Facts::for_runs(Runs::Apart)
         };
         let url = if server.is_some() { request.url.clone() } else { crate::redact(url) };
         Ok(Mysql { nodes, facts, url, via: Mutex::default(), loaded: LoadedTables::default(), server })

@@ -218,7 +218,7 @@ fn found(name: &str) -> String {
         writeln!(out, "{:?} {} = {}{advice}", f.severity, f.subject, f.value).unwrap();
     }
     let abilities = target.abilities();
-    let parallel = Work::of("DA-PARALLEL", &[("workers", 4)]).unwrap();
+    let parallel = Work::from_catalogue("DA-PARALLEL", &[("workers", 4)]).unwrap();
     let absent = |view: View| view.absent.map(|why| (view.title, why));
     let absent: Vec<_> = abilities.statistics_views.unwrap().views().unwrap().into_iter().filter_map(absent).collect();
     let snapshot = target.observer().unwrap().snapshot().unwrap();

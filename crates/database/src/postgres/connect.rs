@@ -477,7 +477,7 @@ fn recognise(c: &mut Connection, place: &str) -> Result<Option<&'static Flavour>
         Err(TargetError::Server(e)) => e.text,
         other => other?.unwrap_or_default(),
     };
-    let known = flavour::of(&[&version]);
+    let known = flavour::recognised(&[&version]);
     let supported = format!("PostgreSQL {OLDEST} to {NEWEST}");
     let refused = |name: &str| flavour::refused(name, &version, place, "PostgreSQL", flavour::OTHER_ENGINE, &supported);
     match known {

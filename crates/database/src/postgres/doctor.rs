@@ -105,7 +105,7 @@ pub(super) fn privileges(c: &mut Connection) -> Result<Vec<Privilege>, TargetErr
     let row = c.row(&sql.replace("{may_checkpoint}", texts.may_checkpoint.at(version).unwrap_or_default()))?;
     let filled = |sql: &String| sql.replace("{role}", &row.text(0)).replace("{database}", &row.text(1));
     let privilege = |(at, known): (usize, &'static KnownPrivilege)| {
-        let grants = known.grants.iter().map(|what| GrantSql::of(&filled(what), &row.text(0)));
+        let grants = known.grants.iter().map(|what| GrantSql::for_role(&filled(what), &row.text(0)));
         let changes = known.changes.iter().map(|[change, back]| GrantSql::change(filled(change), filled(back)));
         let mut sql: Vec<GrantSql> = grants.chain(changes).collect();
         // An owner and a superuser have it without a grant.
@@ -208,7 +208,7 @@ mod tests {
     ) -> Option<Severity> {
         let good = [("version", "15.1"), ("other-sessions", "0")].into_iter();
         let facts = good.chain(facts.iter().copied()).map(|(name, value)| (name, value.to_owned())).collect();
-        let findings = judge(&PgSettings::of(settings), facts, standbys, privileges);
+        let findings = judge(&PgSettings::from_pairs(settings), facts, standbys, privileges);
         for f in &findings {
             assert!(f.severity == Severity::Ok || !f.advice.is_empty(), "{}: no advice", f.id);
         }
@@ -220,7 +220,7 @@ mod tests {
     }
 
     fn lacking(used: Use) -> Privilege {
-        Privilege { sql: vec![GrantSql::of("x", "y")], gives: "something", granted: false, used }
+        Privilege { sql: vec![GrantSql::for_role("x", "y")], gives: "something", granted: false, used }
     }
 
     #[test]

@@ -192,7 +192,7 @@ impl Postgres {
             waits: &KNOWLEDGE.waits,
             growth_is_written: KNOWLEDGE.texts.growth_is_written.at(version),
             empty_query: "SELECT 1",
-            ..Facts::of(Runs::Apart)
+            ..Facts::for_runs(Runs::Apart)
         };
         let url = if server.is_some() { request.url.clone() } else { crate::redact(url) };
         Ok(Postgres {

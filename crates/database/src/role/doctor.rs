@@ -54,7 +54,7 @@ pub struct GrantSql {
 
 impl GrantSql {
     /// `GRANT privilege TO role`.
-    pub(crate) fn of(privilege: &str, role: &str) -> GrantSql {
+    pub(crate) fn for_role(privilege: &str, role: &str) -> GrantSql {
         let [grant, revoke] = [format!("GRANT {privilege} TO {role}"), format!("REVOKE {privilege} FROM {role}")];
         GrantSql { grant, revoke: Some(revoke) }
     }

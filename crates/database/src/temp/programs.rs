@@ -108,7 +108,7 @@ impl Program {
         };
         // Not of its path, which comes first.
         let own = text.split_once(" Ver ").map_or(text, |(_, own)| own);
-        let name = flavour::of(&[own]).map_or(&product.name, |flavour| &flavour.name);
+        let name = flavour::recognised(&[own]).map_or(&product.name, |flavour| &flavour.name);
         Some(Program { path: path.to_owned(), product, name, version: version.to_owned() })
     }
 

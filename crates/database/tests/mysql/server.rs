@@ -113,7 +113,7 @@ pub(crate) fn sql(socket: &Path, sql: &str) -> String {
 }
 
 pub(crate) fn work(code: &str, parameters: &[(&str, i64)]) -> Work {
-    Work::of(code, parameters).unwrap()
+    Work::from_catalogue(code, parameters).unwrap()
 }
 
 /// The tables of a workload with the rows of so many jobs.

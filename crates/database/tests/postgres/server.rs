@@ -184,7 +184,7 @@ pub(crate) fn open_asking(url: &str, password: &str) -> Result<Box<dyn Target>, 
 }
 
 pub(crate) fn work(code: &str, given: &[(&str, i64)]) -> Work {
-    Work::of(code, given).unwrap()
+    Work::from_catalogue(code, given).unwrap()
 }
 
 pub(crate) fn ca(name: &str) -> String {

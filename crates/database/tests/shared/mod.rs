@@ -85,9 +85,9 @@ pub(crate) fn transact(
 /// `contents`: a checksum of the workload's rows. Returns how many commits were seen to begin.
 pub(crate) fn both_drivers_write_the_same_bytes(target: &dyn Target, contents: impl Fn(&Work) -> String) -> usize {
     let mut seen = 0;
-    let of = |code: &str| Work::of(code, &[]).unwrap();
+    let of = |code: &str| Work::from_catalogue(code, &[]).unwrap();
     let skewed = |code: &str, accounts: i64, keys: &str| {
-        let work = Work::of(code, &[("accounts", accounts)]).unwrap();
+        let work = Work::from_catalogue(code, &[("accounts", accounts)]).unwrap();
         Work::new(work.workload, work.params.with_keys(Some(keys.parse().unwrap())), 42, Default::default())
     };
     for work in [
@@ -145,7 +145,7 @@ pub(crate) fn the_data_set_is_loaded_once_and_resumed(
     sum: &str,
     cut: &str,
 ) -> String {
-    let work = Work::of("SRV-QUERY1", &[]).unwrap();
+    let work = Work::from_catalogue("SRV-QUERY1", &[]).unwrap();
     let data_set = || target.abilities().data_set.unwrap();
     target.create(&work).unwrap();
     assert_eq!(loaded(target, &work)[0].rows_loaded, 100_000);
@@ -181,7 +181,7 @@ pub(crate) fn whole_tables_are_loaded_once_and_then_indexed(
     [keys, at_first, drop_keys]: [&str; 3],
     path: &str,
 ) {
-    let work = Work::of("STO-READ-ASYNC", &[]).unwrap().with_size(4 << 20);
+    let work = Work::from_catalogue("STO-READ-ASYNC", &[]).unwrap().with_size(4 << 20);
     let rows = work.workload.tables[0].total_rows(&work.params, 0);
     let count = || sql("SELECT COUNT(*) FROM loadline.sto_read_async_spread");
     target.create(&work).unwrap();

@@ -78,7 +78,7 @@ fn run_for(session: &mut Scripted, warmup_ms: u64, window_ms: u64, rate: Option<
     run_with(|| Session::Fixed(session), warmup_ms, window_ms, rate, None)
 }
 
-/// The same with the session of `session`, and with think times.
+/// Runs with the session of `session`, and with think times.
 fn run_with<'s>(
     session: impl FnOnce() -> Session<'s> + Send,
     warmup_ms: u64,

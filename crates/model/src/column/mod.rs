@@ -29,7 +29,7 @@ pub struct Column {
     field: Option<fn(&TestRecord) -> Cell>,
 }
 
-/// What `columns.toml` states of a column, which gives it by [`Deref`].
+/// Statements of `columns.toml` about a column, which gives them by [`Deref`].
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ColumnText {
@@ -41,7 +41,7 @@ pub struct ColumnText {
     pub format: Format,
     #[serde(deserialize_with = "kept")]
     pub meaning: Kept,
-    /// Its source by target kind; `*` stands for every other kind.
+    /// Source by target kind; `*` stands for every other kind.
     #[serde(default, deserialize_with = "kept_sources")]
     pub sources: &'static [(Kept, Kept)],
 }
@@ -279,7 +279,7 @@ mod tests {
     fn every_group_has_its_table() {
         let groups: Vec<_> = TABLES.iter().map(|t| t.group).collect();
         for (i, g) in groups.iter().enumerate() {
-            assert!(!groups[..i].contains(g) && Table::of(g).group == *g, "{g}");
+            assert!(!groups[..i].contains(g) && Table::for_group(g).group == *g, "{g}");
         }
         assert_eq!(groups.len(), 8);
     }
@@ -295,7 +295,7 @@ mod tests {
             redo_mib_per_s,redo_writes_per_s,redo_write_time_us,redo_syncs,redo_sync_time_us,elapsed_s,\
             target,driver,valid,validity,invalid_reason,errors,";
         for (group, published) in [("log-writer", log_writer), ("data-load", data_load)] {
-            let ids = Table::of(group).file_columns().map(|c| c.id).collect::<Vec<_>>().join(",");
+            let ids = Table::for_group(group).file_columns().map(|c| c.id).collect::<Vec<_>>().join(",");
             assert!(ids.starts_with(published), "{ids}");
         }
     }

@@ -43,7 +43,7 @@ pub(crate) fn section(sides: &[PlatformRun<'_>], comparisons: &[Comparison]) -> 
     if !factors.is_empty() {
         blocks.push(Block::Beside { blocks: factors });
     }
-    Section::of("answer", "In short", blocks)
+    Section::new("answer", "In short", blocks)
 }
 
 /// The factor of the main figure at the peaks of a workload.

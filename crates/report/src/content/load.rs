@@ -1,4 +1,4 @@
-//! What jobs did between transactions, and what each population of them did: think times, new sessions, parts that differ.
+//! Time of jobs between transactions, and figures of each population: think times, new sessions, parts that differ.
 
 use loadline_model::format::{counted, number, whole};
 use loadline_model::record::{KindFigures, PopulationFigures};
@@ -19,7 +19,7 @@ pub(crate) fn section(runs: &[RunData]) -> Section {
         blocks.extend(kinds::charts(run));
         blocks.push(Block::para(prose("load", ())));
     }
-    Section::of("load", "Load of the jobs", blocks)
+    Section::new("load", "Load of the jobs", blocks)
 }
 
 /// A test, or a part of it: a population, or a kind of transaction.
@@ -62,7 +62,7 @@ fn shown<'a>(tests: impl Iterator<Item = &'a TestRecord>) -> Option<Table> {
     };
     let of_ms = |line: &Line<'_>, column: &Column| figure(line, column, &|ns| number(ns / 1e6, 3));
     let pct = |line: &Line<'_>, column: &Column| figure(line, column, &|pct| number(pct, 1));
-    TableSpec::<&Line<'_>>::of("figures", &lines)
+    TableSpec::<&Line<'_>>::new("figures", &lines)
         .text("Test", |line| &line.name)
         .text("Load", |line| &line.load)
         .number("Throughput", "tps", |line| line.tps.map(whole))

@@ -72,7 +72,7 @@ pub(crate) fn data_written(out: &mut Test, e: &Evidence<'_>, w: &Counters<'_>, f
     add_check(out, facts, CheckId::DataWritten, verdict);
 }
 
-/// What shows at what rate the device took the database's writes, if its own counters cannot be read.
+/// Evidence of the rate at which the device took the database's writes, if its own counters cannot be read.
 struct Held<'a> {
     /// Bytes that the database wrote in the window.
     written: f64,

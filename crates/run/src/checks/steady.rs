@@ -13,7 +13,7 @@ use crate::test::{Test, Verdict, not_made, noted, passed};
 /// Fewest values of less than a second.
 const LEAST_SHORT_VALUES: usize = 20;
 
-/// What must be steady: throughput, with which latency is in a closed loop; in an open loop, whose throughput is given, the
+/// Series that must be steady: throughput, with which latency is in a closed loop; in an open loop, whose throughput is given, the
 /// transactions that wait.
 fn series(load: &Load) -> (&'static str, &[f64]) {
     if load.waiting.is_empty() {

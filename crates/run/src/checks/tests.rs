@@ -23,7 +23,7 @@ fn back_to_back(tx_ns: u64) -> impl Fn(&Schedule, &mut Books<'_>) {
 }
 
 fn lat1() -> Work {
-    Work::of("LGWR-LAT1", &[("rows", 3)]).unwrap()
+    Work::from_catalogue("LGWR-LAT1", &[("rows", 3)]).unwrap()
 }
 
 /// A sound test of `n` jobs with transactions of `tx_ns`, three changed rows and 1500 bytes of redo.
@@ -56,7 +56,7 @@ fn outcome(case: &Case, id: CheckId) -> Outcome {
 }
 
 fn outside(case: &Case) -> f64 {
-    TimeShares::of(&case.measured.schedule, &case.measured.jobs).outside
+    TimeShares::new(&case.measured.schedule, &case.measured.jobs).outside
 }
 
 #[test]
@@ -137,14 +137,14 @@ fn redo_is_as_defined_but_for_what_was_read_late() {
         said(&case)
     };
     assert!(imaged(2900.0).contains("wrote 0.50 images") && !imaged(1500.0).contains("images"));
-    let other = testing::case(Work::of("TP-LOOKUP", &[]).unwrap(), jobs(4, back_to_back(3_000_000)));
+    let other = testing::case(Work::from_catalogue("TP-LOOKUP", &[]).unwrap(), jobs(4, back_to_back(3_000_000)));
     assert_eq!(outcome(&other, CheckId::RedoSize), Outcome::NotMade);
 }
 
 #[test]
 fn queries_read_their_rows_and_read_only_scripts_change_none() {
     let read = |per_tx: f64, ours: Option<f64>| {
-        let work = Work::of("DA-SCAN", &[]).unwrap();
+        let work = Work::from_catalogue("DA-SCAN", &[]).unwrap();
         let rows = work.workload.volume(&work.params).unwrap().rows;
         let mut case = testing::case(work, jobs(4, back_to_back(3_000_000)));
         let n = case.measured.merged.transaction.count() as f64;
@@ -367,7 +367,7 @@ fn thinking(tx_ns: u64, outside_ns: u64, think_ns: u64) -> Case {
 #[test]
 fn thinking_is_a_part_of_the_jobs_time_and_hides_no_other() {
     let sound = thinking(1_000_000, 0, 9_000_000);
-    let times = TimeShares::of(&sound.measured.schedule, &sound.measured.jobs);
+    let times = TimeShares::new(&sound.measured.schedule, &sound.measured.jobs);
     assert!((times.thinking - 0.9).abs() < 0.01 && times.outside.abs() < 1e-9, "{times:?}");
     let law = check(&sound, CheckId::LittlesLaw);
     assert!(law.outcome == Outcome::Passed && law.detail.contains("thinking"), "{law:?}");
@@ -425,7 +425,7 @@ fn kinds_that_are_not_all_transactions_fail() {
                 books.completed(schedule, kind(n), start, None, start + 500_000 + n);
             }
         };
-        let mut case = testing::case(Work::of("TP-MIXED", &[]).unwrap(), jobs(2, each));
+        let mut case = testing::case(Work::from_catalogue("TP-MIXED", &[]).unwrap(), jobs(2, each));
         change(&mut case);
         check(&case, CheckId::Kinds).outcome
     };

@@ -53,7 +53,7 @@ pub(crate) fn case(work: Work, (schedule, jobs, merged): (Schedule, Vec<JobResul
     let work_has_evidence = work.workload.evidence.is_some();
     let [n, total] = [merged.transaction.count() as f64, merged.total as f64];
     let mut case = Case {
-        request: Request::of(&target, &Arc::new(work), jobs.len() as u32),
+        request: Request::new(&target, &Arc::new(work), jobs.len() as u32),
         measured: Measured {
             schedule,
             opened_at: SystemTime::UNIX_EPOCH,

@@ -24,7 +24,7 @@ const PUBLISHED_STAYS_S: f64 = 1.0;
 pub(crate) struct Counters<'a> {
     /// Includes all that the jobs did up to the window start.
     pub(crate) open: &'a Snapshot,
-    /// The same for the window end.
+    /// Counters at the window end.
     pub(crate) close: &'a Snapshot,
     /// Taken on time, for counters that change continuously.
     pub(crate) on_time: [&'a Snapshot; 2],
@@ -42,7 +42,7 @@ impl<'a> Counters<'a> {
     ///
     /// # Errors
     /// Why they could not be read.
-    pub(crate) fn of(request: &Request, measured: &'a Measured) -> Result<Counters<'a>, String> {
+    pub(crate) fn new(request: &Request, measured: &'a Measured) -> Result<Counters<'a>, String> {
         let edges = &measured.edges;
         let unread =
             || measured.edges.unread().unwrap_or_else(|| "the database's counters could not be read".to_owned());
@@ -83,7 +83,7 @@ impl<'a> Counters<'a> {
         })
     }
 
-    /// The same if few were completed while the snapshots were read: counters of these snapshots are of as many transactions,
+    /// Counts if few were completed while the snapshots were read: counters of these snapshots are of as many transactions,
     /// however late they were read.
     pub(crate) fn exact_on_time(&self) -> Option<Completed> {
         self.completed_on_time().filter(|done| done.count > 0.0 && done.uncertain <= UNCERTAIN * done.count)
@@ -127,7 +127,7 @@ impl<'a> Counters<'a> {
         self.open.delta(self.close, name)
     }
 
-    /// The same per second.
+    /// Growth per second.
     pub(crate) fn rate(&self, name: &str) -> Option<f64> {
         self.grown(name).map(|d| d / self.seconds)
     }
@@ -142,7 +142,7 @@ impl<'a> Counters<'a> {
         open.delta(close, name)
     }
 
-    /// The same per second.
+    /// Growth on time, per second.
     pub(crate) fn rate_on_time(&self, name: &str) -> Option<f64> {
         let [open, close] = self.on_time;
         self.grown_on_time(name).map(|d| d / open.seconds_until(close))

@@ -183,13 +183,13 @@ fn other_io(out: &mut Test, used: &Used, seconds: f64, device_util_pct: Option<f
     out.set_absent(column::OTHER_IO_PCT, why);
 }
 
-/// What the I/O of others leaves out because not even root may read it, as that of process 1 in some containers.
+/// Processes whose I/O not even root may read, as that of process 1 in some containers.
 fn left_out(used: &Used, seconds: f64) -> Option<Note> {
     let (name, _) = used.io_unread.as_ref().filter(|_| used.io_unread_s > IO_UNREAD * seconds)?;
     Some(Note::OtherIoUnread { process: name.clone(), cpu_pct: 100.0 * used.io_unread_s / seconds })
 }
 
-/// What kept loadline and the database from CPUs.
+/// Limits of loadline's and the database's CPUs.
 fn confined(out: &mut Test, request: &Request, [a, b]: [&Surroundings; 2]) {
     let online = b.cpus.len();
     let withheld = b.loadline.allowed.as_ref().filter(|_| online > 0).map(|allowed| {

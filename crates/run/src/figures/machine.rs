@@ -81,6 +81,6 @@ fn own_part(request: &Request, measured: &Measured, ns: f64) -> Option<f64> {
     let run = b.run_ns.checked_sub(a.run_ns)? as f64;
     let wait = b.wait_ns.checked_sub(a.wait_ns)? as f64;
     let jobs_ns = measured.schedule.window_ns() as f64 * measured.jobs.len() as f64;
-    let outside = TimeShares::of(&measured.schedule, &measured.jobs).outside * jobs_ns * run / (run + wait);
+    let outside = TimeShares::new(&measured.schedule, &measured.jobs).outside * jobs_ns * run / (run + wait);
     Some((ns - run).max(0.0) + outside.clamp(0.0, run)).filter(|ns| ns.is_finite())
 }

@@ -180,14 +180,14 @@ impl Measured {
             return Err(format!(
                 "{} made {:.0} and {:.0} per second before and after the test, fewer than its {test:.0}: the speed of commits \
                  changed meanwhile",
-                self.part.of(references),
+                self.part.measured(references),
                 samples[0],
                 samples[1]
             ));
         }
         Ok(Some(TestLimit {
             name: self.part.instead(references).unwrap_or(self.limit.name()).to_owned(),
-            of: self.part.of(references),
+            of: self.part.measured(references),
             jobs: subject.request.jobs,
             redo_bytes_per_tx: self.part.redo_bytes(),
             tps,
@@ -253,7 +253,7 @@ mod tests {
             Ok(self.per_tx)
         }
 
-        fn of(&self, _: &References) -> String {
+        fn measured(&self, _: &References) -> String {
             String::new()
         }
 

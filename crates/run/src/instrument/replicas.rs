@@ -47,7 +47,7 @@ struct Seen {
     looks: u32,
     /// Fewest synchronous replicas, and what the database said of all then.
     fewest: Option<(u32, String)>,
-    /// The same of connected replicas.
+    /// Fewest connected replicas, as above.
     fewest_at_all: Option<(u32, String)>,
     behind_bytes: Option<u64>,
     behind_s: Option<f64>,
@@ -57,7 +57,7 @@ struct Seen {
     stalled: Option<(u64, String)>,
 }
 
-/// What each replica had acknowledged, by its name, and since when, ns.
+/// Acknowledged position of each replica, by its name, and since when, ns.
 type Acknowledged = BTreeMap<String, ([u64; 2], u64)>;
 
 impl Seen {

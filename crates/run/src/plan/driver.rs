@@ -38,7 +38,7 @@ pub(super) fn choose_driver(
     let refusal = |driver| refusal(workload, kind, driver);
     let chosen = |driver, driver_reason, forced| {
         let driver_given = asked.is_some();
-        Ok(PlannedWorkload { driver_given, driver_reason, forced, ..PlannedWorkload::of(&workload.code, driver) })
+        Ok(PlannedWorkload { driver_given, driver_reason, forced, ..PlannedWorkload::new(&workload.code, driver) })
     };
     if workload.scan.is_some() && asked != Some(Driver::Database) {
         let why = workload.only_at_client().unwrap_or_default().to_owned();

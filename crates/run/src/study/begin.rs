@@ -60,7 +60,7 @@ pub(super) fn begin<'a>(study: &Study, listener: &'a mut dyn Listener) -> Result
     let mut context = Context {
         listener,
         requests: study.requests().cloned().collect(),
-        variants: VariantsState::of(&manifest.plan, parked.is_empty()),
+        variants: VariantsState::new(&manifest.plan, parked.is_empty()),
         via: None,
         side,
         parked,

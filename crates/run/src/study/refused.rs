@@ -185,7 +185,7 @@ pub(super) fn advice(says_full: bool, target: &dyn Target, info: &TargetInfo) ->
         // A log of its own, such as a binary log. A server that has ended does not say where.
         folders.extend(target.log_space(0, 0).ok().and_then(|log| log.dir));
     }
-    let now = |dir: &String| StorageFacts::of(Path::new(dir)).ok().map(|facts| facts.storage);
+    let now = |dir: &String| StorageFacts::read(Path::new(dir)).ok().map(|facts| facts.storage);
     let places: BTreeMap<String, Storage> =
         folders.iter().filter_map(now).map(|s| (format!("{} {}", s.source, s.mount_point), s)).collect();
     words(says_full, places.into_values())

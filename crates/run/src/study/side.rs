@@ -88,10 +88,10 @@ impl Side {
         let server = server_of(target.as_ref())?;
         let cache_bytes = target.abilities().block_cache.filter(|_| !temporary && plan.server_memory_bytes().is_some());
         let cache_bytes = cache_bytes.map_or(Ok(None), |cache| cache.set_cache(None))?;
-        let server_memory = server_memory::of(plan, &info, cache_bytes, machine.memory_bytes)?;
+        let server_memory = server_memory::known(plan, &info, cache_bytes, machine.memory_bytes)?;
         listener.on(Event::Step("opening the reference log writer".to_owned()));
         let no_limit = kind_of(&request.url)?.no_limit;
-        let limits = study.limits.as_ref().map(|limits| limits.of(&info, &machine.host)).transpose()?;
+        let limits = study.limits.as_ref().map(|limits| limits.for_target(&info, &machine.host)).transpose()?;
         let limits = limits.map(|(points, warning)| {
             warning.into_iter().for_each(|w| listener.on(Event::Warning(w)));
             points
@@ -200,7 +200,7 @@ pub(crate) fn add_storage(info: &mut TargetInfo) {
         return;
     }
     for (role, dir) in [("log", info.log_dir.clone()), ("data", info.data_dir.clone())] {
-        if let Some(facts) = dir.and_then(|d| StorageFacts::of(Path::new(&d)).ok()) {
+        if let Some(facts) = dir.and_then(|d| StorageFacts::read(Path::new(&d)).ok()) {
             info.storage.insert(role.to_owned(), facts.storage);
         }
     }

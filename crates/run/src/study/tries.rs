@@ -69,7 +69,7 @@ pub(super) struct Tries {
 impl Tries {
     /// Of a run of `plan`, of which `counting` and `others` are stored.
     pub(super) fn new(plan: &Plan, counting: &[TestRecord], others: Vec<TestRecord>) -> Tries {
-        let length = DurationEstimate::of(plan);
+        let length = DurationEstimate::new(plan);
         let window_s = length.window_s();
         let mut tries = Tries {
             patience: plan.patience,

@@ -36,7 +36,7 @@ type Values = BTreeMap<String, Option<String>>;
 
 impl VariantsState {
     /// Of a run of `plan`; `None` if it has no variants that are brought about.
-    pub(super) fn of(plan: &Plan, shared: bool) -> Option<VariantsState> {
+    pub(super) fn new(plan: &Plan, shared: bool) -> Option<VariantsState> {
         let forced = vec![None; plan.arms()?.variants.len()];
         Some(VariantsState { now: 0, shared, restart: false, forced, found: Vec::new() })
     }
@@ -351,7 +351,7 @@ mod tests {
 
     /// The first variant differs from the others in what `change` makes of them.
     fn plan(change: impl Fn(&mut Variant)) -> Plan {
-        let workloads = vec![PlannedWorkload::of("LGWR-LAT1", Driver::Client)];
+        let workloads = vec![PlannedWorkload::new("LGWR-LAT1", Driver::Client)];
         let first = Variant { target: "postgres-temp:".into(), workloads, ..Variant::default() };
         let mut other = first.clone();
         change(&mut other);
@@ -362,7 +362,7 @@ mod tests {
     #[test]
     fn only_what_arms_differ_in_may_change_redo() {
         let may = |change: &dyn Fn(&mut Variant)| {
-            may_change_redo(&plan(change), &PlannedWorkload::of("LGWR-LAT1", Driver::Client))
+            may_change_redo(&plan(change), &PlannedWorkload::new("LGWR-LAT1", Driver::Client))
         };
         assert!(!may(&|b| b.workloads[0].driver = Driver::Database), "a driver changes no redo");
         assert!(may(&|b| b.workloads[0].parameters = [("rows".to_owned(), 2)].into()));
@@ -383,7 +383,7 @@ mod tests {
         let info =
             |jit: &str| TargetInfo { settings: [("jit".to_owned(), jit.to_owned())].into(), ..TargetInfo::default() };
         let found = |jit, work_mem| (VariantFound { target: info(jit), doctor: Vec::new() }, values(work_mem));
-        let mut state = VariantsState::of(&plan, true).unwrap();
+        let mut state = VariantsState::new(&plan, true).unwrap();
         state.found = vec![found("on", "4MB"), found("off", "8MB")];
         let wrong = |state: &VariantsState, arms: &Paired, work_mem, jit| {
             state.not_in_force(arms, &values(work_mem), &info(jit))

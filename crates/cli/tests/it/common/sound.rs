@@ -1,4 +1,4 @@
-//! What must hold of a test that was measured on any machine, however busy it is.
+//! Demands on a test that was measured on any machine, however busy it is.
 
 use loadline_model::CheckId;
 
