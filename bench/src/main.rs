@@ -46,7 +46,7 @@ enum Command {
     Fio(fio::FioArgs),
     /// Plans on real servers of many versions, fetched from package registries
     Servers(servers::ServersArgs),
-    /// Every known way to spoil a figure, with the check that must catch it and a clean twin
+    /// Every known way to spoil a figure, with the check that must catch it and a control run
     Spoil(spoil::SpoilArgs),
     /// `loadline ab` against equal arms on a real server, and against differences that are known
     Arms(arms::ArmsArgs),

@@ -51,12 +51,12 @@ fn row(way: &Way, all: &[Tried], former: &str) -> String {
         return former.map_or_else(|| format!("{begin} **not tried** | – | – |\n"), |line| format!("{line}\n"));
     };
     let seen = if t.holds { cell(&t.seen) } else { format!("**otherwise**: {}", cell(&t.seen)) };
-    let twin = match t.clean {
+    let control = match t.clean {
         None => format!("**marked**: {}", cell(&t.unclean)),
         Some(1) => "passes".to_owned(),
         Some(n) => format!("passes in run {n}"),
     };
-    format!("{begin} {seen} | {twin} | {} |\n", t.date)
+    format!("{begin} {seen} | {control} | {} |\n", t.date)
 }
 
 /// The beginning of a way's row, which does not depend on how it came out.

@@ -71,7 +71,7 @@ pub(super) struct Way {
     /// Description of the act, for the page.
     pub(super) does: String,
     pub(super) on: On,
-    /// Arguments of the run that is spoiled; without what follows it is the clean twin.
+    /// Arguments of the run that is spoiled; without what follows it is the control run.
     #[serde(default)]
     pub(super) run: String,
     pub(super) must: Must,

@@ -241,10 +241,10 @@ impl Conductor {
         self.shared.started.store(started, Ordering::Relaxed);
         self.shared.ended.store(ended, Ordering::Relaxed);
         if now_ns >= self.passed_ns {
-            self.shared.passed_open.store(self.jobs, Ordering::Relaxed);
+            self.shared.after_start.store(self.jobs, Ordering::Relaxed);
         }
         if self.window.is_some() && c.closed() {
-            self.shared.passed_close.store(self.jobs, Ordering::Relaxed);
+            self.shared.after_end.store(self.jobs, Ordering::Relaxed);
         }
     }
 

@@ -71,7 +71,7 @@ const OF_WAITING_COMMITS: [&str; 4] =
 const OTHER_IN_RUNS: &str = "io_per_s";
 const TEST_NUMBER: &str = "test";
 
-/// The table of a run with what laws ask for, which is more than its own tables show.
+/// The table of a run with what laws ask for, which is more than the tables of its report show.
 pub(crate) fn table_of(tests: &[TestRecord]) -> String {
     let is_imported = tests.iter().any(|t| t.imported().is_some());
     // Other tries of a test have numbers too, and no rows: none of them is missing.

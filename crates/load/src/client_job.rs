@@ -144,7 +144,7 @@ pub fn run(client: Client<'_>, timing: Timing, shared: &Shared, tally: Held<'_>)
     }
     let mut schedule = Schedule::pending(timing.start_ns);
     let single = program.is_single_statement();
-    let (mut edges, mut failed_in_a_row) = (Edges::default(), 0);
+    let (mut passed, mut failed_in_a_row) = (Passed::default(), 0);
     if pace.is_some() || thinks.is_some() {
         // Otherwise the kernel may wake the thread 50 µs late, which would count as the target's latency. If refused,
         // the default stays.
@@ -168,10 +168,10 @@ pub fn run(client: Client<'_>, timing: Timing, shared: &Shared, tally: Held<'_>)
         };
         let end_ns = now_ns();
         shared.update(&mut schedule);
-        if edges.close
+        if passed.close
             && let Some(next) = shared.next_window(&schedule)
         {
-            (schedule, edges) = (next, Edges::default());
+            (schedule, passed) = (next, Passed::default());
             books.forget_window();
         }
         books.lost(schedule.counts(end_ns), lost);
@@ -216,9 +216,9 @@ pub fn run(client: Client<'_>, timing: Timing, shared: &Shared, tally: Held<'_>)
                 }
             }
         }
-        edges.pass(end_ns, &schedule, session, &mut books.job, intended_ns, shared);
+        passed.pass(end_ns, &schedule, session, &mut books.job, intended_ns, shared);
         think(thinks.as_mut(), &mut books, &mut schedule, shared, |now, schedule, books| {
-            edges.pass(now, schedule, session, &mut books.job, None, shared);
+            passed.pass(now, schedule, session, &mut books.job, None, shared);
         });
         if let Err(e) = held.renew(&mut books, &mut schedule, shared) {
             books.job.lost = Some(format!("no new session could be opened: {e}"));
@@ -266,12 +266,12 @@ fn never_began_until_the_end(
 
 /// Whether a job has passed window start and window end.
 #[derive(Default)]
-struct Edges {
+struct Passed {
     open: bool,
     close: bool,
 }
 
-impl Edges {
+impl Passed {
     /// Publishes the job's counters if it has passed window start or window end by `now_ns`, between two transactions; the last was
     /// due at `intended_ns`.
     #[inline]
@@ -287,13 +287,13 @@ impl Edges {
         if !self.open && now_ns >= schedule.open_ns {
             self.open = true;
             publish(session, job);
-            shared.passed_open.fetch_add(1, Ordering::Relaxed);
+            shared.after_start.fetch_add(1, Ordering::Relaxed);
         }
         if !self.close && now_ns >= schedule.close_ns {
             self.close = true;
             job.behind_ns = intended_ns.map_or(0, |at| schedule.close_ns.saturating_sub(at));
             publish(session, job);
-            shared.passed_close.fetch_add(1, Ordering::Relaxed);
+            shared.after_end.fetch_add(1, Ordering::Relaxed);
         }
     }
 }

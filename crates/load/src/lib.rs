@@ -32,7 +32,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use loadline_collect::os::{CostMeter, CostUnknown, CostUsed, Server, Tasks, Whose};
-use loadline_collect::{Collected, CpuSource, Edge, Sampler, SamplerConfig, Surroundings};
+use loadline_collect::{Collected, CpuSource, Sampler, SamplerConfig, Surroundings, WindowReading};
 use loadline_database::machine::boot_id;
 use loadline_database::{Observer, Runs, SessionTasks, Target, TargetError, Work};
 use loadline_model::record::AgentFigures;
@@ -144,7 +144,7 @@ pub struct Measured {
     pub populations: Vec<Tally>,
     /// Counters before the jobs connected.
     pub before: Result<Snapshot, String>,
-    pub edges: Edges,
+    pub readings: WindowReadings,
     /// Counters after the jobs disconnected.
     pub after: Result<Snapshot, String>,
     /// Time series, waits, problems.
@@ -178,13 +178,13 @@ impl Measured {
 
     /// Snapshots of the counters that could be read, with their names in a run folder.
     pub fn snapshots(&self) -> impl Iterator<Item = (&'static str, &Snapshot)> {
-        let edges = &self.edges;
+        let readings = &self.readings;
         let named = [
             ("before", &self.before),
-            ("open", &edges.at_open.snapshot),
-            ("passed open", &edges.passed_open.snapshot),
-            ("close", &edges.at_close.snapshot),
-            ("passed close", &edges.passed_close.snapshot),
+            ("open", &readings.at_start.snapshot),
+            ("passed open", &readings.after_start.snapshot),
+            ("close", &readings.at_end.snapshot),
+            ("passed close", &readings.after_end.snapshot),
             ("after", &self.after),
         ];
         named.into_iter().filter_map(|(name, snapshot)| Some((name, snapshot.as_ref().ok()?)))
@@ -244,24 +244,29 @@ impl TestHooks for () {}
 /// position, operating system), and again when all jobs have published their counters (commits, syncs), which can
 /// take as long as their current transaction.
 #[derive(Debug)]
-pub struct Edges {
-    pub at_open: Edge,
-    pub at_close: Edge,
-    pub passed_open: Edge,
-    pub passed_close: Edge,
+pub struct WindowReadings {
+    pub at_start: WindowReading,
+    pub at_end: WindowReading,
+    pub after_start: WindowReading,
+    pub after_end: WindowReading,
 }
 
-impl Edges {
+impl WindowReadings {
     /// None could be read.
-    fn unread_because(text: &str) -> Edges {
-        let edge = Edge::of_database(now_ns(), Err(text.to_owned()));
-        Edges { at_open: edge.clone(), at_close: edge.clone(), passed_open: edge.clone(), passed_close: edge }
+    fn unread_because(text: &str) -> WindowReadings {
+        let reading = WindowReading::of_database(now_ns(), Err(text.to_owned()));
+        WindowReadings {
+            at_start: reading.clone(),
+            at_end: reading.clone(),
+            after_start: reading.clone(),
+            after_end: reading,
+        }
     }
 
     /// Why the counters could not be read, if so.
     #[must_use]
     pub fn unread(&self) -> Option<String> {
-        let all = [&self.at_open, &self.passed_open, &self.at_close, &self.passed_close];
+        let all = [&self.at_start, &self.after_start, &self.at_end, &self.after_end];
         let why = all.iter().find_map(|e| e.snapshot.as_ref().err())?;
         Some(format!("the database's counters could not be read: {why}"))
     }
@@ -386,7 +391,7 @@ pub fn run_test(request: &Request, hooks: &mut dyn TestHooks, tick: impl FnMut(&
     let counting = (request.driver == Driver::Client && !crew.tasks().is_empty()).then(|| Arc::clone(&shared));
     let mut source: Box<dyn Observer> = Box::new(Observed::new(observer, counting, took_ns));
     let mut open_ns = warm_ns;
-    let (schedule, opened_at, sampler, edges) = loop {
+    let (schedule, opened_at, sampler, readings) = loop {
         open_ns = open_ns.max(now_ns() + crew.lead_ns());
         let schedule = Schedule { start_ns, open_ns, close_ns: open_ns + timing.window_ns };
         shared.set_window(schedule);
@@ -403,8 +408,8 @@ pub fn run_test(request: &Request, hooks: &mut dyn TestHooks, tick: impl FnMut(&
         watch.recent = Some(sampler.recent());
         let may_repeat = request.may_repeat_window() && shared.has_window_left();
         let is_repeated = || may_repeat && hooks.opens_again();
-        let edges = match watch_window(&schedule, &mut watch, &sampler, around, is_repeated) {
-            Ok(Some(edges)) => Ok(edges),
+        let readings = match watch_window(&schedule, &mut watch, &sampler, around, is_repeated) {
+            Ok(Some(readings)) => Ok(readings),
             Ok(None) => {
                 source = match sampler.finish().source {
                     Some(source) => source,
@@ -418,7 +423,7 @@ pub fn run_test(request: &Request, hooks: &mut dyn TestHooks, tick: impl FnMut(&
             }
             Err(why) => Err(why),
         };
-        break (schedule, opened_at, sampler, edges);
+        break (schedule, opened_at, sampler, readings);
     };
     warmup.taken_s += (schedule.open_ns - warm_ns) as f64 / 1e9;
     let counts = std::mem::take(&mut watch.counts);
@@ -438,12 +443,13 @@ pub fn run_test(request: &Request, hooks: &mut dyn TestHooks, tick: impl FnMut(&
     }
     let lost = results.iter().any(|job| job.lost.is_some());
     // A server that answered neither the jobs nor the sampler: whoever asks for the test says which.
-    let unread =
-        |text: String| if lost { Ok((Edges::unread_because(&text), None)) } else { Err(TestError::Counters(text)) };
-    let (mut edges, readings) = edges.or_else(unread)?;
-    own_commits.subtract_from(&mut edges, &mut after);
+    let unread = |text: String| {
+        if lost { Ok((WindowReadings::unread_because(&text), None)) } else { Err(TestError::Counters(text)) }
+    };
+    let (mut readings, surroundings) = readings.or_else(unread)?;
+    own_commits.subtract_from(&mut readings, &mut after);
     let own = own_processes(&agents).into_iter().chain(request.proxy.iter().flatten().flatten().copied()).collect();
-    let around = readings.map(|(readings, cost)| Around { readings, server, own, cost });
+    let around = surroundings.map(|(readings, cost)| Around { readings, server, own, cost });
     let mut merged = Tally::new(schedule.window_ns(), request.load.has_rate());
     tallies.iter().for_each(|tally| merged.merge(tally));
     tallies.resize_with(request.load.populations.len(), Tally::default);
@@ -456,7 +462,7 @@ pub fn run_test(request: &Request, hooks: &mut dyn TestHooks, tick: impl FnMut(&
         merged,
         populations: tallies,
         before,
-        edges,
+        readings,
         after,
         collected,
         around,

@@ -360,19 +360,20 @@ fn check_redo(e: &Evidence<'_>, seen: Option<f64>) -> Verdict {
     };
     let kib = |bytes: f64| bytes / 1024.0;
     // A transaction that crosses window start or window end writes redo on one side and is counted on the other. So do all
-    // transactions between a window edge and the moment at which the log's position was read.
+    // transactions between window start or end and the moment at which the log's position was read.
     let off_share = redo_off_share(e);
-    let edge = e.jobs() / e.transactions().max(1.0) + off_share;
+    let crossing = e.jobs() / e.transactions().max(1.0) + off_share;
     let detail = format!(
         "{:.2} KiB of redo per transaction; the workload is defined as {:.2} to {:.2} KiB",
         kib(seen),
         kib(size.min),
         kib(size.max)
     );
-    let why = if off_share < 0.01 { "transactions cross the window's edges" } else { "its position was read late" };
+    let why =
+        if off_share < 0.01 { "transactions cross the window's start or end" } else { "its position was read late" };
     let said = !(size.min..=size.max).contains(&seen) || off_share >= 0.01;
-    let detail = if said { format!("{detail}, more or less {:.1} %: {why}", edge * 100.0) } else { detail };
-    let ok = (size.min * (1.0 - edge)..=size.max * (1.0 + edge)).contains(&seen);
+    let detail = if said { format!("{detail}, more or less {:.1} %: {why}", crossing * 100.0) } else { detail };
+    let ok = (size.min * (1.0 - crossing)..=size.max * (1.0 + crossing)).contains(&seen);
     let detail = match page_images(e).filter(|n| !ok && *n >= 0.01) {
         Some(n) => format!(
             "{detail}; a transaction wrote {n:.2} images of whole pages, one for each page that changes for the first time after a \

@@ -129,7 +129,7 @@ impl<'a> Jobs<'a> {
     /// Evidence of jobs that no instrument watched and that lost nothing.
     pub(crate) fn from(request: &Request, measured: &'a Measured) -> Jobs<'a> {
         let counters = Counters::new(request, measured);
-        let rates = measured.edges.at_open.system.rates_until(&measured.edges.at_close.system);
+        let rates = measured.readings.at_start.system.rates_until(&measured.readings.at_end.system);
         Jobs { measured, rates, counters, instruments: Instruments::default(), lost_nodes: &[], full_disk: None }
     }
 }
@@ -184,7 +184,7 @@ impl<'a> Evidence<'a> {
 
     /// Why a figure is missing: its counters could not be read, or else `why`.
     pub(crate) fn missing(&self, why: &str) -> String {
-        self.measured.edges.unread().unwrap_or_else(|| why.to_owned())
+        self.measured.readings.unread().unwrap_or_else(|| why.to_owned())
     }
 
     /// Transactions that the jobs completed between the database's snapshots, if the snapshots have their count.

@@ -71,8 +71,8 @@ impl Row {
             r.open = sheet.value("rate_tps", row).is_some() || sheet.text("job_load", row).contains(OPEN_LOOP);
             // Each of all jobs has a transaction that began before the window, also where they pause most of the time.
             let longest = sheet.value("transaction_time_ns_max", row).map_or(5.0 * time.at, |ns| ns / 1e9);
-            let edge = sheet.late(row, longest) / share.at.clamp(0.01, 1.0);
-            r.meets = r.ratio.holds(1.0) || r.deviation(1.0) <= edge || r.open && r.ratio.low <= 1.0;
+            let tolerance = sheet.late(row, longest) / share.at.clamp(0.01, 1.0);
+            r.meets = r.ratio.holds(1.0) || r.deviation(1.0) <= tolerance || r.open && r.ratio.low <= 1.0;
         } else if law.kind == Kind::Agreed {
             r.meets |= r.deviation(1.0) <= slack;
         }
@@ -344,10 +344,10 @@ impl<'a> Judge<'a> {
         let usual = if is_parts { (1.0, (at - 1.0) * 100.0) } else { (at, 0.0) };
         let recomputed = columns.last().and_then(|c| pair.solve(*c, r.row, usual));
         let agree = if agree { "; the other rows agree" } else { "" };
-        let edge = if r.cut { "; it holds if digits were cut off" } else { "" };
+        let hint = if r.cut { "; it holds if digits were cut off" } else { "" };
         let why = match multiple {
             Some(multiple) => Reason::InFlight(pair.text.clone(), Figure(multiple)),
-            None => Reason::Broken(self.text(law), &law.meaning, agree, edge),
+            None => Reason::Broken(self.text(law), &law.meaning, agree, hint),
         };
         sheet.find((&law.id, severity), r.row, columns, recomputed, why);
     }

@@ -15,7 +15,7 @@ use crate::sweep::SweepPoint;
 /// much as the workload is defined with (LGWR-LAT1: 1 to 2 KiB), whatever the rows that calibration took for it. Elsewhere
 /// the rows are the work, and redo is what a database needs for them: it is said how many times as much, and never refused.
 const REDO_TOLERANCE: f64 = 0.10;
-/// Redo this far outside the definition, as a share, is within it: the check redo-size allows as much at the edges of a window.
+/// Redo this far outside the definition, as a share, is within it: the check redo-size allows as much for transactions that cross its start or end.
 const REDO_EDGE: f64 = 0.05;
 /// Redo per transaction that counts as none, KiB: background redo of the database.
 const NO_REDO_KIB: f64 = 0.1;

@@ -122,7 +122,7 @@ fn run_with<'s>(
             );
             (job, tally.into_inner().unwrap())
         });
-        while shared.passed_close.load(Ordering::Relaxed) == 0 && !running.is_finished() {
+        while shared.after_end.load(Ordering::Relaxed) == 0 && !running.is_finished() {
             std::thread::sleep(Duration::from_millis(2));
         }
         shared.stop.store(true, Ordering::Relaxed);

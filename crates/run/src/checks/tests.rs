@@ -121,7 +121,7 @@ fn redo_is_as_defined_but_for_what_was_read_late() {
     let redo = |bytes, late_share: f64| {
         changed(|case| {
             case.test.set(column::REDO_BYTES_PER_TX, bytes);
-            case.measured.edges.at_close.snapshot.as_mut().unwrap().at_ns += (late_share * 2.0 * SECOND as f64) as u64;
+            case.measured.readings.at_end.snapshot.as_mut().unwrap().at_ns += (late_share * 2.0 * SECOND as f64) as u64;
         })
     };
     let of = |bytes, late_share| outcome(&redo(bytes, late_share), CheckId::RedoSize);
@@ -200,7 +200,7 @@ fn late_snapshots_are_compared_with_what_the_jobs_had_done_by_then() {
             case.count(counter::COMMITS, counted);
             case.count(counter::REDO_SYNCS, n);
             ours.into_iter().for_each(|ours| count_jobs(case, ours, 3.0));
-            case.measured.edges.at_close.snapshot.as_mut().unwrap().at_ns += late_ns;
+            case.measured.readings.at_end.snapshot.as_mut().unwrap().at_ns += late_ns;
         }))
     };
     assert_eq!(late(n * 1.5, None, 0), [CheckId::CommitsWindow]);
@@ -231,10 +231,10 @@ fn more_commits_per_sync_than_jobs_are_not_durable() {
             let of = |(commits, syncs): (f64, f64)| {
                 [(counter::COMMITS, commits), (counter::REDO_SYNCS, syncs)].map(|(n, v)| (n.to_owned(), v)).into()
             };
-            let edges = &mut case.measured.edges;
-            edges.at_open.snapshot.as_mut().unwrap().nodes = vec![of((0.0, 0.0)), of((0.0, 0.0))];
+            let readings = &mut case.measured.readings;
+            readings.at_start.snapshot.as_mut().unwrap().nodes = vec![of((0.0, 0.0)), of((0.0, 0.0))];
             let close = commits_per_sync.map(|share| of((n / 2.0, n / 2.0 / share)));
-            edges.at_close.snapshot.as_mut().unwrap().nodes = close.into();
+            readings.at_end.snapshot.as_mut().unwrap().nodes = close.into();
         })
     };
     assert_eq!(failed(&nodes([2.0, 1.0], n / 2.0)), []);
@@ -457,7 +457,7 @@ fn a_violated_consistency_condition_is_named() {
 #[test]
 fn unread_counters_are_reported_as_unread() {
     let unread = changed(|case| {
-        case.measured.edges.at_open.snapshot = Err("gone".into());
+        case.measured.readings.at_start.snapshot = Err("gone".into());
         case.measured.after = Err("gone as well".into());
         case.test = Test::default();
     });
@@ -467,8 +467,8 @@ fn unread_counters_are_reported_as_unread() {
         assert!(check.outcome == Outcome::NotMade && check.detail.contains("could not be read"), "{check:?}");
     }
     let uncounted = changed(|case| {
-        for edge in [&mut case.measured.edges.at_open, &mut case.measured.edges.at_close] {
-            edge.snapshot.as_mut().unwrap().counters.remove(counter::COMMITS);
+        for reading in [&mut case.measured.readings.at_start, &mut case.measured.readings.at_end] {
+            reading.snapshot.as_mut().unwrap().counters.remove(counter::COMMITS);
         }
     });
     assert_eq!(check(&uncounted, CheckId::CommitsWindow).detail, COMMITS_NOT_COUNTED);

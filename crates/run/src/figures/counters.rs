@@ -43,13 +43,13 @@ impl<'a> Counters<'a> {
     /// # Errors
     /// Why they could not be read.
     pub(crate) fn new(request: &Request, measured: &'a Measured) -> Result<Counters<'a>, String> {
-        let edges = &measured.edges;
+        let readings = &measured.readings;
         let unread =
-            || measured.edges.unread().unwrap_or_else(|| "the database's counters could not be read".to_owned());
+            || measured.readings.unread().unwrap_or_else(|| "the database's counters could not be read".to_owned());
         let both = |a: &'a Result<Snapshot, String>, b: &'a Result<Snapshot, String>| {
             a.as_ref().ok().zip(b.as_ref().ok()).ok_or_else(unread)
         };
-        let on_time = both(&edges.at_open.snapshot, &edges.at_close.snapshot)?;
+        let on_time = both(&readings.at_start.snapshot, &readings.at_end.snapshot)?;
         let window_s = measured.schedule.window_s();
         let facts = request.target.facts();
         if facts.counter_lag_s > 0.0 {
@@ -60,7 +60,7 @@ impl<'a> Counters<'a> {
         }
         // Sessions publish their counters when they pass window start and window end.
         let (open, close) = if facts.publishes_counters {
-            both(&edges.passed_open.snapshot, &edges.passed_close.snapshot)?
+            both(&readings.after_start.snapshot, &readings.after_end.snapshot)?
         } else {
             on_time
         };

@@ -115,7 +115,7 @@ fn log_parts(out: &mut Test, c: &Counters<'_>) {
 pub(crate) fn log_file_sync(e: &Evidence<'_>, out: &mut Test) {
     const ID: &Column = column::LOG_FILE_SYNC_MS;
     let (measured, tps) = (e.measured, e.tps() * e.merged().commits_per_tx());
-    let [open, close] = [&measured.edges.at_open, &measured.edges.at_close].map(|e| e.snapshot.as_ref().ok());
+    let [open, close] = [&measured.readings.at_start, &measured.readings.at_end].map(|e| e.snapshot.as_ref().ok());
     let ns_per_s =
         open.zip(close).and_then(|(a, b)| a.delta(b, counter::LOG_WAIT_NS).map(|ns| ns / a.seconds_until(b)));
     let events = &e.request.target.facts().waits.log_sync;

@@ -75,8 +75,8 @@ fn of_agents(measured: &Measured, out: &mut Test) {
 /// these the time outside transactions. A thread that was ready to run was on a CPU for the same share of its time inside
 /// and outside. `None` in an open loop, in which jobs also wait outside transactions.
 fn own_part(request: &Request, measured: &Measured, ns: f64) -> Option<f64> {
-    let edges = [&measured.edges.at_open, &measured.edges.at_close];
-    let [a, b] = edges.map(|e| e.job_threads);
+    let readings = [&measured.readings.at_start, &measured.readings.at_end];
+    let [a, b] = readings.map(|e| e.job_threads);
     let (a, b) = a.zip(b).filter(|_| !request.load.has_rate())?;
     let run = b.run_ns.checked_sub(a.run_ns)? as f64;
     let wait = b.wait_ns.checked_sub(a.wait_ns)? as f64;

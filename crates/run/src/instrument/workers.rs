@@ -111,8 +111,8 @@ enum Counted {
 
 /// The database's count between window start and window end, read when all jobs had passed them.
 fn counted(measured: &Measured) -> Option<Counted> {
-    let edges = &measured.edges;
-    grown(edges.passed_open.snapshot.as_ref().ok()?, edges.passed_close.snapshot.as_ref().ok()?)
+    let readings = &measured.readings;
+    grown(readings.after_start.snapshot.as_ref().ok()?, readings.after_end.snapshot.as_ref().ok()?)
 }
 
 fn grown(open: &Snapshot, close: &Snapshot) -> Option<Counted> {
@@ -300,7 +300,7 @@ mod tests {
             |counted| check(&Processes { counted: Some(counted), ..processes(4, Ok(Some((4, 4))), &none) }).outcome;
         let workers = |planned, launched| with(Counted::Workers { planned, launched });
         assert_eq!((workers(300.0, 300.0), workers(300.0, 298.0)), (Outcome::Passed, Outcome::Passed));
-        assert_eq!(workers(294.0, 294.0), Outcome::Passed, "a query at each edge");
+        assert_eq!(workers(294.0, 294.0), Outcome::Passed, "a query at window start and end");
         assert_eq!(workers(300.0, 290.0), Outcome::Failed, "some were not launched");
         assert_eq!(workers(200.0, 200.0), Outcome::Failed, "fewer were planned");
         let queries = |whole, less| with(Counted::Queries { whole, less });
