@@ -32,7 +32,7 @@ impl Cloud {
         CLOUDS.cloud.iter().find(|cloud| names.clone().any(|name| begins(name, cloud)))
     }
 
-    /// What the doctor says of it.
+    /// Text of the doctor.
     pub(crate) fn finding(&self) -> Finding {
         Finding::new("cloud", Severity::Warning, "managed service", &self.name, &self.unseen)
     }

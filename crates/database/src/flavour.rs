@@ -29,7 +29,7 @@ pub(crate) struct Flavour {
     pub(crate) basis: Basis,
 }
 
-/// What loadline does with it.
+/// Treatment by loadline.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Basis {
@@ -42,13 +42,13 @@ pub(crate) enum Basis {
 }
 
 impl Flavour {
-    /// What the user should know of its figures.
+    /// Advice to the user about its figures.
     pub(crate) fn advice(&self) -> Option<&str> {
         if let Basis::Partly(what) = &self.basis { Some(what) } else { None }
     }
 }
 
-/// What an endpoint's server is, if it is not an original; asked in the first session.
+/// Product of an endpoint's server, if it is not an original; asked in the first session.
 #[derive(Clone, Default)]
 pub(crate) struct Recognised(Arc<OnceLock<Option<&'static Flavour>>>);
 
@@ -79,7 +79,7 @@ pub(crate) fn recognised(texts: &[&str]) -> Option<&'static Flavour> {
     FLAVOURS.flavours.iter().find(|flavour| has(&flavour.mark))
 }
 
-/// What an engine of its own lacks.
+/// Abilities that an engine of its own lacks.
 pub(crate) const OTHER_ENGINE: &str = "has other counters, and a log and cache of its own";
 
 /// The error for a server that is not `original` (`PostgreSQL`, `MySQL`), which says `version` of itself and `lacks` something.

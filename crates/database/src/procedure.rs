@@ -39,7 +39,7 @@ const WON: u64 = 1 << 30;
 pub(crate) struct Body {
     /// Declarations of the used variables.
     pub(crate) declarations: String,
-    /// Its statements, one per line.
+    /// Statements, one per line.
     pub(crate) text: String,
     /// Deepest nesting of loops.
     pub(crate) loops: usize,

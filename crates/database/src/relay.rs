@@ -46,7 +46,7 @@ const PIECE: usize = size_of::<Piece>() + 16;
 pub struct Relay {
     socket: Option<PathBuf>,
     link: Arc<Shared>,
-    /// Its other end ends the listener.
+    /// Other end ends the listener.
     wake: UnixStream,
     listener: Option<JoinHandle<()>>,
 }
@@ -185,7 +185,7 @@ impl Shared {
     }
 }
 
-/// What was received in one read.
+/// Bytes received in one read.
 struct Piece {
     due_ns: u64,
     /// The first `len` bytes are its own.

@@ -1,4 +1,4 @@
-//! What a doctor says of the storage under a folder of this machine.
+//! Findings of a doctor about the storage under a folder of this machine.
 
 use std::path::Path;
 

@@ -16,14 +16,14 @@ use crate::error::TargetError;
 pub struct Work {
     pub workload: Arc<Workload>,
     pub params: Params,
-    /// Its transaction program with these parameters.
+    /// Transaction program with these parameters.
     pub program: Program,
     /// Seed of the rows that are loaded.
     pub seed: u64,
     /// Seed of what jobs draw: keys, values, payloads, think times. Each window of a run has its own
     /// ([`loadline_model::seed_of_window`]).
     pub draws: u64,
-    /// What rows are filled with.
+    /// Payload of rows.
     pub payload: Payload,
     /// Nodes of the target over which its jobs are spread, the first ones; `None`: all.
     pub nodes: Option<u32>,
@@ -58,7 +58,7 @@ impl Work {
         Ok(Work::new(workload, params, 42, Payload::default()))
     }
 
-    /// The same for a data set of so many bytes.
+    /// This work for a data set of so many bytes.
     #[must_use]
     pub fn with_size(self, bytes: u64) -> Work {
         let program = self.workload.make(&self.params.clone().with_size(bytes));

@@ -1,6 +1,6 @@
 //! Embedded databases, which run in this process on files of their own: what all of them share. Each says the rest ([`Engine`]).
 //!
-//! Its roles are here, its files ([`files`]), their counters ([`counters`]) and its descriptor ([`knowledge`]). A database that is opened
+//! Roles are here, its files ([`files`]), their counters ([`counters`]) and its descriptor ([`knowledge`]). A database that is opened
 //! as a library while loadline runs is found by [`library`], and its file operations are counted by [`calls`].
 
 pub(crate) mod calls;

@@ -154,7 +154,7 @@ impl Mysql {
         Ok(())
     }
 
-    /// What holds for the nodes of a cluster, for the report; `settings` are those of the first.
+    /// Notes on the nodes of a cluster, for the report; `settings` are those of the first.
     pub(super) fn cluster_notes(&self, settings: &MysqlSettings) -> Vec<String> {
         if self.first().member.is_none() {
             return Vec::new();

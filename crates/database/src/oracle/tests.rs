@@ -19,7 +19,7 @@ use crate::work::Work;
 static SERVERS: LazyLock<BTreeMap<String, Script>> =
     LazyLock::new(|| toml::from_str(include_str!("tests/servers.toml")).unwrap());
 
-/// What a fake server answers; the file describes it.
+/// Answers of a fake server; the file describes them.
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Script {
@@ -205,7 +205,7 @@ fn go_through(server: &FakeServer, native_report: bool) {
     }
 }
 
-/// What loadline finds at a server: the doctor's findings as it prints them, and the answers of the other roles.
+/// Findings at a server: the doctor's as it prints them, and the answers of the other roles.
 fn found(name: &str) -> String {
     let server = FakeServer::named(name);
     let target = server.open(true).unwrap();

@@ -22,7 +22,7 @@ use crate::storage::{free_space, in_memory};
 /// Redo of a fast log writer, bytes per second: `max_wal_size` is compared with it.
 const FAST_REDO: f64 = 100.0 * 1024.0 * 1024.0;
 
-/// What the rules need beside the settings.
+/// Inputs of the rules beside the settings.
 type Facts = BTreeMap<&'static str, String>;
 
 pub(super) fn examine(c: &mut Connection, instance: &PgInstance) -> Result<Vec<Finding>, TargetError> {
@@ -73,7 +73,7 @@ pub(super) fn lost_settings(c: &mut Connection) -> Result<Option<Finding>, Targe
     Ok((held.as_deref() != Some("t")).then(finding))
 }
 
-/// What the rules need of the server's state, and the number of standbys for which commits may wait.
+/// Inputs of the rules from the server's state, and the number of standbys for which commits may wait.
 fn facts(c: &mut Connection, flavour: Option<&Flavour>) -> Result<(Facts, u32), TargetError> {
     let row = c.row(&KNOWLEDGE.queries.text("state", &[]))?;
     let mut facts = Facts::from([("version", c.version_text.clone()), ("newest", NEWEST.to_string())]);

@@ -261,7 +261,7 @@ impl Postgres {
         self.admin(self.primary(), f)
     }
 
-    /// Its standbys: those that are nodes, or replicas that run.
+    /// Standbys: those that are nodes, or replicas that run.
     pub(super) fn standbys(&self) -> Result<Vec<Endpoint>, TargetError> {
         if let Some(pair) = &self.pair {
             return Ok(pair.endpoints());

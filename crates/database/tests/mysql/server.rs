@@ -87,7 +87,7 @@ impl Server {
         data.parent().unwrap().join("socket/s")
     }
 
-    /// The same server as a user's: loadline does not own it.
+    /// This server as a user's: loadline does not own it.
     pub(crate) fn as_users(&self, user: &str) -> Result<Box<dyn Target>, TargetError> {
         loadline_database::open(&self.request(user))
     }

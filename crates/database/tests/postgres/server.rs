@@ -12,7 +12,7 @@ const PORT: u16 = 54329;
 
 pub(crate) struct Server {
     pub(crate) dir: PathBuf,
-    /// Its standard input is a pipe from this process: the server is stopped when the pipe closes.
+    /// Standard input is a pipe from this process: the server is stopped when the pipe closes.
     _keeper: Child,
 }
 

@@ -1,4 +1,4 @@
-//! What each server must do alike: tests that every binary runs on its own.
+//! Equal duties of all servers: tests that every binary runs on its own.
 
 use loadline_database::{
     ClientSession, DatabaseSession, LoadProgress, Observer, SessionTasks, Target, TargetError, Work,
@@ -220,7 +220,7 @@ pub(crate) fn done_in_slices(session: &mut dyn DatabaseSession) -> f64 {
     (0..4).map(|_| slice().transaction.count() + 1).sum::<u64>() as f64
 }
 
-/// What `observer` sees of other sessions while `query` runs in one: the most at work at once, and their CPU time so far.
+/// Other sessions as `observer` sees them while `query` runs in one: the most at work at once, and their CPU time so far.
 pub(crate) fn watch_others(observer: &mut dyn Observer, query: impl FnOnce() + Send) -> (u32, Vec<Option<f64>>) {
     let (mut seen, mut used) = (0, Vec::new());
     std::thread::scope(|scope| {
@@ -234,7 +234,7 @@ pub(crate) fn watch_others(observer: &mut dyn Observer, query: impl FnOnce() + S
     (seen, used)
 }
 
-/// What the statistics views say now.
+/// Rows of the statistics views now.
 pub(crate) fn views(target: &dyn Target) -> Vec<View> {
     target.abilities().statistics_views.unwrap().views().unwrap()
 }

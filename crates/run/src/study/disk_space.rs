@@ -172,7 +172,7 @@ fn workload_tables<'a>(target: &dyn Target, works: &'a [Work], all: bool) -> (Si
 /// Disk space that a run needs.
 #[derive(Debug, Default)]
 struct Need {
-    /// What needs it, with the verb: `the data set needs`.
+    /// Subject that needs it, with the verb: `the data set needs`.
     what: String,
     data: Size,
     /// Bytes freed by dropping the existing data set first.

@@ -19,7 +19,7 @@ use crate::test::Test;
 /// Time over which is looked whether it is quiet.
 pub(super) const LOOK: Duration = Duration::from_millis(200);
 
-/// What others do on this machine, since it was last looked.
+/// Use by others on this machine, since it was last looked.
 pub(super) struct Others {
     server: Server,
     /// loadline and a proxy that is measured.

@@ -49,7 +49,7 @@ impl KnownLimits {
     }
 }
 
-/// What has changed in the server since the earlier tests of a resumed run: `upgraded` to another version, or `settings`.
+/// Changes in the server since the earlier tests of a resumed run: `upgraded` to another version, or `settings`.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Changes {
     pub(super) upgraded: Option<String>,

@@ -32,7 +32,7 @@ pub(super) struct Side {
     pub(super) info: TargetInfo,
     /// The doctor's findings.
     pub(super) findings: Vec<Finding>,
-    /// What has changed since the earlier tests of a resumed run.
+    /// Changes since the earlier tests of a resumed run.
     pub(super) changes: Changes,
     /// The target's data files, for dropping them from the page cache.
     pub(super) data_files: Result<DataFiles, String>,
@@ -42,9 +42,9 @@ pub(super) struct Side {
     pub(super) server_memory: Option<ServerMemory>,
     /// Highest job count of an automatic sweep.
     pub(super) max_jobs: u32,
-    /// What the doctor refused, if the run was forced.
+    /// Refusals of the doctor, if the run was forced.
     pub(super) forced: Option<String>,
-    /// What measures the limits of its tests, or why nothing does.
+    /// Tool that measures the limits of its tests, or why there is none.
     pub(super) references: Result<References, String>,
     /// Whether an existing data set is dropped first.
     pub(super) drop_data_set: bool,
@@ -130,7 +130,7 @@ impl Side {
     }
 }
 
-/// What measures the limits of the tests.
+/// Tool that measures the limits of the tests.
 fn references(
     study: &Study,
     no_limit: Option<&str>,
@@ -206,7 +206,7 @@ pub(crate) fn add_storage(info: &mut TargetInfo) {
     }
 }
 
-/// What is refused of a target: another version than before, and by the doctor; an error unless forced, or about the settings
+/// Refusals of a target: another version than before, and by the doctor; an error unless forced, or about the settings
 /// `own`, which an arm has on purpose.
 pub(super) fn forced(
     changes: &Changes,

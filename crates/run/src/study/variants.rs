@@ -17,7 +17,7 @@ use crate::checks::settings;
 use crate::plan::PlanError;
 use crate::plan::variants::{differing, keep_common, same_kind};
 
-/// What a run of variants remembers.
+/// State of a run of variants.
 pub(super) struct VariantsState {
     /// Index of the variant in force.
     now: usize,
@@ -25,7 +25,7 @@ pub(super) struct VariantsState {
     shared: bool,
     /// Whether a setting of the variants needs a restart: then each window begins after one, so that all begin alike.
     restart: bool,
-    /// What was refused in each variant and the user has on purpose.
+    /// Refusals in each variant that the user has on purpose.
     forced: Vec<Option<String>>,
     /// The variants as this process found them, and the values of the settings that they give; empty until all were in force.
     found: Vec<(VariantFound, Values)>,
@@ -45,7 +45,7 @@ impl VariantsState {
         self.forced.get(self.now)?.as_ref()
     }
 
-    /// What has changed in the target of the variant in force, which is `info` now, since it was found; for a note.
+    /// Changes in the target of the variant in force, which is `info` now, since it was found; for a note.
     pub(super) fn changed(&self, plan: &Plan, info: &TargetInfo) -> Option<Note> {
         let variant = plan.arms()?.variants.get(self.now)?;
         // loadline itself changes settings of a private server from test to test; nobody else does.
