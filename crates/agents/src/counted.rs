@@ -48,7 +48,7 @@ impl Counted {
         if n != jobs {
             return Err(format!("it counted {n} jobs, not {jobs}"));
         }
-        // What comes from elsewhere is held against itself: the parts must add up to the whole.
+        // What comes from elsewhere is compared with itself: the parts must add up to the whole.
         fn sum<T>(all: &[T], of: fn(&T) -> u64) -> Option<u64> {
             all.iter().try_fold(0, |sum: u64, one| sum.checked_add(of(one)))
         }

@@ -36,7 +36,7 @@ pub struct Audit {
     pub checked: BTreeSet<&'static str>,
     /// Tables whose shape is not read.
     pub refused: Vec<AuditError>,
-    /// Claims that could not be held against the tables.
+    /// Claims that could not be compared with the tables.
     pub unchecked: Vec<AuditError>,
 }
 

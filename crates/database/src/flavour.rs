@@ -1,6 +1,6 @@
 //! Servers that speak the protocol of PostgreSQL or MySQL and are something else: `flavours.toml`.
 //!
-//! loadline's figures are held against counters of the server's own log and cache, so a protocol is not enough.
+//! loadline's figures are compared with counters of the server's own log and cache, so a protocol is not enough.
 
 use std::sync::{Arc, OnceLock};
 

@@ -1,6 +1,6 @@
 //! A link of our own between a database and a replica: a relay of byte streams, whose delay, jitter and bandwidth can be
 //! changed while it is in use. It connects to the database by a Unix socket, and the replica to it by another or, if it knows
-//! no such way, at the loopback address ([`door`]).
+//! no such way, at the loopback address ([`listener`]).
 //!
 //! Each connection has two [`Queue`]s, one per direction, each with a thread that receives and one that sends. A piece is due
 //! its delay after the moment in which it was received; a direction of the link is shared by its connections ([`Way`]). The
@@ -9,7 +9,7 @@
 //! A relay passes 1 GiB/s and more. Its memory is bounded: what is under way at that rate, at most 1 GiB and usually little,
 //! because a log is written more slowly.
 
-mod door;
+mod listener;
 mod probe;
 #[cfg(test)]
 mod tests;
@@ -30,7 +30,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use loadline_storage::now_ns;
 
-use door::Listener;
+use listener::Listener;
 pub(crate) use probe::Prober;
 pub use way::Link;
 use way::{READ, Way};

@@ -198,7 +198,7 @@ impl ImportedTest {
         }
     }
 
-    /// Sets the number of transactions, held against throughput and time, which may be off by `unsure_s`.
+    /// Sets the number of transactions, compared with throughput and time, which may be off by `unsure_s`.
     pub(crate) fn set_count(&mut self, transactions: f64, unsure_s: f64) {
         self.record.set(COMMITS, transactions);
         let (tps, s) = (self.record.figure(TX_PER_S), self.record.figure(ELAPSED_S));

@@ -195,7 +195,7 @@ pub fn evaluation_page(
         let head =
             listing.columns.iter().chain(&["jobs: error ± half of the interval, %"]).map(|title| Head::text(title));
         Document {
-            title: format!("Forecasts of {title} held against its own upper half"),
+            title: format!("Forecasts of {title} compared with its own upper half"),
             subtitle: prose("evaluation", ()),
             verdict: said(overall(used)),
             all_well: refused.is_empty(),

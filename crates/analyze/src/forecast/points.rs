@@ -76,7 +76,7 @@ pub struct Series {
 }
 
 /// The series of the tests of a run in `state`: valid sweeps of closed loops over jobs; and what was left out or is to be known, in
-/// words. `beside`: the tests of all runs, from which a series is told apart by its name.
+/// words. `beside`: the tests of all runs, from which a series is distinguished by its name.
 #[must_use]
 pub fn series(state: RunState, records: &[TestRecord], beside: &[TestRecord]) -> (Vec<Series>, Vec<String>) {
     let (all, count) = (records.len(), |which: fn(&&TestRecord) -> bool| records.iter().filter(which).count());

@@ -7,7 +7,7 @@ use super::wire::Connection;
 use crate::error::{Cause, TargetError, unless_refused};
 use crate::flavour::{self, Basis, FLAVOURS, Flavour};
 
-/// Counters that every MySQL and MariaDB has, and that loadline's figures are held against.
+/// Counters that every MySQL and MariaDB has, and that loadline's figures are compared with.
 const COUNTERS: [&str; 3] = ["Handler_commit", "Innodb_data_fsyncs", "Innodb_page_size"];
 
 /// The flavour of the server; `None` for the originals.

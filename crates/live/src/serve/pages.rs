@@ -151,7 +151,7 @@ fn several(served: &Served, ids: &[String]) -> Result<Vec<RunData>, PageError> {
 
 pub(super) fn compare(served: &Served, query: &str) -> Result<String, PageError> {
     let mut runs = several(served, &chosen(query)?)?;
-    // What was measured later is held against what was before, whatever the order of the list.
+    // What was measured later is compared with what was before, whatever the order of the list.
     runs.sort_by(|a, b| a.manifest.started_at.cmp(&b.manifest.started_at));
     let compared = Compared::new(&runs, TERMS, WIDTH).map_err(|e| PageError::Asked(e.to_string()))?;
     Ok(linked(compared.html().as_bytes(), &[]))

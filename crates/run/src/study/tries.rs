@@ -203,7 +203,7 @@ impl Context<'_> {
 
     /// Wait at the end of the warm-up.
     pub(super) fn hold(&self, others: Others) -> Hold {
-        // Agents on this machine are not told from others while they work.
+        // Agents on this machine are not distinguished from others while they work.
         Hold::new(others, if self.agents.is_some() { 0.0 } else { self.tries.wait_s() })
     }
 

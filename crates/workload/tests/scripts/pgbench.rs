@@ -1,4 +1,4 @@
-//! Expressions and random numbers held against what pgbench 15 sent to a server with the same seed.
+//! Expressions and random numbers compared with what pgbench 15 sent to a server with the same seed.
 
 use std::sync::Arc;
 
