@@ -236,7 +236,9 @@ impl<L: Link> Coordinator<L> {
     pub(crate) fn note(&mut self, agent: usize, failure: &Failure) {
         let mut text = failure.to_string();
         let silent = matches!(failure, Failure::Silent(_) | Failure::Hub(_));
-        if let Some(trouble) = self.link.trouble(self.began_ns).filter(|_| !silent) {
+        if let Some(trouble) = self.link.trouble(self.began_ns)
+            && !silent
+        {
             text = format!("{text}; {trouble}");
         }
         if let Some(member) = self.members.get_mut(agent) {

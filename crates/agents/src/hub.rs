@@ -119,7 +119,9 @@ impl Hub {
 
     /// Sends. What cannot be sent because the hub is away is lost: it would come too late.
     pub(crate) fn publish<B: Serialize>(&self, subject: &str, message: &Message<B>) {
-        if let Some(out) = self.out.as_ref().filter(|_| !locked(&self.state).away()) {
+        if let Some(out) = self.out.as_ref()
+            && !locked(&self.state).away()
+        {
             for piece in message.pieces(self.most_bytes) {
                 let _ = out.send((subject.to_owned(), piece));
             }

@@ -86,7 +86,7 @@ impl<'a> Cell<'a> {
     /// The figure `of` the windows of each planned pair, likewise.
     #[must_use]
     pub fn pairs_by(&self, of: impl Fn(&TestRecord) -> Option<f64>) -> Vec<Pair> {
-        let figure = |r: &TestRecord| of(r).filter(|_| r.is_usable());
+        let figure = |r: &TestRecord| if r.is_usable() { of(r) } else { None };
         let pair = |windows: &Option<[&TestRecord; 2]>| match windows {
             Some([a, b]) => Pair { a: figure(a), b: figure(b) },
             None => Pair { a: None, b: None },

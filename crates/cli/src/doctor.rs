@@ -102,7 +102,9 @@ fn can_run(workload: &Workload, kind: &TargetKind, of_server: &Capabilities, tar
         _ => refusals.iter().filter_map(|(d, r)| Some(format!("not with the {d} driver: {}", r.as_ref()?))).collect(),
     };
     let refused = || Work::from_catalogue(&workload.code, &[]).ok().and_then(|work| target.refuses(&work));
-    if let Some(why) = refused().filter(|_| !drivers.is_empty()) {
+    if let Some(why) = refused()
+        && !drivers.is_empty()
+    {
         let value = "cannot run with its defaults";
         return Finding::new("workload", Severity::Warning, workload.code.as_str(), value, why);
     }

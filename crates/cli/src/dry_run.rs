@@ -28,7 +28,7 @@ pub(crate) fn describe(plan: &Plan, results: &Path, request: &OpenRequest) -> Re
         format!("{:<14} {} driver{}{forced}", w.code, w.driver, swept(points))
     });
     let kind = kind_of(&plan.target).ok();
-    let report = kind.and_then(|kind| kind.native_report).filter(|_| plan.native_report());
+    let report = if plan.native_report() { kind.and_then(|kind| kind.native_report) } else { None };
     let (levels, delays) = plan.levels().map(|(paired, _)| paired.levels_and_delays()).unwrap_or_default();
     // Drawn again when the run starts.
     let drawn = plan.draws.map(|_| format!("{} for rows, drawn for what jobs draw", plan.seed));

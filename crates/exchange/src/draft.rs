@@ -237,7 +237,10 @@ impl ImportedTest {
         if per_s == Some(0.0) {
             self.warnings.push(Warning::NothingCompleted);
         }
-        if let Some((per_s, ns)) = per_s.zip(self.record.figure(mean)).filter(|_| self.timed && !self.is_open()) {
+        if let Some((per_s, ns)) = per_s.zip(self.record.figure(mean))
+            && self.timed
+            && !self.is_open()
+        {
             let (jobs, busy) = (f64::from(self.record.jobs), per_s * ns / 1e9);
             if busy > jobs {
                 self.compare(("the number of jobs", jobs), ("throughput × mean time", busy), APART);

@@ -215,7 +215,7 @@ impl Now {
         LiveRun {
             state: self.state(now_s).to_string(),
             test,
-            step: self.step.as_deref().filter(|_| self.is_open()),
+            step: if self.is_open() { self.step.as_deref() } else { None },
             left_s: self.left_s(now_s),
             records: &self.records,
             to_come: self.to_come(),

@@ -226,10 +226,14 @@ pub fn run(client: Client<'_>, timing: Timing, shared: &Shared, tally: Held<'_>)
         }
     };
     books.end_part(shared, 0);
-    if let Some(pace) = pace.as_mut().filter(|_| !schedule.is_pending()) {
+    if let Some(pace) = pace.as_mut()
+        && !schedule.is_pending()
+    {
         never_began_until_the_end(pace, never_began, &schedule, job == 0, &mut books);
     }
-    if let Some(session) = held.get().filter(|_| books.job.lost.is_none()) {
+    if let Some(session) = held.get()
+        && books.job.lost.is_none()
+    {
         // What it did after the window: on a busy machine the server counts a session that ends too late.
         publish(session, &mut books.job);
     }

@@ -185,7 +185,7 @@ impl View {
                     Kind::Key | Kind::State => row.get(i).cloned().flatten(),
                 })
                 .collect();
-            let growth = |i: usize| View::number(&grown, i).filter(|_| columns[i].kind == Kind::Counter);
+            let growth = |i: usize| if columns[i].kind == Kind::Counter { View::number(&grown, i) } else { None };
             if (0..columns.len()).filter_map(growth).any(|n| n < 0.0) {
                 reset += 1;
             } else if (0..columns.len()).filter_map(growth).any(|n| n > 0.0) {

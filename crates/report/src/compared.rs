@@ -227,7 +227,7 @@ fn shown(comparison: &Comparison, margin: f64) -> Vec<Shown> {
         rows.extend(row.factors.iter().map(|factor| {
             let is_main = factor.metric.column == main;
             let shown = of_factor(place(at), factor, is_main, margin);
-            let caveat = row.caveat.clone().filter(|_| is_main);
+            let caveat = if is_main { row.caveat.clone() } else { None };
             Shown { but: caveat.into_iter().chain(shown.but).reduce(|a, b| format!("{a}; {b}")), ..shown }
         }));
     }
@@ -241,7 +241,7 @@ fn of_factor((workload, jobs): (String, Option<u32>), factor: &Factor, main: boo
     // A factor says how many times better B is; a ratio is B/A.
     let turned = |i: Interval| if more { i } else { Interval { low: 1.0 / i.high, high: 1.0 / i.low } };
     let interval = factor.factor.interval.or(factor.within).map(turned);
-    let within = factor.within.filter(|_| factor.factor.interval.is_none());
+    let within = if factor.factor.interval.is_none() { factor.within } else { None };
     let pairs = factor.n_base.min(factor.n_other);
     Shown {
         workload,

@@ -255,7 +255,9 @@ fn load_line(run: &LiveRun<'_>) -> Option<Chart> {
     if let Some(sweep) = &sweep {
         line.points.extend(sweep.points.iter().filter_map(|p| Some(point(p.at, sweep.rate_at(p)?.mean))));
     }
-    if let Some(test) = run.test.filter(|_| rate == THROUGHPUT) {
+    if let Some(test) = run.test
+        && rate == THROUGHPUT
+    {
         line.hollow.extend(run.newest(|s| s.tps).map(|tps| point(test.jobs, tps)));
     }
     let labels = ["Jobs".to_owned(), unit(rate)];

@@ -62,7 +62,7 @@ impl Period {
         let subtitle = prose("period-of-test", context);
         let counted = activity.as_ref().and_then(|a| a.counted.as_ref());
         // What disturbed a test too much is its verdict.
-        let noticed = record.disturbed_by.clone().filter(|_| !record.is_disturbed());
+        let noticed = if !record.is_disturbed() { record.disturbed_by.clone() } else { None };
         let mut remarks: Vec<String> = record.notes.iter().map(ToString::to_string).chain(noticed).collect();
         let counters = without_reset(counters(snapshots, counted), &mut remarks);
         Some(Period {

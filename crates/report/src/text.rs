@@ -159,7 +159,10 @@ fn narrowed(t: &Table, width: usize) -> (Table, Vec<String>) {
         (t.rows.len() > 1 && cells.all(|c| c.text == first.text && c.marks.is_empty())).then(|| first.text.clone())
     };
     for index in (0..t.head.len()).rev() {
-        if let Some(text) = same(&t, index).filter(|_| table_width(&t) > width && !t.head[index].title.is_empty()) {
+        if let Some(text) = same(&t, index)
+            && table_width(&t) > width
+            && !t.head[index].title.is_empty()
+        {
             let head = t.remove(index);
             said.insert(0, [head.title, text, head.unit].join(" ").trim_end().to_owned());
         }

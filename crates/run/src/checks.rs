@@ -85,7 +85,9 @@ pub(crate) fn window(e: &Evidence<'_>) -> Verdict {
 }
 
 fn with_full_disk(e: &Evidence<'_>, mut verdict: Verdict) -> Verdict {
-    if let Some(advice) = e.full_disk.as_ref().filter(|_| verdict.outcome == Outcome::Failed) {
+    if let Some(advice) = e.full_disk.as_ref()
+        && verdict.outcome == Outcome::Failed
+    {
         verdict.detail += advice;
     }
     verdict

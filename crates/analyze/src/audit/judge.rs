@@ -203,7 +203,7 @@ impl<'a> Judge<'a> {
         } else {
             pair.equal && rows.len() >= 4 && cut * 2 > rows.len()
         };
-        let model = Model::find(law, pair, &rows).filter(|_| of_jobs || pair.equal && !cut);
+        let model = if of_jobs || pair.equal && !cut { Model::find(law, pair, &rows) } else { None };
         let at = if let Some(Model::Factor(at)) = model { at } else { 1.0 };
         let witness = |r: &Row| ((r.ratio.high - r.ratio.low) / 2.0, usize::from(r.ratio.holds(at)));
         let mut witnesses: Vec<(f64, usize)> = rows.iter().map(witness).collect();
@@ -323,7 +323,7 @@ impl<'a> Judge<'a> {
         // CPU time may be in percent of one CPU.
         let one_cpu = !pair.equal && columns().all(|c: &Column| c.how > How::Id && c.id.starts_with("cpu_"));
         let other = self.model.is_some_and(|model| pair.equal || model.factor(r) >= 1.0);
-        let multiple = r.multiple().filter(|_| self.of_jobs);
+        let multiple = if self.of_jobs { r.multiple() } else { None };
         let excused = r.cut || late || own_interval || waiting || one_cpu || other || multiple.is_some();
         let certain = if self.of_jobs {
             self.known && !under && deviation > self.law.slack

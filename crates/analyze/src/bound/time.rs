@@ -131,7 +131,7 @@ fn parts<'a>(record: &'a TestRecord) -> Vec<Part<'a>> {
     let reads = reads(record, log_share);
     // CPU time that can only be inside the calls that read from the device.
     let device = record.data_source == Some(DataSource::Device);
-    let in_calls = cpu.zip(timed_reads(&e)).filter(|_| device);
+    let in_calls = if device { cpu.zip(timed_reads(&e)) } else { None };
     let in_calls = in_calls.map_or(0.0, |((run, _), reads)| (reads - asleep).clamp(0.0, run));
     let on_cpu = cpu.map(|(run, wait)| on_cpu(record, run - in_calls, wait, client_wait));
     let waits = WAITS.into_iter().filter_map(|waiting| wait(record, asleep, waiting));

@@ -86,7 +86,7 @@ fn at_place(group: &[Member<'_>], at: u32, figures: Option<&[&'static Column]>) 
     let sweep = &newest.sweep;
     let shown = figures.map_or_else(|| usual(sweep), |figures| figures.iter().copied().map(Metric::new).collect());
     let data = newest.platform.data_bytes.map(|size| format!("{} of data", bytes(size as f64)));
-    let data = data.filter(|_| uses_data(&sweep.workload, sweep.facts));
+    let data = if uses_data(&sweep.workload, sweep.facts) { data } else { None };
     let payload = newest.platform.payload.map(payload_words);
     let nodes = (sweep.nodes > 1).then(|| format!("{} nodes", sweep.nodes));
     let setup = [Some(sweep.load.words()), data, payload, nodes].into_iter().flatten().collect::<Vec<_>>().join("; ");

@@ -241,7 +241,7 @@ fn factor(metric: Metric, a: &SweepPoint, b: &SweepPoint) -> Option<Factor> {
         Some(half) => Some(half / e.mean),
         None => point.within_window(metric.column),
     };
-    let halves = half(a, x).zip(half(b, y)).filter(|_| factor.interval.is_none());
+    let halves = if factor.interval.is_none() { half(a, x).zip(half(b, y)) } else { None };
     let within = halves.map(|(x, y)| {
         let half = x.ln_1p().hypot(y.ln_1p()).exp();
         Interval { low: factor.value / half, high: factor.value * half }

@@ -157,7 +157,7 @@ impl TestRecord {
         let objective = RateObjective::from_figures(self.figure(RATE_OBJECTIVE_MS), self.figure(RATE_OBJECTIVE_PCT));
         JobLoad {
             // A rate that was found is a result: tests with the same objective have the same load.
-            rate_tps: self.figure(RATE_TPS).filter(|_| objective.is_none()),
+            rate_tps: if objective.is_none() { self.figure(RATE_TPS) } else { None },
             objective,
             think_s: self.figure(THINK_TIME_MS).map(|ms| ms / 1e3),
             reconnect_every: self.figure(RECONNECT_EVERY).map(|n| n as u64),
@@ -191,7 +191,7 @@ impl Column {
             return field(record);
         }
         // The swept value is a parameter; not every record has a figure for it.
-        let swept = || record.parameters.get(self.id).filter(|_| record.swept.as_deref() == Some(self.id));
+        let swept = || if record.swept.as_deref() == Some(self.id) { record.parameters.get(self.id) } else { None };
         record.figure(self).or_else(|| swept().map(|v| *v as f64)).map_or(Cell::Absent, Cell::Number)
     }
 

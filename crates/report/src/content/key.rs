@@ -108,7 +108,7 @@ fn table(sides: &[PlatformRun<'_>], brief: bool) -> Table {
 /// The bound of a sweep, and which of its tests are valid by an option only.
 fn remark(side: &PlatformRun<'_>, sweep: &Sweep, several: bool, brief: bool) -> String {
     let of = if several { format!("{}: ", side.label) } else { String::new() };
-    let bound = bound_of_sweep(sweep, &side.run.records).filter(|_| side.run.published.is_none());
+    let bound = if side.run.published.is_none() { bound_of_sweep(sweep, &side.run.records) } else { None };
     let bound = bound.map(|b| match b.by {
         BoundBy::Unknown => format!("{of}{}.", stop(&b.sentence())),
         _ => format!("{of}bounded by {}.", stop(&b.sentence())),

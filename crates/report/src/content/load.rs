@@ -47,7 +47,7 @@ pub(crate) fn table<'a>(records: impl IntoIterator<Item = &'a TestRecord>) -> Op
 
 /// Throughput and times of a test and of each kind of its transactions, with their chart; nothing if all are of one.
 pub(crate) fn with_kinds(r: &TestRecord, caption: &str) -> Option<Block> {
-    let table = shown(std::iter::once(r)).filter(|_| !r.kinds().is_empty());
+    let table = if !r.kinds().is_empty() { shown(std::iter::once(r)) } else { None };
     let table = table.map(|table| Block::Table(Table { caption: caption.to_owned(), ..table }));
     Block::beside(kinds::chart(r), table)
 }

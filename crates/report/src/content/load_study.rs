@@ -91,7 +91,7 @@ fn job(sweep: &Sweep) -> Option<&SweepPoint> {
 
 /// A single job count has no peak.
 fn peak(sweep: &Sweep) -> Option<&SweepPoint> {
-    sweep.peak().filter(|_| sweep.points.len() > 1)
+    if sweep.points.len() > 1 { sweep.peak() } else { None }
 }
 
 /// Contents of a row: where the figures were measured, or a figure.

@@ -136,7 +136,9 @@ fn remark(record: &TestRecord) -> String {
         remarks.push(format!("Test {} is {}.", record.test, stop(&judged(record))));
     }
     // Otherwise the reason says so.
-    if let Some(noticed) = record.disturbed_by.as_ref().filter(|_| record.valid) {
+    if let Some(noticed) = record.disturbed_by.as_ref()
+        && record.valid
+    {
         remarks.push(format!("Noticed at test {}: {noticed}.", record.test));
     }
     if !record.forced.is_empty() {

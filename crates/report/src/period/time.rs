@@ -43,7 +43,7 @@ pub(super) fn answer(periods: &[Period]) -> Vec<Block> {
         Some(Block::para(format!("{of} by {}.", stop(&bound(p.record.as_ref()?)?.sentence()))))
     };
     let of_tests: Vec<Block> = periods.iter().filter_map(said).collect();
-    let figures = figures(periods, "", &ANSWER).filter(|_| periods.iter().any(|p| p.record.is_some()));
+    let figures = if periods.iter().any(|p| p.record.is_some()) { figures(periods, "", &ANSWER) } else { None };
     of_tests.into_iter().chain(figures).collect()
 }
 

@@ -108,7 +108,7 @@ fn values(request: &Request, measured: &Measured) -> (Vec<f64>, f64, bool) {
     };
     let Some(rate) = mean(&rates).filter(|rate| *rate > 0.0) else { return (rates, step_s, false) };
     // By Little's law.
-    let open_loop = measured.merged.transaction.mean_ns().filter(|_| request.load.waits());
+    let open_loop = if request.load.waits() { measured.merged.transaction.mean_ns() } else { None };
     let busy = open_loop.map_or(request.jobs, |ns| request.jobs.min((rate * ns / 1e9).ceil() as u32));
     let each = steady::steps(rate, busy, step_s);
     let values = rates.chunks_exact(each).filter_map(mean).collect();

@@ -94,7 +94,7 @@ impl<'a> Counters<'a> {
         if let Some(count) = self.whole {
             return Some(Completed { count, uncertain: 0.0 });
         }
-        self.completed_on_time().filter(|_| self.are_on_time())
+        if self.are_on_time() { self.completed_on_time() } else { None }
     }
 
     /// Whether `open` and `close` were taken on time, and do not hold what sessions published, at a time of their own.

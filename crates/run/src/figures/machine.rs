@@ -65,7 +65,7 @@ fn of_agents(measured: &Measured, out: &mut Test) {
     let why = "the CPU time of an agent is unknown";
     let schedule = &measured.schedule;
     let done = loadline_load::tps(&measured.jobs, schedule) * schedule.window_s();
-    let ns = agents::cpu_ns(&measured.agents, schedule.window_s()).filter(|_| done > 0.0);
+    let ns = if done > 0.0 { agents::cpu_ns(&measured.agents, schedule.window_s()) } else { None };
     out.set_or_absent(column::CLIENT_CPU_US_PER_TX, ns.map(|ns| ns / 1e3 / done), why);
     let share = agents::busiest(&measured.agents).map(|(_, share)| share * 100.0);
     out.set_or_absent(column::CLIENT_CPU_PCT, share, why);

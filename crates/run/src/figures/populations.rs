@@ -69,7 +69,7 @@ pub(crate) fn figures(e: &Evidence<'_>, out: &mut Test) {
     }
     let one = if load.is_mixed() { ALIKE } else { "closed loop: no rate was asked for" };
     out.set_or_absent(column::RATE_TPS, load.rate_tps, one);
-    let response = merged.response.as_ref().filter(|_| !load.is_mixed());
+    let response = if !load.is_mixed() { merged.response.as_ref() } else { None };
     match response {
         Some(response) => latencies(out, column::RESPONSE_TIMES, response, NONE_COMPLETED),
         None => latencies(out, column::RESPONSE_TIMES, &Latencies::new(), one),

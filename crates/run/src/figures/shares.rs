@@ -101,7 +101,7 @@ fn new_log_files(waits: &WaitProfile, events: &Events, jobs: f64) -> Option<Note
 
 /// Mean number of sessions in the events for which `is_one` is true; `None` with too few samples.
 fn sessions(waits: &WaitProfile, is_one: impl Fn(&str) -> bool) -> Option<f64> {
-    waits.mean_sessions(is_one).filter(|_| waits.samples >= MIN_SAMPLES)
+    if waits.samples >= MIN_SAMPLES { waits.mean_sessions(is_one) } else { None }
 }
 
 #[cfg(test)]

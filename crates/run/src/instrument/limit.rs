@@ -176,7 +176,9 @@ impl Measured {
         }
         // Only a less busy device makes whole transactions faster than the smallest ones.
         let beaten = subject.figure(column::COMMIT_THROUGHPUT_TPS).ok().filter(|test| *test > tps * BEATEN);
-        if let Some(test) = beaten.filter(|_| self.part.instead(references).is_some()) {
+        if let Some(test) = beaten
+            && self.part.instead(references).is_some()
+        {
             return Err(format!(
                 "{} made {:.0} and {:.0} per second before and after the test, fewer than its {test:.0}: the speed of commits \
                  changed meanwhile",

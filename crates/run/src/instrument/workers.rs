@@ -212,7 +212,7 @@ fn judge_samples(p: &Processes<'_>) -> (Option<bool>, String) {
 /// Mean number of working processes; `None` with too few samples. Workers count as sessions of their job.
 fn at_work(waits: &WaitProfile, events: &WaitEvents) -> Option<f64> {
     let working = |event: &str| !events.resting.has(event) || events.sending.has(event);
-    waits.mean_sessions(working).filter(|_| waits.samples >= MIN_SAMPLES)
+    if waits.samples >= MIN_SAMPLES { waits.mean_sessions(working) } else { None }
 }
 
 #[cfg(test)]

@@ -53,7 +53,7 @@ impl DurationEstimate {
         let known = workloads_of(plan).unwrap_or_default();
         let windows = if plan.load.objective.is_some() { 1 + WINDOWS } else { 1 };
         let tests = |w: &PlannedWorkload| {
-            let found = known.find(&w.code).ok().filter(|_| limited);
+            let found = if limited { known.find(&w.code).ok() } else { None };
             let limits_s = found.map_or(0.0, |workload| limits_s(&workload));
             let window_s = scan_s(&known, w, plan.idle_s()).unwrap_or(plan.duration_s);
             let each_s = (plan.warmup_s + window_s + OVERHEAD_S) * windows as f64 + limits_s;

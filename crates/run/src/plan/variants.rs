@@ -334,7 +334,9 @@ fn labels(specs: &[PlanSpec], arms: &[VariantSpec], vias: &[Option<String>]) -> 
             let given = all.collect::<Vec<_>>().join(", ");
             named.push(if given.is_empty() { "parameters as they are".to_owned() } else { given });
         }
-        if let Some(text) = switch(n).filter(|_| switches) {
+        if let Some(text) = switch(n)
+            && switches
+        {
             let is_shared = all.clone().any(|other| other != n && switch(other) == switch(n));
             let with = if is_shared { format!(" ({ARM_VARIABLE}={letter})") } else { String::new() };
             named.push(shortened(text) + &with);

@@ -264,7 +264,9 @@ impl SmallestCommits {
         let params = LOG_APPENDS.params(&[("payload".to_owned(), 16)].into()).map_err(usage)?;
         let work = Arc::new(Work::new(Arc::clone(&LOG_APPENDS), params, like.work.seed, like.work.payload));
         like.target.create(&work)?;
-        if let Some(driver) = like.target.abilities().database_driver.filter(|_| like.driver == Driver::Database) {
+        if let Some(driver) = like.target.abilities().database_driver
+            && like.driver == Driver::Database
+        {
             driver.install(&work)?;
         }
         // The target is prepared for the test again.

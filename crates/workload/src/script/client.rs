@@ -172,7 +172,9 @@ fn filled(sql: &str, variables: &Variables) -> String {
         let (name, behind) = after.split_at(after.find(|c| !is_name_char(c)).unwrap_or(after.len()));
         let colons = rest.len() - after.len() - colon;
         let is_variable = colons == 1 && !name.starts_with(|c: char| c.is_ascii_digit());
-        if let Some(text) = variables.text(name).filter(|_| is_variable) {
+        if let Some(text) = variables.text(name)
+            && is_variable
+        {
             out += &rest[..colon];
             out += &text;
             rest = behind;
