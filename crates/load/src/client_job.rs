@@ -168,7 +168,7 @@ pub fn run(client: Client<'_>, timing: Timing, shared: &Shared, tally: Held<'_>)
         };
         let end_ns = now_ns();
         shared.update(&mut schedule);
-        if passed.close
+        if passed.window_end
             && let Some(next) = shared.next_window(&schedule)
         {
             (schedule, passed) = (next, Passed::default());
@@ -271,8 +271,8 @@ fn never_began_until_the_end(
 /// Whether a job has passed window start and window end.
 #[derive(Default)]
 struct Passed {
-    open: bool,
-    close: bool,
+    window_start: bool,
+    window_end: bool,
 }
 
 impl Passed {
@@ -288,13 +288,13 @@ impl Passed {
         intended_ns: Option<u64>,
         shared: &Shared,
     ) {
-        if !self.open && now_ns >= schedule.open_ns {
-            self.open = true;
+        if !self.window_start && now_ns >= schedule.open_ns {
+            self.window_start = true;
             publish(session, job);
             shared.after_start.fetch_add(1, Ordering::Relaxed);
         }
-        if !self.close && now_ns >= schedule.close_ns {
-            self.close = true;
+        if !self.window_end && now_ns >= schedule.close_ns {
+            self.window_end = true;
             job.behind_ns = intended_ns.map_or(0, |at| schedule.close_ns.saturating_sub(at));
             publish(session, job);
             shared.after_end.fetch_add(1, Ordering::Relaxed);
