@@ -30,18 +30,15 @@ pub(crate) fn book(source: &Source) -> Result<()> {
 fn write_reference(source: &Source, folder: &Path) -> Result<()> {
     let said = |arguments: &[&str]| Ok(String::from_utf8(command::output(loadline(source).args(arguments))?)?);
     std::fs::create_dir_all(folder)?;
-    for (name, listing, about) in [
-        (
-            "columns",
-            &["columns"][..],
-            "The columns of the tables and of `--format csv`: what each means, and where it comes from.",
-        ),
-        ("checks", &["checks"], "A test is valid if none of its checks failed. A check that cannot be made says why."),
-        ("laws", &["audit", "--laws"], "What `loadline audit` checks ([how](../audit.md))."),
-        ("targets", &["targets"], "The forms of `--target`."),
+    for (listing, about) in [
+        ("columns", "The columns of the tables and of `--format csv`: what each means, and where it comes from."),
+        ("checks", "A test is valid if none of its checks failed. A check that cannot be made says why."),
+        ("audit --laws", "What `loadline audit` checks ([how](../audit.md))."),
+        ("targets", "The forms of `--target`."),
     ] {
-        let table: Result<String> = said(&[listing, &["--format", "md"]].concat());
-        let page = format!("# The {name}\n\n{about} From `loadline {}`.\n\n{}", listing.join(" "), table?);
+        let words: Vec<&str> = listing.split(' ').chain(["--format", "md"]).collect();
+        let (table, name): (Result<String>, _) = (said(&words), listing.trim_start_matches("audit --"));
+        let page = format!("# The {name}\n\n{about} From `loadline {listing}`.\n\n{}", table?);
         std::fs::write(folder.join(format!("{name}.md")), page)?;
     }
     let help: String = said(&["--help"])?;

@@ -94,7 +94,7 @@ fn is_idle(scan: &Scan<'_>) -> bool {
 }
 
 fn idle_points<'a>((_, side, scan): &SideScan<'a>) -> Vec<IdlePoint<'a>> {
-    let points = if is_idle(scan) { drawn(scan.record.sizes(), QUARTILES) } else { None };
+    let points = drawn(scan.record.sizes(), QUARTILES).filter(|_| is_idle(scan));
     points.map(|(point, q)| (side.label.as_str(), scan.record.test, point, q)).collect()
 }
 
