@@ -45,7 +45,7 @@ pub(crate) struct KillsArgs {
 #[derive(Debug, clap::Subcommand)]
 enum Server {
     /// Kills a primary while jobs commit, and asks its standby for what was acknowledged, at each level
-    Primary(primary::KillsArgs),
+    Primary(primary::PrimaryArgs),
 }
 
 /// `cases.toml`, which says what its keys are.
