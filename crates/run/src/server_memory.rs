@@ -79,15 +79,15 @@ mod tests {
         };
         let remote = TargetInfo { nodes: 1, ..TargetInfo::default() };
         let stated = TargetInfo { memory_bytes: Some(16 << 30), ..remote.clone() };
-        assert_eq!(known(None, &remote, 0), Ok(None));
-        assert_eq!(known(None, &stated, 0), Ok(Some(16)));
-        assert_eq!(known(Some("32GiB"), &stated, 0), Ok(Some(32)));
-        assert_eq!(known(Some("32GiB"), &TargetInfo { nodes: 3, ..remote.clone() }, 0), Ok(Some(96)));
+        assert_eq!(of(None, &remote, 0), Ok(None));
+        assert_eq!(of(None, &stated, 0), Ok(Some(16)));
+        assert_eq!(of(Some("32GiB"), &stated, 0), Ok(Some(32)));
+        assert_eq!(of(Some("32GiB"), &TargetInfo { nodes: 3, ..remote.clone() }, 0), Ok(Some(96)));
         let local = TargetInfo { local: true, ..remote.clone() };
         for (info, cache, says) in
             [(&stated, 0, "16.0 GiB"), (&local, 0, "8.0 GiB"), (&remote, 6 << 30, "own cache has 6.0 GiB")]
         {
-            let why = known(Some("4GiB"), info, cache).unwrap_err();
+            let why = of(Some("4GiB"), info, cache).unwrap_err();
             assert!(why.contains(says) && why.contains("4.0 GiB is too small"), "{why}");
         }
     }
