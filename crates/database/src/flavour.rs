@@ -125,7 +125,7 @@ mod tests {
             ),
             (&["PostgreSQL 12.12 (Greenplum Database 7.0.0)"], "Greenplum", Basis::Other),
         ] {
-            let found = of(texts).unwrap();
+            let found = recognised(texts).unwrap();
             assert_eq!((found.name.as_str(), &found.basis), (name, &basis), "{texts:?}");
         }
         for original in [
@@ -134,7 +134,7 @@ mod tests {
             &["11.4.5-MariaDB", "MariaDB Server"],
             &["PostgreSQL 18.6 on x86_64-pc-linux-gnu, compiled by gcc (Debian 12.2.0-14) 12.2.0, 64-bit"],
         ] {
-            assert_eq!(of(original), None, "{original:?}");
+            assert_eq!(recognised(original), None, "{original:?}");
         }
         let lacks = "lacks its counters Handler_commit";
         let e = refused("TiDB", "8.0.11-TiDB-v8.5.0", "here", "MySQL", lacks, "MySQL 8.0 and newer").to_string();
