@@ -18,7 +18,7 @@ use crate::arena::{Outcome, processes, said_by};
 use crate::{pgbench, sysbench};
 
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {
+pub(super) struct PrimaryArgs {
     /// Kills at each level
     #[arg(long, default_value_t = 20)]
     kills: u32,
@@ -47,11 +47,11 @@ pub(super) struct Args {
 
 const BASELINE: &str = "baseline";
 
-pub(super) fn run(args: &Args) -> Outcome<()> {
+pub(super) fn run(args: &PrimaryArgs) -> Outcome<()> {
     std::fs::create_dir_all(&args.results)?;
     let mut request = OpenRequest::new(&args.target, std::path::absolute(&args.results)?);
     request.replicas = args.replicas;
-    let work = Work::of("LGWR-LAT1", &[])?;
+    let work = Work::from_catalogue("LGWR-LAT1", &[])?;
     let known = (kind_of(&args.target)?.levels)();
     let of_one = known.iter().filter(|level| level.replicas < 2).map(|level| level.name.clone());
     let all = || std::iter::once(BASELINE.to_owned()).chain(of_one).collect();
@@ -143,7 +143,7 @@ fn is_mariadb(folder: &Path) -> bool {
     folder.join("s").exists()
 }
 
-/// What the server whose socket is in `folder` answers.
+/// Answer of the server whose socket is in `folder`.
 pub(super) fn ask(folder: &Path, sql: &str) -> Outcome<String> {
     if is_mariadb(folder) {
         return said_by(sysbench::mariadb(&folder.join("s")).args(["-e", sql]), "apt-get install mariadb-server");

@@ -13,10 +13,10 @@ use crate::stats;
 use crate::variants::{Cell, ERROR, cells};
 pub use line::{Line, line};
 
-/// What a level costs at a distance and a number of jobs.
+/// Cost of a level at a distance and a number of jobs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cost<'a> {
-    /// Its windows, the baseline's being those of arm A.
+    /// Windows, the baseline's being those of arm A.
     pub cell: Cell<'a>,
     pub level: &'a str,
     /// One-way delay, ms.

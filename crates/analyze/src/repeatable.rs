@@ -10,7 +10,7 @@ use crate::sweep::swept_value;
 
 const AGREEING: f64 = 0.9;
 
-/// What a machine can tell apart.
+/// Differences that a machine can show.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Repeatable {
     /// Share of the windows that nothing disturbed, of all tries.
@@ -19,7 +19,7 @@ pub struct Repeatable {
     pub within: f64,
 }
 
-/// What the machine of a run with these `records` can tell apart; `None` if its limits were not measured often enough to say so, or
+/// Differences that the machine of a run with these `records` can show; `None` if its limits were not measured often enough to say so, or
 /// the windows were pairs of variants, which are compared with each other.
 #[must_use]
 pub fn repeatable(records: &[TestRecord]) -> Option<Repeatable> {

@@ -86,7 +86,7 @@ impl<'a> Cell<'a> {
     /// The figure `of` the windows of each planned pair, likewise.
     #[must_use]
     pub fn pairs_by(&self, of: impl Fn(&TestRecord) -> Option<f64>) -> Vec<Pair> {
-        let figure = |r: &TestRecord| of(r).filter(|_| r.is_usable());
+        let figure = |r: &TestRecord| if r.is_usable() { of(r) } else { None };
         let pair = |windows: &Option<[&TestRecord; 2]>| match windows {
             Some([a, b]) => Pair { a: figure(a), b: figure(b) },
             None => Pair { a: None, b: None },
@@ -195,7 +195,7 @@ pub struct Row<'a> {
     /// If the pairs are too few for an interval of figures judged together, how many that takes; `ratio` then has the interval of
     /// this figure alone, and nothing is shown.
     pub together_takes: Option<usize>,
-    /// What it shows; `None` if no pair is valid.
+    /// Verdict; `None` if no pair is valid.
     pub verdict: Option<Verdict>,
     /// Smallest difference that would have been shown with a probability of 80 %, as a share.
     pub detectable: Option<f64>,
@@ -219,7 +219,7 @@ pub struct Precision {
 pub struct Compared<'a> {
     /// Cell by cell, the main figure first.
     pub rows: Vec<Row<'a>>,
-    /// What was done about several main figures, and about several others.
+    /// Treatment of several main figures, and of several others.
     pub families: [Family; 2],
 }
 

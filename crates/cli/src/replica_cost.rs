@@ -8,7 +8,7 @@ use crate::args::ReplicaCostArgs;
 use crate::exit::Failure;
 use crate::run;
 
-/// What is measured unless flags or a plan file say otherwise: a small transaction, as an application commits it.
+/// Workload unless flags or a plan file say otherwise: a small transaction, as an application commits it.
 fn default() -> PlanSpec {
     PlanSpec {
         workload: Some(vec!["LGWR-LAT1".to_owned()]),

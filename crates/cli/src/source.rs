@@ -10,7 +10,7 @@ use crate::exit::Failure;
 /// Largest table that is read. A million rows have about 100 MiB.
 const LARGEST: u64 = 1 << 30;
 
-/// What the names of published tables begin with.
+/// Prefix of the names of published tables.
 pub(crate) const PREFIX: &str = "reference:";
 
 /// The text of what is no file and no run, with its name: `-` is standard input, `reference:ID` a published table.

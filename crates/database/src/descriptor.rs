@@ -86,7 +86,7 @@ impl Routines {
     }
 }
 
-/// What a server is: its product, and its version as up to three numbers.
+/// Identity of a server: its product, and its version as up to three numbers.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Release {
     pub(crate) product: Product,
@@ -171,7 +171,7 @@ impl Versioned {
     }
 }
 
-/// What a counter of the server counts.
+/// Meaning of a counter of the server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Unit {
@@ -273,7 +273,7 @@ impl Counter {
         }
     }
 
-    /// What is wrong with the first of which a name is unknown or does not fit the unit; `text` is that of the file.
+    /// Error of the first of which a name is unknown or does not fit the unit; `text` is that of the file.
     #[cfg(test)]
     pub(crate) fn mistake(all: &[Counter], text: &str) -> Option<String> {
         const NEUTRAL: &str = include_str!("../../model/src/snapshot.rs");

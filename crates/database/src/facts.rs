@@ -54,7 +54,7 @@ pub struct Facts {
 
 impl Facts {
     /// Facts of an engine of one node with nothing else of all this.
-    pub(crate) const fn of(runs: Runs) -> Facts {
+    pub(crate) const fn for_runs(runs: Runs) -> Facts {
         Facts {
             nodes: 1,
             read_only_nodes: 0,

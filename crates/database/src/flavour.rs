@@ -1,6 +1,6 @@
 //! Servers that speak the protocol of PostgreSQL or MySQL and are something else: `flavours.toml`.
 //!
-//! loadline's figures are held against counters of the server's own log and cache, so a protocol is not enough.
+//! loadline's figures are compared with counters of the server's own log and cache, so a protocol is not enough.
 
 use std::sync::{Arc, OnceLock};
 
@@ -29,7 +29,7 @@ pub(crate) struct Flavour {
     pub(crate) basis: Basis,
 }
 
-/// What loadline does with it.
+/// Treatment by loadline.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Basis {
@@ -42,13 +42,13 @@ pub(crate) enum Basis {
 }
 
 impl Flavour {
-    /// What the user should know of its figures.
+    /// Advice to the user about its figures.
     pub(crate) fn advice(&self) -> Option<&str> {
         if let Basis::Partly(what) = &self.basis { Some(what) } else { None }
     }
 }
 
-/// What an endpoint's server is, if it is not an original; asked in the first session.
+/// Product of an endpoint's server, if it is not an original; asked in the first session.
 #[derive(Clone, Default)]
 pub(crate) struct Recognised(Arc<OnceLock<Option<&'static Flavour>>>);
 
@@ -74,12 +74,12 @@ impl Recognised {
 }
 
 /// The flavour that these texts are of; `None` for the original.
-pub(crate) fn of(texts: &[&str]) -> Option<&'static Flavour> {
+pub(crate) fn recognised(texts: &[&str]) -> Option<&'static Flavour> {
     let has = |mark: &str| texts.iter().any(|text| text.to_lowercase().contains(&mark.to_lowercase()));
     FLAVOURS.flavours.iter().find(|flavour| has(&flavour.mark))
 }
 
-/// What an engine of its own lacks.
+/// Abilities that an engine of its own lacks.
 pub(crate) const OTHER_ENGINE: &str = "has other counters, and a log and cache of its own";
 
 /// The error for a server that is not `original` (`PostgreSQL`, `MySQL`), which says `version` of itself and `lacks` something.
@@ -125,7 +125,7 @@ mod tests {
             ),
             (&["PostgreSQL 12.12 (Greenplum Database 7.0.0)"], "Greenplum", Basis::Other),
         ] {
-            let found = of(texts).unwrap();
+            let found = recognised(texts).unwrap();
             assert_eq!((found.name.as_str(), &found.basis), (name, &basis), "{texts:?}");
         }
         for original in [
@@ -134,7 +134,7 @@ mod tests {
             &["11.4.5-MariaDB", "MariaDB Server"],
             &["PostgreSQL 18.6 on x86_64-pc-linux-gnu, compiled by gcc (Debian 12.2.0-14) 12.2.0, 64-bit"],
         ] {
-            assert_eq!(of(original), None, "{original:?}");
+            assert_eq!(recognised(original), None, "{original:?}");
         }
         let lacks = "lacks its counters Handler_commit";
         let e = refused("TiDB", "8.0.11-TiDB-v8.5.0", "here", "MySQL", lacks, "MySQL 8.0 and newer").to_string();

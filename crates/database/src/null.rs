@@ -60,7 +60,7 @@ pub(crate) static KIND: TargetKind = TargetKind {
     level_settings: &[],
 };
 
-static FACTS: Facts = Facts::of(Runs::Nowhere);
+static FACTS: Facts = Facts::for_runs(Runs::Nowhere);
 
 /// Commits and changed rows of one job. Each job writes only its own counts, so timed jobs share nothing.
 #[derive(Default)]

@@ -51,7 +51,7 @@ mod tests {
 
     #[test]
     fn queries_have_literal_values() {
-        let work = Work::of("DA-PARALLEL", &[]).unwrap();
+        let work = Work::from_catalogue("DA-PARALLEL", &[]).unwrap();
         let all = queries(&work, &Dialect::default()).unwrap();
         assert_eq!(all.len(), 1);
         assert!(all[0].contains("FROM data_fact WHERE day >= (-") && all[0].ends_with("LIMIT 10"), "{}", all[0]);

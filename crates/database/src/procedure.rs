@@ -39,7 +39,7 @@ const WON: u64 = 1 << 30;
 pub(crate) struct Body {
     /// Declarations of the used variables.
     pub(crate) declarations: String,
-    /// Its statements, one per line.
+    /// Statements, one per line.
     pub(crate) text: String,
     /// Deepest nesting of loops.
     pub(crate) loops: usize,
@@ -425,7 +425,7 @@ mod tests {
             ],
             commit: Commit::Wait,
         };
-        let work = Work { program, ..Work::of("LGWR-LAT1", &[]).unwrap() };
+        let work = Work { program, ..Work::from_catalogue("LGWR-LAT1", &[]).unwrap() };
         let body = body(&work, &plain(), 1);
         assert_eq!((body.declarations.as_str(), body.loops), ("  v_k Int\n  v_p Bytes\n", 2));
         let offsets = POOL_BYTES - 8;
@@ -467,7 +467,7 @@ mod tests {
             commit: Commit::Wait,
         };
         program.check().unwrap();
-        let work = Work { program, ..Work::of("LGWR-LAT1", &[]).unwrap() };
+        let work = Work { program, ..Work::from_catalogue("LGWR-LAT1", &[]).unwrap() };
         let body = body(&work, &plain(), 0);
         assert_eq!(body.declarations, "  v_c Int\n  v_k Int\n");
         let want = "l_seq := l_seq + 1;

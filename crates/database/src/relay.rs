@@ -1,6 +1,6 @@
 //! A link of our own between a database and a replica: a relay of byte streams, whose delay, jitter and bandwidth can be
 //! changed while it is in use. It connects to the database by a Unix socket, and the replica to it by another or, if it knows
-//! no such way, at the loopback address ([`door`]).
+//! no such way, at the loopback address ([`listener`]).
 //!
 //! Each connection has two [`Queue`]s, one per direction, each with a thread that receives and one that sends. A piece is due
 //! its delay after the moment in which it was received; a direction of the link is shared by its connections ([`Way`]). The
@@ -9,7 +9,7 @@
 //! A relay passes 1 GiB/s and more. Its memory is bounded: what is under way at that rate, at most 1 GiB and usually little,
 //! because a log is written more slowly.
 
-mod door;
+mod listener;
 mod probe;
 #[cfg(test)]
 mod tests;
@@ -30,7 +30,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use loadline_storage::now_ns;
 
-use door::Listener;
+use listener::Listener;
 pub(crate) use probe::Prober;
 pub use way::Link;
 use way::{READ, Way};
@@ -46,7 +46,7 @@ const PIECE: usize = size_of::<Piece>() + 16;
 pub struct Relay {
     socket: Option<PathBuf>,
     link: Arc<Shared>,
-    /// Its other end ends the listener.
+    /// Other end ends the listener.
     wake: UnixStream,
     listener: Option<JoinHandle<()>>,
 }
@@ -74,7 +74,7 @@ impl Ends {
 impl Relay {
     /// Listens at `socket`, and connects each that comes to `server`.
     pub fn start(socket: &Path, server: &Path) -> io::Result<Relay> {
-        let mut relay = Relay::of(Listener::at(socket)?, server)?;
+        let mut relay = Relay::new(Listener::at(socket)?, server)?;
         relay.socket = Some(socket.to_owned());
         Ok(relay)
     }
@@ -83,10 +83,10 @@ impl Relay {
     /// process of the user `uid`.
     pub(crate) fn on_loopback(uid: u32, server: &Path) -> io::Result<(Relay, u16)> {
         let (listener, port) = Listener::on_loopback(uid)?;
-        Ok((Relay::of(listener, server)?, port))
+        Ok((Relay::new(listener, server)?, port))
     }
 
-    fn of(listening: Listener, server: &Path) -> io::Result<Relay> {
+    fn new(listening: Listener, server: &Path) -> io::Result<Relay> {
         let (wake, woken) = UnixStream::pair()?;
         let link = Arc::new(Shared {
             ways: [0, 1].map(|seed| Arc::new(Way::new(seed))),
@@ -185,7 +185,7 @@ impl Shared {
     }
 }
 
-/// What was received in one read.
+/// Bytes received in one read.
 struct Piece {
     due_ns: u64,
     /// The first `len` bytes are its own.

@@ -27,14 +27,14 @@ impl SettingValues for BTreeMap<String, String> {
     }
 }
 
-/// What rules are applied to.
+/// Input of rules.
 pub(crate) struct Known<'a> {
     pub(crate) settings: &'a dyn SettingValues,
-    /// What no setting says, by name; before a setting of the same name.
+    /// Facts that no setting says, by name; before a setting of the same name.
     pub(crate) facts: BTreeMap<&'static str, String>,
 }
 
-/// What is shown for an unknown value.
+/// Text of an unknown value.
 const UNKNOWN: &str = "–";
 
 impl Known<'_> {
@@ -60,7 +60,7 @@ pub(crate) struct Rule {
     ids: Vec<String>,
     /// The setting or fact whose value counts; else that of the id's name.
     of: Option<String>,
-    /// What the finding is about; else its id.
+    /// Subject of the finding; else its id.
     subject: Option<String>,
     cases: Vec<Case>,
 }

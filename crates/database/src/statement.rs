@@ -2,7 +2,7 @@
 
 /// Words after which a secret may follow without quotes.
 const SECRET: [&str; 3] = ["password", "identified", "secret"];
-/// What may follow such a word and is none: a parameter, a literal that was replaced, or a mark.
+/// Values that may follow such a word: a parameter, a literal that was replaced, or a mark.
 const HARMLESS: [&str; 7] = ["$", "?", "'…", "=", ",", ")", ";"];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,7 +110,7 @@ fn dollar_tag(text: &str) -> Option<(&str, &str)> {
     is_tag.then_some((tag, body))
 }
 
-/// What follows the comment whose `/` precedes `text`; comments may be nested.
+/// Text after the comment whose `/` precedes `text`; comments may be nested.
 fn after_comment(text: &str) -> Option<&str> {
     let (mut depth, mut rest) = (1, text.strip_prefix('*')?);
     while depth > 0 {
@@ -127,7 +127,7 @@ fn after_comment(text: &str) -> Option<&str> {
     Some(rest)
 }
 
-/// What follows the number whose first digit precedes `text`: `2`, `0x1F`, `1_000.5e-7`.
+/// Text after the number whose first digit precedes `text`: `2`, `0x1F`, `1_000.5e-7`.
 fn after_number(text: &str) -> &str {
     let mut before = ' ';
     let inside = |c: char| {

@@ -297,14 +297,14 @@ mod tests {
         let losing: Vec<String> = CATALOGUE
             .iter()
             .flat_map(|w| {
-                let work = Work::of(&w.code, &[]).unwrap();
+                let work = Work::from_catalogue(&w.code, &[]).unwrap();
                 let tables: Vec<_> =
                     workload_tables(&work).filter(|t| t.is_whole() && may_lose_rows(&work, t)).collect();
                 tables.into_iter().map(|t| format!("{}.{}", w.code, t.name)).collect::<Vec<_>>()
             })
             .collect();
         assert_eq!(losing, Vec::<String>::new());
-        let work = Work::of("TP-HEAVY", &[]).unwrap();
+        let work = Work::from_catalogue("TP-HEAVY", &[]).unwrap();
         let grows = workload_tables(&work).find(|t| t.name == "orders").unwrap();
         assert!(may_lose_rows(&work, grows), "rows are inserted there");
     }

@@ -166,7 +166,7 @@ impl RunningJobs for Crew {
     }
 }
 
-/// What keeps a session from ending its call, of the first for which the database says so.
+/// Hindrance of a session's call, of the first for which the database says so.
 fn hindrance(cancellers: &[Canceller]) -> Option<TargetError> {
     let begin = Instant::now();
     cancellers.iter().take_while(|_| begin.elapsed() < ASK_AT_MOST).find_map(Canceller::hindrance)

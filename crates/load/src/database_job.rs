@@ -22,7 +22,7 @@ pub(crate) fn run(
 ) -> JobResult {
     let mut books = Books::watching(job, tally);
     let mut schedule = Schedule::pending(timing.start_ns);
-    let (mut passed_open, mut passed_close) = (false, false);
+    let (mut after_start, mut after_end) = (false, false);
     sleep_until(timing.start_ns, shared);
     while !shared.stopped() {
         shared.update(&mut schedule);
@@ -54,16 +54,16 @@ pub(crate) fn run(
         if let Some(progress) = shared.progress_of(job) {
             progress.report(books.job.total, ended_ns);
         }
-        // By loadline's clock. By the server's clock the last transaction may have ended slightly before the edge;
+        // By loadline's clock. By the server's clock the last transaction may have ended slightly before that moment;
         // waiting for the next slice would read the counters one slice late.
         books.job.ran_until_ns = books.job.ran_until_ns.max(now_ns());
-        if !passed_open && books.job.ran_until_ns >= schedule.open_ns {
-            passed_open = true;
-            shared.passed_open.fetch_add(1, Ordering::Relaxed);
+        if !after_start && books.job.ran_until_ns >= schedule.open_ns {
+            after_start = true;
+            shared.after_start.fetch_add(1, Ordering::Relaxed);
         }
-        if !passed_close && books.job.ran_until_ns >= schedule.close_ns {
-            passed_close = true;
-            shared.passed_close.fetch_add(1, Ordering::Relaxed);
+        if !after_end && books.job.ran_until_ns >= schedule.close_ns {
+            after_end = true;
+            shared.after_end.fetch_add(1, Ordering::Relaxed);
         }
     }
     books.job
@@ -170,7 +170,7 @@ mod tests {
                 (job, tally.into_inner().unwrap())
             });
             shared.set_window(schedule);
-            let waited = [wait(&shared.passed_open, schedule.open_ns), wait(&shared.passed_close, schedule.close_ns)];
+            let waited = [wait(&shared.after_start, schedule.open_ns), wait(&shared.after_end, schedule.close_ns)];
             shared.stop.store(true, Ordering::Relaxed);
             let (job, tally) = running.join().unwrap();
             (job, tally, schedule, waited)

@@ -1,4 +1,4 @@
-//! What a job's thread does: opens its session, waits for the start and runs it.
+//! Thread of a job: opens its session, waits for the start and runs it.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
@@ -25,7 +25,7 @@ pub(crate) struct Go {
     pub(crate) alone: bool,
 }
 
-/// What a job says when its session is open, or could not be opened.
+/// Message of a job whose session is open, or could not be opened.
 pub(crate) struct Ready {
     pub(crate) outcome: Result<Canceller, TargetError>,
     /// The job's thread in the operating system.
@@ -127,7 +127,7 @@ impl JobSession {
                         Session::Renewed(Renewed { now: Some(session), every, since: 0, open, canceller })
                     }
                 };
-                let script = ScriptJob::of(&request.work, job, request.all_jobs());
+                let script = ScriptJob::new(&request.work, job, request.all_jobs());
                 let client = Client { job, session, stream: &mut stream, program, script, pace, think };
                 client_job::run(client, timing, shared, held)
             }

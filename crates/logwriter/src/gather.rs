@@ -21,7 +21,7 @@ pub(crate) struct Plan {
     pub(crate) begun_with: usize,
 }
 
-/// What the writer has learned so far.
+/// Experience of the writer so far.
 #[derive(Debug)]
 pub(crate) struct Gather {
     on: bool,

@@ -37,7 +37,7 @@ impl Kind {
         }
     }
 
-    fn of(code: u32) -> Option<Self> {
+    fn from_code(code: u32) -> Option<Self> {
         [Self::Data, Self::Commit, Self::Pad, Self::Open].into_iter().find(|kind| kind.code() == code)
     }
 }
@@ -91,7 +91,7 @@ impl Header {
             log: u32_at(16)?,
             epoch: u32_at(20)?,
             session: u32_at(24)?,
-            kind: Kind::of(u32_at(28)?)?,
+            kind: Kind::from_code(u32_at(28)?)?,
         };
         Some((header, u32_at(0)?))
     }

@@ -114,7 +114,7 @@ struct World {
     writer: LogWriter,
 }
 
-/// What a test varies.
+/// Parameters of a test.
 #[derive(Clone)]
 struct Shape {
     config: LogConfig,
@@ -147,7 +147,7 @@ impl Shape {
     }
 }
 
-/// What is on the disk for sure: all that was not synced is lost.
+/// Durable contents of the disk: all that was not synced is lost.
 fn durable(disk: &Arc<Mutex<Disk>>) -> std::collections::BTreeMap<u64, Vec<u64>> {
     let left = disk.lock().unwrap().after_power_loss(|| Fate::Lost);
     let device = MemDevice::new(&Arc::new(Mutex::new(left)), BLOCK);
@@ -195,7 +195,7 @@ fn explore(schedules: usize, run: impl Fn() + Send + Sync + 'static) {
     shuttle::Runner::new(shuttle::scheduler::PctScheduler::new(4, schedules), config()).run(move || run());
 }
 
-/// What the schedules of a test did, to show that they reached the case under test.
+/// Counts of the schedules of a test, to show that they reached the case under test.
 #[derive(Default)]
 struct Seen {
     grouped: Count,

@@ -85,7 +85,7 @@ fn count(n: u32) -> Option<String> {
     (n > 0).then(|| n.to_string())
 }
 
-/// What `of` says of the storage under log and data, once.
+/// Value of `of` for the storage under log and data, once.
 fn each(m: &Manifest, of: impl Fn(&Storage) -> Option<String>) -> Option<String> {
     let mut found: Vec<String> = m.target.storage.values().filter_map(of).filter(|text| !text.is_empty()).collect();
     found.sort_unstable();
@@ -191,12 +191,12 @@ pub fn stated<'a>(given: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Fact {
-    /// Its name in files.
+    /// Name in files.
     pub id: &'static str,
-    /// Its name in tables.
+    /// Name in tables.
     pub title: &'static str,
     pub stated: Option<String>,
-    /// What the machine or the database shows.
+    /// Value found by the machine or the database.
     pub found: Option<String>,
 }
 

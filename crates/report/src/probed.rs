@@ -1,4 +1,4 @@
-//! What `loadline probe` measured: a table for each operation and one of the reference log writer, the directories side by side.
+//! Results of `loadline probe`: a table for each operation and one of the reference log writer, the directories side by side.
 
 use loadline_model::LogWriterPoint;
 use loadline_model::format::{bytes, duration_ns, number};
@@ -46,17 +46,17 @@ pub fn render_probe(report: &ProbeReport, format: Format) -> Result<String, Repo
 
 fn document(report: &ProbeReport) -> Document {
     let said = report.dirs.iter().enumerate().flat_map(|(i, dir)| about(&label(report, i), dir));
-    let mut sections = vec![Section::of("directories", "Directories", Block::list(said).into_iter().collect())];
+    let mut sections = vec![Section::new("directories", "Directories", Block::list(said).into_iter().collect())];
     sections.extend(Operation::ALL.into_iter().map(|operation| {
         let absent = report.dirs.iter().enumerate().flat_map(|(i, dir)| {
             let absent = dir.absent.iter().filter(move |absent| absent.operation == operation);
             absent.map(move |absent| format!("{}{}", label(report, i), absent.reason))
         });
         let blocks = Block::list(absent).into_iter().chain(Block::table(of_operation(report, operation)));
-        Section::of(operation.id(), operation.title(), blocks.collect())
+        Section::new(operation.id(), operation.title(), blocks.collect())
     }));
     let commits = Block::table(of_log_writer(report)).into_iter().collect();
-    sections.push(Section::of("log-writer", "Reference log writer: commits by jobs", commits));
+    sections.push(Section::new("log-writer", "Reference log writer: commits by jobs", commits));
     sections.retain(|section| !section.blocks.is_empty());
     let title = format!("Device probe of {}", report.machine.host);
     Document { title, subtitle: report.at.clone(), sections, ..Document::default() }
@@ -74,7 +74,7 @@ fn letter(i: usize) -> String {
     }
 }
 
-/// What a directory is on, and how it was measured.
+/// Storage under a directory, and how it was measured.
 fn about(label: &str, d: &ProbedDir) -> Vec<String> {
     let device = d.storage.device.as_ref().map_or(String::new(), |device| format!(" on {device}"));
     let facts: Vec<String> =
@@ -101,7 +101,7 @@ fn of_operation(report: &ProbeReport, operation: Operation) -> Table {
     let mut keys: Vec<(u64, u32)> = rows.map(|row| (row.size_bytes, row.depth)).collect();
     keys.sort_unstable();
     keys.dedup();
-    let table = TableSpec::<(u64, u32)>::of("figures", keys)
+    let table = TableSpec::<(u64, u32)>::new("figures", keys)
         // Sizes here are powers of two.
         .number("size", "", |(size, _)| bytes(size as f64).replace(".0 ", " "))
         .number("in flight", "", |(_, depth)| depth);
@@ -112,7 +112,7 @@ fn of_operation(report: &ProbeReport, operation: Operation) -> Table {
 fn of_log_writer(report: &ProbeReport) -> Table {
     let points = report.dirs.iter().flat_map(|dir| &dir.log_writer);
     let first = grouped(points, |p| (p.workload.as_str(), p.jobs)).into_iter().map(|(_, of)| of[0]);
-    let table = TableSpec::<&LogWriterPoint>::of("figures", first)
+    let table = TableSpec::<&LogWriterPoint>::new("figures", first)
         .text("workload", |p| &p.workload)
         .number("redo", "", |p| format!("{:.1} KiB", p.redo_bytes_per_tx / 1024.0))
         .text("durable", |p| if p.wait { "yes" } else { "no wait" })

@@ -25,7 +25,7 @@ pub(crate) fn title_of(column: &Column, log: bool) -> &'static str {
     }
 }
 
-/// The same with its unit: `Transactions [tps]`.
+/// Title with its unit: `Transactions [tps]`.
 pub(crate) fn heading_of(column: &Column, log: bool) -> String {
     let title = title_of(column, log);
     if column.unit.is_empty() { title.to_owned() } else { format!("{title} [{}]", column.unit) }

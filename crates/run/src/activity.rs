@@ -1,4 +1,4 @@
-//! What a database did beside a test, for the test's page: its statistics views, its background work, and what the sampling
+//! Activity of a database beside a test, for the test's page: its statistics views, its background work, and what the sampling
 //! asked of it.
 
 use loadline_collect::Collected;
@@ -23,7 +23,7 @@ pub(crate) struct ReadViews {
 
 impl ReadViews {
     /// Reads them. A test does not fail without an answer: its page says why there are none.
-    pub(crate) fn of(target: &dyn Target) -> ReadViews {
+    pub(crate) fn new(target: &dyn Target) -> ReadViews {
         let views = match target.abilities().statistics_views {
             Some(role) => role.views().map_err(|e| e.to_string()),
             None => Err("the target has none".to_owned()),
@@ -36,21 +36,21 @@ impl ReadViews {
         if arms {
             return ReadViews { at_ns: now_ns(), views: Err("a run of two arms does not read them".to_owned()) };
         }
-        ReadViews::of(target)
+        ReadViews::new(target)
     }
 
-    /// What grew from `self` until now.
+    /// Growth from `self` until now.
     pub(crate) fn grown(self, target: &dyn Target) -> GrownViews {
         let from_ns = self.at_ns;
         let grown = self.views.and_then(|before| {
-            let after = ReadViews::of(target);
+            let after = ReadViews::new(target);
             Ok((after.at_ns.saturating_sub(from_ns) as f64 / 1e9, growth(&before, after.views?)))
         });
         GrownViews(grown)
     }
 }
 
-/// What grew in so many seconds, or why that is not known.
+/// Growth in so many seconds, or why that is not known.
 #[derive(Debug)]
 pub(crate) struct GrownViews(Result<(f64, Vec<View>), String>);
 

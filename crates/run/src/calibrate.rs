@@ -187,7 +187,7 @@ mod tests {
     use loadline_workload::CATALOGUE;
 
     fn work(code: &str) -> Work {
-        Work::of(code, &[]).unwrap()
+        Work::from_catalogue(code, &[]).unwrap()
     }
 
     fn by_bytes(work: &Work) -> f64 {

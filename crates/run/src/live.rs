@@ -1,4 +1,4 @@
-//! What a run says while it goes on: events for whoever started it, and `live.jsonl` for `loadline watch` and `loadline serve`,
+//! Events of a run while it goes on: for whoever started it, and `live.jsonl` for `loadline watch` and `loadline serve`,
 //! which read it from a process of their own.
 //!
 //! All that is written is known anyway when a second of a test is over, and is written by the thread that then shows the progress: one
@@ -91,7 +91,7 @@ fn line(event: &Event<'_>, urls: &[String]) -> Option<LiveEvent> {
     }
 }
 
-/// What the jobs of a test had reported before.
+/// Reports of a test's jobs before.
 #[derive(Debug, Default)]
 pub(crate) struct Pace {
     /// Where the time of the next rate begins.

@@ -134,7 +134,9 @@ fn checked_target(spec: &PlanSpec, url: &str) -> Result<&'static TargetKind, Pla
         (kind_of(node)?.check_url)(node)?;
     }
     let setting = spec.setting.iter().flatten().next();
-    if let Some((name, _)) = setting.filter(|_| !(kind.is_temporary)(url)) {
+    if let Some((name, _)) = setting
+        && !(kind.is_temporary)(url)
+    {
         return value(format!(
             "--setting {name} does not apply to {}: it is only for servers and databases that loadline creates itself; \
             change the setting on the server, of two arms with --switch-a and --switch-b",

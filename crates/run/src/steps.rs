@@ -101,7 +101,7 @@ pub(crate) fn test_of_scan(e: &Evidence<'_, Scanned>) -> Test {
     test
 }
 
-/// What was before and after the test, and around it: the last of every test.
+/// Events before and after the test, and around it: the last of every test.
 fn around<S>(e: &Evidence<'_, S>, test: &mut Test) {
     test.notes.extend(e.remarks.iter().cloned());
     test.check(Id::Settings, settings::unchanged(e.target.0, &e.target.1));

@@ -236,7 +236,7 @@ impl Context<'_> {
         self.interrupted.load(Ordering::Relaxed)
     }
 
-    /// What is left to do before the first test.
+    /// Work left before the first test.
     fn make_ready(&mut self) -> Result<(), StudyError> {
         self.measure_overhead()?;
         if self.variants.is_some() {

@@ -58,7 +58,7 @@ pub fn drop_cached(file: &File) -> io::Result<()> {
     drop_range(file, &(0..0))
 }
 
-/// The same for a range of `file`. Folios (of up to 2 MiB) that are only partly in it stay.
+/// Evicts a range of `file`. Folios (of up to 2 MiB) that are only partly in it stay.
 ///
 /// # Errors
 /// As posix_fadvise(2).

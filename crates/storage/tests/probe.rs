@@ -22,7 +22,7 @@ fn is_empty(dir: &Path) -> bool {
     std::fs::read_dir(dir).unwrap().count() == 0
 }
 
-/// What holds of every probe, whatever the device. Returns the median share of the depth that was in flight.
+/// Demands on every probe, whatever the device. Returns the median share of the depth that was in flight.
 fn check(probed: &ProbedDir, pmem: bool) -> f64 {
     let expected = points(pmem);
     assert_eq!(probed.rows.len(), expected.len());

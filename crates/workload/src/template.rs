@@ -151,7 +151,7 @@ impl Template {
         self.render_with(table, var, limit, swapped)
     }
 
-    /// The same with other words than [`limit`] and [`swapped`].
+    /// Renders with other words than [`limit`] and [`swapped`].
     pub fn render_with(
         &self,
         mut table: impl FnMut(&str) -> String,

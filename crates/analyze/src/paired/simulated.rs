@@ -27,7 +27,7 @@ impl Machine {
     /// Nothing but lognormal noise of 3 %.
     pub const QUIET: Machine =
         Machine { noise: 0.03, correlation: 0.0, heavy: false, drift: 0.0, wave: 0.0, stalls: 0.0 };
-    /// The same with a drift of 50 % and 5 % of windows stalled.
+    /// Noise with a drift of 50 % and 5 % of windows stalled.
     pub const ROUGH: Machine = Machine { drift: 0.405, stalls: 0.05, ..Machine::QUIET };
 
     /// One run: `pairs` pairs in random order, of which B is `ratio` times A.
@@ -39,7 +39,7 @@ impl Machine {
         let figure = |arm: Arm, of: f64| of * if arm == Arm::B { ratio } else { 1.0 };
         let pair = |(arms, both): (&[Arm; 2], &[f64])| {
             let (first, second) = (figure(arms[0], both[0]), figure(arms[1], both[1]));
-            if arms[0] == Arm::A { Pair::of(first, second) } else { Pair::of(second, first) }
+            if arms[0] == Arm::A { Pair::new(first, second) } else { Pair::new(second, first) }
         };
         order.iter().zip(windows.chunks_exact(2)).map(pair).collect()
     }

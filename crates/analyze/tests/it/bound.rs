@@ -1,4 +1,4 @@
-//! What bounds a test: for the tests of `data/bound.txt`, and for arbitrary figures.
+//! Bounds of tests: of those in `data/bound.txt`, and of arbitrary figures.
 
 use std::collections::{BTreeMap, BTreeSet};
 

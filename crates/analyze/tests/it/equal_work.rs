@@ -29,7 +29,7 @@ fn tests_are_compared_or_refused_as_the_table_says() {
             data_bytes: line.sides[n]["data_bytes"].as_u64(),
             in_process: line.sides[n]["in_process"] == true,
             across_drivers: line.sides[n]["across_drivers"] == true,
-            ..Platform::of(label, &records[n])
+            ..Platform::new(label, &records[n])
         };
         let mut found = compare(&[side(0, "a"), side(1, "b")]).remove(0);
         assert!(found.rows.iter().all(|row| row.factors.is_empty() == row.refused.is_some()), "{found:?}");
@@ -53,7 +53,7 @@ fn tests_that_were_disturbed_are_a_caveat_and_not_pooled_with_others() {
     b[0].add_check(Check::new(CheckId::OtherCpu, Outcome::Failed, ""));
     b[1].set(column::OTHER_CPU_PCT, 19.0);
     let kept = "disturbed: other processes on the CPU; throughput without the disturbance was at most 300 % higher";
-    let row = compare(&[Platform::of("a", &a), Platform::of("b", &b[..1])]).remove(0).rows.remove(0);
+    let row = compare(&[Platform::new("a", &a), Platform::new("b", &b[..1])]).remove(0).rows.remove(0);
     assert_eq!(row.caveat.unwrap(), format!("on 'b' {kept}"));
     let all = sweeps(&b);
     let point = &all[0].points[0];

@@ -12,7 +12,7 @@ fn of_three(of: impl Fn(u32) -> Vec<TestRecord>) -> Vec<History> {
         of(run).into_iter().map(named).collect::<Vec<_>>()
     });
     let named = records.iter().zip(["0", "1", "2"]);
-    let runs: Vec<_> = named.map(|(all, label)| ("p".to_owned(), Platform::of(label, all))).collect();
+    let runs: Vec<_> = named.map(|(all, label)| ("p".to_owned(), Platform::new(label, all))).collect();
     histories(&runs, None)
 }
 

@@ -8,7 +8,7 @@ use loadline_model::column;
 
 fn comparison(workload: &str) -> loadline_analyze::Comparison {
     let (x5, x9) = (study_1("X5-2"), study_1("X9M-2"));
-    let platform = |label, records| Platform::of(label, records);
+    let platform = |label, records| Platform::new(label, records);
     compare(&[platform("X5-2", &x5), platform("X9M-2", &x9)]).into_iter().find(|c| c.workload == workload).unwrap()
 }
 

@@ -7,7 +7,7 @@ use loadline_model::{Driver, TestRecord, column};
 use proptest::prelude::*;
 
 fn versus(a: &[TestRecord], b: &[TestRecord]) -> loadline_analyze::Comparison {
-    let side = |label, records| Platform { payload: Some(Default::default()), ..Platform::of(label, records) };
+    let side = |label, records| Platform { payload: Some(Default::default()), ..Platform::new(label, records) };
     compare(&[side("a", a), side("b", b)]).remove(0)
 }
 
@@ -149,7 +149,7 @@ proptest! {
             let _ = (s.saturation(), s.load_line(None), s.load_line(Some(1)));
         }
         let (a, b): (Vec<_>, Vec<_>) = tests.into_iter().partition(|r| r.platform == "a");
-        let side = |label, records| Platform::of(label, records);
+        let side = |label, records| Platform::new(label, records);
         for f in compare(&[side("a", &a), side("b", &b)]).iter().flat_map(|c| &c.rows).flat_map(|r| &r.factors) {
             prop_assert!(f.factor.value.is_finite() && f.factor.value > 0.0);
         }
@@ -163,7 +163,7 @@ fn each_number_of_nodes_is_compared_with_its_own() {
     };
     let (a, b) = (over("a", 1.0), over("b", 2.0));
     let factors = |b: &[TestRecord]| {
-        let all = compare(&[Platform::of("a", &a), Platform::of("b", b)]);
+        let all = compare(&[Platform::new("a", &a), Platform::new("b", b)]);
         let factor =
             |c: &loadline_analyze::Comparison| Some(c.rows.get(1)?.factor(column::COMMIT_THROUGHPUT_TPS)?.factor.value);
         all.iter().map(|c| (c.nodes, factor(c), c.refused.clone())).collect::<Vec<_>>()

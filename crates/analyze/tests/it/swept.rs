@@ -77,7 +77,7 @@ fn without_a_rate_among_the_kpis_or_its_figure_throughput_counts() {
 #[test]
 fn sweeps_over_the_same_are_compared_value_by_value() {
     let (a, b) = (study("a", 1.0), study("b", 2.0));
-    let sides = [("a", &a), ("b", &b)].map(|(label, records)| Platform::of(label, records));
+    let sides = [("a", &a), ("b", &b)].map(|(label, records)| Platform::new(label, records));
     let all = compare(&sides);
     assert_eq!(all.iter().map(|c| c.over.as_str()).collect::<Vec<_>>(), ["rows_per_tx", "jobs"]);
     assert_eq!(all[0].rows.iter().map(|r| r.at).skip(1).collect::<Vec<_>>(), [1, 2, 10, 100].map(ComparedAt::Jobs));

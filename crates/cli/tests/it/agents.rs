@@ -191,7 +191,7 @@ fn open_files_bound_sessions_on_a_server_here_and_on_agents_and_no_jobs_on_null(
     };
     let folder = fleet.results.path().display();
     let line = format!("run --target {target} --driver client --results {folder} --jobs 11 --no-probe {SHORT}");
-    Ran::of(with_files(&line).output().unwrap()).fails(2, &["11 jobs need 211 open files"]);
+    Ran::from_output(with_files(&line).output().unwrap()).fails(2, &["11 jobs need 211 open files"]);
     assert!(fleet.runs().is_empty(), "no run was begun");
     let agent = with_files(&format!("agent {} --name a0 --max-jobs 40", fleet.reach));
     fleet.agents.push(quiet(&mut { agent }, "an agent"));
@@ -217,19 +217,19 @@ fn a_hub_with_tls_is_used_by_those_who_trust_its_certificate() {
         command
     };
     for (ca, code, said) in [("other.crt", 3, "SSL_CERT_FILE"), ("ca.crt", 0, "no agent is at the hub")] {
-        let ran = Ran::of(trusting(ca, &format!("agents list {reach}")).output().unwrap());
+        let ran = Ran::from_output(trusting(ca, &format!("agents list {reach}")).output().unwrap());
         ran.fails(code, &[said]);
         assert!(!ran.said().contains("s3cretT0ken"), "{}", ran.said());
     }
     let agent = |name: &str| quiet(&mut trusting("ca.crt", &format!("agent {reach} --name {name}")), "an agent");
     let _agents = ["a1", "a2"].map(agent);
-    let there = || Ran::of(trusting("ca.crt", &format!("agents list {reach}")).output().unwrap()).out;
+    let there = || Ran::from_output(trusting("ca.crt", &format!("agents list {reach}")).output().unwrap()).out;
     wait_for("the agents to be at the hub", || there().contains("a1") && there().contains("a2"));
     // The password travels, because the way is encrypted; and the server's counters say what the agents do.
     let (results, target) = (results(), server.tcp("ann:tops3cret", "loads"));
     let more = "--workload LGWR-LAT1 --jobs 3 --duration 1s --warmup 300ms --agents 2 --no-probe";
     let line = format!("run {more} {reach} --target {target} --results {}", results.path().display());
-    let ran = Ran::of(trusting("ca.crt", &line).output().unwrap());
+    let ran = Ran::from_output(trusting("ca.crt", &line).output().unwrap());
     let tests = tests_of(&ran.folder());
     assert!(sound(&tests[0]), "{}", ran.said());
     ["errors", "commits-database", "work-evidence"].iter().for_each(|id| passed(&tests[0], id));

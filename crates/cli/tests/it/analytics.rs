@@ -6,7 +6,7 @@ use loadline_database::{OpenRequest, Target, Work, kind_of, open};
 const SIZE: u64 = 4 << 20;
 
 fn work(code: &str, given: &[(&str, i64)]) -> Work {
-    Work { seed: 7, draws: 7, ..Work::of(code, given).unwrap().with_size(SIZE) }
+    Work { seed: 7, draws: 7, ..Work::from_catalogue(code, given).unwrap().with_size(SIZE) }
 }
 
 /// Queries, the values of their variables, their columns, and what the first column and all others add up to. The sums were worked

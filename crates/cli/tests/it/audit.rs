@@ -28,7 +28,7 @@ fn the_exit_code_says_whether_there_are_errors() {
     // Figures are numbers in JSON, and standard input is a file.
     let mut command = loadline();
     command.args(["audit", "-", "--format", "json"]).stdin(std::fs::File::open(&path).unwrap());
-    let piped = Ran::of(command.output().unwrap());
+    let piped = Ran::from_output(command.output().unwrap());
     let found: Value = serde_json::from_str(&piped.out).unwrap();
     let keys = ["row", "recomputed", "printed"].map(|key| found[0][key].to_string());
     assert_eq!((bad.code, piped.code, keys), (1, 1, ["3", "12800", "\"18200\""].map(str::to_owned)));
@@ -87,12 +87,4 @@ fn what_is_no_table_is_refused_with_its_name_and_controls_no_terminal() {
         let ran = run(args);
         assert!(!ran.said().contains('\u{1b}') && ran.said().contains("[2Jx"), "{args:?}: {:?}", ran.said());
     }
-}
-
-#[test]
-fn the_docs_have_the_laws_of_the_registry() {
-    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/audit.md");
-    let laws = ok(&["audit", "--laws", "--format", "md"]).out;
-    let renew = "renew the table of docs/audit.md with `loadline audit --laws --format md`";
-    assert!(read(docs).contains(&laws), "{renew}");
 }

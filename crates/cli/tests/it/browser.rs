@@ -122,6 +122,22 @@ impl Browser {
         self.call("Emulation.setEmulatedMedia", features);
     }
 
+    /// The rules of axe-core that the page breaks seriously or critically, and where.
+    pub(crate) fn barriers(&mut self) -> Value {
+        let axe = Command::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../.ci/axe")).output().unwrap();
+        assert!(axe.status.success(), ".ci/axe: {}", String::from_utf8_lossy(&axe.stderr));
+        let script = std::fs::read_to_string(String::from_utf8(axe.stdout).unwrap().trim()).unwrap();
+        // What the script returns cannot be shown.
+        self.eval(&(script + ";0"));
+        self.eval(
+            "window.barriers = undefined; axe.run(document, {preload: false}).then(found => { \
+               window.barriers = found.violations.filter(v => ['serious', 'critical'].includes(v.impact)) \
+                 .map(v => v.id + ': ' + v.nodes.slice(0, 3).map(n => n.html.slice(0, 120)).join(' ')); }); 0",
+        );
+        self.until("window.barriers !== undefined");
+        self.eval("window.barriers")
+    }
+
     pub(crate) fn key(&mut self, key: &str) {
         let (code, text, name) = match key {
             "Tab" => (9, "", "Tab"),

@@ -1,4 +1,4 @@
-//! What a transaction costs the database's machine, log switches, and scans over idle times.
+//! Costs of a transaction for the database's machine, log switches, and scans over idle times.
 
 use crate::common::*;
 

@@ -1,4 +1,4 @@
-//! What a new user does first, on what needs no server.
+//! The first steps of a new user, without a server.
 
 use crate::common::*;
 
@@ -89,7 +89,7 @@ fn shells_complete_names_of_plans_and_the_doctor_joins_what_is_alike() {
     }
 }
 
-/// What the user set is meant for other servers; a private one has neither passwords nor certificates.
+/// The user's settings are meant for other servers; a private one has neither passwords nor certificates.
 #[test]
 #[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn a_private_server_takes_nothing_from_the_users_environment() {
@@ -101,7 +101,7 @@ fn a_private_server_takes_nothing_from_the_users_environment() {
         doctor.envs(pg.map(|name| (format!("PG{name}"), "x"))).env("PGSSLMODE", "verify-full");
         doctor.envs([("MYSQL_PWD", "x"), ("MYSQL_HOST", "x"), ("USER", "x")]).env("HOME", dir.path());
         doctor.args(["doctor", "--target", target, "--results", dir.path().to_str().unwrap()]);
-        let ran = Ran::of(doctor.output().unwrap());
+        let ran = Ran::from_output(doctor.output().unwrap());
         assert_eq!(ran.code, 0, "{target}: {}", ran.said());
     }
 }

@@ -1,4 +1,4 @@
-//! What the machine allows stands beside every figure, and where it comes from.
+//! Limits beside every figure, and their sources.
 
 use crate::common::*;
 

@@ -24,11 +24,11 @@ impl Server {
     fn start(dir: &Path, token: Option<&str>) -> Server {
         let mut command = loadline();
         command.args(["serve", dir.to_str().unwrap(), "--listen", "127.0.0.1:0"]);
-        Server::of(command.envs(token.map(|t| ("LOADLINE_TOKEN", t))).stderr(Stdio::piped()).spawn().unwrap())
+        Server::from_process(command.envs(token.map(|t| ("LOADLINE_TOKEN", t))).stderr(Stdio::piped()).spawn().unwrap())
     }
 
     /// The process once it has said where it serves.
-    pub(super) fn of(mut process: Child) -> Server {
+    pub(super) fn from_process(mut process: Child) -> Server {
         let mut said = BufReader::new(process.stderr.take().unwrap()).lines();
         let mut address = said
             .by_ref()
@@ -102,7 +102,7 @@ fn three_runs(results: &Path) -> [String; 3] {
     })
 }
 
-/// What is looked at in the same runs, one after another: measuring them takes longer than looking.
+/// Views of the same runs, one after another: measuring them takes longer than looking.
 #[test]
 fn three_runs_are_served_in_order() {
     let outer = tempfile::tempdir().unwrap();
@@ -371,6 +371,7 @@ fn a_browser_shows_every_page_to_everyone() {
             let paper = browser.eval("getComputedStyle(document.documentElement).backgroundColor");
             let styled = if dark { "rgb(20, 24, 31)" } else { "rgb(255, 255, 255)" };
             assert_eq!(paper, styled, "{path}: is the style allowed?");
+            assert_eq!(browser.barriers(), serde_json::json!([]), "{path} at {width}, dark: {dark}");
         }
         let drawn = browser
             .eval("[...document.querySelectorAll('svg')].filter(s => s.getBoundingClientRect().height > 50).length");

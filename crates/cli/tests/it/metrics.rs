@@ -1,4 +1,4 @@
-//! What Prometheus gets of a run, and Grafana's dashboard, in a real Prometheus.
+//! Metrics of a run, and Grafana's dashboard, in a real Prometheus.
 
 use std::fs;
 use std::net::{TcpListener, TcpStream};
@@ -19,7 +19,7 @@ fn serving(results: &Path) -> Server {
     // More tests than are waited for: the run must be there until it has answered.
     let line = "run --workload LGWR-LAT1 --jobs 1,2,3,4,5,6,7 --duration 3s --warmup 200ms --no-probe --metrics 127.0.0.1:0 --target";
     let more = [TARGET, "--results", results.to_str().unwrap(), "--platform", "a \"b\"\\"];
-    Server::of(start(&[&words(line)[..], &more].concat()))
+    Server::from_process(start(&[&words(line)[..], &more].concat()))
 }
 
 #[test]

@@ -134,7 +134,7 @@ fn the_first_hour_works_as_written() {
         let (command, printed) = block.strip_prefix("$ loadline ").unwrap().split_once('\n').unwrap();
         let mut program = crate::common::loadline();
         let args = command.split_whitespace().map(|word| if word == "RUN" { folder.as_str() } else { word });
-        let ran = Ran::of(program.current_dir(dir.path()).args(args).output().unwrap());
+        let ran = Ran::from_output(program.current_dir(dir.path()).args(args).output().unwrap());
         assert!(ran.code <= 1, "{command}: {}", ran.said());
         let said = masked(&(ran.err.clone() + &ran.out));
         for line in printed.lines().filter(|line| !line.starts_with('[') && !line.starts_with('!')) {

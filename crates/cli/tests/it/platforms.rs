@@ -1,4 +1,4 @@
-//! What is stated of a platform, and what it costs: from the command line to the tables.
+//! Facts and prices of a platform: from the command line to the tables.
 
 use serde_json::json;
 

@@ -94,7 +94,7 @@ fn where_io_uring_is_forbidden_threads_measure_and_json_says_so_beside_each_dire
     command.arg("probe").args([disk.path(), memory.path()]).arg("--output").arg(&file);
     command.args(words(&format!("{SHORT} --seconds 1 --format json")));
     forbid_io_uring(&mut command);
-    let ran = Ran::of(command.output().unwrap());
+    let ran = Ran::from_output(command.output().unwrap());
     ran.fails(0, &["instead of io_uring: io_uring is forbidden"]);
     let json = json_of(&file);
     assert_eq!((json["version"].as_u64(), json["dirs"].as_array().unwrap().len()), (Some(1), 2));
@@ -128,7 +128,7 @@ fn a_directory_that_must_not_be_written_is_refused() {
     let loadline = copy.path().join("loadline");
     std::fs::copy(env!("CARGO_BIN_EXE_loadline"), &loadline).unwrap();
     done(Command::new("chmod").arg("555").args([dir.path(), copy.path()]));
-    let ran = Ran::of(as_user("daemon", loadline).arg("probe").arg(dir.path()).output().unwrap());
+    let ran = Ran::from_output(as_user("daemon", loadline).arg("probe").arg(dir.path()).output().unwrap());
     ran.fails(3, &["Permission denied", "Check the permissions of this user"]);
     assert!(is_empty(dir.path()));
 }

@@ -3,7 +3,7 @@
 use crate::common::*;
 use crate::pages::workloads;
 
-/// What runs on `target` with `driver` is valid and has its figures; what does not run has its reason.
+/// Tests on `target` with `driver` are valid and have their figures; workloads that do not run have their reason.
 fn every_workload_on(target: &str, driver: &str) {
     let dir = results();
     let workloads = workloads();

@@ -1,4 +1,4 @@
-//! What does not come is not waited for: a lock that somebody holds, a server that is stopped.
+//! Waits end: for a lock that somebody holds, a server that is stopped.
 
 use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::kept::{self, Items};
 
-/// What the program prints; it must succeed.
+/// Output of the program, which must succeed.
 fn said(args: &[&str]) -> String {
     let out = Command::new(env!("CARGO_BIN_EXE_loadline")).args(args).output().unwrap();
     assert!(out.status.success(), "{args:?}: {}", String::from_utf8_lossy(&out.stderr));

@@ -32,7 +32,7 @@ const TABLES: [(&str, &str); 19] = [
 /// Runs whose key figures are held.
 const KEY_FIGURES: [&str; 4] = ["sqlite", "postgres", "mariadb", "scan"];
 
-/// What the program prints of the archives in `dir`. Exit codes other than 0 are answers of some commands.
+/// Output of the program for the archives in `dir`. Exit codes other than 0 are answers of some commands.
 fn said(dir: &Path, command: &str) -> String {
     let out = Command::new(env!("CARGO_BIN_EXE_loadline")).args(command.split(' ')).current_dir(dir).output().unwrap();
     let why = String::from_utf8_lossy(&out.stderr);

@@ -13,7 +13,7 @@ const LISTS: [&str; 6] = ["census", "hashes", "golden", "checks of sqlite", "che
 /// Most differences that a failure prints.
 const SHOWN: usize = 60;
 
-/// What may differ from what was kept.
+/// Allowed differences from the kept lines.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Changed {
@@ -67,7 +67,7 @@ fn matches(pattern: &str, id: &str) -> bool {
     true
 }
 
-/// What differs between `then` and `now` and is not in `allowed`, and entries of `allowed` that nothing needs.
+/// Differences between `then` and `now` that are not in `allowed`, and entries of `allowed` that nothing needs.
 fn differences(list: &str, then: &Items, now: &Items, allowed: &[Changed]) -> Vec<String> {
     let ids: BTreeSet<&String> = then.keys().chain(now.keys()).collect();
     let mut wrong = Vec::new();

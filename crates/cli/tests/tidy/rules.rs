@@ -6,7 +6,7 @@ use crate::budget::{come_back, one_that_is_gone, over};
 use crate::circles::circles;
 use crate::ignored::differences;
 use crate::links::dead;
-use crate::tree::{Breach, Tree, breach, code, is_test};
+use crate::tree::{Breach, Tree, breach, code, has_word, is_test};
 
 pub(crate) struct Rule {
     pub(crate) says: &'static str,
@@ -81,6 +81,20 @@ pub(crate) const RULES: &[Rule] = &[
         breaches: |tree| each_line(tree, EVERYWHERE, |line| line.contains(['\u{ab}', '\u{bb}'])),
         applies: EVERYWHERE,
         planted: |_| vec![("src/planted{n}.rs", "//! A \u{ab}file\u{bb}.\n".to_owned())],
+    },
+    Rule {
+        says: "Names and words are the field's, and a doc comment begins with its thing: 'Commits per second', not 'The same, per second'.",
+        breaches: home_made,
+        applies: EVERYWHERE,
+        planted: |_| {
+            let text = |line: &str| format!("//! A file.\n{line}\n");
+            vec![
+                ("src/planted{n}a.rs", text("fn of(n: u32) -> u32 { n }")),
+                ("src/planted{n}b.rs", text("    /// Its name.")),
+                ("src/planted{n}c.rs", "//! What a file holds.\n".to_owned()),
+                ("planted{n}.md", "A way and its twin.\n".to_owned()),
+            ]
+        },
     },
     Rule {
         says: "A workload never names a database.",
@@ -211,6 +225,43 @@ pub(crate) const RULES: &[Rule] = &[
         },
     },
 ];
+
+/// Home-made words and names, and the field's.
+const HOME_MADE: [(&str, &str); 15] = [
+    ("fn of", "a name with a subject"),
+    ("struct Args", "the command's name before it, as several may be in a module tree"),
+    ("calm", "outside checkpoints"),
+    ("twin", "control run"),
+    ("twins", "duplicates, control runs"),
+    ("own tables", "workload tables"),
+    ("told apart", "distinguished"),
+    ("gone on with", "resumed"),
+    ("held against", "compared with"),
+    ("edges of the window", "window start and window end"),
+    ("window's edge", "window start or window end"),
+    ("passed_open", "after the window start"),
+    ("passed_close", "after the window end"),
+    ("come_in", "authenticate"),
+    ("most_together", "max_parallel_workers"),
+];
+
+/// Uses of [`HOME_MADE`] outside of this file and of histories, and doc comments that do not begin with their thing.
+fn home_made(tree: &Tree) -> Vec<Breach> {
+    const NOT_READ: [&str; 4] =
+        ["CHANGELOG.md", "budget.toml", "crates/cli/tests/net/kept/changed.toml", "crates/cli/tests/tidy/rules.rs"];
+    let mut found = Vec::new();
+    for (path, text) in tree.files.iter().filter(|(path, _)| !NOT_READ.contains(&path.as_str())) {
+        let words = HOME_MADE.iter().filter(|(word, _)| has_word(text, word));
+        found.extend(words.map(|(word, field)| breach(path, format!("'{word}': write {field}"))));
+        let doc = |line: &str| {
+            let said = line.trim_start();
+            let said = said.strip_prefix("/// ").or_else(|| said.strip_prefix("//! "));
+            said.is_some_and(|said| ["The same", "Its ", "What "].iter().any(|begin| said.starts_with(begin)))
+        };
+        found.extend(text.lines().filter(|line| doc(line)).map(|line| breach(path, line.trim_start())));
+    }
+    found
+}
 
 /// Names of what holds the text of a reason.
 const REASONS: [&str; 11] = [

@@ -1,7 +1,7 @@
 //! Schedule of the readings: arithmetic on ns.
 
-/// In this time before an announced edge nothing else is read: a query on a loaded database may take that long and would
-/// delay the edge.
+/// In this time before an announced reading nothing else is read: a query on a loaded database may take that long and would
+/// delay that reading.
 pub(super) const GUARD_NS: u64 = 50_000_000;
 pub(super) const SECOND_NS: u64 = 1_000_000_000;
 

@@ -1,6 +1,6 @@
 //! Embedded databases, which run in this process on files of their own: what all of them share. Each says the rest ([`Engine`]).
 //!
-//! Its roles are here, its files ([`files`]), their counters ([`counters`]) and its descriptor ([`knowledge`]). A database that is opened
+//! Roles are here, its files ([`files`]), their counters ([`counters`]) and its descriptor ([`knowledge`]). A database that is opened
 //! as a library while loadline runs is found by [`library`], and its file operations are counted by [`calls`].
 
 pub(crate) mod calls;
@@ -62,7 +62,7 @@ impl Base {
             own_files: Some(OwnFiles { open: vec![Arc::clone(&file)], named: vec![files.log()] }),
             waits: &knowledge.events,
             empty_query: "SELECT 1",
-            ..Facts::of(Runs::InProcess)
+            ..Facts::for_runs(Runs::InProcess)
         };
         Ok(Base {
             kind,
@@ -179,7 +179,7 @@ pub(crate) struct Chosen {
 
 impl Chosen {
     /// The user's, and loadline's own values of the others that have one. `wanted`: what a value must be, if it is wrong.
-    pub(crate) fn of(
+    pub(crate) fn new(
         request: &OpenRequest,
         kind: &TargetKind,
         knowledge: &Knowledge,

@@ -40,7 +40,7 @@ pub(crate) fn commit(session: &mut dyn ClientSession, stream: &mut Stream) {
 
 /// The work of a workload, with its tables loaded for one job.
 pub(crate) fn loaded(target: &dyn Target, code: &str, given: &[(&str, i64)]) -> Work {
-    let work = Work::of(code, given).unwrap();
+    let work = Work::from_catalogue(code, given).unwrap();
     target.create(&work).unwrap();
     target.load(&work, 1).unwrap();
     work
@@ -192,7 +192,7 @@ fn kill_after(scheme: &str, commits: usize) {
     // What it told before it died.
     told.for_each(|n| last = n.parse().unwrap_or(last));
     let target = open(&url, dir.path()).unwrap();
-    let found = target.evidence(&Work::of("LGWR-LAT1", &[]).unwrap()).unwrap().unwrap();
+    let found = target.evidence(&Work::from_catalogue("LGWR-LAT1", &[]).unwrap()).unwrap().unwrap();
     assert!((last..=last + 1).contains(&found), "{scheme}: {last} commits returned, {found} are there");
     target.clean().unwrap();
 }

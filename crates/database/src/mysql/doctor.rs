@@ -21,7 +21,7 @@ use crate::role::{Doctor, JobLimit, Privilege};
 use crate::rules::{self, Known, SettingValues};
 use crate::storage::in_memory;
 
-/// What the rules need beside the settings, by name.
+/// Inputs of the rules beside the settings, by name.
 type Facts = BTreeMap<&'static str, String>;
 
 impl Doctor for Mysql {

@@ -49,7 +49,7 @@ fn endpoint(replica: &Server) -> Result<Endpoint, TargetError> {
     Endpoint::new(&url, &OpenRequest::new(&url, std::path::PathBuf::new()), of_target(true))
 }
 
-/// What the server says of semi-synchronous replication.
+/// State of semi-synchronous replication by the server.
 #[derive(Debug, Default, PartialEq)]
 struct Said {
     /// Whether commits wait.
@@ -78,7 +78,7 @@ impl Said {
     }
 }
 
-/// What a replica says of itself.
+/// State of a replica by its own account.
 #[derive(Debug, Default, PartialEq)]
 struct Followed {
     receives: bool,

@@ -41,7 +41,7 @@ const FILES: [(&str, &[&str], &str); 3] = [
     ("character-sets-dir", &["share/charsets", "share/mysql/charsets", "share/mariadb/charsets"], "Index.xml"),
     ("plugin-dir", &["lib/plugin", "lib/mysql/plugin", "lib64/mysql/plugin", "lib/mariadb/plugin"], ""),
 ];
-/// What brings the data to a node that joins (`wsrep_sst_rsync`).
+/// Way of the data to a node that joins (`wsrep_sst_rsync`).
 const SNAPSHOT: [&str; 2] = ["rsync", "wsrep_sst_rsync"];
 /// `mariadb-install-db` is a shell script. The signal that kills it with loadline does not reach the
 /// `mariadbd --bootstrap` that it starts, which ran on for up to three seconds. So an outer shell waits until

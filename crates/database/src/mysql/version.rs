@@ -13,7 +13,7 @@ pub(super) struct Version {
     pub(super) text: String,
 }
 
-/// What is supported, for messages.
+/// Supported versions, for messages.
 pub(super) const SUPPORTED: &str = "MariaDB 10.6 and newer, MySQL 8.0 and newer";
 
 impl Version {

@@ -1,7 +1,7 @@
 //! The in-database driver: a transaction program as one anonymous PL/SQL block with the commit in its
 //! loop. It needs no privilege to create procedures and leaves nothing behind.
 //!
-//! Its text is in `oracle.toml`, without what differs by workload.
+//! Text is in `oracle.toml`, without what differs by workload.
 
 use loadline_model::Latencies;
 use loadline_workload::{FACTORS, MODULI, POOL_BYTES};
@@ -73,7 +73,7 @@ fn drawing() -> String {
     KNOWLEDGE.plsql.text("drawing", &[("m0", &m0), ("m1", &m1), ("m2", &m2), ("f0", &f0), ("f1", &f1)])
 }
 
-/// What one run of the block returned, its three texts: the next sequence number, and its part of the slice. That has an end if the last
+/// Result of one run of the block, its three texts: the next sequence number, and its part of the slice. That has an end if the last
 /// transaction crossed the end of the slice; the times then exclude it.
 pub(super) fn parse(row: &Row, clock: &ServerClock) -> Result<(i64, Slice), TargetError> {
     checked(row, clock)

@@ -48,7 +48,7 @@ impl Oracle {
             block_bytes,
             waits: &KNOWLEDGE.waits,
             empty_query: "SELECT 1 FROM DUAL",
-            ..Facts::of(Runs::Apart)
+            ..Facts::for_runs(Runs::Apart)
         };
         let (run, awr) = (request.run.clone(), request.native_report);
         Ok(Box::new(Oracle { nodes, facts, run, version, views, awr, loaded: LoadedTables::default() }))

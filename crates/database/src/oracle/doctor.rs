@@ -20,7 +20,7 @@ const FAST_REDO: f64 = 100.0 * 1024.0 * 1024.0;
 /// Id of the finding with all missing privileges.
 const TO_ASK_FOR: &str = "to-ask-the-administrator-for";
 
-/// What the server answered to everything.
+/// Answer of the server to everything.
 struct Answers {
     version: String,
     answers: BTreeMap<&'static str, Result<Vec<Row>, OraError>>,
@@ -44,7 +44,7 @@ impl Answers {
         self.answers.get(id)?.as_ref().ok()
     }
 
-    /// What each answer says by itself.
+    /// Statement of each answer by itself.
     fn plain_facts(&self) -> BTreeMap<String, String> {
         let mut facts = BTreeMap::new();
         let mut add = |name: &str, value: Option<&str>| facts.extend(value.map(|v| (name.to_owned(), v.to_owned())));

@@ -19,7 +19,7 @@ use crate::work::Work;
 static SERVERS: LazyLock<BTreeMap<String, Script>> =
     LazyLock::new(|| toml::from_str(include_str!("tests/servers.toml")).unwrap());
 
-/// What a fake server answers; the file describes it.
+/// Answers of a fake server; the file describes them.
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Script {
@@ -205,7 +205,7 @@ fn go_through(server: &FakeServer, native_report: bool) {
     }
 }
 
-/// What loadline finds at a server: the doctor's findings as it prints them, and the answers of the other roles.
+/// Findings at a server: the doctor's as it prints them, and the answers of the other roles.
 fn found(name: &str) -> String {
     let server = FakeServer::named(name);
     let target = server.open(true).unwrap();
@@ -218,7 +218,7 @@ fn found(name: &str) -> String {
         writeln!(out, "{:?} {} = {}{advice}", f.severity, f.subject, f.value).unwrap();
     }
     let abilities = target.abilities();
-    let parallel = Work::of("DA-PARALLEL", &[("workers", 4)]).unwrap();
+    let parallel = Work::from_catalogue("DA-PARALLEL", &[("workers", 4)]).unwrap();
     let absent = |view: View| view.absent.map(|why| (view.title, why));
     let absent: Vec<_> = abilities.statistics_views.unwrap().views().unwrap().into_iter().filter_map(absent).collect();
     let snapshot = target.observer().unwrap().snapshot().unwrap();

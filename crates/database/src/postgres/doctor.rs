@@ -22,7 +22,7 @@ use crate::storage::{free_space, in_memory};
 /// Redo of a fast log writer, bytes per second: `max_wal_size` is compared with it.
 const FAST_REDO: f64 = 100.0 * 1024.0 * 1024.0;
 
-/// What the rules need beside the settings.
+/// Inputs of the rules beside the settings.
 type Facts = BTreeMap<&'static str, String>;
 
 pub(super) fn examine(c: &mut Connection, instance: &PgInstance) -> Result<Vec<Finding>, TargetError> {
@@ -73,7 +73,7 @@ pub(super) fn lost_settings(c: &mut Connection) -> Result<Option<Finding>, Targe
     Ok((held.as_deref() != Some("t")).then(finding))
 }
 
-/// What the rules need of the server's state, and the number of standbys for which commits may wait.
+/// Inputs of the rules from the server's state, and the number of standbys for which commits may wait.
 fn facts(c: &mut Connection, flavour: Option<&Flavour>) -> Result<(Facts, u32), TargetError> {
     let row = c.row(&KNOWLEDGE.queries.text("state", &[]))?;
     let mut facts = Facts::from([("version", c.version_text.clone()), ("newest", NEWEST.to_string())]);
@@ -105,7 +105,7 @@ pub(super) fn privileges(c: &mut Connection) -> Result<Vec<Privilege>, TargetErr
     let row = c.row(&sql.replace("{may_checkpoint}", texts.may_checkpoint.at(version).unwrap_or_default()))?;
     let filled = |sql: &String| sql.replace("{role}", &row.text(0)).replace("{database}", &row.text(1));
     let privilege = |(at, known): (usize, &'static KnownPrivilege)| {
-        let grants = known.grants.iter().map(|what| GrantSql::of(&filled(what), &row.text(0)));
+        let grants = known.grants.iter().map(|what| GrantSql::for_role(&filled(what), &row.text(0)));
         let changes = known.changes.iter().map(|[change, back]| GrantSql::change(filled(change), filled(back)));
         let mut sql: Vec<GrantSql> = grants.chain(changes).collect();
         // An owner and a superuser have it without a grant.
@@ -208,7 +208,7 @@ mod tests {
     ) -> Option<Severity> {
         let good = [("version", "15.1"), ("other-sessions", "0")].into_iter();
         let facts = good.chain(facts.iter().copied()).map(|(name, value)| (name, value.to_owned())).collect();
-        let findings = judge(&PgSettings::of(settings), facts, standbys, privileges);
+        let findings = judge(&PgSettings::from_pairs(settings), facts, standbys, privileges);
         for f in &findings {
             assert!(f.severity == Severity::Ok || !f.advice.is_empty(), "{}: no advice", f.id);
         }
@@ -220,7 +220,7 @@ mod tests {
     }
 
     fn lacking(used: Use) -> Privilege {
-        Privilege { sql: vec![GrantSql::of("x", "y")], gives: "something", granted: false, used }
+        Privilege { sql: vec![GrantSql::for_role("x", "y")], gives: "something", granted: false, used }
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What the server sends in PostgreSQL's frontend/backend protocol 3.0, read where it lies in the input buffer. What it is sent
+//! Messages of the server in PostgreSQL's frontend/backend protocol 3.0, read where they lie in the input buffer. What it is sent
 //! comes from [`postgres_protocol::message::frontend`].
 //!
 //! <https://www.postgresql.org/docs/current/protocol-message-formats.html>

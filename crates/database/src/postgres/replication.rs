@@ -219,13 +219,13 @@ fn look(c: &mut Connection, names: &[String]) -> Result<Vec<Replica>, TargetErro
 mod tests {
     use super::*;
 
-    fn of(n: usize) -> Vec<PgLevel> {
+    fn levels_of(n: usize) -> Vec<PgLevel> {
         levels(&(1..=n).map(|i| format!("standby{i}")).collect::<Vec<_>>())
     }
 
     #[test]
     fn levels_are_ordered_by_how_far_a_commit_waits() {
-        let names = |n| of(n).into_iter().map(|l| l.level.name).collect::<Vec<_>>();
+        let names = |n| levels_of(n).into_iter().map(|l| l.level.name).collect::<Vec<_>>();
         assert_eq!(names(1), ["off", "local", "remote_write", "on", "remote_apply"]);
         assert_eq!(
             names(2)[..6],
@@ -246,7 +246,7 @@ mod tests {
             (2, "on:any-1", "ANY 1 (\"standby1\", \"standby2\")", 2, 1),
             (2, "remote_apply:first-2", "FIRST 2 (\"standby1\", \"standby2\")", 2, 2),
         ] {
-            let level = of(n).into_iter().find(|l| l.level.name == name).unwrap();
+            let level = levels_of(n).into_iter().find(|l| l.level.name == name).unwrap();
             assert_eq!(level.settings[1].1, setting, "{name}");
             assert_eq!((level.level.replicas, level.level.waits_for), (replicas, waits_for), "{name}");
         }
@@ -272,7 +272,7 @@ mod tests {
                 .map(|s| Replica { state: format!("streaming, {s}"), ..Replica::default() })
                 .collect::<Vec<_>>()
         };
-        let level = |name: &str| of(2).into_iter().find(|l| l.level.name == name).unwrap();
+        let level = |name: &str| levels_of(2).into_iter().find(|l| l.level.name == name).unwrap();
         assert!(is_in_force(&found(&["async", "async"]), 2, None));
         assert!(!is_in_force(&found(&["sync", "async"]), 2, None));
         assert!(!is_in_force(&found(&["async"]), 2, None), "one is away");

@@ -192,7 +192,7 @@ impl Postgres {
             waits: &KNOWLEDGE.waits,
             growth_is_written: KNOWLEDGE.texts.growth_is_written.at(version),
             empty_query: "SELECT 1",
-            ..Facts::of(Runs::Apart)
+            ..Facts::for_runs(Runs::Apart)
         };
         let url = if server.is_some() { request.url.clone() } else { crate::redact(url) };
         Ok(Postgres {
@@ -261,7 +261,7 @@ impl Postgres {
         self.admin(self.primary(), f)
     }
 
-    /// Its standbys: those that are nodes, or replicas that run.
+    /// Standbys: those that are nodes, or replicas that run.
     pub(super) fn standbys(&self) -> Result<Vec<Endpoint>, TargetError> {
         if let Some(pair) = &self.pair {
             return Ok(pair.endpoints());

@@ -136,7 +136,7 @@ fn check_followed(name: &str, value: &str, standbys: u32) -> Result<(), TargetEr
 }
 
 const CONFIG: &str = "postgresql.conf";
-/// Its successor while it is written.
+/// Successor while it is written.
 const NEW_CONFIG: &str = "postgresql.conf.new";
 
 /// Writes a server's configuration file, under a name of its own first: the server may read it at any time.

@@ -25,7 +25,7 @@ pub trait Administration {
         Ok(())
     }
 
-    /// The same without progress.
+    /// Loads without telling progress.
     fn load(&self, work: &Work, jobs: u32) -> Result<(), TargetError> {
         self.load_watched(work, jobs, &LoadProgress::default())
     }

@@ -101,7 +101,7 @@ pub enum Results {
     All,
 }
 
-/// What a text of statements did.
+/// Outcome of a text of statements.
 #[derive(Debug, Clone, Default)]
 pub struct TextDone {
     pub commits: u64,
@@ -116,7 +116,7 @@ pub struct TextDone {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TextResult {
     pub columns: Vec<String>,
-    /// Its rows; `None` is NULL.
+    /// Rows; `None` is NULL.
     pub rows: Vec<Vec<Option<String>>>,
 }
 
@@ -158,7 +158,7 @@ impl Canceller {
         (self.cancel)();
     }
 
-    /// What keeps the call from ending, if that is not the database's own work: a lock, a replica, a server that is
+    /// Hindrance of the call, if that is not the database's own work: a lock, a replica, a server that is
     /// stopped. Asks the server, which may take some seconds.
     #[must_use]
     pub fn hindrance(&self) -> Option<TargetError> {

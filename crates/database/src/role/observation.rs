@@ -49,7 +49,7 @@ pub trait Observer: Send {
     /// Reads all counters, including those of [`loadline_model::snapshot::counter`].
     fn snapshot(&mut self) -> Result<Snapshot, TargetError>;
 
-    /// What the job sessions wait for now; `None` if unknown.
+    /// Waits of the job sessions now; `None` if unknown.
     fn sample_waits(&mut self) -> Result<Option<WaitSample>, TargetError> {
         Ok(None)
     }

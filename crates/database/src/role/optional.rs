@@ -16,7 +16,7 @@ pub trait Queries {
     /// Result of `query`, portable SQL that returns one integer, summed over all nodes.
     fn number(&self, work: &Work, query: &str) -> Result<Number, TargetError>;
 
-    /// The same if a number is required.
+    /// Number that such a query returns.
     fn integer(&self, work: &Work, query: &str) -> Result<i64, TargetError> {
         self.number(work, query)?.required()
     }

@@ -31,7 +31,7 @@ pub trait Replication {
 /// How far a commit waits for replicas.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Level {
-    /// Its name on the command line and in tables: `remote_write`, `on:any-1`.
+    /// Name on the command line and in tables: `remote_write`, `on:any-1`.
     pub name: String,
     /// Another name by which it may be given.
     pub alias: Option<&'static str>,

@@ -118,7 +118,7 @@ fn pages_rows_and_checkpoints_are_counted() {
     // A cache of few pages, so that reads must go to the file.
     request.settings.insert("cache_size".into(), "10".into());
     let target = registry::open(&request).unwrap();
-    let work = Work::of("LGWR-LAT25", &[]).unwrap();
+    let work = Work::from_catalogue("LGWR-LAT25", &[]).unwrap();
     target.create(&work).unwrap();
     target.load(&work, 2).unwrap();
     target.settle().unwrap();
@@ -185,7 +185,7 @@ fn lost_rows_and_null_are_no_proof() {
 fn whole_tables_of_a_workload_are_loaded_once_and_dropped() {
     let scratch = tempfile::tempdir().unwrap();
     let target = registry::open(&request("sqlite:", scratch.path())).unwrap();
-    let work = Work::of("STO-READ-ASYNC", &[]).unwrap().with_size(1 << 20);
+    let work = Work::from_catalogue("STO-READ-ASYNC", &[]).unwrap().with_size(1 << 20);
     let rows = work.workload.tables[0].total_rows(&work.params, 0);
     let load = || {
         let progress = LoadProgress::default();
@@ -220,7 +220,7 @@ fn opening_the_database_outside_sqlite_keeps_its_locks() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("x.db");
     let target = registry::open(&request(&format!("sqlite:{}", path.display()), dir.path())).unwrap();
-    let work = Work::of("STO-RANDOM", &[]).unwrap().with_size(1 << 20);
+    let work = Work::from_catalogue("STO-RANDOM", &[]).unwrap().with_size(1 << 20);
     target.create(&work).unwrap();
     target.load(&work, 1).unwrap();
     let mut session = target.client_session(&work, 0).unwrap();
@@ -242,7 +242,7 @@ fn the_log_is_short_to_measure_storage_and_long_for_a_checkpoint_on_demand() {
     let target = registry::open(&request("sqlite:", dir.path())).unwrap();
     let log = std::fs::read_dir(dir.path()).unwrap().next().unwrap().unwrap().path().join("loadline.db-wal");
     let run = |code: &str, transactions: u32| {
-        let work = Work::of(code, &[]).unwrap().with_size(1 << 20);
+        let work = Work::from_catalogue(code, &[]).unwrap().with_size(1 << 20);
         target.create(&work).unwrap();
         target.load(&work, 1).unwrap();
         target.settle().unwrap();

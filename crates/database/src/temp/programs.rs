@@ -108,7 +108,7 @@ impl Program {
         };
         // Not of its path, which comes first.
         let own = text.split_once(" Ver ").map_or(text, |(_, own)| own);
-        let name = flavour::of(&[own]).map_or(&product.name, |flavour| &flavour.name);
+        let name = flavour::recognised(&[own]).map_or(&product.name, |flavour| &flavour.name);
         Some(Program { path: path.to_owned(), product, name, version: version.to_owned() })
     }
 
@@ -222,7 +222,7 @@ pub(crate) fn leading_number(text: &str) -> u32 {
     text[..end].parse().unwrap_or(0)
 }
 
-/// What `program --version` says within [`AT_MOST`].
+/// Output of `program --version` within [`AT_MOST`].
 pub(super) fn version(mut program: Command) -> io::Result<Output> {
     let mut child = program.arg("--version").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
     let begin = Instant::now();

@@ -35,7 +35,7 @@ impl<'a> Url<'a> {
         if cut || password.is_some_and(|password| !is_encoded(password)) {
             return Err(TargetError::Usage(NOT_ENCODED.into()));
         }
-        Url::of(url, rest, query)
+        Url::from_parts(url, rest, query)
     }
 
     /// Parses a URL whose password may contain a `?`: the first `?` after the last `@` begins the parameters.
@@ -43,12 +43,12 @@ impl<'a> Url<'a> {
         let rest = after_scheme(url, form)?;
         let after = rest.rfind('@').map_or(0, |at| at + 1);
         match rest[after..].find('?') {
-            Some(mark) => Url::of(url, &rest[..after + mark], &rest[after + mark + 1..]),
-            None => Url::of(url, rest, ""),
+            Some(mark) => Url::from_parts(url, &rest[..after + mark], &rest[after + mark + 1..]),
+            None => Url::from_parts(url, rest, ""),
         }
     }
 
-    fn of(url: &str, rest: &'a str, query: &'a str) -> Result<Url<'a>, TargetError> {
+    fn from_parts(url: &str, rest: &'a str, query: &'a str) -> Result<Url<'a>, TargetError> {
         let shown = redact(url);
         // A password that is not encoded may contain '@' or '/': the last '@' ends it, as in `redact`.
         let (credentials, place) = rest.rsplit_once('@').unwrap_or(("", rest));

@@ -96,7 +96,7 @@ pub(crate) static KIND: TargetKind = TargetKind {
     level_settings: &[],
 };
 
-static FACTS: Facts = Facts::of(Runs::InProcess);
+static FACTS: Facts = Facts::for_runs(Runs::InProcess);
 
 struct Wal {
     address: WalUrl,

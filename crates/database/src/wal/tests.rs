@@ -13,7 +13,7 @@ fn counters_say_what_was_done() {
     let scratch = tempfile::tempdir().unwrap();
     let wal = Wal::open(&OpenRequest::new("wal:?file-size=4MiB", scratch.path().to_owned())).unwrap();
     for workload in CATALOGUE.iter().filter(|w| w.redo.is_some()) {
-        let work = Work::of(&workload.code, &[]).unwrap();
+        let work = Work::from_catalogue(&workload.code, &[]).unwrap();
         let mut observer = wal.observer().unwrap();
         let mut session = wal.client_session(&work, 0).unwrap();
         let mut stream = work.stream(0).unwrap();
@@ -84,7 +84,7 @@ fn every_kind_of_device_takes_commits_and_says_what_it_is() {
         (format!("wal:{a}?file-size=1MiB&standby={b}&standby-rule=written"), "written"),
         (format!("wal:{a}?file-size=1MiB&standby={b}"), "here and at the standby"),
     ];
-    let work = Work::of("LGWR-LAT1", &[]).unwrap();
+    let work = Work::from_catalogue("LGWR-LAT1", &[]).unwrap();
     for (url, says) in urls {
         let wal =
             Wal::open(&OpenRequest::new(&url, dirs[0].path().to_owned())).unwrap_or_else(|e| panic!("{url}: {e}"));
@@ -121,7 +121,7 @@ fn levels_come_into_force_and_a_link_takes_its_time() {
     let wal = Wal::open(&request).unwrap();
     let replication = wal.abilities().replication.unwrap();
     let mut watch = replication.watch().unwrap();
-    let work = Work::of("LGWR-LAT1", &[]).unwrap();
+    let work = Work::from_catalogue("LGWR-LAT1", &[]).unwrap();
     let commit = || {
         let mut session = wal.client_session(&work, 0).unwrap();
         let mut stream = work.stream(0).unwrap();

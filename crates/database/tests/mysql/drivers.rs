@@ -51,7 +51,7 @@ fn a_failed_statement_is_an_error_and_the_session_lives_on() {
     assert!(matches!(client.execute(0, &[Arg::Bytes(b"x"), Arg::Int(0)]), Err(TargetError::Lost(_))));
 }
 
-/// What a server gives its sessions if they do not say otherwise must not reach loadline's.
+/// Defaults of a server for its sessions must not reach loadline's.
 #[test]
 fn no_sql_mode_and_no_character_set_of_the_server_changes_the_work() {
     let server = server_alone();

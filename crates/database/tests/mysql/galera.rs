@@ -50,7 +50,7 @@ fn a_cluster_is_one_database_of_three_nodes() {
     assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 0);
 }
 
-/// What is written at one node is there at all, and loadline's tables are made and removed once.
+/// Rows written at one node are there at all, and loadline's tables are made and removed once.
 fn data_is_one(target: &dyn Target, sockets: &[PathBuf]) {
     let small = loaded(target, "LGWR-LAT1", 4);
     for socket in sockets {

@@ -1,4 +1,4 @@
-//! loadline's database: made, gone on with, cleaned, and never mixed up with a foreign one.
+//! loadline's database: made, resumed, cleaned, and never mixed up with a foreign one.
 
 use std::sync::{Arc, Mutex};
 
@@ -16,7 +16,7 @@ fn what_loadline_made_goes_and_what_others_made_stays() {
     let databases = || server.sql("SELECT COUNT(*) FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = 'loadline'");
     let work = loaded(target.as_ref(), "LGWR-LAT1", 2);
     target.abilities().driver().unwrap().install(&work).unwrap();
-    // A load that was cut off is gone on with.
+    // A load that was cut off is resumed.
     server.sql("DELETE FROM loadline.lgwr_lat1_redo WHERE id = 130");
     target.load(&work, 3).unwrap();
     assert_eq!(server.sql("SELECT COUNT(*), MIN(id), MAX(id) FROM loadline.lgwr_lat1_redo"), "384\t0\t383");

@@ -87,7 +87,7 @@ impl Server {
         data.parent().unwrap().join("socket/s")
     }
 
-    /// The same server as a user's: loadline does not own it.
+    /// This server as a user's: loadline does not own it.
     pub(crate) fn as_users(&self, user: &str) -> Result<Box<dyn Target>, TargetError> {
         loadline_database::open(&self.request(user))
     }
@@ -113,7 +113,7 @@ pub(crate) fn sql(socket: &Path, sql: &str) -> String {
 }
 
 pub(crate) fn work(code: &str, parameters: &[(&str, i64)]) -> Work {
-    Work::of(code, parameters).unwrap()
+    Work::from_catalogue(code, parameters).unwrap()
 }
 
 /// The tables of a workload with the rows of so many jobs.

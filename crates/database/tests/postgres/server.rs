@@ -12,7 +12,7 @@ const PORT: u16 = 54329;
 
 pub(crate) struct Server {
     pub(crate) dir: PathBuf,
-    /// Its standard input is a pipe from this process: the server is stopped when the pipe closes.
+    /// Standard input is a pipe from this process: the server is stopped when the pipe closes.
     _keeper: Child,
 }
 
@@ -184,7 +184,7 @@ pub(crate) fn open_asking(url: &str, password: &str) -> Result<Box<dyn Target>, 
 }
 
 pub(crate) fn work(code: &str, given: &[(&str, i64)]) -> Work {
-    Work::of(code, given).unwrap()
+    Work::from_catalogue(code, given).unwrap()
 }
 
 pub(crate) fn ca(name: &str) -> String {

@@ -1,4 +1,4 @@
-//! What each server must do alike: tests that every binary runs on its own.
+//! Equal duties of all servers: tests that every binary runs on its own.
 
 use loadline_database::{
     ClientSession, DatabaseSession, LoadProgress, Observer, SessionTasks, Target, TargetError, Work,
@@ -85,9 +85,9 @@ pub(crate) fn transact(
 /// `contents`: a checksum of the workload's rows. Returns how many commits were seen to begin.
 pub(crate) fn both_drivers_write_the_same_bytes(target: &dyn Target, contents: impl Fn(&Work) -> String) -> usize {
     let mut seen = 0;
-    let of = |code: &str| Work::of(code, &[]).unwrap();
+    let of = |code: &str| Work::from_catalogue(code, &[]).unwrap();
     let skewed = |code: &str, accounts: i64, keys: &str| {
-        let work = Work::of(code, &[("accounts", accounts)]).unwrap();
+        let work = Work::from_catalogue(code, &[("accounts", accounts)]).unwrap();
         Work::new(work.workload, work.params.with_keys(Some(keys.parse().unwrap())), 42, Default::default())
     };
     for work in [
@@ -145,7 +145,7 @@ pub(crate) fn the_data_set_is_loaded_once_and_resumed(
     sum: &str,
     cut: &str,
 ) -> String {
-    let work = Work::of("SRV-QUERY1", &[]).unwrap();
+    let work = Work::from_catalogue("SRV-QUERY1", &[]).unwrap();
     let data_set = || target.abilities().data_set.unwrap();
     target.create(&work).unwrap();
     assert_eq!(loaded(target, &work)[0].rows_loaded, 100_000);
@@ -181,7 +181,7 @@ pub(crate) fn whole_tables_are_loaded_once_and_then_indexed(
     [keys, at_first, drop_keys]: [&str; 3],
     path: &str,
 ) {
-    let work = Work::of("STO-READ-ASYNC", &[]).unwrap().with_size(4 << 20);
+    let work = Work::from_catalogue("STO-READ-ASYNC", &[]).unwrap().with_size(4 << 20);
     let rows = work.workload.tables[0].total_rows(&work.params, 0);
     let count = || sql("SELECT COUNT(*) FROM loadline.sto_read_async_spread");
     target.create(&work).unwrap();
@@ -220,7 +220,7 @@ pub(crate) fn done_in_slices(session: &mut dyn DatabaseSession) -> f64 {
     (0..4).map(|_| slice().transaction.count() + 1).sum::<u64>() as f64
 }
 
-/// What `observer` sees of other sessions while `query` runs in one: the most at work at once, and their CPU time so far.
+/// Other sessions as `observer` sees them while `query` runs in one: the most at work at once, and their CPU time so far.
 pub(crate) fn watch_others(observer: &mut dyn Observer, query: impl FnOnce() + Send) -> (u32, Vec<Option<f64>>) {
     let (mut seen, mut used) = (0, Vec::new());
     std::thread::scope(|scope| {
@@ -234,7 +234,7 @@ pub(crate) fn watch_others(observer: &mut dyn Observer, query: impl FnOnce() + S
     (seen, used)
 }
 
-/// What the statistics views say now.
+/// Rows of the statistics views now.
 pub(crate) fn views(target: &dyn Target) -> Vec<View> {
     target.abilities().statistics_views.unwrap().views().unwrap()
 }

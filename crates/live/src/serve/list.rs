@@ -114,7 +114,7 @@ pub(super) fn state(state: RunState) -> &'static str {
     }
 }
 
-/// What a run can be found by: platform, product, workloads, kind; each once.
+/// Words by which a run is found: platform, product, workloads, kind; each once.
 fn labels(Brief { plan, target, .. }: &Brief) -> Vec<String> {
     let product = format!("{} {}", target.product, target.version);
     let kind = |paired: &Paired| if paired.links.is_some() { "levels of replication" } else { "two arms" }.to_owned();
@@ -129,7 +129,7 @@ fn labels(Brief { plan, target, .. }: &Brief) -> Vec<String> {
     all
 }
 
-/// What the page shows: `all` runs, of which `found` are those that were asked for.
+/// Contents of the page: `all` runs, of which `found` are those that were asked for.
 pub(super) fn page<'a>(
     asked: &Asked,
     found: &'a [impl AsRef<Listed>],

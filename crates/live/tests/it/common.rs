@@ -11,7 +11,7 @@ use loadline_model::{Driver, Jobs, Latencies, Manifest, Plan, TestRecord, column
 
 /// A manifest of a run in `state` that measures three workloads.
 pub(crate) fn manifest(state: RunState) -> Manifest {
-    let workload = |code| PlannedWorkload::of(code, Driver::Client);
+    let workload = |code| PlannedWorkload::new(code, Driver::Client);
     let plan = Plan {
         size_bytes: 128 << 20,
         target: "null:".to_owned(),
@@ -92,7 +92,7 @@ pub(crate) fn now() -> Now {
     for test in [1, 3] {
         let mut latencies = Latencies::new();
         (0..1000).for_each(|n| latencies.record(u64::from(test) * 100_000 + n * n));
-        now.latencies.insert(test, Counts::of(&latencies));
+        now.latencies.insert(test, Counts::from_latencies(&latencies));
     }
     now.apply(begun(0.0, 4));
     (1..=20).for_each(|s| now.apply(second(4, f64::from(s))));

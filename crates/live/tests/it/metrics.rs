@@ -1,4 +1,4 @@
-//! What Prometheus is told of a run.
+//! Metrics of a run for Prometheus.
 
 use loadline_live::metrics::{FRESH_S, Metrics};
 use loadline_live::now::Now;

@@ -78,7 +78,7 @@ fn run_for(session: &mut Scripted, warmup_ms: u64, window_ms: u64, rate: Option<
     run_with(|| Session::Fixed(session), warmup_ms, window_ms, rate, None)
 }
 
-/// The same with the session of `session`, and with think times.
+/// Runs with the session of `session`, and with think times.
 fn run_with<'s>(
     session: impl FnOnce() -> Session<'s> + Send,
     warmup_ms: u64,
@@ -122,7 +122,7 @@ fn run_with<'s>(
             );
             (job, tally.into_inner().unwrap())
         });
-        while shared.passed_close.load(Ordering::Relaxed) == 0 && !running.is_finished() {
+        while shared.after_end.load(Ordering::Relaxed) == 0 && !running.is_finished() {
             std::thread::sleep(Duration::from_millis(2));
         }
         shared.stop.store(true, Ordering::Relaxed);

@@ -42,7 +42,7 @@ impl Default for FileConfig {
 struct Current {
     path: PathBuf,
     file: File,
-    /// The same file with `O_DSYNC`, if that is how writes become durable.
+    /// Handle of this file with `O_DSYNC`, if that is how writes become durable.
     dsync: Option<File>,
     /// Bytes were written to `file` that are not synced.
     unsynced: bool,

@@ -11,7 +11,7 @@ use super::{DeviceError, FileMaker, LogDevice};
 
 #[derive(Debug, Default)]
 struct Inner {
-    /// What the cache holds, and what would be left if the power failed now.
+    /// Contents of the cache, and those that would be left if the power failed now.
     cache: BTreeMap<u64, Vec<u8>>,
     durable: BTreeMap<u64, Vec<u8>>,
     writes: u64,

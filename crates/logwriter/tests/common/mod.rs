@@ -9,14 +9,14 @@ use crate::log::{Body, DeviceError, FileMaker, LogDevice, Record};
 /// The least that a device writes whole.
 pub(crate) const SECTOR: usize = 512;
 
-/// What happens to a device, in order.
+/// Calls to a device, in order.
 #[derive(Clone, Debug)]
 pub(crate) enum Event {
     /// A file is created, or made from a recycled one.
     Make { file: u64, recycle: Option<u64> },
     /// Bytes are written and not yet durable.
     Write { file: u64, offset: u64, bytes: Vec<u8> },
-    /// What was written to the file is durable.
+    /// Writes to the file so far are durable.
     Sync { file: u64 },
     /// The test was told that this many of its records are durable.
     Ack { records: usize },

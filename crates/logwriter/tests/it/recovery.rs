@@ -38,7 +38,7 @@ fn step() -> impl Strategy<Value = Step> {
     (0..3_usize, len, commit).prop_map(|(session, len, commit)| Step { session, len, commit })
 }
 
-/// What a log should hold: an entry for each record, in its order.
+/// Expected contents of a log: an entry for each record, in its order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Entry {
     lsn: Lsn,

@@ -29,7 +29,7 @@ pub struct Column {
     field: Option<fn(&TestRecord) -> Cell>,
 }
 
-/// What `columns.toml` states of a column, which gives it by [`Deref`].
+/// Statements of `columns.toml` about a column, which gives them by [`Deref`].
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ColumnText {
@@ -41,7 +41,7 @@ pub struct ColumnText {
     pub format: Format,
     #[serde(deserialize_with = "kept")]
     pub meaning: Kept,
-    /// Its source by target kind; `*` stands for every other kind.
+    /// Source by target kind; `*` stands for every other kind.
     #[serde(default, deserialize_with = "kept_sources")]
     pub sources: &'static [(Kept, Kept)],
 }
@@ -157,7 +157,7 @@ impl TestRecord {
         let objective = RateObjective::from_figures(self.figure(RATE_OBJECTIVE_MS), self.figure(RATE_OBJECTIVE_PCT));
         JobLoad {
             // A rate that was found is a result: tests with the same objective have the same load.
-            rate_tps: self.figure(RATE_TPS).filter(|_| objective.is_none()),
+            rate_tps: if objective.is_none() { self.figure(RATE_TPS) } else { None },
             objective,
             think_s: self.figure(THINK_TIME_MS).map(|ms| ms / 1e3),
             reconnect_every: self.figure(RECONNECT_EVERY).map(|n| n as u64),
@@ -191,7 +191,7 @@ impl Column {
             return field(record);
         }
         // The swept value is a parameter; not every record has a figure for it.
-        let swept = || record.parameters.get(self.id).filter(|_| record.swept.as_deref() == Some(self.id));
+        let swept = || if record.swept.as_deref() == Some(self.id) { record.parameters.get(self.id) } else { None };
         record.figure(self).or_else(|| swept().map(|v| *v as f64)).map_or(Cell::Absent, Cell::Number)
     }
 
@@ -279,7 +279,7 @@ mod tests {
     fn every_group_has_its_table() {
         let groups: Vec<_> = TABLES.iter().map(|t| t.group).collect();
         for (i, g) in groups.iter().enumerate() {
-            assert!(!groups[..i].contains(g) && Table::of(g).group == *g, "{g}");
+            assert!(!groups[..i].contains(g) && Table::for_group(g).group == *g, "{g}");
         }
         assert_eq!(groups.len(), 8);
     }
@@ -295,7 +295,7 @@ mod tests {
             redo_mib_per_s,redo_writes_per_s,redo_write_time_us,redo_syncs,redo_sync_time_us,elapsed_s,\
             target,driver,valid,validity,invalid_reason,errors,";
         for (group, published) in [("log-writer", log_writer), ("data-load", data_load)] {
-            let ids = Table::of(group).file_columns().map(|c| c.id).collect::<Vec<_>>().join(",");
+            let ids = Table::for_group(group).file_columns().map(|c| c.id).collect::<Vec<_>>().join(",");
             assert!(ids.starts_with(published), "{ids}");
         }
     }

@@ -1,4 +1,4 @@
-//! What levels of replication cost: a sentence for each, a table, charts, and a row of each for scripts.
+//! Costs of levels of replication: a sentence for each, a table, charts, and a row of each for scripts.
 
 use std::collections::BTreeSet;
 
@@ -138,7 +138,7 @@ impl<'a> RunOfLevels<'a> {
         };
         let range = |i: Interval, shown: fn(f64) -> String| format!("{} – {}", shown(i.low), shown(i.high));
         let has_way = !self.has_own_standbys();
-        TableSpec::<&Cost<'_>>::of("figures", &self.costs)
+        TableSpec::<&Cost<'_>>::new("figures", &self.costs)
             .text("Level", named)
             .once()
             .number("Jobs", "", |c| c.cell.jobs)
@@ -254,7 +254,7 @@ pub(crate) fn section(runs: &[RunData]) -> Section {
         blocks.extend(Block::charts(2, of_run.charts()));
         blocks.extend([Block::Table(of_run.table()), Block::Para { text: of_run.method() }]);
     }
-    Section::of("levels", "The cost of synchronous replication", blocks)
+    Section::new("levels", "The cost of synchronous replication", blocks)
 }
 
 #[derive(Debug, Clone)]
@@ -269,7 +269,7 @@ pub struct Costs {
 impl Costs {
     /// Of a run of levels; `None` if it is not one.
     #[must_use]
-    pub fn of(run: &RunData, width: usize) -> Option<Costs> {
+    pub fn from_run(run: &RunData, width: usize) -> Option<Costs> {
         let of = of_run(run)?;
         let blocks = [Block::Table(of.table()), Block::List { items: of.sentences() }];
         Some(Costs { text: for_terminal(&blocks, Some(width)), csv: of.csv(), holds: of.holds() })

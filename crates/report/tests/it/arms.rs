@@ -42,7 +42,7 @@ fn run(records: Vec<TestRecord>, pairs: u32, precision: Option<f64>) -> RunData 
         target: target.to_owned(),
         workloads: vec![PlannedWorkload {
             driver_reason: why.to_owned(),
-            ..PlannedWorkload::of("LGWR-LAT1", Driver::Client)
+            ..PlannedWorkload::new("LGWR-LAT1", Driver::Client)
         }],
         ..Variant::default()
     };
@@ -71,7 +71,7 @@ fn run(records: Vec<TestRecord>, pairs: u32, precision: Option<f64>) -> RunData 
     RunData::new(m, records, Vec::new())
 }
 
-/// What a run of arms on `records` shows.
+/// Answer of a run of arms on `records`.
 fn said(records: Vec<TestRecord>, pairs: u32, precision: Option<f64>) -> String {
     Compared::of_arms(&run(records, pairs, precision), 100).unwrap().text().to_owned()
 }

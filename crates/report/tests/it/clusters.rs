@@ -45,7 +45,7 @@ fn levels() -> RunData {
 
 /// The section on levels of `run`, with its costs on a terminal.
 fn shown(run: &RunData) -> (bool, String) {
-    let costs = Costs::of(run, 100).unwrap();
+    let costs = Costs::from_run(run, 100).unwrap();
     let section = section(&text(std::slice::from_ref(run), Format::Markdown), "The cost of synchronous replication");
     (costs.holds, format!("{}\n{section}", costs.text))
 }

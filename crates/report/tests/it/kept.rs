@@ -7,7 +7,7 @@ use loadline_model::{Latencies, TestRecord, column};
 use loadline_report::{Format, Options, RunData, end_page, render};
 
 /// Tests of `code`.
-fn of<'a>(run: &'a mut RunData, code: &str) -> Vec<&'a mut TestRecord> {
+fn records_of<'a>(run: &'a mut RunData, code: &str) -> Vec<&'a mut TestRecord> {
     run.records.iter_mut().filter(|r| r.workload == code).collect()
 }
 
@@ -25,7 +25,7 @@ fn sections(runs: &[RunData], titles: &[&str]) -> String {
 #[test]
 fn cached_figures_are_marked_everywhere() {
     let mut run = all_groups("disk", "run-disk", 1.0);
-    of(&mut run, "STO-READ").into_iter().for_each(|r| keep(r, DataSource::Cached));
+    records_of(&mut run, "STO-READ").into_iter().for_each(|r| keep(r, DataSource::Cached));
     let runs = [run];
     insta::assert_snapshot!("cached", sections(&runs, &["Key figures", "Load lines"]));
     let why = "kept by --allow-cached: cached, not the device's figures";
@@ -38,7 +38,7 @@ fn cached_figures_are_marked_everywhere() {
 #[test]
 fn a_summary_on_paper_says_once_what_is_kept() {
     let mut run = all_groups("disk", "run-disk", 1.0);
-    of(&mut run, "STO-READ").into_iter().for_each(|r| keep(r, DataSource::Cached));
+    records_of(&mut run, "STO-READ").into_iter().for_each(|r| keep(r, DataSource::Cached));
     let runs = [run, all_groups("flash", "run-flash", 2.0)];
     let options = Options { summary: true, paper: true, ..Options::default() };
     let page = String::from_utf8(render(&runs, Format::Html, &options).unwrap()).unwrap();
@@ -51,11 +51,11 @@ fn a_summary_on_paper_says_once_what_is_kept() {
 #[test]
 fn different_sources_are_not_compared_and_other_redo_is_noted_once() {
     let mut runs = [all_groups("disk", "run-a", 1.0), all_groups("flash", "run-b", 2.0)];
-    of(&mut runs[1], "STO-READ").into_iter().skip(2).for_each(|r| keep(r, DataSource::Cached));
+    records_of(&mut runs[1], "STO-READ").into_iter().skip(2).for_each(|r| keep(r, DataSource::Cached));
     for run in &mut runs {
-        of(run, "STO-RANDOM").into_iter().for_each(|r| keep(r, DataSource::Cached));
+        records_of(run, "STO-RANDOM").into_iter().for_each(|r| keep(r, DataSource::Cached));
     }
-    for (i, r) in of(&mut runs[1], "TP-LIGHT").into_iter().enumerate() {
+    for (i, r) in records_of(&mut runs[1], "TP-LIGHT").into_iter().enumerate() {
         r.set(column::REDO_KIB_PER_TX, 4.0 + i as f64 / 10.0);
     }
     insta::assert_snapshot!("factors", sections(&runs, &["Factors between platforms"]));
@@ -75,7 +75,7 @@ fn a_verdict_counts_tests_valid_by_an_option_only() {
 #[test]
 fn a_test_left_out_of_the_mean_is_noted_and_drawn() {
     let mut run = all_groups("disk", "run-disk", 1.0);
-    let mut cached = of(&mut run, "STO-READ")[3].clone();
+    let mut cached = records_of(&mut run, "STO-READ")[3].clone();
     (cached.test, cached.repetition) = (99, 2);
     keep(&mut cached, DataSource::Cached);
     cached.set(column::BLOCK_READS_PER_S, 400_000.0);
@@ -118,21 +118,22 @@ fn transactions_are_called_commits_in_the_log_group_only() {
 fn only(kind: &str, ns: u64) -> Vec<(String, Counts)> {
     let mut all = Latencies::new();
     (0..100).for_each(|_| all.record(ns));
-    vec![(kind.to_owned(), Counts::of(&all))]
+    vec![(kind.to_owned(), Counts::from_latencies(&all))]
 }
 
 #[test]
 fn histograms_are_headed_by_the_latency_of_each_point() {
     let mut runs = [all_groups("disk", "run-a", 1.0), all_groups("flash", "run-b", 2.5)];
     // One platform has commit times, the other one transaction times only.
-    let tests: Vec<u32> = of(&mut runs[1], "LGWR-LAT1").iter().map(|r| r.test).collect();
+    let tests: Vec<u32> = records_of(&mut runs[1], "LGWR-LAT1").iter().map(|r| r.test).collect();
     tests.iter().for_each(|t| drop(runs[1].histograms.insert(*t, only("transaction", 700_000))));
     // Only with one job a transaction was one read.
-    let reads: Vec<u32> = of(&mut runs[1], "STO-READ").iter().map(|r| r.test).collect();
+    let reads: Vec<u32> = records_of(&mut runs[1], "STO-READ").iter().map(|r| r.test).collect();
     for (i, test) in reads.iter().enumerate() {
         runs[1].histograms.insert(*test, only("transaction", 300_000));
         if i > 0 {
-            of(&mut runs[1], "STO-READ")[i].leave_out(column::READ_TIME_US_P99, "a transaction read 0.50 blocks");
+            records_of(&mut runs[1], "STO-READ")[i]
+                .leave_out(column::READ_TIME_US_P99, "a transaction read 0.50 blocks");
         }
     }
     let markdown = words(&text(&runs, Format::Markdown));
@@ -154,7 +155,7 @@ fn histograms_are_headed_by_the_latency_of_each_point() {
     tests.iter().for_each(|t| drop(runs[1].histograms.remove(t)));
     let page = text(&runs, Format::Html);
     assert!(page.contains("Without a histogram: flash – LGWR-LAT1: the run stores none."));
-    of(&mut runs[1], "LGWR-LAT1").into_iter().for_each(|r| r.valid = false);
+    records_of(&mut runs[1], "LGWR-LAT1").into_iter().for_each(|r| r.valid = false);
     assert!(text(&runs, Format::Html).contains("Without a histogram: flash – LGWR-LAT1: it has no valid test."));
 }
 
@@ -162,13 +163,13 @@ fn histograms_are_headed_by_the_latency_of_each_point() {
 fn a_mean_above_the_99th_percentile_is_explained() {
     let said = |change: fn(&mut TestRecord)| {
         let mut run = all_groups("disk", "run-disk", 1.0);
-        of(&mut run, "LGWR-LAT1").into_iter().for_each(change);
+        records_of(&mut run, "LGWR-LAT1").into_iter().for_each(change);
         let markdown = text(std::slice::from_ref(&run), Format::Markdown);
         let line = markdown.lines().find(|line| line.contains("mean is above the 99th percentile"));
         line.map(str::to_owned)
     };
     let p99 = |r: &TestRecord| r.figures[column::TRANSACTION_TIME_NS_P99.id];
-    assert!(p99(of(&mut all_groups("disk", "run-disk", 1.0), "LGWR-LAT1")[0]) > 0.0);
+    assert!(p99(records_of(&mut all_groups("disk", "run-disk", 1.0), "LGWR-LAT1")[0]) > 0.0);
     assert_eq!(said(|_| ()), None);
     let line = said(|r| {
         let p99 = r.figures[column::TRANSACTION_TIME_NS_P99.id];

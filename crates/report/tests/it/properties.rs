@@ -219,7 +219,7 @@ proptest! {
         }).collect();
         let mut waits = Latencies::new();
         tests.iter().for_each(|t| waits.record(u64::from(t.0) * 1_000));
-        runs[1].histograms = (0..6).map(|test| (test, vec![("commit".to_owned(), Counts::of(&waits))])).collect();
+        runs[1].histograms = (0..6).map(|test| (test, vec![("commit".to_owned(), Counts::from_latencies(&waits))])).collect();
         for format in ALL {
             prop_assert!(render(&runs, format, &Options::default()).is_ok());
             prop_assert!(render(&runs[1..], format, &Options::default()).is_ok());

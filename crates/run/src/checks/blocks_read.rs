@@ -55,7 +55,7 @@ pub(crate) fn cache_hit(figures: &Test, has_blocks: bool) -> Verdict {
 /// counted when it ends, its reads when they are made, so half a transaction per job may be counted too much. This
 /// matters for few transactions.
 fn certain_blocks_requested(figures: &Test, request: &Request, w: &Counters<'_>) -> Option<f64> {
-    let blocks = match Access::of(&request.work) {
+    let blocks = match Access::new(&request.work) {
         Access::Sequential => {
             let bytes = figures.figure(column::DATA_MIB_PER_S)? * MIB * w.seconds;
             bytes / request.target.facts().block_bytes? as f64
@@ -88,7 +88,7 @@ fn compared(
     device: &DiskRates,
     facts: &CacheFacts,
 ) -> Result<String, String> {
-    let share = device_share_of_reads(w, device, Access::of(&request.work))
+    let share = device_share_of_reads(w, device, Access::new(&request.work))
         .map_err(|why| format!("the source of the blocks is unknown: {why}"))?;
     let counted = certain_blocks_requested(test, request, w).zip(w.grown(counter::BLOCK_READS));
     let beyond = counted.and_then(|(asked, read)| beyond_own_cache(asked, read));
@@ -304,7 +304,7 @@ pub(super) fn percent(share: f64) -> String {
 /// (1 − piece / table) of the mean chance; and it may meet a piece that another job reads at the same time. A cache may be
 /// compressed, so only what cannot be compressed counts.
 fn share_at_most(work: &Work, jobs: u32, table: f64, memory: f64) -> f64 {
-    let piece = match Access::of(work) {
+    let piece = match Access::new(work) {
         Access::Random => 0.0,
         Access::Sequential => work.workload.volume(&work.params).map_or(1.0, |v| v.share),
     };
@@ -397,7 +397,10 @@ mod tests {
     const GIB: u64 = 1 << 30;
 
     fn work(code: &str, size: u64, compressibility: f64) -> Work {
-        Work { payload: Payload { compressibility, duplicates: None }, ..Work::of(code, &[]).unwrap().with_size(size) }
+        Work {
+            payload: Payload { compressibility, duplicates: None },
+            ..Work::from_catalogue(code, &[]).unwrap().with_size(size)
+        }
     }
 
     fn judge(table_gib: u64, memory_gib: Option<u64>, read: f64) -> Result<Bound, String> {

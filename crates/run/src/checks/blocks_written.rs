@@ -72,7 +72,7 @@ pub(crate) fn data_written(out: &mut Test, e: &Evidence<'_>, w: &Counters<'_>, f
     add_check(out, facts, CheckId::DataWritten, verdict);
 }
 
-/// What shows at what rate the device took the database's writes, if its own counters cannot be read.
+/// Evidence of the rate at which the device took the database's writes, if its own counters cannot be read.
 struct Held<'a> {
     /// Bytes that the database wrote in the window.
     written: f64,
@@ -102,13 +102,17 @@ impl Held<'_> {
             Some(Err(why)) => why.clone(),
             None => "the database makes no checkpoint on demand".to_owned(),
         };
-        if let Some(memory) = self.facts.memory.filter(|_| self.written > 0.0) {
+        if let Some(memory) = self.facts.memory
+            && self.written > 0.0
+        {
             let (text, source) = (format::bytes(memory.bytes as f64), memory.source);
             let text =
                 format!("{} were written, and the server's memory has {text} ({source})", format::bytes(self.written));
             bounds.push((memory.bytes as f64 / self.written, text));
         }
-        if let Some(syncs) = syncs.filter(|_| self.pages > 0.0) {
+        if let Some(syncs) = syncs
+            && self.pages > 0.0
+        {
             let text = format!("{syncs} ({:.0} of {:.0} blocks)", self.synced, self.pages);
             bounds.push((1.0 - ((self.synced - UNSYNCED_BLOCKS) / self.pages).clamp(0.0, 1.0), text));
         }

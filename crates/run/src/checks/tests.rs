@@ -23,7 +23,7 @@ fn back_to_back(tx_ns: u64) -> impl Fn(&Schedule, &mut Books<'_>) {
 }
 
 fn lat1() -> Work {
-    Work::of("LGWR-LAT1", &[("rows", 3)]).unwrap()
+    Work::from_catalogue("LGWR-LAT1", &[("rows", 3)]).unwrap()
 }
 
 /// A sound test of `n` jobs with transactions of `tx_ns`, three changed rows and 1500 bytes of redo.
@@ -56,7 +56,7 @@ fn outcome(case: &Case, id: CheckId) -> Outcome {
 }
 
 fn outside(case: &Case) -> f64 {
-    TimeShares::of(&case.measured.schedule, &case.measured.jobs).outside
+    TimeShares::new(&case.measured.schedule, &case.measured.jobs).outside
 }
 
 #[test]
@@ -121,7 +121,7 @@ fn redo_is_as_defined_but_for_what_was_read_late() {
     let redo = |bytes, late_share: f64| {
         changed(|case| {
             case.test.set(column::REDO_BYTES_PER_TX, bytes);
-            case.measured.edges.at_close.snapshot.as_mut().unwrap().at_ns += (late_share * 2.0 * SECOND as f64) as u64;
+            case.measured.readings.at_end.snapshot.as_mut().unwrap().at_ns += (late_share * 2.0 * SECOND as f64) as u64;
         })
     };
     let of = |bytes, late_share| outcome(&redo(bytes, late_share), CheckId::RedoSize);
@@ -137,14 +137,14 @@ fn redo_is_as_defined_but_for_what_was_read_late() {
         said(&case)
     };
     assert!(imaged(2900.0).contains("wrote 0.50 images") && !imaged(1500.0).contains("images"));
-    let other = testing::case(Work::of("TP-LOOKUP", &[]).unwrap(), jobs(4, back_to_back(3_000_000)));
+    let other = testing::case(Work::from_catalogue("TP-LOOKUP", &[]).unwrap(), jobs(4, back_to_back(3_000_000)));
     assert_eq!(outcome(&other, CheckId::RedoSize), Outcome::NotMade);
 }
 
 #[test]
 fn queries_read_their_rows_and_read_only_scripts_change_none() {
     let read = |per_tx: f64, ours: Option<f64>| {
-        let work = Work::of("DA-SCAN", &[]).unwrap();
+        let work = Work::from_catalogue("DA-SCAN", &[]).unwrap();
         let rows = work.workload.volume(&work.params).unwrap().rows;
         let mut case = testing::case(work, jobs(4, back_to_back(3_000_000)));
         let n = case.measured.merged.transaction.count() as f64;
@@ -200,7 +200,7 @@ fn late_snapshots_are_compared_with_what_the_jobs_had_done_by_then() {
             case.count(counter::COMMITS, counted);
             case.count(counter::REDO_SYNCS, n);
             ours.into_iter().for_each(|ours| count_jobs(case, ours, 3.0));
-            case.measured.edges.at_close.snapshot.as_mut().unwrap().at_ns += late_ns;
+            case.measured.readings.at_end.snapshot.as_mut().unwrap().at_ns += late_ns;
         }))
     };
     assert_eq!(late(n * 1.5, None, 0), [CheckId::CommitsWindow]);
@@ -231,10 +231,10 @@ fn more_commits_per_sync_than_jobs_are_not_durable() {
             let of = |(commits, syncs): (f64, f64)| {
                 [(counter::COMMITS, commits), (counter::REDO_SYNCS, syncs)].map(|(n, v)| (n.to_owned(), v)).into()
             };
-            let edges = &mut case.measured.edges;
-            edges.at_open.snapshot.as_mut().unwrap().nodes = vec![of((0.0, 0.0)), of((0.0, 0.0))];
+            let readings = &mut case.measured.readings;
+            readings.at_start.snapshot.as_mut().unwrap().nodes = vec![of((0.0, 0.0)), of((0.0, 0.0))];
             let close = commits_per_sync.map(|share| of((n / 2.0, n / 2.0 / share)));
-            edges.at_close.snapshot.as_mut().unwrap().nodes = close.into();
+            readings.at_end.snapshot.as_mut().unwrap().nodes = close.into();
         })
     };
     assert_eq!(failed(&nodes([2.0, 1.0], n / 2.0)), []);
@@ -367,7 +367,7 @@ fn thinking(tx_ns: u64, outside_ns: u64, think_ns: u64) -> Case {
 #[test]
 fn thinking_is_a_part_of_the_jobs_time_and_hides_no_other() {
     let sound = thinking(1_000_000, 0, 9_000_000);
-    let times = TimeShares::of(&sound.measured.schedule, &sound.measured.jobs);
+    let times = TimeShares::new(&sound.measured.schedule, &sound.measured.jobs);
     assert!((times.thinking - 0.9).abs() < 0.01 && times.outside.abs() < 1e-9, "{times:?}");
     let law = check(&sound, CheckId::LittlesLaw);
     assert!(law.outcome == Outcome::Passed && law.detail.contains("thinking"), "{law:?}");
@@ -425,7 +425,7 @@ fn kinds_that_are_not_all_transactions_fail() {
                 books.completed(schedule, kind(n), start, None, start + 500_000 + n);
             }
         };
-        let mut case = testing::case(Work::of("TP-MIXED", &[]).unwrap(), jobs(2, each));
+        let mut case = testing::case(Work::from_catalogue("TP-MIXED", &[]).unwrap(), jobs(2, each));
         change(&mut case);
         check(&case, CheckId::Kinds).outcome
     };
@@ -457,7 +457,7 @@ fn a_violated_consistency_condition_is_named() {
 #[test]
 fn unread_counters_are_reported_as_unread() {
     let unread = changed(|case| {
-        case.measured.edges.at_open.snapshot = Err("gone".into());
+        case.measured.readings.at_start.snapshot = Err("gone".into());
         case.measured.after = Err("gone as well".into());
         case.test = Test::default();
     });
@@ -467,8 +467,8 @@ fn unread_counters_are_reported_as_unread() {
         assert!(check.outcome == Outcome::NotMade && check.detail.contains("could not be read"), "{check:?}");
     }
     let uncounted = changed(|case| {
-        for edge in [&mut case.measured.edges.at_open, &mut case.measured.edges.at_close] {
-            edge.snapshot.as_mut().unwrap().counters.remove(counter::COMMITS);
+        for reading in [&mut case.measured.readings.at_start, &mut case.measured.readings.at_end] {
+            reading.snapshot.as_mut().unwrap().counters.remove(counter::COMMITS);
         }
     });
     assert_eq!(check(&uncounted, CheckId::CommitsWindow).detail, COMMITS_NOT_COUNTED);

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
-use loadline_collect::{Collected, Edge};
+use loadline_collect::{Collected, WindowReading};
 use loadline_database::{OpenRequest, Target, Work, open};
-use loadline_load::{Books, Edges, Held, JobResult, Measured, Request, Schedule, Tally};
+use loadline_load::{Books, Held, JobResult, Measured, Request, Schedule, Tally, WindowReadings};
 use loadline_model::machine::Machine;
 use loadline_model::manifest::TargetInfo;
 use loadline_model::snapshot::counter;
@@ -47,13 +47,13 @@ pub(crate) fn jobs(n: u32, one: impl Fn(&Schedule, &mut Books<'_>)) -> (Schedule
 /// A test of `work` with these jobs, on whose counts the database agrees.
 pub(crate) fn case(work: Work, (schedule, jobs, merged): (Schedule, Vec<JobResult>, Tally)) -> Case {
     let target: Arc<dyn Target> = Arc::from(open(&OpenRequest::new("null:", PathBuf::from("/tmp"))).unwrap());
-    let edge = |at_ns| Edge::of_database(at_ns, Ok(Snapshot { at_ns, ..Snapshot::default() }));
-    let [open, close] = [schedule.open_ns, schedule.close_ns].map(edge);
+    let reading = |at_ns| WindowReading::of_database(at_ns, Ok(Snapshot { at_ns, ..Snapshot::default() }));
+    let [open, close] = [schedule.open_ns, schedule.close_ns].map(reading);
     let rows = (merged.total * work.program.rows_changed_per_tx()) as i64;
     let work_has_evidence = work.workload.evidence.is_some();
     let [n, total] = [merged.transaction.count() as f64, merged.total as f64];
     let mut case = Case {
-        request: Request::of(&target, &Arc::new(work), jobs.len() as u32),
+        request: Request::new(&target, &Arc::new(work), jobs.len() as u32),
         measured: Measured {
             schedule,
             opened_at: SystemTime::UNIX_EPOCH,
@@ -64,7 +64,12 @@ pub(crate) fn case(work: Work, (schedule, jobs, merged): (Schedule, Vec<JobResul
             completed_before: 0,
             populations: Vec::new(),
             before: Ok(Snapshot::default()),
-            edges: Edges { at_open: open.clone(), at_close: close.clone(), passed_open: open, passed_close: close },
+            readings: WindowReadings {
+                at_start: open.clone(),
+                at_end: close.clone(),
+                after_start: open,
+                after_end: close,
+            },
             after: Ok(Snapshot::default()),
             collected: Collected::default(),
             around: None,
@@ -84,9 +89,9 @@ pub(crate) fn case(work: Work, (schedule, jobs, merged): (Schedule, Vec<JobResul
 impl Case {
     /// Sets by how much a counter grows in the window.
     pub(crate) fn count(&mut self, name: &str, grown: f64) {
-        let edges = &mut self.measured.edges;
-        for (edge, value) in [(&mut edges.at_open, 1000.0), (&mut edges.at_close, 1000.0 + grown)] {
-            edge.snapshot.as_mut().unwrap().counters.insert(name.to_owned(), value);
+        let readings = &mut self.measured.readings;
+        for (reading, value) in [(&mut readings.at_start, 1000.0), (&mut readings.at_end, 1000.0 + grown)] {
+            reading.snapshot.as_mut().unwrap().counters.insert(name.to_owned(), value);
         }
     }
 

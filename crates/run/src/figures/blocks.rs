@@ -40,7 +40,7 @@ pub(crate) fn figures(e: &Evidence<'_>, out: &mut Test) {
             let pct = read_wait_pct(counters, request.jobs);
             out.set_or_fallback(column::READ_WAIT_PCT, pct, "the database does not time its reads");
             buffer_waits(out, e, counters);
-            let growth = request.target.facts().growth_is_written.filter(|_| only_adds(&request.work));
+            let growth = if only_adds(&request.work) { request.target.facts().growth_is_written } else { None };
             out.notes.extend(growth.map(|how| Note::GrowthIsWritten { how: how.to_owned() }));
         }
         Err(why) => {
@@ -105,7 +105,9 @@ fn read_times(out: &mut Test, e: &Evidence<'_>, w: &Counters<'_>) {
             let short = transactions.histogram().count_between(0, SHORT_READ_NS) as f64;
             let all = transactions.count() as f64;
             out.set_or_fallback(column::READS_WITHIN_512US_PCT, (all > 0.0).then(|| short / all * 100.0), NOT_PROVIDED);
-            if let Some(ns) = transactions.mean_ns().filter(|_| mean.is_none()) {
+            if let Some(ns) = transactions.mean_ns()
+                && mean.is_none()
+            {
                 out.set(column::READ_TIME_US_MEAN, ns / 1e3);
             }
             out.notes.push(Note::ReadsTimedByTransactions { blocks_per_tx: n, mean_is_counted: mean.is_some() });

@@ -176,18 +176,20 @@ impl Measured {
         }
         // Only a less busy device makes whole transactions faster than the smallest ones.
         let beaten = subject.figure(column::COMMIT_THROUGHPUT_TPS).ok().filter(|test| *test > tps * BEATEN);
-        if let Some(test) = beaten.filter(|_| self.part.instead(references).is_some()) {
+        if let Some(test) = beaten
+            && self.part.instead(references).is_some()
+        {
             return Err(format!(
                 "{} made {:.0} and {:.0} per second before and after the test, fewer than its {test:.0}: the speed of commits \
                  changed meanwhile",
-                self.part.of(references),
+                self.part.measured(references),
                 samples[0],
                 samples[1]
             ));
         }
         Ok(Some(TestLimit {
             name: self.part.instead(references).unwrap_or(self.limit.name()).to_owned(),
-            of: self.part.of(references),
+            of: self.part.measured(references),
             jobs: subject.request.jobs,
             redo_bytes_per_tx: self.part.redo_bytes(),
             tps,
@@ -253,7 +255,7 @@ mod tests {
             Ok(self.per_tx)
         }
 
-        fn of(&self, _: &References) -> String {
+        fn measured(&self, _: &References) -> String {
             String::new()
         }
 

@@ -111,8 +111,8 @@ enum Counted {
 
 /// The database's count between window start and window end, read when all jobs had passed them.
 fn counted(measured: &Measured) -> Option<Counted> {
-    let edges = &measured.edges;
-    grown(edges.passed_open.snapshot.as_ref().ok()?, edges.passed_close.snapshot.as_ref().ok()?)
+    let readings = &measured.readings;
+    grown(readings.after_start.snapshot.as_ref().ok()?, readings.after_end.snapshot.as_ref().ok()?)
 }
 
 fn grown(open: &Snapshot, close: &Snapshot) -> Option<Counted> {
@@ -212,7 +212,7 @@ fn judge_samples(p: &Processes<'_>) -> (Option<bool>, String) {
 /// Mean number of working processes; `None` with too few samples. Workers count as sessions of their job.
 fn at_work(waits: &WaitProfile, events: &WaitEvents) -> Option<f64> {
     let working = |event: &str| !events.resting.has(event) || events.sending.has(event);
-    waits.mean_sessions(working).filter(|_| waits.samples >= MIN_SAMPLES)
+    if waits.samples >= MIN_SAMPLES { waits.mean_sessions(working) } else { None }
 }
 
 #[cfg(test)]
@@ -236,7 +236,7 @@ mod tests {
         WaitProfile { samples, sessions, others: None }
     }
 
-    fn of(asked: u32, before_test: Result<Option<(u32, u32)>, String>, waits: &WaitProfile) -> Processes<'_> {
+    fn processes(asked: u32, before_test: Result<Option<(u32, u32)>, String>, waits: &WaitProfile) -> Processes<'_> {
         let before_test = before_test
             .map(|t| t.map(|(planned, launched)| ParallelWorkers { planned, launched, how: "DOP 4".into() }));
         let (before_test, events) = (Box::leak(Box::new(before_test)), &*EVENTS);
@@ -250,7 +250,7 @@ mod tests {
         cpus: Option<u32>,
     ) -> Outcome {
         let waits = waits(100, at_work, "Client:idle");
-        check(&Processes { cpus, ..of(asked, before_test, &waits) }).outcome
+        check(&Processes { cpus, ..processes(asked, before_test, &waits) }).outcome
     }
 
     #[test]
@@ -268,7 +268,8 @@ mod tests {
     #[test]
     fn few_samples_prove_less() {
         let before_test = || Ok(Some((16, 16)));
-        let of_samples = |samples, at_work| check(&of(16, before_test(), &waits(samples, at_work, "Client:idle")));
+        let of_samples =
+            |samples, at_work| check(&processes(16, before_test(), &waits(samples, at_work, "Client:idle")));
         assert_eq!(of_samples(100, 7).outcome, Outcome::Noted, "15 × 0.4 + 1");
         assert_eq!(of_samples(100, 6).outcome, Outcome::Failed);
         assert_eq!(of_samples(10, 4).outcome, Outcome::Noted);
@@ -277,20 +278,29 @@ mod tests {
         assert!(few.detail.contains("16 planned and 16 launched (DOP 4)"), "{few:?}");
         // Processes that wait for each other do not work.
         for other in ["IPC:ExecuteGather", "Activity:WalSenderMain", "Idle:PX Deq: Execution Msg"] {
-            assert_eq!(check(&of(4, Ok(Some((4, 4))), &waits(100, 1, other))).outcome, Outcome::Failed, "{other}");
+            assert_eq!(
+                check(&processes(4, Ok(Some((4, 4))), &waits(100, 1, other))).outcome,
+                Outcome::Failed,
+                "{other}"
+            );
         }
         for other in ["IO:DataFileRead", "IPC:MessageQueueSend"] {
-            assert_eq!(check(&of(4, Ok(Some((4, 4))), &waits(100, 1, other))).outcome, Outcome::Passed, "{other}");
+            assert_eq!(
+                check(&processes(4, Ok(Some((4, 4))), &waits(100, 1, other))).outcome,
+                Outcome::Passed,
+                "{other}"
+            );
         }
     }
 
     #[test]
     fn the_databases_count_is_preferred_to_samples() {
         let none = WaitProfile::default();
-        let with = |counted| check(&Processes { counted: Some(counted), ..of(4, Ok(Some((4, 4))), &none) }).outcome;
+        let with =
+            |counted| check(&Processes { counted: Some(counted), ..processes(4, Ok(Some((4, 4))), &none) }).outcome;
         let workers = |planned, launched| with(Counted::Workers { planned, launched });
         assert_eq!((workers(300.0, 300.0), workers(300.0, 298.0)), (Outcome::Passed, Outcome::Passed));
-        assert_eq!(workers(294.0, 294.0), Outcome::Passed, "a query at each edge");
+        assert_eq!(workers(294.0, 294.0), Outcome::Passed, "a query at window start and end");
         assert_eq!(workers(300.0, 290.0), Outcome::Failed, "some were not launched");
         assert_eq!(workers(200.0, 200.0), Outcome::Failed, "fewer were planned");
         let queries = |whole, less| with(Counted::Queries { whole, less });

@@ -43,7 +43,7 @@ impl Tests {
 impl DurationEstimate {
     /// Estimates the duration of `plan`.
     #[must_use]
-    pub fn of(plan: &Plan) -> DurationEstimate {
+    pub fn new(plan: &Plan) -> DurationEstimate {
         let (steps, exact) = match &plan.jobs {
             Jobs::List(list) => (list.len() as f64, true),
             Jobs::Auto { .. } => (TYPICAL_STEPS, false),
@@ -53,11 +53,11 @@ impl DurationEstimate {
         let known = workloads_of(plan).unwrap_or_default();
         let windows = if plan.load.objective.is_some() { 1 + WINDOWS } else { 1 };
         let tests = |w: &PlannedWorkload| {
-            let found = known.find(&w.code).ok().filter(|_| limited);
+            let found = if limited { known.find(&w.code).ok() } else { None };
             let limits_s = found.map_or(0.0, |workload| limits_s(&workload));
             let window_s = scan_s(&known, w, plan.idle_s()).unwrap_or(plan.duration_s);
             let each_s = (plan.warmup_s + window_s + OVERHEAD_S) * windows as f64 + limits_s;
-            Tests { number: SweepPoints::of(&known, w).count(steps) * plan.node_counts().len().max(1) as f64, each_s }
+            Tests { number: SweepPoints::new(&known, w).count(steps) * plan.node_counts().len().max(1) as f64, each_s }
         };
         let tests = plan.workloads.iter().map(tests).collect();
         let repeat = match &plan.paired {
@@ -138,7 +138,7 @@ mod tests {
             let jobs = Some(JobsSpec::List(vec![1, 2, 4]));
             let target = Some(target.to_owned());
             let spec = PlanSpec { target, workload: Some(workload), jobs, probe: Some(probe), ..PlanSpec::default() };
-            DurationEstimate::of(&make_plan(&spec).unwrap())
+            DurationEstimate::new(&make_plan(&spec).unwrap())
         };
         let (with, without) = (length("sqlite:", true), length("sqlite:", false));
         let [log, statements] = [Limit::Log, Limit::Statements].map(around_test_s);
@@ -158,7 +158,7 @@ mod tests {
             let p99 = rate.is_some().then(|| TimeSpec::Text("5ms".to_owned()));
             let jobs = Some(JobsSpec::One(2));
             let spec = PlanSpec { target, workload, jobs, rate, p99, probe: Some(false), ..PlanSpec::default() };
-            DurationEstimate::of(&make_plan(&spec).unwrap())
+            DurationEstimate::new(&make_plan(&spec).unwrap())
         };
         let (plain, searched) = (length(None), length(Some("auto")));
         assert!((searched.window_s() - plain.total_s()).abs() < 1e-9 && plain.search_s() == 0.0);

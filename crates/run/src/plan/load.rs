@@ -92,7 +92,7 @@ fn rate(spec: &PlanSpec, known: &Workloads, workloads: &[PlannedWorkload]) -> Re
     Ok(tps)
 }
 
-/// What the rate must meet that is to be found.
+/// Objective of the rate that is to be found.
 fn objective(spec: &PlanSpec) -> Result<Option<RateObjective>, PlanError> {
     let all = [(0, "latency", &spec.latency), (95, "p95", &spec.p95), (99, "p99", &spec.p99)];
     let given: Vec<_> = all.into_iter().filter_map(|(pct, name, time)| Some((pct, name, time.as_ref()?))).collect();

@@ -44,7 +44,7 @@ pub fn read(path: &Path) -> Result<PlanSpec, PlanFileError> {
 /// Reads the text of a plan file.
 ///
 /// # Errors
-/// What is wrong, with the line. No value is quoted: it may hold a password.
+/// Fault, with the line. No value is quoted: it may hold a password.
 pub fn parse(text: &str) -> Result<PlanSpec, String> {
     // Keys first: our message about an unknown key is better than the parser's.
     let table: toml::Table = toml::from_str(text).map_err(|e| parse_error(text, &e))?;

@@ -5,7 +5,7 @@ use loadline_model::plan::{JobsSpec, RateSpec};
 
 use super::{PlanError, PlanSpec, is_auto, value};
 
-/// What a specification asks for, as far as other options depend on it: in words, and whether it does.
+/// Requests of a specification, as far as other options depend on them: in words, and whether they are made.
 type Mode = (&'static str, fn(&PlanSpec) -> bool);
 
 const SCRIPTS: Mode = ("pgbench scripts", |s| s.pgbench_script.is_some());

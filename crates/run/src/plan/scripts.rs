@@ -7,7 +7,7 @@ use loadline_workload::script::{BUILTINS, MAX_WEIGHT, builtin, is_name};
 
 use super::{PlanError, PlanSpec, read_file, value};
 
-/// What names a script of pgbench's own.
+/// Prefix of a script of pgbench's own.
 pub const BUILTIN: &str = "builtin:";
 /// Longest part of a script's name in a workload's code.
 const MAX_NAME: usize = 12;

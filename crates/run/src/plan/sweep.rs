@@ -34,7 +34,7 @@ pub fn next_jobs(done: &[(u32, f64)], max: u32) -> Option<u32> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SweptParameter {
     pub name: String,
-    /// Its values, ascending.
+    /// Values, ascending.
     pub values: Vec<i64>,
     pub column: &'static Column,
 }
@@ -51,7 +51,7 @@ pub struct SweepPoints {
 impl SweepPoints {
     /// Points of a planned workload, one of those `known`.
     #[must_use]
-    pub fn of(known: &Workloads, workload: &PlannedWorkload) -> SweepPoints {
+    pub fn new(known: &Workloads, workload: &PlannedWorkload) -> SweepPoints {
         let none = SweepPoints { parameter: None, over_jobs: true };
         let Ok(found) = known.find(&workload.code) else { return none };
         match &found.sweep {
@@ -86,10 +86,10 @@ mod tests {
     fn a_parameter_sweep_ignores_the_job_list() {
         let planned = |code: &str, parameters: &[(&str, i64)]| PlannedWorkload {
             parameters: parameters.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect(),
-            ..PlannedWorkload::of(code, loadline_model::Driver::Client)
+            ..PlannedWorkload::new(code, loadline_model::Driver::Client)
         };
         let count = |code: &str, parameters: &[(&str, i64)]| {
-            SweepPoints::of(&Workloads::default(), &planned(code, parameters)).count(4.0)
+            SweepPoints::new(&Workloads::default(), &planned(code, parameters)).count(4.0)
         };
         assert_eq!(count("LGWR-LAT1", &[]), 4.0);
         assert_eq!(count("DA-AGG", &[]), 3.0, "10, 10⁴ and 10⁶ groups");

@@ -244,7 +244,7 @@ fn scans_alone(plan: &Plan) -> Result<bool, PlanError> {
 pub(super) fn windows_at_jobs(plan: &Plan) -> Result<(), PlanError> {
     let known = workloads_of(plan)?;
     for w in &plan.workloads {
-        let points = SweepPoints::of(&known, w);
+        let points = SweepPoints::new(&known, w);
         if let Some(swept) = points.parameter {
             return value(format!(
                 "{0} is swept over '{1}', and windows are compared at one value: set it in a plan file (under [parameters.{0}]), \
@@ -290,7 +290,7 @@ fn spec_of(base: &PlanSpec, arm: &VariantSpec) -> PlanSpec {
     spec
 }
 
-/// What distinguishes the variants, in words; an error if one is the same as another.
+/// Distinction of the variants, in words; an error if one is the same as another.
 fn labels(specs: &[PlanSpec], arms: &[VariantSpec], vias: &[Option<String>]) -> Result<Vec<String>, PlanError> {
     let target = |n: usize| redact(specs[n].target.as_deref().unwrap_or(DEFAULT_TARGET));
     let none = BTreeMap::new();
@@ -334,7 +334,9 @@ fn labels(specs: &[PlanSpec], arms: &[VariantSpec], vias: &[Option<String>]) -> 
             let given = all.collect::<Vec<_>>().join(", ");
             named.push(if given.is_empty() { "parameters as they are".to_owned() } else { given });
         }
-        if let Some(text) = switch(n).filter(|_| switches) {
+        if let Some(text) = switch(n)
+            && switches
+        {
             let is_shared = all.clone().any(|other| other != n && switch(other) == switch(n));
             let with = if is_shared { format!(" ({ARM_VARIABLE}={letter})") } else { String::new() };
             named.push(shortened(text) + &with);

@@ -13,7 +13,11 @@ pub(crate) fn request(dir: &Path, code: &str, jobs: u32) -> Request {
     let url = format!("sqlite:{}", dir.join("x.db").display());
     let target: Arc<dyn Target> = Arc::from(open(&OpenRequest::new(&url, dir.to_owned())).unwrap());
     let disk = || Some("vda".to_owned());
-    Request { disk: disk(), data_disk: disk(), ..Request::of(&target, &Arc::new(Work::of(code, &[]).unwrap()), jobs) }
+    Request {
+        disk: disk(),
+        data_disk: disk(),
+        ..Request::new(&target, &Arc::new(Work::from_catalogue(code, &[]).unwrap()), jobs)
+    }
 }
 
 /// References without a log, with a test file in `data_dir`.

@@ -138,7 +138,7 @@ fn a_reload_uses_the_space_of_the_dropped_data() {
     target.create(&works[0]).unwrap();
     target.load(&works[0], 1).unwrap();
     let stored = target.abilities().queries.unwrap().table_bytes(&works[0], "lookup").unwrap().unwrap();
-    let all = Size::of(target.as_ref(), &works[0], data_set(&works)[0].1);
+    let all = Size::new(target.as_ref(), &works[0], data_set(&works)[0].1);
     let log = target.log_space(all.data, all.indexes).unwrap().bytes;
     let enough = all.all() + log - stored;
     let space = check(target.as_ref(), &plan, &info(enough, None), true).unwrap();

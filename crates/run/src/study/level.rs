@@ -12,7 +12,7 @@ use super::Context;
 use crate::evidence::Excuse;
 use crate::instrument::Replicas;
 
-/// What is known of replication in a window.
+/// State of replication in a window.
 #[derive(Clone)]
 pub(super) struct TestUnderLevels {
     /// The level that is in force; `None` in the baseline.
@@ -22,7 +22,7 @@ pub(super) struct TestUnderLevels {
 }
 
 impl TestUnderLevels {
-    /// What looks at the replicas, and says by `alarm` while the test still runs that one is gone.
+    /// Watch over the replicas, which says by `alarm` while the test still runs that one is gone.
     pub(super) fn instrument(&self, alarm: Sender<String>) -> Replicas {
         Replicas::new(self.level.as_ref().map(|level| (level.name.clone(), level.waits_for)), self.replicas, alarm)
     }
@@ -35,7 +35,7 @@ impl TestUnderLevels {
 }
 
 impl Context<'_> {
-    /// What a window under `point`, or under the baseline, knows of replication; `None` in a run without levels.
+    /// State of replication in a window under `point`, or under the baseline; `None` in a run without levels.
     pub(super) fn under_levels(&self, point: Option<&LevelPoint>) -> Result<Option<TestUnderLevels>, TargetError> {
         let plan = &self.manifest.plan;
         let Some((_, links)) = plan.levels() else { return Ok(None) };

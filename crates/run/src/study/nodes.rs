@@ -72,16 +72,16 @@ pub(super) fn say_left_out(known: &Workloads, plan: &Plan, facts: &Facts, listen
     }
 }
 
-/// What is left of a target that has lost nodes; `None` if it has lost none, or cannot say.
+/// Rest of a target that has lost nodes; `None` if it has lost none, or cannot say.
 pub(super) fn without_lost(target: &dyn Target) -> Option<RemainingNodes> {
     target.abilities().nodes.and_then(Nodes::without_lost)
 }
 
 impl Context<'_> {
-    /// What was planned over numbers of nodes that were there when the run began, and was not measured.
+    /// Planned tests over numbers of nodes that were there when the run began, and were not measured.
     pub(super) fn not_measured(&self, all_nodes: &Facts) -> Vec<String> {
         let (plan, mut out) = (&self.manifest.plan, Vec::new());
-        for workload in plan.workloads.iter().filter(|w| SweepPoints::of(&self.known, w).over_jobs) {
+        for workload in plan.workloads.iter().filter(|w| SweepPoints::new(&self.known, w).over_jobs) {
             for nodes in counts(&self.known, plan, workload, all_nodes) {
                 if (1..=plan.repeat).any(|repetition| self.next_jobs(workload, repetition, nodes).is_some()) {
                     out.push(format!("{} over {nodes} nodes", workload.code));

@@ -32,7 +32,7 @@ struct Comparison<'a> {
     left: usize,
 }
 
-/// What ends a comparison early: why, if it is the run's error.
+/// Early end of a comparison: why, if it is the run's error.
 type Window = ControlFlow<Option<StudyError>>;
 
 impl<'a> Comparison<'a> {
@@ -68,7 +68,7 @@ impl<'a> Comparison<'a> {
             && r.variant.as_ref().is_some_and(|of| of.compares_as(window))
     }
 
-    /// What is left out if one of several arms beside the first is refused with so many `jobs`; the others can be measured.
+    /// Skipped tests if one of several arms beside the first is refused with so many `jobs`; the others can be measured.
     fn refused(&self, variant: usize, jobs: u32) -> Option<Refused> {
         let is_one_of_several = variant > 0 && self.paired.links.is_none() && self.paired.variants.len() > 2;
         is_one_of_several.then(|| Refused::Arm(Letter::nth(variant), jobs))

@@ -28,7 +28,7 @@ impl Call {
     }
 }
 
-/// What `transactions` of `job` execute, if its rows begin at `first_key`.
+/// Statements that `transactions` of `job` execute, if its rows begin at `first_key`.
 fn calls(program: &Program, job: u32, first_key: i64, transactions: u64) -> Vec<Call> {
     let start = JobStart { first_key, new_key: 0, draw: 0 };
     let mut stream = Stream::new(program, start, Arc::new(Pool::new(1, job, Payload::default())), 0).unwrap();
@@ -52,7 +52,7 @@ impl Execute for Calls<'_> {
     }
 }
 
-/// What the reader does not hold every file to.
+/// Demands beyond those that the reader makes on every file.
 #[test]
 fn files_state_their_facts() {
     for (i, (code, text)) in super::FILES.iter().chain(super::APPENDS).enumerate() {

@@ -1,4 +1,4 @@
-//! pgbench scripts, held against what pgbench itself did with them.
+//! pgbench scripts, compared with what pgbench itself did with them.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

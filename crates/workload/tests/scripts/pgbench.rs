@@ -1,4 +1,4 @@
-//! Expressions and random numbers held against what pgbench 15 sent to a server with the same seed.
+//! Expressions and random numbers compared with what pgbench 15 sent to a server with the same seed.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use loadline_workload::script::{Event, Mix, Script};
 
 const SEED: u64 = 4711;
 
-/// What two clients send in three transactions each; `None` if the script is refused or fails.
+/// Statements of two clients in three transactions each; `None` if the script is refused or fails.
 fn sent(expression: &str) -> Option<Vec<String>> {
     let script = Script::read("test", &format!("\\set v {expression}\nSELECT ':v';\n")).ok()?;
     let given = [("text", "41"), ("yes", "y"), ("half", "0.5"), ("bad", "abc")];

@@ -1,4 +1,4 @@
-//! What scripts send, held against the server's log of pgbench 15.18 with the same seed
+//! Statements of scripts, compared with the server's log of pgbench 15.18 with the same seed
 //! (`pgbench -n -t 4 -c 1 --random-seed=4711`, `log_statement=all`; builtin scripts at scale 2).
 
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What fails while agents run a test: agents, the coordinator, the hub.
+//! Failures while agents run a test: of agents, the coordinator, the hub.
 
 use super::{Fleet, SHORT, names};
 use crate::common::*;

@@ -1,4 +1,4 @@
-//! What must hold of a test that was measured on any machine, however busy it is.
+//! Demands on a test that was measured on any machine, however busy it is.
 
 use loadline_model::CheckId;
 
@@ -41,7 +41,7 @@ const OF_TIME: [OfTime; 5] = [
     },
     OfTime {
         id: "redo-size",
-        how: "of few transactions, pages that are logged whole and those at the window's edges are a large part",
+        how: "of few transactions, pages that are logged whole and those at the window's start and end are a large part",
         only_if: |test| test["commits"].as_f64().is_some_and(|commits| commits < 1000.0),
     },
 ];

@@ -54,7 +54,7 @@ const LATENCIES: [&Column; 2] = [column::COMMIT_LATENCY_MS, column::TRANSACTION_
 pub(crate) fn all_groups(platform: &str, id: &str, speed: f64) -> RunData {
     let mut m = manifest(platform, id);
     let codes = shapes().map(|shape| shape.code).chain(["TP-HEAVY"]);
-    m.plan.workloads = codes.map(|code| PlannedWorkload::of(code, Driver::Database)).collect();
+    m.plan.workloads = codes.map(|code| PlannedWorkload::new(code, Driver::Database)).collect();
     let skip = |code: &str, reason: &str| SkippedWorkload { code: code.to_owned(), reason: reason.to_owned() };
     let direct = "it needs reads that pass by the page cache, which only root can make here";
     m.plan.skipped =
@@ -192,5 +192,5 @@ fn waits(seed: u32, typical: f64) -> Counts {
         let stalled = if next() < 0.02 { 4.0 + 30.0 * next() } else { 1.0 };
         all.record((around * stalled) as u64);
     }
-    Counts::of(&all)
+    Counts::from_latencies(&all)
 }

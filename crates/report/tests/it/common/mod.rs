@@ -43,7 +43,7 @@ pub(crate) fn section(markdown: &str, title: &str) -> String {
     markdown[from + 3..].split("\n## ").next().unwrap().to_owned()
 }
 
-/// What every run and test of the fixtures begins with, as run folders store it: a test of one job with 1,000 tps.
+/// Begin of every run and test of the fixtures, as run folders store it: a test of one job with 1,000 tps.
 fn base<T: DeserializeOwned>(name: &str) -> T {
     let mut base: Value = serde_json::from_str(include_str!("../base.json")).unwrap();
     serde_json::from_value(base[name].take()).unwrap()
@@ -92,7 +92,7 @@ pub(crate) fn run(platform: &str, id: &str, speed: f64) -> RunData {
             let wave = |t: i32| tps * (1.0 + 0.04 * (f64::from(t) * 1.7 + f64::from(r.test)).sin());
             let rows = (-2..30).map(|t| vec![Some(f64::from(t)), Some(wave(t))]).collect();
             let columns = vec!["t_s".to_owned(), "commit_throughput_tps".to_owned()];
-            (r.test, OverTime::of(&Series { columns, rows }).unwrap())
+            (r.test, OverTime::from_series(&Series { columns, rows }).unwrap())
         })
         .collect();
     RunData { records, over_time, ..RunData::new(m, Vec::new(), Vec::new()) }
