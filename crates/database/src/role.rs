@@ -40,5 +40,5 @@ pub use optional::{
     BlockCache, Checkpoints, DataSet, DiskSpace, FreeSpace, NativeReports, ParallelQueries, ParallelWorkers, Queries,
     StatisticsViews, Wear, WorkerLimit,
 };
-pub use replication::{Level, Link, Replica, ReplicaWatch, Replication};
+pub use replication::{Level, Replica, ReplicaWatch, Replication};
 pub(crate) use replication::{find_level, not_in_force, wait_in_force};
