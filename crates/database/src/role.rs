@@ -7,7 +7,7 @@
 //!
 //! | role | called by |
 //! | --- | --- |
-//! | [`Administration`] | the study: lock, tables, loading, cleaning |
+//! | [`Administration`] | the study: lock, tables, loading, proof of the jobs' work, cleaning |
 //! | [`Doctor`] | the study at its start, and `loadline doctor` |
 //! | [`ClientDriver`] | each job of the client driver |
 //! | [`Observation`] | the sampler, and the study around each test |

@@ -15,7 +15,7 @@ use crate::facts::{Facts, Runs};
 use crate::parallel::queries;
 use crate::request::OpenRequest;
 use crate::role::{
-    BlockCache, DiskSpace, FreeSpace, NativeReports, Observation, Observer, ParallelQueries, ParallelWorkers, Queries,
+    BlockCache, DiskSpace, FreeSpace, NativeReports, Observation, Observer, ParallelQueries, ParallelWorkers,
     StatisticsViews, WorkerLimit,
 };
 use crate::scope::Scope;
@@ -111,10 +111,6 @@ impl Target for Oracle {
 impl Observation for Oracle {
     fn observer(&self) -> Result<Box<dyn Observer>, TargetError> {
         Ok(Box::new(OraObserver::new(self.service.session("observer")?, &self.views, &self.run, Scope::Jobs)))
-    }
-
-    fn evidence(&self, work: &Work) -> Result<Option<i64>, TargetError> {
-        self.evidence_query(work)
     }
 
     fn absent_columns(&self) -> Vec<(&'static Column, String)> {

@@ -38,11 +38,6 @@ impl ClientDriver for Oracle {
 }
 
 impl ClientSession for OraClientSession {
-    fn begin(&mut self) -> Result<(), TargetError> {
-        // A transaction begins with its first statement.
-        Ok(())
-    }
-
     #[inline]
     fn execute(&mut self, statement: usize, args: &[Arg<'_>]) -> Result<u64, TargetError> {
         match self.statements.get(statement) {
