@@ -34,8 +34,8 @@ pub(crate) use probe::Prober;
 
 /// Most bytes of a read.
 const READ: usize = 256 << 10;
-/// Bytes per second for which a queue suffices.
-const FAST: u64 = 1 << 30;
+/// Bytes per ns for which a queue suffices: 1 GiB/s.
+const FAST: f64 = 1.073_741_824;
 /// Bytes that may wait besides those under way, and the most of both, however long the link is.
 const BESIDES: u64 = 8 << 20;
 const MOST: u64 = 1 << 30;
@@ -213,7 +213,7 @@ impl Queue {
     /// Adds a piece; waits while the others hold more than a fast link of this delay has under way. `false`: nothing can be sent.
     fn push(&self, piece: Piece, delay_ns: u64) -> bool {
         // A read need not fill its buffer.
-        let under_way = delay_ns.saturating_mul(2).saturating_mul(FAST / 1_000_000_000);
+        let under_way = (delay_ns as f64 * 2.0 * FAST) as u64;
         let capacity = under_way.saturating_add(BESIDES).min(MOST);
         while self.held.load(Ordering::Acquire) as u64 > capacity {
             if Arc::strong_count(&self.held) == 1 {

@@ -318,6 +318,15 @@ fn a_call_that_hangs_is_cancelled_by_another_session() {
     }
 }
 
+#[test]
+fn a_list_of_nodes_is_refused_before_anything_is_opened() {
+    let mut request = OpenRequest::new("oracle://ann:secret@db/x", std::path::PathBuf::new());
+    request.nodes.push("oracle://ann:secret@db2/x".to_owned());
+    let connector: &'static session::Connector = &|_, _, _| Err(TargetError::Local("opened".into()));
+    let error = cluster::Oracle::open(&request, connector).err().unwrap().to_string();
+    assert!(error.contains("leave out --node") && !error.contains("secret"), "{error}");
+}
+
 /// Names of what needs the Diagnostics Pack (Database Licensing Information), in capitals.
 const LICENSED: [&str; 12] = [
     "DBA_HIST_", "ACTIVE_SESSION_HISTORY", "ACTIVE_SESS_HIST", "DBMS_WORKLOAD_REPOSITORY", "DBMS_ADDM", "DBA_ADDM_",

@@ -139,3 +139,22 @@ pub struct Replica {
     /// Time from a commit until it applies it, s.
     pub behind_s: Option<f64>,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_ends_with_patience_and_when_the_user_wants_to_stop() {
+        let wait = |interrupted, patience| {
+            let behind = |_| Ok(Some("standby1: behind".to_owned()));
+            wait_in_force(Some("on"), patience, &AtomicBool::new(interrupted), behind)
+        };
+        assert!(matches!(wait(true, Duration::from_secs(3600)), Err(TargetError::Lost(_))));
+        let late = wait(false, Duration::ZERO).unwrap_err();
+        assert!(
+            matches!(&late, TargetError::Local(text) if text.contains("'on'") && text.contains("behind")),
+            "{late}"
+        );
+    }
+}
