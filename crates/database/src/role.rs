@@ -7,7 +7,7 @@
 //!
 //! | role | called by |
 //! | --- | --- |
-//! | [`Administration`] | the study: lock, tables, loading, cleaning |
+//! | [`Administration`] | the study: lock, tables, loading, proof of the jobs' work, cleaning |
 //! | [`Doctor`] | the study at its start, and `loadline doctor` |
 //! | [`ClientDriver`] | each job of the client driver |
 //! | [`Observation`] | the sampler, and the study around each test |
@@ -40,5 +40,5 @@ pub use optional::{
     BlockCache, Checkpoints, DataSet, DiskSpace, FreeSpace, NativeReports, ParallelQueries, ParallelWorkers, Queries,
     StatisticsViews, Wear, WorkerLimit,
 };
-pub use replication::{Level, Link, Replica, ReplicaWatch, Replication};
+pub use replication::{Level, Replica, ReplicaWatch, Replication};
 pub(crate) use replication::{find_level, not_in_force, wait_in_force};

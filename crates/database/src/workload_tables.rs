@@ -145,6 +145,11 @@ impl<T: LoadsTables> Administration for T {
         self.settled()
     }
 
+    fn evidence(&self, work: &Work) -> Result<Option<i64>, TargetError> {
+        let evidence = work.workload.evidence.as_ref();
+        evidence.map(|e| self.number(work, &e.query).map(Number::or_zero)).transpose()
+    }
+
     fn drop_tables(&self, work: &Work) -> Result<(), TargetError> {
         self.loaded().forget(work);
         let plain = |table: &Table| self.dialect().plain_name(&table_stem(work, &table.name));

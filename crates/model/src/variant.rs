@@ -139,11 +139,6 @@ pub struct Variant {
 /// The way between a database and its replicas.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Links {
-    /// Most that a delay is longer by, ms.
-    pub jitter_ms: f64,
-    /// Bandwidth, bytes per second; `None`: no limit.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub bytes_per_s: Option<u64>,
     /// Whether the copy is sent while the own log is written: then a commit takes the longer of the two, and less than a round
     /// trip may be added to it.
     #[serde(default)]

@@ -151,8 +151,6 @@ struct Context<'a> {
     /// See [`StudyOutcome::left_out`].
     left_out: Vec<String>,
     refused: Refusals,
-    /// Whether it was said that replicas fall behind.
-    said_narrow: bool,
 }
 
 impl Study {

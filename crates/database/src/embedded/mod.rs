@@ -22,11 +22,10 @@ use crate::facts::{Facts, OwnFiles, Runs};
 use crate::kind::TargetKind;
 use crate::request::OpenRequest;
 use crate::role::{
-    BlockCache, Checkpoints, ClientDriver, Doctor, Observation, Observer, ParallelQueries, Queries, StatisticsViews,
+    BlockCache, Checkpoints, ClientDriver, Doctor, Observation, Observer, ParallelQueries, StatisticsViews,
 };
 use crate::target::{Abilities, Target};
 use crate::view::ViewQuery;
-use crate::work::Work;
 use crate::workload_tables::{Kept, LoadedTables, LoadsTables};
 use counters::{FileObserver, LogCounters};
 use files::EmbeddedFiles;
@@ -141,10 +140,6 @@ impl<T: Engine> Target for T {
 impl<T: Engine> Observation for T {
     fn observer(&self) -> Result<Box<dyn Observer>, TargetError> {
         Ok(self.observe())
-    }
-
-    fn evidence(&self, work: &Work) -> Result<Option<i64>, TargetError> {
-        self.evidence_query(work)
     }
 
     fn absent_columns(&self) -> Vec<(&'static Column, String)> {

@@ -9,6 +9,7 @@ use loadline_workload::{CATALOGUE, Stream};
 use super::*;
 use crate::registry;
 use crate::role::ClientSession;
+use crate::work::Work;
 use crate::{duckdb, sqlite};
 
 /// Of a child process: the URL of the database in which it commits.

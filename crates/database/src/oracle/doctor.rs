@@ -188,14 +188,7 @@ fn as_identifier(name: &str) -> String {
 
 impl Doctor for Oracle {
     fn doctor(&self) -> Result<Vec<Finding>, TargetError> {
-        let mut findings = Vec::new();
-        for (i, node) in self.nodes.iter().enumerate() {
-            let mut found = Answers::read(node.session("doctor")?.as_mut())?.judge();
-            if self.nodes.len() > 1 {
-                found.iter_mut().for_each(|finding| finding.subject.push_str(&format!(" (node {})", i + 1)));
-            }
-            findings.append(&mut found);
-        }
+        let mut findings = Answers::read(self.service.session("doctor")?.as_mut())?.judge();
         findings.extend(self.examine_awr()?);
         Ok(findings)
     }

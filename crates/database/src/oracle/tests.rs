@@ -46,7 +46,6 @@ struct Answer {
 struct FakeServer {
     script: Script,
     sent: Arc<Mutex<Vec<String>>>,
-    host: String,
 }
 
 impl FakeServer {
@@ -55,22 +54,16 @@ impl FakeServer {
         if let Some(base) = script.base.as_ref().map(|base| SERVERS[base].clone()) {
             script.answers.extend(base.answers);
         }
-        FakeServer { script, sent: Arc::default(), host: String::new() }
+        FakeServer { script, sent: Arc::default() }
     }
 
     fn open(&self, native_report: bool) -> Result<Box<dyn Target>, TargetError> {
-        self.open_nodes(&["db"], native_report)
-    }
-
-    fn open_nodes(&self, hosts: &[&str], native_report: bool) -> Result<Box<dyn Target>, TargetError> {
         let server = self.clone();
         // It lives as long as the test's process.
-        let connector = Box::leak(Box::new(move |address: &address::OraAddress, _: &Secret, _: &str| {
-            Ok(Box::new(FakeServer { host: address.host.clone(), ..server.clone() }) as Box<dyn OraSession>)
+        let connector = Box::leak(Box::new(move |_: &address::OraAddress, _: &Secret, _: &str| {
+            Ok(Box::new(server.clone()) as Box<dyn OraSession>)
         }));
-        let mut urls = hosts.iter().map(|host| format!("oracle://ann:secret@{host}/x"));
-        let mut request = OpenRequest::new(&urls.next().unwrap(), std::path::PathBuf::new());
-        request.nodes = urls.collect();
+        let request = OpenRequest::new("oracle://ann:secret@db/x", std::path::PathBuf::new());
         cluster::Oracle::open(&OpenRequest { native_report, ..request }, connector)
     }
 
@@ -94,7 +87,7 @@ impl FakeServer {
         if answer.changes {
             return Ok(vec![Row::new(); changed(sql, args)]);
         }
-        let value = |v: &String| v.replace("{n}", &sent.len().to_string()).replace("{host}", &self.host);
+        let value = |v: &String| v.replace("{n}", &sent.len().to_string());
         let row = |row: &Vec<String>| row.iter().map(|v| (v != "∅").then(|| value(v))).collect();
         Ok(answer.rows.iter().map(row).collect())
     }
@@ -326,27 +319,12 @@ fn a_call_that_hangs_is_cancelled_by_another_session() {
 }
 
 #[test]
-fn jobs_run_on_the_nodes_in_turn_and_nowhere_else() {
-    let target = FakeServer::named("cluster").open_nodes(&["1", "2"], false).unwrap();
-    assert_eq!(target.facts().nodes, 2);
-    for job in 0..4 {
-        target.client_session(&work(), job).unwrap();
-    }
-    for node in ["(node 1)", "(node 2)"] {
-        assert!(target.doctor().unwrap().iter().any(|f| f.subject.ends_with(node)), "{node}");
-    }
-    // A service on several instances: the jobs find that out.
-    let target = FakeServer::named("any-instance").open_nodes(&["1", "2"], false).unwrap();
-    let moved = target.client_session(&work(), 0).err().unwrap();
-    let open = |name, hosts: [&str; 2]| FakeServer::named(name).open_nodes(&hosts, false).err().unwrap();
-    for (error, says) in [
-        (moved, "only one instance has"),
-        (open("cluster", ["1", "1"]), "same instance, number 1"),
-        (open("different-databases", ["1", "2"]), "db1 and db2"),
-    ] {
-        let error = error.to_string();
-        assert!(error.contains(says) && !error.contains("secret"), "{error}");
-    }
+fn a_list_of_nodes_is_refused_before_anything_is_opened() {
+    let mut request = OpenRequest::new("oracle://ann:secret@db/x", std::path::PathBuf::new());
+    request.nodes.push("oracle://ann:secret@db2/x".to_owned());
+    let connector: &'static session::Connector = &|_, _, _| Err(TargetError::Local("opened".into()));
+    let error = cluster::Oracle::open(&request, connector).err().unwrap().to_string();
+    assert!(error.contains("leave out --node") && !error.contains("secret"), "{error}");
 }
 
 /// Names of what needs the Diagnostics Pack (Database Licensing Information), in capitals.

@@ -15,7 +15,7 @@ use super::temp::TempServer;
 use super::wire::{Connection, Row};
 use crate::error::TargetError;
 use crate::relay::Relay;
-use crate::role::{Level, Link, Replica, ReplicaWatch, Replication, find_level, wait_in_force};
+use crate::role::{Level, Replica, ReplicaWatch, Replication, find_level, wait_in_force};
 
 /// Values of synchronous_commit: whether a commit waits for its own disk, and whether for standbys.
 const MODES: [(&str, bool, bool); 5] = [
@@ -101,12 +101,12 @@ impl Postgres {
         if self.pair.is_some() {
             return Ok(Vec::new());
         }
-        self.with_server(|s| Ok(s.servers.further.iter().filter_map(|s| s.relay.clone()).collect()))
+        self.with_server(|s| Ok(s.servers.links()))
     }
 }
 
 impl Replication for Postgres {
-    fn bring_about(&self, level: Option<&str>, link: Link) -> Result<(), TargetError> {
+    fn bring_about(&self, level: Option<&str>, delay: Duration) -> Result<(), TargetError> {
         let standbys = self.standby_names();
         let known = levels(&standbys);
         let wanted = find_level(&known, |known| known.level.name.as_str(), level)?;
@@ -114,14 +114,14 @@ impl Replication for Postgres {
         let settings = wanted.map_or(baseline.clone(), |l| l.settings.clone());
         let primary = self.primary();
         let changed = match &self.pair {
-            Some(_) if link != Link::default() => {
+            Some(_) if !delay.is_zero() => {
                 let why =
                     "the way to standbys of your own cannot be made longer: that is for servers that loadline makes";
                 return Err(TargetError::Usage(why.into()));
             }
             Some(pair) => pair.set_level(&primary.endpoint, settings)?,
             None => self.with_server(|s| {
-                s.servers.further.iter().filter_map(|s| s.relay.as_ref()).for_each(|relay| relay.set(link));
+                s.servers.links().iter().for_each(|link| link.set_delay(delay));
                 s.set_level(settings)
             })?,
         };
@@ -133,7 +133,7 @@ impl Replication for Postgres {
                 std::thread::sleep(CHECKPOINTER_READS);
             }
         }
-        let way = link.delay.saturating_add(link.jitter).saturating_mul(20);
+        let way = delay.saturating_mul(20);
         let missing = self.pair.as_ref().is_some_and(|pair| pair.missing.load(Ordering::Relaxed));
         let patience = if missing { ONCE_MISSING } else { PATIENCE.saturating_add(way).min(MOST) };
         let mut started_again = false;

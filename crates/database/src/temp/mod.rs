@@ -9,6 +9,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::{Command, Output};
+use std::sync::Arc;
 
 use loadline_model::format::{bytes, nearest};
 use nix::sys::signal::Signal;
@@ -17,6 +18,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 
 use crate::error::TargetError;
 use crate::machine::memory_bytes;
+use crate::relay::Relay;
 use crate::request::OpenRequest;
 
 use owner::remove_leftovers;
@@ -219,6 +221,11 @@ impl<S: Stages> Servers<S> {
         server.stop(&setup.product.end);
         let what = format!("the private {} did not start ({why})", setup.product.name);
         Err(setup.refused(server, &what, settings, &server.log()).with(&which))
+    }
+
+    /// The links to the first server that loadline may change.
+    pub(crate) fn links(&self) -> Vec<Arc<Relay>> {
+        self.further.iter().filter_map(|server| server.relay.clone()).collect()
     }
 
     /// Starts further servers again that have ended, and those of the names `hang`.

@@ -117,15 +117,14 @@ impl Program {
         if self.name == self.product.name { self.version.clone() } else { format!("{} {}", self.name, self.version) }
     }
 
-    /// The server of `product` in `bin`, else the first in the folders of packages and PATH. `mysqld` is often a link to MariaDB's.
+    /// The server of `product` in `bin`, which the user named, else the first in the folders of packages and PATH. `mysqld` is often a
+    /// link to MariaDB's.
     pub(crate) fn find(product: &Product, bin: Option<&Path>, user: &User) -> Result<Program, TargetError> {
-        if let Some(dir) = bin {
-            return Program::in_directory(product, dir, user);
-        }
         let Product { scheme, name, program, also, packages: [debian, fedora], .. } = product;
         let mut other = String::new();
         let is_complete = |dir: &PathBuf| std::iter::once(program).chain(also).all(|file| dir.join(file).is_file());
-        for dir in folders(product).into_iter().filter(is_complete) {
+        let dirs = bin.map_or_else(|| folders(product), |bin| vec![bin.to_owned()]);
+        for dir in dirs.into_iter().filter(is_complete) {
             let found = Program::ask(&dir.join(program), user)?;
             if found.product.name == *name {
                 return Ok(found);
@@ -133,6 +132,16 @@ impl Program {
             if other.is_empty() {
                 other = format!("; '{}' is {} {}", found.path.display(), found.name, found.version);
             }
+        }
+        if let Some(bin) = bin {
+            let files = std::iter::once(program).chain(also).map(String::as_str).collect::<Vec<_>>();
+            return Err(TargetError::Usage(format!(
+                "bin='{}' has no {name} server ({}{other}): {scheme}: starts {name} {}, from a directory such as {}",
+                bin.display(),
+                files.join(" and "),
+                product.supported,
+                product.bin
+            )));
         }
         Err(TargetError::Local(format!(
             "no {name} server is installed here (looked for {program} in {} and PATH{other}): install one ('apt-get install \
@@ -157,41 +166,6 @@ impl Program {
             let stderr = String::from_utf8_lossy(&output.stderr);
             failed(format!("its output is '{}'", [text.trim(), stderr.trim()].concat()))
         })
-    }
-
-    /// The server of `product` in `dir`, which the user named with `?bin=`. If there is none, the error says what there is.
-    fn in_directory(product: &Product, dir: &Path, user: &User) -> Result<Program, TargetError> {
-        let Product { scheme, name, program, supported, bin, also, .. } = product;
-        let usage = |what: String| Err(TargetError::Usage(format!("bin='{}' {what}", dir.display())));
-        let has = |name: &String| Some(dir.join(name)).filter(|path| path.is_file());
-        let wants = format!("{scheme}: starts {name} {supported}");
-        let programs = [program, &SERVERS.postgres.program, &SERVERS.mariadb.program, &SERVERS.mysql.program];
-        let mut other = None;
-        for path in programs.into_iter().filter_map(has) {
-            match Program::ask(&path, user) {
-                Ok(found) if found.product.name == *name && path.ends_with(program) => {
-                    return match also.iter().find(|file| has(file).is_none()) {
-                        None => Ok(found),
-                        Some(file) => usage(format!(
-                            "has no '{file}': give the directory that has it beside '{program}', such as {bin}"
-                        )),
-                    };
-                }
-                Err(e) if path.ends_with(program) => return Err(e),
-                found => other = other.or(found.ok()),
-            }
-        }
-        let beside = ["bin", "sbin"].map(|sub| dir.join(sub)).into_iter().find(|sub| sub.join(program).is_file());
-        match (other, beside) {
-            (Some(Program { path, product, name, version }), _) => usage(format!(
-                "holds {name} {version} ('{}'), and {wants}: use {}:?bin={}, or name another directory",
-                path.display(),
-                product.scheme,
-                dir.display()
-            )),
-            (None, Some(beside)) => usage(format!("has no '{program}': did you mean bin={}?", beside.display())),
-            (None, None) => usage(format!("has no '{program}': {wants}, from a directory such as {bin}")),
-        }
     }
 }
 

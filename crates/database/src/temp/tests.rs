@@ -459,7 +459,10 @@ fn missing_directories_are_named() {
     let error = crate::open(&request).map(drop).unwrap_err().to_string();
     assert!(error.contains("/nothing'") && error.contains("postgres-temp:/dir"), "{error}");
     request.url = format!("postgres-temp:?bin={}", scratch.path().display());
-    assert!(usage(&request).contains("has no 'postgres': postgres-temp: starts PostgreSQL 14 and newer"));
+    assert!(
+        usage(&request)
+            .contains("has no PostgreSQL server (postgres and initdb): postgres-temp: starts PostgreSQL 14 and newer")
+    );
 }
 
 #[test]

@@ -6,7 +6,6 @@ use loadline_model::snapshot::counter;
 use loadline_workload::CATALOGUE;
 
 use super::*;
-use crate::role::Link;
 
 #[test]
 fn counters_say_what_was_done() {
@@ -133,11 +132,10 @@ fn levels_come_into_force_and_a_link_takes_its_time() {
         });
         times.min().unwrap()
     };
-    let link = Link { delay: 25 * MS, ..Link::default() };
     let levels = (KIND.levels)();
     let mut took = Vec::new();
     for level in [None].into_iter().chain(levels.iter().map(Some)).chain([None]) {
-        replication.bring_about(level.map(|l| l.name.as_str()), link).unwrap();
+        replication.bring_about(level.map(|l| l.name.as_str()), 25 * MS).unwrap();
         let waits = level.is_some_and(|l| l.waits_for > 0);
         assert_eq!(watch.look().unwrap().iter().map(|r| r.synchronous).collect::<Vec<_>>(), [waits], "{level:?}");
         took.push((waits, commit()));
@@ -145,11 +143,11 @@ fn levels_come_into_force_and_a_link_takes_its_time() {
     assert!(took.iter().all(|(waits, took)| *waits == (*took >= 50 * MS)), "{took:?}");
     assert_eq!(took.iter().filter(|(waits, _)| *waits).count(), 3);
     assert!(!watch.round_trips_ns().is_empty() && watch.link_bytes().unwrap() > 0);
-    replication.bring_about(None, Link::default()).unwrap();
+    replication.bring_about(None, Duration::ZERO).unwrap();
     commit();
-    replication.bring_about(Some("both"), Link::default()).unwrap();
+    replication.bring_about(Some("both"), Duration::ZERO).unwrap();
     assert_eq!(watch.look().unwrap()[0].behind_bytes, Some(0));
-    match replication.bring_about(Some("nearly"), Link::default()) {
+    match replication.bring_about(Some("nearly"), Duration::ZERO) {
         Err(TargetError::Usage(text)) => assert!(text.contains("known are local, received, written, both"), "{text}"),
         other => panic!("{other:?}"),
     }
@@ -166,7 +164,7 @@ fn a_standby_that_fails_is_seen() {
     let wal = Wal::open(&request).unwrap();
     let replication = wal.abilities().replication.unwrap();
     let mut watch = replication.watch().unwrap();
-    replication.bring_about(None, Link::default()).unwrap();
+    replication.bring_about(None, Duration::ZERO).unwrap();
     wal.attached().unwrap().cut_off();
     let mut session = wal.writer.session().unwrap();
     let deadline = Instant::now() + Duration::from_secs(60);
@@ -176,7 +174,7 @@ fn a_standby_that_fails_is_seen() {
         session.commit(loadline_logwriter::CommitMode::Wait).unwrap();
     }
     for level in [None, Some("both")] {
-        match replication.bring_about(level, Link::default()) {
+        match replication.bring_about(level, Duration::ZERO) {
             Err(TargetError::Local(text)) => assert!(text.contains("not in force: cannot reach the standby"), "{text}"),
             other => panic!("{level:?}: {other:?}"),
         }

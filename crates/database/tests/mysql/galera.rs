@@ -161,7 +161,9 @@ fn a_dead_node_is_named(target: &dyn Target, folders: &[PathBuf]) {
 
 #[test]
 fn a_cluster_that_cannot_be_is_refused() {
-    for (query, part) in [("provider=/nowhere.so", "no such file"), ("bin=/nowhere", "has no 'mariadbd'")] {
+    for (query, part) in
+        [("provider=/nowhere.so", "no such file"), ("bin=/nowhere", "has no MariaDB server (mariadbd)")]
+    {
         let request = OpenRequest::new(&format!("galera-temp:?{query}"), std::env::temp_dir());
         let e = loadline_database::open(&request).map(drop).unwrap_err();
         let is_ours = matches!(e, TargetError::Usage(_) | TargetError::Unreachable(_));

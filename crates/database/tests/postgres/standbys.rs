@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use loadline_database::{Link, OpenRequest, Target, Work};
+use loadline_database::{OpenRequest, Target, Work};
 use loadline_model::snapshot::counter;
 use loadline_model::{Driver, Severity, Snapshot};
 use loadline_workload::Arg;
@@ -70,7 +70,6 @@ fn levels_come_into_force_and_links_take_their_time() {
         });
         times.min().unwrap()
     };
-    let link = Link { delay: 25 * MS, ..Link::default() };
     let mut took = Vec::new();
     for (level, states) in [
         (None, ["async", "async"]),
@@ -80,7 +79,7 @@ fn levels_come_into_force_and_links_take_their_time() {
         (Some("remote_apply:first-2"), ["sync", "sync"]),
         (None, ["async", "async"]),
     ] {
-        replication.bring_about(level, link).unwrap();
+        replication.bring_about(level, 25 * MS).unwrap();
         let found = watch.look().unwrap();
         let now: Vec<&str> = found.iter().map(|r| r.state.strip_prefix("streaming, ").unwrap()).collect();
         assert_eq!(now, states, "{level:?}");
@@ -96,15 +95,15 @@ fn levels_come_into_force_and_links_take_their_time() {
     repeated_payloads_write_as_much_log(target.as_ref(), &work);
 
     // What has been committed at remote_apply is seen there, and one that is away is seen and started again.
-    replication.bring_about(Some("remote_apply:first-2"), Link::default()).unwrap();
+    replication.bring_about(Some("remote_apply:first-2"), Duration::ZERO).unwrap();
     ask(&servers[0], "CREATE TABLE seen AS SELECT 1 AS n");
     for standby in &servers[1..] {
         assert_eq!(ask(standby, "SELECT n FROM seen"), "1");
     }
-    assert_usage(replication.bring_about(Some("nearly"), Link::default()), &["off, local, remote_write:any-1"]);
+    assert_usage(replication.bring_about(Some("nearly"), Duration::ZERO), &["off, local, remote_write:any-1"]);
     kill(&servers[2]);
     wait_for("its end", || watch.look().unwrap().len() < 2);
-    replication.bring_about(Some("on:first-2"), Link::default()).unwrap();
+    replication.bring_about(Some("on:first-2"), Duration::ZERO).unwrap();
     assert_eq!(watch.look().unwrap().len(), 2);
     drop(watch);
     drop(target);

@@ -211,10 +211,7 @@ impl<'a> RunOfLevels<'a> {
     }
 
     fn method(&self) -> String {
-        let Links { jitter_ms, bytes_per_s, at_once, .. } = self.links;
-        let jitter = (*jitter_ms > 0.0).then(|| jitter_ms.to_string());
-        let limit = bytes_per_s.map(|bytes| loadline_model::format::bytes(bytes as f64));
-        prose("levels", context! { own_standbys => self.has_own_standbys(), at_once, jitter, limit })
+        prose("levels", context! { own_standbys => self.has_own_standbys(), at_once => self.links.at_once })
     }
 
     /// A header and a row of each cost.

@@ -15,8 +15,7 @@ const DEFAULT_DELAYS: [&str; 3] = ["0", "1ms", "5ms"];
 const MOST_DELAY_S: f64 = 2.0;
 
 /// Why standbys of the user's own have no distance of loadline's.
-pub(super) const NO_RELAY: &str =
-    "loadline's relay is only between servers that it makes itself, such as postgres-temp:";
+const NO_RELAY: &str = "loadline's relay is only between servers that it makes itself, such as postgres-temp:";
 
 /// Default of the delays, which makes a plan one of levels.
 #[must_use]
@@ -25,8 +24,7 @@ pub fn default_delays() -> Vec<TimeSpec> {
 }
 
 pub(super) fn are_in(spec: &PlanSpec) -> bool {
-    let way = spec.delay.is_some() || spec.jitter.is_some() || spec.bandwidth.is_some();
-    spec.levels.is_some() || spec.standby.is_some() || way
+    spec.levels.is_some() || spec.standby.is_some() || spec.delay.is_some()
 }
 
 /// The plan of `spec` with its levels: the first variant is the baseline.
@@ -38,19 +36,9 @@ pub(super) fn plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
     let given = spec.standby.as_deref().unwrap_or_default();
     let standbys = standbys(kind, url, given, &levels, spec)?;
     let delays_ms = if standbys.is_empty() { delays(spec.delay.as_deref())? } else { vec![0.0] };
-    let jitter_ms = spec.jitter.as_ref().map_or(Ok(0.0), |t| time_with_unit("jitter", t, 0.0, MOST_DELAY_S))? * 1e3;
-    let bytes_per_s = spec.bandwidth()?;
     let pairs = spec.pairs()?.unwrap_or(DEFAULT_PAIRS);
     let jobs = spec.jobs.clone().or(Some(JobsSpec::One(1)));
-    let mut plan = one_plan(&PlanSpec {
-        jobs,
-        levels: None,
-        delay: None,
-        jitter: None,
-        bandwidth: None,
-        standby: None,
-        ..spec.clone()
-    })?;
+    let mut plan = one_plan(&PlanSpec { jobs, levels: None, delay: None, standby: None, ..spec.clone() })?;
     windows_at_jobs(&plan)?;
     let known = workloads_of(&plan)?;
     for w in &plan.workloads {
@@ -66,7 +54,7 @@ pub(super) fn plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
     let replicas = needed.max(standbys.len() as u32).max(1);
     let at_once = levels.iter().any(|level| level.at_once);
     let levels: Vec<String> = levels.into_iter().map(|level| level.name).collect();
-    let links = Links { jitter_ms, bytes_per_s, at_once, standbys, replicas };
+    let links = Links { at_once, standbys, replicas };
     let variants = Paired::of_levels(&levels, &delays_ms);
     let (looks, seed) = (vec![pairs as usize], spec.seed.unwrap_or_else(drawn_seed));
     plan.paired =

@@ -313,10 +313,6 @@ options! {
             /// One-way delays between the database and its replicas, separated by commas, e.g. 0,0.2ms,1ms,5ms,20ms
             /// [default: 0,1ms,5ms]
             delay: Vec<TimeSpec> [value_name = "TIME,…", value_delimiter = ',', allow_hyphen_values = true];
-            /// Most that a delay is longer by, drawn anew for each piece of data; the order is kept [default: 0]
-            jitter: TimeSpec [value_name = "TIME", allow_hyphen_values = true];
-            /// Bandwidth between the database and its replicas in each direction, per second, e.g. 100MiB [default: no limit]
-            bandwidth: String [value_name = "SIZE"] where ("64 KiB", "1024 TiB");
         }
     }
     keys {

@@ -75,7 +75,6 @@ pub(super) fn begin<'a>(study: &Study, listener: &'a mut dyn Listener) -> Result
         interrupted: Arc::clone(&study.request.interrupted),
         left_out: Vec::new(),
         refused: Refusals::default(),
-        said_narrow: false,
     };
     if let Err(e) = context.make_ready() {
         if context.variants.is_some() {

@@ -3,9 +3,7 @@
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 
-use loadline_database::{Level, Link, TargetError, kind_of};
-use loadline_model::column;
-use loadline_model::format::bytes;
+use loadline_database::{Level, TargetError, kind_of};
 use loadline_model::variant::{LevelPoint, Links};
 
 use super::Context;
@@ -44,47 +42,23 @@ impl Context<'_> {
         Ok(Some(TestUnderLevels { level, replicas: links.replicas }))
     }
 
-    /// Brings the level of `point`, or the baseline, about, with `delay_ms` on the way to the replicas; `None`: a way without delay and
-    /// limits.
+    /// Brings the level of `point`, or the baseline, about, with `delay_ms` on the way to the replicas; `None`: without a delay.
     pub(super) fn bring_level_about(
         &mut self,
         links: &Links,
         point: Option<&LevelPoint>,
         delay_ms: Option<f64>,
     ) -> Result<(), TargetError> {
-        let link = delay_ms.map_or_else(Link::default, |ms| link(links, ms));
+        let delay = Duration::from_nanos((delay_ms.unwrap_or_default() * 1e6) as u64);
         let name = point.map(|point| point.level.as_str());
         let way = match links.standbys.is_empty() {
-            true => format!(", {} ms one way", link.delay.as_secs_f64() * 1e3),
+            true => format!(", {} ms one way", delay.as_secs_f64() * 1e3),
             false => String::new(),
         };
         self.step(format!("level {}{way}", name.unwrap_or("of the baseline")));
         let replication = self.side.target.abilities().replication;
         replication
             .ok_or_else(|| TargetError::Unsupported("the target has no replicas".into()))?
-            .bring_about(name, link)
+            .bring_about(name, delay)
     }
-
-    /// That the last test wrote more redo than the links carry in the same time, `bytes_per_s`: then the replicas are waited for
-    /// before the next one.
-    pub(super) fn falls_behind(&self, bytes_per_s: u64) -> Option<String> {
-        let last = self.newest()?;
-        let redo = last.figure(column::REDO_MIB_PER_S)? * 1_048_576.0;
-        let elapsed_s = last.figure(column::ELAPSED_S)?;
-        (redo > bytes_per_s as f64).then(|| {
-            format!(
-                "test {} wrote {} of redo per second and the links carry {}: before each test that follows such a one, the replicas \
-                 have to catch up, for about {:.0} s",
-                last.test,
-                bytes(redo),
-                bytes(bytes_per_s as f64),
-                (redo / bytes_per_s as f64 - 1.0) * elapsed_s
-            )
-        })
-    }
-}
-
-fn link(links: &Links, delay_ms: f64) -> Link {
-    let time = |ms: f64| Duration::from_nanos((ms * 1e6) as u64);
-    Link { delay: time(delay_ms), jitter: time(links.jitter_ms), bytes_per_s: links.bytes_per_s }
 }

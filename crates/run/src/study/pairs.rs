@@ -197,15 +197,8 @@ impl Context<'_> {
         let Some(work) = self.work_of(of, variant)? else { return Ok(Window::Break(None)) };
         let level = self.under_levels(paired.variants[variant].level.as_ref())?;
         let test = PlannedTest { workload, work, position, swept: None, in_pair: Some(in_pair), level };
-        let narrow = paired.links.as_ref().and_then(|links| links.bytes_per_s);
         match test.measure(self) {
-            Ok(()) => {
-                if let Some(text) = narrow.filter(|_| !self.said_narrow).and_then(|most| self.falls_behind(most)) {
-                    self.said_narrow = true;
-                    self.warn(text);
-                }
-                Ok(Window::Continue(()))
-            }
+            Ok(()) => Ok(Window::Continue(())),
             // The next level starts a replica again that hangs.
             Err(e @ StudyError::Test { source: TestError::Target(_) | TestError::Counters(_), .. })
                 if paired.links.is_some() =>
