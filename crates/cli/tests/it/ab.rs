@@ -101,21 +101,6 @@ fn settings_of_a_private_server_change_from_window_to_window() {
     }
 }
 
-#[test]
-fn more_than_two_arms_are_each_measured_in_turns_with_the_first() {
-    let results = results();
-    let arms = ["--target-a", A, "--target-b", SLOWER, "--target-c", "null:?pause=1500us", "--pairs", "1"];
-    let ran = measured(&ab(&arms, results.path()));
-    let tests = tests_of(&ran.folder());
-    let mut windows: Vec<(&str, &str)> =
-        tests.iter().map(|t| (t["arm"].as_str().unwrap(), t["beside"].as_str().unwrap_or("B"))).collect();
-    windows.sort_unstable();
-    assert_eq!(windows, [("A", "B"), ("A", "C"), ("B", "B"), ("C", "C")], "{}", ran.said());
-    let csv = printed(&format!("compare {} --format csv --output -", ran.folder().display()));
-    let main = csv.lines().filter(|line| line.contains(",commit_throughput_tps,"));
-    assert_eq!(main.map(|line| line.rsplit(',').next().unwrap()).collect::<Vec<_>>(), ["B", "C"], "{csv}");
-}
-
 /// The commands of README and guide that compare two settings of a private server.
 fn recipes() -> Vec<Vec<String>> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -227,24 +212,27 @@ fn two_runs_are_compared_and_a_slower_one_fails_a_script() {
 }
 
 #[test]
-fn each_arm_is_stored_and_reported_as_it_was_found() {
+fn each_arm_is_measured_in_turns_with_the_first_stored_and_reported_as_it_was_found() {
     let results = results();
-    let given = ab(&["--target-a", "sqlite:", "--target-b", "wal:", "--pairs", "2"], results.path());
-    let folder = measured(&given).folder();
+    let arms = ["--target-a", "sqlite:", "--target-b", "wal:", "--target-c", A, "--pairs", "1"];
+    let ran = measured(&ab(&arms, results.path()));
+    let (folder, tests) = (ran.folder(), tests_of(&ran.folder()));
+    let mut windows: Vec<(&str, &str)> =
+        tests.iter().map(|t| (t["arm"].as_str().unwrap(), t["beside"].as_str().unwrap_or("B"))).collect();
+    windows.sort_unstable();
+    assert_eq!(windows, [("A", "B"), ("A", "C"), ("B", "B"), ("C", "C")], "{}", ran.said());
+    let csv = printed(&format!("compare {} --format csv --output -", folder.display()));
+    let main = csv.lines().filter(|line| line.contains(",commit_throughput_tps,"));
+    assert_eq!(main.map(|line| line.rsplit(',').next().unwrap()).collect::<Vec<_>>(), ["B", "C"], "{csv}");
     let found = &manifest_of(&folder)["variants"];
-    let product = |n: usize| found[n]["target"]["product"].as_str().unwrap().to_owned();
-    assert_ne!(product(0), product(1), "{found}");
+    let products = [0, 1, 2].map(|n: usize| found[n]["target"]["product"].as_str().unwrap());
+    assert_eq!(products, ["SQLite", "reference log writer", "null engine"]);
     let text = report(&folder, "--format md");
-    assert!(text.contains(&format!("| Product | {} | {} |", product(0), product(1))), "{text}");
-    // A page of a window of each arm, with the product that it is of.
-    let pages: Vec<String> = std::fs::read_dir(folder.join("report"))
-        .unwrap()
-        .map(|e| e.unwrap().path())
-        .filter(|path| path.file_name().unwrap().to_string_lossy().starts_with("test-"))
-        .map(read)
-        .collect();
-    let of = |product: &str| pages.iter().filter(|page| page.contains(&format!(": {product} "))).count();
-    assert_eq!((pages.len(), of(&product(0)), of(&product(1))), (2, 1, 1));
+    assert!(text.contains(&format!("| Product | {} |", products.join(" | "))), "{text}");
+    // A page of each window, with the product that it is of.
+    let pages: Vec<String> = (1..=4).map(|test| read(folder.join(format!("report/test-{test}.html")))).collect();
+    let of = |product: &&str| pages.iter().filter(|page| page.contains(&format!(": {product} "))).count();
+    assert_eq!(products.iter().map(of).collect::<Vec<_>>(), [2, 1, 1]);
 }
 
 #[test]

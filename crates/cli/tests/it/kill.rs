@@ -79,10 +79,20 @@ fn a_killed_or_interrupted_run_goes_on_and_leaves_nothing() {
 
 #[test]
 #[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
-fn a_server_killed_in_mid_test_keeps_what_was_measured() {
-    let dir = results();
+fn on_a_users_server_a_killed_run_is_cleaned_and_a_killed_server_keeps_what_was_measured() {
+    let [first, dir] = [results(), results()];
     let mut server = Server::start(&[]);
     let url = server.url();
+    let child = slow(&url, first.path());
+    folder_with_tests(first.path(), 1);
+    // A second run on the same schema is refused while the first one lives.
+    on(&url, dir.path().join("second"), "").fails(3, &["another"]);
+    kill(child);
+    assert!(server.has_schema());
+    // The lock dies with its owner's session, which the server ends when it notices.
+    wait_for("the lock to be free", || run(&["clean", "--target", &url]).code == 0);
+    assert!(!server.has_schema());
+
     let child = slow(&url, dir.path());
     let folder = folder_with_tests(dir.path(), 1);
     std::thread::sleep(Duration::from_millis(300));
@@ -95,22 +105,6 @@ fn a_server_killed_in_mid_test_keeps_what_was_measured() {
     go_on(folder.to_str().unwrap());
     complete(&folder, &before);
     assert!(!server.has_schema(), "the target is left clean");
-}
-
-#[test]
-#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
-fn a_killed_run_on_a_users_server_is_cleaned() {
-    let dir = results();
-    let server = Server::start(&[]);
-    let child = slow(&server.url(), dir.path());
-    folder_with_tests(dir.path(), 1);
-    // A second run on the same schema is refused while the first one lives.
-    on(&server.url(), dir.path().join("second"), "").fails(3, &["another"]);
-    kill(child);
-    assert!(server.has_schema());
-    // The lock dies with its owner's session, which the server ends when it notices.
-    wait_for("the lock to be free", || run(&["clean", "--target", &server.url()]).code == 0);
-    assert!(!server.has_schema());
 }
 
 #[test]

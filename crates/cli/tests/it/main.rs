@@ -9,17 +9,14 @@ mod agents;
 mod aging;
 #[cfg(feature = "servers")]
 mod analytics;
-mod audit;
-mod bad_input;
 mod bound;
 mod browser;
 #[cfg(feature = "servers")]
 mod clusters;
+mod commands;
 mod common;
 mod cost;
-mod exchange;
 mod first_use;
-mod forecast;
 mod hand;
 #[path = "../net/kept.rs"]
 mod kept;
@@ -43,7 +40,6 @@ mod populations;
 mod postgres;
 mod postgres_versions;
 mod probe;
-mod references;
 #[cfg(feature = "servers")]
 mod refused;
 mod registry;

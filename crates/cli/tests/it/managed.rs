@@ -161,6 +161,10 @@ fn a_plain_user_on_a_mariadb_elsewhere() {
     let test = &tests_of(&on_maria(window).folder())[0];
     assert!(sound(test), "{}", test["invalid_reason"]);
     assert!(figure(test, "cached_pct_max") > 33.0 / 96.0 * 100.0 && test["data_source"] == "bounded", "{test:#}");
+    let back = ok_far(&["doctor", "--target", &target, "--revoke"]);
+    statements(&back).for_each(|sql| drop(server.sql(sql).unwrap()));
+    let granted = server.sql("SHOW GRANTS FOR 'o\\'ann'@'%'").unwrap();
+    assert_eq!(granted.lines().count(), 1, "that of every user: {granted}");
 }
 
 #[test]

@@ -10,20 +10,6 @@ fn measure(url: &str, results: impl AsRef<Path>, more: &str) -> Ran {
 }
 
 #[test]
-fn with_a_binary_log_commits_in_a_procedure_wait_and_are_counted_once() {
-    let dir = results();
-    let more = "--driver database --force --setting log_bin=bin --jobs 8 --duration 2s --warmup 500ms --no-probe";
-    let t = &tests_of(&lat1("mariadb-temp:", dir.path(), more).folder())[0];
-    let reason = t["invalid_reason"].as_str().unwrap_or_default();
-    assert!(!reason.contains("did not wait") && !reason.contains("the database"), "{reason}");
-    assert!(figure(t, "commits_per_redo_sync") <= 8.2, "{t:#}");
-    // Timed by the server, not sampled; no longer than the whole transaction.
-    let sync = figure(t, "log_file_sync_ms");
-    assert!(sync > 0.0 && sync < figure(t, "commit_latency_ms"), "{t:#}");
-    assert!(!t["notes"].to_string().contains("-sampled\""), "{t:#}");
-}
-
-#[test]
 fn a_users_server_is_measured_checked_and_left_clean() {
     // Settings of a server that loadline's sessions must not take over.
     let server = Maria::start(&[
@@ -70,26 +56,6 @@ fn a_users_server_is_measured_checked_and_left_clean() {
     measure(&url, dir.path(), "").fails(2, &["innodb_flush_log_at_trx_commit = 2"]);
     server.sql("SET GLOBAL innodb_flush_log_at_trx_commit = 1").unwrap();
 
-    // A user with nothing but the database, made for it: which figures are there without PROCESS.
-    server
-        .sql("CREATE USER poor@localhost; CREATE DATABASE loadline; GRANT ALL ON loadline.* TO poor@localhost")
-        .unwrap();
-    let poor = measure(&server.url("poor"), dir.path(), "");
-    let t = &sound_tests(&poor)[0];
-    assert!(poor.said().contains("GRANT PROCESS"), "{}", poor.said());
-    for id in ["commits_database", "redo_kib_per_tx", "commits_per_redo_sync", "log_file_sync_ms", "cpu_busy_pct"] {
-        figure(t, id);
-    }
-    let left = "SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = 'loadline'";
-    assert_eq!(server.sql(left).unwrap(), "0");
-    // What its administrator is given to grant, and the way back.
-    let granted = || server.sql("SHOW GRANTS FOR poor@localhost").unwrap();
-    let script = |way: &str| printed(&format!("doctor --target {} {way}", server.url("poor")));
-    server.sql(&script("--grants")).unwrap();
-    assert!(granted().contains("PROCESS"), "{}", granted());
-    assert!(!script("--grants").lines().any(|line| line.starts_with("GRANT")), "{}", script("--grants"));
-    server.sql(&script("--revoke")).unwrap();
-    assert_eq!(granted().lines().count(), 1, "that of every user: {}", granted());
     on(&url, dir.path(), "--jobs 50").fails(2, &["max_connections = 20"]);
 }
 

@@ -6,16 +6,11 @@ use crate::common::*;
 #[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn every_plan_runs_by_name_and_as_the_file_that_is_printed() {
     let dir = results();
-    let csv = printed("plans --format csv");
-    assert!(csv.starts_with("plan,summary,workloads,jobs,duration_s,warmup_s,repeat\n"), "{csv}");
-    let names: Vec<String> = csv.lines().skip(1).map(|line| line.split(',').next().unwrap().to_owned()).collect();
-    assert!(["quick", "full", "log-writer"].iter().all(|name| names.iter().any(|n| n == name)), "{names:?}");
-    assert_eq!(rows_of(&printed("plans full --format csv")).len(), 1);
-    assert!(!printed("plans").contains("LGWR-SIZE"), "a terminal has the number of workloads only");
     let runs = dir.path().join("runs");
     let dry =
         |plan: &str| printed(&format!("run {plan} --target postgres-temp: --results {} --dry-run", runs.display()));
-    for name in &names {
+    for line in printed("plans --format csv").lines().skip(1) {
+        let name = line.split(',').next().unwrap();
         let in_repository = format!("{}/../../plans/{name}.toml", env!("CARGO_MANIFEST_DIR"));
         assert_eq!(printed(&format!("plans {name}")), read(in_repository), "{name} is printed as it is");
         // A private server can do what the plans ask for.
@@ -23,11 +18,7 @@ fn every_plan_runs_by_name_and_as_the_file_that_is_printed() {
         assert!(by_name.contains("postgres-temp:") && by_name.contains("driver"), "{by_name}");
     }
     let copy = dir.path().join("copy.toml");
-    let write = format!("plans quick --output {}", copy.display());
-    printed(&write);
-    std::fs::write(&copy, read(&copy) + "# mine\n").unwrap();
-    command(&write).fails(2, &["exists"]);
-    assert!(read(&copy).ends_with("# mine\n"));
+    printed(&format!("plans quick --output {}", copy.display()));
     assert_eq!(dry(copy.to_str().unwrap()), dry("--plan quick"));
     assert!(!runs.exists(), "a dry run makes no folder");
 }

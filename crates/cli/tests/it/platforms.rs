@@ -41,15 +41,3 @@ fn facts_of_plan_and_flags_are_stored_and_survive_a_resume() {
     assert_eq!((number("total_price"), number("price_per_tb")), (4_000.0, 2_000.0));
     assert_eq!(run(&["report", name, "--price", list, "--redact"]).code, 2, "prices name what is hidden");
 }
-
-#[test]
-fn an_imported_run_has_the_facts_that_are_stated_and_no_machine() {
-    let dir = results();
-    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../exchange/tests/it/data/pgbench-select.txt");
-    let into = dir.path().to_str().unwrap();
-    let flags = ["--fact", "cores=32", "--fact", "connectivity=postgres://ann:hush@db1/b", "--results", into];
-    let folder = ok(&[&["import", "pgbench", file], &flags[..]].concat()).folder();
-    assert_eq!(stated(&folder), json!({"cores": "32", "connectivity": "postgres://ann@db1/b"}), "no password");
-    let table = report(&folder, "--table facts --format csv");
-    assert!(table.contains(",cores,Cores,32,\n") && !table.contains("threads") && !table.contains("nodes"), "{table}");
-}

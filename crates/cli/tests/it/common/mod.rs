@@ -87,7 +87,7 @@ impl Ran {
 }
 
 /// `args`, of a run without second tries unless it is about them: tests disturb each other, and count the tests of a run.
-fn without_tries<S: AsRef<str>>(args: &[S]) -> Vec<&str> {
+pub(crate) fn without_tries<S: AsRef<str>>(args: &[S]) -> Vec<&str> {
     let args: Vec<&str> = args.iter().map(AsRef::as_ref).collect();
     let measures = args.first().is_some_and(|command| ["run", "ab", "replica-cost"].contains(command));
     let told = args.iter().any(|arg| arg.starts_with("--patience") || arg.starts_with("--resume"));
