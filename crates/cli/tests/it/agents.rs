@@ -1,5 +1,6 @@
 //! Runs over agents: a real hub, agents as processes.
 
+#[cfg(feature = "servers")]
 mod faults;
 
 use std::collections::BTreeMap;

@@ -66,7 +66,15 @@ const OTHERS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../exchange/tests/it/
 fn what_is_refused_is_named_without_a_password_and_leaves_nothing() {
     let dir = results();
     let path = dir.path().to_str().unwrap();
-    let names = [("{dir}", path), ("{url}", "postgres://u:s3cr3tpw@h/d"), ("{data}", DATA), ("{others}", OTHERS)];
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = listener.local_addr().unwrap().to_string();
+    let names = [
+        ("{dir}", path),
+        ("{url}", "postgres://u:s3cr3tpw@h/d"),
+        ("{taken}", &taken),
+        ("{data}", DATA),
+        ("{others}", OTHERS),
+    ];
     let refused: Cases = toml::from_str(include_str!("data/refused.toml")).unwrap();
     for mut case in refused.case {
         // A private server is asked what its settings are.
@@ -134,6 +142,22 @@ fn what_is_stored_is_read_without_measuring() {
     assert_eq!((sweep.len(), &swept[1]["test"], &swept[0]["platform"]), (1, &2.into(), &"Blue (imported)".into()));
     assert_ne!(swept[0]["imported"]["files"], swept[1]["imported"]["files"], "each has its own file");
 
+    // Copies of the run: killed while its last line was written, damaged, ended otherwise, of another version of its target.
+    let damages: [(&str, &str, &dyn Fn(String) -> String); 5] = [
+        ("torn", "tests.jsonl", &|text| text[..text.len() - 20].to_owned()),
+        ("bad-line", "tests.jsonl", &|text| text.replacen("\"schema\"", "\"schem", 1)),
+        ("bad-manifest", "manifest.json", &|_| "{".to_owned()),
+        ("interrupted", "manifest.json", &|text| text.replace("\"complete\"", "\"interrupted\"")),
+        ("older", "manifest.json", &|text| text.replacen("\"version\": \"", "\"version\": \"0.0.1-old", 1)),
+    ];
+    for (name, file, damaged) in damages {
+        let copy = dir.path().join(name);
+        done(Command::new("cp").arg("-r").args([&run, &copy]));
+        let text = read(copy.join(file));
+        assert_ne!(damaged(text.clone()), text, "{name}");
+        std::fs::write(copy.join(file), damaged(text)).unwrap();
+    }
+
     let [run, rate] = [run, rate].map(|folder| folder.display().to_string());
     let names = [
         ("{dir}", path.as_str()),
@@ -188,21 +212,33 @@ fn results_that_are_a_file_are_refused_before_anything_starts() {
 }
 
 #[test]
-fn a_damaged_run_says_which_file_and_line() {
+fn no_password_stands_in_the_process_list() {
+    // Somebody who accepts the connection and never answers.
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("postgres://ann:h1dden@127.0.0.1:{}/db", listener.local_addr().unwrap().port());
+    let child = start(&["doctor", "--target", &url]);
+    let (_stream, _) = listener.accept().unwrap();
+    let cmdline = std::fs::read(format!("/proc/{}/cmdline", child.id())).unwrap();
+    let shown = String::from_utf8_lossy(&cmdline).into_owned();
+    signal(&child, Signal::SIGKILL);
+    let said = ended(child).said();
+    assert!(shown.contains("ann@127.0.0.1") && !shown.contains("h1dden"), "{shown}");
+    assert!(!said.contains("h1dden"), "{said}");
+}
+
+#[test]
+fn a_writer_of_another_process_is_named() {
     let dir = results();
-    let ran = lat1("null:?pause=1ms", dir.path(), "--jobs 1,2 --duration 300ms --warmup 200ms --no-probe");
-    assert_eq!(sound_tests(&ran).len(), 2, "{}", ran.said());
-    let folder = ran.folder();
-    let tests = folder.join("tests.jsonl");
-    let good = read(&tests);
-    let shown = folder.to_str().unwrap();
-    // A torn last line is what a kill leaves: it is passed over and said.
-    std::fs::write(&tests, &good[..good.len() - 20]).unwrap();
-    let torn = ok(&["report", shown, "--format", "csv"]);
-    assert!(torn.out.lines().count() == 2 && torn.err.contains("warning"), "{}", torn.said());
-    // Damage anywhere else is an error.
-    std::fs::write(&tests, good.replacen("\"schema\"", "\"schem", 1)).unwrap();
-    for args in [vec!["report", shown], vec!["run", "--resume", shown]] {
-        run(&args).fails(2, &["tests.jsonl", "line 1"]);
+    let file = dir.path().join("x.db");
+    let held = "import sqlite3,sys\nc=sqlite3.connect(sys.argv[1],isolation_level=None)\nc.execute('PRAGMA journal_mode=WAL')\n\
+                c.execute('BEGIN IMMEDIATE')\nprint('held',flush=True)\nsys.stdin.read()";
+    let mut other = Command::new("python3");
+    other.args(["-c", held, file.to_str().unwrap()]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut other = Killed(other.spawn().unwrap());
+    std::io::Read::read_exact(other.0.stdout.as_mut().unwrap(), &mut [0; 4]).unwrap();
+    let url = format!("sqlite:{}", file.display());
+    for ran in [run(&["doctor", "--target", &url]), lat1(&url, dir.path(), "--no-probe")] {
+        let who = format!("another process (python3, process {})", other.0.id());
+        assert!(ran.code == 3 && ran.said().contains(&who), "{}", ran.said());
     }
 }

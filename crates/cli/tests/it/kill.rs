@@ -30,24 +30,6 @@ fn complete(folder: &Path, before: &[Value]) {
 }
 
 #[test]
-fn a_killed_runs_reference_log_is_removed() {
-    let dir = results();
-    // The database is elsewhere on the same filesystem.
-    let target = format!("--target sqlite:{0}/x.db --results {0}", dir.path().display());
-    let run = format!("run {target} --workload LGWR-LAT1 --jobs 1 --duration 300ms --warmup 200ms");
-    let logs = || leftovers(dir.path()).into_iter().filter(|name| name.starts_with("loadline-wal-")).count();
-    for next in [&format!("clean {target}"), &run] {
-        let child = start(&words(&format!("{run} --repeat 50")));
-        wait_for("the run's log", || logs() == 1);
-        kill(child);
-        assert_eq!(logs(), 1, "the log of the killed run");
-        let ran = command(next);
-        assert!(ran.code <= 1 && logs() == 0, "{next}: {}", ran.said());
-    }
-}
-
-#[test]
-#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn a_killed_or_interrupted_run_goes_on_and_leaves_nothing() {
     // The private server has processes of its own.
     for (target, is_killed) in [("sqlite:", true), ("postgres-temp:", true), ("postgres-temp:", false)] {
@@ -78,7 +60,6 @@ fn a_killed_or_interrupted_run_goes_on_and_leaves_nothing() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn on_a_users_server_a_killed_run_is_cleaned_and_a_killed_server_keeps_what_was_measured() {
     let [first, dir] = [results(), results()];
     let mut server = Server::start(&[]);
@@ -108,7 +89,6 @@ fn on_a_users_server_a_killed_run_is_cleaned_and_a_killed_server_keeps_what_was_
 }
 
 #[test]
-#[cfg_attr(not(feature = "servers"), ignore = "root: ./test")]
 fn without_space_for_the_reference_the_run_goes_on_and_says_why() {
     let dir = results();
     let small = Small::mount(dir.path(), "64m");
@@ -123,7 +103,6 @@ fn without_space_for_the_reference_the_run_goes_on_and_says_why() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "servers"), ignore = "root: ./test")]
 fn a_full_results_folder_loses_nothing() {
     let dir = results();
     let small = Small::mount(dir.path(), "4m");
@@ -141,7 +120,6 @@ fn a_full_results_folder_loses_nothing() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "servers"), ignore = "root: ./test")]
 fn a_data_set_that_fills_the_disk_leaves_out_its_workload() {
     let dir = results();
     let small = Small::mount(dir.path(), "300m");

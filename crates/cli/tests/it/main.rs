@@ -20,12 +20,14 @@ mod first_use;
 mod hand;
 #[path = "../net/kept.rs"]
 mod kept;
+#[cfg(feature = "servers")]
 mod kill;
 mod limits;
 mod lists;
 mod live;
 mod load;
 mod made_checks;
+#[cfg(feature = "servers")]
 mod managed;
 mod many_sessions;
 mod metrics;
@@ -37,12 +39,14 @@ mod pgbench_scripts;
 mod plans;
 mod platforms;
 mod populations;
+#[cfg(feature = "servers")]
 mod postgres;
 mod postgres_versions;
 mod probe;
 #[cfg(feature = "servers")]
 mod refused;
 mod registry;
+#[cfg(feature = "servers")]
 mod snapshot;
 #[cfg(feature = "servers")]
 mod tp;
@@ -50,5 +54,6 @@ mod trend;
 mod user_workload;
 #[cfg(feature = "servers")]
 mod via;
+#[cfg(feature = "servers")]
 mod waits;
 mod warmup;

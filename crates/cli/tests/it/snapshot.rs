@@ -13,7 +13,6 @@ fn value(page: &str, name: &str) -> f64 {
 }
 
 #[test]
-#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn a_running_server_is_watched_and_left_as_it_was() {
     let mut server =
         Server::start(&["shared_preload_libraries=pg_stat_statements", "primary_conninfo='password=geheim'"]);

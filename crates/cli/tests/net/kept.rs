@@ -51,20 +51,9 @@ pub(crate) fn items(name: &str) -> Items {
 
 /// Whether `id` is `pattern`, in which `*` stands for any characters.
 fn matches(pattern: &str, id: &str) -> bool {
-    let mut parts = pattern.split('*');
-    let Some(mut rest) = parts.next().and_then(|first| id.strip_prefix(first)) else { return false };
-    let mut parts = parts.peekable();
-    if parts.peek().is_none() {
-        return rest.is_empty();
-    }
-    while let Some(part) = parts.next() {
-        if parts.peek().is_none() {
-            return rest.ends_with(part);
-        }
-        let Some(at) = rest.find(part) else { return false };
-        rest = &rest[at + part.len()..];
-    }
-    true
+    let Some((start, further)) = pattern.split_once('*') else { return pattern == id };
+    let Some(rest) = id.strip_prefix(start) else { return false };
+    (0..=rest.len()).any(|at| rest.get(at..).is_some_and(|rest| matches(further, rest)))
 }
 
 /// What differs between `then` and `now` and is not in `allowed`, and entries of `allowed` that nothing needs.

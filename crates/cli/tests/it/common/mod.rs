@@ -214,14 +214,15 @@ pub(crate) fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
 
 /// The single run folder in `results`, once it has `tests` tests.
 pub(crate) fn folder_with_tests(results: &Path, tests: usize) -> PathBuf {
+    folder_with(results, "tests.jsonl", |text| text.matches('\n').count() >= tests)
+}
+
+/// The run folder in `results` whose `file` has a text of which `is` holds, once there is one.
+pub(crate) fn folder_with(results: &Path, file: &str, is: impl Fn(&str) -> bool) -> PathBuf {
     let mut found = None;
-    wait_for(&format!("{tests} tests on disk"), || {
-        for entry in std::fs::read_dir(results).into_iter().flatten().flatten() {
-            let text = std::fs::read_to_string(entry.path().join("tests.jsonl")).unwrap_or_default();
-            if text.matches('\n').count() >= tests {
-                found = Some(entry.path());
-            }
-        }
+    wait_for(&format!("{file} of a run"), || {
+        let mut folders = std::fs::read_dir(results).into_iter().flatten().flatten().map(|entry| entry.path());
+        found = folders.find(|folder| std::fs::read_to_string(folder.join(file)).is_ok_and(|text| is(&text)));
         found.is_some()
     });
     found.unwrap()
