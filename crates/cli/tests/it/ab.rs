@@ -147,14 +147,6 @@ fn recipes_of_readme_and_guide_show_what_they_promise() {
 }
 
 #[test]
-fn a_switch_that_fails_ends_the_run() {
-    let results = results();
-    let given = ["--target", "null:", "--switch-a", "true", "--switch-b", "echo bad; false"];
-    run(&ab(&given, results.path())).fails(1, &["--switch-b", "bad"]);
-    assert_eq!(std::fs::read_dir(results.path()).unwrap().count(), 0, "nothing is left");
-}
-
-#[test]
 fn a_command_brings_an_arm_about_and_a_resumed_run_keeps_its_pairs() {
     let results = results();
     let log = results.path().join("switched");
@@ -180,35 +172,6 @@ fn a_command_brings_an_arm_about_and_a_resumed_run_keeps_its_pairs() {
     assert_eq!(compared(&[&folder])["commit_throughput_tps"]["pairs"], "4");
     let switched = read(&log);
     assert!(switched.ends_with("A\n") && switched.contains("B\n"), "arm A is left in force: {switched}");
-}
-
-#[test]
-fn two_runs_are_compared_and_a_slower_one_fails_a_script() {
-    let results = results();
-    let run_on = |url: &str, more: &str| {
-        let dir = results.path().display();
-        let line = format!("run --target {url} --results {dir} {} {more}", SHORT.join(" "));
-        measured(&line.split_whitespace().collect::<Vec<_>>()).folder()
-    };
-    let (a, b) = (run_on("null:?pause=1ms", "--repeat 3"), run_on("null:?pause=10ms", "--repeat 3"));
-    let row = &compared(&[&a, &b])["commit_throughput_tps"];
-    // One that others disturb is no pair.
-    assert!(number(row, "ratio") < 1.0 && (1.0..=3.0).contains(&number(row, "pairs")), "{row:?}");
-    let compare = |a: &Path, b: &Path, more: &str| command(&format!("compare {} {} {more}", a.display(), b.display()));
-    let judged = "--fail-if-slower 3%";
-    let slower = compare(&a, &b, judged);
-    assert_eq!(slower.code, i32::from(row["verdict"] == "slower" && number(row, "high") < 0.97), "{row:?}");
-    assert!(slower.out.contains("measured at different times") && slower.out.contains("--no-probe"));
-    assert_eq!(compare(&b, &a, judged).code, 0, "the faster one does not fail");
-    // Other load is other work: that is an answer for people, and none for a script.
-    let thinks = run_on("null:?pause=1ms", "--think 1ms");
-    assert_eq!([compare(&a, &thinks, "").code, compare(&a, &thinks, judged).code], [0, 2]);
-    let told = compare(&a, &thinks, "--unequal");
-    assert!(told.code == 0 && told.out.contains("not the same work (--unequal): different load"), "{}", told.said());
-    // A ratio of single tests has no interval.
-    let once = run_on("null:?pause=10ms", "--repeat 1");
-    compare(&a, &once, judged).fails(2, &["not judged: LGWR-"]);
-    command(&format!("compare {}", a.display())).fails(2, &["second run"]);
 }
 
 #[test]

@@ -10,6 +10,9 @@ struct Cases {
     case: Vec<Case>,
 }
 
+/// Passwords and tokens of these command lines, which are never said.
+const PASSWORDS: [&str; 4] = ["s3cr3tpw", "tops3cret", "wr0ngpass", "s3cretT0ken"];
+
 /// A command line, and what it must say.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -48,7 +51,8 @@ impl Case {
             let has = |part: String| text.contains(&part) || unwrapped.contains(&part);
             parts.iter().for_each(|part| assert!(has(filled(part)), "{line} without '{part}': {all}"));
         }
-        self.lacks.iter().for_each(|part| assert!(!all.contains(&filled(part)), "{line} with '{part}': {all}"));
+        let lacks = self.lacks.iter().map(|part| filled(part)).chain(PASSWORDS.map(str::to_owned));
+        lacks.for_each(|part| assert!(!all.contains(&part), "{line} with '{part}': {all}"));
         ran
     }
 }
@@ -84,7 +88,6 @@ fn what_is_refused_is_named_without_a_password_and_leaves_nothing() {
         if ["run", "ab", "replica-cost"].iter().any(|measures| case.line.split(' ').next() == Some(measures)) {
             case.line += " --results {dir}/runs";
         }
-        case.lacks.push("s3cr3tpw".to_owned());
         let ran = case.holds(2, &names);
         assert!(ran.out.is_empty(), "{}: {}", case.line, ran.said());
         assert_eq!(std::fs::read_dir(path).unwrap().count(), 0, "{} left something behind", case.line);
@@ -158,10 +161,12 @@ fn what_is_stored_is_read_without_measuring() {
         std::fs::write(copy.join(file), damaged(text)).unwrap();
     }
 
-    let [run, rate] = [run, rate].map(|folder| folder.display().to_string());
+    let golden = crate::kept::runs();
+    let [run, rate, golden] = [&run, &rate, golden.path()].map(|folder| folder.display().to_string());
     let names = [
         ("{dir}", path.as_str()),
         ("{run}", &run),
+        ("{golden}", &golden),
         ("{rate}", &rate),
         ("{select}", &both[0]),
         ("{faster}", &both[1]),
@@ -169,6 +174,7 @@ fn what_is_stored_is_read_without_measuring() {
         ("{example}", EXAMPLE),
     ];
     hold(include_str!("data/stored.toml"), &names);
+    assert_eq!(std::fs::read_dir(dir.path().join("refused")).unwrap().count(), 0, "nothing is left");
     let series = printed(&format!("export {rate} --format csv --table series"));
     assert_eq!(series, read(format!("{path}/tables/series.csv")), "one table is that of all");
     let parquet = command(&format!("export {rate} --format parquet --output {path}/parquet"));

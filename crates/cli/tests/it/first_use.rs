@@ -67,21 +67,21 @@ fn a_run_ends_with_key_figures_a_report_and_its_path() {
 #[test]
 fn each_window_draws_with_a_seed_of_its_own_that_follows_from_the_runs() {
     let dir = results();
-    let windows = |args: &[&str], seed: &[&str]| -> [Vec<u64>; 3] {
-        let common = ["--workload", "LGWR-LAT1", "--duration", "300ms", "--warmup", "200ms", "--no-probe"];
-        let folder = measured(&[args, seed, &common, &["--results", dir.path().to_str().unwrap()]].concat()).folder();
-        let tests = tests_of(&folder);
+    let windows = |line: &str, more: &str| -> [Vec<u64>; 3] {
+        let short = "--workload LGWR-LAT1 --duration 300ms --warmup 200ms --no-probe";
+        let ran = measured(&words(&format!("{line} --target null: {more} {short} --results {}", dir.path().display())));
+        let tests = tests_of(&ran.folder());
         ["seed", "repetition", "jobs"].map(|key| tests.iter().map(|test| test[key].as_u64().unwrap()).collect())
     };
-    let (seven, swept) = (["--seed", "7"], ["run", "--target", "null:", "--jobs", "1,2", "--repeat", "2"]);
-    let [first, repetitions, jobs] = windows(&swept, &seven);
+    let swept = "run --jobs 1,2 --repeat 2";
+    let [first, repetitions, jobs] = windows(swept, "--seed 7");
     assert_eq!((first.len(), first[0]), (4, 7));
     assert_eq!([repetitions, jobs], [[1, 1, 2, 2], [1, 2, 1, 2]], "repetitions are far apart in time");
     // Nor do the arms of a pair share one: the second would find what the first has read and changed.
-    let pairs = ["ab", "--target", "null:", "--jobs", "1", "--pairs", "2", "--parameter-b", "LGWR-LAT1.own-rows=64"];
-    assert_eq!(windows(&pairs, &seven)[0], first, "by the number of the window");
+    let pairs = "ab --jobs 1 --pairs 2 --parameter-b LGWR-LAT1.own-rows=64";
+    assert_eq!(windows(pairs, "--seed 7")[0], first, "by the number of the window");
     // Without a seed, nor do two runs, which may find the same data set on a server.
-    let all: Vec<u64> = [&first, &windows(&swept, &[])[0]].into_iter().flatten().copied().collect();
+    let all: Vec<u64> = [&first, &windows(swept, "")[0]].into_iter().flatten().copied().collect();
     assert_eq!(all.iter().collect::<std::collections::BTreeSet<_>>().len(), 8, "{all:?}");
 }
 

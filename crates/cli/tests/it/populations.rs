@@ -3,13 +3,12 @@
 use crate::common::*;
 
 /// A target whose transactions take 1 ms and a little, with one short test.
-const ONE_MS: [&str; 8] =
-    ["--target", "null:?pause=1ms", "--workload", "TP-LIGHT", "--no-probe", "--duration", "3s", "--warmup=300ms"];
+const ONE_MS: &str = "--target null:?pause=1ms --workload TP-LIGHT --no-probe --duration 3s --warmup 300ms";
 
-fn at(dir: &Path, args: &[&str]) -> (Value, String, String) {
-    let ran = measured(&[&["run", "--results", dir.to_str().unwrap()], args].concat());
-    let folder = ran.folder();
-    (tests_of(&folder).remove(0), folder.display().to_string(), ran.out)
+/// The test of a run with these words, its folder, and what it printed.
+fn at(dir: &Path, more: &str) -> (Value, PathBuf, String) {
+    let ran = measured(&words(&format!("run --results {} {more}", dir.display())));
+    (tests_of(&ran.folder()).remove(0), ran.folder(), ran.out)
 }
 
 #[test]
@@ -19,7 +18,7 @@ fn populations_of_one_test_keep_to_their_own_load() {
     let text = "[[populations]]\njobs = 6\nthink = \"10ms\"\n[[populations]]\njobs = 3\nrate = 300\n\
                 [[populations]]\njobs = 1\n";
     std::fs::write(&plan, text).unwrap();
-    let (test, folder, said) = at(dir.path(), &[&[plan.to_str().unwrap()], &ONE_MS[..]].concat());
+    let (test, folder, said) = at(dir.path(), &format!("{} {ONE_MS}", plan.display()));
     assert_eq!(test["jobs"], 10, "{test}");
     let parts = test["populations"].as_array().unwrap();
     let tps: Vec<f64> = parts.iter().map(|p| p["tps"].as_f64().unwrap()).collect();
@@ -34,7 +33,7 @@ fn populations_of_one_test_keep_to_their_own_load() {
     assert!(response(&parts[0]).is_none() && response(&parts[1]) >= parts[1]["transaction_ns"][1].as_f64());
     assert!(test["rate_tps"].is_null() && test["response_time_ns_mean"].is_null());
     assert!(said.contains("3 jobs: open loop at 300 tps") && said.contains("mix of 3 populations"), "{said}");
-    let html = read(Path::new(&folder).join("report/index.html"));
+    let html = read(folder.join("report/index.html"));
     assert!(html.contains("6 jobs: closed loop, think time 10 ms"));
 }
 
@@ -42,19 +41,17 @@ fn populations_of_one_test_keep_to_their_own_load() {
 fn the_highest_rate_of_a_known_service_time_is_found() {
     let dir = results();
     // Two jobs of 2 ms and a little: below 1,000 transactions per second, whatever the machine.
-    let target = ["--target", "null:?pause=2ms", "--workload", "TP-LIGHT", "--jobs", "2", "--no-probe"];
-    let search = ["--rate", "auto", "--p99", "50ms", "--duration", "500ms", "--warmup=200ms", "--patience", "0"];
-    let (test, folder, said) = at(dir.path(), &[&target[..], &search].concat());
+    let search = "--workload TP-LIGHT --jobs 2 --no-probe --rate auto --p99 50ms --duration 500ms --warmup 200ms";
+    let (test, folder, said) = at(dir.path(), &format!("--target null:?pause=2ms {search}"));
     let [rate, low, high] = ["rate_tps", "rate_low_tps", "rate_high_tps"].map(|id| figure(&test, id));
     assert!(low <= rate && rate <= high, "{low} {rate} {high}");
     // A queue that grows by a tenth of the window is at the objective.
     assert!(0.0 < rate && rate < 1000.0 * 1.15, "{rate}");
     let [looks, ms, pct] = ["rate_looks", "rate_objective_ms", "rate_objective_pct"].map(|id| figure(&test, id));
     assert_eq!([looks, ms, pct], [16.0, 50.0, 99.0]);
-    assert_eq!(tests_of(Path::new(&folder)).len(), 1, "the looks are no tests");
+    assert_eq!(tests_of(&folder).len(), 1, "the looks are no tests");
     assert!(said.contains("highest rate with a p99 of at most 50 ms"), "{said}");
-    let missed = [&["run", "--results", dir.path().to_str().unwrap()][..], &target[..], &search[..]].concat().join(" ");
-    let missed = command(&missed.replace("50ms", "1ms"));
+    let missed = on("null:?pause=2ms", &dir, &search.replace("50ms", "1ms"));
     missed.fails(2, &["p99 of one job", "a p99 of at most 1 ms"]);
 }
 
@@ -90,12 +87,12 @@ fn a_search_that_is_interrupted_goes_on_with_its_looks() {
 #[test]
 fn skewed_keys_are_drawn_and_said() {
     let dir = results();
-    let more = words("--target sqlite: --workload TP-LIGHT --jobs 1 --no-probe --duration 500ms --warmup 200ms");
-    let (zipf, _, said) = at(dir.path(), &[&more[..], &["--keys", "zipf:1.1"]].concat());
+    let more = "--target sqlite: --workload TP-LIGHT --jobs 1 --no-probe --duration 500ms --warmup 200ms";
+    let (zipf, _, said) = at(dir.path(), &format!("{more} --keys zipf:1.1"));
     passed(&zipf, "work-evidence");
     assert_eq!(figure(&zipf, "keys_zipf"), 1.1);
     assert!(zipf["keys_hot_pct"].is_null() && said.contains("keys zipf:1.1"), "{said}");
-    let (hot, ..) = at(dir.path(), &[&more[..], &["--keys", "hot:10%:90%"]].concat());
+    let (hot, ..) = at(dir.path(), &format!("{more} --keys hot:10%:90%"));
     assert_eq!([figure(&hot, "keys_hot_pct"), figure(&hot, "keys_hot_draws_pct")], [10.0, 90.0]);
 }
 
@@ -103,7 +100,7 @@ fn skewed_keys_are_drawn_and_said() {
 fn new_sessions(target: &str, every: u64) {
     let dir = results();
     let load = "--workload TP-LIGHT --jobs 3 --driver client --no-probe --duration 1s --warmup 300ms --reconnect-every";
-    let (test, folder, said) = at(dir.path(), &words(&format!("--target {target} {load} {every}")));
+    let (test, folder, said) = at(dir.path(), &format!("--target {target} {load} {every}"));
     passed(&test, "work-evidence");
     let (tps, connects) = (figure(&test, "commit_throughput_tps"), figure(&test, "connects_per_s"));
     // Each job may be between its last transaction and a new session.
@@ -112,7 +109,7 @@ fn new_sessions(target: &str, every: u64) {
     let [p50, p99, max] = ["p50", "p99", "max"].map(|q| figure(&test, &format!("connect_time_ns_{q}")));
     assert!(0.0 < p50 && p50 <= p99 && p99 <= max, "{p50} {p99} {max}");
     assert!(figure(&test, "connecting_pct") > 0.0 && said.contains("Connecting"), "{said}");
-    let hlog = read(Path::new(&folder).join("histograms/1.hlog"));
+    let hlog = read(folder.join("histograms/1.hlog"));
     assert!(hlog.contains("connect"), "the histogram of connect times is stored");
     if target != "sqlite:" {
         passed(&test, "commits-database");

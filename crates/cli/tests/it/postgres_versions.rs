@@ -39,16 +39,15 @@ fn one_workload_of_each_group_on(release: &str, version: &str) {
     std::fs::write(&plan, PLAN).unwrap();
     let runs = dir.path().join("runs");
     let target = format!("postgres-temp:?bin={}", tree.join("bin").display());
-    let (plan, runs) = (plan.to_str().unwrap(), runs.to_str().unwrap());
-    let ran = crate::common::run(&["run", plan, "--target", &target, "--no-probe", "--results", runs]);
+    let ran = on(&target, &runs, &format!("{} --no-probe", plan.display()));
     assert_eq!(sound_tests(&ran).len(), 8, "{}", ran.said());
     let manifest = manifest_of(&ran.folder());
     assert_eq!(
         (&manifest["target"]["version"], &manifest["plan"]["skipped"]),
         (&version.into(), &serde_json::json!([]))
     );
-    let cleaned = ok(&["clean", "--target", "postgres-temp:", "--results", runs]);
-    assert!(!cleaned.said().contains("removed"), "nothing was left: {}", cleaned.said());
+    let cleaned = command(&format!("clean --target postgres-temp: --results {}", runs.display()));
+    assert!(cleaned.code == 0 && !cleaned.said().contains("removed"), "nothing was left: {}", cleaned.said());
 }
 
 #[test]

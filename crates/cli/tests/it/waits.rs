@@ -1,7 +1,6 @@
 //! What does not come is not waited for: a lock that somebody holds, a server that is stopped.
 
 use std::os::unix::fs::PermissionsExt;
-use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 

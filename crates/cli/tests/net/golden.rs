@@ -1,7 +1,6 @@
 //! Stored runs of 2581090b, and what it printed of them: every cell of every table, and the key figures of text and page.
 
 use std::collections::BTreeSet;
-use std::process::Command;
 
 use crate::kept::{self, Items};
 use crate::said;
@@ -31,16 +30,6 @@ const TABLES: [(&str, &str); 19] = [
 
 /// Runs whose key figures are held.
 const KEY_FIGURES: [&str; 4] = ["sqlite", "postgres", "mariadb", "scan"];
-
-fn archive() -> tempfile::TempDir {
-    let dir = tempfile::tempdir().unwrap();
-    for name in ["golden-1.tar.xz", "golden-2.tar.xz"] {
-        let done = Command::new("tar").arg("-xJf").arg(kept::path(name)).arg("-C").arg(dir.path()).output();
-        let done = done.expect("tar is missing: apt-get install tar xz-utils");
-        assert!(done.status.success(), "{} (apt-get install xz-utils?)", String::from_utf8_lossy(&done.stderr));
-    }
-    dir
-}
 
 /// Records of a CSV text; fields may be quoted.
 fn records(text: &str) -> Vec<Vec<String>> {
@@ -79,7 +68,7 @@ fn cells(name: &str, text: &str, all: &mut Items) {
 
 #[test]
 fn every_cell_of_stored_runs_is_what_it_was() {
-    let dir = archive();
+    let dir = kept::runs();
     let (mut then, mut now) = (Items::new(), Items::new());
     for (name, command) in TABLES {
         let file = format!("{name}.csv");
@@ -115,7 +104,7 @@ fn rows(text: &str, page: &str) -> [Vec<BTreeSet<String>>; 2] {
 /// `keys.txt` has a line per workload of a run: the run, then what its row of key figures must hold.
 #[test]
 fn the_key_figures_of_stored_runs_are_what_they_were() {
-    let dir = archive();
+    let dir = kept::runs();
     let keys = std::fs::read_to_string(dir.path().join("printed/keys.txt")).unwrap();
     for run in KEY_FIGURES {
         let text = said(dir.path(), &format!("report {run} --format text"));

@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
+use std::process::Command;
 
 use serde::Deserialize;
 
@@ -47,6 +48,17 @@ pub(crate) fn items(name: &str) -> Items {
     let item =
         |line: &str| line.split_once('\t').map_or((line.to_owned(), String::new()), |(id, v)| (id.into(), v.into()));
     text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')).map(item).collect()
+}
+
+/// The stored runs.
+pub(crate) fn runs() -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    for name in ["golden-1.tar.xz", "golden-2.tar.xz"] {
+        let done = Command::new("tar").arg("-xJf").arg(path(name)).arg("-C").arg(dir.path()).output();
+        let done = done.expect("tar is missing: apt-get install tar xz-utils");
+        assert!(done.status.success(), "{} (apt-get install xz-utils?)", String::from_utf8_lossy(&done.stderr));
+    }
+    dir
 }
 
 /// Whether `id` is `pattern`, in which `*` stands for any characters.
