@@ -23,13 +23,11 @@ mod kept;
 #[cfg(feature = "servers")]
 mod kill;
 mod limits;
-mod lists;
 mod live;
 mod load;
 mod made_checks;
 #[cfg(feature = "servers")]
 mod managed;
-mod many_sessions;
 mod metrics;
 #[cfg(feature = "servers")]
 mod mysql;
@@ -37,7 +35,6 @@ mod pages;
 #[cfg(feature = "servers")]
 mod pgbench_scripts;
 mod plans;
-mod platforms;
 mod populations;
 #[cfg(feature = "servers")]
 mod postgres;
