@@ -17,7 +17,6 @@ mod commands;
 mod common;
 mod cost;
 mod first_use;
-mod hand;
 #[path = "../net/kept.rs"]
 mod kept;
 #[cfg(feature = "servers")]
@@ -38,7 +37,6 @@ mod plans;
 mod populations;
 #[cfg(feature = "servers")]
 mod postgres;
-mod postgres_versions;
 mod probe;
 #[cfg(feature = "servers")]
 mod refused;
@@ -53,4 +51,3 @@ mod user_workload;
 mod via;
 #[cfg(feature = "servers")]
 mod waits;
-mod warmup;
