@@ -1,9 +1,11 @@
 //! Runs over agents: a real hub, agents as processes.
 
+#[cfg(feature = "servers")]
 mod faults;
 
 use std::collections::BTreeMap;
 
+use crate::commands::hold;
 use crate::common::*;
 
 /// How to get the hub: said by every test that needs it, which then fails.
@@ -124,8 +126,6 @@ fn jobs_are_spread_over_agents_and_add_up() {
         let skew = each(test, "start_skew_ms", Value::as_f64).into_iter().fold(0.0, f64::max);
         assert_eq!(outcome(test, "agents") == "passed", skew > 0.0 && skew <= 2.0, "{skew}");
     }
-    let csv = report(&ran.folder(), "--format csv");
-    assert!(csv.lines().next().unwrap().contains("agents,start_skew_ms"), "{csv}");
     let html = read(ran.folder().join("report/index.html"));
     assert!(html.contains("id=\"agents\"") && html.contains("a10"), "the table of agents");
     fleet
@@ -238,30 +238,10 @@ fn a_hub_with_tls_is_used_by_those_who_trust_its_certificate() {
 #[test]
 fn what_cannot_be_is_said_before_anything_starts() {
     let fleet = Fleet::at("--auth s3cretT0ken", "s3cretT0ken@", "a1", "");
-    let [with_token, without] = ["s3cretT0ken@", ""].map(|token| format!("nats://{token}127.0.0.1:{}", fleet.hub.port));
-    let nowhere = format!("nats://127.0.0.1:{}", free_port());
-    for (hub, agents, target, more, code, said) in [
-        (nowhere.as_str(), 1, "null:", "", 3, "cannot be reached"),
-        (&without, 1, "null:", "", 3, "refuses"),
-        (&with_token, 3, "null:", "", 3, "3 agents were asked for, 1 is free at the hub: a1 on"),
-        (&with_token, 1, "sqlite:", "", 2, "agents cannot reach sqlite:"),
-        (&with_token, 1, "null:", "--driver database", 2, "--driver database does not apply to a run with agents"),
-        (&with_token, 0, "null:", "", 2, "agents 0 must be between 1 and"),
-        ("http://h:1", 1, "null:", "", 2, "'http://h:1' is no URL of a hub: write nats://HOST:PORT"),
-        (&with_token, 1, "postgres://nobody@127.0.0.1:1/x", "", 3, "agent a1 on"),
-    ] {
-        let line = format!("{SHORT} --jobs 1 --no-probe --hub {hub} --agents {agents} {more}");
-        let ran = on(target, &fleet.results, &line);
-        ran.fails(code, &[said]);
-        assert!(!ran.said().contains("s3cretT0ken"), "{}", ran.said());
-    }
+    let with_user = Hub::start("--user ann --pass s3cretT0ken");
+    let [port, known, nowhere] = [fleet.hub.port, with_user.port, free_port()].map(|port| port.to_string());
+    let results = fleet.results.path().display().to_string();
+    let names = [("{port}", port.as_str()), ("{known}", &known), ("{nowhere}", &nowhere), ("{results}", &results)];
+    hold(include_str!("data/agents.toml"), &names);
     assert!(fleet.runs().is_empty(), "no run was begun");
-    let known = Hub::start("--user ann --pass s3cretT0ken");
-    for (url, code) in [("ann:s3cretT0ken@", 0), ("ann:wrong@", 3), ("", 3)] {
-        let ran = command(&format!("agents list --hub nats://{url}127.0.0.1:{}", known.port));
-        assert!(ran.code == code && !ran.said().contains("s3cretT0ken"), "{url} {}", ran.said());
-    }
-    let arms = "ab --agents 1 --target null: --workload LGWR-LAT1 --target-b null:?pause=1us --hub";
-    command(&format!("{arms} {with_token}")).fails(2, &["--agents does not apply to windows compared in pairs"]);
-    command("run --agents 2 --target null:").fails(2, &["--hub nats://HOST:PORT"]);
 }

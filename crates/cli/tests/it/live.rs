@@ -226,25 +226,6 @@ fn other_machines_need_a_token() {
 }
 
 #[test]
-fn a_watcher_says_how_a_run_ended_and_a_taken_port_is_refused() {
-    let results = tempfile::tempdir().unwrap();
-    let dir = results.path().to_str().unwrap();
-    // A watcher's exit code says whether the run got to its end.
-    let folder = on("null:?pause=1ms", dir, SHORT).folder();
-    let watched = |part: &str, code: i32| {
-        let ran = run(&["watch", folder.to_str().unwrap(), "--plain"]);
-        assert!(ran.code == code && ran.out.contains(part), "{part}: {}", ran.said());
-    };
-    watched("Complete", 0);
-    set_state(&folder, "interrupted");
-    watched("Interrupted", 1);
-    fs::write(folder.join("manifest.json"), "{").unwrap();
-    watched("damaged", 1);
-    let server = Server::start(results.path(), None);
-    run(&["serve", dir, "--listen", &server.address]).fails(2, &["choose another port"]);
-}
-
-#[test]
 #[ignore = "nightly: CPU time, of which caches that others use take a part"]
 fn ten_thousand_runs_are_listed_in_a_second_of_cpu() {
     let results = tempfile::tempdir().unwrap();
@@ -297,22 +278,11 @@ fn a_run_is_watched_to_its_end() {
     watched_run(&tempfile::tempdir().unwrap());
 }
 
-/// The folder of a run once it tells its seconds.
-fn live_folder(results: &Path) -> PathBuf {
-    let mut folder = None;
-    wait_for("the run folder", || {
-        let folders = fs::read_dir(results).unwrap().flatten();
-        folder = folders.map(|f| f.path()).find(|f| f.join("live.jsonl").exists());
-        folder.is_some()
-    });
-    folder.unwrap()
-}
-
 /// A run of [`two_tests`] that was watched: what that said, the run's folder, and its seconds under way.
 fn watched_run(results: &tempfile::TempDir) -> (String, PathBuf, Vec<Value>) {
     let dir = results.path().to_str().unwrap();
     let mut measured = two_tests(dir);
-    live_folder(results.path());
+    folder_with(results.path(), "live.jsonl", |_| true);
     let text = ok(&["watch", "--results", dir]).out;
     assert!(measured.wait().unwrap().code().is_some_and(|code| code <= 1));
     for part in ["Test 2: LGWR-LAT1, 2 jobs", " of 5 s  ", " tps", "CPU", "Complete"] {
@@ -428,7 +398,7 @@ fn a_page_follows_a_run_as_it_grows_and_vanishes() {
     let results = tempfile::tempdir().unwrap();
     let dir = results.path().to_str().unwrap();
     let mut measured = two_tests(dir);
-    let folder = live_folder(results.path());
+    let folder = folder_with(results.path(), "live.jsonl", |_| true);
     let server = Server::start(results.path(), None);
     let mut browser = Browser::start();
     browser.open(&server.url(&format!("/runs/{}/live", name_of(&folder))));

@@ -145,18 +145,14 @@ fn scripts(all: &mut Items) {
 
 fn hashes() -> Items {
     let mut all = Items::new();
-    for workload in CATALOGUE.iter() {
-        let work = Work::from_catalogue(&workload.code, &[]).unwrap();
+    let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/queue.toml");
+    let own = loadline_workload::read_file("queue.toml", &std::fs::read_to_string(example).unwrap()).unwrap();
+    let known = CATALOGUE.iter().map(|workload| Work::from_catalogue(&workload.code, &[]).unwrap());
+    for work in known.chain([Work::with(own, &[]).unwrap()]) {
         sql(&work, &mut all);
         rows(&work, &mut all);
         draws(&work, &mut all);
     }
-    let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/queue.toml");
-    let own = loadline_workload::read_file("queue.toml", &std::fs::read_to_string(example).unwrap()).unwrap();
-    let own = Work::with(own, &[]).unwrap();
-    sql(&own, &mut all);
-    rows(&own, &mut all);
-    draws(&own, &mut all);
     scripts(&mut all);
     all
 }

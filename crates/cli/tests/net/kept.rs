@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
+use std::process::Command;
 
 use serde::Deserialize;
 
@@ -49,22 +50,22 @@ pub(crate) fn items(name: &str) -> Items {
     text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')).map(item).collect()
 }
 
+/// The stored runs.
+pub(crate) fn runs() -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    for name in ["golden-1.tar.xz", "golden-2.tar.xz"] {
+        let done = Command::new("tar").arg("-xJf").arg(path(name)).arg("-C").arg(dir.path()).output();
+        let done = done.expect("tar is missing: apt-get install tar xz-utils");
+        assert!(done.status.success(), "{} (apt-get install xz-utils?)", String::from_utf8_lossy(&done.stderr));
+    }
+    dir
+}
+
 /// Whether `id` is `pattern`, in which `*` stands for any characters.
 fn matches(pattern: &str, id: &str) -> bool {
-    let mut parts = pattern.split('*');
-    let Some(mut rest) = parts.next().and_then(|first| id.strip_prefix(first)) else { return false };
-    let mut parts = parts.peekable();
-    if parts.peek().is_none() {
-        return rest.is_empty();
-    }
-    while let Some(part) = parts.next() {
-        if parts.peek().is_none() {
-            return rest.ends_with(part);
-        }
-        let Some(at) = rest.find(part) else { return false };
-        rest = &rest[at + part.len()..];
-    }
-    true
+    let Some((start, further)) = pattern.split_once('*') else { return pattern == id };
+    let Some(rest) = id.strip_prefix(start) else { return false };
+    (0..=rest.len()).any(|at| rest.get(at..).is_some_and(|rest| matches(further, rest)))
 }
 
 /// Differences between `then` and `now` that are not in `allowed`, and entries of `allowed` that nothing needs.

@@ -87,7 +87,7 @@ impl Ran {
 }
 
 /// `args`, of a run without second tries unless it is about them: tests disturb each other, and count the tests of a run.
-fn without_tries<S: AsRef<str>>(args: &[S]) -> Vec<&str> {
+pub(crate) fn without_tries<S: AsRef<str>>(args: &[S]) -> Vec<&str> {
     let args: Vec<&str> = args.iter().map(AsRef::as_ref).collect();
     let measures = args.first().is_some_and(|command| ["run", "ab", "replica-cost"].contains(command));
     let told = args.iter().any(|arg| arg.starts_with("--patience") || arg.starts_with("--resume"));
@@ -214,14 +214,15 @@ pub(crate) fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
 
 /// The single run folder in `results`, once it has `tests` tests.
 pub(crate) fn folder_with_tests(results: &Path, tests: usize) -> PathBuf {
+    folder_with(results, "tests.jsonl", |text| text.matches('\n').count() >= tests)
+}
+
+/// The run folder in `results` whose `file` has a text of which `is` holds, once there is one.
+pub(crate) fn folder_with(results: &Path, file: &str, is: impl Fn(&str) -> bool) -> PathBuf {
     let mut found = None;
-    wait_for(&format!("{tests} tests on disk"), || {
-        for entry in std::fs::read_dir(results).into_iter().flatten().flatten() {
-            let text = std::fs::read_to_string(entry.path().join("tests.jsonl")).unwrap_or_default();
-            if text.matches('\n').count() >= tests {
-                found = Some(entry.path());
-            }
-        }
+    wait_for(&format!("{file} of a run"), || {
+        let mut folders = std::fs::read_dir(results).into_iter().flatten().flatten().map(|entry| entry.path());
+        found = folders.find(|folder| std::fs::read_to_string(folder.join(file)).is_ok_and(|text| is(&text)));
         found.is_some()
     });
     found.unwrap()
