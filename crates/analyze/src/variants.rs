@@ -345,7 +345,8 @@ mod tests {
                 }
             };
             let details = vec![Detail::Sizes((1..=96).map(point).collect())];
-            TestRecord { test, details, variant: Some(InPair::of_two(arm)), ..TestRecord::blank("LGWR-SIZE") }
+            let figures = [(column::COMMIT_THROUGHPUT_TPS.id.to_owned(), 1.0)].into();
+            TestRecord { test, details, figures, variant: Some(InPair::of_two(arm)), ..TestRecord::blank("LGWR-SIZE") }
         };
         for (a, b, differ) in [(Some(4.0), Some(6.0), true), (Some(4.0), Some(4.0), false), (Some(4.0), None, true)] {
             let records = [scan(1, Letter::A, a), scan(2, Letter::B, b)];

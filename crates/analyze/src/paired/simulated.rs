@@ -102,6 +102,7 @@ pub fn level(level: f64, from_s: f64, to_s: f64) -> impl Fn(f64) -> f64 + Copy {
 }
 
 /// Tests of the log writer in `pairs` pairs, in blocks ABBA and numbered from 1, with the figures that `figures` gives a test of an arm.
+#[must_use]
 pub fn windows(pairs: u32, figures: impl Fn(u32, Arm) -> Vec<(&'static Column, f64)>) -> Vec<TestRecord> {
     let window = |test: u32| {
         let arm = if test % 4 < 2 { Arm::A } else { Arm::B };
