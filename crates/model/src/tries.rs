@@ -176,7 +176,7 @@ mod tests {
             (killed, &[(1, 1), (2, 1), (5, 1), (6, 1)], &[(3, 1)]),
         ];
         for (windows, counts, not) in cases {
-            for factor in [1.0, 1e-3, 1e3] {
+            for factor in [1.0_f64, 1e-3, 1e3] {
                 let mut tried = windows.clone();
                 tried.iter_mut().for_each(|r| r.set(COMMIT_THROUGHPUT_TPS, factor.powf(f64::from(r.test)) * 1e9));
                 let (counting, others) = split(tried);
