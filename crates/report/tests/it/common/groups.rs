@@ -117,7 +117,9 @@ fn made(
         "data-load" | "transaction-processing" | "database-writer" => &log[..3],
         _ => &log[..],
     };
-    not.iter().for_each(|id| drop(r.figures.remove(*id)));
+    for id in not {
+        r.figures.remove(*id);
+    }
     if let Some(column) = column {
         r.swept = Some(column.id.to_owned());
         r.parameters = [("swept".to_owned(), i64::from(value))].into();
