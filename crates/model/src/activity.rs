@@ -241,17 +241,14 @@ mod tests {
 
     fn view(rows: &[(&str, f64, f64)]) -> View {
         let column = |title: &str, kind| ViewColumn { title: title.to_owned(), kind, unit: Unit::Count, per: None };
+        let number = |n: f64| Some(Value::Number(n));
+        let row = |row: &(&str, f64, f64)| vec![Some(Value::Text(row.0.to_owned())), number(row.1), number(row.2)];
         View {
             topic: Topic::Io,
             title: "files".to_owned(),
             columns: vec![column("file", Kind::Key), column("reads", Kind::Counter), column("open", Kind::State)],
             order: Some(1),
-            rows: rows
-                .iter()
-                .map(|(k, n, s)| {
-                    vec![Some(Value::Text((*k).to_owned())), Some(Value::Number(*n)), Some(Value::Number(*s))]
-                })
-                .collect(),
+            rows: rows.iter().map(row).collect(),
             left_out: 0,
             reset: 0,
             epoch: None,

@@ -155,9 +155,10 @@ mod tests {
     use super::*;
 
     fn point(jobs: u32, redo: f64, tps: f64) -> LogWriterPoint {
+        let (of, workload) = ("x".into(), "w".into());
         LogWriterPoint {
-            of: "x".into(),
-            workload: "w".into(),
+            of,
+            workload,
             mix: false,
             wait: true,
             redo_bytes_per_tx: redo,

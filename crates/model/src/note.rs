@@ -269,17 +269,11 @@ mod tests {
 
     #[test]
     fn missed_files_are_named_with_the_reason() {
+        let (longest_ms, cpu_pct) = (1.0, 1.0);
         let missed = |unreadable, beyond_limit| {
-            let kept = Note::KeptOut {
-                only_written: true,
-                passes: 1,
-                files: 1,
-                longest_ms: 1.0,
-                cpu_pct: 1.0,
-                unreadable,
-                beyond_limit,
-            };
-            kept.to_string()
+            let only_written = true;
+            Note::KeptOut { only_written, passes: 1, files: 1, longest_ms, cpu_pct, unreadable, beyond_limit }
+                .to_string()
         };
         let none = missed(0, 0);
         assert!(none.starts_with("changed blocks") && none.ends_with("1.0 % of a CPU"), "{none}");

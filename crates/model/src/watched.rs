@@ -12,7 +12,7 @@ use crate::{Activity, Series, Snapshot};
 pub const WATCHED_SCHEMA: u32 = 1;
 
 /// Contents of a file of `loadline snapshot`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Watched {
     pub schema: u32,
     pub loadline_version: String,

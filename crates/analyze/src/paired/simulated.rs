@@ -1,6 +1,6 @@
 //! A simulated machine and planted series whose truth is known, to hold the statistics against.
 
-use loadline_model::{Letter as Arm, Random};
+use loadline_model::{Column, InPair, Letter as Arm, Random, TestRecord};
 
 use super::Pair;
 use super::order::order;
@@ -99,4 +99,18 @@ pub fn series(truth: impl Fn(f64) -> f64, noise: f64, correlation: f64, seed: u6
 /// A throughput of 1 that is `level` from a time until another, s.
 pub fn level(level: f64, from_s: f64, to_s: f64) -> impl Fn(f64) -> f64 + Copy {
     move |t| if (from_s..to_s).contains(&t) { level } else { 1.0 }
+}
+
+/// Tests of the log writer in `pairs` pairs, in blocks ABBA and numbered from 1, with the figures that `figures` gives a test of an arm.
+#[must_use]
+pub fn windows(pairs: u32, figures: impl Fn(u32, Arm) -> Vec<(&'static Column, f64)>) -> Vec<TestRecord> {
+    let window = |test: u32| {
+        let arm = if test % 4 < 2 { Arm::A } else { Arm::B };
+        let blank = TestRecord::blank("LGWR-LAT1");
+        let mut r = TestRecord { test, repetition: test.div_ceil(2), variant: Some(InPair::of_two(arm)), ..blank };
+        (r.group, r.run) = ("log-writer".to_owned(), "run-1".to_owned());
+        figures(test, arm).into_iter().for_each(|(column, value)| r.set(column, value));
+        r
+    };
+    (1..=2 * pairs).map(window).collect()
 }

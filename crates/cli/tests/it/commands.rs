@@ -42,7 +42,7 @@ impl Case {
         if !self.input.is_empty() {
             command.stdin(std::fs::File::open(filled(&self.input)).unwrap());
         }
-        let ran = Ran::of(command.output().unwrap());
+        let ran = Ran::from_output(command.output().unwrap());
         let all = ran.said();
         assert_eq!(ran.code, self.code.unwrap_or(code), "{line}: {all}");
         for (parts, text) in [(&self.prints, &ran.out), (&self.says, &ran.err)] {

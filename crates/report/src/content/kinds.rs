@@ -158,13 +158,11 @@ mod tests {
     use super::*;
 
     fn test(kinds: &[(&str, f64, f64)]) -> TestRecord {
-        let kind = |(name, tps, ms): &(&str, f64, f64)| KindFigures {
-            name: (*name).to_owned(),
-            weight: 1,
-            transactions: Some(10),
-            tps: *tps,
-            transaction_ns: Some([ms * 1e6, ms * 1e6, ms * 3e6]),
-            p95_ns: Some(ms * 2e6),
+        let kind = |(name, tps, ms): &(&str, f64, f64)| {
+            let [p50, p95, p99] = [1e6, 2e6, 3e6].map(|ns| ms * ns);
+            let stored = serde_json::json!({"name": name, "weight": 1, "transactions": 10, "tps": tps,
+                "transaction_ns": [p50, p50, p99], "p95_ns": p95});
+            serde_json::from_value(stored).unwrap()
         };
         TestRecord { details: vec![Detail::Kinds(kinds.iter().map(kind).collect())], ..TestRecord::blank("TP-MIXED") }
     }
