@@ -60,13 +60,6 @@ fn started(scratch: &Path) -> Vec<i32> {
     folders(scratch).into_iter().filter_map(of_dir).flatten().collect()
 }
 
-fn usage(request: &OpenRequest) -> String {
-    match crate::open(request).map(drop) {
-        Err(TargetError::Usage(text)) => text,
-        other => panic!("{other:?}"),
-    }
-}
-
 fn lives(pid: i32) -> bool {
     group(pid).is_some()
 }
@@ -174,26 +167,6 @@ fn a_server_that_was_killed_leaves_nothing() {
     assert!(!files.iter().any(|file| file.exists()), "{files:?}");
     // It is destroyed when the last process ends.
     wait_until("the segment is destroyed", || segments_of(&[postmaster]) == 0);
-}
-
-#[test]
-#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
-fn wrong_settings_are_named_and_nothing_is_left() {
-    let scratch = scratch();
-    for (settings, parts) in [
-        (&[("shared_bufers", "1GB")][..], &["\"shared_bufers\"", "did you mean 'shared_buffers'?"][..]),
-        (&[("wal_level", "high")], &["--setting wal_level=high", "Available values: minimal, replica, logical"]),
-        // Each is valid alone; only a start shows that they conflict.
-        (
-            &[("wal_level", "minimal"), ("max_wal_senders", "5")],
-            &["max_wal_senders=5, wal_level=minimal", "'WAL streaming"],
-        ),
-        (&[("port", "1")], &["'port'"]),
-    ] {
-        let text = usage(&request(scratch.path(), settings));
-        assert!(parts.iter().all(|part| text.contains(part)), "{settings:?}: {text}");
-    }
-    assert_eq!(entries(scratch.path()), Vec::<PathBuf>::new());
 }
 
 #[test]
@@ -448,18 +421,6 @@ fn a_long_path_and_a_closed_one() {
         assert_eq!(place.parent, std::fs::canonicalize(&closed).unwrap());
         assert_eq!(explicit.unwrap().parent, place.parent);
     }
-}
-
-#[test]
-#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
-fn missing_directories_are_named() {
-    let scratch = scratch();
-    let mut request = request(scratch.path(), &[]);
-    request.url = format!("postgres-temp:{}/nothing", scratch.path().display());
-    let error = crate::open(&request).map(drop).unwrap_err().to_string();
-    assert!(error.contains("/nothing'") && error.contains("postgres-temp:/dir"), "{error}");
-    request.url = format!("postgres-temp:?bin={}", scratch.path().display());
-    assert!(usage(&request).contains("has no 'postgres': postgres-temp: starts PostgreSQL 14 and newer"));
 }
 
 #[test]

@@ -158,13 +158,3 @@ fn a_dead_node_is_named(target: &dyn Target, folders: &[PathBuf]) {
     run(left.as_ref(), &small, 3);
     assert_eq!(left.evidence(&small).unwrap(), Some(before + 6));
 }
-
-#[test]
-fn a_cluster_that_cannot_be_is_refused() {
-    for (query, part) in [("provider=/nowhere.so", "no such file"), ("bin=/nowhere", "has no 'mariadbd'")] {
-        let request = OpenRequest::new(&format!("galera-temp:?{query}"), std::env::temp_dir());
-        let e = loadline_database::open(&request).map(drop).unwrap_err();
-        let is_ours = matches!(e, TargetError::Usage(_) | TargetError::Unreachable(_));
-        assert!(is_ours && e.to_string().contains(part), "{query}: {e:?}");
-    }
-}

@@ -44,12 +44,9 @@ fn a_server_of_its_own_is_no_node() {
 }
 
 #[test]
-fn a_private_server_from_named_binaries_and_without_further_nodes() {
+fn a_private_server_is_made_of_named_binaries() {
     let _alone = alone();
     let server = Server::start("?bin=/usr/sbin", &[]);
     assert!(server.target.info().unwrap().notes[0].contains("(/usr/sbin/mariadbd)"));
     assert_eq!(server.sql("SELECT @@basedir").trim_end_matches('/'), "/usr");
-    let mut request = OpenRequest::new("mariadb-temp:", std::env::temp_dir());
-    request.nodes = vec!["mariadb-temp:".into()];
-    assert_usage(loadline_database::open(&request), &["one node"]);
 }

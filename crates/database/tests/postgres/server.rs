@@ -3,9 +3,9 @@
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
-use loadline_database::{OpenRequest, Secret, Target, Work};
+use loadline_database::{OpenRequest, Target, Work};
 
 pub(crate) const SCRAM_PASSWORD: &str = "s:c\\r@m pässword";
 const PORT: u16 = 54329;
@@ -175,12 +175,6 @@ pub(crate) fn request(url: &str) -> OpenRequest {
 
 pub(crate) fn open(url: &str) -> Result<Box<dyn Target>, loadline_database::TargetError> {
     loadline_database::open(&request(url))
-}
-
-pub(crate) fn open_asking(url: &str, password: &str) -> Result<Box<dyn Target>, loadline_database::TargetError> {
-    let (mut request, password) = (request(url), password.to_owned());
-    request.ask_password = Arc::new(move |_| Some(Secret::new(password.clone())));
-    loadline_database::open(&request)
 }
 
 pub(crate) fn work(code: &str, given: &[(&str, i64)]) -> Work {

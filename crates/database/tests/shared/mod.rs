@@ -3,6 +3,7 @@
 use loadline_database::{
     ClientSession, DatabaseSession, LoadProgress, Observer, SessionTasks, Target, TargetError, Work,
 };
+use loadline_model::Severity;
 use loadline_model::activity::View;
 use loadline_model::plan::Payload;
 use loadline_model::snapshot::counter;
@@ -232,6 +233,79 @@ pub(crate) fn watch_others(observer: &mut dyn Observer, query: impl FnOnce() + S
         }
     });
     (seen, used)
+}
+
+/// How many clients `target` sees to wait for `event` while `sleep` runs in one; the jobs do not. `each` is called meanwhile.
+pub(crate) fn waits_of_all_clients_are_sampled(
+    target: &dyn Target,
+    event: &str,
+    sleep: impl FnOnce() + Send,
+    mut each: impl FnMut(),
+) -> u32 {
+    let mut jobs = target.observer().unwrap();
+    let mut all = target.abilities().statistics_views.unwrap().observer_of_all().unwrap();
+    std::thread::scope(|scope| {
+        let query = scope.spawn(sleep);
+        let (mut seen, mut of_jobs) = (0, 0);
+        while !query.is_finished() {
+            let sample = all.sample_waits().unwrap().unwrap();
+            seen = seen.max(sample.sessions.get(event).copied().unwrap_or(0));
+            of_jobs += jobs.sample_waits().unwrap().unwrap().sessions.len();
+            each();
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        assert_eq!(of_jobs, 0);
+        seen
+    })
+}
+
+/// What a user without privileges is told: the grants that are missing, of which the first is needed to create tables, and that so many
+/// jobs are allowed because of a limit.
+pub(crate) fn a_poor_user_is_told(target: &dyn Target, grants: &[(&str, Severity)], jobs: u32, limit: &str) {
+    assert_refused(target.create(&Work::of("LGWR-LAT1", &[]).unwrap()), &[grants[0].0]);
+    let findings = target.doctor().unwrap();
+    for (grant, severity) in grants {
+        let lacks = findings.iter().find(|f| f.id == "privilege" && f.advice.contains(grant));
+        assert_eq!(lacks.map(|f| f.severity), Some(*severity), "{grant}: {findings:?}");
+    }
+    let allowed = target.job_limit().unwrap();
+    assert!(allowed.jobs == Some(jobs) && allowed.because.contains(limit), "{allowed:?}");
+}
+
+/// `bad`: a payload of LGWR-LAT1 that the server refuses with `code`. Returns the session, and what a COMMIT after the refusal gives.
+pub(crate) fn a_failed_statement_is_an_error_and_the_session_lives_on(
+    target: &dyn Target,
+    work: &Work,
+    bad: &[u8],
+    code: &str,
+) -> (Box<dyn ClientSession>, Result<(), TargetError>) {
+    let good = [Arg::Bytes(&[7; 200]), Arg::Int(0)];
+    let bad = [Arg::Bytes(bad), Arg::Int(1)];
+    let done = |rows| assert_eq!(target.evidence(work).unwrap(), Some(rows));
+    let refused = |result: Result<_, TargetError>| match result.map(drop) {
+        Err(TargetError::Server(e)) => assert!(e.code == code && e.text.contains(code), "{e}"),
+        other => panic!("{other:?}"),
+    };
+    let mut s = target.client_session(work, 0).unwrap();
+    s.begin().unwrap();
+    refused(s.execute(0, &bad));
+    let committed = s.commit();
+    s.rollback().unwrap();
+    done(0);
+    s.begin().unwrap();
+    assert_eq!(s.execute(0, &good).unwrap(), 1);
+    s.rollback().unwrap();
+    done(0);
+    s.begin().unwrap();
+    assert_eq!(s.execute(0, &good).unwrap(), 1);
+    s.commit().unwrap();
+    done(1);
+    refused(s.execute_and_commit(0, &bad).map(|(rows, _)| rows));
+    s.rollback().unwrap();
+    assert_eq!(s.execute_and_commit(0, &good).unwrap().0, 1);
+    assert_eq!(s.execute_and_commit(0, &[Arg::Bytes(&[7; 200]), Arg::Int(-5)]).unwrap().0, 0, "no such row");
+    done(2);
+    (s, committed)
 }
 
 /// What the statistics views say now.
