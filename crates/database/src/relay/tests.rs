@@ -1,7 +1,6 @@
 //! Relations only: the machine may be busy.
 
 use std::os::unix::net::UnixListener;
-use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use super::*;
@@ -20,28 +19,17 @@ fn connected(link: Link) -> (tempfile::TempDir, Relay, UnixStream, UnixStream) {
     (dir, made, client, server)
 }
 
-fn noise(bytes: usize) -> Vec<u8> {
-    let mut x = 7_u32;
-    (0..bytes)
-        .map(|_| {
-            x = x.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            (x >> 24) as u8
-        })
-        .collect()
+fn noise(bytes: u32) -> Vec<u8> {
+    (0..bytes).map(|i| (i.wrapping_mul(1_664_525).rotate_left(16).wrapping_mul(1_013_904_223) >> 24) as u8).collect()
 }
 
 /// Sends `bytes` in pieces from `from` and returns what arrives at `to`.
-fn through(mut from: UnixStream, to: &mut UnixStream, bytes: &[u8]) -> Vec<u8> {
-    let sent = bytes.to_vec();
-    let sender = std::thread::spawn(move || {
-        for piece in sent.chunks(77_777) {
-            from.write_all(piece).unwrap();
-        }
-        from
-    });
+fn through(from: &mut UnixStream, to: &mut UnixStream, bytes: &[u8]) -> Vec<u8> {
     let mut arrived = vec![0; bytes.len()];
-    to.read_exact(&mut arrived).unwrap();
-    drop(sender.join().unwrap());
+    std::thread::scope(|scope| {
+        scope.spawn(|| bytes.chunks(77_777).for_each(|piece| from.write_all(piece).unwrap()));
+        to.read_exact(&mut arrived).unwrap();
+    });
     arrived
 }
 
@@ -53,32 +41,28 @@ fn bytes_arrive_unchanged_and_in_order() {
         Link { jitter: 3 * MS, ..Link::default() },
         Link { delay: 2 * MS, jitter: MS, bytes_per_s: Some(200 << 20) },
     ] {
-        let (_dir, relay, client, mut server) = connected(link);
-        assert!(through(client.try_clone().unwrap(), &mut server, &bytes) == bytes, "{link:?}");
-        let mut client = client;
-        assert!(through(server.try_clone().unwrap(), &mut client, &bytes) == bytes, "{link:?}");
+        let (_dir, relay, mut client, mut server) = connected(link);
+        assert!(through(&mut client, &mut server, &bytes) == bytes, "{link:?}");
+        assert!(through(&mut server, &mut client, &bytes) == bytes, "{link:?}");
         assert_eq!(relay.bytes(), 2 * bytes.len() as u64);
     }
 }
 
 #[test]
 fn a_link_can_be_changed_while_it_is_used() {
-    let (_dir, relay, client, mut server) = connected(Link::default());
-    let bytes = noise(8 << 20);
-    let (stop, stopped) = mpsc::channel::<()>();
-    let changes = std::thread::spawn(move || {
-        let mut delay = 0;
-        while stopped.recv_timeout(MS).is_err_and(|e| e == mpsc::RecvTimeoutError::Timeout) {
-            delay = (delay + 1) % 4;
-            relay.set(Link { delay: delay * MS, ..Link::default() });
-        }
-        relay
+    let (_dir, relay, mut client, mut server) = connected(Link::default());
+    let (bytes, over) = (noise(8 << 20), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for delay in (0..4).cycle().take_while(|_| !over.load(Ordering::Relaxed)) {
+                relay.set(Link { delay: delay * MS, ..Link::default() });
+                std::thread::sleep(MS);
+            }
+        });
+        let whole = (0..5).all(|_| through(&mut client, &mut server, &bytes) == bytes);
+        over.store(true, Ordering::Relaxed);
+        assert!(whole);
     });
-    for _ in 0..5 {
-        assert!(through(client.try_clone().unwrap(), &mut server, &bytes) == bytes);
-    }
-    drop(stop);
-    drop(changes.join().unwrap());
 }
 
 /// Round trip of a byte through the connection.
@@ -114,10 +98,10 @@ fn each_way_takes_its_delay_and_probes_see_it() {
 
 #[test]
 fn a_limit_of_bandwidth_holds() {
-    let (_dir, _relay, client, mut server) = connected(Link { bytes_per_s: Some(10_000_000), ..Link::default() });
+    let (_dir, _relay, mut client, mut server) = connected(Link { bytes_per_s: Some(10_000_000), ..Link::default() });
     let bytes = noise(2_000_000);
     let begin = Instant::now();
-    assert!(through(client, &mut server, &bytes) == bytes);
+    assert!(through(&mut client, &mut server, &bytes) == bytes);
     assert!(begin.elapsed() >= 195 * MS, "{:?}", begin.elapsed());
 }
 

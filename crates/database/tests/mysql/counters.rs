@@ -10,6 +10,13 @@ use loadline_workload::Arg;
 use crate::server::*;
 use crate::shared::*;
 
+/// How many commits the server counts while `work` is done.
+fn commits(observer: &mut dyn Observer, work: impl FnOnce()) -> f64 {
+    let before = observer.snapshot().unwrap();
+    work();
+    before.delta(&observer.snapshot().unwrap(), counter::COMMITS).unwrap()
+}
+
 #[test]
 #[expect(clippy::too_many_lines)]
 fn commits_are_counted_to_the_last_one() {
@@ -52,19 +59,16 @@ fn commits_are_counted_to_the_last_one() {
     target.create(&large).unwrap();
     target.load(&large, 2).unwrap();
     let mut client = target.client_session(&large, 0).unwrap();
-    let before = observer.snapshot().unwrap();
-    for i in 0..5 {
-        client.begin().unwrap();
-        for row in 0..3 {
-            client.execute(0, &[Arg::Bytes(&[i; 300]), Arg::Int(row)]).unwrap();
+    let counted = commits(observer.as_mut(), || {
+        for i in 0..6 {
+            client.begin().unwrap();
+            for row in 0..3 {
+                client.execute(0, &[Arg::Bytes(&[i; 300]), Arg::Int(row)]).unwrap();
+            }
+            if i < 5 { client.commit().unwrap() } else { client.rollback().unwrap() }
         }
-        client.commit().unwrap();
-    }
-    client.begin().unwrap();
-    client.execute(0, &[Arg::Bytes(&[9; 300]), Arg::Int(1)]).unwrap();
-    client.rollback().unwrap();
-    let after = observer.snapshot().unwrap();
-    assert_eq!(before.delta(&after, counter::COMMITS), Some(5.0));
+    });
+    assert_eq!(counted, 5.0);
 
     // In the database; a private server's commits do not wait for this workload, and wait again after.
     let huge = work("LGWR-THR", &[("rows", 8)]);
@@ -76,11 +80,11 @@ fn commits_are_counted_to_the_last_one() {
     // The procedure sends COMMIT, unlike a client whose transaction is one statement.
     target.reset(&huge, Driver::Database).unwrap();
     let mut session = target.abilities().driver().unwrap().database_session(&huge, 1).unwrap();
-    let before = observer.snapshot().unwrap();
-    let done = done_in_slices(session.as_mut());
-    let after = observer.snapshot().unwrap();
-    assert_eq!(before.delta(&after, counter::COMMITS), Some(done));
-    assert!(!after.counters.contains_key(counter::REDO_SYNCS), "not counted, so not said");
+    let mut done = 0.0;
+    let counted = commits(observer.as_mut(), || done = done_in_slices(session.as_mut()));
+    assert_eq!(counted, done);
+    let counters = observer.snapshot().unwrap().counters;
+    assert!(!counters.contains_key(counter::REDO_SYNCS), "not counted, so not said");
     assert!(target.absent_columns().iter().any(|(id, _)| *id == column::REDO_SYNC_WRITES_PER_S));
     target.create(&small).unwrap();
     assert_eq!(server.sql("SELECT @@GLOBAL.innodb_flush_log_at_trx_commit"), "1");
@@ -94,9 +98,8 @@ fn commits_are_counted_to_the_last_one() {
     target.reset(&small, Driver::Client).unwrap();
     assert_eq!(server.sql("SELECT @@GLOBAL.innodb_flush_log_at_trx_commit"), "1");
     let mut client = target.client_session(&small, 0).unwrap();
-    let before = observer.snapshot().unwrap();
-    client.execute_and_commit(0, &[Arg::Bytes(&[1; 500]), Arg::Int(1)]).unwrap();
-    assert_eq!(before.delta(&observer.snapshot().unwrap(), counter::COMMITS), Some(1.0));
+    let one = || drop(client.execute_and_commit(0, &[Arg::Bytes(&[1; 500]), Arg::Int(1)]).unwrap());
+    assert_eq!(commits(observer.as_mut(), one), 1.0);
 }
 
 /// Lets `jobs` clients commit while `observer` samples them.
@@ -168,10 +171,8 @@ fn with_a_binary_log_commits_are_counted_once_and_timed() {
     for (work, args) in [(&query, &[Arg::Int(1)][..]), (&small, &[Arg::Bytes(&[1; 500]), Arg::Int(1)])] {
         target.reset(work, Driver::Client).unwrap();
         let mut client = target.client_session(work, 0).unwrap();
-        let before = observer.snapshot().unwrap();
-        (0..37).for_each(|_| assert_eq!(client.execute_and_commit(0, args).unwrap().0, 1));
-        let after = observer.snapshot().unwrap();
-        assert_eq!(before.delta(&after, counter::COMMITS), Some(37.0), "{}", work.workload.code);
+        let many = || (0..37).for_each(|_| assert_eq!(client.execute_and_commit(0, args).unwrap().0, 1));
+        assert_eq!(commits(observer.as_mut(), many), 37.0, "{}", work.workload.code);
     }
     // Where the server does not time them, it is said what to do, and the samples are left.
     server.sql("UPDATE performance_schema.setup_instruments SET ENABLED = 'NO' WHERE NAME = 'stage/sql/Commit'");

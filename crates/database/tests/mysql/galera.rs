@@ -1,7 +1,6 @@
 //! A Galera cluster of three nodes, started once.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use loadline_database::{OpenRequest, Target, TargetError};
@@ -134,8 +133,7 @@ fn a_dead_node_is_named(target: &dyn Target, folders: &[PathBuf]) {
     let small = loaded(target, "LGWR-LAT1", 3);
     let mut observer = target.observer().unwrap();
     let mut client = target.client_session(&small, 2).unwrap();
-    let pid = std::fs::read_to_string(folders[2].join("socket/pid")).unwrap();
-    assert!(Command::new("kill").args(["-9", pid.trim()]).status().unwrap().success());
+    kill_by(&folders[2].join("socket/pid"));
     let begun = Instant::now();
     let mut failed = || client.execute_and_commit(0, &[Arg::Bytes(b"x"), Arg::Int(small.start(2).first_key)]).err();
     let e = (0..3).find_map(|_| failed()).unwrap();

@@ -1,7 +1,6 @@
 //! A private server with a replica: levels, the link, and servers that are killed.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use loadline_database::{Link, OpenRequest, Target};
@@ -21,9 +20,7 @@ fn sockets(scratch: &Path) -> [PathBuf; 2] {
 }
 
 fn kill(socket: &Path) {
-    let pid = sql(socket, "SELECT @@pid_file");
-    let pid = std::fs::read_to_string(pid).unwrap();
-    assert!(Command::new("kill").args(["-9", pid.trim()]).status().unwrap().success());
+    kill_by(Path::new(&sql(socket, "SELECT @@pid_file")));
 }
 
 fn open(scratch: &Path) -> Box<dyn Target> {

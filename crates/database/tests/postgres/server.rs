@@ -24,17 +24,21 @@ pub(crate) fn server() -> &'static Server {
 
 fn as_postgres(script: &str) -> Command {
     let root = Command::new("id").arg("-u").output().unwrap().stdout == b"0\n";
-    let mut command = if root {
-        let mut c = Command::new("runuser");
-        c.args(["-u", "postgres", "--", "sh", "-c", script]);
-        c
-    } else {
-        let mut c = Command::new("sh");
-        c.args(["-c", script]);
-        c
-    };
-    command.current_dir("/");
+    let mut command = Command::new(if root { "runuser" } else { "sh" });
+    if root {
+        command.args(["-u", "postgres", "--", "sh"]);
+    }
+    command.args(["-c", script]).current_dir("/");
     command
+}
+
+/// Runs SQL with psql, to check loadline's work without loadline.
+pub(crate) fn psql(sockets: &Path, port: u16, database: &str, sql: &str) -> String {
+    let mut psql = Command::new("psql");
+    psql.args(["-XqAt", "-v", "ON_ERROR_STOP=1", "-U", "postgres", "-p", &port.to_string(), "-h"]).arg(sockets);
+    let out = psql.args(["-d", database, "-c", sql]).output().unwrap();
+    assert!(out.status.success(), "{sql}: {}", String::from_utf8_lossy(&out.stderr));
+    String::from_utf8(out.stdout).unwrap().trim().to_owned()
 }
 
 fn bin() -> String {
@@ -109,16 +113,8 @@ cd /; rm -rf {d}"#
         server
     }
 
-    /// Runs SQL with psql, to check loadline's work without loadline.
     pub(crate) fn psql(&self, database: &str, sql: &str) -> String {
-        let out = Command::new("psql")
-            .args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-U", "postgres", "-p", &PORT.to_string(), "-h"])
-            .arg(&self.dir)
-            .args(["-d", database, "-c", sql])
-            .output()
-            .unwrap();
-        assert!(out.status.success(), "{sql}: {}", String::from_utf8_lossy(&out.stderr));
-        String::from_utf8(out.stdout).unwrap().trim().to_owned()
+        psql(&self.dir, PORT, database, sql)
     }
 
     /// Creates a database for one test.

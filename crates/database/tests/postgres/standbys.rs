@@ -1,7 +1,6 @@
 //! Private standbys: levels, links, nodes; a server that is killed.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use loadline_database::{Link, OpenRequest, Target, Work};
@@ -29,18 +28,11 @@ fn sockets(scratch: &Path) -> Vec<PathBuf> {
 }
 
 fn ask(socket: &Path, sql: &str) -> String {
-    let output =
-        Command::new("psql").args(["-XAtqc", sql, "-U", "postgres", "-h"]).arg(socket).arg("postgres").output();
-    let output = output.unwrap();
-    assert!(output.status.success(), "{sql}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    psql(socket, 5432, "postgres", sql)
 }
 
-/// Kills a server as a crash would.
 fn kill(socket: &Path) {
-    let postmaster = std::fs::read_to_string(socket.with_file_name("data").join("postmaster.pid")).unwrap();
-    let pid = postmaster.lines().next().unwrap();
-    assert!(Command::new("kill").args(["-9", pid]).status().unwrap().success());
+    kill_by(&socket.with_file_name("data").join("postmaster.pid"));
 }
 
 #[test]

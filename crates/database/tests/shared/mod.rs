@@ -356,6 +356,13 @@ pub(crate) fn slices(target: &dyn Target, work: &Work, ns: u64, slack: u64, fill
     fewest
 }
 
+/// Kills a server as a crash would, by the file whose first line is its process id.
+pub(crate) fn kill_by(file: &std::path::Path) {
+    let pid = std::fs::read_to_string(file).unwrap();
+    let kill = std::process::Command::new("kill").args(["-9", pid.lines().next().unwrap()]).status();
+    assert!(kill.unwrap().success());
+}
+
 /// A folder that a server's user can reach.
 pub(crate) fn scratch() -> tempfile::TempDir {
     let scratch = tempfile::Builder::new().prefix("loadline-test-").tempdir_in("/var/tmp").unwrap();
