@@ -390,6 +390,7 @@ mod tests {
             body: vec![
                 bind("unused", Generator::Payload { bytes: 9 }),
                 bind("k", Generator::OwnRow { rows: 0 }),
+                bind("k4", Generator::Plus { var: "k".to_owned(), by: 4 }),
                 Step::Repeat {
                     times: 2,
                     body: vec![
@@ -404,7 +405,7 @@ mod tests {
                 Step::Choose {
                     var: "c".to_owned(),
                     arms: vec![
-                        arm(7, vec![bind("k4", Generator::Plus { var: "k".to_owned(), by: 4 })]),
+                        arm(7, vec![bind("p", Generator::Payload { bytes: 7 }), Step::Execute { statement: 0 }]),
                         arm(2, vec![]),
                         arm(1, vec![Step::Repeat { times: 10, body: vec![sequence()] }]),
                     ],

@@ -334,17 +334,12 @@ mod tests {
             assert!(!product.restart.is_empty() && !product.end.is_empty(), "servers.toml: {scheme}: signals");
             assert!(product.servers > 0 && product.disk_mib > 0, "servers.toml: {scheme}: servers, disk_mib");
             assert!(product.cache.step_mib > 0, "servers.toml: {scheme}: cache.step_mib");
-            for setting in product.fixed.iter().chain(&product.further) {
-                let name = setting.split_once('=').map(|(name, _)| name);
-                assert!(name.is_some_and(|name| normal(name) == name), "servers.toml: {scheme}: '{setting}'");
-            }
         }
-        for (list, setting) in all.settings.iter().flat_map(|(list, all)| all.iter().map(move |one| (list, one))) {
-            let name = setting.split_once('=').map(|(name, _)| name);
-            assert!(name.is_some_and(|name| normal(name) == name), "servers.toml: settings.{list}: '{setting}'");
-        }
-        for (list, name) in all.reserved.iter().flat_map(|(list, all)| all.iter().map(move |one| (list, one))) {
-            assert_eq!(&normal(name), name, "servers.toml: reserved.{list}");
+        let products = [&all.postgres, &all.mariadb, &all.mysql, &all.galera].into_iter();
+        let settings = products.flat_map(|p| p.fixed.iter().chain(&p.further)).chain(all.settings.values().flatten());
+        let names = settings.map(|s| s.split_once('=').unwrap_or_else(|| panic!("servers.toml: '{s}'")).0);
+        for name in names.chain(all.reserved.values().flatten().map(String::as_str)) {
+            assert_eq!(normal(name), name, "servers.toml");
         }
     }
 
