@@ -105,16 +105,3 @@ fn call_own<'a, T>(
     })?;
     Ok(row)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    proptest! {
-        #[test]
-        fn no_row_panics(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
-            let _ = SliceRow::parse(&bytes);
-        }
-    }
-}

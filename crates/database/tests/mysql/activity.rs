@@ -73,7 +73,8 @@ fn locks_that_are_waited_for_are_shown_with_their_table() {
     server.sql("CREATE DATABASE locked; CREATE TABLE locked.t (id INT PRIMARY KEY); INSERT INTO locked.t VALUES (1)");
     let seen = std::thread::scope(|scope| {
         let held = scope.spawn(|| server.sql("BEGIN; DELETE FROM locked.t; SELECT SLEEP(6), \"SEKRET\""));
-        std::thread::sleep(std::time::Duration::from_millis(300));
+        let sleeps = "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE STATE = 'User sleep'";
+        wait_for("the lock", || server.sql(sleeps) == "1");
         let waiting = scope.spawn(|| server.sql("DELETE FROM locked.t"));
         let mut seen = None;
         while seen.is_none() && !held.is_finished() {

@@ -197,11 +197,8 @@ fn without_a_binary_log_the_wait_for_the_log_is_seen_in_samples() {
     assert_eq!(observer.sample_waits().unwrap().unwrap().sessions.len(), 0, "no job, no wait");
     let client = target.client_session(&small, 0).unwrap();
     // Once it has sent its last answer.
-    let idle = (0..100).any(|_| {
-        std::thread::sleep(std::time::Duration::from_millis(10));
-        observer.sample_waits().unwrap().unwrap().sessions == [("Client:idle".to_owned(), 1)].into()
-    });
-    assert!(idle, "{:?}", observer.sample_waits());
+    let idle = [("Client:idle".to_owned(), 1)].into();
+    wait_for("an idle session", || observer.sample_waits().unwrap().unwrap().sessions == idle);
     assert_one_task(&observer.session_tasks());
     drop(client);
     drop(observer);
@@ -230,11 +227,7 @@ fn other_sessions_at_work_are_sampled_and_timed() {
     let (_lock, mut own) = (own.lock().unwrap(), own.observer().unwrap());
     let mut blind = blind.observer().unwrap();
     // Once the sessions that opened the targets have ended.
-    let quiet = (0..100).any(|_| {
-        std::thread::sleep(std::time::Duration::from_millis(10));
-        own.sample_waits().unwrap().unwrap().others == Some(0)
-    });
-    assert!(quiet, "loadline's own do not count");
+    wait_for("none but loadline's own", || own.sample_waits().unwrap().unwrap().others == Some(0));
     let begin = std::time::Instant::now();
     let work = || drop(server.sql("SELECT BENCHMARK(4000000, MD5(RAND()))"));
     let (seen, used) = watch_others(own.as_mut(), work);

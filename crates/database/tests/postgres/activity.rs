@@ -86,13 +86,8 @@ fn a_snapshot_of_all_counts_all_databases_and_open_transactions() {
 
     other.psql("CREATE TABLE locked (id int)");
     let mut open = crate::server::open_transaction("elsewhere", "LOCK TABLE locked; SELECT 'SEKRET'");
-    let mut seen = 0;
-    for _ in 0..100 {
-        let sample = all.sample_waits().unwrap().unwrap();
-        seen = seen.max(sample.sessions.get("Client:idle in transaction").copied().unwrap_or(0));
-        std::thread::sleep(std::time::Duration::from_millis(10));
-    }
-    assert!(seen >= 1);
+    let idle = "Client:idle in transaction";
+    wait_for("the open transaction", || all.sample_waits().unwrap().unwrap().sessions.contains_key(idle));
 
     let mut waits = crate::server::open_transaction("elsewhere", "SELECT * FROM locked");
     let blocked = "SELECT count(*) FROM pg_stat_activity WHERE datname = 'elsewhere' AND wait_event_type = 'Lock'";
