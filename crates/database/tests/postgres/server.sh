@@ -8,7 +8,7 @@ if [ ! -x "$bin/initdb" ]; then
 fi
 port=$1
 dir=$(mktemp -d /var/tmp/loadline-test-XXXXXX)
-chmod 755 /var/tmp "$dir"
+chmod 755 "$dir"
 echo "$dir"
 cd "$dir"
 $bin/initdb -D data -k -A trust -U postgres -E UTF8 --no-locale >initdb.log
