@@ -55,9 +55,7 @@ fn commits_are_counted_to_the_last_one() {
     drop(lock);
 
     // Several statements: COMMIT is sent.
-    let large = work("LGWR-SIZE", &[("own-rows", 8)]);
-    target.create(&large).unwrap();
-    target.load(&large, 2).unwrap();
+    let large = loaded(target.as_ref(), work("LGWR-SIZE", &[("own-rows", 8)]), 2);
     let mut client = target.client_session(&large, 0).unwrap();
     let counted = commits(observer.as_mut(), || {
         for i in 0..6 {
@@ -144,7 +142,7 @@ impl Drop for End<'_> {
 fn with_a_binary_log_the_time_of_commits_agrees_with_samples_of_them() {
     let server = Server::start("", &[("log_bin", "bin")]);
     let target = &server.target;
-    loaded(target.as_ref(), "LGWR-LAT1", 4);
+    loaded(target.as_ref(), work("LGWR-LAT1", &[]), 4);
     let mut observer = target.observer().unwrap();
     for jobs in [1, 4] {
         let (before, after, profile) = under_load(target.as_ref(), observer.as_mut(), jobs);
@@ -159,15 +157,13 @@ fn with_a_binary_log_the_time_of_commits_agrees_with_samples_of_them() {
 fn with_a_binary_log_commits_are_counted_once_and_timed() {
     let server = Server::start("", &[("log_bin", "bin")]);
     let target = &server.target;
-    let small = loaded(target.as_ref(), "LGWR-LAT1", 4);
+    let small = loaded(target.as_ref(), work("LGWR-LAT1", &[]), 4);
     let mut observer = target.observer().unwrap();
     let (before, after, _) = under_load(target.as_ref(), observer.as_mut(), 4);
     let timed = before.delta(&after, counter::LOG_WAIT_NS).unwrap() / (after.at_ns - before.at_ns) as f64;
     assert!(timed > 0.0 && timed <= 4.0, "{timed} of 4 sessions' time");
     // A change is a commit of the binary log as well; a read is not, and counts once.
-    let query = work("SRV-QUERY1", &[]).with_size(1 << 20);
-    target.create(&query).unwrap();
-    target.load(&query, 1).unwrap();
+    let query = loaded(target.as_ref(), work("SRV-QUERY1", &[]).with_size(1 << 20), 1);
     for (work, args) in [(&query, &[Arg::Int(1)][..]), (&small, &[Arg::Bytes(&[1; 500]), Arg::Int(1)])] {
         target.reset(work, Driver::Client).unwrap();
         let mut client = target.client_session(work, 0).unwrap();
@@ -192,7 +188,7 @@ fn with_a_binary_log_commits_are_counted_once_and_timed() {
 fn without_a_binary_log_the_wait_for_the_log_is_seen_in_samples() {
     let server = server_alone();
     let target = server.as_users("root").unwrap();
-    let small = loaded(target.as_ref(), "LGWR-LAT1", 8);
+    let small = loaded(target.as_ref(), work("LGWR-LAT1", &[]), 8);
     let mut observer = target.observer().unwrap();
     assert_eq!(observer.sample_waits().unwrap().unwrap().sessions.len(), 0, "no job, no wait");
     let client = target.client_session(&small, 0).unwrap();
@@ -203,7 +199,7 @@ fn without_a_binary_log_the_wait_for_the_log_is_seen_in_samples() {
     drop(client);
     drop(observer);
     let pooled = Server::start("", &[("thread_handling", "pool-of-threads")]);
-    loaded(pooled.target.as_ref(), "LGWR-LAT1", 8);
+    loaded(pooled.target.as_ref(), work("LGWR-LAT1", &[]), 8);
     for (server, held_back) in [(&*server, "Stage:Updating status"), (&pooled, "Stage:Starting cleanup")] {
         let target = server.as_users("root").unwrap();
         let mut observer = target.observer().unwrap();

@@ -35,7 +35,7 @@ fn a_slice_ends_in_time_and_its_times_are_on_our_clock() {
 #[test]
 fn a_failed_statement_is_an_error_and_the_session_lives_on() {
     let server = server_alone();
-    let work = loaded(server.target.as_ref(), "LGWR-LAT1", 1);
+    let work = loaded(server.target.as_ref(), work("LGWR-LAT1", &[]), 1);
     let (mut client, committed) = crate::shared::a_failed_statement_is_an_error_and_the_session_lives_on(
         server.target.as_ref(),
         &work,

@@ -18,7 +18,7 @@ fn two_nodes_of_one_server_are_counted_once() {
     server.sql("CREATE OR REPLACE USER second@localhost; GRANT ALL ON *.* TO second@localhost");
     let target = open(&server, &server.request("second"));
     assert_eq!(target.facts().nodes, 2);
-    let small = loaded(target.as_ref(), "LGWR-LAT1", 4);
+    let small = loaded(target.as_ref(), work("LGWR-LAT1", &[]), 4);
     let mut observer = target.observer().unwrap();
     let before = observer.snapshot().unwrap();
     run(target.as_ref(), &small, 4);

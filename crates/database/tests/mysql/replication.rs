@@ -39,7 +39,7 @@ fn commits_wait_for_a_replica_at_its_distance() {
     for socket in [&server, &replica] {
         assert_eq!(sql(socket, "SELECT @@skip_networking"), "1", "the relay alone is at a port");
     }
-    let work = loaded(target.as_ref(), "LGWR-LAT1", 1);
+    let work = loaded(target.as_ref(), work("LGWR-LAT1", &[]), 1);
     let mut session = target.client_session(&work, 0).unwrap();
     let (row, mut commits) = (work.start(0).first_key, 0);
     let mut commit = || {

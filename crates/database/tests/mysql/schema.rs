@@ -14,7 +14,7 @@ fn what_loadline_made_goes_and_what_others_made_stays() {
     let server = server_alone();
     let target = &server.target;
     let databases = || server.sql("SELECT COUNT(*) FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = 'loadline'");
-    let work = loaded(target.as_ref(), "LGWR-LAT1", 2);
+    let work = loaded(target.as_ref(), work("LGWR-LAT1", &[]), 2);
     target.abilities().driver().unwrap().install(&work).unwrap();
     // A load that was cut off is gone on with.
     server.sql("DELETE FROM loadline.lgwr_lat1_redo WHERE id = 130");

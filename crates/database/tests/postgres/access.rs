@@ -95,9 +95,7 @@ fn encryption_is_real() {
     let s = server();
     let db = s.database("encrypted");
     let target = open(&s.tcp_url("postgres", "localhost", "encrypted?sslmode=require")).unwrap();
-    let work = crate::server::work("LGWR-LAT1", &[]);
-    target.create(&work).unwrap();
-    target.load(&work, 1).unwrap();
+    let work = loaded(target.as_ref(), work("LGWR-LAT1", &[]), 1);
     let session = target.client_session(&work, 0).unwrap();
     let sql = "SELECT ssl FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) \
                WHERE datname = 'encrypted' AND application_name = 'loadline test-run job 0'";

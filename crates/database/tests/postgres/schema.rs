@@ -24,10 +24,8 @@ fn a_second_run_is_refused_until_the_first_ends() {
 #[test]
 fn an_interrupted_load_is_resumed() {
     let db = server().database("loading");
-    let work = work("LGWR-LAT1", &[]);
     let target = db.target();
-    target.create(&work).unwrap();
-    target.load(&work, 4).unwrap();
+    let work = loaded(target.as_ref(), work("LGWR-LAT1", &[]), 4);
     let sum =
         "SELECT count(*), md5(string_agg(id || encode(payload, 'hex'), ',' ORDER BY id)) FROM loadline.lgwr_lat1_redo";
     let whole = db.psql(sum);
@@ -110,9 +108,7 @@ fn nodes_of_one_instance_are_counted_once() {
     two.nodes = vec![s.tcp_url("postgres", "127.0.0.1", "nodes")];
     let target = loadline_database::open(&two).unwrap();
     assert_eq!(target.facts().nodes, 2);
-    let work = work("LGWR-LAT1", &[]);
-    target.create(&work).unwrap();
-    target.load(&work, 2).unwrap();
+    let work = loaded(target.as_ref(), work("LGWR-LAT1", &[]), 2);
     assert_eq!(db.psql("SELECT count(*) FROM loadline.lgwr_lat1_redo"), "256");
     let _sessions = [target.client_session(&work, 0).unwrap(), target.client_session(&work, 1).unwrap()];
     let over_tcp = "SELECT count(*), count(client_addr) FROM pg_stat_activity WHERE application_name LIKE 'loadline test-run job%' AND datname = 'nodes'";
@@ -189,8 +185,7 @@ fn a_query_gets_the_requested_workers_for_any_size_of_its_table() {
     let db = server().database("together");
     let target = db.target();
     let work = |workers: i64| work("DA-PARALLEL", &[("workers", workers)]).with_size(2 << 20);
-    target.create(&work(1)).unwrap();
-    target.load(&work(1), 1).unwrap();
+    loaded(target.as_ref(), work(1), 1);
     for workers in [12, 2, 1] {
         target.reset(&work(workers), Driver::Client).unwrap();
         // For the size of this table the planner would use at most seven.

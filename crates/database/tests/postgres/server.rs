@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 
-use loadline_database::{OpenRequest, Target, Work};
+use loadline_database::{OpenRequest, Target};
 
 /// Of the role `scram`, as in `server.sh`.
 pub(crate) const SCRAM_PASSWORD: &str = "s:c\\r@m pässword";
@@ -107,10 +107,6 @@ pub(crate) fn request(url: &str) -> OpenRequest {
 
 pub(crate) fn open(url: &str) -> Result<Box<dyn Target>, loadline_database::TargetError> {
     loadline_database::open(&request(url))
-}
-
-pub(crate) fn work(code: &str, given: &[(&str, i64)]) -> Work {
-    Work::of(code, given).unwrap()
 }
 
 pub(crate) fn ca(name: &str) -> String {

@@ -48,9 +48,7 @@ fn levels_come_into_force_and_links_take_their_time() {
     assert!(target.job_limit().unwrap().jobs.unwrap() >= 32);
     let servers = sockets(scratch.path());
     assert_eq!(servers.len(), 3);
-    let work = work("LGWR-LAT1", &[]);
-    target.create(&work).unwrap();
-    target.load(&work, 1).unwrap();
+    let work = loaded(target.as_ref(), work("LGWR-LAT1", &[]), 1);
 
     let mut watch = replication.watch().unwrap();
     let commit = || {
@@ -206,9 +204,7 @@ fn a_users_standby_is_a_node_of_its_primary_only() {
     std::os::unix::fs::symlink(&servers[0], &link).unwrap();
     let target = open(&[&servers[0], &servers[1], &link]).unwrap();
     assert_eq!((target.facts().nodes, target.facts().read_only_nodes), (3, 1));
-    let work = work("TP-LOOKUP", &[("accounts", 1000)]);
-    target.create(&work).unwrap();
-    target.load(&work, 3).unwrap();
+    let work = loaded(target.as_ref(), work("TP-LOOKUP", &[("accounts", 1000)]), 3);
     for job in 0..3 {
         target.client_session(&work, job).unwrap();
     }

@@ -57,6 +57,17 @@ pub(crate) fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
     }
 }
 
+pub(crate) fn work(code: &str, given: &[(&str, i64)]) -> Work {
+    Work::of(code, given).unwrap()
+}
+
+/// The work whose tables have the rows of so many jobs now.
+pub(crate) fn loaded(target: &dyn Target, work: Work, jobs: u32) -> Work {
+    target.create(&work).unwrap();
+    target.load(&work, jobs).unwrap();
+    work
+}
+
 pub(crate) fn prepare(target: &dyn Target, work: &Work, jobs: u32) {
     target.create(work).unwrap();
     target.load(work, jobs).unwrap();
@@ -132,7 +143,7 @@ pub(crate) fn both_drivers_write_the_same_bytes(target: &dyn Target, contents: i
     seen
 }
 
-fn loaded(target: &dyn Target, work: &Work) -> Vec<loadline_model::manifest::TableLoad> {
+fn tables_loaded(target: &dyn Target, work: &Work) -> Vec<loadline_model::manifest::TableLoad> {
     let progress = LoadProgress::default();
     target.load_watched(work, 1, &progress).unwrap();
     progress.done()
@@ -146,18 +157,18 @@ pub(crate) fn the_data_set_is_loaded_once_and_resumed(
     sum: &str,
     cut: &str,
 ) -> String {
-    let work = Work::of("SRV-QUERY1", &[]).unwrap();
+    let work = work("SRV-QUERY1", &[]);
     let data_set = || target.abilities().data_set.unwrap();
     target.create(&work).unwrap();
-    assert_eq!(loaded(target, &work)[0].rows_loaded, 100_000);
+    assert_eq!(tables_loaded(target, &work)[0].rows_loaded, 100_000);
     let whole = sql(sum);
     let found = data_set().data_set().unwrap();
     assert!(found[0].complete && !found[0].kept && found[0].holds.rows == 100_000, "{found:?}");
     // A complete table is neither counted nor loaded again.
-    assert!(loaded(target, &work).is_empty());
+    assert!(tables_loaded(target, &work).is_empty());
     sql(cut);
     sql("UPDATE loadline.data_set SET complete = 0");
-    assert_eq!(loaded(target, &work)[0].rows_loaded, 4096, "only what was missing");
+    assert_eq!(tables_loaded(target, &work)[0].rows_loaded, 4096, "only what was missing");
     assert_eq!(sql(sum), whole);
     // Complete, and changed since.
     let shared = work.workload.tables.iter().find(|t| t.name == "lookup").unwrap();
@@ -182,7 +193,7 @@ pub(crate) fn whole_tables_are_loaded_once_and_then_indexed(
     [keys, at_first, drop_keys]: [&str; 3],
     path: &str,
 ) {
-    let work = Work::of("STO-READ-ASYNC", &[]).unwrap().with_size(4 << 20);
+    let work = work("STO-READ-ASYNC", &[]).with_size(4 << 20);
     let rows = work.workload.tables[0].total_rows(&work.params, 0);
     let count = || sql("SELECT COUNT(*) FROM loadline.sto_read_async_spread");
     target.create(&work).unwrap();
@@ -190,19 +201,19 @@ pub(crate) fn whole_tables_are_loaded_once_and_then_indexed(
     let stopped = LoadProgress::default();
     stopped.stop();
     assert!(target.load_watched(&work, 1, &stopped).is_err(), "a stopped load ends with an error");
-    let done = loaded(target, &work);
+    let done = tables_loaded(target, &work);
     assert!(done[0].table == "spread of STO-READ-ASYNC" && done[0].rows_loaded == rows, "{done:?}");
     assert!(done[0].path.starts_with(path) && done[0].loaders > 1, "{done:?}");
     assert_eq!((sql(keys), count()), ("2".to_owned(), rows.to_string()));
     // The workload deletes no rows, so they are not counted again.
     sql("DELETE FROM loadline.sto_read_async_spread WHERE id < 10");
-    assert!(loaded(target, &work).is_empty() && count() == (rows - 10).to_string());
+    assert!(tables_loaded(target, &work).is_empty() && count() == (rows - 10).to_string());
     // A new target counts the rows and loads the missing ones.
-    assert_eq!(loaded(open().as_ref(), &work)[0].rows_loaded, 4096);
+    assert_eq!(tables_loaded(open().as_ref(), &work)[0].rows_loaded, 4096);
     assert_eq!((sql(keys), count()), ("2".to_owned(), rows.to_string()));
     // A load that was interrupted before it created the keys.
     sql(drop_keys);
-    let rest = loaded(open().as_ref(), &work);
+    let rest = tables_loaded(open().as_ref(), &work);
     assert!(rest[0].rows_loaded == 0 && sql(keys) == "2", "{rest:?}");
     target.drop_tables(&work).unwrap();
     target.clean().unwrap();
@@ -262,7 +273,7 @@ pub(crate) fn waits_of_all_clients_are_sampled(
 /// What a user without privileges is told: the grants that are missing, of which the first is needed to create tables, and that so many
 /// jobs are allowed because of a limit.
 pub(crate) fn a_poor_user_is_told(target: &dyn Target, grants: &[(&str, Severity)], jobs: u32, limit: &str) {
-    assert_refused(target.create(&Work::of("LGWR-LAT1", &[]).unwrap()), &[grants[0].0]);
+    assert_refused(target.create(&work("LGWR-LAT1", &[])), &[grants[0].0]);
     let findings = target.doctor().unwrap();
     for (grant, severity) in grants {
         let lacks = findings.iter().find(|f| f.id == "privilege" && f.advice.contains(grant));
