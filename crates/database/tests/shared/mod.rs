@@ -232,18 +232,20 @@ pub(crate) fn done_in_slices(session: &mut dyn DatabaseSession) -> f64 {
     (0..4).map(|_| slice().transaction.count() + 1).sum::<u64>() as f64
 }
 
-/// What `observer` sees of other sessions while `query` runs in one: the most at work at once, and their CPU time so far.
-pub(crate) fn watch_others(observer: &mut dyn Observer, query: impl FnOnce() + Send) -> (u32, Vec<Option<f64>>) {
-    let (mut seen, mut used) = (0, Vec::new());
+/// Demands that `observer` sees other sessions at work while `query` runs in one, and their CPU time, which is returned.
+pub(crate) fn others_at_work_are_seen(observer: &mut dyn Observer, query: impl FnOnce() + Send) -> f64 {
+    let (mut seen, mut used): (_, Vec<f64>) = (0, Vec::new());
     std::thread::scope(|scope| {
         let query = scope.spawn(query);
         while !query.is_finished() {
             seen = seen.max(observer.sample_waits().unwrap().unwrap().others.unwrap());
-            used.push(observer.snapshot().unwrap().counters.get(counter::OTHER_SESSIONS_CPU_NS).copied());
+            used.extend(observer.snapshot().unwrap().counters.get(counter::OTHER_SESSIONS_CPU_NS).copied());
             std::thread::sleep(std::time::Duration::from_millis(5));
         }
     });
-    (seen, used)
+    let last = *used.last().unwrap();
+    assert!(seen >= 1 && used.is_sorted() && used[0] < last, "{seen}, {used:?}");
+    last
 }
 
 /// How many clients `target` sees to wait for `event` while `sleep` runs in one; the jobs do not. `each` is called meanwhile.
