@@ -80,9 +80,10 @@ fn every_workload(url: &str, kind: &TargetKind, slack: f64, refused: &[(&str, &s
         let load = || {
             let progress = LoadProgress::default();
             target.load_watched(&work, 2, &progress).unwrap();
-            progress.done()
+            progress.done().into_iter().map(|t| (t.table, t.rows_loaded)).collect::<Vec<_>>()
         };
-        load();
+        let mut loaded = load();
+        loaded.retain(|(table, _)| table.ends_with(&format!(" of {}", workload.code)));
         assert!(load().is_empty(), "{}: what is complete is not loaded again", workload.code);
         target.reset(&work, Driver::Client).unwrap();
         let before = (target.evidence(&work).unwrap(), snapshot(&*target));
@@ -109,6 +110,8 @@ fn every_workload(url: &str, kind: &TargetKind, slack: f64, refused: &[(&str, &s
         assert!(has_size, "{}: {:?}", workload.code, bytes().collect::<Vec<_>>());
         target.drop_tables(&work).unwrap();
         assert!(bytes().all(|bytes| bytes.is_none()), "{}", workload.code);
+        target.create(&work).unwrap();
+        assert_eq!(load(), loaded, "{}: created again, loaded again", workload.code);
         ran += 1;
         // A scan measures the size of each transaction; its default is only the start of the calibration.
         let size = workload.redo.filter(|_| workload.scan.is_none());
