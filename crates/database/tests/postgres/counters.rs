@@ -41,13 +41,7 @@ fn commits_are_counted_exactly() {
     client.execute(0, &[Arg::Bytes(&[9; 300]), Arg::Int(1)]).unwrap();
     client.rollback().unwrap();
     client.publish_counters().unwrap();
-    target.settle().unwrap();
-    // The checkpointer answers first and publishes its counters after that.
-    let mut after = observer.snapshot().unwrap();
-    wait_for("the checkpoint", || {
-        after = observer.snapshot().unwrap();
-        before.delta(&after, counter::CHECKPOINTS) > Some(0.0)
-    });
+    let after = observer.snapshot().unwrap();
     let grown = |name| before.delta(&after, name).unwrap_or_else(|| panic!("no {name}"));
     assert_eq!((grown(counter::COMMITS), grown("pg_stat_database.xact_rollback")), (42.0, 1.0));
     assert_eq!((grown(counter::ROWS_CHANGED), grown("pg_stat_database.tup_updated")), (43.0, 43.0));
@@ -55,10 +49,9 @@ fn commits_are_counted_exactly() {
     assert!(grown(counter::ROWS_READ) >= 43.0 && grown(counter::BLOCK_GETS) >= 86.0, "an index and a table");
     assert!(grown(counter::BLOCK_READS) <= grown(counter::BLOCK_GETS));
     assert_eq!(grown(counter::READ_BYTES), grown(counter::BLOCK_READS) * 8192.0);
-    assert_eq!(grown(counter::WRITE_BYTES), grown(counter::BLOCK_WRITES) * 8192.0);
     // The other tests of this binary use the same log: they add syncs, or sync our commits with theirs.
-    for (name, least) in [(counter::REDO_SYNCS, 5.0), (counter::REDO_WRITES, 5.0), (counter::BLOCK_WRITES, 1.0)] {
-        assert!(grown(name) >= least, "{name}: {}", grown(name));
+    for name in [counter::REDO_SYNCS, counter::REDO_WRITES] {
+        assert!(grown(name) >= 5.0, "{name}: {}", grown(name));
     }
     assert!(after.counters.contains_key(counter::READ_NS), "a superuser's session has its reads timed");
     let absent = target.absent_columns();
@@ -79,6 +72,17 @@ fn commits_are_counted_exactly() {
     let done = done_in_slices(session.as_mut());
     let after = observer.snapshot().unwrap();
     assert_eq!(before.delta(&after, counter::COMMITS), Some(done), "a slice's commits show when it returns");
+
+    target.settle().unwrap();
+    // The checkpointer answers first and publishes its counters after that.
+    let mut settled = after.clone();
+    wait_for("the checkpoint", || {
+        settled = observer.snapshot().unwrap();
+        after.delta(&settled, counter::CHECKPOINTS) > Some(0.0)
+    });
+    let written = |name| after.delta(&settled, name).unwrap();
+    assert!(written(counter::BLOCK_WRITES) >= 1.0);
+    assert_eq!(written(counter::WRITE_BYTES), written(counter::BLOCK_WRITES) * 8192.0);
 }
 
 #[test]
@@ -119,6 +123,7 @@ fn other_sessions_at_work_are_sampled() {
     let (own, blind) = (db.target(), crate::server::open(&server().socket_url("limited", "others")).unwrap());
     let (mut own, mut blind) = (own.observer().unwrap(), blind.observer().unwrap());
     let work = || drop(db.psql("SELECT count(*) FROM generate_series(1, 8000000)"));
+    own.sample_waits().unwrap();
     assert!(own.snapshot().unwrap().counters.contains_key(counter::OTHER_SESSIONS_CPU_NS));
     // Other tests of this binary have sessions too.
     others_at_work_are_seen(own.as_mut(), work);
