@@ -1,5 +1,6 @@
 //! The log as a target, without a run.
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use loadline_model::snapshot::counter;
