@@ -415,12 +415,9 @@ mod tests {
             commit: Commit::Wait,
         };
         let work = Work { program, ..Work::of("LGWR-LAT1", &[]).unwrap() };
-        for target in TARGETS.iter().filter(|target| ["postgres", "mysql", "oracle"].contains(&target.scheme)) {
-            let pieces = (target.render)(&work)
-                .into_iter()
-                .filter(|piece| piece.driver == Some(loadline_model::Driver::Database));
-            let texts: Vec<_> = pieces.map(|piece| piece.sql).collect();
-            insta::assert_snapshot!(target.scheme, texts.join("\n"));
-        }
+        let target = TARGETS.iter().find(|target| target.scheme == "postgres").unwrap();
+        let mut pieces = (target.render)(&work).into_iter();
+        let procedure = pieces.find(|piece| piece.driver == Some(loadline_model::Driver::Database)).unwrap();
+        insta::assert_snapshot!(procedure.sql);
     }
 }

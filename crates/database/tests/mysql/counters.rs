@@ -96,7 +96,7 @@ fn commits_are_counted_to_the_last_one() {
     target.reset(&small, Driver::Client).unwrap();
     assert_eq!(server.sql("SELECT @@GLOBAL.innodb_flush_log_at_trx_commit"), "1");
     let mut client = target.client_session(&small, 0).unwrap();
-    let one = || drop(client.execute_and_commit(0, &[Arg::Bytes(&[1; 500]), Arg::Int(1)]).unwrap());
+    let one = || assert_eq!(client.execute_and_commit(0, &[Arg::Bytes(&[1; 500]), Arg::Int(1)]).unwrap().0, 1);
     assert_eq!(commits(observer.as_mut(), one), 1.0);
 }
 
