@@ -100,41 +100,15 @@ pub(crate) fn refused(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cases::cases;
 
     #[test]
     fn what_servers_say_of_themselves() {
         assert!(FLAVOURS.checked(|_| &[]).flavours.iter().all(|flavour| !flavour.mark.is_empty()));
-        for (texts, name, basis) in [
-            (
-                &["5.7.25-OceanBase seekdb-v1.4.0.0", "OceanBase 4.3.5.3 seekdb (r1.4.0.0)"][..],
-                "OceanBase seekdb",
-                Basis::Other,
-            ),
-            (&["5.7.25", "OceanBase_CE 4.2.1.0 (r100)"], "OceanBase", Basis::Other),
-            (&["8.0.11-TiDB-v8.5.0", "TiDB Server (Apache License 2.0)"], "TiDB", Basis::Other),
-            (&["8.0.33", "Dolt"], "Dolt", Basis::Other),
-            (&["8.0.30-Vitess", ""], "Vitess", Basis::Other),
-            (&["8.0.36-28", "Percona Server (GPL), Release 28, Revision 47601f19"], "Percona Server", Basis::Same),
-            (&["8.0.36-28.1", "Percona XtraDB Cluster (GPL), Release rel28"], "Percona XtraDB Cluster", Basis::Same),
-            (&["CockroachDB CCL v23.1.11 (x86_64-pc-linux-gnu)"], "CockroachDB", Basis::Other),
-            (&["PostgreSQL 15.2-YB-2.25.0.0-b0 on x86_64-pc-linux-gnu"], "YugabyteDB", Basis::Other),
-            (
-                &["PostgreSQL 8.0.2 on i686-pc-linux-gnu, compiled by GCC gcc (GCC) 3.4.2, Redshift 1.0.12103"],
-                "Amazon Redshift",
-                Basis::Other,
-            ),
-            (&["PostgreSQL 12.12 (Greenplum Database 7.0.0)"], "Greenplum", Basis::Other),
-        ] {
-            let found = recognised(texts).unwrap();
-            assert_eq!((found.name.as_str(), &found.basis), (name, &basis), "{texts:?}");
-        }
-        for original in [
-            &["8.0.33", "MySQL Community Server - GPL"][..],
-            &["10.11.19-MariaDB-0+deb12u1", "Debian 12"],
-            &["11.4.5-MariaDB", "MariaDB Server"],
-            &["PostgreSQL 18.6 on x86_64-pc-linux-gnu, compiled by gcc (Debian 12.2.0-14) 12.2.0, 64-bit"],
-        ] {
-            assert_eq!(recognised(original), None, "{original:?}");
+        for (texts, name, basis) in cases::<(Vec<String>, String, Basis)>("flavours") {
+            let found = recognised(&texts.iter().map(String::as_str).collect::<Vec<_>>());
+            let said = found.map_or(("", &Basis::Same), |flavour| (&flavour.name, &flavour.basis));
+            assert_eq!(said, (name.as_str(), &basis), "{texts:?}");
         }
         let lacks = "lacks its counters Handler_commit";
         let e = refused("TiDB", "8.0.11-TiDB-v8.5.0", "here", "MySQL", lacks, "MySQL 8.0 and newer").to_string();

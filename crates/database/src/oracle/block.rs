@@ -117,6 +117,7 @@ pub(super) fn read_clock(session: &mut dyn OraSession) -> Result<Option<i64>, Ta
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cases::cases;
     use crate::role::SliceEnd;
     use proptest::prelude::*;
 
@@ -163,17 +164,8 @@ mod tests {
 
     #[test]
     fn what_does_not_add_up_is_an_error() {
-        for [moments, transactions, commits] in [
-            ["", "", ""],
-            ["1 5 5 6 7", "", ""],
-            ["1 5 5 6 7 2", "", ""],
-            ["1 6 5 6 7 1", "", ""],
-            ["1 5 5 8 7 1", "", ""],
-            ["1 5 5 6 7 0", "3 2;", "3 1;"],
-            ["1 5 5 6 7 0", "3;", "3 1;"],
-            ["1 5 5 6 7 0", "3 99999999999;", "3 99999999999;"],
-        ] {
-            assert!(read(&row(moments, transactions, commits)).is_err(), "{moments}");
+        for [moments, transactions, commits] in cases::<[String; 3]>("oracle-slices-refused") {
+            assert!(read(&row(&moments, &transactions, &commits)).is_err(), "{moments}");
         }
     }
 

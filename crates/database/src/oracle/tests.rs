@@ -248,6 +248,9 @@ fn found(name: &str) -> String {
     ] {
         writeln!(out, "{what}: {said}").unwrap();
     }
+    // Of tables with the names of ours, those without our comment are another's.
+    let dropped: BTreeSet<_> = server.texts().into_iter().filter(|text| text.starts_with("DROP")).collect();
+    writeln!(out, "dropped: {dropped:#?}").unwrap();
     out
 }
 
@@ -255,20 +258,6 @@ fn found(name: &str) -> String {
 fn what_loadline_finds_is_as_before() {
     for name in ["good", "no-grants", "spoiled", "standby"] {
         insta::assert_snapshot!(name, found(name));
-    }
-}
-
-#[test]
-fn only_tables_of_loadline_are_dropped() {
-    for (name, dropped) in [("no-grants", &["LOADLINE_LGWR_LAT1_REDO", "LOADLINE_LOCK"][..]), ("spoiled", &[])] {
-        let server = FakeServer::named(name);
-        let target = server.open(false).unwrap();
-        // "spoiled" has a table with the name of one of ours and without our comment; another run holds the lock.
-        assert_eq!(target.clean().is_ok(), !dropped.is_empty(), "{name}");
-        assert_eq!(matches!(target.create(&work()), Err(TargetError::Refused(_))), dropped.is_empty(), "{name}");
-        let statement = |table: &&str| format!("DROP TABLE \"{table}\" CASCADE CONSTRAINTS PURGE");
-        let sent: BTreeSet<String> = server.texts().into_iter().filter(|text| text.starts_with("DROP")).collect();
-        assert_eq!(sent, dropped.iter().map(statement).collect());
     }
 }
 

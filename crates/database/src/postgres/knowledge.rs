@@ -135,13 +135,3 @@ impl View {
         format!("(SELECT {} FROM {})", self.columns.iter().map(sum).collect::<Vec<_>>().join(", "), self.name)
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_file_can_be_read() {
-        KNOWLEDGE.checked(|file| &file.counters);
-    }
-}

@@ -151,12 +151,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_from_the_wire_panics(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        fn nothing_from_the_wire_panics(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
             let _ = header(&bytes);
             let _ = rows_of_tag(&bytes);
             let _ = ServerError::parse(&bytes).to_string();
             let _ = columns(&bytes).map(|c| c.map(<[u8]>::len)).collect::<Vec<_>>();
             let _ = timestamps(&bytes);
+            let _ = crate::postgres::slice::SliceRow::parse(&bytes);
         }
     }
 }

@@ -34,7 +34,7 @@ pub(crate) mod programs;
 mod server;
 pub(crate) mod settings;
 mod shared_memory;
-#[cfg(test)]
+#[cfg(all(test, feature = "servers"))]
 mod tests;
 
 /// Characters that need no encoding in a URL's query (RFC 3986, unreserved).

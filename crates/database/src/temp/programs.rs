@@ -219,18 +219,13 @@ pub(crate) fn cannot_run(program: &Path, e: &io::Error) -> TargetError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cases::cases;
 
     #[test]
     fn products_and_versions() {
-        for (text, product, shown) in [
-            ("postgres (PostgreSQL) 18.6\n", "PostgreSQL", "18.6"),
-            ("postgres (PostgreSQL) 15.13 (Debian 15.13-0+deb12u1)", "PostgreSQL", "15.13"),
-            ("/x/mysqld  Ver 8.0.33 for Linux on x86_64 (MySQL Community Server - GPL)", "MySQL", "8.0.33"),
-            ("mysqld  Ver 10.11.6-MariaDB-0+deb12u1 for debian-linux-gnu", "MariaDB", "10.11.6-MariaDB-0+deb12u1"),
-            ("mysqld  Ver 8.0.36-28 for Linux on x86_64 (Percona Server (GPL))", "MySQL", "Percona Server 8.0.36-28"),
-        ] {
-            let said = Program::parse(Path::new("/x"), text).unwrap();
-            assert_eq!((said.product.name.as_str(), said.shown().as_str()), (product, shown), "{text}");
+        for (text, product, shown) in cases::<(String, String, String)>("program-versions") {
+            let said = Program::parse(Path::new("/x"), &text).unwrap();
+            assert_eq!((said.product.name.clone(), said.shown()), (product, shown), "{text}");
         }
         assert!(Program::parse(Path::new("/x"), "bash: postgres: command not found").is_none());
     }

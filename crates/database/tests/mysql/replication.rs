@@ -1,7 +1,6 @@
 //! A private server with a replica: levels, the link, and servers that are killed.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use loadline_database::{OpenRequest, Target};
@@ -21,9 +20,7 @@ fn sockets(scratch: &Path) -> [PathBuf; 2] {
 }
 
 fn kill(socket: &Path) {
-    let pid = sql(socket, "SELECT @@pid_file");
-    let pid = std::fs::read_to_string(pid).unwrap();
-    assert!(Command::new("kill").args(["-9", pid.trim()]).status().unwrap().success());
+    kill_by(Path::new(&sql(socket, "SELECT @@pid_file")));
 }
 
 fn open(scratch: &Path) -> Box<dyn Target> {
@@ -42,7 +39,7 @@ fn commits_wait_for_a_replica_at_its_distance() {
     for socket in [&server, &replica] {
         assert_eq!(sql(socket, "SELECT @@skip_networking"), "1", "the relay alone is at a port");
     }
-    let work = loaded(target.as_ref(), "LGWR-LAT1", 1);
+    let work = loaded(target.as_ref(), work("LGWR-LAT1", &[]), 1);
     let mut session = target.client_session(&work, 0).unwrap();
     let (row, mut commits) = (work.start(0).first_key, 0);
     let mut commit = || {

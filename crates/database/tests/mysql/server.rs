@@ -112,18 +112,6 @@ pub(crate) fn sql(socket: &Path, sql: &str) -> String {
     String::from_utf8_lossy(&out.stdout).trim().to_owned()
 }
 
-pub(crate) fn work(code: &str, parameters: &[(&str, i64)]) -> Work {
-    Work::from_catalogue(code, parameters).unwrap()
-}
-
-/// The tables of a workload with the rows of so many jobs.
-pub(crate) fn loaded(target: &dyn Target, code: &str, jobs: u32) -> Work {
-    let work = work(code, &[]);
-    target.create(&work).unwrap();
-    target.load(&work, jobs).unwrap();
-    work
-}
-
 /// As many transactions of each job of LGWR-LAT1 as its number, and one.
 pub(crate) fn run(target: &dyn Target, work: &Work, jobs: u32) {
     for job in 0..jobs {

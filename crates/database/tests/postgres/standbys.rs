@@ -1,7 +1,6 @@
 //! Private standbys: levels, links, nodes; a server that is killed.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use loadline_database::{OpenRequest, Target, Work};
@@ -29,18 +28,11 @@ fn sockets(scratch: &Path) -> Vec<PathBuf> {
 }
 
 fn ask(socket: &Path, sql: &str) -> String {
-    let output =
-        Command::new("psql").args(["-XAtqc", sql, "-U", "postgres", "-h"]).arg(socket).arg("postgres").output();
-    let output = output.unwrap();
-    assert!(output.status.success(), "{sql}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    psql(socket, 5432, "postgres", sql)
 }
 
-/// Kills a server as a crash would.
 fn kill(socket: &Path) {
-    let postmaster = std::fs::read_to_string(socket.with_file_name("data").join("postmaster.pid")).unwrap();
-    let pid = postmaster.lines().next().unwrap();
-    assert!(Command::new("kill").args(["-9", pid]).status().unwrap().success());
+    kill_by(&socket.with_file_name("data").join("postmaster.pid"));
 }
 
 #[test]
@@ -56,9 +48,7 @@ fn levels_come_into_force_and_links_take_their_time() {
     assert!(target.job_limit().unwrap().jobs.unwrap() >= 32);
     let servers = sockets(scratch.path());
     assert_eq!(servers.len(), 3);
-    let work = work("LGWR-LAT1", &[]);
-    target.create(&work).unwrap();
-    target.load(&work, 1).unwrap();
+    let work = loaded(target.as_ref(), work("LGWR-LAT1", &[]), 1);
 
     let mut watch = replication.watch().unwrap();
     let commit = || {
@@ -213,9 +203,7 @@ fn a_users_standby_is_a_node_of_its_primary_only() {
     std::os::unix::fs::symlink(&servers[0], &link).unwrap();
     let target = open(&[&servers[0], &servers[1], &link]).unwrap();
     assert_eq!((target.facts().nodes, target.facts().read_only_nodes), (3, 1));
-    let work = work("TP-LOOKUP", &[("accounts", 1000)]);
-    target.create(&work).unwrap();
-    target.load(&work, 3).unwrap();
+    let work = loaded(target.as_ref(), work("TP-LOOKUP", &[("accounts", 1000)]), 3);
     for job in 0..3 {
         target.client_session(&work, job).unwrap();
     }
