@@ -153,15 +153,10 @@ mod tests {
         let described = device.describe();
         assert!(described.contains("stand-in") && described.contains("no persistent memory"), "{described}");
         let mut log = TinyLog::open(device).unwrap();
-        for _ in 0..75 {
-            log.commit().unwrap();
-        }
+        log.commits(75);
         assert_eq!(recover(&log.device).unwrap().len(), 75);
-        let ones = {
-            let mut m = AlignedBuf::new(PAGE).unwrap();
-            m.fill(1);
-            m
-        };
+        let mut ones = AlignedBuf::new(PAGE).unwrap();
+        ones.fill(1);
         log.device.write(8192, &ones).unwrap();
         log.device.write(12288, &ones[..512]).unwrap();
         assert_eq!(log.device.dirty, Some((8192, 12800)));

@@ -164,9 +164,8 @@ fn sampled_buffer_wait(profile: &WaitProfile, buffers: &Events, log: Option<&Eve
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use loadline_model::Snapshot;
-
     use super::*;
+    use crate::testing::snapshot;
 
     #[test]
     fn waits_for_the_log_count_if_no_commit_waits_for_it() {
@@ -185,19 +184,18 @@ mod tests {
 
     #[test]
     fn read_waits_come_only_from_the_databases_clock() {
-        let at = |calls: f64, ns: Option<f64>| {
-            let counters =
-                [(counter::READ_CALLS, Some(calls)), (counter::BLOCK_READS, Some(calls * 4.0)), (counter::READ_NS, ns)];
-            let counters = counters.into_iter().filter_map(|(n, v)| Some((n.to_owned(), v?))).collect();
-            Snapshot { counters, ..Snapshot::default() }
-        };
-        let of = |open: &Snapshot, close: &Snapshot| {
+        // 1,000 calls of 12 ms each in 2 s, by 8 jobs.
+        let [open, close] = [(0.0, 0.0), (1_000.0, 12e9)].map(|(calls, ns)| {
+            [(counter::READ_CALLS, calls), (counter::BLOCK_READS, calls * 4.0), (counter::READ_NS, ns)]
+        });
+        let of = |counters: usize| {
+            let [open, close] = [open, close].map(|all| snapshot(0, &all[..counters]));
+            let (open, close) = (&open, &close);
             let on_time = [open, close];
             read_wait_pct(&Counters { open, close, on_time, seconds: 2.0, off_s: 0.0, whole: None }, 8)
         };
-        // 1,000 calls of 12 ms each in 2 s, by 8 jobs.
-        let pct = of(&at(0.0, Some(0.0)), &at(1_000.0, Some(12e9))).unwrap();
+        let pct = of(3).unwrap();
         assert!((pct - 75.0).abs() < 1e-9, "{pct}");
-        assert_eq!(of(&at(0.0, None), &at(1_000.0, None)), None, "calls without times");
+        assert_eq!(of(2), None, "calls without times");
     }
 }

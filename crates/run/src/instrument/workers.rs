@@ -300,10 +300,7 @@ mod tests {
 
     #[test]
     fn counters_are_those_of_the_window() {
-        let at = |given: &[(&str, f64)]| {
-            let counters = given.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
-            Snapshot { counters, ..Snapshot::default() }
-        };
+        let at = |given: &[(&str, f64)]| crate::testing::snapshot(0, given);
         let workers = |planned, launched| at(&[(counter::WORKERS_PLANNED, planned), (counter::WORKERS_CAME, launched)]);
         let counted = grown(&workers(3.0, 3.0), &workers(9.0, 8.0));
         assert_eq!(counted, Some(Counted::Workers { planned: 6.0, launched: 5.0 }));
