@@ -54,6 +54,8 @@ mod output;
 mod record;
 mod recover;
 mod ring;
+#[cfg(test)]
+mod ring_tests;
 mod session;
 mod slot;
 mod state;

@@ -148,6 +148,11 @@ impl Case {
     }
 
     pub(crate) fn checks(&self, make: &[fn(&Evidence<'_>, &mut Test)]) -> Vec<Check> {
+        self.made(make).checks
+    }
+
+    /// The test after these functions.
+    pub(crate) fn made(&self, make: &[fn(&Evidence<'_>, &mut Test)]) -> Test {
         let machine = Machine { cpus: 2, ..Machine::default() };
         let manifest = Manifest { machine, ..Manifest::default() };
         let info = TargetInfo::default();
@@ -162,6 +167,6 @@ impl Case {
         };
         let mut test = self.test.clone();
         make.iter().for_each(|make| make(&evidence, &mut test));
-        test.checks
+        test
     }
 }

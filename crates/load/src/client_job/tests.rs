@@ -156,7 +156,12 @@ fn a_transaction_that_lost_against_another_is_tried_again_with_its_values() {
     let both = session.keys.len().min(undisturbed.keys.len());
     assert_eq!(session.keys[..both], undisturbed.keys[..both]);
     // One that always loses is an error at last.
+    let began = std::time::Instant::now();
     let (_, tally, _) = run_for(&mut Scripted { sleep_ms: 0, conflict_every: 1, ..engine() }, 50, 300, None);
+    // Each pause is twice as long as the one before, up to the longest.
+    let [first_ns, longest_ns] = PAUSE_AFTER_CONFLICT_NS;
+    let pauses_ns: u64 = (0..MAX_ATTEMPTS - 2).map(|n| (first_ns << n.min(20)).min(longest_ns)).sum();
+    assert!(began.elapsed() >= Duration::from_nanos(tally.errors_total * pauses_ns), "{}", tally.errors_total);
     assert!(tally.errors_total > 0 && tally.conflicts_total >= tally.errors_total);
 }
 

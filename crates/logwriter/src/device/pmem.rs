@@ -164,6 +164,7 @@ mod tests {
         assert_eq!(log.device.dirty, None);
         assert!(log.device.write(16384, &ones[..512]).is_err(), "past the end of the file");
         drop(log);
+        assert_eq!(std::fs::metadata(dir.path().join("redo-0000000000.log")).unwrap().len(), OPTIONS.file_bytes);
         let device = PmemDevice::open(dir.path(), OPTIONS).unwrap();
         assert_eq!(recover(&device).unwrap().len(), 75);
         let mut some = [0; 600];

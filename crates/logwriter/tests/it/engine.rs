@@ -117,6 +117,8 @@ fn each_rule_triggers_a_write_and_is_counted() {
     for (config, by) in [
         (LogConfig { at_bytes: Some(4096), ..plain() }, Trigger::Bytes),
         (LogConfig { buffer_fraction: Some(0.25), ..plain() }, Trigger::Fraction),
+        (LogConfig { at_bytes: Some(4096), buffer_fraction: Some(0.25), ..plain() }, Trigger::Bytes),
+        (LogConfig { at_bytes: Some(16384), buffer_fraction: Some(0.25), ..plain() }, Trigger::Fraction),
         (LogConfig { every: Some(Duration::from_millis(20)), ..plain() }, Trigger::Timer),
     ] {
         let writer = open(&config, &memory(1024));

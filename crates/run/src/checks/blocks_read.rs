@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn single_blocks_need_number_and_bytes() {
+    fn single_blocks_need_number_and_bytes_and_scans_bytes() {
         let database = reads(1000.0, 8_192_000.0);
         let share = |device| device_share(database, device, Access::Random).unwrap();
         assert_eq!(share(reads(1000.0, 8_192_000.0)), 1.0);
@@ -382,10 +382,7 @@ mod tests {
         assert_eq!(share(reads(0.0, 0.0)), 0.0);
         // SQLite's 1 KiB pages take a page of 4 KiB each from the device.
         assert_eq!(device_share(reads(10.0, 10_240.0), reads(9.0, 36_864.0), Access::Random), Some(0.9));
-    }
-
-    #[test]
-    fn scans_are_compared_by_bytes() {
+        // Scans are compared by bytes.
         let share = |device| device_share(reads(1000.0, 8_192_000.0), device, Access::Sequential);
         assert_eq!(share(reads(63.0, 8_192_000.0)), Some(1.0));
         assert_eq!(share(reads(63.0, 4_096_000.0)), Some(0.5));

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use loadline_database::Work;
-use loadline_load::{Books, JobResult, Schedule};
+use loadline_load::{Books, JobResult, Schedule, Scripted};
 use loadline_model::record::AgentFigures;
 use loadline_model::{Check, CheckId, Driver, JobLoad, Population};
 use loadline_workload::{Commit, read_file};
@@ -69,15 +69,10 @@ fn outside(case: &Case) -> f64 {
 }
 
 #[test]
-fn a_sound_test_passes_every_check() {
-    let case = sound();
-    assert_eq!(case.request.work.program.rows_changed_per_tx(), 3);
-    assert_eq!(failed(&case), []);
-    assert!(outside(&case).abs() < 1e-9, "back to back leaves nothing outside");
-}
-
-#[test]
-fn each_false_figure_fails_its_check() {
+fn a_sound_test_passes_every_check_and_each_false_figure_fails_its_own() {
+    assert_eq!(sound().request.work.program.rows_changed_per_tx(), 3);
+    assert_eq!(failed(&sound()), []);
+    assert!(outside(&sound()).abs() < 1e-9, "back to back leaves nothing outside");
     let n = sound().measured.merged.transaction.count() as f64;
     let total = sound().measured.merged.total as i64;
     let grown = |rows: i64| move |case: &mut Case| case.proof.grown = Ok(Some(rows));
@@ -169,6 +164,22 @@ fn queries_read_their_rows_and_read_only_scripts_change_none() {
         outcome(&case, CheckId::ReadOnly)
     };
     assert_eq!([noted(1.0), noted(0.0)], [Outcome::Noted, Outcome::Passed]);
+    let sending = |statements| {
+        let mut case = testing::case(Work::with(Arc::clone(&scripts), &[]).unwrap(), jobs(4, back_to_back(3_000_000)));
+        case.measured.merged.scripted = Some(Scripted { statements, ..Scripted::default() });
+        outcome(&case, CheckId::WorkEvidence)
+    };
+    assert_eq!([sending(0) == Outcome::Failed, sending(9) == Outcome::Failed], [true, false]);
+    // Counted a fifth of the window late: as many more may have been changed, and no more.
+    let changed_rows = |more: f64| {
+        let mut case = testing::case(Work::of("DBWR-THR", &[]).unwrap(), jobs(4, back_to_back(3_000_000)));
+        let rows =
+            case.measured.merged.transaction.count() as f64 * case.request.work.program.rows_changed_per_tx() as f64;
+        case.count(counter::ROWS_CHANGED, rows * (1.0 + more));
+        case.measured.edges.at_close.snapshot.as_mut().unwrap().at_ns += 2 * SECOND / 5;
+        case.checks(&[|e, t| t.check(CheckId::RowsChanged, blocks_written::rows_changed(e))])[0].outcome
+    };
+    assert_eq!([changed_rows(0.15), changed_rows(0.25)], [Outcome::Passed, Outcome::Failed]);
 }
 
 fn count_jobs(case: &mut Case, count: f64, uncertain: f64) {

@@ -165,7 +165,6 @@ fn sampled_buffer_wait(profile: &WaitProfile, buffers: &Events, log: Option<&Eve
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::testing::snapshot;
 
     #[test]
     fn waits_for_the_log_count_if_no_commit_waits_for_it() {
@@ -180,22 +179,5 @@ mod tests {
         assert_eq!(none, None, "log events alone prove nothing about buffers");
         profile.samples = 4;
         assert_eq!(sampled_buffer_wait(&profile, &buffers, Some(&log)), None);
-    }
-
-    #[test]
-    fn read_waits_come_only_from_the_databases_clock() {
-        // 1,000 calls of 12 ms each in 2 s, by 8 jobs.
-        let [open, close] = [(0.0, 0.0), (1_000.0, 12e9)].map(|(calls, ns)| {
-            [(counter::READ_CALLS, calls), (counter::BLOCK_READS, calls * 4.0), (counter::READ_NS, ns)]
-        });
-        let of = |counters: usize| {
-            let [open, close] = [open, close].map(|all| snapshot(0, &all[..counters]));
-            let (open, close) = (&open, &close);
-            let on_time = [open, close];
-            read_wait_pct(&Counters { open, close, on_time, seconds: 2.0, off_s: 0.0, whole: None }, 8)
-        };
-        let pct = of(3).unwrap();
-        assert!((pct - 75.0).abs() < 1e-9, "{pct}");
-        assert_eq!(of(2), None, "calls without times");
     }
 }
