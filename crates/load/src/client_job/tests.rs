@@ -112,6 +112,10 @@ fn run_with<'s>(
 fn time_in_transactions_fills_the_window() {
     let (result, tally, schedule) = run_for(&mut engine(), 50, 300, None);
     assert!(result.ran_through(&schedule) && tally.errors_total == 0);
+    assert_eq!(tally.total, result.total);
+    // With the one at the window end, if it did not end right there.
+    let (kept, counted) = (result.slowest.as_ref().unwrap().kept().0.len() as u64, tally.transaction.count());
+    assert!((counted..=counted + 1).contains(&kept), "{kept} of {counted}");
     assert_eq!(tally.per_step.iter().sum::<u64>(), tally.transaction.count());
     let share = result.time_in_transactions_ns() / schedule.window_ns() as f64;
     // Each of them took 2 ms or more, the first perhaps before the window.

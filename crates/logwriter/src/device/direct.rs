@@ -229,25 +229,28 @@ mod tests {
         (DirectSync::Fdatasync, Via::SystemCalls),
     ];
 
+    /// More than new files are filled by at once, and no multiple of it.
+    const FILE: u64 = 96 << 10;
+
     fn here() -> tempfile::TempDir {
         tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap()
     }
 
     fn open(dir: &Path, sync: DirectSync, via: Via) -> DirectDevice {
-        DirectDevice::open(dir, DirectOptions { file_bytes: 65536, sync, via, ..DirectOptions::default() }).unwrap()
+        DirectDevice::open(dir, DirectOptions { file_bytes: FILE, sync, via, ..DirectOptions::default() }).unwrap()
     }
 
     #[test]
     fn a_log_that_each_way_continues_is_read_back() {
         let dir = here();
         let block_bytes = open(dir.path(), DirectSync::Dsync, Via::Auto).block_bytes();
-        let per_file = 65536 / block_bytes as u64;
+        let per_file = FILE / block_bytes as u64;
         for (round, (sync, via)) in (1..).zip(ALL) {
             let mut log = TinyLog::open(open(dir.path(), sync, via)).unwrap();
             log.commits(per_file + 3);
             // Write and sync as separate calls.
             let memory = AlignedBuf::new(2 * PAGE).unwrap();
-            log.device.write(65536 - 2 * PAGE as u64, &memory).unwrap();
+            log.device.write(FILE - 2 * PAGE as u64, &memory).unwrap();
             log.device.sync().unwrap();
             drop(log);
             let device = open(dir.path(), sync, via);
@@ -257,10 +260,10 @@ mod tests {
             let mut some = vec![0; 700];
             assert_eq!(device.read(0, 5001, &mut some).unwrap(), 700);
             assert_eq!(some, whole[5001..5701]);
-            assert_eq!(device.read(0, 65536, &mut some).unwrap(), 0);
-            assert_eq!(device.read(0, 65530, &mut some).unwrap(), 6);
+            assert_eq!(device.read(0, FILE, &mut some).unwrap(), 0);
+            assert_eq!(device.read(0, FILE - 6, &mut some).unwrap(), 6);
         }
-        let config = FileConfig { file_bytes: 65536, block_bytes, ..FileConfig::default() };
+        let config = FileConfig { file_bytes: FILE, block_bytes, ..FileConfig::default() };
         let files = FileDevice::open(dir.path(), &config).unwrap();
         assert_eq!(recover(&files).unwrap().len() as u64, 4 * (per_file + 3));
     }
