@@ -161,7 +161,9 @@ impl<D: LogDevice> TinyLog<D> {
     }
 
     pub(crate) fn commits(&mut self, count: u64) {
-        (0..count).for_each(|_| drop(self.commit().unwrap()));
+        for _ in 0..count {
+            self.commit().unwrap();
+        }
     }
 
     /// Writes one block per commit, and returns its number once it is durable.
