@@ -13,6 +13,8 @@ pub mod phase;
 mod remote;
 pub mod schedule;
 mod scripts;
+#[cfg(test)]
+mod tests;
 mod warmup;
 mod watch;
 mod worker;

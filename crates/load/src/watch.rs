@@ -51,7 +51,7 @@ pub enum TickAt {
 }
 
 /// Time between two questions whether the window may start, ns.
-const HOLD_NS: u64 = 2 * STEP_NS;
+pub(crate) const HOLD_NS: u64 = 2 * STEP_NS;
 
 /// How long after a whole second of the window jobs are asked what they did in it: in-database slices that ended with it have
 /// reported by then.

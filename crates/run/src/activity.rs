@@ -120,5 +120,13 @@ mod tests {
         let span = |what: &str, from_s, to_s| Span { what: what.to_owned(), from_s, to_s };
         let found = spans(seen.into_iter());
         assert_eq!(found, [span("checkpoint", 0.1, 0.3), span("autovacuum", 0.2, 0.2), span("checkpoint", 2.0, 2.0)]);
+        // Of a window from 5 to 7 s, before and after which it went on.
+        let sample = |tenths: u64| {
+            let background = Some(vec!["checkpoint".to_owned()]);
+            (tenths * 100_000_000, loadline_model::snapshot::WaitSample { background, ..Default::default() })
+        };
+        let collected = Collected { wait_samples: (40..80).map(sample).collect(), ..Collected::default() };
+        let activity = of_period(&collected, 5_000_000_000, 7_000_000_000);
+        assert_eq!((activity.sampling.samples, activity.spans), (20, Some(vec![span("checkpoint", 0.0, 1.9)])));
     }
 }

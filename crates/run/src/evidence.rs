@@ -1,9 +1,6 @@
 //! Evidence of a test, complete before a test is made of it: what the jobs counted, snapshots of the database's counters at fixed
 //! moments, samples between them, what instruments saw, and answers to queries before and after. `steps.rs` has what makes a test of it.
 
-#[cfg(test)]
-pub(crate) mod testing;
-
 use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;

@@ -188,10 +188,7 @@ mod tests {
         assert_eq!(rate(2.35, Second, 2.3, 2.1), Some(300.0));
         assert_eq!(rate(2.4, Second, 2.3, 2.1), None, "nothing new");
         assert_eq!(rate(2.6, WindowEnd, 2.6, 2.6), Some(300.0), "what is left of the window");
-    }
-
-    #[test]
-    fn a_window_of_any_length_has_a_rate_and_without_transactions_it_is_0() {
+        // A window of any length has a rate; without transactions it is 0.
         let mut pace = Pace { begin: vec![Reported::default()] };
         assert_eq!(pace.rate(&tick(0.1, TickAt::WindowStart, &[(50, 0.1)])), None);
         assert_eq!(pace.rate(&tick(0.2, TickAt::WindowEnd, &[(50, 0.2)])), Some(0.0), "a stall");

@@ -9,8 +9,6 @@ pub(crate) mod log;
 mod place;
 mod rows;
 mod statements;
-#[cfg(test)]
-pub(crate) mod testing;
 mod threads;
 
 use std::path::PathBuf;

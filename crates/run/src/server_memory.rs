@@ -66,15 +66,13 @@ pub(crate) fn known(
 
 #[cfg(test)]
 mod tests {
-    use crate::plan::PlanSpec;
-
     use super::*;
-    use crate::make_plan;
+    use crate::testing::planned;
 
     #[test]
     fn the_larger_memory_counts_and_a_contradiction_is_refused() {
         let of = |given: Option<&str>, info: &TargetInfo, cache: u64| {
-            let plan = make_plan(&PlanSpec { server_memory: given.map(str::to_owned), ..PlanSpec::default() }).unwrap();
+            let plan = planned(&given.map_or(String::new(), |bytes| format!("server-memory = '{bytes}'")));
             known(&plan, info, Some(cache), 8 << 30).map(|m| m.map(|m| m.bytes >> 30)).map_err(|e| e.to_string())
         };
         let remote = TargetInfo { nodes: 1, ..TargetInfo::default() };

@@ -13,7 +13,7 @@ use crate::instrument::size_scan::{Scanned, output as scan};
 use crate::study::window_length;
 use crate::test::Test;
 
-const FIGURES: &[fn(&Evidence<'_>, &mut Test)] = &[
+pub(crate) const FIGURES: &[fn(&Evidence<'_>, &mut Test)] = &[
     figures::own,
     populations::figures,
     volume::figures,

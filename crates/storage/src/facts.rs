@@ -186,10 +186,7 @@ mod tests {
         assert!(StorageFacts::read(Path::new("/tmp")).unwrap().storage.free_bytes.is_some());
         let error = StorageFacts::read(Path::new("/no/such/dir")).unwrap_err().to_string();
         assert!(error.contains("'/no/such/dir'"), "{error}");
-    }
-
-    #[test]
-    fn main_memory_is_no_disk() {
+        // Main memory is no disk.
         let facts = StorageFacts::read(Path::new("/dev/shm")).unwrap();
         assert_eq!((facts.kind, facts.dax, facts.storage.device), (Kind::Tmpfs, false, None));
         assert!(facts.kind.caveat().unwrap().starts_with("no disk"));

@@ -41,6 +41,10 @@ fn start(config: SamplerConfig, snapshot: Snap, waits: Waits) -> Sampler {
     Sampler::start(config, Box::new(Fake(snapshot, waits))).unwrap()
 }
 
+fn start_sound(config: SamplerConfig) -> Sampler {
+    start(config, Box::new(snapshot), Box::new(waits))
+}
+
 fn sleep_until(at_ns: u64) {
     std::thread::sleep(clock::until(at_ns));
 }
@@ -68,10 +72,8 @@ fn readings_are_taken_on_time() {
 /// Collected figures of a window of 2 s, each reading late by less than `late`; when its start and end were read.
 fn readings(late: u64) -> (Collected, [u64; 2]) {
     let origin = loadline_storage::now_ns() + S + S / 3;
-    let sampler =
-        start(SamplerConfig { wait_hz: 50.0, ..SamplerConfig::new(origin) }, Box::new(snapshot), Box::new(waits));
-    let (open, close) =
-        (sampler.reading_at("open", origin).unwrap(), sampler.reading_at("close", origin + 2 * S).unwrap());
+    let sampler = start_sound(SamplerConfig { wait_hz: 50.0, ..SamplerConfig::new(origin) });
+    let (open, close) = (sampler.reading_at("open", origin).unwrap(), sampler.reading_at("close", origin + 2 * S).unwrap());
     let (open, close) = (open.wait().unwrap(), close.wait().unwrap());
     let collected = sampler.finish();
     assert_eq!(collected.problems, [] as [&str; 0]);
@@ -101,11 +103,7 @@ fn readings(late: u64) -> (Collected, [u64; 2]) {
 #[test]
 fn an_edge_is_read_at_once_and_the_series_follows_a_new_origin() {
     let now = loadline_storage::now_ns();
-    let sampler = start(
-        SamplerConfig { wait_hz: 0.0, ..SamplerConfig::new(now + 900 * S / 1000) },
-        Box::new(snapshot),
-        Box::new(waits),
-    );
+    let sampler = start_sound(SamplerConfig { wait_hz: 0.0, ..SamplerConfig::new(now + 900 * S / 1000) });
     sampler.align(now + S / 2);
     let reading = sampler.reading("now").unwrap();
     assert!(reading.system.at_ns >= now && reading.system.at_ns < now + S / 2, "{}", reading.system.at_ns - now);

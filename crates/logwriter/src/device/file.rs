@@ -200,5 +200,10 @@ mod tests {
             }
             assert!(found == blocks, "{sync:?}");
         }
+        // What cannot be written out early is no error.
+        let null = File::open("/dev/null").unwrap();
+        for (offset, length) in [(0, 1), (4096, usize::MAX), (u64::MAX, 1)] {
+            write_out::begin(&null, offset, length).unwrap();
+        }
     }
 }

@@ -3,25 +3,12 @@
 
 use std::sync::{Arc, Mutex};
 
-use crate::common::{Disk, Event, Fate, MemDevice, payload};
+use crate::common::{Disk, Event, Fate, MemDevice, config, payload};
 use crate::log;
 use crate::log::{Body, CommitMode, Keep, LogConfig, LogWriter, Lsn, recover};
 use proptest::prelude::*;
 
 const BLOCK: usize = 512;
-
-/// A log's setting that fits its small files.
-fn config(buffer_blocks: usize, at_bytes: Option<u64>, keep: Keep) -> LogConfig {
-    LogConfig {
-        buffer_bytes: buffer_blocks * BLOCK,
-        buffer_fraction: None,
-        at_bytes,
-        every: None,
-        gather: true,
-        put_off_bytes: 4096,
-        keep,
-    }
-}
 
 /// One step of a job: a record of some size, then perhaps a commit.
 #[derive(Clone, Debug)]

@@ -325,18 +325,19 @@ mod tests {
     #[test]
     fn the_advice_names_the_cache_and_the_remedy() {
         let facts = CacheFacts { cache_bytes: Some(1 << 30), table_bytes: Some(128 << 20), ..CacheFacts::default() };
-        let text = advice(0.01, 1.0, &facts);
-        assert!(text.contains("1.0 GiB") && text.contains("--size 12GiB"), "{text}");
-        assert!(!text.contains("page cache"), "{text}");
         let little = CacheFacts { cache_bytes: Some(1 << 20), ..facts.clone() };
-        let text = advice(0.8, 1.0, &little);
-        assert!(text.contains("longer window") && !text.contains("--size"), "{text}");
         let shared = CacheFacts { not_kept_out: Some("no right".into()), ..CacheFacts::default() };
-        let text = advice(1.0, 0.3, &shared);
-        assert!(text.contains("no right") && !text.contains("--size"), "{text}");
         let memory = Some(ServerMemory { bytes: 8 << 30, source: "this machine's" });
-        let text = advice(1.0, 0.3, &CacheFacts { memory, ..shared });
-        assert!(text.contains("no right") && text.contains("--size 80GiB"), "{text}");
+        let known = CacheFacts { memory, ..shared.clone() };
+        for (shares, facts, says, not) in [
+            ([0.01, 1.0], &facts, ["1.0 GiB", "--size 12GiB"], "page cache"),
+            ([0.8, 1.0], &little, ["longer window"; 2], "--size"),
+            ([1.0, 0.3], &shared, ["no right"; 2], "--size"),
+            ([1.0, 0.3], &known, ["no right", "--size 80GiB"], "longer window"),
+        ] {
+            let text = advice(shares[0], shares[1], facts);
+            assert!(says.iter().all(|part| text.contains(part)) && !text.contains(not), "{text}");
+        }
         assert_eq!(advice(1.0, 1.0, &facts), "");
     }
 
@@ -371,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn single_blocks_need_number_and_bytes() {
+    fn single_blocks_need_number_and_bytes_and_scans_bytes() {
         let database = reads(1000.0, 8_192_000.0);
         let share = |device| device_share(database, device, Access::Random).unwrap();
         assert_eq!(share(reads(1000.0, 8_192_000.0)), 1.0);
@@ -381,10 +382,7 @@ mod tests {
         assert_eq!(share(reads(0.0, 0.0)), 0.0);
         // SQLite's 1 KiB pages take a page of 4 KiB each from the device.
         assert_eq!(device_share(reads(10.0, 10_240.0), reads(9.0, 36_864.0), Access::Random), Some(0.9));
-    }
-
-    #[test]
-    fn scans_are_compared_by_bytes() {
+        // Scans are compared by bytes.
         let share = |device| device_share(reads(1000.0, 8_192_000.0), device, Access::Sequential);
         assert_eq!(share(reads(63.0, 8_192_000.0)), Some(1.0));
         assert_eq!(share(reads(63.0, 4_096_000.0)), Some(0.5));
@@ -411,35 +409,27 @@ mod tests {
     }
 
     #[test]
-    fn k_times_the_memory_is_one_kth() {
-        for (table, share, source) in [(640, 0.1, DataSource::Device), (256, 0.25, DataSource::Bounded)] {
-            let bound = judge(table, Some(64), 9_900.0).unwrap();
+    fn k_times_the_memory_is_one_kth_and_blocks_of_an_index_may_all_be_cached() {
+        for (table, read, share, source, [begin, part]) in [
+            (640, 9_900.0, 0.1, DataSource::Device, ["", "64.0 GiB (--server-memory)"]),
+            (256, 9_900.0, 0.25, DataSource::Bounded, ["", "64.0 GiB (--server-memory)"]),
+            (640, 20_000.0, 0.55, DataSource::Bounded, ["at most 10.0 % of the requested", "2.00 for"]),
+        ] {
+            let bound = judge(table, Some(64), read).unwrap();
             assert!((bound.share - share).abs() < 1e-9 && bound.source == source, "{bound:?}");
-            assert!(bound.detail.contains("64.0 GiB (--server-memory)"), "{bound:?}");
+            assert!(bound.detail.starts_with(begin) && bound.detail.contains(part), "{bound:?}");
         }
-        let why = judge(100, Some(64), 9_900.0).unwrap_err();
-        assert!(why.contains("--size 640GiB") && why.contains("at most 64.0 %"), "{why}");
-        let why = judge(10, Some(64), 9_900.0).unwrap_err();
-        assert!(why.contains("--size 640GiB"), "{why}");
-        let why = judge(640, None, 9_900.0).unwrap_err();
-        assert!(why.contains("--server-memory") && why.contains("at most 10 %"), "{why}");
-    }
-
-    #[test]
-    fn blocks_of_an_index_may_all_be_cached() {
-        let bound = judge(640, Some(64), 20_000.0).unwrap();
-        assert!((bound.share - 0.55).abs() < 1e-9 && bound.source == DataSource::Bounded, "{bound:?}");
-        assert!(
-            bound.detail.starts_with("at most 10.0 % of the requested") && bound.detail.contains("2.00 for"),
-            "{bound:?}"
-        );
-    }
-
-    #[test]
-    fn a_cache_that_serves_more_than_fits_shows_a_wrong_memory() {
         assert!(judge(640, Some(64), 8_900.0).is_ok(), "11 % are within the spread");
-        let why = judge(640, Some(64), 5_000.0).unwrap_err();
-        assert!(why.contains("50.0 % were in the database's own cache, which is more"), "{why}");
+        for (table, memory, read, says) in [
+            (100, Some(64), 9_900.0, ["--size 640GiB", "at most 64.0 %"]),
+            (10, Some(64), 9_900.0, ["--size 640GiB"; 2]),
+            (640, None, 9_900.0, ["--server-memory", "at most 10 %"]),
+            // A cache that serves more than fits shows a wrong memory.
+            (640, Some(64), 5_000.0, ["50.0 % were in the database's own cache, which is more"; 2]),
+        ] {
+            let why = judge(table, memory, read).unwrap_err();
+            assert!(says.iter().all(|part| why.contains(part)), "{why}");
+        }
     }
 
     #[test]

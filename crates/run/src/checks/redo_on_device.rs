@@ -78,12 +78,13 @@ mod tests {
     fn outcome(mib: Option<f64>, writes: f64, syncs: Option<f64>, done: f64, options: &str) -> Outcome {
         let lat1 = find("LGWR-LAT1").unwrap();
         let program = lat1.make(&lat1.params(&BTreeMap::new()).unwrap());
-        let mut figures = Test::default();
+        let mut figures = crate::testing::figures(&[
+            (column::DEVICE_WRITES_PER_S, writes),
+            (column::REDO_MIB_PER_S, 2.0),
+            (column::COMMITS, done),
+            (column::COMMIT_THROUGHPUT_TPS, 1000.0),
+        ]);
         figures.set_or_absent(column::DEVICE_WRITE_MIB_PER_S, mib, "unknown");
-        figures.set(column::DEVICE_WRITES_PER_S, writes);
-        figures.set(column::REDO_MIB_PER_S, 2.0);
-        figures.set(column::COMMITS, done);
-        figures.set(column::COMMIT_THROUGHPUT_TPS, 1000.0);
         figures.set_or_absent(column::REDO_SYNC_WRITES_PER_S, syncs, "not counted");
         let log = Storage { mount_options: options.into(), ..Storage::default() };
         check_writes(&program, 8, &figures, Some(&log), false).unwrap_or_else(|why| why).outcome

@@ -166,8 +166,6 @@ fn sampled_buffer_wait(profile: &WaitProfile, buffers: &Events, log: Option<&Eve
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use loadline_model::Snapshot;
-
     use super::*;
 
     #[test]
@@ -183,23 +181,5 @@ mod tests {
         assert_eq!(none, None, "log events alone prove nothing about buffers");
         profile.samples = 4;
         assert_eq!(sampled_buffer_wait(&profile, &buffers, Some(&log)), None);
-    }
-
-    #[test]
-    fn read_waits_come_only_from_the_databases_clock() {
-        let at = |calls: f64, ns: Option<f64>| {
-            let counters =
-                [(counter::READ_CALLS, Some(calls)), (counter::BLOCK_READS, Some(calls * 4.0)), (counter::READ_NS, ns)];
-            let counters = counters.into_iter().filter_map(|(n, v)| Some((n.to_owned(), v?))).collect();
-            Snapshot { counters, ..Snapshot::default() }
-        };
-        let of = |open: &Snapshot, close: &Snapshot| {
-            let on_time = [open, close];
-            read_wait_pct(&Counters { open, close, on_time, seconds: 2.0, off_s: 0.0, whole: None }, 8)
-        };
-        // 1,000 calls of 12 ms each in 2 s, by 8 jobs.
-        let pct = of(&at(0.0, Some(0.0)), &at(1_000.0, Some(12e9))).unwrap();
-        assert!((pct - 75.0).abs() < 1e-9, "{pct}");
-        assert_eq!(of(&at(0.0, None), &at(1_000.0, None)), None, "calls without times");
     }
 }

@@ -152,11 +152,11 @@ impl<'a> Counters<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing;
 
     fn snapshot(at_ns: u64, jobs: Option<(f64, f64)>) -> Snapshot {
-        let counters = jobs.map(|(before, after)| [(counter::JOBS_BEFORE, before), (counter::JOBS_AFTER, after)]);
-        let counters = counters.into_iter().flatten().map(|(name, n)| (name.to_owned(), n)).collect();
-        Snapshot { at_ns, counters, ..Snapshot::default() }
+        let jobs = jobs.map(|(before, after)| [(counter::JOBS_BEFORE, before), (counter::JOBS_AFTER, after)]);
+        testing::snapshot(at_ns, jobs.as_ref().map_or(&[], |counts| counts))
     }
 
     fn on_time<'a>(open: &'a Snapshot, close: &'a Snapshot) -> Counters<'a> {
@@ -200,14 +200,8 @@ mod tests {
         };
         assert_eq!((back(100.0, 900.0), back(900.0, 899.0)), (vec![], vec![]));
         assert_eq!(back(900.0, 100.0), ["jobs_before"]);
-    }
-
-    #[test]
-    fn a_reset_is_seen_when_the_counter_passed_its_old_value_again() {
-        let at = |reset: Option<f64>| {
-            let reset = reset.map(|s| ("pg_stat_wal.stats_reset".to_owned(), s));
-            Snapshot { counters: reset.into_iter().collect(), ..snapshot(1, None) }
-        };
+        // A reset is seen when the counter passed its old value again.
+        let at = |reset: Option<f64>| testing::snapshot(1, reset.map(|s| ("pg_stat_wal.stats_reset", s)).as_slice());
         let between = |open: Option<f64>, close: Option<f64>| on_time(&at(open), &at(close)).went_back();
         assert_eq!((between(None, None), between(Some(5.0), Some(5.0))), (vec![], vec![]));
         assert_eq!(

@@ -340,14 +340,10 @@ mod tests {
     }
 
     #[test]
-    fn what_a_container_hides_is_unknown_and_not_nothing() {
+    fn what_a_container_hides_or_ended_unseen_is_unknown_and_not_nothing() {
         let hidden = |server_seen| Used { loadline_s: 1.0, server_s: 1.0, server_seen, ..Used::default() };
         assert_eq!(share(&[0, 1], ALL, None, &hidden(true)), Some(25.0), "two of four busy seconds are unknown");
         assert_eq!(share(&[0, 1], ALL, None, &hidden(false)), None, "it may be the database");
-    }
-
-    #[test]
-    fn what_ended_unseen_is_unknown() {
         // Four busy seconds: loadline's, another process's, the kernel's, and one of processes that nobody waited for.
         let used = Used { loadline_s: 1.0, others_s: 1.0, kernel_s: 1.0, all_seen: true, ..Used::default() };
         assert_eq!(shares_of(&[0, 1], ALL, None, &used), [Some(12.5), Some(12.5)]);

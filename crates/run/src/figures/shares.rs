@@ -139,24 +139,23 @@ mod tests {
     }
 
     #[test]
-    fn a_late_reader_changes_no_share() {
-        // One busy job, half of its time waiting for a CPU.
-        let shares = |open_ms: u64, close_ms: u64| {
-            let at = |ms: u64| read(ms, ms / 2, ms / 2);
-            parts(at(open_ms), at(close_ms), 1.0)
-        };
-        assert_eq!(shares(1000, 3000), Some([0.5, 0.5]));
-        assert_eq!(shares(1000, 3400), Some([0.5, 0.5]), "the end was read 400 ms late");
-        assert_eq!(shares(1400, 3000), Some([0.5, 0.5]), "the start was read 400 ms late");
-    }
-
-    #[test]
-    fn a_wait_in_which_the_window_starts_counts_from_its_start() {
-        // In 2 s a job ran 1.5 s and waited 0.5 s; 150 ms of a wait before it are counted as well.
-        assert_eq!(parts(read(0, 0, 0), read(2000, 1500, 650), 1.0), Some([0.75, 0.25]));
-        assert_eq!(parts(read(0, 0, 0), read(2000, 0, 2150), 1.0), Some([0.0, 1.0]));
-        assert_eq!(parts(read(0, 0, 0), read(2000, 0, 2300), 1.0), None, "no task waits so long");
-        assert_eq!(parts(read(0, 0, 0), read(2000, 2100, 100), 1.0), None, "it cannot run longer than it takes");
+    fn neither_late_readers_nor_waits_that_began_earlier_change_a_share() {
+        // Of a job: when its task was read, what it had run and waited by then, and its shares.
+        for (open, close, shares) in [
+            // One busy job, half of its time waiting for a CPU; read on time, the end 400 ms late, the start 400 ms late.
+            ([1000, 500, 500], [3000, 1500, 1500], Some([0.5, 0.5])),
+            ([1000, 500, 500], [3400, 1700, 1700], Some([0.5, 0.5])),
+            ([1400, 700, 700], [3000, 1500, 1500], Some([0.5, 0.5])),
+            // In 2 s a job ran 1.5 s and waited 0.5 s; 150 ms of a wait before it are counted as well.
+            ([0; 3], [2000, 1500, 650], Some([0.75, 0.25])),
+            ([0; 3], [2000, 0, 2150], Some([0.0, 1.0])),
+            // No task waits so long, and none runs longer than it takes.
+            ([0; 3], [2000, 0, 2300], None),
+            ([0; 3], [2000, 2100, 100], None),
+        ] {
+            let [open, close] = [open, close].map(|[at_ms, run_ms, wait_ms]| read(at_ms, run_ms, wait_ms));
+            assert_eq!(parts(open, close, 1.0), shares, "{open:?} {close:?}");
+        }
     }
 
     #[test]

@@ -215,13 +215,10 @@ mod tests {
     #[test]
     fn an_embedded_database_has_only_its_own_files() {
         let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("bench.db");
-        let url = format!("sqlite:{}", path.display());
-        let target =
-            loadline_database::open(&loadline_database::OpenRequest::new(&url, dir.path().to_owned())).unwrap();
+        let (path, target) = (dir.path().join("x.db"), crate::testing::sqlite(dir.path()));
         let files = data_files(target.as_ref(), &target.info().unwrap()).unwrap();
         let DataFiles::These { open, named } = files else { panic!("{files:?}") };
-        assert_eq!((open.len(), named), (1, vec![dir.path().join("bench.db-wal")]));
+        assert_eq!((open.len(), named), (1, vec![dir.path().join("x.db-wal")]));
         assert_eq!(open[0].metadata().unwrap().len(), std::fs::metadata(&path).unwrap().len());
     }
 

@@ -243,26 +243,23 @@ mod tests {
         Processes { asked, before_test, waits, events, counted: None, jobs: 1, queries: 100.0, cpus: Some(4) }
     }
 
-    fn outcome(
-        asked: u32,
-        before_test: Result<Option<(u32, u32)>, String>,
-        at_work: u64,
-        cpus: Option<u32>,
-    ) -> Outcome {
-        let waits = waits(100, at_work, "Client:idle");
-        check(&Processes { cpus, ..processes(asked, before_test, &waits) }).outcome
-    }
-
     #[test]
     fn fewer_processes_than_asked_for_fail_the_check() {
-        assert_eq!(outcome(4, Ok(Some((4, 4))), 3, Some(4)), Outcome::Passed);
-        assert_eq!(outcome(4, Ok(Some((4, 4))), 3, None), Outcome::Passed);
-        assert_eq!(outcome(4, Ok(Some((4, 3))), 3, Some(4)), Outcome::Failed, "one was not launched");
-        assert_eq!(outcome(4, Ok(Some((4, 4))), 1, Some(4)), Outcome::Failed, "none was seen working");
-        assert_eq!(outcome(4, Ok(Some((4, 4))), 3, Some(2)), Outcome::Noted, "more than CPUs");
-        assert_eq!(outcome(4, Err("no".into()), 3, Some(4)), Outcome::Failed);
-        assert_eq!(outcome(4, Ok(None), 3, Some(4)), Outcome::Failed, "nothing proves that they were launched");
-        assert_eq!(outcome(1, Ok(None), 1, Some(4)), Outcome::Passed);
+        for (asked, before_test, at_work, cpus, outcome) in [
+            (4, Ok(Some((4, 4))), 3, Some(4), Outcome::Passed),
+            (4, Ok(Some((4, 4))), 3, None, Outcome::Passed),
+            (4, Ok(Some((4, 3))), 3, Some(4), Outcome::Failed),
+            (4, Ok(Some((4, 4))), 1, Some(4), Outcome::Failed),
+            // More than CPUs.
+            (4, Ok(Some((4, 4))), 3, Some(2), Outcome::Noted),
+            // Nothing proves that they were launched.
+            (4, Err("no".into()), 3, Some(4), Outcome::Failed),
+            (4, Ok(None), 3, Some(4), Outcome::Failed),
+            (1, Ok(None), 1, Some(4), Outcome::Passed),
+        ] {
+            let (waits, label) = (waits(100, at_work, "Client:idle"), format!("{before_test:?} {at_work} {cpus:?}"));
+            assert_eq!(check(&Processes { cpus, ..of(asked, before_test, &waits) }).outcome, outcome, "{label}");
+        }
     }
 
     #[test]
@@ -310,10 +307,7 @@ mod tests {
 
     #[test]
     fn counters_are_those_of_the_window() {
-        let at = |given: &[(&str, f64)]| {
-            let counters = given.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
-            Snapshot { counters, ..Snapshot::default() }
-        };
+        let at = |given: &[(&str, f64)]| crate::testing::snapshot(0, given);
         let workers = |planned, launched| at(&[(counter::WORKERS_PLANNED, planned), (counter::WORKERS_CAME, launched)]);
         let counted = grown(&workers(3.0, 3.0), &workers(9.0, 8.0));
         assert_eq!(counted, Some(Counted::Workers { planned: 6.0, launched: 5.0 }));

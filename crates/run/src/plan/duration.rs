@@ -124,21 +124,17 @@ fn limits_s(workload: &Workload) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use crate::plan::PlanSpec;
-    use loadline_model::plan::{JobsSpec, RateSpec, TimeSpec};
     use loadline_workload::{CATALOGUE, Limit};
 
     use super::*;
-    use crate::make_plan;
+    use crate::testing::planned;
 
     #[test]
     fn measurements_of_limits_take_time() {
         let length = |target: &str, probe: bool| {
-            let workload = ["SRV-QUERY1", "LGWR-LAT1"].map(str::to_owned).to_vec();
-            let jobs = Some(JobsSpec::List(vec![1, 2, 4]));
-            let target = Some(target.to_owned());
-            let spec = PlanSpec { target, workload: Some(workload), jobs, probe: Some(probe), ..PlanSpec::default() };
-            DurationEstimate::new(&make_plan(&spec).unwrap())
+            let more = format!("target = '{target}'\nprobe = {probe}");
+            let plan = planned(&format!("workload = ['SRV-QUERY1', 'LGWR-LAT1']\njobs = [1, 2, 4]\n{more}"));
+            DurationEstimate::new(&plan)
         };
         let (with, without) = (length("sqlite:", true), length("sqlite:", false));
         let [log, statements] = [Limit::Log, Limit::Statements].map(around_test_s);
@@ -151,16 +147,12 @@ mod tests {
 
     #[test]
     fn a_search_takes_its_windows() {
-        let length = |rate: Option<&str>| {
-            let target = Some("sqlite:".to_owned());
-            let workload = Some(vec!["TP-LIGHT".to_owned()]);
-            let rate = rate.map(|word| RateSpec::Text(word.to_owned()));
-            let p99 = rate.is_some().then(|| TimeSpec::Text("5ms".to_owned()));
-            let jobs = Some(JobsSpec::One(2));
-            let spec = PlanSpec { target, workload, jobs, rate, p99, probe: Some(false), ..PlanSpec::default() };
-            DurationEstimate::new(&make_plan(&spec).unwrap())
+        let length = |more: &str| {
+            let plan =
+                planned(&format!("target = 'sqlite:'\nworkload = ['TP-LIGHT']\njobs = 2\nprobe = false\n{more}"));
+            DurationEstimate::new(&plan)
         };
-        let (plain, searched) = (length(None), length(Some("auto")));
+        let (plain, searched) = (length(""), length("rate = 'auto'\np99 = '5ms'"));
         assert!((searched.window_s() - plain.total_s()).abs() < 1e-9 && plain.search_s() == 0.0);
         assert!((searched.search_s() - WINDOWS as f64 * plain.total_s()).abs() < 1e-9);
     }

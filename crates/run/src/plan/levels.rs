@@ -179,40 +179,28 @@ fn delays(given: Option<&[TimeSpec]>) -> Result<Vec<f64>, PlanError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::make_plan;
-
-    fn spec() -> PlanSpec {
-        PlanSpec {
-            target: Some("postgres-temp:".to_owned()),
-            workload: Some(vec!["LGWR-LAT1".to_owned()]),
-            levels: Some(vec!["on".to_owned(), "LOCAL".to_owned()]),
-            delay: Some(vec![TimeSpec::Text("1ms".into()), TimeSpec::Text("0".into())]),
-            ..PlanSpec::default()
-        }
-    }
+    use crate::testing::planned;
 
     #[test]
     fn levels_are_in_the_targets_order_and_delays_rise() {
+        let of = |more: &str| {
+            let delays = "delay = ['1ms', '0']";
+            planned(&format!("target = 'postgres-temp:'\nworkload = ['LGWR-LAT1']\n{delays}\n{more}"))
+        };
         let replicas = |plan: &Plan| plan.levels().unwrap().1.replicas;
-        let plan = make_plan(&spec()).unwrap();
+        let plan = of("levels = ['on', 'LOCAL']");
         let paired = plan.levels().unwrap().0;
         assert_eq!(paired.levels_and_delays(), (vec!["local", "on"], vec![0.0, 1.0]));
         assert_eq!((replicas(&plan), paired.pairs, paired.variants.len()), (1, DEFAULT_PAIRS, 5));
-        let default = make_plan(&PlanSpec { levels: None, ..spec() }).unwrap();
+        let default = of("");
         assert!(default.levels().unwrap().0.levels_and_delays().0.len() > 2 && replicas(&default) == 1, "{default:?}");
-        let two = make_plan(&PlanSpec { levels: Some(vec!["on:any-1".to_owned()]), ..spec() }).unwrap();
-        assert_eq!(replicas(&two), 2);
+        assert_eq!(replicas(&of("levels = ['on:any-1']")), 2);
     }
 
     #[test]
     fn standbys_of_the_users_have_no_distance_of_loadlines() {
-        let own = PlanSpec {
-            target: Some("postgres://a:secret@h/d".into()),
-            standby: Some(vec!["postgres://a:secret@i/d".into()]),
-            delay: None,
-            ..spec()
-        };
-        let plan = make_plan(&own).unwrap();
+        let own = "target = 'postgres://a:secret@h/d'\nstandby = ['postgres://a:secret@i/d']\nlevels = ['on', 'LOCAL']";
+        let plan = planned(&format!("workload = ['LGWR-LAT1']\n{own}"));
         let (paired, links) = plan.levels().unwrap();
         assert_eq!((links.standbys.as_slice(), links.replicas), (&["postgres://a@i/d".to_owned()][..], 1));
         assert_eq!(paired.levels_and_delays().1, [0.0]);

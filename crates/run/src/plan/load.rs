@@ -189,13 +189,11 @@ mod tests {
     use super::*;
     use crate::make_plan;
     use crate::plan::planfile::parse;
-
-    fn load_of(text: &str) -> JobLoad {
-        make_plan(&parse(&format!("workload = ['LGWR-LAT1']\n{text}")).unwrap()).unwrap().load
-    }
+    use crate::testing::planned;
 
     #[test]
     fn what_jobs_do_between_transactions_is_planned() {
+        let load_of = |text: &str| planned(&format!("workload = ['LGWR-LAT1']\n{text}")).load;
         assert_eq!(load_of("think = '10ms'"), JobLoad { think_s: Some(0.01), ..JobLoad::default() });
         assert!(load_of("think = '10ms'\ntarget = 'postgres://u@h/d'\ndriver = 'client'").thinks());
         assert_eq!(load_of("reconnect-every = 100").reconnect_every, Some(100));

@@ -110,15 +110,11 @@ mod tests {
     }
 
     #[test]
-    fn it_rises_until_throughput_is_flat() {
+    fn it_rises_until_throughput_is_flat_and_never_passes_the_maximum() {
         assert_eq!(sweep(1024, |_| 1000.0), [1, 2, 4], "a single writer");
         assert_eq!(sweep(1024, |j| f64::from(j.min(16)) * 100.0), [1, 2, 4, 8, 16, 32, 64]);
         assert_eq!(sweep(1024, |j| if j == 2 { 5000.0 } else { 5200.0 * f64::from(j.min(8)) }), [1, 2, 4, 8, 16, 32]);
         assert_eq!(sweep(1024, |_| 0.0), [1, 2], "nothing at all ends at once");
-    }
-
-    #[test]
-    fn it_never_passes_the_maximum() {
         assert_eq!(sweep(97, f64::from), [1, 2, 4, 8, 16, 32, 64, 97]);
         assert_eq!(sweep(1, f64::from), [1]);
     }

@@ -213,18 +213,12 @@ fn fewest<const N: usize>(figures: [Result<f64, String>; N]) -> Result<f64, Stri
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reference::testing::{references, request, subject};
-    use crate::test::Test;
+    use crate::testing::{figures, references, request, subject};
     use loadline_load::Request;
+    use loadline_model::Column;
 
-    fn per_tx(
-        transfers: Transfers,
-        request: &Request,
-        known: &[(&loadline_model::Column, f64)],
-    ) -> Result<f64, String> {
-        let mut figures = Test::default();
-        known.iter().for_each(|(column, value)| figures.set(column, *value));
-        Device::new(transfers).per_tx(Subject { figures: Some(&figures), ..subject(request) })
+    fn per_tx(transfers: Transfers, request: &Request, known: &[(&'static Column, f64)]) -> Result<f64, String> {
+        Device::new(transfers).per_tx(Subject { figures: Some(&figures(known)), ..subject(request) })
     }
 
     #[test]
