@@ -33,10 +33,10 @@ pub(crate) struct Disk {
 
 impl Disk {
     pub(crate) fn new(block: usize, file_bytes: u64) -> Disk {
-        Disk::of(block, common::Disk::new(usize::try_from(file_bytes).unwrap()))
+        Disk::holding(block, common::Disk::new(usize::try_from(file_bytes).unwrap()))
     }
 
-    fn of(block: usize, stored: common::Disk) -> Disk {
+    fn holding(block: usize, stored: common::Disk) -> Disk {
         Disk { stored: Arc::new(Mutex::new(stored)), control: Arc::default(), block }
     }
 
@@ -78,7 +78,7 @@ impl Disk {
 
     /// A copy of what a power cut would leave at this moment.
     pub(crate) fn snapshot(&self) -> Disk {
-        Disk::of(self.block, self.stored.lock().unwrap().after_power_loss(|| Fate::Lost))
+        Disk::holding(self.block, self.stored.lock().unwrap().after_power_loss(|| Fate::Lost))
     }
 
     /// Commits of a [`TinyLog`] on the disk if the power failed now.

@@ -22,7 +22,7 @@ pub(crate) fn config(buffer_blocks: usize, at_bytes: Option<u64>, keep: Keep) ->
     }
 }
 
-/// What happens to a device, in order.
+/// Calls to a device, in order.
 #[derive(Clone, Debug)]
 pub(crate) enum Event {
     /// A file is created, or made from a recycled one.

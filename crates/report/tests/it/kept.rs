@@ -41,9 +41,9 @@ fn cached_figures_are_marked_everywhere() {
 #[test]
 fn different_sources_are_not_compared_and_other_redo_is_noted_once() {
     let mut runs = two();
-    of(&mut runs[1], "STO-READ").into_iter().skip(2).for_each(|r| *r = patched(r, cached()));
+    tests_of(&mut runs[1], "STO-READ").into_iter().skip(2).for_each(|r| *r = patched(r, cached()));
     runs.iter_mut().for_each(|run| change(run, "STO-RANDOM", &cached()));
-    for (i, r) in of(&mut runs[1], "TP-LIGHT").into_iter().enumerate() {
+    for (i, r) in tests_of(&mut runs[1], "TP-LIGHT").into_iter().enumerate() {
         r.set(column::REDO_KIB_PER_TX, 4.0 + i as f64 / 10.0);
     }
     insta::assert_snapshot!("factors", sections(&runs, &["Factors between platforms"]));
@@ -68,7 +68,7 @@ fn a_verdict_counts_tests_valid_by_an_option_only() {
 fn a_test_left_out_of_the_mean_is_noted_and_drawn() {
     let mut run = all_groups("disk", "run-disk", 1.0);
     let more = json!({"test": 99, "repetition": 2, "block_reads_per_s": 400_000});
-    let aside = patched(&patched(of(&mut run, "STO-READ")[3], cached()), more);
+    let aside = patched(&patched(tests_of(&mut run, "STO-READ")[3], cached()), more);
     run.records.push(aside);
     assert_says(
         &end(&run),
@@ -113,12 +113,12 @@ fn histograms_are_headed_by_the_latency_of_each_point() {
     };
     let mut runs = two();
     // One platform has commit times, the other one transaction times only.
-    let tests: Vec<u32> = of(&mut runs[1], "LGWR-LAT1").iter().map(|r| r.test).collect();
+    let tests: Vec<u32> = tests_of(&mut runs[1], "LGWR-LAT1").iter().map(|r| r.test).collect();
     runs[1].histograms.extend(tests.iter().map(|test| (*test, only("transaction", 700_000))));
     // Only with one job a transaction was one read.
-    let reads: Vec<u32> = of(&mut runs[1], "STO-READ").iter().map(|r| r.test).collect();
+    let reads: Vec<u32> = tests_of(&mut runs[1], "STO-READ").iter().map(|r| r.test).collect();
     runs[1].histograms.extend(reads.iter().map(|test| (*test, only("transaction", 300_000))));
-    for r in of(&mut runs[1], "STO-READ").into_iter().skip(1) {
+    for r in tests_of(&mut runs[1], "STO-READ").into_iter().skip(1) {
         r.leave_out(column::READ_TIME_US_P99, "a transaction read 0.50 blocks");
     }
     assert_says(

@@ -72,7 +72,7 @@ pub(crate) fn change(run: &mut RunData, code: &str, patch: &Value) {
 }
 
 /// The tests of a workload.
-pub(crate) fn of<'a>(run: &'a mut RunData, code: &str) -> Vec<&'a mut TestRecord> {
+pub(crate) fn tests_of<'a>(run: &'a mut RunData, code: &str) -> Vec<&'a mut TestRecord> {
     run.records.iter_mut().filter(|r| r.workload == code).collect()
 }
 
