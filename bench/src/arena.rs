@@ -25,7 +25,7 @@ pub(crate) const PAYLOADS: usize = 32;
 
 /// Options of the comparison.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct ArenaArgs {
     /// Clients (jobs)
     #[arg(long, value_delimiter = ',', default_value = "1,2,8,32")]
     pub(crate) clients: Vec<u32>,
@@ -83,10 +83,10 @@ pub(crate) fn with_settings(url: &str, results: &Path, of: &BTreeMap<String, Str
 
 impl Arena {
     /// Starts the server behind `url` and prepares it for all drivers and numbers of clients.
-    pub(crate) fn open(url: &str, code: &str, args: &Args, in_database: bool) -> Outcome<Arena> {
+    pub(crate) fn open(url: &str, code: &str, args: &ArenaArgs, in_database: bool) -> Outcome<Arena> {
         let target = target(url, &args.results)?;
         let info = target.info()?;
-        let work = Work::of(code, &[])?;
+        let work = Work::from_catalogue(code, &[])?;
         let most = args.clients.iter().copied().max().unwrap_or(1);
         let calibration = calibrate::calibrate(&work, |w| calibrate::measure(&target, w, &AtomicBool::new(false)))?;
         let work = Arc::new(calibrate::with(&work, &calibration.parameters));
@@ -107,7 +107,7 @@ impl Arena {
     /// Measures all contenders in turns; the first is the peer, which `peer` runs at a number of clients.
     pub(crate) fn compare(
         &self,
-        args: &Args,
+        args: &ArenaArgs,
         contenders: &[(&str, Option<Driver>)],
         mut peer: impl FnMut(u32, Load) -> Outcome<Said>,
     ) -> Outcome<()> {
@@ -185,7 +185,7 @@ pub(crate) fn request(
     jobs: u32,
     (warmup_s, duration_s): (f64, f64),
 ) -> Request {
-    Request { driver, warmup: Warmup::Seconds(warmup_s), duration_s, ..Request::of(target, work, jobs) }
+    Request { driver, warmup: Warmup::Seconds(warmup_s), duration_s, ..Request::new(target, work, jobs) }
 }
 
 pub(crate) fn loadline(

@@ -22,7 +22,7 @@ use crate::short::study;
 const MARGIN: f64 = 0.02;
 
 #[derive(Debug, clap::Parser)]
-pub(crate) struct Args {
+pub(crate) struct ArmsArgs {
     /// Comparisons of equal arms
     #[arg(long, default_value_t = 200)]
     comparisons: u32,
@@ -52,7 +52,7 @@ fn arm(url: Option<&str>, setting: Option<(&str, &str)>) -> VariantSpec {
     VariantSpec { target: url.map(str::to_owned), setting, ..VariantSpec::default() }
 }
 
-/// What two arms are compared by.
+/// Figures by which two arms are compared.
 #[derive(Clone)]
 struct Case {
     workload: String,
@@ -65,7 +65,7 @@ struct Case {
 }
 
 impl Case {
-    fn of(args: &Args, workload: &str, comparisons: u32) -> Case {
+    fn from_args(args: &ArmsArgs, workload: &str, comparisons: u32) -> Case {
         Case {
             workload: workload.to_owned(),
             parameter: None,
@@ -149,7 +149,7 @@ fn count(what: &str, case: &Case, records: &[TestRecord], pairs: u32, figure: Op
     );
 }
 
-pub(crate) fn run(args: &Args) -> Outcome<()> {
+pub(crate) fn run(args: &ArmsArgs) -> Outcome<()> {
     println!("Comparisons of {} pairs, windows of {} s, {} jobs, margin ±2 %.\n", args.pairs, args.seconds, args.jobs);
     println!(
         "| arms | workload | comparisons | faster | slower | equivalent | not shown | B/A, median | found with 80 %, from |"
@@ -158,7 +158,7 @@ pub(crate) fn run(args: &Args) -> Outcome<()> {
     if args.comparisons > 0 {
         // Only the planner of queries with twelve tables and more looks at it.
         let equal = [arm(None, Some(("geqo_seed", "0.1"))), arm(None, Some(("geqo_seed", "0.2")))];
-        let case = Case::of(args, &args.workload, args.comparisons);
+        let case = Case::from_args(args, &args.workload, args.comparisons);
         count("equal, PostgreSQL", &case, &case.measure(equal)?, args.pairs, None);
     }
     // A commit of the reference log writer takes about 0.2 ms more than its pause, and varies as the device does.
@@ -167,7 +167,7 @@ pub(crate) fn run(args: &Args) -> Outcome<()> {
             if args.planted > 0 {
                 let url = format!("{scheme}?pause={pause}");
                 let arms = [arm(Some(&format!("{scheme}?pause=1000us")), None), arm(Some(&url), None)];
-                let case = Case::of(args, "LGWR-LAT1", args.planted);
+                let case = Case::from_args(args, "LGWR-LAT1", args.planted);
                 let records = case.measure(arms)?;
                 count(&format!("pause longer by {what}, {engine}"), &case, &records, args.pairs, None);
             }
@@ -188,7 +188,7 @@ pub(crate) fn run(args: &Args) -> Outcome<()> {
         let parameter = (workload == "TP-LIGHT").then_some(("accounts", 1_000_000));
         let arms = [arm(None, Some((name, a))), arm(None, Some((name, b)))];
         let compressible = if parameter.is_some() { 0.8 } else { 0.0 };
-        let case = Case { parameter, compressible, ..Case::of(args, workload, args.settings) };
+        let case = Case { parameter, compressible, ..Case::from_args(args, workload, args.settings) };
         let records = case.measure(arms)?;
         let what = format!("{name} {a} → {b}");
         count(&what, &case, &records, args.pairs, None);

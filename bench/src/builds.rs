@@ -19,7 +19,7 @@ use crate::short::stored;
 
 /// Options of the comparison.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct BuildsArgs {
     /// Program of the old build
     old: PathBuf,
     /// Program of the new build, whose figures are divided by those of the old one
@@ -65,7 +65,7 @@ const FIGURES: [Figure; 2] = [
 /// A workload with a number of jobs on a target.
 type Test = (String, String, u32);
 
-pub(crate) fn run(args: &Args) -> Outcome<ExitCode> {
+pub(crate) fn run(args: &BuildsArgs) -> Outcome<ExitCode> {
     for build in [&args.old, &args.new] {
         println!("{}: {}", build.display(), said_by(Command::new(build).arg("--version"), "build it first")?);
     }
@@ -113,7 +113,7 @@ pub(crate) fn run(args: &Args) -> Outcome<ExitCode> {
 }
 
 /// Each target with each workload that it can run.
-fn work(args: &Args) -> Outcome<Vec<(String, String)>> {
+fn work(args: &BuildsArgs) -> Outcome<Vec<(String, String)>> {
     let spec = plans::find(&args.plan)?.spec()?;
     let of_plan = spec.workload.clone().unwrap_or_default();
     let workloads = if args.workload.is_empty() { &of_plan } else { &args.workload };
@@ -162,7 +162,7 @@ fn why_slower(pairs: &[Pair], least: f64) -> Option<String> {
 }
 
 /// The tests of a run. Its exit code says no more than they do. Who else uses the machine disturbs one build as the other.
-fn records(args: &Args, arm: Letter, target: &str, workload: &str) -> Outcome<Vec<TestRecord>> {
+fn records(args: &BuildsArgs, arm: Letter, target: &str, workload: &str) -> Outcome<Vec<TestRecord>> {
     let build = if arm == Letter::A { &args.old } else { &args.new };
     let seconds = format!("{}s", args.seconds);
     let mut run = Command::new(build);
@@ -178,7 +178,7 @@ mod tests {
     #[test]
     fn a_build_is_too_slow_if_its_interval_lies_below_the_bound_or_no_test_is_valid() {
         let old = [100.0, 101.0, 99.0, 100.0, 102.0, 98.0, 100.0, 101.0];
-        let pairs = |ratio: f64| old.map(|tps| Pair::of(tps, ratio * tps));
+        let pairs = |ratio: f64| old.map(|tps| Pair::new(tps, ratio * tps));
         assert_eq!(why_slower(&pairs(1.0), 0.97), None);
         assert_eq!(why_slower(&pairs(0.9), 0.97).unwrap(), "at most 0.900");
         assert_eq!(why_slower(&pairs(0.9), 0.85), None, "the bound allows it");

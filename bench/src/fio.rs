@@ -21,7 +21,7 @@ const MISSING: &str = "apt-get install fio";
 
 /// Options of the comparison.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct FioArgs {
     /// Directory to measure
     #[arg(long, default_value = ".")]
     dir: PathBuf,
@@ -71,7 +71,7 @@ struct Figure {
     cpu_us: f64,
 }
 
-pub(crate) fn run(args: &Args) -> Outcome<()> {
+pub(crate) fn run(args: &FioArgs) -> Outcome<()> {
     let stop = AtomicBool::new(false);
     let options = ProbeOptions { size: Some(args.size), ..ProbeOptions::default() };
     let mut session = ProbeSession::open(&args.dir, &options, &stop)?;
@@ -137,7 +137,7 @@ fn idle(file: &Path) -> Outcome<f64> {
     Ok(children_cpu_s()? - before)
 }
 
-fn fio(file: &Path, point: &Point, args: &Args, baseline: f64) -> Outcome<Figure> {
+fn fio(file: &Path, point: &Point, args: &FioArgs, baseline: f64) -> Outcome<Figure> {
     let before = children_cpu_s()?;
     let runtime = format!("--runtime={:.0}ms", args.seconds * 1e3);
     let said = said_by(command(file, point).args(["--time_based=1", &runtime]), MISSING)?;

@@ -25,7 +25,7 @@ use crate::outcomes;
 
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
-pub(crate) struct Args {
+pub(crate) struct KillsArgs {
     #[command(subcommand)]
     server: Option<Server>,
     /// Cases of bench/src/kills/cases.toml [default: all]
@@ -45,7 +45,7 @@ pub(crate) struct Args {
 #[derive(Debug, clap::Subcommand)]
 enum Server {
     /// Kills a primary while jobs commit, and asks its standby for what was acknowledged, at each level
-    Primary(primary::Args),
+    Primary(primary::PrimaryArgs),
 }
 
 /// `cases.toml`, which says what its keys are.
@@ -66,7 +66,7 @@ struct Case {
     args: String,
 }
 
-/// What is counted of a case; from the fourth on, faults.
+/// Counts of a case; from the fourth on, faults.
 #[derive(Clone, Copy)]
 enum Count {
     Kills,
@@ -98,20 +98,20 @@ impl Tally {
     }
 }
 
-/// What a run measured, in order, and how long it took.
+/// Measured windows of a run, in order, and how long it took.
 type Measured = (Vec<String>, Duration);
 
-/// What is stored of finished windows: by the number of the window and the file, its line or that file.
+/// Stored parts of finished windows: by the number of the window and the file, its line or that file.
 type Finished = BTreeMap<(u64, PathBuf), Vec<u8>>;
 
 /// The setting that commands of a case change.
 const SWITCHED: &str = "wal_compression";
-/// What takes longer hangs.
+/// Time after which a run counts as hung.
 const HANGS: Duration = Duration::from_secs(300);
 /// Time for servers and processes to do what they were told.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-pub(crate) fn run(args: &Args) -> Outcome<ExitCode> {
+pub(crate) fn run(args: &KillsArgs) -> Outcome<ExitCode> {
     if let Some(Server::Primary(args)) = &args.server {
         return primary::run(args).map(|()| ExitCode::SUCCESS);
     }
@@ -141,7 +141,7 @@ pub(crate) fn run(args: &Args) -> Outcome<ExitCode> {
 }
 
 struct Bench<'a> {
-    args: &'a Args,
+    args: &'a KillsArgs,
     cases: Cases,
     /// Folder of the runs. Those with faults stay there.
     runs: PathBuf,
@@ -152,7 +152,7 @@ struct Bench<'a> {
 }
 
 impl<'a> Bench<'a> {
-    fn start(args: &'a Args) -> Outcome<Bench<'a>> {
+    fn start(args: &'a KillsArgs) -> Outcome<Bench<'a>> {
         let cases = toml::from_str(include_str!("kills/cases.toml"))?;
         let runs = outcomes::folder(None, "kills")?;
         let mut request = OpenRequest::new("postgres-temp:", runs.clone());
@@ -176,7 +176,7 @@ impl<'a> Bench<'a> {
 
     /// Makes a run that is killed now and then, unless it is the `control` of others.
     fn round(&self, case: &Case, number: u64, control: Option<&Measured>, tally: &mut Tally) -> Outcome<Measured> {
-        let Args { seed, .. } = self.args;
+        let KillsArgs { seed, .. } = self.args;
         let name = format!("{}-{seed}-{number}", case.name);
         eprintln!("{name}");
         let results = self.runs.join(name);
@@ -288,7 +288,7 @@ impl<'a> Bench<'a> {
     }
 }
 
-/// What is stored of the windows whose line is complete.
+/// Stored parts of the windows whose line is complete.
 fn finished(run: &Path) -> Outcome<Finished> {
     let text = fs::read(run.join("tests.jsonl")).unwrap_or_default();
     let mut all = Finished::new();
@@ -308,7 +308,7 @@ fn finished(run: &Path) -> Outcome<Finished> {
     Ok(all)
 }
 
-/// What `look` finds when it finds nothing, or after [`PATIENCE`].
+/// Findings of `look` when it finds nothing, or after [`PATIENCE`].
 fn settled<T>(mut look: impl FnMut() -> Outcome<Vec<T>>) -> Outcome<Vec<T>> {
     let began = Instant::now();
     loop {

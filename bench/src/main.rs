@@ -31,33 +31,33 @@ use clap::Parser;
 #[derive(Debug, Parser)]
 enum Command {
     /// Two builds of loadline under the same work in pairs: throughput and CPU of each; can fail if the new one is slower
-    Builds(builds::Args),
+    Builds(builds::BuildsArgs),
     /// LGWR-LAT1 against pgbench with the same statement on the same private PostgreSQL
-    Pgbench(arena::Args),
+    Pgbench(arena::ArenaArgs),
     /// SRV-QUERY1 against `pgbench -S` with the same query on the same private PostgreSQL
-    Select(arena::Args),
+    Select(arena::ArenaArgs),
     /// pgbench's own scripts run by loadline against pgbench, on the same tables of the same private PostgreSQL
-    Scripts(scripts::Args),
+    Scripts(scripts::ScriptsArgs),
     /// LGWR-LAT1 against sysbench with the same statement on the same private MariaDB
-    Sysbench(arena::Args),
+    Sysbench(arena::ArenaArgs),
     /// Log-writer workloads against PL/pgSQL procedures by hand, on the same private PostgreSQL
     Procedures(procedures::ProcedureArgs),
     /// The device probe against fio on the same file
-    Fio(fio::Args),
+    Fio(fio::FioArgs),
     /// Plans on real servers of many versions, fetched from package registries
-    Servers(servers::Args),
-    /// Every known way to spoil a figure, with the check that must catch it and a clean twin
-    Spoil(spoil::Args),
+    Servers(servers::ServersArgs),
+    /// Every known way to spoil a figure, with the check that must catch it and a control run
+    Spoil(spoil::SpoilArgs),
     /// `loadline ab` against equal arms on a real server, and against differences that are known
-    Arms(arms::Args),
+    Arms(arms::ArmsArgs),
     /// The statistics of two arms and of warm-ups against simulated truth: coverage, power, price (docs/statistics.md)
-    Statistics(statistics::Args),
+    Statistics(statistics::StatisticsArgs),
     /// Kills of loadline under `run`, `ab` and `replica-cost`, which then resumes: what is lost; `kills primary` kills a server
-    Kills(kills::Args),
+    Kills(kills::KillsArgs),
     /// First runs beside a scripted neighbour: tests that end valid, the time that takes, and whether second tries are biased
-    Noisy(noisy::Args),
+    Noisy(noisy::NoisyArgs),
     /// Many sessions: client CPU and tps against pgbench and sysbench
-    Sessions(sessions::Args),
+    Sessions(sessions::SessionsArgs),
 }
 
 fn main() -> ExitCode {

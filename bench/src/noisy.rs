@@ -32,7 +32,7 @@ const MARGIN: f64 = 0.02;
 const PAUSE: u64 = 2;
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct NoisyArgs {
     /// Program of loadline
     #[arg(long, default_value = "target/release/loadline")]
     loadline: PathBuf,
@@ -53,7 +53,7 @@ pub(crate) struct Args {
     results: PathBuf,
 }
 
-/// What the neighbour does in a burst.
+/// Work of the neighbour in a burst.
 #[derive(Debug, Clone, Copy)]
 enum Burst {
     OneCpu,
@@ -126,7 +126,7 @@ struct Ran {
 }
 
 /// The run called `name` with the options `more`: that of an earlier call of this bench, or a new one.
-fn loadline(args: &Args, name: &str, more: &[&str]) -> Outcome<Ran> {
+fn loadline(args: &NoisyArgs, name: &str, more: &[&str]) -> Outcome<Ran> {
     let results = args.results.join(name);
     let note = results.join("outcome.json");
     if !note.exists() {
@@ -141,7 +141,7 @@ fn loadline(args: &Args, name: &str, more: &[&str]) -> Outcome<Ran> {
     Ok(Ran { records, code, took_s, without })
 }
 
-pub(crate) fn run(args: &Args) -> Outcome<()> {
+pub(crate) fn run(args: &NoisyArgs) -> Outcome<()> {
     std::fs::create_dir_all(&args.results)?;
     println!("neighbour: bursts of 1 to 8 s, a third of the time, seed {}", args.seed);
     for (number, target) in args.runs.iter().enumerate() {
@@ -152,7 +152,7 @@ pub(crate) fn run(args: &Args) -> Outcome<()> {
 }
 
 /// Noisy and quiet runs on `target` in turn.
-fn runs_on(args: &Args, target: &str, runs: u64, seed: u64) -> Outcome<()> {
+fn runs_on(args: &NoisyArgs, target: &str, runs: u64, seed: u64) -> Outcome<()> {
     let of = ["run", "--plan", &args.plan, "--target", target];
     let (mut noisy, mut quiet) = (Vec::new(), Vec::new());
     for number in 0..runs {
@@ -178,7 +178,7 @@ fn runs_on(args: &Args, target: &str, runs: u64, seed: u64) -> Outcome<()> {
     Ok(())
 }
 
-/// What tells tests of a run from each other.
+/// Parts of a test's identity within a run.
 fn point(r: &TestRecord) -> (String, u32, u32, u32) {
     (r.workload.clone(), r.jobs, swept_value(r), r.repetition)
 }
@@ -235,7 +235,7 @@ fn agreement(target: &str, quiet: &[Ran]) {
 }
 
 /// Equal arms beside the neighbour.
-fn comparisons(args: &Args) -> Outcome<()> {
+fn comparisons(args: &NoisyArgs) -> Outcome<()> {
     let arms = "ab --target-a null:?pause=1ms --target-b null:?pause=1ms --workload LGWR-LAT1 --jobs 1 --duration 1s --warmup 200ms";
     let arms: Vec<&str> = arms.split(' ').collect();
     let (mut verdicts, mut wrong) = (0_u32, 0_u32);

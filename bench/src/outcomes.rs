@@ -1,4 +1,4 @@
-//! What a bench keeps between invocations: a JSON file for each outcome, in a folder. Its page is made of them.
+//! Outcomes that a bench keeps between invocations: a JSON file for each, in a folder. Its page is made of them.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -12,7 +12,7 @@ use loadline_database::{Target, Work};
 use loadline_model::Driver;
 use loadline_workload::data::LOOKUPS;
 
-use crate::arena::{Arena, Args, Load, Outcome, PAYLOADS, Said, number_after, said_by};
+use crate::arena::{Arena, ArenaArgs, Load, Outcome, PAYLOADS, Said, number_after, said_by};
 
 /// How to get PostgreSQL's programs.
 pub(crate) const MISSING: &str = "apt-get install postgresql";
@@ -20,7 +20,7 @@ pub(crate) const MISSING: &str = "apt-get install postgresql";
 const CONTENDERS: [(&str, Option<Driver>); 3] =
     [("pgbench", None), ("loadline client", Some(Driver::Client)), ("loadline database", Some(Driver::Database))];
 
-pub(crate) fn run(args: &Args) -> Outcome<()> {
+pub(crate) fn run(args: &ArenaArgs) -> Outcome<()> {
     let arena = Arena::open("postgres-temp:", "LGWR-LAT1", args, true)?;
     let server = place(arena.target.as_ref())?;
     let scripts = tempfile::tempdir()?;
@@ -33,7 +33,7 @@ pub(crate) fn run(args: &Args) -> Outcome<()> {
 }
 
 /// `pgbench -S` with loadline's own table and columns.
-pub(crate) fn select(args: &Args) -> Outcome<()> {
+pub(crate) fn select(args: &ArenaArgs) -> Outcome<()> {
     let arena = Arena::open("postgres-temp:", "SRV-QUERY1", args, true)?;
     let server = place(arena.target.as_ref())?;
     let scripts = tempfile::tempdir()?;

@@ -13,7 +13,7 @@ use loadline_model::Driver;
 use loadline_model::snapshot::counter;
 use loadline_workload::{Commit, LogicalType, POOL_BYTES};
 
-use crate::arena::{Arena, Args, Outcome, loadline, said_by};
+use crate::arena::{Arena, ArenaArgs, Outcome, loadline, said_by};
 use crate::pgbench::{MISSING, place, psql};
 use crate::rounds::Contest;
 
@@ -29,7 +29,7 @@ pub(crate) struct ProcedureArgs {
     #[arg(long, value_delimiter = ',', default_value = "LGWR-LAT1,LGWR-LAT25,LGWR-LAT125,LGWR-THR")]
     workloads: Vec<String>,
     #[command(flatten)]
-    arena: Args,
+    arena: ArenaArgs,
 }
 
 /// A procedure by hand: its name, and what it assigns to a row's payload.

@@ -16,7 +16,7 @@ pub(crate) struct Contest<'a, F> {
     pub(crate) figures: &'a [Figure<F>],
 }
 
-/// What each contender did in each round: by point and contender.
+/// Figures of each contender in each round: by point and contender.
 pub(crate) type Rounds<F> = Vec<Vec<Vec<F>>>;
 
 impl<F> Contest<'_, F> {
@@ -76,7 +76,7 @@ impl<F> Contest<'_, F> {
 
 /// `ours / theirs` over the rounds, with its interval, in words and as a number.
 fn ratio(theirs: &[f64], ours: &[f64]) -> (String, Option<f64>) {
-    let pairs: Vec<Pair> = theirs.iter().zip(ours).map(|(t, o)| Pair::of(*t, *o)).collect();
+    let pairs: Vec<Pair> = theirs.iter().zip(ours).map(|(t, o)| Pair::new(*t, *o)).collect();
     let Some(ratio) = paired_ratio(&pairs, ERROR) else { return ("unknown".to_owned(), None) };
     let said = match ratio.interval {
         Some(i) => format!("{:.3} ({:.3} to {:.3})", ratio.value, i.low, i.high),

@@ -14,9 +14,9 @@ use crate::pgbench::{MISSING, binary, command, pgbench, place};
 const CONTENDERS: [(&str, Option<Driver>); 2] = [("pgbench", None), ("loadline", Some(Driver::Client))];
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct ScriptsArgs {
     #[command(flatten)]
-    common: arena::Args,
+    common: arena::ArenaArgs,
     /// pgbench's own scripts to run
     #[arg(long, value_delimiter = ',', default_value = "select-only,tpcb-like")]
     scripts: Vec<String>,
@@ -25,7 +25,7 @@ pub(crate) struct Args {
     scale: u32,
 }
 
-pub(crate) fn run(args: &Args) -> Outcome<()> {
+pub(crate) fn run(args: &ScriptsArgs) -> Outcome<()> {
     let target = target("postgres-temp:", &args.common.results)?;
     let server = place(target.as_ref())?;
     let scale = args.scale.to_string();
@@ -38,7 +38,7 @@ pub(crate) fn run(args: &Args) -> Outcome<()> {
             ..PlanSpec::default()
         })?;
         let code = plan.workloads.first().map(|w| w.code.as_str()).ok_or("the plan has no workload")?;
-        let work = Arc::new(Work::of(code, &[(SCALE, args.scale.into())])?);
+        let work = Arc::new(Work::from_catalogue(code, &[(SCALE, args.scale.into())])?);
         let arena = Arena { target: Arc::clone(&target), work };
         println!("\n{script}, scale {}, simple protocol, {} s a measurement", args.scale, args.common.seconds);
         arena.compare(&args.common, &CONTENDERS, |clients, load| {

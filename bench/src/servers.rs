@@ -28,7 +28,7 @@ use crate::short::{Windows, study};
 use list::{List, Server};
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct ServersArgs {
     /// Servers; by default all. 'list' prints their names
     names: Vec<String>,
     /// Plans; by default quick, those of the groups, and 'rest' of the workloads that are in none of these
@@ -62,7 +62,7 @@ pub(crate) struct Args {
     only_docs: bool,
 }
 
-/// What a plan did on a server with a driver.
+/// Outcome of a plan on a server with a driver.
 #[derive(Debug, Serialize, Deserialize)]
 struct Measured {
     server: String,
@@ -83,7 +83,7 @@ struct Measured {
     failed: Option<String>,
 }
 
-pub(crate) fn run(args: &Args) -> Outcome<ExitCode> {
+pub(crate) fn run(args: &ServersArgs) -> Outcome<ExitCode> {
     let list = List::read()?;
     if args.names.iter().any(|name| name == "list") {
         list.servers.iter().for_each(|s| println!("{:<22} {}", s.name, s.from()));
@@ -157,7 +157,7 @@ fn usual_plans() -> Outcome<Vec<&'static str>> {
 }
 
 /// Plans and drivers that are to be measured on a server.
-fn due(args: &Args, server: &Server, cache: &Path) -> Outcome<Vec<(String, Driver)>> {
+fn due(args: &ServersArgs, server: &Server, cache: &Path) -> Outcome<Vec<(String, Driver)>> {
     let names: Vec<String> = if args.plan.is_empty() {
         usual_plans()?.into_iter().chain([REST]).map(str::to_owned).collect()
     } else {
@@ -176,7 +176,7 @@ fn stored_as(server: &Server, plan: &str, driver: Driver) -> String {
 }
 
 /// Measures what is due on a server and stores each outcome; returns whether all tests were valid.
-fn on_server(args: &Args, server: &Server, bin: &Path, due: &[(String, Driver)], cache: &Path) -> Outcome<bool> {
+fn on_server(args: &ServersArgs, server: &Server, bin: &Path, due: &[(String, Driver)], cache: &Path) -> Outcome<bool> {
     let scratch = outcomes::runs(cache)?;
     let mut good = true;
     for (name, driver) in due {
@@ -189,7 +189,7 @@ fn on_server(args: &Args, server: &Server, bin: &Path, due: &[(String, Driver)],
 }
 
 fn measure(
-    args: &Args,
+    args: &ServersArgs,
     server: &Server,
     bin: &Path,
     (name, driver): (&str, Driver),

@@ -37,7 +37,7 @@ const WARMUP_S: f64 = 0.5;
 
 /// Options of the comparison.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct SessionsArgs {
     /// Sessions
     #[arg(long, value_delimiter = ',', default_value = "64,256,1000")]
     clients: Vec<u32>,
@@ -47,7 +47,7 @@ pub(crate) struct Args {
     /// Rounds; in each, both contenders run at each number of sessions, in turns first
     #[arg(long, default_value_t = 6)]
     rounds: u32,
-    /// What is measured
+    /// Parts to measure
     #[arg(long, value_enum, value_delimiter = ',', default_value = "pgbench,sysbench")]
     parts: Vec<Product>,
     /// Folder for the private servers [default: ./loadline-results]
@@ -55,7 +55,7 @@ pub(crate) struct Args {
     results: PathBuf,
 }
 
-pub(crate) fn run(args: &Args) -> Outcome<()> {
+pub(crate) fn run(args: &SessionsArgs) -> Outcome<()> {
     let [part] = args.parts.as_slice() else {
         return args.parts.iter().try_for_each(|part| alone(args, *part));
     };
@@ -69,7 +69,7 @@ pub(crate) fn run(args: &Args) -> Outcome<()> {
 }
 
 /// Runs one part in a process of its own: what another has left in memory would be in its figures.
-fn alone(args: &Args, part: Product) -> Outcome<()> {
+fn alone(args: &SessionsArgs, part: Product) -> Outcome<()> {
     let name = part.to_possible_value().ok_or("a part without a name")?.get_name().to_owned();
     let clients: Vec<String> = args.clients.iter().map(u32::to_string).collect();
     let numbers = [("--seconds", args.seconds), ("--rounds", args.rounds)];
@@ -85,7 +85,7 @@ fn alone(args: &Args, part: Product) -> Outcome<()> {
 }
 
 /// `pgbench -S` or sysbench's point select against loadline on a stage.
-fn against_peer(product: Product, stage: &Stage, args: &Args) -> Outcome<()> {
+fn against_peer(product: Product, stage: &Stage, args: &SessionsArgs) -> Outcome<()> {
     let folder = tempfile::tempdir()?;
     match product {
         Product::Postgres => {
@@ -124,7 +124,7 @@ fn against_peer(product: Product, stage: &Stage, args: &Args) -> Outcome<()> {
 /// Of which readings the server's turns are read.
 const WITH_TURNS: [usize; 2] = [1, 3];
 
-/// What a contender had done at one moment.
+/// Progress of a contender at one moment.
 struct Reading {
     at: Instant,
     /// CPU time of its process.
@@ -186,7 +186,7 @@ impl Figure {
 /// Measures peer and loadline in turns and prints the ratios.
 fn compare(
     peer: &str,
-    args: &Args,
+    args: &SessionsArgs,
     stage: &Stage,
     of_peer: impl Fn(u32, u32) -> Outcome<(Vec<Reading>, f64)>,
 ) -> Outcome<()> {

@@ -1,4 +1,4 @@
-//! Spoils figures in every known way, and shows that the product catches it and lets the clean twin pass.
+//! Spoils figures in every known way, and shows that the product catches it and lets the control run pass.
 //!
 //! Runs go through the real `loadline`, as a user's. What came out is kept, and docs/truth.md is made of it (`page.rs`).
 
@@ -23,7 +23,7 @@ use way::{Must, On, Scene, Seen, Way};
 use ways::ways;
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct SpoilArgs {
     /// Ways [default: all]. 'list' prints their names
     names: Vec<String>,
     /// The loadline that is tried [default: beside this program]
@@ -50,14 +50,14 @@ struct Tried {
     /// Whether it came out as it must.
     holds: bool,
     seen: String,
-    /// Runs of the clean twin until one was proved and unmarked; `None` if none was.
+    /// Runs of the control run until one was proved and unmarked; `None` if none was.
     clean: Option<usize>,
-    /// What was wrong with the last one that was not.
+    /// Fault of the last one that was not clean.
     #[serde(default)]
     unclean: String,
 }
 
-pub(crate) fn run(args: &Args) -> Outcome<ExitCode> {
+pub(crate) fn run(args: &SpoilArgs) -> Outcome<ExitCode> {
     let ways = ways()?;
     if args.names.iter().any(|name| name == "list") {
         ways.all.iter().for_each(|way| println!("{:<22} {}", way.name, way.does));
@@ -72,7 +72,7 @@ pub(crate) fn run(args: &Args) -> Outcome<ExitCode> {
         );
     }
     let runs = outcomes::runs(&cache)?;
-    let mut bench = Bench { loadline: &loadline, runs: runs.path(), twins: BTreeMap::new() };
+    let mut bench = Bench { loadline: &loadline, runs: runs.path(), control_runs: BTreeMap::new() };
     let named = |name: &str| args.names.is_empty() || args.names.iter().any(|n| n == name);
     if let Some(unknown) = args.names.iter().find(|n| !ways.all.iter().any(|w| w.name == **n)) {
         return Err(format!("no way '{unknown}': `spoil list`").into());
@@ -96,12 +96,12 @@ struct Bench<'a> {
     loadline: &'a Path,
     runs: &'a Path,
     /// By what they are measured on and their arguments.
-    twins: BTreeMap<(On, String), Vec<Seen>>,
+    control_runs: BTreeMap<(On, String), Vec<Seen>>,
 }
 
-/// Runs of a clean twin, on a machine that others may disturb; and of one that must not be disturbed.
-const TWINS: usize = 2;
-const QUIET_TWINS: usize = 5;
+/// Runs of a control run, on a machine that others may disturb; and of one that must not be disturbed.
+const CONTROL_RUNS: usize = 2;
+const QUIET_CONTROL_RUNS: usize = 5;
 /// Longest wait for a quiet machine.
 const QUIET_WAIT: Duration = Duration::from_secs(10);
 
@@ -125,21 +125,21 @@ impl Bench<'_> {
         Ok(Tried { name: way.name.clone(), date: outcomes::today(), server, holds, seen, clean, unclean })
     }
 
-    /// Runs of the clean twin until one was clean. Ways with the same run share them.
-    /// Others may disturb a twin, as long as the check that is tried does not say so.
+    /// Runs of the control run until one was clean. Ways with the same run share them.
+    /// Others may disturb a control run, as long as the check that is tried does not say so.
     fn clean(&mut self, way: &Way) -> Outcome<(Option<usize>, String)> {
         let mut unclean = String::new();
         let key = (way.on.clone(), way.run.clone());
-        for run in 0..if way.disturbs() { QUIET_TWINS } else { TWINS } {
-            let made = self.twins.get(&key).map_or(0, Vec::len);
+        for run in 0..if way.disturbs() { QUIET_CONTROL_RUNS } else { CONTROL_RUNS } {
+            let made = self.control_runs.get(&key).map_or(0, Vec::len);
             if made <= run {
                 if way.disturbs() {
                     wait_for_quiet()?;
                 }
                 let (seen, _) = self.scene(way, |s| s.run(&[]))?;
-                self.twins.entry(key.clone()).or_default().push(seen);
+                self.control_runs.entry(key.clone()).or_default().push(seen);
             }
-            match why_unclean(&way.must, &self.twins[&key][run]) {
+            match why_unclean(&way.must, &self.control_runs[&key][run]) {
                 None => return Ok((Some(run + 1), unclean)),
                 Some(why) => unclean = why,
             }
@@ -148,7 +148,7 @@ impl Bench<'_> {
     }
 }
 
-/// Waits for a second in which the CPUs were idle, but not for ever: what disturbs a clean twin must not be a neighbour.
+/// Waits for a second in which the CPUs were idle, but not for ever: what disturbs a control run must not be a neighbour.
 fn wait_for_quiet() -> Outcome<()> {
     let deadline = Instant::now() + QUIET_WAIT;
     let mut before = CpuTimes::local()?;
@@ -181,17 +181,17 @@ fn judge(must: &Must, seen: &Seen) -> Verdict {
     Verdict { holds: found.is_some(), seen: found.unwrap_or_else(|| came_out(seen)) }
 }
 
-/// Why a clean twin is not clean, if so.
-fn why_unclean(must: &Must, twin: &Seen) -> Option<String> {
+/// Why a control run is not clean, if so.
+fn why_unclean(must: &Must, control: &Seen) -> Option<String> {
     let marked = match must {
         Must::Fail(id) | Must::Note(id) => {
-            twin.check(*id, Checked::Failed).or(twin.check(*id, Checked::Noted)).map(|c| c.detail.clone())
+            control.check(*id, Checked::Failed).or(control.check(*id, Checked::Noted)).map(|c| c.detail.clone())
         }
-        Must::Say(text) => twin.mark(text),
-        Must::Show(column, least) => twin.shown(column, *least),
+        Must::Say(text) => control.mark(text),
+        Must::Show(column, least) => control.shown(column, *least),
         Must::Refuse(..) | Must::Withstand(_) | Must::Escape(_) => None,
     };
-    marked.or_else(|| (!twin.holds()).then(|| came_out(twin)))
+    marked.or_else(|| (!control.holds()).then(|| came_out(control)))
 }
 
 /// How a run ended.
@@ -211,9 +211,9 @@ impl Tried {
     fn line(&self) -> String {
         let verdict = if self.holds { "ok " } else { "NOT" };
         let clean = match self.clean {
-            Some(1) => "clean twin passes".to_owned(),
-            Some(n) => format!("clean twin passes in run {n}"),
-            None => format!("CLEAN TWIN FAILS: {}", self.unclean),
+            Some(1) => "control run passes".to_owned(),
+            Some(n) => format!("control run passes in run {n}"),
+            None => format!("CONTROL RUN FAILS: {}", self.unclean),
         };
         format!("{verdict} {:<22} {clean}; {}", self.name, self.seen)
     }

@@ -14,7 +14,7 @@ use loadline_analyze::within::half_width;
 use loadline_model::Random;
 
 #[derive(Debug, Parser)]
-pub(crate) struct Args {
+pub(crate) struct StatisticsArgs {
     /// Simulated runs behind each figure; a quarter as many histories
     #[arg(long, default_value_t = 2000)]
     runs: usize,
@@ -41,7 +41,7 @@ const MACHINES: [(&str, Machine); 8] = [
 ];
 
 /// Prints all tables.
-pub(crate) fn run(args: &Args) {
+pub(crate) fn run(args: &StatisticsArgs) {
     if !args.only_histories && !args.only_steady {
         coverage(args.runs);
         power(args.runs);
@@ -226,7 +226,7 @@ fn figures(runs: usize) {
                 let common: Vec<[f64; 2]> = (0..pairs).map(|_| [normal(&mut random), normal(&mut random)]).collect();
                 all.extend(FIGURES.map(|(of_common, own)| {
                     let mut value = |common: f64| f64::exp(of_common * common + own * normal(&mut random));
-                    common.iter().map(|[a, b]| Pair::of(value(*a), value(*b))).collect()
+                    common.iter().map(|[a, b]| Pair::new(value(*a), value(*b))).collect()
                 }));
             }
             let question =

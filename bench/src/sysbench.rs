@@ -10,7 +10,7 @@ use loadline_database::{Target, Work};
 use loadline_model::Driver;
 use loadline_workload::data::LOOKUPS;
 
-use crate::arena::{Arena, Args, Load, Outcome, Said, number_after, said_by};
+use crate::arena::{Arena, ArenaArgs, Load, Outcome, Said, number_after, said_by};
 
 /// Number of payloads of the script. InnoDB does not log bytes that an UPDATE does not change, so with few payloads sysbench
 /// would write less redo.
@@ -18,7 +18,7 @@ const PAYLOADS: usize = 512;
 pub(crate) const MISSING: &str = "sysbench cannot be run: apt-get install sysbench";
 const CONTENDERS: [(&str, Option<Driver>); 2] = [("sysbench", None), ("loadline client", Some(Driver::Client))];
 
-pub(crate) fn run(args: &Args) -> Outcome<()> {
+pub(crate) fn run(args: &ArenaArgs) -> Outcome<()> {
     let arena = Arena::open("mariadb-temp:", "LGWR-LAT1", args, false)?;
     let socket = socket(arena.target.as_ref())?;
     let scripts = tempfile::tempdir()?;

@@ -1,4 +1,4 @@
-//! What other programs make of the documentation and of exported runs. On demand: both need programs that few have.
+//! Products of the documentation and of exported runs by other programs. On demand: both need programs that few have.
 
 use std::path::Path;
 use std::process::Command;
@@ -33,11 +33,13 @@ fn write_reference(source: &Source, folder: &Path) -> Result<()> {
     for (listing, about) in [
         ("columns", "The columns of the tables and of `--format csv`: what each means, and where it comes from."),
         ("checks", "A test is valid if none of its checks failed. A check that cannot be made says why."),
+        ("audit --laws", "What `loadline audit` checks ([how](../audit.md))."),
         ("targets", "The forms of `--target`."),
     ] {
-        let table: Result<String> = said(&[listing, "--format", "md"]);
-        let page = format!("# The {listing}\n\n{about} From `loadline {listing}`.\n\n{}", table?);
-        std::fs::write(folder.join(format!("{listing}.md")), page)?;
+        let words: Vec<&str> = listing.split(' ').chain(["--format", "md"]).collect();
+        let (table, name): (Result<String>, _) = (said(&words), listing.trim_start_matches("audit --"));
+        let page = format!("# The {name}\n\n{about} From `loadline {listing}`.\n\n{}", table?);
+        std::fs::write(folder.join(format!("{name}.md")), page)?;
     }
     let help: String = said(&["--help"])?;
     let listed =

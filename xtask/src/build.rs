@@ -9,7 +9,7 @@ use crate::{Result, command};
 
 /// The platform of the packages.
 pub(crate) const TRIPLE: &str = "x86_64-unknown-linux-musl";
-/// What packages are built with beside the default features.
+/// Features of packages beside the default ones.
 pub(crate) const FEATURES: &str = "hub,parquet";
 
 /// A checkout and where it is built.
@@ -66,7 +66,7 @@ impl Source {
     }
 }
 
-/// What `cargo metadata` says of the checkout at `root`.
+/// Output of `cargo metadata` for the checkout at `root`.
 pub(crate) fn metadata(root: &Path, arguments: &[&str]) -> Result<Value> {
     let mut cargo = Command::new("cargo");
     cargo.current_dir(root).args(["metadata", "--format-version", "1", "--locked"]).args(arguments);

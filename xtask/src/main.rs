@@ -1,4 +1,4 @@
-//! What is done with the sources beside building them: `cargo run -p xtask -- dist`.
+//! Tasks on the sources beside building them: `cargo run -p xtask -- dist`.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 mod archive;

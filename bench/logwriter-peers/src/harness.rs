@@ -85,7 +85,7 @@ pub(crate) fn measure(contender: &dyn Contender, jobs: usize, bytes: usize, leng
             .collect();
         begin.wait();
         std::thread::sleep(length.warmup);
-        let edge = || {
+        let times = || {
             Ok::<_, Box<dyn std::error::Error + Send + Sync>>((
                 Instant::now(),
                 total(),
@@ -93,9 +93,9 @@ pub(crate) fn measure(contender: &dyn Contender, jobs: usize, bytes: usize, leng
                 gauge(),
             ))
         };
-        let opening = edge();
+        let opening = times();
         std::thread::sleep(length.window);
-        let closing = edge();
+        let closing = times();
         stop.store(true, Ordering::Relaxed);
         for thread in threads {
             thread.join().map_err(|_| "a job panicked")??;

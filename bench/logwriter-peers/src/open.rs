@@ -1,4 +1,4 @@
-//! What stays open for the whole run: loadline's logs, the peers, the raw streams.
+//! All that stays open for the whole run: loadline's logs, the peers, the raw streams.
 
 use std::path::{Path, PathBuf};
 

@@ -63,7 +63,7 @@ impl Ours {
         Ok(Ours { writer: Arc::new(writer), mode: CommitMode::Wait })
     }
 
-    /// The same log for jobs that do not wait.
+    /// This log for jobs that do not wait.
     pub(crate) fn nowait(&self) -> Ours {
         Ours { writer: Arc::clone(&self.writer), mode: CommitMode::Nowait }
     }

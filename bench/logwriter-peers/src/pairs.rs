@@ -9,7 +9,7 @@ use crate::ours::Device;
 use crate::postgres::Postgres;
 use crate::raw::Raw;
 
-/// What loadline's log made of what the other made, pair by pair.
+/// Ratios of loadline's log to the other, pair by pair.
 pub(crate) struct Pairs {
     pub(crate) what: String,
     pub(crate) wanted: f64,

@@ -31,7 +31,7 @@ pub(crate) enum Raw {
     DirectFdatasync,
     /// pwrite of 1 MiB with `O_DIRECT`, not made durable.
     DirectMib,
-    /// The same with 4 MiB, about what the log's groups grow to.
+    /// pwrite of 4 MiB, about the size to which the log's groups grow.
     DirectLarge,
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::harness::Figures;
 
-/// What a contestant did in each round: its figures, why there are none, or that it was not its turn.
+/// Outcome of a contestant in each round: its figures, why there are none, or that it was not its turn.
 pub(crate) type Rounds = Vec<Option<Result<Figures, String>>>;
 
 /// One section of the report.
@@ -27,7 +27,7 @@ pub(crate) fn median(mut values: Vec<f64>) -> Option<f64> {
     }
 }
 
-/// What half of the values lie between.
+/// Quartiles: half of the values lie between them.
 pub(crate) fn quartiles(values: &[f64]) -> Option<(f64, f64)> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);

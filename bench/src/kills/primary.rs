@@ -8,7 +8,7 @@ use std::sync::{Arc, Barrier};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use loadline_database::{Link, OpenRequest, Target, Work, kind_of, open};
+use loadline_database::{OpenRequest, Target, Work, kind_of, open};
 use loadline_model::Random;
 use loadline_workload::Arg;
 use nix::sys::signal::{Signal, kill};
@@ -18,7 +18,7 @@ use crate::arena::{Outcome, processes, said_by};
 use crate::{pgbench, sysbench};
 
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {
+pub(super) struct PrimaryArgs {
     /// Kills at each level
     #[arg(long, default_value_t = 20)]
     kills: u32,
@@ -47,16 +47,16 @@ pub(super) struct Args {
 
 const BASELINE: &str = "baseline";
 
-pub(super) fn run(args: &Args) -> Outcome<()> {
+pub(super) fn run(args: &PrimaryArgs) -> Outcome<()> {
     std::fs::create_dir_all(&args.results)?;
     let mut request = OpenRequest::new(&args.target, std::path::absolute(&args.results)?);
     request.replicas = args.replicas;
-    let work = Work::of("LGWR-LAT1", &[])?;
+    let work = Work::from_catalogue("LGWR-LAT1", &[])?;
     let known = (kind_of(&args.target)?.levels)();
     let of_one = known.iter().filter(|level| level.replicas < 2).map(|level| level.name.clone());
     let all = || std::iter::once(BASELINE.to_owned()).chain(of_one).collect();
     let levels: Vec<String> = if args.level.is_empty() { all() } else { args.level.clone() };
-    let link = Link { delay: Duration::from_secs_f64(args.delay / 1000.0), ..Link::default() };
+    let delay = Duration::from_secs_f64(args.delay / 1000.0);
     let mut random = Random::new(42);
     let mut sum_lost = 0;
     println!("| level | kills | acknowledged commits | lost | kills with a loss |\n| --- | --- | --- | --- | --- |");
@@ -67,7 +67,7 @@ pub(super) fn run(args: &Args) -> Outcome<()> {
             target.create(&work)?;
             target.load(&work, args.jobs)?;
             let replication = target.abilities().levels.ok_or("no replicas")?;
-            replication.bring_about(Some(level.as_str()).filter(|l| *l != BASELINE), link)?;
+            replication.bring_about(Some(level.as_str()).filter(|l| *l != BASELINE), delay)?;
             let time = Duration::from_millis(50 + random.below(args.under_load));
             let data = PathBuf::from(target.info()?.data_dir.ok_or("no data directory")?);
             let replicas = replicas_beside(&data)?;
@@ -143,7 +143,7 @@ fn is_mariadb(folder: &Path) -> bool {
     folder.join("s").exists()
 }
 
-/// What the server whose socket is in `folder` answers.
+/// Answer of the server whose socket is in `folder`.
 pub(super) fn ask(folder: &Path, sql: &str) -> Outcome<String> {
     if is_mariadb(folder) {
         return said_by(sysbench::mariadb(&folder.join("s")).args(["-e", sql]), "apt-get install mariadb-server");

@@ -12,7 +12,7 @@ use crate::arena::Outcome;
 pub(super) struct List {
     #[serde(rename = "server")]
     pub(super) servers: Vec<Server>,
-    /// What loadline has never been run against, and why.
+    /// Servers that loadline has never been run against, and why.
     pub(super) never: Vec<(String, String)>,
 }
 
@@ -57,7 +57,7 @@ pub(super) enum Source {
 }
 
 impl Server {
-    /// Its source, for people.
+    /// Source, for people.
     pub(super) fn place(&self) -> String {
         match &self.source {
             Source::Installed {} => format!("the machine's package, `{}`", self.bin),

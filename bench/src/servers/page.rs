@@ -12,7 +12,8 @@ Written by `cargo run -p loadline-bench -- servers --docs docs/servers.md`, whic
 one through `?bin=`, runs the plans with short windows, and removes it (rest: the workloads that are in no plan). Short windows on a small machine: whether tests are
 valid counts here, not their figures, and tests that others on the machine disturbed are kept. A cell is the number of valid
 tests of all that ran, with both drivers, and how many workloads were skipped with each. Where a plan has fewer tests than
-elsewhere, it ran with one driver, fewer job counts or some of its workloads only. The builds from Maven are made for size:
+elsewhere, it ran with one driver, fewer job counts or some of its workloads only. The page of a workload says why a driver skips it
+([workloads](workloads/README.md)); DBWR-CKPT was skipped on MariaDB 11.4 and MySQL, which have no `innodb_log_checkpoint_now`. The builds from Maven are made for size:
 their speed is not that of a distribution's. PostgreSQL 15 and MariaDB 10.11 are the packages of Debian 12, with which
 loadline is tested and its [measurements](measurements.md) are made.
 
@@ -47,7 +48,6 @@ pub(super) fn page(list: &List, all: &[Measured]) -> String {
         );
     }
     for (title, reasons) in [
-        ("Skipped", reasons(all, |m| m.skipped.clone())),
         ("Refused", reasons(all, |m| m.refused.clone())),
         ("Not run", reasons(all, |m| m.failed.iter().map(|why| (m.plan.clone(), why.clone())).collect())),
     ] {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use loadline_database::{Target, Work};
 use loadline_model::snapshot::counter;
 
-use super::Args;
+use super::SessionsArgs;
 use super::turns::{Turns, turns};
 use crate::arena::{Outcome, with_settings};
 
@@ -35,14 +35,14 @@ pub(super) struct Stage {
 
 impl Stage {
     /// A private server that takes so many sessions.
-    pub(super) fn start(product: Product, args: &Args, sessions: u32) -> Outcome<Stage> {
+    pub(super) fn start(product: Product, args: &SessionsArgs, sessions: u32) -> Outcome<Stage> {
         let url = match product {
             Product::Postgres => "postgres-temp:",
             Product::Mariadb => "mariadb-temp:",
         };
         let settings = BTreeMap::from([("max_connections".to_owned(), (sessions + 100).to_string())]);
         let target = with_settings(url, &args.results, &settings)?;
-        let work = Arc::new(Work::of("SRV-QUERY1", &[])?);
+        let work = Arc::new(Work::from_catalogue("SRV-QUERY1", &[])?);
         target.create(&work)?;
         target.load(&work, 8)?;
         Ok(Stage { product, target, work })

@@ -12,7 +12,7 @@ const END: &str = "<!-- to here -->\n";
 const RUN_ON: &str = "Run on ";
 const AND_SQLITE: &str = " (and SQLite, which is part of loadline)";
 /// Longest text of a cell.
-const CELL: usize = 240;
+const CELL: usize = 80;
 
 /// `page` with these outcomes between its markers. Rows of ways that were not tried stay.
 pub(super) fn with(page: &str, ways: &Ways, all: &[Tried]) -> Outcome<String> {
@@ -30,9 +30,9 @@ fn part(ways: &Ways, all: &[Tried], former: &str) -> String {
     let servers: BTreeSet<&str> = servers.chain(all.iter().map(|t| t.server.as_str())).collect();
     let servers: Vec<&str> = servers.into_iter().filter(|server| !server.is_empty()).collect();
     let mut out = format!(
-        "{RUN_ON}{}{AND_SQLITE}. {} ways: {good} were caught or changed nothing, with a clean twin that is proved and \
+        "{RUN_ON}{}{AND_SQLITE}. {} ways: {good} were caught or changed nothing, with a control run that is proved and \
          unmarked; not caught: {}.\n\n\
-         | way | what is done | how it must come out | seen | clean twin | date |\n| --- | --- | --- | --- | --- | --- |\n",
+         | way | what is done | how it must come out | seen | control run | date |\n| --- | --- | --- | --- | --- | --- |\n",
         servers.join(", "),
         ways.all.len(),
         ways.all.iter().filter(|way| escapes(way)).count(),
@@ -51,12 +51,12 @@ fn row(way: &Way, all: &[Tried], former: &str) -> String {
         return former.map_or_else(|| format!("{begin} **not tried** | – | – |\n"), |line| format!("{line}\n"));
     };
     let seen = if t.holds { cell(&t.seen) } else { format!("**otherwise**: {}", cell(&t.seen)) };
-    let twin = match t.clean {
+    let control = match t.clean {
         None => format!("**marked**: {}", cell(&t.unclean)),
         Some(1) => "passes".to_owned(),
         Some(n) => format!("passes in run {n}"),
     };
-    format!("{begin} {seen} | {twin} | {} |\n", t.date)
+    format!("{begin} {seen} | {control} | {} |\n", t.date)
 }
 
 /// The beginning of a way's row, which does not depend on how it came out.

@@ -19,7 +19,7 @@ use crate::arena::{Outcome, processes, said_by};
 use crate::pgbench::{binary, place};
 use crate::sysbench;
 
-/// What a run is measured on.
+/// Target of a run.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(from = "String")]
 pub(super) enum On {
@@ -68,10 +68,10 @@ pub(super) enum Must {
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) struct Way {
     pub(super) name: String,
-    /// What is done, for the page.
+    /// Description of the act, for the page.
     pub(super) does: String,
     pub(super) on: On,
-    /// Arguments of the run that is spoiled; without what follows it is the clean twin.
+    /// Arguments of the run that is spoiled; without what follows it is the control run.
     #[serde(default)]
     pub(super) run: String,
     pub(super) must: Must,
@@ -150,7 +150,7 @@ impl Way {
         self.kept
     }
 
-    /// What acts in the window is done without arguments of its own.
+    /// An act in the window has no arguments of its own.
     #[cfg(test)]
     pub(super) fn does_all_of_its_table(&self) -> bool {
         !self.acts_in_window() || (self.args.is_empty() && self.through.is_empty())
@@ -219,7 +219,7 @@ pub(super) struct Scene<'a> {
     pub(super) server: OnceCell<Server>,
 }
 
-/// What a run left.
+/// Output and folder of a run.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
     pub(super) code: i32,
@@ -230,7 +230,7 @@ pub(super) struct Seen {
 }
 
 impl Seen {
-    fn of(output: &Output) -> Outcome<Seen> {
+    fn from_output(output: &Output) -> Outcome<Seen> {
         let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
         let out = text(&output.stdout);
         let folder = PathBuf::from(out.lines().last().unwrap_or_default());
@@ -325,18 +325,18 @@ impl Scene<'_> {
 
     /// The run, behind the command `through`.
     pub(super) fn run_through(&self, through: &[&str], more: &[&str]) -> Outcome<Seen> {
-        Seen::of(&self.command(through, more)?.output()?)
+        Seen::from_output(&self.command(through, more)?.output()?)
     }
 
     /// Continues the run in `folder`.
     pub(super) fn resume(&self, folder: &str) -> Outcome<Seen> {
         let args = ["run", "--target", &self.url()?, "--resume", folder];
-        Seen::of(&self.loadline(&[], &args).output()?)
+        Seen::from_output(&self.loadline(&[], &args).output()?)
     }
 
     /// `loadline report` with what it prints, and the tests of `first` as they are now, if it could read its runs.
     pub(super) fn report(&self, first: Seen, args: &[&str]) -> Outcome<Seen> {
-        let seen = Seen::of(&self.loadline(&[], &[&["report"], args].concat()).output()?)?;
+        let seen = Seen::from_output(&self.loadline(&[], &[&["report"], args].concat()).output()?)?;
         Ok(if seen.code == 0 { Seen { records: StoredRun::open(&first.folder)?.records, ..seen } } else { seen })
     }
 
@@ -351,7 +351,7 @@ impl Scene<'_> {
             Ok(())
         });
         let output = child.wait_with_output()?;
-        let seen = Seen::of(&output)?;
+        let seen = Seen::from_output(&output)?;
         spoiled.map_err(|e| format!("{e}\n{}", seen.said))?;
         Ok(seen)
     }
@@ -434,7 +434,7 @@ impl Server {
         Ok(Server { target, url, client, version: format!("{} {}", info.product, info.version) })
     }
 
-    /// What leads a PostgreSQL's client to it: `-h`, folder, `-p`, port, ….
+    /// Arguments that lead a PostgreSQL's client to it: `-h`, folder, `-p`, port, ….
     pub(super) fn place(&self) -> &[String] {
         let begin = self.client.iter().position(|word| word == "-h").unwrap_or_default();
         &self.client[begin..]

@@ -75,7 +75,7 @@ fn edited(s: &Scene<'_>, edit: fn(&str) -> String) -> Outcome<Seen> {
 /// Spoils a run by hand.
 type ByHand = fn(&Scene<'_>) -> Outcome<Seen>;
 
-/// What is done in ways whose table does not say it.
+/// Acts of ways whose table does not say it.
 const BY_HAND: &[(&str, ByHand)] = &[
     ("client-limit", limited),
     ("database-limit", limited),

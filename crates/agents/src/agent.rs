@@ -16,12 +16,12 @@ pub(crate) const CANCEL_AFTER_NS: u64 = 2_000_000_000;
 
 const _: () = assert!(LEASE_NS + CANCEL_AFTER_NS < 5_000_000_000 && LEASE_NS > 2 * BEAT_NS);
 
-/// What happens to an agent.
+/// Events of an agent.
 #[derive(Debug)]
 pub(crate) enum Event {
     /// A piece of a message came.
     Message(Vec<u8>),
-    /// What its jobs say: [`Answer::Opened`] or [`Answer::Refused`], then [`Answer::Progress`], [`Answer::Closed`] and
+    /// Answers of its jobs: [`Answer::Opened`] or [`Answer::Refused`], then [`Answer::Progress`], [`Answer::Closed`] and
     /// [`Answer::Counts`].
     Jobs(Answer),
     Time,
@@ -32,7 +32,7 @@ pub(crate) fn is_last(said: &Answer) -> bool {
     matches!(said, Answer::Counts(_) | Answer::Refused(_))
 }
 
-/// What an agent does.
+/// Actions of an agent.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Action {
     Send(Box<Message<Answer>>),
@@ -191,7 +191,7 @@ impl Agent {
         self.answer(answer)
     }
 
-    /// What its jobs do next.
+    /// Next step of its jobs.
     fn command(&mut self, now_ns: u64, command: Command) -> Vec<Action> {
         let Some(work) = &mut self.work else { return Vec::new() };
         let next = match (command, &work.stage) {

@@ -144,20 +144,20 @@ pub(crate) struct Member {
     pub(crate) part: Part,
 }
 
-/// What an agent does in a test.
+/// Part of an agent in a test.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Part {
-    /// Its jobs; without any it takes no part.
+    /// Jobs; without any it takes no part.
     pub(crate) jobs: Range<u32>,
     /// Their sessions on each server, by the server's ids, as far as known.
     pub(crate) sessions: Vec<Vec<u32>>,
-    /// Its clock before the start.
+    /// Clock before the start.
     pub(crate) clock: Option<Offset>,
     pub(crate) progress: Progress,
     /// Whether all its jobs have passed the window end.
     pub(crate) closed: bool,
     pub(crate) failed: Option<String>,
-    /// What its jobs counted, as it was sent.
+    /// Counts of its jobs, as they were sent.
     pub(crate) counts: Option<String>,
     /// Upper bound of the error of `clock` until after the test, ns.
     pub(crate) skew_ns: Option<u64>,
@@ -236,7 +236,9 @@ impl<L: Link> Coordinator<L> {
     pub(crate) fn note(&mut self, agent: usize, failure: &Failure) {
         let mut text = failure.to_string();
         let silent = matches!(failure, Failure::Silent(_) | Failure::Hub(_));
-        if let Some(trouble) = self.link.trouble(self.began_ns).filter(|_| !silent) {
+        if let Some(trouble) = self.link.trouble(self.began_ns)
+            && !silent
+        {
             text = format!("{text}; {trouble}");
         }
         if let Some(member) = self.members.get_mut(agent) {
@@ -362,7 +364,8 @@ impl<L: Link> Coordinator<L> {
             let mut trips: BTreeMap<usize, Vec<RoundTrip>> = some.iter().map(|agent| (*agent, Vec::new())).collect();
             for _ in 0..TRIPS.0 {
                 let good = |trips: &[RoundTrip]| {
-                    trips.len() >= TRIPS.1 && Offset::of(trips).is_some_and(|clock| clock.bound_ns <= GOOD_BOUND_NS)
+                    trips.len() >= TRIPS.1
+                        && Offset::from_trips(trips).is_some_and(|clock| clock.bound_ns <= GOOD_BOUND_NS)
                 };
                 let need: Vec<usize> = trips.iter().filter(|(_, of)| !good(of)).map(|(agent, _)| *agent).collect();
                 if need.is_empty() || self.link.now_ns() >= begin_ns + SILENT_NS || self.link.interrupted() {
@@ -376,7 +379,7 @@ impl<L: Link> Coordinator<L> {
                 }
             }
             for (agent, trips) in trips {
-                match (Offset::of(&trips), self.members.get_mut(agent)) {
+                match (Offset::from_trips(&trips), self.members.get_mut(agent)) {
                     (Some(clock), Some(member)) => member.clock = Some(clock),
                     _ => self.note(agent, &Failure::Silent((self.link.now_ns() - begin_ns) as f64 / 1e9)),
                 }

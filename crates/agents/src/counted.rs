@@ -1,4 +1,4 @@
-//! What an agent counted, on its way to the coordinator. Nothing is lost: histograms go bucket by bucket, sums to the nanosecond.
+//! Counts of an agent on their way to the coordinator. Nothing is lost: histograms go bucket by bucket, sums to the nanosecond.
 
 use loadline_load::{JobResult, OwnCommits, Tally};
 use loadline_model::record::LinkUse;
@@ -8,13 +8,13 @@ use crate::offset::Offset;
 
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Counted {
-    /// What the jobs of each part of them counted together.
+    /// Counts of each part of the jobs.
     pub(crate) tallies: Vec<Tally>,
     /// Each job, times on the agent's clock.
     pub(crate) jobs: Vec<JobResult>,
     /// Transactions of its jobs at times on its clock.
     pub(crate) counts: Vec<(u64, u64)>,
-    /// What their sessions committed for themselves.
+    /// Commits of their sessions for themselves.
     pub(crate) own: OwnCommits,
     /// CPU time of its process in the window, ns.
     pub(crate) process_cpu_ns: Option<u64>,
@@ -25,7 +25,7 @@ pub(crate) struct Counted {
 }
 
 impl Counted {
-    /// What all its jobs counted together.
+    /// Counts of all its jobs.
     pub(crate) fn tally(&self) -> Tally {
         let mut all = Tally::default();
         self.tallies.iter().for_each(|tally| all.merge(tally));
@@ -48,7 +48,7 @@ impl Counted {
         if n != jobs {
             return Err(format!("it counted {n} jobs, not {jobs}"));
         }
-        // What comes from elsewhere is held against itself: the parts must add up to the whole.
+        // What comes from elsewhere is compared with itself: the parts must add up to the whole.
         fn sum<T>(all: &[T], of: fn(&T) -> u64) -> Option<u64> {
             all.iter().try_fold(0, |sum: u64, one| sum.checked_add(of(one)))
         }

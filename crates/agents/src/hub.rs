@@ -50,7 +50,7 @@ pub(crate) struct Hub {
     most_bytes: usize,
 }
 
-/// What is to be said, and what was wrong with the connection.
+/// Messages to send, and the last fault of the connection.
 #[derive(Debug, Default)]
 struct State {
     /// The run of which is said that it goes on.
@@ -63,7 +63,7 @@ struct Trouble {
     from_ns: u64,
     /// `None`: the hub is away.
     until_ns: Option<u64>,
-    /// What the hub refuses; `None`: the connection broke.
+    /// Refusal of the hub; `None`: the connection broke.
     refusal: Option<String>,
 }
 
@@ -119,7 +119,9 @@ impl Hub {
 
     /// Sends. What cannot be sent because the hub is away is lost: it would come too late.
     pub(crate) fn publish<B: Serialize>(&self, subject: &str, message: &Message<B>) {
-        if let Some(out) = self.out.as_ref().filter(|_| !locked(&self.state).away()) {
+        if let Some(out) = self.out.as_ref()
+            && !locked(&self.state).away()
+        {
             for piece in message.pieces(self.most_bytes) {
                 let _ = out.send((subject.to_owned(), piece));
             }
@@ -131,7 +133,7 @@ impl Hub {
         locked(&self.state).run = run.map(str::to_owned);
     }
 
-    /// What is wrong with the hub now, or was since `since_ns`.
+    /// Fault of the hub now, or since `since_ns`.
     pub(crate) fn trouble(&self, since_ns: u64) -> Option<String> {
         let state = locked(&self.state);
         let last = state.last.as_ref()?;

@@ -47,7 +47,7 @@ pub(crate) fn open(
     Ok(commands)
 }
 
-/// What makes the work of jobs from this number on what it is: program, parameters, seeds and rows.
+/// Identity of the work of jobs from this number on: program, parameters, seeds and rows.
 pub(crate) fn fingerprint(work: &Work, first_job: u32) -> String {
     let start = work.start(first_job);
     let mut text = String::new();
@@ -182,8 +182,8 @@ fn opened_since(earlier: &[Vec<u32>], now: Vec<Vec<u32>>) -> Vec<Vec<u32>> {
     now.into_iter().map(anew).collect()
 }
 
-/// Counters of this machine at an edge of the window.
-fn read_edge() -> (System, Interfaces) {
+/// Counters of this machine at window start or window end.
+fn read_machine() -> (System, Interfaces) {
     let (at_ns, process_ns) = (now_ns(), Some(process_cpu_ns()));
     let system = System { at_ns, process_ns, cpu: CpuTimes::local().ok(), ..System::default() };
     (system, Interfaces::local())
@@ -201,7 +201,7 @@ struct Watch<'a> {
     window: Option<Schedule>,
     counts: Vec<(u64, u64)>,
     /// At window start and window end.
-    edges: [Option<(System, Interfaces)>; 2],
+    readings: [Option<(System, Interfaces)>; 2],
     next_count_ns: u64,
     closed: bool,
 }
@@ -218,16 +218,16 @@ impl<'a> Watch<'a> {
             start_ns: 0,
             window: None,
             counts: Vec::new(),
-            edges: [None, None],
+            readings: [None, None],
             next_count_ns: 0,
             closed: false,
         }
     }
 
-    /// What was counted, once the jobs have ended; without what they counted themselves.
+    /// Counts, once the jobs have ended; without those of the jobs themselves.
     fn counted(mut self) -> Counted {
         self.note_own(4..5);
-        let Watch { counts, edges: [open, close], own, .. } = self;
+        let Watch { counts, readings: [open, close], own, .. } = self;
         let counted = Counted { counts, own, ..Counted::default() };
         let (Some((open, before)), Some((close, after))) = (open, close) else { return counted };
         let rates = open.rates_until(&close);
@@ -254,7 +254,7 @@ impl<'a> Watch<'a> {
         }
         // Counts are at the times of the other agents, which are those of the start.
         let count_ns = self.next_count_ns.max(self.start_ns + STEP_NS / 2).max(now);
-        match (self.window, &self.edges) {
+        match (self.window, &self.readings) {
             (None, _) => count_ns,
             (Some(window), [None, _]) => window.open_ns.min(count_ns),
             (Some(window), [_, None]) => window.close_ns.min(count_ns),
@@ -284,12 +284,12 @@ impl<'a> Watch<'a> {
         // At window start and window end, and when all have passed them: each is as it was last seen before.
         let until_ns = [open_ns + LOOK_NS, open_ns + (close_ns - open_ns) / 2, close_ns + LOOK_NS, u64::MAX];
         self.note_own(until_ns.partition_point(|until_ns| *until_ns < now)..4);
-        for (at, edge) in [open_ns, close_ns].into_iter().zip(&mut self.edges) {
+        for (at, reading) in [open_ns, close_ns].into_iter().zip(&mut self.readings) {
             if now >= at {
-                edge.get_or_insert_with(read_edge);
+                reading.get_or_insert_with(read_machine);
             }
         }
-        let passed = self.shared.passed_close.load(Ordering::Relaxed) + self.shared.ended.load(Ordering::Relaxed);
+        let passed = self.shared.after_end.load(Ordering::Relaxed) + self.shared.ended.load(Ordering::Relaxed);
         if now >= close_ns && passed >= self.shared.jobs() && !self.closed {
             // The last count is of after the window, so that the window lies between two.
             self.counts.push((now, self.shared.completed()));

@@ -21,13 +21,13 @@ pub(crate) trait Link {
     /// Sends an order to the agent with this id, or to all. What cannot be sent is lost.
     fn send(&mut self, agent: Option<&str>, order: &Message<Order>);
 
-    /// What comes next for this coordinator; waits for it until `until_ns` at most.
+    /// Next event for this coordinator; waits for it until `until_ns` at most.
     fn receive(&mut self, until_ns: u64) -> Option<Received>;
 
     /// From now on says once a second that this run goes on, until `None` is given. It does not depend on [`Link::receive`].
     fn beat(&mut self, run: Option<&str>);
 
-    /// What is wrong with the hub now, or was since `since_ns`.
+    /// Fault of the hub now, or since `since_ns`.
     fn trouble(&self, _since_ns: u64) -> Option<String> {
         None
     }

@@ -1,4 +1,4 @@
-//! What coordinator and agents say to each other, in JSON.
+//! Messages between coordinator and agents, in JSON.
 //!
 //! The coordinator numbers its orders and repeats each until it is answered; an agent answers a repeated order as before, or that it
 //! is under way. So lost messages and a hub that starts again do no harm. A message that is longer than the hub takes is packed and
@@ -134,7 +134,7 @@ impl Reader {
     }
 }
 
-/// What a coordinator wants.
+/// Order of a coordinator.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Order {
@@ -147,15 +147,15 @@ pub(crate) enum Order {
     Ping,
     /// Open the sessions of these jobs.
     Open(Box<JobsOrder>),
-    /// What the jobs do next.
+    /// Next step of the jobs.
     Jobs(Command),
-    /// What did the jobs count?
+    /// Question for the counts of the jobs.
     Counts,
     /// The run is over.
     Release,
 }
 
-/// What jobs with open sessions do next.
+/// Next step of jobs with open sessions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Command {
@@ -205,7 +205,7 @@ pub(crate) struct JobsOrder {
     /// `None`: the client.
     pub(crate) driver: Option<Driver>,
     pub(crate) workload: String,
-    /// Its file, if it is the user's own.
+    /// File, if it is the user's own.
     pub(crate) file: Option<WorkloadFile>,
     pub(crate) parameters: BTreeMap<String, i64>,
     pub(crate) size_bytes: u64,
@@ -225,7 +225,7 @@ impl std::fmt::Debug for JobsOrder {
     }
 }
 
-/// What an agent says.
+/// Answer of an agent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Answer {
@@ -249,7 +249,7 @@ pub(crate) enum Answer {
     },
     /// Unasked, once all jobs have passed the window end: the number of the test.
     Closed(u64),
-    /// What the jobs counted; empty if they never were.
+    /// Counts of the jobs; empty if they never were.
     Counts(String),
 }
 
@@ -306,7 +306,7 @@ pub struct Presence {
     pub protocol: u32,
     /// Name of its machine.
     pub host: String,
-    /// What only its machine has, so that agents of one machine are known.
+    /// Identity of its machine, so that agents of one machine are known.
     pub machine: String,
     pub process: u32,
     /// Whether nobody between it and the hub can read what is said.

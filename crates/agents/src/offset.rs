@@ -36,7 +36,7 @@ pub(crate) struct Offset {
 
 impl Offset {
     /// The offset by the shortest of these round trips. `None` without any.
-    pub(crate) fn of(trips: &[RoundTrip]) -> Option<Offset> {
+    pub(crate) fn from_trips(trips: &[RoundTrip]) -> Option<Offset> {
         let best = trips.iter().min_by_key(|trip| trip.on_the_way_ns())?;
         let leg = |later: u64, earlier: u64| i128::from(later) - i128::from(earlier);
         let twice = leg(best.received_ns, best.sent_ns) + leg(best.answered_ns, best.returned_ns);
@@ -80,9 +80,9 @@ mod tests {
             legs in prop::collection::vec((0u64..50_000_000, 0u64..50_000_000, 0u64..9_000_000), 1..30),
         ) {
             let trips: Vec<RoundTrip> = legs.iter().map(|(a, b, t)| trip(at, ahead, [*a, *b], *t)).collect();
-            let offset = Offset::of(&trips).unwrap();
+            let offset = Offset::from_trips(&trips).unwrap();
             prop_assert!(offset.ahead_ns.abs_diff(ahead) <= offset.bound_ns, "{offset:?}");
-            prop_assert_eq!(Offset::of(&[]), None);
+            prop_assert_eq!(Offset::from_trips(&[]), None);
             let shortest = legs.iter().map(|(a, b, _)| a + b).min().unwrap();
             prop_assert!(offset.bound_ns <= shortest / 2 + 2, "no worse than the shortest trip");
             prop_assert!(offset.to_coordinator(offset.to_agent(at)) == at);
@@ -94,7 +94,7 @@ mod tests {
             legs in prop::collection::vec((0u64..2_000_000, 0u64..2_000_000), 2),
         ) {
             let at = 1 << 40;
-            let of = |ahead, leg: (u64, u64)| Offset::of(&[trip(at, ahead, [leg.0, leg.1], 0)]).unwrap();
+            let of = |ahead, leg: (u64, u64)| Offset::from_trips(&[trip(at, ahead, [leg.0, leg.1], 0)]).unwrap();
             let (before, after) = (of(ahead, legs[0]), of(ahead + drift, legs[1]));
             let between = ahead + (drift as f64 * part) as i64;
             prop_assert!(before.ahead_ns.abs_diff(between) <= before.error_until_ns(&after));

@@ -25,10 +25,10 @@ const LOOK_NS: u64 = 5_000_000;
 /// their sessions have published by then stays as it is for a second (PostgreSQL's PGSTAT_MIN_INTERVAL).
 const PASSED: (u64, [u64; 2]) = (3, [20_000_000, 250_000_000]);
 
-/// What agents need to open the target.
+/// Parameters with which agents open the target.
 #[derive(Clone)]
 pub struct AgentTarget {
-    /// Its URL, with the password or without.
+    /// URL, with the password or without.
     pub url: String,
     /// URLs of further nodes.
     pub nodes: Vec<String>,
@@ -242,10 +242,10 @@ impl Conductor {
         self.shared.started.store(started, Ordering::Relaxed);
         self.shared.ended.store(ended, Ordering::Relaxed);
         if now_ns >= self.passed_ns {
-            self.shared.passed_open.store(self.jobs, Ordering::Relaxed);
+            self.shared.after_start.store(self.jobs, Ordering::Relaxed);
         }
         if self.window.is_some() && c.closed() {
-            self.shared.passed_close.store(self.jobs, Ordering::Relaxed);
+            self.shared.after_end.store(self.jobs, Ordering::Relaxed);
         }
     }
 
@@ -286,7 +286,7 @@ impl Conductor {
     }
 }
 
-/// What one agent did, if it counted that in a window.
+/// Figures of one agent, if it counted in a window.
 fn figures(
     Member { presence, lost, part, .. }: &Member,
     counted: Option<&Counted>,

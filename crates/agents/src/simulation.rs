@@ -60,10 +60,10 @@ type Happening = Box<dyn FnOnce(&mut World)>;
 /// The hub, the hosts and the time.
 struct World {
     now_ns: u64,
-    /// What comes next, by time and by the order in which it was found out.
+    /// Coming events, by time and by the order in which they were found out.
     queue: BTreeMap<(u64, usize), Happening>,
     pushed: usize,
-    /// What has come to the coordinator.
+    /// Messages that have come to the coordinator.
     inbox: VecDeque<Received>,
     random: Random,
     hosts: Vec<Host>,
@@ -233,12 +233,12 @@ impl Link for World {
     }
 }
 
-/// What the jobs of an agent counted: more than a message holds.
+/// Counts of an agent's jobs: more than a message holds.
 fn counts(agent: usize) -> String {
     (0..500).map(|n| format!("{:x}", (agent as u64 + n).wrapping_mul(0x9e37_79b9_7f4a_7c15))).collect()
 }
 
-/// What a test over agents came to.
+/// Outcome of a test over agents.
 struct Outcome {
     failed: Vec<usize>,
     /// Bound of the difference between the clocks in the window, of the agents that counted, ns.

@@ -25,7 +25,7 @@ pub use table::Table;
 use finding::TABLE;
 use sheet::is_same;
 
-/// What was found in a file.
+/// Findings in a file.
 #[derive(Debug, Clone, Default)]
 #[expect(missing_docs, reason = "the names say it")]
 pub struct Audit {
@@ -36,7 +36,7 @@ pub struct Audit {
     pub checked: BTreeSet<&'static str>,
     /// Tables whose shape is not read.
     pub refused: Vec<AuditError>,
-    /// Claims that could not be held against the tables.
+    /// Claims that could not be compared with the tables.
     pub unchecked: Vec<AuditError>,
 }
 
@@ -100,7 +100,7 @@ pub struct Claim {
     column: String,
     rows: [String; 2],
     factor: f64,
-    /// What the digits of the factor leave open, 1 % of it at most.
+    /// Tolerance by the digits of the factor, 1 % of it at most.
     tolerance: f64,
 }
 

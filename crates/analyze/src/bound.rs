@@ -1,4 +1,4 @@
-//! What bounds a test, and the figures that show it.
+//! The bound of a test, and the figures that show it.
 //!
 //! Each rule needs measured figures. If they are missing or do not point to one limit, the answer is 'limit unknown'
 //! with the figures that were checked. The rules apply in this order, because each case would also match a later rule:
@@ -60,7 +60,7 @@ const OF_CLIENT: &str = "Client:";
 const LARGE_WRITE_KIB: f64 = 128.0;
 
 loadline_model::named! {
-    /// What bounds a test.
+    /// The bound of a test.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
     #[serde(rename_all = "kebab-case")]
     #[expect(missing_docs, reason = "the names say it")]
@@ -96,7 +96,7 @@ loadline_model::named! {
     pub fn name;
 }
 
-/// What bounds a test, and why.
+/// The bound of a test, and why.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Bound {
     pub by: BoundBy,
@@ -188,7 +188,7 @@ pub fn fill_bounded_by(records: &mut [TestRecord]) {
     }
 }
 
-/// What bounds the test of `record`; `None` for a refused or imported test, one without throughput, or a scan of sizes.
+/// The bound of the test of `record`; `None` for a refused or imported test, one without throughput, or a scan of sizes.
 #[must_use]
 pub fn bound(record: &TestRecord) -> Option<Bound> {
     let tps = record.figure(THROUGHPUT).filter(|tps| tps.is_finite() && *tps > 0.0)?;

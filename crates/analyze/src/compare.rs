@@ -24,7 +24,7 @@ pub use setup::codes_in;
 pub struct Platform<'a> {
     /// Label, unique among the platforms compared.
     pub label: &'a str,
-    /// What rows were filled with, if known.
+    /// Payload of rows, if known.
     pub payload: Option<Payload>,
     /// Size of the data set, bytes, if known.
     pub data_bytes: Option<u64>,
@@ -43,7 +43,7 @@ pub struct Platform<'a> {
 impl<'a> Platform<'a> {
     /// A platform of which only the tests are known.
     #[must_use]
-    pub fn of(label: &'a str, records: &'a [TestRecord]) -> Platform<'a> {
+    pub fn new(label: &'a str, records: &'a [TestRecord]) -> Platform<'a> {
         Platform { label, records, ..Platform::default() }
     }
 }
@@ -77,7 +77,7 @@ pub enum ComparedAt {
     Peak {
         /// Jobs (or swept value) at the base platform's peak.
         base_jobs: u32,
-        /// The same at the other platform's peak.
+        /// Jobs (or swept value) at the other platform's peak.
         other_jobs: u32,
     },
 }
@@ -214,7 +214,7 @@ fn partner<'a>(
     let same = sweeps.iter().enumerate().filter(|(_, b)| alike(b));
     let rank = |b: &Sweep| {
         let (driver, load) = (b.driver == sweep.driver, b.driver == sweep.driver && b.load == sweep.load);
-        (driver, load, load && Setup::of(base, b, other, sweep).different_parameters().is_none())
+        (driver, load, load && Setup::new(base, b, other, sweep).different_parameters().is_none())
     };
     // The first of those that are as good.
     same.rev().max_by_key(|(_, b)| rank(b))
@@ -258,7 +258,7 @@ fn blank(base: &Platform<'_>, other: &Platform<'_>, sweep: &Sweep, metrics: Vec<
 }
 
 fn compare_sweeps(base: &Platform<'_>, a: &Sweep, other: &Platform<'_>, b: &Sweep) -> Comparison {
-    let setup = Setup::of(base, a, other, b);
+    let setup = Setup::new(base, a, other, b);
     let refused = setup.refused();
     let open_loop = a.is_open_loop() && b.is_open_loop();
     let metrics = metrics(&a.group, &a.kpis, open_loop);

@@ -7,7 +7,7 @@ use crate::stats::quantile;
 /// Highest share of the commit time without idle time that the longest idle time may leave, if the log is flushed by time.
 const FELL: f64 = 0.7;
 
-/// What commit times over idle times show.
+/// Shape of commit times over idle times.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum FlushByTime {
     /// The log is flushed by then, s: from there on commits take less than half-way between those without idle time and those with the longest.

@@ -8,7 +8,7 @@ use loadline_model::format::number;
 use loadline_model::{DataSource, Forced, TestRecord, disturbance};
 use serde::Serialize;
 
-/// What disturbed tests whose figures are used although they are not valid.
+/// Causes of disturbed tests whose figures are used although they are not valid.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Disturbed {
     /// The kinds of disturbance, in words.
@@ -26,7 +26,7 @@ impl Disturbed {
         self.kinds.is_empty()
     }
 
-    /// What disturbed `tests`, with the highest of their bounds.
+    /// Causes that disturbed `tests`, with the highest of their bounds.
     pub(crate) fn of_tests(tests: &[&TestRecord]) -> Disturbed {
         let found: Vec<&'static str> = tests.iter().flat_map(|r| disturbance::kinds(r)).collect();
         let bounds: Option<Vec<f64>> = tests.iter().map(|r| disturbance::at_most_higher_pct(r)).collect();
@@ -37,14 +37,14 @@ impl Disturbed {
     }
 }
 
-/// What qualifies tests whose figures are used.
+/// Qualification of tests whose figures are used.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Caveats {
     /// Source of the blocks that they read, if recorded.
     pub data_source: Option<DataSource>,
     /// [`TestRecord::forced`] of them.
     pub forced: Forced,
-    /// What disturbed them, if it was too much.
+    /// Cause of the disturbance, if it was too much.
     #[serde(flatten)]
     pub disturbed: Disturbed,
     /// Tool that measured them, in words, if loadline did not: nobody checked them.
@@ -58,12 +58,12 @@ pub struct SetAside {
     pub test: u32,
     #[serde(flatten)]
     pub kept: Caveats,
-    /// Its figures as measured, by column id.
+    /// Figures as measured, by column id.
     pub figures: BTreeMap<String, f64>,
 }
 
 impl SetAside {
-    pub(crate) fn of(record: &TestRecord) -> SetAside {
+    pub(crate) fn from_record(record: &TestRecord) -> SetAside {
         SetAside { test: record.test, kept: Caveats::of_tests(&[record]), figures: record.figures.clone() }
     }
 
@@ -74,7 +74,7 @@ impl SetAside {
     }
 }
 
-/// What qualifies a test, in words.
+/// Qualification of a test, in words.
 #[must_use]
 pub fn kept_test(record: &TestRecord) -> Option<String> {
     Caveats::of_tests(&[record]).says()

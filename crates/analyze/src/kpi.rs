@@ -43,7 +43,7 @@ pub fn higher_is_better(column: &Column) -> bool {
     is_rate(column) || MORE_IS_BETTER.contains(&column)
 }
 
-/// What the tests of `workload` say of it. Those of older versions say nothing: then what the catalogue says.
+/// Facts of `workload` by its tests. Those of older versions say nothing: then the catalogue's.
 fn facts_of(workload: &str, said: Option<WorkloadFacts>) -> WorkloadFacts {
     let catalogued = || CATALOGUE.iter().find(|w| w.code == workload).map(|w| w.facts());
     said.or_else(catalogued).unwrap_or_default()

@@ -13,10 +13,10 @@ use crate::stats;
 use crate::variants::{Cell, ERROR, cells};
 pub use line::{Line, line};
 
-/// What a level costs at a distance and a number of jobs.
+/// Cost of a level at a distance and a number of jobs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cost<'a> {
-    /// Its windows, the baseline's being those of arm A.
+    /// Windows, the baseline's being those of arm A.
     pub cell: Cell<'a>,
     pub level: &'a str,
     /// One-way delay, ms.
@@ -111,56 +111,28 @@ pub fn line_of(costs: &[&Cost<'_>]) -> Option<(u32, Line)> {
 
 #[cfg(test)]
 mod tests {
-    use loadline_model::{InPair, Letter, LevelPoint};
+    use loadline_model::{Check, InPair, Letter, LevelPoint};
 
     use super::*;
+    use crate::paired::simulated::windows;
 
     /// Windows of a level that adds `0.5 ms + 1.1 × round trip` to 1 ms, with a wave over time.
     fn records(pairs: u32, delays_ms: &[f64]) -> Vec<TestRecord> {
-        let mut out = Vec::new();
-        for delay_ms in delays_ms {
-            for pair in 1..=pairs {
-                for arm in Letter::BOTH {
-                    let rtt_ms = 2.0 * delay_ms + 0.05;
-                    let local_ms = 1.0 + 0.1 * f64::from(pair % 3);
-                    let latency_ms = if arm == Letter::A { local_ms } else { local_ms + 0.5 + 1.1 * rtt_ms };
-                    let mut r = TestRecord {
-                        test: out.len() as u32 + 1,
-                        variant: Some(InPair {
-                            level: Some(LevelPoint { level: "on".to_owned(), delay_ms: *delay_ms }),
-                            ..InPair::of_two(arm)
-                        }),
-                        repetition: pair,
-                        ..TestRecord::blank("LGWR-LAT1")
-                    };
-                    r.add_check(loadline_model::Check::require(CheckId::RoundTrip, true, String::new()));
-                    for (column, value) in [
-                        (column::RTT_MS, rtt_ms),
-                        (column::COMMIT_LATENCY_MS, latency_ms),
-                        (column::COMMIT_THROUGHPUT_TPS, 1000.0 / latency_ms),
-                    ] {
-                        r.figures.insert(column.id.to_owned(), value);
-                    }
-                    out.push(r);
-                }
-            }
-        }
-        out
-    }
-
-    #[test]
-    fn what_is_added_is_the_difference_of_neighbouring_windows() {
-        let records = records(8, &[0.0, 1.0, 5.0]);
-        let costs = costs(&records, 8);
-        assert_eq!(costs.iter().map(|c| c.delay_ms).collect::<Vec<_>>(), [0.0, 1.0, 5.0]);
-        let far = &costs[2];
-        assert!((far.added.unwrap().value - (0.5 + 1.1 * 10.05)).abs() < 1e-9, "{far:?}");
-        assert!((far.rtt_ms.unwrap() - 10.05).abs() < 1e-9 && far.dropped() == 0);
-        let share = far.share.unwrap();
-        assert!(share.value < 0.1 && share.interval.unwrap().high < 0.12, "{share:?}");
-        assert!(far.share_of_law().is_some_and(|share| (0.8..1.0).contains(&share)), "{far:?}");
-        let (jobs, line) = line_of(&costs.iter().collect::<Vec<_>>()).unwrap();
-        assert!(jobs == 1 && (line.slope.0 - 1.1).abs() < 1e-9 && (line.intercept.0 - 0.5).abs() < 1e-9, "{line:?}");
+        let of = |delay_ms: &f64| {
+            let rtt_ms = 2.0 * delay_ms + 0.05;
+            let level = Some(LevelPoint { level: "on".to_owned(), delay_ms: *delay_ms });
+            let windows = windows(pairs, |test, arm| {
+                let added_ms = if arm == Letter::A { 0.0 } else { 0.5 + 1.1 * rtt_ms };
+                let ms = 1.0 + 0.1 * f64::from(test.div_ceil(2) % 3) + added_ms;
+                let tps = 1000.0 / ms;
+                vec![(column::RTT_MS, rtt_ms), (column::COMMIT_LATENCY_MS, ms), (column::COMMIT_THROUGHPUT_TPS, tps)]
+            });
+            windows.into_iter().map(move |r| {
+                let variant = r.variant.clone().map(|window| InPair { level: level.clone(), ..window });
+                TestRecord { variant, ..r }.with_checks(vec![Check::require(CheckId::RoundTrip, true, String::new())])
+            })
+        };
+        (1..).zip(delays_ms.iter().flat_map(of)).map(|(test, r)| TestRecord { test, ..r }).collect()
     }
 
     #[test]
@@ -170,6 +142,7 @@ mod tests {
         records.pop();
         let costs = costs(&records, 8);
         assert_eq!((costs[0].added.unwrap().pairs, costs[0].dropped()), (6, 2));
+        assert!(costs[0].share_of_law().is_some_and(|share| (0.8..0.85).contains(&share)), "{costs:?}");
         assert_eq!(line_of(&costs.iter().collect::<Vec<_>>()), None, "one distance makes no line");
     }
 }

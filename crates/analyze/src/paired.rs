@@ -28,7 +28,7 @@ pub use verdict::Verdict;
 pub struct Pair {
     /// The figure of A's window; `None` if the window is refused or lacks the figure.
     pub a: Option<f64>,
-    /// The same of B's window.
+    /// Figure of B's window; `None` as for A's.
     pub b: Option<f64>,
 }
 
@@ -42,7 +42,7 @@ pub fn percent(share: f64) -> String {
 impl Pair {
     /// A pair of valid windows.
     #[must_use]
-    pub fn of(a: f64, b: f64) -> Pair {
+    pub fn new(a: f64, b: f64) -> Pair {
         Pair { a: Some(a), b: Some(b) }
     }
 

@@ -48,7 +48,7 @@ pub struct FoundRate {
     pub rate: f64,
     /// 95 % confidence interval of it. 0 and the highest rate of the search if the looks do not bound it.
     pub low: f64,
-    /// Its upper end.
+    /// Upper end.
     pub high: f64,
 }
 

@@ -10,7 +10,7 @@ use crate::sweep::swept_value;
 
 const AGREEING: f64 = 0.9;
 
-/// What a machine can tell apart.
+/// Differences that a machine can show.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Repeatable {
     /// Share of the windows that nothing disturbed, of all tries.
@@ -19,7 +19,7 @@ pub struct Repeatable {
     pub within: f64,
 }
 
-/// What the machine of a run with these `records` can tell apart; `None` if its limits were not measured often enough to say so, or
+/// Differences that the machine of a run with these `records` can show; `None` if its limits were not measured often enough to say so, or
 /// the windows were pairs of variants, which are compared with each other.
 #[must_use]
 pub fn repeatable(records: &[TestRecord]) -> Option<Repeatable> {
@@ -106,30 +106,23 @@ mod tests {
     }
 
     #[test]
-    fn limits_of_one_name_in_two_workloads_are_not_compared() {
-        let mut all = run(machine(1, 0.02, 0.0));
-        for (place, record) in all.iter_mut().enumerate().filter(|(place, _)| place % 2 == 1) {
+    fn what_is_not_of_quiet_windows_alike_says_nothing() {
+        let all = run(machine(1, 0.02, 0.0));
+        assert_eq!([&all[..7], &[]].map(repeatable), [None, None]);
+        assert!(repeatable(&all[..14]).is_some());
+        // Limits of one name in two workloads are not compared.
+        let mut two = all.clone();
+        for (place, record) in two.iter_mut().enumerate().filter(|(place, _)| place % 2 == 1) {
             "Y".clone_into(&mut record.workload);
             record.test = place as u32 + 1;
             let Some(Detail::Limit(limit)) = record.details.first_mut() else { panic!() };
             limit.samples.iter_mut().for_each(|tps| *tps *= 10.0);
         }
-        assert!(repeatable(&all).unwrap().within < 0.2);
-    }
-
-    #[test]
-    fn few_measurements_say_nothing() {
-        let all = run(machine(1, 0.02, 0.0));
-        assert_eq!(repeatable(&all[..7]), None);
-        assert_eq!(repeatable(&[]), None);
-        assert!(repeatable(&all[..14]).is_some());
-    }
-
-    #[test]
-    fn tries_that_do_not_count_were_not_quiet() {
-        let mut all = run(machine(1, 0.02, 0.0));
-        all[0].tries = 3;
-        all[1].add_check(Check::new(CheckId::OtherCpu, Outcome::Failed, ""));
-        assert_eq!(repeatable(&all).unwrap().quiet, 60.0 / 63.0);
+        assert!(repeatable(&two).unwrap().within < 0.2);
+        // Tries that do not count were not quiet.
+        let mut tried = all;
+        tried[0].tries = 3;
+        tried[1].add_check(Check::new(CheckId::OtherCpu, Outcome::Failed, ""));
+        assert_eq!(repeatable(&tried).unwrap().quiet, 60.0 / 63.0);
     }
 }

@@ -35,7 +35,7 @@ pub struct Estimate {
 impl Estimate {
     /// Mean and spread of `values`; `None` if there are none or one is not finite.
     #[must_use]
-    pub fn of(values: &[f64]) -> Option<Estimate> {
+    pub fn from_values(values: &[f64]) -> Option<Estimate> {
         Some(Estimate { mean: mean(values)?, n: values.len(), sd: sample_sd(values) })
     }
 
@@ -59,7 +59,7 @@ impl Estimate {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Ratio {
     pub value: f64,
-    /// Its 95 % confidence interval; `None` if a side has a single value.
+    /// 95 % confidence interval; `None` if a side has a single value.
     pub interval: Option<Interval>,
     /// Sample size of the numerator.
     pub n_numerator: usize,
@@ -241,7 +241,7 @@ pub fn averaged(values: &[f64], each: usize) -> Vec<f64> {
 
 const MOST_CORRELATION: f64 = 0.95;
 
-/// What values vary by in the long run.
+/// Long-run variance of values.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct LongRun {
     /// Variance of their mean, times their number.
@@ -304,15 +304,15 @@ mod tests {
     #[test]
     fn intervals_of_known_samples() {
         // R: t.test(c(10, 12)) gives −1.706205 … 23.706205.
-        let e = Estimate::of(&[10.0, 12.0]).unwrap();
+        let e = Estimate::from_values(&[10.0, 12.0]).unwrap();
         let i = e.interval().unwrap();
         assert!((i.low + 1.706_205).abs() < 1e-5 && (i.high - 23.706_205).abs() < 1e-5, "{i:?}");
         // R: t.test(1:5) gives 1.036757 … 4.963243.
-        let i = Estimate::of(&[1.0, 2.0, 3.0, 4.0, 5.0]).unwrap().interval().unwrap();
+        let i = Estimate::from_values(&[1.0, 2.0, 3.0, 4.0, 5.0]).unwrap().interval().unwrap();
         assert!((i.low - 1.036_757).abs() < 1e-5 && (i.high - 4.963_243).abs() < 1e-5, "{i:?}");
-        assert_eq!(Estimate::of(&[3.0]).unwrap().interval(), None);
-        assert_eq!(Estimate::of(&[]), None);
-        assert_eq!(Estimate::of(&[1.0, f64::NAN]), None);
+        assert_eq!(Estimate::from_values(&[3.0]).unwrap().interval(), None);
+        assert_eq!(Estimate::from_values(&[]), None);
+        assert_eq!(Estimate::from_values(&[1.0, f64::NAN]), None);
     }
 
     #[test]
@@ -337,14 +337,14 @@ mod tests {
 
     #[test]
     fn a_ratio_has_an_interval_only_with_repetitions_on_both_sides() {
-        let many = Estimate::of(&[10.0, 11.0, 12.0]).unwrap();
-        let one = Estimate::of(&[5.0]).unwrap();
+        let many = Estimate::from_values(&[10.0, 11.0, 12.0]).unwrap();
+        let one = Estimate::from_values(&[5.0]).unwrap();
         assert_eq!(ratio(&many, &one).unwrap().interval, None);
-        let zero = Estimate::of(&[0.0]).unwrap();
+        let zero = Estimate::from_values(&[0.0]).unwrap();
         assert_eq!(ratio(&many, &zero), None);
         assert_eq!(ratio(&zero, &many), None);
         // By hand: rse_a = 1/(11√3), rse_b = 0.5/(5.5√3) = the same… so df = 4, t = 2.776445.
-        let half = Estimate::of(&[5.0, 5.5, 6.0]).unwrap();
+        let half = Estimate::from_values(&[5.0, 5.5, 6.0]).unwrap();
         let r = ratio(&many, &half).unwrap();
         let expected = 2.776_445 * 2.0_f64.sqrt() / (11.0 * 3.0_f64.sqrt());
         assert!((r.value - 2.0).abs() < 1e-12);

@@ -27,7 +27,7 @@ const VALUES: (usize, usize) = (20, 60);
 /// Fewest transactions in a value.
 const LEAST_TRANSACTIONS: u32 = 4;
 
-/// What a look saw in the last half of a warm-up.
+/// Findings of a look at the last half of a warm-up.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Look {
     /// Too few values: the warm-up is too short, or transactions take too long for it. Holds the time needed, s; infinite if nothing
@@ -86,7 +86,7 @@ fn trend(values: &[f64]) -> Option<(f64, f64)> {
 pub struct Drift {
     /// Change from the first to the last value by the straight line through all, as a share of the mean.
     pub change: f64,
-    /// The same in standard errors, which hold for autocorrelated values.
+    /// Change in standard errors, which hold for autocorrelated values.
     pub errors: f64,
 }
 
@@ -94,7 +94,7 @@ impl Drift {
     /// From so many standard errors on it is a trend. Of 60 values without one, autocorrelated by up to 0.95, less than 5 % seem to fall
     /// by that (2,000 simulated series each; 0.2 % without autocorrelation).
     const LIMIT: f64 = 3.0;
-    /// The same for the last half of a window: of 30 values without a trend, 0 % seem to fall by that without autocorrelation, 1.1 % at
+    /// Limit for the last half of a window: of 30 values without a trend, 0 % seem to fall by that without autocorrelation, 1.1 % at
     /// 0.8, 3.7 % at 0.95.
     const LIMIT_OF_HALF: f64 = 4.0;
 
@@ -169,7 +169,7 @@ const OUTAGE: f64 = 0.02;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Departure {
     pub values: Range<usize>,
-    /// Its mean over that of the rest; infinite if that was nothing.
+    /// Mean over that of the rest; infinite if that was nothing.
     pub level: f64,
 }
 

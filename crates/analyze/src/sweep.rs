@@ -32,7 +32,7 @@ pub struct Sweep {
     pub over: String,
     /// Ids of the workload's KPIs, the most important first; empty in records of older versions.
     pub kpis: Vec<String>,
-    /// What the workload is, if its tests say it.
+    /// Facts of the workload, if its tests say them.
     #[serde(skip)]
     pub facts: Option<WorkloadFacts>,
     /// Column that defines peak and load line: the first KPI if it is a rate, else the throughput.
@@ -45,11 +45,11 @@ pub struct Sweep {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SweepPoint {
     pub jobs: u32,
-    /// Its jobs or swept value.
+    /// Jobs or swept value.
     pub at: u32,
     /// Numbers of the tests that count for the figures: valid ones, or if there are none, disturbed ones.
     pub tests: Vec<u32>,
-    /// What qualifies these tests.
+    /// Qualification of these tests.
     #[serde(flatten)]
     pub kept: Caveats,
     /// Tests that are not pooled into the figures, although none is refused: others of the point are not disturbed, need no option or
@@ -67,7 +67,7 @@ pub struct RefusedTest {
     pub test: u32,
     /// Failed checks.
     pub reason: String,
-    /// Its figures as measured, by column id.
+    /// Figures as measured, by column id.
     pub figures: BTreeMap<String, f64>,
 }
 
@@ -106,7 +106,7 @@ impl SweepPoint {
         self.figure(RESPONSE).map(|e| e.mean / 1e6).or_else(|| self.figure(LATENCY).map(|e| e.mean))
     }
 
-    /// What qualifies its figures, in words: what disturbed its tests, options that keep them valid (`kept by --allow-cached: cached,
+    /// Qualification of its figures, in words: causes that disturbed its tests, options that keep them valid (`kept by --allow-cached: cached,
     /// not the device's figures`), or the tool that they are imported from.
     #[must_use]
     pub fn kept(&self) -> Option<String> {
@@ -379,14 +379,14 @@ fn point_of(at: u32, tests: &[&TestRecord]) -> SweepPoint {
             let max = seen.iter().copied().filter(|v| v.is_finite()).reduce(f64::max)?;
             return Some(Estimate { mean: max, n: seen.len(), sd: None });
         }
-        Estimate::of(seen)
+        Estimate::from_values(seen)
     };
     SweepPoint {
         jobs: tests.first().map_or(0, |r| r.jobs),
         at,
         tests: pooled.iter().map(|r| r.test).collect(),
         kept: Caveats::of_tests(&pooled),
-        set_aside: aside.into_iter().map(SetAside::of).collect(),
+        set_aside: aside.into_iter().map(SetAside::from_record).collect(),
         figures: values.iter().filter_map(|(id, v)| Some(((*id).to_owned(), estimate(id, v)?))).collect(),
         refused: tests
             .iter()

@@ -28,7 +28,7 @@ pub struct Change {
     pub after: f64,
     /// Median of the ratios of all runs after to all before.
     pub ratio: f64,
-    /// Its interval; `None` if the runs are too few for one of that confidence.
+    /// Interval; `None` if the runs are too few for one of that confidence.
     pub interval: Option<Interval>,
     /// 1 − R/m × the error of the family, if R of m series have a change.
     pub confidence: f64,

@@ -86,7 +86,7 @@ impl<'a> Cell<'a> {
     /// The figure `of` the windows of each planned pair, likewise.
     #[must_use]
     pub fn pairs_by(&self, of: impl Fn(&TestRecord) -> Option<f64>) -> Vec<Pair> {
-        let figure = |r: &TestRecord| of(r).filter(|_| r.is_usable());
+        let figure = |r: &TestRecord| if r.is_usable() { of(r) } else { None };
         let pair = |windows: &Option<[&TestRecord; 2]>| match windows {
             Some([a, b]) => Pair { a: figure(a), b: figure(b) },
             None => Pair { a: None, b: None },
@@ -195,7 +195,7 @@ pub struct Row<'a> {
     /// If the pairs are too few for an interval of figures judged together, how many that takes; `ratio` then has the interval of
     /// this figure alone, and nothing is shown.
     pub together_takes: Option<usize>,
-    /// What it shows; `None` if no pair is valid.
+    /// Verdict; `None` if no pair is valid.
     pub verdict: Option<Verdict>,
     /// Smallest difference that would have been shown with a probability of 80 %, as a share.
     pub detectable: Option<f64>,
@@ -219,7 +219,7 @@ pub struct Precision {
 pub struct Compared<'a> {
     /// Cell by cell, the main figure first.
     pub rows: Vec<Row<'a>>,
-    /// What was done about several main figures, and about several others.
+    /// Treatment of several main figures, and of several others.
     pub families: [Family; 2],
 }
 
@@ -293,50 +293,21 @@ fn row<'a>(figure: &Figure<'a>, answer: &Answer, paired: &Paired, alone: f64) ->
 
 #[cfg(test)]
 mod tests {
-    use loadline_model::{Detail, column};
+    use loadline_model::{Detail, InPair, Random, column};
 
     use super::*;
+    use crate::paired::simulated::{self, normal};
 
-    /// A window of `arm` in pair `pair` with a throughput.
-    fn window(test: u32, arm: Letter, pair: u32, tps: f64) -> TestRecord {
-        let variant = Some(InPair::of_two(arm));
-        let mut r = TestRecord { test, variant, repetition: pair, ..TestRecord::blank("LGWR-LAT1") };
-        r.figures.insert(column::COMMIT_THROUGHPUT_TPS.id.to_owned(), tps);
-        r
+    /// Windows of `pairs` pairs in blocks ABBA, B being `ratio` times as fast.
+    fn windows(pairs: u32, ratio: f64) -> Vec<TestRecord> {
+        simulated::windows(pairs, |test, arm| {
+            let tps = if arm == Letter::A { 1000.0 } else { 1000.0 * ratio } + f64::from(test.div_ceil(2));
+            vec![(column::COMMIT_THROUGHPUT_TPS, tps)]
+        })
     }
 
     fn arms(pairs: u32) -> Paired {
         Paired { pairs, looks: vec![pairs as usize], margin: 0.02, ..Paired::default() }
-    }
-
-    /// Windows of `pairs` pairs in blocks ABBA, B being `ratio` times as fast.
-    fn windows(pairs: u32, ratio: f64) -> Vec<TestRecord> {
-        let mut out = Vec::new();
-        for pair in 1..=pairs {
-            let order = if pair % 2 == 1 { Letter::BOTH } else { [Letter::B, Letter::A] };
-            for arm in order {
-                let tps = if arm == Letter::A { 1000.0 } else { 1000.0 * ratio } + f64::from(pair);
-                out.push(window(out.len() as u32 + 1, arm, pair, tps));
-            }
-        }
-        out
-    }
-
-    #[test]
-    fn windows_are_compared_in_their_pairs() {
-        let records = windows(12, 1.3);
-        let compared = compare(&records, &arms(12));
-        let row = &compared.rows[0];
-        assert!(row.main && row.verdict == Some(Verdict::Faster), "{row:?}");
-        let (ratio, (a, b)) = (row.ratio.unwrap().value, row.levels);
-        assert!((ratio - 1.3).abs() < 0.01 && (b / a - ratio).abs() < 1e-12, "{row:?}");
-        // 1,000 and 1,300, and the number of the pair.
-        assert!((a - 1006.5).abs() < 1.0 && (b - 1306.5).abs() < 2.0, "{row:?}");
-        assert_eq!(compare(&windows(12, 1.0), &arms(12)).rows[0].verdict, Some(Verdict::Equivalent));
-        assert!(
-            compared.rows.iter().all(|r| r.metric.column != column::LOG_FILE_SYNC_MS),
-            "no figure that no window has"
-        );
     }
 
     #[test]
@@ -374,7 +345,8 @@ mod tests {
                 }
             };
             let details = vec![Detail::Sizes((1..=96).map(point).collect())];
-            TestRecord { details, variant: Some(InPair::of_two(arm)), ..window(test, arm, 1, 1.0) }
+            let figures = [(column::COMMIT_THROUGHPUT_TPS.id.to_owned(), 1.0)].into();
+            TestRecord { test, details, figures, variant: Some(InPair::of_two(arm)), ..TestRecord::blank("LGWR-SIZE") }
         };
         for (a, b, differ) in [(Some(4.0), Some(6.0), true), (Some(4.0), Some(4.0), false), (Some(4.0), None, true)] {
             let records = [scan(1, Letter::A, a), scan(2, Letter::B, b)];
@@ -396,21 +368,13 @@ mod tests {
         let mut records = windows(5, 1.2);
         let typical = |records: &[TestRecord]| typical_windows(records, 5);
         // B's lead of 200 counts for less the higher the level: the third pair is the one in the middle.
-        let third: Vec<u32> = ["A", "B"]
-            .iter()
-            .flat_map(|arm| {
-                records.iter().filter(|r| r.repetition == 3 && r.arm().unwrap().to_string() == *arm).map(|r| r.test)
-            })
-            .collect();
-        assert_eq!(typical(&records), third);
+        assert_eq!(typical(&records), [5, 6]);
         records.iter_mut().for_each(|r| r.valid = false);
         assert_eq!(typical(&records).len(), 2, "refused windows have pages as well");
     }
 
     #[test]
     fn of_many_figures_without_a_difference_few_have_a_verdict() {
-        use crate::paired::simulated::normal;
-        use loadline_model::Random;
         // One workload of equal arms with as many figures as a log writer has: some move together, some against each other.
         let columns = [
             (column::COMMIT_THROUGHPUT_TPS, 0.05, 0.0),
@@ -427,7 +391,6 @@ mod tests {
             let mut random = Random::new(seed);
             let mut records = windows(16, 1.0);
             for record in &mut records {
-                record.group = "log-writer".to_owned();
                 let common = normal(&mut random);
                 for (column, of_common, own) in columns {
                     let log = of_common * common + own * normal(&mut random);
@@ -451,15 +414,16 @@ mod tests {
         let row = &compare(&records, &arms(6)).rows[0];
         assert_eq!(row.ratio.map(|r| (r.pairs, r.dropped)), Some((5, 1)));
         // Pair 6 again, because its second window was missing when the run was resumed.
-        let mut records = windows(6, 1.1);
-        let broken = records.pop().unwrap();
-        assert_eq!(cells(&records, 6)[0].pairs[5], None);
-        records.push(window(12, broken.arm().unwrap(), 6, 1.0));
-        records.push(window(13, Letter::A, 6, 500.0));
-        let again = cells(&records, 6)[0].pairs[5].map(|[a, b]| (a.test, b.test));
-        assert_eq!(again, None, "two windows of one arm are no pair");
-        records.push(window(14, Letter::B, 6, 500.0));
-        assert_eq!(cells(&records, 6)[0].pairs[5].map(|[a, b]| (a.test, b.test)), Some((13, 14)));
+        let all = windows(8, 1.1);
+        let again = |test: u32| TestRecord { test, repetition: 6, ..all[test as usize - 1].clone() };
+        let sixth = |records: &[TestRecord]| cells(records, 6)[0].pairs[5].map(|[a, b]| (a.test, b.test));
+        let mut records = all[..11].to_vec();
+        assert_eq!(sixth(&records), None);
+        // The last is of A, as the one that is missing is.
+        records.extend([again(12), again(13)]);
+        assert_eq!(sixth(&records), None, "two windows of one arm are no pair");
+        records.push(again(14));
+        assert_eq!(sixth(&records), Some((13, 14)));
     }
 
     #[test]

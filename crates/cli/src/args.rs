@@ -28,17 +28,17 @@ use variants::{fact, parameter, setting};
 /// with load, and where it goes under. Each test is checked against the database's own counters; a test that fails a
 /// check is refused.
 #[derive(Debug, Parser)]
-#[command(name = "loadline", version, arg_required_else_help = true, max_term_width = 100)]
+#[command(name = "loadline", version = env!("LOADLINE_VERSION"), arg_required_else_help = true, max_term_width = 100)]
 pub(crate) struct Cli {
     /// More messages on standard error (-vv, -vvv: even more)
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     pub(crate) verbose: u8,
-    /// What to do
+    /// The command
     #[command(subcommand)]
     pub(crate) command: Command,
 }
 
-/// What to do.
+/// The command.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Measure a platform: by default the plan 'quick' on embedded SQLite, in three to four minutes
@@ -340,7 +340,7 @@ pub(crate) struct AgentsListArgs {
     pub(crate) list: ListArgs,
 }
 
-/// What to do with agents.
+/// Commands about agents.
 #[derive(Debug, Subcommand)]
 pub(crate) enum AgentsCommand {
     /// List the agents at a hub: name, version, machine, CPUs, whether they are free, and how many jobs they run at most

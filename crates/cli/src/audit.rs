@@ -50,7 +50,7 @@ pub(crate) fn check(args: &AuditArgs) -> Result<u8, Failure> {
     }
 }
 
-/// What an audit of the table `text` finds; those of one law are counted after the first.
+/// Findings of an audit of the table `text`; those of one law are counted after the first.
 pub(crate) fn findings(text: &str, name: &str) -> Result<Vec<AuditFinding>, Failure> {
     let tables = table::read(text, name).map_err(|e| Failure::usage(format!("{name}: {e}")))?;
     let found = audit(&tables, &Mapping::default(), &[]).findings;
@@ -64,14 +64,14 @@ pub(crate) fn findings(text: &str, name: &str) -> Result<Vec<AuditFinding>, Fail
     Ok(found.chunk_by(|a, b| (a.law, a.severity) == (b.law, b.severity)).map(sentence).collect())
 }
 
-/// What laws hold against commits that wait.
+/// Laws that do not hold for commits that do not wait.
 const OF_WAITING_COMMITS: [&str; 4] =
     ["commits_per_redo_sync", "redo_sync_writes_per_s", "redo_syncs", "redo_writes_per_s"];
 /// Of a run that loadline measured: calls that read and wrote data files. A law takes it for the I/O of the data that a test processed.
 const OTHER_IN_RUNS: &str = "io_per_s";
 const TEST_NUMBER: &str = "test";
 
-/// The table of a run with what laws ask for, which is more than its own tables show.
+/// The table of a run with what laws ask for, which is more than the tables of its report show.
 pub(crate) fn table_of(tests: &[TestRecord]) -> String {
     let is_imported = tests.iter().any(|t| t.imported().is_some());
     // Other tries of a test have numbers too, and no rows: none of them is missing.

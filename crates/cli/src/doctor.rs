@@ -101,8 +101,10 @@ fn can_run(workload: &Workload, kind: &TargetKind, of_server: &Capabilities, tar
         [(_, Some(a)), (_, Some(b))] if a == b => vec![a.clone()],
         _ => refusals.iter().filter_map(|(d, r)| Some(format!("not with the {d} driver: {}", r.as_ref()?))).collect(),
     };
-    let refused = || Work::of(&workload.code, &[]).ok().and_then(|work| target.refuses(&work));
-    if let Some(why) = refused().filter(|_| !drivers.is_empty()) {
+    let refused = || Work::from_catalogue(&workload.code, &[]).ok().and_then(|work| target.refuses(&work));
+    if let Some(why) = refused()
+        && !drivers.is_empty()
+    {
         let value = "cannot run with its defaults";
         return Finding::new("workload", Severity::Warning, workload.code.as_str(), value, why);
     }
@@ -236,7 +238,7 @@ fn places(info: &TargetInfo) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (role, dir) in [("log", &info.log_dir), ("data", &info.data_dir)] {
         let Some(dir) = dir else { continue };
-        let finding = match StorageFacts::of(Path::new(dir)).map(|facts| facts.storage) {
+        let finding = match StorageFacts::read(Path::new(dir)).map(|facts| facts.storage) {
             Ok(s) => {
                 let free = s
                     .free_bytes

@@ -19,16 +19,16 @@ use crate::template::filled;
 
 /// The plan in words. `request`: the target, which is asked for what storage figures need of a server.
 pub(crate) fn describe(plan: &Plan, results: &Path, request: &OpenRequest) -> Result<String, Failure> {
-    let length = DurationEstimate::of(plan);
+    let length = DurationEstimate::new(plan);
     let each = length.steps * plan.node_counts().len().max(1) as f64 * f64::from(length.repeat);
     let known = workloads_of(plan).unwrap_or_default();
-    let points: Vec<SweepPoints> = plan.workloads.iter().map(|w| SweepPoints::of(&known, w)).collect();
+    let points: Vec<SweepPoints> = plan.workloads.iter().map(|w| SweepPoints::new(&known, w)).collect();
     let workloads = plan.workloads.iter().zip(&points).map(|(w, points)| {
         let forced = w.forced.as_ref().map_or(String::new(), |f| format!("  FORCED: {f}"));
         format!("{:<14} {} driver{}{forced}", w.code, w.driver, swept(points))
     });
     let kind = kind_of(&plan.target).ok();
-    let report = kind.and_then(|kind| kind.native_report).filter(|_| plan.native_report());
+    let report = if plan.native_report() { kind.and_then(|kind| kind.native_report) } else { None };
     let (levels, delays) = plan.levels().map(|(paired, _)| paired.levels_and_delays()).unwrap_or_default();
     // Drawn again when the run starts.
     let drawn = plan.draws.map(|_| format!("{} for rows, drawn for what jobs draw", plan.seed));
@@ -58,7 +58,7 @@ pub(crate) fn describe(plan: &Plan, results: &Path, request: &OpenRequest) -> Re
     filled(include_str!("dry_run.jinja"), context)
 }
 
-/// What a workload is swept over, if not the jobs of the plan.
+/// Axis of a workload's sweep, if not the jobs of the plan.
 fn swept(points: &SweepPoints) -> String {
     match &points.parameter {
         Some(SweptParameter { name, values, .. }) => {
@@ -84,7 +84,7 @@ fn has_own_size(workload: &Workload) -> bool {
     workload.tables.iter().any(own)
 }
 
-/// What a given `size` of the data set does not change.
+/// Tables that a given `size` of the data set does not change.
 pub(crate) fn unsized_ones(plan: &Plan, size: &str) -> Option<String> {
     let shares = |t: &Table| matches!(t.rows, RowCount::Share { .. });
     let codes = codes_of(plan, |w| !w.tables.is_empty() && !w.tables.iter().any(shares));

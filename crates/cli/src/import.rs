@@ -41,7 +41,7 @@ pub(crate) fn import(args: &ImportArgs, command: Vec<String>) -> Result<u8, Fail
     Ok(0)
 }
 
-/// What was measured in a run, and its tests, each with its source.
+/// Subject of a run, and its tests, each with its source.
 type Run = (String, Vec<(Imported, ImportedTest)>);
 
 /// Reads all files, to their ends, so that their checksums are those of the files.

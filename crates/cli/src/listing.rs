@@ -103,7 +103,7 @@ fn list_of(plans: &[NamedPlan], shown: fn(&[&str]) -> String) -> Result<Listing,
 /// A target that has what every workload needs. It is not opened.
 const ABLE: &str = "postgres-temp:";
 
-/// What a plan asks for, whatever the target: what does not fit one is skipped there.
+/// Workloads of a plan, whatever the target: those that do not fit one are skipped there.
 fn plan_row(named: &NamedPlan, shown: fn(&[&str]) -> String) -> Result<Vec<String>, Failure> {
     let spec = PlanSpec { target: Some(ABLE.to_owned()), ..named.spec()? };
     let plan = make_plan(&spec).map_err(|e| Failure::usage(format!("plan '{}': {e}", named.name)))?;

@@ -199,7 +199,7 @@ impl Family {
         self.kinds.iter().map(|k| k.summary).collect::<Vec<_>>().join("; ")
     }
 
-    /// Its parts of a page; `earlier` families have theirs already. `reasons`: why drivers are refused.
+    /// Parts of a page; `earlier` families have theirs already. `reasons`: why drivers are refused.
     fn shown(&self, earlier: &[Family], reasons: &mut Vec<String>) -> Value {
         let verdicts: Vec<String> = self.drivers.iter().map(|(_, refused)| verdict(refused, reasons)).collect();
         let runs: Vec<Driver> = self.drivers.iter().filter(|(_, r)| r.is_none()).map(|(d, _)| *d).collect();

@@ -52,7 +52,7 @@ fn with_variants(args: &AbArgs, mut spec: PlanSpec) -> Result<PlanSpec, Failure>
     Ok(spec)
 }
 
-/// What is measured unless flags or a plan file say otherwise: a small transaction, as an application commits it.
+/// Workload unless flags or a plan file say otherwise: a small transaction, as an application commits it.
 fn usual() -> PlanSpec {
     PlanSpec {
         workload: Some(vec!["LGWR-LAT1".to_owned()]),

@@ -88,7 +88,7 @@ pub(crate) fn measure(
     finish(outcome, &named, args.strict)
 }
 
-/// What the flags say of the plan, but for parameters of workloads.
+/// Plan keys by the flags, but for parameters of workloads.
 fn flags(args: &RunArgs) -> Result<PlanSpec, Failure> {
     let mut flags = args.options.spec();
     args.target.options.set(&mut flags);
@@ -290,7 +290,9 @@ fn own_url(given: Option<&str>, target: &str) -> Result<String, Failure> {
 /// Prints what the database's own reports require, if they were requested.
 fn licence(plan: &Plan) {
     let report = kind_of(&plan.target).ok().and_then(|kind| kind.native_report);
-    if let Some(report) = report.filter(|_| plan.native_report()) {
+    if let Some(report) = report
+        && plan.native_report()
+    {
         output::say(report.notice);
     }
 }
@@ -362,7 +364,7 @@ fn finish(outcome: StudyOutcome, named: &[String], strict: bool) -> Result<u8, F
     Ok(code)
 }
 
-/// What the figures of a run say about its exit code.
+/// Exit code by the figures of a run.
 struct Shown {
     /// Whether there is an answer although tests are refused: a pair of arms with a refused window is left out and counted.
     answered: bool,
@@ -383,7 +385,7 @@ fn show_figures(data: &Result<(StoredRun, RunData), Failure>, outcome: &StudyOut
         output::stdout(arms.text().as_bytes())?;
         return Ok(Shown { answered: arms.counts()[2] == 0 && !arms.has_curves(), holds: true });
     }
-    if let Some(costs) = Costs::of(data, width()) {
+    if let Some(costs) = Costs::from_run(data, width()) {
         output::stdout(costs.text.as_bytes())?;
         return Ok(Shown { answered: false, holds: costs.holds });
     }

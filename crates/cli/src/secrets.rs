@@ -1,4 +1,4 @@
-//! What must not be printed: arguments and values of the plan that hold a password.
+//! Secrets on the command line: arguments and values of the plan that hold a password.
 
 use std::sync::{Mutex, PoisonError};
 

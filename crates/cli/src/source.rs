@@ -15,7 +15,7 @@ use crate::output;
 /// Largest table that is read. A million rows have about 100 MiB.
 const LARGEST: u64 = 1 << 30;
 
-/// What the names of published tables begin with.
+/// Prefix of the names of published tables.
 pub(crate) const PREFIX: &str = "reference:";
 
 /// Everything about a stored run; its warnings are those of the data.

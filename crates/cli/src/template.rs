@@ -6,7 +6,7 @@ use minijinja::{Environment, Value};
 
 use crate::exit::Failure;
 
-/// What `template` makes of `context`.
+/// Text of `template` with `context`.
 pub(crate) fn filled(template: &str, context: Value) -> Result<String, Failure> {
     let mut environment = Environment::new();
     environment.set_trim_blocks(true);

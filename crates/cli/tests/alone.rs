@@ -10,8 +10,6 @@ mod common;
 mod cluster;
 #[path = "alone/disturbance.rs"]
 mod disturbance;
-#[path = "alone/scan.rs"]
-mod scan;
 #[path = "alone/storage.rs"]
 mod storage;
 

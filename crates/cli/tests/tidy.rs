@@ -60,7 +60,7 @@ fn a_planted_breach_is_caught() {
     let mut planted: Vec<(&Rule, String)> = Vec::new();
     for (n, rule) in RULES.iter().enumerate() {
         for folder in crates.iter().filter(|c| (rule.applies)(c)) {
-            for (name, text) in (rule.planted)(folder) {
+            for (name, text) in (rule.planted)() {
                 let path = format!("{folder}/{}", name.replace("{n}", &n.to_string()));
                 let full = copy.path().join(&path);
                 // What is planted into a file that exists is added to it.

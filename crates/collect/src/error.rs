@@ -22,13 +22,13 @@ pub enum CollectError {
     #[error("the sampler could not be started: {0}. Check the limit on threads (ulimit -u)")]
     Spawn(std::io::Error),
     #[error(
-        "the counters at the window's '{edge}' did not arrive within {waited_s:.1} s: the database does not answer \
+        "the counters at the window's '{reading}' did not arrive within {waited_s:.1} s: the database does not answer \
         queries on its statistics, or loadline gets no CPU to ask. If all CPUs are busy, run fewer jobs, or loadline on \
         another machine than the database"
     )]
-    Stuck { edge: String, waited_s: f64 },
-    #[error("the sampler ended early: the counters at the window's '{edge}' are lost")]
-    Ended { edge: String },
+    Stuck { reading: String, waited_s: f64 },
+    #[error("the sampler ended early: the counters at the window's '{reading}' are lost")]
+    Ended { reading: String },
 }
 
 /// Reads a small text file of the kernel.

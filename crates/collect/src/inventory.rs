@@ -140,10 +140,7 @@ mod tests {
         let all = (0..8).map(|n| thread(n / 4, n % 2)).collect::<String>();
         assert_eq!(sockets_and_cores(&all), (Some(2), Some(4)));
         assert_eq!(sockets_and_cores("CPU implementer\t: 0x41\n"), (None, None));
-    }
-
-    #[test]
-    fn arm_and_power_state_their_cpu_otherwise() {
+        // Arm and Power state their CPU otherwise.
         assert_eq!(cpu_model("CPU implementer\t: 0x41\nCPU part\t: 0xd0c\n"), "Arm, implementer 0x41, part 0xd0c");
         assert_eq!(cpu_model("cpu\t\t: POWER9\n"), "POWER9");
     }

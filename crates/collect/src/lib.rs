@@ -13,6 +13,6 @@ pub mod surroundings;
 
 pub use error::CollectError;
 pub use sampler::{
-    Collected, CpuSource, Edge, PendingEdge, Point, Rates, Recent, Sampler, SamplerConfig, Second, System,
+    Collected, CpuSource, PendingReading, Point, Rates, Recent, Sampler, SamplerConfig, Second, System, WindowReading,
 };
 pub use surroundings::{Confined, Surroundings};

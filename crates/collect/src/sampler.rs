@@ -42,7 +42,7 @@ pub struct SamplerConfig {
     pub cpu: CpuSource,
     /// Block device under the log (name in `/proc/diskstats` of this machine), if any.
     pub disk: Option<String>,
-    /// The same under the data.
+    /// Block device under the data, as above.
     pub data_disk: Option<String>,
     /// Time between readings of the operating system's counters alone, ns, which are cheap; none between whole seconds without it.
     pub between_ns: Option<u64>,
@@ -53,13 +53,13 @@ pub struct SamplerConfig {
     /// The tasks that run the jobs' database sessions, if they are on this machine and known.
     pub sessions: Option<Tasks>,
     /// Time limit of the reading at window start or end.
-    pub edge_timeout: Duration,
+    pub reading_timeout: Duration,
     /// Time limit of [`Sampler::finish`] if the source hangs.
     pub finish_timeout: Duration,
 }
 
 impl SamplerConfig {
-    /// 10 wait samples a second, CPU of this machine, no device; limits of 10 s for an edge and 5 s for the end.
+    /// 10 wait samples a second, CPU of this machine, no device; limits of 10 s for a reading of the window and 5 s for the end.
     pub fn new(origin_ns: u64) -> SamplerConfig {
         SamplerConfig {
             origin_ns,
@@ -71,13 +71,13 @@ impl SamplerConfig {
             before_others: false,
             job_threads: Tasks::default(),
             sessions: None,
-            edge_timeout: Duration::from_secs(10),
+            reading_timeout: Duration::from_secs(10),
             finish_timeout: Duration::from_secs(5),
         }
     }
 }
 
-/// What the operating system counted, at one moment.
+/// Counters of the operating system at one moment.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct System {
     /// When, ns on [`loadline_storage::now_ns`]. The database's counters are read next and have their own time.
@@ -92,7 +92,7 @@ pub struct System {
     pub process_ns: Option<u64>,
 }
 
-/// What the operating system counted between two moments.
+/// Counts of the operating system between two moments.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Rates {
     /// Time between them, s.
@@ -125,9 +125,9 @@ pub struct Point {
     pub snapshot: Option<Snapshot>,
 }
 
-/// The counters at one edge of the window: its start or its end.
+/// Counters at the start or the end of the window.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Edge {
+pub struct WindowReading {
     pub system: System,
     /// The database's counters, or why they could not be read.
     pub snapshot: Result<Snapshot, String>,
@@ -137,18 +137,18 @@ pub struct Edge {
     pub sessions: Option<TaskTimes>,
 }
 
-impl Edge {
+impl WindowReading {
     /// Counters of the database, or why they could not be read, and none of the operating system.
-    pub fn of_database(at_ns: u64, snapshot: Result<Snapshot, String>) -> Edge {
+    pub fn of_database(at_ns: u64, snapshot: Result<Snapshot, String>) -> WindowReading {
         let system = System { at_ns, ..System::default() };
-        Edge { system, snapshot, job_threads: None, sessions: None }
+        WindowReading { system, snapshot, job_threads: None, sessions: None }
     }
 }
 
 /// All readings of a sampler.
 #[derive(Debug, Default)]
 pub struct Collected {
-    /// Readings in order of time, edges among them.
+    /// Readings in order of time, those of window start and window end among them.
     pub points: Vec<Point>,
     /// Wait samples with their times (ns on [`loadline_storage::now_ns`]), in order.
     pub wait_samples: Vec<(u64, WaitSample)>,
@@ -156,7 +156,7 @@ pub struct Collected {
     pub states: Vec<(u64, TaskStates)>,
     /// When the source was asked for counters or waits, and how long until it had answered, ns.
     pub answers: Vec<(u64, u64)>,
-    /// What could not be read, each with the number of times.
+    /// Failed readings, each with the number of times.
     pub problems: Vec<String>,
     /// The observer, for further use; `None` if it hangs or panicked.
     pub source: Option<Box<dyn Observer>>,
@@ -180,24 +180,26 @@ impl Collected {
     }
 }
 
-/// A requested edge that is not yet read.
+/// A requested reading that is not yet read.
 #[derive(Debug)]
-pub struct PendingEdge {
+pub struct PendingReading {
     name: String,
     at_ns: u64,
     timeout: Duration,
-    reply: Receiver<Edge>,
+    reply: Receiver<WindowReading>,
 }
 
-impl PendingEdge {
-    /// Waits for the edge, at most [`SamplerConfig::edge_timeout`] after it was due.
+impl PendingReading {
+    /// Waits for the reading, at most [`SamplerConfig::reading_timeout`] after it was due.
     ///
     /// # Errors
     /// The source hangs, or the sampler's thread has ended.
-    pub fn wait(self) -> Result<Edge, CollectError> {
+    pub fn wait(self) -> Result<WindowReading, CollectError> {
         self.reply.recv_timeout(clock::until(self.at_ns).saturating_add(self.timeout)).map_err(|e| match e {
-            RecvTimeoutError::Timeout => CollectError::Stuck { edge: self.name, waited_s: self.timeout.as_secs_f64() },
-            RecvTimeoutError::Disconnected => CollectError::Ended { edge: self.name },
+            RecvTimeoutError::Timeout => {
+                CollectError::Stuck { reading: self.name, waited_s: self.timeout.as_secs_f64() }
+            }
+            RecvTimeoutError::Disconnected => CollectError::Ended { reading: self.name },
         })
     }
 }
@@ -235,22 +237,22 @@ impl Sampler {
     ///
     /// # Errors
     /// The source hangs, or the sampler's thread has ended.
-    pub fn edge(&self, name: &str) -> Result<Edge, CollectError> {
-        self.edge_at(name, loadline_storage::now_ns())?.wait()
+    pub fn reading(&self, name: &str) -> Result<WindowReading, CollectError> {
+        self.reading_at(name, loadline_storage::now_ns())?.wait()
     }
 
-    /// Announces an edge at `at_ns`. Nothing else is read shortly before it, so that it is on time.
+    /// Announces a reading of window start or end at `at_ns`. Nothing else is read shortly before it, so that it is on time.
     ///
     /// # Errors
     /// The sampler's thread has ended.
-    pub fn edge_at(&self, name: &str, at_ns: u64) -> Result<PendingEdge, CollectError> {
+    pub fn reading_at(&self, name: &str, at_ns: u64) -> Result<PendingReading, CollectError> {
         let (sender, reply) = channel();
-        let command = Command::Edge { at_ns, reply: sender };
-        self.commands.send(command).map_err(|_| CollectError::Ended { edge: name.to_owned() })?;
-        Ok(PendingEdge { name: name.to_owned(), at_ns, timeout: self.config.edge_timeout, reply })
+        let command = Command::Reading { at_ns, reply: sender };
+        self.commands.send(command).map_err(|_| CollectError::Ended { reading: name.to_owned() })?;
+        Ok(PendingReading { name: name.to_owned(), at_ns, timeout: self.config.reading_timeout, reply })
     }
 
-    /// What it reads while it runs, for those who watch.
+    /// Readings while it runs, for those who watch.
     pub fn recent(&self) -> Recent {
         Recent::new(Arc::clone(&self.shared))
     }

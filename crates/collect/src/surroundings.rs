@@ -1,4 +1,4 @@
-//! What surrounds a test on loadline's machine, at one moment: all processes, CPUs, limits, pressure. Two readings tell who
+//! Surroundings of a test on loadline's machine, at one moment: all processes, CPUs, limits, pressure. Two readings tell who
 //! else used the machine in between.
 
 use std::collections::BTreeMap;
@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use crate::os::{CpuLimit, CpuTimes, Cpus, Pressure, Processes, Server, allowed, frequency_pct, thermal_ms};
 use loadline_storage::now_ns;
 
-/// What keeps a process from CPUs.
+/// Limits of a process's CPUs.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Confined {
     /// The CPUs that it may use.
@@ -16,8 +16,8 @@ pub struct Confined {
 }
 
 impl Confined {
-    fn of(id: u32) -> Confined {
-        Confined { allowed: allowed(id), limit: CpuLimit::of(id) }
+    fn for_process(id: u32) -> Confined {
+        Confined { allowed: allowed(id), limit: CpuLimit::for_process(id) }
     }
 }
 
@@ -33,9 +33,9 @@ pub struct Surroundings {
     pub thermal_ms: BTreeMap<u32, u64>,
     /// See [`frequency_pct`].
     pub frequency_pct: Option<f64>,
-    /// What keeps loadline from CPUs.
+    /// Limits of loadline's CPUs.
     pub loadline: Confined,
-    /// What keeps the database from CPUs, if its processes are known.
+    /// Limits of the database's CPUs, if its processes are known.
     pub server: Option<Confined>,
 }
 
@@ -59,8 +59,8 @@ impl Surroundings {
             thermal_ms: thermal_ms(&ids),
             frequency_pct: frequency_pct(&ids),
             cpus,
-            loadline: Confined::of(std::process::id()),
-            server: root.copied().map(Confined::of),
+            loadline: Confined::for_process(std::process::id()),
+            server: root.copied().map(Confined::for_process),
         }
     }
 

@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn the_sample_is_spread_over_the_whole_table() {
-        let work = Work::of("DA-JOIN", &[]).unwrap();
+        let work = Work::from_catalogue("DA-JOIN", &[]).unwrap();
         for table in work.workload.tables.iter().filter(|t| t.scope == loadline_workload::Scope::DataSet) {
             let (keys, total): (Vec<i64>, _) = (
                 sample(&work, table).iter().map(|row| row.keys.start).collect(),

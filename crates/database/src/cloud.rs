@@ -27,12 +27,12 @@ pub(crate) struct Cloud {
 
 impl Cloud {
     /// The service that has settings with these names.
-    pub(crate) fn of<'a>(names: impl Iterator<Item = &'a str> + Clone) -> Option<&'static Cloud> {
+    pub(crate) fn from_settings<'a>(names: impl Iterator<Item = &'a str> + Clone) -> Option<&'static Cloud> {
         let begins = |name: &str, cloud: &Cloud| cloud.settings.iter().any(|begin| name.starts_with(begin.as_str()));
         CLOUDS.cloud.iter().find(|cloud| names.clone().any(|name| begins(name, cloud)))
     }
 
-    /// What the doctor says of it.
+    /// Text of the doctor.
     pub(crate) fn finding(&self) -> Finding {
         Finding::new("cloud", Severity::Warning, "managed service", &self.name, &self.unseen)
     }
@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn settings_name_the_service() {
-        let of = |names: &[&str]| Cloud::of(names.iter().copied()).map(|cloud| cloud.name.as_str());
+        let of = |names: &[&str]| Cloud::from_settings(names.iter().copied()).map(|cloud| cloud.name.as_str());
         assert_eq!(of(&["shared_buffers", "rds.extensions"]), Some("Amazon RDS or Aurora"));
         assert_eq!(of(&["cloudsql.iam_authentication", "alloydb.iam_authentication"]), Some("AlloyDB"));
         assert_eq!(of(&["cloudsql_iam_authentication"]), Some("Google Cloud SQL"));

@@ -28,7 +28,7 @@ const ROWS_PER_TRANSACTION: u64 = 65_536;
 /// Upper limit of loaders; below it there is one per CPU.
 const MAX_LOADERS: usize = 16;
 
-/// What a table of the data set holds.
+/// Contents of a table of the data set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DataTable {
     /// Name in the data set.
@@ -36,14 +36,14 @@ pub struct DataTable {
     pub version: u32,
     /// Seed of all random values.
     pub seed: u64,
-    /// What its payloads are, as text: the share that compresses away, and that of duplicates if there are any.
+    /// Payloads as text: the share that compresses away, and that of duplicates if there are any.
     pub payload: String,
     pub rows: u64,
     pub fingerprint: u64,
 }
 
 impl DataTable {
-    /// What `table` must hold.
+    /// Required contents of `table`.
     pub fn wanted(table: &Table, params: &Params, seed: u64, payload: Payload) -> DataTable {
         DataTable {
             table: table.name.clone(),
@@ -67,7 +67,7 @@ impl std::fmt::Display for DataTable {
 /// A table of the data set that exists on the target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FoundTable {
-    /// What it holds, or will hold when it is complete.
+    /// Contents, now or when it is complete.
     pub holds: DataTable,
     /// Whether all rows, keys and statistics are in place.
     pub complete: bool,
@@ -86,7 +86,7 @@ pub struct LoadProgress {
     done: Mutex<Vec<TableLoad>>,
 }
 
-/// What is being loaded now.
+/// Table that is being loaded now.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Loading {
     /// The table; a workload table with its workload: `blocks of STO-RANDOM`.
@@ -621,7 +621,7 @@ mod tests {
 
     #[test]
     fn refused_loaders_are_not_counted() {
-        let work = Work::of("SRV-QUERY1", &[]).unwrap();
+        let work = Work::from_catalogue("SRV-QUERY1", &[]).unwrap();
         let table = work.workload.tables.iter().find(|t| t.name == "lookup").unwrap();
         let missing = batches(&work, table, 0);
         let dialect: &'static Dialect = Box::leak(Box::<Dialect>::default());

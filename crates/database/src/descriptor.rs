@@ -86,7 +86,7 @@ impl Routines {
     }
 }
 
-/// What a server is: its product, and its version as up to three numbers.
+/// Identity of a server: its product, and its version as up to three numbers.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Release {
     pub(crate) product: Product,
@@ -171,7 +171,7 @@ impl Versioned {
     }
 }
 
-/// What a counter of the server counts.
+/// Meaning of a counter of the server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Unit {
@@ -273,7 +273,7 @@ impl Counter {
         }
     }
 
-    /// What is wrong with the first of which a name is unknown or does not fit the unit; `text` is that of the file.
+    /// Error of the first of which a name is unknown or does not fit the unit; `text` is that of the file.
     #[cfg(test)]
     pub(crate) fn mistake(all: &[Counter], text: &str) -> Option<String> {
         const NEUTRAL: &str = include_str!("../../model/src/snapshot.rs");
@@ -313,6 +313,7 @@ impl Counter {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cases::cases;
 
     #[derive(Debug, Default, Deserialize)]
     #[serde(deny_unknown_fields)]
@@ -322,56 +323,28 @@ mod tests {
 
     #[test]
     fn a_mistake_is_named_with_its_line_and_what_is_allowed() {
-        for (entry, said) in [
-            (
-                r#"names = ["loadline.writes"], form = []"#,
-                "expected one of `names`, `from`, `unit`, `need`, `versions`",
-            ),
-            (
-                r#"names = ["loadline.writes"], from = [], unit = "page""#,
-                "expected one of `count`, `bytes`, `blocks`, `ns`, `us`, `ms`",
-            ),
-            (
-                r#"names = ["loadline.read_ns"], from = [], unit = "bytes""#,
-                "a name that ends in _ns takes ns, us or ms",
-            ),
-            (r#"names = ["loadline.writes"], from = [], versions = "17-16""#, "write 16-17, 18-, -10.7 or 17"),
-            (r#"names = ["loadline.writes"], from = [], versions = "new""#, "'new' is no range of versions"),
-        ] {
+        for (entry, said) in cases::<(String, String)>("mistakes-in-counters") {
             let text: &str = format!("counters = [\n{{ {entry} }},\n]").leak();
             let file = Embedded::<File>::new("src/x.toml", text);
             let e = match file.with_places() {
                 Ok(content) => format!("src/x.toml: {}", Counter::mistake(&content.counters, text).unwrap()),
                 Err(e) => e,
             };
-            assert!(e.contains("src/x.toml: ") && e.contains("line 2") && e.contains(said), "{e}");
+            assert!(e.contains("src/x.toml: ") && e.contains("line 2") && e.contains(&said), "{e}");
         }
     }
 
     #[test]
     fn a_counter_is_absent_without_the_sources_it_needs() {
-        let value = |entry: &str, counters: &[(&str, f64)]| {
+        let value = |entry: &str, counters: &[(String, f64)]| {
             let file: File = toml::from_str(&format!("counters = [{{ names = [\"a\"], {entry} }}]")).unwrap();
-            let mut counters = counters.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
+            let mut counters = counters.iter().cloned().collect();
             let release = Release { product: Product::Oracle, number: [19, 0, 0] };
             Counter::fill(&file.counters, release, BlockBytes { data: 1.0, log: 1.0 }, &mut counters);
-            counters.get("a").copied()
+            counters.get("a").copied().into_iter().collect::<Vec<_>>()
         };
-        let (x, y, zero) = (("v.x to z", 5.0), ("v.y", 7.0), ("v.y", 0.0));
-        for (entry, counters, want) in [
-            (r#"from = ["v.x to z", "v.y"]"#, &[x, y][..], Some(12.0)),
-            (r#"from = ["v.x to z", "v.y"]"#, &[y], None),
-            (r#"from = ["v.y"]"#, &[zero], Some(0.0)),
-            (r#"from = ["v.y"], need = "above-zero""#, &[zero], None),
-            (r#"from = ["v.y"], need = "above-zero""#, &[y], Some(7.0)),
-            (r#"from = ["v.*"]"#, &[x, y, ("w.x", 1.0)], Some(12.0)),
-            (r#"from = ["v.x * z"]"#, &[x, y, ("v.x to w", 1.0)], Some(5.0)),
-            (r#"from = ["v.z*"]"#, &[x, y], None),
-            (r#"from = ["v.x * z", "v.z*"], need = "view""#, &[x, y], Some(5.0)),
-            (r#"from = ["v.z*"], need = "view""#, &[y], Some(0.0)),
-            (r#"from = ["v.z*"], need = "view""#, &[("w.x", 1.0)], None),
-        ] {
-            assert_eq!(value(entry, counters), want, "{entry} of {counters:?}");
+        for (entry, counters, want) in cases::<(String, Vec<(String, f64)>, Vec<f64>)>("counters") {
+            assert_eq!(value(&entry, &counters), want, "{entry} of {counters:?}");
         }
     }
 

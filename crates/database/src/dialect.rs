@@ -103,7 +103,7 @@ pub(crate) struct Load {
     /// The query of the number of indexes of a table; empty: all are made with it.
     pub(crate) keys: String,
     pub(crate) counts_primary_key: bool,
-    /// What follows the rows that jobs own, and those of a whole table: statements, `{later}` keys and indexes, and `{complete}`, which
+    /// Suffixes of rows that jobs own, and of those of a whole table: statements, `{later}` keys and indexes, and `{complete}`, which
     /// never runs if an earlier one failed. With `{bytes}` as in [`Create::further`].
     pub(crate) finish: Vec<String>,
     pub(crate) finish_whole: Vec<String>,
@@ -125,7 +125,7 @@ pub(crate) struct Language {
     pub(crate) assign: String,
     /// The sequence number of the current transaction before it is taken (−1 for the first) and after.
     pub(crate) sequence: [String; 2],
-    /// The same as a function of the loop's own counter, for programs that take one number per transaction, before all else.
+    /// Number of the transaction as a function of the loop's own counter, for programs that take one number per transaction, before all else.
     pub(crate) counter: Option<String>,
     /// Parameters of a job: see [`loadline_workload::JobStart`].
     pub(crate) first_key: String,

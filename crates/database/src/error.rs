@@ -41,21 +41,21 @@ pub enum TargetError {
 }
 
 impl TargetError {
-    /// The same failure with `more` behind its text.
+    /// This failure with `more` behind its text.
     #[must_use]
     pub fn with(mut self, more: &str) -> TargetError {
         self.text().push_str(more);
         self
     }
 
-    /// The same failure with `what` before its text.
+    /// This failure with `what` before its text.
     #[must_use]
     pub fn after(mut self, what: &str) -> TargetError {
         self.text().insert_str(0, what);
         self
     }
 
-    /// The same failure of a statement with its place in a user's file, if it has one, before its text.
+    /// This failure of a statement with its place in a user's file, if it has one, before its text.
     #[must_use]
     pub fn at(self, place: &str) -> TargetError {
         let has_place = matches!(self, Self::Conflict(_) | Self::Statement(_) | Self::Server(_)) && !place.is_empty();
@@ -105,7 +105,7 @@ pub struct Refusal {
     pub cause: Cause,
     /// SQLSTATE, error number, or name of the code, as the server's manual lists it. Empty if the server gave none.
     pub code: String,
-    /// What the server said.
+    /// Text of the server.
     pub text: String,
 }
 
@@ -150,7 +150,7 @@ impl Causes {
     }
 }
 
-/// What some of a server's errors mean.
+/// Meaning of some of a server's errors.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Meaning {
@@ -169,7 +169,7 @@ impl Meaning {
     }
 }
 
-/// What the server answers; nothing if it refuses the statement.
+/// Answer of the server; nothing if it refuses the statement.
 pub(crate) fn unless_refused<T: Default>(answer: Result<T, TargetError>) -> Result<T, TargetError> {
     match answer {
         Err(TargetError::Server(_)) => Ok(T::default()),
@@ -177,6 +177,6 @@ pub(crate) fn unless_refused<T: Default>(answer: Result<T, TargetError>) -> Resu
     }
 }
 
-/// What follows an unknown table: loadline created it, so somebody dropped it during the run.
+/// An unknown table: loadline created it, so somebody dropped it during the run.
 pub(crate) const TABLE_GONE: &str = ": loadline created this table and somebody dropped it since. Run again or continue with --resume: \
      loadline then creates it again";

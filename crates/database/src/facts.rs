@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use serde::Deserialize;
 
@@ -54,7 +54,7 @@ pub struct Facts {
 
 impl Facts {
     /// Facts of an engine of one node with nothing else of all this.
-    pub(crate) const fn of(runs: Runs) -> Facts {
+    pub(crate) fn for_runs(runs: Runs) -> Facts {
         Facts {
             nodes: 1,
             read_only_nodes: 0,
@@ -69,7 +69,7 @@ impl Facts {
             retries_inside: false,
             publishes_counters: false,
             counter_lag_s: 0.0,
-            waits: NO_EVENTS,
+            waits: &NO_EVENTS,
             own_files: None,
             growth_is_written: None,
             synced_writes: None,
@@ -100,17 +100,7 @@ pub struct WaitEvents {
     pub sending: Events,
 }
 
-const NO_EVENTS: &WaitEvents = &WaitEvents {
-    log_sync: Events(Vec::new()),
-    log_write: Events(Vec::new()),
-    log_file: Events(Vec::new()),
-    buffer: Events(Vec::new()),
-    lock: Events(Vec::new()),
-    replica: Events(Vec::new()),
-    idle: Events(Vec::new()),
-    resting: Events(Vec::new()),
-    sending: Events(Vec::new()),
-};
+static NO_EVENTS: LazyLock<WaitEvents> = LazyLock::new(WaitEvents::default);
 
 /// Names of wait events; `Lock:*` stands for all that begin so.
 #[derive(Debug, Default, Deserialize)]

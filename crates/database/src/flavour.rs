@@ -1,6 +1,6 @@
 //! Servers that speak the protocol of PostgreSQL or MySQL and are something else: `flavours.toml`.
 //!
-//! loadline's figures are held against counters of the server's own log and cache, so a protocol is not enough.
+//! loadline's figures are compared with counters of the server's own log and cache, so a protocol is not enough.
 
 use std::sync::{Arc, OnceLock};
 
@@ -29,7 +29,7 @@ pub(crate) struct Flavour {
     pub(crate) basis: Basis,
 }
 
-/// What loadline does with it.
+/// Treatment by loadline.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Basis {
@@ -42,13 +42,13 @@ pub(crate) enum Basis {
 }
 
 impl Flavour {
-    /// What the user should know of its figures.
+    /// Advice to the user about its figures.
     pub(crate) fn advice(&self) -> Option<&str> {
         if let Basis::Partly(what) = &self.basis { Some(what) } else { None }
     }
 }
 
-/// What an endpoint's server is, if it is not an original; asked in the first session.
+/// Product of an endpoint's server, if it is not an original; asked in the first session.
 #[derive(Clone, Default)]
 pub(crate) struct Recognised(Arc<OnceLock<Option<&'static Flavour>>>);
 
@@ -74,12 +74,12 @@ impl Recognised {
 }
 
 /// The flavour that these texts are of; `None` for the original.
-pub(crate) fn of(texts: &[&str]) -> Option<&'static Flavour> {
+pub(crate) fn recognised(texts: &[&str]) -> Option<&'static Flavour> {
     let has = |mark: &str| texts.iter().any(|text| text.to_lowercase().contains(&mark.to_lowercase()));
     FLAVOURS.flavours.iter().find(|flavour| has(&flavour.mark))
 }
 
-/// What an engine of its own lacks.
+/// Abilities that an engine of its own lacks.
 pub(crate) const OTHER_ENGINE: &str = "has other counters, and a log and cache of its own";
 
 /// The error for a server that is not `original` (`PostgreSQL`, `MySQL`), which says `version` of itself and `lacks` something.
@@ -100,41 +100,15 @@ pub(crate) fn refused(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cases::cases;
 
     #[test]
     fn what_servers_say_of_themselves() {
         assert!(FLAVOURS.checked(|_| &[]).flavours.iter().all(|flavour| !flavour.mark.is_empty()));
-        for (texts, name, basis) in [
-            (
-                &["5.7.25-OceanBase seekdb-v1.4.0.0", "OceanBase 4.3.5.3 seekdb (r1.4.0.0)"][..],
-                "OceanBase seekdb",
-                Basis::Other,
-            ),
-            (&["5.7.25", "OceanBase_CE 4.2.1.0 (r100)"], "OceanBase", Basis::Other),
-            (&["8.0.11-TiDB-v8.5.0", "TiDB Server (Apache License 2.0)"], "TiDB", Basis::Other),
-            (&["8.0.33", "Dolt"], "Dolt", Basis::Other),
-            (&["8.0.30-Vitess", ""], "Vitess", Basis::Other),
-            (&["8.0.36-28", "Percona Server (GPL), Release 28, Revision 47601f19"], "Percona Server", Basis::Same),
-            (&["8.0.36-28.1", "Percona XtraDB Cluster (GPL), Release rel28"], "Percona XtraDB Cluster", Basis::Same),
-            (&["CockroachDB CCL v23.1.11 (x86_64-pc-linux-gnu)"], "CockroachDB", Basis::Other),
-            (&["PostgreSQL 15.2-YB-2.25.0.0-b0 on x86_64-pc-linux-gnu"], "YugabyteDB", Basis::Other),
-            (
-                &["PostgreSQL 8.0.2 on i686-pc-linux-gnu, compiled by GCC gcc (GCC) 3.4.2, Redshift 1.0.12103"],
-                "Amazon Redshift",
-                Basis::Other,
-            ),
-            (&["PostgreSQL 12.12 (Greenplum Database 7.0.0)"], "Greenplum", Basis::Other),
-        ] {
-            let found = of(texts).unwrap();
-            assert_eq!((found.name.as_str(), &found.basis), (name, &basis), "{texts:?}");
-        }
-        for original in [
-            &["8.0.33", "MySQL Community Server - GPL"][..],
-            &["10.11.19-MariaDB-0+deb12u1", "Debian 12"],
-            &["11.4.5-MariaDB", "MariaDB Server"],
-            &["PostgreSQL 18.6 on x86_64-pc-linux-gnu, compiled by gcc (Debian 12.2.0-14) 12.2.0, 64-bit"],
-        ] {
-            assert_eq!(of(original), None, "{original:?}");
+        for (texts, name, basis) in cases::<(Vec<String>, String, Basis)>("flavours") {
+            let found = recognised(&texts.iter().map(String::as_str).collect::<Vec<_>>());
+            let said = found.map_or(("", &Basis::Same), |flavour| (&flavour.name, &flavour.basis));
+            assert_eq!(said, (name.as_str(), &basis), "{texts:?}");
         }
         let lacks = "lacks its counters Handler_commit";
         let e = refused("TiDB", "8.0.11-TiDB-v8.5.0", "here", "MySQL", lacks, "MySQL 8.0 and newer").to_string();

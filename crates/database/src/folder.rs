@@ -167,4 +167,18 @@ mod tests {
         assert!(open().unwrap_err().to_string().contains("not created by loadline"));
         assert!(clean(&path).is_err());
     }
+
+    #[test]
+    fn a_temporary_folder_is_removed_and_leftovers_of_dead_runs_are_found() {
+        let scratch = tempfile::tempdir().unwrap();
+        let left = || clean_leftovers(scratch.path(), "own-").unwrap().len();
+        let live = OwnedFolder::temporary(scratch.path(), "own-").unwrap();
+        assert_eq!(left(), 0, "a live one stays");
+        let [dead, foreign] = ["own-dead", "own-foreign"].map(|name| scratch.path().join(name));
+        [&dead, &foreign].into_iter().for_each(|folder| fs::create_dir(folder).unwrap());
+        fs::write(dead.join(OWNER), "").unwrap();
+        assert_eq!(left(), 1);
+        drop(live);
+        assert!(foreign.exists() && fs::read_dir(scratch.path()).unwrap().count() == 1);
+    }
 }

@@ -54,23 +54,3 @@ pub(crate) fn compute(
     parts.extend([("initial", TEXT), ("alphabet", ALPHABET), ("sequence", sequence)]);
     KERNELS.texts.get(texts).map_or(String::new(), |texts| texts.text("block", &parts))
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn no_computation_is_made_of_literals_alone() {
-        for language in [["pl", "plsql"], ["pl", "plpgsql"], ["psm", "psm"]] {
-            for kernel in Kernel::ALL {
-                let block = compute(&language.map(str::to_owned), ["", "fibonacci"], kernel, 7, "the_number");
-                let text: Vec<&str> = block.lines().collect();
-                let with = |part: &str| text.iter().filter(|line| line.contains(part)).count();
-                assert_eq!(with("the_number"), 1, "{kernel:?} starts from it: {text:#?}");
-                assert!(with(" + l_zero") >= 1 && with("<> l_from + ") == 1 && with("{") == 0, "{kernel:?}: {text:#?}");
-                // An optimiser could move a call with a constant argument out of the loop.
-                assert_eq!(with("(l_result - l_from, 55)") == 1, kernel == Kernel::Fibonacci, "{text:#?}");
-            }
-        }
-    }
-}

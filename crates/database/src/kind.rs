@@ -22,7 +22,7 @@ pub struct TargetKind {
     pub summary: &'static str,
     /// Forms of its URL, each with its meaning.
     pub url_forms: &'static [(&'static str, &'static str)],
-    /// What it can and cannot do, as far as known without a connection.
+    /// Abilities, as far as known without a connection.
     pub capabilities: fn() -> Capabilities,
     /// Validates a URL without connecting, and counts its nodes.
     pub check_url: fn(&str) -> Result<u32, TargetError>,
@@ -51,7 +51,7 @@ pub struct TargetKind {
 /// A database's own report on a test, created only if the user asks for it.
 #[derive(Debug)]
 pub struct NativeReport {
-    /// Its name: `AWR report`.
+    /// Name: `AWR report`.
     pub name: &'static str,
     /// Command-line flag that requests it.
     pub flag: &'static str,

@@ -3,6 +3,8 @@
 //! To add a database, write a module that defines a [`TargetKind`] and add one line to [`TARGETS`]. Read `kind.rs`,
 //! `target.rs` and `role.rs` first.
 
+#[cfg(test)]
+mod cases;
 mod changed_rows;
 mod cloud;
 mod data_set;

@@ -1,7 +1,7 @@
 //! `null:`, an engine that does nothing: measures loadline itself.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock};
 
 use loadline_model::manifest::TargetInfo;
 use loadline_model::snapshot::counter;
@@ -15,8 +15,7 @@ use crate::pause::{pause, pause_ns};
 use crate::render::Rendered;
 use crate::request::OpenRequest;
 use crate::role::{
-    Administration, Canceller, ClientDriver, ClientSession, DiskSpace, Doctor, FreeSpace, Observation, Observer,
-    Results, TextDone,
+    Administration, ClientDriver, ClientSession, DiskSpace, Doctor, FreeSpace, Observation, Observer, Results, TextDone,
 };
 use crate::target::{Abilities, Target};
 use crate::work::Work;
@@ -60,7 +59,7 @@ pub(crate) static KIND: TargetKind = TargetKind {
     level_settings: &[],
 };
 
-static FACTS: Facts = Facts::of(Runs::Nowhere);
+static FACTS: LazyLock<Facts> = LazyLock::new(|| Facts::for_runs(Runs::Nowhere));
 
 /// Commits and changed rows of one job. Each job writes only its own counts, so timed jobs share nothing.
 #[derive(Default)]
@@ -125,7 +124,11 @@ impl Target for Null {
     }
 }
 
-impl Administration for Null {}
+impl Administration for Null {
+    fn evidence(&self, work: &Work) -> Result<Option<i64>, TargetError> {
+        Ok(work.workload.evidence.as_ref().map(|_| self.sum(|j| &j.rows) as i64))
+    }
+}
 
 impl Doctor for Null {
     fn doctor(&self) -> Result<Vec<Finding>, TargetError> {
@@ -146,10 +149,6 @@ impl ClientDriver for Null {
 impl Observation for Null {
     fn observer(&self) -> Result<Box<dyn Observer>, TargetError> {
         Ok(Box::new(NullObserver(Null { jobs: Arc::clone(&self.jobs), url: self.url.clone(), ..*self })))
-    }
-
-    fn evidence(&self, work: &Work) -> Result<Option<i64>, TargetError> {
-        Ok(work.workload.evidence.as_ref().map(|_| self.sum(|j| &j.rows) as i64))
     }
 
     fn absent_columns(&self) -> Vec<(&'static Column, String)> {
@@ -184,10 +183,6 @@ struct NullSession {
 }
 
 impl ClientSession for NullSession {
-    fn begin(&mut self) -> Result<(), TargetError> {
-        Ok(())
-    }
-
     fn execute(&mut self, statement: usize, args: &[Arg<'_>]) -> Result<u64, TargetError> {
         // The arguments must not be optimised away.
         std::hint::black_box(args);
@@ -220,10 +215,6 @@ impl ClientSession for NullSession {
 
     fn rollback(&mut self) -> Result<(), TargetError> {
         Ok(())
-    }
-
-    fn canceller(&self) -> Canceller {
-        Canceller::new(|| ())
     }
 }
 

@@ -7,7 +7,7 @@ use crate::error::TargetError;
 pub struct Number(Option<i64>);
 
 impl Number {
-    /// What was found; `None` is NULL, or no row.
+    /// Value; `None` is NULL, or no row.
     pub fn new(found: Option<i64>) -> Number {
         Number(found)
     }

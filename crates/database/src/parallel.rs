@@ -44,17 +44,3 @@ pub(crate) fn queries(work: &Work, dialect: &Dialect) -> Result<Vec<String>, Tar
     };
     Ok(recorder.statements.iter().filter_map(text).collect())
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn queries_have_literal_values() {
-        let work = Work::of("DA-PARALLEL", &[]).unwrap();
-        let all = queries(&work, &Dialect::default()).unwrap();
-        assert_eq!(all.len(), 1);
-        assert!(all[0].contains("FROM data_fact WHERE day >= (-") && all[0].ends_with("LIMIT 10"), "{}", all[0]);
-        assert_eq!(work.parallel_workers(), Some(2));
-    }
-}

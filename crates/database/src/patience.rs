@@ -34,7 +34,7 @@ pub(crate) fn waited_for(what: impl Display) -> TargetError {
     TargetError::Lost(format!("its statement waited for {what}"))
 }
 
-/// What a session was told that asked about another. A server that answers with an error, such as too many connections, is not silent.
+/// Answer to a session that asked about another. A server that answers with an error, such as too many connections, is not silent.
 pub(crate) fn told(asked: Result<Option<TargetError>, TargetError>) -> Option<TargetError> {
     asked.unwrap_or_else(|e| match e {
         TargetError::Unreachable(why) | TargetError::Lost(why) | TargetError::NoSpace(why) => {

@@ -1,19 +1,18 @@
-//! A link of our own between a database and a replica: a relay of byte streams, whose delay, jitter and bandwidth can be
-//! changed while it is in use. It connects to the database by a Unix socket, and the replica to it by another or, if it knows
-//! no such way, at the loopback address ([`door`]).
+//! A link of our own between a database and a replica: a relay of byte streams, whose one-way delay can be changed while it is in
+//! use. It connects to the database by a Unix socket, and the replica to it by another or, if it knows no such way, at the loopback
+//! address ([`listener`]).
 //!
 //! Each connection has two [`Queue`]s, one per direction, each with a thread that receives and one that sends. A piece is due
-//! its delay after the moment in which it was received; a direction of the link is shared by its connections ([`Way`]). The
-//! probes that measure the round trip are connections of the same kind ([`Prober`]).
+//! its delay after the moment in which it was received. The probes that measure the round trip are connections of the same kind
+//! ([`Prober`]).
 //!
 //! A relay passes 1 GiB/s and more. Its memory is bounded: what is under way at that rate, at most 1 GiB and usually little,
 //! because a log is written more slowly.
 
-mod door;
+mod listener;
 mod probe;
 #[cfg(test)]
 mod tests;
-mod way;
 
 use std::io::{self, Read, Write};
 use std::net::Shutdown;
@@ -30,11 +29,16 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use loadline_storage::now_ns;
 
-use door::Listener;
+use listener::Listener;
 pub(crate) use probe::Prober;
-pub use way::Link;
-use way::{READ, Way};
 
+/// Most bytes of a read.
+const READ: usize = 256 << 10;
+/// Bytes per ns for which a queue suffices: 1 GiB/s.
+const FAST: f64 = 1.073_741_824;
+/// Bytes that may wait besides those under way, and the most of both, however long the link is.
+const BESIDES: u64 = 8 << 20;
+const MOST: u64 = 1 << 30;
 /// Pause between two looks whether a full queue has become shorter.
 const FULL: Duration = Duration::from_millis(1);
 /// Empty buffers of a direction that are kept.
@@ -46,14 +50,14 @@ const PIECE: usize = size_of::<Piece>() + 16;
 pub struct Relay {
     socket: Option<PathBuf>,
     link: Arc<Shared>,
-    /// Its other end ends the listener.
+    /// Other end ends the listener.
     wake: UnixStream,
     listener: Option<JoinHandle<()>>,
 }
 
 struct Shared {
-    /// To the server, and back.
-    ways: [Arc<Way>; 2],
+    /// One-way delay, ns.
+    delay_ns: Arc<AtomicU64>,
     /// Of all connections but probes.
     bytes: Arc<AtomicU64>,
     /// Set when it is dropped.
@@ -74,7 +78,7 @@ impl Ends {
 impl Relay {
     /// Listens at `socket`, and connects each that comes to `server`.
     pub fn start(socket: &Path, server: &Path) -> io::Result<Relay> {
-        let mut relay = Relay::of(Listener::at(socket)?, server)?;
+        let mut relay = Relay::new(Listener::at(socket)?, server)?;
         relay.socket = Some(socket.to_owned());
         Ok(relay)
     }
@@ -83,13 +87,13 @@ impl Relay {
     /// process of the user `uid`.
     pub(crate) fn on_loopback(uid: u32, server: &Path) -> io::Result<(Relay, u16)> {
         let (listener, port) = Listener::on_loopback(uid)?;
-        Ok((Relay::of(listener, server)?, port))
+        Ok((Relay::new(listener, server)?, port))
     }
 
-    fn of(listening: Listener, server: &Path) -> io::Result<Relay> {
+    fn new(listening: Listener, server: &Path) -> io::Result<Relay> {
         let (wake, woken) = UnixStream::pair()?;
         let link = Arc::new(Shared {
-            ways: [0, 1].map(|seed| Arc::new(Way::new(seed))),
+            delay_ns: Arc::default(),
             bytes: Arc::default(),
             stopping: AtomicBool::new(false),
             open: Mutex::default(),
@@ -112,11 +116,9 @@ impl Relay {
         Ok(Relay { socket: None, link, wake, listener: Some(listener) })
     }
 
-    /// Changes the link, at once and in both directions; what is under way arrives as it would have.
-    pub fn set(&self, link: Link) {
-        for way in &self.link.ways {
-            way.set(link);
-        }
+    /// Changes the one-way delay, at once and in both directions; what is under way arrives as it would have.
+    pub fn set_delay(&self, delay: Duration) {
+        self.link.delay_ns.store(u64::try_from(delay.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
     /// Bytes received so far, both directions together, without probes.
@@ -153,7 +155,7 @@ impl Shared {
     /// Relays between two ends until one of them closes.
     fn join(&self, near: UnixStream, far: UnixStream, bytes: Option<Arc<AtomicU64>>) -> io::Result<()> {
         let ends = Arc::new(Ends([near, far]));
-        for (from, way) in self.ways.iter().enumerate() {
+        for from in [0, 1] {
             let pump = || -> io::Result<()> {
                 let thread = |name: &str| std::thread::Builder::new().name(name.into());
                 let ((pieces, due), (empty, spares)) = (channel(), sync_channel(SPARES));
@@ -165,9 +167,9 @@ impl Shared {
                     of_sender.close();
                 })?;
                 let queue = Queue { pieces, spares, held };
-                let (ends, way, bytes) = (Arc::clone(&ends), Arc::clone(way), bytes.clone());
+                let (ends, delay_ns, bytes) = (Arc::clone(&ends), Arc::clone(&self.delay_ns), bytes.clone());
                 thread("link in")
-                    .spawn(move || receive(&ends.0[from], &ends.0[1 - from], &queue, &way, bytes.as_deref()))?;
+                    .spawn(move || receive(&ends.0[from], &ends.0[1 - from], &queue, &delay_ns, bytes.as_deref()))?;
                 Ok(())
             };
             if let Err(e) = pump() {
@@ -185,7 +187,7 @@ impl Shared {
     }
 }
 
-/// What was received in one read.
+/// Bytes received in one read.
 struct Piece {
     due_ns: u64,
     /// The first `len` bytes are its own.
@@ -208,9 +210,12 @@ impl Queue {
         self.spares.try_recv().unwrap_or_else(|_| vec![0; READ])
     }
 
-    /// Adds a piece; waits while the others hold more than `capacity` bytes. `false`: nothing can be sent.
-    fn push(&self, piece: Piece, capacity: usize) -> bool {
-        while self.held.load(Ordering::Acquire) > capacity {
+    /// Adds a piece; waits while the others hold more than a fast link of this delay has under way. `false`: nothing can be sent.
+    fn push(&self, piece: Piece, delay_ns: u64) -> bool {
+        // A read need not fill its buffer.
+        let under_way = (delay_ns as f64 * 2.0 * FAST) as u64;
+        let capacity = under_way.saturating_add(BESIDES).min(MOST);
+        while self.held.load(Ordering::Acquire) as u64 > capacity {
             if Arc::strong_count(&self.held) == 1 {
                 return false;
             }
@@ -222,11 +227,10 @@ impl Queue {
 }
 
 /// Receives until the end closes, or nothing can be sent any more.
-fn receive(mut from: &UnixStream, mut to: &UnixStream, queue: &Queue, way: &Way, bytes: Option<&AtomicU64>) {
+fn receive(mut from: &UnixStream, mut to: &UnixStream, queue: &Queue, delay_ns: &AtomicU64, bytes: Option<&AtomicU64>) {
     let (mut buffer, mut due_ns) = (queue.buffer(), 0);
     loop {
-        let most = way.read_bytes();
-        let n = match from.read(&mut buffer[..most]) {
+        let n = match from.read(&mut buffer) {
             Ok(0) => return,
             Ok(n) => n,
             Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
@@ -236,8 +240,9 @@ fn receive(mut from: &UnixStream, mut to: &UnixStream, queue: &Queue, way: &Way,
         if let Some(bytes) = bytes {
             bytes.fetch_add(n as u64, Ordering::Relaxed);
         }
+        let delay_ns = delay_ns.load(Ordering::Relaxed);
         // Without a delay and with nothing under way, two changes of threads are saved.
-        if way.is_plain() && queue.held.load(Ordering::Acquire) == 0 {
+        if delay_ns == 0 && queue.held.load(Ordering::Acquire) == 0 {
             if to.write_all(&buffer[..n]).is_err() {
                 return;
             }
@@ -246,8 +251,8 @@ fn receive(mut from: &UnixStream, mut to: &UnixStream, queue: &Queue, way: &Way,
         // Small pieces are copied, so that each does not take a whole buffer.
         let bytes = if n * 4 < READ { buffer[..n].to_vec() } else { std::mem::replace(&mut buffer, queue.buffer()) };
         // In order: one that is due earlier waits for those before it.
-        due_ns = way.due(received_ns, n).max(due_ns);
-        if !queue.push(Piece { due_ns, bytes, len: n }, way.capacity()) {
+        due_ns = received_ns.saturating_add(delay_ns).max(due_ns);
+        if !queue.push(Piece { due_ns, bytes, len: n }, delay_ns) {
             return;
         }
     }

@@ -16,13 +16,13 @@ pub(crate) const NO_SCRIPTS: &str = "they are written for PostgreSQL: use a targ
 pub(crate) const NO_COUNTS: &str =
     "a procedure tells how many transactions it did, not how many rows each of them changed";
 
-/// What a database cannot do, whatever its settings are: of a driver a capability, and why.
+/// Limits of a database, whatever its settings are: of a driver a capability, and why.
 pub(crate) fn lacking<const N: usize>(missing: [(Driver, Capability, &str); N]) -> Capabilities {
     let missing = missing.map(|(driver, capability, why)| (driver, capability, why.to_owned())).into();
     Capabilities { missing, ..Capabilities::default() }
 }
 
-/// What a database of this process cannot do, and what else it cannot.
+/// Limits of a database of this process.
 pub(crate) fn lacking_in_process<const N: usize>(
     product: &str,
     missing: [(Driver, Capability, &str); N],
@@ -96,7 +96,7 @@ pub(crate) fn queries(work: &Work, dialect: &Dialect, end: &str) -> Vec<Rendered
 /// A piece of SQL as it is sent to the database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rendered {
-    /// Its title: `schema`, `procedure`, `statement 0`, `evidence`.
+    /// Title: `schema`, `procedure`, `statement 0`, `evidence`.
     pub title: String,
     pub sql: String,
     /// The only driver that uses it; `None` if both do.
@@ -110,13 +110,13 @@ impl Rendered {
         Rendered { title: title.into(), sql: sql.into(), driver: None, in_words: false }
     }
 
-    /// The same, used by `driver` only.
+    /// This view, used by `driver` only.
     #[must_use]
     pub fn by(self, driver: Driver) -> Rendered {
         Rendered { driver: Some(driver), ..self }
     }
 
-    /// The same, as words instead of SQL (shown behind `--` among SQL).
+    /// This statement in words instead of SQL (shown behind `--` among SQL).
     #[must_use]
     pub fn in_words(self) -> Rendered {
         Rendered { in_words: true, ..self }

@@ -23,7 +23,7 @@ pub enum Way {
     Via(String),
 }
 
-/// What is needed to open a target.
+/// Parameters with which a target is opened.
 #[derive(Clone)]
 pub struct OpenRequest {
     /// URL, possibly with a password in it.

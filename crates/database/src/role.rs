@@ -7,7 +7,7 @@
 //!
 //! | role | called by |
 //! | --- | --- |
-//! | [`Administration`] | the study: lock, tables, loading, cleaning |
+//! | [`Administration`] | the study: lock, tables, loading, proof of the jobs' work, cleaning |
 //! | [`Doctor`] | the study at its start, and `loadline doctor` |
 //! | [`ClientDriver`] | each job of the client driver |
 //! | [`Observation`] | the sampler, and the study around each test |
@@ -35,7 +35,7 @@ pub use client_driver::{Canceller, ClientDriver, ClientSession, Results, TextDon
 pub(crate) use database_driver::median_of_three;
 pub use database_driver::{Attempts, DatabaseDriver, DatabaseSession, Slice, SliceEnd};
 pub use doctor::{Doctor, GrantSql, JobLimit, PRIVILEGE, Privilege, Use};
-pub use levels::{Level, Levels, Link, Replica, ReplicaWatch};
+pub use levels::{Level, Levels, Replica, ReplicaWatch};
 pub(crate) use levels::{find_level, not_in_force, wait_in_force};
 pub use observation::{Observation, Observer, SessionTasks};
 pub use optional::{

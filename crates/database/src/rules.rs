@@ -27,14 +27,14 @@ impl SettingValues for BTreeMap<String, String> {
     }
 }
 
-/// What rules are applied to.
+/// Input of rules.
 pub(crate) struct Known<'a> {
     pub(crate) settings: &'a dyn SettingValues,
-    /// What no setting says, by name; before a setting of the same name.
+    /// Facts that no setting says, by name; before a setting of the same name.
     pub(crate) facts: BTreeMap<&'static str, String>,
 }
 
-/// What is shown for an unknown value.
+/// Text of an unknown value.
 const UNKNOWN: &str = "–";
 
 impl Known<'_> {
@@ -60,7 +60,7 @@ pub(crate) struct Rule {
     ids: Vec<String>,
     /// The setting or fact whose value counts; else that of the id's name.
     of: Option<String>,
-    /// What the finding is about; else its id.
+    /// Subject of the finding; else its id.
     subject: Option<String>,
     cases: Vec<Case>,
 }
@@ -176,6 +176,7 @@ pub(crate) fn judge(rules: &[Rule], known: &Known<'_>) -> Vec<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cases::cases;
 
     #[derive(Debug, Deserialize)]
     struct File {
@@ -192,24 +193,8 @@ mod tests {
             settings(&[("a", "OFF"), ("b", "O_DIRECT_NO_FSYNC"), ("n", "7"), ("empty", ""), ("words", "READ ONLY")]);
         let facts = BTreeMap::from([("n2", "100".to_owned()), ("a2", "x".to_owned())]);
         let known = Known { settings: &settings, facts };
-        for (when, want) in [
-            ("is off or 0", true),
-            ("is not off or 0", false),
-            ("b is o_direct*", true),
-            ("b is O_DIRECT", false),
-            ("c is unset", true),
-            ("c is not on", true),
-            ("c is ''", false),
-            ("empty is unset or ''", true),
-            ("words is 'READ only'", true),
-            ("words is 'read write' or unset", false),
-            ("n >= 7 and n < 8", true),
-            ("n > 7", false),
-            ("c < 5", false),
-            ("is off and n2 > 99 and a2 is x", true),
-            ("is off and n2 > 100", false),
-        ] {
-            let tests = When::try_from(when.to_owned()).unwrap();
+        for (when, want) in cases::<(String, bool)>("conditions") {
+            let tests = When::try_from(when.clone()).unwrap();
             assert_eq!(tests.0.iter().all(|test| test.holds(&known, "a")), want, "{when}");
         }
     }
@@ -235,16 +220,10 @@ mod tests {
 
     #[test]
     fn a_mistake_is_named_with_its_line_and_what_is_allowed() {
-        for (case, said) in [
-            (r#"when = "off""#, "'off' is no condition: write 'is off or 0'"),
-            (r#"when = "a is off or""#, "is no condition"),
-            (r#"when = "> many""#, "is no condition"),
-            (r#"severity = "bad""#, "expected one of `ok`, `warning`, `refused`, `impossible`"),
-            (r#"adviec = """#, "expected one of `when`, `severity`, `advice`, `shows`"),
-        ] {
+        for (case, said) in cases::<(String, String)>("mistakes-in-rules") {
             let text = format!("[[rule]]\nids = [\"a\"]\ncases = [\n{{ {case} }},\n]");
             let e = toml::from_str::<File>(&text).unwrap_err().to_string();
-            assert!(e.contains("line 4") && e.contains(said), "{e}");
+            assert!(e.contains("line 4") && e.contains(&said), "{e}");
         }
     }
 }

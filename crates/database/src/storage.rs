@@ -1,4 +1,4 @@
-//! What a doctor says of the storage under a folder of this machine.
+//! Findings of a doctor about the storage under a folder of this machine.
 
 use std::path::Path;
 
@@ -12,12 +12,12 @@ const SCARCE_BYTES: u64 = 256 << 20;
 /// Whether what is in `path` is in main memory; `None` if unknown. Without access to a folder its parent does not help,
 /// because the folder may be a link or a mount point.
 pub(crate) fn in_memory(path: &Path) -> Option<bool> {
-    StorageFacts::of(path).ok().map(|facts| facts.kind == Kind::Tmpfs)
+    StorageFacts::read(path).ok().map(|facts| facts.kind == Kind::Tmpfs)
 }
 
 /// The free space under `path`.
 pub(crate) fn free_space(path: &Path) -> Finding {
-    let (severity, value, advice) = match StorageFacts::of(path).map(|facts| facts.storage.free_bytes) {
+    let (severity, value, advice) = match StorageFacts::read(path).map(|facts| facts.storage.free_bytes) {
         Ok(Some(free)) if free < SCARCE_BYTES => {
             (Severity::Warning, bytes(free as f64), "tables and logs of a test hardly fit: free some space")
         }

@@ -20,7 +20,7 @@ pub trait Target: Administration + Doctor + ClientDriver + Observation + Send + 
     /// Description of the target: product, version, settings, directories. No secrets.
     fn info(&self) -> Result<TargetInfo, TargetError>;
 
-    /// Its optional roles.
+    /// Optional roles.
     fn abilities(&self) -> Abilities<'_>;
 }
 
@@ -60,7 +60,7 @@ pub trait Nodes {
     fn without_lost(&self) -> Option<RemainingNodes>;
 }
 
-/// What is left of a target that lost nodes.
+/// Rest of a target that lost nodes.
 pub struct RemainingNodes {
     /// The target over the nodes that are left, in their order; why nothing can be measured there, if so.
     pub target: Result<Box<dyn Target>, String>,

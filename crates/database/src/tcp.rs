@@ -27,7 +27,7 @@ impl Address {
         matches!(self, Address::Unix(_)) || matches!(self, Address::Tcp(host, _) if is_loopback(host))
     }
 
-    /// What listens there, if on this machine.
+    /// Process that listens there, if on this machine.
     pub(crate) fn listening(&self) -> Option<Listening> {
         match self {
             Address::Tcp(host, port) => is_here(host).then_some(Listening::Port(*port)),

@@ -16,14 +16,14 @@ use crate::error::TargetError;
 pub struct Work {
     pub workload: Arc<Workload>,
     pub params: Params,
-    /// Its transaction program with these parameters.
+    /// Transaction program with these parameters.
     pub program: Program,
     /// Seed of the rows that are loaded.
     pub seed: u64,
     /// Seed of what jobs draw: keys, values, payloads, think times. Each window of a run has its own
     /// ([`loadline_model::seed_of_window`]).
     pub draws: u64,
-    /// What rows are filled with.
+    /// Payload of rows.
     pub payload: Payload,
     /// Nodes of the target over which its jobs are spread, the first ones; `None`: all.
     pub nodes: Option<u32>,
@@ -46,18 +46,18 @@ impl Work {
     }
 
     /// The work of the workload `code` with the parameters `given`, all others at their defaults, and seed 42.
-    pub fn of(code: &str, given: &[(&str, i64)]) -> Result<Work, TargetError> {
+    pub fn from_catalogue(code: &str, given: &[(&str, i64)]) -> Result<Work, TargetError> {
         Work::with(find(code).map_err(|e| TargetError::Usage(e.to_string()))?, given)
     }
 
-    /// As [`Work::of`], of a workload that need not be of the catalogue.
+    /// As [`Work::from_catalogue`], of a workload that need not be of the catalogue.
     pub fn with(workload: Arc<Workload>, given: &[(&str, i64)]) -> Result<Work, TargetError> {
         let given = given.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
         let params = workload.params(&given).map_err(|e| TargetError::Usage(e.to_string()))?;
         Ok(Work::new(workload, params, 42, Payload::default()))
     }
 
-    /// The same for a data set of so many bytes.
+    /// This work for a data set of so many bytes.
     #[must_use]
     pub fn with_size(self, bytes: u64) -> Work {
         let program = self.workload.make(&self.params.clone().with_size(bytes));
@@ -186,7 +186,7 @@ mod tests {
         for code in
             ["STO-READ", "STO-RANDOM", "DBWR-CKPT", "TP-LIGHT", "TP-LOOKUP", "DBL-11", "LGWR-LAT1", "LGWR-LAT25"]
         {
-            let first = Work::of(code, &[]).unwrap();
+            let first = Work::from_catalogue(code, &[]).unwrap();
             let later = Work { draws: 7, ..first.clone() };
             assert_ne!(sent(&first, 1), sent(&later, 1), "{code}");
             assert_eq!(sent(&later, 1), sent(&later.clone(), 1), "{code}: the same seed draws the same");

@@ -41,7 +41,7 @@ pub enum Absence {
     EndsAtErrors,
 }
 
-/// What the reader of an import is warned of. It is a note of the test as well.
+/// Warning to the reader of an import. It is a note of the test as well.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum Warning {
     #[error("contradictory: {what} is {stated:.3}, but {how} gives {computed:.3}")]

@@ -21,7 +21,7 @@ pub struct Group {
     pub files: Vec<usize>,
     /// Version of the tool, if a file states it.
     pub version: Option<String>,
-    /// What was measured: `PostgreSQL`; empty if no file says it.
+    /// Measured product: `PostgreSQL`; empty if no file says it.
     pub product: String,
     /// The tests in the order of the file.
     pub tests: Vec<ImportedTest>,
@@ -42,7 +42,7 @@ pub(crate) struct Interval {
 /// A test of another tool.
 #[derive(Debug, Clone)]
 pub struct ImportedTest {
-    /// Its figures. Platform, run, number and source are left to the caller.
+    /// Figures. Platform, run, number and source are left to the caller.
     pub record: TestRecord,
     /// Throughput over time, if the files have it.
     pub series: Series,
@@ -52,7 +52,7 @@ pub struct ImportedTest {
     pub started_s: Option<f64>,
     /// Why figures are missing, by column id. The record has the same as text.
     pub absent: BTreeMap<&'static str, Absence>,
-    /// What the reader is warned of. The record's notes have the same as text.
+    /// Warnings to the reader. The record's notes have the same as text.
     pub warnings: Vec<Warning>,
     pub(crate) times: Times,
     /// The shortest of its times, ns, if it is stated.
@@ -198,7 +198,7 @@ impl ImportedTest {
         }
     }
 
-    /// Sets the number of transactions, held against throughput and time, which may be off by `unsure_s`.
+    /// Sets the number of transactions, compared with throughput and time, which may be off by `unsure_s`.
     pub(crate) fn set_count(&mut self, transactions: f64, unsure_s: f64) {
         self.record.set(COMMITS, transactions);
         let (tps, s) = (self.record.figure(TX_PER_S), self.record.figure(ELAPSED_S));
@@ -237,7 +237,10 @@ impl ImportedTest {
         if per_s == Some(0.0) {
             self.warnings.push(Warning::NothingCompleted);
         }
-        if let Some((per_s, ns)) = per_s.zip(self.record.figure(mean)).filter(|_| self.timed && !self.is_open()) {
+        if let Some((per_s, ns)) = per_s.zip(self.record.figure(mean))
+            && self.timed
+            && !self.is_open()
+        {
             let (jobs, busy) = (f64::from(self.record.jobs), per_s * ns / 1e9);
             if busy > jobs {
                 self.compare(("the number of jobs", jobs), ("throughput × mean time", busy), APART);

@@ -13,7 +13,7 @@ pub(crate) const MOST: f64 = 1e15;
 const MOST_FIELDS: usize = 1000;
 
 pub(crate) trait Report: Default {
-    /// What a file without a report is.
+    /// Kind of a file without a report.
     const NONE: &'static str;
 
     /// Whether `line` is of the next report.
@@ -50,7 +50,7 @@ pub(crate) fn reports<R: Report>(first: Option<String>, lines: &mut Lines<'_>) -
 /// The fields of a report. Of lines with one key the last counts.
 #[derive(Debug, Default)]
 pub(crate) struct Fields {
-    /// What has these fields: `sysbench's report`.
+    /// Source of these fields: `sysbench's report`.
     pub(crate) place: &'static str,
     /// Value and line by key.
     all: BTreeMap<String, (String, u64)>,

@@ -233,7 +233,7 @@ impl Job {
         Ok(test)
     }
 
-    /// What it was asked, how long it ran, and how it ended.
+    /// Request of the job, how long it ran, and how it ended.
     fn set_end(&self, test: &mut ImportedTest, options: &JobOptions, sides: &[Side<'_>]) {
         let shown = options.0.iter().filter(|(name, _)| *name != "name");
         let shown = shown.map(|(name, value)| if value.is_empty() { name.clone() } else { format!("{name}={value}") });
@@ -322,7 +322,7 @@ fn set_times(test: &mut ImportedTest, sides: &[Side<'_>]) {
 }
 
 impl Direction {
-    /// Its times: those that have percentiles, completion times first.
+    /// Times: those that have percentiles, completion times first.
     fn times(&self) -> (&DirectionTimes, &'static str) {
         let is_lat = self.clat_ns.percentile.is_empty() && !self.lat_ns.percentile.is_empty();
         if is_lat || self.clat_ns.mean <= 0.0 {

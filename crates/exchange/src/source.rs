@@ -53,7 +53,7 @@ impl Tool {
 
 /// A file to import.
 pub struct Source<'a> {
-    /// Its name, for messages.
+    /// Name, for messages.
     pub name: String,
     pub input: Box<dyn BufRead + 'a>,
 }
@@ -61,7 +61,7 @@ pub struct Source<'a> {
 /// Why a file cannot be imported.
 #[derive(Debug, Error)]
 pub enum ImportError {
-    /// What is wrong in a line of a file, from 1, or in the file as a whole.
+    /// Fault in a line of a file, from 1, or in the file as a whole.
     #[error("{file}{}: {what}", line.map_or_else(String::new, |line| format!(", line {line}")))]
     Wrong { file: String, line: Option<u64>, what: String },
     #[error("{file} cannot be read: {error}")]

@@ -76,7 +76,9 @@ impl Report for Printed {
                 let per_s = tps.split(' ').next().and_then(|text| text.parse().ok()).unwrap_or(f64::NAN);
                 self.intervals.push(Interval { line: lines.number, end_s, per_s, mean_ms: None });
             }
-        } else if let Some((value, rest)) = line.split_once('|').filter(|_| self.part == HISTOGRAM) {
+        } else if let Some((value, rest)) = line.split_once('|')
+            && self.part == HISTOGRAM
+        {
             // `0.312 |****   1`
             let count = rest.trim_start_matches('*').trim().parse::<u64>();
             let bucket = number(value).map(|ms| ms * 1e6).zip(count.ok());
@@ -176,7 +178,7 @@ impl Printed {
         let none = |why| if events > 0.0 { why } else { Absence::NothingTimed };
         let max = fields.time_ns("Latency (ms)/max").map_err(none);
         // The printed mean has two decimals: the sum has more digits.
-        let sum = fields.time_ns("Latency (ms)/sum").ok().filter(|_| events > 0.0);
+        let sum = if events > 0.0 { fields.time_ns("Latency (ms)/sum").ok() } else { None };
         let printed = fields.time_ns("Latency (ms)/avg").map_err(none);
         if let (Some(sum), Ok(ns)) = (sum, &printed) {
             test.compare(("the mean latency [ns]", *ns), ("sum / events", sum / events), APART + 5e3 / ns);

@@ -1,4 +1,4 @@
-//! What is exported of a run: tables whose columns have a type. `tests` has a row for each test, `series` one for each
+//! Exports of a run: tables whose columns have a type. `tests` has a row for each test, `series` one for each
 //! second or tenth of one, `histograms` one for each bucket, `kinds` one for each script of a mix.
 
 #[cfg(feature = "parquet")]
@@ -12,7 +12,7 @@ use thiserror::Error;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Table {
-    /// Its name, also of its file.
+    /// Name, also of its file.
     pub name: &'static str,
     /// Names and types of its columns.
     pub columns: Vec<(String, Kind)>,
@@ -135,7 +135,7 @@ fn tests_table(tests: &[TestData]) -> Table {
     Table { name: "tests", columns: named.chain(own.map(|name| (name.to_owned(), Kind::Text))).collect(), rows }
 }
 
-/// What a column's format shows as a number is one.
+/// Numbers are the cells that a column's format shows as such.
 fn kind(column: &Column) -> Kind {
     match column.format {
         Format::Text => Kind::Text,
@@ -190,7 +190,7 @@ fn histograms_table(tests: &[TestData]) -> Table {
     table
 }
 
-/// What each kind of transaction did: weight, transactions, throughput, and times of its transactions, ms.
+/// Kinds of transactions: weight, transactions, throughput, and times of its transactions, ms.
 fn kinds_table(tests: &[TestData]) -> Table {
     let [mean, p50, p99, p95] = ["mean_ms", "p50_ms", "p99_ms", "p95_ms"].map(|name| (name, Kind::Number));
     let [weight, transactions] = ["weight", "transactions"].map(|name| (name, Kind::Whole));

@@ -1,6 +1,6 @@
 //! Runs as they stand, as metrics in OpenMetrics text (<https://prometheus.io/docs/specs/om/open_metrics_spec/>).
 //!
-//! What is unknown has no sample, and no figure is carried on after its second. Every metric is a gauge.
+//! Unknown figures have no sample, and no figure is carried on after its second. Every metric is a gauge.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -17,7 +17,7 @@ const MOST_TESTS: usize = 500;
 
 /// Name and meaning of every metric, in order.
 const ALL: &str = include_str!("metrics.txt");
-/// What ends the names of metrics that have a unit.
+/// Suffixes of metrics that have a unit.
 const UNITS: [&str; 2] = ["seconds", "ratio"];
 
 /// Labels of a sample, in order.

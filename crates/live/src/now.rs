@@ -22,10 +22,10 @@ const MOST_SPREAD: usize = 16;
 /// A run that has written nothing for so long gets a remark, s. Limits are measured in silence, for up to a minute.
 const SILENT_S: f64 = 15.0;
 
-/// What is known of a run.
+/// State of a run.
 #[derive(Debug, Clone, Default)]
 pub struct Now {
-    /// Its manifest; `None` until there is one.
+    /// Manifest; `None` until there is one.
     pub manifest: Option<Manifest>,
     /// The tests that are done, in order, each by the try that counts so far.
     pub records: Vec<TestRecord>,
@@ -34,7 +34,7 @@ pub struct Now {
     pub latencies: BTreeMap<u32, Counts>,
     /// The newest test that began, and when, s since 1970.
     pub begun: Option<(f64, LiveTest)>,
-    /// What is done between two tests.
+    /// Work between two tests.
     pub step: Option<String>,
     /// The newest seconds of tests, the oldest first.
     pub seconds: VecDeque<LiveSecond>,
@@ -215,7 +215,7 @@ impl Now {
         LiveRun {
             state: self.state(now_s).to_string(),
             test,
-            step: self.step.as_deref().filter(|_| self.is_open()),
+            step: if self.is_open() { self.step.as_deref() } else { None },
             left_s: self.left_s(now_s),
             records: &self.records,
             to_come: self.to_come(),
@@ -292,7 +292,7 @@ impl Follower {
             // What cannot be read is not shown; the report says why.
             let kinds = histograms(&self.path, test).unwrap_or_default();
             let transactions = kinds.iter().find(|(kind, _)| kind == "transaction");
-            self.now.latencies.extend(transactions.map(|(_, latencies)| (test, Counts::of(latencies))));
+            self.now.latencies.extend(transactions.map(|(_, latencies)| (test, Counts::from_latencies(latencies))));
         }
         self.now.add(records);
         Ok(())

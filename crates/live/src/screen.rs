@@ -40,7 +40,7 @@ fn cut(row: &str, width: usize) -> String {
     row.chars().take_while(fits).collect()
 }
 
-/// What makes a terminal show `rows`, from its upper left corner on. Colour marks only what a cross marks as well.
+/// Codes that make a terminal show `rows`, from its upper left corner on. Colour marks only what a cross marks as well.
 #[must_use]
 pub fn escaped(rows: &[String], colours: bool) -> String {
     let row = |(n, row): (usize, &String)| match row {

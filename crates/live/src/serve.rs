@@ -1,6 +1,6 @@
 //! `loadline serve`: stored runs and runs that go on, in a browser. Read only.
 //!
-//! What a browser sends is a name, never a path: a run is looked up among the folders that [`runs::Runs`] found, and all else that an
+//! A browser sends a name, never a path: a run is looked up among the folders that [`runs::Runs`] found, and all else that an
 //! address has is a number or a word of ours. [`access`] decides who may ask, [`pages`] answers. A page of a run that goes on asks again each second.
 
 mod access;
@@ -71,7 +71,7 @@ pub enum ServeError {
     Failed(std::io::Error),
 }
 
-/// What all requests share.
+/// Shared state of all requests.
 struct Served {
     runs: Runs,
     access: Access,
@@ -82,7 +82,7 @@ struct Served {
 }
 
 impl Served {
-    /// What `of` makes of the run `id` as it stands.
+    /// Result of `of` for the run `id` as it stands.
     fn look<T>(&self, id: &str, of: impl FnOnce(&Now) -> T) -> Result<T, RunError> {
         let path = self.runs.path(id)?;
         let mut followed = self.followed.lock().unwrap_or_else(PoisonError::into_inner);

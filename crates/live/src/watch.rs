@@ -80,7 +80,7 @@ fn name(run: &Path) -> String {
     absolute.file_name().map_or_else(|| run.display().to_string(), |n| n.to_string_lossy().into_owned())
 }
 
-/// What is watched: a run, or the newest of a folder, from one to the next.
+/// Watched runs: one, or the newest of a folder, from one to the next.
 struct Watched {
     follower: Follower,
     newest_in: Option<PathBuf>,

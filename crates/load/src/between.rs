@@ -1,4 +1,4 @@
-//! What a job of the client driver does between two transactions: it waits for an intended start (open loop), thinks, or opens a new
+//! Work of a job of the client driver between two transactions: it waits for an intended start (open loop), thinks, or opens a new
 //! session.
 //!
 //! The last two are part of the jobs' time and counted apart, so that what is left of it is loadline's own loop.

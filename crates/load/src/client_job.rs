@@ -143,7 +143,7 @@ pub fn run(client: Client<'_>, timing: Timing, shared: &Shared, tally: Held<'_>)
     }
     let mut schedule = Schedule::pending(timing.start_ns);
     let single = program.is_single_statement();
-    let (mut edges, mut failed_in_a_row) = (Edges::default(), 0);
+    let (mut passed, mut failed_in_a_row) = (Passed::default(), 0);
     if pace.is_some() || thinks.is_some() {
         // Otherwise the kernel may wake the thread 50 µs late, which would count as the target's latency. If refused,
         // the default stays.
@@ -167,10 +167,10 @@ pub fn run(client: Client<'_>, timing: Timing, shared: &Shared, tally: Held<'_>)
         };
         let end_ns = now_ns();
         shared.update(&mut schedule);
-        if edges.close
+        if passed.window_end
             && let Some(next) = shared.next_window(&schedule)
         {
-            (schedule, edges) = (next, Edges::default());
+            (schedule, passed) = (next, Passed::default());
             shared.completed_before.fetch_add(books.forget_window(), Ordering::Relaxed);
         }
         books.lost(schedule.counts(end_ns), lost);
@@ -215,9 +215,9 @@ pub fn run(client: Client<'_>, timing: Timing, shared: &Shared, tally: Held<'_>)
                 }
             }
         }
-        edges.pass(end_ns, &schedule, session, &mut books.job, intended_ns, shared);
+        passed.pass(end_ns, &schedule, session, &mut books.job, intended_ns, shared);
         think(thinks.as_mut(), &mut books, &mut schedule, shared, |now, schedule, books| {
-            edges.pass(now, schedule, session, &mut books.job, None, shared);
+            passed.pass(now, schedule, session, &mut books.job, None, shared);
         });
         if let Err(e) = held.renew(&mut books, &mut schedule, shared) {
             books.job.lost = Some(format!("no new session could be opened: {e}"));
@@ -225,10 +225,14 @@ pub fn run(client: Client<'_>, timing: Timing, shared: &Shared, tally: Held<'_>)
         }
     };
     books.end_part(shared, 0);
-    if let Some(pace) = pace.as_mut().filter(|_| !schedule.is_pending()) {
+    if let Some(pace) = pace.as_mut()
+        && !schedule.is_pending()
+    {
         never_began_until_the_end(pace, never_began, &schedule, job == 0, &mut books);
     }
-    if let Some(session) = held.get().filter(|_| books.job.lost.is_none()) {
+    if let Some(session) = held.get()
+        && books.job.lost.is_none()
+    {
         // What it did after the window: on a busy machine the server counts a session that ends too late.
         publish(session, &mut books.job);
     }
@@ -265,12 +269,12 @@ fn never_began_until_the_end(
 
 /// Whether a job has passed window start and window end.
 #[derive(Default)]
-struct Edges {
-    open: bool,
-    close: bool,
+struct Passed {
+    window_start: bool,
+    window_end: bool,
 }
 
-impl Edges {
+impl Passed {
     /// Publishes the job's counters if it has passed window start or window end by `now_ns`, between two transactions; the last was
     /// due at `intended_ns`.
     #[inline]
@@ -283,16 +287,16 @@ impl Edges {
         intended_ns: Option<u64>,
         shared: &Shared,
     ) {
-        if !self.open && now_ns >= schedule.open_ns {
-            self.open = true;
+        if !self.window_start && now_ns >= schedule.open_ns {
+            self.window_start = true;
             publish(session, job);
-            shared.passed_open.fetch_add(1, Ordering::Relaxed);
+            shared.after_start.fetch_add(1, Ordering::Relaxed);
         }
-        if !self.close && now_ns >= schedule.close_ns {
-            self.close = true;
+        if !self.window_end && now_ns >= schedule.close_ns {
+            self.window_end = true;
             job.behind_ns = intended_ns.map_or(0, |at| schedule.close_ns.saturating_sub(at));
             publish(session, job);
-            shared.passed_close.fetch_add(1, Ordering::Relaxed);
+            shared.after_end.fetch_add(1, Ordering::Relaxed);
         }
     }
 }

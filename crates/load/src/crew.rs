@@ -170,7 +170,7 @@ impl RunningJobs for Crew {
     }
 }
 
-/// What keeps a session from ending its call, of the first for which the database says so.
+/// Hindrance of a session's call, of the first for which the database says so.
 fn hindrance(cancellers: &[Canceller]) -> Option<TargetError> {
     let begin = Instant::now();
     cancellers.iter().take_while(|_| begin.elapsed() < ASK_AT_MOST).find_map(Canceller::hindrance)
@@ -195,7 +195,7 @@ struct Go {
     alone: bool,
 }
 
-/// What a job says when its session is open, or could not be opened.
+/// Message of a job whose session is open, or could not be opened.
 struct Ready {
     outcome: Result<Canceller, TargetError>,
     /// The job's thread in the operating system.
@@ -297,7 +297,7 @@ impl JobSession {
                         Session::Renewed(Renewed { now: Some(session), every, since: 0, open, canceller })
                     }
                 };
-                let script = ScriptJob::of(&request.work, job, request.all_jobs());
+                let script = ScriptJob::new(&request.work, job, request.all_jobs());
                 let client = Client { job, session, stream: &mut stream, program, script, pace, think };
                 client_job::run(client, timing, shared, held)
             }

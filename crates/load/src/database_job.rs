@@ -22,7 +22,7 @@ pub(crate) fn run(
 ) -> JobResult {
     let mut books = Books::watching(job, tally);
     let mut schedule = Schedule::pending(timing.start_ns);
-    let (mut passed_open, mut passed_close) = (false, false);
+    let (mut after_start, mut after_end) = (false, false);
     sleep_until(timing.start_ns, shared);
     while !shared.stopped() {
         shared.update(&mut schedule);
@@ -54,16 +54,16 @@ pub(crate) fn run(
         if let Some(progress) = shared.progress_of(job) {
             progress.report(books.job.total, ended_ns);
         }
-        // By loadline's clock. By the server's clock the last transaction may have ended slightly before the edge;
+        // By loadline's clock. By the server's clock the last transaction may have ended slightly before that moment;
         // waiting for the next slice would read the counters one slice late.
         books.job.ran_until_ns = books.job.ran_until_ns.max(now_ns());
-        if !passed_open && books.job.ran_until_ns >= schedule.open_ns {
-            passed_open = true;
-            shared.passed_open.fetch_add(1, Ordering::Relaxed);
+        if !after_start && books.job.ran_until_ns >= schedule.open_ns {
+            after_start = true;
+            shared.after_start.fetch_add(1, Ordering::Relaxed);
         }
-        if !passed_close && books.job.ran_until_ns >= schedule.close_ns {
-            passed_close = true;
-            shared.passed_close.fetch_add(1, Ordering::Relaxed);
+        if !after_end && books.job.ran_until_ns >= schedule.close_ns {
+            after_end = true;
+            shared.after_end.fetch_add(1, Ordering::Relaxed);
         }
     }
     books.job
@@ -125,24 +125,12 @@ mod tests {
     use std::sync::atomic::AtomicBool;
     use std::sync::{Arc, Mutex};
 
-    /// A database with transactions of 3 ms, of which the commit takes 1 ms.
-    struct Steady;
+    /// A database that runs a slice in its way.
+    struct Fake(fn(u64) -> Slice);
 
-    impl DatabaseSession for Steady {
+    impl DatabaseSession for Fake {
         fn run_slice(&mut self, until_ns: u64) -> Result<Slice, TargetError> {
-            let mut slice = Slice { first_start_ns: now_ns(), ..Slice::default() };
-            loop {
-                let start_ns = now_ns();
-                std::thread::sleep(std::time::Duration::from_millis(3));
-                let end_ns = now_ns();
-                if end_ns >= until_ns {
-                    slice.end = Some(SliceEnd { start_ns, commit_ns: end_ns - 1_000_000, end_ns });
-                    return Ok(slice);
-                }
-                slice.transaction.record(end_ns - start_ns);
-                slice.each.get_or_insert_default().push([start_ns, end_ns]);
-                slice.commit.record(1_000_000);
-            }
+            Ok((self.0)(until_ns))
         }
 
         fn canceller(&self) -> Canceller {
@@ -150,9 +138,34 @@ mod tests {
         }
     }
 
+    /// Transactions of 3 ms, of which the commit takes 1 ms.
+    fn steady(until_ns: u64) -> Slice {
+        let mut slice = Slice { first_start_ns: now_ns(), ..Slice::default() };
+        loop {
+            let start_ns = now_ns();
+            std::thread::sleep(std::time::Duration::from_millis(3));
+            let end_ns = now_ns();
+            if end_ns >= until_ns {
+                slice.end = Some(SliceEnd { start_ns, commit_ns: end_ns - 1_000_000, end_ns });
+                return slice;
+            }
+            slice.transaction.record(end_ns - start_ns);
+            slice.each.get_or_insert_default().push([start_ns, end_ns]);
+            slice.commit.record(1_000_000);
+        }
+    }
+
+    /// One transaction, by a clock 1 µs behind loadline's.
+    fn behind(until_ns: u64) -> Slice {
+        let start_ns = now_ns();
+        std::thread::sleep(std::time::Duration::from_nanos(until_ns.saturating_sub(start_ns)));
+        let end = SliceEnd { start_ns, commit_ns: start_ns, end_ns: until_ns - 1_000 };
+        Slice { first_start_ns: start_ns, end: Some(end), ..Slice::default() }
+    }
+
     /// Runs a job with a window that starts after 250 ms. Also returns how long after window start and window end the
     /// job passed them, ns.
-    fn through(session: &mut (dyn DatabaseSession + Send), window_ns: u64) -> (JobResult, Tally, Schedule, [u64; 2]) {
+    fn through(slice: fn(u64) -> Slice, window_ns: u64) -> (JobResult, Tally, Schedule, [u64; 2]) {
         let start_ns = now_ns();
         let open_ns = start_ns + 250_000_000;
         let schedule = Schedule { start_ns, open_ns, close_ns: open_ns + window_ns };
@@ -166,11 +179,12 @@ mod tests {
         std::thread::scope(|scope| {
             let running = scope.spawn(|| {
                 let tally = Mutex::new(Tally::new(window_ns, false));
-                let job = run(0, session, None, Timing { start_ns, window_ns }, &shared, Held::new(&tally, true));
+                let job =
+                    run(0, &mut Fake(slice), None, Timing { start_ns, window_ns }, &shared, Held::new(&tally, true));
                 (job, tally.into_inner().unwrap())
             });
             shared.set_window(schedule);
-            let waited = [wait(&shared.passed_open, schedule.open_ns), wait(&shared.passed_close, schedule.close_ns)];
+            let waited = [wait(&shared.after_start, schedule.open_ns), wait(&shared.after_end, schedule.close_ns)];
             shared.stop.store(true, Ordering::Relaxed);
             let (job, tally) = running.join().unwrap();
             (job, tally, schedule, waited)
@@ -179,7 +193,7 @@ mod tests {
 
     #[test]
     fn what_completes_in_the_window_is_counted_once() {
-        let (result, tally, schedule, _) = through(&mut Steady, 1_300_000_000);
+        let (result, tally, schedule, _) = through(steady, 1_300_000_000);
         assert!(result.ran_through(&schedule) && result.lost.is_none());
         assert_eq!(tally.per_step.iter().sum::<u64>(), tally.transaction.count());
         assert_eq!(tally.transaction.count(), tally.commit.count());
@@ -190,25 +204,9 @@ mod tests {
         assert!(result.time_in_transactions_ns() >= least_ns && share <= 1.001, "{share} {least_ns}");
     }
 
-    /// A database with a clock 1 µs behind loadline's.
-    struct Behind;
-
-    impl DatabaseSession for Behind {
-        fn run_slice(&mut self, until_ns: u64) -> Result<Slice, TargetError> {
-            let start_ns = now_ns();
-            std::thread::sleep(std::time::Duration::from_nanos(until_ns.saturating_sub(start_ns)));
-            let end = SliceEnd { start_ns, commit_ns: start_ns, end_ns: until_ns - 1_000 };
-            Ok(Slice { first_start_ns: start_ns, end: Some(end), ..Slice::default() })
-        }
-
-        fn canceller(&self) -> Canceller {
-            Canceller::new(|| ())
-        }
-    }
-
     #[test]
     fn an_edge_is_passed_when_the_slice_returns() {
-        let (result, _, schedule, [open, close]) = through(&mut Behind, 900_000_000);
+        let (result, _, schedule, [open, close]) = through(behind, 900_000_000);
         // Otherwise the counters of the window start would be read at the window end.
         assert!(open < schedule.window_ns() / 2, "{open}");
         assert!(close < 1_000_000_000 && result.ran_through(&schedule), "{close}");

@@ -1,4 +1,4 @@
-//! What a job reports, and what jobs report together.
+//! Reports of a job, and of jobs together.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::schedule::{Schedule, Shared, Split, course_step_ns};
 use crate::scripts::{ScriptJob, Scripted};
 
-/// What jobs counted together: some of a part, or all of a test.
+/// Counts of jobs: of some of a part, or all of a test.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Tally {
     /// Transaction times of the transactions that completed in the window.
@@ -47,7 +47,7 @@ pub struct Tally {
     /// COMMITs that failed in transactions that ended in the window.
     #[serde(default)]
     pub failed_commits: u64,
-    /// What scripts did, if jobs run any.
+    /// Counts of scripts, if jobs run any.
     #[serde(skip)]
     pub scripted: Option<Scripted>,
     pub error_texts: BTreeMap<String, u64>,
@@ -131,7 +131,7 @@ impl Tally {
     }
 }
 
-/// What is known of one job alone; all else is in its [`Tally`].
+/// Figures of one job alone; all else is in its [`Tally`].
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct JobResult {
     /// Transactions that completed in the window.
@@ -154,7 +154,7 @@ pub struct JobResult {
     pub ran_until_ns: u64,
     /// Age of the transaction in progress at the window start, ns.
     pub age_at_open_ns: u64,
-    /// The same at the window end.
+    /// Age of the transaction in progress at the window end, ns.
     pub age_at_close_ns: u64,
     /// Time in the window in which it thought, ns.
     pub thinking_ns: u64,
@@ -165,12 +165,12 @@ pub struct JobResult {
     /// Open loop, first job only: intended start of each transaction, ns, including failed ones and those due before
     /// the window end that never began.
     pub intended_ns: Vec<u64>,
-    /// Its slowest transactions, if they are kept: those of other processes are not.
+    /// Slowest transactions, if they are kept: those of other processes are not.
     #[serde(skip)]
     pub slowest: Option<Slowest>,
     /// Why the job ended early, if it did.
     pub lost: Option<String>,
-    /// What the server refuses to it, by a limit, for want of a privilege, or at all; of jobs of this process.
+    /// Refusal of the server, by a limit, for want of a privilege, or at all; of jobs of this process.
     #[serde(skip)]
     pub refused: Option<Refusal>,
 }
@@ -258,7 +258,7 @@ pub fn tps<'a>(jobs: impl IntoIterator<Item = &'a JobResult>, schedule: &Schedul
 
 /// Where a job writes down what it does.
 pub struct Books<'a> {
-    /// What is known of it alone.
+    /// Figures of the job alone.
     pub job: JobResult,
     pub(crate) tally: Held<'a>,
     /// The part of the window that is under way, with the times in it: see [`Shared::parts`].

@@ -10,6 +10,8 @@ mod limits;
 mod remote;
 pub mod schedule;
 mod scripts;
+#[cfg(test)]
+mod tests;
 mod warmup;
 mod watch;
 
@@ -28,7 +30,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use loadline_collect::os::{CostMeter, CostUnknown, CostUsed, Server, Tasks, Whose};
-use loadline_collect::{Collected, CpuSource, Edge, Sampler, SamplerConfig, Surroundings};
+use loadline_collect::{Collected, CpuSource, Sampler, SamplerConfig, Surroundings, WindowReading};
 use loadline_database::{Observer, Runs, SessionTasks, Target, TargetError, Work};
 use loadline_model::snapshot::WaitProfile;
 use loadline_model::{Driver, JobLoad, Snapshot};
@@ -37,7 +39,7 @@ use loadline_storage::now_ns;
 use crew::TALLIES;
 use watch::{MANY_JOBS, Observed, Watch, wait_started, watch_window};
 
-/// What a test does.
+/// Parameters of a test.
 #[derive(Clone)]
 pub struct Request {
     pub target: Arc<dyn Target>,
@@ -51,7 +53,7 @@ pub struct Request {
     pub cpu: CpuSource,
     /// Block device under the log, if it is on this machine.
     pub disk: Option<String>,
-    /// The same under the data.
+    /// Block device under the data, as above.
     pub data_disk: Option<String>,
     /// Processes of this machine that are a proxy between jobs and server, part of what is measured, or why they are unknown; `None`
     /// without a proxy.
@@ -67,7 +69,7 @@ pub struct Request {
 
 impl Request {
     /// One second of so many jobs in a closed loop, without a warm-up: by the client driver, in this process and on this machine.
-    pub fn of(target: &Arc<dyn Target>, work: &Arc<Work>, jobs: u32) -> Request {
+    pub fn new(target: &Arc<dyn Target>, work: &Arc<Work>, jobs: u32) -> Request {
         Request {
             target: Arc::clone(target),
             work: Arc::clone(work),
@@ -132,23 +134,23 @@ pub struct Measured {
     pub jobs: Vec<JobResult>,
     /// Transactions completed in a window before this one that does not count.
     pub completed_before: u64,
-    /// What all jobs counted.
+    /// Counts of all jobs.
     pub merged: Tally,
-    /// What the jobs of each population counted, in the order of [`JobLoad::populations`].
+    /// Counts of each population's jobs, in the order of [`JobLoad::populations`].
     pub populations: Vec<Tally>,
     /// Counters before the jobs connected.
     pub before: Result<Snapshot, String>,
-    pub edges: Edges,
+    pub readings: WindowReadings,
     /// Counters after the jobs disconnected.
     pub after: Result<Snapshot, String>,
     /// Time series, waits, problems.
     pub collected: Collected,
-    /// What surrounded it, if anybody looks at that.
+    /// Surroundings, if anybody looks at them.
     pub around: Option<Around>,
     pub elsewhere: Elsewhere,
 }
 
-/// What surrounded a test: read when all jobs had passed window start and window end, by a thread that does nothing else
+/// Surroundings of a test: read when all jobs had passed window start and window end, by a thread that does nothing else
 /// then.
 #[derive(Debug)]
 pub struct Around {
@@ -158,7 +160,7 @@ pub struct Around {
     pub server: Server,
     /// loadline's on this machine.
     pub own: Vec<u32>,
-    /// What the database's used, or why that is unknown.
+    /// Use of the database's processes, or why that is unknown.
     pub cost: Result<CostUsed, CostUnknown>,
 }
 
@@ -170,13 +172,13 @@ impl Measured {
 
     /// Snapshots of the counters that could be read, with their names in a run folder.
     pub fn snapshots(&self) -> impl Iterator<Item = (&'static str, &Snapshot)> {
-        let edges = &self.edges;
+        let readings = &self.readings;
         let named = [
             ("before", &self.before),
-            ("open", &edges.at_open.snapshot),
-            ("passed open", &edges.passed_open.snapshot),
-            ("close", &edges.at_close.snapshot),
-            ("passed close", &edges.passed_close.snapshot),
+            ("open", &readings.at_start.snapshot),
+            ("passed open", &readings.after_start.snapshot),
+            ("close", &readings.at_end.snapshot),
+            ("passed close", &readings.after_end.snapshot),
             ("after", &self.after),
         ];
         named.into_iter().filter_map(|(name, snapshot)| Some((name, snapshot.as_ref().ok()?)))
@@ -234,23 +236,28 @@ impl TestHooks for () {}
 /// position, operating system), and again when all jobs have published their counters (commits, syncs), which can
 /// take as long as their current transaction.
 #[derive(Debug)]
-pub struct Edges {
-    pub at_open: Edge,
-    pub at_close: Edge,
-    pub passed_open: Edge,
-    pub passed_close: Edge,
+pub struct WindowReadings {
+    pub at_start: WindowReading,
+    pub at_end: WindowReading,
+    pub after_start: WindowReading,
+    pub after_end: WindowReading,
 }
 
-impl Edges {
+impl WindowReadings {
     /// None could be read.
-    fn unread_because(text: &str) -> Edges {
-        let edge = Edge::of_database(now_ns(), Err(text.to_owned()));
-        Edges { at_open: edge.clone(), at_close: edge.clone(), passed_open: edge.clone(), passed_close: edge }
+    fn unread_because(text: &str) -> WindowReadings {
+        let reading = WindowReading::of_database(now_ns(), Err(text.to_owned()));
+        WindowReadings {
+            at_start: reading.clone(),
+            at_end: reading.clone(),
+            after_start: reading.clone(),
+            after_end: reading,
+        }
     }
 
     /// Why the counters could not be read, if so.
     pub fn unread(&self) -> Option<String> {
-        let all = [&self.at_open, &self.passed_open, &self.at_close, &self.passed_close];
+        let all = [&self.at_start, &self.after_start, &self.at_end, &self.after_end];
         let why = all.iter().find_map(|e| e.snapshot.as_ref().err())?;
         Some(format!("the database's counters could not be read: {why}"))
     }
@@ -283,7 +290,7 @@ pub trait RunningJobs {
         &[]
     }
 
-    /// What keeps those of this process from ending their transactions, if the database says so.
+    /// Hindrance of this process's transactions, if the database says so.
     fn hindrance(&self) -> Option<TargetError> {
         None
     }
@@ -304,10 +311,10 @@ pub trait RunningJobs {
     fn end(self: Box<Self>, counts: Counts, meanwhile: &mut dyn FnMut()) -> Ended;
 }
 
-/// What all jobs of a test did.
+/// Results of all jobs of a test.
 #[derive(Default)]
 pub struct Ended {
-    /// What they counted together, for each part of them.
+    /// Counts of each part of the jobs.
     pub tallies: Vec<Tally>,
     /// Each job, in the order of their numbers; times are on the clock of this machine.
     pub jobs: Vec<JobResult>,
@@ -372,7 +379,7 @@ pub fn run_test(request: &Request, hooks: &mut dyn TestHooks, tick: impl FnMut(&
     let counting = (request.driver == Driver::Client && !crew.tasks().is_empty()).then(|| Arc::clone(&shared));
     let mut source: Box<dyn Observer> = Box::new(Observed::new(observer, counting, took_ns));
     let mut open_ns = warm_ns;
-    let (schedule, opened_at, sampler, edges) = loop {
+    let (schedule, opened_at, sampler, readings) = loop {
         open_ns = open_ns.max(now_ns() + crew.lead_ns());
         let schedule = Schedule { start_ns, open_ns, close_ns: open_ns + timing.window_ns };
         shared.set_window(schedule);
@@ -389,8 +396,8 @@ pub fn run_test(request: &Request, hooks: &mut dyn TestHooks, tick: impl FnMut(&
         watch.recent = Some(sampler.recent());
         let may_repeat = request.may_repeat_window() && shared.has_window_left();
         let is_repeated = || may_repeat && hooks.opens_again();
-        let edges = match watch_window(&schedule, &mut watch, &sampler, around, is_repeated) {
-            Ok(Some(edges)) => Ok(edges),
+        let readings = match watch_window(&schedule, &mut watch, &sampler, around, is_repeated) {
+            Ok(Some(readings)) => Ok(readings),
             Ok(None) => {
                 source = match sampler.finish().source {
                     Some(source) => source,
@@ -404,7 +411,7 @@ pub fn run_test(request: &Request, hooks: &mut dyn TestHooks, tick: impl FnMut(&
             }
             Err(why) => Err(why),
         };
-        break (schedule, opened_at, sampler, edges);
+        break (schedule, opened_at, sampler, readings);
     };
     warmup.taken_s += (schedule.open_ns - warm_ns) as f64 / 1e9;
     let counts = std::mem::take(&mut watch.counts);
@@ -424,12 +431,13 @@ pub fn run_test(request: &Request, hooks: &mut dyn TestHooks, tick: impl FnMut(&
     }
     let lost = results.iter().any(|job| job.lost.is_some());
     // A server that answered neither the jobs nor the sampler: whoever asks for the test says which.
-    let unread =
-        |text: String| if lost { Ok((Edges::unread_because(&text), None)) } else { Err(TestError::Counters(text)) };
-    let (mut edges, readings) = edges.or_else(unread)?;
-    elsewhere.own.subtract_from(&mut edges, &mut after);
+    let unread = |text: String| {
+        if lost { Ok((WindowReadings::unread_because(&text), None)) } else { Err(TestError::Counters(text)) }
+    };
+    let (mut readings, surroundings) = readings.or_else(unread)?;
+    elsewhere.own.subtract_from(&mut readings, &mut after);
     let own = elsewhere.processes_here().chain(request.proxy.iter().flatten().flatten().copied()).collect();
-    let around = readings.map(|(readings, cost)| Around { readings, server, own, cost });
+    let around = surroundings.map(|(readings, cost)| Around { readings, server, own, cost });
     let mut merged = Tally::new(schedule.window_ns(), request.load.has_rate());
     tallies.iter().for_each(|tally| merged.merge(tally));
     tallies.resize_with(request.load.populations.len(), Tally::default);
@@ -443,7 +451,7 @@ pub fn run_test(request: &Request, hooks: &mut dyn TestHooks, tick: impl FnMut(&
         merged,
         populations: tallies,
         before,
-        edges,
+        readings,
         after,
         collected,
         around,
@@ -465,7 +473,7 @@ fn whose(request: &Request, server: &Server, sessions: Option<&Tasks>, helpers: 
     }
 }
 
-/// What is sampled in the window of `schedule`. `sessions`: the server's tasks for the jobs' sessions.
+/// Samples in the window of `schedule`. `sessions`: the server's tasks for the jobs' sessions.
 fn sampler_config(
     request: &Request,
     schedule: &Schedule,
@@ -502,7 +510,7 @@ fn wait_published(request: &Request, hooks: &dyn TestHooks) -> Result<(), Target
 /// No session that observes the target can be opened.
 pub fn server_of(target: &dyn Target) -> Result<Server, TargetError> {
     let is_apart = target.facts().runs == Runs::Apart;
-    Ok(if is_apart { Server::of(None, target.observer()?.session_tasks().commands) } else { Server::Inside })
+    Ok(if is_apart { Server::new(None, target.observer()?.session_tasks().commands) } else { Server::Inside })
 }
 
 /// The tasks that run the jobs' sessions, if they are on this machine and all are known; and the database's processes.
@@ -519,6 +527,6 @@ pub fn session_tasks(request: &Request, observer: &mut dyn Observer, threads: &[
     let SessionTasks { ids, commands } = observer.session_tasks();
     let all = request.cpu == CpuSource::Local && ids.len() == request.jobs as usize;
     let tasks = Some(ids).filter(|_| all).and_then(|ids| Tasks::of_command(ids, commands));
-    let server = Server::of(tasks.as_ref(), commands);
+    let server = Server::new(tasks.as_ref(), commands);
     (tasks, server)
 }

@@ -1,4 +1,4 @@
-//! What the operating system lets this process have for its jobs: a thread for each, and an open file for each session on a server.
+//! Limits of the operating system on this process's jobs: a thread for each, and an open file for each session on a server.
 //! It is asked before anything is started: with thousands of jobs, the one that is refused is found late.
 
 use std::fmt;
@@ -104,7 +104,7 @@ fn exceeded(jobs: u32, limits: Vec<(Which, u64)>) -> Option<Limit> {
     })
 }
 
-/// What is left of each limit of threads, in the file system below `root`.
+/// Rest of each limit of threads, in the file system below `root`.
 fn limits_under(root: &Path) -> Vec<(Which, u64)> {
     let text = |path: &str| std::fs::read_to_string(root.join(path)).unwrap_or_default();
     // 0.20 0.18 0.12 1/80 11206: threads that run, and all. See proc_loadavg(5).

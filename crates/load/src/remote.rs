@@ -11,7 +11,7 @@ use loadline_model::{Note, Snapshot};
 use serde::{Deserialize, Serialize};
 
 use crate::schedule::Shared;
-use crate::{Edges, Request, RunningJobs, TestError};
+use crate::{Request, RunningJobs, TestError, WindowReadings};
 
 /// Opens jobs in other processes.
 pub trait RemoteJobs: Send + Sync {
@@ -39,10 +39,10 @@ impl OwnCommits {
     }
 
     /// Takes them out of the commits that the snapshots have.
-    pub(crate) fn subtract_from(&self, edges: &mut Edges, after: &mut Result<Snapshot, String>) {
-        let Edges { at_open, passed_open, at_close, passed_close } = edges;
-        let edges = [at_open, passed_open, at_close, passed_close].map(|edge| &mut edge.snapshot);
-        edges.into_iter().chain([after]).zip(&self.0).for_each(|(snapshot, own)| subtract(snapshot, own));
+    pub(crate) fn subtract_from(&self, readings: &mut WindowReadings, after: &mut Result<Snapshot, String>) {
+        let WindowReadings { at_start, after_start, at_end, after_end } = readings;
+        let readings = [at_start, after_start, at_end, after_end].map(|reading| &mut reading.snapshot);
+        readings.into_iter().chain([after]).zip(&self.0).for_each(|(snapshot, own)| subtract(snapshot, own));
     }
 }
 

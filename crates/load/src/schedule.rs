@@ -83,12 +83,12 @@ impl Schedule {
         if now_ns >= self.close_ns {
             return now_ns + SHORT_SLICE_NS;
         }
-        let edge = if now_ns < self.open_ns { self.open_ns } else { self.close_ns };
+        let bound = if now_ns < self.open_ns { self.open_ns } else { self.close_ns };
         let phase = self.open_ns % SECOND;
         // Next time that is a whole number of seconds from the window start.
         let next = (now_ns + SECOND - phase) / SECOND * SECOND + phase;
         let next = if next <= now_ns { next + SECOND } else { next };
-        next.min(edge)
+        next.min(bound)
     }
 }
 
@@ -108,9 +108,9 @@ pub struct Shared {
     /// Set when jobs may end: the snapshot of the window end has been taken.
     pub stop: AtomicBool,
     /// Jobs that have passed the window start and published their counters.
-    pub passed_open: AtomicU32,
-    /// The same for the window end.
-    pub passed_close: AtomicU32,
+    pub after_start: AtomicU32,
+    /// Jobs that have passed the window end and published their counters.
+    pub after_end: AtomicU32,
     /// Transactions completed in a window that does not count.
     pub(crate) completed_before: AtomicU64,
     pub ended: AtomicU32,
@@ -223,8 +223,8 @@ impl Shared {
 
     /// Sets the window, or another one after one that all jobs have passed.
     pub fn set_window(&self, schedule: Schedule) {
-        self.passed_open.store(0, Ordering::Relaxed);
-        self.passed_close.store(0, Ordering::Relaxed);
+        self.after_start.store(0, Ordering::Relaxed);
+        self.after_end.store(0, Ordering::Relaxed);
         let unset = self.windows.iter().find(|window| window.get().is_none());
         let _ = unset.map(|window| window.set(schedule));
     }
@@ -314,7 +314,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn slices_are_short_end_at_the_edges_and_never_cross_them(
+        fn slices_are_short_end_at_start_and_end_and_never_cross_them(
             start in 1_000_000_000u64..5_000_000_000, warmup in 1u64..4_000_000_000, window in 1u64..9_000_000_000,
             at in 0.0f64..1.3,
         ) {

@@ -7,12 +7,12 @@ use loadline_workload::script::{Client, Event, Gather};
 
 use crate::schedule::{Schedule, Shared, sleep_until};
 
-/// What scripts did beside their transactions, of which each is one execution.
+/// Counts of scripts beside their transactions, of which each is one execution.
 #[derive(Debug, Clone, Default)]
 pub struct Scripted {
     /// Transactions of the database that were committed in executions that ended in the window.
     pub commits: u64,
-    /// The same from the first job's start to the last job's end.
+    /// Commits from the first job's start to the last job's end.
     pub commits_total: u64,
     /// Statements sent in executions that ended in the window; a text of several that are joined by `\;` counts as one.
     pub statements: u64,
@@ -48,7 +48,7 @@ pub struct ScriptJob {
 
 impl ScriptJob {
     /// Job number `job` of `jobs`; `None` if `work` has no scripts.
-    pub fn of(work: &Work, job: u32, jobs: u32) -> Option<ScriptJob> {
+    pub fn new(work: &Work, job: u32, jobs: u32) -> Option<ScriptJob> {
         let scripts = work.workload.scripts.as_ref()?;
         let client = scripts.mix.client(job, jobs, work.draws, work.params.get(SCALE));
         let sent = TextDone::default();
@@ -97,7 +97,7 @@ impl ScriptJob {
         }
     }
 
-    /// What it did since the last call, in an execution that ended at `end_ns`.
+    /// Counts since the last call, in an execution that ended at `end_ns`.
     pub(crate) fn take(&mut self, schedule: &Schedule, end_ns: u64) -> Scripted {
         let counts = schedule.counts(end_ns);
         let sleeping_ns = self.slept.drain(..).map(|[began, ended]| schedule.part_inside(began, ended)).sum();

@@ -124,6 +124,8 @@ mod tests {
         // One transaction in eleven waits, and they add up.
         assert!((load.waiting[5] - 61.0).abs() < 1e-6, "{load:?}");
         assert_eq!(counts.load(5_000_000_000, 9_000_000_000, 2, None).rates.len(), 6, "no further than counted");
+        let next = |now_ns| next_count_ns(7, now_ns) - now_ns;
+        assert_eq!([next(7 + STEP_NS / 2), next(7 + STEP_NS)], [STEP_NS, STEP_NS / 2], "between the slices");
         assert!(Counts::default().load(0, 1 << 40, 1, None).rates.is_empty());
     }
 }

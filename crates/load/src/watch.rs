@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use loadline_collect::clock::least_disturbed;
 use loadline_collect::os::{CostMeter, CostUnknown, CostUsed, Server};
-use loadline_collect::{CollectError, Edge, PendingEdge, Recent, Sampler, Second, Surroundings};
+use loadline_collect::{CollectError, PendingReading, Recent, Sampler, Second, Surroundings, WindowReading};
 use loadline_database::{Observer, TargetError};
 use loadline_model::Snapshot;
 use loadline_model::snapshot::{WaitSample, counter};
@@ -15,7 +15,7 @@ use loadline_storage::{before_others, now_ns};
 
 use crate::schedule::{Reported, SECOND_NS, STEP_NS, Schedule, Shared};
 use crate::warmup::{Counts, LEAD_NS, WarmedUp, Warmup, next_count_ns};
-use crate::{Edges, Request, RunningJobs, TestHooks};
+use crate::{Request, RunningJobs, TestHooks, WindowReadings};
 
 /// How long to wait for jobs to pass window start or window end before its snapshot is taken anyway.
 const PASS_TIMEOUT: Duration = Duration::from_millis(1000);
@@ -26,18 +26,18 @@ const START_TIMEOUT: Duration = Duration::from_secs(60);
 /// From so many jobs on, what reads counters runs before them: else it has a few thousandths of a CPU, and reads for a minute.
 pub(crate) const MANY_JOBS: u32 = 64;
 
-/// What a test is at: about once a second, and when all jobs have passed window start and window end.
+/// Progress of a test: about once a second, and when all jobs have passed window start and window end.
 #[derive(Debug)]
 pub struct Tick {
     /// Seconds since the jobs began.
     pub elapsed_s: f64,
-    /// What happens then.
+    /// Event.
     pub when: TickAt,
-    /// What each job had completed.
+    /// Completed transactions of each job.
     pub jobs: Vec<Reported>,
     /// When the jobs began, ns.
     pub start_ns: u64,
-    /// What the sampler read; nothing during the warm-up.
+    /// Readings of the sampler; none during the warm-up.
     pub second: Second,
 }
 
@@ -55,7 +55,7 @@ pub enum TickAt {
 }
 
 /// Time between two questions whether the window may start, ns.
-const HOLD_NS: u64 = 2 * STEP_NS;
+pub(crate) const HOLD_NS: u64 = 2 * STEP_NS;
 
 /// How long after a whole second of the window jobs are asked what they did in it: in-database slices that ended with it have
 /// reported by then.
@@ -195,7 +195,7 @@ impl<'a, T: FnMut(&Tick)> Watch<'a, T> {
     }
 }
 
-/// What surrounded a test at window start and window end, and what the database cost in between.
+/// Surroundings of a test at window start and window end, and the cost for the database in between.
 pub(crate) type Readings = ([Surroundings; 2], Result<CostUsed, CostUnknown>);
 
 /// Waits for window start and window end, and takes the snapshots there; and reads what surrounds the test, if the
@@ -206,15 +206,15 @@ pub(crate) fn watch_window(
     sampler: &Sampler,
     server: Option<(&Server, &CostMeter)>,
     is_repeated: impl FnOnce() -> bool,
-) -> Result<Option<(Edges, Option<Readings>)>, String> {
+) -> Result<Option<(WindowReadings, Option<Readings>)>, String> {
     let text = |e: CollectError| e.to_string();
     let shared = watch.shared;
     // Requested in advance, so that the sampler does nothing else at that moment.
-    let at_open = sampler.edge_at("at open", schedule.open_ns).map_err(text);
+    let at_start = sampler.reading_at("start", schedule.open_ns).map_err(text);
     watch.wait_until(schedule.open_ns);
-    watch.wait_passed(&shared.passed_open);
-    let passed_open = sampler.edge("passed open").map_err(text);
-    let at_close = sampler.edge_at("at close", schedule.close_ns).map_err(text);
+    watch.wait_passed(&shared.after_start);
+    let after_start = sampler.reading("start, passed by all jobs").map_err(text);
+    let at_end = sampler.reading_at("end", schedule.close_ns).map_err(text);
     let look = |(server, meter): (&Server, &CostMeter)| {
         before_others(shared.jobs() >= MANY_JOBS, || {
             let around = Surroundings::read(server);
@@ -224,15 +224,15 @@ pub(crate) fn watch_window(
     let around_open = server.map(look);
     watch.tick(TickAt::WindowStart);
     watch.in_window(schedule);
-    watch.wait_passed(&shared.passed_close);
+    watch.wait_passed(&shared.after_end);
     watch.count();
     if shared.stopped() {
         // Do not wait for a snapshot that is still to come.
         return Err("interrupted".to_owned());
     }
     // Before the jobs end: a session that ends publishes what it did after the window.
-    let passed_close = sampler.edge("passed close").map_err(text);
-    let all_passed = shared.passed_close.load(Ordering::Relaxed) == shared.jobs() && !shared.any_ended();
+    let after_end = sampler.reading("end, passed by all jobs").map_err(text);
+    let all_passed = shared.after_end.load(Ordering::Relaxed) == shared.jobs() && !shared.any_ended();
     if all_passed && is_repeated() {
         return Ok(None);
     }
@@ -242,18 +242,18 @@ pub(crate) fn watch_window(
     });
     watch.tick(TickAt::WindowEnd);
     shared.stop.store(true, Ordering::Relaxed);
-    let (passed_open, passed_close) = (passed_open?, passed_close?);
+    let (after_start, after_end) = (after_start?, after_end?);
     // If the jobs ended before, read the counters now.
-    let edge = |announced: PendingEdge, at_ns: u64, now: &Edge| {
+    let reading = |announced: PendingReading, at_ns: u64, now: &WindowReading| {
         if now_ns() < at_ns { Ok(now.clone()) } else { announced.wait().map_err(text) }
     };
-    let edges = Edges {
-        at_open: edge(at_open?, schedule.open_ns, &passed_open)?,
-        at_close: edge(at_close?, schedule.close_ns, &passed_close)?,
-        passed_open,
-        passed_close,
+    let readings = WindowReadings {
+        at_start: reading(at_start?, schedule.open_ns, &after_start)?,
+        at_end: reading(at_end?, schedule.close_ns, &after_end)?,
+        after_start,
+        after_end,
     };
-    Ok(Some((edges, around)))
+    Ok(Some((readings, around)))
 }
 
 /// Waits until every job has completed its first transaction. Returns what all of them wait for, if that is not the

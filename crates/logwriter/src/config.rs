@@ -25,11 +25,11 @@ pub struct LogConfig {
     /// next group is full before this one is written). 0: sync each group. A waiting commit, a flush and the
     /// interval always sync.
     pub put_off_bytes: u64,
-    /// What happens to full log files.
+    /// Use of full log files.
     pub keep: Keep,
 }
 
-/// What happens to full log files.
+/// Use of full log files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keep {
     All,

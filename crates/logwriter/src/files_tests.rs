@@ -27,18 +27,10 @@ fn enter_all(keep: Keep, have: &[u64], first: u64, last: u64) -> Vec<(u64, Optio
 }
 
 #[test]
-fn the_newest_are_kept_and_older_ones_made_over() {
+fn the_newest_are_kept_older_ones_made_over_and_files_that_are_there_cost_no_other() {
     let made = enter_all(Keep::Newest(2), &[], 0, 4);
     assert_eq!(made, [(0, None), (1, None), (2, Some(0)), (3, Some(1)), (4, Some(2))]);
-}
-
-#[test]
-fn all_are_kept_if_so_wished() {
     assert!(enter_all(Keep::All, &[], 0, 5).iter().all(|(_, recycled)| recycled.is_none()));
-}
-
-#[test]
-fn a_file_that_is_there_costs_no_other() {
     assert_eq!(enter_all(Keep::Newest(2), &[3, 4, 5, 6], 6, 7), [(6, None), (7, Some(3))]);
 }
 

@@ -21,7 +21,7 @@ pub(crate) struct Plan {
     pub(crate) begun_with: usize,
 }
 
-/// What the writer has learned so far.
+/// Experience of the writer so far.
 #[derive(Debug)]
 pub(crate) struct Gather {
     on: bool,
@@ -104,11 +104,7 @@ mod tests {
         assert_eq!(taught(100, 1000).plan(30, 2, 5000), Some(Plan { goal: 32, deadline_ns: 5400, begun_with: 2 }));
         assert_eq!(taught(600, 1000).plan(30, 2, 5000), None);
         assert_eq!(Gather::new(true).plan(30, 2, 0), None, "nothing learned yet");
-    }
-
-    #[test]
-    fn never_waits_for_a_single_job_or_when_off() {
-        assert_eq!(taught(1, 1000).plan(1, 0, 0), None);
+        assert_eq!(taught(1, 1000).plan(1, 0, 0), None, "a single job");
         let mut off = taught(1, 1000);
         off.on = false;
         assert_eq!(off.plan(30, 2, 0), None);

@@ -19,7 +19,7 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    /// What is wrong with the sizes, if anything.
+    /// Fault of the sizes, if any.
     pub(crate) fn wrong(self) -> Option<String> {
         let Self { block, file_bytes } = self;
         if !block.is_power_of_two() || !(512..=65536).contains(&block) {

@@ -77,4 +77,7 @@ pub use writer::LogWriter;
 /// Bytes of the header that each record and each commit has in the log, in addition to the payload.
 pub const HEADER_BYTES: u64 = record::HEADER as u64;
 
+// The name under which the helpers in `tests/common` know this crate.
+#[cfg(test)]
+use crate as log;
 use sync::locked;

@@ -2,7 +2,6 @@
 
 use crate::Lsn;
 use crate::layout::Layout;
-use crate::record::{Header, Kind};
 use crate::ring::*;
 
 const LAYOUT: Layout = Layout { block: 512, file_bytes: 2048 };
@@ -29,20 +28,6 @@ fn claims_go_round_the_ring_and_wait_for_what_is_not_free() {
         cursor.free(batch);
         assert_eq!(cursor.freed(), LAYOUT.block_up(cursor.next()));
     }
-}
-
-#[test]
-fn a_record_that_does_not_fit_into_a_file_begins_in_the_next() {
-    let (ring, mut cursor) = ring(4096, LAYOUT, 1, 1, Lsn(0)).unwrap();
-    let mut port = ring.port();
-    assert_eq!(cursor.claim(&mut port, 1024).unwrap().start, Lsn(0));
-    assert_eq!(cursor.claim(&mut port, 544).unwrap().start, Lsn(1536));
-    cursor.seal();
-    let batch = ring.settle(cursor.take().unwrap());
-    let filling = ring.piece(&batch, Lsn(1024), 512);
-    let (header, sum) = Header::decode(filling.first_chunk().unwrap()).unwrap();
-    assert_eq!((header.kind, header.len), (Kind::Pad, 480));
-    assert!(header.holds(sum, &[]));
 }
 
 #[test]

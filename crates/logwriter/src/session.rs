@@ -41,7 +41,7 @@ impl LogSession {
     /// As [`LogSession::append`].
     pub fn append_parts(&mut self, parts: &[&[u8]]) -> Result<Lsn, LogError> {
         let bytes = parts.iter().map(|part| part.len() as u64).sum();
-        let len = u32::try_from(bytes).ok().filter(|_| bytes <= self.most);
+        let len = if bytes <= self.most { u32::try_from(bytes).ok() } else { None };
         let len = len.ok_or(LogError::RecordTooBig { bytes, most: self.most })?;
         let begun = self.engine.clock.now_ns();
         let full = self.job.counts.full_ns.get();

@@ -23,7 +23,7 @@ enum Phase {
     Writing,
 }
 
-/// What a job that needs its records durable does next.
+/// Next step of a job that needs its records durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Arrival {
     /// Nothing: they are durable.
@@ -46,7 +46,7 @@ pub(crate) enum Next {
     Keeper,
 }
 
-/// What to do after a group is written.
+/// Next step after a group is written.
 pub(crate) struct Finished {
     pub(crate) next: Next,
     /// Jobs whose records are durable.
@@ -66,7 +66,7 @@ pub(crate) struct Group {
     pub(crate) gathered: Option<bool>,
 }
 
-/// What to do after a lazy group is written.
+/// Next step after a lazy group is written.
 pub(crate) struct Written {
     /// Jobs for which there is buffer space.
     pub(crate) space: Vec<Waiter>,

@@ -100,12 +100,14 @@ impl Clock for Ticking {
 
 /// A device on which a sync takes as long as a number of looks at the clock, and lets others run.
 fn slow(disk: &Arc<Mutex<Disk>>, clock: Ticking, looks: u64) -> MemDevice {
-    MemDevice::hooked(disk, BLOCK, move |call| {
+    let before = move |call| {
         shuttle::thread::yield_now();
         if call == Call::Sync {
             clock.0.fetch_add(1000 * looks, Ordering::Relaxed);
         }
-    })
+        Ok(())
+    };
+    MemDevice::hooked(disk, BLOCK, Box::new(before))
 }
 
 /// A log in memory, for one schedule.
@@ -114,7 +116,7 @@ struct World {
     writer: LogWriter,
 }
 
-/// What a test varies.
+/// Parameters of a test.
 #[derive(Clone)]
 struct Shape {
     config: LogConfig,
@@ -125,15 +127,7 @@ struct Shape {
 
 impl Shape {
     fn new() -> Self {
-        let config = LogConfig {
-            buffer_bytes: 16 * BLOCK,
-            buffer_fraction: None,
-            at_bytes: None,
-            every: None,
-            gather: true,
-            put_off_bytes: 4096,
-            keep: Keep::All,
-        };
+        let config = common::config(16, None, Keep::All);
         Self { config, file_blocks: 64, faults: Vec::new(), looks: 60 }
     }
 
@@ -147,7 +141,7 @@ impl Shape {
     }
 }
 
-/// What is on the disk for sure: all that was not synced is lost.
+/// Durable contents of the disk: all that was not synced is lost.
 fn durable(disk: &Arc<Mutex<Disk>>) -> std::collections::BTreeMap<u64, Vec<u64>> {
     let left = disk.lock().unwrap().after_power_loss(|| Fate::Lost);
     let device = MemDevice::new(&Arc::new(Mutex::new(left)), BLOCK);
@@ -195,7 +189,7 @@ fn explore(schedules: usize, run: impl Fn() + Send + Sync + 'static) {
     shuttle::Runner::new(shuttle::scheduler::PctScheduler::new(4, schedules), config()).run(move || run());
 }
 
-/// What the schedules of a test did, to show that they reached the case under test.
+/// Counts of the schedules of a test, to show that they reached the case under test.
 #[derive(Default)]
 struct Seen {
     grouped: Count,
@@ -244,7 +238,6 @@ fn a_full_buffer_and_short_files_hold_nobody_up_for_ever() {
         shape.config.buffer_bytes = 4 * BLOCK;
         shape.config.at_bytes = Some(1000);
         shape.file_blocks = 6;
-        shape.config.keep = Keep::All;
         let world = shape.open();
         let jobs: Vec<Job> = [(0, 900), (1, 300), (2, 16)]
             .map(|(number, len)| {
@@ -253,7 +246,10 @@ fn a_full_buffer_and_short_files_hold_nobody_up_for_ever() {
             .into();
         jobs.into_iter().for_each(|job| assert!(job.join().unwrap().1.is_none()));
         let disk = Arc::clone(&world.disk);
-        noted.note(&world.writer.close().unwrap());
+        let stats = world.writer.close().unwrap();
+        assert!(stats.fill_max_bytes <= 4 * BLOCK as u64, "{stats:?}");
+        assert_eq!(stats.buffer_full_waits > 0, stats.buffer_full_ns > 0);
+        noted.note(&stats);
         let there = durable(&disk);
         assert!((0..3).all(|job| there[&job] == [0, 1, 2, 3]), "{there:?}");
     });

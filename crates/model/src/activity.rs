@@ -1,4 +1,4 @@
-//! What a database did in a period, beyond its plain counters: rows of its own statistics views (statements, files, tables,
+//! Activity of a database in a period, beyond its plain counters: rows of its own statistics views (statements, files, tables,
 //! waits), background work, and what the sampling cost. The page of a test is made of it.
 
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ pub const ACTIVITY_SCHEMA: u32 = 1;
 /// Most rows kept of a view whose rows have counters; the smaller ones are left out.
 pub const MOST_ROWS: usize = 25;
 
-/// What a database did in a period.
+/// Activity of a database in a period.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Activity {
     /// [`ACTIVITY_SCHEMA`].
@@ -27,7 +27,7 @@ pub struct Activity {
     pub counted: Option<Counted>,
     /// Background work of the database in the window; `None` if it is not known.
     pub spans: Option<Vec<Span>>,
-    /// What the sampling of the window cost.
+    /// Cost of sampling the window.
     #[serde(default)]
     pub sampling: Sampling,
 }
@@ -65,7 +65,7 @@ crate::named! {
     pub fn title;
 }
 
-/// What a column of a view holds.
+/// Contents of a column of a view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
@@ -73,7 +73,7 @@ pub enum Kind {
     Key,
     /// A number that only grows; shown is its growth.
     Counter,
-    /// Its value at the second reading.
+    /// Value at the second reading.
     State,
 }
 
@@ -108,7 +108,7 @@ pub enum Value {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct View {
     pub topic: Topic,
-    /// What its rows are, with the view that they come from.
+    /// Meaning of its rows, with the view that they come from.
     pub title: String,
     pub columns: Vec<ViewColumn>,
     /// The column by which the rows are sorted, the largest first; `None` for the order of the database.
@@ -151,7 +151,7 @@ impl View {
         keys.map(|(_, value)| text(value)).collect()
     }
 
-    /// What grew from `self` to `later`, the same view read later. A row that is new counts from 0; rows whose counters did
+    /// Growth from `self` to `later`, the same view read later. A row that is new counts from 0; rows whose counters did
     /// not move are left out, and of the others the largest [`MOST_ROWS`] are kept.
     #[must_use]
     pub fn growth(&self, later: View) -> View {
@@ -185,7 +185,7 @@ impl View {
                     Kind::Key | Kind::State => row.get(i).cloned().flatten(),
                 })
                 .collect();
-            let growth = |i: usize| View::number(&grown, i).filter(|_| columns[i].kind == Kind::Counter);
+            let growth = |i: usize| if columns[i].kind == Kind::Counter { View::number(&grown, i) } else { None };
             if (0..columns.len()).filter_map(growth).any(|n| n < 0.0) {
                 reset += 1;
             } else if (0..columns.len()).filter_map(growth).any(|n| n > 0.0) {
@@ -202,7 +202,7 @@ impl View {
     }
 }
 
-/// What grew from the views `before` to the same views `after`.
+/// Growth from the views `before` to the same views `after`.
 #[must_use]
 pub fn growth(before: &[View], after: Vec<View>) -> Vec<View> {
     let grown = |later: View| match before.iter().find(|v| v.title == later.title) {
@@ -215,7 +215,7 @@ pub fn growth(before: &[View], after: Vec<View>) -> Vec<View> {
 /// Background work of a database.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Span {
-    /// What: `checkpoint`, `autovacuum`.
+    /// Kind: `checkpoint`, `autovacuum`.
     pub what: String,
     /// First and last time at which it was seen, s since the window start.
     pub from_s: f64,
@@ -223,7 +223,7 @@ pub struct Span {
     pub to_s: f64,
 }
 
-/// What the sampling of a window asked of the database.
+/// Questions to the database by sampling a window.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Sampling {
     pub readings: u32,
@@ -241,17 +241,14 @@ mod tests {
 
     fn view(rows: &[(&str, f64, f64)]) -> View {
         let column = |title: &str, kind| ViewColumn { title: title.to_owned(), kind, unit: Unit::Count, per: None };
+        let number = |n: f64| Some(Value::Number(n));
+        let row = |row: &(&str, f64, f64)| vec![Some(Value::Text(row.0.to_owned())), number(row.1), number(row.2)];
         View {
             topic: Topic::Io,
             title: "files".to_owned(),
             columns: vec![column("file", Kind::Key), column("reads", Kind::Counter), column("open", Kind::State)],
             order: Some(1),
-            rows: rows
-                .iter()
-                .map(|(k, n, s)| {
-                    vec![Some(Value::Text((*k).to_owned())), Some(Value::Number(*n)), Some(Value::Number(*s))]
-                })
-                .collect(),
+            rows: rows.iter().map(row).collect(),
             left_out: 0,
             reset: 0,
             epoch: None,

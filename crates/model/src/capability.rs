@@ -15,7 +15,7 @@ crate::named! {
     }
     /// The word used on the command line and in files.
     pub fn name;
-    /// What it means, in help.
+    /// Meaning, in help.
     pub fn about;
 }
 
@@ -55,7 +55,7 @@ crate::named! {
         /// pgbench scripts: texts of SQL whose results the client keeps.
         Scripts: "pgbench scripts";
     }
-    /// What completes the sentence 'the workload needs …'.
+    /// End of the sentence 'the workload needs …'.
     pub fn phrase;
 }
 
@@ -67,7 +67,7 @@ impl Capability {
     }
 }
 
-/// What a target cannot do, by driver and with reasons. It can do everything that is not listed.
+/// Limits of a target, by driver and with reasons. It can do everything that is not listed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Capabilities {
     /// Drivers the target does not have at all, with the reason.

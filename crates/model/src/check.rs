@@ -17,7 +17,7 @@ macro_rules! checks {
             /// All checks.
             pub const ALL: &[CheckId] = &[$(CheckId::$check),+];
 
-            /// What must hold for its test to be valid.
+            /// Condition for its test to be valid.
             #[must_use]
             pub fn must(self) -> &'static str {
                 match self { $(CheckId::$check => $must),+ }

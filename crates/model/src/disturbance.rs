@@ -1,4 +1,4 @@
-//! What disturbs a test, from which value on it is noted, and from which value on the test is disturbed. The only place of
+//! Disturbances of a test, from which value on each is noted, and from which value on the test is disturbed. The only place of
 //! these thresholds; docs/truth.md lists them.
 //!
 //! Waiting for a CPU that the jobs or the database use is saturation: it is what a test is for, and no disturbance.
@@ -11,7 +11,7 @@ use crate::record::TestRecord;
 #[derive(Debug, Clone, Copy)]
 pub struct Disturbance {
     pub check: CheckId,
-    /// Its figure, %.
+    /// Figure, %.
     pub column: &'static Column,
     /// In words, before the value.
     pub words: &'static str,
@@ -85,16 +85,16 @@ impl Disturbance {
     }
 
     /// `other processes on the CPU 23 %`, if that is noted of the test of `record`.
-    fn of(&self, record: &TestRecord) -> Option<String> {
+    fn noted(&self, record: &TestRecord) -> Option<String> {
         let pct = record.figure(self.column).filter(|pct| self.is_noted(*pct))?;
         Some(format!("{} {} %", self.words, number(pct, 0)))
     }
 }
 
-/// What disturbed the test of `record`, from its figures: see [`TestRecord::disturbed_by`].
+/// Disturbances of the test of `record`, from its figures: see [`TestRecord::disturbed_by`].
 #[must_use]
 pub fn disturbed_by(record: &TestRecord) -> Option<String> {
-    let all: Vec<String> = DISTURBANCES.iter().filter_map(|d| d.of(record)).collect();
+    let all: Vec<String> = DISTURBANCES.iter().filter_map(|d| d.noted(record)).collect();
     (!all.is_empty()).then(|| all.join("; "))
 }
 
@@ -147,7 +147,7 @@ pub fn why_not_valid(record: &TestRecord) -> &str {
     record.invalid_reason.as_deref().unwrap_or("the record gives no reason")
 }
 
-/// What a test that is not valid is, with the reason: `disturbed: other processes on the CPU 23 %`, `refused: 3 of 9 commits are missing`.
+/// Judgement of a test that is not valid, with the reason: `disturbed: other processes on the CPU 23 %`, `refused: 3 of 9 commits are missing`.
 #[must_use]
 pub fn judged(record: &TestRecord) -> String {
     match &record.disturbed_by {

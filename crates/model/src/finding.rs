@@ -26,9 +26,9 @@ pub struct Finding {
     /// Stable identifier, e.g. `fsync`.
     pub id: String,
     pub severity: Severity,
-    /// What was checked, e.g. `fsync`.
+    /// Subject of the check, e.g. `fsync`.
     pub subject: String,
-    /// What was found, e.g. `off`.
+    /// Finding, e.g. `off`.
     pub value: String,
     /// Effect on the figures and what to do next; empty if `severity` is `Ok`.
     pub advice: String,

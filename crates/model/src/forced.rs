@@ -1,4 +1,4 @@
-//! What qualifies the figures of a test: the source of its blocks, and refusals that options overrode.
+//! Qualifications of the figures of a test: the source of its blocks, and refusals that options overrode.
 
 use std::fmt;
 
@@ -31,7 +31,7 @@ impl fmt::Display for DataSource {
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(from = "Option<String>", into = "Option<String>")]
 pub struct Forced {
-    /// What `--force` overrode, or what an arm has on purpose.
+    /// Refusal that `--force` overrode, or that an arm has on purpose.
     pub refused: Option<String>,
     /// Whether `--allow-cached` kept storage figures that are not proved to be the device's.
     pub not_the_devices: bool,

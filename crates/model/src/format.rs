@@ -219,29 +219,15 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_grouped() {
-        assert_eq!(number(1_234_567.891, 1), "1,234,567.9");
-        assert_eq!(number(999.0, 0), "999");
-        assert_eq!(number(-1_000.0, 0), "-1,000");
-        assert_eq!(number(-0.001, 2), "0.00");
-    }
-
-    #[test]
-    fn small_fractions_are_not_shown_as_zero() {
-        let shown = [(0.0, "0"), (0.3, "0.30"), (3.0, "3"), (3.12, "3.1"), (9.96, "10"), (1234.5, "1,234")];
-        for (n, text) in shown {
-            assert_eq!(whole(n), text);
-        }
-    }
-
-    #[test]
-    fn values_get_a_readable_unit() {
-        assert_eq!(duration_ns(850.0), "850 ns");
-        assert_eq!(duration_ns(12_345.0), "12.3 µs");
-        assert_eq!(duration_ns(4_560_000.0), "4.56 ms");
+    fn numbers_are_grouped_and_values_get_a_readable_unit() {
+        let grouped = [(1_234_567.891, 1), (999.0, 0), (-1_000.0, 0), (-0.001, 2)].map(|(n, digits)| number(n, digits));
+        assert_eq!(grouped, ["1,234,567.9", "999", "-1,000", "0.00"]);
+        // Small fractions are not shown as zero.
+        let small = [0.0, 0.3, 3.0, 3.12, 9.96, 1234.5].map(whole);
+        assert_eq!(small, ["0", "0.30", "3", "3.1", "10", "1,234"]);
+        assert_eq!([850.0, 12_345.0, 4_560_000.0].map(duration_ns), ["850 ns", "12.3 µs", "4.56 ms"]);
         assert_eq!(duration_s(125.0), "2 min 05 s");
-        assert_eq!(bytes(1536.0), "1.5 KiB");
-        assert_eq!(bytes(5.0 * 1024.0 * 1024.0 * 1024.0), "5.0 GiB");
+        assert_eq!([1536.0, 5.0 * 1024.0 * 1024.0 * 1024.0].map(bytes), ["1.5 KiB", "5.0 GiB"]);
     }
 
     #[test]

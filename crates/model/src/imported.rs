@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 pub struct Imported {
     /// The tool: `pgbench`.
     pub tool: String,
-    /// Its version, if its files state it.
+    /// Version, if its files state it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
     pub files: Vec<ImportedFile>,
@@ -15,9 +15,9 @@ pub struct Imported {
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ImportedFile {
-    /// Its name without folders; `-` is standard input.
+    /// Name without folders; `-` is standard input.
     pub name: String,
-    /// Its length, bytes.
+    /// Length, bytes.
     pub bytes: u64,
     /// SHA-256 of its contents, hexadecimal.
     pub sha256: String,
@@ -33,7 +33,7 @@ impl Imported {
         }
     }
 
-    /// What stands wherever the validity of a test does: `imported from pgbench 15.18, not checked by loadline`.
+    /// Words in place of the validity of a test: `imported from pgbench 15.18, not checked by loadline`.
     #[must_use]
     pub fn unchecked(&self) -> String {
         format!("imported from {}, not checked by loadline", self.tool_and_version())

@@ -8,7 +8,7 @@ pub struct TestLimit {
     /// Short name, one of [`name`] or several with ` + `.
     #[serde(default = "log_writer")]
     pub name: String,
-    /// What was measured, in words: `reference log writer (fdatasync) in /var/lib/…`.
+    /// Subject of the measurement, in words: `reference log writer (fdatasync) in /var/lib/…`.
     pub of: String,
     pub jobs: u32,
     /// Redo per transaction that the log writer was measured with, bytes.
@@ -155,9 +155,10 @@ mod tests {
     use super::*;
 
     fn point(jobs: u32, redo: f64, tps: f64) -> LogWriterPoint {
+        let (of, workload) = ("x".into(), "w".into());
         LogWriterPoint {
-            of: "x".into(),
-            workload: "w".into(),
+            of,
+            workload,
             mix: false,
             wait: true,
             redo_bytes_per_tx: redo,

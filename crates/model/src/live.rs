@@ -10,12 +10,12 @@ use crate::variant::Letter;
 pub struct LiveLine {
     /// Wall-clock time, s since 1970.
     pub at_s: f64,
-    /// What happened then.
+    /// Event.
     #[serde(flatten)]
     pub event: LiveEvent,
 }
 
-/// What happened in a run.
+/// An event of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub enum LiveEvent {
@@ -52,7 +52,7 @@ pub struct LiveTest {
 }
 
 impl LiveTest {
-    /// Its part of the run in words, after what it measures: `, pair 3 of 16, arm A, test 5 again`.
+    /// Part of the run in words, after what it measures: `, pair 3 of 16, arm A, test 5 again`.
     #[must_use]
     pub fn part(&self) -> String {
         let LiveTest { repetition, repeat, arm, try_of, .. } = self;
@@ -65,7 +65,7 @@ impl LiveTest {
     }
 }
 
-/// What is known of one second of a test. What was not measured is absent.
+/// Figures of one second of a test. What was not measured is absent.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct LiveSecond {
     pub test: u32,
@@ -83,7 +83,7 @@ pub struct LiveSecond {
     /// CPU time used of the database's machine, %.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_busy_pct: Option<f64>,
-    /// The same, idle while I/O was outstanding, %.
+    /// CPU time idle while I/O was outstanding, %.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_iowait_pct: Option<f64>,
     /// Share of the time with at least one I/O in flight on the log's device, %.

@@ -14,7 +14,7 @@ pub const OPEN_LOOP: &str = "open loop";
 pub struct JobLoad {
     /// Transactions per second over all jobs (open loop), if any.
     pub rate_tps: Option<f64>,
-    /// What the highest rate must meet that is found and takes the place of a given one.
+    /// Objective of the highest rate, which is found and takes the place of a given one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub objective: Option<RateObjective>,
     /// Mean time that a job thinks after each transaction, s; drawn from an exponential distribution.
@@ -31,7 +31,7 @@ pub struct JobLoad {
     pub populations: Vec<Population>,
 }
 
-/// What the highest rate must meet: response times, from the intended start on.
+/// Objective of the highest rate: response times, from the intended start on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RateObjective {
     /// Which percentile of them; 0: their mean.
@@ -53,7 +53,7 @@ impl RateObjective {
         [self.ns as f64 / 1e6, self.pct.into()]
     }
 
-    /// What it asks of these times, ns; `None` if there are none.
+    /// Value of these times that it limits, ns; `None` if there are none.
     #[must_use]
     pub fn latency_ns(self, times: &Latencies) -> Option<f64> {
         match self.pct {
@@ -91,7 +91,7 @@ pub struct Population {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct PartOfJob {
     pub index: usize,
-    /// Its number there, from 0.
+    /// Number there, from 0.
     pub number: u32,
     pub population: Population,
 }
@@ -164,7 +164,7 @@ impl JobLoad {
         out + &self.sessions_and_keys()
     }
 
-    /// What equal jobs have beside a closed loop, or a rate that was found: `, think time 10 ms, a new session after 100 transactions`.
+    /// Load of equal jobs beside a closed loop, or a rate that was found: `, think time 10 ms, a new session after 100 transactions`.
     #[must_use]
     pub fn beside_closed_loop(&self) -> String {
         let rate = self.objective.map(|objective| format!(", highest rate with {}", objective.words()));

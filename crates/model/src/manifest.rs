@@ -59,7 +59,7 @@ pub struct RateLook {
     pub workload: String,
     /// Transactions that completed, 1/s.
     pub tps: f64,
-    /// What the objective is about of their times, ns.
+    /// Value that the objective limits, ns.
     pub latency_ns: f64,
     /// Whether others disturbed it.
     pub disturbed: bool,

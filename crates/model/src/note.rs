@@ -12,7 +12,7 @@ use crate::format::{bytes, counted, number};
 /// Declares each note once: when it is made, its data, and its text.
 macro_rules! notes {
     ($($(#[doc = $when:literal])+ $note:ident { $($field:ident: $of:ty),* } $text:expr;)+) => {
-        /// What the reader of a test must know beside its figures and checks. Units are in the names of the fields.
+        /// Notes on a test beside its figures and checks. Units are in the names of the fields.
         #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
         #[serde(tag = "note", rename_all = "kebab-case")]
         pub enum Note {
@@ -89,11 +89,11 @@ notes! {
     );
     /// The database counts a new block of a growing table twice.
     GrowthIsWritten { how: String } how;
-    /// What caches may have answered, by an upper bound.
+    /// Share that caches may have answered, by an upper bound.
     CachedAtMost { bound: String } bound;
     /// The data files were not kept out of the page cache.
     NotKeptOut { why: String } format!("the data files were not kept out of the page cache: {why}");
-    /// What stayed in the page cache when it was emptied.
+    /// Pages that stayed in the page cache when it was emptied.
     StayedCached { left_bytes: u64, bytes: u64, files: u64 } format!(
         "{} of {} in {files} data files stayed in the page cache when it was emptied",
         self::bytes(*left_bytes as f64),
@@ -186,7 +186,7 @@ notes! {
     NodesLost { lost: String } lost;
     /// Settings are not those of the run's start.
     SettingsChanged { changes: String } format!("settings have changed since the run began: {changes}");
-    /// What became of the sessions of a lost agent: so many were ended; `None` if they are unknown, or could not be ended for what
+    /// Fate of the sessions of a lost agent: so many were ended; `None` if they are unknown, or could not be ended for what
     /// `failed` says.
     LostAgent { agent: String, host: String, ended: Option<u64>, failed: Option<String> }
         lost_agent(&format!("agent {agent} on {host}"), *ended, failed.as_deref());
@@ -269,17 +269,11 @@ mod tests {
 
     #[test]
     fn missed_files_are_named_with_the_reason() {
+        let (longest_ms, cpu_pct) = (1.0, 1.0);
         let missed = |unreadable, beyond_limit| {
-            let kept = Note::KeptOut {
-                only_written: true,
-                passes: 1,
-                files: 1,
-                longest_ms: 1.0,
-                cpu_pct: 1.0,
-                unreadable,
-                beyond_limit,
-            };
-            kept.to_string()
+            let only_written = true;
+            Note::KeptOut { only_written, passes: 1, files: 1, longest_ms, cpu_pct, unreadable, beyond_limit }
+                .to_string()
         };
         let none = missed(0, 0);
         assert!(none.starts_with("changed blocks") && none.ends_with("1.0 % of a CPU"), "{none}");

@@ -1,4 +1,4 @@
-//! What to measure: values as a user writes them, and the plan that they become.
+//! Plans: values as a user writes them, and the plan that they become.
 
 mod feature;
 
@@ -122,7 +122,7 @@ pub struct Plan {
     pub repeat: u32,
     #[serde(flatten)]
     pub load: JobLoad,
-    /// What rows are filled with.
+    /// Payload of rows.
     #[serde(flatten)]
     pub payload: Payload,
     /// Seed of the rows that are loaded, and of what jobs draw unless `draws` says otherwise.
@@ -157,7 +157,7 @@ pub struct Plan {
     pub paired: Option<Box<Paired>>,
 }
 
-/// What the bytes are that fill rows.
+/// Bytes that fill rows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Payload {
     /// Share of each payload that can be compressed away, 0…1.
@@ -183,7 +183,7 @@ impl Plan {
         self.workloads.iter().any(|workload| workload.code == code)
     }
 
-    /// What the server refused while the run went on.
+    /// Refusals of the server while the run went on.
     pub fn refused(&self) -> impl Iterator<Item = &SkippedWorkload> {
         self.skipped.iter().filter(|skipped| self.has(&skipped.code))
     }

@@ -106,7 +106,7 @@ crate::named! {
         /// Store to mapped memory and flush the cache lines.
         PmemPersist: "pmem-persist", "Mapped memory: store and persist";
     }
-    /// Its stable name, as in CSV and JSON.
+    /// Stable name, as in CSV and JSON.
     pub fn id;
     /// Heading in tables.
     pub fn title;

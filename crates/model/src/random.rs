@@ -1,6 +1,6 @@
 //! Random numbers: the same seed gives the same sequence in every version.
 
-/// What the state of [`Random`] grows by with each number.
+/// Step of the state of [`Random`] with each number.
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// The seed with which jobs draw in window number `window`, from 1, of a run with `seed`: that of the run in the first one,

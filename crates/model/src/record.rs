@@ -22,7 +22,7 @@ pub use self::detail::*;
 pub const RECORD_SCHEMA: u32 = 2;
 
 crate::named! {
-    /// What the checks of a test say of it, best first.
+    /// Judgement of the checks of a test, best first.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
     #[serde(rename_all = "kebab-case")]
     pub enum Validity {
@@ -33,11 +33,11 @@ crate::named! {
         /// A proof failed.
         Refused: "refused";
     }
-    /// Its word.
+    /// Word.
     pub fn name;
 }
 
-/// What comparisons ask of a workload. A user's own is in no catalogue, so its tests say it.
+/// Facts of a workload for comparisons. A user's own is in no catalogue, so its tests say it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkloadFacts {
     /// Whether its work depends on the size of the data set (`--size`).
@@ -85,7 +85,7 @@ pub struct TestRecord {
     /// Refusals that `--force` or `--allow-cached` overrode.
     #[serde(default, skip_serializing_if = "Forced::is_empty")]
     pub forced: Forced,
-    /// What disturbed it, from the figures ([`crate::disturbance`]): `CPU steal 8 %; …`.
+    /// Disturbances, from the figures ([`crate::disturbance`]): `CPU steal 8 %; …`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disturbed_by: Option<String>,
     #[serde(deserialize_with = "known_checks")]
@@ -114,10 +114,10 @@ pub struct TestRecord {
     /// records of older versions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kpis: Vec<String>,
-    /// What its workload is; absent in records of older versions and of other tools.
+    /// Facts of its workload; absent in records of older versions and of other tools.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub facts: Option<WorkloadFacts>,
-    /// What features add to it.
+    /// Additions of features.
     #[serde(flatten, with = "detail::stored")]
     pub details: Vec<Detail>,
     #[serde(flatten)]
@@ -161,7 +161,7 @@ impl TestRecord {
         }
     }
 
-    /// The same with `checks`.
+    /// This record with `checks`.
     #[must_use]
     pub fn with_checks(mut self, checks: Vec<Check>) -> TestRecord {
         checks.into_iter().for_each(|check| self.add_check(check));
@@ -180,7 +180,7 @@ impl TestRecord {
         self.variant.as_ref()?.level.as_ref()
     }
 
-    /// What its checks say of it; `None` for an imported test, which has none.
+    /// Judgement of its checks; `None` for an imported test, which has none.
     #[must_use]
     pub fn validity(&self) -> Option<Validity> {
         let mut failed = self.checks.iter().filter(|check| check.outcome == Outcome::Failed).peekable();

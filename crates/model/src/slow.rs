@@ -1,4 +1,4 @@
-//! What the slowest transactions of a test waited for, by samples of their sessions.
+//! Waits of the slowest transactions of a test, by samples of their sessions.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ const EXPLAINED: f64 = 0.5;
 const DIFFERENCE: (f64, f64) = (3.0, 0.1);
 
 crate::named! {
-    /// What a session waits for, as the database's descriptor groups its wait events.
+    /// Wait of a session, as the database's descriptor groups its wait events.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
     #[serde(rename_all = "kebab-case")]
     pub enum WaitClass {
@@ -28,12 +28,12 @@ crate::named! {
         Lock: "locks";
         /// A replica.
         Replica: "replica";
-        /// Its client, as far as the server knows: also the network, or a CPU for what the client has sent.
+        /// Client, as far as the server knows: also the network, or a CPU for what the client has sent.
         Client: "client, network or CPU";
         /// Events that are in no group, each by itself; and work in the background.
         Other: "other";
     }
-    /// Its words.
+    /// Words.
     pub fn name;
 }
 
@@ -134,7 +134,7 @@ impl SlowFigures {
         (slow * slow_ns - others * others_ns) / (slow_ns - others_ns).max(1.0)
     }
 
-    /// What sets the slow transactions apart.
+    /// Distinction of the slow transactions.
     ///
     /// # Errors
     /// Why nothing is named.

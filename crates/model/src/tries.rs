@@ -123,27 +123,70 @@ mod tests {
     use crate::column::{COMMIT_THROUGHPUT_TPS, OTHER_CPU_PCT};
     use crate::variant::{InPair, Letter};
 
-    /// A window with its number, the test that it is a try of, what others used of the CPU, and its throughput.
-    fn window(test: u32, try_of: Option<u32>, other_pct: f64, tps: f64) -> TestRecord {
-        let mut record = TestRecord { test, try_of, ..TestRecord::blank("X") };
+    /// A window with its number, the test that it is a try of (0: none), and what others used of the CPU, %.
+    fn window(test: u32, try_of: u32, other_pct: f64) -> TestRecord {
+        let mut record = TestRecord { test, try_of: (try_of > 0).then_some(try_of), ..TestRecord::blank("X") };
         record.set(OTHER_CPU_PCT, other_pct);
-        record.set(COMMIT_THROUGHPUT_TPS, tps);
         let outcome = if other_pct >= 20.0 { Outcome::Failed } else { Outcome::Passed };
         record.add_check(Check::new(CheckId::OtherCpu, outcome, ""));
         record
+    }
+
+    fn pair(first: u32, try_of: u32, others_pct: [f64; 2]) -> Vec<TestRecord> {
+        let arm = |(arm, other_pct): (Letter, f64)| {
+            let variant = Some(InPair::of_two(arm));
+            TestRecord { variant, ..window(first + arm.index() as u32, try_of, other_pct) }
+        };
+        Letter::BOTH.into_iter().zip(others_pct).map(arm).collect()
     }
 
     fn numbers(records: &[TestRecord]) -> Vec<(u32, u32)> {
         records.iter().map(|r| (r.test, r.tries)).collect()
     }
 
+    /// Windows with the numbers and tries of those that count, and of the others.
+    type Case<'a> = (Vec<TestRecord>, &'a [(u32, u32)], &'a [(u32, u32)]);
+
     #[test]
-    fn a_window_that_another_one_followed_is_a_try_too() {
-        let mut repeated = window(1, None, 30.0, 1.0);
+    fn one_try_of_a_test_counts_whatever_its_throughput() {
+        let mut repeated = window(1, 0, 30.0);
         repeated.notes.push(Note::WindowRepeated { by: CheckId::OtherCpu, pct: 40.0, tx_per_s: 0.5 });
-        let all = vec![repeated, window(2, None, 0.0, 1.0), window(3, Some(1), 0.0, 1.0)];
-        assert_eq!(numbers(&split(all.iter().take(2).cloned().collect()).0), [(1, 2), (2, 1)]);
-        assert_eq!(numbers(&split(all).0), [(3, 3), (2, 1)]);
+        let mut refused = window(2, 1, 90.0);
+        refused.add_check(Check::new(CheckId::Rate, Outcome::Failed, "too slow"));
+        // The worst window says how far a pair was disturbed.
+        let pairs = [pair(1, 0, [0.0, 50.0]), pair(3, 1, [30.0, 0.0]), pair(5, 0, [0.0, 0.0])].concat();
+        let killed = pairs.iter().filter(|r| r.test != 4).cloned().collect();
+        let cases: [Case<'_>; 8] = [
+            // At the place of the first try.
+            (
+                vec![window(1, 0, 30.0), window(2, 0, 0.0), window(3, 1, 25.0), window(4, 1, 40.0)],
+                &[(3, 3), (2, 1)],
+                &[(1, 1), (4, 1)],
+            ),
+            (vec![window(1, 0, 30.0), window(2, 1, 25.0), window(3, 0, 0.0)], &[(2, 2), (3, 1)], &[(1, 1)]),
+            // Without its first try.
+            (vec![window(2, 1, 25.0)], &[(2, 1)], &[]),
+            // A window that another one followed is a try too.
+            (vec![repeated.clone(), window(2, 0, 0.0)], &[(1, 2), (2, 1)], &[]),
+            (vec![repeated, window(2, 0, 0.0), window(3, 1, 0.0)], &[(3, 3), (2, 1)], &[(1, 2)]),
+            // A failed proof is not hidden by another try.
+            (vec![window(1, 0, 30.0), refused], &[(2, 2)], &[(1, 1)]),
+            // A pair is tried and counts as a whole, also if the run was killed within its second try.
+            (pairs, &[(3, 2), (4, 2), (5, 1), (6, 1)], &[(1, 1), (2, 1)]),
+            (killed, &[(1, 1), (2, 1), (5, 1), (6, 1)], &[(3, 1)]),
+        ];
+        for (windows, counts, not) in cases {
+            for factor in [1.0_f64, 1e-3, 1e3] {
+                let mut tried = windows.clone();
+                tried.iter_mut().for_each(|r| r.set(COMMIT_THROUGHPUT_TPS, factor.powf(f64::from(r.test)) * 1e9));
+                let (counting, others) = split(tried);
+                assert_eq!((numbers(&counting), numbers(&others)), (counts.to_vec(), not.to_vec()), "{factor}");
+                // What is split can be split again.
+                let mut again = [counting.clone(), others].concat();
+                again.sort_by_key(|r| r.test);
+                assert_eq!(split(again).0, counting);
+            }
+        }
     }
 
     #[test]
@@ -162,65 +205,5 @@ mod tests {
         ] {
             assert_eq!(counting(&tries), counts, "{tries:?}");
         }
-    }
-
-    #[test]
-    fn no_figure_but_disturbance_decides() {
-        // Whatever the throughput of the tries, the same ones count.
-        let tps = [1.0, 1e3, 1e6];
-        for a in tps {
-            for b in tps {
-                for c in tps {
-                    let all = vec![
-                        window(1, None, 30.0, a),
-                        window(2, None, 0.0, b),
-                        window(3, Some(1), 25.0, b),
-                        window(4, Some(1), 40.0, c),
-                    ];
-                    let (counting, others) = split(all);
-                    assert_eq!(numbers(&counting), [(3, 3), (2, 1)], "at the place of the first try");
-                    assert_eq!(numbers(&others), [(1, 1), (4, 1)]);
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn a_failed_proof_is_not_hidden_by_another_try() {
-        let mut refused = window(2, Some(1), 90.0, 1.0);
-        refused.add_check(Check::new(CheckId::Rate, Outcome::Failed, "too slow"));
-        let (counting, others) = split(vec![window(1, None, 30.0, 1.0), refused]);
-        assert_eq!((numbers(&counting), numbers(&others)), (vec![(2, 2)], vec![(1, 1)]));
-    }
-
-    #[test]
-    fn a_pair_is_tried_and_counts_as_a_whole() {
-        let arm = |record: TestRecord, arm| TestRecord { variant: Some(InPair::of_two(arm)), ..record };
-        let pair = |first: u32, try_of, [a, b]: [f64; 2]| {
-            [arm(window(first, try_of, a, 1.0), Letter::A), arm(window(first + 1, try_of, b, 1.0), Letter::B)]
-        };
-        let all = [pair(1, None, [0.0, 50.0]), pair(3, Some(1), [30.0, 0.0]), pair(5, None, [0.0, 0.0])].concat();
-        let (counting, others) = split(all.clone());
-        assert_eq!(
-            numbers(&counting),
-            [(3, 2), (4, 2), (5, 1), (6, 1)],
-            "the worst window says how far a pair was disturbed"
-        );
-        assert_eq!(numbers(&others), [(1, 1), (2, 1)]);
-        // Killed within the second try.
-        let broken: Vec<TestRecord> = all.iter().filter(|r| r.test != 4).cloned().collect();
-        let (counting, others) = split(broken);
-        assert_eq!((numbers(&counting).len(), numbers(&others)), (4, vec![(3, 1)]));
-        assert_eq!(tries(counting.iter(), 1).len(), 1, "what counts can be split again");
-    }
-
-    #[test]
-    fn what_is_split_can_be_split_again() {
-        let all = vec![window(1, None, 30.0, 1.0), window(2, Some(1), 25.0, 1.0), window(3, None, 0.0, 1.0)];
-        let (counting, others) = split(all);
-        let mut again = [counting.clone(), others].concat();
-        again.sort_by_key(|r| r.test);
-        assert_eq!(split(again).0, counting);
-        assert_eq!(numbers(&split(vec![window(2, Some(1), 25.0, 1.0)]).0), [(2, 1)], "without its first try");
     }
 }

@@ -48,11 +48,11 @@ impl fmt::Display for Letter {
     }
 }
 
-/// What a variant changes in the plan, as the user states it.
+/// Change of a variant in the plan, as the user states it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct VariantSpec {
-    /// Its name in reports, in place of what it differs in.
+    /// Name in reports, in place of what it differs in.
     pub label: Option<String>,
     /// Target in place of the plan's.
     pub target: Option<String>,
@@ -90,7 +90,7 @@ pub struct PlannedWorkload {
     /// Parameters that differ from the catalogue's defaults.
     #[serde(default)]
     pub parameters: BTreeMap<String, i64>,
-    /// What a missing capability refused and `--force` overrode; such tests are marked.
+    /// Refusals of a missing capability that `--force` overrode; such tests are marked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forced: Option<String>,
 }
@@ -98,7 +98,7 @@ pub struct PlannedWorkload {
 impl PlannedWorkload {
     /// The workload `code` by `driver`, without parameters of its own.
     #[must_use]
-    pub fn of(code: &str, driver: Driver) -> PlannedWorkload {
+    pub fn new(code: &str, driver: Driver) -> PlannedWorkload {
         PlannedWorkload {
             code: code.to_owned(),
             driver,
@@ -113,7 +113,7 @@ impl PlannedWorkload {
 /// A variant of a plan; it holds no secret.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Variant {
-    /// Its name in tables and charts: `A: wal_compression = off`; empty for a level of replication ([`Paired::label`]).
+    /// Name in tables and charts: `A: wal_compression = off`; empty for a level of replication ([`Paired::label`]).
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub label: String,
     /// URL of its target without any password; empty: that of the plan.
@@ -139,11 +139,6 @@ pub struct Variant {
 /// The way between a database and its replicas.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Links {
-    /// Most that a delay is longer by, ms.
-    pub jitter_ms: f64,
-    /// Bandwidth, bytes per second; `None`: no limit.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub bytes_per_s: Option<u64>,
     /// Whether the copy is sent while the own log is written: then a commit takes the longer of the two, and less than a round
     /// trip may be added to it.
     #[serde(default)]

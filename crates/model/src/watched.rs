@@ -11,19 +11,19 @@ use crate::{Activity, Series, Snapshot};
 /// Version of the layout of a stored [`Watched`].
 pub const WATCHED_SCHEMA: u32 = 1;
 
-/// What `loadline snapshot` stores.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// Contents of a file of `loadline snapshot`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Watched {
     pub schema: u32,
     pub loadline_version: String,
     /// Wall-clock time of its start, RFC 3339, UTC.
     pub taken_at: String,
-    /// Its length, s.
+    /// Length, s.
     pub seconds: f64,
     pub target: TargetInfo,
     /// The database's counters at its start.
     pub open: Snapshot,
-    /// The same at its end.
+    /// The database's counters at its end.
     pub close: Snapshot,
     /// Sampled waits of all clients but loadline.
     pub waits: WaitProfile,
@@ -37,7 +37,7 @@ pub struct Watched {
     /// Whether the database answered until the end.
     #[serde(default)]
     pub complete: bool,
-    /// What the reader must know, e.g. what could not be read.
+    /// Notes for the reader, e.g. on views that could not be read.
     #[serde(default)]
     pub notes: Vec<String>,
 }

@@ -1,4 +1,4 @@
-//! What all charts are drawn with, as SVG without a charting library. Colours are CSS variables, so that a chart drawn once is
+//! Canvas of all charts, as SVG without a charting library. Colours are CSS variables, so that a chart drawn once is
 //! right on dark and light screens and on paper; shapes have tooltips with their figures.
 
 use std::fmt::{self, Arguments, Display, Formatter, Write as _};

@@ -35,7 +35,7 @@ pub(crate) fn of_files<'a>(records: impl Iterator<Item = &'a TestRecord>) -> Vec
         groups.push("");
     }
     let mut out: Vec<&'static Column> = Vec::new();
-    for column in groups.iter().flat_map(|g| Table::of(g).file_columns()) {
+    for column in groups.iter().flat_map(|g| Table::for_group(g).file_columns()) {
         if !out.iter().any(|c| c.id == column.id) {
             out.push(column);
         }

@@ -133,7 +133,7 @@ impl Compared {
                 counted(figures, "main figure")
             ),
             all_well: figures > 0 && refused == 0,
-            sections: vec![Section::of("ratios", "Comparison", self.blocks)],
+            sections: vec![Section::new("ratios", "Comparison", self.blocks)],
             ..Document::default()
         };
         templates::html(&page, false)
@@ -227,7 +227,7 @@ fn shown(comparison: &Comparison, margin: f64) -> Vec<Shown> {
         rows.extend(row.factors.iter().map(|factor| {
             let is_main = factor.metric.column == main;
             let shown = of_factor(place(at), factor, is_main, margin);
-            let caveat = row.caveat.clone().filter(|_| is_main);
+            let caveat = if is_main { row.caveat.clone() } else { None };
             Shown { but: caveat.into_iter().chain(shown.but).reduce(|a, b| format!("{a}; {b}")), ..shown }
         }));
     }
@@ -241,7 +241,7 @@ fn of_factor((workload, jobs): (String, Option<u32>), factor: &Factor, main: boo
     // A factor says how many times better B is; a ratio is B/A.
     let turned = |i: Interval| if more { i } else { Interval { low: 1.0 / i.high, high: 1.0 / i.low } };
     let interval = factor.factor.interval.or(factor.within).map(turned);
-    let within = factor.within.filter(|_| factor.factor.interval.is_none());
+    let within = if factor.factor.interval.is_none() { factor.within } else { None };
     let pairs = factor.n_base.min(factor.n_other);
     Shown {
         workload,
@@ -297,7 +297,7 @@ fn profiles(sides: &[PlatformRun<'_>]) -> impl Iterator<Item = Table> {
     [kinds::of_runs, wait_profiles::table].into_iter().filter_map(move |make| make(&first, &second))
 }
 
-/// What else changed from the first to the second of `sides`: what the manifests name, and settings.
+/// Other changes from the first to the second of `sides`: those that the manifests name, and settings.
 fn differences(sides: &[PlatformRun<'_>]) -> Vec<Block> {
     let [first, second] = sides else { return Vec::new() };
     if is_imported(sides) {

@@ -39,13 +39,13 @@ pub(crate) struct Section {
 
 impl Section {
     /// One that the plain-text report includes, of no group.
-    pub(crate) fn of(id: &'static str, title: impl Into<String>, blocks: Vec<Block>) -> Section {
+    pub(crate) fn new(id: &'static str, title: impl Into<String>, blocks: Vec<Block>) -> Section {
         Section { id, title: title.into(), in_text: true, group: false, blocks }
     }
 
     /// One that the plain-text report leaves out.
     pub(crate) fn evidence(id: &'static str, title: impl Into<String>, blocks: Vec<Block>) -> Section {
-        Section { in_text: false, ..Section::of(id, title, blocks) }
+        Section { in_text: false, ..Section::new(id, title, blocks) }
     }
 }
 
@@ -89,7 +89,7 @@ pub(crate) enum Block {
     Beside {
         blocks: Vec<Block>,
     },
-    /// What a platform reached, as large figures, and as a sentence.
+    /// Answer for a platform, as large figures, and as a sentence.
     Answer {
         label: String,
         figures: Vec<Headline>,
@@ -104,7 +104,7 @@ pub(crate) struct Headline {
     pub(crate) unit: String,
     /// `LGWR-LAT1, 8 jobs`.
     pub(crate) place: String,
-    /// What share of the limit it is, and what bounds it; may be empty.
+    /// Share of the limit, and its bound; may be empty.
     pub(crate) said: String,
     /// Why the share is doubtful; may be empty.
     pub(crate) doubts: String,
@@ -171,7 +171,7 @@ pub(crate) struct Cell {
 
 impl Table {
     /// Without caption and footnotes.
-    pub(crate) fn of(
+    pub(crate) fn new(
         class: &'static str,
         head: impl IntoIterator<Item = Head>,
         rows: impl IntoIterator<Item = Row>,
@@ -195,7 +195,7 @@ impl Head {
         Head { unit: unit.to_owned(), numeric: true, ..Head::text(title) }
     }
 
-    pub(crate) fn of(column: &loadline_model::Column) -> Head {
+    pub(crate) fn for_column(column: &loadline_model::Column) -> Head {
         Head {
             numeric: crate::columns::is_numeric(column),
             ..Head::number(column.title, column.unit).tip(column.meaning)
@@ -253,7 +253,7 @@ impl Row {
         Row { title: text.to_owned(), ..Row::default() }
     }
 
-    pub(crate) fn of(cells: impl IntoIterator<Item = impl Into<Cell>>) -> Row {
+    pub(crate) fn new(cells: impl IntoIterator<Item = impl Into<Cell>>) -> Row {
         Row { cells: cells.into_iter().map(Into::into).collect(), ..Row::default() }
     }
 }

@@ -27,7 +27,8 @@ pub fn example() -> Result<Vec<RunData>, ReportError> {
     const RUNS: &[u8] = include_bytes!("example.json.gz");
     let stored: Vec<Stored> = serde_json::from_reader(BufReader::new(GzDecoder::new(RUNS)))?;
     let run = |Stored { manifest, records, series, histograms }| {
-        let over_time = series.iter().filter_map(|(test, series)| Some((*test, OverTime::of(series)?))).collect();
+        let over_time =
+            series.iter().filter_map(|(test, series)| Some((*test, OverTime::from_series(series)?))).collect();
         RunData { over_time, histograms, ..RunData::new(manifest, records, Vec::new()) }
     };
     Ok(stored.into_iter().map(run).collect())

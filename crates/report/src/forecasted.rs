@@ -17,7 +17,7 @@ use crate::{Format, ReportError};
 pub struct Forecasts {
     /// Where the series are from.
     pub title: String,
-    /// What was left out or assumed.
+    /// Skipped parts and assumptions.
     pub remarks: Vec<String>,
     pub fitted: Vec<Fitted>,
     /// Job counts to forecast; if empty, those measured times 1.5 and 2.
@@ -82,7 +82,7 @@ impl Forecasts {
         let mut lines = Vec::new();
         for own in listing.rows.chunk_by(|a, b| a[0] == b[0]) {
             lines.extend(own.first().map(|row| Row::title(&cell(&row[0]))));
-            lines.extend(own.iter().map(|row| Row::of(row.iter().skip(1).map(cell))));
+            lines.extend(own.iter().map(|row| Row::new(row.iter().skip(1).map(cell))));
         }
         let head = listing.columns.iter().skip(1).map(|column| match *column {
             "figure" | "model" => Head::text(column),
@@ -90,7 +90,7 @@ impl Forecasts {
         });
         let charts = self.fitted.iter().filter_map(|fitted| self.chart(fitted)).collect();
         let blocks = vec![
-            Block::Table(Table::of("figures narrow", head, lines)),
+            Block::Table(Table::new("figures narrow", head, lines)),
             Block::List { items: self.fitted.iter().map(basis).collect() },
             Block::Charts { charts, per_row: 2 },
         ];
@@ -100,7 +100,7 @@ impl Forecasts {
             verdict: format!("{} series{said}.", self.fitted.len()),
             all_well: refused == 0,
             remarks: self.remarks.clone(),
-            sections: vec![Section::of("forecasts", "Forecasts", blocks)],
+            sections: vec![Section::new("forecasts", "Forecasts", blocks)],
             ..Document::default()
         }
     }
@@ -134,7 +134,7 @@ impl Forecasts {
     }
 }
 
-/// What the forecast rests on, and how far answers were looked for.
+/// Basis of the forecast, and how far answers were looked for.
 fn basis(fitted: &Fitted) -> String {
     let (name, points, law) = (&fitted.series.name, fitted.series.points.len(), fitted.kind.title());
     let [measured, looked] = [fitted.measured_to(), fitted.looked_to()].map(|jobs| jobs.round() as usize);
@@ -190,17 +190,17 @@ pub fn evaluation_page(
         let remarked = listing.rows.iter().zip(series).map(|(row, s)| Row {
             remark: s.fitted.refused.map_or_else(String::new, refusal),
             first: true,
-            ..Row::of(row.iter().map(cell).chain([s.held_out.iter().map(error).collect::<Vec<_>>().join("; ")]))
+            ..Row::new(row.iter().map(cell).chain([s.held_out.iter().map(error).collect::<Vec<_>>().join("; ")]))
         });
         let head =
             listing.columns.iter().chain(&["jobs: error ± half of the interval, %"]).map(|title| Head::text(title));
         Document {
-            title: format!("Forecasts of {title} held against its own upper half"),
+            title: format!("Forecasts of {title} compared with its own upper half"),
             subtitle: prose("evaluation", ()),
             verdict: said(overall(used)),
             all_well: refused.is_empty(),
             remarks,
-            sections: vec![Section::of("series", "Series", vec![Block::Table(Table::of("facts", head, remarked))])],
+            sections: vec![Section::new("series", "Series", vec![Block::Table(Table::new("facts", head, remarked))])],
             ..Document::default()
         }
     };

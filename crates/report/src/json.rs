@@ -44,12 +44,12 @@ enum Test<'a> {
         #[serde(flatten)]
         record: &'a TestRecord,
     },
-    /// Its `valid` is null.
+    /// A test whose `valid` is null.
     Imported(Value),
 }
 
 impl<'a> Test<'a> {
-    fn of(record: &'a TestRecord) -> Result<Test<'a>, ReportError> {
+    fn new(record: &'a TestRecord) -> Result<Test<'a>, ReportError> {
         if let Some(validity) = record.validity() {
             return Ok(Test::Measured { validity, tries: record.tries, record });
         }
@@ -79,7 +79,7 @@ pub(crate) fn render(runs: &[RunData], options: &Options) -> Result<String, Repo
                 Ok(Run {
                     label: &s.label,
                     manifest: &s.run.manifest,
-                    tests: s.run.records.iter().map(Test::of).collect::<Result<_, _>>()?,
+                    tests: s.run.records.iter().map(Test::new).collect::<Result<_, _>>()?,
                     warnings: &s.run.warnings,
                     notes: &s.run.notes,
                     facts: facts(&s.run.manifest),

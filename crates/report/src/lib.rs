@@ -72,17 +72,17 @@ pub struct RunData {
     pub published: Option<Published>,
 }
 
-/// What is known of figures that loadline did not measure: published ones, and those imported from another tool.
+/// Source of figures that loadline did not measure: published ones, and those imported from another tool.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Published {
     pub imported: bool,
     /// Where they come from.
     pub source: String,
-    /// What an audit of their table found.
+    /// Findings of an audit of their table.
     pub findings: Vec<AuditFinding>,
 }
 
-/// What an audit found of one law in a table.
+/// Finding of an audit on one law in a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuditFinding {
     pub is_error: bool,
@@ -125,8 +125,8 @@ impl RunData {
     /// Adds the series and histograms of `test`, reduced to what reports show: a full histogram takes 270 KiB, and a test
     /// has up to three.
     pub fn add(&mut self, test: u32, series: &Series, histograms: &[(String, Latencies)]) {
-        self.over_time.extend(OverTime::of(series).map(|over_time| (test, over_time)));
-        let counts = histograms.iter().map(|(kind, l)| (kind.clone(), Counts::of(l))).collect();
+        self.over_time.extend(OverTime::from_series(series).map(|over_time| (test, over_time)));
+        let counts = histograms.iter().map(|(kind, l)| (kind.clone(), Counts::from_latencies(l))).collect();
         self.histograms.insert(test, counts);
     }
 }
@@ -135,7 +135,7 @@ impl RunData {
 pub enum Format {
     /// One self-contained page: no network, and readable without its script.
     Html,
-    /// The same in GitHub's Markdown, without charts.
+    /// That page in GitHub's Markdown, without charts.
     Markdown,
     /// One table with all tests of all runs, as in RFC 4180 but with LF line ends; of one run of levels without chosen columns,
     /// their costs.
@@ -162,7 +162,7 @@ pub struct Options {
     pub paper: bool,
     /// Only this one of [`TABLES`], of raw values, as CSV or JSON.
     pub table: Option<String>,
-    /// What the platforms cost.
+    /// Prices of the platforms.
     pub prices: Option<Prices>,
 }
 

@@ -66,7 +66,7 @@ impl Listing {
         self.columns.iter().map(|id| id.replace('_', " "))
     }
 
-    /// Its texts may be Markdown.
+    /// Texts may be Markdown.
     fn markdown(&self) -> String {
         let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
         let row = |row: &Vec<Value>| line(row.iter().map(|of| markdown_cell(&cell(of))).collect());

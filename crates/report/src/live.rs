@@ -60,14 +60,14 @@ const FIGURES: [Figure; 6] = [
     Figure { title: "Device writes", unit: "1/s", decimals: 0, drawn: false, of: |s| s.device_writes_per_s },
 ];
 
-/// What is known of a run that goes on.
+/// State of a run that goes on.
 #[derive(Debug, Clone)]
 pub struct LiveRun<'a> {
     /// `running`, `complete`, with what is to be said of it.
     pub state: String,
     /// The test that is under way.
     pub test: Option<&'a LiveTest>,
-    /// What is done between tests.
+    /// Work between tests.
     pub step: Option<&'a str>,
     /// Estimated time left, s.
     pub left_s: Option<f64>,
@@ -127,7 +127,7 @@ pub fn render_live(run: &LiveRun<'_>) -> String {
     blocks.extend(what(run).map(Block::heading));
     if run.last().is_some() {
         let head = FIGURES.map(|f| Head::number(f.title, f.unit));
-        blocks.push(Block::Table(Table::of("figures narrow", head, [Row::of(FIGURES.map(|f| f.newest(run)))])));
+        blocks.push(Block::Table(Table::new("figures narrow", head, [Row::new(FIGURES.map(|f| f.newest(run)))])));
     }
     blocks.extend(Block::charts(3, load_line(run).into_iter().chain(charts(run))));
     blocks.extend(waits(run).map(Block::Table));
@@ -174,7 +174,7 @@ pub fn live_table(run: &LiveRun<'_>, width: usize, height: usize) -> String {
         [("Workload", false), ("Jobs", true), ("Throughput", true), ("Tests", false), ("p99", true), ("State", false)];
     let head = titles.map(|(title, numeric)| Head { numeric, ..Head::text(title) });
     let mut out = text::clean(&what(run).unwrap_or_default());
-    text::table(&mut out, &Table::of("figures", head, rows), width);
+    text::table(&mut out, &Table::new("figures", head, rows), width);
     if codes.len() > most {
         let _ = writeln!(out, "… {} workloads in all", codes.len());
     }
@@ -208,7 +208,7 @@ fn workload_row(run: &LiveRun<'_>, code: &str) -> Row {
         None => validities(tests.iter().copied()),
     };
     let known = |text: Option<String>| text.unwrap_or_else(|| ABSENT.to_owned());
-    Row::of([code.to_owned(), known(jobs.map(|n| n.to_string())), known(throughput), bars, known(p99), state])
+    Row::new([code.to_owned(), known(jobs.map(|n| n.to_string())), known(throughput), bars, known(p99), state])
 }
 
 /// A bar of `value`, if `highest` has the highest one.
@@ -235,10 +235,10 @@ fn heat(run: &LiveRun<'_>) -> Option<Table> {
         // Few are drawn wider.
         let wide = if spread.len() > MOST_BARS / 2 { 1 } else { 2 };
         let cells = spread.iter().flat_map(|test| std::iter::repeat_n(shade(share(test)), wide)).collect();
-        Row::of([format!("≤ {}", label(top)), cells])
+        Row::new([format!("≤ {}", label(top)), cells])
     };
     let rows = (low..=high).rev().step_by(step as usize).map(row);
-    let table = Table::of("figures", [Head::text("Up to"), Head::text("Share")], rows);
+    let table = Table::new("figures", [Head::text("Up to"), Head::text("Share")], rows);
     Some(Table { caption: "Latencies, test by test".to_owned(), ..table })
 }
 
@@ -255,7 +255,9 @@ fn load_line(run: &LiveRun<'_>) -> Option<Chart> {
     if let Some(sweep) = &sweep {
         line.points.extend(sweep.points.iter().filter_map(|p| Some(point(p.at, sweep.rate_at(p)?.mean))));
     }
-    if let Some(test) = run.test.filter(|_| rate == THROUGHPUT) {
+    if let Some(test) = run.test
+        && rate == THROUGHPUT
+    {
         line.hollow.extend(run.newest(|s| s.tps).map(|tps| point(test.jobs, tps)));
     }
     let labels = ["Jobs".to_owned(), unit(rate)];
@@ -295,13 +297,13 @@ fn state(run: &LiveRun<'_>) -> String {
     format!("{}{left}. {}.", run.state, validity(run.records))
 }
 
-/// What it does, and how far it is.
+/// Work at this moment, and how far it is.
 fn what(run: &LiveRun<'_>) -> Option<String> {
     let test = || Some(format!("{} {}", test_name(run.test?), run.last().map_or_else(String::new, bar)));
     run.step.map(str::to_owned).or_else(test)
 }
 
-/// What is to come, and warnings.
+/// Coming workloads, and warnings.
 fn rest(run: &LiveRun<'_>) -> Vec<Block> {
     let mut out = Vec::new();
     if !run.to_come.is_empty() {
@@ -334,10 +336,10 @@ fn sparklines(run: &LiveRun<'_>) -> Option<Table> {
         let known = |s: &&LiveSecond| (figure.of)(s).filter(|v| v.is_finite());
         let most = seconds.iter().filter_map(known).fold(f64::MIN_POSITIVE, f64::max);
         let line = seconds.iter().map(|s| known(s).map_or(' ', |v| bar_of(v, most))).collect();
-        Row::of([figure.name(), figure.newest(run), line])
+        Row::new([figure.name(), figure.newest(run), line])
     };
     let head = [Head::text("Figure"), Head::number("Now", ""), Head::text("Last seconds")];
-    (run.test.is_some() || !seconds.is_empty()).then(|| Table::of("figures", head, FIGURES.map(row)))
+    (run.test.is_some() || !seconds.is_empty()).then(|| Table::new("figures", head, FIGURES.map(row)))
 }
 
 fn beside(left: &str, right: &str) -> String {
@@ -360,7 +362,7 @@ pub fn test_name(test: &LiveTest) -> String {
 fn waits(run: &LiveRun<'_>) -> Option<Table> {
     let mut waits: Vec<(&String, &f64)> = run.last()?.waits.iter().collect();
     waits.sort_by(|a, b| b.1.total_cmp(a.1));
-    TableSpec::<(&String, &f64)>::of("figures narrow", waits)
+    TableSpec::<(&String, &f64)>::new("figures narrow", waits)
         .number("Sessions", "", |(_, n)| number(*n, 2))
         .text("Top waits", |(event, _)| event)
         .if_rows()
@@ -370,7 +372,7 @@ fn tests(records: &[TestRecord]) -> Table {
     let figure = |r: &TestRecord, column| r.figure(column).map(|v| value(column, v));
     let validity = |r: &TestRecord| r.validity().map_or("not checked", |of| of.name());
     let remark = |r: &TestRecord| r.invalid_reason.clone().unwrap_or_default();
-    TableSpec::<&TestRecord>::of("figures", records.iter().rev().take(MOST_TESTS))
+    TableSpec::<&TestRecord>::new("figures", records.iter().rev().take(MOST_TESTS))
         .number("Test", "", |r| r.test)
         .text("Workload", |r| &r.workload)
         .number("Jobs", "", |r| r.jobs)

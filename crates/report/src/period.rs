@@ -27,7 +27,7 @@ use crate::{Format, ReportError, RunData};
 
 #[derive(Debug, Clone)]
 pub struct Period {
-    /// Its name beside others.
+    /// Name beside others.
     label: String,
     title: String,
     subtitle: String,
@@ -62,7 +62,7 @@ impl Period {
         let subtitle = prose("period-of-test", context);
         let counted = activity.as_ref().and_then(|a| a.counted.as_ref());
         // What disturbed a test too much is its verdict.
-        let noticed = record.disturbed_by.clone().filter(|_| !record.is_disturbed());
+        let noticed = if !record.is_disturbed() { record.disturbed_by.clone() } else { None };
         let mut remarks: Vec<String> = record.notes.iter().map(ToString::to_string).chain(noticed).collect();
         let counters = without_reset(counters(snapshots, counted), &mut remarks);
         Some(Period {
@@ -169,19 +169,19 @@ fn lettered(periods: &[Period]) -> Vec<Period> {
 /// The sections of the page, in order.
 fn document(periods: &[Period]) -> Document {
     let mut sections = vec![
-        Section::of("answer", "The test", time::answer(periods)),
-        Section::of("load", "Load profile", counters::profile(periods)),
-        Section::of("time", "Time model", time::model(periods)),
-        Section::of("waits", "Top waits", time::waits(periods)),
-        Section::of("slow", "Slowest transactions", slow::blocks(periods)),
-        Section::of("over-time", "Over time", over_time::blocks(periods)),
-        Section::of("latency", "Latencies", time::latencies(periods)),
+        Section::new("answer", "The test", time::answer(periods)),
+        Section::new("load", "Load profile", counters::profile(periods)),
+        Section::new("time", "Time model", time::model(periods)),
+        Section::new("waits", "Top waits", time::waits(periods)),
+        Section::new("slow", "Slowest transactions", slow::blocks(periods)),
+        Section::new("over-time", "Over time", over_time::blocks(periods)),
+        Section::new("latency", "Latencies", time::latencies(periods)),
     ];
     sections.extend(counters::sections(periods));
     sections
-        .extend(Topic::ALL.map(|topic| Section::of(views::id(topic), topic.title(), views::blocks(topic, periods))));
-    sections.push(Section::of("cost", "What the sampling cost", cost(periods)));
-    sections.push(Section::of("not-here", "Not on this page", views::missing(periods)));
+        .extend(Topic::ALL.map(|topic| Section::new(views::id(topic), topic.title(), views::blocks(topic, periods))));
+    sections.push(Section::new("cost", "What the sampling cost", cost(periods)));
+    sections.push(Section::new("not-here", "Not on this page", views::missing(periods)));
     sections.retain(|s| !s.blocks.is_empty());
     let several = periods.len() > 1;
     let (all_well, verdict) = verdict(periods);
@@ -218,7 +218,7 @@ fn verdict(periods: &[Period]) -> (bool, String) {
     )
 }
 
-/// What reading counters and sampling sessions cost.
+/// Cost of reading counters and sampling sessions.
 fn cost(periods: &[Period]) -> Vec<Block> {
     let said = |p: &Period| Some(named(p, periods.len() > 1, &prose("cost", &p.activity.as_ref()?.sampling)));
     periods.iter().filter_map(said).map(Block::para).collect()

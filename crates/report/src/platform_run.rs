@@ -19,7 +19,7 @@ pub(crate) struct PlatformRun<'a> {
     pub(crate) label: String,
     pub(crate) run: &'a RunData,
     pub(crate) sweeps: Vec<Sweep>,
-    /// Its scans of commit time over redo.
+    /// Scans of commit time over redo.
     pub(crate) scans: Vec<Scan<'a>>,
 }
 
@@ -27,7 +27,7 @@ pub(crate) struct PlatformRun<'a> {
 #[derive(Debug, Clone)]
 pub(crate) struct Scan<'a> {
     pub(crate) record: &'a TestRecord,
-    /// Its shape; `None` for a refused test.
+    /// Shape; `None` for a refused test.
     pub(crate) shape: Option<Shape>,
     /// The setting of the target that causes the sawtooth, in a sentence; `None` without a sawtooth.
     pub(crate) cause: Option<String>,
@@ -153,7 +153,7 @@ pub(crate) fn comparisons(sides: &[PlatformRun<'_>], across_drivers: bool) -> Ve
     comparisons_as_told(sides, across_drivers, false)
 }
 
-/// The same, of unequal work as well if `unequal`.
+/// Comparisons, of unequal work as well if `unequal`.
 pub(crate) fn comparisons_as_told(sides: &[PlatformRun<'_>], across_drivers: bool, unequal: bool) -> Vec<Comparison> {
     let in_pairs = |s: &PlatformRun<'_>| s.run.manifest.plan.paired.is_some();
     if sides.iter().all(|s| in_pairs(s) && s.run.manifest.run == sides[0].run.manifest.run) {

@@ -1,4 +1,4 @@
-//! What the platforms cost: a price list, and throughput for the price. A total is of three years, or of an hour if all prices are by the hour.
+//! Prices of the platforms: a price list, and throughput for the price. A total is of three years, or of an hour if all prices are by the hour.
 
 use loadline_analyze::stats::Interval;
 use loadline_analyze::{Comparison, Factor, Sweep};
@@ -212,7 +212,7 @@ impl Prices {
     pub(crate) fn check(&self, runs: &[RunData]) -> Result<(), ReportError> {
         let parts = by_variant(runs);
         let sides = sides(parts.as_deref().unwrap_or(runs));
-        if sides.iter().any(|side| self.of(side).next().is_some()) {
+        if sides.iter().any(|side| self.for_platform(side).next().is_some()) {
             return Ok(());
         }
         let named = |names: Vec<&str>| names.iter().map(|name| format!("'{name}'")).collect::<Vec<_>>().join(", ");
@@ -223,7 +223,7 @@ impl Prices {
     }
 
     /// The prices of `side`, by its name in the report, or else by that of its run.
-    fn of<'a>(&'a self, side: &'a PlatformRun<'_>) -> impl Iterator<Item = &'a Price> {
+    fn for_platform<'a>(&'a self, side: &'a PlatformRun<'_>) -> impl Iterator<Item = &'a Price> {
         let by_label = self.prices.iter().any(|price| price.platform == side.label);
         let name = if by_label { &side.label } else { &side.run.manifest.plan.platform };
         self.prices.iter().filter(move |price| price.platform == *name)
@@ -238,7 +238,7 @@ impl Prices {
         if self.are_by_hour() { "per hour" } else { "over three years" }
     }
 
-    /// What a price adds to the total.
+    /// Part of a price in the total.
     fn share(&self, price: &Price) -> f64 {
         let is_hours = price.kind == PriceKind::PerHour && !self.are_by_hour();
         price.amount * if is_hours { HOURS } else { 1.0 }
@@ -246,7 +246,7 @@ impl Prices {
 
     fn priced<'a>(&'a self, sides: &'a [PlatformRun<'a>]) -> Vec<Priced<'a>> {
         let one = |side: &'a PlatformRun<'a>| {
-            let total: f64 = self.of(side).map(|price| self.share(price)).sum();
+            let total: f64 = self.for_platform(side).map(|price| self.share(price)).sum();
             let capacity_tb = capacity_tb(&side.run.manifest);
             Priced { list: self, side, total: (total > 0.0).then_some(total), capacity_tb }
         };
@@ -259,7 +259,7 @@ impl Prices {
         let lines = lines(&priced, comparisons);
         let blocks = [self.table(&priced), self.throughput(&lines)].into_iter().filter_map(Block::table);
         let names = distinct(self.prices.iter().map(|price| price.platform.as_str()));
-        let known = |name: &&str| sides.iter().any(|side| self.of(side).any(|price| price.platform == *name));
+        let known = |name: &&str| sides.iter().any(|side| self.for_platform(side).any(|price| price.platform == *name));
         let context = context! {
             currency => self.currency,
             by_hour => self.are_by_hour(),
@@ -268,13 +268,18 @@ impl Prices {
             without => priced.iter().filter(|of| of.total.is_none()).map(|of| &of.side.label).collect::<Vec<_>>(),
             others => names.into_iter().filter(|name| !known(name)).collect::<Vec<_>>(),
         };
-        Section::of("prices", "Throughput for the price", Block::explained(blocks.collect(), &prose("prices", context)))
+        Section::new(
+            "prices",
+            "Throughput for the price",
+            Block::explained(blocks.collect(), &prose("prices", context)),
+        )
     }
 
     /// The prices of each platform, with their total.
     fn table(&self, priced: &[Priced<'_>]) -> Table {
         type Row<'a> = (&'a Priced<'a>, Option<&'a Price>);
-        let rows = priced.iter().flat_map(|of| self.of(of.side).map(move |p| (of, Some(p))).chain([(of, None)]));
+        let rows =
+            priced.iter().flat_map(|of| self.for_platform(of.side).map(move |p| (of, Some(p))).chain([(of, None)]));
         let notes = Notes::default();
         // Only the row of the total has such a cell.
         let total = |(of, price): Row<'_>, text: Option<String>, why: &str| match text {
@@ -284,7 +289,7 @@ impl Prices {
         };
         let over = format!("{} {}", self.currency, self.basis());
         let paid = |price: &Price| if price.kind == PriceKind::Once { "once" } else { "per hour" };
-        TableSpec::<Row<'_>>::of("facts", rows)
+        TableSpec::<Row<'_>>::new("facts", rows)
             .text("Platform", |(of, _)| &of.side.label)
             .once()
             .text("", |(_, price)| price.map_or("total", |p| if p.is_licence { "licence" } else { "price" }))
@@ -314,7 +319,7 @@ impl Prices {
             Ok(Some(factors)) => of(factors),
             Err(why) => Cell::absent(notes.mark(why, &line.sweep.workload)),
         };
-        TableSpec::<&Line<'_>>::of("figures", lines)
+        TableSpec::<&Line<'_>>::new("figures", lines)
             .text("Workload", |line| &line.sweep.workload)
             .once()
             .text("Platform", |line| &line.priced.side.label)
@@ -361,7 +366,9 @@ impl Prices {
             ("rate_column", |line| line.sweep.rate.id.into()),
             ("currency", |line| line.priced.list.currency.as_str().into()),
             ("basis", |line| line.priced.list.basis().into()),
-            ("dates", |line| distinct(line.priced.list.of(line.priced.side).map(Price::date)).join(" ").into()),
+            ("dates", |line| {
+                distinct(line.priced.list.for_platform(line.priced.side).map(Price::date)).join(" ").into()
+            }),
             ("total_price", |line| line.priced.total.into()),
             ("rate_per_1000", |line| line.per_1000().into()),
             ("capacity_tb", |line| line.priced.capacity_tb.into()),

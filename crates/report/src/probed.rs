@@ -1,4 +1,4 @@
-//! What `loadline probe` measured: a table for each operation and one of the reference log writer, the directories side by side.
+//! Results of `loadline probe`: a table for each operation and one of the reference log writer, the directories side by side.
 
 use loadline_model::LogWriterPoint;
 use loadline_model::format::{bytes, duration_ns, number};
@@ -46,17 +46,17 @@ pub fn render_probe(report: &ProbeReport, format: Format) -> Result<String, Repo
 
 fn document(report: &ProbeReport) -> Document {
     let said = report.dirs.iter().enumerate().flat_map(|(i, dir)| about(&label(report, i), dir));
-    let mut sections = vec![Section::of("directories", "Directories", Block::list(said).into_iter().collect())];
+    let mut sections = vec![Section::new("directories", "Directories", Block::list(said).into_iter().collect())];
     sections.extend(Operation::ALL.into_iter().map(|operation| {
         let absent = report.dirs.iter().enumerate().flat_map(|(i, dir)| {
             let absent = dir.absent.iter().filter(move |absent| absent.operation == operation);
             absent.map(move |absent| format!("{}{}", label(report, i), absent.reason))
         });
         let blocks = Block::list(absent).into_iter().chain(Block::table(of_operation(report, operation)));
-        Section::of(operation.id(), operation.title(), blocks.collect())
+        Section::new(operation.id(), operation.title(), blocks.collect())
     }));
     let commits = Block::table(of_log_writer(report)).into_iter().collect();
-    sections.push(Section::of("log-writer", "Reference log writer: commits by jobs", commits));
+    sections.push(Section::new("log-writer", "Reference log writer: commits by jobs", commits));
     sections.retain(|section| !section.blocks.is_empty());
     let title = format!("Device probe of {}", report.machine.host);
     Document { title, subtitle: report.at.clone(), sections, ..Document::default() }
@@ -74,7 +74,7 @@ fn letter(i: usize) -> String {
     }
 }
 
-/// What a directory is on, and how it was measured.
+/// Storage under a directory, and how it was measured.
 fn about(label: &str, d: &ProbedDir) -> Vec<String> {
     let device = d.storage.device.as_ref().map_or(String::new(), |device| format!(" on {device}"));
     let facts: Vec<String> =
@@ -101,7 +101,7 @@ fn of_operation(report: &ProbeReport, operation: Operation) -> Table {
     let mut keys: Vec<(u64, u32)> = rows.map(|row| (row.size_bytes, row.depth)).collect();
     keys.sort_unstable();
     keys.dedup();
-    let table = TableSpec::<(u64, u32)>::of("figures", keys)
+    let table = TableSpec::<(u64, u32)>::new("figures", keys)
         // Sizes here are powers of two.
         .number("size", "", |(size, _)| bytes(size as f64).replace(".0 ", " "))
         .number("in flight", "", |(_, depth)| depth);
@@ -112,7 +112,7 @@ fn of_operation(report: &ProbeReport, operation: Operation) -> Table {
 fn of_log_writer(report: &ProbeReport) -> Table {
     let points = report.dirs.iter().flat_map(|dir| &dir.log_writer);
     let first = grouped(points, |p| (p.workload.as_str(), p.jobs)).into_iter().map(|(_, of)| of[0]);
-    let table = TableSpec::<&LogWriterPoint>::of("figures", first)
+    let table = TableSpec::<&LogWriterPoint>::new("figures", first)
         .text("workload", |p| &p.workload)
         .number("redo", "", |p| format!("{:.1} KiB", p.redo_bytes_per_tx / 1024.0))
         .text("durable", |p| if p.wait { "yes" } else { "no wait" })
@@ -194,49 +194,41 @@ fn of_commits(point: &LogWriterPoint) -> Value {
 mod tests {
     use super::*;
 
-    fn point(workload: &str, jobs: u32, tps: f64, wait: bool) -> LogWriterPoint {
-        LogWriterPoint {
-            of: "O_DIRECT".to_owned(),
-            workload: workload.to_owned(),
-            mix: false,
-            wait,
-            redo_bytes_per_tx: 1536.0,
-            jobs,
-            tps,
-            latency_ns_mean: f64::from(jobs) / tps * 1e9,
-        }
+    fn point(workload: &str, jobs: u32, tps: f64, wait: bool) -> Value {
+        json!({"of": "O_DIRECT", "workload": workload, "mix": false, "wait": wait, "redo_bytes_per_tx": 1536, "jobs": jobs,
+            "tps": tps, "latency_ns_mean": f64::from(jobs) / tps * 1e9})
     }
 
     /// A report of directories with these points.
-    fn report(dirs: Vec<Vec<LogWriterPoint>>) -> ProbeReport {
-        let dir = |points: Vec<LogWriterPoint>| {
-            serde_json::json!({
+    fn report(dirs: &[&[Value]]) -> ProbeReport {
+        let dir = |points: &&[Value]| {
+            json!({
                 "dir": "/log", "storage": loadline_model::machine::Storage::default(), "kind": "local", "st_dev": 1,
                 "engine": "threads", "direct": true, "file_bytes": 16 << 20, "window_s": 1.0, "rounds": 1,
                 "compressibility": 0.0, "dedup": 0.0, "notes": [], "rows": [], "absent": [], "log_writer": points,
             })
         };
-        let dirs = dirs.into_iter().map(|points| serde_json::from_value(dir(points)).unwrap()).collect();
+        let dirs = dirs.iter().map(dir).map(|dir| serde_json::from_value(dir).unwrap()).collect();
         let (loadline, at, machine) = (String::new(), String::new(), Default::default());
         ProbeReport { version: loadline_model::probe::VERSION, loadline, at, machine, dirs }
     }
 
     #[test]
     fn commits_of_each_directory_stand_side_by_side() {
-        let said = |dirs| render_probe(&report(dirs), Format::Markdown).unwrap().replace('\u{a0}', " ");
+        let said = |dirs: &[&[Value]]| render_probe(&report(dirs), Format::Markdown).unwrap().replace('\u{a0}', " ");
         let (one, two) = (point("LGWR-LAT1", 1, 1000.0, true), point("LGWR-THR", 8, 20_000.0, false));
-        assert!(!said(vec![Vec::new()]).contains("Reference log writer"), "not measured");
-        let alone = said(vec![vec![one.clone()]]);
+        assert!(!said(&[&[]]).contains("Reference log writer"), "not measured");
+        let alone = said(&[&[one.clone()]]);
         assert!(alone.contains("| workload | redo | durable | jobs | per s | MiB/s | mean |"), "{alone}");
         assert!(alone.contains("| LGWR-LAT1 | 1.5 KiB | yes | 1 | 1,000 | 1.5 | 1.00 ms |"), "{alone}");
-        let both = said(vec![vec![one.clone()], vec![one, two]]);
+        let both = said(&[&[one.clone()], &[one, two]]);
         assert!(both.contains("| jobs | A per s | A MiB/s | A mean | B per s | B MiB/s | B mean |"), "{both}");
         assert!(both.contains("| LGWR-THR | 1.5 KiB | no wait | 8 | – | – | – | 20,000 | 29.3 | 400.0 µs |"), "{both}");
     }
 
     #[test]
     fn commits_of_the_log_writer_are_rows_of_the_csv() {
-        let csv = csv(&report(vec![vec![point("LGWR-LAT1", 1, 1000.0, true), point("LGWR-THR", 8, 20_000.0, false)]]));
+        let csv = csv(&report(&[&[point("LGWR-LAT1", 1, 1000.0, true), point("LGWR-THR", 8, 20_000.0, false)]]));
         let lines: Vec<Vec<&str>> = csv.lines().map(|line| line.split(',').collect()).collect();
         let [head, lat1, thr] = &lines[..] else { panic!("{csv}") };
         for (name, figures) in [

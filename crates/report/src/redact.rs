@@ -32,7 +32,7 @@ fn lists() -> impl Iterator<Item = (&'static str, std::str::SplitWhitespace<'sta
     lines.filter_map(|line| line.split_once(": ")).map(|(name, words)| (name, words.split_whitespace()))
 }
 
-/// What follows `begin` in the name of the first list that has a fitting word.
+/// Rest after `begin` in the name of the first list that has a fitting word.
 fn named(begin: &str, fits: impl Fn(&str) -> bool) -> Option<&'static str> {
     let named = lists().filter_map(|(name, words)| Some((name.strip_prefix(begin)?, words)));
     named.filter(|(name, _)| !name.contains(' ')).find_map(|(name, mut words)| words.any(&fits).then_some(name))
@@ -156,7 +156,7 @@ impl Hiding<'_> {
         }
     }
 
-    /// What stands for `text` of the field at `path`.
+    /// Replacement of `text` of the field at `path`.
     fn text(&mut self, path: &str, text: &str) -> String {
         let here = |name: &str| is_in(name, |field| is_at(path, field));
         let is_excepted = ["port", "_name", "_names"].iter().any(|end| path.ends_with(end));
@@ -174,7 +174,7 @@ impl Hiding<'_> {
         }
     }
 
-    /// What stands for `key` of the map at `path`.
+    /// Replacement of `key` of the map at `path`.
     fn key(&mut self, path: &str, key: &str) -> String {
         let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
         match named("keys ", |map| is_at(path, map)) {
@@ -198,7 +198,7 @@ impl Hiding<'_> {
         }
     }
 
-    /// What stands for why a test was forced: tests with other reasons are not pooled.
+    /// Replacement of why a test was forced: tests with other reasons are not pooled.
     fn forced(&mut self, why: &str) -> String {
         let mut forced = Forced::from(Some(why.to_owned()));
         forced.refused = forced.refused.map(|why| self.numbered("reason", &why));

@@ -7,7 +7,7 @@ use loadline_model::format::ABSENT;
 use crate::doc::{Cell, Head, Notes, Row, Table};
 use crate::templates::facts;
 
-/// What is made of the row of this number.
+/// Value made of the row of this number.
 type Of<'a, T> = Box<dyn Fn(usize) -> T + 'a>;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -45,7 +45,7 @@ struct Made<'a> {
 
 impl<'a, R: Copy + 'a> TableSpec<'a, R> {
     /// A table of `rows` without columns.
-    pub(crate) fn of(class: &'static str, rows: impl IntoIterator<Item = R>) -> TableSpec<'a, R> {
+    pub(crate) fn new(class: &'static str, rows: impl IntoIterator<Item = R>) -> TableSpec<'a, R> {
         let rows: Rc<[R]> = rows.into_iter().collect();
         let made = Made {
             table: Table { class, ..Table::default() },
@@ -104,7 +104,7 @@ impl<'a, R: Copy + 'a> TableSpec<'a, R> {
         self.change(|column| column.shown = Shown::Once)
     }
 
-    /// What a row is besides its cells.
+    /// Parts of a row besides its cells.
     pub(crate) fn lines(mut self, line: impl Fn(R) -> Row + 'a) -> Self {
         self.made.line = self.numbered(line);
         self

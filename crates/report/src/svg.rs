@@ -36,7 +36,7 @@ pub(crate) struct ChartLine {
     pub(crate) labels: Vec<(f64, f64, String)>,
     /// A curve fitted to the points, drawn over them.
     pub(crate) fit: Vec<(f64, f64)>,
-    /// What the points would be at best, dashed.
+    /// Ideal line of the points, dashed.
     pub(crate) ideal: Vec<(f64, f64)>,
 }
 

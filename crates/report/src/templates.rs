@@ -32,7 +32,7 @@ pub const SCRIPT: &str = concat!("\n", include_str!("templates/report.js"));
 /// Explanations, sentences and facts: names after `==`, and a template each. A line that begins with a dash begins an item, and ` := ` stands
 /// between the name and the value of a fact.
 const PROSE: &str = concat!("\n", include_str!("templates/prose.txt"), "\n", include_str!("templates/facts.txt"));
-/// What these are when rendered. No text of a run holds them then.
+/// Rendered forms of these. No text of a run holds them then.
 const ITEM: char = '\u{1e}';
 const VALUE: char = '\u{1f}';
 
@@ -94,12 +94,12 @@ fn markdown(document: &Document) -> String {
     page
 }
 
-/// What the template `name` makes of `context`.
+/// Text of the template `name` with `context`.
 pub(crate) fn render(name: &str, context: impl Serialize) -> String {
     with(|environment| environment.get_template(name)?.render(context))
 }
 
-/// What `template` makes of `context` as HTML, in which every text is escaped as in a report.
+/// HTML of `template` with `context`, in which every text is escaped as in a report.
 #[must_use]
 pub fn filled(template: &str, context: impl Serialize) -> String {
     with(|environment| environment.render_named_str("part.html", template, context))

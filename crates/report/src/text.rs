@@ -159,7 +159,10 @@ fn narrowed(t: &Table, width: usize) -> (Table, Vec<String>) {
         (t.rows.len() > 1 && cells.all(|c| c.text == first.text && c.marks.is_empty())).then(|| first.text.clone())
     };
     for index in (0..t.head.len()).rev() {
-        if let Some(text) = same(&t, index).filter(|_| table_width(&t) > width && !t.head[index].title.is_empty()) {
+        if let Some(text) = same(&t, index)
+            && table_width(&t) > width
+            && !t.head[index].title.is_empty()
+        {
             let head = t.remove(index);
             said.insert(0, [head.title, text, head.unit].join(" ").trim_end().to_owned());
         }
@@ -312,7 +315,7 @@ mod tests {
         let [workload, throughput, detectable, pairs] =
             ["Workload", "Throughput", "Detectable", "Pairs"].map(Head::text);
         let head = [workload, throughput, Head { dispensable: true, ..detectable }, pairs];
-        let wide = Table::of("figures", head, [row(["TP", "10", "5 %", "6"]), row(["", "12", "7 %", "6"])]);
+        let wide = Table::new("figures", head, [row(["TP", "10", "5 %", "6"]), row(["", "12", "7 %", "6"])]);
         let titles = |width| {
             let (t, said) = narrowed(&wide, width);
             (t.head.iter().map(|h| h.title.as_str()).collect::<Vec<_>>().join(" "), said.join(" "))

@@ -28,7 +28,7 @@ const MOST_CHARTS: usize = 24;
 /// Most reasons for which runs were left out.
 const REASONS: usize = 12;
 
-/// What histories show.
+/// Findings on histories.
 #[derive(Debug)]
 pub struct Trended<'a> {
     runs: &'a [RunData],
@@ -130,7 +130,7 @@ impl<'a> Trended<'a> {
     ///
     /// # Errors
     /// An id that is no column.
-    pub fn of(runs: &'a [RunData], figures: Option<&[String]>) -> Result<Trended<'a>, ReportError> {
+    pub fn new(runs: &'a [RunData], figures: Option<&[String]>) -> Result<Trended<'a>, ReportError> {
         let figures = columns::chosen(figures)?;
         let named = |run: &'a RunData| (name(&run.manifest), platform(run, &run.manifest.run));
         let platforms: Vec<(String, Platform<'_>)> = runs.iter().map(named).collect();
@@ -214,7 +214,7 @@ impl<'a> Trended<'a> {
         let items = items("trend", context);
         let charts = self.series.iter().filter_map(|s| s.chart(&self.name(s))).take(MOST_CHARTS);
         let blocks: Vec<Block> = Block::list(items).into_iter().chain(Block::charts(3, charts)).collect();
-        let sections = (!blocks.is_empty()).then(|| Section::of("trend", "Levels over time", blocks));
+        let sections = (!blocks.is_empty()).then(|| Section::new("trend", "Levels over time", blocks));
         let ends = [self.runs.first(), self.runs.last()].map(|run| run.map_or("", |run| &run.manifest.run));
         Document {
             title: "Trend".to_owned(),

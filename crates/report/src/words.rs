@@ -25,7 +25,7 @@ pub(crate) fn title_of(column: &Column, log: bool) -> &'static str {
     }
 }
 
-/// The same with its unit: `Transactions [tps]`.
+/// Title with its unit: `Transactions [tps]`.
 pub(crate) fn heading_of(column: &Column, log: bool) -> String {
     let title = title_of(column, log);
     if column.unit.is_empty() { title.to_owned() } else { format!("{title} [{}]", column.unit) }
@@ -239,30 +239,15 @@ mod tests {
     use loadline_analyze::sweep::JOBS;
 
     #[test]
-    fn tests_are_listed_as_spans() {
+    fn points_units_and_spans_in_words() {
+        let points = [(JOBS, 1_024), ("rows_per_tx", 1), ("redo_kib_per_tx", 7), ("no_such_column", 7)];
+        let said = ["1,024 jobs", "1 row/tx", "7 KiB/tx redo data", "7 no such column"];
+        assert_eq!(points.map(|(over, at)| place(over, at)), said);
+        assert_eq!([column::REDO_MIB_PER_S, column::DATA_MIB_PER_S].map(unit), ["MiB/s redo", "MiB/s"]);
+        assert_eq!([("one two three", 9), ("äääää", 3)].map(|(text, width)| cut(text, width)), ["one two…", "äää…"]);
+        assert_eq!(without_numbers("a 1.5 of 12,300 x"), without_numbers("a 7 of 8 x"));
+        assert_eq!(lower("SQL service time"), "SQL service time");
         assert_eq!(spans(&[7, 1, 2, 3, 9]), "1–3, 7, 9");
         assert_eq!(spans(&[u32::MAX, u32::MAX - 1]), "4294967294–4294967295");
-    }
-
-    #[test]
-    fn points_and_units_in_words() {
-        assert_eq!(place(JOBS, 1), "1 job");
-        assert_eq!(place(JOBS, 1_024), "1,024 jobs");
-        assert_eq!(place("rows_per_tx", 1), "1 row/tx");
-        assert_eq!(place("rows_per_tx", 100), "100 rows/tx");
-        assert_eq!(place("threads", 1), "1 thread");
-        assert_eq!(place("redo_kib_per_tx", 7), "7 KiB/tx redo data");
-        assert_eq!(cut("one two three", 9), "one two…");
-        assert_eq!(cut("äääää", 3), "äää…");
-        assert_eq!(without_numbers("a 1.5 of 12,300 x"), without_numbers("a 7 of 8 x"));
-        assert_eq!(place("no_such_column", 7), "7 no such column");
-        assert_eq!(unit(column::QUERIES_PER_S), "queries/s");
-        assert_eq!(unit(column::REDO_MIB_PER_S), "MiB/s redo");
-        assert_eq!(unit(column::DATA_MIB_PER_S), "MiB/s");
-        assert_eq!(unit(column::IO_PER_S), "I/O/s");
-        assert_eq!(unit(column::MOPS_PER_S), "million op/s");
-        assert_eq!(unit(column::COMMIT_THROUGHPUT_TPS), "tps");
-        assert_eq!(unit(column::CHECKPOINT_TPS), "tps in checkpoint");
-        assert_eq!(lower("SQL service time"), "SQL service time");
     }
 }

@@ -1,4 +1,4 @@
-//! What a database did beside a test, for the test's page: its statistics views, its background work, and what the sampling
+//! Activity of a database beside a test, for the test's page: its statistics views, its background work, and what the sampling
 //! asked of it.
 
 use loadline_collect::Collected;
@@ -23,7 +23,7 @@ pub(crate) struct ReadViews {
 
 impl ReadViews {
     /// Reads them. A test does not fail without an answer: its page says why there are none.
-    pub(crate) fn of(target: &dyn Target) -> ReadViews {
+    pub(crate) fn new(target: &dyn Target) -> ReadViews {
         let views = match target.abilities().statistics_views {
             Some(role) => role.views().map_err(|e| e.to_string()),
             None => Err("the target has none".to_owned()),
@@ -36,21 +36,21 @@ impl ReadViews {
         if arms {
             return ReadViews { at_ns: now_ns(), views: Err("a run of two arms does not read them".to_owned()) };
         }
-        ReadViews::of(target)
+        ReadViews::new(target)
     }
 
-    /// What grew from `self` until now.
+    /// Growth from `self` until now.
     pub(crate) fn grown(self, target: &dyn Target) -> GrownViews {
         let from_ns = self.at_ns;
         let grown = self.views.and_then(|before| {
-            let after = ReadViews::of(target);
+            let after = ReadViews::new(target);
             Ok((after.at_ns.saturating_sub(from_ns) as f64 / 1e9, growth(&before, after.views?)))
         });
         GrownViews(grown)
     }
 }
 
-/// What grew in so many seconds, or why that is not known.
+/// Growth in so many seconds, or why that is not known.
 #[derive(Debug)]
 pub(crate) struct GrownViews(Result<(f64, Vec<View>), String>);
 
@@ -120,5 +120,13 @@ mod tests {
         let span = |what: &str, from_s, to_s| Span { what: what.to_owned(), from_s, to_s };
         let found = spans(seen.into_iter());
         assert_eq!(found, [span("checkpoint", 0.1, 0.3), span("autovacuum", 0.2, 0.2), span("checkpoint", 2.0, 2.0)]);
+        // Of a window from 5 to 7 s, before and after which it went on.
+        let sample = |tenths: u64| {
+            let background = Some(vec!["checkpoint".to_owned()]);
+            (tenths * 100_000_000, loadline_model::snapshot::WaitSample { background, ..Default::default() })
+        };
+        let collected = Collected { wait_samples: (40..80).map(sample).collect(), ..Collected::default() };
+        let activity = of_period(&collected, 5_000_000_000, 7_000_000_000);
+        assert_eq!((activity.sampling.samples, activity.spans), (20, Some(vec![span("checkpoint", 0.0, 1.9)])));
     }
 }

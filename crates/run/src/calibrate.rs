@@ -186,7 +186,7 @@ mod tests {
     use loadline_workload::CATALOGUE;
 
     fn work(code: &str) -> Work {
-        Work::of(code, &[]).unwrap()
+        Work::from_catalogue(code, &[]).unwrap()
     }
 
     fn by_bytes(work: &Work) -> f64 {
@@ -221,11 +221,7 @@ mod tests {
         // Pages of 4 KiB cannot make an LGWR-LAT1, which is noted.
         let c = calibrate(&work("LGWR-LAT1"), |_| Ok(4120.0)).unwrap();
         assert!(c.note.is_some_and(|n| n.contains("4.02 KiB")));
-    }
-
-    #[test]
-    fn more_redo_per_row_takes_fewer_rows() {
-        // Pages of 4 KiB: LGWR-LAT125 needs 31 of them.
+        // LGWR-LAT125 needs 31 of them: fewer rows.
         let pages = |w: &Work| w.params.get("rows") as f64 * 4120.0;
         let c = calibrate(&work("LGWR-LAT125"), |w| Ok(pages(w))).unwrap();
         assert!((28..=34).contains(&c.parameters["rows"]), "{c:?}");

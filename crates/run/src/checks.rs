@@ -84,7 +84,9 @@ pub(crate) fn window(e: &Evidence<'_>) -> Verdict {
 }
 
 fn with_full_disk(e: &Evidence<'_>, mut verdict: Verdict) -> Verdict {
-    if let Some(advice) = e.full_disk.as_ref().filter(|_| verdict.outcome == Outcome::Failed) {
+    if let Some(advice) = e.full_disk.as_ref()
+        && verdict.outcome == Outcome::Failed
+    {
         verdict.detail += advice;
     }
     verdict
@@ -181,7 +183,7 @@ pub(crate) fn all_commits(e: &Evidence<'_>) -> Verdict {
         Err(why) => return not_made(why),
     };
     let ours = merged.scripted.as_ref().map_or(merged.total, |did| did.commits_total) as f64;
-    let (counted, failed) = without_failed(counted, FailedCommits::of(e).all);
+    let (counted, failed) = without_failed(counted, FailedCommits::new(e).all);
     // Unknown: the outcome of transactions that failed or were cancelled at the end. Background workers commit too.
     let allowed = e.jobs() + merged.errors_total as f64 + (ours * 0.005).max(20.0);
     let detail = format!(
@@ -210,7 +212,7 @@ pub(crate) fn window_commits(e: &Evidence<'_>) -> Verdict {
     let Completed { count, uncertain } = e.comparable();
     let per_tx = e.merged().commits_per_tx();
     let (ours, uncertain) = (count * per_tx, uncertain * per_tx);
-    let of_failed = FailedCommits::of(e);
+    let of_failed = FailedCommits::new(e);
     let (counted, failed) = without_failed(counted, of_failed.window);
     let allowed = 2.0 * e.jobs() * per_tx.max(1.0)
         + e.merged().errors as f64
@@ -359,19 +361,20 @@ fn check_redo(e: &Evidence<'_>, seen: Option<f64>) -> Verdict {
     };
     let kib = |bytes: f64| bytes / 1024.0;
     // A transaction that crosses window start or window end writes redo on one side and is counted on the other. So do all
-    // transactions between a window edge and the moment at which the log's position was read.
+    // transactions between window start or end and the moment at which the log's position was read.
     let off_share = redo_off_share(e);
-    let edge = e.jobs() / e.transactions().max(1.0) + off_share;
+    let crossing = e.jobs() / e.transactions().max(1.0) + off_share;
     let detail = format!(
         "{:.2} KiB of redo per transaction; the workload is defined as {:.2} to {:.2} KiB",
         kib(seen),
         kib(size.min),
         kib(size.max)
     );
-    let why = if off_share < 0.01 { "transactions cross the window's edges" } else { "its position was read late" };
+    let why =
+        if off_share < 0.01 { "transactions cross the window's start or end" } else { "its position was read late" };
     let said = !(size.min..=size.max).contains(&seen) || off_share >= 0.01;
-    let detail = if said { format!("{detail}, more or less {:.1} %: {why}", edge * 100.0) } else { detail };
-    let ok = (size.min * (1.0 - edge)..=size.max * (1.0 + edge)).contains(&seen);
+    let detail = if said { format!("{detail}, more or less {:.1} %: {why}", crossing * 100.0) } else { detail };
+    let ok = (size.min * (1.0 - crossing)..=size.max * (1.0 + crossing)).contains(&seen);
     let detail = match page_images(e).filter(|n| !ok && *n >= 0.01) {
         Some(n) => format!(
             "{detail}; a transaction wrote {n:.2} images of whole pages, one for each page that changes for the first time after a \

@@ -1,9 +1,6 @@
 //! Evidence of a test, complete before a test is made of it: what the jobs counted, snapshots of the database's counters at fixed
 //! moments, samples between them, what instruments saw, and answers to queries before and after. `steps.rs` has what makes a test of it.
 
-#[cfg(test)]
-pub(crate) mod testing;
-
 use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -29,7 +26,7 @@ pub(crate) struct RunContext<'a> {
     /// Repetition of this test, from 1.
     pub(crate) repetition: u32,
     pub(crate) log: Option<&'a Storage>,
-    /// What measures the limits of its tests, or why nothing does.
+    /// Tool that measures the limits of its tests, or why there is none.
     pub(crate) references: &'a Result<References, String>,
     /// The data files, or why they cannot be kept out of the page cache.
     pub(crate) data_files: &'a Result<DataFiles, String>,
@@ -127,8 +124,8 @@ impl<'a> RunContext<'a> {
 impl<'a> Jobs<'a> {
     /// Evidence of jobs that no instrument watched and that lost nothing.
     pub(crate) fn from(request: &Request, measured: &'a Measured) -> Jobs<'a> {
-        let counters = Counters::of(request, measured);
-        let rates = measured.edges.at_open.system.rates_until(&measured.edges.at_close.system);
+        let counters = Counters::new(request, measured);
+        let rates = measured.readings.at_start.system.rates_until(&measured.readings.at_end.system);
         Jobs { measured, rates, counters, instruments: Instruments::default(), lost_nodes: &[], full_disk: None }
     }
 }
@@ -183,7 +180,7 @@ impl<'a> Evidence<'a> {
 
     /// Why a figure is missing: its counters could not be read, or else `why`.
     pub(crate) fn missing(&self, why: &str) -> String {
-        self.measured.edges.unread().unwrap_or_else(|| why.to_owned())
+        self.measured.readings.unread().unwrap_or_else(|| why.to_owned())
     }
 
     /// Transactions that the jobs completed between the database's snapshots, if the snapshots have their count.
@@ -213,7 +210,7 @@ impl<'a> Evidence<'a> {
     }
 }
 
-/// What a test has on purpose: a check that fails because of it is noted.
+/// State of a test on purpose: a check that fails because of it is noted.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Excuses {
     /// Whether the doctor refused something of the target that the user forced.

@@ -115,3 +115,90 @@ fn checkpoints(request: &Request, counted: Option<f64>) -> Option<Note> {
 fn read_late(off_s: f64, window_s: f64) -> Option<Note> {
     (off_s > 0.1 * window_s).then_some(Note::ReadLate { off_s, window_s })
 }
+
+#[cfg(test)]
+mod tests {
+    use loadline_collect::os::DiskCounters;
+    use loadline_database::Work;
+
+    use super::*;
+    use crate::steps::FIGURES;
+    use crate::testing::{self, SECOND, jobs};
+
+    #[test]
+    fn figures_are_those_of_the_counters() {
+        // Four jobs with transactions of 3 ms, of which the commit takes 1 ms, in 2 s.
+        let three_ms = jobs(4, |schedule, books| {
+            let mut t = schedule.start_ns;
+            while t < schedule.close_ns {
+                books.completed(schedule, None, t, Some(t + 2_000_000), t + 3_000_000);
+                t += 3_000_000;
+            }
+        });
+        let mut case = testing::case(Work::from_catalogue("LGWR-LAT1", &[]).unwrap(), three_ms);
+        let (n, tps) = (case.measured.merged.transaction.count() as f64, 4.0 / 0.003);
+        let edges = &mut case.measured.edges;
+        for (edge, grown) in [(&mut edges.at_open, 0), (&mut edges.at_close, 1)] {
+            let of_disk = |writes| DiskCounters { writes, written_bytes: writes << 14, ..DiskCounters::default() };
+            edge.system.disk = Some(of_disk(256 * grown));
+            edge.system.data_disk = Some(DiskCounters { reads: 64 * grown, ..of_disk(0) });
+            edge.system.process_ns = Some(4 * SECOND / 10 * grown);
+        }
+        // Counters by how much they grow, and the figures that follow.
+        let counted: &[(&str, f64, &[(&'static loadline_model::Column, f64)])] = &[
+            (counter::COMMITS, n, &[(column::COMMITS_DATABASE, n), (column::COMMITS_PER_REDO_SYNC, 4.0)]),
+            (counter::REDO_SYNCS, n / 4.0, &[(column::REDO_SYNC_WRITES_PER_S, n / 8.0), (column::REDO_SYNCS, n / 4.0)]),
+            (counter::REDO_SYNC_NS, n * 1e3, &[(column::REDO_SYNC_TIME_US, 4.0)]),
+            (counter::REDO_WRITES, 40.0, &[(column::REDO_WRITES_PER_S, 20.0)]),
+            (counter::REDO_WRITE_NS, 2e6, &[(column::REDO_WRITE_TIME_US, 50.0)]),
+            (counter::REDO_BLOCKS, 100.0, &[(column::REDO_BLOCKS_PER_S, 50.0)]),
+            (
+                counter::REDO_BYTES,
+                4.0 * MIB,
+                &[(column::REDO_MIB_PER_S, 2.0), (column::REDO_BYTES_PER_TX, 2.0 * MIB / tps)],
+            ),
+            (counter::FLASH_WRITES, 30.0, &[(column::FLASH_CACHE_WRITE_PCT, 25.0)]),
+            (counter::WRITES, 120.0, &[]),
+            (counter::LOG_GROUPS, n / 5.0, &[(column::LOG_GROUP_COMMITS, 5.0)]),
+            (counter::LOG_FILL_BYTES, n * KIB, &[(column::LOG_FILL_KIB, 5.0)]),
+            (counter::LOG_PART_SYNC_NS, n * 7e3, &[(column::LOG_PART_SYNC_US, 7.0)]),
+            (counter::LOG_WAIT_NS, 2e9, &[(column::LOG_FILE_SYNC_MS, 1e3 / tps)]),
+            (counter::BLOCK_GETS, 240.0, &[(column::BLOCK_GETS_PER_S, 120.0), (column::CACHE_HIT_PCT, 75.0)]),
+            (counter::BLOCK_READS, 60.0, &[(column::BLOCK_READS_PER_S, 30.0), (column::BLOCK_READS_PER_TX, 60.0 / n)]),
+            (counter::READ_BYTES, 6.0 * MIB, &[(column::READ_MIB_PER_S, 3.0)]),
+            (counter::READ_CALLS, 40.0, &[(column::IO_PER_S, 30.0)]),
+            (counter::READ_NS, 4e8, &[(column::READ_TIME_US_MEAN, 1e4), (column::READ_WAIT_PCT, 5.0)]),
+            (counter::WRITE_CALLS, 20.0, &[(column::PHYSICAL_WRITES_PER_S, 10.0)]),
+            (counter::BLOCK_WRITES, 80.0, &[(column::PHYSICAL_WRITTEN_BLOCKS_PER_S, 40.0)]),
+            (counter::WRITE_BYTES, 8.0 * MIB, &[(column::PHYSICAL_WRITTEN_MIB_PER_S, 4.0)]),
+            (counter::UNDO_BYTES, n * KIB, &[(column::UNDO_KIB_PER_TX, 1.0)]),
+            (counter::BUFFER_WAIT_NS, 8e8, &[(column::BUFFER_WAIT_PCT, 10.0)]),
+            (counter::CHECKPOINTS, 3.0, &[(column::CHECKPOINTS, 3.0)]),
+        ];
+        let others = [
+            (column::ELAPSED_S, 2.0),
+            (column::COMMIT_THROUGHPUT_TPS, tps),
+            (column::COMMIT_LATENCY_MS, 3.0),
+            (column::SQL_SERVICE_TIME_S, 0.002),
+            (column::OUTSIDE_TX_PCT, 0.0),
+            (column::DEVICE_WRITES_PER_S, 128.0),
+            (column::DEVICE_WRITE_MIB_PER_S, 2.0),
+            (column::DEVICE_READS_PER_S, 32.0),
+            (column::CLIENT_CPU_PCT, 10.0),
+            (column::CLIENT_CPU_US_PER_TX, 2e5 / tps),
+        ];
+        counted.iter().for_each(|(name, grown, _)| case.count(name, *grown));
+        let made = case.made(FIGURES);
+        for (column, expected) in counted.iter().flat_map(|(.., figures)| figures.iter()).chain(&others) {
+            let found = made.figure(column).unwrap_or(f64::NAN);
+            assert!((found - expected).abs() <= 1e-3 * expected + 1e-6, "{column}: {found}, not {expected}");
+        }
+        for edge in [&mut case.measured.edges.at_open, &mut case.measured.edges.at_close] {
+            edge.snapshot.as_mut().unwrap().counters.clear();
+        }
+        let made = case.made(FIGURES);
+        for (column, _) in counted.iter().flat_map(|(.., figures)| figures.iter()) {
+            assert!(made.figure(column).is_none() && made.absence_reason(column).is_some(), "{column}: not counted");
+        }
+    }
+}

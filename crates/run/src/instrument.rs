@@ -98,10 +98,10 @@ fn outcome<T>(thread: JoinHandle<Result<T, String>>) -> Result<T, String> {
 }
 
 /// Waits until a moment of the window, once that is known.
-fn wait_until(shared: &Shared, edge: impl Fn(&Schedule) -> u64) -> Result<(), String> {
+fn wait_until(shared: &Shared, moment: impl Fn(&Schedule) -> u64) -> Result<(), String> {
     const LOOK_NS: u64 = 20_000_000;
     loop {
-        let left_ns = shared.window().map_or(LOOK_NS, |window| edge(window).saturating_sub(now_ns()));
+        let left_ns = shared.window().map_or(LOOK_NS, |window| moment(window).saturating_sub(now_ns()));
         if left_ns == 0 {
             return Ok(());
         }

@@ -21,6 +21,8 @@ pub mod server_memory;
 mod steps;
 pub mod study;
 mod test;
+#[cfg(test)]
+mod testing;
 pub mod watch;
 
 pub use figures::volume::only_adds;

@@ -1,4 +1,4 @@
-//! What a run says while it goes on: events for whoever started it, and `live.jsonl` for `loadline watch` and `loadline serve`,
+//! Events of a run while it goes on: for whoever started it, and `live.jsonl` for `loadline watch` and `loadline serve`,
 //! which read it from a process of their own.
 //!
 //! All that is written is known anyway when a second of a test is over, and is written by the thread that then shows the progress: one
@@ -91,7 +91,7 @@ fn line(event: &Event<'_>, urls: &[String]) -> Option<LiveEvent> {
     }
 }
 
-/// What the jobs of a test had reported before.
+/// Reports of a test's jobs before.
 #[derive(Debug, Default)]
 pub(crate) struct Pace {
     /// Where the time of the next rate begins.
@@ -188,10 +188,7 @@ mod tests {
         assert_eq!(rate(2.35, Second, 2.3, 2.1), Some(300.0));
         assert_eq!(rate(2.4, Second, 2.3, 2.1), None, "nothing new");
         assert_eq!(rate(2.6, WindowEnd, 2.6, 2.6), Some(300.0), "what is left of the window");
-    }
-
-    #[test]
-    fn a_window_of_any_length_has_a_rate_and_without_transactions_it_is_0() {
+        // A window of any length has a rate; without transactions it is 0.
         let mut pace = Pace { begin: vec![Reported::default()] };
         assert_eq!(pace.rate(&tick(0.1, TickAt::WindowStart, &[(50, 0.1)])), None);
         assert_eq!(pace.rate(&tick(0.2, TickAt::WindowEnd, &[(50, 0.2)])), Some(0.0), "a stall");

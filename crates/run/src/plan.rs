@@ -134,7 +134,9 @@ fn checked_target(spec: &PlanSpec, url: &str) -> Result<&'static TargetKind, Pla
         (kind_of(node)?.check_url)(node)?;
     }
     let setting = spec.setting.iter().flatten().next();
-    if let Some((name, _)) = setting.filter(|_| !(kind.is_temporary)(url)) {
+    if let Some((name, _)) = setting
+        && !(kind.is_temporary)(url)
+    {
         return value(format!(
             "--setting {name} does not apply to {}: it is only for servers and databases that loadline creates itself; \
             change the setting on the server, of two arms with --switch-a and --switch-b",
@@ -222,10 +224,7 @@ mod tests {
     use serde::Deserialize;
 
     use super::*;
-
-    fn spec() -> PlanSpec {
-        PlanSpec::default()
-    }
+    use crate::testing::planned;
 
     /// Plans that are refused, and what the refusal says.
     #[derive(Deserialize)]
@@ -246,25 +245,24 @@ mod tests {
 
     #[test]
     fn what_is_given_is_planned() {
-        let made = |text: &str| make_plan(&toml::from_str(text).unwrap()).unwrap();
-        let warmup = |more: &str| made(&format!("warmup = 'Auto'\n{more}")).warmup();
+        let warmup = |more: &str| planned(&format!("warmup = 'Auto'\n{more}")).warmup();
         assert_eq!([warmup(""), warmup("max-warmup = '9s'")], ["at most 60 s", "at most 9 s"]);
-        let rows = made("workload = ['LGWR-LAT1']\nparameters = { lgwr-lat1 = { rows = 2 } }");
+        let rows = planned("workload = ['LGWR-LAT1']\nparameters = { lgwr-lat1 = { rows = 2 } }");
         assert_eq!(rows.workloads[0].parameters["rows"], 2);
         // One of them has no rate of its own.
-        assert_eq!(made("rate = 10\nworkload = ['DBL-STREAM', 'LGWR-LAT1']").load.rate_tps, Some(10.0));
-        let client = made("target = 'postgres://u@h/d'\nrate = 10\ndriver = 'client'");
+        assert_eq!(planned("rate = 10\nworkload = ['DBL-STREAM', 'LGWR-LAT1']").load.rate_tps, Some(10.0));
+        let client = planned("target = 'postgres://u@h/d'\nrate = 10\ndriver = 'client'");
         assert!(client.workloads.iter().all(|w| w.driver == Driver::Client));
-        let oracle = |more: &str| made(&format!("target = 'oracle://u@h/s'\n{more}")).native_report();
+        let oracle = |more: &str| planned(&format!("target = 'oracle://u@h/s'\n{more}")).native_report();
         assert_eq!([oracle("oracle-awr = true"), oracle("")], [true, false]);
         for (text, share) in [("0", 0.0), ("30%", 0.3), ("0.3", 0.3), (" 300 % ", 3.0)] {
-            assert_eq!(made(&format!("patience = '{text}'")).patience, share, "{text}");
+            assert_eq!(planned(&format!("patience = '{text}'")).patience, share, "{text}");
         }
     }
 
     #[test]
     fn nothing_asked_for_is_the_whole_catalogue_on_sqlite() {
-        let plan = make_plan(&spec()).unwrap();
+        let plan = planned("");
         assert_eq!(plan.target, "sqlite:");
         let sweeps = CATALOGUE.iter().filter(|w| w.scan.is_none()).count();
         assert_eq!(plan.workloads.len() + plan.skipped.len(), sweeps, "scans run only if named");
@@ -279,7 +277,11 @@ mod tests {
                     sql = \"SELECT id FROM {light_account}\"\neffect = { read = 10 }\n";
         std::fs::write(file.path(), text).unwrap();
         let files = Some(vec![file.path().display().to_string()]);
-        let with = |code: &str| PlanSpec { workload: Some(vec![code.into()]), workload_file: files.clone(), ..spec() };
+        let with = |code: &str| PlanSpec {
+            workload: Some(vec![code.into()]),
+            workload_file: files.clone(),
+            ..PlanSpec::default()
+        };
         let e = make_plan(&with("TP-LIGHT")).unwrap_err().to_string();
         for part in ["'account' of TP-LIGHT", "'light_account' of TP", "tp_light_account"] {
             assert!(e.contains(part), "'{e}' does not contain '{part}'");
@@ -296,7 +298,8 @@ mod tests {
     #[test]
     fn no_password_reaches_the_plan() {
         let url = "postgres://ann:tops3cret@host/db?password=tops3cret".to_owned();
-        let plan = make_plan(&PlanSpec { target: Some(url.clone()), node: Some(vec![url]), ..spec() }).unwrap();
+        let plan =
+            make_plan(&PlanSpec { target: Some(url.clone()), node: Some(vec![url]), ..PlanSpec::default() }).unwrap();
         assert!(!format!("{plan:?}").contains("tops3cret"));
     }
 }

@@ -9,8 +9,6 @@ pub(crate) mod log;
 mod place;
 mod rows;
 mod statements;
-#[cfg(test)]
-pub(crate) mod testing;
 mod threads;
 
 use std::path::PathBuf;
@@ -32,7 +30,7 @@ use log::LogWriter;
 pub(crate) use log::SmallestCommits;
 pub(crate) use rows::LastRows;
 
-/// What the limits of a run are measured with.
+/// Tools that measure the limits of a run.
 pub(crate) struct References {
     pub(crate) log: LogSource,
     /// A folder on the filesystem of the database's data, or why there is none.
@@ -98,8 +96,8 @@ pub(crate) trait Part {
         Ok(1.0)
     }
 
-    /// What was measured, in words.
-    fn of(&self, references: &References) -> String;
+    /// Measured limit, in words.
+    fn measured(&self, references: &References) -> String;
 
     /// Name of what it measures instead of the limit: whole transactions, with their round trips.
     fn instead(&self, _references: &References) -> Option<&'static str> {

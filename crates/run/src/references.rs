@@ -18,7 +18,7 @@ pub struct Reference {
     pub id: &'static str,
     /// Name in tables.
     pub platform: &'static str,
-    /// What it is, in a sentence.
+    /// Description, in a sentence.
     pub summary: &'static str,
     /// Where the figures come from.
     pub source: &'static str,
@@ -78,7 +78,7 @@ pub fn find(name: &str) -> Result<&'static Reference, PlanError> {
 }
 
 impl Reference {
-    /// Its rows with their header, as CSV.
+    /// Rows with their header, as CSV.
     pub fn csv(&self) -> String {
         let mut lines = self.table.lines();
         let header = lines.next().unwrap_or_default();
@@ -86,7 +86,7 @@ impl Reference {
         std::iter::once(header).chain(own).map(|line| format!("{line}\n")).collect()
     }
 
-    /// Its tests.
+    /// Tests.
     ///
     /// # Errors
     /// [`PlanError::Value`], which is a bug in loadline.

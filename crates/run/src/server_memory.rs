@@ -1,4 +1,4 @@
-//! What caches can hold: the memory of a server's machine, and how large the data set must be for storage figures to be the device's,
+//! Capacity of caches: the memory of a server's machine, and how large the data set must be for storage figures to be the device's,
 //! which doctor, dry run, checks and guide say.
 
 use loadline_model::format::bytes;
@@ -37,7 +37,7 @@ pub(crate) struct ServerMemory {
 
 /// The memory that the plan gives, or else the server states. `cache_bytes`: the database's own cache; `here_bytes`: memory of
 /// loadline's machine.
-pub(crate) fn of(
+pub(crate) fn known(
     plan: &Plan,
     info: &TargetInfo,
     cache_bytes: Option<u64>,
@@ -64,16 +64,14 @@ pub(crate) fn of(
 
 #[cfg(test)]
 mod tests {
-    use crate::plan::PlanSpec;
-
     use super::*;
-    use crate::make_plan;
+    use crate::testing::planned;
 
     #[test]
     fn the_larger_memory_counts_and_a_contradiction_is_refused() {
         let of = |given: Option<&str>, info: &TargetInfo, cache: u64| {
-            let plan = make_plan(&PlanSpec { server_memory: given.map(str::to_owned), ..PlanSpec::default() }).unwrap();
-            of(&plan, info, Some(cache), 8 << 30).map(|m| m.map(|m| m.bytes >> 30)).map_err(|e| e.to_string())
+            let plan = planned(&given.map_or(String::new(), |bytes| format!("server-memory = '{bytes}'")));
+            known(&plan, info, Some(cache), 8 << 30).map(|m| m.map(|m| m.bytes >> 30)).map_err(|e| e.to_string())
         };
         let remote = TargetInfo { nodes: 1, ..TargetInfo::default() };
         let stated = TargetInfo { memory_bytes: Some(16 << 30), ..remote.clone() };

@@ -12,7 +12,7 @@ use crate::instrument::size_scan::{Scanned, output as scan};
 use crate::study::window_length;
 use crate::test::Test;
 
-const FIGURES: &[fn(&Evidence<'_>, &mut Test)] = &[
+pub(crate) const FIGURES: &[fn(&Evidence<'_>, &mut Test)] = &[
     figures::own,
     populations::figures,
     volume::figures,
@@ -100,7 +100,7 @@ pub(crate) fn test_of_scan(e: &Evidence<'_, Scanned>) -> Test {
     test
 }
 
-/// What was before and after the test, and around it: the last of every test.
+/// Events before and after the test, and around it: the last of every test.
 fn around<S>(e: &Evidence<'_, S>, test: &mut Test) {
     test.notes.extend(e.remarks.iter().cloned());
     test.check(Id::Settings, settings::unchanged(e.target.0, &e.target.1));

@@ -142,8 +142,6 @@ struct Context<'a> {
     /// See [`StudyOutcome::left_out`].
     left_out: Vec<String>,
     refused: Refusals,
-    /// Whether it was said that the links are too narrow.
-    said_narrow: bool,
 }
 
 impl Study {
@@ -223,7 +221,7 @@ impl Context<'_> {
         self.interrupted.load(Ordering::Relaxed)
     }
 
-    /// What is left to do before the first test.
+    /// Work left before the first test.
     fn make_ready(&mut self) -> Result<(), StudyError> {
         self.measure_overhead()?;
         if self.variants.is_some() {

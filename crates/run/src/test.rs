@@ -151,7 +151,7 @@ impl Test {
     pub(crate) fn absence_reason(&self, column: &Column) -> Option<&str> {
         let reasons = [&self.of_test, &self.of_target, &self.fallback];
         let reason = reasons.into_iter().find_map(|of| of.get(column.id)).map(String::as_str);
-        reason.filter(|_| !self.values.contains_key(column.id))
+        if !self.values.contains_key(column.id) { reason } else { None }
     }
 
     pub(crate) fn target_lacks(&self, column: &Column) -> bool {

@@ -82,7 +82,7 @@ pub fn watch(
         return Err(WatchError::Refused { url: info.url, why });
     };
     add_storage(&mut info);
-    let views = ReadViews::of(target);
+    let views = ReadViews::new(target);
     let observer = role.observer_of_all()?;
     let mut config = SamplerConfig::new(now_ns());
     let device = |role| info.device(role).map(str::to_owned);
@@ -92,13 +92,13 @@ pub fn watch(
     let sampler = Sampler::start(config, Box::new(Watching(observer, Arc::clone(&lost))))?;
     begin();
     let taken_at = SystemTime::now();
-    let open = sampler.edge("open")?;
+    let open = sampler.reading("open")?;
     sampler.align(open.system.at_ns);
     let end_ns = open.system.at_ns + (seconds * 1e9) as u64;
     while now_ns() < end_ns && !stop.load(Ordering::Relaxed) && !lost.load(Ordering::Relaxed) {
         std::thread::sleep(TICK.min(Duration::from_nanos(end_ns.saturating_sub(now_ns()))));
     }
-    let close = sampler.edge("close")?;
+    let close = sampler.reading("close")?;
     let collected = sampler.finish();
     // Of a database that went away, the last reading is its end.
     let last = |p: &&Point| p.snapshot.is_some() && p.system.at_ns > open.system.at_ns;

@@ -17,7 +17,7 @@ loadline_model::named! {
         Map: "map";
         Ring: "use an io_uring on";
     }
-    /// What could not be done with it.
+    /// Attempt that failed.
     pub fn verb;
 }
 
@@ -50,7 +50,7 @@ impl DeviceError {
     }
 }
 
-/// What the user can do about `cause`.
+/// Advice to the user about `cause`.
 fn advice(cause: &io::Error) -> &'static str {
     use io::ErrorKind as K;
     match cause.kind() {

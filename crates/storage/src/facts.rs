@@ -31,7 +31,7 @@ loadline_model::named! {
 }
 
 impl Kind {
-    /// What a sync means there, if it differs from a disk.
+    /// Meaning of a sync there, if it differs from a disk.
     #[must_use]
     pub fn caveat(self) -> Option<&'static str> {
         match self {
@@ -75,7 +75,7 @@ impl StorageFacts {
     ///
     /// # Errors
     /// `path` or `/proc/self/mountinfo` cannot be read.
-    pub fn of(path: &Path) -> Result<StorageFacts, DeviceError> {
+    pub fn read(path: &Path) -> Result<StorageFacts, DeviceError> {
         let wrap = |cause| DeviceError::io(Step::Read, path, cause);
         let real = std::fs::canonicalize(path).map_err(wrap)?;
         let device = device_of(&real).map_err(wrap)?;
@@ -124,7 +124,7 @@ impl StorageFacts {
 /// Whether the filesystem's device, or one under it, is main memory: a RAM disk, or a loop device over a file there.
 fn device_in_memory(storage: &Storage) -> bool {
     let is_ram = |name: &str| name.starts_with("ram") || name.starts_with("zram");
-    let file_in_memory = |file: &str| StorageFacts::of(Path::new(file)).is_ok_and(|under| under.kind == Kind::Tmpfs);
+    let file_in_memory = |file: &str| StorageFacts::read(Path::new(file)).is_ok_and(|under| under.kind == Kind::Tmpfs);
     storage.device.as_deref().is_some_and(is_ram)
         || storage.device_facts.iter().any(|(key, value)| match key.rsplit('.').next() {
             Some("slaves") => value.split(", ").any(is_ram),
@@ -176,24 +176,21 @@ mod tests {
     fn storage_of_this_machine_is_described() {
         for path in ["/", "/proc", "/dev", "/tmp", "."] {
             let Storage { path, mount_point, filesystem, mount_options, device, device_facts, .. } =
-                StorageFacts::of(Path::new(path)).unwrap().storage;
+                StorageFacts::read(Path::new(path)).unwrap().storage;
             assert!(!filesystem.is_empty() && !mount_options.is_empty(), "{path}");
             assert!(Path::new(&path).starts_with(&mount_point), "{path} {mount_point}");
             assert_eq!(device.is_some(), device_facts.contains_key("size"), "{device_facts:?}");
         }
-        let proc = StorageFacts::of(Path::new("/proc")).unwrap();
+        let proc = StorageFacts::read(Path::new("/proc")).unwrap();
         assert_eq!((proc.storage.device, proc.logical_block_bytes), (None, None));
-        assert!(StorageFacts::of(Path::new("/tmp")).unwrap().storage.free_bytes.is_some());
-        let error = StorageFacts::of(Path::new("/no/such/dir")).unwrap_err().to_string();
+        assert!(StorageFacts::read(Path::new("/tmp")).unwrap().storage.free_bytes.is_some());
+        let error = StorageFacts::read(Path::new("/no/such/dir")).unwrap_err().to_string();
         assert!(error.contains("'/no/such/dir'"), "{error}");
-    }
-
-    #[test]
-    fn main_memory_is_no_disk() {
-        let facts = StorageFacts::of(Path::new("/dev/shm")).unwrap();
+        // Main memory is no disk.
+        let facts = StorageFacts::read(Path::new("/dev/shm")).unwrap();
         assert_eq!((facts.kind, facts.dax, facts.storage.device), (Kind::Tmpfs, false, None));
         assert!(facts.kind.caveat().unwrap().starts_with("no disk"));
-        assert_ne!(facts.st_dev, StorageFacts::of(Path::new("/")).unwrap().st_dev);
+        assert_ne!(facts.st_dev, StorageFacts::read(Path::new("/")).unwrap().st_dev);
     }
 
     #[test]

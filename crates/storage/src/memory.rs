@@ -27,7 +27,7 @@ pub fn control_groups(root: &Path, controller: &str) -> Vec<PathBuf> {
     groups_in(&groups, root, controller)
 }
 
-/// The same of a process whose groups are `groups`, as in `/proc/PID/cgroup`.
+/// Limit of a process whose groups are `groups`, as in `/proc/PID/cgroup`.
 #[must_use]
 pub fn groups_in(groups: &str, root: &Path, controller: &str) -> Vec<PathBuf> {
     let root = root.join("sys/fs/cgroup");

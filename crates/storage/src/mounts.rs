@@ -91,23 +91,17 @@ mod tests {
 broken line
 ";
 
-    fn point(path: &str, device: (u64, u64)) -> String {
-        let mounts = parse(MOUNTINFO);
-        holding(&mounts, Path::new(path), device)
-            .map_or(String::new(), |m| format!("{} {}", m.point.display(), m.source))
-    }
-
     #[test]
-    fn lines_are_read_with_their_escapes() {
+    fn the_deepest_mount_of_the_same_device_holds_a_path() {
         let mounts = parse(MOUNTINFO);
         assert_eq!(mounts.len(), 7);
         assert_eq!(mounts[2].point, Path::new("/var/lib/my data"));
         assert_eq!(mounts[2].options, "ro,noatime,noquota");
         assert_eq!(mounts[1].options, "rw,relatime,discard");
-    }
-
-    #[test]
-    fn the_deepest_mount_of_the_same_device_holds_a_path() {
+        let point = |path: &str, device: (u64, u64)| {
+            let mount = holding(&mounts, Path::new(path), device).unwrap();
+            format!("{} {}", mount.point.display(), mount.source)
+        };
         assert_eq!(point("/var/lib/my data/pg/wal", (259, 1)), "/var/lib/my data /dev/nvme0n1p1");
         assert_eq!(point("/var/lib/my dataset", (254, 0)), "/ /dev/vda");
         assert_eq!(point("/data/wal", (0, 46)), "/data /dev/sdb", "btrfs: the subvolume's number is its own");

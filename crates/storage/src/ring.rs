@@ -58,7 +58,7 @@ pub enum Direction {
 
 #[derive(Debug)]
 pub struct Completion {
-    /// Its slot, which is free again.
+    /// Slot, which is free again.
     pub slot: usize,
     /// Bytes transferred (perhaps fewer than a block), or the system's error.
     pub result: io::Result<usize>,

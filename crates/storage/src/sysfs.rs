@@ -201,11 +201,7 @@ mod tests {
         assert_eq!((fact("dm_name"), fact("dm_kind")), (Some("vg-pg_wal"), Some("LVM")));
         assert_eq!((fact("slaves"), fact("nvme0n1p3.model")), (Some("nvme0n1p3"), Some("Fast Disk 9000")));
         assert_eq!((fact("nvme0n1p3.write_cache"), fact("write_cache")), (Some("write through"), None));
-    }
-
-    #[test]
-    fn a_filesystem_on_several_disks_has_no_one_device() {
-        let (_dir, sysfs) = fixture();
+        // A filesystem on several disks has no one device.
         let (device, facts) = described(&sysfs, (8, 16), "btrfs");
         assert_eq!((device, facts["filesystem_devices"].as_str()), (None, "sdb, sdc"));
         assert!(sysfs.block((0, 45)).is_none());

@@ -14,6 +14,10 @@ fn short() -> ProbeOptions {
     ProbeOptions { size: Some(SMALLEST_FILE), seconds: 3.0, ..ProbeOptions::default() }
 }
 
+fn probed(dir: &Path, options: &ProbeOptions) -> Result<ProbedDir, ProbeError> {
+    probe(dir, options, &AtomicBool::new(false), &mut |_| ())
+}
+
 fn on_disk() -> tempfile::TempDir {
     tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
 }
@@ -22,7 +26,7 @@ fn is_empty(dir: &Path) -> bool {
     std::fs::read_dir(dir).unwrap().count() == 0
 }
 
-/// What holds of every probe, whatever the device. Returns the median share of the depth that was in flight.
+/// Demands on every probe, whatever the device. Returns the median share of the depth that was in flight.
 fn check(probed: &ProbedDir, pmem: bool) -> f64 {
     let expected = points(pmem);
     assert_eq!(probed.rows.len(), expected.len());
@@ -65,15 +69,19 @@ fn as_many_operations_are_in_flight_as_were_asked_for() {
     for engine in [None, Some(Engine::Threads)] {
         let dir = on_disk();
         let options = ProbeOptions { engine, ..short() };
-        let probed = probe(dir.path(), &options, &AtomicBool::new(false), &mut |_| ()).unwrap();
+        let probed = probed(dir.path(), &options).unwrap();
         let median = check(&probed, probed.absent.is_empty());
         assert!(median > 0.93, "{engine:?}: {median}");
     }
 }
 
 #[test]
-fn every_operation_is_measured_through_io_uring() {
+fn every_operation_is_measured_through_io_uring_and_other_files_stay_as_they_are() {
     let dir = on_disk();
+    let other = dir.path().join("loadline-probe-precious.tmp");
+    std::fs::write(&other, "precious").unwrap();
+    let written = || std::fs::metadata(&other).unwrap().modified().unwrap();
+    let before = written();
     let mut needed = None;
     let mut slices = 0;
     let stop = AtomicBool::new(false);
@@ -90,14 +98,15 @@ fn every_operation_is_measured_through_io_uring() {
     assert_eq!(slices, probed.rows.len() * probed.rounds as usize);
     assert!(needed.unwrap() > SMALLEST_FILE);
     check(&probed, probed.absent.is_empty());
-    assert!(is_empty(dir.path()));
+    assert_eq!((std::fs::read(&other).unwrap(), written()), (b"precious".to_vec(), before));
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
 }
 
 #[test]
 fn threads_take_the_place_of_io_uring() {
     let dir = on_disk();
     let options = ProbeOptions { engine: Some(Engine::Threads), ..short() };
-    let probed = probe(dir.path(), &options, &AtomicBool::new(false), &mut |_| ()).unwrap();
+    let probed = probed(dir.path(), &options).unwrap();
     assert_eq!((probed.engine, probed.engine_reason.as_deref()), (Engine::Threads, Some("threads were requested")));
     assert!(probed.notes.iter().any(|n| n.contains("instead of io_uring")), "{:?}", probed.notes);
     check(&probed, probed.absent.is_empty());
@@ -106,7 +115,7 @@ fn threads_take_the_place_of_io_uring() {
 #[test]
 fn main_memory_is_labelled_and_stands_in_for_persistent_memory() {
     let dir = tempfile::tempdir_in("/dev/shm").unwrap();
-    let probed = probe(dir.path(), &short(), &AtomicBool::new(false), &mut |_| ()).unwrap();
+    let probed = probed(dir.path(), &short()).unwrap();
     assert_eq!((probed.kind.as_str(), probed.direct), ("tmpfs", false));
     for part in ["no disk", "go to the page cache", "no persistent memory"] {
         assert!(probed.notes.iter().any(|n| n.contains(part)), "{part}: {:?}", probed.notes);
@@ -118,8 +127,7 @@ fn main_memory_is_labelled_and_stands_in_for_persistent_memory() {
 #[test]
 fn what_cannot_be_probed_is_refused_with_the_reason() {
     let dir = on_disk();
-    let stop = AtomicBool::new(false);
-    let refused = |path: &Path, options: &ProbeOptions| probe(path, options, &stop, &mut |_| ()).unwrap_err();
+    let refused = |path: &Path, options: &ProbeOptions| probed(path, options).unwrap_err();
     let missing = refused(&dir.path().join("none"), &short());
     assert!(missing.to_string().contains("none'") && missing.to_string().contains("Check that it exists"), "{missing}");
     let file = dir.path().join("file");
@@ -158,30 +166,6 @@ fn an_interrupted_probe_ends_at_once_and_leaves_nothing() {
     assert!(is_empty(dir.path()));
 }
 
-#[test]
-fn files_that_are_not_ours_are_not_touched() {
-    let dir = on_disk();
-    let mine = dir.path().join("loadline-probe-precious.tmp");
-    std::fs::write(&mine, "precious").unwrap();
-    let before = std::fs::metadata(&mine).unwrap().modified().unwrap();
-    probe(dir.path(), &short(), &AtomicBool::new(false), &mut |_| ()).unwrap();
-    assert_eq!(std::fs::read(&mine).unwrap(), b"precious");
-    assert_eq!(std::fs::metadata(&mine).unwrap().modified().unwrap(), before);
-    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
-}
-
-#[test]
-fn what_a_peer_opens_is_the_test_file() {
-    let dir = on_disk();
-    let stop = AtomicBool::new(false);
-    let mut session = ProbeSession::open(dir.path(), &short(), &stop).unwrap();
-    assert_eq!(session.fill(60.0, |_, _| ()).unwrap(), SMALLEST_FILE);
-    assert_eq!(std::fs::metadata(session.peer_path()).unwrap().len(), SMALLEST_FILE);
-    let point = Point { operation: Operation::SequentialWrite, size: 1 << 20, depth: 8 };
-    let row = session.measure(&point, 0.1).unwrap().unwrap();
-    assert_eq!((row.operation, row.depth), (Operation::SequentialWrite, 8));
-}
-
 /// A small tmpfs: `what` is given its directory.
 fn with_mount(options: &str, what: impl FnOnce(&Path)) {
     let dir = on_disk();
@@ -209,17 +193,17 @@ fn with_mount(options: &str, what: impl FnOnce(&Path)) {
 fn a_full_filesystem_and_a_read_only_one_are_refused() {
     with_mount("size=8m", |dir| {
         let options = ProbeOptions { size: None, ..short() };
-        let error = probe(dir, &options, &AtomicBool::new(false), &mut |_| ()).unwrap_err();
+        let error = probed(dir, &options).unwrap_err();
         assert!(matches!(error, ProbeError::NoSpace { .. }), "{error}");
         assert!(error.to_string().contains("8.0 MiB free") && is_empty(dir), "{error}");
     });
     with_mount("size=64m,ro", |dir| {
-        let error = probe(dir, &short(), &AtomicBool::new(false), &mut |_| ()).unwrap_err();
+        let error = probed(dir, &short()).unwrap_err();
         assert!(matches!(error, ProbeError::ReadOnly(_)), "{error}");
     });
     with_mount("size=100m", |dir| {
         let options = ProbeOptions { size: None, ..short() };
-        let probed = probe(dir, &options, &AtomicBool::new(false), &mut |_| ()).unwrap();
+        let probed = probed(dir, &options).unwrap();
         assert_eq!(probed.file_bytes, 25 << 20, "a quarter of what is free");
         assert!(probed.notes.iter().any(|n| n.contains("space is short")), "{:?}", probed.notes);
     });
@@ -247,17 +231,21 @@ fn space_that_vanishes_in_mid_probe_is_an_error_that_says_so() {
 }
 
 #[test]
-fn the_share_of_repeated_pages_is_what_a_device_sees_in_the_file() {
+fn a_peer_opens_the_test_file_with_the_share_of_repeated_pages_that_a_device_sees() {
     for dedup in [0.0, 0.5, 1.0] {
         let (dir, stop) = (on_disk(), AtomicBool::new(false));
         let mut session = ProbeSession::open(dir.path(), &ProbeOptions { dedup, ..short() }, &stop).unwrap();
-        session.fill(1.0, |_, _| ()).unwrap();
+        assert_eq!(session.fill(60.0, |_, _| ()).unwrap(), SMALLEST_FILE);
         let bytes = std::fs::read(session.peer_path()).unwrap();
+        assert_eq!(bytes.len() as u64, SMALLEST_FILE);
         let pages: Vec<&[u8]> = bytes.chunks_exact(4096).collect();
         let distinct = pages.iter().collect::<std::collections::HashSet<_>>().len();
         let repeated = 1.0 - distinct as f64 / pages.len() as f64;
         assert!((session.duplicates().unwrap() - repeated).abs() < 1e-9, "{dedup}: {repeated}");
         // One at each of the 256 places in a block is the original.
         assert!(repeated <= dedup + 0.04 && repeated >= dedup - 0.11, "{dedup}: {repeated}");
+        let point = Point { operation: Operation::SequentialWrite, size: 1 << 20, depth: 8 };
+        let row = session.measure(&point, 0.1).unwrap().unwrap();
+        assert_eq!((row.operation, row.depth), (Operation::SequentialWrite, 8));
     }
 }

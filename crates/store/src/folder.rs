@@ -21,7 +21,7 @@ const LOCK_PAUSE: Duration = Duration::from_millis(10);
 
 #[derive(Debug, Clone, Default)]
 pub struct TestOutput {
-    /// Its line in `tests.jsonl`.
+    /// Line in `tests.jsonl`.
     pub record: TestRecord,
     /// One row a second.
     pub series: Series,
@@ -29,7 +29,7 @@ pub struct TestOutput {
     pub histograms: Vec<(String, Latencies)>,
     /// The database's counters at window start (`open`) and end (`close`).
     pub snapshots: Vec<(String, Snapshot)>,
-    /// What the database's statistics views say of it.
+    /// Rows of the database's statistics views.
     pub activity: Option<Activity>,
     /// The database's own report of the test, if requested.
     pub native: Option<NativeFile>,
@@ -38,9 +38,9 @@ pub struct TestOutput {
 /// A report made by the database itself, stored as `folder/<test>.extension`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NativeFile {
-    /// Its folder in the run folder: a plain name.
+    /// Folder in the run folder: a plain name.
     pub folder: String,
-    /// Its extension, without the dot.
+    /// Extension, without the dot.
     pub extension: String,
     pub text: String,
 }
@@ -53,7 +53,7 @@ pub struct RunFolder {
     _lock: File,
     /// `tests.jsonl`, after the first test.
     tests: Option<File>,
-    /// Its length up to the last complete line, bytes.
+    /// Length up to the last complete line, bytes.
     whole_bytes: u64,
     stored: BTreeSet<u32>,
 }

@@ -22,9 +22,9 @@ const LEGEND: &str = "\"StartTimestamp\",\"Interval_Length\",\"Interval_Max\",\"
 /// Latencies of one kind in one window.
 #[derive(Debug, Clone)]
 pub struct Interval<'a> {
-    /// Its tag, which distinguishes it from others in the log: letters, digits and signs other than comma, blank, # and ".
+    /// Tag, which distinguishes it from others in the log: letters, digits and signs other than comma, blank, # and ".
     pub tag: String,
-    /// Its begin, from the begin of the log on.
+    /// Begin, from the begin of the log on.
     pub from: Duration,
     pub length: Duration,
     pub latencies: &'a Latencies,

@@ -13,25 +13,26 @@ pub(crate) struct File {
 }
 
 impl File {
-    /// What [`write`] wrote, in the same order.
+    /// Rows that [`write`] wrote, in the same order.
     pub(crate) fn named(self) -> Vec<(String, Snapshot)> {
-        self.snapshots.into_iter().map(|n| (n.edge, n.snapshot)).collect()
+        self.snapshots.into_iter().map(|n| (n.name, n.snapshot)).collect()
     }
 }
 
 #[derive(Serialize, Deserialize)]
 struct Named {
-    edge: String,
+    #[serde(rename = "edge")]
+    name: String,
     #[serde(flatten)]
     snapshot: Snapshot,
 }
 
 /// The file's text, without counters that are not finite.
 pub(crate) fn write(snapshots: &[(String, Snapshot)]) -> Result<Vec<u8>, String> {
-    let named = |(edge, snapshot): &(String, Snapshot)| {
+    let named = |(name, snapshot): &(String, Snapshot)| {
         let mut snapshot = snapshot.clone();
         snapshot.counters.retain(|_, value| value.is_finite());
-        Named { edge: edge.clone(), snapshot }
+        Named { name: name.clone(), snapshot }
     };
     let file = File { schema: SNAPSHOTS_SCHEMA, snapshots: snapshots.iter().map(named).collect() };
     let mut text = serde_json::to_vec_pretty(&file).map_err(|e| format!("its snapshots cannot be encoded: {e}"))?;

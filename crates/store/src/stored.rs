@@ -24,7 +24,7 @@ pub struct StoredRun {
     /// All complete tests, each by the try that counts, in the order of measurement of their first tries.
     pub records: Vec<TestRecord>,
     pub other_tries: Vec<TestRecord>,
-    /// What was skipped, e.g. a torn last line of `tests.jsonl`.
+    /// Skipped parts, e.g. a torn last line of `tests.jsonl`.
     pub warnings: Vec<String>,
 }
 
@@ -86,7 +86,7 @@ impl StoredRun {
         Ok(read_json::<snapshots::File>(&path, SNAPSHOTS_SCHEMA)?.named())
     }
 
-    /// What the database's statistics views say of test number `test`; `None` if the run has no such file, as those of older
+    /// Rows of the database's statistics views for test number `test`; `None` if the run has no such file, as those of older
     /// versions.
     ///
     /// # Errors

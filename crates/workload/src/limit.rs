@@ -12,11 +12,11 @@ use crate::source::{Node, UserError};
 pub enum Limit {
     /// Commits of the reference log writer.
     Log,
-    /// The same transactions with empty statements.
+    /// Transactions with empty statements.
     Statements,
     /// Reads of single blocks at random places of the device.
     BlockReads,
-    /// The same with all reads of a query at once.
+    /// Reads of single blocks with all reads of a query at once.
     BatchReads,
     /// Sequential reads of the device.
     ReadBandwidth,
@@ -28,9 +28,9 @@ pub enum Limit {
     Copy,
     /// Reads of the same bytes from memory.
     Memory,
-    /// The same query as a loop over the same rows in memory.
+    /// The query as a loop over the same rows in memory.
     Loop(Loop),
-    /// The same computations, compiled.
+    /// The computations, compiled.
     Kernel,
 }
 
@@ -40,7 +40,7 @@ pub enum Limit {
 pub enum Loop {
     /// Filter, count and sum.
     Scan,
-    /// The same over the table for look-ups.
+    /// Look-ups in the table.
     Lookup,
     /// Hash the groups and sum in each.
     Group,
@@ -106,7 +106,7 @@ impl Limit {
         matches!(self, Limit::Statements | Limit::Copy | Limit::Memory | Limit::Loop(_) | Limit::Kernel)
     }
 
-    /// What the best program would take for this work: how the reference does it; a sentence.
+    /// Best way of a program to do this work, as the reference does it; a sentence.
     #[must_use]
     pub fn definition(self) -> &'static str {
         let mut all = include_str!("../catalogue/limits.txt").lines();

@@ -53,7 +53,7 @@ impl LoopRows {
     #[must_use]
     pub fn new(tables: &[Table], params: &Params, seed: u64, payload: Payload, max_bytes: u64) -> LoopRows {
         let of_all = tables.first().map_or(0, |table| table.total_rows(params, 0));
-        let tables = tables.iter().map(|t| Records::of(t, params, seed, payload, max_bytes)).collect();
+        let tables = tables.iter().map(|t| Records::new(t, params, seed, payload, max_bytes)).collect();
         LoopRows { tables, params: params.clone(), of_all }
     }
 

@@ -1,4 +1,4 @@
-//! What a workload is named for: the component that bounds it at its peak.
+//! Name-giving components of workloads: those that bound them at their peak.
 //!
 //! A workload that something else bounds measures that. So each states its component, and, for databases or machines on
 //! which another one bounds it, why that is so and what would be needed.
@@ -8,7 +8,7 @@ use serde::Deserialize;
 use crate::source::{Node, UserError};
 
 loadline_model::named! {
-    /// What can bound a workload.
+    /// A component that can bound a workload.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
     #[serde(rename_all = "kebab-case")]
     pub enum Component {
@@ -29,13 +29,13 @@ loadline_model::named! {
     pub fn phrase;
 }
 
-/// What a workload is named for; nothing, if its file does not say.
+/// Component that a workload is named for; nothing, if its file does not say.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NamedFor {
     /// The components, one of which bounds it at its peak. Several only if the workload is named for a path through
     /// them; none if its file does not say.
     pub components: Vec<Component>,
-    /// What it uses them for, after their names: `executing queries by key`.
+    /// Purpose of its use, after their names: `executing queries by key`.
     pub doing: String,
     /// Components that bound it on some databases or machines instead.
     pub instead: Vec<Instead>,

@@ -156,7 +156,7 @@ impl Params {
         self.values.keys().map(String::as_str)
     }
 
-    /// The same parameters for a data set of `bytes` bytes.
+    /// These parameters for a data set of `bytes` bytes.
     #[must_use]
     pub fn with_size(self, bytes: u64) -> Params {
         Params { size_bytes: bytes, ..self }
@@ -168,7 +168,7 @@ impl Params {
         self.size_bytes
     }
 
-    /// The same parameters with keys drawn so; `None`: all alike.
+    /// These parameters with keys drawn so; `None`: all alike.
     #[must_use]
     pub fn with_keys(self, keys: Option<Keys>) -> Params {
         Params { keys, ..self }

@@ -37,7 +37,7 @@ pub struct Program {
 pub struct Statement {
     /// Parsed portable SQL.
     pub template: Template,
-    /// What an execution must do; a different number of rows is an error of the transaction.
+    /// Required effect of an execution; a different number of rows is an error of the transaction.
     pub effect: Effect,
     /// Where it is written in a user's file: `'take' (mine.toml:114)`; empty for those of the catalogue.
     pub place: String,
@@ -53,7 +53,7 @@ impl Statement {
     }
 }
 
-/// What an execution of a statement does.
+/// Effect of an execution of a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {

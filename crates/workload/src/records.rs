@@ -22,7 +22,7 @@ pub(crate) fn width(table: &Table) -> usize {
 
 impl Records {
     /// The first rows of `table`, up to about `max_bytes`, exactly as a database gets them.
-    pub(crate) fn of(table: &Table, params: &Params, seed: u64, payload: Payload, max_bytes: u64) -> Records {
+    pub(crate) fn new(table: &Table, params: &Params, seed: u64, payload: Payload, max_bytes: u64) -> Records {
         let width = width(table);
         let most = max_bytes / (width as u64 * 8);
         let rows = table.total_rows(params, 0).min(most);
@@ -42,7 +42,7 @@ impl Records {
         Records { words, width }
     }
 
-    /// Its records, if they have `WIDTH` words; else none.
+    /// Records, if they have `WIDTH` words; else none.
     pub(crate) fn rows<const WIDTH: usize>(&self) -> &[[i64; WIDTH]] {
         if self.width == WIDTH { self.words.as_chunks().0 } else { &[] }
     }

@@ -21,7 +21,7 @@ pub use file::{Gather, Script};
 pub use mix::{MAX_WEIGHT, Mix, SCALE, Scripts};
 pub use value::is_name;
 
-/// Names and texts of pgbench's own scripts, on its own tables. Source: PostgreSQL 15, `builtin_script` of
+/// Names and texts of pgbench's own scripts, on the tables of `pgbench -i`. Source: PostgreSQL 15, `builtin_script` of
 /// `src/bin/pgbench/pgbench.c`.
 pub const BUILTINS: &[(&str, &str)] = &[
     ("tpcb-like", include_str!("script/builtin/tpcb-like.sql")),

@@ -34,7 +34,7 @@ pub struct UserError {
     pub line: usize,
     /// Column, from 1, in characters.
     pub column: usize,
-    /// What is wrong, and what is allowed.
+    /// Fault, and what is allowed.
     pub message: String,
 }
 
@@ -72,7 +72,7 @@ impl Source {
         UserError::at(&self.file, &self.text, at, message)
     }
 
-    /// Its values. What is missing in the file as a whole is missing at its start.
+    /// Values. What is missing in the file as a whole is missing at its start.
     pub(crate) fn document(&self) -> Result<Spanned<DeValue<'_>>, UserError> {
         let table = DeTable::parse(&self.text);
         let table = table.map_err(|e| self.error(e.span().map_or(0, |at| at.start), e.message()))?;

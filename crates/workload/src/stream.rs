@@ -93,7 +93,7 @@ pub enum StreamError<E> {
     Execute {
         /// The statement's place in a user's file; empty for those of the catalogue.
         place: String,
-        /// What the database said.
+        /// Text of the database.
         error: E,
     },
     /// A statement touched the wrong number of rows.

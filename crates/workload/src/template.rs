@@ -151,7 +151,7 @@ impl Template {
         self.render_with(table, var, limit, swapped)
     }
 
-    /// The same with other words than [`limit`] and [`swapped`].
+    /// Renders with other words than [`limit`] and [`swapped`].
     pub fn render_with(
         &self,
         mut table: impl FnMut(&str) -> String,
@@ -184,35 +184,27 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn takes_apart_and_renders() {
-        let t = Template::parse("UPDATE {redo} SET n = n + 1, t = ':no {no}', p = :payload WHERE id = :id::bigint")
-            .unwrap();
-        assert_eq!(t.vars().collect::<Vec<_>>(), ["payload", "id"]);
-        let sql = t.render(|n| format!("\"s\".\"{n}\""), |v| format!("${v}"));
-        assert_eq!(sql, "UPDATE \"s\".\"redo\" SET n = n + 1, t = ':no {no}', p = $payload WHERE id = $id::bigint");
-    }
-
-    #[test]
-    fn the_first_rows_are_an_atom() {
-        let t = Template::parse("SELECT a FROM {first} ORDER BY a {first 10 after 500}").unwrap();
-        let sql = t.render(|n| format!("<{n}>"), str::to_owned);
-        assert_eq!(sql, "SELECT a FROM <first> ORDER BY a LIMIT 10 OFFSET 500");
+    fn texts_are_taken_apart_and_rendered_with_their_atoms() {
+        let variables = "UPDATE {redo} SET n = n + 1, t = ':no {no}', p = :payload WHERE id = :id::bigint";
+        assert_eq!(Template::parse(variables).unwrap().vars().collect::<Vec<_>>(), ["payload", "id"]);
+        for (text, sql) in [
+            (variables, "UPDATE <redo> SET n = n + 1, t = ':no {no}', p = $payload WHERE id = $id::bigint"),
+            (
+                "SELECT a FROM {first} ORDER BY a {first 10 after 500}",
+                "SELECT a FROM <first> ORDER BY a LIMIT 10 OFFSET 500",
+            ),
+            ("UPDATE {renew} SET {renew p q}", "UPDATE <renew> SET p = q, q = p"),
+        ] {
+            let t = Template::parse(text).unwrap();
+            assert_eq!(t.render(|name| format!("<{name}>"), |var| format!("${var}")), sql);
+        }
         let other = |rows, after| format!("OFFSET {after} ROWS FETCH NEXT {rows} ROWS ONLY");
-        let t = Template::parse("{first 3} {first x} {first 3 after}").unwrap();
+        let turn = |[a, b]: &[String; 2]| format!("turn({a}, {b})");
+        let t = Template::parse("{first 3} {first x} {first 3 after} {renew p q}").unwrap();
         assert_eq!(
-            t.render_with(str::to_owned, str::to_owned, other, swapped),
-            "OFFSET 0 ROWS FETCH NEXT 3 ROWS ONLY first x first 3 after"
+            t.render_with(str::to_owned, str::to_owned, other, turn),
+            "OFFSET 0 ROWS FETCH NEXT 3 ROWS ONLY first x first 3 after turn(p, q)"
         );
-    }
-
-    #[test]
-    fn renewed_columns_are_an_atom() {
-        let t = Template::parse("UPDATE {renew} SET {renew p q}").unwrap();
-        assert_eq!(t.pieces[3], Piece::Renew(["p".into(), "q".into()]));
-        let sql = t.render(|n| format!("<{n}>"), str::to_owned);
-        assert_eq!(sql, "UPDATE <renew> SET p = q, q = p");
-        let other = |[a, b]: &[String; 2]| format!("turn({a}, {b})");
-        assert_eq!(t.render_with(str::to_owned, str::to_owned, limit, other), "UPDATE renew SET turn(p, q)");
     }
 
     #[test]

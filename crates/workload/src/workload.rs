@@ -43,11 +43,11 @@ pub struct RedoSize {
 pub struct Evidence {
     /// Portable SQL that returns one integer.
     pub query: String,
-    /// What it counts, for messages, e.g. `changed rows`.
+    /// Counted things, for messages, e.g. `changed rows`.
     pub counts: String,
 }
 
-/// What a workload is swept over.
+/// Axis of a workload's sweep.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Sweep {
@@ -56,7 +56,7 @@ pub enum Sweep {
     /// Values of a parameter, with one job.
     Parameter {
         name: String,
-        /// Its values, in rising order.
+        /// Values, in rising order.
         values: Vec<i64>,
         /// Column that shows the value.
         column: &'static Column,
@@ -67,7 +67,7 @@ pub enum Sweep {
     Once,
 }
 
-/// What a transaction processes, if the program does not say.
+/// Volume of a transaction, if the program does not say it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Volume {
     /// Rows read or written.
@@ -85,7 +85,7 @@ pub struct Volume {
 pub struct Consistency {
     /// Portable SQL that returns one integer.
     pub query: String,
-    /// What a result of 0 shows, e.g. `there are as many accounts as at first`.
+    /// Meaning of a result of 0, e.g. `there are as many accounts as at first`.
     pub what: String,
 }
 
@@ -97,20 +97,20 @@ pub struct Workload {
     pub code: String,
     pub group: String,
     pub summary: String,
-    /// What it does and what its figures mean; by default the summary.
+    /// Description of the work and the meaning of its figures; by default the summary.
     pub description: String,
     /// The component that bounds it at its peak.
     pub named_for: NamedFor,
-    /// What can spoil its figures.
+    /// Spoilers of its figures.
     pub spoiled_by: String,
     /// Key performance metrics, the most important first.
     pub kpis: Vec<Kpi>,
     /// Tables, those of the data set first.
     pub tables: Vec<Table>,
     pub params: Vec<Param>,
-    /// What a target must be able to do; by default what its program needs.
+    /// Needs of the workload; by default those of its program.
     pub needs: Vec<Capability>,
-    /// What it is swept over.
+    /// Axis of the sweep.
     pub sweep: Sweep,
     /// Redo per transaction, for the log-writer group.
     pub redo: Option<RedoSize>,
@@ -120,9 +120,9 @@ pub struct Workload {
     pub consistency: Vec<Consistency>,
     /// Queries that must return the same value before and after a test.
     pub unchanged: Vec<Consistency>,
-    /// What is measured beside the jobs, or proved of its tests.
+    /// Instruments beside the jobs, and proofs of its tests.
     pub instruments: Vec<Instrument>,
-    /// What bounds its work without the database; the lowest counts. By default what bounds its statements; none of a scan.
+    /// Limits of its work without the database; the lowest counts. By default those of its statements; none of a scan.
     pub limits: Vec<Limit>,
     /// The parameter that says with how many workers a query is run in parallel. Otherwise queries are serial.
     pub workers: Option<String>,
@@ -132,7 +132,7 @@ pub struct Workload {
     pub scan: Option<SizeScan>,
     /// pgbench scripts in place of a program, which is then empty.
     pub scripts: Option<Scripts>,
-    /// Its file, with the program in it.
+    /// File, with the program in it.
     pub(crate) source: Source,
 }
 
@@ -158,7 +158,7 @@ impl Workload {
         self.program(params).unwrap_or_default()
     }
 
-    /// What a transaction processes, if not the rows that its statements touch.
+    /// Volume of a transaction, if not the rows that its statements touch.
     #[must_use]
     pub fn volume(&self, params: &Params) -> Option<Volume> {
         let stated = self.stated_volume(params).ok().flatten();
@@ -172,7 +172,7 @@ impl Workload {
         self.params(&BTreeMap::new()).is_ok_and(|params| self.make(&params).writes())
     }
 
-    /// What its tests say of it to comparisons.
+    /// Facts of the workload for comparisons.
     #[must_use]
     pub fn facts(&self) -> WorkloadFacts {
         let sized = self.tables.iter().any(|table| matches!(table.rows, RowCount::Share { .. }));
@@ -200,6 +200,6 @@ impl Workload {
     /// The table of its group, which has the group's name.
     #[must_use]
     pub fn table(&self) -> &'static column::Table {
-        column::Table::of(&self.group)
+        column::Table::for_group(&self.group)
     }
 }

@@ -1,4 +1,4 @@
-//! What an audit finds: how bad it is, where, and why. Reasons are values; their texts are made where they are printed.
+//! Findings of an audit: how bad it is, where, and why. Reasons are values; their texts are made where they are printed.
 
 use std::fmt;
 
@@ -38,7 +38,7 @@ pub struct Finding {
     pub columns: Vec<&'static str>,
     pub law: &'static str,
     pub printed: String,
-    /// What the other cells give instead, in the printed unit.
+    /// Value by the other cells, in the printed unit.
     pub recomputed: String,
     /// How much larger the printed figure is than the recomputed one, in percent.
     pub deviation_pct: Option<f64>,

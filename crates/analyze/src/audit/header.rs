@@ -1,4 +1,4 @@
-//! What a column is by its header: the unit of its figures, the words of its subject, and their statistic. `headers.txt` has units,
+//! Meaning of a column by its header: the unit of its figures, the words of its subject, and their statistic. `headers.txt` has units,
 //! words and rules: to read one more header, add a word or a rule there.
 
 use std::collections::HashMap;
@@ -51,7 +51,7 @@ pub(crate) struct Unit {
     pub(crate) kind: String,
     /// One of it in seconds, bytes, parts of one, or pieces.
     pub(crate) size: f64,
-    /// Its other size: 1,024 bytes of a KB, which strictly has 1,000.
+    /// Other size: 1,024 bytes of a KB, which strictly has 1,000.
     pub(crate) other: Option<f64>,
     pub(crate) text: String,
 }
@@ -63,7 +63,7 @@ impl Unit {
         let quotient = || {
             let (above, below) = text.rsplit_once('/').or_else(|| text.rsplit_once(" per "))?;
             let above = if above.trim().is_empty() { "1" } else { above.trim() };
-            let unit = Unit::of(above, |kind| kind != "share" && !kind.contains('/'))?;
+            let unit = Unit::from_word(above, |kind| kind != "share" && !kind.contains('/'))?;
             let below = below.trim().to_lowercase();
             let line = lines("per").find(|line| line[2..].contains(&below.as_str()))?;
             let parts: f64 = line[1].parse().ok()?;
@@ -74,12 +74,12 @@ impl Unit {
             };
             Some(Unit { kind, size: unit.size * parts, other: unit.other.map(|o| o * parts), text: String::new() })
         };
-        let found = Unit::of(text, |_| text != "#").or_else(quotient)?;
+        let found = Unit::from_word(text, |_| text != "#").or_else(quotient)?;
         Some(Unit { text: text.to_owned(), ..found })
     }
 
     /// The unit that a word is, in its own letters or in small ones, also in thousands and millions of what is counted.
-    fn of(word: &str, of_kind: impl Fn(&str) -> bool) -> Option<Unit> {
+    fn from_word(word: &str, of_kind: impl Fn(&str) -> bool) -> Option<Unit> {
         let find = |word: &str| lines("unit").find(|line| of_kind(line[0]) && line[2..].contains(&word));
         let small = word.to_lowercase();
         let thousands = || {

@@ -71,8 +71,8 @@ impl Row {
             r.open = sheet.value("rate_tps", row).is_some() || sheet.text("job_load", row).contains(OPEN_LOOP);
             // Each of all jobs has a transaction that began before the window, also where they pause most of the time.
             let longest = sheet.value("transaction_time_ns_max", row).map_or(5.0 * time.at, |ns| ns / 1e9);
-            let edge = sheet.late(row, longest) / share.at.clamp(0.01, 1.0);
-            r.meets = r.ratio.holds(1.0) || r.deviation(1.0) <= edge || r.open && r.ratio.low <= 1.0;
+            let tolerance = sheet.late(row, longest) / share.at.clamp(0.01, 1.0);
+            r.meets = r.ratio.holds(1.0) || r.deviation(1.0) <= tolerance || r.open && r.ratio.low <= 1.0;
         } else if law.kind == Kind::Agreed {
             r.meets |= r.deviation(1.0) <= slack;
         }
@@ -99,7 +99,7 @@ fn count(rows: &[Row], is_counted: impl Fn(&Row) -> bool) -> usize {
     rows.iter().filter(|r| is_counted(r)).count()
 }
 
-/// What explains most rows: the left side is so many times the right one, or each job pauses for so many seconds.
+/// Explanation of most rows: the left side is so many times the right one, or each job pauses for so many seconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Model {
     Factor(f64),
@@ -107,7 +107,7 @@ enum Model {
 }
 
 impl Model {
-    /// What explains most of the rows, if many do not obey the law.
+    /// Explanation of most of the rows, if many do not obey the law.
     fn find(law: &Law, pair: &Pair<'_>, rows: &[Row]) -> Option<Model> {
         if rows.len() < 4 || count(rows, |r| !r.meets) * 2 < rows.len() {
             return None;
@@ -203,7 +203,7 @@ impl<'a> Judge<'a> {
         } else {
             pair.equal && rows.len() >= 4 && cut * 2 > rows.len()
         };
-        let model = Model::find(law, pair, &rows).filter(|_| of_jobs || pair.equal && !cut);
+        let model = if of_jobs || pair.equal && !cut { Model::find(law, pair, &rows) } else { None };
         let at = if let Some(Model::Factor(at)) = model { at } else { 1.0 };
         let witness = |r: &Row| ((r.ratio.high - r.ratio.low) / 2.0, usize::from(r.ratio.holds(at)));
         let mut witnesses: Vec<(f64, usize)> = rows.iter().map(witness).collect();
@@ -323,7 +323,7 @@ impl<'a> Judge<'a> {
         // CPU time may be in percent of one CPU.
         let one_cpu = !pair.equal && columns().all(|c: &Column| c.how > How::Id && c.id.starts_with("cpu_"));
         let other = self.model.is_some_and(|model| pair.equal || model.factor(r) >= 1.0);
-        let multiple = r.multiple().filter(|_| self.of_jobs);
+        let multiple = if self.of_jobs { r.multiple() } else { None };
         let excused = r.cut || late || own_interval || waiting || one_cpu || other || multiple.is_some();
         let certain = if self.of_jobs {
             self.known && !under && deviation > self.law.slack
@@ -344,10 +344,10 @@ impl<'a> Judge<'a> {
         let usual = if is_parts { (1.0, (at - 1.0) * 100.0) } else { (at, 0.0) };
         let recomputed = columns.last().and_then(|c| pair.solve(*c, r.row, usual));
         let agree = if agree { "; the other rows agree" } else { "" };
-        let edge = if r.cut { "; it holds if digits were cut off" } else { "" };
+        let hint = if r.cut { "; it holds if digits were cut off" } else { "" };
         let why = match multiple {
             Some(multiple) => Reason::InFlight(pair.text.clone(), Figure(multiple)),
-            None => Reason::Broken(self.text(law), &law.meaning, agree, edge),
+            None => Reason::Broken(self.text(law), &law.meaning, agree, hint),
         };
         sheet.find((&law.id, severity), r.row, columns, recomputed, why);
     }

@@ -1,4 +1,4 @@
-//! The laws, which `laws.toml` has as data: docs/audit.md and `loadline audit --laws` are drawn from it. Their formulas are compiled with
+//! The laws, which `laws.toml` has as data: `loadline audit --laws` and the page of the book are drawn from it. Their formulas are compiled with
 //! the columns of a table: `tps * redo_kib_per_tx / 1024 = redo_mib_per_s`.
 //!
 //! Words of a formula are ids of columns and numbers; one in capitals is what the law finds out. `?` stands behind what may be
@@ -40,9 +40,9 @@ pub struct Law {
     pub id: String,
     pub name: String,
     pub formulas: Vec<String>,
-    /// What it likely means if it is broken.
+    /// Likely meaning of a breach.
     pub meaning: String,
-    /// What a row that breaks it is, at worst.
+    /// Severity of a row that breaks it, at worst.
     pub severity: Severity,
     /// How surely columns must be known for a row to be wrong, whatever the others are.
     #[serde(default)]
@@ -107,7 +107,7 @@ pub(crate) struct Pair<'a> {
     left: Vec<Term>,
     right: Vec<Term>,
     pub(crate) equal: bool,
-    /// Its columns, as places in the sheet; the one that a finding names is the last.
+    /// Columns, as places in the sheet; the one that a finding names is the last.
     pub(crate) columns: Vec<usize>,
     /// The formula as people write it; of a chain, this pair.
     pub(crate) text: String,
@@ -208,7 +208,7 @@ impl<'a> Pair<'a> {
         Some((figure(named)?, rest))
     }
 
-    /// What `column` is in a row if the left side is `times` the right one, and `more`.
+    /// Value of `column` in a row if the left side is `times` the right one, and `more`.
     pub(crate) fn solve(&self, column: usize, row: usize, (times, more): (f64, f64)) -> Option<f64> {
         let off = |x: f64| {
             let figure = |c: usize| if c == column { Some(x) } else { self.sheet.columns[c].value(row) };

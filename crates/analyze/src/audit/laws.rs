@@ -247,7 +247,7 @@ fn cells(law: &'static Law, sheet: &Sheet<'_>) {
     }
 }
 
-/// What is wrong with a figure by itself: negative, 0 where there is work, all nines.
+/// Fault of a figure by itself: negative, 0 where there is work, all nines.
 fn impossible(sheet: &Sheet<'_>, column: &Column, row: usize) -> Option<(Severity, Reason)> {
     let value = column.value(row).filter(|v| *v <= 0.0 || *v / column.factor > 9998.5)?;
     let graver = |sure: bool| if sure { Severity::Error } else { Severity::Warning };

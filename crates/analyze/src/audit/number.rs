@@ -42,7 +42,7 @@ const ABSENT: [&str; 11] = ["", "-", "–", "—", "n/a", "na", "null", "none", 
 const BROKEN: [&str; 4] = ["nan", "inf", "infinity", "∞"];
 const MARKS: &[char] = &['*', '†', '‡', '§', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹', '⁰', ')', '`', '_'];
 const ARROWS: [char; 8] = ['▲', '▼', '↑', '↓', '⬆', '⬇', '△', '▽'];
-/// What stands between two numbers of one cell.
+/// Text between two numbers of one cell.
 const BETWEEN: [&str; 11] = ["→", "->", "=>", "..", "…", "–", "—", " to ", " - ", "/", "-"];
 
 fn is_space(c: char) -> bool {
@@ -201,7 +201,7 @@ pub(crate) struct Interval {
 const DUST: f64 = 1e-6;
 
 impl Interval {
-    /// What a cell can have been that prints `at` with a last digit of `2 * half`; `cut` if digits were cut off, not rounded.
+    /// Interval of a cell that prints `at` with a last digit of `2 * half`; `cut` if digits were cut off, not rounded.
     pub(crate) fn around(at: f64, half: f64, cut: bool) -> Interval {
         let (below, above) = if cut { (0.0, 2.0 * half * (1.0 - 4.0 * DUST)) } else { (half, half) };
         let (low, dust) = (at - below * (1.0 + DUST), at.abs() * 1e-12);

@@ -20,10 +20,10 @@ pub(crate) const SAMPLE: usize = 20_000;
 pub(crate) enum How {
     /// The user says it.
     Mapped,
-    /// Its header is an id of ours.
+    /// Header is an id of ours.
     #[default]
     Id,
-    /// Its header names its subject and its unit.
+    /// Header names its subject and its unit.
     Unit,
     /// By words only.
     Words,
@@ -62,7 +62,7 @@ impl Column {
         let own = Unit::of_id(id);
         // A time without a unit is in ms more often than in anything else.
         let unnamed = if own.is_time() && how > How::Id && id != "elapsed_s" { 1e-3 } else { own.size };
-        let unit = unit.filter(|_| how != How::Id);
+        let unit = if how != How::Id { unit } else { None };
         let factor = unit.map_or(unnamed, |u| u.size) / own.size;
         let other = unit.and_then(|u| Some(u.other? / u.size));
         let mut column = Column { factor, other, index, id, how, ..Column::default() };
@@ -71,7 +71,7 @@ impl Column {
         }
         let spaced = |cell| matches!(number::read(cell, sheet.style), Cell::Number(n) if n.spaced);
         // Where a space separates thousands, a point or a comma may be either.
-        let style = sheet.style.filter(|_| !sheet.table.cells(index, SAMPLE).any(spaced));
+        let style = if !sheet.table.cells(index, SAMPLE).any(spaced) { sheet.style } else { None };
         let figures = || sheet.table.cells(index, usize::MAX).map(move |cell| number::read(cell, style));
         let digits = |cell| if let Cell::Number(n) = cell { n.digits - n.zeros.min(n.digits) } else { 0 };
         let precision = figures().map(digits).max().unwrap_or(0).max(2);
@@ -101,7 +101,9 @@ impl Column {
         let of_blocks = self.id == "block_bytes";
         if n.unit.is_empty() {
             return Some(self.factor);
-        } else if let Some(power) = power(n.unit).filter(|_| of_blocks || own.kind.starts_with("count")) {
+        } else if let Some(power) = power(n.unit)
+            && (of_blocks || own.kind.starts_with("count"))
+        {
             return Some(self.factor * if of_blocks { 1024f64 } else { 1e3 }.powi(power));
         }
         let unit = Unit::parse(n.unit)?;
@@ -120,7 +122,7 @@ impl Column {
         self.figures.get(row).map(|(value, _)| *value).filter(|value| !value.is_nan())
     }
 
-    /// What the figure in `row` can have been; `cut` if digits were cut off rather than rounded.
+    /// Interval of the figure in `row`; `cut` if digits were cut off rather than rounded.
     pub(crate) fn interval(&self, row: usize, cut: bool) -> Option<Interval> {
         Some(Interval::around(self.value(row)?, self.figures[row].1.into(), cut))
     }
@@ -186,7 +188,7 @@ pub(crate) fn is_same(a: &str, b: &str) -> bool {
 #[derive(Debug, Clone)]
 pub struct Sheet<'a> {
     pub(crate) table: &'a Table,
-    /// Its known columns, in their order.
+    /// Known columns, in their order.
     pub columns: Vec<Column>,
     pub(crate) style: Option<Style>,
     /// Rows that belong together: the tests of one workload on one platform, over rising jobs or another setting.
@@ -271,7 +273,7 @@ impl<'a> Sheet<'a> {
         if let Some(id) = mapping.id(text) {
             return Some((How::Mapped, index, vec![id]));
         }
-        let rate = Some("rate_tps").filter(|_| text == "target" && self.is_numeric(index));
+        let rate = if text == "target" && self.is_numeric(index) { Some("rate_tps") } else { None };
         if let Some(id) = rate.or_else(|| find_column(text)) {
             return Some((How::Id, index, vec![id]));
         }
@@ -330,7 +332,7 @@ impl<'a> Sheet<'a> {
         let of = |id: &'static str| found.iter().filter(move |(other, ..)| *other == id);
         let mut ids: Vec<&str> = found.iter().filter(|(id, _, u)| *u && of(id).count() > 1).map(|f| f.0).collect();
         ids.dedup();
-        let several = ids.first().filter(|_| ids.len() > 1);
+        let several = if ids.len() > 1 { ids.first() } else { None };
         let first = ids.iter().find(|id| RATES.contains(id)).or(several)?;
         Some(AuditError::SideBySide(quoted(of(first).map(|(_, text, _)| *text))))
     }

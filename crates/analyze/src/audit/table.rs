@@ -14,7 +14,7 @@ pub struct Table {
     pub(crate) name: String,
     /// Names of the columns as printed; `column 3` if nothing is printed.
     pub headers: Vec<String>,
-    /// What is odd about how it is written, with its row (a warning), and what was assumed (an info).
+    /// Oddities of how it is written, with its row (a warning), and assumptions (an info).
     pub(crate) remarks: Vec<(Option<usize>, Severity, Reason)>,
     text: String,
     /// Where the cells end in the text.

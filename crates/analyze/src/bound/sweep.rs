@@ -1,4 +1,4 @@
-//! What bounds a workload at its peak.
+//! The bound of a workload at its peak.
 
 use loadline_model::TestRecord;
 use loadline_model::format::number;
@@ -8,7 +8,7 @@ use crate::kpi::THROUGHPUT;
 use crate::stats::mean;
 use crate::sweep::{Sweep, SweepPoint};
 
-/// What bounds the workload of `sweep` at its peak; `records` may hold other tests as well. `None`
+/// The bound of the workload of `sweep` at its peak; `records` may hold other tests as well. `None`
 /// without a valid test.
 ///
 /// Repetitions with different limits give an unknown limit. A peak below the highest job count may hide a single
@@ -48,7 +48,7 @@ fn numbered<'a>(run: &str, tests: &[u32], records: &'a [TestRecord]) -> impl Ite
     records.iter().filter(move |r| r.run == run && tests.contains(&r.test))
 }
 
-/// What bounds the tests numbered `tests`: the bound of the median test, if all have the same limit.
+/// The bound of the tests numbered `tests`: that of the median test, if all have the same limit.
 fn at(run: &str, tests: &[u32], records: &[TestRecord]) -> Option<Bound> {
     let bounds = numbered(run, tests, records).filter_map(|r| Some((r.figure(THROUGHPUT)?, bound(r)?)));
     let mut all: Vec<(f64, Bound)> = bounds.collect();

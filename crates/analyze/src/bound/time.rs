@@ -1,4 +1,4 @@
-//! What the jobs' time was spent on.
+//! Parts of the jobs' time.
 //!
 //! Jobs × window is all the time that jobs have (Little's law). A session is on a CPU, waits for one, or sleeps: it then
 //! waits for the log, for blocks, for a lock, for its turn to write, or for its client. CPU times are exact and waits are
@@ -27,10 +27,10 @@ const WAITS: [(&Column, BoundBy, &str); 4] = [
     (column::REPLICA_WAIT_PCT, BoundBy::Replica, "waited for a replica to have a commit"),
     (column::WRITER_WAIT_PCT, BoundBy::SingleWriter, "waited for their turn to write (one at a time)"),
 ];
-/// The same before a commit.
+/// Log writes before a commit.
 const LOG_WRITE: (&Column, BoundBy, &str) =
     (column::LOG_WRITE_WAIT_PCT, BoundBy::LogWrite, "wrote the log or waited for a place in it");
-/// What jobs do while they ask nothing of the database.
+/// Parts in which jobs ask nothing of the database.
 const BETWEEN: [(&Column, BoundBy, &str); 3] = [
     (column::THINKING_PCT, BoundBy::ThinkTime, "thought between transactions"),
     (column::CONNECTING_PCT, BoundBy::Connecting, "closed sessions and opened new ones"),
@@ -131,7 +131,7 @@ fn parts<'a>(record: &'a TestRecord) -> Vec<Part<'a>> {
     let reads = reads(record, log_share);
     // CPU time that can only be inside the calls that read from the device.
     let device = record.data_source == Some(DataSource::Device);
-    let in_calls = cpu.zip(timed_reads(&e)).filter(|_| device);
+    let in_calls = if device { cpu.zip(timed_reads(&e)) } else { None };
     let in_calls = in_calls.map_or(0.0, |((run, _), reads)| (reads - asleep).clamp(0.0, run));
     let on_cpu = cpu.map(|(run, wait)| on_cpu(record, run - in_calls, wait, client_wait));
     let waits = WAITS.into_iter().filter_map(|waiting| wait(record, asleep, waiting));

@@ -18,7 +18,7 @@ pub struct History {
     pub jobs: u32,
     /// That number, or the value of the swept column.
     pub at: u32,
-    /// What besides workload, parameters and driver makes the work.
+    /// Parts of the work besides workload, parameters and driver.
     pub setup: String,
     pub metric: Metric,
     /// Whether it is the first figure of its work.
@@ -75,7 +75,7 @@ impl Member<'_> {
         newest.name == self.name
             && (&a.workload, &a.over, a.driver, a.nodes) == (&b.workload, &b.over, b.driver, b.nodes)
             && group.iter().all(|other| other.platform.label != self.platform.label)
-            && Setup::of(newest.platform, a, self.platform, b).refused().is_none()
+            && Setup::new(newest.platform, a, self.platform, b).refused().is_none()
     }
 }
 
@@ -86,7 +86,7 @@ fn at_place(group: &[Member<'_>], at: u32, figures: Option<&[&'static Column]>) 
     let sweep = &newest.sweep;
     let shown = figures.map_or_else(|| usual(sweep), |figures| figures.iter().copied().map(Metric::new).collect());
     let data = newest.platform.data_bytes.map(|size| format!("{} of data", bytes(size as f64)));
-    let data = data.filter(|_| uses_data(&sweep.workload, sweep.facts));
+    let data = if uses_data(&sweep.workload, sweep.facts) { data } else { None };
     let payload = newest.platform.payload.map(payload_words);
     let nodes = (sweep.nodes > 1).then(|| format!("{} nodes", sweep.nodes));
     let setup = [Some(sweep.load.words()), data, payload, nodes].into_iter().flatten().collect::<Vec<_>>().join("; ");
@@ -104,7 +104,7 @@ fn at_place(group: &[Member<'_>], at: u32, figures: Option<&[&'static Column]>) 
     };
     let mut all: Vec<History> = shown.iter().enumerate().map(history).collect();
     for (Member { platform, sweep: other, .. }, of_run) in members().collect::<Vec<_>>().into_iter().rev() {
-        let setup = Setup::of(newest.platform, sweep, platform, other);
+        let setup = Setup::new(newest.platform, sweep, platform, other);
         // A change of level is said of the database: what others took of the machine would look like one.
         let disturbed = (!of_run.kept.disturbed.is_none()).then(|| of_run.kept()).flatten();
         let refused = setup.row(&shown, ComparedAt::Jobs(at), point, of_run).refused.or(disturbed);

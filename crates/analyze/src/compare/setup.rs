@@ -42,7 +42,7 @@ pub(super) struct Setup<'a> {
 }
 
 impl<'a> Setup<'a> {
-    pub(super) fn of(base: &'a Platform<'a>, a: &'a Sweep, other: &'a Platform<'a>, b: &'a Sweep) -> Setup<'a> {
+    pub(super) fn new(base: &'a Platform<'a>, a: &'a Sweep, other: &'a Platform<'a>, b: &'a Sweep) -> Setup<'a> {
         Setup { base, a, other, b }
     }
 
@@ -50,7 +50,7 @@ impl<'a> Setup<'a> {
         [self.base.label, self.other.label]
     }
 
-    /// What is so on both platforms: `1 row on 'a', 2 on 'b'`.
+    /// A fact of both platforms: `1 row on 'a', 2 on 'b'`.
     pub(super) fn on_both(&self, x: impl Display, y: impl Display) -> String {
         let [a, b] = self.names();
         format!("{x} on '{a}', {y} on '{b}'")
@@ -88,7 +88,7 @@ impl<'a> Setup<'a> {
         self.different().into_iter().next().filter(|_| !self.may_differ())
     }
 
-    /// What differs, if the user wants it compared all the same.
+    /// Difference, if the user wants it compared all the same.
     pub(super) fn told(&self) -> Option<Vec<String>> {
         self.may_differ().then(|| self.different())
     }
@@ -136,7 +136,7 @@ impl<'a> Setup<'a> {
         self.calibrations().any(|c| c.parameters.contains_key(name))
     }
 
-    /// Its defined redo, if that is what defines the workload.
+    /// Defined redo, if that is what defines the workload.
     pub(super) fn defined_redo(&self) -> Option<DefinedRedo> {
         let kib = self.calibrations().find_map(|c| c.nominal).map(|[min, _, max]| [min / 1024.0, max / 1024.0]);
         let is_users_own = self.programs() != [None; 2];

@@ -15,7 +15,7 @@ use crate::sweep::SweepPoint;
 /// much as the workload is defined with (LGWR-LAT1: 1 to 2 KiB), whatever the rows that calibration took for it. Elsewhere
 /// the rows are the work, and redo is what a database needs for them: it is said how many times as much, and never refused.
 const REDO_TOLERANCE: f64 = 0.10;
-/// Redo this far outside the definition, as a share, is within it: the check redo-size allows as much at the edges of a window.
+/// Redo this far outside the definition, as a share, is within it: the check redo-size allows as much for transactions that cross its start or end.
 const REDO_EDGE: f64 = 0.05;
 /// Redo per transaction that counts as none, KiB: background redo of the database.
 const NO_REDO_KIB: f64 = 0.1;
@@ -186,7 +186,7 @@ impl Setup<'_> {
         })
     }
 
-    /// What qualifies the figures of a platform, if anything.
+    /// Qualification of the figures of a platform, if any.
     fn kept(&self, a: &SweepPoint, b: &SweepPoint) -> Option<String> {
         match [a.kept(), b.kept()] {
             [Some(x), Some(y)] if x == y => Some(format!("on both platforms {x}")),
@@ -241,7 +241,7 @@ fn factor(metric: Metric, a: &SweepPoint, b: &SweepPoint) -> Option<Factor> {
         Some(half) => Some(half / e.mean),
         None => point.within_window(metric.column),
     };
-    let halves = half(a, x).zip(half(b, y)).filter(|_| factor.interval.is_none());
+    let halves = if factor.interval.is_none() { half(a, x).zip(half(b, y)) } else { None };
     let within = halves.map(|(x, y)| {
         let half = x.ln_1p().hypot(y.ln_1p()).exp();
         Interval { low: factor.value / half, high: factor.value * half }

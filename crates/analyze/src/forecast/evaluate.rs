@@ -1,4 +1,4 @@
-//! What a forecast would have been off by: the upper half of each series held out, and forecast from the lower half.
+//! Errors that a forecast would have had: the upper half of each series held out, and forecast from the lower half.
 
 use super::fitted::{Estimate, Fitted, fit};
 use super::laws::FEWEST;
@@ -30,13 +30,13 @@ impl HeldOut {
 /// A series of which the upper half was forecast.
 #[derive(Debug, Clone)]
 pub struct Evaluated {
-    /// Its lower half with the model used.
+    /// Lower half with the model used.
     pub fitted: Fitted,
     /// Held-out points; if the forecast is refused, those of the model that would have been used.
     pub held_out: Vec<HeldOut>,
 }
 
-/// What held-out points show together, percent.
+/// Summary of held-out points, percent.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Overall {
     pub held_out: usize,
@@ -63,7 +63,7 @@ pub fn evaluate(table: &[Series]) -> Vec<Evaluated> {
     fit(&lower).into_iter().zip(upper).map(evaluated).collect()
 }
 
-/// What the held-out points of `series` show; `None` without one.
+/// Summary of the held-out points of `series`; `None` without one.
 #[must_use]
 pub fn overall<'e>(series: impl IntoIterator<Item = &'e Evaluated>) -> Option<Overall> {
     let all: Vec<HeldOut> = series.into_iter().flat_map(|s| s.held_out.iter().copied()).collect();

@@ -16,7 +16,7 @@ loadline_model::named! {
     }
     /// Id of its column.
     pub fn id;
-    /// Its name and unit for tables.
+    /// Name and unit for tables.
     pub fn title;
 }
 
@@ -46,7 +46,7 @@ pub(crate) struct FigureLaw {
 
 impl FigureLaw {
     /// `None` if the points lack the figure. Without measured latency, it is the whole cycle.
-    pub(crate) fn of(figure: Figure, points: &[Point]) -> Option<FigureLaw> {
+    pub(crate) fn fitted(figure: Figure, points: &[Point]) -> Option<FigureLaw> {
         let law = match figure {
             Figure::Tps | Figure::RedoMibPerS => FigureLaw { per_tps: 1.0, ..FigureLaw::default() },
             // The interactive response time law N = X·(R + away) (Lazowska et al., chapter 3): the time away, between two

@@ -51,7 +51,7 @@ impl Estimate {
     }
 }
 
-/// What is asked of a forecast: the first number of jobs at which a figure gets past a limit, in the unit of the figure. Throughput
+/// Question to a forecast: the first number of jobs at which a figure gets past a limit, in the unit of the figure. Throughput
 /// reaches it. A time or a share exceeds it: an objective breaks there. That is looked for from where the figure is lowest in the
 /// measured range, because few jobs may be slow while the machine wakes up.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -75,7 +75,7 @@ pub struct Jobs {
 #[derive(Debug, Clone)]
 pub struct Fitted {
     pub series: Series,
-    /// What forecasts beyond the measured jobs come from.
+    /// Source of forecasts beyond the measured jobs.
     pub kind: Kind,
     /// Whether there were points enough to check forecasts of the last ones from those before.
     pub checked: bool,
@@ -116,7 +116,7 @@ impl Fitted {
         Some((tps.map(|tps| law.at(jobs, tps).min(most)), kind))
     }
 
-    /// What the law says, also if it is refused. Beyond noise, no transactions find more CPU than there is.
+    /// Value of the law, also if it is refused. Beyond noise, no transactions find more CPU than there is.
     pub(crate) fn modelled(&self, jobs: f64) -> Option<Estimate> {
         let curve = self.curve?;
         // What is measured there will be as noisy as the points between.
@@ -273,7 +273,10 @@ fn one(series: &Series, place: usize, laws: &[Judged; 2], [beyond, between]: [f6
         // A single point has no law.
         refused: used.map_or(Some(f64::INFINITY), |(law, curve)| law.refusal(place, &curve)),
         curve: used.map(|(_, curve)| curve),
-        figures: Figure::ALL.into_iter().filter_map(|figure| Some((figure, FigureLaw::of(figure, points)?))).collect(),
+        figures: Figure::ALL
+            .into_iter()
+            .filter_map(|figure| Some((figure, FigureLaw::fitted(figure, points)?)))
+            .collect(),
         beyond,
         between,
     }

@@ -11,7 +11,7 @@ use super::points::Point;
 use crate::stats::dot;
 
 loadline_model::named! {
-    /// What a figure comes from.
+    /// Source of a figure.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
     pub enum Kind {
         /// Interpolation between measured points.
@@ -21,9 +21,9 @@ loadline_model::named! {
         /// The Universal Scalability Law.
         Usl: "usl", "Universal Scalability Law";
     }
-    /// Its id in CSV and JSON.
+    /// Id in CSV and JSON.
     pub fn id;
-    /// Its name in text.
+    /// Name in text.
     pub fn title;
 }
 
@@ -73,7 +73,7 @@ impl Curve {
         Some(Curve { law, full, last_jobs: last.jobs, misses: miss(last), off })
     }
 
-    /// What the law misses the last point by is carried on, and fades as that point's share of the jobs: near it the series goes on
+    /// Error of the law at the last point; it is carried on, and fades as that point's share of the jobs: near it the series goes on
     /// from where it was measured, far from it the law knows better.
     pub(crate) fn tps(&self, jobs: f64) -> f64 {
         let carried = self.misses * (self.last_jobs / jobs).min(1.0);

@@ -1,4 +1,4 @@
-//! What a forecast is made from: the points of sweeps over jobs.
+//! Source of a forecast: the points of sweeps over jobs.
 
 use std::ops::RangeInclusive;
 
@@ -76,7 +76,7 @@ pub struct Series {
 }
 
 /// The series of the tests of a run in `state`: valid sweeps of closed loops over jobs; and what was left out or is to be known, in
-/// words. `beside`: the tests of all runs, from which a series is told apart by its name.
+/// words. `beside`: the tests of all runs, from which a series is distinguished by its name.
 #[must_use]
 pub fn series(state: RunState, records: &[TestRecord], beside: &[TestRecord]) -> (Vec<Series>, Vec<String>) {
     let (all, count) = (records.len(), |which: fn(&&TestRecord) -> bool| records.iter().filter(which).count());
@@ -109,7 +109,7 @@ pub fn series(state: RunState, records: &[TestRecord], beside: &[TestRecord]) ->
     (found, remarks)
 }
 
-/// What distinguishes `sweep` from others of its platform and workload.
+/// Distinction of `sweep` from others of its platform and workload.
 fn distinction(sweep: &Sweep, records: &[TestRecord]) -> String {
     let others = || records.iter().filter(|r| r.workload == sweep.workload && r.platform == sweep.platform);
     let differs = |name: &str, value: &i64| others().any(|r| r.parameters.get(name) != Some(value));

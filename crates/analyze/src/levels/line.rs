@@ -17,7 +17,7 @@ use crate::stats::{self, Interval, normal_quantile};
 pub struct Line {
     /// The slope, and its interval if the points are enough for one.
     pub slope: (f64, Option<Interval>),
-    /// The same of the value at x = 0, in the unit of y.
+    /// Value at x = 0 with its interval, in the unit of y.
     pub intercept: (f64, Option<Interval>),
 }
 
@@ -46,9 +46,9 @@ pub fn line(points: &[(f64, f64)], groups: &[usize], error: f64) -> Option<Line>
     Some(Line { slope: (slope, interval), intercept: (intercept.value, ends) })
 }
 
-/// What `slope` leaves of the points.
+/// Rest of the points without `slope`.
 fn left_at(points: &[(usize, f64, f64)], slope: f64, error: f64) -> Option<PairedEstimate> {
-    let left: Vec<Pair> = points.iter().map(|(_, x, y)| Pair::of(0.0, y - slope * x)).collect();
+    let left: Vec<Pair> = points.iter().map(|(_, x, y)| Pair::new(0.0, y - slope * x)).collect();
     paired_difference(&left, error)
 }
 

@@ -77,7 +77,7 @@ pub fn judge(questions: &[Question<'_>], error: f64, looks: usize) -> Family {
 }
 
 impl Family {
-    /// What was done about several comparisons, in a sentence; `None` for a single one.
+    /// Treatment of several comparisons, in a sentence; `None` for a single one.
     #[must_use]
     pub fn says(&self) -> Option<String> {
         (self.answers.len() > 1).then(|| {
@@ -95,7 +95,7 @@ impl Family {
 
 /// The smallest error at which the interval of `question` gives a verdict: it leaves out 1, or is within the margin.
 fn p_value(question: &Question<'_>) -> f64 {
-    let sample = Sample::of(question.pairs, Pair::log_ratio);
+    let sample = Sample::from_pairs(question.pairs, Pair::log_ratio);
     let differs = sample.above(0.0).min(sample.below(0.0));
     let within = if question.margin > 0.0 {
         let end = question.margin.ln_1p();

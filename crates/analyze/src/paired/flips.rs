@@ -37,7 +37,7 @@ pub struct Sample {
 impl Sample {
     /// Reads a contrast of pairs in planned order, such as [`Pair::log_ratio`]; those without it are left out.
     #[must_use]
-    pub fn of(pairs: &[Pair], contrast: fn(Pair) -> Option<f64>) -> Sample {
+    pub fn from_pairs(pairs: &[Pair], contrast: fn(Pair) -> Option<f64>) -> Sample {
         let valid = |block: &[Pair]| block.iter().filter_map(|p| contrast(*p)).collect::<Vec<f64>>();
         let of = |size| pairs.chunks(size).map(valid).filter(|b| !b.is_empty()).collect::<Vec<_>>();
         let blocks = of(BLOCK);
@@ -142,7 +142,7 @@ mod tests {
         assert!((heads_at_most(&[1, 2, 3, 4, 5, 6, 7, 8, 9, 10], 8) - 25.0 / 1024.0).abs() < 1e-15);
     }
 
-    /// The same by trying all falls of the coins on the values themselves.
+    /// Interval by hand: all falls of the coins on the values themselves.
     fn by_hand(sample: &Sample, theta: f64) -> (f64, f64) {
         let centred: Vec<Vec<f64>> = sample.blocks.iter().map(|b| b.iter().map(|x| x - theta).collect()).collect();
         let all: Vec<f64> = centred.iter().flatten().map(|z: &f64| z.abs()).collect();

@@ -42,13 +42,13 @@ pub struct PairedEstimate {
 /// all runs (0.05 for 95 %). `None` without a valid pair, or unless 0 < `error` < 1.
 #[must_use]
 pub fn paired_ratio(pairs: &[Pair], error: f64) -> Option<PairedEstimate> {
-    estimate(&Sample::of(pairs, Pair::log_ratio), pairs.len(), error, f64::exp)
+    estimate(&Sample::from_pairs(pairs, Pair::log_ratio), pairs.len(), error, f64::exp)
 }
 
 /// The difference B − A, likewise.
 #[must_use]
 pub fn paired_difference(pairs: &[Pair], error: f64) -> Option<PairedEstimate> {
-    estimate(&Sample::of(pairs, Pair::difference), pairs.len(), error, |difference| difference)
+    estimate(&Sample::from_pairs(pairs, Pair::difference), pairs.len(), error, |difference| difference)
 }
 
 /// An estimate from `planned` pairs. `value`: what the contrasts of the sample mean.
@@ -77,8 +77,8 @@ fn estimate(sample: &Sample, planned: usize, error: f64, value: fn(f64) -> f64) 
 /// `None` without a valid pair.
 #[must_use]
 pub fn levels(pairs: &[Pair]) -> Option<(f64, f64)> {
-    let half = stats::median(&Sample::of(pairs, Pair::log_ratio).walsh())? / 2.0;
-    let both = stats::median(&Sample::of(pairs, Pair::log_mean).walsh())?;
+    let half = stats::median(&Sample::from_pairs(pairs, Pair::log_ratio).walsh())? / 2.0;
+    let both = stats::median(&Sample::from_pairs(pairs, Pair::log_mean).walsh())?;
     Some(((both - half).exp(), (both + half).exp()))
 }
 
@@ -142,9 +142,9 @@ mod tests {
         // p = 0.01953, estimate 0.46, interval 0.010 … 0.786. Each block has one pair, so its coins are the patients.
         let before = [1.83, 0.50, 1.62, 2.48, 1.68, 1.88, 1.55, 3.06, 1.30];
         let after = [0.878, 0.647, 0.598, 2.05, 1.06, 1.29, 1.06, 3.14, 1.29];
-        let pair = |(x, y): (&f64, &f64)| [Pair::of(f64::exp(*y), f64::exp(*x)), ABSENT];
+        let pair = |(x, y): (&f64, &f64)| [Pair::new(f64::exp(*y), f64::exp(*x)), ABSENT];
         let pairs: Vec<Pair> = before.iter().zip(&after).flat_map(pair).collect();
-        assert!((Sample::of(&pairs, Pair::log_ratio).above(0.0) - 10.0 / 512.0).abs() < 1e-12);
+        assert!((Sample::from_pairs(&pairs, Pair::log_ratio).above(0.0) - 10.0 / 512.0).abs() < 1e-12);
         let ratio = paired_ratio(&pairs, 0.05).unwrap();
         assert!((ratio.value.ln() - 0.46).abs() < 1e-9, "{ratio:?}");
         let interval = ratio.interval.unwrap();
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn a_constant_is_found_whatever_the_level_drifts() {
-        let pairs: Vec<Pair> = (0..12).map(|n| Pair::of(f64::from(n), f64::from(n) + 2.5)).collect();
+        let pairs: Vec<Pair> = (0..12).map(|n| Pair::new(f64::from(n), f64::from(n) + 2.5)).collect();
         let found = paired_difference(&pairs, 0.05).unwrap();
         assert!((found.value - 2.5).abs() < 1e-12 && found.interval.unwrap().contains(2.5), "{found:?}");
         assert_eq!(paired_difference(&pairs[..5], 0.05).unwrap().interval, None);
@@ -200,7 +200,7 @@ mod tests {
         let ends = paired_ratio(&pairs[..20], 0.05).unwrap();
         pairs[20].a = Some(0.0);
         pairs[21].b = Some(f64::NAN);
-        pairs[22] = Pair::of(f64::INFINITY, -1.0);
+        pairs[22] = Pair::new(f64::INFINITY, -1.0);
         pairs[23].b = None;
         let ratio = paired_ratio(&pairs, 0.05).unwrap();
         assert_eq!(ratio, PairedEstimate { dropped: 4, ..ends });

@@ -1,6 +1,6 @@
 //! A simulated machine and planted series whose truth is known, to hold the statistics against.
 
-use loadline_model::{Letter as Arm, Random};
+use loadline_model::{Column, InPair, Letter as Arm, Random, TestRecord};
 
 use super::Pair;
 use super::order::order;
@@ -27,7 +27,7 @@ impl Machine {
     /// Nothing but lognormal noise of 3 %.
     pub const QUIET: Machine =
         Machine { noise: 0.03, correlation: 0.0, heavy: false, drift: 0.0, wave: 0.0, stalls: 0.0 };
-    /// The same with a drift of 50 % and 5 % of windows stalled.
+    /// Noise with a drift of 50 % and 5 % of windows stalled.
     pub const ROUGH: Machine = Machine { drift: 0.405, stalls: 0.05, ..Machine::QUIET };
 
     /// One run: `pairs` pairs in random order, of which B is `ratio` times A.
@@ -39,7 +39,7 @@ impl Machine {
         let figure = |arm: Arm, of: f64| of * if arm == Arm::B { ratio } else { 1.0 };
         let pair = |(arms, both): (&[Arm; 2], &[f64])| {
             let (first, second) = (figure(arms[0], both[0]), figure(arms[1], both[1]));
-            if arms[0] == Arm::A { Pair::of(first, second) } else { Pair::of(second, first) }
+            if arms[0] == Arm::A { Pair::new(first, second) } else { Pair::new(second, first) }
         };
         order.iter().zip(windows.chunks_exact(2)).map(pair).collect()
     }
@@ -99,4 +99,18 @@ pub fn series(truth: impl Fn(f64) -> f64, noise: f64, correlation: f64, seed: u6
 /// A throughput of 1 that is `level` from a time until another, s.
 pub fn level(level: f64, from_s: f64, to_s: f64) -> impl Fn(f64) -> f64 + Copy {
     move |t| if (from_s..to_s).contains(&t) { level } else { 1.0 }
+}
+
+/// Tests of the log writer in `pairs` pairs, in blocks ABBA and numbered from 1, with the figures that `figures` gives a test of an arm.
+#[must_use]
+pub fn windows(pairs: u32, figures: impl Fn(u32, Arm) -> Vec<(&'static Column, f64)>) -> Vec<TestRecord> {
+    let window = |test: u32| {
+        let arm = if test % 4 < 2 { Arm::A } else { Arm::B };
+        let blank = TestRecord::blank("LGWR-LAT1");
+        let mut r = TestRecord { test, repetition: test.div_ceil(2), variant: Some(InPair::of_two(arm)), ..blank };
+        (r.group, r.run) = ("log-writer".to_owned(), "run-1".to_owned());
+        figures(test, arm).into_iter().for_each(|(column, value)| r.set(column, value));
+        r
+    };
+    (1..=2 * pairs).map(window).collect()
 }

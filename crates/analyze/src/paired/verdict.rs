@@ -1,4 +1,4 @@
-//! What an interval shows: faster, slower, equivalent, or nothing.
+//! Verdict of an interval: faster, slower, equivalent, or nothing.
 //!
 //! One interval decides all, so a reader can check the verdict by eye. It is *equivalent* if the whole interval is
 //! within the margin. That is the test of two one-sided hypotheses (Schuirmann, Journal of Pharmacokinetics and
@@ -16,7 +16,7 @@ use crate::stats::{Interval, normal_quantile};
 /// Probability with which a difference is seen, in all that is said about what could have been seen.
 pub const POWER: f64 = 0.8;
 
-/// What the pairs show of B against A.
+/// Verdict on B against A by the pairs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
@@ -54,7 +54,7 @@ pub fn detectable(ratio: &PairedEstimate) -> Option<f64> {
     ratio.interval.map(|interval| detectable_of(interval, ratio.confidence))
 }
 
-/// The same of any interval of a ratio with this confidence.
+/// Verdict of any interval of a ratio with this confidence.
 #[must_use]
 pub fn detectable_of(interval: Interval, confidence: f64) -> f64 {
     let log_half = (interval.high / interval.low).ln() / 2.0;

@@ -56,7 +56,7 @@ fn a_window_grows_old_only_by_more_than_it_scatters() {
     assert_eq!([drift(&[0.0; 60]), drift(&[1.0; 5])], [None, None]);
 }
 
-/// What is seen in 20 windows of `n` values.
+/// Findings in 20 windows of `n` values.
 fn seen(truth: impl Fn(f64) -> f64, noise: f64, n: usize) -> Vec<Option<Departure>> {
     (0..20).map(|seed| departure(&series(&truth, noise, 0.5, seed, n), 5)).collect()
 }

@@ -1,10 +1,10 @@
-//! What bounds a test: for the tests of `data/bound.txt`, and for arbitrary figures.
+//! Bounds of tests: of those in `data/bound.txt`, and of arbitrary figures.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::common::{lines, record, with};
-use loadline_analyze::{BoundBy, bound, bound_of_sweep, fill_bounded_by, sweeps};
-use loadline_model::{TestRecord, column};
+use crate::common::{lines, record};
+use loadline_analyze::{BoundBy, bound, fill_bounded_by};
+use loadline_model::column;
 use proptest::prelude::*;
 
 const TABLE: &str = include_str!("../data/bound.txt");
@@ -21,61 +21,12 @@ fn tests_are_bound_by_what_the_table_says() {
             }),
         };
         assert!(is_said, "{expected}\nis {said}");
+        let mut filled = [test.clone()];
+        assert_eq!(column::BOUNDED_BY.plain(&filled[0]), "", "not before it is filled");
+        fill_bounded_by(&mut filled);
+        let short = said.split_once(": ").map_or("", |(by, _)| by);
+        assert_eq!(column::BOUNDED_BY.plain(&filled[0]), if short == "limit unknown" { "" } else { short });
     }
-}
-
-/// The test of `name` with all figures of that base.
-fn base(name: &str) -> TestRecord {
-    lines(TABLE, &record("pg", 1, 1)).into_iter().find(|line| line.base == name).unwrap().tests.remove(0)
-}
-
-#[test]
-fn a_peak_at_one_job_may_hide_a_single_writer() {
-    let one = |test: u32, jobs: u32, tps: f64| {
-        let figures = [
-            (column::COMMIT_THROUGHPUT_TPS, tps),
-            (column::COMMIT_LATENCY_MS, f64::from(jobs) / tps * 1e3),
-            (column::LOG_FILE_SYNC_MS, 0.8 / tps * 1e3),
-            (column::COMMIT_TIME_NS_MEAN, 0.85 / tps * 1e9),
-            (column::COMMITS_PER_REDO_SYNC, 1.0),
-        ];
-        with(record("sqlite", test, jobs), &figures)
-    };
-    let records = [one(1, 1, 4_980.0), one(2, 2, 4_700.0), one(3, 8, 4_600.0)];
-    assert_eq!(bound(&records[0]).unwrap().by, BoundBy::LogSync);
-    let b = bound_of_sweep(&sweeps(&records)[0], &records).unwrap();
-    assert_eq!(
-        b.sentence(),
-        "single writer: throughput does not grow with jobs (4,980 tps with 1, 4,600 with 8); 1.00 commits per sync with 8 \
-         jobs, and on average 0.85 of the jobs in a commit: commits run one at a time"
-    );
-    // One job alone only waits for the log.
-    assert_eq!(bound_of_sweep(&sweeps(&records[..1])[0], &records[..1]).unwrap().by, BoundBy::LogSync);
-}
-
-#[test]
-fn repetitions_with_different_limits_are_unknown() {
-    let mut records = [base("log"), base("log"), with(base("log"), &[(column::CPU_BUSY_PCT, 95.0)])];
-    for (i, r) in records.iter_mut().enumerate() {
-        r.test = i as u32 + 1;
-        r.repetition = r.test;
-    }
-    let b = bound_of_sweep(&sweeps(&records)[0], &records).unwrap();
-    assert_eq!(b.by, BoundBy::Unknown);
-    assert!(b.because.starts_with("repetitions differ (CPU, log sync); one of them: "), "{}", b.because);
-    assert_eq!(bound_of_sweep(&sweeps(&records[..2])[0], &records[..2]).unwrap().by, BoundBy::LogSync);
-}
-
-#[test]
-fn the_column_holds_the_short_cause() {
-    let mut records = [base("log"), base("reads")];
-    assert_eq!(column::BOUNDED_BY.plain(&records[0]), "", "not before it is filled");
-    fill_bounded_by(&mut records);
-    let cells = records.each_ref().map(|r| column::BOUNDED_BY.plain(r));
-    assert_eq!(cells, ["log sync", "storage reads"]);
-    let mut unknown = [with(record("pg", 1, 1), &[(column::COMMIT_THROUGHPUT_TPS, 5.0)])];
-    fill_bounded_by(&mut unknown);
-    assert_eq!(column::BOUNDED_BY.plain(&unknown[0]), "", "empty if unknown");
 }
 
 /// Ids of all figures in the table.

@@ -7,6 +7,8 @@ use loadline_model::limits::SizePoint;
 use proptest::prelude::*;
 use std::ops::Range;
 
+use crate::common::made::scanned;
+
 const MIB: f64 = 1024.0 * 1024.0;
 const STEP: f64 = 65_536.0;
 
@@ -239,27 +241,12 @@ proptest! {
     }
 }
 
-/// Commit times measured on a virtual disk busy with other work (most commits met a stall): a file written in 64 KiB
-/// pieces, flushed by a second thread after each `rule` pieces, and fdatasync as the commit, which also waits for a
-/// running flush. Sizes in random order, 20, 8 and 6 commits each.
-fn measured(rule: &str) -> Vec<SizePoint> {
-    let rows = include_str!("../data/commit-time-by-redo.csv").lines().map(|l| l.split(',').collect::<Vec<_>>());
-    rows.filter(|r| r[0] == rule)
-        .map(|r| SizePoint {
-            idle_s: 0.0,
-            redo_bytes: r[1].parse().unwrap(),
-            commit_ns: r[2].split(' ').map(|ns| ns.parse().unwrap()).collect(),
-            write_ns: vec![],
-        })
-        .collect()
-}
-
 #[test]
 fn the_period_is_found_on_a_busy_disk() {
     for (rule, truth) in [("1 MiB", MIB), ("512 KiB", MIB / 2.0)] {
-        let (p, low, high) = period(&shape(&measured(rule))).unwrap();
+        let (p, low, high) = period(&shape(&scanned(rule))).unwrap();
         assert!((p / truth - 1.0).abs() < 0.02 && low <= truth && truth <= high, "{rule}: {p}, {low} to {high}");
     }
-    let none = shape(&measured("none"));
+    let none = shape(&scanned("none"));
     assert!(matches!(none, Shape::Straight { ns_per_mib, .. } if ns_per_mib > 200_000.0), "{none:?}");
 }

@@ -241,7 +241,7 @@ pub(crate) struct AuditArgs {
     /// table. Exit code 1 says that there are errors, 2 that a table is not read
     #[arg(value_name = "FILE|RUN", value_hint = ValueHint::AnyPath, required_unless_present = "laws")]
     pub(crate) file: Option<PathBuf>,
-    /// What columns are, header = id (see `loadline columns`), e.g. 'tps=commit_throughput_tps,lat=commit_latency_ms'
+    /// Meaning of columns, header = id (see `loadline columns`), e.g. 'tps=commit_throughput_tps,lat=commit_latency_ms'
     /// [default: by their names and units]
     #[arg(long, value_name = "HEADER=ID,…")]
     pub(crate) columns: Option<String>,

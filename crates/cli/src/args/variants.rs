@@ -6,7 +6,7 @@ use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, ValueHint}
 use loadline_model::{Driver, Letter};
 use loadline_run::plan::options::driver;
 
-/// What the flags with its letter give an arm: `--setting-a`, ….
+/// Changes of an arm by the flags with its letter: `--setting-a`, ….
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct ArmFlags {
     pub(crate) setting: Vec<(String, String)>,
@@ -36,7 +36,7 @@ const FLAGS: [(&str, &str, &str); 6] = [
     ("label", "NAME", "Name of arm {arm} in reports [default: what it differs in]"),
 ];
 
-/// The same of each arm, with its letter in their names.
+/// Flags of each arm, with its letter in their names.
 static LETTERED: LazyLock<Vec<(String, &str, &str)>> = LazyLock::new(|| {
     type Flag = (&'static str, &'static str, &'static str);
     let lettered = |(name, value, help): Flag| letters().map(move |letter| (format!("{name}-{letter}"), value, help));

@@ -10,7 +10,7 @@ fn kill_node(folder: &str, name: &str) {
         let line = String::from_utf8_lossy(&line).into_owned();
         let of = |option: &str| line.split('\0').find_map(|arg| arg.strip_prefix(option).map(str::to_owned));
         let here = of("--datadir=").is_some_and(|data| Path::new(&data).starts_with(folder));
-        let options = of("--defaults-file=").filter(|_| here && line.contains("mariadbd"));
+        let options = if here && line.contains("mariadbd") { of("--defaults-file=") } else { None };
         let options = options.and_then(|path| std::fs::read_to_string(path).ok()).unwrap_or_default();
         options.lines().any(|l| l == format!("wsrep_node_name={name}"))
     };

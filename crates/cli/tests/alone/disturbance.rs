@@ -58,7 +58,7 @@ fn a_client_that_shares_its_only_cpu_is_not_valid_unseen() {
     pinned.args(["-c", cpu]).arg(loadline().get_program());
     pinned.args(words(&format!("run --target null: --results {} {SHORT}", dir.path().display())));
     let busy = Loops::start(1, &["taskset", "-c", cpu]);
-    let test = assert_disturbed(&Ran::of(pinned.output().unwrap()));
+    let test = assert_disturbed(&Ran::from_output(pinned.output().unwrap()));
     drop(busy);
     let online = read("/proc/stat").lines().filter(|l| l.starts_with("cpu")).count() - 1;
     let withheld = figure(&test, "cpu_withheld_pct");

@@ -42,11 +42,8 @@ fn an_interrupted_window_keeps_the_parts_that_ended() {
     let line = "--plan aging --jobs 2 --duration 60s --warmup 200ms --no-probe --parameter TP-MIXED.accounts=1000 --parameter \
                 TP-MIXED.entries=1000";
     let child = start_on("sqlite:", results.path(), line);
-    let live = || {
-        let mut folders = std::fs::read_dir(results.path()).unwrap().flatten();
-        folders.find_map(|folder| std::fs::read_to_string(folder.path().join("live.jsonl")).ok()).unwrap_or_default()
-    };
-    wait_for("seconds of the window", || live().matches("\"event\":\"second\"").count() >= 4);
+    // Seconds of the window.
+    folder_with(results.path(), "live.jsonl", |live| live.matches("\"event\":\"second\"").count() >= 4);
     signal(&child, Signal::SIGINT);
     let ran = ended(child);
     assert_eq!(ran.code, 130, "{}", ran.said());

@@ -1,4 +1,4 @@
-//! What bounds a test, end to end: each test makes one cause on purpose. Which figures name which cause is tested with made-up ones
+//! Bounds of tests, end to end: each test makes one cause on purpose. Which figures name which cause is tested with made-up ones
 //! (`analyze/tests/it/bound.rs` and `bound_time.rs`).
 
 use crate::common::*;

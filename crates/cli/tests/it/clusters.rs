@@ -6,39 +6,23 @@ fn csv(folder: &Path) -> Vec<Row> {
     rows_of(&report(folder, "--format csv"))
 }
 
-/// Levels of a private server whose standby is four ms away; the run, and its rows of the two levels.
-fn far_standby(results: &Path) -> (Ran, [Row; 2]) {
-    let cost = "replica-cost --target postgres-temp: --levels local,on --delay 4ms --jobs 2 --pairs 2 --duration 1s --no-probe";
-    let ran = measured(&words(&format!("{cost} --warmup 200ms --results {}", results.display())));
-    let rows = csv(&ran.folder());
-    assert_eq!(rows.len(), 2, "{rows:?}");
-    let levels = ["local", "on"].map(|level| rows.iter().find(|r| r["level"] == level).unwrap().clone());
-    (ran, levels)
-}
-
 fn under_on(tests: &[Value]) -> Vec<Value> {
     tests.iter().filter(|t| t["level"]["level"] == "on" && t["arm"] == "B").cloned().collect()
 }
 
 #[test]
-#[ignore = "nightly: what a level adds is a difference of times, in which a stall by others is larger than 8 ms"]
-fn a_level_that_waits_adds_its_round_trip() {
-    let results = results();
-    let (_, [local, on]) = far_standby(results.path());
-    assert!(number(&on, "commit_latency_ms") >= number(&on, "rtt_ms") * 0.95, "{on:?}");
-    assert!(number(&on, "added_ms") > number(&local, "added_ms"), "{local:?} {on:?}");
-    assert!(number(&on, "tps_share") < 0.9, "{on:?}");
-}
-
-#[test]
 fn a_level_that_waits_takes_its_round_trip() {
     let results = results();
-    let (ran, [_, on]) = far_standby(results.path());
+    let cost = "replica-cost --target postgres-temp: --levels local,on --delay 4ms --jobs 2 --pairs 2 --duration 1s --no-probe";
+    let ran = measured(&words(&format!("{cost} --warmup 200ms --results {}", results.path().display())));
     let folder = ran.folder();
     let tests = tests_of(&folder);
+    let rows = csv(&folder);
+    let [local, on] = ["local", "on"].map(|level| rows.iter().find(|row| row["level"] == level).unwrap());
     assert_eq!(tests.len(), 8, "{}", ran.said());
     // Four ms each way; the machine may add to them, never take away.
-    assert!(number(&on, "rtt_ms") >= 8.0 && number(&on, "commit_latency_ms") >= 8.0, "{on:?}");
+    assert!(number(on, "rtt_ms") >= 8.0 && number(on, "commit_latency_ms") >= 8.0, "{on:?}");
+    assert!(rows.len() == 2 && number(local, "added_ms").is_finite() && number(on, "added_ms").is_finite(), "{rows:?}");
     all_passed(&under_on(&tests), &["replicas", "round-trip"]);
     // Complete: nothing is measured again. A refused window is said by the exit code, also if its cell has another pair.
     let lines: Vec<String> = tests
@@ -53,24 +37,20 @@ fn a_level_that_waits_takes_its_round_trip() {
     std::fs::write(folder.join("tests.jsonl"), lines.join("\n") + "\n").unwrap();
     let again = resumed(&folder, "");
     assert!(again.code == 1 && tests_of(&again.folder()).len() == 8, "{}", again.said());
-    let copy = results.path().join("copy");
-    assert!(Command::new("cp").arg("-r").args([&folder, &copy]).status().unwrap().success());
-    command(&format!("compare {} {}", folder.display(), copy.display())).fails(2, &["levels of replication"]);
 }
 
 #[test]
 fn a_run_is_interrupted_while_its_replicas_catch_up() {
     let results = results();
-    let narrow =
-        "replica-cost --target postgres-temp: --levels local --bandwidth 64KiB --workload LGWR-LAT125 --jobs 1";
+    let far = "replica-cost --target postgres-temp: --levels local --delay 2s --workload LGWR-LAT125 --jobs 1";
     let short = format!("--pairs 3 --duration 1s --warmup 200ms --no-probe --results {}", results.path().display());
-    let child = start(&words(&format!("{narrow} {short}")));
+    let child = start(&words(&format!("{far} {short}")));
     folder_with_tests(results.path(), 1);
-    // The window's redo takes the link a minute; the next test waits for it.
-    std::thread::sleep(Duration::from_secs(2));
+    // Four seconds pass until the standby has acknowledged the window's redo; the next test waits for that.
+    std::thread::sleep(Duration::from_secs(1));
     signal(&child, Signal::SIGINT);
     let ran = ended(child);
-    ran.fails(130, &["have to catch up"]);
+    ran.fails(130, &["--resume"]);
     assert_eq!(tests_of(&ran.folder()).len(), 1, "{}", ran.said());
     assert_eq!(leftovers(results.path()), Vec::<String>::new());
 }
@@ -99,11 +79,9 @@ fn levels_of_a_users_own_pair_are_put_back() {
         format!("replica-cost --target {target} --levels local,on {short}{standbys}")
     };
 
-    let plain = url.replace("boss@", "plain@");
-    let (tcp, same) = (primary.tcp("boss", Some("tops3cret")), standby.tcp("boss", Some("tops3cret")));
+    let (plain, same) = (url.replace("boss@", "plain@"), standby.tcp("boss", Some("tops3cret")));
     for (target, standbys, says) in [
-        (&url, vec![tcp.as_str()], "is no standby"),
-        (&url, vec![&second, &same], "given twice"),
+        (&url, vec![second.as_str(), &same], "given twice"),
         (&second, vec![&url], "is a read-only standby"),
         (&plain, vec![&second], "GRANT ALTER SYSTEM ON PARAMETER synchronous_commit"),
     ] {

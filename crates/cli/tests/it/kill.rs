@@ -30,24 +30,6 @@ fn complete(folder: &Path, before: &[Value]) {
 }
 
 #[test]
-fn a_killed_runs_reference_log_is_removed() {
-    let dir = results();
-    // The database is elsewhere on the same filesystem.
-    let target = format!("--target sqlite:{0}/x.db --results {0}", dir.path().display());
-    let run = format!("run {target} --workload LGWR-LAT1 --jobs 1 --duration 300ms --warmup 200ms");
-    let logs = || leftovers(dir.path()).into_iter().filter(|name| name.starts_with("loadline-wal-")).count();
-    for next in [&format!("clean {target}"), &run] {
-        let child = start(&words(&format!("{run} --repeat 50")));
-        wait_for("the run's log", || logs() == 1);
-        kill(child);
-        assert_eq!(logs(), 1, "the log of the killed run");
-        let ran = command(next);
-        assert!(ran.code <= 1 && logs() == 0, "{next}: {}", ran.said());
-    }
-}
-
-#[test]
-#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn a_killed_or_interrupted_run_goes_on_and_leaves_nothing() {
     // The private server has processes of its own.
     for (target, is_killed) in [("sqlite:", true), ("postgres-temp:", true), ("postgres-temp:", false)] {
@@ -78,11 +60,20 @@ fn a_killed_or_interrupted_run_goes_on_and_leaves_nothing() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
-fn a_server_killed_in_mid_test_keeps_what_was_measured() {
-    let dir = results();
+fn on_a_users_server_a_killed_run_is_cleaned_and_a_killed_server_keeps_what_was_measured() {
+    let [first, dir] = [results(), results()];
     let mut server = Server::start(&[]);
     let url = server.url();
+    let child = slow(&url, first.path());
+    folder_with_tests(first.path(), 1);
+    // A second run on the same schema is refused while the first one lives.
+    on(&url, dir.path().join("second"), "").fails(3, &["another"]);
+    kill(child);
+    assert!(server.has_schema());
+    // The lock dies with its owner's session, which the server ends when it notices.
+    wait_for("the lock to be free", || run(&["clean", "--target", &url]).code == 0);
+    assert!(!server.has_schema());
+
     let child = slow(&url, dir.path());
     let folder = folder_with_tests(dir.path(), 1);
     std::thread::sleep(Duration::from_millis(300));
@@ -98,23 +89,6 @@ fn a_server_killed_in_mid_test_keeps_what_was_measured() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
-fn a_killed_run_on_a_users_server_is_cleaned() {
-    let dir = results();
-    let server = Server::start(&[]);
-    let child = slow(&server.url(), dir.path());
-    folder_with_tests(dir.path(), 1);
-    // A second run on the same schema is refused while the first one lives.
-    on(&server.url(), dir.path().join("second"), "").fails(3, &["another"]);
-    kill(child);
-    assert!(server.has_schema());
-    // The lock dies with its owner's session, which the server ends when it notices.
-    wait_for("the lock to be free", || run(&["clean", "--target", &server.url()]).code == 0);
-    assert!(!server.has_schema());
-}
-
-#[test]
-#[cfg_attr(not(feature = "servers"), ignore = "root: ./test")]
 fn without_space_for_the_reference_the_run_goes_on_and_says_why() {
     let dir = results();
     let small = Small::mount(dir.path(), "64m");
@@ -129,7 +103,6 @@ fn without_space_for_the_reference_the_run_goes_on_and_says_why() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "servers"), ignore = "root: ./test")]
 fn a_full_results_folder_loses_nothing() {
     let dir = results();
     let small = Small::mount(dir.path(), "4m");
@@ -147,7 +120,6 @@ fn a_full_results_folder_loses_nothing() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "servers"), ignore = "root: ./test")]
 fn a_data_set_that_fills_the_disk_leaves_out_its_workload() {
     let dir = results();
     let small = Small::mount(dir.path(), "300m");

@@ -1,4 +1,4 @@
-//! What the machine allows stands beside every figure, and where it comes from.
+//! Limits beside every figure, and their sources.
 
 use crate::common::*;
 
@@ -160,4 +160,21 @@ fn what_bounds_a_test_is_what_its_workload_lists() {
         }
     }
     assert_eq!(leftovers(dir.path()), Vec::<String>::new());
+}
+
+#[test]
+fn a_killed_runs_reference_log_is_removed() {
+    let dir = results();
+    // The database is elsewhere on the same filesystem.
+    let target = format!("--target sqlite:{0}/x.db --results {0}", dir.path().display());
+    let run = format!("run {target} --workload LGWR-LAT1 --jobs 1 --duration 300ms --warmup 200ms");
+    let logs = || leftovers(dir.path()).into_iter().filter(|name| name.starts_with("loadline-wal-")).count();
+    for next in [&format!("clean {target}"), &run] {
+        let child = start(&words(&format!("{run} --repeat 50")));
+        wait_for("the run's log", || logs() == 1);
+        kill(child);
+        assert_eq!(logs(), 1, "the log of the killed run");
+        let ran = command(next);
+        assert!(ran.code <= 1 && logs() == 0, "{next}: {}", ran.said());
+    }
 }

@@ -24,11 +24,11 @@ impl Server {
     fn start(dir: &Path, token: Option<&str>) -> Server {
         let mut command = loadline();
         command.args(["serve", dir.to_str().unwrap(), "--listen", "127.0.0.1:0"]);
-        Server::of(command.envs(token.map(|t| ("LOADLINE_TOKEN", t))).stderr(Stdio::piped()).spawn().unwrap())
+        Server::from_process(command.envs(token.map(|t| ("LOADLINE_TOKEN", t))).stderr(Stdio::piped()).spawn().unwrap())
     }
 
     /// The process once it has said where it serves.
-    pub(super) fn of(mut process: Child) -> Server {
+    pub(super) fn from_process(mut process: Child) -> Server {
         let mut said = BufReader::new(process.stderr.take().unwrap()).lines();
         let mut address = said
             .by_ref()
@@ -102,7 +102,7 @@ fn three_runs(results: &Path) -> [String; 3] {
     })
 }
 
-/// What is looked at in the same runs, one after another: measuring them takes longer than looking.
+/// Views of the same runs, one after another: measuring them takes longer than looking.
 #[test]
 fn three_runs_are_served_in_order() {
     let outer = tempfile::tempdir().unwrap();
@@ -226,25 +226,6 @@ fn other_machines_need_a_token() {
 }
 
 #[test]
-fn a_watcher_says_how_a_run_ended_and_a_taken_port_is_refused() {
-    let results = tempfile::tempdir().unwrap();
-    let dir = results.path().to_str().unwrap();
-    // A watcher's exit code says whether the run got to its end.
-    let folder = on("null:?pause=1ms", dir, SHORT).folder();
-    let watched = |part: &str, code: i32| {
-        let ran = run(&["watch", folder.to_str().unwrap(), "--plain"]);
-        assert!(ran.code == code && ran.out.contains(part), "{part}: {}", ran.said());
-    };
-    watched("Complete", 0);
-    set_state(&folder, "interrupted");
-    watched("Interrupted", 1);
-    fs::write(folder.join("manifest.json"), "{").unwrap();
-    watched("damaged", 1);
-    let server = Server::start(results.path(), None);
-    run(&["serve", dir, "--listen", &server.address]).fails(2, &["choose another port"]);
-}
-
-#[test]
 #[ignore = "nightly: CPU time, of which caches that others use take a part"]
 fn ten_thousand_runs_are_listed_in_a_second_of_cpu() {
     let results = tempfile::tempdir().unwrap();
@@ -297,22 +278,11 @@ fn a_run_is_watched_to_its_end() {
     watched_run(&tempfile::tempdir().unwrap());
 }
 
-/// The folder of a run once it tells its seconds.
-fn live_folder(results: &Path) -> PathBuf {
-    let mut folder = None;
-    wait_for("the run folder", || {
-        let folders = fs::read_dir(results).unwrap().flatten();
-        folder = folders.map(|f| f.path()).find(|f| f.join("live.jsonl").exists());
-        folder.is_some()
-    });
-    folder.unwrap()
-}
-
 /// A run of [`two_tests`] that was watched: what that said, the run's folder, and its seconds under way.
 fn watched_run(results: &tempfile::TempDir) -> (String, PathBuf, Vec<Value>) {
     let dir = results.path().to_str().unwrap();
     let mut measured = two_tests(dir);
-    live_folder(results.path());
+    folder_with(results.path(), "live.jsonl", |_| true);
     let text = ok(&["watch", "--results", dir]).out;
     assert!(measured.wait().unwrap().code().is_some_and(|code| code <= 1));
     for part in ["Test 2: LGWR-LAT1, 2 jobs", " of 5 s  ", " tps", "CPU", "Complete"] {
@@ -371,6 +341,7 @@ fn a_browser_shows_every_page_to_everyone() {
             let paper = browser.eval("getComputedStyle(document.documentElement).backgroundColor");
             let styled = if dark { "rgb(20, 24, 31)" } else { "rgb(255, 255, 255)" };
             assert_eq!(paper, styled, "{path}: is the style allowed?");
+            assert_eq!(browser.barriers(), serde_json::json!([]), "{path} at {width}, dark: {dark}");
         }
         let drawn = browser
             .eval("[...document.querySelectorAll('svg')].filter(s => s.getBoundingClientRect().height > 50).length");
@@ -427,7 +398,7 @@ fn a_page_follows_a_run_as_it_grows_and_vanishes() {
     let results = tempfile::tempdir().unwrap();
     let dir = results.path().to_str().unwrap();
     let mut measured = two_tests(dir);
-    let folder = live_folder(results.path());
+    let folder = folder_with(results.path(), "live.jsonl", |_| true);
     let server = Server::start(results.path(), None);
     let mut browser = Browser::start();
     browser.open(&server.url(&format!("/runs/{}/live", name_of(&folder))));

@@ -24,9 +24,8 @@ const NEVER_IN_ALL: [&str; 6] =
 /// repeated runs had; an outcome in it counts as the set.
 fn outcomes(database: &str, target: &str, kept: &Items) -> Items {
     let results = results();
-    let plan = format!("run --plan quick --target {target} --jobs 1,4 --duration 250ms --warmup 200ms --size 16MiB");
-    let more = format!("{plan} --seed 7 --no-probe --results {}", results.path().display());
-    let ran = crate::common::run(&words(&more));
+    let short = "--jobs 1,4 --duration 250ms --warmup 200ms --size 16MiB --seed 7 --no-probe";
+    let ran = on(target, &results, &format!("--plan quick {short}"));
     assert!(ran.code == 0 || ran.code == 1, "{}", ran.said());
     let (mut now, mut passes, mut made) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
     let mut not_read: BTreeMap<String, usize> = BTreeMap::new();

@@ -9,28 +9,24 @@ mod agents;
 mod aging;
 #[cfg(feature = "servers")]
 mod analytics;
-mod audit;
-mod bad_input;
 mod bound;
 mod browser;
 #[cfg(feature = "servers")]
 mod clusters;
+mod commands;
 mod common;
 mod cost;
-mod exchange;
 mod first_use;
-mod forecast;
-mod hand;
 #[path = "../net/kept.rs"]
 mod kept;
+#[cfg(feature = "servers")]
 mod kill;
 mod limits;
-mod lists;
 mod live;
 mod load;
 mod made_checks;
+#[cfg(feature = "servers")]
 mod managed;
-mod many_sessions;
 mod metrics;
 #[cfg(feature = "servers")]
 mod mysql;
@@ -38,15 +34,14 @@ mod pages;
 #[cfg(feature = "servers")]
 mod pgbench_scripts;
 mod plans;
-mod platforms;
 mod populations;
+#[cfg(feature = "servers")]
 mod postgres;
-mod postgres_versions;
 mod probe;
-mod references;
 #[cfg(feature = "servers")]
 mod refused;
 mod registry;
+#[cfg(feature = "servers")]
 mod snapshot;
 #[cfg(feature = "servers")]
 mod tp;
@@ -54,5 +49,5 @@ mod trend;
 mod user_workload;
 #[cfg(feature = "servers")]
 mod via;
+#[cfg(feature = "servers")]
 mod waits;
-mod warmup;

@@ -15,7 +15,7 @@ fn findings(target: &str) -> Vec<[String; 3]> {
     bad.map(|row| ["subject", "value", "advice"].map(|key| text(row, key))).collect()
 }
 
-/// What is missing of `target` is nothing that a privilege would give, but for the operating system's figures and what the
+/// Privileges give all that `target` lacks, but for the operating system's figures and what the
 /// product does not have.
 fn only_the_machine_is_missing(target: &str) {
     for [subject, _, advice] in findings(target) {
@@ -41,7 +41,6 @@ fn bounded(target: &str, results: &Path, workloads: &str) -> Ran {
 }
 
 #[test]
-#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn a_plain_role_on_a_postgres_elsewhere() {
     let server = Server::start(&["shared_buffers=8MB"]);
     server.sql("CREATE ROLE \"o'ann\" LOGIN PASSWORD 'x'; REVOKE CREATE ON DATABASE postgres FROM PUBLIC").unwrap();
@@ -84,7 +83,6 @@ fn a_plain_role_on_a_postgres_elsewhere() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn doctor_and_dry_run_say_the_same_size_for_storage_workloads() {
     let server = Server::start(&["shared_buffers=16MB"]);
     server.sql("CREATE ROLE ann LOGIN PASSWORD 'x'").unwrap();
@@ -139,7 +137,6 @@ fn ok_far(args: &[&str]) -> String {
 }
 
 #[test]
-#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn a_plain_user_on_a_mariadb_elsewhere() {
     let server = Maria::start(&["--innodb-buffer-pool-size=32M"]);
     server.sql("CREATE USER 'o\\'ann'@'%' IDENTIFIED BY 'x'").unwrap();
@@ -161,20 +158,8 @@ fn a_plain_user_on_a_mariadb_elsewhere() {
     let test = &tests_of(&on_maria(window).folder())[0];
     assert!(sound(test), "{}", test["invalid_reason"]);
     assert!(figure(test, "cached_pct_max") > 33.0 / 96.0 * 100.0 && test["data_source"] == "bounded", "{test:#}");
-}
-
-#[test]
-fn a_run_is_of_one_version_of_the_server() {
-    let dir = results();
-    let folder = lat1("null:?pause=1ms", dir.path(), "--jobs 1 --duration 300ms --warmup 200ms").folder();
-    let mut stored = manifest_of(&folder);
-    stored["target"]["version"] = "0.0.1-old".into();
-    std::fs::write(folder.join("manifest.json"), stored.to_string()).unwrap();
-    let resume = format!("run --resume {}", folder.display());
-    command(&resume).fails(3, &["0.0.1-old", "--force"]);
-    // Neighbours may make a short test invalid.
-    let forced = command(&format!("{resume} --force"));
-    let noted = manifest_of(&folder).to_string().contains("0.0.1-old, and the server is now")
-        && forced.err.contains("nothing was left to measure");
-    assert!(forced.code <= 1 && noted, "{}", forced.said());
+    let back = ok_far(&["doctor", "--target", &target, "--revoke"]);
+    statements(&back).for_each(|sql| drop(server.sql(sql).unwrap()));
+    let granted = server.sql("SHOW GRANTS FOR 'o\\'ann'@'%'").unwrap();
+    assert_eq!(granted.lines().count(), 1, "that of every user: {granted}");
 }

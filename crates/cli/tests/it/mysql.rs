@@ -3,6 +3,7 @@
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 
+use crate::commands::hold;
 use crate::common::*;
 
 fn measure(url: &str, results: impl AsRef<Path>, more: &str) -> Ran {
@@ -70,26 +71,6 @@ fn a_users_server_is_measured_checked_and_left_clean() {
     measure(&url, dir.path(), "").fails(2, &["innodb_flush_log_at_trx_commit = 2"]);
     server.sql("SET GLOBAL innodb_flush_log_at_trx_commit = 1").unwrap();
 
-    // A user with nothing but the database, made for it: which figures are there without PROCESS.
-    server
-        .sql("CREATE USER poor@localhost; CREATE DATABASE loadline; GRANT ALL ON loadline.* TO poor@localhost")
-        .unwrap();
-    let poor = measure(&server.url("poor"), dir.path(), "");
-    let t = &sound_tests(&poor)[0];
-    assert!(poor.said().contains("GRANT PROCESS"), "{}", poor.said());
-    for id in ["commits_database", "redo_kib_per_tx", "commits_per_redo_sync", "log_file_sync_ms", "cpu_busy_pct"] {
-        figure(t, id);
-    }
-    let left = "SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = 'loadline'";
-    assert_eq!(server.sql(left).unwrap(), "0");
-    // What its administrator is given to grant, and the way back.
-    let granted = || server.sql("SHOW GRANTS FOR poor@localhost").unwrap();
-    let script = |way: &str| printed(&format!("doctor --target {} {way}", server.url("poor")));
-    server.sql(&script("--grants")).unwrap();
-    assert!(granted().contains("PROCESS"), "{}", granted());
-    assert!(!script("--grants").lines().any(|line| line.starts_with("GRANT")), "{}", script("--grants"));
-    server.sql(&script("--revoke")).unwrap();
-    assert_eq!(granted().lines().count(), 1, "that of every user: {}", granted());
     on(&url, dir.path(), "--jobs 50").fails(2, &["max_connections = 20"]);
 }
 
@@ -119,32 +100,10 @@ fn far_away(port: u16) -> u16 {
 #[test]
 fn encryption_and_passwords() {
     let server = Maria::start(&[]);
-    let doctor = |url: &str| run(&["doctor", "--target", url]);
-    let (ca, other) = (server.file("ca.crt"), server.file("other.crt"));
-    for query in
-        ["?ssl-mode=required".into(), format!("?ssl-mode=verify-identity&ssl-ca={ca}"), "?ssl-mode=disabled".into()]
-    {
-        let fine = doctor(&server.tcp("ann:tops3cret", &query));
-        assert_eq!(fine.code, 0, "{query}: {}", fine.said());
-    }
-    let slow = server.tcp("ann:tops3cret", "?ssl-mode=required");
-    let slow = doctor(&slow.replace(&server.port.to_string(), &far_away(server.port).to_string()));
-    assert_eq!(slow.code, 0, "a handshake that takes long: {}", slow.said());
-    for (query, words) in [
-        (format!("?ssl-mode=verify-identity&ssl-ca={other}"), "TLS handshake"),
-        (format!("?ssl-mode=verify-ca&ssl-ca={other}"), "ssl-ca"),
-        (format!("?ssl-mode=required&ssl-ca={other}"), "TLS handshake"),
-        ("?ssl-mode=verify-ca&ssl-ca=/no/file".into(), "/no/file"),
-    ] {
-        let bad = doctor(&server.tcp("ann:tops3cret", &query));
-        assert!(bad.code != 0 && bad.err.contains(words), "{query}: {}", bad.said());
-    }
-    let by_address = server.tcp("ann:tops3cret", &format!("?ssl-mode=verify-identity&ssl-ca={ca}"));
-    doctor(&by_address.replace("localhost", "127.0.0.1")).fails(3, &["another name"]);
-    let wrong = doctor(&server.tcp("ann:wr0ngpass", ""));
-    wrong.fails(3, &["password for user 'ann' is wrong"]);
-    assert!(!wrong.said().contains("wr0ngpass"), "{}", wrong.said());
-    doctor(&server.tcp("ann", "")).fails(3, &["MYSQL_PWD"]);
+    let [port, far] = [server.port, far_away(server.port)].map(|port| port.to_string());
+    let [ca, other] = ["ca.crt", "other.crt"].map(|name| server.file(name));
+    let names = [("{port}", port.as_str()), ("{far}", &far), ("{ca}", &ca), ("{other}", &other)];
+    hold(include_str!("data/encryption.toml"), &names);
     let mut with = loadline();
     with.env("MYSQL_PWD", "tops3cret").args(["doctor", "--target", &server.tcp("ann", "")]);
     assert!(with.output().unwrap().status.success());

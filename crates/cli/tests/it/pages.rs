@@ -2,6 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use loadline_analyze::kpi::{defined_by_redo, writes_redo};
+use loadline_workload::{CATALOGUE, Sweep, Workload};
+
 use crate::common::*;
 
 fn files(folder: &Path) -> BTreeMap<String, String> {
@@ -91,20 +94,18 @@ fn commands_of_the_documents_are_known() {
 }
 
 #[test]
-fn the_book_has_every_document() {
+fn the_book_has_every_document_and_the_laws_of_audits() {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    let renew = "renew the table of docs/audit.md with `loadline audit --laws --format md`";
+    assert!(read(docs.join("audit.md")).contains(&printed("audit --laws --format md")), "{renew}");
     let summary = docs.join("SUMMARY.md");
     // Made when the book is built.
     let made = |name: &str| ["reference/", "workloads/"].iter().any(|folder| name.starts_with(folder));
     let chapters = std::fs::read_to_string(&summary).unwrap();
-    let mut wrong = Vec::new();
-    for page in documents(&docs) {
+    for page in documents(&docs).into_iter().filter(|page| *page != summary) {
         let name = page.strip_prefix(&docs).unwrap().display().to_string();
-        if page != summary && !made(&name) && !chapters.contains(&format!("]({name})")) {
-            wrong.push(format!("{name} is not in docs/SUMMARY.md"));
-        }
+        assert!(made(&name) || chapters.contains(&format!("]({name})")), "{name} is not in docs/SUMMARY.md");
     }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 /// `text` with its words apart by one blank, and without what differs from run to run: figures, units of times, singular or plural, marks.
@@ -134,7 +135,7 @@ fn the_first_hour_works_as_written() {
         let (command, printed) = block.strip_prefix("$ loadline ").unwrap().split_once('\n').unwrap();
         let mut program = crate::common::loadline();
         let args = command.split_whitespace().map(|word| if word == "RUN" { folder.as_str() } else { word });
-        let ran = Ran::of(program.current_dir(dir.path()).args(args).output().unwrap());
+        let ran = Ran::from_output(program.current_dir(dir.path()).args(args).output().unwrap());
         assert!(ran.code <= 1, "{command}: {}", ran.said());
         let said = masked(&(ran.err.clone() + &ran.out));
         for line in printed.lines().filter(|line| !line.starts_with('[') && !line.starts_with('!')) {
@@ -153,4 +154,34 @@ fn the_first_hour_works_as_written() {
         }
     }
     assert_eq!(leftovers(&dir.path().join("loadline-results")), Vec::<String>::new());
+}
+
+/// Codes of the workloads of which `is` holds.
+fn codes(is: impl Fn(&Workload) -> bool) -> Vec<&'static str> {
+    let mut all: Vec<&str> = CATALOGUE.iter().filter(|w| is(w)).map(|w| w.code.as_str()).collect();
+    all.sort_unstable();
+    all
+}
+
+#[test]
+fn comparisons_know_what_workloads_do() {
+    assert_eq!(codes(|w| w.redo.is_some()), codes(|w| defined_by_redo(&w.group)));
+    // A group that writes may have workloads that only read: that their redo is told does no harm.
+    assert_eq!(codes(|w| w.writes() && !writes_redo(&w.group, &w.code, Some(w.facts()))), Vec::<&str>::new());
+}
+
+#[test]
+fn the_readme_names_what_is_not_swept_over_jobs() {
+    let text = read(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md"));
+    let said = text.split("Not swept over jobs: ").nth(1).unwrap().split('.').next().unwrap();
+    let not = codes(|w| {
+        let once = matches!(w.sweep, Sweep::Once | Sweep::Parameter { then_jobs: false, .. });
+        once || w.scan.is_some()
+    });
+    let mut named: Vec<&str> = said
+        .split(|c: char| !(c.is_ascii_uppercase() || c == '-'))
+        .filter(|word| word.contains('-') && word.len() > 4)
+        .collect();
+    named.sort_unstable();
+    assert_eq!(named, not);
 }

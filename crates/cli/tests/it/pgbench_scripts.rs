@@ -1,4 +1,4 @@
-//! pgbench scripts as a workload, held against pgbench itself on one server.
+//! pgbench scripts as a workload, compared with pgbench itself on one server.
 
 use std::collections::BTreeMap;
 
@@ -149,7 +149,7 @@ fn scripts_that_fail(server: &Server, dir: &Path) {
     passed(test, "window");
     assert!(check(test, "errors")["detail"].as_str().unwrap().contains("lose.sql:2:1: ERROR 40001"), "{}", ran.said());
 
-    // What may commit by itself is not held against the server's count: no check passes for nothing.
+    // What may commit by itself is not compared with the server's count: no check passes for nothing.
     let block = write("do.sql", "DO $$ BEGIN PERFORM 1; COMMIT; END $$;\n");
     let ran = measure(server, dir, "1", &["--pgbench-script", &block]);
     let test = &tests_of(&ran.folder())[0];

@@ -1,7 +1,6 @@
 //! `loadline probe` end to end: every format, and that nothing is left behind.
 
 use std::collections::BTreeSet;
-use std::os::unix::process::ExitStatusExt as _;
 
 use crate::common::*;
 use loadline_storage::probe::points;
@@ -21,9 +20,15 @@ fn probe(dirs: &[&Path], more: &str) -> Ran {
 
 /// That figures of a point agree is a test of `storage/tests/probe.rs`.
 #[test]
-fn csv_holds_every_point() {
+fn csv_holds_every_point_and_what_a_killed_probe_left_is_removed() {
     let dir = results();
+    let mut ended = Command::new("true").spawn().unwrap();
+    ended.wait().unwrap();
+    // As on a filesystem that keeps the names of open files, or after a kill before the name is gone.
+    let leftover = dir.path().join(format!("loadline-probe-{}-0123456789abcdef.tmp", ended.id()));
+    std::fs::write(&leftover, "x").unwrap();
     let ran = probe(&[dir.path()], "--seconds 1 --format csv --output -");
+    assert!(ran.err.contains("a killed probe left it"), "{}", ran.said());
     let mut lines = ran.out.lines().map(|line| line.matches(',').count());
     assert!(lines.next().is_some_and(|commas| lines.all(|line| line == commas)), "{}", ran.said());
     let mut found = BTreeSet::new();
@@ -94,7 +99,7 @@ fn where_io_uring_is_forbidden_threads_measure_and_json_says_so_beside_each_dire
     command.arg("probe").args([disk.path(), memory.path()]).arg("--output").arg(&file);
     command.args(words(&format!("{SHORT} --seconds 1 --format json")));
     forbid_io_uring(&mut command);
-    let ran = Ran::of(command.output().unwrap());
+    let ran = Ran::from_output(command.output().unwrap());
     ran.fails(0, &["instead of io_uring: io_uring is forbidden"]);
     let json = json_of(&file);
     assert_eq!((json["version"].as_u64(), json["dirs"].as_array().unwrap().len()), (Some(1), 2));
@@ -128,17 +133,9 @@ fn a_directory_that_must_not_be_written_is_refused() {
     let loadline = copy.path().join("loadline");
     std::fs::copy(env!("CARGO_BIN_EXE_loadline"), &loadline).unwrap();
     done(Command::new("chmod").arg("555").args([dir.path(), copy.path()]));
-    let ran = Ran::of(as_user("daemon", loadline).arg("probe").arg(dir.path()).output().unwrap());
+    let ran = Ran::from_output(as_user("daemon", loadline).arg("probe").arg(dir.path()).output().unwrap());
     ran.fails(3, &["Permission denied", "Check the permissions of this user"]);
     assert!(is_empty(dir.path()));
-}
-
-fn long(dir: &Path) -> Child {
-    let child = start(&["probe", dir.to_str().unwrap(), "--size", "64MiB", "--seconds", "600"]);
-    // The files are there once the process holds more than its own bytes in this directory.
-    wait_for("the probe's files", || open_files(child.id(), dir) >= 2);
-    std::thread::sleep(Duration::from_millis(300));
-    child
 }
 
 /// Descriptors of a process on files in `dir`, removed ones included.
@@ -151,20 +148,14 @@ fn open_files(pid: u32, dir: &Path) -> usize {
 #[test]
 fn nothing_is_left_after_an_interrupt_or_a_kill() {
     let dir = results();
-    let child = long(dir.path());
-    signal(&child, Signal::SIGINT);
-    ended(child).fails(130, &[]);
-    assert!(is_empty(dir.path()));
-
-    let child = long(dir.path());
-    let pid = child.id();
-    signal(&child, Signal::SIGKILL);
-    let out = child.wait_with_output().unwrap();
-    assert_eq!(out.status.signal(), Some(9));
-    // As on a filesystem that keeps the names of open files, or after a kill before the name is gone.
-    let leftover = dir.path().join(format!("loadline-probe-{pid}-0123456789abcdef.tmp"));
-    std::fs::write(&leftover, "x").unwrap();
-    let ran = probe(&[dir.path()], "--seconds 1");
-    assert!(ran.err.contains("a killed probe left it"), "{}", ran.said());
-    assert!(is_empty(dir.path()), "{}", ran.said());
+    for by in [Signal::SIGINT, Signal::SIGKILL] {
+        let child = start(&["probe", dir.path().to_str().unwrap(), "--size", "64MiB", "--seconds", "600"]);
+        // The files are there once the process holds more than its own bytes in this directory.
+        wait_for("the probe's files", || open_files(child.id(), dir.path()) >= 2);
+        std::thread::sleep(Duration::from_millis(300));
+        signal(&child, by);
+        let ran = ended(child);
+        assert_eq!(ran.code, if by == Signal::SIGINT { 130 } else { -1 }, "{}", ran.said());
+        assert!(is_empty(dir.path()), "{by}");
+    }
 }

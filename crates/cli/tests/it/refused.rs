@@ -1,4 +1,4 @@
-//! What the server refuses for one workload leaves that workload out, with the reason, and never ends the run.
+//! Refusals of the server for one workload skip that workload, with the reason, and never end the run.
 
 use crate::common::*;
 

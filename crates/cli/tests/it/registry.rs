@@ -3,7 +3,7 @@
 use crate::common::*;
 use crate::pages::workloads;
 
-/// What runs on `target` with `driver` is valid and has its figures; what does not run has its reason.
+/// Tests on `target` with `driver` are valid and have their figures; workloads that do not run have their reason.
 fn every_workload_on(target: &str, driver: &str) {
     let dir = results();
     let workloads = workloads();
@@ -127,4 +127,57 @@ fn scanned_on(targets: &[&str]) {
         assert!(t["absent"]["commit_throughput_tps"].as_str().unwrap().contains("scan"), "{target}");
     }
     assert_eq!(leftovers(dir.path()), vec!["scan.toml".to_owned()]);
+}
+
+/// The oldest and the newest supported PostgreSQL come from Maven's packages: the machine's own is one between them.
+const GROUP_EACH: &str = include_str!("data/group_each.toml");
+
+/// The package of this version, fetched once into cargo's target directory.
+fn package(release: &str) -> PathBuf {
+    let cpu = if cfg!(target_arch = "aarch64") { "arm64v8" } else { "amd64" };
+    let artifact = format!("io.zonky.test.postgres:embedded-postgres-binaries-linux-{cpu}:{release}");
+    let missing = "missing: Maven; run ./test --nightly, or: apt-get install maven";
+    let target = std::env::current_exe().unwrap().ancestors().nth(3).unwrap().to_owned();
+    let folder = target.join(format!("postgres-{release}"));
+    let archive = || std::fs::read_dir(&folder).into_iter().flatten().flatten().map(|e| e.path());
+    let of_tree = |path: &PathBuf| path.extension().is_some_and(|e| e == "txz");
+    if !archive().any(|path| of_tree(&path)) {
+        std::fs::create_dir_all(&folder).unwrap();
+        let mut maven = Command::new("mvn");
+        // Where it runs, Maven remembers what it has unpacked, and does not unpack it again.
+        maven.current_dir(&folder).args(["-B", "-q", "dependency:unpack"]).arg(format!("-Dartifact={artifact}"));
+        let got = maven.arg(format!("-DoutputDirectory={}", folder.display())).output().expect(missing);
+        assert!(got.status.success(), "mvn: {}", String::from_utf8_lossy(&got.stdout));
+    }
+    archive().find(of_tree).unwrap()
+}
+
+fn one_workload_of_each_group_on(release: &str, version: &str) {
+    let dir = results();
+    done(Command::new("chmod").arg("755").arg(dir.path()));
+    // Not in the target directory: the server's user may have no access to it.
+    let tree = dir.path().join("server");
+    std::fs::create_dir(&tree).unwrap();
+    done(Command::new("tar").arg("-xJf").arg(package(release)).arg("-C").arg(&tree));
+    let plan = dir.path().join("plan.toml");
+    std::fs::write(&plan, GROUP_EACH).unwrap();
+    let runs = dir.path().join("runs");
+    let target = format!("postgres-temp:?bin={}", tree.join("bin").display());
+    let ran = on(&target, &runs, &format!("{} --no-probe", plan.display()));
+    assert_eq!(sound_tests(&ran).len(), 8, "{}", ran.said());
+    let manifest = manifest_of(&ran.folder());
+    assert_eq!(
+        (&manifest["target"]["version"], &manifest["plan"]["skipped"]),
+        (&version.into(), &serde_json::json!([]))
+    );
+    let cleaned = command(&format!("clean --target postgres-temp: --results {}", runs.display()));
+    assert!(cleaned.code == 0 && !cleaned.said().contains("removed"), "nothing was left: {}", cleaned.said());
+}
+
+#[test]
+#[ignore = "nightly: Maven fetches the servers from the network"]
+fn one_workload_of_each_group_on_the_oldest_and_the_newest_postgresql() {
+    for (release, version) in [("14.24.0", "14.24"), ("18.6.0", "18.6")] {
+        one_workload_of_each_group_on(release, version);
+    }
 }

@@ -83,7 +83,7 @@ fn money_or_stock_that_vanishes_makes_a_test_invalid() {
 fn the_log_writers_mix_is_held_against_the_same_mix() {
     let dir = results();
     // Redo per transaction is checked: with the few transactions of a busy machine, whole pages that PostgreSQL logs at first weigh
-    // more, and so does a large transaction at the window's edge.
+    // more, and so does a large transaction at the window's start or end.
     let times = "--jobs 2 --duration 1500ms --warmup 600ms";
     for target in ["sqlite:", "postgres-temp:"] {
         let ran = on(target, dir.path(), &format!("--workload LGWR-MIXED --driver client {times}"));
@@ -96,9 +96,9 @@ fn the_log_writers_mix_is_held_against_the_same_mix() {
         let seen = figure(t, "redo_bytes_per_tx");
         let limit = &t["limit"];
         assert!(limit["tps"].as_f64().unwrap() > 0.0, "{target}: {t}");
-        // Jobs stop anywhere in their turn: the window's mean is that of whole turns but for its edges.
-        let edge = 1.0 + 2.0 * 125.0 * 1024.0 / seen / figure(t, "commits");
+        // Jobs stop anywhere in their turn: the window's mean is that of whole turns but for its start and end.
+        let slack = 1.0 + 2.0 * 125.0 * 1024.0 / seen / figure(t, "commits");
         let ratio = limit["redo_bytes_per_tx"].as_f64().unwrap() / seen;
-        assert!((0.9 / edge..1.1 * edge).contains(&ratio), "{target}: {ratio} ({edge})");
+        assert!((0.9 / slack..1.1 * slack).contains(&ratio), "{target}: {ratio} ({slack})");
     }
 }

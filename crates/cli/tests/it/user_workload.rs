@@ -108,36 +108,3 @@ fn a_run_is_resumed_and_reported_without_the_file() {
     let text = report(&folder, "--format text");
     assert!(text.contains("QUEUE"), "{text}");
 }
-
-#[test]
-fn it_is_shown_as_those_of_the_catalogue_are() {
-    let file = format!("--workload-file {EXAMPLE}");
-    let page = printed(&format!("workloads {file}"));
-    assert!(page.contains("# QUEUE: puts batches") && page.contains("CREATE PROCEDURE"), "{page}");
-    let csv = printed(&format!("workloads QUEUE {file} --format csv"));
-    let line = csv.lines().nth(1).unwrap();
-    assert!(line.starts_with("QUEUE,") && line.contains("postgres=database+client"), "{csv}");
-}
-
-#[test]
-fn a_plan_with_a_file_is_narrowed_by_flags() {
-    let dir = results();
-    let plan = dir.path().join("plan.toml");
-    let text = format!("workload-file = [\"{EXAMPLE}\"]\nworkload = [\"TP-LIGHT\"]\n[parameters.QUEUE]\nbatch = 5\n");
-    std::fs::write(&plan, text).unwrap();
-    let dry = |more: &[&str]| ok(&[&["run", plan.to_str().unwrap(), "--dry-run"], more].concat()).out;
-    let runs = |out: &str, code: &str| out.lines().any(|l| l.trim_start().starts_with(code) && l.contains("driver"));
-    for (flags, queue, light, lat1) in [
-        (&[][..], true, true, false),
-        (&["--workload", "QUEUE"][..], true, false, false),
-        (&["--workload", "TP-LIGHT"][..], false, true, false),
-        (&["--workload", "LGWR-LAT1,QUEUE"][..], true, false, true),
-        (&["--group", "log-writer"][..], false, false, true),
-    ] {
-        let out = dry(flags);
-        let found = (runs(&out, "QUEUE"), runs(&out, "TP-LIGHT"), runs(&out, "LGWR-LAT1"));
-        assert_eq!(found, (queue, light, lat1), "{flags:?}: {out}");
-        assert_eq!(out.contains("queue.toml"), queue, "a file that is not run is not kept: {out}");
-        assert_eq!(out.contains("sized by their parameters"), queue || light, "{out}");
-    }
-}

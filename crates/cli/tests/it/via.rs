@@ -37,13 +37,18 @@ impl Pooler {
     }
 }
 
+const LIGHT: &str = "--workload TP-LIGHT --parameter TP-LIGHT.accounts=1000";
+
+/// The command line that measures pairs on `target` and through each of `ways`.
+fn line(target: &str, ways: &[&str], results: &Path, more: &str) -> String {
+    let ways: String = ways.iter().map(|way| format!(" --via {way}")).collect();
+    let short = "--jobs 2 --duration 1s --warmup 300ms";
+    format!("ab --target {target}{ways} {short} {more} --results {}", results.display())
+}
+
 /// Measures two pairs of two jobs on `target` and through `via`. Returns the run folder and its tests.
 fn pairs(target: &str, via: &str, results: &Path, more: &str) -> (PathBuf, Vec<Value>) {
-    let line = format!(
-        "ab --target {target} --via {via} --jobs 2 --pairs 2 --duration 1s --warmup 300ms {more} --results {}",
-        results.display()
-    );
-    let ran = measured(&words(&line));
+    let ran = measured(&words(&line(target, &[via], results, &format!("--pairs 2 {more}"))));
     assert!(ran.out.contains(" through "), "{}", ran.said());
     let tests = tests_of(&ran.folder());
     assert_eq!(tests.len(), 4, "{}", ran.said());
@@ -66,11 +71,8 @@ fn a_pooler_that_shares_sessions_is_measured_in_turns_with_direct_ones() {
     let (folder, tests) = pairs(&server.url(), &pooler.url("postgres"), results.path(), small);
     // Sessions of jobs report late behind a pooler: they are counted over the whole test, in both arms.
     for test in &tests {
-        assert_eq!(
-            ["commits-database", "commits-window"].map(|id| outcome(test, id)),
-            ["passed", "not-made"],
-            "{test}"
-        );
+        let outcomes = ["commits-database", "commits-window"].map(|id| outcome(test, id));
+        assert_eq!(outcomes, ["passed", "not-made"], "{test}");
     }
     let proxied = tests.iter().filter(|test| test["arm"] == "B");
     assert!(proxied.map(|test| test["via_cpu_us_per_tx"].as_f64().unwrap()).sum::<f64>() > 0.0);
@@ -94,15 +96,9 @@ fn each_of_several_ways_is_counted_whole() {
     // The server counts each login that is passed on to it.
     let _relay = Relay::start(&socket(port), &socket(server.port)).unwrap();
     let relayed = format!("postgres://boss@/postgres?host={}&port={port}", dir.display());
-    let line = format!(
-        "ab --target {} --via {} --via {} --via {relayed} --workload TP-LIGHT --parameter TP-LIGHT.accounts=1000 --jobs 2 --pairs 1 \
-         --duration 1s --warmup 300ms --reconnect-every 1 --patience 0 --results {}",
-        server.url(),
-        poolers[0].url("postgres"),
-        poolers[1].url("postgres"),
-        results.path().display()
-    );
-    let ran = measured(&words(&line));
+    let [first, second] = poolers.each_ref().map(|pooler| pooler.url("postgres"));
+    let more = format!("{LIGHT} --pairs 1 --reconnect-every 1");
+    let ran = measured(&words(&line(&server.url(), &[&first, &second, &relayed], results.path(), &more)));
     let tests = tests_of(&ran.folder());
     assert_eq!(tests.len(), 6, "{}", ran.said());
     all_passed(&tests, &["commits-database"]);
@@ -113,10 +109,8 @@ fn a_proxy_that_leads_elsewhere_is_refused_before_anything_is_measured() {
     let (server, other, results) = (Server::start(&[]), Server::start(&[]), results());
     server.sql("CREATE DATABASE second").unwrap();
     let pooler = Pooler::start(&server);
-    let here = format!("--results {}", results.path().display());
     let refused = |target: &str, via: &str, code: i32, parts: &[&str]| {
-        let line = format!("ab --target {target} --via {via} --workload TP-LIGHT --pairs 1 {here}");
-        run(&words(&line)).fails(code, parts);
+        command(&line(target, &[via], results.path(), LIGHT)).fails(code, parts);
         assert_eq!(std::fs::read_dir(results.path()).unwrap().count(), 0, "{via}");
     };
     refused(&other.url(), &pooler.url("postgres"), 3, &["leads to another server"]);
@@ -132,13 +126,7 @@ fn a_proxy_of_mariadb_is_measured_as_well() {
     let socket = server.file("relay");
     let _relay = Relay::start(Path::new(&socket), Path::new(&server.file("s"))).unwrap();
     let via = format!("mysql://root@/?socket={socket}");
-    pairs(&server.url("root"), &via, results.path(), "--workload TP-LIGHT --parameter TP-LIGHT.accounts=1000");
+    pairs(&server.url("root"), &via, results.path(), LIGHT);
     let other = Maria::start(&[]);
-    let elsewhere = crate::common::results();
-    let line = format!(
-        "ab --target {} --via {via} --workload TP-LIGHT --pairs 1 --results {}",
-        other.url("root"),
-        elsewhere.path().display()
-    );
-    run(&words(&line)).fails(3, &["leads to another server"]);
+    command(&line(&other.url("root"), &[&via], results.path(), LIGHT)).fails(3, &["leads to another server"]);
 }

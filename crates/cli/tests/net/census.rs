@@ -7,22 +7,16 @@ use loadline_workload::CATALOGUE;
 use serde_json::Value;
 
 use crate::kept::{self, Items};
-
-/// What the program prints; it must succeed.
-fn said(args: &[&str]) -> String {
-    let out = Command::new(env!("CARGO_BIN_EXE_loadline")).args(args).output().unwrap();
-    assert!(out.status.success(), "{args:?}: {}", String::from_utf8_lossy(&out.stderr));
-    String::from_utf8(out.stdout).unwrap()
-}
+use crate::said;
 
 /// The objects of a list that the program prints as JSON.
-fn listed(args: &[&str]) -> Vec<Value> {
-    serde_json::from_str(&said(&[args, &["--format", "json"]].concat())).unwrap()
+fn listed(of: &str) -> Vec<Value> {
+    serde_json::from_str(&said(Path::new("."), &format!("{of} --format json"))).unwrap()
 }
 
 /// Commands and flags, as the completions for fish name them.
 fn commands_and_flags(found: &mut Vec<String>) {
-    for line in said(&["completions", "fish"]).lines().filter(|l| l.starts_with("complete ")) {
+    for line in said(Path::new("."), "completions fish").lines().filter(|l| l.starts_with("complete ")) {
         let mut parts = line.splitn(3, '"').skip(1);
         let (Some(place), Some(rest)) = (parts.next(), parts.next()) else { continue };
         if place.contains("help") && rest.contains(" -a ") || place.contains("_subcommand help") {
@@ -78,9 +72,9 @@ fn census() -> Items {
     plan_keys(&mut found);
     counters(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../model/src"), &mut found);
     let id_of = |value: &Value, key: &str| value[key].as_str().unwrap().to_owned();
-    found.extend(listed(&["columns"]).iter().map(|c| format!("column {}", id_of(c, "id"))));
-    found.extend(listed(&["checks"]).iter().map(|c| format!("check {}", id_of(c, "check"))));
-    found.extend(listed(&["audit", "--laws"]).iter().map(|l| format!("law {}", id_of(l, "law"))));
+    found.extend(listed("columns").iter().map(|c| format!("column {}", id_of(c, "id"))));
+    found.extend(listed("checks").iter().map(|c| format!("check {}", id_of(c, "check"))));
+    found.extend(listed("audit --laws").iter().map(|l| format!("law {}", id_of(l, "law"))));
     found.extend(loadline_database::TARGETS.iter().map(|t| format!("target {}", t.scheme)));
     for workload in CATALOGUE.iter() {
         found.push(format!("workload {}", workload.code));

@@ -1,10 +1,9 @@
 //! Stored runs of 2581090b, and what it printed of them: every cell of every table, and the key figures of text and page.
 
 use std::collections::BTreeSet;
-use std::path::Path;
-use std::process::Command;
 
 use crate::kept::{self, Items};
+use crate::said;
 
 /// Tables by name: the command that prints each. Runs are folders of the archives.
 const TABLES: [(&str, &str); 19] = [
@@ -31,24 +30,6 @@ const TABLES: [(&str, &str); 19] = [
 
 /// Runs whose key figures are held.
 const KEY_FIGURES: [&str; 4] = ["sqlite", "postgres", "mariadb", "scan"];
-
-/// What the program prints of the archives in `dir`. Exit codes other than 0 are answers of some commands.
-fn said(dir: &Path, command: &str) -> String {
-    let out = Command::new(env!("CARGO_BIN_EXE_loadline")).args(command.split(' ')).current_dir(dir).output().unwrap();
-    let why = String::from_utf8_lossy(&out.stderr);
-    assert!(!out.stdout.is_empty(), "{command} says nothing, exit {:?}: {why}", out.status.code());
-    String::from_utf8(out.stdout).unwrap()
-}
-
-fn archive() -> tempfile::TempDir {
-    let dir = tempfile::tempdir().unwrap();
-    for name in ["golden-1.tar.xz", "golden-2.tar.xz"] {
-        let done = Command::new("tar").arg("-xJf").arg(kept::path(name)).arg("-C").arg(dir.path()).output();
-        let done = done.expect("tar is missing: apt-get install tar xz-utils");
-        assert!(done.status.success(), "{} (apt-get install xz-utils?)", String::from_utf8_lossy(&done.stderr));
-    }
-    dir
-}
 
 /// Records of a CSV text; fields may be quoted.
 fn records(text: &str) -> Vec<Vec<String>> {
@@ -87,7 +68,7 @@ fn cells(name: &str, text: &str, all: &mut Items) {
 
 #[test]
 fn every_cell_of_stored_runs_is_what_it_was() {
-    let dir = archive();
+    let dir = kept::runs();
     let (mut then, mut now) = (Items::new(), Items::new());
     for (name, command) in TABLES {
         let file = format!("{name}.csv");
@@ -109,22 +90,12 @@ fn plain(cell: &str) -> String {
 /// The cells of each line of a text, and of each table row of a page.
 fn rows(text: &str, page: &str) -> [Vec<BTreeSet<String>>; 2] {
     let of_text = text.lines().map(|line| line.split("  ").map(plain).collect()).collect();
+    // Of a cell, what stands outside of tags.
     let cell = |td: &str| {
-        let inner = td.split_once('>').map_or("", |(_, inner)| inner).split("<sup").next().unwrap_or_default();
-        let mut bare = String::new();
-        let mut within = false;
-        for c in inner.split("</td>").next().unwrap_or_default().chars() {
-            within = (within || c == '<') && c != '>';
-            if !within && c != '>' {
-                bare.push(c);
-            }
-        }
-        plain(
-            &["&#x2f;", "&#x27;", "&lt;", "&gt;", "&amp;"]
-                .iter()
-                .zip(["/", "'", "<", ">", "&"])
-                .fold(bare, |text, (from, to)| text.replace(from, to)),
-        )
+        let inner = td.split("<sup").next().unwrap_or_default().split("</td>").next().unwrap_or_default();
+        let bare: String = inner.split('<').filter_map(|part| part.split_once('>')).map(|(_, text)| text).collect();
+        let named = [("&#x2f;", "/"), ("&#x27;", "'"), ("&lt;", "<"), ("&gt;", ">"), ("&amp;", "&")];
+        plain(&named.iter().fold(bare, |text, (from, to)| text.replace(from, to)))
     };
     let of_page = page.split("<tr").map(|row| row.split("<td").skip(1).map(cell).collect()).collect();
     [of_text, of_page]
@@ -133,7 +104,7 @@ fn rows(text: &str, page: &str) -> [Vec<BTreeSet<String>>; 2] {
 /// `keys.txt` has a line per workload of a run: the run, then what its row of key figures must hold.
 #[test]
 fn the_key_figures_of_stored_runs_are_what_they_were() {
-    let dir = archive();
+    let dir = kept::runs();
     let keys = std::fs::read_to_string(dir.path().join("printed/keys.txt")).unwrap();
     for run in KEY_FIGURES {
         let text = said(dir.path(), &format!("report {run} --format text"));

@@ -1,4 +1,4 @@
-//! What the workloads are, byte by byte: the SQL of each on each target, its rows, and what its jobs draw.
+//! Workloads byte by byte: the SQL of each on each target, its rows, and the draws of its jobs.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -98,7 +98,7 @@ fn rows(work: &Work, all: &mut Items) {
     }
 }
 
-/// What jobs of a workload draw: the arguments of all statements of their first transactions.
+/// Draws of a workload's jobs: the arguments of all statements of their first transactions.
 fn draws(work: &Work, all: &mut Items) {
     let mut hash = Hash::new();
     for job in JOBS {
@@ -114,7 +114,7 @@ fn draws(work: &Work, all: &mut Items) {
     all.insert(format!("draws {}", work.workload.code), hash.text());
 }
 
-/// What clients of a pgbench script draw, by each function that draws.
+/// Draws of a pgbench script's clients, by each function that draws.
 fn scripts(all: &mut Items) {
     for (name, draw) in [
         ("random", "random(1, 1000000)"),
@@ -145,18 +145,14 @@ fn scripts(all: &mut Items) {
 
 fn hashes() -> Items {
     let mut all = Items::new();
-    for workload in CATALOGUE.iter() {
-        let work = Work::of(&workload.code, &[]).unwrap();
+    let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/queue.toml");
+    let own = loadline_workload::read_file("queue.toml", &std::fs::read_to_string(example).unwrap()).unwrap();
+    let known = CATALOGUE.iter().map(|workload| Work::from_catalogue(&workload.code, &[]).unwrap());
+    for work in known.chain([Work::with(own, &[]).unwrap()]) {
         sql(&work, &mut all);
         rows(&work, &mut all);
         draws(&work, &mut all);
     }
-    let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/queue.toml");
-    let own = loadline_workload::read_file("queue.toml", &std::fs::read_to_string(example).unwrap()).unwrap();
-    let own = Work::with(own, &[]).unwrap();
-    sql(&own, &mut all);
-    rows(&own, &mut all);
-    draws(&own, &mut all);
     scripts(&mut all);
     all
 }

@@ -12,3 +12,14 @@ mod census;
 mod golden;
 mod hashes;
 mod kept;
+
+use std::path::Path;
+use std::process::Command;
+
+/// What the program prints of a command line in `dir`. Exit codes other than 0 are answers of some commands.
+fn said(dir: &Path, line: &str) -> String {
+    let out = Command::new(env!("CARGO_BIN_EXE_loadline")).args(line.split(' ')).current_dir(dir).output().unwrap();
+    let why = String::from_utf8_lossy(&out.stderr);
+    assert!(!out.stdout.is_empty(), "{line} says nothing, exit {:?}: {why}", out.status.code());
+    String::from_utf8(out.stdout).unwrap()
+}

@@ -22,7 +22,7 @@ struct Budget {
     gone: BTreeMap<String, u32>,
 }
 
-/// What an issue adds. The first two are for readers of the file, and must be there.
+/// An addition by an issue. The first two fields are for readers of the file, and must be there.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 #[allow(dead_code)]

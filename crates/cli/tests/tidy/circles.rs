@@ -27,12 +27,11 @@ impl fmt::Display for Circle {
 /// A path of a module from the root of its crate: `["mysql", "wire"]`.
 type Module = Vec<String>;
 
-/// A file of a module: its path, its code without comments and tests, the names of its items, and the paths of its `use` lines.
+/// A file of a module: its path, the names of its items, and the paths that its code names, without comments and tests.
 struct File<'t> {
     path: &'t str,
-    code: String,
     defined: BTreeSet<String>,
-    used: Vec<Vec<String>>,
+    paths: Vec<Vec<String>>,
 }
 
 struct Modules<'t>(BTreeMap<Module, File<'t>>);
@@ -43,12 +42,12 @@ pub(crate) fn circles(tree: &Tree, folder: &str) -> Vec<Circle> {
     let in_src = tree.rust().filter_map(|(path, text)| Some((module_of(path.strip_prefix(&src)?), path, text)));
     let file = |path, text| {
         let code = code(text).collect::<Vec<_>>().join("\n");
-        File { path, used: used(&code), defined: defined(&code), code }
+        File { path, paths: paths(&code), defined: defined(&code) }
     };
     let modules = Modules(in_src.map(|(module, path, text)| (module, file(path, text))).collect());
     let mut imports: BTreeMap<&Module, BTreeSet<(Module, String)>> = BTreeMap::new();
     for (module, file) in &modules.0 {
-        let found = file.paths().filter_map(|path| modules.resolve(module, &path, 0));
+        let found = file.paths.iter().filter_map(|path| modules.resolve(module, path, 0));
         // A module and those inside it belong together.
         let apart = found.filter(|(other, _)| !other.starts_with(module) && !module.starts_with(other));
         imports.insert(module, apart.collect());
@@ -92,38 +91,31 @@ fn module_of(path: &str) -> Module {
 impl Modules<'_> {
     /// The module that defines what `path` names in `module`, and the name; `None` if it is not of this crate.
     fn resolve(&self, module: &Module, path: &[String], depth: usize) -> Option<(Module, String)> {
-        let (first, rest) = path.split_first()?;
-        let parent = || module[..module.len().saturating_sub(1)].to_vec();
-        let mut at = match first.as_str() {
-            "crate" => Vec::new(),
-            "self" => module.clone(),
-            "super" => parent(),
-            child if self.0.contains_key(&[module.as_slice(), &[child.to_owned()]].concat()) => {
-                [module.as_slice(), &[child.to_owned()]].concat()
-            }
-            _ => return None,
+        let (mut at, mut rest) = match path.split_first()? {
+            (first, rest) if first == "crate" => (Vec::new(), rest),
+            _ => (module.clone(), path),
         };
-        let mut rest = rest.iter().peekable();
-        while let Some(next) = rest.peek() {
+        while let Some((next, further)) = rest.split_first() {
             match next.as_str() {
+                "self" => {}
                 "super" => drop(at.pop()),
-                name if self.0.contains_key(&[at.as_slice(), &[name.to_owned()]].concat()) => at.push(name.to_owned()),
+                _ if self.0.contains_key(&[&at[..], &[next.clone()]].concat()) => at.push(next.clone()),
                 _ => break,
             }
-            rest.next();
+            rest = further;
         }
-        let name = rest.next().cloned().unwrap_or_else(|| "*".to_owned());
-        // Another file may define what this one passes on.
-        let passed_on = |path: &Vec<String>| path.last() == Some(&name) || path.last().is_some_and(|l| l == "*");
+        // It begins with the name of another crate.
+        if rest.len() == path.len() {
+            return None;
+        }
+        let name = rest.first().cloned().unwrap_or_else(|| "*".to_owned());
         let file = self.0.get(&at)?;
         if depth < 8 && name != "*" && !file.defined.contains(&name) {
-            for path in file.used.iter().filter(|path| passed_on(path)) {
-                let mut path = path.clone();
-                if path.last().is_some_and(|l| l == "*") {
-                    path.pop();
-                    path.push(name.clone());
-                }
-                if let Some(found) = self.resolve(&at, &path, depth + 1).filter(|(m, n)| *m != at && self.has(m, n)) {
+            // Another file may define what this one passes on.
+            for (last, before) in file.paths.iter().filter_map(|path| path.split_last()) {
+                let passed_on = || self.resolve(&at, &[before, &[name.clone()]].concat(), depth + 1);
+                let found = (*last == name || last == "*").then(passed_on).flatten();
+                if let Some(found) = found.filter(|(m, n)| *m != at && self.has(m, n)) {
                     return Some(found);
                 }
             }
@@ -136,20 +128,6 @@ impl Modules<'_> {
     }
 }
 
-impl File<'_> {
-    /// All paths that its code names.
-    fn paths(&self) -> impl Iterator<Item = Vec<String>> {
-        let inline = ["crate::", "super::"].into_iter().flat_map(|start| self.code.match_indices(start));
-        let path = |at: usize| {
-            let is_path = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
-            let path = &self.code[at..];
-            let path = &path[..path.find(|c: char| !is_path(c)).unwrap_or(path.len())];
-            path.split("::").filter(|part| !part.is_empty()).map(str::to_owned).collect()
-        };
-        self.used.iter().cloned().chain(inline.map(move |(at, _)| path(at)))
-    }
-}
-
 /// The names of the items of some code.
 fn defined(code: &str) -> BTreeSet<String> {
     const KINDS: [&str; 9] = ["fn", "struct", "enum", "trait", "const", "static", "type", "mod", "macro_rules!"];
@@ -158,9 +136,13 @@ fn defined(code: &str) -> BTreeSet<String> {
     words.zip(after).filter(|(kind, _)| KINDS.contains(kind)).map(|(_, name)| name.to_owned()).collect()
 }
 
-/// The paths of the `use` lines of some code, braces written out, without `as …`.
-fn used(code: &str) -> Vec<Vec<String>> {
+/// The paths that some code names: those of its `use` lines, braces written out, without `as …`, and all others.
+fn paths(code: &str) -> Vec<Vec<String>> {
     let mut out = Vec::new();
+    for (at, _) in ["crate::", "super::"].into_iter().flat_map(|start| code.match_indices(start)) {
+        let is_path = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
+        write_out(&[], code[at..].split(|c| !is_path(c)).next().unwrap_or_default(), &mut out);
+    }
     for statement in code.split(';') {
         let Some(at) = statement.find("use ").filter(|at| statement[..*at].ends_with(['\n', ' ', ')']) || *at == 0)
         else {

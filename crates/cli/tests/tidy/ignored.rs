@@ -6,7 +6,7 @@ use crate::tree::Tree;
 
 pub(crate) const PAGE: &str = "docs/testing.md";
 
-/// Its first column's heading, which no other table has.
+/// First column's heading, which no other table has.
 const HEADING: &str = "| Left out of `./test` |";
 
 /// A row of the page: the file, the test and the cause.

@@ -58,7 +58,7 @@ fn links(text: &str) -> Vec<&str> {
     prose(text).flat_map(of_line).filter(|link| !link.is_empty()).collect()
 }
 
-/// What headings are called in addresses, as GitHub and mdBook make it.
+/// Anchors of headings, as GitHub and mdBook make them.
 fn headings(text: &str) -> BTreeSet<String> {
     let heading = |line: &str| line.starts_with('#').then(|| line.trim_start_matches('#').trim().to_lowercase());
     let kept = |c: &char| c.is_alphanumeric() || matches!(c, '-' | '_' | ' ');

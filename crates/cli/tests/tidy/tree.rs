@@ -40,7 +40,7 @@ impl Tree {
     }
 }
 
-/// What breaks a rule: a file, or several together.
+/// A breach of a rule: a file, or several together.
 pub(crate) struct Breach {
     pub(crate) paths: Vec<String>,
     pub(crate) what: String,

@@ -1,4 +1,4 @@
-//! What the database costs its machine: CPU time, context switches, I/O and hardware events of all of its processes, or of the threads
+//! Cost of the database for its machine: CPU time, context switches, I/O and hardware events of all of its processes, or of the threads
 //! of loadline in which an embedded one runs.
 //!
 //! A process that its parent waits for adds its CPU time and I/O to the parent, so sums over a whole tree of processes only grow, and lose
@@ -71,7 +71,7 @@ pub struct Cost {
     events: Option<Result<Counts, PerfRefused>>,
 }
 
-/// What was used between two readings.
+/// Use between two readings.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CostUsed {
     /// Time between them, s.
@@ -142,7 +142,7 @@ impl CostMeter {
 }
 
 impl Cost {
-    /// What was used until `later`.
+    /// Use until `later`.
     ///
     /// # Errors
     /// A sum is smaller than before.
@@ -190,7 +190,7 @@ struct Place {
 }
 
 impl Place {
-    /// Its threads, with the folder of each.
+    /// Threads, with the folder of each.
     fn threads(&self) -> Vec<(u32, String)> {
         let dirs = if self.is_thread {
             vec![self.dir.clone()]

@@ -126,10 +126,7 @@ mod tests {
         assert_eq!(DiskRates::between(&a, &b, 0.0), None);
         assert_eq!(DiskRates::between(&a, &b, f64::NAN), None);
         assert_eq!(DiskRates::between(&a, &b, 0.1).unwrap().util_pct, 100.0);
-    }
-
-    #[test]
-    fn the_busy_time_wraps_as_the_kernel_prints_it() {
+        // The busy time wraps as the kernel prints it.
         let a = DiskCounters { busy_ms: u32::MAX - 99, ..DiskCounters::default() };
         let b = DiskCounters { busy_ms: 100, ..DiskCounters::default() };
         assert!((DiskRates::between(&a, &b, 1.0).unwrap().util_pct - 20.0).abs() < 1e-9);

@@ -1,4 +1,4 @@
-//! What keeps a process from the machine's CPUs: its affinity, CPU limits of control groups, heat, and pressure stall information
+//! Limits of a process's CPUs: its affinity, CPU limits of control groups, heat, and pressure stall information
 //! (kernel: Documentation/accounting/psi.rst).
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -40,7 +40,7 @@ pub struct CpuLimit {
 
 impl CpuLimit {
     /// Reads that of the process `id`; `None` if its control groups cannot be read.
-    pub fn of(id: u32) -> Option<CpuLimit> {
+    pub fn for_process(id: u32) -> Option<CpuLimit> {
         CpuLimit::under(Path::new("/"), id)
     }
 

@@ -41,7 +41,7 @@ struct Attributes {
 /// Why the kernel does not count hardware events.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PerfRefused {
-    /// What it answered: an `errno`.
+    /// Answer: an `errno`.
     pub errno: i32,
     /// `kernel.perf_event_paranoid`, if it can be read.
     pub paranoid: Option<i32>,

@@ -74,7 +74,7 @@ pub enum Server {
 impl Server {
     /// The server of `tasks` of this machine: their highest ancestors whose names begin with one of `names`. Without tasks,
     /// all processes of these names.
-    pub fn of(tasks: Option<&Tasks>, names: &'static [&'static str]) -> Server {
+    pub fn new(tasks: Option<&Tasks>, names: &'static [&'static str]) -> Server {
         let status = |id: u32| read(format!("/proc/{id}/status")).ok();
         let value = |status: &str, key: &str| Some(status.lines().find_map(|l| l.strip_prefix(key))?.trim().to_owned());
         let number = |status: &str, key: &str| value(status, key)?.parse::<u32>().ok();
@@ -91,7 +91,7 @@ impl Server {
     }
 }
 
-/// What the processes did between two readings.
+/// Use of the processes between two readings.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Used {
     /// CPU time of loadline with its children, a private server included, s.
@@ -142,7 +142,7 @@ impl Used {
     }
 }
 
-/// What processes that have ended had used.
+/// Use of processes that have ended.
 #[derive(Default)]
 struct Ended {
     /// CPU time of all of them, ticks.
@@ -151,7 +151,7 @@ struct Ended {
     by_heir: BTreeMap<u32, EndedBelow>,
 }
 
-/// What the ended processes below one had used.
+/// Use of the ended processes below one.
 #[derive(Default)]
 struct EndedBelow {
     ticks: u64,
@@ -225,7 +225,7 @@ impl Processes {
         Whose::Other
     }
 
-    /// What was done until `later`, where `own` are the ids of loadline and of its agents on this machine.
+    /// Use until `later`, where `own` are the ids of loadline and of its agents on this machine.
     pub fn used_until(&self, later: &Processes, own: &[u32], server: &Server) -> Used {
         let ended = self.ended(later);
         let waited_for = self.waited_for(later, &ended);
@@ -273,7 +273,7 @@ impl Processes {
         out
     }
 
-    /// What processes that ended before `later` had used by this reading.
+    /// Use by this reading of processes that ended before `later`.
     fn ended(&self, later: &Processes) -> Ended {
         let lives = |id: &u32, p: &Process| later.0.get(id).is_some_and(|now| now.started == p.started);
         let parent = |id: &u32| self.0.get(id).map(|p| p.parent);
@@ -453,9 +453,9 @@ mod tests {
         std::io::BufRead::read_line(&mut std::io::BufReader::new(parent.stdout.take().unwrap()), &mut line).unwrap();
         let id: u32 = line.trim().parse().unwrap();
         let (tasks, names) = (Tasks::own(vec![id]), &["fake-db"]);
-        let known = Server::of(Some(&tasks), names);
+        let known = Server::new(Some(&tasks), names);
         let used = used_until(&known, |used| used.server_s >= 0.05);
-        let by_name = used_until(&Server::of(None, names), |used| used.server_s >= 0.05);
+        let by_name = used_until(&Server::new(None, names), |used| used.server_s >= 0.05);
         let killed = nix::sys::signal::kill(nix::unistd::Pid::from_raw(id as i32), nix::sys::signal::SIGKILL);
         parent.wait().unwrap();
         killed.unwrap();
@@ -466,7 +466,7 @@ mod tests {
         }
         // Tests run in threads: each stands for its process.
         let own = nix::unistd::gettid().as_raw().unsigned_abs();
-        assert_eq!(Server::of(Some(&Tasks::own(vec![own])), &["none"]), Server::Roots([std::process::id()].into()));
+        assert_eq!(Server::new(Some(&Tasks::own(vec![own])), &["none"]), Server::Roots([std::process::id()].into()));
     }
 
     #[test]

@@ -73,7 +73,7 @@ pub struct TaskTimes {
 
 impl TaskTimes {
     /// Times of `tasks`. `None` if one has ended, or the kernel does not keep these statistics.
-    pub fn of(tasks: &Tasks) -> Option<TaskTimes> {
+    pub fn read(tasks: &Tasks) -> Option<TaskTimes> {
         // Times of their own: a reader that waits for a CPU between two tasks reads the second late. The mean is exact
         // for a difference of two sums.
         let begin_ns = now_ns();
@@ -90,7 +90,7 @@ impl TaskTimes {
     }
 }
 
-/// What `read` returns and when it was read by `clock`: the middle of the call. Repeats a call that took long.
+/// Result of `read` and when it was read by `clock`: the middle of the call. Repeats a call that took long.
 pub(crate) fn timed<T>(mut clock: impl FnMut() -> u64, mut read: impl FnMut() -> T) -> (u64, T) {
     let once = || {
         let before = clock();
@@ -131,7 +131,7 @@ mod tests {
         assert_eq!(at(&thrice), (65_000_000, 2), "the shortest of three");
         let before = now_ns();
         let own = nix::unistd::gettid().as_raw() as u32;
-        let seen = TaskTimes::of(&Tasks::own(vec![own; 3])).unwrap();
+        let seen = TaskTimes::read(&Tasks::own(vec![own; 3])).unwrap();
         assert!((before..=now_ns()).contains(&seen.at_ns), "{seen:?}");
     }
 
@@ -150,9 +150,9 @@ mod tests {
             (Tasks::own(vec![own.recv().unwrap()]), stop, handle)
         };
         let used = |tasks: &Tasks| {
-            let before = TaskTimes::of(tasks).unwrap();
+            let before = TaskTimes::read(tasks).unwrap();
             std::thread::sleep(std::time::Duration::from_millis(200));
-            let after = TaskTimes::of(tasks).unwrap();
+            let after = TaskTimes::read(tasks).unwrap();
             (after.run_ns - before.run_ns) + (after.wait_ns - before.wait_ns)
         };
         for busy in [true, false] {
@@ -163,7 +163,7 @@ mod tests {
             drop(stop);
             handle.join().unwrap();
             // The kernel wakes who joins before it takes the task away.
-            let gone = || TaskTimes::of(&tasks).is_none() && tasks.states(0).seen == 0;
+            let gone = || TaskTimes::read(&tasks).is_none() && tasks.states(0).seen == 0;
             let waited = std::time::Instant::now();
             while !gone() {
                 assert!(waited.elapsed() < std::time::Duration::from_secs(60), "an ended task has no times");

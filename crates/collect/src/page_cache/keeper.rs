@@ -27,7 +27,7 @@ const PARTS: u64 = 1024;
 /// A pass of [`Keep::OutOnceUsed`] follows after this time at the latest.
 const MAX_WAIT: Duration = Duration::from_millis(200);
 
-/// What a keeper does with the pages of its files.
+/// Treatment of the pages of a keeper's files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Keep {
     /// Drops all in each pass: for random reads.
@@ -250,7 +250,7 @@ fn passes(share: &Share, keep: Keep, pause: Duration, stop: &AtomicBool) -> Kept
     done
 }
 
-/// What was cached at the last pass of [`Keep::OutOnceUsed`].
+/// Cached pages at the last pass of [`Keep::OutOnceUsed`].
 #[derive(Default)]
 pub(super) struct UsedParts {
     /// Whether each part of a file was cached.

@@ -7,7 +7,7 @@ use loadline_model::snapshot::WaitProfile;
 use super::worker::Shared;
 use super::{Point, Rates};
 
-/// Readings closer than this give no rate of a second: an edge is read beside those of each second, and others between. ns.
+/// Readings closer than this give no rate of a second: window start and end are read beside those of each second, and others between. ns.
 const APART_NS: u64 = 800_000_000;
 /// Readings looked at for one that is far enough from the newest.
 const BACK: usize = 16;
@@ -20,7 +20,7 @@ pub struct Recent {
     waits: usize,
 }
 
-/// What a sampler read about the last second.
+/// Readings of the last second.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Second {
     /// Of the operating system.
@@ -75,7 +75,11 @@ mod tests {
             shared.read.wait_samples = vec![(1, sample(2)), (2, sample(4))];
         }
         let second = recent.second();
-        assert_eq!(second.rates.cpu.map(|c| c.busy_pct.round()), Some(30.0), "not the edge beside it");
+        assert_eq!(
+            second.rates.cpu.map(|c| c.busy_pct.round()),
+            Some(30.0),
+            "not the reading of the window start beside it"
+        );
         assert_eq!((second.waits.samples, second.waits.sessions["CPU"]), (2, 6));
         assert_eq!(recent.second().waits, WaitProfile::default());
     }

@@ -1,7 +1,7 @@
 //! Schedule of the readings: arithmetic on ns.
 
-/// In this time before an announced edge nothing else is read: a query on a loaded database may take that long and would
-/// delay the edge.
+/// In this time before an announced reading nothing else is read: a query on a loaded database may take that long and would
+/// delay that reading.
 pub(super) const GUARD_NS: u64 = 50_000_000;
 pub(super) const SECOND_NS: u64 = 1_000_000_000;
 
@@ -78,10 +78,7 @@ mod tests {
         let mut counts = [0; 10];
         places.iter().for_each(|p| counts[*p as usize] += 1);
         assert!(counts.iter().all(|c| (8..=12).contains(c)), "{counts:?}");
-    }
-
-    #[test]
-    fn missed_slots_are_left_out() {
+        // Missed slots are left out.
         let mut slots = WaitSlots::new(0, 10.0).unwrap();
         slots.advance(5 * S + 42);
         assert!(slots.due_ns() > 5 * S + 42 && slots.due_ns() < 5 * S + 2 * S / 10 + 42);

@@ -41,6 +41,10 @@ fn start(config: SamplerConfig, snapshot: Snap, waits: Waits) -> Sampler {
     Sampler::start(config, Box::new(Fake(snapshot, waits))).unwrap()
 }
 
+fn start_sound(config: SamplerConfig) -> Sampler {
+    start(config, Box::new(snapshot), Box::new(waits))
+}
+
 fn sleep_until(at_ns: u64) {
     std::thread::sleep(clock::until(at_ns));
 }
@@ -65,18 +69,17 @@ fn readings_are_taken_on_time() {
     assert!(collected.wait_samples.iter().all(|(at, _)| !(close_ns - 10_000_000..close_ns).contains(at)));
 }
 
-/// What is collected in a window of 2 s, each reading late by less than `late`; when its edges were read.
+/// Collected figures of a window of 2 s, each reading late by less than `late`; when its start and end were read.
 fn readings(late: u64) -> (Collected, [u64; 2]) {
     let origin = loadline_storage::now_ns() + S + S / 3;
-    let sampler =
-        start(SamplerConfig { wait_hz: 50.0, ..SamplerConfig::new(origin) }, Box::new(snapshot), Box::new(waits));
-    let (open, close) = (sampler.edge_at("open", origin).unwrap(), sampler.edge_at("close", origin + 2 * S).unwrap());
+    let sampler = start_sound(SamplerConfig { wait_hz: 50.0, ..SamplerConfig::new(origin) });
+    let (open, close) = (sampler.reading_at("open", origin).unwrap(), sampler.reading_at("close", origin + 2 * S).unwrap());
     let (open, close) = (open.wait().unwrap(), close.wait().unwrap());
     let collected = sampler.finish();
     assert_eq!(collected.problems, [] as [&str; 0]);
     assert!(collected.source.is_some());
 
-    // One before the window, both edges, one between them: an edge is its second's only point.
+    // One before the window, its start and end, one between them: each is its second's only point.
     assert_eq!(collected.points.len(), 4, "{collected:?}");
     for (point, due) in collected.points.iter().zip([origin - S, origin, origin + S, origin + 2 * S]) {
         assert!(point.system.at_ns >= due && point.system.at_ns < due + late, "{} for {due}", point.system.at_ns);
@@ -84,30 +87,26 @@ fn readings(late: u64) -> (Collected, [u64; 2]) {
         assert_eq!(point.snapshot.as_ref().unwrap().proc_stat, None);
         assert!(point.system.cpu.is_some());
     }
-    let edges = [open.system.at_ns, close.system.at_ns];
-    assert_eq!(edges, [1, 3].map(|at| collected.points[at].system.at_ns));
+    let readings = [open.system.at_ns, close.system.at_ns];
+    assert_eq!(readings, [1, 3].map(|at| collected.points[at].system.at_ns));
     assert!(open.snapshot.unwrap().proc_stat.is_some());
     assert!(close.system.process_ns.unwrap() > open.system.process_ns.unwrap());
 
-    let profile = collected.waits_between(edges[0], edges[1]);
+    let profile = collected.waits_between(readings[0], readings[1]);
     assert_eq!(profile.mean_sessions(|event| event == "IO:WALSync"), Some(2.0));
     assert_eq!(profile.others, Some(u64::from(profile.samples)));
     let all = collected.waits_between(0, u64::MAX);
     assert!(all.samples > profile.samples && all.samples as usize == collected.wait_samples.len());
-    (collected, edges)
+    (collected, readings)
 }
 
 #[test]
 fn an_edge_is_read_at_once_and_the_series_follows_a_new_origin() {
     let now = loadline_storage::now_ns();
-    let sampler = start(
-        SamplerConfig { wait_hz: 0.0, ..SamplerConfig::new(now + 900 * S / 1000) },
-        Box::new(snapshot),
-        Box::new(waits),
-    );
+    let sampler = start_sound(SamplerConfig { wait_hz: 0.0, ..SamplerConfig::new(now + 900 * S / 1000) });
     sampler.align(now + S / 2);
-    let edge = sampler.edge("now").unwrap();
-    assert!(edge.system.at_ns >= now && edge.system.at_ns < now + S / 2, "{}", edge.system.at_ns - now);
+    let reading = sampler.reading("now").unwrap();
+    assert!(reading.system.at_ns >= now && reading.system.at_ns < now + S / 2, "{}", reading.system.at_ns - now);
     sleep_until(now + 5 * S / 4);
     let collected = sampler.finish();
     assert_eq!(collected.points.len(), 2);
@@ -118,17 +117,17 @@ fn an_edge_is_read_at_once_and_the_series_follows_a_new_origin() {
 
 #[test]
 fn cpu_and_device_come_from_where_they_were_asked_for() {
-    let edge = |cpu, disk: Option<&str>| {
+    let reading = |cpu, disk: Option<&str>| {
         let config =
             SamplerConfig { cpu, disk: disk.map(str::to_owned), ..SamplerConfig::new(loadline_storage::now_ns()) };
         let sampler = start(config, Box::new(snapshot), Box::new(|| Ok(None)));
-        (sampler.edge("e").unwrap(), sampler.finish().problems)
+        (sampler.reading("e").unwrap(), sampler.finish().problems)
     };
     let remote = CpuTimes { user: 3, sys: 3, idle: 4, ..CpuTimes::default() };
-    assert_eq!(edge(CpuSource::Snapshot, None).0.system.cpu, Some(remote));
-    assert_eq!(edge(CpuSource::None, None).0.system.cpu, None);
-    assert!(edge(CpuSource::Local, None).0.system.cpu.is_some_and(|c| c != remote));
-    let (e, problems) = edge(CpuSource::None, Some("no-such-device"));
+    assert_eq!(reading(CpuSource::Snapshot, None).0.system.cpu, Some(remote));
+    assert_eq!(reading(CpuSource::None, None).0.system.cpu, None);
+    assert!(reading(CpuSource::Local, None).0.system.cpu.is_some_and(|c| c != remote));
+    let (e, problems) = reading(CpuSource::None, Some("no-such-device"));
     assert_eq!(e.system.disk, None);
     assert!(problems.len() == 1 && problems[0].contains("'no-such-device'"), "{problems:?}");
 }
@@ -144,10 +143,10 @@ fn a_source_that_fails_leaves_gaps_and_a_problem() {
     let config = SamplerConfig { wait_hz: 20.0, ..SamplerConfig::new(origin) };
     let sampler = start(config, Box::new(failing), Box::new(|| Err("no privilege".to_owned())));
     sleep_until(origin + 2 * S + S / 2);
-    let edge = sampler.edge("close").unwrap();
+    let reading = sampler.reading("close").unwrap();
     let collected = sampler.finish();
-    assert_eq!(edge.snapshot, Err("connection lost".to_owned()));
-    assert!(edge.system.cpu.is_some() && edge.system.process_ns.is_some(), "the operating system still answers");
+    assert_eq!(reading.snapshot, Err("connection lost".to_owned()));
+    assert!(reading.system.cpu.is_some() && reading.system.process_ns.is_some(), "the operating system still answers");
     let there: Vec<bool> = collected.points.iter().map(|p| p.snapshot.is_some()).collect();
     assert_eq!(there, [false, true, false, false]);
     let problem = |text: &str| collected.problems.iter().find(|p| p.contains(text)).cloned().unwrap();
@@ -183,15 +182,15 @@ fn a_source_that_hangs_is_given_up() {
     };
     let config = SamplerConfig {
         wait_hz: 0.0,
-        edge_timeout: Duration::from_millis(200),
+        reading_timeout: Duration::from_millis(200),
         finish_timeout: Duration::from_millis(300),
         ..SamplerConfig::new(loadline_storage::now_ns() + 100 * S)
     };
     let sampler = start(config, Box::new(hanging), Box::new(waits));
-    assert!(sampler.edge("open").is_ok());
+    assert!(sampler.reading("open").is_ok());
     let start = Instant::now();
-    let error = sampler.edge("close").unwrap_err();
-    assert!(matches!(&error, CollectError::Stuck { edge, .. } if edge == "close"), "{error}");
+    let error = sampler.reading("close").unwrap_err();
+    assert!(matches!(&error, CollectError::Stuck { reading, .. } if reading == "close"), "{error}");
     let collected = sampler.finish();
     assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
     assert_eq!(collected.points.len(), 1, "what was read before is kept");
@@ -219,7 +218,7 @@ fn a_source_that_panics_ends_the_sampler_only() {
         Box::new(|| panic!("on purpose")),
         Box::new(|| Ok(None)),
     );
-    assert!(matches!(sampler.edge("open"), Err(CollectError::Ended { .. })));
+    assert!(matches!(sampler.reading("open"), Err(CollectError::Ended { .. })));
     let collected = sampler.finish();
     assert!(collected.source.is_none() && collected.problems[0].contains("defect"), "{:?}", collected.problems);
 }

@@ -7,7 +7,7 @@ use loadline_database::Observer;
 use loadline_model::Snapshot;
 
 use super::schedule::{GUARD_NS, SECOND_NS, WaitSlots, next_step};
-use super::{Collected, CpuSource, Edge, Point, SamplerConfig, System};
+use super::{Collected, CpuSource, Point, SamplerConfig, System, WindowReading};
 use crate::clock;
 use crate::error::CollectError;
 use crate::os::{CpuTimes, DiskCounters, TaskTimes, timed};
@@ -18,7 +18,7 @@ const MAX_PROBLEMS: usize = 20;
 const STATE_HZ: f64 = 50.0;
 
 pub(super) enum Command {
-    Edge { at_ns: u64, reply: Sender<Edge> },
+    Reading { at_ns: u64, reply: Sender<WindowReading> },
     Align(u64),
     Stop,
 }
@@ -71,8 +71,8 @@ pub(super) struct Worker {
     next_between_ns: u64,
     waits: Option<WaitSlots>,
     states: Option<WaitSlots>,
-    /// When announced edges are due, and who waits for them, the earliest first.
-    edges: Vec<(u64, Sender<Edge>)>,
+    /// When announced readings are due, and who waits for them, the earliest first.
+    announced: Vec<(u64, Sender<WindowReading>)>,
 }
 
 impl Worker {
@@ -95,7 +95,7 @@ impl Worker {
             states,
             next_tick_ns: next_step(origin_ns, now, SECOND_NS),
             next_between_ns: u64::MAX,
-            edges: Vec::new(),
+            announced: Vec::new(),
         };
         worker.advance_between();
         worker
@@ -105,9 +105,9 @@ impl Worker {
     pub(super) fn run(mut self) -> Box<dyn Observer> {
         loop {
             match self.inbox.recv_timeout(clock::until(self.due_ns())) {
-                Ok(Command::Edge { at_ns, reply }) => {
-                    self.edges.push((at_ns, reply));
-                    self.edges.sort_by_key(|(at_ns, _)| *at_ns);
+                Ok(Command::Reading { at_ns, reply }) => {
+                    self.announced.push((at_ns, reply));
+                    self.announced.sort_by_key(|(at_ns, _)| *at_ns);
                 }
                 Ok(Command::Align(origin_ns)) => {
                     self.origin_ns = origin_ns;
@@ -121,27 +121,27 @@ impl Worker {
     }
 
     fn due_ns(&self) -> u64 {
-        let edge = self.edges.first().map_or(u64::MAX, |(at_ns, _)| *at_ns);
+        let announced = self.announced.first().map_or(u64::MAX, |(at_ns, _)| *at_ns);
         let slots = [&self.waits, &self.states].into_iter().flatten().map(WaitSlots::due_ns).min();
-        edge.min(slots.unwrap_or(u64::MAX)).min(self.next_tick_ns).min(self.next_between_ns)
+        announced.min(slots.unwrap_or(u64::MAX)).min(self.next_tick_ns).min(self.next_between_ns)
     }
 
-    /// Edges first; other readings in the guard time before an edge are skipped.
+    /// Announced readings first; others in the guard time before one are skipped.
     fn read_what_is_due(&mut self) {
         let now = loadline_storage::now_ns();
-        let edge_at = self.edges.first().map(|(at_ns, _)| *at_ns);
-        if edge_at.is_some_and(|at| at <= now) {
-            let (_, reply) = self.edges.remove(0);
-            self.read_edge(&reply);
+        let announced_at = self.announced.first().map(|(at_ns, _)| *at_ns);
+        if announced_at.is_some_and(|at| at <= now) {
+            let (_, reply) = self.announced.remove(0);
+            self.read_announced(&reply);
             return;
         }
-        let guarded = edge_at.is_some_and(|at| at <= now.saturating_add(GUARD_NS));
+        let guarded = announced_at.is_some_and(|at| at <= now.saturating_add(GUARD_NS));
         if self.next_tick_ns <= now {
             if !guarded {
                 let (system, snapshot) = self.read_counters();
                 self.add_point(system, snapshot.ok());
             }
-            // Read, or covered by the edge.
+            // Read, or covered by the announced reading.
             self.advance_tick();
             self.advance_between();
             return;
@@ -167,7 +167,7 @@ impl Worker {
         if let (Some(slots), Some(sessions)) = (self.states.as_mut(), &self.config.sessions)
             && slots.due_ns() <= now
         {
-            // Needs no answer from the database, so it does not delay an edge.
+            // Needs no answer from the database, so it does not delay an announced reading.
             let states = sessions.states(self.shared.lock().unwrap_or_else(PoisonError::into_inner).read.states.len());
             slots.advance(loadline_storage::now_ns());
             self.with_shared(|s| s.read.states.push((now, states)));
@@ -189,19 +189,19 @@ impl Worker {
         }
     }
 
-    fn read_edge(&mut self, reply: &Sender<Edge>) {
+    fn read_announced(&mut self, reply: &Sender<WindowReading>) {
         // Without them their columns say why; a job that lost its session is reported otherwise.
-        let job_threads = TaskTimes::of(&self.config.job_threads);
-        let sessions = self.config.sessions.as_ref().and_then(TaskTimes::of);
+        let job_threads = TaskTimes::read(&self.config.job_threads);
+        let sessions = self.config.sessions.as_ref().and_then(TaskTimes::read);
         let (system, snapshot) = self.read_counters();
         self.add_point(system, snapshot.as_ref().ok().cloned());
-        // An edge on a whole second is that second's point.
+        // A window start or end on a whole second is that second's point.
         if self.next_tick_ns.abs_diff(system.at_ns) <= GUARD_NS {
             self.next_tick_ns = next_step(self.origin_ns, self.next_tick_ns, SECOND_NS);
         }
         self.advance_between();
         // The requester may have given up.
-        let _ = reply.send(Edge { system, snapshot, job_threads, sessions });
+        let _ = reply.send(WindowReading { system, snapshot, job_threads, sessions });
     }
 
     fn add_point(&mut self, system: System, snapshot: Option<Snapshot>) {

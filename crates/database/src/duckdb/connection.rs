@@ -50,7 +50,7 @@ pub(super) struct Database {
     object: Owned,
     /// The database file, closed after the database (`embedded::Base::file`), and the lock of the run.
     pub(super) held: Option<(Arc<File>, File)>,
-    /// Its folder, if it is a temporary one, is removed at last.
+    /// Folder, if it is a temporary one, is removed at last.
     _files: Arc<EmbeddedFiles>,
 }
 
@@ -311,7 +311,7 @@ unsafe fn text_of((data, valid): Vector, row: usize) -> Option<String> {
     }
 }
 
-/// What `who` refused, by the kind of its error, if that is known.
+/// Refusal by `who`, by the kind of its error, if that is known.
 fn refusal(kind: Option<c_int>, who: &str, said: &str) -> TargetError {
     // What follows is advice.
     let text = format!("{who}: {}", said.lines().next().unwrap_or_default());

@@ -103,7 +103,7 @@ functions! {
 
 pub(super) struct Library {
     pub(super) path: PathBuf,
-    /// Its version as it states it, without the `v`: `1.5.6`.
+    /// Version as it states it, without the `v`: `1.5.6`.
     pub(super) version: String,
     pub(super) call: Functions,
 }

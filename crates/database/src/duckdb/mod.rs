@@ -100,7 +100,7 @@ fn settings(request: &OpenRequest) -> Result<Chosen, TargetError> {
         }
         _ => None,
     };
-    Chosen::of(request, &KIND, &KNOWLEDGE, own, wanted)
+    Chosen::new(request, &KIND, &KNOWLEDGE, own, wanted)
 }
 
 fn usual_memory() -> u64 {

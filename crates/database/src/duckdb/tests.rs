@@ -79,7 +79,7 @@ fn the_second_of_two_transactions_that_change_a_row_is_a_conflict() {
 fn blocks_are_counted_when_they_come_from_the_file() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("x.db");
-    let work = Work::of("DA-SCAN", &[]).unwrap().with_size(32 << 20);
+    let work = Work::from_catalogue("DA-SCAN", &[]).unwrap().with_size(32 << 20);
     let table = work.workload.tables[0].name.clone();
     let load = |target: &dyn Target| {
         let progress = LoadProgress::default();
@@ -106,7 +106,7 @@ fn blocks_are_counted_when_they_come_from_the_file() {
     // Of nine columns it reads two of a few bits.
     let of_columns = target.abilities().queries.unwrap().bytes_read(&work, &table).unwrap().unwrap() as f64;
     assert!(of_columns > 0.0 && of_columns < bytes as f64 / 4.0, "{of_columns} of {bytes}");
-    let writing = Work::of("DBL-INDEX", &[]).unwrap();
+    let writing = Work::from_catalogue("DBL-INDEX", &[]).unwrap();
     let unread = target.abilities().queries.unwrap().bytes_read(&writing, "built");
     assert!(matches!(&unread, Err(TargetError::Unsupported(why)) if why.contains("'built'")), "{unread:?}");
     assert_eq!(read, grown(counter::BLOCK_READS) * LAYOUT.block_bytes as f64);
@@ -194,7 +194,7 @@ fn workers_are_started_and_ended() {
     let scratch = tempfile::tempdir().unwrap();
     let target = DuckDb::open(&request(Path::new(""), scratch.path())).unwrap();
     assert!(target.threads.workers().is_empty() && target.threads.sample().is_none());
-    let work = Work::of("DA-PARALLEL", &[("workers", 3)]).unwrap().with_size(64 << 20);
+    let work = Work::from_catalogue("DA-PARALLEL", &[("workers", 3)]).unwrap().with_size(64 << 20);
     target.reset(&work, Driver::Client).unwrap();
     assert_eq!(target.threads.workers().len(), 2);
     target.load(&work, 1).unwrap();
@@ -202,6 +202,6 @@ fn workers_are_started_and_ended() {
     assert!(tried.planned == 3 && (1..=3).contains(&tried.launched), "{tried:?}");
     let sample = target.threads.sample().unwrap();
     assert_eq!(sample.sessions.values().sum::<u32>(), 2);
-    target.reset(&Work::of("DA-SCAN", &[]).unwrap(), Driver::Client).unwrap();
+    target.reset(&Work::from_catalogue("DA-SCAN", &[]).unwrap(), Driver::Client).unwrap();
     assert_eq!(target.threads.workers().len(), 0);
 }

@@ -97,7 +97,7 @@ impl Threads {
         Ok(used().iter().filter(|now| grown(now)).count() as u32)
     }
 
-    /// What the threads of jobs and DuckDB's own do now; `None` if jobs work alone.
+    /// States of the threads of jobs and of DuckDB's own; `None` if jobs work alone.
     pub(super) fn sample(&self) -> Option<WaitSample> {
         let workers = self.workers();
         if workers.is_empty() {

@@ -22,7 +22,7 @@ pub(super) const FLAGS: c_int = libc::RTLD_NOW | libc::RTLD_LOCAL;
 
 /// The files of a database.
 pub(crate) struct Layout {
-    /// What follows the database's name in those of its logs, at their beginning.
+    /// Suffixes of the database's name in the names of its logs.
     pub(crate) log: &'static str,
     /// Size of its blocks, bytes.
     pub(crate) block_bytes: u64,
@@ -186,7 +186,7 @@ fn synced(descriptor: c_int, call: impl FnOnce() -> c_int) -> c_int {
     done
 }
 
-/// What takes the place of libc's functions.
+/// Replacements of libc's functions.
 fn replacements() -> [(&'static str, *const c_void); 10] {
     [
         ("open", open as *const c_void),
@@ -234,7 +234,7 @@ const ADDRESSES: [u32; 2] = if cfg!(target_arch = "aarch64") { [1025, 1026] } el
 /// Redirects the library's calls to the functions of this file, and returns the path from which it was loaded. It is never closed.
 ///
 /// # Errors
-/// What the library lacks, or that its table cannot be changed.
+/// Function that the library lacks, or that its table cannot be changed.
 pub(crate) fn redirect(library: Raw) -> Result<PathBuf, String> {
     if !cfg!(all(target_os = "linux", target_env = "gnu", any(target_arch = "x86_64", target_arch = "aarch64"))) {
         return Err("that is made for Linux with glibc on x86_64 and aarch64".to_owned());

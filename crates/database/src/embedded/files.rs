@@ -11,17 +11,17 @@ use crate::error::TargetError;
 use crate::folder::{self, OwnedFolder, io};
 use crate::storage::{free_space, in_memory};
 
-/// What follows the database's name in that of the lock of a run.
+/// Suffix of the database's name in the name of the lock of a run.
 const LOCK: &str = "-loadline-lock";
 
 /// How an embedded database names its files.
 pub(crate) struct FileNames {
-    /// Its URL's scheme, and the one parameter that it takes, a path: `lib`.
+    /// URL's scheme, and the one parameter that it takes, a path: `lib`.
     pub(crate) scheme: &'static str,
     pub(crate) parameter: Option<&'static str>,
-    /// What follows the database's name in that of its log.
+    /// Suffix of the database's name in the name of its log.
     pub(crate) log: &'static str,
-    /// The same of its other files and folders.
+    /// Suffixes of its other files and folders.
     pub(crate) others: &'static [&'static str],
 }
 
@@ -73,7 +73,7 @@ pub(crate) struct EmbeddedFiles {
 }
 
 impl EmbeddedFiles {
-    /// What is known of every database of such files, whose `product` has this version.
+    /// Knowledge of every database of such files, whose `product` has this version.
     pub(crate) fn info(&self, product: &str, version: &str) -> TargetInfo {
         let directory = Some(self.directory().display().to_string());
         TargetInfo {

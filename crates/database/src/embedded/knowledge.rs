@@ -1,4 +1,4 @@
-//! What loadline knows about an embedded database: `sqlite.toml` and `duckdb.toml`, in the language of [`crate::dialect`].
+//! Knowledge of an embedded database: `sqlite.toml` and `duckdb.toml`, in the language of [`crate::dialect`].
 
 use std::collections::BTreeMap;
 

@@ -14,7 +14,7 @@ use crate::error::TargetError;
 /// Where a library is found.
 pub(crate) struct Places {
     pub(crate) product: &'static str,
-    /// Its name in the folders that the dynamic linker searches.
+    /// Name in the folders that the dynamic linker searches.
     pub(crate) name: &'static str,
     /// Environment variable with its path.
     pub(crate) variable: &'static str,
@@ -97,7 +97,7 @@ impl Places {
     }
 }
 
-/// What a library of another architecture is: the dynamic linker says that there is no such file.
+/// A library of another architecture: the dynamic linker says that there is no such file.
 fn of_another_machine(path: &Path) -> Option<String> {
     let mut head = [0; 20];
     File::open(path).ok()?.read_exact(&mut head).ok()?;

@@ -1,6 +1,6 @@
 //! Embedded databases, which run in this process on files of their own: what all of them share. Each says the rest ([`Engine`]).
 //!
-//! Its roles are here, its files ([`files`]), their counters ([`counters`]) and its descriptor ([`knowledge`]). A database that is opened
+//! Roles are here, its files ([`files`]), their counters ([`counters`]) and its descriptor ([`knowledge`]). A database that is opened
 //! as a library while loadline runs is found by [`library`], and its file operations are counted by [`calls`].
 
 pub(crate) mod calls;
@@ -22,11 +22,10 @@ use crate::facts::{Facts, OwnFiles, Runs};
 use crate::kind::TargetKind;
 use crate::request::OpenRequest;
 use crate::role::{
-    BlockCache, Checkpoints, ClientDriver, Doctor, Observation, Observer, ParallelQueries, Queries, StatisticsViews,
+    BlockCache, Checkpoints, ClientDriver, Doctor, Observation, Observer, ParallelQueries, StatisticsViews,
 };
 use crate::target::{Abilities, Target};
 use crate::view::ViewQuery;
-use crate::work::Work;
 use crate::workload_tables::{Kept, LoadedTables, LoadsTables};
 use counters::{FileObserver, LogCounters};
 use files::EmbeddedFiles;
@@ -62,7 +61,7 @@ impl Base {
             own_files: Some(OwnFiles { open: vec![Arc::clone(&file)], named: vec![files.log()] }),
             waits: &knowledge.events,
             empty_query: "SELECT 1",
-            ..Facts::of(Runs::InProcess)
+            ..Facts::for_runs(Runs::InProcess)
         };
         Ok(Base {
             kind,
@@ -143,10 +142,6 @@ impl<T: Engine> Observation for T {
         Ok(self.observe())
     }
 
-    fn evidence(&self, work: &Work) -> Result<Option<i64>, TargetError> {
-        self.evidence_query(work)
-    }
-
     fn absent_columns(&self) -> Vec<(&'static Column, String)> {
         let uncounted = &self.base().knowledge.uncounted;
         uncounted.iter().filter_map(|(id, why)| Some((column::column(id)?, why.clone()))).collect()
@@ -179,7 +174,7 @@ pub(crate) struct Chosen {
 
 impl Chosen {
     /// The user's, and loadline's own values of the others that have one. `wanted`: what a value must be, if it is wrong.
-    pub(crate) fn of(
+    pub(crate) fn new(
         request: &OpenRequest,
         kind: &TargetKind,
         knowledge: &Knowledge,

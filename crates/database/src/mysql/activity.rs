@@ -33,7 +33,7 @@ const REPLICA_NAMES: [&[&str]; 8] = [
 /// Number of the error "table does not exist".
 const NO_TABLE: u16 = 1146;
 
-/// What of the server decides which views it has.
+/// Facts of the server that decide which views it has.
 struct Server {
     version: Version,
     performance_schema: bool,
@@ -53,7 +53,7 @@ impl Server {
         })
     }
 
-    /// Its views, without rows. `others`: the condition of sessions that are not loadline's.
+    /// Views, without rows. `others`: the condition of sessions that are not loadline's.
     fn views(&self, others: &str) -> Vec<(ViewQuery, &'static ViewNeeds)> {
         // Only `userstat` counts what happens to each table.
         let only_userstat = self.version.mariadb && self.userstat && !self.performance_schema;

@@ -39,7 +39,7 @@ const DENIED: u16 = 1045;
 /// Access denied to a user who needs the socket of an operating system user instead of a password.
 const DENIED_NO_PASSWORD: u16 = 1698;
 
-/// What a session needs to connect.
+/// Parameters with which a session connects.
 #[derive(Clone)]
 pub(super) struct Endpoint {
     pub(super) config: Config,
@@ -79,7 +79,7 @@ impl Endpoint {
         })
     }
 
-    /// The same endpoint for jobs, whose sessions are recorded in `sessions`, and lead to `node` if it is one of a cluster.
+    /// This endpoint for jobs, whose sessions are recorded in `sessions`, and lead to `node` if it is one of a cluster.
     pub(super) fn for_jobs(&self, sessions: &OwnSessions, node: Option<&Member>) -> Endpoint {
         Endpoint { sessions: sessions.clone(), of_jobs: true, node: node.cloned(), ..self.clone() }
     }

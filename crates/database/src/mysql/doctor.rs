@@ -21,7 +21,7 @@ use crate::role::{Doctor, JobLimit, Privilege};
 use crate::rules::{self, Known, SettingValues};
 use crate::storage::in_memory;
 
-/// What the rules need beside the settings, by name.
+/// Inputs of the rules beside the settings, by name.
 type Facts = BTreeMap<&'static str, String>;
 
 impl Doctor for Mysql {
@@ -214,72 +214,38 @@ fn job_limit(c: &mut Connection) -> Result<JobLimit, TargetError> {
 
 #[cfg(test)]
 mod tests {
-    use loadline_model::Severity::{Impossible, Ok as Fine, Refused, Warning};
+    use std::collections::BTreeMap;
 
     use super::*;
+    use crate::cases::cases;
 
-    const GOOD: &str = "innodb_flush_log_at_trx_commit=1;log_bin=OFF;innodb_doublewrite=ON;innodb_flush_method=O_DIRECT;\
-                        innodb_buffer_pool_size=1073741824;innodb_log_file_size=4294967296;read_only=OFF;\
-                        query_cache_type=OFF;general_log=OFF";
-
-    fn pairs(text: &str) -> impl Iterator<Item = (&str, String)> {
-        text.split(';').filter_map(|pair| pair.split_once('=')).map(|(name, value)| (name, value.to_owned()))
-    }
+    type Texts = BTreeMap<String, String>;
 
     /// Ids and severities of the findings of a good server, but for these settings and facts.
-    fn found(changed: &str, facts: &'static str) -> Vec<(String, Severity)> {
-        let all = pairs(GOOD).chain(pairs(changed)).map(|(name, value)| (name.to_owned(), value)).collect();
-        let facts = pairs("product=MariaDB;others_running=0;commit_times=timed").chain(pairs(facts)).collect();
-        judge(&MysqlSettings(all), facts, &[]).into_iter().map(|f| (f.id, f.severity)).collect()
+    fn found(changed: Texts, facts: Texts) -> Vec<(String, Severity)> {
+        let mut settings: Texts = cases("mysql-good").into_iter().collect();
+        settings.extend(changed);
+        let good = [("product", "MariaDB"), ("others_running", "0"), ("commit_times", "timed")];
+        let good = good.into_iter().map(|(name, value)| (name, value.to_owned()));
+        let facts = good.chain(facts.into_iter().map(|(name, value)| (&*name.leak(), value))).collect();
+        judge(&MysqlSettings(settings), facts, &[]).into_iter().map(|f| (f.id, f.severity)).collect()
     }
 
     #[test]
     fn what_spoils_the_figures_is_found_by_its_setting() {
-        let good = found("", "");
-        assert!(good.iter().all(|(_, severity)| *severity == Fine), "{good:?}");
+        let good = found(Texts::new(), Texts::new());
+        assert!(good.iter().all(|(_, severity)| *severity == Severity::Ok), "{good:?}");
         let ids = "version innodb_flush_log_at_trx_commit log_bin innodb_doublewrite innodb_flush_method \
                    innodb_buffer_pool_size innodb_log_file_size read_only query_cache_type general_log slow_query_log sql_mode \
                    character_set_server performance_schema other-sessions commit-in-procedures";
         assert_eq!(good.iter().map(|(id, _)| id.as_str()).collect::<Vec<_>>().join(" "), ids);
-        for (changed, facts, id, severity) in [
-            ("innodb_flush_method=nosync", "", "innodb_flush_method", Refused),
-            ("innodb_flush_method=fsync", "", "innodb_flush_method", Warning),
-            ("debug_no_sync=ON", "", "debug_no_sync", Refused),
-            ("innodb_force_recovery=1", "", "innodb_force_recovery", Refused),
-            ("innodb_force_recovery=4", "", "innodb_force_recovery", Impossible),
-            ("", "log_in_memory=/dev/shm", "log-folder", Refused),
-            ("read_only=ON", "", "read_only", Impossible),
-            ("read_only=NO_LOCK", "", "read_only", Impossible),
-            ("read_only=0", "", "read_only", Fine),
-            ("read_only=ON", "ignores_read_only=yes", "read_only", Fine),
-            ("super_read_only=ON", "", "super_read_only", Impossible),
-            ("super_read_only=OFF", "", "super_read_only", Fine),
-            ("innodb_read_only=1", "", "innodb_read_only", Impossible),
-            ("innodb_read_only=OFF", "", "innodb_read_only", Fine),
-            ("", "wsrep_trouble=wsrep_ready = OFF", "wsrep_ready", Impossible),
-            ("max_allowed_packet=1024", "", "max_allowed_packet", Warning),
-            ("innodb_flush_log_at_trx_commit=2", "", "innodb_flush_log_at_trx_commit", Warning),
-            ("innodb_flush_log_at_trx_commit=0", "", "innodb_flush_log_at_trx_commit", Warning),
-            ("log_bin=ON", "", "log_bin", Warning),
-            ("log_bin=ON;sync_binlog=0", "", "sync_binlog", Warning),
-            ("log_bin=ON;sync_binlog=1", "", "sync_binlog", Fine),
-            ("innodb_doublewrite=OFF", "", "innodb_doublewrite", Warning),
-            ("innodb_buffer_pool_size=1048576", "", "innodb_buffer_pool_size", Warning),
-            ("innodb_log_file_size=100663296", "", "innodb_log_file_size", Warning),
-            ("general_log=ON", "", "general_log", Warning),
-            ("wsrep_on=ON", "", "wsrep_on", Warning),
-            ("", "flavour=Aurora;flavour_advice=other storage", "flavour", Warning),
-            ("", "flavour=Percona", "flavour", Fine),
-            ("", "commit_times=it is off", "performance_schema", Warning),
-            ("", "commit_times=partial", "performance_schema", Fine),
-            ("datadir=/rdsdbdata/db/", "", "cloud", Warning),
-            ("query_cache_type=ON;query_cache_size=1048576", "", "query_cache_type", Warning),
-        ] {
+        for (changed, facts, id, severity) in cases::<(Texts, Texts, String, Severity)>("mysql-doctor") {
+            let what = format!("{changed:?} {facts:?}");
             let found = found(changed, facts);
-            assert!(found.contains(&(id.to_owned(), severity)), "{changed} {facts}: {id} in {found:?}");
+            assert!(found.contains(&(id.clone(), severity)), "{what}: {id} in {found:?}");
             // Nothing else is found, but what follows from a binary log.
             let others = found.iter().filter(|of| of.0 != id && !good.contains(of) && !of.0.contains("_bin"));
-            assert_eq!(others.count(), 0, "{changed} {facts}: {found:?}");
+            assert_eq!(others.count(), 0, "{what}: {found:?}");
         }
     }
 

@@ -7,7 +7,7 @@ use super::wire::Connection;
 use crate::error::{Cause, TargetError, unless_refused};
 use crate::flavour::{self, Basis, FLAVOURS, Flavour};
 
-/// Counters that every MySQL and MariaDB has, and that loadline's figures are held against.
+/// Counters that every MySQL and MariaDB has, and that loadline's figures are compared with.
 const COUNTERS: [&str; 3] = ["Handler_commit", "Innodb_data_fsyncs", "Innodb_page_size"];
 
 /// The flavour of the server; `None` for the originals.
@@ -16,7 +16,8 @@ pub(super) fn recognise(c: &mut Connection, place: &str) -> Result<Option<&'stat
     let mut said = |sql: &str| unless_refused(c.value(sql)).map(Option::unwrap_or_default);
     let (version, comment) = (said("SELECT VERSION()")?, said("SELECT @@GLOBAL.version_comment")?);
     let aurora = !said("SELECT @@GLOBAL.aurora_version")?.is_empty();
-    let known = if aurora { Some(&FLAVOURS.aurora) } else { flavour::of(&[&c.version.text, &version, &comment]) };
+    let known =
+        if aurora { Some(&FLAVOURS.aurora) } else { flavour::recognised(&[&c.version.text, &version, &comment]) };
     let counted = match c.shown("GLOBAL STATUS", COUNTERS) {
         Err(TargetError::Server(e)) => match e.cause {
             Cause::FullDisk | Cause::Limit | Cause::Sessions | Cause::Privilege => {

@@ -22,7 +22,7 @@ pub(super) fn privileges(c: &mut Connection) -> Result<Vec<Privilege>, TargetErr
     let account = c.value("SELECT CURRENT_USER()")?.unwrap_or_default();
     let on = c.number("SELECT @@GLOBAL.performance_schema")? == Some(1.0);
     let account = quoted_account(&account);
-    Ok(of(&lines, &account, Release::from(&c.version), on))
+    Ok(granted(&lines, &account, Release::from(&c.version), on))
 }
 
 /// `ann@%` as `'ann'@'%'`.
@@ -45,7 +45,7 @@ fn is_like(pattern: &[u8], text: &[u8]) -> bool {
 }
 
 /// `performance_schema`: whether the server has it, for which one of them is.
-fn of(lines: &[String], account: &str, release: Release, performance_schema: bool) -> Vec<Privilege> {
+fn granted(lines: &[String], account: &str, release: Release, performance_schema: bool) -> Vec<Privilege> {
     let place_of = |line: &str| {
         let (_, rest) = line.split_once(" ON ")?;
         Some(rest.split_once(" TO ")?.0.replace('`', ""))
@@ -60,7 +60,7 @@ fn of(lines: &[String], account: &str, release: Release, performance_schema: boo
         let by_itself = |line: &String| {
             place_of(line).is_some_and(|of| of == place) && grant.shown.first().is_some_and(|name| line.contains(name))
         };
-        let mut sql = GrantSql::of(&grant.sql, account);
+        let mut sql = GrantSql::for_role(&grant.sql, account);
         sql.revoke.take_if(|_| !lines.iter().any(by_itself));
         // What is in the database may be others': `loadline clean` drops what is loadline's.
         let before = grant.before.clone().map(|grant| GrantSql { grant, revoke: None });
@@ -84,7 +84,7 @@ mod tests {
     fn what_is_missing_follows_from_the_grants() {
         let missing = |lines: &[&str]| {
             let lines: Vec<String> = lines.iter().map(|l| l.to_uppercase()).collect();
-            let all = of(&lines, "'ann'@'%'", Release { product: Product::Mariadb, number: [10, 11, 6] }, true);
+            let all = granted(&lines, "'ann'@'%'", Release { product: Product::Mariadb, number: [10, 11, 6] }, true);
             all.into_iter().filter(|p| !p.granted).map(|p| p.sql.into_iter().last().unwrap().grant).collect::<Vec<_>>()
         };
         assert_eq!(missing(&["GRANT ALL PRIVILEGES ON *.* TO `root`@`localhost`"]), Vec::<String>::new());

@@ -34,7 +34,7 @@ pub(super) struct MysqlInstance {
     pub(super) doublewrite: bool,
     /// Size of a page, bytes.
     pub(super) page_bytes: u64,
-    /// What it is in a cluster, if it is in one.
+    /// Membership of a cluster, if any.
     pub(super) member: Option<Member>,
 }
 

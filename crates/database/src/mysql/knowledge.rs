@@ -1,4 +1,4 @@
-//! What loadline knows about MariaDB and MySQL: `mysql.toml`, in the language of [`crate::descriptor`].
+//! Knowledge of MariaDB and MySQL: `mysql.toml`, in the language of [`crate::descriptor`].
 
 use std::collections::BTreeMap;
 
@@ -59,7 +59,7 @@ pub(super) struct Grant {
     pub(super) used: Use,
 }
 
-/// What a statistics view needs beside its query.
+/// Requirements of a statistics view beside its query.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct ViewNeeds {

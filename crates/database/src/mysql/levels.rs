@@ -15,7 +15,7 @@ use super::wire::Connection;
 use crate::env::of_target;
 use crate::error::TargetError;
 use crate::request::OpenRequest;
-use crate::role::{Level, Levels, Link, Replica, ReplicaWatch, find_level, wait_in_force};
+use crate::role::{Level, Levels, Replica, ReplicaWatch, find_level, wait_in_force};
 use crate::temp::Server;
 
 /// The levels, other names of them, and their values of `rpl_semi_sync_master_wait_point`; without one a commit does not wait, as in the
@@ -49,7 +49,7 @@ fn endpoint(replica: &Server) -> Result<Endpoint, TargetError> {
     Endpoint::new(&url, &OpenRequest::new(&url, std::path::PathBuf::new()), of_target(true))
 }
 
-/// What the server says of semi-synchronous replication.
+/// State of semi-synchronous replication by the server.
 #[derive(Debug, Default, PartialEq)]
 struct Said {
     /// Whether commits wait.
@@ -78,7 +78,7 @@ impl Said {
     }
 }
 
-/// What a replica says of itself.
+/// State of a replica by its own account.
 #[derive(Debug, Default, PartialEq)]
 struct Followed {
     receives: bool,
@@ -132,10 +132,10 @@ impl Mysql {
 }
 
 impl Levels for Mysql {
-    fn bring_about(&self, level: Option<&str>, link: Link) -> Result<(), TargetError> {
+    fn bring_about(&self, level: Option<&str>, delay: Duration) -> Result<(), TargetError> {
         let point = find_level(&LEVELS, |(name, ..)| *name, level)?.and_then(|(.., point)| *point);
         self.replicated(|server| {
-            server.replicas().iter().filter_map(|replica| replica.relay.as_ref()).for_each(|relay| relay.set(link));
+            server.links().iter().for_each(|link| link.set_delay(delay));
             Ok(())
         })?;
         let first = self.first();
@@ -145,7 +145,7 @@ impl Levels for Mysql {
             let enabled = format!("SET GLOBAL rpl_semi_sync_master_enabled = {}", u8::from(point.is_some()));
             wait_point.iter().chain([&enabled]).try_for_each(|sql| c.run(sql))
         })?;
-        let patience = PATIENCE + 20 * (link.delay + link.jitter);
+        let patience = PATIENCE + 20 * delay;
         let replicas = self.at_replicas()?;
         let mut hang = Vec::new();
         wait_in_force(level, patience, &first.endpoint.interrupted, |_| {
@@ -169,7 +169,7 @@ impl Levels for Mysql {
     }
 
     fn watch(&self) -> Result<ReplicaWatch, TargetError> {
-        let links = self.replicated(|s| Ok(s.replicas().iter().filter_map(|r| r.relay.clone()).collect()))?;
+        let links = self.replicated(|s| Ok(s.links()))?;
         let mut server = self.first().endpoint.connect()?;
         let unacknowledged = Said::ask(&mut server)?.unacknowledged;
         let mut replicas = Vec::new();

@@ -13,7 +13,7 @@ use crate::workload_tables::LoadedTables;
 /// 15 s if they disagree (`evs.inactive_timeout`).
 const EXCLUDING: Duration = Duration::from_secs(20);
 
-/// What a server says when it is asked whether it is of use.
+/// Answer of a server that is asked whether it is of use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Answer {
     None,

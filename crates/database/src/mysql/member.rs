@@ -19,7 +19,7 @@ pub(super) const MEMBER: [f64; 3] = [2.0, 3.0, 4.0];
 /// A server as a node of a cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Member {
-    /// Its name in the cluster, by default that of the machine: several may have the same.
+    /// Name in the cluster, by default that of the machine: several may have the same.
     pub(super) name: String,
     /// Identity of the node's process (`wsrep_gcomm_uuid`).
     id: String,
@@ -28,7 +28,7 @@ pub(super) struct Member {
     pub(super) size: u32,
 }
 
-/// What a node says of its state.
+/// State of a node by its own account.
 struct State {
     /// Whether transactions can begin there: it has all data and takes part in the cluster's majority.
     ready: bool,

@@ -15,9 +15,8 @@ use crate::cloud::{Part, absent_devices, why_absent};
 use crate::descriptor::{BlockBytes, Counter};
 use crate::error::{TargetError, unless_refused};
 use crate::other_sessions::OtherSessions;
-use crate::role::{Observation, Observer, Queries, SessionTasks};
+use crate::role::{Observation, Observer, SessionTasks};
 use crate::scope::Scope;
-use crate::work::Work;
 
 /// Number of sessions that performance_schema had no memory for: its sums lack their waits.
 const LOST_SESSIONS: &str = "Performance_schema_thread_instances_lost";
@@ -139,10 +138,6 @@ impl Mysql {
 impl Observation for Mysql {
     fn observer(&self) -> Result<Box<dyn Observer>, TargetError> {
         self.observer_of(Scope::Jobs)
-    }
-
-    fn evidence(&self, work: &Work) -> Result<Option<i64>, TargetError> {
-        self.evidence_query(work)
     }
 
     fn job_sessions(&self) -> Vec<Vec<u32>> {

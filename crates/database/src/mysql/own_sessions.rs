@@ -302,26 +302,15 @@ pub(super) fn end(c: &mut Connection, ids: &[u32]) -> Result<Option<u32>, Target
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cases::cases;
 
     #[test]
     fn states_are_those_of_jobs_and_others_are_nobody_of_loadline() {
-        let listed = [
-            (1, "Execute", "Commit", "ann"),
-            (2, "Sleep", "", "ann"),
-            (3, "Execute", "Commit", "ann"),
-            (4, "Execute", "", "ann"),
-            (8, "Query", "Filling schema table", "ann"),
-            (9, "Query", "Sending data", "ann"),
-            (10, "Execute", "", "ann"),
-            (11, "Query", "User sleep", "ann"),
-            (12, "Sleep", "", "ann"),
-            (13, "Daemon", "Waiting on empty queue", "ann"),
-            (14, "Query", "Waiting for dependent transaction to commit", "system user"),
-        ];
-        let listed = listed.map(|(id, command, state, user)| {
-            let [command, state, user] = [command, state, user].map(str::to_owned);
-            Listed { id, command, state, user, waits_for_row: id == 3 }
+        let listed = cases("mysql-sessions").into_iter().map(|(id, command, state, user)| {
+            let waits_for_row = id == 3;
+            Listed { id, command, state, user, waits_for_row }
         });
+        let listed: Vec<Listed> = listed.collect();
         let own: Ids =
             [(1, (true, None)), (2, (true, Some(5))), (3, (true, Some(0))), (4, (true, None)), (8, (false, None))]
                 .into();

@@ -69,7 +69,7 @@ pub(super) fn create(work: &Work, in_cluster: bool) -> String {
     routine(&name(work), parameters, &declare, ["", &body, &commit, "l_end >= p_until", &finish])
 }
 
-/// The same loop without statements and commits, `p_next` times.
+/// This loop without statements and commits, `p_next` times.
 pub(super) fn create_overhead() -> String {
     let each = ["    SET l_n = l_n + 1;\n", "", "", "l_n >= p_next", ""];
     routine(OVERHEAD, "p_next BIGINT", "  DECLARE l_n BIGINT DEFAULT 0;\n", each)

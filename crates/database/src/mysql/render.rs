@@ -36,7 +36,7 @@ pub(super) fn of_mariadb() -> Capabilities {
     all
 }
 
-/// What MariaDB lacks and MySQL has.
+/// Abilities that MariaDB lacks and MySQL has.
 pub(super) fn no_wait_in_procedures() -> (Driver, Capability, String) {
     (Driver::Database, Capability::CommitWait, NO_WAIT_IN_PROCEDURES.to_owned())
 }

@@ -70,7 +70,7 @@ impl Mysql {
             counts_failed_commits: true,
             retries_inside: nodes.instances.iter().all(|i| i.member.is_some()),
             empty_query: "SELECT 1",
-            ..Facts::of(Runs::Apart)
+            ..Facts::for_runs(Runs::Apart)
         };
         let url = if server.is_some() { request.url.clone() } else { crate::redact(url) };
         Ok(Mysql { nodes, facts, url, via: Mutex::default(), loaded: LoadedTables::default(), server })
@@ -154,7 +154,7 @@ impl Mysql {
         Ok(())
     }
 
-    /// What holds for the nodes of a cluster, for the report; `settings` are those of the first.
+    /// Notes on the nodes of a cluster, for the report; `settings` are those of the first.
     pub(super) fn cluster_notes(&self, settings: &MysqlSettings) -> Vec<String> {
         if self.first().member.is_none() {
             return Vec::new();

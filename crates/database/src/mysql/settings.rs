@@ -26,7 +26,7 @@ impl MysqlSettings {
 
     /// The managed service that these settings are of.
     pub(super) fn cloud(&self) -> Option<&'static Cloud> {
-        Cloud::of(self.0.keys().map(String::as_str).chain(self.get("datadir")))
+        Cloud::from_settings(self.0.keys().map(String::as_str).chain(self.get("datadir")))
     }
 
     pub(super) fn is_on(&self, name: &str) -> bool {

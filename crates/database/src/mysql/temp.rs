@@ -41,7 +41,7 @@ const FILES: [(&str, &[&str], &str); 3] = [
     ("character-sets-dir", &["share/charsets", "share/mysql/charsets", "share/mariadb/charsets"], "Index.xml"),
     ("plugin-dir", &["lib/plugin", "lib/mysql/plugin", "lib64/mysql/plugin", "lib/mariadb/plugin"], ""),
 ];
-/// What brings the data to a node that joins (`wsrep_sst_rsync`).
+/// Way of the data to a node that joins (`wsrep_sst_rsync`).
 const SNAPSHOT: [&str; 2] = ["rsync", "wsrep_sst_rsync"];
 /// `mariadb-install-db` is a shell script. The signal that kills it with loadline does not reach the
 /// `mariadbd --bootstrap` that it starts, which ran on for up to three seconds. So an outer shell waits until
@@ -354,6 +354,7 @@ pub(super) fn follow(replica: &Server) -> [String; 2] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cases::cases;
     use crate::mysql::performance::{MARIADB_STAGES, MYSQL_STAGES};
     use crate::temp::settings::SERVERS;
 
@@ -361,37 +362,20 @@ mod tests {
         Installed { install: None, base, version: Version::parse(version), cluster: None }
     }
 
-    fn arguments(version: &str, given: &[(&str, &str)]) -> Vec<String> {
+    fn arguments(version: &str, given: &BTreeMap<String, String>) -> Vec<String> {
         let installed = installed(version, None);
         let product = if installed.version.mariadb { &SERVERS.mariadb } else { &SERVERS.mysql };
-        let given = given.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        let lists = installed.lists(false, &given);
-        let settings = Settings::new(product, &lists, &given, product.cache_mib(8 << 30));
+        let lists = installed.lists(false, given);
+        let settings = Settings::new(product, &lists, given, product.cache_mib(8 << 30));
         settings.all().map(|(name, value)| argument(&name, &value)).collect()
     }
 
     #[test]
     fn what_a_server_is_started_with() {
-        const MARIADB: &str = "10.11.6-MariaDB";
-        for (version, given, has, lacks) in [
-            (MARIADB, &[("Innodb-Log-File-Size", "1G")][..], "--Innodb-Log-File-Size=1G", "--innodb-log-file-size=2G"),
-            (MARIADB, &[], "--innodb-buffer-pool-size=1024M", "--performance-schema=1"),
-            (MARIADB, &[("log_bin", "OFF")], "--performance-schema=0", "--performance-schema=1"),
-            (MARIADB, &[("log-bin", "bin")], "--performance-schema=1", "--performance-schema=0"),
-            (
-                MARIADB,
-                &[("log_bin", "b"), ("performance_schema", "0")],
-                "--performance-schema=0",
-                "--performance-schema=1",
-            ),
-            ("8.0.29", &[], "--innodb-log-file-size=2G", "--query-cache-type=0"),
-            ("9.7.4", &[], "--innodb-redo-log-capacity=2G", "--log-bin=OFF"),
-            ("8.0.33", &[], "--skip-log-bin", "--log-bin=OFF"),
-            ("8.0.33", &[("log_bin", "bin")], "--log-bin=bin", "--skip-log-bin"),
-        ] {
-            let arguments = arguments(version, given);
+        for (version, given, has, lacks) in cases::<(String, BTreeMap<_, _>, String, String)>("mysql-arguments") {
+            let arguments = arguments(&version, &given);
             let found = |argument: &str| arguments.iter().any(|a| a == argument);
-            assert!(found(has) && !found(lacks), "{version} {given:?}: {arguments:?}");
+            assert!(found(&has) && !found(&lacks), "{version} {given:?}: {arguments:?}");
             assert!(found(&format!("--innodb-buffer-pool-chunk-size={}", cache::CHUNK)), "{version}");
         }
     }
@@ -399,7 +383,7 @@ mod tests {
     #[test]
     fn commits_are_timed_in_their_stages() {
         for (version, stages) in [("10.11.6-MariaDB", MARIADB_STAGES), ("8.0.33", MYSQL_STAGES)] {
-            let arguments = arguments(version, &[("log_bin", "bin")]);
+            let arguments = arguments(version, &BTreeMap::from([("log_bin".to_owned(), "bin".to_owned())]));
             let on = stages.iter().map(|stage| format!("--performance-schema-instrument={stage}=ON"));
             assert!(on.into_iter().all(|argument| arguments.contains(&argument)), "{version}: {arguments:?}");
         }

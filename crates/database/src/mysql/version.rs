@@ -13,7 +13,7 @@ pub(super) struct Version {
     pub(super) text: String,
 }
 
-/// What is supported, for messages.
+/// Supported versions, for messages.
 pub(super) const SUPPORTED: &str = "MariaDB 10.6 and newer, MySQL 8.0 and newer";
 
 impl Version {
@@ -57,20 +57,13 @@ impl Version {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cases::cases;
 
     #[test]
     fn versions_are_parsed_and_checked() {
-        for (text, product, major, minor, fine) in [
-            ("5.5.5-10.11.6-MariaDB-0+deb12u1", "MariaDB", 10, 11, true),
-            ("11.4.2-MariaDB", "MariaDB", 11, 4, true),
-            ("5.5.5-10.5.23-MariaDB", "MariaDB", 10, 5, false),
-            ("8.0.36-0ubuntu0.22.04.1", "MySQL", 8, 0, true),
-            ("8.4.0", "MySQL", 8, 4, true),
-            ("5.7.44-log", "MySQL", 5, 7, false),
-            ("", "MySQL", 0, 0, false),
-        ] {
-            let v = Version::parse(text);
-            assert_eq!((v.product(), v.major, v.minor), (product, major, minor), "{text}");
+        for (text, product, major, minor, fine) in cases::<(String, String, u32, u32, bool)>("mysql-versions") {
+            let v = Version::parse(&text);
+            assert_eq!((v.product(), v.major, v.minor), (product.as_str(), major, minor), "{text}");
             assert_eq!(v.check("here").is_ok(), fine, "{text}");
         }
     }

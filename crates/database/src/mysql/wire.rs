@@ -22,7 +22,7 @@ pub(super) struct Prepared {
 
 pub(super) struct Connection {
     pub(super) stream: Stream,
-    /// What the next [`Self::send`] sends.
+    /// Packets that the next [`Self::send`] sends.
     pub(super) out: Vec<u8>,
     input: Input,
     /// Number of the login's next packet.
@@ -179,7 +179,7 @@ impl Connection {
         Ok(rows)
     }
 
-    /// What `parse` finds in a payload.
+    /// Result of `parse` on a payload.
     #[inline]
     fn parsed<T>(
         &self,
@@ -323,7 +323,7 @@ impl Connection {
         Ok(self.query(sql)?.into_iter().filter_map(pair).collect())
     }
 
-    /// What `SHOW {what}` shows of these names, for example of `GLOBAL STATUS`.
+    /// Rows of `SHOW {what}` with these names, for example of `GLOBAL STATUS`.
     pub(super) fn shown<S: AsRef<str>>(
         &mut self,
         what: &str,

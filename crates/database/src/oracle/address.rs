@@ -22,7 +22,7 @@ pub(super) struct OraAddress {
 
 impl OraAddress {
     pub(super) fn parse(url: &str) -> Result<OraAddress, TargetError> {
-        let url = Url::parse_careless(url, FORM)?;
+        let url = Url::parse(url, FORM)?;
         let wrong = |what: &str| url.wrong(format!("{what} ({FORM})"));
         let user = url.decode("user", url.user)?.ok_or_else(|| wrong("give a user before the '@'"))?;
         let password = url.decode("password", url.password.unwrap_or_default())?.map(Secret::new);
@@ -90,7 +90,7 @@ mod tests {
             address.descriptor(),
             "(DESCRIPTION=(ADDRESS=(PROTOCOL=tcp)(HOST=db.example.com)(PORT=1521))(CONNECT_DATA=(SERVICE_NAME=pdb1.example.com)))"
         );
-        let address = OraAddress::parse("oracle://ann:p@s?/w@[::1]:2484/x?protocol=tcps&wallet=/w").unwrap();
+        let address = OraAddress::parse("oracle://ann:p%40s%3F%2Fw@[::1]:2484/x?protocol=tcps&wallet=/w").unwrap();
         assert_eq!(address.password.as_ref().map(Secret::expose), Some("p@s?/w"));
         assert_eq!((address.host.as_str(), address.port, address.tcps), ("::1", 2484, true));
         assert!(address.descriptor().contains("(PROTOCOL=tcps)"));

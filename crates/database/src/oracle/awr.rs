@@ -21,7 +21,7 @@ pub(super) static REPORT: NativeReport = NativeReport {
     notice: "--oracle-awr takes AWR snapshots around each test: using AWR needs a licence of Oracle's Diagnostics Pack",
 };
 
-/// What to ask the administrator for.
+/// Request to the administrator.
 const GRANT: &str = "GRANT EXECUTE ON SYS.DBMS_WORKLOAD_REPOSITORY TO …; GRANT SELECT_CATALOG_ROLE TO …";
 
 /// Why AWR does not work, with advice.

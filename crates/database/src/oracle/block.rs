@@ -1,7 +1,7 @@
 //! The in-database driver: a transaction program as one anonymous PL/SQL block with the commit in its
 //! loop. It needs no privilege to create procedures and leaves nothing behind.
 //!
-//! Its text is in `oracle.toml`, without what differs by workload.
+//! Text is in `oracle.toml`, without what differs by workload.
 
 use loadline_model::Latencies;
 use loadline_workload::{FACTORS, MODULI, POOL_BYTES};
@@ -73,7 +73,7 @@ fn drawing() -> String {
     KNOWLEDGE.plsql.text("drawing", &[("m0", &m0), ("m1", &m1), ("m2", &m2), ("f0", &f0), ("f1", &f1)])
 }
 
-/// What one run of the block returned, its three texts: the next sequence number, and its part of the slice. That has an end if the last
+/// Result of one run of the block, its three texts: the next sequence number, and its part of the slice. That has an end if the last
 /// transaction crossed the end of the slice; the times then exclude it.
 pub(super) fn parse(row: &Row, clock: &ServerClock) -> Result<(i64, Slice), TargetError> {
     checked(row, clock)
@@ -117,6 +117,7 @@ pub(super) fn read_clock(session: &mut dyn OraSession) -> Result<Option<i64>, Ta
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cases::cases;
     use crate::role::SliceEnd;
     use proptest::prelude::*;
 
@@ -163,17 +164,8 @@ mod tests {
 
     #[test]
     fn what_does_not_add_up_is_an_error() {
-        for [moments, transactions, commits] in [
-            ["", "", ""],
-            ["1 5 5 6 7", "", ""],
-            ["1 5 5 6 7 2", "", ""],
-            ["1 6 5 6 7 1", "", ""],
-            ["1 5 5 8 7 1", "", ""],
-            ["1 5 5 6 7 0", "3 2;", "3 1;"],
-            ["1 5 5 6 7 0", "3;", "3 1;"],
-            ["1 5 5 6 7 0", "3 99999999999;", "3 99999999999;"],
-        ] {
-            assert!(read(&row(moments, transactions, commits)).is_err(), "{moments}");
+        for [moments, transactions, commits] in cases::<[String; 3]>("oracle-slices-refused") {
+            assert!(read(&row(&moments, &transactions, &commits)).is_err(), "{moments}");
         }
     }
 

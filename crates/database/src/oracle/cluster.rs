@@ -1,4 +1,4 @@
-//! The target: implements the roles for its nodes and the database behind them.
+//! The target: implements the roles for its service and the database behind it.
 
 use std::sync::Arc;
 
@@ -8,14 +8,14 @@ use loadline_model::manifest::TargetInfo;
 
 use super::counters::{self, OraObserver, ViewAccess};
 use super::knowledge::{KNOWLEDGE, View};
-use super::nodes::{self, Node};
+use super::service::Service;
 use super::session::{Connector, NO_VIEW, OraError, OraSession, Row, answered, number, text};
 use crate::error::TargetError;
 use crate::facts::{Facts, Runs};
 use crate::parallel::queries;
 use crate::request::OpenRequest;
 use crate::role::{
-    BlockCache, DiskSpace, FreeSpace, NativeReports, Observation, Observer, ParallelQueries, ParallelWorkers, Queries,
+    BlockCache, DiskSpace, FreeSpace, NativeReports, Observation, Observer, ParallelQueries, ParallelWorkers,
     StatisticsViews, WorkerLimit,
 };
 use crate::scope::Scope;
@@ -23,9 +23,9 @@ use crate::target::{Abilities, Target};
 use crate::work::Work;
 use crate::workload_tables::LoadedTables;
 
-/// An Oracle target. All its nodes are instances of one database and share its tables.
+/// An Oracle target.
 pub(super) struct Oracle {
-    pub(super) nodes: Vec<Arc<Node>>,
+    pub(super) service: Arc<Service>,
     facts: Facts,
     pub(super) run: String,
     version: String,
@@ -37,25 +37,29 @@ pub(super) struct Oracle {
 }
 
 impl Oracle {
-    /// Opens the URL and the nodes of `request`.
+    /// Opens the URL of `request`.
     pub(super) fn open(request: &OpenRequest, connector: &'static Connector) -> Result<Box<dyn Target>, TargetError> {
-        let (nodes, mut first) = nodes::open(request, connector)?;
+        let service = Service::new(request, connector)?;
+        let mut first = service.session("look")?;
         let (version, views) = (first.version(), counters::check_access(first.as_mut())?);
         let block_bytes =
             first.value(KNOWLEDGE.query("block-size")).ok().flatten().and_then(|bytes| bytes.trim().parse().ok());
-        let facts = Facts {
-            nodes: nodes.len() as u32,
-            block_bytes,
-            waits: &KNOWLEDGE.waits,
-            empty_query: "SELECT 1 FROM DUAL",
-            ..Facts::of(Runs::Apart)
-        };
+        let facts =
+            Facts { block_bytes, waits: &KNOWLEDGE.waits, empty_query: "SELECT 1 FROM DUAL", ..Facts::for_runs(Runs::Apart) };
         let (run, awr) = (request.run.clone(), request.native_report);
-        Ok(Box::new(Oracle { nodes, facts, run, version, views, awr, loaded: LoadedTables::default() }))
+        Ok(Box::new(Oracle {
+            service: Arc::new(service),
+            facts,
+            run,
+            version,
+            views,
+            awr,
+            loaded: LoadedTables::default(),
+        }))
     }
 
     pub(super) fn admin(&self) -> Result<Box<dyn OraSession>, TargetError> {
-        self.nodes[0].session("admin")
+        self.service.session("admin")
     }
 }
 
@@ -72,19 +76,13 @@ impl Target for Oracle {
         let memory = session.value(KNOWLEDGE.query("memory"));
         let mut notes = vec![super::NEVER_RUN.to_owned()];
         notes.extend(KNOWLEDGE.notes.iter().cloned());
-        if self.nodes.len() > 1 {
-            notes.push(format!(
-                "{} nodes; counters are added up over all instances of the database, those without jobs included",
-                self.nodes.len()
-            ));
-        }
         Ok(TargetInfo {
             memory_bytes: memory.ok().flatten().and_then(|bytes| bytes.trim().parse().ok()),
             in_process: false,
             kind: "oracle".into(),
             product: super::KIND.product.into(),
             version: self.version.clone(),
-            url: self.nodes[0].address.shown(),
+            url: self.service.address.shown(),
             nodes: self.facts.nodes,
             // It is unknown whether the server is on this machine; its counters include CPU times.
             local: false,
@@ -112,11 +110,7 @@ impl Target for Oracle {
 
 impl Observation for Oracle {
     fn observer(&self) -> Result<Box<dyn Observer>, TargetError> {
-        Ok(Box::new(OraObserver::new(self.nodes[0].session("observer")?, &self.views, &self.run, Scope::Jobs)))
-    }
-
-    fn evidence(&self, work: &Work) -> Result<Option<i64>, TargetError> {
-        self.evidence_query(work)
+        Ok(Box::new(OraObserver::new(self.service.session("observer")?, &self.views, &self.run, Scope::Jobs)))
     }
 
     fn absent_columns(&self) -> Vec<(&'static Column, String)> {
@@ -134,7 +128,7 @@ impl StatisticsViews for Oracle {
     }
 
     fn observer_of_all(&self) -> Result<Box<dyn Observer>, TargetError> {
-        let session = self.nodes[0].session("observer")?;
+        let session = self.service.session("observer")?;
         Ok(Box::new(OraObserver::new(session, &self.views, &self.run, Scope::All)))
     }
 }
@@ -188,7 +182,7 @@ impl ParallelQueries for Oracle {
     /// Runs the first query of `work` in a job's session and reads how many parallel servers it had.
     fn try_parallel(&self, work: &Work) -> Result<Option<ParallelWorkers>, TargetError> {
         let Some(sql) = queries(work, &KNOWLEDGE.dialect)?.into_iter().next() else { return Ok(None) };
-        let mut session = nodes::job_session(&self.nodes, work, 0)?.0;
+        let mut session = self.service.job_session(work, 0)?.0;
         session.query(&sql, &[])?;
         match answered(session.query(KNOWLEDGE.query("v$pq_sesstat"), &[]))? {
             Ok(rows) => Ok(of_statistics(&rows)),

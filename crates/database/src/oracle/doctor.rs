@@ -20,7 +20,7 @@ const FAST_REDO: f64 = 100.0 * 1024.0 * 1024.0;
 /// Id of the finding with all missing privileges.
 const TO_ASK_FOR: &str = "to-ask-the-administrator-for";
 
-/// What the server answered to everything.
+/// Answer of the server to everything.
 struct Answers {
     version: String,
     answers: BTreeMap<&'static str, Result<Vec<Row>, OraError>>,
@@ -44,7 +44,7 @@ impl Answers {
         self.answers.get(id)?.as_ref().ok()
     }
 
-    /// What each answer says by itself.
+    /// Statement of each answer by itself.
     fn plain_facts(&self) -> BTreeMap<String, String> {
         let mut facts = BTreeMap::new();
         let mut add = |name: &str, value: Option<&str>| facts.extend(value.map(|v| (name.to_owned(), v.to_owned())));
@@ -188,14 +188,7 @@ fn as_identifier(name: &str) -> String {
 
 impl Doctor for Oracle {
     fn doctor(&self) -> Result<Vec<Finding>, TargetError> {
-        let mut findings = Vec::new();
-        for (i, node) in self.nodes.iter().enumerate() {
-            let mut found = Answers::read(node.session("doctor")?.as_mut())?.judge();
-            if self.nodes.len() > 1 {
-                found.iter_mut().for_each(|finding| finding.subject.push_str(&format!(" (node {})", i + 1)));
-            }
-            findings.append(&mut found);
-        }
+        let mut findings = Answers::read(self.service.session("doctor")?.as_mut())?.judge();
         findings.extend(self.examine_awr()?);
         Ok(findings)
     }

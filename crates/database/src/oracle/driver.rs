@@ -19,7 +19,7 @@ use crate::secret::Secret;
 /// Time limit of opening a session.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
 /// Time limit of a call, after which its session is lost. It ends calls that the server does not cancel on
-/// request (`nodes.rs`).
+/// request (`service.rs`).
 const CALL_TIMEOUT: Duration = Duration::from_secs(60);
 /// Time limit of closing a session, after which its thread is abandoned.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);

@@ -7,7 +7,6 @@ use loadline_workload::{Arg, JobStart, Pool};
 use super::block::{self, MAX_TEXT, read_clock};
 use super::cluster::Oracle;
 use super::knowledge::KNOWLEDGE;
-use super::nodes;
 use super::schema;
 use super::session::{self, OraSession, number};
 use crate::error::TargetError;
@@ -30,7 +29,7 @@ struct OraClientSession {
 
 impl ClientDriver for Oracle {
     fn client_session(&self, work: &Work, job: u32) -> Result<Box<dyn ClientSession>, TargetError> {
-        let (session, canceller) = nodes::job_session(&self.nodes, work, job)?;
+        let (session, canceller) = self.service.job_session(work, job)?;
         let all = work.program.statements.iter();
         let statements = all.map(|s| (KNOWLEDGE.dialect.statement(work, &s.template), s.effect.reads())).collect();
         let commit = session::commit(work.program.commit);
@@ -39,11 +38,6 @@ impl ClientDriver for Oracle {
 }
 
 impl ClientSession for OraClientSession {
-    fn begin(&mut self) -> Result<(), TargetError> {
-        // A transaction begins with its first statement.
-        Ok(())
-    }
-
     #[inline]
     fn execute(&mut self, statement: usize, args: &[Arg<'_>]) -> Result<u64, TargetError> {
         match self.statements.get(statement) {
@@ -91,7 +85,7 @@ impl DatabaseDriver for Oracle {
     }
 
     fn database_session(&self, work: &Work, job: u32) -> Result<Box<dyn DatabaseSession>, TargetError> {
-        let (mut session, canceller) = nodes::job_session(&self.nodes, work, job)?;
+        let (mut session, canceller) = self.service.job_session(work, job)?;
         let clock = ServerClock::measure(&mut || read_clock(session.as_mut()), 8)?;
         let (pool, start) = (work.pool_of_job(job), work.start(job));
         Ok(Box::new(OraDatabaseSession { session, canceller, block: block::run(work), pool, start, next: 0, clock }))

@@ -1,4 +1,4 @@
-//! What loadline knows about Oracle: `oracle.toml`, in the language of [`crate::descriptor`] and [`crate::rules`].
+//! Knowledge of Oracle: `oracle.toml`, in the language of [`crate::descriptor`] and [`crate::rules`].
 
 use std::collections::BTreeMap;
 
@@ -47,7 +47,7 @@ pub(super) struct Knowledge {
 pub(super) struct View {
     /// Name without `V$` and `GV$`.
     pub(super) name: String,
-    /// What is missing without it, beside columns.
+    /// Loss without it, beside columns.
     #[serde(default)]
     also_missing: String,
     /// The query of name, value and perhaps a second value; `{view}` stands for the view.
@@ -55,12 +55,12 @@ pub(super) struct View {
 }
 
 impl View {
-    /// Its name for a query, over all instances or this one.
+    /// Name for a query, over all instances or this one.
     pub(super) fn named(&self, all_instances: bool) -> String {
         format!("{}V${}", if all_instances { "G" } else { "" }, self.name)
     }
 
-    /// What to ask the administrator for.
+    /// Request to the administrator.
     pub(super) fn grant(&self) -> String {
         format!("GRANT SELECT ON SYS.GV_${0} TO …; GRANT SELECT ON SYS.V_${0} TO … (or SELECT_CATALOG_ROLE)", self.name)
     }
@@ -80,7 +80,7 @@ impl View {
         }
     }
 
-    /// What is missing if it cannot be read.
+    /// Loss if it cannot be read.
     pub(super) fn missing(&self) -> String {
         let also = (!self.also_missing.is_empty()).then(|| self.also_missing.clone());
         self.columns().iter().map(|column| column.heading()).chain(also).collect::<Vec<_>>().join(", ")
@@ -94,7 +94,7 @@ pub(super) struct Question {
     pub(super) id: String,
     pub(super) sql: String,
     pub(super) without: String,
-    /// What to ask the administrator for.
+    /// Request to the administrator.
     #[serde(default = "public")]
     pub(super) grant: String,
     /// Names of the columns of its first row as facts. Without any, each row is a fact.

@@ -14,8 +14,8 @@ mod doctor;
 mod driver;
 mod jobs;
 mod knowledge;
-mod nodes;
 mod schema;
+mod service;
 mod session;
 
 use loadline_model::{Capabilities, Capability, Driver};

@@ -103,7 +103,7 @@ fn lock(loader: &mut Loader<'_>) -> Result<(), TargetError> {
 
 impl Oracle {
     fn loader(&self, role: &str) -> Result<Loader<'static>, TargetError> {
-        Ok(Loader { dialect: self.dialect(), session: Box::new(self.nodes[0].session(role)?) })
+        Ok(Loader { dialect: self.dialect(), session: Box::new(self.service.session(role)?) })
     }
 }
 

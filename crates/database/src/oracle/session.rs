@@ -30,7 +30,7 @@ pub(super) const MODULE: &str = "loadline";
 pub(super) struct OraError {
     /// Number of the ORA- error, if it is one.
     pub(super) code: Option<u32>,
-    /// Its text, without secrets.
+    /// Text, without secrets.
     pub(super) text: String,
     /// The session is gone.
     pub(super) lost: bool,
@@ -85,7 +85,7 @@ impl OraError {
     }
 }
 
-/// What the server answered, a refusal included.
+/// Answer of the server, a refusal included.
 pub(super) fn answered<T>(outcome: Result<T, OraError>) -> Result<Result<T, OraError>, TargetError> {
     match outcome {
         Err(e) if e.lost => Err(e.into()),

@@ -19,7 +19,7 @@ use crate::work::Work;
 static SERVERS: LazyLock<BTreeMap<String, Script>> =
     LazyLock::new(|| toml::from_str(include_str!("tests/servers.toml")).unwrap());
 
-/// What a fake server answers; the file describes it.
+/// Answers of a fake server; the file describes them.
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Script {
@@ -46,7 +46,6 @@ struct Answer {
 struct FakeServer {
     script: Script,
     sent: Arc<Mutex<Vec<String>>>,
-    host: String,
 }
 
 impl FakeServer {
@@ -55,22 +54,16 @@ impl FakeServer {
         if let Some(base) = script.base.as_ref().map(|base| SERVERS[base].clone()) {
             script.answers.extend(base.answers);
         }
-        FakeServer { script, sent: Arc::default(), host: String::new() }
+        FakeServer { script, sent: Arc::default() }
     }
 
     fn open(&self, native_report: bool) -> Result<Box<dyn Target>, TargetError> {
-        self.open_nodes(&["db"], native_report)
-    }
-
-    fn open_nodes(&self, hosts: &[&str], native_report: bool) -> Result<Box<dyn Target>, TargetError> {
         let server = self.clone();
         // It lives as long as the test's process.
-        let connector = Box::leak(Box::new(move |address: &address::OraAddress, _: &Secret, _: &str| {
-            Ok(Box::new(FakeServer { host: address.host.clone(), ..server.clone() }) as Box<dyn OraSession>)
+        let connector = Box::leak(Box::new(move |_: &address::OraAddress, _: &Secret, _: &str| {
+            Ok(Box::new(server.clone()) as Box<dyn OraSession>)
         }));
-        let mut urls = hosts.iter().map(|host| format!("oracle://ann:secret@{host}/x"));
-        let mut request = OpenRequest::new(&urls.next().unwrap(), std::path::PathBuf::new());
-        request.nodes = urls.collect();
+        let request = OpenRequest::new("oracle://ann:secret@db/x", std::path::PathBuf::new());
         cluster::Oracle::open(&OpenRequest { native_report, ..request }, connector)
     }
 
@@ -94,7 +87,7 @@ impl FakeServer {
         if answer.changes {
             return Ok(vec![Row::new(); changed(sql, args)]);
         }
-        let value = |v: &String| v.replace("{n}", &sent.len().to_string()).replace("{host}", &self.host);
+        let value = |v: &String| v.replace("{n}", &sent.len().to_string());
         let row = |row: &Vec<String>| row.iter().map(|v| (v != "∅").then(|| value(v))).collect();
         Ok(answer.rows.iter().map(row).collect())
     }
@@ -205,7 +198,7 @@ fn go_through(server: &FakeServer, native_report: bool) {
     }
 }
 
-/// What loadline finds at a server: the doctor's findings as it prints them, and the answers of the other roles.
+/// Findings at a server: the doctor's as it prints them, and the answers of the other roles.
 fn found(name: &str) -> String {
     let server = FakeServer::named(name);
     let target = server.open(true).unwrap();
@@ -218,7 +211,7 @@ fn found(name: &str) -> String {
         writeln!(out, "{:?} {} = {}{advice}", f.severity, f.subject, f.value).unwrap();
     }
     let abilities = target.abilities();
-    let parallel = Work::of("DA-PARALLEL", &[("workers", 4)]).unwrap();
+    let parallel = Work::from_catalogue("DA-PARALLEL", &[("workers", 4)]).unwrap();
     let absent = |view: View| view.absent.map(|why| (view.title, why));
     let absent: Vec<_> = abilities.statistics_views.unwrap().views().unwrap().into_iter().filter_map(absent).collect();
     let snapshot = target.observer().unwrap().snapshot().unwrap();
@@ -255,6 +248,9 @@ fn found(name: &str) -> String {
     ] {
         writeln!(out, "{what}: {said}").unwrap();
     }
+    // Of tables with the names of ours, those without our comment are another's.
+    let dropped: BTreeSet<_> = server.texts().into_iter().filter(|text| text.starts_with("DROP")).collect();
+    writeln!(out, "dropped: {dropped:#?}").unwrap();
     out
 }
 
@@ -262,20 +258,6 @@ fn found(name: &str) -> String {
 fn what_loadline_finds_is_as_before() {
     for name in ["good", "no-grants", "spoiled", "standby"] {
         insta::assert_snapshot!(name, found(name));
-    }
-}
-
-#[test]
-fn only_tables_of_loadline_are_dropped() {
-    for (name, dropped) in [("no-grants", &["LOADLINE_LGWR_LAT1_REDO", "LOADLINE_LOCK"][..]), ("spoiled", &[])] {
-        let server = FakeServer::named(name);
-        let target = server.open(false).unwrap();
-        // "spoiled" has a table with the name of one of ours and without our comment; another run holds the lock.
-        assert_eq!(target.clean().is_ok(), !dropped.is_empty(), "{name}");
-        assert_eq!(matches!(target.create(&work()), Err(TargetError::Refused(_))), dropped.is_empty(), "{name}");
-        let statement = |table: &&str| format!("DROP TABLE \"{table}\" CASCADE CONSTRAINTS PURGE");
-        let sent: BTreeSet<String> = server.texts().into_iter().filter(|text| text.starts_with("DROP")).collect();
-        assert_eq!(sent, dropped.iter().map(statement).collect());
     }
 }
 
@@ -326,27 +308,12 @@ fn a_call_that_hangs_is_cancelled_by_another_session() {
 }
 
 #[test]
-fn jobs_run_on_the_nodes_in_turn_and_nowhere_else() {
-    let target = FakeServer::named("cluster").open_nodes(&["1", "2"], false).unwrap();
-    assert_eq!(target.facts().nodes, 2);
-    for job in 0..4 {
-        target.client_session(&work(), job).unwrap();
-    }
-    for node in ["(node 1)", "(node 2)"] {
-        assert!(target.doctor().unwrap().iter().any(|f| f.subject.ends_with(node)), "{node}");
-    }
-    // A service on several instances: the jobs find that out.
-    let target = FakeServer::named("any-instance").open_nodes(&["1", "2"], false).unwrap();
-    let moved = target.client_session(&work(), 0).err().unwrap();
-    let open = |name, hosts: [&str; 2]| FakeServer::named(name).open_nodes(&hosts, false).err().unwrap();
-    for (error, says) in [
-        (moved, "only one instance has"),
-        (open("cluster", ["1", "1"]), "same instance, number 1"),
-        (open("different-databases", ["1", "2"]), "db1 and db2"),
-    ] {
-        let error = error.to_string();
-        assert!(error.contains(says) && !error.contains("secret"), "{error}");
-    }
+fn a_list_of_nodes_is_refused_before_anything_is_opened() {
+    let mut request = OpenRequest::new("oracle://ann:secret@db/x", std::path::PathBuf::new());
+    request.nodes.push("oracle://ann:secret@db2/x".to_owned());
+    let connector: &'static session::Connector = &|_, _, _| Err(TargetError::Local("opened".into()));
+    let error = cluster::Oracle::open(&request, connector).err().unwrap().to_string();
+    assert!(error.contains("leave out --node") && !error.contains("secret"), "{error}");
 }
 
 /// Names of what needs the Diagnostics Pack (Database Licensing Information), in capitals.

@@ -104,18 +104,3 @@ pub(super) fn put_back(c: &mut Connection) -> Result<Vec<String>, TargetError> {
     c.query(&format!("DROP TABLE {SCHEMA}.{TABLE}"))?;
     Ok(lines)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_setting_is_shown_with_its_source() {
-        let of = |value: &str, source: &str, by_alter_system| {
-            Present { name: CHANGED[0], value: value.into(), source: source.into(), by_alter_system }.shown()
-        };
-        assert_eq!(of("on", "default", Some(false)), "on (default)");
-        assert_eq!(of("", "configuration file", Some(true)), "'' (ALTER SYSTEM)");
-        assert_eq!(of("local", "configuration file", Some(false)), "local (configuration file)");
-    }
-}

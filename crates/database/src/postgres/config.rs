@@ -131,46 +131,25 @@ pub(super) fn default_host() -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
-
-    fn parse(url: &str) -> Result<Config, TargetError> {
-        Config::parse(url, &|name| (name == "PGUSER").then(|| "env_user".to_owned()))
-    }
+    use crate::cases::cases;
 
     #[test]
-    fn tcp_urls_are_read() {
-        let c = parse("postgres://ann:p%40ss@db.example:6543/shop?sslmode=verify-full&connect_timeout=3").unwrap();
-        assert_eq!(c.address, Address::Tcp("db.example".into(), 6543));
-        assert_eq!((c.port, c.user.as_str(), c.database.as_str()), (6543, "ann", "shop"));
-        assert_eq!(c.password.as_ref().map(Secret::expose), Some("p@ss"));
-        assert_eq!((c.sslmode, c.connect_timeout), (SslMode::VerifyName, Duration::from_secs(3)));
-        assert!(!format!("{c:?}").contains("p@ss") && !format!("{c:?}").contains("p%40ss"));
-        let c = parse("postgresql://[::1]:5433/x").unwrap();
-        assert_eq!(c.address, Address::Tcp("::1".into(), 5433));
-    }
-
-    #[test]
-    fn socket_urls_are_read() {
-        for url in ["postgres://ann@/db?host=/dir&port=5433", "postgres://ann@%2Fdir:5433/db"] {
-            let c = parse(url).unwrap();
-            assert_eq!(c.place(), "/dir/.s.PGSQL.5433", "{url}");
+    fn urls_are_read_and_missing_parts_come_from_the_environment() {
+        for (url, env, place, names, password) in
+            cases::<(String, BTreeMap<String, String>, String, [String; 2], Vec<String>)>("postgres-urls")
+        {
+            let c = Config::parse(&url, &|name| env.get(name).cloned()).unwrap();
+            let place = place.replace("{default}", &default_host());
+            assert_eq!((c.place(), [c.user.clone(), c.database.clone()]), (place, names), "{url}");
+            assert_eq!(c.password.iter().map(Secret::expose).collect::<Vec<_>>(), password, "{url}");
+            let shown = format!("{c:?}");
+            assert!(!shown.contains("p@ss") && !shown.contains("p%40ss"), "{shown}");
         }
-    }
-
-    #[test]
-    fn missing_parts_come_from_the_environment() {
-        let c = parse("postgres://").unwrap();
-        assert_eq!((c.user.as_str(), c.database.as_str(), c.port), ("env_user", "env_user", 5432));
-        assert_eq!(c.place(), format!("{}/.s.PGSQL.5432", default_host()));
-        let env = |name: &str| match name {
-            "PGHOST" => Some("h".to_owned()),
-            "PGPORT" => Some("7".to_owned()),
-            "PGDATABASE" => Some("d".to_owned()),
-            "PGPASSWORD" => Some("secret".to_owned()),
-            _ => None,
-        };
-        let c = Config::parse("postgres://ann@", &env).unwrap();
-        assert_eq!((c.place().as_str(), c.database.as_str()), ("h:7", "d"));
-        assert_eq!(c.password.as_ref().map(Secret::expose), Some("secret"));
+        let url = "postgres://ann@h:6543/d?sslmode=verify-full&connect_timeout=3";
+        let c = Config::parse(url, &|_| None).unwrap();
+        assert_eq!((c.port, c.sslmode, c.connect_timeout), (6543, SslMode::VerifyName, Duration::from_secs(3)));
     }
 }

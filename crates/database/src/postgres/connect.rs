@@ -144,13 +144,13 @@ impl Endpoint {
         })
     }
 
-    /// The same for another private server.
+    /// This endpoint for another private server.
     pub(super) fn at(&self, url: &str) -> Result<Endpoint, TargetError> {
         let config = Config::parse(url, of_target(true))?;
         Ok(Endpoint { config, recognised: Recognised::default(), ledger: Ledger::default(), ..self.clone() })
     }
 
-    /// The same, if it leads to a server whose own commits are counted in `ledger`.
+    /// This endpoint, if it leads to a server whose own commits are counted in `ledger`.
     pub(super) fn with_books_in(&self, ledger: Ledger) -> Endpoint {
         Endpoint { ledger, ..self.clone() }
     }
@@ -477,7 +477,7 @@ fn recognise(c: &mut Connection, place: &str) -> Result<Option<&'static Flavour>
         Err(TargetError::Server(e)) => e.text,
         other => other?.unwrap_or_default(),
     };
-    let known = flavour::of(&[&version]);
+    let known = flavour::recognised(&[&version]);
     let supported = format!("PostgreSQL {OLDEST} to {NEWEST}");
     let refused = |name: &str| flavour::refused(name, &version, place, "PostgreSQL", flavour::OTHER_ENGINE, &supported);
     match known {

@@ -22,7 +22,7 @@ use crate::storage::{free_space, in_memory};
 /// Redo of a fast log writer, bytes per second: `max_wal_size` is compared with it.
 const FAST_REDO: f64 = 100.0 * 1024.0 * 1024.0;
 
-/// What the rules need beside the settings.
+/// Inputs of the rules beside the settings.
 type Facts = BTreeMap<&'static str, String>;
 
 pub(super) fn examine(c: &mut Connection, instance: &PgInstance) -> Result<Vec<Finding>, TargetError> {
@@ -73,7 +73,7 @@ pub(super) fn lost_settings(c: &mut Connection) -> Result<Option<Finding>, Targe
     Ok((held.as_deref() != Some("t")).then(finding))
 }
 
-/// What the rules need of the server's state, and the number of standbys for which commits may wait.
+/// Inputs of the rules from the server's state, and the number of standbys for which commits may wait.
 fn facts(c: &mut Connection, flavour: Option<&Flavour>) -> Result<(Facts, u32), TargetError> {
     let row = c.row(&KNOWLEDGE.queries.text("state", &[]))?;
     let mut facts = Facts::from([("version", c.version_text.clone()), ("newest", NEWEST.to_string())]);
@@ -105,7 +105,7 @@ pub(super) fn privileges(c: &mut Connection) -> Result<Vec<Privilege>, TargetErr
     let row = c.row(&sql.replace("{may_checkpoint}", texts.may_checkpoint.at(version).unwrap_or_default()))?;
     let filled = |sql: &String| sql.replace("{role}", &row.text(0)).replace("{database}", &row.text(1));
     let privilege = |(at, known): (usize, &'static KnownPrivilege)| {
-        let grants = known.grants.iter().map(|what| GrantSql::of(&filled(what), &row.text(0)));
+        let grants = known.grants.iter().map(|what| GrantSql::for_role(&filled(what), &row.text(0)));
         let changes = known.changes.iter().map(|[change, back]| GrantSql::change(filled(change), filled(back)));
         let mut sql: Vec<GrantSql> = grants.chain(changes).collect();
         // An owner and a superuser have it without a grant.
@@ -196,93 +196,44 @@ pub(super) fn free_sessions(c: &mut Connection, own_name: &str) -> Result<JobLim
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::collections::BTreeMap;
 
-    /// Severity of the finding `id` with these settings and facts, connected standbys and privileges.
-    fn severity(
-        settings: &[(&str, &str, &str)],
-        facts: &[(&'static str, &str)],
-        standbys: u32,
-        privileges: &[Privilege],
-        id: &str,
-    ) -> Option<Severity> {
-        let good = [("version", "15.1"), ("other-sessions", "0")].into_iter();
-        let facts = good.chain(facts.iter().copied()).map(|(name, value)| (name, value.to_owned())).collect();
-        let findings = judge(&PgSettings::of(settings), facts, standbys, privileges);
+    use super::*;
+    use crate::cases::cases;
+
+    type Texts = BTreeMap<String, String>;
+
+    /// Severities of the findings of this id.
+    fn found(settings: &Texts, facts: Facts, standbys: u32, privileges: &[Privilege], id: &str) -> Vec<Severity> {
+        let unit = |name: &str| if name == "max_wal_size" { "MB" } else { "" };
+        let settings: Vec<_> =
+            settings.iter().map(|(name, value)| (name.as_str(), value.as_str(), unit(name))).collect();
+        let findings = judge(&PgSettings::from_pairs(&settings), facts, standbys, privileges);
         for f in &findings {
             assert!(f.severity == Severity::Ok || !f.advice.is_empty(), "{}: no advice", f.id);
         }
-        findings.iter().find(|f| f.id == id).map(|f| f.severity)
-    }
-
-    fn setting(name: &str, value: &str, id: &str) -> Option<Severity> {
-        severity(&[(name, value, "")], &[], 0, &[], id)
-    }
-
-    fn lacking(used: Use) -> Privilege {
-        Privilege { sql: vec![GrantSql::of("x", "y")], gives: "something", granted: false, used }
+        findings.into_iter().filter(|f| f.id == id).map(|f| f.severity).collect()
     }
 
     #[test]
-    fn missing_privileges_poolers_and_clouds_are_warnings() {
-        let privilege = |all: &[Privilege]| severity(&[], &[], 0, all, "privilege");
-        assert_eq!(privilege(&[lacking(Use::Figures)]), Some(Severity::Warning));
+    fn what_spoils_the_figures_is_found_by_its_setting() {
+        for (settings, facts, standbys, id, want) in cases::<(Texts, Texts, u32, String, Vec<_>)>("postgres-doctor") {
+            let good = [("version", "15.1".to_owned()), ("other-sessions", "0".to_owned())].into_iter();
+            let facts: Facts = good.chain(facts.into_iter().map(|(name, value)| (&*name.leak(), value))).collect();
+            let what = format!("{settings:?} {facts:?} {standbys}: {id}");
+            assert_eq!(found(&settings, facts, standbys, &[], &id), want, "{what}");
+        }
+        let hidden = found(&Texts::new(), Facts::new(), 0, &[], "other-sessions");
+        assert_eq!(hidden, [Severity::Warning]);
+    }
+
+    #[test]
+    fn a_missing_privilege_is_as_severe_as_its_use() {
+        let lacking = |used| Privilege { sql: vec![GrantSql::for_role("x", "y")], gives: "something", granted: false, used };
+        let privilege = |all: &[Privilege]| found(&Texts::new(), Facts::new(), 0, all, "privilege");
+        assert_eq!(privilege(&[lacking(Use::Figures)]), [Severity::Warning]);
         let granted = Privilege { granted: true, ..lacking(Use::Needed) };
-        assert_eq!(privilege(&[granted, lacking(Use::Machine)]), None);
-        assert_eq!(privilege(&[lacking(Use::Needed)]), Some(Severity::Impossible));
-        assert_eq!(severity(&[], &[("pooler", "process 7")], 0, &[], "pooler"), Some(Severity::Warning));
-        assert_eq!(setting("rds.extensions", "x", "cloud"), Some(Severity::Warning));
-        for id in ["cloud", "pooler", "privilege", "standby"] {
-            assert_eq!(severity(&[], &[], 0, &[], id), None, "{id}");
-        }
-    }
-
-    #[test]
-    fn a_missing_synchronous_standby_is_named_before_anything_waits_for_it() {
-        let with = |names: &str, commit: &str, connected: u32| {
-            let settings = [("synchronous_standby_names", names, ""), ("synchronous_commit", commit, "")];
-            severity(&settings, &[], connected, &[], "synchronous_standby_names").unwrap()
-        };
-        for (names, needed) in
-            [("a", 1), ("a, b", 1), ("*", 1), ("FIRST 2 (a, b)", 2), ("ANY 1 (a,b)", 1), ("2(a, b)", 2)]
-        {
-            assert_eq!(with(names, "on", needed), Severity::Ok, "{names}");
-            assert_eq!(with(names, "remote_apply", needed - 1), Severity::Impossible, "{names}");
-            assert_eq!(with(names, "local", 0), Severity::Ok, "{names}: nothing waits for it");
-        }
-        assert_eq!(with("", "on", 0), Severity::Ok);
-    }
-
-    #[test]
-    fn servers_that_commit_nothing_durable_or_nothing_at_all_are_refused() {
-        for (name, value) in [("fsync", "off"), ("synchronous_commit", "off")] {
-            assert_eq!(setting(name, value, name), Some(Severity::Refused), "{name}");
-            assert_eq!(setting(name, "on", name), Some(Severity::Ok), "{name}");
-        }
-        assert_eq!(severity(&[], &[("standby", "yes")], 0, &[], "standby"), Some(Severity::Impossible));
-        let name = "default_transaction_read_only";
-        assert_eq!(setting(name, "on", name), Some(Severity::Impossible));
-        assert_eq!(setting(name, "off", name), None);
-    }
-
-    #[test]
-    fn unusual_settings_are_warnings() {
-        for (name, bad, well, unit, id) in [
-            ("full_page_writes", "off", "on", "", "full_page_writes"),
-            ("wal_level", "minimal", "replica", "", "wal_level"),
-            ("wal_sync_method", "open_datasync", "fdatasync", "", "wal_sync_method"),
-            ("max_wal_size", "1024", "8192", "MB", "max_wal_size"),
-            ("data_checksums", "off", "on", "", "data_checksums"),
-            ("autovacuum", "off", "on", "", "autovacuum"),
-            ("log_statement", "all", "none", "", "statement-logging"),
-            ("log_min_duration_statement", "0", "-1", "ms", "statement-logging"),
-        ] {
-            let said = |value| severity(&[(name, value, unit)], &[], 0, &[], id);
-            assert_eq!((said(bad), said(well)), (Some(Severity::Warning), Some(Severity::Ok)), "{name}");
-        }
-        let others = |number| severity(&[], &[("other-sessions", number)], 0, &[], "other-sessions");
-        assert_eq!((others("3"), others("0")), (Some(Severity::Warning), Some(Severity::Ok)));
-        let hidden = judge(&PgSettings::default(), Facts::new(), 0, &[]);
-        assert_eq!(hidden.iter().find(|f| f.id == "other-sessions").map(|f| f.severity), Some(Severity::Warning));
+        assert_eq!(privilege(&[granted, lacking(Use::Machine)]), []);
+        assert_eq!(privilege(&[lacking(Use::Needed)]), [Severity::Impossible]);
     }
 }

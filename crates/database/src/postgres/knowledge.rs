@@ -1,4 +1,4 @@
-//! What loadline knows about PostgreSQL: `postgres.toml`, in the language of [`crate::descriptor`].
+//! Knowledge of PostgreSQL: `postgres.toml`, in the language of [`crate::descriptor`].
 
 use std::collections::BTreeMap;
 
@@ -73,7 +73,7 @@ pub(super) struct KnownPrivilege {
     pub(super) changes: Vec<[String; 2]>,
 }
 
-/// What a statistics view needs beside its query.
+/// Requirements of a statistics view beside its query.
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct ViewNeeds {
@@ -94,7 +94,7 @@ pub(super) enum ViewRows {
     Settings,
 }
 
-/// What differs by version.
+/// Differences by version.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Texts {
@@ -133,15 +133,5 @@ impl View {
         let sum =
             |column: &String| format!("{}({column}) AS {column}", if column == STATS_RESET { "max" } else { "sum" });
         format!("(SELECT {} FROM {})", self.columns.iter().map(sum).collect::<Vec<_>>().join(", "), self.name)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_file_can_be_read() {
-        KNOWLEDGE.checked(|file| &file.counters);
     }
 }

@@ -15,7 +15,7 @@ use super::temp::TempServer;
 use super::wire::{Connection, Row};
 use crate::error::TargetError;
 use crate::relay::Relay;
-use crate::role::{Level, Levels, Link, Replica, ReplicaWatch, find_level, wait_in_force};
+use crate::role::{Level, Levels, Replica, ReplicaWatch, find_level, wait_in_force};
 
 /// Values of synchronous_commit: whether a commit waits for its own disk, and whether for standbys.
 const MODES: [(&str, bool, bool); 5] = [
@@ -101,12 +101,12 @@ impl Postgres {
         if self.pair.is_some() {
             return Ok(Vec::new());
         }
-        self.with_server(|s| Ok(s.servers.further.iter().filter_map(|s| s.relay.clone()).collect()))
+        self.with_server(|s| Ok(s.servers.links()))
     }
 }
 
 impl Levels for Postgres {
-    fn bring_about(&self, level: Option<&str>, link: Link) -> Result<(), TargetError> {
+    fn bring_about(&self, level: Option<&str>, delay: Duration) -> Result<(), TargetError> {
         let standbys = self.standby_names();
         let known = levels(&standbys);
         let wanted = find_level(&known, |known| known.level.name.as_str(), level)?;
@@ -114,14 +114,14 @@ impl Levels for Postgres {
         let settings = wanted.map_or(baseline.clone(), |l| l.settings.clone());
         let primary = self.primary();
         let changed = match &self.pair {
-            Some(_) if link != Link::default() => {
+            Some(_) if !delay.is_zero() => {
                 let why =
                     "the way to standbys of your own cannot be made longer: that is for servers that loadline makes";
                 return Err(TargetError::Usage(why.into()));
             }
             Some(pair) => pair.set_level(&primary.endpoint, settings)?,
             None => self.with_server(|s| {
-                s.servers.further.iter().filter_map(|s| s.relay.as_ref()).for_each(|relay| relay.set(link));
+                s.servers.links().iter().for_each(|link| link.set_delay(delay));
                 s.set_level(settings)
             })?,
         };
@@ -133,7 +133,7 @@ impl Levels for Postgres {
                 std::thread::sleep(CHECKPOINTER_READS);
             }
         }
-        let way = link.delay.saturating_add(link.jitter).saturating_mul(20);
+        let way = delay.saturating_mul(20);
         let missing = self.pair.as_ref().is_some_and(|pair| pair.missing.load(Ordering::Relaxed));
         let patience = if missing { ONCE_MISSING } else { PATIENCE.saturating_add(way).min(MOST) };
         let mut started_again = false;
@@ -219,37 +219,18 @@ fn look(c: &mut Connection, names: &[String]) -> Result<Vec<Replica>, TargetErro
 mod tests {
     use super::*;
 
-    fn of(n: usize) -> Vec<PgLevel> {
+    fn levels_of(n: usize) -> Vec<PgLevel> {
         levels(&(1..=n).map(|i| format!("standby{i}")).collect::<Vec<_>>())
     }
 
     #[test]
-    fn levels_are_ordered_by_how_far_a_commit_waits() {
-        let names = |n| of(n).into_iter().map(|l| l.level.name).collect::<Vec<_>>();
-        assert_eq!(names(1), ["off", "local", "remote_write", "on", "remote_apply"]);
-        assert_eq!(
-            names(2)[..6],
-            ["off", "local", "remote_write:any-1", "remote_write", "remote_write:first-2", "on:any-1"]
-        );
-        assert_eq!(
-            names(3)[2..7],
-            ["any-1", "", "any-2", "first-2", "first-3"]
-                .map(|s| { if s.is_empty() { "remote_write".to_owned() } else { format!("remote_write:{s}") } })
-        );
-    }
-
-    #[test]
-    fn a_level_names_its_standbys() {
-        for (n, name, setting, replicas, waits_for) in [
-            (1, "on", "FIRST 1 (\"standby1\")", 1, 1),
-            (2, "on", "FIRST 1 (\"standby1\")", 1, 1),
-            (2, "on:any-1", "ANY 1 (\"standby1\", \"standby2\")", 2, 1),
-            (2, "remote_apply:first-2", "FIRST 2 (\"standby1\", \"standby2\")", 2, 2),
-        ] {
-            let level = of(n).into_iter().find(|l| l.level.name == name).unwrap();
-            assert_eq!(level.settings[1].1, setting, "{name}");
-            assert_eq!((level.level.replicas, level.level.waits_for), (replicas, waits_for), "{name}");
+    fn levels_are_ordered_by_how_far_a_commit_waits_and_name_their_standbys() {
+        let mut text = String::new();
+        for (n, level) in (1..=3).flat_map(|n| levels_of(n).into_iter().map(move |level| (n, level))) {
+            let Level { name, replicas, waits_for, .. } = level.level;
+            text += &format!("{n} {name}: {replicas} replicas, waits for {waits_for}, {:?}\n", level.settings);
         }
+        insta::assert_snapshot!("levels", text);
     }
 
     #[test]
@@ -272,7 +253,7 @@ mod tests {
                 .map(|s| Replica { state: format!("streaming, {s}"), ..Replica::default() })
                 .collect::<Vec<_>>()
         };
-        let level = |name: &str| of(2).into_iter().find(|l| l.level.name == name).unwrap();
+        let level = |name: &str| levels_of(2).into_iter().find(|l| l.level.name == name).unwrap();
         assert!(is_in_force(&found(&["async", "async"]), 2, None));
         assert!(!is_in_force(&found(&["sync", "async"]), 2, None));
         assert!(!is_in_force(&found(&["async"]), 2, None), "one is away");

@@ -100,7 +100,7 @@ pub(crate) static TEMP_KIND: TargetKind = TargetKind {
     ..KIND
 };
 
-/// What the drivers cannot do.
+/// Limits of the drivers.
 fn capabilities() -> Capabilities {
     let no_copy = "a procedure cannot receive rows: COPY needs a client";
     let no_scripts = "pgbench scripts are run by a client, as pgbench does";

@@ -71,7 +71,7 @@ struct ObserverSession {
     block: BlockBytes,
     counts_syncs: bool,
     reads_proc_stat: bool,
-    /// Its log is a copy of its primary's.
+    /// Log is a copy of its primary's.
     standby: bool,
     /// Size of a file of the log, bytes.
     log_file: f64,

@@ -122,7 +122,7 @@ impl Pair {
     }
 }
 
-/// What a run will change: the settings with their values now, before anything starts.
+/// Coming changes of a run: the settings with their values now, before anything starts.
 pub(super) fn findings(c: &mut Connection) -> Result<Vec<Finding>, TargetError> {
     let advice = "levels change it by ALTER SYSTEM, for all sessions of the server, while the run lasts; it is put back at the end, \
                   and by `loadline clean` if the run is killed";

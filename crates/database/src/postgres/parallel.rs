@@ -85,7 +85,7 @@ mod tests {
         assert_eq!(settings(1)[0], ("max_parallel_workers_per_gather", "0".to_owned()));
         assert!(settings(4).contains(&("max_parallel_workers_per_gather", "3".to_owned())) && settings(4).len() == 6);
         assert!(settings(4).contains(&("parallel_leader_participation", "on".to_owned())));
-        let given = PgSettings::of(&[("max_parallel_workers", "8", ""), ("max_worker_processes", "4", "")]);
+        let given = PgSettings::from_pairs(&[("max_parallel_workers", "8", ""), ("max_worker_processes", "4", "")]);
         assert_eq!(worker_limit(&given).map(|m| m.workers), Some(5));
     }
 }

@@ -64,18 +64,17 @@ mod tests {
     }
 
     #[test]
-    fn the_first_matching_line_wins() {
-        let text = "# comment\nother:5432:shop:ann:no\ndb.example:*:*:ann:first\n*:*:*:*:second\n";
-        let found = |text| found(text, "db.example");
-        assert_eq!(found(text).as_deref(), Some("first"));
-        assert_eq!(found("db.example:5433:shop:ann:no"), None);
-        assert_eq!(found("too:few:fields"), None);
-    }
-
-    #[test]
-    fn escapes_are_read() {
-        assert_eq!(found(r"db.example:5432:shop:ann:a\:b\\c", "db.example").as_deref(), Some(r"a:b\c"));
-        assert_eq!(found(r"\:\:1:*:*:*:six", "::1").as_deref(), Some("six"));
+    fn the_first_matching_line_wins_and_escapes_are_read() {
+        let several = "# comment\nother:5432:shop:ann:no\ndb:*:*:ann:first\n*:*:*:*:second\n";
+        for (text, host, password) in [
+            (several, "db", Some("first")),
+            ("db:5433:shop:ann:no", "db", None),
+            ("too:few:fields", "db", None),
+            (r"db:5432:shop:ann:a\:b\\c", "db", Some(r"a:b\c")),
+            (r"\:\:1:*:*:*:six", "::1", Some("six")),
+        ] {
+            assert_eq!(found(text, host).as_deref(), password, "{text}");
+        }
     }
 
     #[test]

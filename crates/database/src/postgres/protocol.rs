@@ -1,4 +1,4 @@
-//! What the server sends in PostgreSQL's frontend/backend protocol 3.0, read where it lies in the input buffer. What it is sent
+//! Messages of the server in PostgreSQL's frontend/backend protocol 3.0, read where they lie in the input buffer. What it is sent
 //! comes from [`postgres_protocol::message::frontend`].
 //!
 //! <https://www.postgresql.org/docs/current/protocol-message-formats.html>
@@ -151,12 +151,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_from_the_wire_panics(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        fn nothing_from_the_wire_panics(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
             let _ = header(&bytes);
             let _ = rows_of_tag(&bytes);
             let _ = ServerError::parse(&bytes).to_string();
             let _ = columns(&bytes).map(|c| c.map(<[u8]>::len)).collect::<Vec<_>>();
             let _ = timestamps(&bytes);
+            let _ = crate::postgres::procedure::SliceRow::parse(&bytes);
         }
     }
 }

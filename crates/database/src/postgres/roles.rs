@@ -21,7 +21,7 @@ use crate::facts::Facts;
 use crate::request::{OpenRequest, Way};
 use crate::role::{
     BlockCache, Checkpoints, ClientDriver, ClientSession, DatabaseDriver, DatabaseSession, Doctor, JobLimit, LogSpace,
-    Observation, Observer, ParallelQueries, ParallelWorkers, Privilege, Queries, RunLock, WorkerLimit, median_of_three,
+    Observation, Observer, ParallelQueries, ParallelWorkers, Privilege, RunLock, WorkerLimit, median_of_three,
 };
 use crate::scope::Scope;
 use crate::target::{Abilities, Listening, Nodes, RemainingNodes, Target, Ways};
@@ -274,10 +274,6 @@ impl ClientDriver for Postgres {
 impl Observation for Postgres {
     fn observer(&self) -> Result<Box<dyn Observer>, TargetError> {
         self.observer_of(Scope::Jobs)
-    }
-
-    fn evidence(&self, work: &Work) -> Result<Option<i64>, TargetError> {
-        self.evidence_query(work)
     }
 
     fn own_commits(&self) -> Vec<u64> {

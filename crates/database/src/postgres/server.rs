@@ -175,7 +175,7 @@ fn facts(version: Version, settings: &PgSettings, way: &Way, [nodes, read_only_n
         waits: &KNOWLEDGE.waits,
         growth_is_written: KNOWLEDGE.texts.growth_is_written.at(version),
         empty_query: "SELECT 1",
-        ..Facts::of(Runs::Apart)
+        ..Facts::for_runs(Runs::Apart)
     }
 }
 
@@ -285,7 +285,7 @@ impl Postgres {
         self.admin(self.primary(), f)
     }
 
-    /// Its standbys: those that are nodes, or those for levels that run.
+    /// Standbys: those that are nodes, or those for levels that run.
     pub(super) fn standbys(&self) -> Result<Vec<Endpoint>, TargetError> {
         if let Some(pair) = &self.pair {
             return Ok(pair.endpoints());

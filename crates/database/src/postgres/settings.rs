@@ -45,7 +45,7 @@ impl PgSettings {
 
     /// The managed service that these settings are of.
     pub(super) fn cloud(&self) -> Option<&'static Cloud> {
-        Cloud::of(self.0.keys().map(String::as_str))
+        Cloud::from_settings(self.0.keys().map(String::as_str))
     }
 
     /// Whether the setting is `on`.
@@ -107,7 +107,7 @@ impl PgSettings {
     }
 
     #[cfg(test)]
-    pub(super) fn of(pairs: &[(&str, &str, &str)]) -> PgSettings {
+    pub(super) fn from_pairs(pairs: &[(&str, &str, &str)]) -> PgSettings {
         let setting = |shown: &str, unit: &str| Setting {
             shown: shown.into(),
             raw: shown.into(),
@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn secrets_are_not_stated() {
-        let mut s = PgSettings::of(&[("primary_conninfo", "host=a password=secret", ""), ("fsync", "on", "")]);
+        let mut s = PgSettings::from_pairs(&[("primary_conninfo", "host=a password=secret", ""), ("fsync", "on", "")]);
         for setting in s.0.values_mut() {
             setting.is_default = false;
         }
@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn a_setting_that_was_set_to_its_default_has_not_changed() {
-        let mut s = PgSettings::of(&[("max_connections", "100", ""), ("work_mem", "8MB", "kB")]);
+        let mut s = PgSettings::from_pairs(&[("max_connections", "100", ""), ("work_mem", "8MB", "kB")]);
         for (name, setting) in &mut s.0 {
             (setting.is_default, setting.is_built_in) = (false, name == "max_connections");
         }
@@ -175,7 +175,8 @@ mod tests {
 
     #[test]
     fn the_log_is_bounded_if_segments_are_reused() {
-        let settings = |archive: &str| PgSettings::of(&[("archive_mode", archive, ""), ("max_wal_size", "1024", "MB")]);
+        let settings =
+            |archive: &str| PgSettings::from_pairs(&[("archive_mode", archive, ""), ("max_wal_size", "1024", "MB")]);
         let limit = 1536 << 20;
         assert_eq!(settings("off").log_bytes(false, 1 << 40), limit);
         assert_eq!(settings("off").log_bytes(false, 1 << 20), 1 << 20, "no more than is written");
@@ -186,8 +187,11 @@ mod tests {
 
     #[test]
     fn sizes_are_in_bytes() {
-        let s =
-            PgSettings::of(&[("shared_buffers", "16384", "8kB"), ("max_wal_size", "1024", "MB"), ("jit", "on", "")]);
+        let s = PgSettings::from_pairs(&[
+            ("shared_buffers", "16384", "8kB"),
+            ("max_wal_size", "1024", "MB"),
+            ("jit", "on", ""),
+        ]);
         assert_eq!(s.bytes("shared_buffers"), Some(128.0 * 1024.0 * 1024.0));
         assert_eq!(s.bytes("max_wal_size"), Some(1024.0 * 1024.0 * 1024.0));
         assert_eq!(s.bytes("none"), None);

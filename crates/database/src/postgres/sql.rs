@@ -45,7 +45,7 @@ mod tests {
 
     #[test]
     fn the_fill_factor_is_the_reported_one() {
-        let work = Work::of("LGWR-LAT1", &[]).unwrap();
+        let work = Work::from_catalogue("LGWR-LAT1", &[]).unwrap();
         let sql = KNOWLEDGE.dialect.create(&work, &work.workload.tables[0]).concat();
         assert!(sql.contains(&format!("fillfactor = {IN_PLACE_PCT},")), "{sql}");
     }

@@ -136,7 +136,7 @@ fn check_followed(name: &str, value: &str, standbys: u32) -> Result<(), TargetEr
 }
 
 const CONFIG: &str = "postgresql.conf";
-/// Its successor while it is written.
+/// Successor while it is written.
 const NEW_CONFIG: &str = "postgresql.conf.new";
 
 /// Writes a server's configuration file, under a name of its own first: the server may read it at any time.
@@ -254,6 +254,7 @@ pub(super) fn url_of(server: &Server) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cases::cases;
 
     #[test]
     fn the_configuration_is_quoted_and_a_standby_has_enough() {
@@ -265,15 +266,8 @@ mod tests {
 
     #[test]
     fn values_with_which_no_standby_can_follow() {
-        for (name, value, fine) in [
-            ("max_wal_senders", "0", false),
-            ("Max_WAL_Senders", "1", false),
-            ("max_wal_senders", "2", true),
-            ("max_replication_slots", "1", false),
-            ("wal_level", "minimal", false),
-            ("wal_level", "logical", true),
-        ] {
-            assert_eq!(check_followed(name, value, 2).is_ok(), fine, "{name} = {value}");
+        for (name, value, fine) in cases::<(String, String, bool)>("settings-with-standbys") {
+            assert_eq!(check_followed(&name, &value, 2).is_ok(), fine, "{name} = {value}");
         }
     }
 }

@@ -139,27 +139,12 @@ fn column_names(body: &[u8]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cases::cases;
 
     #[test]
     fn commits_follow_from_the_tags() {
-        // In a block before, the tags, in a block after, failed: commits.
-        for (before, tags, after, failed, commits) in [
-            (false, &["SELECT 1"][..], false, false, 1),
-            (false, &["UPDATE 1", "INSERT 0 1"], false, false, 1),
-            (false, &[""], false, false, 1),
-            (false, &["SELECT 1"], false, true, 0),
-            (false, &["BEGIN"], true, false, 0),
-            (true, &["UPDATE 3"], true, false, 0),
-            (true, &["COMMIT"], false, false, 1),
-            (true, &["ROLLBACK"], false, false, 0),
-            (true, &["ROLLBACK"], true, false, 0),
-            (false, &["ROLLBACK"], false, false, 0),
-            (false, &["BEGIN", "UPDATE 1", "COMMIT"], false, false, 1),
-            (false, &["UPDATE 1", "COMMIT", "UPDATE 1"], false, false, 2),
-            (false, &["UPDATE 1", "BEGIN", "UPDATE 1"], true, false, 0),
-            (false, &["BEGIN", "COMMIT", "BEGIN", "COMMIT", "SELECT 1"], false, false, 3),
-            (false, &["BEGIN", "COMMIT", "SELECT 1"], false, true, 1),
-        ] {
+        for (before, tags, after, failed, commits) in cases::<(bool, Vec<String>, bool, bool, u64)>("postgres-commits")
+        {
             let mut count = Commits { block: before, ..Commits::default() };
             tags.iter().for_each(|tag| count.tag(tag));
             count.end(after, failed);

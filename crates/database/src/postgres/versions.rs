@@ -151,6 +151,7 @@ mod tests {
 
     #[test]
     fn every_source_is_read_by_the_query() {
+        KNOWLEDGE.checked(|file| &file.counters);
         for major in 14..=19 {
             let version = Version { major };
             let read = |is_on| version.snapshot_query(Scope::Jobs, |_| is_on, false, false).names;

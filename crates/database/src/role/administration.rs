@@ -1,4 +1,4 @@
-//! The lock of a run, the tables of a workload and their rows, and cleaning.
+//! The lock of a run, the tables of a workload, their rows and what jobs did to them, and cleaning.
 
 use loadline_model::Driver;
 
@@ -25,7 +25,7 @@ pub trait Administration {
         Ok(())
     }
 
-    /// The same without progress.
+    /// Loads without telling progress.
     fn load(&self, work: &Work, jobs: u32) -> Result<(), TargetError> {
         self.load_watched(work, jobs, &LoadProgress::default())
     }
@@ -48,6 +48,10 @@ pub trait Administration {
     fn settle(&self) -> Result<Option<String>, TargetError> {
         Ok(None)
     }
+
+    /// Evidence of the jobs' work: the result of the workload's evidence query (NULL counts as 0), or the target's own count; `None` if
+    /// the workload has none.
+    fn evidence(&self, work: &Work) -> Result<Option<i64>, TargetError>;
 
     /// Drops the workload tables; those of the data set stay.
     fn drop_tables(&self, work: &Work) -> Result<(), TargetError> {

@@ -20,8 +20,10 @@ pub trait ClientDriver {
 
 /// A session of the client driver. Points in time are on [`loadline_storage::now_ns`].
 pub trait ClientSession: Send {
-    /// Begins a transaction; may be sent together with its first statement.
-    fn begin(&mut self) -> Result<(), TargetError>;
+    /// Begins a transaction; may be sent together with its first statement, which begins it by default.
+    fn begin(&mut self) -> Result<(), TargetError> {
+        Ok(())
+    }
 
     /// Executes statement number `statement` of the program and returns the number of rows it touched.
     fn execute(&mut self, statement: usize, args: &[Arg<'_>]) -> Result<u64, TargetError>;
@@ -89,8 +91,10 @@ pub trait ClientSession: Send {
         Ok(())
     }
 
-    /// A handle with which another thread can end a call that hangs.
-    fn canceller(&self) -> Canceller;
+    /// A handle with which another thread can end a call that hangs; by default none can be ended.
+    fn canceller(&self) -> Canceller {
+        Canceller::new(|| ())
+    }
 }
 
 /// Which results of a text a session keeps.
@@ -101,7 +105,7 @@ pub enum Results {
     All,
 }
 
-/// What a text of statements did.
+/// Outcome of a text of statements.
 #[derive(Debug, Clone, Default)]
 pub struct TextDone {
     pub commits: u64,
@@ -116,7 +120,7 @@ pub struct TextDone {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TextResult {
     pub columns: Vec<String>,
-    /// Its rows; `None` is NULL.
+    /// Rows; `None` is NULL.
     pub rows: Vec<Vec<Option<String>>>,
 }
 
@@ -158,7 +162,7 @@ impl Canceller {
         (self.cancel)();
     }
 
-    /// What keeps the call from ending, if that is not the database's own work: a lock, a replica, a server that is
+    /// Hindrance of the call, if that is not the database's own work: a lock, a replica, a server that is
     /// stopped. Asks the server, which may take some seconds.
     pub fn hindrance(&self) -> Option<TargetError> {
         (self.ask)()

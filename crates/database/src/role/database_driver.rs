@@ -55,11 +55,11 @@ pub struct Slice {
     pub commit: Latencies,
     /// The transaction that crossed the end, after which the slice ended.
     pub end: Option<SliceEnd>,
-    /// What its transactions tried in vain.
+    /// Attempts of its transactions in vain.
     pub lost: Attempts,
 }
 
-/// What transactions tried in vain.
+/// Attempts of transactions in vain.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Attempts {
     /// Attempts that lost against another transaction and were rolled back.
@@ -71,7 +71,7 @@ pub struct Attempts {
 /// The transaction that crossed the end of a slice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SliceEnd {
-    /// Its start, ns.
+    /// Start, ns.
     pub start_ns: u64,
     /// When its commit began, ns.
     pub commit_ns: u64,

@@ -11,7 +11,7 @@ pub trait Doctor {
     /// Checks everything that would spoil the figures of a run.
     fn doctor(&self) -> Result<Vec<Finding>, TargetError>;
 
-    /// What this server cannot do, in addition to the limits of its kind, because of a setting that loadline does not
+    /// Limits of this server, in addition to those of its kind, because of a setting that loadline does not
     /// change; nothing by default. Workloads that need it are skipped with the reason.
     fn capabilities(&self) -> Result<Capabilities, TargetError> {
         Ok(Capabilities::default())
@@ -54,7 +54,7 @@ pub struct GrantSql {
 
 impl GrantSql {
     /// `GRANT privilege TO role`.
-    pub(crate) fn of(privilege: &str, role: &str) -> GrantSql {
+    pub(crate) fn for_role(privilege: &str, role: &str) -> GrantSql {
         let [grant, revoke] = [format!("GRANT {privilege} TO {role}"), format!("REVOKE {privilege} FROM {role}")];
         GrantSql { grant, revoke: Some(revoke) }
     }

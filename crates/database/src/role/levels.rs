@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 
 use crate::error::TargetError;
 use crate::patience::go_on;
-pub use crate::relay::Link;
 use crate::relay::{Prober, Relay};
 
 /// Pause between two looks whether a level is in force.
@@ -16,13 +15,13 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// A database with replicas, whose level (how far a commit waits for them) and whose distance loadline can change.
 pub trait Levels {
     /// Brings the level of this name about (of [`TargetKind::levels`](crate::TargetKind)), or the baseline (`None`), in which a commit waits until its own log is on disk and for no replica,
-    /// with this link to each replica. Waits until both are in force: a level that waits for replicas has as many synchronous
+    /// with this one-way delay to each replica. Waits until both are in force: a level that waits for replicas has as many synchronous
     /// ones as it needs. The replicas are there and receive in the baseline as well.
     ///
     /// # Errors
     /// [`TargetError::Usage`] with the known levels if there is no such level; [`TargetError::Local`] if it does not get into
     /// force, with what the database says of its replicas.
-    fn bring_about(&self, level: Option<&str>, link: Link) -> Result<(), TargetError>;
+    fn bring_about(&self, level: Option<&str>, delay: Duration) -> Result<(), TargetError>;
 
     /// A session that looks at the replicas while a test runs.
     fn watch(&self) -> Result<ReplicaWatch, TargetError>;
@@ -31,7 +30,7 @@ pub trait Levels {
 /// How far a commit waits for replicas.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Level {
-    /// Its name on the command line and in tables: `remote_write`, `on:any-1`.
+    /// Name on the command line and in tables: `remote_write`, `on:any-1`.
     pub name: String,
     /// Another name by which it may be given.
     pub alias: Option<&'static str>,
@@ -139,4 +138,23 @@ pub struct Replica {
     pub behind_bytes: Option<u64>,
     /// Time from a commit until it applies it, s.
     pub behind_s: Option<f64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_ends_with_patience_and_when_the_user_wants_to_stop() {
+        let wait = |interrupted, patience| {
+            let behind = |_| Ok(Some("standby1: behind".to_owned()));
+            wait_in_force(Some("on"), patience, &AtomicBool::new(interrupted), behind)
+        };
+        assert!(matches!(wait(true, Duration::from_secs(3600)), Err(TargetError::Lost(_))));
+        let late = wait(false, Duration::ZERO).unwrap_err();
+        assert!(
+            matches!(&late, TargetError::Local(text) if text.contains("'on'") && text.contains("behind")),
+            "{late}"
+        );
+    }
 }

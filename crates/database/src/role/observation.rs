@@ -4,19 +4,16 @@ use loadline_model::snapshot::WaitSample;
 use loadline_model::{Column, Snapshot};
 
 use crate::error::TargetError;
-use crate::work::Work;
 
 /// Reads the database's counters.
 pub trait Observation {
     /// Opens a session that reads the counters.
     fn observer(&self) -> Result<Box<dyn Observer>, TargetError>;
 
-    /// Evidence of the jobs' work: the result of the workload's evidence query, or the target's own count; `None` if
-    /// the workload has none.
-    fn evidence(&self, work: &Work) -> Result<Option<i64>, TargetError>;
-
     /// Columns that this target does not provide (in this version, with its present settings), each with the reason.
-    fn absent_columns(&self) -> Vec<(&'static Column, String)>;
+    fn absent_columns(&self) -> Vec<(&'static Column, String)> {
+        Vec::new()
+    }
 
     /// Commits of loadline's own that sessions of this process made so far and that the server counts like any other, of each instance in
     /// the order of a snapshot's nodes. An observer subtracts those of its own process, and cannot know those of another one. Empty
@@ -49,7 +46,7 @@ pub trait Observer: Send {
     /// Reads all counters, including those of [`loadline_model::snapshot::counter`].
     fn snapshot(&mut self) -> Result<Snapshot, TargetError>;
 
-    /// What the job sessions wait for now; `None` if unknown.
+    /// Waits of the job sessions now; `None` if unknown.
     fn sample_waits(&mut self) -> Result<Option<WaitSample>, TargetError> {
         Ok(None)
     }

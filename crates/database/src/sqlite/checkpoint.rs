@@ -24,7 +24,7 @@ const PAUSE: Duration = Duration::from_millis(1);
 /// Pages of the log for workloads that measure the storage: changed pages must reach the database file about as fast as
 /// they are changed. With SQLite's default of 1,000, a window of one second has one checkpoint or none.
 const SHORT_LOG_PAGES: u64 = 100;
-/// The same in transactions, if these change many pages each: a checkpoint syncs twice, which many pages share.
+/// Pages in transactions, if these change many each: a checkpoint syncs twice, which many pages share.
 const SHORT_LOG_TRANSACTIONS: u64 = 32;
 /// Size of the log from which one is made for workloads with a checkpoint on demand, bytes: all changes wait for it.
 const LONG_LOG_BYTES: u64 = 512 << 20;

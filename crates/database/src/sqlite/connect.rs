@@ -101,7 +101,7 @@ pub(super) fn settings(request: &OpenRequest) -> Result<Chosen, TargetError> {
         Ok(_) => None,
         Err(_) => Some("a whole number"),
     };
-    Chosen::of(request, &KIND, &KNOWLEDGE, |name| Some(default(name, memory_bytes())), wanted)
+    Chosen::new(request, &KIND, &KNOWLEDGE, |name| Some(default(name, memory_bytes())), wanted)
 }
 
 pub(super) fn pragma(db: &Connection, name: &str) -> Result<String, TargetError> {

@@ -126,7 +126,7 @@ impl SqliteSession {
     }
 }
 
-/// What SQLite refused, with its code.
+/// Refusal of SQLite, with its code.
 pub(super) fn refusal(e: &rusqlite::Error) -> TargetError {
     let cause = match e.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => Cause::FullDisk,

@@ -6,18 +6,12 @@ use loadline_workload::{Arg, CATALOGUE, Effect, Execute, Limit, LoopRows, Loopin
 use rusqlite::params_from_iter;
 
 use super::*;
-use crate::data_set::LoadProgress;
 use crate::embedded::tests::{commit, loaded};
 use crate::registry;
 use crate::role::Administration;
-use crate::target::Target;
 
 fn request(url: &str, scratch: &std::path::Path) -> OpenRequest {
     OpenRequest::new(url, scratch.to_owned())
-}
-
-fn message(result: Result<Box<dyn Target>, TargetError>) -> String {
-    result.err().map(|e| e.to_string()).unwrap_or_default()
 }
 
 /// Without a statement journal the rows changed before the failure stay until the transaction is rolled back.
@@ -45,66 +39,6 @@ fn an_update_that_fails_midway_leaves_nothing() {
 }
 
 #[test]
-fn a_second_run_is_refused_and_clean_removes_the_files() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("x.db");
-    let url = format!("sqlite:{}", path.display());
-    let target = registry::open(&request(&url, dir.path())).unwrap();
-    let held = target.lock().unwrap();
-    let second = registry::open(&request(&url, dir.path())).unwrap();
-    assert!(matches!(second.lock(), Err(TargetError::Refused(m)) if m.contains("x.db")));
-    assert!(second.clean().is_err(), "a database in use is not removed");
-    drop(held);
-    second.lock().unwrap();
-    assert!(!second.clean().unwrap().is_empty());
-    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "nothing is left");
-}
-
-#[test]
-fn a_temporary_folder_is_removed_and_leftovers_are_found() {
-    let scratch = tempfile::tempdir().unwrap();
-    let target = registry::open(&request("sqlite:", scratch.path())).unwrap();
-    assert_eq!(
-        crate::folder::clean_leftovers(scratch.path(), &files::NAMES.temp_prefix()).unwrap(),
-        Vec::<String>::new(),
-        "a live one stays"
-    );
-    drop(target);
-    assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 0);
-    let dead = scratch.path().join("loadline-sqlite-dead");
-    std::fs::create_dir(&dead).unwrap();
-    std::fs::write(dead.join("owner.lock"), "").unwrap();
-    std::fs::create_dir(scratch.path().join("loadline-sqlite-foreign")).unwrap();
-    assert_eq!(crate::folder::clean_leftovers(scratch.path(), &files::NAMES.temp_prefix()).unwrap().len(), 1);
-    assert!(!dead.exists() && scratch.path().join("loadline-sqlite-foreign").exists());
-}
-
-#[test]
-fn unusable_files_and_settings_are_refused_by_name() {
-    let dir = tempfile::tempdir().unwrap();
-    let foreign = dir.path().join("foreign.db");
-    Connection::open(&foreign).unwrap().execute_batch("CREATE TABLE mine (a)").unwrap();
-    for (url, part) in
-        [(format!("sqlite:{}", foreign.display()), "did not create"), ("sqlit:".to_owned(), "did you mean 'sqlite:'")]
-    {
-        let m = message(registry::open(&request(&url, dir.path())));
-        assert!(m.contains(part), "{url}: {m}");
-    }
-    for (name, value, part) in
-        [("page_sise", "1024", "did you mean 'page_size'"), ("page_size", "1000", "power of two")]
-    {
-        let mut r = request("sqlite:", dir.path());
-        r.settings.insert(name.into(), value.into());
-        let m = message(registry::open(&r));
-        assert!(m.contains(part), "{name}={value}: {m}");
-    }
-    assert!(
-        Connection::open(&foreign).unwrap().execute_batch("SELECT a FROM mine").is_ok(),
-        "foreign files stay whole"
-    );
-}
-
-#[test]
 fn the_caches_of_sixteen_sessions_are_an_eighth_of_the_memory() {
     let kib = |memory: u64| connect::default("cache_size", memory);
     assert_eq!(kib(16 << 30), format!("-{}", (2 << 20) / 16));
@@ -118,7 +52,7 @@ fn pages_rows_and_checkpoints_are_counted() {
     // A cache of few pages, so that reads must go to the file.
     request.settings.insert("cache_size".into(), "10".into());
     let target = registry::open(&request).unwrap();
-    let work = Work::of("LGWR-LAT25", &[]).unwrap();
+    let work = Work::from_catalogue("LGWR-LAT25", &[]).unwrap();
     target.create(&work).unwrap();
     target.load(&work, 2).unwrap();
     target.settle().unwrap();
@@ -181,32 +115,6 @@ fn lost_rows_and_null_are_no_proof() {
     assert!(unknown.contains("'nothing'"), "{unknown}");
 }
 
-#[test]
-fn whole_tables_of_a_workload_are_loaded_once_and_dropped() {
-    let scratch = tempfile::tempdir().unwrap();
-    let target = registry::open(&request("sqlite:", scratch.path())).unwrap();
-    let work = Work::of("STO-READ-ASYNC", &[]).unwrap().with_size(1 << 20);
-    let rows = work.workload.tables[0].total_rows(&work.params, 0);
-    let load = || {
-        let progress = LoadProgress::default();
-        target.load_watched(&work, 1, &progress).unwrap();
-        progress.done()
-    };
-    target.create(&work).unwrap();
-    let done = load();
-    assert!(done[0].table == "spread of STO-READ-ASYNC" && done[0].rows_loaded == rows, "{done:?}");
-    assert_eq!(
-        target.abilities().queries.unwrap().integer(&work, "SELECT COUNT(*) FROM {spread}").unwrap(),
-        rows as i64
-    );
-    assert!(target.abilities().queries.unwrap().table_bytes(&work, "spread").unwrap().unwrap() > rows * 200);
-    assert!(load().is_empty());
-    target.create(&work).unwrap();
-    assert_eq!(load()[0].rows_loaded, rows, "created again, loaded again");
-    target.drop_tables(&work).unwrap();
-    assert_eq!(target.abilities().queries.unwrap().table_bytes(&work, "spread").unwrap(), None);
-}
-
 /// Number of fcntl locks of this process on the file at `path`.
 fn locks(path: &std::path::Path) -> usize {
     use std::os::unix::fs::MetadataExt as _;
@@ -220,7 +128,7 @@ fn opening_the_database_outside_sqlite_keeps_its_locks() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("x.db");
     let target = registry::open(&request(&format!("sqlite:{}", path.display()), dir.path())).unwrap();
-    let work = Work::of("STO-RANDOM", &[]).unwrap().with_size(1 << 20);
+    let work = Work::from_catalogue("STO-RANDOM", &[]).unwrap().with_size(1 << 20);
     target.create(&work).unwrap();
     target.load(&work, 1).unwrap();
     let mut session = target.client_session(&work, 0).unwrap();
@@ -242,7 +150,7 @@ fn the_log_is_short_to_measure_storage_and_long_for_a_checkpoint_on_demand() {
     let target = registry::open(&request("sqlite:", dir.path())).unwrap();
     let log = std::fs::read_dir(dir.path()).unwrap().next().unwrap().unwrap().path().join("loadline.db-wal");
     let run = |code: &str, transactions: u32| {
-        let work = Work::of(code, &[]).unwrap().with_size(1 << 20);
+        let work = Work::from_catalogue(code, &[]).unwrap().with_size(1 << 20);
         target.create(&work).unwrap();
         target.load(&work, 1).unwrap();
         target.settle().unwrap();
@@ -352,27 +260,17 @@ fn settings_are_shown_and_what_it_does_not_count_has_a_reason() {
     use loadline_model::activity::{Topic, Value};
     let scratch = tempfile::tempdir().unwrap();
     let mut request = request("sqlite:", scratch.path());
-    request.settings.insert("mmap_size".into(), "65536".into());
-    request.settings.insert("page_size".into(), "4096".into());
+    request.settings.extend([("mmap_size", "65536"), ("page_size", "4096")].map(|(n, v)| (n.to_owned(), v.to_owned())));
     let target = registry::open(&request).unwrap();
     let views = target.abilities().statistics_views.unwrap();
     let all = views.views().unwrap();
-    for topic in Topic::ALL {
-        let view = all.iter().find(|v| v.topic == topic).unwrap();
-        assert_eq!(view.absent.is_none(), topic == Topic::Settings, "{view:?}");
-        if topic == Topic::Settings {
-            let value = |name: &str| {
-                view.rows.iter().find(|r| view.key(r) == [name]).and_then(|r| match &r[1] {
-                    Some(Value::Text(value)) => Some(value.as_str()),
-                    _ => None,
-                })
-            };
-            assert_eq!(
-                (value("mmap_size"), value("journal_mode"), value("page_size")),
-                (Some("65536"), Some("wal"), None)
-            );
-        }
-    }
-    let refused = views.observer_of_all().err().unwrap();
-    assert!(matches!(refused, TargetError::Unsupported(_)), "{refused}");
+    let of = |topic| all.iter().find(|v| v.topic == topic).unwrap();
+    let counted: Vec<_> = Topic::ALL.into_iter().filter(|topic| of(*topic).absent.is_none()).collect();
+    assert_eq!(counted, [Topic::Settings], "{all:?}");
+    let shows = |name: &str, value: &str| {
+        let shown = [name, value].map(|text| Some(Value::Text(text.to_owned())));
+        of(Topic::Settings).rows.iter().any(|row| row[..2] == shown)
+    };
+    assert!(shows("mmap_size", "65536") && shows("journal_mode", "wal") && !shows("page_size", "4096"), "{all:?}");
+    assert!(matches!(views.observer_of_all().err(), Some(TargetError::Unsupported(_))));
 }

@@ -9,6 +9,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::{Command, Output};
+use std::sync::Arc;
 
 use loadline_model::format::{bytes, nearest};
 use nix::sys::signal::Signal;
@@ -17,6 +18,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 
 use crate::error::TargetError;
 use crate::machine::memory_bytes;
+use crate::relay::Relay;
 use crate::request::OpenRequest;
 
 use owner::remove_leftovers;
@@ -32,13 +34,13 @@ pub(crate) mod programs;
 mod server;
 pub(crate) mod settings;
 mod shared_memory;
-#[cfg(test)]
+#[cfg(all(test, feature = "servers"))]
 mod tests;
 
 /// Characters that need no encoding in a URL's query (RFC 3986, unreserved).
 const QUERY: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// What a product does in its own way.
+/// Product's own ways.
 pub(crate) trait Stages: Sized {
     /// Finds what it needs beside its program, and refuses versions that loadline does not support.
     fn find(setup: &Setup) -> Result<Self, TargetError>;
@@ -68,7 +70,7 @@ pub(crate) trait Stages: Sized {
     fn ask(server: &Server, pid: Pid) -> Result<(), String>;
 }
 
-/// What the servers of a run have in common.
+/// Shared parts of the servers of a run.
 pub(crate) struct Setup {
     pub(crate) product: &'static Product,
     pub(crate) url: TempUrl,
@@ -108,7 +110,7 @@ impl Setup {
         Ok(Setup { product, url, user, program, servers, levels, memory: memory_bytes() / u64::from(servers) })
     }
 
-    /// What the program says with these arguments.
+    /// Output of the program with these arguments.
     pub(crate) fn ask(&self, arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Result<Output, TargetError> {
         let mut command = self.user.command(&self.program.path, Signal::SIGKILL);
         command.args(arguments).output().map_err(|e| cannot_run(&self.program.path, &e))
@@ -119,7 +121,7 @@ impl Setup {
         server.refused(what, Some(settings), log).with(&self.meant(settings, log))
     }
 
-    /// What the user may have meant, if the program does not know one of these settings according to its log.
+    /// Advice if the program does not know one of these settings according to its log.
     fn meant(&self, settings: &Settings, log: &str) -> String {
         let Some(name) = self.product.unknown(settings, log) else { return String::new() };
         let list = &self.product.list;
@@ -219,6 +221,11 @@ impl<S: Stages> Servers<S> {
         server.stop(&setup.product.end);
         let what = format!("the private {} did not start ({why})", setup.product.name);
         Err(setup.refused(server, &what, settings, &server.log()).with(&which))
+    }
+
+    /// The links to the first server that loadline may change.
+    pub(crate) fn links(&self) -> Vec<Arc<Relay>> {
+        self.further.iter().filter_map(|server| server.relay.clone()).collect()
     }
 
     /// Starts further servers again that have ended, and those of the names `hang`.

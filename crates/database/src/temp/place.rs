@@ -183,6 +183,7 @@ pub(crate) fn free_bytes(path: &Path) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cases::cases;
     use crate::temp::settings::SERVERS;
 
     fn parse(url: &str) -> Result<TempUrl, TargetError> {
@@ -191,18 +192,11 @@ mod tests {
 
     #[test]
     fn urls() {
-        let url = |dir: &str, bin: &str, provider: &str, servers| {
-            let path = |text: &str| Some(PathBuf::from(text)).filter(|_| !text.is_empty());
-            TempUrl { dir: path(dir), bin: path(bin), provider: path(provider), servers }
-        };
-        for (text, expected) in [
-            ("POSTGRES-TEMP:?", url("", "", "", None)),
-            ("postgres-temp:/a?bin=/b/./c", url("/a", "/b/c", "", None)),
-            ("postgres-temp:?standbys=2&bin=/b%20c", url("", "/b c", "", Some(3))),
-            ("galera-temp:/a%20b?nodes=5", url("/a b", "", "", Some(5))),
-            ("galera-temp:?bin=/x/bin&nodes=1&provider=/a%20b.so", url("", "/x/bin", "/a b.so", Some(1))),
-        ] {
-            assert_eq!(parse(text).unwrap(), expected, "{text}");
+        for (text, [dir, bin, provider], servers) in cases::<(String, [String; 3], Vec<u32>)>("private-server-urls") {
+            let path = |text: String| Some(PathBuf::from(text)).filter(|path| !path.as_os_str().is_empty());
+            let expected =
+                TempUrl { dir: path(dir), bin: path(bin), provider: path(provider), servers: servers.first().copied() };
+            assert_eq!(parse(&text).unwrap(), expected, "{text}");
         }
     }
 }

@@ -147,30 +147,11 @@ fn group_in(stat: &str) -> Option<i32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cases::cases;
 
     #[test]
     fn only_its_own_processes_are_found() {
-        for (cmdline, of_ours, expected) in [
-            ("/bin/postgres -D /x/loadline-abc/data -c a=b ", false, true),
-            ("/bin/postgres -D /x/loadline-abcd/data ", true, false),
-            ("/bin/postgres -D /var/lib/postgresql ", true, false),
-            ("tail -f /x/loadline-abc/data ", true, false),
-            ("", true, false),
-            ("/bin/initdb -D /x ", true, true),
-            ("/bin/initdb -D /x ", false, false),
-            ("/bin/postgres --boot -F ", true, true),
-            ("sh -c \"/usr/bin/postgres\"--single ", true, true),
-            ("vi initdb ", true, false),
-            ("/usr/sbin/mariadbd --no-defaults --datadir=/x/loadline-abc/data", false, true),
-            ("/lib/ld.so /opt/mysqld --initialize-insecure --datadir=/x/loadline-abc/data ", false, true),
-            ("/bin/bash /usr/bin/wsrep_sst_rsync --datadir /x/loadline-abc/data/ ", false, true),
-            ("rsync --daemon --config /x/loadline-abc/data/rsync.conf ", false, true),
-            ("/usr/sbin/mariadbd --datadir=/var/lib/mysql ", true, false),
-            ("/usr/sbin/mariadbd --datadir=/x/loadline-abcd/data ", true, false),
-            ("less --datadir=/x/loadline-abc/data ", true, false),
-            ("mariadbd /x/loadline-abc/data ", true, false),
-            ("rsync --daemon --config /x/loadline-abcd/data/x ", true, false),
-        ] {
+        for (cmdline, of_ours, expected) in cases::<(String, bool, bool)>("own-processes") {
             assert_eq!(belongs(&cmdline.replace(' ', "\0"), "loadline-abc", || of_ours), expected, "{cmdline}");
         }
         assert!(belongs("postgres: loadline-abc: checkpointer \0", "loadline-abc", || false));

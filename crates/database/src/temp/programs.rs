@@ -108,7 +108,7 @@ impl Program {
         };
         // Not of its path, which comes first.
         let own = text.split_once(" Ver ").map_or(text, |(_, own)| own);
-        let name = flavour::of(&[own]).map_or(&product.name, |flavour| &flavour.name);
+        let name = flavour::recognised(&[own]).map_or(&product.name, |flavour| &flavour.name);
         Some(Program { path: path.to_owned(), product, name, version: version.to_owned() })
     }
 
@@ -117,15 +117,14 @@ impl Program {
         if self.name == self.product.name { self.version.clone() } else { format!("{} {}", self.name, self.version) }
     }
 
-    /// The server of `product` in `bin`, else the first in the folders of packages and PATH. `mysqld` is often a link to MariaDB's.
+    /// The server of `product` in `bin`, which the user named, else the first in the folders of packages and PATH. `mysqld` is often a
+    /// link to MariaDB's.
     pub(crate) fn find(product: &Product, bin: Option<&Path>, user: &User) -> Result<Program, TargetError> {
-        if let Some(dir) = bin {
-            return Program::in_directory(product, dir, user);
-        }
         let Product { scheme, name, program, also, packages: [debian, fedora], .. } = product;
         let mut other = String::new();
         let is_complete = |dir: &PathBuf| std::iter::once(program).chain(also).all(|file| dir.join(file).is_file());
-        for dir in folders(product).into_iter().filter(is_complete) {
+        let dirs = bin.map_or_else(|| folders(product), |bin| vec![bin.to_owned()]);
+        for dir in dirs.into_iter().filter(is_complete) {
             let found = Program::ask(&dir.join(program), user)?;
             if found.product.name == *name {
                 return Ok(found);
@@ -133,6 +132,16 @@ impl Program {
             if other.is_empty() {
                 other = format!("; '{}' is {} {}", found.path.display(), found.name, found.version);
             }
+        }
+        if let Some(bin) = bin {
+            let files = std::iter::once(program).chain(also).map(String::as_str).collect::<Vec<_>>();
+            return Err(TargetError::Usage(format!(
+                "bin='{}' has no {name} server ({}{other}): {scheme}: starts {name} {}, from a directory such as {}",
+                bin.display(),
+                files.join(" and "),
+                product.supported,
+                product.bin
+            )));
         }
         Err(TargetError::Local(format!(
             "no {name} server is installed here (looked for {program} in {} and PATH{other}): install one ('apt-get install \
@@ -157,41 +166,6 @@ impl Program {
             let stderr = String::from_utf8_lossy(&output.stderr);
             failed(format!("its output is '{}'", [text.trim(), stderr.trim()].concat()))
         })
-    }
-
-    /// The server of `product` in `dir`, which the user named with `?bin=`. If there is none, the error says what there is.
-    fn in_directory(product: &Product, dir: &Path, user: &User) -> Result<Program, TargetError> {
-        let Product { scheme, name, program, supported, bin, also, .. } = product;
-        let usage = |what: String| Err(TargetError::Usage(format!("bin='{}' {what}", dir.display())));
-        let has = |name: &String| Some(dir.join(name)).filter(|path| path.is_file());
-        let wants = format!("{scheme}: starts {name} {supported}");
-        let programs = [program, &SERVERS.postgres.program, &SERVERS.mariadb.program, &SERVERS.mysql.program];
-        let mut other = None;
-        for path in programs.into_iter().filter_map(has) {
-            match Program::ask(&path, user) {
-                Ok(found) if found.product.name == *name && path.ends_with(program) => {
-                    return match also.iter().find(|file| has(file).is_none()) {
-                        None => Ok(found),
-                        Some(file) => usage(format!(
-                            "has no '{file}': give the directory that has it beside '{program}', such as {bin}"
-                        )),
-                    };
-                }
-                Err(e) if path.ends_with(program) => return Err(e),
-                found => other = other.or(found.ok()),
-            }
-        }
-        let beside = ["bin", "sbin"].map(|sub| dir.join(sub)).into_iter().find(|sub| sub.join(program).is_file());
-        match (other, beside) {
-            (Some(Program { path, product, name, version }), _) => usage(format!(
-                "holds {name} {version} ('{}'), and {wants}: use {}:?bin={}, or name another directory",
-                path.display(),
-                product.scheme,
-                dir.display()
-            )),
-            (None, Some(beside)) => usage(format!("has no '{program}': did you mean bin={}?", beside.display())),
-            (None, None) => usage(format!("has no '{program}': {wants}, from a directory such as {bin}")),
-        }
     }
 }
 
@@ -222,7 +196,7 @@ pub(crate) fn leading_number(text: &str) -> u32 {
     text[..end].parse().unwrap_or(0)
 }
 
-/// What `program --version` says within [`AT_MOST`].
+/// Output of `program --version` within [`AT_MOST`].
 pub(super) fn version(mut program: Command) -> io::Result<Output> {
     let mut child = program.arg("--version").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
     let begin = Instant::now();
@@ -245,18 +219,13 @@ pub(crate) fn cannot_run(program: &Path, e: &io::Error) -> TargetError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cases::cases;
 
     #[test]
     fn products_and_versions() {
-        for (text, product, shown) in [
-            ("postgres (PostgreSQL) 18.6\n", "PostgreSQL", "18.6"),
-            ("postgres (PostgreSQL) 15.13 (Debian 15.13-0+deb12u1)", "PostgreSQL", "15.13"),
-            ("/x/mysqld  Ver 8.0.33 for Linux on x86_64 (MySQL Community Server - GPL)", "MySQL", "8.0.33"),
-            ("mysqld  Ver 10.11.6-MariaDB-0+deb12u1 for debian-linux-gnu", "MariaDB", "10.11.6-MariaDB-0+deb12u1"),
-            ("mysqld  Ver 8.0.36-28 for Linux on x86_64 (Percona Server (GPL))", "MySQL", "Percona Server 8.0.36-28"),
-        ] {
-            let said = Program::parse(Path::new("/x"), text).unwrap();
-            assert_eq!((said.product.name.as_str(), said.shown().as_str()), (product, shown), "{text}");
+        for (text, product, shown) in cases::<(String, String, String)>("program-versions") {
+            let said = Program::parse(Path::new("/x"), &text).unwrap();
+            assert_eq!((said.product.name.clone(), said.shown()), (product, shown), "{text}");
         }
         assert!(Program::parse(Path::new("/x"), "bash: postgres: command not found").is_none());
     }

@@ -29,7 +29,7 @@ use crate::relay::Relay;
 const START_TIMEOUT: Duration = Duration::from_secs(60);
 /// Maximum length of a socket's path on all systems, bytes.
 const MAX_SOCKET_PATH: usize = 103;
-/// What the system, `initdb` and InnoDB write into a server's log when the disk is full; a log has no codes.
+/// Texts that the system, `initdb` and InnoDB write into a server's log when the disk is full; a log has no codes.
 const FULL: [&str; 5] =
     ["No space left on device", "Disk quota exceeded", "Check free disk space", "rror 28", "disk is full"];
 /// With less free space, a server may not be able to log that the disk is full; bytes.

@@ -321,6 +321,7 @@ impl Settings {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cases::cases;
 
     #[test]
     fn the_file_is_right() {
@@ -333,52 +334,21 @@ mod tests {
             assert!(!product.restart.is_empty() && !product.end.is_empty(), "servers.toml: {scheme}: signals");
             assert!(product.servers > 0 && product.disk_mib > 0, "servers.toml: {scheme}: servers, disk_mib");
             assert!(product.cache.step_mib > 0, "servers.toml: {scheme}: cache.step_mib");
-            for setting in product.fixed.iter().chain(&product.further) {
-                let name = setting.split_once('=').map(|(name, _)| name);
-                assert!(name.is_some_and(|name| normal(name) == name), "servers.toml: {scheme}: '{setting}'");
-            }
         }
-        for (list, setting) in all.settings.iter().flat_map(|(list, all)| all.iter().map(move |one| (list, one))) {
-            let name = setting.split_once('=').map(|(name, _)| name);
-            assert!(name.is_some_and(|name| normal(name) == name), "servers.toml: settings.{list}: '{setting}'");
-        }
-        for (list, name) in all.reserved.iter().flat_map(|(list, all)| all.iter().map(move |one| (list, one))) {
-            assert_eq!(&normal(name), name, "servers.toml: reserved.{list}");
+        let products = [&all.postgres, &all.mariadb, &all.mysql, &all.galera].into_iter();
+        let settings = products.flat_map(|p| p.fixed.iter().chain(&p.further)).chain(all.settings.values().flatten());
+        let names = settings.map(|s| s.split_once('=').unwrap_or_else(|| panic!("servers.toml: '{s}'")).0);
+        for name in names.chain(all.reserved.values().flatten().map(String::as_str)) {
+            assert_eq!(normal(name), name, "servers.toml");
         }
     }
 
     #[test]
     fn the_servers_own_words() {
-        for (product, log, cause) in [
-            (
-                &SERVERS.postgres,
-                "now [7] LOG:  invalid value for parameter \"x\"\nnow [7] FATAL:  file \"/p\" contains errors\n",
-                "file \"/p\" contains errors – invalid value for parameter \"x\"",
-            ),
-            (
-                &SERVERS.postgres,
-                "now [7] LOG:  starting\nnow [7] FATAL:  no memory\nnow [7] HINT:  use less\n",
-                "no memory – use less",
-            ),
-            (
-                &SERVERS.postgres,
-                "FATAL:  terminating connection due to administrator command\nLOG:  database system is shut down\nFATAL:  no library\n",
-                "no library",
-            ),
-            (&SERVERS.postgres, "odd\n", "odd"),
-            (&SERVERS.postgres, "", ""),
-            (
-                &SERVERS.mysql,
-                "2026-01-01T00:00:00.1Z 1 [ERROR] [MY-012183] [InnoDB] Cannot open '/x/ib_buffer_pool' for reading: no file\n\
-                 2026-01-01T00:00:00.2Z 0 [ERROR] [MY-000067] [Server] unknown variable 'a[1] b'.\n\
-                 2026-01-01T00:00:00.3Z 0 [ERROR] [MY-010119] [Server] Aborting\n",
-                "unknown variable 'a[1] b'.",
-            ),
-            (&SERVERS.mariadb, "2026-01-01 0:00:00 0 [ERROR] mariadbd: Error in it\n", "mariadbd: Error in it"),
-            (&SERVERS.mariadb, "no such library\n", "no such library"),
-            (&SERVERS.mariadb, "'x': value 1 adjusted to 2\nready\n", "'x': value 1 adjusted to 2"),
-        ] {
-            assert_eq!(product.cause(log), cause);
+        let products = [&SERVERS.postgres, &SERVERS.mysql, &SERVERS.mariadb];
+        for (scheme, log, cause) in cases::<(String, String, String)>("causes") {
+            let product = products.into_iter().find(|p| p.scheme == scheme).unwrap();
+            assert_eq!(product.cause(&log), cause);
         }
     }
 
@@ -388,24 +358,11 @@ mod tests {
             let given = pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
             SERVERS.postgres.check_names(&given, servers, levels).is_ok()
         };
-        for (name, servers, levels, fine) in [
-            ("port", 1, false, false),
-            ("Listen_Addresses", 1, false, false),
-            ("work_mem", 2, true, true),
-            ("Primary_ConnInfo", 1, false, true),
-            ("Primary_ConnInfo", 2, false, false),
-            ("synchronous_commit", 2, false, true),
-            ("synchronous_commit", 2, true, false),
-        ] {
-            assert_eq!(check(&[(name, "1")], servers, levels), fine, "{name} {servers} {levels}");
+        for (name, servers, levels, fine) in cases::<(String, u32, bool, bool)>("setting-names") {
+            assert_eq!(check(&[(&name, "1")], servers, levels), fine, "{name} {servers} {levels}");
         }
         assert!(!check(&[("fsync", "on"), ("FSYNC", "off")], 1, false));
         assert!(!check(&[("a", "b\nport = 1")], 1, false));
-        for (name, fine) in
-            [("log-bin", true), ("x.y_$1", true), ("-x", false), ("a=b", false), ("", false), ("1", false)]
-        {
-            assert_eq!(check(&[(name, "1")], 1, false), fine, "{name}");
-        }
     }
 
     #[test]

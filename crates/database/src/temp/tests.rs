@@ -60,13 +60,6 @@ fn started(scratch: &Path) -> Vec<i32> {
     folders(scratch).into_iter().filter_map(of_dir).flatten().collect()
 }
 
-fn usage(request: &OpenRequest) -> String {
-    match crate::open(request).map(drop) {
-        Err(TargetError::Usage(text)) => text,
-        other => panic!("{other:?}"),
-    }
-}
-
 fn lives(pid: i32) -> bool {
     group(pid).is_some()
 }
@@ -104,7 +97,6 @@ fn mapped(pids: &str) -> BTreeSet<PathBuf> {
 }
 
 #[test]
-#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn a_private_server_counts_statements_if_the_library_is_loaded() {
     let statements = |settings: &[(&str, &str)]| {
         let scratch = scratch();
@@ -119,7 +111,6 @@ fn a_private_server_counts_statements_if_the_library_is_loaded() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn a_server_starts_answers_and_is_removed_also_in_a_panic() {
     let scratch = scratch();
     let settings = [("wal_buffers", "8MB"), ("event_source", "it's 'here'")];
@@ -153,7 +144,6 @@ fn a_server_starts_answers_and_is_removed_also_in_a_panic() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn a_server_that_was_killed_leaves_nothing() {
     let scratch = scratch();
     let server = open(scratch.path(), &[]);
@@ -177,27 +167,6 @@ fn a_server_that_was_killed_leaves_nothing() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
-fn wrong_settings_are_named_and_nothing_is_left() {
-    let scratch = scratch();
-    for (settings, parts) in [
-        (&[("shared_bufers", "1GB")][..], &["\"shared_bufers\"", "did you mean 'shared_buffers'?"][..]),
-        (&[("wal_level", "high")], &["--setting wal_level=high", "Available values: minimal, replica, logical"]),
-        // Each is valid alone; only a start shows that they conflict.
-        (
-            &[("wal_level", "minimal"), ("max_wal_senders", "5")],
-            &["max_wal_senders=5, wal_level=minimal", "'WAL streaming"],
-        ),
-        (&[("port", "1")], &["'port'"]),
-    ] {
-        let text = usage(&request(scratch.path(), settings));
-        assert!(parts.iter().all(|part| text.contains(part)), "{settings:?}: {text}");
-    }
-    assert_eq!(entries(scratch.path()), Vec::<PathBuf>::new());
-}
-
-#[test]
-#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn a_full_disk_is_named_and_nothing_is_left() {
     let scratch = scratch();
     let bin = scratch.path().join("bin");
@@ -242,7 +211,6 @@ fn owner(url: &str, replicas: u32, scratch: &Path) -> std::process::Child {
 }
 
 #[test]
-#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn a_killed_owner_leaves_nothing() {
     let scratch = scratch();
     let mut killed = owner("postgres-temp:", 1, scratch.path());
@@ -275,7 +243,6 @@ fn a_killed_owner_leaves_nothing() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn a_server_killed_before_it_is_ready_leaves_nothing() {
     let scratch = scratch();
     let mut owner = owner("postgres-temp:", 0, scratch.path());
@@ -296,7 +263,6 @@ fn a_server_killed_before_it_is_ready_leaves_nothing() {
 
 /// A script stands for `mariadb-install-db` whose child would go on for long.
 #[test]
-#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn nothing_outlives_an_owner_that_dies_while_a_data_folder_is_made() {
     let (scratch, bin) = (scratch(), scratch());
     let (open, made) = (Permissions::from_mode(0o777), bin.path().join("made"));
@@ -401,7 +367,6 @@ fn nothing_is_left_by_kills_at_any_moment() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn a_leftover_whose_server_still_runs_is_stopped_by_the_next_start() {
     let scratch = scratch();
     let server = open(scratch.path(), &[]);
@@ -421,7 +386,6 @@ fn a_leftover_whose_server_still_runs_is_stopped_by_the_next_start() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn a_long_path_and_a_closed_one() {
     let scratch = scratch();
     let long = scratch.path().join("a, b ".repeat(20));
@@ -451,19 +415,6 @@ fn a_long_path_and_a_closed_one() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
-fn missing_directories_are_named() {
-    let scratch = scratch();
-    let mut request = request(scratch.path(), &[]);
-    request.url = format!("postgres-temp:{}/nothing", scratch.path().display());
-    let error = crate::open(&request).map(drop).unwrap_err().to_string();
-    assert!(error.contains("/nothing'") && error.contains("postgres-temp:/dir"), "{error}");
-    request.url = format!("postgres-temp:?bin={}", scratch.path().display());
-    assert!(usage(&request).contains("has no 'postgres': postgres-temp: starts PostgreSQL 14 and newer"));
-}
-
-#[test]
-#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn too_little_memory_is_refused_with_numbers() {
     const GIB: u64 = 1 << 30;
     let mut setup = Setup::new(&SERVERS.postgres, &request(Path::new("/"), &[])).unwrap();

@@ -24,35 +24,20 @@ pub(crate) struct Url<'a> {
 }
 
 impl<'a> Url<'a> {
-    /// Parses a URL whose first `?` begins the parameters; `form` is an example for the error message.
+    /// Parses a URL; `form` is an example for the error message.
     pub(crate) fn parse(url: &'a str, form: &str) -> Result<Url<'a>, TargetError> {
-        let rest = after_scheme(url, form)?;
+        let shown = redact(url);
+        let rest = url.split_once(':').and_then(|(_, rest)| rest.strip_prefix("//"));
+        let rest =
+            rest.ok_or_else(|| TargetError::Usage(format!("'{shown}': '//' must follow the scheme: write {form}")))?;
         let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
-        let credentials = rest.rsplit_once('@').map(|(credentials, _)| credentials);
-        let password = credentials.and_then(|of| of.split_once(':')).map(|(_, password)| password);
+        let (credentials, place) = rest.rsplit_once('@').unwrap_or(("", rest));
+        let (user, password) = credentials.split_once(':').map_or((credentials, None), |(u, p)| (u, Some(p)));
         // A '?' of the password ends what is read of it: the rest stands in the query.
-        let cut = query.contains('@') && (password.is_some() || credentials.is_none() && rest.contains(':'));
+        let cut = query.contains('@') && (password.is_some() || !rest.contains('@') && rest.contains(':'));
         if cut || password.is_some_and(|password| !is_encoded(password)) {
             return Err(TargetError::Usage(NOT_ENCODED.into()));
         }
-        Url::of(url, rest, query)
-    }
-
-    /// Parses a URL whose password may contain a `?`: the first `?` after the last `@` begins the parameters.
-    pub(crate) fn parse_careless(url: &'a str, form: &str) -> Result<Url<'a>, TargetError> {
-        let rest = after_scheme(url, form)?;
-        let after = rest.rfind('@').map_or(0, |at| at + 1);
-        match rest[after..].find('?') {
-            Some(mark) => Url::of(url, &rest[..after + mark], &rest[after + mark + 1..]),
-            None => Url::of(url, rest, ""),
-        }
-    }
-
-    fn of(url: &str, rest: &'a str, query: &'a str) -> Result<Url<'a>, TargetError> {
-        let shown = redact(url);
-        // A password that is not encoded may contain '@' or '/': the last '@' ends it, as in `redact`.
-        let (credentials, place) = rest.rsplit_once('@').unwrap_or(("", rest));
-        let (user, password) = credentials.split_once(':').map_or((credentials, None), |(u, p)| (u, Some(p)));
         let (host_port, path) = place.split_once('/').unwrap_or((place, ""));
         let (host, port) = split_port(host_port)
             .ok_or_else(|| TargetError::Usage(format!("'{shown}': '{host_port}' is not a host and port")))?;
@@ -94,7 +79,7 @@ impl<'a> Url<'a> {
 /// Never with a part of the URL: it may be the password's.
 const NOT_ENCODED: &str = "what stands between the URL's user and its last '@' has characters that a URL cannot have there: in a password \
      write '@' as %40, '/' as %2F, '?' as %3F, '#' as %23 and '%' as %25. Or leave the password out and give it in PGPASSWORD or \
-     ~/.pgpass (PostgreSQL), in MYSQL_PWD or ~/.my.cnf (MariaDB and MySQL). Write '@' in a parameter as %40, too";
+     ~/.pgpass (PostgreSQL), in MYSQL_PWD or ~/.my.cnf (MariaDB and MySQL), in ORACLE_PASSWORD (Oracle). Write '@' in a parameter as %40, too";
 
 /// Whether a password can stand in a URL as it is.
 fn is_encoded(password: &str) -> bool {
@@ -105,12 +90,6 @@ fn is_encoded(password: &str) -> bool {
 /// A port that is not 0.
 pub(crate) fn port(text: &str) -> Result<u16, String> {
     text.parse().ok().filter(|port| *port != 0).ok_or_else(|| format!("'{text}' is not a port: 1 to 65535"))
-}
-
-fn after_scheme<'a>(url: &'a str, form: &str) -> Result<&'a str, TargetError> {
-    let rest = url.split_once(':').and_then(|(_, rest)| rest.strip_prefix("//"));
-    let missing = || TargetError::Usage(format!("'{}': '//' must follow the scheme: write {form}", redact(url)));
-    rest.ok_or_else(missing)
 }
 
 /// Splits `host`, `host:port` or `[v6]:port`; either part may be empty.

@@ -92,7 +92,7 @@ pub(super) fn open(address: &WalUrl, folders: &[OwnedFolder]) -> Result<Opened, 
 
 /// The doctor's finding on the filesystem under `directory`.
 pub(super) fn filesystem(directory: &Path) -> Finding {
-    match StorageFacts::of(directory) {
+    match StorageFacts::read(directory) {
         Ok(facts) => match facts.kind.caveat() {
             Some(caveat) => Finding::new(
                 "filesystem",

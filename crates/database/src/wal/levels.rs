@@ -15,7 +15,7 @@ use super::{TEMP_PREFIX, Wal};
 use crate::error::TargetError;
 use crate::folder::OwnedFolder;
 use crate::relay::Relay;
-use crate::role::{Level, Levels, Link, Replica, ReplicaWatch, find_level, not_in_force, wait_in_force};
+use crate::role::{Level, Levels, Replica, ReplicaWatch, find_level, not_in_force, wait_in_force};
 
 /// Name of the standby in tables.
 const NAME: &str = "standby";
@@ -100,12 +100,12 @@ impl Attached {
 }
 
 impl Levels for Wal {
-    fn bring_about(&self, level: Option<&str>, link: Link) -> Result<(), TargetError> {
+    fn bring_about(&self, level: Option<&str>, delay: Duration) -> Result<(), TargetError> {
         let standby = self.attached()?;
         let rule = find_level(&RULES, |(name, _)| *name, level)?.map_or(StandbyRule::Local, |(_, rule)| *rule);
-        standby.relay.set(link);
+        standby.relay.set_delay(delay);
         let broken = |why: String| not_in_force(level, &format!(": {why}"));
-        let patience = PATIENCE + 20 * (link.delay + link.jitter);
+        let patience = PATIENCE + 20 * delay;
         wait_in_force(level, patience, &self.interrupted, |_| match (standby.lost(), standby.behind_bytes()) {
             (Some(why), _) => Err(broken(why)),
             (None, 0) => Ok(None),

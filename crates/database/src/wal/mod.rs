@@ -8,13 +8,13 @@ mod levels;
 mod session;
 mod wal_url;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock};
 
 use loadline_logwriter::device::Receiver;
 use loadline_logwriter::{LogConfig, LogWriter};
 use loadline_model::manifest::TargetInfo;
-use loadline_model::{Capabilities, Capability, Column, Driver, Finding, Severity};
+use loadline_model::{Capabilities, Capability, Driver, Finding, Severity};
 use loadline_workload::{Commit, Step};
 
 use crate::error::TargetError;
@@ -96,7 +96,7 @@ pub(crate) static KIND: TargetKind = TargetKind {
     level_settings: &[],
 };
 
-static FACTS: Facts = Facts::of(Runs::InProcess);
+static FACTS: LazyLock<Facts> = LazyLock::new(|| Facts::for_runs(Runs::InProcess));
 
 struct Wal {
     address: WalUrl,
@@ -280,6 +280,11 @@ impl Target for Wal {
 }
 
 impl Administration for Wal {
+    /// The log's own count of appended records.
+    fn evidence(&self, _: &Work) -> Result<Option<i64>, TargetError> {
+        Ok(i64::try_from(self.writer.stats().records).ok())
+    }
+
     fn lock(&self) -> Result<RunLock, TargetError> {
         // The owner files lock the folders against other processes; this flag locks them within this process.
         if self.locked.swap(true, Ordering::AcqRel) {
@@ -323,15 +328,6 @@ impl ClientDriver for Wal {
 impl Observation for Wal {
     fn observer(&self) -> Result<Box<dyn Observer>, TargetError> {
         Ok(Box::new(WalObserver(Arc::clone(&self.writer))))
-    }
-
-    /// The log's own count of appended records.
-    fn evidence(&self, _: &Work) -> Result<Option<i64>, TargetError> {
-        Ok(i64::try_from(self.writer.stats().records).ok())
-    }
-
-    fn absent_columns(&self) -> Vec<(&'static Column, String)> {
-        Vec::new()
     }
 }
 

@@ -9,7 +9,7 @@ use loadline_workload::{Arg, Commit, Pool};
 
 use crate::error::TargetError;
 use crate::pause::pause;
-use crate::role::{Canceller, ClientSession, Observer};
+use crate::role::{ClientSession, Observer};
 use crate::work::Work;
 
 /// Maximum number of arguments of a statement.
@@ -72,11 +72,6 @@ impl WalSession {
 }
 
 impl ClientSession for WalSession {
-    #[inline]
-    fn begin(&mut self) -> Result<(), TargetError> {
-        Ok(())
-    }
-
     /// Appends one record with all arguments; of a statement whose content the database makes, one for each row.
     #[inline]
     fn execute(&mut self, statement: usize, args: &[Arg<'_>]) -> Result<u64, TargetError> {
@@ -119,11 +114,6 @@ impl ClientSession for WalSession {
     /// Records without a commit record have no effect, so there is nothing to undo.
     fn rollback(&mut self) -> Result<(), TargetError> {
         Ok(())
-    }
-
-    fn canceller(&self) -> Canceller {
-        // A thread inside write or fsync cannot be cancelled.
-        Canceller::new(|| ())
     }
 }
 

@@ -1,6 +1,5 @@
 //! Statistics views: what they say of known work, and that reading them is loadline's own work.
 
-use loadline_database::Target;
 use loadline_model::activity::{Topic, Value, growth};
 use loadline_model::snapshot::counter;
 
@@ -74,7 +73,8 @@ fn locks_that_are_waited_for_are_shown_with_their_table() {
     server.sql("CREATE DATABASE locked; CREATE TABLE locked.t (id INT PRIMARY KEY); INSERT INTO locked.t VALUES (1)");
     let seen = std::thread::scope(|scope| {
         let held = scope.spawn(|| server.sql("BEGIN; DELETE FROM locked.t; SELECT SLEEP(6), \"SEKRET\""));
-        std::thread::sleep(std::time::Duration::from_millis(300));
+        let sleeps = "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE STATE = 'User sleep'";
+        wait_for("the lock", || server.sql(sleeps) == "1");
         let waiting = scope.spawn(|| server.sql("DELETE FROM locked.t"));
         let mut seen = None;
         while seen.is_none() && !held.is_finished() {
@@ -105,21 +105,13 @@ fn waits_of_all_clients_are_sampled_if_all_can_be_seen() {
     let server = server_alone();
     server.sql("CREATE USER IF NOT EXISTS blind@localhost; GRANT ALL ON loadline.* TO blind@localhost");
     let (root, blind) = (server.as_users("root").unwrap(), server.as_users("blind").unwrap());
-    let all = |target: &dyn Target| target.abilities().statistics_views.unwrap().observer_of_all().unwrap();
-    let (mut jobs, mut all_seen, mut unseen) = (root.observer().unwrap(), all(root.as_ref()), all(blind.as_ref()));
+    let mut unseen = blind.abilities().statistics_views.unwrap().observer_of_all().unwrap();
     let lock = root.lock().unwrap();
-    std::thread::scope(|scope| {
-        let query = scope.spawn(|| server.sql("SELECT SLEEP(2)"));
-        let (mut seen, mut of_jobs) = (0, 0);
-        while !query.is_finished() {
-            let sample = all_seen.sample_waits().unwrap().unwrap();
-            seen = seen.max(sample.sessions.get("Stage:User sleep").copied().unwrap_or(0));
-            of_jobs += jobs.sample_waits().unwrap().unwrap().sessions.len();
-            assert_eq!(unseen.sample_waits().unwrap(), None, "it may not see them");
-            std::thread::sleep(std::time::Duration::from_millis(5));
-        }
-        assert!(seen == 1 && of_jobs == 0, "{seen}, {of_jobs}");
+    let sleep = || drop(server.sql("SELECT SLEEP(2)"));
+    let seen = waits_of_all_clients_are_sampled(root.as_ref(), "Stage:User sleep", sleep, || {
+        assert_eq!(unseen.sample_waits().unwrap(), None, "it may not see them");
     });
+    assert_eq!(seen, 1);
     drop(lock);
     for (title, words) in [("process list", "GRANT PROCESS"), ("INNODB_TRX", "PROCESS"), ("As a replica", "denied")] {
         let absent = find(&views(blind.as_ref()), title).absent.clone();

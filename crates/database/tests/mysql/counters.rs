@@ -10,7 +10,15 @@ use loadline_workload::Arg;
 use crate::server::*;
 use crate::shared::*;
 
+/// How many commits the server counts while `work` is done.
+fn commits(observer: &mut dyn Observer, work: impl FnOnce()) -> f64 {
+    let before = observer.snapshot().unwrap();
+    work();
+    before.delta(&observer.snapshot().unwrap(), counter::COMMITS).unwrap()
+}
+
 #[test]
+#[expect(clippy::too_many_lines)]
 fn commits_are_counted_to_the_last_one() {
     let server = server_alone();
     let target = &server.target;
@@ -47,33 +55,20 @@ fn commits_are_counted_to_the_last_one() {
     drop(lock);
 
     // Several statements: COMMIT is sent.
-    let large = work("LGWR-SIZE", &[("own-rows", 8)]);
-    target.create(&large).unwrap();
-    target.load(&large, 2).unwrap();
+    let large = loaded(target.as_ref(), work("LGWR-SIZE", &[("own-rows", 8)]), 2);
     let mut client = target.client_session(&large, 0).unwrap();
-    let before = observer.snapshot().unwrap();
-    for i in 0..5 {
-        client.begin().unwrap();
-        for row in 0..3 {
-            client.execute(0, &[Arg::Bytes(&[i; 300]), Arg::Int(row)]).unwrap();
+    let counted = commits(observer.as_mut(), || {
+        for i in 0..6 {
+            client.begin().unwrap();
+            for row in 0..3 {
+                client.execute(0, &[Arg::Bytes(&[i; 300]), Arg::Int(row)]).unwrap();
+            }
+            if i < 5 { client.commit().unwrap() } else { client.rollback().unwrap() }
         }
-        client.commit().unwrap();
-    }
-    client.begin().unwrap();
-    client.execute(0, &[Arg::Bytes(&[9; 300]), Arg::Int(1)]).unwrap();
-    client.rollback().unwrap();
-    let after = observer.snapshot().unwrap();
-    assert_eq!(before.delta(&after, counter::COMMITS), Some(5.0));
-}
+    });
+    assert_eq!(counted, 5.0);
 
-#[test]
-fn commits_in_the_database_are_counted_and_wait_if_the_workload_says_so() {
-    let server = server_alone();
-    let target = &server.target;
-    let mut observer = target.observer().unwrap();
-    let small = work("LGWR-LAT1", &[]);
-    target.create(&small).unwrap();
-    // A private server's commits do not wait for this workload, and wait again after.
+    // In the database; a private server's commits do not wait for this workload, and wait again after.
     let huge = work("LGWR-THR", &[("rows", 8)]);
     target.create(&huge).unwrap();
     assert_eq!(server.sql("SELECT @@GLOBAL.innodb_flush_log_at_trx_commit"), "0");
@@ -83,11 +78,11 @@ fn commits_in_the_database_are_counted_and_wait_if_the_workload_says_so() {
     // The procedure sends COMMIT, unlike a client whose transaction is one statement.
     target.reset(&huge, Driver::Database).unwrap();
     let mut session = target.abilities().driver().unwrap().database_session(&huge, 1).unwrap();
-    let before = observer.snapshot().unwrap();
-    let done = done_in_slices(session.as_mut());
-    let after = observer.snapshot().unwrap();
-    assert_eq!(before.delta(&after, counter::COMMITS), Some(done));
-    assert!(!after.counters.contains_key(counter::REDO_SYNCS), "not counted, so not said");
+    let mut done = 0.0;
+    let counted = commits(observer.as_mut(), || done = done_in_slices(session.as_mut()));
+    assert_eq!(counted, done);
+    let counters = observer.snapshot().unwrap().counters;
+    assert!(!counters.contains_key(counter::REDO_SYNCS), "not counted, so not said");
     assert!(target.absent_columns().iter().any(|(id, _)| *id == column::REDO_SYNC_WRITES_PER_S));
     target.create(&small).unwrap();
     assert_eq!(server.sql("SELECT @@GLOBAL.innodb_flush_log_at_trx_commit"), "1");
@@ -101,9 +96,8 @@ fn commits_in_the_database_are_counted_and_wait_if_the_workload_says_so() {
     target.reset(&small, Driver::Client).unwrap();
     assert_eq!(server.sql("SELECT @@GLOBAL.innodb_flush_log_at_trx_commit"), "1");
     let mut client = target.client_session(&small, 0).unwrap();
-    let before = observer.snapshot().unwrap();
-    client.execute_and_commit(0, &[Arg::Bytes(&[1; 500]), Arg::Int(1)]).unwrap();
-    assert_eq!(before.delta(&observer.snapshot().unwrap(), counter::COMMITS), Some(1.0));
+    let one = || assert_eq!(client.execute_and_commit(0, &[Arg::Bytes(&[1; 500]), Arg::Int(1)]).unwrap().0, 1);
+    assert_eq!(commits(observer.as_mut(), one), 1.0);
 }
 
 /// Lets `jobs` clients commit while `observer` samples them.
@@ -148,7 +142,7 @@ impl Drop for End<'_> {
 fn with_a_binary_log_the_time_of_commits_agrees_with_samples_of_them() {
     let server = Server::start("", &[("log_bin", "bin")]);
     let target = &server.target;
-    loaded(target.as_ref(), "LGWR-LAT1", 4);
+    loaded(target.as_ref(), work("LGWR-LAT1", &[]), 4);
     let mut observer = target.observer().unwrap();
     for jobs in [1, 4] {
         let (before, after, profile) = under_load(target.as_ref(), observer.as_mut(), jobs);
@@ -163,22 +157,18 @@ fn with_a_binary_log_the_time_of_commits_agrees_with_samples_of_them() {
 fn with_a_binary_log_commits_are_counted_once_and_timed() {
     let server = Server::start("", &[("log_bin", "bin")]);
     let target = &server.target;
-    let small = loaded(target.as_ref(), "LGWR-LAT1", 4);
+    let small = loaded(target.as_ref(), work("LGWR-LAT1", &[]), 4);
     let mut observer = target.observer().unwrap();
     let (before, after, _) = under_load(target.as_ref(), observer.as_mut(), 4);
     let timed = before.delta(&after, counter::LOG_WAIT_NS).unwrap() / (after.at_ns - before.at_ns) as f64;
     assert!(timed > 0.0 && timed <= 4.0, "{timed} of 4 sessions' time");
     // A change is a commit of the binary log as well; a read is not, and counts once.
-    let query = work("SRV-QUERY1", &[]).with_size(1 << 20);
-    target.create(&query).unwrap();
-    target.load(&query, 1).unwrap();
+    let query = loaded(target.as_ref(), work("SRV-QUERY1", &[]).with_size(1 << 20), 1);
     for (work, args) in [(&query, &[Arg::Int(1)][..]), (&small, &[Arg::Bytes(&[1; 500]), Arg::Int(1)])] {
         target.reset(work, Driver::Client).unwrap();
         let mut client = target.client_session(work, 0).unwrap();
-        let before = observer.snapshot().unwrap();
-        (0..37).for_each(|_| assert_eq!(client.execute_and_commit(0, args).unwrap().0, 1));
-        let after = observer.snapshot().unwrap();
-        assert_eq!(before.delta(&after, counter::COMMITS), Some(37.0), "{}", work.workload.code);
+        let many = || (0..37).for_each(|_| assert_eq!(client.execute_and_commit(0, args).unwrap().0, 1));
+        assert_eq!(commits(observer.as_mut(), many), 37.0, "{}", work.workload.code);
     }
     // Where the server does not time them, it is said what to do, and the samples are left.
     server.sql("UPDATE performance_schema.setup_instruments SET ENABLED = 'NO' WHERE NAME = 'stage/sql/Commit'");
@@ -198,21 +188,18 @@ fn with_a_binary_log_commits_are_counted_once_and_timed() {
 fn without_a_binary_log_the_wait_for_the_log_is_seen_in_samples() {
     let server = server_alone();
     let target = server.as_users("root").unwrap();
-    let small = loaded(target.as_ref(), "LGWR-LAT1", 8);
+    let small = loaded(target.as_ref(), work("LGWR-LAT1", &[]), 8);
     let mut observer = target.observer().unwrap();
     assert_eq!(observer.sample_waits().unwrap().unwrap().sessions.len(), 0, "no job, no wait");
     let client = target.client_session(&small, 0).unwrap();
     // Once it has sent its last answer.
-    let idle = (0..100).any(|_| {
-        std::thread::sleep(std::time::Duration::from_millis(10));
-        observer.sample_waits().unwrap().unwrap().sessions == [("Client:idle".to_owned(), 1)].into()
-    });
-    assert!(idle, "{:?}", observer.sample_waits());
+    let idle = [("Client:idle".to_owned(), 1)].into();
+    wait_for("an idle session", || observer.sample_waits().unwrap().unwrap().sessions == idle);
     assert_one_task(&observer.session_tasks());
     drop(client);
     drop(observer);
     let pooled = Server::start("", &[("thread_handling", "pool-of-threads")]);
-    loaded(pooled.target.as_ref(), "LGWR-LAT1", 8);
+    loaded(pooled.target.as_ref(), work("LGWR-LAT1", &[]), 8);
     for (server, held_back) in [(&*server, "Stage:Updating status"), (&pooled, "Stage:Starting cleanup")] {
         let target = server.as_users("root").unwrap();
         let mut observer = target.observer().unwrap();
@@ -236,19 +223,11 @@ fn other_sessions_at_work_are_sampled_and_timed() {
     let (_lock, mut own) = (own.lock().unwrap(), own.observer().unwrap());
     let mut blind = blind.observer().unwrap();
     // Once the sessions that opened the targets have ended.
-    let quiet = (0..100).any(|_| {
-        std::thread::sleep(std::time::Duration::from_millis(10));
-        own.sample_waits().unwrap().unwrap().others == Some(0)
-    });
-    assert!(quiet, "loadline's own do not count");
+    wait_for("none but loadline's own", || own.sample_waits().unwrap().unwrap().others == Some(0));
     let begin = std::time::Instant::now();
     let work = || drop(server.sql("SELECT BENCHMARK(4000000, MD5(RAND()))"));
-    let (seen, used) = watch_others(own.as_mut(), work);
-    assert!(seen >= 1);
-    let used: Vec<f64> = used.into_iter().flatten().collect();
-    let (first, last) = (used[0], *used.last().unwrap());
-    assert!(first < last && last <= begin.elapsed().as_nanos() as f64, "{first} to {last} ns");
-    assert!(used.is_sorted(), "{used:?}");
+    let used = others_at_work_are_seen(own.as_mut(), work);
+    assert!(used <= begin.elapsed().as_nanos() as f64, "{used} ns");
     let timed = blind.snapshot().unwrap().counters.get(counter::OTHER_SESSIONS_CPU_NS).copied();
     assert_eq!((blind.sample_waits().unwrap().unwrap().others, timed), (None, None), "it may not see them");
 }

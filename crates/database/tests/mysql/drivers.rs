@@ -35,23 +35,19 @@ fn a_slice_ends_in_time_and_its_times_are_on_our_clock() {
 #[test]
 fn a_failed_statement_is_an_error_and_the_session_lives_on() {
     let server = server_alone();
-    let work = loaded(server.target.as_ref(), "LGWR-LAT1", 1);
-    let mut client = server.target.client_session(&work, 0).unwrap();
-    let long = vec![7; 5000];
-    let e = client.execute_and_commit(0, &[Arg::Bytes(&long), Arg::Int(0)]).unwrap_err();
-    assert!(matches!(&e, TargetError::Server(e) if e.code == "1406"), "{e:?}");
-    client.rollback().unwrap();
-    assert_eq!(client.execute_and_commit(0, &[Arg::Bytes(b"x"), Arg::Int(0)]).unwrap().0, 1);
-    assert_eq!(client.execute_and_commit(0, &[Arg::Bytes(b"x"), Arg::Int(-5)]).unwrap().0, 0, "no such row");
-    client.begin().unwrap();
-    client.execute(0, &[Arg::Bytes(b"y"), Arg::Int(1)]).unwrap();
-    client.rollback().unwrap();
-    assert_eq!(server.target.evidence(&work).unwrap(), Some(1));
+    let work = loaded(server.target.as_ref(), work("LGWR-LAT1", &[]), 1);
+    let (mut client, committed) = crate::shared::a_failed_statement_is_an_error_and_the_session_lives_on(
+        server.target.as_ref(),
+        &work,
+        &[7; 5000],
+        "1406",
+    );
+    assert!(committed.is_ok(), "the transaction goes on without it: {committed:?}");
     client.canceller().cancel();
     assert!(matches!(client.execute(0, &[Arg::Bytes(b"x"), Arg::Int(0)]), Err(TargetError::Lost(_))));
 }
 
-/// What a server gives its sessions if they do not say otherwise must not reach loadline's.
+/// Defaults of a server for its sessions must not reach loadline's.
 #[test]
 fn no_sql_mode_and_no_character_set_of_the_server_changes_the_work() {
     let server = server_alone();

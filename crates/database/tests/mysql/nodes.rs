@@ -18,7 +18,7 @@ fn two_nodes_of_one_server_are_counted_once() {
     server.sql("CREATE OR REPLACE USER second@localhost; GRANT ALL ON *.* TO second@localhost");
     let target = open(&server, &server.request("second"));
     assert_eq!(target.facts().nodes, 2);
-    let small = loaded(target.as_ref(), "LGWR-LAT1", 4);
+    let small = loaded(target.as_ref(), work("LGWR-LAT1", &[]), 4);
     let mut observer = target.observer().unwrap();
     let before = observer.snapshot().unwrap();
     run(target.as_ref(), &small, 4);
@@ -44,12 +44,9 @@ fn a_server_of_its_own_is_no_node() {
 }
 
 #[test]
-fn a_private_server_from_named_binaries_and_without_further_nodes() {
+fn a_private_server_is_made_of_named_binaries() {
     let _alone = alone();
     let server = Server::start("?bin=/usr/sbin", &[]);
     assert!(server.target.info().unwrap().notes[0].contains("(/usr/sbin/mariadbd)"));
     assert_eq!(server.sql("SELECT @@basedir").trim_end_matches('/'), "/usr");
-    let mut request = OpenRequest::new("mariadb-temp:", std::env::temp_dir());
-    request.nodes = vec!["mariadb-temp:".into()];
-    assert_usage(loadline_database::open(&request), &["one node"]);
 }

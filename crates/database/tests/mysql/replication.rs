@@ -1,10 +1,9 @@
 //! A private server with a replica: levels, the link, and servers that are killed.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::{Duration, Instant};
 
-use loadline_database::{Link, OpenRequest, Target};
+use loadline_database::{OpenRequest, Target};
 use loadline_workload::Arg;
 
 use crate::server::*;
@@ -21,9 +20,7 @@ fn sockets(scratch: &Path) -> [PathBuf; 2] {
 }
 
 fn kill(socket: &Path) {
-    let pid = sql(socket, "SELECT @@pid_file");
-    let pid = std::fs::read_to_string(pid).unwrap();
-    assert!(Command::new("kill").args(["-9", pid.trim()]).status().unwrap().success());
+    kill_by(Path::new(&sql(socket, "SELECT @@pid_file")));
 }
 
 fn open(scratch: &Path) -> Box<dyn Target> {
@@ -42,7 +39,7 @@ fn commits_wait_for_a_replica_at_its_distance() {
     for socket in [&server, &replica] {
         assert_eq!(sql(socket, "SELECT @@skip_networking"), "1", "the relay alone is at a port");
     }
-    let work = loaded(target.as_ref(), "LGWR-LAT1", 1);
+    let work = loaded(target.as_ref(), work("LGWR-LAT1", &[]), 1);
     let mut session = target.client_session(&work, 0).unwrap();
     let (row, mut commits) = (work.start(0).first_key, 0);
     let mut commit = || {
@@ -52,9 +49,8 @@ fn commits_wait_for_a_replica_at_its_distance() {
         begin.elapsed()
     };
 
-    let link = Link { delay: 25 * MS, ..Link::default() };
     for level in [None, Some("after-sync"), Some("after-commit"), None] {
-        replication.bring_about(level, link).unwrap();
+        replication.bring_about(level, 25 * MS).unwrap();
         let mut watch = replication.watch().unwrap();
         let took = (0..5).map(|_| commit()).min().unwrap();
         assert_eq!(level.is_some(), took >= 50 * MS, "{level:?}: {took:?}");
@@ -62,13 +58,13 @@ fn commits_wait_for_a_replica_at_its_distance() {
         assert!(found.len() == 1 && found[0].synchronous == level.is_some(), "{level:?}: {found:?}");
         assert!(watch.link_bytes().unwrap() > 0);
     }
-    assert_usage(replication.bring_about(Some("nearly"), Link::default()), &["off, after-sync, after-commit"]);
+    assert_usage(replication.bring_about(Some("nearly"), Duration::ZERO), &["off, after-sync, after-commit"]);
 
     // A replica that is gone is seen, and started again for the next level.
     let mut watch = replication.watch().unwrap();
     kill(&replica);
     wait_for("its end", || watch.look().unwrap().is_empty());
-    replication.bring_about(Some("after-sync"), Link::default()).unwrap();
+    replication.bring_about(Some("after-sync"), Duration::ZERO).unwrap();
     for _ in 0..20 {
         commit();
     }

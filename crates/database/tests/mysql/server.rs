@@ -87,7 +87,7 @@ impl Server {
         data.parent().unwrap().join("socket/s")
     }
 
-    /// The same server as a user's: loadline does not own it.
+    /// This server as a user's: loadline does not own it.
     pub(crate) fn as_users(&self, user: &str) -> Result<Box<dyn Target>, TargetError> {
         loadline_database::open(&self.request(user))
     }
@@ -110,18 +110,6 @@ pub(crate) fn sql(socket: &Path, sql: &str) -> String {
         mariadb.args(["--no-defaults", "-N", "-B", "-uroot", "-S"]).arg(socket).args(["-e", sql]).output().unwrap();
     assert!(out.status.success(), "{sql}: {}", String::from_utf8_lossy(&out.stderr));
     String::from_utf8_lossy(&out.stdout).trim().to_owned()
-}
-
-pub(crate) fn work(code: &str, parameters: &[(&str, i64)]) -> Work {
-    Work::of(code, parameters).unwrap()
-}
-
-/// The tables of a workload with the rows of so many jobs.
-pub(crate) fn loaded(target: &dyn Target, code: &str, jobs: u32) -> Work {
-    let work = work(code, &[]);
-    target.create(&work).unwrap();
-    target.load(&work, jobs).unwrap();
-    work
 }
 
 /// As many transactions of each job of LGWR-LAT1 as its number, and one.

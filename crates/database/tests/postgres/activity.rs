@@ -55,20 +55,13 @@ fn a_reset_of_the_statistics_is_seen() {
 fn waits_of_all_clients_and_the_servers_own_work_are_sampled() {
     let db = server().database("scopes");
     let target = db.target();
-    let mut jobs = target.observer().unwrap();
     let mut all = target.abilities().statistics_views.unwrap().observer_of_all().unwrap();
-    std::thread::scope(|scope| {
-        let query = scope.spawn(|| db.psql("SELECT pg_sleep(2) /* scopes */"));
-        let (mut seen, mut of_jobs) = (0, 0);
-        while !query.is_finished() {
-            let sample = all.sample_waits().unwrap().unwrap();
-            assert!(sample.background.is_some(), "a superuser sees the checkpointer");
-            seen = seen.max(sample.sessions.get("Timeout:PgSleep").copied().unwrap_or(0));
-            of_jobs += jobs.sample_waits().unwrap().unwrap().sessions.len();
-            std::thread::sleep(std::time::Duration::from_millis(5));
-        }
-        assert!(seen >= 1 && of_jobs == 0, "{seen}, {of_jobs}");
+    let sleep = || drop(db.psql("SELECT pg_sleep(2) /* scopes */"));
+    let mut background = || all.sample_waits().unwrap().unwrap().background.is_some();
+    let seen = waits_of_all_clients_are_sampled(target.as_ref(), "Timeout:PgSleep", sleep, || {
+        assert!(background(), "a superuser sees the checkpointer");
     });
+    assert!(seen >= 1);
 }
 
 #[test]
@@ -93,13 +86,8 @@ fn a_snapshot_of_all_counts_all_databases_and_open_transactions() {
 
     other.psql("CREATE TABLE locked (id int)");
     let mut open = crate::server::open_transaction("elsewhere", "LOCK TABLE locked; SELECT 'SEKRET'");
-    let mut seen = 0;
-    for _ in 0..100 {
-        let sample = all.sample_waits().unwrap().unwrap();
-        seen = seen.max(sample.sessions.get("Client:idle in transaction").copied().unwrap_or(0));
-        std::thread::sleep(std::time::Duration::from_millis(10));
-    }
-    assert!(seen >= 1);
+    let idle = "Client:idle in transaction";
+    wait_for("the open transaction", || all.sample_waits().unwrap().unwrap().sessions.contains_key(idle));
 
     let mut waits = crate::server::open_transaction("elsewhere", "SELECT * FROM locked");
     let blocked = "SELECT count(*) FROM pg_stat_activity WHERE datname = 'elsewhere' AND wait_event_type = 'Lock'";

@@ -61,30 +61,10 @@ fn a_session_can_be_used_after_a_failed_transaction() {
     let work = work("LGWR-LAT1", &[]);
     let target = prepared(&db, &work, 1);
     db.psql("ALTER TABLE loadline.lgwr_lat1_redo ADD CHECK (length(payload) > 100)");
-    let mut s = target.client_session(&work, 0).unwrap();
-    let good = [7_u8; 200];
-    s.begin().unwrap();
-    assert_eq!(s.execute(0, &[Arg::Bytes(&good), Arg::Int(0)]).unwrap(), 1);
-    match s.execute(0, &[Arg::Bytes(b"short"), Arg::Int(1)]) {
-        Err(TargetError::Server(e)) => assert!(e.code == "23514" && e.text.starts_with("ERROR 23514: "), "{e}"),
-        other => panic!("{other:?}"),
-    }
-    let e = s.commit().unwrap_err().to_string();
+    let (_, committed) =
+        a_failed_statement_is_an_error_and_the_session_lives_on(target.as_ref(), &work, b"short", "23514");
+    let e = committed.unwrap_err().to_string();
     assert!(e.contains("ROLLBACK"), "a failed transaction is not taken for committed: {e}");
-    s.rollback().unwrap();
-    assert_eq!(target.evidence(&work).unwrap(), Some(0));
-    s.begin().unwrap();
-    assert_eq!(s.execute(0, &[Arg::Bytes(&good), Arg::Int(0)]).unwrap(), 1);
-    s.rollback().unwrap();
-    assert_eq!(target.evidence(&work).unwrap(), Some(0));
-    s.begin().unwrap();
-    assert_eq!(s.execute(0, &[Arg::Bytes(&good), Arg::Int(0)]).unwrap(), 1);
-    s.commit().unwrap();
-    assert_eq!(target.evidence(&work).unwrap(), Some(1));
-    assert!(matches!(s.execute_and_commit(0, &[Arg::Bytes(b"no"), Arg::Int(0)]), Err(TargetError::Server(_))));
-    s.rollback().unwrap();
-    assert_eq!(s.execute_and_commit(0, &[Arg::Bytes(&good), Arg::Int(0)]).unwrap().0, 1);
-    assert_eq!(target.evidence(&work).unwrap(), Some(2));
 }
 
 #[test]
@@ -132,6 +112,10 @@ fn a_call_that_hangs_is_cancelled_at_the_client_and_in_the_server() {
 fn commit_modes_and_settings_reach_the_sessions() {
     let db = server().database("modes");
     db.psql("ALTER DATABASE modes SET jit = on; ALTER DATABASE modes SET statement_timeout = '1min'");
+    let findings = db.target().doctor().unwrap();
+    for (id, value) in [("jit", "on"), ("statement_timeout", "1min")] {
+        assert!(findings.iter().any(|f| f.id == id && f.value == value), "those of others' sessions: {findings:?}");
+    }
     for (code, expected) in [("LGWR-LAT1", "on off 0"), ("LGWR-THR", "off off 0")] {
         let work = work(code, &[("rows", 1), ("own-rows", 8)]);
         let target = prepared(&db, &work, 1);

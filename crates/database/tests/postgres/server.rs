@@ -3,16 +3,17 @@
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
-use loadline_database::{OpenRequest, Secret, Target, Work};
+use loadline_database::{OpenRequest, Target};
 
+/// Of the role `scram`, as in `server.sh`.
 pub(crate) const SCRAM_PASSWORD: &str = "s:c\\r@m pässword";
 const PORT: u16 = 54329;
 
 pub(crate) struct Server {
     pub(crate) dir: PathBuf,
-    /// Its standard input is a pipe from this process: the server is stopped when the pipe closes.
+    /// Standard input is a pipe from this process: the server is stopped when the pipe closes.
     _keeper: Child,
 }
 
@@ -22,103 +23,34 @@ pub(crate) fn server() -> &'static Server {
     SERVER.get_or_init(Server::start)
 }
 
-fn as_postgres(script: &str) -> Command {
-    let root = Command::new("id").arg("-u").output().unwrap().stdout == b"0\n";
-    let mut command = if root {
-        let mut c = Command::new("runuser");
-        c.args(["-u", "postgres", "--", "sh", "-c", script]);
-        c
-    } else {
-        let mut c = Command::new("sh");
-        c.args(["-c", script]);
-        c
-    };
-    command.current_dir("/");
-    command
-}
-
-fn bin() -> String {
-    let mut found: Vec<_> = std::fs::read_dir("/usr/lib/postgresql")
-        .expect("PostgreSQL's server binaries (Debian: apt install postgresql) are needed for these tests")
-        .map(|e| e.unwrap().path().join("bin"))
-        .filter(|p| p.join("initdb").exists())
-        .collect();
-    found.sort();
-    found.pop().expect("initdb").display().to_string()
+/// Runs SQL with psql, to check loadline's work without loadline.
+pub(crate) fn psql(sockets: &Path, port: u16, database: &str, sql: &str) -> String {
+    let mut psql = Command::new("psql");
+    psql.args(["-XqAt", "-v", "ON_ERROR_STOP=1", "-U", "postgres", "-p", &port.to_string(), "-h"]).arg(sockets);
+    let out = psql.args(["-d", database, "-c", sql]).output().unwrap();
+    assert!(out.status.success(), "{sql}: {}", String::from_utf8_lossy(&out.stderr));
+    String::from_utf8(out.stdout).unwrap().trim().to_owned()
 }
 
 impl Server {
     fn start() -> Server {
-        let made = as_postgres("mktemp -d /var/tmp/loadline-test-XXXXXX && chmod 755 /var/tmp").output().unwrap();
-        let dir = PathBuf::from(String::from_utf8(made.stdout).unwrap().trim());
-        assert!(dir.is_dir(), "{}", String::from_utf8_lossy(&made.stderr));
-        let (b, d) = (bin(), dir.display());
-        let script = format!(
-            r#"set -e; chmod 755 {d}; cd {d}; exec 2>&1
-{b}/initdb -D data -k -A trust -U postgres -E UTF8 --no-locale >initdb.log
-openssl req -x509 -newkey rsa:2048 -nodes -days 2 -keyout ca.key -out ca.crt -subj /CN=loadline-test-ca >openssl.log 2>&1
-openssl req -newkey rsa:2048 -nodes -keyout server.key -out server.csr -subj /CN=localhost >>openssl.log 2>&1
-printf 'subjectAltName=DNS:localhost\n' > san
-openssl x509 -req -in server.csr -CA ca.crt -CAkey ca.key -CAcreateserial -days 2 -extfile san -out server.crt >>openssl.log 2>&1
-openssl req -x509 -newkey rsa:2048 -nodes -days 2 -keyout other.key -out other.crt -subj /CN=other-ca >>openssl.log 2>&1
-chmod 600 server.key; chmod 644 *.crt
-cat >> data/postgresql.conf <<C
-listen_addresses = '127.0.0.1'
-port = {PORT}
-unix_socket_directories = '{d}'
-max_connections = 60
-max_worker_processes = 16
-max_parallel_workers = 16
-shared_buffers = 64MB
-max_wal_size = 2GB
-ssl = on
-ssl_cert_file = '{d}/server.crt'
-ssl_key_file = '{d}/server.key'
-autovacuum = off
-C
-cat > data/pg_hba.conf <<C
-local all all trust
-host all scram 127.0.0.1/32 scram-sha-256
-host all md5 127.0.0.1/32 md5
-host all plain 127.0.0.1/32 password
-host all postgres 127.0.0.1/32 trust
-C
-{b}/pg_ctl -D data -l log -w start >pg_ctl.log
-trap '' INT TERM
-echo ready
-cat >/dev/null
-{b}/pg_ctl -D data -m immediate -w stop >/dev/null || true
-cd /; rm -rf {d}"#
-        );
-        let mut keeper =
-            as_postgres(&script).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-        let mut line = String::new();
-        BufReader::new(keeper.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let log = std::fs::read_to_string(dir.join("log")).unwrap_or_default();
-        assert_eq!(line.trim(), "ready", "{log}");
-        let server = Server { dir, _keeper: keeper };
-        let quoted = SCRAM_PASSWORD.replace('\'', "''");
-        server.psql(
-            "postgres",
-            &format!(
-                "CREATE ROLE scram LOGIN PASSWORD '{quoted}'; CREATE ROLE plain LOGIN PASSWORD 'plain'; \
-                 SET password_encryption = md5; CREATE ROLE md5 LOGIN PASSWORD 'md5secret'; \
-                 CREATE ROLE limited LOGIN CONNECTION LIMIT 5; CREATE ROLE nothba LOGIN"
-            ),
-        );
-        server
+        let root = Command::new("id").arg("-u").output().unwrap().stdout == b"0\n";
+        let mut command = Command::new(if root { "runuser" } else { "sh" });
+        if root {
+            command.args(["-u", "postgres", "--", "sh"]);
+        }
+        command.args(["-c", include_str!("server.sh"), "server", &PORT.to_string()]).current_dir("/");
+        let mut keeper = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let said: Vec<String> =
+            BufReader::new(keeper.stdout.take().unwrap()).lines().map_while(Result::ok).take(2).collect();
+        let [dir, ready] = &said[..] else { panic!("{said:?}") };
+        let log = std::fs::read_to_string(Path::new(dir).join("log")).unwrap_or_default();
+        assert_eq!(ready, "ready", "{log}");
+        Server { dir: dir.into(), _keeper: keeper }
     }
 
-    /// Runs SQL with psql, to check loadline's work without loadline.
     pub(crate) fn psql(&self, database: &str, sql: &str) -> String {
-        let out = Command::new("psql")
-            .args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-U", "postgres", "-p", &PORT.to_string(), "-h"])
-            .arg(&self.dir)
-            .args(["-d", database, "-c", sql])
-            .output()
-            .unwrap();
-        assert!(out.status.success(), "{sql}: {}", String::from_utf8_lossy(&out.stderr));
-        String::from_utf8(out.stdout).unwrap().trim().to_owned()
+        psql(&self.dir, PORT, database, sql)
     }
 
     /// Creates a database for one test.
@@ -175,16 +107,6 @@ pub(crate) fn request(url: &str) -> OpenRequest {
 
 pub(crate) fn open(url: &str) -> Result<Box<dyn Target>, loadline_database::TargetError> {
     loadline_database::open(&request(url))
-}
-
-pub(crate) fn open_asking(url: &str, password: &str) -> Result<Box<dyn Target>, loadline_database::TargetError> {
-    let (mut request, password) = (request(url), password.to_owned());
-    request.ask_password = Arc::new(move |_| Some(Secret::new(password.clone())));
-    loadline_database::open(&request)
-}
-
-pub(crate) fn work(code: &str, given: &[(&str, i64)]) -> Work {
-    Work::of(code, given).unwrap()
 }
 
 pub(crate) fn ca(name: &str) -> String {

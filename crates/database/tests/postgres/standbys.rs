@@ -1,10 +1,9 @@
 //! Private standbys: levels, links, nodes; a server that is killed.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::{Duration, Instant};
 
-use loadline_database::{Link, OpenRequest, Target, Work};
+use loadline_database::{OpenRequest, Target, Work};
 use loadline_model::snapshot::counter;
 use loadline_model::{Driver, Severity, Snapshot};
 use loadline_workload::Arg;
@@ -29,18 +28,11 @@ fn sockets(scratch: &Path) -> Vec<PathBuf> {
 }
 
 fn ask(socket: &Path, sql: &str) -> String {
-    let output =
-        Command::new("psql").args(["-XAtqc", sql, "-U", "postgres", "-h"]).arg(socket).arg("postgres").output();
-    let output = output.unwrap();
-    assert!(output.status.success(), "{sql}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    psql(socket, 5432, "postgres", sql)
 }
 
-/// Kills a server as a crash would.
 fn kill(socket: &Path) {
-    let postmaster = std::fs::read_to_string(socket.with_file_name("data").join("postmaster.pid")).unwrap();
-    let pid = postmaster.lines().next().unwrap();
-    assert!(Command::new("kill").args(["-9", pid]).status().unwrap().success());
+    kill_by(&socket.with_file_name("data").join("postmaster.pid"));
 }
 
 #[test]
@@ -56,9 +48,7 @@ fn levels_come_into_force_and_links_take_their_time() {
     assert!(target.job_limit().unwrap().jobs.unwrap() >= 32);
     let servers = sockets(scratch.path());
     assert_eq!(servers.len(), 3);
-    let work = work("LGWR-LAT1", &[]);
-    target.create(&work).unwrap();
-    target.load(&work, 1).unwrap();
+    let work = loaded(target.as_ref(), work("LGWR-LAT1", &[]), 1);
 
     let mut watch = replication.watch().unwrap();
     let commit = || {
@@ -70,7 +60,6 @@ fn levels_come_into_force_and_links_take_their_time() {
         });
         times.min().unwrap()
     };
-    let link = Link { delay: 25 * MS, ..Link::default() };
     let mut took = Vec::new();
     for (level, states) in [
         (None, ["async", "async"]),
@@ -80,7 +69,7 @@ fn levels_come_into_force_and_links_take_their_time() {
         (Some("remote_apply:first-2"), ["sync", "sync"]),
         (None, ["async", "async"]),
     ] {
-        replication.bring_about(level, link).unwrap();
+        replication.bring_about(level, 25 * MS).unwrap();
         let found = watch.look().unwrap();
         let now: Vec<&str> = found.iter().map(|r| r.state.strip_prefix("streaming, ").unwrap()).collect();
         assert_eq!(now, states, "{level:?}");
@@ -96,15 +85,15 @@ fn levels_come_into_force_and_links_take_their_time() {
     repeated_payloads_write_as_much_log(target.as_ref(), &work);
 
     // What has been committed at remote_apply is seen there, and one that is away is seen and started again.
-    replication.bring_about(Some("remote_apply:first-2"), Link::default()).unwrap();
+    replication.bring_about(Some("remote_apply:first-2"), Duration::ZERO).unwrap();
     ask(&servers[0], "CREATE TABLE seen AS SELECT 1 AS n");
     for standby in &servers[1..] {
         assert_eq!(ask(standby, "SELECT n FROM seen"), "1");
     }
-    assert_usage(replication.bring_about(Some("nearly"), Link::default()), &["off, local, remote_write:any-1"]);
+    assert_usage(replication.bring_about(Some("nearly"), Duration::ZERO), &["off, local, remote_write:any-1"]);
     kill(&servers[2]);
     wait_for("its end", || watch.look().unwrap().len() < 2);
-    replication.bring_about(Some("on:first-2"), Link::default()).unwrap();
+    replication.bring_about(Some("on:first-2"), Duration::ZERO).unwrap();
     assert_eq!(watch.look().unwrap().len(), 2);
     drop(watch);
     drop(target);
@@ -214,9 +203,7 @@ fn a_users_standby_is_a_node_of_its_primary_only() {
     std::os::unix::fs::symlink(&servers[0], &link).unwrap();
     let target = open(&[&servers[0], &servers[1], &link]).unwrap();
     assert_eq!((target.facts().nodes, target.facts().read_only_nodes), (3, 1));
-    let work = work("TP-LOOKUP", &[("accounts", 1000)]);
-    target.create(&work).unwrap();
-    target.load(&work, 3).unwrap();
+    let work = loaded(target.as_ref(), work("TP-LOOKUP", &[("accounts", 1000)]), 3);
     for job in 0..3 {
         target.client_session(&work, job).unwrap();
     }

@@ -1,8 +1,9 @@
-//! What each server must do alike: tests that every binary runs on its own.
+//! Equal duties of all servers: tests that every binary runs on its own.
 
 use loadline_database::{
     ClientSession, DatabaseSession, LoadProgress, Observer, SessionTasks, Target, TargetError, Work,
 };
+use loadline_model::Severity;
 use loadline_model::activity::View;
 use loadline_model::plan::Payload;
 use loadline_model::snapshot::counter;
@@ -56,6 +57,17 @@ pub(crate) fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
     }
 }
 
+pub(crate) fn work(code: &str, given: &[(&str, i64)]) -> Work {
+    Work::from_catalogue(code, given).unwrap()
+}
+
+/// The work whose tables have the rows of so many jobs now.
+pub(crate) fn loaded(target: &dyn Target, work: Work, jobs: u32) -> Work {
+    target.create(&work).unwrap();
+    target.load(&work, jobs).unwrap();
+    work
+}
+
 pub(crate) fn prepare(target: &dyn Target, work: &Work, jobs: u32) {
     target.create(work).unwrap();
     target.load(work, jobs).unwrap();
@@ -85,9 +97,9 @@ pub(crate) fn transact(
 /// `contents`: a checksum of the workload's rows. Returns how many commits were seen to begin.
 pub(crate) fn both_drivers_write_the_same_bytes(target: &dyn Target, contents: impl Fn(&Work) -> String) -> usize {
     let mut seen = 0;
-    let of = |code: &str| Work::of(code, &[]).unwrap();
+    let of = |code: &str| Work::from_catalogue(code, &[]).unwrap();
     let skewed = |code: &str, accounts: i64, keys: &str| {
-        let work = Work::of(code, &[("accounts", accounts)]).unwrap();
+        let work = Work::from_catalogue(code, &[("accounts", accounts)]).unwrap();
         Work::new(work.workload, work.params.with_keys(Some(keys.parse().unwrap())), 42, Default::default())
     };
     for work in [
@@ -131,7 +143,7 @@ pub(crate) fn both_drivers_write_the_same_bytes(target: &dyn Target, contents: i
     seen
 }
 
-fn loaded(target: &dyn Target, work: &Work) -> Vec<loadline_model::manifest::TableLoad> {
+fn tables_loaded(target: &dyn Target, work: &Work) -> Vec<loadline_model::manifest::TableLoad> {
     let progress = LoadProgress::default();
     target.load_watched(work, 1, &progress).unwrap();
     progress.done()
@@ -145,18 +157,18 @@ pub(crate) fn the_data_set_is_loaded_once_and_resumed(
     sum: &str,
     cut: &str,
 ) -> String {
-    let work = Work::of("SRV-QUERY1", &[]).unwrap();
+    let work = work("SRV-QUERY1", &[]);
     let data_set = || target.abilities().data_set.unwrap();
     target.create(&work).unwrap();
-    assert_eq!(loaded(target, &work)[0].rows_loaded, 100_000);
+    assert_eq!(tables_loaded(target, &work)[0].rows_loaded, 100_000);
     let whole = sql(sum);
     let found = data_set().data_set().unwrap();
     assert!(found[0].complete && !found[0].kept && found[0].holds.rows == 100_000, "{found:?}");
     // A complete table is neither counted nor loaded again.
-    assert!(loaded(target, &work).is_empty());
+    assert!(tables_loaded(target, &work).is_empty());
     sql(cut);
     sql("UPDATE loadline.data_set SET complete = 0");
-    assert_eq!(loaded(target, &work)[0].rows_loaded, 4096, "only what was missing");
+    assert_eq!(tables_loaded(target, &work)[0].rows_loaded, 4096, "only what was missing");
     assert_eq!(sql(sum), whole);
     // Complete, and changed since.
     let shared = work.workload.tables.iter().find(|t| t.name == "lookup").unwrap();
@@ -181,7 +193,7 @@ pub(crate) fn whole_tables_are_loaded_once_and_then_indexed(
     [keys, at_first, drop_keys]: [&str; 3],
     path: &str,
 ) {
-    let work = Work::of("STO-READ-ASYNC", &[]).unwrap().with_size(4 << 20);
+    let work = work("STO-READ-ASYNC", &[]).with_size(4 << 20);
     let rows = work.workload.tables[0].total_rows(&work.params, 0);
     let count = || sql("SELECT COUNT(*) FROM loadline.sto_read_async_spread");
     target.create(&work).unwrap();
@@ -189,19 +201,19 @@ pub(crate) fn whole_tables_are_loaded_once_and_then_indexed(
     let stopped = LoadProgress::default();
     stopped.stop();
     assert!(target.load_watched(&work, 1, &stopped).is_err(), "a stopped load ends with an error");
-    let done = loaded(target, &work);
+    let done = tables_loaded(target, &work);
     assert!(done[0].table == "spread of STO-READ-ASYNC" && done[0].rows_loaded == rows, "{done:?}");
     assert!(done[0].path.starts_with(path) && done[0].loaders > 1, "{done:?}");
     assert_eq!((sql(keys), count()), ("2".to_owned(), rows.to_string()));
     // The workload deletes no rows, so they are not counted again.
     sql("DELETE FROM loadline.sto_read_async_spread WHERE id < 10");
-    assert!(loaded(target, &work).is_empty() && count() == (rows - 10).to_string());
+    assert!(tables_loaded(target, &work).is_empty() && count() == (rows - 10).to_string());
     // A new target counts the rows and loads the missing ones.
-    assert_eq!(loaded(open().as_ref(), &work)[0].rows_loaded, 4096);
+    assert_eq!(tables_loaded(open().as_ref(), &work)[0].rows_loaded, 4096);
     assert_eq!((sql(keys), count()), ("2".to_owned(), rows.to_string()));
     // A load that was interrupted before it created the keys.
     sql(drop_keys);
-    let rest = loaded(open().as_ref(), &work);
+    let rest = tables_loaded(open().as_ref(), &work);
     assert!(rest[0].rows_loaded == 0 && sql(keys) == "2", "{rest:?}");
     target.drop_tables(&work).unwrap();
     target.clean().unwrap();
@@ -220,21 +232,96 @@ pub(crate) fn done_in_slices(session: &mut dyn DatabaseSession) -> f64 {
     (0..4).map(|_| slice().transaction.count() + 1).sum::<u64>() as f64
 }
 
-/// What `observer` sees of other sessions while `query` runs in one: the most at work at once, and their CPU time so far.
-pub(crate) fn watch_others(observer: &mut dyn Observer, query: impl FnOnce() + Send) -> (u32, Vec<Option<f64>>) {
-    let (mut seen, mut used) = (0, Vec::new());
+/// Demands that `observer` sees other sessions at work while `query` runs in one, and their CPU time, which is returned.
+pub(crate) fn others_at_work_are_seen(observer: &mut dyn Observer, query: impl FnOnce() + Send) -> f64 {
+    let (mut seen, mut used): (_, Vec<f64>) = (0, Vec::new());
     std::thread::scope(|scope| {
         let query = scope.spawn(query);
         while !query.is_finished() {
             seen = seen.max(observer.sample_waits().unwrap().unwrap().others.unwrap());
-            used.push(observer.snapshot().unwrap().counters.get(counter::OTHER_SESSIONS_CPU_NS).copied());
+            used.extend(observer.snapshot().unwrap().counters.get(counter::OTHER_SESSIONS_CPU_NS).copied());
             std::thread::sleep(std::time::Duration::from_millis(5));
         }
     });
-    (seen, used)
+    let last = *used.last().unwrap();
+    assert!(seen >= 1 && used.is_sorted() && used[0] < last, "{seen}, {used:?}");
+    last
 }
 
-/// What the statistics views say now.
+/// How many clients `target` sees to wait for `event` while `sleep` runs in one; the jobs do not. `each` is called meanwhile.
+pub(crate) fn waits_of_all_clients_are_sampled(
+    target: &dyn Target,
+    event: &str,
+    sleep: impl FnOnce() + Send,
+    mut each: impl FnMut(),
+) -> u32 {
+    let mut jobs = target.observer().unwrap();
+    let mut all = target.abilities().statistics_views.unwrap().observer_of_all().unwrap();
+    std::thread::scope(|scope| {
+        let query = scope.spawn(sleep);
+        let (mut seen, mut of_jobs) = (0, 0);
+        while !query.is_finished() {
+            let sample = all.sample_waits().unwrap().unwrap();
+            seen = seen.max(sample.sessions.get(event).copied().unwrap_or(0));
+            of_jobs += jobs.sample_waits().unwrap().unwrap().sessions.len();
+            each();
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        assert_eq!(of_jobs, 0);
+        seen
+    })
+}
+
+/// What a user without privileges is told: the grants that are missing, of which the first is needed to create tables, and that so many
+/// jobs are allowed because of a limit.
+pub(crate) fn a_poor_user_is_told(target: &dyn Target, grants: &[(&str, Severity)], jobs: u32, limit: &str) {
+    assert_refused(target.create(&work("LGWR-LAT1", &[])), &[grants[0].0]);
+    let findings = target.doctor().unwrap();
+    for (grant, severity) in grants {
+        let lacks = findings.iter().find(|f| f.id == "privilege" && f.advice.contains(grant));
+        assert_eq!(lacks.map(|f| f.severity), Some(*severity), "{grant}: {findings:?}");
+    }
+    let allowed = target.job_limit().unwrap();
+    assert!(allowed.jobs == Some(jobs) && allowed.because.contains(limit), "{allowed:?}");
+}
+
+/// `bad`: a payload of LGWR-LAT1 that the server refuses with `code`. Returns the session, and what a COMMIT after the refusal gives.
+pub(crate) fn a_failed_statement_is_an_error_and_the_session_lives_on(
+    target: &dyn Target,
+    work: &Work,
+    bad: &[u8],
+    code: &str,
+) -> (Box<dyn ClientSession>, Result<(), TargetError>) {
+    let good = [Arg::Bytes(&[7; 200]), Arg::Int(0)];
+    let bad = [Arg::Bytes(bad), Arg::Int(1)];
+    let done = |rows| assert_eq!(target.evidence(work).unwrap(), Some(rows));
+    let refused = |result: Result<_, TargetError>| match result.map(drop) {
+        Err(TargetError::Server(e)) => assert!(e.code == code && e.text.contains(code), "{e}"),
+        other => panic!("{other:?}"),
+    };
+    let mut s = target.client_session(work, 0).unwrap();
+    s.begin().unwrap();
+    refused(s.execute(0, &bad));
+    let committed = s.commit();
+    s.rollback().unwrap();
+    done(0);
+    s.begin().unwrap();
+    assert_eq!(s.execute(0, &good).unwrap(), 1);
+    s.rollback().unwrap();
+    done(0);
+    s.begin().unwrap();
+    assert_eq!(s.execute(0, &good).unwrap(), 1);
+    s.commit().unwrap();
+    done(1);
+    refused(s.execute_and_commit(0, &bad).map(|(rows, _)| rows));
+    s.rollback().unwrap();
+    assert_eq!(s.execute_and_commit(0, &good).unwrap().0, 1);
+    assert_eq!(s.execute_and_commit(0, &[Arg::Bytes(&[7; 200]), Arg::Int(-5)]).unwrap().0, 0, "no such row");
+    done(2);
+    (s, committed)
+}
+
+/// Rows of the statistics views now.
 pub(crate) fn views(target: &dyn Target) -> Vec<View> {
     target.abilities().statistics_views.unwrap().views().unwrap()
 }
@@ -280,6 +367,13 @@ pub(crate) fn slices(target: &dyn Target, work: &Work, ns: u64, slack: u64, fill
     }
     assert_eq!(target.evidence(work).unwrap(), Some(transactions as i64));
     fewest
+}
+
+/// Kills a server as a crash would, by the file whose first line is its process id.
+pub(crate) fn kill_by(file: &std::path::Path) {
+    let pid = std::fs::read_to_string(file).unwrap();
+    let kill = std::process::Command::new("kill").args(["-9", pid.lines().next().unwrap()]).status();
+    assert!(kill.unwrap().success());
 }
 
 /// A folder that a server's user can reach.

@@ -1,4 +1,4 @@
-//! What files are read as, with values that were worked out by hand from them: `data/expected.json` has the files, what is replaced in the
+//! Contents of files as read, with values that were worked out by hand from them: `data/expected.json` has the files, what is replaced in the
 //! first, what stands `before` and `after` it (a text, or `@file`), and the tests or the line at which they are refused, and what is
 //! `named` then.
 

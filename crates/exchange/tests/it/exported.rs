@@ -3,7 +3,6 @@
 use loadline_exchange::table::{TABLES, Table, TestData};
 use loadline_exchange::{Form, Tool};
 use loadline_model::column::TX_PER_S;
-use loadline_model::record::KindFigures;
 use loadline_model::{Detail, InPair, Latencies, Letter, Series, TestRecord};
 use serde_json::{Value, json};
 
@@ -18,16 +17,11 @@ fn data() -> Vec<TestData> {
     };
     let mut own = TestRecord { run: "own".to_owned(), test: 2, ..TestRecord::blank("LGWR-LAT1") };
     own.set(TX_PER_S, 0.1 + 0.2);
-    let kinds = [("a.sql", 3, Some(9), Some([2e6, 1e6, 5e6])), ("b, \"2\".sql", 1, None, None)];
-    let kind = |(name, weight, transactions, transaction_ns): (&str, _, _, _)| KindFigures {
-        name: name.to_owned(),
-        weight,
-        transactions,
-        tps: 7.5,
-        transaction_ns,
-        p95_ns: transaction_ns.map(|_| 4e6),
-    };
-    own.details.push(Detail::Kinds(kinds.map(kind).to_vec()));
+    let kinds = json!([
+        {"name": "a.sql", "weight": 3, "transactions": 9, "tps": 7.5, "transaction_ns": [2e6, 1e6, 5e6], "p95_ns": 4e6},
+        {"name": "b, \"2\".sql", "weight": 1, "tps": 7.5},
+    ]);
+    own.details.push(Detail::Kinds(serde_json::from_value(kinds).unwrap()));
     let series =
         Series { columns: vec!["t_s".to_owned(), "x".to_owned()], rows: vec![vec![Some(-1.0), None], vec![Some(0.0)]] };
     let mut latencies = Latencies::new();

@@ -25,7 +25,7 @@ pub(super) const HTML: &str = "text/html; charset=utf-8";
 pub(super) struct Request {
     pub(super) method: String,
     pub(super) path: String,
-    /// What follows the `?`, as it was sent.
+    /// Query after the `?`, as it was sent.
     pub(super) query: String,
     /// Names in lower case.
     pub(super) headers: Vec<(String, String)>,
@@ -176,7 +176,7 @@ mod tests {
 
     use super::*;
 
-    /// What is read of a connection that sends `text` and ends.
+    /// Request read from a connection that sends `text` and ends.
     fn sent(text: &[u8]) -> Result<Option<Request>, Refused> {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();

@@ -114,7 +114,7 @@ pub(super) fn state(state: RunState) -> &'static str {
     }
 }
 
-/// What a run can be found by: platform, product, workloads, kind; each once.
+/// Words by which a run is found: platform, product, workloads, kind; each once.
 fn labels(Brief { plan, target, .. }: &Brief) -> Vec<String> {
     let product = format!("{} {}", target.product, target.version);
     let kind = |paired: &Paired| if paired.links.is_some() { "levels of replication" } else { "two arms" }.to_owned();
@@ -129,7 +129,7 @@ fn labels(Brief { plan, target, .. }: &Brief) -> Vec<String> {
     all
 }
 
-/// What the page shows: `all` runs, of which `found` are those that were asked for.
+/// Contents of the page: `all` runs, of which `found` are those that were asked for.
 pub(super) fn page<'a>(
     asked: &Asked,
     found: &'a [impl AsRef<Listed>],
@@ -242,12 +242,10 @@ mod tests {
     fn a_run_is_found_by_all_words_together() {
         let run = listed("2026-x", RUN);
         let finds = |run: &Listed, query: &str| Asked::new(query).matches(run);
-        for query in ["", "q=lab", "q=LGWR+postgres", "q=complete+2026-11-20", "q=17+7</b>", "workload=LGWR-LAT1&q=lab"]
-        {
-            assert!(finds(&run, query), "{query}");
-        }
-        for query in ["q=lab+mariadb", "workload=LGWR-LAT", "platform=Lab"] {
-            assert!(!finds(&run, query), "{query}");
+        let found = ["", "q=lab", "q=LGWR+postgres", "q=complete+2026-11-20", "q=17+7</b>", "workload=LGWR-LAT1&q=lab"];
+        let not = ["q=lab+mariadb", "workload=LGWR-LAT", "platform=Lab"];
+        for query in found.into_iter().chain(not) {
+            assert_eq!(finds(&run, query), found.contains(&query), "{query}");
         }
         assert!(finds(&listed("y", "{}"), "q=y") && !finds(&listed("y", "{}"), "q=z"));
     }

@@ -151,7 +151,7 @@ fn several(served: &Served, ids: &[String]) -> Result<Vec<RunData>, PageError> {
 
 pub(super) fn compare(served: &Served, query: &str) -> Result<String, PageError> {
     let mut runs = several(served, &chosen(query)?)?;
-    // What was measured later is held against what was before, whatever the order of the list.
+    // What was measured later is compared with what was before, whatever the order of the list.
     runs.sort_by(|a, b| a.manifest.started_at.cmp(&b.manifest.started_at));
     let compared = Compared::new(&runs, TERMS, WIDTH).map_err(|e| PageError::Asked(e.to_string()))?;
     Ok(linked(compared.html().as_bytes(), &[]))
@@ -173,7 +173,7 @@ pub(super) fn trend(served: &Served, query: &str) -> Result<String, PageError> {
     runs.sort_by(|a, b| a.manifest.started_at.cmp(&b.manifest.started_at));
     let figures: Vec<String> = values(query, "figure").iter().flat_map(|f| f.split(',')).map(str::to_owned).collect();
     let left_out = followed_in_all.saturating_sub(MOST_FOLLOWED);
-    let trended = Trended::of(&runs, (!figures.is_empty()).then_some(figures.as_slice()))?;
+    let trended = Trended::new(&runs, (!figures.is_empty()).then_some(figures.as_slice()))?;
     if trended.counts()[0] == 0 {
         let text = "nothing can be followed: no valid test of a run without arms has such a figure";
         return Err(PageError::Asked(text.to_owned()));
@@ -194,7 +194,7 @@ fn under(page: &str, more: &str) -> String {
     page.replacen("</nav>\n", &format!("</nav>\n{more}"), 1)
 }
 
-/// What a forecast of the run `id` is asked, and the form that asks.
+/// Questions to a forecast of the run `id`, and the form that asks.
 fn questions(id: &str, query: &str) -> Result<(Vec<Question>, String), PageError> {
     let asked = |name: &str| values(query, name).pop().unwrap_or_default().trim().to_owned();
     let number = |name: &str| match asked(name) {

@@ -29,7 +29,7 @@ pub(super) struct Listed {
     pub(super) brief: Result<Brief, String>,
 }
 
-/// What the list shows of a manifest. Everything else in it is skipped.
+/// Parts of a manifest that the list shows. Everything else in it is skipped.
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct Brief {
     pub(super) started_at: String,
@@ -60,7 +60,7 @@ pub(super) struct BriefTarget {
     pub(super) version: String,
 }
 
-/// What is looked up only of the runs that are shown.
+/// Facts that are looked up only for the runs that are shown.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Seen {
     /// `None` if there is no test, or if tests cannot be read.
@@ -104,7 +104,7 @@ pub(super) struct Runs {
     pub(super) dir: PathBuf,
     /// As [`super::ServeOptions::audited`].
     audited: fn(RunData) -> RunData,
-    /// What was read of each run, and of which manifest.
+    /// Manifest read of each run, and when.
     known: Mutex<BTreeMap<String, (Stamp, Arc<Listed>)>>,
     tests: Mutex<BTreeMap<String, (Stamp, Arc<Tests>)>>,
 }
@@ -164,7 +164,7 @@ impl Runs {
         Some(tests)
     }
 
-    /// What is looked up of a run that is shown.
+    /// Facts that are looked up for a run that is shown.
     pub(super) fn seen(&self, id: &str) -> Seen {
         Seen { tests: self.tests(id), written: is_written(&self.dir.join(id)) }
     }
@@ -223,7 +223,7 @@ fn brief(path: &Path, length: u64) -> Result<Brief, String> {
     serde_json::from_slice(&text).map_err(|e| format!("its manifest is damaged: {e}"))
 }
 
-/// What in a folder is neither a plain file of usual size nor a folder of such, if anything. Links could lead anywhere, and reading a
+/// Anything in a folder that is neither a plain file of usual size nor a folder of such. Links could lead anywhere, and reading a
 /// pipe would never end.
 fn odd(folder: &Path, depth: usize, seen: &mut usize) -> Option<String> {
     for entry in std::fs::read_dir(folder).ok()?.flatten() {

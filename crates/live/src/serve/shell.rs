@@ -1,4 +1,4 @@
-//! What every page has around it: the way back to the list, and the style of reports.
+//! Frame of every page: the way back to the list, and the style of reports.
 
 use loadline_report::{STYLE, filled};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};

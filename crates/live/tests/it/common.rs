@@ -1,70 +1,41 @@
 //! A run folder as loadline writes it.
 
+#[path = "../../../analyze/tests/it/common/made.rs"]
+mod made;
+
 use std::path::Path;
 
 use loadline_analyze::waits::Counts;
 use loadline_live::now::Now;
 use loadline_model::live::{LiveEvent, LiveLine, LiveSecond, LiveTest};
-use loadline_model::manifest::{MANIFEST_SCHEMA, RunState, TargetInfo};
-use loadline_model::plan::PlannedWorkload;
-use loadline_model::{Driver, Jobs, Latencies, Manifest, Plan, TestRecord, column};
+use loadline_model::manifest::{MANIFEST_SCHEMA, RunState};
+use loadline_model::{Latencies, Manifest, TestRecord};
+use serde_json::json;
 
 /// A manifest of a run in `state` that measures three workloads.
 pub(crate) fn manifest(state: RunState) -> Manifest {
-    let workload = |code| PlannedWorkload::of(code, Driver::Client);
-    let plan = Plan {
-        size_bytes: 128 << 20,
-        target: "null:".to_owned(),
-        platform: "laptop".to_owned(),
-        workloads: ["LGWR-LAT1", "LGWR-THR", "TP-MIXED"].map(workload).to_vec(),
-        jobs: Jobs::List(vec![1, 2]),
-        duration_s: 30.0,
-        warmup_s: 2.0,
-        repeat: 2,
-        seed: 1,
-        ..Plan::default()
-    };
-    Manifest {
-        schema: MANIFEST_SCHEMA,
-        run: "2026-11-20-161530-postgres".to_owned(),
-        loadline_version: "0.1.0".to_owned(),
-        started_at: "2026-11-20T16:15:30.000Z".to_owned(),
-        command: vec!["loadline".to_owned(), "run".to_owned()],
-        plan,
-        target: TargetInfo { product: "PostgreSQL".to_owned(), version: "17.5".to_owned(), ..TargetInfo::default() },
-        state,
-        ..Manifest::default()
-    }
+    let workloads = ["LGWR-LAT1", "LGWR-THR", "TP-MIXED"].map(|code| json!({"code": code, "driver": "client"}));
+    let plan = json!({"size_bytes": 128 << 20, "target": "null:", "platform": "laptop", "workloads": workloads,
+        "jobs": {"list": [1, 2]}, "duration_s": 30, "warmup_s": 2, "repeat": 2, "seed": 1});
+    let run = json!({"schema": MANIFEST_SCHEMA, "run": "2026-11-20-161530-postgres", "loadline_version": "0.1.0",
+        "started_at": "2026-11-20T16:15:30.000Z", "command": ["loadline", "run"], "plan": plan,
+        "target": {"product": "PostgreSQL", "version": "17.5"}, "state": state});
+    made::patched(&Manifest::default(), run)
 }
 
 pub(crate) fn record(test: u32, why_invalid: Option<&str>) -> TestRecord {
-    let mut record = TestRecord {
-        test,
-        jobs: test,
-        group: "log-writer".to_owned(),
-        platform: "laptop".to_owned(),
-        target: "null:".to_owned(),
-        valid: why_invalid.is_none(),
-        invalid_reason: why_invalid.map(str::to_owned),
-        ..TestRecord::blank("LGWR-LAT1")
-    };
-    record.set(column::COMMIT_THROUGHPUT_TPS, 1234.0 * f64::from(test));
-    record.set(column::COMMIT_LATENCY_MS, 0.81);
-    record.set(column::TRANSACTION_TIME_NS_P99, 2.31e6);
-    record
+    made::patched(
+        &TestRecord::blank("LGWR-LAT1"),
+        json!({"test": test, "jobs": test, "group": "log-writer",
+        "platform": "laptop", "target": "null:", "valid": why_invalid.is_none(), "invalid_reason": why_invalid,
+        "commit_throughput_tps": 1234 * test, "commit_latency_ms": 0.81, "transaction_time_ns_p99": 2.31e6}),
+    )
 }
 
 /// The begin of a test, as of `at_s`.
 pub(crate) fn begun(at_s: f64, test: u32) -> LiveLine {
-    let test = LiveTest {
-        test,
-        workload: "LGWR-LAT1".to_owned(),
-        jobs: 8,
-        repetition: 1,
-        repeat: 2,
-        left_s: 200.0,
-        ..LiveTest::default()
-    };
+    let workload = "LGWR-LAT1".to_owned();
+    let test = LiveTest { test, workload, jobs: 8, repetition: 1, repeat: 2, left_s: 200.0, ..LiveTest::default() };
     LiveLine { at_s, event: LiveEvent::Test(test) }
 }
 
@@ -92,7 +63,7 @@ pub(crate) fn now() -> Now {
     for test in [1, 3] {
         let mut latencies = Latencies::new();
         (0..1000).for_each(|n| latencies.record(u64::from(test) * 100_000 + n * n));
-        now.latencies.insert(test, Counts::of(&latencies));
+        now.latencies.insert(test, Counts::from_latencies(&latencies));
     }
     now.apply(begun(0.0, 4));
     (1..=20).for_each(|s| now.apply(second(4, f64::from(s))));

@@ -1,83 +1,92 @@
 //! A run folder that grows, shrinks or vanishes while it is watched.
 
 use std::fs;
+use std::path::PathBuf;
 
 use loadline_live::now::{Follower, Standing};
 use loadline_live::{Ended, WatchOptions, watch};
+use loadline_model::live::LiveLine;
 use loadline_model::manifest::RunState;
+use tempfile::TempDir;
 
 use crate::common::{begun, record, second, write_manifest};
 
-fn line(value: &impl serde::Serialize) -> String {
-    serde_json::to_string(value).unwrap() + "\n"
+/// A run folder, and that in which it is.
+struct Run(PathBuf, #[expect(dead_code, reason = "removed with it")] TempDir);
+
+impl Run {
+    fn new() -> Run {
+        let dir = tempfile::tempdir().unwrap();
+        Run(dir.path().join("run"), dir)
+    }
+
+    fn manifest(&self, state: RunState) {
+        write_manifest(&self.0, state);
+    }
+
+    /// Writes all that is said of it, with a piece of a line at the end.
+    fn live(&self, lines: &[LiveLine], torn: &str) {
+        let lines = lines.iter().map(|line| serde_json::to_string(line).unwrap() + "\n").collect::<String>();
+        fs::write(self.0.join("live.jsonl"), lines + torn).unwrap();
+    }
+
+    fn tests(&self, numbers: &[u32]) {
+        let line = |n: &u32| serde_json::to_string(&record(*n, None)).unwrap() + "\n";
+        fs::write(self.0.join("tests.jsonl"), numbers.iter().map(line).collect::<String>()).unwrap();
+    }
 }
 
 #[test]
 fn a_run_is_followed_from_before_its_beginning_to_its_end() {
-    let dir = tempfile::tempdir().unwrap();
-    let run = dir.path().join("run");
-    let mut follower = Follower::new(&run);
+    let run = Run::new();
+    let mut follower = Follower::new(&run.0);
     assert!(follower.look().problem.is_some(), "there is nothing yet");
-    write_manifest(&run, RunState::Started);
+    run.manifest(RunState::Started);
     let now = follower.look();
     assert_eq!((now.problem.as_deref(), now.is_open()), (None, true));
     assert_eq!(now.to_come(), ["LGWR-LAT1", "LGWR-THR", "TP-MIXED"]);
-    let mut text = line(&begun(0.0, 1)) + &line(&second(1, 1.0));
-    fs::write(run.join("live.jsonl"), &text).unwrap();
+    run.live(&[begun(0.0, 1), second(1, 1.0)], "");
     let now = follower.look();
     assert_eq!((now.test().unwrap().test, now.seconds.len()), (1, 1));
     assert_eq!(now.to_come(), ["LGWR-THR", "TP-MIXED"]);
-    assert_eq!(now.left_s(50.0), Some(150.0));
-    assert_eq!(now.left_s(1000.0), Some(0.0), "never less than nothing");
+    assert_eq!([50.0, 1000.0].map(|s| now.left_s(s)), [Some(150.0), Some(0.0)], "never less than nothing");
     // The test is done; the next second is torn.
-    fs::write(run.join("tests.jsonl"), line(&record(1, None))).unwrap();
-    text += "{\"at_s\":";
-    fs::write(run.join("live.jsonl"), &text).unwrap();
+    run.tests(&[1]);
+    run.live(&[begun(0.0, 1), second(1, 1.0)], "{\"at_s\":");
     let now = follower.look();
     assert_eq!((now.records.len(), now.test(), now.seconds.len()), (1, None, 1));
-    write_manifest(&run, RunState::Complete);
+    run.manifest(RunState::Complete);
     let now = follower.look();
     assert!(!now.is_open() && now.left_s(0.0).is_none() && now.to_come().is_empty(), "{now:?}");
     assert_eq!(now.state(1e9), Standing::Ended(RunState::Complete));
 }
 
 #[test]
-fn what_shrinks_or_is_replaced_is_read_anew() {
-    let dir = tempfile::tempdir().unwrap();
-    let run = dir.path().join("run");
-    write_manifest(&run, RunState::Started);
-    let records = |numbers: &[u32]| numbers.iter().map(|n| line(&record(*n, None))).collect::<String>();
-    fs::write(run.join("tests.jsonl"), records(&[1, 2, 3])).unwrap();
-    fs::write(run.join("live.jsonl"), line(&second(1, 1.0)) + &line(&second(1, 2.0))).unwrap();
-    let mut follower = Follower::new(&run);
+fn what_shrinks_or_is_replaced_is_read_anew_and_damage_is_said() {
+    let run = Run::new();
+    run.manifest(RunState::Started);
+    run.tests(&[1, 2, 3]);
+    run.live(&[second(1, 1.0), second(1, 2.0)], "");
+    let mut follower = Follower::new(&run.0);
     assert_eq!(follower.look().records.len(), 3);
-    fs::write(run.join("tests.jsonl"), records(&[1])).unwrap();
-    fs::write(run.join("live.jsonl"), line(&second(1, 9.0))).unwrap();
+    run.tests(&[1]);
+    run.live(&[second(1, 9.0)], "");
     let now = follower.look();
     assert_eq!(now.records.iter().map(|r| r.test).collect::<Vec<_>>(), [1]);
     assert_eq!(now.seconds.iter().map(|s| s.elapsed_s).collect::<Vec<_>>(), [9.0]);
-    fs::remove_dir_all(&run).unwrap();
-    let now = follower.look();
-    assert!(now.problem.as_ref().is_some_and(|p| p.contains("gone")) && now.records.is_empty(), "{now:?}");
-    write_manifest(&run, RunState::Started);
-    fs::write(run.join("tests.jsonl"), records(&[1, 2])).unwrap();
-    let now = follower.look();
-    assert_eq!((now.problem.as_deref(), now.records.len()), (None, 2), "it is there again");
-}
-
-#[test]
-fn damage_is_said_and_what_is_known_stays() {
-    let dir = tempfile::tempdir().unwrap();
-    let run = dir.path().join("run");
-    write_manifest(&run, RunState::Started);
-    fs::write(run.join("live.jsonl"), line(&second(1, 1.0))).unwrap();
-    let mut follower = Follower::new(&run);
-    follower.look();
-    fs::write(run.join("manifest.json"), "{").unwrap();
+    // What is known stays.
+    fs::write(run.0.join("manifest.json"), "{").unwrap();
     let now = follower.look();
     assert!(now.problem.as_ref().is_some_and(|p| p.contains("damaged")) && now.seconds.len() == 1, "{now:?}");
-    write_manifest(&run, RunState::Started);
+    run.manifest(RunState::Started);
     assert_eq!(follower.look().problem, None);
+    fs::remove_dir_all(&run.0).unwrap();
+    let now = follower.look();
+    assert!(now.problem.as_ref().is_some_and(|p| p.contains("gone")) && now.records.is_empty(), "{now:?}");
+    run.manifest(RunState::Started);
+    run.tests(&[1, 2]);
+    let now = follower.look();
+    assert_eq!((now.problem.as_deref(), now.records.len()), (None, 2), "it is there again");
 }
 
 #[test]

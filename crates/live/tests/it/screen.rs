@@ -38,7 +38,7 @@ fn a_run_is_a_table_with_a_line_for_each_workload() {
     let done = table(&now, 21.0, 78, 24);
     assert!(done.contains("3 valid, 1 refused") && done.contains("4,936 tps"), "{done}");
     // Of many workloads those around the one under way are shown.
-    let workload = |n: usize| PlannedWorkload::of(&format!("W-{n}"), Driver::Client);
+    let workload = |n: usize| PlannedWorkload::new(&format!("W-{n}"), Driver::Client);
     now.manifest.as_mut().unwrap().plan.workloads.extend((0..40).map(workload));
     let many = table(&now, 21.0, 78, 24);
     assert!(many.lines().count() <= 24 && many.contains("43 workloads in all") && many.contains("LGWR-LAT1"), "{many}");

@@ -11,11 +11,12 @@ use crate::Tally;
 use crate::between::{CurrentCanceller, Renewed};
 
 /// An engine with a given transaction time and failure rate.
+#[derive(Default)]
 struct Scripted {
     sleep_ms: u64,
     fail_every: u64,
     done: u64,
-    lost_after: u64,
+    lost_after: Option<u64>,
     rolled_back: u64,
     conflict_every: u64,
     keys: Vec<i64>,
@@ -33,7 +34,7 @@ impl ClientSession for Scripted {
             return Err(TargetError::Conflict("deadlock".into()));
         }
         self.keys.extend(args.iter().filter_map(|a| if let Arg::Int(key) = a { Some(*key) } else { None }));
-        if self.done > self.lost_after {
+        if self.lost_after.is_some_and(|after| self.done > after) {
             return Err(TargetError::Lost("the server went away".into()));
         }
         if self.fail_every > 0 && self.done.is_multiple_of(self.fail_every) {
@@ -62,23 +63,14 @@ impl ClientSession for Scripted {
 }
 
 fn engine() -> Scripted {
-    Scripted {
-        sleep_ms: 2,
-        fail_every: 0,
-        done: 0,
-        lost_after: u64::MAX,
-        rolled_back: 0,
-        conflict_every: 0,
-        keys: Vec::new(),
-        published_ns: Vec::new(),
-    }
+    Scripted { sleep_ms: 2, ..Scripted::default() }
 }
 
 fn run_for(session: &mut Scripted, warmup_ms: u64, window_ms: u64, rate: Option<f64>) -> (JobResult, Tally, Schedule) {
     run_with(|| Session::Fixed(session), warmup_ms, window_ms, rate, None)
 }
 
-/// The same with the session of `session`, and with think times.
+/// Runs with the session of `session`, and with think times.
 fn run_with<'s>(
     session: impl FnOnce() -> Session<'s> + Send,
     warmup_ms: u64,
@@ -89,13 +81,9 @@ fn run_with<'s>(
     let workload = loadline_workload::find("LGWR-LAT1").unwrap();
     let params = workload.params(&Default::default()).unwrap();
     let program = workload.make(&params);
-    let mut stream = Stream::new(
-        &program,
-        JobStart { first_key: 0, new_key: 0, draw: 0 },
-        Arc::new(loadline_workload::Pool::new(1, 0, Payload::default())),
-        0,
-    )
-    .unwrap();
+    let job_start = JobStart { first_key: 0, new_key: 0, draw: 0 };
+    let pool = Arc::new(loadline_workload::Pool::new(1, 0, Payload::default()));
+    let mut stream = Stream::new(&program, job_start, pool, 0).unwrap();
     let start_ns = now_ns();
     let open_ns = start_ns + warmup_ms * 1_000_000;
     let schedule = Schedule { start_ns, open_ns, close_ns: open_ns + window_ms * 1_000_000 };
@@ -106,23 +94,12 @@ fn run_with<'s>(
     let (result, tally) = std::thread::scope(|scope| {
         let running = scope.spawn(|| {
             let tally = Mutex::new(Tally::new(timing.window_ns, pace.is_some()));
-            let job = super::run(
-                Client {
-                    job: 0,
-                    session: session(),
-                    stream: &mut stream,
-                    program: &program,
-                    script: None,
-                    pace,
-                    think,
-                },
-                timing,
-                &shared,
-                Held::new(&tally, true),
-            );
+            let (stream, program) = (&mut stream, &program);
+            let client = Client { job: 0, session: session(), stream, program, script: None, pace, think };
+            let job = super::run(client, timing, &shared, Held::new(&tally, true));
             (job, tally.into_inner().unwrap())
         });
-        while shared.passed_close.load(Ordering::Relaxed) == 0 && !running.is_finished() {
+        while shared.after_end.load(Ordering::Relaxed) == 0 && !running.is_finished() {
             std::thread::sleep(Duration::from_millis(2));
         }
         shared.stop.store(true, Ordering::Relaxed);
@@ -135,6 +112,10 @@ fn run_with<'s>(
 fn time_in_transactions_fills_the_window() {
     let (result, tally, schedule) = run_for(&mut engine(), 50, 300, None);
     assert!(result.ran_through(&schedule) && tally.errors_total == 0);
+    assert_eq!(tally.total, result.total);
+    // With the one at the window end, if it did not end right there.
+    let (kept, counted) = (result.slowest.as_ref().unwrap().kept().0.len() as u64, tally.transaction.count());
+    assert!((counted..=counted + 1).contains(&kept), "{kept} of {counted}");
     assert_eq!(tally.per_step.iter().sum::<u64>(), tally.transaction.count());
     let share = result.time_in_transactions_ns() / schedule.window_ns() as f64;
     // Each of them took 2 ms or more, the first perhaps before the window.
@@ -179,19 +160,20 @@ fn a_transaction_that_lost_against_another_is_tried_again_with_its_values() {
     let both = session.keys.len().min(undisturbed.keys.len());
     assert_eq!(session.keys[..both], undisturbed.keys[..both]);
     // One that always loses is an error at last.
+    let began = std::time::Instant::now();
     let (_, tally, _) = run_for(&mut Scripted { sleep_ms: 0, conflict_every: 1, ..engine() }, 50, 300, None);
+    // Each pause is twice as long as the one before, up to the longest.
+    let [first_ns, longest_ns] = PAUSE_AFTER_CONFLICT_NS;
+    let pauses_ns: u64 = (0..MAX_ATTEMPTS - 2).map(|n| (first_ns << n.min(20)).min(longest_ns)).sum();
+    assert!(began.elapsed() >= Duration::from_nanos(tally.errors_total * pauses_ns), "{}", tally.errors_total);
     assert!(tally.errors_total > 0 && tally.conflicts_total >= tally.errors_total);
 }
 
 #[test]
-fn a_lost_session_ends_the_job_with_the_reason() {
-    let (result, _, schedule) = run_for(&mut Scripted { lost_after: 30, ..engine() }, 50, 300, None);
+fn a_lost_session_and_a_statement_that_always_fails_end_the_job_with_the_reason() {
+    let (result, _, schedule) = run_for(&mut Scripted { lost_after: Some(30), ..engine() }, 50, 300, None);
     assert_eq!(result.lost.as_deref(), Some("the server went away"));
     assert!(!result.ran_through(&schedule));
-}
-
-#[test]
-fn a_statement_that_always_fails_ends_the_job() {
     let (result, _, _) = run_for(&mut Scripted { fail_every: 1, ..engine() }, 50, 1000, None);
     assert!(result.lost.is_some_and(|l| l.contains("in a row")));
 }
@@ -279,9 +261,9 @@ fn a_session_is_opened_anew_after_its_transactions() {
         std::thread::sleep(Duration::from_millis(3));
         Ok(Box::new(engine()))
     };
-    let canceller = CurrentCanceller::new(Canceller::new(|| ()));
     let renewed = || {
         let now: Option<Box<dyn ClientSession>> = Some(Box::new(engine()));
+        let canceller = CurrentCanceller::new(Canceller::new(|| ()));
         Session::Renewed(Renewed { now, every: 4, since: 0, open: Box::new(open), canceller })
     };
     let (result, tally, schedule) = run_with(renewed, 30, 150, None, None);
@@ -295,12 +277,7 @@ fn a_session_is_opened_anew_after_its_transactions() {
     let all = result.time_in_transactions_ns() + result.connecting_ns as f64;
     let share = all / schedule.window_ns() as f64;
     assert!(share <= 1.001, "connecting is no part of a transaction: {share}");
-    let canceller = CurrentCanceller::new(Canceller::new(|| ()));
-    let refused = || {
-        let now: Option<Box<dyn ClientSession>> = Some(Box::new(engine()));
-        Session::Renewed(Renewed { now, every: 4, since: 0, open: Box::new(open), canceller })
-    };
-    let (result, _, _) = run_with(refused, 30, 5_000, None, None);
+    let (result, _, _) = run_with(renewed, 30, 5_000, None, None);
     let why = result.lost.unwrap();
     assert!(why.contains("no new session") && why.contains("too many connections"), "{why}");
 }

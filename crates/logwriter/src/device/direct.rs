@@ -219,11 +219,8 @@ impl LogDevice for DirectDevice {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::device::file::{FileConfig, FileDevice};
     use crate::device::testing::{TinyLog, recover};
-
-    fn here() -> tempfile::TempDir {
-        tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap()
-    }
 
     const ALL: [(DirectSync, Via); 4] = [
         (DirectSync::Dsync, Via::Auto),
@@ -232,39 +229,49 @@ mod tests {
         (DirectSync::Fdatasync, Via::SystemCalls),
     ];
 
+    /// More than new files are filled by at once, and no multiple of it.
+    const FILE: u64 = 96 << 10;
+
+    fn here() -> tempfile::TempDir {
+        tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap()
+    }
+
+    fn open(dir: &Path, sync: DirectSync, via: Via) -> DirectDevice {
+        DirectDevice::open(dir, DirectOptions { file_bytes: FILE, sync, via, ..DirectOptions::default() }).unwrap()
+    }
+
     #[test]
-    fn a_log_written_in_each_way_is_read_back() {
-        for (sync, via) in ALL {
-            let dir = here();
-            let options = DirectOptions { file_bytes: 65536, sync, via, ..DirectOptions::default() };
-            let mut log = TinyLog::open(DirectDevice::open(dir.path(), options).unwrap()).unwrap();
-            let per_file = 65536 / log.device.block_bytes() as u64;
-            for _ in 0..per_file + 3 {
-                log.commit().unwrap();
-            }
+    fn a_log_that_each_way_continues_is_read_back() {
+        let dir = here();
+        let block_bytes = open(dir.path(), DirectSync::Dsync, Via::Auto).block_bytes();
+        let per_file = FILE / block_bytes as u64;
+        for (round, (sync, via)) in (1..).zip(ALL) {
+            let mut log = TinyLog::open(open(dir.path(), sync, via)).unwrap();
+            log.commits(per_file + 3);
             // Write and sync as separate calls.
             let memory = AlignedBuf::new(2 * PAGE).unwrap();
-            log.device.write(65536 - 2 * PAGE as u64, &memory).unwrap();
+            log.device.write(FILE - 2 * PAGE as u64, &memory).unwrap();
             log.device.sync().unwrap();
             drop(log);
-            let device = DirectDevice::open(dir.path(), options).unwrap();
-            assert_eq!(recover(&device).unwrap().len() as u64, per_file + 3);
+            let device = open(dir.path(), sync, via);
+            assert_eq!(recover(&device).unwrap().len() as u64, round * (per_file + 3), "{sync:?} {via:?}");
             // Reads need no alignment and stop at the end of the file.
             let whole = std::fs::read(device.dir.path(0)).unwrap();
             let mut some = vec![0; 700];
             assert_eq!(device.read(0, 5001, &mut some).unwrap(), 700);
             assert_eq!(some, whole[5001..5701]);
-            assert_eq!(device.read(0, 65536, &mut some).unwrap(), 0);
-            assert_eq!(device.read(0, 65530, &mut some).unwrap(), 6);
+            assert_eq!(device.read(0, FILE, &mut some).unwrap(), 0);
+            assert_eq!(device.read(0, FILE - 6, &mut some).unwrap(), 6);
         }
+        let config = FileConfig { file_bytes: FILE, block_bytes, ..FileConfig::default() };
+        let files = FileDevice::open(dir.path(), &config).unwrap();
+        assert_eq!(recover(&files).unwrap().len() as u64, 4 * (per_file + 3));
     }
 
     #[test]
     fn it_says_how_it_writes() {
         let dir = here();
-        let described = |sync, via| {
-            DirectDevice::open(dir.path(), DirectOptions { sync, via, ..DirectOptions::default() }).unwrap().describe()
-        };
+        let described = |sync, via| open(dir.path(), sync, via).describe();
         let plain = described(DirectSync::Fdatasync, Via::SystemCalls);
         assert!(plain.contains("O_DIRECT, pwrite and fdatasync, blocks of"), "{plain}");
         let auto = described(DirectSync::Fdatasync, Via::Auto);
@@ -272,7 +279,7 @@ mod tests {
             Ok(()) => assert!(auto.contains("write linked with fdatasync through io_uring"), "{auto}"),
             Err(why) => assert!(auto.contains(&why), "{auto}"),
         }
-        let mut device = DirectDevice::open(dir.path(), DirectOptions::default()).unwrap();
+        let mut device = open(dir.path(), DirectSync::Dsync, Via::Auto);
         (device.ring, device.no_ring) = (None, Some("it is forbidden".into()));
         assert!(device.describe().contains("O_DSYNC, pwrite because it is forbidden"), "{}", device.describe());
     }
@@ -290,25 +297,17 @@ mod tests {
     }
 
     #[test]
-    fn without_an_open_file_nothing_is_written() {
-        let dir = here();
-        let mut device = DirectDevice::open(dir.path(), DirectOptions::default()).unwrap();
+    fn without_an_open_file_or_with_an_error_of_the_kernel_nothing_is_written() {
         let memory = AlignedBuf::new(PAGE).unwrap();
-        for result in [device.write(0, &memory), device.sync()] {
-            assert!(result.unwrap_err().to_string().contains("no log file is open"));
-        }
-    }
-
-    #[test]
-    fn an_error_of_the_kernel_is_reported_in_each_way() {
         for (sync, via) in ALL {
             let dir = here();
-            let options = DirectOptions { file_bytes: 65536, sync, via, ..DirectOptions::default() };
-            let mut device = DirectDevice::open(dir.path(), options).unwrap();
+            let mut device = open(dir.path(), sync, via);
+            for result in [device.write(0, &memory), device.sync()] {
+                assert!(result.unwrap_err().to_string().contains("no log file is open"));
+            }
             device.open_file(0).unwrap();
             let path = device.dir.path(0);
             device.file = Some((File::open(&path).unwrap(), path));
-            let memory = AlignedBuf::new(PAGE).unwrap();
             let error = device.write_and_sync(0, &memory, &|| 0).unwrap_err().to_string();
             assert!(error.contains("cannot write") && error.contains("redo-"), "{error}");
         }

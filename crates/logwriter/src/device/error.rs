@@ -10,13 +10,13 @@ pub enum DeviceError {
     /// A system call failed.
     #[error("cannot {action} {what}: {source}. {advice}")]
     Io {
-        /// What was tried, as a verb (`write`, `sync`, `preallocate`, ...).
+        /// Attempt, as a verb (`write`, `sync`, `preallocate`, ...).
         action: &'static str,
         /// Path or address.
         what: String,
         /// The system's error.
         source: io::Error,
-        /// What to do next.
+        /// Next step of the user.
         advice: String,
     },
     /// The device took fewer bytes than it was given.
@@ -41,17 +41,17 @@ pub enum DeviceError {
         needed: usize,
         /// Why the last one failed.
         cause: String,
-        /// What to do next.
+        /// Next step of the user.
         advice: String,
     },
     /// The device cannot do what it was asked.
     #[error("{what} cannot {wish}: {why}. {advice}")]
     Unsupported {
         what: String,
-        /// What it was asked, as a verb phrase.
+        /// Request to the device, as a verb phrase.
         wish: String,
         why: String,
-        /// What to do next.
+        /// Next step of the user.
         advice: String,
     },
 }

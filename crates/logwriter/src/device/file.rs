@@ -42,7 +42,7 @@ impl Default for FileConfig {
 struct Current {
     path: PathBuf,
     file: File,
-    /// The same file with `O_DSYNC`, if that is how writes become durable.
+    /// Handle of this file with `O_DSYNC`, if that is how writes become durable.
     dsync: Option<File>,
     /// Bytes were written to `file` that are not synced.
     unsynced: bool,
@@ -199,6 +199,11 @@ mod tests {
                 at += device.read(0, at as u64, &mut found[at..]).unwrap();
             }
             assert!(found == blocks, "{sync:?}");
+        }
+        // What cannot be written out early is no error.
+        let null = File::open("/dev/null").unwrap();
+        for (offset, length) in [(0, 1), (4096, usize::MAX), (u64::MAX, 1)] {
+            write_out::begin(&null, offset, length).unwrap();
         }
     }
 }

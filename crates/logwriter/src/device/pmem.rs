@@ -153,15 +153,10 @@ mod tests {
         let described = device.describe();
         assert!(described.contains("stand-in") && described.contains("no persistent memory"), "{described}");
         let mut log = TinyLog::open(device).unwrap();
-        for _ in 0..75 {
-            log.commit().unwrap();
-        }
+        log.commits(75);
         assert_eq!(recover(&log.device).unwrap().len(), 75);
-        let ones = {
-            let mut m = AlignedBuf::new(PAGE).unwrap();
-            m.fill(1);
-            m
-        };
+        let mut ones = AlignedBuf::new(PAGE).unwrap();
+        ones.fill(1);
         log.device.write(8192, &ones).unwrap();
         log.device.write(12288, &ones[..512]).unwrap();
         assert_eq!(log.device.dirty, Some((8192, 12800)));
@@ -169,6 +164,7 @@ mod tests {
         assert_eq!(log.device.dirty, None);
         assert!(log.device.write(16384, &ones[..512]).is_err(), "past the end of the file");
         drop(log);
+        assert_eq!(std::fs::metadata(dir.path().join("redo-0000000000.log")).unwrap().len(), OPTIONS.file_bytes);
         let device = PmemDevice::open(dir.path(), OPTIONS).unwrap();
         assert_eq!(recover(&device).unwrap().len(), 75);
         let mut some = [0; 600];

@@ -54,7 +54,7 @@ impl Member {
     /// A member whose log files are in `dir`.
     #[must_use]
     pub fn new(dir: &Path, device: Box<dyn LogDevice>) -> Member {
-        Member { name: dir.display().to_string(), device, storage: Storage::of(dir) }
+        Member { name: dir.display().to_string(), device, storage: Storage::under(dir) }
     }
 }
 

@@ -14,8 +14,8 @@ pub(super) struct Storage {
 
 impl Storage {
     /// The storage under `dir`, or `None` if it cannot be read.
-    pub(super) fn of(dir: &Path) -> Option<Storage> {
-        let mut facts = StorageFacts::of(dir).ok()?;
+    pub(super) fn under(dir: &Path) -> Option<Storage> {
+        let mut facts = StorageFacts::read(dir).ok()?;
         let disk = facts.storage.device_facts.remove("disk").or(facts.storage.device);
         Some(Storage { filesystem: facts.st_dev, disk })
     }
@@ -53,7 +53,7 @@ mod tests {
         std::fs::create_dir(&a).unwrap();
         std::fs::create_dir(&b).unwrap();
         let shm = tempfile::tempdir_in("/dev/shm").unwrap();
-        let storage = [&*a, shm.path(), &*b].map(|dir| Storage::of(dir).unwrap());
+        let storage = [&*a, shm.path(), &*b].map(|dir| Storage::under(dir).unwrap());
         let members: Vec<_> = ["/a", "/shm", "/b"].into_iter().zip(storage.iter().map(Some)).collect();
         let found = warnings(&members);
         assert_eq!(found.len(), 1, "{found:?}");

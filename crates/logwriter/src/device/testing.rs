@@ -1,19 +1,20 @@
-//! Test helpers: a disk in memory that loses unsynced data in a power cut and fails on request, and a log simple enough
-//! to be recovered in a few lines.
+//! Test helpers: a disk in memory that fails, waits and slows down on request, and a log simple enough to be recovered in
+//! a few lines.
+
+#[path = "../../tests/common/mod.rs"]
+pub(crate) mod common;
 
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread;
 use std::time::Duration;
 
-use super::{DeviceError, FileMaker, LogDevice};
+use super::{DeviceError, LogDevice};
+use common::{Call, Event, Fate, MemDevice};
 
 #[derive(Debug, Default)]
-struct Inner {
-    /// What the cache holds, and what would be left if the power failed now.
-    cache: BTreeMap<u64, Vec<u8>>,
-    durable: BTreeMap<u64, Vec<u8>>,
+struct Control {
     writes: u64,
     syncs: u64,
     fail_write_after: Option<u64>,
@@ -22,155 +23,121 @@ struct Inner {
     held: bool,
 }
 
-/// A disk that outlives the devices on it.
-#[derive(Clone, Debug)]
+/// A disk that outlives the devices on it. They make the files that they open.
+#[derive(Clone)]
 pub(crate) struct Disk {
-    inner: Arc<Mutex<Inner>>,
-    released: Arc<Condvar>,
+    stored: Arc<Mutex<common::Disk>>,
+    control: Arc<(Mutex<Control>, Condvar)>,
     block: usize,
-    file_bytes: u64,
 }
 
 impl Disk {
     pub(crate) fn new(block: usize, file_bytes: u64) -> Disk {
-        Disk { inner: Arc::default(), released: Arc::default(), block, file_bytes }
+        Disk::holding(block, common::Disk::new(usize::try_from(file_bytes).unwrap()))
+    }
+
+    fn holding(block: usize, stored: common::Disk) -> Disk {
+        Disk { stored: Arc::new(Mutex::new(stored)), control: Arc::default(), block }
     }
 
     pub(crate) fn device(&self) -> Box<dyn LogDevice> {
-        Box::new(Mounted { disk: self.clone(), file: 0 })
+        let disk = self.clone();
+        Box::new(MemDevice::hooked(&self.stored, self.block, Box::new(move |call| disk.before(call))))
+    }
+
+    fn before(&self, call: Call) -> Result<(), DeviceError> {
+        match call {
+            Call::Open { file } => self.stored.lock().unwrap().apply(Event::Make { file, recycle: None }),
+            Call::Write { address } => {
+                assert_eq!(address % 4096, 0, "buffers are aligned");
+                let mut control = self.control();
+                if control.fail_write_after.is_some_and(|n| control.writes >= n) {
+                    return Err(eio("write"));
+                }
+                control.writes += 1;
+            }
+            Call::Sync => {
+                let delay = self.control().delay;
+                thread::sleep(delay);
+                // With a limit: a test that fails meanwhile must end.
+                let patience = Duration::from_secs(20);
+                let released = &self.control.1;
+                let (mut control, _) = released.wait_timeout_while(self.control(), patience, |c| c.held).unwrap();
+                if control.fail_sync_after.is_some_and(|n| control.syncs >= n) {
+                    return Err(eio("sync"));
+                }
+                control.syncs += 1;
+            }
+        }
+        Ok(())
+    }
+
+    fn control(&self) -> MutexGuard<'_, Control> {
+        self.control.0.lock().unwrap()
     }
 
     /// A copy of what a power cut would leave at this moment.
     pub(crate) fn snapshot(&self) -> Disk {
-        let durable = self.durable();
-        let inner = Inner { cache: durable.clone(), durable, ..Inner::default() };
-        Disk { inner: Arc::new(Mutex::new(inner)), ..Disk::new(self.block, self.file_bytes) }
+        Disk::holding(self.block, self.stored.lock().unwrap().after_power_loss(|| Fate::Lost))
+    }
+
+    /// Commits of a [`TinyLog`] on the disk if the power failed now.
+    pub(crate) fn kept(&self) -> u64 {
+        recover(self.snapshot().device().as_ref()).unwrap().len() as u64
     }
 
     /// Every write after `more` others fails with EIO.
     pub(crate) fn fail_writes_after(&self, more: u64) {
-        let mut inner = self.inner.lock().unwrap();
-        inner.fail_write_after = Some(inner.writes + more);
+        let mut control = self.control();
+        control.fail_write_after = Some(control.writes + more);
     }
 
-    /// Every sync after `more` others fails with EIO and drops the cache, as Linux does.
+    /// Every sync after `more` others fails with EIO.
     pub(crate) fn fail_syncs_after(&self, more: u64) {
-        let mut inner = self.inner.lock().unwrap();
-        inner.fail_sync_after = Some(inner.syncs + more);
+        let mut control = self.control();
+        control.fail_sync_after = Some(control.syncs + more);
     }
 
     /// Every sync takes `delay`.
     pub(crate) fn slow_down(&self, delay: Duration) {
-        self.inner.lock().unwrap().delay = delay;
+        self.control().delay = delay;
     }
 
     /// Every sync waits for `let_go`.
     pub(crate) fn hold(&self) {
-        self.inner.lock().unwrap().held = true;
+        self.control().held = true;
     }
 
     pub(crate) fn let_go(&self) {
-        self.inner.lock().unwrap().held = false;
-        self.released.notify_all();
+        self.control().held = false;
+        self.control.1.notify_all();
     }
 
+    /// Whether a commit to `log` waits for this disk; also lets it go.
+    pub(crate) fn delays_a_commit<D: LogDevice>(&self, log: &mut TinyLog<D>) -> bool {
+        self.hold();
+        thread::scope(|scope| {
+            let commit = scope.spawn(|| log.commit().unwrap());
+            thread::sleep(Duration::from_millis(50));
+            let early = commit.is_finished();
+            self.let_go();
+            !early
+        })
+    }
+
+    /// Files that a power cut would leave.
     pub(crate) fn durable(&self) -> BTreeMap<u64, Vec<u8>> {
-        self.inner.lock().unwrap().durable.clone()
+        self.stored.lock().unwrap().files.clone()
     }
 
     pub(crate) fn syncs(&self) -> u64 {
-        self.inner.lock().unwrap().syncs
+        self.control().syncs
     }
 }
 
 fn eio(action: &'static str) -> DeviceError {
     let source = io::Error::from_raw_os_error(libc::EIO);
     DeviceError::Io { action, what: "the disk in memory".into(), source, advice: "It is a test".into() }
-}
-
-struct Mounted {
-    disk: Disk,
-    file: u64,
-}
-
-impl LogDevice for Mounted {
-    fn block_bytes(&self) -> usize {
-        self.disk.block
-    }
-
-    fn file_bytes(&self) -> u64 {
-        self.disk.file_bytes
-    }
-
-    fn file_maker(&self) -> Box<dyn FileMaker> {
-        Box::new(Maker(self.disk.clone()))
-    }
-
-    fn open_file(&mut self, file: u64) -> Result<(), DeviceError> {
-        self.file = file;
-        Maker(self.disk.clone()).make(file, None)
-    }
-
-    fn write(&mut self, offset: u64, blocks: &[u8]) -> Result<(), DeviceError> {
-        let mut inner = self.disk.inner.lock().unwrap();
-        let block = self.disk.block as u64;
-        assert!(offset.is_multiple_of(block) && (blocks.len() as u64).is_multiple_of(block) && !blocks.is_empty());
-        assert_eq!(blocks.as_ptr() as usize % 4096, 0, "buffers are aligned");
-        if inner.fail_write_after.is_some_and(|n| inner.writes >= n) {
-            return Err(eio("write"));
-        }
-        inner.writes += 1;
-        let offset = usize::try_from(offset).unwrap();
-        inner.cache.get_mut(&self.file).unwrap()[offset..offset + blocks.len()].copy_from_slice(blocks);
-        Ok(())
-    }
-
-    fn sync(&mut self) -> Result<(), DeviceError> {
-        let delay = self.disk.inner.lock().unwrap().delay;
-        thread::sleep(delay);
-        let inner = self.disk.inner.lock().unwrap();
-        // With a limit: a test that fails meanwhile must end.
-        let patience = Duration::from_secs(20);
-        let (mut inner, _) = self.disk.released.wait_timeout_while(inner, patience, |inner| inner.held).unwrap();
-        if inner.fail_sync_after.is_some_and(|n| inner.syncs >= n) {
-            inner.cache = inner.durable.clone();
-            return Err(eio("sync"));
-        }
-        inner.syncs += 1;
-        let written = inner.cache[&self.file].clone();
-        inner.durable.insert(self.file, written);
-        Ok(())
-    }
-
-    fn files(&self) -> Result<Vec<u64>, DeviceError> {
-        Ok(self.disk.inner.lock().unwrap().cache.keys().copied().collect())
-    }
-
-    fn read(&self, file: u64, offset: u64, into: &mut [u8]) -> Result<usize, DeviceError> {
-        let inner = self.disk.inner.lock().unwrap();
-        let from = inner.cache.get(&file).and_then(|f| f.get(usize::try_from(offset).unwrap()..)).unwrap_or_default();
-        let length = from.len().min(into.len());
-        into[..length].copy_from_slice(&from[..length]);
-        Ok(length)
-    }
-
-    fn describe(&self) -> String {
-        "a disk in memory".into()
-    }
-}
-
-struct Maker(Disk);
-
-impl FileMaker for Maker {
-    fn make(&mut self, file: u64, recycle: Option<u64>) -> Result<(), DeviceError> {
-        let mut inner = self.0.inner.lock().unwrap();
-        let inner = &mut *inner;
-        for files in [&mut inner.cache, &mut inner.durable] {
-            let old = recycle.and_then(|r| files.remove(&r));
-            files.entry(file).or_insert_with(|| old.unwrap_or(vec![0; usize::try_from(self.0.file_bytes).unwrap()]));
-        }
-        Ok(())
-    }
 }
 
 /// A log of blocks, each with a number and a checksum.
@@ -191,6 +158,12 @@ impl<D: LogDevice> TinyLog<D> {
         device.open_file(next / per_file)?;
         let memory = loadline_storage::AlignedBuf::new(16 * block).unwrap();
         Ok(TinyLog { device, block, per_file, next, memory })
+    }
+
+    pub(crate) fn commits(&mut self, count: u64) {
+        for _ in 0..count {
+            self.commit().unwrap();
+        }
     }
 
     /// Writes one block per commit, and returns its number once it is durable.

@@ -4,19 +4,32 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use crate::log::{Body, DeviceError, FileMaker, LogDevice, Record};
+use crate::log::{Body, DeviceError, FileMaker, Keep, LogConfig, LogDevice, Record};
 
 /// The least that a device writes whole.
 pub(crate) const SECTOR: usize = 512;
 
-/// What happens to a device, in order.
+/// A log's setting that fits small files.
+pub(crate) fn config(buffer_blocks: usize, at_bytes: Option<u64>, keep: Keep) -> LogConfig {
+    LogConfig {
+        buffer_bytes: buffer_blocks * SECTOR,
+        buffer_fraction: None,
+        at_bytes,
+        every: None,
+        gather: true,
+        put_off_bytes: 4096,
+        keep,
+    }
+}
+
+/// Calls to a device, in order.
 #[derive(Clone, Debug)]
 pub(crate) enum Event {
     /// A file is created, or made from a recycled one.
     Make { file: u64, recycle: Option<u64> },
     /// Bytes are written and not yet durable.
     Write { file: u64, offset: u64, bytes: Vec<u8> },
-    /// What was written to the file is durable.
+    /// Writes to the file so far are durable.
     Sync { file: u64 },
     /// The test was told that this many of its records are durable.
     Ack { records: usize },
@@ -26,7 +39,7 @@ pub(crate) enum Event {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Disk {
     pub(crate) events: Vec<Event>,
-    files: BTreeMap<u64, Vec<u8>>,
+    pub(crate) files: BTreeMap<u64, Vec<u8>>,
     /// (file, offset, bytes) not synced yet.
     unsynced: Vec<(u64, u64, Vec<u8>)>,
     file_bytes: usize,
@@ -93,28 +106,37 @@ impl Disk {
     }
 }
 
+/// A call that a device is about to execute.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Call {
-    Write,
+    Open {
+        file: u64,
+    },
+    /// Of bytes at this address.
+    Write {
+        address: usize,
+    },
     Sync,
 }
+
+type Hook = Box<dyn FnMut(Call) -> Result<(), DeviceError> + Send>;
 
 /// The disk as a log device.
 pub(crate) struct MemDevice {
     pub(crate) disk: Arc<Mutex<Disk>>,
     pub(crate) block: usize,
     current: u64,
-    /// Called before each write and sync.
-    before: Box<dyn FnMut(Call) + Send>,
+    /// Called before each of its calls, which fails with the same error.
+    before: Hook,
 }
 
 impl MemDevice {
     pub(crate) fn new(disk: &Arc<Mutex<Disk>>, block: usize) -> Self {
-        Self::hooked(disk, block, |_| ())
+        Self::hooked(disk, block, Box::new(|_| Ok(())))
     }
 
-    pub(crate) fn hooked(disk: &Arc<Mutex<Disk>>, block: usize, before: impl FnMut(Call) + Send + 'static) -> Self {
-        Self { disk: Arc::clone(disk), block, current: 0, before: Box::new(before) }
+    pub(crate) fn hooked(disk: &Arc<Mutex<Disk>>, block: usize, before: Hook) -> Self {
+        Self { disk: Arc::clone(disk), block, current: 0, before }
     }
 }
 
@@ -132,6 +154,7 @@ impl LogDevice for MemDevice {
     }
 
     fn open_file(&mut self, file: u64) -> Result<(), DeviceError> {
+        (self.before)(Call::Open { file })?;
         let disk = self.disk.lock().unwrap();
         assert!(disk.files.contains_key(&file), "file {file} was made before it is opened");
         assert!(disk.unsynced.is_empty(), "all of a file is durable before the next is opened");
@@ -140,17 +163,17 @@ impl LogDevice for MemDevice {
     }
 
     fn write(&mut self, offset: u64, bytes: &[u8]) -> Result<(), DeviceError> {
-        (self.before)(Call::Write);
+        let address = bytes.as_ptr() as usize;
+        (self.before)(Call::Write { address })?;
         assert!(offset.is_multiple_of(self.block as u64) && bytes.len().is_multiple_of(self.block), "whole blocks");
-        assert!((bytes.as_ptr() as usize).is_multiple_of(4096.max(self.block)) || !bytes.is_empty());
-        assert!((bytes.as_ptr() as usize).is_multiple_of(self.block), "aligned to the block");
+        assert!(address.is_multiple_of(self.block) && !bytes.is_empty(), "aligned to the block");
         let mut disk = self.disk.lock().unwrap();
         disk.apply(Event::Write { file: self.current, offset, bytes: bytes.to_vec() });
         Ok(())
     }
 
     fn sync(&mut self) -> Result<(), DeviceError> {
-        (self.before)(Call::Sync);
+        (self.before)(Call::Sync)?;
         self.disk.lock().unwrap().apply(Event::Sync { file: self.current });
         Ok(())
     }

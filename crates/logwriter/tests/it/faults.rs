@@ -26,7 +26,7 @@ fn device(disk: &Arc<Mutex<Disk>>) -> Box<MemDevice> {
     Box::new(MemDevice::new(disk, BLOCK))
 }
 
-/// What is read back from a disk.
+/// Contents read back from a disk.
 fn there(disk: &Arc<Mutex<Disk>>) -> BTreeMap<u64, Vec<u64>> {
     committed(recover(device(disk).as_ref()).unwrap().map(|record| record.unwrap()))
 }

@@ -3,25 +3,12 @@
 
 use std::sync::{Arc, Mutex};
 
-use crate::common::{Disk, Event, Fate, MemDevice, payload};
+use crate::common::{Disk, Event, Fate, MemDevice, config, payload};
 use crate::log;
 use crate::log::{Body, CommitMode, Keep, LogConfig, LogWriter, Lsn, recover};
 use proptest::prelude::*;
 
 const BLOCK: usize = 512;
-
-/// A log's setting that fits its small files.
-fn config(buffer_blocks: usize, at_bytes: Option<u64>, keep: Keep) -> LogConfig {
-    LogConfig {
-        buffer_bytes: buffer_blocks * BLOCK,
-        buffer_fraction: None,
-        at_bytes,
-        every: None,
-        gather: true,
-        put_off_bytes: 4096,
-        keep,
-    }
-}
 
 /// One step of a job: a record of some size, then perhaps a commit.
 #[derive(Clone, Debug)]
@@ -38,7 +25,7 @@ fn step() -> impl Strategy<Value = Step> {
     (0..3_usize, len, commit).prop_map(|(session, len, commit)| Step { session, len, commit })
 }
 
-/// What a log should hold: an entry for each record, in its order.
+/// Expected contents of a log: an entry for each record, in its order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Entry {
     lsn: Lsn,

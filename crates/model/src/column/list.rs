@@ -138,7 +138,7 @@ pub const CPU_SHARES: [&Column; 5] = [CPU_BUSY_PCT, CPU_USER_PCT, CPU_SYS_PCT, C
 /// Log switches, and throughput with and without them.
 pub const SWITCHES: [&Column; 3] = [LOG_SWITCHES, LOG_SWITCH_TPS, BETWEEN_SWITCHES_TPS];
 
-/// What the database's processes used per transaction: pairs of CPU time, context switches, I/O and hardware events.
+/// Use by the database's processes per transaction: pairs of CPU time, context switches, I/O and hardware events.
 pub const SERVER_COST: [[&Column; 2]; 4] = [
     [SERVER_CPU_USER_US_PER_TX, SERVER_CPU_SYS_US_PER_TX],
     [SERVER_VOLUNTARY_SWITCHES_PER_TX, SERVER_INVOLUNTARY_SWITCHES_PER_TX],

@@ -29,7 +29,7 @@ pub struct Column {
     field: Option<fn(&TestRecord) -> Cell>,
 }
 
-/// What `columns.toml` states of a column, which gives it by [`Deref`].
+/// Statements of `columns.toml` about a column, which gives them by [`Deref`].
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ColumnText {
@@ -41,7 +41,7 @@ pub struct ColumnText {
     pub format: Format,
     #[serde(deserialize_with = "kept")]
     pub meaning: Kept,
-    /// Its source by target kind; `*` stands for every other kind.
+    /// Source by target kind; `*` stands for every other kind.
     #[serde(default, deserialize_with = "kept_sources")]
     pub sources: &'static [(Kept, Kept)],
 }
@@ -157,7 +157,7 @@ impl TestRecord {
         let objective = RateObjective::from_figures(self.figure(RATE_OBJECTIVE_MS), self.figure(RATE_OBJECTIVE_PCT));
         JobLoad {
             // A rate that was found is a result: tests with the same objective have the same load.
-            rate_tps: self.figure(RATE_TPS).filter(|_| objective.is_none()),
+            rate_tps: if objective.is_none() { self.figure(RATE_TPS) } else { None },
             objective,
             think_s: self.figure(THINK_TIME_MS).map(|ms| ms / 1e3),
             reconnect_every: self.figure(RECONNECT_EVERY).map(|n| n as u64),
@@ -191,7 +191,7 @@ impl Column {
             return field(record);
         }
         // The swept value is a parameter; not every record has a figure for it.
-        let swept = || record.parameters.get(self.id).filter(|_| record.swept() == Some(self.id));
+        let swept = || if record.swept() == Some(self.id) { record.parameters.get(self.id) } else { None };
         record.figure(self).or_else(|| swept().map(|v| *v as f64)).map_or(Cell::Absent, Cell::Number)
     }
 
@@ -249,19 +249,30 @@ mod tests {
         assert!([NODES, DRIVER, JOB_LOAD].iter().all(|c| c.cell(&record) == Cell::Absent), "no file states them");
     }
 
+    fn assert_each_once<T: PartialEq + fmt::Display>(all: &[T]) {
+        for (i, one) in all.iter().enumerate() {
+            assert!(!all[..i].contains(one), "{one} twice");
+        }
+    }
+
     #[test]
-    fn ids_are_unique_and_files_hold_each_once() {
-        for (i, c) in COLUMNS.iter().enumerate() {
-            assert!(!COLUMNS[..i].iter().any(|d| d.id == c.id), "{} is defined twice", c.id);
+    fn every_column_has_its_text_and_is_in_the_files_of_some_group() {
+        assert_each_once(&COLUMNS.iter().map(|c| c.id).collect::<Vec<_>>());
+        for c in COLUMNS.iter() {
             assert!(!c.title.is_empty(), "{}: has no title in columns.toml", c.id);
             assert!(c.meaning.ends_with('.'), "{}: the meaning is not a sentence", c.id);
+            assert!(TABLES.iter().any(|t| t.file_columns().any(|f| f.id == c.id)), "{} is in no file", c.id);
         }
         assert_eq!(TEXTS.len(), COLUMNS.len(), "columns.toml has no other ids");
+    }
+
+    #[test]
+    fn every_group_has_its_table_which_shows_columns_of_its_files() {
+        assert_each_once(&TABLES.iter().map(|t| t.group).collect::<Vec<_>>());
         for table in TABLES.iter() {
+            assert_eq!(Table::for_group(table.group).group, table.group);
             let in_files: Vec<_> = table.file_columns().collect();
-            for (i, c) in in_files.iter().enumerate() {
-                assert!(!in_files[..i].contains(c), "{c} is in files twice");
-            }
+            assert_each_once(&in_files);
             for c in table.shown() {
                 assert!(in_files.contains(&c), "{c} is shown but not in files");
             }
@@ -269,34 +280,17 @@ mod tests {
     }
 
     #[test]
-    fn every_column_is_in_the_files_of_some_group() {
-        for c in COLUMNS.iter() {
-            assert!(TABLES.iter().any(|t| t.file_columns().any(|f| f.id == c.id)), "{} is in no file", c.id);
-        }
-    }
-
-    #[test]
-    fn every_group_has_its_table() {
-        let groups: Vec<_> = TABLES.iter().map(|t| t.group).collect();
-        for (i, g) in groups.iter().enumerate() {
-            assert!(!groups[..i].contains(g) && Table::of(g).group == *g, "{g}");
-        }
-        assert_eq!(groups.len(), 8);
-    }
-
-    #[test]
     fn columns_begin_as_in_the_published_studies() {
-        let log_writer = "platform,workload,run,test,nodes,jobs,cpu_busy_pct,cpu_user_pct,cpu_sys_pct,cpu_idle_pct,\
-            cpu_iowait_pct,commit_throughput_tps,commit_latency_ms,redo_blocks_per_s,redo_writes_per_s,\
-            redo_sync_writes_per_s,redo_mib_per_s,redo_kib_per_tx,log_file_sync_ms,flash_cache_write_pct,elapsed_s,\
-            target,driver,valid,validity,invalid_reason,errors,commit_time_ns_p50";
-        let data_load = "platform,workload,run,test,nodes,jobs,threads,rows_per_tx,cpu_busy_pct,rows_per_s,tx_per_s,\
-            sql_service_time_s,physical_writes_per_s,physical_written_blocks_per_s,physical_written_mib_per_s,\
-            redo_mib_per_s,redo_writes_per_s,redo_write_time_us,redo_syncs,redo_sync_time_us,elapsed_s,\
-            target,driver,valid,validity,invalid_reason,errors,";
-        for (group, published) in [("log-writer", log_writer), ("data-load", data_load)] {
-            let ids = Table::of(group).file_columns().map(|c| c.id).collect::<Vec<_>>().join(",");
-            assert!(ids.starts_with(published), "{ids}");
+        for (group, study, next) in [
+            ("log-writer", include_str!("../../../../references/log-writer-exadata.csv"), "commit_time_ns_p50"),
+            ("data-load", include_str!("../../../../references/data-load-exadata-x4-2.csv"), ""),
+        ] {
+            let published = format!(
+                "{},target,driver,valid,validity,invalid_reason,errors,{next}",
+                study.lines().next().unwrap_or_default()
+            );
+            let ids = Table::for_group(group).file_columns().map(|c| c.id).collect::<Vec<_>>().join(",");
+            assert!(ids.starts_with(&published), "{ids}");
         }
     }
 }

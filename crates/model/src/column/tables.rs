@@ -54,7 +54,7 @@ pub static TABLES: LazyLock<&[Table]> = LazyLock::new(|| FILE.table.as_slice());
 impl Table {
     /// Table of group `group`; groups without one of their own use the log writer's.
     #[must_use]
-    pub fn of(group: &str) -> &'static Table {
+    pub fn for_group(group: &str) -> &'static Table {
         static NONE: Table = Table { group: "", title: "", columns: Vec::new() };
         let of = |group: &str| TABLES.iter().find(|t| t.group == group);
         of(group).or_else(|| of("log-writer")).unwrap_or(&NONE)
@@ -91,7 +91,7 @@ impl Table {
         };
         let parts = FILE.files.iter().filter(has).flat_map(|part| &part.columns);
         let of_all = [SHARES, DISTURBANCE, REPLICATION].into_iter().flatten();
-        Table::of("log-writer").columns.iter().chain(parts).chain(of_all).copied()
+        Table::for_group("log-writer").columns.iter().chain(parts).chain(of_all).copied()
     }
 
     fn names(&self, column: &Column) -> bool {

@@ -1,4 +1,4 @@
-//! What features add to a plan.
+//! Additions of features to a plan.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,13 +7,13 @@ use crate::plan::Plan;
 
 features! {
     Plan.features, stored by stored:
-    /// What a feature adds to a plan.
+    /// An addition of a feature to a plan.
     pub enum PlanFeature {
         /// URLs of further nodes without any password.
         list Nodes(nodes: String);
         /// Numbers of nodes to sweep over, rising; empty: all nodes of the target.
         list NodeCounts(node_counts: u32);
-        /// What the run does when a node is lost; it ends, if that is not said.
+        /// Reaction of the run to a lost node; it ends, if that is not said.
         one OnNodeLoss(on_node_loss: OnNodeLoss);
         /// The agents that run the jobs; `None`: loadline's own process.
         one Agents(agents: PlannedAgents);
@@ -57,7 +57,7 @@ impl Plan {
 }
 
 crate::named! {
-    /// What a run does when a node of its target is lost in a test.
+    /// Reaction of a run when a node of its target is lost in a test.
     #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
     #[serde(rename_all = "kebab-case")]
     pub enum OnNodeLoss {
@@ -69,7 +69,7 @@ crate::named! {
     }
     /// The word used on the command line and in files.
     pub fn name;
-    /// What it means, in help.
+    /// Meaning, in help.
     pub fn about;
 }
 
@@ -86,7 +86,7 @@ crate::named! {
     }
     /// The word used on the command line and in files.
     pub fn name;
-    /// What it means, in help.
+    /// Meaning, in help.
     pub fn about;
 }
 

@@ -1,4 +1,4 @@
-//! What features add to the record of a test.
+//! Additions of features to the record of a test.
 
 use std::collections::BTreeMap;
 
@@ -13,23 +13,23 @@ use crate::slow::SlowFigures;
 
 features! {
     TestRecord.details, stored by stored:
-    /// What a feature adds to the record of a test.
+    /// An addition of a feature to the record of a test.
     pub enum Detail {
         /// Id of the column that was swept, if not `jobs`.
         text Swept(swept: String);
-        /// What bounds the test, in short (`log sync`). Never stored: computed from the other fields for a report.
+        /// The bound of the test, in short (`log sync`). Never stored: computed from the other fields for a report.
         text BoundedBy(bounded_by: String);
         /// Limit: what the machine allows for the same work.
         one Limit(limit: TestLimit);
-        /// What each node did, in the order of the nodes; empty if there is one.
+        /// Figures of each node, in the order of the nodes; empty if there is one.
         list Nodes(by_node: NodeFigures);
-        /// What each part of the jobs did, in the order of the jobs; empty if all jobs are alike.
+        /// Figures of each part of the jobs, in the order of the jobs; empty if all jobs are alike.
         list Populations(populations: PopulationFigures);
-        /// What each kind of transaction did; empty if all are of one kind.
+        /// Figures of each kind of transaction; empty if all are of one kind.
         list Kinds(kinds: KindFigures);
-        /// What its slowest transactions waited for, if its samples say which job waited.
+        /// Waits of its slowest transactions, if its samples say which job waited.
         one Slow(slow: SlowFigures);
-        /// What each agent did, if the jobs ran on agents.
+        /// Figures of each agent, if the jobs ran on agents.
         list Agents(by_agent: AgentFigures);
         /// Commit times by redo since the last commit, rising (LGWR-SIZE only).
         list Sizes(sizes: SizePoint);
@@ -40,7 +40,7 @@ features! {
     }
 }
 
-/// What one node did in the window of a test.
+/// Figures of one node in the window of a test.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct NodeFigures {
     pub jobs: u32,
@@ -53,7 +53,7 @@ pub struct NodeFigures {
     pub gauges: BTreeMap<String, f64>,
 }
 
-/// What the jobs of a part did in the window of a test.
+/// Figures of a part of the jobs in the window of a test.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct PopulationFigures {
     #[serde(flatten)]
@@ -63,15 +63,15 @@ pub struct PopulationFigures {
     /// Mean, median and 99th percentile of their transaction time, ns; absent if none completed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transaction_ns: Option<[f64; 3]>,
-    /// The same of their response time, from the intended start on; of an open loop only.
+    /// Mean, median and 99th percentile of their response time, from the intended start on; of an open loop only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_ns: Option<[f64; 3]>,
 }
 
-/// What one kind of transaction of a mix did.
+/// Figures of one kind of transaction of a mix.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct KindFigures {
-    /// Its name: that of a script, or of an arm of the program's choice.
+    /// Name: that of a script, or of an arm of the program's choice.
     pub name: String,
     pub weight: i64,
     /// Those that succeeded and ended in the window; absent in runs of older versions.
@@ -123,17 +123,17 @@ pub struct LinkUse {
     pub interface: String,
     /// Bytes per second in the direction that had more.
     pub bytes_per_s: f64,
-    /// The same as a share of the link's speed, %; `None` if that is unknown.
+    /// Share of the link's speed in that direction, %; `None` if that is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pct: Option<f64>,
 }
 
-/// What one agent did in the window of a test.
+/// Figures of one agent in the window of a test.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct AgentFigures {
     pub name: String,
     pub host: String,
-    /// What only its machine has: agents with the same share CPUs.
+    /// Identity of its machine: agents with the same share CPUs.
     #[serde(skip)]
     pub machine: String,
     #[serde(skip)]
@@ -153,7 +153,7 @@ pub struct AgentFigures {
     /// Median of their transaction times, ns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transaction_time_ns_p50: Option<u64>,
-    /// The same, 99 %.
+    /// 99th percentile of their transaction times, ns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transaction_time_ns_p99: Option<u64>,
     /// Transactions that ended with an error in the window.
@@ -183,14 +183,14 @@ pub struct AgentFigures {
 /// A part of the window of a test that watches the database grow old. What was not measured is absent.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct AgePoint {
-    /// Its end, s after the window start.
+    /// End, s after the window start.
     pub t_s: f64,
     /// Transactions per second in it.
     pub tps: f64,
     /// 99th percentile of their times, ns; open loop from the intended start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p99_ns: Option<u64>,
-    /// What the database said of its tables at its end, by column id.
+    /// Sizes of the tables at its end by the database, by column id.
     #[serde(flatten)]
     pub sizes: BTreeMap<String, f64>,
 }

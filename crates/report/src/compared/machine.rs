@@ -69,7 +69,7 @@ fn said(name: &str, found: &Ratio) -> String {
     prose("machine-itself", context)
 }
 
-/// What the probes of the storage before both runs say.
+/// Probes of the storage before both runs.
 fn probes(a: &PlatformRun<'_>, b: &PlatformRun<'_>) -> Option<String> {
     let (a, b) = (&a.run.manifest.probes, &b.run.manifest.probes);
     let roles = a.keys().filter_map(|role| {

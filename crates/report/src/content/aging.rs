@@ -31,7 +31,7 @@ pub(crate) fn section(sides: &[PlatformRun<'_>]) -> Section {
             blocks.extend(Block::charts(2, DRAWN.iter().filter_map(|drawn| chart(test, drawn, colour))));
         }
     }
-    Section::of("aging", "Aging", blocks)
+    Section::new("aging", "Aging", blocks)
 }
 
 /// Whether throughput falls in the window of `test`, and what became of the tables.

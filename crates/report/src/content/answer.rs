@@ -42,7 +42,7 @@ pub(crate) fn section(sides: &[PlatformRun<'_>], comparisons: &[Comparison]) -> 
     if !factors.is_empty() {
         blocks.push(Block::Beside { blocks: factors });
     }
-    Section::of("answer", "In short", blocks)
+    Section::new("answer", "In short", blocks)
 }
 
 /// The factor of the main figure at the peaks of a workload.
@@ -84,7 +84,7 @@ fn headline(side: &PlatformRun<'_>, sweep: &Sweep) -> Option<Headline> {
         true => "transactions/s".to_owned(),
         false => unit(sweep.rate),
     };
-    let bound = bound_of_sweep(sweep, &side.run.records).filter(|_| side.run.published.is_none());
+    let bound = if side.run.published.is_none() { bound_of_sweep(sweep, &side.run.records) } else { None };
     let by = bound.as_ref().map_or(BoundBy::Unknown, |bound| bound.by);
     let pct = peak.figure(column::LIMIT_SHARE_PCT).map(|share| share.mean);
     let doubts = doubts_of_share(&side.run.records, sweep, peak);

@@ -276,7 +276,7 @@ pub struct OverTime {
 impl OverTime {
     /// Throughput in `series` from the window start on; `None` if it has none.
     #[must_use]
-    pub fn of(series: &Series) -> Option<OverTime> {
+    pub fn from_series(series: &Series) -> Option<OverTime> {
         let (times, values) = (series.column("t_s")?, series.column(THROUGHPUT.id)?);
         let rows: Vec<(f64, f64)> = times
             .into_iter()

@@ -28,7 +28,7 @@ pub(super) fn imported(sides: &[PlatformRun<'_>]) -> Section {
         blocks.push(Block::List { items: files(side).into_iter().chain(noted(&side.run.records)).collect() });
     }
     let blocks = Block::explained(blocks, &prose("imported", ()));
-    Section::of("imported", "Imported, not checked", blocks)
+    Section::new("imported", "Imported, not checked", blocks)
 }
 
 /// The section on published platforms; empty without any. A brief one does not list what audits found.
@@ -36,7 +36,7 @@ pub(super) fn published(sides: &[PlatformRun<'_>], brief: bool) -> Section {
     let published = sides.iter().filter(|side| side.run.published.as_ref().is_some_and(|p| !p.imported));
     let blocks = published.flat_map(|side| source(side, !brief)).collect();
     let blocks = Block::explained(blocks, &prose("published", ()));
-    Section::of("published", "Published, not measured", blocks)
+    Section::new("published", "Published, not measured", blocks)
 }
 
 /// Where the figures of `side` come from, and what an audit of their table found: how much, and if `listed`, what.

@@ -34,7 +34,7 @@ pub(crate) fn section(sides: &[PlatformRun<'_>], measured: &[PlatformRun<'_>], o
 
 /// A table whose first columns are the test.
 fn of_tests<'a, T: Copy + 'a>(rows: impl IntoIterator<Item = Of<'a, T>>, several: bool) -> TableSpec<'a, Of<'a, T>> {
-    TableSpec::of("facts", rows)
+    TableSpec::new("facts", rows)
         .text("Platform", |(label, ..): Of<'_, T>| label.to_owned())
         .when(several)
         .number("Test", "", |(_, r, _): Of<'_, T>| r.test)
@@ -63,7 +63,7 @@ fn missing(sides: &[PlatformRun<'_>]) -> Vec<Block> {
             rows.push([side.label.clone(), columns.join(", "), which, reason.clone()]);
         }
     }
-    let table = TableSpec::<&[String; 4]>::of("facts", &rows)
+    let table = TableSpec::<&[String; 4]>::new("facts", &rows)
         .text("Platform", |row| &row[0])
         .once()
         .text("Figure", |row| &row[1])
@@ -91,7 +91,7 @@ pub(super) fn noted(records: &[TestRecord]) -> impl Iterator<Item = String> {
     texts.into_iter().map(|(text, tests)| format!("{}: {}.", tests_named(&tests), stop(&text)))
 }
 
-/// What is noted of the tests, and what disturbed them.
+/// Notes of the tests, and what disturbed them.
 fn notes(side: &PlatformRun<'_>, several: bool) -> impl Iterator<Item = String> {
     let of = if several { format!("{}, ", side.label) } else { String::new() };
     let records = &side.run.records;
@@ -143,7 +143,7 @@ fn checks(all: &[Of<'_, ()>], several: bool, on_paper: bool) -> Vec<Block> {
         let of = if several { format!(" of {label}") } else { String::new() };
         format!("Test {}{of}: {}, {}", r.test, r.workload, counted(r.jobs as usize, "job"))
     };
-    let table = TableSpec::of("facts", made.iter().copied().filter(|(.., c)| told(c.outcome)))
+    let table = TableSpec::new("facts", made.iter().copied().filter(|(.., c)| told(c.outcome)))
         .titles(test)
         .text("Check", |(.., c)| c.id.to_string())
         .text("Outcome", |(.., c)| outcome(c))

@@ -24,7 +24,7 @@ pub(crate) fn summary(comparisons: &[Comparison]) -> Section {
         blocks.extend(not_compared(&refused));
     }
     let blocks = Block::explained(blocks, &prose("factors", ()));
-    Section::of("factors", "Factors between platforms", blocks)
+    Section::new("factors", "Factors between platforms", blocks)
 }
 
 /// Each reason in one sentence, with the workloads it holds for.
@@ -52,7 +52,7 @@ fn summary_table(base: &str, other: &str, comparisons: &[&Comparison]) -> Table 
         Head::number("Highest at equal jobs", "×"),
     ];
     let rows = comparisons.iter().flat_map(|comparison| summary_rows(comparison, &notes));
-    let mut table = Table::of("key", head, rows);
+    let mut table = Table::new("key", head, rows);
     table.notes = notes.finish(&mut table.rows);
     Table { caption: format!("{other} against {base}"), sub: format!("base: {base}"), ..table }
 }
@@ -86,7 +86,7 @@ fn summary_rows(c: &Comparison, notes: &Notes) -> Vec<Row> {
             Some((low, high)) => [end(low), end(high)],
             None => [ABSENT; 2].map(Cell::from),
         };
-        Some(Row::of(["".into(), heading_of(column, c.about_the_log()).into(), base, other, factor, low, high]))
+        Some(Row::new(["".into(), heading_of(column, c.about_the_log()).into(), base, other, factor, low, high]))
     };
     let mut rows: Vec<Row> = c.metrics.iter().filter_map(|m| row(m.column)).collect();
     let why = peak.and_then(|p| p.refused.clone());
@@ -98,7 +98,7 @@ fn summary_rows(c: &Comparison, notes: &Notes) -> Vec<Row> {
             (None, None) => "Not compared: no figure was measured on both platforms.".to_owned(),
         };
         let cells = std::iter::once(title(c)).chain((1..7).map(|_| ABSENT.to_owned()));
-        return vec![Row { first: true, remark, ..Row::of(cells) }];
+        return vec![Row { first: true, remark, ..Row::new(cells) }];
     };
     first.first = true;
     first.cells[0] = Cell::from(title(c)).marked(caveats(c).iter().map(|text| notes.mark(text, "")));
@@ -181,7 +181,7 @@ fn full_table(c: &Comparison) -> Table {
         ComparedAt::Peak { base_jobs, other_jobs } => format!("peak: {other_jobs} against {base_jobs}"),
     };
     let caveat = |row: &ComparisonRow| row.caveat.as_ref().map(|caveat| notes.mark(caveat, ""));
-    let mut table = TableSpec::<&ComparisonRow>::of("figures", &c.rows)
+    let mut table = TableSpec::<&ComparisonRow>::new("figures", &c.rows)
         .text(&swept_title(&c.over), |row| Cell::from(place(row.at)).marked(caveat(row)));
     for column in c.metrics.iter().map(|m| m.column) {
         let title = heading_of(column, c.about_the_log());

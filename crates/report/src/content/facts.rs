@@ -19,12 +19,12 @@ pub(crate) fn section(runs: &[RunData]) -> Section {
     let words = |known: &[Fact], name: &FactName| known.iter().find(|fact| fact.id == name.id).map(Fact::words);
     let is_known = |name: &&FactName| columns.iter().any(|(_, known)| words(known, name).is_some());
     let mut table =
-        TableSpec::<&FactName>::of("facts manifest", FACTS.iter().filter(is_known)).text("", |name| name.title);
+        TableSpec::<&FactName>::new("facts manifest", FACTS.iter().filter(is_known)).text("", |name| name.title);
     for (label, known) in &columns {
         table = table.text(label, move |name| words(known, name));
     }
     let blocks = Block::table(table.build()).into_iter().collect();
-    Section::of("facts", "Facts of the platforms", Block::explained(blocks, &prose("stated-facts", ())))
+    Section::new("facts", "Facts of the platforms", Block::explained(blocks, &prose("stated-facts", ())))
 }
 
 /// The name of each platform, with its facts.

@@ -17,7 +17,7 @@ const SHARE: &Column = column::LIMIT_SHARE_PCT;
 /// Title of the column, whose unit is that of the peak.
 pub(super) const TITLE: &str = "Limit";
 
-/// What is marked if an interval is that of a single window.
+/// Mark of an interval that is that of a single window.
 const WITHIN_WINDOW: &str = "± is from the course of a single window (95 %): what differs from window to window is not in it, --repeat shows that";
 
 /// A figure of `point` with its interval, or `–` with the reason.
@@ -69,7 +69,7 @@ pub(super) fn share(records: &[TestRecord], sweep: &Sweep, peak: &SweepPoint, no
     cell.marked(doubts_of_share(records, sweep, peak).iter().map(|text| notes.mark(text, "Of limit")))
 }
 
-/// What makes the share of the limit at `peak` doubtful, and of what it is if not of the peak.
+/// Doubts about the share of the limit at `peak`, and of what it is if not of the peak.
 pub(super) fn doubts_of_share(records: &[TestRecord], sweep: &Sweep, peak: &SweepPoint) -> Vec<String> {
     if peak.figure(SHARE).is_none() {
         return Vec::new();
@@ -84,7 +84,7 @@ pub(super) fn doubts_of_share(records: &[TestRecord], sweep: &Sweep, peak: &Swee
     first.into_iter().chain(of_others).collect()
 }
 
-/// What transactions per second are multiplied by to be in the unit of the peak, and the column of that unit. A rate of
+/// Factor from transactions per second to the unit of the peak, and the column of that unit. A rate of
 /// some of the transactions, as inside checkpoints, is not proportional to all of them.
 fn in_unit_of(sweep: &Sweep, peak: &SweepPoint) -> (f64, &'static Column) {
     let both = sweep.rate_at(peak).zip(peak.throughput()).filter(|(_, tps)| sweep.rate.unit != "tps" && tps.mean > 0.0);

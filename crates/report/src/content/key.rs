@@ -27,7 +27,7 @@ pub(crate) fn section(sides: &[PlatformRun<'_>], brief: bool) -> Section {
     let explained = || Block::para(prose("load-lines", context! { imported }));
     let blocks =
         if swept(sides).is_empty() { Vec::new() } else { vec![Block::Table(table(sides, brief)), explained()] };
-    Section::of("load-lines", "Load lines", blocks)
+    Section::new("load-lines", "Load lines", blocks)
 }
 
 type Of<'a> = (&'a PlatformRun<'a>, &'a Sweep);
@@ -77,7 +77,7 @@ fn table(sides: &[PlatformRun<'_>], brief: bool) -> Table {
     let reached = |of: Of<'_>| {
         at_peak(of, &|records, peak| figure(records, peak, of.1.rate, &notes).marked(qualified::mark(peak, &notes)))
     };
-    TableSpec::of("key", ordered(sides))
+    TableSpec::new("key", ordered(sides))
         .text("Workload", |(side, sweep)| name(sweep, &side.sweeps))
         .once()
         .text("Platform", |(side, _)| &side.label)
@@ -105,10 +105,10 @@ fn table(sides: &[PlatformRun<'_>], brief: bool) -> Table {
         .build()
 }
 
-/// What bounds a sweep, and which of its tests are valid by an option only.
+/// The bound of a sweep, and which of its tests are valid by an option only.
 fn remark(side: &PlatformRun<'_>, sweep: &Sweep, several: bool, brief: bool) -> String {
     let of = if several { format!("{}: ", side.label) } else { String::new() };
-    let bound = bound_of_sweep(sweep, &side.run.records).filter(|_| side.run.published.is_none());
+    let bound = if side.run.published.is_none() { bound_of_sweep(sweep, &side.run.records) } else { None };
     let bound = bound.map(|b| match b.by {
         BoundBy::Unknown => format!("{of}{}.", stop(&b.sentence())),
         _ => format!("{of}bounded by {}.", stop(&b.sentence())),

@@ -78,7 +78,7 @@ struct Compared {
     interval: Result<Interval, String>,
 }
 
-/// What a figure of a kind is in a test.
+/// Value of a figure of a kind in a test.
 type InTest<'a> = dyn Fn(&TestRecord) -> Option<f64> + 'a;
 
 /// The figures of each kind in two runs, at the places at which both have valid tests.
@@ -87,8 +87,9 @@ pub(crate) fn of_runs(a: &[&TestRecord], b: &[&TestRecord]) -> Option<Table> {
     let both = a.iter().filter_map(|(at, x)| Some((x, &b.iter().find(|(other, _)| other == at)?.1)));
     let lines = both.flat_map(|(x, y)| {
         lines(x, |figure| {
-            let of =
-                |tests: &[&TestRecord]| Estimate::of(&tests.iter().filter_map(|r| figure(r)).collect::<Vec<f64>>());
+            let of = |tests: &[&TestRecord]| {
+                Estimate::from_values(&tests.iter().filter_map(|r| figure(r)).collect::<Vec<f64>>())
+            };
             let (a, b) = (of(x)?, of(y)?);
             let found = stats::ratio(&b, &a)?;
             let interval =
@@ -131,7 +132,7 @@ fn table(lines: Vec<Line<'_>>) -> Option<Table> {
         Ok(of) => TableCell::from(format!("{} – {}", ratio(of.low), ratio(of.high))),
         Err(why) => TableCell::absent(notes.mark(why, line.kind)),
     };
-    TableSpec::<&Line<'_>>::of("figures narrow", &lines)
+    TableSpec::<&Line<'_>>::new("figures narrow", &lines)
         .text("Workload", |line| &line.first.workload)
         .once()
         .text("Jobs", |line| line.first.jobs)
@@ -157,13 +158,11 @@ mod tests {
     use super::*;
 
     fn test(kinds: &[(&str, f64, f64)]) -> TestRecord {
-        let kind = |(name, tps, ms): &(&str, f64, f64)| KindFigures {
-            name: (*name).to_owned(),
-            weight: 1,
-            transactions: Some(10),
-            tps: *tps,
-            transaction_ns: Some([ms * 1e6, ms * 1e6, ms * 3e6]),
-            p95_ns: Some(ms * 2e6),
+        let kind = |(name, tps, ms): &(&str, f64, f64)| {
+            let [p50, p95, p99] = [1e6, 2e6, 3e6].map(|ns| ms * ns);
+            let stored = serde_json::json!({"name": name, "weight": 1, "transactions": 10, "tps": tps,
+                "transaction_ns": [p50, p50, p99], "p95_ns": p95});
+            serde_json::from_value(stored).unwrap()
         };
         TestRecord { details: vec![Detail::Kinds(kinds.iter().map(kind).collect())], ..TestRecord::blank("TP-MIXED") }
     }

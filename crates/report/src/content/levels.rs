@@ -1,4 +1,4 @@
-//! What levels of replication cost: a sentence for each, a table, charts, and a row of each for scripts.
+//! Costs of levels of replication: a sentence for each, a table, charts, and a row of each for scripts.
 
 use std::collections::BTreeSet;
 
@@ -138,7 +138,7 @@ impl<'a> RunOfLevels<'a> {
         };
         let range = |i: Interval, shown: fn(f64) -> String| format!("{} – {}", shown(i.low), shown(i.high));
         let has_way = !self.has_own_standbys();
-        TableSpec::<&Cost<'_>>::of("figures", &self.costs)
+        TableSpec::<&Cost<'_>>::new("figures", &self.costs)
             .text("Level", named)
             .once()
             .number("Jobs", "", |c| c.cell.jobs)
@@ -211,10 +211,7 @@ impl<'a> RunOfLevels<'a> {
     }
 
     fn method(&self) -> String {
-        let Links { jitter_ms, bytes_per_s, at_once, .. } = self.links;
-        let jitter = (*jitter_ms > 0.0).then(|| jitter_ms.to_string());
-        let limit = bytes_per_s.map(|bytes| loadline_model::format::bytes(bytes as f64));
-        prose("levels", context! { own_standbys => self.has_own_standbys(), at_once, jitter, limit })
+        prose("levels", context! { own_standbys => self.has_own_standbys(), at_once => self.links.at_once })
     }
 
     /// A header and a row of each cost.
@@ -254,7 +251,7 @@ pub(crate) fn section(runs: &[RunData]) -> Section {
         blocks.extend(Block::charts(2, of_run.charts()));
         blocks.extend([Block::Table(of_run.table()), Block::Para { text: of_run.method() }]);
     }
-    Section::of("levels", "The cost of synchronous replication", blocks)
+    Section::new("levels", "The cost of synchronous replication", blocks)
 }
 
 #[derive(Debug, Clone)]
@@ -269,7 +266,7 @@ pub struct Costs {
 impl Costs {
     /// Of a run of levels; `None` if it is not one.
     #[must_use]
-    pub fn of(run: &RunData, width: usize) -> Option<Costs> {
+    pub fn from_run(run: &RunData, width: usize) -> Option<Costs> {
         let of = of_run(run)?;
         let blocks = [Block::Table(of.table()), Block::List { items: of.sentences() }];
         Some(Costs { text: for_terminal(&blocks, Some(width)), csv: of.csv(), holds: of.holds() })

@@ -1,4 +1,4 @@
-//! What jobs did between transactions, and what each population of them did: think times, new sessions, parts that differ.
+//! Time of jobs between transactions, and figures of each population: think times, new sessions, parts that differ.
 
 use loadline_model::format::{counted, number, whole};
 use loadline_model::record::{KindFigures, PopulationFigures};
@@ -19,7 +19,7 @@ pub(crate) fn section(runs: &[RunData]) -> Section {
         blocks.extend(kinds::charts(run));
         blocks.push(Block::para(prose("load", ())));
     }
-    Section::of("load", "Load of the jobs", blocks)
+    Section::new("load", "Load of the jobs", blocks)
 }
 
 /// A test, or a part of it: a population, or a kind of transaction.
@@ -47,7 +47,7 @@ pub(crate) fn table<'a>(records: impl IntoIterator<Item = &'a TestRecord>) -> Op
 
 /// Throughput and times of a test and of each kind of its transactions, with their chart; nothing if all are of one.
 pub(crate) fn with_kinds(r: &TestRecord, caption: &str) -> Option<Block> {
-    let table = shown(std::iter::once(r)).filter(|_| !r.kinds().is_empty());
+    let table = if !r.kinds().is_empty() { shown(std::iter::once(r)) } else { None };
     let table = table.map(|table| Block::Table(Table { caption: caption.to_owned(), ..table }));
     Block::beside(kinds::chart(r), table)
 }
@@ -62,7 +62,7 @@ fn shown<'a>(tests: impl Iterator<Item = &'a TestRecord>) -> Option<Table> {
     };
     let of_ms = |line: &Line<'_>, column: &Column| figure(line, column, &|ns| number(ns / 1e6, 3));
     let pct = |line: &Line<'_>, column: &Column| figure(line, column, &|pct| number(pct, 1));
-    TableSpec::<&Line<'_>>::of("figures", &lines)
+    TableSpec::<&Line<'_>>::new("figures", &lines)
         .text("Test", |line| &line.name)
         .text("Load", |line| &line.load)
         .number("Throughput", "tps", |line| line.tps.map(whole))

@@ -46,7 +46,7 @@ struct Study<'a> {
 
 impl<'a> Study<'a> {
     /// The parts of which the sweeps of `workload` over jobs tell.
-    fn of(side: &'a PlatformRun<'a>, workload: &'a str) -> Study<'a> {
+    fn new(side: &'a PlatformRun<'a>, workload: &'a str) -> Study<'a> {
         let own = || side.sweeps.iter().filter(|sweep| sweep.workload == workload && sweep.over_jobs());
         let rate = |sweep: &Sweep| sweep.peak().and_then(|peak| sweep.rate_at(peak)).map_or(0.0, |rate| rate.mean);
         let best = |nodes: RangeInclusive<u32>| {
@@ -80,7 +80,7 @@ impl<'a> Study<'a> {
 fn studies<'a>(sides: &'a [PlatformRun<'a>]) -> Vec<Study<'a>> {
     let of_side = |side: &'a PlatformRun<'a>| {
         let own = side.sweeps.iter().filter(|sweep| sweep.group == GROUP && side.run.manifest.plan.paired.is_none());
-        distinct(own.map(|sweep| sweep.workload.as_str())).into_iter().map(move |workload| Study::of(side, workload))
+        distinct(own.map(|sweep| sweep.workload.as_str())).into_iter().map(move |workload| Study::new(side, workload))
     };
     sides.iter().flat_map(of_side).filter(|study| study.measured.len() > 1).collect()
 }
@@ -91,10 +91,10 @@ fn job(sweep: &Sweep) -> Option<&SweepPoint> {
 
 /// A single job count has no peak.
 fn peak(sweep: &Sweep) -> Option<&SweepPoint> {
-    sweep.peak().filter(|_| sweep.points.len() > 1)
+    if sweep.points.len() > 1 { sweep.peak() } else { None }
 }
 
-/// What a row shows: where the figures were measured, or a figure.
+/// Contents of a row: where the figures were measured, or a figure.
 type Metric = Option<&'static Column>;
 
 /// The section; empty without a study. Platforms are rows: their names may be long.
@@ -108,7 +108,7 @@ pub(crate) fn section(runs: &[RunData]) -> Section {
         rows.extend(std::iter::once(None).chain(all).flat_map(|metric| own.iter().map(move |study| (*study, metric))));
     }
     let notes = Notes::default();
-    let mut table = TableSpec::<(&Study<'_>, Metric)>::of("figures", rows)
+    let mut table = TableSpec::<(&Study<'_>, Metric)>::new("figures", rows)
         .titles(|(study, _)| study.workload.to_owned())
         .text("Figure", |(_, metric)| metric.map_or("measured with", |column| title_of(column, false)));
     if several {
@@ -125,7 +125,7 @@ pub(crate) fn section(runs: &[RunData]) -> Section {
     }
     let table = table.notes(&notes).build();
     let blocks = Block::table(table).into_iter().collect();
-    Section::of(
+    Section::new(
         "load-study",
         "One process, one server, the cluster",
         Block::explained(blocks, &prose("load-study", ())),

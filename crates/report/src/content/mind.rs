@@ -1,4 +1,4 @@
-//! What to mind before a figure is used, and what bounds a workload in words.
+//! Caveats before a figure is used, and the bound of a workload in words.
 
 use loadline_analyze::{Bound, BoundBy, Saturation, Sweep, SweepPoint};
 use loadline_model::disturbance::why_not_valid;
@@ -16,14 +16,14 @@ use crate::words::{alike, cut, grouped, short_name, stop};
 /// Most characters of what was noticed.
 const MOST_NOTICED: usize = 320;
 
-/// What to mind; empty if there is nothing.
+/// Caveats; empty if there are none.
 pub(crate) fn section(sides: &[PlatformRun<'_>]) -> Section {
     let all = sides.iter().flat_map(|side| minded(side).into_iter().map(move |item| (item, side.label.as_str())));
     let items = grouped(all, |(item, _)| item.clone()).into_iter().map(|(item, of)| {
         let labels: Vec<&str> = of.into_iter().map(|(_, label)| label).collect();
         if sides.len() > 1 { format!("{}: {item}", labels.join(", ")) } else { item }
     });
-    Section::of("mind", "What to mind", Block::list(items).into_iter().collect())
+    Section::new("mind", "What to mind", Block::list(items).into_iter().collect())
 }
 
 /// Machine and storage of `manifest` in one line: `8 × AMD EPYC, 64.0 GiB, Debian 12; log on ext4, data on xfs`.
@@ -31,7 +31,7 @@ pub(crate) fn platform(manifest: &Manifest) -> String {
     prose("machine", stored(manifest))
 }
 
-/// What bounds the workload `name`, in a sentence.
+/// The bound of the workload `name`, in a sentence.
 pub(crate) fn bounded(name: &str, bound: &Bound) -> String {
     let by = if bound.by == BoundBy::Unknown { ":" } else { " is bounded by" };
     format!("{name}{by} {}.", stop(&bound.sentence()))

@@ -128,7 +128,7 @@ fn sections(
     all
 }
 
-/// What the users wrote on the runs, and in a summary on their workloads as well.
+/// Notes of the users on the runs, and in a summary on their workloads as well.
 fn notes(runs: &[RunData], of_workloads: bool) -> Section {
     let mut blocks = Vec::new();
     for run in runs {
@@ -141,7 +141,7 @@ fn notes(runs: &[RunData], of_workloads: bool) -> Section {
             blocks.push(Block::Notes { markdown: markdown.clone() });
         }
     }
-    Section::of("notes", "Notes", blocks)
+    Section::new("notes", "Notes", blocks)
 }
 
 fn title_of(sides: &[PlatformRun<'_>]) -> String {
@@ -167,7 +167,7 @@ fn platforms_of(sides: &[PlatformRun<'_>], titled: bool) -> Vec<String> {
     lines.into_iter().map(|(line, of)| if alone { line } else { format!("{}: {line}", labels(&of)) }).collect()
 }
 
-/// What qualifies the verdict. (Skipped workloads are listed with the key figures.)
+/// Qualifications of the verdict. (Skipped workloads are listed with the key figures.)
 fn remarks(runs: &[RunData]) -> Vec<String> {
     let one = |RunData { manifest: m, warnings, .. }: &RunData| {
         context! { label => m.plan.platform, state => m.state, command => m.plan.command(), run => m.run, warnings }

@@ -51,7 +51,7 @@ pub(crate) fn section(runs: &[RunData]) -> Section {
             blocks.extend(each.map(|table| Block::details("What each node did", vec![table])));
         }
     }
-    Section::of("nodes", "Tests over nodes", blocks)
+    Section::new("nodes", "Tests over nodes", blocks)
 }
 
 /// A row for each workload, number of nodes and jobs; `None` if all tests were of one node.
@@ -75,7 +75,7 @@ fn throughput(r: &TestRecord) -> (&'static column::Column, &'static str) {
 /// Mean and spread of the throughput over repetitions.
 fn estimate(tests: &[&TestRecord]) -> Option<Estimate> {
     let (column, _) = throughput(tests.first()?);
-    Estimate::of(&tests.iter().filter_map(|r| r.figure(column)).collect::<Vec<f64>>())
+    Estimate::from_values(&tests.iter().filter_map(|r| r.figure(column)).collect::<Vec<f64>>())
 }
 
 /// The least over the nodes of the mean over repetitions of what the jobs of a node did, in the unit of the throughput.
@@ -159,7 +159,7 @@ fn scaling(records: &[&TestRecord]) -> Table {
         "tps" => r.workload.clone(),
         unit => format!("{} ({unit})", r.workload),
     };
-    TableSpec::<&[&TestRecord]>::of("figures", groups.iter().map(Vec::as_slice))
+    TableSpec::<&[&TestRecord]>::new("figures", groups.iter().map(Vec::as_slice))
         .text("Workload", |g| name(g[0]))
         .once()
         .number("Nodes", "", |g| g[0].nodes)
@@ -180,7 +180,7 @@ fn scaling(records: &[&TestRecord]) -> Table {
 fn each(records: &[&TestRecord]) -> Table {
     let nodes =
         records.iter().flat_map(|r| r.by_node().iter().zip(1_u32..).map(move |(node, number)| (*r, node, number)));
-    let mut table = TableSpec::<(&TestRecord, &NodeFigures, u32)>::of("figures", nodes)
+    let mut table = TableSpec::<(&TestRecord, &NodeFigures, u32)>::new("figures", nodes)
         .text("Test", |(r, ..)| format!("{} {}, {}", r.test, r.workload, counted(r.jobs as usize, "job")))
         .once()
         .number("Node", "", |(.., number)| number)
@@ -212,7 +212,7 @@ fn of_agents<'a>(rows: impl Iterator<Item = (&'a TestRecord, &'a AgentFigures)>)
     let ms = move |ns: Option<u64>| shown(ns.map(|ns| ns as f64 / 1e6), 3);
     // An agent that failed has counted nothing.
     let counted = |agent: &AgentFigures, n: String| agent.tps.map(|_| n);
-    TableSpec::of("figures", rows)
+    TableSpec::new("figures", rows)
         .number("Test", "", |(r, _)| r.test)
         .once()
         .text("Agent", |(_, agent)| &agent.name)

@@ -21,7 +21,7 @@ use crate::words::{alike, are, grouped, name, of_pairs, short_name, short_place,
 
 /// Mean and 99th percentile of the time of a single-block read.
 const READ: (&Column, &Column) = (column::READ_TIME_US_MEAN, column::READ_TIME_US_P99);
-/// The same of a transaction, and of one in an open loop.
+/// Mean and 99th percentile of the time of a transaction, and of one in an open loop.
 const TRANSACTION: (&Column, &Column) = (LATENCY, column::TRANSACTION_TIME_NS_P99);
 const INTENDED: (&Column, &Column) = (RESPONSE, column::RESPONSE_TIME_NS_P99);
 
@@ -37,7 +37,7 @@ pub(crate) fn section(sides: &[PlatformRun<'_>], on_paper: bool) -> Section {
     if sides.iter().any(|s| !s.run.records.is_empty()) {
         blocks.push(Block::para(prose("key-figures", ())));
     }
-    Section::of("key-figures", "Key figures", blocks)
+    Section::new("key-figures", "Key figures", blocks)
 }
 
 /// The line of a workload: of a sweep its peak, of a scan, which has a shape instead, its commit times.
@@ -68,7 +68,7 @@ pub(crate) fn table(side: &PlatformRun<'_>, caption: &str, on_paper: bool) -> Ta
         lines.extend(scans.map(|scan| of_scan(scan, on_paper)));
     }
     let any_bound = lines.iter().any(|line| line.bounded_by.is_some_and(|by| by != BoundBy::Unknown));
-    TableSpec::<&Line>::of("key", &lines)
+    TableSpec::<&Line>::new("key", &lines)
         .text("Workload", |line| &line.workload)
         .number("Peak", "", |line| line.peak.clone())
         .text("", |line| &line.unit)
@@ -166,7 +166,7 @@ fn valid_tests(sweep: &Sweep) -> String {
     of_pairs(all, all - valid)
 }
 
-/// What is to be said of a workload: tests that are not valid or kept, and the shape of a scan; empty without any.
+/// Remarks on a workload: tests that are not valid or kept, and the shape of a scan; empty without any.
 fn remark(workload: &str, said: Vec<String>) -> String {
     let said = said.into_iter().filter(|s| !s.is_empty()).collect::<Vec<_>>().join("; ");
     let end = if said.ends_with('…') { "" } else { "." };

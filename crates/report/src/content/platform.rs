@@ -44,7 +44,7 @@ fn doctor(sides: &[PlatformRun<'_>]) -> Vec<Block> {
         own.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
         findings.extend(own.into_iter().map(|finding| (side.label.as_str(), finding)));
     }
-    let table = TableSpec::<(&str, &Finding)>::of("facts", findings)
+    let table = TableSpec::<(&str, &Finding)>::new("facts", findings)
         .text("Platform", |(label, _)| label)
         .once()
         .text("Severity", |(_, finding)| finding.severity.word())
@@ -65,7 +65,7 @@ fn target_notes(sides: &[PlatformRun<'_>]) -> Vec<Block> {
 /// The tables that the runs loaded; empty if none did.
 fn loads(sides: &[PlatformRun<'_>]) -> Vec<Block> {
     let loads = sides.iter().flat_map(|side| side.run.manifest.data_set.iter().map(move |t| (side.label.as_str(), t)));
-    let table = TableSpec::<(&str, &TableLoad)>::of("facts", loads)
+    let table = TableSpec::<(&str, &TableLoad)>::new("facts", loads)
         .text("Platform", |(label, _)| label)
         .once()
         .when(sides.len() > 1)
@@ -115,7 +115,7 @@ fn shell(argument: &str) -> String {
 /// All columns of the runs' tables with their meaning, and their sources by kind of target.
 pub(crate) fn glossary(sides: &[PlatformRun<'_>]) -> Section {
     let columns = columns::of_files(sides.iter().flat_map(|s| &s.run.records));
-    let mut table = TableSpec::<&Column>::of("facts", columns)
+    let mut table = TableSpec::<&Column>::new("facts", columns)
         .text("Column", Column::heading)
         .text("Id", |c| c.id)
         .text("Meaning", |c| c.meaning);
@@ -153,7 +153,7 @@ pub(crate) fn settings(sides: &[PlatformRun<'_>]) -> Section {
     let left_out = format!("And {more} more: see the settings of the platforms in the HTML report.");
     let left_out = (more > 0).then(|| Block::para(left_out));
     let blocks = Block::table(side_by_side(sides, differing)).into_iter().chain(left_out).collect();
-    Section::of("settings", "Settings that differ", blocks)
+    Section::new("settings", "Settings that differ", blocks)
 }
 
 /// The settings that differ between platforms, and the others. One that a platform lacks differs if all are of one product:
@@ -185,8 +185,8 @@ fn collect(sides: &[PlatformRun<'_>], of: impl Fn(&Manifest) -> Vec<(String, Str
 /// The table of `rows`, a column for each of `sides`.
 fn side_by_side(sides: &[PlatformRun<'_>], rows: Facts) -> Table {
     let head = std::iter::once(Head::text("")).chain(sides.iter().map(|s| Head::text(&s.label)));
-    let rows = rows.into_iter().map(|(name, values)| Row::of(std::iter::once(name).chain(values)));
-    Table::of("facts manifest", head, rows)
+    let rows = rows.into_iter().map(|(name, values)| Row::new(std::iter::once(name).chain(values)));
+    Table::new("facts manifest", head, rows)
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What qualifies tests and their figures: others on the machine, options that keep them (`--allow-cached`, `--force`), and what checks
+//! Qualifications of tests and their figures: others on the machine, options that keep them (`--allow-cached`, `--force`), and what checks
 //! noted of the load, such as a rate that was not reached and throughput that was not steady.
 
 use std::collections::BTreeSet;
@@ -87,7 +87,7 @@ pub(crate) fn tried_again<'a>(records: impl Iterator<Item = &'a TestRecord> + Cl
     (again > 0).then(|| format!("{again} of {} tests needed a second try.", records.count()))
 }
 
-/// What the machine of a run can tell apart, if its limits were measured often enough.
+/// Differences that the machine of a run can show, if its limits were measured often enough.
 pub(crate) fn tells_apart(records: &[TestRecord]) -> Option<String> {
     let Repeatable { quiet, within } = repeatable(records)?;
     Some(format!(
@@ -109,7 +109,7 @@ fn noted(record: &TestRecord, (id, one, _): (CheckId, &str, &str)) -> Option<Str
     Some(format!("Test {} {one}: {}.", record.test, stop(&check.detail)))
 }
 
-/// What was noted of the test of `record`.
+/// Notes of the test of `record`.
 pub(super) fn noted_of(record: &TestRecord) -> impl Iterator<Item = String> {
     SAID.into_iter().filter_map(|said| noted(record, said))
 }

@@ -35,7 +35,7 @@ pub(crate) struct Shown {
     pub(crate) dropped: usize,
     /// Why there is no interval, or no comparison.
     pub(crate) why: Option<String>,
-    /// What qualifies the verdict.
+    /// Qualifications of the verdict.
     pub(crate) but: Option<String>,
 }
 
@@ -71,7 +71,7 @@ pub(crate) fn table(rows: &[Shown], counted: &str) -> Table {
         true => ["Arm's", "To A", "It is", "Each arm against A"],
         false => ["B", "B/A", "B is", "B against A"],
     };
-    TableSpec::<&Shown>::of("figures", rows)
+    TableSpec::<&Shown>::new("figures", rows)
         .text("Workload", |shown| &shown.workload)
         .once()
         .number("Jobs", "", |shown| shown.jobs.map_or_else(String::new, |jobs| jobs.to_string()))

@@ -39,7 +39,7 @@ pub(crate) fn section(sides: &[PlatformRun<'_>]) -> Section {
         blocks.extend(Block::charts(2, charts));
     }
     let blocks = Block::explained(blocks, &prose("sizes", ()));
-    Section::of("sizes", title, blocks)
+    Section::new("sizes", title, blocks)
 }
 
 /// A scan on its platform, with the platform's colour.
@@ -65,7 +65,7 @@ fn table(workload: &str, scans: &[SideScan<'_>], several: bool) -> Table {
         let kept = kept.map_or(String::new(), |kept| format!(" Test {} is {}.", scan.record.test, stop(&kept)));
         format!("{of}{}{kept}", result(scan))
     };
-    TableSpec::<&SideScan<'_>>::of("key", scans)
+    TableSpec::<&SideScan<'_>>::new("key", scans)
         .text("Workload", |_| workload)
         .text("Platform", |(_, side, _)| &side.label)
         .when(several)
@@ -100,7 +100,7 @@ fn idle_points<'a>((_, side, scan): &SideScan<'a>) -> Vec<IdlePoint<'a>> {
 
 fn idle_table(points: &[IdlePoint<'_>], several: bool) -> Table {
     let ms = |ns: f64| number(ns / 1e6, 3);
-    TableSpec::<&IdlePoint<'_>>::of("key", points)
+    TableSpec::<&IdlePoint<'_>>::new("key", points)
         .text("Platform", |(label, ..)| *label)
         .when(several)
         .number("Test", "", |(_, test, ..)| *test)

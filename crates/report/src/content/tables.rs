@@ -56,7 +56,7 @@ fn section(sides: &[PlatformRun<'_>], group: &str, chosen: Option<&[&'static Col
         blocks.push(Block::para(prose("waits", ())));
     }
     let id = TABLES.iter().find(|t| t.group == group).map_or("other", |t| t.group);
-    Section { group: true, ..Section::of(id, group_title(group), blocks) }
+    Section { group: true, ..Section::new(id, group_title(group), blocks) }
 }
 
 /// The tables of a workload: its tests by platform, and means over repetitions.
@@ -77,8 +77,11 @@ fn of_workload(sides: &[PlatformRun<'_>], workload: &str, chosen: Option<&[&'sta
 /// in which no test has a figure: the evidence says why.
 fn default_columns(records: &[&TestRecord]) -> Vec<&'static Column> {
     let group = records.first().map_or("", |r| r.group.as_str());
-    let mut out: Vec<&'static Column> =
-        Columns::of(group).shown().into_iter().filter(|c| ![column::RUN, column::WORKLOAD].contains(c)).collect();
+    let mut out: Vec<&'static Column> = Columns::for_group(group)
+        .shown()
+        .into_iter()
+        .filter(|c| ![column::RUN, column::WORKLOAD].contains(c))
+        .collect();
     if group != ALL_COLUMNS_GROUP {
         out.retain(|c| records.iter().any(|r| !matches!(c.cell(r), Value::Absent)));
     }
@@ -104,9 +107,9 @@ fn tests(side: &PlatformRun<'_>, workload: &str, records: &[&TestRecord], column
     let notes = Notes::default();
     let drivers = distinct(records.iter().map(|r| r.driver));
     let driver = if let [driver] = drivers[..] { format!(", {driver} driver") } else { String::new() };
-    let mut table = TableSpec::<&TestRecord>::of("figures", records.iter().copied());
+    let mut table = TableSpec::<&TestRecord>::new("figures", records.iter().copied());
     for column in columns {
-        table = table.column(Head::of(column), |r| cell(r, column, &notes));
+        table = table.column(Head::for_column(column), |r| cell(r, column, &notes));
     }
     let mut table = table
         .lines(|r| Row { invalid: !r.is_usable(), remark: remark(r), link: link(side, r), ..Row::default() })
@@ -133,7 +136,9 @@ fn remark(record: &TestRecord) -> String {
         remarks.push(format!("Test {} is {}.", record.test, stop(&judged(record))));
     }
     // Otherwise the reason says so.
-    if let Some(noticed) = record.disturbed_by.as_ref().filter(|_| record.valid) {
+    if let Some(noticed) = record.disturbed_by.as_ref()
+        && record.valid
+    {
         remarks.push(format!("Noticed at test {}: {noticed}.", record.test));
     }
     if !record.forced.is_empty() {
@@ -172,11 +177,11 @@ fn means(side: &PlatformRun<'_>, sweep: &Sweep) -> Option<Table> {
     // Nobody has checked those of other tools.
     let counted = if side.run.published.is_some() { "Tests" } else { "Valid tests" };
     let notes = Notes::default();
-    let mut table = TableSpec::<&SweepPoint>::of("figures", sweep.points.iter().filter(|p| !p.tests.is_empty()))
+    let mut table = TableSpec::<&SweepPoint>::new("figures", sweep.points.iter().filter(|p| !p.tests.is_empty()))
         .text(&swept_title(&sweep.over), |p| place(&sweep.over, p.at))
         .number(counted, "", |p| Cell::from(p.tests.len()).marked(qualified::mark(p, &notes)));
     for column in columns {
-        let head = Head { title: title_of(column, log).to_owned(), ..Head::of(column) };
+        let head = Head { title: title_of(column, log).to_owned(), ..Head::for_column(column) };
         table = table.column(head, |p| figure(&side.run.records, p, column, &notes));
     }
     let table = table

@@ -1,4 +1,4 @@
-//! What a run of variants shows: a table of ratios, and a row of each figure for scripts.
+//! Answer of a run of variants: a table of ratios, and a row of each figure for scripts.
 
 mod via;
 
@@ -43,7 +43,7 @@ pub(crate) fn of_run(run: &RunData) -> Option<RunOfVariants<'_>> {
 /// Whether a window had something that falls into windows by chance.
 type Seen = fn(&TestRecord) -> bool;
 
-/// What is counted in the windows of each arm.
+/// Counts in the windows of each arm.
 const BURSTS: [(&str, Seen); 4] = [
     (CHECKPOINT, |r| r.figure(column::CHECKPOINTS).is_some_and(|n| n > 0.0)),
     ("autovacuum", |r| r.figure(column::AUTOVACUUM_SHARE_PCT).is_some_and(|share| share > 0.0)),
@@ -83,7 +83,7 @@ fn rough(n: usize) -> String {
     whole((n.div_ceil(step) * step) as f64)
 }
 
-/// What the arms of `records` have that a platform should not have.
+/// States of the arms of `records` that a platform should not have.
 fn forced<'a>(records: impl Iterator<Item = &'a TestRecord>) -> BTreeSet<(Letter, String)> {
     records.filter_map(|r| Some((r.arm()?, Option::from(r.forced.clone())?))).collect()
 }
@@ -191,7 +191,7 @@ impl RunOfVariants<'_> {
         self.records.iter().filter(is_in)
     }
 
-    /// What fell into windows of one variant more often than into those of the other.
+    /// Events that fell into windows of one variant more often than into those of the other.
     fn not_alike(&self, other: Letter) -> Option<Value> {
         let count = |arm: Letter, seen: Seen| self.windows(arm, other).filter(|r| seen(r)).count();
         let seen = BURSTS.map(|(what, seen)| (what, count(Letter::A, seen), count(other, seen)));
@@ -200,7 +200,7 @@ impl RunOfVariants<'_> {
         (!seen.is_empty()).then(|| context! { arm => other, seen, cycles })
     }
 
-    /// What the pairs of a main figure show.
+    /// Verdict of the pairs of a main figure.
     fn answer(&self, row: &Figure<'_>) -> Value {
         // A precision that was reached needs no word.
         let precision = row.precision.filter(|p| p.more_pairs != Some(0));
@@ -303,5 +303,5 @@ pub(crate) fn section(runs: &[RunData]) -> Section {
         blocks.extend(of_run.profiles().map(Block::Table));
         blocks.push(Block::Para { text: of_run.method() });
     }
-    Section::of("arms", "Which is faster", blocks)
+    Section::new("arms", "Which is faster", blocks)
 }

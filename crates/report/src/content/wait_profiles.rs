@@ -1,4 +1,4 @@
-//! What the sessions of two sides waited for, per transaction: why one is slower.
+//! Waits of the sessions of two sides, per transaction: why one is slower.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,7 +25,7 @@ fn per_transaction(tests: &[&TestRecord], event: &str) -> Option<f64> {
     loadline_analyze::stats::mean(&times)
 }
 
-/// What tests must have in common.
+/// Common parts of tests that are compared.
 pub(super) type Place<'a> = (&'a String, u32, &'a BTreeMap<String, i64>);
 
 /// A wait of a place, with its time per transaction on both sides, ns.
@@ -46,7 +46,7 @@ pub(crate) fn table(a: &[&TestRecord], b: &[&TestRecord]) -> Option<Table> {
     }
     let time = |ns: f64| (ns != 0.0).then(|| duration_ns(ns));
     let each = "per transaction";
-    TableSpec::<Wait<'_>>::of("figures narrow", rows)
+    TableSpec::<Wait<'_>>::new("figures narrow", rows)
         .text("Workload", |(first, ..)| &first.workload)
         .once()
         .text("Jobs", |(first, ..)| first.jobs)

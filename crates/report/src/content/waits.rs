@@ -129,7 +129,7 @@ pub(crate) fn histogram(title: &str, drawn: &[Times]) -> Option<Block> {
 fn table(caption: &str, all: &[Times]) -> Table {
     let powers = || all.iter().flat_map(|(_, buckets)| buckets).map(|b| b.power);
     let (first, last) = (powers().min().unwrap_or(0), powers().max().unwrap_or(0));
-    let mut table = TableSpec::<u32>::of("figures waits", first..=last).text("Up to", label).caption(caption);
+    let mut table = TableSpec::<u32>::new("figures waits", first..=last).text("Up to", label).caption(caption);
     for (title, buckets) in all {
         let at = |power: u32| buckets.iter().find(|b| b.power == power);
         // Outside the buckets the cumulative share is 0 or 100 %.

@@ -62,9 +62,9 @@ pub(super) fn sections(periods: &[Period]) -> Vec<Section> {
         Head::number("per transaction", ""),
     ];
     let head = heads("Counter", periods, &columns, "rates per second");
-    let table = |rows| Block::table(Table::of("figures narrow", head.clone(), rows));
+    let table = |rows| Block::table(Table::new("figures narrow", head.clone(), rows));
     let section =
-        |([id, title, _], rows): (&[&'static str; 3], _)| Section::of(id, *title, table(rows).into_iter().collect());
+        |([id, title, _], rows): (&[&'static str; 3], _)| Section::new(id, *title, table(rows).into_iter().collect());
     subjects.iter().zip(rows).map(section).collect()
 }
 
@@ -94,7 +94,7 @@ fn gauge(name: &str, periods: &[Period]) -> Option<Row> {
         [both.unwrap_or(ABSENT.to_owned()), String::new(), String::new()]
     });
     let ratio = (periods.len() == 2).then(String::new);
-    Some(Row::of(std::iter::once(name.to_owned()).chain(cells).chain(ratio)))
+    Some(Row::new(std::iter::once(name.to_owned()).chain(cells).chain(ratio)))
 }
 
 const MIB: f64 = 1024.0 * 1024.0;
@@ -158,7 +158,7 @@ pub(super) fn profile(periods: &[Period]) -> Vec<Block> {
     }
     let columns = ["per second", "per transaction"].map(|title| Head::number(title, ""));
     let head = heads("", periods, &columns, "rates per second");
-    let mut blocks = vec![Block::Table(Table::of("figures narrow", head, rows))];
+    let mut blocks = vec![Block::Table(Table::new("figures narrow", head, rows))];
     if !without.is_empty() {
         blocks.push(Block::para(format!("Not counted by this database, or not at this time: {}.", without.join(", "))));
     }

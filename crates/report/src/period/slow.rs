@@ -1,4 +1,4 @@
-//! What the slowest transactions of a test waited for.
+//! Waits of the slowest transactions of a test.
 
 use loadline_model::column;
 use loadline_model::format::number;
@@ -6,7 +6,7 @@ use loadline_model::slow::{SlowFigures, SlowWait, WaitClass};
 use minijinja::context;
 
 use super::Period;
-use super::words::of;
+use super::words::heading;
 use crate::doc::Block;
 use crate::spec::TableSpec;
 use crate::templates::prose;
@@ -16,7 +16,7 @@ const MOST: usize = 8;
 
 /// A sentence and a table for each test.
 pub(super) fn blocks(periods: &[Period]) -> Vec<Block> {
-    periods.iter().flat_map(|p| of_period(p, &of(p, periods, "slowest transactions"))).collect()
+    periods.iter().flat_map(|p| of_period(p, &heading(p, periods, "slowest transactions"))).collect()
 }
 
 fn of_period(p: &Period, caption: &str) -> Vec<Block> {
@@ -49,7 +49,7 @@ fn table(slow: &SlowFigures, waits: Vec<(bool, &SlowWait)>, caption: &str) -> Op
         (_, class) => class.name().to_owned(),
     };
     let pct = |wait: &SlowWait, which: usize| number(slow.shares(wait)[which] * 100.0, 1);
-    let table = TableSpec::<(bool, &SlowWait)>::of("figures narrow", waits)
+    let table = TableSpec::<(bool, &SlowWait)>::new("figures narrow", waits)
         .text("Wait", |wait| name(&wait))
         .text("Mostly", |(_, wait)| &wait.event)
         .number("Slow", "samples", |(_, wait)| wait.samples.to_string())

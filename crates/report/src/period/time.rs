@@ -1,4 +1,4 @@
-//! What the time was spent on: shares of the jobs' time, sampled waits by class and event, and histograms of latencies.
+//! Use of the time: shares of the jobs' time, sampled waits by class and event, and histograms of latencies.
 
 use loadline_analyze::bound;
 use loadline_analyze::kpi::{LATENCY, THROUGHPUT};
@@ -8,7 +8,7 @@ use loadline_model::format::{ABSENT, duration_ns, number};
 use loadline_model::{Column, TestRecord};
 
 use super::Period;
-use super::words::{each, heads, name, of, row};
+use super::words::{each, heading, heads, name, row};
 use crate::columns::value;
 use crate::content::load::with_kinds;
 use crate::content::{histogram, stop};
@@ -26,7 +26,7 @@ const PARTS: [&Column; 15] = [
     READ_WAIT_PCT, WRITE_WAIT_PCT, LOG_WRITE_WAIT_PCT, LOCK_WAIT_PCT, WRITER_WAIT_PCT, REPLICA_WAIT_PCT,
     SESSION_IDLE_PCT, CLIENT_JOB_CPU_PCT, CLIENT_JOB_CPU_WAIT_PCT,
 ];
-/// What the test is about.
+/// Subject of the test.
 const ANSWER: [&Column; 12] = [
     THROUGHPUT, LATENCY, TRANSACTION_TIME_NS_P50, TRANSACTION_TIME_NS_P99, RESPONSE_TIME_NS_P99, COMMIT_TIME_NS_MEAN,
     COMMIT_TIME_NS_P99, LOG_FILE_SYNC_MS, READ_TIME_US_MEAN, CONNECT_TIME_NS_MEAN, CONNECT_TIME_NS_P99, LIMIT_TPS,
@@ -36,14 +36,14 @@ const MACHINE: [&Column; 12] = [
     DEVICE_WRITE_MIB_PER_S, DEVICE_UTIL_PCT, DEVICE_READS_PER_S, DEVICE_READ_MIB_PER_S, DATA_DEVICE_UTIL_PCT,
 ];
 
-/// What bounds each test, and its main figures.
+/// The bound of each test, and its main figures.
 pub(super) fn answer(periods: &[Period]) -> Vec<Block> {
     let said = |p: &Period| {
         let of = if periods.len() > 1 { format!("{}: bounded", p.label) } else { "Bounded".to_owned() };
         Some(Block::para(format!("{of} by {}.", stop(&bound(p.record.as_ref()?)?.sentence()))))
     };
     let of_tests: Vec<Block> = periods.iter().filter_map(said).collect();
-    let figures = figures(periods, "", &ANSWER).filter(|_| periods.iter().any(|p| p.record.is_some()));
+    let figures = if periods.iter().any(|p| p.record.is_some()) { figures(periods, "", &ANSWER) } else { None };
     of_tests.into_iter().chain(figures).collect()
 }
 
@@ -75,7 +75,7 @@ fn figures(periods: &[Period], caption: &str, columns: &[&'static Column]) -> Op
     let log = periods.iter().all(|p| p.record.as_ref().is_none_or(|r| r.group == "log-writer"));
     let known = columns.iter().copied().filter(|column| periods.iter().any(|p| p.figure(column).is_some()));
     let mut table =
-        TableSpec::<&Column>::of("figures narrow", known).text("", |column| heading_of(column, log)).caption(caption);
+        TableSpec::<&Column>::new("figures narrow", known).text("", |column| heading_of(column, log)).caption(caption);
     for period in periods {
         table = table.number(name(period, periods), "", |column| period.figure(column).map(|v| value(column, v)));
     }
@@ -133,7 +133,7 @@ fn sampled(periods: &[Period], caption: &str, most: usize, named: impl Fn(&str) 
     let columns = [("sessions", "mean"), ("database time", "%"), ("per transaction", "")];
     let head = heads("Wait", periods, &columns.map(|(title, unit)| Head::number(title, unit)), "times per transaction");
     let sub = if left_out > 0 { format!("{left_out} smaller ones are left out") } else { String::new() };
-    Block::table(Table { caption: caption.to_owned(), sub, ..Table::of("figures narrow", head, lines) })
+    Block::table(Table { caption: caption.to_owned(), sub, ..Table::new("figures narrow", head, lines) })
 }
 
 /// Times of each kind of transaction, and histograms of the stored latencies.
@@ -145,6 +145,6 @@ pub(super) fn latencies(periods: &[Period]) -> Vec<Block> {
         let times: Vec<_> = of.into_iter().map(|(p, _, counts)| (name(p), counts.buckets())).collect();
         histogram(&format!("Times by {kind}"), &times)
     };
-    let of_kinds = |p: &Period| with_kinds(p.record.as_ref()?, &of(p, periods, "kinds of transactions"));
+    let of_kinds = |p: &Period| with_kinds(p.record.as_ref()?, &heading(p, periods, "kinds of transactions"));
     periods.iter().filter_map(of_kinds).chain(kinds.into_iter().flat_map(drawn)).collect()
 }

@@ -5,7 +5,7 @@ use loadline_model::format::duration_ns;
 use minijinja::context;
 
 use super::Period;
-use super::words::{amount, name, of, ratio, shown};
+use super::words::{amount, heading, name, ratio, shown};
 use crate::doc::{Block, Cell, Head, Row, Table};
 use crate::spec::TableSpec;
 use crate::templates::items;
@@ -54,11 +54,11 @@ fn side_by_side(views: &[Option<&View>], periods: &[Period]) -> Option<Table> {
     for period in periods {
         let what = if counted { format!("{} per second", column.title) } else { column.title.clone() };
         let text = column.unit == Unit::Text;
-        let title = of(period, periods, &what);
+        let title = heading(period, periods, &what);
         head.push(if text { Head::text(&title) } else { Head::number(&title, "") });
         if let Some(times) = column.per.and_then(|per| first.columns.get(per)) {
-            head.push(Head::number(&of(period, periods, &format!("{} per second", times.title)), ""));
-            head.push(Head::number(&of(period, periods, "each"), ""));
+            head.push(Head::number(&heading(period, periods, &format!("{} per second", times.title)), ""));
+            head.push(Head::number(&heading(period, periods, "each"), ""));
         }
     }
     head.extend((counted && periods.len() == 2).then(|| Head::number("B / A", "")));
@@ -90,7 +90,7 @@ fn side_by_side(views: &[Option<&View>], periods: &[Period]) -> Option<Table> {
         }
         // Equal settings say nothing.
         if first.topic != Topic::Settings || states.iter().any(|s| Some(s) != states.first()) {
-            rows.push(Row::of(cells));
+            rows.push(Row::new(cells));
         }
     }
     let caption = first.title.clone();
@@ -99,10 +99,10 @@ fn side_by_side(views: &[Option<&View>], periods: &[Period]) -> Option<Table> {
         (!said.is_empty()).then(|| format!("{}: {said}", period.label))
     });
     let sub = sub.collect::<Vec<_>>().join(". ");
-    (!rows.is_empty()).then(|| Table { caption, sub, ..Table::of("figures views", head, rows) })
+    (!rows.is_empty()).then(|| Table { caption, sub, ..Table::new("figures views", head, rows) })
 }
 
-/// What rows a view lacks.
+/// Rows that a view lacks.
 fn left_out(view: &View) -> Vec<String> {
     let smaller = (view.left_out > 0).then(|| format!("{} smaller ones are left out", view.left_out));
     let reset = (view.reset > 0).then(|| format!("of {} more the counters were reset meanwhile", view.reset));
@@ -121,7 +121,7 @@ fn table(view: &View, period: &Period) -> Table {
         view.columns[*i].kind != Kind::Counter
             || view.rows.iter().any(|r| View::number(r, *i).is_some_and(|n| n != 0.0))
     };
-    let mut table = TableSpec::<&Vec<Option<Value>>>::of("figures views", &view.rows);
+    let mut table = TableSpec::<&Vec<Option<Value>>>::new("figures views", &view.rows);
     for (i, ViewColumn { title, unit, per, .. }) in view.columns.iter().enumerate().filter(|(i, _)| used(i)) {
         let times = move |row: &Vec<Option<Value>>| per.and_then(|per| View::number(row, per));
         // A time of 0 for many calls was not measured.
@@ -143,7 +143,7 @@ fn table(view: &View, period: &Period) -> Table {
     table.caption(&view.title).sub(said.join("; ")).build()
 }
 
-/// What the page lacks, with the reason.
+/// Views that the page lacks, with the reason.
 pub(super) fn missing(periods: &[Period]) -> Vec<Block> {
     let one = |period: &Period| {
         let activity = period.activity.as_ref();

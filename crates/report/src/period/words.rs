@@ -12,7 +12,7 @@ pub(super) fn name<'a>(period: &'a Period, periods: &[Period]) -> &'a str {
 }
 
 /// A heading, with the period's name if there are several.
-pub(super) fn of(period: &Period, periods: &[Period], what: &str) -> String {
+pub(super) fn heading(period: &Period, periods: &[Period], what: &str) -> String {
     let heading = format!("{} {what}", name(period, periods));
     let mut letters = heading.trim().chars();
     letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
@@ -37,7 +37,7 @@ pub(super) fn amount(n: f64, unit: Unit) -> String {
     }
 }
 
-/// The same, if there is one.
+/// Text of a number, if there is one.
 pub(super) fn shown(n: Option<f64>, unit: Unit) -> String {
     n.map_or(ABSENT.to_owned(), |n| amount(n, unit))
 }
@@ -49,7 +49,8 @@ pub(super) fn each(rate: Option<f64>, tps: Option<f64>) -> Option<f64> {
 
 /// Headings: `first`, those of `columns` for each period, and for two the ratio of `compared`.
 pub(super) fn heads(first: &str, periods: &[Period], columns: &[Head], compared: &str) -> Vec<Head> {
-    let of_period = |p| columns.iter().map(move |head| Head { title: of(p, periods, &head.title), ..head.clone() });
+    let of_period =
+        |p| columns.iter().map(move |head| Head { title: heading(p, periods, &head.title), ..head.clone() });
     let ratio = Head::number("B / A", "").tip(&format!("Ratio of the {compared}."));
     let heads = std::iter::once(Head::text(first)).chain(periods.iter().flat_map(of_period));
     heads.chain((periods.len() == 2).then_some(ratio)).collect()
@@ -58,7 +59,7 @@ pub(super) fn heads(first: &str, periods: &[Period], columns: &[Head], compared:
 /// A row of `cells` of all periods, and for two the ratio of what is `compared`.
 pub(super) fn row(first: &str, cells: impl IntoIterator<Item = String>, compared: &[Option<f64>]) -> Row {
     let ratio = if let [a, b] = compared { Some(ratio(*a, *b)) } else { None };
-    Row::of(std::iter::once(first.to_owned()).chain(cells).chain(ratio))
+    Row::new(std::iter::once(first.to_owned()).chain(cells).chain(ratio))
 }
 
 /// `b / a`.

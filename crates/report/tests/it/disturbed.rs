@@ -1,7 +1,7 @@
 //! Disturbed tests: marked where their figures are read, with one sentence for each cause.
 
 use loadline_model::disturbance::disturbed_by;
-use loadline_model::{Check, CheckId, Outcome, column};
+use loadline_model::{CheckId, TestRecord, column};
 use loadline_report::{Format, RunData, end_page};
 
 use crate::common::*;
@@ -14,7 +14,7 @@ fn disturbed(figures: &[[f64; 2]]) -> RunData {
         record.set(column::CPU_STEAL_PCT, *steal);
         record.disturbed_by = disturbed_by(record);
         if *others >= 20.0 {
-            record.add_check(Check::new(CheckId::OtherCpu, Outcome::Failed, format!("x {others}")));
+            record.add_check(failed(CheckId::OtherCpu, &format!("x {others}")));
         }
     }
     run
@@ -22,12 +22,11 @@ fn disturbed(figures: &[[f64; 2]]) -> RunData {
 
 #[test]
 fn each_cause_is_said_once_and_marked_at_each_test() {
-    let quiet = disturbed(&[[4.9, 0.9], [0.0, 0.0]]);
-    assert!(!end_page(&quiet, Some(100)).contains("Noticed at"));
+    assert_says(&end(&disturbed(&[[4.9, 0.9], [0.0, 0.0]])), &["!Noticed at"]);
     let run = disturbed(&[[12.0, 0.0], [1.0, 0.0], [9.0, 8.0]]);
     insta::assert_snapshot!("disturbed", end_page(&run, Some(100)));
     let csv = text(std::slice::from_ref(&run), Format::Csv);
-    assert!(csv.contains(",other processes on the CPU 9 %; CPU steal 8 %,"), "{csv}");
+    assert_says(&csv, &[",other processes on the CPU 9 %; CPU steal 8 %,"]);
     let markdown = text(&[run], Format::Markdown);
     let said: Vec<&str> = markdown.lines().filter(|line| line.contains("Noticed at")).collect();
     insta::assert_snapshot!("disturbed_in_the_report", said.join("\n"));
@@ -40,42 +39,31 @@ fn figures_of_disturbed_tests_are_marked_and_set_aside_beside_clean_tests() {
     "quiet".clone_into(&mut runs[1].manifest.plan.platform);
     runs[1].records.iter_mut().for_each(|r| "quiet".clone_into(&mut r.platform));
     let all = text(&runs, Format::Text);
-    assert!(words(&all).contains("12 tests: 6 valid, 6 disturbed."), "{all}");
+    assert_says(&words(&all), &["12 tests: 6 valid, 6 disturbed."]);
     for title in ["Key figures\n", "Load lines\n", "Factors between platforms\n"] {
-        let section = all.split(title).nth(1).unwrap().split("\n==").next().unwrap();
-        assert!(words(section).contains(marked), "{title}: {section}");
+        assert_says(&words(all.split(title).nth(1).unwrap().split("\n==").next().unwrap()), &[marked]);
     }
-    let page = text(&runs[..1], Format::Html);
-    assert!(page.contains("6 tests: 0 valid, 6 disturbed.") && !page.contains("class=\"cross\""), "{page}");
-    assert!(page.contains("<p class=\"verdict unwell\">"), "disturbed tests do not count as well");
-    assert!(!text(&runs[1..], Format::Text).contains("at most 317 %"));
+    // Disturbed tests do not count as well.
+    let wanted = ["6 tests: 0 valid, 6 disturbed.", "!class=\"cross\"", "<p class=\"verdict unwell\">"];
+    assert_says(&text(&runs[..1], Format::Html), &wanted);
+    assert_says(&text(&runs[1..], Format::Text), &["!at most 317 %"]);
 
     // A clean repetition is the figure; the disturbed one is shown beside it.
     let mut run = disturbed(&[[76.0, 0.0]]);
-    let clean = disturbed(&[]).records.remove(0);
     run.records[0].test = 99;
-    run.records.push(loadline_model::TestRecord { repetition: 2, ..clean });
-    let page = words(&end_page(&run, Some(120)));
-    assert!(page.contains(&format!("test 99 is {marked}; not part of the mean")), "{page}");
+    run.records.push(TestRecord { repetition: 2, ..disturbed(&[]).records.remove(0) });
+    assert_says(&end(&run), &[&format!("test 99 is {marked}; not part of the mean")]);
 }
 
 #[test]
 fn the_worst_of_disturbed_tests_stands_for_all_and_a_refused_one_is_in_no_figure() {
-    let run = disturbed(&[[50.0, 0.0]]);
-    let page = words(&end_page(&run, Some(100)));
-    let said = format!(
-        "Noticed at test {}: other processes on the CPU 50 %. That is too much for a valid test: x 50.",
-        run.records[0].test
-    );
-    assert!(page.contains(&said), "{page}");
+    let said = "Noticed at test 1: other processes on the CPU 50 %. That is too much for a valid test: x 50.";
+    assert_says(&end(&disturbed(&[[50.0, 0.0]])), &[said]);
     let mut run = disturbed(&[[50.0, 0.0], [70.0, 0.0], [9.0, 0.0]]);
-    let page = words(&end_page(&run, Some(100)));
-    let worst = format!("2 of them had too much for a valid test, most of all test {}: x 70.", run.records[1].test);
-    assert!(page.contains(&worst), "{page}");
-    run.records[1].add_check(Check::new(CheckId::Errors, Outcome::Failed, "errors"));
-    let page = text(std::slice::from_ref(&run), Format::Html);
-    assert!(page.contains("1 disturbed, 1 refused.") && page.contains("is refused: x 70; errors"), "{page}");
-    let json: serde_json::Value = serde_json::from_str(&text(&[run], Format::Json)).unwrap();
-    let validity = [0, 1, 2].map(|n| json["runs"][0]["tests"][n]["validity"].as_str().unwrap().to_owned());
-    assert_eq!(validity, ["disturbed", "refused", "valid"]);
+    assert_says(&end(&run), &["2 of them had too much for a valid test, most of all test 2: x 70."]);
+    run.records[1].add_check(failed(CheckId::Errors, "errors"));
+    let runs = [run];
+    assert_says(&text(&runs, Format::Html), &["1 disturbed, 1 refused.", "is refused: x 70; errors"]);
+    let validity = |n: usize| json(&runs)["runs"][0]["tests"][n]["validity"].as_str().unwrap().to_owned();
+    assert_eq!([0, 1, 2].map(validity), ["disturbed", "refused", "valid"]);
 }

@@ -3,9 +3,10 @@
 use crate::common::*;
 use loadline_analyze::waits::Counts;
 use loadline_model::limits::SizePoint;
-use loadline_model::{Check, CheckId, Detail, Latencies, Outcome, TestRecord, column};
+use loadline_model::{Check, CheckId, Detail, Latencies, Outcome, column};
 use loadline_report::{Format, Options, ReportError, end_page, render};
 use proptest::prelude::*;
+use serde_json::json;
 
 const ALL: [Format; 5] = [Format::Html, Format::Markdown, Format::Csv, Format::Json, Format::Text];
 
@@ -14,6 +15,10 @@ fn every_reason_for_a_missing_figure_is_shown() {
     let mut runs = two_platforms();
     runs[0].records[0].leave_out(column::DEVICE_UTIL_PCT, "reason of a column that tables do not show");
     runs[1].records[3].leave_out(column::LOG_FILE_SYNC_MS, "reason of one test only");
+    let absent = json!({"client_ns_per_tx": null, "client_absent": "no transaction was through within 250 ms"});
+    runs[0].manifest.overhead = patched(&runs[0].manifest.overhead, absent);
+    let overhead = "not measured: no transaction was through within 250 ms";
+    assert_says(&text(&runs, Format::Html), &[overhead]);
     for format in [Format::Html, Format::Markdown, Format::Json] {
         let report = text(&runs, format);
         for reason in runs.iter().flat_map(|r| &r.records).flat_map(|r| r.absent.values()) {
@@ -23,19 +28,10 @@ fn every_reason_for_a_missing_figure_is_shown() {
 }
 
 #[test]
-fn the_reason_for_an_unknown_overhead_is_shown() {
-    let mut runs = two_platforms();
-    runs[0].manifest.overhead.client_ns_per_tx = None;
-    runs[0].manifest.overhead.client_absent = Some("no transaction was through within 250 ms".to_owned());
-    assert!(text(&runs, Format::Html).contains("not measured: no transaction was through within 250 ms"));
-}
-
-#[test]
 fn the_page_asks_for_nothing_from_the_network() {
-    let report = unscripted(&text(&two_platforms(), Format::Html));
-    for forbidden in ["http", "//cdn", "<script", "<link", "@import", "url(", "src=", "<img", "<iframe"] {
-        assert!(!report.contains(forbidden), "the page has {forbidden}");
-    }
+    let page = unscripted(&text(&two_platforms(), Format::Html));
+    let none = ["!http", "!//cdn", "!<script", "!<link", "!@import", "!url(", "!src=", "!<img", "!<iframe"];
+    assert_says(&page, &none);
 }
 
 #[test]
@@ -59,81 +55,57 @@ fn hostile_text_is_escaped() {
             t.notes.push(evil.into());
         }
     }
-    let page = unscripted(&text(&runs, Format::Html));
-    assert!(!page.contains("<script") && page.contains("&lt;script&gt;"));
+    assert_says(&unscripted(&text(&runs, Format::Html)), &["!<script", "&lt;script&gt;"]);
     // Lines indented by four are code.
     let markdown = text(&runs, Format::Markdown);
     assert!(!markdown.lines().any(|l| l.contains("<script") && !l.starts_with("    ")));
-    assert!(!markdown.contains('\u{1b}'));
-    assert!(!text(&runs, Format::Text).contains('\u{1b}'));
-    let csv = text(&runs, Format::Csv);
-    assert!(csv.contains("\"</text><script>alert('x')</script>\"\"&|`\n"));
+    assert_says(&markdown, &["!\u{1b}"]);
+    assert_says(&text(&runs, Format::Text), &["!\u{1b}"]);
+    assert_says(&text(&runs, Format::Csv), &["\"</text><script>alert('x')</script>\"\"&|`\n"]);
 }
 
 #[test]
-fn an_unknown_column_names_the_nearest() {
-    let options =
-        Options { columns: Some(vec!["jobs".to_owned(), "commit_throuhgput_tps".to_owned()]), ..Options::default() };
+fn columns_are_those_chosen_and_an_unknown_one_names_the_nearest() {
+    let of =
+        |ids: &[&str]| Options { columns: Some(ids.iter().map(|id| (*id).to_owned()).collect()), ..Options::default() };
+    let (runs, misspelt) = (two_platforms(), of(&["jobs", "commit_throuhgput_tps"]));
+    assert!(with(&runs, Format::Csv, &of(&["jobs", "valid"])).starts_with("jobs,valid\n1,true\n2,true\n"));
     for format in ALL {
-        let error = render(&two_platforms(), format, &options).unwrap_err();
-        assert!(
-            matches!(&error, ReportError::UnknownColumn { near, .. } if near == &["commit_throughput_tps"]),
-            "{format:?}"
-        );
+        let error = render(&runs, format, &misspelt).unwrap_err();
+        let near = matches!(&error, ReportError::UnknownColumn { near, .. } if near == &["commit_throughput_tps"]);
+        assert!(near, "{format:?}");
     }
-    let said = |id: &str| {
-        let options = Options { columns: Some(vec![id.to_owned()]), ..Options::default() };
-        render(&two_platforms(), Format::Csv, &options).unwrap_err().to_string()
-    };
+    let said = |id: &str| render(&runs, Format::Csv, &of(&[id])).unwrap_err().to_string();
     // One that is in several ids, and one like none: a line each, not the list of all.
-    assert!(
-        said("lock_wait").contains("'lock_wait_pct'") && said("commit").matches(" or ").count() > 1,
-        "{}",
-        said("commit")
-    );
+    assert_says(&said("lock_wait"), &["'lock_wait_pct'"]);
+    assert!(said("commit").matches(" or ").count() > 1, "{}", said("commit"));
     assert_eq!(said("§§§§§§§§§§"), "there is no column '§§§§§§§§§§': `loadline columns` lists them");
-    let none = Options { columns: Some(Vec::new()), ..Options::default() };
-    assert!(matches!(render(&two_platforms(), Format::Csv, &none), Err(ReportError::NoColumn)));
+    assert!(matches!(render(&runs, Format::Csv, &of(&[])), Err(ReportError::NoColumn)));
     assert!(matches!(render(&[], Format::Html, &Options::default()), Err(ReportError::NoRun)));
-}
-
-#[test]
-fn chosen_columns_are_the_columns() {
-    let options = Options { columns: Some(vec!["jobs".to_owned(), "valid".to_owned()]), ..Options::default() };
-    let csv = String::from_utf8(render(&two_platforms(), Format::Csv, &options).unwrap()).unwrap();
-    assert!(csv.starts_with("jobs,valid\n1,true\n2,true\n"), "{csv}");
 }
 
 #[test]
 fn platforms_of_one_name_are_distinguished_by_their_run() {
     let runs = [run("pg", "run-1", 1.0), run("pg", "run-2", 1.1), run("pg", "run-2", 1.2)];
-    let page = text(&runs, Format::Html);
-    for label in ["pg (run-1)", "pg (run-2)", "pg (run-2) #2"] {
-        assert!(page.contains(label), "{label}");
-    }
+    assert_says(&text(&runs, Format::Html), &["pg (run-1)", "pg (run-2)", "pg (run-2) #2"]);
 }
 
 #[test]
 fn repetitions_have_intervals() {
     let mut r = run("pg", "run-1", 1.0);
-    let mut again: Vec<TestRecord> = r.records.clone();
-    for t in &mut again {
-        t.test += 6;
-        t.repetition = 2;
-        let tps = t.figure(column::COMMIT_THROUGHPUT_TPS).unwrap();
-        t.set(column::COMMIT_THROUGHPUT_TPS, tps * 1.01);
+    for mut t in r.records.clone() {
+        (t.test, t.repetition) = (t.test + 6, 2);
+        t.set(column::COMMIT_THROUGHPUT_TPS, t.figure(column::COMMIT_THROUGHPUT_TPS).unwrap() * 1.01);
+        r.records.push(t);
     }
-    r.records.extend(again);
-    let page = text(&[r.clone(), run("other", "run-2", 2.0)], Format::Html);
-    // 5,800 and 5,858: mean 5,829, half width 12.706 × 41.01 / √2 = 368.
-    assert!(page.contains("5,829 ± 368"));
-    assert!(page.contains("class=\"er\""), "error bars are drawn");
-    assert!(page.contains("1 against 2 tests: no interval"));
+    // 5,800 and 5,858: mean 5,829, half width 12.706 × 41.01 / √2 = 368. Error bars are drawn.
+    let wanted = ["5,829 ± 368", "class=\"er\"", "1 against 2 tests: no interval"];
+    assert_says(&text(&[r, run("other", "run-2", 2.0)], Format::Html), &wanted);
 }
 
 #[test]
 fn json_holds_runs_and_summary() {
-    let json: serde_json::Value = serde_json::from_str(&text(&two_platforms(), Format::Json)).unwrap();
+    let json = json(&two_platforms());
     assert_eq!(json["runs"][1]["tests"][5]["valid"], false);
     assert_eq!(json["runs"][0]["manifest"]["plan"]["platform"], "sata ssd");
     assert_eq!(json["summary"]["refused"], 1);
@@ -145,33 +117,32 @@ fn json_holds_runs_and_summary() {
 #[test]
 fn scans_have_charts_and_causes_and_stay_out_of_sweeps() {
     let mut runs = two_scans();
-    let page = text(&runs, Format::Html);
-    insta::assert_snapshot!(
-        "scans_section",
-        section(&text(&runs, Format::Markdown), "Commit time over redo since the last commit")
+    insta::assert_snapshot!("scans_section", sections(&runs, &["Commit time over redo since the last commit"]));
+    assert_says(
+        &text(&runs, Format::Html),
+        &[
+            "flash – LGWR-SIZE, test 4",
+            "class=\"bd\"",
+            "class=\"ft\"",
+            "!LGWR-SIZE: throughput over jobs",
+            "!LGWR-SIZE: throughput over time",
+        ],
     );
-    for wanted in ["flash – LGWR-SIZE, test 4", "class=\"bd\"", "class=\"ft\""] {
-        assert!(page.contains(wanted), "the page lacks '{wanted}'");
-    }
-    assert!(!page.contains("LGWR-SIZE: throughput over jobs") && !page.contains("LGWR-SIZE: throughput over time"));
-    let json: serde_json::Value = serde_json::from_str(&text(&runs, Format::Json)).unwrap();
+    let json = json(&runs);
     assert_eq!(json["summary"]["sweeps"].as_array().unwrap().len(), 2);
     assert_eq!(json["runs"][0]["tests"][3]["sizes"].as_array().unwrap().len(), 97);
-    let sawtooth = &json["summary"]["scans"][0]["result"];
-    assert_eq!(sawtooth["shape"], "sawtooth");
+    let [sawtooth, line] = [0, 1].map(|n| &json["summary"]["scans"][n]["result"]);
+    assert_eq!([&sawtooth["shape"], &line["shape"]], ["sawtooth", "straight"]);
     assert!((sawtooth["period_bytes"].as_f64().unwrap() / 1_048_576.0 - 1.0).abs() < 0.01, "{sawtooth}");
-    assert_eq!(json["summary"]["scans"][1]["result"]["shape"], "straight");
-    let csv = text(&runs, Format::Csv);
-    assert_eq!(csv.lines().count(), 9, "one line a test, scans among them");
+    assert_eq!(text(&runs, Format::Csv).lines().count(), 9, "one line a test, scans among them");
     // With another setting there is no likely cause.
     runs[0].manifest.target.settings.insert("wal_writer_flush_after".to_owned(), "2MB".to_owned());
-    let words = words(&text(&runs, Format::Text));
-    assert!(words.contains("No setting explains it: wal_writer_flush_after = 2MB (2.0 MiB)"), "{words}");
-    // A refused test has no shape.
-    runs[0].records[3].add_check(Check::require(CheckId::CommitsWindow, false, "the counts differ".to_owned()));
-    let page = text(&runs, Format::Html);
-    assert!(!page.contains("Sawtooth:") && page.contains("Test 4 is refused: the counts differ. No shape is given."));
-    assert!(page.contains("class=\"mk ho sm\""), "its medians are hollow");
+    let none = "No setting explains it: wal_writer_flush_after = 2MB (2.0 MiB)";
+    assert_says(&words(&text(&runs, Format::Text)), &[none]);
+    // A refused test has no shape, and its medians are hollow.
+    runs[0].records[3].add_check(failed(CheckId::CommitsWindow, "the counts differ"));
+    let wanted = ["!Sawtooth:", "Test 4 is refused: the counts differ. No shape is given.", "class=\"mk ho sm\""];
+    assert_says(&text(&runs, Format::Html), &wanted);
 }
 
 fn any_figure() -> impl Strategy<Value = f64> {
@@ -220,7 +191,7 @@ proptest! {
         }).collect();
         let mut waits = Latencies::new();
         tests.iter().for_each(|t| waits.record(u64::from(t.0) * 1_000));
-        runs[1].histograms = (0..6).map(|test| (test, vec![("commit".to_owned(), Counts::of(&waits))])).collect();
+        runs[1].histograms = (0..6).map(|test| (test, vec![("commit".to_owned(), Counts::from_latencies(&waits))])).collect();
         for format in ALL {
             prop_assert!(render(&runs, format, &Options::default()).is_ok());
             prop_assert!(render(&runs[1..], format, &Options::default()).is_ok());

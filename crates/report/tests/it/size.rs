@@ -24,7 +24,7 @@ fn a_page_of_sixty_tests_is_below_900_kb() {
     assert!(bytes < 900_000, "{bytes}");
 }
 
-/// What it takes on this machine: `cargo test --release -p loadline-report --test it -- --ignored --nocapture thousand` prints time and
+/// Time on this machine: `cargo test --release -p loadline-report --test it -- --ignored --nocapture thousand` prints time and
 /// peak memory, which should be a second and 150 MB at most.
 #[test]
 #[ignore = "nightly: measures time"]

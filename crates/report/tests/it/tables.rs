@@ -1,23 +1,22 @@
 //! Facts of platforms, throughput for the price, and one job against a node and all nodes: as raw values, and in the report.
 
-use loadline_model::{Check, CheckId, Outcome, column};
+use loadline_model::CheckId;
 use loadline_report::{Format, Options, Prices, RunData, redact, render};
 use serde_json::Value;
 
 use crate::common::*;
 
-fn rows(runs: &[RunData], table: &str, prices: Option<&str>) -> Vec<Value> {
-    let options = with(prices, Some(table));
-    serde_json::from_slice(&render(runs, Format::Json, &options).unwrap()).unwrap()
-}
-
-fn with(prices: Option<&str>, table: Option<&str>) -> Options {
+fn options(prices: Option<&str>, table: Option<&str>) -> Options {
     let prices = prices.map(|list| Prices::parse(list).unwrap());
     Options { prices, table: table.map(str::to_owned), ..Options::default() }
 }
 
+fn rows(runs: &[RunData], table: &str, prices: Option<&str>) -> Vec<Value> {
+    serde_json::from_str(&with(runs, Format::Json, &options(prices, Some(table)))).unwrap()
+}
+
 fn page(runs: &[RunData], prices: &str, format: Format) -> String {
-    String::from_utf8(render(runs, format, &with(Some(prices), None)).unwrap()).unwrap()
+    words(&with(runs, format, &options(Some(prices), None)))
 }
 
 fn with_facts(facts: &[(&str, &str)]) -> Vec<RunData> {
@@ -31,24 +30,23 @@ fn with_facts(facts: &[(&str, &str)]) -> Vec<RunData> {
 fn facts_of_all_platforms_are_one_table_that_says_what_is_stated() {
     assert!(!text(&two_platforms(), Format::Markdown).contains("Facts of the platforms"), "nothing is stated");
     let mut runs = with_facts(&[("launch-year", "2021"), ("memory", "1 TiB")]);
-    let table = section(&text(&runs, Format::Markdown), "Facts of the platforms");
+    let table = sections(&runs, &["Facts of the platforms"]);
     let line = |name: &str| words(table.lines().find(|l| l.starts_with(&format!("| {name} "))).unwrap());
     assert_eq!(line("Launch year"), "| Launch year | 2021 (stated) | – |");
-    assert!(line("Memory").contains("| 1 TiB (stated; found: 64.0 GiB) | 64.0 GiB |"), "{}", line("Memory"));
+    assert_says(&line("Memory"), &["| 1 TiB (stated; found: 64.0 GiB) | 64.0 GiB |"]);
     for format in [Format::Html, Format::Text] {
-        assert!(text(&runs, format).contains("2021 (stated)"), "{format:?}");
+        assert_says(&text(&runs, format), &["2021 (stated)"]);
     }
     let all = rows(&runs, "facts", None);
     let stated: Vec<&Value> = all.iter().filter(|row| !row["stated"].is_null()).collect();
-    assert_eq!(stated.len(), 2, "{stated:?}");
-    assert!(stated.iter().all(|row| row["platform"] == "sata ssd"));
-    let json: Value = serde_json::from_str(&text(&runs, Format::Json)).unwrap();
+    assert!(stated.len() == 2 && stated.iter().all(|row| row["platform"] == "sata ssd"), "{stated:?}");
+    let json = json(&runs);
     let of_run = json["runs"][0]["facts"].as_array().unwrap();
     assert!(of_run.iter().any(|fact| fact["id"] == "launch-year" && fact["stated"] == "2021"), "{of_run:?}");
     // An imported run has no machine, and keeps what is stated.
     runs[0].manifest.machine = Default::default();
     runs[0].manifest.target.local = false;
-    assert!(text(&runs, Format::Text).contains("1 TiB (stated)"));
+    assert_says(&text(&runs, Format::Text), &["1 TiB (stated)"]);
 }
 
 #[test]
@@ -92,74 +90,55 @@ fn throughput_for_the_price_follows_from_peaks_totals_and_factors() {
         let both = number(row, "throughput_factor") / number(row, "price_factor");
         assert!(near(number(row, "throughput_for_price_factor"), both), "{row}");
     }
-    let text = words(&page(&runs, &list, Format::Text));
-    for said in ["licence", "the database", "26,280 h", "no capacity is stated", "Throughput for the price"] {
-        assert!(text.contains(said), "'{said}' is not in: {text}");
-    }
-    let json: Value = serde_json::from_str(&page(&runs, &list, Format::Json)).unwrap();
+    let said = ["licence", "the database", "26,280 h", "no capacity is stated", "Throughput for the price"];
+    assert_says(&page(&runs, &list, Format::Text), &said);
+    let json: Value = serde_json::from_str(&with(&runs, Format::Json, &options(Some(&list), None))).unwrap();
     assert_eq!(json["summary"]["prices"], Value::from(all));
 }
 
 #[test]
 fn a_platform_without_a_price_is_told_and_a_list_of_others_is_refused() {
     let runs = two_platforms();
-    let text = words(&page(&runs, ONCE, Format::Text));
-    assert!(
-        text.contains("Without a price: nvme.") && text.contains("nvme: the price list has no [[price]]"),
-        "{text}"
-    );
+    let none = ["Without a price: nvme.", "nvme: the price list has no [[price]]"];
+    assert_says(&page(&runs, ONCE, Format::Text), &none);
     let all = rows(&runs, "prices", Some(ONCE));
     assert!(all.iter().filter(|row| row["platform"] == "nvme").all(|row| row["rate_per_1000"].is_null()));
-    let more = format!("{ONCE}{}", BY_HOUR.replace("nvme", "tape"));
-    assert!(words(&page(&runs, &more, Format::Markdown)).contains("and not in this report: tape."));
-    let others = with(Some(&BY_HOUR.replace("nvme", "tape")), None);
-    let e = render(&runs, Format::Html, &others).unwrap_err().to_string();
-    assert!(e.contains("'tape'") && e.contains("'sata ssd', 'nvme'"), "{e}");
-    assert!(render(&runs, Format::Csv, &with(None, Some("prices"))).unwrap_err().to_string().contains("--price"));
+    let tape = BY_HOUR.replace("nvme", "tape");
+    assert_says(&page(&runs, &format!("{ONCE}{tape}"), Format::Markdown), &["and not in this report: tape."]);
+    let e = render(&runs, Format::Html, &options(Some(&tape), None)).unwrap_err().to_string();
+    assert_says(&e, &["'tape'", "'sata ssd', 'nvme'"]);
 }
 
 /// A load over jobs on one node, and on two if `more`.
-fn load_study(more: bool) -> RunData {
-    let mut study = run("cluster", "run-load", 1.0);
-    let m = study.manifest.clone();
-    let tests: &[(u32, u32, f64)] =
-        &[(1, 1, 500.0), (1, 4, 1500.0), (1, 8, 1400.0), (2, 2, 900.0), (2, 8, 2600.0), (2, 16, 2900.0)];
-    let tests = tests.iter().filter(|(nodes, ..)| *nodes == 1 || more).zip(1..);
-    let test = |((nodes, jobs, tps), number): (&(u32, u32, f64), u32)| {
-        let mut r = record(&m, number, "DBL-11", *jobs, *tps, 1.0);
-        r.group = "data-load".to_owned();
-        r.nodes = *nodes;
-        r.kpis = [column::ROWS_PER_S, column::COMMIT_THROUGHPUT_TPS].map(|c| c.id.to_owned()).into();
-        r.set(column::ROWS_PER_S, tps * 2.0);
-        r
-    };
-    study.records = tests.map(test).collect();
-    study
+fn load_study(platform: &str, more: bool) -> RunData {
+    let m = manifest(platform, "run-load");
+    let kpis = r#"kpis=["rows_per_s","commit_throughput_tps"]"#;
+    let table = format!(
+        "group=data-load  {kpis}  nodes  jobs  commit_throughput_tps  rows_per_s
+        1  1  500  1000\n1  4  1500  3000\n1  8  1400  2800\n2  2  900  1800\n2  8  2600  5200\n2  16  2900  5800"
+    );
+    let mut records = tests(&record(&m, 1, "DBL-11", 1, 1000.0, 1.0), &table);
+    records.retain(|r| r.nodes == 1 || more);
+    made(m, records)
 }
 
 #[test]
 fn a_load_study_sets_one_job_beside_the_peaks_of_a_node_and_of_all() {
-    let study = [load_study(true)];
+    let study = [load_study("cluster", true)];
     let all = rows(&study, "load-study", None);
     let part = |part: &str| all.iter().find(|row| row["part"] == part && row["figure"] == "rows_per_s").unwrap();
     let found = ["one-job", "one-node", "all-nodes"]
         .map(|name| ["nodes", "jobs", "value"].map(|key| part(name)[key].as_f64().unwrap()));
     assert_eq!(found, [[1.0, 1.0, 1000.0], [1.0, 4.0, 3000.0], [2.0, 16.0, 5800.0]]);
-    let table = section(&text(&study, Format::Markdown), "One process, one server, the cluster");
-    assert!(words(&table).contains("1 job | 4 jobs | 16 jobs, 2 nodes"), "{table}");
-    let json: Value = serde_json::from_str(&text(&study, Format::Json)).unwrap();
-    assert_eq!(json["summary"]["load_study"], Value::from(all));
+    let table = |runs: &[RunData]| words(&sections(runs, &["One process, one server, the cluster"]));
+    assert_says(&table(&study), &["1 job | 4 jobs | 16 jobs, 2 nodes"]);
+    assert_eq!(json(&study)["summary"]["load_study"], Value::from(all));
     // Without more nodes there is no column of them; a refused peak is none.
-    let mut one = load_study(false);
-    one.records[1].add_check(Check::new(CheckId::Settings, Outcome::Failed, "a setting changed"));
-    let table = words(&section(&text(&[one], Format::Markdown), "One process, one server, the cluster"));
-    assert!(table.contains("1 job | 8 jobs") && !table.contains("all nodes, peak"), "{table}");
+    let mut one = load_study("cluster", false);
+    one.records[1].add_check(failed(CheckId::Settings, "a setting changed"));
+    assert_says(&table(&[one]), &["1 job | 8 jobs", "!all nodes, peak"]);
     // Beside another platform, its peak of all nodes is absent, and why is said.
-    let mut other = load_study(false);
-    other.manifest.plan.platform = "single".to_owned();
-    let both = words(&text(&[load_study(true), other], Format::Markdown));
-    assert!(
-        both.contains("| single | 1 job | 4 jobs |") && both.contains("no sweep over jobs on more than one node"),
-        "{both}"
-    );
+    let both = [load_study("cluster", true), load_study("single", false)];
+    let wanted = ["| single | 1 job | 4 jobs |", "no sweep over jobs on more than one node"];
+    assert_says(&words(&text(&both, Format::Markdown)), &wanted);
 }

@@ -55,7 +55,7 @@ pub(crate) fn cache_hit(figures: &Test, has_blocks: bool) -> Verdict {
 /// counted when it ends, its reads when they are made, so half a transaction per job may be counted too much. This
 /// matters for few transactions.
 fn certain_blocks_requested(figures: &Test, request: &Request, w: &Counters<'_>) -> Option<f64> {
-    let blocks = match Access::of(&request.work) {
+    let blocks = match Access::new(&request.work) {
         Access::Sequential => {
             let bytes = figures.figure(column::DATA_MIB_PER_S)? * MIB * w.seconds;
             bytes / request.target.facts().block_bytes? as f64
@@ -88,7 +88,7 @@ fn compared(
     device: &DiskRates,
     facts: &CacheFacts,
 ) -> Result<String, String> {
-    let share = device_share_of_reads(w, device, Access::of(&request.work))
+    let share = device_share_of_reads(w, device, Access::new(&request.work))
         .map_err(|why| format!("the source of the blocks is unknown: {why}"))?;
     let counted = certain_blocks_requested(test, request, w).zip(w.grown(counter::BLOCK_READS));
     let beyond = counted.and_then(|(asked, read)| beyond_own_cache(asked, read));
@@ -304,7 +304,7 @@ pub(super) fn percent(share: f64) -> String {
 /// (1 − piece / table) of the mean chance; and it may meet a piece that another job reads at the same time. A cache may be
 /// compressed, so only what cannot be compressed counts.
 fn share_at_most(work: &Work, jobs: u32, table: f64, memory: f64) -> f64 {
-    let piece = match Access::of(work) {
+    let piece = match Access::new(work) {
         Access::Random => 0.0,
         Access::Sequential => work.workload.volume(&work.params).map_or(1.0, |v| v.share),
     };
@@ -325,18 +325,19 @@ mod tests {
     #[test]
     fn the_advice_names_the_cache_and_the_remedy() {
         let facts = CacheFacts { cache_bytes: Some(1 << 30), table_bytes: Some(128 << 20), ..CacheFacts::default() };
-        let text = advice(0.01, 1.0, &facts);
-        assert!(text.contains("1.0 GiB") && text.contains("--size 12GiB"), "{text}");
-        assert!(!text.contains("page cache"), "{text}");
         let little = CacheFacts { cache_bytes: Some(1 << 20), ..facts.clone() };
-        let text = advice(0.8, 1.0, &little);
-        assert!(text.contains("longer window") && !text.contains("--size"), "{text}");
         let shared = CacheFacts { not_kept_out: Some("no right".into()), ..CacheFacts::default() };
-        let text = advice(1.0, 0.3, &shared);
-        assert!(text.contains("no right") && !text.contains("--size"), "{text}");
         let memory = Some(ServerMemory { bytes: 8 << 30, source: "this machine's" });
-        let text = advice(1.0, 0.3, &CacheFacts { memory, ..shared });
-        assert!(text.contains("no right") && text.contains("--size 80GiB"), "{text}");
+        let known = CacheFacts { memory, ..shared.clone() };
+        for (shares, facts, says, not) in [
+            ([0.01, 1.0], &facts, ["1.0 GiB", "--size 12GiB"], "page cache"),
+            ([0.8, 1.0], &little, ["longer window"; 2], "--size"),
+            ([1.0, 0.3], &shared, ["no right"; 2], "--size"),
+            ([1.0, 0.3], &known, ["no right", "--size 80GiB"], "longer window"),
+        ] {
+            let text = advice(shares[0], shares[1], facts);
+            assert!(says.iter().all(|part| text.contains(part)) && !text.contains(not), "{text}");
+        }
         assert_eq!(advice(1.0, 1.0, &facts), "");
     }
 
@@ -371,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn single_blocks_need_number_and_bytes() {
+    fn single_blocks_need_number_and_bytes_and_scans_bytes() {
         let database = reads(1000.0, 8_192_000.0);
         let share = |device| device_share(database, device, Access::Random).unwrap();
         assert_eq!(share(reads(1000.0, 8_192_000.0)), 1.0);
@@ -381,10 +382,7 @@ mod tests {
         assert_eq!(share(reads(0.0, 0.0)), 0.0);
         // SQLite's 1 KiB pages take a page of 4 KiB each from the device.
         assert_eq!(device_share(reads(10.0, 10_240.0), reads(9.0, 36_864.0), Access::Random), Some(0.9));
-    }
-
-    #[test]
-    fn scans_are_compared_by_bytes() {
+        // Scans are compared by bytes.
         let share = |device| device_share(reads(1000.0, 8_192_000.0), device, Access::Sequential);
         assert_eq!(share(reads(63.0, 8_192_000.0)), Some(1.0));
         assert_eq!(share(reads(63.0, 4_096_000.0)), Some(0.5));
@@ -397,7 +395,10 @@ mod tests {
     const GIB: u64 = 1 << 30;
 
     fn work(code: &str, size: u64, compressibility: f64) -> Work {
-        Work { payload: Payload { compressibility, duplicates: None }, ..Work::of(code, &[]).unwrap().with_size(size) }
+        Work {
+            payload: Payload { compressibility, duplicates: None },
+            ..Work::from_catalogue(code, &[]).unwrap().with_size(size)
+        }
     }
 
     fn judge(table_gib: u64, memory_gib: Option<u64>, read: f64) -> Result<Bound, String> {
@@ -408,35 +409,27 @@ mod tests {
     }
 
     #[test]
-    fn k_times_the_memory_is_one_kth() {
-        for (table, share, source) in [(640, 0.1, DataSource::Device), (256, 0.25, DataSource::Bounded)] {
-            let bound = judge(table, Some(64), 9_900.0).unwrap();
+    fn k_times_the_memory_is_one_kth_and_blocks_of_an_index_may_all_be_cached() {
+        for (table, read, share, source, [begin, part]) in [
+            (640, 9_900.0, 0.1, DataSource::Device, ["", "64.0 GiB (--server-memory)"]),
+            (256, 9_900.0, 0.25, DataSource::Bounded, ["", "64.0 GiB (--server-memory)"]),
+            (640, 20_000.0, 0.55, DataSource::Bounded, ["at most 10.0 % of the requested", "2.00 for"]),
+        ] {
+            let bound = judge(table, Some(64), read).unwrap();
             assert!((bound.share - share).abs() < 1e-9 && bound.source == source, "{bound:?}");
-            assert!(bound.detail.contains("64.0 GiB (--server-memory)"), "{bound:?}");
+            assert!(bound.detail.starts_with(begin) && bound.detail.contains(part), "{bound:?}");
         }
-        let why = judge(100, Some(64), 9_900.0).unwrap_err();
-        assert!(why.contains("--size 640GiB") && why.contains("at most 64.0 %"), "{why}");
-        let why = judge(10, Some(64), 9_900.0).unwrap_err();
-        assert!(why.contains("--size 640GiB"), "{why}");
-        let why = judge(640, None, 9_900.0).unwrap_err();
-        assert!(why.contains("--server-memory") && why.contains("at most 10 %"), "{why}");
-    }
-
-    #[test]
-    fn blocks_of_an_index_may_all_be_cached() {
-        let bound = judge(640, Some(64), 20_000.0).unwrap();
-        assert!((bound.share - 0.55).abs() < 1e-9 && bound.source == DataSource::Bounded, "{bound:?}");
-        assert!(
-            bound.detail.starts_with("at most 10.0 % of the requested") && bound.detail.contains("2.00 for"),
-            "{bound:?}"
-        );
-    }
-
-    #[test]
-    fn a_cache_that_serves_more_than_fits_shows_a_wrong_memory() {
         assert!(judge(640, Some(64), 8_900.0).is_ok(), "11 % are within the spread");
-        let why = judge(640, Some(64), 5_000.0).unwrap_err();
-        assert!(why.contains("50.0 % were in the database's own cache, which is more"), "{why}");
+        for (table, memory, read, says) in [
+            (100, Some(64), 9_900.0, ["--size 640GiB", "at most 64.0 %"]),
+            (10, Some(64), 9_900.0, ["--size 640GiB"; 2]),
+            (640, None, 9_900.0, ["--server-memory", "at most 10 %"]),
+            // A cache that serves more than fits shows a wrong memory.
+            (640, Some(64), 5_000.0, ["50.0 % were in the database's own cache, which is more"; 2]),
+        ] {
+            let why = judge(table, memory, read).unwrap_err();
+            assert!(says.iter().all(|part| why.contains(part)), "{why}");
+        }
     }
 
     #[test]

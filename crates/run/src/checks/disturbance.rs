@@ -60,10 +60,6 @@ mod tests {
             assert_eq!(of(disturbed - 0.01), Outcome::Noted, "{kind:?}");
             assert_eq!(of(disturbed), Outcome::Failed, "{kind:?}");
         }
-    }
-
-    #[test]
-    fn the_reader_is_told_who_and_what_the_thresholds_are() {
         let (_, said) = outcome(column::OTHER_CPU_PCT, 45.3);
         for part in ["other processes on the CPU 45 % (most: yes 0.88 CPUs)", "noted from 5 %", "disturbed from 20 %"] {
             assert!(said.contains(part), "'{said}' lacks '{part}'");

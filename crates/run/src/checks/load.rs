@@ -33,7 +33,7 @@ pub(crate) fn littles_law(e: &Evidence<'_>) -> Verdict {
     if closed.iter().all(|job| job.completed == 0 && job.ran_until_ns < schedule.close_ns) {
         return not_made("the jobs ended before they completed a transaction");
     }
-    let times = TimeShares::of(schedule, closed.iter().copied());
+    let times = TimeShares::new(schedule, closed.iter().copied());
     let share = times.outside;
     let window_ns = schedule.window_ns() as f64;
     let (all_jobs, jobs) = (e.jobs(), closed.len() as f64);

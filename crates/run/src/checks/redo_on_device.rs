@@ -11,7 +11,7 @@ use crate::evidence::{Evidence, excused};
 use crate::test::{Test, Verdict, failed, not_made, noted, passed};
 
 /// Share of the redo, and of the syncs, that the device must have written. It writes whole blocks, so all of both is usual;
-/// half leaves room for windows of few transactions, and for syncs that one write serves. The kernel writes back what is not
+/// half leaves space for windows of few transactions, and for syncs that one write serves. The kernel writes back what is not
 /// synced as well, after up to 30 s and in large pieces: then the bytes arrive, but in few writes.
 const REQUIRED: f64 = 0.5;
 
@@ -47,7 +47,7 @@ fn check_writes(
     // One sync makes at most one commit of each job durable.
     let syncs = tps * program.writing_share() / f64::from(jobs.max(1));
     let syncs = figures.figure(column::REDO_SYNC_WRITES_PER_S).map_or(syncs, |counted| counted.max(syncs));
-    // A transaction that crosses an edge of the window is counted on one side of it.
+    // A transaction that crosses the start or the end of the window is counted on one side of it.
     let share = (REQUIRED - f64::from(jobs) / done.max(1.0)).max(0.0);
     let device = log.and_then(|log| log.device.as_deref()).unwrap_or("the log's device");
     let detail = format!(
@@ -78,12 +78,13 @@ mod tests {
     fn outcome(mib: Option<f64>, writes: f64, syncs: Option<f64>, done: f64, options: &str) -> Outcome {
         let lat1 = find("LGWR-LAT1").unwrap();
         let program = lat1.make(&lat1.params(&BTreeMap::new()).unwrap());
-        let mut figures = Test::default();
+        let mut figures = crate::testing::figures(&[
+            (column::DEVICE_WRITES_PER_S, writes),
+            (column::REDO_MIB_PER_S, 2.0),
+            (column::COMMITS, done),
+            (column::COMMIT_THROUGHPUT_TPS, 1000.0),
+        ]);
         figures.set_or_absent(column::DEVICE_WRITE_MIB_PER_S, mib, "unknown");
-        figures.set(column::DEVICE_WRITES_PER_S, writes);
-        figures.set(column::REDO_MIB_PER_S, 2.0);
-        figures.set(column::COMMITS, done);
-        figures.set(column::COMMIT_THROUGHPUT_TPS, 1000.0);
         figures.set_or_absent(column::REDO_SYNC_WRITES_PER_S, syncs, "not counted");
         let log = Storage { mount_options: options.into(), ..Storage::default() };
         check_writes(&program, 8, &figures, Some(&log), false).unwrap_or_else(|why| why).outcome
@@ -93,7 +94,7 @@ mod tests {
     fn redo_that_does_not_reach_the_device_is_refused() {
         let of = |mib, writes| outcome(Some(mib), writes, Some(900.0), 1e4, "rw");
         assert_eq!(of(4.0, 950.0), Outcome::Passed);
-        assert_eq!(of(1.1, 460.0), Outcome::Passed, "room for the edges of the window");
+        assert_eq!(of(1.1, 460.0), Outcome::Passed, "space for transactions that cross the window start or end");
         assert_eq!(of(0.0, 0.0), Outcome::Failed);
         assert_eq!(of(0.9, 900.0), Outcome::Failed);
         assert_eq!(of(3.0, 30.0), Outcome::Failed, "the kernel wrote it back later, in large pieces");

@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_in_the_test_refuses_it() {
+    fn a_change_in_the_test_refuses_it_and_one_before_it_is_noted() {
         let before = target("16.1", &[("fsync", "on"), ("jit", "off"), ("work_mem", "4MB")]);
         assert_eq!(unchanged(&before, &Ok(before.clone())).outcome, Outcome::Passed);
         let check = unchanged(&before, &Ok(target("16.2", &[("fsync", "off"), ("jit", "off"), ("new", "1")])));
@@ -65,10 +65,7 @@ mod tests {
         assert!(!check.detail.contains("jit"), "{}", check.detail);
         let unread = unchanged(&before, &Err(TargetError::Lost("gone".into())));
         assert!(unread.outcome == Outcome::NotMade && unread.detail.contains("gone"), "{unread:?}");
-    }
-
-    #[test]
-    fn a_change_since_the_start_is_noted() {
+        // A change since the start of the run is noted.
         let start = target("16.1", &[("fsync", "on")]);
         assert_eq!(changed_since(&start, &start), None);
         let changes = "fsync = on, now off".to_owned();

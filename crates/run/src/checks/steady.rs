@@ -13,7 +13,7 @@ use crate::test::{Test, Verdict, not_made, noted, passed};
 /// Fewest values of less than a second.
 const LEAST_SHORT_VALUES: usize = 20;
 
-/// What must be steady: throughput, with which latency is in a closed loop; in an open loop, whose throughput is given, the
+/// Series that must be steady: throughput, with which latency is in a closed loop; in an open loop, whose throughput is given, the
 /// transactions that wait.
 fn series(load: &Load) -> (&'static str, &[f64]) {
     if load.waiting.is_empty() {
@@ -108,7 +108,7 @@ fn values(request: &Request, measured: &Measured) -> (Vec<f64>, f64, bool) {
     };
     let Some(rate) = mean(&rates).filter(|rate| *rate > 0.0) else { return (rates, step_s, false) };
     // By Little's law.
-    let open_loop = measured.merged.transaction.mean_ns().filter(|_| request.load.waits());
+    let open_loop = if request.load.waits() { measured.merged.transaction.mean_ns() } else { None };
     let busy = open_loop.map_or(request.jobs, |ns| request.jobs.min((rate * ns / 1e9).ceil() as u32));
     let each = steady::steps(rate, busy, step_s);
     let values = rates.chunks_exact(each).filter_map(mean).collect();

@@ -1,34 +1,43 @@
 use std::sync::Arc;
 
 use loadline_database::Work;
-use loadline_load::{Books, JobResult, Schedule};
+use loadline_load::{Books, JobResult, Schedule, Scripted};
 use loadline_model::record::AgentFigures;
 use loadline_model::{Check, CheckId, Driver, JobLoad, Population};
 use loadline_workload::{Commit, read_file};
 
 use super::*;
-use crate::evidence::testing::{self, Case, SECOND, jobs};
 use crate::evidence::{Excuse, Excuses};
 use crate::figures::populations::TimeShares;
 use crate::steps::CHECKS;
+use crate::testing::{self, Case, SECOND, jobs, snapshot};
 
 fn back_to_back(tx_ns: u64) -> impl Fn(&Schedule, &mut Books<'_>) {
+    each(tx_ns, 0)
+}
+
+/// Transactions of `tx_ns`, each followed by `outside_ns`.
+fn each(tx_ns: u64, outside_ns: u64) -> impl Fn(&Schedule, &mut Books<'_>) {
     move |schedule, books| {
         let mut t = schedule.start_ns;
         while t < schedule.close_ns {
             books.completed(schedule, None, t, Some(t + tx_ns / 2), t + tx_ns);
-            t += tx_ns;
+            t += tx_ns + outside_ns;
         }
     }
 }
 
 fn lat1() -> Work {
-    Work::of("LGWR-LAT1", &[("rows", 3)]).unwrap()
+    Work::from_catalogue("LGWR-LAT1", &[("rows", 3)]).unwrap()
 }
 
 /// A sound test of `n` jobs with transactions of `tx_ns`, three changed rows and 1500 bytes of redo.
 fn case(n: u32, tx_ns: u64) -> Case {
-    let mut case = testing::case(lat1(), jobs(n, back_to_back(tx_ns)));
+    lat1_case(n, back_to_back(tx_ns))
+}
+
+fn lat1_case(n: u32, one: impl Fn(&Schedule, &mut Books<'_>)) -> Case {
+    let mut case = testing::case(lat1(), jobs(n, one));
     case.test.set(column::REDO_BYTES_PER_TX, 1500.0);
     case
 }
@@ -56,27 +65,14 @@ fn outcome(case: &Case, id: CheckId) -> Outcome {
 }
 
 fn outside(case: &Case) -> f64 {
-    TimeShares::of(&case.measured.schedule, &case.measured.jobs).outside
+    TimeShares::new(&case.measured.schedule, &case.measured.jobs).outside
 }
 
 #[test]
-fn a_sound_test_passes_every_check() {
-    let case = sound();
-    assert_eq!(case.request.work.program.rows_changed_per_tx(), 3);
-    assert_eq!(failed(&case), []);
-    assert!(outside(&case).abs() < 1e-9, "back to back leaves nothing outside");
-}
-
-#[test]
-fn jobs_that_ended_at_once_break_no_law_of_times() {
-    let ended = |case: &mut Case| {
-        case.measured.jobs = vec![JobResult { ran_until_ns: case.measured.schedule.start_ns, ..JobResult::default() }];
-    };
-    assert_eq!(outcome(&changed(ended), CheckId::LittlesLaw), Outcome::NotMade);
-}
-
-#[test]
-fn each_false_figure_fails_its_check() {
+fn a_sound_test_passes_every_check_and_each_false_figure_fails_its_own() {
+    assert_eq!(sound().request.work.program.rows_changed_per_tx(), 3);
+    assert_eq!(failed(&sound()), []);
+    assert!(outside(&sound()).abs() < 1e-9, "back to back leaves nothing outside");
     let n = sound().measured.merged.transaction.count() as f64;
     let total = sound().measured.merged.total as i64;
     let grown = |rows: i64| move |case: &mut Case| case.proof.grown = Ok(Some(rows));
@@ -122,7 +118,7 @@ fn redo_is_as_defined_but_for_what_was_read_late() {
     let redo = |bytes, late_share: f64| {
         changed(|case| {
             case.test.set(column::REDO_BYTES_PER_TX, bytes);
-            case.measured.edges.at_close.snapshot.as_mut().unwrap().at_ns += (late_share * 2.0 * SECOND as f64) as u64;
+            case.measured.readings.at_end.snapshot.as_mut().unwrap().at_ns += (late_share * 2.0 * SECOND as f64) as u64;
         })
     };
     let of = |bytes, late_share| outcome(&redo(bytes, late_share), CheckId::RedoSize);
@@ -138,14 +134,14 @@ fn redo_is_as_defined_but_for_what_was_read_late() {
         said(&case)
     };
     assert!(imaged(2900.0).contains("wrote 0.50 images") && !imaged(1500.0).contains("images"));
-    let other = testing::case(Work::of("TP-LOOKUP", &[]).unwrap(), jobs(4, back_to_back(3_000_000)));
+    let other = testing::case(Work::from_catalogue("TP-LOOKUP", &[]).unwrap(), jobs(4, back_to_back(3_000_000)));
     assert_eq!(outcome(&other, CheckId::RedoSize), Outcome::NotMade);
 }
 
 #[test]
 fn queries_read_their_rows_and_read_only_scripts_change_none() {
     let read = |per_tx: f64, ours: Option<f64>| {
-        let work = Work::of("DA-SCAN", &[]).unwrap();
+        let work = Work::from_catalogue("DA-SCAN", &[]).unwrap();
         let rows = work.workload.volume(&work.params).unwrap().rows;
         let mut case = testing::case(work, jobs(4, back_to_back(3_000_000)));
         let n = case.measured.merged.transaction.count() as f64;
@@ -169,6 +165,22 @@ fn queries_read_their_rows_and_read_only_scripts_change_none() {
         outcome(&case, CheckId::ReadOnly)
     };
     assert_eq!([noted(1.0), noted(0.0)], [Outcome::Noted, Outcome::Passed]);
+    let sending = |statements| {
+        let mut case = testing::case(Work::with(Arc::clone(&scripts), &[]).unwrap(), jobs(4, back_to_back(3_000_000)));
+        case.measured.merged.scripted = Some(Scripted { statements, ..Scripted::default() });
+        outcome(&case, CheckId::WorkEvidence)
+    };
+    assert_eq!([sending(0) == Outcome::Failed, sending(9) == Outcome::Failed], [true, false]);
+    // Counted a fifth of the window late: as many more may have been changed, and no more.
+    let changed_rows = |more: f64| {
+        let mut case = testing::case(Work::from_catalogue("DBWR-THR", &[]).unwrap(), jobs(4, back_to_back(3_000_000)));
+        let rows =
+            case.measured.merged.transaction.count() as f64 * case.request.work.program.rows_changed_per_tx() as f64;
+        case.count(counter::ROWS_CHANGED, rows * (1.0 + more));
+        case.measured.edges.at_close.snapshot.as_mut().unwrap().at_ns += 2 * SECOND / 5;
+        case.checks(&[|e, t| t.check(CheckId::RowsChanged, blocks_written::rows_changed(e))])[0].outcome
+    };
+    assert_eq!([changed_rows(0.15), changed_rows(0.25)], [Outcome::Passed, Outcome::Failed]);
 }
 
 fn count_jobs(case: &mut Case, count: f64, uncertain: f64) {
@@ -201,7 +213,7 @@ fn late_snapshots_are_compared_with_what_the_jobs_had_done_by_then() {
             case.count(counter::COMMITS, counted);
             case.count(counter::REDO_SYNCS, n);
             ours.into_iter().for_each(|ours| count_jobs(case, ours, 3.0));
-            case.measured.edges.at_close.snapshot.as_mut().unwrap().at_ns += late_ns;
+            case.measured.readings.at_end.snapshot.as_mut().unwrap().at_ns += late_ns;
         }))
     };
     assert_eq!(late(n * 1.5, None, 0), [CheckId::CommitsWindow]);
@@ -230,12 +242,12 @@ fn more_commits_per_sync_than_jobs_are_not_durable() {
         changed(|case| {
             case.count(counter::REDO_SYNCS, syncs);
             let of = |(commits, syncs): (f64, f64)| {
-                [(counter::COMMITS, commits), (counter::REDO_SYNCS, syncs)].map(|(n, v)| (n.to_owned(), v)).into()
+                snapshot(0, &[(counter::COMMITS, commits), (counter::REDO_SYNCS, syncs)]).counters
             };
-            let edges = &mut case.measured.edges;
-            edges.at_open.snapshot.as_mut().unwrap().nodes = vec![of((0.0, 0.0)), of((0.0, 0.0))];
+            let readings = &mut case.measured.readings;
+            readings.at_start.snapshot.as_mut().unwrap().nodes = vec![of((0.0, 0.0)), of((0.0, 0.0))];
             let close = commits_per_sync.map(|share| of((n / 2.0, n / 2.0 / share)));
-            edges.at_close.snapshot.as_mut().unwrap().nodes = close.into();
+            readings.at_end.snapshot.as_mut().unwrap().nodes = close.into();
         })
     };
     assert_eq!(failed(&nodes([2.0, 1.0], n / 2.0)), []);
@@ -283,21 +295,17 @@ fn a_failed_check_is_noted_if_and_only_if_its_excuse_says_why() {
 #[test]
 fn time_lost_between_transactions_is_caught() {
     // A client that needs 1 ms between transactions of 2 ms.
-    let slow = jobs(2, |schedule, books| {
-        let mut t = schedule.start_ns;
-        while t < schedule.close_ns {
-            books.completed(schedule, None, t, Some(t), t + 2_000_000);
-            t += 3_000_000;
-        }
-    });
-    let mut case = testing::case(lat1(), slow);
-    case.test.set(column::REDO_BYTES_PER_TX, 1500.0);
+    let case = lat1_case(2, each(2_000_000, 1_000_000));
     assert!((outside(&case) - 1.0 / 3.0).abs() < 0.01);
     assert_eq!(failed(&case), [CheckId::LittlesLaw]);
+    let ended = |case: &mut Case| {
+        case.measured.jobs = vec![JobResult { ran_until_ns: case.measured.schedule.start_ns, ..JobResult::default() }];
+    };
+    assert_eq!(outcome(&changed(ended), CheckId::LittlesLaw), Outcome::NotMade, "no job had time");
 }
 
 #[test]
-fn a_job_that_was_late_or_lost_invalidates_the_test() {
+fn a_late_or_lost_job_and_a_window_shorter_than_its_transactions_fail() {
     let late = changed(|case| case.measured.jobs[1].first_start_ns = Some(case.measured.schedule.open_ns + 1));
     assert_eq!(failed(&late), [CheckId::Window]);
     let lost = changed(|case| {
@@ -307,12 +315,8 @@ fn a_job_that_was_late_or_lost_invalidates_the_test() {
     let check = check(&lost, CheckId::Window);
     assert_eq!(check.outcome, Outcome::Failed);
     assert!(check.detail.ends_with("the server went away. A disk of the database is full"), "{check:?}");
-}
-
-#[test]
-fn a_window_shorter_than_its_transactions_fails() {
-    let check = check(&case(4, 1_500_000_000), CheckId::Window);
-    assert!(check.outcome == Outcome::Failed && check.detail.contains("--duration"), "{}", check.detail);
+    let short = self::check(&case(4, 1_500_000_000), CheckId::Window);
+    assert!(short.outcome == Outcome::Failed && short.detail.contains("--duration"), "{}", short.detail);
 }
 
 #[test]
@@ -368,7 +372,7 @@ fn thinking(tx_ns: u64, outside_ns: u64, think_ns: u64) -> Case {
 #[test]
 fn thinking_is_a_part_of_the_jobs_time_and_hides_no_other() {
     let sound = thinking(1_000_000, 0, 9_000_000);
-    let times = TimeShares::of(&sound.measured.schedule, &sound.measured.jobs);
+    let times = TimeShares::new(&sound.measured.schedule, &sound.measured.jobs);
     assert!((times.thinking - 0.9).abs() < 0.01 && times.outside.abs() < 1e-9, "{times:?}");
     let law = check(&sound, CheckId::LittlesLaw);
     assert!(law.outcome == Outcome::Passed && law.detail.contains("thinking"), "{law:?}");
@@ -426,7 +430,7 @@ fn kinds_that_are_not_all_transactions_fail() {
                 books.completed(schedule, kind(n), start, None, start + 500_000 + n);
             }
         };
-        let mut case = testing::case(Work::of("TP-MIXED", &[]).unwrap(), jobs(2, each));
+        let mut case = testing::case(Work::from_catalogue("TP-MIXED", &[]).unwrap(), jobs(2, each));
         change(&mut case);
         check(&case, CheckId::Kinds).outcome
     };
@@ -458,7 +462,7 @@ fn a_violated_consistency_condition_is_named() {
 #[test]
 fn unread_counters_are_reported_as_unread() {
     let unread = changed(|case| {
-        case.measured.edges.at_open.snapshot = Err("gone".into());
+        case.measured.readings.at_start.snapshot = Err("gone".into());
         case.measured.after = Err("gone as well".into());
         case.test = Test::default();
     });
@@ -468,8 +472,8 @@ fn unread_counters_are_reported_as_unread() {
         assert!(check.outcome == Outcome::NotMade && check.detail.contains("could not be read"), "{check:?}");
     }
     let uncounted = changed(|case| {
-        for edge in [&mut case.measured.edges.at_open, &mut case.measured.edges.at_close] {
-            edge.snapshot.as_mut().unwrap().counters.remove(counter::COMMITS);
+        for reading in [&mut case.measured.readings.at_start, &mut case.measured.readings.at_end] {
+            reading.snapshot.as_mut().unwrap().counters.remove(counter::COMMITS);
         }
     });
     assert_eq!(check(&uncounted, CheckId::CommitsWindow).detail, COMMITS_NOT_COUNTED);

@@ -40,7 +40,7 @@ pub(crate) fn figures(e: &Evidence<'_>, out: &mut Test) {
             let pct = read_wait_pct(counters, request.jobs);
             out.set_or_fallback(column::READ_WAIT_PCT, pct, "the database does not time its reads");
             buffer_waits(out, e, counters);
-            let growth = request.target.facts().growth_is_written.filter(|_| only_adds(&request.work));
+            let growth = if only_adds(&request.work) { request.target.facts().growth_is_written } else { None };
             out.notes.extend(growth.map(|how| Note::GrowthIsWritten { how: how.to_owned() }));
         }
         Err(why) => {
@@ -105,7 +105,9 @@ fn read_times(out: &mut Test, e: &Evidence<'_>, w: &Counters<'_>) {
             let short = transactions.histogram().count_between(0, SHORT_READ_NS) as f64;
             let all = transactions.count() as f64;
             out.set_or_fallback(column::READS_WITHIN_512US_PCT, (all > 0.0).then(|| short / all * 100.0), NOT_PROVIDED);
-            if let Some(ns) = transactions.mean_ns().filter(|_| mean.is_none()) {
+            if let Some(ns) = transactions.mean_ns()
+                && mean.is_none()
+            {
                 out.set(column::READ_TIME_US_MEAN, ns / 1e3);
             }
             out.notes.push(Note::ReadsTimedByTransactions { blocks_per_tx: n, mean_is_counted: mean.is_some() });
@@ -164,8 +166,6 @@ fn sampled_buffer_wait(profile: &WaitProfile, buffers: &Events, log: Option<&Eve
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use loadline_model::Snapshot;
-
     use super::*;
 
     #[test]
@@ -181,23 +181,5 @@ mod tests {
         assert_eq!(none, None, "log events alone prove nothing about buffers");
         profile.samples = 4;
         assert_eq!(sampled_buffer_wait(&profile, &buffers, Some(&log)), None);
-    }
-
-    #[test]
-    fn read_waits_come_only_from_the_databases_clock() {
-        let at = |calls: f64, ns: Option<f64>| {
-            let counters =
-                [(counter::READ_CALLS, Some(calls)), (counter::BLOCK_READS, Some(calls * 4.0)), (counter::READ_NS, ns)];
-            let counters = counters.into_iter().filter_map(|(n, v)| Some((n.to_owned(), v?))).collect();
-            Snapshot { counters, ..Snapshot::default() }
-        };
-        let of = |open: &Snapshot, close: &Snapshot| {
-            let on_time = [open, close];
-            read_wait_pct(&Counters { open, close, on_time, seconds: 2.0, off_s: 0.0, whole: None }, 8)
-        };
-        // 1,000 calls of 12 ms each in 2 s, by 8 jobs.
-        let pct = of(&at(0.0, Some(0.0)), &at(1_000.0, Some(12e9))).unwrap();
-        assert!((pct - 75.0).abs() < 1e-9, "{pct}");
-        assert_eq!(of(&at(0.0, None), &at(1_000.0, None)), None, "calls without times");
     }
 }

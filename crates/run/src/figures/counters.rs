@@ -24,7 +24,7 @@ const PUBLISHED_STAYS_S: f64 = 1.0;
 pub(crate) struct Counters<'a> {
     /// Includes all that the jobs did up to the window start.
     pub(crate) open: &'a Snapshot,
-    /// The same for the window end.
+    /// Counters at the window end.
     pub(crate) close: &'a Snapshot,
     /// Taken on time, for counters that change continuously.
     pub(crate) on_time: [&'a Snapshot; 2],
@@ -42,14 +42,14 @@ impl<'a> Counters<'a> {
     ///
     /// # Errors
     /// Why they could not be read.
-    pub(crate) fn of(request: &Request, measured: &'a Measured) -> Result<Counters<'a>, String> {
-        let edges = &measured.edges;
+    pub(crate) fn new(request: &Request, measured: &'a Measured) -> Result<Counters<'a>, String> {
+        let readings = &measured.readings;
         let unread =
-            || measured.edges.unread().unwrap_or_else(|| "the database's counters could not be read".to_owned());
+            || measured.readings.unread().unwrap_or_else(|| "the database's counters could not be read".to_owned());
         let both = |a: &'a Result<Snapshot, String>, b: &'a Result<Snapshot, String>| {
             a.as_ref().ok().zip(b.as_ref().ok()).ok_or_else(unread)
         };
-        let on_time = both(&edges.at_open.snapshot, &edges.at_close.snapshot)?;
+        let on_time = both(&readings.at_start.snapshot, &readings.at_end.snapshot)?;
         let window_s = measured.schedule.window_s();
         let facts = request.target.facts();
         if facts.counter_lag_s > 0.0 {
@@ -60,7 +60,7 @@ impl<'a> Counters<'a> {
         }
         // Sessions publish their counters when they pass window start and window end.
         let (open, close) = if facts.publishes_counters {
-            both(&edges.passed_open.snapshot, &edges.passed_close.snapshot)?
+            both(&readings.after_start.snapshot, &readings.after_end.snapshot)?
         } else {
             on_time
         };
@@ -83,7 +83,7 @@ impl<'a> Counters<'a> {
         })
     }
 
-    /// The same if few were completed while the snapshots were read: counters of these snapshots are of as many transactions,
+    /// Counts if few were completed while the snapshots were read: counters of these snapshots are of as many transactions,
     /// however late they were read.
     pub(crate) fn exact_on_time(&self) -> Option<Completed> {
         self.completed_on_time().filter(|done| done.count > 0.0 && done.uncertain <= UNCERTAIN * done.count)
@@ -94,7 +94,7 @@ impl<'a> Counters<'a> {
         if let Some(count) = self.whole {
             return Some(Completed { count, uncertain: 0.0 });
         }
-        self.completed_on_time().filter(|_| self.are_on_time())
+        if self.are_on_time() { self.completed_on_time() } else { None }
     }
 
     /// Whether `open` and `close` were taken on time, and do not hold what sessions published, at a time of their own.
@@ -127,7 +127,7 @@ impl<'a> Counters<'a> {
         self.open.delta(self.close, name)
     }
 
-    /// The same per second.
+    /// Growth per second.
     pub(crate) fn rate(&self, name: &str) -> Option<f64> {
         self.grown(name).map(|d| d / self.seconds)
     }
@@ -142,7 +142,7 @@ impl<'a> Counters<'a> {
         open.delta(close, name)
     }
 
-    /// The same per second.
+    /// Growth on time, per second.
     pub(crate) fn rate_on_time(&self, name: &str) -> Option<f64> {
         let [open, close] = self.on_time;
         self.grown_on_time(name).map(|d| d / open.seconds_until(close))
@@ -152,11 +152,11 @@ impl<'a> Counters<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing;
 
     fn snapshot(at_ns: u64, jobs: Option<(f64, f64)>) -> Snapshot {
-        let counters = jobs.map(|(before, after)| [(counter::JOBS_BEFORE, before), (counter::JOBS_AFTER, after)]);
-        let counters = counters.into_iter().flatten().map(|(name, n)| (name.to_owned(), n)).collect();
-        Snapshot { at_ns, counters, ..Snapshot::default() }
+        let jobs = jobs.map(|(before, after)| [(counter::JOBS_BEFORE, before), (counter::JOBS_AFTER, after)]);
+        testing::snapshot(at_ns, jobs.as_ref().map_or(&[], |counts| counts))
     }
 
     fn on_time<'a>(open: &'a Snapshot, close: &'a Snapshot) -> Counters<'a> {
@@ -200,14 +200,8 @@ mod tests {
         };
         assert_eq!((back(100.0, 900.0), back(900.0, 899.0)), (vec![], vec![]));
         assert_eq!(back(900.0, 100.0), ["jobs_before"]);
-    }
-
-    #[test]
-    fn a_reset_is_seen_when_the_counter_passed_its_old_value_again() {
-        let at = |reset: Option<f64>| {
-            let reset = reset.map(|s| ("pg_stat_wal.stats_reset".to_owned(), s));
-            Snapshot { counters: reset.into_iter().collect(), ..snapshot(1, None) }
-        };
+        // A reset is seen when the counter passed its old value again.
+        let at = |reset: Option<f64>| testing::snapshot(1, reset.map(|s| ("pg_stat_wal.stats_reset", s)).as_slice());
         let between = |open: Option<f64>, close: Option<f64>| on_time(&at(open), &at(close)).went_back();
         assert_eq!((between(None, None), between(Some(5.0), Some(5.0))), (vec![], vec![]));
         assert_eq!(

@@ -73,7 +73,7 @@ pub(crate) fn engines_elsewhere(request: &Request) -> bool {
 
 /// Commits that the database counted in the window, if they can be compared with the jobs'.
 pub(crate) fn comparable_commits(e: &Evidence<'_>) -> Option<f64> {
-    e.grown(counter::COMMITS).filter(|_| commits_not_comparable(e).is_none())
+    if commits_not_comparable(e).is_none() { e.grown(counter::COMMITS) } else { None }
 }
 
 /// Why the database's count of commits cannot be compared with the jobs', if so.
@@ -115,11 +115,13 @@ fn log_parts(out: &mut Test, c: &Counters<'_>) {
 pub(crate) fn log_file_sync(e: &Evidence<'_>, out: &mut Test) {
     const ID: &Column = column::LOG_FILE_SYNC_MS;
     let (measured, tps) = (e.measured, e.tps() * e.merged().commits_per_tx());
-    let [open, close] = [&measured.edges.at_open, &measured.edges.at_close].map(|e| e.snapshot.as_ref().ok());
+    let [open, close] = [&measured.readings.at_start, &measured.readings.at_end].map(|e| e.snapshot.as_ref().ok());
     let ns_per_s =
         open.zip(close).and_then(|(a, b)| a.delta(b, counter::LOG_WAIT_NS).map(|ns| ns / a.seconds_until(b)));
     let events = &e.request.target.facts().waits.log_sync;
-    if let Some(ns_per_s) = ns_per_s.filter(|_| tps > 0.0) {
+    if let Some(ns_per_s) = ns_per_s
+        && tps > 0.0
+    {
         out.set(ID, ns_per_s / tps / 1e6);
     } else if events.is_empty() {
         out.set_fallback_reason(ID, "the target does not report wait events");

@@ -67,7 +67,7 @@ pub(crate) fn shares(out: &mut Test, around: &Around, steal_pct: Option<f64>, de
     let seconds = b.at_ns.saturating_sub(a.at_ns) as f64 / 1e9;
     let is_long = seconds >= SHORTEST_S;
     let unless_short = |why| if is_long { why } else { TOO_SHORT };
-    let processes = a.processes.as_ref().zip(b.processes.as_ref()).filter(|_| is_long);
+    let processes = if is_long { a.processes.as_ref().zip(b.processes.as_ref()) } else { None };
     match processes.map(|(a, b)| a.used_until(b, &around.own, &around.server)) {
         Some(used) => {
             other_io(out, &used, seconds, device_util_pct);
@@ -80,7 +80,7 @@ pub(crate) fn shares(out: &mut Test, around: &Around, steal_pct: Option<f64>, de
     }
     let own = CpuShares::between(&sum(&a.cpus), &sum(&b.cpus)).map(|s| s.steal_pct);
     let steal = own.into_iter().chain(steal_pct).reduce(f64::max);
-    let steal = steal.filter(|_| is_long);
+    let steal = if is_long { steal } else { None };
     out.set_or_absent(column::CPU_STEAL_PCT, steal, unless_short("/proc/stat could not be read"));
     // A CPU that came or went in between has no time of the window.
     let hot_ms = b.thermal_ms.iter().filter_map(|(cpu, ms)| ms.checked_sub(*a.thermal_ms.get(cpu)?)).max();
@@ -94,7 +94,7 @@ pub(crate) fn shares(out: &mut Test, around: &Around, steal_pct: Option<f64>, de
 
 /// Figures of the sessions of others on the server. `busy_cpus`: CPUs that those that were seen kept busy.
 pub(crate) fn sessions(out: &mut Test, around: &Around, waits: &WaitProfile, busy_cpus: Option<f64>) {
-    let others = waits.others.filter(|_| waits.samples >= MIN_SAMPLES);
+    let others = if waits.samples >= MIN_SAMPLES { waits.others } else { None };
     let others_pct = others.map(|n| 100.0 * n as f64 / f64::from(waits.samples));
     let why = "sessions of others on this database are not sampled, or loadline may not see them";
     out.set_or_absent(column::OTHER_SESSIONS_PCT, others_pct, why);
@@ -183,13 +183,13 @@ fn other_io(out: &mut Test, used: &Used, seconds: f64, device_util_pct: Option<f
     out.set_absent(column::OTHER_IO_PCT, why);
 }
 
-/// What the I/O of others leaves out because not even root may read it, as that of process 1 in some containers.
+/// Processes whose I/O not even root may read, as that of process 1 in some containers.
 fn left_out(used: &Used, seconds: f64) -> Option<Note> {
     let (name, _) = used.io_unread.as_ref().filter(|_| used.io_unread_s > IO_UNREAD * seconds)?;
     Some(Note::OtherIoUnread { process: name.clone(), cpu_pct: 100.0 * used.io_unread_s / seconds })
 }
 
-/// What kept loadline and the database from CPUs.
+/// Limits of loadline's and the database's CPUs.
 fn confined(out: &mut Test, request: &Request, [a, b]: [&Surroundings; 2]) {
     let online = b.cpus.len();
     let withheld = b.loadline.allowed.as_ref().filter(|_| online > 0).map(|allowed| {
@@ -228,7 +228,7 @@ fn pressure(out: &mut Test, [a, b]: [&Surroundings; 2], seconds: f64, why: &str)
     ];
     let pct = |a: u64, b: u64| (b.saturating_sub(a) as f64 / 1e4 / seconds).min(100.0);
     for ((some, full), pressure) in COLUMNS.into_iter().zip(a.pressure.iter().zip(&b.pressure)) {
-        let both = pressure.0.zip(*pressure.1).filter(|_| seconds >= SHORTEST_S);
+        let both = if seconds >= SHORTEST_S { pressure.0.zip(*pressure.1) } else { None };
         out.set_or_absent(some, both.map(|(a, b)| pct(a.some_us, b.some_us)), why);
         if let Some(full) = full {
             let us = both.and_then(|(a, b)| a.full_us.zip(b.full_us));
@@ -340,14 +340,10 @@ mod tests {
     }
 
     #[test]
-    fn what_a_container_hides_is_unknown_and_not_nothing() {
+    fn what_a_container_hides_or_ended_unseen_is_unknown_and_not_nothing() {
         let hidden = |server_seen| Used { loadline_s: 1.0, server_s: 1.0, server_seen, ..Used::default() };
         assert_eq!(share(&[0, 1], ALL, None, &hidden(true)), Some(25.0), "two of four busy seconds are unknown");
         assert_eq!(share(&[0, 1], ALL, None, &hidden(false)), None, "it may be the database");
-    }
-
-    #[test]
-    fn what_ended_unseen_is_unknown() {
         // Four busy seconds: loadline's, another process's, the kernel's, and one of processes that nobody waited for.
         let used = Used { loadline_s: 1.0, others_s: 1.0, kernel_s: 1.0, all_seen: true, ..Used::default() };
         assert_eq!(shares_of(&[0, 1], ALL, None, &used), [Some(12.5), Some(12.5)]);

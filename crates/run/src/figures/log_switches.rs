@@ -55,7 +55,6 @@ fn throughput(points: &[Point], open_ns: u64, per_second: &[u64]) -> [Option<f64
 #[cfg(test)]
 mod tests {
     use loadline_collect::System;
-    use loadline_model::Snapshot;
 
     use super::*;
 
@@ -63,8 +62,7 @@ mod tests {
     fn a_second_with_a_switch_is_on_its_own_side() {
         let point = |ms: u64, switches: f64| {
             let at_ns = 7 * SECOND_NS + ms * 1_000_000;
-            let counters = [(counter::LOG_SWITCHES.to_owned(), switches)].into();
-            let snapshot = Some(Snapshot { at_ns, counters, ..Snapshot::default() });
+            let snapshot = Some(crate::testing::snapshot(at_ns, &[(counter::LOG_SWITCHES, switches)]));
             Point { system: System { at_ns, ..System::default() }, snapshot }
         };
         // Switches in the second and the fourth second, two in the latter.

@@ -65,7 +65,8 @@ fn of_agents(measured: &Measured, out: &mut Test) {
     let why = "the CPU time of an agent is unknown";
     let schedule = &measured.schedule;
     let done = loadline_load::tps(&measured.jobs, schedule) * schedule.window_s();
-    let ns = processes::cpu_ns(&measured.elsewhere.processes, schedule.window_s()).filter(|_| done > 0.0);
+    let used = || processes::cpu_ns(&measured.elsewhere.processes, schedule.window_s());
+    let ns = if done > 0.0 { used() } else { None };
     out.set_or_absent(column::CLIENT_CPU_US_PER_TX, ns.map(|ns| ns / 1e3 / done), why);
     let share = processes::busiest(&measured.elsewhere.processes).map(|(_, share)| share * 100.0);
     out.set_or_absent(column::CLIENT_CPU_PCT, share, why);
@@ -75,12 +76,12 @@ fn of_agents(measured: &Measured, out: &mut Test) {
 /// these the time outside transactions. A thread that was ready to run was on a CPU for the same share of its time inside
 /// and outside. `None` in an open loop, in which jobs also wait outside transactions.
 fn own_part(request: &Request, measured: &Measured, ns: f64) -> Option<f64> {
-    let edges = [&measured.edges.at_open, &measured.edges.at_close];
-    let [a, b] = edges.map(|e| e.job_threads);
+    let readings = [&measured.readings.at_start, &measured.readings.at_end];
+    let [a, b] = readings.map(|e| e.job_threads);
     let (a, b) = a.zip(b).filter(|_| !request.load.has_rate())?;
     let run = b.run_ns.checked_sub(a.run_ns)? as f64;
     let wait = b.wait_ns.checked_sub(a.wait_ns)? as f64;
     let jobs_ns = measured.schedule.window_ns() as f64 * measured.jobs.len() as f64;
-    let outside = TimeShares::of(&measured.schedule, &measured.jobs).outside * jobs_ns * run / (run + wait);
+    let outside = TimeShares::new(&measured.schedule, &measured.jobs).outside * jobs_ns * run / (run + wait);
     Some((ns - run).max(0.0) + outside.clamp(0.0, run)).filter(|ns| ns.is_finite())
 }

@@ -1,4 +1,4 @@
-//! What each node of a cluster did, and whether each job was where it should be.
+//! Figures of each node of a cluster, and whether each job was where it should be.
 
 use std::collections::BTreeMap;
 
@@ -67,7 +67,7 @@ fn jobs_of<'a>(request: &Request, jobs: &'a [JobResult], node: usize, nodes: usi
     jobs.iter().enumerate().filter(here).map(|(_, result)| result).collect()
 }
 
-/// What a node committed and synced between the snapshots of window start and window end.
+/// Commits and syncs of a node between the snapshots of window start and window end.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct NodeCommits {
     /// Number of the node, from 1.
@@ -78,7 +78,7 @@ pub(crate) struct NodeCommits {
     pub(crate) syncs: f64,
 }
 
-/// What each node that has jobs committed and synced; empty if there are not several nodes, or one of them does not count it.
+/// Commits and syncs of each node that has jobs; empty if there are not several nodes, or one of them does not count it.
 pub(crate) fn commits(e: &Evidence<'_>) -> Vec<NodeCommits> {
     let Ok(counters) = &e.counters else { return Vec::new() };
     let nodes = counters.open.nodes.len();
@@ -160,7 +160,7 @@ pub(crate) struct FailedCommits {
 }
 
 impl FailedCommits {
-    pub(crate) fn of(e: &Evidence<'_>) -> FailedCommits {
+    pub(crate) fn new(e: &Evidence<'_>) -> FailedCommits {
         let measured = e.measured;
         if !e.request.target.facts().counts_failed_commits {
             return FailedCommits::default();

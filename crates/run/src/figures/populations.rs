@@ -1,4 +1,4 @@
-//! What jobs did between transactions, and what each part of them did.
+//! Time of jobs between transactions, and figures of each part of them.
 
 use loadline_analyze::rate::{FoundRate, LOOKS};
 use loadline_database::Work;
@@ -28,7 +28,7 @@ pub(crate) fn closed<'a>(load: &JobLoad, jobs: &'a [JobResult]) -> Vec<&'a JobRe
     parts(load, jobs).into_iter().filter_map(of_closed).flatten().collect()
 }
 
-/// What jobs spent their time on, as shares (0…1) of jobs × window.
+/// Use of the jobs' time, as shares (0…1) of jobs × window.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct TimeShares {
     pub(crate) thinking: f64,
@@ -39,7 +39,7 @@ pub(crate) struct TimeShares {
 }
 
 impl TimeShares {
-    pub(crate) fn of<'a>(schedule: &Schedule, jobs: impl IntoIterator<Item = &'a JobResult>) -> TimeShares {
+    pub(crate) fn new<'a>(schedule: &Schedule, jobs: impl IntoIterator<Item = &'a JobResult>) -> TimeShares {
         let mut sums = TimeShares::default();
         let mut all = 0.0;
         for job in jobs {
@@ -60,16 +60,16 @@ const KEPT: &str = "the jobs keep their sessions";
 /// Load, think times and new sessions.
 pub(crate) fn figures(e: &Evidence<'_>, out: &mut Test) {
     let (measured, load, merged) = (e.measured, &e.request.load, e.merged());
-    let times = TimeShares::of(&measured.schedule, &measured.jobs);
+    let times = TimeShares::new(&measured.schedule, &measured.jobs);
     let closed = closed(load, &measured.jobs);
     if closed.is_empty() {
         out.set_absent(column::OUTSIDE_TX_PCT, "open loop: jobs wait between transactions on purpose");
     } else {
-        out.set(column::OUTSIDE_TX_PCT, TimeShares::of(&measured.schedule, closed).outside * 100.0);
+        out.set(column::OUTSIDE_TX_PCT, TimeShares::new(&measured.schedule, closed).outside * 100.0);
     }
     let one = if load.is_mixed() { ALIKE } else { "closed loop: no rate was asked for" };
     out.set_or_absent(column::RATE_TPS, load.rate_tps, one);
-    let response = merged.response.as_ref().filter(|_| !load.is_mixed());
+    let response = if !load.is_mixed() { merged.response.as_ref() } else { None };
     match response {
         Some(response) => latencies(out, column::RESPONSE_TIMES, response, NONE_COMPLETED),
         None => latencies(out, column::RESPONSE_TIMES, &Latencies::new(), one),
@@ -145,7 +145,7 @@ fn kinds(work: &Work) -> Vec<(&str, i64)> {
     if all.len() > 1 { all } else { Vec::new() }
 }
 
-/// What each kind of transaction did; empty if all are of one, or their kinds are unknown.
+/// Figures of each kind of transaction; empty if all are of one, or their kinds are unknown.
 pub(crate) fn of_each_kind(request: &Request, measured: &Measured) -> Vec<KindFigures> {
     if measured.merged.kinds.is_empty() {
         return Vec::new();
@@ -191,7 +191,7 @@ pub(crate) fn kinds_are_all(e: &Evidence<'_>) -> Option<Verdict> {
     Some(require(same && kinds.len() <= names.len(), detail))
 }
 
-/// What each population did; empty if all jobs are alike.
+/// Figures of each population; empty if all jobs are alike.
 pub(crate) fn of_each(request: &Request, measured: &Measured) -> Vec<PopulationFigures> {
     // Jobs that are all alike have no populations.
     let parts = parts(&request.load, &measured.jobs).into_iter().filter(|_| request.load.is_mixed());

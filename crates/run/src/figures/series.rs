@@ -99,7 +99,6 @@ fn counter_rate(a: &Point, b: &Point, name: &str) -> Option<f64> {
 mod tests {
     use loadline_collect::System;
     use loadline_collect::os::CpuTimes;
-    use loadline_model::Snapshot;
 
     use super::*;
 
@@ -109,8 +108,8 @@ mod tests {
     fn point(tenths: u64) -> Point {
         let cpu = CpuTimes::parse(&format!("cpu {} 0 0 {} 0 0 0 0 0 0\n", 5 * tenths, 5 * tenths)).unwrap();
         let at_ns = 7 * SECOND_NS + tenths * TENTH_NS;
-        let counters = [(counter::REDO_SYNCS.to_owned(), 3.0 * tenths as f64)].into();
-        let snapshot = tenths.is_multiple_of(10).then(|| Snapshot { at_ns, counters, ..Snapshot::default() });
+        let read = || crate::testing::snapshot(at_ns, &[(counter::REDO_SYNCS, 3.0 * tenths as f64)]);
+        let snapshot = tenths.is_multiple_of(10).then(read);
         Point { system: System { at_ns, cpu: Some(cpu), ..System::default() }, snapshot }
     }
 

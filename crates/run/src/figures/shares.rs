@@ -1,6 +1,6 @@
 //! Figures of what the jobs' time was spent on: shares of jobs × window.
 
-use loadline_collect::Edge;
+use loadline_collect::WindowReading;
 use loadline_collect::os::TaskTimes;
 use loadline_database::{Events, Runs};
 use loadline_model::snapshot::{WaitProfile, counter};
@@ -23,18 +23,18 @@ const NOTE_LOG_FILES_PCT: f64 = 2.0;
 pub(crate) fn figures(e: &Evidence<'_>, out: &mut Test) {
     let (request, measured) = (e.request, e.measured);
     let (facts, jobs) = (request.target.facts(), f64::from(request.jobs.max(1)));
-    let edges = [&measured.edges.at_open, &measured.edges.at_close];
+    let readings = [&measured.readings.at_start, &measured.readings.at_end];
     let why = if request.load.reconnect_every.is_some() {
         "the jobs open new sessions, and their processes or threads change with them"
     } else {
         "the processes or threads of the sessions are unknown or on another machine, or the kernel does not count their CPU time"
     };
-    cpu(out, [column::SESSION_CPU_PCT, column::SESSION_CPU_WAIT_PCT], edges, |e| e.sessions, jobs, why);
+    cpu(out, [column::SESSION_CPU_PCT, column::SESSION_CPU_WAIT_PCT], readings, |e| e.sessions, jobs, why);
     let own = [column::CLIENT_JOB_CPU_PCT, column::CLIENT_JOB_CPU_WAIT_PCT];
     if facts.runs == Runs::InProcess {
         out.set_all_absent(&own, "the jobs' threads also run the database: see session_cpu_pct");
     } else {
-        cpu(out, own, edges, |e| e.job_threads, jobs, "the kernel does not count the CPU time of threads");
+        cpu(out, own, readings, |e| e.job_threads, jobs, "the kernel does not count the CPU time of threads");
     }
     let unknown = "the data device is unknown or on another machine";
     out.set_or_fallback(column::DATA_DEVICE_UTIL_PCT, e.rates.data_disk.map(|d| d.util_pct), unknown);
@@ -70,12 +70,12 @@ pub(crate) fn figures(e: &Evidence<'_>, out: &mut Test) {
 fn cpu(
     out: &mut Test,
     columns: [&Column; 2],
-    edges: [&Edge; 2],
-    of: impl Fn(&Edge) -> Option<TaskTimes>,
+    readings: [&WindowReading; 2],
+    of: impl Fn(&WindowReading) -> Option<TaskTimes>,
     jobs: f64,
     why: &str,
 ) {
-    let [open, close] = edges.map(of);
+    let [open, close] = readings.map(of);
     match open.zip(close).and_then(|(a, b)| parts(a, b, jobs)) {
         Some(parts) => columns.into_iter().zip(parts).for_each(|(id, part)| out.set(id, part * 100.0)),
         None => out.set_all_absent(&columns, why),
@@ -101,7 +101,7 @@ fn new_log_files(waits: &WaitProfile, events: &Events, jobs: f64) -> Option<Note
 
 /// Mean number of sessions in the events for which `is_one` is true; `None` with too few samples.
 fn sessions(waits: &WaitProfile, is_one: impl Fn(&str) -> bool) -> Option<f64> {
-    waits.mean_sessions(is_one).filter(|_| waits.samples >= MIN_SAMPLES)
+    if waits.samples >= MIN_SAMPLES { waits.mean_sessions(is_one) } else { None }
 }
 
 #[cfg(test)]
@@ -116,8 +116,8 @@ mod tests {
         TaskTimes { run_ns, wait_ns, at_ns }
     }
 
-    fn edge(sessions: Option<TaskTimes>) -> Edge {
-        Edge { sessions, ..Edge::of_database(0, Ok(Snapshot::default())) }
+    fn reading(sessions: Option<TaskTimes>) -> WindowReading {
+        WindowReading { sessions, ..WindowReading::of_database(0, Ok(Snapshot::default())) }
     }
 
     #[test]
@@ -125,7 +125,7 @@ mod tests {
         let columns = [column::SESSION_CPU_PCT, column::SESSION_CPU_WAIT_PCT];
         let of = |open, close| {
             let mut out = Test::default();
-            cpu(&mut out, columns, [&edge(open), &edge(close)], |e| e.sessions, 4.0, "no tasks");
+            cpu(&mut out, columns, [&reading(open), &reading(close)], |e| e.sessions, 4.0, "no tasks");
             (columns.map(|c| out.figure(c)), out.absence_reason(columns[0]).map(str::to_owned))
         };
         let absent = ([None, None], Some("no tasks".to_owned()));
@@ -139,24 +139,23 @@ mod tests {
     }
 
     #[test]
-    fn a_late_reader_changes_no_share() {
-        // One busy job, half of its time waiting for a CPU.
-        let shares = |open_ms: u64, close_ms: u64| {
-            let at = |ms: u64| read(ms, ms / 2, ms / 2);
-            parts(at(open_ms), at(close_ms), 1.0)
-        };
-        assert_eq!(shares(1000, 3000), Some([0.5, 0.5]));
-        assert_eq!(shares(1000, 3400), Some([0.5, 0.5]), "the end was read 400 ms late");
-        assert_eq!(shares(1400, 3000), Some([0.5, 0.5]), "the start was read 400 ms late");
-    }
-
-    #[test]
-    fn a_wait_in_which_the_window_starts_counts_from_its_start() {
-        // In 2 s a job ran 1.5 s and waited 0.5 s; 150 ms of a wait before it are counted as well.
-        assert_eq!(parts(read(0, 0, 0), read(2000, 1500, 650), 1.0), Some([0.75, 0.25]));
-        assert_eq!(parts(read(0, 0, 0), read(2000, 0, 2150), 1.0), Some([0.0, 1.0]));
-        assert_eq!(parts(read(0, 0, 0), read(2000, 0, 2300), 1.0), None, "no task waits so long");
-        assert_eq!(parts(read(0, 0, 0), read(2000, 2100, 100), 1.0), None, "it cannot run longer than it takes");
+    fn neither_late_readers_nor_waits_that_began_earlier_change_a_share() {
+        // Of a job: when its task was read, what it had run and waited by then, and its shares.
+        for (open, close, shares) in [
+            // One busy job, half of its time waiting for a CPU; read on time, the end 400 ms late, the start 400 ms late.
+            ([1000, 500, 500], [3000, 1500, 1500], Some([0.5, 0.5])),
+            ([1000, 500, 500], [3400, 1700, 1700], Some([0.5, 0.5])),
+            ([1400, 700, 700], [3000, 1500, 1500], Some([0.5, 0.5])),
+            // In 2 s a job ran 1.5 s and waited 0.5 s; 150 ms of a wait before it are counted as well.
+            ([0; 3], [2000, 1500, 650], Some([0.75, 0.25])),
+            ([0; 3], [2000, 0, 2150], Some([0.0, 1.0])),
+            // No task waits so long, and none runs longer than it takes.
+            ([0; 3], [2000, 0, 2300], None),
+            ([0; 3], [2000, 2100, 100], None),
+        ] {
+            let [open, close] = [open, close].map(|[at_ms, run_ms, wait_ms]| read(at_ms, run_ms, wait_ms));
+            assert_eq!(parts(open, close, 1.0), shares, "{open:?} {close:?}");
+        }
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What the slowest transactions waited for: samples of the sessions' wait events within them against all others of the same jobs.
+//! Waits of the slowest transactions: samples of the sessions' wait events within them against all others of the same jobs.
 //!
 //! Both are on loadline's clock. The database took a sample at some time until it had answered, so a sample counts as within a
 //! transaction only if that had begun before the question and ended after the answer; one that is partly within a slow transaction
@@ -25,7 +25,7 @@ struct Sampled<'a> {
     sample: &'a WaitSample,
 }
 
-/// What sets the slowest transactions apart.
+/// Distinction of the slowest transactions.
 pub(crate) fn figures(e: &Evidence<'_>, out: &mut Test) {
     let slow = slowest(e);
     match slow.clone().and_then(|slow| Ok(slow.shares(slow.cause()?))) {

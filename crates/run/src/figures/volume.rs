@@ -1,4 +1,4 @@
-//! What a transaction does, and the volume of work: queries, rows, bytes and operations per second.
+//! Work of a transaction, and the volume of work: queries, rows, bytes and operations per second.
 
 use loadline_database::Work;
 use loadline_load::Tally;
@@ -19,7 +19,7 @@ pub(crate) enum Access {
 }
 
 impl Access {
-    pub(crate) fn of(work: &Work) -> Access {
+    pub(crate) fn new(work: &Work) -> Access {
         let volume = work.workload.volume(&work.params);
         if volume.is_some_and(|v| v.share > 0.0) { Access::Sequential } else { Access::Random }
     }
@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn the_indexes_are_those_of_the_table_that_is_loaded() {
-        let count = |value: i64| indexes(&Work::of("DBL-22", &[("indexes", value)]).unwrap());
+        let count = |value: i64| indexes(&Work::from_catalogue("DBL-22", &[("indexes", value)]).unwrap());
         assert_eq!((count(0), count(1)), (0, 3), "none, or a primary key and two more");
     }
 }

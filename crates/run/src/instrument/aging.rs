@@ -21,10 +21,10 @@ pub(super) const ABSENT: &str = "the window is not recorded in parts (--aging)";
 
 #[derive(Default)]
 pub(super) struct Aging {
-    /// What the jobs did in each part.
+    /// Counts of the jobs in each part.
     shared: Arc<Shared>,
     thread: Option<JoinHandle<Result<Vec<Wear>, String>>>,
-    /// What the database said at the end of each part.
+    /// Sizes by the database at the end of each part.
     outcome: Option<Result<Vec<Wear>, String>>,
     /// Until when all jobs ran, ns.
     ran_until_ns: u64,

@@ -37,7 +37,7 @@ pub(super) const KIND: Kind = Kind {
 /// Pause between two passes of the keeper: at 50,000 reads a second of 8 KiB, the blocks of one pause are 4 MiB,
 /// 3 % of the usual data set.
 const PAUSE: Duration = Duration::from_millis(10);
-/// The same for sequential reads.
+/// Pause between sequential reads.
 const SCAN_PAUSE: Duration = Duration::from_millis(2);
 /// Bytes that an operating system may read ahead for a reader: Linux reads two windows, usually of 128 KiB each, on
 /// virtual disks of up to 8 MiB.
@@ -141,9 +141,9 @@ impl Device {
     }
 }
 
-/// What is done with the data files, and how often. `table_bytes`: size of the tables read.
+/// Treatment of the data files, and how often. `table_bytes`: size of the tables read.
 fn kept(work: &Work, table_bytes: Option<u64>, jobs: u32) -> (Keep, Duration) {
-    match (work.program.reads(), Access::of(work)) {
+    match (work.program.reads(), Access::new(work)) {
         (false, _) => (Keep::Written, PAUSE),
         (true, Access::Random) => (Keep::Out, PAUSE),
         (true, Access::Sequential) => {
@@ -184,11 +184,11 @@ fn read_share(out: &mut Test, work: &Work, w: &Counters<'_>, device: Option<Disk
     }
     let ratio = device.read_mib_per_s * MIB / (bytes / w.seconds);
     out.set(READ_SHARE, ratio * 100.0);
-    if ratio > MAX_READ_RATIO && Access::of(work) == Access::Sequential {
+    if ratio > MAX_READ_RATIO && Access::new(work) == Access::Sequential {
         out.notes.push(Note::DeviceReadMore { ratio });
     }
     let more = device.reads_per_s / (calls / w.seconds);
-    if more > MAX_READ_RATIO && Access::of(work) == Access::Random {
+    if more > MAX_READ_RATIO && Access::new(work) == Access::Random {
         out.notes.push(Note::DeviceReadOften { ratio: more });
     }
 }
@@ -214,20 +214,17 @@ mod tests {
     #[test]
     fn an_embedded_database_has_only_its_own_files() {
         let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("bench.db");
-        let url = format!("sqlite:{}", path.display());
-        let target =
-            loadline_database::open(&loadline_database::OpenRequest::new(&url, dir.path().to_owned())).unwrap();
+        let (path, target) = (dir.path().join("x.db"), crate::testing::sqlite(dir.path()));
         let files = data_files(target.as_ref(), &target.info().unwrap()).unwrap();
         let DataFiles::These { open, named } = files else { panic!("{files:?}") };
-        assert_eq!((open.len(), named), (1, vec![dir.path().join("bench.db-wal")]));
+        assert_eq!((open.len(), named), (1, vec![dir.path().join("x.db-wal")]));
         assert_eq!(open[0].metadata().unwrap().len(), std::fs::metadata(&path).unwrap().len());
     }
 
     #[test]
     fn what_is_done_with_the_page_cache_follows_from_the_work() {
         let of = |code: &str, bytes: Option<u64>, jobs| {
-            let work = Work::of(code, &[]).unwrap();
+            let work = Work::from_catalogue(code, &[]).unwrap();
             kept(&work, bytes, jobs).0
         };
         assert_eq!(of("STO-READ", Some(1 << 30), 8), Keep::Out);
@@ -248,7 +245,7 @@ mod tests {
     #[test]
     fn unread_counters_prove_nothing() {
         let failed = |code: &str, facts: &CacheFacts| {
-            let work = Work::of(code, &[]).unwrap();
+            let work = Work::from_catalogue(code, &[]).unwrap();
             let mut out = Test::default();
             unread(&mut out, &work, facts, "the counters could not be read: gone");
             out.checks.into_iter().map(|c| (c.id, c.outcome)).collect::<Vec<_>>()

@@ -47,7 +47,7 @@ struct Seen {
     looks: u32,
     /// Fewest synchronous replicas, and what the database said of all then.
     fewest: Option<(u32, String)>,
-    /// The same of connected replicas.
+    /// Fewest connected replicas, as above.
     fewest_at_all: Option<(u32, String)>,
     behind_bytes: Option<u64>,
     behind_s: Option<f64>,
@@ -57,7 +57,7 @@ struct Seen {
     stalled: Option<(u64, String)>,
 }
 
-/// What each replica had acknowledged, by its name, and since when, ns.
+/// Acknowledged position of each replica, by its name, and since when, ns.
 type Acknowledged = BTreeMap<String, ([u64; 2], u64)>;
 
 impl Seen {
@@ -218,7 +218,7 @@ impl Instrument for Levels {
 fn look(mut watch: ReplicaWatch, shared: &Shared, alarm: impl Fn(&Seen) -> bool) -> Result<Seen, String> {
     let mut seen = Seen::default();
     let mut alarmed = false;
-    let (mut bytes_at_open, mut bytes_at_close) = (None, None);
+    let (mut bytes_at_start, mut bytes_at_end) = (None, None);
     let mut last = Acknowledged::new();
     // A short window may end before it is known whether a replica hangs.
     let mut suspect = false;
@@ -227,7 +227,7 @@ fn look(mut watch: ReplicaWatch, shared: &Shared, alarm: impl Fn(&Seen) -> bool)
         let now = now_ns();
         match window {
             Some(window) if now >= window.close_ns => {
-                bytes_at_close = bytes_at_close.or_else(|| Some(watch.link_bytes()));
+                bytes_at_end = bytes_at_end.or_else(|| Some(watch.link_bytes()));
                 // The test may have ended well before an answer comes.
                 let Ok(replicas) = watch.look() else { break };
                 suspect = seen.add_stalls(&replicas, &mut last, now);
@@ -238,8 +238,8 @@ fn look(mut watch: ReplicaWatch, shared: &Shared, alarm: impl Fn(&Seen) -> bool)
                 suspect = seen.add_stalls(&replicas, &mut last, now);
                 let round_trips = watch.round_trips_ns();
                 // Those until the first look began before the window.
-                if bytes_at_open.is_none() {
-                    bytes_at_open = Some(watch.link_bytes());
+                if bytes_at_start.is_none() {
+                    bytes_at_start = Some(watch.link_bytes());
                 } else {
                     seen.round_trips_ns.extend(round_trips);
                 }
@@ -248,12 +248,12 @@ fn look(mut watch: ReplicaWatch, shared: &Shared, alarm: impl Fn(&Seen) -> bool)
             }
             _ => {}
         }
-        let edges = window.map_or([u64::MAX; 2], |w| [w.open_ns, w.close_ns]);
-        let until = edges.into_iter().find(|at| now < *at).unwrap_or(u64::MAX);
+        let bounds = window.map_or([u64::MAX; 2], |w| [w.open_ns, w.close_ns]);
+        let until = bounds.into_iter().find(|at| now < *at).unwrap_or(u64::MAX);
         std::thread::sleep(EVERY.min(Duration::from_nanos(until.saturating_sub(now_ns()).max(1))));
     }
-    let close = bytes_at_close.unwrap_or_else(|| watch.link_bytes());
-    seen.link_bytes = close.zip(bytes_at_open.flatten()).map(|(close, open)| close.saturating_sub(open));
+    let close = bytes_at_end.unwrap_or_else(|| watch.link_bytes());
+    seen.link_bytes = close.zip(bytes_at_start.flatten()).map(|(close, open)| close.saturating_sub(open));
     seen.round_trips_ns.sort_unstable();
     Ok(seen)
 }

@@ -176,18 +176,20 @@ impl Measured {
         }
         // Only a less busy device makes whole transactions faster than the smallest ones.
         let beaten = subject.figure(column::COMMIT_THROUGHPUT_TPS).ok().filter(|test| *test > tps * BEATEN);
-        if let Some(test) = beaten.filter(|_| self.part.instead(references).is_some()) {
+        if let Some(test) = beaten
+            && self.part.instead(references).is_some()
+        {
             return Err(format!(
                 "{} made {:.0} and {:.0} per second before and after the test, fewer than its {test:.0}: the speed of commits \
                  changed meanwhile",
-                self.part.of(references),
+                self.part.measured(references),
                 samples[0],
                 samples[1]
             ));
         }
         Ok(Some(TestLimit {
             name: self.part.instead(references).unwrap_or(self.limit.name()).to_owned(),
-            of: self.part.of(references),
+            of: self.part.measured(references),
             jobs: subject.request.jobs,
             redo_bytes_per_tx: self.part.redo_bytes(),
             tps,
@@ -218,7 +220,7 @@ fn earlier_redo_bytes(request: &Request, earlier: &[TestRecord]) -> Option<f64> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reference::testing::{self, references, request};
+    use crate::testing::{figures, references, request, subject};
 
     fn limit(name: &str, samples: &[f64], source: LimitSource) -> TestLimit {
         let tps = samples.iter().sum::<f64>() / samples.len() as f64;
@@ -233,11 +235,23 @@ mod tests {
         }
     }
 
-    /// A part that measured 100 before the test and 300 after it.
+    /// A part that measured 300 after the test.
     struct Known {
         same_work: bool,
         per_tx: f64,
         instead: Option<&'static str>,
+    }
+
+    impl Known {
+        /// The limit of a test with so many transactions a second, of which this was measured before it.
+        fn after(self, before: Result<Option<f64>, String>, test_tps: f64) -> Result<Option<TestLimit>, String> {
+            let dir = tempfile::tempdir().unwrap();
+            let request = request(dir.path(), "DBL-11", 2);
+            let figures = figures(&[(column::COMMIT_THROUGHPUT_TPS, test_tps)]);
+            let subject = Subject { figures: Some(&figures), ..subject(&request) };
+            Measured { limit: Limit::Log, part: Box::new(self), before }
+                .after(subject, &references(Err("none".to_owned())))
+        }
     }
 
     impl Part for Known {
@@ -253,7 +267,7 @@ mod tests {
             Ok(self.per_tx)
         }
 
-        fn of(&self, _: &References) -> String {
+        fn measured(&self, _: &References) -> String {
             String::new()
         }
 
@@ -264,15 +278,9 @@ mod tests {
 
     #[test]
     fn whole_transactions_that_a_test_beats_are_no_limit() {
-        let dir = tempfile::tempdir().unwrap();
-        let (request, references) = (request(dir.path(), "DBL-11", 2), references(Err("none".to_owned())));
-        let of = |test: f64, instead| {
-            let mut figures = Test::default();
-            figures.set(column::COMMIT_THROUGHPUT_TPS, test);
-            let part = Box::new(Known { same_work: true, per_tx: 1.0, instead });
-            let mut measured = Measured { limit: Limit::Log, part, before: Ok(Some(300.0)) };
-            let subject = Subject { figures: Some(&figures), ..testing::subject(&request) };
-            measured.after(subject, &references).map(|limit| limit.unwrap().name)
+        let of = |test_tps, instead| {
+            let part = Known { same_work: true, per_tx: 1.0, instead };
+            part.after(Ok(Some(300.0)), test_tps).map(|limit| limit.unwrap().name)
         };
         assert_eq!(of(310.0, Some("smallest commits")).unwrap(), "smallest commits", "within noise");
         assert!(of(400.0, Some("smallest commits")).unwrap_err().contains("fewer than its 400"));
@@ -281,21 +289,15 @@ mod tests {
 
     #[test]
     fn a_measurement_of_other_work_is_made_again() {
-        let dir = tempfile::tempdir().unwrap();
-        let (request, references) = (request(dir.path(), "DBL-11", 2), references(Err("none".to_owned())));
-        let subject = testing::subject(&request);
-        let samples = |same_work, per_tx, before| {
-            let part = Box::new(Known { same_work, per_tx, instead: None });
-            let mut measured = Measured { limit: Limit::Log, part, before };
-            measured.after(subject, &references).map(|limit| limit.map(|l| l.samples))
+        let samples = |same_work, per_tx, before: Result<Option<f64>, &str>| {
+            let part = Known { same_work, per_tx, instead: None };
+            part.after(before.map_err(str::to_owned), 1.0).map(|limit| limit.map(|l| l.samples))
         };
-        let before = || Ok(Some(100.0));
-        assert_eq!(samples(true, 2.0, before()), Ok(Some(vec![50.0, 150.0])));
-        assert_eq!(samples(false, 1.0, before()), Ok(Some(vec![300.0, 300.0])));
+        assert_eq!(samples(true, 2.0, Ok(Some(100.0))), Ok(Some(vec![50.0, 150.0])));
+        assert_eq!(samples(false, 1.0, Ok(Some(100.0))), Ok(Some(vec![300.0, 300.0])));
         assert_eq!(samples(true, 1.0, Ok(None)), Ok(Some(vec![300.0, 300.0])), "nothing was known before");
-        let failed = || Err("no space".to_owned());
-        assert_eq!(samples(true, 1.0, failed()), Err("no space".to_owned()));
-        assert_eq!(samples(true, 0.0, failed()), Ok(None), "what the test does not do need not be measured");
+        assert_eq!(samples(true, 1.0, Err("no space")), Err("no space".to_owned()));
+        assert_eq!(samples(true, 0.0, Err("no space")), Ok(None), "what the test does not do need not be measured");
     }
 
     #[test]

@@ -356,5 +356,9 @@ mod tests {
     fn idle_times_are_scanned_with_the_largest_transaction() {
         assert_eq!(kinds(vec![1, 8, 64], &[]), [(1, 0.0), (8, 0.0), (64, 0.0)]);
         assert_eq!(kinds(vec![1, 8, 64], &[0.0, 5.0]), [(64, 0.0), (64, 5.0)]);
+        let work = Work::from_catalogue("LGWR-SIZE", &[("most-kib", 64), ("step-kib", 8)]).unwrap();
+        let spec = work.workload.scan.as_ref().unwrap();
+        assert_eq!(sizes(&work, spec, 4096.0, u64::MAX), [1, 2, 4, 6, 8, 10, 12, 14, 16]);
+        assert_eq!(sizes(&work, spec, 4096.0, 5), [1, 2, 4], "a transaction changes no row twice");
     }
 }

@@ -235,7 +235,7 @@ mod tests {
 
     #[test]
     fn rows_are_looked_for_on_the_node_of_the_job_that_makes_them() {
-        let work = Work::of("DBL-STREAM", &[]).unwrap();
+        let work = Work::from_catalogue("DBL-STREAM", &[]).unwrap();
         // Jobs are assigned to nodes in turn: the only job is on the first node.
         assert_eq!(reader_session(&work, |_, job| Ok(job)).unwrap(), 0);
     }

@@ -111,8 +111,8 @@ enum Counted {
 
 /// The database's count between window start and window end, read when all jobs had passed them.
 fn counted(measured: &Measured) -> Option<Counted> {
-    let edges = &measured.edges;
-    grown(edges.passed_open.snapshot.as_ref().ok()?, edges.passed_close.snapshot.as_ref().ok()?)
+    let readings = &measured.readings;
+    grown(readings.after_start.snapshot.as_ref().ok()?, readings.after_end.snapshot.as_ref().ok()?)
 }
 
 fn grown(open: &Snapshot, close: &Snapshot) -> Option<Counted> {
@@ -212,7 +212,7 @@ fn judge_samples(p: &Processes<'_>) -> (Option<bool>, String) {
 /// Mean number of working processes; `None` with too few samples. Workers count as sessions of their job.
 fn at_work(waits: &WaitProfile, events: &WaitEvents) -> Option<f64> {
     let working = |event: &str| !events.resting.has(event) || events.sending.has(event);
-    waits.mean_sessions(working).filter(|_| waits.samples >= MIN_SAMPLES)
+    if waits.samples >= MIN_SAMPLES { waits.mean_sessions(working) } else { None }
 }
 
 #[cfg(test)]
@@ -236,39 +236,37 @@ mod tests {
         WaitProfile { samples, sessions, others: None }
     }
 
-    fn of(asked: u32, before_test: Result<Option<(u32, u32)>, String>, waits: &WaitProfile) -> Processes<'_> {
+    fn processes(asked: u32, before_test: Result<Option<(u32, u32)>, String>, waits: &WaitProfile) -> Processes<'_> {
         let before_test = before_test
             .map(|t| t.map(|(planned, launched)| ParallelWorkers { planned, launched, how: "DOP 4".into() }));
         let (before_test, events) = (Box::leak(Box::new(before_test)), &*EVENTS);
         Processes { asked, before_test, waits, events, counted: None, jobs: 1, queries: 100.0, cpus: Some(4) }
     }
 
-    fn outcome(
-        asked: u32,
-        before_test: Result<Option<(u32, u32)>, String>,
-        at_work: u64,
-        cpus: Option<u32>,
-    ) -> Outcome {
-        let waits = waits(100, at_work, "Client:idle");
-        check(&Processes { cpus, ..of(asked, before_test, &waits) }).outcome
-    }
-
     #[test]
     fn fewer_processes_than_asked_for_fail_the_check() {
-        assert_eq!(outcome(4, Ok(Some((4, 4))), 3, Some(4)), Outcome::Passed);
-        assert_eq!(outcome(4, Ok(Some((4, 4))), 3, None), Outcome::Passed);
-        assert_eq!(outcome(4, Ok(Some((4, 3))), 3, Some(4)), Outcome::Failed, "one was not launched");
-        assert_eq!(outcome(4, Ok(Some((4, 4))), 1, Some(4)), Outcome::Failed, "none was seen working");
-        assert_eq!(outcome(4, Ok(Some((4, 4))), 3, Some(2)), Outcome::Noted, "more than CPUs");
-        assert_eq!(outcome(4, Err("no".into()), 3, Some(4)), Outcome::Failed);
-        assert_eq!(outcome(4, Ok(None), 3, Some(4)), Outcome::Failed, "nothing proves that they were launched");
-        assert_eq!(outcome(1, Ok(None), 1, Some(4)), Outcome::Passed);
+        for (asked, before_test, at_work, cpus, outcome) in [
+            (4, Ok(Some((4, 4))), 3, Some(4), Outcome::Passed),
+            (4, Ok(Some((4, 4))), 3, None, Outcome::Passed),
+            (4, Ok(Some((4, 3))), 3, Some(4), Outcome::Failed),
+            (4, Ok(Some((4, 4))), 1, Some(4), Outcome::Failed),
+            // More than CPUs.
+            (4, Ok(Some((4, 4))), 3, Some(2), Outcome::Noted),
+            // Nothing proves that they were launched.
+            (4, Err("no".into()), 3, Some(4), Outcome::Failed),
+            (4, Ok(None), 3, Some(4), Outcome::Failed),
+            (1, Ok(None), 1, Some(4), Outcome::Passed),
+        ] {
+            let (waits, label) = (waits(100, at_work, "Client:idle"), format!("{before_test:?} {at_work} {cpus:?}"));
+            assert_eq!(check(&Processes { cpus, ..of(asked, before_test, &waits) }).outcome, outcome, "{label}");
+        }
     }
 
     #[test]
     fn few_samples_prove_less() {
         let before_test = || Ok(Some((16, 16)));
-        let of_samples = |samples, at_work| check(&of(16, before_test(), &waits(samples, at_work, "Client:idle")));
+        let of_samples =
+            |samples, at_work| check(&processes(16, before_test(), &waits(samples, at_work, "Client:idle")));
         assert_eq!(of_samples(100, 7).outcome, Outcome::Noted, "15 × 0.4 + 1");
         assert_eq!(of_samples(100, 6).outcome, Outcome::Failed);
         assert_eq!(of_samples(10, 4).outcome, Outcome::Noted);
@@ -277,20 +275,29 @@ mod tests {
         assert!(few.detail.contains("16 planned and 16 launched (DOP 4)"), "{few:?}");
         // Processes that wait for each other do not work.
         for other in ["IPC:ExecuteGather", "Activity:WalSenderMain", "Idle:PX Deq: Execution Msg"] {
-            assert_eq!(check(&of(4, Ok(Some((4, 4))), &waits(100, 1, other))).outcome, Outcome::Failed, "{other}");
+            assert_eq!(
+                check(&processes(4, Ok(Some((4, 4))), &waits(100, 1, other))).outcome,
+                Outcome::Failed,
+                "{other}"
+            );
         }
         for other in ["IO:DataFileRead", "IPC:MessageQueueSend"] {
-            assert_eq!(check(&of(4, Ok(Some((4, 4))), &waits(100, 1, other))).outcome, Outcome::Passed, "{other}");
+            assert_eq!(
+                check(&processes(4, Ok(Some((4, 4))), &waits(100, 1, other))).outcome,
+                Outcome::Passed,
+                "{other}"
+            );
         }
     }
 
     #[test]
     fn the_databases_count_is_preferred_to_samples() {
         let none = WaitProfile::default();
-        let with = |counted| check(&Processes { counted: Some(counted), ..of(4, Ok(Some((4, 4))), &none) }).outcome;
+        let with =
+            |counted| check(&Processes { counted: Some(counted), ..processes(4, Ok(Some((4, 4))), &none) }).outcome;
         let workers = |planned, launched| with(Counted::Workers { planned, launched });
         assert_eq!((workers(300.0, 300.0), workers(300.0, 298.0)), (Outcome::Passed, Outcome::Passed));
-        assert_eq!(workers(294.0, 294.0), Outcome::Passed, "a query at each edge");
+        assert_eq!(workers(294.0, 294.0), Outcome::Passed, "a query at window start and end");
         assert_eq!(workers(300.0, 290.0), Outcome::Failed, "some were not launched");
         assert_eq!(workers(200.0, 200.0), Outcome::Failed, "fewer were planned");
         let queries = |whole, less| with(Counted::Queries { whole, less });
@@ -300,10 +307,7 @@ mod tests {
 
     #[test]
     fn counters_are_those_of_the_window() {
-        let at = |given: &[(&str, f64)]| {
-            let counters = given.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
-            Snapshot { counters, ..Snapshot::default() }
-        };
+        let at = |given: &[(&str, f64)]| crate::testing::snapshot(0, given);
         let workers = |planned, launched| at(&[(counter::WORKERS_PLANNED, planned), (counter::WORKERS_CAME, launched)]);
         let counted = grown(&workers(3.0, 3.0), &workers(9.0, 8.0));
         assert_eq!(counted, Some(Counted::Workers { planned: 6.0, launched: 5.0 }));

@@ -42,7 +42,7 @@ impl Tests {
 
 impl DurationEstimate {
     /// Estimates the duration of `plan`.
-    pub fn of(plan: &Plan) -> DurationEstimate {
+    pub fn new(plan: &Plan) -> DurationEstimate {
         let (steps, exact) = match &plan.jobs {
             Jobs::List(list) => (list.len() as f64, true),
             Jobs::Auto { .. } => (TYPICAL_STEPS, false),
@@ -52,11 +52,11 @@ impl DurationEstimate {
         let known = workloads_of(plan).unwrap_or_default();
         let windows = if plan.load.objective.is_some() { 1 + WINDOWS } else { 1 };
         let tests = |w: &PlannedWorkload| {
-            let found = known.find(&w.code).ok().filter(|_| limited);
+            let found = if limited { known.find(&w.code).ok() } else { None };
             let limits_s = found.map_or(0.0, |workload| limits_s(&workload));
             let window_s = scan_s(&known, w, plan.idle_s()).unwrap_or(plan.duration_s);
             let each_s = (plan.warmup_s + window_s + OVERHEAD_S) * windows as f64 + limits_s;
-            Tests { number: SweepPoints::of(&known, w).count(steps) * plan.node_counts().len().max(1) as f64, each_s }
+            Tests { number: SweepPoints::new(&known, w).count(steps) * plan.node_counts().len().max(1) as f64, each_s }
         };
         let tests = plan.workloads.iter().map(tests).collect();
         let repeat = match &plan.paired {
@@ -119,21 +119,17 @@ fn limits_s(workload: &Workload) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use crate::plan::PlanSpec;
-    use loadline_model::plan::{JobsSpec, RateSpec, TimeSpec};
     use loadline_workload::{CATALOGUE, Limit};
 
     use super::*;
-    use crate::make_plan;
+    use crate::testing::planned;
 
     #[test]
     fn measurements_of_limits_take_time() {
         let length = |target: &str, probe: bool| {
-            let workload = ["SRV-QUERY1", "LGWR-LAT1"].map(str::to_owned).to_vec();
-            let jobs = Some(JobsSpec::List(vec![1, 2, 4]));
-            let target = Some(target.to_owned());
-            let spec = PlanSpec { target, workload: Some(workload), jobs, probe: Some(probe), ..PlanSpec::default() };
-            DurationEstimate::of(&make_plan(&spec).unwrap())
+            let more = format!("target = '{target}'\nprobe = {probe}");
+            let plan = planned(&format!("workload = ['SRV-QUERY1', 'LGWR-LAT1']\njobs = [1, 2, 4]\n{more}"));
+            DurationEstimate::new(&plan)
         };
         let (with, without) = (length("sqlite:", true), length("sqlite:", false));
         let [log, statements] = [Limit::Log, Limit::Statements].map(around_test_s);
@@ -146,16 +142,12 @@ mod tests {
 
     #[test]
     fn a_search_takes_its_windows() {
-        let length = |rate: Option<&str>| {
-            let target = Some("sqlite:".to_owned());
-            let workload = Some(vec!["TP-LIGHT".to_owned()]);
-            let rate = rate.map(|word| RateSpec::Text(word.to_owned()));
-            let p99 = rate.is_some().then(|| TimeSpec::Text("5ms".to_owned()));
-            let jobs = Some(JobsSpec::One(2));
-            let spec = PlanSpec { target, workload, jobs, rate, p99, probe: Some(false), ..PlanSpec::default() };
-            DurationEstimate::of(&make_plan(&spec).unwrap())
+        let length = |more: &str| {
+            let plan =
+                planned(&format!("target = 'sqlite:'\nworkload = ['TP-LIGHT']\njobs = 2\nprobe = false\n{more}"));
+            DurationEstimate::new(&plan)
         };
-        let (plain, searched) = (length(None), length(Some("auto")));
+        let (plain, searched) = (length(""), length("rate = 'auto'\np99 = '5ms'"));
         assert!((searched.window_s() - plain.total_s()).abs() < 1e-9 && plain.search_s() == 0.0);
         assert!((searched.search_s() - WINDOWS as f64 * plain.total_s()).abs() < 1e-9);
     }

@@ -1,4 +1,4 @@
-//! What options of features add to a plan: each feature is a line of [`of_plan`].
+//! Additions of features' options to a plan: each feature is a line of [`of_plan`].
 
 use loadline_collect::os::perf_events;
 use loadline_database::{OpenRequest, TargetKind, Way, redact};
@@ -12,7 +12,7 @@ use super::{PlanError, PlanSpec, options, value};
 /// Flag of the key `oracle-awr`.
 pub const AWR_FLAG: &str = "--oracle-awr";
 
-/// What the options of `spec` add to its plan for a target of this `kind` at `url`. `scans`: whether a workload of it scans.
+/// Additions of the options of `spec` to its plan for a target of this `kind` at `url`. `scans`: whether a workload of it scans.
 pub(super) fn of_plan(
     spec: &PlanSpec,
     kind: &TargetKind,

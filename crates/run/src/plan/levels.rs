@@ -15,8 +15,7 @@ const DEFAULT_DELAYS: [&str; 3] = ["0", "1ms", "5ms"];
 const MOST_DELAY_S: f64 = 2.0;
 
 /// Why standbys of the user's own have no distance of loadline's.
-pub(super) const NO_RELAY: &str =
-    "loadline's relay is only between servers that it makes itself, such as postgres-temp:";
+const NO_RELAY: &str = "loadline's relay is only between servers that it makes itself, such as postgres-temp:";
 
 /// Default of the delays, which makes a plan one of levels.
 pub fn default_delays() -> Vec<TimeSpec> {
@@ -24,8 +23,7 @@ pub fn default_delays() -> Vec<TimeSpec> {
 }
 
 pub(super) fn are_in(spec: &PlanSpec) -> bool {
-    let way = spec.delay.is_some() || spec.jitter.is_some() || spec.bandwidth.is_some();
-    spec.levels.is_some() || spec.standby.is_some() || way
+    spec.levels.is_some() || spec.standby.is_some() || spec.delay.is_some()
 }
 
 /// The plan of `spec` with its levels: the first variant is the baseline.
@@ -37,19 +35,9 @@ pub(super) fn plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
     let given = spec.standby.as_deref().unwrap_or_default();
     let standbys = standbys(kind, url, given, &levels, spec)?;
     let delays_ms = if standbys.is_empty() { delays(spec.delay.as_deref())? } else { vec![0.0] };
-    let jitter_ms = spec.jitter.as_ref().map_or(Ok(0.0), |t| time_with_unit("jitter", t, 0.0, MOST_DELAY_S))? * 1e3;
-    let bytes_per_s = spec.bandwidth()?;
     let pairs = spec.pairs()?.unwrap_or(DEFAULT_PAIRS);
     let jobs = spec.jobs.clone().or(Some(JobsSpec::One(1)));
-    let mut plan = one_plan(&PlanSpec {
-        jobs,
-        levels: None,
-        delay: None,
-        jitter: None,
-        bandwidth: None,
-        standby: None,
-        ..spec.clone()
-    })?;
+    let mut plan = one_plan(&PlanSpec { jobs, levels: None, delay: None, standby: None, ..spec.clone() })?;
     windows_at_jobs(&plan)?;
     let known = workloads_of(&plan)?;
     for w in &plan.workloads {
@@ -65,7 +53,7 @@ pub(super) fn plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
     let replicas = needed.max(standbys.len() as u32).max(1);
     let at_once = levels.iter().any(|level| level.at_once);
     let levels: Vec<String> = levels.into_iter().map(|level| level.name).collect();
-    let links = Links { jitter_ms, bytes_per_s, at_once, standbys, replicas };
+    let links = Links { at_once, standbys, replicas };
     let variants = Paired::of_levels(&levels, &delays_ms);
     let (looks, seed) = (vec![pairs as usize], spec.seed.unwrap_or_else(drawn_seed));
     plan.paired =
@@ -190,40 +178,28 @@ fn delays(given: Option<&[TimeSpec]>) -> Result<Vec<f64>, PlanError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::make_plan;
-
-    fn spec() -> PlanSpec {
-        PlanSpec {
-            target: Some("postgres-temp:".to_owned()),
-            workload: Some(vec!["LGWR-LAT1".to_owned()]),
-            levels: Some(vec!["on".to_owned(), "LOCAL".to_owned()]),
-            delay: Some(vec![TimeSpec::Text("1ms".into()), TimeSpec::Text("0".into())]),
-            ..PlanSpec::default()
-        }
-    }
+    use crate::testing::planned;
 
     #[test]
     fn levels_are_in_the_targets_order_and_delays_rise() {
+        let of = |more: &str| {
+            let delays = "delay = ['1ms', '0']";
+            planned(&format!("target = 'postgres-temp:'\nworkload = ['LGWR-LAT1']\n{delays}\n{more}"))
+        };
         let replicas = |plan: &Plan| plan.levels().unwrap().1.replicas;
-        let plan = make_plan(&spec()).unwrap();
+        let plan = of("levels = ['on', 'LOCAL']");
         let paired = plan.levels().unwrap().0;
         assert_eq!(paired.levels_and_delays(), (vec!["local", "on"], vec![0.0, 1.0]));
         assert_eq!((replicas(&plan), paired.pairs, paired.variants.len()), (1, DEFAULT_PAIRS, 5));
-        let default = make_plan(&PlanSpec { levels: None, ..spec() }).unwrap();
+        let default = of("");
         assert!(default.levels().unwrap().0.levels_and_delays().0.len() > 2 && replicas(&default) == 1, "{default:?}");
-        let two = make_plan(&PlanSpec { levels: Some(vec!["on:any-1".to_owned()]), ..spec() }).unwrap();
-        assert_eq!(replicas(&two), 2);
+        assert_eq!(replicas(&of("levels = ['on:any-1']")), 2);
     }
 
     #[test]
     fn standbys_of_the_users_have_no_distance_of_loadlines() {
-        let own = PlanSpec {
-            target: Some("postgres://a:secret@h/d".into()),
-            standby: Some(vec!["postgres://a:secret@i/d".into()]),
-            delay: None,
-            ..spec()
-        };
-        let plan = make_plan(&own).unwrap();
+        let own = "target = 'postgres://a:secret@h/d'\nstandby = ['postgres://a:secret@i/d']\nlevels = ['on', 'LOCAL']";
+        let plan = planned(&format!("workload = ['LGWR-LAT1']\n{own}"));
         let (paired, links) = plan.levels().unwrap();
         assert_eq!((links.standbys.as_slice(), links.replicas), (&["postgres://a@i/d".to_owned()][..], 1));
         assert_eq!(paired.levels_and_delays().1, [0.0]);

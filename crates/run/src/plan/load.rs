@@ -92,7 +92,7 @@ fn rate(spec: &PlanSpec, known: &Workloads, workloads: &[PlannedWorkload]) -> Re
     Ok(tps)
 }
 
-/// What the rate must meet that is to be found.
+/// Objective of the rate that is to be found.
 fn objective(spec: &PlanSpec) -> Result<Option<RateObjective>, PlanError> {
     let all = [(0, "latency", &spec.latency), (95, "p95", &spec.p95), (99, "p99", &spec.p99)];
     let given: Vec<_> = all.into_iter().filter_map(|(pct, name, time)| Some((pct, name, time.as_ref()?))).collect();
@@ -189,13 +189,11 @@ mod tests {
     use super::*;
     use crate::make_plan;
     use crate::plan::planfile::parse;
-
-    fn load_of(text: &str) -> JobLoad {
-        make_plan(&parse(&format!("workload = ['LGWR-LAT1']\n{text}")).unwrap()).unwrap().load
-    }
+    use crate::testing::planned;
 
     #[test]
     fn what_jobs_do_between_transactions_is_planned() {
+        let load_of = |text: &str| planned(&format!("workload = ['LGWR-LAT1']\n{text}")).load;
         assert_eq!(load_of("think = '10ms'"), JobLoad { think_s: Some(0.01), ..JobLoad::default() });
         assert!(load_of("think = '10ms'\ntarget = 'postgres://u@h/d'\ndriver = 'client'").thinks());
         assert_eq!(load_of("reconnect-every = 100").reconnect_every, Some(100));

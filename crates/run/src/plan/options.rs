@@ -137,7 +137,7 @@ pub const PROOF: &str = "Figures and proofs";
 
 options! {
     run {
-        /// What an interrupted run may be given again or anew.
+        /// Options that an interrupted run may be given again or anew.
         resumable: ResumableOptions [""; 0] {
             /// Number of agents over which the jobs are spread (see docs/agents.md) [default: that of the plan, else none: loadline itself
             /// runs the jobs]
@@ -160,7 +160,7 @@ options! {
             on_node_loss: OnNodeLoss
                 [value_parser = one_of(OnNodeLoss::ALL.map(|v| (v.name(), v.about(), v))), help_heading = CLUSTER];
         }
-        /// What is measured.
+        /// Choice of workloads.
         workloads: WorkloadOptions ["resume"] {
             /// Workload, e.g. LGWR-LAT1; repeatable, or separated by commas [default: those of the plan]
             workload: Vec<String> [value_name = "CODE", value_delimiter = ','];
@@ -219,7 +219,7 @@ options! {
             /// transactions, cached queries and workloads of your own (see docs/load.md) [default: that of the plan, else all alike]
             keys: Keys [value_name = "LAW", help_heading = LOAD];
         }
-        /// What is loaded and written.
+        /// Data and payloads.
         data: DataOptions ["resume"] {
             /// Size of the data set that workloads read, 1 MiB to 8 TiB [default: that of the plan, else 128MiB].
             /// The sizes of other tables are parameters of their workloads
@@ -237,7 +237,7 @@ options! {
             /// one drawn for each run]
             seed: u64 [value_name = "N"];
         }
-        /// What figures must show.
+        /// Proofs of figures.
         proof: ProofOptions ["resume"] {
             /// Name of the platform in tables and charts [default: product and version]
             platform: String [value_name = "NAME"];
@@ -287,7 +287,7 @@ options! {
             /// Pairs of windows per workload and job count; with --precision, the most [default: 16; with --precision 200]
             pairs: u32 [value_name = "N"] where ("1", "10000");
         }
-        /// What a comparison of two arms must show.
+        /// Demands on a comparison of two arms.
         PrecisionOptions ["resume"] {
             /// Measure until the interval of the ratio is this narrow, e.g. 2%, looking at numbers of pairs that are set before
             precision: ShareSpec [value_name = "PERCENT"] where ("0.01%", "50%");
@@ -310,10 +310,6 @@ options! {
             /// One-way delays between the database and its replicas, separated by commas, e.g. 0,0.2ms,1ms,5ms,20ms
             /// [default: 0,1ms,5ms]
             delay: Vec<TimeSpec> [value_name = "TIME,…", value_delimiter = ',', allow_hyphen_values = true];
-            /// Most that a delay is longer by, drawn anew for each piece of data; the order is kept [default: 0]
-            jitter: TimeSpec [value_name = "TIME", allow_hyphen_values = true];
-            /// Bandwidth between the database and its replicas in each direction, per second, e.g. 100MiB [default: no limit]
-            bandwidth: String [value_name = "SIZE"] where ("64 KiB", "1024 TiB");
         }
     }
     keys {
@@ -327,7 +323,7 @@ options! {
         jobs_per_node: bool;
         /// Parts of the jobs that differ, in the order of the jobs' numbers; instead of `jobs`, `think` and `rate`.
         populations: Vec<PopulationSpec>;
-        /// What each arm changes, A's first (`loadline ab`).
+        /// Changes of each arm, A's first (`loadline ab`).
         variant: Vec<VariantSpec>;
     }
 }
@@ -339,7 +335,7 @@ const DEFAULT_MAX_WARMUP_S: f64 = 60.0;
 /// A value as a user writes it, of an option that has a range.
 pub trait Ranged {
     type Value: PartialOrd;
-    /// What the user wrote.
+    /// Text of the user.
     fn text(&self) -> String;
     /// The value that a text means.
     ///

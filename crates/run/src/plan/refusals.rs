@@ -5,7 +5,7 @@ use loadline_model::plan::{JobsSpec, RateSpec};
 
 use super::{PlanError, PlanSpec, is_auto, value};
 
-/// What a specification asks for, as far as other options depend on it: in words, and whether it does.
+/// Requests of a specification, as far as other options depend on them: in words, and whether they are made.
 type Mode = (&'static str, fn(&PlanSpec) -> bool);
 
 const SCRIPTS: Mode = ("pgbench scripts", |s| s.pgbench_script.is_some());
@@ -19,7 +19,6 @@ const POPULATIONS: Mode = ("a plan with populations", |s| s.populations.is_some(
 const GIVEN_WARMUP: Mode = ("a warm-up of a given length", |s| !s.warmup.as_ref().is_some_and(is_auto));
 const ARMS: Mode = ("two arms or more", |s| !(LEVELS.1)(s) && super::variants::are_in(s));
 const LEVELS: Mode = ("levels of replication", super::levels::are_in);
-const STANDBYS: Mode = ("standbys of your own", |s| s.standby.is_some());
 const TARGETS: Mode = ("arms with targets of their own", |s| s.variant.iter().flatten().any(|of| of.target.is_some()));
 const VIA: Mode = ("jobs through a proxy", |s| s.via.is_some());
 const AGING: Mode = ("a window in parts (--aging)", |s| s.aging == Some(true));
@@ -69,7 +68,6 @@ const REFUSALS: &[(&[&str], Mode, &str)] = &[
         "what a commit waits is measured with jobs that commit one after the other; leave it out",
     ),
     (&["nodes", "node"], LEVELS, "commits are made on one server, and the others are its replicas; leave it out"),
-    (&["jitter", "bandwidth"], STANDBYS, super::levels::NO_RELAY),
     (&["agents"], NO_HUB, "agents wait at one; add --hub nats://HOST:PORT"),
     (&["hub", "agent-credentials"], NO_AGENTS, "it is for them; add --agents N"),
     (

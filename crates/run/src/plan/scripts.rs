@@ -7,7 +7,7 @@ use loadline_workload::script::{BUILTINS, MAX_WEIGHT, builtin, is_name};
 
 use super::{PlanError, PlanSpec, read_file, value};
 
-/// What names a script of pgbench's own.
+/// Prefix of a script of pgbench's own.
 pub const BUILTIN: &str = "builtin:";
 /// Longest part of a script's name in a workload's code.
 const MAX_NAME: usize = 12;
@@ -124,27 +124,20 @@ fn quoted(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use crate::plan::PlanSpec;
     use loadline_workload::read_file;
 
-    use super::super::make_plan;
+    use super::super::{make_plan, planfile, workloads_of};
     use super::*;
-
-    fn spec(scripts: &[&str]) -> PlanSpec {
-        PlanSpec {
-            target: Some("postgres://u@h/d".into()),
-            pgbench_script: Some(scripts.iter().map(|s| (*s).to_owned()).collect()),
-            ..PlanSpec::default()
-        }
-    }
 
     #[test]
     fn scripts_become_one_workload_of_the_client_driver() {
-        let plan = make_plan(&spec(&["builtin:select-only", "builtin:tpcb@0"])).unwrap();
+        let plan = crate::testing::planned(
+            "target = 'postgres://u@h/d'\npgbench-script = ['builtin:select-only', 'builtin:tpcb@0']",
+        );
         let [workload] = plan.workloads.as_slice() else { panic!("{:?}", plan.workloads) };
         assert_eq!((workload.code.as_str(), workload.driver), ("PGBENCH", loadline_model::Driver::Client));
         assert!(workload.driver_reason.contains("database driver"), "{}", workload.driver_reason);
-        let known = super::super::workloads_of(&plan).unwrap();
+        let known = workloads_of(&plan).unwrap();
         let summary = &known.own[0].summary;
         assert!(summary.contains("builtin:tpcb-like (weight 0)") && summary.contains("only reads"), "{summary}");
         assert_eq!(plan.workload_files.len(), 1, "the run keeps the texts");
@@ -169,7 +162,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("bad.sql");
         std::fs::write(&path, "SELECT 1;\n\\set x 1 +\n").unwrap();
-        let e = make_plan(&spec(&[&path.display().to_string()])).unwrap_err().to_string();
+        let spec = format!("target = 'postgres://u@h/d'\npgbench-script = ['{}']", path.display());
+        let e = make_plan(&planfile::parse(&spec).unwrap()).unwrap_err().to_string();
         assert!(e.contains("bad.sql:2:11: "), "{e}");
     }
 }

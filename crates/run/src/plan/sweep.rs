@@ -33,7 +33,7 @@ pub fn next_jobs(done: &[(u32, f64)], max: u32) -> Option<u32> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SweptParameter {
     pub name: String,
-    /// Its values, ascending.
+    /// Values, ascending.
     pub values: Vec<i64>,
     pub column: &'static Column,
 }
@@ -49,7 +49,7 @@ pub struct SweepPoints {
 
 impl SweepPoints {
     /// Points of a planned workload, one of those `known`.
-    pub fn of(known: &Workloads, workload: &PlannedWorkload) -> SweepPoints {
+    pub fn new(known: &Workloads, workload: &PlannedWorkload) -> SweepPoints {
         let none = SweepPoints { parameter: None, over_jobs: true };
         let Ok(found) = known.find(&workload.code) else { return none };
         match &found.sweep {
@@ -83,10 +83,10 @@ mod tests {
     fn a_parameter_sweep_ignores_the_job_list() {
         let planned = |code: &str, parameters: &[(&str, i64)]| PlannedWorkload {
             parameters: parameters.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect(),
-            ..PlannedWorkload::of(code, loadline_model::Driver::Client)
+            ..PlannedWorkload::new(code, loadline_model::Driver::Client)
         };
         let count = |code: &str, parameters: &[(&str, i64)]| {
-            SweepPoints::of(&Workloads::default(), &planned(code, parameters)).count(4.0)
+            SweepPoints::new(&Workloads::default(), &planned(code, parameters)).count(4.0)
         };
         assert_eq!(count("LGWR-LAT1", &[]), 4.0);
         assert_eq!(count("DA-AGG", &[]), 3.0, "10, 10⁴ and 10⁶ groups");
@@ -107,15 +107,11 @@ mod tests {
     }
 
     #[test]
-    fn it_rises_until_throughput_is_flat() {
+    fn it_rises_until_throughput_is_flat_and_never_passes_the_maximum() {
         assert_eq!(sweep(1024, |_| 1000.0), [1, 2, 4], "a single writer");
         assert_eq!(sweep(1024, |j| f64::from(j.min(16)) * 100.0), [1, 2, 4, 8, 16, 32, 64]);
         assert_eq!(sweep(1024, |j| if j == 2 { 5000.0 } else { 5200.0 * f64::from(j.min(8)) }), [1, 2, 4, 8, 16, 32]);
         assert_eq!(sweep(1024, |_| 0.0), [1, 2], "nothing at all ends at once");
-    }
-
-    #[test]
-    fn it_never_passes_the_maximum() {
         assert_eq!(sweep(97, f64::from), [1, 2, 4, 8, 16, 32, 64, 97]);
         assert_eq!(sweep(1, f64::from), [1]);
     }

@@ -244,7 +244,7 @@ fn scans_alone(plan: &Plan) -> Result<bool, PlanError> {
 pub(super) fn windows_at_jobs(plan: &Plan) -> Result<(), PlanError> {
     let known = workloads_of(plan)?;
     for w in &plan.workloads {
-        let points = SweepPoints::of(&known, w);
+        let points = SweepPoints::new(&known, w);
         if let Some(swept) = points.parameter {
             return value(format!(
                 "{0} is swept over '{1}', and windows are compared at one value: set it in a plan file (under [parameters.{0}]), \
@@ -290,7 +290,7 @@ fn spec_of(base: &PlanSpec, arm: &VariantSpec) -> PlanSpec {
     spec
 }
 
-/// What distinguishes the variants, in words; an error if one is the same as another.
+/// Distinction of the variants, in words; an error if one is the same as another.
 fn labels(specs: &[PlanSpec], arms: &[VariantSpec], vias: &[Option<String>]) -> Result<Vec<String>, PlanError> {
     let target = |n: usize| redact(specs[n].target.as_deref().unwrap_or(DEFAULT_TARGET));
     let none = BTreeMap::new();
@@ -334,7 +334,9 @@ fn labels(specs: &[PlanSpec], arms: &[VariantSpec], vias: &[Option<String>]) -> 
             let given = all.collect::<Vec<_>>().join(", ");
             named.push(if given.is_empty() { "parameters as they are".to_owned() } else { given });
         }
-        if let Some(text) = switch(n).filter(|_| switches) {
+        if let Some(text) = switch(n)
+            && switches
+        {
             let is_shared = all.clone().any(|other| other != n && switch(other) == switch(n));
             let with = if is_shared { format!(" ({ARM_VARIABLE}={letter})") } else { String::new() };
             named.push(shortened(text) + &with);
@@ -412,6 +414,15 @@ mod tests {
         PlanSpec { target, workload, variant: Some(vec![a, b]), ..PlanSpec::default() }
     }
 
+    fn variants(spec: &PlanSpec) -> Vec<Variant> {
+        make_plan(spec).unwrap().paired.unwrap().variants
+    }
+
+    fn labels(variant: Vec<VariantSpec>) -> Vec<String> {
+        let spec = spec(VariantSpec::default(), VariantSpec::default());
+        variants(&PlanSpec { variant: Some(variant), ..spec }).into_iter().map(|variant| variant.label).collect()
+    }
+
     fn set(name: &str, value: &str) -> VariantSpec {
         VariantSpec { setting: [(name.to_owned(), value.to_owned())].into(), ..VariantSpec::default() }
     }
@@ -422,8 +433,7 @@ mod tests {
             let [a, b] = [a, b].map(|url| VariantSpec { target: Some(url.to_owned()), ..VariantSpec::default() });
             let b = VariantSpec { driver: given, ..b };
             let spec = PlanSpec { workload: Some(vec![code.to_owned()]), ..spec(a, b) };
-            let variants = make_plan(&spec).unwrap().paired.unwrap().variants;
-            [0, 1].map(|n| variants[n].workloads[0].driver)
+            variants(&spec).iter().map(|variant| variant.workloads[0].driver).collect::<Vec<_>>()
         };
         let (database, client) = (Driver::Database, Driver::Client);
         let [postgres, mariadb] = ["postgres-temp:", "mariadb-temp:"];
@@ -435,33 +445,34 @@ mod tests {
     }
 
     #[test]
-    fn arms_are_named_by_what_they_differ_in() {
-        let labels = |a, b| {
-            let variants = make_plan(&spec(a, b)).unwrap().paired.unwrap().variants;
-            [0, 1].map(|n| variants[n].label.clone())
-        };
-        assert_eq!(
-            labels(set("wal_compression", "off"), set("wal_compression", "on")),
-            ["A: wal_compression=off", "B: wal_compression=on"]
-        );
-        assert_eq!(labels(VariantSpec::default(), set("fsync", "off")), ["A: fsync as it is", "B: fsync=off"]);
-        let url = "postgres://ann:tops3cret@host/db".to_owned();
-        let other = VariantSpec { target: Some(url), ..VariantSpec::default() };
-        assert_eq!(labels(VariantSpec::default(), other), ["A: postgres-temp:", "B: postgres://ann@host/db"]);
-        let client = VariantSpec { driver: Some(Driver::Client), ..VariantSpec::default() };
-        assert_eq!(labels(client, VariantSpec::default()), ["A: client driver", "B: preferred driver"]);
-        let rows = BTreeMap::from([("lgwr-lat25".to_owned(), BTreeMap::from([("rows".to_owned(), 50)]))]);
-        let more = VariantSpec { parameters: rows, ..VariantSpec::default() };
-        let variants = make_plan(&spec(VariantSpec::default(), more)).unwrap().paired.unwrap().variants;
-        assert_eq!(variants[1].label, "B: lgwr-lat25.rows=50");
-        let switch = |text: &str| VariantSpec { switch: Some(text.to_owned()), ..VariantSpec::default() };
+    fn variants_are_named_by_what_they_differ_in() {
+        let default = VariantSpec::default;
+        let client = || VariantSpec { driver: Some(Driver::Client), ..default() };
+        let other = VariantSpec { target: Some("postgres://ann:tops3cret@host/db".to_owned()), ..default() };
+        let switch = |text: &str| VariantSpec { switch: Some(text.to_owned()), ..default() };
         let one = "./mount.sh $LOADLINE_ARM";
-        let both = [one, one].map(switch);
-        let [a, b] = both;
-        assert_eq!(labels(a, b), ["A", "B"].map(|arm| format!("{arm}: {one} (LOADLINE_ARM={arm})")));
+        let switched = ["A", "B"].map(|arm| format!("{arm}: {one} (LOADLINE_ARM={arm})"));
+        let three = vec![set("x", "1"), set("x", "2"), VariantSpec { setting: set("x", "1").setting, ..client() }];
+        for (variants, said) in [
+            (
+                vec![set("wal_compression", "off"), set("wal_compression", "on")],
+                ["A: wal_compression=off", "B: wal_compression=on"].as_slice(),
+            ),
+            (vec![default(), set("fsync", "off")], &["A: fsync as it is", "B: fsync=off"]),
+            (vec![default(), other], &["A: postgres-temp:", "B: postgres://ann@host/db"]),
+            (vec![client(), default()], &["A: client driver", "B: preferred driver"]),
+            (vec![switch(one), switch(one)], &switched.each_ref().map(String::as_str)),
+            (three, &["A: x=1, preferred driver", "B: x=2, preferred driver", "C: x=1, client driver"]),
+        ] {
+            assert_eq!(labels(variants), said);
+        }
         let long = "psql -qh /run -U postgres -c 'alter system set full_page_writes=off' -c 'select pg_reload_conf()'";
-        let [a, b] = labels(switch(long), VariantSpec { label: Some("fpw".into()), ..switch(&format!("{long} ")) });
-        assert!(a.ends_with('…') && a.chars().count() < 60 && b == "B: fpw", "{a}, {b}");
+        let labelled = VariantSpec { label: Some("fpw".into()), ..switch(&format!("{long} ")) };
+        let long = labels(vec![switch(long), labelled]);
+        assert!(long[0].ends_with('…') && long[0].chars().count() < 60 && long[1] == "B: fpw", "{long:?}");
+        let rows = BTreeMap::from([("lgwr-lat25".to_owned(), BTreeMap::from([("rows".to_owned(), 50)]))]);
+        let variants = variants(&spec(default(), VariantSpec { parameters: rows, ..default() }));
+        assert_eq!(variants[1].label, "B: lgwr-lat25.rows=50");
         assert_eq!(variants[1].workloads[0].parameters["rows"], 50);
         assert!(variants[0].workloads[0].parameters.is_empty());
     }
@@ -493,20 +504,5 @@ mod tests {
         let scan = PlanSpec { workload: Some(vec!["LGWR-SIZE".into()]), ..spec(set("x", "1"), set("x", "2")) };
         let plan = make_plan(&scan).unwrap();
         assert_eq!((plan.paired.as_ref().unwrap().pairs, job_counts(&plan)), (1, &[1][..]));
-    }
-
-    #[test]
-    fn more_than_two_are_each_named_by_all_that_differs() {
-        let spec = PlanSpec {
-            variant: Some(vec![
-                set("x", "1"),
-                set("x", "2"),
-                VariantSpec { driver: Some(Driver::Client), ..set("x", "1") },
-            ]),
-            ..spec(VariantSpec::default(), VariantSpec::default())
-        };
-        let variants = make_plan(&spec).unwrap().paired.unwrap().variants;
-        let labels: Vec<&str> = variants.iter().map(|v| v.label.as_str()).collect();
-        assert_eq!(labels, ["A: x=1, preferred driver", "B: x=2, preferred driver", "C: x=1, client driver"]);
     }
 }

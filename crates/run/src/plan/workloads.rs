@@ -101,7 +101,7 @@ pub struct Refusal {
 /// Why `workload` cannot run on targets of `kind` with `driver`; `None` if it can. Limits from a server's settings
 /// are checked when it is opened.
 pub fn refusal(workload: &Workload, kind: &TargetKind, driver: Driver) -> Option<Refusal> {
-    let at_client = workload.only_at_client().filter(|_| driver == Driver::Database);
+    let at_client = if driver == Driver::Database { workload.only_at_client() } else { None };
     let at_client = at_client.map(|reason| Refusal { reason: reason.to_owned(), forceable: false });
     if workload.scan.is_some() && at_client.is_some() {
         return at_client;
@@ -122,7 +122,7 @@ fn choose_driver(
     let refusal = |driver| refusal(workload, kind, driver);
     let chosen = |driver, driver_reason, forced| {
         let driver_given = asked.is_some();
-        Ok(PlannedWorkload { driver_given, driver_reason, forced, ..PlannedWorkload::of(&workload.code, driver) })
+        Ok(PlannedWorkload { driver_given, driver_reason, forced, ..PlannedWorkload::new(&workload.code, driver) })
     };
     if workload.scan.is_some() && asked != Some(Driver::Database) {
         let why = workload.only_at_client().unwrap_or_default().to_owned();

@@ -36,7 +36,7 @@ impl Part for Copies {
         Ok(subject.request.work.program.mean_rows_changed_per_tx())
     }
 
-    fn of(&self, _: &References) -> String {
+    fn measured(&self, _: &References) -> String {
         "copies of the rows in memory".to_owned()
     }
 }
@@ -76,7 +76,7 @@ impl Part for Kernel {
         calls_per_s(self.threads, &references.interrupted, compute).map(Some)
     }
 
-    fn of(&self, _: &References) -> String {
+    fn measured(&self, _: &References) -> String {
         format!("the same computations, compiled, by {} threads", self.threads)
     }
 }
@@ -117,7 +117,7 @@ impl Part for Memory {
         Ok(subject.figure(column::DATA_MIB_PER_S)? / subject.figure(column::COMMIT_THROUGHPUT_TPS)? * MIB)
     }
 
-    fn of(&self, _: &References) -> String {
+    fn measured(&self, _: &References) -> String {
         let size = bytes(size_of_val(&self.words[..]) as f64);
         format!("reads of {size} of memory{} by {} threads", self.pages, self.threads)
     }

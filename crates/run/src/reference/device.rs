@@ -54,7 +54,7 @@ impl TestFile {
 
 /// Makes and fills a test file in `dir` as large as the data of `work`, of the same compressibility and share of duplicates.
 fn make(dir: &Path, work: &Work, interrupted: &Arc<AtomicBool>) -> Result<Session, String> {
-    let facts = StorageFacts::of(dir).map_err(|e| e.to_string())?;
+    let facts = StorageFacts::read(dir).map_err(|e| e.to_string())?;
     if facts.kind == Kind::Tmpfs {
         return Err(format!("the data in {} is in memory (tmpfs): there is no device to measure", dir.display()));
     }
@@ -180,7 +180,7 @@ impl Part for Device {
         Ok(per_s? / of(column::COMMIT_THROUGHPUT_TPS, 1.0)?)
     }
 
-    fn of(&self, references: &References) -> String {
+    fn measured(&self, references: &References) -> String {
         match &references.data_dir {
             Ok(dir) => format!("{} in {}", self.of, dir.display()),
             Err(_) => String::new(),
@@ -213,18 +213,12 @@ fn fewest<const N: usize>(figures: [Result<f64, String>; N]) -> Result<f64, Stri
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reference::testing::{references, request, subject};
-    use crate::test::Test;
+    use crate::testing::{figures, references, request, subject};
     use loadline_load::Request;
+    use loadline_model::Column;
 
-    fn per_tx(
-        transfers: Transfers,
-        request: &Request,
-        known: &[(&loadline_model::Column, f64)],
-    ) -> Result<f64, String> {
-        let mut figures = Test::default();
-        known.iter().for_each(|(column, value)| figures.set(column, *value));
-        Device::new(transfers).per_tx(Subject { figures: Some(&figures), ..subject(request) })
+    fn per_tx(transfers: Transfers, request: &Request, known: &[(&'static Column, f64)]) -> Result<f64, String> {
+        Device::new(transfers).per_tx(Subject { figures: Some(&figures(known)), ..subject(request) })
     }
 
     #[test]
@@ -283,7 +277,7 @@ mod tests {
             let mut part = Device::new(transfers);
             let rate = part.sample(subject, &references).unwrap().unwrap();
             assert!(rate > 0.0, "{words}");
-            assert!(part.of(&references).contains(words), "{}", part.of(&references));
+            assert!(part.measured(&references).contains(words), "{}", part.measured(&references));
         }
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
     }
@@ -299,7 +293,7 @@ mod tests {
         let needed = check_free_space(dir.path(), "the file", u64::MAX).unwrap_err();
         assert!(needed.contains("the file needs") && needed.contains("are free"), "{needed}");
         let memory = Path::new("/dev/shm");
-        if StorageFacts::of(memory).is_ok_and(|facts| facts.kind == Kind::Tmpfs) {
+        if StorageFacts::read(memory).is_ok_and(|facts| facts.kind == Kind::Tmpfs) {
             let said = why(Ok(memory.to_owned()));
             assert!(said.contains("tmpfs") || said.contains("free space"), "{said}");
         }

@@ -74,7 +74,7 @@ impl LogWriter {
         })
     }
 
-    /// The same work with parameters that write `redo_bytes` per transaction in the reference log.
+    /// This work with parameters that write `redo_bytes` per transaction in the reference log.
     ///
     /// # Errors
     /// If the reference fails, or no parameters give this redo.
@@ -111,7 +111,7 @@ impl LogWriter {
             warmup: Warmup::Seconds(warmup_s),
             duration_s: 0.0,
             interrupted: Arc::clone(&self.interrupted),
-            ..Request::of(&self.target, work, jobs)
+            ..Request::new(&self.target, work, jobs)
         }
     }
 }
@@ -219,7 +219,7 @@ impl Part for Commits {
         matches!(references.log, LogSource::Smallest(_)).then_some(name::SMALLEST_COMMITS)
     }
 
-    fn of(&self, references: &References) -> String {
+    fn measured(&self, references: &References) -> String {
         match &references.log {
             LogSource::Measured(writer) => writer.of.clone(),
             LogSource::Smallest(_) => "the smallest durable transactions of this database".to_owned(),
@@ -264,7 +264,9 @@ impl SmallestCommits {
         let params = LOG_APPENDS.params(&[("payload".to_owned(), 16)].into()).map_err(usage)?;
         let work = Arc::new(Work::new(Arc::clone(&LOG_APPENDS), params, like.work.seed, like.work.payload));
         like.target.create(&work)?;
-        if let Some(driver) = like.target.abilities().database_driver.filter(|_| like.driver == Driver::Database) {
+        if let Some(driver) = like.target.abilities().database_driver
+            && like.driver == Driver::Database
+        {
             driver.install(&work)?;
         }
         // The target is prepared for the test again.
@@ -340,7 +342,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let writer = LogWriter::open(dir.path(), &Arc::default()).unwrap();
         assert!(!writer.of.contains("loadline-wal-"), "{}", writer.of);
-        let work = Work::of("DBL-11", &[]).unwrap();
+        let work = Work::from_catalogue("DBL-11", &[]).unwrap();
         for redo in [LEAST_REDO, 90.0, 130.0, 180.0, 370.0, 1500.0, 19_341.0, 1e6, 4e6] {
             let like = writer.equivalent_work(&work, redo).unwrap();
             let seen = measure_expected(&writer.target, &like, ENOUGH_BYTES, &AtomicBool::new(false)).unwrap();

@@ -33,7 +33,7 @@ struct Key {
 }
 
 impl LastRows {
-    fn of(&self, work: &Work) -> Rows {
+    fn for_work(&self, work: &Work) -> Rows {
         let tables = &work.workload.tables;
         let key = Key {
             tables: tables.iter().map(|t| t.name.clone()).collect(),
@@ -77,7 +77,7 @@ impl Part for Loops {
     fn sample(&mut self, subject: Subject<'_>, references: &References) -> Result<Option<f64>, String> {
         references.on_its_machine()?;
         let work = subject.request.work.as_ref();
-        let Rows { of: rows, pages } = references.rows.of(work);
+        let Rows { of: rows, pages } = references.rows.for_work(work);
         self.pages = pages;
         self.rows = (rows.rows(), rows.of_all());
         if self.rows.0 == 0 {
@@ -111,7 +111,7 @@ impl Part for Loops {
         if self.rows.1 == 0 { Err("the table has no rows".to_owned()) } else { Ok(self.of.work(self.rows.1)) }
     }
 
-    fn of(&self, _: &References) -> String {
+    fn measured(&self, _: &References) -> String {
         let (held, all) = self.rows;
         let of = if held < all { format!("the first {held} of {all} rows") } else { format!("the same {held} rows") };
         format!("the same queries as loops over {of} in memory{}, by {} threads", self.pages, self.threads)

@@ -36,7 +36,7 @@ impl Part for Statements {
         awake(|| throughput_in(WINDOWS_S, request)).map(Some)
     }
 
-    fn of(&self, _: &References) -> String {
+    fn measured(&self, _: &References) -> String {
         let driver = self.request.as_ref().map_or("", |r| r.driver.name());
         format!("the same transactions with empty statements ({driver} driver)")
     }

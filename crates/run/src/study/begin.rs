@@ -1,4 +1,4 @@
-//! What a run does before its first test: opens what it measures, probes the storage, makes the run folder or goes on in one.
+//! Begin of a run, before its first test: opens what it measures, probes the storage, makes the run folder or goes on in one.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
@@ -60,7 +60,7 @@ pub(super) fn begin<'a>(study: &Study, listener: &'a mut dyn Listener) -> Result
     let mut context = Context {
         listener,
         requests: study.requests().cloned().collect(),
-        variants: VariantsState::of(&manifest.plan, parked.is_empty()),
+        variants: VariantsState::new(&manifest.plan, parked.is_empty()),
         via: None,
         side,
         parked,
@@ -75,7 +75,6 @@ pub(super) fn begin<'a>(study: &Study, listener: &'a mut dyn Listener) -> Result
         interrupted: Arc::clone(&study.request.interrupted),
         left_out: Vec::new(),
         refused: Refusals::default(),
-        said_narrow: false,
     };
     if let Err(e) = context.make_ready() {
         if context.variants.is_some() {
@@ -90,7 +89,7 @@ pub(super) fn begin<'a>(study: &Study, listener: &'a mut dyn Listener) -> Result
     Ok(context)
 }
 
-/// What a run measures, opened, and the plan without what that cannot run.
+/// Targets of a run, opened, and the plan without what they cannot run.
 struct Sides {
     side: Side,
     /// Those of other variants that have one of their own, by the index of the variant.
@@ -146,7 +145,7 @@ fn points() -> Vec<Point> {
     all
 }
 
-/// What the devices under log and data do, by role, if the plan wants to know and the target has any. A directory is probed no longer
+/// Probes of the devices under log and data, by role, if the plan wants them and the target has any. A directory is probed no longer
 /// than a test takes.
 fn probe_storage(
     study: &Study,

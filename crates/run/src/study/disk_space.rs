@@ -45,7 +45,7 @@ pub(super) fn check(
     let drop_data_set = plan.reload && begins && !existing.is_empty();
     let mut need = Need { what: "the data set needs".to_owned(), ..Need::default() };
     if drop_data_set {
-        need.data = shared.iter().map(|(work, table)| Size::of(target, work, table)).sum();
+        need.data = shared.iter().map(|(work, table)| Size::new(target, work, table)).sum();
         // Dropped before anything is loaded.
         need.freed_bytes = existing
             .iter()
@@ -111,7 +111,7 @@ struct Size {
 }
 
 impl Size {
-    fn of(target: &dyn Target, work: &Work, table: &Table) -> Size {
+    fn new(target: &dyn Target, work: &Work, table: &Table) -> Size {
         let rows = table.total_rows(&work.params, 0);
         let pct = if table.updated_in_place { target.facts().in_place_pct.clamp(1, 100) } else { 100 };
         let key = u64::from(!target.facts().rows_in_primary_key && table.primary_key().is_some());
@@ -146,8 +146,8 @@ fn missing(target: &dyn Target, tables: &[(&Work, &Table)], existing: &[FoundTab
     let found = |table: &Table| existing.iter().find(|t| t.holds.table == table.name);
     let left = |(work, table): &(&Work, &Table)| match found(table) {
         Some(t) if t.complete => Size::default(),
-        Some(_) => Size::of(target, work, table).minus_stored(stored(target, work, &table.name)),
-        None => Size::of(target, work, table),
+        Some(_) => Size::new(target, work, table).minus_stored(stored(target, work, &table.name)),
+        None => Size::new(target, work, table),
     };
     tables.iter().map(left).sum()
 }
@@ -157,7 +157,7 @@ fn missing(target: &dyn Target, tables: &[(&Work, &Table)], existing: &[FoundTab
 fn workload_tables<'a>(target: &dyn Target, works: &'a [Work], all: bool) -> (Size, Vec<&'a str>) {
     let sizes = works.iter().map(|work| {
         let own = work.workload.tables.iter().filter(|t| t.scope == Scope::Workload && t.is_whole());
-        let size = own.map(|t| Size::of(target, work, t).minus_stored(stored(target, work, &t.name))).sum::<Size>();
+        let size = own.map(|t| Size::new(target, work, t).minus_stored(stored(target, work, &t.name))).sum::<Size>();
         (size, vec![work.workload.code.as_str()])
     });
     let sizes = sizes.filter(|(size, _)| size.all() > 0);
@@ -172,7 +172,7 @@ fn workload_tables<'a>(target: &dyn Target, works: &'a [Work], all: bool) -> (Si
 /// Disk space that a run needs.
 #[derive(Debug, Default)]
 struct Need {
-    /// What needs it, with the verb: `the data set needs`.
+    /// Subject that needs it, with the verb: `the data set needs`.
     what: String,
     data: Size,
     /// Bytes freed by dropping the existing data set first.
@@ -188,7 +188,7 @@ struct Filesystem {
 }
 
 impl Filesystem {
-    fn of(storage: &Storage) -> Option<Filesystem> {
+    fn for_storage(storage: &Storage) -> Option<Filesystem> {
         let filesystem = format!("{} {}", storage.source, storage.mount_point);
         Some(Filesystem { name: storage.path.clone(), filesystem, free: storage.free_bytes?, may_grow: None })
     }
@@ -200,13 +200,13 @@ fn check_space(target: &dyn Target, info: &TargetInfo, need: &Need, force: bool)
     }
     let size = |n: u64| bytes(n as f64);
     let log = target.log_space(need.data.data, need.data.indexes)?;
-    let data_place = info.storage.get("data").and_then(Filesystem::of);
+    let data_place = info.storage.get("data").and_then(Filesystem::for_storage);
     let (data_place, log_place) = match data_place {
         Some(data) => {
             let dir = log.dir.as_deref().filter(|_| info.local).map(Path::new);
-            let elsewhere = dir.and_then(|d| StorageFacts::of(d).ok()).map(|facts| facts.storage);
+            let elsewhere = dir.and_then(|d| StorageFacts::read(d).ok()).map(|facts| facts.storage);
             let storage = elsewhere.as_ref().or_else(|| info.storage.get("log").filter(|_| log.dir.is_none()));
-            let place = storage.and_then(Filesystem::of);
+            let place = storage.and_then(Filesystem::for_storage);
             (Some(data), place)
         }
         None => {

@@ -1,23 +1,18 @@
 //! Tests of the check for free disk space.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use loadline_database::{OpenRequest, open};
-use loadline_model::plan::{JobsSpec, ShareSpec, TimeSpec};
+use loadline_database::OpenRequest;
 
 use super::*;
-use crate::plan::PlanSpec;
-use crate::{Event, Listener, Study, make_plan};
+use crate::testing::{planned, sqlite, target};
+use crate::{Event, Listener, Study};
 
 const GIB: u64 = 1 << 30;
 
-fn plan(codes: &[&str], size: &str, change: impl FnOnce(&mut PlanSpec)) -> Plan {
-    let workload = Some(codes.iter().map(|c| (*c).to_owned()).collect());
-    let patience = Some(ShareSpec::Share(0.0));
-    let mut spec = PlanSpec { workload, size: Some(size.into()), patience, ..PlanSpec::default() };
-    change(&mut spec);
-    make_plan(&spec).unwrap()
+fn plan(codes: &[&str], more: &str) -> Plan {
+    planned(&format!("workload = {codes:?}\npatience = '0'\n{more}"))
 }
 
 fn storage(free: u64, mount_point: &str) -> Storage {
@@ -33,9 +28,16 @@ fn info(data: u64, log: Option<u64>) -> TargetInfo {
 
 fn database() -> (tempfile::TempDir, Box<dyn Target>) {
     let dir = tempfile::tempdir().unwrap();
-    let target =
-        open(&OpenRequest::new(&format!("sqlite:{}", dir.path().join("x.db").display()), dir.path().into())).unwrap();
+    let target = sqlite(dir.path());
     (dir, target)
+}
+
+/// The only workload of `plan`, with its data.
+fn loaded(target: &dyn Target, plan: &Plan) -> Work {
+    let work = work(&Workloads::default(), plan, &plan.workloads[0]).unwrap();
+    target.create(&work).unwrap();
+    target.load(&work, 1).unwrap();
+    work
 }
 
 fn refusal(check: Result<SpaceCheck, StudyError>) -> String {
@@ -47,7 +49,7 @@ fn workload_tables_count_the_largest_or_all() {
     let (_dir, target) = database();
     let codes = ["DBWR-THR", "STO-RANDOM", "STO-READ-ASYNC"];
     let of = |repeat: u32, free: u64| {
-        let plan = plan(&codes, "1GiB", |s| s.repeat = Some(repeat));
+        let plan = plan(&codes, &format!("size = '1GiB'\nrepeat = {repeat}"));
         check(target.as_ref(), &plan, &info(free, None), true)
     };
     assert!(of(1, 2 * GIB).unwrap().notes.is_empty(), "one is dropped before the next is created");
@@ -55,7 +57,7 @@ fn workload_tables_count_the_largest_or_all() {
     assert!(said.contains("the tables of") && said.contains("512.0 MiB is free"), "{said}");
     let said = refusal(of(2, 2 * GIB));
     assert!(codes.iter().all(|code| said.contains(code)), "all are needed again: {said}");
-    let alone = plan(&["DBWR-THR"], "8TiB", |_| ());
+    let alone = plan(&["DBWR-THR"], "size = '8TiB'");
     let said = refusal(check(target.as_ref(), &alone, &info(100 * GIB, None), true));
     assert!(said.contains("DBWR-THR") && said.contains("TiB"), "{said}");
 }
@@ -82,14 +84,13 @@ fn the_log_is_compared_with_its_own_filesystem() {
 #[test]
 fn only_missing_data_need_free_space() {
     let (_dir, target) = database();
-    let plan = plan(&["SRV-QUERY1"], "1MiB", |_| ());
+    let plan = plan(&["SRV-QUERY1"], "size = '1MiB'");
     let works = [work(&Workloads::default(), &plan, &plan.workloads[0]).unwrap()];
     let tables = data_set(&works);
     assert_eq!(tables.iter().map(|(_, t)| t.name.as_str()).collect::<Vec<_>>(), ["lookup"]);
     let all = missing(target.as_ref(), &tables, &[]);
     assert!(all.data >= 100_000 * 124 && all.indexes == 0, "the key is the table: {all:?}");
-    target.create(&works[0]).unwrap();
-    target.load(&works[0], 1).unwrap();
+    loaded(target.as_ref(), &plan);
     let mut existing = target.abilities().data_set.unwrap().data_set().unwrap();
     assert_eq!(missing(target.as_ref(), &tables, &existing), Size::default());
     // An interrupted load is resumed if the rest fits.
@@ -103,13 +104,10 @@ fn only_missing_data_need_free_space() {
 fn data_that_were_changed_are_refused() {
     let (dir, target) = database();
     let again = |reload| {
-        let plan = plan(&["SRV-QUERY1"], "1MiB", |s| s.reload = Some(reload));
+        let plan = plan(&["SRV-QUERY1"], &format!("size = '1MiB'\nreload = {reload}"));
         check(target.as_ref(), &plan, &info(GIB, None), true)
     };
-    let plan = plan(&["SRV-QUERY1"], "1MiB", |_| ());
-    let work = work(&Workloads::default(), &plan, &plan.workloads[0]).unwrap();
-    target.create(&work).unwrap();
-    target.load(&work, 1).unwrap();
+    loaded(target.as_ref(), &plan(&["SRV-QUERY1"], "size = '1MiB'"));
     assert!(again(false).is_ok());
     let change = |sql: &str| rusqlite::Connection::open(dir.path().join("x.db")).unwrap().execute_batch(sql).unwrap();
     for (sql, said) in [
@@ -133,12 +131,10 @@ fn data_that_were_changed_are_refused() {
 #[test]
 fn a_reload_uses_the_space_of_the_dropped_data() {
     let (_dir, target) = database();
-    let plan = plan(&["SRV-QUERY1"], "1MiB", |s| s.reload = Some(true));
-    let works = [work(&Workloads::default(), &plan, &plan.workloads[0]).unwrap()];
-    target.create(&works[0]).unwrap();
-    target.load(&works[0], 1).unwrap();
+    let plan = plan(&["SRV-QUERY1"], "size = '1MiB'\nreload = true");
+    let works = [loaded(target.as_ref(), &plan)];
     let stored = target.abilities().queries.unwrap().table_bytes(&works[0], "lookup").unwrap().unwrap();
-    let all = Size::of(target.as_ref(), &works[0], data_set(&works)[0].1);
+    let all = Size::new(target.as_ref(), &works[0], data_set(&works)[0].1);
     let log = target.log_space(all.data, all.indexes).unwrap().bytes;
     let enough = all.all() + log - stored;
     let space = check(target.as_ref(), &plan, &info(enough, None), true).unwrap();
@@ -152,10 +148,10 @@ fn a_reload_uses_the_space_of_the_dropped_data() {
 
 #[test]
 fn unknown_free_space_is_noted() {
-    let target = open(&OpenRequest::new("null:", "/tmp".into())).unwrap();
+    let null = target("null:", Path::new("/tmp"));
     let need = |data| Need { what: "it needs".into(), data: Size { data, indexes: 0 }, freed_bytes: 0 };
     assert!(
-        check_space(target.as_ref(), &TargetInfo::default(), &need(GIB), false).unwrap().is_empty(),
+        check_space(null.as_ref(), &TargetInfo::default(), &need(GIB), false).unwrap().is_empty(),
         "it keeps nothing"
     );
     let (_dir, target) = database();
@@ -188,14 +184,8 @@ fn workload_tables_are_dropped_after_the_last_test() {
         let file = dir.path().join("x.db");
         let request = OpenRequest::new(&format!("sqlite:{}", file.display()), dir.path().into());
         let codes = ["STO-READ-ASYNC", "TP-LOOKUP"];
-        let plan = plan(&codes, "1MiB", |s| {
-            s.target = Some(request.url.clone());
-            s.repeat = Some(repeat);
-            s.jobs = Some(JobsSpec::List(vec![1]));
-            s.duration = Some(TimeSpec::Seconds(0.3));
-            s.warmup = Some(TimeSpec::Seconds(0.2));
-            s.probe = Some(false);
-        });
+        let short = "size = '1MiB'\njobs = [1]\nduration = 0.3\nwarmup = 0.2\nprobe = false";
+        let plan = plan(&codes, &format!("target = '{}'\nrepeat = {repeat}\n{short}", request.url));
         let study = Study {
             plan,
             request,

@@ -3,16 +3,14 @@
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 
-use loadline_database::{Level, Link, TargetError, kind_of};
-use loadline_model::column;
-use loadline_model::format::bytes;
+use loadline_database::{Level, TargetError, kind_of};
 use loadline_model::variant::{LevelPoint, Links};
 
 use super::Context;
 use crate::evidence::Excuse;
 use crate::instrument::Levels;
 
-/// What is known of replication in a window.
+/// State of replication in a window.
 #[derive(Clone)]
 pub(super) struct TestUnderLevels {
     /// The level that is in force; `None` in the baseline.
@@ -22,7 +20,7 @@ pub(super) struct TestUnderLevels {
 }
 
 impl TestUnderLevels {
-    /// What looks at the replicas, and says by `alarm` while the test still runs that one is gone.
+    /// Watch over the replicas, which says by `alarm` while the test still runs that one is gone.
     pub(super) fn instrument(&self, alarm: Sender<String>) -> Levels {
         Levels::new(self.level.as_ref().map(|level| (level.name.clone(), level.waits_for)), self.replicas, alarm)
     }
@@ -35,7 +33,7 @@ impl TestUnderLevels {
 }
 
 impl Context<'_> {
-    /// What a window under `point`, or under the baseline, knows of replication; `None` in a run without levels.
+    /// State of replication in a window under `point`, or under the baseline; `None` in a run without levels.
     pub(super) fn under_levels(&self, point: Option<&LevelPoint>) -> Result<Option<TestUnderLevels>, TargetError> {
         let plan = &self.manifest.plan;
         let Some((_, links)) = plan.levels() else { return Ok(None) };
@@ -44,45 +42,21 @@ impl Context<'_> {
         Ok(Some(TestUnderLevels { level, replicas: links.replicas }))
     }
 
-    /// Brings the level of `point`, or the baseline, about, with `delay_ms` on the way to the replicas; `None`: a way without delay and
-    /// limits.
+    /// Brings the level of `point`, or the baseline, about, with `delay_ms` on the way to the replicas; `None`: without a delay.
     pub(super) fn bring_level_about(
         &mut self,
         links: &Links,
         point: Option<&LevelPoint>,
         delay_ms: Option<f64>,
     ) -> Result<(), TargetError> {
-        let link = delay_ms.map_or_else(Link::default, |ms| link(links, ms));
+        let delay = Duration::from_nanos((delay_ms.unwrap_or_default() * 1e6) as u64);
         let name = point.map(|point| point.level.as_str());
         let way = match links.standbys.is_empty() {
-            true => format!(", {} ms one way", link.delay.as_secs_f64() * 1e3),
+            true => format!(", {} ms one way", delay.as_secs_f64() * 1e3),
             false => String::new(),
         };
         self.step(format!("level {}{way}", name.unwrap_or("of the baseline")));
         let levels = self.side.target.abilities().levels;
-        levels.ok_or_else(|| TargetError::Unsupported("the target has no replicas".into()))?.bring_about(name, link)
+        levels.ok_or_else(|| TargetError::Unsupported("the target has no replicas".into()))?.bring_about(name, delay)
     }
-
-    /// That the last test wrote more redo than the links carry in the same time, `bytes_per_s`: then the replicas are waited for
-    /// before the next one.
-    pub(super) fn falls_behind(&self, bytes_per_s: u64) -> Option<String> {
-        let last = self.newest()?;
-        let redo = last.figure(column::REDO_MIB_PER_S)? * 1_048_576.0;
-        let elapsed_s = last.figure(column::ELAPSED_S)?;
-        (redo > bytes_per_s as f64).then(|| {
-            format!(
-                "test {} wrote {} of redo per second and the links carry {}: before each test that follows such a one, the replicas \
-                 have to catch up, for about {:.0} s",
-                last.test,
-                bytes(redo),
-                bytes(bytes_per_s as f64),
-                (redo / bytes_per_s as f64 - 1.0) * elapsed_s
-            )
-        })
-    }
-}
-
-fn link(links: &Links, delay_ms: f64) -> Link {
-    let time = |ms: f64| Duration::from_nanos((ms * 1e6) as u64);
-    Link { delay: time(delay_ms), jitter: time(links.jitter_ms), bytes_per_s: links.bytes_per_s }
 }

@@ -40,9 +40,9 @@ pub(super) struct PlannedTest<'a> {
     pub(super) position: LiveTest,
     /// Column of the swept parameter; `None` for a sweep over jobs.
     pub(super) swept: Option<&'static Column>,
-    /// Its place in a run of pairs.
+    /// Place in a run of pairs.
     pub(super) in_pair: Option<InPair>,
-    /// What is in force, in a run of levels.
+    /// Level in force, in a run of levels.
     pub(super) level: Option<TestUnderLevels>,
 }
 
@@ -63,9 +63,9 @@ struct Ended {
     views: GrownViews,
     proof: Proof,
     mark: Mark,
-    /// What is left of a target that lost nodes.
+    /// Rest of a target that lost nodes.
     remaining: Option<RemainingNodes>,
-    /// What became of lost sessions; windows that did not count.
+    /// Fate of lost sessions; windows that did not count.
     notes: Vec<Note>,
 }
 
@@ -366,7 +366,7 @@ impl PlannedTest<'_> {
         [unsettled, lost, of_arm, since_start].into_iter().flatten().collect()
     }
 
-    /// What the test has on purpose. Both arms are excused: if windows of one arm alone counted as failed, that would be a choice
+    /// States of the test on purpose. Both arms are excused: if windows of one arm alone counted as failed, that would be a choice
     /// among its windows.
     fn excuses(&self, context: &Context<'_>) -> Excuses {
         let (plan, forced) = (&context.manifest.plan, self.forced(context));
@@ -379,12 +379,12 @@ impl PlannedTest<'_> {
         }
     }
 
-    /// What was refused but forced, or is what an arm has on purpose.
+    /// Refusals that were forced, or that an arm has on purpose.
     fn forced(&self, context: &Context<'_>) -> Vec<String> {
         forced_on_target(context).into_iter().chain(&self.workload.forced).cloned().collect()
     }
 
-    /// What tells the test from others of its run, and its run from others.
+    /// Identity of the test in its run, and of its run.
     fn identity(&self, context: &Context<'_>) -> TestRecord {
         let (manifest, work) = (&context.manifest, &self.work);
         let arm = manifest.plan.arms().zip(self.in_pair.as_ref());
@@ -416,7 +416,7 @@ impl PlannedTest<'_> {
     }
 }
 
-/// What the target, or the arm in force, has that was refused but forced.
+/// Refusals of the target, or the arm in force, that were forced.
 fn forced_on_target<'a>(context: &'a Context<'_>) -> Option<&'a String> {
     context.variants.as_ref().map_or(context.side.forced.as_ref(), VariantsState::forced)
 }
@@ -427,7 +427,7 @@ fn of_the_rest<'a>(context: &'a Context<'_>, remaining: &'a Option<RemainingNode
     rest.map_or(context.side.target.as_ref(), |target| target.as_ref())
 }
 
-/// What makes the database's own reports, if the plan asks for them.
+/// Maker of the database's own reports, if the plan asks for them.
 fn native_reports<'a>(context: &'a Context<'_>) -> Option<&'a dyn NativeReports> {
     context.side.target.abilities().native_reports.filter(|_| context.manifest.plan.native_report())
 }

@@ -31,7 +31,7 @@ mod tests {
 
     use super::*;
 
-    /// Its marks, and the errors of marks and of reports, if any.
+    /// Marks, and the errors of marks and of reports, if any.
     struct Reporting(AtomicI64, [Option<&'static str>; 2]);
 
     impl Reporting {

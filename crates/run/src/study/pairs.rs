@@ -32,7 +32,7 @@ struct Comparison<'a> {
     left: usize,
 }
 
-/// What ends a comparison early: why, if it is the run's error.
+/// Early end of a comparison: why, if it is the run's error.
 type Window = ControlFlow<Option<StudyError>>;
 
 impl<'a> Comparison<'a> {
@@ -68,7 +68,7 @@ impl<'a> Comparison<'a> {
             && r.variant.as_ref().is_some_and(|of| of.compares_as(window))
     }
 
-    /// What is left out if one of several arms beside the first is refused with so many `jobs`; the others can be measured.
+    /// Skipped tests if one of several arms beside the first is refused with so many `jobs`; the others can be measured.
     fn refused(&self, variant: usize, jobs: u32) -> Option<Refused> {
         let is_one_of_several = variant > 0 && self.paired.links.is_none() && self.paired.variants.len() > 2;
         is_one_of_several.then(|| Refused::Arm(Letter::nth(variant), jobs))
@@ -197,15 +197,8 @@ impl Context<'_> {
         let Some(work) = self.work_of(of, variant)? else { return Ok(Window::Break(None)) };
         let level = self.under_levels(paired.variants[variant].level.as_ref())?;
         let test = PlannedTest { workload, work, position, swept: None, in_pair: Some(in_pair), level };
-        let narrow = paired.links.as_ref().and_then(|links| links.bytes_per_s);
         match test.measure(self) {
-            Ok(()) => {
-                if let Some(text) = narrow.filter(|_| !self.said_narrow).and_then(|most| self.falls_behind(most)) {
-                    self.said_narrow = true;
-                    self.warn(text);
-                }
-                Ok(Window::Continue(()))
-            }
+            Ok(()) => Ok(Window::Continue(())),
             // The next level starts a replica again that hangs.
             Err(e @ StudyError::Test { source: TestError::Target(_) | TestError::Counters(_), .. })
                 if paired.links.is_some() =>

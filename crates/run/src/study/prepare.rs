@@ -34,7 +34,7 @@ fn client_ns_per_tx(work: Work, interrupted: &Arc<AtomicBool>) -> Result<f64, St
     let null = open(&OpenRequest::new("null:", std::env::temp_dir())).map_err(|e| e.to_string())?;
     let null: Arc<dyn Target> = Arc::from(null);
     let warmup = Warmup::Seconds(LOOP_WARMUP_S);
-    let request = Request { warmup, interrupted: Arc::clone(interrupted), ..Request::of(&null, &Arc::new(work), 1) };
+    let request = Request { warmup, interrupted: Arc::clone(interrupted), ..Request::new(&null, &Arc::new(work), 1) };
     Ok(1e9 / throughput_in(LOOP_WINDOWS_S, &request)?)
 }
 
@@ -225,7 +225,7 @@ mod tests {
     #[test]
     fn the_loop_has_a_time_unless_the_user_stops_it() {
         let interrupted = Arc::new(AtomicBool::new(false));
-        let ns = || client_ns_per_tx(Work::of("LGWR-LAT1", &[]).unwrap(), &interrupted);
+        let ns = || client_ns_per_tx(Work::from_catalogue("LGWR-LAT1", &[]).unwrap(), &interrupted);
         assert!(ns().unwrap() > 0.0);
         interrupted.store(true, Ordering::Relaxed);
         let began = Instant::now();

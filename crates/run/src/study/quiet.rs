@@ -19,7 +19,7 @@ use crate::test::Test;
 /// Time over which is looked whether it is quiet.
 pub(super) const LOOK: Duration = Duration::from_millis(200);
 
-/// What others do on this machine, since it was last looked.
+/// Use by others on this machine, since it was last looked.
 pub(super) struct Others {
     server: Server,
     /// loadline and a proxy that is measured.
@@ -212,7 +212,7 @@ mod tests {
 
     fn on_null(jobs: u32) -> Request {
         let target: Arc<dyn Target> = Arc::from(open(&OpenRequest::new("null:", PathBuf::new())).unwrap());
-        let of_null = Request::of(&target, &Arc::new(Work::of("LGWR-LAT1", &[]).unwrap()), jobs);
+        let of_null = Request::new(&target, &Arc::new(Work::from_catalogue("LGWR-LAT1", &[]).unwrap()), jobs);
         Request { warmup: Warmup::Seconds(0.5), duration_s: 0.2, ..of_null }
     }
 

@@ -1,4 +1,4 @@
-//! What the server refuses for one workload does not end the run: the workload is left out with the reason, and the rest is measured.
+//! Refusals of the server for one workload do not end the run: the workload is skipped with the reason, and the rest is measured.
 //!
 //! And what a failure has to do with a full disk of the database: PostgreSQL ends when it cannot write its log, MariaDB waits in
 //! silence or refuses rows, and neither names the disk to its clients.
@@ -23,7 +23,7 @@ use crate::live::Event;
 /// it back when that fails.
 const TIGHT_BYTES: u64 = 64 << 20;
 
-/// What of a workload the server refused.
+/// Part of a workload that the server refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Refused {
     Whole,
@@ -35,7 +35,7 @@ pub(super) enum Refused {
     Arm(Letter, u32),
 }
 
-/// What the server refused while the run went on.
+/// Refusals of the server while the run went on.
 #[derive(Default)]
 pub(super) struct Refusals {
     all: Vec<(SkippedWorkload, Refused)>,
@@ -62,7 +62,7 @@ impl Refusals {
         self.leaves_out(code, jobs, None) || of_arms.any(|(_, refused)| of_arm(refused))
     }
 
-    /// What was left out, and the error of a run that measured nothing.
+    /// Skipped workloads, and the error of a run that measured nothing.
     pub(super) fn take(&mut self) -> (Vec<SkippedWorkload>, Option<StudyError>) {
         (std::mem::take(&mut self.all).into_iter().map(|(skipped, _)| skipped).collect(), self.first.take())
     }
@@ -178,14 +178,14 @@ pub(super) fn explained(failure: StudyError, target: &dyn Target, info: &TargetI
     }
 }
 
-/// What follows the text of a failure. `says_full`: a job met the full disk.
+/// Advice after the text of a failure. `says_full`: a job met the full disk.
 pub(super) fn advice(says_full: bool, target: &dyn Target, info: &TargetInfo) -> Option<String> {
     let mut folders: Vec<String> = info.storage.values().map(|s| s.path.clone()).collect();
     if says_full && info.local {
         // A log of its own, such as a binary log. A server that has ended does not say where.
         folders.extend(target.log_space(0, 0).ok().and_then(|log| log.dir));
     }
-    let now = |dir: &String| StorageFacts::of(Path::new(dir)).ok().map(|facts| facts.storage);
+    let now = |dir: &String| StorageFacts::read(Path::new(dir)).ok().map(|facts| facts.storage);
     let places: BTreeMap<String, Storage> =
         folders.iter().filter_map(now).map(|s| (format!("{} {}", s.source, s.mount_point), s)).collect();
     words(says_full, places.into_values())

@@ -21,7 +21,11 @@ impl KnownLimits {
     ///
     /// # Errors
     /// If they are of another machine than the database.
-    pub(super) fn of(&self, info: &TargetInfo, here: &str) -> Result<(Vec<LogWriterPoint>, Option<String>), PlanError> {
+    pub(super) fn for_target(
+        &self,
+        info: &TargetInfo,
+        here: &str,
+    ) -> Result<(Vec<LogWriterPoint>, Option<String>), PlanError> {
         let host = &self.host;
         let other = |runs_on: &str| {
             format!(
@@ -45,7 +49,7 @@ impl KnownLimits {
     }
 }
 
-/// What has changed in the server since the earlier tests of a resumed run: `upgraded` to another version, or `settings`.
+/// Changes in the server since the earlier tests of a resumed run: `upgraded` to another version, or `settings`.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Changes {
     pub(super) upgraded: Option<String>,
@@ -123,7 +127,7 @@ mod tests {
         let limits = KnownLimits { host: "db1".into(), points: vec![point("log in /d")] };
         let of = |local, host: Option<&str>, here: &str| {
             let info = TargetInfo { local, host: host.map(str::to_owned), ..TargetInfo::default() };
-            limits.of(&info, here).map(|(points, warning)| (points[0].of.clone(), warning.is_some()))
+            limits.for_target(&info, here).map(|(points, warning)| (points[0].of.clone(), warning.is_some()))
         };
         assert_eq!(of(true, None, "db1").unwrap(), ("log in /d on db1".to_owned(), false));
         let why = of(true, None, "laptop").unwrap_err().to_string();

@@ -47,7 +47,7 @@ impl Context<'_> {
         if let Some(paired) = &plan.paired {
             return self.measure_in_pairs(&plan, paired);
         }
-        let length = DurationEstimate::of(&plan);
+        let length = DurationEstimate::new(&plan);
         let all_nodes = self.side.target.facts().clone();
         for repetition in 1..=plan.repeat {
             for (index, workload) in plan.workloads.iter().enumerate() {
@@ -181,7 +181,7 @@ impl Context<'_> {
         if self.tries.is_end {
             return None;
         }
-        let points = SweepPoints::of(&self.known, workload);
+        let points = SweepPoints::new(&self.known, workload);
         let point = |nodes, jobs, value| SweepPoint { nodes, jobs, value, try_of: None };
         let value = points.parameter.as_ref().and_then(|swept| self.next_value(workload, swept, repetition));
         if value.is_some() {
@@ -205,7 +205,7 @@ impl Context<'_> {
             self.tries.end_try();
             return None;
         }
-        let swept = SweepPoints::of(&self.known, workload).parameter.filter(|_| record.swept().is_some());
+        let swept = SweepPoints::new(&self.known, workload).parameter.filter(|_| record.swept().is_some());
         let value = match swept {
             Some(SweptParameter { name, column, .. }) => {
                 let value = *record.parameters.get(&name)?;

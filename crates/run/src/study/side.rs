@@ -32,7 +32,7 @@ pub(super) struct Side {
     pub(super) info: TargetInfo,
     /// The doctor's findings.
     pub(super) findings: Vec<Finding>,
-    /// What has changed since the earlier tests of a resumed run.
+    /// Changes since the earlier tests of a resumed run.
     pub(super) changes: Changes,
     /// The target's data files, for dropping them from the page cache.
     pub(super) data_files: Result<DataFiles, String>,
@@ -42,9 +42,9 @@ pub(super) struct Side {
     pub(super) server_memory: Option<ServerMemory>,
     /// Highest job count of an automatic sweep.
     pub(super) max_jobs: u32,
-    /// What the doctor refused, if the run was forced.
+    /// Refusals of the doctor, if the run was forced.
     pub(super) forced: Option<String>,
-    /// What measures the limits of its tests, or why nothing does.
+    /// Tool that measures the limits of its tests, or why there is none.
     pub(super) references: Result<References, String>,
     /// Whether an existing data set is dropped first.
     pub(super) drop_data_set: bool,
@@ -88,10 +88,10 @@ impl Side {
         let server = server_of(target.as_ref())?;
         let cache_bytes = target.abilities().block_cache.filter(|_| !temporary && plan.server_memory_bytes().is_some());
         let cache_bytes = cache_bytes.map_or(Ok(None), |cache| cache.set_cache(None))?;
-        let server_memory = server_memory::of(plan, &info, cache_bytes, machine.memory_bytes)?;
+        let server_memory = server_memory::known(plan, &info, cache_bytes, machine.memory_bytes)?;
         listener.on(Event::Step("opening the reference log writer".to_owned()));
         let no_limit = kind_of(&request.url)?.no_limit;
-        let limits = study.limits.as_ref().map(|limits| limits.of(&info, &machine.host)).transpose()?;
+        let limits = study.limits.as_ref().map(|limits| limits.for_target(&info, &machine.host)).transpose()?;
         let limits = limits.map(|(points, warning)| {
             warning.into_iter().for_each(|w| listener.on(Event::Warning(w)));
             points
@@ -130,7 +130,7 @@ impl Side {
     }
 }
 
-/// What measures the limits of the tests.
+/// Tool that measures the limits of the tests.
 fn references(
     study: &Study,
     no_limit: Option<&str>,
@@ -200,13 +200,13 @@ pub(crate) fn add_storage(info: &mut TargetInfo) {
         return;
     }
     for (role, dir) in [("log", info.log_dir.clone()), ("data", info.data_dir.clone())] {
-        if let Some(facts) = dir.and_then(|d| StorageFacts::of(Path::new(&d)).ok()) {
+        if let Some(facts) = dir.and_then(|d| StorageFacts::read(Path::new(&d)).ok()) {
             info.storage.insert(role.to_owned(), facts.storage);
         }
     }
 }
 
-/// What is refused of a target: another version than before, and by the doctor; an error unless forced, or about the settings
+/// Refusals of a target: another version than before, and by the doctor; an error unless forced, or about the settings
 /// `own`, which an arm has on purpose.
 pub(super) fn forced(
     changes: &Changes,

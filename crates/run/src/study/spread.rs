@@ -115,16 +115,16 @@ pub(super) fn check_open(
     Ok(())
 }
 
-/// What is left of a target that has lost nodes; `None` if it has lost none, or cannot say.
+/// Rest of a target that has lost nodes; `None` if it has lost none, or cannot say.
 pub(super) fn without_lost(target: &dyn Target) -> Option<RemainingNodes> {
     target.abilities().nodes.and_then(Nodes::without_lost)
 }
 
 impl Context<'_> {
-    /// What was planned over numbers of nodes that were there when the run began, and was not measured.
+    /// Planned tests over numbers of nodes that were there when the run began, and were not measured.
     pub(super) fn not_measured(&self, all_nodes: &Facts) -> Vec<String> {
         let (plan, mut out) = (&self.manifest.plan, Vec::new());
-        for workload in plan.workloads.iter().filter(|w| SweepPoints::of(&self.known, w).over_jobs) {
+        for workload in plan.workloads.iter().filter(|w| SweepPoints::new(&self.known, w).over_jobs) {
             for nodes in counts(&self.known, plan, workload, all_nodes) {
                 if (1..=plan.repeat).any(|repetition| self.next_jobs(workload, repetition, nodes).is_some()) {
                     out.push(format!("{} over {nodes} nodes", workload.code));
@@ -186,35 +186,30 @@ impl Context<'_> {
 
 #[cfg(test)]
 mod tests {
-    use crate::plan::PlanSpec;
-    use loadline_model::plan::{JobsSpec, PlanFeature};
+    use loadline_model::plan::PlanFeature;
 
     use super::*;
-    use crate::make_plan;
-
-    fn plan(workload: &str, nodes: Option<Vec<u32>>) -> Plan {
-        let workload = Some(vec![workload.to_owned()]);
-        let jobs = Some(JobsSpec::List(vec![1, 4]));
-        make_plan(&PlanSpec { target: Some("null:".into()), workload, nodes, jobs, ..PlanSpec::default() }).unwrap()
-    }
+    use crate::testing::{planned, target};
 
     #[test]
     fn writes_stay_on_the_nodes_that_take_them() {
-        let target = loadline_database::open(&loadline_database::OpenRequest::new("null:", std::env::temp_dir()));
-        let facts = Facts { nodes: 3, read_only_nodes: 2, ..target.unwrap().facts().clone() };
+        let plan = |workload: &str, more: &str| {
+            planned(&format!("target = 'null:'\nworkload = ['{workload}']\njobs = [1, 4]\n{more}"))
+        };
+        let null = target("null:", &std::env::temp_dir());
+        let facts = Facts { nodes: 3, read_only_nodes: 2, ..null.facts().clone() };
         let of = |code: &str, nodes| {
             let plan = plan(code, nodes);
             counts(&Workloads::default(), &plan, &plan.workloads[0], &facts)
         };
-        assert_eq!(of("LGWR-LAT1", None), [1]);
-        assert_eq!(of("TP-LOOKUP", None), [3]);
-        assert_eq!(of("LGWR-LAT1", Some(vec![3, 1])), [1]);
-        assert_eq!(of("TP-LOOKUP", Some(vec![3, 1])), [1, 3]);
+        assert_eq!([of("LGWR-LAT1", ""), of("TP-LOOKUP", "")], [[1], [3]]);
+        assert_eq!(of("LGWR-LAT1", "nodes = [3, 1]"), [1]);
+        assert_eq!(of("TP-LOOKUP", "nodes = [3, 1]"), [1, 3]);
         let features = vec![PlanFeature::JobsPerNode(true)];
-        let each = Plan { features, ..plan("TP-LOOKUP", None) };
+        let each = Plan { features, ..plan("TP-LOOKUP", "") };
         assert_eq!((each.jobs_over(1), each.jobs_over(3)), (Some(vec![1, 4]), Some(vec![3, 12])));
         let all = Facts { read_only_nodes: 0, ..facts.clone() };
-        let log = plan("LGWR-LAT1", None);
+        let log = plan("LGWR-LAT1", "");
         assert_eq!(counts(&Workloads::default(), &log, &log.workloads[0], &all), [3]);
     }
 }

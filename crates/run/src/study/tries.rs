@@ -17,7 +17,7 @@ use crate::plan::duration::DurationEstimate;
 /// Longest time that a try waits for a quiet machine, s.
 const MOST_WAIT_S: f64 = 10.0;
 
-/// What follows a try.
+/// Next step after a try.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Next {
     Done,
@@ -25,7 +25,7 @@ enum Next {
     AtEnd,
 }
 
-/// What follows after these tries of a test, which was `measured` so often, if another takes `try_s` of the `left_s` of patience.
+/// Next step after these tries of a test, which was `measured` so often, if another takes `try_s` of the `left_s` of patience.
 fn next(made: &[TryOutcome], measured: u32, left_s: f64, try_s: f64) -> Next {
     let disturbed = !made.is_empty() && made.iter().all(|outcome| outcome.severity().is_some());
     match measured {
@@ -74,7 +74,7 @@ pub(super) struct Tries {
 impl Tries {
     /// Of a run of `plan`, of which `counting` and `others` are stored.
     pub(super) fn new(plan: &Plan, counting: &[TestRecord], others: Vec<TestRecord>) -> Tries {
-        let length = DurationEstimate::of(plan);
+        let length = DurationEstimate::new(plan);
         let window_s = length.window_s();
         let mut tries = Tries {
             patience: plan.patience,
@@ -151,7 +151,7 @@ impl Tries {
         most_s.clamp(0.0, MOST_WAIT_S)
     }
 
-    /// What follows after the tries of the test whose first window is number `first`, among `all` windows, if others may take `left_s`.
+    /// Next step after the tries of the test whose first window is number `first`, among `all` windows, if others may take `left_s`.
     fn next<'a>(&self, all: impl Iterator<Item = &'a TestRecord> + Clone, first: u32, left_s: f64) -> Next {
         let tries = tries(all, first);
         let outcomes: Vec<TryOutcome> = tries.iter().map(|windows| TryOutcome::of_windows(windows)).collect();
@@ -224,9 +224,9 @@ impl Context<'_> {
         self.step(format!("test {test}: waiting for the machine to be quiet"));
     }
 
-    /// What waits at the end of the warm-up.
+    /// Wait at the end of the warm-up.
     pub(super) fn hold(&self, others: Others) -> Hold {
-        // Jobs of other processes on this machine are not told from others while they work.
+        // Jobs of other processes on this machine are not distinguished from others while they work.
         Hold::new(others, if matches!(self.place, Place::Remote(_)) { 0.0 } else { self.tries.wait_s() })
     }
 

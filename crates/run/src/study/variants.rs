@@ -17,7 +17,7 @@ use crate::checks::settings;
 use crate::plan::PlanError;
 use crate::plan::variants::{differing, keep_common, same_kind};
 
-/// What a run of variants remembers.
+/// State of a run of variants.
 pub(super) struct VariantsState {
     /// Index of the variant in force.
     now: usize,
@@ -25,7 +25,7 @@ pub(super) struct VariantsState {
     shared: bool,
     /// Whether a setting of the variants needs a restart: then each window begins after one, so that all begin alike.
     restart: bool,
-    /// What was refused in each variant and the user has on purpose.
+    /// Refusals in each variant that the user has on purpose.
     forced: Vec<Option<String>>,
     /// The variants as this process found them, and the values of the settings that they give; empty until all were in force.
     found: Vec<(VariantFound, Values)>,
@@ -36,7 +36,7 @@ type Values = BTreeMap<String, Option<String>>;
 
 impl VariantsState {
     /// Of a run of `plan`; `None` if it has no variants that are brought about.
-    pub(super) fn of(plan: &Plan, shared: bool) -> Option<VariantsState> {
+    pub(super) fn new(plan: &Plan, shared: bool) -> Option<VariantsState> {
         let forced = vec![None; plan.arms()?.variants.len()];
         Some(VariantsState { now: 0, shared, restart: false, forced, found: Vec::new() })
     }
@@ -45,7 +45,7 @@ impl VariantsState {
         self.forced.get(self.now)?.as_ref()
     }
 
-    /// What has changed in the target of the variant in force, which is `info` now, since it was found; for a note.
+    /// Changes in the target of the variant in force, which is `info` now, since it was found; for a note.
     pub(super) fn changed(&self, plan: &Plan, info: &TargetInfo) -> Option<Note> {
         let variant = plan.arms()?.variants.get(self.now)?;
         // loadline itself changes settings of a private server from test to test; nobody else does.
@@ -351,7 +351,7 @@ mod tests {
 
     /// The first variant differs from the others in what `change` makes of them.
     fn plan(change: impl Fn(&mut Variant)) -> Plan {
-        let workloads = vec![PlannedWorkload::of("LGWR-LAT1", Driver::Client)];
+        let workloads = vec![PlannedWorkload::new("LGWR-LAT1", Driver::Client)];
         let first = Variant { target: "postgres-temp:".into(), workloads, ..Variant::default() };
         let mut other = first.clone();
         change(&mut other);
@@ -362,7 +362,7 @@ mod tests {
     #[test]
     fn only_what_arms_differ_in_may_change_redo() {
         let may = |change: &dyn Fn(&mut Variant)| {
-            may_change_redo(&plan(change), &PlannedWorkload::of("LGWR-LAT1", Driver::Client))
+            may_change_redo(&plan(change), &PlannedWorkload::new("LGWR-LAT1", Driver::Client))
         };
         assert!(!may(&|b| b.workloads[0].driver = Driver::Database), "a driver changes no redo");
         assert!(may(&|b| b.workloads[0].parameters = [("rows".to_owned(), 2)].into()));
@@ -383,7 +383,7 @@ mod tests {
         let info =
             |jit: &str| TargetInfo { settings: [("jit".to_owned(), jit.to_owned())].into(), ..TargetInfo::default() };
         let found = |jit, work_mem| (VariantFound { target: info(jit), doctor: Vec::new() }, values(work_mem));
-        let mut state = VariantsState::of(&plan, true).unwrap();
+        let mut state = VariantsState::new(&plan, true).unwrap();
         state.found = vec![found("on", "4MB"), found("off", "8MB")];
         let wrong = |state: &VariantsState, arms: &Paired, work_mem, jit| {
             state.not_in_force(arms, &values(work_mem), &info(jit))

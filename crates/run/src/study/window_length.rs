@@ -123,8 +123,7 @@ mod tests {
 
     #[test]
     fn an_inaccurate_rate_is_noted() {
-        let mut few = Test::default();
-        few.set(column::COMMITS, 14.0);
+        let mut few = crate::testing::figures(&[(column::COMMITS, 14.0)]);
         let Some(Note::FewTransactions { transactions, error_pct }) = coarse_note(&few, 2, 0.5) else {
             panic!("14 ± 0.7")
         };

@@ -42,7 +42,7 @@ impl Data {
         self.random.next()
     }
 
-    /// The same kind of data with other unique numbers.
+    /// Data of this kind with other unique numbers.
     pub(crate) fn other(&self, seed: u64) -> Data {
         Data { random: Random::new(seed), unique: seed, ..self.clone() }
     }

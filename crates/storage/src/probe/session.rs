@@ -71,7 +71,7 @@ impl<S: Deref<Target = AtomicBool>> ProbeSession<S> {
         if !metadata.is_dir() {
             return Err(ProbeError::NotADirectory(dir.to_owned()));
         }
-        let facts = StorageFacts::of(dir)?;
+        let facts = StorageFacts::read(dir)?;
         if facts.read_only {
             return Err(ProbeError::ReadOnly(dir.to_owned()));
         }

@@ -32,7 +32,7 @@ impl Tally {
     /// The row; `None` if nothing completed.
     pub(crate) fn row(&self, point: &Point) -> Option<ProbeRow> {
         let samples = self.latencies.count();
-        let at = |q, fewest| self.latencies.quantile_ns(q).filter(|_| samples >= fewest);
+        let at = |q, fewest| if samples >= fewest { self.latencies.quantile_ns(q) } else { None };
         let elapsed_s = self.window_ns as f64 / 1e9;
         if self.window_ns == 0 {
             return None;

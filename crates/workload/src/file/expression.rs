@@ -16,7 +16,7 @@ pub(super) const MAX_COPIES: i64 = 1000;
 const MAX_DEPTH: u32 = 30;
 const FUNCTIONS: &str = "min(a, b), max(a, b), if(condition, a, b), rows(table), distinct(column of fact)";
 
-/// What the names in an expression stand for.
+/// Scope of the names in an expression.
 pub(super) struct Scope<'p> {
     pub(super) params: &'p Params,
     pub(super) tables: &'p [Table],
@@ -57,7 +57,7 @@ impl Node<'_> {
         scope.number(text).map_err(|e| self.error(format!("'{}': {e}", self.key)))
     }
 
-    /// The same within `range`.
+    /// Amount of the expression within `range`.
     pub(super) fn amount(self, scope: &Scope<'_>, range: RangeInclusive<i64>) -> Result<i64, UserError> {
         let number = self.computed(scope)?;
         let from = self.text().map_or(String::new(), |text| format!(" ('{text}' with some parameters)"));

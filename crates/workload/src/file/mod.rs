@@ -63,7 +63,7 @@ fn workload(source: &Source) -> Result<Workload, UserError> {
     Ok(Workload { source: source.clone(), ..workload })
 }
 
-/// What a file that states nothing means.
+/// Defaults of a file that states nothing.
 fn unstated() -> Workload {
     let kpi = |column, title: &str| Kpi { column, title: title.to_owned() };
     Workload {
@@ -195,7 +195,7 @@ impl Workload {
         Ok(program(self, self.source.root(&document), params)?)
     }
 
-    /// What a transaction processes, if the file says so.
+    /// Volume of a transaction, if the file says it.
     pub(crate) fn stated_volume(&self, params: &Params) -> Result<Option<Volume>, UserError> {
         let document = self.source.document()?;
         self.source.root(&document).opt("volume", |node| self.volume_at(node, params))

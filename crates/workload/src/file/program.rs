@@ -315,7 +315,7 @@ impl<'n> Walk<'n> {
         Ok(arms)
     }
 
-    /// Its own, or that of the parameter that is its share, or `arm N` from 1.
+    /// Own name, or that of the parameter that is its share, or `arm N` from 1.
     fn arm_name(&self, arm: Node<'n>, before: &[Arm]) -> Result<String, UserError> {
         if let Some(name) = arm.opt("name", |node| node.name('-', MAX_WORD))? {
             return Ok(name);

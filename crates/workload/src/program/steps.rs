@@ -2,7 +2,7 @@
 
 use super::Step;
 
-/// What a walk over the steps of a transaction computes.
+/// Results of a walk over the steps of a transaction.
 pub(super) struct Walk<'a, T> {
     pub(super) step: &'a dyn Fn(&Step) -> T,
     /// Of steps that are repeated, from their result.

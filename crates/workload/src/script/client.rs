@@ -10,7 +10,7 @@ use crate::script::mix::Mix;
 use crate::script::random::Random;
 use crate::script::value::{Value, Variables, is_name, is_name_char};
 
-/// What the client does next.
+/// Next step of the client.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
     /// Sends this text as one simple query, and keeps what it returns.
@@ -28,7 +28,7 @@ pub struct Client {
     choices: Random,
     /// Draws in expressions.
     random: Random,
-    /// Its variables, which stay from one script to the next.
+    /// Variables, which stay from one script to the next.
     variables: Variables,
     /// The script that it runs, the next command of it, and the one that ran last.
     script: usize,
@@ -172,7 +172,9 @@ fn filled(sql: &str, variables: &Variables) -> String {
         let (name, behind) = after.split_at(after.find(|c| !is_name_char(c)).unwrap_or(after.len()));
         let colons = rest.len() - after.len() - colon;
         let is_variable = colons == 1 && !name.starts_with(|c: char| c.is_ascii_digit());
-        if let Some(text) = variables.text(name).filter(|_| is_variable) {
+        if let Some(text) = variables.text(name)
+            && is_variable
+        {
             out += &rest[..colon];
             out += &text;
             rest = behind;

@@ -1,4 +1,4 @@
-//! What can go wrong while a script runs.
+//! Errors of scripts while they run.
 
 /// A command that failed while the script ran. pgbench aborts the client, and so must who drives the machine.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -18,7 +18,7 @@ pub(crate) enum Expression {
 }
 
 impl Expression {
-    /// Its value. Operands are evaluated from left to right, which decides who draws which random number.
+    /// Value. Operands are evaluated from left to right, which decides who draws which random number.
     pub(crate) fn value(&self, variables: &Variables, random: &mut Random) -> Result<Value, EvaluationError> {
         match self {
             Self::Constant(value) => Ok(*value),

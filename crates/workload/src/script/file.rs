@@ -59,7 +59,7 @@ impl Script {
     /// Reads a script; `name` is for messages.
     ///
     /// # Errors
-    /// What it cannot do, with line and column.
+    /// Unsupported feature, with line and column.
     pub fn read(name: &str, text: &str) -> Result<Self, UserError> {
         let failed = |(at, what): (usize, String)| UserError::at(name, text, at, what);
         let mut reader = Reader::default();

@@ -2,7 +2,7 @@
 
 use crate::script::value::{is_name, is_name_char};
 
-/// What ends a statement.
+/// End of a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ending {
     Semicolon,

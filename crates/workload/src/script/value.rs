@@ -133,7 +133,7 @@ impl Variables {
         self.held.insert(name.to_owned(), Err(text.to_owned()));
     }
 
-    /// What stands for it in a statement.
+    /// Text in its place in a statement.
     pub(crate) fn text(&self, name: &str) -> Option<String> {
         let text = |value: &Result<Value, String>| value.as_ref().map_or_else(String::clone, |value| value.text());
         self.held.get(name).map(text)

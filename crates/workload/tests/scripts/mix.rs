@@ -1,15 +1,8 @@
 //! Scripts mixed by weight, and where a command of theirs is.
 
-use std::sync::Arc;
+use loadline_workload::script::Event;
 
-use loadline_workload::script::{Event, Mix, Script};
-
-fn mix(scripts: &[(&str, i64)], given: &[(&str, &str)]) -> Option<Arc<Mix>> {
-    let scripts =
-        scripts.iter().enumerate().map(|(i, (text, weight))| (Script::read(&format!("s{i}"), text).unwrap(), *weight));
-    let given = given.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect();
-    Mix::new(scripts.collect(), given).map(Arc::new)
-}
+use crate::{mix, statement};
 
 #[test]
 fn scripts_are_drawn_by_weight_and_each_client_draws_its_own() {
@@ -18,7 +11,7 @@ fn scripts_are_drawn_by_weight_and_each_client_draws_its_own() {
         let mut client = mixed.client(number, 2, 42, 1);
         let draw = |_| {
             client.choose();
-            let Ok(Event::Statement(sql, None)) = client.advance() else { panic!("no statement") };
+            let sql = statement(&mut client);
             assert_eq!(client.advance(), Ok(Event::End));
             sql
         };
@@ -34,17 +27,15 @@ fn scripts_are_drawn_by_weight_and_each_client_draws_its_own() {
 #[test]
 fn what_the_user_gives_stands_before_what_pgbench_gives() {
     let text = "SELECT ':scale', ':client_id', ':random_seed', ':mine'";
-    let sent = |given: &[(&str, &str)]| match mix(&[(text, 1)], given).unwrap().client(1, 2, 42, 7).advance() {
-        Ok(Event::Statement(sql, None)) => sql,
-        other => panic!("{other:?}"),
-    };
+    let given = [("scale", "3"), ("mine", "x; y"), ("client_id", "9")];
+    let sent = |given: &[(&str, &str)]| statement(&mut mix(&[(text, 1)], given).unwrap().client(1, 2, 42, 7));
     assert_eq!(sent(&[]), "SELECT '7', '1', '42', ':mine'");
-    assert_eq!(sent(&[("scale", "3"), ("mine", "x; y"), ("client_id", "9")]), "SELECT '3', '9', '42', 'x; y'");
-    let lacks = |given: &[(&str, &str)]| mix(&[(text, 1)], given).unwrap().lacks("scale");
-    assert!(lacks(&[]) && !lacks(&[("scale", "3")]));
-    let uses = |text: &str| mix(&[(text, 1)], &[]).unwrap().lacks("scale");
-    assert!(uses("\\set x 2 * :scale + 1\nSELECT 1") && uses("\\if :scale > 1\nSELECT 1;\\endif\n"));
-    assert!(uses("\\sleep :scale ms") && !uses("SELECT 1::scale, ':scales'"));
+    assert_eq!(sent(&given), "SELECT '3', '9', '42', 'x; y'");
+    let lacks = |text: &str, given: &[(&str, &str)]| mix(&[(text, 1)], given).unwrap().lacks("scale");
+    assert!(!lacks(text, &given) && !lacks("SELECT 1::scale, ':scales'", &[]));
+    for uses in [text, "\\set x 2 * :scale + 1\nSELECT 1", "\\if :scale > 1\nSELECT 1;\\endif\n", "\\sleep :scale ms"] {
+        assert!(lacks(uses, &[]), "{uses}");
+    }
 }
 
 #[test]

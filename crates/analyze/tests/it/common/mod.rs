@@ -2,9 +2,12 @@
 
 #![allow(dead_code, clippy::unwrap_used)]
 
+pub(crate) mod made;
+
 use std::collections::BTreeMap;
 
 use loadline_model::{Column, Driver, TestRecord, column};
+use made::merge;
 use serde_json::Value;
 
 /// A valid record of `LGWR-LAT1` without figures.
@@ -62,20 +65,6 @@ pub(crate) fn lines(text: &'static str, one: &TestRecord) -> Vec<Line> {
     all
 }
 
-/// Merges a patch (RFC 7396): null takes a key out.
-fn merge(into: &mut Value, patch: Value) {
-    let Value::Object(patch) = patch else { return *into = patch };
-    if !into.is_object() {
-        *into = Value::Object(Default::default());
-    }
-    for (key, value) in patch {
-        match value {
-            Value::Null => drop(into.as_object_mut().unwrap().remove(&key)),
-            value => merge(&mut into[&key], value),
-        }
-    }
-}
-
 /// A record with throughput (tps) and latency (ms), and equal work.
 pub(crate) fn measured(platform: &str, test: u32, jobs: u32, tps: f64, ms: f64) -> TestRecord {
     let work = [(column::REDO_KIB_PER_TX, 1.9), (column::ROWS_PER_TX, 1.0), (column::STATEMENTS_PER_TX, 1.0)];
@@ -85,21 +74,8 @@ pub(crate) fn measured(platform: &str, test: u32, jobs: u32, tps: f64, ms: f64) 
 
 /// The records of `platform` in the published log-writer study.
 pub(crate) fn study_1(platform: &str) -> Vec<TestRecord> {
-    let mut lines = include_str!("../../../../../references/log-writer-exadata.csv").lines();
-    let ids: Vec<&str> = lines.next().unwrap().split(',').collect();
-    let rows = lines.map(|line| ids.iter().copied().zip(line.split(',')).collect::<BTreeMap<&str, &str>>());
-    rows.filter(|row| row["platform"] == platform)
-        .map(|row| {
-            let mut r = record(platform, row["test"].parse().unwrap(), row["jobs"].parse().unwrap());
-            r.workload = row["workload"].to_owned();
-            r.run = row["run"].to_owned();
-            r.nodes = row["nodes"].parse().unwrap();
-            for (column, text) in row.iter().filter_map(|(id, text)| Some((column::column(id)?, text))) {
-                if !["platform", "workload", "run", "test", "nodes", "jobs"].contains(&column.id) {
-                    r.set(column, text.parse().unwrap());
-                }
-            }
-            r
-        })
-        .collect()
+    let mut all =
+        made::tests(&record(platform, 1, 1), include_str!("../../../../../references/log-writer-exadata.csv"));
+    all.retain(|r| r.platform == platform);
+    all
 }

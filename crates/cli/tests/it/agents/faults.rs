@@ -1,4 +1,4 @@
-//! What fails while agents run a test: agents, the coordinator, the hub.
+//! Failures while agents run a test: of agents, the coordinator, the hub.
 
 use super::{Fleet, SHORT, names};
 use crate::common::*;
@@ -39,7 +39,6 @@ fn lose_a2(fleet: &Fleet, target: &str) {
 }
 
 #[test]
-#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn a_lost_agent_is_named_and_its_sessions_on_postgres_are_ended() {
     let (fleet, server) = (Fleet::new("a1 a2 a3"), Server::start(&[]));
     lose_a2(&fleet, &server.tcp("boss", Some("tops3cret")));
@@ -48,7 +47,6 @@ fn a_lost_agent_is_named_and_its_sessions_on_postgres_are_ended() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn a_lost_agent_is_named_and_its_sessions_on_mariadb_are_ended() {
     let (fleet, server) = (Fleet::new("a1 a2"), Maria::start(&[]));
     server.sql("CREATE DATABASE loads").unwrap();
@@ -59,7 +57,6 @@ fn a_lost_agent_is_named_and_its_sessions_on_mariadb_are_ended() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn an_agent_that_is_lost_before_a_test_is_named() {
     let (mut fleet, server) = (Fleet::new("a1 a2"), Server::start(&[]));
     let target = server.tcp("boss", Some("tops3cret"));
@@ -71,7 +68,6 @@ fn an_agent_that_is_lost_before_a_test_is_named() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn nothing_loads_the_database_after_the_run_is_gone() {
     let (fleet, server) = (Fleet::new("a1 a2"), Server::start(&[]));
     let more = "--workload LGWR-LAT1 --jobs 4 --duration 600s";
@@ -85,7 +81,6 @@ fn nothing_loads_the_database_after_the_run_is_gone() {
 }
 
 #[test]
-#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn an_interrupted_run_goes_on_with_other_agents() {
     let (mut fleet, server) = (Fleet::new("a1 a2"), Server::start(&[]));
     let child = fleet.start(2, &server.url(), "--workload LGWR-LAT1 --jobs 2,4 --duration 2s --warmup 300ms");

@@ -29,7 +29,7 @@ pub(crate) fn all_passed(tests: &[Value], ids: &[&str]) {
     tests.iter().for_each(|test| ids.iter().for_each(|id| passed(test, id)));
 }
 
-/// What must hold wherever blocks come from the device.
+/// Demands on tests wherever blocks come from the device.
 pub(crate) fn from_the_device(test: &Value) {
     passed(test, "data-source");
     assert_eq!(test["data_source"], "device");

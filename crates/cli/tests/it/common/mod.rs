@@ -1,4 +1,4 @@
-//! What the end-to-end tests share: running the real binary, and a private PostgreSQL.
+//! Shared parts of the end-to-end tests: running the real binary, and a private PostgreSQL.
 #![allow(dead_code, unused_imports, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod figures;
@@ -22,7 +22,7 @@ pub(crate) use nix::sys::signal::Signal;
 pub(crate) use serde_json::Value;
 pub(crate) use sound::*;
 
-/// What takes longer hangs, also on a busy machine.
+/// Time after which a command counts as hung, also on a busy machine.
 pub(crate) const HANGS: Duration = Duration::from_secs(120);
 
 /// How to get the servers: said by every test that needs one, which then fails.
@@ -62,7 +62,7 @@ pub(crate) struct Ran {
 }
 
 impl Ran {
-    pub(crate) fn of(output: Output) -> Ran {
+    pub(crate) fn from_output(output: Output) -> Ran {
         let err = String::from_utf8(output.stderr).unwrap();
         let pages = err.lines().find(|l| l.contains("the pages of the tests could not be made"));
         assert!(pages.is_none_or(|why| why.contains("No space left")), "{err}");
@@ -87,7 +87,7 @@ impl Ran {
 }
 
 /// `args`, of a run without second tries unless it is about them: tests disturb each other, and count the tests of a run.
-fn without_tries<S: AsRef<str>>(args: &[S]) -> Vec<&str> {
+pub(crate) fn without_tries<S: AsRef<str>>(args: &[S]) -> Vec<&str> {
     let args: Vec<&str> = args.iter().map(AsRef::as_ref).collect();
     let measures = args.first().is_some_and(|command| ["run", "ab", "replica-cost"].contains(command));
     let told = args.iter().any(|arg| arg.starts_with("--patience") || arg.starts_with("--resume"));
@@ -95,24 +95,24 @@ fn without_tries<S: AsRef<str>>(args: &[S]) -> Vec<&str> {
     [&args, patience].concat()
 }
 
-/// Starts it; [`Ran::of`] takes what it says.
+/// Starts it; [`Ran::from_output`] takes what it says.
 pub(crate) fn start<S: AsRef<str>>(args: &[S]) -> Child {
     loadline().args(without_tries(args)).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
 pub(crate) fn ended(child: Child) -> Ran {
-    Ran::of(child.wait_with_output().unwrap())
+    Ran::from_output(child.wait_with_output().unwrap())
 }
 
 pub(crate) fn run<S: AsRef<str>>(args: &[S]) -> Ran {
-    Ran::of(loadline().args(without_tries(args)).output().unwrap())
+    Ran::from_output(loadline().args(without_tries(args)).output().unwrap())
 }
 
 /// Runs loadline in a process namespace of its own: it cannot see the server's processes, as on another machine. Needs root.
 pub(crate) fn far<S: AsRef<str>>(args: &[S]) -> Ran {
     let mut command = Command::new("unshare");
     command.args(["--pid", "--fork", "--mount-proc", env!("CARGO_BIN_EXE_loadline")]).args(without_tries(args));
-    Ran::of(command.output().unwrap())
+    Ran::from_output(command.output().unwrap())
 }
 
 #[track_caller]
@@ -132,13 +132,13 @@ pub(crate) fn command(line: &str) -> Ran {
     run(&words(line))
 }
 
-/// What a command line of [`words`] prints, which must succeed.
+/// Output of a command line of [`words`], which must succeed.
 #[track_caller]
 pub(crate) fn printed(line: &str) -> String {
     ok(&words(line)).out
 }
 
-/// What `loadline report` prints of `folder`; `more` are further words.
+/// Output of `loadline report` of `folder`; `more` are further words.
 #[track_caller]
 pub(crate) fn report(folder: &Path, more: &str) -> String {
     printed(&format!("report {} --output - {more}", folder.display()))
@@ -167,7 +167,7 @@ pub(crate) fn on(target: &str, results: impl AsRef<Path>, more: &str) -> Ran {
     command(&line(target, results, more))
 }
 
-/// The same, just started.
+/// Run on `target` that is just started.
 pub(crate) fn start_on(target: &str, results: impl AsRef<Path>, more: &str) -> Child {
     start(&words(&line(target, results, more)))
 }
@@ -214,14 +214,15 @@ pub(crate) fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
 
 /// The single run folder in `results`, once it has `tests` tests.
 pub(crate) fn folder_with_tests(results: &Path, tests: usize) -> PathBuf {
+    folder_with(results, "tests.jsonl", |text| text.matches('\n').count() >= tests)
+}
+
+/// The run folder in `results` whose `file` has a text of which `is` holds, once there is one.
+pub(crate) fn folder_with(results: &Path, file: &str, is: impl Fn(&str) -> bool) -> PathBuf {
     let mut found = None;
-    wait_for(&format!("{tests} tests on disk"), || {
-        for entry in std::fs::read_dir(results).into_iter().flatten().flatten() {
-            let text = std::fs::read_to_string(entry.path().join("tests.jsonl")).unwrap_or_default();
-            if text.matches('\n').count() >= tests {
-                found = Some(entry.path());
-            }
-        }
+    wait_for(&format!("{file} of a run"), || {
+        let mut folders = std::fs::read_dir(results).into_iter().flatten().flatten().map(|entry| entry.path());
+        found = folders.find(|folder| std::fs::read_to_string(folder.join(file)).is_ok_and(|text| is(&text)));
         found.is_some()
     });
     found.unwrap()
@@ -246,7 +247,7 @@ pub(crate) fn kill(mut child: Child) {
     child.wait().unwrap();
 }
 
-/// What is left in `results` besides run folders.
+/// Files left in `results` besides run folders.
 pub(crate) fn leftovers(results: &Path) -> Vec<String> {
     let all = std::fs::read_dir(results).into_iter().flatten().flatten();
     let left = all.filter(|entry| !entry.path().join("manifest.json").exists());
@@ -307,7 +308,7 @@ fn made_once(name: &str, recipe: &str, to: &Path, make: impl FnOnce(&Path)) {
     done(Command::new("cp").arg("-a").arg(kept.join(".")).arg(to));
 }
 
-/// What a client of a server prints of a statement, or why not.
+/// Output of a server's client for a statement, or its error.
 fn answer(client: &mut Command) -> Result<String, String> {
     let out = client.output().expect(INSTALL);
     match out.status.success() {
@@ -342,7 +343,7 @@ impl Server {
         Self::start_with(settings, None)
     }
 
-    /// The same with a library whose functions replace those of the system.
+    /// A private server with a library whose functions replace those of the system.
     pub(crate) fn start_with(settings: &[&str], preload: Option<&Path>) -> Server {
         let bin = Self::bin();
         let dir = tempfile::Builder::new().prefix("loadline-server-").tempdir_in("/var/tmp").unwrap();

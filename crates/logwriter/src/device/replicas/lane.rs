@@ -239,7 +239,7 @@ fn run(board: &Board, index: usize, device: &Mutex<Box<dyn LogDevice>>) {
         for (at, op) in batch.iter().enumerate() {
             // A lane that is behind syncs once for all queued syncs of the same file.
             let later = batch.iter().skip(at + 1).take_while(|op| !matches!(op, Op::Open { .. }));
-            let ticket = op.ticket().filter(|_| !later.clone().any(|op| op.ticket().is_some()));
+            let ticket = if !later.clone().any(|op| op.ticket().is_some()) { op.ticket() } else { None };
             let result = match op {
                 Op::Open { file } => device.open_file(*file),
                 Op::Write { offset, blocks } => device.write(*offset, blocks.bytes()),

@@ -42,7 +42,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    fn of(code: u8) -> Option<Kind> {
+    fn from_code(code: u8) -> Option<Kind> {
         use Kind::{Done, Failed, Files, Hello, Make, Open, Sync, Write, WriteSync};
         let all = [Hello, Open, Write, Sync, WriteSync, Files, Make, Done, Failed];
         all.into_iter().find(|kind| *kind as u8 == code)
@@ -108,7 +108,7 @@ impl Head {
         if version != VERSION {
             return bad(format!("the other side uses version {version} of the protocol, this side {VERSION}"));
         }
-        let Some(kind) = Kind::of(bytes[6]) else { return bad(format!("unknown frame kind {}", bytes[6])) };
+        let Some(kind) = Kind::from_code(bytes[6]) else { return bad(format!("unknown frame kind {}", bytes[6])) };
         let length = u32_at(8) as usize;
         if length > MAX_BODY {
             return bad(format!("a frame of {length} bytes; the limit is {MAX_BODY}"));

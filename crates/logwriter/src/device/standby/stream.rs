@@ -91,7 +91,7 @@ impl Listener {
         }
     }
 
-    /// Its address, with the port that it got.
+    /// Address, with the port that it got.
     pub(super) fn address(&self) -> io::Result<String> {
         match self {
             Listener::Tcp(listener) => listener.local_addr().map(|address| address.to_string()),

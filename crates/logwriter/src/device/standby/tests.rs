@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::*;
 use crate::device::LogDevice as _;
-use crate::device::testing::{Disk, TinyLog, recover};
+use crate::device::testing::{Disk, TinyLog};
 
 const BLOCK: usize = 512;
 const TIMEOUT: Duration = Duration::from_secs(20);
@@ -39,34 +39,13 @@ impl Site {
 
 const RULES: [StandbyRule; 3] = [StandbyRule::Received, StandbyRule::Written, StandbyRule::Both];
 
-/// Commits on the disk if the power failed now.
-fn kept(disk: &Disk) -> usize {
-    recover(disk.snapshot().device().as_ref()).unwrap().len()
-}
-
-#[test]
-fn a_log_and_its_standby_end_up_the_same_by_each_rule() {
-    for rule in RULES {
-        let site = Site::new();
-        let receiver = site.receiver();
-        let mut log = site.open(&receiver, rule);
-        for _ in 0..100 {
-            log.commit().unwrap();
-        }
-        assert!(log.device.describe().contains("standby at 127.0.0.1:"), "{}", log.device.describe());
-        drop((log, receiver));
-        assert_eq!(site.here.durable(), site.there.durable());
-        assert_eq!(kept(&site.there), 100);
-    }
-}
-
 #[test]
 fn each_rule_waits_for_what_it_says_and_for_nothing_else() {
     for rule in RULES {
         let site = Site::new();
         let receiver = site.receiver();
         let mut log = site.open(&receiver, rule);
-        log.commit().unwrap();
+        log.commits(99);
         while log.device.watch().members().iter().any(|m| m.behind_bytes > 0) || receiver.behind_bytes() > 0 {
             std::thread::yield_now();
         }
@@ -77,39 +56,21 @@ fn each_rule_waits_for_what_it_says_and_for_nothing_else() {
             site.there.hold();
         }
         log.commit().unwrap();
-        let (here, there) = (kept(&site.here), kept(&site.there));
+        let kept = (site.here.kept(), site.there.kept());
         match rule {
             StandbyRule::Local => unreachable!("it is not among RULES"),
-            StandbyRule::Received => assert_eq!((here, there), (1, 1), "it is in memory only, in both places"),
-            StandbyRule::Written => assert_eq!((here, there), (1, 2)),
-            StandbyRule::Both => assert_eq!((here, there), (2, 2)),
+            StandbyRule::Received => assert_eq!(kept, (99, 99), "it is in memory only, in both places"),
+            StandbyRule::Written => assert_eq!(kept, (99, 100)),
+            StandbyRule::Both => assert_eq!(kept, (100, 100)),
         }
+        assert!(log.device.describe().contains("standby at 127.0.0.1:"), "{}", log.device.describe());
         site.here.let_go();
         drop(log);
         site.there.let_go();
         // The standby writes what it received even after the log has ended.
         drop(receiver);
-        assert_eq!(kept(&site.there), 2, "{rule:?}");
-    }
-}
-
-#[test]
-fn a_commit_does_not_return_before_its_rule_is_met() {
-    for (rule, held) in [(StandbyRule::Written, "there"), (StandbyRule::Both, "there"), (StandbyRule::Both, "here")] {
-        let site = Site::new();
-        let receiver = site.receiver();
-        let mut log = site.open(&receiver, rule);
-        log.commit().unwrap();
-        let disk = if held == "here" { &site.here } else { &site.there };
-        disk.hold();
-        std::thread::scope(|scope| {
-            let commit = scope.spawn(|| log.commit().unwrap());
-            std::thread::sleep(Duration::from_millis(100));
-            let early = commit.is_finished();
-            disk.let_go();
-            assert!(!early, "{rule:?}: it is not written {held}");
-        });
-        assert_eq!(kept(disk), 2);
+        assert_eq!(site.there.kept(), 100, "{rule:?}");
+        assert_eq!(site.here.durable(), site.there.durable());
     }
 }
 
@@ -125,19 +86,16 @@ fn the_rule_can_be_changed_while_the_log_is_written() {
     log.commit().unwrap();
     site.there.hold();
     log.commit().unwrap();
-    assert_eq!(kept(&site.here), 2, "it waits for this side alone");
-    for (rule, waits_for) in
-        [(StandbyRule::Both, &site.there), (StandbyRule::Written, &site.there), (StandbyRule::Local, &site.here)]
-    {
+    assert_eq!(site.here.kept(), 2, "it waits for this side alone");
+    for (rule, waits_for) in [
+        (StandbyRule::Both, &site.there),
+        (StandbyRule::Both, &site.here),
+        (StandbyRule::Written, &site.there),
+        (StandbyRule::Local, &site.here),
+    ] {
         control.set_rule(rule);
-        waits_for.hold();
-        std::thread::scope(|scope| {
-            let commit = scope.spawn(|| log.commit().unwrap());
-            std::thread::sleep(Duration::from_millis(50));
-            let early = commit.is_finished();
-            waits_for.let_go();
-            assert!(!early, "{rule:?}");
-        });
+        assert!(waits_for.delays_a_commit(&mut log), "{rule:?}");
+        assert_eq!(waits_for.kept(), log.next, "{rule:?}");
     }
     assert!(log.device.describe().contains("durable when it is written here:"), "{}", log.device.describe());
     control.set_rule(StandbyRule::Received);
@@ -149,7 +107,7 @@ fn the_rule_can_be_changed_while_the_log_is_written() {
     site.there.let_go();
     drop((log, receiver));
     assert!(!socket.exists());
-    assert_eq!((kept(&site.here), kept(&site.there)), (7, 7));
+    assert_eq!((site.here.kept(), site.there.kept()), (8, 8));
 }
 
 #[test]
@@ -179,34 +137,13 @@ fn a_standby_killed_in_mid_run_stops_the_log_and_nothing_acknowledged_is_missing
         let site = Site::new();
         let receiver = site.receiver();
         let mut log = site.open(&receiver, rule);
-        for _ in 0..20 {
-            log.commit().unwrap();
-        }
+        log.commits(20);
         drop(receiver);
         let error = log.commit().unwrap_err().to_string();
         assert!(error.contains("log with a standby: 1 of 2 members left"), "{error}");
         assert!(error.contains("cannot reach the standby at 127.0.0.1:"), "{error}");
         drop(log);
-        assert!(kept(&site.here) >= 20 && kept(&site.there) >= 20, "{rule:?}");
-    }
-}
-
-#[test]
-fn the_local_disk_lost_in_mid_run_loses_nothing_that_the_standby_has() {
-    for rule in [StandbyRule::Received, StandbyRule::Written] {
-        let site = Site::new();
-        let receiver = site.receiver();
-        let mut log = site.open(&receiver, rule);
-        for number in 0..20 {
-            if number == 5 {
-                // The next sync fails. How many commits share one is up to the local writer.
-                site.here.fail_syncs_after(0);
-            }
-            log.commit().unwrap();
-        }
-        drop((log, receiver));
-        assert!(kept(&site.here) <= 5);
-        assert_eq!(kept(&site.there), 20);
+        assert!(site.here.kept() >= 20 && site.there.kept() >= 20, "{rule:?}");
     }
 }
 
@@ -216,9 +153,7 @@ fn a_standby_whose_disk_fails_says_so() {
         let site = Site::new();
         let receiver = site.receiver();
         let mut log = site.open(&receiver, rule);
-        for _ in 0..5 {
-            log.commit().unwrap();
-        }
+        log.commits(5);
         site.there.fail_writes_after(0);
         let error = (0..1000).find_map(|_| log.commit().err()).expect("it must come out").to_string();
         assert!(error.contains("the disk in memory") && error.contains("standby at"), "{rule:?}: {error}");

@@ -1,4 +1,4 @@
-//! What a proxy or pooler between jobs and server costs, and with how many jobs it pays.
+//! Price of a proxy or pooler between jobs and server, and with how many jobs it pays.
 
 use std::collections::BTreeMap;
 
@@ -81,7 +81,7 @@ impl RunOfVariants<'_> {
             Ok(us) => Cell::from(number(us, 1)),
             Err(why) => Cell::absent(notes.mark(&why, CPU.title)),
         };
-        TableSpec::<&Figure<'_>>::of("via", self.through())
+        TableSpec::<&Figure<'_>>::new("via", self.through())
             .text("Workload", |row| row.cell.workload)
             .once()
             .number("Jobs", "", |row| row.cell.jobs.to_string())

@@ -4,12 +4,11 @@ use std::collections::BTreeMap;
 
 use loadline_analyze::waits::Counts;
 use loadline_model::column::{self, column};
-use loadline_model::manifest::TableLoad;
-use loadline_model::plan::{PlannedWorkload, SkippedWorkload};
-use loadline_model::{Check, CheckId, Column, DataSource, Detail, Driver, Latencies, TestRecord};
+use loadline_model::{CheckId, Column, Detail, Latencies, Manifest, TestRecord};
 use loadline_report::RunData;
+use serde_json::json;
 
-use super::{manifest, map, record};
+use super::{failed, manifest, patched, record, spread};
 
 /// Code, group, first KPI, its value with one job, mean transaction time with one job in ms, other KPIs with their
 /// (constant) values.
@@ -52,26 +51,16 @@ const LATENCIES: [&Column; 2] = [column::COMMIT_LATENCY_MS, column::TRANSACTION_
 
 /// One platform with all workloads measured except the skipped ones; STO-WRITE has only invalid tests.
 pub(crate) fn all_groups(platform: &str, id: &str, speed: f64) -> RunData {
-    let mut m = manifest(platform, id);
     let codes = shapes().map(|shape| shape.code).chain(["TP-HEAVY"]);
-    m.plan.workloads = codes.map(|code| PlannedWorkload::of(code, Driver::Database)).collect();
-    let skip = |code: &str, reason: &str| SkippedWorkload { code: code.to_owned(), reason: reason.to_owned() };
+    let workloads: Vec<_> = codes.map(|code| json!({"code": code, "driver": "database"})).collect();
     let direct = "it needs reads that pass by the page cache, which only root can make here";
-    m.plan.skipped =
-        vec![skip("STO-SCAN", direct), skip("STO-READ-ASYNC", direct), skip("DBL-STREAM", "it needs --rate")];
-    m.data_set = vec![TableLoad {
-        arm: None,
-        table: "data_rows".to_owned(),
-        rows: 1_048_576,
-        rows_loaded: 1_048_576,
-        bytes_loaded: 104_857_600,
-        load_s: 1.6,
-        finish_s: 0.4,
-        loaders: 2,
-        path: "COPY, binary".to_owned(),
-        fingerprint: "1f3a9c0d2b4e6f80".to_owned(),
-        version: 1,
-    }];
+    let skipped = [("STO-SCAN", direct), ("STO-READ-ASYNC", direct), ("DBL-STREAM", "it needs --rate")]
+        .map(|(code, reason)| json!({"code": code, "reason": reason}));
+    let loaded = json!({"table": "data_rows", "rows": 1_048_576, "rows_loaded": 1_048_576, "bytes_loaded": 104_857_600,
+        "load_s": 1.6, "finish_s": 0.4, "loaders": 2, "path": "COPY, binary", "fingerprint": "1f3a9c0d2b4e6f80",
+        "version": 1});
+    let plan = json!({"workloads": workloads, "skipped": skipped});
+    let m = patched(&manifest(platform, id), json!({"plan": plan, "data_set": [loaded]}));
     let mut records: Vec<TestRecord> = Vec::new();
     let mut histograms = BTreeMap::new();
     for shape in &shapes().collect::<Vec<_>>() {
@@ -99,11 +88,11 @@ pub(crate) fn all_groups(platform: &str, id: &str, speed: f64) -> RunData {
     for r in records.iter_mut().filter(|r| r.workload == "DBL-22") {
         r.set(column::RATE_TPS, 20.0);
     }
-    RunData { histograms, ..RunData::new(m, records, Vec::new()) }
+    RunData { histograms, ..super::made(m, records) }
 }
 
 fn made(
-    m: &loadline_model::Manifest,
+    m: &Manifest,
     test: u32,
     Shape { code, group, kpi, base, ms, others }: &Shape,
     (jobs, column, value): (u32, Option<&'static Column>, u32),
@@ -111,32 +100,29 @@ fn made(
 ) -> TestRecord {
     let growth = speed * f64::from(jobs).powf(0.7) * f64::from(value.max(1)).powf(0.35);
     let (rate, ms) = (base * growth, ms * f64::from(jobs).powf(0.3) * f64::from(value.max(1)).powf(0.65) / speed);
-    let mut r = record(m, test, code, jobs, f64::from(jobs) * 1e3 / ms, 1.5);
-    r.group = (*group).to_owned();
+    let tps = f64::from(jobs) * 1e3 / ms;
+    let mut r = record(m, test, code, jobs, tps, 1.5);
     for kpi in std::iter::once(*kpi).chain(others.iter().map(|o| o.0)).chain(LATENCIES) {
         if !r.kpis.iter().any(|k| k == kpi.id) {
             r.kpis.push(kpi.id.to_owned());
         }
     }
-    for (id, value) in others {
-        r.set(id, *value);
-    }
-    r.set(kpi, rate);
-    r.set(column::COMMIT_LATENCY_MS, ms);
-    r.set(column::TX_PER_S, f64::from(jobs) * 1e3 / ms);
-    r.set(column::TRANSACTION_TIME_NS_MEAN, ms * 1e6);
-    r.set(column::CPU_BUSY_PCT, (9.0 * f64::from(jobs)).min(97.0));
-    if *group != "log-writer" {
-        for id in [column::LOG_FILE_SYNC_MS, column::REDO_WRITES_PER_S, column::REDO_SYNC_WRITES_PER_S] {
-            r.figures.remove(id.id);
-        }
-        if !["data-load", "transaction-processing", "database-writer"].contains(group) {
-            r.figures.retain(|id, _| ![column::REDO_MIB_PER_S, column::REDO_KIB_PER_TX].iter().any(|c| c.id == id));
-        }
+    let busy = (9.0 * f64::from(jobs)).min(97.0);
+    let times = [(column::COMMIT_LATENCY_MS, ms), (column::TRANSACTION_TIME_NS_MEAN, ms * 1e6)];
+    let rates = [(*kpi, rate), (column::TX_PER_S, tps), (column::CPU_BUSY_PCT, busy)];
+    others.iter().chain(&rates).chain(&times).for_each(|(column, value)| r.set(column, *value));
+    let log = ["log_file_sync_ms", "redo_writes_per_s", "redo_sync_writes_per_s", "redo_mib_per_s", "redo_kib_per_tx"];
+    let not = match *group {
+        "log-writer" => &log[..0],
+        "data-load" | "transaction-processing" | "database-writer" => &log[..3],
+        _ => &log[..],
+    };
+    for id in not {
+        r.figures.remove(*id);
     }
     if let Some(column) = column {
         r.details.push(Detail::Swept(column.id.to_owned()));
-        r.parameters = map(&[("swept", i64::from(value))]);
+        r.parameters = [("swept".to_owned(), i64::from(value))].into();
         r.set(column, f64::from(value));
         if column == column::THREADS {
             r.set(column::SPEED_UP, f64::from(value).powf(0.35));
@@ -144,53 +130,40 @@ fn made(
     }
     if !["log-writer", "data-load", "transaction-processing"].contains(group) {
         let event = if *group == "storage" { "IO:DataFileRead" } else { "CPU" };
-        r.waits.sessions = map(&[(event, u64::from(jobs) * 270)]);
+        r.waits.sessions = [(event.to_owned(), u64::from(jobs) * 270)].into();
     }
-    match *group {
-        "storage" => {
-            r.data_source = Some(if *code == "STO-WRITE" { DataSource::Cached } else { DataSource::Device });
-            r.set(column::BLOCK_BYTES, 8192.0);
-            if *code == "STO-READ" {
-                r.set(column::READ_WAIT_PCT, 53.0);
-            }
-            r.set(column::DEVICE_UTIL_PCT, 71.0);
-            r.leave_out(column::DEVICE_READ_SHARE_PCT, "the device under the data files is not known");
-            r.leave_out(
-                column::PHYSICAL_WRITES_PER_S,
-                "PostgreSQL 15 does not count writes by kind, only 16 and later do",
-            );
-        }
-        "data-load" => {
-            r.set(column::THREADS, 1.0);
-            r.set(column::REDO_SYNCS, 3.0);
-            r.leave_out(column::REDO_WRITE_TIME_US, "track_wal_io_timing is off");
-            r.leave_out(column::REDO_SYNC_TIME_US, "track_wal_io_timing is off");
-        }
-        _ => {}
-    }
-    if *code == "STO-WRITE" {
+    let (cached, read) = (*code == "STO-WRITE", *code == "STO-READ");
+    let mut r = patched(
+        &r,
+        match *group {
+            "storage" => json!({"data_source": if cached { "cached" } else { "device" }, "block_bytes": 8192,
+            "read_wait_pct": read.then_some(53), "device_util_pct": 71, "absent": {
+                "device_read_share_pct": "the device under the data files is not known",
+                "physical_writes_per_s": "PostgreSQL 15 does not count writes by kind, only 16 and later do"}}),
+            "data-load" => json!({"threads": 1, "redo_syncs": 3, "absent": {
+            "redo_write_time_us": "track_wal_io_timing is off", "redo_sync_time_us": "track_wal_io_timing is off"}}),
+            _ => json!({}),
+        },
+    );
+    r.group = (*group).to_owned();
+    if cached {
         let why = "the device took 3 % of what the database wrote: the figure is the page cache's (see --allow-cached)";
-        r.add_check(Check::require(CheckId::DataSource, false, why.to_owned()));
+        r.add_check(failed(CheckId::DataSource, why));
     }
     if *code == "TP-LIGHT" && jobs == 8 {
-        let why = "money does not add up: 12 accounts are off by 1,200";
-        r.add_check(Check::require(CheckId::Consistency, false, why.to_owned()));
+        r.add_check(failed(CheckId::Consistency, "money does not add up: 12 accounts are off by 1,200"));
     }
     r
 }
 
 /// Latencies around `typical` ns with a tail; deterministic.
 fn waits(seed: u32, typical: f64) -> Counts {
-    let mut state = u64::from(seed) * 77 + 5;
+    let mut next = spread(u64::from(seed) * 77 + 5);
     let mut all = Latencies::new();
     for _ in 0..5_000 {
-        let mut next = || {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (state >> 33) as f64 / 2_147_483_648.0
-        };
         let around = typical * (0.4 + 0.9 * (next() + next()) / 2.0);
         let stalled = if next() < 0.02 { 4.0 + 30.0 * next() } else { 1.0 };
         all.record((around * stalled) as u64);
     }
-    Counts::of(&all)
+    Counts::from_latencies(&all)
 }

@@ -67,7 +67,7 @@ pub(crate) fn disturbance(e: &Evidence<'_, Scanned>, out: &mut Test) {
 pub(crate) fn no_load(e: &Evidence<'_, Scanned>, out: &mut Test) {
     let workload = &e.work().workload;
     let so_far = TestRecord { figures: out.values.clone(), ..TestRecord::blank(&workload.code) };
-    for column in Table::of(&workload.group).file_columns() {
+    for column in Table::for_group(&workload.group).file_columns() {
         let words = matches!(column.format, Format::Text | Format::YesNo);
         if !words && column.cell(&so_far) == Cell::Absent {
             out.set_absent(column, NO_LOAD);

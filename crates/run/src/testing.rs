@@ -1,22 +1,73 @@
-//! Evidence of jobs on the null engine, for unit tests.
+//! What unit tests share: plans, targets, figures, snapshots, references, and evidence of jobs on the null engine.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
-use loadline_collect::{Collected, Edge};
+use loadline_collect::{Collected, WindowReading};
 use loadline_database::{OpenRequest, Target, Work, open};
-use loadline_load::{Books, Edges, Held, JobResult, Measured, Request, Schedule, Tally};
+use loadline_load::{Books, Held, JobResult, Measured, Request, Schedule, Tally, WindowReadings};
 use loadline_model::machine::Machine;
 use loadline_model::manifest::TargetInfo;
 use loadline_model::snapshot::counter;
-use loadline_model::{Check, Manifest, Snapshot};
+use loadline_model::{Check, Column, Manifest, Plan, Snapshot};
 
-use super::{Evidence, Excuses, Jobs};
-use crate::evidence::{Proof, RunContext};
+use crate::evidence::{Evidence, Excuses, Jobs, Proof, RunContext};
+use crate::reference::{LogSource, References, Subject, TestFile};
 use crate::test::Test;
+use crate::{make_plan, planfile};
 
 pub(crate) const SECOND: u64 = 1_000_000_000;
+
+/// The plan of a plan file with this text.
+pub(crate) fn planned(text: &str) -> Plan {
+    make_plan(&planfile::parse(text).unwrap()).unwrap()
+}
+
+pub(crate) fn target(url: &str, dir: &Path) -> Box<dyn Target> {
+    open(&OpenRequest::new(url, dir.to_owned())).unwrap()
+}
+
+/// SQLite in `dir`.
+pub(crate) fn sqlite(dir: &Path) -> Box<dyn Target> {
+    target(&format!("sqlite:{}", dir.join("x.db").display()), dir)
+}
+
+/// A test of which these figures are known.
+pub(crate) fn figures(known: &[(&'static Column, f64)]) -> Test {
+    let mut figures = Test::default();
+    known.iter().for_each(|(column, value)| figures.set(column, *value));
+    figures
+}
+
+pub(crate) fn snapshot(at_ns: u64, counters: &[(&str, f64)]) -> Snapshot {
+    let counters = counters.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
+    Snapshot { at_ns, counters, ..Snapshot::default() }
+}
+
+/// A test of `code` on SQLite in `dir`.
+pub(crate) fn request(dir: &Path, code: &str, jobs: u32) -> Request {
+    let disk = || Some("vda".to_owned());
+    let request = Request::new(&Arc::from(sqlite(dir)), &Arc::new(Work::from_catalogue(code, &[]).unwrap()), jobs);
+    Request { disk: disk(), data_disk: disk(), ..request }
+}
+
+/// References without a log, with a test file in `data_dir`.
+pub(crate) fn references(data_dir: Result<PathBuf, String>) -> References {
+    References {
+        log: LogSource::None("none".to_owned()),
+        data_dir,
+        test_file: TestFile::default(),
+        elsewhere: None,
+        rows: Default::default(),
+        interrupted: Arc::default(),
+    }
+}
+
+/// A test about which nothing is known yet.
+pub(crate) fn subject(request: &Request) -> Subject<'_> {
+    Subject { request, redo_bytes: None, earlier_redo_bytes: None, figures: None }
+}
 
 /// A test whose evidence a unit test changes.
 pub(crate) struct Case {
@@ -45,14 +96,14 @@ pub(crate) fn jobs(n: u32, one: impl Fn(&Schedule, &mut Books<'_>)) -> (Schedule
 
 /// A test of `work` with these jobs, on whose counts the database agrees.
 pub(crate) fn case(work: Work, (schedule, jobs, merged): (Schedule, Vec<JobResult>, Tally)) -> Case {
-    let target: Arc<dyn Target> = Arc::from(open(&OpenRequest::new("null:", PathBuf::from("/tmp"))).unwrap());
-    let edge = |at_ns| Edge::of_database(at_ns, Ok(Snapshot { at_ns, ..Snapshot::default() }));
-    let [open, close] = [schedule.open_ns, schedule.close_ns].map(edge);
+    let target: Arc<dyn Target> = Arc::from(target("null:", Path::new("/tmp")));
+    let reading = |at_ns| WindowReading::of_database(at_ns, Ok(Snapshot { at_ns, ..Snapshot::default() }));
+    let [open, close] = [schedule.open_ns, schedule.close_ns].map(reading);
     let rows = (merged.total * work.program.rows_changed_per_tx()) as i64;
     let work_has_evidence = work.workload.evidence.is_some();
     let [n, total] = [merged.transaction.count() as f64, merged.total as f64];
     let mut case = Case {
-        request: Request::of(&target, &Arc::new(work), jobs.len() as u32),
+        request: Request::new(&target, &Arc::new(work), jobs.len() as u32),
         measured: Measured {
             schedule,
             opened_at: SystemTime::UNIX_EPOCH,
@@ -63,7 +114,12 @@ pub(crate) fn case(work: Work, (schedule, jobs, merged): (Schedule, Vec<JobResul
             completed_before: 0,
             populations: Vec::new(),
             before: Ok(Snapshot::default()),
-            edges: Edges { at_open: open.clone(), at_close: close.clone(), passed_open: open, passed_close: close },
+            readings: WindowReadings {
+                at_start: open.clone(),
+                at_end: close.clone(),
+                after_start: open,
+                after_end: close,
+            },
             after: Ok(Snapshot::default()),
             collected: Collected::default(),
             around: None,
@@ -83,9 +139,9 @@ pub(crate) fn case(work: Work, (schedule, jobs, merged): (Schedule, Vec<JobResul
 impl Case {
     /// Sets by how much a counter grows in the window.
     pub(crate) fn count(&mut self, name: &str, grown: f64) {
-        let edges = &mut self.measured.edges;
-        for (edge, value) in [(&mut edges.at_open, 1000.0), (&mut edges.at_close, 1000.0 + grown)] {
-            edge.snapshot.as_mut().unwrap().counters.insert(name.to_owned(), value);
+        let readings = &mut self.measured.readings;
+        for (reading, value) in [(&mut readings.at_start, 1000.0), (&mut readings.at_end, 1000.0 + grown)] {
+            reading.snapshot.as_mut().unwrap().counters.insert(name.to_owned(), value);
         }
     }
 
@@ -97,6 +153,11 @@ impl Case {
     }
 
     pub(crate) fn checks(&self, make: &[fn(&Evidence<'_>, &mut Test)]) -> Vec<Check> {
+        self.made(make).checks
+    }
+
+    /// The test after these functions.
+    pub(crate) fn made(&self, make: &[fn(&Evidence<'_>, &mut Test)]) -> Test {
         let machine = Machine { cpus: 2, ..Machine::default() };
         let manifest = Manifest { machine, ..Manifest::default() };
         let info = TargetInfo::default();
@@ -111,6 +172,6 @@ impl Case {
         };
         let mut test = self.test.clone();
         make.iter().for_each(|make| make(&evidence, &mut test));
-        test.checks
+        test
     }
 }
