@@ -3,7 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::os::{CpuLimit, CpuTimes, Cpus, Pressure, Processes, Server, allowed, frequency_pct, thermal_ms};
+use crate::os::{
+    Cost, CostUnknown, CpuLimit, CpuTimes, Cpus, Pressure, Processes, Server, allowed, frequency_pct, thermal_ms,
+};
 use loadline_storage::now_ns;
 
 /// What keeps a process from CPUs.
@@ -37,6 +39,8 @@ pub struct Surroundings {
     pub loadline: Confined,
     /// What keeps the database from CPUs, if its processes are known.
     pub server: Option<Confined>,
+    /// What the database had used, if a [`CostMeter`](crate::os::CostMeter) reads it.
+    pub cost: Result<Cost, CostUnknown>,
 }
 
 impl Surroundings {
@@ -62,6 +66,7 @@ impl Surroundings {
             cpus,
             loadline: Confined::of(std::process::id()),
             server: root.copied().map(Confined::of),
+            cost: Err(CostUnknown::Unread),
         }
     }
 
