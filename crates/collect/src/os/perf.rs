@@ -31,18 +31,16 @@ impl PerfRefused {
 impl std::fmt::Display for PerfRefused {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let paranoid = self.paranoid.map_or("unknown".to_owned(), |level| level.to_string());
-        let errno = Errno::from_raw(self.errno);
-        match errno {
-            Errno::EACCES | Errno::EPERM => write!(
+        match Errno::from_raw(self.errno) {
+            errno @ (Errno::EACCES | Errno::EPERM) => write!(
                 f,
-                "the kernel does not permit perf events ({}; perf_event_paranoid is {paranoid}): run as root or with CAP_PERFMON, or set it \
-                 to 1 or less; in a container they may be forbidden all the same",
-                errno
+                "the kernel does not permit perf events ({errno}; perf_event_paranoid is {paranoid}): run as root or with CAP_PERFMON, or \
+                 set it to 1 or less; in a container they may be forbidden all the same"
             ),
-            Errno::ENOENT | Errno::ENODEV | Errno::EOPNOTSUPP => write!(
+            errno @ (Errno::ENOENT | Errno::ENODEV | Errno::EOPNOTSUPP) => write!(
                 f,
-                "this machine has no hardware counters that the kernel can use ({}; perf_event_paranoid is {paranoid}), as most virtual ones",
-                errno
+                "this machine has no hardware counters that the kernel can use ({errno}; perf_event_paranoid is {paranoid}), as most \
+                 virtual ones"
             ),
             Errno::EBUSY => {
                 f.write_str("no hardware counter was free for the database's threads: others were counting")
