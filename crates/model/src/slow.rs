@@ -135,15 +135,14 @@ impl SlowFigures {
     }
 
     /// Work in the background that ran more often during slow transactions.
-    #[must_use]
-    pub fn during(&self) -> Option<&SlowWait> {
+    fn during(&self) -> Option<&SlowWait> {
         let differs = |work: &&SlowWait| {
             let [slow, others] = self.shares(work);
             let of_others = self.others as f64 * self.moments as f64 / self.samples.max(1) as f64;
             let error = error(slow, self.moments as f64).hypot(error(others, of_others));
             work.class == WaitClass::Background && slow - others >= (DIFFERENCE.0 * error).max(DIFFERENCE.1)
         };
-        self.waits.iter().find(differs).filter(|_| self.cause().is_ok())
+        self.waits.iter().find(differs)
     }
 
     /// `locks (Lock:transactionid), during checkpoint`; `None` without a cause.

@@ -7,6 +7,7 @@ use loadline_model::format::{ABSENT, number, whole};
 
 use minijinja::context;
 use serde::Deserialize;
+use serde_json::Value;
 use toml::value::Datetime;
 
 use crate::columns::scale;
@@ -29,6 +30,8 @@ const MOST: f64 = 1e15;
 /// Facts that are added to the capacity of a platform.
 const CAPACITIES: [&str; 3] = ["persistent-memory", "flash", "disk"];
 
+/// In place of factors of the first platform.
+const BASE: &str = "base";
 const NO_PRICE: &str = "the price list has no [[price]] of it";
 const NO_CAPACITY: &str =
     "no capacity is stated: run with --fact 'Flash capacity=25.6 TB', 'Disk capacity=…' or 'Persistent memory=…'";
@@ -122,8 +125,8 @@ struct Line<'a> {
     sweep: &'a Sweep,
     /// Jobs or swept value of the peak, and the rate there as its column shows it.
     peak: Option<(u32, f64)>,
-    /// Against the first platform; `None` if it is that, or why there is none.
-    factors: Result<Option<Factors>, String>,
+    /// Against the first platform, or why there are none; [`BASE`] of itself.
+    factors: Result<Factors, String>,
 }
 
 /// Factors against the first platform.
@@ -141,18 +144,17 @@ impl Line<'_> {
         Some(self.peak?.1 / (self.list.total(self.side)? / 1000.0))
     }
 
-    fn compared(&self) -> Option<&Factors> {
-        self.factors.as_ref().ok()?.as_ref()
-    }
-
-    /// Limits of the 95 % interval of the factor of throughput for the price.
-    fn interval(&self) -> Option<Interval> {
-        self.compared()?.for_price.factor.interval
+    /// A factor, if they are known.
+    fn factor(&self, of: fn(&Factors) -> Option<f64>) -> Value {
+        self.factors.as_ref().ok().and_then(of).into()
     }
 
     /// Why there is no factor, or what is to be minded of it.
     fn remark(&self) -> Option<&String> {
-        self.factors.as_ref().err().or_else(|| self.compared()?.caveat.as_ref())
+        match &self.factors {
+            Ok(factors) => factors.caveat.as_ref(),
+            Err(why) => Some(why).filter(|why| *why != BASE),
+        }
     }
 }
 
@@ -287,8 +289,8 @@ impl Prices {
         let several = distinct(lines.iter().map(|line| line.side.label.as_str())).len() > 1;
         let caveat = |of: &Factors| of.caveat.as_ref().map(|text| notes.mark(text, ""));
         let factor = |line: &Line<'_>, of: &dyn Fn(&Factors) -> Cell| match &line.factors {
-            Ok(None) => Cell::from("base"),
-            Ok(Some(factors)) => of(factors),
+            Ok(factors) => of(factors),
+            Err(why) if why == BASE => BASE.into(),
             Err(why) => Cell::absent(notes.mark(why, &line.sweep.workload)),
         };
         TableSpec::<&Line<'_>>::of("figures", lines)
@@ -340,11 +342,11 @@ impl Prices {
             ("rate_per_1000", |line| line.per_1000().into()),
             ("capacity_tb", |line| capacity_tb(line.side).into()),
             ("price_per_tb", |line| line.list.per_tb(line.side).into()),
-            ("throughput_factor", |line| line.compared().map(|f| f.throughput.factor.value).into()),
-            ("price_factor", |line| line.compared().map(|f| f.price).into()),
-            ("throughput_for_price_factor", |line| line.compared().map(|f| f.for_price.factor.value).into()),
-            ("throughput_for_price_low", |line| line.interval().map(|i| i.low).into()),
-            ("throughput_for_price_high", |line| line.interval().map(|i| i.high).into()),
+            ("throughput_factor", |line| line.factor(|f| Some(f.throughput.factor.value))),
+            ("price_factor", |line| line.factor(|f| Some(f.price))),
+            ("throughput_for_price_factor", |line| line.factor(|f| Some(f.for_price.factor.value))),
+            ("throughput_for_price_low", |line| line.factor(|f| Some(f.for_price.factor.interval?.low))),
+            ("throughput_for_price_high", |line| line.factor(|f| Some(f.for_price.factor.interval?.high))),
             ("remark", |line| line.remark().cloned().into()),
         ];
         Listing::new(&columns, &self.lines(&sides, &comparisons(&sides, across_drivers)))
@@ -370,9 +372,9 @@ impl Prices {
         [base, of]: [&PlatformRun<'_>; 2],
         sweep: &Sweep,
         comparisons: &[Comparison],
-    ) -> Result<Option<Factors>, String> {
+    ) -> Result<Factors, String> {
         if base.label == of.label {
-            return Ok(None);
+            return Err(BASE.to_owned());
         }
         let total = |side: &PlatformRun<'_>| {
             self.total(side).ok_or_else(|| format!("the price list has no [[price]] of '{}'", side.label))
@@ -397,7 +399,7 @@ impl Prices {
         for_price.factor.value /= price;
         for_price.factor.interval =
             for_price.factor.interval.map(|i| Interval { low: i.low / price, high: i.high / price });
-        Ok(Some(Factors { throughput, price, for_price, caveat: peak.caveat.clone() }))
+        Ok(Factors { throughput, price, for_price, caveat: peak.caveat.clone() })
     }
 }
 

@@ -20,8 +20,11 @@ const SLOWEST: f64 = 0.01;
 
 /// What sets the slowest transactions apart.
 pub(crate) fn figures(e: &Evidence<'_>, out: &mut Test) {
-    let slow = slowest(e);
-    match slow.clone().and_then(|slow| Ok(slow.shares(slow.cause()?))) {
+    let (measured, events) = (e.measured, e.request.target.facts().waits);
+    let p99_ns = e.merged().transaction.quantile_ns(1.0 - SLOWEST).unwrap_or(0);
+    let samples = &measured.collected.wait_samples;
+    let slow = of_samples(&measured.jobs, samples, p99_ns, &measured.schedule, |event| class(events, event));
+    match slow.as_ref().map_err(|why| *why).and_then(|slow| Ok(slow.shares(slow.cause()?))) {
         Ok([within, others]) => {
             out.set(column::SLOW_WAIT_PCT, within * 100.0);
             out.set(column::SLOW_WAIT_OTHERS_PCT, others * 100.0);
@@ -35,14 +38,6 @@ pub(crate) fn figures(e: &Evidence<'_>, out: &mut Test) {
 }
 
 /// The slowest transactions of a test.
-fn slowest(e: &Evidence<'_>) -> Result<SlowFigures, NoCause> {
-    let (measured, events) = (e.measured, e.request.target.facts().waits);
-    let schedule = &measured.schedule;
-    let samples = &measured.collected.wait_samples;
-    let p99_ns = e.merged().transaction.quantile_ns(1.0 - SLOWEST).unwrap_or(0);
-    of_samples(&measured.jobs, samples, p99_ns, schedule, |event| class(events, event))
-}
-
 fn of_samples(
     jobs: &[JobResult],
     samples: &[(u64, WaitSample)],
@@ -68,7 +63,7 @@ fn of_samples(
     if transactions == 0 {
         return Err(NoCause::NoneSlower(of));
     }
-    let (mut events, mut background) = (Counts::new(), Counts::new());
+    let (mut events, mut background) = (EventSamples::new(), EventSamples::new());
     let (mut moments, mut counts) = (BTreeSet::new(), [0; 2]);
     for (at_ns, sample) in samples() {
         let asked_ns = at_ns - sample.took_ns / 2;
@@ -158,10 +153,10 @@ fn class(events: &WaitEvents, event: &str) -> WaitClass {
 }
 
 /// Samples of events, within slow transactions and others.
-type Counts<'a> = BTreeMap<&'a String, [u64; 2]>;
+type EventSamples<'a> = BTreeMap<&'a String, [u64; 2]>;
 
 /// Samples by class, and by event if it has no class.
-fn by_class(events: Counts<'_>, class: impl Fn(&str) -> WaitClass) -> Vec<SlowWait> {
+fn by_class(events: EventSamples<'_>, class: impl Fn(&str) -> WaitClass) -> Vec<SlowWait> {
     let mut events: Vec<(&String, [u64; 2])> = events.into_iter().collect();
     events.sort_by_key(|(_, counts)| std::cmp::Reverse(*counts));
     let mut waits: Vec<SlowWait> = Vec::new();
