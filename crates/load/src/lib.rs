@@ -33,7 +33,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
-use loadline_collect::os::{CostMeter, CostUnknown, CostUsed, Server, Tasks, Whose};
+use loadline_collect::os::{CostMeter, CostUnknown, Server, Tasks, Whose};
 use loadline_collect::{Collected, CpuSource, Sampler, SamplerConfig, Surroundings, WindowReading};
 use loadline_database::machine::boot_id;
 use loadline_database::{Observer, Runs, SessionTasks, Target, TargetError, Work};
@@ -169,8 +169,6 @@ pub struct Around {
     pub server: Server,
     /// loadline's, also those of agents on this machine.
     pub own: Vec<u32>,
-    /// Use of the database's processes, or why that is unknown.
-    pub cost: Result<CostUsed, CostUnknown>,
 }
 
 impl Measured {
@@ -453,7 +451,7 @@ pub fn run_test(request: &Request, hooks: &mut dyn TestHooks, tick: impl FnMut(&
     let (mut readings, surroundings) = readings.or_else(unread)?;
     own_commits.subtract_from(&mut readings, &mut after);
     let own = own_processes(&agents).into_iter().chain(request.proxy.iter().flatten().flatten().copied()).collect();
-    let around = surroundings.map(|(readings, cost)| Around { readings, server, own, cost });
+    let around = surroundings.map(|readings| Around { readings, server, own });
     let mut merged = Tally::new(schedule.window_ns(), request.load.has_rate());
     tallies.iter().for_each(|tally| merged.merge(tally));
     tallies.resize_with(request.load.populations.len(), Tally::default);

@@ -150,7 +150,6 @@ impl PlannedTest<'_> {
         context.listener.on(Event::TestDone(&output.record));
         let lost: Vec<AgentFigures> = output.record.by_agent().iter().filter(|agent| agent.lost).cloned().collect();
         context.add_record(output.record);
-        context.manifest.looks.clear();
         let test = self.position.test;
         if !lost.is_empty() {
             let why = AgentFigures::failures(&lost);
